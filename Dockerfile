@@ -1,0 +1,19 @@
+# The relay, as the stack runs it on Fargate, as one file: nothing else is in the image but Node.
+
+# JavaScript alone comes out, so it is built on the builder's own architecture.
+FROM --platform=$BUILDPLATFORM public.ecr.aws/docker/library/node:24-slim AS build
+WORKDIR /taintward
+COPY package.json package-lock.json ./
+RUN npm ci --ignore-scripts
+COPY cdk/bundle.ts cdk/bundle-relay.ts cdk/
+COPY shared shared
+COPY functions/watch-relay functions/watch-relay
+RUN node cdk/bundle-relay.ts /relay
+
+FROM public.ecr.aws/docker/library/node:24-slim
+ENV NODE_ENV=production NODE_OPTIONS=--enable-source-maps
+COPY --from=build /relay /relay
+USER node
+EXPOSE 8080
+# As process 1, node takes SIGTERM itself.
+CMD ["node", "/relay/relay.mjs"]

@@ -1,0 +1,55 @@
+import { Stack } from 'aws-cdk-lib';
+import { Construct } from 'constructs';
+import { grantWildcard } from './grant-wildcard.ts';
+import type { Grantee } from './grantee.ts';
+
+export interface ClusterAccessProps {
+  /** Names, or beginnings of names, of the secrets that hold kubeconfigs. */
+  readonly kubeconfigSecrets: readonly string[];
+  /** ARNs of the roles that may be assumed. */
+  readonly clusterRoles: readonly string[];
+}
+
+/** What reaching the registered clusters takes of AWS. Who may do what in them is the clusters' own RBAC. */
+export class ClusterAccess extends Construct {
+  readonly #secretArns: string[];
+  readonly #roleArns: string[];
+  readonly #eksArns: string[];
+
+  constructor(scope: Construct, id: string, { kubeconfigSecrets, clusterRoles }: ClusterAccessProps) {
+    super(scope, id);
+    const stack = Stack.of(this);
+    this.#secretArns = kubeconfigSecrets.map((name) =>
+      stack.formatArn({
+        service: 'secretsmanager',
+        // Secrets Manager appends a dash and six characters of its own to a name.
+        resource: `secret:${name.endsWith('*') ? name : `${name}-??????`}`,
+      }),
+    );
+    this.#roleArns = [...clusterRoles];
+    this.#eksArns = [
+      stack.formatArn({ service: 'eks', region: '*', resource: 'cluster', resourceName: '*' }),
+    ];
+  }
+
+  /** Lets a process find and enter the clusters that are registered. */
+  bind(grantee: Grantee): void {
+    grantWildcard(grantee, {
+      action: 'eks:DescribeCluster',
+      resources: this.#eksArns,
+      reason:
+        'Clusters are registered at run time, without a deployment. Reading where they are opens none of them.',
+    });
+    grantWildcard(grantee, {
+      action: 'sts:AssumeRole',
+      resources: this.#roleArns,
+      reason:
+        'Roles of clusters in any account, by the name that says they are meant for this (taintward:clusterRoles).',
+    });
+    grantWildcard(grantee, {
+      action: 'secretsmanager:GetSecretValue',
+      resources: this.#secretArns,
+      reason: 'Kubeconfigs, by the name that says they are meant for this (taintward:kubeconfigSecrets).',
+    });
+  }
+}

@@ -1,0 +1,89 @@
+import type { Node } from 'constructs';
+import * as z from 'zod';
+
+/** Our keys in the CDK context start with this, so that a misspelt one is told from the CDK's own. */
+const PREFIX = 'taintward:';
+
+/** A configuration that cannot be deployed; the message names the key and the fix. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+}
+
+/** Days for which CloudWatch can keep a log. */
+const LOG_RETENTION_DAYS = [1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 3653];
+
+/** Values given on the command line (`-c key=value`) are text; a list is separated by commas. */
+const count = (from: number, to: number) =>
+  z.coerce.number(`must be a whole number from ${from} to ${to}`).int().min(from).max(to);
+const flag = z.union([z.boolean(), z.enum(['true', 'false']).transform((value) => value === 'true')], {
+  error: 'must be true or false',
+});
+const list = (item: z.ZodType<string>) =>
+  z.preprocess((value) => (typeof value === 'string' ? value.split(',') : value), z.array(item).min(1));
+const matching = (pattern: RegExp, example: string) =>
+  z.string(`must be text like ${example}`).regex(pattern, `must look like ${example}`);
+
+const schema = z
+  .strictObject({
+    /** Names the stack and everything in it; two installations in one account and region need two names. */
+    name: matching(/^[a-z][a-z0-9-]{0,30}$/, 'taintward').default('taintward'),
+    /** `fargate`: the stack runs the relay. `external`: you run it, wherever it reaches the clusters from. */
+    relay: z.enum(['fargate', 'external'], 'must be fargate or external').default('fargate'),
+    /** Relays that share the fleet; with two or more, one that dies is stood in for within seconds. */
+    relayCount: count(1, 20).default(2),
+    /** Of one relay: vCPU in 1/1024, and memory. A relay of 512 MiB holds some 150,000 pods. */
+    relayCpu: count(256, 16_384).default(256),
+    relayMemoryMiB: count(512, 122_880).default(512),
+    /** The VPC that the relay, and `evict` with it, run in; without, the relay gets a small one and `evict` none. */
+    vpcId: matching(/^vpc-[0-9a-f]+$/, 'vpc-0123456789abcdef0').exactOptional(),
+    /** Private subnets of that VPC with a way to the clusters and to the AWS APIs (NAT or endpoints). */
+    subnetIds: list(matching(/^subnet-[0-9a-f]+$/, 'subnet-0123456789abcdef0')).exactOptional(),
+    /** SNS topic that alarms are sent to. */
+    alarmTopicArn: matching(
+      /^arn:[^:]+:sns:[^:]+:\d{12}:.+$/,
+      'arn:aws:sns:eu-west-1:123456789012:ops',
+    ).exactOptional(),
+    logRetentionDays: z.coerce
+      .number()
+      .refine((days) => LOG_RETENTION_DAYS.includes(days), `must be one of ${LOG_RETENTION_DAYS.join(', ')}`)
+      .default(30),
+    /** Whether the table survives `cdk destroy` and is protected against deletion. */
+    retainTable: flag.default(true),
+    /** Batches handled at a time. Each may take as many requests to API servers as it has pods to evict. */
+    evictConcurrency: count(2, 1000).default(50),
+    deltaConcurrency: count(2, 1000).default(20),
+    /** Names of the secrets in this account and region that may hold kubeconfigs; `*` at the end of a prefix. */
+    kubeconfigSecrets: list(matching(/^[\w/+=.@-]+\*?$/, 'taintward/*')).default(['taintward/*']),
+    /** Roles that may be assumed to reach EKS clusters; `*` for any account or at the end of a prefix. */
+    clusterRoles: list(
+      matching(/^arn:[^:]+:iam::(\d{12}|\*):role\/.+$/, 'arn:aws:iam::*:role/taintward-*'),
+    ).default(['arn:aws:iam::*:role/taintward-*']),
+    /** Whether the clusters' gate `TaintTolerationComparisonOperators` is on, so that `Lt` and `Gt` match. */
+    comparisonOperators: flag.default(false),
+  })
+  .refine(({ vpcId, subnetIds }) => (vpcId === undefined) === (subnetIds === undefined), {
+    path: ['vpcId'],
+    error: 'needs subnetIds, and subnetIds needs it: give both or neither',
+  });
+
+/** What can be chosen about a deployment. */
+export type Config = z.output<typeof schema>;
+
+/**
+ * Reads the configuration: the keys of the CDK context that start with `taintward:`, from `cdk.json` or the command
+ * line. Throws `ConfigError`.
+ */
+export function readConfig(node: Node): Config {
+  const context: Record<string, unknown> = node.getAllContext();
+  const ours = Object.entries(context)
+    .filter(([key]) => key.startsWith(PREFIX))
+    .map(([key, value]) => [key.slice(PREFIX.length), value]);
+  const found = schema.safeParse(Object.fromEntries(ours));
+  if (found.success) return found.data;
+  const [issue] = found.error.issues;
+  if (issue?.code === 'unrecognized_keys') {
+    const known = Object.keys(schema.shape).join(', ');
+    throw new ConfigError(`The context key ${PREFIX}${issue.keys[0]} is unknown: there are ${known}.`);
+  }
+  throw new ConfigError(`The context key ${PREFIX}${String(issue?.path[0])} ${issue?.message}.`);
+}

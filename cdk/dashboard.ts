@@ -1,0 +1,118 @@
+import { Duration } from 'aws-cdk-lib';
+import {
+  type Alarm,
+  AlarmStatusWidget,
+  Dashboard,
+  GraphWidget,
+  type IWidget,
+  type Metric,
+  Stats,
+  TextWidget,
+} from 'aws-cdk-lib/aws-cloudwatch';
+import type { Queue } from 'aws-cdk-lib/aws-sqs';
+import { Construct } from 'constructs';
+import type { Config } from './config.ts';
+import type { Deltas } from './deltas.ts';
+import type { Functions } from './functions.ts';
+import { errors, oldest, ownMetrics, scheduler, tableThrottles, waiting } from './metrics.ts';
+import type { ServiceFunction } from './service-function.ts';
+import type { State } from './state.ts';
+import type { Timers } from './timers.ts';
+
+/** Widths and heights are counted in grid units; a row has 24. */
+const THIRD = 8;
+const HEIGHT = 6;
+
+export interface ServiceDashboardProps {
+  readonly config: Config;
+  readonly state: State;
+  readonly deltas: Deltas;
+  readonly timers: Timers;
+  readonly functions: Functions;
+  readonly alarms: readonly Alarm[];
+}
+
+/** The whole service on one page, in the order in which data travels. */
+export class ServiceDashboard extends Construct {
+  readonly name: string;
+
+  constructor(scope: Construct, id: string, props: ServiceDashboardProps) {
+    super(scope, id);
+    this.name = props.config.name;
+    new Dashboard(this, 'Dashboard', {
+      dashboardName: this.name,
+      defaultInterval: Duration.hours(3),
+      widgets: [
+        [new TextWidget({ width: 24, height: 1, markdown: `# ${this.name}: NoExecute taint eviction` })],
+        [new AlarmStatusWidget({ title: 'Alarms', width: 24, height: 4, alarms: [...props.alarms] })],
+        evictions(props),
+        queues(props),
+        functions(props),
+        platform(props),
+      ],
+    });
+  }
+}
+
+function evictions({ config }: ServiceDashboardProps): IWidget[] {
+  const own = ownMetrics(config.name);
+  return [
+    graph('Evictions a minute', { evicted: own.podsDeleted }),
+    graph('Seconds after the deadline', {
+      p50: own.late('p50'),
+      p99: own.late('p99'),
+      longest: own.late(Stats.MAXIMUM),
+    }),
+    graph('Trouble', {
+      'API servers refused': own.refusals,
+      'messages tried again': own.retries,
+      'clusters without a relay': own.unwatchedClusters,
+    }),
+  ];
+}
+
+function queues({ deltas, timers, functions: { expiryDeadLetters } }: ServiceDashboardProps): IWidget[] {
+  const all = [deltas.nodes, deltas.pods, timers.due];
+  const dead = [...all.map(({ deadLetters }) => deadLetters), expiryDeadLetters];
+  const each = (title: string, metric: (queue: Queue) => Metric) =>
+    graph(title, Object.fromEntries(all.map(({ spec, queue }) => [spec.name, metric(queue)])));
+  return [
+    each('Messages waiting', waiting),
+    each('Age of the oldest message, seconds', oldest),
+    graph('Dead letters', Object.fromEntries(dead.map(({ name, queue }) => [name, waiting(queue)]))),
+  ];
+}
+
+function functions({ functions: { all } }: ServiceDashboardProps): IWidget[] {
+  const each = (title: string, metric: (fn: ServiceFunction) => Metric) =>
+    graph(title, Object.fromEntries(all.map((fn) => [fn.name, metric(fn)])));
+  return [
+    each('Invocations', ({ lambda }) => lambda.metricInvocations()),
+    each('p99 of their duration, ms', ({ lambda }) => lambda.metricDuration({ statistic: 'p99' })),
+    each('Crashed or timed out', errors),
+  ];
+}
+
+function platform({ state, timers }: ServiceDashboardProps): IWidget[] {
+  return [
+    graph('Table: units used', {
+      read: state.table.metricConsumedReadCapacityUnits(),
+      written: state.table.metricConsumedWriteCapacityUnits(),
+    }),
+    graph('Table: throttled requests', {
+      reads: tableThrottles(state, 'Read'),
+      writes: tableThrottles(state, 'Write'),
+    }),
+    graph('Schedules', {
+      fired: scheduler(timers, 'InvocationAttemptCount'),
+      throttled: scheduler(timers, 'TargetErrorThrottledCount'),
+      dropped: scheduler(timers, 'InvocationDroppedCount'),
+    }),
+  ];
+}
+
+/** A graph of metrics by their labels. */
+function graph(title: string, metrics: Readonly<Record<string, Metric>>): GraphWidget {
+  const left = Object.entries(metrics).map(([label, metric]) => metric.with({ label }));
+  return new GraphWidget({ title, left, width: THIRD, height: HEIGHT });
+}

@@ -1,0 +1,190 @@
+import { Duration } from 'aws-cdk-lib';
+import { Rule, Schedule } from 'aws-cdk-lib/aws-events';
+import { LambdaFunction } from 'aws-cdk-lib/aws-events-targets';
+import { FilterCriteria, FilterRule, StartingPosition } from 'aws-cdk-lib/aws-lambda';
+import { SqsDlq, SqsEventSource } from 'aws-cdk-lib/aws-lambda-event-sources';
+import type { RetentionDays } from 'aws-cdk-lib/aws-logs';
+import { Construct } from 'constructs';
+import { EVICT_BATCH_SIZE } from '#functions/evict/handler.ts';
+import { TTL_IDENTITY } from '#functions/expiry/expired-record.ts';
+import { EXPIRY_BATCH_SIZE } from '#functions/expiry/handler.ts';
+import { DELTA_BATCH_SIZE } from '#shared/deltas/delta-handler.ts';
+import type { matchingVariables, metricVariables, ValuesOf } from '#shared/environment/variables.ts';
+import { EXPIRY_DEAD_LETTER_NAME } from '#shared/queues/queue-set.ts';
+import type { FunctionName } from './bundle.ts';
+import type { ClusterAccess } from './cluster-access.ts';
+import type { Config } from './config.ts';
+import type { Deltas } from './deltas.ts';
+import type { Network } from './network.ts';
+import { ServiceFunction } from './service-function.ts';
+import { DeadLetterQueue, type ServiceQueue } from './service-queue.ts';
+import type { State } from './state.ts';
+import type { Timers } from './timers.ts';
+
+/** `expiry` writes to the table and sends to a queue, for a hundred records at most. */
+const EXPIRY_TIMEOUT_SECONDS = 60;
+/** The stream keeps a record for a day; what was not put back by then is a dead letter. */
+const EXPIRY_MAX_RECORD_AGE = Duration.hours(23);
+const HEARTBEAT_TIMEOUT_SECONDS = 30;
+const HEARTBEAT_PERIOD = Duration.minutes(1);
+
+export interface FunctionsProps {
+  readonly config: Config;
+  readonly state: State;
+  readonly deltas: Deltas;
+  readonly timers: Timers;
+  readonly clusters: ClusterAccess;
+  /** Where `evict` reaches the clusters from; absent: the internet. */
+  readonly network?: Network;
+}
+
+/** The Lambda functions with what feeds them. */
+export class Functions extends Construct {
+  readonly nodeDelta: ServiceFunction;
+  readonly podDelta: ServiceFunction;
+  readonly evict: ServiceFunction;
+  readonly expiry: ServiceFunction;
+  readonly heartbeat: ServiceFunction;
+  /** What `expiry` could not read or put back. */
+  readonly expiryDeadLetters: DeadLetterQueue;
+  readonly #props: FunctionsProps;
+
+  constructor(scope: Construct, id: string, props: FunctionsProps) {
+    super(scope, id);
+    this.#props = props;
+    this.nodeDelta = this.#deltaFunction('NodeDelta', 'node-delta', props.deltas.nodes);
+    this.podDelta = this.#deltaFunction('PodDelta', 'pod-delta', props.deltas.pods);
+    this.evict = this.#evictFunction();
+    this.expiryDeadLetters = new DeadLetterQueue(this, 'ExpiryDeadLetters', {
+      name: EXPIRY_DEAD_LETTER_NAME,
+      prefix: props.config.name,
+      fifo: false,
+    });
+    this.expiry = this.#expiryFunction();
+    this.heartbeat = this.#heartbeatFunction();
+  }
+
+  get all(): readonly ServiceFunction[] {
+    return [this.nodeDelta, this.podDelta, this.evict, this.expiry, this.heartbeat];
+  }
+
+  #deltaFunction(id: string, name: FunctionName, source: ServiceQueue): ServiceFunction {
+    const { config, state, timers } = this.#props;
+    const fn = this.#function(
+      id,
+      name,
+      source.spec.functionTimeoutSeconds,
+      `Decides what falls due (${source.spec.name}).`,
+    );
+    state.bindPartitions(fn);
+    timers.bindArm(fn);
+    this.#setMatching(fn);
+    feed(fn, source, DELTA_BATCH_SIZE, config.deltaConcurrency);
+    return fn;
+  }
+
+  #evictFunction(): ServiceFunction {
+    const { config, state, timers, clusters } = this.#props;
+    const { due } = timers;
+    const fn = this.#function(
+      'Evict',
+      'evict',
+      due.spec.functionTimeoutSeconds,
+      'Evicts what is due on a node.',
+    );
+    state.bindPartitions(fn);
+    timers.bindArm(fn);
+    clusters.bind(fn);
+    this.#setMatching(fn);
+    this.#setMetrics(fn);
+    feed(fn, due, EVICT_BATCH_SIZE, config.evictConcurrency);
+    return fn;
+  }
+
+  #expiryFunction(): ServiceFunction {
+    const { state, timers } = this.#props;
+    const fn = this.#function(
+      'Expiry',
+      'expiry',
+      EXPIRY_TIMEOUT_SECONDS,
+      'Turns missed evictions back into due work.',
+    );
+    state.bindPartitions(fn);
+    timers.bindSend(fn);
+    this.expiryDeadLetters.bindSend(fn);
+    fn.lambda.addEventSourceMapping('Stream', {
+      eventSourceArn: state.bindStream(fn),
+      // From the start, so that nothing is missed while the event source is being made.
+      startingPosition: StartingPosition.TRIM_HORIZON,
+      batchSize: EXPIRY_BATCH_SIZE,
+      reportBatchItemFailures: true,
+      bisectBatchOnError: true,
+      maxRecordAge: EXPIRY_MAX_RECORD_AGE,
+      onFailure: new SqsDlq(this.expiryDeadLetters.queue),
+      filters: [
+        FilterCriteria.filter({
+          eventName: FilterRule.isEqual('REMOVE'),
+          userIdentity: {
+            type: FilterRule.isEqual(TTL_IDENTITY.type),
+            principalId: FilterRule.isEqual(TTL_IDENTITY.principalId),
+          },
+          dynamodb: { OldImage: { state: { S: FilterRule.isEqual('scheduled') } } },
+        }),
+      ],
+    });
+    return fn;
+  }
+
+  #heartbeatFunction(): ServiceFunction {
+    const fn = this.#function(
+      'Heartbeat',
+      'heartbeat',
+      HEARTBEAT_TIMEOUT_SECONDS,
+      'Counts the clusters that no relay speaks for.',
+    );
+    this.#props.state.bindRegistry(fn);
+    this.#setMetrics(fn);
+    new Rule(this, 'EveryMinute', {
+      description: `Calls ${fn.lambda.functionName}.`,
+      schedule: Schedule.rate(HEARTBEAT_PERIOD),
+      // A minute later the next call tells the same.
+      targets: [new LambdaFunction(fn.lambda, { retryAttempts: 0 })],
+    });
+    return fn;
+  }
+
+  #function(id: string, name: FunctionName, timeoutSeconds: number, description: string): ServiceFunction {
+    const { config, network } = this.#props;
+    return new ServiceFunction(this, id, {
+      name,
+      description,
+      timeoutSeconds,
+      prefix: config.name,
+      logRetention: config.logRetentionDays satisfies RetentionDays,
+      ...(network && name === 'evict' ? { network } : {}),
+    });
+  }
+
+  #setMetrics(fn: ServiceFunction): void {
+    fn.setEnvironment({
+      METRIC_NAMESPACE: this.#props.config.name,
+    } satisfies ValuesOf<typeof metricVariables>);
+  }
+
+  #setMatching(fn: ServiceFunction): void {
+    fn.setEnvironment({
+      COMPARISON_OPERATORS: String(this.#props.config.comparisonOperators),
+    } satisfies ValuesOf<typeof matchingVariables>);
+  }
+}
+
+/**
+ * Has a function handle a queue. The concurrency is the event source's: reserved concurrency would throttle, and a
+ * throttled batch uses up its messages' receives.
+ */
+function feed(fn: ServiceFunction, source: ServiceQueue, batchSize: number, maxConcurrency: number): void {
+  source.bindSource(fn);
+  fn.lambda.addEventSource(
+    new SqsEventSource(source.queue, { batchSize, maxConcurrency, reportBatchItemFailures: true }),
+  );
+}

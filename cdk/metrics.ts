@@ -1,0 +1,62 @@
+import { Duration } from 'aws-cdk-lib';
+import { Metric, Stats } from 'aws-cdk-lib/aws-cloudwatch';
+import type { Queue } from 'aws-cdk-lib/aws-sqs';
+import {
+  API_REFUSALS,
+  EVICTION_RETRIES,
+  POD_DELETION_DURATION,
+  POD_DELETIONS,
+  UNWATCHED_CLUSTERS,
+} from '#shared/telemetry/metric-names.ts';
+import type { ServiceFunction } from './service-function.ts';
+import type { State } from './state.ts';
+import type { Timers } from './timers.ts';
+
+/** Short, so that what goes wrong shows within a minute or two. */
+const period = Duration.minutes(1);
+
+/*
+ * None of them is metric math, and their labels are the dashboard's: an alarm on a labelled metric or on math is of
+ * another form, which stand-ins for AWS do not know.
+ */
+
+/** What `evict` and `heartbeat` write into their logs. */
+export function ownMetrics(namespace: string) {
+  const metric = (metricName: string, statistic: string) =>
+    new Metric({ namespace, metricName, statistic, period });
+  return {
+    podsDeleted: metric(POD_DELETIONS, Stats.SUM),
+    /** Seconds after the deadline. */
+    late: (statistic: string) => metric(POD_DELETION_DURATION, statistic),
+    refusals: metric(API_REFUSALS, Stats.SUM),
+    retries: metric(EVICTION_RETRIES, Stats.SUM),
+    unwatchedClusters: metric(UNWATCHED_CLUSTERS, Stats.MAXIMUM),
+  };
+}
+
+export const waiting = (queue: Queue): Metric =>
+  queue.metricApproximateNumberOfMessagesVisible({ period, statistic: Stats.MAXIMUM });
+
+export const oldest = (queue: Queue): Metric =>
+  queue.metricApproximateAgeOfOldestMessage({ period, statistic: Stats.MAXIMUM });
+
+/** Invocations that crashed or timed out; what a handler copes with itself does not count. */
+export const errors = ({ lambda }: ServiceFunction): Metric =>
+  lambda.metricErrors({ period, statistic: Stats.SUM });
+
+export const throttles = ({ lambda }: ServiceFunction): Metric =>
+  lambda.metricThrottles({ period, statistic: Stats.SUM });
+
+export const tableThrottles = ({ table }: State, kind: 'Read' | 'Write'): Metric =>
+  table.metric(`${kind}ThrottleEvents`, { period, statistic: Stats.SUM });
+
+/** Of EventBridge Scheduler, about our schedules. */
+export function scheduler(timers: Timers, metricName: string): Metric {
+  return new Metric({
+    namespace: 'AWS/Scheduler',
+    metricName,
+    dimensionsMap: { ScheduleGroup: timers.groupName },
+    statistic: Stats.SUM,
+    period,
+  });
+}

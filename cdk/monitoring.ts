@@ -1,0 +1,177 @@
+import { Alarm, ComparisonOperator, type IMetric, Stats, TreatMissingData } from 'aws-cdk-lib/aws-cloudwatch';
+import { SnsAction } from 'aws-cdk-lib/aws-cloudwatch-actions';
+import { type ITopic, Topic } from 'aws-cdk-lib/aws-sns';
+import { Construct } from 'constructs';
+import { MAX_DELAY_SECONDS } from '#shared/queues/limits.ts';
+import type { Config } from './config.ts';
+import { ServiceDashboard } from './dashboard.ts';
+import type { Deltas } from './deltas.ts';
+import type { Functions } from './functions.ts';
+import { errors, oldest, ownMetrics, scheduler, tableThrottles, throttles, waiting } from './metrics.ts';
+import type { State } from './state.ts';
+import type { Timers } from './timers.ts';
+
+/** Minutes in a row that something must last before it is worth a call: it may heal by itself. */
+const LASTING_MINUTES = 10;
+/** Minutes in a row of what must not be: longer than a hand-over between relays, or one count that was missed. */
+const SOME_MINUTES = 3;
+/** Normally it is under a second; a minute late means that something is retried or throttled. */
+const LATE_SECONDS = 60;
+/** A delta is handled at once; one that waits this long holds its node up. */
+const OLDEST_DELTA_SECONDS = 300;
+/** A message that waits for its moment may be this old, and then some. */
+const OLDEST_DUE_SECONDS = MAX_DELAY_SECONDS + 600;
+
+export interface MonitoringProps {
+  readonly config: Config;
+  readonly state: State;
+  readonly deltas: Deltas;
+  readonly timers: Timers;
+  readonly functions: Functions;
+}
+
+interface AlarmSpec {
+  readonly id: string;
+  readonly name: string;
+  /** What it means and what to do. */
+  readonly says: string;
+  readonly metric: IMetric;
+  /** It rings at this value. */
+  readonly threshold: number;
+  /** For this many minutes in a row. */
+  readonly minutes: number;
+  /** Absent: no data is no news. */
+  readonly whenMissing?: TreatMissingData;
+}
+
+/** What tells an operator that something is wrong, and where to look. */
+export class Monitoring extends Construct {
+  readonly dashboard: ServiceDashboard;
+  readonly #props: MonitoringProps;
+  readonly #topic: ITopic | undefined;
+
+  constructor(scope: Construct, id: string, props: MonitoringProps) {
+    super(scope, id);
+    this.#props = props;
+    const { alarmTopicArn } = props.config;
+    this.#topic = alarmTopicArn === undefined ? undefined : Topic.fromTopicArn(this, 'Topic', alarmTopicArn);
+    const alarms = [...this.#queueAlarms(), ...this.#serviceAlarms(), ...this.#platformAlarms()];
+    this.dashboard = new ServiceDashboard(this, 'Dashboard', {
+      ...props,
+      alarms: alarms.map((alarm) => this.#alarm(alarm)),
+    });
+  }
+
+  #queueAlarms(): readonly AlarmSpec[] {
+    const { deltas, timers, functions } = this.#props;
+    const queues = [deltas.nodes, deltas.pods, timers.due];
+    const deadLetters = [...queues.map((each) => each.deadLetters), functions.expiryDeadLetters];
+    return [
+      ...deadLetters.map(({ name, queue }) => ({
+        id: `DeadLetters-${name}`,
+        name: `dead letters in ${name}`,
+        says: 'Somebody gave up on these messages. Read the reason in their attributes or in the log, mend it, and redrive the queue: that is safe at any age.',
+        metric: waiting(queue),
+        threshold: 1,
+        minutes: 1,
+      })),
+      ...queues.map(({ spec, queue }) => ({
+        id: `Oldest-${spec.name}`,
+        name: `messages wait in ${spec.name}`,
+        says: 'Its function fails, is throttled, or has too little concurrency. See its log.',
+        metric: oldest(queue),
+        threshold: queue === timers.due.queue ? OLDEST_DUE_SECONDS : OLDEST_DELTA_SECONDS,
+        minutes: SOME_MINUTES,
+      })),
+    ];
+  }
+
+  #serviceAlarms(): readonly AlarmSpec[] {
+    const own = ownMetrics(this.#props.config.name);
+    return [
+      {
+        id: 'UnwatchedClusters',
+        name: 'clusters without a relay',
+        says: 'No relay holds the lease of a registered cluster, so nobody notices its taints; timers go on. Start a relay, or see why it cannot reach the table. The log of heartbeat names the clusters.',
+        metric: own.unwatchedClusters,
+        threshold: 1,
+        minutes: SOME_MINUTES,
+        whenMissing: TreatMissingData.BREACHING,
+      },
+      {
+        id: 'LateEvictions',
+        name: 'late evictions',
+        says: `Pods were evicted more than ${LATE_SECONDS} s after they fell due. The log of evict says which (lateMs) and what was retried before.`,
+        metric: own.late(Stats.MAXIMUM),
+        threshold: LATE_SECONDS,
+        minutes: 1,
+      },
+      {
+        id: 'ApiRefusals',
+        name: 'API servers refuse evictions',
+        says: 'An API server keeps refusing, or does not answer, what evict asks. Nothing is lost: it is tried again for four days. The log of evict says which cluster and why.',
+        metric: own.refusals,
+        threshold: 1,
+        minutes: LASTING_MINUTES,
+      },
+    ];
+  }
+
+  #platformAlarms(): readonly AlarmSpec[] {
+    const { functions, state, timers } = this.#props;
+    return [
+      ...functions.all.flatMap((fn) => [
+        {
+          id: `Errors-${fn.name}`,
+          name: `${fn.name} fails`,
+          says: 'Invocations crash or time out. What they were about comes again; the log of the function says why.',
+          metric: errors(fn),
+          threshold: 1,
+          minutes: SOME_MINUTES,
+        },
+        {
+          id: `Throttles-${fn.name}`,
+          name: `${fn.name} is throttled`,
+          says: "Raise the account's concurrent executions, or lower taintward:deltaConcurrency and taintward:evictConcurrency.",
+          metric: throttles(fn),
+          threshold: 1,
+          minutes: SOME_MINUTES,
+        },
+      ]),
+      ...(['Read', 'Write'] as const).map((kind) => ({
+        id: `${kind}Throttles`,
+        name: `the table throttles (${kind.toLowerCase()})`,
+        says: "Requests are tried again, later. If it lasts, raise the account's quota for tables on demand.",
+        metric: tableThrottles(state, kind),
+        threshold: 1,
+        minutes: SOME_MINUTES,
+      })),
+      {
+        id: 'DroppedSchedules',
+        name: 'schedules are dropped',
+        says: "EventBridge Scheduler could not send to evictions-due. Those evictions happen by their time to live, an hour late or more: see what keeps the schedules' role from sending.",
+        metric: scheduler(timers, 'InvocationDroppedCount'),
+        threshold: 1,
+        minutes: 1,
+      },
+    ];
+  }
+
+  #alarm({ id, name, says, metric, threshold, minutes, whenMissing }: AlarmSpec): Alarm {
+    const alarm = new Alarm(this, id, {
+      alarmName: `${this.#props.config.name}: ${name}`,
+      alarmDescription: says,
+      metric,
+      threshold,
+      comparisonOperator: ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
+      evaluationPeriods: minutes,
+      treatMissingData: whenMissing ?? TreatMissingData.NOT_BREACHING,
+    });
+    if (this.#topic) {
+      const action = new SnsAction(this.#topic);
+      alarm.addAlarmAction(action);
+      alarm.addOkAction(action);
+    }
+    return alarm;
+  }
+}

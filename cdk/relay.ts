@@ -1,0 +1,146 @@
+import { Duration, RemovalPolicy, Validations } from 'aws-cdk-lib';
+import { Platform } from 'aws-cdk-lib/aws-ecr-assets';
+import {
+  Cluster,
+  type ContainerDefinition,
+  ContainerImage,
+  ContainerInsights,
+  CpuArchitecture,
+  FargateService,
+  FargateTaskDefinition,
+  type ICluster,
+  LogDriver,
+  OperatingSystemFamily,
+  PropagatedTagSource,
+} from 'aws-cdk-lib/aws-ecs';
+import { type IPrincipal, ManagedPolicy } from 'aws-cdk-lib/aws-iam';
+import { LogGroup } from 'aws-cdk-lib/aws-logs';
+import { Construct } from 'constructs';
+import { PROBE_PORT } from '#functions/watch-relay/environment.ts';
+import { PROJECT_DIR } from './bundle.ts';
+import type { ClusterAccess } from './cluster-access.ts';
+import type { Config } from './config.ts';
+import type { Deltas } from './deltas.ts';
+import type { Grantee } from './grantee.ts';
+import type { Network } from './network.ts';
+import type { State } from './state.ts';
+
+export interface RelayProps {
+  readonly config: Config;
+  readonly state: State;
+  readonly deltas: Deltas;
+  readonly clusters: ClusterAccess;
+}
+
+/** Gives a relay, wherever it runs, what it needs. */
+function bindRelay(relay: Grantee, { state, deltas, clusters }: RelayProps): void {
+  state.bindLeases(relay);
+  deltas.bindSend(relay);
+  clusters.bind(relay);
+}
+
+/** The relays, run by the stack. */
+export class FargateRelay extends Construct implements Grantee {
+  readonly grantPrincipal: IPrincipal;
+  readonly logGroup: LogGroup;
+  readonly service: FargateService;
+  readonly #container: ContainerDefinition;
+
+  constructor(scope: Construct, id: string, props: RelayProps & { readonly network: Network }) {
+    super(scope, id);
+    const { config, network } = props;
+    const name = `${config.name}-relay`;
+    this.logGroup = new LogGroup(this, 'Log', {
+      logGroupName: `/ecs/${name}`,
+      retention: config.logRetentionDays,
+      removalPolicy: RemovalPolicy.DESTROY,
+    });
+    const task = new FargateTaskDefinition(this, 'Task', {
+      family: name,
+      cpu: config.relayCpu,
+      memoryLimitMiB: config.relayMemoryMiB,
+      runtimePlatform: {
+        cpuArchitecture: CpuArchitecture.ARM64,
+        operatingSystemFamily: OperatingSystemFamily.LINUX,
+      },
+    });
+    this.#container = task.addContainer('Relay', {
+      containerName: 'relay',
+      image: ContainerImage.fromAsset(PROJECT_DIR, { platform: Platform.LINUX_ARM64 }),
+      logging: LogDriver.awsLogs({ logGroup: this.logGroup, streamPrefix: 'relay' }),
+      readonlyRootFilesystem: true,
+      // Also the image's own; said here too, because nobody who reads this knows.
+      user: 'node',
+      healthCheck: {
+        command: ['CMD', 'node', '-e', HEALTH_CHECK],
+        interval: Duration.seconds(10),
+        timeout: Duration.seconds(5),
+        retries: 3,
+        startPeriod: Duration.seconds(30),
+      },
+    });
+    this.grantPrincipal = task.taskRole;
+    bindRelay(this, props);
+    const cluster = new Cluster(this, 'Cluster', {
+      clusterName: name,
+      vpc: network.vpc,
+      containerInsightsV2: ContainerInsights.DISABLED,
+    });
+    Validations.of(cluster).acknowledge({
+      id: 'AwsSolutions-ECS4',
+      reason: "The relay's own metrics and log tell more than Container Insights, which is billed by metric.",
+    });
+    Validations.of(task).acknowledge(
+      {
+        id: 'AwsSolutions-ECS2',
+        reason: 'The variables are names and URLs of what the stack made; none is a secret.',
+      },
+      {
+        id: 'AwsSolutions-IAM5[Resource::*]',
+        reason: 'ecr:GetAuthorizationToken, to pull the image, knows no resources.',
+      },
+    );
+    this.service = new FargateService(this, 'Service', {
+      serviceName: name,
+      // The CDK is not written for exactOptionalPropertyTypes: an optional property of the interface is undefined here.
+      cluster: cluster as ICluster,
+      taskDefinition: task,
+      desiredCount: config.relayCount,
+      // A new relay is there before an old one goes, and takes its leases as it does.
+      minHealthyPercent: 100,
+      maxHealthyPercent: 200,
+      circuitBreaker: { enable: true, rollback: true },
+      vpcSubnets: { subnets: network.subnets },
+      securityGroups: [network.securityGroup],
+      assignPublicIp: network.isPublic,
+      propagateTags: PropagatedTagSource.SERVICE,
+    });
+  }
+
+  setEnvironment(values: Readonly<Record<string, string>>): void {
+    for (const [name, value] of Object.entries(values)) this.#container.addEnvironment(name, value);
+  }
+}
+
+const HEALTH_CHECK = `fetch('http://127.0.0.1:${PROBE_PORT}/healthz').then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))`;
+
+/** Relays run by somebody else: the policy to attach to whoever they run as, and what they are to be told. */
+export class ExternalRelay extends Construct implements Grantee {
+  readonly policy: ManagedPolicy;
+  readonly grantPrincipal: IPrincipal;
+  readonly environment: Record<string, string> = {};
+
+  constructor(scope: Construct, id: string, props: RelayProps) {
+    super(scope, id);
+    this.policy = new ManagedPolicy(this, 'Policy', {
+      managedPolicyName: `${props.config.name}-relay`,
+      description: 'What a relay of Taintward may do. Attach it to the role or user that yours runs as.',
+    });
+    this.grantPrincipal = this.policy.grantPrincipal;
+    bindRelay(this, props);
+  }
+
+  setEnvironment(values: Readonly<Record<string, string>>): void {
+    Object.assign(this.environment, values);
+  }
+}

@@ -1,0 +1,106 @@
+import { RemovalPolicy, Stack } from 'aws-cdk-lib';
+import {
+  AttributeType,
+  BillingMode,
+  ProjectionType,
+  StreamViewType,
+  Table,
+  TableEncryption,
+} from 'aws-cdk-lib/aws-dynamodb';
+import { AnyPrincipal, Effect, Grant, PolicyDocument, PolicyStatement } from 'aws-cdk-lib/aws-iam';
+import { Construct } from 'constructs';
+import type { tableVariables, ValuesOf } from '#shared/environment/variables.ts';
+import { DUE_INDEX, TTL_ATTRIBUTE } from '#shared/store/table.ts';
+import { grantWildcard } from './grant-wildcard.ts';
+import type { Grantee } from './grantee.ts';
+
+export interface StateProps {
+  readonly tableName: string;
+  /** Whether the table outlives the stack and is protected against deletion. */
+  readonly retain: boolean;
+}
+
+/** The one table: timed evictions, leases, and the registry of clusters. */
+export class State extends Construct {
+  readonly table: Table;
+  readonly #tableName: string;
+
+  constructor(scope: Construct, id: string, { tableName, retain }: StateProps) {
+    super(scope, id);
+    this.#tableName = tableName;
+    const text = (name: string) => ({ name, type: AttributeType.STRING });
+    this.table = new Table(this, 'Table', {
+      tableName,
+      partitionKey: text('pk'),
+      sortKey: text('sk'),
+      billingMode: BillingMode.PAY_PER_REQUEST,
+      timeToLiveAttribute: TTL_ATTRIBUTE,
+      // What expired must be readable, and nothing else is of interest.
+      stream: StreamViewType.OLD_IMAGE,
+      pointInTimeRecoverySpecification: { pointInTimeRecoveryEnabled: true },
+      encryption: TableEncryption.DEFAULT,
+      deletionProtection: retain,
+      removalPolicy: retain ? RemovalPolicy.RETAIN : RemovalPolicy.DESTROY,
+      resourcePolicy: new PolicyDocument({
+        statements: [
+          new PolicyStatement({
+            sid: 'TlsOnly',
+            effect: Effect.DENY,
+            principals: [new AnyPrincipal()],
+            // Wildcards that take away: nobody may do anything to this table in the clear.
+            actions: ['dynamodb:*'],
+            resources: ['*'],
+            conditions: { Bool: { 'aws:SecureTransport': 'false' } },
+          }),
+        ],
+      }),
+    });
+    this.table.addGlobalSecondaryIndex({
+      indexName: DUE_INDEX,
+      partitionKey: text('duePk'),
+      sortKey: text('dueSk'),
+      projectionType: ProjectionType.KEYS_ONLY,
+    });
+  }
+
+  /** Lets a function read and write the partitions of nodes. Transactions need the rights of what they do. */
+  bindPartitions(grantee: Grantee): void {
+    this.#bind(grantee, ['GetItem', 'BatchGetItem', 'Query', 'PutItem', 'UpdateItem'], [this.table.tableArn]);
+  }
+
+  /** Lets the relay keep leases, and read the registry and what the table still holds as tainted. */
+  bindLeases(grantee: Grantee): void {
+    this.bindRegistry(grantee);
+    this.#bind(grantee, ['GetItem', 'UpdateItem'], [this.table.tableArn]);
+  }
+
+  /** Lets a process read the registry and what else is found by the index. */
+  bindRegistry(grantee: Grantee): void {
+    this.#bind(grantee, ['BatchGetItem'], [this.table.tableArn]);
+    this.#bind(grantee, ['Query'], [`${this.table.tableArn}/index/${DUE_INDEX}`]);
+  }
+
+  /** Lets a function be fed by the table's stream; returns its ARN. */
+  bindStream(grantee: Grantee): string {
+    const streamArn = this.table.tableStreamArn;
+    if (streamArn === undefined) throw new Error('the table was made without a stream');
+    const actions = ['DescribeStream', 'GetRecords', 'GetShardIterator'];
+    Grant.addToPrincipal({
+      grantee,
+      actions: actions.map((action) => `dynamodb:${action}`),
+      resourceArns: [streamArn],
+    });
+    const resourceName = `${this.#tableName}/stream/*`;
+    grantWildcard(grantee, {
+      action: 'dynamodb:ListStreams',
+      resources: [Stack.of(this).formatArn({ service: 'dynamodb', resource: 'table', resourceName })],
+      reason: 'Lambda looks up the streams of our own table; the action knows no single stream.',
+    });
+    return streamArn;
+  }
+
+  #bind(grantee: Grantee, actions: readonly string[], resourceArns: string[]): void {
+    grantee.setEnvironment({ TABLE_NAME: this.table.tableName } satisfies ValuesOf<typeof tableVariables>);
+    Grant.addToPrincipal({ grantee, actions: actions.map((action) => `dynamodb:${action}`), resourceArns });
+  }
+}

@@ -1,0 +1,64 @@
+import { CfnOutput, Stack, type StackProps } from 'aws-cdk-lib';
+import type { Construct } from 'constructs';
+import { ClusterAccess } from './cluster-access.ts';
+import type { Config } from './config.ts';
+import { Deltas } from './deltas.ts';
+import { Functions } from './functions.ts';
+import { Monitoring } from './monitoring.ts';
+import { Network } from './network.ts';
+import { ExternalRelay, FargateRelay } from './relay.ts';
+import { State } from './state.ts';
+import { Timers } from './timers.ts';
+
+/** The whole service, in the order in which data travels. */
+export class TaintwardStack extends Stack {
+  constructor(scope: Construct, id: string, { config, ...props }: StackProps & { readonly config: Config }) {
+    super(scope, id, { description: 'Taintward: Kubernetes NoExecute taint eviction for a fleet', ...props });
+    const prefix = config.name;
+    const state = new State(this, 'State', { tableName: prefix, retain: config.retainTable });
+    const deltas = new Deltas(this, 'Deltas', { prefix });
+    const timers = new Timers(this, 'Timers', { prefix });
+    const clusters = new ClusterAccess(this, 'Clusters', config);
+    const shared = { config, state, deltas, timers, clusters };
+    const isOwnVpc = config.vpcId === undefined;
+    const network =
+      config.relay === 'fargate' || !isOwnVpc ? new Network(this, 'Network', config) : undefined;
+    if (network && config.relay === 'fargate') {
+      new FargateRelay(this, 'Relay', { ...shared, network });
+    } else {
+      this.#sayHowToRun(new ExternalRelay(this, 'Relay', shared));
+    }
+    // Clusters that are reached from a VPC alone are so by `evict` too.
+    const functions = new Functions(this, 'Functions', {
+      ...shared,
+      ...(network && !isOwnVpc ? { network } : {}),
+    });
+    const { dashboard } = new Monitoring(this, 'Monitoring', { ...shared, functions });
+    this.#say('Dashboard', 'Where to look.', this.#dashboardUrl(dashboard.name));
+    this.#say('TableName', 'The command line is told of it by TAINTWARD_TABLE.', state.table.tableName);
+    this.#say(
+      'NextStep',
+      'Nothing is evicted before a cluster is registered.',
+      'npx taintward clusters add --help',
+    );
+  }
+
+  #sayHowToRun({ policy, environment }: ExternalRelay): void {
+    const variables = Object.entries({ AWS_REGION: this.region, ...environment });
+    const command = [...variables.map(([name, value]) => `${name}=${value}`), 'npm run relay'].join(' ');
+    this.#say(
+      'RelayPolicy',
+      'Attach it to the role or user that your relays run as.',
+      policy.managedPolicyArn,
+    );
+    this.#say('RelayCommand', 'Start your relays with it; any number shares the fleet.', command);
+  }
+
+  #dashboardUrl(name: string): string {
+    return `https://${this.region}.console.aws.amazon.com/cloudwatch/home?region=${this.region}#dashboards/dashboard/${name}`;
+  }
+
+  #say(name: string, description: string, value: string): void {
+    new CfnOutput(this, name, { description, value });
+  }
+}

@@ -1,0 +1,74 @@
+import { RemovalPolicy, Stack } from 'aws-cdk-lib';
+import { Grant, Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
+import { ScheduleGroup } from 'aws-cdk-lib/aws-scheduler';
+import { Construct } from 'constructs';
+import type { dueQueueVariables, timerVariables, ValuesOf } from '#shared/environment/variables.ts';
+import { QUEUES } from '#shared/queues/queue-set.ts';
+import { grantWildcard } from './grant-wildcard.ts';
+import type { Grantee } from './grantee.ts';
+import { ServiceQueue } from './service-queue.ts';
+
+/** What says "look at this node at that time": the queue of what is due, and the schedules that send to it. */
+export class Timers extends Construct {
+  readonly due: ServiceQueue;
+  readonly groupName: string;
+  readonly #role: Role;
+
+  constructor(scope: Construct, id: string, { prefix }: { readonly prefix: string }) {
+    super(scope, id);
+    this.due = new ServiceQueue(this, 'Due', { spec: QUEUES.evictionsDue, prefix });
+    // With the group go its schedules, so a destroyed stack leaves none behind.
+    const group = new ScheduleGroup(this, 'Group', {
+      scheduleGroupName: prefix,
+      removalPolicy: RemovalPolicy.DESTROY,
+    });
+    this.groupName = prefix;
+    this.#role = new Role(this, 'Role', {
+      description: 'Lets the schedules of timed evictions send to evictions-due.',
+      assumedBy: new ServicePrincipal('scheduler.amazonaws.com', {
+        conditions: {
+          StringEquals: {
+            'aws:SourceAccount': Stack.of(this).account,
+            'aws:SourceArn': group.scheduleGroupArn,
+          },
+        },
+      }),
+    });
+    Grant.addToPrincipal({
+      grantee: this.#role,
+      actions: ['sqs:SendMessage'],
+      resourceArns: [this.due.queue.queueArn],
+    });
+  }
+
+  /** Lets a function arm timers: delayed messages and one-time schedules. */
+  bindArm(grantee: Grantee): void {
+    this.bindSend(grantee);
+    grantee.setEnvironment({
+      EVICTIONS_DUE_ARN: this.due.queue.queueArn,
+      SCHEDULE_GROUP_NAME: this.groupName,
+      SCHEDULE_ROLE_ARN: this.#role.roleArn,
+    } satisfies ValuesOf<typeof timerVariables>);
+    const resourceName = `${this.groupName}/*`;
+    grantWildcard(grantee, {
+      action: 'scheduler:CreateSchedule',
+      resources: [Stack.of(this).formatArn({ service: 'scheduler', resource: 'schedule', resourceName })],
+      reason:
+        'Schedules of our own group, which nobody else uses; their names are hashes of node and moment.',
+    });
+    Grant.addToPrincipal({
+      grantee,
+      actions: ['iam:PassRole'],
+      resourceArns: [this.#role.roleArn],
+      conditions: { StringEquals: { 'iam:PassedToService': 'scheduler.amazonaws.com' } },
+    });
+  }
+
+  /** Lets a function say that something is due at once. */
+  bindSend(grantee: Grantee): void {
+    grantee.setEnvironment({
+      EVICTIONS_DUE_URL: this.due.queue.queueUrl,
+    } satisfies ValuesOf<typeof dueQueueVariables>);
+    this.due.grantSend(grantee);
+  }
+}

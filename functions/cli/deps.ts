@@ -1,0 +1,12 @@
+import type { Connect } from '#shared/clusters/connect.ts';
+import type { ClusterRegistry } from '#shared/clusters/registry.ts';
+import type { Clock } from '#shared/telemetry/clock.ts';
+
+/** What commands need of the world. */
+export interface CliDeps {
+  registry(tableName: string): ClusterRegistry;
+  readonly connect: Connect;
+  readonly clock: Clock;
+  /** To standard output; the text ends with a line feed. */
+  print(text: string): void;
+}

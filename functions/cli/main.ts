@@ -1,0 +1,30 @@
+import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { CLIENT_SETTINGS } from '#shared/aws/client-settings.ts';
+import { AwsClients } from '#shared/clusters/aws-clients.ts';
+import { connector } from '#shared/clusters/connect.ts';
+import { DynamoDbClusterRegistry } from '#shared/clusters/dynamodb-registry.ts';
+import { localContextConnection } from '#shared/clusters/local-context-connection.ts';
+import { ApiError } from '#shared/kubernetes/api-error.ts';
+import { StoreError } from '#shared/store/store.ts';
+import { systemClock } from '#shared/telemetry/clock.ts';
+import { CliError } from './cli-error.ts';
+import { createProgram } from './program.ts';
+
+/** Whatever goes wrong by the operator's hand is one of these, with a message made for the operator. */
+const OPERATOR_ERRORS = [ApiError, CliError, StoreError];
+
+const program = createProgram({
+  registry: (tableName) =>
+    new DynamoDbClusterRegistry({ client: new DynamoDBClient(CLIENT_SETTINGS), tableName }),
+  connect: connector({ aws: new AwsClients(), clock: systemClock, localContext: localContextConnection }),
+  clock: systemClock,
+  print: (text) => process.stdout.write(text),
+});
+
+try {
+  await program.parseAsync(process.argv);
+} catch (error) {
+  const known = OPERATOR_ERRORS.some((kind) => error instanceof kind);
+  process.stderr.write(`taintward: ${known ? (error as Error).message : (error as Error).stack}\n`);
+  process.exit(1);
+}

@@ -1,0 +1,26 @@
+import { Command, Option } from 'commander';
+import { addAddCommand } from './clusters/add.ts';
+import { addListCommand } from './clusters/list.ts';
+import { addRemoveCommand } from './clusters/remove.ts';
+import { addShowCommand } from './clusters/show.ts';
+import type { CliDeps } from './deps.ts';
+
+/** What the stack names its table unless it is configured otherwise. */
+const DEFAULT_TABLE = 'taintward';
+
+/** The operator's command line. Every action rejects with an error whose message is for the operator. */
+export function createProgram(deps: CliDeps): Command {
+  const program = new Command('taintward')
+    .configureHelp({ showGlobalOptions: true })
+    .description(
+      'Operates Taintward. AWS account and region are those of the AWS SDK: AWS_PROFILE, AWS_REGION.',
+    )
+    .addOption(
+      new Option('--table <name>', 'the table that the stack made')
+        .env('TAINTWARD_TABLE')
+        .default(DEFAULT_TABLE),
+    );
+  const clusters = program.command('clusters').description('the clusters that are managed');
+  for (const add of [addAddCommand, addListCommand, addShowCommand, addRemoveCommand]) add(clusters, deps);
+  return program;
+}

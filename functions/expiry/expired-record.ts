@@ -1,0 +1,41 @@
+import type { DynamoDBRecord } from 'aws-lambda';
+import * as z from 'zod';
+import type { NodeRef } from '#shared/eviction/identity.ts';
+import type { EvictionRecord } from '#shared/eviction/records.ts';
+import type { Item } from '#shared/store/attribute-values.ts';
+import { EVICTION_PREFIX, parseEvictionItem, refOfItem } from '#shared/store/items.ts';
+
+/** An eviction that was removed by its time to live before it happened. */
+export interface ExpiredRecord {
+  readonly ref: NodeRef;
+  readonly eviction: EvictionRecord;
+  /** The stream record that tells of it. */
+  readonly source: DynamoDBRecord;
+}
+
+/** Who removes items whose time to live is over. */
+export const TTL_IDENTITY = { type: 'Service', principalId: 'dynamodb.amazonaws.com' } as const;
+
+const expiry = z.object({
+  eventName: z.literal('REMOVE'),
+  userIdentity: z.object({
+    type: z.literal(TTL_IDENTITY.type),
+    principalId: z.literal(TTL_IDENTITY.principalId),
+  }),
+  dynamodb: z.object({
+    OldImage: z.object({
+      sk: z.object({ S: z.string().startsWith(EVICTION_PREFIX) }),
+      state: z.object({ S: z.literal('scheduled') }),
+    }),
+  }),
+});
+
+/**
+ * Reads a record of the table's stream. `undefined` for everything that is not the expiry of a scheduled eviction:
+ * other changes, expired tombstones, and what a hand deleted. Throws `StoreError` for an eviction nobody can read.
+ */
+export function expiredRecord(source: DynamoDBRecord): ExpiredRecord | undefined {
+  if (!expiry.safeParse(source).success) return undefined;
+  const item = (source.dynamodb?.OldImage ?? {}) as Item;
+  return { ref: refOfItem(item), eviction: parseEvictionItem(item), source };
+}

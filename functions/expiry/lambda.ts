@@ -1,0 +1,25 @@
+import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { SQSClient } from '@aws-sdk/client-sqs';
+import { CLIENT_SETTINGS, SQS_SETTINGS } from '#shared/aws/client-settings.ts';
+import { readEnvironment } from '#shared/environment/read-environment.ts';
+import { SqsSender } from '#shared/queues/sqs-sender.ts';
+import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
+import { systemClock } from '#shared/telemetry/clock.ts';
+import { jsonLog } from '#shared/telemetry/log.ts';
+import { expiryEnvironment } from './environment.ts';
+import { createHandler } from './handler.ts';
+
+const environment = readEnvironment(expiryEnvironment, process.env);
+const sqs = new SQSClient(SQS_SETTINGS);
+
+/** The entry of the Lambda function on the table's stream. */
+export const handler = createHandler({
+  store: new DynamoDbStore({
+    client: new DynamoDBClient(CLIENT_SETTINGS),
+    tableName: environment.TABLE_NAME,
+  }),
+  dueQueue: new SqsSender({ client: sqs, queueUrl: environment.EVICTIONS_DUE_URL }),
+  deadLetters: new SqsSender({ client: sqs, queueUrl: environment.DEAD_LETTER_QUEUE_URL }),
+  clock: systemClock,
+  log: jsonLog(),
+});

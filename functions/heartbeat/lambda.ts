@@ -1,0 +1,22 @@
+import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { CLIENT_SETTINGS } from '#shared/aws/client-settings.ts';
+import { DynamoDbLeases } from '#shared/clusters/dynamodb-leases.ts';
+import { DynamoDbClusterRegistry } from '#shared/clusters/dynamodb-registry.ts';
+import { readEnvironment } from '#shared/environment/read-environment.ts';
+import { systemClock } from '#shared/telemetry/clock.ts';
+import { stdoutEmf } from '#shared/telemetry/emf.ts';
+import { jsonLog } from '#shared/telemetry/log.ts';
+import { heartbeatEnvironment } from './environment.ts';
+import { createHandler } from './handler.ts';
+
+const environment = readEnvironment(heartbeatEnvironment, process.env);
+const table = { client: new DynamoDBClient(CLIENT_SETTINGS), tableName: environment.TABLE_NAME };
+
+/** The entry of the Lambda function that a rule calls every minute. */
+export const handler = createHandler({
+  registry: new DynamoDbClusterRegistry(table),
+  leases: new DynamoDbLeases(table),
+  emf: stdoutEmf(environment.METRIC_NAMESPACE),
+  clock: systemClock,
+  log: jsonLog(),
+});

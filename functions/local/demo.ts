@@ -1,0 +1,91 @@
+import { createInterface } from 'node:readline';
+import { styleText } from 'node:util';
+import type { Clock } from '#shared/telemetry/clock.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import { printLine } from './narrator.ts';
+import { type SimulatedCluster, startSimulatedCluster } from './simulated-cluster/demo.ts';
+
+/** A simulated cluster with a prompt to taint its nodes at. */
+export interface Demo {
+  readonly kubeconfig: string;
+  readonly context: string;
+  /** Says what to type and listens for it, once the service watches. */
+  invite(): void;
+  close(): Promise<void>;
+}
+
+const TRY = 'taint node-1 maintenance=now:NoExecute';
+
+/** Brings the simulated cluster up, as it was left in `dir`. */
+export async function startDemo(dir: string, clock: Clock, log: Log, quit: () => void): Promise<Demo> {
+  const cluster = await startSimulatedCluster({ clock, dir, log });
+  const lines = createInterface({ input: process.stdin });
+  return {
+    kubeconfig: cluster.kubeconfig,
+    context: cluster.context,
+    invite() {
+      printLine(WELCOME(cluster));
+      lines.on('line', (line) => {
+        const [command = '', ...words] = line.trim().split(/\s+/);
+        if (command === 'quit' || command === 'exit') quit();
+        else if (command !== '') answer(cluster, command, words);
+      });
+    },
+    async close() {
+      lines.close();
+      await cluster.close();
+    },
+  };
+}
+
+const WELCOME = (cluster: SimulatedCluster): string => `
+A simulated cluster of ${cluster.nodes().length} nodes is up, with pods of four workloads:
+  web        tolerates nothing but the defaults: goes at once
+  checkout   tolerates the taint "maintenance" for 30 s
+  db         a StatefulSet, tolerates it for 10 s and comes back under the same name
+  logs       a DaemonSet, tolerates everything for ever
+
+Type, and press Enter:
+  ${styleText('bold', TRY)}
+  ${styleText('bold', 'untaint node-1 maintenance')}
+  nodes | pods | help | quit
+Or from another terminal: kubectl --kubeconfig ${cluster.kubeconfig} ${TRY.replace('taint', 'taint nodes')}
+Stop it any time, by Ctrl-C or kill -9, and start it again: no timer is lost.
+`;
+
+const HELP = `  taint NODE KEY[=VALUE]:EFFECT   for example: ${TRY}
+  untaint NODE KEY[:EFFECT]       takes a taint away
+  nodes                           the nodes and their taints
+  pods [NODE]                     the pods and where they run
+  quit                            ends the service; the cluster is kept`;
+
+function answer(cluster: SimulatedCluster, command: string, words: readonly string[]): void {
+  try {
+    perform(cluster, command, words);
+  } catch (error) {
+    printLine(error instanceof Error ? error.message : String(error));
+  }
+}
+
+function perform(cluster: SimulatedCluster, command: string, words: readonly string[]): void {
+  const [node = '', taint = ''] = words;
+  switch (command) {
+    case 'taint':
+      cluster.taint(node, taint);
+      return;
+    case 'untaint':
+      cluster.untaint(node, taint);
+      return;
+    case 'nodes':
+      for (const each of cluster.nodes())
+        printLine(`  ${each.name}  ${each.taints.join(', ') || 'untainted'}`);
+      return;
+    case 'pods':
+      for (const pod of cluster.pods().filter((each) => node === '' || each.node === node)) {
+        printLine(`  ${pod.node ?? 'pending'}  ${pod.namespace}/${pod.name}  ${pod.status}`);
+      }
+      return;
+    default:
+      printLine(command === 'help' ? HELP : `"${command}" is no command. There are:\n${HELP}`);
+  }
+}

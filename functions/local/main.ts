@@ -1,0 +1,57 @@
+import { ProbePortError } from '#functions/watch-relay/probe-server.ts';
+import { ApiError } from '#shared/kubernetes/api-error.ts';
+import { KubeconfigError } from '#shared/kubernetes/kubeconfig-error.ts';
+import { StoreError } from '#shared/store/store.ts';
+import { systemClock } from '#shared/telemetry/clock.ts';
+import { checkAccess, managedClusters } from './managed-clusters.ts';
+import { narrator, printLine } from './narrator.ts';
+import { parseOptions, type StartOptions } from './options.ts';
+import { startLocalService } from './service.ts';
+import { StateDirectoryError, takeStateDirectory } from './state-directory.ts';
+
+/** Whatever goes wrong by the operator's hand is one of these, with a message made for the operator. */
+const OPERATOR_ERRORS = [ApiError, KubeconfigError, StateDirectoryError, StoreError, ProbePortError];
+
+async function run(options: StartOptions): Promise<void> {
+  const log = narrator(systemClock, printLine);
+  const stopped = Promise.withResolvers<void>();
+  const state = takeStateDirectory(options.stateDir);
+  const wantsDemo = options.contexts.length === 0 && !options.inCluster;
+  // Who manages real clusters need not load a simulated one.
+  const demo = wantsDemo
+    ? await (await import('./demo.ts')).startDemo(state.file('cluster'), systemClock, log, stopped.resolve)
+    : undefined;
+  const clusters = managedClusters(
+    demo ? { contexts: [demo.context], kubeconfig: demo.kubeconfig, inCluster: false } : options,
+  );
+  await checkAccess(clusters, log);
+  const service = await startLocalService({
+    clusters,
+    state,
+    probes: { host: options.host, port: options.port },
+    matching: { comparisonOperators: options.comparisonOperators },
+    log,
+  });
+  const names = [...clusters.keys()].join(', ');
+  printLine(
+    `Managing ${names}. Health and metrics: http://${options.host}:${service.probePort}/readyz, /metrics`,
+  );
+  demo?.invite();
+
+  process.once('SIGINT', () => stopped.resolve());
+  process.once('SIGTERM', () => stopped.resolve());
+  await stopped.promise;
+  printLine('Stopping. Timers are kept; start again to go on.');
+  await service.stop();
+  for (const api of clusters.values()) api.close();
+  await demo?.close();
+  state.release();
+}
+
+try {
+  await run(parseOptions(process.argv.slice(2)));
+} catch (error) {
+  const known = OPERATOR_ERRORS.some((kind) => error instanceof kind);
+  process.stderr.write(`taintward: ${known ? (error as Error).message : (error as Error).stack}\n`);
+  process.exit(1);
+}

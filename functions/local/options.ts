@@ -1,0 +1,75 @@
+import { Command, InvalidArgumentError, Option } from 'commander';
+
+/** What `npm start` was asked to do. */
+export interface StartOptions {
+  /** Contexts of the kubeconfig to manage; none, and not in a cluster: the simulated one. */
+  readonly contexts: readonly string[];
+  readonly kubeconfig: string | undefined;
+  readonly inCluster: boolean;
+  readonly stateDir: string;
+  readonly host: string;
+  readonly port: number;
+  readonly comparisonOperators: boolean;
+}
+
+/** Where health and metrics are served unless told otherwise: any free port. */
+const DEFAULT_PORT = 0;
+const HIGHEST_PORT = 65_535;
+
+/** Reads the command line. Prints usage and exits for `--help`, and with one sentence for what it cannot read. */
+export function parseOptions(argv: readonly string[]): StartOptions {
+  const command = new Command('npm start --')
+    .description(
+      'Runs the whole service in this process: evicts the pods of the named clusters that do not tolerate their ' +
+        "node's NoExecute taints. With no cluster named, brings up a simulated one to try it on.",
+    )
+    .addOption(
+      new Option('--context <name>', 'a context of the kubeconfig to manage; repeat it for more clusters')
+        .argParser((name: string, names: readonly string[]) => [...names, name])
+        .default([], 'none: a simulated cluster'),
+    )
+    .option('--kubeconfig <file>', 'where the contexts are (default: $KUBECONFIG, then ~/.kube/config)')
+    .option('--in-cluster', 'manage the cluster this process runs in, by its service account', false)
+    .option('--state <dir>', 'where timed evictions and queues are kept', '.taintward')
+    .option('--host <address>', 'where /healthz, /readyz and /metrics are served', '127.0.0.1')
+    .addOption(
+      new Option('--port <number>', 'their port').argParser(parsePort).default(DEFAULT_PORT, 'any free one'),
+    )
+    .option(
+      '--comparison-operators',
+      'let tolerations with the operators Lt and Gt match; only for clusters whose API server has the gate ' +
+        'TaintTolerationComparisonOperators on',
+      false,
+    )
+    .allowExcessArguments(false)
+    .parse(argv, { from: 'user' });
+  const found = command.opts<{
+    context: readonly string[];
+    kubeconfig?: string;
+    inCluster: boolean;
+    state: string;
+    host: string;
+    port: number;
+    comparisonOperators: boolean;
+  }>();
+  if (found.kubeconfig !== undefined && found.context.length === 0) {
+    command.error('error: --kubeconfig needs at least one --context NAME: say which cluster to manage');
+  }
+  return {
+    contexts: found.context,
+    kubeconfig: found.kubeconfig,
+    inCluster: found.inCluster,
+    stateDir: found.state,
+    host: found.host,
+    port: found.port,
+    comparisonOperators: found.comparisonOperators,
+  };
+}
+
+function parsePort(text: string): number {
+  const port = Number(text);
+  if (!/^\d+$/.test(text) || port > HIGHEST_PORT) {
+    throw new InvalidArgumentError(`a port is a number from 0 to ${HIGHEST_PORT}.`);
+  }
+  return port;
+}

@@ -1,0 +1,157 @@
+import { isDeepStrictEqual } from 'node:util';
+import { admitTolerations, UPSTREAM_DEFAULT_TOLERATION_SECONDS } from '#shared/taints/admission.ts';
+import type { MatchOptions } from '#shared/taints/taint.ts';
+import {
+  type Problem,
+  taintProblems,
+  tolerationProblems,
+  tolerationsUpdateProblems,
+} from '#shared/taints/validation.ts';
+import { taintsOf, tolerationsOf } from './matchable.ts';
+import type { Drafts, NodeObject, Objects, PodObject, ResourceName, TolerationObject } from './objects.ts';
+import { invalid, type StatusCause } from './status.ts';
+
+/** The feature gates of a cluster that sets none. */
+export const FEATURE_GATES: MatchOptions = { comparisonOperators: false };
+
+/** How the server completes and checks objects of one kind before they are kept. */
+export interface Admission<R extends ResourceName> {
+  /** A new object, defaulted. Throws `StatusError` (422) when it is not acceptable. */
+  create(draft: Drafts[R]): Drafts[R];
+  /** The new state of an object; metadata and (but for the status itself) status are settled. Throws likewise. */
+  update(current: Objects[R], next: Objects[R]): Objects[R];
+}
+
+export const admissions: { readonly [R in ResourceName]: Admission<R> } = {
+  nodes: {
+    create: (node) => {
+      refuse('Node', node.metadata.name, nodeCauses(node));
+      return node;
+    },
+    update: (_, node) => {
+      refuse('Node', node.metadata.name, nodeCauses(node));
+      return node;
+    },
+  },
+  pods: {
+    create: (draft) => {
+      const pod = {
+        ...draft,
+        spec: {
+          restartPolicy: 'Always',
+          terminationGracePeriodSeconds: 30,
+          dnsPolicy: 'ClusterFirst',
+          schedulerName: 'default-scheduler',
+          priority: 0,
+          enableServiceLinks: true,
+          preemptionPolicy: 'PreemptLowerPriority',
+          ...draft.spec,
+          tolerations: admitted('CREATE', draft.spec.tolerations),
+        },
+        status: { phase: 'Pending', qosClass: 'BestEffort' },
+      };
+      refuse('Pod', pod.metadata.name, [
+        ...containerCauses(pod.spec.containers),
+        ...causes('spec.', tolerationProblems(tolerationsOf(pod.spec.tolerations), FEATURE_GATES)),
+      ]);
+      return pod;
+    },
+    update: (current, draft) => {
+      const pod = {
+        ...draft,
+        spec: { ...draft.spec, tolerations: admitted('UPDATE', draft.spec.tolerations) },
+      };
+      const [before, after] = [current.spec.tolerations, pod.spec.tolerations].map(tolerationsOf);
+      refuse('Pod', pod.metadata.name, [
+        ...causes('spec.', tolerationsUpdateProblems(after ?? [], before ?? [], FEATURE_GATES)),
+        ...(isDeepStrictEqual(unchangeable(current), unchangeable(pod)) ? [] : [POD_SPEC_FORBIDDEN]),
+      ]);
+      return pod;
+    },
+  },
+  events: {
+    create: (event) => {
+      const { namespace } = event.involvedObject;
+      if (namespace !== undefined && namespace !== event.metadata.namespace) {
+        refuse('Event', event.metadata.name, [
+          {
+            reason: 'FieldValueInvalid',
+            message: `Invalid value: "${namespace}": does not match event.namespace`,
+            field: 'involvedObject.namespace',
+          },
+        ]);
+      }
+      return event;
+    },
+    update: (_, event) => event,
+  },
+  namespaces: {
+    create: (draft) => ({
+      ...draft,
+      metadata: {
+        ...draft.metadata,
+        labels: { ...draft.metadata.labels, 'kubernetes.io/metadata.name': draft.metadata.name ?? '' },
+      },
+      spec: { finalizers: ['kubernetes'], ...draft.spec },
+      status: { phase: 'Active' },
+    }),
+    update: (_, namespace) => namespace,
+  },
+};
+
+/** The given ones, and behind them what the plugin `DefaultTolerationSeconds` appends. */
+function admitted(operation: string, given: readonly TolerationObject[] = []): TolerationObject[] {
+  const request = { operation, resource: 'pods', subresource: '' };
+  const all = admitTolerations(request, tolerationsOf(given), UPSTREAM_DEFAULT_TOLERATION_SECONDS);
+  const appended = all.slice(given.length).map(({ tolerationSeconds, ...toleration }) => ({
+    ...toleration,
+    ...(tolerationSeconds === undefined ? {} : { tolerationSeconds: Number(tolerationSeconds) }),
+  }));
+  return [...given, ...appended];
+}
+
+const POD_SPEC_FORBIDDEN: StatusCause = {
+  reason: 'FieldValueForbidden',
+  message:
+    'Forbidden: pod updates may not change fields other than `spec.containers[*].image`,' +
+    '`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations)',
+  field: 'spec',
+};
+
+/** What of a live pod's spec an update must leave alone. */
+function unchangeable({
+  spec: { tolerations, activeDeadlineSeconds, containers, ...rest },
+}: PodObject): unknown {
+  return [rest, containers.map(({ image, ...container }) => container)];
+}
+
+const nodeCauses = (node: Pick<NodeObject, 'spec'>) =>
+  // The real server reports a node's taints under `metadata`.
+  causes('metadata.', taintProblems(taintsOf(node)));
+
+const containerCauses = (containers: PodObject['spec']['containers']): StatusCause[] =>
+  containers.length === 0
+    ? [{ reason: 'FieldValueRequired', message: 'Required value', field: 'spec.containers' }]
+    : containers.flatMap(({ name }, index) =>
+        name === ''
+          ? [
+              {
+                reason: 'FieldValueRequired',
+                message: 'Required value',
+                field: `spec.containers[${index}].name`,
+              },
+            ]
+          : [],
+      );
+
+/** A problem's sentence starts with its field, which a cause names by itself. */
+const causes = (prefix: string, problems: readonly Problem[]): StatusCause[] =>
+  problems.map(({ field, type, message }) => ({
+    reason: type,
+    message: message.startsWith(`${field} `) ? message.slice(field.length + 1) : message,
+    field: `${prefix}${field}`,
+  }));
+
+function refuse(kind: string, name: string | undefined, faults: readonly StatusCause[]): void {
+  if (faults.length > 0) throw invalid(kind, name ?? '', faults);
+}

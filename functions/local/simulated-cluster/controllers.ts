@@ -1,0 +1,46 @@
+import type { Log } from '#shared/telemetry/log.ts';
+import { eventExpiry } from './event-expiry.ts';
+import { kubelet } from './kubelet.ts';
+import type { ObjectStore } from './object-store.ts';
+import type { ResourceName } from './objects.ts';
+import { podGarbageCollector } from './pod-garbage-collector.ts';
+import { type Controller, ReconcileLoop } from './reconcile-loop.ts';
+import { scheduler } from './scheduler.ts';
+import { type Workload, workloadController } from './workloads.ts';
+
+/** What brings the objects to life: kubelets, a scheduler, and the controllers of some workloads. */
+export class Controllers {
+  readonly #store: ObjectStore;
+  readonly #log: Log | undefined;
+  readonly #loops: { readonly loop: ReconcileLoop; readonly watches: readonly ResourceName[] }[] = [];
+  #unsubscribe = () => {};
+
+  constructor(store: ObjectStore, workloads: readonly Workload[], log?: Log) {
+    this.#store = store;
+    this.#log = log;
+    this.#add(kubelet(store), ['pods', 'nodes']);
+    this.#add(scheduler(store), ['pods', 'nodes']);
+    this.#add(podGarbageCollector(store), ['pods', 'nodes']);
+    this.#add(eventExpiry(store), ['events']);
+    for (const workload of workloads) this.#add(workloadController(store, workload), ['pods', 'nodes']);
+  }
+
+  /** Looks at what is there and from then on at what changes. */
+  start(): void {
+    this.#unsubscribe = this.#store.subscribe(({ resource }) => {
+      for (const { loop, watches } of this.#loops) if (watches.includes(resource)) loop.trigger();
+    });
+    for (const { loop } of this.#loops) loop.trigger();
+  }
+
+  /** For good; objects stay as they are. */
+  stop(): void {
+    this.#unsubscribe();
+    for (const { loop } of this.#loops) loop.stop();
+  }
+
+  #add(controller: Controller, watches: readonly ResourceName[]): void {
+    const loop = new ReconcileLoop(controller, () => this.#store.now(), this.#log);
+    this.#loops.push({ loop, watches });
+  }
+}

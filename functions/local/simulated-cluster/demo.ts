@@ -1,0 +1,132 @@
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type Taint, taintText } from '#shared/taints/taint.ts';
+import type { Clock } from '#shared/telemetry/clock.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import { Controllers } from './controllers.ts';
+import { DEMO_WORKLOADS, seedDemoFleet } from './demo-fleet.ts';
+import { startApiServer } from './http-server.ts';
+import { SIMULATED_CONTEXT, writeKubeconfig } from './kubeconfig.ts';
+import { taintsOf } from './matchable.ts';
+import { ObjectStore } from './object-store.ts';
+import type { NodeObject, PodObject } from './objects.ts';
+import { openStateFile } from './state-file.ts';
+import {
+  addTaint,
+  parseTaint,
+  parseTaintRemoval,
+  removeTaint,
+  TaintArgumentError,
+} from './taint-argument.ts';
+
+export interface SimulatedClusterOptions {
+  readonly clock: Clock;
+  /** Made if need be; holds the kubeconfig and the cluster's state, for this process alone. */
+  readonly dir: string;
+  readonly log?: Log;
+}
+
+export interface SimulatedNode {
+  readonly name: string;
+  /** As kubectl prints them. */
+  readonly taints: readonly string[];
+}
+
+export interface SimulatedPod {
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
+  /** `undefined` until it is scheduled. */
+  readonly node: string | undefined;
+  /** `Pending`, `Running` or `Terminating`, unless somebody set another phase. */
+  readonly status: string;
+}
+
+/** A running cluster of nothing but API objects. */
+export interface SimulatedCluster {
+  /** The path of a kubeconfig that only its owner can read. */
+  readonly kubeconfig: string;
+  readonly context: string;
+  /** `key=value:Effect` or `key:Effect`; replaces the value of one that is there. Throws one clear sentence. */
+  taint(node: string, taint: string): void;
+  /** `key-`, `key:Effect-`, or either without the `-`. Throws one clear sentence. */
+  untaint(node: string, taint: string): void;
+  /** By name. */
+  nodes(): readonly SimulatedNode[];
+  /** By name. */
+  pods(): readonly SimulatedPod[];
+  /** Stops it; its state stays in the directory. */
+  close(): Promise<void>;
+}
+
+/** Starts the simulated cluster of a directory: the demo's fleet the first time, and then as it was left. */
+export async function startSimulatedCluster({
+  clock,
+  dir,
+  log,
+}: SimulatedClusterOptions): Promise<SimulatedCluster> {
+  await mkdir(dir, { recursive: true, mode: 0o700 });
+  const file = openStateFile(join(dir, 'simulated-cluster.db'), log);
+  const { state, save } = file;
+  const store = new ObjectStore({ clock, save, ...(state === undefined ? {} : { state }) });
+  seedDemoFleet(store);
+  const server = await startApiServer(store, log);
+  const kubeconfig = join(dir, 'simulated-cluster.kubeconfig');
+  await writeKubeconfig(kubeconfig, {
+    server: server.url,
+    certificate: server.certificate,
+    token: server.token,
+  });
+  const controllers = new Controllers(store, DEMO_WORKLOADS, log);
+  controllers.start();
+  return {
+    kubeconfig,
+    context: SIMULATED_CONTEXT,
+    taint(node, text) {
+      const taint = parseTaint(text);
+      changeTaints(store, node, (taints) => addTaint(taints, taint));
+    },
+    untaint(node, text) {
+      const removal = parseTaintRemoval(text);
+      changeTaints(store, node, (taints) => removeTaint(taints, removal));
+    },
+    nodes: () => store.all('nodes').map(shownNode).sort(byName),
+    pods: () => store.all('pods').map(shownPod).sort(byName),
+    async close() {
+      controllers.stop();
+      await server.close();
+      file.close();
+    },
+  };
+}
+
+function changeTaints(
+  store: ObjectStore,
+  name: string,
+  change: (taints: readonly Taint[]) => readonly Taint[],
+) {
+  const ref = { namespace: '', name };
+  if (store.find('nodes', ref) === undefined) {
+    const names = store.all('nodes').map(({ metadata }) => metadata.name);
+    throw new TaintArgumentError(`there is no node "${name}": name one of ${names.sort().join(', ')}`);
+  }
+  store.update('nodes', ref, 'main', ({ spec, ...node }) => ({
+    ...node,
+    spec: { ...spec, taints: change(spec.taints ?? []) },
+  }));
+}
+
+const shownNode = (node: NodeObject): SimulatedNode => ({
+  name: node.metadata.name,
+  taints: taintsOf(node).map(taintText),
+});
+
+const shownPod = ({ metadata, spec, status }: PodObject): SimulatedPod => ({
+  namespace: metadata.namespace ?? '',
+  name: metadata.name,
+  uid: metadata.uid,
+  node: spec.nodeName,
+  status: metadata.deletionTimestamp === undefined ? (status.phase ?? 'Pending') : 'Terminating',
+});
+
+const byName = (a: { name: string }, b: { name: string }): number => a.name.localeCompare(b.name);

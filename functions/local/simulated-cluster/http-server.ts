@@ -1,0 +1,134 @@
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { once } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer } from 'node:https';
+import type { Log } from '#shared/telemetry/log.ts';
+import { parseApiPath } from './api-path.ts';
+import { loopbackCertificate } from './certificate.ts';
+import { DISCOVERY } from './discovery.ts';
+import { answerForObjects } from './object-requests.ts';
+import type { ObjectStore } from './object-store.ts';
+import { sendJson } from './responses.ts';
+import { badRequest, methodNotAllowed, StatusError } from './status.ts';
+
+/** Longer than clients keep an idle connection (Go: 90 s), so that none is closed under a request. */
+const KEEP_ALIVE_MS = 120_000;
+
+const ACCESS_REVIEWS = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
+/** Whoever holds the token may do everything. */
+const ACCESS_REVIEW = {
+  kind: 'SelfSubjectAccessReview',
+  apiVersion: 'authorization.k8s.io/v1',
+  metadata: {},
+  spec: {},
+  status: { allowed: true },
+};
+/** What the real server, too, answers to everybody. */
+const HEALTH_PATHS: readonly string[] = ['/healthz', '/livez', '/readyz'];
+
+export interface SimulatedApiServer {
+  /** https, on 127.0.0.1. */
+  readonly url: string;
+  /** PEM, new at every start. */
+  readonly certificate: string;
+  /** The bearer token that every request needs, new at every start. */
+  readonly token: string;
+  /** Ends open watches and stops. */
+  close(): Promise<void>;
+}
+
+/** Serves the objects over the Kubernetes API, on a free port of the loopback interface. */
+export async function startApiServer(store: ObjectStore, log?: Log): Promise<SimulatedApiServer> {
+  const { key, certificate } = await loopbackCertificate();
+  const token = randomBytes(32).toString('base64url');
+  const isAuthorized = bearerCheck(token);
+  const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    try {
+      await answer(store, isAuthorized, request, response);
+    } catch (error) {
+      if (!(error instanceof StatusError)) log?.error('simulated-cluster.request-failed', { reason: error });
+      if (response.headersSent) response.destroy();
+      else refuse(response, error);
+    }
+  };
+  const server = createServer({ key, cert: certificate, keepAliveTimeout: KEEP_ALIVE_MS });
+  server.on('request', (request, response) => void serve(request, response));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  if (address === null || typeof address === 'string') {
+    throw new Error('The simulated cluster has no port to listen on: start it again.');
+  }
+  return {
+    url: `https://127.0.0.1:${address.port}`,
+    certificate,
+    token,
+    close: async () => {
+      const closed = once(server, 'close');
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+async function answer(
+  store: ObjectStore,
+  isAuthorized: (request: IncomingMessage) => boolean,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const { pathname, searchParams } = parseUrl(request.url ?? '/');
+  if (HEALTH_PATHS.includes(pathname)) {
+    response.writeHead(200, { 'content-type': 'text/plain; charset=utf-8' }).end('ok');
+    return;
+  }
+  if (!isAuthorized(request)) throw new StatusError(401, 'Unauthorized', 'Unauthorized');
+  const document = DISCOVERY[pathname];
+  if (document !== undefined) {
+    if (request.method !== 'GET') throw methodNotAllowed();
+    sendJson(response, 200, document);
+    return;
+  }
+  if (pathname === ACCESS_REVIEWS) {
+    if (request.method !== 'POST') throw methodNotAllowed();
+    // kubectl sends it as protobuf; the answer is the same whatever is asked.
+    request.resume();
+    sendJson(response, 201, ACCESS_REVIEW);
+    return;
+  }
+  const path = parseApiPath(pathname);
+  if (path === undefined) {
+    throw new StatusError(404, 'NotFound', 'the server could not find the requested resource');
+  }
+  await answerForObjects(store, { request, response, query: searchParams, path });
+}
+
+function refuse(response: ServerResponse, error: unknown): void {
+  const status =
+    error instanceof StatusError
+      ? error
+      : new StatusError(
+          500,
+          'InternalError',
+          'Internal error occurred: see the log of the simulated cluster',
+        );
+  // What is left of the request's body would be read as the next request.
+  if (status.code === 413) response.setHeader('connection', 'close');
+  sendJson(response, status.code, status.body());
+}
+
+/** Whether a request carries the token; takes the same time whatever it carries. */
+function bearerCheck(token: string): (request: IncomingMessage) => boolean {
+  const digest = (text: string) => createHash('sha256').update(text).digest();
+  const expected = digest(`Bearer ${token}`);
+  return ({ headers }) => timingSafeEqual(expected, digest(headers.authorization ?? ''));
+}
+
+function parseUrl(target: string): URL {
+  try {
+    return new URL(target, 'https://127.0.0.1');
+  } catch {
+    throw badRequest('the request target is not a URL');
+  }
+}

@@ -1,0 +1,105 @@
+import type { EpochMs } from '#shared/eviction/identity.ts';
+import { kubernetesTime } from '#shared/kubernetes/kubernetes-time.ts';
+import { internalIp } from './node-address.ts';
+import type { ObjectStore } from './object-store.ts';
+import { type ConditionObject, type PodObject, refOf } from './objects.ts';
+import { notePod } from './pod-events.ts';
+import type { Controller } from './reconcile-loop.ts';
+
+/** How long containers take to start, and to end when asked to: long enough to be seen in `kubectl get pods -w`. */
+const STARTUP_MS = 2000;
+const SHUTDOWN_MS = 3000;
+
+/** Every node's kubelet: starts the pods that are bound to it and finishes those that are to end. */
+export function kubelet(store: ObjectStore): Controller {
+  return {
+    name: 'kubelet',
+    reconcile(now) {
+      const waits: EpochMs[] = [];
+      for (const pod of store.all('pods')) {
+        const dueAt = nextStepAt(store, pod);
+        if (dueAt === undefined) continue;
+        if (dueAt > now) waits.push(dueAt);
+        else if (pod.metadata.deletionTimestamp === undefined) start(store, pod, now);
+        else finish(store, pod);
+      }
+      return waits.length === 0 ? undefined : Math.min(...waits);
+    },
+  };
+}
+
+/** When there is something to do for a pod; `undefined`: nothing, or nobody to do it. */
+function nextStepAt(store: ObjectStore, { metadata, spec, status }: PodObject): EpochMs | undefined {
+  if (!spec.nodeName || store.find('nodes', { namespace: '', name: spec.nodeName }) === undefined)
+    return undefined;
+  if (metadata.deletionTimestamp !== undefined) {
+    const graceMs = (metadata.deletionGracePeriodSeconds ?? 0) * 1000;
+    return Date.parse(metadata.deletionTimestamp) - graceMs + Math.min(graceMs, SHUTDOWN_MS);
+  }
+  if (status.phase !== 'Pending') return undefined;
+  const scheduled = status.conditions?.find(({ type }) => type === 'PodScheduled');
+  return Date.parse(scheduled?.lastTransitionTime ?? metadata.creationTimestamp) + STARTUP_MS;
+}
+
+function start(store: ObjectStore, pod: PodObject, now: EpochMs): void {
+  const at = kubernetesTime(now);
+  const ip = podIp(pod);
+  const hostIp = internalIp(store.get('nodes', { namespace: '', name: pod.spec.nodeName ?? '' }));
+  store.update('pods', refOf(pod), 'status', (current) => ({
+    ...current,
+    status: {
+      ...current.status,
+      phase: 'Running',
+      conditions: [
+        ...kept(current.status.conditions),
+        ...RUNNING_CONDITIONS.map((type) => ({ type, status: 'True', lastTransitionTime: at })),
+      ],
+      hostIP: hostIp,
+      podIP: ip,
+      podIPs: [{ ip }],
+      startTime: at,
+      containerStatuses: current.spec.containers.map(({ name, image = '' }) => ({
+        name,
+        image,
+        imageID: image,
+        ready: true,
+        started: true,
+        restartCount: 0,
+        state: { running: { startedAt: at } },
+      })),
+    },
+  }));
+  note(store, pod, 'Started', (container) => `Started container ${container}`);
+}
+
+function finish(store: ObjectStore, pod: PodObject): void {
+  note(store, pod, 'Killing', (container) => `Stopping container ${container}`);
+  store.delete('pods', refOf(pod), { preconditions: { uid: pod.metadata.uid }, gracePeriodSeconds: 0 });
+}
+
+const RUNNING_CONDITIONS: readonly string[] = [
+  'PodReadyToStartContainers',
+  'Initialized',
+  'Ready',
+  'ContainersReady',
+];
+
+const kept = (conditions: readonly ConditionObject[] = []) =>
+  conditions.filter(({ type }) => !RUNNING_CONDITIONS.includes(type));
+
+/** An address that looks like one of the node's; nothing listens there. */
+function podIp({ metadata }: PodObject): string {
+  const [high = 0, low = 0] = Buffer.from(metadata.uid.slice(0, 4), 'hex');
+  return `10.244.${high}.${low}`;
+}
+
+function note(
+  store: ObjectStore,
+  pod: PodObject,
+  reason: string,
+  message: (container: string) => string,
+): void {
+  for (const { name } of pod.spec.containers) {
+    notePod(store, pod, { type: 'Normal', reason, message: message(name), component: 'kubelet' });
+  }
+}

@@ -1,0 +1,190 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import * as z from 'zod';
+import { fieldsOf, textOf } from '#shared/kubernetes/json-fields.ts';
+import type { ApiPath } from './api-path.ts';
+import type { DeleteRequest } from './deletion.ts';
+import { jsonPatch } from './json-patch.ts';
+import { mergePatch } from './merge-patch.ts';
+import type { ObjectStore } from './object-store.ts';
+import type { ApiObject } from './objects.ts';
+import { flagIn, numberIn, selectorIn } from './query.ts';
+import { representation, represented, representedList } from './representation.ts';
+import { mediaType, readJson } from './request-body.ts';
+import { RESOURCES, type Verb } from './resources.ts';
+import { sendJson } from './responses.ts';
+import { schemaFault } from './schema-fault.ts';
+import { badRequest, conflict, methodNotAllowed } from './status.ts';
+import { strategicMergePatch } from './strategic-merge-patch.ts';
+import { answerWatch } from './watch-request.ts';
+import { withoutNulls } from './without-nulls.ts';
+
+const PLAIN_JSON = ['application/json'];
+const PATCHES: Readonly<Record<string, (object: unknown, patch: unknown) => unknown>> = {
+  'application/strategic-merge-patch+json': strategicMergePatch,
+  'application/merge-patch+json': mergePatch,
+  'application/json-patch+json': jsonPatch,
+};
+
+/** A request that is about objects. */
+export interface ObjectCall {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly query: URLSearchParams;
+  readonly path: ApiPath;
+}
+
+/** Does what a request asks of the objects, and answers it. Rejects with `StatusError` for what it refuses. */
+export async function answerForObjects(store: ObjectStore, call: ObjectCall): Promise<void> {
+  const { request, path, query } = call;
+  const verb = verbOf(request.method, path, flagIn(query, 'watch'));
+  if (verb === undefined || !verbsOf(path).includes(verb)) throw methodNotAllowed();
+  if (query.has('dryRun')) {
+    throw badRequest('dryRun is not supported by the simulated cluster: leave it out');
+  }
+  switch (verb) {
+    case 'get':
+      sendObject(store, call, 200, store.get(path.resource, refOf(path)));
+      return;
+    case 'list':
+      sendList(store, call);
+      return;
+    case 'watch':
+      answerWatch(store, call);
+      return;
+    case 'create': {
+      const body = await readJson(request, PLAIN_JSON);
+      if (path.subresource === 'binding') bind(store, call, body);
+      else sendObject(store, call, 201, store.create(path.resource, path.namespace, body));
+      return;
+    }
+    case 'update': {
+      const body = await readJson(request, PLAIN_JSON);
+      const replace = (current: ApiObject) => {
+        checkUid(path, current, body);
+        return body;
+      };
+      sendObject(store, call, 200, store.update(path.resource, refOf(path), partOf(path), replace));
+      return;
+    }
+    case 'patch': {
+      const patch = await readJson(request, Object.keys(PATCHES));
+      const apply = PATCHES[mediaType(request)];
+      if (apply === undefined || patch === undefined) throw badRequest('the request has no patch: send one');
+      const change = (current: ApiObject) => apply(current, patch);
+      sendObject(store, call, 200, store.update(path.resource, refOf(path), partOf(path), change));
+      return;
+    }
+    case 'delete':
+      remove(store, call, parseDeleteOptions(await readJson(request, PLAIN_JSON)));
+      return;
+    default:
+      return verb satisfies never;
+  }
+}
+
+function sendObject(
+  store: ObjectStore,
+  { request, response, query, path }: ObjectCall,
+  code: number,
+  object: ApiObject,
+): void {
+  const as = representation(request.headers.accept, query.get('includeObject'));
+  sendJson(response, code, represented(object, path.resource, as, store.now()));
+}
+
+function sendList(store: ObjectStore, { request, response, query, path }: ObjectCall): void {
+  const as = representation(request.headers.accept, query.get('includeObject'));
+  store.mustHaveReached(numberIn(query, 'resourceVersion') ?? 0);
+  if (query.get('resourceVersionMatch') === 'Exact') {
+    throw badRequest('resourceVersionMatch Exact is not supported by the simulated cluster: leave it out');
+  }
+  const token = query.get('continue') ?? '';
+  const limit = numberIn(query, 'limit') ?? 0;
+  const { items, version, remainingItemCount, ...more } = store.list(path.resource, {
+    namespace: path.namespace,
+    selects: selectorIn(query, path.resource),
+    ...(limit === 0 ? {} : { limit }),
+    ...(token === '' ? {} : { continue: token }),
+  });
+  // The real server counts what remains of a whole collection only.
+  const counted = query.has('fieldSelector') || query.has('labelSelector') ? {} : { remainingItemCount };
+  const metadata = { resourceVersion: String(version), ...more, ...counted };
+  sendJson(response, 200, representedList(items, path.resource, metadata, as, store.now()));
+}
+
+/** A PUT's uid is a precondition to the real server, though a PATCH's is a change of what cannot be changed. */
+function checkUid({ resource }: ApiPath, { metadata }: ApiObject, body: unknown): void {
+  const uid = textOf(fieldsOf(fieldsOf(body)['metadata'])['uid']);
+  if (uid === '' || uid === metadata.uid) return;
+  const why = `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${metadata.uid}`;
+  throw conflict(resource, metadata.name, why);
+}
+
+function bind(store: ObjectStore, { response, path }: ObjectCall, body: unknown): void {
+  const name = textOf(fieldsOf(fieldsOf(body)['target'])['name']);
+  if (name === '') throw badRequest('target.name must name a node');
+  store.bind(refOf(path), name);
+  sendJson(response, 201, { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 });
+}
+
+function remove(store: ObjectStore, call: ObjectCall, options: DeleteRequest): void {
+  const { response, query, path } = call;
+  const seconds = numberIn(query, 'gracePeriodSeconds');
+  const { object, gone } = store.delete(path.resource, refOf(path), {
+    ...options,
+    ...(seconds === undefined ? {} : { gracePeriodSeconds: seconds }),
+  });
+  if (!gone || path.resource === 'pods') {
+    sendObject(store, call, 200, object);
+    return;
+  }
+  const details = { name: object.metadata.name, kind: path.resource, uid: object.metadata.uid };
+  sendJson(response, 200, { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details });
+}
+
+function verbOf(
+  method: string | undefined,
+  { name, subresource }: ApiPath,
+  watches: boolean,
+): Verb | undefined {
+  switch (method) {
+    case 'GET':
+      if (name !== undefined) return 'get';
+      return watches ? 'watch' : 'list';
+    case 'POST':
+      return name === undefined || subresource !== '' ? 'create' : undefined;
+    case 'PUT':
+      return name === undefined ? undefined : 'update';
+    case 'PATCH':
+      return name === undefined ? undefined : 'patch';
+    case 'DELETE':
+      return name === undefined ? undefined : 'delete';
+    default:
+      return undefined;
+  }
+}
+
+function verbsOf({ resource, subresource }: ApiPath): readonly Verb[] {
+  const { verbs, subresources } = RESOURCES[resource];
+  return subresource === '' ? verbs : (subresources.find(({ name }) => name === subresource)?.verbs ?? []);
+}
+
+const refOf = ({ namespace, name = '' }: ApiPath) => ({ namespace, name });
+const partOf = ({ subresource }: ApiPath) => (subresource === 'status' ? 'status' : 'main');
+
+const deleteOptions = z.object({
+  gracePeriodSeconds: z.int().exactOptional(),
+  preconditions: z
+    .object({ uid: z.string().exactOptional(), resourceVersion: z.string().exactOptional() })
+    .exactOptional(),
+  dryRun: z
+    .array(z.string())
+    .max(0, 'is not supported by the simulated cluster: leave it out')
+    .exactOptional(),
+});
+
+function parseDeleteOptions(body: unknown): DeleteRequest {
+  const parsed = deleteOptions.safeParse(withoutNulls(body ?? {}));
+  if (!parsed.success) throw badRequest(`DeleteOptions: ${schemaFault(parsed.error)}`);
+  return parsed.data;
+}

@@ -1,0 +1,344 @@
+import { randomUUID } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
+import type { EpochMs } from '#shared/eviction/identity.ts';
+import { kubernetesTime } from '#shared/kubernetes/kubernetes-time.ts';
+import type { Clock } from '#shared/telemetry/clock.ts';
+import { admissions } from './admission.ts';
+import { encodeContinue, parseContinue } from './continue-token.ts';
+import { checkPreconditions, type DeleteRequest, markedDeleted, podGraceSeconds } from './deletion.ts';
+import { type Change, History } from './history.ts';
+import { parseDraft, refuseOtherNamespace } from './object-draft.ts';
+import { nextGeneration, serverMetadata, versioned } from './object-metadata.ts';
+import { generatedName, nameCauses } from './object-names.ts';
+import {
+  type ApiObject,
+  type ObjectRef,
+  type Objects,
+  objectSchemas,
+  type PodObject,
+  type ResourceName,
+  refOf,
+} from './objects.ts';
+import { RESOURCES } from './resources.ts';
+import type { Selector } from './selectors.ts';
+import {
+  alreadyExists,
+  badRequest,
+  conflict,
+  expired,
+  invalid,
+  notFound,
+  tooLargeVersion,
+} from './status.ts';
+
+/** Changes a watch can resume over; a demo makes a few hundred an hour. */
+const HISTORY_LIMIT = 5000;
+
+/** Everything there is, as of one version. */
+export interface ClusterState {
+  readonly version: number;
+  readonly objects: readonly { readonly resource: ResourceName; readonly object: ApiObject }[];
+}
+
+export interface ObjectStoreOptions {
+  readonly clock: Clock;
+  /** What to begin with; nothing when absent. */
+  readonly state?: ClusterState;
+  /** Keeps each change before anybody sees it; when it throws, the change has not happened. */
+  readonly save?: (change: Change) => void;
+  readonly historyLimit?: number;
+}
+
+export interface ListQuery {
+  /** "": in every namespace. */
+  readonly namespace: string;
+  readonly selects: Selector;
+  readonly limit?: number;
+  readonly continue?: string;
+}
+
+export interface ListResult {
+  readonly items: readonly ApiObject[];
+  /** The version that all pages of one list show. */
+  readonly version: number;
+  readonly continue?: string;
+  readonly remainingItemCount?: number;
+}
+
+export interface WatchQuery {
+  readonly namespace: string;
+  readonly selects: Selector;
+  /** Changes after this version. */
+  readonly version: number;
+}
+
+export interface WatchedChange {
+  readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
+  readonly object: ApiObject;
+}
+
+/**
+ * The objects of the simulated cluster, with an API server's rules for changing them: one growing version for
+ * all, optimistic updates, admission, graceful deletion of pods, watches that resume. Every refusal is a
+ * `StatusError` in the real server's words. It lives in one thread and every method is one transaction.
+ */
+export class ObjectStore {
+  readonly #clock: Clock;
+  readonly #save: (change: Change) => void;
+  readonly #objects: { readonly [R in ResourceName]: Map<string, Objects[R]> } = {
+    nodes: new Map(),
+    pods: new Map(),
+    events: new Map(),
+    namespaces: new Map(),
+  };
+  readonly #history: History;
+  readonly #listeners = new Set<(change: Change) => void>();
+  #version: number;
+
+  constructor({ clock, state, save = () => {}, historyLimit = HISTORY_LIMIT }: ObjectStoreOptions) {
+    this.#clock = clock;
+    this.#save = save;
+    this.#version = state?.version ?? 0;
+    this.#history = new History(historyLimit, this.#version);
+    for (const { resource, object } of state?.objects ?? []) this.#put(resource, object);
+  }
+
+  /** Of the latest change. */
+  get version(): number {
+    return this.#version;
+  }
+
+  now(): EpochMs {
+    return this.#clock.now();
+  }
+
+  find<R extends ResourceName>(resource: R, ref: ObjectRef): Objects[R] | undefined {
+    return this.#objects[resource].get(keyOf(ref));
+  }
+
+  /** Throws 404 when there is none. */
+  get<R extends ResourceName>(resource: R, ref: ObjectRef): Objects[R] {
+    const object = this.find(resource, ref);
+    if (object === undefined) throw notFound(resource, ref.name);
+    return object;
+  }
+
+  /** All objects of a kind, in no order. */
+  all<R extends ResourceName>(resource: R): readonly Objects[R][] {
+    return [...this.#objects[resource].values()];
+  }
+
+  /**
+   * One page, ordered by namespace and name. All pages of a list show the cluster as of the first one; 410 when
+   * that is longer ago than the history reaches.
+   */
+  list(resource: ResourceName, query: ListQuery): ListResult {
+    const from = query.continue === undefined ? undefined : parseContinue(query.continue);
+    const version = from?.version ?? this.#version;
+    const selected = [...this.#asOf(resource, version)]
+      .filter(
+        ([key, object]) =>
+          isIn(query.namespace, object) && query.selects(object) && key > (from?.after ?? ''),
+      )
+      .sort(([a], [b]) => (a < b ? -1 : 1));
+    const page = selected.slice(0, query.limit);
+    const last = page.at(-1);
+    const items = page.map(([, object]) => object);
+    if (last === undefined || page.length === selected.length) return { items, version };
+    return {
+      items,
+      version,
+      continue: encodeContinue({ version, after: last[0] }),
+      remainingItemCount: selected.length - page.length,
+    };
+  }
+
+  /** Throws 504, as the real server does, for a version that is yet to come. */
+  mustHaveReached(version: number): void {
+    if (version > this.#version) throw tooLargeVersion(version, this.#version);
+  }
+
+  /**
+   * Calls `listener` for every change after `query.version`: at once for those that were, later for those that
+   * come. An object that starts or stops being selected is one that was added or deleted. Returns what ends the
+   * watch. Throws 410 for a version that the history has forgotten, or that this cluster never gave out.
+   */
+  watch(resource: ResourceName, query: WatchQuery, listener: (change: WatchedChange) => void): () => void {
+    if (query.version < this.#history.oldest || query.version > this.#version) {
+      throw expired(`too old resource version: ${query.version} (${this.#history.oldest})`);
+    }
+    const selects = (object: ApiObject | undefined): object is ApiObject =>
+      object !== undefined && isIn(query.namespace, object) && query.selects(object);
+    const tell = ({ resource: changed, type, object, previous }: Change): void => {
+      if (changed !== resource) return;
+      const was = selects(previous);
+      const is = type !== 'DELETED' && selects(object);
+      if (is) listener({ type: was ? 'MODIFIED' : 'ADDED', object });
+      else if (was)
+        listener({ type: 'DELETED', object: versioned(previous, object.metadata.resourceVersion) });
+    };
+    for (const change of this.#history.after(query.version)) tell(change);
+    return this.subscribe(tell);
+  }
+
+  /** Calls `listener` after every change of anything, in order. Returns what ends that. */
+  subscribe(listener: (change: Change) => void): () => void {
+    this.#listeners.add(listener);
+    return () => {
+      this.#listeners.delete(listener);
+    };
+  }
+
+  /** Adds an object. 409 when its name is taken, 422 when it is not acceptable, 404 without its namespace. */
+  create<R extends ResourceName>(resource: R, namespace: string, body: unknown): Objects[R] {
+    const draft = parseDraft(resource, body);
+    const { generateName, name = generateName ? generatedName(generateName) : '' } = draft.metadata;
+    refuseOtherNamespace(draft, namespace);
+    const faults = nameCauses(name);
+    if (faults.length > 0) throw invalid(RESOURCES[resource].kind, name, faults);
+    if (namespace !== '') this.get('namespaces', { namespace: '', name: namespace });
+    if (this.find(resource, { namespace, name }) !== undefined) throw alreadyExists(resource, name);
+    const metadata = { ...draft.metadata, name, ...(namespace === '' ? {} : { namespace }) };
+    const admitted = admissions[resource].create({ ...draft, metadata });
+    const object = objectSchemas[resource].parse({
+      ...admitted,
+      metadata: {
+        ...admitted.metadata,
+        uid: randomUUID(),
+        resourceVersion: '',
+        creationTimestamp: kubernetesTime(this.#clock.now()),
+        ...(resource === 'pods' ? { generation: 1 } : {}),
+      },
+    });
+    return this.#commit('ADDED', resource, object);
+  }
+
+  /**
+   * Replaces an object, or only its status, by what `change` makes of it. 409 when the result names another
+   * version than the present one, 422 when it names another uid or is not acceptable. A result that changes
+   * nothing makes no version.
+   */
+  update<R extends ResourceName>(
+    resource: R,
+    ref: ObjectRef,
+    part: 'main' | 'status',
+    change: (current: Objects[R]) => unknown,
+  ): Objects[R] {
+    const current = this.get(resource, ref);
+    const draft = parseDraft(resource, change(current));
+    const { kind } = RESOURCES[resource];
+    const { name = '', uid, resourceVersion } = draft.metadata;
+    refuseOtherNamespace(draft, ref.namespace);
+    if (name !== ref.name) {
+      throw badRequest(`the name of the object (${name}) does not match the name on the URL (${ref.name})`);
+    }
+    if (resourceVersion && resourceVersion !== current.metadata.resourceVersion) {
+      const why =
+        'the object has been modified; please apply your changes to the latest version and try again';
+      throw conflict(resource, name, why);
+    }
+    if (uid && uid !== current.metadata.uid) {
+      const message = `Invalid value: "${uid}": field is immutable`;
+      throw invalid(kind, name, [{ reason: 'FieldValueInvalid', message, field: 'metadata.uid' }]);
+    }
+    const metadata = { ...draft.metadata, ...serverMetadata(current) };
+    const next = objectSchemas[resource].parse(
+      part === 'status'
+        ? { ...current, metadata, status: draft['status'] }
+        : { ...draft, metadata, ...('status' in current ? { status: current['status'] } : {}) },
+    );
+    const admitted = part === 'status' ? next : admissions[resource].update(current, next);
+    if (isDeepStrictEqual(admitted, current)) return current;
+    return this.#commit('MODIFIED', resource, nextGeneration(resource, current, admitted));
+  }
+
+  /** Binds a pod to a node, as a scheduler does. 409 when it is bound already or on its way out. */
+  bind(ref: ObjectRef, node: string): PodObject {
+    const pod = this.get('pods', ref);
+    if (pod.spec.nodeName) {
+      throw conflict(
+        'pods/binding',
+        ref.name,
+        `pod ${ref.name} is already assigned to node "${pod.spec.nodeName}"`,
+      );
+    }
+    if (pod.metadata.deletionTimestamp !== undefined) {
+      throw conflict(
+        'pods/binding',
+        ref.name,
+        `pod ${ref.name} is being deleted, cannot be assigned to a host`,
+      );
+    }
+    const scheduled = {
+      type: 'PodScheduled',
+      status: 'True',
+      lastTransitionTime: kubernetesTime(this.#clock.now()),
+    };
+    const others = (pod.status.conditions ?? []).filter(({ type }) => type !== 'PodScheduled');
+    return this.#commit('MODIFIED', 'pods', {
+      ...pod,
+      spec: { ...pod.spec, nodeName: node },
+      status: { ...pod.status, conditions: [...others, scheduled] },
+    });
+  }
+
+  /**
+   * Deletes an object; a pod that runs somewhere is only marked, for its kubelet to finish within its grace
+   * period. A second request can but shorten that. 409 when a precondition fails. Returns the last state and
+   * whether the object is gone.
+   */
+  delete<R extends ResourceName>(
+    resource: R,
+    ref: ObjectRef,
+    { preconditions = {}, gracePeriodSeconds }: DeleteRequest = {},
+  ): { readonly object: Objects[R]; readonly gone: boolean } {
+    const current = this.get(resource, ref);
+    checkPreconditions(current, preconditions);
+    const graceSeconds = current.kind === 'Pod' ? podGraceSeconds(current, gracePeriodSeconds) : 0;
+    if (graceSeconds === 0) return { object: this.#commit('DELETED', resource, current), gone: true };
+    const marked = markedDeleted(current, graceSeconds, this.#clock.now());
+    if (marked === current) return { object: current, gone: false };
+    return { object: this.#commit('MODIFIED', resource, marked), gone: false };
+  }
+
+  #commit<R extends ResourceName>(type: Change['type'], resource: R, unversioned: Objects[R]): Objects[R] {
+    const version = this.#version + 1;
+    const object = objectSchemas[resource].parse(versioned(unversioned, String(version)));
+    const key = keyOf(refOf(object));
+    const change = { version, type, resource, object, previous: this.#objects[resource].get(key) };
+    this.#save(change);
+    this.#version = version;
+    if (type === 'DELETED') this.#objects[resource].delete(key);
+    else this.#objects[resource].set(key, object);
+    this.#history.add(change);
+    for (const listener of [...this.#listeners]) listener(change);
+    return object;
+  }
+
+  #put<R extends ResourceName>(resource: R, object: ApiObject): void {
+    this.#objects[resource].set(keyOf(refOf(object)), objectSchemas[resource].parse(object));
+  }
+
+  /** The objects of a kind as of an earlier version: the present ones, with what came later undone. */
+  #asOf(resource: ResourceName, version: number): ReadonlyMap<string, ApiObject> {
+    if (version < this.#history.oldest || version > this.#version) {
+      throw expired(
+        'The provided continue parameter is too old to display a consistent list result. You must start a new ' +
+          'list without the continue parameter.',
+      );
+    }
+    const objects = new Map<string, ApiObject>(this.#objects[resource]);
+    for (const change of this.#history.after(version).toReversed()) {
+      if (change.resource !== resource) continue;
+      const key = keyOf(refOf(change.object));
+      if (change.previous === undefined) objects.delete(key);
+      else objects.set(key, change.previous);
+    }
+    return objects;
+  }
+}
+
+const keyOf = ({ namespace, name }: ObjectRef): string => `${namespace}/${name}`;
+
+const isIn = (namespace: string, { metadata }: ApiObject): boolean =>
+  namespace === '' || metadata.namespace === namespace;

@@ -1,0 +1,113 @@
+import { kubernetesTime } from '#shared/kubernetes/kubernetes-time.ts';
+import { deadline } from '#shared/taints/deadline.ts';
+import { schedulerVerdict } from '#shared/taints/schedule.ts';
+import { type Taint, taintText } from '#shared/taints/taint.ts';
+import { FEATURE_GATES } from './admission.ts';
+import { taintsOf, tolerationsOf } from './matchable.ts';
+import type { ObjectStore } from './object-store.ts';
+import { type NodeObject, type PodObject, refOf } from './objects.ts';
+import { controllerOf } from './owner.ts';
+import { notePod } from './pod-events.ts';
+import type { Controller } from './reconcile-loop.ts';
+
+const SCHEDULER_NAME = 'default-scheduler';
+/** What the node controller puts on a cordoned node. */
+const UNSCHEDULABLE: Taint = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' };
+
+/** The default scheduler, as far as taints, node selectors and a DaemonSet's pinning go: it counts no resources. */
+export function scheduler(store: ObjectStore): Controller {
+  return {
+    name: 'scheduler',
+    reconcile() {
+      for (const pod of store.all('pods')) {
+        const { metadata, spec } = pod;
+        if (spec.nodeName || metadata.deletionTimestamp !== undefined) continue;
+        if (spec.schedulerName === SCHEDULER_NAME) schedule(store, pod);
+      }
+      return undefined;
+    },
+  };
+}
+
+function schedule(store: ObjectStore, pod: PodObject): void {
+  const ranked: { name: string; rank: Rank }[] = [];
+  const reasons: string[] = [];
+  for (const node of store.all('nodes')) {
+    const verdict = judge(store, pod, node);
+    if (typeof verdict === 'string') reasons.push(verdict);
+    else ranked.push({ name: node.metadata.name, rank: verdict });
+  }
+  const [best] = ranked.sort((a, b) => compareRanks(a.rank, b.rank) || a.name.localeCompare(b.name));
+  if (best === undefined) {
+    reportUnschedulable(store, pod, reasons);
+    return;
+  }
+  store.bind(refOf(pod), best.name);
+  const message = `Successfully assigned ${pod.metadata.namespace}/${pod.metadata.name} to ${best.name}`;
+  notePod(store, pod, { type: 'Normal', reason: 'Scheduled', message, component: SCHEDULER_NAME });
+}
+
+/** Numbers to compare one after the other; less is better. */
+type Rank = readonly number[];
+
+const compareRanks = (a: Rank, b: Rank): number =>
+  a.map((number, index) => number - (b[index] ?? 0)).find((difference) => difference !== 0) ?? 0;
+
+/** How well a pod fits a node, or, in the real scheduler's words, why it does not. */
+function judge(store: ObjectStore, pod: PodObject, node: NodeObject): Rank | string {
+  if (!isSelected(pod, node)) return "node(s) didn't match Pod's node affinity/selector";
+  const tolerations = tolerationsOf(pod.spec.tolerations);
+  const taints = [...taintsOf(node), ...(node.spec.unschedulable === true ? [UNSCHEDULABLE] : [])];
+  const { firstUntolerated, preferCount } = schedulerVerdict(taints, tolerations, FEATURE_GATES);
+  if (firstUntolerated !== undefined) {
+    return `node(s) had untolerated taint(s) {${taintText(firstUntolerated)}}`;
+  }
+  const standing = taints.map((taint) => ({ ...taint, since: 0 }));
+  const neighbours = store.all('pods').filter(({ spec }) => spec.nodeName === node.metadata.name);
+  const owner = controllerOf(pod)?.uid;
+  return [
+    // The real scheduler does not mind a pod that must soon go again (kubernetes/kubernetes 117520), so it may
+    // choose either way; this choice spares whoever watches the simulation an endless round.
+    deadline(tolerations, standing, 0, FEATURE_GATES) === undefined ? 0 : 1,
+    preferCount,
+    neighbours.filter((neighbour) => controllerOf(neighbour)?.uid === owner).length,
+    neighbours.length,
+  ];
+}
+
+function isSelected({ spec }: PodObject, { metadata }: NodeObject): boolean {
+  const labels = Object.entries(spec.nodeSelector ?? {});
+  return (
+    labels.every(([label, value]) => metadata.labels?.[label] === value) &&
+    (pinnedTo(spec)?.includes(metadata.name) ?? true)
+  );
+}
+
+/** The nodes a DaemonSet's controller pins its pod to; `undefined`: any. */
+export function pinnedTo({ affinity }: PodObject['spec']): readonly string[] | undefined {
+  const terms = affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
+  const fields = terms?.flatMap(({ matchFields = [] }) => matchFields);
+  return fields?.find(({ key, operator }) => key === 'metadata.name' && operator === 'In')?.values;
+}
+
+function reportUnschedulable(store: ObjectStore, pod: PodObject, reasons: readonly string[]): void {
+  const counts = Map.groupBy(reasons, (reason) => reason);
+  const list = [...counts].map(([reason, { length }]) => `${length} ${reason}`).join(', ');
+  const message = `0/${reasons.length} nodes are available${list === '' ? '' : `: ${list}`}.`;
+  const conditions = pod.status.conditions ?? [];
+  const present = conditions.find(({ type }) => type === 'PodScheduled');
+  if (present?.message === message) return;
+  const condition = {
+    type: 'PodScheduled',
+    status: 'False',
+    reason: 'Unschedulable',
+    message,
+    lastTransitionTime: present?.lastTransitionTime ?? kubernetesTime(store.now()),
+  };
+  const others = conditions.filter(({ type }) => type !== 'PodScheduled');
+  store.update('pods', refOf(pod), 'status', (current) => ({
+    ...current,
+    status: { ...current.status, conditions: [...others, condition] },
+  }));
+  notePod(store, pod, { type: 'Warning', reason: 'FailedScheduling', message, component: SCHEDULER_NAME });
+}

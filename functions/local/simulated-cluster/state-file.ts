@@ -1,0 +1,126 @@
+import { existsSync, renameSync } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
+import * as z from 'zod';
+import { parseInt64Json, stringifyInt64Json } from '#shared/kubernetes/int64-json.ts';
+import { inTransaction } from '#shared/store/sqlite-transaction.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import type { Change } from './history.ts';
+import type { ClusterState } from './object-store.ts';
+import { objectSchemas, RESOURCE_NAMES } from './objects.ts';
+
+/** Grows when what is in the file changes its form; a file of another form counts as damaged. */
+const FORMAT = 1;
+
+const SCHEMA = `
+  CREATE TABLE objects (
+    resource TEXT NOT NULL,
+    namespace TEXT NOT NULL,
+    name TEXT NOT NULL,
+    json TEXT NOT NULL,
+    PRIMARY KEY (resource, namespace, name)
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE latest (one INTEGER PRIMARY KEY CHECK (one = 1), version INTEGER NOT NULL) STRICT;
+  PRAGMA user_version = ${FORMAT};
+`;
+
+/** SQLite's result codes for a file that is damaged, none of its own, or without our tables. */
+const DAMAGE_CODES: readonly number[] = [11, 26, 1];
+/** Where an extended result code keeps its primary one. */
+const PRIMARY_CODE = 0xff;
+
+/** Where the simulated cluster's objects outlive its process. */
+export interface StateFile {
+  /** What was kept; `undefined`: nothing yet. */
+  readonly state: ClusterState | undefined;
+  /** Keeps a change; once it returns, the change survives the process's death. Throws when it cannot be written. */
+  save(change: Change): void;
+  close(): void;
+}
+
+/**
+ * Opens the file, or makes it. One that is damaged is put aside as `<path>.damaged`, with a warning, and begun
+ * anew. Throws when it can be neither opened nor made.
+ */
+export function openStateFile(path: string, log?: Log): StateFile {
+  try {
+    return open(path);
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+    log?.warn('simulated-cluster.state-damaged', { file: path, reason: error });
+    // Its write-ahead log belongs to it: applied to a new file, it would damage that too.
+    for (const file of [path, `${path}-wal`]) if (existsSync(file)) renameSync(file, `${file}.damaged`);
+    return open(path);
+  }
+}
+
+/** The file is in order, what is in it is not. */
+class UnreadableStateError extends Error {
+  override readonly name = 'UnreadableStateError';
+}
+
+function open(path: string): StateFile {
+  const database = new DatabaseSync(path);
+  try {
+    prepare(database);
+    const state = read(database);
+    return { state, save: writer(database), close: () => database.close() };
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+}
+
+function prepare(database: DatabaseSync): void {
+  // A killed process loses nothing; a power cut, in a simulation, may cost the last changes but not the file.
+  database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL');
+  const { quick_check } = checkRow.parse(database.prepare('PRAGMA quick_check(1)').get());
+  if (quick_check !== 'ok') throw new UnreadableStateError(quick_check);
+  const { user_version } = formatRow.parse(database.prepare('PRAGMA user_version').get());
+  if (user_version === FORMAT) return;
+  if (user_version !== 0) throw new UnreadableStateError(`has format ${user_version}, not ${FORMAT}`);
+  inTransaction(database, 'IMMEDIATE', () => database.exec(SCHEMA));
+}
+
+function read(database: DatabaseSync): ClusterState | undefined {
+  const latest = database.prepare('SELECT version FROM latest').get();
+  if (latest === undefined) return undefined;
+  const { version } = latestRow.parse(latest);
+  const objects = database
+    .prepare('SELECT resource, json FROM objects')
+    .all()
+    .map((row) => {
+      const { resource, json } = objectRow.parse(row);
+      return { resource, object: objectSchemas[resource].parse(parseInt64Json(json)) };
+    });
+  return { version, objects };
+}
+
+function writer(database: DatabaseSync): (change: Change) => void {
+  const put = database.prepare(
+    'INSERT OR REPLACE INTO objects (resource, namespace, name, json) VALUES (?, ?, ?, ?)',
+  );
+  const remove = database.prepare('DELETE FROM objects WHERE resource = ? AND namespace = ? AND name = ?');
+  const count = database.prepare('INSERT OR REPLACE INTO latest (one, version) VALUES (1, ?)');
+  return ({ version, type, resource, object }) => {
+    const { namespace = '', name } = object.metadata;
+    inTransaction(database, 'IMMEDIATE', () => {
+      if (type === 'DELETED') remove.run(resource, namespace, name);
+      else put.run(resource, namespace, name, stringifyInt64Json(object));
+      count.run(version);
+    });
+  };
+}
+
+const checkRow = z.object({ quick_check: z.string() });
+const formatRow = z.object({ user_version: z.int() });
+const latestRow = z.object({ version: z.int().positive() });
+const objectRow = z.object({ resource: z.enum(RESOURCE_NAMES), json: z.string() });
+
+const isDamage = (error: unknown): boolean =>
+  error instanceof UnreadableStateError ||
+  error instanceof z.ZodError ||
+  error instanceof SyntaxError ||
+  (error instanceof Error &&
+    'errcode' in error &&
+    typeof error.errcode === 'number' &&
+    DAMAGE_CODES.includes(error.errcode & PRIMARY_CODE));

@@ -1,0 +1,77 @@
+import { type Taint, taintText } from '#shared/taints/taint.ts';
+import { taintProblems } from '#shared/taints/validation.ts';
+
+/** A taint to remove: that of a key and effect, or every one of a key. */
+export interface TaintRemoval {
+  readonly key: string;
+  readonly effect?: string;
+}
+
+/** A taint's text is wrong, or does not fit the node's taints; the message says what to write. */
+export class TaintArgumentError extends Error {
+  override readonly name = 'TaintArgumentError';
+}
+
+const ADDITION_EXAMPLE = 'maintenance=now:NoExecute or maintenance:NoExecute';
+const REMOVAL_EXAMPLE = 'maintenance:NoExecute- or maintenance-';
+
+/** Reads `key=value:Effect` or `key:Effect`, as `kubectl taint` does. Throws `TaintArgumentError`. */
+export function parseTaint(text: string): Taint {
+  if (text.endsWith('-')) {
+    throw new TaintArgumentError(`"${text}" removes a taint: to add one leave the - at its end out`);
+  }
+  const { key, value, effect } = parts(text, ADDITION_EXAMPLE);
+  if (effect === undefined) {
+    throw new TaintArgumentError(`"${text}" has no effect: write for example ${ADDITION_EXAMPLE}`);
+  }
+  return valid(text, { key, ...(value === '' ? {} : { value }), effect }, ADDITION_EXAMPLE);
+}
+
+/**
+ * Reads `key-`, `key:Effect-` or `key=value:Effect-` (the value does not count), as `kubectl taint` does; the `-`
+ * may be left out where it is plain that a taint is to go. Throws `TaintArgumentError`.
+ */
+export function parseTaintRemoval(text: string): TaintRemoval {
+  const { key, value, effect } = parts(text.replace(/-$/, ''), REMOVAL_EXAMPLE);
+  // Whether it is one of Kubernetes' effects, and the key a key, is told as for a whole taint.
+  valid(text, { key, value, effect: effect ?? 'NoExecute' }, REMOVAL_EXAMPLE);
+  return effect === undefined ? { key } : { key, effect };
+}
+
+/** The taints with one added; one of its key and effect is replaced where it stands. */
+export function addTaint(taints: readonly Taint[], taint: Taint): readonly Taint[] {
+  const index = taints.findIndex((old) => old.key === taint.key && old.effect === taint.effect);
+  return index < 0 ? [...taints, taint] : taints.with(index, taint);
+}
+
+/** The taints without those that are to go. Throws `TaintArgumentError` when none is there. */
+export function removeTaint(taints: readonly Taint[], { key, effect }: TaintRemoval): readonly Taint[] {
+  const kept = taints.filter(
+    (taint) => taint.key !== key || (effect !== undefined && taint.effect !== effect),
+  );
+  if (kept.length < taints.length) return kept;
+  const has = taints.length === 0 ? 'no taint' : taints.map(taintText).join(', ');
+  throw new TaintArgumentError(
+    `taint "${effect === undefined ? key : `${key}:${effect}`}" not found: the node has ${has}`,
+  );
+}
+
+function parts(text: string, example: string): { key: string; value: string; effect: string | undefined } {
+  const [keyAndValue = '', effect, ...moreEffects] = text.split(':');
+  const [key = '', value = '', ...moreValues] = keyAndValue.split('=');
+  if (
+    moreEffects.length > 0 ||
+    moreValues.length > 0 ||
+    (effect === undefined && keyAndValue.includes('='))
+  ) {
+    throw new TaintArgumentError(`"${text}" is no taint: write for example ${example}`);
+  }
+  return { key, value, effect };
+}
+
+function valid(text: string, taint: Taint, example: string): Taint {
+  const [problem] = taintProblems([taint]);
+  if (problem === undefined) return taint;
+  const fault = problem.message.replace(/^taints\[0\]\./, '').replace(/\.$/, '');
+  throw new TaintArgumentError(`"${text}" is no taint: ${fault}; for example ${example}`);
+}

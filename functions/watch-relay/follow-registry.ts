@@ -1,0 +1,65 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
+import type { Connect } from '#shared/clusters/connect.ts';
+import type { ClusterRegistry, RegisteredCluster } from '#shared/clusters/registry.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
+import { RestApi } from '#shared/kubernetes/rest-api.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import type { Relay } from './relay.ts';
+
+/** How often the registry is read: a cluster that is added or removed is to take effect within 30 s. */
+const REGISTRY_POLL_MS = 10_000;
+
+export interface FollowRegistryDeps {
+  readonly registry: Pick<ClusterRegistry, 'list'>;
+  readonly connect: Connect;
+  readonly relay: Pick<Relay, 'add' | 'remove'>;
+  readonly log: Log;
+  readonly signal: AbortSignal;
+}
+
+interface Followed {
+  readonly cluster: RegisteredCluster;
+  readonly api: RestApi;
+}
+
+/**
+ * Has the relay follow the clusters of the registry as they come, go and are reached otherwise, until `signal` aborts.
+ * While the registry cannot be read, those known are followed. Never rejects.
+ */
+export async function followRegistry({
+  registry,
+  connect,
+  relay,
+  log,
+  signal,
+}: FollowRegistryDeps): Promise<void> {
+  const followed = new Map<ClusterName, Followed>();
+
+  const start = (cluster: RegisteredCluster): void => {
+    const api = new RestApi(connect(cluster));
+    followed.set(cluster.name, { cluster, api });
+    relay.add(cluster.name, api);
+    log.info('cluster.added', { cluster: cluster.name, access: cluster.access.kind });
+  };
+
+  const end = ({ cluster: { name }, api }: Followed): void => {
+    followed.delete(name);
+    log.info('cluster.removed', { cluster: name });
+    // Not waited for: a cluster's last words may take as long as its queue is out of reach.
+    void relay.remove(name).finally(() => api.close());
+  };
+
+  while (!signal.aborted) {
+    try {
+      const registered = new Map((await registry.list()).map((cluster) => [cluster.name, cluster]));
+      for (const each of [...followed.values()]) {
+        if (!isDeepStrictEqual(each.cluster, registered.get(each.cluster.name))) end(each);
+      }
+      for (const cluster of registered.values()) if (!followed.has(cluster.name)) start(cluster);
+    } catch (error) {
+      log.error('registry.unreadable', { reason: error });
+    }
+    await delay(REGISTRY_POLL_MS, undefined, { signal }).catch(() => undefined);
+  }
+}

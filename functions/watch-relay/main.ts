@@ -1,0 +1,87 @@
+import { hostname } from 'node:os';
+import { setTimeout as delay } from 'node:timers/promises';
+import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { SQSClient } from '@aws-sdk/client-sqs';
+import { Registry } from 'prom-client';
+import { CLIENT_SETTINGS, SQS_SETTINGS } from '#shared/aws/client-settings.ts';
+import { AwsClients } from '#shared/clusters/aws-clients.ts';
+import { connector } from '#shared/clusters/connect.ts';
+import { DynamoDbLeases } from '#shared/clusters/dynamodb-leases.ts';
+import { DynamoDbClusterRegistry } from '#shared/clusters/dynamodb-registry.ts';
+import { localContextConnection } from '#shared/clusters/local-context-connection.ts';
+import { EnvironmentError, readEnvironment } from '#shared/environment/read-environment.ts';
+import { SqsSender } from '#shared/queues/sqs-sender.ts';
+import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
+import { systemClock } from '#shared/telemetry/clock.ts';
+import { jsonLog } from '#shared/telemetry/log.ts';
+import { relayEnvironment } from './environment.ts';
+import { followRegistry } from './follow-registry.ts';
+import { Outbox } from './outbox.ts';
+import { ProbePortError, startProbeServer } from './probe-server.ts';
+import { Relay } from './relay.ts';
+import { relayMetrics } from './relay-metrics.ts';
+
+/** Fargate and Kubernetes kill 30 s after they ask to stop. What is not sent by then, the next relay sends anew. */
+const STOP_TIMEOUT_MS = 20_000;
+
+/** Runs a relay of the deployed service until it is asked to stop. */
+async function run(): Promise<void> {
+  const environment = readEnvironment(relayEnvironment, process.env);
+  const log = jsonLog();
+  const clock = systemClock;
+  const stopping = new AbortController();
+  process.once('SIGINT', () => stopping.abort());
+  process.once('SIGTERM', () => stopping.abort());
+
+  const prometheus = new Registry();
+  const metrics = relayMetrics(prometheus);
+  const table = { client: new DynamoDBClient(CLIENT_SETTINGS), tableName: environment.TABLE_NAME };
+  const sqs = new SQSClient(SQS_SETTINGS);
+  const sender = (queueUrl: string) => new SqsSender({ client: sqs, queueUrl });
+  const relay = new Relay({
+    leases: new DynamoDbLeases(table),
+    store: new DynamoDbStore(table),
+    outbox: new Outbox({
+      nodeDeltas: sender(environment.NODE_DELTAS_URL),
+      podDeltas: sender(environment.POD_DELTAS_URL),
+      log,
+      metrics,
+    }),
+    clock,
+    log,
+    metrics,
+    // Unique among relays and from start to start: a container's host name, a process id where many share a host.
+    holder: `${hostname()}/${process.pid}`,
+  });
+  const probes = await startProbeServer(
+    { host: environment.PROBE_HOST, port: environment.PROBE_PORT },
+    prometheus,
+    () => relay.states(),
+  );
+  log.info('relay.started', { port: probes.port });
+  await followRegistry({
+    registry: new DynamoDbClusterRegistry(table),
+    connect: connector({ aws: new AwsClients(), clock, localContext: localContextConnection }),
+    relay,
+    log,
+    signal: stopping.signal,
+  });
+
+  log.info('relay.stopping');
+  const stopped = await Promise.race([
+    relay.stop().then(() => true),
+    delay(STOP_TIMEOUT_MS, false, { ref: false }),
+  ]);
+  if (!stopped) log.warn('relay.stopped-late', { afterMs: STOP_TIMEOUT_MS });
+  await probes.close();
+  log.info('relay.stopped');
+  process.exit(0);
+}
+
+try {
+  await run();
+} catch (error) {
+  const known = error instanceof EnvironmentError || error instanceof ProbePortError;
+  process.stderr.write(`taintward relay: ${known ? error.message : (error as Error).stack}\n`);
+  process.exit(1);
+}

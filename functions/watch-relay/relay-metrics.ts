@@ -1,0 +1,59 @@
+import { Counter, Gauge, type Registry } from 'prom-client';
+
+/** What the relay counts, by cluster. */
+export function relayMetrics(registry: Registry) {
+  const registers = [registry];
+  const labelNames = ['cluster'] as const;
+  return {
+    leaseHeld: new Gauge({
+      name: 'taintward_relay_lease_held',
+      help: '1 while this relay holds the lease of the cluster.',
+      labelNames,
+      registers,
+    }),
+    synced: new Gauge({
+      name: 'taintward_relay_synced',
+      help: '1 while nodes and pods of the cluster are listed and watched.',
+      labelNames,
+      registers,
+    }),
+    objects: new Gauge({
+      name: 'taintward_relay_objects',
+      help: 'Objects the relay knows of: nodes, tainted (nodes with a NoExecute taint), pods.',
+      labelNames: [...labelNames, 'kind'] as const,
+      registers,
+    }),
+    relists: new Counter({
+      name: 'taintward_relay_relists_total',
+      help: 'Complete lists taken, the first one included.',
+      labelNames: [...labelNames, 'resource'] as const,
+      registers,
+    }),
+    watchFailures: new Counter({
+      name: 'taintward_relay_watch_failures_total',
+      help: 'Lists and watches that failed.',
+      labelNames: [...labelNames, 'resource'] as const,
+      registers,
+    }),
+    sent: new Counter({
+      name: 'taintward_relay_deltas_sent_total',
+      help: 'Deltas that a queue took.',
+      labelNames: ['queue'] as const,
+      registers,
+    }),
+    refused: new Counter({
+      name: 'taintward_relay_deltas_refused_total',
+      help: 'Deltas that a queue can never take (over 1 MiB) and that were dropped.',
+      labelNames: ['queue'] as const,
+      registers,
+    }),
+    pending: new Gauge({
+      name: 'taintward_relay_deltas_pending',
+      help: 'Deltas waiting to be sent.',
+      labelNames: ['queue'] as const,
+      registers,
+    }),
+  };
+}
+
+export type RelayMetrics = ReturnType<typeof relayMetrics>;

@@ -1,0 +1,10 @@
+/**
+ * What every AWS client is made with. Without limits a call to an endpoint that swallows packets would wait for ever;
+ * with them it ends after some 15 s, all attempts included.
+ */
+export const CLIENT_SETTINGS = {
+  requestHandler: { connectionTimeout: 2_000, requestTimeout: 5_000, throwOnRequestTimeout: true },
+} as const;
+
+/** What every SQS client is made with: the endpoint counts, not the host in a queue's URL. */
+export const SQS_SETTINGS = { ...CLIENT_SETTINGS, useQueueUrlAsEndpoint: false } as const;

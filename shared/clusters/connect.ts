@@ -1,0 +1,45 @@
+import type { Connection } from '#shared/kubernetes/connection.ts';
+import type { Clock } from '#shared/telemetry/clock.ts';
+import { AccessError } from './access-error.ts';
+import type { AwsClients } from './aws-clients.ts';
+import { eksConnection } from './eks-connection.ts';
+import { kubeconfigSecretConnection } from './kubeconfig-secret-connection.ts';
+import type { LocalContextAccess, RegisteredCluster } from './registry.ts';
+
+/**
+ * A way to a registered cluster. Asks nobody anything yet, so it never fails: what is wrong with the access is
+ * said by each call, and a cluster that cannot be reached is that cluster's trouble alone.
+ */
+export type Connect = (cluster: RegisteredCluster) => Connection;
+
+export interface ConnectDeps {
+  readonly aws: AwsClients;
+  readonly clock: Clock;
+  /** Absent in processes that no kubeconfig file is meant for. */
+  readonly localContext?: (access: LocalContextAccess) => Connection;
+}
+
+export function connector({ aws, clock, localContext }: ConnectDeps): Connect {
+  return ({ name, access }) => {
+    switch (access.kind) {
+      case 'eks':
+        return eksConnection(access, aws, clock);
+      case 'kubeconfig-secret':
+        return kubeconfigSecretConnection(access, aws, clock);
+      case 'local-context':
+        if (localContext) return localContext(access);
+        return noWay(
+          name,
+          `it is registered by context "${access.context}" of a kubeconfig file, which this process does not have; remove it, and add it by EKS or by a kubeconfig in Secrets Manager`,
+        );
+      case 'unreadable':
+        return noWay(name, access.reason);
+      default:
+        return access satisfies never;
+    }
+  };
+}
+
+function noWay(name: string, why: string): Connection {
+  return { host: `cluster ${name}`, requestOptions: () => Promise.reject(new AccessError(why)) };
+}

@@ -1,0 +1,71 @@
+import { DescribeClusterCommand } from '@aws-sdk/client-eks';
+import type { Connection } from '#shared/kubernetes/connection.ts';
+import type { Clock } from '#shared/telemetry/clock.ts';
+import { AccessError, awsAccessError } from './access-error.ts';
+import type { AwsClients } from './aws-clients.ts';
+import { eksToken } from './eks-token.ts';
+import { KeptValue, type Obtained } from './kept-value.ts';
+import type { EksAccess } from './registry.ts';
+
+/** How long a cluster takes a token: 15 minutes from its signing, less one for clocks that differ. */
+const TOKEN_LIFE_MS = 14 * 60_000;
+const TOKEN_REFRESH_MS = 10 * 60_000;
+/** A cluster deleted and made again under its name has another address. */
+const DESCRIPTION_REFRESH_MS = 10 * 60_000;
+
+interface Description {
+  readonly server: URL;
+  readonly ca: string;
+}
+
+/** Reaches an EKS cluster as an IAM identity: this process's own, or a role that it assumes. */
+export function eksConnection(access: EksAccess, aws: AwsClients, clock: Clock): Connection {
+  const description = new KeptValue(() => describe(access, aws, clock), clock);
+  const token = new KeptValue(() => sign(access, aws, clock), clock);
+  return {
+    host: `EKS cluster ${access.clusterName} in ${access.region}`,
+    async requestOptions() {
+      // In this order, so that a role which cannot be assumed is complained of as such.
+      const headers = { Authorization: `Bearer ${await token.get()}` };
+      return { ...(await description.get()), headers };
+    },
+    forgetCredentials() {
+      token.forget();
+    },
+  };
+}
+
+async function describe(access: EksAccess, aws: AwsClients, clock: Clock): Promise<Obtained<Description>> {
+  const command = new DescribeClusterCommand({ name: access.clusterName });
+  const { cluster } = await orAccessError('eks:DescribeCluster', aws.eks(access).send(command));
+  const server = URL.parse(cluster?.endpoint ?? '');
+  const authority = cluster?.certificateAuthority?.data;
+  if (server === null || !authority) {
+    const status = cluster?.status ?? 'unknown';
+    throw new AccessError(
+      `it has no endpoint and CA certificate (its status is ${status}); wait until it is ACTIVE`,
+    );
+  }
+  const value = { server, ca: Buffer.from(authority, 'base64').toString() };
+  return { value, refreshAt: clock.now() + DESCRIPTION_REFRESH_MS, uselessAt: Number.POSITIVE_INFINITY };
+}
+
+async function sign(access: EksAccess, aws: AwsClients, clock: Clock): Promise<Obtained<string>> {
+  const now = clock.now();
+  const signing = eksToken(aws.eks(access), access.clusterName, now);
+  const action = access.role ? `sts:AssumeRole on ${access.role.arn}` : 'sts:GetCallerIdentity';
+  const { token, credentialsExpireAt = Number.POSITIVE_INFINITY } = await orAccessError(action, signing);
+  return {
+    value: token,
+    refreshAt: Math.min(now + TOKEN_REFRESH_MS, credentialsExpireAt),
+    uselessAt: Math.min(now + TOKEN_LIFE_MS, credentialsExpireAt),
+  };
+}
+
+async function orAccessError<T>(action: string, call: Promise<T>): Promise<T> {
+  try {
+    return await call;
+  } catch (error) {
+    throw awsAccessError(error, action);
+  }
+}

@@ -1,0 +1,27 @@
+import type { Connection } from '#shared/kubernetes/connection.ts';
+import type { LocalContextAccess } from './registry.ts';
+
+/**
+ * Reaches a cluster by a context of a kubeconfig file of this machine, plugins included. The file is read when it is
+ * first needed. Apart from `connect`, because functions do without it and the client-node it brings.
+ */
+export function localContextConnection({ kubeconfig, context }: LocalContextAccess): Connection {
+  let connection: Connection | undefined;
+  const load = async (): Promise<Connection> => {
+    // client-node takes half a second to load, which is for those who have such a cluster.
+    const { contextConnection } = await import('#shared/kubernetes/kubeconfig.ts');
+    return contextConnection(context, kubeconfig);
+  };
+  return {
+    get host() {
+      return connection?.host ?? `context "${context}"`;
+    },
+    async requestOptions() {
+      connection ??= await load();
+      return connection.requestOptions();
+    },
+    forgetCredentials() {
+      connection?.forgetCredentials?.();
+    },
+  };
+}

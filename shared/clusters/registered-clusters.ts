@@ -1,0 +1,75 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import { RestApi } from '#shared/kubernetes/rest-api.ts';
+import type { Clock } from '#shared/telemetry/clock.ts';
+import { type ClusterAccess, UnknownClusterError } from './cluster-access.ts';
+import type { Connect } from './connect.ts';
+import type { ClusterRegistry, RegisteredCluster } from './registry.ts';
+
+/** How long a registration is relied on: a change is to take effect within 30 s, and its own call takes some. */
+const REGISTRATION_MAX_AGE_MS = 20_000;
+/** A cluster that nobody asked for this long is let go of: it may have been removed unseen. */
+const IDLE_MS = 10 * 60_000;
+
+interface Known {
+  readonly cluster: RegisteredCluster;
+  readonly api: RestApi;
+  checkedAt: EpochMs;
+}
+
+export interface RegisteredClustersDeps {
+  readonly registry: Pick<ClusterRegistry, 'get'>;
+  readonly connect: Connect;
+  readonly clock: Clock;
+}
+
+/** The clusters of the registry as it stands. Their connections and credentials are kept from call to call. */
+export class RegisteredClusters implements ClusterAccess {
+  readonly #deps: RegisteredClustersDeps;
+  readonly #known = new Map<ClusterName, Known>();
+  readonly #checks = new Map<ClusterName, Promise<RestApi>>();
+
+  constructor(deps: RegisteredClustersDeps) {
+    this.#deps = deps;
+  }
+
+  /** Rejects with `UnknownClusterError`, or with `StoreError`. */
+  async api(name: ClusterName): Promise<RestApi> {
+    const now = this.#deps.clock.now();
+    this.#letGoOfIdle(now);
+    const known = this.#known.get(name);
+    if (known && now - known.checkedAt < REGISTRATION_MAX_AGE_MS) return known.api;
+    const check = this.#checks.get(name) ?? this.#check(name).finally(() => this.#checks.delete(name));
+    this.#checks.set(name, check);
+    return check;
+  }
+
+  async #check(name: ClusterName): Promise<RestApi> {
+    // Dated before it is asked: what it says is at least as new.
+    const checkedAt = this.#deps.clock.now();
+    const cluster = await this.#deps.registry.get(name);
+    const known = this.#known.get(name);
+    if (known && isDeepStrictEqual(known.cluster, cluster)) {
+      known.checkedAt = checkedAt;
+      return known.api;
+    }
+    this.#letGoOf(name);
+    if (cluster === undefined) {
+      throw new UnknownClusterError(
+        `cluster ${name} is not registered (any more): register it with taintward clusters add ${name}, and what waits for it goes on`,
+      );
+    }
+    const api = new RestApi(this.#deps.connect(cluster));
+    this.#known.set(name, { cluster, api, checkedAt });
+    return api;
+  }
+
+  #letGoOfIdle(now: EpochMs): void {
+    for (const [name, { checkedAt }] of this.#known) if (now - checkedAt >= IDLE_MS) this.#letGoOf(name);
+  }
+
+  #letGoOf(name: ClusterName): void {
+    this.#known.get(name)?.api.close();
+    this.#known.delete(name);
+  }
+}

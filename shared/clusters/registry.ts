@@ -1,0 +1,62 @@
+import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+
+/** By IAM: the endpoint and CA come from `DescribeCluster`, the token is a presigned STS call. */
+export interface EksAccess {
+  readonly kind: 'eks';
+  /** Its name in EKS. */
+  readonly clusterName: string;
+  readonly region: string;
+  /** Assumed before EKS is asked and the token is signed: the cluster is another account's, or wants this role. */
+  readonly role?: AssumedRole;
+}
+
+export interface AssumedRole {
+  readonly arn: string;
+  /** What the role's trust policy wants to hear (`sts:ExternalId`). */
+  readonly externalId?: string;
+}
+
+/** By a kubeconfig in AWS Secrets Manager. */
+export interface KubeconfigSecretAccess {
+  readonly kind: 'kubeconfig-secret';
+  readonly secretArn: string;
+  /** Absent: the kubeconfig's current one. */
+  readonly context?: string;
+}
+
+/** By a kubeconfig file: only for processes that run where that file is. */
+export interface LocalContextAccess {
+  readonly kind: 'local-context';
+  /** An absolute path; absent: where kubectl looks. */
+  readonly kubeconfig?: string;
+  readonly context: string;
+}
+
+/** How a cluster's API server is reached, and as whom. Holds no secret. */
+export type Access = EksAccess | KubeconfigSecretAccess | LocalContextAccess;
+
+/** An access that this release cannot read: a newer one wrote it, or a hand. Such a cluster cannot be reached. */
+export interface UnreadableAccess {
+  readonly kind: 'unreadable';
+  /** What is wrong, as a clause. */
+  readonly reason: string;
+}
+
+/** A cluster that the service manages. */
+export interface RegisteredCluster<A = Access | UnreadableAccess> {
+  readonly name: ClusterName;
+  readonly access: A;
+  readonly addedAt: EpochMs;
+}
+
+/** Which clusters the service manages, changed at run time. Every method rejects with `StoreError`. */
+export interface ClusterRegistry {
+  /** All of them by name; may lag behind by a moment. */
+  list(): Promise<readonly RegisteredCluster[]>;
+  /** One of them as it is now; `undefined`: there is none (any more). */
+  get(name: ClusterName): Promise<RegisteredCluster | undefined>;
+  /** `'exists'`: there is one of that name, and it stays as it is. */
+  add(cluster: RegisteredCluster<Access>): Promise<'added' | 'exists'>;
+  /** `'unknown'`: there was none of that name. */
+  remove(name: ClusterName): Promise<'removed' | 'unknown'>;
+}

@@ -1,0 +1,58 @@
+import type { Taint, Toleration } from '#shared/taints/taint.ts';
+import type { EpochMs, NodeRef, PodUid } from './identity.ts';
+import type { Version } from './version.ts';
+
+/** A NoExecute taint as the relay reports it. */
+export interface SeenTaint extends Taint {
+  /** When the relay first saw this taint's countdown on the node. */
+  readonly seenAt: EpochMs;
+}
+
+/** What deciding needs to know of a pod. */
+export interface PodFacts {
+  readonly uid: PodUid;
+  readonly namespace: string;
+  readonly name: string;
+  /** When it was bound to the node, as exactly as the relay knows. */
+  readonly boundAt: EpochMs;
+  readonly tolerations: readonly Toleration[];
+}
+
+/** What every delta says: "as of `version`, the node has these NoExecute taints". */
+export interface NodeFacts {
+  readonly ref: NodeRef;
+  readonly version: Version;
+  readonly observedAt: EpochMs;
+  readonly taints: readonly SeenTaint[];
+  /**
+   * When the Node object went. Its last known taints then stand for the pods that were there: `taints`, or, when
+   * these are empty (a relay that never saw them), the stored ones.
+   */
+  readonly deletedAt?: EpochMs;
+}
+
+/** All pods bound to a node: decides the whole node at once. */
+export interface NodeDelta extends NodeFacts {
+  readonly kind: 'node';
+  readonly pods: readonly PodFacts[];
+  /**
+   * Sent after a gap (a take-over, or a cluster that was out of reach): everything overdue on the node is to be
+   * looked at at once. Without it, what is overdue for long is left to the timer that fired, which is being
+   * retried, so that a cluster that refuses evictions for days does not gather a timer with every resync.
+   */
+  readonly wake: boolean;
+}
+
+/** One pod appeared on a tainted node, or changed its tolerations there. */
+export interface PodDelta extends NodeFacts {
+  readonly kind: 'pod';
+  readonly pod: PodFacts;
+}
+
+/** One pod left a tainted node, for good: its UID never returns. */
+export interface PodGoneDelta extends NodeFacts {
+  readonly kind: 'pod-gone';
+  readonly uid: PodUid;
+}
+
+export type Delta = NodeDelta | PodDelta | PodGoneDelta;

@@ -1,0 +1,31 @@
+declare const brand: unique symbol;
+type Branded<Name extends string> = string & { readonly [brand]: Name };
+
+/** The name a cluster is registered under; unique in the fleet. Never contains `#`. */
+export type ClusterName = Branded<'ClusterName'>;
+/** `Node.metadata.name`; unique in its cluster only. */
+export type NodeName = Branded<'NodeName'>;
+/** `Pod.metadata.uid`; a pod recreated under the same name has another one. */
+export type PodUid = Branded<'PodUid'>;
+
+/** Milliseconds since the Unix epoch. */
+export type EpochMs = number;
+
+export const clusterName = (text: string): ClusterName => text as ClusterName;
+export const nodeName = (text: string): NodeName => text as NodeName;
+export const podUid = (text: string): PodUid => text as PodUid;
+
+/** One node of one cluster: the unit of sharding, of locking and of timers. */
+export interface NodeRef {
+  readonly cluster: ClusterName;
+  readonly node: NodeName;
+}
+
+/** A node's key within the fleet. A node's name holds no `#`, so the last one separates. */
+export const nodeKey = (ref: NodeRef): string => `${ref.cluster}#${ref.node}`;
+
+/** The inverse of {@link nodeKey}. */
+export function parseNodeKey(key: string): NodeRef {
+  const at = key.lastIndexOf('#');
+  return { cluster: clusterName(key.slice(0, at)), node: nodeName(key.slice(at + 1)) };
+}

@@ -1,0 +1,97 @@
+import type { MatchOptions } from '#shared/taints/taint.ts';
+import type { Cancellation } from './cancellation.ts';
+import { decideAbsent, decidePod, type Hearing, type PodDecision } from './decide-pod.ts';
+import type { Delta } from './facts.ts';
+import type { EpochMs } from './identity.ts';
+import { mergeNodeState, sameFacts } from './node-state.ts';
+import { podDeadlines } from './pod-deadline.ts';
+import type { EvictionRecord, NodeState, Partition } from './records.ts';
+import { compareVersions } from './version.ts';
+
+/** What a delta asks for, as data. */
+export interface Plan {
+  /** The NODE item's new content; absent = nothing to store. */
+  readonly node?: NodeState;
+  /** Whether that says something new of the node, and not only of the delta. */
+  readonly nodeChanged: boolean;
+  /** Pods that get a deadline. */
+  readonly schedule: readonly EvictionRecord[];
+  /** Pods whose deadline moves. */
+  readonly reschedule: readonly EvictionRecord[];
+  /** Pods whose deadline stands; stored, so that older deltas are known as such. */
+  readonly confirm: readonly EvictionRecord[];
+  /** Pods whose deadline goes. */
+  readonly cancel: readonly Cancellation[];
+  /** Cancellations this very delta caused on an earlier delivery: their Events may not have been posted. */
+  readonly cancelledBefore: readonly EvictionRecord[];
+  /** Every distinct moment this delta sets or confirms; delivered again after a crash, the same. */
+  readonly arm: readonly EpochMs[];
+  /** Whether anything on the node is still to be watched over. */
+  readonly live: boolean;
+}
+
+/**
+ * Decides what a delta changes in one node's partition. Pure and idempotent: the same delta again changes
+ * nothing and arms the same timers. Old or reordered deltas never override newer facts. The partition must
+ * hold the records the delta speaks of (all, for a node delta).
+ */
+export function plan(partition: Partition, delta: Delta, options: MatchOptions): Plan {
+  const known = partition.node;
+  const node = mergeNodeState(known, delta);
+  const deadlineOf = podDeadlines(node.taints, node.deletedAt, options);
+  const decisions = decidePods(partition, { delta, known, node, deadlineOf });
+  const of = <Kind extends PodDecision['kind']>(kind: Kind) =>
+    decisions.filter((each): each is Extract<PodDecision, { kind: Kind }> => each.kind === kind);
+  const recordsOf = (kind: PodDecision['kind']) => of(kind).map(({ record }) => record);
+  const schedule = recordsOf('schedule');
+  const reschedule = recordsOf('reschedule');
+  const confirm = recordsOf('confirm');
+  const armed = [...schedule, ...reschedule, ...confirm, ...recordsOf('rearm')].map(({ fireAt }) => fireAt);
+  const nodeChanged = !sameFacts(known, node);
+  return {
+    ...(nodeChanged || node.podsVersion !== known?.podsVersion ? { node } : {}),
+    nodeChanged,
+    schedule,
+    reschedule,
+    confirm,
+    cancel: of('cancel'),
+    cancelledBefore: recordsOf('cancelled-before'),
+    arm: [...new Set(armed)].sort((a, b) => a - b),
+    live: node.taints.length > 0,
+  };
+}
+
+function decidePods(partition: Partition, hearing: Hearing): readonly PodDecision[] {
+  const { delta } = hearing;
+  const { evictions } = partition;
+  const decisions: (PodDecision | undefined)[] = [];
+  switch (delta.kind) {
+    case 'node': {
+      const present = new Set(delta.pods.map((pod) => pod.uid));
+      for (const record of evictions.values()) {
+        const missing = !present.has(record.uid) && compareVersions(delta.version, record.version) >= 0;
+        if (missing) decisions.push(decideAbsent(delta, record, 'cancelled'));
+      }
+      for (const pod of delta.pods) decisions.push(decidePod(hearing, pod, evictions.get(pod.uid)));
+      break;
+    }
+    case 'pod':
+      decisions.push(decidePod(hearing, delta.pod, evictions.get(delta.pod.uid)));
+      break;
+    case 'pod-gone': {
+      // A UID never returns, so this holds whatever was heard before or after.
+      const record = evictions.get(delta.uid);
+      if (record) decisions.push(decideAbsent(delta, record, 'gone'));
+      break;
+    }
+    default:
+      return delta satisfies never;
+  }
+  return decisions.filter((decision) => decision !== undefined);
+}
+
+/** Whether a plan leaves the partition as it is. */
+export function changesNothing(plan: Plan): boolean {
+  const written = [plan.schedule, plan.reschedule, plan.confirm, plan.cancel];
+  return !plan.node && written.every((records) => records.length === 0);
+}

@@ -1,0 +1,108 @@
+import type { EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
+import type { Taint, Toleration } from '#shared/taints/taint.ts';
+
+/** The few fields of a Node that deciding needs. */
+export interface LiveNode {
+  readonly name: NodeName;
+  readonly resourceVersion: string;
+  /** All effects, in list order. */
+  readonly taints: readonly Taint[];
+}
+
+/** The few fields of a Pod that deciding needs. Equal toleration lists are one shared object. */
+export interface LivePod {
+  readonly uid: PodUid;
+  readonly namespace: string;
+  readonly name: string;
+  readonly resourceVersion: string;
+  /** `metadata.generation`; absent or 0 where the server counts none. */
+  readonly generation?: number;
+  /** `undefined` until bound. */
+  readonly node: NodeName | undefined;
+  readonly tolerations: readonly Toleration[];
+  /** `PodScheduled`'s transition time, or else the creation time. Kubernetes cuts both to the second. */
+  readonly boundAt: EpochMs;
+  /** Has a `deletionTimestamp`. */
+  readonly terminating: boolean;
+  /** Carries the `DisruptionTarget` condition with our reason: this service (or the built-in one) began to evict it. */
+  readonly disrupted: boolean;
+}
+
+/** One page of a list. */
+export interface Page<T> {
+  readonly items: readonly T[];
+  readonly resourceVersion: string;
+  /** Pass to get the next page; absent on the last. */
+  readonly continue?: string;
+}
+
+export type WatchEvent<T> =
+  | { readonly kind: 'upsert'; readonly object: T }
+  | { readonly kind: 'delete'; readonly object: T }
+  | { readonly kind: 'bookmark'; readonly resourceVersion: string };
+
+export interface ListOptions {
+  readonly limit: number;
+  readonly continue?: string;
+  readonly signal: AbortSignal;
+}
+
+export interface WatchOptions {
+  readonly resourceVersion: string;
+  /** Asks the server to end the watch after this time (seconds); the caller resumes. */
+  readonly timeoutSeconds: number;
+  readonly signal: AbortSignal;
+}
+
+/** One kind of object, as the relay follows it. */
+export interface Resource<T> {
+  /** One page of all of them. Rejects with `ApiError` (410 `Expired`: the continue token is too old; list anew). */
+  list(options: ListOptions): Promise<Page<T>>;
+  /**
+   * Changes after `resourceVersion`, with bookmarks, until the server ends the watch (the iteration returns)
+   * or it breaks (it throws `ApiError`; status 410: the version is too old, list anew).
+   */
+  watch(options: WatchOptions): AsyncIterable<WatchEvent<T>>;
+}
+
+export interface PodRef {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** A `core/v1.Event` about a pod, as the built-in controller writes it. */
+export interface PodEvent {
+  readonly pod: PodRef;
+  /** Names the Event: posting the same key twice is one Event. */
+  readonly key: string;
+  readonly type: 'Normal' | 'Warning';
+  readonly reason: string;
+  readonly message: string;
+}
+
+/**
+ * The calls we make to one cluster's API server. Every method rejects with `ApiError` for an answer that is not
+ * a success, and for none at all (status 0).
+ */
+export interface KubernetesApi {
+  readonly nodes: Resource<LiveNode>;
+  readonly pods: Resource<LivePod>;
+  /** `undefined`: there is no such node. A quorum read. */
+  getNode(name: NodeName): Promise<LiveNode | undefined>;
+  /** `undefined`: there is no such pod. A quorum read. */
+  getPod(pod: PodRef): Promise<LivePod | undefined>;
+  /** All pods bound to a node. A quorum read. */
+  listPodsOnNode(node: NodeName): Promise<readonly LivePod[]>;
+  /**
+   * Sets the `DisruptionTarget` condition (reason `DeletionByTaintManager`) by a strategic merge patch of the
+   * status, with the UID as a precondition. 404 and 409 reject: the pod is gone or another one. The condition's
+   * `observedGeneration` is the pod's, when known: pass the `LivePod`.
+   */
+  markDisrupted(pod: PodRef & Pick<LivePod, 'generation'>, uid: PodUid, now: EpochMs): Promise<void>;
+  /** Deletes with the UID as a precondition and the pod's own grace period. 404 and 409 reject. */
+  deletePod(pod: PodRef, uid: PodUid): Promise<void>;
+  /** Posts an Event; one that is there already (same key) counts as posted. */
+  createEvent(event: PodEvent, now: EpochMs): Promise<void>;
+  /** Ends all connections; a call under way rejects. */
+  close(): void;
+}

@@ -1,0 +1,32 @@
+/** One call to an API server, in the words of its authorisation (RBAC). */
+export interface Call {
+  readonly verb: Verb;
+  /** With its subresource, as in a Role: `pods`, `pods/status`. */
+  readonly resource: string;
+  /** What of it, for the reader of an error: a name, or namespace/name. */
+  readonly object?: string;
+  /** From the server's root; parts already encoded. */
+  readonly path: string;
+  readonly query?: Readonly<Record<string, string>>;
+  /** Sent as JSON. */
+  readonly body?: object;
+  /** Of the body; absent: `application/json`. */
+  readonly contentType?: string;
+  readonly signal?: AbortSignal;
+}
+
+export type Verb = 'get' | 'list' | 'watch' | 'create' | 'patch' | 'delete';
+
+/** The HTTP method that the API server takes for a verb. */
+export const METHODS: Readonly<Record<Verb, string>> = {
+  get: 'GET',
+  list: 'GET',
+  watch: 'GET',
+  create: 'POST',
+  patch: 'PATCH',
+  delete: 'DELETE',
+};
+
+/** The call in words: `patch pods/status default/web-0`. */
+export const callText = (call: Call): string =>
+  [call.verb, call.resource, ...(call.object === undefined ? [] : [call.object])].join(' ');

@@ -1,0 +1,23 @@
+import type { RequestOptions } from 'node:https';
+
+/** What one request needs so that the server lets it in. */
+export interface RequestAccess
+  extends Pick<RequestOptions, 'ca' | 'cert' | 'key' | 'rejectUnauthorized' | 'servername'> {
+  /** An http or https URL; its path, if any, goes before every call's. */
+  readonly server: URL;
+  /** Authentication and impersonation headers. */
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** How to reach one cluster's API server. */
+export interface Connection {
+  /** Names the server in messages: its host and port, or what else is known of it before it is first reached. */
+  readonly host: string;
+  /**
+   * Asked before every request, because tokens rotate and addresses move; cheap while the credentials last. Rejects with an Error
+   * whose message is one sentence for the operator and holds no secret.
+   */
+  requestOptions(): Promise<RequestAccess>;
+  /** The server refused (401) what {@link requestOptions} gave: whatever is cached is to be obtained anew. */
+  forgetCredentials?(): void;
+}

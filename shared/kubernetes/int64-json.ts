@@ -1,0 +1,37 @@
+declare global {
+  interface JSON {
+    /** ECMAScript "JSON.parse source text access"; in Node since 22, not yet in TypeScript's library. */
+    parse(
+      text: string,
+      reviver: (this: unknown, key: string, value: unknown, context: { readonly source?: string }) => unknown,
+    ): unknown;
+    rawJSON(text: string): unknown;
+  }
+}
+
+/**
+ * An integer of 16 digits or more (2^53 has 16) where a JSON value may stand. Digits inside a string, such as an
+ * image digest, hardly ever look like that; when they do, only time is lost.
+ */
+const LONG_INTEGER = /(?:^|[:,[\s])-?[0-9]{16,}(?:[,\]}\s]|$)/;
+const INTEGER = /^-?[0-9]+$/;
+
+/**
+ * `JSON.parse`, but an integer outside the range that a double holds exactly becomes a bigint. Throws
+ * `SyntaxError` for a text that is not JSON.
+ */
+export function parseInt64Json(text: string): unknown {
+  return LONG_INTEGER.test(text) ? JSON.parse(text, exactInteger) : JSON.parse(text);
+}
+
+/** `JSON.stringify`, but a bigint is written as a bare integer. */
+export function stringifyInt64Json(value: NonNullable<unknown> | null): string {
+  return JSON.stringify(value, (_key, part: unknown) =>
+    typeof part === 'bigint' ? JSON.rawJSON(String(part)) : part,
+  );
+}
+
+function exactInteger(_key: string, value: unknown, context: { readonly source?: string }): unknown {
+  if (typeof value !== 'number' || Number.isSafeInteger(value)) return value;
+  return context.source !== undefined && INTEGER.test(context.source) ? BigInt(context.source) : value;
+}

@@ -1,0 +1,105 @@
+/**
+ * From an API object's JSON to the few fields that deciding needs. By hand, not by a schema: a relay reads
+ * 150,000 pods of 12 KB at a start, and a schema would copy and check each of their hundreds of fields; the
+ * server has validated them. Unknown fields pass, and a field of an unexpected type reads as absent.
+ */
+import { nodeName, podUid } from '#shared/eviction/identity.ts';
+import type { Taint, Toleration } from '#shared/taints/taint.ts';
+import type { LiveNode, LivePod } from './api.ts';
+import { ApiError } from './api-error.ts';
+import { TAINT_MANAGER_REASON } from './disruption.ts';
+import { Interner } from './interning.ts';
+import { fieldsOf, itemsOf, textOf } from './json-fields.ts';
+
+/** Clusters have a few dozen distinct lists; only generated ones (a key per job) come near this. */
+const TOLERATION_LISTS = 10_000;
+/** Node names and namespaces of a whole fleet, at some 100 bytes each. */
+const NAMES = 100_000;
+
+const tolerationLists = new Interner<readonly Toleration[]>(TOLERATION_LISTS);
+const names = new Interner<string>(NAMES);
+const shared = (name: string) => names.get(name, () => name);
+
+/** A Node's JSON as a {@link LiveNode}. Throws `ApiError` (status 0) when it has no name. */
+export function projectNode(json: unknown): LiveNode {
+  const { metadata, spec } = fieldsOf(json);
+  const meta = fieldsOf(metadata);
+  return {
+    name: nodeName(shared(required('Node', meta, 'name'))),
+    resourceVersion: textOf(meta['resourceVersion']),
+    taints: itemsOf(fieldsOf(spec)['taints']).map(projectTaint),
+  };
+}
+
+/** A Pod's JSON as a {@link LivePod}. Throws `ApiError` (status 0) when it lacks what every stored Pod has. */
+export function projectPod(json: unknown): LivePod {
+  const fields = fieldsOf(json);
+  const meta = fieldsOf(fields['metadata']);
+  const spec = fieldsOf(fields['spec']);
+  const conditions = itemsOf(fieldsOf(fields['status'])['conditions']).map(fieldsOf);
+  const node = textOf(spec['nodeName']);
+  const scheduled = conditions.find(({ type, status }) => type === 'PodScheduled' && status === 'True');
+  const scheduledAt = Date.parse(textOf(scheduled?.['lastTransitionTime']));
+  return {
+    uid: podUid(required('Pod', meta, 'uid')),
+    namespace: shared(required('Pod', meta, 'namespace')),
+    name: required('Pod', meta, 'name'),
+    resourceVersion: textOf(meta['resourceVersion']),
+    generation: typeof meta['generation'] === 'number' ? meta['generation'] : 0,
+    node: node === '' ? undefined : nodeName(shared(node)),
+    tolerations: projectTolerations(spec['tolerations']),
+    boundAt: Number.isNaN(scheduledAt) ? createdAt(meta) : scheduledAt,
+    terminating: textOf(meta['deletionTimestamp']) !== '',
+    disrupted: conditions.some(
+      ({ type, status, reason }) =>
+        type === 'DisruptionTarget' && status === 'True' && reason === TAINT_MANAGER_REASON,
+    ),
+  };
+}
+
+function createdAt(meta: Readonly<Record<string, unknown>>): number {
+  const at = Date.parse(required('Pod', meta, 'creationTimestamp'));
+  if (Number.isNaN(at)) throw unusable('Pod', 'a metadata.creationTimestamp that is a time');
+  return at;
+}
+
+function required(kind: string, meta: Readonly<Record<string, unknown>>, field: string): string {
+  const value = textOf(meta[field]);
+  if (value === '') throw unusable(kind, `metadata.${field}`);
+  return value;
+}
+
+const unusable = (kind: string, lacks: string) =>
+  new ApiError(`The server sent a ${kind} without ${lacks}: is it a Kubernetes API server?`, 0);
+
+function projectTaint(json: unknown): Taint {
+  const { key, value, effect } = fieldsOf(json);
+  const given = textOf(value);
+  return {
+    key: textOf(key),
+    ...(given === '' ? {} : { value: given }),
+    effect: textOf(effect),
+  };
+}
+
+function projectTolerations(json: unknown): readonly Toleration[] {
+  const parts = itemsOf(json).map((item) => {
+    const { key, operator, value, effect, tolerationSeconds } = fieldsOf(item);
+    return [textOf(key), textOf(operator), textOf(value), textOf(effect), integerText(tolerationSeconds)];
+  });
+  return tolerationLists.get(JSON.stringify(parts), () => Object.freeze(parts.map(toleration)));
+}
+
+function toleration([key, operator, value, effect, seconds]: string[]): Toleration {
+  return Object.freeze({
+    ...(key ? { key } : {}),
+    ...(operator ? { operator } : {}),
+    ...(value ? { value } : {}),
+    ...(effect ? { effect } : {}),
+    ...(seconds ? { tolerationSeconds: BigInt(seconds) } : {}),
+  });
+}
+
+/** An int64 as text; "" for what is none: a toleration without seconds is for ever, so nobody is evicted. */
+const integerText = (value: unknown): string =>
+  typeof value === 'bigint' || Number.isSafeInteger(value) ? String(value) : '';

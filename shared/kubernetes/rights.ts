@@ -1,0 +1,63 @@
+import { isDeepStrictEqual } from 'node:util';
+import { ApiError } from './api-error.ts';
+import type { Verb } from './call.ts';
+
+/** A verb on a core resource in every namespace; a subresource stands behind a slash, as in a Role. */
+export interface Right {
+  readonly verb: Verb;
+  readonly resource: string;
+}
+
+/** Who can ask the API server what its own credentials may do (`SelfSubjectAccessReview`). */
+export interface RightsReview {
+  /** Names the server in messages. */
+  readonly host: string;
+  /** Rejects with `ApiError`. */
+  allowed(right: Right): Promise<boolean>;
+}
+
+/** What the relay does to a cluster: it follows, and changes nothing. */
+export const RELAY_RIGHTS: readonly Right[] = [
+  { verb: 'list', resource: 'nodes' },
+  { verb: 'watch', resource: 'nodes' },
+  { verb: 'list', resource: 'pods' },
+  { verb: 'watch', resource: 'pods' },
+];
+
+/** What `evict` does to a cluster. Events are only ever created, never patched. */
+export const EVICT_RIGHTS: readonly Right[] = [
+  { verb: 'get', resource: 'nodes' },
+  { verb: 'get', resource: 'pods' },
+  { verb: 'list', resource: 'pods' },
+  { verb: 'delete', resource: 'pods' },
+  { verb: 'patch', resource: 'pods/status' },
+  { verb: 'create', resource: 'events' },
+];
+
+/** What the service does to a cluster, and so the least that one identity for all of it needs. */
+export const NEEDED_RIGHTS: readonly Right[] = [
+  ...RELAY_RIGHTS,
+  ...EVICT_RIGHTS.filter((right) => !RELAY_RIGHTS.some((other) => isDeepStrictEqual(right, other))),
+];
+
+/** Which of the needed rights the credentials lack, as `verb resource`. Rejects with `ApiError`. */
+export async function missingRights(api: RightsReview, needs: readonly Right[]): Promise<readonly string[]> {
+  const answers = await Promise.all(needs.map((right) => api.allowed(right)));
+  return needs
+    .filter((_, index) => answers[index] !== true)
+    .map(({ verb, resource }) => `${verb} ${resource}`);
+}
+
+/**
+ * Makes sure that the cluster can be managed, before anything relies on it. Rejects with `ApiError`, one
+ * sentence: it cannot be reached, the credentials are refused, or these rights are missing (403).
+ */
+export async function preflight(api: RightsReview): Promise<void> {
+  const missing = await missingRights(api, NEEDED_RIGHTS);
+  if (missing.length === 0) return;
+  throw new ApiError(
+    `The credentials for ${api.host} lack rights: grant them in all namespaces ${missing.join(', ')}.`,
+    403,
+    'Forbidden',
+  );
+}

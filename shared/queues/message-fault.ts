@@ -1,0 +1,47 @@
+import { MAX_DELAY_SECONDS, MAX_ID_CHARACTERS, MAX_MESSAGE_ATTRIBUTES, MAX_MESSAGE_BYTES } from './limits.ts';
+import type { OutgoingMessage } from './sender.ts';
+
+/** The data type of every attribute we send. */
+export const ATTRIBUTE_TYPE = 'String';
+
+/** Characters that SQS takes neither in a body nor in an attribute. */
+const FORBIDDEN_CHARACTER = /[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/u;
+/** Group and deduplication ids: ASCII letters, digits and punctuation. */
+const ID = new RegExp(`^[!-~]{1,${MAX_ID_CHARACTERS}}$`);
+
+/** What SQS counts against its size limits: body, and each attribute's name, type and value; UTF-8 bytes. */
+export function messageBytes({ body, attributes = {} }: OutgoingMessage): number {
+  const texts = Object.entries(attributes).flatMap(([name, value]) => [name, ATTRIBUTE_TYPE, value]);
+  return [body, ...texts].reduce((bytes, text) => bytes + Buffer.byteLength(text), 0);
+}
+
+/**
+ * Why SQS would never take a message, in one sentence; `undefined` when nothing speaks against it. Found out
+ * before sending, because SQS may refuse a whole call for one message that is at fault.
+ */
+export function messageFault(message: OutgoingMessage): string | undefined {
+  const { body, groupId, deduplicationId, delaySeconds, attributes = {} } = message;
+  const bytes = messageBytes(message);
+  if (bytes > MAX_MESSAGE_BYTES) {
+    return `the message has ${bytes} bytes, SQS takes ${MAX_MESSAGE_BYTES} with attributes: split it`;
+  }
+  if (body === '') return 'body is empty';
+  if (FORBIDDEN_CHARACTER.test(body)) return 'body holds a character that SQS does not take: escape it';
+  if (groupId !== undefined && !ID.test(groupId)) return idFault('groupId');
+  if (deduplicationId !== undefined && !ID.test(deduplicationId)) return idFault('deduplicationId');
+  if (delaySeconds !== undefined && !isDelay(delaySeconds)) {
+    return `delaySeconds is ${delaySeconds}, SQS takes whole seconds from 0 to ${MAX_DELAY_SECONDS}`;
+  }
+  const entries = Object.entries(attributes);
+  if (entries.length > MAX_MESSAGE_ATTRIBUTES) {
+    return `attributes are ${entries.length}, SQS takes ${MAX_MESSAGE_ATTRIBUTES}`;
+  }
+  const bad = entries.find(([, value]) => value === '' || FORBIDDEN_CHARACTER.test(value));
+  return bad && `attribute ${bad[0]} is empty or holds a character that SQS does not take`;
+}
+
+const idFault = (field: string) =>
+  `${field} must be 1 to ${MAX_ID_CHARACTERS} ASCII letters, digits and punctuation: hash it`;
+
+const isDelay = (seconds: number) =>
+  Number.isInteger(seconds) && seconds >= 0 && seconds <= MAX_DELAY_SECONDS;

@@ -1,0 +1,149 @@
+import {
+  CreateQueueCommand,
+  GetQueueAttributesCommand,
+  SetQueueAttributesCommand,
+  type SQSClient,
+} from '@aws-sdk/client-sqs';
+import { MAX_MESSAGE_BYTES, MAX_RETENTION_SECONDS } from './limits.ts';
+
+/** One queue and its dead-letter queue, which is of the same kind. */
+export interface QueueSpec {
+  readonly name: string;
+  readonly fifo: boolean;
+  /** Seconds the function that handles the queue's messages may take for a batch. */
+  readonly functionTimeoutSeconds: number;
+  /** After this many receives a message that comes up again goes to the dead-letter queue. */
+  readonly maxReceiveCount: number;
+  readonly deadLetterName: string;
+}
+
+/**
+ * Deltas heal themselves (the next resync sends the node again), so a few tries are enough. Five is also the
+ * least AWS recommends for a queue that feeds a function: throttled batches use up receives.
+ */
+export const DELTA_MAX_RECEIVES = 5;
+
+/**
+ * `evict` retries an API server that it cannot reach by visibility. With its longest wait of 300 s, this many
+ * receives take almost as long as the queue keeps a message: after them it is dead-lettered, not lost.
+ */
+export const EVICTIONS_DUE_MAX_RECEIVES = 1000;
+
+/** Delta handlers wait for the table only. */
+const DELTA_TIMEOUT_SECONDS = 30;
+
+/** `evict` waits for API servers, twice as long as for one answer (`REQUEST_TIMEOUT_MS`). */
+const EVICT_TIMEOUT_SECONDS = 60;
+
+/** Every queue, by the name the code uses. */
+export const QUEUES = {
+  nodeDeltas: fifoQueue('node-deltas', DELTA_TIMEOUT_SECONDS, DELTA_MAX_RECEIVES),
+  podDeltas: fifoQueue('pod-deltas', DELTA_TIMEOUT_SECONDS, DELTA_MAX_RECEIVES),
+  evictionsDue: standardQueue('evictions-due', EVICT_TIMEOUT_SECONDS, EVICTIONS_DUE_MAX_RECEIVES),
+} as const satisfies Record<string, QueueSpec>;
+
+export type QueueKey = keyof typeof QUEUES;
+
+/** Where `expiry`, which is fed by no queue, sets aside what it cannot read or put back. */
+export const EXPIRY_DEAD_LETTER_NAME = 'expiry-dlq';
+
+/**
+ * How many timeouts of its function a received message stays hidden: what AWS recommends, so that a batch that
+ * Lambda cannot run at once is not handled twice. Only a handler that died leaves its messages to that time:
+ * one that failed says itself when they are to be seen again.
+ */
+const VISIBILITY_TIMEOUTS = 6;
+
+/** Seconds until a message whose handler died is seen again. */
+export const visibilitySeconds = (spec: QueueSpec): number =>
+  VISIBILITY_TIMEOUTS * spec.functionTimeoutSeconds;
+
+/** Seconds for which a queue keeps a message: 4 days. Tombstones outlive it. */
+export const RETENTION_SECONDS = 345_600;
+
+/** Seconds for which a dead letter is kept. */
+export const DEAD_LETTER_RETENTION_SECONDS = MAX_RETENTION_SECONDS;
+
+/** What makes a FIFO queue a high-throughput one: limits and deduplication per message group. */
+export const HIGH_THROUGHPUT = {
+  DeduplicationScope: 'messageGroup',
+  FifoThroughputLimit: 'perMessageGroupId',
+} as const;
+
+export interface QueueUrls {
+  readonly url: string;
+  readonly dlqUrl: string;
+}
+
+/**
+ * Creates every queue with its dead-letter queue, or brings those that exist up to date; names start with
+ * `prefix`. Rejects with the SDK's error when the queue service refuses.
+ */
+export async function createQueues(client: SQSClient, prefix = ''): Promise<Record<QueueKey, QueueUrls>> {
+  const [nodeDeltas, podDeltas, evictionsDue] = await Promise.all([
+    createQueue(client, QUEUES.nodeDeltas, prefix),
+    createQueue(client, QUEUES.podDeltas, prefix),
+    createQueue(client, QUEUES.evictionsDue, prefix),
+  ]);
+  return { nodeDeltas, podDeltas, evictionsDue };
+}
+
+/** Creates one queue with its dead-letter queue, or brings both up to date. */
+export async function createQueue(client: SQSClient, spec: QueueSpec, prefix = ''): Promise<QueueUrls> {
+  const dlqUrl = await ensureQueue(client, prefix + spec.deadLetterName, spec, {
+    MessageRetentionPeriod: String(DEAD_LETTER_RETENTION_SECONDS),
+  });
+  const redrive = {
+    deadLetterTargetArn: await queueArn(client, dlqUrl),
+    maxReceiveCount: spec.maxReceiveCount,
+  };
+  const url = await ensureQueue(client, prefix + spec.name, spec, {
+    MessageRetentionPeriod: String(RETENTION_SECONDS),
+    RedrivePolicy: JSON.stringify(redrive),
+  });
+  return { url, dlqUrl };
+}
+
+/** A queue's ARN. */
+export async function queueArn(client: SQSClient, queueUrl: string): Promise<string> {
+  const { Attributes } = await client.send(
+    new GetQueueAttributesCommand({ QueueUrl: queueUrl, AttributeNames: ['QueueArn'] }),
+  );
+  const arn = Attributes?.['QueueArn'];
+  if (arn === undefined) throw new Error(`queue ${queueUrl} did not tell its ARN`);
+  return arn;
+}
+
+async function ensureQueue(
+  client: SQSClient,
+  name: string,
+  spec: QueueSpec,
+  attributes: Readonly<Record<string, string>>,
+): Promise<string> {
+  // In two steps, because creating a queue that exists with other attributes is refused.
+  const created = await client.send(
+    new CreateQueueCommand({
+      QueueName: name,
+      ...(spec.fifo ? { Attributes: { FifoQueue: 'true', ...HIGH_THROUGHPUT } } : {}),
+    }),
+  );
+  if (created.QueueUrl === undefined) throw new Error(`queue ${name} was created without a URL`);
+  const common = {
+    VisibilityTimeout: String(visibilitySeconds(spec)),
+    MaximumMessageSize: String(MAX_MESSAGE_BYTES),
+  };
+  await client.send(
+    new SetQueueAttributesCommand({ QueueUrl: created.QueueUrl, Attributes: { ...common, ...attributes } }),
+  );
+  return created.QueueUrl;
+}
+
+function fifoQueue(name: string, functionTimeoutSeconds: number, maxReceiveCount: number): QueueSpec {
+  const names = { name: `${name}.fifo`, deadLetterName: `${name}-dlq.fifo` };
+  return { ...names, fifo: true, functionTimeoutSeconds, maxReceiveCount };
+}
+
+function standardQueue(name: string, functionTimeoutSeconds: number, maxReceiveCount: number): QueueSpec {
+  const names = { name, deadLetterName: `${name}-dlq` };
+  return { ...names, fifo: false, functionTimeoutSeconds, maxReceiveCount };
+}

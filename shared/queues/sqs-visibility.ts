@@ -1,0 +1,46 @@
+import { ChangeMessageVisibilityBatchCommand, type SQSClient } from '@aws-sdk/client-sqs';
+import type { Log } from '#shared/telemetry/log.ts';
+import { MAX_BATCH_MESSAGES, MAX_VISIBILITY_SECONDS } from './limits.ts';
+import { queueName } from './queue-name.ts';
+import type { VisibilityControl } from './sender.ts';
+
+type Retry = Parameters<VisibilityControl['retryIn']>[0][number];
+
+/** Decides when received messages of an SQS queue are seen again. What cannot be changed keeps its time. */
+export class SqsVisibility implements VisibilityControl {
+  readonly #client: SQSClient;
+  readonly #queueUrl: string;
+  readonly #log: Log;
+
+  constructor(deps: { readonly client: SQSClient; readonly queueUrl: string; readonly log: Log }) {
+    this.#client = deps.client;
+    this.#queueUrl = deps.queueUrl;
+    this.#log = deps.log;
+  }
+
+  async retryIn(messages: readonly Retry[]): Promise<void> {
+    for (let from = 0; from < messages.length; from += MAX_BATCH_MESSAGES) {
+      await this.#change(messages.slice(from, from + MAX_BATCH_MESSAGES));
+    }
+  }
+
+  async #change(messages: readonly Retry[]): Promise<void> {
+    const entries = messages.map(({ receiptHandle, seconds }, index) => ({
+      Id: String(index),
+      ReceiptHandle: receiptHandle,
+      VisibilityTimeout: Math.min(Math.max(Math.ceil(seconds), 0), MAX_VISIBILITY_SECONDS),
+    }));
+    try {
+      const { Failed = [] } = await this.#client.send(
+        new ChangeMessageVisibilityBatchCommand({ QueueUrl: this.#queueUrl, Entries: entries }),
+      );
+      for (const { Message: reason } of Failed) this.#unchanged(reason);
+    } catch (error) {
+      this.#unchanged(error);
+    }
+  }
+
+  #unchanged(reason: unknown): void {
+    this.#log.warn('visibility.unchanged', { queue: queueName(this.#queueUrl), reason });
+  }
+}

@@ -1,0 +1,60 @@
+import { DynamoDBServiceException, TransactionCanceledException } from '@aws-sdk/client-dynamodb';
+import { StoreError } from './store.ts';
+
+const NO_CREDENTIALS = new Set(['CredentialsProviderError', 'TokenProviderError']);
+const NO_RIGHT = new Set([
+  'AccessDeniedException',
+  'UnrecognizedClientException',
+  'IncompleteSignatureException',
+  'InvalidSignatureException',
+  'MissingAuthenticationTokenException',
+  'ExpiredTokenException',
+]);
+/** Names of errors, and codes of a cancelled transaction's reasons. */
+const THROTTLED = new Set([
+  'ProvisionedThroughputExceededException',
+  'ProvisionedThroughputExceeded',
+  'RequestLimitExceeded',
+  'ThrottlingException',
+  'ThrottlingError',
+]);
+
+/** The result of a call to DynamoDB, or its failure as a `StoreError`. */
+export async function orStoreError<T>(tableName: string, call: Promise<T>): Promise<T> {
+  try {
+    return await call;
+  } catch (error) {
+    throw dynamoDbStoreError(error, tableName);
+  }
+}
+
+/** A failed call to DynamoDB as one sentence that names the table and says what to do. */
+export function dynamoDbStoreError(error: unknown, tableName: string): StoreError {
+  const cause = error instanceof Error ? error : new Error(String(error));
+  return new StoreError(sentence(cause, `DynamoDB table ${tableName}`), { cause });
+}
+
+function sentence(error: Error, table: string): string {
+  const { name, message } = error;
+  if (name === 'ResourceNotFoundException') {
+    return `${table} (or its index) does not exist in this account and region: deploy the stack, or correct the table's name or the region.`;
+  }
+  if (NO_CREDENTIALS.has(name)) {
+    return `No AWS credentials for ${table}: give the process a role, a profile or a key (${message}).`;
+  }
+  if (NO_RIGHT.has(name)) {
+    return `AWS refuses the call to ${table}: check the credentials and the role's rights (${name}: ${message}).`;
+  }
+  if (codesOf(error).some((code) => THROTTLED.has(code))) {
+    return `${table} takes no more for now: the work is retried; if it lasts, raise the table's limits (${name}: ${message}).`;
+  }
+  if (error instanceof DynamoDBServiceException) {
+    return `${table} refuses the call: check that the stack is of this release (${name}: ${message}).`;
+  }
+  return `${table} cannot be reached: check the endpoint and the network (${name}: ${message}).`;
+}
+
+function codesOf(error: Error): readonly string[] {
+  const reasons = error instanceof TransactionCanceledException ? error.CancellationReasons : undefined;
+  return [error.name, ...(reasons ?? []).flatMap(({ Code }) => Code ?? [])];
+}

@@ -1,0 +1,101 @@
+import { DatabaseSync } from 'node:sqlite';
+import * as z from 'zod';
+import { orSqliteStoreError } from './sqlite-error.ts';
+import { inTransaction } from './sqlite-transaction.ts';
+import { StoreError } from './store.ts';
+
+/** The version of the tables below, kept in the file as `user_version`. */
+const SCHEMA_VERSION = 1;
+/** Marks the file as ours ("TntW"), so that no other program's database is written into. */
+const APPLICATION_ID = 0x546e7457;
+/** How long a statement waits for another process's transaction. */
+const BUSY_TIMEOUT_MS = 5_000;
+
+/**
+ * `record` and a node's `state` are JSON, whole; what queries need is generated, so nothing is kept twice.
+ * `ttl` is in epoch seconds, as DynamoDB's.
+ */
+const SCHEMA = `
+  CREATE TABLE nodes (
+    cluster TEXT NOT NULL,
+    node TEXT NOT NULL,
+    revision INTEGER NOT NULL,
+    state TEXT,
+    ttl INTEGER,
+    PRIMARY KEY (cluster, node)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX nodes_ttl ON nodes (ttl) WHERE ttl IS NOT NULL;
+
+  CREATE TABLE evictions (
+    cluster TEXT NOT NULL,
+    node TEXT NOT NULL,
+    uid TEXT NOT NULL,
+    record TEXT NOT NULL,
+    ttl INTEGER,
+    state TEXT GENERATED ALWAYS AS (record ->> 'state'),
+    fire_at INTEGER GENERATED ALWAYS AS (record ->> 'fireAt'),
+    PRIMARY KEY (cluster, node, uid)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX evictions_due ON evictions (fire_at, cluster, node) WHERE state = 'scheduled';
+  CREATE INDEX evictions_ttl ON evictions (ttl) WHERE ttl IS NOT NULL;
+
+  CREATE TABLE leases (
+    cluster TEXT PRIMARY KEY,
+    holder TEXT,
+    epoch INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+
+  PRAGMA application_id = ${APPLICATION_ID};
+  PRAGMA user_version = ${SCHEMA_VERSION};
+`;
+
+const pragmaRow = z.object({ value: z.int() });
+
+/**
+ * Opens, or creates, the embedded database at `path` (a file, or `:memory:`). Throws `StoreError`, with one
+ * sentence that names the path and the remedy, when that is impossible or the file is not one this code may write.
+ */
+export function openDatabase(path: string): DatabaseSync {
+  const database = orSqliteStoreError(path, () => new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS }));
+  try {
+    orSqliteStoreError(path, () => prepareDatabase(database, path));
+    return database;
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+}
+
+function prepareDatabase(database: DatabaseSync, path: string): void {
+  refuseForeign(database, path);
+  // With a write-ahead log readers do not wait for a writer. A killed process loses nothing even at NORMAL,
+  // but only FULL, which syncs the log with every commit, lets a committed deadline survive a power cut too.
+  database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;');
+  inTransaction(database, 'IMMEDIATE', () => {
+    if (schemaVersion(database) === 0) database.exec(SCHEMA);
+  });
+}
+
+/** Refuses a file that holds another program's tables, or those of a newer release. */
+function refuseForeign(database: DatabaseSync, path: string): void {
+  const empty = database.prepare('SELECT 1 FROM sqlite_schema LIMIT 1').get() === undefined;
+  if (empty) return;
+  if (pragma(database, 'application_id') !== APPLICATION_ID) {
+    throw new StoreError(
+      `The database ${path} cannot be used: it belongs to another program; name another path.`,
+    );
+  }
+  const version = schemaVersion(database);
+  if (version > SCHEMA_VERSION) {
+    throw new StoreError(
+      `The database ${path} cannot be used: a newer release wrote it (schema ${version}, this one knows ${SCHEMA_VERSION}); upgrade, or name another path.`,
+    );
+  }
+}
+
+const schemaVersion = (database: DatabaseSync): number => pragma(database, 'user_version');
+
+function pragma(database: DatabaseSync, name: 'application_id' | 'user_version'): number {
+  return pragmaRow.parse(database.prepare(`SELECT ${name} AS value FROM pragma_${name}`).get()).value;
+}

@@ -1,0 +1,43 @@
+import { parseInt64 } from './int64.ts';
+import type { MatchOptions, Taint, Toleration } from './taint.ts';
+
+/**
+ * Whether one toleration tolerates one taint. `tolerationSeconds` plays no part. Never fails: a toleration that
+ * the API server would refuse matches by the same rules (`{}` matches every taint without a value).
+ * Upstream: `Toleration.ToleratesTaint`.
+ */
+export function tolerates(taint: Taint, toleration: Toleration, options: MatchOptions): boolean {
+  if (toleration.effect && toleration.effect !== taint.effect) return false;
+  if (toleration.key && toleration.key !== taint.key) return false;
+  const taintValue = taint.value ?? '';
+  const tolerationValue = toleration.value ?? '';
+  switch (toleration.operator ?? '') {
+    case '':
+    case 'Equal':
+      return taintValue === tolerationValue;
+    case 'Exists':
+      return true;
+    case 'Lt':
+      return options.comparisonOperators && isLess(taintValue, tolerationValue);
+    case 'Gt':
+      return options.comparisonOperators && isLess(tolerationValue, taintValue);
+    default:
+      return false;
+  }
+}
+
+/** The first toleration of a list that tolerates a taint: the only one that counts for it. */
+export function firstMatch(
+  tolerations: readonly Toleration[],
+  taint: Taint,
+  options: MatchOptions,
+): Toleration | undefined {
+  return tolerations.find((toleration) => tolerates(taint, toleration, options));
+}
+
+/** A text that is no int64 is neither less nor greater than anything. */
+function isLess(a: string, b: string): boolean {
+  const left = parseInt64(a);
+  const right = parseInt64(b);
+  return left !== undefined && right !== undefined && left < right;
+}

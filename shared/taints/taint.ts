@@ -1,0 +1,32 @@
+/** A taint's effect. Only `NoExecute` evicts; the others matter to the scheduler. */
+export type Effect = 'NoExecute' | 'NoSchedule' | 'PreferNoSchedule';
+
+/** `core/v1.Taint`. An absent `value` and `""` mean the same. `effect` is kept as sent, known or not. */
+export interface Taint {
+  readonly key: string;
+  readonly value?: string;
+  readonly effect: string;
+}
+
+/**
+ * `core/v1.Toleration`. An absent field and `""` mean the same.
+ * `tolerationSeconds` is an int64, hence a bigint: a double corrupts values beyond 2^53.
+ */
+export interface Toleration {
+  readonly key?: string;
+  readonly operator?: string;
+  readonly value?: string;
+  readonly effect?: string;
+  readonly tolerationSeconds?: bigint;
+}
+
+/** What the API server's feature gates decide for the matcher. */
+export interface MatchOptions {
+  /** Gate `TaintTolerationComparisonOperators`: whether `Lt` and `Gt` match at all (KEP-5471). */
+  readonly comparisonOperators: boolean;
+}
+
+/** A taint as kubectl prints it: `key=value:effect`, without `=` when it has no value. */
+export function taintText(taint: Taint): string {
+  return `${taint.key}${taint.value ? `=${taint.value}` : ''}:${taint.effect}`;
+}

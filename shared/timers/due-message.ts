@@ -1,0 +1,114 @@
+import * as z from 'zod';
+import {
+  clusterName,
+  type EpochMs,
+  type NodeRef,
+  nodeName,
+  type PodUid,
+  podUid,
+} from '#shared/eviction/identity.ts';
+import type { Version } from '#shared/eviction/version.ts';
+import type { PodRef } from '#shared/kubernetes/api.ts';
+
+/** The message format this code writes, and the only one it reads. */
+export const DUE_MESSAGE_VERSION = 1;
+
+/** Bytes of one message on `evictions-due`: SQS takes 1 MiB, but its stand-ins and old queues take this much. */
+export const MAX_DUE_MESSAGE_BYTES = 256 * 1024;
+
+/** A message on `evictions-due` that cannot be read. Sending it again cannot help. */
+export class MalformedDueMessageError extends Error {
+  override readonly name = 'MalformedDueMessageError';
+}
+
+const text = z.string().min(1);
+const epochMs = z.int().nonnegative();
+
+const header = {
+  v: z.literal(DUE_MESSAGE_VERSION, `must be ${DUE_MESSAGE_VERSION}: deploy all functions from one release`),
+  cluster: text.regex(/^[^#]+$/, 'must not contain #').transform(clusterName),
+  node: text.regex(/^[^#]+$/, 'must not contain #').transform(nodeName),
+};
+
+const dueMessage = z.discriminatedUnion('kind', [
+  z.strictObject({ ...header, kind: z.literal('due'), at: epochMs }),
+  z.strictObject({
+    ...header,
+    kind: z.literal('cancelled'),
+    version: z.strictObject({ epoch: z.int().nonnegative(), sequence: z.int().nonnegative() }),
+    pods: z.array(z.strictObject({ uid: text.transform(podUid), namespace: text, name: text })).min(1),
+  }),
+]);
+
+/**
+ * What travels on `evictions-due`:
+ * - `due`: look at that node; something falls due there at `at`.
+ * - `cancelled`: announce that these pods will not be evicted, as of the delta of that version.
+ */
+export type DueMessage = z.output<typeof dueMessage>;
+
+/** A pod whose eviction was cancelled. */
+export interface CancelledPod extends PodRef {
+  readonly uid: PodUid;
+}
+
+export interface CancelledPods extends NodeRef {
+  readonly version: Version;
+  readonly pods: readonly CancelledPod[];
+}
+
+/** "Look at that node at that time", as the text of one message. */
+export function encodeDue({ cluster, node, at }: NodeRef & { readonly at: EpochMs }): string {
+  return JSON.stringify({ v: DUE_MESSAGE_VERSION, kind: 'due', cluster, node, at } satisfies EncodedMessage);
+}
+
+/** "These evictions were cancelled", as the texts of as few messages as hold them; none for no pods. */
+export function encodeCancelled({ cluster, node, version, pods }: CancelledPods): string[] {
+  const encode = (some: readonly CancelledPod[]) =>
+    JSON.stringify({
+      v: DUE_MESSAGE_VERSION,
+      kind: 'cancelled',
+      cluster,
+      node,
+      version: { epoch: version.epoch, sequence: version.sequence },
+      pods: some.map(({ uid, namespace, name }) => ({ uid, namespace, name })),
+    } satisfies EncodedMessage);
+  const overhead = Buffer.byteLength(encode([]));
+  const messages: string[] = [];
+  let some: CancelledPod[] = [];
+  let bytes = overhead;
+  for (const pod of pods) {
+    const podBytes = Buffer.byteLength(encode([pod])) - overhead + ','.length;
+    if (some.length > 0 && bytes + podBytes > MAX_DUE_MESSAGE_BYTES) {
+      messages.push(encode(some));
+      some = [];
+      bytes = overhead;
+    }
+    some.push(pod);
+    bytes += podBytes;
+  }
+  return some.length === 0 ? messages : [...messages, encode(some)];
+}
+
+type EncodedMessage = z.input<typeof dueMessage>;
+
+/**
+ * Reads a message of `evictions-due`. Throws `MalformedDueMessageError` with one sentence that names the first
+ * field at fault, for anything that is not exactly a message of this version.
+ */
+export function parseDueMessage(body: string): DueMessage {
+  const found = dueMessage.safeParse(parseJson(body));
+  if (found.success) return found.data;
+  const [issue] = found.error.issues;
+  throw new MalformedDueMessageError(
+    `due message refused: ${issue?.path.join('.') || 'message'}: ${issue?.message}`,
+  );
+}
+
+function parseJson(body: string): unknown {
+  try {
+    return JSON.parse(body);
+  } catch {
+    throw new MalformedDueMessageError('due message refused: message: is not JSON');
+  }
+}

@@ -1,0 +1,50 @@
+import { randomUUID } from 'node:crypto';
+import {
+  CreateTableCommand,
+  DeleteTableCommand,
+  DynamoDBClient,
+  waitUntilTableExists,
+} from '@aws-sdk/client-dynamodb';
+import { tableDefinition } from '#shared/store/table.ts';
+import { startDynamoDbLocal } from './dynamodb-local.ts';
+import { type AwsEndpoint, awsClientConfig, awsEndpoint } from './endpoint.ts';
+
+/** How long a new table may take to become active; seconds. Real ones take about ten. */
+const TABLE_TIMEOUT_SECONDS = 60;
+
+/** A table of our own. */
+export interface TestTable {
+  readonly client: DynamoDBClient;
+  readonly tableName: string;
+  /** Deletes the table, and ends what was started for it. */
+  close(): Promise<void>;
+}
+
+/** Creates a table as the service uses it, under a name nobody has. */
+export async function createTestTable(): Promise<TestTable> {
+  const endpoint = await dynamoDbEndpoint();
+  const client = new DynamoDBClient(awsClientConfig(endpoint.url));
+  const tableName = `test-${randomUUID()}`;
+  await client.send(new CreateTableCommand(tableDefinition(tableName)));
+  await waitUntilTableExists(
+    { client, maxWaitTime: TABLE_TIMEOUT_SECONDS, minDelay: 1, maxDelay: 1 },
+    { TableName: tableName },
+  );
+  const close = async () => {
+    await client.send(new DeleteTableCommand({ TableName: tableName }));
+    client.destroy();
+    await endpoint.close();
+  };
+  return { client, tableName, close };
+}
+
+/**
+ * What stands in for DynamoDB: the endpoint `DYNAMODB_ENDPOINT_URL` names, or DynamoDB Local from the directory
+ * `DYNAMODB_LOCAL_JARS`, or else what stands in for all of AWS.
+ */
+async function dynamoDbEndpoint(): Promise<AwsEndpoint> {
+  const url = process.env['DYNAMODB_ENDPOINT_URL'];
+  if (url) return { url, close: async () => {} };
+  const jars = process.env['DYNAMODB_LOCAL_JARS'];
+  return jars ? startDynamoDbLocal(jars) : awsEndpoint();
+}

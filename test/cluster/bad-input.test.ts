@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { Account, LEAST_RIGHTS } from './rig/account.ts';
+import { fileStage } from './rig/file-stage.ts';
+import { type ServiceOptions, ServiceProcess } from './rig/service-process.ts';
+import { CONTEXT } from './rig/stage.ts';
+import { until } from './rig/until.ts';
+
+const stage = fileStage('bare');
+
+const ENDS_WITHIN_MS = 20_000;
+
+/** Starts a service that cannot work; it must end with one sentence on standard error, which is returned. */
+async function refusal(options: Partial<ServiceOptions>): Promise<string> {
+  const service = await ServiceProcess.spawn({
+    kubeconfig: stage().kubeconfig,
+    contexts: [CONTEXT],
+    stateDir: stage().newStateDir(),
+    ...options,
+  });
+  const { code, stderr } = await until('it ends', ENDS_WITHIN_MS, () => service.ended).finally(() =>
+    service.kill(),
+  );
+  assert.equal(code, 1, stderr);
+  const [sentence = '', ...rest] = stderr.split('\n');
+  assert.deepEqual(rest, [''], 'one line');
+  assert.doesNotMatch(sentence, /\bat .*:\d+:\d+|Error:/, 'no stack');
+  return sentence;
+}
+
+describe('a kubeconfig', () => {
+  test('that is not there', async () => {
+    const kubeconfig = join(stage().newStateDir(), 'absent');
+    assert.match(
+      await refusal({ kubeconfig }),
+      new RegExp(`The kubeconfig ${kubeconfig} cannot be read \\(ENOENT\\)`),
+    );
+  });
+
+  test('that is not YAML', async () => {
+    const kubeconfig = stage().write('broken', 'apiVersion: v1\nclusters: [\n');
+    assert.match(await refusal({ kubeconfig }), /The kubeconfig .*broken is not YAML/);
+  });
+
+  test('that is YAML but no kubeconfig', async () => {
+    const kubeconfig = stage().write('other', 'clusters: 5\n');
+    assert.match(await refusal({ kubeconfig }), /The kubeconfig .*other is wrong at clusters/);
+  });
+
+  test('without the context that is asked for', async () => {
+    assert.match(await refusal({ contexts: ['nowhere'] }), /has no context "nowhere": it has alpha/);
+  });
+});
+
+describe('a token', () => {
+  test('that is none', async () => {
+    const { cluster } = stage();
+    const kubeconfig = await stage().writeKubeconfig('bad-token', cluster.connection, 'no-token');
+    assert.match(await refusal({ kubeconfig }), /401 Unauthorized; .*the credentials were refused/);
+  });
+
+  test('that is no longer valid', async () => {
+    const { cluster } = stage();
+    const account = await Account.create(cluster, 'leaver');
+    await account.delete();
+    const kubeconfig = await stage().writeKubeconfig('old-token', cluster.connection, account.token);
+    const sentence = await refusal({ kubeconfig });
+    assert.match(sentence, /401 Unauthorized; .*the credentials were refused/);
+    assert.ok(!sentence.includes(account.token), 'the token is not shown');
+  });
+
+  test('without the rights it needs', async () => {
+    const { cluster } = stage();
+    const rules = LEAST_RIGHTS.map(({ resource, verbs }) => ({
+      resource,
+      verbs: verbs.filter((verb) => verb !== 'delete' && verb !== 'patch'),
+    })).filter(({ verbs }) => verbs.length > 0);
+    const account = await Account.create(cluster, 'reader', rules);
+    const kubeconfig = await stage().writeKubeconfig('reader', cluster.connection, account.token);
+    assert.match(await refusal({ kubeconfig }), /lack rights: .*delete pods, patch pods\/status/);
+  });
+});
+
+describe('a state directory', () => {
+  test('that is a file', async () => {
+    const stateDir = stage().write('a-file', '');
+    assert.match(await refusal({ stateDir }), /cannot use the state directory .*a-file \(EEXIST\)/);
+  });
+
+  test('that another process uses', async () => {
+    const stateDir = stage().newStateDir();
+    await stage().start({ stateDir });
+    assert.match(await refusal({ stateDir }), /is in use by another taintward/);
+  });
+
+  test('whose store is damaged', async () => {
+    const stateDir = stage().newStateDir();
+    writeFileSync(join(stateDir, 'store.sqlite'), 'not a database at all, by any means '.repeat(100));
+    assert.match(
+      await refusal({ stateDir }),
+      /The database .*store\.sqlite cannot be used: it is another kind of file/,
+    );
+  });
+
+  test('whose queues are damaged', async () => {
+    const stateDir = stage().newStateDir();
+    mkdirSync(join(stateDir, 'queues'));
+    writeFileSync(join(stateDir, 'queues', 'fauxqs.db'), 'not a database at all, by any means '.repeat(100));
+    assert.match(
+      await refusal({ stateDir }),
+      /cannot use the queues in .*queues \(.*not a database\): .*move it away; no timer is lost/,
+    );
+  });
+});
+
+test('a port that is in use', async () => {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  assert.match(await refusal({ port }), new RegExp(`127\\.0\\.0\\.1:${port} \\(EADDRINUSE\\)`));
+  server.close();
+});

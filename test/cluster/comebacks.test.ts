@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { assertUntouched, evictedAfter } from './rig/deadline.ts';
+import { fileStage } from './rig/file-stage.ts';
+import type { Span } from './rig/test-cluster.ts';
+import { FOREVER, tolerates } from './rig/tolerations.ts';
+import { until } from './rig/until.ts';
+
+const stage = fileStage('served');
+
+const SOON_MS = 5_000;
+const COMEBACKS = 10;
+
+test('a pod that comes back under its name on the still tainted node goes again, ten times in a row', async (t) => {
+  const { cluster } = stage();
+  const node = await cluster.addNode('stateful');
+  let pod = await cluster.addPod(node, 'db-0', {
+    tolerations: [tolerates('maintenance', 1)],
+    comesBack: true,
+  });
+  const late: number[] = [];
+  let since: Span = await cluster.taint(node, { key: 'maintenance' });
+  for (let round = 1; round <= COMEBACKS; round++) {
+    late.push(await evictedAfter(pod, 1, since));
+    const evicted = pod;
+    pod = await until('it comes back', SOON_MS, () => cluster.witness.podsNamed(pod.name)[round]);
+    since = { askedAt: evicted.evictedAt ?? 0, seenAt: pod.seenAt };
+    if (round % 2 === 0) {
+      await cluster.untaint(node);
+      since = await cluster.taint(node, { key: 'maintenance' });
+    }
+  }
+  await cluster.untaint(node);
+  t.diagnostic(`evicted ${late.join(', ')} ms after each deadline`);
+  const evicted = cluster.witness.podsNamed(pod.name).filter(({ evictedAt }) => evictedAt !== undefined);
+  assert.equal(evicted.length, COMEBACKS);
+  assert.ok(evicted.every(({ disruption }) => disruption?.beforeDeletion));
+});
+
+test('when a node is deleted, its pods with a running timer go in their time and the others stay', async () => {
+  const { cluster, service } = stage();
+  const [tainted, untainted] = await Promise.all([
+    cluster.addNode('gone'),
+    cluster.addNode('gone-untainted'),
+  ]);
+  const [timed, lasting, forever, bystander] = await Promise.all([
+    cluster.addPod(tainted, 'timed', { tolerations: [tolerates('maintenance', 3)] }),
+    cluster.addPod(tainted, 'lasting', { tolerations: [tolerates('maintenance', 5)] }),
+    cluster.addPod(tainted, 'forever', { tolerations: [FOREVER] }),
+    cluster.addPod(untainted, 'bystander'),
+  ]);
+  const span = await cluster.taint(tainted, { key: 'maintenance' });
+  for (const pod of [timed, lasting]) await service.untilSaid(SOON_MS, tainted, pod.name, 'will go at');
+  await cluster.deleteNode(tainted);
+  await cluster.deleteNode(untainted);
+  await evictedAfter(timed, 3, span);
+  await evictedAfter(lasting, 5, span);
+  assertUntouched(forever, bystander);
+});
+
+test('a node that comes back untainted saves its pods, one that comes back tainted does not', async () => {
+  const { cluster, service } = stage();
+  const names = ['back-untainted', 'back-tainted'];
+  const [clean, dirty] = await Promise.all(names.map((name) => cluster.addNode(name)));
+  assert.ok(clean && dirty);
+  const tolerations = [tolerates('maintenance', 4)];
+  const [saved, lost] = await Promise.all([
+    cluster.addPod(clean, 'saved', { tolerations }),
+    cluster.addPod(dirty, 'lost', { tolerations }),
+  ]);
+  await cluster.taint(clean, { key: 'maintenance' });
+  const span = await cluster.taint(dirty, { key: 'maintenance' });
+  await service.untilSaid(SOON_MS, clean, saved.name, 'will go at');
+  await service.untilSaid(SOON_MS, dirty, lost.name, 'will go at');
+  await cluster.deleteNode(clean);
+  await cluster.deleteNode(dirty);
+  await cluster.addNode('back-untainted');
+  await cluster.addNode('back-tainted', [{ key: 'maintenance', effect: 'NoExecute' }]);
+  await evictedAfter(lost, 4, span);
+  await until('an Event', SOON_MS, () => cluster.witness.taintManagerEvents(saved.name).length > 0);
+  assertUntouched(saved);
+});

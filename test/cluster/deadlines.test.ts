@@ -1,0 +1,178 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { assertUntouched, evictedAfter } from './rig/deadline.ts';
+import { fileStage } from './rig/file-stage.ts';
+import { FOREVER, tolerates } from './rig/tolerations.ts';
+import { until } from './rig/until.ts';
+import type { WatchedToleration } from './rig/watched.ts';
+
+const stage = fileStage('served');
+
+const SAID_WITHIN_MS = 5_000;
+const NOT_READY = 'node.kubernetes.io/not-ready';
+
+test('a pod that does not tolerate the taint is evicted at once, one that tolerates it for ever stays', async () => {
+  const { cluster } = stage();
+  const node = await cluster.addNode('at-once');
+  const [intolerant, otherEffect, otherValue, negative, forever, anything, fence] = await Promise.all([
+    cluster.addPod(node, 'intolerant'),
+    cluster.addPod(node, 'other-effect', {
+      tolerations: [{ key: 'gpu', operator: 'Exists', effect: 'NoSchedule' }],
+    }),
+    cluster.addPod(node, 'other-value', { tolerations: [{ key: 'gpu', value: 'new', effect: 'NoExecute' }] }),
+    cluster.addPod(node, 'negative', { tolerations: [tolerates('gpu', -5)] }),
+    cluster.addPod(node, 'forever', { tolerations: [{ key: 'gpu', value: 'old', effect: 'NoExecute' }] }),
+    cluster.addPod(node, 'anything', { tolerations: [FOREVER] }),
+    cluster.addPod(node, 'fence', { tolerations: [tolerates('gpu', 2)] }),
+  ]);
+  const tainted = await cluster.taint(node, { key: 'gpu', value: 'old' });
+  for (const pod of [intolerant, otherEffect, otherValue, negative]) await evictedAfter(pod, 0, tainted);
+  await evictedAfter(fence, 2, tainted);
+  assertUntouched(forever, anything);
+});
+
+test('a pod that tolerates the taint for a time is evicted within a second after it, and never before', async (t) => {
+  const { cluster } = stage();
+  const node = await cluster.addNode('timed');
+  const times = [1, 2, 3, 5];
+  const pods = await Promise.all(
+    times.map((seconds) =>
+      cluster.addPod(node, `timed-${seconds}`, { tolerations: [tolerates('maintenance', seconds)] }),
+    ),
+  );
+  const tainted = await cluster.taint(node, { key: 'maintenance' });
+  const late = await Promise.all(pods.map((pod, index) => evictedAfter(pod, times[index] ?? 0, tainted)));
+  t.diagnostic(`evicted ${late.join(', ')} ms after the deadlines of ${times.join(', ')} s`);
+});
+
+test('a pod that comes to a tainted node has its time from then on', async () => {
+  const { cluster } = stage();
+  const node = await cluster.addNode('late-comer');
+  const tainted = await cluster.taint(node, { key: 'maintenance' });
+  const first = await cluster.addPod(node, 'first', { tolerations: [tolerates('maintenance', 1)] });
+  await until('the first is evicted', SAID_WITHIN_MS, () => first.evictedAt);
+  const askedAt = Date.now();
+  const second = await cluster.addPod(node, 'second', { tolerations: [tolerates('maintenance', 1)] });
+  assert.ok(askedAt > tainted.seenAt + 1000, 'the taint is older than the toleration lasts');
+  await evictedAfter(second, 1, { askedAt, seenAt: second.seenAt });
+});
+
+test('the first toleration that matches a taint decides, whatever stands behind it', async () => {
+  const { cluster } = stage();
+  const node = await cluster.addNode('order');
+  const [timedFirst, foreverFirst] = await Promise.all([
+    cluster.addPod(node, 'timed-first', {
+      tolerations: [tolerates('maintenance', 2), FOREVER],
+    }),
+    cluster.addPod(node, 'forever-first', {
+      tolerations: [FOREVER, tolerates('maintenance', 2)],
+    }),
+  ]);
+  const tainted = await cluster.taint(node, { key: 'maintenance' });
+  await evictedAfter(timedFirst, 2, tainted);
+  assertUntouched(foreverFirst);
+});
+
+test('of two taints the earlier deadline counts, in whichever order they come', async () => {
+  const { cluster } = stage();
+  const [together, oneByOne] = await Promise.all([
+    cluster.addNode('together'),
+    cluster.addNode('one-by-one'),
+  ]);
+  const tolerations = [tolerates('slow', 6), tolerates('fast', 2)];
+  const [a, b] = await Promise.all([
+    cluster.addPod(together, 'two-taints', { tolerations }),
+    cluster.addPod(oneByOne, 'second-taint', { tolerations }),
+  ]);
+  const both = await cluster.taint(together, { key: 'slow' }, { key: 'fast' });
+  await cluster.taint(oneByOne, { key: 'slow' });
+  await stage().service.untilSaid(SAID_WITHIN_MS, oneByOne, b.name, 'will go at');
+  const second = await cluster.taint(oneByOne, { key: 'fast' });
+  await evictedAfter(a, 2, both);
+  await evictedAfter(b, 2, second);
+});
+
+test('when the taint that set the deadline goes, the other one sets it', async () => {
+  const { cluster, service } = stage();
+  const node = await cluster.addNode('other-taint');
+  const pod = await cluster.addPod(node, 'other-deadline', {
+    tolerations: [tolerates('slow', 4), tolerates('fast', 2)],
+  });
+  const tainted = await cluster.taint(node, { key: 'slow' }, { key: 'fast' });
+  await service.untilSaid(SAID_WITHIN_MS, node, pod.name, 'will go at');
+  await cluster.untaint(node, 'fast');
+  await evictedAfter(pod, 4, tainted);
+});
+
+test('untainted in time, nobody dies and an Event says so', async () => {
+  const { cluster, service } = stage();
+  const [node, other] = await Promise.all([cluster.addNode('saved'), cluster.addNode('not-saved')]);
+  const tolerations = [tolerates('maintenance', 3)];
+  const [first, second, fence] = await Promise.all([
+    cluster.addPod(node, 'saved-1', { tolerations }),
+    cluster.addPod(node, 'saved-2', { tolerations }),
+    cluster.addPod(other, 'not-saved', { tolerations }),
+  ]);
+  await cluster.taint(node, { key: 'maintenance' });
+  const tainted = await cluster.taint(other, { key: 'maintenance' });
+  for (const pod of [first, second]) await service.untilSaid(SAID_WITHIN_MS, node, pod.name, 'will go at');
+  await cluster.untaint(node);
+  for (const pod of [first, second]) {
+    const [event] = await until(`an Event on ${pod.name}`, SAID_WITHIN_MS, () => {
+      const events = cluster.witness.taintManagerEvents(pod.name);
+      return events.length > 0 && events;
+    });
+    assert.equal(event?.message, `Cancelling deletion of Pod ${cluster.namespace}/${pod.name}`);
+    assert.equal(event?.type, 'Normal');
+  }
+  await evictedAfter(fence, 3, tainted);
+  assertUntouched(first, second);
+  assert.equal(cluster.witness.taintManagerEvents(first.name).length, 1);
+});
+
+test('a toleration added, or lengthened, in time saves the pod; a shortened one hastens it', async () => {
+  const { cluster, service } = stage();
+  const node = await cluster.addNode('tolerations');
+  const [added, lengthened, shortened, behind] = await Promise.all(
+    [3, 3, 60, 3].map((seconds, index) =>
+      cluster.addPod(node, `changed-${index}`, { tolerations: [tolerates('maintenance', seconds)] }),
+    ),
+  );
+  assert.ok(added && lengthened && shortened && behind);
+  const pods = [added, lengthened, shortened, behind];
+  const tainted = await cluster.taint(node, { key: 'maintenance' });
+  for (const pod of pods) await service.untilSaid(SAID_WITHIN_MS, node, pod.name, 'will go at');
+  const lasting = (seconds: number) => (present: readonly WatchedToleration[]) =>
+    present.map((each) => (each.key === 'maintenance' ? tolerates('maintenance', seconds) : each));
+  await cluster.tolerate(added, (present) => [FOREVER, ...present]);
+  await cluster.tolerate(behind, (present) => [...present, FOREVER]);
+  await cluster.tolerate(lengthened, lasting(4));
+  await cluster.tolerate(shortened, lasting(2));
+  await evictedAfter(shortened, 2, tainted);
+  await evictedAfter(behind, 3, tainted);
+  await evictedAfter(lengthened, 4, tainted);
+  assertUntouched(added);
+  const messages = cluster.witness.taintManagerEvents(added.name).map(({ message }) => message);
+  assert.deepEqual(messages, [`Cancelling deletion of Pod ${cluster.namespace}/${added.name}`]);
+});
+
+test('the 300 s that admission adds for a failed node are honoured', async () => {
+  const { cluster, service } = stage();
+  const node = await cluster.addNode('failed');
+  const pod = await cluster.addPod(node, 'defaults');
+  const added = pod.tolerations.find(({ key }) => key === NOT_READY);
+  assert.equal(added?.tolerationSeconds, 300, 'the API server added its default toleration');
+  // On a cluster with a node lifecycle controller it is the one that taints; it takes the taint off ready nodes.
+  await cluster.kubelet.failNode(node);
+  const tainted = await cluster.taint(node, { key: NOT_READY });
+  const { text } = await service.untilSaid(SAID_WITHIN_MS, node, pod.name, 'will go at');
+  const times = [tainted.askedAt, tainted.seenAt].map((at) =>
+    new Date(at + 300_000).toTimeString().slice(0, 8),
+  );
+  assert.ok(
+    times.some((time) => text.includes(`will go at ${time}`)),
+    `${text} should say ${times.join(' or ')}`,
+  );
+  assert.match(text, /\(in (299|300) s\) because of node\.kubernetes\.io\/not-ready:NoExecute/);
+  assertUntouched(pod);
+});

@@ -1,0 +1,149 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { assertUntouched, evictedAfter } from './rig/deadline.ts';
+import { fileStage } from './rig/file-stage.ts';
+import { FOREVER, tolerates } from './rig/tolerations.ts';
+import { until } from './rig/until.ts';
+
+const stage = fileStage('served through a wiretap');
+
+const SOON_MS = 5_000;
+
+test('an evicted pod first gets the condition, then its deletion, as the built-in controller does it', async () => {
+  const { cluster, wiretap } = stage();
+  const node = await cluster.addNode('condition');
+  const pod = await cluster.addPod(node, 'condition');
+  const tainted = await cluster.taint(node, { key: 'maintenance' });
+  await evictedAfter(pod, 0, tainted);
+
+  assert.ok(pod.disruption);
+  const { beforeDeletion, lastTransitionTime, observedGeneration, ...condition } = pod.disruption;
+  assert.ok(beforeDeletion, 'the condition was there before the deletion');
+  assert.deepEqual(condition, {
+    type: 'DisruptionTarget',
+    status: 'True',
+    reason: 'DeletionByTaintManager',
+    message: 'Taint manager: deleting due to NoExecute taint',
+  });
+  const changedAt = Date.parse(lastTransitionTime ?? '');
+  assert.ok(
+    changedAt > tainted.askedAt - 1000 && changedAt <= Date.now(),
+    `${lastTransitionTime} is the moment`,
+  );
+  assert.equal(observedGeneration, pod.generation, 'the generation the decision was made on');
+  assert.equal(pod.gracePeriodSeconds, 30, "the pod's own grace period");
+
+  const path = cluster.podPath(pod.name);
+  const writes = wiretap.requests.filter(
+    (request) => request.method !== 'GET' && request.path.startsWith(path),
+  );
+  assert.deepEqual(
+    writes.map(({ method, path: written, contentType }) => [method, written, contentType]),
+    [
+      ['PATCH', `${path}/status`, 'application/strategic-merge-patch+json'],
+      ['DELETE', path, 'application/json'],
+    ],
+  );
+  const [patch, deletion] = writes.map(({ body }) => JSON.parse(body));
+  assert.deepEqual(patch.metadata, { uid: pod.uid });
+  assert.deepEqual(deletion, {
+    apiVersion: 'v1',
+    kind: 'DeleteOptions',
+    preconditions: { uid: pod.uid },
+  });
+});
+
+test("one Event tells of an eviction, in the built-in controller's words", async () => {
+  const { cluster } = stage();
+  const node = await cluster.addNode('event');
+  const pod = await cluster.addPod(node, 'event', { tolerations: [tolerates('maintenance', 1)] });
+  const tainted = await cluster.taint(node, { key: 'maintenance' });
+  await evictedAfter(pod, 1, tainted);
+  const event = await until('an Event', SOON_MS, () => cluster.witness.taintManagerEvents(pod.name)[0]);
+  const { at, metadata, firstTimestamp, ...said } = event;
+  assert.deepEqual(said, {
+    involvedObject: { kind: 'Pod', namespace: cluster.namespace, name: pod.name, apiVersion: 'v1' },
+    type: 'Normal',
+    reason: 'TaintManagerEviction',
+    message: `Marking for deletion Pod ${cluster.namespace}/${pod.name}`,
+    source: { component: 'taint-eviction-controller' },
+    reportingComponent: 'taint-eviction-controller',
+    count: 1,
+  });
+  assert.ok(metadata.name.startsWith(`${pod.name}.`));
+  assert.ok(Date.parse(firstTimestamp ?? '') > tainted.askedAt - 1000 && at >= tainted.askedAt);
+});
+
+test('a pod that is replaced under its name while its deletion is under way costs the new one nothing', async () => {
+  const { cluster, service, wiretap } = stage();
+  const node = await cluster.addNode('replaced');
+  const [pod, fence] = await Promise.all([
+    cluster.addPod(node, 'replaced', { tolerations: [tolerates('maintenance', 1)] }),
+    cluster.addPod(node, 'fence', { tolerations: [tolerates('maintenance', 4)] }),
+  ]);
+  const path = cluster.podPath(pod.name);
+  const deletion = wiretap.hold((request) => request.method === 'DELETE' && request.path === path);
+  const tainted = await cluster.taint(node, { key: 'maintenance' });
+  const request = await deletion.first(SOON_MS);
+  await cluster.deletePod(pod);
+  const successor = await cluster.addPod(node, pod.name, { tolerations: [FOREVER] });
+  deletion.release();
+  await service.untilSaid(SOON_MS, node, pod.name, 'was gone already');
+  assert.equal(request.status, 409, 'the API server refused to delete a pod with another UID');
+  await evictedAfter(fence, 4, tainted);
+  assertUntouched(successor);
+  assert.deepEqual(cluster.witness.taintManagerEvents(pod.name), []);
+});
+
+test('pods that are replaced under their names at the very moment they fall due never take the new ones along', async () => {
+  const { cluster } = stage();
+  const node = await cluster.addNode('races');
+  const offsetsMs = [-60, -40, -20, -10, 0, 5, 10, 15, 20, 30];
+  const pods = await Promise.all(
+    offsetsMs.map((_, index) =>
+      cluster.addPod(node, `race-${index}`, { tolerations: [tolerates('maintenance', 2)] }),
+    ),
+  );
+  const fence = await cluster.addPod(node, 'races-fence', { tolerations: [tolerates('maintenance', 4)] });
+  const tainted = await cluster.taint(node, { key: 'maintenance' });
+  const successors = await Promise.all(
+    pods.map(async (pod, index) => {
+      const replacedAt = tainted.seenAt + 2000 + (offsetsMs[index] ?? 0);
+      await until('it is time', SOON_MS, () => Date.now() >= replacedAt);
+      await cluster.deletePod(pod);
+      return cluster.addPod(node, pod.name, { tolerations: [FOREVER] });
+    }),
+  );
+  await evictedAfter(fence, 4, tainted);
+  assertUntouched(...successors);
+});
+
+test('a pod that is replaced under its name before its time does not pass its deadline on', async () => {
+  const { cluster, service } = stage();
+  const node = await cluster.addNode('heir');
+  const pod = await cluster.addPod(node, 'heir', { tolerations: [tolerates('maintenance', 2)] });
+  const tainted = await cluster.taint(node, { key: 'maintenance' });
+  await service.untilSaid(SOON_MS, node, pod.name, 'will go at');
+  await until('a second passed', SOON_MS, () => Date.now() > tainted.seenAt + 1000);
+  await cluster.deletePod(pod);
+  const askedAt = Date.now();
+  const heir = await cluster.addPod(node, pod.name, { tolerations: [tolerates('maintenance', 3)] });
+  await evictedAfter(heir, 3, { askedAt, seenAt: heir.seenAt });
+});
+
+test('a pod that somebody else deletes is no error, and an Event says that its deletion is cancelled', async () => {
+  const { cluster, service } = stage();
+  const node = await cluster.addNode('deleted');
+  const [pod, fence] = await Promise.all([
+    cluster.addPod(node, 'deleted', { tolerations: [tolerates('maintenance', 2)] }),
+    cluster.addPod(node, 'deleted-fence', { tolerations: [tolerates('maintenance', 3)] }),
+  ]);
+  const tainted = await cluster.taint(node, { key: 'maintenance' });
+  await service.untilSaid(SOON_MS, node, pod.name, 'will go at');
+  await cluster.deletePod(pod);
+  await evictedAfter(fence, 3, tainted);
+  assert.equal(pod.disruption, undefined);
+  const messages = cluster.witness.taintManagerEvents(pod.name).map(({ message }) => message);
+  assert.deepEqual(messages, [`Cancelling deletion of Pod ${cluster.namespace}/${pod.name}`]);
+  assert.deepEqual(service.complaints(), []);
+});

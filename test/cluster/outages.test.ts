@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { assertUntouched, evictedAfter } from './rig/deadline.ts';
+import { fileStage } from './rig/file-stage.ts';
+import { tolerates } from './rig/tolerations.ts';
+import { until } from './rig/until.ts';
+
+const stage = fileStage('served through a wiretap');
+
+const SOON_MS = 5_000;
+const OUTAGE_MS = 8_000;
+/** Tries are a few seconds apart after an outage of some seconds. */
+const BACK_WITHIN_MS = 10_000;
+
+test('while the API server is out of reach nothing is lost, and on its return what is due goes within seconds', async (t) => {
+  const { cluster, service, wiretap } = stage();
+  const names = ['due-in-outage', 'due-after', 'untainted-in-outage', 'tainted-in-outage'];
+  const [due, after, untainted, tainted] = await Promise.all(names.map((name) => cluster.addNode(name)));
+  assert.ok(due && after && untainted && tainted);
+  const [overdue, onTime, saved, late] = await Promise.all([
+    cluster.addPod(due, 'overdue', { tolerations: [tolerates('x', 3)] }),
+    cluster.addPod(after, 'on-time', { tolerations: [tolerates('x', 18)] }),
+    cluster.addPod(untainted, 'saved', { tolerations: [tolerates('x', 3)] }),
+    cluster.addPod(tainted, 'late'),
+  ]);
+  const [span, lasting] = await Promise.all(
+    [due, after, untainted].map((node) => cluster.taint(node, { key: 'x' })),
+  );
+  assert.ok(span && lasting);
+  for (const pod of [overdue, onTime, saved]) await service.untilSaid(SOON_MS, pod.name, 'will go at');
+
+  await wiretap.cut();
+  const cutAt = Date.now();
+  await cluster.untaint(untainted);
+  await cluster.taint(tainted, { key: 'x' });
+  await until('the outage lasted', 2 * OUTAGE_MS, () => Date.now() > cutAt + OUTAGE_MS);
+  assertUntouched(overdue, saved, late);
+  await wiretap.mend();
+  const backAt = Date.now();
+
+  const returns = [overdue, late].map((pod) =>
+    until(`${pod.name} is evicted`, BACK_WITHIN_MS, () => pod.evictedAt).then((at) => at - backAt),
+  );
+  t.diagnostic(`evicted ${(await Promise.all(returns)).join(', ')} ms after the API server came back`);
+  await evictedAfter(onTime, 18, lasting);
+  assertUntouched(saved);
+});
+
+test('while its rights are taken away nothing is lost, and once they are back what is due goes', async (t) => {
+  const { cluster, account, service } = stage();
+  const node = await cluster.addNode('forbidden');
+  const pod = await cluster.addPod(node, 'forbidden', { tolerations: [tolerates('x', 2)] });
+  await cluster.taint(node, { key: 'x' });
+  await service.untilSaid(SOON_MS, node, pod.name, 'will go at');
+  await account.revoke();
+  const complaint = await service.untilSaid(SOON_MS, 'eviction.retried', node);
+  assert.match(complaint.text, /403 Forbidden/);
+  assertUntouched(pod);
+  await account.grant();
+  const grantedAt = Date.now();
+  const evictedAt = await until('it is evicted', BACK_WITHIN_MS, () => pod.evictedAt);
+  t.diagnostic(`evicted ${evictedAt - grantedAt} ms after the rights were back`);
+});

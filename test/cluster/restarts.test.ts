@@ -1,0 +1,138 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { assertUntouched, evictedAfter, PROMISED_WITHIN_MS } from './rig/deadline.ts';
+import { fileStage } from './rig/file-stage.ts';
+import { tolerates } from './rig/tolerations.ts';
+import { until } from './rig/until.ts';
+
+const stage = fileStage('bare');
+
+const SOON_MS = 5_000;
+/** Supervisors wait 10 s or more before they kill. */
+const STOPS_WITHIN_MS = 3_000;
+
+test('after kill -9, again and again, every pod goes at its original deadline, and what fell due meanwhile at once', async (t) => {
+  const { cluster } = stage();
+  const stateDir = stage().newStateDir();
+  const node = await cluster.addNode('killed');
+  const times = [2, 7, 8];
+  const pods = await Promise.all(
+    times.map((seconds) =>
+      cluster.addPod(node, `killed-${seconds}`, { tolerations: [tolerates('x', seconds)] }),
+    ),
+  );
+  const [overdue, ...timed] = pods;
+  assert.ok(overdue);
+  const first = await stage().start({ stateDir });
+  const tainted = await cluster.taint(node, { key: 'x' });
+  for (const pod of pods) await first.untilSaid(SOON_MS, node, pod.name, 'will go at');
+  await first.kill();
+
+  const second = await stage().start({ stateDir });
+  await second.kill();
+  await until('3 s passed', SOON_MS, () => Date.now() > tainted.seenAt + 3_000);
+  assert.ok(overdue.evictedAt === undefined || overdue.evictedAt >= tainted.askedAt + 2_000);
+
+  await stage().start({ stateDir });
+  const readyAt = Date.now();
+  const late = await Promise.all(
+    timed.map((pod, index) => evictedAfter(pod, times[index + 1] ?? 0, tainted)),
+  );
+  assert.ok(overdue.evictedAt);
+  assert.ok(overdue.evictedAt < readyAt + PROMISED_WITHIN_MS, 'what is overdue goes at once');
+  t.diagnostic(`evicted ${late.join(', ')} ms after their original deadlines`);
+});
+
+test('a taint that was removed while the service was down evicts nobody', async () => {
+  const { cluster } = stage();
+  const stateDir = stage().newStateDir();
+  const [node, other] = await Promise.all([cluster.addNode('removed'), cluster.addNode('stays')]);
+  const tolerations = [tolerates('x', 4)];
+  const [early, saved, fence] = await Promise.all([
+    cluster.addPod(node, 'early', { tolerations: [tolerates('x', 1)] }),
+    cluster.addPod(node, 'saved', { tolerations }),
+    cluster.addPod(other, 'fence', { tolerations }),
+  ]);
+  const service = await stage().start({ stateDir });
+  await cluster.taint(node, { key: 'x' });
+  const tainted = await cluster.taint(other, { key: 'x' });
+  for (const pod of [early, saved]) await service.untilSaid(SOON_MS, node, pod.name, 'will go at');
+  await service.untilSaid(SOON_MS, other, fence.name, 'will go at');
+  await service.kill();
+  await cluster.untaint(node);
+  await until('one fell due', SOON_MS, () => Date.now() > tainted.seenAt + 1_000);
+
+  await stage().start({ stateDir });
+  await evictedAfter(fence, 4, tainted);
+  assertUntouched(early, saved);
+  for (const pod of [early, saved]) {
+    await until(`an Event on ${pod.name}`, SOON_MS, () =>
+      cluster.witness
+        .taintManagerEvents(pod.name)
+        .some(({ message }) => message === `Cancelling deletion of Pod ${cluster.namespace}/${pod.name}`),
+    );
+  }
+});
+
+test('a taint that was set while the service was down, or before it ever ran, is acted upon', async () => {
+  const { cluster } = stage();
+  const stateDir = stage().newStateDir();
+  const [before, meanwhile] = await Promise.all([cluster.addNode('before'), cluster.addNode('meanwhile')]);
+  const [a, b] = await Promise.all([
+    cluster.addPod(before, 'before'),
+    cluster.addPod(meanwhile, 'meanwhile'),
+  ]);
+  await cluster.taint(before, { key: 'x' });
+  const first = await stage().start({ stateDir });
+  await until('it is evicted', SOON_MS, () => a.evictedAt);
+  await first.kill();
+  await cluster.taint(meanwhile, { key: 'x' });
+  await stage().start({ stateDir });
+  await until('it is evicted', SOON_MS, () => b.evictedAt);
+});
+
+test('SIGTERM ends it soon and well, and loses nothing', async (t) => {
+  const { cluster } = stage();
+  const stateDir = stage().newStateDir();
+  const node = await cluster.addNode('stopped');
+  const pod = await cluster.addPod(node, 'stopped', { tolerations: [tolerates('x', 6)] });
+  const service = await stage().start({ stateDir });
+  const tainted = await cluster.taint(node, { key: 'x' });
+  await service.untilSaid(SOON_MS, node, pod.name, 'will go at');
+  const askedAt = Date.now();
+  const { code, stderr } = await service.stop();
+  const tookMs = Date.now() - askedAt;
+  t.diagnostic(`stopped within ${tookMs} ms`);
+  assert.deepEqual({ code, stderr }, { code: 0, stderr: '' });
+  assert.ok(tookMs < STOPS_WITHIN_MS, `it took ${tookMs} ms`);
+  const again = await stage().start({ stateDir });
+  await evictedAfter(pod, 6, tainted);
+  assert.equal((await again.stop()).code, 0);
+});
+
+test('killed again and again while hundreds are evicted, it evicts them all and nobody else', async (t) => {
+  const { cluster } = stage();
+  const stateDir = stage().newStateDir();
+  const nodes = await Promise.all(
+    Array.from({ length: 10 }, (_, index) => cluster.addNode(`storm-${index}`)),
+  );
+  const spare = await cluster.addNode('storm-spared');
+  const pods = await Promise.all(
+    nodes.flatMap((node, n) => Array.from({ length: 30 }, (_, p) => cluster.addPod(node, `storm-${n}-${p}`))),
+  );
+  const spared = await cluster.addPod(spare, 'storm-spared');
+  const evicted = () => pods.filter(({ evictedAt }) => evictedAt !== undefined).length;
+  let service = await stage().start({ stateDir });
+  await Promise.all(nodes.map((node) => cluster.taint(node, { key: 'x' })));
+  const killedAfter: number[] = [];
+  for (const share of [0.05, 0.3, 0.6]) {
+    await until('some are evicted', SOON_MS, () => evicted() >= share * pods.length);
+    await service.kill();
+    killedAfter.push(evicted());
+    service = await stage().start({ stateDir });
+  }
+  await until('all are evicted', 2 * SOON_MS, () => evicted() === pods.length);
+  t.diagnostic(`killed after ${killedAfter.join(', ')} of ${pods.length} evictions`);
+  assert.ok(pods.every(({ disruption }) => disruption?.beforeDeletion));
+  assertUntouched(spared);
+});

@@ -1,0 +1,82 @@
+import { z } from 'zod';
+import type { TestCluster } from './test-cluster.ts';
+
+interface Rule {
+  readonly resource: string;
+  readonly verbs: readonly string[];
+}
+
+/** The least the service needs of a cluster. */
+export const LEAST_RIGHTS: readonly Rule[] = [
+  { resource: 'nodes', verbs: ['get', 'list', 'watch'] },
+  { resource: 'pods', verbs: ['get', 'list', 'watch', 'delete'] },
+  { resource: 'pods/status', verbs: ['patch'] },
+  { resource: 'events', verbs: ['create'] },
+];
+
+const RBAC = '/apis/rbac.authorization.k8s.io/v1';
+/** Longer than any test file runs. */
+const TOKEN_SECONDS = 3600;
+
+const TokenRequest = z.object({ status: z.object({ token: z.string() }) });
+
+/** A service account that may do what `rules` say, in every namespace, and nothing else. */
+export class Account {
+  readonly #cluster: TestCluster;
+  readonly #name: string;
+  readonly token: string;
+
+  private constructor(cluster: TestCluster, name: string, token: string) {
+    this.#cluster = cluster;
+    this.#name = name;
+    this.token = token;
+  }
+
+  static async create(cluster: TestCluster, name: string, rules = LEAST_RIGHTS): Promise<Account> {
+    const accounts = `/api/v1/namespaces/${cluster.namespace}/serviceaccounts`;
+    await cluster.api.create(accounts, { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name } });
+    const request = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest' };
+    const spec = { expirationSeconds: TOKEN_SECONDS };
+    const answer = await cluster.api.create(`${accounts}/${name}/token`, { ...request, spec });
+    const account = new Account(cluster, name, TokenRequest.parse(answer).status.token);
+    await account.#createRole(rules);
+    await account.grant();
+    return account;
+  }
+
+  /** Binds the account to its role. */
+  async grant(): Promise<void> {
+    const { namespace, labels } = this.#cluster;
+    await this.#cluster.api.create(`${RBAC}/clusterrolebindings`, {
+      apiVersion: 'rbac.authorization.k8s.io/v1',
+      kind: 'ClusterRoleBinding',
+      metadata: { name: this.#roleName, labels },
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: this.#roleName },
+      subjects: [{ kind: 'ServiceAccount', namespace, name: this.#name }],
+    });
+  }
+
+  /** Takes every right away. */
+  revoke(): Promise<void> {
+    return this.#cluster.api.remove(`${RBAC}/clusterrolebindings/${this.#roleName}`);
+  }
+
+  /** Deletes the account, which makes its token invalid. */
+  delete(): Promise<void> {
+    const { api, namespace } = this.#cluster;
+    return api.remove(`/api/v1/namespaces/${namespace}/serviceaccounts/${this.#name}`);
+  }
+
+  get #roleName(): string {
+    return `${this.#cluster.run}-${this.#name}`;
+  }
+
+  async #createRole(rules: readonly Rule[]): Promise<void> {
+    await this.#cluster.api.create(`${RBAC}/clusterroles`, {
+      apiVersion: 'rbac.authorization.k8s.io/v1',
+      kind: 'ClusterRole',
+      metadata: { name: this.#roleName, labels: this.#cluster.labels },
+      rules: rules.map(({ resource, verbs }) => ({ apiGroups: [''], resources: [resource], verbs })),
+    });
+  }
+}

@@ -1,0 +1,65 @@
+import { ApiError } from '#shared/kubernetes/api-error.ts';
+import type { Connection } from '#shared/kubernetes/connection.ts';
+import { Transport } from '#shared/kubernetes/transport.ts';
+
+type Query = Readonly<Record<string, string>>;
+
+/** The calls of the suite itself, with the rights of whoever `KUBECONFIG` names. All reject with `ApiError`. */
+export class AdminApi {
+  readonly #transport: Transport;
+
+  constructor(connection: Connection) {
+    this.#transport = new Transport(connection);
+  }
+
+  read(path: string, query: Query = {}): Promise<unknown> {
+    return this.#transport.read({ verb: 'get', resource: path, path, query });
+  }
+
+  create(path: string, body: object): Promise<unknown> {
+    return this.#transport.read({ verb: 'create', resource: path, path, body });
+  }
+
+  /** As a JSON merge patch: lists are replaced. */
+  patch(path: string, body: object): Promise<unknown> {
+    const contentType = 'application/merge-patch+json';
+    return this.#transport.read({ verb: 'patch', resource: path, path, body, contentType });
+  }
+
+  /** As a strategic merge patch: conditions are merged by their type. */
+  patchStatus(path: string, status: object): Promise<unknown> {
+    const contentType = 'application/strategic-merge-patch+json';
+    return this.#transport.read({
+      verb: 'patch',
+      resource: path,
+      path: `${path}/status`,
+      body: { status },
+      contentType,
+    });
+  }
+
+  /** An object, or what of a collection the query selects. What is gone already is no error. */
+  async remove(path: string, options: object = {}, query: Query = {}): Promise<void> {
+    const body = { apiVersion: 'v1', kind: 'DeleteOptions', ...options };
+    try {
+      await this.#transport.perform({ verb: 'delete', resource: path, path, query, body });
+    } catch (error) {
+      if (!(error instanceof ApiError && error.gone)) throw error;
+    }
+  }
+
+  /** The events of a watch, one JSON object each, until the server or `signal` ends it. */
+  async *watch(path: string, query: Query, signal: AbortSignal): AsyncGenerator<unknown, void, undefined> {
+    const call = { verb: 'watch', resource: path, path, query: { ...query, watch: '1' }, signal } as const;
+    for await (const line of this.#transport.lines(call, WATCH_TIMEOUT_MS)) {
+      yield this.#transport.parse(call, line);
+    }
+  }
+
+  close(): void {
+    this.#transport.close();
+  }
+}
+
+/** Longer than any test file runs. */
+const WATCH_TIMEOUT_MS = 30 * 60_000;

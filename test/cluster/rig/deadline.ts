@@ -1,0 +1,41 @@
+import assert from 'node:assert/strict';
+import type { Span } from './test-cluster.ts';
+import { until } from './until.ts';
+import type { PodLife } from './witness.ts';
+
+/** What the service promises: never before the deadline, and this long after it at the most. */
+export const PROMISED_WITHIN_MS = 1_000;
+/** How much longer a test waits, to report how late an eviction was. */
+const PATIENCE_MS = 20_000;
+
+/**
+ * Waits for a pod's eviction and fails unless it came `seconds` after `since`. The earliest right moment counts
+ * from when the taint (or whatever began the countdown) was asked for, because nobody can have seen it sooner;
+ * the latest from when the witness saw it. Returns how long after the witness' deadline it came, in ms.
+ */
+export async function evictedAfter(pod: PodLife, seconds: number, since: Span): Promise<number> {
+  const deadlineAt = since.seenAt + seconds * 1000;
+  const patienceMs = Math.max(0, deadlineAt - Date.now()) + PATIENCE_MS;
+  const evictedAt = await until(`${pod.name} is evicted`, patienceMs, () => pod.evictedAt);
+  const lateMs = evictedAt - deadlineAt;
+  assert.ok(
+    evictedAt >= since.askedAt + seconds * 1000,
+    `${pod.name} went ${-lateMs} ms before its deadline, ${seconds} s after the taint`,
+  );
+  assert.ok(lateMs <= PROMISED_WITHIN_MS, `${pod.name} went ${lateMs} ms after its deadline`);
+  return lateMs;
+}
+
+/** The later of two moments; a countdown begins when both have come. */
+export const later = (a: Span, b: Span): Span => ({
+  askedAt: Math.max(a.askedAt, b.askedAt),
+  seenAt: Math.max(a.seenAt, b.seenAt),
+});
+
+/** Fails if a pod was evicted, or began to be. */
+export function assertUntouched(...pods: readonly PodLife[]): void {
+  for (const pod of pods) {
+    assert.equal(pod.evictedAt, undefined, `${pod.name} was evicted`);
+    assert.equal(pod.disruption, undefined, `${pod.name} was marked for eviction`);
+  }
+}

@@ -1,0 +1,130 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { ApiError } from '#shared/kubernetes/api-error.ts';
+import type { AdminApi } from './admin-api.ts';
+import type { Change } from './listen.ts';
+import type { WatchedPod } from './watched.ts';
+
+/** Pods with this label are created anew as soon as they are gone: same name, same node, another UID. */
+export const COMES_BACK = { 'taintward.dev/comes-back': 'true' } as const;
+
+/** As a kubelet's `nodeStatusUpdateFrequency`: well within the 40 s after which a node counts as not ready. */
+const HEARTBEAT_MS = 10_000;
+const TRIES = 5;
+const RETRY_MS = 200;
+
+/**
+ * The suite's nodes exist in the API server only, and this is all there is of their kubelets: pods run as soon
+ * as they are bound and end as soon as they are deleted, nodes stay ready. It plays StatefulSet, too.
+ */
+export class Kubelet {
+  readonly #api: AdminApi;
+  readonly #namespace: string;
+  readonly #ready = new Set<string>();
+  readonly #started = new Set<string>();
+  readonly #ended = new Set<string>();
+  readonly #heartbeat: NodeJS.Timeout;
+  #stopped = false;
+  #failure: Error | undefined;
+
+  constructor(api: AdminApi, namespace: string) {
+    this.#api = api;
+    this.#namespace = namespace;
+    this.#heartbeat = setInterval(() => {
+      for (const node of this.#ready) this.#do(() => this.#report(node, 'True'));
+    }, HEARTBEAT_MS);
+  }
+
+  addNode(node: string): void {
+    this.#ready.add(node);
+  }
+
+  removeNode(node: string): void {
+    this.#ready.delete(node);
+  }
+
+  /** The node reports that it is not ready, and nothing after that. */
+  async failNode(node: string): Promise<void> {
+    this.#ready.delete(node);
+    await this.#report(node, 'False');
+  }
+
+  hear(change: Change, pod: WatchedPod): void {
+    const { uid, labels, deletionTimestamp } = pod.metadata;
+    if (this.#stopped) return;
+    if (change === 'DELETED') {
+      const comesBack = Object.keys(COMES_BACK).every((label) => label in labels);
+      if (comesBack) this.#do(() => this.#recreate(pod));
+    } else if (deletionTimestamp !== undefined) {
+      if (this.#once(this.#ended, uid)) this.#do(() => this.#end(pod));
+    } else if (pod.status.phase === 'Pending' && this.#once(this.#started, uid)) {
+      this.#do(() => this.#run(pod));
+    }
+  }
+
+  /** Throws when a pod could not be served: what the suite sees then is its own fault. */
+  check(): void {
+    if (this.#failure) throw this.#failure;
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    clearInterval(this.#heartbeat);
+  }
+
+  #run(pod: WatchedPod): Promise<unknown> {
+    const at = pod.metadata.creationTimestamp;
+    const conditions = ['PodScheduled', 'Initialized', 'ContainersReady', 'Ready'].map((type) => ({
+      type,
+      status: 'True',
+      lastTransitionTime: at,
+    }));
+    return this.#api.patchStatus(this.#path(pod), { phase: 'Running', startTime: at, conditions });
+  }
+
+  #end(pod: WatchedPod): Promise<void> {
+    const preconditions = { uid: pod.metadata.uid };
+    return this.#api.remove(this.#path(pod), { gracePeriodSeconds: 0, preconditions });
+  }
+
+  #recreate({ metadata: { name, labels }, spec }: WatchedPod): Promise<unknown> {
+    const metadata = { name, labels };
+    return this.#api.create(this.#path(), { apiVersion: 'v1', kind: 'Pod', metadata, spec });
+  }
+
+  #report(node: string, status: 'True' | 'False'): Promise<unknown> {
+    const lastHeartbeatTime = new Date().toISOString();
+    const condition = { type: 'Ready', status, reason: 'Suite', lastHeartbeatTime };
+    return this.#api.patchStatus(`/api/v1/nodes/${node}`, { conditions: [condition] });
+  }
+
+  #path(pod?: WatchedPod): string {
+    const pods = `/api/v1/namespaces/${this.#namespace}/pods`;
+    return pod ? `${pods}/${pod.metadata.name}` : pods;
+  }
+
+  #once(done: Set<string>, uid: string): boolean {
+    if (done.has(uid)) return false;
+    done.add(uid);
+    return true;
+  }
+
+  #do(work: () => Promise<unknown>): void {
+    this.#try(work).catch((error: unknown) => {
+      this.#failure ??= error as Error;
+    });
+  }
+
+  async #try(work: () => Promise<unknown>): Promise<void> {
+    for (let tries = 1; ; tries++) {
+      try {
+        await work();
+        return;
+      } catch (error) {
+        // The object went, or is there already: somebody was faster.
+        if (this.#stopped || (error instanceof ApiError && error.gone)) return;
+        if (tries === TRIES) throw error;
+        await delay(RETRY_MS);
+      }
+    }
+  }
+}

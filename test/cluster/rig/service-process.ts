@@ -1,0 +1,153 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { freePort } from '#test/aws/server-process.ts';
+import { until } from './until.ts';
+
+const ROOT = join(import.meta.dirname, '../../..');
+/** What `npm start` runs. */
+const MAIN = join(ROOT, 'functions/local/main.ts');
+/** A cold start on a busy machine takes a few seconds. */
+const READY_WITHIN_MS = 60_000;
+const EXIT_WITHIN_MS = 15_000;
+
+export interface ServiceOptions {
+  readonly kubeconfig: string;
+  readonly contexts: readonly string[];
+  readonly stateDir: string;
+  readonly port?: number;
+}
+
+/** A line of the process's output, and when it came. */
+export interface OutputLine {
+  readonly at: number;
+  readonly text: string;
+}
+
+/** How the process ended, and what it said. */
+export interface Exit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stderr: string;
+}
+
+/** The service as an operator runs it: `npm start -- --context … --kubeconfig … --state …`, without npm between. */
+export class ServiceProcess {
+  readonly output: OutputLine[] = [];
+  readonly #child: ChildProcess;
+  readonly #exit: Promise<Exit>;
+  readonly #port: number;
+  readonly #contexts: readonly string[];
+  #ended: Exit | undefined;
+
+  private constructor(child: ChildProcess, port: number, contexts: readonly string[]) {
+    this.#child = child;
+    this.#port = port;
+    this.#contexts = contexts;
+    let stderr = '';
+    child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      stderr += text;
+    });
+    if (child.stdout) {
+      createInterface({ input: child.stdout }).on('line', (text) =>
+        this.output.push({ at: Date.now(), text }),
+      );
+    }
+    const kill = () => child.kill('SIGKILL');
+    process.once('exit', kill);
+    this.#exit = once(child, 'close').then(() => {
+      process.off('exit', kill);
+      this.#ended = { code: child.exitCode, signal: child.signalCode, stderr };
+      return this.#ended;
+    });
+  }
+
+  /** `undefined` while it runs. */
+  get ended(): Exit | undefined {
+    return this.#ended;
+  }
+
+  /** Starts it and does not wait. */
+  static async spawn(options: ServiceOptions): Promise<ServiceProcess> {
+    const port = options.port ?? (await freePort());
+    const args = [
+      ...options.contexts.flatMap((context) => ['--context', context]),
+      ...['--kubeconfig', options.kubeconfig, '--state', options.stateDir, '--port', String(port)],
+    ];
+    const child = spawn(process.execPath, [MAIN, ...args], { cwd: ROOT, stdio: ['ignore', 'pipe', 'pipe'] });
+    return new ServiceProcess(child, port, options.contexts);
+  }
+
+  /** Starts it and waits until it watches all its clusters. */
+  static async start(options: ServiceOptions): Promise<ServiceProcess> {
+    const service = await ServiceProcess.spawn(options);
+    await service.ready();
+    return service;
+  }
+
+  async ready(): Promise<void> {
+    const url = `http://127.0.0.1:${this.#port}/readyz`;
+    await until('the service is ready', READY_WITHIN_MS, async () => {
+      if (this.#ended) throw new Error(`The service ended early: ${this.#ended.stderr || 'it said nothing'}`);
+      const answer = await fetch(url).catch(() => undefined);
+      const lines = ((await answer?.text()) ?? '').split('\n');
+      return answer?.ok && this.#contexts.every((context) => lines.includes(`${context} synced`));
+    });
+  }
+
+  /** The value of a metric without labels. */
+  async metric(name: string): Promise<number> {
+    const text = await (await fetch(`http://127.0.0.1:${this.#port}/metrics`)).text();
+    const line = text.split('\n').find((each) => each.startsWith(`${name} `));
+    if (line === undefined) throw new Error(`There is no metric ${name}.`);
+    return Number(line.slice(name.length));
+  }
+
+  /** The lines that say all of `parts`. */
+  said(...parts: readonly string[]): readonly OutputLine[] {
+    return this.output.filter(({ text }) => parts.every((part) => text.includes(part)));
+  }
+
+  /** What it warned of or called an error: `some.event: …`. */
+  complaints(): readonly string[] {
+    return this.output.map(({ text }) => text).filter((text) => /\s[a-z]+\.[a-z-]+:(\s|$)/.test(text));
+  }
+
+  /** Waits until a line says all of `parts`. */
+  untilSaid(withinMs: number, ...parts: readonly string[]): Promise<OutputLine> {
+    return until(`the service says "${parts.join(' … ')}"`, withinMs, () => this.said(...parts).at(-1));
+  }
+
+  /** `kill -9`. */
+  async kill(): Promise<void> {
+    this.#child.kill('SIGKILL');
+    await this.#exit;
+  }
+
+  /** Ctrl-C, as a supervisor does it; rejects when it does not end by itself. */
+  async stop(): Promise<Exit> {
+    this.#child.kill('SIGTERM');
+    try {
+      return await until('the service ends after SIGTERM', EXIT_WITHIN_MS, () => this.#ended);
+    } catch (error) {
+      await this.kill();
+      throw error;
+    }
+  }
+
+  /** What the process used so far; `undefined` where there is no /proc. */
+  usage(): { readonly peakMiB: number; readonly cpuSeconds: number } | undefined {
+    try {
+      const status = readFileSync(`/proc/${this.#child.pid}/status`, 'utf8');
+      const stat = readFileSync(`/proc/${this.#child.pid}/stat`, 'utf8');
+      const peakKiB = Number(/^VmHWM:\s+(\d+) kB/m.exec(status)?.[1]);
+      // After the command in parentheses: utime and stime are the fields 14 and 15, in ticks of 10 ms.
+      const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+      return { peakMiB: peakKiB / 1024, cpuSeconds: (Number(fields[11]) + Number(fields[12])) / 100 };
+    } catch {
+      return undefined;
+    }
+  }
+}

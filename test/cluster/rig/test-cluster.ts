@@ -1,0 +1,267 @@
+import { randomBytes } from 'node:crypto';
+import { ApiError } from '#shared/kubernetes/api-error.ts';
+import type { Connection } from '#shared/kubernetes/connection.ts';
+import { loadContexts } from '#shared/kubernetes/kubeconfig.ts';
+import { AdminApi } from './admin-api.ts';
+import { COMES_BACK, Kubelet } from './kubelet.ts';
+import { until } from './until.ts';
+import { WatchedNode, WatchedPod, type WatchedTaint, type WatchedToleration } from './watched.ts';
+import { type NodeMoment, type PodLife, Witness } from './witness.ts';
+
+/** How long the cluster may take to show what was asked of it. */
+const SEEN_WITHIN_MS = 10_000;
+/** Scale tests make thousands of pods. */
+const RUNNING_WITHIN_MS = 120_000;
+/** Keeps a real scheduler's pods off the suite's nodes; it evicts nobody. */
+const KEEP_OUT: WatchedTaint = { key: 'taintward.dev/suite', effect: 'NoSchedule' };
+const SUITE_LABEL = 'taintward.dev/suite';
+
+/** When something was asked of the API server, and when the witness saw it done. The truth lies between. */
+export interface Span {
+  readonly askedAt: number;
+  readonly seenAt: number;
+}
+
+export interface PodSpec {
+  readonly tolerations?: readonly WatchedToleration[];
+  /** Created anew under its name whenever it is gone. */
+  readonly comesBack?: boolean;
+}
+
+/** A name that no other run uses, for everything this one makes. */
+export const runName = (): string => `tw-${randomBytes(3).toString('hex')}`;
+
+/** A corner of a disposable cluster: the suite's own nodes and namespace, a witness and a kubelet. */
+export class TestCluster {
+  readonly connection: Connection;
+  readonly api: AdminApi;
+  /** Begins the name of all it makes, and is the namespace's. */
+  readonly run: string;
+  readonly witness = new Witness();
+  readonly kubelet: Kubelet;
+  readonly #kubeletApi: AdminApi;
+  readonly #watchApi: AdminApi;
+  readonly #stopping = new AbortController();
+
+  private constructor(connection: Connection, run: string) {
+    this.connection = connection;
+    this.run = run;
+    // Three clients, so that neither the test nor the watches wait behind thousands of pods that come and go.
+    this.api = new AdminApi(connection);
+    this.#kubeletApi = new AdminApi(connection);
+    this.#watchApi = new AdminApi(connection);
+    this.kubelet = new Kubelet(this.#kubeletApi, run);
+  }
+
+  /**
+   * The cluster of the current context of the kubeconfig that an environment variable names. Rejects, so that
+   * tests fail and are never skipped, when it is not set.
+   */
+  static async open(variable: 'KUBECONFIG' | 'KUBECONFIG_2', run: string): Promise<TestCluster> {
+    const kubeconfig = process.env[variable];
+    if (!kubeconfig) {
+      throw new Error(
+        `${variable} is not set: let it name the kubeconfig of a disposable cluster without the taint-eviction-controller.`,
+      );
+    }
+    const [context] = loadContexts({ kubeconfig, contexts: [] });
+    if (!context) throw new Error(`${variable} names a kubeconfig without a current context.`);
+    const cluster = new TestCluster(context.connection, run);
+    try {
+      await cluster.#prepare();
+      return cluster;
+    } catch (error) {
+      await cluster.close();
+      throw error;
+    }
+  }
+
+  get namespace(): string {
+    return this.run;
+  }
+
+  /** A node's full name. */
+  nodeName(name: string): string {
+    return `${this.run}-${name}`;
+  }
+
+  /** Creates a ready node; returns its full name. */
+  async addNode(name: string, taints: readonly WatchedTaint[] = []): Promise<string> {
+    const node = this.nodeName(name);
+    const capacity = { cpu: '64', memory: '256Gi', pods: '250' };
+    await this.api.create('/api/v1/nodes', {
+      apiVersion: 'v1',
+      kind: 'Node',
+      metadata: { name: node, labels: { 'kubernetes.io/hostname': node, [SUITE_LABEL]: this.run } },
+      spec: { taints: [KEEP_OUT, ...taints] },
+      status: {
+        capacity,
+        allocatable: capacity,
+        conditions: [{ type: 'Ready', status: 'True', reason: 'Suite' }],
+      },
+    });
+    this.kubelet.addNode(node);
+    return node;
+  }
+
+  /** Creates a pod bound to a node. Resolves when it runs. */
+  async addPod(node: string, name: string, { tolerations = [], comesBack }: PodSpec = {}): Promise<PodLife> {
+    const created = await this.api.create(`/api/v1/namespaces/${this.namespace}/pods`, {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name, labels: comesBack ? COMES_BACK : {} },
+      spec: {
+        nodeName: node,
+        tolerations,
+        automountServiceAccountToken: false,
+        containers: [{ name: 'main', image: 'registry.k8s.io/pause:3.10' }],
+      },
+    });
+    const { uid } = WatchedPod.parse(created).metadata;
+    return until(`pod ${name} runs`, RUNNING_WITHIN_MS, () => {
+      const pod = this.witness.pods.get(uid);
+      return pod?.runningAt !== undefined && pod;
+    });
+  }
+
+  /** Adds NoExecute taints in one update. */
+  taint(
+    node: string,
+    ...taints: readonly { readonly key: string; readonly value?: string }[]
+  ): Promise<Span> {
+    const added = taints.map((taint) => ({ ...taint, effect: 'NoExecute' }));
+    const replaced = ({ key, effect }: WatchedTaint) =>
+      added.some((taint) => taint.key === key && taint.effect === effect);
+    return this.#changeTaints(node, (present) => [...present.filter((taint) => !replaced(taint)), ...added]);
+  }
+
+  /** Removes taints by their keys, or all NoExecute ones. */
+  untaint(node: string, ...keys: readonly string[]): Promise<Span> {
+    const goes = ({ key, effect }: WatchedTaint) =>
+      effect === 'NoExecute' && (keys.length === 0 || keys.includes(key));
+    return this.#changeTaints(node, (present) => present.filter((taint) => !goes(taint)));
+  }
+
+  /** Changes what a running pod tolerates. The API server allows additions and other `tolerationSeconds` only. */
+  async tolerate(
+    pod: PodLife,
+    change: (present: readonly WatchedToleration[]) => readonly WatchedToleration[],
+  ): Promise<void> {
+    const path = this.podPath(pod.name);
+    await this.#changing(path, async () => {
+      const { metadata, spec } = WatchedPod.parse(await this.api.read(path));
+      const { resourceVersion } = metadata;
+      await this.api.patch(path, {
+        metadata: { resourceVersion },
+        spec: { tolerations: change(spec.tolerations) },
+      });
+    });
+  }
+
+  /** Deletes a pod as anybody might, at once. */
+  async deletePod(pod: PodLife): Promise<void> {
+    await this.api.remove(this.podPath(pod.name), { gracePeriodSeconds: 0, preconditions: { uid: pod.uid } });
+  }
+
+  async deleteNode(node: string): Promise<void> {
+    this.kubelet.removeNode(node);
+    await this.api.remove(`/api/v1/nodes/${node}`);
+    await until(`node ${node} is seen deleted`, SEEN_WITHIN_MS, () => this.#lastMoment(node)?.deleted);
+  }
+
+  podPath(name: string): string {
+    return `/api/v1/namespaces/${this.namespace}/pods/${name}`;
+  }
+
+  /** Throws when the suite itself lost something; then nothing it saw counts. */
+  check(): void {
+    this.witness.check();
+    this.kubelet.check();
+  }
+
+  /** Removes all that was made here. */
+  async close(): Promise<void> {
+    this.kubelet.stop();
+    this.#stopping.abort();
+    const mine = { labelSelector: `${SUITE_LABEL}=${this.run}` };
+    await this.api.remove(`/api/v1/namespaces/${this.namespace}/pods`, { gracePeriodSeconds: 0 });
+    await this.api.remove('/api/v1/nodes', {}, mine);
+    for (const kind of ['clusterrolebindings', 'clusterroles']) {
+      await this.api.remove(`/apis/rbac.authorization.k8s.io/v1/${kind}`, {}, mine);
+    }
+    await this.api.remove(`/api/v1/namespaces/${this.namespace}`);
+    for (const api of [this.api, this.#kubeletApi, this.#watchApi]) api.close();
+  }
+
+  /** What marks cluster-wide objects as made here. */
+  get labels(): Readonly<Record<string, string>> {
+    return { [SUITE_LABEL]: this.run };
+  }
+
+  async #prepare(): Promise<void> {
+    const metadata = { name: this.namespace };
+    await this.api.create('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata });
+    await this.#ensureDefaultAccount();
+    await this.witness.start(
+      this.#watchApi,
+      { namespace: this.namespace, nodeSelector: `${SUITE_LABEL}=${this.run}` },
+      (change, pod) => this.kubelet.hear(change, pod),
+      this.#stopping.signal,
+    );
+  }
+
+  /** Pods are refused until a namespace has it; the controller that makes it may be slow, or absent. */
+  async #ensureDefaultAccount(): Promise<void> {
+    try {
+      const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'default' } };
+      await this.api.create(`/api/v1/namespaces/${this.namespace}/serviceaccounts`, account);
+    } catch (error) {
+      if (!(error instanceof ApiError && error.status === 409)) throw error;
+    }
+  }
+
+  async #changeTaints(
+    node: string,
+    change: (present: readonly WatchedTaint[]) => readonly WatchedTaint[],
+  ): Promise<Span> {
+    const path = `/api/v1/nodes/${node}`;
+    let askedAt = Date.now();
+    let wanted = '';
+    await this.#changing(path, async () => {
+      const { metadata, spec } = WatchedNode.parse(await this.api.read(path));
+      const taints = change(spec.taints);
+      const { resourceVersion } = metadata;
+      wanted = taintList(taints);
+      askedAt = Date.now();
+      await this.api.patch(path, { metadata: { resourceVersion }, spec: { taints } });
+    });
+    const moment = await until(`the change of ${node}'s taints is seen`, SEEN_WITHIN_MS, () =>
+      this.witness.nodes.get(node)?.find(({ at, taints }) => at >= askedAt && taintList(taints) === wanted),
+    );
+    return { askedAt, seenAt: moment.at };
+  }
+
+  /** Tries again when the object changed between the reading and the writing. */
+  async #changing(what: string, attempt: () => Promise<void>): Promise<void> {
+    await until(`${what} stands still for a change`, SEEN_WITHIN_MS, async () => {
+      try {
+        await attempt();
+        return true;
+      } catch (error) {
+        if (error instanceof ApiError && error.status === 409) return false;
+        throw error;
+      }
+    });
+  }
+
+  #lastMoment(node: string): NodeMoment | undefined {
+    return this.witness.nodes.get(node)?.at(-1);
+  }
+}
+
+const taintList = (taints: readonly WatchedTaint[]): string =>
+  taints
+    .filter(({ effect }) => effect === 'NoExecute')
+    .map(({ key, value = '' }) => `${key}=${value}`)
+    .sort()
+    .join();

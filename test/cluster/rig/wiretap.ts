@@ -1,0 +1,146 @@
+import { once } from 'node:events';
+import http from 'node:http';
+import https from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import type { Connection } from '#shared/kubernetes/connection.ts';
+import { until } from './until.ts';
+
+/** A request of the service to the API server. */
+export interface TappedRequest {
+  readonly at: number;
+  readonly method: string;
+  readonly path: string;
+  readonly contentType: string;
+  readonly body: string;
+  /** The API server's answer; `undefined` before it comes. */
+  status?: number;
+}
+
+/** Requests that are kept from the API server until they are released. */
+export interface Held {
+  /** The first request that is held. */
+  first(withinMs: number): Promise<TappedRequest>;
+  release(): void;
+}
+
+interface Hold {
+  readonly matches: (request: TappedRequest) => boolean;
+  readonly requests: TappedRequest[];
+  readonly released: Promise<void>;
+}
+
+/** Where on the way a request or an answer may not be passed on. */
+const HOP_BY_HOP = ['connection', 'host', 'transfer-encoding', 'keep-alive'];
+
+/**
+ * A proxy between a service and the API server that notes what passes, can hold requests back, and can be cut.
+ * The service speaks plain HTTP to it, on the loopback interface, with its own credentials.
+ */
+export class Wiretap {
+  /** Every request so far but watches, in the order in which they came. */
+  readonly requests: TappedRequest[] = [];
+  readonly #upstream: Connection;
+  readonly #agent = new https.Agent({ keepAlive: true });
+  readonly #holds = new Set<Hold>();
+  #server: http.Server;
+  #port = 0;
+
+  private constructor(upstream: Connection) {
+    this.#upstream = upstream;
+    this.#server = this.#newServer();
+  }
+
+  static async open(upstream: Connection): Promise<Wiretap> {
+    const tap = new Wiretap(upstream);
+    await tap.mend();
+    return tap;
+  }
+
+  /** How a service reaches the API server through here. */
+  get connection(): Connection {
+    const host = `127.0.0.1:${this.#port}`;
+    return { host, requestOptions: async () => ({ server: new URL(`http://${host}`), headers: {} }) };
+  }
+
+  /** Breaks all connections and takes no more: nobody listens on the port. */
+  async cut(): Promise<void> {
+    const closed = once(this.#server, 'close');
+    this.#server.close();
+    this.#server.closeAllConnections();
+    await closed;
+  }
+
+  /** Listens again, on the same port. */
+  async mend(): Promise<void> {
+    this.#server = this.#newServer();
+    this.#server.listen(this.#port, '127.0.0.1');
+    await once(this.#server, 'listening');
+    this.#port = (this.#server.address() as AddressInfo).port;
+  }
+
+  /** From now on keeps matching requests from the API server. */
+  hold(matches: (request: TappedRequest) => boolean): Held {
+    const { promise: released, resolve } = Promise.withResolvers<void>();
+    const hold: Hold = { matches, requests: [], released };
+    this.#holds.add(hold);
+    return {
+      first: (withinMs) => until('the awaited request comes', withinMs, () => hold.requests[0]),
+      release: () => {
+        this.#holds.delete(hold);
+        resolve();
+      },
+    };
+  }
+
+  async close(): Promise<void> {
+    if (this.#server.listening) await this.cut();
+    this.#agent.destroy();
+  }
+
+  #newServer(): http.Server {
+    return http.createServer((request, response) => {
+      this.#pass(request, response).catch(() => response.destroy());
+    });
+  }
+
+  async #pass(incoming: http.IncomingMessage, response: http.ServerResponse): Promise<void> {
+    const { method = '', url: path = '', headers } = incoming;
+    const body = await text(incoming);
+    const contentType = headers['content-type'] ?? '';
+    const request: TappedRequest = { at: Date.now(), method, path, contentType, body };
+    if (!path.includes('watch=1')) this.requests.push(request);
+    for (const hold of [...this.#holds].filter(({ matches }) => matches(request))) {
+      hold.requests.push(request);
+      await hold.released;
+    }
+    await this.#forward(request, headers, response);
+  }
+
+  async #forward(
+    request: TappedRequest,
+    headers: http.IncomingHttpHeaders,
+    response: http.ServerResponse,
+  ): Promise<void> {
+    const { server, ca, rejectUnauthorized, servername } = await this.#upstream.requestOptions();
+    const passed = Object.entries(headers).filter(([name]) => !HOP_BY_HOP.includes(name));
+    const call = https.request(new URL(request.path, server), {
+      method: request.method,
+      agent: this.#agent,
+      headers: Object.fromEntries(passed),
+      ...(ca === undefined ? {} : { ca }),
+      ...(rejectUnauthorized === undefined ? {} : { rejectUnauthorized }),
+      ...(servername === undefined ? {} : { servername }),
+    });
+    response.once('close', () => call.destroy());
+    call.end(request.body);
+    const [answer] = (await once(call, 'response')) as [http.IncomingMessage];
+    request.status = answer.statusCode ?? 0;
+    response.writeHead(request.status, withoutHops(answer.headers));
+    answer.on('error', () => response.destroy());
+    answer.pipe(response);
+  }
+}
+
+const withoutHops = (headers: http.IncomingHttpHeaders): http.OutgoingHttpHeaders =>
+  Object.fromEntries(Object.entries(headers).filter(([name]) => !HOP_BY_HOP.includes(name)));

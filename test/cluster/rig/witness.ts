@@ -1,0 +1,144 @@
+import type { AdminApi } from './admin-api.ts';
+import { type Change, listen } from './listen.ts';
+import {
+  type WatchedCondition,
+  WatchedEvent,
+  WatchedNode,
+  WatchedPod,
+  type WatchedTaint,
+  type WatchedToleration,
+} from './watched.ts';
+
+/** One pod (one UID) as the witness saw it. Times are epoch ms of this process, when the watch event came. */
+export interface PodLife {
+  readonly uid: string;
+  readonly name: string;
+  readonly node: string;
+  readonly seenAt: number;
+  readonly generation: number | undefined;
+  readonly tolerations: readonly WatchedToleration[];
+  readonly runningAt?: number;
+  /** The `DisruptionTarget` condition, and whether it was seen before the pod's deletion was. */
+  readonly disruption?: WatchedCondition & { readonly beforeDeletion: boolean };
+  /** A `deletionTimestamp` was seen, or the pod's end without one. */
+  readonly evictedAt?: number;
+  readonly gracePeriodSeconds?: number;
+  readonly goneAt?: number;
+}
+
+/** A node's NoExecute taints from a moment on. */
+export interface NodeMoment {
+  readonly at: number;
+  readonly taints: readonly WatchedTaint[];
+  readonly deleted: boolean;
+}
+
+/** An Event, and when it was seen. */
+export interface SeenEvent extends WatchedEvent {
+  readonly at: number;
+}
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+
+/** Remembers what a watcher of the API server sees of the suite's nodes, pods and Events. */
+export class Witness {
+  readonly pods = new Map<string, PodLife>();
+  readonly nodes = new Map<string, NodeMoment[]>();
+  readonly #events: SeenEvent[] = [];
+  #failure: Error | undefined;
+
+  /** Begins to watch; `onPod` also hears of every pod. Resolves when nothing can be missed. */
+  async start(
+    api: AdminApi,
+    scope: { readonly namespace: string; readonly nodeSelector: string },
+    onPod: (change: Change, pod: WatchedPod) => void,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const failed = (error: Error) => {
+      this.#failure = error;
+    };
+    const inNamespace = (resource: string) => `/api/v1/namespaces/${scope.namespace}/${resource}`;
+    await Promise.all([
+      listen(api, {
+        path: '/api/v1/nodes',
+        query: { labelSelector: scope.nodeSelector },
+        signal,
+        failed,
+        hear: (change, json) => this.#seeNode(change, WatchedNode.parse(json)),
+      }),
+      listen(api, {
+        path: inNamespace('pods'),
+        query: {},
+        signal,
+        failed,
+        hear: (change, json) => {
+          const pod = WatchedPod.parse(json);
+          this.#seePod(change, pod);
+          onPod(change, pod);
+        },
+      }),
+      listen(api, {
+        path: inNamespace('events'),
+        query: {},
+        signal,
+        failed,
+        hear: (change, json) => {
+          if (change !== 'DELETED') this.#events.push({ ...WatchedEvent.parse(json), at: Date.now() });
+        },
+      }),
+    ]);
+  }
+
+  /** Throws when a watch is lost: what is missing then proves nothing. */
+  check(): void {
+    if (this.#failure) throw this.#failure;
+  }
+
+  /** All pods that bore a name, the oldest first. */
+  podsNamed(name: string): readonly PodLife[] {
+    this.check();
+    return [...this.pods.values()].filter((pod) => pod.name === name);
+  }
+
+  /** The Events that tell of evictions, of one pod or of all, in the order seen. */
+  taintManagerEvents(podName?: string): readonly SeenEvent[] {
+    this.check();
+    return this.#events.filter(
+      ({ reason, involvedObject }) =>
+        reason === 'TaintManagerEviction' && (podName === undefined || involvedObject['name'] === podName),
+    );
+  }
+
+  #seeNode(change: Change, { metadata, spec }: WatchedNode): void {
+    const taints = spec.taints.filter(({ effect }) => effect === 'NoExecute');
+    const moments = this.nodes.get(metadata.name) ?? [];
+    moments.push({ at: Date.now(), taints, deleted: change === 'DELETED' });
+    this.nodes.set(metadata.name, moments);
+  }
+
+  #seePod(change: Change, { metadata, spec, status }: WatchedPod): void {
+    const at = Date.now();
+    const { uid, name } = metadata;
+    const life: Mutable<PodLife> = this.pods.get(uid) ?? {
+      uid,
+      name,
+      node: spec.nodeName,
+      seenAt: at,
+      generation: metadata.generation,
+      tolerations: spec.tolerations,
+    };
+    this.pods.set(uid, life);
+    life.tolerations = spec.tolerations;
+    if (metadata.deletionTimestamp === undefined) life.generation = metadata.generation;
+    if (status.phase === 'Running') life.runningAt ??= at;
+    const disruption = status.conditions.find(({ type }) => type === 'DisruptionTarget');
+    if (disruption) {
+      life.disruption ??= { ...disruption, beforeDeletion: metadata.deletionTimestamp === undefined };
+    }
+    if (metadata.deletionGracePeriodSeconds !== undefined) {
+      life.gracePeriodSeconds ??= metadata.deletionGracePeriodSeconds;
+    }
+    if (metadata.deletionTimestamp !== undefined || change === 'DELETED') life.evictedAt ??= at;
+    if (change === 'DELETED') life.goneAt ??= at;
+  }
+}

@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { assertUntouched, evictedAfter } from './rig/deadline.ts';
+import { filePair } from './rig/file-pair.ts';
+import type { TestCluster } from './rig/test-cluster.ts';
+import { tolerates } from './rig/tolerations.ts';
+import { until } from './rig/until.ts';
+
+const pair = filePair();
+
+const SOON_MS = 5_000;
+const BACK_WITHIN_MS = 10_000;
+
+test('a taint in one cluster does nothing to pods and nodes of the same names in the other', async () => {
+  const { alpha, beta, service } = pair();
+  const [node] = await Promise.all([alpha, beta].map((cluster) => cluster.addNode('equal')));
+  assert.ok(node);
+  const tolerations = [tolerates('x', 2)];
+  const [pod, namesake] = await Promise.all(
+    [alpha, beta].map((cluster) => cluster.addPod(node, 'equal', { tolerations })),
+  );
+  const [bare, itsNamesake] = await Promise.all([alpha, beta].map((cluster) => cluster.addPod(node, 'bare')));
+  assert.ok(pod && namesake && bare && itsNamesake);
+  const tainted = await alpha.taint(node, { key: 'x' });
+  await evictedAfter(bare, 0, tainted);
+  await evictedAfter(pod, 2, tainted);
+  assertUntouched(namesake, itsNamesake);
+  assert.deepEqual(service.said(`beta ${node}`), []);
+  assert.deepEqual(beta.witness.taintManagerEvents(pod.name), []);
+});
+
+test('pods of the same name in two clusters have their own deadlines, and are saved by their own node alone', async () => {
+  const { alpha, beta, service } = pair();
+  const [node] = await Promise.all([alpha, beta].map((cluster) => cluster.addNode('own')));
+  assert.ok(node);
+  const [saved, lost] = await Promise.all([
+    alpha.addPod(node, 'own', { tolerations: [tolerates('x', 2)] }),
+    beta.addPod(node, 'own', { tolerations: [tolerates('x', 3)] }),
+  ]);
+  await alpha.taint(node, { key: 'x' });
+  const tainted = await beta.taint(node, { key: 'x' });
+  for (const context of ['alpha', 'beta']) {
+    await service.untilSaid(SOON_MS, `${context} ${node}`, 'will go at');
+  }
+  await alpha.untaint(node);
+  await evictedAfter(lost, 3, tainted);
+  assertUntouched(saved);
+});
+
+test('nodes of the same name that are tainted at the same moment in two clusters both lose their pods', async () => {
+  const { alpha, beta } = pair();
+  const [node] = await Promise.all([alpha, beta].map((cluster) => cluster.addNode('same')));
+  assert.ok(node);
+  const names = Array.from({ length: 40 }, (_, index) => `same-${index}`);
+  const podsIn = (cluster: TestCluster) =>
+    Promise.all(
+      names.map((name, index) =>
+        cluster.addPod(node, name, { tolerations: index % 2 === 0 ? [] : [tolerates('x', 1)] }),
+      ),
+    );
+  const clusters = await Promise.all(
+    [alpha, beta].map(async (cluster) => ({ cluster, pods: await podsIn(cluster) })),
+  );
+  await Promise.all(clusters.map(({ cluster }) => cluster.taint(node, { key: 'x' })));
+  await until('all are evicted', SOON_MS, () =>
+    clusters.every(({ pods }) => pods.every(({ evictedAt }) => evictedAt !== undefined)),
+  );
+});
+
+test('a cluster that is out of reach holds nobody up in the other', async (t) => {
+  const { alpha, beta, wiretap, service } = pair();
+  const [node] = await Promise.all([alpha, beta].map((cluster) => cluster.addNode('reach')));
+  assert.ok(node);
+  const tolerations = [tolerates('x', 2)];
+  const [inAlpha, inBeta] = await Promise.all(
+    [alpha, beta].map((cluster) => cluster.addPod(node, 'reach', { tolerations })),
+  );
+  assert.ok(inAlpha && inBeta);
+  await beta.taint(node, { key: 'x' });
+  await service.untilSaid(SOON_MS, `beta ${node}`, inBeta.name, 'will go at');
+  await wiretap.cut();
+  const tainted = await alpha.taint(node, { key: 'x' });
+  await evictedAfter(inAlpha, 2, tainted);
+  assertUntouched(inBeta);
+  await wiretap.mend();
+  const backAt = Date.now();
+  const evictedAt = await until('the other is evicted', BACK_WITHIN_MS, () => inBeta.evictedAt);
+  t.diagnostic(`evicted ${evictedAt - backAt} ms after its cluster came back`);
+});

@@ -1,0 +1,140 @@
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, describe, test } from 'node:test';
+import { UpdateItemCommand } from '@aws-sdk/client-dynamodb';
+import { DynamoDbLeases } from '#shared/clusters/dynamodb-leases.ts';
+import { DynamoDbClusterRegistry } from '#shared/clusters/dynamodb-registry.ts';
+import type { Access, RegisteredCluster } from '#shared/clusters/registry.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
+import { toItem } from '#shared/store/attribute-values.ts';
+import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
+import { createTestTable, type TestTable } from '#test/aws/dynamodb-table.ts';
+import { eventually } from '../eventually.ts';
+import { aNode, aRecord, aRef, NOW } from '../partition-builders.ts';
+
+const ACCESSES: readonly Access[] = [
+  { kind: 'eks', clusterName: 'prod', region: 'eu-west-1' },
+  {
+    kind: 'eks',
+    clusterName: 'prod',
+    region: 'eu-west-1',
+    role: { arn: 'arn:aws:iam::210987654321:role/taintward-access', externalId: 'x' },
+  },
+  {
+    kind: 'kubeconfig-secret',
+    secretArn: 'arn:aws:secretsmanager:eu-west-1:123456789012:secret:prod-AbCdEf',
+    context: 'admin@prod',
+  },
+  { kind: 'local-context', context: 'kind', kubeconfig: '/home/me/.kube/config' },
+];
+
+const registered = (name: string, access = ACCESSES[0] as Access): RegisteredCluster<Access> => ({
+  name: clusterName(name),
+  access,
+  addedAt: NOW,
+});
+
+describe('DynamoDbClusterRegistry', () => {
+  let table: TestTable;
+  let registry: DynamoDbClusterRegistry;
+  before(async () => {
+    table = await createTestTable();
+    registry = new DynamoDbClusterRegistry(table);
+  });
+  after(() => table.close());
+  beforeEach(async () => {
+    for (const { name } of await registry.list()) await registry.remove(name);
+  });
+
+  const listed = async (count: number): Promise<readonly RegisteredCluster[]> => {
+    let found: readonly RegisteredCluster[] = [];
+    await eventually(async () => {
+      found = await registry.list();
+      assert.equal(found.length, count);
+    });
+    return found;
+  };
+
+  test('what was registered reads back as it was, one by one and in the order of their names', async () => {
+    const clusters = ACCESSES.map((access, index) =>
+      registered(`arn:aws:eks:x:1:cluster/c${9 - index}`, access),
+    );
+    for (const cluster of clusters) {
+      assert.equal(await registry.add(cluster), 'added');
+      assert.deepEqual(await registry.get(cluster.name), cluster);
+    }
+    assert.deepEqual(await listed(ACCESSES.length), clusters.toReversed());
+  });
+
+  test('a name is given once; who comes second changes nothing', async () => {
+    const [first, second] = [registered('one'), registered('one', ACCESSES[1])];
+    const outcomes = await Promise.all([registry.add(first), registry.add(second)]);
+    assert.deepEqual(outcomes.toSorted(), ['added', 'exists']);
+    assert.deepEqual(await registry.get(first.name), outcomes[0] === 'added' ? first : second);
+  });
+
+  test('a removed cluster is gone, and its name free again', async () => {
+    const cluster = registered('one');
+    await registry.add(cluster);
+    assert.equal(await registry.remove(cluster.name), 'removed');
+    assert.equal(await registry.get(cluster.name), undefined);
+    assert.deepEqual(await registry.list(), []);
+    assert.equal(await registry.remove(cluster.name), 'unknown');
+    assert.equal(await registry.add(registered('one', ACCESSES[2])), 'added');
+  });
+
+  test('removing and adding a cluster leaves the epoch of its lease', async () => {
+    const leases = new DynamoDbLeases(table);
+    const { name } = registered('leased');
+    await registry.add(registered('leased'));
+    assert.equal((await leases.acquire(name, 'a', NOW, 15_000))?.epoch, 1);
+    await registry.remove(name);
+    await registry.add(registered('leased'));
+    assert.equal((await leases.acquire(name, 'b', NOW + 15_000, 15_000))?.epoch, 2);
+  });
+
+  test('nodes and evictions in the same index are no clusters', async () => {
+    const ref = aRef();
+    const store = new DynamoDbStore(table);
+    await store.commit(ref, 0, { node: aNode(), evictions: [aRecord()], live: true }, NOW);
+    await registry.add(registered('one'));
+    assert.deepEqual(
+      (await listed(1)).map(({ name }) => name),
+      ['one'],
+    );
+  });
+
+  test('more clusters than one answer holds are all listed', async () => {
+    const names = Array.from({ length: 120 }, (_, index) => `cluster-${String(index).padStart(3, '0')}`);
+    await Promise.all(names.map((name) => registry.add(registered(name))));
+    assert.deepEqual(
+      (await listed(names.length)).map(({ name }) => name),
+      names,
+    );
+  });
+
+  test('an access of a newer release makes that cluster unreadable, and no other', async () => {
+    await registry.add(registered('newer'));
+    await registry.add(registered('one'));
+    await table.client.send(
+      new UpdateItemCommand({
+        TableName: table.tableName,
+        Key: toItem({ pk: 'CLUSTER#newer', sk: 'REGISTRATION' }),
+        UpdateExpression: 'SET access = :access',
+        ExpressionAttributeValues: toItem({ ':access': { kind: 'pigeon' } }),
+      }),
+    );
+    const [newer, one] = await listed(2);
+    assert.equal(newer?.access.kind, 'unreadable');
+    assert.match(
+      newer.access.kind === 'unreadable' ? newer.access.reason : '',
+      /^its registration cannot be read \(access\.kind: .*\); deploy the release that wrote it/,
+    );
+    assert.deepEqual(one, registered('one'));
+  });
+
+  test('a table that is not there is said to be missing', async () => {
+    const missing = new DynamoDbClusterRegistry({ client: table.client, tableName: 'nobody' });
+    await assert.rejects(missing.list(), { name: 'StoreError', message: /nobody .*does not exist/ });
+    await assert.rejects(missing.add(registered('one')), { name: 'StoreError' });
+  });
+});

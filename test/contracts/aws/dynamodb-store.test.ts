@@ -1,0 +1,8 @@
+import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
+import { createTestTable } from '#test/aws/dynamodb-table.ts';
+import { storeContract } from '../store-contract.ts';
+
+storeContract('DynamoDbStore', async () => {
+  const table = await createTestTable();
+  return { store: new DynamoDbStore(table), close: table.close };
+});

@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import type { Lease, Leases } from '#shared/clusters/lease.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
+import { aCluster, NOW } from './partition-builders.ts';
+
+/** Leases under contract; every test uses clusters of its own, so one instance serves them all. */
+export interface LeasesUnderContract {
+  readonly leases: Leases;
+  close(): Promise<void>;
+}
+
+const TTL_MS = 15_000;
+
+/** Registers the tests that every implementation of `Leases` has to pass. */
+export function leaseContract(name: string, make: () => Promise<LeasesUnderContract>): void {
+  describe(`${name} keep the contract of leases`, () => {
+    let underContract: LeasesUnderContract | undefined;
+    let leases: Leases;
+    before(async () => {
+      underContract = await make();
+      leases = underContract.leases;
+    });
+    after(() => underContract?.close());
+
+    /** Acquires what must be free. */
+    async function acquired(cluster: ClusterName, holder: string, now = NOW): Promise<Lease> {
+      const lease = await leases.acquire(cluster, holder, now, TTL_MS);
+      assert.ok(lease);
+      return lease;
+    }
+
+    test('a free lease is taken with the first epoch', async () => {
+      const cluster = aCluster('admin@prod/eu:1');
+      const lease = await leases.acquire(cluster, 'a', NOW, TTL_MS);
+      assert.deepEqual(lease, { cluster, holder: 'a', epoch: 1, expiresAt: NOW + TTL_MS });
+    });
+
+    test('nobody takes a lease that another one holds, until the moment it expires', async () => {
+      const cluster = aCluster();
+      await acquired(cluster, 'a');
+      assert.equal(await leases.acquire(cluster, 'b', NOW, TTL_MS), undefined);
+      assert.equal(await leases.acquire(cluster, 'b', NOW + TTL_MS - 1, TTL_MS), undefined);
+      const lease = await leases.acquire(cluster, 'b', NOW + TTL_MS, TTL_MS);
+      assert.deepEqual(lease, { cluster, holder: 'b', epoch: 2, expiresAt: NOW + 2 * TTL_MS });
+    });
+
+    test('a renewed lease lasts from the renewal on, in the same epoch', async () => {
+      const cluster = aCluster();
+      const lease = await acquired(cluster, 'a');
+      const renewed = await leases.renew(lease, NOW + 10_000, TTL_MS);
+      assert.deepEqual(renewed, { ...lease, expiresAt: NOW + 10_000 + TTL_MS });
+      assert.equal(await leases.acquire(cluster, 'b', NOW + TTL_MS, TTL_MS), undefined);
+      assert.equal((await acquired(cluster, 'b', NOW + 10_000 + TTL_MS)).epoch, 2);
+    });
+
+    test('an expired lease that nobody took can still be renewed', async () => {
+      const lease = await acquired(aCluster(), 'a');
+      const late = NOW + 10 * TTL_MS;
+      assert.deepEqual(await leases.renew(lease, late, TTL_MS), { ...lease, expiresAt: late + TTL_MS });
+    });
+
+    test('a lease that another one took over is lost to its former holder', async () => {
+      const cluster = aCluster();
+      const former = await acquired(cluster, 'a');
+      const present = await acquired(cluster, 'b', former.expiresAt);
+      assert.equal(await leases.renew(former, former.expiresAt, TTL_MS), undefined);
+      await leases.release(former);
+      assert.deepEqual(await leases.renew(present, former.expiresAt + 1, TTL_MS), {
+        ...present,
+        expiresAt: former.expiresAt + 1 + TTL_MS,
+      });
+      assert.equal(await leases.acquire(cluster, 'a', former.expiresAt + 1, TTL_MS), undefined);
+    });
+
+    test('taking it again as the same holder is a take-over that fences off the former self', async () => {
+      const cluster = aCluster();
+      const former = await acquired(cluster, 'a');
+      const present = await acquired(cluster, 'a', NOW + 1);
+      assert.equal(present.epoch, 2);
+      assert.equal(await leases.renew(former, NOW + 2, TTL_MS), undefined);
+      await leases.release(former);
+      assert.equal(await leases.acquire(cluster, 'b', NOW + 2, TTL_MS), undefined);
+    });
+
+    test('a released lease is free at once, and its epoch is not used again', async () => {
+      const cluster = aCluster();
+      const former = await acquired(cluster, 'a');
+      await leases.release(former);
+      assert.equal(await leases.renew(former, NOW + 1, TTL_MS), undefined);
+      const present = await acquired(cluster, 'b', NOW + 1);
+      assert.equal(present.epoch, 2);
+      await leases.release(present);
+      assert.equal((await acquired(cluster, 'a', NOW + 2)).epoch, 3);
+    });
+
+    test('releasing twice does nothing more', async () => {
+      const cluster = aCluster();
+      const lease = await acquired(cluster, 'a');
+      await leases.release(lease);
+      await leases.release(lease);
+      assert.equal((await acquired(cluster, 'b')).epoch, 2);
+    });
+
+    test('clusters have leases of their own', async () => {
+      const [one, two] = [aCluster(), aCluster()];
+      const former = await acquired(one, 'a');
+      await leases.release(former);
+      await acquired(one, 'a');
+      assert.equal((await acquired(two, 'b')).epoch, 1);
+      assert.equal(await leases.acquire(one, 'b', NOW, TTL_MS), undefined);
+    });
+
+    test('of many that reach for one lease at once exactly one gets it', async () => {
+      const cluster = aCluster();
+      const holders = Array.from({ length: 10 }, (_, index) => `relay-${index}`);
+      for (const [round, now] of [NOW, NOW + TTL_MS, NOW + 2 * TTL_MS].entries()) {
+        const results = await Promise.all(
+          holders.map((holder) => leases.acquire(cluster, holder, now, TTL_MS)),
+        );
+        const won = results.filter((lease) => lease !== undefined);
+        assert.equal(won.length, 1);
+        assert.equal(won[0]?.epoch, round + 1);
+      }
+    });
+  });
+}

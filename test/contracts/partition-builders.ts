@@ -1,0 +1,43 @@
+import { randomUUID } from 'node:crypto';
+import { type ClusterName, clusterName, type NodeRef, nodeName, podUid } from '#shared/eviction/identity.ts';
+import type { EvictionRecord, NodeState, TimedTaint } from '#shared/eviction/records.ts';
+
+/** A moment in 2026; contracts drive the time and never read the clock. */
+export const NOW = Date.UTC(2026, 10, 21, 12);
+
+/** A cluster nobody else in the store has, so that contracts can share one store. */
+export const aCluster = (prefix = 'cluster'): ClusterName => clusterName(`${prefix}-${randomUUID()}`);
+
+export const aRef = (cluster = aCluster(), node = 'node-1'): NodeRef => ({ cluster, node: nodeName(node) });
+
+export const aTaint = (fields: Partial<TimedTaint> = {}): TimedTaint => ({
+  key: 'node.kubernetes.io/unreachable',
+  effect: 'NoExecute',
+  since: NOW - 1_000,
+  seenAt: NOW - 500,
+  ...fields,
+});
+
+export const aNode = (fields: Partial<NodeState> = {}): NodeState => ({
+  taints: [aTaint()],
+  version: { epoch: 1, sequence: 1 },
+  podsVersion: { epoch: 1, sequence: 1 },
+  ...fields,
+});
+
+/** A scheduled record, due 300 s after `NOW`. */
+export const aRecord = (fields: Partial<EvictionRecord> = {}): EvictionRecord => ({
+  uid: podUid(randomUUID()),
+  namespace: 'default',
+  name: 'web-0',
+  podSince: NOW - 60_000,
+  startedAt: NOW,
+  fireAt: NOW + 300_000,
+  because: ['node.kubernetes.io/unreachable:NoExecute'],
+  version: { epoch: 1, sequence: 1 },
+  state: 'scheduled',
+  ...fields,
+});
+
+export const someRecords = (count: number, fields: Partial<EvictionRecord> = {}): readonly EvictionRecord[] =>
+  Array.from({ length: count }, (_, index) => aRecord({ name: `web-${index}`, ...fields }));

@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { encodeDue } from '#shared/timers/due-message.ts';
+import { assertUntouched } from '#test/cluster/rig/deadline.ts';
+import { tolerates } from '#test/cluster/rig/tolerations.ts';
+import { until } from '#test/cluster/rig/until.ts';
+import { deployed } from './rig/deployed-stage.ts';
+import { evictedOnTime, momentComes } from './rig/on-time.ts';
+import { refOf } from './rig/stored-state.ts';
+
+const SOON_MS = 20_000;
+const OUTAGE_MS = 8_000;
+/** Tries are up to half a minute apart after such an outage; the relay's new list wakes what is overdue before. */
+const BACK_WITHIN_MS = 30_000;
+
+test('a delta that nobody can read is a dead letter at once, with the reason', async () => {
+  const { queues } = deployed();
+  await queues.nodeDeltas.send('{"v":1,"kind":"node","cluster":"alpha"}', { group: 'poison', id: 'poison' });
+  const letter = await until('the dead letter', SOON_MS, () => queues.nodeDeltasDead.peek());
+  assert.equal(letter.Body, '{"v":1,"kind":"node","cluster":"alpha"}');
+  assert.match(letter.MessageAttributes?.['reason']?.StringValue ?? '', /^delta message refused: node: /);
+  await queues.nodeDeltasDead.purge();
+});
+
+test('a delta that cannot be applied ends as a dead letter while other nodes go on, and is applied once redriven', async (t) => {
+  const { alpha, state, queues } = deployed();
+  const { cluster } = alpha;
+  await deployed().withRelays(1);
+  const [spoilt, sound] = await Promise.all([cluster.addNode('spoilt'), cluster.addNode('sound')]);
+  const [held, goes] = await Promise.all([
+    cluster.addPod(spoilt, 'held-up'),
+    cluster.addPod(sound, 'goes-on'),
+  ]);
+  await state.spoilNode('alpha', spoilt);
+
+  await queues.nodeDeltas.givingUpAfter(2, async () => {
+    await cluster.taint(spoilt, { key: 'x' });
+    const tainted = await cluster.taint(sound, { key: 'x' });
+    await evictedOnTime(goes, 0, tainted);
+    const letter = await until('the dead letter', 2 * SOON_MS, () => queues.nodeDeltasDead.peek());
+    assert.match(letter.Body ?? '', new RegExp(spoilt));
+  });
+  assertUntouched(held);
+
+  await state.forgetNode('alpha', spoilt);
+  const moved = await queues.nodeDeltasDead.redriveTo(queues.nodeDeltas);
+  t.diagnostic(`${moved} dead letters redriven`);
+  await until('the pod goes', SOON_MS, () => held.evictedAt);
+});
+
+test('an eviction that was given up is done when its dead letter is redriven, and an old one harms nobody', async () => {
+  const { alpha, state, queues } = deployed();
+  const { cluster } = alpha;
+  await deployed().withRelays(1);
+  const [node, other] = await Promise.all([cluster.addNode('given-up'), cluster.addNode('long-over')]);
+  const tolerations = [tolerates('x', 8)];
+  const [pod, spared] = await Promise.all([
+    cluster.addPod(node, 'given-up', { tolerations }),
+    cluster.addPod(other, 'long-over', { tolerations }),
+  ]);
+  await cluster.taint(other, { key: 'x' });
+  const old = await state.scheduled('alpha', spared);
+  await cluster.untaint(other);
+  await until(
+    'the other is cancelled',
+    SOON_MS,
+    async () => (await state.record('alpha', spared))?.state === 'cancelled',
+  );
+  await queues.evictionsDue.purge();
+  const tainted = await cluster.taint(node, { key: 'x' });
+  const record = await state.scheduled('alpha', pod);
+  // Given up after four days; here its timer is taken away, and its message put where it would have ended.
+  await until('its timer is armed', SOON_MS, async () => (await queues.evictionsDue.depth()).delayed > 0);
+  await queues.evictionsDue.purge();
+  await queues.evictionsDueDead.send(encodeDue({ ...refOf('alpha', node), at: record.fireAt }));
+  await queues.evictionsDueDead.send(encodeDue({ ...refOf('alpha', other), at: old.fireAt }));
+  await momentComes(record.fireAt + 2_000);
+  assertUntouched(pod);
+
+  assert.equal(await queues.evictionsDueDead.redriveTo(queues.evictionsDue), 2);
+  await evictedOnTime(pod, 8, tainted);
+  await queues.evictionsDue.idle();
+  assertUntouched(spared);
+});
+
+test('while an API server is out of reach nothing is lost, the other cluster goes on, and on its return what is due goes', async (t) => {
+  const { alpha, beta, state } = deployed();
+  const { cluster, wiretap } = alpha;
+  await deployed().withRelays(1);
+  const names = ['due-in-outage', 'untainted-in-outage', 'tainted-in-outage'];
+  const [due, untainted, tainted] = await Promise.all(names.map((name) => cluster.addNode(name)));
+  const elsewhere = await beta.cluster.addNode('elsewhere');
+  assert.ok(due && untainted && tainted);
+  const tolerations = [tolerates('x', 6)];
+  const [overdue, saved, late, unconcerned] = await Promise.all([
+    cluster.addPod(due, 'overdue', { tolerations }),
+    cluster.addPod(untainted, 'saved-in-outage', { tolerations }),
+    cluster.addPod(tainted, 'late'),
+    beta.cluster.addPod(elsewhere, 'unconcerned'),
+  ]);
+  await Promise.all([due, untainted].map((node) => cluster.taint(node, { key: 'x' })));
+  for (const pod of [overdue, saved]) await state.scheduled('alpha', pod);
+
+  await wiretap.cut();
+  const cutAt = Date.now();
+  await cluster.untaint(untainted);
+  await cluster.taint(tainted, { key: 'x' });
+  const there = await beta.cluster.taint(elsewhere, { key: 'x' });
+  await evictedOnTime(unconcerned, 0, there);
+  await momentComes(cutAt + OUTAGE_MS);
+  assertUntouched(overdue, saved, late);
+  await wiretap.mend();
+  const backAt = Date.now();
+
+  const returns = await Promise.all(
+    [overdue, late].map(
+      async (pod) => (await until(`${pod.name} goes`, BACK_WITHIN_MS, () => pod.evictedAt)) - backAt,
+    ),
+  );
+  t.diagnostic(`evicted ${returns.join(', ')} ms after the API server came back`);
+  assertUntouched(saved);
+});

@@ -1,0 +1,138 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { tolerates } from '#test/cluster/rig/tolerations.ts';
+import { until } from '#test/cluster/rig/until.ts';
+import type { AwsRequest } from './rig/aws-tap.ts';
+import { bill, sum } from './rig/bill.ts';
+import { deployed } from './rig/deployed-stage.ts';
+import { momentComes } from './rig/on-time.ts';
+
+const PODS = 50;
+/** Five minutes later takes the same calls: up to 15 minutes a timer is one delayed message. */
+const TOLERATED_SECONDS = 15;
+const TARGET_CALLS_PER_POD = 4;
+const TARGET_DOLLARS_PER_MILLION = 4;
+/** Of these for computing time, which depends on the machine and is measured, but not judged: 60 ms of 512 MiB each. */
+const COMPUTE_DOLLARS_PER_MILLION = 0.4;
+
+const QUIET_MS = 15_000;
+const MONTH_MS = 730 * 3600 * 1000;
+const SOON_MS = 30_000;
+/** Work has ended when nobody asked AWS for anything but upkeep, and no queue held anything, for this long. */
+const SETTLED_MS = 3_000;
+
+const FED = [
+  { name: 'node-delta', queue: 'fifo' },
+  { name: 'pod-delta', queue: 'fifo' },
+  { name: 'evict', queue: 'standard' },
+] as const;
+
+/** Leases, the registry, and what the table holds as tainted: what relays ask for however quiet the clusters are. */
+const isUpkeep = ({ service, body }: AwsRequest): boolean =>
+  service === 'secretsmanager' || (service === 'dynamodb' && /"LEASE"|"CLUSTERS"|"REGISTRATION"/.test(body));
+const isWork = (request: AwsRequest): boolean => !isUpkeep(request);
+
+const requestsSince = (at: number): readonly AwsRequest[] => [
+  ...deployed().relays.flatMap(({ tap }) => tap.since(at)),
+  ...(deployed().account.functionsTap?.since(at) ?? []),
+];
+
+const workSince = (at: number) =>
+  Promise.all(
+    FED.map(async (each) => ({
+      ...each,
+      invocations: await deployed().invocations(each.name, at),
+      logged: await deployed().logged(each.name, at),
+    })),
+  );
+
+/** No taint anywhere, and nothing under way. */
+async function quiet(): Promise<void> {
+  const { alpha, beta, queues } = deployed();
+  for (const { cluster } of [alpha, beta]) {
+    const tainted = [...cluster.witness.nodes].filter(([, moments]) => moments.at(-1)?.taints.length);
+    await Promise.all(tainted.map(([node]) => cluster.untaint(node)));
+  }
+  await deployed().withRelays(2);
+  // What was armed for pods that need not go any more.
+  await queues.evictionsDue.purge();
+  await workEnds();
+}
+
+async function workEnds(): Promise<void> {
+  const { nodeDeltas, podDeltas, evictionsDue } = deployed().queues;
+  let busyAt = Date.now();
+  await until('work ends', SOON_MS, async () => {
+    const depths = await Promise.all([nodeDeltas, podDeltas, evictionsDue].map((queue) => queue.depth()));
+    const waits = depths.some(({ visible, inFlight, delayed }) => visible + inFlight + delayed > 0);
+    if (waits) busyAt = Date.now();
+    const lastAt = Math.max(
+      busyAt,
+      ...requestsSince(busyAt)
+        .filter(isWork)
+        .map(({ at }) => at),
+    );
+    return Date.now() - lastAt > SETTLED_MS;
+  });
+}
+
+test('with no tainted node there are leases and polls and nothing else', async (t) => {
+  await quiet();
+  const beganAt = Date.now();
+  await momentComes(beganAt + QUIET_MS);
+  const requests = requestsSince(beganAt);
+  const upkeep = requests.filter(isUpkeep);
+  assert.deepEqual(
+    requests
+      .filter((request) => !isUpkeep(request))
+      .map(({ service, operation }) => `${service} ${operation}`),
+    [],
+  );
+  const invoked = (await workSince(beganAt)).filter(({ invocations }) => invocations.length > 0);
+  assert.deepEqual(invoked, []);
+  assert.ok(upkeep.length > 0, 'the relays were there');
+  const monthly = bill(
+    upkeep.filter(({ service }) => service === 'dynamodb'),
+    [],
+  ).map(
+    ({ what, calls, dollars }) =>
+      `${what}: ${calls}, $${((dollars * MONTH_MS) / QUIET_MS).toFixed(2)} a month`,
+  );
+  t.diagnostic(`2 relays and 2 clusters, in ${QUIET_MS / 1000} s: ${monthly.join('; ')}`);
+});
+
+test(`${PODS} pods of a node that go together: at most ${TARGET_CALLS_PER_POD} AWS calls each, and $${TARGET_DOLLARS_PER_MILLION} per million`, async (t) => {
+  const { alpha, account } = deployed();
+  if (!account.functionsTap) {
+    t.skip('what functions call can be counted only where they run beside the suite');
+    return;
+  }
+  await quiet();
+  const { cluster } = alpha;
+  const node = await cluster.addNode('billed');
+  const tolerations = [tolerates('x', TOLERATED_SECONDS)];
+  const names = Array.from({ length: PODS }, (_, index) => `billed-${index}`);
+  const pods = await Promise.all(names.map((name) => cluster.addPod(node, name, { tolerations })));
+  const beganAt = Date.now();
+  await cluster.taint(node, { key: 'x' });
+  await until('all pods are gone', TOLERATED_SECONDS * 1000 + SOON_MS, () =>
+    pods.every(({ goneAt }) => goneAt !== undefined),
+  );
+  await workEnds();
+
+  const requests = requestsSince(beganAt).filter(isWork);
+  const lines = bill(requests, await workSince(beganAt));
+  const callsPerPod = sum(lines.map(({ calls }) => calls)) / PODS;
+  const perMillion = (dollars: number) => (dollars / PODS) * 1_000_000;
+  const dollars = perMillion(sum(lines.map((line) => line.dollars)));
+  const compute = perMillion(sum(lines.map((line) => line.computeDollars ?? 0)));
+  for (const { what, calls, units, dollars: each } of lines) {
+    t.diagnostic(`${what}: ${calls} calls, ${units}, $${perMillion(each).toFixed(3)} per million evictions`);
+  }
+  t.diagnostic(`${callsPerPod.toFixed(2)} calls per pod, $${dollars.toFixed(2)} per million evictions`);
+  assert.ok(callsPerPod <= TARGET_CALLS_PER_POD, `${callsPerPod} calls per pod`);
+  assert.ok(
+    dollars - compute <= TARGET_DOLLARS_PER_MILLION - COMPUTE_DOLLARS_PER_MILLION,
+    `$${dollars} per million`,
+  );
+});

@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { assertUntouched } from '#test/cluster/rig/deadline.ts';
+import { tolerates } from '#test/cluster/rig/tolerations.ts';
+import { until } from '#test/cluster/rig/until.ts';
+import { deployed, REGISTERED_WITHIN_MS } from './rig/deployed-stage.ts';
+import { evictedOnTime } from './rig/on-time.ts';
+
+/** Promised for the clusters of a relay that died. */
+const TAKEN_OVER_WITHIN_MS = 15_000;
+const SOON_MS = 20_000;
+
+/** A relay that holds both clusters, and one that stands by. */
+async function holderAndStandby() {
+  const [holder] = await deployed().withRelays(1);
+  assert.ok(holder);
+  const standby = await deployed().startRelay();
+  return { holder, standby };
+}
+
+test('the clusters of a relay that is killed are taken over within 15 s, and evictions go on', async (t) => {
+  const { alpha, beta } = deployed();
+  const { holder, standby } = await holderAndStandby();
+  const node = await alpha.cluster.addNode('killed');
+  const [timed, later] = await Promise.all([
+    alpha.cluster.addPod(node, 'killed-timed', { tolerations: [tolerates('x', 8)] }),
+    beta.cluster.addNode('killed').then((other) => beta.cluster.addPod(other, 'killed-later')),
+  ]);
+  const tainted = await alpha.cluster.taint(node, { key: 'x' });
+  await deployed().state.scheduled('alpha', timed);
+
+  await deployed().killRelay(holder);
+  const killedAt = Date.now();
+  const seen = await beta.cluster.taint(later.node, { key: 'x' });
+  const lateMs = await evictedOnTime(timed, 8, tainted);
+  const takenOver = await Promise.all(
+    ['alpha', 'beta'].map((name) =>
+      until(`${name} is taken over`, 2 * TAKEN_OVER_WITHIN_MS, () =>
+        standby.said('relay.lease-taken', name, killedAt),
+      ),
+    ),
+  );
+  const afterMs = takenOver.map(({ at }) => at - killedAt);
+  t.diagnostic(`taken over ${afterMs.join(', ')} ms after the kill; evicted meanwhile ${lateMs} ms late`);
+  assert.ok(Math.max(...afterMs) <= TAKEN_OVER_WITHIN_MS, `taken over within ${afterMs.join(', ')} ms`);
+  await evictedOnTime(later, 0, seen);
+});
+
+test('a relay that is stopped, loses its clusters and goes on is fenced off: what it says late changes nothing', async (context) => {
+  const { alpha, state, queues } = deployed();
+  const { cluster } = alpha;
+  const { holder, standby } = await holderAndStandby();
+  context.after(() => holder.resume());
+  const node = await cluster.addNode('fenced');
+  const [spared, fence] = await Promise.all([
+    cluster.addPod(node, 'fenced-spared', { tolerations: [tolerates('x', 3600)] }),
+    cluster.addNode('fence').then((other) => cluster.addPod(other, 'fence')),
+  ]);
+  await cluster.taint(node, { key: 'x' });
+  await state.scheduled('alpha', spared);
+
+  // The old relay has said that the pod must go, but its word is still on the way when it is stopped.
+  const late = holder.tap.hold(
+    ({ operation, body }) => operation === 'SendMessageBatch' && body.includes(node),
+  );
+  await cluster.taint(node, { key: 'now' });
+  const said = await late.first(SOON_MS);
+  holder.pause();
+  await cluster.untaint(node, 'now');
+  await until('the other relay follows the cluster', SOON_MS, () => standby.said('relay.synced', 'alpha'));
+  const before = await until('the node is the new relay’s', SOON_MS, async () => {
+    const partition = await state.partition('alpha', node);
+    const { epoch } = await state.lease('alpha');
+    return partition.node?.version.epoch === epoch && partition;
+  });
+
+  const releasedAt = Date.now();
+  late.release();
+  await until('the late delta is in the queue', SOON_MS, () => said.status === 200);
+  await queues.nodeDeltas.idle();
+  assert.notDeepEqual(
+    await deployed().invocations('node-delta', releasedAt),
+    [],
+    'the late delta was handled',
+  );
+  assert.deepEqual(await state.partition('alpha', node), before);
+
+  holder.resume();
+  await until('it knows that it lost the cluster', SOON_MS, () => holder.said('relay.lease-lost', 'alpha'));
+  await Promise.all([queues.nodeDeltas.idle(), queues.podDeltas.idle()]);
+  assert.deepEqual(await state.partition('alpha', node), before);
+  assertUntouched(spared);
+  assert.equal((await holder.states()).get('alpha'), 'standby');
+
+  const tainted = await cluster.taint(fence.node, { key: 'x' });
+  await evictedOnTime(fence, 0, tainted);
+});
+
+test('a cluster that is removed is left alone, and managed again once it is added', async (t) => {
+  const { beta } = deployed();
+  const { cluster } = beta;
+  const [relay] = await deployed().withRelays(1);
+  assert.ok(relay);
+  const node = await cluster.addNode('removed');
+  const pod = await cluster.addPod(node, 'removed');
+
+  await deployed().unregister(beta);
+  const removedAt = Date.now();
+  await until('the relay lets go', REGISTERED_WITHIN_MS, async () => !(await relay.states()).has('beta'));
+  const letGoMs = Date.now() - removedAt;
+  const tainted = await cluster.taint(node, { key: 'x' });
+
+  assertUntouched(pod);
+  await deployed().register(beta);
+  const addedAt = Date.now();
+  await until('the pod goes', REGISTERED_WITHIN_MS, () => pod.evictedAt);
+  t.diagnostic(`let go after ${letGoMs} ms, managed again after ${Date.now() - addedAt} ms`);
+  assert.ok(tainted.askedAt < addedAt);
+});

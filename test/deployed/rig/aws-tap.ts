@@ -1,0 +1,146 @@
+import { once } from 'node:events';
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { buffer } from 'node:stream/consumers';
+import { z } from 'zod';
+import { until } from '#test/cluster/rig/until.ts';
+
+/** A request to AWS that passed. */
+export interface AwsRequest {
+  readonly at: number;
+  /** As it signs its requests: `dynamodb`, `sqs`, `scheduler`, … */
+  readonly service: string;
+  /** `GetItem`; where the API is a REST one, method and resource: `POST /schedules`. */
+  readonly operation: string;
+  readonly body: string;
+  /** The answer's status; `undefined` before it comes. */
+  status?: number;
+  answerBytes?: number;
+  /** What a DynamoDB request used, in request units, as the endpoint says. */
+  capacityUnits?: number;
+}
+
+/** Requests that are kept from AWS until they are released. */
+export interface HeldRequests {
+  first(withinMs: number): Promise<AwsRequest>;
+  release(): void;
+}
+
+interface Hold {
+  readonly matches: (request: AwsRequest) => boolean;
+  readonly requests: AwsRequest[];
+  readonly released: Promise<void>;
+}
+
+const CREDENTIAL = /Credential=[^/]+\/\d+\/[^/]+\/([^/]+)\//;
+const HOP_BY_HOP = ['connection', 'transfer-encoding', 'keep-alive', 'content-length'];
+
+const Capacity = z.object({ CapacityUnits: z.number() });
+const Answer = z.object({ ConsumedCapacity: z.union([Capacity, z.array(Capacity)]).optional() });
+
+/**
+ * A proxy between those who call AWS and what stands in for it. It notes what passes, asks DynamoDB for the capacity
+ * that each request uses, and can hold requests back. The stand-in does not check signatures.
+ */
+export class AwsTap {
+  readonly requests: AwsRequest[] = [];
+  readonly #upstream: URL;
+  readonly #agent = new http.Agent({ keepAlive: true });
+  readonly #holds = new Set<Hold>();
+  readonly #server: http.Server;
+
+  private constructor(upstream: URL) {
+    this.#upstream = upstream;
+    this.#server = http.createServer((request, response) => {
+      this.#pass(request, response).catch(() => response.destroy());
+    });
+  }
+
+  /** `upstream`: the endpoint it leads to, which need not answer yet. */
+  static async open(upstream: string): Promise<AwsTap> {
+    const tap = new AwsTap(new URL(upstream));
+    tap.#server.listen(0, '127.0.0.1');
+    await once(tap.#server, 'listening');
+    return tap;
+  }
+
+  /** The endpoint to be given to an SDK. */
+  get url(): string {
+    return `http://localhost:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  since(at: number): readonly AwsRequest[] {
+    return this.requests.filter((request) => request.at >= at);
+  }
+
+  /** From now on keeps matching requests from AWS. */
+  hold(matches: (request: AwsRequest) => boolean): HeldRequests {
+    const { promise: released, resolve } = Promise.withResolvers<void>();
+    const hold: Hold = { matches, requests: [], released };
+    this.#holds.add(hold);
+    return {
+      first: (withinMs) => until('the awaited AWS request comes', withinMs, () => hold.requests[0]),
+      release: () => {
+        this.#holds.delete(hold);
+        resolve();
+      },
+    };
+  }
+
+  async close(): Promise<void> {
+    const closed = once(this.#server, 'close');
+    this.#server.close();
+    this.#server.closeAllConnections();
+    this.#agent.destroy();
+    await closed;
+  }
+
+  async #pass(incoming: http.IncomingMessage, response: http.ServerResponse): Promise<void> {
+    const { headers, method = '', url = '' } = incoming;
+    const raw = await buffer(incoming);
+    const service = CREDENTIAL.exec(headers.authorization ?? '')?.[1] ?? '';
+    const target = String(headers['x-amz-target'] ?? '');
+    const operation = target.slice(target.lastIndexOf('.') + 1) || `${method} /${url.split(/[/?]/)[1]}`;
+    const request: AwsRequest = { at: Date.now(), service, operation, body: raw.toString() };
+    this.requests.push(request);
+    for (const hold of [...this.#holds].filter(({ matches }) => matches(request))) {
+      hold.requests.push(request);
+      await hold.released;
+    }
+    await this.#forward(request, { incoming, raw }, response);
+  }
+
+  async #forward(
+    request: AwsRequest,
+    { incoming, raw }: { readonly incoming: http.IncomingMessage; readonly raw: Buffer },
+    response: http.ServerResponse,
+  ): Promise<void> {
+    const measured = request.service === 'dynamodb';
+    const body = measured ? Buffer.from(askForCapacity(request.body)) : raw;
+    const { hostname, port } = this.#upstream;
+    const call = http.request({
+      ...{ hostname, port, agent: this.#agent, method: incoming.method, path: incoming.url },
+      headers: { ...withoutHops(incoming.headers), 'content-length': body.length },
+    });
+    response.once('close', () => call.destroy());
+    call.end(body);
+    const [answer] = (await once(call, 'response')) as [http.IncomingMessage];
+    const content = await buffer(answer);
+    request.status = answer.statusCode ?? 0;
+    request.answerBytes = content.length;
+    if (measured && request.status === 200) request.capacityUnits = capacityOf(content);
+    response.writeHead(request.status, { ...withoutHops(answer.headers), 'content-length': content.length });
+    response.end(content);
+  }
+}
+
+const withoutHops = (headers: http.IncomingHttpHeaders): http.OutgoingHttpHeaders =>
+  Object.fromEntries(Object.entries(headers).filter(([name]) => !HOP_BY_HOP.includes(name)));
+
+const askForCapacity = (body: string): string =>
+  JSON.stringify({ ...JSON.parse(body), ReturnConsumedCapacity: 'TOTAL' });
+
+function capacityOf(answer: Buffer): number {
+  const { ConsumedCapacity = [] } = Answer.parse(JSON.parse(answer.toString()));
+  return [ConsumedCapacity].flat().reduce((sum, { CapacityUnits }) => sum + CapacityUnits, 0);
+}

@@ -1,0 +1,141 @@
+import type { AwsRequest } from './aws-tap.ts';
+import type { Invocation } from './raw-aws.ts';
+
+/** US dollars in us-east-1, November 2026, beyond the free tier. */
+const PRICES = {
+  sqsFifoPerMillion: 0.5,
+  sqsStandardPerMillion: 0.4,
+  dynamoDbWritesPerMillion: 0.625,
+  dynamoDbReadsPerMillion: 0.125,
+  lambdaRequestsPerMillion: 0.2,
+  lambdaArmPerGbSecond: 0.0000133334,
+  schedulerPerMillion: 1,
+  logsPerGb: 0.5,
+} as const;
+
+/** SQS bills a request once for every 64 KiB of its payload. */
+const SQS_CHUNK_BYTES = 64 * 1024;
+/** One read unit reads this much, strongly consistent. */
+const READ_UNIT_BYTES = 4 * 1024;
+const WRITES = ['TransactWriteItems', 'PutItem', 'UpdateItem', 'DeleteItem', 'BatchWriteItem'];
+const MIB_PER_GB = 1024;
+const BYTES_PER_GB = 1024 ** 3;
+
+/** One line of a bill. */
+export interface BillLine {
+  readonly what: string;
+  /** Requests to AWS, or invocations. */
+  readonly calls: number;
+  readonly units: string;
+  readonly dollars: number;
+  /** The part of them that is for computing time. */
+  readonly computeDollars?: number;
+}
+
+/** What a function did for us, and which kind of queue its event source took its messages from and deleted them. */
+export interface FunctionWork {
+  readonly name: string;
+  readonly queue: 'fifo' | 'standard';
+  readonly invocations: readonly Invocation[];
+  readonly logged: readonly string[];
+}
+
+/** What requests and invocations cost, line by line. Polls that found nothing are in none of them. */
+export function bill(
+  requests: readonly AwsRequest[],
+  functions: readonly FunctionWork[],
+): readonly BillLine[] {
+  const kinds = Map.groupBy(requests, kindOf);
+  return [
+    ...[...kinds].map(([what, of]) => requestLine(what, of)),
+    ...functions.flatMap((work) => [invocationLine(work), pollLine(work), logLine(work)]),
+  ].filter(({ dollars }) => dollars > 0);
+}
+
+export const sum = (numbers: readonly number[]): number => numbers.reduce((total, each) => total + each, 0);
+
+function kindOf({ service, operation, body }: AwsRequest): string {
+  if (service !== 'sqs') return `${service} ${operation}`;
+  return `sqs ${operation} ${queueKind(body)}`;
+}
+
+const queueKind = (body: string): FunctionWork['queue'] =>
+  /"QueueUrl":"[^"]*\.fifo"/.test(body) ? 'fifo' : 'standard';
+
+function requestLine(what: string, requests: readonly AwsRequest[]): BillLine {
+  const [{ service, operation, body } = { service: '', operation: '', body: '' }] = requests;
+  const calls = requests.length;
+  switch (service) {
+    case 'dynamodb': {
+      const write = WRITES.includes(operation);
+      const units = sum(
+        requests.map((request) => (write ? (request.capacityUnits ?? 0) : readUnits(request))),
+      );
+      const price = write ? PRICES.dynamoDbWritesPerMillion : PRICES.dynamoDbReadsPerMillion;
+      return { what, calls, units: `${units} ${write ? 'WRU' : 'RRU'}`, dollars: perMillion(units, price) };
+    }
+    case 'sqs': {
+      const units = sum(requests.map((request) => Math.ceil(request.body.length / SQS_CHUNK_BYTES)));
+      return {
+        what,
+        calls,
+        units: `${units} requests`,
+        dollars: perMillion(units, sqsPrice(queueKind(body))),
+      };
+    }
+    case 'scheduler':
+      return {
+        what,
+        calls,
+        units: `${calls} schedules`,
+        dollars: perMillion(calls, PRICES.schedulerPerMillion),
+      };
+    default:
+      throw new Error(`There is no price for ${what}.`);
+  }
+}
+
+/** The stand-in counts one unit whatever is read; an answer's JSON is longer than what DynamoDB counts. */
+const readUnits = ({ capacityUnits = 0, answerBytes = 0 }: AwsRequest): number =>
+  Math.max(capacityUnits, Math.ceil(answerBytes / READ_UNIT_BYTES));
+
+function invocationLine({ name, invocations }: FunctionWork): BillLine {
+  const gbSeconds = sum(
+    invocations.map(({ durationMs, memoryMiB }) => (durationMs / 1000) * (memoryMiB / MIB_PER_GB)),
+  );
+  const computeDollars = gbSeconds * PRICES.lambdaArmPerGbSecond;
+  return {
+    what: `lambda Invoke ${name}`,
+    calls: invocations.length,
+    units: `${gbSeconds.toFixed(3)} GB-s`,
+    dollars: perMillion(invocations.length, PRICES.lambdaRequestsPerMillion) + computeDollars,
+    computeDollars,
+  };
+}
+
+/** For each batch its event source receives once and deletes once. */
+function pollLine({ name, queue, invocations }: FunctionWork): BillLine {
+  const calls = 2 * invocations.length;
+  return {
+    what: `sqs ReceiveMessage and DeleteMessageBatch for ${name} ${queue}`,
+    calls,
+    units: `${calls} requests`,
+    dollars: perMillion(calls, sqsPrice(queue)),
+  };
+}
+
+/** What it writes is no call, but costs. */
+function logLine({ name, logged }: FunctionWork): BillLine {
+  const bytes = sum(logged.map((line) => Buffer.byteLength(line)));
+  return {
+    what: `log of ${name}`,
+    calls: 0,
+    units: `${bytes} bytes`,
+    dollars: (bytes / BYTES_PER_GB) * PRICES.logsPerGb,
+  };
+}
+
+const sqsPrice = (queue: FunctionWork['queue']): number =>
+  queue === 'fifo' ? PRICES.sqsFifoPerMillion : PRICES.sqsStandardPerMillion;
+
+const perMillion = (count: number, dollars: number): number => (count * dollars) / 1_000_000;

@@ -1,0 +1,37 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+
+export const ROOT = join(import.meta.dirname, '../../..');
+
+export interface CommandResult {
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs a program in the repository. Rejects, with all that it said, when it fails or takes too long. */
+export async function run(
+  program: string,
+  args: readonly string[],
+  { env, withinMs }: { readonly env: NodeJS.ProcessEnv; readonly withinMs: number },
+): Promise<CommandResult> {
+  const child = spawn(program, args, {
+    cwd: ROOT,
+    env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: withinMs,
+  });
+  let stdout = '';
+  let stderr = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text;
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+  });
+  const [code, signal] = await once(child, 'close');
+  if (code === 0) return { stdout, stderr };
+  throw new Error(
+    `${[program, ...args].join(' ')} ended with ${signal ?? `code ${code}`}:\n${stdout}${stderr}`,
+  );
+}

@@ -1,0 +1,53 @@
+import { dirname } from 'node:path';
+import { startMiniStack } from '#test/aws/endpoint.ts';
+import { freePort } from '#test/aws/server-process.ts';
+import { AwsTap } from './aws-tap.ts';
+
+const REGION = 'us-east-1';
+const ACCOUNT = '000000000000';
+
+/** What stands in for an AWS account. */
+export interface EmulatedAccount {
+  /** Where it is reached. */
+  readonly url: string;
+  /** `aws://ACCOUNT/REGION`, as `cdk bootstrap` wants it. */
+  readonly environment: string;
+  /** What the deployed functions send to AWS; absent where the stand-in was given and runs them out of reach. */
+  readonly functionsTap?: AwsTap;
+  close(): Promise<void>;
+}
+
+/** The one that `AWS_ENDPOINT_URL` names (LocalStack works), or else a MiniStack of our own. */
+export async function openEmulatedAccount(): Promise<EmulatedAccount> {
+  const environment = `aws://${ACCOUNT}/${REGION}`;
+  const given = process.env['AWS_ENDPOINT_URL'];
+  if (given) return { url: given, environment, close: async () => {} };
+  const port = await freePort();
+  const functionsTap = await AwsTap.open(`http://localhost:${port}`);
+  const endpoint = await startMiniStack(port, {
+    // MiniStack hands these on to the functions, which it runs with the first node on its PATH.
+    AWS_ENDPOINT_URL: functionsTap.url,
+    PATH: nodeFirst(),
+  });
+  const close = async () => {
+    await endpoint.close();
+    await functionsTap.close();
+  };
+  return { url: endpoint.url, environment, functionsTap, close };
+}
+
+/** The environment of a process that speaks to the account, by way of `url`. */
+export function accountEnvironment(url: string): NodeJS.ProcessEnv {
+  return {
+    PATH: nodeFirst(),
+    HOME: process.env['HOME'],
+    AWS_ENDPOINT_URL: url,
+    AWS_ENDPOINT_URL_S3: url,
+    AWS_REGION: REGION,
+    AWS_DEFAULT_REGION: REGION,
+    AWS_ACCESS_KEY_ID: 'test',
+    AWS_SECRET_ACCESS_KEY: 'test',
+  };
+}
+
+const nodeFirst = (): string => `${dirname(process.execPath)}:${process.env['PATH']}`;

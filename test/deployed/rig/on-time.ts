@@ -1,0 +1,26 @@
+import assert from 'node:assert/strict';
+import type { Span } from '#test/cluster/rig/test-cluster.ts';
+import { until } from '#test/cluster/rig/until.ts';
+import type { PodLife } from '#test/cluster/rig/witness.ts';
+
+/** The stand-in delivers up to a second late and is as slow as the machine: how late is reported, not judged. */
+const PATIENCE_MS = 30_000;
+
+/**
+ * Waits for a pod's eviction and fails when it comes before `seconds` after `since` was asked for, or not at all.
+ * Returns how long after the moment seen it came, in ms.
+ */
+export async function evictedOnTime(pod: PodLife, seconds: number, since: Span): Promise<number> {
+  const deadlineAt = since.seenAt + seconds * 1000;
+  const patienceMs = Math.max(0, deadlineAt - Date.now()) + PATIENCE_MS;
+  const evictedAt = await until(`${pod.name} is evicted`, patienceMs, () => pod.evictedAt);
+  assert.ok(
+    evictedAt >= since.askedAt + seconds * 1000,
+    `${pod.name} went ${deadlineAt - evictedAt} ms before its deadline`,
+  );
+  return evictedAt - deadlineAt;
+}
+
+/** Waits until a moment has come. */
+export const momentComes = (at: number): Promise<true> =>
+  until('time passes', Math.max(0, at - Date.now()) + 1_000, () => Date.now() >= at);

@@ -1,0 +1,142 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { z } from 'zod';
+import { freePort } from '#test/aws/server-process.ts';
+import { until } from '#test/cluster/rig/until.ts';
+import { AwsTap } from './aws-tap.ts';
+import { ROOT } from './command.ts';
+import { accountEnvironment } from './emulated-account.ts';
+
+/** What `npm run relay` runs. */
+const MAIN = join(ROOT, 'functions/watch-relay/main.ts');
+const UP_WITHIN_MS = 30_000;
+const EXIT_WITHIN_MS = 30_000;
+const ANSWERS_WITHIN_MS = 2_000;
+
+const Line = z.looseObject({ level: z.string(), time: z.string(), event: z.string() });
+/** A line of the relay's log. */
+export type RelayLine = z.infer<typeof Line> & { readonly at: number };
+
+/** A relay as whoever runs one starts it, by the variables that the stack prints; behind a tap of its own. */
+export class RelayProcess {
+  readonly tap: AwsTap;
+  readonly lines: RelayLine[] = [];
+  readonly #child: ChildProcess;
+  readonly #port: number;
+  readonly #exit: Promise<unknown>;
+  #ended = false;
+  #stderr = '';
+
+  private constructor(child: ChildProcess, tap: AwsTap, port: number) {
+    this.#child = child;
+    this.tap = tap;
+    this.#port = port;
+    child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      this.#stderr += text;
+    });
+    if (child.stdout) createInterface({ input: child.stdout }).on('line', (text) => this.#hear(text));
+    const kill = () => child.kill('SIGKILL');
+    process.once('exit', kill);
+    this.#exit = once(child, 'close').then(() => {
+      process.off('exit', kill);
+      this.#ended = true;
+    });
+  }
+
+  /** Starts a relay and waits until it answers. `command`: the one that the stack prints. */
+  static async start(endpoint: string, command: string): Promise<RelayProcess> {
+    const [tap, port] = await Promise.all([AwsTap.open(endpoint), freePort()]);
+    const env = {
+      ...accountEnvironment(tap.url),
+      ...variablesOf(command),
+      PROBE_HOST: '127.0.0.1',
+      PROBE_PORT: String(port),
+    };
+    const child = spawn(process.execPath, [MAIN], { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'pipe'] });
+    const relay = new RelayProcess(child, tap, port);
+    await until('the relay is up', UP_WITHIN_MS, async () => {
+      if (relay.#ended) throw new Error(`The relay ended early: ${relay.#stderr}`);
+      return (await relay.#get('/healthz')) !== undefined;
+    });
+    return relay;
+  }
+
+  /** Where each cluster stands, as `/readyz` says: `standby`, `syncing` or `synced`. */
+  async states(): Promise<ReadonlyMap<string, string>> {
+    const text = (await this.#get('/readyz')) ?? '';
+    return new Map(
+      text
+        .split('\n')
+        .filter((line) => line !== '')
+        .map((line) => {
+          const [cluster = '', state = ''] = line.split(' ');
+          return [cluster, state];
+        }),
+    );
+  }
+
+  /** The first line of an event since a moment, about a cluster. */
+  said(event: string, cluster: string, since = 0): RelayLine | undefined {
+    return this.lines.find((line) => line.event === event && line['cluster'] === cluster && line.at >= since);
+  }
+
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  /** Stops it in its tracks: SIGSTOP. */
+  pause(): void {
+    this.#child.kill('SIGSTOP');
+  }
+
+  /** Lets it go on: SIGCONT. */
+  resume(): void {
+    this.#child.kill('SIGCONT');
+  }
+
+  /** `kill -9`. */
+  async kill(): Promise<void> {
+    this.#child.kill('SIGKILL');
+    await this.#exit;
+    await this.tap.close();
+  }
+
+  /** As a supervisor ends it. */
+  async stop(): Promise<void> {
+    this.#child.kill('SIGTERM');
+    await until('the relay ends after SIGTERM', EXIT_WITHIN_MS, () => this.#ended);
+    await this.tap.close();
+  }
+
+  #hear(text: string): void {
+    const found = Line.safeParse(parseJson(text));
+    if (found.success) this.lines.push({ ...found.data, at: Date.now() });
+  }
+
+  async #get(path: string): Promise<string | undefined> {
+    const url = `http://127.0.0.1:${this.#port}${path}`;
+    // A relay that is stopped takes the connection and never answers.
+    const answer = await fetch(url, { signal: AbortSignal.timeout(ANSWERS_WITHIN_MS) }).catch(
+      () => undefined,
+    );
+    return answer?.text();
+  }
+}
+
+/** `A=1 B=2 npm run relay` → A and B. */
+function variablesOf(command: string): NodeJS.ProcessEnv {
+  assert.match(command, /^([A-Z_]+=\S+ )+npm run relay$/);
+  const assignments = command.split(' ').filter((word) => word.includes('='));
+  return Object.fromEntries(assignments.map((each) => each.split(/=(.*)/, 2)));
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

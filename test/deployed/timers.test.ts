@@ -1,0 +1,135 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { GetScheduleCommand, UpdateScheduleCommand } from '@aws-sdk/client-scheduler';
+import { MAX_DELAY_SECONDS } from '#shared/queues/limits.ts';
+import { SCHEDULE_LEAD_SECONDS, scheduleName } from '#shared/timers/aws-timers.ts';
+import { encodeDue, parseDueMessage } from '#shared/timers/due-message.ts';
+import { assertUntouched } from '#test/cluster/rig/deadline.ts';
+import { tolerates } from '#test/cluster/rig/tolerations.ts';
+import { until } from '#test/cluster/rig/until.ts';
+import { deployed } from './rig/deployed-stage.ts';
+import { evictedOnTime, momentComes } from './rig/on-time.ts';
+import { refOf } from './rig/stored-state.ts';
+
+const SOON_MS = 20_000;
+/** The stand-in looks for schedules that are due every ten seconds; the service's minute comes on top elsewhere. */
+const SCHEDULE_FIRES_WITHIN_MS = 90_000;
+
+test('a timer beyond 15 minutes is a schedule two minutes early, whose message waits for the exact rest; a deadline that moves closer is kept', async (t) => {
+  const { alpha, scheduler, state, queues, raw, deployment, account } = deployed();
+  const { cluster } = alpha;
+  await deployed().withRelays(1);
+  const node = await cluster.addNode('long');
+  // Enough more that it is still more when the delta is handled on a busy machine.
+  const seconds = MAX_DELAY_SECONDS + 8;
+  const pod = await cluster.addPod(node, 'long', { tolerations: [tolerates('x', seconds)] });
+  const tainted = await cluster.taint(node, { key: 'x' });
+  const { fireAt } = await state.scheduled('alpha', pod);
+  assert.ok(fireAt >= tainted.askedAt + seconds * 1000);
+
+  const environment = await raw.environment(deployment.functionName('node-delta'));
+  const ref = refOf('alpha', node);
+  const at = Math.ceil(fireAt / 1000) * 1000;
+  const named = { Name: scheduleName(ref, at), GroupName: environment['SCHEDULE_GROUP_NAME'] };
+  const { Target, FlexibleTimeWindow, ...schedule } = await scheduler.send(new GetScheduleCommand(named));
+  const early = new Date(at - SCHEDULE_LEAD_SECONDS * 1000).toISOString().slice(0, 19);
+  assert.equal(schedule.ScheduleExpression, `at(${early})`);
+  assert.equal(schedule.ScheduleExpressionTimezone, 'UTC');
+  assert.equal(schedule.ActionAfterCompletion, 'DELETE');
+  assert.equal(FlexibleTimeWindow?.Mode, 'OFF');
+  assert.equal(Target?.Arn, environment['EVICTIONS_DUE_ARN']);
+  assert.equal(Target?.RoleArn, environment['SCHEDULE_ROLE_ARN']);
+  assert.equal(Target?.Input, encodeDue({ ...ref, at }));
+
+  // Nobody waits 13 minutes here: what is left fits into a delay now, so the schedule is told to fire at once.
+  await momentComes(at - MAX_DELAY_SECONDS * 1000);
+  const before = await queues.evictionsDue.depth();
+  const movedAt = Date.now();
+  const soon = new Date(movedAt + 1_000).toISOString().slice(0, 19);
+  await scheduler.send(
+    new UpdateScheduleCommand({
+      ...named,
+      ScheduleExpression: `at(${soon})`,
+      FlexibleTimeWindow,
+      Target,
+      ActionAfterCompletion: 'DELETE',
+    }),
+  );
+  await until('the message waits for the rest', SCHEDULE_FIRES_WITHIN_MS, async () => {
+    const { visible, inFlight, delayed } = await queues.evictionsDue.depth();
+    return visible + inFlight === 0 && delayed > before.delayed;
+  });
+  assertUntouched(pod);
+  await assert.rejects(scheduler.send(new GetScheduleCommand(named)), { name: 'ResourceNotFoundException' });
+  const sent = account.functionsTap?.since(movedAt) ?? [];
+  const delays = sent
+    .filter(({ operation, body }) => operation === 'SendMessageBatch' && body.includes(node))
+    .flatMap(({ at: sentAt, body }) =>
+      JSON.parse(body).Entries.map((entry: object) => ({ sentAt, ...entry })),
+    );
+  for (const { sentAt, MessageBody, DelaySeconds } of delays) {
+    assert.deepEqual(parseDueMessage(MessageBody), { v: 1, kind: 'due', ...ref, at: fireAt });
+    const restMs = fireAt - sentAt;
+    assert.ok(DelaySeconds * 1000 >= restMs, `${DelaySeconds} s of delay, ${restMs} ms left`);
+    assert.ok(DelaySeconds * 1000 < restMs + 2_000, `${DelaySeconds} s of delay, ${restMs} ms left`);
+  }
+  assert.equal(delays.length, account.functionsTap ? 1 : 0);
+
+  await cluster.tolerate(pod, (present) =>
+    present.map((each) => (each.key === 'x' ? { ...each, tolerationSeconds: 1 } : each)),
+  );
+  await until('the pod goes', SOON_MS, () => pod.evictedAt);
+  t.diagnostic(`the schedule's message came ${sent[0] ? sent[0].at - movedAt : '?'} ms after it was due`);
+});
+
+test('a timer that was lost is made good by the record’s time to live, and by nothing that a hand removes', async (t) => {
+  const { alpha, state, queues, raw, deployment } = deployed();
+  const { cluster } = alpha;
+  await deployed().withRelays(1);
+  const node = await cluster.addNode('timer-lost');
+  const pod = await cluster.addPod(node, 'timer-lost', { tolerations: [tolerates('x', 8)] });
+  await queues.evictionsDue.purge();
+  const tainted = await cluster.taint(node, { key: 'x' });
+  const { fireAt } = await state.scheduled('alpha', pod);
+  await until('its timer is armed', SOON_MS, async () => (await queues.evictionsDue.depth()).delayed > 0);
+  await queues.evictionsDue.purge();
+
+  await momentComes(fireAt + 3_000);
+  assertUntouched(pod);
+  const removal = await state.expire('alpha', pod);
+  await momentComes(Date.now() + 3_000);
+  assert.equal(await state.record('alpha', pod), undefined, 'what a hand removed is not put back');
+  assertUntouched(pod);
+
+  const answer = await raw.invoke(deployment.functionName('expiry'), removal);
+  assert.deepEqual(answer, { batchItemFailures: [] });
+  const lateMs = await evictedOnTime(pod, 8, tainted);
+  t.diagnostic(`evicted ${lateMs} ms after its deadline, once the record had expired`);
+  await until(
+    'the record says so',
+    SOON_MS,
+    async () => (await state.record('alpha', pod))?.state === 'done',
+  );
+});
+
+test('a deployment in the middle of running timers changes none of them', async (t) => {
+  const { alpha, state, raw, deployment } = deployed();
+  const { cluster } = alpha;
+  await deployed().withRelays(1);
+  const node = await cluster.addNode('redeployed');
+  const times = [6, 12, 25];
+  const pods = await Promise.all(
+    times.map((seconds) =>
+      cluster.addPod(node, `redeployed-${seconds}`, { tolerations: [tolerates('x', seconds)] }),
+    ),
+  );
+  const tainted = await cluster.taint(node, { key: 'x' });
+  for (const pod of pods) await state.scheduled('alpha', pod);
+  const beganAt = Date.now();
+  await deployment.deploy({ comparisonOperators: 'true' });
+  const tookMs = Date.now() - beganAt;
+  const environment = await raw.environment(deployment.functionName('evict'));
+  assert.equal(environment['COMPARISON_OPERATORS'], 'true', 'the function is the new one');
+  const late = await Promise.all(pods.map((pod, index) => evictedOnTime(pod, times[index] ?? 0, tainted)));
+  t.diagnostic(`deployed in ${tookMs} ms; evicted ${late.join(', ')} ms after their deadlines`);
+});

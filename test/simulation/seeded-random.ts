@@ -1,0 +1,32 @@
+/** Random numbers that a seed repeats (mulberry32). */
+export class SeededRandom {
+  #state: number;
+
+  /** `seed`: any 32-bit integer. */
+  constructor(seed: number) {
+    this.#state = seed | 0;
+  }
+
+  /** From 0 to 1, 1 excluded. */
+  readonly next = (): number => {
+    this.#state = (this.#state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(this.#state ^ (this.#state >>> 15), 1 | this.#state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+
+  /** A whole number, both ends included. */
+  between(from: number, to: number): number {
+    return from + Math.floor(this.next() * (to - from + 1));
+  }
+
+  chance(probability: number): boolean {
+    return this.next() < probability;
+  }
+
+  pick<Item>(items: readonly [Item, ...Item[]]): Item;
+  pick<Item>(items: readonly Item[]): Item | undefined;
+  pick<Item>(items: readonly Item[]): Item | undefined {
+    return items[this.between(0, items.length - 1)];
+  }
+}

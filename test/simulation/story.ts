@@ -1,0 +1,36 @@
+import type { EpochMs } from '#shared/eviction/identity.ts';
+import type { Clock } from '#shared/telemetry/clock.ts';
+import type { Log, LogFields } from '#shared/telemetry/log.ts';
+
+/** What happened, line by line, in seconds after the start; the log of the service is part of it. */
+export class Story {
+  readonly lines: string[] = [];
+  readonly log: Log;
+  readonly #clock: Clock;
+  readonly #startAt: EpochMs;
+
+  constructor(clock: Clock, onLog: (event: string, fields: LogFields) => void) {
+    this.#clock = clock;
+    this.#startAt = clock.now();
+    const log = (event: string, fields: LogFields = {}) => {
+      this.tell(event, fields);
+      onLog(event, fields);
+    };
+    this.log = { debug: () => undefined, info: log, warn: log, error: log };
+  }
+
+  tell(event: string, fields: LogFields): void {
+    const told = Object.entries(fields).map(([name, value]) => ` ${name}=${this.#worded(name, value)}`);
+    this.lines.push(`${this.#seconds(this.#clock.now()).toFixed(3)} ${event}${told.join('')}`);
+  }
+
+  #worded(name: string, value: unknown): string {
+    if (value instanceof Error) return value.message;
+    if (typeof value === 'number' && name.endsWith('At')) return String(this.#seconds(value));
+    return typeof value === 'object' ? JSON.stringify(value) : String(value);
+  }
+
+  #seconds(at: EpochMs): number {
+    return (at - this.#startAt) / 1000;
+  }
+}

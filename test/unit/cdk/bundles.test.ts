@@ -1,0 +1,147 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { pathToFileURL } from 'node:url';
+import {
+  BUNDLE_FILE,
+  bundleFunction,
+  bundleRelay,
+  FUNCTION_NAMES,
+  type FunctionName,
+  PROJECT_DIR,
+  RELAY_FILE,
+} from '../../../cdk/bundle.ts';
+
+const MAX_BYTES = 1_000_000;
+
+/** What a function has no use for, as parts of paths. */
+const STRANGERS: Readonly<Record<FunctionName, readonly string[]>> = (() => {
+  // A library for clusters, metrics that are scraped, what only `npm start` and the command line need.
+  const everywhere = ['@kubernetes/', 'prom-client', 'fauxqs', 'commander', 'sqlite', 'functions/local/'];
+  const clusters = ['shared/kubernetes/rest', 'client-eks', 'client-secrets-manager', 'js-yaml'];
+  const deciding = ['shared/taints/deadline', 'shared/eviction/plan'];
+  return {
+    'node-delta': [...everywhere, ...clusters, 'functions/evict/', 'shared/clusters/'],
+    'pod-delta': [...everywhere, ...clusters, 'functions/evict/', 'shared/clusters/'],
+    evict: [...everywhere, '@aws-lambda-powertools/batch', 'shared/eviction/plan'],
+    expiry: [...everywhere, ...clusters, ...deciding, 'client-scheduler', 'shared/clusters/'],
+    heartbeat: [...everywhere, ...clusters, ...deciding, 'client-scheduler', 'client-sqs'],
+  };
+})();
+
+const ENVIRONMENT = {
+  TABLE_NAME: 'taintward',
+  SOURCE_QUEUE_URL: 'https://example.com/1/source',
+  DEAD_LETTER_QUEUE_URL: 'https://example.com/1/dead',
+  EVICTIONS_DUE_URL: 'https://example.com/1/due',
+  EVICTIONS_DUE_ARN: 'arn:aws:sqs:eu-west-1:123456789012:due',
+  SCHEDULE_GROUP_NAME: 'taintward',
+  SCHEDULE_ROLE_ARN: 'arn:aws:iam::123456789012:role/schedules',
+  COMPARISON_OPERATORS: 'false',
+  METRIC_NAMESPACE: 'taintward',
+  AWS_REGION: 'eu-west-1',
+};
+
+describe("each function's bundle", () => {
+  const dir = mkdtempSync(join(tmpdir(), 'taintward-bundles-'));
+  const fileOf = (name: FunctionName) => join(dir, name, BUNDLE_FILE);
+  const inputs = new Map<FunctionName, readonly string[]>();
+  before(() => {
+    for (const name of FUNCTION_NAMES) {
+      const used = Object.values(bundleFunction(name, join(dir, name)).outputs).flatMap(({ inputs: parts }) =>
+        Object.entries(parts).flatMap(([path, { bytesInOutput }]) => (bytesInOutput > 0 ? [path] : [])),
+      );
+      inputs.set(name, used);
+    }
+  });
+  after(() => rmSync(dir, { recursive: true }));
+  const inputsOf = (name: FunctionName) => inputs.get(name) ?? [];
+
+  test('is smaller than 1 MB', () => {
+    for (const name of FUNCTION_NAMES) {
+      const { size } = statSync(fileOf(name));
+      assert.ok(size < MAX_BYTES, `${name} has ${size} bytes`);
+    }
+  });
+
+  test('carries nothing that its function does not use', () => {
+    for (const name of FUNCTION_NAMES) {
+      for (const stranger of STRANGERS[name]) {
+        assert.deepEqual(
+          inputsOf(name).filter((path) => path.includes(stranger)),
+          [],
+          name,
+        );
+      }
+    }
+  });
+
+  test("carries zod's messages in one language only", () => {
+    for (const name of FUNCTION_NAMES) {
+      const languages = inputsOf(name).filter((path) => /zod\/v4\/locales\/(?!en\.js)/.test(path));
+      // Import it as `import * as z`: what is not used of an object cannot be left out.
+      assert.deepEqual(languages, [], name);
+    }
+  });
+
+  test('has a source map that says where in the project its code comes from', () => {
+    for (const name of FUNCTION_NAMES) {
+      const { sources } = JSON.parse(readFileSync(`${fileOf(name)}.map`, 'utf8')) as { sources: string[] };
+      assert.ok(sources.includes(`functions/${name}/lambda.ts`));
+    }
+  });
+
+  test('names what its environment lacks, and else is a handler', async (t) => {
+    const { env } = process;
+    t.after(() => {
+      process.env = env;
+    });
+    for (const name of FUNCTION_NAMES) {
+      const url = pathToFileURL(fileOf(name)).href;
+      process.env = { ...env };
+      delete process.env['TABLE_NAME'];
+      await assert.rejects(import(`${url}?without`), {
+        name: 'EnvironmentError',
+        message: /^The environment variable TABLE_NAME is not set: /,
+      });
+      process.env = { ...env, ...ENVIRONMENT };
+      const module: { handler?: unknown } = await import(url);
+      assert.equal(typeof module.handler, 'function');
+    }
+  });
+});
+
+describe("the relay's bundle", () => {
+  const dir = mkdtempSync(join(tmpdir(), 'taintward-relay-'));
+  let inputs: readonly string[];
+  before(() => {
+    inputs = Object.keys(bundleRelay(dir).inputs);
+  });
+  after(() => rmSync(dir, { recursive: true }));
+
+  test('is made of what the Dockerfile has at hand', () => {
+    const copied = readFileSync(join(PROJECT_DIR, 'Dockerfile'), 'utf8').match(/^COPY (\S+) \1$/gm) ?? [];
+    const folders = copied.map((line) => line.split(' ')[1]);
+    assert.deepEqual(folders, ['shared', 'functions/watch-relay']);
+    const allowed = readFileSync(join(PROJECT_DIR, '.dockerignore'), 'utf8').split('\n');
+    for (const folder of folders) assert.ok(allowed.includes(`!${folder}`));
+    const ours = inputs.filter((path) => !path.startsWith('node_modules/'));
+    assert.deepEqual(
+      ours.filter((path) => !folders.some((folder) => path.startsWith(`${folder}/`))),
+      [],
+    );
+  });
+
+  test('runs, and says what its environment lacks', () => {
+    const { TABLE_NAME: _table, ...env } = process.env;
+    const { status, stderr } = spawnSync(process.execPath, [join(dir, RELAY_FILE)], {
+      env,
+      encoding: 'utf8',
+    });
+    assert.equal(status, 1);
+    assert.match(stderr, /^taintward relay: The environment variable TABLE_NAME is not set: /);
+  });
+});

@@ -1,0 +1,8 @@
+// In one process, because loading the CDK takes longer than most of these tests.
+import './stack/config.ts';
+import './stack/functions.ts';
+import './stack/monitoring.ts';
+import './stack/nag.ts';
+import './stack/permissions.ts';
+import './stack/queues-and-table.ts';
+import './stack/relay.ts';

@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { App } from 'aws-cdk-lib';
+import { type Config, ConfigError, readConfig } from '../../../../cdk/config.ts';
+
+function read(context: Readonly<Record<string, unknown>>): Config {
+  return readConfig(new App({ context: { 'aws:cdk:some-flag': true, ...context } }).node);
+}
+
+const refusal = (context: Readonly<Record<string, unknown>>): string => {
+  try {
+    read(context);
+  } catch (error) {
+    assert.ok(error instanceof ConfigError);
+    return error.message;
+  }
+  assert.fail('the configuration was accepted');
+};
+
+describe('the configuration', () => {
+  test('works without a word said', () => {
+    assert.deepEqual(read({}), {
+      name: 'taintward',
+      relay: 'fargate',
+      relayCount: 2,
+      relayCpu: 256,
+      relayMemoryMiB: 512,
+      logRetentionDays: 30,
+      retainTable: true,
+      evictConcurrency: 50,
+      deltaConcurrency: 20,
+      kubeconfigSecrets: ['taintward/*'],
+      clusterRoles: ['arn:aws:iam::*:role/taintward-*'],
+      comparisonOperators: false,
+    } satisfies Config);
+  });
+
+  test('is the same from the command line, where everything is text, and from cdk.json', () => {
+    const text = {
+      'taintward:relayCount': '3',
+      'taintward:retainTable': 'false',
+      'taintward:kubeconfigSecrets': 'prod/*,dev/*',
+    };
+    const typed = {
+      'taintward:relayCount': 3,
+      'taintward:retainTable': false,
+      'taintward:kubeconfigSecrets': ['prod/*', 'dev/*'],
+    };
+    assert.deepEqual(read(text), read(typed));
+    assert.deepEqual(read(typed).kubeconfigSecrets, ['prod/*', 'dev/*']);
+  });
+});
+
+describe('a mistake is one sentence that names the key:', () => {
+  const mistakes: readonly [string, Readonly<Record<string, unknown>>, RegExp][] = [
+    [
+      'a key that is not there',
+      { 'taintward:relya': 'x' },
+      /taintward:relya is unknown: there are name, relay, /,
+    ],
+    ['a choice that is none', { 'taintward:relay': 'ec2' }, /taintward:relay must be fargate or external\.$/],
+    [
+      'text for a number',
+      { 'taintward:relayCount': 'many' },
+      /taintward:relayCount must be a whole number from 1 to 20\.$/,
+    ],
+    [
+      'a number out of range',
+      { 'taintward:relayCount': 0 },
+      /relayCount must be a whole number from 1 to 20\.$/,
+    ],
+    ['half a relay', { 'taintward:relayCount': 1.5 }, /relayCount must be a whole number from 1 to 20\.$/],
+    ['text for a flag', { 'taintward:retainTable': 'no' }, /taintward:retainTable must be true or false\.$/],
+    [
+      'a retention that no log can have',
+      { 'taintward:logRetentionDays': 31 },
+      /logRetentionDays must be one of 1, 3, /,
+    ],
+    [
+      'a topic that is none',
+      { 'taintward:alarmTopicArn': 'ops' },
+      /alarmTopicArn must look like arn:aws:sns:/,
+    ],
+    [
+      'a name that queues cannot have',
+      { 'taintward:name': 'My Fleet' },
+      /taintward:name must look like taintward\.$/,
+    ],
+    [
+      'a VPC without subnets',
+      { 'taintward:vpcId': 'vpc-0123456789abcdef0' },
+      /taintward:vpcId needs subnetIds/,
+    ],
+    [
+      'subnets without a VPC',
+      { 'taintward:subnetIds': 'subnet-01234567' },
+      /taintward:vpcId needs subnetIds/,
+    ],
+    [
+      'a role that is none',
+      { 'taintward:clusterRoles': 'admin' },
+      /clusterRoles must look like arn:aws:iam::/,
+    ],
+  ];
+  for (const [name, context, message] of mistakes) {
+    test(name, () => {
+      const said = refusal(context);
+      assert.match(said, /^The context key /);
+      assert.match(said, message);
+    });
+  }
+});

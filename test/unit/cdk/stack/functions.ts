@@ -1,0 +1,164 @@
+import assert from 'node:assert/strict';
+import { before, describe, test } from 'node:test';
+import type { Template } from 'aws-cdk-lib/assertions';
+import type * as z from 'zod';
+import { evictEnvironment } from '#functions/evict/environment.ts';
+import { EVICT_BATCH_SIZE } from '#functions/evict/handler.ts';
+import { expiryEnvironment } from '#functions/expiry/environment.ts';
+import { heartbeatEnvironment } from '#functions/heartbeat/environment.ts';
+import { deltaEnvironment } from '#shared/deltas/aws-delta-deps.ts';
+import { DELTA_BATCH_SIZE } from '#shared/deltas/delta-handler.ts';
+import { readEnvironment } from '#shared/environment/read-environment.ts';
+import { QUEUES } from '#shared/queues/queue-set.ts';
+import { FUNCTION_NAMES, type FunctionName } from '../../../../cdk/bundle.ts';
+import { type Properties, readable, resourcesOf, resourceWith } from './resources.ts';
+import { synthesized } from './synthesized.ts';
+
+const ENVIRONMENTS: Readonly<Record<FunctionName, z.ZodObject>> = {
+  'node-delta': deltaEnvironment,
+  'pod-delta': deltaEnvironment,
+  evict: evictEnvironment,
+  expiry: expiryEnvironment,
+  heartbeat: heartbeatEnvironment,
+};
+
+let template: Template;
+before(() => {
+  template = synthesized();
+});
+
+const functionNamed = (name: FunctionName, of = template) =>
+  resourceWith(of, 'AWS::Lambda::Function', 'FunctionName', `taintward-${name}`);
+
+function mappingOf(name: FunctionName, of = template): Properties {
+  const { id } = functionNamed(name, of);
+  const found = [...resourcesOf(of, 'AWS::Lambda::EventSourceMapping').values()].filter(
+    ({ FunctionName }) => JSON.stringify(FunctionName) === JSON.stringify({ Ref: id }),
+  );
+  assert.equal(found.length, 1);
+  return readable(found[0]) as Properties;
+}
+
+const queueArn = (name: string) =>
+  `<${resourceWith(template, 'AWS::SQS::Queue', 'QueueName', `taintward-${name}`).id}.Arn>`;
+
+describe('each function', () => {
+  test('runs on Node 24 and arm64, with source maps', () => {
+    for (const name of FUNCTION_NAMES) {
+      const { properties } = functionNamed(name);
+      assert.equal(properties['Runtime'], 'nodejs24.x');
+      assert.deepEqual(properties['Architectures'], ['arm64']);
+      assert.equal(properties['Handler'], 'lambda.handler');
+      const { Variables } = properties['Environment'] as { Variables: Properties };
+      assert.equal(Variables['NODE_OPTIONS'], '--enable-source-maps');
+    }
+    assert.equal(resourcesOf(template, 'AWS::Lambda::Function').size, FUNCTION_NAMES.length);
+  });
+
+  test('is given exactly the environment that it reads', () => {
+    for (const name of FUNCTION_NAMES) {
+      const { properties } = functionNamed(name);
+      const { NODE_OPTIONS: _node, ...given } = (properties['Environment'] as { Variables: Properties })
+        .Variables;
+      assert.deepEqual(Object.keys(given).sort(), Object.keys(ENVIRONMENTS[name].shape).sort());
+      // What CloudFormation fills in is a URL where one is asked for.
+      const filled = Object.entries(given).map(([key, value]) => [
+        key,
+        typeof value === 'string' ? value : 'https://example.com/1/q',
+      ]);
+      readEnvironment(ENVIRONMENTS[name], Object.fromEntries(filled));
+    }
+  });
+
+  test('writes to a log of its own, which is kept for as long as is chosen', () => {
+    const chosen = synthesized({ 'taintward:logRetentionDays': 90 });
+    for (const name of FUNCTION_NAMES) {
+      const logName = `/aws/lambda/taintward-${name}`;
+      const { id, properties } = resourceWith(chosen, 'AWS::Logs::LogGroup', 'LogGroupName', logName);
+      assert.equal(properties['RetentionInDays'], 90);
+      assert.deepEqual(functionNamed(name, chosen).properties['LoggingConfig'], { LogGroup: { Ref: id } });
+    }
+  });
+
+  test('is other code than the rest', () => {
+    const hashes = FUNCTION_NAMES.map((name) => JSON.stringify(functionNamed(name).properties['Code']));
+    assert.equal(new Set(hashes).size, FUNCTION_NAMES.length);
+  });
+});
+
+describe('a function that a queue feeds', () => {
+  const fed = [
+    { name: 'node-delta', spec: QUEUES.nodeDeltas, batch: DELTA_BATCH_SIZE, concurrency: 20 },
+    { name: 'pod-delta', spec: QUEUES.podDeltas, batch: DELTA_BATCH_SIZE, concurrency: 20 },
+    { name: 'evict', spec: QUEUES.evictionsDue, batch: EVICT_BATCH_SIZE, concurrency: 50 },
+  ] as const;
+
+  test('gets batches it can report in part, as many at a time as it is meant to', () => {
+    for (const { name, spec, batch, concurrency } of fed) {
+      const { FunctionName: _function, Tags: _tags, ...settings } = mappingOf(name);
+      assert.deepEqual(settings, {
+        EventSourceArn: queueArn(spec.name),
+        BatchSize: batch,
+        FunctionResponseTypes: ['ReportBatchItemFailures'],
+        ScalingConfig: { MaximumConcurrency: concurrency },
+      });
+    }
+  });
+
+  test('has the time that the visibility of its messages is reckoned by', () => {
+    for (const { name, spec } of fed) {
+      assert.equal(functionNamed(name).properties['Timeout'], spec.functionTimeoutSeconds);
+    }
+  });
+
+  test('handles as many batches at a time as is chosen', () => {
+    const chosen = synthesized({ 'taintward:evictConcurrency': '7', 'taintward:deltaConcurrency': 9 });
+    const concurrency = (name: FunctionName) => mappingOf(name, chosen)['ScalingConfig'];
+    assert.deepEqual(concurrency('evict'), { MaximumConcurrency: 7 });
+    assert.deepEqual(concurrency('node-delta'), { MaximumConcurrency: 9 });
+  });
+});
+
+test('expiry hears of scheduled records that their time to live removed, and of nothing else', () => {
+  const { FilterCriteria, ...settings } = mappingOf('expiry');
+  const { Filters } = FilterCriteria as { Filters: readonly { Pattern: string }[] };
+  assert.deepEqual(
+    Filters.map(({ Pattern }) => JSON.parse(Pattern)),
+    [
+      {
+        eventName: ['REMOVE'],
+        userIdentity: { type: ['Service'], principalId: ['dynamodb.amazonaws.com'] },
+        dynamodb: { OldImage: { state: { S: ['scheduled'] } } },
+      },
+    ],
+  );
+  const { FunctionName: _function, Tags: _tags, ...rest } = settings;
+  assert.deepEqual(rest, {
+    EventSourceArn: `<${resourceWith(template, 'AWS::DynamoDB::Table', 'TableName', 'taintward').id}.StreamArn>`,
+    BatchSize: 100,
+    StartingPosition: 'TRIM_HORIZON',
+    FunctionResponseTypes: ['ReportBatchItemFailures'],
+    BisectBatchOnFunctionError: true,
+    MaximumRecordAgeInSeconds: 23 * 3600,
+    DestinationConfig: { OnFailure: { Destination: queueArn('expiry-dlq') } },
+  });
+});
+
+test('heartbeat is called every minute', () => {
+  const [[, rule] = ['', {}], ...others] = resourcesOf(template, 'AWS::Events::Rule');
+  assert.equal(others.length, 0);
+  assert.equal(rule['ScheduleExpression'], 'rate(1 minute)');
+  const [target] = rule['Targets'] as readonly Properties[];
+  assert.equal(readable(target?.['Arn']), `<${functionNamed('heartbeat').id}.Arn>`);
+});
+
+test('evict, and no other function, runs in the VPC that is chosen', () => {
+  const chosen = synthesized({
+    'taintward:vpcId': 'vpc-0123456789abcdef0',
+    'taintward:subnetIds': 'subnet-0123456789abcdef0,subnet-0123456789abcdef1',
+  });
+  const inVpc = FUNCTION_NAMES.filter((name) => functionNamed(name, chosen).properties['VpcConfig']);
+  assert.deepEqual(inVpc, ['evict']);
+  const { SubnetIds } = functionNamed('evict', chosen).properties['VpcConfig'] as Properties;
+  assert.deepEqual(SubnetIds, ['subnet-0123456789abcdef0', 'subnet-0123456789abcdef1']);
+});

@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict';
+import { before, describe, test } from 'node:test';
+import type { Template } from 'aws-cdk-lib/assertions';
+import { EXPIRY_DEAD_LETTER_NAME, QUEUES } from '#shared/queues/queue-set.ts';
+import * as names from '#shared/telemetry/metric-names.ts';
+import { FUNCTION_NAMES } from '../../../../cdk/bundle.ts';
+import { type Properties, readable, resourcesOf } from './resources.ts';
+import { synthesized } from './synthesized.ts';
+
+const ALARM = 'AWS::CloudWatch::Alarm';
+const TOPIC = 'arn:aws:sns:eu-west-1:123456789012:ops';
+
+let template: Template;
+let alarms: ReadonlyMap<string, Properties>;
+before(() => {
+  template = synthesized();
+  alarms = new Map(
+    [...resourcesOf(template, ALARM).values()].map((alarm) => [String(alarm['AlarmName']), alarm]),
+  );
+});
+
+const alarmNamed = (name: string): Properties => {
+  const alarm = alarms.get(`taintward: ${name}`);
+  assert.ok(alarm, name);
+  return alarm;
+};
+
+describe('an alarm rings', () => {
+  test('for a single dead letter, in any queue', () => {
+    const deadLetterNames = [
+      ...Object.values(QUEUES).map(({ deadLetterName }) => deadLetterName),
+      EXPIRY_DEAD_LETTER_NAME,
+    ];
+    for (const name of deadLetterNames) {
+      const { MetricName, Threshold, EvaluationPeriods } = alarmNamed(`dead letters in ${name}`);
+      assert.deepEqual(
+        [MetricName, Threshold, EvaluationPeriods],
+        ['ApproximateNumberOfMessagesVisible', 1, 1],
+      );
+    }
+  });
+
+  test('for messages that wait too long', () => {
+    for (const { name, fifo } of Object.values(QUEUES)) {
+      const { MetricName, Threshold } = alarmNamed(`messages wait in ${name}`);
+      assert.equal(MetricName, 'ApproximateAgeOfOldestMessage');
+      // What waits for its moment on evictions-due is up to 900 s old and nothing is wrong.
+      assert.equal(Threshold, fifo ? 300 : 1500);
+    }
+  });
+
+  test('for a cluster without a relay, and when nobody counts them any more', () => {
+    const alarm = alarmNamed('clusters without a relay');
+    assert.equal(alarm['MetricName'], names.UNWATCHED_CLUSTERS);
+    assert.equal(alarm['TreatMissingData'], 'breaching');
+  });
+
+  test('for late evictions and for API servers that refuse', () => {
+    const late = alarmNamed('late evictions');
+    assert.deepEqual(
+      [late['Namespace'], late['MetricName'], late['Statistic'], late['Threshold']],
+      ['taintward', names.POD_DELETION_DURATION, 'Maximum', 60],
+    );
+    assert.equal(alarmNamed('API servers refuse evictions')['MetricName'], names.API_REFUSALS);
+  });
+
+  test('for functions that fail or are throttled, a throttled table and dropped schedules', () => {
+    for (const name of FUNCTION_NAMES) {
+      assert.equal(alarmNamed(`${name} fails`)['MetricName'], 'Errors');
+      assert.equal(alarmNamed(`${name} is throttled`)['MetricName'], 'Throttles');
+    }
+    assert.equal(alarmNamed('the table throttles (write)')['MetricName'], 'WriteThrottleEvents');
+    assert.equal(alarmNamed('the table throttles (read)')['MetricName'], 'ReadThrottleEvents');
+    assert.equal(alarmNamed('schedules are dropped')['MetricName'], 'InvocationDroppedCount');
+  });
+});
+
+describe('every alarm', () => {
+  test('says what it means and what to do', () => {
+    for (const alarm of alarms.values()) assert.match(String(alarm['AlarmDescription']), /^.{40,}\.$/);
+  });
+
+  test('is of the form that stand-ins for AWS know, too: one metric, no math', () => {
+    for (const alarm of alarms.values()) assert.equal(alarm['Metrics'], undefined);
+  });
+
+  test('tells nobody by default, and the topic that is chosen both ways', () => {
+    for (const alarm of alarms.values()) assert.equal(alarm['AlarmActions'], undefined);
+    for (const alarm of resourcesOf(synthesized({ 'taintward:alarmTopicArn': TOPIC }), ALARM).values()) {
+      assert.deepEqual(alarm['AlarmActions'], [TOPIC]);
+      assert.deepEqual(alarm['OKActions'], [TOPIC]);
+    }
+  });
+});
+
+test('the dashboard shows all alarms, and every metric of our own', () => {
+  const [dashboard] = resourcesOf(template, 'AWS::CloudWatch::Dashboard').values();
+  const body = String(readable(dashboard?.['DashboardBody']));
+  const { widgets } = JSON.parse(body) as { widgets: { type: string; properties: { alarms?: unknown[] } }[] };
+  assert.equal(widgets.find(({ type }) => type === 'alarm')?.properties.alarms?.length, alarms.size);
+  for (const name of Object.values(names)) assert.ok(body.includes(`"${name}"`), name);
+});

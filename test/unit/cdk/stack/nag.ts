@@ -1,0 +1,18 @@
+import { describe, test } from 'node:test';
+import { checked } from './synthesized.ts';
+
+describe('cdk-nag finds nothing that is not acknowledged, with a reason,', () => {
+  test('in what is deployed by default', () => checked());
+
+  test('with a relay of your own', () => checked({ 'taintward:relay': 'external' }));
+
+  test('in a VPC of yours, with narrower and wider rights', () => {
+    checked({
+      'taintward:name': 'fleet-2',
+      'taintward:vpcId': 'vpc-0123456789abcdef0',
+      'taintward:subnetIds': 'subnet-0123456789abcdef0,subnet-0123456789abcdef1',
+      'taintward:kubeconfigSecrets': 'prod/*,staging',
+      'taintward:clusterRoles': 'arn:aws:iam::111122223333:role/evictor,arn:aws:iam::*:role/taintward-*',
+    });
+  });
+});

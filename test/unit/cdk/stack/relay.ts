@@ -1,0 +1,130 @@
+import assert from 'node:assert/strict';
+import { before, describe, test } from 'node:test';
+import type { Template } from 'aws-cdk-lib/assertions';
+import { relayEnvironment } from '#functions/watch-relay/environment.ts';
+import { readEnvironment } from '#shared/environment/read-environment.ts';
+import { type Properties, readable, resourcesOf } from './resources.ts';
+import { synthesized } from './synthesized.ts';
+
+const only = (template: Template, type: string): Properties => {
+  const found = [...resourcesOf(template, type).values()];
+  assert.equal(found.length, 1, type);
+  return found[0] ?? {};
+};
+
+describe('the relay on Fargate', () => {
+  let template: Template;
+  before(() => {
+    template = synthesized();
+  });
+
+  const container = (): Properties => {
+    const [found] = only(template, 'AWS::ECS::TaskDefinition')[
+      'ContainerDefinitions'
+    ] as readonly Properties[];
+    return found ?? {};
+  };
+
+  test('runs as nobody special, on a file system that it cannot write to', () => {
+    assert.equal(container()['User'], 'node');
+    assert.equal(container()['ReadonlyRootFilesystem'], true);
+    assert.equal(container()['Privileged'], undefined);
+  });
+
+  test('is asked for its health, which is that of a process that answers', () => {
+    const { Command } = container()['HealthCheck'] as { Command: readonly string[] };
+    assert.deepEqual(Command.slice(0, 3), ['CMD', 'node', '-e']);
+    assert.match(String(Command[3]), /^fetch\('http:\/\/127\.0\.0\.1:8080\/healthz'\)/);
+  });
+
+  test('is given the environment that it reads', () => {
+    const given = container()['Environment'] as readonly { Name: string; Value: unknown }[];
+    const variables = given.map(({ Name, Value }) => [
+      Name,
+      typeof Value === 'string' ? Value : 'https://example.com/1/q',
+    ]);
+    readEnvironment(relayEnvironment, Object.fromEntries(variables));
+  });
+
+  test('is two tasks on arm64, replaced one by one, and rolled back when they do not come up', () => {
+    const service = only(template, 'AWS::ECS::Service');
+    assert.equal(service['DesiredCount'], 2);
+    assert.equal(service['LaunchType'], 'FARGATE');
+    const { Alarms: _alarms, ...deployment } = service['DeploymentConfiguration'] as Properties;
+    assert.deepEqual(deployment, {
+      DeploymentCircuitBreaker: { Enable: true, Rollback: true },
+      MinimumHealthyPercent: 100,
+      MaximumPercent: 200,
+    });
+    assert.deepEqual(only(template, 'AWS::ECS::TaskDefinition')['RuntimePlatform'], {
+      CpuArchitecture: 'ARM64',
+      OperatingSystemFamily: 'LINUX',
+    });
+  });
+
+  test('can be called by nobody', () => {
+    const group = only(template, 'AWS::EC2::SecurityGroup');
+    assert.equal(group['SecurityGroupIngress'], undefined);
+    assert.equal(resourcesOf(template, 'AWS::EC2::SecurityGroupIngress').size, 0);
+    assert.equal(container()['PortMappings'], undefined);
+  });
+
+  test('is as many and as large as is chosen', () => {
+    const chosen = synthesized({
+      'taintward:relayCount': '5',
+      'taintward:relayCpu': 1024,
+      'taintward:relayMemoryMiB': 4096,
+    });
+    assert.equal(only(chosen, 'AWS::ECS::Service')['DesiredCount'], 5);
+    const task = only(chosen, 'AWS::ECS::TaskDefinition');
+    assert.deepEqual([task['Cpu'], task['Memory']], ['1024', '4096']);
+  });
+
+  test('runs in the subnets that are chosen, without an address of its own', () => {
+    const chosen = synthesized({
+      'taintward:vpcId': 'vpc-0123456789abcdef0',
+      'taintward:subnetIds': ['subnet-0123456789abcdef0'],
+    });
+    const { AwsvpcConfiguration } = only(chosen, 'AWS::ECS::Service')['NetworkConfiguration'] as {
+      AwsvpcConfiguration: Properties;
+    };
+    assert.deepEqual(AwsvpcConfiguration['Subnets'], ['subnet-0123456789abcdef0']);
+    assert.equal(AwsvpcConfiguration['AssignPublicIp'], 'DISABLED');
+    assert.equal(resourcesOf(chosen, 'AWS::EC2::VPC').size, 0);
+  });
+});
+
+describe('a relay of your own', () => {
+  let template: Template;
+  before(() => {
+    template = synthesized({ 'taintward:relay': 'external' });
+  });
+
+  test('leaves the stack without network, container and task', () => {
+    const types = Object.values(template.toJSON()['Resources'] as Record<string, { Type: string }>);
+    assert.deepEqual(
+      types.filter(({ Type }) => /^AWS::(EC2|ECS|ECR)::/.test(Type)),
+      [],
+    );
+  });
+
+  test('is told by the outputs what it may do and how it is started', () => {
+    const outputs = template.toJSON()['Outputs'] as Record<string, { Value: unknown }>;
+    const [policy = ''] = resourcesOf(template, 'AWS::IAM::ManagedPolicy').keys();
+    assert.equal(readable(outputs['RelayPolicy']?.Value), `<${policy}>`);
+    const command = String(readable(outputs['RelayCommand']?.Value));
+    assert.match(command, /^AWS_REGION=<AWS::Region> TABLE_NAME=\S+ .* npm run relay$/);
+    const variables = [...command.matchAll(/(\w+)=<\w+>/g)].map(([, name]) => [
+      name,
+      'https://example.com/1/q',
+    ]);
+    readEnvironment(relayEnvironment, Object.fromEntries(variables));
+  });
+});
+
+test('the outputs say where to look and what to do next', () => {
+  const outputs = synthesized().toJSON()['Outputs'] as Record<string, { Value: unknown }>;
+  assert.deepEqual(Object.keys(outputs).sort(), ['Dashboard', 'NextStep', 'TableName']);
+  assert.match(String(readable(outputs['Dashboard']?.Value)), /#dashboards\/dashboard\/taintward$/);
+  assert.match(String(outputs['NextStep']?.Value), /^npx taintward clusters add /);
+});

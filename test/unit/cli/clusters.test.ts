@@ -1,0 +1,180 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import type { Command } from 'commander';
+import { createProgram } from '#functions/cli/program.ts';
+import type { Access, ClusterRegistry, RegisteredCluster } from '#shared/clusters/registry.ts';
+import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
+import { type Answer, json, scriptedServer } from '#test/unit/kubernetes/scripted-server.ts';
+import { DrivenClock } from '#test/world/driven-clock.ts';
+
+const NOW = Date.UTC(2026, 10, 21, 12);
+const EKS: Access = { kind: 'eks', clusterName: 'prod', region: 'eu-west-1' };
+
+const registered = (name: string, access: RegisteredCluster['access'] = EKS): RegisteredCluster => ({
+  name: clusterName(name),
+  access,
+  addedAt: NOW,
+});
+
+const allowAll: Answer = json({ status: { allowed: true } }, 201);
+
+/** The command line on a registry with these clusters, whose API servers all answer the same. */
+async function commandLine(t: TestContext, answer: Answer, ...clusters: RegisteredCluster[]) {
+  const { host, requests } = await scriptedServer(t, answer);
+  const content = new Map<ClusterName, RegisteredCluster>(clusters.map((each) => [each.name, each]));
+  const registry: ClusterRegistry = {
+    list: async () => [...content.values()],
+    get: async (name) => content.get(name),
+    add: async (cluster) => {
+      if (content.has(cluster.name)) return 'exists';
+      content.set(cluster.name, cluster);
+      return 'added';
+    },
+    remove: async (name) => (content.delete(name) ? 'removed' : 'unknown'),
+  };
+  const state = { printed: '', complaint: '', tables: [] as string[] };
+  const program = createProgram({
+    registry: (table) => {
+      state.tables.push(table);
+      return registry;
+    },
+    connect: () => ({
+      host,
+      requestOptions: async () => ({ server: new URL(`http://${host}`), headers: {} }),
+    }),
+    clock: new DrivenClock(NOW),
+    print: (text) => {
+      state.printed += text;
+    },
+  });
+  quiet(program, (text) => {
+    state.complaint += text;
+  });
+  const run = (...args: string[]) => program.parseAsync(args, { from: 'user' });
+  return { run, state, content, requests, host };
+}
+
+/** Has a program throw where it would exit. */
+function quiet(command: Command, writeErr: (text: string) => void): void {
+  command.exitOverride().configureOutput({ writeErr });
+  for (const each of command.commands) quiet(each, writeErr);
+}
+
+const ADD = ['clusters', 'add', 'prod', '--eks', 'prod', '--region', 'eu-west-1'];
+
+test('a cluster that can be reached and grants what is needed is registered', async (t) => {
+  const { run, state, content, requests } = await commandLine(t, allowAll);
+  await run(...ADD);
+  assert.deepEqual([...content.values()], [registered('prod')]);
+  assert.match(state.printed, /^Cluster prod is registered .*\n$/);
+  assert.ok(requests.length > 0);
+});
+
+test('a cluster that does not grant what is needed is not registered, and what is missing is named', async (t) => {
+  const { run, content, host } = await commandLine(t, (response, request) => {
+    const { verb } = JSON.parse(request.body).spec.resourceAttributes;
+    json({ status: { allowed: verb !== 'delete' && verb !== 'patch' } }, 201)(response, request);
+  });
+  await assert.rejects(run(...ADD), {
+    name: 'ApiError',
+    message: `The credentials for ${host} lack rights: grant them in all namespaces delete pods, patch pods/status.`,
+  });
+  assert.equal(content.size, 0);
+});
+
+test('a cluster that cannot be reached is not registered, and why is said', async (t) => {
+  const { run, content } = await commandLine(t, (response) => response.destroy());
+  await assert.rejects(run(...ADD), { name: 'ApiError', message: /connection was reset/ });
+  assert.equal(content.size, 0);
+});
+
+test('a name that is taken is refused before anything is asked of the cluster', async (t) => {
+  const { run, content, requests } = await commandLine(
+    t,
+    allowAll,
+    registered('prod', { ...EKS, region: 'x' }),
+  );
+  await assert.rejects(run(...ADD), { name: 'CliError', message: /^There is a cluster prod already: / });
+  assert.deepEqual(content.get(clusterName('prod'))?.access, { ...EKS, region: 'x' });
+  assert.equal(requests.length, 0);
+});
+
+test('who registers a context of a file hears that the deployed functions cannot use it', async (t) => {
+  const { run, state } = await commandLine(t, allowAll);
+  await run('clusters', 'add', 'kind', '--context', 'kind');
+  assert.match(state.printed, /\nOnly processes that run where its kubeconfig is can reach it/);
+});
+
+test('a name that no cluster can have is refused', async (t) => {
+  const { run, state } = await commandLine(t, allowAll);
+  for (const name of ['a#b', 'a b', '', 'x'.repeat(201)]) {
+    await assert.rejects(run('clusters', 'show', name));
+  }
+  assert.match(
+    state.complaint,
+    /^error: command-argument value 'a#b' is invalid for argument 'name'\. It must /,
+  );
+});
+
+test('clusters are listed in aligned columns, and each says how it is reached', async (t) => {
+  const { run, state } = await commandLine(
+    t,
+    allowAll,
+    registered('prod', { ...EKS, role: { arn: 'arn:aws:iam::210987654321:role/r', externalId: 'x' } }),
+    registered('elsewhere', { kind: 'kubeconfig-secret', secretArn: 'arn:secret', context: 'c' }),
+    registered('mine', { kind: 'local-context', context: 'kind' }),
+    registered('odd', { kind: 'unreadable', reason: 'its registration cannot be read' }),
+  );
+  await run('clusters', 'list');
+  assert.deepEqual(state.printed.split('\n'), [
+    'NAME        ADDED                      REACHED BY',
+    'prod        2026-11-21T12:00:00.000Z   EKS cluster prod in eu-west-1, as arn:aws:iam::210987654321:role/r',
+    'elsewhere   2026-11-21T12:00:00.000Z   kubeconfig in arn:secret, context c',
+    'mine        2026-11-21T12:00:00.000Z   context kind of the default kubeconfig file',
+    'odd         2026-11-21T12:00:00.000Z   its registration cannot be read',
+    '',
+  ]);
+});
+
+test('programs get JSON', async (t) => {
+  const { run, state } = await commandLine(t, allowAll, registered('prod'));
+  const expected = { name: 'prod', access: EKS, addedAt: '2026-11-21T12:00:00.000Z' };
+  await run('clusters', 'list', '--output', 'json');
+  assert.deepEqual(JSON.parse(state.printed), [expected]);
+  state.printed = '';
+  await run('clusters', 'show', 'prod', '-o', 'json');
+  assert.deepEqual(JSON.parse(state.printed), expected);
+});
+
+test('without any cluster, the list says how to register one', async (t) => {
+  const { run, state } = await commandLine(t, allowAll);
+  await run('clusters', 'list');
+  assert.match(state.printed, /^No cluster is registered: taintward clusters add/);
+});
+
+test('a cluster is shown and removed by its name', async (t) => {
+  const { run, state, content } = await commandLine(t, allowAll, registered('prod'), registered('other'));
+  await run('clusters', 'show', 'prod');
+  assert.match(state.printed, /^NAME +prod\nADDED +2026-11-21T12:00:00\.000Z\nREACHED BY +EKS cluster prod/);
+  await run('clusters', 'remove', 'prod');
+  assert.match(state.printed, /Cluster prod is no longer managed/);
+  assert.deepEqual([...content.keys()], ['other']);
+});
+
+test('a cluster that is not there can be neither shown nor removed', async (t) => {
+  const { run } = await commandLine(t, allowAll);
+  for (const command of ['show', 'remove']) {
+    await assert.rejects(run('clusters', command, 'prod'), {
+      name: 'CliError',
+      message: 'There is no cluster prod: taintward clusters list shows those there are.',
+    });
+  }
+});
+
+test("the table is the stack's own unless it is named", async (t) => {
+  const { run, state } = await commandLine(t, allowAll);
+  await run('clusters', 'list');
+  await run('clusters', 'list', '--table', 'other');
+  await run('--table', 'another', 'clusters', 'list');
+  assert.deepEqual(state.tables, ['taintward', 'other', 'another']);
+});

@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type Connect, connector } from '#shared/clusters/connect.ts';
+import { localContextConnection } from '#shared/clusters/local-context-connection.ts';
+import type { RegisteredCluster } from '#shared/clusters/registry.ts';
+import { clusterName, nodeName } from '#shared/eviction/identity.ts';
+import { RestApi } from '#shared/kubernetes/rest-api.ts';
+import { DrivenClock } from '#test/world/driven-clock.ts';
+import { scriptedAws } from './scripted-aws.ts';
+
+const clock = new DrivenClock(0);
+const registered = (access: RegisteredCluster['access']): RegisteredCluster => ({
+  name: clusterName('prod'),
+  access,
+  addedAt: 0,
+});
+
+async function complaint(connect: Connect, access: RegisteredCluster['access']): Promise<string> {
+  const api = new RestApi(connect(registered(access)));
+  try {
+    await api.getNode(nodeName('n1'));
+    return '';
+  } catch (error) {
+    return (error as Error).message;
+  } finally {
+    api.close();
+  }
+}
+
+test('each access asks the service that knows the cluster, and nothing before the first call', async (t) => {
+  const { aws, operations } = await scriptedAws(t, {});
+  const connect = connector({ aws, clock });
+  connect(registered({ kind: 'eks', clusterName: 'prod', region: 'eu-west-1' }));
+  assert.deepEqual(operations(), []);
+  await complaint(connect, { kind: 'eks', clusterName: 'prod', region: 'eu-west-1' });
+  await complaint(connect, {
+    kind: 'kubeconfig-secret',
+    secretArn: 'arn:aws:secretsmanager:eu-west-1:123456789012:secret:prod-AbCdEf',
+  });
+  assert.deepEqual(operations(), ['DescribeCluster', 'GetSecretValue']);
+});
+
+test('a context of a kubeconfig file is refused where no such file is meant to be', async (t) => {
+  const { aws } = await scriptedAws(t, {});
+  assert.match(
+    await complaint(connector({ aws, clock }), { kind: 'local-context', context: 'kind' }),
+    /^Cannot get nodes n1 at cluster prod: it is registered by context "kind" of a kubeconfig file, which this process does not have; [^.]*\.$/,
+  );
+});
+
+test('where it is meant to be, the file is read at the first call, and what is wrong with it is said', async (t) => {
+  const { aws } = await scriptedAws(t, {});
+  const connect = connector({ aws, clock, localContext: localContextConnection });
+  assert.equal(
+    await complaint(connect, { kind: 'local-context', context: 'kind', kubeconfig: '/nowhere/config' }),
+    'Cannot get nodes n1 at context "kind": The kubeconfig /nowhere/config cannot be read (ENOENT): check its path and permissions.',
+  );
+});
+
+test('a registration that cannot be read is the trouble of its cluster alone', async (t) => {
+  const { aws } = await scriptedAws(t, {});
+  assert.equal(
+    await complaint(connector({ aws, clock }), { kind: 'unreadable', reason: 'nobody can read it' }),
+    'Cannot get nodes n1 at cluster prod: nobody can read it.',
+  );
+});

@@ -1,0 +1,167 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { applyDelta } from '#shared/deltas/apply-delta.ts';
+import type { Delta } from '#shared/eviction/facts.ts';
+import type { EvictionRecord } from '#shared/eviction/records.ts';
+import { QueueError } from '#shared/queues/sender.ts';
+import { ContendedPartitionError } from '#shared/store/commit-under-lock.ts';
+import { StoreError } from '#shared/store/store.ts';
+import { parseDueMessage } from '#shared/timers/due-message.ts';
+import { TimerError } from '#shared/timers/timers.ts';
+import { at, nodeDelta, pod, podDelta, podGone, ref, taint } from '#test/unit/eviction/builders.ts';
+import { type ScriptedWorld, scriptedWorld } from './scripted-world.ts';
+
+const recordsIn = async (world: ScriptedWorld): Promise<readonly EvictionRecord[]> => {
+  const { evictions } = await world.store.load(ref, { kind: 'all' });
+  return [...evictions.values()];
+};
+const states = async (world: ScriptedWorld) =>
+  (await recordsIn(world)).map(({ uid, state }) => `${uid} ${state}`);
+const announced = (world: ScriptedWorld) =>
+  world.dueQueue.sent
+    .map(({ body }) => parseDueMessage(body))
+    .flatMap((message) =>
+      message.kind === 'cancelled' ? message.pods.map(({ uid }) => `${uid} ${message.version.sequence}`) : [],
+    );
+const logged = (world: ScriptedWorld) => world.log.lines.map(({ event }) => event);
+
+const untaint = nodeDelta(20, { taints: [] });
+
+async function worldAfter(...deltas: readonly Delta[]): Promise<ScriptedWorld> {
+  const world = scriptedWorld();
+  for (const delta of deltas) await applyDelta(delta, world);
+  return world;
+}
+
+test('a delta ends in records and timers', async () => {
+  const world = await worldAfter(nodeDelta(1, { pods: [pod('u1'), pod('u2', { boundAt: at(10) })] }));
+  assert.deepEqual(await states(world), ['u1 scheduled', 'u2 scheduled']);
+  assert.deepEqual(world.armed, [at(60), at(70)]);
+  assert.deepEqual(logged(world), ['node.changed', 'eviction.scheduled', 'eviction.scheduled']);
+});
+
+test('a delta that changes nothing writes nothing', async () => {
+  const world = await worldAfter(nodeDelta(1), nodeDelta(1));
+  assert.equal(world.store.commits, 1);
+  assert.deepEqual(world.armed, [at(60), at(60)]);
+});
+
+test('a pod that tolerates everything on a tainted node costs no write', async () => {
+  const world = await worldAfter(
+    nodeDelta(1),
+    podDelta(2, { pod: pod('u2', { tolerations: [{ operator: 'Exists' }] }) }),
+  );
+  assert.equal(world.store.commits, 1);
+});
+
+test('a resync is no news: it is neither logged nor announced', async () => {
+  const world = await worldAfter(nodeDelta(1), nodeDelta(20));
+  assert.deepEqual(logged(world), ['node.changed', 'eviction.scheduled']);
+});
+
+describe('a cancellation', () => {
+  test('is announced to evict, which posts the Event', async () => {
+    const pods = [pod('u1'), pod('u2')];
+    const world = await worldAfter(nodeDelta(1, { pods }), nodeDelta(20, { pods, taints: [] }));
+    assert.deepEqual(announced(world), ['u1 20', 'u2 20']);
+    assert.ok(logged(world).includes('eviction.cancelled'));
+  });
+
+  test('is announced again when the delta comes again: the first may not have got through', async () => {
+    const world = await worldAfter(nodeDelta(1), untaint, untaint, podDelta(1));
+    assert.deepEqual(announced(world), ['u1 20', 'u1 20']);
+  });
+
+  test('of a pod that went before it was due is announced, also when its delta comes again', async () => {
+    const world = await worldAfter(nodeDelta(1), podGone(20), podGone(20));
+    assert.deepEqual(announced(world), ['u1 20', 'u1 20']);
+  });
+
+  test('of a pod that vanished when it was due is not: that is what an eviction looks like', async () => {
+    const world = await worldAfter(nodeDelta(1), podGone(61), podGone(61));
+    assert.deepEqual(announced(world), []);
+    assert.equal(world.log.lines.at(-1)?.fields['announced'], false);
+  });
+
+  test('stands although the queue refuses its announcement', async () => {
+    const world = await worldAfter(nodeDelta(1));
+    world.dueQueue.refusal = { reason: 'no', permanent: true };
+    await applyDelta(untaint, world);
+    assert.deepEqual(await states(world), ['u1 cancelled']);
+    assert.ok(logged(world).includes('announcement.refused'));
+  });
+
+  test('is announced later when the queue cannot be reached: the delta comes again', async () => {
+    const world = await worldAfter(nodeDelta(1));
+    world.dueQueue.unreachable = new QueueError('away');
+    await assert.rejects(applyDelta(untaint, world), QueueError);
+    world.dueQueue.unreachable = undefined;
+    await applyDelta(untaint, world);
+    assert.deepEqual(announced(world), ['u1 20']);
+  });
+});
+
+describe('when something fails, the delta is not done, and done again it ends as it should:', () => {
+  test('the table is away', async () => {
+    const world = scriptedWorld();
+    world.store.outages = 1;
+    await assert.rejects(applyDelta(nodeDelta(1), world), StoreError);
+    assert.deepEqual(world.armed, []);
+    await applyDelta(nodeDelta(1), world);
+    assert.deepEqual(world.armed, [at(60)]);
+  });
+
+  test('a timer cannot be armed after the commit', async () => {
+    const world = scriptedWorld();
+    world.timerOutages = 1;
+    await assert.rejects(applyDelta(nodeDelta(1), world), TimerError);
+    assert.deepEqual(await states(world), ['u1 scheduled']);
+    await applyDelta(nodeDelta(1), world);
+    assert.deepEqual(world.armed, [at(60)]);
+  });
+
+  test('a timer cannot be armed, and a newer delta comes before the old one again', async () => {
+    const world = scriptedWorld();
+    world.timerOutages = 1;
+    const overdue = podDelta(90);
+    await assert.rejects(applyDelta(overdue, world), TimerError);
+    await applyDelta(nodeDelta(5000), world);
+    assert.deepEqual(world.armed, []);
+    await applyDelta(overdue, world);
+    assert.deepEqual(world.armed, [at(90)]);
+  });
+});
+
+describe('a lost race', () => {
+  test('is decided anew on what the winner left', async () => {
+    const world = await worldAfter(podDelta(1));
+    const { store } = world;
+    const load = store.load.bind(store);
+    let raced = false;
+    store.load = async (...args) => {
+      const partition = await load(...args);
+      if (!raced) {
+        raced = true;
+        await applyDelta(podDelta(30, { pod: pod('u1', { tolerations: [] }) }), world);
+      }
+      return partition;
+    };
+    await applyDelta(nodeDelta(20, { taints: [taint('a'), taint('b', 20)] }), world);
+    assert.equal((await recordsIn(world))[0]?.fireAt, at(30));
+  });
+
+  test('is run a few times', async () => {
+    const world = scriptedWorld();
+    world.store.conflicts = 7;
+    await applyDelta(nodeDelta(1), world);
+    assert.equal(world.store.commits, 8);
+  });
+
+  test('is given up in the end: the queue brings the delta back', async () => {
+    const world = scriptedWorld();
+    world.store.conflicts = Number.POSITIVE_INFINITY;
+    await assert.rejects(applyDelta(nodeDelta(1), world), ContendedPartitionError);
+    assert.equal(world.store.commits, 8);
+    assert.deepEqual(world.armed, []);
+  });
+});

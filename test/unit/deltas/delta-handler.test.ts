@@ -1,0 +1,200 @@
+import assert from 'node:assert/strict';
+import { describe, type TestContext, test } from 'node:test';
+import type { Context, SQSRecord } from 'aws-lambda';
+import { createHandler as createNodeDeltaHandler } from '#functions/node-delta/handler.ts';
+import { createHandler as createPodDeltaHandler } from '#functions/pod-delta/handler.ts';
+import { DELTA_BATCH_SIZE, DELTA_RECORD_DEADLINE_MS } from '#shared/deltas/delta-handler.ts';
+import { encodeDelta } from '#shared/deltas/message.ts';
+import { messageGroupId } from '#shared/deltas/message-ids.ts';
+import type { Delta } from '#shared/eviction/facts.ts';
+import { type NodeRef, nodeName, podUid } from '#shared/eviction/identity.ts';
+import { DELTA_MAX_RECEIVES, QUEUES } from '#shared/queues/queue-set.ts';
+import { QueueError } from '#shared/queues/sender.ts';
+import { at, nodeDelta, podDelta, podGone, ref, taint } from '#test/unit/eviction/builders.ts';
+import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';
+import { type ScriptedWorld, scriptedWorld } from './scripted-world.ts';
+
+const CONTEXT = {} as Context;
+const other: NodeRef = { ...ref, node: nodeName('n2') };
+
+const message = (messageId: string, delta: Delta, receives = 1): SQSRecord =>
+  sqsRecord(encodeDelta(delta), { messageId, receives, groupId: messageGroupId(delta.ref) });
+
+/** The ids of the messages that the handler gives back. */
+async function failed(
+  handler: ReturnType<typeof createNodeDeltaHandler>,
+  ...records: readonly SQSRecord[]
+): Promise<readonly string[]> {
+  const response = await handler(sqsEvent(...records), CONTEXT);
+  return (response?.batchItemFailures ?? []).map(({ itemIdentifier }) => itemIdentifier);
+}
+
+async function stateOf(world: ScriptedWorld, of: NodeRef): Promise<readonly string[]> {
+  const { node, evictions } = await world.store.load(of, { kind: 'all' });
+  const taints = (node?.taints ?? []).map(({ key }) => key);
+  return [...taints, ...[...evictions.values()].map(({ uid, state }) => `${uid} ${state}`)];
+}
+
+/** Makes every load of one node's partition fail, or as many as given. */
+function breakNode(world: ScriptedWorld, node: NodeRef, times = Number.POSITIVE_INFINITY): void {
+  const load = world.store.load.bind(world.store);
+  let left = times;
+  world.store.load = (of, scope) => {
+    if (of.node === node.node && left-- > 0) return Promise.reject(new Error('broken'));
+    return load(of, scope);
+  };
+}
+
+describe('a batch', () => {
+  test('is applied, each node in order', async () => {
+    const world = scriptedWorld();
+    const handler = createNodeDeltaHandler(world);
+    const b = nodeDelta(2, { taints: [taint('b')] });
+    assert.deepEqual(await failed(handler, message('1', nodeDelta(1)), message('2', b)), []);
+    assert.deepEqual(await stateOf(world, ref), ['b', 'u1 scheduled']);
+    assert.deepEqual(world.retries, []);
+  });
+
+  test('gives the rest of a node back after one of its messages failed, and goes on with other nodes', async () => {
+    const world = scriptedWorld();
+    breakNode(world, ref, 1);
+    const records = [
+      message('1', nodeDelta(1)),
+      message('2', nodeDelta(1, { ref: other })),
+      message('3', nodeDelta(2, { taints: [] })),
+      message('4', nodeDelta(2, { ref: other, taints: [taint('b')] })),
+    ];
+    assert.deepEqual(await failed(createNodeDeltaHandler(world), ...records), ['1', '3']);
+    assert.deepEqual(await stateOf(world, ref), []);
+    assert.deepEqual(await stateOf(world, other), ['b', 'u1 scheduled']);
+  });
+
+  test('of which all failed is given back whole, not thrown', async () => {
+    const world = scriptedWorld();
+    breakNode(world, ref);
+    assert.deepEqual(await failed(createNodeDeltaHandler(world), message('1', nodeDelta(1))), ['1']);
+  });
+});
+
+describe('a message that failed', () => {
+  const handled = async (receives: number) => {
+    const world = scriptedWorld();
+    world.timerOutages = 1;
+    await failed(createNodeDeltaHandler(world), message('1', nodeDelta(1), receives));
+    return world;
+  };
+
+  test('comes again after a growing while', async () => {
+    const seconds: number[] = [];
+    for (let receives = 1; receives < DELTA_MAX_RECEIVES; receives++) {
+      const { retries } = await handled(receives);
+      seconds.push(...retries.map((retry) => retry.seconds));
+    }
+    assert.deepEqual(seconds, [1, 6, 36, 216]);
+  });
+
+  test('goes to the dead letters at once after its last try, so that its node goes on', async () => {
+    const { retries } = await handled(DELTA_MAX_RECEIVES);
+    assert.deepEqual(retries, [{ receiptHandle: '1', seconds: 0 }]);
+  });
+
+  test('is logged with the reason', async () => {
+    const { log } = await handled(3);
+    const line = log.lines.find(({ event }) => event === 'delta.retried');
+    assert.equal(line?.fields['node'], 'n1');
+    assert.equal(line?.fields['receives'], 3);
+    assert.match(String(line?.fields['reason']), /no timer could be armed/);
+  });
+
+  test('succeeds the next time', async () => {
+    const world = await handled(1);
+    assert.deepEqual(await failed(createNodeDeltaHandler(world), message('1', nodeDelta(1), 2)), []);
+    assert.deepEqual(world.armed, [at(60)]);
+  });
+});
+
+describe('a message that nobody can read', () => {
+  const broken = (body: string) => sqsRecord(body, { messageId: '1', groupId: messageGroupId(ref) });
+
+  test('is set aside with the reason, and its node goes on', async () => {
+    const world = scriptedWorld();
+    const records = [broken('{"v":1}'), message('2', nodeDelta(1))];
+    assert.deepEqual(await failed(createNodeDeltaHandler(world), ...records), []);
+    assert.deepEqual(await stateOf(world, ref), ['a', 'u1 scheduled']);
+    const [letter] = world.deadLetters.sent;
+    assert.equal(letter?.body, '{"v":1}');
+    assert.equal(letter.groupId, messageGroupId(ref));
+    assert.match(letter.attributes?.['reason'] ?? '', /^delta message refused: kind: /);
+  });
+
+  test('stays in its queue as long as the dead letters cannot be reached', async () => {
+    const world = scriptedWorld();
+    world.deadLetters.unreachable = new QueueError('away');
+    assert.deepEqual(await failed(createNodeDeltaHandler(world), broken('?')), ['1']);
+    world.deadLetters.unreachable = undefined;
+    world.deadLetters.refusal = { reason: 'no', permanent: true };
+    assert.deepEqual(await failed(createNodeDeltaHandler(world), broken('?')), ['1']);
+  });
+
+  test('is one of another queue, too', async () => {
+    const pods = [podDelta(1), podGone(1, { uid: podUid('u2') })];
+    for (const delta of pods) {
+      const world = scriptedWorld();
+      assert.deepEqual(await failed(createNodeDeltaHandler(world), message('1', delta)), []);
+      const reason = world.deadLetters.sent[0]?.attributes?.['reason'];
+      assert.equal(reason, `delta message refused: kind: this queue carries node, not ${delta.kind}`);
+      assert.equal(world.store.commits, 0);
+    }
+    const world = scriptedWorld();
+    await failed(createPodDeltaHandler(world), message('1', nodeDelta(1)));
+    const reason = world.deadLetters.sent[0]?.attributes?.['reason'];
+    assert.equal(reason, 'delta message refused: kind: this queue carries pod and pod-gone, not node');
+  });
+});
+
+test('pods and their ends come by the other queue', async () => {
+  const world = scriptedWorld();
+  const handler = createPodDeltaHandler(world);
+  assert.deepEqual(await failed(handler, message('1', podDelta(1)), message('2', podGone(2))), []);
+  assert.deepEqual(await stateOf(world, ref), ['a', 'u1 gone']);
+});
+
+describe('a record that takes too long', () => {
+  async function handledInTime(context: TestContext, world: ScriptedWorld): Promise<readonly string[]> {
+    context.mock.timers.enable({ apis: ['setTimeout'] });
+    const records = [message('1', nodeDelta(1)), message('2', nodeDelta(1, { ref: other }))];
+    const handling = failed(createNodeDeltaHandler(world), ...records);
+    // The records come one after the other; each gets its share before the clock moves on.
+    for (const _ of records) {
+      await new Promise(setImmediate);
+      context.mock.timers.tick(DELTA_RECORD_DEADLINE_MS);
+    }
+    return handling;
+  }
+
+  test('is given back, and does not hold the others up', async (context) => {
+    const world = scriptedWorld();
+    const load = world.store.load.bind(world.store);
+    world.store.load = (of, scope) => (of.node === ref.node ? new Promise(() => undefined) : load(of, scope));
+    assert.deepEqual(await handledInTime(context, world), ['1']);
+    assert.deepEqual(await stateOf(world, other), ['a', 'u1 scheduled']);
+  });
+
+  test('may fail later without bringing the process down', async (context) => {
+    const world = scriptedWorld();
+    let fail: (error: Error) => void = () => undefined;
+    world.store.load = () =>
+      new Promise((_, reject) => {
+        fail = reject;
+      });
+    assert.deepEqual(await handledInTime(context, world), ['1', '2']);
+    fail(new Error('late'));
+    await new Promise(setImmediate);
+  });
+
+  test('leaves the function time for a whole batch of its kind', () => {
+    const longestMs = DELTA_BATCH_SIZE * DELTA_RECORD_DEADLINE_MS;
+    assert.ok(longestMs < QUEUES.nodeDeltas.functionTimeoutSeconds * 1000);
+    assert.ok(longestMs < QUEUES.podDeltas.functionTimeoutSeconds * 1000);
+  });
+});

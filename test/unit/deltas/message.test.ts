@@ -1,0 +1,195 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { decodeDelta, encodeDelta, MalformedDeltaError } from '#shared/deltas/message.ts';
+import type { Delta, PodFacts } from '#shared/eviction/facts.ts';
+import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
+import { INT64_MAX, INT64_MIN } from '#shared/taints/int64.ts';
+import { nodeDelta, pod, podDelta, podGone, taint, tolerating } from '#test/unit/eviction/builders.ts';
+
+const text = fc.string({ minLength: 1, unit: 'binary' });
+const name = text.filter((given) => !given.includes('#'));
+const moment = fc.nat({ max: Number.MAX_SAFE_INTEGER });
+const int64 = fc.oneof(
+  fc.bigInt({ min: INT64_MIN, max: INT64_MAX }),
+  fc.constantFrom(INT64_MIN, INT64_MAX, 0n, -1n),
+);
+const tolerations = fc.array(
+  fc.record(
+    { key: text, operator: text, value: text, effect: text, tolerationSeconds: int64 },
+    { requiredKeys: [] },
+  ),
+  { maxLength: 4 },
+);
+const podFacts: fc.Arbitrary<PodFacts> = fc.record({
+  uid: text.map(podUid),
+  namespace: text,
+  name: text,
+  boundAt: moment,
+  tolerations,
+});
+const facts = {
+  ref: fc.record({ cluster: name.map(clusterName), node: name.map(nodeName) }),
+  version: fc.record({ epoch: moment, sequence: moment }),
+  observedAt: moment,
+  taints: fc.array(
+    fc.record(
+      { key: text, value: text, effect: fc.constant('NoExecute'), seenAt: moment },
+      { requiredKeys: ['key', 'effect', 'seenAt'] },
+    ),
+    { maxLength: 3 },
+  ),
+  deletedAt: moment,
+};
+const required = ['kind', 'ref', 'version', 'observedAt', 'taints'] as const;
+const delta: fc.Arbitrary<Delta> = fc.oneof(
+  fc.record(
+    {
+      ...facts,
+      kind: fc.constant('node' as const),
+      pods: fc.array(podFacts, { maxLength: 4 }),
+      wake: fc.boolean(),
+    },
+    { requiredKeys: [...required, 'pods', 'wake'] },
+  ),
+  fc.record(
+    { ...facts, kind: fc.constant('pod' as const), pod: podFacts },
+    { requiredKeys: [...required, 'pod'] },
+  ),
+  fc.record(
+    { ...facts, kind: fc.constant('pod-gone' as const), uid: text.map(podUid) },
+    { requiredKeys: [...required, 'uid'] },
+  ),
+);
+
+test('every delta is read back as it was written, int64s exactly', () => {
+  fc.assert(
+    fc.property(delta, (given) => assert.deepEqual(decodeDelta(encodeDelta(given)), structuredClone(given))),
+    {
+      numRuns: 300,
+    },
+  );
+});
+
+test('each distinct toleration list is written once, and read back as one object', () => {
+  const lists = [[tolerating('a', 1)], [tolerating('a', 1)], [tolerating('a', 2)], []];
+  const pods = lists.map((tolerations, index) => pod(`u${index}`, { tolerations }));
+  const body = encodeDelta(nodeDelta(1, { pods }));
+  assert.equal(JSON.parse(body).tolerations.length, 3);
+  const read = decodeDelta(body);
+  assert.ok(read.kind === 'node');
+  assert.equal(read.pods[0]?.tolerations, read.pods[1]?.tolerations);
+  assert.deepEqual(
+    read.pods.map(({ tolerations }) => tolerations),
+    lists,
+  );
+});
+
+test('a full node with a few toleration lists fits into a message many times over', () => {
+  const pods = Array.from({ length: 500 }, (_, index) => pod(`0123456789abcdef-${index}`.padEnd(36, '0')));
+  assert.ok(Buffer.byteLength(encodeDelta(nodeDelta(1, { pods }))) < 200_000);
+});
+
+test('what the store adds to a taint, and an empty value, are not written', () => {
+  const stored = { ...taint('a', 0, ''), since: 5 };
+  assert.deepEqual(JSON.parse(encodeDelta(podDelta(1, { taints: [stored] }))).taints, [taint('a')]);
+});
+
+describe('refused in a sentence that names the field', () => {
+  const node = JSON.parse(encodeDelta(nodeDelta(1)));
+  const one = JSON.parse(encodeDelta(podDelta(1)));
+  const gone = JSON.parse(encodeDelta(podGone(1)));
+  const [onlyPod] = node.pods;
+  const [onlyTaint] = node.taints;
+  const seconds = (tolerationSeconds: unknown) => ({
+    ...node,
+    tolerations: [[{ key: 'a', tolerationSeconds }]],
+  });
+  const podWith = (fields: object) => ({ ...node, pods: [{ ...onlyPod, ...fields }] });
+  const taintWith = (fields: object) => ({ ...node, taints: [{ ...onlyTaint, ...fields }] });
+
+  const rows: readonly (readonly [field: string, message: unknown])[] = [
+    ['message', 'a text'],
+    ['message', null],
+    ['message', []],
+    ['kind', { ...node, kind: 'service' }],
+    ['kind', { ...node, kind: undefined }],
+    ['v', { ...node, v: 2 }],
+    ['v', { ...node, v: undefined }],
+    ['cluster', { ...node, cluster: '' }],
+    ['cluster', { ...node, cluster: 'a#b' }],
+    ['node', { ...node, node: 'a#b' }],
+    ['node', { ...node, node: 7 }],
+    ['version', { ...node, version: 7 }],
+    ['version.epoch', { ...node, version: { epoch: -1, sequence: 1 } }],
+    ['version.sequence', { ...node, version: { epoch: 1, sequence: 1.5 } }],
+    ['version.sequence', { ...node, version: { epoch: 1, sequence: 2 ** 53 } }],
+    ['version', { ...node, version: { epoch: 1, sequence: 1, more: 1 } }],
+    ['observedAt', { ...node, observedAt: '2026-01-01' }],
+    ['observedAt', { ...node, observedAt: -1 }],
+    ['deletedAt', { ...node, deletedAt: null }],
+    ['taints', { ...node, taints: {} }],
+    ['taints.0.key', taintWith({ key: '' })],
+    ['taints.0.effect', taintWith({ effect: 'NoSchedule' })],
+    ['taints.0.seenAt', taintWith({ seenAt: undefined })],
+    ['taints.0.value', taintWith({ value: null })],
+    ['taints.0', taintWith({ since: 1 })],
+    ['wake', { ...node, wake: 'yes' }],
+    ['pods', { ...node, pods: undefined }],
+    ['pods.0.uid', podWith({ uid: '' })],
+    ['pods.0.namespace', podWith({ namespace: '' })],
+    ['pods.0.name', podWith({ name: 5 })],
+    ['pods.0.boundAt', podWith({ boundAt: -5 })],
+    ['pods.0.tolerations', podWith({ tolerations: 1 })],
+    ['pods.0.tolerations', podWith({ tolerations: -1 })],
+    ['pods.0', podWith({ phase: 'Running' })],
+    ['tolerations', { ...node, tolerations: undefined }],
+    ['tolerations.0', { ...node, tolerations: ['a'] }],
+    ['tolerations.0.0.key', { ...node, tolerations: [[{ key: 1 }]] }],
+    ['tolerations.0.0', { ...node, tolerations: [[{ seconds: '1' }]] }],
+    ['tolerations.0.0.tolerationSeconds', seconds(300)],
+    ['tolerations.0.0.tolerationSeconds', seconds('1e3')],
+    ['tolerations.0.0.tolerationSeconds', seconds('007')],
+    ['tolerations.0.0.tolerationSeconds', seconds('9223372036854775808')],
+    ['tolerations.0.0.tolerationSeconds', seconds('-9223372036854775809')],
+    ['tolerations.0.0.tolerationSeconds', seconds('9'.repeat(400))],
+    ['pod', { ...one, pod: undefined }],
+    ['pod.uid', { ...one, pod: { ...one.pod, uid: '' } }],
+    ['pod.tolerations', { ...one, pod: { ...one.pod, tolerations: 1 } }],
+    ['tolerations', { ...one, tolerations: [[], []] }],
+    ['uid', { ...gone, uid: '' }],
+    ['message', { ...gone, pod: one.pod }],
+    ['message', { ...one, pods: [] }],
+  ];
+  for (const [field, message] of rows) {
+    const body = JSON.stringify(message);
+    test(`${field}: ${body.slice(0, 40)}… (${body.length} characters)`, () => {
+      assert.throws(
+        () => decodeDelta(body),
+        (error) => {
+          assert.ok(error instanceof MalformedDeltaError);
+          const [, named] = /^delta message refused: ([^ ]+): [^\n]+$/.exec(error.message) ?? [];
+          assert.equal(named, field, error.message);
+          return true;
+        },
+      );
+    });
+  }
+
+  test('message: not JSON', () => {
+    for (const body of ['', '{', 'undefined']) {
+      assert.throws(
+        () => decodeDelta(body),
+        new MalformedDeltaError('delta message refused: message: is not JSON'),
+      );
+    }
+  });
+});
+
+test('nothing that is not a delta is read as one, whatever the JSON', () => {
+  fc.assert(
+    fc.property(fc.json(), (body) => {
+      assert.throws(() => decodeDelta(body), MalformedDeltaError);
+    }),
+  );
+});

@@ -1,0 +1,49 @@
+import type { DeltaHandlerDeps } from '#shared/deltas/delta-handler.ts';
+import type { EpochMs } from '#shared/eviction/identity.ts';
+import { TimerError } from '#shared/timers/timers.ts';
+import { type RecordingLog, recordingLog } from '#test/contracts/recording-log.ts';
+import { at, options } from '#test/unit/eviction/builders.ts';
+import { ScriptedQueue } from '#test/world/scripted-queue.ts';
+import { ScriptedStore } from '#test/world/scripted-store.ts';
+
+export interface ScriptedWorld extends DeltaHandlerDeps {
+  readonly store: ScriptedStore;
+  readonly dueQueue: ScriptedQueue;
+  readonly deadLetters: ScriptedQueue;
+  readonly log: RecordingLog;
+  /** Moments armed, in order. */
+  readonly armed: EpochMs[];
+  /** Timers that cannot be armed before one can. */
+  timerOutages: number;
+  readonly retries: { readonly receiptHandle: string; readonly seconds: number }[];
+}
+
+/** The ports of the delta handlers, in memory, each to be broken at will. The time stands still at second 0. */
+export function scriptedWorld(): ScriptedWorld {
+  const world: ScriptedWorld = {
+    store: new ScriptedStore(),
+    dueQueue: new ScriptedQueue(),
+    deadLetters: new ScriptedQueue(),
+    log: recordingLog(),
+    matching: options,
+    clock: { now: () => at(0) },
+    armed: [],
+    timerOutages: 0,
+    retries: [],
+    timers: {
+      arm: async (_ref, fireAts) => {
+        if (world.timerOutages > 0) {
+          world.timerOutages -= 1;
+          throw new TimerError('no timer could be armed');
+        }
+        world.armed.push(...fireAts);
+      },
+    },
+    visibility: {
+      retryIn: async (messages) => {
+        world.retries.push(...messages);
+      },
+    },
+  };
+  return world;
+}

@@ -1,0 +1,103 @@
+import type { EvictHandlerDeps } from '#functions/evict/handler.ts';
+import { UnknownClusterError } from '#shared/clusters/cluster-access.ts';
+import type { Delta } from '#shared/eviction/facts.ts';
+import type { EpochMs } from '#shared/eviction/identity.ts';
+import type { LivePod } from '#shared/kubernetes/api.ts';
+import { ApiError } from '#shared/kubernetes/api-error.ts';
+import { TimerError } from '#shared/timers/timers.ts';
+import { type RecordingLog, recordingLog } from '#test/contracts/recording-log.ts';
+import { after, at, options, ref } from '#test/unit/eviction/builders.ts';
+import { liveNode, livePod } from '#test/unit/watch-relay/live-objects.ts';
+import { DrivenClock } from '#test/world/driven-clock.ts';
+import { FakeCluster } from '#test/world/fake-cluster.ts';
+import { ScriptedQueue } from '#test/world/scripted-queue.ts';
+import { ScriptedStore } from '#test/world/scripted-store.ts';
+
+export interface EvictBench extends EvictHandlerDeps {
+  readonly clock: DrivenClock;
+  readonly cluster: FakeCluster;
+  readonly store: ScriptedStore;
+  readonly deadLetters: ScriptedQueue;
+  readonly log: RecordingLog;
+  /** Moments armed, in order. */
+  readonly armed: EpochMs[];
+  /** Timers that cannot be armed before one can. */
+  timerOutages: number;
+  readonly retries: { readonly receiptHandle: string; readonly seconds: number }[];
+  /** How late each deleted pod was, in seconds. */
+  readonly lateness: number[];
+}
+
+/** The ports of `evict`, in memory, each to be broken at will. It is second 60: what `scheduled` schedules is due. */
+export function evictBench(): EvictBench {
+  const clock = new DrivenClock(at(60));
+  const cluster = new FakeCluster(clock);
+  const bench: EvictBench = {
+    clock,
+    cluster,
+    store: new ScriptedStore(),
+    deadLetters: new ScriptedQueue(),
+    log: recordingLog(),
+    matching: options,
+    armed: [],
+    timerOutages: 0,
+    retries: [],
+    lateness: [],
+    timers: {
+      arm: async (_ref, fireAts) => {
+        if (bench.timerOutages > 0) {
+          bench.timerOutages -= 1;
+          throw new TimerError('no timer could be armed');
+        }
+        bench.armed.push(...fireAts);
+      },
+    },
+    clusters: {
+      api: async (name) => {
+        if (name !== ref.cluster) throw new UnknownClusterError(`cluster ${name} is not registered`);
+        return cluster;
+      },
+    },
+    visibility: {
+      retryIn: async (messages) => {
+        bench.retries.push(...messages);
+      },
+    },
+    metrics: {
+      podDeleted: (seconds) => bench.lateness.push(seconds),
+      requestRefused: () => undefined,
+      retried: () => undefined,
+    },
+  };
+  return bench;
+}
+
+/** A bench whose store has heard these deltas, and whose cluster has the node, tainted `a`, and these pods. */
+export async function heard(deltas: readonly Delta[], pods: readonly LivePod[]): Promise<EvictBench> {
+  const bench = evictBench();
+  const { node, evictions } = after(...deltas);
+  await bench.store.commit(
+    ref,
+    0,
+    { ...(node ? { node } : {}), evictions: [...evictions.values()], live: true },
+    at(0),
+  );
+  bench.cluster.liveNodes.set(ref.node, liveNode('n1', 'a'));
+  for (const pod of pods) bench.cluster.putPod(pod);
+  return bench;
+}
+
+export const podsNamed = (count: number): readonly LivePod[] =>
+  Array.from({ length: count }, (_, index) => livePod(`u${index + 1}`));
+
+/** The state of each record, by UID. */
+export async function statesIn({ store }: EvictBench): Promise<Readonly<Record<string, string>>> {
+  const { evictions } = await store.load(ref, { kind: 'all' });
+  return Object.fromEntries([...evictions.values()].map(({ uid, state }) => [uid, state]));
+}
+
+export const deletedFrom = ({ cluster }: EvictBench): readonly string[] =>
+  cluster.deletions.map(({ pod }) => pod.uid).sort();
+
+export const serverError = (status: number, retryAfterSeconds?: number) =>
+  new ApiError(`the server answered ${status}`, status, '', retryAfterSeconds);

@@ -1,0 +1,261 @@
+import assert from 'node:assert/strict';
+import { describe, type TestContext, test } from 'node:test';
+import type { Context, SQSRecord } from 'aws-lambda';
+import { createHandler, EVICT_BATCH_SIZE, EVICT_RECORD_DEADLINE_MS } from '#functions/evict/handler.ts';
+import { MAX_RETRY_SECONDS } from '#functions/evict/retry-backoff.ts';
+import { clusterName, nodeName } from '#shared/eviction/identity.ts';
+import { EVICTIONS_DUE_MAX_RECEIVES, QUEUES, RETENTION_SECONDS } from '#shared/queues/queue-set.ts';
+import { QueueError } from '#shared/queues/sender.ts';
+import { TOMBSTONE_SECONDS } from '#shared/store/retention.ts';
+import { encodeCancelled, encodeDue } from '#shared/timers/due-message.ts';
+import { after, at, nodeDelta, pod, ref } from '#test/unit/eviction/builders.ts';
+import { livePod } from '#test/unit/watch-relay/live-objects.ts';
+import { driveTimers } from '#test/world/driven-timers.ts';
+import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';
+import { deletedFrom, type EvictBench, heard, podsNamed, serverError, statesIn } from './evict-bench.ts';
+
+const CONTEXT = {} as Context;
+
+const dueAt = (second: number, messageId = '1', receives = 1): SQSRecord =>
+  sqsRecord(encodeDue({ ...ref, at: at(second) }), { messageId, receives });
+
+/** The ids of the messages that the handler gives back. */
+async function failed(bench: EvictBench, ...records: readonly SQSRecord[]): Promise<readonly string[]> {
+  const response = await createHandler(bench)(sqsEvent(...records), CONTEXT);
+  return (response?.batchItemFailures ?? []).map(({ itemIdentifier }) => itemIdentifier);
+}
+
+const onePod = () => heard([nodeDelta(1)], [livePod()]);
+
+/** Makes every request of a kind fail. */
+function failing({ cluster }: EvictBench, verb: string, error: Error): void {
+  cluster.beforeRequest = (asked) => {
+    if (asked === verb) throw error;
+  };
+}
+
+const eventsIn = ({ log }: EvictBench) => log.lines.map(({ event }) => event);
+
+describe('a due message', () => {
+  test('evicts what is due on its node', async () => {
+    const bench = await onePod();
+    assert.deepEqual(await failed(bench, dueAt(60)), []);
+    assert.deepEqual(deletedFrom(bench), ['u1']);
+    assert.deepEqual(bench.retries, []);
+  });
+
+  test('carries no authority: it may come twice, late, or for nothing', async () => {
+    const bench = await onePod();
+    assert.deepEqual(await failed(bench, dueAt(60, '1'), dueAt(59, '2'), dueAt(1, '3')), []);
+    assert.deepEqual(await failed(bench, dueAt(60)), []);
+    const nothing = sqsRecord(encodeDue({ ...ref, node: nodeName('n9'), at: at(0) }));
+    assert.deepEqual(await failed(bench, nothing), []);
+    assert.deepEqual(deletedFrom(bench), ['u1']);
+    assert.equal(bench.cluster.events.length, 1);
+  });
+
+  test('that comes early is armed again for what the records name, and touches nothing', async () => {
+    const later = pod('u2', { boundAt: at(500) });
+    const bench = await heard([nodeDelta(1, { pods: [later] })], [livePod('u2')]);
+    assert.deepEqual(await failed(bench, dueAt(900)), []);
+    assert.deepEqual(bench.armed, [at(560)]);
+    assert.deepEqual(deletedFrom(bench), []);
+  });
+
+  test('that comes early for what was cancelled meanwhile ends there', async () => {
+    const bench = await heard([nodeDelta(1), nodeDelta(2, { taints: [] })], [livePod()]);
+    assert.deepEqual(await failed(bench, dueAt(900)), []);
+    assert.deepEqual(bench.armed, []);
+  });
+
+  test('that cannot be armed again comes again', async () => {
+    const bench = await heard([nodeDelta(1, { pods: [pod('u2', { boundAt: at(500) })] })], []);
+    bench.timerOutages = 1;
+    assert.deepEqual(await failed(bench, dueAt(900)), ['1']);
+    assert.equal(bench.retries.length, 1);
+  });
+});
+
+describe('an announcement', () => {
+  const announcement = () => {
+    const { evictions } = after(nodeDelta(1, { pods: [pod('u1'), pod('u2')] }));
+    const version = { epoch: 1, sequence: 7 };
+    const [body] = encodeCancelled({ ...ref, version, pods: [...evictions.values()] });
+    assert.ok(body);
+    return sqsRecord(body);
+  };
+
+  test('is posted as one Event for each pod, however often it comes', async () => {
+    const bench = await onePod();
+    assert.deepEqual(await failed(bench, announcement()), []);
+    assert.deepEqual(await failed(bench, announcement()), []);
+    assert.deepEqual(
+      bench.cluster.events.map(({ message }) => message),
+      ['Cancelling deletion of Pod default/pod-u1', 'Cancelling deletion of Pod default/pod-u2'],
+    );
+    assert.deepEqual(deletedFrom(bench), []);
+  });
+
+  test('that the server refuses is lost with a word: an Event is a courtesy', async () => {
+    const bench = await onePod();
+    failing(bench, 'create', serverError(403));
+    assert.deepEqual(await failed(bench, announcement()), []);
+    assert.equal(eventsIn(bench).filter((event) => event === 'event.lost').length, 2);
+  });
+});
+
+describe('a message whose work fails', () => {
+  for (const [says, verb] of [
+    ['on its way to the node', 'get'],
+    ['on its way to the pods', 'delete'],
+  ] as const) {
+    test(`${says} comes again after the time that the server asked for`, async () => {
+      const bench = await onePod();
+      failing(bench, verb, serverError(429, 42));
+      assert.deepEqual(await failed(bench, dueAt(60)), ['1']);
+      assert.deepEqual(bench.retries, [{ receiptHandle: '1', seconds: 42 }]);
+      assert.deepEqual(await statesIn(bench), { u1: 'scheduled' });
+    });
+  }
+
+  test('does not wait for longer than five minutes, whatever the server asks for', async () => {
+    const bench = await onePod();
+    failing(bench, 'delete', serverError(429, 86_400));
+    await failed(bench, dueAt(60));
+    assert.equal(bench.retries[0]?.seconds, MAX_RETRY_SECONDS);
+  });
+
+  test('comes again later and later, whether the server answers or not', async () => {
+    for (const error of [serverError(500), serverError(0)]) {
+      const bench = await onePod();
+      failing(bench, 'get', error);
+      for (const receives of [1, 2, 5, 8, 30]) await failed(bench, dueAt(60, '1', receives));
+      const seconds = bench.retries.map((retry) => retry.seconds);
+      for (const [index, longest] of [1, 2, 16, 128, 300].entries()) {
+        const waited = seconds[index] ?? 0;
+        assert.ok(waited >= longest / 2 && waited <= longest, `${waited} of ${longest} s`);
+      }
+    }
+  });
+
+  test('succeeds as soon as the server does', async () => {
+    const bench = await onePod();
+    failing(bench, 'delete', serverError(0));
+    await failed(bench, dueAt(60));
+    bench.cluster.beforeRequest = () => undefined;
+    assert.deepEqual(await failed(bench, dueAt(60, '1', 2)), []);
+    assert.deepEqual(deletedFrom(bench), ['u1']);
+  });
+
+  test('for a cluster that nobody manages is kept until somebody does', async () => {
+    const bench = await onePod();
+    const other = { ...ref, cluster: clusterName('c2') };
+    const { evictions } = after(nodeDelta(1));
+    await bench.store.commit(other, 0, { evictions: [...evictions.values()], live: true }, at(0));
+    assert.deepEqual(await failed(bench, sqsRecord(encodeDue({ ...other, at: at(60) }))), ['m1']);
+    assert.match(String(bench.log.lines[0]?.fields['reason']), /c2 is not registered/);
+  });
+
+  test('does not concern the others of its batch', async () => {
+    const bench = await onePod();
+    bench.store.outages = 1;
+    const other = { ...ref, node: nodeName('n2') };
+    const records = [sqsRecord(encodeDue({ ...other, at: at(0) }), { messageId: '1' }), dueAt(60, '2')];
+    assert.deepEqual(await failed(bench, ...records), ['1']);
+    assert.deepEqual(deletedFrom(bench), ['u1']);
+  });
+});
+
+describe('after the last receive', () => {
+  const last = dueAt(60, '1', EVICTIONS_DUE_MAX_RECEIVES);
+
+  test('the pods that are left are told of, and the message left to the dead letters', async () => {
+    const bench = await heard([nodeDelta(1, { pods: [pod('u1'), pod('u2')] })], podsNamed(2));
+    failing(bench, 'delete', serverError(403));
+    assert.deepEqual(await failed(bench, last), ['1']);
+    assert.deepEqual(bench.retries, []);
+    assert.deepEqual(bench.cluster.events.map(({ type, message }) => `${type} ${message}`).sort(), [
+      'Warning Gave up deletion of Pod default/pod-u1: redrive the dead-letter queue of evictions-due',
+      'Warning Gave up deletion of Pod default/pod-u2: redrive the dead-letter queue of evictions-due',
+    ]);
+    assert.ok(eventsIn(bench).includes('eviction.gave-up'));
+  });
+
+  test('a server that never answered is not told', async () => {
+    const bench = await onePod();
+    failing(bench, 'get', serverError(0));
+    assert.deepEqual(await failed(bench, last), ['1']);
+    assert.ok(eventsIn(bench).includes('eviction.gave-up'));
+  });
+
+  test('a redriven message works as on the first day', async () => {
+    const bench = await onePod();
+    failing(bench, 'delete', serverError(403));
+    await failed(bench, last);
+    bench.cluster.beforeRequest = () => undefined;
+    await bench.clock.advanceTo(at(3 * 86_400));
+    assert.deepEqual(await failed(bench, dueAt(60)), []);
+    assert.deepEqual(deletedFrom(bench), ['u1']);
+  });
+});
+
+describe('a message that nobody can read', () => {
+  test('is set aside with the reason', async () => {
+    const bench = await onePod();
+    assert.deepEqual(await failed(bench, sqsRecord('{"v":9}', { messageId: '1' }), dueAt(60, '2')), []);
+    const [letter] = bench.deadLetters.sent;
+    assert.equal(letter?.body, '{"v":9}');
+    assert.match(letter.attributes?.['reason'] ?? '', /^due message refused: /);
+    assert.equal(letter.groupId, undefined);
+    assert.deepEqual(deletedFrom(bench), ['u1']);
+  });
+
+  test('stays in its queue, with a word, as long as the dead letters cannot be reached', async () => {
+    const bench = await onePod();
+    bench.deadLetters.unreachable = new QueueError('away');
+    assert.deepEqual(await failed(bench, sqsRecord('?', { messageId: '1' }), dueAt(60, '2')), ['1']);
+    assert.ok(eventsIn(bench).includes('message.stuck'));
+    assert.deepEqual(deletedFrom(bench), ['u1']);
+  });
+});
+
+test('messages for one node that come together share a look', async () => {
+  const bench = await heard([nodeDelta(1, { pods: [pod('u1'), pod('u2')] })], podsNamed(2));
+  const load = bench.store.load.bind(bench.store);
+  let loads = 0;
+  bench.store.load = (...args) => {
+    loads += 1;
+    return load(...args);
+  };
+  const records = Array.from({ length: 5 }, (_, index) => dueAt(60, String(index)));
+  assert.deepEqual(await failed(bench, ...records), []);
+  assert.equal(loads, 2);
+  assert.equal(bench.cluster.deletions.length, 2);
+});
+
+test('a message whose work never ends is given back in time, and holds no other up', async (context: TestContext) => {
+  const time = driveTimers(context);
+  const bench = await onePod();
+  const slow = nodeName('slow');
+  const load = bench.store.load.bind(bench.store);
+  bench.store.load = (of, scope) => (of.node === slow ? new Promise(() => undefined) : load(of, scope));
+  const stuck = sqsRecord(encodeDue({ ...ref, node: slow, at: at(0) }), { messageId: '1' });
+  const handling = failed(bench, stuck, dueAt(60, '2'));
+  await time.settle();
+  assert.deepEqual(deletedFrom(bench), ['u1']);
+  await time.pass(EVICT_RECORD_DEADLINE_MS);
+  assert.deepEqual(await handling, ['1']);
+  assert.equal(bench.retries.length, 1);
+});
+
+test('its limits fit each other', () => {
+  const spec = QUEUES.evictionsDue;
+  assert.ok(
+    EVICT_RECORD_DEADLINE_MS < spec.functionTimeoutSeconds * 1000,
+    'a record ends before its function',
+  );
+  const longestSeconds = EVICTIONS_DUE_MAX_RECEIVES * MAX_RETRY_SECONDS;
+  assert.ok(longestSeconds < RETENTION_SECONDS, 'a message is dead-lettered before the queue drops it');
+  assert.ok(RETENTION_SECONDS < TOMBSTONE_SECONDS, 'a tombstone outlives every message');
+  assert.ok(EVICT_BATCH_SIZE <= 10);
+});

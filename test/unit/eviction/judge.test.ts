@@ -1,0 +1,147 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { judge, type Look, type SeenPod } from '#shared/eviction/judge.ts';
+import type { EvictionRecord, Partition } from '#shared/eviction/records.ts';
+import type { Taint, Toleration } from '#shared/taints/taint.ts';
+import { after, at, nodeDelta, options, pod, podDelta, recordIn, taint, tolerating } from './builders.ts';
+
+const A: Taint = { key: 'a', effect: 'NoExecute' };
+
+const seen = (fields: Partial<SeenPod> = {}): SeenPod => ({
+  uid: pod().uid,
+  tolerations: [tolerating('a', 60)],
+  terminating: false,
+  disrupted: false,
+  ...fields,
+});
+
+const look = (second: number, taints: readonly Taint[] | undefined, ...pods: readonly SeenPod[]): Look => ({
+  at: at(second),
+  taints,
+  pods: new Map(pods.map((each) => [each.uid, each])),
+});
+
+/** The verdict on the pod `u1` of a partition. */
+function verdict(partition: Partition, given: Look) {
+  const record = recordIn(partition);
+  assert.ok(record);
+  const [only] = judge(partition.node, [record], given, options);
+  assert.ok(only);
+  return only;
+}
+
+const due = after(nodeDelta(1));
+const tolerationsOf = (...tolerations: readonly Toleration[]) => seen({ tolerations });
+
+describe('a due pod', () => {
+  test('is evicted when live state says so too', () => {
+    assert.equal(verdict(due, look(60, [A], seen())).kind, 'evict');
+  });
+
+  test('is evicted although the live taint has another value: it is the same taint', () => {
+    assert.equal(verdict(due, look(60, [{ ...A, value: 'new' }], seen())).kind, 'evict');
+  });
+
+  test('is spared when the taint is gone', () => {
+    const found = verdict(due, look(60, [], seen()));
+    assert.equal(found.kind === 'cancel' && found.because, 'taint-removed');
+    assert.equal(found.record.state, 'cancelled');
+  });
+
+  test('is spared when it tolerates the taint for ever now', () => {
+    const found = verdict(due, look(60, [A], tolerationsOf(tolerating('a'))));
+    assert.equal(found.kind === 'cancel' && found.because, 'tolerated-forever');
+  });
+
+  test('is put off when it tolerates the taint for longer now', () => {
+    const found = verdict(due, look(60, [A], tolerationsOf(tolerating('a', 90))));
+    assert.equal(found.kind, 'reschedule');
+    assert.equal(found.record.fireAt, at(90));
+    assert.deepEqual(found.record.version, recordIn(due)?.version);
+  });
+
+  test('is put off by a taint that came in place of the one that was heard of', () => {
+    const found = verdict(
+      due,
+      look(60, [{ key: 'b', effect: 'NoExecute' }], tolerationsOf(tolerating('b', 10))),
+    );
+    assert.equal(found.kind === 'reschedule' && found.record.fireAt, at(70));
+  });
+
+  test('goes at once for a taint that nobody heard of yet and that it does not tolerate', () => {
+    const partition = after(podDelta(1));
+    assert.equal(verdict(partition, look(10, [{ key: 'b', effect: 'NoExecute' }], seen())).kind, 'evict');
+  });
+
+  test('is not looked at by other effects', () => {
+    const found = verdict(due, look(60, [{ key: 'a', effect: 'NoSchedule' }], seen()));
+    assert.equal(found.kind, 'cancel');
+  });
+
+  test('is not evicted a millisecond early', () => {
+    const early = { ...look(60, [A], seen()), at: at(60) - 1 };
+    assert.equal(verdict(due, early).kind, 'reschedule');
+  });
+});
+
+describe('a pod that is not there', () => {
+  test('is gone', () => {
+    const found = verdict(due, look(60, [A]));
+    assert.equal(found.kind === 'settle' && found.state, 'gone');
+  });
+
+  test('is gone when only another one has its name', () => {
+    const other = seen({ uid: pod('u2').uid });
+    assert.equal(verdict(due, look(60, [A], other)).kind, 'settle');
+  });
+
+  for (const [disrupted, state] of [
+    [true, 'done'],
+    [false, 'gone'],
+  ] as const) {
+    test(`is ${state} when it terminates ${disrupted ? 'after' : 'without'} an eviction, whatever the taints`, () => {
+      for (const taints of [[A], [], undefined]) {
+        const found = verdict(due, look(60, taints, seen({ terminating: true, disrupted })));
+        assert.equal(found.kind === 'settle' && found.state, state);
+      }
+    });
+  }
+});
+
+describe('on a node that is not there', () => {
+  test('the last known taints stand', () => {
+    assert.equal(verdict(due, look(60, undefined, seen())).kind, 'evict');
+  });
+
+  test('they stand for a pod that was bound before the node went', () => {
+    const partition = after(nodeDelta(1), nodeDelta(20, { deletedAt: at(20) }));
+    assert.equal(verdict(partition, look(60, undefined, seen())).kind, 'evict');
+  });
+
+  test('a pod that was bound after it went is spared', () => {
+    const partition = after(nodeDelta(1), nodeDelta(20, { deletedAt: at(20) }));
+    const record: EvictionRecord = { ...(recordIn(partition) as EvictionRecord), podSince: at(21) };
+    const [found] = judge(partition.node, [record], look(99, undefined, seen()), options);
+    assert.equal(found?.kind, 'cancel');
+  });
+
+  test('a pod is spared when nothing is known of the node', () => {
+    const record = recordIn(due) as EvictionRecord;
+    assert.equal(judge(undefined, [record], look(60, undefined, seen()), options)[0]?.kind, 'cancel');
+  });
+
+  test('a longer toleration still puts a pod off', () => {
+    const found = verdict(due, look(60, undefined, tolerationsOf(tolerating('a', 600))));
+    assert.equal(found.kind === 'reschedule' && found.record.fireAt, at(600));
+  });
+});
+
+test('each due pod gets a verdict of its own, in order', () => {
+  const partition = after(nodeDelta(1, { pods: [pod('u1'), pod('u2'), pod('u3')], taints: [taint('a')] }));
+  const given = look(60, [A], seen(), seen({ uid: pod('u3').uid, tolerations: [tolerating('a')] }));
+  const verdicts = judge(partition.node, [...partition.evictions.values()], given, options);
+  assert.deepEqual(
+    verdicts.map(({ kind, record }) => `${record.uid} ${kind}`),
+    ['u1 evict', 'u2 settle', 'u3 cancel'],
+  );
+});

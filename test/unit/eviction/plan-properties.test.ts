@@ -1,0 +1,185 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { isAnnounced } from '#shared/eviction/cancellation.ts';
+import type { Delta } from '#shared/eviction/facts.ts';
+import type { EpochMs } from '#shared/eviction/identity.ts';
+import { changesNothing, plan } from '#shared/eviction/plan.ts';
+import { type EvictionRecord, isTombstone, type Partition } from '#shared/eviction/records.ts';
+import { compareVersions } from '#shared/eviction/version.ts';
+import { firstMatch } from '#shared/taints/match.ts';
+import { committed, emptyPartition, options, settled } from './builders.ts';
+import { type RelayHistory, relayHistory } from './relay-history.ts';
+
+/** A history, and its deltas in any order, some of them more than once. */
+const disorder = relayHistory.chain((history) =>
+  fc.record({
+    history: fc.constant(history),
+    delivered: fc
+      .array(fc.nat({ max: Math.max(0, history.deltas.length - 1) }), { maxLength: 10 })
+      .map((again) => [...history.deltas, ...again.flatMap((index) => history.deltas[index] ?? [])])
+      .chain((deltas) => fc.shuffledSubarray(deltas, { minLength: deltas.length })),
+  }),
+);
+
+const applied = (deltas: readonly Delta[], from: Partition = emptyPartition): Partition =>
+  deltas.reduce((partition, delta) => committed(partition, plan(partition, delta, options)), from);
+
+const scheduledIn = (partition: Partition): readonly EvictionRecord[] =>
+  [...partition.evictions.values()].filter(({ state }) => state === 'scheduled');
+
+/** When each scheduled pod falls due; all that is past is alike, because it depends on when it was heard of. */
+function dueTimes(partition: Partition, now: EpochMs): ReadonlyMap<string, EpochMs | 'past'> {
+  const due = scheduledIn(partition).map(({ uid, fireAt }) => [uid, fireAt > now ? fireAt : 'past'] as const);
+  return new Map(due.sort());
+}
+
+/** The deadline rule in its plainest form, for the tolerations a delta tells of. */
+function plainDeadline(partition: Partition, delta: Delta, { uid, podSince }: EvictionRecord): number {
+  const pods = delta.kind === 'node' ? delta.pods : delta.kind === 'pod' ? [delta.pod] : [];
+  const tolerations = pods.find((pod) => pod.uid === uid)?.tolerations ?? [];
+  const ends = (partition.node?.taints ?? []).map((taint) => {
+    const match = firstMatch(tolerations, taint, options);
+    const seconds = match ? Number(match.tolerationSeconds ?? Infinity) : 0;
+    return Math.max(taint.since, podSince) + seconds * 1000;
+  });
+  return Math.min(...ends);
+}
+
+test('whatever the order and however often, with the last resync all deadlines are those of tidy delivery', () => {
+  fc.assert(
+    fc.property(disorder, ({ history: { deltas, resync }, delivered }) => {
+      const tidy = dueTimes(applied([...deltas, resync]), resync.observedAt);
+      const untidy = dueTimes(applied([...delivered, resync]), resync.observedAt);
+      assert.deepEqual(untidy, tidy);
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test('whatever is lost, the last resync heals it', () => {
+  fc.assert(
+    fc.property(relayHistory.chain(withLosses), ({ history: { deltas, resync }, heard }) => {
+      const tidy = dueTimes(applied([...deltas, resync]), resync.observedAt);
+      assert.deepEqual(dueTimes(applied([...heard, resync]), resync.observedAt), tidy);
+    }),
+    { numRuns: 300 },
+  );
+});
+
+const withLosses = (history: RelayHistory) =>
+  fc.record({ history: fc.constant(history), heard: fc.subarray([...history.deltas]) });
+
+test('the same delta again changes nothing, arms the same and repeats what it cancelled', () => {
+  fc.assert(
+    fc.property(disorder, ({ history: { resync }, delivered }) => {
+      let partition = emptyPartition;
+      for (const delta of [...delivered, resync]) {
+        const first = plan(partition, delta, options);
+        partition = committed(partition, first);
+        const again = plan(partition, delta, options);
+        assert.equal(changesNothing(again), true);
+        const told = first.cancel.filter((each) => isAnnounced(each, delta.observedAt));
+        for (const { record } of told) assert.ok(again.cancelledBefore.includes(record));
+        assert.deepEqual(again.arm, first.arm);
+      }
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test('no scheduled record is left without a timer, though handlers die before they arm', () => {
+  const crashes = disorder.chain(({ delivered }) =>
+    fc.record({
+      delivered: fc.constant(delivered),
+      dead: fc.array(fc.boolean(), { minLength: delivered.length, maxLength: delivered.length }),
+      patience: fc.infiniteStream(fc.nat({ max: 4 })),
+    }),
+  );
+  fc.assert(
+    fc.property(crashes, ({ delivered, dead, patience }) => {
+      const armed = new Set<EpochMs>();
+      let partition = emptyPartition;
+      // A message whose handler died comes again after some others.
+      const queue = delivered.map((delta, index) => ({ delta, dies: dead[index] ?? false }));
+      for (let next = queue.shift(); next; next = queue.shift()) {
+        const { delta, dies } = next;
+        const decided = plan(partition, delta, options);
+        partition = committed(partition, decided);
+        if (dies) queue.splice(patience.next().value ?? 0, 0, { delta, dies: false });
+        else for (const moment of decided.arm) armed.add(moment);
+      }
+      for (const record of scheduledIn(partition))
+        assert.ok(armed.has(record.fireAt), `${record.uid} has no timer`);
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test('no deadline is stored that is earlier than the rule', () => {
+  fc.assert(
+    fc.property(disorder, ({ history: { resync }, delivered }) => {
+      let partition = emptyPartition;
+      for (const delta of [...delivered, resync]) {
+        const { schedule, reschedule, confirm, ...decided } = plan(partition, delta, options);
+        partition = committed(partition, { ...decided, schedule, reschedule, confirm });
+        for (const record of [...schedule, ...reschedule, ...confirm]) {
+          assert.ok(
+            record.fireAt >= plainDeadline(partition, delta, record),
+            `${record.uid} is due too early`,
+          );
+        }
+      }
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test('what was evicted or is gone stays so, whatever is heard', () => {
+  const ended = disorder.chain(({ history, delivered }) =>
+    fc.record({
+      delivered: fc.constant([...delivered, history.resync]),
+      cut: fc.nat({ max: delivered.length }),
+    }),
+  );
+  fc.assert(
+    fc.property(ended, fc.constantFrom('done', 'gone'), ({ delivered, cut }, state) => {
+      let partition = applied(delivered.slice(0, cut));
+      for (const { uid } of scheduledIn(partition)) partition = settled(partition, uid, state);
+      for (const delta of delivered.slice(cut)) {
+        const tombstones = [...partition.evictions.values()].filter(isTombstone);
+        partition = applied([delta], partition);
+        for (const tombstone of tombstones) assert.equal(partition.evictions.get(tombstone.uid), tombstone);
+      }
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test('what is known of the node never gets older', () => {
+  fc.assert(
+    fc.property(disorder, ({ delivered }) => {
+      let partition = emptyPartition;
+      for (const delta of delivered) {
+        const before = partition.node;
+        partition = applied([delta], partition);
+        if (before && partition.node) assert.ok(compareVersions(partition.node.version, before.version) >= 0);
+      }
+    }),
+    { numRuns: 200 },
+  );
+});
+
+test('a node with something scheduled is watched over', () => {
+  fc.assert(
+    fc.property(disorder, ({ history: { resync }, delivered }) => {
+      let partition = emptyPartition;
+      for (const delta of [...delivered, resync]) {
+        const decided = plan(partition, delta, options);
+        partition = committed(partition, decided);
+        if (delta.kind === 'node' && scheduledIn(partition).length > 0) assert.equal(decided.live, true);
+      }
+    }),
+    { numRuns: 200 },
+  );
+});

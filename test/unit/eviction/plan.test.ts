@@ -1,0 +1,341 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { isAnnounced } from '#shared/eviction/cancellation.ts';
+import { changesNothing, plan } from '#shared/eviction/plan.ts';
+import {
+  after,
+  at,
+  committed,
+  emptyPartition,
+  fate,
+  nodeDelta,
+  options,
+  pod,
+  podDelta,
+  podGone,
+  recordIn,
+  settled,
+  taint,
+  tolerating,
+} from './builders.ts';
+
+const reasons = (decided: ReturnType<typeof plan>) => decided.cancel.map(({ because }) => because);
+
+describe('a node delta', () => {
+  test('schedules the pods that do not tolerate its taints for ever, at the moments they run out', () => {
+    const pods = [
+      pod('u1'),
+      pod('u2', { tolerations: [tolerating('a', 30)] }),
+      pod('u3', { tolerations: [tolerating('a')] }),
+      pod('u4', { tolerations: [] }),
+    ];
+    const decided = plan(emptyPartition, nodeDelta(1, { pods }), options);
+    assert.deepEqual(
+      decided.schedule.map(({ uid, fireAt }) => [uid, fireAt]),
+      [
+        ['u1', at(60)],
+        ['u2', at(30)],
+        ['u4', at(1)],
+      ],
+    );
+    assert.deepEqual(decided.arm, [at(1), at(30), at(60)]);
+    assert.equal(decided.live, true);
+  });
+
+  test('arms one timer for all pods that fall due together', () => {
+    const pods = Array.from({ length: 110 }, (_, index) => pod(`u${index}`));
+    assert.deepEqual(plan(emptyPartition, nodeDelta(1, { pods }), options).arm, [at(60)]);
+  });
+
+  test('of an untainted node cancels what was scheduled, and nothing is left to watch over', () => {
+    const decided = plan(after(nodeDelta(1)), nodeDelta(20, { taints: [] }), options);
+    assert.deepEqual(reasons(decided), ['taint-removed']);
+    assert.equal(decided.live, false);
+    assert.deepEqual(decided.arm, []);
+  });
+
+  test('cancels what was scheduled for pods it does not list', () => {
+    const decided = plan(after(nodeDelta(1)), nodeDelta(20, { pods: [] }), options);
+    assert.deepEqual(reasons(decided), ['pod-gone']);
+  });
+
+  test('of a relay that listed before a pod appeared does not bury the pod that another one told of', () => {
+    const byOldRelay = podDelta(50, { pod: pod('u1', { boundAt: at(50) }) });
+    const listedBefore = nodeDelta(49, { version: { epoch: 2, sequence: 1 }, pods: [] });
+    const byNewRelay = podDelta(51, {
+      version: { epoch: 2, sequence: 2 },
+      pod: pod('u1', { boundAt: at(50) }),
+    });
+    assert.equal(fate(after(byOldRelay, listedBefore)), 'cancelled');
+    assert.equal(fate(after(byOldRelay, listedBefore, byNewRelay)), 'due at 110');
+  });
+
+  test('that says nothing new is stored on the node alone, so that what is older is known as such', () => {
+    const decided = plan(after(nodeDelta(1)), nodeDelta(20), options);
+    assert.equal(decided.nodeChanged, false);
+    assert.deepEqual(decided.node?.podsVersion, { epoch: 1, sequence: 20 });
+    assert.deepEqual(
+      [decided.schedule, decided.reschedule, decided.confirm, decided.cancel],
+      [[], [], [], []],
+    );
+    assert.deepEqual(decided.arm, [at(60)]);
+  });
+});
+
+describe('a pod delta', () => {
+  test('schedules its pod', () => {
+    assert.equal(fate(after(podDelta(1))), 'due at 60');
+  });
+
+  test('counts from the binding when the pod came after the taint', () => {
+    assert.equal(fate(after(podDelta(41, { pod: pod('u1', { boundAt: at(40) }) }))), 'due at 100');
+  });
+
+  test('does not move the binding that is stored, whatever a later relay makes of it', () => {
+    const other = podDelta(20, { version: { epoch: 2, sequence: 1 }, pod: pod('u1', { boundAt: at(1) }) });
+    assert.equal(fate(after(nodeDelta(1), other)), 'due at 60');
+  });
+
+  test('moves the deadline both ways, and the eviction keeps its start', () => {
+    const scheduled = after(nodeDelta(1));
+    for (const [seconds, due] of [
+      [90, 90],
+      [30, 30],
+    ] as const) {
+      const decided = plan(
+        scheduled,
+        podDelta(20, { pod: pod('u1', { tolerations: [tolerating('a', seconds)] }) }),
+        options,
+      );
+      assert.deepEqual(
+        decided.reschedule.map(({ fireAt, startedAt }) => [fireAt, startedAt]),
+        [[at(due), at(1)]],
+      );
+    }
+  });
+
+  test('that tolerates the taint for ever cancels', () => {
+    const forever = podDelta(20, { pod: pod('u1', { tolerations: [tolerating('a')] }) });
+    assert.deepEqual(reasons(plan(after(nodeDelta(1)), forever, options)), ['tolerated-forever']);
+  });
+
+  test('that changes nothing for its pod is noted on the record', () => {
+    const decided = plan(after(nodeDelta(1)), podDelta(20), options);
+    assert.deepEqual(decided.confirm, [
+      { ...recordIn(after(nodeDelta(1))), version: { epoch: 1, sequence: 20 } },
+    ]);
+  });
+
+  test('leaves other pods of the node alone', () => {
+    const two = after(nodeDelta(1, { pods: [pod('u1'), pod('u2')] }));
+    assert.equal(fate(after(nodeDelta(1, { pods: [pod('u1'), pod('u2')] }), podGone(2)), 'u2'), 'due at 60');
+    assert.equal(fate(two, 'u2'), 'due at 60');
+  });
+});
+
+describe('a pod that is gone', () => {
+  test('is a tombstone when it was scheduled', () => {
+    const decided = plan(after(nodeDelta(1)), podGone(20), options);
+    assert.deepEqual(reasons(decided), ['pod-gone']);
+    assert.equal(fate(committed(after(nodeDelta(1)), decided)), 'gone');
+  });
+
+  test('is gone whatever was heard after it: a UID never returns', () => {
+    assert.equal(fate(after(podDelta(5), podGone(3))), 'gone');
+  });
+
+  test('is nothing to a node that never scheduled it', () => {
+    assert.equal(changesNothing(plan(after(nodeDelta(1, { pods: [] })), podGone(2), options)), true);
+  });
+
+  test('is announced only when it went before it was due: later it looks like an eviction', () => {
+    const [early] = plan(after(nodeDelta(1)), podGone(20), options).cancel;
+    const [late] = plan(after(nodeDelta(1)), podGone(60), options).cancel;
+    assert.ok(early && late);
+    assert.equal(isAnnounced(early, at(20)), true);
+    assert.equal(isAnnounced(late, at(60)), false);
+  });
+});
+
+describe('the same delta again', () => {
+  const untaint = nodeDelta(20, { taints: [] });
+  const cases = [
+    { says: 'that scheduled', before: emptyPartition, delta: nodeDelta(1) },
+    {
+      says: 'that rescheduled',
+      before: after(nodeDelta(1)),
+      delta: podDelta(20, { taints: [taint('a', 5)] }),
+    },
+    { says: 'that confirmed', before: after(nodeDelta(1)), delta: podDelta(20) },
+    { says: 'that cancelled', before: after(nodeDelta(1)), delta: untaint },
+    { says: 'that ended a pod', before: after(nodeDelta(1)), delta: podGone(20) },
+    { says: 'that no longer listed a pod', before: after(nodeDelta(1)), delta: nodeDelta(20, { pods: [] }) },
+  ];
+  for (const { says, before, delta } of cases) {
+    test(`${says} changes nothing, arms the same timers and announces the same cancellations`, () => {
+      const first = plan(before, delta, options);
+      const again = plan(committed(before, first), delta, options);
+      assert.equal(changesNothing(again), true);
+      assert.deepEqual(again.arm, first.arm);
+      assert.deepEqual(
+        again.cancelledBefore,
+        first.cancel.map(({ record }) => record),
+      );
+    });
+  }
+
+  test('completes a commit that stopped half-way, whose node comes last', () => {
+    const pods = [pod('u1'), pod('u2')];
+    const first = plan(emptyPartition, nodeDelta(1, { pods }), options);
+    const [half] = first.schedule;
+    assert.ok(half);
+    const partition = { ...emptyPartition, revision: 1, evictions: new Map([[half.uid, half]]) };
+    const again = plan(partition, nodeDelta(1, { pods }), options);
+    assert.deepEqual(
+      again.schedule.map(({ uid }) => uid),
+      ['u2'],
+    );
+    assert.deepEqual(again.arm, [at(60)]);
+  });
+});
+
+describe('a delta that comes late', () => {
+  const forever = pod('u1', { tolerations: [tolerating('a')] });
+
+  test('does not bring a taint back', () => {
+    assert.equal(fate(after(nodeDelta(1), nodeDelta(20, { taints: [] }), podDelta(10))), 'cancelled');
+  });
+
+  test('does not take a taint away', () => {
+    assert.equal(fate(after(nodeDelta(20), nodeDelta(10, { taints: [] }))), 'due at 60');
+  });
+
+  test('does not undo what a newer node delta merely confirmed', () => {
+    assert.equal(fate(after(nodeDelta(1), nodeDelta(20), podDelta(10, { pod: forever }))), 'due at 60');
+  });
+
+  test('does not undo what a newer pod delta merely confirmed', () => {
+    assert.equal(fate(after(nodeDelta(1), podDelta(20), nodeDelta(10, { pods: [forever] }))), 'due at 60');
+  });
+
+  test('does not schedule a pod that a newer one did not list', () => {
+    assert.equal(fate(after(nodeDelta(20, { pods: [] }), podDelta(10))), 'none');
+  });
+
+  test('still decides the pods that newer ones did not speak of, by the newer facts of the node', () => {
+    const newer = podDelta(20, { taints: [taint('a', 15)], pod: pod('u2') });
+    assert.equal(fate(after(newer, podDelta(10))), 'due at 75');
+  });
+
+  test('does not end a pod that appeared after it', () => {
+    assert.equal(fate(after(podDelta(20), nodeDelta(10, { pods: [] }))), 'due at 60');
+  });
+
+  test('of a relay that lost its lease is older than all of its successor’s', () => {
+    const successor = nodeDelta(2, { version: { epoch: 2, sequence: 1 } });
+    const stale = nodeDelta(99, { version: { epoch: 1, sequence: 99 }, taints: [] });
+    assert.equal(fate(after(successor, stale)), 'due at 60');
+  });
+});
+
+describe('a tombstone', () => {
+  for (const state of ['done', 'gone'] as const) {
+    test(`of a pod that is ${state} is not revived by newer deltas, nor timed`, () => {
+      const tomb = settled(after(nodeDelta(1)), 'u1', state);
+      for (const delta of [nodeDelta(20), podDelta(20), nodeDelta(20, { taints: [] }), podGone(20)]) {
+        const decided = plan(tomb, delta, options);
+        assert.equal(fate(committed(tomb, decided)), state);
+        assert.deepEqual(decided.arm, []);
+      }
+    });
+  }
+
+  test('a cancelled eviction is none: the taint that comes back schedules the pod again', () => {
+    const back = nodeDelta(40, { taints: [taint('a', 40)] });
+    const partition = after(nodeDelta(1), nodeDelta(20, { taints: [] }), back);
+    assert.equal(fate(partition), 'due at 100');
+    assert.equal(recordIn(partition)?.startedAt, at(40));
+  });
+});
+
+describe('a deadline that is past when it is heard of', () => {
+  const late = nodeDelta(100, { observedAt: at(100) });
+
+  test('falls due at that moment', () => {
+    assert.equal(fate(after(late)), 'due at 100');
+  });
+
+  test('is not moved by what comes after, however long its eviction takes', () => {
+    assert.equal(fate(after(late, nodeDelta(200), podDelta(300))), 'due at 100');
+  });
+
+  test('replaces a later one at once', () => {
+    const shortened = podDelta(50, { pod: pod('u1', { tolerations: [tolerating('a', 10)] }) });
+    assert.equal(fate(after(nodeDelta(1), shortened)), 'due at 50');
+  });
+
+  test('is never put before itself, not even by an earlier one that it replaces', () => {
+    const lengthened = podDelta(100, { pod: pod('u1', { tolerations: [tolerating('a', 90)] }) });
+    assert.equal(fate(after(nodeDelta(1), lengthened)), 'due at 90');
+  });
+});
+
+describe('a pod that is overdue', () => {
+  const overdue = after(nodeDelta(1));
+  const armedAt = (seconds: number, wake: boolean) =>
+    plan(overdue, nodeDelta(60 + seconds, { wake }), options).arm;
+
+  test('gets a new timer from the next two resyncs, because its timer may have been lost', () => {
+    assert.deepEqual(armedAt(0, false), [at(60)]);
+    assert.deepEqual(armedAt(1199, false), [at(60)]);
+  });
+
+  test('gets none from later ones: its timer is being retried', () => {
+    assert.deepEqual(armedAt(1200, false), []);
+  });
+
+  test('gets one from a resync after a gap, however late', () => {
+    assert.deepEqual(armedAt(86_400, true), [at(60)]);
+  });
+});
+
+describe('a deleted node', () => {
+  const deleted = nodeDelta(20, { deletedAt: at(20) });
+
+  test('keeps its taints and the deadlines of its pods', () => {
+    assert.equal(fate(after(nodeDelta(1), deleted)), 'due at 60');
+    assert.equal(plan(after(nodeDelta(1)), deleted, options).live, true);
+  });
+
+  test('still concerns a pod that was bound before it went, and is heard of after', () => {
+    const heard = podDelta(30, { deletedAt: at(20), pod: pod('u2', { boundAt: at(10) }) });
+    assert.equal(fate(after(nodeDelta(1), deleted, heard), 'u2'), 'due at 70');
+  });
+
+  test('does not concern pods that were bound after it went', () => {
+    const heard = podDelta(30, { deletedAt: at(20), pod: pod('u2', { boundAt: at(25) }) });
+    assert.equal(fate(after(nodeDelta(1), deleted, heard), 'u2'), 'none');
+  });
+
+  test('keeps the stored taints when the relay never saw any, also those stored since it looked', () => {
+    const unseen = (sequence: number) => nodeDelta(sequence, { deletedAt: at(20), taints: [] });
+    assert.equal(fate(after(nodeDelta(1), unseen(21))), 'due at 60');
+    assert.deepEqual(reasons(plan(after(nodeDelta(1)), unseen(21), options)), []);
+    assert.equal(fate(after(unseen(20), nodeDelta(19))), 'none');
+  });
+
+  test('takes its taints along with its last pod', () => {
+    const partition = after(nodeDelta(1), deleted, podGone(30, { deletedAt: at(20) }));
+    const decided = plan(partition, nodeDelta(31, { deletedAt: at(20), pods: [] }), options);
+    assert.deepEqual(decided.node?.taints, []);
+    assert.equal(decided.live, false);
+  });
+
+  test('that comes back with its taint counts on', () => {
+    assert.equal(fate(after(nodeDelta(1), deleted, nodeDelta(40))), 'due at 60');
+  });
+
+  test('that comes back untainted cancels', () => {
+    assert.equal(fate(after(nodeDelta(1), deleted, nodeDelta(40, { taints: [] }))), 'cancelled');
+  });
+});

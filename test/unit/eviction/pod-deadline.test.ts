@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { dueAt, podDeadlines } from '#shared/eviction/pod-deadline.ts';
+import type { EvictionRecord } from '#shared/eviction/records.ts';
+import { INT64_MAX } from '#shared/taints/int64.ts';
+import { after, at, options, podDelta, recordIn, taint, tolerating } from './builders.ts';
+
+const scheduledFor = (fireAt: number): EvictionRecord => ({
+  ...(recordIn(after(podDelta(1))) as EvictionRecord),
+  fireAt,
+});
+const timed = (key: string, value?: string) => ({ ...taint(key, 0, value), since: at(0) });
+
+test('a deadline names the taints that set it as kubectl prints them', () => {
+  const deadlineOf = podDeadlines([timed('a', 'x'), timed('b'), timed('c')], undefined, options);
+  const tolerations = [tolerating('a', 5), tolerating('b', 5), tolerating('c')];
+  assert.deepEqual(deadlineOf(tolerations, at(0)), { at: at(5), because: ['a=x:NoExecute', 'b:NoExecute'] });
+});
+
+test('a deadline beyond all dates is the last date, and a safe integer', () => {
+  const deadlineOf = podDeadlines([timed('a')], undefined, options);
+  const huge = deadlineOf([{ ...tolerating('a'), tolerationSeconds: INT64_MAX - 1n }], at(0));
+  assert.equal(huge?.at, 8_640_000_000_000_000);
+  assert.ok(Number.isSafeInteger(huge.at));
+});
+
+describe('the moment that is stored', () => {
+  const moment = fc.integer({ min: 0, max: 50 });
+  const known = fc.option(moment.map(scheduledFor), { nil: undefined });
+
+  test('is never before the deadline, and is the deadline unless that is past', () => {
+    fc.assert(
+      fc.property(moment, moment, known, (deadline, observed, scheduled) => {
+        const stored = dueAt(deadline, observed, scheduled);
+        assert.ok(stored >= deadline);
+        if (deadline >= observed) assert.equal(stored, deadline);
+        else assert.ok(stored <= observed);
+      }),
+    );
+  });
+
+  test('does not move any more once it is past, however often it is heard of', () => {
+    fc.assert(
+      fc.property(moment, moment, moment, known, (deadline, observed, laterMs, scheduled) => {
+        const stored = dueAt(deadline, observed, scheduled);
+        assert.equal(dueAt(deadline, observed + laterMs, scheduledFor(stored)), stored);
+      }),
+    );
+  });
+});

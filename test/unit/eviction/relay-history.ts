@@ -1,0 +1,151 @@
+import fc from 'fast-check';
+import type { Delta, PodFacts, SeenTaint } from '#shared/eviction/facts.ts';
+import { type EpochMs, podUid } from '#shared/eviction/identity.ts';
+import { at, pod, ref, taint, tolerating } from './builders.ts';
+
+/** What happens on one node. */
+type Happening =
+  | { readonly kind: 'taint' | 'untaint'; readonly key: string; readonly value: string }
+  | { readonly kind: 'appears' | 'changes'; readonly uid: number; readonly seconds: readonly Seconds[] }
+  | { readonly kind: 'goes'; readonly uid: number }
+  | { readonly kind: 'resync' | 'node-goes' };
+
+/** Tolerated for so long; for ever; not at all. */
+type Seconds = number | 'for ever' | 'not';
+
+const KEYS = ['a', 'b'];
+const uid = fc.nat({ max: 3 });
+const value = fc.constantFrom('', 'v');
+const seconds = fc.tuple(...KEYS.map(() => fc.constantFrom<Seconds>(0, 3, 10, 40, 'for ever', 'not')));
+
+const happening: fc.Arbitrary<Happening> = fc.oneof(
+  fc.record({ kind: fc.constantFrom('taint', 'untaint'), key: fc.constantFrom(...KEYS), value }),
+  fc.record({ kind: fc.constantFrom('appears', 'changes'), uid, seconds }),
+  fc.record({ kind: fc.constant('goes'), uid }),
+  fc.record({ kind: fc.constantFrom('resync', 'node-goes') }),
+);
+
+/** Seconds since what happened before: mostly a few, now and then half an hour. */
+const later = fc.oneof({ weight: 20, arbitrary: fc.integer({ min: 1, max: 8 }) }, fc.constant(1800));
+
+export interface RelayHistory {
+  /** In the relay's order. */
+  readonly deltas: readonly Delta[];
+  /** The last one, of the whole node. */
+  readonly resync: Delta;
+}
+
+/**
+ * What one relay sends that follows one node: taints and pods come, change and go, and so does the node. Pods
+ * never return under an old UID.
+ */
+export const relayHistory: fc.Arbitrary<RelayHistory> = fc
+  .array(fc.tuple(later, happening), { maxLength: 25 })
+  .map((happenings) => {
+    const relay = new OneNodeRelay();
+    for (const [later, what] of happenings) relay.hear(later, what);
+    return relay.end();
+  });
+
+class OneNodeRelay {
+  readonly #deltas: Delta[] = [];
+  readonly #taints = new Map<string, SeenTaint>();
+  readonly #pods = new Map<number, PodFacts>();
+  readonly #generations = new Map<number, number>();
+  #deletedAt: EpochMs | undefined;
+  #second = 0;
+  #sequence = 0;
+
+  hear(later: number, what: Happening): void {
+    this.#second += later;
+    switch (what.kind) {
+      case 'taint':
+      case 'untaint':
+        this.#hearTaint(what);
+        return;
+      case 'appears':
+        if (!this.#pods.has(what.uid)) this.#hearPod(what.uid, what.seconds);
+        return;
+      case 'changes':
+        if (this.#pods.has(what.uid)) this.#hearPod(what.uid, what.seconds);
+        return;
+      case 'goes':
+        this.#hearGone(what.uid);
+        return;
+      case 'resync':
+        if (this.#concerned) this.#tellNode();
+        return;
+      case 'node-goes':
+        if (this.#taints.size === 0 || this.#deletedAt !== undefined) return;
+        this.#deletedAt = at(this.#second);
+        this.#tellNode();
+        return;
+      default:
+        what satisfies never;
+    }
+  }
+
+  end(): RelayHistory {
+    this.#second += 1;
+    const deltas = [...this.#deltas];
+    return { deltas, resync: this.#tellNode() };
+  }
+
+  get #concerned(): boolean {
+    return this.#taints.size > 0;
+  }
+
+  #hearTaint({ kind, key, value: given }: Extract<Happening, { key: string }>): void {
+    const before = this.#taints.get(key);
+    const same = kind === 'untaint' ? !before : before?.value === given;
+    if (same && this.#deletedAt === undefined) return;
+    if (kind === 'untaint') this.#taints.delete(key);
+    else
+      this.#taints.set(key, { ...taint(key, this.#second, given), ...(before && { seenAt: before.seenAt }) });
+    // A node that changes is there, again perhaps.
+    this.#deletedAt = undefined;
+    this.#tellNode();
+  }
+
+  #hearPod(index: number, tolerated: readonly Seconds[]): void {
+    const tolerations = tolerated.flatMap((each, key) => {
+      if (each === 'not') return [];
+      return [tolerating(KEYS[key] ?? '', each === 'for ever' ? undefined : each)];
+    });
+    const boundAt = this.#pods.get(index)?.boundAt ?? at(this.#second);
+    const told = pod(`u${index}.${this.#generations.get(index) ?? 0}`, { tolerations, boundAt });
+    this.#pods.set(index, told);
+    if (this.#concerned) this.#tell({ kind: 'pod', pod: told });
+  }
+
+  #hearGone(index: number): void {
+    const gone = this.#pods.get(index);
+    if (!gone) return;
+    this.#pods.delete(index);
+    this.#generations.set(index, (this.#generations.get(index) ?? 0) + 1);
+    if (this.#concerned) this.#tell({ kind: 'pod-gone', uid: podUid(gone.uid) });
+  }
+
+  #tellNode(): Delta {
+    return this.#tell({ kind: 'node', pods: [...this.#pods.values()], wake: false });
+  }
+
+  #tell(what: Told): Delta {
+    this.#sequence += 1;
+    const delta: Delta = {
+      ...what,
+      ref,
+      version: { epoch: 1, sequence: this.#sequence },
+      observedAt: at(this.#second),
+      taints: [...this.#taints.values()],
+      ...(this.#deletedAt === undefined ? {} : { deletedAt: this.#deletedAt }),
+    };
+    this.#deltas.push(delta);
+    return delta;
+  }
+}
+
+type Told =
+  | { readonly kind: 'node'; readonly pods: readonly PodFacts[]; readonly wake: boolean }
+  | { readonly kind: 'pod'; readonly pod: PodFacts }
+  | { readonly kind: 'pod-gone'; readonly uid: PodFacts['uid'] };

@@ -1,0 +1,43 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { expiredRecord } from '#functions/expiry/expired-record.ts';
+import { StoreError } from '#shared/store/store.ts';
+import { aRecord, aRef } from '#test/contracts/partition-builders.ts';
+import { anExpiry } from './stream-records.ts';
+
+const ref = aRef();
+
+describe('a record of the stream', () => {
+  test('tells of a scheduled eviction that was removed by its time to live', () => {
+    const eviction = aRecord();
+    const source = anExpiry(ref, eviction);
+    assert.deepEqual(expiredRecord(source), { ref, eviction, source });
+  });
+
+  test('is ignored when what expired had happened, was cancelled, or went otherwise', () => {
+    for (const state of ['done', 'gone', 'cancelled'] as const) {
+      assert.equal(expiredRecord(anExpiry(ref, aRecord({ state }))), undefined);
+    }
+  });
+
+  test('is ignored when a hand removed the eviction, and not its time to live', () => {
+    const source = anExpiry(ref, aRecord());
+    const { userIdentity: _identity, ...byHand } = source;
+    assert.equal(expiredRecord(byHand), undefined);
+    const other = { type: 'Service', principalId: 'replication.dynamodb.amazonaws.com' };
+    assert.equal(expiredRecord({ ...source, userIdentity: other }), undefined);
+  });
+
+  test('is ignored when nothing was removed, or something else', () => {
+    assert.equal(expiredRecord(anExpiry(ref, aRecord(), { eventName: 'MODIFY' })), undefined);
+    const node = { pk: { S: 'c#n' }, sk: { S: 'NODE' } };
+    assert.equal(expiredRecord(anExpiry(ref, aRecord(), { dynamodb: { OldImage: node } })), undefined);
+    assert.equal(expiredRecord({}), undefined);
+  });
+
+  test('is refused when its eviction cannot be read', () => {
+    const source = anExpiry(ref, aRecord());
+    const image = { ...source.dynamodb?.OldImage, fireAt: { S: 'tomorrow' } };
+    assert.throws(() => expiredRecord({ ...source, dynamodb: { OldImage: image } }), StoreError);
+  });
+});

@@ -1,0 +1,159 @@
+import assert from 'node:assert/strict';
+import { beforeEach, describe, test } from 'node:test';
+import type { Context, DynamoDBRecord } from 'aws-lambda';
+import { createHandler } from '#functions/expiry/handler.ts';
+import { nodeName } from '#shared/eviction/identity.ts';
+import type { EvictionRecord } from '#shared/eviction/records.ts';
+import { SqliteStore } from '#shared/store/sqlite-store.ts';
+import type { Store } from '#shared/store/store.ts';
+import { StoreError } from '#shared/store/store.ts';
+import { parseDueMessage } from '#shared/timers/due-message.ts';
+import { aNode, aRecord, aRef, NOW } from '#test/contracts/partition-builders.ts';
+import { recordingLog } from '#test/contracts/recording-log.ts';
+import { recordingSender } from '../timers/recording-sender.ts';
+import { anExpiry } from './stream-records.ts';
+
+const ref = aRef();
+/** Long after the deadline, when the time to live is over. */
+const LATER = NOW + 2 * 3_600_000;
+
+let store: SqliteStore;
+let dueQueue: ReturnType<typeof recordingSender>;
+let deadLetters: ReturnType<typeof recordingSender>;
+beforeEach(async () => {
+  store = new SqliteStore({ path: ':memory:' });
+  dueQueue = recordingSender();
+  deadLetters = recordingSender();
+  await store.commit(ref, 0, { node: aNode(), evictions: [], live: true }, NOW);
+});
+
+async function handle(records: readonly DynamoDBRecord[], over: Partial<Store> = {}): Promise<string[]> {
+  const handler = createHandler({
+    store: over.load ? { ...bound(store), ...over } : store,
+    dueQueue,
+    deadLetters,
+    clock: { now: () => LATER },
+    log: recordingLog(),
+  });
+  const response = await handler({ Records: [...records] }, {} as Context);
+  return response?.batchItemFailures.map(({ itemIdentifier }) => itemIdentifier) ?? [];
+}
+
+/** A store's methods as values, so that some can be replaced. */
+const bound = (of: SqliteStore): Store => ({
+  load: of.load.bind(of),
+  commit: of.commit.bind(of),
+  settle: of.settle.bind(of),
+  taintedNodes: of.taintedNodes.bind(of),
+  upcoming: of.upcoming.bind(of),
+});
+
+const stored = async (uid: EvictionRecord['uid']) =>
+  (await store.load(ref, { kind: 'all' })).evictions.get(uid);
+const sent = () => dueQueue.calls.flat().map(({ body }) => parseDueMessage(body));
+const sequenceOf = (record: DynamoDBRecord) => record.dynamodb?.SequenceNumber;
+
+describe('an eviction whose timer was missed', () => {
+  test('is put back and its node looked at, at once', async () => {
+    const eviction = aRecord();
+    assert.deepEqual(await handle([anExpiry(ref, eviction)]), []);
+    assert.deepEqual(await stored(eviction.uid), eviction);
+    assert.deepEqual(sent(), [{ v: 1, kind: 'due', ...ref, at: eviction.fireAt }]);
+    assert.equal(dueQueue.calls[0]?.[0]?.delaySeconds, undefined);
+  });
+
+  test('is put back once and due twice when the stream tells of it twice', async () => {
+    const record = anExpiry(ref, aRecord());
+    await handle([record]);
+    const { revision } = await store.load(ref, { kind: 'all' });
+    await handle([record]);
+    assert.equal((await store.load(ref, { kind: 'all' })).revision, revision);
+    assert.equal(sent().length, 2);
+  });
+
+  test('comes again when its message could not be sent, and then is sent', async () => {
+    const record = anExpiry(ref, aRecord());
+    dueQueue = recordingSender((_, call) =>
+      call === 1 ? [{ index: 0, reason: 'throttled', permanent: false }] : [],
+    );
+    assert.deepEqual(await handle([record]), [sequenceOf(record)]);
+    assert.deepEqual(await handle([record]), []);
+    assert.equal(dueQueue.calls.length, 2);
+  });
+
+  test('costs its node one message, however many pods were missed', async () => {
+    const evictions = [5_000, 1_000, 3_000].map((ms) => aRecord({ fireAt: NOW + ms }));
+    await handle(evictions.map((eviction) => anExpiry(ref, eviction)));
+    assert.deepEqual(
+      sent().map((message) => 'at' in message && message.at),
+      [NOW + 1_000],
+    );
+    assert.equal((await store.load(ref, { kind: 'all' })).evictions.size, 3);
+  });
+});
+
+describe('an eviction that expired while somebody knew better', () => {
+  test('stays as it was decided anew, and its node is looked at', async () => {
+    const expired = aRecord();
+    const anew = { ...expired, fireAt: LATER + 60_000, version: { epoch: 2, sequence: 1 } };
+    const { revision } = await store.load(ref, { kind: 'all' });
+    await store.commit(ref, revision, { evictions: [anew], live: true }, LATER);
+    await handle([anExpiry(ref, expired)]);
+    assert.deepEqual(await stored(expired.uid), anew);
+  });
+
+  test('is not due again when it has happened or was cancelled since', async () => {
+    for (const state of ['done', 'gone', 'cancelled'] as const) {
+      const expired = aRecord();
+      const since = { ...expired, state };
+      const { revision } = await store.load(ref, { kind: 'all' });
+      await store.commit(ref, revision, { evictions: [since], live: true }, LATER);
+      await handle([anExpiry(ref, expired)]);
+      assert.deepEqual(await stored(expired.uid), since);
+    }
+    assert.deepEqual(sent(), []);
+  });
+});
+
+describe('the batch', () => {
+  test('goes on with other nodes when one fails, and gives that one back', async () => {
+    const other = { ...ref, node: nodeName('node-2') };
+    const failing = anExpiry(ref, aRecord());
+    const working = anExpiry(other, aRecord());
+    const load: Store['load'] = (node, scope) =>
+      node.node === ref.node ? Promise.reject(new StoreError('out of reach')) : store.load(node, scope);
+    assert.deepEqual(await handle([failing, working], { load }), [sequenceOf(failing)]);
+    assert.deepEqual(
+      sent().map(({ node }) => node),
+      [other.node],
+    );
+  });
+
+  test('sets aside what nobody can read, with the reason, and goes on', async () => {
+    const good = aRecord();
+    const bad = anExpiry(ref, aRecord());
+    const image = { ...bad.dynamodb?.OldImage, fireAt: { S: 'tomorrow' } };
+    const unreadable = { ...bad, dynamodb: { ...bad.dynamodb, OldImage: image } };
+    assert.deepEqual(await handle([unreadable, anExpiry(ref, good)]), []);
+    const [[letter] = []] = deadLetters.calls;
+    assert.deepEqual(JSON.parse(letter?.body ?? ''), unreadable);
+    assert.match(
+      letter?.attributes?.['reason'] ?? '',
+      /^The stored item EVICTION#\S+ of .* cannot be read \(fireAt/,
+    );
+    assert.ok(await stored(good.uid));
+  });
+
+  test('gives back what could not even be set aside', async () => {
+    deadLetters = recordingSender(() => [{ index: 0, reason: 'no such queue', permanent: false }]);
+    const bad = anExpiry(ref, aRecord());
+    const image = { ...bad.dynamodb?.OldImage, state: { S: 'scheduled' }, uid: { S: '' } };
+    const unreadable = { ...bad, dynamodb: { ...bad.dynamodb, OldImage: image } };
+    assert.deepEqual(await handle([unreadable]), [sequenceOf(bad)]);
+  });
+
+  test('ignores everything else that the stream tells', async () => {
+    assert.deepEqual(await handle([anExpiry(ref, aRecord({ state: 'done' })), {}]), []);
+    assert.deepEqual([dueQueue.calls, deadLetters.calls], [[], []]);
+  });
+});

@@ -1,0 +1,137 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ApiError } from '#shared/kubernetes/api-error.ts';
+import { parseInt64Json } from '#shared/kubernetes/int64-json.ts';
+import { projectNode, projectPod } from '#shared/kubernetes/project.ts';
+
+const META = {
+  name: 'web-0',
+  namespace: 'shop',
+  uid: '7d1f',
+  resourceVersion: '42',
+  generation: 2,
+  creationTimestamp: '2026-11-21T11:00:00Z',
+};
+
+test('a bound pod is read with what deciding needs', () => {
+  const pod = projectPod({
+    metadata: META,
+    spec: { nodeName: 'n1', tolerations: [{ key: 'a', operator: 'Exists', tolerationSeconds: 300 }] },
+    status: {
+      conditions: [
+        { type: 'Ready', status: 'True', lastTransitionTime: '2026-11-21T11:09:00Z' },
+        { type: 'PodScheduled', status: 'True', lastTransitionTime: '2026-11-21T11:05:00Z' },
+      ],
+    },
+  });
+  assert.deepEqual(pod, {
+    uid: '7d1f',
+    namespace: 'shop',
+    name: 'web-0',
+    resourceVersion: '42',
+    generation: 2,
+    node: 'n1',
+    tolerations: [{ key: 'a', operator: 'Exists', tolerationSeconds: 300n }],
+    boundAt: Date.UTC(2026, 10, 21, 11, 5),
+    terminating: false,
+    disrupted: false,
+  });
+});
+
+test('a pod that is not bound has no node, and counts from its creation', () => {
+  const pod = projectPod({
+    metadata: META,
+    spec: { nodeName: '' },
+    status: {
+      conditions: [{ type: 'PodScheduled', status: 'False', lastTransitionTime: '2026-11-21T11:05:00Z' }],
+    },
+  });
+  assert.equal(pod.node, undefined);
+  assert.equal(pod.boundAt, Date.UTC(2026, 10, 21, 11));
+});
+
+test('a pod with a deletion time is terminating', () => {
+  assert.equal(
+    projectPod({ metadata: { ...META, deletionTimestamp: '2026-11-21T12:00:00Z' } }).terminating,
+    true,
+  );
+});
+
+test('only a true DisruptionTarget with the taint manager as its reason counts as disrupted', () => {
+  const disrupted = (status: string, reason: string) =>
+    projectPod({ metadata: META, status: { conditions: [{ type: 'DisruptionTarget', status, reason }] } })
+      .disrupted;
+  assert.equal(disrupted('True', 'DeletionByTaintManager'), true);
+  assert.equal(disrupted('False', 'DeletionByTaintManager'), false);
+  assert.equal(disrupted('True', 'PreemptionByScheduler'), false);
+});
+
+test('equal toleration lists are one frozen object, other lists are not', () => {
+  const tolerations = (list: unknown) =>
+    projectPod({ metadata: META, spec: { tolerations: list } }).tolerations;
+  const one = tolerations([{ key: 'a', value: '', operator: 'Exists' }]);
+  assert.equal(tolerations([{ key: 'a', operator: 'Exists' }]), one);
+  assert.ok(Object.isFrozen(one) && Object.isFrozen(one[0]));
+  assert.notEqual(tolerations([{ key: 'a', operator: 'Exists', tolerationSeconds: 0 }]), one);
+  assert.notEqual(tolerations([{ key: 'aExists' }]), one);
+  assert.equal(tolerations(undefined), tolerations([]));
+});
+
+test('toleration seconds are exact over the whole of int64', () => {
+  for (const seconds of ['9223372036854775807', '-9223372036854775808', '9007199254740993', '0', '-1']) {
+    const pod = projectPod(
+      parseInt64Json(
+        JSON.stringify({ metadata: META, spec: { tolerations: [{ tolerationSeconds: 0 }] } }).replace(
+          '"tolerationSeconds":0',
+          `"tolerationSeconds":${seconds}`,
+        ),
+      ),
+    );
+    assert.deepEqual(pod.tolerations, [{ tolerationSeconds: BigInt(seconds) }]);
+  }
+});
+
+test('a node is read with the taints of all effects, in order', () => {
+  assert.deepEqual(
+    projectNode({
+      metadata: { name: 'n1', resourceVersion: '7' },
+      spec: {
+        taints: [
+          { key: 'b', value: 'x', effect: 'NoSchedule', timeAdded: '2026-11-21T11:00:00Z' },
+          { key: 'a', effect: 'NoExecute' },
+        ],
+      },
+    }),
+    {
+      name: 'n1',
+      resourceVersion: '7',
+      taints: [
+        { key: 'b', value: 'x', effect: 'NoSchedule' },
+        { key: 'a', effect: 'NoExecute' },
+      ],
+    },
+  );
+});
+
+test('what no stored object lacks is demanded', () => {
+  for (const field of ['name', 'namespace', 'uid', 'creationTimestamp']) {
+    assert.throws(
+      () => projectPod({ metadata: { ...META, [field]: undefined } }),
+      (error) =>
+        error instanceof ApiError && error.status === 0 && error.message.includes(`metadata.${field}`),
+    );
+  }
+  for (const nothing of [undefined, null, 'x', 1, [], {}]) {
+    assert.throws(() => projectNode(nothing), ApiError);
+    assert.throws(() => projectPod(nothing), ApiError);
+  }
+});
+
+test('fields of unexpected types read as absent', () => {
+  const pod = projectPod({
+    metadata: { ...META, generation: '2', resourceVersion: 3 },
+    spec: { nodeName: 5, tolerations: { key: 'a' } },
+    status: { conditions: [null, 'x', { type: 'PodScheduled', status: true }] },
+  });
+  assert.deepEqual([pod.generation, pod.resourceVersion, pod.node, pod.tolerations], [0, '', undefined, []]);
+});

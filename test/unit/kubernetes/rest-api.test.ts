@@ -1,0 +1,338 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { test } from 'node:test';
+import { gzipSync } from 'node:zlib';
+import { nodeName, podUid } from '#shared/eviction/identity.ts';
+import type { PodEvent } from '#shared/kubernetes/api.ts';
+import { ApiError } from '#shared/kubernetes/api-error.ts';
+import { RestApi } from '#shared/kubernetes/rest-api.ts';
+import { json, scriptedServer, status } from './scripted-server.ts';
+
+const POD = { namespace: 'shop', name: 'web-0' };
+const UID = podUid('7d1f');
+const NOW = Date.UTC(2026, 10, 21, 11, 13, 53, 789);
+const EVENT: PodEvent = {
+  pod: POD,
+  key: 'evicted/7d1f',
+  type: 'Normal',
+  reason: 'TaintManagerEviction',
+  message: 'Marking for deletion Pod shop/web-0',
+};
+
+const podJson = (name: string) => ({
+  metadata: { name, namespace: 'shop', uid: `uid-${name}`, creationTimestamp: '2026-11-21T11:00:00Z' },
+  spec: { nodeName: 'n1' },
+});
+
+const rejection = async (call: Promise<unknown>): Promise<ApiError> => {
+  const error = await call.then(
+    () => assert.fail('should have rejected'),
+    (reason: unknown) => reason,
+  );
+  assert.ok(error instanceof ApiError, String(error));
+  return error;
+};
+
+test('a pod is marked by a strategic merge patch of its status, as the built-in controller does', async (t) => {
+  const { api, requests } = await scriptedServer(t, json({}));
+  await api.markDisrupted({ ...POD, generation: 3 }, UID, NOW);
+  const [request] = requests;
+  assert.equal(`${request?.method} ${request?.url}`, 'PATCH /api/v1/namespaces/shop/pods/web-0/status');
+  assert.equal(request?.headers['content-type'], 'application/strategic-merge-patch+json');
+  assert.equal(request?.headers.authorization, 'Bearer sesame');
+  assert.deepEqual(JSON.parse(request?.body ?? ''), {
+    metadata: { uid: '7d1f' },
+    status: {
+      conditions: [
+        {
+          type: 'DisruptionTarget',
+          observedGeneration: 3,
+          status: 'True',
+          lastTransitionTime: '2026-11-21T11:13:53Z',
+          reason: 'DeletionByTaintManager',
+          message: 'Taint manager: deleting due to NoExecute taint',
+        },
+      ],
+    },
+  });
+});
+
+test('the condition has no observedGeneration where the server counts no generations', async (t) => {
+  const { api, requests } = await scriptedServer(t, json({}));
+  await api.markDisrupted(POD, UID, NOW);
+  assert.doesNotMatch(requests[0]?.body ?? '', /observedGeneration/);
+});
+
+test('a pod is deleted with its UID as the precondition and nothing else', async (t) => {
+  const { api, requests } = await scriptedServer(t, json({}));
+  await api.deletePod(POD, UID);
+  const [request] = requests;
+  assert.equal(`${request?.method} ${request?.url}`, 'DELETE /api/v1/namespaces/shop/pods/web-0');
+  assert.deepEqual(JSON.parse(request?.body ?? ''), {
+    apiVersion: 'v1',
+    kind: 'DeleteOptions',
+    preconditions: { uid: '7d1f' },
+  });
+});
+
+test('a patch with the UID of a pod that is no more counts as gone, though the server calls it invalid', async (t) => {
+  const { api } = await scriptedServer(
+    t,
+    status(422, 'Invalid', 'Pod "web-0" is invalid: metadata.uid: Invalid value: "7d1f": field is immutable'),
+  );
+  const error = await rejection(api.markDisrupted(POD, UID, NOW));
+  assert.equal(error.status, 409);
+  assert.ok(error.gone);
+});
+
+test('a patch that the server calls invalid for another reason does not count as gone', async (t) => {
+  const { api } = await scriptedServer(t, status(422, 'Invalid', 'status.conditions: Invalid value'));
+  const error = await rejection(api.markDisrupted(POD, UID, NOW));
+  assert.equal(error.status, 422);
+  assert.equal(error.gone, false);
+});
+
+test('a delete that meets another UID counts as gone', async (t) => {
+  const { api } = await scriptedServer(
+    t,
+    status(409, 'Conflict', 'the UID in the precondition (7d1f) does not match the UID in record (99)'),
+  );
+  assert.ok((await rejection(api.deletePod(POD, UID))).gone);
+});
+
+test("a page that is not the API server's does not make a pod gone", async (t) => {
+  const { api, host } = await scriptedServer(t, json('404 page not found', 404));
+  const error = await rejection(api.deletePod(POD, UID));
+  assert.equal(error.gone, false);
+  assert.equal(
+    error.message,
+    `Cannot delete pods shop/web-0 at ${host}: its answer 404 is not a Kubernetes API server's; check the server address.`,
+  );
+  await assert.rejects(api.getPod(POD), ApiError);
+});
+
+test('what the API server does not find is undefined', async (t) => {
+  const { api } = await scriptedServer(t, status(404, 'NotFound', 'not found'));
+  assert.equal(await api.getNode(nodeName('n1')), undefined);
+  assert.equal(await api.getPod(POD), undefined);
+});
+
+test('a node and its pods are read by name, without a resource version', async (t) => {
+  const { api, requests } = await scriptedServer(t, (response, { url }) =>
+    json(
+      url.includes('/nodes/')
+        ? { metadata: { name: 'n1', resourceVersion: '7' } }
+        : { items: [podJson('a'), podJson('b')] },
+    )(response, { method: '', url, headers: {}, body: '' }),
+  );
+  assert.deepEqual(await api.getNode(nodeName('n1')), { name: 'n1', resourceVersion: '7', taints: [] });
+  assert.deepEqual(
+    (await api.listPodsOnNode(nodeName('n1'))).map((pod) => pod.uid),
+    ['uid-a', 'uid-b'],
+  );
+  assert.deepEqual(
+    requests.map((request) => request.url),
+    ['/api/v1/nodes/n1', '/api/v1/pods?fieldSelector=spec.nodeName%3Dn1'],
+  );
+});
+
+test('an Event is written as the built-in controller writes it', async (t) => {
+  const { api, requests } = await scriptedServer(t, json({}, 201));
+  await api.createEvent(EVENT, NOW);
+  const [request] = requests;
+  assert.equal(`${request?.method} ${request?.url}`, 'POST /api/v1/namespaces/shop/events');
+  const { metadata, ...event } = JSON.parse(request?.body ?? '');
+  assert.equal(metadata.namespace, 'shop');
+  assert.match(metadata.name, /^web-0\.[0-9a-f]{16}$/);
+  assert.deepEqual(event, {
+    apiVersion: 'v1',
+    kind: 'Event',
+    involvedObject: { kind: 'Pod', namespace: 'shop', name: 'web-0', apiVersion: 'v1' },
+    reason: 'TaintManagerEviction',
+    message: 'Marking for deletion Pod shop/web-0',
+    source: { component: 'taint-eviction-controller' },
+    firstTimestamp: '2026-11-21T11:13:53Z',
+    lastTimestamp: '2026-11-21T11:13:53Z',
+    count: 1,
+    type: 'Normal',
+    eventTime: null,
+    reportingComponent: 'taint-eviction-controller',
+    reportingInstance: '',
+  });
+});
+
+test('an Event has one name per key, which fits into 253 characters', async (t) => {
+  const { api, requests } = await scriptedServer(t, json({}, 201));
+  const long = { ...EVENT, pod: { namespace: 'shop', name: `${'a'.repeat(235)}.${'b'.repeat(17)}` } };
+  await api.createEvent(EVENT, NOW);
+  await api.createEvent(EVENT, NOW + 5000);
+  await api.createEvent({ ...EVENT, key: 'cancelled/7d1f' }, NOW);
+  await api.createEvent(long, NOW);
+  const [first, again, other, cut] = requests.map(({ body }) => JSON.parse(body).metadata.name as string);
+  assert.equal(again, first);
+  assert.notEqual(other, first);
+  assert.match(cut ?? '', /^a{235}\.[0-9a-f]{16}$/);
+});
+
+test('an Event that is there already counts as posted', async (t) => {
+  const { api } = await scriptedServer(t, status(409, 'AlreadyExists', 'events "x" already exists'));
+  await api.createEvent(EVENT, NOW);
+});
+
+test('an Event into a namespace that is going away rejects, without advice to grant rights', async (t) => {
+  const { api, host } = await scriptedServer(
+    t,
+    status(403, 'Forbidden', 'unable to create new content in namespace shop because it is being terminated'),
+  );
+  const error = await rejection(api.createEvent(EVENT, NOW));
+  assert.equal(error.status, 403);
+  assert.equal(
+    error.message,
+    `Cannot create events in shop at ${host}: 403 Forbidden; unable to create new content in namespace shop because it is being terminated.`,
+  );
+});
+
+test('refused credentials are named, and obtained anew', async (t) => {
+  const { api, host, forgotten } = await scriptedServer(t, status(401, 'Unauthorized', 'Unauthorized'));
+  const error = await rejection(api.getNode(nodeName('n1')));
+  assert.equal(error.status, 401);
+  assert.equal(
+    error.message,
+    `Cannot get nodes n1 at ${host}: 401 Unauthorized; the credentials were refused (an expired token?): renew them.`,
+  );
+  assert.equal(forgotten(), 1);
+});
+
+test('a missing right is named by its verb and resource', async (t) => {
+  const { api } = await scriptedServer(t, status(403, 'Forbidden', 'pods "web-0" is forbidden'));
+  const error = await rejection(api.markDisrupted(POD, UID, NOW));
+  assert.equal(error.status, 403);
+  assert.match(
+    error.message,
+    /; pods "web-0" is forbidden; grant these credentials the verb patch on pods\/status\.$/,
+  );
+});
+
+test('a throttled call says when to come again', async (t) => {
+  const { api } = await scriptedServer(t, status(429, 'TooManyRequests', 'later', { 'retry-after': '7' }));
+  const error = await rejection(api.deletePod(POD, UID));
+  assert.deepEqual([error.status, error.reason, error.retryAfterSeconds], [429, 'TooManyRequests', 7]);
+});
+
+test("a proxy's error keeps its status, and its page stays out of the message", async (t) => {
+  const { api } = await scriptedServer(t, json('<html>token=sesame</html>', 502));
+  const error = await rejection(api.deletePod(POD, UID));
+  assert.equal(error.status, 502);
+  assert.doesNotMatch(error.message, /sesame/);
+});
+
+test('an answer that is not JSON is an error, not an empty list', async (t) => {
+  const { api } = await scriptedServer(t, json('<html>please log in</html>'));
+  const error = await rejection(api.listPodsOnNode(nodeName('n1')));
+  assert.equal(error.status, 0);
+  assert.match(error.message, /is not JSON/);
+});
+
+test('a server that cannot be reached is status 0 and says why', async (t) => {
+  const { api, host } = await scriptedServer(t, (response) => response.destroy());
+  const reset = await rejection(api.getNode(nodeName('n1')));
+  assert.equal(reset.status, 0);
+  assert.equal(reset.message, `Cannot get nodes n1 at ${host}: the connection was reset (ECONNRESET).`);
+
+  const nobody = new RestApi({
+    host: '127.0.0.1:1',
+    requestOptions: async () => ({ server: new URL('http://127.0.0.1:1'), headers: {} }),
+  });
+  const refused = await rejection(nobody.getNode(nodeName('n1')));
+  assert.equal(refused.status, 0);
+  assert.match(refused.message, /the connection was refused; .* \(ECONNREFUSED\)\.$/);
+});
+
+test('an unusable client certificate is named as such', async () => {
+  const api = new RestApi({
+    host: '127.0.0.1:1',
+    requestOptions: async () => ({
+      server: new URL('https://127.0.0.1:1'),
+      headers: {},
+      cert: 'sesame',
+      key: 'sesame',
+    }),
+  });
+  const error = await rejection(api.getNode(nodeName('n1')));
+  assert.equal(
+    error.message,
+    'Cannot get nodes n1 at 127.0.0.1:1: the client certificate or its key is not in PEM form; replace it (ERR_OSSL_PEM_NO_START_LINE).',
+  );
+});
+
+test('credentials that cannot be obtained are the reason of the rejection', async () => {
+  const api = new RestApi({
+    host: '127.0.0.1:1',
+    requestOptions: () => Promise.reject(new Error('The plugin is not installed.')),
+  });
+  const error = await rejection(api.getNode(nodeName('n1')));
+  assert.equal(error.message, 'Cannot get nodes n1 at 127.0.0.1:1: The plugin is not installed.');
+});
+
+test('compressed answers are read', async (t) => {
+  const { api, requests } = await scriptedServer(t, (response) => {
+    response.writeHead(200, { 'content-encoding': 'gzip' });
+    response.end(gzipSync(JSON.stringify({ items: [podJson('ä')] })));
+  });
+  assert.equal((await api.listPodsOnNode(nodeName('n1')))[0]?.name, 'ä');
+  assert.equal(requests[0]?.headers['accept-encoding'], 'gzip');
+});
+
+test("a path in the server's address goes before every call's", async (t) => {
+  const { api, requests } = await scriptedServer(t, json({ metadata: { name: 'n1' } }), '/k8s/clusters/c-1/');
+  await api.getNode(nodeName('n1'));
+  assert.equal(requests[0]?.url, '/k8s/clusters/c-1/api/v1/nodes/n1');
+});
+
+test('calls one after another share a connection', async (t) => {
+  const { api, connections } = await scriptedServer(t, json({}));
+  for (let i = 0; i < 5; i++) await api.deletePod(POD, UID);
+  assert.equal(connections().ever, 1);
+});
+
+test('calls in parallel open no more than 64 connections', async (t) => {
+  const { api, requests, connections } = await scriptedServer(t, (response) => {
+    setImmediate(() => response.end('{}'));
+  });
+  await Promise.all(Array.from({ length: 200 }, () => api.deletePod(POD, UID)));
+  assert.equal(requests.length, 200);
+  assert.equal(connections().ever, 64);
+});
+
+test('a call that meets a connection cut while idle is made again on a new one', async (t) => {
+  let calls = 0;
+  const { api, connections } = await scriptedServer(t, (response) => {
+    calls += 1;
+    if (calls === 2) response.socket?.resetAndDestroy();
+    else response.end('{}');
+  });
+  await api.deletePod(POD, UID);
+  await api.deletePod(POD, UID);
+  assert.equal(calls, 3);
+  assert.equal(connections().ever, 2);
+});
+
+test('closing rejects what is under way, once, and leaves no connection', async (t) => {
+  const { promise: reached, resolve } = Promise.withResolvers<void>();
+  const { api, requests, connections } = await scriptedServer(t, (response) => {
+    if (requests.length === 1) response.end('{}');
+    else {
+      once(response, 'close').then(() => closed.resolve());
+      resolve();
+    }
+  });
+  const closed = Promise.withResolvers<void>();
+  await api.deletePod(POD, UID);
+  const hanging = rejection(api.deletePod(POD, UID));
+  await reached;
+  api.close();
+  assert.equal((await hanging).status, 0);
+  await closed.promise;
+  assert.equal(requests.length, 2);
+  assert.equal(connections().open, 0);
+});

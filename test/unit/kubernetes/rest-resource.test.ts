@@ -1,0 +1,176 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { test } from 'node:test';
+import type { LiveNode, WatchEvent } from '#shared/kubernetes/api.ts';
+import { ApiError } from '#shared/kubernetes/api-error.ts';
+import { json, scriptedServer, status } from './scripted-server.ts';
+
+const node = (name: string, resourceVersion: string) => ({ metadata: { name, resourceVersion } });
+const line = (type: string, object: unknown) => `${JSON.stringify({ type, object })}\n`;
+const never = () => new AbortController().signal;
+
+const watching = (signal = never()) => ({ resourceVersion: '5', timeoutSeconds: 300, signal });
+
+const texts = (events: readonly WatchEvent<LiveNode>[]) =>
+  events.map((event) =>
+    event.kind === 'bookmark' ? `bookmark ${event.resourceVersion}` : `${event.kind} ${event.object.name}`,
+  );
+
+async function collect(events: AsyncIterable<WatchEvent<LiveNode>>) {
+  const seen: WatchEvent<LiveNode>[] = [];
+  let error: unknown;
+  try {
+    for await (const event of events) seen.push(event);
+  } catch (thrown) {
+    error = thrown;
+  }
+  return { seen: texts(seen), error };
+}
+
+test('a list is read page by page, the first without a version', async (t) => {
+  const { api, requests } = await scriptedServer(t, (response, request) =>
+    json(
+      request.url.includes('continue')
+        ? { metadata: { resourceVersion: '9', continue: '' }, items: [node('n3', '3')] }
+        : { metadata: { resourceVersion: '9', continue: 'a+b=' }, items: [node('n1', '1'), node('n2', '2')] },
+    )(response, request),
+  );
+  const first = await api.nodes.list({ limit: 2, signal: never() });
+  assert.deepEqual(first, {
+    items: [
+      { name: 'n1', resourceVersion: '1', taints: [] },
+      { name: 'n2', resourceVersion: '2', taints: [] },
+    ],
+    resourceVersion: '9',
+    continue: 'a+b=',
+  });
+  const last = await api.nodes.list({ limit: 2, continue: 'a+b=', signal: never() });
+  assert.equal(last.items[0]?.name, 'n3');
+  assert.equal('continue' in last, false);
+  assert.deepEqual(
+    requests.map(({ url }) => url),
+    ['/api/v1/nodes?limit=2', '/api/v1/nodes?limit=2&continue=a%2Bb%3D'],
+  );
+});
+
+test('a continue token that is too old rejects with 410', async (t) => {
+  const { api } = await scriptedServer(t, status(410, 'Expired', 'too old'));
+  await assert.rejects(api.pods.list({ limit: 1, continue: 'x', signal: never() }), {
+    name: 'ApiError',
+    status: 410,
+    reason: 'Expired',
+  });
+});
+
+test('an aborted list rejects', async (t) => {
+  const abort = new AbortController();
+  const { api } = await scriptedServer(t, () => abort.abort());
+  await assert.rejects(api.pods.list({ limit: 1, signal: abort.signal }), /the call was aborted\.$/);
+});
+
+test('a watch yields changes and bookmarks until the server ends it', async (t) => {
+  const { api, requests } = await scriptedServer(t, (response) => {
+    response.write(line('ADDED', node('n1', '6')) + line('MODIFIED', node('n1', '7')));
+    response.write(line('DELETED', node('n1', '8')));
+    response.end(line('BOOKMARK', { kind: 'Node', metadata: { resourceVersion: '99' } }));
+  });
+  const { seen, error } = await collect(api.nodes.watch(watching()));
+  assert.deepEqual(seen, ['upsert n1', 'upsert n1', 'delete n1', 'bookmark 99']);
+  assert.equal(error, undefined);
+  assert.equal(
+    requests[0]?.url,
+    '/api/v1/nodes?watch=1&allowWatchBookmarks=true&resourceVersion=5&timeoutSeconds=300',
+  );
+  assert.equal(requests[0]?.headers['accept-encoding'], undefined);
+});
+
+test('an event that comes in pieces is one event, even when a character is cut', async (t) => {
+  const bytes = Buffer.from(line('ADDED', node('knötchen', '6')));
+  const cut = bytes.indexOf('ö') + 1;
+  const { api } = await scriptedServer(t, (response) => {
+    response.write(bytes.subarray(0, cut), () => setImmediate(() => response.end(bytes.subarray(cut))));
+  });
+  assert.deepEqual((await collect(api.nodes.watch(watching()))).seen, ['upsert knötchen']);
+});
+
+test('an event is there before the watch ends', async (t) => {
+  const { api } = await scriptedServer(t, (response) => response.write(line('ADDED', node('n1', '6'))));
+  for await (const event of api.nodes.watch(watching())) {
+    assert.equal(event.kind, 'upsert');
+    break;
+  }
+});
+
+test('a version that is too old throws 410, be it the answer or an event', async (t) => {
+  const asAnswer = await scriptedServer(t, status(410, 'Expired', 'too old resource version: 5 (90)'));
+  const asEvent = await scriptedServer(t, (response) => {
+    response.write(line('ADDED', node('n1', '6')));
+    response.end(
+      line('ERROR', { kind: 'Status', code: 410, reason: 'Expired', message: 'too old resource version' }),
+    );
+  });
+  const early = await collect(asAnswer.api.nodes.watch(watching()));
+  const late = await collect(asEvent.api.nodes.watch(watching()));
+  assert.deepEqual(late.seen, ['upsert n1']);
+  for (const { error } of [early, late]) {
+    assert.ok(error instanceof ApiError);
+    assert.deepEqual([error.status, error.reason], [410, 'Expired']);
+  }
+});
+
+test('a watch whose connection breaks throws with status 0', async (t) => {
+  const { api } = await scriptedServer(t, (response) => {
+    response.write(line('ADDED', node('n1', '6')), () => response.socket?.resetAndDestroy());
+  });
+  const { error } = await collect(api.nodes.watch(watching()));
+  assert.ok(error instanceof ApiError);
+  assert.equal(error.status, 0);
+});
+
+for (const [what, sent] of [
+  ['an event of a type that nobody knows', line('RENAMED', node('n1', '6'))],
+  ['an object without a name', line('ADDED', { metadata: {} })],
+  ['half an event', '{"type":"ADD'],
+] as const) {
+  test(`a watch throws on ${what}`, async (t) => {
+    const { api } = await scriptedServer(t, (response) => response.end(sent));
+    const { error } = await collect(api.nodes.watch(watching()));
+    assert.ok(error instanceof ApiError);
+    assert.equal(error.status, 0);
+  });
+}
+
+test('an aborted watch ends at once and closes its connection', async (t) => {
+  const abort = new AbortController();
+  const closed = Promise.withResolvers<void>();
+  const { api } = await scriptedServer(t, (response) => {
+    once(response, 'close').then(() => closed.resolve());
+    response.write(line('ADDED', node('n1', '6')) + line('ADDED', node('n2', '7')));
+  });
+  const seen: string[] = [];
+  for await (const event of api.nodes.watch(watching(abort.signal))) {
+    seen.push(...texts([event]));
+    abort.abort();
+  }
+  assert.deepEqual(seen, ['upsert n1']);
+  await closed.promise;
+});
+
+test('an aborted watch ends at once while it waits', async (t) => {
+  const abort = new AbortController();
+  const { api } = await scriptedServer(t, (response) => {
+    response.flushHeaders();
+    setImmediate(() => abort.abort());
+  });
+  assert.deepEqual(await collect(api.nodes.watch(watching(abort.signal))), { seen: [], error: undefined });
+});
+
+test('a watch that its reader leaves closes its connection', async (t) => {
+  const closed = Promise.withResolvers<void>();
+  const { api } = await scriptedServer(t, (response) => {
+    once(response, 'close').then(() => closed.resolve());
+    response.write(line('ADDED', node('n1', '6')));
+  });
+  for await (const _ of api.nodes.watch(watching())) break;
+  await closed.promise;
+});

@@ -1,0 +1,76 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import type { TestContext } from 'node:test';
+import { RestApi } from '#shared/kubernetes/rest-api.ts';
+
+/** A request as the server got it. */
+export interface Received {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: IncomingMessage['headers'];
+  readonly body: string;
+}
+
+export type Answer = (response: ServerResponse, request: Received) => void;
+
+/** An HTTP server that answers as the test says, with a `RestApi` for it; both end with the test. */
+export async function scriptedServer(t: TestContext, answer: Answer, path = '') {
+  const requests: Received[] = [];
+  const server = createServer(async (request, response) => {
+    const { method = '', url = '', headers } = request;
+    const received = { method, url, headers, body: await text(request) };
+    requests.push(received);
+    answer(response, received);
+  });
+  let connections = 0;
+  let open = 0;
+  server.on('connection', (socket) => {
+    connections += 1;
+    open += 1;
+    socket.once('close', () => {
+      open -= 1;
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+
+  let forgotten = 0;
+  const api = new RestApi({
+    host: `127.0.0.1:${port}`,
+    requestOptions: async () => ({
+      server: new URL(`http://127.0.0.1:${port}${path}`),
+      headers: { Authorization: 'Bearer sesame' },
+    }),
+    forgetCredentials: () => {
+      forgotten += 1;
+    },
+  });
+  t.after(() => {
+    api.close();
+    server.closeAllConnections();
+    server.close();
+  });
+  return {
+    api,
+    host: `127.0.0.1:${port}`,
+    requests,
+    /** How many connections there were, and how many are open now. */
+    connections: () => ({ ever: connections, open }),
+    /** How often the client was told that its credentials were refused. */
+    forgotten: () => forgotten,
+  };
+}
+
+export const json =
+  (body: unknown, status = 200, headers: Readonly<Record<string, string>> = {}): Answer =>
+  (response) => {
+    response.writeHead(status, { 'content-type': 'application/json', ...headers });
+    response.end(typeof body === 'string' ? body : JSON.stringify(body));
+  };
+
+/** A failure in the API server's own words. */
+export const status = (code: number, reason: string, message: string, headers = {}): Answer =>
+  json({ kind: 'Status', apiVersion: 'v1', status: 'Failure', code, reason, message }, code, headers);

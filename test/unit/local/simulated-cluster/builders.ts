@@ -1,0 +1,35 @@
+import { ObjectStore, type ObjectStoreOptions } from '#functions/local/simulated-cluster/object-store.ts';
+import { everything } from '#functions/local/simulated-cluster/selectors.ts';
+import type { Clock } from '#shared/telemetry/clock.ts';
+
+/** A whole second, because Kubernetes cuts times to the second. */
+export const NOW = Date.parse('2026-11-21T12:00:00Z');
+
+export interface SettableClock extends Clock {
+  at: number;
+}
+
+export const settableClock = (at = NOW): SettableClock => ({
+  at,
+  now() {
+    return this.at;
+  },
+});
+
+/** A store with the namespace `default` (version 1). */
+export function aStore(options: Partial<ObjectStoreOptions> = {}): ObjectStore {
+  const store = new ObjectStore({ clock: settableClock(), ...options });
+  if (options.state === undefined) store.create('namespaces', '', { metadata: { name: 'default' } });
+  return store;
+}
+
+export const aNode = (name: string, spec: object = {}): object => ({ metadata: { name }, spec });
+
+export const aPod = (name: string, spec: object = {}, metadata: object = {}): object => ({
+  metadata: { name, ...metadata },
+  spec: { containers: [{ name: 'main', image: 'example.com/main:1' }], ...spec },
+});
+
+export const inDefault = (name: string) => ({ namespace: 'default', name });
+export const unscoped = (name: string) => ({ namespace: '', name });
+export const allOf = { namespace: '', selects: everything };

@@ -1,0 +1,8 @@
+import { startSimulatedCluster } from '#functions/local/simulated-cluster/demo.ts';
+import { systemClock } from '#shared/telemetry/clock.ts';
+
+/** Brings up the cluster of the directory it is given, taints a node, tells so, and lives until it is killed. */
+const [dir = ''] = process.argv.slice(2);
+const cluster = await startSimulatedCluster({ clock: systemClock, dir });
+cluster.taint('node-1', 'maintenance=now:NoExecute');
+process.stdout.write('tainted\n');

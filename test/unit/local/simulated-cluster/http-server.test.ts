@@ -1,0 +1,461 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { get } from 'node:https';
+import { afterEach, beforeEach, describe, test } from 'node:test';
+import { type SimulatedApiServer, startApiServer } from '#functions/local/simulated-cluster/http-server.ts';
+import type { ObjectStore } from '#functions/local/simulated-cluster/object-store.ts';
+import { ApiClient, at, each } from './api-client.ts';
+import { aNode, aPod, aStore, inDefault, unscoped } from './builders.ts';
+
+const NODES = '/api/v1/nodes';
+const PODS = '/api/v1/namespaces/default/pods';
+
+let store: ObjectStore;
+let server: SimulatedApiServer;
+let client: ApiClient;
+
+beforeEach(async () => {
+  store = aStore({ historyLimit: 10 });
+  server = await startApiServer(store);
+  client = new ApiClient(server);
+});
+afterEach(() => server.close());
+
+describe('who may call', () => {
+  test('nobody without the token, and is told as by the real server', async () => {
+    for (const authorization of ['', 'Bearer wrong', `Basic ${server.token}`, server.token]) {
+      const { code, body } = await client.get(NODES, { authorization });
+      assert.equal(code, 401);
+      assert.equal(at(body, 'reason'), 'Unauthorized');
+    }
+  });
+
+  test('anybody asks for its health', async () => {
+    for (const path of ['/readyz', '/livez', '/healthz']) {
+      const { code, text } = await client.get(path, { authorization: '' });
+      assert.deepEqual([code, text], [200, 'ok']);
+    }
+  });
+
+  test('over TLS with its own certificate only, on the loopback interface', async () => {
+    assert.match(server.url, /^https:\/\/127\.0\.0\.1:[0-9]+$/);
+    const [error] = await once(get(`${server.url}/readyz`), 'error');
+    assert.match(String(error), /self-signed/);
+  });
+
+  test('whoever holds the token may do everything, says an access review', async () => {
+    const spec = { resourceAttributes: { verb: 'delete', resource: 'pods' } };
+    const { code, body } = await client.post('/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', {
+      spec,
+    });
+    assert.equal(code, 201);
+    assert.equal(at(body, 'status', 'allowed'), true);
+  });
+});
+
+describe('discovery', () => {
+  test('tells of every resource and subresource', async () => {
+    const { body } = await client.get('/api/v1');
+    const names = each(at(body, 'resources'), 'name');
+    assert.deepEqual(names, [
+      'nodes',
+      'nodes/status',
+      'pods',
+      'pods/binding',
+      'pods/status',
+      'events',
+      'namespaces',
+    ]);
+  });
+
+  for (const path of [
+    '/version',
+    '/api',
+    '/apis',
+    '/apis/authorization.k8s.io/v1',
+    '/openapi/v3',
+    '/openapi/v3/api/v1',
+  ]) {
+    test(`answers ${path}`, async () => assert.equal((await client.get(path)).code, 200));
+  }
+
+  for (const path of [
+    '/openapi/v2',
+    '/apis/apps/v1',
+    '/api/v1/secrets',
+    `${NODES}/a/b`,
+    '/api/v1/pods/a',
+    '/api/v1/nodes/',
+    '/%',
+  ]) {
+    test(`knows no ${path}`, async () => {
+      const { code, body } = await client.get(path);
+      assert.deepEqual([code, at(body, 'reason')], [404, 'NotFound']);
+    });
+  }
+});
+
+describe('objects', () => {
+  test('are made, read, replaced and deleted', async () => {
+    const made = await client.post(NODES, aNode('node-1'));
+    assert.equal(made.code, 201);
+    const replaced = await client.call('PUT', `${NODES}/node-1`, {
+      body: { ...Object(made.body), spec: { taints: [{ key: 'a', effect: 'NoExecute' }] } },
+    });
+    assert.equal(replaced.code, 200);
+    const { body } = await client.get(`${NODES}/node-1`);
+    assert.deepEqual(body, replaced.body);
+    const deleted = await client.delete(`${NODES}/node-1`);
+    assert.deepEqual(
+      [deleted.code, at(deleted.body, 'status'), at(deleted.body, 'details', 'name')],
+      [200, 'Success', 'node-1'],
+    );
+    assert.equal((await client.get(`${NODES}/node-1`)).code, 404);
+  });
+
+  test('are not replaced in place of others of their name: a conflict', async () => {
+    const { body } = await client.post(NODES, aNode('node-1'));
+    store.delete('nodes', unscoped('node-1'));
+    store.create('nodes', '', aNode('node-1'));
+    const metadata = { name: 'node-1', uid: at(body, 'metadata', 'uid') };
+    const replaced = await client.call('PUT', `${NODES}/node-1`, { body: { metadata } });
+    assert.deepEqual([replaced.code, at(replaced.body, 'reason')], [409, 'Conflict']);
+  });
+
+  test('are listed in pages, all of one version', async () => {
+    for (const name of ['a', 'b', 'c', 'd', 'e']) store.create('nodes', '', aNode(name));
+    const names: unknown[] = [];
+    const versions = new Set<unknown>();
+    let token = '';
+    do {
+      const { body } = await client.get(`${NODES}?limit=2&continue=${encodeURIComponent(token)}`);
+      assert.equal(at(body, 'kind'), 'NodeList');
+      names.push(...each(at(body, 'items'), 'metadata', 'name'));
+      versions.add(at(body, 'metadata', 'resourceVersion'));
+      token = String(at(body, 'metadata', 'continue') ?? '');
+      store.create('nodes', '', aNode(`later-${names.length}`));
+    } while (token !== '');
+    assert.deepEqual(names, ['a', 'b', 'c', 'd', 'e']);
+    assert.equal(versions.size, 1);
+  });
+
+  test('are listed with 410 when the next page comes too late', async () => {
+    for (const name of ['a', 'b']) store.create('nodes', '', aNode(name));
+    const { body } = await client.get(`${NODES}?limit=1`);
+    for (let n = 0; n < 11; n += 1) store.create('nodes', '', aNode(`later-${n}`));
+    const late = await client.get(`${NODES}?limit=1&continue=${at(body, 'metadata', 'continue')}`);
+    assert.deepEqual([late.code, at(late.body, 'reason')], [410, 'Expired']);
+  });
+
+  test('are selected by field and label, of one namespace or all', async () => {
+    store.create('namespaces', '', { metadata: { name: 'other' } });
+    store.create('pods', 'default', aPod('a', { nodeName: 'node-1' }, { labels: { app: 'x' } }));
+    store.create('pods', 'default', aPod('b', { nodeName: 'node-2' }, { labels: { app: 'x' } }));
+    store.create('pods', 'other', aPod('c', { nodeName: 'node-1' }));
+    const names = async (path: string) =>
+      each(at((await client.get(path)).body, 'items'), 'metadata', 'name');
+    assert.deepEqual(await names('/api/v1/pods?fieldSelector=spec.nodeName%3Dnode-1'), ['a', 'c']);
+    assert.deepEqual(await names(`${PODS}?fieldSelector=spec.nodeName%3Dnode-1`), ['a']);
+    assert.deepEqual(await names('/api/v1/pods?labelSelector=app%3Dx'), ['a', 'b']);
+  });
+
+  test('of a version that is yet to come are not listed: 504, as by the real server', async () => {
+    const { code, body } = await client.get(`${NODES}?resourceVersion=99`);
+    assert.deepEqual([code, at(body, 'reason')], [504, 'Timeout']);
+    assert.match(String(at(body, 'message')), /Too large resource version: 99, current: 1/);
+  });
+
+  test('keep 64-bit integers exact on their way in and out', async () => {
+    const pod = JSON.stringify(
+      aPod('web', { tolerations: [{ operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 0 }] }),
+    );
+    const { text } = await client.post(
+      PODS,
+      pod.replace('"tolerationSeconds":0', '"tolerationSeconds":9223372036854775807'),
+    );
+    assert.match(text, /"tolerationSeconds":9223372036854775807[,}]/);
+  });
+
+  test('that are Events are posted once', async () => {
+    const event = {
+      metadata: { name: 'e' },
+      involvedObject: { kind: 'Pod', namespace: 'default', name: 'a' },
+    };
+    const post = () => client.post('/api/v1/namespaces/default/events', event);
+    assert.equal((await post()).code, 201);
+    const again = await post();
+    assert.deepEqual([again.code, at(again.body, 'reason')], [409, 'AlreadyExists']);
+    assert.equal(each(at((await client.get('/api/v1/events')).body, 'items')).length, 1);
+  });
+});
+
+describe('a patch', () => {
+  test('of a node, in each of the three kinds', async () => {
+    store.create('nodes', '', aNode('node-1'));
+    const taints = [{ key: 'a', effect: 'NoExecute' }];
+    const node = `${NODES}/node-1`;
+    const added = await client.patch(node, 'strategic-merge', { spec: { taints } });
+    assert.deepEqual(at(added.body, 'spec'), { taints });
+    const removed = await client.patch(node, 'merge', { spec: { taints: null } });
+    assert.deepEqual(at(removed.body, 'spec'), {});
+    const again = await client.patch(node, 'json', [{ op: 'add', path: '/spec/taints', value: taints }]);
+    assert.deepEqual(at(again.body, 'spec'), { taints });
+  });
+
+  test("of a pod's status merges conditions by type and guards against another pod of the name", async () => {
+    const { uid } = store.create('pods', 'default', aPod('web')).metadata;
+    store.bind(inDefault('web'), 'node-1');
+    const status = { conditions: [{ type: 'DisruptionTarget', status: 'True' }] };
+    const patch = (of: string) =>
+      client.patch(`${PODS}/web/status`, 'strategic-merge', { metadata: { uid: of }, status });
+    const { code, body } = await patch(uid);
+    assert.equal(code, 200);
+    const types = each(at(body, 'status', 'conditions'), 'type');
+    assert.deepEqual(types, ['DisruptionTarget', 'PodScheduled']);
+    const refused = await patch('00000000-0000-4000-8000-000000000000');
+    assert.deepEqual([refused.code, at(refused.body, 'reason')], [422, 'Invalid']);
+    assert.match(String(at(refused.body, 'message')), /metadata\.uid/);
+  });
+
+  test('that makes taints invalid is refused with 422 and the field', async () => {
+    store.create('nodes', '', aNode('node-1'));
+    const { code, body } = await client.patch(`${NODES}/node-1`, 'strategic-merge', {
+      spec: { taints: [{ key: 'a', effect: 'NoRun' }] },
+    });
+    assert.equal(code, 422);
+    assert.equal(at(body, 'details', 'causes', 0, 'field'), 'metadata.taints[0].effect');
+    assert.deepEqual(store.get('nodes', unscoped('node-1')).spec, {});
+  });
+
+  test('of a stale version is a conflict', async () => {
+    store.create('nodes', '', aNode('node-1'));
+    const stale = { metadata: { resourceVersion: '1' }, spec: { unschedulable: true } };
+    const { code, body } = await client.patch(`${NODES}/node-1`, 'merge', stale);
+    assert.deepEqual([code, at(body, 'reason')], [409, 'Conflict']);
+  });
+});
+
+describe('a deletion', () => {
+  test('of a pod answers with the pod, marked or gone', async () => {
+    store.create('pods', 'default', aPod('web', { nodeName: 'node-1' }));
+    const marked = await client.delete(`${PODS}/web`, { kind: 'DeleteOptions', apiVersion: 'v1' });
+    assert.equal(at(marked.body, 'metadata', 'deletionGracePeriodSeconds'), 30);
+    const gone = await client.delete(`${PODS}/web?gracePeriodSeconds=0`);
+    assert.deepEqual([gone.code, at(gone.body, 'kind')], [200, 'Pod']);
+    assert.equal((await client.delete(`${PODS}/web`)).code, 404);
+  });
+
+  test('of another pod of the same name is a conflict', async () => {
+    store.create('pods', 'default', aPod('web', { nodeName: 'node-1' }));
+    const { code, body } = await client.delete(`${PODS}/web`, { preconditions: { uid: 'other' } });
+    assert.deepEqual([code, at(body, 'reason')], [409, 'Conflict']);
+    assert.equal(store.get('pods', inDefault('web')).metadata.deletionTimestamp, undefined);
+  });
+});
+
+describe('a request that is wrong', () => {
+  test('is refused with the status the real server gives it', async () => {
+    store.create('nodes', '', aNode('node-1'));
+    const wrong: [string, string, object | string | undefined, string | undefined, number][] = [
+      ['POST', NODES, '{"kind":', undefined, 400],
+      ['POST', NODES, undefined, undefined, 400],
+      ['POST', NODES, 'kind: Node', 'application/yaml', 415],
+      ['DELETE', `${NODES}/node-1`, 'k8s\0', 'application/vnd.kubernetes.protobuf', 415],
+      ['PATCH', `${NODES}/node-1`, {}, 'application/json', 415],
+      ['PATCH', `${NODES}/node-1`, undefined, 'application/merge-patch+json', 400],
+      ['PUT', `${NODES}/node-1`, aNode('node-2'), undefined, 400],
+      ['PUT', `${NODES}/nowhere`, aNode('nowhere'), undefined, 404],
+      ['PUT', NODES, {}, undefined, 405],
+      ['POST', `${NODES}/node-1`, {}, undefined, 405],
+      ['DELETE', NODES, undefined, undefined, 405],
+      ['DELETE', '/api/v1/namespaces/default', undefined, undefined, 405],
+      ['POST', '/version', {}, undefined, 405],
+      ['POST', NODES, 'x'.repeat(3 * 1024 * 1024 + 1), undefined, 413],
+      ['GET', `${NODES}?limit=x`, undefined, undefined, 400],
+      ['GET', `${NODES}?fieldSelector=spec.podCIDR%3Dx`, undefined, undefined, 400],
+      ['PATCH', `${NODES}/node-1?dryRun=All`, {}, 'application/merge-patch+json', 400],
+      ['DELETE', `${NODES}/node-1`, { dryRun: ['All'] }, undefined, 400],
+    ];
+    for (const [method, path, body, type, code] of wrong) {
+      const answer = await client.call(method, path, {
+        ...(body === undefined ? {} : { body }),
+        ...(type === undefined ? {} : { type }),
+      });
+      assert.equal(answer.code, code, `${method} ${path} ${answer.text}`);
+      assert.equal(at(answer.body, 'kind'), 'Status');
+      assert.equal(at(answer.body, 'code'), code);
+    }
+    assert.equal((await client.get(NODES, { accept: 'text/html' })).code, 406);
+  });
+
+  test('by a fault of our own is told without its details, and the server goes on', async () => {
+    const events: string[] = [];
+    const ignore = () => {};
+    const failing = aStore({
+      save: ({ resource }) => {
+        if (resource === 'nodes') throw new Error('secret path');
+      },
+    });
+    const other = await startApiServer(failing, {
+      debug: ignore,
+      info: ignore,
+      warn: ignore,
+      error: (event) => events.push(event),
+    });
+    const { code, text } = await new ApiClient(other).post(NODES, aNode('node-1'));
+    assert.equal(code, 500);
+    assert.ok(!text.includes('secret'));
+    assert.deepEqual(events, ['simulated-cluster.request-failed']);
+    assert.equal((await new ApiClient(other).get(NODES)).code, 200);
+    await other.close();
+  });
+});
+
+describe('a table', () => {
+  const asTable = { accept: 'application/json;as=Table;v=v1;g=meta.k8s.io,application/json' };
+  const cells = (body: unknown) => each(at(body, 'rows'), 'cells');
+
+  test('shows pods as kubectl prints them', async () => {
+    store.create('pods', 'default', aPod('web', { nodeName: 'node-1' }));
+    store.create('pods', 'default', aPod('db', { nodeName: 'node-1' }));
+    store.delete('pods', inDefault('db'));
+    const { body } = await client.get(PODS, asTable);
+    assert.equal(at(body, 'kind'), 'Table');
+    assert.deepEqual(cells(body), [
+      ['db', '0/1', 'Terminating', '0', '0s', '<none>', 'node-1', '<none>', '<none>'],
+      ['web', '0/1', 'Pending', '0', '0s', '<none>', 'node-1', '<none>', '<none>'],
+    ]);
+    assert.equal(at(body, 'rows', 0, 'object', 'kind'), 'PartialObjectMetadata');
+  });
+
+  test('shows nodes, Events and namespaces', async () => {
+    const status = {
+      conditions: [{ type: 'Ready', status: 'True' }],
+      nodeInfo: { kubeletVersion: 'v1.36.3' },
+    };
+    store.create('nodes', '', { ...aNode('node-1', { unschedulable: true }), status });
+    store.create('events', 'default', {
+      metadata: { name: 'e' },
+      involvedObject: { kind: 'Pod', namespace: 'default', name: 'web' },
+      type: 'Normal',
+      reason: 'TaintManagerEviction',
+      message: 'Marking for deletion Pod default/web',
+      lastTimestamp: '2026-11-21T11:55:30Z',
+    });
+    const nodes = cells((await client.get(NODES, asTable)).body);
+    assert.deepEqual(each(nodes[0]).slice(0, 5), [
+      'node-1',
+      'Ready,SchedulingDisabled',
+      '<none>',
+      '0s',
+      'v1.36.3',
+    ]);
+    const events = cells((await client.get('/api/v1/events', asTable)).body);
+    assert.deepEqual(each(events[0]).slice(0, 4), ['4m30s', 'Normal', 'TaintManagerEviction', 'pod/web']);
+    const namespaces = cells((await client.get('/api/v1/namespaces', asTable)).body);
+    assert.deepEqual(namespaces, [['default', 'Active', '0s']]);
+  });
+});
+
+describe('a watch', () => {
+  const line = (event: unknown) => {
+    const metadata = at(event, 'object', 'metadata');
+    return `${at(event, 'type')} ${at(metadata, 'name') ?? ''} ${at(metadata, 'resourceVersion')}`;
+  };
+
+  test('tells of changes as they happen, and of its version when its time is up', async () => {
+    store.create('nodes', '', aNode('node-1'));
+    const lines: string[] = [];
+    const path = `${NODES}?watch=1&resourceVersion=1&allowWatchBookmarks=true&timeoutSeconds=1`;
+    for await (const event of client.watch(path)) {
+      lines.push(line(event));
+      if (lines.length === 1) {
+        store.create('pods', 'default', aPod('web'));
+        store.update('nodes', unscoped('node-1'), 'main', (node) => ({
+          ...node,
+          spec: { unschedulable: true },
+        }));
+        store.delete('nodes', unscoped('node-1'));
+      }
+    }
+    assert.deepEqual(lines, ['ADDED node-1 2', 'MODIFIED node-1 4', 'DELETED node-1 5', 'BOOKMARK  5']);
+  });
+
+  test('without bookmarks says nothing more at its end', async () => {
+    const lines: string[] = [];
+    const path = `${NODES}?watch=true&resourceVersion=1&timeoutSeconds=1`;
+    for await (const event of client.watch(path)) lines.push(line(event));
+    assert.deepEqual(lines, []);
+  });
+
+  test('without a version begins with what is there', async () => {
+    store.create('nodes', '', aNode('node-1'));
+    for (const version of ['', '&resourceVersion=0']) {
+      const { value } = await client.watch(`${NODES}?watch=1${version}`).next();
+      assert.equal(line(value), 'ADDED node-1 2');
+    }
+  });
+
+  test('can mark the end of what is there', async () => {
+    store.create('nodes', '', aNode('node-1'));
+    const query = 'watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true';
+    const events: unknown[] = [];
+    for await (const event of client.watch(`${NODES}?${query}`)) {
+      events.push(event);
+      if (at(event, 'type') === 'BOOKMARK') break;
+    }
+    assert.deepEqual(events.map(line), ['ADDED node-1 2', 'BOOKMARK  2']);
+    assert.equal(at(events[1], 'object', 'metadata', 'annotations', 'k8s.io/initial-events-end'), 'true');
+  });
+
+  test('from a version that is forgotten is one error event: 410', async () => {
+    for (let n = 0; n < 12; n += 1) store.create('nodes', '', aNode(`node-${n}`));
+    const events: unknown[] = [];
+    for await (const event of client.watch(`${NODES}?watch=1&resourceVersion=2`)) events.push(event);
+    assert.equal(events.length, 1);
+    assert.equal(at(events[0], 'type'), 'ERROR');
+    assert.deepEqual([at(events[0], 'object', 'code'), at(events[0], 'object', 'reason')], [410, 'Expired']);
+  });
+
+  test('shows rows to kubectl, the columns with the first one only', async () => {
+    store.create('nodes', '', aNode('node-1'));
+    store.create('nodes', '', aNode('node-2'));
+    const { text } = await client.get(`${NODES}?watch=1&timeoutSeconds=1`, {
+      accept: 'application/json;as=Table;v=v1;g=meta.k8s.io,application/json',
+    });
+    const [first, second] = text
+      .trim()
+      .split('\n')
+      .map((json): unknown => JSON.parse(json));
+    assert.equal(each(at(first, 'object', 'columnDefinitions')).length, 10);
+    assert.equal(at(second, 'object', 'columnDefinitions'), null);
+    assert.equal(at(second, 'object', 'rows', 0, 'cells', 0), 'node-2');
+  });
+
+  test('of a client that does not read is cut, not buffered without bound', async () => {
+    const unread = await client.open(`${NODES}?watch=1`);
+    const cut = once(unread, 'error');
+    store.create('nodes', '', aNode('node-1'));
+    for (let n = 0; n < 100; n += 1) {
+      const annotations = { big: `${n}`.padEnd(1024 * 1024) };
+      store.update('nodes', unscoped('node-1'), 'main', (node) => ({
+        ...node,
+        metadata: { ...node.metadata, annotations },
+      }));
+    }
+    unread.resume();
+    const [error] = await cut;
+    assert.match(String(error), /aborted/);
+    const { code } = await client.get(NODES);
+    assert.equal(code, 200);
+  });
+
+  test('ends when the server closes', async () => {
+    store.create('nodes', '', aNode('node-1'));
+    const watch = client.watch(`${NODES}?watch=1`);
+    await watch.next();
+    await server.close();
+    await assert.rejects(watch.next(), /aborted|ECONNRESET/);
+    server = await startApiServer(store);
+  });
+});

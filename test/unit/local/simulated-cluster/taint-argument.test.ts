@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import {
+  addTaint,
+  parseTaint,
+  parseTaintRemoval,
+  removeTaint,
+  TaintArgumentError,
+} from '#functions/local/simulated-cluster/taint-argument.ts';
+
+const refused = (message: RegExp) => (error: unknown) => {
+  assert.ok(error instanceof TaintArgumentError);
+  assert.match(error.message, message);
+  return true;
+};
+
+describe('a taint written as for kubectl', () => {
+  for (const [text, taint] of [
+    ['maintenance=now:NoExecute', { key: 'maintenance', value: 'now', effect: 'NoExecute' }],
+    ['maintenance:NoExecute', { key: 'maintenance', effect: 'NoExecute' }],
+    ['maintenance=:NoSchedule', { key: 'maintenance', effect: 'NoSchedule' }],
+    [
+      'example.com/gpu=a-1:PreferNoSchedule',
+      { key: 'example.com/gpu', value: 'a-1', effect: 'PreferNoSchedule' },
+    ],
+  ] as const) {
+    test(`${text} is read`, () => assert.deepEqual(parseTaint(text), taint));
+  }
+
+  for (const [text, fault] of [
+    ['maintenance', /"maintenance" has no effect: write for example maintenance=now:NoExecute/],
+    ['maintenance=now', /"maintenance=now" is no taint: write for example/],
+    ['maintenance:NoRun', /effect must be one of NoSchedule, PreferNoSchedule, NoExecute/],
+    ['maintenance:noexecute', /effect must be one of/],
+    ['maintenance:', /effect is missing/],
+    [':NoExecute', /key must have a name/],
+    ['', /has no effect/],
+    ['a=b=c:NoExecute', /is no taint: write for example/],
+    ['a:b:NoExecute', /is no taint: write for example/],
+    ['a=!!:NoExecute', /value has a character that is not allowed/],
+    ['maintenance:NoExecute-', /removes a taint: to add one leave the - at its end out/],
+  ] as const) {
+    test(`${text === '' ? 'nothing' : text} is refused with what to write instead`, () => {
+      assert.throws(() => parseTaint(text), refused(fault));
+    });
+  }
+});
+
+describe('a taint to remove', () => {
+  for (const [text, removal] of [
+    ['maintenance-', { key: 'maintenance' }],
+    ['maintenance', { key: 'maintenance' }],
+    ['maintenance:NoExecute-', { key: 'maintenance', effect: 'NoExecute' }],
+    ['maintenance=now:NoExecute-', { key: 'maintenance', effect: 'NoExecute' }],
+  ] as const) {
+    test(`${text} is read`, () => assert.deepEqual(parseTaintRemoval(text), removal));
+  }
+
+  for (const text of ['-', 'maintenance:NoRun-', 'maintenance=now-', 'a:b:c-']) {
+    test(`${text} is refused`, () => {
+      assert.throws(
+        () => parseTaintRemoval(text),
+        refused(/for example maintenance:NoExecute- or maintenance-/),
+      );
+    });
+  }
+});
+
+describe('the taints of a node', () => {
+  const now = { key: 'maintenance', value: 'now', effect: 'NoExecute' };
+  const later = { ...now, value: 'later' };
+  const schedule = { key: 'maintenance', effect: 'NoSchedule' };
+
+  test('one is added behind the others', () => {
+    assert.deepEqual(addTaint([schedule], now), [schedule, now]);
+  });
+
+  test('a new value replaces the old one where it stands', () => {
+    assert.deepEqual(addTaint([now, schedule], later), [later, schedule]);
+  });
+
+  test('a key and effect removes that one only, a key all of its effects', () => {
+    assert.deepEqual(removeTaint([now, schedule], { key: 'maintenance', effect: 'NoExecute' }), [schedule]);
+    assert.deepEqual(removeTaint([now, schedule], { key: 'maintenance' }), []);
+  });
+
+  test('one that is not there is refused with those that are', () => {
+    assert.throws(
+      () => removeTaint([now], { key: 'maintenance', effect: 'NoSchedule' }),
+      refused(/"maintenance:NoSchedule" not found: the node has maintenance=now:NoExecute/),
+    );
+    assert.throws(() => removeTaint([], { key: 'gpu' }), refused(/"gpu" not found: the node has no taint/));
+  });
+});

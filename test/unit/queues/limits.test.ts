@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { MAX_RETRY_SECONDS } from '#functions/evict/retry-backoff.ts';
+import { DELTA_BATCH_SIZE, DELTA_RECORD_DEADLINE_MS } from '#shared/deltas/delta-handler.ts';
+import { REQUEST_TIMEOUT_MS } from '#shared/kubernetes/transport.ts';
+import { MAX_BATCH_BYTES, MAX_MESSAGE_BYTES, MAX_VISIBILITY_SECONDS } from '#shared/queues/limits.ts';
+import {
+  DEAD_LETTER_RETENTION_SECONDS,
+  EVICTIONS_DUE_MAX_RECEIVES,
+  QUEUES,
+  RETENTION_SECONDS,
+  visibilitySeconds,
+} from '#shared/queues/queue-set.ts';
+import { TOMBSTONE_SECONDS } from '#shared/store/retention.ts';
+
+describe('how limits relate', () => {
+  test('a single message always fits a batch', () => assert.ok(MAX_MESSAGE_BYTES <= MAX_BATCH_BYTES));
+
+  test('a received message stays hidden for six runs of its function, as AWS recommends', () => {
+    for (const spec of Object.values(QUEUES)) {
+      assert.ok(visibilitySeconds(spec) >= 6 * spec.functionTimeoutSeconds);
+      assert.ok(visibilitySeconds(spec) <= MAX_VISIBILITY_SECONDS);
+    }
+  });
+
+  test('a batch of deltas ends in time although every one of them uses up its share', () => {
+    for (const { functionTimeoutSeconds } of [QUEUES.nodeDeltas, QUEUES.podDeltas]) {
+      assert.ok(DELTA_BATCH_SIZE * DELTA_RECORD_DEADLINE_MS < functionTimeoutSeconds * 1000);
+    }
+  });
+
+  test('evict outlasts an API server that never answers', () => {
+    assert.ok(QUEUES.evictionsDue.functionTimeoutSeconds * 1000 > REQUEST_TIMEOUT_MS);
+  });
+
+  test('what evict retries for as long as it may is dead-lettered before its queue forgets it', () => {
+    assert.ok(EVICTIONS_DUE_MAX_RECEIVES * MAX_RETRY_SECONDS < RETENTION_SECONDS);
+  });
+
+  test('a tombstone outlives every message about its pod, and a dead letter its queue', () => {
+    assert.ok(TOMBSTONE_SECONDS > RETENTION_SECONDS);
+    assert.ok(DEAD_LETTER_RETENTION_SECONDS > RETENTION_SECONDS);
+  });
+
+  test('queues have names that differ, and FIFO queues names that say so', () => {
+    const specs = Object.values(QUEUES);
+    const names = specs.flatMap(({ name, deadLetterName }) => [name, deadLetterName]);
+    assert.equal(new Set(names).size, 6);
+    for (const { fifo, name, deadLetterName } of specs) {
+      assert.deepEqual([name.endsWith('.fifo'), deadLetterName.endsWith('-dlq.fifo')], [fifo, fifo]);
+    }
+  });
+});

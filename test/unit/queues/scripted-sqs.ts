@@ -1,0 +1,25 @@
+import { type SendMessageBatchRequest, type SendMessageBatchResult, SQSClient } from '@aws-sdk/client-sqs';
+
+export interface ScriptedSqs {
+  readonly client: SQSClient;
+  /** The batches that were sent, as the bodies of their messages. */
+  readonly calls: (readonly string[])[];
+}
+
+/** A client whose every SendMessageBatch is answered by `answer` (or fails as it throws), without a network. */
+export function scriptedSqs(
+  answer: (bodies: readonly string[]) => Partial<SendMessageBatchResult>,
+): ScriptedSqs {
+  const calls: (readonly string[])[] = [];
+  const client = new SQSClient({ region: 'us-east-1' });
+  client.middlewareStack.add(
+    () => async (args) => {
+      const { Entries = [] } = args.input as SendMessageBatchRequest;
+      const bodies = Entries.map(({ MessageBody = '' }) => MessageBody);
+      calls.push(bodies);
+      return { response: {}, output: { $metadata: {}, ...answer(bodies) } };
+    },
+    { step: 'initialize', priority: 'high' },
+  );
+  return { client, calls };
+}

@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { MAX_BATCH_BYTES, MAX_BATCH_MESSAGES } from '#shared/queues/limits.ts';
+import { messageBytes } from '#shared/queues/message-fault.ts';
+import { type OutgoingMessage, QueueError } from '#shared/queues/sender.ts';
+import { SqsSender } from '#shared/queues/sqs-sender.ts';
+import { scriptedSqs } from './scripted-sqs.ts';
+
+const queueUrl = 'https://sqs.us-east-1.amazonaws.com/000000000000/node-deltas.fifo';
+const accepted = () => ({ Failed: [] });
+const refused = (Id: string, SenderFault = false) => ({
+  Id,
+  SenderFault,
+  Code: 'InternalError',
+  Message: 'try again',
+});
+const message = (groupId: string, body: string): OutgoingMessage => ({
+  body,
+  groupId,
+  deduplicationId: body,
+});
+
+describe('SqsSender', () => {
+  test('sends nothing for no messages', async () => {
+    const { client, calls } = scriptedSqs(accepted);
+    assert.deepEqual(await new SqsSender({ client, queueUrl }).send([]), []);
+    assert.deepEqual(calls, []);
+  });
+
+  test('counts what is behind a refused message of its group as failed, and goes on with other groups', async () => {
+    const { client, calls } = scriptedSqs((bodies) => ({
+      Failed: bodies.includes('a1') ? [refused('1')] : [],
+    }));
+    const messages = [message('a', 'a0'), message('a', 'a1'), message('a', 'a2'), message('b', 'b0')];
+    const more = Array.from({ length: 10 }, (_, index) => message(index % 2 ? 'a' : 'b', `more${index}`));
+    const failures = await new SqsSender({ client, queueUrl }).send([...messages, ...more]);
+    assert.deepEqual(
+      failures.map(({ index }) => index),
+      [1, 2, 5, 7, 9, 11, 13],
+    );
+    assert.deepEqual(failures[0], { index: 1, reason: 'InternalError: try again', permanent: false });
+    assert.deepEqual(failures[1], { index: 2, reason: 'message 1 of its group failed', permanent: false });
+    assert.deepEqual(calls[1], ['more6', 'more8']);
+  });
+
+  test('says which refusals are for good', async () => {
+    const { client } = scriptedSqs(() => ({ Failed: [refused('0', true)] }));
+    const [failure] = await new SqsSender({ client, queueUrl }).send([{ body: 'a' }, { body: 'b' }]);
+    assert.equal(failure?.permanent, true);
+  });
+
+  test('rejects, naming the queue, when the first call does not get through', async () => {
+    const { client } = scriptedSqs(() => {
+      throw new Error('connect ECONNREFUSED');
+    });
+    await assert.rejects(new SqsSender({ client, queueUrl }).send([{ body: 'a' }]), (error) => {
+      assert.ok(error instanceof QueueError);
+      assert.match(
+        error.message,
+        /^queue node-deltas\.fifo could not be reached: connect ECONNREFUSED; check /,
+      );
+      return true;
+    });
+  });
+
+  test('returns what is left, and stops calling, when a later call does not get through', async () => {
+    const { client, calls } = scriptedSqs((bodies) => {
+      if (!bodies.includes('0')) throw new Error('reset');
+      return {};
+    });
+    const messages = Array.from({ length: 35 }, (_, index) => ({ body: String(index) }));
+    const failures = await new SqsSender({ client, queueUrl }).send(messages);
+    assert.deepEqual(
+      failures.map(({ index }) => index),
+      Array.from({ length: 25 }, (_, index) => index + 10),
+    );
+    assert.ok(failures.every(({ permanent }) => !permanent));
+    assert.equal(calls.length, 2);
+  });
+
+  test('sends every message once, in order, in calls within the limits that could not be fewer', async () => {
+    const sizes = fc.array(fc.integer({ min: 10, max: MAX_BATCH_BYTES / 2 }), { maxLength: 40 });
+    await fc.assert(
+      fc.asyncProperty(sizes, async (lengths) => {
+        const { client, calls } = scriptedSqs(accepted);
+        const bodies = lengths.map((length, index) => String(index).padEnd(length, 'x'));
+        assert.deepEqual(
+          await new SqsSender({ client, queueUrl }).send(bodies.map((body) => ({ body }))),
+          [],
+        );
+        assert.deepEqual(calls.flat(), bodies);
+        const bytesOf = (call: readonly string[] = []) =>
+          call.reduce((bytes, body) => bytes + messageBytes({ body }), 0);
+        for (const [at, call] of calls.entries()) {
+          assert.ok(call.length <= MAX_BATCH_MESSAGES && bytesOf(call) <= MAX_BATCH_BYTES);
+          const next = calls[at + 1]?.slice(0, 1);
+          const full = call.length === MAX_BATCH_MESSAGES || bytesOf(call) + bytesOf(next) > MAX_BATCH_BYTES;
+          assert.ok(full || next === undefined);
+        }
+      }),
+      { numRuns: 25 },
+    );
+  });
+});

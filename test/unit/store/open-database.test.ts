@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { afterEach, beforeEach, describe, test } from 'node:test';
+import { openDatabase } from '#shared/store/open-database.ts';
+
+describe('openDatabase', () => {
+  let directory: string;
+  let path: string;
+  beforeEach(() => {
+    directory = mkdtempSync(join(tmpdir(), 'store-'));
+    path = join(directory, 'taintward.db');
+  });
+  afterEach(() => rmSync(directory, { recursive: true }));
+
+  const refusal = (reason: string) => ({
+    name: 'StoreError',
+    message: new RegExp(`^The database ${path.replaceAll('.', '\\.')} cannot be used: ${reason}`),
+  });
+
+  test('creates a database that can be opened again, also while it is open', () => {
+    const first = openDatabase(path);
+    const second = openDatabase(path);
+    first.close();
+    second.close();
+    openDatabase(path).close();
+  });
+
+  test('names a directory that is not there', () => {
+    path = join(directory, 'missing', 'taintward.db');
+    assert.throws(() => openDatabase(path), refusal('its directory is missing or closed to this user'));
+  });
+
+  test('refuses a directory', () => {
+    path = directory;
+    assert.throws(() => openDatabase(path), refusal('its directory is missing or closed to this user'));
+  });
+
+  test('refuses a file that is no database, and leaves it alone', () => {
+    writeFileSync(path, 'not a database at all, but long enough to be looked at as one'.repeat(20));
+    const { size } = statSync(path);
+    assert.throws(() => openDatabase(path), refusal('it is another kind of file'));
+    assert.equal(statSync(path).size, size);
+  });
+
+  test("refuses another program's database, and leaves it alone", () => {
+    const foreign = new DatabaseSync(path);
+    foreign.exec('CREATE TABLE theirs (id INTEGER); PRAGMA user_version = 1;');
+    foreign.close();
+    assert.throws(() => openDatabase(path), refusal('it belongs to another program'));
+    const again = new DatabaseSync(path);
+    assert.deepEqual(
+      again
+        .prepare('SELECT name FROM sqlite_schema')
+        .all()
+        .map(({ name }) => name),
+      ['theirs'],
+    );
+    again.close();
+  });
+
+  test('refuses a database of a newer release', () => {
+    const database = openDatabase(path);
+    database.exec('PRAGMA user_version = 2');
+    database.close();
+    assert.throws(
+      () => openDatabase(path),
+      refusal('a newer release wrote it \\(schema 2, this one knows 1\\); upgrade'),
+    );
+  });
+
+  test('refuses a damaged database', () => {
+    openDatabase(path).close();
+    writeFileSync(path, Buffer.concat([Buffer.from('SQLite format 3\0'), Buffer.alloc(4096, 7)]));
+    assert.throws(() => openDatabase(path), refusal('it is (another kind of file|damaged)'));
+  });
+});

@@ -1,0 +1,227 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { countdownIdentity, deadline, deadlineFor, saturate } from '#shared/taints/deadline.ts';
+import { INT64_MAX } from '#shared/taints/int64.ts';
+import type { Toleration } from '#shared/taints/taint.ts';
+import * as arbitrary from './arbitraries.ts';
+
+const options = { comparisonOperators: false };
+const START = Date.UTC(2026, 0, 1);
+
+const taint = (key: string, since = START, effect = 'NoExecute') => ({ key, effect, since });
+const exists = (key: string, tolerationSeconds?: bigint): Toleration => ({
+  key,
+  operator: 'Exists',
+  effect: 'NoExecute',
+  ...(tolerationSeconds === undefined ? {} : { tolerationSeconds }),
+});
+const after = (seconds: bigint): bigint => BigInt(START) + seconds * 1000n;
+
+describe('the deadline of a pod', () => {
+  test('there is none without NoExecute taints', () => {
+    const taints = [taint('a', START, 'NoSchedule'), taint('b', START, 'PreferNoSchedule')];
+    assert.equal(deadline([], taints, START, options), undefined);
+  });
+
+  test('a taint that nothing tolerates sets it to the moment both were there', () => {
+    assert.equal(deadline([], [taint('a')], START + 5000, options)?.atMs, after(5n));
+    assert.equal(deadline([], [taint('a', START + 7000)], START, options)?.atMs, after(7n));
+  });
+
+  test('it counts from the later of the taint and the pod', () => {
+    const tolerations = [exists('a', 60n)];
+    assert.equal(deadline(tolerations, [taint('a')], START + 5000, options)?.atMs, after(65n));
+    assert.equal(deadline(tolerations, [taint('a', START + 7000)], START, options)?.atMs, after(67n));
+  });
+
+  test('only the first toleration that matches a taint counts', () => {
+    assert.equal(deadline([exists('a', 60n), exists('a')], [taint('a')], START, options)?.atMs, after(60n));
+    assert.equal(deadline([exists('a'), exists('a', 60n)], [taint('a')], START, options), undefined);
+  });
+
+  for (const seconds of [0n, -1n, -(2n ** 63n)]) {
+    test(`${seconds} tolerated seconds are none`, () => {
+      assert.equal(deadline([exists('a', seconds)], [taint('a')], START, options)?.atMs, BigInt(START));
+    });
+  }
+
+  test('exactly the largest int64 means for ever, one second less is kept exactly', () => {
+    assert.equal(deadline([exists('a', INT64_MAX)], [taint('a')], START, options), undefined);
+    const longest = deadline([exists('a', INT64_MAX - 1n)], [taint('a')], START, options);
+    assert.equal(longest?.atMs, BigInt(START) + (INT64_MAX - 1n) * 1000n);
+  });
+
+  test('seconds over 292 years do not overflow, as they do in the built-in controller', () => {
+    for (const seconds of [9_223_372_037n, 18_446_744_074n]) {
+      assert.equal(deadline([exists('a', seconds)], [taint('a')], START, options)?.atMs, after(seconds));
+    }
+  });
+
+  test('every taint that sets it is a reason, the others are not', () => {
+    const tolerations = [exists('a', 60n), exists('b', 40n), exists('c', 300n)];
+    const [a, b, c] = [taint('a'), taint('b', START + 20_000), taint('c')];
+    const found = deadline(tolerations, [a, c, b], START, options);
+    assert.deepEqual(found, { atMs: after(60n), because: [a, b] });
+  });
+
+  test('a removed taint takes its deadline with it', () => {
+    const tolerations = [exists('a', 10n), exists('b', 100n)];
+    assert.equal(deadline(tolerations, [taint('a'), taint('b')], START, options)?.atMs, after(10n));
+    assert.equal(deadline(tolerations, [taint('b')], START, options)?.atMs, after(100n));
+  });
+});
+
+describe('the deadline of any pod', () => {
+  const { tolerations, standingTaints, moment } = arbitrary;
+
+  test('is the least of the deadlines that each taint alone would set', () => {
+    fc.assert(
+      fc.property(tolerations, standingTaints, moment, arbitrary.options, (list, taints, podSince, gates) => {
+        const alone = taints.map((each) => ({ each, at: deadline(list, [each], podSince, gates)?.atMs }));
+        const least = alone.reduce<bigint | undefined>(
+          (min, { at }) => (at !== undefined && (min === undefined || at < min) ? at : min),
+          undefined,
+        );
+        const found = deadline(list, taints, podSince, gates);
+        assert.equal(found?.atMs, least);
+        const reasons = alone.filter(({ at }) => at !== undefined && at === least).map(({ each }) => each);
+        assert.deepEqual(found?.because ?? [], reasons);
+      }),
+    );
+  });
+
+  test('does not depend on the order of the taints', () => {
+    const shuffled = standingTaints.chain((taints) =>
+      fc.tuple(fc.constant(taints), fc.shuffledSubarray(taints, { minLength: taints.length })),
+    );
+    fc.assert(
+      fc.property(
+        tolerations,
+        shuffled,
+        moment,
+        arbitrary.options,
+        (list, [taints, other], podSince, gates) => {
+          const found = deadline(list, taints, podSince, gates);
+          const again = deadline(list, other, podSince, gates);
+          assert.equal(found?.atMs, again?.atMs);
+          assert.deepEqual(new Set(found?.because), new Set(again?.because));
+        },
+      ),
+    );
+  });
+
+  test('is never moved forward by a toleration added at the end of the list', () => {
+    fc.assert(
+      fc.property(
+        tolerations,
+        arbitrary.toleration,
+        standingTaints,
+        moment,
+        arbitrary.options,
+        (list, added, taints, podSince, gates) => {
+          const before = deadline(list, taints, podSince, gates);
+          const then = deadline([...list, added], taints, podSince, gates);
+          assert.ok(then === undefined || (before !== undefined && then.atMs >= before.atMs));
+        },
+      ),
+    );
+  });
+
+  test('is never moved back by another taint', () => {
+    fc.assert(
+      fc.property(
+        tolerations,
+        standingTaints,
+        arbitrary.standingTaint,
+        moment,
+        arbitrary.options,
+        (list, taints, added, podSince, gates) => {
+          const before = deadline(list, taints, podSince, gates);
+          const then = deadline(list, [...taints, added], podSince, gates);
+          assert.ok(before === undefined || (then !== undefined && then.atMs <= before.atMs));
+        },
+      ),
+    );
+  });
+
+  test('is never before the pod was there', () => {
+    fc.assert(
+      fc.property(tolerations, standingTaints, moment, arbitrary.options, (list, taints, podSince, gates) => {
+        const found = deadline(list, taints, podSince, gates);
+        assert.ok(found === undefined || found.atMs >= BigInt(podSince));
+      }),
+    );
+  });
+
+  test('is the same whether a node is decided at once or pod by pod', () => {
+    const pods = fc.array(fc.tuple(fc.integer({ min: 0, max: 2 }), moment), { maxLength: 10 });
+    const lists = fc.tuple(tolerations, tolerations, tolerations);
+    fc.assert(
+      fc.property(lists, standingTaints, pods, arbitrary.options, (shared, taints, given, gates) => {
+        const deadlineOf = deadlineFor(taints, gates);
+        for (const [index, podSince] of given) {
+          const list = shared[index] ?? [];
+          assert.deepEqual(deadlineOf(list, podSince), deadline([...list], taints, podSince, gates));
+        }
+      }),
+    );
+  });
+});
+
+test('a toleration list that pods share is matched once', () => {
+  let reads = 0;
+  const counted: Toleration = {
+    operator: 'Exists',
+    tolerationSeconds: 60n,
+    get key() {
+      reads += 1;
+      return 'a';
+    },
+  };
+  const list = [counted];
+  const deadlineOf = deadlineFor([taint('a')], options);
+  deadlineOf(list, START);
+  const readsOfOne = reads;
+  for (let pod = 0; pod < 110; pod += 1) deadlineOf(list, START + pod);
+  assert.ok(readsOfOne > 0);
+  assert.equal(reads, readsOfOne);
+});
+
+describe('saturate', () => {
+  test('keeps every moment a date can hold', () => {
+    fc.assert(
+      fc.property(
+        fc.date({ noInvalidDate: true }),
+        (date) => saturate(BigInt(date.getTime())) === date.getTime(),
+      ),
+    );
+  });
+
+  test('cuts what lies beyond to the last and the first moment a date can hold', () => {
+    assert.equal(saturate(INT64_MAX * 1000n), 8.64e15);
+    assert.equal(saturate(-INT64_MAX * 1000n), -8.64e15);
+    assert.ok(!Number.isNaN(new Date(saturate(INT64_MAX)).getTime()));
+  });
+});
+
+describe('the identity of a countdown', () => {
+  test('is key and effect: a new value is the same taint', () => {
+    assert.equal(
+      countdownIdentity({ ...taint('a'), value: '1' }),
+      countdownIdentity({ ...taint('a'), value: '2' }),
+    );
+    assert.notEqual(countdownIdentity(taint('a')), countdownIdentity(taint('b')));
+    assert.notEqual(countdownIdentity(taint('a')), countdownIdentity(taint('a', START, 'NoSchedule')));
+  });
+
+  test('is one for not-ready and unreachable, where they evict', () => {
+    const [notReady, unreachable] = ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'];
+    assert.equal(countdownIdentity(taint(notReady)), countdownIdentity(taint(unreachable)));
+    assert.notEqual(
+      countdownIdentity(taint(notReady, START, 'NoSchedule')),
+      countdownIdentity(taint(unreachable, START, 'NoSchedule')),
+    );
+    assert.notEqual(countdownIdentity(taint(notReady)), countdownIdentity(taint('not-ready')));
+  });
+});

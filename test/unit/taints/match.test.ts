@@ -1,0 +1,177 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { firstMatch, tolerates } from '#shared/taints/match.ts';
+import type { Taint, Toleration } from '#shared/taints/taint.ts';
+import * as arbitrary from './arbitraries.ts';
+
+const gateOn = { comparisonOperators: true };
+const gateOff = { comparisonOperators: false };
+
+interface Row {
+  readonly says: string;
+  readonly taint: Taint;
+  readonly toleration: Toleration;
+  readonly tolerated: boolean;
+}
+
+const valued: Taint = { key: 'foo', value: 'bar', effect: 'NoSchedule' };
+const valueless: Taint = { key: 'foo', effect: 'NoSchedule' };
+
+/** Upstream's `TestTolerationToleratesTaint`, and what its validation otherwise keeps from the matcher. */
+const ROWS: readonly Row[] = [
+  {
+    says: 'Exists tolerates a taint without value',
+    taint: valueless,
+    toleration: { key: 'foo', operator: 'Exists', effect: 'NoSchedule' },
+    tolerated: true,
+  },
+  {
+    says: 'Exists tolerates a taint with any value',
+    taint: valued,
+    toleration: { key: 'foo', operator: 'Exists', effect: 'NoSchedule' },
+    tolerated: true,
+  },
+  {
+    says: 'Exists without key tolerates every taint of its effect',
+    taint: valued,
+    toleration: { key: '', operator: 'Exists', effect: 'NoSchedule' },
+    tolerated: true,
+  },
+  {
+    says: 'Equal tolerates the same value',
+    taint: valued,
+    toleration: { key: 'foo', operator: 'Equal', value: 'bar', effect: 'NoSchedule' },
+    tolerated: true,
+  },
+  {
+    says: 'Equal does not tolerate another value',
+    taint: valued,
+    toleration: { key: 'foo', operator: 'Equal', value: 'baz', effect: 'NoSchedule' },
+    tolerated: false,
+  },
+  {
+    says: 'another effect is not tolerated',
+    taint: { ...valued, effect: 'NoExecute' },
+    toleration: { key: 'foo', operator: 'Equal', value: 'bar', effect: 'NoSchedule' },
+    tolerated: false,
+  },
+  {
+    says: 'no operator means Equal',
+    taint: valued,
+    toleration: { key: 'foo', value: 'bar' },
+    tolerated: true,
+  },
+  {
+    says: 'an empty toleration tolerates a taint without value',
+    taint: valueless,
+    toleration: {},
+    tolerated: true,
+  },
+  {
+    says: 'an empty toleration does not tolerate a taint with a value',
+    taint: valued,
+    toleration: {},
+    tolerated: false,
+  },
+  {
+    says: 'keys are not trimmed',
+    taint: valued,
+    toleration: { key: 'foo ', operator: 'Exists' },
+    tolerated: false,
+  },
+];
+
+for (const { says, taint, toleration, tolerated } of ROWS) {
+  test(says, () => {
+    assert.equal(tolerates(taint, toleration, gateOff), tolerated);
+    assert.equal(tolerates(taint, toleration, gateOn), tolerated);
+  });
+}
+
+const numeric = (value: string): Taint => ({ key: 'sla', value, effect: 'NoExecute' });
+const comparing = (operator: string, value: string): Toleration => ({ key: 'sla', operator, value });
+
+test('Gt and Lt compare all int64 as BigInt does, the taint on the left', () => {
+  fc.assert(
+    fc.property(arbitrary.int64, arbitrary.int64, (left, right) => {
+      const taint = numeric(String(left));
+      assert.equal(tolerates(taint, comparing('Gt', String(right)), gateOn), left > right);
+      assert.equal(tolerates(taint, comparing('Lt', String(right)), gateOn), left < right);
+    }),
+  );
+});
+
+test('Gt and Lt tell neighbours apart that doubles cannot', () => {
+  const [low, high] = ['9007199254740992', '9007199254740993'];
+  assert.equal(tolerates(numeric(high), comparing('Gt', low), gateOn), true);
+  assert.equal(tolerates(numeric(low), comparing('Lt', high), gateOn), true);
+  assert.equal(tolerates(numeric(low), comparing('Gt', high), gateOn), false);
+});
+
+for (const text of [
+  '',
+  'high',
+  '007',
+  '+5',
+  '-0',
+  '1.5',
+  ' 5',
+  '9223372036854775808',
+  '-9223372036854775809',
+]) {
+  test(`Gt and Lt match nothing when a side is ${JSON.stringify(text)}`, () => {
+    for (const operator of ['Gt', 'Lt']) {
+      assert.equal(tolerates(numeric(text), comparing(operator, '1'), gateOn), false);
+      assert.equal(tolerates(numeric('1'), comparing(operator, text), gateOn), false);
+    }
+  });
+}
+
+test('Gt and Lt match nothing while the gate is off', () => {
+  fc.assert(
+    fc.property(
+      arbitrary.taint,
+      arbitrary.toleration,
+      fc.constantFrom('Gt', 'Lt'),
+      (taint, toleration, operator) => {
+        assert.equal(tolerates(taint, { ...toleration, operator }, gateOff), false);
+      },
+    ),
+  );
+});
+
+test('tolerationSeconds play no part', () => {
+  fc.assert(
+    fc.property(
+      arbitrary.taint,
+      arbitrary.toleration,
+      arbitrary.seconds,
+      arbitrary.options,
+      (taint, toleration, tolerationSeconds, options) => {
+        const before = tolerates(taint, toleration, options);
+        assert.equal(tolerates(taint, { ...toleration, tolerationSeconds }, options), before);
+      },
+    ),
+  );
+});
+
+test('an absent field and an empty one mean the same', () => {
+  fc.assert(
+    fc.property(arbitrary.taint, arbitrary.toleration, arbitrary.options, (taint, toleration, options) => {
+      const spelledOut = { key: '', operator: '', value: '', effect: '', ...toleration };
+      const before = tolerates(taint, toleration, options);
+      assert.equal(tolerates({ value: '', ...taint }, spelledOut, options), before);
+    }),
+  );
+});
+
+test('of several tolerations that match, the first in the list is the match', () => {
+  const list = [
+    { key: 'other', operator: 'Exists' },
+    { key: 'foo', operator: 'Exists' },
+    { operator: 'Exists' },
+  ];
+  assert.equal(firstMatch(list, valued, gateOff), list[1]);
+  assert.equal(firstMatch([], valued, gateOff), undefined);
+});

@@ -1,0 +1,245 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import type { Taint, Toleration } from '#shared/taints/taint.ts';
+import {
+  type Problem,
+  taintProblems,
+  tolerationProblems,
+  tolerationsUpdateProblems,
+} from '#shared/taints/validation.ts';
+import * as arbitrary from './arbitraries.ts';
+
+const gateOn = { comparisonOperators: true };
+const gateOff = { comparisonOperators: false };
+
+const errors = (problems: readonly Problem[]): readonly string[] =>
+  [...new Set(problems.map(({ field, type }) => `${field} ${type}`))].sort();
+
+const DNS_253 = `${'a'.repeat(63)}.${'a'.repeat(63)}.${'a'.repeat(63)}.${'a'.repeat(61)}`;
+
+describe('a key', () => {
+  const good = [
+    'k',
+    'a.b-c_d',
+    'A9',
+    'example.com/gpu',
+    'a'.repeat(63),
+    `${DNS_253}/k`,
+    `${'a'.repeat(70)}.b/k`,
+  ];
+  for (const key of good) {
+    test(`may be ${key.slice(0, 20)} (${key.length} characters)`, () => {
+      assert.deepEqual(taintProblems([{ key, effect: 'NoExecute' }]), []);
+      assert.deepEqual(tolerationProblems([{ key, operator: 'Exists' }], gateOff), []);
+    });
+  }
+
+  const bad = [
+    ...['a b', '-a', 'a-', '_', '.', 'é', 'a\n', 'nospecialchars^=@', 'a'.repeat(64)],
+    ...['a/b/c', '/a', 'a/', '/', 'Ex.com/a', 'a_b/k', 'a..b/k', 'a.-b/k', `a${DNS_253}/k`],
+  ];
+  for (const key of bad) {
+    test(`may not be ${JSON.stringify(key.slice(0, 20))} (${key.length} characters)`, () => {
+      assert.deepEqual(errors(taintProblems([{ key, effect: 'NoExecute' }])), [
+        'taints[0].key FieldValueInvalid',
+      ]);
+      const toleration = { key, operator: 'Exists' };
+      assert.deepEqual(errors(tolerationProblems([toleration], gateOff)), [
+        'tolerations[0].key FieldValueInvalid',
+      ]);
+    });
+  }
+});
+
+describe('a list of taints', () => {
+  test('may repeat a key with another effect', () => {
+    const taints = ['NoSchedule', 'PreferNoSchedule', 'NoExecute'].map((effect) => ({ key: 'k', effect }));
+    assert.deepEqual(taintProblems(taints), []);
+  });
+
+  test('may not repeat a key with the same effect: the second and every later one is named', () => {
+    const taints = ['1', '2', '3'].map((value) => ({ key: 'k', value, effect: 'NoExecute' }));
+    const expected = ['taints[1] FieldValueDuplicate', 'taints[2] FieldValueDuplicate'];
+    assert.deepEqual(errors(taintProblems(taints)), expected);
+  });
+
+  test('may hold no value with a sign, so that Lt and Gt never meet a negative one', () => {
+    const problems = taintProblems([{ key: 'k', value: '-5', effect: 'NoExecute' }]);
+    assert.deepEqual(errors(problems), ['taints[0].value FieldValueInvalid']);
+  });
+
+  test('is told all that is wrong with it', () => {
+    const taints: readonly Taint[] = [
+      { key: '', effect: '' },
+      { key: 'k', value: 'a/b', effect: 'noexecute' },
+      { key: '', effect: '' },
+    ];
+    assert.deepEqual(errors(taintProblems(taints)), [
+      'taints[0].effect FieldValueRequired',
+      'taints[0].key FieldValueInvalid',
+      'taints[1].effect FieldValueNotSupported',
+      'taints[1].value FieldValueInvalid',
+      'taints[2] FieldValueDuplicate',
+      'taints[2].effect FieldValueRequired',
+      'taints[2].key FieldValueInvalid',
+    ]);
+  });
+});
+
+interface Row {
+  readonly says: string;
+  readonly toleration: Toleration;
+  readonly on: readonly string[];
+  readonly off: readonly string[];
+}
+
+const operatorInvalid = ['tolerations[0].operator FieldValueInvalid'];
+const operatorNotSupported = ['tolerations[0].operator FieldValueNotSupported'];
+const valueInvalid = ['tolerations[0].value FieldValueInvalid'];
+
+/** Upstream's `TestValidatePod` and `TestNumericTolerationsWithFeatureGate`, both ways of the gate. */
+const ROWS: readonly Row[] = [
+  { says: 'every key with Exists is fine', toleration: { operator: 'Exists' }, on: [], off: [] },
+  {
+    says: 'a negative tolerationSeconds is fine',
+    toleration: { key: 'k', operator: 'Exists', effect: 'NoExecute', tolerationSeconds: -2n },
+    on: [],
+    off: [],
+  },
+  {
+    says: 'every key needs Exists, also when no operator is given',
+    toleration: { value: 'v' },
+    on: operatorInvalid,
+    off: operatorInvalid,
+  },
+  {
+    says: 'an unknown operator is not supported, whatever its value',
+    toleration: { key: 'k', operator: 'In', value: 'a/b' },
+    on: operatorNotSupported,
+    off: operatorNotSupported,
+  },
+  {
+    says: 'an unknown operator without key is two problems of one field',
+    toleration: { operator: 'exists' },
+    on: ['tolerations[0].operator FieldValueInvalid', 'tolerations[0].operator FieldValueNotSupported'],
+    off: ['tolerations[0].operator FieldValueInvalid', 'tolerations[0].operator FieldValueNotSupported'],
+  },
+  {
+    says: 'Lt takes a negative number, where the gate is on',
+    toleration: { key: 'k', operator: 'Lt', value: '-100' },
+    on: [],
+    off: operatorNotSupported,
+  },
+  {
+    says: 'Gt takes no text; while the gate is off its value is not looked at',
+    toleration: { key: 'k', operator: 'Gt', value: 'high' },
+    on: valueInvalid,
+    off: operatorNotSupported,
+  },
+  {
+    says: 'Gt needs a value',
+    toleration: { key: 'k', operator: 'Gt' },
+    on: valueInvalid,
+    off: operatorNotSupported,
+  },
+  {
+    says: 'seconds need NoExecute',
+    toleration: { key: 'k', operator: 'Exists', effect: 'NoSchedule', tolerationSeconds: 20n },
+    on: ['tolerations[0].effect FieldValueInvalid'],
+    off: ['tolerations[0].effect FieldValueInvalid'],
+  },
+];
+
+for (const { says, toleration, on, off } of ROWS) {
+  test(says, () => {
+    assert.deepEqual(errors(tolerationProblems([toleration], gateOn)), on);
+    assert.deepEqual(errors(tolerationProblems([toleration], gateOff)), off);
+  });
+}
+
+test('the same toleration may stand in a list twice', () => {
+  const toleration = { key: 'k', operator: 'Exists' };
+  assert.deepEqual(tolerationProblems([toleration, toleration], gateOff), []);
+});
+
+describe('an update of a live pod', () => {
+  const old: Toleration = {
+    key: 'k',
+    operator: 'Equal',
+    value: 'v',
+    effect: 'NoExecute',
+    tolerationSeconds: 10n,
+  };
+  const forbidden = ['tolerations FieldValueForbidden'];
+
+  test('may add tolerations and change seconds, in any order', () => {
+    const updated = [
+      { key: 'j', operator: 'Exists' },
+      { ...old, tolerationSeconds: 20n },
+    ];
+    assert.deepEqual(tolerationsUpdateProblems(updated, [old], gateOff), []);
+    const { tolerationSeconds: _, ...forEver } = old;
+    assert.deepEqual(tolerationsUpdateProblems([forEver], [old], gateOff), []);
+  });
+
+  for (const change of [{ key: 'j' }, { operator: '' }, { value: 'w' }, { effect: '' }] as const) {
+    test(`may not change ${Object.keys(change).join()}`, () => {
+      const { tolerationSeconds: _, ...kept } = old;
+      assert.deepEqual(
+        errors(tolerationsUpdateProblems([{ ...kept, ...change }], [kept], gateOff)),
+        forbidden,
+      );
+    });
+  }
+
+  test('may not remove one, and is told of it once', () => {
+    const problems = tolerationsUpdateProblems([], [old, { ...old, key: 'j' }], gateOff);
+    assert.deepEqual(
+      problems.map(({ field }) => field),
+      ['tolerations'],
+    );
+  });
+
+  test('may merge two that differ in their seconds only', () => {
+    assert.deepEqual(
+      tolerationsUpdateProblems([old], [old, { ...old, tolerationSeconds: 20n }], gateOff),
+      [],
+    );
+  });
+
+  test('is told of what is invalid besides what is forbidden', () => {
+    const problems = tolerationsUpdateProblems([{ key: 'a b', operator: 'Exists' }], [old], gateOff);
+    assert.deepEqual(errors(problems), [
+      'tolerations FieldValueForbidden',
+      'tolerations[0].key FieldValueInvalid',
+    ]);
+  });
+
+  test('may go on using Lt and Gt with the gate off, once the pod uses one of them', () => {
+    const comparing = { key: 'k', operator: 'Gt', value: '5' };
+    const another = { key: 'j', operator: 'Lt', value: '7' };
+    assert.deepEqual(tolerationsUpdateProblems([comparing, another], [comparing], gateOff), []);
+    const notSupported = ['tolerations[1].operator FieldValueNotSupported'];
+    assert.deepEqual(errors(tolerationsUpdateProblems([old, another], [old], gateOff)), notSupported);
+  });
+});
+
+test('every message is one sentence that starts with the field', () => {
+  const check = ({ field, message }: Problem): void => {
+    assert.ok(message.startsWith(`${field} `), message);
+    assert.match(message, /^[^\n]+[^.]\.$/);
+  };
+  fc.assert(
+    fc.property(
+      fc.array(arbitrary.taint),
+      arbitrary.tolerations,
+      arbitrary.options,
+      (taints, tolerations, gates) => {
+        taintProblems(taints).forEach(check);
+        tolerationsUpdateProblems(tolerations, tolerations.slice(1), gates).forEach(check);
+        tolerationsUpdateProblems([], tolerations, gates).forEach(check);
+      },
+    ),
+  );
+});

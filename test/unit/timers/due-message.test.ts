@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
+import {
+  type CancelledPod,
+  encodeCancelled,
+  encodeDue,
+  MAX_DUE_MESSAGE_BYTES,
+  MalformedDueMessageError,
+  parseDueMessage,
+} from '#shared/timers/due-message.ts';
+
+const ref = { cluster: clusterName('c1'), node: nodeName('n1') };
+const version = { epoch: 3, sequence: 17 };
+const pod = (name: string): CancelledPod => ({ uid: podUid(`uid-${name}`), namespace: 'default', name });
+
+describe('a due message', () => {
+  test('says which node to look at, and when', () => {
+    const message = parseDueMessage(encodeDue({ ...ref, at: 1_800_000_000_123 }));
+    assert.deepEqual(message, { v: 1, kind: 'due', ...ref, at: 1_800_000_000_123 });
+  });
+
+  test('carries nothing but its fields, whatever it was made from', () => {
+    const more = { ...ref, at: 1, secret: 'none of its business' };
+    assert.deepEqual(Object.keys(JSON.parse(encodeDue(more))), ['v', 'kind', 'cluster', 'node', 'at']);
+  });
+});
+
+describe('a cancelled message', () => {
+  test('names the pods, and the version that cancelled them', () => {
+    const pods = [pod('a'), pod('b')];
+    const [body = '', ...more] = encodeCancelled({ ...ref, version, pods });
+    assert.deepEqual(parseDueMessage(body), { v: 1, kind: 'cancelled', ...ref, version, pods });
+    assert.deepEqual(more, []);
+  });
+
+  test('is not sent for no pods', () => assert.deepEqual(encodeCancelled({ ...ref, version, pods: [] }), []));
+
+  test('is one of as few as hold all pods in order', () => {
+    const names = fc.array(fc.string({ unit: 'binary', minLength: 1, maxLength: 40 }), {
+      minLength: 1,
+      maxLength: 30,
+    });
+    fc.assert(
+      fc.property(names, (some) => {
+        const pods = Array.from({ length: 100 }, () => some).flatMap((each) =>
+          each.map((name) => pod(name.repeat(8))),
+        );
+        const bodies = encodeCancelled({ ...ref, version, pods });
+        const parsed = bodies.map((body) => {
+          const message = parseDueMessage(body);
+          assert.ok(message.kind === 'cancelled');
+          return message.pods;
+        });
+        assert.deepEqual(parsed.flat(), pods);
+        for (const [at, body] of bodies.entries()) {
+          assert.ok(Buffer.byteLength(body) <= MAX_DUE_MESSAGE_BYTES);
+          const next = parsed[at + 1]?.[0];
+          const larger = Buffer.byteLength(body) + Buffer.byteLength(JSON.stringify(next ?? '')) + 1;
+          assert.ok(next === undefined || larger > MAX_DUE_MESSAGE_BYTES);
+        }
+      }),
+      { numRuns: 8 },
+    );
+  });
+});
+
+describe('parseDueMessage refuses, naming the field,', () => {
+  const due = { v: 1, kind: 'due', cluster: 'c1', node: 'n1', at: 5 };
+  const cancelled = { v: 1, kind: 'cancelled', cluster: 'c1', node: 'n1', version, pods: [pod('a')] };
+  const refused: [what: string, body: string, sentence: RegExp][] = [
+    ['what is not JSON', '{', /message: is not JSON$/],
+    ['what is no object', '[]', /message: /],
+    ['an unknown kind', JSON.stringify({ ...due, kind: 'later' }), /kind: /],
+    [
+      'a later version',
+      JSON.stringify({ ...due, v: 2 }),
+      /v: must be 1: deploy all functions from one release$/,
+    ],
+    ['a node that is missing', JSON.stringify({ ...due, node: undefined }), /node: /],
+    ['a node with a # in it', JSON.stringify({ ...due, node: 'a#b' }), /node: must not contain #$/],
+    ['a moment that is text', JSON.stringify({ ...due, at: '5' }), /at: /],
+    ['a moment before 1970', JSON.stringify({ ...due, at: -1 }), /at: /],
+    ['a field too many', JSON.stringify({ ...due, pods: [] }), /message: .*pods/],
+    ['no pods', JSON.stringify({ ...cancelled, pods: [] }), /pods: /],
+    [
+      'a pod without a uid',
+      JSON.stringify({ ...cancelled, pods: [{ namespace: 'a', name: 'b' }] }),
+      /pods\.0\.uid: /,
+    ],
+    ['half a version', JSON.stringify({ ...cancelled, version: { epoch: 1 } }), /version\.sequence: /],
+  ];
+  for (const [what, body, sentence] of refused) {
+    test(what, () => {
+      assert.throws(
+        () => parseDueMessage(body),
+        (error) => {
+          assert.ok(error instanceof MalformedDueMessageError);
+          assert.match(error.message, /^due message refused: /);
+          assert.match(error.message, sentence);
+          return true;
+        },
+      );
+    });
+  }
+});

@@ -1,0 +1,354 @@
+import assert from 'node:assert/strict';
+import { describe, type TestContext, test } from 'node:test';
+import { Registry } from 'prom-client';
+import {
+  ClusterRelay,
+  LEASE_RENEW_MS,
+  LEASE_TTL_MS,
+  RESYNC_MS,
+} from '#functions/watch-relay/cluster-relay.ts';
+import { Outbox } from '#functions/watch-relay/outbox.ts';
+import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
+import { SqliteLeases } from '#shared/clusters/sqlite-leases.ts';
+import { REARM_OVERDUE_MS } from '#shared/eviction/decide-pod.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
+import type { LiveNode, WatchEvent } from '#shared/kubernetes/api.ts';
+import { ApiError } from '#shared/kubernetes/api-error.ts';
+import { QueueError } from '#shared/queues/sender.ts';
+import { SqliteStore } from '#shared/store/sqlite-store.ts';
+import { StoreError } from '#shared/store/store.ts';
+import { recordingLog } from '#test/contracts/recording-log.ts';
+import { ref, taint } from '#test/unit/eviction/builders.ts';
+import { type DrivenTimers, driveTimers } from '#test/world/driven-timers.ts';
+import { liveNode, livePod } from './live-objects.ts';
+import { OrderedQueue } from './ordered-queue.ts';
+import { WatchedCluster } from './watched-cluster.ts';
+
+const SECOND = 1000;
+const CLUSTER = clusterName('c1');
+
+interface Bench {
+  readonly time: DrivenTimers;
+  readonly cluster: WatchedCluster;
+  readonly store: SqliteStore;
+  readonly leases: SqliteLeases;
+  readonly registry: Registry;
+}
+
+function bench(context: TestContext): Bench {
+  const time = driveTimers(context, Date.UTC(2026, 0, 1));
+  const store = new SqliteStore({ path: ':memory:' });
+  const cluster = new WatchedCluster(Date.now);
+  cluster.nodes.lists = [{ items: [liveNode('n1', 'a')], resourceVersion: '1' }];
+  cluster.pods.lists = [{ items: [livePod()], resourceVersion: '1' }];
+  return {
+    time,
+    cluster,
+    store,
+    leases: new SqliteLeases({ database: store.database }),
+    registry: new Registry(),
+  };
+}
+
+/** A relay of its own process; stopped at the end of the test. */
+function relayOf(context: TestContext, { cluster, store, leases }: Bench, holder = 'relay-1') {
+  const log = recordingLog();
+  const metrics = relayMetrics(new Registry());
+  const nodes = new OrderedQueue();
+  const pods = new OrderedQueue();
+  const outbox = new Outbox({ nodeDeltas: nodes, podDeltas: pods, log, metrics });
+  const clock = { now: Date.now };
+  const held = () => 0;
+  const relay = new ClusterRelay(CLUSTER, cluster, {
+    leases,
+    store,
+    outbox,
+    clock,
+    log,
+    metrics,
+    holder,
+    held,
+  });
+  context.after(async () => {
+    outbox.stop();
+    await relay.stop();
+  });
+  const events = () => log.lines.map(({ event }) => event);
+  return { relay, nodes, pods, outbox, events };
+}
+
+const upsert = (...keys: readonly string[]): WatchEvent<LiveNode> => ({
+  kind: 'upsert',
+  object: { ...liveNode('n1', ...keys), resourceVersion: '2' },
+});
+
+test('a relay takes the lease, lists, tells what is tainted, and follows', async (context) => {
+  const given = bench(context);
+  given.cluster.nodes.watches = [
+    { events: [], end: undefined, afterMs: 5 * SECOND },
+    { events: [upsert('b')], end: 'quiet' },
+  ];
+  const { relay, nodes, pods } = relayOf(context, given);
+  assert.equal(relay.state, 'standby');
+  relay.start();
+  await given.time.pass(SECOND);
+  assert.equal(relay.state, 'synced');
+  assert.deepEqual(nodes.told, ['n1@1']);
+  await given.time.pass(5 * SECOND);
+  assert.deepEqual(nodes.told, ['n1@1', 'n1@2']);
+  assert.deepEqual(pods.told, []);
+  const [first] = nodes.taken;
+  assert.ok(first?.kind === 'node' && first.wake, 'after a take-over, what is overdue is looked at at once');
+});
+
+test('starting it twice is starting it once', async (context) => {
+  const given = bench(context);
+  const { relay } = relayOf(context, given);
+  relay.start();
+  relay.start();
+  await given.time.pass(SECOND);
+  assert.equal(given.cluster.nodes.listed.length, 1);
+});
+
+test('nothing is told before both lists are in', async (context) => {
+  const given = bench(context);
+  given.cluster.pods.lists = ['hang'];
+  const { relay, nodes } = relayOf(context, given);
+  relay.start();
+  await given.time.pass(LEASE_TTL_MS * 3);
+  assert.deepEqual(nodes.calls, []);
+  assert.equal(relay.state, 'syncing');
+});
+
+describe('a resync', () => {
+  test('tells everything tainted again at each interval, without waking', async (context) => {
+    const given = bench(context);
+    const { relay, nodes } = relayOf(context, given);
+    relay.start();
+    await given.time.pass(SECOND);
+    await given.time.pass(RESYNC_MS);
+    await given.time.pass(RESYNC_MS);
+    assert.deepEqual(nodes.told, ['n1@1', 'n1@2', 'n1@3']);
+    assert.deepEqual(
+      nodes.taken.map((delta) => delta.kind === 'node' && delta.wake),
+      [true, false, false],
+    );
+  });
+
+  test('is due once after a gap, however many lists it took', async (context) => {
+    const given = bench(context);
+    const gone = new ApiError('too old', 410);
+    given.cluster.nodes.watches = [
+      { events: [], end: gone, afterMs: 5 * SECOND },
+      { events: [], end: 'quiet' },
+    ];
+    given.cluster.pods.watches = [
+      { events: [], end: gone, afterMs: 5 * SECOND },
+      { events: [], end: 'quiet' },
+    ];
+    const { relay, nodes } = relayOf(context, given);
+    relay.start();
+    await given.time.pass(SECOND);
+    const list = given.store.taintedNodes.bind(given.store);
+    given.store.taintedNodes = async function* (cluster) {
+      await new Promise((resolve) => setTimeout(resolve, 2 * SECOND));
+      yield* list(cluster);
+    };
+    await given.time.pass(20 * SECOND);
+    assert.ok(nodes.told.length >= 2 && nodes.told.length <= 3, String(nodes.told));
+    assert.ok(nodes.taken.every((delta) => delta.kind === 'node' && delta.wake));
+  });
+
+  test('untaints what only the store holds as tainted', async (context) => {
+    const given = bench(context);
+    const node = { taints: [{ ...taint('a'), since: 0 }], version: { epoch: 0, sequence: 1 } };
+    await given.store.commit(ref, 0, { node, evictions: [], live: true }, Date.now());
+    given.cluster.nodes.lists = [{ items: [liveNode('n1')], resourceVersion: '1' }];
+    const { relay, nodes } = relayOf(context, given);
+    relay.start();
+    await given.time.pass(SECOND);
+    assert.deepEqual(nodes.taken[0]?.taints, []);
+  });
+
+  test('that the store fails is tried again soon, and nobody is synced until then', async (context) => {
+    const given = bench(context);
+    const list = given.store.taintedNodes.bind(given.store);
+    given.store.taintedNodes = () => {
+      throw new StoreError('the table is away');
+    };
+    const { relay, nodes, events } = relayOf(context, given);
+    relay.start();
+    await given.time.pass(10 * SECOND);
+    assert.equal(relay.state, 'syncing');
+    assert.ok(events().filter((event) => event === 'relay.resync-failed').length < 10);
+    given.store.taintedNodes = list;
+    await given.time.pass(3 * SECOND);
+    assert.equal(relay.state, 'synced');
+    assert.deepEqual(nodes.told, ['n1@1']);
+  });
+});
+
+describe('a lease', () => {
+  test('is kept for as long as the relay lives', async (context) => {
+    const given = bench(context);
+    const first = relayOf(context, given);
+    const second = relayOf(context, given, 'relay-2');
+    first.relay.start();
+    await given.time.pass(SECOND);
+    second.relay.start();
+    await given.time.pass(10 * LEASE_TTL_MS);
+    assert.equal(first.relay.state, 'synced');
+    assert.equal(second.relay.state, 'standby');
+    assert.deepEqual(second.nodes.calls, []);
+  });
+
+  test('that was lost ends the following, and drops what was not sent', async (context) => {
+    const given = bench(context);
+    const { relay, nodes, events } = relayOf(context, given);
+    nodes.onSend = () => {
+      throw new QueueError('away');
+    };
+    relay.start();
+    await given.time.pass(SECOND);
+    // Another relay that believes the lease has expired.
+    const thief = await given.leases.acquire(
+      CLUSTER,
+      'relay-2',
+      Date.now() + LEASE_TTL_MS,
+      10 * LEASE_TTL_MS,
+    );
+    assert.equal(thief?.epoch, 2);
+    await given.time.pass(2 * LEASE_RENEW_MS);
+    assert.equal(relay.state, 'standby');
+    assert.ok(events().includes('relay.lease-lost'));
+    nodes.onSend = () => [];
+    await given.time.pass(20 * SECOND);
+    assert.deepEqual(nodes.told, []);
+  });
+
+  test('that cannot be renewed is held until it runs out, and no longer', async (context) => {
+    const given = bench(context);
+    const { relay } = relayOf(context, given);
+    relay.start();
+    await given.time.pass(SECOND);
+    const away = async () => {
+      throw new StoreError('the table is away');
+    };
+    given.leases.renew = away;
+    given.leases.acquire = away;
+    await given.time.pass(LEASE_TTL_MS - 2 * SECOND);
+    assert.equal(relay.state, 'synced');
+    await given.time.pass(LEASE_RENEW_MS + 2 * SECOND);
+    assert.equal(relay.state, 'standby');
+  });
+
+  test('of a dead relay is taken over, with a newer epoch', async (context) => {
+    const given = bench(context);
+    await given.leases.acquire(CLUSTER, 'dead', Date.now(), LEASE_TTL_MS);
+    const { relay, nodes } = relayOf(context, given);
+    relay.start();
+    await given.time.pass(LEASE_TTL_MS - SECOND);
+    assert.equal(relay.state, 'standby');
+    await given.time.pass(5 * SECOND);
+    assert.equal(relay.state, 'synced');
+    assert.equal(nodes.taken[0]?.version.epoch, 2);
+  });
+
+  test('is asked for again and again when the store is away', async (context) => {
+    const given = bench(context);
+    const acquire = given.leases.acquire.bind(given.leases);
+    given.leases.acquire = async () => {
+      throw new StoreError('the table is away');
+    };
+    const { relay } = relayOf(context, given);
+    relay.start();
+    await given.time.pass(30 * SECOND);
+    given.leases.acquire = acquire;
+    await given.time.pass(5 * SECOND);
+    assert.equal(relay.state, 'synced');
+  });
+});
+
+describe('a relay that stops', () => {
+  test('gives its lease up, so that another one need not wait', async (context) => {
+    const given = bench(context);
+    const first = relayOf(context, given);
+    const second = relayOf(context, given, 'relay-2');
+    first.relay.start();
+    await given.time.pass(SECOND);
+    const stopped = first.relay.stop();
+    await given.time.settle();
+    await stopped;
+    second.relay.start();
+    await given.time.pass(SECOND);
+    assert.equal(second.relay.state, 'synced');
+    assert.equal(second.nodes.taken[0]?.version.epoch, 2);
+  });
+
+  test('sends first what waits', async (context) => {
+    const given = bench(context);
+    const { relay, nodes } = relayOf(context, given);
+    nodes.onSend = async () => {
+      await new Promise((resolve) => setTimeout(resolve, 2 * SECOND));
+      return [];
+    };
+    relay.start();
+    await given.time.pass(SECOND);
+    let released = false;
+    void relay.stop().then(() => {
+      released = true;
+    });
+    await given.time.pass(500);
+    assert.equal(released, false);
+    await given.time.pass(SECOND);
+    assert.equal(released, true);
+    assert.deepEqual(nodes.told, ['n1@1']);
+  });
+
+  test('does not wait for a queue that is away', async (context) => {
+    const given = bench(context);
+    const { relay, nodes } = relayOf(context, given);
+    nodes.onSend = () => {
+      throw new QueueError('away');
+    };
+    relay.start();
+    await given.time.pass(SECOND);
+    let released = false;
+    void relay.stop().then(() => {
+      released = true;
+    });
+    await given.time.pass(6 * SECOND);
+    assert.equal(released, true);
+    assert.ok(await given.leases.acquire(CLUSTER, 'relay-2', Date.now(), LEASE_TTL_MS));
+  });
+
+  test('while it waits for the lease is done at once', async (context) => {
+    const given = bench(context);
+    await given.leases.acquire(CLUSTER, 'other', Date.now(), 100 * LEASE_TTL_MS);
+    const { relay } = relayOf(context, given);
+    relay.start();
+    await given.time.pass(SECOND);
+    const stopped = relay.stop();
+    await given.time.settle();
+    await stopped;
+  });
+});
+
+test('two resyncs make up for a timer that was lost before it was armed', () => {
+  assert.ok(REARM_OVERDUE_MS >= 2 * RESYNC_MS);
+});
+
+test('a cluster that cannot be reached is tried for ever, and its lease kept', async (context) => {
+  const given = bench(context);
+  const { lists } = given.cluster.nodes;
+  given.cluster.nodes.lists = [new ApiError('the connection was refused', 0)];
+  const { relay, nodes, events } = relayOf(context, given);
+  relay.start();
+  await given.time.pass(5 * 60 * SECOND);
+  assert.equal(relay.state, 'syncing');
+  assert.ok(events().includes('relay.watch-failed'));
+  given.cluster.nodes.lists = lists;
+  await given.time.pass(40 * SECOND);
+  assert.deepEqual(nodes.told, ['n1@1']);
+  assert.equal(nodes.taken[0]?.version.epoch, 1);
+});

@@ -1,0 +1,366 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { ClusterView } from '#functions/watch-relay/cluster-view.ts';
+import type { Delta } from '#shared/eviction/facts.ts';
+import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
+import type { LiveNode, LivePod } from '#shared/kubernetes/api.ts';
+import type { TaintedNode } from '#shared/store/store.ts';
+import { NODE_NOT_READY, NODE_UNREACHABLE } from '#shared/taints/node-condition-keys.ts';
+import { at, taint, tolerating } from '#test/unit/eviction/builders.ts';
+import { liveNode, livePod } from './live-objects.ts';
+
+const N1 = nodeName('n1');
+
+/** A view that has listed these. */
+function synced(nodes: readonly LiveNode[] = [], pods: readonly LivePod[] = [], epoch = 1): ClusterView {
+  const view = new ClusterView(clusterName('c1'), epoch);
+  view.replaceNodes(nodes, at(0));
+  view.replacePods(pods, at(0));
+  return view;
+}
+
+const stored = (node: string, ...keys: readonly string[]): TaintedNode => ({
+  node: nodeName(node),
+  state: {
+    taints: keys.map((key) => ({ ...taint(key, -100), since: at(-100) })),
+    version: { epoch: 1, sequence: 1 },
+  },
+});
+
+/** Deltas in short: what they tell of, and the taints they tell. */
+function told(deltas: readonly Delta[]): readonly string[] {
+  return deltas.map((delta) => {
+    const taints = `${delta.taints.map(({ key }) => key).join('+') || 'untainted'}`;
+    const where = `${delta.ref.node}${delta.deletedAt === undefined ? '' : ' deleted'} ${taints}`;
+    switch (delta.kind) {
+      case 'node':
+        return `${where}: ${delta.pods.map(({ uid }) => uid).join(' ') || 'no pods'}`;
+      case 'pod':
+        return `${where}: has ${delta.pod.uid}`;
+      case 'pod-gone':
+        return `${where}: lost ${delta.uid}`;
+      default:
+        return delta satisfies never;
+    }
+  });
+}
+
+function only(deltas: readonly Delta[]): Delta {
+  const [delta] = deltas;
+  assert.ok(delta && deltas.length === 1);
+  return delta;
+}
+
+describe('nothing is told', () => {
+  test('before both lists are in', () => {
+    const view = new ClusterView(clusterName('c1'), 1);
+    assert.deepEqual(view.replaceNodes([liveNode('n1', 'a')], at(0)), []);
+    assert.deepEqual(view.upsertNode(liveNode('n2', 'a'), at(0)), []);
+    assert.deepEqual(view.upsertPod(livePod(), at(0)), []);
+    assert.deepEqual(view.deleteNode(nodeName('n2'), at(0)), []);
+    assert.deepEqual(view.resync([stored('n3', 'a')], at(0), true), []);
+    assert.equal(view.synced, false);
+    assert.deepEqual(view.replacePods([livePod()], at(0)), []);
+    assert.equal(view.synced, true);
+    assert.deepEqual(told(view.resync([], at(0), true)), ['n1 a: u1']);
+  });
+
+  test('of nodes without a NoExecute taint, whatever happens on them', () => {
+    const soft = { ...liveNode(), taints: [{ key: 'a', effect: 'NoSchedule' }] };
+    const view = synced([liveNode()]);
+    const deltas = [
+      view.upsertPod(livePod(), at(1)),
+      view.upsertPod(livePod('u1', { tolerations: [] }), at(2)),
+      view.upsertNode(soft, at(3)),
+      view.deletePod(livePod(), at(4)),
+      view.upsertPod(livePod('u2'), at(5)),
+      view.replacePods([livePod('u3')], at(6)),
+      view.replaceNodes([liveNode()], at(7)),
+      view.resync([], at(8), true),
+      view.deleteNode(N1, at(9)),
+      view.deletePod(livePod('u3'), at(10)),
+    ];
+    assert.deepEqual(deltas.flat(), []);
+  });
+
+  test('of pods that are not bound yet, and of those on their way out', () => {
+    const view = synced([liveNode('n1', 'a')]);
+    assert.deepEqual(view.upsertPod(livePod('u1', { node: undefined }), at(1)), []);
+    assert.deepEqual(view.upsertPod(livePod('u2', { terminating: true }), at(1)), []);
+    assert.deepEqual(told(view.resync([], at(2), false)), ['n1 a: no pods']);
+  });
+
+  test('when a node or a pod changes in what does not matter', () => {
+    const view = synced([liveNode('n1', 'a')], [livePod()]);
+    assert.deepEqual(view.upsertNode({ ...liveNode('n1', 'a'), resourceVersion: '2' }, at(1)), []);
+    const labelled = livePod('u1', { resourceVersion: '2', tolerations: [tolerating('a', 60)] });
+    assert.deepEqual(view.upsertPod(labelled, at(1)), []);
+  });
+});
+
+describe('a node', () => {
+  test('that is tainted is told with all its pods', () => {
+    const view = synced(
+      [liveNode('n1'), liveNode('n2')],
+      [livePod('u1'), livePod('u2', { node: nodeName('n2') })],
+    );
+    const delta = only(view.upsertNode(liveNode('n1', 'a'), at(7)));
+    assert.deepEqual(told([delta]), ['n1 a: u1']);
+    assert.deepEqual(delta.taints, [taint('a', 7)]);
+    assert.equal(delta.observedAt, at(7));
+  });
+
+  test('that is untainted is told', () => {
+    const view = synced([liveNode('n1', 'a')], [livePod()]);
+    assert.deepEqual(told(view.upsertNode(liveNode('n1'), at(1))), ['n1 untainted: u1']);
+  });
+
+  test('keeps the moment its taint was first seen, through changes of value and order', () => {
+    const view = synced([liveNode('n1', 'a')]);
+    const changed = {
+      ...liveNode('n1', 'b', 'a'),
+      taints: [...liveNode('n1', 'b').taints, { key: 'a', value: 'v', effect: 'NoExecute' }],
+    };
+    assert.deepEqual(only(view.upsertNode(changed, at(9))).taints, [taint('b', 9), taint('a', 0, 'v')]);
+  });
+
+  test('keeps it from not-ready to unreachable and back, and no longer once neither is there', () => {
+    const view = synced([liveNode('n1', NODE_NOT_READY)]);
+    assert.deepEqual(only(view.upsertNode(liveNode('n1', NODE_UNREACHABLE), at(5))).taints, [
+      taint(NODE_UNREACHABLE),
+    ]);
+    assert.deepEqual(only(view.upsertNode(liveNode('n1', NODE_NOT_READY), at(6))).taints, [
+      taint(NODE_NOT_READY),
+    ]);
+    view.upsertNode(liveNode('n1'), at(7));
+    assert.deepEqual(only(view.upsertNode(liveNode('n1', NODE_NOT_READY), at(8))).taints, [
+      taint(NODE_NOT_READY, 8),
+    ]);
+  });
+
+  test('whose event comes after those of its pods meets them', () => {
+    const view = synced();
+    assert.deepEqual(view.upsertPod(livePod(), at(1)), []);
+    assert.deepEqual(told(view.upsertNode(liveNode('n1', 'a'), at(2))), ['n1 a: u1']);
+  });
+});
+
+describe('a pod on a tainted node', () => {
+  const tainted = (...pods: readonly LivePod[]) => synced([liveNode('n1', 'a')], pods);
+
+  test('is told when it appears, and when its tolerations change', () => {
+    const view = tainted();
+    assert.deepEqual(told(view.upsertPod(livePod(), at(1))), ['n1 a: has u1']);
+    const delta = only(view.upsertPod(livePod('u1', { tolerations: [] }), at(2)));
+    assert.deepEqual(delta.kind === 'pod' && delta.pod.tolerations, []);
+  });
+
+  test('is told when it goes', () => {
+    const view = tainted(livePod());
+    assert.deepEqual(told(view.deletePod(livePod(), at(1))), ['n1 a: lost u1']);
+    assert.deepEqual(view.deletePod(livePod(), at(2)), []);
+  });
+
+  test('is gone as soon as it terminates', () => {
+    const view = tainted(livePod());
+    assert.deepEqual(told(view.upsertPod(livePod('u1', { terminating: true }), at(1))), ['n1 a: lost u1']);
+    assert.deepEqual(view.deletePod(livePod(), at(2)), []);
+  });
+
+  test('goes without a word when a taint manager evicted it, who knows', () => {
+    const view = tainted(livePod());
+    assert.deepEqual(view.upsertPod(livePod('u1', { disrupted: true }), at(1)), []);
+    assert.deepEqual(view.upsertPod(livePod('u1', { disrupted: true, terminating: true }), at(1)), []);
+    assert.deepEqual(view.deletePod(livePod('u1', { disrupted: true }), at(2)), []);
+    assert.deepEqual(told(view.resync([], at(3), false)), ['n1 a: no pods']);
+  });
+
+  test('is gone when another one has its name, though its end was not heard of', () => {
+    const view = tainted(livePod());
+    const successor = livePod('u2', { name: 'pod-u1' });
+    assert.deepEqual(told(view.upsertPod(successor, at(1))), ['n1 a: lost u1', 'n1 a: has u2']);
+    assert.deepEqual(view.deletePod(livePod(), at(2)), []);
+    assert.deepEqual(told(view.resync([], at(3), false)), ['n1 a: u2']);
+  });
+
+  test('is gone when its successor is on another node', () => {
+    const view = synced([liveNode('n1', 'a'), liveNode('n2')], [livePod()]);
+    const successor = livePod('u2', { name: 'pod-u1', node: nodeName('n2') });
+    assert.deepEqual(told(view.upsertPod(successor, at(1))), ['n1 a: lost u1']);
+  });
+
+  test('is another one than its namesake in another namespace', () => {
+    const view = tainted(livePod());
+    const namesake = livePod('u2', { name: 'pod-u1', namespace: 'other' });
+    assert.deepEqual(told(view.upsertPod(namesake, at(1))), ['n1 a: has u2']);
+  });
+});
+
+describe('the moment of a binding', () => {
+  const boundAt = (pod: LivePod, second: number) => {
+    const delta = only(synced([liveNode('n1', 'a')]).upsertPod(pod, second));
+    return delta.kind === 'pod' ? delta.pod.boundAt : undefined;
+  };
+
+  test('is the end of the second that Kubernetes cut it to, because no pod may go too early', () => {
+    assert.equal(boundAt(livePod('u1', { boundAt: at(10) }), at(20)), at(10) + 999);
+  });
+
+  test('is not after it was heard of', () => {
+    assert.equal(boundAt(livePod('u1', { boundAt: at(10) }), at(10) + 300), at(10) + 300);
+  });
+
+  test('is as Kubernetes says when that is ahead of our clock', () => {
+    assert.equal(boundAt(livePod('u1', { boundAt: at(10) }), at(8)), at(10));
+  });
+
+  test('stays as first heard', () => {
+    const view = synced([liveNode('n1', 'a')]);
+    view.upsertPod(livePod('u1', { boundAt: at(10) }), at(10) + 300);
+    const delta = only(view.upsertPod(livePod('u1', { boundAt: at(10), tolerations: [] }), at(30)));
+    assert.equal(delta.kind === 'pod' && delta.pod.boundAt, at(10) + 300);
+  });
+});
+
+describe('a deleted node', () => {
+  test('keeps its taints for the pods that are still there, and is forgotten with the last', () => {
+    const view = synced([liveNode('n1', 'a')], [livePod('u1'), livePod('u2')]);
+    const deleted = only(view.deleteNode(N1, at(5)));
+    assert.deepEqual(told([deleted]), ['n1 deleted a: u1 u2']);
+    assert.equal(deleted.deletedAt, at(5));
+    assert.deepEqual(view.deleteNode(N1, at(6)), []);
+    assert.deepEqual(told(view.deletePod(livePod('u1'), at(7))), ['n1 deleted a: lost u1']);
+    const burial = view.deletePod(livePod('u2'), at(8));
+    assert.deepEqual(told(burial), ['n1 deleted a: lost u2', 'n1 deleted a: no pods']);
+    assert.equal(burial[1]?.deletedAt, at(5));
+    assert.deepEqual(view.counts, { nodes: 0, tainted: 0, pods: 0 });
+    assert.deepEqual(view.resync([], at(9), false), []);
+  });
+
+  test('is buried also when its last pod was evicted', () => {
+    const view = synced([liveNode('n1', 'a')], [livePod()]);
+    view.deleteNode(N1, at(5));
+    assert.deepEqual(told(view.deletePod(livePod('u1', { disrupted: true }), at(6))), [
+      'n1 deleted a: no pods',
+    ]);
+  });
+
+  test('without pods is told once and forgotten', () => {
+    const view = synced([liveNode('n1', 'a')]);
+    assert.deepEqual(told(view.deleteNode(N1, at(5))), ['n1 deleted a: no pods']);
+    assert.deepEqual(view.counts, { nodes: 0, tainted: 0, pods: 0 });
+  });
+
+  test('that comes back tainted counts on', () => {
+    const view = synced([liveNode('n1', 'a')], [livePod()]);
+    view.deleteNode(N1, at(5));
+    const back = only(view.upsertNode(liveNode('n1', 'a'), at(9)));
+    assert.deepEqual(told([back]), ['n1 a: u1']);
+    assert.deepEqual(back.taints, [taint('a', 0)]);
+  });
+
+  test('that comes back untainted is told', () => {
+    const view = synced([liveNode('n1', 'a')], [livePod()]);
+    view.deleteNode(N1, at(5));
+    assert.deepEqual(told(view.upsertNode(liveNode('n1'), at(9))), ['n1 untainted: u1']);
+  });
+
+  test('still concerns a pod that is heard of late', () => {
+    const view = synced([liveNode('n1', 'a')], [livePod()]);
+    view.deleteNode(N1, at(5));
+    assert.deepEqual(told(view.upsertPod(livePod('u2'), at(6))), ['n1 deleted a: has u2']);
+  });
+});
+
+describe('a new list', () => {
+  test('of nodes tells of those that are gone, new or changed', () => {
+    const view = synced([liveNode('n1', 'a'), liveNode('n2', 'a'), liveNode('n3')], [livePod()]);
+    const list = [liveNode('n2', 'a'), liveNode('n3', 'b'), liveNode('n4', 'c')];
+    assert.deepEqual(told(view.replaceNodes(list, at(1))), [
+      'n1 deleted a: u1',
+      'n3 b: no pods',
+      'n4 c: no pods',
+    ]);
+  });
+
+  test('of pods tells of those that are gone, new or changed', () => {
+    const view = synced([liveNode('n1', 'a')], [livePod('u1'), livePod('u2'), livePod('u3')]);
+    const list = [livePod('u2'), livePod('u3', { tolerations: [] }), livePod('u4')];
+    assert.deepEqual(told(view.replacePods(list, at(1))), ['n1 a: lost u1', 'n1 a: has u3', 'n1 a: has u4']);
+  });
+});
+
+describe('a resync', () => {
+  test('tells every tainted node once more, newer than before', () => {
+    const view = synced([liveNode('n1', 'a'), liveNode('n2')], [livePod()]);
+    const first = only(view.resync([], at(1), false));
+    const second = only(view.resync([], at(2), true));
+    assert.deepEqual(told([second]), ['n1 a: u1']);
+    assert.ok(second.version.sequence > first.version.sequence);
+    assert.deepEqual(
+      [first, second].map((delta) => delta.kind === 'node' && delta.wake),
+      [false, true],
+    );
+  });
+
+  test('tells as untainted what only the store still holds as tainted', () => {
+    const view = synced([liveNode('n1')], [livePod()]);
+    assert.deepEqual(told(view.resync([stored('n1', 'a')], at(1), false)), ['n1 untainted: u1']);
+  });
+
+  test('tells as deleted a stored node that is not there; its taints are left to the store, which may know newer', () => {
+    const view = synced([], [livePod()]);
+    const delta = only(view.resync([stored('n1', 'a')], at(1), false));
+    assert.deepEqual(told([delta]), ['n1 deleted untainted: u1']);
+    assert.equal(delta.deletedAt, at(1));
+    assert.deepEqual(told(view.upsertPod(livePod('u2'), at(2))), ['n1 deleted untainted: has u2']);
+    const back = only(view.upsertNode(liveNode('n1', 'a'), at(3)));
+    assert.equal(back.taints[0]?.seenAt, at(-100));
+  });
+
+  test('keeps the moment a stored node went', () => {
+    const gone = stored('n1', 'a');
+    const view = synced([], [livePod()]);
+    const deltas = view.resync([{ ...gone, state: { ...gone.state, deletedAt: at(-50) } }], at(1), false);
+    assert.equal(only(deltas).deletedAt, at(-50));
+  });
+
+  test('tells and forgets a stored node that is not there and has no pods', () => {
+    const view = synced();
+    assert.deepEqual(told(view.resync([stored('n1', 'a')], at(1), false)), ['n1 deleted untainted: no pods']);
+    assert.deepEqual(view.counts, { nodes: 0, tainted: 0, pods: 0 });
+  });
+
+  test('tells a node once that both know as tainted', () => {
+    const view = synced([liveNode('n1', 'a')]);
+    assert.deepEqual(told(view.resync([stored('n1', 'a')], at(1), false)), ['n1 a: no pods']);
+  });
+});
+
+test('every delta is newer than the one before, and those of a later epoch than all before', () => {
+  const view = synced([liveNode('n1', 'a')], [livePod('u1')], 7);
+  const deltas = [
+    view.resync([stored('n9', 'a')], at(1), true),
+    view.upsertPod(livePod('u2', { name: 'pod-u1' }), at(2)),
+    view.deleteNode(N1, at(3)),
+    view.deletePod(livePod('u2'), at(4)),
+  ].flat();
+  assert.ok(deltas.every(({ version }) => version.epoch === 7));
+  const sequences = deltas.map(({ version }) => version.sequence);
+  assert.deepEqual(
+    sequences,
+    [...new Set(sequences)].sort((a, b) => a - b),
+  );
+});
+
+test('a view forgets what is gone: it does not grow with what has been', () => {
+  const view = synced([liveNode('n1', 'a')]);
+  for (let index = 0; index < 100; index++) {
+    const uid = podUid(`u${index}`);
+    view.upsertPod(livePod(uid), at(index));
+    view.upsertNode(liveNode(`n${index}`, 'a'), at(index));
+    view.deleteNode(nodeName(`n${index}`), at(index));
+    view.deletePod(livePod(uid), at(index));
+  }
+  assert.deepEqual(view.counts, { nodes: 0, tainted: 0, pods: 0 });
+});

@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict';
+import { describe, mock, type TestContext, test } from 'node:test';
+import { followRegistry } from '#functions/watch-relay/follow-registry.ts';
+import type { Access, RegisteredCluster } from '#shared/clusters/registry.ts';
+import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
+import type { KubernetesApi } from '#shared/kubernetes/api.ts';
+import { StoreError } from '#shared/store/store.ts';
+import { NOW } from '#test/contracts/partition-builders.ts';
+import { recordingLog } from '#test/contracts/recording-log.ts';
+import { driveTimers } from '#test/world/driven-timers.ts';
+
+const POLL_MS = 10_000;
+
+const registered = (name: string, context = name): RegisteredCluster<Access> => ({
+  name: clusterName(name),
+  access: { kind: 'local-context', context },
+  addedAt: NOW,
+});
+
+/** A relay that notes what it is told, following a registry that the test changes. */
+function follow(t: TestContext) {
+  const time = driveTimers(t, NOW);
+  const stopping = new AbortController();
+  const registry = {
+    clusters: [] as readonly RegisteredCluster[],
+    list: async () => registry.clusters,
+  };
+  const told: string[] = [];
+  const connected: string[] = [];
+  const apis = new Map<ClusterName, KubernetesApi>();
+  const log = recordingLog();
+  const ended = followRegistry({
+    registry,
+    connect: ({ access }) => {
+      connected.push(access.kind === 'local-context' ? access.context : access.kind);
+      return { host: 'nowhere', requestOptions: () => Promise.reject(new Error('nowhere')) };
+    },
+    relay: {
+      add: (name, api) => {
+        told.push(`+${name}`);
+        apis.set(name, api);
+      },
+      remove: async (name) => {
+        told.push(`-${name}`);
+      },
+    },
+    log,
+    signal: stopping.signal,
+  });
+  const stop = async () => {
+    stopping.abort();
+    await ended;
+  };
+  return { registry, told, connected, apis, log, stop, poll: () => time.pass(POLL_MS) };
+}
+
+describe('following the registry', () => {
+  test('a cluster that is added or removed is followed, or left, at the next poll', async (t) => {
+    const { registry, told, poll, stop } = follow(t);
+    registry.clusters = [registered('a'), registered('b')];
+    await poll();
+    assert.deepEqual(told, ['+a', '+b']);
+    registry.clusters = [registered('b'), registered('c')];
+    await poll();
+    assert.deepEqual(told, ['+a', '+b', '-a', '+c']);
+    await poll();
+    assert.equal(told.length, 4);
+    await stop();
+  });
+
+  test('a cluster that is reached otherwise is left and followed anew', async (t) => {
+    const { registry, told, connected, apis, poll, stop } = follow(t);
+    registry.clusters = [registered('a', 'old')];
+    await poll();
+    const former = apis.get(clusterName('a'));
+    assert.ok(former);
+    const close = mock.method(former, 'close');
+    registry.clusters = [registered('a', 'new')];
+    await poll();
+    assert.deepEqual(told, ['+a', '-a', '+a']);
+    assert.deepEqual(connected, ['old', 'new']);
+    assert.equal(close.mock.callCount(), 1);
+    await stop();
+  });
+
+  test('while the registry cannot be read, those known are followed', async (t) => {
+    const { registry, told, log, poll, stop } = follow(t);
+    registry.clusters = [registered('a')];
+    await poll();
+    registry.list = () => Promise.reject(new StoreError('out of reach'));
+    await poll();
+    assert.deepEqual(told, ['+a']);
+    assert.ok(log.lines.some(({ event }) => event === 'registry.unreadable'));
+    registry.list = async () => [];
+    await poll();
+    assert.deepEqual(told, ['+a', '-a']);
+    await stop();
+  });
+});

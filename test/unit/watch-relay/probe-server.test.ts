@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { Counter, Registry } from 'prom-client';
+import type { ClusterRelayState } from '#functions/watch-relay/cluster-relay.ts';
+import { ProbePortError, startProbeServer } from '#functions/watch-relay/probe-server.ts';
+import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
+
+const LOCAL = { host: '127.0.0.1', port: 0 };
+
+/** A probe server that is closed at the end of the test, and how to ask it. */
+async function served(
+  context: TestContext,
+  states: Readonly<Record<string, ClusterRelayState>> = {},
+  registry = new Registry(),
+) {
+  const all = new Map<ClusterName, ClusterRelayState>(
+    Object.entries(states).map(([name, state]) => [clusterName(name), state]),
+  );
+  const server = await startProbeServer(LOCAL, registry, () => all);
+  context.after(() => server.close());
+  const ask = (path: string) => fetch(`http://127.0.0.1:${server.port}${path}`);
+  return { server, ask };
+}
+
+test('a process that answers is healthy, whatever its clusters', async (context) => {
+  const { ask } = await served(context, { c1: 'syncing' });
+  const response = await ask('/healthz');
+  assert.equal(response.status, 200);
+  assert.equal(await response.text(), 'ok\n');
+});
+
+test('it is ready when each cluster it speaks for is synced, and says where each stands', async (context) => {
+  const { ask } = await served(context, { c1: 'synced', c2: 'standby' });
+  const response = await ask('/readyz');
+  assert.equal(response.status, 200);
+  assert.equal(await response.text(), 'c1 synced\nc2 standby\n');
+});
+
+test('it is not ready while a cluster it speaks for is not synced', async (context) => {
+  const { ask } = await served(context, { c1: 'synced', c2: 'syncing' });
+  assert.equal((await ask('/readyz')).status, 503);
+});
+
+test('it is ready without clusters', async (context) => {
+  const { ask } = await served(context);
+  assert.equal((await ask('/readyz')).status, 200);
+});
+
+test('metrics are in the format of Prometheus', async (context) => {
+  const registry = new Registry();
+  new Counter({ name: 'things_total', help: 'Things.', registers: [registry] }).inc(3);
+  const { ask } = await served(context, {}, registry);
+  const response = await ask('/metrics');
+  assert.equal(response.headers.get('content-type'), registry.contentType);
+  assert.match(await response.text(), /^things_total 3$/m);
+});
+
+test('metrics that cannot be collected are an error, and the server lives on', async (context) => {
+  const registry = new Registry();
+  registry.metrics = () => Promise.reject(new Error('a gauge broke'));
+  const { ask } = await served(context, {}, registry);
+  assert.equal((await ask('/metrics')).status, 500);
+  assert.equal((await ask('/healthz')).status, 200);
+});
+
+test('any other path says which there are', async (context) => {
+  const { ask } = await served(context);
+  const response = await ask('/');
+  assert.equal(response.status, 404);
+  assert.match(await response.text(), /\/healthz, \/readyz and \/metrics/);
+});
+
+test('a port that is taken is named with the way out', async (context) => {
+  const { server } = await served(context);
+  const address = { ...LOCAL, port: server.port };
+  await assert.rejects(
+    startProbeServer(address, new Registry(), () => new Map()),
+    (error) => {
+      assert.ok(error instanceof ProbePortError);
+      assert.match(error.message, new RegExp(`127.0.0.1:${server.port} \\(EADDRINUSE\\): free that port`));
+      return true;
+    },
+  );
+});
+
+test('it closes although a connection is kept open', async () => {
+  const server = await startProbeServer(LOCAL, new Registry(), () => new Map());
+  await (await fetch(`http://127.0.0.1:${server.port}/healthz`)).text();
+  await server.close();
+  await assert.rejects(fetch(`http://127.0.0.1:${server.port}/healthz`));
+});

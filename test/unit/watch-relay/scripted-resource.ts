@@ -1,0 +1,59 @@
+import { once } from 'node:events';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { ListOptions, Page, Resource, WatchEvent, WatchOptions } from '#shared/kubernetes/api.ts';
+import { ApiError } from '#shared/kubernetes/api-error.ts';
+
+const BOOKMARK_MS = 60_000;
+
+interface ScriptedWatch<T> {
+  readonly events: readonly WatchEvent<T>[];
+  /**
+   * 'quiet': it stays open, with a bookmark every minute, until its signal aborts, and then ends without an error,
+   * as the real one does; 'hang': the same without bookmarks; `undefined`: the server ends it.
+   */
+  readonly end: Error | 'quiet' | 'hang' | undefined;
+  /** How long after the events it ends. */
+  readonly afterMs?: number;
+}
+
+/** A kind of object whose lists and watches are answered by a script, the last answer again and again. */
+export class ScriptedResource<T extends { readonly resourceVersion: string }> implements Resource<T> {
+  readonly listed: ListOptions[] = [];
+  readonly watched: WatchOptions[] = [];
+  lists: (Page<T> | Error | 'hang')[] = [{ items: [], resourceVersion: '1' }];
+  watches: ScriptedWatch<T>[] = [{ events: [], end: 'quiet' }];
+
+  async list(options: ListOptions): Promise<Page<T>> {
+    this.listed.push(options);
+    const answer = next(this.lists);
+    if (answer === 'hang') {
+      await once(options.signal, 'abort');
+      throw new ApiError('the call was aborted', 0);
+    }
+    if (answer instanceof Error) throw answer;
+    return answer;
+  }
+
+  async *watch(options: WatchOptions): AsyncGenerator<WatchEvent<T>, void, undefined> {
+    this.watched.push(options);
+    const { events, end, afterMs = 0 } = next(this.watches);
+    yield* events;
+    while (end === 'quiet') {
+      await delay(BOOKMARK_MS, undefined, { signal: options.signal }).catch(() => undefined);
+      if (options.signal.aborted) return;
+      yield { kind: 'bookmark', resourceVersion: options.resourceVersion };
+    }
+    if (end === 'hang') {
+      if (!options.signal.aborted) await once(options.signal, 'abort');
+      return;
+    }
+    if (afterMs > 0) await delay(afterMs);
+    if (end) throw end;
+  }
+}
+
+function next<Item>(script: Item[]): Item {
+  const [first] = script.length > 1 ? script.splice(0, 1) : script;
+  if (first === undefined) throw new Error('the script is empty');
+  return first;
+}

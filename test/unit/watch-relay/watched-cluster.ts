@@ -1,0 +1,22 @@
+import type { EpochMs } from '#shared/eviction/identity.ts';
+import type { LiveNode, LivePod } from '#shared/kubernetes/api.ts';
+import { FakeCluster } from '#test/world/fake-cluster.ts';
+import { ScriptedResource } from './scripted-resource.ts';
+
+/** A cluster whose lists and watches are answered by scripts. */
+export class WatchedCluster extends FakeCluster {
+  readonly #nodes = new ScriptedResource<LiveNode>();
+  readonly #pods = new ScriptedResource<LivePod>();
+
+  constructor(now: () => EpochMs) {
+    super({ now });
+  }
+
+  override get nodes(): ScriptedResource<LiveNode> {
+    return this.#nodes;
+  }
+
+  override get pods(): ScriptedResource<LivePod> {
+    return this.#pods;
+  }
+}

@@ -1,0 +1,36 @@
+import { syncBuiltinESMExports } from 'node:module';
+import type { TestContext } from 'node:test';
+
+/** Time passes in such steps, so that what a timer sets off can set timers of its own. */
+const STEP_MS = 50;
+
+export interface DrivenTimers {
+  /** Lets this much time pass, in no time; whatever falls due meanwhile happens at its moment. */
+  pass(ms: number): Promise<void>;
+  /** Lets everything happen that needs no time. */
+  settle(): Promise<void>;
+}
+
+/** Timers and the date stand still, until the end of the test, unless the test moves them. */
+export function driveTimers(context: TestContext, now = 0): DrivenTimers {
+  context.mock.timers.enable({ apis: ['setTimeout', 'Date'], now });
+  // Modules that import the functions of node:timers/promises by name get the driven ones only so.
+  syncBuiltinESMExports();
+  context.after(() => {
+    context.mock.timers.reset();
+    syncBuiltinESMExports();
+  });
+  const settle = async (): Promise<void> => {
+    for (let turns = 0; turns < 3; turns++) await new Promise((resolve) => setImmediate(resolve));
+  };
+  return {
+    settle,
+    async pass(ms) {
+      await settle();
+      for (let left = ms; left > 0; left -= STEP_MS) {
+        context.mock.timers.tick(Math.min(STEP_MS, left));
+        await settle();
+      }
+    },
+  };
+}

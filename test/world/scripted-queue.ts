@@ -1,0 +1,18 @@
+import type { OutgoingMessage, QueueSender, SendFailure } from '#shared/queues/sender.ts';
+
+/** A queue that keeps what it is sent, until it is told to refuse. */
+export class ScriptedQueue implements QueueSender {
+  readonly sent: OutgoingMessage[] = [];
+  /** Thrown instead of sending. */
+  unreachable: Error | undefined;
+  /** Returned for every message. */
+  refusal: Omit<SendFailure, 'index'> | undefined;
+
+  async send(messages: readonly OutgoingMessage[]): Promise<readonly SendFailure[]> {
+    if (this.unreachable) throw this.unreachable;
+    const { refusal } = this;
+    if (refusal) return messages.map((_, index) => ({ index, ...refusal }));
+    this.sent.push(...messages);
+    return [];
+  }
+}

@@ -1,0 +1,28 @@
+import type { SQSEvent, SQSRecord } from 'aws-lambda';
+
+/** One message as Lambda hands it over. */
+export function sqsRecord(
+  body: string,
+  fields: { messageId?: string; groupId?: string; receives?: number } = {},
+): SQSRecord {
+  const { messageId = 'm1', groupId, receives = 1 } = fields;
+  return {
+    messageId,
+    receiptHandle: messageId,
+    body,
+    attributes: {
+      ApproximateReceiveCount: String(receives),
+      SentTimestamp: '0',
+      SenderId: 'test',
+      ApproximateFirstReceiveTimestamp: '0',
+      ...(groupId === undefined ? {} : { MessageGroupId: groupId }),
+    },
+    messageAttributes: {},
+    md5OfBody: '',
+    eventSource: 'aws:sqs',
+    eventSourceARN: 'arn:aws:sqs:us-east-1:000000000000:test',
+    awsRegion: 'us-east-1',
+  };
+}
+
+export const sqsEvent = (...records: readonly SQSRecord[]): SQSEvent => ({ Records: [...records] });

@@ -1,0 +1,154 @@
+import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
+import { createHandler as createEvictHandler } from '#functions/evict/handler.ts';
+import { createHandler as createNodeDeltaHandler } from '#functions/node-delta/handler.ts';
+import { createHandler as createPodDeltaHandler } from '#functions/pod-delta/handler.ts';
+import { ClusterView } from '#functions/watch-relay/cluster-view.ts';
+import { encodeDelta } from '#shared/deltas/message.ts';
+import { messageGroupId } from '#shared/deltas/message-ids.ts';
+import type { Delta } from '#shared/eviction/facts.ts';
+import { type ClusterName, clusterName, type EpochMs, type NodeRef } from '#shared/eviction/identity.ts';
+import type { OutgoingMessage, QueueSender, VisibilityControl } from '#shared/queues/sender.ts';
+import { SqliteStore } from '#shared/store/sqlite-store.ts';
+import type { TaintedNode } from '#shared/store/store.ts';
+import type { MatchOptions } from '#shared/taints/taint.ts';
+import type { Log, LogFields } from '#shared/telemetry/log.ts';
+import { encodeDue } from '#shared/timers/due-message.ts';
+import { DrivenClock } from './driven-clock.ts';
+import { FakeCluster } from './fake-cluster.ts';
+import { sqsEvent, sqsRecord } from './sqs-event.ts';
+
+/** A log line and when it was written. */
+export interface LogLine {
+  readonly at: EpochMs;
+  readonly event: string;
+  readonly fields: LogFields;
+}
+
+type Handler = (event: SQSEvent, context: Context) => Promise<SQSBatchResponse | undefined>;
+
+/**
+ * The real relay logic and the real handlers over one cluster in memory, on a driven clock: what a message or a
+ * timer would bring about happens when the clock gets there. The store is the embedded one.
+ */
+export class World {
+  readonly clock: DrivenClock;
+  readonly cluster: FakeCluster;
+  readonly log: LogLine[] = [];
+  readonly deadLetters: OutgoingMessage[] = [];
+  readonly store = new SqliteStore({ path: ':memory:' });
+  readonly #name: ClusterName = clusterName('c1');
+  readonly #handlers: { readonly node: Handler; readonly pod: Handler; readonly evict: Handler };
+  /** Visibility changes asked for, by message. */
+  readonly #retries: { readonly receiptHandle: string; readonly seconds: number }[] = [];
+  #epoch = 1;
+  #view: ClusterView | undefined;
+  #messages = 0;
+
+  constructor(startAt: EpochMs, matching: MatchOptions) {
+    this.clock = new DrivenClock(startAt);
+    this.cluster = new FakeCluster(this.clock);
+    const { clock, store } = this;
+    const log = this.#recordingLog();
+    const deadLetters: QueueSender = {
+      send: async (messages) => {
+        this.deadLetters.push(...messages);
+        return [];
+      },
+    };
+    const dueQueue: QueueSender = {
+      send: async (messages) => {
+        for (const { body, delaySeconds = 0 } of messages)
+          this.#deliverDue(body, clock.now() + delaySeconds * 1000);
+        return [];
+      },
+    };
+    const timers = {
+      arm: async (ref: NodeRef, fireAts: readonly EpochMs[]) => {
+        for (const at of fireAts) this.#deliverDue(encodeDue({ ...ref, at }), at);
+      },
+    };
+    const visibility: VisibilityControl = {
+      retryIn: async (messages) => {
+        this.#retries.push(...messages);
+      },
+    };
+    const common = { clock, log, store, timers, matching, deadLetters, visibility };
+    this.#handlers = {
+      node: createNodeDeltaHandler({ ...common, dueQueue }),
+      pod: createPodDeltaHandler({ ...common, dueQueue }),
+      evict: createEvictHandler({
+        ...common,
+        clusters: { api: async () => this.cluster },
+        metrics: { podDeleted: () => undefined, requestRefused: () => undefined, retried: () => undefined },
+      }),
+    };
+  }
+
+  /** What the relay knows; `undefined` while it is down. */
+  get view(): ClusterView | undefined {
+    return this.#view;
+  }
+
+  /** The service comes up: lists everything, re-arms what the store holds. Returns the relay's deltas. */
+  async start(): Promise<readonly Delta[]> {
+    const view = new ClusterView(this.#name, this.#epoch++);
+    this.#view = view;
+    const now = this.clock.now();
+    view.replaceNodes([...this.cluster.liveNodes.values()], now);
+    view.replacePods([...this.cluster.livePods.values()], now);
+    const stored: TaintedNode[] = [];
+    for await (const node of this.store.taintedNodes(this.#name)) stored.push(node);
+    for await (const { ref, fireAt } of this.store.upcoming())
+      this.#deliverDue(encodeDue({ ...ref, at: fireAt }), fireAt);
+    return view.resync(stored, now, true);
+  }
+
+  /** The service loses its process memory: what was in flight or timed in it is gone. */
+  stop(): void {
+    this.#view = undefined;
+    this.clock.clearAlarms();
+  }
+
+  /** Hands deltas to their handlers, as messages, one by one; what fails comes again a second later. */
+  async deliver(deltas: readonly Delta[]): Promise<void> {
+    for (const delta of deltas) {
+      const handler = delta.kind === 'node' ? this.#handlers.node : this.#handlers.pod;
+      const record = sqsRecord(encodeDelta(delta), {
+        messageId: this.#nextId(),
+        groupId: messageGroupId(delta.ref),
+      });
+      const response = await handler(sqsEvent(record), NO_CONTEXT);
+      if (response?.batchItemFailures.length) {
+        this.clock.setAlarm(this.clock.now() + 1000, () => this.deliver([delta]));
+      }
+    }
+  }
+
+  #deliverDue(body: string, at: EpochMs, receives = 1): void {
+    const messageId = this.#nextId();
+    this.clock.setAlarm(at, async () => {
+      const response = await this.#handlers.evict(
+        sqsEvent(sqsRecord(body, { messageId, receives })),
+        NO_CONTEXT,
+      );
+      if (!response?.batchItemFailures.length) return;
+      const asked = this.#retries.find(({ receiptHandle }) => receiptHandle === messageId);
+      this.#deliverDue(body, this.clock.now() + (asked?.seconds ?? 30) * 1000, receives + 1);
+    });
+  }
+
+  #nextId(): string {
+    this.#messages += 1;
+    return `m${this.#messages}`;
+  }
+
+  #recordingLog(): Log {
+    const write = (event: string, fields: LogFields = {}): void => {
+      this.log.push({ at: this.clock.now(), event, fields });
+    };
+    return { debug: write, info: write, warn: write, error: write };
+  }
+}
+
+/** The handlers look at the event only. */
+const NO_CONTEXT = {} as Context;

@@ -1,6 +1,6 @@
 import type { Connect } from '#shared/clusters/connect.ts';
 import type { ClusterRegistry } from '#shared/clusters/registry.ts';
-import type { Clock } from '#shared/telemetry/clock.ts';
+import type { Clock } from '#shared/time/clock.ts';
 
 /** What commands need of the world. */
 export interface CliDeps {

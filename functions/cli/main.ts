@@ -6,7 +6,7 @@ import { DynamoDbClusterRegistry } from '#shared/clusters/dynamodb-registry.ts';
 import { localContextConnection } from '#shared/clusters/local-context-connection.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { StoreError } from '#shared/store/store.ts';
-import { systemClock } from '#shared/telemetry/clock.ts';
+import { systemClock } from '#shared/time/clock.ts';
 import { CliError } from './cli-error.ts';
 import { createProgram } from './program.ts';
 

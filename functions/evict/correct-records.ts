@@ -3,7 +3,7 @@ import type { EvictionRecord } from '#shared/eviction/records.ts';
 import { compareVersions } from '#shared/eviction/version.ts';
 import { commitUnderLock } from '#shared/store/commit-under-lock.ts';
 import type { Store } from '#shared/store/store.ts';
-import type { Clock } from '#shared/telemetry/clock.ts';
+import type { Clock } from '#shared/time/clock.ts';
 
 /**
  * Stores what live state says of due records, under the partition's lock. A record that a delta or another pass

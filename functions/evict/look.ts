@@ -2,7 +2,7 @@ import type { NodeRef } from '#shared/eviction/identity.ts';
 import type { Look } from '#shared/eviction/judge.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
 import type { KubernetesApi, LivePod } from '#shared/kubernetes/api.ts';
-import type { Clock } from '#shared/telemetry/clock.ts';
+import type { Clock } from '#shared/time/clock.ts';
 
 /** Up to this many due pods are read one by one; beyond, one list of the node's pods is cheaper. */
 const FEW_PODS = 3;

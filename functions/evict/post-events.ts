@@ -1,8 +1,8 @@
 import pMap from 'p-map';
 import type { KubernetesApi, PodEvent } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
-import type { Clock } from '#shared/telemetry/clock.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import type { Clock } from '#shared/time/clock.ts';
 
 const PARALLEL_EVENTS = 16;
 const TRIES = 3;

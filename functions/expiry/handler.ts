@@ -6,8 +6,8 @@ import type { EvictionRecord } from '#shared/eviction/records.ts';
 import type { QueueSender } from '#shared/queues/sender.ts';
 import { commitUnderLock } from '#shared/store/commit-under-lock.ts';
 import { type Store, StoreError } from '#shared/store/store.ts';
-import type { Clock } from '#shared/telemetry/clock.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import type { Clock } from '#shared/time/clock.ts';
 import { encodeDue } from '#shared/timers/due-message.ts';
 import { type ExpiredRecord, expiredRecord } from './expired-record.ts';
 

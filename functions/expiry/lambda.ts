@@ -4,8 +4,8 @@ import { CLIENT_SETTINGS, SQS_SETTINGS } from '#shared/aws/client-settings.ts';
 import { readEnvironment } from '#shared/environment/read-environment.ts';
 import { SqsSender } from '#shared/queues/sqs-sender.ts';
 import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
-import { systemClock } from '#shared/telemetry/clock.ts';
 import { jsonLog } from '#shared/telemetry/log.ts';
+import { systemClock } from '#shared/time/clock.ts';
 import { expiryEnvironment } from './environment.ts';
 import { createHandler } from './handler.ts';
 

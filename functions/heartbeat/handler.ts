@@ -1,10 +1,10 @@
 import middy from '@middy/core';
 import type { LeaseReader } from '#shared/clusters/lease.ts';
 import type { ClusterRegistry } from '#shared/clusters/registry.ts';
-import type { Clock } from '#shared/telemetry/clock.ts';
 import type { Emf } from '#shared/telemetry/emf.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { UNWATCHED_CLUSTERS } from '#shared/telemetry/metric-names.ts';
+import type { Clock } from '#shared/time/clock.ts';
 
 export interface HeartbeatDeps {
   readonly registry: Pick<ClusterRegistry, 'list'>;

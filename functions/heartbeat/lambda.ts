@@ -3,9 +3,9 @@ import { CLIENT_SETTINGS } from '#shared/aws/client-settings.ts';
 import { DynamoDbLeases } from '#shared/clusters/dynamodb-leases.ts';
 import { DynamoDbClusterRegistry } from '#shared/clusters/dynamodb-registry.ts';
 import { readEnvironment } from '#shared/environment/read-environment.ts';
-import { systemClock } from '#shared/telemetry/clock.ts';
 import { stdoutEmf } from '#shared/telemetry/emf.ts';
 import { jsonLog } from '#shared/telemetry/log.ts';
+import { systemClock } from '#shared/time/clock.ts';
 import { heartbeatEnvironment } from './environment.ts';
 import { createHandler } from './handler.ts';
 

@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline';
 import { styleText } from 'node:util';
-import type { Clock } from '#shared/telemetry/clock.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import type { Clock } from '#shared/time/clock.ts';
 import { printLine } from './narrator.ts';
 import { type SimulatedCluster, startSimulatedCluster } from './simulated-cluster/demo.ts';
 

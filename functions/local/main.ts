@@ -2,7 +2,7 @@ import { ProbePortError } from '#functions/watch-relay/probe-server.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { KubeconfigError } from '#shared/kubernetes/kubeconfig-error.ts';
 import { StoreError } from '#shared/store/store.ts';
-import { systemClock } from '#shared/telemetry/clock.ts';
+import { systemClock } from '#shared/time/clock.ts';
 import { checkAccess, managedClusters } from './managed-clusters.ts';
 import { narrator, printLine } from './narrator.ts';
 import { parseOptions, type StartOptions } from './options.ts';

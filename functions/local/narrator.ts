@@ -1,8 +1,8 @@
 import { stripVTControlCharacters, styleText } from 'node:util';
 import type { EpochMs } from '#shared/eviction/identity.ts';
 import { type Taint, taintText } from '#shared/taints/taint.ts';
-import type { Clock } from '#shared/telemetry/clock.ts';
 import type { Log, LogFields } from '#shared/telemetry/log.ts';
+import type { Clock } from '#shared/time/clock.ts';
 
 type Severity = 'info' | 'warn' | 'error';
 

@@ -1,11 +1,11 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Lease, Leases } from '#shared/clusters/lease.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { KubernetesApi, Resource } from '#shared/kubernetes/api.ts';
 import type { Store, TaintedNode } from '#shared/store/store.ts';
-import type { Clock } from '#shared/telemetry/clock.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import type { Clock } from '#shared/time/clock.ts';
+import { pause } from '#shared/time/pause.ts';
 import { ClusterView } from './cluster-view.ts';
 import { type FollowSink, follow } from './follow.ts';
 import type { Outbox } from './outbox.ts';
@@ -244,8 +244,4 @@ class ResyncRequest {
 /** Milliseconds until the next try for a lease that another relay has. */
 export function leaseWaitMs(held: number, random = Math.random()): number {
   return Math.min(LEASE_RETRY_MS * (0.5 + random / 2) + HANDICAP_MS * held, MAX_LEASE_WAIT_MS);
-}
-
-async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  await delay(ms, undefined, { signal }).catch(() => undefined);
 }

@@ -1,10 +1,10 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import type { Connect } from '#shared/clusters/connect.ts';
 import type { ClusterRegistry, RegisteredCluster } from '#shared/clusters/registry.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import { pause } from '#shared/time/pause.ts';
 import type { Relay } from './relay.ts';
 
 /** How often the registry is read: a cluster that is added or removed is to take effect within 30 s. */
@@ -60,6 +60,6 @@ export async function followRegistry({
     } catch (error) {
       log.error('registry.unreadable', { reason: error });
     }
-    await delay(REGISTRY_POLL_MS, undefined, { signal }).catch(() => undefined);
+    await pause(REGISTRY_POLL_MS, signal);
   }
 }

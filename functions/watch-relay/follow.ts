@@ -1,8 +1,8 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Resource, WatchEvent } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
-import { type Backoff, backoffMs } from '#shared/queues/backoff.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
+import { pause } from '#shared/time/pause.ts';
 
 /** Objects per page: what client-go's reflectors ask for. */
 const PAGE_SIZE = 500;
@@ -58,7 +58,7 @@ export async function follow<T extends { readonly resourceVersion: string }>(
       const expired = error instanceof ApiError && error.status === 410;
       if (expired || failures > RESUMED_FAILURES) version = undefined;
       if (!expired) sink.failed(error);
-      await delay(backoffMs(failures, BACKOFF), undefined, { signal }).catch(() => undefined);
+      await pause(backoffMs(failures, BACKOFF), signal);
     }
   }
 }

@@ -12,8 +12,8 @@ import { localContextConnection } from '#shared/clusters/local-context-connectio
 import { EnvironmentError, readEnvironment } from '#shared/environment/read-environment.ts';
 import { SqsSender } from '#shared/queues/sqs-sender.ts';
 import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
-import { systemClock } from '#shared/telemetry/clock.ts';
 import { jsonLog } from '#shared/telemetry/log.ts';
+import { systemClock } from '#shared/time/clock.ts';
 import { relayEnvironment } from './environment.ts';
 import { followRegistry } from './follow-registry.ts';
 import { Outbox } from './outbox.ts';

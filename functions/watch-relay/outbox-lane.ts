@@ -1,11 +1,11 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { encodeDelta } from '#shared/deltas/message.ts';
 import { deduplicationId, deltaObject, messageGroupId } from '#shared/deltas/message-ids.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
 import { type ClusterName, nodeKey, parseNodeKey } from '#shared/eviction/identity.ts';
-import { type Backoff, backoffMs } from '#shared/queues/backoff.ts';
 import type { QueueSender, SendFailure } from '#shared/queues/sender.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
+import { pause } from '#shared/time/pause.ts';
 import type { RelayMetrics } from './relay-metrics.ts';
 
 /** Deltas handed to the queue at a time: enough to fill its batches, few enough to stay fresh. */
@@ -66,7 +66,7 @@ export class OutboxLane {
       }
       failures += 1;
       const { signal } = this.#stopping;
-      await delay(backoffMs(failures, BACKOFF), undefined, { signal }).catch(() => undefined);
+      await pause(backoffMs(failures, BACKOFF), signal);
     }
     // In the turn in which nothing was left: what is put from now on starts anew.
     this.#sending = undefined;

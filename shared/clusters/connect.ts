@@ -1,5 +1,5 @@
 import type { Connection } from '#shared/kubernetes/connection.ts';
-import type { Clock } from '#shared/telemetry/clock.ts';
+import type { Clock } from '#shared/time/clock.ts';
 import { AccessError } from './access-error.ts';
 import type { AwsClients } from './aws-clients.ts';
 import { eksConnection } from './eks-connection.ts';

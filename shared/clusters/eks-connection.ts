@@ -1,6 +1,6 @@
 import { DescribeClusterCommand } from '@aws-sdk/client-eks';
 import type { Connection } from '#shared/kubernetes/connection.ts';
-import type { Clock } from '#shared/telemetry/clock.ts';
+import type { Clock } from '#shared/time/clock.ts';
 import { AccessError, awsAccessError } from './access-error.ts';
 import type { AwsClients } from './aws-clients.ts';
 import { eksToken } from './eks-token.ts';

@@ -1,5 +1,5 @@
 import type { EpochMs } from '#shared/eviction/identity.ts';
-import type { Clock } from '#shared/telemetry/clock.ts';
+import type { Clock } from '#shared/time/clock.ts';
 
 /** Something that had to be asked for, and for how long it holds. */
 export interface Obtained<T> {

@@ -3,7 +3,7 @@ import type { Connection, RequestAccess } from '#shared/kubernetes/connection.ts
 import { currentContext, mergeKubeconfigs, resolveContext } from '#shared/kubernetes/kubeconfig-context.ts';
 import { parseKubeconfig } from '#shared/kubernetes/kubeconfig-text.ts';
 import { staticAccess } from '#shared/kubernetes/static-access.ts';
-import type { Clock } from '#shared/telemetry/clock.ts';
+import type { Clock } from '#shared/time/clock.ts';
 import { AccessError, awsAccessError } from './access-error.ts';
 import type { AwsClients } from './aws-clients.ts';
 import { KeptValue } from './kept-value.ts';

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
-import type { Clock } from '#shared/telemetry/clock.ts';
+import type { Clock } from '#shared/time/clock.ts';
 import { type ClusterAccess, UnknownClusterError } from './cluster-access.ts';
 import type { Connect } from './connect.ts';
 import type { ClusterRegistry, RegisteredCluster } from './registry.ts';

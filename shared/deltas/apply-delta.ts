@@ -6,8 +6,8 @@ import type { QueueSender } from '#shared/queues/sender.ts';
 import { commitUnderLock } from '#shared/store/commit-under-lock.ts';
 import type { Scope, Store } from '#shared/store/store.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
-import type { Clock } from '#shared/telemetry/clock.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import type { Clock } from '#shared/time/clock.ts';
 import { encodeCancelled } from '#shared/timers/due-message.ts';
 import type { Timers } from '#shared/timers/timers.ts';
 

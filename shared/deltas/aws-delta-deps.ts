@@ -14,8 +14,8 @@ import {
 import { SqsSender } from '#shared/queues/sqs-sender.ts';
 import { SqsVisibility } from '#shared/queues/sqs-visibility.ts';
 import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
-import { systemClock } from '#shared/telemetry/clock.ts';
 import { jsonLog } from '#shared/telemetry/log.ts';
+import { systemClock } from '#shared/time/clock.ts';
 import { AwsTimers } from '#shared/timers/aws-timers.ts';
 import type { DeltaHandlerDeps } from './delta-handler.ts';
 

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import {
   DeleteMessageBatchCommand,
   type Message,
@@ -7,7 +6,8 @@ import {
 } from '@aws-sdk/client-sqs';
 import type { SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import type { Log } from '#shared/telemetry/log.ts';
-import { type Backoff, backoffMs } from './backoff.ts';
+import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
+import { pause } from '#shared/time/pause.ts';
 import { queueName } from './queue-name.ts';
 import { queueArn } from './queue-set.ts';
 import { toSqsRecord } from './sqs-record.ts';
@@ -70,7 +70,7 @@ async function poll(options: EventSourceOptions, stopping: AbortSignal): Promise
     } catch (error) {
       failures += 1;
       log.warn('queue.unreachable', { queue: queueName(queueUrl), failures, reason: error });
-      await sleep(backoffMs(failures, RECONNECT), undefined, { signal: stopping }).catch(() => undefined);
+      await pause(backoffMs(failures, RECONNECT), stopping);
     }
     if (inFlight.size >= concurrency) await Promise.race(inFlight);
   }

@@ -1,7 +1,8 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { NodeRef } from '#shared/eviction/identity.ts';
 import type { Partition } from '#shared/eviction/records.ts';
-import type { Clock } from '#shared/telemetry/clock.ts';
+import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
+import type { Clock } from '#shared/time/clock.ts';
+import { pause } from '#shared/time/pause.ts';
 import type { Commit, Scope, Store } from './store.ts';
 
 /**
@@ -9,7 +10,7 @@ import type { Commit, Scope, Store } from './store.ts';
  * back to the queue. A node's deltas of one queue come one at a time, so only the other queue and `evict` compete.
  */
 const MAX_COMMITS = 8;
-const CONFLICT_BACKOFF_MS = 20;
+const CONFLICT_BACKOFF: Backoff = { firstMs: 20, longestMs: 160 };
 
 /** The partition's lock was lost too often in a row; the queue brings the message back. */
 export class ContendedPartitionError extends Error {
@@ -33,7 +34,7 @@ export async function commitUnderLock<Result>(
     const { result, change } = decide(partition);
     if (!change) return result;
     if ((await store.commit(ref, partition.revision, change, clock.now())) === 'committed') return result;
-    await delay(Math.random() * CONFLICT_BACKOFF_MS * commits);
+    await pause(backoffMs(commits, CONFLICT_BACKOFF));
   }
   throw new ContendedPartitionError(
     `node ${ref.node} of ${ref.cluster}: lost the partition's lock ${MAX_COMMITS} times in a row; the queue retries the message`,

@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import {
   ConditionalCheckFailedException,
   type DynamoDBClient,
@@ -18,6 +17,8 @@ import {
   type PodUid,
 } from '#shared/eviction/identity.ts';
 import type { EvictionRecord, Partition } from '#shared/eviction/records.ts';
+import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
+import { pause } from '#shared/time/pause.ts';
 import { type Item, toAttribute } from './attribute-values.ts';
 import { chunksOf } from './chunks.ts';
 import { dynamoDbStoreError } from './dynamodb-error.ts';
@@ -48,7 +49,7 @@ const RECORDS_PER_TRANSACTION = 99;
 const SETTLE_CONCURRENCY = 16;
 /** How often a record that a transaction holds is tried again; together some 2 s. The SDK leaves this to us. */
 const SETTLE_ATTEMPTS = 10;
-const SETTLE_BACKOFF_MS = 100;
+const SETTLE_BACKOFF: Backoff = { firstMs: 50, longestMs: 400 };
 
 /** The store on a DynamoDB table as `tableDefinition` describes it. */
 export class DynamoDbStore implements Store {
@@ -192,7 +193,7 @@ export class DynamoDbStore implements Store {
         if (!(error instanceof TransactionConflictException) || attempt === SETTLE_ATTEMPTS) {
           throw dynamoDbStoreError(error, this.#tableName);
         }
-        await delay(Math.random() * SETTLE_BACKOFF_MS * attempt);
+        await pause(backoffMs(attempt, SETTLE_BACKOFF));
       }
     }
   }

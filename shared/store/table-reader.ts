@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import {
   BatchGetItemCommand,
   type DynamoDBClient,
@@ -6,6 +5,8 @@ import {
   paginateQuery,
   type QueryCommandInput,
 } from '@aws-sdk/client-dynamodb';
+import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
+import { pause } from '#shared/time/pause.ts';
 import { type Item, toAttribute } from './attribute-values.ts';
 import { chunksOf } from './chunks.ts';
 import { orStoreError } from './dynamodb-error.ts';
@@ -18,7 +19,7 @@ const BATCH_GET_KEYS = 100;
 const INDEX_PAGE_ITEMS = BATCH_GET_KEYS;
 /** How often keys that DynamoDB left out of its answer are asked for again; together some 2 s. */
 const UNPROCESSED_ATTEMPTS = 10;
-const UNPROCESSED_BACKOFF_MS = 100;
+const UNPROCESSED_BACKOFF: Backoff = { firstMs: 50, longestMs: 400 };
 
 /** Reads of the one table, strongly consistent but for the index. All reject with `StoreError`. */
 export class TableReader {
@@ -71,7 +72,7 @@ export class TableReader {
           `DynamoDB table ${this.#tableName} left ${missing.length} items unread in ${UNPROCESSED_ATTEMPTS} attempts: it is throttled; raise its limits if that lasts.`,
         );
       }
-      if (attempt > 1) await delay(Math.random() * UNPROCESSED_BACKOFF_MS * attempt);
+      if (attempt > 1) await pause(backoffMs(attempt - 1, UNPROCESSED_BACKOFF));
       const command = new BatchGetItemCommand({
         RequestItems: { [this.#tableName]: { Keys: missing, ConsistentRead: true } },
       });

@@ -1,4 +1,4 @@
-import { type Clock, systemClock } from './clock.ts';
+import { type Clock, systemClock } from '#shared/time/clock.ts';
 
 /** CloudWatch's names of the units we use. */
 export type MetricUnit = 'Count' | 'Seconds';

@@ -1,9 +1,9 @@
 import { type EpochMs, type NodeRef, nodeKey } from '#shared/eviction/identity.ts';
-import { type Backoff, backoffMs } from '#shared/queues/backoff.ts';
 import type { QueueSender, SendFailure } from '#shared/queues/sender.ts';
 import type { Store } from '#shared/store/store.ts';
-import type { Clock } from '#shared/telemetry/clock.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
+import type { Clock } from '#shared/time/clock.ts';
 import { encodeDue } from './due-message.ts';
 import type { Timers } from './timers.ts';
 

@@ -1,7 +1,7 @@
 import { syncBuiltinESMExports } from 'node:module';
 import timersPromises from 'node:timers/promises';
 import type { EpochMs } from '#shared/eviction/identity.ts';
-import type { Clock } from '#shared/telemetry/clock.ts';
+import type { Clock } from '#shared/time/clock.ts';
 import type { SeededRandom } from './seeded-random.ts';
 
 interface Alarm {

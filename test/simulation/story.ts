@@ -1,6 +1,6 @@
 import type { EpochMs } from '#shared/eviction/identity.ts';
-import type { Clock } from '#shared/telemetry/clock.ts';
 import type { Log, LogFields } from '#shared/telemetry/log.ts';
+import type { Clock } from '#shared/time/clock.ts';
 
 /** What happened, line by line, in seconds after the start; the log of the service is part of it. */
 export class Story {

@@ -2,7 +2,7 @@ import type { EpochMs } from '#shared/eviction/identity.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { QueueError } from '#shared/queues/sender.ts';
 import { StoreError } from '#shared/store/store.ts';
-import type { Clock } from '#shared/telemetry/clock.ts';
+import type { Clock } from '#shared/time/clock.ts';
 import { TimerError } from '#shared/timers/timers.ts';
 import type { Climate } from './climates.ts';
 import type { SeededRandom } from './seeded-random.ts';

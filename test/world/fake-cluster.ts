@@ -1,7 +1,7 @@
 import type { EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { KubernetesApi, LiveNode, LivePod, PodEvent, PodRef, Resource } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
-import type { Clock } from '#shared/telemetry/clock.ts';
+import type { Clock } from '#shared/time/clock.ts';
 
 /** A deletion that succeeded. */
 export interface Deletion {

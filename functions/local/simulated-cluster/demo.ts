@@ -1,8 +1,8 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Taint, taintText } from '#shared/taints/taint.ts';
-import type { Clock } from '#shared/telemetry/clock.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import type { Clock } from '#shared/time/clock.ts';
 import { Controllers } from './controllers.ts';
 import { DEMO_WORKLOADS, seedDemoFleet } from './demo-fleet.ts';
 import { startApiServer } from './http-server.ts';

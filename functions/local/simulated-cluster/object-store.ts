@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { EpochMs } from '#shared/eviction/identity.ts';
 import { kubernetesTime } from '#shared/kubernetes/kubernetes-time.ts';
-import type { Clock } from '#shared/telemetry/clock.ts';
+import type { Clock } from '#shared/time/clock.ts';
 import { admissions } from './admission.ts';
 import { encodeContinue, parseContinue } from './continue-token.ts';
 import { checkPreconditions, type DeleteRequest, markedDeleted, podGraceSeconds } from './deletion.ts';

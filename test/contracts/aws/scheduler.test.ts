@@ -12,7 +12,7 @@ import {
 import { SQSClient } from '@aws-sdk/client-sqs';
 import { createQueue, QUEUES, queueArn } from '#shared/queues/queue-set.ts';
 import { SqsSender } from '#shared/queues/sqs-sender.ts';
-import { type Clock, systemClock } from '#shared/telemetry/clock.ts';
+import { type Clock, systemClock } from '#shared/time/clock.ts';
 import { AwsTimers, SCHEDULE_LEAD_SECONDS, scheduleName } from '#shared/timers/aws-timers.ts';
 import { encodeDue } from '#shared/timers/due-message.ts';
 import { awsClientConfig, awsEndpoint } from '#test/aws/endpoint.ts';

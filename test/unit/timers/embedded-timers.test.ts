@@ -4,7 +4,7 @@ import { setImmediate as nextLoop } from 'node:timers/promises';
 import { clusterName, type NodeRef, nodeName } from '#shared/eviction/identity.ts';
 import { QueueError } from '#shared/queues/sender.ts';
 import type { Upcoming } from '#shared/store/store.ts';
-import { systemClock } from '#shared/telemetry/clock.ts';
+import { systemClock } from '#shared/time/clock.ts';
 import { parseDueMessage } from '#shared/timers/due-message.ts';
 import { EmbeddedTimers } from '#shared/timers/embedded-timers.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';

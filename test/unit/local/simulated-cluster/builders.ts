@@ -1,6 +1,6 @@
 import { ObjectStore, type ObjectStoreOptions } from '#functions/local/simulated-cluster/object-store.ts';
 import { everything } from '#functions/local/simulated-cluster/selectors.ts';
-import type { Clock } from '#shared/telemetry/clock.ts';
+import type { Clock } from '#shared/time/clock.ts';
 
 /** A whole second, because Kubernetes cuts times to the second. */
 export const NOW = Date.parse('2026-11-21T12:00:00Z');

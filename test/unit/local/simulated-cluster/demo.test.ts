@@ -14,7 +14,7 @@ import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { loadContexts } from '#shared/kubernetes/kubeconfig.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { missingRights, NEEDED_RIGHTS } from '#shared/kubernetes/rights.ts';
-import { systemClock } from '#shared/telemetry/clock.ts';
+import { systemClock } from '#shared/time/clock.ts';
 
 const DOOMED_CLUSTER = fileURLToPath(new URL('./doomed-cluster.ts', import.meta.url));
 const DEADLINE_MS = 20_000;

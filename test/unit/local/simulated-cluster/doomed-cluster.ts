@@ -1,5 +1,5 @@
 import { startSimulatedCluster } from '#functions/local/simulated-cluster/demo.ts';
-import { systemClock } from '#shared/telemetry/clock.ts';
+import { systemClock } from '#shared/time/clock.ts';
 
 /** Brings up the cluster of the directory it is given, taints a node, tells so, and lives until it is killed. */
 const [dir = ''] = process.argv.slice(2);

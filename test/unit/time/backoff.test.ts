@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { backoffMs } from '#shared/queues/backoff.ts';
+import { backoffMs } from '#shared/time/backoff.ts';
 
 const backoff = { firstMs: 100, longestMs: 1000 };
 

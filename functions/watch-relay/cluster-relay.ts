@@ -1,5 +1,5 @@
 import type { Lease, Leases } from '#shared/clusters/lease.ts';
-import type { Delta } from '#shared/eviction/facts.ts';
+import { type Delta, RESYNC_MS } from '#shared/eviction/facts.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { KubernetesApi, Resource } from '#shared/kubernetes/api.ts';
 import type { Store, TaintedNode } from '#shared/store/store.ts';
@@ -22,8 +22,6 @@ const HANDICAP_MS = 50;
 export const MAX_LEASE_WAIT_MS = 4_000;
 /** How long a relay that stops waits for the queues; what they do not take by then the next relay sends anew. */
 const DRAIN_MS = 5_000;
-/** How often everything tainted is sent again, so that whatever was missed heals. */
-export const RESYNC_MS = 10 * 60_000;
 
 export interface ClusterRelayDeps {
   readonly leases: Leases;

@@ -13,8 +13,6 @@ interface NodeEntry {
   readonly taints: readonly SeenTaint[];
   /** When it went; absent = it is there. */
   readonly deletedAt?: EpochMs;
-  /** Its taints are the store's: not to be told, for the store may have learnt newer ones meanwhile. */
-  readonly unseen?: true;
 }
 
 const UNTAINTED: NodeEntry = { taints: [] };
@@ -77,8 +75,9 @@ export class ClusterView {
   }
 
   upsertNode(node: LiveNode, now: EpochMs): readonly Delta[] {
-    const before = this.#nodes.get(node.name) ?? UNTAINTED;
-    const taints = seeTaints(node, before, now);
+    const known = this.#nodes.get(node.name);
+    const before = known ?? UNTAINTED;
+    const taints = seeTaints(node, known, now);
     if (before.deletedAt === undefined && isDeepStrictEqual(taints, before.taints)) {
       this.#nodes.set(node.name, before);
       return [];
@@ -109,8 +108,8 @@ export class ClusterView {
     const replaced = predecessor && predecessor !== uid ? this.#removePod(predecessor, now) : [];
     const before = this.#pods.get(uid);
     if (before && sameTolerations(before, pod)) return replaced;
-    const boundAt = before?.boundAt ?? Math.max(pod.boundAt, Math.min(now, pod.boundAt + TRUNCATED_MS));
-    this.#pods.set(uid, { uid, namespace, name, node, tolerations, boundAt });
+    const podSince = before?.podSince ?? Math.max(pod.boundAt, Math.min(now, pod.boundAt + TRUNCATED_MS));
+    this.#pods.set(uid, { uid, namespace, name, node, tolerations, podSince });
     this.#uidByName.set(nameKey(pod), uid);
     uidsOf(this.#uidsByNode, node).add(uid);
     return [...replaced, ...this.#podDelta(uid, node, now)];
@@ -135,8 +134,11 @@ export class ClusterView {
     const forgotten = stored.filter(({ node }) => !known.has(node));
     for (const { node, state } of forgotten) {
       // A node that went unseen keeps its stored taints for as long as it has pods.
-      const { taints, deletedAt = now } = state;
-      if (!this.#nodes.has(node)) this.#nodes.set(node, { taints, deletedAt, unseen: true });
+      const { deletedAt = now } = state;
+      const taints = state.taints.map(
+        ({ since, ...taint }) => ({ ...taint, known: 'found', seenAt: since }) as const,
+      );
+      if (!this.#nodes.has(node)) this.#nodes.set(node, { taints, deletedAt });
     }
     const names = [...tainted, ...forgotten.map(({ node }) => node)];
     const deltas = names.map((name) => this.#nodeDelta(name, now, wake));
@@ -201,10 +203,8 @@ export class ClusterView {
   }
 
   #facts(node: NodeName, now: EpochMs): NodeFacts {
-    const { unseen, ...known } = this.#nodes.get(node) ?? UNTAINTED;
-    const ref = { cluster: this.#cluster, node };
-    const facts = { ref, version: this.#nextVersion(), observedAt: now, ...known };
-    return unseen ? { ...facts, taints: [] } : facts;
+    const known = this.#nodes.get(node) ?? UNTAINTED;
+    return { ref: { cluster: this.#cluster, node }, version: this.#nextVersion(), observedAt: now, ...known };
   }
 
   #nextVersion(): Version {
@@ -213,17 +213,25 @@ export class ClusterView {
   }
 }
 
-/** The NoExecute taints of a node, each with the moment its countdown was first seen. */
-function seeTaints(node: LiveNode, before: NodeEntry, now: EpochMs): readonly SeenTaint[] {
-  const seenAt = new Map(before.taints.map((taint) => [countdownIdentity(taint), taint.seenAt]));
+/**
+ * The NoExecute taints of a node, and how each one's countdown is known: as before while it stands, and else it
+ * appeared on a node that was known without it, or was found on one that was not known.
+ */
+function seeTaints(node: LiveNode, before: NodeEntry | undefined, now: EpochMs): readonly SeenTaint[] {
+  const seen = new Map(before?.taints.map((taint) => [countdownIdentity(taint), taint]));
   return node.taints
     .filter(({ effect }) => effect === 'NoExecute')
-    .map(({ key, value, effect }) => ({
-      key,
-      ...(value ? { value } : {}),
-      effect,
-      seenAt: seenAt.get(countdownIdentity({ key, effect })) ?? now,
-    }));
+    .map(({ key, value, effect, timeAdded }) => {
+      const stood = seen.get(countdownIdentity({ key, effect }));
+      return {
+        key,
+        ...(value ? { value } : {}),
+        effect,
+        ...(timeAdded === undefined ? {} : { timeAdded }),
+        known: stood?.known ?? (before ? 'appeared' : 'found'),
+        seenAt: stood?.seenAt ?? now,
+      };
+    });
 }
 
 /** Lists are shared objects as a rule, so the comparison is by identity first. */

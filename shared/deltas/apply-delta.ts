@@ -37,7 +37,7 @@ export async function applyDelta(delta: Delta, deps: ApplyDeltaDeps): Promise<vo
 
 function commitPlan(delta: Delta, deps: ApplyDeltaDeps): Promise<Plan> {
   return commitUnderLock(deps.store, delta.ref, scopeOf(delta), deps.clock, (partition) => {
-    const result = plan(partition, delta, deps.matching);
+    const result = plan(partition, delta, deps.matching, { now: deps.clock.now() });
     if (changesNothing(result)) return { result };
     const { node, schedule, reschedule, confirm, cancel, live } = result;
     const evictions = [...schedule, ...reschedule, ...confirm, ...cancel.map(({ record }) => record)];

@@ -32,7 +32,9 @@ const seenTaint = z.strictObject({
   key: text,
   value: z.string().exactOptional(),
   effect: z.literal('NoExecute', 'must be NoExecute: no other effect evicts'),
+  known: z.enum(['appeared', 'found']),
   seenAt: epochMs,
+  timeAdded: epochMs.exactOptional(),
 });
 
 const uid = text.transform(podUid);
@@ -42,7 +44,7 @@ const pod = z.strictObject({
   uid,
   namespace: text,
   name: text,
-  boundAt: epochMs,
+  podSince: epochMs,
   tolerations: z.int().nonnegative(),
 });
 
@@ -154,7 +156,7 @@ function encodePod(facts: PodFacts, tolerations: number): EncodedPod {
     uid: facts.uid,
     namespace: facts.namespace,
     name: facts.name,
-    boundAt: facts.boundAt,
+    podSince: facts.podSince,
     tolerations,
   };
 }
@@ -174,8 +176,9 @@ function decodePod(
 }
 
 /** Taints may carry more than a message holds (a stored `since`). */
-function plainTaint({ key, value, effect, seenAt }: SeenTaint): SeenTaint {
-  return { key, ...(value ? { value } : {}), effect, seenAt };
+function plainTaint({ key, value, effect, known, seenAt, timeAdded }: SeenTaint): SeenTaint {
+  const added = timeAdded === undefined ? {} : { timeAdded };
+  return { key, ...(value ? { value } : {}), effect, known, seenAt, ...added };
 }
 
 /** Distinct toleration lists, in the order in which they were met. */

@@ -38,7 +38,7 @@ export function decidePod(
   const age = heard ? compareVersions(delta.version, heard) : 1;
   if (age < 0) return undefined;
   if (age === 0 && delta.kind === 'node') return stand(delta, scheduled);
-  const podSince = record?.podSince ?? pod.boundAt;
+  const podSince = record?.podSince ?? pod.podSince;
   const deadline = deadlineOf(pod.tolerations, podSince);
   if (!deadline) {
     if (!scheduled) return undefined;

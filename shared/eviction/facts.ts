@@ -2,10 +2,25 @@ import type { Taint, Toleration } from '#shared/taints/taint.ts';
 import type { EpochMs, NodeRef, PodUid } from './identity.ts';
 import type { Version } from './version.ts';
 
+/** How often a relay sends everything tainted again, so that whatever was missed heals. */
+export const RESYNC_MS = 10 * 60_000;
+/** A delta older than this decides nothing any more: two resyncs have told the truth since. */
+export const DELTA_MAX_AGE_MS = 2 * RESYNC_MS;
+
+/**
+ * How it is known since when a countdown runs.
+ * - `appeared`: the node was seen without the taint, and with it from then on.
+ * - `found`: the taint was there when somebody began to look; it may have been there for longer.
+ */
+export type Evidence = 'appeared' | 'found';
+
 /** A NoExecute taint as the relay reports it. */
 export interface SeenTaint extends Taint {
-  /** When the relay first saw this taint's countdown on the node. */
+  readonly known: Evidence;
+  /** When this taint's countdown appeared, or was found, on the node. */
   readonly seenAt: EpochMs;
+  /** What the taint itself says; only the node controllers set it. */
+  readonly timeAdded?: EpochMs;
 }
 
 /** What deciding needs to know of a pod. */
@@ -14,7 +29,7 @@ export interface PodFacts {
   readonly namespace: string;
   readonly name: string;
   /** When it was bound to the node, as exactly as the relay knows. */
-  readonly boundAt: EpochMs;
+  readonly podSince: EpochMs;
   readonly tolerations: readonly Toleration[];
 }
 

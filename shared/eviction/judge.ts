@@ -1,4 +1,4 @@
-import type { MatchOptions, Taint, Toleration } from '#shared/taints/taint.ts';
+import type { LiveTaint, MatchOptions, Toleration } from '#shared/taints/taint.ts';
 import { type Cancellation, whyCancelled } from './cancellation.ts';
 import type { EpochMs, PodUid } from './identity.ts';
 import { timeLiveTaints } from './node-state.ts';
@@ -18,7 +18,7 @@ export interface SeenPod {
 export interface Look<Pod extends SeenPod = SeenPod> {
   readonly at: EpochMs;
   /** The node's taints, all effects; `undefined`: there is no such node. */
-  readonly taints: readonly Taint[] | undefined;
+  readonly taints: readonly LiveTaint[] | undefined;
   readonly pods: ReadonlyMap<PodUid, Pod>;
 }
 

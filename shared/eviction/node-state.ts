@@ -1,42 +1,78 @@
 import { countdownIdentity } from '#shared/taints/deadline.ts';
-import type { Taint } from '#shared/taints/taint.ts';
+import type { LiveTaint, Taint } from '#shared/taints/taint.ts';
 import type { Delta, SeenTaint } from './facts.ts';
 import type { EpochMs } from './identity.ts';
 import type { NodeState, TimedTaint } from './records.ts';
-import { compareVersions, newer, type Version } from './version.ts';
+import { compareVersions, newer } from './version.ts';
 
 /**
- * What is known of a node after a delta. Facts older than the known ones change nothing. A deleted node keeps
- * its last known taints while it has pods.
+ * What is known of a node after a delta that is heard at `now`. Facts older than the known ones change nothing but
+ * the starts of countdowns, which any delta may raise. A deleted node keeps its last known taints while it has pods.
  */
-export function mergeNodeState(known: NodeState | undefined, delta: Delta): NodeState {
+export function mergeNodeState(known: NodeState | undefined, delta: Delta, now: EpochMs): NodeState {
   const podsVersion = newer(known?.podsVersion, delta.kind === 'node' ? delta.version : undefined);
-  return { ...mergeFacts(known, delta), ...(podsVersion ? { podsVersion } : {}) };
-}
-
-function mergeFacts(known: NodeState | undefined, delta: Delta): NodeState {
-  if (known && compareVersions(delta.version, known.version) < 0) return known;
-  const taints = startCountdowns(known, delta.taints, delta.version);
-  const { version, deletedAt } = delta;
-  if (deletedAt === undefined) return { taints, version };
-  if (delta.kind === 'node' && delta.pods.length === 0) return { taints: [], version, deletedAt };
-  return { taints: taints.length > 0 ? taints : (known?.taints ?? []), version, deletedAt };
+  const raised = known && raiseStarts(known, delta, now);
+  return { ...mergeFacts(raised, delta, now), ...(podsVersion ? { podsVersion } : {}) };
 }
 
 /**
- * A countdown goes on from its stored start when the taint stayed: the same relay saw it at the same moment, or
- * another relay took over and cannot know better. It starts anew when the same relay saw it go and come back.
+ * The known state with its countdowns started no earlier than a delta proves, however old that is and whoever sent
+ * it. A countdown that stands only ever starts later, so a message that was late, or told by a relay that has lost
+ * its lease, cannot make a pod go early:
+ * - where the taint appeared, it was not there before;
+ * - where a delta lacks it, it was not there then;
+ * - where the taint itself names another moment than before, somebody set it anew.
  */
-function startCountdowns(
-  known: NodeState | undefined,
-  taints: readonly SeenTaint[],
-  version: Version,
-): readonly TimedTaint[] {
-  return taints.map((taint) => {
-    const before = known && sameCountdown(known, taint);
-    const stayed = before && (before.seenAt === taint.seenAt || known.version.epoch !== version.epoch);
-    return { ...taint, since: stayed ? Math.min(before.since, taint.seenAt) : taint.seenAt };
+export function raiseStarts(known: NodeState, delta: Delta, now: EpochMs): NodeState {
+  const taints = known.taints.map((stored) => {
+    const told = delta.taints.find((taint) => countdownIdentity(taint) === countdownIdentity(stored));
+    if (told) {
+      const standing = resetStart(stored, told, now);
+      return told.known === 'appeared' ? raised(standing, told.seenAt, now) : standing;
+    }
+    // A delta of a deleted node, whose taints nobody has seen, proves nothing.
+    return delta.deletedAt === undefined ? raised(stored, delta.observedAt, now) : stored;
   });
+  return { ...known, taints };
+}
+
+/** The countdown, started at `at` or when it is known to have started already; never in the future. */
+function raised(taint: TimedTaint, at: EpochMs, now: EpochMs): TimedTaint {
+  const since = Math.min(at, now);
+  return since > taint.since ? { ...taint, since, known: 'appeared' } : taint;
+}
+
+/**
+ * The countdown, started anew when the taint says that it was set anew. Only under the same key: the node controllers
+ * swap not-ready for unreachable and back, which is one countdown.
+ */
+function resetStart(stored: TimedTaint, { key, timeAdded }: LiveTaint, now: EpochMs): TimedTaint {
+  const setAnew = timeAdded !== undefined && key === stored.key && timeAdded !== stored.timeAdded;
+  return setAnew ? raised(stored, timeAdded, now) : stored;
+}
+
+function mergeFacts(known: NodeState | undefined, delta: Delta, now: EpochMs): NodeState {
+  if (known && compareVersions(delta.version, known.version) < 0) return known;
+  const { version, deletedAt } = delta;
+  const observedAt = Math.min(delta.observedAt, now);
+  const taints = delta.taints.map((taint) => startCountdown(known, taint, now));
+  if (deletedAt === undefined) return { taints, version, observedAt };
+  const seen = { version, observedAt, deletedAt };
+  if (delta.kind === 'node' && delta.pods.length === 0) return { taints: [], ...seen };
+  return { taints: taints.length > 0 ? taints : (known?.taints ?? []), ...seen };
+}
+
+/** A countdown goes on from its stored start, if there is one; else it starts when the relay saw it. */
+function startCountdown(
+  known: NodeState | undefined,
+  { seenAt, ...taint }: SeenTaint,
+  now: EpochMs,
+): TimedTaint {
+  const stored = known && sameCountdown(known, taint);
+  if (stored) return { ...taint, since: stored.since, known: stored.known };
+  // What is known of the node lacks the taint, so it came after that.
+  const lackedAt = known?.deletedAt === undefined ? (known?.observedAt ?? seenAt) : seenAt;
+  return { ...taint, since: Math.min(Math.max(seenAt, lackedAt), now) };
 }
 
 /** The stored taint whose countdown this one continues. */
@@ -48,15 +84,25 @@ function sameCountdown(known: NodeState, taint: Taint): TimedTaint | undefined {
 /** Live NoExecute taints with the start of their countdowns: as stored, or `now` for one not heard of yet. */
 export function timeLiveTaints(
   known: NodeState | undefined,
-  taints: readonly Taint[],
+  taints: readonly LiveTaint[],
   now: EpochMs,
 ): readonly TimedTaint[] {
   return taints
     .filter((taint) => taint.effect === 'NoExecute')
     .map((taint) => {
       const stored = known && sameCountdown(known, taint);
-      return { ...taint, since: stored?.since ?? now, seenAt: stored?.seenAt ?? now };
+      if (!stored) return { ...taint, since: now, known: 'found' };
+      const { since, known: evidence } = resetStart(stored, taint, now);
+      return { ...taint, since, known: evidence };
     });
+}
+
+/**
+ * Whether a delta tells all that it takes to decide pods of a node in this state. One that lacks a taint of the node
+ * brings none of the tolerations that match it.
+ */
+export function tellsOf(delta: Delta, node: NodeState): boolean {
+  return node.taints.every((taint) => delta.taints.some((told) => isSame(told, taint)));
 }
 
 /** Whether two states say the same of the node, whatever their versions. */
@@ -65,17 +111,20 @@ export function sameFacts(a: NodeState | undefined, b: NodeState): boolean {
     a !== undefined &&
     a.deletedAt === b.deletedAt &&
     a.taints.length === b.taints.length &&
-    a.taints.every((taint, index) => sameTaint(taint, b.taints[index]))
+    a.taints.every((taint, index) => sameTimed(taint, b.taints[index]))
   );
 }
 
-function sameTaint(a: TimedTaint, b: TimedTaint | undefined): boolean {
+function sameTimed(a: TimedTaint, b: TimedTaint | undefined): boolean {
   return (
     b !== undefined &&
-    a.key === b.key &&
-    (a.value ?? '') === (b.value ?? '') &&
-    a.effect === b.effect &&
+    isSame(a, b) &&
     a.since === b.since &&
-    a.seenAt === b.seenAt
+    a.known === b.known &&
+    a.timeAdded === b.timeAdded
   );
+}
+
+function isSame(a: Taint, b: Taint): boolean {
+  return a.key === b.key && (a.value ?? '') === (b.value ?? '') && a.effect === b.effect;
 }

@@ -1,12 +1,19 @@
 import type { MatchOptions } from '#shared/taints/taint.ts';
 import type { Cancellation } from './cancellation.ts';
 import { decideAbsent, decidePod, type Hearing, type PodDecision } from './decide-pod.ts';
-import type { Delta } from './facts.ts';
+import { DELTA_MAX_AGE_MS, type Delta } from './facts.ts';
 import type { EpochMs } from './identity.ts';
-import { mergeNodeState, sameFacts } from './node-state.ts';
+import { mergeNodeState, raiseStarts, sameFacts, tellsOf } from './node-state.ts';
 import { podDeadlines } from './pod-deadline.ts';
 import type { EvictionRecord, NodeState, Partition } from './records.ts';
 import { compareVersions } from './version.ts';
+
+/** When and under whom a delta is heard. */
+export interface Moment {
+  readonly now: EpochMs;
+  /** Of the cluster's lease; absent: nobody has ever taken it. */
+  readonly leaseEpoch?: number | undefined;
+}
 
 /** What a delta asks for, as data. */
 export interface Plan {
@@ -32,14 +39,17 @@ export interface Plan {
 
 /**
  * Decides what a delta changes in one node's partition. Pure and idempotent: the same delta again changes
- * nothing and arms the same timers. Old or reordered deltas never override newer facts. The partition must
- * hold the records the delta speaks of (all, for a node delta).
+ * nothing and arms the same timers. Old or reordered deltas never override newer facts; those of a relay that has
+ * lost its lease, and those older than two resyncs, decide nothing at all. The partition must hold the records the
+ * delta speaks of (all, for a node delta).
  */
-export function plan(partition: Partition, delta: Delta, options: MatchOptions): Plan {
+export function plan(partition: Partition, delta: Delta, options: MatchOptions, moment: Moment): Plan {
   const known = partition.node;
-  const node = mergeNodeState(known, delta);
-  const deadlineOf = podDeadlines(node.taints, node.deletedAt, options);
-  const decisions = decidePods(partition, { delta, known, node, deadlineOf });
+  const counts = isCurrent(delta, moment);
+  const node = counts
+    ? mergeNodeState(known, delta, moment.now)
+    : known && raiseStarts(known, delta, moment.now);
+  const decisions = counts && node ? decidePods(partition, node, delta, options) : remindOf(partition, delta);
   const of = <Kind extends PodDecision['kind']>(kind: Kind) =>
     decisions.filter((each): each is Extract<PodDecision, { kind: Kind }> => each.kind === kind);
   const recordsOf = (kind: PodDecision['kind']) => of(kind).map(({ record }) => record);
@@ -47,9 +57,9 @@ export function plan(partition: Partition, delta: Delta, options: MatchOptions):
   const reschedule = recordsOf('reschedule');
   const confirm = recordsOf('confirm');
   const armed = [...schedule, ...reschedule, ...confirm, ...recordsOf('rearm')].map(({ fireAt }) => fireAt);
-  const nodeChanged = !sameFacts(known, node);
+  const nodeChanged = node !== undefined && !sameFacts(known, node);
   return {
-    ...(nodeChanged || node.podsVersion !== known?.podsVersion ? { node } : {}),
+    ...(node && (nodeChanged || node.podsVersion !== known?.podsVersion) ? { node } : {}),
     nodeChanged,
     schedule,
     reschedule,
@@ -57,13 +67,36 @@ export function plan(partition: Partition, delta: Delta, options: MatchOptions):
     cancel: of('cancel'),
     cancelledBefore: recordsOf('cancelled-before'),
     arm: [...new Set(armed)].sort((a, b) => a - b),
-    live: node.taints.length > 0,
+    live: (node?.taints.length ?? 0) > 0,
   };
 }
 
-function decidePods(partition: Partition, hearing: Hearing): readonly PodDecision[] {
-  const { delta } = hearing;
+/** Whether a delta may decide: its relay holds the lease, as far as is known, and two resyncs have not passed since. */
+function isCurrent({ version, observedAt }: Delta, { now, leaseEpoch = 0 }: Moment): boolean {
+  return version.epoch >= leaseEpoch && now - observedAt <= DELTA_MAX_AGE_MS;
+}
+
+/** A delta that may not decide still brings its node's timers back, and a pod that was seen to go is gone. */
+function remindOf({ evictions }: Partition, delta: Delta): readonly PodDecision[] {
+  const records = delta.kind === 'node' ? [...evictions.values()] : [evictions.get(uidOf(delta))];
+  return records.flatMap((record): readonly PodDecision[] => {
+    if (record?.state !== 'scheduled') return [];
+    const gone = delta.kind === 'pod-gone' ? decideAbsent(delta, record, 'gone') : undefined;
+    return [gone ?? { kind: 'rearm', record }];
+  });
+}
+
+const uidOf = (delta: Exclude<Delta, { kind: 'node' }>) => (delta.kind === 'pod' ? delta.pod.uid : delta.uid);
+
+function decidePods(
+  partition: Partition,
+  node: NodeState,
+  delta: Delta,
+  options: MatchOptions,
+): readonly PodDecision[] {
   const { evictions } = partition;
+  const deadlineOf = podDeadlines(node.taints, node.deletedAt, options);
+  const hearing: Hearing = { delta, known: partition.node, node, deadlineOf };
   const decisions: (PodDecision | undefined)[] = [];
   switch (delta.kind) {
     case 'node': {
@@ -72,11 +105,14 @@ function decidePods(partition: Partition, hearing: Hearing): readonly PodDecisio
         const missing = !present.has(record.uid) && compareVersions(delta.version, record.version) >= 0;
         if (missing) decisions.push(decideAbsent(delta, record, 'cancelled'));
       }
-      for (const pod of delta.pods) decisions.push(decidePod(hearing, pod, evictions.get(pod.uid)));
+      // Else its node delta, which tells of these pods too, has been heard, or is still to come.
+      if (tellsOf(delta, node)) {
+        for (const pod of delta.pods) decisions.push(decidePod(hearing, pod, evictions.get(pod.uid)));
+      }
       break;
     }
     case 'pod':
-      decisions.push(decidePod(hearing, delta.pod, evictions.get(delta.pod.uid)));
+      if (tellsOf(delta, node)) decisions.push(decidePod(hearing, delta.pod, evictions.get(delta.pod.uid)));
       break;
     case 'pod-gone': {
       // A UID never returns, so this holds whatever was heard before or after.

@@ -1,13 +1,14 @@
-import type { Taint } from '#shared/taints/taint.ts';
+import type { LiveTaint } from '#shared/taints/taint.ts';
+import type { Evidence } from './facts.ts';
 import type { EpochMs, NodeRef, PodUid } from './identity.ts';
 import type { Version } from './version.ts';
 
 /** A NoExecute taint of a node, with the moment its countdown started. */
-export interface TimedTaint extends Taint {
-  /** When the taint (by its countdown's identity) was first seen on the node. */
+export interface TimedTaint extends LiveTaint {
+  /** When its countdown started. Only ever rises while the taint stands. */
   readonly since: EpochMs;
-  /** When the relay that reported it saw it first: tells a taint that went and came back from one that stayed. */
-  readonly seenAt: EpochMs;
+  /** How that is known. */
+  readonly known: Evidence;
 }
 
 /** What is known of a node: the NODE item. */
@@ -15,6 +16,8 @@ export interface NodeState {
   readonly taints: readonly TimedTaint[];
   /** Of the newest delta whose node facts these are. */
   readonly version: Version;
+  /** When they were true. */
+  readonly observedAt: EpochMs;
   /** Of the newest delta that spoke of all its pods: an older one has nothing to say about any of them. */
   readonly podsVersion?: Version;
   /** When the Node object went; its last known taints then stand for the pods that were there. */

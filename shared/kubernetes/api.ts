@@ -1,12 +1,12 @@
 import type { EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
-import type { Taint, Toleration } from '#shared/taints/taint.ts';
+import type { LiveTaint, Toleration } from '#shared/taints/taint.ts';
 
 /** The few fields of a Node that deciding needs. */
 export interface LiveNode {
   readonly name: NodeName;
   readonly resourceVersion: string;
   /** All effects, in list order. */
-  readonly taints: readonly Taint[];
+  readonly taints: readonly LiveTaint[];
 }
 
 /** The few fields of a Pod that deciding needs. Equal toleration lists are one shared object. */

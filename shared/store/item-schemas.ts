@@ -10,14 +10,16 @@ const timedTaint = z.object({
   key: z.string().min(1),
   value: z.string().exactOptional(),
   effect: z.string(),
+  timeAdded: epochMs.exactOptional(),
   since: epochMs,
-  seenAt: epochMs,
+  known: z.enum(['appeared', 'found']),
 });
 
 /** What a NODE item says of its node. Unknown fields, of a newer release, are ignored and kept. */
 export const nodeStateSchema: z.ZodType<NodeState> = z.object({
   taints: z.array(timedTaint),
   version,
+  observedAt: epochMs,
   podsVersion: version.exactOptional(),
   deletedAt: epochMs.exactOptional(),
 });

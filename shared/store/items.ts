@@ -40,6 +40,7 @@ export function nodeAttributes(ref: NodeRef, node: NodeState): Record<string, un
   return {
     taints: node.taints,
     version: node.version,
+    observedAt: node.observedAt,
     podsVersion: node.podsVersion,
     deletedAt: node.deletedAt,
     duePk: tainted ? taintedKey(ref.cluster) : undefined,

@@ -8,6 +8,12 @@ export interface Taint {
   readonly effect: string;
 }
 
+/** A taint of a live node. */
+export interface LiveTaint extends Taint {
+  /** Epoch ms. Only the node controllers set it. */
+  readonly timeAdded?: number;
+}
+
 /**
  * `core/v1.Toleration`. An absent field and `""` mean the same.
  * `tolerationSeconds` is an int64, hence a bigint: a double corrupts values beyond 2^53.

@@ -14,13 +14,14 @@ export const aTaint = (fields: Partial<TimedTaint> = {}): TimedTaint => ({
   key: 'node.kubernetes.io/unreachable',
   effect: 'NoExecute',
   since: NOW - 1_000,
-  seenAt: NOW - 500,
+  known: 'appeared',
   ...fields,
 });
 
 export const aNode = (fields: Partial<NodeState> = {}): NodeState => ({
   taints: [aTaint()],
   version: { epoch: 1, sequence: 1 },
+  observedAt: NOW,
   podsVersion: { epoch: 1, sequence: 1 },
   ...fields,
 });

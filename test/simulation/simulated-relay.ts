@@ -1,9 +1,8 @@
 import { Registry } from 'prom-client';
-import { RESYNC_MS } from '#functions/watch-relay/cluster-relay.ts';
 import { ClusterView } from '#functions/watch-relay/cluster-view.ts';
 import { Outbox } from '#functions/watch-relay/outbox.ts';
 import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
-import type { Delta } from '#shared/eviction/facts.ts';
+import { type Delta, RESYNC_MS } from '#shared/eviction/facts.ts';
 import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { Store } from '#shared/store/store.ts';
 import type { Heard } from './live-cluster.ts';

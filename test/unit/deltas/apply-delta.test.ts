@@ -34,7 +34,7 @@ async function worldAfter(...deltas: readonly Delta[]): Promise<ScriptedWorld> {
 }
 
 test('a delta ends in records and timers', async () => {
-  const world = await worldAfter(nodeDelta(1, { pods: [pod('u1'), pod('u2', { boundAt: at(10) })] }));
+  const world = await worldAfter(nodeDelta(1, { pods: [pod('u1'), pod('u2', { podSince: at(10) })] }));
   assert.deepEqual(await states(world), ['u1 scheduled', 'u2 scheduled']);
   assert.deepEqual(world.armed, [at(60), at(70)]);
   assert.deepEqual(logged(world), ['node.changed', 'eviction.scheduled', 'eviction.scheduled']);

@@ -25,7 +25,7 @@ const podFacts: fc.Arbitrary<PodFacts> = fc.record({
   uid: text.map(podUid),
   namespace: text,
   name: text,
-  boundAt: moment,
+  podSince: moment,
   tolerations,
 });
 const facts = {
@@ -34,8 +34,15 @@ const facts = {
   observedAt: moment,
   taints: fc.array(
     fc.record(
-      { key: text, value: text, effect: fc.constant('NoExecute'), seenAt: moment },
-      { requiredKeys: ['key', 'effect', 'seenAt'] },
+      {
+        key: text,
+        value: text,
+        effect: fc.constant('NoExecute'),
+        known: fc.constantFrom('appeared' as const, 'found' as const),
+        seenAt: moment,
+        timeAdded: moment,
+      },
+      { requiredKeys: ['key', 'effect', 'known', 'seenAt'] },
     ),
     { maxLength: 3 },
   ),
@@ -139,7 +146,7 @@ describe('refused in a sentence that names the field', () => {
     ['pods.0.uid', podWith({ uid: '' })],
     ['pods.0.namespace', podWith({ namespace: '' })],
     ['pods.0.name', podWith({ name: 5 })],
-    ['pods.0.boundAt', podWith({ boundAt: -5 })],
+    ['pods.0.podSince', podWith({ podSince: -5 })],
     ['pods.0.tolerations', podWith({ tolerations: 1 })],
     ['pods.0.tolerations', podWith({ tolerations: -1 })],
     ['pods.0', podWith({ phase: 'Running' })],

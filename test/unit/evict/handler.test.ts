@@ -55,7 +55,7 @@ describe('a due message', () => {
   });
 
   test('that comes early is armed again for what the records name, and touches nothing', async () => {
-    const later = pod('u2', { boundAt: at(500) });
+    const later = pod('u2', { podSince: at(500) });
     const bench = await heard([nodeDelta(1, { pods: [later] })], [livePod('u2')]);
     assert.deepEqual(await failed(bench, dueAt(900)), []);
     assert.deepEqual(bench.armed, [at(560)]);
@@ -69,7 +69,7 @@ describe('a due message', () => {
   });
 
   test('that cannot be armed again comes again', async () => {
-    const bench = await heard([nodeDelta(1, { pods: [pod('u2', { boundAt: at(500) })] })], []);
+    const bench = await heard([nodeDelta(1, { pods: [pod('u2', { podSince: at(500) })] })], []);
     bench.timerOutages = 1;
     assert.deepEqual(await failed(bench, dueAt(900)), ['1']);
     assert.equal(bench.retries.length, 1);

@@ -1,6 +1,13 @@
-import type { Delta, NodeDelta, PodDelta, PodFacts, PodGoneDelta } from '#shared/eviction/facts.ts';
+import type {
+  Delta,
+  NodeDelta,
+  PodDelta,
+  PodFacts,
+  PodGoneDelta,
+  SeenTaint,
+} from '#shared/eviction/facts.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
-import { type Plan, plan } from '#shared/eviction/plan.ts';
+import { type Moment, type Plan, plan } from '#shared/eviction/plan.ts';
 import type { EvictionRecord, Partition } from '#shared/eviction/records.ts';
 import type { Toleration } from '#shared/taints/taint.ts';
 
@@ -19,11 +26,19 @@ export const tolerating = (key: string, seconds?: number): Toleration => ({
   ...(seconds === undefined ? {} : { tolerationSeconds: BigInt(seconds) }),
 });
 
-export const taint = (key: string, seenSecond = 0, value?: string) => ({
+/** The taint `key`, that appeared at that second. */
+export const taint = (key: string, seenSecond = 0, value?: string): SeenTaint => ({
   key,
   ...(value === undefined ? {} : { value }),
   effect: 'NoExecute',
+  known: 'appeared',
   seenAt: at(seenSecond),
+});
+
+/** The taint `key`, that a relay found at that second. */
+export const found = (key: string, seenSecond = 0, value?: string): SeenTaint => ({
+  ...taint(key, seenSecond, value),
+  known: 'found',
 });
 
 /** A pod bound at second 0 that tolerates the taint `a` for a minute. */
@@ -31,7 +46,7 @@ export const pod = (uid = 'u1', fields: Partial<PodFacts> = {}): PodFacts => ({
   uid: podUid(uid),
   namespace: 'default',
   name: `pod-${uid}`,
-  boundAt: at(0),
+  podSince: at(0),
   tolerations: [tolerating('a', 60)],
   ...fields,
 });
@@ -68,6 +83,10 @@ export const podGone = (sequence: number, fields: Partial<PodGoneDelta> = {}): P
 
 export const emptyPartition: Partition = { ref, revision: 0, node: undefined, evictions: new Map() };
 
+/** What a delta asks for that is heard when it was observed, unless the moment is another. */
+export const planned = (partition: Partition, delta: Delta, moment: Partial<Moment> = {}): Plan =>
+  plan(partition, delta, options, { now: delta.observedAt, ...moment });
+
 /** The partition once a plan is committed. */
 export function committed(partition: Partition, decided: Plan): Partition {
   const { node = partition.node, schedule, reschedule, confirm, cancel } = decided;
@@ -83,7 +102,7 @@ export function committed(partition: Partition, decided: Plan): Partition {
 /** The partition after these deltas, in this order. */
 export function after(...deltas: readonly Delta[]): Partition {
   return deltas.reduce<Partition>(
-    (partition, delta) => committed(partition, plan(partition, delta, options)),
+    (partition, delta) => committed(partition, planned(partition, delta)),
     emptyPartition,
   );
 }

@@ -1,71 +1,97 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { Delta } from '#shared/eviction/facts.ts';
+import type { Delta, SeenTaint } from '#shared/eviction/facts.ts';
 import { mergeNodeState, sameFacts, timeLiveTaints } from '#shared/eviction/node-state.ts';
 import type { NodeState } from '#shared/eviction/records.ts';
 import { NODE_NOT_READY, NODE_UNREACHABLE } from '#shared/taints/node-condition-keys.ts';
-import { at, nodeDelta, podDelta, podGone, taint } from './builders.ts';
+import { at, found, nodeDelta, podDelta, podGone, taint } from './builders.ts';
 
+/** What is known after these deltas, in this order, each heard when it was observed. */
 const merged = (...deltas: readonly Delta[]): NodeState => {
-  const state = deltas.reduce<NodeState | undefined>(mergeNodeState, undefined);
+  const state = deltas.reduce<NodeState | undefined>(
+    (known, delta) => mergeNodeState(known, delta, delta.observedAt),
+    undefined,
+  );
   assert.ok(state);
   return state;
 };
 const since = (state: NodeState) => state.taints.map((each) => each.since);
+/** A delta of the `epoch`th relay. */
+const by = (epoch: number, second: number, ...taints: readonly SeenTaint[]) =>
+  nodeDelta(second, { version: { epoch, sequence: second }, taints });
 
 describe('a countdown', () => {
-  test('starts when the relay first saw the taint', () => {
-    assert.deepEqual(since(merged(nodeDelta(9, { taints: [taint('a', 7)] }))), [at(7)]);
+  test('starts when the relay saw the taint appear, or found it', () => {
+    assert.deepEqual(since(merged(by(1, 9, taint('a', 7)))), [at(7)]);
+    assert.deepEqual(since(merged(by(1, 9, found('a', 7)))), [at(7)]);
   });
 
-  test('goes on when the same relay saw the taint at the same moment, whatever its value', () => {
+  test('never starts in the future, whatever the relay’s clock says', () => {
+    const ahead = nodeDelta(1, { taints: [taint('a', 100)] });
+    assert.deepEqual(since(mergeNodeState(undefined, ahead, at(5))), [at(5)]);
+    assert.deepEqual(since(mergeNodeState(merged(nodeDelta(1)), ahead, at(5))), [at(5)]);
+  });
+
+  test('goes on while the taint stands, whatever its value', () => {
     const revalued = nodeDelta(2, { taints: [taint('a', 0, 'other')] });
     assert.deepEqual(since(merged(nodeDelta(1, { taints: [taint('a', 0, 'one')] }), revalued)), [at(0)]);
   });
 
-  test('starts anew when the same relay saw the taint go and come back', () => {
-    assert.deepEqual(since(merged(nodeDelta(1), nodeDelta(30, { taints: [taint('a', 30)] }))), [at(30)]);
-  });
-
-  test('goes on when another relay takes over, which cannot know better', () => {
-    const successor = nodeDelta(30, { version: { epoch: 2, sequence: 1 }, taints: [taint('a', 30)] });
-    const state = merged(nodeDelta(1), successor);
+  test('goes on when another relay found the taint: it cannot know better', () => {
+    const state = merged(nodeDelta(1), by(2, 30, found('a', 30)), by(3, 50, found('a', 50)));
     assert.deepEqual(since(state), [at(0)]);
-    assert.equal(state.taints[0]?.seenAt, at(30));
-    const itsNext = nodeDelta(40, { version: { epoch: 2, sequence: 2 }, taints: [taint('a', 30)] });
-    assert.deepEqual(since(merged(nodeDelta(1), successor, itsNext)), [at(0)]);
+    assert.equal(state.taints[0]?.known, 'appeared');
   });
 
-  test('goes on through two take-overs, and restarts when the last relay sees it go', () => {
-    const second = nodeDelta(30, { version: { epoch: 2, sequence: 1 }, taints: [taint('a', 30)] });
-    const third = nodeDelta(50, { version: { epoch: 3, sequence: 1 }, taints: [taint('a', 50)] });
-    const flap = nodeDelta(70, { version: { epoch: 3, sequence: 2 }, taints: [taint('a', 70)] });
-    assert.deepEqual(since(merged(nodeDelta(1), second, third)), [at(0)]);
-    assert.deepEqual(since(merged(nodeDelta(1), second, third, flap)), [at(70)]);
+  test('starts anew when any relay saw the taint appear after that, though nobody told that it went', () => {
+    assert.deepEqual(since(merged(nodeDelta(1), by(1, 30, taint('a', 30)))), [at(30)]);
+    assert.deepEqual(since(merged(nodeDelta(1), by(2, 31, taint('a', 31)))), [at(31)]);
   });
 
-  test('is one for not-ready and unreachable', () => {
-    const swapped = nodeDelta(30, { taints: [taint(NODE_UNREACHABLE)] });
-    const state = merged(nodeDelta(1, { taints: [taint(NODE_NOT_READY)] }), swapped);
+  test('starts anew when a delta, however late and whoever sent it, says that the taint was not there', () => {
+    const successor = by(2, 45, found('a', 45));
+    assert.deepEqual(since(merged(nodeDelta(1), successor, by(1, 30))), [at(30)]);
+    assert.deepEqual(since(merged(nodeDelta(1), successor, by(1, 30), by(1, 40, taint('a', 40)))), [at(40)]);
+    assert.deepEqual(since(merged(nodeDelta(1), successor, podGone(30, { taints: [] }))), [at(30)]);
+  });
+
+  test('starts anew after what is known to lack the taint, though somebody claims to have found it before', () => {
+    assert.deepEqual(since(merged(nodeDelta(1), by(1, 50), by(2, 51, found('a', 45)))), [at(50)]);
+  });
+
+  test('never starts earlier than it did', () => {
+    assert.deepEqual(since(merged(nodeDelta(1), by(2, 30, taint('a', -5)))), [at(0)]);
+  });
+
+  test('is not started anew by what is said of a deleted node, whose taints nobody saw', () => {
+    const unseen = nodeDelta(20, { deletedAt: at(20), taints: [] });
+    assert.deepEqual(since(merged(nodeDelta(1), unseen)), [at(0)]);
+  });
+
+  test('is one for not-ready and unreachable, whatever the moments the node controller writes on them', () => {
+    const notReady = { ...taint(NODE_NOT_READY), timeAdded: at(0) };
+    const unreachable = { ...taint(NODE_UNREACHABLE), timeAdded: at(30) };
+    const state = merged(nodeDelta(1, { taints: [notReady] }), nodeDelta(30, { taints: [unreachable] }));
     assert.deepEqual(since(state), [at(0)]);
     assert.equal(state.taints[0]?.key, NODE_UNREACHABLE);
+  });
+
+  test('starts anew when the taint itself names another moment than before', () => {
+    const set = (second: number) => ({ ...found('a', 0), timeAdded: at(second) });
+    assert.deepEqual(since(merged(by(1, 1, set(0)), by(1, 50, set(40)))), [at(40)]);
+    assert.deepEqual(since(merged(by(1, 1, set(0)), by(1, 50, set(0)))), [at(0)]);
   });
 
   test('is one for each other key', () => {
     const both = nodeDelta(30, { taints: [taint('a'), taint('b', 30)] });
     assert.deepEqual(since(merged(nodeDelta(1), both)), [at(0), at(30)]);
   });
-
-  test('never starts later than the same relay saw the taint', () => {
-    const successor = nodeDelta(1, { version: { epoch: 2, sequence: 1 }, taints: [taint('a', -5)] });
-    assert.deepEqual(since(merged(nodeDelta(1), successor)), [at(-5)]);
-  });
 });
 
 describe('what is known of a node', () => {
   test('does not change by older facts, but does hear that all pods were listed', () => {
     const state = merged(podDelta(20), nodeDelta(10, { taints: [] }));
-    assert.deepEqual(state.taints, merged(podDelta(20)).taints);
+    assert.deepEqual(since(state), [at(10)]);
     assert.deepEqual(state.version, { epoch: 1, sequence: 20 });
     assert.deepEqual(state.podsVersion, { epoch: 1, sequence: 10 });
   });
@@ -100,6 +126,8 @@ describe('two states say the same', () => {
     'another key': nodeDelta(1, { taints: [taint('b')] }),
     'another value': nodeDelta(1, { taints: [taint('a', 0, 'v')] }),
     'another start': nodeDelta(1, { taints: [taint('a', 1)] }),
+    'another way of knowing': nodeDelta(1, { taints: [found('a', 0)] }),
+    'another moment on the taint': nodeDelta(1, { taints: [{ ...taint('a'), timeAdded: at(0) }] }),
     'a deletion': nodeDelta(1, { deletedAt: at(1) }),
   };
   for (const [difference, delta] of Object.entries(others)) {
@@ -128,5 +156,11 @@ describe('live taints', () => {
       ],
     );
     assert.equal(timeLiveTaints(undefined, live, at(50))[0]?.since, at(50));
+  });
+
+  test('that say they were set anew are timed from then, but never from the future', () => {
+    const live = (second: number) => [{ key: 'a', effect: 'NoExecute', timeAdded: at(second) }];
+    assert.equal(timeLiveTaints(merged(nodeDelta(1)), live(30), at(50))[0]?.since, at(30));
+    assert.equal(timeLiveTaints(merged(nodeDelta(1)), live(90), at(50))[0]?.since, at(50));
   });
 });

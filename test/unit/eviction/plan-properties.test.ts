@@ -4,11 +4,11 @@ import fc from 'fast-check';
 import { isAnnounced } from '#shared/eviction/cancellation.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
 import type { EpochMs } from '#shared/eviction/identity.ts';
-import { changesNothing, plan } from '#shared/eviction/plan.ts';
+import { changesNothing } from '#shared/eviction/plan.ts';
 import { type EvictionRecord, isTombstone, type Partition } from '#shared/eviction/records.ts';
 import { compareVersions } from '#shared/eviction/version.ts';
 import { firstMatch } from '#shared/taints/match.ts';
-import { committed, emptyPartition, options, settled } from './builders.ts';
+import { committed, emptyPartition, options, planned, settled } from './builders.ts';
 import { type RelayHistory, relayHistory } from './relay-history.ts';
 
 /** A history, and its deltas in any order, some of them more than once. */
@@ -23,7 +23,7 @@ const disorder = relayHistory.chain((history) =>
 );
 
 const applied = (deltas: readonly Delta[], from: Partition = emptyPartition): Partition =>
-  deltas.reduce((partition, delta) => committed(partition, plan(partition, delta, options)), from);
+  deltas.reduce((partition, delta) => committed(partition, planned(partition, delta)), from);
 
 const scheduledIn = (partition: Partition): readonly EvictionRecord[] =>
   [...partition.evictions.values()].filter(({ state }) => state === 'scheduled');
@@ -75,9 +75,9 @@ test('the same delta again changes nothing, arms the same and repeats what it ca
     fc.property(disorder, ({ history: { resync }, delivered }) => {
       let partition = emptyPartition;
       for (const delta of [...delivered, resync]) {
-        const first = plan(partition, delta, options);
+        const first = planned(partition, delta);
         partition = committed(partition, first);
-        const again = plan(partition, delta, options);
+        const again = planned(partition, delta);
         assert.equal(changesNothing(again), true);
         const told = first.cancel.filter((each) => isAnnounced(each, delta.observedAt));
         for (const { record } of told) assert.ok(again.cancelledBefore.includes(record));
@@ -104,7 +104,7 @@ test('no scheduled record is left without a timer, though handlers die before th
       const queue = delivered.map((delta, index) => ({ delta, dies: dead[index] ?? false }));
       for (let next = queue.shift(); next; next = queue.shift()) {
         const { delta, dies } = next;
-        const decided = plan(partition, delta, options);
+        const decided = planned(partition, delta);
         partition = committed(partition, decided);
         if (dies) queue.splice(patience.next().value ?? 0, 0, { delta, dies: false });
         else for (const moment of decided.arm) armed.add(moment);
@@ -121,7 +121,7 @@ test('no deadline is stored that is earlier than the rule', () => {
     fc.property(disorder, ({ history: { resync }, delivered }) => {
       let partition = emptyPartition;
       for (const delta of [...delivered, resync]) {
-        const { schedule, reschedule, confirm, ...decided } = plan(partition, delta, options);
+        const { schedule, reschedule, confirm, ...decided } = planned(partition, delta);
         partition = committed(partition, { ...decided, schedule, reschedule, confirm });
         for (const record of [...schedule, ...reschedule, ...confirm]) {
           assert.ok(
@@ -175,7 +175,7 @@ test('a node with something scheduled is watched over', () => {
     fc.property(disorder, ({ history: { resync }, delivered }) => {
       let partition = emptyPartition;
       for (const delta of [...delivered, resync]) {
-        const decided = plan(partition, delta, options);
+        const decided = planned(partition, delta);
         partition = committed(partition, decided);
         if (delta.kind === 'node' && scheduledIn(partition).length > 0) assert.equal(decided.live, true);
       }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { isAnnounced } from '#shared/eviction/cancellation.ts';
-import { changesNothing, plan } from '#shared/eviction/plan.ts';
+import { changesNothing } from '#shared/eviction/plan.ts';
 import {
   after,
   at,
@@ -9,7 +9,7 @@ import {
   emptyPartition,
   fate,
   nodeDelta,
-  options,
+  planned,
   pod,
   podDelta,
   podGone,
@@ -19,7 +19,7 @@ import {
   tolerating,
 } from './builders.ts';
 
-const reasons = (decided: ReturnType<typeof plan>) => decided.cancel.map(({ because }) => because);
+const reasons = (decided: ReturnType<typeof planned>) => decided.cancel.map(({ because }) => because);
 
 describe('a node delta', () => {
   test('schedules the pods that do not tolerate its taints for ever, at the moments they run out', () => {
@@ -29,7 +29,7 @@ describe('a node delta', () => {
       pod('u3', { tolerations: [tolerating('a')] }),
       pod('u4', { tolerations: [] }),
     ];
-    const decided = plan(emptyPartition, nodeDelta(1, { pods }), options);
+    const decided = planned(emptyPartition, nodeDelta(1, { pods }));
     assert.deepEqual(
       decided.schedule.map(({ uid, fireAt }) => [uid, fireAt]),
       [
@@ -44,34 +44,34 @@ describe('a node delta', () => {
 
   test('arms one timer for all pods that fall due together', () => {
     const pods = Array.from({ length: 110 }, (_, index) => pod(`u${index}`));
-    assert.deepEqual(plan(emptyPartition, nodeDelta(1, { pods }), options).arm, [at(60)]);
+    assert.deepEqual(planned(emptyPartition, nodeDelta(1, { pods })).arm, [at(60)]);
   });
 
   test('of an untainted node cancels what was scheduled, and nothing is left to watch over', () => {
-    const decided = plan(after(nodeDelta(1)), nodeDelta(20, { taints: [] }), options);
+    const decided = planned(after(nodeDelta(1)), nodeDelta(20, { taints: [] }));
     assert.deepEqual(reasons(decided), ['taint-removed']);
     assert.equal(decided.live, false);
     assert.deepEqual(decided.arm, []);
   });
 
   test('cancels what was scheduled for pods it does not list', () => {
-    const decided = plan(after(nodeDelta(1)), nodeDelta(20, { pods: [] }), options);
+    const decided = planned(after(nodeDelta(1)), nodeDelta(20, { pods: [] }));
     assert.deepEqual(reasons(decided), ['pod-gone']);
   });
 
   test('of a relay that listed before a pod appeared does not bury the pod that another one told of', () => {
-    const byOldRelay = podDelta(50, { pod: pod('u1', { boundAt: at(50) }) });
+    const byOldRelay = podDelta(50, { pod: pod('u1', { podSince: at(50) }) });
     const listedBefore = nodeDelta(49, { version: { epoch: 2, sequence: 1 }, pods: [] });
     const byNewRelay = podDelta(51, {
       version: { epoch: 2, sequence: 2 },
-      pod: pod('u1', { boundAt: at(50) }),
+      pod: pod('u1', { podSince: at(50) }),
     });
     assert.equal(fate(after(byOldRelay, listedBefore)), 'cancelled');
     assert.equal(fate(after(byOldRelay, listedBefore, byNewRelay)), 'due at 110');
   });
 
   test('that says nothing new is stored on the node alone, so that what is older is known as such', () => {
-    const decided = plan(after(nodeDelta(1)), nodeDelta(20), options);
+    const decided = planned(after(nodeDelta(1)), nodeDelta(20));
     assert.equal(decided.nodeChanged, false);
     assert.deepEqual(decided.node?.podsVersion, { epoch: 1, sequence: 20 });
     assert.deepEqual(
@@ -88,11 +88,11 @@ describe('a pod delta', () => {
   });
 
   test('counts from the binding when the pod came after the taint', () => {
-    assert.equal(fate(after(podDelta(41, { pod: pod('u1', { boundAt: at(40) }) }))), 'due at 100');
+    assert.equal(fate(after(podDelta(41, { pod: pod('u1', { podSince: at(40) }) }))), 'due at 100');
   });
 
   test('does not move the binding that is stored, whatever a later relay makes of it', () => {
-    const other = podDelta(20, { version: { epoch: 2, sequence: 1 }, pod: pod('u1', { boundAt: at(1) }) });
+    const other = podDelta(20, { version: { epoch: 2, sequence: 1 }, pod: pod('u1', { podSince: at(1) }) });
     assert.equal(fate(after(nodeDelta(1), other)), 'due at 60');
   });
 
@@ -102,10 +102,9 @@ describe('a pod delta', () => {
       [90, 90],
       [30, 30],
     ] as const) {
-      const decided = plan(
+      const decided = planned(
         scheduled,
         podDelta(20, { pod: pod('u1', { tolerations: [tolerating('a', seconds)] }) }),
-        options,
       );
       assert.deepEqual(
         decided.reschedule.map(({ fireAt, startedAt }) => [fireAt, startedAt]),
@@ -116,11 +115,11 @@ describe('a pod delta', () => {
 
   test('that tolerates the taint for ever cancels', () => {
     const forever = podDelta(20, { pod: pod('u1', { tolerations: [tolerating('a')] }) });
-    assert.deepEqual(reasons(plan(after(nodeDelta(1)), forever, options)), ['tolerated-forever']);
+    assert.deepEqual(reasons(planned(after(nodeDelta(1)), forever)), ['tolerated-forever']);
   });
 
   test('that changes nothing for its pod is noted on the record', () => {
-    const decided = plan(after(nodeDelta(1)), podDelta(20), options);
+    const decided = planned(after(nodeDelta(1)), podDelta(20));
     assert.deepEqual(decided.confirm, [
       { ...recordIn(after(nodeDelta(1))), version: { epoch: 1, sequence: 20 } },
     ]);
@@ -135,7 +134,7 @@ describe('a pod delta', () => {
 
 describe('a pod that is gone', () => {
   test('is a tombstone when it was scheduled', () => {
-    const decided = plan(after(nodeDelta(1)), podGone(20), options);
+    const decided = planned(after(nodeDelta(1)), podGone(20));
     assert.deepEqual(reasons(decided), ['pod-gone']);
     assert.equal(fate(committed(after(nodeDelta(1)), decided)), 'gone');
   });
@@ -145,12 +144,12 @@ describe('a pod that is gone', () => {
   });
 
   test('is nothing to a node that never scheduled it', () => {
-    assert.equal(changesNothing(plan(after(nodeDelta(1, { pods: [] })), podGone(2), options)), true);
+    assert.equal(changesNothing(planned(after(nodeDelta(1, { pods: [] })), podGone(2))), true);
   });
 
   test('is announced only when it went before it was due: later it looks like an eviction', () => {
-    const [early] = plan(after(nodeDelta(1)), podGone(20), options).cancel;
-    const [late] = plan(after(nodeDelta(1)), podGone(60), options).cancel;
+    const [early] = planned(after(nodeDelta(1)), podGone(20)).cancel;
+    const [late] = planned(after(nodeDelta(1)), podGone(60)).cancel;
     assert.ok(early && late);
     assert.equal(isAnnounced(early, at(20)), true);
     assert.equal(isAnnounced(late, at(60)), false);
@@ -173,8 +172,8 @@ describe('the same delta again', () => {
   ];
   for (const { says, before, delta } of cases) {
     test(`${says} changes nothing, arms the same timers and announces the same cancellations`, () => {
-      const first = plan(before, delta, options);
-      const again = plan(committed(before, first), delta, options);
+      const first = planned(before, delta);
+      const again = planned(committed(before, first), delta);
       assert.equal(changesNothing(again), true);
       assert.deepEqual(again.arm, first.arm);
       assert.deepEqual(
@@ -186,11 +185,11 @@ describe('the same delta again', () => {
 
   test('completes a commit that stopped half-way, whose node comes last', () => {
     const pods = [pod('u1'), pod('u2')];
-    const first = plan(emptyPartition, nodeDelta(1, { pods }), options);
+    const first = planned(emptyPartition, nodeDelta(1, { pods }));
     const [half] = first.schedule;
     assert.ok(half);
     const partition = { ...emptyPartition, revision: 1, evictions: new Map([[half.uid, half]]) };
-    const again = plan(partition, nodeDelta(1, { pods }), options);
+    const again = planned(partition, nodeDelta(1, { pods }));
     assert.deepEqual(
       again.schedule.map(({ uid }) => uid),
       ['u2'],
@@ -243,7 +242,7 @@ describe('a tombstone', () => {
     test(`of a pod that is ${state} is not revived by newer deltas, nor timed`, () => {
       const tomb = settled(after(nodeDelta(1)), 'u1', state);
       for (const delta of [nodeDelta(20), podDelta(20), nodeDelta(20, { taints: [] }), podGone(20)]) {
-        const decided = plan(tomb, delta, options);
+        const decided = planned(tomb, delta);
         assert.equal(fate(committed(tomb, decided)), state);
         assert.deepEqual(decided.arm, []);
       }
@@ -282,8 +281,7 @@ describe('a deadline that is past when it is heard of', () => {
 
 describe('a pod that is overdue', () => {
   const overdue = after(nodeDelta(1));
-  const armedAt = (seconds: number, wake: boolean) =>
-    plan(overdue, nodeDelta(60 + seconds, { wake }), options).arm;
+  const armedAt = (seconds: number, wake: boolean) => planned(overdue, nodeDelta(60 + seconds, { wake })).arm;
 
   test('gets a new timer from the next two resyncs, because its timer may have been lost', () => {
     assert.deepEqual(armedAt(0, false), [at(60)]);
@@ -304,29 +302,29 @@ describe('a deleted node', () => {
 
   test('keeps its taints and the deadlines of its pods', () => {
     assert.equal(fate(after(nodeDelta(1), deleted)), 'due at 60');
-    assert.equal(plan(after(nodeDelta(1)), deleted, options).live, true);
+    assert.equal(planned(after(nodeDelta(1)), deleted).live, true);
   });
 
   test('still concerns a pod that was bound before it went, and is heard of after', () => {
-    const heard = podDelta(30, { deletedAt: at(20), pod: pod('u2', { boundAt: at(10) }) });
+    const heard = podDelta(30, { deletedAt: at(20), pod: pod('u2', { podSince: at(10) }) });
     assert.equal(fate(after(nodeDelta(1), deleted, heard), 'u2'), 'due at 70');
   });
 
   test('does not concern pods that were bound after it went', () => {
-    const heard = podDelta(30, { deletedAt: at(20), pod: pod('u2', { boundAt: at(25) }) });
+    const heard = podDelta(30, { deletedAt: at(20), pod: pod('u2', { podSince: at(25) }) });
     assert.equal(fate(after(nodeDelta(1), deleted, heard), 'u2'), 'none');
   });
 
   test('keeps the stored taints when the relay never saw any, also those stored since it looked', () => {
     const unseen = (sequence: number) => nodeDelta(sequence, { deletedAt: at(20), taints: [] });
     assert.equal(fate(after(nodeDelta(1), unseen(21))), 'due at 60');
-    assert.deepEqual(reasons(plan(after(nodeDelta(1)), unseen(21), options)), []);
+    assert.deepEqual(reasons(planned(after(nodeDelta(1)), unseen(21))), []);
     assert.equal(fate(after(unseen(20), nodeDelta(19))), 'none');
   });
 
   test('takes its taints along with its last pod', () => {
     const partition = after(nodeDelta(1), deleted, podGone(30, { deletedAt: at(20) }));
-    const decided = plan(partition, nodeDelta(31, { deletedAt: at(20), pods: [] }), options);
+    const decided = planned(partition, nodeDelta(31, { deletedAt: at(20), pods: [] }));
     assert.deepEqual(decided.node?.taints, []);
     assert.equal(decided.live, false);
   });

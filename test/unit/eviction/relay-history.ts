@@ -112,8 +112,8 @@ class OneNodeRelay {
       if (each === 'not') return [];
       return [tolerating(KEYS[key] ?? '', each === 'for ever' ? undefined : each)];
     });
-    const boundAt = this.#pods.get(index)?.boundAt ?? at(this.#second);
-    const told = pod(`u${index}.${this.#generations.get(index) ?? 0}`, { tolerations, boundAt });
+    const podSince = this.#pods.get(index)?.podSince ?? at(this.#second);
+    const told = pod(`u${index}.${this.#generations.get(index) ?? 0}`, { tolerations, podSince });
     this.#pods.set(index, told);
     if (this.#concerned) this.#tell({ kind: 'pod', pod: told });
   }

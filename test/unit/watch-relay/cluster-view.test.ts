@@ -6,7 +6,7 @@ import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import type { LiveNode, LivePod } from '#shared/kubernetes/api.ts';
 import type { TaintedNode } from '#shared/store/store.ts';
 import { NODE_NOT_READY, NODE_UNREACHABLE } from '#shared/taints/node-condition-keys.ts';
-import { at, taint, tolerating } from '#test/unit/eviction/builders.ts';
+import { at, found, taint, tolerating } from '#test/unit/eviction/builders.ts';
 import { liveNode, livePod } from './live-objects.ts';
 
 const N1 = nodeName('n1');
@@ -22,8 +22,9 @@ function synced(nodes: readonly LiveNode[] = [], pods: readonly LivePod[] = [], 
 const stored = (node: string, ...keys: readonly string[]): TaintedNode => ({
   node: nodeName(node),
   state: {
-    taints: keys.map((key) => ({ ...taint(key, -100), since: at(-100) })),
+    taints: keys.map((key) => ({ key, effect: 'NoExecute', since: at(-100), known: 'appeared' })),
     version: { epoch: 1, sequence: 1 },
+    observedAt: at(-100),
   },
 });
 
@@ -121,16 +122,16 @@ describe('a node', () => {
       ...liveNode('n1', 'b', 'a'),
       taints: [...liveNode('n1', 'b').taints, { key: 'a', value: 'v', effect: 'NoExecute' }],
     };
-    assert.deepEqual(only(view.upsertNode(changed, at(9))).taints, [taint('b', 9), taint('a', 0, 'v')]);
+    assert.deepEqual(only(view.upsertNode(changed, at(9))).taints, [taint('b', 9), found('a', 0, 'v')]);
   });
 
   test('keeps it from not-ready to unreachable and back, and no longer once neither is there', () => {
     const view = synced([liveNode('n1', NODE_NOT_READY)]);
     assert.deepEqual(only(view.upsertNode(liveNode('n1', NODE_UNREACHABLE), at(5))).taints, [
-      taint(NODE_UNREACHABLE),
+      found(NODE_UNREACHABLE),
     ]);
     assert.deepEqual(only(view.upsertNode(liveNode('n1', NODE_NOT_READY), at(6))).taints, [
-      taint(NODE_NOT_READY),
+      found(NODE_NOT_READY),
     ]);
     view.upsertNode(liveNode('n1'), at(7));
     assert.deepEqual(only(view.upsertNode(liveNode('n1', NODE_NOT_READY), at(8))).taints, [
@@ -197,28 +198,76 @@ describe('a pod on a tainted node', () => {
 });
 
 describe('the moment of a binding', () => {
-  const boundAt = (pod: LivePod, second: number) => {
+  const podSince = (pod: LivePod, second: number) => {
     const delta = only(synced([liveNode('n1', 'a')]).upsertPod(pod, second));
-    return delta.kind === 'pod' ? delta.pod.boundAt : undefined;
+    return delta.kind === 'pod' ? delta.pod.podSince : undefined;
   };
 
   test('is the end of the second that Kubernetes cut it to, because no pod may go too early', () => {
-    assert.equal(boundAt(livePod('u1', { boundAt: at(10) }), at(20)), at(10) + 999);
+    assert.equal(podSince(livePod('u1', { boundAt: at(10) }), at(20)), at(10) + 999);
   });
 
   test('is not after it was heard of', () => {
-    assert.equal(boundAt(livePod('u1', { boundAt: at(10) }), at(10) + 300), at(10) + 300);
+    assert.equal(podSince(livePod('u1', { boundAt: at(10) }), at(10) + 300), at(10) + 300);
   });
 
   test('is as Kubernetes says when that is ahead of our clock', () => {
-    assert.equal(boundAt(livePod('u1', { boundAt: at(10) }), at(8)), at(10));
+    assert.equal(podSince(livePod('u1', { boundAt: at(10) }), at(8)), at(10));
   });
 
   test('stays as first heard', () => {
     const view = synced([liveNode('n1', 'a')]);
     view.upsertPod(livePod('u1', { boundAt: at(10) }), at(10) + 300);
     const delta = only(view.upsertPod(livePod('u1', { boundAt: at(10), tolerations: [] }), at(30)));
-    assert.equal(delta.kind === 'pod' && delta.pod.boundAt, at(10) + 300);
+    assert.equal(delta.kind === 'pod' && delta.pod.podSince, at(10) + 300);
+  });
+});
+
+describe('what is known of a taint', () => {
+  const evidence = (deltas: readonly Delta[]) =>
+    only(deltas).taints.map(({ key, known, seenAt }) => [key, known, seenAt]);
+
+  test('that was there when the view first looked is that it was found', () => {
+    assert.deepEqual(evidence(synced([liveNode('n1', 'a')]).resync([], at(5), false)), [
+      ['a', 'found', at(0)],
+    ]);
+  });
+
+  test('that a known node did not have before is that it appeared, and when', () => {
+    assert.deepEqual(evidence(synced([liveNode('n1')]).upsertNode(liveNode('n1', 'a'), at(5))), [
+      ['a', 'appeared', at(5)],
+    ]);
+  });
+
+  test('stays while it stands, also through a list after a gap', () => {
+    const view = synced([liveNode('n1')]);
+    view.upsertNode(liveNode('n1', 'a'), at(5));
+    view.replaceNodes([liveNode('n1', 'a')], at(50));
+    assert.deepEqual(evidence(view.resync([], at(60), true)), [['a', 'appeared', at(5)]]);
+  });
+
+  test('of a node that nobody knew is that it was found, though the node may be new', () => {
+    const view = synced();
+    assert.deepEqual(evidence(view.upsertNode(liveNode('n2', 'a'), at(5))), [['a', 'found', at(5)]]);
+    view.replaceNodes([liveNode('n2', 'a'), liveNode('n3', 'b')], at(9));
+    assert.deepEqual(
+      view.resync([], at(9), true).map((delta) => delta.taints[0]?.known),
+      ['found', 'found'],
+    );
+  });
+
+  test('holds for not-ready and unreachable together', () => {
+    const view = synced([liveNode('n1')]);
+    view.upsertNode(liveNode('n1', NODE_NOT_READY), at(5));
+    assert.deepEqual(evidence(view.upsertNode(liveNode('n1', NODE_UNREACHABLE), at(9))), [
+      [NODE_UNREACHABLE, 'appeared', at(5)],
+    ]);
+  });
+
+  test('includes the moment that the taint itself names', () => {
+    const node = { ...liveNode('n1'), taints: [{ key: 'a', effect: 'NoExecute', timeAdded: at(3) }] };
+    const [seen] = only(synced([liveNode('n1')]).upsertNode(node, at(5))).taints;
+    assert.equal(seen?.timeAdded, at(3));
   });
 });
 
@@ -256,7 +305,7 @@ describe('a deleted node', () => {
     view.deleteNode(N1, at(5));
     const back = only(view.upsertNode(liveNode('n1', 'a'), at(9)));
     assert.deepEqual(told([back]), ['n1 a: u1']);
-    assert.deepEqual(back.taints, [taint('a', 0)]);
+    assert.deepEqual(back.taints, [found('a')]);
   });
 
   test('that comes back untainted is told', () => {
@@ -308,12 +357,13 @@ describe('a resync', () => {
     assert.deepEqual(told(view.resync([stored('n1', 'a')], at(1), false)), ['n1 untainted: u1']);
   });
 
-  test('tells as deleted a stored node that is not there; its taints are left to the store, which may know newer', () => {
+  test('tells as deleted a stored node that is not there, with its stored taints as found', () => {
     const view = synced([], [livePod()]);
     const delta = only(view.resync([stored('n1', 'a')], at(1), false));
-    assert.deepEqual(told([delta]), ['n1 deleted untainted: u1']);
+    assert.deepEqual(told([delta]), ['n1 deleted a: u1']);
     assert.equal(delta.deletedAt, at(1));
-    assert.deepEqual(told(view.upsertPod(livePod('u2'), at(2))), ['n1 deleted untainted: has u2']);
+    assert.equal(delta.taints[0]?.known, 'found');
+    assert.deepEqual(told(view.upsertPod(livePod('u2'), at(2))), ['n1 deleted a: has u2']);
     const back = only(view.upsertNode(liveNode('n1', 'a'), at(3)));
     assert.equal(back.taints[0]?.seenAt, at(-100));
   });
@@ -327,7 +377,7 @@ describe('a resync', () => {
 
   test('tells and forgets a stored node that is not there and has no pods', () => {
     const view = synced();
-    assert.deepEqual(told(view.resync([stored('n1', 'a')], at(1), false)), ['n1 deleted untainted: no pods']);
+    assert.deepEqual(told(view.resync([stored('n1', 'a')], at(1), false)), ['n1 deleted a: no pods']);
     assert.deepEqual(view.counts, { nodes: 0, tainted: 0, pods: 0 });
   });
 

@@ -1,0 +1,157 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { Delta } from '#shared/eviction/facts.ts';
+import { liveNode, livePod } from '#test/unit/watch-relay/live-objects.ts';
+import { World } from '#test/world/world.ts';
+import {
+  after,
+  at,
+  committed,
+  emptyPartition,
+  fate,
+  found,
+  nodeDelta,
+  options,
+  planned,
+  podDelta,
+  podGone,
+  ref,
+  taint,
+  tolerating,
+} from './builders.ts';
+
+/** One node `n1` with a pod that tolerates the taint `a` for so many seconds, watched by a first relay. */
+async function worldWith(seconds: number): Promise<World> {
+  const world = new World(at(0), options);
+  world.cluster.liveNodes.set(ref.node, liveNode());
+  world.cluster.putPod(livePod('u1', { tolerations: [tolerating('a', seconds)], boundAt: at(-9999) }));
+  await world.deliver(await world.start());
+  return world;
+}
+
+/** The node gets exactly these taints, and the relay hears of it; its deltas are not delivered yet. */
+function setTaints(world: World, ...keys: readonly string[]): readonly Delta[] {
+  const node = liveNode('n1', ...keys);
+  world.cluster.liveNodes.set(ref.node, node);
+  return world.view?.upsertNode(node, world.clock.now()) ?? [];
+}
+
+const deletedAt = (world: World) => world.cluster.deletions.map((deletion) => (deletion.at - at(0)) / 1000);
+
+describe('no pod goes early', () => {
+  test('by a dead letter that an operator redrives hours later', async () => {
+    const world = await worldWith(300);
+    await world.clock.advanceTo(at(10));
+    const deadLetter = setTaints(world, 'a');
+    world.stop();
+    await world.clock.advanceTo(at(40));
+    setTaints(world);
+    await world.clock.advanceTo(at(60));
+    await world.deliver(await world.start());
+    await world.clock.advanceTo(at(7200));
+    await world.deliver(deadLetter);
+    await world.clock.advanceTo(at(7260));
+    await world.deliver(setTaints(world, 'a'));
+    await world.clock.advanceTo(at(9000));
+    assert.deepEqual(deletedAt(world), [7560]);
+  });
+
+  test('when the next relay saw the node without the taint, but only told of it once the taint was back', async () => {
+    const world = await worldWith(60);
+    await world.deliver(setTaints(world, 'a'));
+    world.stop();
+    await world.clock.advanceTo(at(20));
+    setTaints(world);
+    await world.clock.advanceTo(at(30));
+    await world.start();
+    await world.clock.advanceTo(at(31));
+    await world.deliver(setTaints(world, 'a'));
+    await world.clock.advanceTo(at(200));
+    assert.deepEqual(deletedAt(world), [91]);
+  });
+
+  test('when the deltas of a flap come after the next relay has found the taint standing', async () => {
+    const world = await worldWith(60);
+    await world.deliver(setTaints(world, 'a'));
+    await world.clock.advanceTo(at(30));
+    const off = setTaints(world);
+    await world.clock.advanceTo(at(40));
+    const onAgain = setTaints(world, 'a');
+    world.stop();
+    await world.clock.advanceTo(at(45));
+    await world.deliver(await world.start());
+    await world.clock.advanceTo(at(50));
+    await world.deliver([...off, ...onAgain]);
+    await world.clock.advanceTo(at(200));
+    assert.deepEqual(deletedAt(world), [100]);
+  });
+});
+
+describe('a delta of a relay that has lost its lease', () => {
+  const fenced = { leaseEpoch: 2 };
+
+  test('schedules nothing', () => {
+    for (const delta of [nodeDelta(1), podDelta(1)]) {
+      const decided = planned(emptyPartition, delta, fenced);
+      assert.equal(fate(committed(emptyPartition, decided)), 'none');
+      assert.equal(decided.node, undefined);
+    }
+  });
+
+  test('cancels nothing and moves no deadline', () => {
+    const before = after(nodeDelta(1));
+    for (const delta of [
+      nodeDelta(20, { pods: [] }),
+      podDelta(20, { pod: { ...podDelta(20).pod, tolerations: [tolerating('a')] } }),
+    ]) {
+      assert.equal(fate(committed(before, planned(before, delta, fenced))), 'due at 60');
+    }
+  });
+
+  test('still tells when the countdown started at the earliest, and has the timers armed again', () => {
+    const before = after(nodeDelta(1));
+    const decided = planned(before, nodeDelta(30, { taints: [taint('a', 30)] }), fenced);
+    assert.deepEqual(
+      decided.node?.taints.map(({ since }) => since),
+      [at(30)],
+    );
+    assert.deepEqual(decided.arm, [at(60)]);
+    assert.equal(decided.live, true);
+  });
+
+  test('still ends a pod that was seen to go', () => {
+    const before = after(nodeDelta(1));
+    assert.equal(fate(committed(before, planned(before, podGone(20), fenced))), 'gone');
+  });
+});
+
+describe('a delta that is older than two resyncs', () => {
+  test('decides nothing, though its relay still holds the lease', () => {
+    const young = planned(emptyPartition, nodeDelta(1), { now: at(1 + 1200) });
+    const old = planned(emptyPartition, nodeDelta(1), { now: at(1 + 1201) });
+    assert.equal(fate(committed(emptyPartition, young)), 'due at 60');
+    assert.equal(fate(committed(emptyPartition, old)), 'none');
+  });
+});
+
+describe('a delta that lacks a taint which the node has meanwhile', () => {
+  const both = nodeDelta(20, { taints: [taint('a'), taint('b', 20)], pods: [] });
+
+  test('decides no pod, for it brings no toleration of that taint', () => {
+    assert.equal(fate(after(both, podDelta(10))), 'none');
+    const earlier = podDelta(10, { pod: { ...podDelta(10).pod, tolerations: [] } });
+    assert.equal(fate(after(nodeDelta(1), podDelta(20, { taints: both.taints }), earlier)), 'due at 20');
+  });
+
+  test('is believed when it is the newer one', () => {
+    assert.equal(fate(after(both, podDelta(30))), 'due at 60');
+  });
+
+  test('lacks it also when it knows it by another value', () => {
+    const valued = nodeDelta(20, {
+      taints: [found('a', 0)].map((each) => ({ ...each, value: 'v' })),
+      pods: [],
+    });
+    assert.equal(fate(after(valued, podDelta(10))), 'none');
+  });
+});

@@ -5,10 +5,21 @@ import { buildSync, type Metafile } from 'esbuild';
 /** The repository. */
 export const PROJECT_DIR = join(import.meta.dirname, '..');
 
-/** The functions that are deployed, each the folder of the same name with its entry `lambda.ts`. */
-export const FUNCTION_NAMES = ['node-delta', 'pod-delta', 'evict', 'expiry', 'heartbeat'] as const;
+/** The functions that are deployed, and the folder each one's entry `lambda.ts` is in. */
+const ROOMS = {
+  'node-delta': 'deltas',
+  'pod-delta': 'deltas',
+  evict: 'evict',
+  expiry: 'expiry',
+  heartbeat: 'heartbeat',
+} as const;
 
-export type FunctionName = (typeof FUNCTION_NAMES)[number];
+export type FunctionName = keyof typeof ROOMS;
+
+export const FUNCTION_NAMES = Object.keys(ROOMS) as readonly FunctionName[];
+
+/** The folder of a function's code, from the repository. */
+export const roomOf = (name: FunctionName): string => `functions/${ROOMS[name]}`;
 
 /** The file of a function's bundle that Lambda loads. */
 export const BUNDLE_FILE = 'lambda.mjs';
@@ -21,7 +32,7 @@ export const RELAY_FILE = 'relay.mjs';
  * one file and its source map in `outDir`. Throws when it cannot be built. Returns what went into it.
  */
 export function bundleFunction(name: FunctionName, outDir: string): Metafile {
-  return bundle(`functions/${name}/lambda.ts`, BUNDLE_FILE, outDir);
+  return bundle(`${roomOf(name)}/lambda.ts`, BUNDLE_FILE, outDir);
 }
 
 /** Bundles the relay, likewise. */

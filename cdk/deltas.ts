@@ -1,5 +1,5 @@
 import { Construct } from 'constructs';
-import type { deltaQueueVariables, ValuesOf } from '#shared/environment/variables.ts';
+import type { deltaQueueVariables, ValuesOf } from '#shared/aws/environment.ts';
 import { QUEUES } from '#shared/queues/queue-set.ts';
 import type { Grantee } from './grantee.ts';
 import { ServiceQueue } from './service-queue.ts';

@@ -5,11 +5,11 @@ import { FilterCriteria, FilterRule, StartingPosition } from 'aws-cdk-lib/aws-la
 import { SqsDlq, SqsEventSource } from 'aws-cdk-lib/aws-lambda-event-sources';
 import type { RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { Construct } from 'constructs';
+import { DELTA_BATCH_SIZE } from '#functions/deltas/handler.ts';
 import { EVICT_BATCH_SIZE } from '#functions/evict/handler.ts';
 import { TTL_IDENTITY } from '#functions/expiry/expired-record.ts';
 import { EXPIRY_BATCH_SIZE } from '#functions/expiry/handler.ts';
-import { DELTA_BATCH_SIZE } from '#shared/deltas/delta-handler.ts';
-import type { matchingVariables, metricVariables, ValuesOf } from '#shared/environment/variables.ts';
+import type { matchingVariables, metricVariables, ValuesOf } from '#shared/aws/environment.ts';
 import { EXPIRY_DEAD_LETTER_NAME } from '#shared/queues/queue-set.ts';
 import type { FunctionName } from './bundle.ts';
 import type { ClusterAccess } from './cluster-access.ts';

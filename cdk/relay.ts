@@ -16,7 +16,7 @@ import {
 import { type IPrincipal, ManagedPolicy } from 'aws-cdk-lib/aws-iam';
 import { LogGroup } from 'aws-cdk-lib/aws-logs';
 import { Construct } from 'constructs';
-import { PROBE_PORT } from '#functions/watch-relay/environment.ts';
+import { PROBE_PORT } from '#shared/aws/environment.ts';
 import { PROJECT_DIR } from './bundle.ts';
 import type { ClusterAccess } from './cluster-access.ts';
 import type { Config } from './config.ts';

@@ -4,7 +4,7 @@ import { type IPrincipal, ManagedPolicy, Role, ServicePrincipal } from 'aws-cdk-
 import { Architecture, Code, Function as LambdaFunction, Runtime } from 'aws-cdk-lib/aws-lambda';
 import { LogGroup, type RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { Construct } from 'constructs';
-import { BUNDLE_FILE, bundleFunction, type FunctionName, PROJECT_DIR } from './bundle.ts';
+import { BUNDLE_FILE, bundleFunction, type FunctionName, PROJECT_DIR, roomOf } from './bundle.ts';
 import type { Grantee } from './grantee.ts';
 import type { Network } from './network.ts';
 
@@ -84,7 +84,7 @@ export class ServiceFunction extends Construct implements Grantee {
 /** Built by esbuild in this process; named after what comes out, so that only a changed function is deployed. */
 function bundledCode(name: FunctionName): Code {
   // The function's own folder, not the project's: the CDK bundles once for all that have the same path and options.
-  return Code.fromAsset(join(PROJECT_DIR, 'functions', name), {
+  return Code.fromAsset(join(PROJECT_DIR, roomOf(name)), {
     assetHashType: AssetHashType.OUTPUT,
     bundling: {
       // Asked for by the type; nothing is built in a container.

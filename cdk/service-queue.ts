@@ -9,7 +9,7 @@ import {
   RedrivePermission,
 } from 'aws-cdk-lib/aws-sqs';
 import { Construct } from 'constructs';
-import type { deadLetterVariables, sourceVariables, ValuesOf } from '#shared/environment/variables.ts';
+import type { deadLetterVariables, sourceVariables, ValuesOf } from '#shared/aws/environment.ts';
 import { MAX_MESSAGE_BYTES } from '#shared/queues/limits.ts';
 import {
   DEAD_LETTER_RETENTION_SECONDS,

@@ -9,7 +9,7 @@ import {
 } from 'aws-cdk-lib/aws-dynamodb';
 import { AnyPrincipal, Effect, Grant, PolicyDocument, PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import { Construct } from 'constructs';
-import type { tableVariables, ValuesOf } from '#shared/environment/variables.ts';
+import type { tableVariables, ValuesOf } from '#shared/aws/environment.ts';
 import { DUE_INDEX, TTL_ATTRIBUTE } from '#shared/store/table.ts';
 import { grantWildcard } from './grant-wildcard.ts';
 import type { Grantee } from './grantee.ts';

@@ -2,7 +2,7 @@ import { RemovalPolicy, Stack } from 'aws-cdk-lib';
 import { Grant, Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import { ScheduleGroup } from 'aws-cdk-lib/aws-scheduler';
 import { Construct } from 'constructs';
-import type { dueQueueVariables, timerVariables, ValuesOf } from '#shared/environment/variables.ts';
+import type { dueQueueVariables, timerVariables, ValuesOf } from '#shared/aws/environment.ts';
 import { QUEUES } from '#shared/queues/queue-set.ts';
 import { grantWildcard } from './grant-wildcard.ts';
 import type { Grantee } from './grantee.ts';

@@ -1,11 +1,7 @@
-import middy from '@middy/core';
-import type { SQSBatchResponse, SQSEvent, SQSRecord } from 'aws-lambda';
 import { type EpochMs, type NodeRef, nodeKey } from '#shared/eviction/identity.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
-import { deadLetter, receiveCount } from '#shared/queues/dead-letter.ts';
+import { type ConsumerDeps, consume } from '#shared/queues/consumer.ts';
 import { EVICTIONS_DUE_MAX_RECEIVES } from '#shared/queues/queue-set.ts';
-import { withinDeadline } from '#shared/queues/record-deadline.ts';
-import type { QueueSender, VisibilityControl } from '#shared/queues/sender.ts';
 import { type DueMessage, parseDueMessage } from '#shared/timers/due-message.ts';
 import { type EvictDeps, EvictionsFailedError, evictNode } from './evict-node.ts';
 import { cancellingDeletion, gaveUpDeletion } from './pod-events.ts';
@@ -13,10 +9,7 @@ import { postEvents } from './post-events.ts';
 import { retryDelaySeconds } from './retry-backoff.ts';
 import { SingleFlight } from './single-flight.ts';
 
-export interface EvictHandlerDeps extends EvictDeps {
-  readonly visibility: VisibilityControl;
-  readonly deadLetters: QueueSender;
-}
+export type EvictHandlerDeps = EvictDeps & ConsumerDeps;
 
 /** The longest batch the event source may hand over: small, so that a slow cluster's node holds up few others. */
 export const EVICT_BATCH_SIZE = 5;
@@ -52,60 +45,44 @@ export function createHandler(deps: EvictHandlerDeps) {
     return [...new Set([...evictions.values()].map(({ fireAt }) => fireAt))];
   };
 
-  const handleRecord = async (record: SQSRecord): Promise<boolean> => {
-    let message: DueMessage;
-    try {
-      message = parseDueMessage(record.body);
-    } catch (error) {
-      await deadLetter(record, error as Error, deps.deadLetters, deps.log);
-      return true;
-    }
-    try {
-      await withinDeadline(EVICT_RECORD_DEADLINE_MS, perform(message));
-      return true;
-    } catch (error) {
-      await retryLater(record, message, error, deps);
-      return false;
-    }
-  };
-
-  /** What cannot even be set aside or retried is left to its visibility timeout. */
-  const leave = (record: SQSRecord) => (error: unknown) => {
-    deps.log.error('message.stuck', { messageId: record.messageId, reason: error });
-    return false;
-  };
-
-  return middy<SQSEvent, SQSBatchResponse>().handler(async (event) => {
-    const handled = await Promise.all(
-      event.Records.map(async (record) => ({ record, ok: await handleRecord(record).catch(leave(record)) })),
-    );
-    const failed = handled.filter(({ ok }) => !ok);
-    return { batchItemFailures: failed.map(({ record }) => ({ itemIdentifier: record.messageId })) };
-  });
+  return consume<DueMessage>(
+    {
+      parse: parseDueMessage,
+      perform: (message, receives) =>
+        perform(message).catch(async (error: unknown) => {
+          await countFailure(message, receives, error, deps);
+          throw error;
+        }),
+      order: 'none',
+      deadlineMs: EVICT_RECORD_DEADLINE_MS,
+      retrySeconds,
+      describe: ({ cluster, node }) => ({ cluster, node }),
+    },
+    deps,
+  );
 }
 
-async function retryLater(
-  record: SQSRecord,
-  message: DueMessage,
+function retrySeconds(receives: number, error: unknown): number | undefined {
+  // The queue dead-letters it when it is due by its visibility.
+  if (receives >= EVICTIONS_DUE_MAX_RECEIVES) return undefined;
+  const answered = error instanceof EvictionsFailedError || error instanceof ApiError;
+  return retryDelaySeconds(receives, answered ? error.retryAfterSeconds : undefined);
+}
+
+async function countFailure(
+  { cluster, node }: DueMessage,
+  receives: number,
   error: unknown,
   deps: EvictHandlerDeps,
 ): Promise<void> {
-  const { cluster, node } = message;
-  const receives = receiveCount(record);
   // Those met pod by pod are counted where they are met.
   if (error instanceof ApiError) deps.metrics.requestRefused();
-  if (receives >= EVICTIONS_DUE_MAX_RECEIVES) {
-    deps.log.error('eviction.gave-up', { cluster, node, receives, reason: error });
-    if (error instanceof EvictionsFailedError) {
-      const api = await deps.clusters.api(cluster);
-      await postEvents(api, error.pods.map(gaveUpDeletion), deps);
-    }
+  if (receives < EVICTIONS_DUE_MAX_RECEIVES) {
+    deps.metrics.retried();
     return;
   }
-  const answered = error instanceof EvictionsFailedError || error instanceof ApiError;
-  const asked = answered ? error.retryAfterSeconds : undefined;
-  const seconds = retryDelaySeconds(receives, asked);
-  deps.metrics.retried();
-  deps.log.warn('eviction.retried', { cluster, node, receives, retryInSeconds: seconds, reason: error });
-  await deps.visibility.retryIn([{ receiptHandle: record.receiptHandle, seconds }]);
+  deps.log.error('eviction.gave-up', { cluster, node, receives, reason: error });
+  if (!(error instanceof EvictionsFailedError)) return;
+  const api = await deps.clusters.api(cluster);
+  await postEvents(api, error.pods.map(gaveUpDeletion), deps);
 }

@@ -2,11 +2,11 @@ import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { SchedulerClient } from '@aws-sdk/client-scheduler';
 import { SQSClient } from '@aws-sdk/client-sqs';
 import { CLIENT_SETTINGS, SQS_SETTINGS } from '#shared/aws/client-settings.ts';
+import { evictEnvironment, readEnvironment } from '#shared/aws/environment.ts';
 import { AwsClients } from '#shared/clusters/aws-clients.ts';
 import { connector } from '#shared/clusters/connect.ts';
 import { DynamoDbClusterRegistry } from '#shared/clusters/dynamodb-registry.ts';
 import { RegisteredClusters } from '#shared/clusters/registered-clusters.ts';
-import { readEnvironment } from '#shared/environment/read-environment.ts';
 import { SqsSender } from '#shared/queues/sqs-sender.ts';
 import { SqsVisibility } from '#shared/queues/sqs-visibility.ts';
 import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
@@ -15,17 +15,15 @@ import { emfEvictionMetrics } from '#shared/telemetry/emf-eviction-metrics.ts';
 import { jsonLog } from '#shared/telemetry/log.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { AwsTimers } from '#shared/timers/aws-timers.ts';
-import { evictEnvironment } from './environment.ts';
 import { createHandler } from './handler.ts';
 
 const environment = readEnvironment(evictEnvironment, process.env);
 const clock = systemClock;
 const log = jsonLog();
-const emf = stdoutEmf(environment.METRIC_NAMESPACE);
 const sqs = new SQSClient(SQS_SETTINGS);
 const table = { client: new DynamoDBClient(CLIENT_SETTINGS), tableName: environment.TABLE_NAME };
 
-/** The entry of the Lambda function on `evictions-due`. Writes its metrics at the end of each invocation. */
+/** The entry of the Lambda function on `evictions-due`. */
 export const handler = createHandler({
   store: new DynamoDbStore(table),
   timers: new AwsTimers({
@@ -43,10 +41,8 @@ export const handler = createHandler({
   }),
   visibility: new SqsVisibility({ client: sqs, queueUrl: environment.SOURCE_QUEUE_URL, log }),
   deadLetters: new SqsSender({ client: sqs, queueUrl: environment.DEAD_LETTER_QUEUE_URL }),
-  metrics: emfEvictionMetrics(emf),
+  metrics: emfEvictionMetrics(stdoutEmf(environment.METRIC_NAMESPACE)),
   clock,
   log,
   matching: { comparisonOperators: environment.COMPARISON_OPERATORS },
-})
-  .after(() => emf.flush())
-  .onError(() => emf.flush());
+});

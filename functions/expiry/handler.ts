@@ -6,6 +6,7 @@ import type { EvictionRecord } from '#shared/eviction/records.ts';
 import type { QueueSender } from '#shared/queues/sender.ts';
 import { commitUnderLock } from '#shared/store/commit-under-lock.ts';
 import { type Store, StoreError } from '#shared/store/store.ts';
+import { invocation } from '#shared/telemetry/invocation.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { encodeDue } from '#shared/timers/due-message.ts';
@@ -31,32 +32,34 @@ const PARALLEL_NODES = 8;
  * leaves a record that is found once more, by the stream's retry or by its time to live. Doing it twice does no harm.
  */
 export function createHandler(deps: ExpiryDeps) {
-  return middy<DynamoDBStreamEvent, DynamoDBBatchResponse>().handler(async ({ Records: records }) => {
-    const failed: DynamoDBRecord[] = [];
-    const work = await pMap(records, (record) =>
-      readOrRefuse(record, deps).catch(() => void failed.push(record)),
-    );
-    const nodes = Map.groupBy(
-      work.filter((each) => each !== undefined),
-      ({ ref }) => nodeKey(ref),
-    );
-    await pMap(
-      nodes.values(),
-      async (expired) => {
-        try {
-          await restore(expired, deps);
-        } catch (error) {
-          const [{ ref } = {}] = expired;
-          deps.log.error('eviction.not-restored', { ...ref, records: expired.length, reason: error });
-          failed.push(...expired.map(({ source }) => source));
-        }
-      },
-      { concurrency: PARALLEL_NODES },
-    );
-    return {
-      batchItemFailures: failed.map(({ dynamodb }) => ({ itemIdentifier: dynamodb?.SequenceNumber ?? '' })),
-    };
-  });
+  return middy<DynamoDBStreamEvent, DynamoDBBatchResponse>()
+    .use(invocation())
+    .handler(async ({ Records: records }) => {
+      const failed: DynamoDBRecord[] = [];
+      const work = await pMap(records, (record) =>
+        readOrRefuse(record, deps).catch(() => void failed.push(record)),
+      );
+      const nodes = Map.groupBy(
+        work.filter((each) => each !== undefined),
+        ({ ref }) => nodeKey(ref),
+      );
+      await pMap(
+        nodes.values(),
+        async (expired) => {
+          try {
+            await restore(expired, deps);
+          } catch (error) {
+            const [{ ref } = {}] = expired;
+            deps.log.error('eviction.not-restored', { ...ref, records: expired.length, reason: error });
+            failed.push(...expired.map(({ source }) => source));
+          }
+        },
+        { concurrency: PARALLEL_NODES },
+      );
+      return {
+        batchItemFailures: failed.map(({ dynamodb }) => ({ itemIdentifier: dynamodb?.SequenceNumber ?? '' })),
+      };
+    });
 }
 
 /** What is to be put back, if anything. Sets a record aside that cannot be read; rejects when that fails. */

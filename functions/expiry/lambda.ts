@@ -1,12 +1,11 @@
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { SQSClient } from '@aws-sdk/client-sqs';
 import { CLIENT_SETTINGS, SQS_SETTINGS } from '#shared/aws/client-settings.ts';
-import { readEnvironment } from '#shared/environment/read-environment.ts';
+import { expiryEnvironment, readEnvironment } from '#shared/aws/environment.ts';
 import { SqsSender } from '#shared/queues/sqs-sender.ts';
 import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
 import { jsonLog } from '#shared/telemetry/log.ts';
 import { systemClock } from '#shared/time/clock.ts';
-import { expiryEnvironment } from './environment.ts';
 import { createHandler } from './handler.ts';
 
 const environment = readEnvironment(expiryEnvironment, process.env);

@@ -2,6 +2,7 @@ import middy from '@middy/core';
 import type { LeaseReader } from '#shared/clusters/lease.ts';
 import type { ClusterRegistry } from '#shared/clusters/registry.ts';
 import type { Emf } from '#shared/telemetry/emf.ts';
+import { invocation } from '#shared/telemetry/invocation.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { UNWATCHED_CLUSTERS } from '#shared/telemetry/metric-names.ts';
 import type { Clock } from '#shared/time/clock.ts';
@@ -19,12 +20,13 @@ export interface HeartbeatDeps {
  * that it does not matter where they run, and that one that is gone altogether is noticed.
  */
 export function createHandler({ registry, leases, emf, clock, log }: HeartbeatDeps) {
-  return middy<unknown, void>().handler(async () => {
-    const clusters = (await registry.list()).map(({ name }) => name);
-    const held = await leases.held(clusters, clock.now());
-    const unwatched = clusters.filter((cluster) => !held.has(cluster));
-    for (const cluster of unwatched) log.warn('cluster.unwatched', { cluster });
-    emf.put(UNWATCHED_CLUSTERS, 'Count', unwatched.length);
-    emf.flush();
-  });
+  return middy<unknown, void>()
+    .use(invocation(emf))
+    .handler(async () => {
+      const clusters = (await registry.list()).map(({ name }) => name);
+      const held = await leases.held(clusters, clock.now());
+      const unwatched = clusters.filter((cluster) => !held.has(cluster));
+      for (const cluster of unwatched) log.warn('cluster.unwatched', { cluster });
+      emf.put(UNWATCHED_CLUSTERS, 'Count', unwatched.length);
+    });
 }

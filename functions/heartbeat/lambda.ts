@@ -1,12 +1,11 @@
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { CLIENT_SETTINGS } from '#shared/aws/client-settings.ts';
+import { heartbeatEnvironment, readEnvironment } from '#shared/aws/environment.ts';
 import { DynamoDbLeases } from '#shared/clusters/dynamodb-leases.ts';
 import { DynamoDbClusterRegistry } from '#shared/clusters/dynamodb-registry.ts';
-import { readEnvironment } from '#shared/environment/read-environment.ts';
 import { stdoutEmf } from '#shared/telemetry/emf.ts';
 import { jsonLog } from '#shared/telemetry/log.ts';
 import { systemClock } from '#shared/time/clock.ts';
-import { heartbeatEnvironment } from './environment.ts';
 import { createHandler } from './handler.ts';
 
 const environment = readEnvironment(heartbeatEnvironment, process.env);

@@ -1,15 +1,13 @@
 import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import { Registry } from 'prom-client';
+import { createHandler as createDeltaHandler, DELTA_BATCH_SIZE } from '#functions/deltas/handler.ts';
 import { createHandler as createEvictHandler, EVICT_BATCH_SIZE } from '#functions/evict/handler.ts';
-import { createHandler as createNodeDeltaHandler } from '#functions/node-delta/handler.ts';
-import { createHandler as createPodDeltaHandler } from '#functions/pod-delta/handler.ts';
 import { Outbox } from '#functions/watch-relay/outbox.ts';
 import { startProbeServer } from '#functions/watch-relay/probe-server.ts';
 import { Relay } from '#functions/watch-relay/relay.ts';
 import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
 import { UnknownClusterError } from '#shared/clusters/cluster-access.ts';
 import { SqliteLeases } from '#shared/clusters/sqlite-leases.ts';
-import { DELTA_BATCH_SIZE } from '#shared/deltas/delta-handler.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import { type EmbeddedSqs, startEmbeddedSqs } from '#shared/queues/embedded-sqs.ts';
@@ -129,14 +127,14 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
       nodeDeltas.url,
       DELTA_BATCH_SIZE,
       DELTA_CONCURRENCY,
-      createNodeDeltaHandler(deltaDeps(nodeDeltas)),
+      createDeltaHandler(deltaDeps(nodeDeltas)),
     ),
     source(
       QUEUES.podDeltas,
       podDeltas.url,
       DELTA_BATCH_SIZE,
       DELTA_CONCURRENCY,
-      createPodDeltaHandler(deltaDeps(podDeltas)),
+      createDeltaHandler(deltaDeps(podDeltas)),
     ),
     source(QUEUES.evictionsDue, evictionsDue.url, EVICT_BATCH_SIZE, EVICT_CONCURRENCY, evict),
   ];

@@ -1,16 +1,14 @@
 import * as z from 'zod';
 import type { Delta, PodFacts, SeenTaint } from '#shared/eviction/facts.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
+import { MalformedMessageError, parseMessage } from '#shared/queues/malformed-message.ts';
 import { parseInt64 } from '#shared/taints/int64.ts';
 import type { Toleration } from '#shared/taints/taint.ts';
 
 /** The message format this code writes, and the only one it reads. */
 export const DELTA_MESSAGE_VERSION = 1;
 
-/** A delta message that cannot be read. Sending it again cannot help: it belongs into the dead-letter queue. */
-export class MalformedDeltaError extends Error {
-  override readonly name = 'MalformedDeltaError';
-}
+const WHAT = 'delta message';
 
 const epochMs = z.int().nonnegative();
 const text = z.string().min(1);
@@ -108,18 +106,11 @@ export function encodeDelta(delta: Delta): string {
 }
 
 /**
- * Reads a delta message. Throws `MalformedDeltaError` with one sentence that names the first field at fault,
- * for anything that is not exactly a message of this version.
+ * Reads a delta message. Throws `MalformedMessageError` with one sentence that names the first field at fault, for
+ * anything that is not exactly a message of this version.
  */
-export function decodeDelta(body: string): Delta {
-  const found = message.safeParse(parseJson(body));
-  if (!found.success) {
-    const [issue] = found.error.issues;
-    throw new MalformedDeltaError(
-      `delta message refused: ${issue?.path.join('.') || 'message'}: ${issue?.message}`,
-    );
-  }
-  const { v: _version, cluster, node, ...fields } = found.data;
+export function parseDelta(body: string): Delta {
+  const { v: _version, cluster, node, ...fields } = parseMessage(WHAT, message, body);
   const ref = { cluster, node };
   switch (fields.kind) {
     case 'node': {
@@ -127,25 +118,17 @@ export function decodeDelta(body: string): Delta {
       return {
         ...facts,
         ref,
-        pods: pods.map((each, index) => decodePod(each, tolerations, `pods.${index}`)),
+        pods: pods.map((each, index) => parsePod(each, tolerations, `pods.${index}`)),
       };
     }
     case 'pod': {
       const { tolerations, pod: only, ...facts } = fields;
-      return { ...facts, ref, pod: decodePod(only, tolerations, 'pod') };
+      return { ...facts, ref, pod: parsePod(only, tolerations, 'pod') };
     }
     case 'pod-gone':
       return { ...fields, ref };
     default:
       return fields satisfies never;
-  }
-}
-
-function parseJson(body: string): unknown {
-  try {
-    return JSON.parse(body);
-  } catch {
-    throw new MalformedDeltaError('delta message refused: message: is not JSON');
   }
 }
 
@@ -161,15 +144,15 @@ function encodePod(facts: PodFacts, tolerations: number): EncodedPod {
   };
 }
 
-function decodePod(
+function parsePod(
   encoded: z.output<typeof pod>,
   lists: readonly (readonly Toleration[])[],
   path: string,
 ): PodFacts {
   const tolerations = lists[encoded.tolerations];
   if (!tolerations) {
-    throw new MalformedDeltaError(
-      `delta message refused: ${path}.tolerations: there is no toleration list ${encoded.tolerations}`,
+    throw new MalformedMessageError(
+      `${WHAT} refused: ${path}.tolerations: there is no toleration list ${encoded.tolerations}`,
     );
   }
   return { ...encoded, tolerations };

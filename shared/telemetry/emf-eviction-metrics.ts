@@ -11,5 +11,6 @@ export function emfEvictionMetrics(emf: Emf): EvictionMetrics {
     },
     requestRefused: () => emf.put(API_REFUSALS, 'Count', 1),
     retried: () => emf.put(EVICTION_RETRIES, 'Count', 1),
+    flush: () => emf.flush(),
   };
 }

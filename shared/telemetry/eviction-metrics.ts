@@ -9,6 +9,8 @@ export interface EvictionMetrics {
   requestRefused(): void;
   /** A message's work failed and is tried again. */
   retried(): void;
+  /** Writes what was counted, where that does not happen by itself. */
+  flush?(): void;
 }
 
 /** Bucket bounds in seconds, as upstream's. */

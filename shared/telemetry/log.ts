@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { type DestinationStream, pino } from 'pino';
 
 /** Fields of a log line, by the names operators filter on: cluster, node, namespace, pod, uid, reason. */
@@ -9,6 +10,19 @@ export interface Log {
   info(event: string, fields?: LogFields): void;
   warn(event: string, fields?: LogFields): void;
   error(event: string, fields?: LogFields): void;
+}
+
+/** Fields of whatever the work belongs to, on each of its lines. */
+const context = new AsyncLocalStorage<LogFields>();
+
+/** Everything that is logged from here on in this flow of work carries these fields too. */
+export function enterLogContext(fields: LogFields): void {
+  context.enterWith({ ...context.getStore(), ...fields });
+}
+
+/** What `work` logs carries these fields too. */
+export function inLogContext<T>(fields: LogFields, work: () => T): T {
+  return context.run({ ...context.getStore(), ...fields }, work);
 }
 
 /**
@@ -23,6 +37,7 @@ export function jsonLog(level = 'info', destination: DestinationStream = process
       timestamp: pino.stdTimeFunctions.isoTime,
       messageKey: 'event',
       formatters: { level: (label) => ({ level: label }) },
+      mixin: () => context.getStore() ?? {},
     },
     destination,
   );

@@ -9,17 +9,13 @@ import {
 } from '#shared/eviction/identity.ts';
 import type { Version } from '#shared/eviction/version.ts';
 import type { PodRef } from '#shared/kubernetes/api.ts';
+import { parseMessage } from '#shared/queues/malformed-message.ts';
 
 /** The message format this code writes, and the only one it reads. */
 export const DUE_MESSAGE_VERSION = 1;
 
 /** Bytes of one message on `evictions-due`: SQS takes 1 MiB, but its stand-ins and old queues take this much. */
 export const MAX_DUE_MESSAGE_BYTES = 256 * 1024;
-
-/** A message on `evictions-due` that cannot be read. Sending it again cannot help. */
-export class MalformedDueMessageError extends Error {
-  override readonly name = 'MalformedDueMessageError';
-}
 
 const text = z.string().min(1);
 const epochMs = z.int().nonnegative();
@@ -93,22 +89,7 @@ export function encodeCancelled({ cluster, node, version, pods }: CancelledPods)
 type EncodedMessage = z.input<typeof dueMessage>;
 
 /**
- * Reads a message of `evictions-due`. Throws `MalformedDueMessageError` with one sentence that names the first
- * field at fault, for anything that is not exactly a message of this version.
+ * Reads a message of `evictions-due`. Throws `MalformedMessageError` with one sentence that names the first field at
+ * fault, for anything that is not exactly a message of this version.
  */
-export function parseDueMessage(body: string): DueMessage {
-  const found = dueMessage.safeParse(parseJson(body));
-  if (found.success) return found.data;
-  const [issue] = found.error.issues;
-  throw new MalformedDueMessageError(
-    `due message refused: ${issue?.path.join('.') || 'message'}: ${issue?.message}`,
-  );
-}
-
-function parseJson(body: string): unknown {
-  try {
-    return JSON.parse(body);
-  } catch {
-    throw new MalformedDueMessageError('due message refused: message: is not JSON');
-  }
-}
+export const parseDueMessage = (body: string): DueMessage => parseMessage('due message', dueMessage, body);

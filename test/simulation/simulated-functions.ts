@@ -1,7 +1,5 @@
+import { createHandler as createDeltaHandler, DELTA_BATCH_SIZE } from '#functions/deltas/handler.ts';
 import { createHandler as createEvictHandler, EVICT_BATCH_SIZE } from '#functions/evict/handler.ts';
-import { createHandler as createNodeDeltaHandler } from '#functions/node-delta/handler.ts';
-import { createHandler as createPodDeltaHandler } from '#functions/pod-delta/handler.ts';
-import { DELTA_BATCH_SIZE } from '#shared/deltas/delta-handler.ts';
 import type { QueueKey } from '#shared/queues/queue-set.ts';
 import { apiPort, deadLetterPort, queuePort, storePort, timersPort, visibilityPort } from './ports.ts';
 import type { Process } from './process.ts';
@@ -26,12 +24,12 @@ export function runFunctions(scene: Scene): void {
   runFunction(scene, {
     queue: 'nodeDeltas',
     batchSize: DELTA_BATCH_SIZE,
-    start: (process) => createNodeDeltaHandler(ports(process, 'nodeDeltas')),
+    start: (process) => createDeltaHandler(ports(process, 'nodeDeltas')),
   });
   runFunction(scene, {
     queue: 'podDeltas',
     batchSize: DELTA_BATCH_SIZE,
-    start: (process) => createPodDeltaHandler(ports(process, 'podDeltas')),
+    start: (process) => createDeltaHandler(ports(process, 'podDeltas')),
   });
   runFunction(scene, {
     queue: 'evictionsDue',

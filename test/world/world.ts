@@ -1,7 +1,6 @@
 import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
+import { createHandler as createDeltaHandler } from '#functions/deltas/handler.ts';
 import { createHandler as createEvictHandler } from '#functions/evict/handler.ts';
-import { createHandler as createNodeDeltaHandler } from '#functions/node-delta/handler.ts';
-import { createHandler as createPodDeltaHandler } from '#functions/pod-delta/handler.ts';
 import { ClusterView } from '#functions/watch-relay/cluster-view.ts';
 import { encodeDelta } from '#shared/deltas/message.ts';
 import { messageGroupId } from '#shared/deltas/message-ids.ts';
@@ -74,8 +73,8 @@ export class World {
     };
     const common = { clock, log, store, timers, matching, deadLetters, visibility };
     this.#handlers = {
-      node: createNodeDeltaHandler({ ...common, dueQueue }),
-      pod: createPodDeltaHandler({ ...common, dueQueue }),
+      node: createDeltaHandler({ ...common, dueQueue }),
+      pod: createDeltaHandler({ ...common, dueQueue }),
       evict: createEvictHandler({
         ...common,
         clusters: { api: async () => this.cluster },

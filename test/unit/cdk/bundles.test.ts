@@ -13,6 +13,7 @@ import {
   type FunctionName,
   PROJECT_DIR,
   RELAY_FILE,
+  roomOf,
 } from '../../../cdk/bundle.ts';
 
 const MAX_BYTES = 1_000_000;
@@ -26,7 +27,7 @@ const STRANGERS: Readonly<Record<FunctionName, readonly string[]>> = (() => {
   return {
     'node-delta': [...everywhere, ...clusters, 'functions/evict/', 'shared/clusters/'],
     'pod-delta': [...everywhere, ...clusters, 'functions/evict/', 'shared/clusters/'],
-    evict: [...everywhere, '@aws-lambda-powertools/batch', 'shared/eviction/plan'],
+    evict: [...everywhere, 'shared/eviction/plan'],
     expiry: [...everywhere, ...clusters, ...deciding, 'client-scheduler', 'shared/clusters/'],
     heartbeat: [...everywhere, ...clusters, ...deciding, 'client-scheduler', 'client-sqs'],
   };
@@ -90,7 +91,7 @@ describe("each function's bundle", () => {
   test('has a source map that says where in the project its code comes from', () => {
     for (const name of FUNCTION_NAMES) {
       const { sources } = JSON.parse(readFileSync(`${fileOf(name)}.map`, 'utf8')) as { sources: string[] };
-      assert.ok(sources.includes(`functions/${name}/lambda.ts`));
+      assert.ok(sources.includes(`${roomOf(name)}/lambda.ts`));
     }
   });
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { applyDelta } from '#shared/deltas/apply-delta.ts';
+import { applyDelta } from '#functions/deltas/apply-delta.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
 import { QueueError } from '#shared/queues/sender.ts';

@@ -1,13 +1,15 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import type { Context, SQSRecord } from 'aws-lambda';
-import { createHandler as createNodeDeltaHandler } from '#functions/node-delta/handler.ts';
-import { createHandler as createPodDeltaHandler } from '#functions/pod-delta/handler.ts';
-import { DELTA_BATCH_SIZE, DELTA_RECORD_DEADLINE_MS } from '#shared/deltas/delta-handler.ts';
+import {
+  createHandler as createDeltaHandler,
+  DELTA_BATCH_SIZE,
+  DELTA_RECORD_DEADLINE_MS,
+} from '#functions/deltas/handler.ts';
 import { encodeDelta } from '#shared/deltas/message.ts';
 import { messageGroupId } from '#shared/deltas/message-ids.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
-import { type NodeRef, nodeName, podUid } from '#shared/eviction/identity.ts';
+import { type NodeRef, nodeName } from '#shared/eviction/identity.ts';
 import { DELTA_MAX_RECEIVES, QUEUES } from '#shared/queues/queue-set.ts';
 import { QueueError } from '#shared/queues/sender.ts';
 import { at, nodeDelta, podDelta, podGone, ref, taint } from '#test/unit/eviction/builders.ts';
@@ -22,7 +24,7 @@ const message = (messageId: string, delta: Delta, receives = 1): SQSRecord =>
 
 /** The ids of the messages that the handler gives back. */
 async function failed(
-  handler: ReturnType<typeof createNodeDeltaHandler>,
+  handler: ReturnType<typeof createDeltaHandler>,
   ...records: readonly SQSRecord[]
 ): Promise<readonly string[]> {
   const response = await handler(sqsEvent(...records), CONTEXT);
@@ -48,7 +50,7 @@ function breakNode(world: ScriptedWorld, node: NodeRef, times = Number.POSITIVE_
 describe('a batch', () => {
   test('is applied, each node in order', async () => {
     const world = scriptedWorld();
-    const handler = createNodeDeltaHandler(world);
+    const handler = createDeltaHandler(world);
     const b = nodeDelta(2, { taints: [taint('b')] });
     assert.deepEqual(await failed(handler, message('1', nodeDelta(1)), message('2', b)), []);
     assert.deepEqual(await stateOf(world, ref), ['b', 'u1 scheduled']);
@@ -64,7 +66,7 @@ describe('a batch', () => {
       message('3', nodeDelta(2, { taints: [] })),
       message('4', nodeDelta(2, { ref: other, taints: [taint('b')] })),
     ];
-    assert.deepEqual(await failed(createNodeDeltaHandler(world), ...records), ['1', '3']);
+    assert.deepEqual(await failed(createDeltaHandler(world), ...records), ['1', '3']);
     assert.deepEqual(await stateOf(world, ref), []);
     assert.deepEqual(await stateOf(world, other), ['b', 'u1 scheduled']);
   });
@@ -72,7 +74,7 @@ describe('a batch', () => {
   test('of which all failed is given back whole, not thrown', async () => {
     const world = scriptedWorld();
     breakNode(world, ref);
-    assert.deepEqual(await failed(createNodeDeltaHandler(world), message('1', nodeDelta(1))), ['1']);
+    assert.deepEqual(await failed(createDeltaHandler(world), message('1', nodeDelta(1))), ['1']);
   });
 });
 
@@ -80,7 +82,7 @@ describe('a message that failed', () => {
   const handled = async (receives: number) => {
     const world = scriptedWorld();
     world.timerOutages = 1;
-    await failed(createNodeDeltaHandler(world), message('1', nodeDelta(1), receives));
+    await failed(createDeltaHandler(world), message('1', nodeDelta(1), receives));
     return world;
   };
 
@@ -100,7 +102,7 @@ describe('a message that failed', () => {
 
   test('is logged with the reason', async () => {
     const { log } = await handled(3);
-    const line = log.lines.find(({ event }) => event === 'delta.retried');
+    const line = log.lines.find(({ event }) => event === 'message.retried');
     assert.equal(line?.fields['node'], 'n1');
     assert.equal(line?.fields['receives'], 3);
     assert.match(String(line?.fields['reason']), /no timer could be armed/);
@@ -108,7 +110,7 @@ describe('a message that failed', () => {
 
   test('succeeds the next time', async () => {
     const world = await handled(1);
-    assert.deepEqual(await failed(createNodeDeltaHandler(world), message('1', nodeDelta(1), 2)), []);
+    assert.deepEqual(await failed(createDeltaHandler(world), message('1', nodeDelta(1), 2)), []);
     assert.deepEqual(world.armed, [at(60)]);
   });
 });
@@ -119,7 +121,7 @@ describe('a message that nobody can read', () => {
   test('is set aside with the reason, and its node goes on', async () => {
     const world = scriptedWorld();
     const records = [broken('{"v":1}'), message('2', nodeDelta(1))];
-    assert.deepEqual(await failed(createNodeDeltaHandler(world), ...records), []);
+    assert.deepEqual(await failed(createDeltaHandler(world), ...records), []);
     assert.deepEqual(await stateOf(world, ref), ['a', 'u1 scheduled']);
     const [letter] = world.deadLetters.sent;
     assert.equal(letter?.body, '{"v":1}');
@@ -130,31 +132,16 @@ describe('a message that nobody can read', () => {
   test('stays in its queue as long as the dead letters cannot be reached', async () => {
     const world = scriptedWorld();
     world.deadLetters.unreachable = new QueueError('away');
-    assert.deepEqual(await failed(createNodeDeltaHandler(world), broken('?')), ['1']);
+    assert.deepEqual(await failed(createDeltaHandler(world), broken('?')), ['1']);
     world.deadLetters.unreachable = undefined;
     world.deadLetters.refusal = { reason: 'no', permanent: true };
-    assert.deepEqual(await failed(createNodeDeltaHandler(world), broken('?')), ['1']);
-  });
-
-  test('is one of another queue, too', async () => {
-    const pods = [podDelta(1), podGone(1, { uid: podUid('u2') })];
-    for (const delta of pods) {
-      const world = scriptedWorld();
-      assert.deepEqual(await failed(createNodeDeltaHandler(world), message('1', delta)), []);
-      const reason = world.deadLetters.sent[0]?.attributes?.['reason'];
-      assert.equal(reason, `delta message refused: kind: this queue carries node, not ${delta.kind}`);
-      assert.equal(world.store.commits, 0);
-    }
-    const world = scriptedWorld();
-    await failed(createPodDeltaHandler(world), message('1', nodeDelta(1)));
-    const reason = world.deadLetters.sent[0]?.attributes?.['reason'];
-    assert.equal(reason, 'delta message refused: kind: this queue carries pod and pod-gone, not node');
+    assert.deepEqual(await failed(createDeltaHandler(world), broken('?')), ['1']);
   });
 });
 
 test('pods and their ends come by the other queue', async () => {
   const world = scriptedWorld();
-  const handler = createPodDeltaHandler(world);
+  const handler = createDeltaHandler(world);
   assert.deepEqual(await failed(handler, message('1', podDelta(1)), message('2', podGone(2))), []);
   assert.deepEqual(await stateOf(world, ref), ['a', 'u1 gone']);
 });
@@ -163,7 +150,7 @@ describe('a record that takes too long', () => {
   async function handledInTime(context: TestContext, world: ScriptedWorld): Promise<readonly string[]> {
     context.mock.timers.enable({ apis: ['setTimeout'] });
     const records = [message('1', nodeDelta(1)), message('2', nodeDelta(1, { ref: other }))];
-    const handling = failed(createNodeDeltaHandler(world), ...records);
+    const handling = failed(createDeltaHandler(world), ...records);
     // The records come one after the other; each gets its share before the clock moves on.
     for (const _ of records) {
       await new Promise(setImmediate);

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { decodeDelta, encodeDelta, MalformedDeltaError } from '#shared/deltas/message.ts';
+import { encodeDelta, parseDelta } from '#shared/deltas/message.ts';
 import type { Delta, PodFacts } from '#shared/eviction/facts.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
+import { MalformedMessageError } from '#shared/queues/malformed-message.ts';
 import { INT64_MAX, INT64_MIN } from '#shared/taints/int64.ts';
 import { nodeDelta, pod, podDelta, podGone, taint, tolerating } from '#test/unit/eviction/builders.ts';
 
@@ -71,7 +72,7 @@ const delta: fc.Arbitrary<Delta> = fc.oneof(
 
 test('every delta is read back as it was written, int64s exactly', () => {
   fc.assert(
-    fc.property(delta, (given) => assert.deepEqual(decodeDelta(encodeDelta(given)), structuredClone(given))),
+    fc.property(delta, (given) => assert.deepEqual(parseDelta(encodeDelta(given)), structuredClone(given))),
     {
       numRuns: 300,
     },
@@ -83,7 +84,7 @@ test('each distinct toleration list is written once, and read back as one object
   const pods = lists.map((tolerations, index) => pod(`u${index}`, { tolerations }));
   const body = encodeDelta(nodeDelta(1, { pods }));
   assert.equal(JSON.parse(body).tolerations.length, 3);
-  const read = decodeDelta(body);
+  const read = parseDelta(body);
   assert.ok(read.kind === 'node');
   assert.equal(read.pods[0]?.tolerations, read.pods[1]?.tolerations);
   assert.deepEqual(
@@ -172,9 +173,9 @@ describe('refused in a sentence that names the field', () => {
     const body = JSON.stringify(message);
     test(`${field}: ${body.slice(0, 40)}… (${body.length} characters)`, () => {
       assert.throws(
-        () => decodeDelta(body),
+        () => parseDelta(body),
         (error) => {
-          assert.ok(error instanceof MalformedDeltaError);
+          assert.ok(error instanceof MalformedMessageError);
           const [, named] = /^delta message refused: ([^ ]+): [^\n]+$/.exec(error.message) ?? [];
           assert.equal(named, field, error.message);
           return true;
@@ -186,8 +187,8 @@ describe('refused in a sentence that names the field', () => {
   test('message: not JSON', () => {
     for (const body of ['', '{', 'undefined']) {
       assert.throws(
-        () => decodeDelta(body),
-        new MalformedDeltaError('delta message refused: message: is not JSON'),
+        () => parseDelta(body),
+        new MalformedMessageError('delta message refused: message: is not JSON'),
       );
     }
   });
@@ -196,7 +197,7 @@ describe('refused in a sentence that names the field', () => {
 test('nothing that is not a delta is read as one, whatever the JSON', () => {
   fc.assert(
     fc.property(fc.json(), (body) => {
-      assert.throws(() => decodeDelta(body), MalformedDeltaError);
+      assert.throws(() => parseDelta(body), MalformedMessageError);
     }),
   );
 });

@@ -1,4 +1,4 @@
-import type { DeltaHandlerDeps } from '#shared/deltas/delta-handler.ts';
+import type { DeltaHandlerDeps } from '#functions/deltas/handler.ts';
 import type { EpochMs } from '#shared/eviction/identity.ts';
 import { TimerError } from '#shared/timers/timers.ts';
 import { type RecordingLog, recordingLog } from '#test/contracts/recording-log.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { DELTA_BATCH_SIZE, DELTA_RECORD_DEADLINE_MS } from '#functions/deltas/handler.ts';
 import { MAX_RETRY_SECONDS } from '#functions/evict/retry-backoff.ts';
-import { DELTA_BATCH_SIZE, DELTA_RECORD_DEADLINE_MS } from '#shared/deltas/delta-handler.ts';
 import { REQUEST_TIMEOUT_MS } from '#shared/kubernetes/transport.ts';
 import { MAX_BATCH_BYTES, MAX_MESSAGE_BYTES, MAX_VISIBILITY_SECONDS } from '#shared/queues/limits.ts';
 import {

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
+import { MalformedMessageError } from '#shared/queues/malformed-message.ts';
 import {
   type CancelledPod,
   encodeCancelled,
   encodeDue,
   MAX_DUE_MESSAGE_BYTES,
-  MalformedDueMessageError,
   parseDueMessage,
 } from '#shared/timers/due-message.ts';
 
@@ -96,7 +96,7 @@ describe('parseDueMessage refuses, naming the field,', () => {
       assert.throws(
         () => parseDueMessage(body),
         (error) => {
-          assert.ok(error instanceof MalformedDueMessageError);
+          assert.ok(error instanceof MalformedMessageError);
           assert.match(error.message, /^due message refused: /);
           assert.match(error.message, sentence);
           return true;

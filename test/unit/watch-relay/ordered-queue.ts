@@ -1,4 +1,4 @@
-import { decodeDelta } from '#shared/deltas/message.ts';
+import { parseDelta } from '#shared/deltas/message.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
 import type { OutgoingMessage, QueueSender, SendFailure } from '#shared/queues/sender.ts';
 
@@ -13,9 +13,7 @@ export class OrderedQueue implements QueueSender {
     this.calls.push(messages);
     const failures = await this.onSend(messages);
     const failed = new Set(failures.map(({ index }) => index));
-    this.taken.push(
-      ...messages.filter((_, index) => !failed.has(index)).map(({ body }) => decodeDelta(body)),
-    );
+    this.taken.push(...messages.filter((_, index) => !failed.has(index)).map(({ body }) => parseDelta(body)));
     return failures;
   }
 

@@ -3,7 +3,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { Registry } from 'prom-client';
 import { Outbox } from '#functions/watch-relay/outbox.ts';
 import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
-import { decodeDelta } from '#shared/deltas/message.ts';
+import { parseDelta } from '#shared/deltas/message.ts';
 import { deduplicationId, messageGroupId } from '#shared/deltas/message-ids.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import { type OutgoingMessage, QueueError } from '#shared/queues/sender.ts';
@@ -179,7 +179,7 @@ describe('a delta that the queue does not take', () => {
     const { outbox, nodes, time } = bench(context);
     nodes.onSend = (messages) =>
       messages.flatMap(({ body }, index) =>
-        decodeDelta(body).ref.node === 'n0' ? [{ index, reason: 'stuck', permanent: false }] : [],
+        parseDelta(body).ref.node === 'n0' ? [{ index, reason: 'stuck', permanent: false }] : [],
       );
     outbox.add(Array.from({ length: 500 }, (_, index) => nodeDelta(index, onNode(`n${index}`))));
     await time.pass(50);

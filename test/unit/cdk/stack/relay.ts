@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import type { Template } from 'aws-cdk-lib/assertions';
-import { relayEnvironment } from '#functions/watch-relay/environment.ts';
-import { readEnvironment } from '#shared/environment/read-environment.ts';
+import { readEnvironment, relayEnvironment } from '#shared/aws/environment.ts';
 import { type Properties, readable, resourcesOf } from './resources.ts';
 import { synthesized } from './synthesized.ts';
 

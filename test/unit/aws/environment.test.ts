@@ -1,8 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import * as z from 'zod';
-import { EnvironmentError, readEnvironment } from '#shared/environment/read-environment.ts';
-import { deltaQueueVariables, matchingVariables, tableVariables } from '#shared/environment/variables.ts';
+import {
+  deltaQueueVariables,
+  EnvironmentError,
+  matchingVariables,
+  readEnvironment,
+  tableVariables,
+} from '#shared/aws/environment.ts';
 
 const schema = z.object({ ...tableVariables, ...deltaQueueVariables, ...matchingVariables });
 

@@ -1,0 +1,41 @@
+import { parseDelta } from '#shared/deltas/message.ts';
+import type { Delta } from '#shared/eviction/facts.ts';
+import { type ConsumerDeps, consume } from '#shared/queues/consumer.ts';
+import { DELTA_MAX_RECEIVES } from '#shared/queues/queue-set.ts';
+import { type ApplyDeltaDeps, applyDelta } from './apply-delta.ts';
+
+/** What a delta handler needs: the world a delta is applied to, and what every consumer of a queue needs. */
+export interface DeltaHandlerDeps extends ApplyDeltaDeps, ConsumerDeps {}
+
+/** The longest batch the event source may hand over. */
+export const DELTA_BATCH_SIZE = 5;
+/**
+ * One record's share of the function's time. A function that times out fails its whole batch, so a batch of the
+ * longest kind must end before the queue's `functionTimeoutSeconds` even when every record uses up its share.
+ */
+export const DELTA_RECORD_DEADLINE_MS = 5_000;
+
+/**
+ * The Lambda handler of `node-deltas.fifo`, each message of which decides one whole node, and of `pod-deltas.fifo`,
+ * each of which is one pod that appeared on, changed on, or left a tainted node. Within a batch, records of one node
+ * are applied in order; after one that fails, the rest of that node's are given back too, and other nodes go on.
+ */
+export const createHandler = (deps: DeltaHandlerDeps) =>
+  consume<Delta>(
+    {
+      parse: parseDelta,
+      perform: (delta) => applyDelta(delta, deps),
+      order: 'group',
+      deadlineMs: DELTA_RECORD_DEADLINE_MS,
+      retrySeconds: deltaRetrySeconds,
+      describe: ({ ref }) => ({ ...ref }),
+    },
+    deps,
+  );
+
+/**
+ * 1, 6, 36 and 216 s: a lost race is made up for at once, and a table that is away for minutes outlived. After the
+ * last try at once, because only then the queue dead-letters the message and lets its node go on.
+ */
+const deltaRetrySeconds = (receives: number): number =>
+  receives < DELTA_MAX_RECEIVES ? 6 ** (receives - 1) : 0;

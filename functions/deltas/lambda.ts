@@ -1,0 +1,40 @@
+import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { SchedulerClient } from '@aws-sdk/client-scheduler';
+import { SQSClient } from '@aws-sdk/client-sqs';
+import { CLIENT_SETTINGS, SQS_SETTINGS } from '#shared/aws/client-settings.ts';
+import { deltaEnvironment, readEnvironment } from '#shared/aws/environment.ts';
+import { SqsSender } from '#shared/queues/sqs-sender.ts';
+import { SqsVisibility } from '#shared/queues/sqs-visibility.ts';
+import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
+import { jsonLog } from '#shared/telemetry/log.ts';
+import { systemClock } from '#shared/time/clock.ts';
+import { AwsTimers } from '#shared/timers/aws-timers.ts';
+import { createHandler } from './handler.ts';
+
+const environment = readEnvironment(deltaEnvironment, process.env);
+const clock = systemClock;
+const log = jsonLog();
+const sqs = new SQSClient(SQS_SETTINGS);
+const dueQueue = new SqsSender({ client: sqs, queueUrl: environment.EVICTIONS_DUE_URL });
+
+/** The entry of both delta functions: that on `node-deltas.fifo` and that on `pod-deltas.fifo`. */
+export const handler = createHandler({
+  store: new DynamoDbStore({
+    client: new DynamoDBClient(CLIENT_SETTINGS),
+    tableName: environment.TABLE_NAME,
+  }),
+  timers: new AwsTimers({
+    dueQueue,
+    scheduler: new SchedulerClient(CLIENT_SETTINGS),
+    groupName: environment.SCHEDULE_GROUP_NAME,
+    roleArn: environment.SCHEDULE_ROLE_ARN,
+    dueQueueArn: environment.EVICTIONS_DUE_ARN,
+    clock,
+  }),
+  dueQueue,
+  deadLetters: new SqsSender({ client: sqs, queueUrl: environment.DEAD_LETTER_QUEUE_URL }),
+  visibility: new SqsVisibility({ client: sqs, queueUrl: environment.SOURCE_QUEUE_URL, log }),
+  clock,
+  log,
+  matching: { comparisonOperators: environment.COMPARISON_OPERATORS },
+});

@@ -1,0 +1,98 @@
+import * as z from 'zod';
+
+/** A process was started with an environment it cannot work with; the message names the variable and the fix. */
+export class EnvironmentError extends Error {
+  override readonly name = 'EnvironmentError';
+}
+
+/** What a process reads from its environment, checked once at its start. Throws `EnvironmentError`. */
+export function readEnvironment<T>(
+  schema: z.ZodType<T>,
+  variables: Readonly<Record<string, string | undefined>>,
+): T {
+  const found = schema.safeParse(variables);
+  if (found.success) return found.data;
+  const [issue] = found.error.issues;
+  const name = String(issue?.path[0]);
+  const fault = variables[name] === undefined ? 'is not set' : `cannot be used (${issue?.message})`;
+  throw new EnvironmentError(
+    `The environment variable ${name} ${fault}: the stack sets it for everything it deploys, and prints it for a relay of your own.`,
+  );
+}
+
+/*
+ * The environment variables of what is deployed, by what they give access to. Whoever is granted that access is given
+ * exactly these.
+ */
+
+const text = z.string().min(1, 'is empty');
+
+/** The table: store, leases and cluster registry. */
+export const tableVariables = { TABLE_NAME: text };
+
+/** The queues the relay sends deltas to. */
+export const deltaQueueVariables = { NODE_DELTAS_URL: z.url(), POD_DELTAS_URL: z.url() };
+
+/** The queue a function's messages come from. */
+export const sourceVariables = { SOURCE_QUEUE_URL: z.url() };
+
+/** Where a function sets aside what nobody can read. */
+export const deadLetterVariables = { DEAD_LETTER_QUEUE_URL: z.url() };
+
+/** `evictions-due`. */
+export const dueQueueVariables = { EVICTIONS_DUE_URL: z.url() };
+
+/** What arming timers takes besides `evictions-due` itself. */
+export const timerVariables = {
+  EVICTIONS_DUE_ARN: text,
+  SCHEDULE_GROUP_NAME: text,
+  SCHEDULE_ROLE_ARN: text,
+};
+
+/** How tolerations are matched. */
+export const matchingVariables = {
+  COMPARISON_OPERATORS: z
+    .enum(['true', 'false'], 'must be true or false')
+    .transform((value) => value === 'true'),
+};
+
+/** Under which namespace CloudWatch shows the metrics. */
+export const metricVariables = { METRIC_NAMESPACE: text };
+
+/** The values for a group of variables; tells the compiler of any that is forgotten. */
+export type ValuesOf<Variables> = { readonly [Name in keyof Variables]: string };
+
+/** What both delta functions read from their environment. */
+export const deltaEnvironment = z.object({
+  ...tableVariables,
+  ...sourceVariables,
+  ...deadLetterVariables,
+  ...dueQueueVariables,
+  ...timerVariables,
+  ...matchingVariables,
+});
+
+/** What `evict` reads from its environment. */
+export const evictEnvironment = z.object({ ...deltaEnvironment.shape, ...metricVariables });
+
+/** What `expiry` reads from its environment. */
+export const expiryEnvironment = z.object({
+  ...tableVariables,
+  ...dueQueueVariables,
+  ...deadLetterVariables,
+});
+
+/** What `heartbeat` reads from its environment. */
+export const heartbeatEnvironment = z.object({ ...tableVariables, ...metricVariables });
+
+/** Where Fargate and Kubernetes look for the relay's probes unless told otherwise. */
+export const PROBE_PORT = 8080;
+
+/** What the relay reads from its environment. */
+export const relayEnvironment = z.object({
+  ...tableVariables,
+  ...deltaQueueVariables,
+  /** Where `/healthz`, `/readyz` and `/metrics` are served. */
+  PROBE_HOST: z.string().min(1).default('0.0.0.0'),
+  PROBE_PORT: z.coerce.number('must be a port').int().min(0).max(65_535).default(PROBE_PORT),
+});

@@ -1,0 +1,144 @@
+import {
+  BatchProcessor,
+  EventType,
+  processPartialResponse,
+  SqsFifoPartialProcessorAsync,
+} from '@aws-lambda-powertools/batch';
+import middy from '@middy/core';
+import type { SQSBatchResponse, SQSEvent, SQSRecord } from 'aws-lambda';
+import { invocation } from '#shared/telemetry/invocation.ts';
+import { inLogContext, type Log, type LogFields } from '#shared/telemetry/log.ts';
+import { MalformedMessageError } from './malformed-message.ts';
+import type { QueueSender, VisibilityControl } from './sender.ts';
+
+/** How a function deals with one queue's messages. */
+export interface Consumption<Message> {
+  /** Reads a message's body. Throws `MalformedMessageError` for one that nobody can read. */
+  readonly parse: (body: string) => Message;
+  /** Does what a message asks for; `receives`: how often it came, this time included. */
+  readonly perform: (message: Message, receives: number) => Promise<void>;
+  /**
+   * `group`: those of a message group one after the other; behind one that fails the rest of its group is given back.
+   * `none`: all of a batch at once.
+   */
+  readonly order: 'group' | 'none';
+  /** What one message may take; less than the function's time, so that a slow one does not fail its whole batch. */
+  readonly deadlineMs: number;
+  /** Whole seconds until a message that failed comes again; `undefined`: as long as its queue hides it. */
+  readonly retrySeconds: (receives: number, error: unknown) => number | undefined;
+  /** What a message is about, for the log. */
+  readonly describe: (message: Message) => LogFields;
+}
+
+export interface ConsumerDeps {
+  /** Where messages go that nobody can read. */
+  readonly deadLetters: QueueSender;
+  readonly visibility: VisibilityControl;
+  readonly log: Log;
+  /** Written at the end of each invocation. */
+  readonly metrics?: { flush?(): void };
+}
+
+/** A message took too long and goes back to its queue. */
+export class MessageDeadlineError extends Error {
+  override readonly name = 'MessageDeadlineError';
+}
+
+/**
+ * The Lambda handler of a queue: reads each message, does its work within its time, and tells the queue which ones
+ * to bring again and when. A message that nobody can read is set aside at once, with the reason as an attribute:
+ * retried in place it would come until the queue gives up, and on a FIFO queue hold its group up meanwhile. Nothing
+ * that fails is thrown: the response names it.
+ */
+export function consume<Message>(consumption: Consumption<Message>, deps: ConsumerDeps) {
+  const { deadLetters, visibility, log } = deps;
+  const { parse, perform, order, deadlineMs, retrySeconds, describe } = consumption;
+
+  const handleRecord = async (record: SQSRecord): Promise<void> => {
+    let message: Message;
+    try {
+      message = parse(record.body);
+    } catch (error) {
+      if (!(error instanceof MalformedMessageError)) throw error;
+      await setAside(record, error, deadLetters, log);
+      return;
+    }
+    const receives = receiveCount(record);
+    try {
+      await withinDeadline(deadlineMs, perform(message, receives));
+    } catch (error) {
+      log.warn('message.retried', { ...describe(message), receives, reason: error });
+      throw error;
+    }
+  };
+
+  return middy<SQSEvent, SQSBatchResponse>()
+    .use(invocation({ flush: () => deps.metrics?.flush?.() }))
+    .handler(async (event) => {
+      const errors = new Map<string, unknown>();
+      const handle = (record: SQSRecord) =>
+        inLogContext({ messageId: record.messageId }, () => handleRecord(record)).catch((error: unknown) => {
+          errors.set(record.messageId, error);
+          throw error;
+        });
+      // All failed is no reason to throw: the response says so, and a thrown batch says less.
+      const settings = { throwOnFullBatchFailure: false };
+      const response = await (order === 'group'
+        ? processPartialResponse(event, handle, new SqsFifoPartialProcessorAsync(), {
+            ...settings,
+            skipGroupOnError: true,
+          })
+        : processPartialResponse(event, handle, new BatchProcessor(EventType.SQS), settings));
+      const failed = new Set(response.batchItemFailures.map(({ itemIdentifier }) => itemIdentifier));
+      // Of a group, those behind the one that failed wait for it, and come again with it.
+      const retries = event.Records.filter(({ messageId }) => failed.has(messageId)).flatMap((record) => {
+        const seconds = retrySeconds(receiveCount(record), errors.get(record.messageId));
+        return seconds === undefined ? [] : [{ receiptHandle: record.receiptHandle, seconds }];
+      });
+      if (retries.length > 0) await visibility.retryIn(retries);
+      return response;
+    });
+}
+
+const receiveCount = (record: SQSRecord): number => Number(record.attributes.ApproximateReceiveCount);
+
+/** Rejects when the dead-letter queue did not take the message, so that its own queue keeps it. */
+async function setAside(
+  { body, messageId, attributes }: SQSRecord,
+  reason: MalformedMessageError,
+  deadLetters: QueueSender,
+  log: Log,
+): Promise<void> {
+  const groupId = attributes.MessageGroupId;
+  const letter = {
+    body,
+    ...(groupId === undefined ? {} : { groupId, deduplicationId: messageId }),
+    attributes: { reason: reason.message },
+  };
+  try {
+    const [failure] = await deadLetters.send([letter]);
+    if (failure) throw new Error(`the dead-letter queue refused it: ${failure.reason}`);
+  } catch (error) {
+    log.error('message.stuck', { messageId, reason: error });
+    throw error;
+  }
+  log.error('message.refused', { messageId, reason });
+}
+
+/**
+ * What `work` resolves to; rejects with `MessageDeadlineError` when that takes longer than `deadlineMs`. The work
+ * itself goes on for as long as it is let: it must be such that it can be done again meanwhile.
+ */
+async function withinDeadline<T>(deadlineMs: number, work: Promise<T>): Promise<T> {
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(
+    () =>
+      reject(new MessageDeadlineError(`not done within ${deadlineMs} ms; the queue brings the message back`)),
+    deadlineMs,
+  );
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

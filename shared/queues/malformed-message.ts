@@ -1,0 +1,25 @@
+import type * as z from 'zod';
+
+/** A message that cannot be read. Sending it again cannot help: it belongs into the dead-letter queue. */
+export class MalformedMessageError extends Error {
+  override readonly name = 'MalformedMessageError';
+}
+
+/**
+ * Reads a message's JSON by its schema. Throws `MalformedMessageError` with one sentence that names the first field
+ * at fault; `what` names the kind of message in it.
+ */
+export function parseMessage<T>(what: string, schema: z.ZodType<T>, body: string): T {
+  let json: unknown;
+  try {
+    json = JSON.parse(body);
+  } catch {
+    throw new MalformedMessageError(`${what} refused: message: is not JSON`);
+  }
+  const found = schema.safeParse(json);
+  if (found.success) return found.data;
+  const [issue] = found.error.issues;
+  throw new MalformedMessageError(
+    `${what} refused: ${issue?.path.join('.') || 'message'}: ${issue?.message}`,
+  );
+}

@@ -65,7 +65,9 @@ function evictions({ config }: ServiceDashboardProps): IWidget[] {
     }),
     graph('Trouble', {
       'API servers refused': own.refusals,
-      'messages tried again': own.retries,
+      'nodes tried again': own.retries,
+      'evictions given up': own.givenUp,
+      'clocks differ by, s': own.skew,
       'clusters without a relay': own.unwatchedClusters,
     }),
   ];

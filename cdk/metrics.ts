@@ -3,11 +3,13 @@ import { Metric, Stats } from 'aws-cdk-lib/aws-cloudwatch';
 import type { Queue } from 'aws-cdk-lib/aws-sqs';
 import {
   API_REFUSALS,
+  CLOCK_SKEW,
   EVICTION_RETRIES,
+  GIVEN_UP,
   POD_DELETION_DURATION,
   POD_DELETIONS,
   UNWATCHED_CLUSTERS,
-} from '#shared/telemetry/metric-names.ts';
+} from '#shared/telemetry/metrics.ts';
 import type { ServiceFunction } from './service-function.ts';
 import type { State } from './state.ts';
 import type { Timers } from './timers.ts';
@@ -30,6 +32,8 @@ export function ownMetrics(namespace: string) {
     late: (statistic: string) => metric(POD_DELETION_DURATION, statistic),
     refusals: metric(API_REFUSALS, Stats.SUM),
     retries: metric(EVICTION_RETRIES, Stats.SUM),
+    givenUp: metric(GIVEN_UP, Stats.SUM),
+    skew: metric(CLOCK_SKEW, Stats.MAXIMUM),
     unwatchedClusters: metric(UNWATCHED_CLUSTERS, Stats.MAXIMUM),
   };
 }

@@ -17,6 +17,8 @@ const LASTING_MINUTES = 10;
 const SOME_MINUTES = 3;
 /** Normally it is under a second; a minute late means that something is retried or throttled. */
 const LATE_SECONDS = 60;
+/** Clocks that are kept in step differ by milliseconds. */
+const MAX_SKEW_SECONDS = 1;
 /** A delta is handled at once; one that waits this long holds its node up. */
 const OLDEST_DELTA_SECONDS = 300;
 /** A message that waits for its moment may be this old, and then some. */
@@ -113,6 +115,22 @@ export class Monitoring extends Construct {
         metric: own.refusals,
         threshold: 1,
         minutes: LASTING_MINUTES,
+      },
+      {
+        id: 'GivenUp',
+        name: 'evictions are given up',
+        says: 'Pods that must go were tried for four days, or their cluster is not registered any more. They stay until somebody redrives their dead letters, which say which pods and why.',
+        metric: own.givenUp,
+        threshold: 1,
+        minutes: 1,
+      },
+      {
+        id: 'ClockSkew',
+        name: 'clocks differ',
+        says: `An API server's clock and that of evict differ by more than ${MAX_SKEW_SECONDS} s: countdowns may be that much off. See to the time synchronisation of the control plane.`,
+        metric: own.skew,
+        threshold: MAX_SKEW_SECONDS,
+        minutes: SOME_MINUTES,
       },
     ];
   }

@@ -8,8 +8,8 @@ import type { KubernetesApi, LivePod, PodEvent } from '#shared/kubernetes/api.ts
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import type { Outcome, Store } from '#shared/store/store.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
-import type { EvictionMetrics } from '#shared/telemetry/eviction-metrics.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import type { EvictionMetrics } from '#shared/telemetry/metrics.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { Timers } from '#shared/timers/timers.ts';
 import { correctRecords } from './correct-records.ts';

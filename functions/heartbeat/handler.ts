@@ -4,7 +4,7 @@ import type { ClusterRegistry } from '#shared/clusters/registry.ts';
 import type { Emf } from '#shared/telemetry/emf.ts';
 import { invocation } from '#shared/telemetry/invocation.ts';
 import type { Log } from '#shared/telemetry/log.ts';
-import { UNWATCHED_CLUSTERS } from '#shared/telemetry/metric-names.ts';
+import { UNWATCHED_CLUSTERS } from '#shared/telemetry/metrics.ts';
 import type { Clock } from '#shared/time/clock.ts';
 
 export interface HeartbeatDeps {

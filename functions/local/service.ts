@@ -18,10 +18,10 @@ import { SqsVisibility } from '#shared/queues/sqs-visibility.ts';
 import { SCHEDULED_GRACE_SECONDS } from '#shared/store/retention.ts';
 import { SqliteStore } from '#shared/store/sqlite-store.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
-import { prometheusEvictionMetrics } from '#shared/telemetry/eviction-metrics.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { EmbeddedTimers } from '#shared/timers/embedded-timers.ts';
+import { prometheusEvictionMetrics } from './eviction-metrics.ts';
 import { localContext } from './lambda-context.ts';
 import { type StateDirectory, StateDirectoryError } from './state-directory.ts';
 

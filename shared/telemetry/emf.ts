@@ -1,4 +1,13 @@
 import { type Clock, systemClock } from '#shared/time/clock.ts';
+import {
+  API_REFUSALS,
+  CLOCK_SKEW,
+  EVICTION_RETRIES,
+  type EvictionMetrics,
+  GIVEN_UP,
+  POD_DELETION_DURATION,
+  POD_DELETIONS,
+} from './metrics.ts';
 
 /** CloudWatch's names of the units we use. */
 export type MetricUnit = 'Count' | 'Seconds';
@@ -72,4 +81,19 @@ export class Emf {
 /** Metrics of a process whose standard output CloudWatch Logs takes. */
 export function stdoutEmf(namespace: string): Emf {
   return new Emf({ namespace, clock: systemClock, write: (line) => process.stdout.write(`${line}\n`) });
+}
+
+/** What `evict` counts, for CloudWatch. */
+export function emfEvictionMetrics(emf: Emf): EvictionMetrics {
+  return {
+    podDeleted(lateSeconds) {
+      emf.put(POD_DELETIONS, 'Count', 1);
+      emf.put(POD_DELETION_DURATION, 'Seconds', lateSeconds);
+    },
+    requestRefused: () => emf.put(API_REFUSALS, 'Count', 1),
+    retried: () => emf.put(EVICTION_RETRIES, 'Count', 1),
+    gaveUp: (evictions) => emf.put(GIVEN_UP, 'Count', evictions),
+    clockSkewed: (seconds) => emf.put(CLOCK_SKEW, 'Seconds', seconds),
+    flush: () => emf.flush(),
+  };
 }

@@ -6,7 +6,13 @@ import type { Process } from './process.ts';
 import { MATCHING, type Scene } from './scene.ts';
 import { runFunction } from './simulated-function.ts';
 
-const NO_METRICS = { podDeleted: () => undefined, requestRefused: () => undefined, retried: () => undefined };
+const NO_METRICS = {
+  podDeleted: () => undefined,
+  requestRefused: () => undefined,
+  retried: () => undefined,
+  gaveUp: () => undefined,
+  clockSkewed: () => undefined,
+};
 
 /** Runs the real handlers, each on its queue. */
 export function runFunctions(scene: Scene): void {

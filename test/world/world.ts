@@ -78,7 +78,13 @@ export class World {
       evict: createEvictHandler({
         ...common,
         clusters: { api: async () => this.cluster },
-        metrics: { podDeleted: () => undefined, requestRefused: () => undefined, retried: () => undefined },
+        metrics: {
+          podDeleted: () => undefined,
+          requestRefused: () => undefined,
+          retried: () => undefined,
+          gaveUp: () => undefined,
+          clockSkewed: () => undefined,
+        },
       }),
     };
   }

@@ -67,6 +67,8 @@ export function evictBench(): EvictBench {
       podDeleted: (seconds) => bench.lateness.push(seconds),
       requestRefused: () => undefined,
       retried: () => undefined,
+      gaveUp: () => undefined,
+      clockSkewed: () => undefined,
     },
   };
   return bench;

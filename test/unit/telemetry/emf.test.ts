@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { Emf } from '#shared/telemetry/emf.ts';
-import { emfEvictionMetrics } from '#shared/telemetry/emf-eviction-metrics.ts';
+import { Emf, emfEvictionMetrics } from '#shared/telemetry/emf.ts';
 import { NOW } from '#test/contracts/partition-builders.ts';
 
 function recordingEmf() {

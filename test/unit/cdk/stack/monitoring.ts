@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import type { Template } from 'aws-cdk-lib/assertions';
 import { EXPIRY_DEAD_LETTER_NAME, QUEUES } from '#shared/queues/queue-set.ts';
-import * as names from '#shared/telemetry/metric-names.ts';
+import * as names from '#shared/telemetry/metrics.ts';
 import { FUNCTION_NAMES } from '../../../../cdk/bundle.ts';
 import { type Properties, readable, resourcesOf } from './resources.ts';
 import { synthesized } from './synthesized.ts';
@@ -55,13 +55,15 @@ describe('an alarm rings', () => {
     assert.equal(alarm['TreatMissingData'], 'breaching');
   });
 
-  test('for late evictions and for API servers that refuse', () => {
+  test('for late evictions, API servers that refuse, evictions that are given up and clocks that differ', () => {
     const late = alarmNamed('late evictions');
     assert.deepEqual(
       [late['Namespace'], late['MetricName'], late['Statistic'], late['Threshold']],
       ['taintward', names.POD_DELETION_DURATION, 'Maximum', 60],
     );
     assert.equal(alarmNamed('API servers refuse evictions')['MetricName'], names.API_REFUSALS);
+    assert.equal(alarmNamed('evictions are given up')['MetricName'], names.GIVEN_UP);
+    assert.equal(alarmNamed('clocks differ')['MetricName'], names.CLOCK_SKEW);
   });
 
   test('for functions that fail or are throttled, a throttled table and dropped schedules', () => {

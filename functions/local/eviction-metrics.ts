@@ -1,17 +1,13 @@
-import { Counter, Histogram, type Registry } from 'prom-client';
-import { API_REFUSALS, EVICTION_RETRIES, POD_DELETION_DURATION, POD_DELETIONS } from './metric-names.ts';
-
-/** What `evict` counts. */
-export interface EvictionMetrics {
-  /** A pod was deleted, `lateSeconds` after it fell due. */
-  podDeleted(lateSeconds: number): void;
-  /** An API server refused a request, or did not answer it. */
-  requestRefused(): void;
-  /** A message's work failed and is tried again. */
-  retried(): void;
-  /** Writes what was counted, where that does not happen by itself. */
-  flush?(): void;
-}
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import {
+  API_REFUSALS,
+  CLOCK_SKEW,
+  EVICTION_RETRIES,
+  type EvictionMetrics,
+  GIVEN_UP,
+  POD_DELETION_DURATION,
+  POD_DELETIONS,
+} from '#shared/telemetry/metrics.ts';
 
 /** Bucket bounds in seconds, as upstream's. */
 const DURATION_BUCKETS_SECONDS = [0.005, 0.025, 0.1, 0.5, 1, 2.5, 10, 30, 60, 120, 180, 240];
@@ -40,7 +36,17 @@ export function prometheusEvictionMetrics(registry: Registry): EvictionMetrics {
   });
   const retries = new Counter({
     name: EVICTION_RETRIES,
-    help: 'Messages of evictions-due whose work failed and was tried again.',
+    help: 'Looks at a node that failed and are tried again.',
+    registers,
+  });
+  const givenUp = new Counter({
+    name: GIVEN_UP,
+    help: 'Evictions that ended without their pods going.',
+    registers,
+  });
+  const skew = new Gauge({
+    name: CLOCK_SKEW,
+    help: 'Seconds by which the API server that was asked last and this process differ in time.',
     registers,
   });
   return {
@@ -50,5 +56,7 @@ export function prometheusEvictionMetrics(registry: Registry): EvictionMetrics {
     },
     requestRefused: () => refusals.inc(),
     retried: () => retries.inc(),
+    gaveUp: (evictions) => givenUp.inc(evictions),
+    clockSkewed: (seconds) => skew.set(seconds),
   };
 }

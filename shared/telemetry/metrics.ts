@@ -1,0 +1,35 @@
+/*
+ * The names of our metrics, the same in Prometheus and in CloudWatch. The first two are the built-in controller's own,
+ * so that dashboards keep working.
+ */
+
+/** Pods deleted. */
+export const POD_DELETIONS = 'taint_eviction_controller_pod_deletions_total';
+/** Seconds between a pod's deadline and its deletion. */
+export const POD_DELETION_DURATION = 'taint_eviction_controller_pod_deletion_duration_seconds';
+/** Requests of `evict` that an API server refused or did not answer. */
+export const API_REFUSALS = 'taintward_api_refusals_total';
+/** Looks at a node that failed and are tried again. */
+export const EVICTION_RETRIES = 'taintward_eviction_retries_total';
+/** Registered clusters that no relay speaks for. */
+export const UNWATCHED_CLUSTERS = 'taintward_unwatched_clusters';
+/** Evictions that ended without their pods going: tried for days, or of a cluster that is not registered any more. */
+export const GIVEN_UP = 'taintward_given_up_total';
+/** Seconds by which an API server's clock and ours differ. */
+export const CLOCK_SKEW = 'taintward_clock_skew_seconds';
+
+/** What `evict` counts. */
+export interface EvictionMetrics {
+  /** A pod was deleted, `lateSeconds` after it fell due. */
+  podDeleted(lateSeconds: number): void;
+  /** An API server refused a request, or did not answer it. */
+  requestRefused(): void;
+  /** A node's work failed and is tried again. */
+  retried(): void;
+  /** So many evictions ended without their pods going. */
+  gaveUp(evictions: number): void;
+  /** By how much an API server's clock and ours differ, either way. */
+  clockSkewed(seconds: number): void;
+  /** Writes what was counted, where that does not happen by itself. */
+  flush?(): void;
+}

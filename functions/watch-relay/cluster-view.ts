@@ -5,6 +5,7 @@ import type { Version } from '#shared/eviction/version.ts';
 import type { LiveNode, LivePod } from '#shared/kubernetes/api.ts';
 import type { TaintedNode } from '#shared/store/store.ts';
 import { countdownIdentity } from '#shared/taints/deadline.ts';
+import { decidingTolerations } from '#shared/taints/deciding.ts';
 
 /** Kubernetes cuts times to the second, so a binding may be up to this much later than it says. */
 const TRUNCATED_MS = 999;
@@ -153,8 +154,10 @@ export class ClusterView {
   #podDelta(uid: PodUid, node: NodeName, now: EpochMs): readonly Delta[] {
     const pod = this.#pods.get(uid);
     if (!pod || !this.#isTainted(node)) return [];
-    const { node: _node, ...facts } = pod;
-    return this.#emit(() => ({ kind: 'pod', ...this.#facts(node, now), pod: facts }));
+    return this.#emit(() => {
+      const facts = this.#facts(node, now);
+      return { kind: 'pod', ...facts, pod: told(pod, decidingTolerations(facts.taints)) };
+    });
   }
 
   #removePod(uid: PodUid, now: EpochMs, silently = false): readonly Delta[] {
@@ -193,13 +196,13 @@ export class ClusterView {
   }
 
   #nodeDelta(name: NodeName, now: EpochMs, wake = false): NodeDelta {
+    const facts = this.#facts(name, now);
+    const cut = decidingTolerations(facts.taints);
     const pods = [...(this.#uidsByNode.get(name) ?? [])].flatMap((uid) => {
       const pod = this.#pods.get(uid);
-      if (!pod) return [];
-      const { node: _node, ...facts } = pod;
-      return [facts];
+      return pod ? [told(pod, cut)] : [];
     });
-    return { kind: 'node', ...this.#facts(name, now), pods, wake };
+    return { kind: 'node', ...facts, pods, wake };
   }
 
   #facts(node: NodeName, now: EpochMs): NodeFacts {
@@ -232,6 +235,14 @@ function seeTaints(node: LiveNode, before: NodeEntry | undefined, now: EpochMs):
         seenAt: stood?.seenAt ?? now,
       };
     });
+}
+
+/** A pod as a delta tells of it: of its tolerations only those that decide. */
+function told(
+  { node: _node, ...facts }: PodFacts & { readonly node: NodeName },
+  cut: ReturnType<typeof decidingTolerations>,
+): PodFacts {
+  return { ...facts, tolerations: cut(facts.tolerations) };
 }
 
 /** Lists are shared objects as a rule, so the comparison is by identity first. */

@@ -24,6 +24,7 @@ const toleration = z.strictObject({
   value: z.string().exactOptional(),
   effect: z.string().exactOptional(),
   tolerationSeconds: int64Text.exactOptional(),
+  index: z.int().nonnegative().exactOptional(),
 });
 
 const seenTaint = z.strictObject({

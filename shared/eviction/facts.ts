@@ -30,6 +30,7 @@ export interface PodFacts {
   readonly name: string;
   /** When it was bound to the node, as exactly as the relay knows. */
   readonly podSince: EpochMs;
+  /** In a delta only those that decide under the delta's taints, each with its index in the pod's list. */
   readonly tolerations: readonly Toleration[];
 }
 

@@ -24,6 +24,8 @@ export interface Toleration {
   readonly value?: string;
   readonly effect?: string;
   readonly tolerationSeconds?: bigint;
+  /** Where it stood in the pod's list, when the list was cut to those that decide. */
+  readonly index?: number;
 }
 
 /** What the API server's feature gates decide for the matcher. */

@@ -17,7 +17,7 @@ const int64 = fc.oneof(
 );
 const tolerations = fc.array(
   fc.record(
-    { key: text, operator: text, value: text, effect: text, tolerationSeconds: int64 },
+    { key: text, operator: text, value: text, effect: text, tolerationSeconds: int64, index: fc.nat() },
     { requiredKeys: [] },
   ),
   { maxLength: 4 },
@@ -161,6 +161,7 @@ describe('refused in a sentence that names the field', () => {
     ['tolerations.0.0.tolerationSeconds', seconds('9223372036854775808')],
     ['tolerations.0.0.tolerationSeconds', seconds('-9223372036854775809')],
     ['tolerations.0.0.tolerationSeconds', seconds('9'.repeat(400))],
+    ['tolerations.0.0.index', { ...node, tolerations: [[{ index: -1 }]] }],
     ['pod', { ...one, pod: undefined }],
     ['pod.uid', { ...one, pod: { ...one.pod, uid: '' } }],
     ['pod.tolerations', { ...one, pod: { ...one.pod, tolerations: 1 } }],

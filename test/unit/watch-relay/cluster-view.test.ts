@@ -197,6 +197,17 @@ describe('a pod on a tainted node', () => {
   });
 });
 
+test('of a pod’s tolerations only those are told that decide, each with its place in the list', () => {
+  const tolerations = [tolerating('b', 1), tolerating('a', 60), tolerating('a')];
+  const view = synced([liveNode('n1')], [livePod('u1', { tolerations })]);
+  const ofNode = only(view.upsertNode(liveNode('n1', 'a'), at(1)));
+  assert.deepEqual(ofNode.kind === 'node' && ofNode.pods[0]?.tolerations, [
+    { ...tolerating('a', 60), index: 1 },
+  ]);
+  const ofPod = only(view.upsertPod(livePod('u1', { tolerations: tolerations.slice(1) }), at(2)));
+  assert.deepEqual(ofPod.kind === 'pod' && ofPod.pod.tolerations, [{ ...tolerating('a', 60), index: 0 }]);
+});
+
 describe('the moment of a binding', () => {
   const podSince = (pod: LivePod, second: number) => {
     const delta = only(synced([liveNode('n1', 'a')]).upsertPod(pod, second));

@@ -1,0 +1,83 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { deadline } from '#shared/taints/deadline.ts';
+import { decidingTolerations } from '#shared/taints/deciding.ts';
+import { firstMatch } from '#shared/taints/match.ts';
+import type { Toleration } from '#shared/taints/taint.ts';
+import * as arbitrary from './arbitraries.ts';
+
+const tolerations = fc.array(arbitrary.toleration, { maxLength: 12 });
+const taints = fc.array(arbitrary.taint, { maxLength: 5 });
+
+const taint = (key: string, value = '') => ({ key, value, effect: 'NoExecute' });
+const tolerating = (key: string, seconds: number): Toleration => ({
+  key,
+  operator: 'Exists',
+  tolerationSeconds: BigInt(seconds),
+});
+
+describe('the tolerations that decide', () => {
+  test('have the same first match for every NoExecute taint as the whole list, under either option', () => {
+    fc.assert(
+      fc.property(tolerations, taints, arbitrary.options, (given, taints, options) => {
+        const cut = decidingTolerations(taints)(given);
+        for (const each of taints.filter(({ effect }) => effect === 'NoExecute')) {
+          const index = given.findIndex((toleration) => firstMatch([toleration], each, options));
+          assert.deepEqual(
+            firstMatch(cut, each, options),
+            index < 0 ? undefined : { ...given[index], index },
+          );
+        }
+      }),
+    );
+  });
+
+  test('set the same deadline as the whole list, under either option', () => {
+    const { standingTaints, moment, options } = arbitrary;
+    fc.assert(
+      fc.property(tolerations, standingTaints, moment, options, (given, taints, podSince, option) => {
+        const cut = decidingTolerations(taints)(given);
+        assert.deepEqual(deadline(cut, taints, podSince, option), deadline(given, taints, podSince, option));
+      }),
+    );
+  });
+
+  test('are two for each taint at most, in the order of the list, with their place in it', () => {
+    fc.assert(
+      fc.property(tolerations, taints, (given, taints) => {
+        const cut = decidingTolerations(taints)(given);
+        assert.ok(cut.length <= 2 * taints.length);
+        let last = -1;
+        for (const { index = -1, ...toleration } of cut) {
+          assert.ok(index > last);
+          assert.deepEqual(toleration, { ...given[index] });
+          last = index;
+        }
+      }),
+    );
+  });
+
+  test('are the first of each taint, whatever comes behind them', () => {
+    const list = [tolerating('x', 1), tolerating('b', 2), tolerating('a', 3), tolerating('a', 4)];
+    assert.deepEqual(decidingTolerations([taint('a'), taint('b')])(list), [
+      { ...tolerating('b', 2), index: 1 },
+      { ...tolerating('a', 3), index: 2 },
+    ]);
+  });
+
+  test('include one for each answer to the question whether the server compares', () => {
+    const greater: Toleration = { key: 'a', operator: 'Gt', value: '5' };
+    const list = [greater, { ...greater, value: '6' }, tolerating('a', 3), tolerating('a', 4)];
+    assert.deepEqual(
+      decidingTolerations([taint('a', '9')])(list).map(({ index }) => index),
+      [0, 2],
+    );
+  });
+
+  test('are found once for all pods that share a list', () => {
+    const shared = [tolerating('a', 1)];
+    const cut = decidingTolerations([taint('a')]);
+    assert.equal(cut(shared), cut(shared));
+  });
+});

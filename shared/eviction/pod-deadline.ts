@@ -23,7 +23,7 @@ export function podDeadlines(
   return (tolerations, podSince) => {
     if (deletedAt !== undefined && podSince > deletedAt) return undefined;
     const found = deadline(tolerations, podSince);
-    return found && { at: saturate(found.atMs), because: found.because.map(taintText) };
+    return found && { at: saturate(found.atMs), because: found.because.map(({ taint }) => taintText(taint)) };
   };
 }
 

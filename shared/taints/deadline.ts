@@ -1,5 +1,5 @@
 import { INT64_MAX } from './int64.ts';
-import { firstMatch } from './match.ts';
+import { tolerates } from './match.ts';
 import { NODE_NOT_READY, NODE_UNREACHABLE } from './node-condition-keys.ts';
 import type { MatchOptions, Taint, Toleration } from './taint.ts';
 
@@ -8,17 +8,20 @@ export interface Deadline<T> {
   /** Epoch milliseconds, exact; may lie beyond every JavaScript date (see {@link saturate}). */
   readonly atMs: bigint;
   /** All taints that set this moment, in the node's order. */
-  readonly because: readonly T[];
+  readonly because: readonly Cause<T>[];
+}
+
+/** A taint that sets a deadline, and what its pod has to say of it. */
+export interface Cause<T> {
+  readonly taint: T;
+  /** Where the toleration that counts stands in the pod's list; absent: none tolerates the taint. */
+  readonly toleration?: number;
+  /** For so long it is tolerated; 0 or more. */
+  readonly seconds: bigint;
 }
 
 /** A taint, and since when (epoch ms, whole) it is on the node. */
 type StandingTaint = Taint & { readonly since: number };
-
-/** A NoExecute taint that a pod does not tolerate for ever. */
-interface Limit<T> {
-  readonly taint: T;
-  readonly toleratedMs: bigint;
-}
 
 /** The latest moment a JavaScript date can hold. */
 const MAX_DATE_MS = 8_640_000_000_000_000n;
@@ -46,7 +49,7 @@ export function deadlineFor<T extends StandingTaint>(
   options: MatchOptions,
 ): (tolerations: readonly Toleration[], podSince: number) => Deadline<T> | undefined {
   const evicting = taints.filter((taint) => taint.effect === 'NoExecute');
-  const known = new WeakMap<readonly Toleration[], readonly Limit<T>[]>();
+  const known = new WeakMap<readonly Toleration[], readonly Cause<T>[]>();
   return (tolerations, podSince) => {
     const limits = known.get(tolerations) ?? limitsOf(tolerations, evicting, options);
     known.set(tolerations, limits);
@@ -54,15 +57,19 @@ export function deadlineFor<T extends StandingTaint>(
   };
 }
 
+/** The taints that a pod does not tolerate for ever. */
 function limitsOf<T extends Taint>(
   tolerations: readonly Toleration[],
   taints: readonly T[],
   options: MatchOptions,
-): readonly Limit<T>[] {
-  const limits: Limit<T>[] = [];
+): readonly Cause<T>[] {
+  const limits: Cause<T>[] = [];
   for (const taint of taints) {
-    const seconds = toleratedSeconds(firstMatch(tolerations, taint, options));
-    if (seconds !== undefined) limits.push({ taint, toleratedMs: seconds * 1000n });
+    const at = tolerations.findIndex((toleration) => tolerates(taint, toleration, options));
+    const match = tolerations[at];
+    const seconds = toleratedSeconds(match);
+    if (seconds === undefined) continue;
+    limits.push({ taint, ...(match ? { toleration: match.index ?? at } : {}), seconds });
   }
   return limits;
 }
@@ -76,18 +83,18 @@ function toleratedSeconds(match: Toleration | undefined): bigint | undefined {
 }
 
 function earliest<T extends StandingTaint>(
-  limits: readonly Limit<T>[],
+  limits: readonly Cause<T>[],
   podSince: number,
 ): Deadline<T> | undefined {
   let atMs: bigint | undefined;
-  let because: T[] = [];
-  for (const { taint, toleratedMs } of limits) {
-    const endMs = BigInt(Math.max(taint.since, podSince)) + toleratedMs;
+  let because: Cause<T>[] = [];
+  for (const limit of limits) {
+    const endMs = BigInt(Math.max(limit.taint.since, podSince)) + limit.seconds * 1000n;
     if (atMs === undefined || endMs < atMs) {
       atMs = endMs;
-      because = [taint];
+      because = [limit];
     } else if (endMs === atMs) {
-      because.push(taint);
+      because.push(limit);
     }
   }
   return atMs === undefined ? undefined : { atMs, because };

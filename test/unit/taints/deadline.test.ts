@@ -62,7 +62,21 @@ describe('the deadline of a pod', () => {
     const tolerations = [exists('a', 60n), exists('b', 40n), exists('c', 300n)];
     const [a, b, c] = [taint('a'), taint('b', START + 20_000), taint('c')];
     const found = deadline(tolerations, [a, c, b], START, options);
-    assert.deepEqual(found, { atMs: after(60n), because: [a, b] });
+    assert.deepEqual(found, {
+      atMs: after(60n),
+      because: [
+        { taint: a, toleration: 0, seconds: 60n },
+        { taint: b, toleration: 1, seconds: 40n },
+      ],
+    });
+  });
+
+  test('a taint that nothing tolerates is one without a toleration, and a cut list keeps its indexes', () => {
+    assert.deepEqual(deadline([], [taint('a')], START, options)?.because, [
+      { taint: taint('a'), seconds: 0n },
+    ]);
+    const cut = [{ ...exists('a', 5n), index: 7 }];
+    assert.equal(deadline(cut, [taint('a')], START, options)?.because[0]?.toleration, 7);
   });
 
   test('a removed taint takes its deadline with it', () => {
@@ -86,7 +100,7 @@ describe('the deadline of any pod', () => {
         const found = deadline(list, taints, podSince, gates);
         assert.equal(found?.atMs, least);
         const reasons = alone.filter(({ at }) => at !== undefined && at === least).map(({ each }) => each);
-        assert.deepEqual(found?.because ?? [], reasons);
+        assert.deepEqual(found?.because.map((cause) => cause.taint) ?? [], reasons);
       }),
     );
   });
@@ -105,7 +119,10 @@ describe('the deadline of any pod', () => {
           const found = deadline(list, taints, podSince, gates);
           const again = deadline(list, other, podSince, gates);
           assert.equal(found?.atMs, again?.atMs);
-          assert.deepEqual(new Set(found?.because), new Set(again?.because));
+          assert.deepEqual(
+            new Set(found?.because.map((cause) => cause.taint)),
+            new Set(again?.because.map((cause) => cause.taint)),
+          );
         },
       ),
     );

@@ -154,12 +154,40 @@ describe('a JSON patch (RFC 6902)', () => {
     ['an index with a leading zero', { op: 'remove', path: '/spec/taints/00' }],
     ['a path into a text', { op: 'add', path: '/spec/taints/0/key/x', value: 1 }],
     ['an unknown operation', { op: 'mangle', path: '/spec' }],
+    ['an index that is a field of every list', { op: 'replace', path: '/spec/taints/length', value: 0 }],
+    ['a negative index', { op: 'replace', path: '/spec/taints/-1', value: 1 }],
+    ['what every object inherits', { op: 'copy', from: '/spec/toString', path: '/spec/x' }],
+    ['a path through __proto__', { op: 'add', path: '/__proto__/polluted', value: 1 }],
     ['a path that is no pointer', { op: 'remove', path: 'spec' }],
   ] as const) {
     test(`${name} is refused with 422`, () => {
       assert.throws(() => jsonPatch(node, [patch]), refusedWith(422));
     });
   }
+
+  test('what was copied is changed without the original', () => {
+    const patch = [
+      { op: 'copy', from: '/spec/taints', path: '/spec/copy' },
+      { op: 'replace', path: '/spec/copy/0/key', value: 'z' },
+    ];
+    assert.deepEqual(jsonPatch(node, patch), { spec: { ...node.spec, copy: [{ key: 'z' }, { key: 'b' }] } });
+  });
+
+  test('64-bit integers are tested and copied exactly', () => {
+    const pod = { seconds: 9223372036854775807n };
+    const patch = (value: bigint) => [
+      { op: 'test', path: '/seconds', value },
+      { op: 'copy', from: '/seconds', path: '/copy' },
+    ];
+    assert.deepEqual(jsonPatch(pod, patch(9223372036854775807n)), { ...pod, copy: 9223372036854775807n });
+    assert.throws(() => jsonPatch(pod, patch(9223372036854775806n)), refusedWith(422));
+  });
+
+  test('does not change what it is applied to', () => {
+    const before = Object.freeze({ spec: Object.freeze({ taints: Object.freeze([]) }) });
+    jsonPatch(before, [{ op: 'add', path: '/spec/taints/-', value: 'x' }]);
+    assert.deepEqual(before, { spec: { taints: [] } });
+  });
 
   test('one that is no list is refused with 422', () => {
     assert.throws(() => jsonPatch(node, {}), refusedWith(422));

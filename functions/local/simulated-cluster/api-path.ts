@@ -1,4 +1,4 @@
-import { RESOURCE_NAMES, type ResourceName } from './objects.ts';
+import { RESOURCE_NAMES, type ResourceName } from './objects/kinds.ts';
 import { RESOURCES } from './resources.ts';
 
 /** What a path below `/api/v1` names. */

@@ -1,8 +1,8 @@
 import type { Log } from '#shared/telemetry/log.ts';
 import { eventExpiry } from './event-expiry.ts';
 import { kubelet } from './kubelet.ts';
-import type { ObjectStore } from './object-store.ts';
-import type { ResourceName } from './objects.ts';
+import type { ResourceName } from './objects/kinds.ts';
+import type { ObjectStore } from './objects/store.ts';
 import { podGarbageCollector } from './pod-garbage-collector.ts';
 import { type Controller, ReconcileLoop } from './reconcile-loop.ts';
 import { scheduler } from './scheduler.ts';

@@ -1,7 +1,7 @@
-import type { EpochMs } from '#shared/eviction/identity.ts';
-import { kubernetesTime } from '#shared/kubernetes/kubernetes-time.ts';
 import { KUBERNETES_VERSION } from './discovery.ts';
-import type { ObjectStore } from './object-store.ts';
+import type { EpochMs } from './objects/kinds.ts';
+import { kubernetesTime } from './objects/kinds.ts';
+import type { ObjectStore } from './objects/store.ts';
 import type { Workload } from './workloads.ts';
 
 const NAMESPACES = ['default', 'kube-node-lease', 'kube-public', 'kube-system'] as const;

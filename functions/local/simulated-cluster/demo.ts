@@ -7,10 +7,10 @@ import { Controllers } from './controllers.ts';
 import { DEMO_WORKLOADS, seedDemoFleet } from './demo-fleet.ts';
 import { startApiServer } from './http-server.ts';
 import { SIMULATED_CONTEXT, writeKubeconfig } from './kubeconfig.ts';
-import { taintsOf } from './matchable.ts';
-import { ObjectStore } from './object-store.ts';
-import type { NodeObject, PodObject } from './objects.ts';
-import { openStateFile } from './state-file.ts';
+import { taintsOf } from './objects/admission.ts';
+import type { NodeObject, PodObject } from './objects/kinds.ts';
+import { openStateFile } from './objects/state-file.ts';
+import { ObjectStore } from './objects/store.ts';
 import {
   addTaint,
   parseTaint,

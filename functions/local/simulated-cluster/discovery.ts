@@ -1,4 +1,4 @@
-import { RESOURCE_NAMES } from './objects.ts';
+import { RESOURCE_NAMES } from './objects/kinds.ts';
 import { RESOURCES } from './resources.ts';
 
 /** The release whose API is simulated, as far as it goes. */

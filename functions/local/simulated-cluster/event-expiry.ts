@@ -1,5 +1,5 @@
-import type { ObjectStore } from './object-store.ts';
-import { refOf } from './objects.ts';
+import { refOf } from './objects/kinds.ts';
+import type { ObjectStore } from './objects/store.ts';
 import type { Controller } from './reconcile-loop.ts';
 
 /** How long the real server keeps an Event (`--event-ttl`). */

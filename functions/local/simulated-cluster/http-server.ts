@@ -7,9 +7,9 @@ import { parseApiPath } from './api-path.ts';
 import { loopbackCertificate } from './certificate.ts';
 import { DISCOVERY } from './discovery.ts';
 import { answerForObjects } from './object-requests.ts';
-import type { ObjectStore } from './object-store.ts';
+import { badRequest, methodNotAllowed, StatusError } from './objects/status.ts';
+import type { ObjectStore } from './objects/store.ts';
 import { sendJson } from './responses.ts';
-import { badRequest, methodNotAllowed, StatusError } from './status.ts';
 
 /** Longer than clients keep an idle connection (Go: 90 s), so that none is closed under a request. */
 const KEEP_ALIVE_MS = 120_000;

@@ -1,8 +1,7 @@
 import { apply, JSONPatchError, type JSONValue, type OpObject } from 'json-p3';
 import * as z from 'zod';
-import { parseInt64Json, stringifyInt64Json } from '#shared/kubernetes/int64-json.ts';
-import { schemaFault } from './schema-fault.ts';
-import { StatusError } from './status.ts';
+import { parseJson, stringifyJson } from './objects/json.ts';
+import { StatusError, schemaFault } from './objects/status.ts';
 
 const pointer = z
   .string()
@@ -24,7 +23,7 @@ export function jsonPatch(object: unknown, patch: unknown): unknown {
 
 /** The library changes a document in place, and what it copies is shared by both places: each step gets its own. */
 function after(document: unknown, step: OpObject, index: number): unknown {
-  const own = parseInt64Json(stringifyInt64Json(document as object)) as JSONValue;
+  const own = parseJson(stringifyJson(document as object)) as JSONValue;
   try {
     return apply([step], own);
   } catch (error) {

@@ -1,8 +1,6 @@
-import type { EpochMs } from '#shared/eviction/identity.ts';
-import { kubernetesTime } from '#shared/kubernetes/kubernetes-time.ts';
-import { internalIp } from './node-address.ts';
-import type { ObjectStore } from './object-store.ts';
-import { type ConditionObject, type PodObject, refOf } from './objects.ts';
+import type { EpochMs } from './objects/kinds.ts';
+import { type ConditionObject, internalIp, kubernetesTime, type PodObject, refOf } from './objects/kinds.ts';
+import type { ObjectStore } from './objects/store.ts';
 import { notePod } from './pod-events.ts';
 import type { Controller } from './reconcile-loop.ts';
 

@@ -1,4 +1,4 @@
-import { fieldsOf } from '#shared/kubernetes/json-fields.ts';
+import { fieldsOf } from './objects/json.ts';
 
 /** A value after a JSON merge patch (RFC 7386): null removes a field, objects are merged, all else replaces. */
 export function mergePatch(target: unknown, patch: unknown): unknown {

@@ -1,22 +1,19 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import * as z from 'zod';
-import { fieldsOf, textOf } from '#shared/kubernetes/json-fields.ts';
 import type { ApiPath } from './api-path.ts';
-import type { DeleteRequest } from './deletion.ts';
 import { jsonPatch } from './json-patch.ts';
 import { mergePatch } from './merge-patch.ts';
-import type { ObjectStore } from './object-store.ts';
-import type { ApiObject } from './objects.ts';
+import { fieldsOf, textOf, withoutNulls } from './objects/json.ts';
+import type { ApiObject } from './objects/kinds.ts';
+import { badRequest, conflict, methodNotAllowed, schemaFault } from './objects/status.ts';
+import type { DeleteRequest, ObjectStore } from './objects/store.ts';
 import { flagIn, numberIn, selectorIn } from './query.ts';
 import { representation, represented, representedList } from './representation.ts';
 import { mediaType, readJson } from './request-body.ts';
 import { RESOURCES, type Verb } from './resources.ts';
 import { sendJson } from './responses.ts';
-import { schemaFault } from './schema-fault.ts';
-import { badRequest, conflict, methodNotAllowed } from './status.ts';
 import { strategicMergePatch } from './strategic-merge-patch.ts';
 import { answerWatch } from './watch-request.ts';
-import { withoutNulls } from './without-nulls.ts';
 
 const PLAIN_JSON = ['application/json'];
 const PATCHES: Readonly<Record<string, (object: unknown, patch: unknown) => unknown>> = {

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { kubernetesTime } from '#shared/kubernetes/kubernetes-time.ts';
-import type { ObjectStore } from './object-store.ts';
-import type { PodObject } from './objects.ts';
+import type { PodObject } from './objects/kinds.ts';
+import { kubernetesTime } from './objects/kinds.ts';
+import type { ObjectStore } from './objects/store.ts';
 
 interface PodNote {
   readonly type: 'Normal' | 'Warning';

@@ -1,6 +1,6 @@
-import type { EpochMs } from '#shared/eviction/identity.ts';
-import type { ObjectStore } from './object-store.ts';
-import { refOf } from './objects.ts';
+import type { EpochMs } from './objects/kinds.ts';
+import { refOf } from './objects/kinds.ts';
+import type { ObjectStore } from './objects/store.ts';
 import type { Controller } from './reconcile-loop.ts';
 
 /** How long the real collector waits for a node to come back (`quarantineTime`). */

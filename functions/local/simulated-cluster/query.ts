@@ -1,6 +1,6 @@
-import type { ResourceName } from './objects.ts';
+import type { ResourceName } from './objects/kinds.ts';
+import { badRequest } from './objects/status.ts';
 import { everything, fieldSelector, labelSelector, type Selector } from './selectors.ts';
-import { badRequest } from './status.ts';
 
 /** Whole numbers of a query's parameter; absent or empty is `undefined`. Throws 400. */
 export function numberIn(query: URLSearchParams, name: string): number | undefined {

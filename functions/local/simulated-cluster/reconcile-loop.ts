@@ -1,5 +1,5 @@
-import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import type { EpochMs } from './objects/kinds.ts';
 
 /** After a failure, for example a full disk. */
 const RETRY_MS = 1000;

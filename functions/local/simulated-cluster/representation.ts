@@ -1,7 +1,6 @@
-import type { EpochMs } from '#shared/eviction/identity.ts';
-import type { ApiObject, ResourceName } from './objects.ts';
+import type { ApiObject, EpochMs, ResourceName } from './objects/kinds.ts';
+import { StatusError } from './objects/status.ts';
 import { RESOURCES } from './resources.ts';
-import { StatusError } from './status.ts';
 import { table } from './table.ts';
 
 /** How a client wants objects answered: as they are, or as the rows of a table. */

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
-import { parseInt64Json } from '#shared/kubernetes/int64-json.ts';
-import { badRequest, StatusError } from './status.ts';
+import { parseJson } from './objects/json.ts';
+import { badRequest, StatusError } from './objects/status.ts';
 
 /** The real server's limit: 3 MiB (`MaxRequestBodyBytes`). */
 const MAX_BODY_BYTES = 3 * 1024 * 1024;
@@ -21,7 +21,7 @@ export async function readJson(request: IncomingMessage, accepted: readonly stri
     throw new StatusError(415, 'UnsupportedMediaType', message);
   }
   try {
-    return parseInt64Json(text);
+    return parseJson(text);
   } catch {
     throw badRequest('the body of the request is not JSON');
   }

@@ -1,4 +1,4 @@
-import type { ResourceName } from './objects.ts';
+import type { ResourceName } from './objects/kinds.ts';
 
 export type Verb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete';
 

@@ -1,9 +1,9 @@
 import type { ServerResponse } from 'node:http';
-import { stringifyInt64Json } from '#shared/kubernetes/int64-json.ts';
+import { stringifyJson } from './objects/json.ts';
 
 /** Answers with a JSON document. */
 export function sendJson(response: ServerResponse, code: number, body: object): void {
-  const text = stringifyInt64Json(body);
+  const text = stringifyJson(body);
   response
     .writeHead(code, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) })
     .end(text);

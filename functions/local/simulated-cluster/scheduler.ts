@@ -1,12 +1,9 @@
-import { kubernetesTime } from '#shared/kubernetes/kubernetes-time.ts';
 import { deadline } from '#shared/taints/deadline.ts';
 import { schedulerVerdict } from '#shared/taints/schedule.ts';
 import { type Taint, taintText } from '#shared/taints/taint.ts';
-import { FEATURE_GATES } from './admission.ts';
-import { taintsOf, tolerationsOf } from './matchable.ts';
-import type { ObjectStore } from './object-store.ts';
-import { type NodeObject, type PodObject, refOf } from './objects.ts';
-import { controllerOf } from './owner.ts';
+import { FEATURE_GATES, taintsOf, tolerationsOf } from './objects/admission.ts';
+import { controllerOf, kubernetesTime, type NodeObject, type PodObject, refOf } from './objects/kinds.ts';
+import type { ObjectStore } from './objects/store.ts';
 import { notePod } from './pod-events.ts';
 import type { Controller } from './reconcile-loop.ts';
 

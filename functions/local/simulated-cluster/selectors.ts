@@ -1,6 +1,6 @@
-import { fieldsOf, textOf } from '#shared/kubernetes/json-fields.ts';
-import type { ApiObject, ResourceName } from './objects.ts';
-import { badRequest } from './status.ts';
+import { fieldsOf, textOf } from './objects/json.ts';
+import type { ApiObject, ResourceName } from './objects/kinds.ts';
+import { badRequest } from './objects/status.ts';
 
 /** Whether an object is one of those asked for. */
 export type Selector = (object: ApiObject) => boolean;

@@ -1,5 +1,5 @@
-import { fieldsOf } from '#shared/kubernetes/json-fields.ts';
-import { badRequest } from './status.ts';
+import { fieldsOf } from './objects/json.ts';
+import { badRequest } from './objects/status.ts';
 
 /** Lists of objects that are merged item by item, and by which field. Every other list is replaced whole. */
 const MERGE_KEYS: Readonly<Record<string, string>> = {

@@ -1,8 +1,7 @@
-import type { EpochMs } from '#shared/eviction/identity.ts';
-import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/json-fields.ts';
 import { humanDuration } from './human-duration.ts';
-import { internalIp } from './node-address.ts';
-import type { ApiObject, ResourceName } from './objects.ts';
+import { fieldsOf, itemsOf, textOf } from './objects/json.ts';
+import type { ApiObject, EpochMs, ResourceName } from './objects/kinds.ts';
+import { internalIp } from './objects/kinds.ts';
 
 interface Column {
   readonly name: string;

@@ -1,10 +1,10 @@
 import type { ObjectCall } from './object-requests.ts';
-import type { ObjectStore } from './object-store.ts';
-import type { ApiObject } from './objects.ts';
+import type { ApiObject } from './objects/kinds.ts';
+import { StatusError } from './objects/status.ts';
+import type { ObjectStore } from './objects/store.ts';
 import { flagIn, numberIn, selectorIn } from './query.ts';
 import { representation, represented } from './representation.ts';
 import { RESOURCES } from './resources.ts';
-import { StatusError } from './status.ts';
 import { WatchStream } from './watch-stream.ts';
 
 /** What the real server gives a watch that names no time, at least (`--min-request-timeout`). */

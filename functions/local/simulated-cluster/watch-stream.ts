@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
-import { stringifyInt64Json } from '#shared/kubernetes/int64-json.ts';
-import type { StatusError } from './status.ts';
+import { stringifyJson } from './objects/json.ts';
+import type { StatusError } from './objects/status.ts';
 
 /** How often a quiet watch tells its version, as the real server does. */
 const BOOKMARK_INTERVAL_MS = 60_000;
@@ -45,7 +45,7 @@ export class WatchStream {
       this.#response.destroy();
       return;
     }
-    this.#response.write(`${stringifyInt64Json({ type, object })}\n`);
+    this.#response.write(`${stringifyJson({ type, object })}\n`);
   }
 
   /** Ends the answer, with a last bookmark, so that the client resumes from where it was. */

@@ -1,10 +1,9 @@
 import { createHash } from 'node:crypto';
 import { schedulerVerdict } from '#shared/taints/schedule.ts';
-import { FEATURE_GATES } from './admission.ts';
-import { taintsOf, tolerationsOf } from './matchable.ts';
-import type { ObjectStore } from './object-store.ts';
-import type { PodObject, TolerationObject } from './objects.ts';
-import { controllerOf } from './owner.ts';
+import { FEATURE_GATES, taintsOf, tolerationsOf } from './objects/admission.ts';
+import type { PodObject, TolerationObject } from './objects/kinds.ts';
+import { controllerOf } from './objects/kinds.ts';
+import type { ObjectStore } from './objects/store.ts';
 import type { Controller } from './reconcile-loop.ts';
 import { pinnedTo } from './scheduler.ts';
 

@@ -1,4 +1,4 @@
-import { ObjectStore, type ObjectStoreOptions } from '#functions/local/simulated-cluster/object-store.ts';
+import { ObjectStore, type ObjectStoreOptions } from '#functions/local/simulated-cluster/objects/store.ts';
 import { everything } from '#functions/local/simulated-cluster/selectors.ts';
 import type { Clock } from '#shared/time/clock.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { seedDemoFleet } from '#functions/local/simulated-cluster/demo-fleet.ts';
-import { ObjectStore } from '#functions/local/simulated-cluster/object-store.ts';
+import { ObjectStore } from '#functions/local/simulated-cluster/objects/store.ts';
 import { settableClock, unscoped } from './builders.ts';
 
 const nodesOf = (store: ObjectStore) => store.all('nodes').map(({ metadata }) => metadata.name);

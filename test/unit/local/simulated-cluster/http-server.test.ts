@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { get } from 'node:https';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { type SimulatedApiServer, startApiServer } from '#functions/local/simulated-cluster/http-server.ts';
-import type { ObjectStore } from '#functions/local/simulated-cluster/object-store.ts';
+import type { ObjectStore } from '#functions/local/simulated-cluster/objects/store.ts';
 import { ApiClient, at, each } from './api-client.ts';
 import { aNode, aPod, aStore, inDefault, unscoped } from './builders.ts';
 

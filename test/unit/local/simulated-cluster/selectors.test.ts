@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { StatusError } from '#functions/local/simulated-cluster/objects/status.ts';
 import { fieldSelector, labelSelector } from '#functions/local/simulated-cluster/selectors.ts';
-import { StatusError } from '#functions/local/simulated-cluster/status.ts';
 import { aNode, aPod, aStore, inDefault } from './builders.ts';
 
 const store = aStore();

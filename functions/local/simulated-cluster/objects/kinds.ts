@@ -1,9 +1,17 @@
 import * as z from 'zod';
+import { fieldsOf, itemsOf, textOf, withoutNulls } from './json.ts';
+import { badRequest, schemaFault } from './status.ts';
 
 /**
  * The kinds of object the simulated cluster knows, as Kubernetes' own JSON. Only what is acted upon is declared;
  * every other field passes through untouched.
  */
+
+/** Milliseconds since the Unix epoch. */
+export type EpochMs = number;
+
+/** `metav1.Time`: RFC 3339 in UTC, cut to the second. */
+export const kubernetesTime = (at: EpochMs): string => new Date(at).toISOString().replace(/\.\d+Z$/, 'Z');
 
 const text = z.string();
 const texts = z.record(text, text);
@@ -143,39 +151,40 @@ const namespace = {
   status: z.looseObject({ phase: text.exactOptional() }).default({}),
 };
 
-const drafted = <Kind extends string, Fields extends z.ZodRawShape>(kind: Kind, fields: Fields) =>
+/** A kind of object by its plural, as in the API's paths. */
+export const KINDS = { nodes: 'Node', pods: 'Pod', events: 'Event', namespaces: 'Namespace' } as const;
+export type ResourceName = keyof typeof KINDS;
+export const RESOURCE_NAMES = ['nodes', 'pods', 'events', 'namespaces'] as const satisfies ResourceName[];
+
+const drafted = <R extends ResourceName, Fields extends z.ZodRawShape>(resource: R, fields: Fields) =>
   z.looseObject({
     apiVersion: z.literal('v1').default('v1'),
-    kind: z.literal(kind).default(kind),
+    kind: z.literal(KINDS[resource]).default(KINDS[resource]),
     metadata: draftMetadata.default({}),
     ...fields,
   });
 
-const stored = <Kind extends string, Fields extends z.ZodRawShape>(kind: Kind, fields: Fields) =>
+const stored = <R extends ResourceName, Fields extends z.ZodRawShape>(resource: R, fields: Fields) =>
   z.looseObject({
     apiVersion: z.literal('v1'),
-    kind: z.literal(kind),
+    kind: z.literal(KINDS[resource]),
     metadata: storedMetadata,
     ...fields,
   });
 
 const drafts = {
-  nodes: drafted('Node', node),
-  pods: drafted('Pod', pod),
-  events: drafted('Event', event),
-  namespaces: drafted('Namespace', namespace),
+  nodes: drafted('nodes', node),
+  pods: drafted('pods', pod),
+  events: drafted('events', event),
+  namespaces: drafted('namespaces', namespace),
 };
 
 const objects = {
-  nodes: stored('Node', node),
-  pods: stored('Pod', pod),
-  events: stored('Event', event),
-  namespaces: stored('Namespace', namespace),
+  nodes: stored('nodes', node),
+  pods: stored('pods', pod),
+  events: stored('events', event),
+  namespaces: stored('namespaces', namespace),
 };
-
-/** A kind of object by its plural, as in the API's paths. */
-export type ResourceName = keyof typeof objects;
-export const RESOURCE_NAMES = ['nodes', 'pods', 'events', 'namespaces'] as const satisfies ResourceName[];
 
 /** An object that is there. Nothing changes one in place: each change makes a new one. */
 export type Objects = { readonly [R in ResourceName]: z.infer<(typeof objects)[R]> };
@@ -184,7 +193,6 @@ export type Drafts = { readonly [R in ResourceName]: z.infer<(typeof drafts)[R]>
 
 export type NodeObject = Objects['nodes'];
 export type PodObject = Objects['pods'];
-export type OwnerReference = z.infer<typeof ownerReference>;
 export type TolerationObject = z.infer<typeof toleration>;
 export type ConditionObject = z.infer<typeof condition>;
 
@@ -196,10 +204,20 @@ export interface ApiObject {
   readonly [field: string]: unknown;
 }
 
-/** What clients send. Throws `ZodError`. */
-export const draftSchemas: { readonly [R in ResourceName]: z.ZodType<Drafts[R]> } = drafts;
+/** Whether an object is one of those asked for. */
+export type Selector = (object: ApiObject) => boolean;
+
+const draftSchemas: { readonly [R in ResourceName]: z.ZodType<Drafts[R]> } = drafts;
 /** What is kept. Throws `ZodError`. */
 export const objectSchemas: { readonly [R in ResourceName]: z.ZodType<Objects[R]> } = objects;
+
+/** What a client sent, its shape checked. Throws 400. */
+export function parseDraft<R extends ResourceName>(resource: R, body: unknown): Drafts[R] {
+  const parsed = draftSchemas[resource].safeParse(withoutNulls(body));
+  if (parsed.success) return parsed.data;
+  const kind = KINDS[resource];
+  throw badRequest(`${kind} in version "v1" cannot be handled as a ${kind}: ${schemaFault(parsed.error)}`);
+}
 
 /** Which object: `namespace` is "" for nodes and namespaces. */
 export interface ObjectRef {
@@ -211,3 +229,16 @@ export const refOf = (object: ApiObject): ObjectRef => ({
   namespace: object.metadata.namespace ?? '',
   name: object.metadata.name,
 });
+
+/** One text for a ref, by which the objects of a kind are kept and ordered. */
+export const keyOf = ({ namespace, name }: ObjectRef): string => `${namespace}/${name}`;
+
+/** The workload, or the like, that made an object and replaces it when it goes. */
+export const controllerOf = ({ metadata }: ApiObject) =>
+  metadata.ownerReferences?.find(({ controller }) => controller === true);
+
+/** A node's address inside the cluster; "" when it has none. */
+export function internalIp(node: ApiObject): string {
+  const addresses = itemsOf(fieldsOf(node['status'])['addresses']).map(fieldsOf);
+  return textOf(addresses.find(({ type }) => type === 'InternalIP')?.['address']);
+}

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, test } from 'node:test';
-import { openStateFile } from '#functions/local/simulated-cluster/state-file.ts';
-import { aNode, aPod, aStore, inDefault, unscoped } from './builders.ts';
+import { openStateFile } from '#functions/local/simulated-cluster/objects/state-file.ts';
+import { aNode, aPod, aStore, inDefault, unscoped } from '../builders.ts';
 
 let directory: string;
 let path: string;

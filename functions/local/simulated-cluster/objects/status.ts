@@ -1,3 +1,5 @@
+import type * as z from 'zod';
+
 /** One field's fault in a `Status`. */
 export interface StatusCause {
   readonly reason: string;
@@ -73,3 +75,9 @@ export const tooLargeVersion = (version: number, current: number) =>
 
 export const methodNotAllowed = () =>
   new StatusError(405, 'MethodNotAllowed', 'the server does not allow this method on the requested resource');
+
+/** The first thing that is wrong, and where: `spec.taints.0.key: Invalid input: …`. */
+export function schemaFault({ issues: [issue] }: z.ZodError): string {
+  const path = issue?.path.join('.') ?? '';
+  return `${path === '' ? '' : `${path}: `}${issue?.message ?? 'is invalid'}`;
+}

@@ -1,35 +1,36 @@
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import type { EpochMs } from '#shared/eviction/identity.ts';
-import { kubernetesTime } from '#shared/kubernetes/kubernetes-time.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { admissions } from './admission.ts';
-import { encodeContinue, parseContinue } from './continue-token.ts';
-import { checkPreconditions, type DeleteRequest, markedDeleted, podGraceSeconds } from './deletion.ts';
-import { type Change, History } from './history.ts';
-import { parseDraft, refuseOtherNamespace } from './object-draft.ts';
-import { nextGeneration, serverMetadata, versioned } from './object-metadata.ts';
-import { generatedName, nameCauses } from './object-names.ts';
+import { type Change, encodeContinue, History, parseContinue } from './history.ts';
 import {
   type ApiObject,
+  type Drafts,
+  type EpochMs,
+  KINDS,
+  keyOf,
+  kubernetesTime,
   type ObjectRef,
   type Objects,
   objectSchemas,
   type PodObject,
+  parseDraft,
   type ResourceName,
   refOf,
-} from './objects.ts';
-import { RESOURCES } from './resources.ts';
-import type { Selector } from './selectors.ts';
+  type Selector,
+} from './kinds.ts';
 import {
-  alreadyExists,
-  badRequest,
-  conflict,
-  expired,
-  invalid,
-  notFound,
-  tooLargeVersion,
-} from './status.ts';
+  checkPreconditions,
+  generatedName,
+  markedDeleted,
+  nameCauses,
+  nextGeneration,
+  type Preconditions,
+  podGraceSeconds,
+  serverMetadata,
+  versioned,
+} from './metadata.ts';
+import { alreadyExists, badRequest, conflict, invalid, notFound, tooLargeVersion } from './status.ts';
 
 /** Changes a watch can resume over; a demo makes a few hundred an hour. */
 const HISTORY_LIMIT = 5000;
@@ -72,6 +73,12 @@ export interface WatchQuery {
   readonly version: number;
 }
 
+export interface DeleteRequest {
+  readonly preconditions?: Preconditions;
+  /** Of a pod; absent = its own. 0 removes it at once. */
+  readonly gracePeriodSeconds?: number;
+}
+
 export interface WatchedChange {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
   readonly object: ApiObject;
@@ -93,19 +100,17 @@ export class ObjectStore {
   };
   readonly #history: History;
   readonly #listeners = new Set<(change: Change) => void>();
-  #version: number;
 
   constructor({ clock, state, save = () => {}, historyLimit = HISTORY_LIMIT }: ObjectStoreOptions) {
     this.#clock = clock;
     this.#save = save;
-    this.#version = state?.version ?? 0;
-    this.#history = new History(historyLimit, this.#version);
-    for (const { resource, object } of state?.objects ?? []) this.#put(resource, object);
+    this.#history = new History(historyLimit, state?.version ?? 0);
+    for (const { resource, object } of state?.objects ?? []) this.#keep(resource, object);
   }
 
   /** Of the latest change. */
   get version(): number {
-    return this.#version;
+    return this.#history.latest;
   }
 
   now(): EpochMs {
@@ -134,8 +139,8 @@ export class ObjectStore {
    */
   list(resource: ResourceName, query: ListQuery): ListResult {
     const from = query.continue === undefined ? undefined : parseContinue(query.continue);
-    const version = from?.version ?? this.#version;
-    const selected = [...this.#asOf(resource, version)]
+    const version = from?.version ?? this.version;
+    const selected = [...this.#history.asOf(version, resource, this.#objects[resource])]
       .filter(
         ([key, object]) =>
           isIn(query.namespace, object) && query.selects(object) && key > (from?.after ?? ''),
@@ -155,7 +160,7 @@ export class ObjectStore {
 
   /** Throws 504, as the real server does, for a version that is yet to come. */
   mustHaveReached(version: number): void {
-    if (version > this.#version) throw tooLargeVersion(version, this.#version);
+    if (version > this.version) throw tooLargeVersion(version, this.version);
   }
 
   /**
@@ -164,9 +169,6 @@ export class ObjectStore {
    * watch. Throws 410 for a version that the history has forgotten, or that this cluster never gave out.
    */
   watch(resource: ResourceName, query: WatchQuery, listener: (change: WatchedChange) => void): () => void {
-    if (query.version < this.#history.oldest || query.version > this.#version) {
-      throw expired(`too old resource version: ${query.version} (${this.#history.oldest})`);
-    }
     const selects = (object: ApiObject | undefined): object is ApiObject =>
       object !== undefined && isIn(query.namespace, object) && query.selects(object);
     const tell = ({ resource: changed, type, object, previous }: Change): void => {
@@ -195,7 +197,7 @@ export class ObjectStore {
     const { generateName, name = generateName ? generatedName(generateName) : '' } = draft.metadata;
     refuseOtherNamespace(draft, namespace);
     const faults = nameCauses(name);
-    if (faults.length > 0) throw invalid(RESOURCES[resource].kind, name, faults);
+    if (faults.length > 0) throw invalid(KINDS[resource], name, faults);
     if (namespace !== '') this.get('namespaces', { namespace: '', name: namespace });
     if (this.find(resource, { namespace, name }) !== undefined) throw alreadyExists(resource, name);
     const metadata = { ...draft.metadata, name, ...(namespace === '' ? {} : { namespace }) };
@@ -226,7 +228,7 @@ export class ObjectStore {
   ): Objects[R] {
     const current = this.get(resource, ref);
     const draft = parseDraft(resource, change(current));
-    const { kind } = RESOURCES[resource];
+    const kind = KINDS[resource];
     const { name = '', uid, resourceVersion } = draft.metadata;
     refuseOtherNamespace(draft, ref.namespace);
     if (name !== ref.name) {
@@ -284,7 +286,7 @@ export class ObjectStore {
 
   /**
    * Deletes an object; a pod that runs somewhere is only marked, for its kubelet to finish within its grace
-   * period. A second request can but shorten that. 409 when a precondition fails. Returns the last state and
+   * period. A second request only shortens that. 409 when a precondition fails. Returns the last state and
    * whether the object is gone.
    */
   delete<R extends ResourceName>(
@@ -302,12 +304,11 @@ export class ObjectStore {
   }
 
   #commit<R extends ResourceName>(type: Change['type'], resource: R, unversioned: Objects[R]): Objects[R] {
-    const version = this.#version + 1;
+    const version = this.version + 1;
     const object = objectSchemas[resource].parse(versioned(unversioned, String(version)));
     const key = keyOf(refOf(object));
     const change = { version, type, resource, object, previous: this.#objects[resource].get(key) };
     this.#save(change);
-    this.#version = version;
     if (type === 'DELETED') this.#objects[resource].delete(key);
     else this.#objects[resource].set(key, object);
     this.#history.add(change);
@@ -315,30 +316,17 @@ export class ObjectStore {
     return object;
   }
 
-  #put<R extends ResourceName>(resource: R, object: ApiObject): void {
+  #keep<R extends ResourceName>(resource: R, object: ApiObject): void {
     this.#objects[resource].set(keyOf(refOf(object)), objectSchemas[resource].parse(object));
-  }
-
-  /** The objects of a kind as of an earlier version: the present ones, with what came later undone. */
-  #asOf(resource: ResourceName, version: number): ReadonlyMap<string, ApiObject> {
-    if (version < this.#history.oldest || version > this.#version) {
-      throw expired(
-        'The provided continue parameter is too old to display a consistent list result. You must start a new ' +
-          'list without the continue parameter.',
-      );
-    }
-    const objects = new Map<string, ApiObject>(this.#objects[resource]);
-    for (const change of this.#history.after(version).toReversed()) {
-      if (change.resource !== resource) continue;
-      const key = keyOf(refOf(change.object));
-      if (change.previous === undefined) objects.delete(key);
-      else objects.set(key, change.previous);
-    }
-    return objects;
   }
 }
 
-const keyOf = ({ namespace, name }: ObjectRef): string => `${namespace}/${name}`;
+/** Throws 400 for an object of another namespace than the request's. */
+function refuseOtherNamespace({ metadata }: Drafts[ResourceName], namespace: string): void {
+  if (metadata.namespace && metadata.namespace !== namespace) {
+    throw badRequest('the namespace of the provided object does not match the namespace sent on the request');
+  }
+}
 
 const isIn = (namespace: string, { metadata }: ApiObject): boolean =>
   namespace === '' || metadata.namespace === namespace;

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { ObjectStore, WatchedChange } from '#functions/local/simulated-cluster/object-store.ts';
+import { StatusError } from '#functions/local/simulated-cluster/objects/status.ts';
+import type { ObjectStore, WatchedChange } from '#functions/local/simulated-cluster/objects/store.ts';
 import { fieldSelector } from '#functions/local/simulated-cluster/selectors.ts';
-import { StatusError } from '#functions/local/simulated-cluster/status.ts';
-import { allOf, aNode, aPod, aStore, inDefault, NOW, settableClock, unscoped } from './builders.ts';
+import { allOf, aNode, aPod, aStore, inDefault, NOW, settableClock, unscoped } from '../builders.ts';
 
 const refused =
   (code: number, reason: string, message = /./) =>

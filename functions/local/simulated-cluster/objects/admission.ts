@@ -1,18 +1,35 @@
 import { isDeepStrictEqual } from 'node:util';
 import { admitTolerations, UPSTREAM_DEFAULT_TOLERATION_SECONDS } from '#shared/taints/admission.ts';
-import type { MatchOptions } from '#shared/taints/taint.ts';
+import type { MatchOptions, Taint, Toleration } from '#shared/taints/taint.ts';
 import {
   type Problem,
   taintProblems,
   tolerationProblems,
   tolerationsUpdateProblems,
 } from '#shared/taints/validation.ts';
-import { taintsOf, tolerationsOf } from './matchable.ts';
-import type { Drafts, NodeObject, Objects, PodObject, ResourceName, TolerationObject } from './objects.ts';
+import type { Drafts, NodeObject, Objects, PodObject, ResourceName, TolerationObject } from './kinds.ts';
 import { invalid, type StatusCause } from './status.ts';
 
 /** The feature gates of a cluster that sets none. */
 export const FEATURE_GATES: MatchOptions = { comparisonOperators: false };
+
+/** A node's taints as the matcher takes them. */
+export const taintsOf = ({ spec }: Pick<NodeObject, 'spec'>): readonly Taint[] =>
+  (spec.taints ?? []).map(({ key, value, effect }) => ({
+    key,
+    ...(value === undefined ? {} : { value }),
+    effect,
+  }));
+
+/** A pod's tolerations as the matcher takes them. */
+export const tolerationsOf = (tolerations: readonly TolerationObject[] = []): readonly Toleration[] =>
+  tolerations.map(({ key, operator, value, effect, tolerationSeconds }) => ({
+    ...(key === undefined ? {} : { key }),
+    ...(operator === undefined ? {} : { operator }),
+    ...(value === undefined ? {} : { value }),
+    ...(effect === undefined ? {} : { effect }),
+    ...(tolerationSeconds === undefined ? {} : { tolerationSeconds: BigInt(tolerationSeconds) }),
+  }));
 
 /** How the server completes and checks objects of one kind before they are kept. */
 export interface Admission<R extends ResourceName> {

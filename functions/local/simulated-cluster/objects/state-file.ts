@@ -1,12 +1,10 @@
 import { existsSync, renameSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import * as z from 'zod';
-import { parseInt64Json, stringifyInt64Json } from '#shared/kubernetes/int64-json.ts';
-import { inTransaction } from '#shared/store/sqlite-transaction.ts';
-import type { Log } from '#shared/telemetry/log.ts';
 import type { Change } from './history.ts';
-import type { ClusterState } from './object-store.ts';
-import { objectSchemas, RESOURCE_NAMES } from './objects.ts';
+import { parseJson, stringifyJson } from './json.ts';
+import { objectSchemas, RESOURCE_NAMES } from './kinds.ts';
+import type { ClusterState } from './store.ts';
 
 /** Grows when what is in the file changes its form; a file of another form counts as damaged. */
 const FORMAT = 1;
@@ -41,7 +39,7 @@ export interface StateFile {
  * Opens the file, or makes it. One that is damaged is put aside as `<path>.damaged`, with a warning, and begun
  * anew. Throws when it can be neither opened nor made.
  */
-export function openStateFile(path: string, log?: Log): StateFile {
+export function openStateFile(path: string, log?: Pick<Console, 'warn'>): StateFile {
   try {
     return open(path);
   } catch (error) {
@@ -78,7 +76,7 @@ function prepare(database: DatabaseSync): void {
   const { user_version } = formatRow.parse(database.prepare('PRAGMA user_version').get());
   if (user_version === FORMAT) return;
   if (user_version !== 0) throw new UnreadableStateError(`has format ${user_version}, not ${FORMAT}`);
-  inTransaction(database, 'IMMEDIATE', () => database.exec(SCHEMA));
+  inTransaction(database, () => database.exec(SCHEMA));
 }
 
 function read(database: DatabaseSync): ClusterState | undefined {
@@ -90,7 +88,7 @@ function read(database: DatabaseSync): ClusterState | undefined {
     .all()
     .map((row) => {
       const { resource, json } = objectRow.parse(row);
-      return { resource, object: objectSchemas[resource].parse(parseInt64Json(json)) };
+      return { resource, object: objectSchemas[resource].parse(parseJson(json)) };
     });
   return { version, objects };
 }
@@ -103,12 +101,25 @@ function writer(database: DatabaseSync): (change: Change) => void {
   const count = database.prepare('INSERT OR REPLACE INTO latest (one, version) VALUES (1, ?)');
   return ({ version, type, resource, object }) => {
     const { namespace = '', name } = object.metadata;
-    inTransaction(database, 'IMMEDIATE', () => {
+    inTransaction(database, () => {
       if (type === 'DELETED') remove.run(resource, namespace, name);
-      else put.run(resource, namespace, name, stringifyInt64Json(object));
+      else put.run(resource, namespace, name, stringifyJson(object));
       count.run(version);
     });
   };
+}
+
+/** Runs `work` as one change of the file; none of it stays when it throws. */
+function inTransaction(database: DatabaseSync, work: () => void): void {
+  database.exec('BEGIN IMMEDIATE');
+  try {
+    work();
+    database.exec('COMMIT');
+  } catch (error) {
+    // A full disk makes SQLite roll back by itself.
+    if (database.isTransaction) database.exec('ROLLBACK');
+    throw error;
+  }
 }
 
 const checkRow = z.object({ quick_check: z.string() });

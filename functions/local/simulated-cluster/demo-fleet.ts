@@ -1,4 +1,4 @@
-import { KUBERNETES_VERSION } from './discovery.ts';
+import { KUBERNETES_VERSION } from './api/discovery.ts';
 import type { EpochMs } from './objects/kinds.ts';
 import { kubernetesTime } from './objects/kinds.ts';
 import type { ObjectStore } from './objects/store.ts';

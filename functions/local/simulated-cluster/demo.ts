@@ -3,10 +3,9 @@ import { join } from 'node:path';
 import { type Taint, taintText } from '#shared/taints/taint.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import { SIMULATED_CONTEXT, startApiServer, writeKubeconfig } from './api/server.ts';
 import { Controllers } from './controllers.ts';
 import { DEMO_WORKLOADS, seedDemoFleet } from './demo-fleet.ts';
-import { startApiServer } from './http-server.ts';
-import { SIMULATED_CONTEXT, writeKubeconfig } from './kubeconfig.ts';
 import { taintsOf } from './objects/admission.ts';
 import type { NodeObject, PodObject } from './objects/kinds.ts';
 import { openStateFile } from './objects/state-file.ts';
@@ -72,11 +71,7 @@ export async function startSimulatedCluster({
   seedDemoFleet(store);
   const server = await startApiServer(store, log);
   const kubeconfig = join(dir, 'simulated-cluster.kubeconfig');
-  await writeKubeconfig(kubeconfig, {
-    server: server.url,
-    certificate: server.certificate,
-    token: server.token,
-  });
+  await writeKubeconfig(kubeconfig, server);
   const controllers = new Controllers(store, DEMO_WORKLOADS, log);
   controllers.start();
   return {

@@ -1,5 +1,5 @@
+import { everything } from '#functions/local/simulated-cluster/api/request.ts';
 import { ObjectStore, type ObjectStoreOptions } from '#functions/local/simulated-cluster/objects/store.ts';
-import { everything } from '#functions/local/simulated-cluster/selectors.ts';
 import type { Clock } from '#shared/time/clock.ts';
 
 /** A whole second, because Kubernetes cuts times to the second. */

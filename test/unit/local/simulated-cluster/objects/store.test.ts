@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { fieldSelector } from '#functions/local/simulated-cluster/api/request.ts';
 import { StatusError } from '#functions/local/simulated-cluster/objects/status.ts';
 import type { ObjectStore, WatchedChange } from '#functions/local/simulated-cluster/objects/store.ts';
-import { fieldSelector } from '#functions/local/simulated-cluster/selectors.ts';
 import { allOf, aNode, aPod, aStore, inDefault, NOW, settableClock, unscoped } from '../builders.ts';
 
 const refused =

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { jsonPatch } from '#functions/local/simulated-cluster/json-patch.ts';
-import { mergePatch } from '#functions/local/simulated-cluster/merge-patch.ts';
+import {
+  jsonPatch,
+  mergePatch,
+  strategicMergePatch,
+} from '#functions/local/simulated-cluster/api/patches.ts';
 import { StatusError } from '#functions/local/simulated-cluster/objects/status.ts';
-import { strategicMergePatch } from '#functions/local/simulated-cluster/strategic-merge-patch.ts';
 
 const refusedWith = (code: number) => (error: unknown) => error instanceof StatusError && error.code === code;
 

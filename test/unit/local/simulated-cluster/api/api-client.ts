@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
-import type { SimulatedApiServer } from '#functions/local/simulated-cluster/http-server.ts';
+import type { SimulatedApiServer } from '#functions/local/simulated-cluster/api/server.ts';
 
 export interface Answer {
   readonly code: number;

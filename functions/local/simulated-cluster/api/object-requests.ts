@@ -1,34 +1,23 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import * as z from 'zod';
-import type { ApiPath } from './api-path.ts';
-import { jsonPatch } from './json-patch.ts';
-import { mergePatch } from './merge-patch.ts';
-import { fieldsOf, textOf, withoutNulls } from './objects/json.ts';
-import type { ApiObject } from './objects/kinds.ts';
-import { badRequest, conflict, methodNotAllowed, schemaFault } from './objects/status.ts';
-import type { DeleteRequest, ObjectStore } from './objects/store.ts';
-import { flagIn, numberIn, selectorIn } from './query.ts';
-import { representation, represented, representedList } from './representation.ts';
-import { mediaType, readJson } from './request-body.ts';
-import { RESOURCES, type Verb } from './resources.ts';
-import { sendJson } from './responses.ts';
-import { strategicMergePatch } from './strategic-merge-patch.ts';
-import { answerWatch } from './watch-request.ts';
+import { fieldsOf, textOf, withoutNulls } from '../objects/json.ts';
+import type { ApiObject } from '../objects/kinds.ts';
+import { badRequest, conflict, methodNotAllowed, schemaFault } from '../objects/status.ts';
+import type { DeleteRequest, ObjectStore } from '../objects/store.ts';
+import { RESOURCES, type Verb } from './discovery.ts';
+import { PATCHES } from './patches.ts';
+import { representation, represented, representedList, sendJson } from './representation.ts';
+import {
+  type ApiPath,
+  flagIn,
+  mediaType,
+  numberIn,
+  type ObjectCall,
+  readJson,
+  selectorIn,
+} from './request.ts';
+import { answerWatch } from './watch.ts';
 
 const PLAIN_JSON = ['application/json'];
-const PATCHES: Readonly<Record<string, (object: unknown, patch: unknown) => unknown>> = {
-  'application/strategic-merge-patch+json': strategicMergePatch,
-  'application/merge-patch+json': mergePatch,
-  'application/json-patch+json': jsonPatch,
-};
-
-/** A request that is about objects. */
-export interface ObjectCall {
-  readonly request: IncomingMessage;
-  readonly response: ServerResponse;
-  readonly query: URLSearchParams;
-  readonly path: ApiPath;
-}
 
 /** Does what a request asks of the objects, and answers it. Rejects with `StatusError` for what it refuses. */
 export async function answerForObjects(store: ObjectStore, call: ObjectCall): Promise<void> {

@@ -1,5 +1,58 @@
-import { fieldsOf } from './objects/json.ts';
-import { badRequest } from './objects/status.ts';
+import { apply, JSONPatchError, type JSONValue, type OpObject } from 'json-p3';
+import * as z from 'zod';
+import { type Fields, fieldsOf, parseJson, stringifyJson } from '../objects/json.ts';
+import { badRequest, StatusError, schemaFault } from '../objects/status.ts';
+
+/** What a PATCH makes of an object, by the media type of its body. They never change the object itself. */
+export const PATCHES: Readonly<Record<string, (object: unknown, patch: unknown) => unknown>> = {
+  'application/strategic-merge-patch+json': strategicMergePatch,
+  'application/merge-patch+json': mergePatch,
+  'application/json-patch+json': jsonPatch,
+};
+
+/** A value after a JSON merge patch (RFC 7386): null removes a field, objects are merged, all else replaces. */
+export function mergePatch(target: unknown, patch: unknown): unknown {
+  if (typeof patch !== 'object' || patch === null || Array.isArray(patch)) return patch;
+  const merged: Record<string, unknown> = Array.isArray(target) ? {} : { ...fieldsOf(target) };
+  for (const [name, value] of Object.entries(patch)) {
+    if (value === null) delete merged[name];
+    else merged[name] = mergePatch(merged[name], value);
+  }
+  return merged;
+}
+
+const pointer = z
+  .string()
+  .regex(/^(?:\/(?:[^~/]|~0|~1)*)*$/, 'must be a JSON pointer, for example /spec/taints/0');
+const operations = z.array(
+  z.looseObject({ op: z.string(), path: pointer, from: pointer.exactOptional() }),
+  'must be a list of operations',
+);
+
+/**
+ * An object after a JSON patch (RFC 6902), all of it or nothing. Throws 422 for one that is malformed, names
+ * what is not there, or whose test fails.
+ */
+export function jsonPatch(object: unknown, patch: unknown): unknown {
+  const parsed = operations.safeParse(patch);
+  if (!parsed.success) throw refused(schemaFault(parsed.error));
+  return parsed.data.reduce((document, step, index) => after(document, step as OpObject, index), object);
+}
+
+/** The library changes a document in place, and what it copies is shared by both places: each step gets its own. */
+function after(document: unknown, step: OpObject, index: number): unknown {
+  const own = parseJson(stringifyJson(document as object)) as JSONValue;
+  try {
+    return apply([step], own);
+  } catch (error) {
+    if (!(error instanceof JSONPatchError)) throw error;
+    // The library ends its sentences with the place of the step, which alone is always the first.
+    const why = error.message.replace(/ \(\w+:0\)$/, '');
+    throw refused(`operation ${index}, ${step.op} of ${step.path}: ${why}`);
+  }
+}
+
+const refused = (why: string) => new StatusError(422, 'Invalid', `the JSON patch does not apply: ${why}`);
 
 /** Lists of objects that are merged item by item, and by which field. Every other list is replaced whole. */
 const MERGE_KEYS: Readonly<Record<string, string>> = {
@@ -14,8 +67,6 @@ const MERGE_KEYS: Readonly<Record<string, string>> = {
 
 const DIRECTIVE = '$patch';
 const ORDER_PREFIX = '$setElementOrder/';
-
-type Fields = Readonly<Record<string, unknown>>;
 
 /**
  * A node or a pod after a strategic merge patch: null removes a field, objects are merged, lists are merged by

@@ -1,28 +1,19 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { once } from 'node:events';
+import { rename, writeFile } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
-import type { Log } from '#shared/telemetry/log.ts';
-import { parseApiPath } from './api-path.ts';
-import { loopbackCertificate } from './certificate.ts';
-import { DISCOVERY } from './discovery.ts';
+import { generate } from 'selfsigned';
+import { badRequest, methodNotAllowed, StatusError } from '../objects/status.ts';
+import type { ObjectStore } from '../objects/store.ts';
+import { ACCESS_REVIEW, ACCESS_REVIEWS, DISCOVERY } from './discovery.ts';
 import { answerForObjects } from './object-requests.ts';
-import { badRequest, methodNotAllowed, StatusError } from './objects/status.ts';
-import type { ObjectStore } from './objects/store.ts';
-import { sendJson } from './responses.ts';
+import { sendJson } from './representation.ts';
+import { parseApiPath } from './request.ts';
 
 /** Longer than clients keep an idle connection (Go: 90 s), so that none is closed under a request. */
 const KEEP_ALIVE_MS = 120_000;
 
-const ACCESS_REVIEWS = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
-/** Whoever holds the token may do everything. */
-const ACCESS_REVIEW = {
-  kind: 'SelfSubjectAccessReview',
-  apiVersion: 'authorization.k8s.io/v1',
-  metadata: {},
-  spec: {},
-  status: { allowed: true },
-};
 /** What the real server, too, answers to everybody. */
 const HEALTH_PATHS: readonly string[] = ['/healthz', '/livez', '/readyz'];
 
@@ -38,7 +29,10 @@ export interface SimulatedApiServer {
 }
 
 /** Serves the objects over the Kubernetes API, on a free port of the loopback interface. */
-export async function startApiServer(store: ObjectStore, log?: Log): Promise<SimulatedApiServer> {
+export async function startApiServer(
+  store: ObjectStore,
+  log?: Pick<Console, 'error'>,
+): Promise<SimulatedApiServer> {
   const { key, certificate } = await loopbackCertificate();
   const token = randomBytes(32).toString('base64url');
   const isAuthorized = bearerCheck(token);
@@ -131,4 +125,67 @@ function parseUrl(target: string): URL {
   } catch {
     throw badRequest('the request target is not a URL');
   }
+}
+
+/** The key is new at every start, so the validity says nothing: any clock is to find it valid. */
+const VALID_FROM = new Date(Date.UTC(2020, 0, 1));
+const VALID_TO = new Date(Date.UTC(9999, 11, 31));
+
+/**
+ * A self-signed certificate for 127.0.0.1 and localhost, with a new key (ECDSA P-256): kubectl sends a token over
+ * TLS only.
+ */
+async function loopbackCertificate(): Promise<{ key: string; certificate: string }> {
+  const { private: key, cert: certificate } = await generate([{ name: 'commonName', value: 'simulated' }], {
+    keyType: 'ec',
+    curve: 'P-256',
+    algorithm: 'sha256',
+    notBeforeDate: VALID_FROM,
+    notAfterDate: VALID_TO,
+    extensions: [
+      {
+        name: 'subjectAltName',
+        altNames: [
+          { type: 7, ip: '127.0.0.1' },
+          { type: 2, value: 'localhost' },
+        ],
+      },
+    ],
+  });
+  return { key, certificate };
+}
+
+/** The context, cluster and user of the simulated cluster's kubeconfig. */
+export const SIMULATED_CONTEXT = 'simulated';
+
+/**
+ * Writes a server's kubeconfig, for its owner only to read, at once or not at all: a kubectl may be reading the old
+ * one.
+ */
+export async function writeKubeconfig(
+  path: string,
+  { url, certificate, token }: Pick<SimulatedApiServer, 'url' | 'certificate' | 'token'>,
+): Promise<void> {
+  const content = `apiVersion: v1
+kind: Config
+current-context: ${SIMULATED_CONTEXT}
+contexts:
+- name: ${SIMULATED_CONTEXT}
+  context:
+    cluster: ${SIMULATED_CONTEXT}
+    user: ${SIMULATED_CONTEXT}
+    namespace: default
+clusters:
+- name: ${SIMULATED_CONTEXT}
+  cluster:
+    server: ${url}
+    certificate-authority-data: ${Buffer.from(certificate).toString('base64')}
+users:
+- name: ${SIMULATED_CONTEXT}
+  user:
+    token: ${token}
+`;
+  const unfinished = `${path}.new`;
+  await writeFile(unfinished, content, { mode: 0o600 });
+  await rename(unfinished, path);
 }

@@ -1,7 +1,61 @@
-import { humanDuration } from './human-duration.ts';
-import { fieldsOf, itemsOf, textOf } from './objects/json.ts';
-import type { ApiObject, EpochMs, ResourceName } from './objects/kinds.ts';
-import { internalIp } from './objects/kinds.ts';
+import type { ServerResponse } from 'node:http';
+import { fieldsOf, itemsOf, stringifyJson, textOf } from '../objects/json.ts';
+import { type ApiObject, type EpochMs, internalIp, KINDS, type ResourceName } from '../objects/kinds.ts';
+import { StatusError } from '../objects/status.ts';
+
+/** Answers with a JSON document. */
+export function sendJson(response: ServerResponse, code: number, body: object): void {
+  const text = stringifyJson(body);
+  response
+    .writeHead(code, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) })
+    .end(text);
+}
+
+/** How a client wants objects answered: as they are, or as the rows of a table. */
+export interface Representation {
+  readonly asTable: boolean;
+  readonly wholeObjects: boolean;
+}
+
+/** Reads `Accept` and `includeObject`. Throws 406 when the client takes no JSON. */
+export function representation(accept: string | undefined, includeObject: string | null): Representation {
+  for (const clause of (accept ?? '*/*').split(',')) {
+    const [type = '', ...parameters] = clause.split(';').map((part) => part.trim());
+    if (!['application/json', 'application/*', '*/*'].includes(type)) continue;
+    const as = parameters.find((parameter) => parameter.startsWith('as='));
+    if (as === undefined) return { asTable: false, wholeObjects: true };
+    if (as === 'as=Table' && parameters.includes('v=v1')) {
+      return { asTable: true, wholeObjects: includeObject === 'Object' };
+    }
+  }
+  const message = 'only application/json is available, or application/json;as=Table;v=v1;g=meta.k8s.io';
+  throw new StatusError(406, 'NotAcceptable', message);
+}
+
+/** One object, as it is to be answered. */
+export function represented(
+  object: ApiObject,
+  resource: ResourceName,
+  { asTable, wholeObjects }: Representation,
+  now: EpochMs,
+  withColumns = true,
+): object {
+  if (!asTable) return object;
+  const metadata = { resourceVersion: object.metadata.resourceVersion };
+  return table([object], { resource, now, metadata, wholeObjects, withColumns });
+}
+
+/** A page of a list, as it is to be answered. */
+export function representedList(
+  objects: readonly ApiObject[],
+  resource: ResourceName,
+  metadata: object,
+  { asTable, wholeObjects }: Representation,
+  now: EpochMs,
+): object {
+  if (asTable) return table(objects, { resource, now, metadata, wholeObjects, withColumns: true });
+  return { kind: `${KINDS[resource]}List`, apiVersion: 'v1', metadata, items: objects };
+}
 
 interface Column {
   readonly name: string;
@@ -63,7 +117,7 @@ const COLUMNS: { readonly [R in ResourceName]: readonly Column[] } = {
   namespaces: [NAME, { name: 'Status', cell: (namespace) => textOf(status(namespace)['phase']) }, AGE],
 };
 
-export interface TableOptions {
+interface TableOptions {
   readonly resource: ResourceName;
   readonly now: EpochMs;
   /** The list's, or the object's. */
@@ -75,7 +129,7 @@ export interface TableOptions {
 }
 
 /** Objects as the `meta.k8s.io/v1` Table that kubectl prints. */
-export function table(objects: readonly ApiObject[], options: TableOptions): object {
+function table(objects: readonly ApiObject[], options: TableOptions): object {
   const columns = COLUMNS[options.resource];
   return {
     kind: 'Table',
@@ -118,4 +172,27 @@ function podStatus(pod: ApiObject): string {
 function involvedObject(event: ApiObject): string {
   const { kind, name } = fieldsOf(event['involvedObject']);
   return `${textOf(kind).toLowerCase()}/${textOf(name)}`;
+}
+
+const SECOND_MS = 1000;
+const MINUTE_MS = 60 * SECOND_MS;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+
+/** A duration with two or three significant digits, as kubectl shows ages. Upstream: `duration.HumanDuration`. */
+function humanDuration(ms: number): string {
+  if (ms < 2 * MINUTE_MS) return `${Math.max(0, Math.trunc(ms / SECOND_MS))}s`;
+  if (ms < 10 * MINUTE_MS) return whole(ms, MINUTE_MS, 'm') + rest(ms, MINUTE_MS, SECOND_MS, 's');
+  if (ms < 3 * HOUR_MS) return whole(ms, MINUTE_MS, 'm');
+  if (ms < 8 * HOUR_MS) return whole(ms, HOUR_MS, 'h') + rest(ms, HOUR_MS, MINUTE_MS, 'm');
+  if (ms < 2 * DAY_MS) return whole(ms, HOUR_MS, 'h');
+  if (ms < 8 * DAY_MS) return whole(ms, DAY_MS, 'd') + rest(ms, DAY_MS, HOUR_MS, 'h');
+  return whole(ms, DAY_MS, 'd');
+}
+
+const whole = (ms: number, unitMs: number, unit: string) => `${Math.trunc(ms / unitMs)}${unit}`;
+
+function rest(ms: number, unitMs: number, smallerMs: number, smaller: string): string {
+  const count = Math.trunc((ms % unitMs) / smallerMs);
+  return count === 0 ? '' : `${count}${smaller}`;
 }

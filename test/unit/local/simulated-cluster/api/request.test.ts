@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { fieldSelector, labelSelector } from '#functions/local/simulated-cluster/api/request.ts';
 import { StatusError } from '#functions/local/simulated-cluster/objects/status.ts';
-import { fieldSelector, labelSelector } from '#functions/local/simulated-cluster/selectors.ts';
-import { aNode, aPod, aStore, inDefault } from './builders.ts';
+import { aNode, aPod, aStore, inDefault } from '../builders.ts';
 
 const store = aStore();
 const pod = store.create(

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { get } from 'node:https';
 import { afterEach, beforeEach, describe, test } from 'node:test';
-import { type SimulatedApiServer, startApiServer } from '#functions/local/simulated-cluster/http-server.ts';
+import { type SimulatedApiServer, startApiServer } from '#functions/local/simulated-cluster/api/server.ts';
 import type { ObjectStore } from '#functions/local/simulated-cluster/objects/store.ts';
+import { aNode, aPod, aStore, inDefault, unscoped } from '../builders.ts';
 import { ApiClient, at, each } from './api-client.ts';
-import { aNode, aPod, aStore, inDefault, unscoped } from './builders.ts';
 
 const NODES = '/api/v1/nodes';
 const PODS = '/api/v1/namespaces/default/pods';
@@ -290,18 +290,12 @@ describe('a request that is wrong', () => {
 
   test('by a fault of our own is told without its details, and the server goes on', async () => {
     const events: string[] = [];
-    const ignore = () => {};
     const failing = aStore({
       save: ({ resource }) => {
         if (resource === 'nodes') throw new Error('secret path');
       },
     });
-    const other = await startApiServer(failing, {
-      debug: ignore,
-      info: ignore,
-      warn: ignore,
-      error: (event) => events.push(event),
-    });
+    const other = await startApiServer(failing, { error: (event) => events.push(event) });
     const { code, text } = await new ApiClient(other).post(NODES, aNode('node-1'));
     assert.equal(code, 500);
     assert.ok(!text.includes('secret'));

@@ -1,0 +1,200 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { fieldsOf, parseJson, textOf } from '../objects/json.ts';
+import { type ApiObject, RESOURCE_NAMES, type ResourceName, type Selector } from '../objects/kinds.ts';
+import { badRequest, StatusError } from '../objects/status.ts';
+import { RESOURCES } from './discovery.ts';
+
+/** A request that is about objects, and its answer. */
+export interface ObjectCall {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly query: URLSearchParams;
+  readonly path: ApiPath;
+}
+
+/** What a path below `/api/v1` names. */
+export interface ApiPath {
+  readonly resource: ResourceName;
+  /** "" for nodes and namespaces, and for a list across all namespaces. */
+  readonly namespace: string;
+  /** Absent: the whole collection. */
+  readonly name?: string;
+  /** "" for the object itself. */
+  readonly subresource: string;
+}
+
+/** Reads a path such as `/api/v1/namespaces/default/pods/web/status`; `undefined` for one that names nothing. */
+export function parseApiPath(pathname: string): ApiPath | undefined {
+  const prefix = '/api/v1/';
+  if (!pathname.startsWith(prefix)) return undefined;
+  const segments = decoded(pathname.slice(prefix.length));
+  if (segments === undefined) return undefined;
+  const [first = '', second, third, ...rest] = segments;
+  if (first === 'namespaces' && second !== undefined && third !== undefined && isResource(third)) {
+    return RESOURCES[third].namespaced ? withName(third, second, rest) : undefined;
+  }
+  if (!isResource(first)) return undefined;
+  const names = segments.slice(1);
+  // A namespaced object is named within its namespace only.
+  if (RESOURCES[first].namespaced && names.length > 0) return undefined;
+  return withName(first, '', names);
+}
+
+function withName(resource: ResourceName, namespace: string, names: readonly string[]): ApiPath | undefined {
+  const [name, subresource = '', ...more] = names;
+  if (more.length > 0) return undefined;
+  if (subresource !== '' && !RESOURCES[resource].subresources.some((one) => one.name === subresource)) {
+    return undefined;
+  }
+  return { resource, namespace, ...(name === undefined ? {} : { name }), subresource };
+}
+
+const isResource = (text: string): text is ResourceName => RESOURCE_NAMES.some((name) => name === text);
+
+/** The segments of a path; `undefined` when one is empty or badly escaped. */
+function decoded(path: string): readonly string[] | undefined {
+  try {
+    const segments = path.split('/').map(decodeURIComponent);
+    return segments.includes('') ? undefined : segments;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whole numbers of a query's parameter; absent or empty is `undefined`. Throws 400. */
+export function numberIn(query: URLSearchParams, name: string): number | undefined {
+  const text = query.get(name) ?? '';
+  if (text === '') return undefined;
+  if (!/^[0-9]{1,15}$/.test(text)) throw badRequest(`${name} must be a whole number, not "${text}"`);
+  return Number(text);
+}
+
+/** `1` and `true` are yes, as on the real server. */
+export const flagIn = (query: URLSearchParams, name: string): boolean =>
+  ['1', 'true'].includes(query.get(name) ?? '');
+
+/** Field and label selector together. Throws 400. */
+export function selectorIn(query: URLSearchParams, resource: ResourceName): Selector {
+  const fields = query.get('fieldSelector');
+  const labels = query.get('labelSelector');
+  if (!fields && !labels) return everything;
+  const byField = fieldSelector(resource, fields ?? '');
+  const byLabel = labelSelector(labels ?? '');
+  return (object) => byField(object) && byLabel(object);
+}
+
+export const everything: Selector = () => true;
+
+/** The fields that the real server lets one select by, apart from name and namespace. */
+const SELECTABLE_FIELDS: { readonly [R in ResourceName]: readonly string[] } = {
+  nodes: ['spec.unschedulable'],
+  pods: ['spec.nodeName', 'spec.restartPolicy', 'spec.schedulerName', 'status.phase', 'status.podIP'],
+  events: [
+    'involvedObject.kind',
+    'involvedObject.namespace',
+    'involvedObject.name',
+    'involvedObject.uid',
+    'involvedObject.apiVersion',
+    'involvedObject.resourceVersion',
+    'involvedObject.fieldPath',
+    'reason',
+    'reportingComponent',
+    'source',
+    'type',
+  ],
+  namespaces: ['status.phase'],
+};
+
+const OPERATION = /^(?<path>[^=!]+?)\s*(?<operator>==?|!=)\s*(?<value>.*)$/;
+
+/** `path=value`, `path==value` and `path!=value`, all of them, separated by commas. Throws 400. */
+export function fieldSelector(resource: ResourceName, text: string): Selector {
+  return all(text, (term) => {
+    const { path = '', operator, value = '' } = OPERATION.exec(term)?.groups ?? {};
+    if (!operator) throw badRequest(`invalid field selector "${term}": write field=value or field!=value`);
+    if (!['metadata.name', 'metadata.namespace', ...SELECTABLE_FIELDS[resource]].includes(path)) {
+      throw badRequest(`field label not supported: ${path}`);
+    }
+    return (object) => (fieldText(object, path) === value) === (operator !== '!=');
+  });
+}
+
+/** `label=value`, `label==value`, `label!=value`, `label` and `!label`, all of them. Throws 400 for anything else. */
+export function labelSelector(text: string): Selector {
+  return all(text, (term) => {
+    if (/[\s()]/.test(term)) {
+      throw badRequest(
+        `unsupported label selector "${term}": write label=value, label!=value, label or !label`,
+      );
+    }
+    const { path, operator, value } = OPERATION.exec(term)?.groups ?? {};
+    if (path !== undefined && value !== undefined) {
+      return ({ metadata }) => (metadata.labels?.[path] === value) === (operator !== '!=');
+    }
+    const label = term.replace(/^!/, '');
+    if (label === '' || label.includes('=')) {
+      throw badRequest(
+        `unable to parse label selector "${term}": write label=value, label!=value, label or !label`,
+      );
+    }
+    return ({ metadata }) => (metadata.labels?.[label] !== undefined) === (label === term);
+  });
+}
+
+function all(text: string, parse: (term: string) => Selector): Selector {
+  const selectors = text
+    .split(',')
+    .map((term) => term.trim())
+    .filter((term) => term !== '')
+    .map(parse);
+  return (object) => selectors.every((selects) => selects(object));
+}
+
+function fieldText(object: ApiObject, path: string): string {
+  let value: unknown = object;
+  for (const field of path.split('.')) value = fieldsOf(value)[field];
+  // An Event's source is selected by its component; an absent flag counts as false.
+  if (path === 'source') return textOf(fieldsOf(value)['component']);
+  if (path === 'spec.unschedulable') return String(value === true);
+  return textOf(value);
+}
+
+/** The real server's limit: 3 MiB (`MaxRequestBodyBytes`). */
+const MAX_BODY_BYTES = 3 * 1024 * 1024;
+
+/** The request's media type, without parameters; JSON when none is given, as on the real server. */
+export const mediaType = (request: IncomingMessage): string =>
+  (request.headers['content-type'] ?? 'application/json').replace(/;.*/, '').trim().toLowerCase();
+
+/**
+ * The request's body, parsed, its 64-bit integers exact; `undefined` when there is none. Throws 415 for another
+ * media type than those accepted, 413 for a body that is too large, 400 for one that is not JSON.
+ */
+export async function readJson(request: IncomingMessage, accepted: readonly string[]): Promise<unknown> {
+  const text = await readText(request);
+  if (text.trim() === '') return undefined;
+  if (!accepted.includes(mediaType(request))) {
+    const message = `the body of the request was in an unknown format - accepted media types include: ${accepted.join(', ')}`;
+    throw new StatusError(415, 'UnsupportedMediaType', message);
+  }
+  try {
+    return parseJson(text);
+  } catch {
+    throw badRequest('the body of the request is not JSON');
+  }
+}
+
+async function readText(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of request.iterator({ destroyOnReturn: false })) {
+    const bytes = Buffer.from(chunk);
+    size += bytes.length;
+    if (size > MAX_BODY_BYTES) {
+      const message = `Request entity too large: limit is ${MAX_BODY_BYTES}`;
+      throw new StatusError(413, 'RequestEntityTooLarge', message);
+    }
+    chunks.push(bytes);
+  }
+  return Buffer.concat(chunks).toString();
+}

@@ -3,7 +3,7 @@ import { styleText } from 'node:util';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { printLine } from './narrator.ts';
-import { type SimulatedCluster, startSimulatedCluster } from './simulated-cluster/demo.ts';
+import { type SimulatedCluster, startSimulatedCluster } from './simulated-cluster/cluster.ts';
 
 /** A simulated cluster with a prompt to taint its nodes at. */
 export interface Demo {

@@ -1,8 +1,7 @@
 import { KUBERNETES_VERSION } from './api/discovery.ts';
-import type { EpochMs } from './objects/kinds.ts';
-import { kubernetesTime } from './objects/kinds.ts';
+import type { Workload } from './controllers/workloads.ts';
+import { type EpochMs, kubernetesTime } from './objects/kinds.ts';
 import type { ObjectStore } from './objects/store.ts';
-import type { Workload } from './workloads.ts';
 
 const NAMESPACES = ['default', 'kube-node-lease', 'kube-public', 'kube-system'] as const;
 const NODES = ['node-1', 'node-2', 'node-3', 'node-4'];

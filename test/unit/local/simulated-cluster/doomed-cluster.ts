@@ -1,4 +1,4 @@
-import { startSimulatedCluster } from '#functions/local/simulated-cluster/demo.ts';
+import { startSimulatedCluster } from '#functions/local/simulated-cluster/cluster.ts';
 import { systemClock } from '#shared/time/clock.ts';
 
 /** Brings up the cluster of the directory it is given, taints a node, tells so, and lives until it is killed. */

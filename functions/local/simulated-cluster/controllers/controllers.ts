@@ -1,9 +1,7 @@
-import type { Log } from '#shared/telemetry/log.ts';
-import { eventExpiry } from './event-expiry.ts';
-import { kubelet } from './kubelet.ts';
-import type { ResourceName } from './objects/kinds.ts';
-import type { ObjectStore } from './objects/store.ts';
-import { podGarbageCollector } from './pod-garbage-collector.ts';
+import type { ResourceName } from '../objects/kinds.ts';
+import type { ObjectStore } from '../objects/store.ts';
+import { eventExpiry } from './events.ts';
+import { kubelet, podGarbageCollector } from './kubelet.ts';
 import { type Controller, ReconcileLoop } from './reconcile-loop.ts';
 import { scheduler } from './scheduler.ts';
 import { type Workload, workloadController } from './workloads.ts';
@@ -11,11 +9,11 @@ import { type Workload, workloadController } from './workloads.ts';
 /** What brings the objects to life: kubelets, a scheduler, and the controllers of some workloads. */
 export class Controllers {
   readonly #store: ObjectStore;
-  readonly #log: Log | undefined;
+  readonly #log: Pick<Console, 'error'> | undefined;
   readonly #loops: { readonly loop: ReconcileLoop; readonly watches: readonly ResourceName[] }[] = [];
   #unsubscribe = () => {};
 
-  constructor(store: ObjectStore, workloads: readonly Workload[], log?: Log) {
+  constructor(store: ObjectStore, workloads: readonly Workload[], log?: Pick<Console, 'error'>) {
     this.#store = store;
     this.#log = log;
     this.#add(kubelet(store), ['pods', 'nodes']);

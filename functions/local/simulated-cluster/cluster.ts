@@ -1,10 +1,9 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Taint, taintText } from '#shared/taints/taint.ts';
-import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { SIMULATED_CONTEXT, startApiServer, writeKubeconfig } from './api/server.ts';
-import { Controllers } from './controllers.ts';
+import { Controllers } from './controllers/controllers.ts';
 import { DEMO_WORKLOADS, seedDemoFleet } from './demo-fleet.ts';
 import { taintsOf } from './objects/admission.ts';
 import type { NodeObject, PodObject } from './objects/kinds.ts';
@@ -22,7 +21,8 @@ export interface SimulatedClusterOptions {
   readonly clock: Clock;
   /** Made if need be; holds the kubeconfig and the cluster's state, for this process alone. */
   readonly dir: string;
-  readonly log?: Log;
+  /** Told of what goes wrong in the cluster itself. */
+  readonly log?: Pick<Console, 'warn' | 'error'>;
 }
 
 export interface SimulatedNode {

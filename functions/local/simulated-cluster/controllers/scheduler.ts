@@ -1,10 +1,11 @@
-import { deadline } from '#shared/taints/deadline.ts';
+import { INT64_MAX } from '#shared/taints/int64.ts';
+import { firstMatch } from '#shared/taints/match.ts';
 import { schedulerVerdict } from '#shared/taints/schedule.ts';
-import { type Taint, taintText } from '#shared/taints/taint.ts';
-import { FEATURE_GATES, taintsOf, tolerationsOf } from './objects/admission.ts';
-import { controllerOf, kubernetesTime, type NodeObject, type PodObject, refOf } from './objects/kinds.ts';
-import type { ObjectStore } from './objects/store.ts';
-import { notePod } from './pod-events.ts';
+import { type Taint, type Toleration, taintText } from '#shared/taints/taint.ts';
+import { FEATURE_GATES, taintsOf, tolerationsOf } from '../objects/admission.ts';
+import { controllerOf, kubernetesTime, type NodeObject, type PodObject, refOf } from '../objects/kinds.ts';
+import type { ObjectStore } from '../objects/store.ts';
+import { notePod } from './events.ts';
 import type { Controller } from './reconcile-loop.ts';
 
 const SCHEDULER_NAME = 'default-scheduler';
@@ -59,18 +60,24 @@ function judge(store: ObjectStore, pod: PodObject, node: NodeObject): Rank | str
   if (firstUntolerated !== undefined) {
     return `node(s) had untolerated taint(s) {${taintText(firstUntolerated)}}`;
   }
-  const standing = taints.map((taint) => ({ ...taint, since: 0 }));
   const neighbours = store.all('pods').filter(({ spec }) => spec.nodeName === node.metadata.name);
   const owner = controllerOf(pod)?.uid;
   return [
     // The real scheduler does not mind a pod that must soon go again (kubernetes/kubernetes 117520), so it may
     // choose either way; this choice spares whoever watches the simulation an endless round.
-    deadline(tolerations, standing, 0, FEATURE_GATES) === undefined ? 0 : 1,
+    isToleratedForEver(taints, tolerations) ? 0 : 1,
     preferCount,
     neighbours.filter((neighbour) => controllerOf(neighbour)?.uid === owner).length,
     neighbours.length,
   ];
 }
+
+/** Whether no taint will ever evict a pod; `tolerationSeconds` absent and the largest int64 mean for ever. */
+const isToleratedForEver = (taints: readonly Taint[], tolerations: readonly Toleration[]): boolean =>
+  taints
+    .filter(({ effect }) => effect === 'NoExecute')
+    .map((taint) => firstMatch(tolerations, taint, FEATURE_GATES))
+    .every((match) => match !== undefined && (match.tolerationSeconds ?? INT64_MAX) === INT64_MAX);
 
 function isSelected({ spec }: PodObject, { metadata }: NodeObject): boolean {
   const labels = Object.entries(spec.nodeSelector ?? {});

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, mock, test } from 'node:test';
-import { ReconcileLoop } from '#functions/local/simulated-cluster/reconcile-loop.ts';
+import { ReconcileLoop } from '#functions/local/simulated-cluster/controllers/reconcile-loop.ts';
 
 describe('a reconcile loop', () => {
   beforeEach(() => mock.timers.enable({ apis: ['setTimeout', 'Date'], now: 0 }));

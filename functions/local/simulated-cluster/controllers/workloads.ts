@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
 import { schedulerVerdict } from '#shared/taints/schedule.ts';
-import { FEATURE_GATES, taintsOf, tolerationsOf } from './objects/admission.ts';
-import type { PodObject, TolerationObject } from './objects/kinds.ts';
-import { controllerOf } from './objects/kinds.ts';
-import type { ObjectStore } from './objects/store.ts';
+import { FEATURE_GATES, taintsOf, tolerationsOf } from '../objects/admission.ts';
+import { controllerOf, type PodObject, type TolerationObject } from '../objects/kinds.ts';
+import type { ObjectStore } from '../objects/store.ts';
 import type { Controller } from './reconcile-loop.ts';
 import { pinnedTo } from './scheduler.ts';
 

@@ -1,5 +1,4 @@
-import type { Log } from '#shared/telemetry/log.ts';
-import type { EpochMs } from './objects/kinds.ts';
+import type { EpochMs } from '../objects/kinds.ts';
 
 /** After a failure, for example a full disk. */
 const RETRY_MS = 1000;
@@ -17,12 +16,12 @@ export interface Controller {
 export class ReconcileLoop {
   readonly #controller: Controller;
   readonly #now: () => EpochMs;
-  readonly #log: Log | undefined;
+  readonly #log: Pick<Console, 'error'> | undefined;
   #timer: NodeJS.Timeout | undefined;
   #triggered = false;
   #stopped = false;
 
-  constructor(controller: Controller, now: () => EpochMs, log?: Log) {
+  constructor(controller: Controller, now: () => EpochMs, log?: Pick<Console, 'error'>) {
     this.#controller = controller;
     this.#now = now;
     this.#log = log;

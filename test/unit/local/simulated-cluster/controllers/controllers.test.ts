@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, mock, test } from 'node:test';
-import { Controllers } from '#functions/local/simulated-cluster/controllers.ts';
+import { Controllers } from '#functions/local/simulated-cluster/controllers/controllers.ts';
+import type { Workload } from '#functions/local/simulated-cluster/controllers/workloads.ts';
 import type { PodObject, TolerationObject } from '#functions/local/simulated-cluster/objects/kinds.ts';
 import type { ObjectStore } from '#functions/local/simulated-cluster/objects/store.ts';
-import type { Workload } from '#functions/local/simulated-cluster/workloads.ts';
-import { aNode, aPod, aStore, inDefault, NOW, unscoped } from './builders.ts';
+import { aNode, aPod, aStore, inDefault, NOW, unscoped } from '../builders.ts';
 
 const SECOND_MS = 1000;
 const MAINTENANCE = { key: 'maintenance', effect: 'NoExecute' };

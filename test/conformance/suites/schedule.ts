@@ -1,5 +1,8 @@
 import { z } from 'zod';
-import { normaliseScores, schedulerVerdict } from '#shared/taints/schedule.ts';
+import {
+  normaliseScores,
+  schedulerVerdict,
+} from '#functions/local/simulated-cluster/controllers/scheduler.ts';
 import { taintText } from '#shared/taints/taint.ts';
 import { matchOptions, taint, toleration } from '../case-fields.ts';
 import { compare, readCases, type Suite } from '../suite.ts';

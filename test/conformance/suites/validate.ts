@@ -4,7 +4,7 @@ import {
   taintProblems,
   tolerationProblems,
   tolerationsUpdateProblems,
-} from '#shared/taints/validation.ts';
+} from '#functions/local/simulated-cluster/objects/validation.ts';
 import { matchOptions, taint, toleration } from '../case-fields.ts';
 import { compare, readCases, type Suite } from '../suite.ts';
 

@@ -1,7 +1,12 @@
 import { INT64_MAX } from '#shared/taints/int64.ts';
 import { firstMatch } from '#shared/taints/match.ts';
-import { schedulerVerdict } from '#shared/taints/schedule.ts';
-import { type Taint, type Toleration, taintText } from '#shared/taints/taint.ts';
+import {
+  type Effect,
+  type MatchOptions,
+  type Taint,
+  type Toleration,
+  taintText,
+} from '#shared/taints/taint.ts';
 import { FEATURE_GATES, taintsOf, tolerationsOf } from '../objects/admission.ts';
 import { controllerOf, kubernetesTime, type NodeObject, type PodObject, refOf } from '../objects/kinds.ts';
 import type { ObjectStore } from '../objects/store.ts';
@@ -28,14 +33,20 @@ export function scheduler(store: ObjectStore): Controller {
 }
 
 function schedule(store: ObjectStore, pod: PodObject): void {
-  const ranked: { name: string; rank: Rank }[] = [];
+  const fitting: Fit[] = [];
   const reasons: string[] = [];
   for (const node of store.all('nodes')) {
     const verdict = judge(store, pod, node);
     if (typeof verdict === 'string') reasons.push(verdict);
-    else ranked.push({ name: node.metadata.name, rank: verdict });
+    else fitting.push(verdict);
   }
-  const [best] = ranked.sort((a, b) => compareRanks(a.rank, b.rank) || a.name.localeCompare(b.name));
+  const scores = normaliseScores(fitting.map(({ preferCount }) => preferCount));
+  const [best] = fitting
+    .map(({ node, mustGoAgain, siblings, neighbours }, index) => ({
+      name: node,
+      rank: [Number(mustGoAgain), -(scores[index] ?? 0), siblings, neighbours],
+    }))
+    .sort((a, b) => compareRanks(a.rank, b.rank) || a.name.localeCompare(b.name));
   if (best === undefined) {
     reportUnschedulable(store, pod, reasons);
     return;
@@ -46,13 +57,25 @@ function schedule(store: ObjectStore, pod: PodObject): void {
 }
 
 /** Numbers to compare one after the other; less is better. */
-type Rank = readonly number[];
-
-const compareRanks = (a: Rank, b: Rank): number =>
+const compareRanks = (a: readonly number[], b: readonly number[]): number =>
   a.map((number, index) => number - (b[index] ?? 0)).find((difference) => difference !== 0) ?? 0;
 
+/** A node that a pod may run on, and how well. */
+interface Fit {
+  readonly node: string;
+  /**
+   * The real scheduler does not mind a pod that must soon go again (kubernetes/kubernetes 117520), so it may choose
+   * either way; to choose such a node last spares whoever watches the simulation an endless round.
+   */
+  readonly mustGoAgain: boolean;
+  readonly preferCount: number;
+  /** Pods there of the same owner. */
+  readonly siblings: number;
+  readonly neighbours: number;
+}
+
 /** How well a pod fits a node, or, in the real scheduler's words, why it does not. */
-function judge(store: ObjectStore, pod: PodObject, node: NodeObject): Rank | string {
+function judge(store: ObjectStore, pod: PodObject, node: NodeObject): Fit | string {
   if (!isSelected(pod, node)) return "node(s) didn't match Pod's node affinity/selector";
   const tolerations = tolerationsOf(pod.spec.tolerations);
   const taints = [...taintsOf(node), ...(node.spec.unschedulable === true ? [UNSCHEDULABLE] : [])];
@@ -62,14 +85,13 @@ function judge(store: ObjectStore, pod: PodObject, node: NodeObject): Rank | str
   }
   const neighbours = store.all('pods').filter(({ spec }) => spec.nodeName === node.metadata.name);
   const owner = controllerOf(pod)?.uid;
-  return [
-    // The real scheduler does not mind a pod that must soon go again (kubernetes/kubernetes 117520), so it may
-    // choose either way; this choice spares whoever watches the simulation an endless round.
-    isToleratedForEver(taints, tolerations) ? 0 : 1,
+  return {
+    node: node.metadata.name,
+    mustGoAgain: !isToleratedForEver(taints, tolerations),
     preferCount,
-    neighbours.filter((neighbour) => controllerOf(neighbour)?.uid === owner).length,
-    neighbours.length,
-  ];
+    siblings: neighbours.filter((neighbour) => controllerOf(neighbour)?.uid === owner).length,
+    neighbours: neighbours.length,
+  };
 }
 
 /** Whether no taint will ever evict a pod; `tolerationSeconds` absent and the largest int64 mean for ever. */
@@ -114,4 +136,45 @@ function reportUnschedulable(store: ObjectStore, pod: PodObject, reasons: readon
     status: { ...current.status, conditions: [...others, condition] },
   }));
   notePod(store, pod, { type: 'Warning', reason: 'FailedScheduling', message, component: SCHEDULER_NAME });
+}
+
+/** What the scheduler's plugin `TaintToleration` says of one pod on one node. */
+interface SchedulerVerdict {
+  /** Whether every NoSchedule taint is tolerated. */
+  readonly noSchedule: boolean;
+  /** Whether every NoExecute taint is tolerated; for how long does not matter. */
+  readonly noExecute: boolean;
+  /** The first NoSchedule or NoExecute taint in the node's order that keeps the pod away; `undefined`: it fits. */
+  readonly firstUntolerated: Taint | undefined;
+  /** Untolerated PreferNoSchedule taints: the raw score, less is better. */
+  readonly preferCount: number;
+}
+
+/** The best score a scheduler plugin gives a node. */
+const MAX_NODE_SCORE = 100;
+
+/** Judges one pod on one node as the scheduler would. Upstream: `TaintToleration.Filter` and `.Score`. */
+export function schedulerVerdict(
+  taints: readonly Taint[],
+  tolerations: readonly Toleration[],
+  options: MatchOptions,
+): SchedulerVerdict {
+  const untolerated = taints.filter((taint) => !firstMatch(tolerations, taint, options));
+  const having = (effect: Effect): readonly Taint[] => untolerated.filter((taint) => taint.effect === effect);
+  return {
+    noSchedule: having('NoSchedule').length === 0,
+    noExecute: having('NoExecute').length === 0,
+    firstUntolerated: untolerated.find(({ effect }) => effect === 'NoSchedule' || effect === 'NoExecute'),
+    preferCount: having('PreferNoSchedule').length,
+  };
+}
+
+/**
+ * The `preferCount`s of all nodes as final scores, 0 (most untolerated taints) to 100, in the same order.
+ * Upstream: `DefaultNormalizeScore`, reversed, in integers.
+ */
+export function normaliseScores(preferCounts: readonly number[]): readonly number[] {
+  const most = preferCounts.reduce((max, count) => Math.max(max, count), 0);
+  if (most === 0) return preferCounts.map(() => MAX_NODE_SCORE);
+  return preferCounts.map((count) => MAX_NODE_SCORE - Math.trunc((MAX_NODE_SCORE * count) / most));
 }

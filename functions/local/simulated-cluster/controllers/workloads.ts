@@ -1,10 +1,9 @@
 import { createHash } from 'node:crypto';
-import { schedulerVerdict } from '#shared/taints/schedule.ts';
 import { FEATURE_GATES, taintsOf, tolerationsOf } from '../objects/admission.ts';
 import { controllerOf, type PodObject, type TolerationObject } from '../objects/kinds.ts';
 import type { ObjectStore } from '../objects/store.ts';
 import type { Controller } from './reconcile-loop.ts';
-import { pinnedTo } from './scheduler.ts';
+import { pinnedTo, schedulerVerdict } from './scheduler.ts';
 
 interface PodTemplate {
   readonly namespace: string;

@@ -1,14 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
-import { admitTolerations, UPSTREAM_DEFAULT_TOLERATION_SECONDS } from '#shared/taints/admission.ts';
 import type { MatchOptions, Taint, Toleration } from '#shared/taints/taint.ts';
-import {
-  type Problem,
-  taintProblems,
-  tolerationProblems,
-  tolerationsUpdateProblems,
-} from '#shared/taints/validation.ts';
 import type { Drafts, NodeObject, Objects, PodObject, ResourceName, TolerationObject } from './kinds.ts';
 import { invalid, type StatusCause } from './status.ts';
+import { type Problem, taintProblems, tolerationProblems, tolerationsUpdateProblems } from './validation.ts';
 
 /** The feature gates of a cluster that sets none. */
 export const FEATURE_GATES: MatchOptions = { comparisonOperators: false };
@@ -125,6 +119,67 @@ function admitted(operation: string, given: readonly TolerationObject[] = []): T
     ...(tolerationSeconds === undefined ? {} : { tolerationSeconds: Number(tolerationSeconds) }),
   }));
   return [...given, ...appended];
+}
+
+/** The API request that carries a pod's tolerations. */
+interface AdmissionRequest {
+  /** As admission knows it: `CREATE`, `UPDATE`, `DELETE` or `CONNECT`. */
+  readonly operation: string;
+  /** Lower-case plural, for example `pods`. */
+  readonly resource: string;
+  /** "" for the object itself. */
+  readonly subresource: string;
+}
+
+/** The API server's two flags, not clamped: zero and negative seconds are handed on. */
+interface DefaultTolerationSeconds {
+  /** `--default-not-ready-toleration-seconds` */
+  readonly notReady: bigint;
+  /** `--default-unreachable-toleration-seconds` */
+  readonly unreachable: bigint;
+}
+
+/** What an API server without these flags uses. */
+export const UPSTREAM_DEFAULT_TOLERATION_SECONDS: DefaultTolerationSeconds = {
+  notReady: 300n,
+  unreachable: 300n,
+};
+
+/** The taints that the node controller sets when a node's `Ready` condition is `False`, and when it is `Unknown`. */
+const NOT_READY = 'node.kubernetes.io/not-ready';
+const UNREACHABLE = 'node.kubernetes.io/unreachable';
+
+/**
+ * A pod's tolerations after the admission plugin `DefaultTolerationSeconds`: for a pod created or updated, one
+ * for not-ready and one for unreachable are appended where none is there. A key that is the taint's or empty,
+ * with an effect that is NoExecute or empty, counts as there; operator and value are not looked at.
+ */
+export function admitTolerations(
+  request: AdmissionRequest,
+  tolerations: readonly Toleration[],
+  defaults: DefaultTolerationSeconds,
+): readonly Toleration[] {
+  const { operation, resource, subresource } = request;
+  if (resource !== 'pods' || subresource !== '') return tolerations;
+  if (operation !== 'CREATE' && operation !== 'UPDATE') return tolerations;
+  return [
+    ...tolerations,
+    ...missing(tolerations, NOT_READY, defaults.notReady),
+    ...missing(tolerations, UNREACHABLE, defaults.unreachable),
+  ];
+}
+
+function missing(
+  tolerations: readonly Toleration[],
+  key: string,
+  tolerationSeconds: bigint,
+): readonly Toleration[] {
+  const there = tolerations.some(
+    (toleration) =>
+      (!toleration.key || toleration.key === key) &&
+      (!toleration.effect || toleration.effect === 'NoExecute'),
+  );
+  return there ? [] : [{ key, operator: 'Exists', effect: 'NoExecute', tolerationSeconds }];
 }
 
 const POD_SPEC_FORBIDDEN: StatusCause = {

@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { admitTolerations, UPSTREAM_DEFAULT_TOLERATION_SECONDS } from '#shared/taints/admission.ts';
-import * as arbitrary from './arbitraries.ts';
+import {
+  admitTolerations,
+  UPSTREAM_DEFAULT_TOLERATION_SECONDS,
+} from '#functions/local/simulated-cluster/objects/admission.ts';
+import * as arbitrary from '#test/unit/taints/arbitraries.ts';
 
 const create = { operation: 'CREATE', resource: 'pods', subresource: '' };
 const NOT_READY = {

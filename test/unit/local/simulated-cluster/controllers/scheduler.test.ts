@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import {
+  normaliseScores,
+  schedulerVerdict,
+} from '#functions/local/simulated-cluster/controllers/scheduler.ts';
 import { tolerates } from '#shared/taints/match.ts';
-import { normaliseScores, schedulerVerdict } from '#shared/taints/schedule.ts';
-import * as arbitrary from './arbitraries.ts';
+import * as arbitrary from '#test/unit/taints/arbitraries.ts';
 
 const options = { comparisonOperators: false };
 const taints = fc.array(arbitrary.taint, { maxLength: 5 });

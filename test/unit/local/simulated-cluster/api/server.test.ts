@@ -68,8 +68,13 @@ describe('discovery', () => {
     ]);
   });
 
+  test('tells of its release as the real server does', async () => {
+    const { code, body } = await client.get('/version');
+    assert.equal(code, 200);
+    assert.deepEqual([at(body, 'major'), at(body, 'minor'), at(body, 'gitVersion')], ['1', '36', 'v1.36.3']);
+  });
+
   for (const path of [
-    '/version',
     '/api',
     '/apis',
     '/apis/authorization.k8s.io/v1',
@@ -157,6 +162,17 @@ describe('objects', () => {
     assert.deepEqual(await names('/api/v1/pods?fieldSelector=spec.nodeName%3Dnode-1'), ['a', 'c']);
     assert.deepEqual(await names(`${PODS}?fieldSelector=spec.nodeName%3Dnode-1`), ['a']);
     assert.deepEqual(await names('/api/v1/pods?labelSelector=app%3Dx'), ['a', 'b']);
+  });
+
+  test('of one node are listed whatever version is enough, as of now', async () => {
+    store.create('pods', 'default', aPod('a', { nodeName: 'node-1' }));
+    store.create('pods', 'default', aPod('b', { nodeName: 'node-2' }));
+    const { code, body } = await client.get(
+      '/api/v1/pods?resourceVersion=0&fieldSelector=spec.nodeName%3Dnode-1',
+    );
+    assert.equal(code, 200);
+    assert.deepEqual(each(at(body, 'items'), 'metadata', 'name'), ['a']);
+    assert.equal(at(body, 'metadata', 'resourceVersion'), String(store.version));
   });
 
   test('of a version that is yet to come are not listed: 504, as by the real server', async () => {
@@ -251,6 +267,36 @@ describe('a deletion', () => {
     assert.deepEqual([code, at(body, 'reason')], [409, 'Conflict']);
     assert.equal(store.get('pods', inDefault('web')).metadata.deletionTimestamp, undefined);
   });
+
+  test('of another version of the pod is a conflict, of the present one it is not', async () => {
+    const { uid, resourceVersion } = store.create('pods', 'default', aPod('web', { nodeName: 'n' })).metadata;
+    const remove = (version: string) =>
+      client.delete(`${PODS}/web`, { preconditions: { uid, resourceVersion: version } });
+    const stale = await remove('1');
+    assert.deepEqual([stale.code, at(stale.body, 'reason')], [409, 'Conflict']);
+    assert.equal(
+      at(stale.body, 'message'),
+      'Operation cannot be fulfilled on Pod "web": the ResourceVersion in the precondition (1) does not match ' +
+        `the ResourceVersion in record (${resourceVersion}). The object might have been modified`,
+    );
+    assert.equal(store.get('pods', inDefault('web')).metadata.deletionTimestamp, undefined);
+    assert.equal((await remove(resourceVersion)).code, 200);
+    assert.notEqual(store.get('pods', inDefault('web')).metadata.deletionTimestamp, undefined);
+  });
+});
+
+describe('an answer', () => {
+  for (const [name, path] of [
+    ['of a list', NODES],
+    ['of a watch', `${NODES}?watch=1`],
+    ['that refuses', `${NODES}/nowhere`],
+  ] as const) {
+    test(`${name} says the time of the server`, async () => {
+      const { headers } = await client.open(path);
+      const date = Date.parse(headers.date ?? '');
+      assert.ok(Math.abs(Date.now() - date) < 60_000, String(headers.date));
+    });
+  }
 });
 
 describe('a request that is wrong', () => {

@@ -95,6 +95,9 @@ export async function startSimulatedCluster({
   };
 }
 
+/** Who taints at the prompt, as a node's `managedFields` tell. */
+const PROMPT_MANAGER = 'prompt';
+
 function changeTaints(
   store: ObjectStore,
   name: string,
@@ -105,10 +108,11 @@ function changeTaints(
     const names = store.all('nodes').map(({ metadata }) => metadata.name);
     throw new TaintArgumentError(`there is no node "${name}": name one of ${names.sort().join(', ')}`);
   }
-  store.update('nodes', ref, 'main', ({ spec, ...node }) => ({
+  const changed = ({ spec, ...node }: NodeObject) => ({
     ...node,
     spec: { ...spec, taints: change(spec.taints ?? []) },
-  }));
+  });
+  store.update('nodes', ref, 'main', changed, PROMPT_MANAGER);
 }
 
 const shownNode = (node: NodeObject): SimulatedNode => ({

@@ -9,6 +9,7 @@ import { representation, represented, representedList, sendJson } from './repres
 import {
   type ApiPath,
   flagIn,
+  managerOf,
   mediaType,
   numberIn,
   type ObjectCall,
@@ -40,7 +41,7 @@ export async function answerForObjects(store: ObjectStore, call: ObjectCall): Pr
     case 'create': {
       const body = await readJson(request, PLAIN_JSON);
       if (path.subresource === 'binding') bind(store, call, body);
-      else sendObject(store, call, 201, store.create(path.resource, path.namespace, body));
+      else sendObject(store, call, 201, store.create(path.resource, path.namespace, body, managerOf(call)));
       return;
     }
     case 'update': {
@@ -49,7 +50,7 @@ export async function answerForObjects(store: ObjectStore, call: ObjectCall): Pr
         checkUid(path, current, body);
         return body;
       };
-      sendObject(store, call, 200, store.update(path.resource, refOf(path), partOf(path), replace));
+      sendObject(store, call, 200, update(store, call, replace));
       return;
     }
     case 'patch': {
@@ -57,7 +58,7 @@ export async function answerForObjects(store: ObjectStore, call: ObjectCall): Pr
       const apply = PATCHES[mediaType(request)];
       if (apply === undefined || patch === undefined) throw badRequest('the request has no patch: send one');
       const change = (current: ApiObject) => apply(current, patch);
-      sendObject(store, call, 200, store.update(path.resource, refOf(path), partOf(path), change));
+      sendObject(store, call, 200, update(store, call, change));
       return;
     }
     case 'delete':
@@ -67,6 +68,9 @@ export async function answerForObjects(store: ObjectStore, call: ObjectCall): Pr
       return verb satisfies never;
   }
 }
+
+const update = (store: ObjectStore, call: ObjectCall, change: (current: ApiObject) => unknown): ApiObject =>
+  store.update(call.path.resource, refOf(call.path), partOf(call.path), change, managerOf(call));
 
 function sendObject(
   store: ObjectStore,

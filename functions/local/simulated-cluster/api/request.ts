@@ -61,6 +61,18 @@ function decoded(path: string): readonly string[] | undefined {
   }
 }
 
+/** The real server's limit (`FieldManagerMaxLength`). */
+const MAX_MANAGER_LENGTH = 128;
+
+/**
+ * Who makes a change: the parameter `fieldManager`, or else the user agent up to its first `/`; "" when there is
+ * neither. Upstream: `managerOrUserAgent`.
+ */
+export function managerOf({ request, query }: ObjectCall): string {
+  const [product = ''] = (request.headers['user-agent'] ?? '').split('/');
+  return query.get('fieldManager') || product.slice(0, MAX_MANAGER_LENGTH);
+}
+
 /** Whole numbers of a query's parameter; absent or empty is `undefined`. Throws 400. */
 export function numberIn(query: URLSearchParams, name: string): number | undefined {
   const text = query.get(name) ?? '';

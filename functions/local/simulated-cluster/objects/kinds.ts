@@ -50,6 +50,9 @@ const draftMetadata = z
     }) => given,
   );
 
+/** Who owns which fields, and since when. Upstream: `metav1.ManagedFieldsEntry`. */
+const managedFields = z.looseObject({ manager: text, time: text });
+
 /** Metadata of an object that is there. */
 const storedMetadata = z.looseObject({
   ...givenMetadata,
@@ -60,6 +63,7 @@ const storedMetadata = z.looseObject({
   deletionTimestamp: text.exactOptional(),
   deletionGracePeriodSeconds: z.int().exactOptional(),
   generation: z.int().exactOptional(),
+  managedFields: z.array(managedFields).exactOptional(),
 });
 
 const condition = z.looseObject({

@@ -29,6 +29,7 @@ import {
   podGraceSeconds,
   serverMetadata,
   versioned,
+  withTaintOwner,
 } from './metadata.ts';
 import { alreadyExists, badRequest, conflict, invalid, notFound, tooLargeVersion } from './status.ts';
 
@@ -191,8 +192,11 @@ export class ObjectStore {
     };
   }
 
-  /** Adds an object. 409 when its name is taken, 422 when it is not acceptable, 404 without its namespace. */
-  create<R extends ResourceName>(resource: R, namespace: string, body: unknown): Objects[R] {
+  /**
+   * Adds an object. 409 when its name is taken, 422 when it is not acceptable, 404 without its namespace.
+   * `manager`: who does it, as a node's `managedFields` will tell.
+   */
+  create<R extends ResourceName>(resource: R, namespace: string, body: unknown, manager = ''): Objects[R] {
     const draft = parseDraft(resource, body);
     const { generateName, name = generateName ? generatedName(generateName) : '' } = draft.metadata;
     refuseOtherNamespace(draft, namespace);
@@ -212,19 +216,20 @@ export class ObjectStore {
         ...(resource === 'pods' ? { generation: 1 } : {}),
       },
     });
-    return this.#commit('ADDED', resource, object);
+    return this.#commit('ADDED', resource, withTaintOwner(undefined, object, manager, this.#clock.now()));
   }
 
   /**
    * Replaces an object, or only its status, by what `change` makes of it. 409 when the result names another
    * version than the present one, 422 when it names another uid or is not acceptable. A result that changes
-   * nothing makes no version.
+   * nothing makes no version. `manager` as in {@link create}.
    */
   update<R extends ResourceName>(
     resource: R,
     ref: ObjectRef,
     part: 'main' | 'status',
     change: (current: Objects[R]) => unknown,
+    manager = '',
   ): Objects[R] {
     const current = this.get(resource, ref);
     const draft = parseDraft(resource, change(current));
@@ -251,7 +256,8 @@ export class ObjectStore {
     );
     const admitted = part === 'status' ? next : admissions[resource].update(current, next);
     if (isDeepStrictEqual(admitted, current)) return current;
-    return this.#commit('MODIFIED', resource, nextGeneration(resource, current, admitted));
+    const owned = withTaintOwner(current, admitted, manager, this.#clock.now());
+    return this.#commit('MODIFIED', resource, nextGeneration(resource, current, owned));
   }
 
   /** Binds a pod to a node, as a scheduler does. 409 when it is bound already or on its way out. */

@@ -243,6 +243,26 @@ describe('a patch', () => {
     assert.deepEqual(store.get('nodes', unscoped('node-1')).spec, {});
   });
 
+  test('of taints makes its sender their owner: by fieldManager, or else by user agent', async () => {
+    store.create('nodes', '', aNode('node-1'));
+    const ownerAfter = async (method: string, query: string, agent: string | undefined, effect: string) => {
+      const { body } = await client.call(method, `${NODES}/node-1${query}`, {
+        body: { metadata: { name: 'node-1' }, spec: { taints: [{ key: 'a', effect }] } },
+        type: method === 'PUT' ? 'application/json' : 'application/merge-patch+json',
+        headers: agent === undefined ? {} : { 'user-agent': agent },
+      });
+      assert.equal(at(body, 'metadata', 'managedFields', 0, 'time'), '2026-11-21T12:00:00Z');
+      return at(body, 'metadata', 'managedFields', 0, 'manager');
+    };
+    assert.equal(
+      await ownerAfter('PATCH', '?fieldManager=kubectl-taint', 'kubectl/v1', 'NoExecute'),
+      'kubectl-taint',
+    );
+    assert.equal(await ownerAfter('PUT', '', 'node-tool/v1.2 (linux)', 'NoSchedule'), 'node-tool');
+    assert.equal(await ownerAfter('PATCH', '', 'a'.repeat(200), 'NoExecute'), 'a'.repeat(128));
+    assert.equal(await ownerAfter('PUT', '', undefined, 'NoSchedule'), 'unknown');
+  });
+
   test('of a stale version is a conflict', async () => {
     store.create('nodes', '', aNode('node-1'));
     const stale = { metadata: { resourceVersion: '1' }, spec: { unschedulable: true } };

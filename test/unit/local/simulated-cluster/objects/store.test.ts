@@ -260,6 +260,78 @@ describe('an update', () => {
   });
 });
 
+describe("the owner of a node's taints", () => {
+  const A = { key: 'a', effect: 'NoExecute' };
+  const setup = () => {
+    const clock = settableClock();
+    const store = aStore({ clock });
+    store.create('nodes', '', aNode('node-1'));
+    const taint = (manager: string, ...taints: readonly object[]) => {
+      clock.at += 1500;
+      const change = (node: object) => ({ ...node, spec: { taints } });
+      return store.update('nodes', unscoped('node-1'), 'main', change, manager).metadata.managedFields;
+    };
+    return { clock, store, taint };
+  };
+  const entry = (manager: string, time: string) => ({
+    manager,
+    operation: 'Update',
+    apiVersion: 'v1',
+    time,
+    fieldsType: 'FieldsV1',
+    fieldsV1: { 'f:spec': { 'f:taints': {} } },
+  });
+
+  test('is who changed them last, since then, to the second', () => {
+    const { taint } = setup();
+    assert.deepEqual(taint('kubectl-taint', A), [entry('kubectl-taint', '2026-11-21T12:00:01Z')]);
+    const changed = { ...A, value: 'x' };
+    assert.deepEqual(taint('other', changed), [entry('other', '2026-11-21T12:00:03Z')]);
+    assert.deepEqual(taint('other', changed, { ...A, key: 'b' }), [entry('other', '2026-11-21T12:00:04Z')]);
+  });
+
+  test('stays whoever leaves them as they are', () => {
+    const { store, taint } = setup();
+    const before = taint('first', A);
+    assert.deepEqual(taint('second', A), before);
+    const rest = (node: object) => ({ ...node, spec: { taints: [A], unschedulable: true } });
+    assert.deepEqual(
+      store.update('nodes', unscoped('node-1'), 'main', rest, 'third').metadata.managedFields,
+      before,
+    );
+    const status = (node: object) => ({ ...node, spec: {}, status: { phase: 'x' } });
+    assert.deepEqual(
+      store.update('nodes', unscoped('node-1'), 'status', status, 'fourth').metadata.managedFields,
+      before,
+    );
+  });
+
+  test('is nobody when there are none', () => {
+    const { taint } = setup();
+    taint('first', A);
+    assert.equal(taint('second'), undefined);
+    assert.deepEqual(taint('third', A), [entry('third', '2026-11-21T12:00:04Z')]);
+  });
+
+  test('is who made the node with them, and "unknown" when that is not told', () => {
+    const { store, taint } = setup();
+    const { metadata } = store.create('nodes', '', aNode('node-2', { taints: [A] }), 'kubelet');
+    assert.deepEqual(metadata.managedFields, [entry('kubelet', '2026-11-21T12:00:00Z')]);
+    assert.deepEqual(taint('', A), [entry('unknown', '2026-11-21T12:00:01Z')]);
+  });
+
+  test('cannot be forged', () => {
+    const { store } = setup();
+    const forge = (node: object) => ({
+      ...node,
+      metadata: { name: 'node-1', managedFields: [entry('mine', '2020-01-01T00:00:00Z')] },
+      spec: { unschedulable: true },
+    });
+    const { metadata } = store.update('nodes', unscoped('node-1'), 'main', forge);
+    assert.equal(metadata.managedFields, undefined);
+  });
+});
+
 describe('a binding', () => {
   test('sets the node and says when', () => {
     const store = aStore();

@@ -7,6 +7,12 @@ export interface LiveNode {
   readonly resourceVersion: string;
   /** All effects, in list order. */
   readonly taints: readonly LiveTaint[];
+  /**
+   * Changes with the taints, whatever they were and are: who wrote `spec.taints` last and when, to the second, by the
+   * API server's clock. Two equal lists with different stamps are not the same taints. Absent where the server does
+   * not say, and when nobody owns a taint.
+   */
+  readonly taintsStamp?: string;
 }
 
 /** The few fields of a Pod that deciding needs. Equal toleration lists are one shared object. */
@@ -26,6 +32,13 @@ export interface LivePod {
   readonly terminating: boolean;
   /** Carries the `DisruptionTarget` condition with our reason: this service (or the built-in one) began to evict it. */
   readonly disrupted: boolean;
+  /** The controller that made it (`ownerReferences`); absent: nobody makes it anew. */
+  readonly owner?: PodOwner;
+}
+
+export interface PodOwner {
+  readonly kind: string;
+  readonly name: string;
 }
 
 /** One page of a list. */

@@ -4,8 +4,8 @@
  * server has validated them. Unknown fields pass, and a field of an unexpected type reads as absent.
  */
 import { nodeName, podUid } from '#shared/eviction/identity.ts';
-import type { Taint, Toleration } from '#shared/taints/taint.ts';
-import type { LiveNode, LivePod } from './api.ts';
+import type { LiveTaint, Toleration } from '#shared/taints/taint.ts';
+import type { LiveNode, LivePod, PodOwner } from './api.ts';
 import { ApiError } from './api-error.ts';
 import { TAINT_MANAGER_REASON } from './disruption.ts';
 import { Interner } from './interning.ts';
@@ -13,10 +13,11 @@ import { fieldsOf, itemsOf, textOf } from './json-fields.ts';
 
 /** Clusters have a few dozen distinct lists; only generated ones (a key per job) come near this. */
 const TOLERATION_LISTS = 10_000;
-/** Node names and namespaces of a whole fleet, at some 100 bytes each. */
+/** Node names and namespaces of a whole fleet, at some 100 bytes each; and owners. */
 const NAMES = 100_000;
 
 const tolerationLists = new Interner<readonly Toleration[]>(TOLERATION_LISTS);
+const owners = new Interner<PodOwner>(NAMES);
 const names = new Interner<string>(NAMES);
 const shared = (name: string) => names.get(name, () => name);
 
@@ -24,10 +25,12 @@ const shared = (name: string) => names.get(name, () => name);
 export function projectNode(json: unknown): LiveNode {
   const { metadata, spec } = fieldsOf(json);
   const meta = fieldsOf(metadata);
+  const taintsStamp = stampOfTaints(meta['managedFields']);
   return {
     name: nodeName(shared(required('Node', meta, 'name'))),
     resourceVersion: textOf(meta['resourceVersion']),
     taints: itemsOf(fieldsOf(spec)['taints']).map(projectTaint),
+    ...(taintsStamp === '' ? {} : { taintsStamp }),
   };
 }
 
@@ -39,6 +42,7 @@ export function projectPod(json: unknown): LivePod {
   const conditions = itemsOf(fieldsOf(fields['status'])['conditions']).map(fieldsOf);
   const node = textOf(spec['nodeName']);
   const scheduled = conditions.find(({ type, status }) => type === 'PodScheduled' && status === 'True');
+  const owner = projectOwner(meta['ownerReferences']);
   const scheduledAt = Date.parse(textOf(scheduled?.['lastTransitionTime']));
   return {
     uid: podUid(required('Pod', meta, 'uid')),
@@ -54,6 +58,7 @@ export function projectPod(json: unknown): LivePod {
       ({ type, status, reason }) =>
         type === 'DisruptionTarget' && status === 'True' && reason === TAINT_MANAGER_REASON,
     ),
+    ...(owner === undefined ? {} : { owner }),
   };
 }
 
@@ -72,14 +77,36 @@ function required(kind: string, meta: Readonly<Record<string, unknown>>, field: 
 const unusable = (kind: string, lacks: string) =>
   new ApiError(`The server sent a ${kind} without ${lacks}: is it a Kubernetes API server?`, 0);
 
-function projectTaint(json: unknown): Taint {
-  const { key, value, effect } = fieldsOf(json);
+function projectTaint(json: unknown): LiveTaint {
+  const { key, value, effect, timeAdded } = fieldsOf(json);
   const given = textOf(value);
+  const addedAt = Date.parse(textOf(timeAdded));
   return {
     key: textOf(key),
     ...(given === '' ? {} : { value: given }),
     effect: textOf(effect),
+    ...(Number.isNaN(addedAt) ? {} : { timeAdded: addedAt }),
   };
+}
+
+/** Who owns the field `spec.taints` since when; whoever writes the status only has an entry of its own. */
+function stampOfTaints(managedFields: unknown): string {
+  return itemsOf(managedFields)
+    .map(fieldsOf)
+    .filter(({ subresource }) => textOf(subresource) === '')
+    .filter(({ fieldsV1 }) => 'f:taints' in fieldsOf(fieldsOf(fieldsV1)['f:spec']))
+    .map(({ manager, time }) => `${textOf(manager)}@${textOf(time)}`)
+    .sort()
+    .join();
+}
+
+function projectOwner(ownerReferences: unknown): PodOwner | undefined {
+  const controller = itemsOf(ownerReferences)
+    .map(fieldsOf)
+    .find((reference) => reference['controller'] === true);
+  if (controller === undefined) return undefined;
+  const [kind, name] = [textOf(controller['kind']), textOf(controller['name'])];
+  return owners.get(`${kind}/${name}`, () => Object.freeze({ kind, name }));
 }
 
 function projectTolerations(json: unknown): readonly Toleration[] {

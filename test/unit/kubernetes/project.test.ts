@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { describe, test } from 'node:test';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { parseInt64Json } from '#shared/kubernetes/int64-json.ts';
 import { projectNode, projectPod } from '#shared/kubernetes/project.ts';
@@ -106,11 +106,56 @@ test('a node is read with the taints of all effects, in order', () => {
       name: 'n1',
       resourceVersion: '7',
       taints: [
-        { key: 'b', value: 'x', effect: 'NoSchedule' },
+        { key: 'b', value: 'x', effect: 'NoSchedule', timeAdded: Date.UTC(2026, 10, 21, 11) },
         { key: 'a', effect: 'NoExecute' },
       ],
     },
   );
+});
+
+describe('the stamp of taints', () => {
+  const stamp = (...managedFields: readonly unknown[]) =>
+    projectNode({ metadata: { name: 'n1', managedFields } }).taintsStamp;
+  const entry = (manager: string, spec: object, more: object = {}) => ({
+    manager,
+    operation: 'Update',
+    time: '2026-11-21T11:00:00Z',
+    fieldsV1: { 'f:spec': spec },
+    ...more,
+  });
+
+  test('says who wrote them last and when', () => {
+    assert.equal(
+      stamp(entry('kubelet', { 'f:podCIDR': {} }), entry('kubectl-taint', { 'f:taints': {} })),
+      'kubectl-taint@2026-11-21T11:00:00Z',
+    );
+  });
+
+  test('names all who share them, in an order of its own', () => {
+    const [one, two] = [entry('one', { 'f:taints': {} }), entry('two', { 'f:taints': { '.': {} } })];
+    assert.equal(stamp(two, one), 'one@2026-11-21T11:00:00Z,two@2026-11-21T11:00:00Z');
+    assert.equal(stamp(one, two), stamp(two, one));
+  });
+
+  test('is absent where nobody owns them, or only somebody who writes the status', () => {
+    assert.equal(stamp(), undefined);
+    assert.equal(stamp(entry('kubelet', { 'f:podCIDR': {} })), undefined);
+    assert.equal(stamp(entry('kubelet', { 'f:taints': {} }, { subresource: 'status' })), undefined);
+    assert.equal(stamp(null, 'x', { fieldsV1: 'x' }, { fieldsV1: { 'f:spec': null } }), undefined);
+  });
+});
+
+test('the owner of a pod is the controller that made it', () => {
+  const owner = (...ownerReferences: readonly unknown[]) =>
+    projectPod({ metadata: { ...META, ownerReferences } }).owner;
+  const set = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web-6d4', uid: 'x' };
+  assert.deepEqual(owner({ ...set, name: 'other' }, { ...set, controller: true }), {
+    kind: 'ReplicaSet',
+    name: 'web-6d4',
+  });
+  assert.equal(owner(set), undefined);
+  assert.equal(owner(), undefined);
+  assert.equal(owner({ ...set, controller: true }), owner({ ...set, controller: true }));
 });
 
 test('what no stored object lacks is demanded', () => {

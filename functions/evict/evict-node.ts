@@ -204,7 +204,7 @@ class Pass {
         const verdict = this.#judge(record);
         if (verdict.kind !== 'evict') return await this.#perform(verdict);
       }
-      await this.#api.deletePod(record, record.uid);
+      await this.#api.deletePod(record, { uid: record.uid });
     } catch (error) {
       if (!(error instanceof ApiError && (await this.#isGone(record, error)))) throw error;
       this.#settled(record, 'gone');

@@ -4,9 +4,6 @@ import type { EvictionRecord } from '#shared/eviction/records.ts';
 import type { KubernetesApi, LivePod } from '#shared/kubernetes/api.ts';
 import type { Clock } from '#shared/time/clock.ts';
 
-/** Up to this many due pods are read one by one; beyond, one list of the node's pods is cheaper. */
-const FEW_PODS = 3;
-
 /** Looks at the live node and at its due pods. Rejects with `ApiError`. */
 export async function lookAt(
   api: KubernetesApi,
@@ -16,7 +13,7 @@ export async function lookAt(
 ): Promise<Look<LivePod>> {
   // Dated before it is taken: what is seen is at least as new.
   const at = clock.now();
-  const [node, pods] = await Promise.all([api.getNode(ref.node), podsOf(api, ref, due)]);
+  const [node, pods] = await Promise.all([api.getNode(ref.node), api.podsOnNode(ref.node, due)]);
   return { at, taints: node?.taints, pods: new Map(pods.map((pod) => [pod.uid, pod])) };
 }
 
@@ -30,14 +27,4 @@ export async function lookAgain(
   const at = clock.now();
   const node = await api.getNode(ref.node);
   return { ...look, at, taints: node?.taints };
-}
-
-async function podsOf(
-  api: KubernetesApi,
-  ref: NodeRef,
-  due: readonly EvictionRecord[],
-): Promise<readonly LivePod[]> {
-  if (due.length > FEW_PODS) return api.listPodsOnNode(ref.node);
-  const pods = await Promise.all(due.map(({ namespace, name }) => api.getPod({ namespace, name })));
-  return pods.filter((pod) => pod !== undefined);
 }

@@ -93,6 +93,13 @@ export interface PodEvent {
   readonly message: string;
 }
 
+/** What must hold of a pod for its deletion. */
+export interface DeletePreconditions {
+  readonly uid: PodUid;
+  /** Nothing about the pod has changed since this version. */
+  readonly resourceVersion?: string;
+}
+
 /**
  * The calls we make to one cluster's API server. Every method rejects with `ApiError` for an answer that is not
  * a success, and for none at all (status 0).
@@ -104,16 +111,19 @@ export interface KubernetesApi {
   getNode(name: NodeName): Promise<LiveNode | undefined>;
   /** `undefined`: there is no such pod. A quorum read. */
   getPod(pod: PodRef): Promise<LivePod | undefined>;
-  /** All pods bound to a node. A quorum read. */
-  listPodsOnNode(node: NodeName): Promise<readonly LivePod[]>;
+  /**
+   * The pods of a node among which the caller looks for those that are due: all of the node's, or only those of
+   * `due` that are there, whichever costs the server less. Quorum reads.
+   */
+  podsOnNode(node: NodeName, due: readonly PodRef[]): Promise<readonly LivePod[]>;
   /**
    * Sets the `DisruptionTarget` condition (reason `DeletionByTaintManager`) by a strategic merge patch of the
-   * status, with the UID as a precondition. 404 and 409 reject: the pod is gone or another one. The condition's
-   * `observedGeneration` is the pod's, when known: pass the `LivePod`.
+   * status, with the UID as a precondition. Resolves with the pod as that left it. 404 and 409 reject: the pod is
+   * gone or another one. The condition's `observedGeneration` is the pod's, when known: pass the `LivePod`.
    */
-  markDisrupted(pod: PodRef & Pick<LivePod, 'generation'>, uid: PodUid, now: EpochMs): Promise<void>;
-  /** Deletes with the UID as a precondition and the pod's own grace period. 404 and 409 reject. */
-  deletePod(pod: PodRef, uid: PodUid): Promise<void>;
+  markDisrupted(pod: PodRef & Pick<LivePod, 'generation'>, uid: PodUid, now: EpochMs): Promise<LivePod>;
+  /** Deletes a pod with its own grace period. 404 rejects, and 409 when a precondition fails. */
+  deletePod(pod: PodRef, preconditions: DeletePreconditions): Promise<void>;
   /** Posts an Event; one that is there already (same key) counts as posted. */
   createEvent(event: PodEvent, now: EpochMs): Promise<void>;
   /** Ends all connections; a call under way rejects. */

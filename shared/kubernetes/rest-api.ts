@@ -1,11 +1,21 @@
+import pMap from 'p-map';
 import type { EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
-import type { KubernetesApi, LiveNode, LivePod, PodEvent, PodRef, Resource } from './api.ts';
+import { type Clock, systemClock } from '#shared/time/clock.ts';
+import type {
+  DeletePreconditions,
+  KubernetesApi,
+  LiveNode,
+  LivePod,
+  PodEvent,
+  PodRef,
+  Resource,
+} from './api.ts';
 import { ApiError } from './api-error.ts';
 import type { Call } from './call.ts';
 import type { Connection } from './connection.ts';
 import { disruptionPatch } from './disruption.ts';
 import { eventBody } from './event.ts';
-import { fieldsOf, itemsOf } from './json-fields.ts';
+import { fieldsOf, itemsOf, textOf } from './json-fields.ts';
 import { projectNode, projectPod } from './project.ts';
 import { RestResource } from './rest-resource.ts';
 import type { Right, RightsReview } from './rights.ts';
@@ -13,6 +23,13 @@ import { Transport } from './transport.ts';
 
 const NODES = '/api/v1/nodes';
 const PODS = '/api/v1/pods';
+/** Up to so many pods are read one by one; beyond, one list of their node's pods costs less. */
+const FEW_PODS = 3;
+/** Of one node, where its pods cannot be listed at a fair price. */
+const PARALLEL_READS = 16;
+/** A cluster is upgraded a few times a year. */
+const VERSION_MAX_AGE_MS = 60 * 60_000;
+const UNKNOWN_VERSION_MAX_AGE_MS = 60_000;
 const ACCESS_REVIEWS = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
 
 /**
@@ -23,9 +40,12 @@ export class RestApi implements KubernetesApi, RightsReview {
   readonly nodes: Resource<LiveNode>;
   readonly pods: Resource<LivePod>;
   readonly #transport: Transport;
+  readonly #clock: Clock;
+  #version: { until: EpochMs; readonly cachesLists: Promise<boolean> } | undefined;
 
-  constructor(connection: Connection) {
+  constructor(connection: Connection, clock: Clock = systemClock) {
     this.#transport = new Transport(connection);
+    this.#clock = clock;
     this.nodes = new RestResource(this.#transport, 'nodes', NODES, projectNode);
     this.pods = new RestResource(this.#transport, 'pods', PODS, projectPod);
   }
@@ -50,22 +70,29 @@ export class RestApi implements KubernetesApi, RightsReview {
     return json === undefined ? undefined : projectPod(json);
   }
 
-  async listPodsOnNode(node: NodeName): Promise<readonly LivePod[]> {
+  async podsOnNode(node: NodeName, due: readonly PodRef[]): Promise<readonly LivePod[]> {
+    if (due.length <= FEW_PODS || !(await this.#listsFromCache())) {
+      const found = await pMap(due, (pod) => this.getPod(pod), { concurrency: PARALLEL_READS });
+      return found.filter((pod) => pod !== undefined);
+    }
     // One answer, not pages: a kubelet runs some hundred pods at most.
-    const query = { fieldSelector: `spec.nodeName=${node}` };
     const list = await this.#transport.read({
       verb: 'list',
       resource: 'pods',
       object: `on ${node}`,
       path: PODS,
-      query,
+      query: { fieldSelector: `spec.nodeName=${node}` },
     });
     return itemsOf(fieldsOf(list)['items']).map(projectPod);
   }
 
-  async markDisrupted(pod: PodRef & Pick<LivePod, 'generation'>, uid: PodUid, now: EpochMs): Promise<void> {
+  async markDisrupted(
+    pod: PodRef & Pick<LivePod, 'generation'>,
+    uid: PodUid,
+    now: EpochMs,
+  ): Promise<LivePod> {
     try {
-      await this.#transport.perform({
+      const marked = await this.#transport.read({
         verb: 'patch',
         resource: 'pods/status',
         object: podText(pod),
@@ -73,6 +100,7 @@ export class RestApi implements KubernetesApi, RightsReview {
         body: disruptionPatch(uid, pod.generation ?? 0, now),
         contentType: 'application/strategic-merge-patch+json',
       });
+      return projectPod(marked);
     } catch (error) {
       // To the server, another pod's UID is a change of an immutable field.
       if (!(error instanceof ApiError && error.status === 422 && error.message.includes('metadata.uid'))) {
@@ -82,13 +110,13 @@ export class RestApi implements KubernetesApi, RightsReview {
     }
   }
 
-  async deletePod(pod: PodRef, uid: PodUid): Promise<void> {
+  async deletePod(pod: PodRef, preconditions: DeletePreconditions): Promise<void> {
     await this.#transport.perform({
       verb: 'delete',
       resource: 'pods',
       object: podText(pod),
       path: podPath(pod),
-      body: { apiVersion: 'v1', kind: 'DeleteOptions', preconditions: { uid } },
+      body: { apiVersion: 'v1', kind: 'DeleteOptions', preconditions },
     });
   }
 
@@ -126,6 +154,23 @@ export class RestApi implements KubernetesApi, RightsReview {
     this.#transport.close();
   }
 
+  /** Whether the server answers a consistent list of one node's pods without scanning all pods in etcd. */
+  #listsFromCache(): Promise<boolean> {
+    const now = this.#clock.now();
+    if (this.#version && now < this.#version.until) return this.#version.cachesLists;
+    const version = {
+      until: now + VERSION_MAX_AGE_MS,
+      cachesLists: this.#transport
+        .read({ verb: 'get', resource: '/version', path: '/version' })
+        .then(cachesLists, () => {
+          version.until = now + UNKNOWN_VERSION_MAX_AGE_MS;
+          return false;
+        }),
+    };
+    this.#version = version;
+    return version.cachesLists;
+  }
+
   async #find(call: Call): Promise<unknown> {
     try {
       return await this.#transport.read(call);
@@ -134,6 +179,13 @@ export class RestApi implements KubernetesApi, RightsReview {
       throw error;
     }
   }
+}
+
+/** Kubernetes 1.31 and later (`ConsistentListFromCache`). A managed provider may say `31+`. */
+function cachesLists(version: unknown): boolean {
+  const { major, minor } = fieldsOf(version);
+  const [first, second] = [Number.parseInt(textOf(major), 10), Number.parseInt(textOf(minor), 10)];
+  return first > 1 || (first === 1 && second >= 31);
 }
 
 const podPath = ({ namespace, name }: PodRef): string =>

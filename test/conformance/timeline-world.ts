@@ -80,11 +80,10 @@ class Player {
       case 'node': {
         const name = nodeName(event.name);
         if (event.op === 'delete') {
-          cluster.liveNodes.delete(name);
+          cluster.removeNode(name);
           return this.#world.view?.deleteNode(name, now) ?? [];
         }
-        const node = { name, resourceVersion: String(event.rv), taints: event.taints };
-        cluster.liveNodes.set(name, node);
+        const node = cluster.putNode({ name, taints: event.taints });
         return this.#world.view?.upsertNode(node, now) ?? [];
       }
       case 'pod': {
@@ -92,8 +91,7 @@ class Player {
           const gone = cluster.removePod(event);
           return gone ? (this.#world.view?.deletePod(gone, now) ?? []) : [];
         }
-        const pod = this.#podOf(event, now);
-        cluster.putPod(pod);
+        const pod = cluster.putPod(this.#podOf(event, now));
         return this.#world.view?.upsertPod(pod, now) ?? [];
       }
       case 'controller':
@@ -107,7 +105,10 @@ class Player {
     }
   }
 
-  #podOf(event: Extract<TimelineEvent, { op: 'upsert'; kind: 'pod' }>, now: EpochMs): LivePod {
+  #podOf(
+    event: Extract<TimelineEvent, { op: 'upsert'; kind: 'pod' }>,
+    now: EpochMs,
+  ): Omit<LivePod, 'resourceVersion'> {
     const node = event.node === '' ? undefined : nodeName(event.node);
     const before = this.#world.cluster.livePods.get(`${event.namespace}/${event.name}`);
     const bound = before?.uid === event.uid && before.node !== undefined;
@@ -115,7 +116,6 @@ class Player {
       uid: podUid(event.uid),
       namespace: event.namespace,
       name: event.name,
-      resourceVersion: String(event.rv),
       node,
       tolerations: event.tolerations,
       boundAt: bound ? before.boundAt : now,

@@ -1,5 +1,5 @@
 import { type NodeName, type PodUid, podUid } from '#shared/eviction/identity.ts';
-import type { LiveNode, LivePod, PodRef } from '#shared/kubernetes/api.ts';
+import type { DeletePreconditions, LiveNode, LivePod, PodRef } from '#shared/kubernetes/api.ts';
 import type { Taint, Toleration } from '#shared/taints/taint.ts';
 import { FakeCluster } from '#test/world/fake-cluster.ts';
 import type { SimulationClock } from './simulation-clock.ts';
@@ -57,19 +57,18 @@ export class LiveCluster extends FakeCluster {
   }
 
   setNode(name: NodeName, taints: readonly Taint[]): void {
-    const node = { name, resourceVersion: '1', taints };
-    this.liveNodes.set(name, node);
+    const node = this.putNode({ name, taints });
     this.#tell({ kind: 'nodes', op: 'upsert', node });
     this.onNode(name, taints);
   }
 
-  removeNode(name: NodeName): void {
-    const node = this.liveNodes.get(name);
-    if (!node) return;
-    this.liveNodes.delete(name);
+  override removeNode(name: NodeName): LiveNode | undefined {
+    const node = super.removeNode(name);
+    if (!node) return undefined;
     this.#tell({ kind: 'nodes', op: 'delete', node });
     this.onNode(name, undefined);
     this.#desert(name);
+    return node;
   }
 
   #desert(name: NodeName | undefined): void {
@@ -84,7 +83,7 @@ export class LiveCluster extends FakeCluster {
     const boundAt = Math.floor(this.#clock.now() / 1000) * 1000;
     this.#specs.set(uid, spec);
     const about = { namespace, name, node, tolerations, boundAt, terminating: false, disrupted: false };
-    this.#change({ uid, resourceVersion: '1', ...about });
+    this.#change({ uid, ...about });
   }
 
   changeTolerations(pod: LivePod, tolerations: readonly Toleration[]): void {
@@ -106,20 +105,20 @@ export class LiveCluster extends FakeCluster {
     });
   }
 
-  override async markDisrupted(pod: PodRef, uid: PodUid): Promise<void> {
-    await super.markDisrupted(pod, uid);
-    const marked = await this.getPod(pod);
-    if (marked) this.#tell({ kind: 'pods', op: 'upsert', pod: marked });
+  override async markDisrupted(pod: PodRef, uid: PodUid): Promise<LivePod> {
+    const marked = await super.markDisrupted(pod, uid);
+    this.#tell({ kind: 'pods', op: 'upsert', pod: marked });
+    return marked;
   }
 
-  override async deletePod(pod: PodRef, uid: PodUid): Promise<void> {
-    const found = this.find(pod, uid);
-    this.onDeletion(found, uid);
+  override async deletePod(pod: PodRef, preconditions: DeletePreconditions): Promise<void> {
+    const found = this.find(pod, preconditions);
+    this.onDeletion(found, preconditions.uid);
     this.terminate(found);
   }
 
-  #change(pod: LivePod): void {
-    this.putPod(pod);
+  #change(changed: Omit<LivePod, 'resourceVersion'>): void {
+    const pod = this.putPod(changed);
     this.#tell({ kind: 'pods', op: 'upsert', pod });
     this.onPod(pod);
   }

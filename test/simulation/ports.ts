@@ -73,7 +73,7 @@ export function apiPort(process: Process, api: KubernetesApi): KubernetesApi {
     },
     getNode: (name) => process.request('api', () => api.getNode(name)),
     getPod: (pod) => process.request('api', () => api.getPod(pod)),
-    listPodsOnNode: (node) => process.request('api', () => api.listPodsOnNode(node)),
+    podsOnNode: (...args) => process.request('api', () => api.podsOnNode(...args)),
     markDisrupted: (...args) => process.request('api', () => api.markDisrupted(...args)),
     deletePod: (...args) => process.request('api', () => api.deletePod(...args)),
     createEvent: (...args) => process.request('api', () => api.createEvent(...args)),

@@ -1,7 +1,17 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
-import type { KubernetesApi, LiveNode, LivePod, PodEvent, PodRef, Resource } from '#shared/kubernetes/api.ts';
+import type {
+  DeletePreconditions,
+  KubernetesApi,
+  LiveNode,
+  LivePod,
+  PodEvent,
+  PodRef,
+  Resource,
+} from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import { FakeResource } from './fake-resource.ts';
 
 /** A deletion that succeeded. */
 export interface Deletion {
@@ -11,11 +21,15 @@ export interface Deletion {
   readonly at: EpochMs;
 }
 
-/** A cluster as the handlers see it, in memory: what it holds is set by the test, deletions take effect at once. */
+/** What a test says of an object; the cluster numbers its versions. */
+type Unversioned<T> = Omit<T, 'resourceVersion'>;
+
+/** A cluster in memory: what it holds is set by the test, deletions take effect at once. */
 export class FakeCluster implements KubernetesApi {
   readonly #clock: Clock;
-  readonly liveNodes = new Map<NodeName, LiveNode>();
-  readonly livePods = new Map<string, LivePod>();
+  #version = 0;
+  readonly #nodes = new FakeResource<LiveNode>(() => this.#version);
+  readonly #pods = new FakeResource<LivePod>(() => this.#version);
   readonly deletions: Deletion[] = [];
   readonly events: PodEvent[] = [];
   /** Called after a pod was deleted. */
@@ -28,21 +42,53 @@ export class FakeCluster implements KubernetesApi {
   }
 
   get nodes(): Resource<LiveNode> {
-    throw new Error('a fake cluster is not watched: tests drive the view themselves');
+    return this.#nodes;
   }
 
   get pods(): Resource<LivePod> {
-    throw new Error('a fake cluster is not watched: tests drive the view themselves');
+    return this.#pods;
   }
 
-  putPod(pod: LivePod): void {
-    this.livePods.set(keyOf(pod), pod);
+  /** By name. */
+  get liveNodes(): ReadonlyMap<string, LiveNode> {
+    return this.#nodes.live;
+  }
+
+  /** By namespace/name. */
+  get livePods(): ReadonlyMap<string, LivePod> {
+    return this.#pods.live;
+  }
+
+  /** Every version told so far is now too old to watch from. */
+  forgetHistory(): void {
+    this.#nodes.forget();
+    this.#pods.forget();
+  }
+
+  /** Creates or replaces a node. Its stamp changes with its taints, unless the test gives one. */
+  putNode(node: Unversioned<LiveNode>): LiveNode {
+    const before = this.liveNodes.get(node.name);
+    const resourceVersion = this.#nextVersion();
+    const same = before && isDeepStrictEqual(before.taints, node.taints);
+    const taintsStamp = node.taintsStamp ?? (same ? before.taintsStamp : `test@${resourceVersion}`);
+    return this.#nodes.put(node.name, {
+      ...node,
+      resourceVersion,
+      ...(taintsStamp === undefined ? {} : { taintsStamp }),
+    });
+  }
+
+  removeNode(name: NodeName): LiveNode | undefined {
+    return this.#nodes.remove(name, this.#nextVersion());
+  }
+
+  /** Creates or replaces a pod. */
+  putPod(pod: Unversioned<LivePod>): LivePod {
+    return this.#pods.put(keyOf(pod), { ...pod, resourceVersion: this.#nextVersion() });
   }
 
   removePod(pod: PodRef): LivePod | undefined {
-    const found = this.livePods.get(keyOf(pod));
-    this.livePods.delete(keyOf(pod));
-    return found;
+    return this.#pods.remove(keyOf(pod), this.#nextVersion());
   }
 
   async getNode(name: NodeName): Promise<LiveNode | undefined> {
@@ -55,21 +101,21 @@ export class FakeCluster implements KubernetesApi {
     return this.livePods.get(keyOf(pod));
   }
 
-  async listPodsOnNode(node: NodeName): Promise<readonly LivePod[]> {
+  async podsOnNode(node: NodeName): Promise<readonly LivePod[]> {
     this.beforeRequest('list');
     return [...this.livePods.values()].filter((pod) => pod.node === node);
   }
 
-  async markDisrupted(pod: PodRef, uid: PodUid): Promise<void> {
+  async markDisrupted(pod: PodRef, uid: PodUid): Promise<LivePod> {
     this.beforeRequest('patch');
-    this.putPod({ ...this.find(pod, uid), disrupted: true });
+    return this.putPod({ ...this.find(pod, { uid }), disrupted: true });
   }
 
-  async deletePod(pod: PodRef, uid: PodUid): Promise<void> {
+  async deletePod(pod: PodRef, preconditions: DeletePreconditions): Promise<void> {
     this.beforeRequest('delete');
-    const found = this.find(pod, uid);
+    const found = this.find(pod, preconditions);
     this.removePod(found);
-    this.deletions.push({ pod: found, meant: uid, at: this.#clock.now() });
+    this.deletions.push({ pod: found, meant: preconditions.uid, at: this.#clock.now() });
     this.onDeleted(found);
   }
 
@@ -80,11 +126,19 @@ export class FakeCluster implements KubernetesApi {
 
   close(): void {}
 
-  protected find(pod: PodRef, uid: PodUid): LivePod {
+  protected find(pod: PodRef, { uid, resourceVersion }: DeletePreconditions): LivePod {
     const found = this.livePods.get(keyOf(pod));
     if (!found) throw new ApiError(`pods "${pod.name}" not found`, 404, 'NotFound');
     if (found.uid !== uid) throw new ApiError('the UID in the precondition does not match', 409, 'Conflict');
+    if (resourceVersion !== undefined && found.resourceVersion !== resourceVersion) {
+      throw new ApiError('the ResourceVersion in the precondition does not match', 409, 'Conflict');
+    }
     return found;
+  }
+
+  #nextVersion(): string {
+    this.#version += 1;
+    return String(this.#version);
   }
 }
 

@@ -84,7 +84,7 @@ export async function heard(deltas: readonly Delta[], pods: readonly LivePod[]):
     { ...(node ? { node } : {}), evictions: [...evictions.values()], live: true },
     at(0),
   );
-  bench.cluster.liveNodes.set(ref.node, liveNode('n1', 'a'));
+  bench.cluster.putNode(liveNode('n1', 'a'));
   for (const pod of pods) bench.cluster.putPod(pod);
   return bench;
 }

@@ -52,7 +52,7 @@ describe('a due pod', () => {
     await bench.clock.advanceTo(at(62));
     const requests = requestsOf(bench);
     await evictNode(ref, bench);
-    assert.deepEqual(requests, ['get', 'get', 'patch', 'delete', 'create']);
+    assert.deepEqual(requests, ['get', 'list', 'patch', 'delete', 'create']);
     assert.deepEqual(deletedFrom(bench), ['u1']);
     assert.equal(bench.cluster.deletions[0]?.meant, 'u1');
     assert.deepEqual(await statesIn(bench), { u1: 'done' });
@@ -69,7 +69,7 @@ describe('a due pod', () => {
     await assert.rejects(evictNode(ref, bench), EvictionsFailedError);
     const requests = requestsOf(bench);
     await evictNode(ref, bench);
-    assert.deepEqual(requests, ['get', 'get', 'delete', 'create']);
+    assert.deepEqual(requests, ['get', 'list', 'delete', 'create']);
   });
 
   test('is told of once, and only when it went', async () => {
@@ -121,7 +121,7 @@ test('what is not due yet stays', async () => {
 describe('what live state contradicts is not executed:', () => {
   test('the taint is gone', async () => {
     const bench = await due(livePod());
-    bench.cluster.liveNodes.set(ref.node, liveNode());
+    bench.cluster.putNode(liveNode());
     await evictNode(ref, bench);
     assert.deepEqual(deletedFrom(bench), []);
     assert.deepEqual(await statesIn(bench), { u1: 'cancelled' });
@@ -299,9 +299,9 @@ describe('a refusal', () => {
     const bench = await due(...podsNamed(50));
     const { cluster } = bench;
     const deletePod = cluster.deletePod.bind(cluster);
-    cluster.deletePod = async (given, uid) => {
-      if (Number(uid.slice(1)) <= 20) throw serverError(403);
-      await deletePod(given, uid);
+    cluster.deletePod = async (given, preconditions) => {
+      if (Number(preconditions.uid.slice(1)) <= 20) throw serverError(403);
+      await deletePod(given, preconditions);
     };
     for (let passes = 0; passes < 300 && cluster.deletions.length < 30; passes++) {
       await evictNode(ref, bench).catch(() => undefined);
@@ -324,7 +324,7 @@ describe('a long pass', () => {
     const { cluster, clock } = bench;
     cluster.onDeleted = () => {
       if (cluster.deletions.length !== 20) return;
-      cluster.liveNodes.set(ref.node, liveNode());
+      cluster.putNode(liveNode());
       void clock.advanceTo(clock.now() + LOOK_MAX_AGE_MS + 1);
     };
     await evictNode(ref, bench);
@@ -400,7 +400,7 @@ test('a cluster that nobody manages, and a table that is away, are the caller’
 
 test('a node that is gone keeps its last taints for its pods', async () => {
   const bench = await due(livePod());
-  bench.cluster.liveNodes.clear();
+  bench.cluster.removeNode(ref.node);
   await evictNode(ref, bench);
   assert.deepEqual(deletedFrom(bench), ['u1']);
 });

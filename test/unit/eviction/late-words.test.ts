@@ -15,7 +15,6 @@ import {
   planned,
   podDelta,
   podGone,
-  ref,
   taint,
   tolerating,
 } from './builders.ts';
@@ -23,7 +22,7 @@ import {
 /** One node `n1` with a pod that tolerates the taint `a` for so many seconds, watched by a first relay. */
 async function worldWith(seconds: number): Promise<World> {
   const world = new World(at(0), options);
-  world.cluster.liveNodes.set(ref.node, liveNode());
+  world.cluster.putNode(liveNode());
   world.cluster.putPod(livePod('u1', { tolerations: [tolerating('a', seconds)], boundAt: at(-9999) }));
   await world.deliver(await world.start());
   return world;
@@ -31,8 +30,7 @@ async function worldWith(seconds: number): Promise<World> {
 
 /** The node gets exactly these taints, and the relay hears of it; its deltas are not delivered yet. */
 function setTaints(world: World, ...keys: readonly string[]): readonly Delta[] {
-  const node = liveNode('n1', ...keys);
-  world.cluster.liveNodes.set(ref.node, node);
+  const node = world.cluster.putNode(liveNode('n1', ...keys));
   return world.view?.upsertNode(node, world.clock.now()) ?? [];
 }
 

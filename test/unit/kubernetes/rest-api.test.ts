@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { test } from 'node:test';
+import { describe, type TestContext, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { nodeName, podUid } from '#shared/eviction/identity.ts';
 import type { PodEvent } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
-import { json, scriptedServer, status } from './scripted-server.ts';
+import type { Clock } from '#shared/time/clock.ts';
+import { DrivenClock } from '#test/world/driven-clock.ts';
+import { type Answer, json, type Received, scriptedServer, status } from './scripted-server.ts';
 
 const POD = { namespace: 'shop', name: 'web-0' };
 const UID = podUid('7d1f');
@@ -24,6 +26,8 @@ const podJson = (name: string) => ({
   spec: { nodeName: 'n1' },
 });
 
+const urlsOf = (requests: readonly Received[]) => requests.map(({ url }) => url);
+
 const rejection = async (call: Promise<unknown>): Promise<ApiError> => {
   const error = await call.then(
     () => assert.fail('should have rejected'),
@@ -34,8 +38,9 @@ const rejection = async (call: Promise<unknown>): Promise<ApiError> => {
 };
 
 test('a pod is marked by a strategic merge patch of its status, as the built-in controller does', async (t) => {
-  const { api, requests } = await scriptedServer(t, json({}));
-  await api.markDisrupted({ ...POD, generation: 3 }, UID, NOW);
+  const { api, requests } = await scriptedServer(t, json(podJson('web-0')));
+  const marked = await api.markDisrupted({ ...POD, generation: 3 }, UID, NOW);
+  assert.equal(marked.uid, 'uid-web-0');
   const [request] = requests;
   assert.equal(`${request?.method} ${request?.url}`, 'PATCH /api/v1/namespaces/shop/pods/web-0/status');
   assert.equal(request?.headers['content-type'], 'application/strategic-merge-patch+json');
@@ -58,52 +63,54 @@ test('a pod is marked by a strategic merge patch of its status, as the built-in 
 });
 
 test('the condition has no observedGeneration where the server counts no generations', async (t) => {
-  const { api, requests } = await scriptedServer(t, json({}));
+  const { api, requests } = await scriptedServer(t, json(podJson('web-0')));
   await api.markDisrupted(POD, UID, NOW);
   assert.doesNotMatch(requests[0]?.body ?? '', /observedGeneration/);
 });
 
-test('a pod is deleted with its UID as the precondition and nothing else', async (t) => {
+test('a pod is deleted with the preconditions given and nothing else', async (t) => {
   const { api, requests } = await scriptedServer(t, json({}));
-  await api.deletePod(POD, UID);
+  await api.deletePod(POD, { uid: UID });
+  await api.deletePod(POD, { uid: UID, resourceVersion: '42' });
   const [request] = requests;
   assert.equal(`${request?.method} ${request?.url}`, 'DELETE /api/v1/namespaces/shop/pods/web-0');
-  assert.deepEqual(JSON.parse(request?.body ?? ''), {
-    apiVersion: 'v1',
-    kind: 'DeleteOptions',
-    preconditions: { uid: '7d1f' },
-  });
+  assert.deepEqual(
+    requests.map(({ body }) => JSON.parse(body)),
+    [{ uid: '7d1f' }, { uid: '7d1f', resourceVersion: '42' }].map((preconditions) => ({
+      apiVersion: 'v1',
+      kind: 'DeleteOptions',
+      preconditions,
+    })),
+  );
 });
 
-test('a patch with the UID of a pod that is no more counts as gone, though the server calls it invalid', async (t) => {
+test('a patch with the UID of a pod that is no more is a conflict, though the server calls it invalid', async (t) => {
   const { api } = await scriptedServer(
     t,
     status(422, 'Invalid', 'Pod "web-0" is invalid: metadata.uid: Invalid value: "7d1f": field is immutable'),
   );
   const error = await rejection(api.markDisrupted(POD, UID, NOW));
   assert.equal(error.status, 409);
-  assert.ok(error.gone);
 });
 
-test('a patch that the server calls invalid for another reason does not count as gone', async (t) => {
+test('a patch that the server calls invalid for another reason is no conflict', async (t) => {
   const { api } = await scriptedServer(t, status(422, 'Invalid', 'status.conditions: Invalid value'));
   const error = await rejection(api.markDisrupted(POD, UID, NOW));
   assert.equal(error.status, 422);
-  assert.equal(error.gone, false);
 });
 
-test('a delete that meets another UID counts as gone', async (t) => {
+test('a delete that meets another UID is a conflict', async (t) => {
   const { api } = await scriptedServer(
     t,
     status(409, 'Conflict', 'the UID in the precondition (7d1f) does not match the UID in record (99)'),
   );
-  assert.ok((await rejection(api.deletePod(POD, UID))).gone);
+  assert.equal((await rejection(api.deletePod(POD, { uid: UID }))).status, 409);
 });
 
 test("a page that is not the API server's does not make a pod gone", async (t) => {
   const { api, host } = await scriptedServer(t, json('404 page not found', 404));
-  const error = await rejection(api.deletePod(POD, UID));
-  assert.equal(error.gone, false);
+  const error = await rejection(api.deletePod(POD, { uid: UID }));
+  assert.equal(error.status, 0);
   assert.equal(
     error.message,
     `Cannot delete pods shop/web-0 at ${host}: its answer 404 is not a Kubernetes API server's; check the server address.`,
@@ -117,23 +124,106 @@ test('what the API server does not find is undefined', async (t) => {
   assert.equal(await api.getPod(POD), undefined);
 });
 
-test('a node and its pods are read by name, without a resource version', async (t) => {
-  const { api, requests } = await scriptedServer(t, (response, { url }) =>
-    json(
-      url.includes('/nodes/')
-        ? { metadata: { name: 'n1', resourceVersion: '7' } }
-        : { items: [podJson('a'), podJson('b')] },
-    )(response, { method: '', url, headers: {}, body: '' }),
+test('a node and a pod are read by name, without a resource version', async (t) => {
+  const { api, requests } = await scriptedServer(t, (response, request) =>
+    json(request.url.includes('/nodes/') ? { metadata: { name: 'n1', resourceVersion: '7' } } : podJson('a'))(
+      response,
+      request,
+    ),
   );
   assert.deepEqual(await api.getNode(nodeName('n1')), { name: 'n1', resourceVersion: '7', taints: [] });
-  assert.deepEqual(
-    (await api.listPodsOnNode(nodeName('n1'))).map((pod) => pod.uid),
-    ['uid-a', 'uid-b'],
-  );
-  assert.deepEqual(
-    requests.map((request) => request.url),
-    ['/api/v1/nodes/n1', '/api/v1/pods?fieldSelector=spec.nodeName%3Dn1'],
-  );
+  assert.equal((await api.getPod(POD))?.uid, 'uid-a');
+  assert.deepEqual(urlsOf(requests), ['/api/v1/nodes/n1', '/api/v1/namespaces/shop/pods/web-0']);
+});
+
+describe('the pods of a node', () => {
+  const refs = (count: number) =>
+    Array.from({ length: count }, (_, index) => ({ namespace: 'shop', name: `web-${index}` }));
+  const list = '/api/v1/pods?fieldSelector=spec.nodeName%3Dn1';
+
+  /** A server of a version, or one that answers otherwise when it is asked for it. */
+  const server = (t: TestContext, version: Answer, clock?: Clock) =>
+    scriptedServer(
+      t,
+      (response, request) => {
+        const name = request.url.split('/').at(-1) ?? '';
+        if (request.url === '/version') version(response, request);
+        else if (request.url === list)
+          json({ items: [podJson('web-0'), podJson('web-9')] })(response, request);
+        else if (name === 'web-1') status(404, 'NotFound', 'not found')(response, request);
+        else json(podJson(name))(response, request);
+      },
+      { ...(clock ? { clock } : {}) },
+    );
+
+  test('that are few are read one by one, whatever the version; what is gone is left out', async (t) => {
+    const { api, requests } = await server(t, json({ major: '1', minor: '36' }));
+    const pods = await api.podsOnNode(nodeName('n1'), refs(3));
+    assert.deepEqual(
+      pods.map(({ name }) => name),
+      ['web-0', 'web-2'],
+    );
+    assert.equal(requests.length, 3);
+  });
+
+  for (const minor of ['31', '31+', '36']) {
+    test(`that are many are listed in one request by a server of version 1.${minor}`, async (t) => {
+      const { api, requests } = await server(t, json({ major: '1', minor }));
+      const pods = await api.podsOnNode(nodeName('n1'), refs(4));
+      assert.deepEqual(
+        pods.map(({ name }) => name),
+        ['web-0', 'web-9'],
+      );
+      assert.deepEqual(urlsOf(requests), ['/version', list]);
+    });
+  }
+
+  for (const [what, version] of [
+    ['before 1.31', json({ major: '1', minor: '30+' })],
+    ['that nobody can read', json({ major: 'one' })],
+    ['that it does not tell', status(403, 'Forbidden', 'no')],
+  ] as const) {
+    test(`that are many are read one by one from a server of a version ${what}`, async (t) => {
+      const { api, requests } = await server(t, version);
+      const pods = await api.podsOnNode(nodeName('n1'), refs(5));
+      assert.equal(pods.length, 4);
+      assert.deepEqual(
+        urlsOf(requests).filter((url) => url === list),
+        [],
+      );
+    });
+  }
+
+  test('the version is asked for once an hour', async (t) => {
+    const clock = new DrivenClock(NOW);
+    const { api, requests } = await server(t, json({ major: '1', minor: '36' }), clock);
+    const ask = () => api.podsOnNode(nodeName('n1'), refs(4));
+    const asked = () => requests.filter(({ url }) => url === '/version').length;
+    await Promise.all([ask(), ask()]);
+    await clock.advanceTo(NOW + 59 * 60_000);
+    await ask();
+    assert.equal(asked(), 1);
+    await clock.advanceTo(NOW + 60 * 60_000);
+    await ask();
+    assert.equal(asked(), 2);
+  });
+
+  test('a version that was not told is asked for again after a minute', async (t) => {
+    const clock = new DrivenClock(NOW);
+    let away = true;
+    const { api, requests } = await server(
+      t,
+      (response, request) =>
+        (away ? status(503, '', 'later') : json({ major: '1', minor: '36' }))(response, request),
+      clock,
+    );
+    await api.podsOnNode(nodeName('n1'), refs(4));
+    away = false;
+    await api.podsOnNode(nodeName('n1'), refs(4));
+    await clock.advanceTo(NOW + 60_000);
+    await api.podsOnNode(nodeName('n1'), refs(4));
+    assert.equal(urlsOf(requests).filter((url) => url === list).length, 1);
+  });
 });
 
 test('an Event is written as the built-in controller writes it', async (t) => {
@@ -215,20 +305,20 @@ test('a missing right is named by its verb and resource', async (t) => {
 
 test('a throttled call says when to come again', async (t) => {
   const { api } = await scriptedServer(t, status(429, 'TooManyRequests', 'later', { 'retry-after': '7' }));
-  const error = await rejection(api.deletePod(POD, UID));
+  const error = await rejection(api.deletePod(POD, { uid: UID }));
   assert.deepEqual([error.status, error.reason, error.retryAfterSeconds], [429, 'TooManyRequests', 7]);
 });
 
 test("a proxy's error keeps its status, and its page stays out of the message", async (t) => {
   const { api } = await scriptedServer(t, json('<html>token=sesame</html>', 502));
-  const error = await rejection(api.deletePod(POD, UID));
+  const error = await rejection(api.deletePod(POD, { uid: UID }));
   assert.equal(error.status, 502);
   assert.doesNotMatch(error.message, /sesame/);
 });
 
 test('an answer that is not JSON is an error, not an empty list', async (t) => {
   const { api } = await scriptedServer(t, json('<html>please log in</html>'));
-  const error = await rejection(api.listPodsOnNode(nodeName('n1')));
+  const error = await rejection(api.getNode(nodeName('n1')));
   assert.equal(error.status, 0);
   assert.match(error.message, /is not JSON/);
 });
@@ -277,21 +367,23 @@ test('credentials that cannot be obtained are the reason of the rejection', asyn
 test('compressed answers are read', async (t) => {
   const { api, requests } = await scriptedServer(t, (response) => {
     response.writeHead(200, { 'content-encoding': 'gzip' });
-    response.end(gzipSync(JSON.stringify({ items: [podJson('ä')] })));
+    response.end(gzipSync(JSON.stringify(podJson('ä'))));
   });
-  assert.equal((await api.listPodsOnNode(nodeName('n1')))[0]?.name, 'ä');
+  assert.equal((await api.getPod(POD))?.name, 'ä');
   assert.equal(requests[0]?.headers['accept-encoding'], 'gzip');
 });
 
 test("a path in the server's address goes before every call's", async (t) => {
-  const { api, requests } = await scriptedServer(t, json({ metadata: { name: 'n1' } }), '/k8s/clusters/c-1/');
+  const { api, requests } = await scriptedServer(t, json({ metadata: { name: 'n1' } }), {
+    path: '/k8s/clusters/c-1/',
+  });
   await api.getNode(nodeName('n1'));
   assert.equal(requests[0]?.url, '/k8s/clusters/c-1/api/v1/nodes/n1');
 });
 
 test('calls one after another share a connection', async (t) => {
   const { api, connections } = await scriptedServer(t, json({}));
-  for (let i = 0; i < 5; i++) await api.deletePod(POD, UID);
+  for (let i = 0; i < 5; i++) await api.deletePod(POD, { uid: UID });
   assert.equal(connections().ever, 1);
 });
 
@@ -299,7 +391,7 @@ test('calls in parallel open no more than 64 connections', async (t) => {
   const { api, requests, connections } = await scriptedServer(t, (response) => {
     setImmediate(() => response.end('{}'));
   });
-  await Promise.all(Array.from({ length: 200 }, () => api.deletePod(POD, UID)));
+  await Promise.all(Array.from({ length: 200 }, () => api.deletePod(POD, { uid: UID })));
   assert.equal(requests.length, 200);
   assert.equal(connections().ever, 64);
 });
@@ -311,8 +403,8 @@ test('a call that meets a connection cut while idle is made again on a new one',
     if (calls === 2) response.socket?.resetAndDestroy();
     else response.end('{}');
   });
-  await api.deletePod(POD, UID);
-  await api.deletePod(POD, UID);
+  await api.deletePod(POD, { uid: UID });
+  await api.deletePod(POD, { uid: UID });
   assert.equal(calls, 3);
   assert.equal(connections().ever, 2);
 });
@@ -327,8 +419,8 @@ test('closing rejects what is under way, once, and leaves no connection', async 
     }
   });
   const closed = Promise.withResolvers<void>();
-  await api.deletePod(POD, UID);
-  const hanging = rejection(api.deletePod(POD, UID));
+  await api.deletePod(POD, { uid: UID });
+  const hanging = rejection(api.deletePod(POD, { uid: UID }));
   await reached;
   api.close();
   assert.equal((await hanging).status, 0);

@@ -3,7 +3,9 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
+import type { Connection } from '#shared/kubernetes/connection.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
+import { type Clock, systemClock } from '#shared/time/clock.ts';
 
 /** A request as the server got it. */
 export interface Received {
@@ -16,7 +18,11 @@ export interface Received {
 export type Answer = (response: ServerResponse, request: Received) => void;
 
 /** An HTTP server that answers as the test says, with a `RestApi` for it; both end with the test. */
-export async function scriptedServer(t: TestContext, answer: Answer, path = '') {
+export async function scriptedServer(
+  t: TestContext,
+  answer: Answer,
+  { path = '', clock = systemClock }: { readonly path?: string; readonly clock?: Clock } = {},
+) {
   const requests: Received[] = [];
   const server = createServer(async (request, response) => {
     const { method = '', url = '', headers } = request;
@@ -38,7 +44,7 @@ export async function scriptedServer(t: TestContext, answer: Answer, path = '') 
   const { port } = server.address() as AddressInfo;
 
   let forgotten = 0;
-  const api = new RestApi({
+  const connection: Connection = {
     host: `127.0.0.1:${port}`,
     requestOptions: async () => ({
       server: new URL(`http://127.0.0.1:${port}${path}`),
@@ -47,7 +53,8 @@ export async function scriptedServer(t: TestContext, answer: Answer, path = '') 
     forgetCredentials: () => {
       forgotten += 1;
     },
-  });
+  };
+  const api = new RestApi(connection, clock);
   t.after(() => {
     api.close();
     server.closeAllConnections();

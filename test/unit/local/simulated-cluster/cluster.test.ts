@@ -142,14 +142,14 @@ describe('the simulated cluster, to the service', () => {
     const pod = { namespace: 'default', name: 'db-0' };
     const live = await api.getPod(pod);
     assert.ok(live?.node);
-    assert.ok((await api.listPodsOnNode(live.node)).some(({ uid }) => uid === live.uid));
+    assert.ok((await api.podsOnNode(live.node, [live])).some(({ uid }) => uid === live.uid));
     const stranger = podUid('00000000-0000-4000-8000-000000000000');
-    const isGone = (error: unknown) => error instanceof ApiError && error.gone;
+    const isGone = (error: unknown) => error instanceof ApiError && error.status === 409;
     await assert.rejects(api.markDisrupted(live, stranger, Date.now()), isGone);
-    await assert.rejects(api.deletePod(pod, stranger), isGone);
+    await assert.rejects(api.deletePod(pod, { uid: stranger }), isGone);
     await api.markDisrupted(live, live.uid, Date.now());
     assert.equal((await api.getPod(pod))?.disrupted, true);
-    await api.deletePod(pod, live.uid);
+    await api.deletePod(pod, { uid: live.uid });
     assert.equal((await api.getPod(pod))?.terminating, true);
     const again = await until('db-0 comes back as another pod', () => {
       const present = cluster.pods().find(({ name }) => name === 'db-0');

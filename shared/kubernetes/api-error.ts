@@ -20,9 +20,9 @@ export class ApiError extends Error {
     this.reason = reason;
     this.retryAfterSeconds = retryAfterSeconds;
   }
+}
 
-  /** 404, or the UID precondition failed: the pod we meant is no more. */
-  get gone(): boolean {
-    return this.status === 404 || this.status === 409;
-  }
+/** A call was not sent in time, and so not at all. */
+export class LateCallError extends Error {
+  override readonly name = 'LateCallError';
 }

@@ -122,8 +122,11 @@ export interface KubernetesApi {
    * gone or another one. The condition's `observedGeneration` is the pod's, when known: pass the `LivePod`.
    */
   markDisrupted(pod: PodRef & Pick<LivePod, 'generation'>, uid: PodUid, now: EpochMs): Promise<LivePod>;
-  /** Deletes a pod with its own grace period. 404 rejects, and 409 when a precondition fails. */
-  deletePod(pod: PodRef, preconditions: DeletePreconditions): Promise<void>;
+  /**
+   * Deletes a pod with its own grace period. 404 rejects, and 409 when a precondition fails. The request is sent at
+   * `notAfter` (our clock) at the latest, or never: then it rejects with `LateCallError`.
+   */
+  deletePod(pod: PodRef, preconditions: DeletePreconditions, notAfter?: EpochMs): Promise<void>;
   /** Posts an Event; one that is there already (same key) counts as posted. */
   createEvent(event: PodEvent, now: EpochMs): Promise<void>;
   /** Ends all connections; a call under way rejects. */

@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import * as z from 'zod';
 import { ApiError } from './api-error.ts';
 import { type Call, callText } from './call.ts';
@@ -56,13 +57,12 @@ export function failure(call: Call, host: string, why: string, cause?: unknown):
   return new ApiError(`Cannot ${callText(call)} at ${host}: ${why}.`, 0, '', undefined, { cause });
 }
 
-/** An answer that is no success. `text` is its body, `retryAfter` the header. */
+/** An answer that is no success; `text` is its body. */
 export function refusal(
   call: Call,
   host: string,
-  httpStatus: number,
+  { statusCode: httpStatus = 0, headers }: IncomingMessage,
   text: string,
-  retryAfter: string | undefined,
 ): ApiError {
   const status = parseStatus(text);
   // Only the API server itself may call an object gone (404, 409); a page from elsewhere says nothing about it.
@@ -74,7 +74,7 @@ export function refusal(
     );
   }
   const words = status === undefined ? '' : serverText(status.message);
-  return refused(call, host, httpStatus, status?.reason ?? '', words, retryAfterSeconds(retryAfter));
+  return refused(call, host, httpStatus, status?.reason ?? '', words, retryAfterSeconds(headers));
 }
 
 /** What an `ERROR` event of a watch says. */
@@ -122,6 +122,12 @@ function parseStatus(text: string): Status | undefined {
 const serverText = (message: string): string =>
   message.replace(/\s+/g, ' ').trim().replace(/\.$/, '').slice(0, MAX_SERVER_TEXT);
 
-/** The header holds seconds, or (from some proxies, and then unread) a date. */
-const retryAfterSeconds = (header: string | undefined): number | undefined =>
-  header !== undefined && /^\d{1,9}$/.test(header) ? Number(header) : undefined;
+/** The header holds seconds or, from some proxies, a date; that is of the clock that also dated the answer. */
+function retryAfterSeconds({
+  'retry-after': after = '',
+  date = '',
+}: IncomingHttpHeaders): number | undefined {
+  if (/^\d{1,9}$/.test(after)) return Number(after);
+  const ms = Date.parse(after) - (Date.parse(date) || Date.now());
+  return after.endsWith(' GMT') && !Number.isNaN(ms) ? Math.max(0, Math.ceil(ms / 1000)) : undefined;
+}

@@ -1,3 +1,5 @@
+import type { EpochMs } from '#shared/eviction/identity.ts';
+
 /** One call to an API server, in the words of its authorisation (RBAC). */
 export interface Call {
   readonly verb: Verb;
@@ -13,6 +15,8 @@ export interface Call {
   /** Of the body; absent: `application/json`. */
   readonly contentType?: string;
   readonly signal?: AbortSignal;
+  /** By our clock. It is sent by then or never; it goes before calls that may wait. */
+  readonly notAfter?: EpochMs;
 }
 
 export type Verb = 'get' | 'list' | 'watch' | 'create' | 'patch' | 'delete';

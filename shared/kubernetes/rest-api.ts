@@ -44,7 +44,7 @@ export class RestApi implements KubernetesApi, RightsReview {
   #version: { until: EpochMs; readonly cachesLists: Promise<boolean> } | undefined;
 
   constructor(connection: Connection, clock: Clock = systemClock) {
-    this.#transport = new Transport(connection);
+    this.#transport = new Transport(connection, clock);
     this.#clock = clock;
     this.nodes = new RestResource(this.#transport, 'nodes', NODES, projectNode);
     this.pods = new RestResource(this.#transport, 'pods', PODS, projectPod);
@@ -110,13 +110,14 @@ export class RestApi implements KubernetesApi, RightsReview {
     }
   }
 
-  async deletePod(pod: PodRef, preconditions: DeletePreconditions): Promise<void> {
+  async deletePod(pod: PodRef, preconditions: DeletePreconditions, notAfter?: EpochMs): Promise<void> {
     await this.#transport.perform({
       verb: 'delete',
       resource: 'pods',
       object: podText(pod),
       path: podPath(pod),
       body: { apiVersion: 'v1', kind: 'DeleteOptions', preconditions },
+      ...(notAfter === undefined ? {} : { notAfter }),
     });
   }
 

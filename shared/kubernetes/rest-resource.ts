@@ -2,7 +2,7 @@ import type { ListOptions, Page, Resource, WatchEvent, WatchOptions } from './ap
 import type { Call } from './call.ts';
 import { failure, watchError } from './call-errors.ts';
 import { fieldsOf, itemsOf, textOf } from './json-fields.ts';
-import { REQUEST_TIMEOUT_MS, type Transport } from './transport.ts';
+import { PAGE_TIMEOUT_MS, type Transport } from './transport.ts';
 
 /** All objects of one kind in a cluster, followed through the API server. */
 export class RestResource<T> implements Resource<T> {
@@ -21,7 +21,7 @@ export class RestResource<T> implements Resource<T> {
 
   async list(options: ListOptions): Promise<Page<T>> {
     // Without a resourceVersion the first page is a consistent read; the token carries its version on.
-    const json = await this.#transport.read({
+    const json = await this.#transport.readPage({
       verb: 'list',
       resource: this.#resource,
       path: this.#path,
@@ -54,7 +54,7 @@ export class RestResource<T> implements Resource<T> {
       signal: options.signal,
     };
     // The server ends the watch; the margin is for one that no longer does.
-    const timeoutMs = options.timeoutSeconds * 1000 + REQUEST_TIMEOUT_MS;
+    const timeoutMs = options.timeoutSeconds * 1000 + PAGE_TIMEOUT_MS;
     for await (const line of this.#transport.lines(call, timeoutMs)) {
       yield this.#event(call, this.#transport.parse(call, line));
     }

@@ -3,42 +3,42 @@ import https from 'node:https';
 import { buffer } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
-import { ApiError } from './api-error.ts';
-import { type Call, METHODS } from './call.ts';
+import { type Clock, systemClock } from '#shared/time/clock.ts';
+import { ApiError, LateCallError } from './api-error.ts';
+import { type Call, callText, METHODS } from './call.ts';
 import { failure, refusal, unreachable } from './call-errors.ts';
 import type { Connection, RequestAccess } from './connection.ts';
 import { parseInt64Json } from './int64-json.ts';
+import { Sockets } from './sockets.ts';
 import { splitLines } from './split-lines.ts';
+import { Turns } from './turns.ts';
 
-/** For one whole call, watches apart. Half of what the API server itself allows (`--request-timeout` 60 s). */
-export const REQUEST_TIMEOUT_MS = 30_000;
-/**
- * Connections to one server: the evictions that run in parallel, two watches and a list, and no more, for each
- * may hold one of the 400 requests that a default API server serves at once (`--max-requests-inflight`).
- */
+/** For one call from its turn on: the connection, the request and the whole answer. */
+export const CALL_TIMEOUT_MS = 10_000;
+/** For one page of a list, which may hold megabytes. Half of what the API server allows (`--request-timeout`). */
+export const PAGE_TIMEOUT_MS = 30_000;
+/** Each may hold one of the 400 requests that a default API server serves at once (`--max-requests-inflight`). */
 const MAX_SOCKETS = 64;
-/** Idle connections go before servers (90 s) and load balancers (60 s) cut them, perhaps under a request. */
-const IDLE_SOCKET_MS = 30_000;
-const AGENT_OPTIONS: http.AgentOptions = {
-  keepAlive: true,
-  maxSockets: MAX_SOCKETS,
-  timeout: IDLE_SOCKET_MS,
-};
+/** Fewer than there are sockets, so that no call waits for one: a socket takes a moment to be free again. */
+const CALLS_AT_ONCE = 48;
 /** How a connection ends that the server closed while it was idle. */
 const CUT_WHILE_IDLE: readonly unknown[] = ['ECONNRESET', 'EPIPE'];
 
 /**
- * JSON over HTTP/1.1 to one API server, on connections that are kept and bounded in number. Every method rejects
- * with `ApiError`, for a refusal and for no answer alike.
+ * JSON over HTTP/1.1 to one API server, on connections that are kept. Calls take turns; lists
+ * and watches have connections of their own. Every method rejects with `ApiError`, for a refusal and for no answer alike.
  */
 export class Transport {
   readonly #connection: Connection;
-  readonly #plainAgent = new http.Agent(AGENT_OPTIONS);
-  readonly #tlsAgent = new https.Agent(AGENT_OPTIONS);
+  readonly #clock: Clock;
+  readonly #turns = new Turns(CALLS_AT_ONCE);
+  readonly #calling = new Sockets(MAX_SOCKETS);
+  readonly #following = new Sockets();
   #closed = false;
 
-  constructor(connection: Connection) {
+  constructor(connection: Connection, clock: Clock = systemClock) {
     this.#connection = connection;
+    this.#clock = clock;
   }
 
   /** Names the server in messages. */
@@ -46,22 +46,26 @@ export class Transport {
     return this.#connection.host;
   }
 
-  /** The answer's JSON; integers beyond 2^53 are bigints. */
+  /** The answer's JSON; integers beyond 2^53 are bigints. Rejects with `LateCallError`, too, if the call has a `notAfter`. */
   async read(call: Call): Promise<unknown> {
-    const body = await this.#within(REQUEST_TIMEOUT_MS, call, async (signal) => {
-      const response = await this.#open(call, signal);
-      return bodyText(response);
-    });
-    return this.parse(call, body);
+    return this.parse(call, await this.#inTurn(call, bodyText));
   }
 
-  /** For calls whose answer says nothing that success does not. */
+  /** As {@link read}, for calls whose answer says nothing that success does not. */
   async perform(call: Call): Promise<void> {
-    await this.#within(REQUEST_TIMEOUT_MS, call, async (signal) => {
-      const response = await this.#open(call, signal);
+    await this.#inTurn(call, async (response) => {
       // To its end, so that the next call finds the connection free.
       for await (const _ of response);
     });
+  }
+
+  /** As {@link read}, for a page of a list. */
+  async readPage(call: Call): Promise<unknown> {
+    const access = await this.#access(call);
+    const page = await this.#within(PAGE_TIMEOUT_MS, call, async (signal) =>
+      bodyText(await this.#open(call, access, this.#following, signal)),
+    );
+    return this.parse(call, page);
   }
 
   /**
@@ -69,9 +73,10 @@ export class Transport {
    * server ends the answer or `call.signal` aborts.
    */
   async *lines(call: Call, timeoutMs: number): AsyncGenerator<string, void, undefined> {
-    const deadline = AbortSignal.timeout(timeoutMs);
+    const deadline = new Deadline(timeoutMs, call.signal);
     try {
-      const response = await this.#open(call, anyOf(deadline, call.signal));
+      const access = await this.#access(call);
+      const response = await this.#open(call, access, this.#following, deadline.signal);
       response.setEncoding('utf8');
       for await (const line of splitLines(response)) {
         if (call.signal?.aborted) return;
@@ -79,7 +84,9 @@ export class Transport {
       }
     } catch (error) {
       if (call.signal?.aborted) return;
-      throw this.#explain(call, error, deadline, timeoutMs);
+      throw this.#explain(call, error, deadline);
+    } finally {
+      deadline.clear();
     }
   }
 
@@ -94,36 +101,54 @@ export class Transport {
   /** Ends all connections; a call under way rejects. */
   close(): void {
     this.#closed = true;
-    this.#plainAgent.destroy();
-    this.#tlsAgent.destroy();
+    this.#calling.close();
+    this.#following.close();
+  }
+
+  async #inTurn<T>(call: Call, use: (response: http.IncomingMessage) => Promise<T>): Promise<T> {
+    return this.#turns.run(
+      async () => {
+        this.#refuseLate(call);
+        // Not part of the call's time: a plugin may take longer, and nobody gets on without it.
+        const access = await this.#access(call);
+        return this.#within(CALL_TIMEOUT_MS, call, async (signal) =>
+          use(await this.#open(call, access, this.#calling, signal)),
+        );
+      },
+      { inHurry: call.notAfter !== undefined },
+    );
+  }
+
+  #refuseLate(call: Call): void {
+    if (this.#isLate(call)) throw this.#late(call);
+  }
+
+  #isLate({ notAfter }: Call): boolean {
+    return notAfter !== undefined && this.#clock.now() > notAfter;
+  }
+
+  #late(call: Call): LateCallError {
+    return new LateCallError(`Did not ${callText(call)} at ${this.host}: it could not be sent in time.`);
   }
 
   async #within<T>(timeoutMs: number, call: Call, run: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    const deadline = AbortSignal.timeout(timeoutMs);
+    const deadline = new Deadline(timeoutMs, call.signal);
     try {
-      return await run(anyOf(deadline, call.signal));
+      return await run(deadline.signal);
     } catch (error) {
-      throw this.#explain(call, error, deadline, timeoutMs);
+      throw this.#explain(call, error, deadline);
+    } finally {
+      deadline.clear();
     }
   }
 
-  #explain(call: Call, error: unknown, deadline: AbortSignal, timeoutMs: number): ApiError {
-    if (error instanceof ApiError) return error;
+  #explain(call: Call, error: unknown, deadline: Deadline): ApiError | LateCallError {
+    if (error instanceof ApiError || error instanceof LateCallError) return error;
     if (call.signal?.aborted) return failure(call, this.host, 'the call was aborted', error);
-    if (deadline.aborted) {
-      return failure(call, this.host, `there was no complete answer within ${timeoutMs / 1000} s`, error);
+    if (deadline.passed) {
+      return failure(call, this.host, `there was no complete answer within ${deadline.ms / 1000} s`, error);
     }
     return unreachable(call, this.host, error);
-  }
-
-  /** Sends the call. Resolves with an answer that is a success, its body still to be read. */
-  async #open(call: Call, signal: AbortSignal): Promise<http.IncomingMessage> {
-    const access = await this.#access(call);
-    const response = await this.#send(call, access, signal);
-    const status = response.statusCode ?? 0;
-    if (status >= 200 && status < 300) return response;
-    if (status === 401) this.#connection.forgetCredentials?.();
-    throw refusal(call, this.host, status, await bodyText(response), response.headers['retry-after']);
   }
 
   async #access(call: Call): Promise<RequestAccess> {
@@ -135,51 +160,116 @@ export class Transport {
     }
   }
 
-  #send(call: Call, access: RequestAccess, signal: AbortSignal): Promise<http.IncomingMessage> {
+  /** Sends the call. Resolves with an answer that is a success, its body still to be read. */
+  async #open(
+    call: Call,
+    access: RequestAccess,
+    sockets: Sockets,
+    signal: AbortSignal,
+  ): Promise<http.IncomingMessage> {
+    if (this.#closed) throw failure(call, this.host, 'its connections were closed');
+    signal.throwIfAborted();
+    const response = await this.#send(call, access, sockets, signal);
+    const status = response.statusCode ?? 0;
+    if (status >= 200 && status < 300) return response;
+    if (status === 401) this.#connection.forgetCredentials?.();
+    throw refusal(call, this.host, response, await bodyText(response));
+  }
+
+  #send(
+    call: Call,
+    access: RequestAccess,
+    sockets: Sockets,
+    signal: AbortSignal,
+  ): Promise<http.IncomingMessage> {
     const { server, headers, ...tls } = access;
-    const { protocol, origin, pathname } = server;
-    const [client, agent] = protocol === 'https:' ? [https, this.#tlsAgent] : [http, this.#plainAgent];
+    const { origin, pathname } = server;
     const body = call.body === undefined ? undefined : JSON.stringify(call.body);
     const query = call.query === undefined ? '' : `?${new URLSearchParams(call.query)}`;
-    return new Promise((resolve, reject) => {
-      const request = client.request(`${origin}${pathname.replace(/\/$/, '')}${call.path}${query}`, {
-        ...tls,
-        method: METHODS[call.verb],
-        agent,
-        signal,
-        headers: {
-          ...headers,
-          accept: 'application/json',
-          'user-agent': 'taintward',
-          // Lists shrink to a tenth; a proxy that compresses a watch would hold its events back.
-          ...(call.verb === 'watch' ? {} : { 'accept-encoding': 'gzip' }),
-          ...(body === undefined
-            ? {}
-            : {
-                'content-type': call.contentType ?? 'application/json',
-                // Node sends a DELETE's body without its length unless told.
-                'content-length': Buffer.byteLength(body),
-              }),
-        },
-      });
-      let answered = false;
-      request.once('response', (response) => {
-        answered = true;
-        resolve(response);
-      });
-      request.on('error', (error: NodeJS.ErrnoException) => {
-        const stale = request.reusedSocket && CUT_WHILE_IDLE.includes(error.code);
-        // Every call we make may be made twice: UIDs and names guard it.
-        if (stale && !answered && !this.#closed) resolve(this.#send(call, access, signal));
-        else reject(error);
-      });
+    const { promise, resolve, reject } = Promise.withResolvers<http.IncomingMessage>();
+    const client = server.protocol === 'https:' ? https : http;
+    const request = client.request(`${origin}${pathname.replace(/\/$/, '')}${call.path}${query}`, {
+      ...tls,
+      method: METHODS[call.verb],
+      agent: sockets.agentFor(server),
+      signal,
+      headers: {
+        ...headers,
+        accept: 'application/json',
+        'user-agent': 'taintward',
+        // Lists shrink to a tenth; a proxy that compresses a watch would hold its events back.
+        ...(call.verb === 'watch' ? {} : { 'accept-encoding': 'gzip' }),
+        ...(body === undefined
+          ? {}
+          : {
+              'content-type': call.contentType ?? 'application/json',
+              // Node sends a DELETE's body without its length unless told.
+              'content-length': Buffer.byteLength(body),
+            }),
+      },
+    });
+    let over = false;
+    const giveUp = (reason: unknown): void => {
+      over = true;
+      request.destroy();
+      reject(reason);
+    };
+    // Without a socket a request that is destroyed does not say so.
+    const aborted = () => giveUp(signal.reason);
+    signal.addEventListener('abort', aborted);
+    const giveUpLate = () => giveUp(this.#late(call));
+    const lateTimer =
+      call.notAfter === undefined ? undefined : setTimeout(giveUpLate, call.notAfter - this.#clock.now());
+
+    request.once('socket', () => {
+      clearTimeout(lateTimer);
+      // The socket is connected: what is written now is sent now.
+      if (this.#isLate(call)) return giveUpLate();
       request.end(body);
+    });
+    request.once('response', (response) => {
+      over = true;
+      resolve(response);
+    });
+    request.on('error', (error: NodeJS.ErrnoException) => {
+      const stale = request.reusedSocket && CUT_WHILE_IDLE.includes(error.code);
+      // Every call we make may be made twice: UIDs and names guard it.
+      if (stale && !over && !this.#closed && !this.#isLate(call)) {
+        const again = this.#send(call, access, sockets, signal);
+        // One that comes too late now was perhaps sent before.
+        resolve(again.catch((second) => Promise.reject(second instanceof LateCallError ? error : second)));
+      } else {
+        reject(error);
+      }
+    });
+    return promise.finally(() => {
+      clearTimeout(lateTimer);
+      signal.removeEventListener('abort', aborted);
     });
   }
 }
 
-const anyOf = (deadline: AbortSignal, signal: AbortSignal | undefined): AbortSignal =>
-  signal === undefined ? deadline : AbortSignal.any([deadline, signal]);
+/** A time limit that aborts a signal, as the caller's own signal does. Unlike `AbortSignal.timeout` it can be cleared. */
+class Deadline {
+  readonly ms: number;
+  readonly signal: AbortSignal;
+  readonly #passed = new AbortController();
+  readonly #timer: NodeJS.Timeout;
+
+  constructor(ms: number, signal: AbortSignal | undefined) {
+    this.ms = ms;
+    this.signal = signal ? AbortSignal.any([this.#passed.signal, signal]) : this.#passed.signal;
+    this.#timer = setTimeout(() => this.#passed.abort(), ms);
+  }
+
+  get passed(): boolean {
+    return this.#passed.signal.aborted;
+  }
+
+  clear(): void {
+    clearTimeout(this.#timer);
+  }
+}
 
 const unzip = promisify(gunzip);
 

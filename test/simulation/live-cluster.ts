@@ -1,4 +1,4 @@
-import { type NodeName, type PodUid, podUid } from '#shared/eviction/identity.ts';
+import { type EpochMs, type NodeName, type PodUid, podUid } from '#shared/eviction/identity.ts';
 import type { DeletePreconditions, LiveNode, LivePod, PodRef } from '#shared/kubernetes/api.ts';
 import type { Taint, Toleration } from '#shared/taints/taint.ts';
 import { FakeCluster } from '#test/world/fake-cluster.ts';
@@ -111,7 +111,12 @@ export class LiveCluster extends FakeCluster {
     return marked;
   }
 
-  override async deletePod(pod: PodRef, preconditions: DeletePreconditions): Promise<void> {
+  override async deletePod(
+    pod: PodRef,
+    preconditions: DeletePreconditions,
+    notAfter?: EpochMs,
+  ): Promise<void> {
+    this.mustBeInTime(notAfter);
     const found = this.find(pod, preconditions);
     this.onDeletion(found, preconditions.uid);
     this.terminate(found);

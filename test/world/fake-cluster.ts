@@ -9,7 +9,7 @@ import type {
   PodRef,
   Resource,
 } from '#shared/kubernetes/api.ts';
-import { ApiError } from '#shared/kubernetes/api-error.ts';
+import { ApiError, LateCallError } from '#shared/kubernetes/api-error.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { FakeResource } from './fake-resource.ts';
 
@@ -111,8 +111,9 @@ export class FakeCluster implements KubernetesApi {
     return this.putPod({ ...this.find(pod, { uid }), disrupted: true });
   }
 
-  async deletePod(pod: PodRef, preconditions: DeletePreconditions): Promise<void> {
+  async deletePod(pod: PodRef, preconditions: DeletePreconditions, notAfter?: EpochMs): Promise<void> {
     this.beforeRequest('delete');
+    this.mustBeInTime(notAfter);
     const found = this.find(pod, preconditions);
     this.removePod(found);
     this.deletions.push({ pod: found, meant: preconditions.uid, at: this.#clock.now() });
@@ -125,6 +126,10 @@ export class FakeCluster implements KubernetesApi {
   }
 
   close(): void {}
+
+  protected mustBeInTime(notAfter: EpochMs | undefined): void {
+    if (notAfter !== undefined && this.#clock.now() > notAfter) throw new LateCallError('not sent in time');
+  }
 
   protected find(pod: PodRef, { uid, resourceVersion }: DeletePreconditions): LivePod {
     const found = this.livePods.get(keyOf(pod));

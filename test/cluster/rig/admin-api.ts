@@ -44,7 +44,7 @@ export class AdminApi {
     try {
       await this.#transport.perform({ verb: 'delete', resource: path, path, query, body });
     } catch (error) {
-      if (!(error instanceof ApiError && error.gone)) throw error;
+      if (!(error instanceof ApiError && [404, 409].includes(error.status))) throw error;
     }
   }
 

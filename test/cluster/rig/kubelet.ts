@@ -121,7 +121,7 @@ export class Kubelet {
         return;
       } catch (error) {
         // The object went, or is there already: somebody was faster.
-        if (this.#stopped || (error instanceof ApiError && error.gone)) return;
+        if (this.#stopped || (error instanceof ApiError && [404, 409].includes(error.status))) return;
         if (tries === TRIES) throw error;
         await delay(RETRY_MS);
       }

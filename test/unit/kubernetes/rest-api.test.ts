@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { describe, type TestContext, test } from 'node:test';
-import { gzipSync } from 'node:zlib';
 import { nodeName, podUid } from '#shared/eviction/identity.ts';
 import type { PodEvent } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
@@ -362,69 +360,4 @@ test('credentials that cannot be obtained are the reason of the rejection', asyn
   });
   const error = await rejection(api.getNode(nodeName('n1')));
   assert.equal(error.message, 'Cannot get nodes n1 at 127.0.0.1:1: The plugin is not installed.');
-});
-
-test('compressed answers are read', async (t) => {
-  const { api, requests } = await scriptedServer(t, (response) => {
-    response.writeHead(200, { 'content-encoding': 'gzip' });
-    response.end(gzipSync(JSON.stringify(podJson('ä'))));
-  });
-  assert.equal((await api.getPod(POD))?.name, 'ä');
-  assert.equal(requests[0]?.headers['accept-encoding'], 'gzip');
-});
-
-test("a path in the server's address goes before every call's", async (t) => {
-  const { api, requests } = await scriptedServer(t, json({ metadata: { name: 'n1' } }), {
-    path: '/k8s/clusters/c-1/',
-  });
-  await api.getNode(nodeName('n1'));
-  assert.equal(requests[0]?.url, '/k8s/clusters/c-1/api/v1/nodes/n1');
-});
-
-test('calls one after another share a connection', async (t) => {
-  const { api, connections } = await scriptedServer(t, json({}));
-  for (let i = 0; i < 5; i++) await api.deletePod(POD, { uid: UID });
-  assert.equal(connections().ever, 1);
-});
-
-test('calls in parallel open no more than 64 connections', async (t) => {
-  const { api, requests, connections } = await scriptedServer(t, (response) => {
-    setImmediate(() => response.end('{}'));
-  });
-  await Promise.all(Array.from({ length: 200 }, () => api.deletePod(POD, { uid: UID })));
-  assert.equal(requests.length, 200);
-  assert.equal(connections().ever, 64);
-});
-
-test('a call that meets a connection cut while idle is made again on a new one', async (t) => {
-  let calls = 0;
-  const { api, connections } = await scriptedServer(t, (response) => {
-    calls += 1;
-    if (calls === 2) response.socket?.resetAndDestroy();
-    else response.end('{}');
-  });
-  await api.deletePod(POD, { uid: UID });
-  await api.deletePod(POD, { uid: UID });
-  assert.equal(calls, 3);
-  assert.equal(connections().ever, 2);
-});
-
-test('closing rejects what is under way, once, and leaves no connection', async (t) => {
-  const { promise: reached, resolve } = Promise.withResolvers<void>();
-  const { api, requests, connections } = await scriptedServer(t, (response) => {
-    if (requests.length === 1) response.end('{}');
-    else {
-      once(response, 'close').then(() => closed.resolve());
-      resolve();
-    }
-  });
-  const closed = Promise.withResolvers<void>();
-  await api.deletePod(POD, { uid: UID });
-  const hanging = rejection(api.deletePod(POD, { uid: UID }));
-  await reached;
-  api.close();
-  assert.equal((await hanging).status, 0);
-  await closed.promise;
-  assert.equal(requests.length, 2);
-  assert.equal(connections().open, 0);
 });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { DELTA_BATCH_SIZE, DELTA_RECORD_DEADLINE_MS } from '#functions/deltas/handler.ts';
 import { MAX_RETRY_SECONDS } from '#functions/evict/retry-backoff.ts';
-import { REQUEST_TIMEOUT_MS } from '#shared/kubernetes/transport.ts';
+import { CALL_TIMEOUT_MS } from '#shared/kubernetes/transport.ts';
 import { MAX_BATCH_BYTES, MAX_MESSAGE_BYTES, MAX_VISIBILITY_SECONDS } from '#shared/queues/limits.ts';
 import {
   DEAD_LETTER_RETENTION_SECONDS,
@@ -30,7 +30,7 @@ describe('how limits relate', () => {
   });
 
   test('evict outlasts an API server that never answers', () => {
-    assert.ok(QUEUES.evictionsDue.functionTimeoutSeconds * 1000 > REQUEST_TIMEOUT_MS);
+    assert.ok(QUEUES.evictionsDue.functionTimeoutSeconds * 1000 > CALL_TIMEOUT_MS);
   });
 
   test('what evict retries for as long as it may is dead-lettered before its queue forgets it', () => {

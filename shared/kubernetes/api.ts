@@ -107,6 +107,8 @@ export interface DeletePreconditions {
 export interface KubernetesApi {
   readonly nodes: Resource<LiveNode>;
   readonly pods: Resource<LivePod>;
+  /** The server has not answered for some calls in a row: most calls fail at once, with status 0. */
+  readonly breakerOpen: boolean;
   /** `undefined`: there is no such node. A quorum read. */
   getNode(name: NodeName): Promise<LiveNode | undefined>;
   /** `undefined`: there is no such pod. A quorum read. */

@@ -54,6 +54,10 @@ export class RestApi implements KubernetesApi, RightsReview {
     return this.#transport.host;
   }
 
+  get breakerOpen(): boolean {
+    return this.#transport.breakerOpen;
+  }
+
   async getNode(name: NodeName): Promise<LiveNode | undefined> {
     const path = `${NODES}/${encodeURIComponent(name)}`;
     const json = await this.#find({ verb: 'get', resource: 'nodes', object: name, path });

@@ -5,6 +5,7 @@ import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 import { type Clock, systemClock } from '#shared/time/clock.ts';
 import { ApiError, LateCallError } from './api-error.ts';
+import { Breaker } from './breaker.ts';
 import { type Call, callText, METHODS } from './call.ts';
 import { failure, refusal, unreachable } from './call-errors.ts';
 import type { Connection, RequestAccess } from './connection.ts';
@@ -25,13 +26,15 @@ const CALLS_AT_ONCE = 48;
 const CUT_WHILE_IDLE: readonly unknown[] = ['ECONNRESET', 'EPIPE'];
 
 /**
- * JSON over HTTP/1.1 to one API server, on connections that are kept. Calls take turns; lists
- * and watches have connections of their own. Every method rejects with `ApiError`, for a refusal and for no answer alike.
+ * JSON over HTTP/1.1 to one API server, on connections that are kept. Calls take turns and fail at once while the
+ * server does not answer; lists and watches have connections of their own and are always tried. Every method
+ * rejects with `ApiError`, for a refusal and for no answer alike.
  */
 export class Transport {
   readonly #connection: Connection;
   readonly #clock: Clock;
   readonly #turns = new Turns(CALLS_AT_ONCE);
+  readonly #breaker = new Breaker();
   readonly #calling = new Sockets(MAX_SOCKETS);
   readonly #following = new Sockets();
   #closed = false;
@@ -44,6 +47,11 @@ export class Transport {
   /** Names the server in messages. */
   get host(): string {
     return this.#connection.host;
+  }
+
+  /** The server counts as out of reach. */
+  get breakerOpen(): boolean {
+    return this.#breaker.open;
   }
 
   /** The answer's JSON; integers beyond 2^53 are bigints. Rejects with `LateCallError`, too, if the call has a `notAfter`. */
@@ -106,17 +114,32 @@ export class Transport {
   }
 
   async #inTurn<T>(call: Call, use: (response: http.IncomingMessage) => Promise<T>): Promise<T> {
+    this.#refuseWhileOpen(call);
     return this.#turns.run(
       async () => {
         this.#refuseLate(call);
+        this.#refuseWhileOpen(call);
+        const begun = this.#breaker.begin(this.#clock.now());
         // Not part of the call's time: a plugin may take longer, and nobody gets on without it.
         const access = await this.#access(call);
-        return this.#within(CALL_TIMEOUT_MS, call, async (signal) =>
-          use(await this.#open(call, access, this.#calling, signal)),
-        );
+        try {
+          return await this.#within(CALL_TIMEOUT_MS, call, async (signal) =>
+            use(await this.#open(call, access, this.#calling, signal)),
+          );
+        } catch (error) {
+          if (error instanceof ApiError && !this.#closed) this.#breaker.failed(begun, this.#clock.now());
+          throw error;
+        }
       },
       { inHurry: call.notAfter !== undefined },
     );
+  }
+
+  #refuseWhileOpen(call: Call): void {
+    const until = this.#breaker.refusesUntil(this.#clock.now());
+    if (until === undefined) return;
+    const at = new Date(until).toISOString();
+    throw failure(call, this.host, `it did not answer several calls in a row and is not asked before ${at}`);
   }
 
   #refuseLate(call: Call): void {
@@ -229,6 +252,7 @@ export class Transport {
     });
     request.once('response', (response) => {
       over = true;
+      this.#breaker.answered();
       resolve(response);
     });
     request.on('error', (error: NodeJS.ErrnoException) => {

@@ -71,6 +71,9 @@ export function apiPort(process: Process, api: KubernetesApi): KubernetesApi {
     get pods() {
       return api.pods;
     },
+    get breakerOpen() {
+      return api.breakerOpen;
+    },
     getNode: (name) => process.request('api', () => api.getNode(name)),
     getPod: (pod) => process.request('api', () => api.getPod(pod)),
     podsOnNode: (...args) => process.request('api', () => api.podsOnNode(...args)),

@@ -12,7 +12,7 @@ import { ApiError, LateCallError } from '#shared/kubernetes/api-error.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { CALL_TIMEOUT_MS, PAGE_TIMEOUT_MS } from '#shared/kubernetes/transport.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
-import { json, scriptedServer, status } from './scripted-server.ts';
+import { type Answer, json, scriptedServer, status } from './scripted-server.ts';
 
 const NODE = nodeName('n1');
 const POD = { namespace: 'shop', name: 'web-0' };
@@ -292,3 +292,88 @@ async function slowToShakeHands(t: TestContext) {
   });
   return { server, waiting, api, requests: () => requests };
 }
+
+describe('a server that does not answer', () => {
+  const reset: Answer = (response) => response.socket?.resetAndDestroy();
+
+  /** A server that answers as `answer` says at the time, and is found out to be away. */
+  async function outOfReach(t: TestContext) {
+    const clock = new DrivenClock(NOW);
+    const script = { answer: reset };
+    const server = await scriptedServer(t, (response, request) => script.answer(response, request), {
+      clock,
+    });
+    for (let i = 0; i < 5; i++) {
+      assert.equal(server.api.breakerOpen, false);
+      await unanswered(server.api.getNode(NODE));
+    }
+    assert.equal(server.api.breakerOpen, true);
+    return { ...server, clock, script };
+  }
+
+  test('is not asked for some seconds, and calls say until when', async (t) => {
+    const { api, host, requests, clock } = await outOfReach(t);
+    await clock.advanceTo(NOW + 4_999);
+    assert.equal(
+      await unanswered(api.deletePod(POD, { uid: UID })),
+      `Cannot delete pods shop/web-0 at ${host}: it did not answer several calls in a row and is not asked before 2026-11-21T11:13:58.789Z.`,
+    );
+    assert.equal(requests.length, 5);
+  });
+
+  test('is tried by one call after the pause, and left alone again', async (t) => {
+    const { api, requests, clock } = await outOfReach(t);
+    await clock.advanceTo(NOW + 5_000);
+    await Promise.all(Array.from({ length: 10 }, () => unanswered(api.getNode(NODE))));
+    assert.equal(requests.length, 6);
+    await clock.advanceTo(NOW + 10_000);
+    await unanswered(api.getNode(NODE));
+    assert.equal(requests.length, 7);
+  });
+
+  test('is asked as ever once it answered, be it with a refusal', async (t) => {
+    const { api, clock, script } = await outOfReach(t);
+    await clock.advanceTo(NOW + 5_000);
+    script.answer = status(500, 'InternalError', 'later');
+    assert.equal(((await rejection(api.getNode(NODE))) as ApiError).status, 500);
+    assert.equal(api.breakerOpen, false);
+    script.answer = node;
+    await api.getNode(NODE);
+  });
+
+  test('is listed and watched all the same, and their answer ends the pause', async (t) => {
+    const { api, script } = await outOfReach(t);
+    const { signal } = new AbortController();
+    script.answer = json({ metadata: { resourceVersion: '1' }, items: [] });
+    await api.pods.list({ limit: 1, signal });
+    assert.equal(api.breakerOpen, false);
+
+    const second = await outOfReach(t);
+    second.script.answer = (response) => response.end();
+    for await (const _ of second.api.pods.watch({ resourceVersion: '1', timeoutSeconds: 1, signal }));
+    assert.equal(second.api.breakerOpen, false);
+  });
+
+  test('is not out of reach because calls of before its last answer fail', async (t) => {
+    const held: ServerResponse[] = [];
+    const { api, requests } = await scriptedServer(t, (response, request) => {
+      if (request.method === 'DELETE') held.push(response);
+      else node(response, request);
+    });
+    const failing = Array.from({ length: 10 }, () => unanswered(api.deletePod(POD, { uid: UID })));
+    await until(() => requests.length === 10);
+    await api.getNode(NODE);
+    for (const response of held) response.socket?.resetAndDestroy();
+    await Promise.all(failing);
+    assert.equal(api.breakerOpen, false);
+  });
+
+  test('is not what a call meets that cannot get its credentials', async () => {
+    const api = new RestApi({
+      host: 'x',
+      requestOptions: () => Promise.reject(new Error('The plugin is not installed.')),
+    });
+    for (let i = 0; i < 10; i++) assert.match(await unanswered(api.getNode(NODE)), /plugin is not installed/);
+    assert.equal(api.breakerOpen, false);
+  });
+});

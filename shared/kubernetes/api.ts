@@ -107,6 +107,11 @@ export interface DeletePreconditions {
 export interface KubernetesApi {
   readonly nodes: Resource<LiveNode>;
   readonly pods: Resource<LivePod>;
+  /**
+   * Milliseconds by which the API server's clock is ahead of ours, good to half a second and soon better;
+   * `undefined` until enough answers told.
+   */
+  readonly skewMs: number | undefined;
   /** The server has not answered for some calls in a row: most calls fail at once, with status 0. */
   readonly breakerOpen: boolean;
   /** `undefined`: there is no such node. A quorum read. */

@@ -54,6 +54,10 @@ export class RestApi implements KubernetesApi, RightsReview {
     return this.#transport.host;
   }
 
+  get skewMs(): number | undefined {
+    return this.#transport.skewMs;
+  }
+
   get breakerOpen(): boolean {
     return this.#transport.breakerOpen;
   }

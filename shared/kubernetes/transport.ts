@@ -8,6 +8,7 @@ import { ApiError, LateCallError } from './api-error.ts';
 import { Breaker } from './breaker.ts';
 import { type Call, callText, METHODS } from './call.ts';
 import { failure, refusal, unreachable } from './call-errors.ts';
+import { ClockSkew } from './clock-skew.ts';
 import type { Connection, RequestAccess } from './connection.ts';
 import { parseInt64Json } from './int64-json.ts';
 import { Sockets } from './sockets.ts';
@@ -35,6 +36,7 @@ export class Transport {
   readonly #clock: Clock;
   readonly #turns = new Turns(CALLS_AT_ONCE);
   readonly #breaker = new Breaker();
+  readonly #skew = new ClockSkew();
   readonly #calling = new Sockets(MAX_SOCKETS);
   readonly #following = new Sockets();
   #closed = false;
@@ -47,6 +49,11 @@ export class Transport {
   /** Names the server in messages. */
   get host(): string {
     return this.#connection.host;
+  }
+
+  /** Milliseconds by which the server's clock is ahead of ours; `undefined` while that is not known. */
+  get skewMs(): number | undefined {
+    return this.#skew.at(this.#clock.now());
   }
 
   /** The server counts as out of reach. */
@@ -244,15 +251,19 @@ export class Transport {
     const lateTimer =
       call.notAfter === undefined ? undefined : setTimeout(giveUpLate, call.notAfter - this.#clock.now());
 
+    let sentAt = 0;
     request.once('socket', () => {
       clearTimeout(lateTimer);
       // The socket is connected: what is written now is sent now.
       if (this.#isLate(call)) return giveUpLate();
+      sentAt = this.#clock.now();
       request.end(body);
     });
     request.once('response', (response) => {
       over = true;
       this.#breaker.answered();
+      const date = Date.parse(response.headers.date ?? '');
+      if (date) this.#skew.hear({ sentAt, receivedAt: this.#clock.now(), date });
       resolve(response);
     });
     request.on('error', (error: NodeJS.ErrnoException) => {

@@ -71,6 +71,9 @@ export function apiPort(process: Process, api: KubernetesApi): KubernetesApi {
     get pods() {
       return api.pods;
     },
+    get skewMs() {
+      return api.skewMs;
+    },
     get breakerOpen() {
       return api.breakerOpen;
     },

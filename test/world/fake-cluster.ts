@@ -32,6 +32,7 @@ export class FakeCluster implements KubernetesApi {
   readonly #pods = new FakeResource<LivePod>(() => this.#version);
   readonly deletions: Deletion[] = [];
   readonly events: PodEvent[] = [];
+  skewMs: number | undefined;
   breakerOpen = false;
   /** Called after a pod was deleted. */
   onDeleted: (pod: LivePod) => void = () => undefined;

@@ -377,3 +377,23 @@ describe('a server that does not answer', () => {
     assert.equal(api.breakerOpen, false);
   });
 });
+
+test("the server's clock is told from its answers", async (t) => {
+  const clock = new DrivenClock(NOW);
+  const aheadMs = 90_300;
+  const { api } = await scriptedServer(
+    t,
+    (response, request) =>
+      json({ metadata: { name: 'n1' } }, 200, { date: new Date(clock.now() + aheadMs).toUTCString() })(
+        response,
+        request,
+      ),
+    { clock },
+  );
+  assert.equal(api.skewMs, undefined);
+  for (let i = 0; i < 20; i++) {
+    await api.getNode(NODE);
+    await clock.advanceTo(clock.now() + 130);
+  }
+  assert.ok(Math.abs((api.skewMs ?? 0) - aheadMs) < 100, String(api.skewMs));
+});

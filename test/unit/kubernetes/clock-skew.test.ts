@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { ClockSkew } from '#shared/kubernetes/clock-skew.ts';
+
+const NOW = Date.UTC(2026, 10, 21, 11, 13, 53, 789);
+
+interface Exchange {
+  /** Since the exchange before. */
+  readonly afterMs: number;
+  readonly thereMs: number;
+  readonly backMs: number;
+}
+
+const exchange = fc.record({
+  afterMs: fc.integer({ min: 0, max: 20_000 }),
+  thereMs: fc.integer({ min: 0, max: 400 }),
+  backMs: fc.integer({ min: 0, max: 400 }),
+});
+const exchanges = (minLength = 0) => fc.array(exchange, { minLength, maxLength: 60 });
+const skew = fc.integer({ min: -3_600_000, max: 3_600_000 });
+
+/** Has `estimator` hear what a server says whose clock is `skewMs` ahead and runs `drift` faster. Returns the time then. */
+function talk(
+  estimator: ClockSkew,
+  skewMs: number,
+  drift: number,
+  heard: readonly Exchange[],
+  startAt = NOW,
+): number {
+  let now = startAt;
+  for (const { afterMs, thereMs, backMs } of heard) {
+    const sentAt = now + afterMs;
+    const servedAt = sentAt + thereMs;
+    const served = servedAt + skewMs + drift * (servedAt - startAt);
+    now = servedAt + backMs;
+    estimator.hear({ sentAt, receivedAt: now, date: Math.floor(served / 1000) * 1000 });
+  }
+  return now;
+}
+
+describe('the skew of a clock', () => {
+  test('is unknown at first', () => assert.equal(new ClockSkew().at(NOW), undefined));
+
+  test('is within half a second whenever it is told, however the answers come and the clocks drift', () => {
+    const drift = fc.double({ min: -1e-4, max: 1e-4, noNaN: true });
+    fc.assert(
+      fc.property(skew, drift, exchanges(), (skewMs, drifting, heard) => {
+        const estimator = new ClockSkew();
+        const now = talk(estimator, skewMs, drifting, heard);
+        const told = estimator.at(now);
+        assert.ok(told === undefined || Math.abs(told - (skewMs + drifting * (now - NOW))) <= 501);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  test('is soon known well: ten answers at different parts of a second leave less than 150 ms', () => {
+    fc.assert(
+      fc.property(skew, fc.integer({ min: 0, max: 20 }), (skewMs, tripMs) => {
+        const estimator = new ClockSkew();
+        const heard = Array.from({ length: 10 }, () => ({ afterMs: 110, thereMs: tripMs, backMs: tripMs }));
+        const told = estimator.at(talk(estimator, skewMs, 0, heard));
+        assert.ok(told !== undefined && Math.abs(told - skewMs) <= 150, `${told} of ${skewMs}`);
+      }),
+    );
+  });
+
+  test('is told after a clock was set as after a start', () => {
+    const spread = Array.from({ length: 20 }, () => ({ afterMs: 137, thereMs: 2, backMs: 2 }));
+    fc.assert(
+      fc.property(skew, fc.oneof(skew, fc.integer({ min: -2000, max: 2000 })), (before, setBy) => {
+        const after = before + setBy;
+        const estimator = new ClockSkew();
+        const setAt = talk(estimator, before, 0, spread);
+        const told = estimator.at(talk(estimator, after, 0, spread, setAt));
+        assert.ok(told !== undefined && Math.abs(told - after) <= 150, `${told} of ${after}`);
+      }),
+    );
+  });
+
+  test('is forgotten when nothing is heard for minutes', () => {
+    const estimator = new ClockSkew();
+    const spread = Array.from({ length: 20 }, () => ({ afterMs: 137, thereMs: 2, backMs: 2 }));
+    const now = talk(estimator, 5_000, 0, spread);
+    assert.notEqual(estimator.at(now + 5 * 60_000), undefined);
+    assert.equal(estimator.at(now + 10 * 60_000), undefined);
+  });
+
+  test('is not learned from an answer on whose way our own clock was set back', () => {
+    const estimator = new ClockSkew();
+    estimator.hear({ sentAt: NOW, receivedAt: NOW - 60_000, date: NOW });
+    assert.equal(estimator.at(NOW), undefined);
+  });
+});

@@ -7,7 +7,6 @@ import { startProbeServer } from '#functions/watch-relay/probe-server.ts';
 import { Relay } from '#functions/watch-relay/relay.ts';
 import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
 import { UnknownClusterError } from '#shared/clusters/cluster-access.ts';
-import { SqliteLeases } from '#shared/clusters/sqlite-leases.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import { type EmbeddedSqs, startEmbeddedSqs } from '#shared/queues/embedded-sqs.ts';
@@ -16,13 +15,14 @@ import { createQueues, QUEUES, type QueueSpec, type QueueUrls } from '#shared/qu
 import { SqsSender } from '#shared/queues/sqs-sender.ts';
 import { SqsVisibility } from '#shared/queues/sqs-visibility.ts';
 import { SCHEDULED_GRACE_SECONDS } from '#shared/store/retention.ts';
-import { SqliteStore } from '#shared/store/sqlite-store.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { EmbeddedTimers } from '#shared/timers/embedded-timers.ts';
 import { prometheusEvictionMetrics } from './eviction-metrics.ts';
 import { localContext } from './lambda-context.ts';
+import { SqliteLeases } from './sqlite-leases.ts';
+import { SqliteStore } from './sqlite-store.ts';
 import { type StateDirectory, StateDirectoryError } from './state-directory.ts';
 
 /** Batches handled at a time, per queue. Delta handlers wait for the store only, `evict` for API servers. */

@@ -1,6 +1,6 @@
+import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
 import { QUEUES, type QueueKey, type QueueSpec, visibilitySeconds } from '#shared/queues/queue-set.ts';
-import { SqliteStore } from '#shared/store/sqlite-store.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { LiveCluster } from './live-cluster.ts';
 import type { Surroundings } from './process.ts';

@@ -1,5 +1,5 @@
+import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import type { EpochMs, NodeRef } from '#shared/eviction/identity.ts';
-import { SqliteStore } from '#shared/store/sqlite-store.ts';
 import { type Commit, StoreError } from '#shared/store/store.ts';
 
 /** The embedded store, and what goes wrong with it next. */

@@ -1,13 +1,13 @@
 import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import { createHandler as createDeltaHandler } from '#functions/deltas/handler.ts';
 import { createHandler as createEvictHandler } from '#functions/evict/handler.ts';
+import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import { ClusterView } from '#functions/watch-relay/cluster-view.ts';
 import { encodeDelta } from '#shared/deltas/message.ts';
 import { messageGroupId } from '#shared/deltas/message-ids.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
 import { type ClusterName, clusterName, type EpochMs, type NodeRef } from '#shared/eviction/identity.ts';
 import type { OutgoingMessage, QueueSender, VisibilityControl } from '#shared/queues/sender.ts';
-import { SqliteStore } from '#shared/store/sqlite-store.ts';
 import type { TaintedNode } from '#shared/store/store.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
 import type { Log, LogFields } from '#shared/telemetry/log.ts';

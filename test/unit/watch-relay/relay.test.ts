@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Registry } from 'prom-client';
+import { SqliteLeases } from '#functions/local/sqlite-leases.ts';
+import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import { Outbox } from '#functions/watch-relay/outbox.ts';
 import { Relay } from '#functions/watch-relay/relay.ts';
 import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
-import { SqliteLeases } from '#shared/clusters/sqlite-leases.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
-import { SqliteStore } from '#shared/store/sqlite-store.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { driveTimers } from '#test/world/driven-timers.ts';
 import { liveNode } from './live-objects.ts';

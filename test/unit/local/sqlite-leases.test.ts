@@ -1,5 +1,5 @@
-import { SqliteLeases } from '#shared/clusters/sqlite-leases.ts';
-import { openDatabase } from '#shared/store/open-database.ts';
+import { openDatabase } from '#functions/local/sqlite-database.ts';
+import { SqliteLeases } from '#functions/local/sqlite-leases.ts';
 import { leaseContract } from '#test/contracts/lease-contract.ts';
 
 leaseContract('SqliteLeases', async () => {

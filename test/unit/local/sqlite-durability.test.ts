@@ -7,8 +7,8 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
-import { SqliteStore } from '#shared/store/sqlite-store.ts';
 
 const WRITER = fileURLToPath(new URL('./sqlite-durability-writer.ts', import.meta.url));
 /** The writer is killed when it has told of this many commits. */

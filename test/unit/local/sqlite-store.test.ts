@@ -3,10 +3,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
+import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import { podUid } from '#shared/eviction/identity.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
 import { TOMBSTONE_SECONDS } from '#shared/store/retention.ts';
-import { SqliteStore } from '#shared/store/sqlite-store.ts';
 import { aNode, aRecord, aRef, NOW } from '#test/contracts/partition-builders.ts';
 import { storeContract } from '#test/contracts/store-contract.ts';
 

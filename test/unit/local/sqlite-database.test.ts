@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, test } from 'node:test';
-import { openDatabase } from '#shared/store/open-database.ts';
+import { openDatabase } from '#functions/local/sqlite-database.ts';
 
 describe('openDatabase', () => {
   let directory: string;

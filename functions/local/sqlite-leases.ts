@@ -1,9 +1,9 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import * as z from 'zod';
+import type { Lease, Leases } from '#shared/clusters/lease.ts';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import { parseStored } from '#shared/store/item-schemas.ts';
-import { orSqliteStoreError } from '#shared/store/sqlite-error.ts';
-import type { Lease, Leases } from './lease.ts';
+import { orSqliteStoreError } from './sqlite-database.ts';
 
 const epochRow = z.object({ epoch: z.int().positive() });
 

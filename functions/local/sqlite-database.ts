@@ -1,8 +1,6 @@
 import { DatabaseSync } from 'node:sqlite';
 import * as z from 'zod';
-import { orSqliteStoreError } from './sqlite-error.ts';
-import { inTransaction } from './sqlite-transaction.ts';
-import { StoreError } from './store.ts';
+import { StoreError } from '#shared/store/store.ts';
 
 /** The version of the tables below, kept in the file as `user_version`. */
 const SCHEMA_VERSION = 1;
@@ -49,6 +47,22 @@ const SCHEMA = `
   PRAGMA application_id = ${APPLICATION_ID};
   PRAGMA user_version = ${SCHEMA_VERSION};
 `;
+
+/** SQLite's primary result codes that have a remedy of their own (sqlite.org/rescode.html). */
+const REMEDIES: ReadonlyMap<number, string> = new Map([
+  [5, 'another process holds it: stop that one'],
+  [8, 'it is read-only: give this user the right to write it'],
+  [10, 'its disk fails: check the disk and the free space'],
+  [11, 'it is damaged: restore a copy, or move it away to start anew'],
+  [13, 'its disk is full: make room'],
+  [14, 'its directory is missing or closed to this user: create it, or name another path'],
+  [26, 'it is another kind of file: name another path, or move it away'],
+]);
+
+/** The low byte of an extended result code is the primary one. */
+const PRIMARY_CODE_MASK = 0xff;
+
+const sqliteError = z.object({ errcode: z.int() });
 
 const pragmaRow = z.object({ value: z.int() });
 
@@ -98,4 +112,40 @@ const schemaVersion = (database: DatabaseSync): number => pragma(database, 'user
 
 function pragma(database: DatabaseSync, name: 'application_id' | 'user_version'): number {
   return pragmaRow.parse(database.prepare(`SELECT ${name} AS value FROM pragma_${name}`).get()).value;
+}
+
+/**
+ * Runs `work` in a transaction and returns its result; rolls back when it throws. `DEFERRED` gives reads one
+ * snapshot; `IMMEDIATE` keeps other writers out from the start, so that what was read still holds when written.
+ */
+export function inTransaction<T>(database: DatabaseSync, kind: 'DEFERRED' | 'IMMEDIATE', work: () => T): T {
+  database.exec(`BEGIN ${kind}`);
+  try {
+    const result = work();
+    database.exec('COMMIT');
+    return result;
+  } catch (error) {
+    // A full disk makes SQLite roll back by itself.
+    if (database.isTransaction) database.exec('ROLLBACK');
+    throw error;
+  }
+}
+
+/** The result of working on the database at `path`, or its failure as a `StoreError`. */
+export function orSqliteStoreError<T>(path: string, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    throw sqliteStoreError(error, path);
+  }
+}
+
+/** What SQLite made of a call, as one sentence that names the file and says what to do. A `StoreError` stays itself. */
+function sqliteStoreError(error: unknown, path: string): StoreError {
+  if (error instanceof StoreError) return error;
+  const message = error instanceof Error ? error.message : String(error);
+  const found = sqliteError.safeParse(error);
+  const remedy = found.success ? REMEDIES.get(found.data.errcode & PRIMARY_CODE_MASK) : undefined;
+  const text = remedy ? `${remedy} (${message})` : message;
+  return new StoreError(`The database ${path} cannot be used: ${text}.`, { cause: error });
 }

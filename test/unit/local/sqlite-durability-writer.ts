@@ -1,6 +1,6 @@
 import { writeSync } from 'node:fs';
+import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
-import { SqliteStore } from '#shared/store/sqlite-store.ts';
 import { aNode, NOW, someRecords } from '#test/contracts/partition-builders.ts';
 
 /** Commits to the database it is given for as long as it lives, and tells of each commit when it is done. */

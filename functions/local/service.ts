@@ -18,7 +18,7 @@ import { SCHEDULED_GRACE_SECONDS } from '#shared/store/retention.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { systemClock } from '#shared/time/clock.ts';
-import { EmbeddedTimers } from '#shared/timers/embedded-timers.ts';
+import { EmbeddedTimers } from './embedded-timers.ts';
 import { prometheusEvictionMetrics } from './eviction-metrics.ts';
 import { localContext } from './lambda-context.ts';
 import { SqliteLeases } from './sqlite-leases.ts';

@@ -1,8 +1,8 @@
+import { EmbeddedTimers } from '#functions/local/embedded-timers.ts';
 import { startEmbeddedSqs } from '#shared/queues/embedded-sqs.ts';
 import { createQueue, QUEUES } from '#shared/queues/queue-set.ts';
 import { SqsSender } from '#shared/queues/sqs-sender.ts';
 import { systemClock } from '#shared/time/clock.ts';
-import { EmbeddedTimers } from '#shared/timers/embedded-timers.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { timersContract } from '#test/contracts/timers-contract.ts';
 

@@ -2,19 +2,17 @@ import { type EpochMs, type NodeRef, nodeKey } from '#shared/eviction/identity.t
 import type { QueueSender, SendFailure } from '#shared/queues/sender.ts';
 import type { Store } from '#shared/store/store.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import { Alarm } from '#shared/time/alarm.ts';
 import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
 import type { Clock } from '#shared/time/clock.ts';
-import { encodeDue } from './due-message.ts';
-import type { Timers } from './timers.ts';
+import { encodeDue } from '#shared/timers/due-message.ts';
+import type { Timers } from '#shared/timers/timers.ts';
 
 export interface EmbeddedTimersDeps {
   readonly dueQueue: QueueSender;
   readonly clock: Clock;
   readonly log: Log;
 }
-
-/** The longest time `setTimeout` takes (a signed 32-bit number of ms, 24.8 days); a longer one fires at once. */
-const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
 const RESEND: Backoff = { firstMs: 100, longestMs: 10_000 };
 
@@ -26,7 +24,7 @@ export class EmbeddedTimers implements Timers {
   readonly #deps: EmbeddedTimersDeps;
   /** The nodes that wait for each moment. */
   readonly #moments = new Map<EpochMs, Map<string, NodeRef>>();
-  readonly #timeouts = new Set<NodeJS.Timeout>();
+  readonly #alarms = new Set<Alarm>();
   readonly #sending = new Set<Promise<void>>();
   #stopped = false;
 
@@ -51,8 +49,8 @@ export class EmbeddedTimers implements Timers {
    */
   async stop(): Promise<void> {
     this.#stopped = true;
-    for (const timeout of this.#timeouts) clearTimeout(timeout);
-    this.#timeouts.clear();
+    for (const alarm of this.#alarms) alarm.cancel();
+    this.#alarms.clear();
     await Promise.all(this.#sending);
   }
 
@@ -63,13 +61,7 @@ export class EmbeddedTimers implements Timers {
       return;
     }
     this.#moments.set(at, new Map([[nodeKey(ref), ref]]));
-    this.#wait(at);
-  }
-
-  #wait(at: EpochMs): void {
-    const leftMs = Math.min(at - this.#deps.clock.now(), MAX_TIMEOUT_MS);
-    // A timeout may end a moment before the clock says so: it waits again, because a timer is never early.
-    this.#later(leftMs, () => (this.#deps.clock.now() < at ? this.#wait(at) : this.#fire(at)));
+    this.#ringAt(at, () => this.#fire(at));
   }
 
   #fire(at: EpochMs): void {
@@ -81,7 +73,9 @@ export class EmbeddedTimers implements Timers {
   #send(at: EpochMs, refs: readonly NodeRef[], tries: number): void {
     const sending = this.#unsent(at, refs)
       .then((unsent) => {
-        if (unsent.length > 0) this.#later(backoffMs(tries, RESEND), () => this.#send(at, unsent, tries + 1));
+        if (unsent.length === 0) return;
+        const again = this.#deps.clock.now() + backoffMs(tries, RESEND);
+        this.#ringAt(again, () => this.#send(at, unsent, tries + 1));
       })
       .finally(() => this.#sending.delete(sending));
     this.#sending.add(sending);
@@ -102,12 +96,12 @@ export class EmbeddedTimers implements Timers {
     return refs.filter((_, index) => failed.has(index));
   }
 
-  #later(ms: number, run: () => void): void {
+  #ringAt(at: EpochMs, ring: () => void): void {
     if (this.#stopped) return;
-    const timeout = setTimeout(() => {
-      this.#timeouts.delete(timeout);
-      run();
-    }, ms);
-    this.#timeouts.add(timeout);
+    const alarm = new Alarm(this.#deps.clock, at, () => {
+      this.#alarms.delete(alarm);
+      ring();
+    });
+    this.#alarms.add(alarm);
   }
 }

@@ -14,7 +14,6 @@ import { type EventSource, startEventSource } from '#shared/queues/event-source.
 import { createQueues, QUEUES, type QueueSpec, type QueueUrls } from '#shared/queues/queue-set.ts';
 import { SqsSender } from '#shared/queues/sqs-sender.ts';
 import { SqsVisibility } from '#shared/queues/sqs-visibility.ts';
-import { SCHEDULED_GRACE_SECONDS } from '#shared/store/retention.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { systemClock } from '#shared/time/clock.ts';
@@ -24,15 +23,11 @@ import { localContext } from './lambda-context.ts';
 import { SqliteLeases } from './sqlite-leases.ts';
 import { SqliteStore } from './sqlite-store.ts';
 import { type StateDirectory, StateDirectoryError } from './state-directory.ts';
+import { startUpkeep } from './upkeep.ts';
 
 /** Batches handled at a time, per queue. Delta handlers wait for the store only, `evict` for API servers. */
 const DELTA_CONCURRENCY = 4;
 const EVICT_CONCURRENCY = 16;
-/**
- * How often expired tombstones are removed, and all timers armed anew from the store. The latter is a net, as TTL
- * is in the cloud: timers and messages survive on their own.
- */
-const UPKEEP_MS = SCHEDULED_GRACE_SECONDS * 1000;
 /** This process is the only relay of its store; a restart takes its own lease over. */
 const LEASE_HOLDER = 'local';
 
@@ -139,16 +134,13 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
     source(QUEUES.evictionsDue, evictionsDue.url, EVICT_BATCH_SIZE, EVICT_CONCURRENCY, evict),
   ];
   await timers.rearm(store);
-  const upkeep = setInterval(() => {
-    store.purge(clock.now());
-    timers.rearm(store).catch((error: unknown) => log.error('timers.rearm-failed', { reason: error }));
-  }, UPKEEP_MS);
+  const upkeep = startUpkeep({ store, timers, clock, log });
   for (const [name, api] of clusters) relay.add(name, api);
 
   return {
     probePort: probes.port,
     async stop() {
-      clearInterval(upkeep);
+      await upkeep.stop();
       await relay.stop();
       await timers.stop();
       await Promise.all(sources.map((each) => each.stop()));

@@ -1,0 +1,40 @@
+import { SCHEDULED_GRACE_SECONDS } from '#shared/store/retention.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import type { Clock } from '#shared/time/clock.ts';
+import type { EmbeddedTimers } from './embedded-timers.ts';
+import type { SqliteStore } from './sqlite-store.ts';
+
+/** As often as TTL looks in the cloud after a record that nothing evicted. */
+const UPKEEP_MS = SCHEDULED_GRACE_SECONDS * 1000;
+
+export interface UpkeepDeps {
+  readonly store: Pick<SqliteStore, 'purge' | 'upcoming'>;
+  readonly timers: Pick<EmbeddedTimers, 'rearm'>;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/**
+ * What TTL and `expiry` do in the cloud, hourly: removes what is kept no longer, and arms every timer anew from the
+ * store, as a net. A task that fails is told of and tried again the next time; the others are done all the same.
+ */
+export function startUpkeep({ store, timers, clock, log }: UpkeepDeps): { stop(): Promise<void> } {
+  const tasks = { purge: () => store.purge(clock.now()), rearm: () => timers.rearm(store) };
+  const perform = async (task: keyof typeof tasks): Promise<void> => {
+    try {
+      await tasks[task]();
+    } catch (error) {
+      log.error('upkeep.failed', { task, reason: error });
+    }
+  };
+  let running = Promise.resolve();
+  const interval = setInterval(() => {
+    running = running.then(() => perform('purge')).then(() => perform('rearm'));
+  }, UPKEEP_MS);
+  return {
+    stop() {
+      clearInterval(interval);
+      return running;
+    },
+  };
+}

@@ -10,7 +10,7 @@ import {
 import { AnyPrincipal, Effect, Grant, PolicyDocument, PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import { Construct } from 'constructs';
 import type { tableVariables, ValuesOf } from '#shared/aws/environment.ts';
-import { DUE_INDEX, TTL_ATTRIBUTE } from '#shared/store/table.ts';
+import { DUE_INDEX, TTL_ATTRIBUTE } from '#shared/store/dynamodb-table.ts';
 import { grantWildcard } from './grant-wildcard.ts';
 import type { Grantee } from './grantee.ts';
 

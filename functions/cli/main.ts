@@ -5,6 +5,7 @@ import { connector } from '#shared/clusters/connect.ts';
 import { DynamoDbClusterRegistry } from '#shared/clusters/dynamodb-registry.ts';
 import { localContextConnection } from '#shared/clusters/local-context-connection.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
+import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
 import { StoreError } from '#shared/store/store.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { CliError } from './cli-error.ts';
@@ -15,7 +16,9 @@ const OPERATOR_ERRORS = [ApiError, CliError, StoreError];
 
 const program = createProgram({
   registry: (tableName) =>
-    new DynamoDbClusterRegistry({ client: new DynamoDBClient(CLIENT_SETTINGS), tableName }),
+    new DynamoDbClusterRegistry(
+      new DynamoDbTable({ client: new DynamoDBClient(CLIENT_SETTINGS), tableName }),
+    ),
   connect: connector({ aws: new AwsClients(), clock: systemClock, localContext: localContextConnection }),
   clock: systemClock,
   print: (text) => process.stdout.write(text),

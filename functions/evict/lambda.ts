@@ -10,6 +10,7 @@ import { RegisteredClusters } from '#shared/clusters/registered-clusters.ts';
 import { SqsSender } from '#shared/queues/sqs-sender.ts';
 import { SqsVisibility } from '#shared/queues/sqs-visibility.ts';
 import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
+import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
 import { emfEvictionMetrics, stdoutEmf } from '#shared/telemetry/emf.ts';
 import { jsonLog } from '#shared/telemetry/log.ts';
 import { systemClock } from '#shared/time/clock.ts';
@@ -34,7 +35,7 @@ export const handler = createHandler({
     clock,
   }),
   clusters: new RegisteredClusters({
-    registry: new DynamoDbClusterRegistry(table),
+    registry: new DynamoDbClusterRegistry(new DynamoDbTable(table)),
     connect: connector({ aws: new AwsClients(), clock }),
     clock,
   }),

@@ -3,13 +3,17 @@ import { CLIENT_SETTINGS } from '#shared/aws/client-settings.ts';
 import { heartbeatEnvironment, readEnvironment } from '#shared/aws/environment.ts';
 import { DynamoDbLeases } from '#shared/clusters/dynamodb-leases.ts';
 import { DynamoDbClusterRegistry } from '#shared/clusters/dynamodb-registry.ts';
+import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
 import { stdoutEmf } from '#shared/telemetry/emf.ts';
 import { jsonLog } from '#shared/telemetry/log.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { createHandler } from './handler.ts';
 
 const environment = readEnvironment(heartbeatEnvironment, process.env);
-const table = { client: new DynamoDBClient(CLIENT_SETTINGS), tableName: environment.TABLE_NAME };
+const table = new DynamoDbTable({
+  client: new DynamoDBClient(CLIENT_SETTINGS),
+  tableName: environment.TABLE_NAME,
+});
 
 /** The entry of the Lambda function that a rule calls every minute. */
 export const handler = createHandler({

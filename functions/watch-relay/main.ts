@@ -12,6 +12,7 @@ import { DynamoDbClusterRegistry } from '#shared/clusters/dynamodb-registry.ts';
 import { localContextConnection } from '#shared/clusters/local-context-connection.ts';
 import { SqsSender } from '#shared/queues/sqs-sender.ts';
 import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
+import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
 import { jsonLog } from '#shared/telemetry/log.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { followRegistry } from './follow-registry.ts';
@@ -38,7 +39,7 @@ async function run(): Promise<void> {
   const sqs = new SQSClient(SQS_SETTINGS);
   const sender = (queueUrl: string) => new SqsSender({ client: sqs, queueUrl });
   const relay = new Relay({
-    leases: new DynamoDbLeases(table),
+    leases: new DynamoDbLeases(new DynamoDbTable(table)),
     store: new DynamoDbStore(table),
     outbox: new Outbox({
       nodeDeltas: sender(environment.NODE_DELTAS_URL),
@@ -59,7 +60,7 @@ async function run(): Promise<void> {
   );
   log.info('relay.started', { port: probes.port });
   await followRegistry({
-    registry: new DynamoDbClusterRegistry(table),
+    registry: new DynamoDbClusterRegistry(new DynamoDbTable(table)),
     connect: connector({ aws: new AwsClients(), clock, localContext: localContextConnection }),
     relay,
     log,

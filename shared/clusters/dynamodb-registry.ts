@@ -1,70 +1,74 @@
-import {
-  ConditionalCheckFailedException,
-  DeleteItemCommand,
-  type DynamoDBClient,
-  PutItemCommand,
-} from '@aws-sdk/client-dynamodb';
+import * as z from 'zod';
 import type { ClusterName } from '#shared/eviction/identity.ts';
-import { dynamoDbStoreError, orStoreError } from '#shared/store/dynamodb-error.ts';
-import { TableReader } from '#shared/store/table-reader.ts';
-import {
-  CLUSTERS_KEY,
-  indexedName,
-  parseRegistration,
-  registrationItem,
-  registrationKey,
-} from './registration-item.ts';
-import type { Access, ClusterRegistry, RegisteredCluster } from './registry.ts';
+import type { DynamoDbTable, Item, Key } from '#shared/store/dynamodb-table.ts';
+import { parseStored } from '#shared/store/item-schemas.ts';
+import { clusterNameSchema } from './cluster-name.ts';
+import type { Access, ClusterRegistry, RegisteredCluster, UnreadableAccess } from './registry.ts';
+
+/** What all registrations stand under in the index. */
+const CLUSTERS_KEY = 'CLUSTERS';
+
+const registrationKey = (name: ClusterName): Key => ({ pk: `CLUSTER#${name}`, sk: 'REGISTRATION' });
 
 /** The registry as `REGISTRATION` items of the store's table, listed by its index. */
 export class DynamoDbClusterRegistry implements ClusterRegistry {
-  readonly #client: DynamoDBClient;
-  readonly #tableName: string;
-  readonly #reader: TableReader;
+  readonly #table: DynamoDbTable;
 
-  constructor({ client, tableName }: { readonly client: DynamoDBClient; readonly tableName: string }) {
-    this.#client = client;
-    this.#tableName = tableName;
-    this.#reader = new TableReader(client, tableName);
+  constructor(table: DynamoDbTable) {
+    this.#table = table;
   }
 
   async list(): Promise<readonly RegisteredCluster[]> {
-    const clusters: RegisteredCluster[] = [];
-    for await (const page of this.#reader.indexPages(CLUSTERS_KEY)) {
-      // The index holds keys only, and lags behind: what it names is read anew.
-      const keys = page.map((item) => registrationKey(indexedName(item)));
-      for await (const item of this.#reader.batchGet(keys)) clusters.push(parseRegistration(item));
-    }
-    return clusters.sort((a, b) => (a.name < b.name ? -1 : 1));
+    const items = await Array.fromAsync(this.#table.indexed(CLUSTERS_KEY));
+    return items.map(parseRegistration).sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 
   async get(name: ClusterName): Promise<RegisteredCluster | undefined> {
-    const item = await this.#reader.get(registrationKey(name));
+    const item = await this.#table.get(registrationKey(name));
     return item && parseRegistration(item);
   }
 
-  async add(cluster: RegisteredCluster<Access>): Promise<'added' | 'exists'> {
-    const command = new PutItemCommand({
-      TableName: this.#tableName,
-      Item: registrationItem(cluster),
-      ConditionExpression: 'attribute_not_exists(pk)',
-    });
-    try {
-      await this.#client.send(command);
-      return 'added';
-    } catch (error) {
-      if (error instanceof ConditionalCheckFailedException) return 'exists';
-      throw dynamoDbStoreError(error, this.#tableName);
-    }
+  async add({ name, access, addedAt }: RegisteredCluster<Access>): Promise<'added' | 'exists'> {
+    const item = { ...registrationKey(name), duePk: CLUSTERS_KEY, dueSk: name, addedAt, access };
+    return (await this.#table.add(item)) ? 'added' : 'exists';
   }
 
   async remove(name: ClusterName): Promise<'removed' | 'unknown'> {
-    const command = new DeleteItemCommand({
-      TableName: this.#tableName,
-      Key: registrationKey(name),
-      ReturnValues: 'ALL_OLD',
-    });
-    const { Attributes } = await orStoreError(this.#tableName, this.#client.send(command));
-    return Attributes ? 'removed' : 'unknown';
+    return (await this.#table.delete(registrationKey(name))) ? 'removed' : 'unknown';
   }
+}
+
+const text = z.string().min(1);
+
+const accessSchema: z.ZodType<Access> = z.discriminatedUnion('kind', [
+  z.object({
+    kind: z.literal('eks'),
+    clusterName: text,
+    region: text,
+    role: z.object({ arn: text, externalId: text.exactOptional() }).exactOptional(),
+  }),
+  z.object({ kind: z.literal('kubeconfig-secret'), secretArn: text, context: text.exactOptional() }),
+  z.object({ kind: z.literal('local-context'), kubeconfig: text.exactOptional(), context: text }),
+]);
+
+const registrationSchema = z.object({
+  dueSk: clusterNameSchema,
+  addedAt: z.int().nonnegative(),
+  access: z.unknown(),
+});
+
+/** Throws `StoreError`; an access alone that cannot be read is the cluster's own problem. */
+function parseRegistration(item: Item): RegisteredCluster {
+  const what = `item REGISTRATION of ${item['pk']}`;
+  const { dueSk, addedAt, access } = parseStored(registrationSchema, item, what);
+  return { name: dueSk, access: parseAccess(access), addedAt };
+}
+
+function parseAccess(stored: unknown): Access | UnreadableAccess {
+  const { data, error } = accessSchema.safeParse(stored);
+  if (data !== undefined) return data;
+  const [issue] = error.issues;
+  const field = ['access', ...(issue?.path ?? [])].join('.');
+  const reason = `its registration cannot be read (${field}: ${issue?.message}); deploy the release that wrote it, or register the cluster again`;
+  return { kind: 'unreadable', reason };
 }

@@ -10,8 +10,8 @@ import { pause } from '#shared/time/pause.ts';
 import { type Item, toAttribute } from './attribute-values.ts';
 import { chunksOf } from './chunks.ts';
 import { orStoreError } from './dynamodb-error.ts';
+import { DUE_INDEX } from './dynamodb-table.ts';
 import { StoreError } from './store.ts';
-import { DUE_INDEX } from './table.ts';
 
 /** Keys in one BatchGetItem (DynamoDB's limit). */
 const BATCH_GET_KEYS = 100;

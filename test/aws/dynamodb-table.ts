@@ -5,7 +5,7 @@ import {
   DynamoDBClient,
   waitUntilTableExists,
 } from '@aws-sdk/client-dynamodb';
-import { tableDefinition } from '#shared/store/table.ts';
+import { DynamoDbTable, tableDefinition } from '#shared/store/dynamodb-table.ts';
 import { startDynamoDbLocal } from './dynamodb-local.ts';
 import { type AwsEndpoint, awsClientConfig, awsEndpoint } from './endpoint.ts';
 
@@ -16,6 +16,8 @@ const TABLE_TIMEOUT_SECONDS = 60;
 export interface TestTable {
   readonly client: DynamoDBClient;
   readonly tableName: string;
+  /** The same, as the service reaches it. */
+  readonly table: DynamoDbTable;
   /** Deletes the table, and ends what was started for it. */
   close(): Promise<void>;
 }
@@ -35,7 +37,7 @@ export async function createTestTable(): Promise<TestTable> {
     client.destroy();
     await endpoint.close();
   };
-  return { client, tableName, close };
+  return { client, tableName, table: new DynamoDbTable({ client, tableName }), close };
 }
 
 /**

@@ -5,9 +5,9 @@ import { type NodeRef, nodeKey } from '#shared/eviction/identity.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
 import { fromItem, toItem } from '#shared/store/attribute-values.ts';
 import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
+import { TTL_ATTRIBUTE } from '#shared/store/dynamodb-table.ts';
 import { SCHEDULED_GRACE_SECONDS, TOMBSTONE_SECONDS } from '#shared/store/retention.ts';
 import type { Commit } from '#shared/store/store.ts';
-import { TTL_ATTRIBUTE } from '#shared/store/table.ts';
 import { createTestTable, type TestTable } from '#test/aws/dynamodb-table.ts';
 import { aNode, aRecord, aRef, NOW, someRecords } from '../partition-builders.ts';
 

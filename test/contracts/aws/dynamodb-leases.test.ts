@@ -6,8 +6,8 @@ import { leaseContract } from '../lease-contract.ts';
 import { aCluster, NOW } from '../partition-builders.ts';
 
 leaseContract('DynamoDbLeases', async () => {
-  const table = await createTestTable();
-  return { leases: new DynamoDbLeases(table), close: table.close };
+  const { table, close } = await createTestTable();
+  return { leases: new DynamoDbLeases(table), close };
 });
 
 let table: TestTable;
@@ -17,7 +17,7 @@ before(async () => {
 after(() => table.close());
 
 test('DynamoDbLeases tell which clusters are spoken for: neither the released nor the expired nor the unknown', async () => {
-  const leases = new DynamoDbLeases(table);
+  const leases = new DynamoDbLeases(table.table);
   const [held, released, expired, unknown] = [aCluster(), aCluster(), aCluster(), aCluster()];
   await leases.acquire(held, 'a', NOW, 10_000);
   await leases.acquire(expired, 'a', NOW, 5_000);

@@ -7,6 +7,7 @@ import type { Access, RegisteredCluster } from '#shared/clusters/registry.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { toItem } from '#shared/store/attribute-values.ts';
 import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
+import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
 import { createTestTable, type TestTable } from '#test/aws/dynamodb-table.ts';
 import { eventually } from '../eventually.ts';
 import { aNode, aRecord, aRef, NOW } from '../partition-builders.ts';
@@ -38,7 +39,7 @@ describe('DynamoDbClusterRegistry', () => {
   let registry: DynamoDbClusterRegistry;
   before(async () => {
     table = await createTestTable();
-    registry = new DynamoDbClusterRegistry(table);
+    registry = new DynamoDbClusterRegistry(table.table);
   });
   after(() => table.close());
   beforeEach(async () => {
@@ -83,7 +84,7 @@ describe('DynamoDbClusterRegistry', () => {
   });
 
   test('removing and adding a cluster leaves the epoch of its lease', async () => {
-    const leases = new DynamoDbLeases(table);
+    const leases = new DynamoDbLeases(table.table);
     const { name } = registered('leased');
     await registry.add(registered('leased'));
     assert.equal((await leases.acquire(name, 'a', NOW, 15_000))?.epoch, 1);
@@ -133,7 +134,9 @@ describe('DynamoDbClusterRegistry', () => {
   });
 
   test('a table that is not there is said to be missing', async () => {
-    const missing = new DynamoDbClusterRegistry({ client: table.client, tableName: 'nobody' });
+    const missing = new DynamoDbClusterRegistry(
+      new DynamoDbTable({ client: table.client, tableName: 'nobody' }),
+    );
     await assert.rejects(missing.list(), { name: 'StoreError', message: /nobody .*does not exist/ });
     await assert.rejects(missing.add(registered('one')), { name: 'StoreError' });
   });

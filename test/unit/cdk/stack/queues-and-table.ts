@@ -3,7 +3,7 @@ import { before, describe, test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
 import type { Template } from 'aws-cdk-lib/assertions';
 import { EXPIRY_DEAD_LETTER_NAME, QUEUES, visibilitySeconds } from '#shared/queues/queue-set.ts';
-import { DUE_INDEX, TTL_ATTRIBUTE, tableDefinition } from '#shared/store/table.ts';
+import { DUE_INDEX, TTL_ATTRIBUTE, tableDefinition } from '#shared/store/dynamodb-table.ts';
 import { readable, resourcesOf, resourceWith, statementsIn } from './resources.ts';
 import { synthesized } from './synthesized.ts';
 

@@ -10,6 +10,7 @@ import {
 import { AnyPrincipal, Effect, Grant, PolicyDocument, PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import { Construct } from 'constructs';
 import type { tableVariables, ValuesOf } from '#shared/aws/environment.ts';
+import { LEASE_PREFIX } from '#shared/clusters/dynamodb-leases.ts';
 import { DUE_INDEX, TTL_ATTRIBUTE } from '#shared/store/dynamodb-table.ts';
 import { grantWildcard } from './grant-wildcard.ts';
 import type { Grantee } from './grantee.ts';
@@ -68,10 +69,12 @@ export class State extends Construct {
     this.#bind(grantee, ['GetItem', 'BatchGetItem', 'Query', 'PutItem', 'UpdateItem'], [this.table.tableArn]);
   }
 
-  /** Lets the relay keep leases, and read the registry and what the table still holds as tainted. */
+  /** Lets the relay keep leases, write nothing else, and read the registry and what the table still holds as tainted. */
   bindLeases(grantee: Grantee): void {
     this.bindRegistry(grantee);
-    this.#bind(grantee, ['GetItem', 'UpdateItem'], [this.table.tableArn]);
+    this.#bind(grantee, ['GetItem', 'UpdateItem'], [this.table.tableArn], {
+      'ForAllValues:StringLike': { 'dynamodb:LeadingKeys': [`${LEASE_PREFIX}*`] },
+    });
   }
 
   /** Lets a process read the registry and what else is found by the index. */
@@ -99,8 +102,18 @@ export class State extends Construct {
     return streamArn;
   }
 
-  #bind(grantee: Grantee, actions: readonly string[], resourceArns: string[]): void {
+  #bind(
+    grantee: Grantee,
+    actions: readonly string[],
+    resourceArns: string[],
+    conditions?: Record<string, Record<string, unknown>>,
+  ): void {
     grantee.setEnvironment({ TABLE_NAME: this.table.tableName } satisfies ValuesOf<typeof tableVariables>);
-    Grant.addToPrincipal({ grantee, actions: actions.map((action) => `dynamodb:${action}`), resourceArns });
+    Grant.addToPrincipal({
+      grantee,
+      actions: actions.map((action) => `dynamodb:${action}`),
+      resourceArns,
+      ...(conditions ? { conditions } : {}),
+    });
   }
 }

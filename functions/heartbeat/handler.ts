@@ -9,7 +9,7 @@ import type { Clock } from '#shared/time/clock.ts';
 
 export interface HeartbeatDeps {
   readonly registry: Pick<ClusterRegistry, 'list'>;
-  readonly leases: LeaseReader;
+  readonly leases: Pick<LeaseReader, 'held'>;
   readonly emf: Emf;
   readonly clock: Clock;
   readonly log: Log;

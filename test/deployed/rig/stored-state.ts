@@ -53,7 +53,7 @@ export class StoredState {
 
   /** Who holds a cluster's lease, and under which epoch. */
   async lease(cluster: string): Promise<Record<string, unknown>> {
-    return fromItem((await this.#item(toItem({ pk: `CLUSTER#${cluster}`, sk: 'LEASE' }))) ?? {});
+    return fromItem((await this.#item(toItem({ pk: `LEASE#${cluster}`, sk: 'LEASE' }))) ?? {});
   }
 
   /** Makes a node's item one that nobody can read, as a hand or a newer release might. */

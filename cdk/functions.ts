@@ -11,6 +11,7 @@ import { TTL_IDENTITY } from '#functions/expiry/expired-record.ts';
 import { EXPIRY_BATCH_SIZE } from '#functions/expiry/handler.ts';
 import type { matchingVariables, metricVariables, ValuesOf } from '#shared/aws/environment.ts';
 import { EXPIRY_DEAD_LETTER_NAME } from '#shared/queues/queue-set.ts';
+import { SCHEDULED_PREFIX } from '#shared/store/items.ts';
 import type { FunctionName } from './bundle.ts';
 import type { ClusterAccess } from './cluster-access.ts';
 import type { Config } from './config.ts';
@@ -128,7 +129,7 @@ export class Functions extends Construct {
             type: FilterRule.isEqual(TTL_IDENTITY.type),
             principalId: FilterRule.isEqual(TTL_IDENTITY.principalId),
           },
-          dynamodb: { OldImage: { state: { S: FilterRule.isEqual('scheduled') } } },
+          dynamodb: { OldImage: { sk: { S: FilterRule.beginsWith(SCHEDULED_PREFIX) } } },
         }),
       ],
     });

@@ -11,7 +11,7 @@ import { AnyPrincipal, Effect, Grant, PolicyDocument, PolicyStatement } from 'aw
 import { Construct } from 'constructs';
 import type { tableVariables, ValuesOf } from '#shared/aws/environment.ts';
 import { LEASE_PREFIX } from '#shared/clusters/dynamodb-leases.ts';
-import { DUE_INDEX, TTL_ATTRIBUTE } from '#shared/store/dynamodb-table.ts';
+import { CLUSTER_INDEX, TTL_ATTRIBUTE } from '#shared/store/table-definition.ts';
 import { grantWildcard } from './grant-wildcard.ts';
 import type { Grantee } from './grantee.ts';
 
@@ -57,19 +57,21 @@ export class State extends Construct {
       }),
     });
     this.table.addGlobalSecondaryIndex({
-      indexName: DUE_INDEX,
-      partitionKey: text('duePk'),
-      sortKey: text('dueSk'),
+      indexName: CLUSTER_INDEX,
+      partitionKey: text('clusterKey'),
+      sortKey: text('clusterSort'),
       projectionType: ProjectionType.KEYS_ONLY,
     });
   }
 
   /** Lets a function read and write the partitions of nodes. Transactions need the rights of what they do. */
   bindPartitions(grantee: Grantee): void {
-    this.#bind(grantee, ['GetItem', 'BatchGetItem', 'Query', 'PutItem', 'UpdateItem'], [this.table.tableArn]);
+    const reads = ['GetItem', 'BatchGetItem', 'Query'];
+    const writes = ['PutItem', 'UpdateItem', 'DeleteItem', 'BatchWriteItem'];
+    this.#bind(grantee, [...reads, ...writes], [this.table.tableArn]);
   }
 
-  /** Lets the relay keep leases, write nothing else, and read the registry and what the table still holds as tainted. */
+  /** Lets the relay keep leases, write nothing else, and read the registry and what the table holds as tainted. */
   bindLeases(grantee: Grantee): void {
     this.bindRegistry(grantee);
     this.#bind(grantee, ['GetItem', 'UpdateItem'], [this.table.tableArn], {
@@ -80,7 +82,7 @@ export class State extends Construct {
   /** Lets a process read the registry and what else is found by the index. */
   bindRegistry(grantee: Grantee): void {
     this.#bind(grantee, ['BatchGetItem'], [this.table.tableArn]);
-    this.#bind(grantee, ['Query'], [`${this.table.tableArn}/index/${DUE_INDEX}`]);
+    this.#bind(grantee, ['Query'], [`${this.table.tableArn}/index/${CLUSTER_INDEX}`]);
   }
 
   /** Lets a function be fed by the table's stream; returns its ARN. */

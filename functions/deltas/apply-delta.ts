@@ -1,10 +1,11 @@
 import { isAnnounced } from '#shared/eviction/cancellation.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
+import type { PodUid } from '#shared/eviction/identity.ts';
 import { changesNothing, type Plan, plan } from '#shared/eviction/plan.ts';
-import type { EvictionRecord } from '#shared/eviction/records.ts';
+import type { Ending, EvictionRecord } from '#shared/eviction/records.ts';
 import type { QueueSender } from '#shared/queues/sender.ts';
 import { commitUnderLock } from '#shared/store/commit-under-lock.ts';
-import type { Scope, Store } from '#shared/store/store.ts';
+import type { Store } from '#shared/store/store.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
@@ -36,24 +37,24 @@ export async function applyDelta(delta: Delta, deps: ApplyDeltaDeps): Promise<vo
 }
 
 function commitPlan(delta: Delta, deps: ApplyDeltaDeps): Promise<Plan> {
-  return commitUnderLock(deps.store, delta.ref, scopeOf(delta), deps.clock, (partition) => {
+  return commitUnderLock(deps.store, delta.ref, podsOf(delta), deps.clock, (partition) => {
     const result = plan(partition, delta, deps.matching, { now: deps.clock.now() });
     if (changesNothing(result)) return { result };
-    const { node, schedule, reschedule, confirm, cancel, live } = result;
-    const evictions = [...schedule, ...reschedule, ...confirm, ...cancel.map(({ record }) => record)];
-    const change = { ...(node ? { node } : {}), evictions, live };
-    return { result, change };
+    const { node, schedule, reschedule, confirm, cancel: end, live } = result;
+    const records = [...schedule, ...reschedule, ...confirm];
+    return { result, change: { ...(node ? { node } : {}), schedule: records, end, live } };
   });
 }
 
-function scopeOf(delta: Delta): Scope {
+/** The pods it speaks of; `undefined`: all of the node. */
+function podsOf(delta: Delta): readonly PodUid[] | undefined {
   switch (delta.kind) {
     case 'node':
-      return { kind: 'all' };
+      return undefined;
     case 'pod':
-      return { kind: 'pods', uids: [delta.pod.uid] };
+      return [delta.pod.uid];
     case 'pod-gone':
-      return { kind: 'pods', uids: [delta.uid] };
+      return [delta.uid];
     default:
       return delta satisfies never;
   }
@@ -61,7 +62,7 @@ function scopeOf(delta: Delta): Scope {
 
 async function announceCancelled(delta: Delta, decided: Plan, deps: ApplyDeltaDeps): Promise<void> {
   const cancelled = decided.cancel.filter((each) => isAnnounced(each, delta.observedAt));
-  const pods = [...cancelled.map(({ record }) => record), ...decided.cancelledBefore];
+  const pods = [...cancelled, ...decided.cancelledBefore];
   if (pods.length === 0) return;
   const bodies = encodeCancelled({ ...delta.ref, version: delta.version, pods: pods.map(podOf) });
   const failures = await deps.dueQueue.send(bodies.map((body) => ({ body })));
@@ -69,7 +70,7 @@ async function announceCancelled(delta: Delta, decided: Plan, deps: ApplyDeltaDe
   for (const { reason } of failures) deps.log.warn('announcement.refused', { ...delta.ref, reason });
 }
 
-const podOf = ({ uid, namespace, name }: EvictionRecord) => ({ uid, namespace, name });
+const podOf = ({ uid, namespace, name }: Ending) => ({ uid, namespace, name });
 
 function logChanges(delta: Delta, decided: Plan, log: Log): void {
   if (decided.nodeChanged && decided.node) {
@@ -84,14 +85,14 @@ function logChanges(delta: Delta, decided: Plan, log: Log): void {
   for (const record of decided.reschedule) log.info('eviction.rescheduled', logFields(delta, record));
   for (const each of decided.cancel) {
     log.info('eviction.cancelled', {
-      ...logFields(delta, each.record),
-      reason: each.because,
+      ...logFields(delta, each),
+      reason: each.cancelled,
       announced: isAnnounced(each, delta.observedAt),
     });
   }
 }
 
-function logFields(delta: Delta, record: EvictionRecord) {
+function logFields(delta: Delta, record: EvictionRecord | Ending) {
   const { uid, namespace, name: pod, fireAt, because } = record;
   return { ...delta.ref, namespace, pod, uid, fireAt, because };
 }

@@ -6,6 +6,7 @@ import { deltaEnvironment, readEnvironment } from '#shared/aws/environment.ts';
 import { SqsSender } from '#shared/queues/sqs-sender.ts';
 import { SqsVisibility } from '#shared/queues/sqs-visibility.ts';
 import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
+import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
 import { jsonLog } from '#shared/telemetry/log.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { AwsTimers } from '#shared/timers/aws-timers.ts';
@@ -19,10 +20,9 @@ const dueQueue = new SqsSender({ client: sqs, queueUrl: environment.EVICTIONS_DU
 
 /** The entry of both delta functions: that on `node-deltas.fifo` and that on `pod-deltas.fifo`. */
 export const handler = createHandler({
-  store: new DynamoDbStore({
-    client: new DynamoDBClient(CLIENT_SETTINGS),
-    tableName: environment.TABLE_NAME,
-  }),
+  store: new DynamoDbStore(
+    new DynamoDbTable({ client: new DynamoDBClient(CLIENT_SETTINGS), tableName: environment.TABLE_NAME }),
+  ),
   timers: new AwsTimers({
     dueQueue,
     scheduler: new SchedulerClient(CLIENT_SETTINGS),

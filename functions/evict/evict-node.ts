@@ -1,12 +1,11 @@
 import pMap from 'p-map';
 import type { ClusterAccess } from '#shared/clusters/cluster-access.ts';
-import type { Cancellation } from '#shared/eviction/cancellation.ts';
 import type { EpochMs, NodeRef } from '#shared/eviction/identity.ts';
 import { judge, type Look, type Verdict } from '#shared/eviction/judge.ts';
-import type { EvictionRecord, NodeState } from '#shared/eviction/records.ts';
+import { type Ending, type EvictionRecord, ending, type NodeState } from '#shared/eviction/records.ts';
 import type { KubernetesApi, LivePod, PodEvent } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
-import type { Outcome, Store } from '#shared/store/store.ts';
+import type { Store } from '#shared/store/store.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { EvictionMetrics } from '#shared/telemetry/metrics.ts';
@@ -62,8 +61,11 @@ export async function evictNode(
   recorded: () => void = () => undefined,
 ): Promise<void> {
   const now = deps.clock.now();
-  const partition = await deps.store.load(ref, { kind: 'due', now });
-  const due = inTurn([...partition.evictions.values()], now);
+  const partition = await deps.store.load(ref, now);
+  const due = inTurn(
+    [...partition.scheduled.values()].filter(({ fireAt }) => fireAt <= now),
+    now,
+  );
   if (due.length === 0) return;
   const api = await deps.clusters.api(ref.cluster);
   const look = await lookAt(api, ref, due, deps.clock);
@@ -97,8 +99,9 @@ class Pass {
   readonly #deps: EvictDeps;
   #look: Look<LivePod>;
   #looking: Promise<void> | undefined;
-  readonly #outcomes: Outcome[] = [];
-  readonly #cancelled: Cancellation[] = [];
+  /** What has happened: evicted, or gone. */
+  readonly #happened: Ending[] = [];
+  readonly #cancelled: Ending[] = [];
   readonly #rescheduled: EvictionRecord[] = [];
   readonly #failed: EvictionRecord[] = [];
   readonly #errors: ApiError[] = [];
@@ -134,7 +137,7 @@ class Pass {
   }
 
   async #record(): Promise<void> {
-    await this.#deps.store.settle(this.#ref, this.#outcomes, this.#deps.clock.now());
+    await this.#deps.store.end(this.#ref, this.#happened, this.#deps.clock.now());
     await this.#correct();
   }
 
@@ -178,11 +181,11 @@ class Pass {
       case 'evict':
         await this.#evict(record);
         break;
-      case 'settle':
-        this.#settled(record, verdict.state);
+      case 'end':
+        this.#ended(record, verdict.outcome);
         break;
       case 'cancel':
-        this.#cancelled.push(verdict);
+        this.#cancelled.push(ending(record, { outcome: 'cancelled', cancelled: verdict.because }));
         break;
       case 'reschedule':
         this.#rescheduled.push(record);
@@ -207,11 +210,11 @@ class Pass {
       await this.#api.deletePod(record, { uid: record.uid });
     } catch (error) {
       if (!(error instanceof ApiError && (await this.#isGone(record, error)))) throw error;
-      this.#settled(record, 'gone');
+      this.#ended(record, 'gone');
       return;
     }
     const lateMs = Math.max(0, clock.now() - record.fireAt);
-    this.#outcomes.push({ uid: record.uid, state: 'done' });
+    this.#happened.push(ending(record, { outcome: 'done', lateMs }));
     this.#events.push(markingForDeletion(record));
     metrics.podDeleted(lateMs / 1000);
     log.info('eviction.done', { ...this.#fields(record), lateMs });
@@ -225,31 +228,30 @@ class Pass {
     return pod?.uid !== record.uid;
   }
 
-  #settled(record: EvictionRecord, state: Outcome['state']): void {
-    this.#outcomes.push({ uid: record.uid, state });
+  #ended(record: EvictionRecord, outcome: 'done' | 'gone'): void {
+    this.#happened.push(ending(record, { outcome }));
     this.#deps.log.info('eviction.gone', this.#fields(record));
   }
 
   async #correct(): Promise<void> {
     // First the timers: the message that brought us here finds nothing due any more once the records stand.
     await this.#deps.timers.arm(this.#ref, [...new Set(this.#rescheduled.map(({ fireAt }) => fireAt))]);
-    const records = [...this.#cancelled.map(({ record }) => record), ...this.#rescheduled];
-    const corrected = await correctRecords(this.#ref, records, this.#deps);
-    const stood = new Set(corrected.map(({ uid }) => uid));
-    for (const { record, because } of this.#cancelled.filter((each) => stood.has(each.record.uid))) {
-      this.#events.push(cancellingDeletion(record, record.version));
+    const correction = { schedule: this.#rescheduled, end: this.#cancelled };
+    const corrected = await correctRecords(this.#ref, correction, this.#deps);
+    for (const each of this.#cancelled.filter(({ uid }) => corrected.has(uid))) {
+      this.#events.push(cancellingDeletion(each, each.version));
       this.#deps.log.info('eviction.cancelled', {
-        ...this.#fields(record),
-        reason: because,
+        ...this.#fields(each),
+        reason: each.cancelled,
         announced: true,
       });
     }
-    for (const record of this.#rescheduled.filter(({ uid }) => stood.has(uid))) {
+    for (const record of this.#rescheduled.filter(({ uid }) => corrected.has(uid))) {
       this.#deps.log.info('eviction.rescheduled', this.#fields(record));
     }
   }
 
-  #fields({ uid, namespace, name: pod, fireAt, because }: EvictionRecord) {
+  #fields({ uid, namespace, name: pod, fireAt, because }: EvictionRecord | Ending) {
     return { ...this.#ref, namespace, pod, uid, fireAt, because };
   }
 

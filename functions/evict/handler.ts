@@ -41,8 +41,9 @@ export function createHandler(deps: EvictHandlerDeps) {
 
   /** A timer sent ahead of time, because none reaches further, waits for the exact moments the records name. */
   const momentsUpTo = async (at: EpochMs, ref: NodeRef): Promise<readonly EpochMs[]> => {
-    const { evictions } = await deps.store.load(ref, { kind: 'due', now: at });
-    return [...new Set([...evictions.values()].map(({ fireAt }) => fireAt))];
+    const { scheduled } = await deps.store.load(ref, deps.clock.now());
+    const moments = [...scheduled.values()].map(({ fireAt }) => fireAt);
+    return [...new Set(moments.filter((fireAt) => fireAt <= at))];
   };
 
   return consume<DueMessage>(

@@ -21,7 +21,10 @@ const environment = readEnvironment(evictEnvironment, process.env);
 const clock = systemClock;
 const log = jsonLog();
 const sqs = new SQSClient(SQS_SETTINGS);
-const table = { client: new DynamoDBClient(CLIENT_SETTINGS), tableName: environment.TABLE_NAME };
+const table = new DynamoDbTable({
+  client: new DynamoDBClient(CLIENT_SETTINGS),
+  tableName: environment.TABLE_NAME,
+});
 
 /** The entry of the Lambda function on `evictions-due`. */
 export const handler = createHandler({
@@ -35,7 +38,7 @@ export const handler = createHandler({
     clock,
   }),
   clusters: new RegisteredClusters({
-    registry: new DynamoDbClusterRegistry(new DynamoDbTable(table)),
+    registry: new DynamoDbClusterRegistry(table),
     connect: connector({ aws: new AwsClients(), clock }),
     clock,
   }),

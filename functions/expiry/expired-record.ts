@@ -1,9 +1,10 @@
+import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 import type { DynamoDBRecord } from 'aws-lambda';
 import * as z from 'zod';
 import type { NodeRef } from '#shared/eviction/identity.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
-import type { Item } from '#shared/store/attribute-values.ts';
-import { EVICTION_PREFIX, parseEvictionItem, refOfItem } from '#shared/store/items.ts';
+import { fromAttributes } from '#shared/store/dynamodb-table.ts';
+import { parseScheduledItem, refOfItem, SCHEDULED_PREFIX } from '#shared/store/items.ts';
 
 /** An eviction that was removed by its time to live before it happened. */
 export interface ExpiredRecord {
@@ -24,18 +25,17 @@ const expiry = z.object({
   }),
   dynamodb: z.object({
     OldImage: z.object({
-      sk: z.object({ S: z.string().startsWith(EVICTION_PREFIX) }),
-      state: z.object({ S: z.literal('scheduled') }),
+      sk: z.object({ S: z.string().startsWith(SCHEDULED_PREFIX) }),
     }),
   }),
 });
 
 /**
  * Reads a record of the table's stream. `undefined` for everything that is not the expiry of a scheduled eviction:
- * other changes, expired tombstones, and what a hand deleted. Throws `StoreError` for an eviction nobody can read.
+ * other changes, the expiry of what has ended, and what a hand deleted. Throws `StoreError` for one nobody can read.
  */
 export function expiredRecord(source: DynamoDBRecord): ExpiredRecord | undefined {
   if (!expiry.safeParse(source).success) return undefined;
-  const item = (source.dynamodb?.OldImage ?? {}) as Item;
-  return { ref: refOfItem(item), eviction: parseEvictionItem(item), source };
+  const item = fromAttributes((source.dynamodb?.OldImage ?? {}) as Record<string, AttributeValue>);
+  return { ref: refOfItem(item), eviction: parseScheduledItem(item), source };
 }

@@ -95,17 +95,17 @@ async function restore(expired: readonly ExpiredRecord[], deps: ExpiryDeps): Pro
   }
 }
 
-/** Those of the records that are scheduled now: put back, or there again already. A newer record stands. */
+/** Those of the records that are scheduled now: put back, or there again already. A newer record or an end stands. */
 function putBack(
   ref: NodeRef,
   records: readonly EvictionRecord[],
   { store, clock }: ExpiryDeps,
 ): Promise<readonly EvictionRecord[]> {
-  const scope = { kind: 'pods', uids: records.map(({ uid }) => uid) } as const;
-  return commitUnderLock(store, ref, scope, clock, ({ evictions, node }) => {
-    const result = records.filter(({ uid }) => (evictions.get(uid)?.state ?? 'scheduled') === 'scheduled');
-    const missing = records.filter(({ uid }) => !evictions.has(uid));
-    if (missing.length === 0) return { result };
-    return { result, change: { evictions: missing, live: (node?.taints.length ?? 0) > 0 } };
+  const uids = records.map(({ uid }) => uid);
+  return commitUnderLock(store, ref, uids, clock, ({ scheduled, ended, node }) => {
+    const result = records.filter(({ uid }) => scheduled.has(uid) || !ended.has(uid));
+    const schedule = records.filter(({ uid }) => !scheduled.has(uid) && !ended.has(uid));
+    if (schedule.length === 0) return { result };
+    return { result, change: { schedule, end: [], live: (node?.taints.length ?? 0) > 0 } };
   });
 }

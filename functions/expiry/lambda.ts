@@ -4,6 +4,7 @@ import { CLIENT_SETTINGS, SQS_SETTINGS } from '#shared/aws/client-settings.ts';
 import { expiryEnvironment, readEnvironment } from '#shared/aws/environment.ts';
 import { SqsSender } from '#shared/queues/sqs-sender.ts';
 import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
+import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
 import { jsonLog } from '#shared/telemetry/log.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { createHandler } from './handler.ts';
@@ -13,10 +14,9 @@ const sqs = new SQSClient(SQS_SETTINGS);
 
 /** The entry of the Lambda function on the table's stream. */
 export const handler = createHandler({
-  store: new DynamoDbStore({
-    client: new DynamoDBClient(CLIENT_SETTINGS),
-    tableName: environment.TABLE_NAME,
-  }),
+  store: new DynamoDbStore(
+    new DynamoDbTable({ client: new DynamoDBClient(CLIENT_SETTINGS), tableName: environment.TABLE_NAME }),
+  ),
   dueQueue: new SqsSender({ client: sqs, queueUrl: environment.EVICTIONS_DUE_URL }),
   deadLetters: new SqsSender({ client: sqs, queueUrl: environment.DEAD_LETTER_QUEUE_URL }),
   clock: systemClock,

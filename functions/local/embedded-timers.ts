@@ -1,6 +1,5 @@
 import { type EpochMs, type NodeRef, nodeKey } from '#shared/eviction/identity.ts';
 import type { QueueSender, SendFailure } from '#shared/queues/sender.ts';
-import type { Store } from '#shared/store/store.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { Alarm } from '#shared/time/alarm.ts';
 import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
@@ -39,7 +38,9 @@ export class EmbeddedTimers implements Timers {
   }
 
   /** Arms a timer for everything the store knows to come. Rejects with `StoreError`. */
-  async rearm(store: Pick<Store, 'upcoming'>): Promise<void> {
+  async rearm(store: {
+    upcoming(): AsyncIterable<{ readonly ref: NodeRef; readonly fireAt: EpochMs }>;
+  }): Promise<void> {
     for await (const { ref, fireAt } of store.upcoming()) await this.arm(ref, [fireAt]);
   }
 

@@ -3,14 +3,14 @@ import * as z from 'zod';
 import { StoreError } from '#shared/store/store.ts';
 
 /** The version of the tables below, kept in the file as `user_version`. */
-const SCHEMA_VERSION = 1;
+const SCHEMA_VERSION = 2;
 /** Marks the file as ours ("TntW"), so that no other program's database is written into. */
 const APPLICATION_ID = 0x546e7457;
 /** How long a statement waits for another process's transaction. */
 const BUSY_TIMEOUT_MS = 5_000;
 
 /**
- * `record` and a node's `state` are JSON, whole; what queries need is generated, so nothing is kept twice.
+ * `json` and a node's `state` are whole; what queries need is generated, so nothing is kept twice.
  * `ttl` is in epoch seconds, as DynamoDB's.
  */
 const SCHEMA = `
@@ -24,18 +24,27 @@ const SCHEMA = `
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX nodes_ttl ON nodes (ttl) WHERE ttl IS NOT NULL;
 
-  CREATE TABLE evictions (
+  CREATE TABLE scheduled (
     cluster TEXT NOT NULL,
     node TEXT NOT NULL,
     uid TEXT NOT NULL,
-    record TEXT NOT NULL,
-    ttl INTEGER,
-    state TEXT GENERATED ALWAYS AS (record ->> 'state'),
-    fire_at INTEGER GENERATED ALWAYS AS (record ->> 'fireAt'),
+    json TEXT NOT NULL,
+    fire_at INTEGER GENERATED ALWAYS AS (json ->> 'fireAt'),
     PRIMARY KEY (cluster, node, uid)
   ) STRICT, WITHOUT ROWID;
-  CREATE INDEX evictions_due ON evictions (fire_at, cluster, node) WHERE state = 'scheduled';
-  CREATE INDEX evictions_ttl ON evictions (ttl) WHERE ttl IS NOT NULL;
+  CREATE INDEX scheduled_due ON scheduled (fire_at, cluster, node);
+
+  CREATE TABLE ended (
+    id INTEGER PRIMARY KEY,
+    cluster TEXT NOT NULL,
+    node TEXT NOT NULL,
+    uid TEXT NOT NULL,
+    ended_at INTEGER NOT NULL,
+    json TEXT NOT NULL,
+    ttl INTEGER NOT NULL
+  ) STRICT;
+  CREATE INDEX ended_recently ON ended (cluster, node, ended_at);
+  CREATE INDEX ended_ttl ON ended (ttl);
 
   CREATE TABLE leases (
     cluster TEXT PRIMARY KEY,
@@ -91,7 +100,7 @@ function prepareDatabase(database: DatabaseSync, path: string): void {
   });
 }
 
-/** Refuses a file that holds another program's tables, or those of a newer release. */
+/** Refuses a file that holds another program's tables, or those of another release. */
 function refuseForeign(database: DatabaseSync, path: string): void {
   const empty = database.prepare('SELECT 1 FROM sqlite_schema LIMIT 1').get() === undefined;
   if (empty) return;
@@ -101,9 +110,10 @@ function refuseForeign(database: DatabaseSync, path: string): void {
     );
   }
   const version = schemaVersion(database);
-  if (version > SCHEMA_VERSION) {
+  if (version !== SCHEMA_VERSION) {
+    const [whose, remedy] = version > SCHEMA_VERSION ? ['a newer', 'upgrade'] : ['an older', 'move it away'];
     throw new StoreError(
-      `The database ${path} cannot be used: a newer release wrote it (schema ${version}, this one knows ${SCHEMA_VERSION}); upgrade, or name another path.`,
+      `The database ${path} cannot be used: ${whose} release wrote it (schema ${version}, this one knows ${SCHEMA_VERSION}); ${remedy}, or name another path.`,
     );
   }
 }

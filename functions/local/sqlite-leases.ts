@@ -2,7 +2,7 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import * as z from 'zod';
 import { type Lease, type LeaseReader, type Leases, nextEpoch } from '#shared/clusters/lease.ts';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
-import { parseStored } from '#shared/store/item-schemas.ts';
+import { parseStored } from '#shared/store/stored.ts';
 import { orSqliteStoreError } from './sqlite-database.ts';
 
 const epochRow = z.object({ epoch: z.int().positive() });

@@ -8,10 +8,22 @@ import {
   nodeName,
   type PodUid,
 } from '#shared/eviction/identity.ts';
-import type { EvictionRecord, NodeState, Partition } from '#shared/eviction/records.ts';
-import { evictionSchema, nodeStateSchema, parseStored, revisionSchema } from '#shared/store/item-schemas.ts';
-import { tombstoneTtl } from '#shared/store/retention.ts';
-import type { Commit, Outcome, Scope, Store, TaintedNode, Upcoming } from '#shared/store/store.ts';
+import type { EndedPod, Ending, NodeState, Partition } from '#shared/eviction/records.ts';
+import {
+  type Commit,
+  ENDED_WINDOW_MS,
+  partitionOf,
+  type Store,
+  type TaintedNode,
+} from '#shared/store/store.ts';
+import {
+  endedSchema,
+  endedTtl,
+  nodeStateSchema,
+  parseStored,
+  recordSchema,
+  revisionSchema,
+} from '#shared/store/stored.ts';
 import { inTransaction, openDatabase, orSqliteStoreError } from './sqlite-database.ts';
 
 /** Moments read at a time by `upcoming`, so that a backlog is never held in memory whole. */
@@ -19,13 +31,19 @@ const UPCOMING_PAGE = 500;
 
 const text = z.string().min(1);
 const nodeRow = z.object({ revision: revisionSchema, state: text.nullable() });
-const recordRow = z.object({ record: text });
+const jsonRow = z.object({ json: text });
 const taintedRow = z.object({ node: text.transform(nodeName), state: text });
 const upcomingRow = z.object({
   fireAt: z.int(),
   cluster: text.transform(clusterName),
   node: text.transform(nodeName),
 });
+
+/** A moment at which something is due on a node. */
+export interface Upcoming {
+  readonly ref: NodeRef;
+  readonly fireAt: EpochMs;
+}
 
 /** The store of the embedded service, on one SQLite database. One transaction per commit, of any length. */
 export class SqliteStore implements Store {
@@ -44,10 +62,19 @@ export class SqliteStore implements Store {
     this.#statements = prepareStatements(this.database);
   }
 
-  async load(ref: NodeRef, scope: Scope): Promise<Partition> {
+  async load(ref: NodeRef, now: EpochMs, only?: readonly PodUid[]): Promise<Partition> {
+    const { cluster, node } = ref;
+    const [all, since] = [{ cluster, node }, now - ENDED_WINDOW_MS];
+    const { records, recordsOf, ended, endedOf } = this.#statements;
     return this.#transaction('DEFERRED', () => {
-      const records = this.#recordRows(ref, scope).map((row) => parseRecord(ref, row));
-      return { ref, ...this.#node(ref), evictions: new Map(records.map((record) => [record.uid, record])) };
+      const some = { ...all, uids: JSON.stringify(only ?? []) };
+      const scheduled = only ? recordsOf.all(some) : records.all(all);
+      const endings = only ? endedOf.all({ ...some, since }) : ended.all({ ...all, since });
+      return partitionOf(
+        { ref, ...this.#node(ref) },
+        scheduled.map((row) => parseJson(recordSchema, row, ref, 'eviction record')),
+        endings.map((row) => parseJson(endedSchema, row, ref, 'ended eviction')),
+      );
     });
   }
 
@@ -58,19 +85,6 @@ export class SqliteStore implements Store {
     return { revision, node: state === null ? undefined : parseState({ cluster, node }, state) };
   }
 
-  #recordRows({ cluster, node }: NodeRef, scope: Scope): readonly unknown[] {
-    switch (scope.kind) {
-      case 'all':
-        return this.#statements.allRecords.all({ cluster, node });
-      case 'pods':
-        return this.#statements.recordsOf.all({ cluster, node, uids: JSON.stringify(scope.uids) });
-      case 'due':
-        return this.#statements.dueRecords.all({ cluster, node, now: scope.now });
-      default:
-        return scope satisfies never;
-    }
-  }
-
   async commit(
     ref: NodeRef,
     revision: number,
@@ -79,39 +93,35 @@ export class SqliteStore implements Store {
   ): Promise<'committed' | 'conflict'> {
     return this.#transaction('IMMEDIATE', () => {
       if (this.#node(ref).revision !== revision) return 'conflict';
-      if (this.#anyTombstone(ref, change.evictions)) return 'conflict';
       const { cluster, node } = ref;
-      const ttl = change.live ? null : tombstoneTtl(now);
+      const ttl = change.live ? null : endedTtl(now);
       this.#statements.writeRevision.run({ cluster, node, revision: revision + 1, ttl });
       if (change.node) this.#statements.writeState.run({ cluster, node, state: JSON.stringify(change.node) });
-      for (const record of change.evictions) {
-        this.#statements.writeRecord.run({
-          cluster,
-          node,
-          uid: record.uid,
-          record: JSON.stringify(record),
-          ttl: record.state === 'scheduled' ? null : tombstoneTtl(now),
-        });
+      for (const record of change.schedule) {
+        const json = JSON.stringify(record);
+        this.#statements.writeRecord.run({ cluster, node, uid: record.uid, json });
       }
+      this.#end(ref, change.end, now);
       return 'committed';
     });
   }
 
-  /** `settle` takes no lock, so the lock alone does not keep a tombstone from being overwritten. */
-  #anyTombstone({ cluster, node }: NodeRef, records: readonly EvictionRecord[]): boolean {
-    const uids = JSON.stringify(records.map(({ uid }) => uid));
-    return this.#statements.tombstoneOf.get({ cluster, node, uids }) !== undefined;
+  async end(ref: NodeRef, pods: readonly Ending[], now: EpochMs): Promise<void> {
+    if (pods.length === 0) return;
+    const { cluster, node } = ref;
+    this.#transaction('IMMEDIATE', () => {
+      this.#statements.raiseRevision.run({ cluster, node });
+      this.#end(ref, pods, now);
+    });
   }
 
-  async settle(ref: NodeRef, outcomes: readonly Outcome[], now: EpochMs): Promise<ReadonlySet<PodUid>> {
-    return this.#transaction('IMMEDIATE', () => {
-      const { cluster, node } = ref;
-      const ttl = tombstoneTtl(now);
-      const changed = outcomes.filter(
-        ({ uid, state }) => this.#statements.settle.run({ cluster, node, uid, state, ttl }).changes > 0,
-      );
-      return new Set(changed.map(({ uid }) => uid));
-    });
+  #end({ cluster, node }: NodeRef, pods: readonly Ending[], endedAt: EpochMs): void {
+    for (const pod of pods) {
+      const json = JSON.stringify({ ...pod, endedAt } satisfies EndedPod);
+      const { uid } = pod;
+      this.#statements.writeEnded.run({ cluster, node, uid, endedAt, json, ttl: endedTtl(endedAt) });
+      this.#statements.deleteRecord.run({ cluster, node, uid });
+    }
   }
 
   async *taintedNodes(cluster: ClusterName): AsyncIterable<TaintedNode> {
@@ -122,6 +132,7 @@ export class SqliteStore implements Store {
     }
   }
 
+  /** Distinct moments at which scheduled records fall due, soonest first: the timers of this process ended with it. */
   async *upcoming(): AsyncIterable<Upcoming> {
     let after: z.infer<typeof upcomingRow> | undefined;
     do {
@@ -138,11 +149,11 @@ export class SqliteStore implements Store {
     } while (after);
   }
 
-  /** Removes the tombstones, and the nodes with nothing left to watch, whose time is over: what TTL does in DynamoDB. */
+  /** Removes what ended, and nodes with nothing left to watch, when their time is over: what TTL does in DynamoDB. */
   async purge(now: EpochMs): Promise<void> {
     const nowSeconds = Math.floor(now / 1000);
     this.#transaction('IMMEDIATE', () => {
-      this.#statements.purgeRecords.run({ nowSeconds });
+      this.#statements.purgeEnded.run({ nowSeconds });
       this.#statements.purgeNodes.run({ nowSeconds });
     });
   }
@@ -161,44 +172,51 @@ function parseState({ cluster, node }: NodeRef, state: string): NodeState {
   return parseStored(nodeStateSchema, JSON.parse(state), `state of node ${node} of cluster ${cluster}`);
 }
 
-function parseRecord({ cluster, node }: NodeRef, row: unknown): EvictionRecord {
-  const what = `eviction record of node ${node} of cluster ${cluster}`;
-  return parseStored(evictionSchema, JSON.parse(parseStored(recordRow, row, what).record), what);
+/** Reads a row that holds one pod's JSON. */
+function parseJson<T>(schema: z.ZodType<T>, row: unknown, { cluster, node }: NodeRef, what: string): T {
+  const of = `${what} of node ${node} of cluster ${cluster}`;
+  return parseStored(schema, JSON.parse(parseStored(jsonRow, row, of).json), of);
 }
 
 /** Every statement of the embedded store, prepared once. */
 function prepareStatements(database: DatabaseSync) {
   return {
     node: database.prepare('SELECT revision, state FROM nodes WHERE cluster = :cluster AND node = :node'),
-    allRecords: database.prepare('SELECT record FROM evictions WHERE cluster = :cluster AND node = :node'),
+    records: database.prepare('SELECT json FROM scheduled WHERE cluster = :cluster AND node = :node'),
     recordsOf: database.prepare(`
-      SELECT record FROM evictions
+      SELECT json FROM scheduled
       WHERE cluster = :cluster AND node = :node AND uid IN (SELECT value FROM json_each(:uids))`),
-    dueRecords: database.prepare(`
-      SELECT record FROM evictions
-      WHERE cluster = :cluster AND node = :node AND state = 'scheduled' AND fire_at <= :now`),
-    tombstoneOf: database.prepare(`
-      SELECT uid FROM evictions
-      WHERE cluster = :cluster AND node = :node AND uid IN (SELECT value FROM json_each(:uids))
-        AND state IN ('done', 'gone')`),
+    ended: database.prepare(`
+      SELECT json FROM ended
+      WHERE cluster = :cluster AND node = :node AND ended_at >= :since ORDER BY ended_at, id`),
+    endedOf: database.prepare(`
+      SELECT json FROM ended
+      WHERE cluster = :cluster AND node = :node AND ended_at >= :since
+        AND uid IN (SELECT value FROM json_each(:uids)) ORDER BY ended_at, id`),
     writeRevision: database.prepare(`
       INSERT INTO nodes (cluster, node, revision, ttl) VALUES (:cluster, :node, :revision, :ttl)
       ON CONFLICT DO UPDATE SET revision = excluded.revision, ttl = excluded.ttl`),
     writeState: database.prepare('UPDATE nodes SET state = :state WHERE cluster = :cluster AND node = :node'),
+    raiseRevision: database.prepare(`
+      INSERT INTO nodes (cluster, node, revision) VALUES (:cluster, :node, 1)
+      ON CONFLICT DO UPDATE SET revision = revision + 1`),
     writeRecord: database.prepare(`
-      INSERT INTO evictions (cluster, node, uid, record, ttl) VALUES (:cluster, :node, :uid, :record, :ttl)
-      ON CONFLICT DO UPDATE SET record = excluded.record, ttl = excluded.ttl`),
-    settle: database.prepare(`
-      UPDATE evictions SET record = json_set(record, '$.state', :state), ttl = :ttl
-      WHERE cluster = :cluster AND node = :node AND uid = :uid AND state = 'scheduled'`),
+      INSERT INTO scheduled (cluster, node, uid, json) VALUES (:cluster, :node, :uid, :json)
+      ON CONFLICT DO UPDATE SET json = excluded.json`),
+    deleteRecord: database.prepare(
+      'DELETE FROM scheduled WHERE cluster = :cluster AND node = :node AND uid = :uid',
+    ),
+    writeEnded: database.prepare(`
+      INSERT INTO ended (cluster, node, uid, ended_at, json, ttl)
+      VALUES (:cluster, :node, :uid, :endedAt, :json, :ttl)`),
     taintedNodes: database.prepare(`
       SELECT node, state FROM nodes
       WHERE cluster = :cluster AND json_array_length(state, '$.taints') > 0 ORDER BY node`),
     upcoming: database.prepare(`
-      SELECT DISTINCT fire_at AS fireAt, cluster, node FROM evictions
-      WHERE state = 'scheduled' AND (fire_at, cluster, node) > (:fireAt, :cluster, :node)
+      SELECT DISTINCT fire_at AS fireAt, cluster, node FROM scheduled
+      WHERE (fire_at, cluster, node) > (:fireAt, :cluster, :node)
       ORDER BY fire_at, cluster, node LIMIT :limit`),
-    purgeRecords: database.prepare('DELETE FROM evictions WHERE ttl <= :nowSeconds'),
+    purgeEnded: database.prepare('DELETE FROM ended WHERE ttl <= :nowSeconds'),
     purgeNodes: database.prepare('DELETE FROM nodes WHERE ttl <= :nowSeconds'),
   };
 }

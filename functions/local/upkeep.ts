@@ -1,11 +1,10 @@
-import { SCHEDULED_GRACE_SECONDS } from '#shared/store/retention.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { EmbeddedTimers } from './embedded-timers.ts';
 import type { SqliteStore } from './sqlite-store.ts';
 
-/** As often as TTL looks in the cloud after a record that nothing evicted. */
-const UPKEEP_MS = SCHEDULED_GRACE_SECONDS * 1000;
+/** Nothing waits for it: it is a net. */
+const UPKEEP_MS = 3_600_000;
 
 export interface UpkeepDeps {
   readonly store: Pick<SqliteStore, 'purge' | 'upcoming'>;

@@ -35,11 +35,14 @@ async function run(): Promise<void> {
 
   const prometheus = new Registry();
   const metrics = relayMetrics(prometheus);
-  const table = { client: new DynamoDBClient(CLIENT_SETTINGS), tableName: environment.TABLE_NAME };
+  const table = new DynamoDbTable({
+    client: new DynamoDBClient(CLIENT_SETTINGS),
+    tableName: environment.TABLE_NAME,
+  });
   const sqs = new SQSClient(SQS_SETTINGS);
   const sender = (queueUrl: string) => new SqsSender({ client: sqs, queueUrl });
   const relay = new Relay({
-    leases: new DynamoDbLeases(new DynamoDbTable(table)),
+    leases: new DynamoDbLeases(table),
     store: new DynamoDbStore(table),
     outbox: new Outbox({
       nodeDeltas: sender(environment.NODE_DELTAS_URL),
@@ -60,7 +63,7 @@ async function run(): Promise<void> {
   );
   log.info('relay.started', { port: probes.port });
   await followRegistry({
-    registry: new DynamoDbClusterRegistry(new DynamoDbTable(table)),
+    registry: new DynamoDbClusterRegistry(table),
     connect: connector({ aws: new AwsClients(), clock, localContext: localContextConnection }),
     relay,
     log,

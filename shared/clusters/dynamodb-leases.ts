@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { type ClusterName, clusterName, type EpochMs } from '#shared/eviction/identity.ts';
 import type { DynamoDbTable, Item, Key } from '#shared/store/dynamodb-table.ts';
-import { parseStored } from '#shared/store/item-schemas.ts';
+import { parseStored } from '#shared/store/stored.ts';
 import { type Lease, type LeaseReader, type Leases, nextEpoch } from './lease.ts';
 
 /** The partition keys of leases start with this, and no others do: a relay may write to these alone. */
@@ -32,7 +32,7 @@ export class DynamoDbLeases implements Leases, LeaseReader {
     now: EpochMs,
     ttlMs: number,
   ): Promise<Lease | undefined> {
-    // Read first: a write that fails its condition costs five times a read, and most are tried while another one holds it.
+    // Read first: a write that fails costs five times a read, and most are tried while another one holds the lease.
     const found = await this.#table.get(leaseKey(cluster));
     const held = heldSchema.safeParse(found).data;
     if (held && held.holder !== holder && held.expiresAt > now) return undefined;

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { DynamoDbTable, Item, Key } from '#shared/store/dynamodb-table.ts';
-import { parseStored } from '#shared/store/item-schemas.ts';
+import { parseStored } from '#shared/store/stored.ts';
 import { clusterNameSchema } from './cluster-name.ts';
 import type { Access, ClusterRegistry, RegisteredCluster, UnreadableAccess } from './registry.ts';
 
@@ -29,7 +29,7 @@ export class DynamoDbClusterRegistry implements ClusterRegistry {
   }
 
   async add({ name, access, addedAt }: RegisteredCluster<Access>): Promise<'added' | 'exists'> {
-    const item = { ...registrationKey(name), duePk: CLUSTERS_KEY, dueSk: name, addedAt, access };
+    const item = { ...registrationKey(name), clusterKey: CLUSTERS_KEY, clusterSort: name, addedAt, access };
     return (await this.#table.add(item)) ? 'added' : 'exists';
   }
 
@@ -52,7 +52,7 @@ const accessSchema: z.ZodType<Access> = z.discriminatedUnion('kind', [
 ]);
 
 const registrationSchema = z.object({
-  dueSk: clusterNameSchema,
+  clusterSort: clusterNameSchema,
   addedAt: z.int().nonnegative(),
   access: z.unknown(),
 });
@@ -60,8 +60,8 @@ const registrationSchema = z.object({
 /** Throws `StoreError`; an access alone that cannot be read is the cluster's own problem. */
 function parseRegistration(item: Item): RegisteredCluster {
   const what = `item REGISTRATION of ${item['pk']}`;
-  const { dueSk, addedAt, access } = parseStored(registrationSchema, item, what);
-  return { name: dueSk, access: parseAccess(access), addedAt };
+  const { clusterSort, addedAt, access } = parseStored(registrationSchema, item, what);
+  return { name: clusterSort, access: parseAccess(access), addedAt };
 }
 
 function parseAccess(stored: unknown): Access | UnreadableAccess {

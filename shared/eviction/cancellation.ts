@@ -1,21 +1,12 @@
 import type { EpochMs } from './identity.ts';
-import type { EvictionRecord, TimedTaint } from './records.ts';
-
-/** Why a scheduled eviction will not happen. */
-export type CancelReason = 'taint-removed' | 'tolerated-forever' | 'pod-gone';
-
-export interface Cancellation {
-  /** The record as it is to be stored. */
-  readonly record: EvictionRecord;
-  readonly because: CancelReason;
-}
+import type { CancelReason, Ending, EvictionRecord, TimedTaint } from './records.ts';
 
 /**
  * Whether a cancellation is worth an Event: not for a pod that vanished when it was due already, because that
  * is what an eviction looks like from outside.
  */
-export function isAnnounced({ record, because }: Cancellation, observedAt: EpochMs): boolean {
-  return because !== 'pod-gone' || record.fireAt > observedAt;
+export function isAnnounced({ cancelled, fireAt }: Ending, observedAt: EpochMs): boolean {
+  return cancelled !== 'pod-gone' || fireAt > observedAt;
 }
 
 /** Why a pod that was scheduled has no deadline any more: the taints that set it went, or are now tolerated. */

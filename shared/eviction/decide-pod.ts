@@ -1,15 +1,22 @@
-import { type CancelReason, isAnnounced, whyCancelled } from './cancellation.ts';
+import { isAnnounced, whyCancelled } from './cancellation.ts';
 import type { Delta, NodeDelta, PodFacts } from './facts.ts';
 import type { EpochMs } from './identity.ts';
 import { dueAt, type PodDeadline } from './pod-deadline.ts';
-import { type EvictionRecord, isTombstone, type NodeState } from './records.ts';
-import { compareVersions, newer } from './version.ts';
+import {
+  type EndedPod,
+  type Ending,
+  type EvictionRecord,
+  ending,
+  isTombstone,
+  type NodeState,
+} from './records.ts';
+import { compareVersions, newer, type Version } from './version.ts';
 
 /** What becomes of one pod. All but `cancel` and `cancelled-before` want a timer at the record's `fireAt`. */
 export type PodDecision =
   | { readonly kind: 'schedule' | 'reschedule' | 'confirm' | 'rearm'; readonly record: EvictionRecord }
-  | { readonly kind: 'cancel'; readonly record: EvictionRecord; readonly because: CancelReason }
-  | { readonly kind: 'cancelled-before'; readonly record: EvictionRecord };
+  | { readonly kind: 'cancel'; readonly ending: Ending }
+  | { readonly kind: 'cancelled-before'; readonly ending: EndedPod };
 
 /** What a delta is held against: the node as it was known, and as it is with the delta. */
 export interface Hearing {
@@ -25,25 +32,29 @@ export interface Hearing {
  */
 export const REARM_OVERDUE_MS = 20 * 60_000;
 
-/** Decides a pod that a delta says is on the node. `undefined`: there is nothing to do. */
+/**
+ * Decides a pod that a delta says is on the node, by its record and by the end of an earlier one. `undefined`: there
+ * is nothing to do.
+ */
 export function decidePod(
   { delta, known, node, deadlineOf }: Hearing,
   pod: PodFacts,
-  record: EvictionRecord | undefined,
+  scheduled: EvictionRecord | undefined,
+  ended: EndedPod | undefined,
 ): PodDecision | undefined {
-  if (record && isTombstone(record)) return undefined;
-  if (record && isBy(delta, record)) return repeat(record);
-  const scheduled = record?.state === 'scheduled' ? record : undefined;
-  const heard = newer(record?.version, known?.podsVersion);
+  if (ended && isTombstone(ended)) return undefined;
+  const last = scheduled ?? ended;
+  if (last && isBy(delta, last)) return scheduled ? { kind: 'rearm', record: scheduled } : repeat(ended);
+  const heard = newer(last?.version, known?.podsVersion);
   const age = heard ? compareVersions(delta.version, heard) : 1;
   if (age < 0) return undefined;
   if (age === 0 && delta.kind === 'node') return stand(delta, scheduled);
-  const podSince = record?.podSince ?? pod.podSince;
+  const podSince = last?.podSince ?? pod.podSince;
   const deadline = deadlineOf(pod.tolerations, podSince);
   if (!deadline) {
     if (!scheduled) return undefined;
-    const cancelled: EvictionRecord = { ...scheduled, state: 'cancelled', version: delta.version };
-    return { kind: 'cancel', record: cancelled, because: whyCancelled(scheduled, node.taints) };
+    const cancelled = whyCancelled(scheduled, node.taints);
+    return { kind: 'cancel', ending: ending(scheduled, { outcome: 'cancelled', cancelled }, delta.version) };
   }
   const fireAt = dueAt(deadline.at, delta.observedAt, scheduled);
   const next: EvictionRecord = {
@@ -55,7 +66,6 @@ export function decidePod(
     fireAt,
     because: deadline.because,
     version: delta.version,
-    state: 'scheduled',
   };
   if (!scheduled) return { kind: 'schedule', record: next };
   if (scheduled.fireAt !== fireAt) return { kind: 'reschedule', record: next };
@@ -63,21 +73,21 @@ export function decidePod(
 }
 
 /**
- * Decides a pod that a delta says is not there. `gone`: it was seen to go, for good; `cancelled`: it is not in the
- * list, which may be older than what another relay, about to lose its lease, told of the pod. `undefined`: there is
- * nothing to do.
+ * Ends the record of a pod that a delta says is not there. `gone`: it was seen to go, for good; `cancelled`: it is not
+ * in the list, which may be older than what another relay, about to lose its lease, told of the pod.
  */
-export function decideAbsent(
+export function endAbsent(
   delta: Delta,
-  record: EvictionRecord,
-  state: 'gone' | 'cancelled',
-): PodDecision | undefined {
-  if (record.state === 'scheduled') {
-    const ended: EvictionRecord = { ...record, state, version: delta.version };
-    return { kind: 'cancel', record: ended, because: 'pod-gone' };
-  }
-  const told = isBy(delta, record) && isAnnounced({ record, because: 'pod-gone' }, delta.observedAt);
-  return told ? repeat(record) : undefined;
+  scheduled: EvictionRecord,
+  outcome: 'gone' | 'cancelled',
+): PodDecision {
+  return { kind: 'cancel', ending: ending(scheduled, { outcome, cancelled: 'pod-gone' }, delta.version) };
+}
+
+/** Decides a pod that a delta says is not there, whose record has ended. `undefined`: there is nothing to do. */
+export function repeatAbsent(delta: Delta, ended: EndedPod): PodDecision | undefined {
+  const told = isBy(delta, ended) && isAnnounced({ ...ended, cancelled: 'pod-gone' }, delta.observedAt);
+  return told ? repeat(ended) : undefined;
 }
 
 /** A node delta leaves a pod as it is; that is noted once, on the node, and not on each of its pods. */
@@ -87,11 +97,10 @@ function stand(delta: NodeDelta, scheduled: EvictionRecord | undefined): PodDeci
   return delta.wake || overdueMs < REARM_OVERDUE_MS ? { kind: 'rearm', record: scheduled } : undefined;
 }
 
-/** A delta that is delivered again meets the record it wrote. */
-function repeat(record: EvictionRecord): PodDecision | undefined {
-  if (record.state === 'done') return undefined;
-  return { kind: record.state === 'scheduled' ? 'rearm' : 'cancelled-before', record };
+/** A delta that is delivered again meets the record it ended. */
+function repeat(ended: EndedPod | undefined): PodDecision | undefined {
+  return ended && ended.outcome !== 'done' ? { kind: 'cancelled-before', ending: ended } : undefined;
 }
 
-const isBy = (delta: Delta, record: EvictionRecord): boolean =>
-  compareVersions(delta.version, record.version) === 0;
+const isBy = (delta: Delta, { version }: { readonly version: Version }): boolean =>
+  compareVersions(delta.version, version) === 0;

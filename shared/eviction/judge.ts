@@ -1,9 +1,9 @@
 import type { LiveTaint, MatchOptions, Toleration } from '#shared/taints/taint.ts';
-import { type Cancellation, whyCancelled } from './cancellation.ts';
+import { whyCancelled } from './cancellation.ts';
 import type { EpochMs, PodUid } from './identity.ts';
 import { timeLiveTaints } from './node-state.ts';
 import { podDeadlines } from './pod-deadline.ts';
-import type { EvictionRecord, NodeState } from './records.ts';
+import type { CancelReason, EvictionRecord, NodeState } from './records.ts';
 
 /** A pod as the API server shows it at fire time. */
 export interface SeenPod {
@@ -26,8 +26,8 @@ export interface Look<Pod extends SeenPod = SeenPod> {
 export type Verdict =
   | { readonly kind: 'evict'; readonly record: EvictionRecord }
   /** It went already: after an eviction (`done`) or otherwise (`gone`). */
-  | { readonly kind: 'settle'; readonly record: EvictionRecord; readonly state: 'done' | 'gone' }
-  | ({ readonly kind: 'cancel' } & Cancellation)
+  | { readonly kind: 'end'; readonly record: EvictionRecord; readonly outcome: 'done' | 'gone' }
+  | { readonly kind: 'cancel'; readonly record: EvictionRecord; readonly because: CancelReason }
   /** Live state moves the deadline; the record as it is to be stored. */
   | { readonly kind: 'reschedule'; readonly record: EvictionRecord };
 
@@ -47,16 +47,10 @@ export function judge(
   const deadlineOf = podDeadlines(taints, deletedAt, options);
   return due.map((record): Verdict => {
     const pod = look.pods.get(record.uid);
-    if (!pod) return { kind: 'settle', record, state: 'gone' };
-    if (pod.terminating) return { kind: 'settle', record, state: pod.disrupted ? 'done' : 'gone' };
+    if (!pod) return { kind: 'end', record, outcome: 'gone' };
+    if (pod.terminating) return { kind: 'end', record, outcome: pod.disrupted ? 'done' : 'gone' };
     const deadline = deadlineOf(pod.tolerations, record.podSince);
-    if (!deadline) {
-      return {
-        kind: 'cancel',
-        record: { ...record, state: 'cancelled' },
-        because: whyCancelled(record, taints),
-      };
-    }
+    if (!deadline) return { kind: 'cancel', record, because: whyCancelled(record, taints) };
     if (deadline.at > look.at) {
       return { kind: 'reschedule', record: { ...record, fireAt: deadline.at, because: deadline.because } };
     }

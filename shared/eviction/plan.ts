@@ -1,11 +1,10 @@
 import type { MatchOptions } from '#shared/taints/taint.ts';
-import type { Cancellation } from './cancellation.ts';
-import { decideAbsent, decidePod, type Hearing, type PodDecision } from './decide-pod.ts';
-import { DELTA_MAX_AGE_MS, type Delta } from './facts.ts';
+import { decidePod, endAbsent, type Hearing, type PodDecision, repeatAbsent } from './decide-pod.ts';
+import { DELTA_MAX_AGE_MS, type Delta, type PodFacts } from './facts.ts';
 import type { EpochMs } from './identity.ts';
 import { mergeNodeState, raiseStarts, sameFacts, tellsOf } from './node-state.ts';
 import { podDeadlines } from './pod-deadline.ts';
-import type { EvictionRecord, NodeState, Partition } from './records.ts';
+import type { EndedPod, Ending, EvictionRecord, NodeState, Partition } from './records.ts';
 import { compareVersions } from './version.ts';
 
 /** When and under whom a delta is heard. */
@@ -28,9 +27,9 @@ export interface Plan {
   /** Pods whose deadline stands; stored, so that older deltas are known as such. */
   readonly confirm: readonly EvictionRecord[];
   /** Pods whose deadline goes. */
-  readonly cancel: readonly Cancellation[];
+  readonly cancel: readonly Ending[];
   /** Cancellations this very delta caused on an earlier delivery: their Events may not have been posted. */
-  readonly cancelledBefore: readonly EvictionRecord[];
+  readonly cancelledBefore: readonly EndedPod[];
   /** Every distinct moment this delta sets or confirms; delivered again after a crash, the same. */
   readonly arm: readonly EpochMs[];
   /** Whether anything on the node is still to be watched over. */
@@ -52,7 +51,8 @@ export function plan(partition: Partition, delta: Delta, options: MatchOptions, 
   const decisions = counts && node ? decidePods(partition, node, delta, options) : remindOf(partition, delta);
   const of = <Kind extends PodDecision['kind']>(kind: Kind) =>
     decisions.filter((each): each is Extract<PodDecision, { kind: Kind }> => each.kind === kind);
-  const recordsOf = (kind: PodDecision['kind']) => of(kind).map(({ record }) => record);
+  const recordsOf = (kind: 'schedule' | 'reschedule' | 'confirm' | 'rearm') =>
+    of(kind).map(({ record }) => record);
   const schedule = recordsOf('schedule');
   const reschedule = recordsOf('reschedule');
   const confirm = recordsOf('confirm');
@@ -64,8 +64,8 @@ export function plan(partition: Partition, delta: Delta, options: MatchOptions, 
     schedule,
     reschedule,
     confirm,
-    cancel: of('cancel'),
-    cancelledBefore: recordsOf('cancelled-before'),
+    cancel: of('cancel').map((each) => each.ending),
+    cancelledBefore: of('cancelled-before').map((each) => each.ending),
     arm: [...new Set(armed)].sort((a, b) => a - b),
     live: (node?.taints.length ?? 0) > 0,
   };
@@ -77,13 +77,13 @@ function isCurrent({ version, observedAt }: Delta, { now, leaseEpoch = 0 }: Mome
 }
 
 /** A delta that may not decide still brings its node's timers back, and a pod that was seen to go is gone. */
-function remindOf({ evictions }: Partition, delta: Delta): readonly PodDecision[] {
-  const records = delta.kind === 'node' ? [...evictions.values()] : [evictions.get(uidOf(delta))];
-  return records.flatMap((record): readonly PodDecision[] => {
-    if (record?.state !== 'scheduled') return [];
-    const gone = delta.kind === 'pod-gone' ? decideAbsent(delta, record, 'gone') : undefined;
-    return [gone ?? { kind: 'rearm', record }];
-  });
+function remindOf({ scheduled }: Partition, delta: Delta): readonly PodDecision[] {
+  const records = delta.kind === 'node' ? [...scheduled.values()] : [scheduled.get(uidOf(delta))];
+  return records
+    .filter((record) => record !== undefined)
+    .map((record) =>
+      delta.kind === 'pod-gone' ? endAbsent(delta, record, 'gone') : { kind: 'rearm', record },
+    );
 }
 
 const uidOf = (delta: Exclude<Delta, { kind: 'node' }>) => (delta.kind === 'pod' ? delta.pod.uid : delta.uid);
@@ -94,30 +94,35 @@ function decidePods(
   delta: Delta,
   options: MatchOptions,
 ): readonly PodDecision[] {
-  const { evictions } = partition;
+  const { scheduled, ended } = partition;
   const deadlineOf = podDeadlines(node.taints, node.deletedAt, options);
   const hearing: Hearing = { delta, known: partition.node, node, deadlineOf };
+  const decide = (pod: PodFacts) => decidePod(hearing, pod, scheduled.get(pod.uid), ended.get(pod.uid));
   const decisions: (PodDecision | undefined)[] = [];
   switch (delta.kind) {
     case 'node': {
       const present = new Set(delta.pods.map((pod) => pod.uid));
-      for (const record of evictions.values()) {
+      for (const record of scheduled.values()) {
         const missing = !present.has(record.uid) && compareVersions(delta.version, record.version) >= 0;
-        if (missing) decisions.push(decideAbsent(delta, record, 'cancelled'));
+        if (missing) decisions.push(endAbsent(delta, record, 'cancelled'));
+      }
+      for (const each of ended.values()) {
+        if (!present.has(each.uid) && !scheduled.has(each.uid)) decisions.push(repeatAbsent(delta, each));
       }
       // Else its node delta, which tells of these pods too, has been heard, or is still to come.
       if (tellsOf(delta, node)) {
-        for (const pod of delta.pods) decisions.push(decidePod(hearing, pod, evictions.get(pod.uid)));
+        for (const pod of delta.pods) decisions.push(decide(pod));
       }
       break;
     }
     case 'pod':
-      if (tellsOf(delta, node)) decisions.push(decidePod(hearing, delta.pod, evictions.get(delta.pod.uid)));
+      if (tellsOf(delta, node)) decisions.push(decide(delta.pod));
       break;
     case 'pod-gone': {
       // A UID never returns, so this holds whatever was heard before or after.
-      const record = evictions.get(delta.uid);
-      if (record) decisions.push(decideAbsent(delta, record, 'gone'));
+      const [record, before] = [scheduled.get(delta.uid), ended.get(delta.uid)];
+      if (record) decisions.push(endAbsent(delta, record, 'gone'));
+      else if (before) decisions.push(repeatAbsent(delta, before));
       break;
     }
     default:

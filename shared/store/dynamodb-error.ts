@@ -19,15 +19,6 @@ const THROTTLED = new Set([
   'ThrottlingError',
 ]);
 
-/** The result of a call to DynamoDB, or its failure as a `StoreError`. */
-export async function orStoreError<T>(tableName: string, call: Promise<T>): Promise<T> {
-  try {
-    return await call;
-  } catch (error) {
-    throw dynamoDbStoreError(error, tableName);
-  }
-}
-
 /** A failed call to DynamoDB as one sentence that names the table and says what to do. */
 export function dynamoDbStoreError(error: unknown, tableName: string): StoreError {
   const cause = error instanceof Error ? error : new Error(String(error));
@@ -47,6 +38,9 @@ function sentence(error: Error, table: string): string {
   }
   if (codesOf(error).some((code) => THROTTLED.has(code))) {
     return `${table} takes no more for now: the work is retried; if it lasts, raise the table's limits (${name}: ${message}).`;
+  }
+  if (name === 'TransactionConflictException') {
+    return `${table}: others wrote to the same item in every attempt: the work is retried (${message}).`;
   }
   if (error instanceof DynamoDBServiceException) {
     return `${table} refuses the call: check that the stack is of this release (${name}: ${message}).`;

@@ -1,35 +1,43 @@
 import {
   type AttributeValue,
   BatchGetItemCommand,
+  BatchWriteItemCommand,
   ConditionalCheckFailedException,
-  type CreateTableCommandInput,
   DeleteItemCommand,
   type DynamoDBClient,
   GetItemCommand,
   PutItemCommand,
   paginateQuery,
   type QueryCommandInput,
+  TransactionCanceledException,
+  TransactionConflictException,
+  TransactionInProgressException,
+  type TransactWriteItem,
+  TransactWriteItemsCommand,
   UpdateItemCommand,
 } from '@aws-sdk/client-dynamodb';
 import { marshall, unmarshall } from '@aws-sdk/util-dynamodb';
+import pMap from 'p-map';
 import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
 import { pause } from '#shared/time/pause.ts';
 import { dynamoDbStoreError } from './dynamodb-error.ts';
 import { StoreError } from './store.ts';
+import { CLUSTER_INDEX } from './table-definition.ts';
 
-/** The attribute that holds when DynamoDB may remove an item, in epoch seconds. */
-export const TTL_ATTRIBUTE = 'ttl';
-
-/** The sparse index: scheduled records by their moment, tainted nodes by their cluster. */
-export const DUE_INDEX = 'due';
-
+/** Actions in one transaction (DynamoDB's limit). */
+export const TRANSACTION_ACTIONS = 100;
 /** Keys in one BatchGetItem (DynamoDB's limit). */
 const BATCH_GET_KEYS = 100;
-/** Keys read from the index at a time, to fill one BatchGetItem. */
-const INDEX_PAGE_ITEMS = BATCH_GET_KEYS;
-/** How often what DynamoDB left out of a batch is asked for again; together some 2 s. The SDK leaves this to us. */
-const BATCH_ATTEMPTS = 10;
-const BATCH_BACKOFF: Backoff = { firstMs: 50, longestMs: 400 };
+/** Deletes in one BatchWriteItem (DynamoDB's limit). */
+const BATCH_WRITE_KEYS = 25;
+/** Batches of deletes under way at once: a full node (110 pods) in two round trips. */
+const BATCH_WRITE_CONCURRENCY = 4;
+/**
+ * How often what DynamoDB left out of a batch, or what a transaction holds, is tried again; together some 2 s. The SDK
+ * leaves this to us.
+ */
+const ATTEMPTS = 10;
+const BACKOFF: Backoff = { firstMs: 50, longestMs: 400 };
 
 /** An item, or some of its attributes, as plain values: text, numbers, booleans, lists, objects. */
 export type Item = Readonly<Record<string, unknown>>;
@@ -50,9 +58,12 @@ export interface Update {
   readonly expected?: Item;
 }
 
+/** One action of a transaction. */
+export type Write = { readonly put: Item } | { readonly update: Update } | { readonly delete: Key };
+
 /**
- * The one table. Its items are plain objects here; attribute values, expressions, pages, and the limits of batches stay inside.
- * Reads are strongly consistent, but for what the index names. Every method rejects with `StoreError`.
+ * The one table. Its items are plain objects here; attribute values, expressions, pages and the limits of batches stay
+ * inside. Reads are strongly consistent, but for what the index names. Every method rejects with `StoreError`.
  */
 export class DynamoDbTable {
   readonly #client: DynamoDBClient;
@@ -74,6 +85,17 @@ export class DynamoDbTable {
     return Item && fromAttributes(Item);
   }
 
+  /** The items of a partition with sort keys from `from` on, up to `to` or the last, in their order. */
+  async *query(pk: string, from: string, to?: string): AsyncIterable<Item> {
+    const pages = this.#pages({
+      KeyConditionExpression:
+        to === undefined ? 'pk = :pk AND sk >= :from' : 'pk = :pk AND sk BETWEEN :from AND :to',
+      ExpressionAttributeValues: toAttributes({ ':pk': pk, ':from': from, ':to': to }),
+      ConsistentRead: true,
+    });
+    for await (const page of pages) yield* page;
+  }
+
   /** Whichever of these items are there, in any order. */
   async *batchGet(keys: readonly Key[]): AsyncIterable<Item> {
     for (const chunk of chunksOf(distinct(keys), BATCH_GET_KEYS)) {
@@ -91,14 +113,14 @@ export class DynamoDbTable {
   }
 
   /** The items that the index names under this key, read anew: it lags behind by a moment and holds keys only. */
-  async *indexed(duePk: string): AsyncIterable<Item> {
+  async *indexed(clusterKey: string): AsyncIterable<Item> {
     const pages = this.#pages(
       {
-        IndexName: DUE_INDEX,
-        KeyConditionExpression: 'duePk = :duePk',
-        ExpressionAttributeValues: toAttributes({ ':duePk': duePk }),
+        IndexName: CLUSTER_INDEX,
+        KeyConditionExpression: 'clusterKey = :clusterKey',
+        ExpressionAttributeValues: toAttributes({ ':clusterKey': clusterKey }),
       },
-      INDEX_PAGE_ITEMS,
+      BATCH_GET_KEYS,
     );
     for await (const page of pages) {
       yield* this.batchGet(page.map(({ pk, sk }) => ({ pk: `${pk}`, sk: `${sk}` })));
@@ -112,13 +134,13 @@ export class DynamoDbTable {
       Item: toAttributes(item),
       ConditionExpression: 'attribute_not_exists(pk)',
     });
-    return (await this.#ifExpected(this.#client.send(command))) !== undefined;
+    return (await this.#write(() => this.#client.send(command))) !== undefined;
   }
 
   /** The item after the update, which makes it when there is none; `undefined` when it is not as expected. */
   async update(update: Update): Promise<Item | undefined> {
     const command = new UpdateItemCommand({ ...this.#updateInput(update), ReturnValues: 'ALL_NEW' });
-    const answer = await this.#ifExpected(this.#client.send(command));
+    const answer = await this.#write(() => this.#client.send(command));
     return answer && fromAttributes(answer.Attributes ?? {});
   }
 
@@ -129,8 +151,49 @@ export class DynamoDbTable {
       Key: toAttributes(key),
       ReturnValues: 'ALL_OLD',
     });
-    const { Attributes } = await this.#orStoreError(this.#client.send(command));
-    return Attributes && fromAttributes(Attributes);
+    const answer = await this.#write(() => this.#client.send(command));
+    return answer?.Attributes && fromAttributes(answer.Attributes);
+  }
+
+  /** Deletes any number of items, those that are there. Where it rejects, some of them may be gone. */
+  async batchDelete(keys: readonly Key[]): Promise<void> {
+    const deleteChunk = async (chunk: readonly Key[]): Promise<void> => {
+      let left = chunk.map((key) => toAttributes(key));
+      for (let attempt = 1; left.length > 0; attempt++) {
+        await this.#awaitTurn(attempt, left.length);
+        const deletes = left.map((Key) => ({ DeleteRequest: { Key } }));
+        const command = new BatchWriteItemCommand({ RequestItems: { [this.#name]: deletes } });
+        const answer = await this.#write(() => this.#client.send(command));
+        const unprocessed = answer?.UnprocessedItems?.[this.#name] ?? [];
+        left = unprocessed.map(({ DeleteRequest }) => DeleteRequest?.Key).filter((key) => key !== undefined);
+      }
+    };
+    await pMap(chunksOf(distinct(keys), BATCH_WRITE_KEYS), deleteChunk, {
+      concurrency: BATCH_WRITE_CONCURRENCY,
+    });
+  }
+
+  /**
+   * All of these writes or none: at most `TRANSACTION_ACTIONS`, each of another item. `false`: an item is not as
+   * expected, or somebody else is writing one of them.
+   */
+  async transact(writes: readonly Write[]): Promise<boolean> {
+    const command = new TransactWriteItemsCommand({
+      TransactItems: writes.map((write) => this.#action(write)),
+    });
+    try {
+      await this.#client.send(command);
+      return true;
+    } catch (error) {
+      if (lostRace(error)) return false;
+      throw dynamoDbStoreError(error, this.#name);
+    }
+  }
+
+  #action(write: Write): TransactWriteItem {
+    if ('put' in write) return { Put: { TableName: this.#name, Item: toAttributes(write.put) } };
+    if ('delete' in write) return { Delete: { TableName: this.#name, Key: toAttributes(write.delete) } };
+    return { Update: this.#updateInput(write.update) };
   }
 
   #updateInput(update: Update) {
@@ -152,21 +215,26 @@ export class DynamoDbTable {
 
   /** Waits before all but the first attempt at a batch; rejects when there were enough of them. */
   async #awaitTurn(attempt: number, left: number): Promise<void> {
-    if (attempt > BATCH_ATTEMPTS) {
+    if (attempt > ATTEMPTS) {
       throw new StoreError(
-        `DynamoDB table ${this.#name} left out ${left} items of a batch in ${BATCH_ATTEMPTS} attempts: it is throttled; raise its limits if that lasts.`,
+        `DynamoDB table ${this.#name} left out ${left} items of a batch in ${ATTEMPTS} attempts: it is throttled; raise its limits if that lasts.`,
       );
     }
-    if (attempt > 1) await pause(backoffMs(attempt - 1, BATCH_BACKOFF));
+    if (attempt > 1) await pause(backoffMs(attempt - 1, BACKOFF));
   }
 
-  /** The answer; `undefined` when the stored item is not as expected. */
-  async #ifExpected<T>(call: Promise<T>): Promise<T | undefined> {
-    try {
-      return await call;
-    } catch (error) {
-      if (error instanceof ConditionalCheckFailedException) return undefined;
-      throw dynamoDbStoreError(error, this.#name);
+  /** The answer to a write, tried again while a transaction holds the item; `undefined`: it is not as expected. */
+  async #write<T>(send: () => Promise<T>): Promise<T | undefined> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await send();
+      } catch (error) {
+        if (error instanceof ConditionalCheckFailedException) return undefined;
+        if (!(error instanceof TransactionConflictException) || attempt === ATTEMPTS) {
+          throw dynamoDbStoreError(error, this.#name);
+        }
+        await pause(backoffMs(attempt, BACKOFF));
+      }
     }
   }
 
@@ -179,36 +247,14 @@ export class DynamoDbTable {
   }
 }
 
-/** The table to create. Everything but the keys is read from the table itself, hence the index holds keys only. */
-export function tableDefinition(tableName: string): CreateTableCommandInput {
-  const text = (name: string) => ({ AttributeName: name, AttributeType: 'S' }) as const;
-  const keys = (hash: string, range: string) => [
-    { AttributeName: hash, KeyType: 'HASH' as const },
-    { AttributeName: range, KeyType: 'RANGE' as const },
-  ];
-  return {
-    TableName: tableName,
-    BillingMode: 'PAY_PER_REQUEST',
-    AttributeDefinitions: ['pk', 'sk', 'duePk', 'dueSk'].map(text),
-    KeySchema: keys('pk', 'sk'),
-    GlobalSecondaryIndexes: [
-      {
-        IndexName: DUE_INDEX,
-        KeySchema: keys('duePk', 'dueSk'),
-        Projection: { ProjectionType: 'KEYS_ONLY' },
-      },
-    ],
-  };
-}
-
 /** An item as DynamoDB and its stream speak of it, as plain values. */
 export const fromAttributes = (attributes: Record<string, AttributeValue>): Item => unmarshall(attributes);
 
-/** A field that is `undefined` is left out. Throws for what no item of ours holds: functions, symbols, class instances. */
+/** A field that is `undefined` is left out. Throws for what no item of ours holds: functions, class instances. */
 export const toAttributes = (item: object): Record<string, AttributeValue> =>
   marshall(item, { removeUndefinedValues: true });
 
-/** Each attribute is `#name`; its new value `:name`, what is added to it `:add_name`, what it must be `:expected_name`. */
+/** Each attribute is `#name`; its new value `:name`, what is added `:add_name`, what it must be `:expected_name`. */
 function updateExpression({ set = {}, add = {}, expected = {} }: Update) {
   const changes: Record<'SET' | 'REMOVE' | 'ADD', string[]> = { SET: [], REMOVE: [], ADD: [] };
   const conditions: string[] = [];
@@ -248,5 +294,14 @@ const distinct = (keys: readonly Key[]): readonly Key[] => [
 function chunksOf<T>(list: readonly T[], size: number): readonly (readonly T[])[] {
   return Array.from({ length: Math.ceil(list.length / size) }, (_, index) =>
     list.slice(index * size, (index + 1) * size),
+  );
+}
+
+/** Whether a transaction failed because others write the same items: one is not as expected, or will not be. */
+function lostRace(error: unknown): boolean {
+  if (error instanceof TransactionInProgressException) return true;
+  if (!(error instanceof TransactionCanceledException)) return false;
+  return (error.CancellationReasons ?? []).some(
+    ({ Code }) => Code === 'ConditionalCheckFailed' || Code === 'TransactionConflict',
   );
 }

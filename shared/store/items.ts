@@ -8,71 +8,59 @@ import {
   type PodUid,
   parseNodeKey,
 } from '#shared/eviction/identity.ts';
-import type { EvictionRecord, NodeState } from '#shared/eviction/records.ts';
-import { fromAttribute, fromItem, type Item, toItem } from './attribute-values.ts';
-import { evictionSchema, nodeStateSchema, parseStored, revisionSchema } from './item-schemas.ts';
-import { scheduledTtl, tombstoneTtl } from './retention.ts';
-import type { Upcoming } from './store.ts';
+import type { EndedPod, Ending, EvictionRecord, NodeState } from '#shared/eviction/records.ts';
+import type { Item, Key } from './dynamodb-table.ts';
+import {
+  endedSchema,
+  endedTtl,
+  nodeStateSchema,
+  parseStored,
+  recordSchema,
+  revisionSchema,
+  scheduledTtl,
+} from './stored.ts';
 
-/** Sort keys of eviction records start with this. */
-export const EVICTION_PREFIX = 'EVICTION#';
+/** Sort keys of scheduled records start with this. They follow those of what ended, so that one query reads both. */
+export const SCHEDULED_PREFIX = 'SCHEDULED#';
+/** Sort keys of what ended start with this, and go on with the moment: recent ones are a range. */
+const ENDED_PREFIX = 'ENDED#';
+/** Follows every sort key that starts with `ENDED_PREFIX`: the dollar sign follows the number sign. */
+export const ENDED_END = 'ENDED$';
 
-/** Scheduled records are spread over this many partitions of the index, so that none is written to by all. */
-export const DUE_SHARDS = 16;
+/** A cluster's tainted nodes, and what ended there, have this many keys in the index, so that none is written to by all. */
+const SHARDS = 8;
 
 /** Digits of the last moment a JavaScript date can hold, 8.64e15 ms: padded to it, moments sort as text. */
 const MOMENT_DIGITS = 16;
 
-export const nodeItemKey = (ref: NodeRef): Item => toItem({ pk: nodeKey(ref), sk: 'NODE' });
+export const nodeItemKey = (ref: NodeRef): Key => ({ pk: nodeKey(ref), sk: 'NODE' });
 
-export const evictionItemKey = (ref: NodeRef, uid: PodUid): Item =>
-  toItem({ pk: nodeKey(ref), sk: `${EVICTION_PREFIX}${uid}` });
+export const scheduledKey = (ref: NodeRef, uid: PodUid): Key => ({
+  pk: nodeKey(ref),
+  sk: `${SCHEDULED_PREFIX}${uid}`,
+});
 
-/** The index's partition of one cluster's tainted nodes. */
-export const taintedKey = (cluster: ClusterName): string => `TAINTED#${cluster}`;
+/** The first sort key of what ended at that moment or later. */
+export const endedSince = (moment: EpochMs): string => `${ENDED_PREFIX}${padded(Math.max(0, moment))}`;
 
-/** One of the index's partitions of scheduled records; `shard` is 0 to 15. */
-export const dueKey = (shard: number): string => `DUE#${shard}`;
+const padded = (moment: EpochMs): string => String(moment).padStart(MOMENT_DIGITS, '0');
+
+/** What one cluster's tainted nodes stand under in the index. */
+export const taintedKeys = (cluster: ClusterName): readonly string[] =>
+  Array.from({ length: SHARDS }, (_, shard) => `TAINTED#${cluster}#${shard}`);
+
+const shardOf = (ref: NodeRef): number =>
+  createHash('sha256').update(nodeKey(ref)).digest().readUInt8() % SHARDS;
 
 /** The attributes of a NODE item that its content decides; `undefined` = removed. */
-export function nodeAttributes(ref: NodeRef, node: NodeState): Record<string, unknown> {
-  const tainted = node.taints.length > 0;
+export function nodeAttributes(ref: NodeRef, node: NodeState): Item {
+  const { taints, version, observedAt, podsVersion, deletedAt } = node;
+  const tainted = taints.length > 0;
   return {
-    taints: node.taints,
-    version: node.version,
-    observedAt: node.observedAt,
-    podsVersion: node.podsVersion,
-    deletedAt: node.deletedAt,
-    duePk: tainted ? taintedKey(ref.cluster) : undefined,
-    dueSk: tainted ? ref.node : undefined,
+    ...{ taints, version, observedAt, podsVersion, deletedAt },
+    clusterKey: tainted ? `TAINTED#${ref.cluster}#${shardOf(ref)}` : undefined,
+    clusterSort: tainted ? ref.node : undefined,
   };
-}
-
-/** The attributes of a tombstone that its record does not hold; `undefined` = removed. */
-export function tombstoneAttributes(now: EpochMs): Record<string, unknown> {
-  return { ttl: tombstoneTtl(now), duePk: undefined, dueSk: undefined };
-}
-
-/** A record as an item, whole. */
-export function evictionItem(ref: NodeRef, record: EvictionRecord, now: EpochMs): Item {
-  const derived =
-    record.state === 'scheduled' ? scheduledAttributes(ref, record.fireAt, now) : tombstoneAttributes(now);
-  return { ...evictionItemKey(ref, record.uid), ...toItem({ ...record, ...derived }) };
-}
-
-function scheduledAttributes(ref: NodeRef, fireAt: EpochMs, now: EpochMs): Record<string, unknown> {
-  const key = nodeKey(ref);
-  return {
-    ttl: scheduledTtl(fireAt, now),
-    duePk: dueKey(shardOf(key)),
-    // With the node behind the moment, records that fall due together stand together.
-    dueSk: `${String(fireAt).padStart(MOMENT_DIGITS, '0')}#${key}`,
-  };
-}
-
-/** All of a node's records are in one shard. */
-function shardOf(key: string): number {
-  return createHash('sha256').update(key).digest().readUInt8() % DUE_SHARDS;
 }
 
 /** Reads a NODE item: the revision, and what is known of the node, if anything. Throws `StoreError`. */
@@ -80,33 +68,105 @@ export function parseNodeItem(
   ref: NodeRef,
   item: Item,
 ): { readonly revision: number; readonly node: NodeState | undefined } {
-  const fields = fromItem(item);
   const what = `item NODE of ${nodeKey(ref)}`;
   return {
-    revision: parseStored(revisionSchema, fields['revision'], what),
-    node: fields['taints'] === undefined ? undefined : parseStored(nodeStateSchema, fields, what),
+    revision: parseStored(revisionSchema, item['revision'], what),
+    node: item['taints'] === undefined ? undefined : parseStored(nodeStateSchema, item, what),
   };
 }
 
-/** Reads an EVICTION item, from the table or from its stream. Throws `StoreError`. */
-export function parseEvictionItem(item: Item): EvictionRecord {
-  const fields = fromItem(item);
-  return parseStored(evictionSchema, fields, `item ${fields['sk']} of ${fields['pk']}`);
+/** A record as an item, whole. Its UID is in its key. */
+export function scheduledItem(ref: NodeRef, { uid, ...record }: EvictionRecord, now: EpochMs): Item {
+  return { ...scheduledKey(ref, uid), ...record, ttl: scheduledTtl(record.fireAt, now) };
 }
 
-const dueSortKey = z.string().regex(/^\d{16}#.+#.+$/);
+export const isEnded = (item: Item): boolean => String(item['sk']).startsWith(ENDED_PREFIX);
 
-/** Reads what the index says of a scheduled record. Throws `StoreError`. */
-export function parseDueItem(item: Item): Upcoming & { readonly sortKey: string } {
-  const sortKey = parseStored(dueSortKey, item['dueSk'] && fromAttribute(item['dueSk']), 'index key dueSk');
-  return {
-    ref: parseNodeKey(sortKey.slice(MOMENT_DIGITS + 1)),
-    fireAt: Number(sortKey.slice(0, MOMENT_DIGITS)),
-    sortKey,
-  };
+export const isScheduled = (item: Item): boolean => String(item['sk']).startsWith(SCHEDULED_PREFIX);
+
+/** Reads a SCHEDULED item, from the table or from its stream. Throws `StoreError`. */
+export function parseScheduledItem(item: Item): EvictionRecord {
+  const uid = String(item['sk']).slice(SCHEDULED_PREFIX.length);
+  return parseStored(recordSchema, { ...item, uid }, `item ${item['sk']} of ${item['pk']}`);
 }
 
-/** The node whose partition an item is in. */
+/** The node whose partition an item is in. Throws `StoreError`. */
 export function refOfItem(item: Item): NodeRef {
-  return parseNodeKey(parseStored(z.string(), item['pk'] && fromAttribute(item['pk']), 'key pk'));
+  return parseNodeKey(parseStored(z.string(), item['pk'], 'key pk'));
+}
+
+/**
+ * How some pods of a node ended, as one item. `pass` is unique among those of the node that end at this moment. What
+ * pods have in common is written once, so that a pod costs about 150 bytes.
+ */
+export function endedItem(ref: NodeRef, pods: readonly Ending[], now: EpochMs, pass: string): Item {
+  const namespaces = new Common<string>();
+  const reasons = new Common<readonly string[]>();
+  const versions = new Common<Ending['version']>();
+  const sort = `${padded(now)}#${pass}`;
+  return {
+    pk: nodeKey(ref),
+    sk: `${ENDED_PREFIX}${sort}`,
+    pods: pods.map((pod) => ({
+      uid: pod.uid,
+      name: pod.name,
+      ns: namespaces.indexOf(pod.namespace),
+      since: pod.podSince,
+      due: pod.fireAt,
+      end: pod.outcome,
+      why: reasons.indexOf(pod.because),
+      v: versions.indexOf(pod.version),
+      late: pod.lateMs,
+      cancelled: pod.cancelled,
+      error: pod.error,
+    })),
+    namespaces: namespaces.values,
+    reasons: reasons.values,
+    versions: versions.values,
+    clusterKey: `ENDED#${ref.cluster}#${shardOf(ref)}`,
+    clusterSort: `${padded(now)}#${ref.node}#${pass}`,
+    ttl: endedTtl(now),
+  };
+}
+
+/** Distinct values in the order in which they were met. */
+class Common<T> {
+  readonly values: T[] = [];
+  readonly #indexes = new Map<string, number>();
+
+  indexOf(value: T): number {
+    const key = JSON.stringify(value);
+    const known = this.#indexes.get(key);
+    if (known !== undefined) return known;
+    this.#indexes.set(key, this.values.length);
+    return this.values.push(value) - 1;
+  }
+}
+
+const endedItemSchema = z.object({
+  sk: z.string().regex(/^ENDED#\d{16}#/),
+  pods: z.array(z.record(z.string(), z.unknown())),
+  namespaces: z.array(z.unknown()),
+  reasons: z.array(z.unknown()),
+  versions: z.array(z.unknown()),
+});
+
+/** Reads an ENDED item. Throws `StoreError`. */
+export function parseEndedItem(item: Item): readonly EndedPod[] {
+  const what = `item ${item['sk']} of ${item['pk']}`;
+  const { sk, pods, namespaces, reasons, versions } = parseStored(endedItemSchema, item, what);
+  const endedAt = Number(sk.slice(ENDED_PREFIX.length).slice(0, MOMENT_DIGITS));
+  return pods.map(({ uid, name, ns, since, due, end, why, v, late, ...more }) =>
+    parseStored(
+      endedSchema,
+      {
+        ...{ ...more, uid, name, podSince: since, fireAt: due, outcome: end, endedAt },
+        namespace: namespaces[Number(ns)],
+        because: reasons[Number(why)],
+        version: versions[Number(v)],
+        ...(late === undefined ? {} : { lateMs: late }),
+      },
+      what,
+    ),
+  );
 }

@@ -1,31 +1,33 @@
+import { DELTA_MAX_AGE_MS } from '#shared/eviction/facts.ts';
 import type { ClusterName, EpochMs, NodeName, NodeRef, PodUid } from '#shared/eviction/identity.ts';
-import type { EvictionRecord, NodeState, Partition } from '#shared/eviction/records.ts';
+import {
+  type EndedPod,
+  type Ending,
+  type EvictionRecord,
+  isTombstone,
+  type NodeState,
+  type Partition,
+} from '#shared/eviction/records.ts';
 
-/** What of a node's partition to read besides its NODE item. */
-export type Scope =
-  /** Every eviction record, tombstones included. */
-  | { readonly kind: 'all' }
-  /** The records of these pods only; for a pod delta. */
-  | { readonly kind: 'pods'; readonly uids: readonly PodUid[] }
-  /** The scheduled records with `fireAt` at or before this moment; for `evict`. */
-  | { readonly kind: 'due'; readonly now: EpochMs };
+/**
+ * For how long the end of a record is read together with its node: longer than any delta that could schedule the pod
+ * again counts. A minute is for clocks that differ.
+ */
+export const ENDED_WINDOW_MS = DELTA_MAX_AGE_MS + 60_000;
 
+/** What a commit writes; all of it, or up to a chunk of it. */
 export interface Commit {
   /** The NODE item's new content; absent = unchanged (the revision grows all the same). */
   readonly node?: NodeState;
   /** Records to write, each whole. */
-  readonly evictions: readonly EvictionRecord[];
+  readonly schedule: readonly EvictionRecord[];
+  /** Records that end: scheduled no longer, and kept as history. None of these pods is in `schedule`. */
+  readonly end: readonly Ending[];
   /**
    * Whether the partition holds anything live after this commit: a tainted or deleted-but-awaited node, or a
    * scheduled record. When not, its NODE item gets a TTL.
    */
   readonly live: boolean;
-}
-
-/** How an eviction ended. */
-export interface Outcome {
-  readonly uid: PodUid;
-  readonly state: 'done' | 'gone';
 }
 
 /** A node whose NODE item holds taints. */
@@ -34,40 +36,55 @@ export interface TaintedNode {
   readonly state: NodeState;
 }
 
-/** A moment at which something is due on a node. */
-export interface Upcoming {
-  readonly ref: NodeRef;
-  readonly fireAt: EpochMs;
-}
-
 /**
  * Where timed evictions live: one partition per node, one lock per partition. Reads that decide are strongly
  * consistent. Every method rejects with `StoreError` when the store cannot be reached or refuses.
  */
 export interface Store {
-  /** Reads a node's partition, strongly consistent. */
-  load(ref: NodeRef, scope: Scope): Promise<Partition>;
+  /**
+   * Reads a node's partition, strongly consistent: what is known of the node, the scheduled records, and how records
+   * ended within `ENDED_WINDOW_MS` before `now`; with `only`, those of these pods. A record that stands although its
+   * pod has a tombstone, because somebody crashed in the middle of `end`, is left out. What it costs depends
+   * on what is read, and not on what ended before.
+   */
+  load(ref: NodeRef, now: EpochMs, only?: readonly PodUid[]): Promise<Partition>;
 
   /**
    * Writes on condition that the partition's revision is still `revision`, then increments it. All or nothing
-   * up to 99 records; beyond that in chunks, each under the lock, the NODE item's new content with the last,
+   * up to some 98 records; beyond that in chunks, each under the lock, the NODE item's new content with the last,
    * so that a crash in between leaves a partition that the same delta completes.
-   * `'conflict'`: somebody else committed first, or settled one of these records, which stays a tombstone
-   * (nothing, or only earlier chunks, written): load and plan again.
+   * `'conflict'`: somebody else was faster (nothing, or only earlier chunks, written): load and plan again.
    */
   commit(ref: NodeRef, revision: number, change: Commit, now: EpochMs): Promise<'committed' | 'conflict'>;
 
   /**
-   * Turns records that are still scheduled into tombstones, whatever the revision: an eviction that happened
-   * has happened. Returns the pods whose record this call changed; the others were settled before.
+   * Ends records whatever the revision, which grows: what has happened (`done`, `gone`) has happened. First it is
+   * written how they ended, then the revision, and then they are deleted.
    */
-  settle(ref: NodeRef, outcomes: readonly Outcome[], now: EpochMs): Promise<ReadonlySet<PodUid>>;
+  end(ref: NodeRef, pods: readonly Ending[], now: EpochMs): Promise<void>;
 
   /** The nodes of a cluster whose NODE item holds taints; may lag behind by a moment. */
   taintedNodes(cluster: ClusterName): AsyncIterable<TaintedNode>;
+}
 
-  /** Distinct moments at which scheduled records fall due, soonest first; may lag behind by a moment. */
-  upcoming(): AsyncIterable<Upcoming>;
+/** A partition of what was read of it. `ended`: the oldest first. */
+export function partitionOf(
+  node: Pick<Partition, 'ref' | 'revision' | 'node'>,
+  records: Iterable<EvictionRecord>,
+  ended: Iterable<EndedPod>,
+): Partition {
+  const newest = new Map<PodUid, EndedPod>();
+  for (const pod of ended) {
+    const before = newest.get(pod.uid);
+    // A UID never returns, whatever a clock that is behind wrote when.
+    if (!before || !isTombstone(before)) newest.set(pod.uid, pod);
+  }
+  const scheduled = new Map<PodUid, EvictionRecord>();
+  for (const record of records) {
+    const end = newest.get(record.uid);
+    if (!end || !isTombstone(end)) scheduled.set(record.uid, record);
+  }
+  return { ...node, scheduled, ended: newest };
 }
 
 /** The store could not be reached or refused; the message says what to do. */

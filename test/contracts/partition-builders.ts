@@ -1,6 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { type ClusterName, clusterName, type NodeRef, nodeName, podUid } from '#shared/eviction/identity.ts';
-import type { EvictionRecord, NodeState, TimedTaint } from '#shared/eviction/records.ts';
+import {
+  type Ending,
+  type EvictionRecord,
+  ending,
+  type NodeState,
+  type Partition,
+  type TimedTaint,
+} from '#shared/eviction/records.ts';
 
 /** A moment in 2026; contracts drive the time and never read the clock. */
 export const NOW = Date.UTC(2026, 10, 21, 12);
@@ -36,9 +43,20 @@ export const aRecord = (fields: Partial<EvictionRecord> = {}): EvictionRecord =>
   fireAt: NOW + 300_000,
   because: ['node.kubernetes.io/unreachable:NoExecute'],
   version: { epoch: 1, sequence: 1 },
-  state: 'scheduled',
   ...fields,
 });
 
 export const someRecords = (count: number, fields: Partial<EvictionRecord> = {}): readonly EvictionRecord[] =>
   Array.from({ length: count }, (_, index) => aRecord({ name: `web-${index}`, ...fields }));
+
+/** How a record ended: evicted, unless told otherwise. */
+export const anEnding = (record = aRecord(), how: Partial<Ending> = {}): Ending => ({
+  ...ending(record, { outcome: 'done' }),
+  ...how,
+});
+
+/** Where each pod stands, by UID: `scheduled`, or how its record ended. */
+export const standings = ({ scheduled, ended }: Partition): Readonly<Record<string, string>> => ({
+  ...Object.fromEntries([...ended.values()].map(({ uid, outcome }) => [uid, outcome])),
+  ...Object.fromEntries([...scheduled.keys()].map((uid) => [uid, 'scheduled'])),
+});

@@ -1,10 +1,20 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { type ClusterName, type NodeRef, nodeKey, podUid } from '#shared/eviction/identity.ts';
-import type { EvictionRecord, Partition } from '#shared/eviction/records.ts';
-import type { Commit, Store, Upcoming } from '#shared/store/store.ts';
+import { type ClusterName, type NodeRef, podUid } from '#shared/eviction/identity.ts';
+import type { EndedPod, Ending, EvictionRecord, Outcome, Partition } from '#shared/eviction/records.ts';
+import { type Commit, ENDED_WINDOW_MS, type Store } from '#shared/store/store.ts';
 import { eventually } from './eventually.ts';
-import { aCluster, aNode, aRecord, aRef, aTaint, NOW, someRecords } from './partition-builders.ts';
+import {
+  aCluster,
+  aNode,
+  anEnding,
+  aRecord,
+  aRef,
+  aTaint,
+  NOW,
+  someRecords,
+  standings,
+} from './partition-builders.ts';
 
 /** A store under contract; every test uses clusters of its own, so one store serves them all. */
 export interface StoreUnderContract {
@@ -14,6 +24,9 @@ export interface StoreUnderContract {
 
 /** The last moment a JavaScript date can hold: what endless deadlines are saturated to. */
 const LAST_MOMENT = 8.64e15;
+
+const TOMBSTONES: readonly Outcome[] = ['done', 'gone'];
+const REVOCABLE: readonly Outcome[] = ['cancelled', 'gave-up', 'unregistered', 'would-have'];
 
 /** Registers the tests that every implementation of `Store` has to pass. */
 export function storeContract(name: string, make: () => Promise<StoreUnderContract>): void {
@@ -26,26 +39,23 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
     });
     after(() => underContract?.close());
 
+    const load = (ref: NodeRef, now = NOW): Promise<Partition> => store.load(ref, now);
     /** Commits on what is stored now; no other writer is about. */
     async function write(ref: NodeRef, change: Partial<Commit>, now = NOW): Promise<void> {
-      const { revision } = await store.load(ref, { kind: 'pods', uids: [] });
-      const result = await store.commit(ref, revision, { evictions: [], live: true, ...change }, now);
-      assert.equal(result, 'committed');
+      const { revision } = await store.load(ref, now, []);
+      const whole = { schedule: [], end: [], live: true, ...change };
+      assert.equal(await store.commit(ref, revision, whole, now), 'committed');
     }
-    const loadAll = (ref: NodeRef): Promise<Partition> => store.load(ref, { kind: 'all' });
-    const stateOf = async (ref: NodeRef, { uid }: EvictionRecord) =>
-      (await loadAll(ref)).evictions.get(uid)?.state;
 
     describe('load', () => {
-      test('an unknown node is an empty partition at revision 0, in every scope', async () => {
+      test('an unknown node is an empty partition at revision 0', async () => {
         const ref = aRef();
-        const empty = { ref, revision: 0, node: undefined, evictions: new Map() };
-        assert.deepEqual(await store.load(ref, { kind: 'all' }), empty);
-        assert.deepEqual(await store.load(ref, { kind: 'pods', uids: [podUid('a')] }), empty);
-        assert.deepEqual(await store.load(ref, { kind: 'due', now: NOW }), empty);
+        const empty = { ref, revision: 0, node: undefined, scheduled: new Map(), ended: new Map() };
+        assert.deepEqual(await load(ref), empty);
+        assert.deepEqual(await store.load(ref, NOW, [podUid('a')]), empty);
       });
 
-      test('scope all reads back every field of the node and of records in every state', async () => {
+      test('reads back every field of the node, of records, and of ends of every kind', async () => {
         const ref = aRef();
         const node = aNode({
           taints: [aTaint(), aTaint({ key: 'team', value: 'blue' }), aTaint({ key: 'empty', value: '' })],
@@ -57,49 +67,86 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
             because: ['team=blue:NoExecute', 'empty:NoExecute'],
             version: { epoch: 7, sequence: 5 },
           }),
-          aRecord({ state: 'cancelled', because: [] }),
-          aRecord({ state: 'done' }),
-          aRecord({ state: 'gone' }),
+          aRecord({ because: [], owner: { kind: 'ReplicaSet', name: 'web-5d9c7b7f6b' } }),
         ];
-        await write(ref, { node, evictions: records });
-        const expected = { ref, revision: 1, node, evictions: byUid(records) };
-        assert.deepEqual(sorted(await loadAll(ref)), sorted(expected));
+        const ends = [
+          ...[...TOMBSTONES, ...REVOCABLE].map((outcome) => anEnding(aRecord(), { outcome })),
+          anEnding(aRecord({ namespace: 'payments', because: ['a:NoExecute', 'b=c:NoExecute'] }), {
+            lateMs: 1234,
+            version: { epoch: 1_795_000_000, sequence: 9 },
+          }),
+          anEnding(aRecord({ because: [] }), { outcome: 'cancelled', cancelled: 'tolerated-forever' }),
+          anEnding(aRecord(), { outcome: 'gave-up', error: 'the server answered 500' }),
+        ];
+        await write(ref, { node, schedule: records, end: ends });
+        const expected = {
+          ref,
+          revision: 1,
+          node,
+          scheduled: byUid(records),
+          ended: byUid(endedAt(NOW, ends)),
+        };
+        assert.deepEqual(await load(ref), expected);
       });
 
-      test('scope pods reads the records asked for only, each once', async () => {
+      test('of some pods reads what is theirs only, each once', async () => {
         const ref = aRef();
-        const [first, second, third] = [aRecord(), aRecord({ state: 'done' }), aRecord()];
+        const [first, second] = [aRecord(), aRecord()];
+        const [third, fourth] = [anEnding(), anEnding()];
         const node = aNode();
-        await write(ref, { node, evictions: [first, second, third] });
-        const uids = [first.uid, second.uid, podUid('unknown'), first.uid];
-        const expected = { ref, revision: 1, node, evictions: byUid([first, second]) };
-        assert.deepEqual(sorted(await store.load(ref, { kind: 'pods', uids })), sorted(expected));
+        await write(ref, { node, schedule: [first, second], end: [third, fourth] });
+        const uids = [first.uid, third.uid, podUid('unknown'), first.uid];
+        const expected = {
+          ...{ ref, revision: 1, node },
+          scheduled: byUid([first]),
+          ended: byUid(endedAt(NOW, [third])),
+        };
+        assert.deepEqual(await store.load(ref, NOW, uids), expected);
       });
 
-      test('scope pods takes any number of pods', async () => {
+      test('takes any number of pods', async () => {
         const ref = aRef();
         const records = someRecords(230);
-        await write(ref, { evictions: records });
+        await write(ref, { schedule: records });
         const uids = records.map(({ uid }) => uid);
-        const { evictions } = await store.load(ref, { kind: 'pods', uids: [...uids, podUid('unknown')] });
-        assert.deepEqual([...evictions.keys()].sort(), uids.toSorted());
+        const { scheduled } = await store.load(ref, NOW, [...uids, podUid('unknown')]);
+        assert.deepEqual([...scheduled.keys()].sort(), uids.toSorted());
       });
 
-      test('scope due reads the scheduled records whose moment has come, to the millisecond', async () => {
+      test('reads ends for as long as their window is open, to the millisecond', async () => {
         const ref = aRef();
-        const past = aRecord({ fireAt: NOW - 1 });
-        const present = aRecord({ fireAt: NOW });
-        const others = [
-          aRecord({ fireAt: NOW + 1 }),
-          aRecord({ fireAt: NOW - 1, state: 'cancelled' }),
-          aRecord({ fireAt: NOW - 1, state: 'done' }),
-          aRecord({ fireAt: NOW - 1, state: 'gone' }),
-        ];
-        const node = aNode();
-        await write(ref, { node, evictions: [past, present, ...others] });
-        const expected = { ref, revision: 1, node, evictions: byUid([past, present]) };
-        assert.deepEqual(sorted(await store.load(ref, { kind: 'due', now: NOW })), sorted(expected));
+        const [past, present, future] = [anEnding(), anEnding(), anEnding()];
+        await store.end(ref, [past], NOW - ENDED_WINDOW_MS - 1);
+        await store.end(ref, [present], NOW - ENDED_WINDOW_MS);
+        await store.end(ref, [future], NOW + 1_000);
+        const uids = [past, present, future].map(({ uid }) => uid);
+        for (const only of [undefined, uids]) {
+          const { ended } = await store.load(ref, NOW, only);
+          assert.deepEqual([...ended.keys()].sort(), [present.uid, future.uid].sort());
+        }
       });
+
+      test('of several ends of a pod reads the newest', async () => {
+        const ref = aRef();
+        const record = aRecord();
+        const ends = REVOCABLE.map((outcome) => anEnding(record, { outcome }));
+        for (const [index, end] of ends.entries()) await store.end(ref, [end], NOW + index);
+        assert.equal((await load(ref)).ended.get(record.uid)?.outcome, REVOCABLE.at(-1));
+      });
+
+      for (const outcome of TOMBSTONES) {
+        test(`a pod that is ${outcome} stays so, whatever is written of it then, or by a clock that is behind`, async () => {
+          const ref = aRef();
+          const record = aRecord();
+          await write(ref, { schedule: [record] });
+          await store.end(ref, [anEnding(record, { outcome: 'cancelled' })], NOW - 1_000);
+          await store.end(ref, [anEnding(record, { outcome })], NOW);
+          await store.end(ref, [anEnding(record, { outcome: 'cancelled' })], NOW + 1_000);
+          await write(ref, { schedule: [record] });
+          assert.deepEqual(standings(await load(ref)), { [record.uid]: outcome });
+          assert.deepEqual(standings(await store.load(ref, NOW, [record.uid])), { [record.uid]: outcome });
+        });
+      }
 
       test('names with dots, slashes, colons and at signs stay apart', async () => {
         const clusters = [
@@ -111,24 +158,22 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
             aRef(cluster, node),
           ),
         );
-        const record = aRecord();
+        const [record, end] = [aRecord(), anEnding()];
         for (const ref of refs) {
-          await write(ref, { node: aNode(), evictions: [{ ...record, name: `on-${ref.node}` }] });
+          const name = `on-${ref.node}`;
+          await write(ref, { node: aNode(), schedule: [{ ...record, name }], end: [{ ...end, name }] });
         }
         for (const ref of refs) {
-          const { node, evictions } = await loadAll(ref);
+          const { node, scheduled, ended } = await load(ref);
           assert.deepEqual(node, aNode());
-          assert.deepEqual([...evictions.values()], [{ ...record, name: `on-${ref.node}` }]);
+          assert.deepEqual([...scheduled.values()], [{ ...record, name: `on-${ref.node}` }]);
+          assert.deepEqual([...ended.values()], endedAt(NOW, [{ ...end, name: `on-${ref.node}` }]));
         }
         for (const cluster of clusters) {
           const expected = refs.filter((ref) => ref.cluster === cluster).map(({ node }) => node);
           await eventually(async () =>
             assert.deepEqual(await taintedIn(store, cluster), expected.toSorted()),
           );
-          await eventually(async () => {
-            const found = (await upcomingIn(store, cluster)).map(({ ref }) => ref.node);
-            assert.deepEqual(found.toSorted(), expected.toSorted());
-          });
         }
       });
     });
@@ -137,29 +182,35 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
       test('each commit adds one to the revision', async () => {
         const ref = aRef();
         for (const revision of [0, 1, 2]) {
-          assert.equal((await loadAll(ref)).revision, revision);
-          await store.commit(ref, revision, { evictions: [aRecord()], live: true }, NOW);
+          assert.equal((await load(ref)).revision, revision);
+          await store.commit(ref, revision, { schedule: [aRecord()], end: [], live: true }, NOW);
         }
-        assert.equal((await loadAll(ref)).revision, 3);
+        assert.equal((await load(ref)).revision, 3);
       });
 
       test('on another revision than the stored one it writes nothing', async () => {
         const ref = aRef();
+        const record = aRecord();
         await write(ref, { node: aNode() });
-        await write(ref, { evictions: [aRecord()] });
-        const before = await loadAll(ref);
-        const change = { node: aNode({ taints: [] }), evictions: [aRecord()], live: false };
+        await write(ref, { schedule: [record] });
+        const before = await load(ref);
+        const change = {
+          node: aNode({ taints: [] }),
+          schedule: [aRecord()],
+          end: [anEnding(record)],
+          live: false,
+        };
         for (const revision of [0, 1, 3]) {
           assert.equal(await store.commit(ref, revision, change, NOW), 'conflict');
         }
-        assert.deepEqual(await loadAll(ref), before);
+        assert.deepEqual(await load(ref), before);
       });
 
       test('on an unknown node any revision but 0 is a conflict', async () => {
         const ref = aRef();
-        const change = { node: aNode(), evictions: [aRecord()], live: true };
+        const change = { node: aNode(), schedule: [aRecord()], end: [], live: true };
         assert.equal(await store.commit(ref, 1, change, NOW), 'conflict');
-        assert.equal((await loadAll(ref)).revision, 0);
+        assert.equal((await load(ref)).revision, 0);
       });
 
       for (const writers of [2, 8]) {
@@ -168,17 +219,22 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
           await write(ref, { node: aNode() });
           const changes = Array.from({ length: writers }, (_, index) => ({
             node: aNode({ version: { epoch: 2, sequence: index } }),
-            evictions: someRecords(3, { version: { epoch: 2, sequence: index } }),
+            schedule: someRecords(3, { version: { epoch: 2, sequence: index } }),
+            end: [anEnding()],
             live: true,
           }));
           const results = await Promise.all(changes.map((change) => store.commit(ref, 1, change, NOW)));
           const won = changes.filter((_, index) => results[index] === 'committed');
           assert.equal(won.length, 1, `${results}`);
           assert.equal(results.filter((result) => result === 'conflict').length, writers - 1);
-          const { revision, node, evictions } = await loadAll(ref);
+          const { revision, node, scheduled, ended } = await load(ref);
           assert.equal(revision, 2);
           assert.deepEqual(node, won[0]?.node);
-          assert.deepEqual([...evictions.keys()].sort(), won[0]?.evictions.map(({ uid }) => uid).sort());
+          assert.deepEqual([...scheduled.keys()].sort(), won[0]?.schedule.map(({ uid }) => uid).sort());
+          assert.deepEqual(
+            [...ended.keys()],
+            won[0]?.end.map(({ uid }) => uid),
+          );
         });
       }
 
@@ -188,29 +244,29 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
         const insist = async (record: EvictionRecord): Promise<void> => {
           let result = 'conflict';
           while (result === 'conflict') {
-            const { revision } = await store.load(ref, { kind: 'pods', uids: [record.uid] });
-            result = await store.commit(ref, revision, { evictions: [record], live: true }, NOW);
+            const { revision } = await store.load(ref, NOW, [record.uid]);
+            result = await store.commit(ref, revision, { schedule: [record], end: [], live: true }, NOW);
           }
         };
         await Promise.all(records.map(insist));
-        const { revision, evictions } = await loadAll(ref);
+        const { revision, scheduled } = await load(ref);
         assert.equal(revision, records.length);
-        assert.equal(evictions.size, records.length);
+        assert.equal(scheduled.size, records.length);
       });
 
       test('without a node the stored one stays as it is', async () => {
         const ref = aRef();
         const node = aNode({ deletedAt: NOW });
         await write(ref, { node });
-        await write(ref, { evictions: [aRecord()] });
+        await write(ref, { schedule: [aRecord()] });
         await write(ref, { live: false });
-        assert.deepEqual((await loadAll(ref)).node, node);
+        assert.deepEqual((await load(ref)).node, node);
       });
 
       test('without a node an unknown node stays unknown', async () => {
         const ref = aRef();
-        await write(ref, { evictions: [aRecord()] });
-        const { revision, node } = await loadAll(ref);
+        await write(ref, { schedule: [aRecord()] });
+        const { revision, node } = await load(ref);
         assert.equal(revision, 1);
         assert.equal(node, undefined);
       });
@@ -220,167 +276,187 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
         await write(ref, { node: aNode({ deletedAt: NOW, taints: [aTaint({ value: 'x' })] }) });
         const node = aNode({ version: { epoch: 1, sequence: 2 } });
         await write(ref, { node });
-        assert.deepEqual((await loadAll(ref)).node, node);
+        assert.deepEqual((await load(ref)).node, node);
       });
 
-      for (const count of [99, 100, 250]) {
-        test(`takes ${count} records`, async () => {
+      for (const count of [98, 99, 100, 300]) {
+        test(`takes ${count} records, and ends them all`, async () => {
           const ref = aRef();
           const records = someRecords(count);
           const node = aNode();
-          await write(ref, { node, evictions: records });
-          const partition = await loadAll(ref);
+          await write(ref, { node, schedule: records });
+          const partition = await load(ref);
           assert.deepEqual(partition.node, node);
-          assert.deepEqual(recordsOf(partition), recordsOf({ evictions: byUid(records) }));
+          assert.deepEqual(partition.scheduled, byUid(records));
+          const untainted = aNode({ taints: [] });
+          const end = records.map((record) => anEnding(record, { outcome: 'cancelled' }));
+          await write(ref, { node: untainted, end, live: false });
+          const after = await load(ref);
+          assert.deepEqual(after.node, untainted);
+          assert.equal(after.scheduled.size, 0);
+          assert.deepEqual(after.ended, byUid(endedAt(NOW, end)));
         });
       }
+
+      test('takes records and ends by the hundred at once', async () => {
+        const ref = aRef();
+        const old = someRecords(150);
+        await write(ref, { schedule: old });
+        const records = someRecords(150);
+        await write(ref, { schedule: records, end: old.map((record) => anEnding(record)) });
+        const { scheduled, ended } = await load(ref);
+        assert.deepEqual([...scheduled.keys()].sort(), records.map(({ uid }) => uid).sort());
+        assert.equal(ended.size, 150);
+      });
 
       test('of 250 records on another revision writes none', async () => {
         const ref = aRef();
         await write(ref, { node: aNode() });
-        const change = { node: aNode({ taints: [] }), evictions: someRecords(250), live: true };
+        const change = { node: aNode({ taints: [] }), schedule: someRecords(250), end: [], live: true };
         assert.equal(await store.commit(ref, 0, change, NOW), 'conflict');
-        const { node, evictions } = await loadAll(ref);
+        const { node, scheduled } = await load(ref);
         assert.deepEqual(node, aNode());
-        assert.equal(evictions.size, 0);
+        assert.equal(scheduled.size, 0);
       });
 
       test('one that was cut off is completed by the same change on the revision read anew', async () => {
         const ref = aRef();
         const records = someRecords(250);
         // What a crash behind the first chunk leaves: its records, and the node as it was.
-        await write(ref, { evictions: records.slice(0, 99) });
-        assert.equal((await loadAll(ref)).node, undefined);
+        await write(ref, { schedule: records.slice(0, 99) });
+        assert.equal((await load(ref)).node, undefined);
         const node = aNode();
-        await write(ref, { node, evictions: records });
-        const partition = await loadAll(ref);
+        await write(ref, { node, schedule: records });
+        const partition = await load(ref);
         assert.deepEqual(partition.node, node);
-        assert.equal(partition.evictions.size, 250);
+        assert.equal(partition.scheduled.size, 250);
       });
 
       test('the same change again changes nothing but the revision', async () => {
         const ref = aRef();
-        const change = { node: aNode(), evictions: [aRecord(), aRecord({ state: 'cancelled' })] };
+        const change = { node: aNode(), schedule: [aRecord()], end: [anEnding()] };
         await write(ref, change);
-        const first = await loadAll(ref);
+        const first = await load(ref);
         await write(ref, change);
-        assert.deepEqual(sorted(await loadAll(ref)), sorted({ ...first, revision: 2 }));
+        assert.deepEqual(await load(ref), { ...first, revision: 2 });
       });
 
-      test('a cancelled record can be scheduled again', async () => {
+      test('a record that ends is scheduled no longer, and how it ended is kept', async () => {
         const ref = aRef();
-        const record = aRecord();
-        await write(ref, { evictions: [record] });
-        await write(ref, { evictions: [{ ...record, state: 'cancelled' }] });
-        await write(ref, { evictions: [{ ...record, fireAt: NOW + 5 }] });
-        assert.deepEqual((await loadAll(ref)).evictions.get(record.uid), { ...record, fireAt: NOW + 5 });
+        const [ends, stays] = [aRecord(), aRecord()];
+        await write(ref, { node: aNode(), schedule: [ends, stays] });
+        const end = anEnding(ends, { outcome: 'cancelled', cancelled: 'taint-removed' });
+        await write(ref, { end: [end] }, NOW + 5);
+        const { scheduled, ended } = await load(ref);
+        assert.deepEqual([...scheduled.values()], [stays]);
+        assert.deepEqual([...ended.values()], endedAt(NOW + 5, [end]));
       });
 
-      for (const state of ['done', 'gone'] as const) {
-        test(`never overwrites a record that was settled as ${state} since it was read`, async () => {
+      for (const outcome of REVOCABLE) {
+        test(`a pod whose record ended as ${outcome} may be scheduled again`, async () => {
           const ref = aRef();
-          const [record, other] = [aRecord(), aRecord()];
-          await write(ref, { node: aNode(), evictions: [record] });
-          await store.settle(ref, [{ uid: record.uid, state }], NOW);
-          const change = { evictions: [other, { ...record, fireAt: NOW + 1 }], live: true };
-          assert.equal(await store.commit(ref, 1, change, NOW), 'conflict');
-          const { revision, evictions } = await loadAll(ref);
-          assert.equal(revision, 1);
-          assert.deepEqual([...evictions.values()], [{ ...record, state }]);
+          const record = aRecord();
+          await write(ref, { schedule: [record] });
+          await write(ref, { end: [anEnding(record, { outcome })] });
+          await write(ref, { schedule: [{ ...record, fireAt: NOW + 5 }] });
+          const { scheduled, ended } = await load(ref);
+          assert.deepEqual(scheduled.get(record.uid), { ...record, fireAt: NOW + 5 });
+          assert.equal(ended.get(record.uid)?.outcome, outcome);
         });
       }
 
-      test('a tombstone stays when others of its node are written', async () => {
+      test('loses to an end since it was read', async () => {
         const ref = aRef();
-        const record = aRecord();
-        await write(ref, { node: aNode(), evictions: [record] });
-        await store.settle(ref, [{ uid: record.uid, state: 'done' }], NOW);
-        await write(ref, { node: aNode({ taints: [] }), evictions: [aRecord()], live: false });
-        await write(ref, { node: aNode(), evictions: [aRecord()] });
-        assert.equal(await stateOf(ref, record), 'done');
+        const [record, other] = [aRecord(), aRecord()];
+        await write(ref, { node: aNode(), schedule: [record] });
+        await store.end(ref, [anEnding(record)], NOW);
+        const change = { schedule: [other, { ...record, fireAt: NOW + 1 }], end: [], live: true };
+        assert.equal(await store.commit(ref, 1, change, NOW), 'conflict');
+        assert.deepEqual(standings(await load(ref)), { [record.uid]: 'done' });
       });
     });
 
-    describe('settle', () => {
-      test('turns scheduled records into tombstones and names them', async () => {
+    describe('end', () => {
+      test('ends records whatever the revision, which grows, and leaves the others', async () => {
         const ref = aRef();
         const [evicted, vanished, left] = [aRecord(), aRecord(), aRecord()];
         const node = aNode();
-        await write(ref, { node, evictions: [evicted, vanished, left] });
-        const settled = await store.settle(
-          ref,
-          [
-            { uid: evicted.uid, state: 'done' },
-            { uid: vanished.uid, state: 'gone' },
-          ],
-          NOW,
-        );
-        assert.deepEqual(settled, new Set([evicted.uid, vanished.uid]));
-        const expected = [
-          { ...evicted, state: 'done' as const },
-          { ...vanished, state: 'gone' as const },
-          left,
-        ];
-        const partition = { ref, revision: 1, node, evictions: byUid(expected) };
-        assert.deepEqual(sorted(await loadAll(ref)), sorted(partition));
+        await write(ref, { node, schedule: [evicted, vanished, left] });
+        const ends = [anEnding(evicted, { lateMs: 12 }), anEnding(vanished, { outcome: 'gone' })];
+        await store.end(ref, ends, NOW + 1);
+        const expected = {
+          ...{ ref, revision: 2, node },
+          scheduled: byUid([left]),
+          ended: byUid(endedAt(NOW + 1, ends)),
+        };
+        assert.deepEqual(await load(ref), expected);
       });
 
-      test('leaves alone and does not name what is not scheduled', async () => {
+      test('of no pod does nothing', async () => {
         const ref = aRef();
-        const records = [
-          aRecord({ state: 'cancelled' }),
-          aRecord({ state: 'gone' }),
-          aRecord({ state: 'done' }),
-        ];
-        await write(ref, { evictions: records });
-        const outcomes = [...records.map(({ uid }) => uid), podUid('unknown')].map(
-          (uid) => ({ uid, state: 'done' }) as const,
-        );
-        assert.deepEqual(await store.settle(ref, outcomes, NOW), new Set());
-        assert.deepEqual(recordsOf(await loadAll(ref)), recordsOf({ evictions: byUid(records) }));
+        await store.end(ref, [], NOW);
+        assert.equal((await load(ref)).revision, 0);
       });
 
-      test('names a record to one of several callers only', async () => {
+      test('keeps what happened to a pod that is not scheduled, on a node that is not known', async () => {
+        const ref = aRef();
+        const end = anEnding();
+        await store.end(ref, [end], NOW);
+        const { node, ended } = await load(ref);
+        assert.equal(node, undefined);
+        assert.deepEqual([...ended.values()], endedAt(NOW, [end]));
+      });
+
+      test('takes 300 pods', async () => {
+        const ref = aRef();
+        const records = someRecords(300);
+        await write(ref, { node: aNode(), schedule: records });
+        const ends = records.map((record) => anEnding(record));
+        await store.end(ref, ends, NOW);
+        const { scheduled, ended } = await load(ref);
+        assert.equal(scheduled.size, 0);
+        assert.deepEqual(ended, byUid(endedAt(NOW, ends)));
+      });
+
+      test('takes more than one item holds', async () => {
+        const ref = aRef();
+        const ends = someRecords(120).map((record, index) =>
+          anEnding(record, { outcome: 'gave-up', error: `${index} ${'x'.repeat(9_000)}` }),
+        );
+        await store.end(ref, ends.slice(0, 60), NOW);
+        await write(ref, { end: ends.slice(60) });
+        assert.deepEqual((await load(ref)).ended, byUid(endedAt(NOW, ends)));
+      });
+
+      test('can be called by several at once', async () => {
         const ref = aRef();
         const records = someRecords(20);
-        await write(ref, { evictions: records });
-        const outcomes = records.map(({ uid }) => ({ uid, state: 'done' }) as const);
-        const [first, second] = await Promise.all([
-          store.settle(ref, outcomes, NOW),
-          store.settle(ref, outcomes, NOW),
-        ]);
-        assert.equal(first.size + second.size, records.length);
-        assert.equal(first.union(second).size, records.length);
-      });
-
-      test('takes no part in the lock: a commit of other records goes through', async () => {
-        const ref = aRef();
-        const record = aRecord();
-        await write(ref, { evictions: [record] });
-        await store.settle(ref, [{ uid: record.uid, state: 'done' }], NOW);
-        assert.equal(await store.commit(ref, 1, { evictions: [aRecord()], live: true }, NOW), 'committed');
+        await write(ref, { schedule: records });
+        const ends = records.map((record) => anEnding(record));
+        await Promise.all([store.end(ref, ends, NOW), store.end(ref, ends, NOW), store.end(ref, ends, NOW)]);
+        const { scheduled, ended } = await load(ref);
+        assert.equal(scheduled.size, 0);
+        assert.equal(ended.size, 20);
       });
 
       test('loses nothing to commits that go on beside it', async () => {
         const ref = aRef();
         const records = someRecords(40);
-        await write(ref, { evictions: records });
-        const settling = store.settle(
-          ref,
-          records.map(({ uid }) => ({ uid, state: 'done' })),
-          NOW,
-        );
+        await write(ref, { schedule: records });
+        const endAll = async (): Promise<void> => {
+          for (const record of records) await store.end(ref, [anEnding(record)], NOW);
+        };
         const moveAll = async (): Promise<void> => {
-          for (let round = 0; round < 5; round++) {
-            const { revision, evictions } = await loadAll(ref);
-            const moved = [...evictions.values()].filter(({ state }) => state === 'scheduled');
-            await store.commit(ref, revision, { evictions: moved, live: true }, NOW);
+          for (let round = 0; round < 20; round++) {
+            const { revision, scheduled } = await load(ref);
+            const moved = [...scheduled.values()].map((record) => ({ ...record, fireAt: NOW + round }));
+            await store.commit(ref, revision, { schedule: moved, end: [], live: true }, NOW);
           }
         };
-        const [settled] = await Promise.all([settling, moveAll()]);
-        assert.equal(settled.size, records.length);
-        const { evictions } = await loadAll(ref);
-        assert.deepEqual([...new Set([...evictions.values()].map(({ state }) => state))], ['done']);
+        await Promise.all([endAll(), moveAll()]);
+        const { scheduled, ended } = await load(ref);
+        assert.equal(scheduled.size, 0);
+        assert.equal(ended.size, records.length);
       });
     });
 
@@ -392,7 +468,7 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
         await write(aRef(other, 'node-1'), { node: aNode({ taints: [aTaint({ key: 'there' })] }) });
         await write(aRef(other, 'node-2'), { node: aNode() });
         await write(aRef(cluster, 'node-3'), { node: aNode({ taints: [] }), live: false });
-        await write(aRef(cluster, 'node-4'), { evictions: [aRecord()] });
+        await write(aRef(cluster, 'node-4'), { schedule: [aRecord()], end: [anEnding()] });
         await eventually(async () => {
           const found = await Array.fromAsync(store.taintedNodes(cluster));
           assert.deepEqual(found, [{ node: 'node-1', state: node }]);
@@ -403,7 +479,8 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
         const ref = aRef();
         await write(ref, { node: aNode() });
         await eventually(async () => assert.deepEqual(await taintedIn(store, ref.cluster), [ref.node]));
-        await write(ref, { evictions: [aRecord()] });
+        await write(ref, { schedule: [aRecord()] });
+        await store.end(ref, [anEnding()], NOW);
         await eventually(async () => assert.deepEqual(await taintedIn(store, ref.cluster), [ref.node]));
         await write(ref, { node: aNode({ taints: [] }) });
         await eventually(async () => assert.deepEqual(await taintedIn(store, ref.cluster), []));
@@ -420,108 +497,21 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
       });
     });
 
-    describe('upcoming', () => {
-      test('lists distinct moments of scheduled records, soonest first', async () => {
-        const cluster = aCluster();
-        const [one, two] = [aRef(cluster, 'one'), aRef(cluster, 'two')];
-        await write(one, {
-          evictions: [
-            ...someRecords(3, { fireAt: NOW + 10 }),
-            aRecord({ fireAt: NOW + 30 }),
-            aRecord({ fireAt: NOW - 5 }),
-            aRecord({ fireAt: LAST_MOMENT }),
-            aRecord({ fireAt: NOW + 1, state: 'cancelled' }),
-            aRecord({ fireAt: NOW + 2, state: 'done' }),
-          ],
-        });
-        await write(two, { evictions: someRecords(2, { fireAt: NOW + 20 }) });
-        await eventually(async () =>
-          assert.deepEqual(await upcomingIn(store, cluster), [
-            { ref: one, fireAt: NOW - 5 },
-            { ref: one, fireAt: NOW + 10 },
-            { ref: two, fireAt: NOW + 20 },
-            { ref: one, fireAt: NOW + 30 },
-            { ref: one, fireAt: LAST_MOMENT },
-          ]),
-        );
-      });
-
-      test('is sorted over many nodes, and more than a page long', async () => {
-        const cluster = aCluster();
-        const fireAts = Array.from({ length: 30 * 20 }, (_, index) => NOW + ((index * 7919) % 600) * 1000);
-        const refs = Array.from({ length: 30 }, (_, index) => aRef(cluster, `node-${index}`));
-        for (const [index, ref] of refs.entries()) {
-          const due = fireAts.slice(index * 20, (index + 1) * 20);
-          await write(ref, { evictions: due.map((fireAt) => aRecord({ fireAt })) });
-        }
-        await eventually(async () => {
-          const found = (await upcomingIn(store, cluster)).map(({ fireAt }) => fireAt);
-          assert.deepEqual(
-            found,
-            fireAts.toSorted((a, b) => a - b),
-          );
-        });
-      });
-
-      test('a record that moved is listed at its new moment only, a settled one no more', async () => {
-        const ref = aRef();
-        const [moving, ending] = [aRecord({ fireAt: NOW + 1 }), aRecord({ fireAt: NOW + 2 })];
-        await write(ref, { evictions: [moving, ending] });
-        await write(ref, { evictions: [{ ...moving, fireAt: NOW + 3 }] });
-        await store.settle(ref, [{ uid: ending.uid, state: 'done' }], NOW);
-        await eventually(async () =>
-          assert.deepEqual(await upcomingIn(store, ref.cluster), [{ ref, fireAt: NOW + 3 }]),
-        );
-      });
-
-      test('can be left early and begun again', async () => {
-        const ref = aRef();
-        await write(ref, { evictions: [aRecord({ fireAt: 0 }), aRecord({ fireAt: 1 })] });
-        await eventually(async () => assert.equal((await upcomingIn(store, ref.cluster)).length, 2));
-        for (let round = 0; round < 2; round++) {
-          for await (const { fireAt } of store.upcoming()) {
-            assert.equal(fireAt, 0);
-            break;
-          }
-        }
-      });
-    });
-
     test('a deadline at the end of time is stored to the millisecond', async () => {
       const ref = aRef();
       const record = aRecord({ fireAt: LAST_MOMENT });
-      await write(ref, { evictions: [record] });
-      assert.deepEqual((await loadAll(ref)).evictions.get(record.uid), record);
-      const due = await store.load(ref, { kind: 'due', now: LAST_MOMENT });
-      assert.deepEqual([...due.evictions.values()], [record]);
+      await write(ref, { schedule: [record] });
+      assert.deepEqual((await load(ref)).scheduled.get(record.uid), record);
     });
   });
 }
 
-const byUid = (records: readonly EvictionRecord[]): Partition['evictions'] =>
-  new Map(records.map((record) => [record.uid, record]));
+const endedAt = (moment: number, ends: readonly Ending[]): readonly EndedPod[] =>
+  ends.map((end) => ({ ...end, endedAt: moment }));
 
-/** A partition's records come in any order. */
-const recordsOf = ({ evictions }: Pick<Partition, 'evictions'>): readonly EvictionRecord[] =>
-  [...evictions.values()].sort((a, b) => (a.uid < b.uid ? -1 : 1));
-
-const sorted = (partition: Partition): Partition => ({
-  ...partition,
-  evictions: byUid(recordsOf(partition)),
-});
+const byUid = <T extends Pick<EvictionRecord, 'uid'>>(pods: readonly T[]): ReadonlyMap<T['uid'], T> =>
+  new Map(pods.map((pod) => [pod.uid, pod]));
 
 async function taintedIn(store: Store, cluster: ClusterName): Promise<readonly string[]> {
   return (await Array.fromAsync(store.taintedNodes(cluster))).map(({ node }) => node).sort();
-}
-
-/** What is upcoming in one cluster; the list of all clusters must be sorted and distinct. */
-async function upcomingIn(store: Store, cluster: ClusterName): Promise<readonly Upcoming[]> {
-  const all = await Array.fromAsync(store.upcoming());
-  const fireAts = all.map(({ fireAt }) => fireAt);
-  assert.deepEqual(
-    fireAts,
-    fireAts.toSorted((a, b) => a - b),
-  );
-  assert.equal(new Set(all.map(({ ref, fireAt }) => `${nodeKey(ref)} ${fireAt}`)).size, all.length);
-  return all.filter(({ ref }) => ref.cluster === cluster);
 }

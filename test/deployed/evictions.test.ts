@@ -76,8 +76,8 @@ test('an eviction whose taint goes in time is cancelled, and says so; the one be
     cluster.witness.taintManagerEvents(spared.name).at(0),
   );
   assert.equal(event.message, `Cancelling deletion of Pod ${cluster.namespace}/${spared.name}`);
-  const record = await deployed().state.record('alpha', spared);
-  assert.equal(record?.state, 'cancelled');
+  const ended = await deployed().state.ended('alpha', spared);
+  assert.equal(ended?.outcome, 'cancelled');
 });
 
 test('pods that come back under their names on a flapping node go while it is tainted, and never for an old taint', async (t) => {

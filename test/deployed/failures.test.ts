@@ -64,7 +64,7 @@ test('an eviction that was given up is done when its dead letter is redriven, an
   await until(
     'the other is cancelled',
     SOON_MS,
-    async () => (await state.record('alpha', spared))?.state === 'cancelled',
+    async () => (await state.ended('alpha', spared))?.outcome === 'cancelled',
   );
   await queues.evictionsDue.purge();
   const tainted = await cluster.taint(node, { key: 'x' });

@@ -108,7 +108,7 @@ test('a timer that was lost is made good by the record’s time to live, and by 
   await until(
     'the record says so',
     SOON_MS,
-    async () => (await state.record('alpha', pod))?.state === 'done',
+    async () => (await state.ended('alpha', pod))?.outcome === 'done',
   );
 });
 

@@ -74,7 +74,7 @@ export class Judge {
   }
 
   async #judgeStore(late: EpochMs): Promise<void> {
-    const { cluster, name, store } = this.#scene;
+    const { clock, cluster, name, store } = this.#scene;
     const stored = (await Array.fromAsync(store.taintedNodes(name))).map(({ node }) => node);
     const tainted = [...cluster.liveNodes.values()].filter(({ taints }) => taints.length > 0);
     const deserted = (node: string) => ![...cluster.livePods.values()].some((pod) => pod.node === node);
@@ -85,9 +85,9 @@ export class Judge {
       const gone =
         cluster.liveNodes.get(node)?.taints.length === 0 || (!cluster.liveNodes.has(node) && deserted(node));
       if (gone) this.#fault(`P5: the store still holds ${node} as tainted`);
-      const { evictions } = await store.load({ cluster: name, node }, { kind: 'due', now: late });
-      for (const { uid } of evictions.values())
-        this.#fault(`P2: ${uid} is still scheduled although it is overdue`);
+      const { scheduled } = await store.load({ cluster: name, node }, clock.now());
+      for (const { uid, fireAt } of scheduled.values())
+        if (fireAt <= late) this.#fault(`P2: ${uid} is still scheduled although it is overdue`);
     }
   }
 

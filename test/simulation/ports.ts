@@ -11,11 +11,10 @@ export function storePort(process: Process, store: Store, { weather }: Surroundi
     load: (...args) => process.request('store', () => store.load(...args)),
     commit: (...args) =>
       process.request('store', async () => (weather.conflict() ? 'conflict' : store.commit(...args))),
-    settle: (...args) => process.request('store', () => store.settle(...args)),
+    end: (...args) => process.request('store', () => store.end(...args)),
     async *taintedNodes(cluster) {
       yield* await process.request('store', () => Array.fromAsync(store.taintedNodes(cluster)));
     },
-    upcoming: () => store.upcoming(),
   };
 }
 

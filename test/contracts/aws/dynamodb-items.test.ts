@@ -1,40 +1,43 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { GetItemCommand, UpdateItemCommand, UpdateTimeToLiveCommand } from '@aws-sdk/client-dynamodb';
+import { BatchWriteItemCommand, UpdateTimeToLiveCommand } from '@aws-sdk/client-dynamodb';
 import { type NodeRef, nodeKey } from '#shared/eviction/identity.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
-import { fromItem, toItem } from '#shared/store/attribute-values.ts';
 import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
-import { TTL_ATTRIBUTE } from '#shared/store/dynamodb-table.ts';
-import { SCHEDULED_GRACE_SECONDS, TOMBSTONE_SECONDS } from '#shared/store/retention.ts';
-import type { Commit } from '#shared/store/store.ts';
+import { type Item, toAttributes } from '#shared/store/dynamodb-table.ts';
+import { endedItem, endedSince } from '#shared/store/items.ts';
+import { type Commit, ENDED_WINDOW_MS } from '#shared/store/store.ts';
+import { ENDED_SECONDS, SCHEDULED_GRACE_SECONDS } from '#shared/store/stored.ts';
+import { TTL_ATTRIBUTE } from '#shared/store/table-definition.ts';
 import { createTestTable, type TestTable } from '#test/aws/dynamodb-table.ts';
-import { aNode, aRecord, aRef, NOW, someRecords } from '../partition-builders.ts';
+import { eventually } from '../eventually.ts';
+import { aNode, anEnding, aRecord, aRef, NOW, someRecords, standings } from '../partition-builders.ts';
 
 const NOW_SECONDS = NOW / 1000;
+/** One read unit reads this much, strongly consistent. */
+const READ_UNIT_BYTES = 4 * 1024;
 
 describe('what DynamoDbStore leaves in its table', () => {
   let table: TestTable;
   let store: DynamoDbStore;
   before(async () => {
     table = await createTestTable();
-    store = new DynamoDbStore(table);
+    store = new DynamoDbStore(table.table);
   });
   after(() => table.close());
 
-  async function itemOf(ref: NodeRef, sk: string): Promise<Record<string, unknown>> {
-    const key = toItem({ pk: nodeKey(ref), sk });
-    const { Item } = await table.client.send(
-      new GetItemCommand({ TableName: table.tableName, Key: key, ConsistentRead: true }),
-    );
-    assert.ok(Item, `no item ${sk}`);
-    return fromItem(Item);
+  async function itemOf(ref: NodeRef, sk: string): Promise<Item> {
+    const item = await table.table.get({ pk: nodeKey(ref), sk });
+    assert.ok(item, `no item ${sk}`);
+    return item;
   }
-  const recordItem = (ref: NodeRef, { uid }: EvictionRecord) => itemOf(ref, `EVICTION#${uid}`);
+  const recordItem = (ref: NodeRef, { uid }: EvictionRecord) => itemOf(ref, `SCHEDULED#${uid}`);
+  const endedItems = (ref: NodeRef) =>
+    Array.fromAsync(table.table.query(nodeKey(ref), endedSince(0), 'ENDED$'));
 
   async function write(ref: NodeRef, change: Partial<Commit>): Promise<void> {
-    const { revision } = await store.load(ref, { kind: 'pods', uids: [] });
-    await store.commit(ref, revision, { evictions: [], live: true, ...change }, NOW);
+    const { revision } = await store.load(ref, NOW, []);
+    await store.commit(ref, revision, { schedule: [], end: [], live: true, ...change }, NOW);
   }
 
   test('the table takes the attribute that its items are removed by', async () => {
@@ -47,45 +50,44 @@ describe('what DynamoDbStore leaves in its table', () => {
     assert.deepEqual(TimeToLiveSpecification, { AttributeName: TTL_ATTRIBUTE, Enabled: true });
   });
 
-  test('a scheduled record is removed an hour after its deadline, rounded up, and is in the index', async () => {
+  test('a scheduled record is removed a day after its deadline, rounded up, and is not in the index', async () => {
     const ref = aRef();
     const record = aRecord({ fireAt: NOW + 1 });
-    await write(ref, { evictions: [record] });
+    await write(ref, { schedule: [record] });
     const item = await recordItem(ref, record);
     assert.equal(item[TTL_ATTRIBUTE], NOW_SECONDS + 1 + SCHEDULED_GRACE_SECONDS);
-    assert.match(`${item['duePk']}`, /^DUE#([0-9]|1[0-5])$/);
-    assert.equal(item['dueSk'], `${String(NOW + 1).padStart(16, '0')}#${nodeKey(ref)}`);
+    assert.ok(!('clusterKey' in item) && !('clusterSort' in item));
   });
 
   test('a deadline at the end of time has a time to live that is still a date', async () => {
     const ref = aRef();
     const record = aRecord({ fireAt: 8.64e15 });
-    await write(ref, { evictions: [record] });
+    await write(ref, { schedule: [record] });
     const ttl = (await recordItem(ref, record))[TTL_ATTRIBUTE];
     assert.equal(ttl, 8.64e12);
     assert.ok(!Number.isNaN(new Date(Number(ttl) * 1000).getTime()));
   });
 
-  for (const state of ['cancelled', 'done', 'gone'] as const) {
-    test(`a record written as ${state} is removed after the tombstone time and is not in the index`, async () => {
-      const ref = aRef();
-      const record = aRecord();
-      await write(ref, { evictions: [record] });
-      await write(ref, { evictions: [{ ...record, state }] });
-      const item = await recordItem(ref, record);
-      assert.equal(item[TTL_ATTRIBUTE], NOW_SECONDS + TOMBSTONE_SECONDS);
-      assert.ok(!('duePk' in item) && !('dueSk' in item));
-    });
-  }
-
-  test('a settled record is removed after the tombstone time and is not in the index', async () => {
+  test('what ends in one pass is one item, which is removed after a week, and is in the index', async () => {
     const ref = aRef();
-    const record = aRecord();
-    await write(ref, { evictions: [record] });
-    await store.settle(ref, [{ uid: record.uid, state: 'done' }], NOW + 5_000);
-    const item = await recordItem(ref, record);
-    assert.equal(item[TTL_ATTRIBUTE], NOW_SECONDS + 5 + TOMBSTONE_SECONDS);
-    assert.ok(!('duePk' in item) && !('dueSk' in item));
+    const records = someRecords(5);
+    await write(ref, { schedule: records });
+    await store.end(
+      ref,
+      records.slice(0, 3).map((record) => anEnding(record)),
+      NOW,
+    );
+    await write(ref, { end: records.slice(3).map((record) => anEnding(record, { outcome: 'cancelled' })) });
+    const items = await endedItems(ref);
+    assert.deepEqual(items.map(({ pods }) => (pods as unknown[]).length).toSorted(), [2, 3]);
+    for (const item of items) {
+      assert.equal(item[TTL_ATTRIBUTE], NOW_SECONDS + ENDED_SECONDS);
+      assert.match(String(item['clusterKey']), new RegExp(`^ENDED#${ref.cluster}#[0-7]$`));
+    }
+    await eventually(async () => {
+      const found = await Array.fromAsync(table.table.indexed(String(items[0]?.['clusterKey'])));
+      assert.equal(found.length, 2);
+    });
   });
 
   test('a node has a time to live only while nothing on it is live', async () => {
@@ -93,8 +95,10 @@ describe('what DynamoDbStore leaves in its table', () => {
     await write(ref, { node: aNode() });
     assert.ok(!(TTL_ATTRIBUTE in (await itemOf(ref, 'NODE'))));
     await write(ref, { node: aNode({ taints: [] }), live: false });
-    assert.equal((await itemOf(ref, 'NODE'))[TTL_ATTRIBUTE], NOW_SECONDS + TOMBSTONE_SECONDS);
-    await write(ref, { evictions: [aRecord()] });
+    assert.equal((await itemOf(ref, 'NODE'))[TTL_ATTRIBUTE], NOW_SECONDS + ENDED_SECONDS);
+    await store.end(ref, [anEnding()], NOW + 5_000);
+    assert.equal((await itemOf(ref, 'NODE'))[TTL_ATTRIBUTE], NOW_SECONDS + ENDED_SECONDS);
+    await write(ref, { schedule: [aRecord()] });
     assert.ok(!(TTL_ATTRIBUTE in (await itemOf(ref, 'NODE'))));
   });
 
@@ -102,68 +106,135 @@ describe('what DynamoDbStore leaves in its table', () => {
     const ref = aRef();
     await write(ref, { node: aNode() });
     const tainted = await itemOf(ref, 'NODE');
-    assert.deepEqual([tainted['duePk'], tainted['dueSk']], [`TAINTED#${ref.cluster}`, ref.node]);
+    assert.match(String(tainted['clusterKey']), new RegExp(`^TAINTED#${ref.cluster}#[0-7]$`));
+    assert.equal(tainted['clusterSort'], ref.node);
     await write(ref, { node: aNode({ taints: [] }) });
     const untainted = await itemOf(ref, 'NODE');
-    assert.ok(!('duePk' in untainted) && !('dueSk' in untainted));
+    assert.ok(!('clusterKey' in untainted) && !('clusterSort' in untainted));
   });
 
   test("a node's attributes that this release does not know survive its commits", async () => {
     const ref = aRef();
     await write(ref, { node: aNode() });
-    await table.client.send(
-      new UpdateItemCommand({
-        TableName: table.tableName,
-        Key: toItem({ pk: nodeKey(ref), sk: 'NODE' }),
-        UpdateExpression: 'SET fromTheFuture = :value',
-        ExpressionAttributeValues: toItem({ ':value': 'kept' }),
-      }),
-    );
-    await write(ref, { node: aNode({ taints: [] }), evictions: [aRecord()], live: false });
+    await table.table.update({ key: { pk: nodeKey(ref), sk: 'NODE' }, set: { fromTheFuture: 'kept' } });
+    await write(ref, { node: aNode({ taints: [] }), schedule: [aRecord()], live: false });
+    await store.end(ref, [anEnding()], NOW);
     assert.equal((await itemOf(ref, 'NODE'))['fromTheFuture'], 'kept');
-    assert.deepEqual((await store.load(ref, { kind: 'all' })).node, aNode({ taints: [] }));
+    assert.deepEqual((await store.load(ref, NOW)).node, aNode({ taints: [] }));
   });
 
   for (const chunks of [0, 1, 2]) {
     test(`a commit that crashes behind chunk ${chunks} of 3 is completed by the same change`, async () => {
       const ref = aRef();
       await write(ref, { node: aNode({ taints: [] }) });
-      const change = { node: aNode(), evictions: someRecords(250), live: true };
-      await crashing(chunks, () => assert.rejects(store.commit(ref, 1, change, NOW), /crashed/));
-      const left = await store.load(ref, { kind: 'all' });
-      assert.equal(left.evictions.size, chunks * 99);
+      const change = { node: aNode(), schedule: someRecords(250), end: [], live: true };
+      await crashing('TransactWriteItemsCommand', chunks, () => store.commit(ref, 1, change, NOW));
+      const left = await store.load(ref, NOW);
+      assert.equal(left.scheduled.size, chunks * 99);
       assert.deepEqual(left.node, aNode({ taints: [] }));
       assert.equal(await store.commit(ref, 1 + chunks, change, NOW), 'committed');
-      const { node, evictions } = await store.load(ref, { kind: 'all' });
+      const { node, scheduled } = await store.load(ref, NOW);
       assert.deepEqual(node, aNode());
-      assert.equal(evictions.size, 250);
+      assert.equal(scheduled.size, 250);
     });
   }
+
+  test('records that stand because their end crashed in the middle count as ended, and no old commit revives them', async () => {
+    const ref = aRef();
+    const records = someRecords(30);
+    await write(ref, { node: aNode(), schedule: records });
+    const { revision } = await store.load(ref, NOW);
+    const ends = records.map((record) => anEnding(record));
+    await crashing('BatchWriteItemCommand', 0, () => store.end(ref, ends, NOW));
+    for (const record of records) await recordItem(ref, record);
+    const ended = Object.fromEntries(records.map(({ uid }) => [uid, 'done']));
+    const uids = records.map(({ uid }) => uid);
+    assert.deepEqual(standings(await store.load(ref, NOW)), ended);
+    assert.deepEqual(standings(await store.load(ref, NOW, uids)), ended);
+    const change = { schedule: records, end: [], live: true };
+    assert.equal(await store.commit(ref, revision, change, NOW), 'conflict');
+    await store.end(ref, ends, NOW + 1);
+    await assert.rejects(recordItem(ref, aRecord({ uid: uids[0] ?? aRecord().uid })), /no item/);
+  });
 
   test('a partition of several answers of 1 MB reads back whole', async () => {
     const ref = aRef();
     const records = someRecords(250, { because: ['x'.repeat(10_000)] });
-    await write(ref, { node: aNode(), evictions: records });
-    assert.equal((await store.load(ref, { kind: 'all' })).evictions.size, 250);
-    assert.equal((await store.load(ref, { kind: 'due', now: NOW + 300_000 })).evictions.size, 250);
+    await write(ref, { node: aNode(), schedule: records });
+    assert.equal((await store.load(ref, NOW)).scheduled.size, 250);
   });
 
-  /** Lets `count` transactions through while `work` runs, and breaks the client at the next. */
-  async function crashing(count: number, work: () => Promise<void>): Promise<void> {
-    let transactions = 0;
+  test('a load costs what is there now, whatever ended in the week before', async () => {
+    const ref = aRef();
+    const records = someRecords(20);
+    await write(ref, { node: aNode(), schedule: records });
+    await store.end(ref, [anEnding()], NOW);
+    const uids = records.map(({ uid }) => uid);
+    const without = await readUnits(() => store.load(ref, NOW));
+    const withoutSome = await readUnits(() => store.load(ref, NOW, uids));
+    await putEnds(ref, 3_000);
+    assert.ok(
+      (await readUnits(() => Array.fromAsync(table.table.query(nodeKey(ref), endedSince(0))))) > 3 * without,
+    );
+    assert.equal(await readUnits(() => store.load(ref, NOW)), without);
+    assert.equal(await readUnits(() => store.load(ref, NOW, uids)), withoutSome);
+  });
+
+  /** Puts so many passes of a pod each that ended before the window. */
+  async function putEnds(ref: NodeRef, count: number): Promise<void> {
+    const items = Array.from({ length: count }, (_, index) =>
+      endedItem(ref, [anEnding()], NOW - ENDED_WINDOW_MS - 1 - index * 10_000, `pass-${index}`),
+    );
+    for (let from = 0; from < count; from += 25) {
+      const puts = items.slice(from, from + 25).map((item) => ({ PutRequest: { Item: toAttributes(item) } }));
+      await table.client.send(new BatchWriteItemCommand({ RequestItems: { [table.tableName]: puts } }));
+    }
+  }
+
+  /** The read units that `work` uses; a stand-in counts one whatever is read, so what it was given counts, too. */
+  async function readUnits(work: () => Promise<unknown>): Promise<number> {
+    let units = 0;
+    table.client.middlewareStack.add(
+      (next) => async (args) => {
+        const input = { ...args.input, ReturnConsumedCapacity: 'TOTAL' };
+        const result = await next({ ...args, input } as typeof args);
+        const { ConsumedCapacity, ...answer } = result.output as Answer;
+        const counted = [ConsumedCapacity ?? []].flat().map(({ CapacityUnits = 0 }) => CapacityUnits);
+        units += Math.max(...counted, JSON.stringify(answer).length / READ_UNIT_BYTES);
+        return result;
+      },
+      { step: 'initialize', name: 'units' },
+    );
+    try {
+      await work();
+      return units;
+    } finally {
+      table.client.middlewareStack.remove('units');
+    }
+  }
+
+  /** Lets `count` calls of a kind through while `work` runs, which breaks at the next. */
+  async function crashing(kind: string, count: number, work: () => Promise<unknown>): Promise<void> {
+    let calls = 0;
     table.client.middlewareStack.add(
       (next, context) => async (args) => {
-        if (context['commandName'] === 'TransactWriteItemsCommand' && transactions++ >= count) {
-          throw new Error('crashed');
-        }
+        if (context['commandName'] === kind && calls++ >= count) throw new Error('crashed');
         return next(args);
       },
       { step: 'initialize', name: 'crash' },
     );
     try {
-      await work();
+      await assert.rejects(work(), /crashed/);
     } finally {
       table.client.middlewareStack.remove('crash');
     }
   }
 });
+
+interface Capacity {
+  readonly CapacityUnits?: number;
+}
+
+interface Answer {
+  readonly ConsumedCapacity?: Capacity | readonly Capacity[];
+}

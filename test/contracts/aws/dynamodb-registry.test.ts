@@ -5,12 +5,11 @@ import { DynamoDbLeases } from '#shared/clusters/dynamodb-leases.ts';
 import { DynamoDbClusterRegistry } from '#shared/clusters/dynamodb-registry.ts';
 import type { Access, RegisteredCluster } from '#shared/clusters/registry.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
-import { toItem } from '#shared/store/attribute-values.ts';
 import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
-import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
+import { DynamoDbTable, toAttributes } from '#shared/store/dynamodb-table.ts';
 import { createTestTable, type TestTable } from '#test/aws/dynamodb-table.ts';
 import { eventually } from '../eventually.ts';
-import { aNode, aRecord, aRef, NOW } from '../partition-builders.ts';
+import { aNode, anEnding, aRecord, aRef, NOW } from '../partition-builders.ts';
 
 const ACCESSES: readonly Access[] = [
   { kind: 'eks', clusterName: 'prod', region: 'eu-west-1' },
@@ -93,10 +92,11 @@ describe('DynamoDbClusterRegistry', () => {
     assert.equal(await leases.epoch(name), before?.epoch);
   });
 
-  test('nodes and evictions in the same index are no clusters', async () => {
+  test('nodes, and what ended there, in the same index are no clusters', async () => {
     const ref = aRef();
-    const store = new DynamoDbStore(table);
-    await store.commit(ref, 0, { node: aNode(), evictions: [aRecord()], live: true }, NOW);
+    const store = new DynamoDbStore(table.table);
+    await store.commit(ref, 0, { node: aNode(), schedule: [aRecord()], end: [], live: true }, NOW);
+    await store.end(ref, [anEnding()], NOW);
     await registry.add(registered('one'));
     assert.deepEqual(
       (await listed(1)).map(({ name }) => name),
@@ -119,9 +119,9 @@ describe('DynamoDbClusterRegistry', () => {
     await table.client.send(
       new UpdateItemCommand({
         TableName: table.tableName,
-        Key: toItem({ pk: 'CLUSTER#newer', sk: 'REGISTRATION' }),
+        Key: toAttributes({ pk: 'CLUSTER#newer', sk: 'REGISTRATION' }),
         UpdateExpression: 'SET access = :access',
-        ExpressionAttributeValues: toItem({ ':access': { kind: 'pigeon' } }),
+        ExpressionAttributeValues: toAttributes({ ':access': { kind: 'pigeon' } }),
       }),
     );
     const [newer, one] = await listed(2);

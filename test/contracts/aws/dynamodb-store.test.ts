@@ -3,6 +3,6 @@ import { createTestTable } from '#test/aws/dynamodb-table.ts';
 import { storeContract } from '../store-contract.ts';
 
 storeContract('DynamoDbStore', async () => {
-  const table = await createTestTable();
-  return { store: new DynamoDbStore(table), close: table.close };
+  const { table, close } = await createTestTable();
+  return { store: new DynamoDbStore(table), close };
 });

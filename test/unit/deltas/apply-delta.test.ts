@@ -8,15 +8,16 @@ import { ContendedPartitionError } from '#shared/store/commit-under-lock.ts';
 import { StoreError } from '#shared/store/store.ts';
 import { parseDueMessage } from '#shared/timers/due-message.ts';
 import { TimerError } from '#shared/timers/timers.ts';
+import { standings } from '#test/contracts/partition-builders.ts';
 import { at, nodeDelta, pod, podDelta, podGone, ref, taint } from '#test/unit/eviction/builders.ts';
 import { type ScriptedWorld, scriptedWorld } from './scripted-world.ts';
 
 const recordsIn = async (world: ScriptedWorld): Promise<readonly EvictionRecord[]> => {
-  const { evictions } = await world.store.load(ref, { kind: 'all' });
-  return [...evictions.values()];
+  const { scheduled } = await world.store.load(ref, at(0));
+  return [...scheduled.values()];
 };
 const states = async (world: ScriptedWorld) =>
-  (await recordsIn(world)).map(({ uid, state }) => `${uid} ${state}`);
+  Object.entries(standings(await world.store.load(ref, at(0)))).map((standing) => standing.join(' '));
 const announced = (world: ScriptedWorld) =>
   world.dueQueue.sent
     .map(({ body }) => parseDueMessage(body))

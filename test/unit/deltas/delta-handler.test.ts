@@ -12,6 +12,7 @@ import type { Delta } from '#shared/eviction/facts.ts';
 import { type NodeRef, nodeName } from '#shared/eviction/identity.ts';
 import { DELTA_MAX_RECEIVES, QUEUES } from '#shared/queues/queue-set.ts';
 import { QueueError } from '#shared/queues/sender.ts';
+import { standings } from '#test/contracts/partition-builders.ts';
 import { at, nodeDelta, podDelta, podGone, ref, taint } from '#test/unit/eviction/builders.ts';
 import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';
 import { type ScriptedWorld, scriptedWorld } from './scripted-world.ts';
@@ -32,9 +33,9 @@ async function failed(
 }
 
 async function stateOf(world: ScriptedWorld, of: NodeRef): Promise<readonly string[]> {
-  const { node, evictions } = await world.store.load(of, { kind: 'all' });
-  const taints = (node?.taints ?? []).map(({ key }) => key);
-  return [...taints, ...[...evictions.values()].map(({ uid, state }) => `${uid} ${state}`)];
+  const partition = await world.store.load(of, at(0));
+  const taints = (partition.node?.taints ?? []).map(({ key }) => key);
+  return [...taints, ...Object.entries(standings(partition)).map((standing) => standing.join(' '))];
 }
 
 /** Makes every load of one node's partition fail, or as many as given. */

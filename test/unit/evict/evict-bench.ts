@@ -5,6 +5,7 @@ import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { TimerError } from '#shared/timers/timers.ts';
+import { standings } from '#test/contracts/partition-builders.ts';
 import { type RecordingLog, recordingLog } from '#test/contracts/recording-log.ts';
 import { after, at, options, ref } from '#test/unit/eviction/builders.ts';
 import { liveNode, livePod } from '#test/unit/watch-relay/live-objects.ts';
@@ -77,13 +78,9 @@ export function evictBench(): EvictBench {
 /** A bench whose store has heard these deltas, and whose cluster has the node, tainted `a`, and these pods. */
 export async function heard(deltas: readonly Delta[], pods: readonly LivePod[]): Promise<EvictBench> {
   const bench = evictBench();
-  const { node, evictions } = after(...deltas);
-  await bench.store.commit(
-    ref,
-    0,
-    { ...(node ? { node } : {}), evictions: [...evictions.values()], live: true },
-    at(0),
-  );
+  const { node, scheduled } = after(...deltas);
+  const change = { ...(node ? { node } : {}), schedule: [...scheduled.values()], end: [], live: true };
+  await bench.store.commit(ref, 0, change, at(0));
   bench.cluster.putNode(liveNode('n1', 'a'));
   for (const pod of pods) bench.cluster.putPod(pod);
   return bench;
@@ -92,11 +89,9 @@ export async function heard(deltas: readonly Delta[], pods: readonly LivePod[]):
 export const podsNamed = (count: number): readonly LivePod[] =>
   Array.from({ length: count }, (_, index) => livePod(`u${index + 1}`));
 
-/** The state of each record, by UID. */
-export async function statesIn({ store }: EvictBench): Promise<Readonly<Record<string, string>>> {
-  const { evictions } = await store.load(ref, { kind: 'all' });
-  return Object.fromEntries([...evictions.values()].map(({ uid, state }) => [uid, state]));
-}
+/** Where each pod stands, by UID. */
+export const statesIn = async ({ store, clock }: EvictBench): Promise<Readonly<Record<string, string>>> =>
+  standings(await store.load(ref, clock.now()));
 
 export const deletedFrom = ({ cluster }: EvictBench): readonly string[] =>
   cluster.deletions.map(({ pod }) => pod.uid).sort();

@@ -156,12 +156,12 @@ describe('what live state contradicts is not executed:', () => {
     const { cluster, store } = bench;
     const getNode = cluster.getNode.bind(cluster);
     cluster.getNode = async (name) => {
-      const { revision, evictions } = await store.load(ref, { kind: 'all' });
-      const newer = [...evictions.values()].map((record) => ({
+      const { revision, scheduled } = await store.load(ref, at(60));
+      const newer = [...scheduled.values()].map((record) => ({
         ...record,
         version: { epoch: 1, sequence: 9 },
       }));
-      await store.commit(ref, revision, { evictions: newer, live: true }, at(60));
+      await store.commit(ref, revision, { schedule: newer, end: [], live: true }, at(60));
       return getNode(name);
     };
     await evictNode(ref, bench);
@@ -366,11 +366,11 @@ describe('a long pass', () => {
 describe('when the end of a deletion cannot be recorded', () => {
   test('the pod is told of all the same, and recorded by the next pass, without a second deletion', async () => {
     const bench = await due(livePod());
-    const settle = bench.store.settle.bind(bench.store);
-    bench.store.settle = () => Promise.reject(new StoreError('the table is away'));
+    const end = bench.store.end.bind(bench.store);
+    bench.store.end = () => Promise.reject(new StoreError('the table is away'));
     await assert.rejects(evictNode(ref, bench), StoreError);
     assert.equal(bench.cluster.events.length, 1);
-    bench.store.settle = settle;
+    bench.store.end = end;
     await evictNode(ref, bench);
     assert.deepEqual(await statesIn(bench), { u1: 'gone' });
     assert.deepEqual(deletedFrom(bench), ['u1']);
@@ -393,8 +393,9 @@ test('a cluster that nobody manages, and a table that is away, are the caller’
   await assert.rejects(evictNode(ref, bench), StoreError);
   const elsewhere = evictBench();
   const other = { ...ref, cluster: clusterName('c2') };
-  const { evictions } = await bench.store.load(ref, { kind: 'all' });
-  await elsewhere.store.commit(other, 0, { evictions: [...evictions.values()], live: true }, at(0));
+  const { scheduled } = await bench.store.load(ref, at(0));
+  const change = { schedule: [...scheduled.values()], end: [], live: true };
+  await elsewhere.store.commit(other, 0, change, at(0));
   await assert.rejects(evictNode(other, elsewhere), UnknownClusterError);
 });
 

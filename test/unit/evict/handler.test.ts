@@ -6,7 +6,6 @@ import { MAX_RETRY_SECONDS } from '#functions/evict/retry-backoff.ts';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
 import { EVICTIONS_DUE_MAX_RECEIVES, QUEUES, RETENTION_SECONDS } from '#shared/queues/queue-set.ts';
 import { QueueError } from '#shared/queues/sender.ts';
-import { TOMBSTONE_SECONDS } from '#shared/store/retention.ts';
 import { encodeCancelled, encodeDue } from '#shared/timers/due-message.ts';
 import { after, at, nodeDelta, pod, ref } from '#test/unit/eviction/builders.ts';
 import { livePod } from '#test/unit/watch-relay/live-objects.ts';
@@ -78,9 +77,9 @@ describe('a due message', () => {
 
 describe('an announcement', () => {
   const announcement = () => {
-    const { evictions } = after(nodeDelta(1, { pods: [pod('u1'), pod('u2')] }));
+    const { scheduled } = after(nodeDelta(1, { pods: [pod('u1'), pod('u2')] }));
     const version = { epoch: 1, sequence: 7 };
-    const [body] = encodeCancelled({ ...ref, version, pods: [...evictions.values()] });
+    const [body] = encodeCancelled({ ...ref, version, pods: [...scheduled.values()] });
     assert.ok(body);
     return sqsRecord(body);
   };
@@ -150,8 +149,9 @@ describe('a message whose work fails', () => {
   test('for a cluster that nobody manages is kept until somebody does', async () => {
     const bench = await onePod();
     const other = { ...ref, cluster: clusterName('c2') };
-    const { evictions } = after(nodeDelta(1));
-    await bench.store.commit(other, 0, { evictions: [...evictions.values()], live: true }, at(0));
+    const { scheduled } = after(nodeDelta(1));
+    const change = { schedule: [...scheduled.values()], end: [], live: true };
+    await bench.store.commit(other, 0, change, at(0));
     assert.deepEqual(await failed(bench, sqsRecord(encodeDue({ ...other, at: at(60) }))), ['m1']);
     assert.match(String(bench.log.lines[0]?.fields['reason']), /c2 is not registered/);
   });
@@ -238,7 +238,7 @@ test('a message whose work never ends is given back in time, and holds no other 
   const bench = await onePod();
   const slow = nodeName('slow');
   const load = bench.store.load.bind(bench.store);
-  bench.store.load = (of, scope) => (of.node === slow ? new Promise(() => undefined) : load(of, scope));
+  bench.store.load = (of, now) => (of.node === slow ? new Promise(() => undefined) : load(of, now));
   const stuck = sqsRecord(encodeDue({ ...ref, node: slow, at: at(0) }), { messageId: '1' });
   const handling = failed(bench, stuck, dueAt(60, '2'));
   await time.settle();
@@ -256,6 +256,5 @@ test('its limits fit each other', () => {
   );
   const longestSeconds = EVICTIONS_DUE_MAX_RECEIVES * MAX_RETRY_SECONDS;
   assert.ok(longestSeconds < RETENTION_SECONDS, 'a message is dead-lettered before the queue drops it');
-  assert.ok(RETENTION_SECONDS < TOMBSTONE_SECONDS, 'a tombstone outlives every message');
   assert.ok(EVICT_BATCH_SIZE <= 10);
 });

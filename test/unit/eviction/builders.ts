@@ -8,7 +8,8 @@ import type {
 } from '#shared/eviction/facts.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import { type Moment, type Plan, plan } from '#shared/eviction/plan.ts';
-import type { EvictionRecord, Partition } from '#shared/eviction/records.ts';
+import { type Ending, type EvictionRecord, ending, type Partition } from '#shared/eviction/records.ts';
+import { partitionOf } from '#shared/store/store.ts';
 import type { Toleration } from '#shared/taints/taint.ts';
 
 /** When tests start; a whole second. Other moments are given in seconds after it. */
@@ -81,7 +82,13 @@ export const podGone = (sequence: number, fields: Partial<PodGoneDelta> = {}): P
   ...fields,
 });
 
-export const emptyPartition: Partition = { ref, revision: 0, node: undefined, evictions: new Map() };
+export const emptyPartition: Partition = {
+  ref,
+  revision: 0,
+  node: undefined,
+  scheduled: new Map(),
+  ended: new Map(),
+};
 
 /** What a delta asks for that is heard when it was observed, unless the moment is another. */
 export const planned = (partition: Partition, delta: Delta, moment: Partial<Moment> = {}): Plan =>
@@ -90,13 +97,8 @@ export const planned = (partition: Partition, delta: Delta, moment: Partial<Mome
 /** The partition once a plan is committed. */
 export function committed(partition: Partition, decided: Plan): Partition {
   const { node = partition.node, schedule, reschedule, confirm, cancel } = decided;
-  const written = [...schedule, ...reschedule, ...confirm, ...cancel.map(({ record }) => record)];
-  return {
-    ref,
-    revision: partition.revision + 1,
-    node,
-    evictions: new Map([...partition.evictions, ...written.map((record) => [record.uid, record] as const)]),
-  };
+  const records = [...partition.scheduled.values(), ...schedule, ...reschedule, ...confirm];
+  return ended({ ...partition, revision: partition.revision + 1, node }, records, cancel);
 }
 
 /** The partition after these deltas, in this order. */
@@ -108,18 +110,32 @@ export function after(...deltas: readonly Delta[]): Partition {
 }
 
 export const recordIn = (partition: Partition, uid = 'u1'): EvictionRecord | undefined =>
-  partition.evictions.get(podUid(uid));
+  partition.scheduled.get(podUid(uid));
 
-/** The state of a pod's record and, when it is scheduled, the second at which it falls due. */
+/** The second at which a pod falls due, or how its record ended. */
 export function fate(partition: Partition, uid = 'u1'): string {
   const record = recordIn(partition, uid);
-  if (!record) return 'none';
-  return record.state === 'scheduled' ? `due at ${(record.fireAt - START) / 1000}` : record.state;
+  if (record) return `due at ${(record.fireAt - START) / 1000}`;
+  return partition.ended.get(podUid(uid))?.outcome ?? 'none';
 }
 
-/** The partition with a record as `settle` leaves it. */
-export function settled(partition: Partition, uid: string, state: 'done' | 'gone'): Partition {
+/** The partition once this has happened to a scheduled pod. */
+export function happened(partition: Partition, uid: string, outcome: 'done' | 'gone'): Partition {
   const record = recordIn(partition, uid);
   if (!record) throw new Error(`there is no record of ${uid}`);
-  return { ...partition, evictions: new Map([...partition.evictions, [record.uid, { ...record, state }]]) };
+  return ended(partition, [...partition.scheduled.values()], [ending(record, { outcome })]);
+}
+
+/** The partition with these records, once some of them have ended. */
+function ended(
+  partition: Partition,
+  records: readonly EvictionRecord[],
+  endings: readonly Ending[],
+): Partition {
+  const uids = new Set(endings.map(({ uid }) => uid));
+  return partitionOf(
+    partition,
+    records.filter(({ uid }) => !uids.has(uid)),
+    [...partition.ended.values(), ...endings.map((each) => ({ ...each, endedAt: START }))],
+  );
 }

@@ -45,7 +45,6 @@ describe('a due pod', () => {
   test('is spared when the taint is gone', () => {
     const found = verdict(due, look(60, [], seen()));
     assert.equal(found.kind === 'cancel' && found.because, 'taint-removed');
-    assert.equal(found.record.state, 'cancelled');
   });
 
   test('is spared when it tolerates the taint for ever now', () => {
@@ -87,22 +86,22 @@ describe('a due pod', () => {
 describe('a pod that is not there', () => {
   test('is gone', () => {
     const found = verdict(due, look(60, [A]));
-    assert.equal(found.kind === 'settle' && found.state, 'gone');
+    assert.equal(found.kind === 'end' && found.outcome, 'gone');
   });
 
   test('is gone when only another one has its name', () => {
     const other = seen({ uid: pod('u2').uid });
-    assert.equal(verdict(due, look(60, [A], other)).kind, 'settle');
+    assert.equal(verdict(due, look(60, [A], other)).kind, 'end');
   });
 
-  for (const [disrupted, state] of [
+  for (const [disrupted, outcome] of [
     [true, 'done'],
     [false, 'gone'],
   ] as const) {
-    test(`is ${state} when it terminates ${disrupted ? 'after' : 'without'} an eviction, whatever the taints`, () => {
+    test(`is ${outcome} when it terminates ${disrupted ? 'after' : 'without'} an eviction, whatever the taints`, () => {
       for (const taints of [[A], [], undefined]) {
         const found = verdict(due, look(60, taints, seen({ terminating: true, disrupted })));
-        assert.equal(found.kind === 'settle' && found.state, state);
+        assert.equal(found.kind === 'end' && found.outcome, outcome);
       }
     });
   }
@@ -139,9 +138,9 @@ describe('on a node that is not there', () => {
 test('each due pod gets a verdict of its own, in order', () => {
   const partition = after(nodeDelta(1, { pods: [pod('u1'), pod('u2'), pod('u3')], taints: [taint('a')] }));
   const given = look(60, [A], seen(), seen({ uid: pod('u3').uid, tolerations: [tolerating('a')] }));
-  const verdicts = judge(partition.node, [...partition.evictions.values()], given, options);
+  const verdicts = judge(partition.node, [...partition.scheduled.values()], given, options);
   assert.deepEqual(
     verdicts.map(({ kind, record }) => `${record.uid} ${kind}`),
-    ['u1 evict', 'u2 settle', 'u3 cancel'],
+    ['u1 evict', 'u2 end', 'u3 cancel'],
   );
 });

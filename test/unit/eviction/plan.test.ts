@@ -8,18 +8,18 @@ import {
   committed,
   emptyPartition,
   fate,
+  happened,
   nodeDelta,
   planned,
   pod,
   podDelta,
   podGone,
   recordIn,
-  settled,
   taint,
   tolerating,
 } from './builders.ts';
 
-const reasons = (decided: ReturnType<typeof planned>) => decided.cancel.map(({ because }) => because);
+const reasons = (decided: ReturnType<typeof planned>) => decided.cancel.map(({ cancelled }) => cancelled);
 
 describe('a node delta', () => {
   test('schedules the pods that do not tolerate its taints for ever, at the moments they run out', () => {
@@ -177,8 +177,8 @@ describe('the same delta again', () => {
       assert.equal(changesNothing(again), true);
       assert.deepEqual(again.arm, first.arm);
       assert.deepEqual(
-        again.cancelledBefore,
-        first.cancel.map(({ record }) => record),
+        again.cancelledBefore.map(({ endedAt: _endedAt, ...ending }) => ending),
+        first.cancel,
       );
     });
   }
@@ -188,7 +188,7 @@ describe('the same delta again', () => {
     const first = planned(emptyPartition, nodeDelta(1, { pods }));
     const [half] = first.schedule;
     assert.ok(half);
-    const partition = { ...emptyPartition, revision: 1, evictions: new Map([[half.uid, half]]) };
+    const partition = { ...emptyPartition, revision: 1, scheduled: new Map([[half.uid, half]]) };
     const again = planned(partition, nodeDelta(1, { pods }));
     assert.deepEqual(
       again.schedule.map(({ uid }) => uid),
@@ -238,12 +238,12 @@ describe('a delta that comes late', () => {
 });
 
 describe('a tombstone', () => {
-  for (const state of ['done', 'gone'] as const) {
-    test(`of a pod that is ${state} is not revived by newer deltas, nor timed`, () => {
-      const tomb = settled(after(nodeDelta(1)), 'u1', state);
+  for (const outcome of ['done', 'gone'] as const) {
+    test(`of a pod that is ${outcome} is not revived by newer deltas, nor timed`, () => {
+      const tomb = happened(after(nodeDelta(1)), 'u1', outcome);
       for (const delta of [nodeDelta(20), podDelta(20), nodeDelta(20, { taints: [] }), podGone(20)]) {
         const decided = planned(tomb, delta);
-        assert.equal(fate(committed(tomb, decided)), state);
+        assert.equal(fate(committed(tomb, decided)), outcome);
         assert.deepEqual(decided.arm, []);
       }
     });

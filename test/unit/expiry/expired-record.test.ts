@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { expiredRecord } from '#functions/expiry/expired-record.ts';
+import { ending } from '#shared/eviction/records.ts';
+import { endedItem } from '#shared/store/items.ts';
 import { StoreError } from '#shared/store/store.ts';
-import { aRecord, aRef } from '#test/contracts/partition-builders.ts';
-import { anExpiry } from './stream-records.ts';
+import { aRecord, aRef, NOW } from '#test/contracts/partition-builders.ts';
+import { anExpiry, imageOf } from './stream-records.ts';
 
 const ref = aRef();
 
@@ -14,10 +16,10 @@ describe('a record of the stream', () => {
     assert.deepEqual(expiredRecord(source), { ref, eviction, source });
   });
 
-  test('is ignored when what expired had happened, was cancelled, or went otherwise', () => {
-    for (const state of ['done', 'gone', 'cancelled'] as const) {
-      assert.equal(expiredRecord(anExpiry(ref, aRecord({ state }))), undefined);
-    }
+  test('is ignored when what expired had ended', () => {
+    const pod = ending(aRecord(), { outcome: 'done' });
+    const OldImage = imageOf(endedItem(ref, [pod], NOW, 'pass'));
+    assert.equal(expiredRecord(anExpiry(ref, aRecord(), { dynamodb: { OldImage } })), undefined);
   });
 
   test('is ignored when a hand removed the eviction, and not its time to live', () => {

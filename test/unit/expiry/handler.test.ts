@@ -4,7 +4,7 @@ import type { Context, DynamoDBRecord } from 'aws-lambda';
 import { createHandler } from '#functions/expiry/handler.ts';
 import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import { nodeName } from '#shared/eviction/identity.ts';
-import type { EvictionRecord } from '#shared/eviction/records.ts';
+import { type EvictionRecord, ending } from '#shared/eviction/records.ts';
 import type { Store } from '#shared/store/store.ts';
 import { StoreError } from '#shared/store/store.ts';
 import { parseDueMessage } from '#shared/timers/due-message.ts';
@@ -15,7 +15,7 @@ import { anExpiry } from './stream-records.ts';
 
 const ref = aRef();
 /** Long after the deadline, when the time to live is over. */
-const LATER = NOW + 2 * 3_600_000;
+const LATER = NOW + 48 * 3_600_000;
 
 let store: SqliteStore;
 let dueQueue: ReturnType<typeof recordingSender>;
@@ -24,7 +24,7 @@ beforeEach(async () => {
   store = new SqliteStore({ path: ':memory:' });
   dueQueue = recordingSender();
   deadLetters = recordingSender();
-  await store.commit(ref, 0, { node: aNode(), evictions: [], live: true }, NOW);
+  await store.commit(ref, 0, { node: aNode(), schedule: [], end: [], live: true }, NOW);
 });
 
 async function handle(records: readonly DynamoDBRecord[], over: Partial<Store> = {}): Promise<string[]> {
@@ -43,13 +43,12 @@ async function handle(records: readonly DynamoDBRecord[], over: Partial<Store> =
 const bound = (of: SqliteStore): Store => ({
   load: of.load.bind(of),
   commit: of.commit.bind(of),
-  settle: of.settle.bind(of),
+  end: of.end.bind(of),
   taintedNodes: of.taintedNodes.bind(of),
-  upcoming: of.upcoming.bind(of),
 });
 
-const stored = async (uid: EvictionRecord['uid']) =>
-  (await store.load(ref, { kind: 'all' })).evictions.get(uid);
+const partition = () => store.load(ref, LATER);
+const stored = async ({ uid }: EvictionRecord) => (await partition()).scheduled.get(uid);
 const sent = () => dueQueue.calls.flat().map(({ body }) => parseDueMessage(body));
 const sequenceOf = (record: DynamoDBRecord) => record.dynamodb?.SequenceNumber;
 
@@ -57,7 +56,7 @@ describe('an eviction whose timer was missed', () => {
   test('is put back and its node looked at, at once', async () => {
     const eviction = aRecord();
     assert.deepEqual(await handle([anExpiry(ref, eviction)]), []);
-    assert.deepEqual(await stored(eviction.uid), eviction);
+    assert.deepEqual(await stored(eviction), eviction);
     assert.deepEqual(sent(), [{ v: 1, kind: 'due', ...ref, at: eviction.fireAt }]);
     assert.equal(dueQueue.calls[0]?.[0]?.delaySeconds, undefined);
   });
@@ -65,9 +64,9 @@ describe('an eviction whose timer was missed', () => {
   test('is put back once and due twice when the stream tells of it twice', async () => {
     const record = anExpiry(ref, aRecord());
     await handle([record]);
-    const { revision } = await store.load(ref, { kind: 'all' });
+    const { revision } = await partition();
     await handle([record]);
-    assert.equal((await store.load(ref, { kind: 'all' })).revision, revision);
+    assert.equal((await partition()).revision, revision);
     assert.equal(sent().length, 2);
   });
 
@@ -88,7 +87,7 @@ describe('an eviction whose timer was missed', () => {
       sent().map((message) => 'at' in message && message.at),
       [NOW + 1_000],
     );
-    assert.equal((await store.load(ref, { kind: 'all' })).evictions.size, 3);
+    assert.equal((await partition()).scheduled.size, 3);
   });
 });
 
@@ -96,20 +95,18 @@ describe('an eviction that expired while somebody knew better', () => {
   test('stays as it was decided anew, and its node is looked at', async () => {
     const expired = aRecord();
     const anew = { ...expired, fireAt: LATER + 60_000, version: { epoch: 2, sequence: 1 } };
-    const { revision } = await store.load(ref, { kind: 'all' });
-    await store.commit(ref, revision, { evictions: [anew], live: true }, LATER);
+    const { revision } = await partition();
+    await store.commit(ref, revision, { schedule: [anew], end: [], live: true }, LATER);
     await handle([anExpiry(ref, expired)]);
-    assert.deepEqual(await stored(expired.uid), anew);
+    assert.deepEqual(await stored(expired), anew);
   });
 
   test('is not due again when it has happened or was cancelled since', async () => {
-    for (const state of ['done', 'gone', 'cancelled'] as const) {
+    for (const outcome of ['done', 'gone', 'cancelled'] as const) {
       const expired = aRecord();
-      const since = { ...expired, state };
-      const { revision } = await store.load(ref, { kind: 'all' });
-      await store.commit(ref, revision, { evictions: [since], live: true }, LATER);
+      await store.end(ref, [ending(expired, { outcome })], LATER);
       await handle([anExpiry(ref, expired)]);
-      assert.deepEqual(await stored(expired.uid), since);
+      assert.equal(await stored(expired), undefined);
     }
     assert.deepEqual(sent(), []);
   });
@@ -120,8 +117,8 @@ describe('the batch', () => {
     const other = { ...ref, node: nodeName('node-2') };
     const failing = anExpiry(ref, aRecord());
     const working = anExpiry(other, aRecord());
-    const load: Store['load'] = (node, scope) =>
-      node.node === ref.node ? Promise.reject(new StoreError('out of reach')) : store.load(node, scope);
+    const load: Store['load'] = (node, ...args) =>
+      node.node === ref.node ? Promise.reject(new StoreError('out of reach')) : store.load(node, ...args);
     assert.deepEqual(await handle([failing, working], { load }), [sequenceOf(failing)]);
     assert.deepEqual(
       sent().map(({ node }) => node),
@@ -139,21 +136,22 @@ describe('the batch', () => {
     assert.deepEqual(JSON.parse(letter?.body ?? ''), unreadable);
     assert.match(
       letter?.attributes?.['reason'] ?? '',
-      /^The stored item EVICTION#\S+ of .* cannot be read \(fireAt/,
+      /^The stored item SCHEDULED#\S+ of .* cannot be read \(fireAt/,
     );
-    assert.ok(await stored(good.uid));
+    assert.ok(await stored(good));
   });
 
   test('gives back what could not even be set aside', async () => {
     deadLetters = recordingSender(() => [{ index: 0, reason: 'no such queue', permanent: false }]);
     const bad = anExpiry(ref, aRecord());
-    const image = { ...bad.dynamodb?.OldImage, state: { S: 'scheduled' }, uid: { S: '' } };
+    const image = { ...bad.dynamodb?.OldImage, name: { S: '' } };
     const unreadable = { ...bad, dynamodb: { ...bad.dynamodb, OldImage: image } };
     assert.deepEqual(await handle([unreadable]), [sequenceOf(bad)]);
   });
 
   test('ignores everything else that the stream tells', async () => {
-    assert.deepEqual(await handle([anExpiry(ref, aRecord({ state: 'done' })), {}]), []);
+    const modified = anExpiry(ref, aRecord(), { eventName: 'MODIFY' });
+    assert.deepEqual(await handle([modified, {}]), []);
     assert.deepEqual([dueQueue.calls, deadLetters.calls], [[], []]);
   });
 });

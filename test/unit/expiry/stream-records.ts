@@ -1,7 +1,8 @@
 import type { AttributeValue, DynamoDBRecord } from 'aws-lambda';
 import type { NodeRef } from '#shared/eviction/identity.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
-import { evictionItem } from '#shared/store/items.ts';
+import { type Item, toAttributes } from '#shared/store/dynamodb-table.ts';
+import { scheduledItem } from '#shared/store/items.ts';
 import { NOW } from '#test/contracts/partition-builders.ts';
 
 let sequence = 0;
@@ -18,8 +19,11 @@ export function anExpiry(
     userIdentity: { type: 'Service', principalId: 'dynamodb.amazonaws.com' },
     dynamodb: {
       SequenceNumber: String(sequence),
-      OldImage: evictionItem(ref, eviction, NOW) as Record<string, AttributeValue>,
+      OldImage: imageOf(scheduledItem(ref, eviction, NOW)),
     },
     ...fields,
   };
 }
+
+/** An item as the stream shows it. */
+export const imageOf = (item: Item) => toAttributes(item) as Record<string, AttributeValue>;

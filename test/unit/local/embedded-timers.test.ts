@@ -4,7 +4,6 @@ import { setImmediate as nextLoop } from 'node:timers/promises';
 import { EmbeddedTimers } from '#functions/local/embedded-timers.ts';
 import { clusterName, type NodeRef, nodeName } from '#shared/eviction/identity.ts';
 import { QueueError } from '#shared/queues/sender.ts';
-import type { Upcoming } from '#shared/store/store.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { parseDueMessage } from '#shared/timers/due-message.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
@@ -109,7 +108,7 @@ describe('EmbeddedTimers', () => {
 
   test('are armed anew from what the store knows to come', async () => {
     const queue = recordingSender();
-    async function* upcoming(): AsyncIterable<Upcoming> {
+    async function* upcoming() {
       yield { ref: ref('n1'), fireAt: NOW - DAY_MS };
       yield { ref: ref('n2'), fireAt: NOW + 10 };
     }

@@ -61,15 +61,17 @@ describe('openDatabase', () => {
     again.close();
   });
 
-  test('refuses a database of a newer release', () => {
-    const database = openDatabase(path);
-    database.exec('PRAGMA user_version = 2');
-    database.close();
-    assert.throws(
-      () => openDatabase(path),
-      refusal('a newer release wrote it \\(schema 2, this one knows 1\\); upgrade'),
-    );
-  });
+  for (const [version, reason] of [
+    [3, 'a newer release wrote it \\(schema 3, this one knows 2\\); upgrade'],
+    [1, 'an older release wrote it \\(schema 1, this one knows 2\\); move it away'],
+  ] as const) {
+    test(`refuses a database of another release: schema ${version}`, () => {
+      const database = openDatabase(path);
+      database.exec(`PRAGMA user_version = ${version}`);
+      database.close();
+      assert.throws(() => openDatabase(path), refusal(reason));
+    });
+  }
 
   test('refuses a damaged database', () => {
     openDatabase(path).close();

@@ -9,6 +9,6 @@ const store = new SqliteStore({ path });
 const ref = { cluster: clusterName('c'), node: nodeName('n') };
 for (let revision = 0; ; revision++) {
   const node = aNode({ version: { epoch: 1, sequence: revision + 1 } });
-  await store.commit(ref, revision, { node, evictions: someRecords(2), live: true }, NOW);
+  await store.commit(ref, revision, { node, schedule: someRecords(2), end: [], live: true }, NOW);
   writeSync(process.stdout.fd, `${revision + 1}\n`);
 }

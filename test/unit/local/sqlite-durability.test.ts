@@ -9,6 +9,7 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
+import { NOW } from '#test/contracts/partition-builders.ts';
 
 const WRITER = fileURLToPath(new URL('./sqlite-durability-writer.ts', import.meta.url));
 /** The writer is killed when it has told of this many commits. */
@@ -28,12 +29,12 @@ test('a process killed in the middle of its work has lost no commit it told of, 
     await ended;
     const store = new SqliteStore({ path });
     const ref = { cluster: clusterName('c'), node: nodeName('n') };
-    const { revision, node, evictions } = await store.load(ref, { kind: 'all' });
+    const { revision, node, scheduled } = await store.load(ref, NOW);
     store.close();
     assert.ok(told >= COMMITS);
     assert.ok(revision >= told, `${told} commits were told of, ${revision} are there`);
     assert.equal(node?.version.sequence, revision);
-    assert.equal(evictions.size, 2 * revision);
+    assert.equal(scheduled.size, 2 * revision);
   } finally {
     writer.kill('SIGKILL');
     rmSync(directory, { recursive: true });

@@ -2,12 +2,21 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { SqliteStore } from '#functions/local/sqlite-store.ts';
-import { podUid } from '#shared/eviction/identity.ts';
+import { type NodeRef, podUid } from '#shared/eviction/identity.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
-import { TOMBSTONE_SECONDS } from '#shared/store/retention.ts';
-import { aNode, aRecord, aRef, NOW } from '#test/contracts/partition-builders.ts';
+import { ENDED_SECONDS } from '#shared/store/stored.ts';
+import {
+  aCluster,
+  aNode,
+  anEnding,
+  aRecord,
+  aRef,
+  NOW,
+  someRecords,
+} from '#test/contracts/partition-builders.ts';
 import { storeContract } from '#test/contracts/store-contract.ts';
 
 storeContract('SqliteStore in memory', async () => {
@@ -39,76 +48,131 @@ describe('SqliteStore', () => {
     rmSync(directory, { recursive: true });
   });
 
+  const none = { schedule: [], end: [], live: true };
+
   test('what was committed is there when the database is opened again', async () => {
     const ref = aRef();
-    await store.commit(ref, 0, { node: aNode(), evictions: [aRecord()], live: true }, NOW);
-    const before = await store.load(ref, { kind: 'all' });
+    await store.commit(ref, 0, { node: aNode(), schedule: [aRecord()], end: [anEnding()], live: true }, NOW);
+    const before = await store.load(ref, NOW);
     store.close();
     store = new SqliteStore({ path });
-    assert.deepEqual(await store.load(ref, { kind: 'all' }), before);
+    assert.deepEqual(await store.load(ref, NOW), before);
   });
 
   test('another process on the same file sees each commit, and competes for the same lock', async () => {
     const ref = aRef();
     const other = new SqliteStore({ path });
-    await store.commit(ref, 0, { node: aNode(), evictions: [], live: true }, NOW);
-    assert.deepEqual((await other.load(ref, { kind: 'all' })).node, aNode());
-    assert.equal(await other.commit(ref, 0, { evictions: [], live: true }, NOW), 'conflict');
-    assert.equal(await other.commit(ref, 1, { evictions: [], live: true }, NOW), 'committed');
-    assert.equal(await store.commit(ref, 1, { evictions: [], live: true }, NOW), 'conflict');
+    await store.commit(ref, 0, { ...none, node: aNode() }, NOW);
+    assert.deepEqual((await other.load(ref, NOW)).node, aNode());
+    assert.equal(await other.commit(ref, 0, none, NOW), 'conflict');
+    assert.equal(await other.commit(ref, 1, none, NOW), 'committed');
+    assert.equal(await store.commit(ref, 1, none, NOW), 'conflict');
     other.close();
   });
 
-  test('purging removes tombstones when their time is over, and scheduled records never', async () => {
+  test('purging removes what ended when its time is over, and scheduled records never', async () => {
     const ref = aRef();
-    const scheduled = aRecord({ fireAt: 0 });
-    const settled = aRecord();
-    const ended = (['cancelled', 'done', 'gone'] as const).map((state) => aRecord({ state }));
-    await store.commit(ref, 0, { evictions: [scheduled, settled, ...ended], live: true }, NOW);
-    await store.settle(ref, [{ uid: settled.uid, state: 'done' }], NOW + 60_000);
+    const record = aRecord({ fireAt: 0 });
+    await store.commit(ref, 0, { ...none, schedule: [record], end: [anEnding()] }, NOW);
+    await store.end(ref, [anEnding()], NOW + 60_000);
     const left = async (now: number) => {
       await store.purge(now);
-      return new Set((await store.load(ref, { kind: 'all' })).evictions.keys());
+      const { scheduled } = await store.load(ref, now);
+      assert.deepEqual([...scheduled.values()], [record]);
+      return (await store.load(ref, NOW)).ended.size;
     };
-    const uidsOf = (records: readonly EvictionRecord[]) => new Set(records.map(({ uid }) => uid));
-    const endOfTombstones = NOW + TOMBSTONE_SECONDS * 1000;
-    assert.deepEqual(await left(endOfTombstones - 1), uidsOf([scheduled, settled, ...ended]));
-    assert.deepEqual(await left(endOfTombstones), uidsOf([scheduled, settled]));
-    assert.deepEqual(await left(endOfTombstones + 60_000), uidsOf([scheduled]));
-    assert.deepEqual(await left(8.64e15), uidsOf([scheduled]));
-    assert.equal((await store.load(ref, { kind: 'all' })).revision, 1);
+    const over = NOW + ENDED_SECONDS * 1000;
+    assert.equal(await left(over - 1), 2);
+    assert.equal(await left(over), 1);
+    assert.equal(await left(over + 60_000), 0);
+    assert.equal(await left(8.64e15), 0);
+    assert.equal((await store.load(ref, NOW)).revision, 2);
   });
 
-  test('purging removes nodes on which nothing was live for the tombstone time', async () => {
+  test('purging removes nodes on which nothing was live for as long as that', async () => {
     const [idle, live, revived] = [aRef(), aRef(), aRef()];
-    await store.commit(idle, 0, { node: aNode({ taints: [] }), evictions: [], live: false }, NOW);
-    await store.commit(live, 0, { node: aNode(), evictions: [], live: true }, NOW);
-    await store.commit(revived, 0, { node: aNode({ taints: [] }), evictions: [], live: false }, NOW);
-    await store.commit(revived, 1, { node: aNode(), evictions: [], live: true }, NOW);
-    await store.purge(NOW + TOMBSTONE_SECONDS * 1000);
+    const untainted = { ...none, node: aNode({ taints: [] }), live: false };
+    await store.commit(idle, 0, untainted, NOW);
+    await store.commit(live, 0, { ...none, node: aNode() }, NOW);
+    await store.commit(revived, 0, untainted, NOW);
+    await store.commit(revived, 1, { ...none, node: aNode() }, NOW);
+    await store.purge(NOW + ENDED_SECONDS * 1000);
     const revisions = await Promise.all(
-      [idle, live, revived].map(async (ref) => (await store.load(ref, { kind: 'all' })).revision),
+      [idle, live, revived].map(async (ref) => (await store.load(ref, NOW)).revision),
     );
     assert.deepEqual(revisions, [0, 1, 2]);
   });
 
-  test('upcoming goes on while its reader settles what it is told', async () => {
-    const refs = Array.from({ length: 1200 }, (_, index) => aRef(undefined, `node-${index}`));
-    const record = aRecord({ fireAt: NOW });
-    for (const ref of refs) await store.commit(ref, 0, { evictions: [record], live: true }, NOW);
-    let seen = 0;
-    for await (const { ref } of store.upcoming()) {
-      await store.settle(ref, [{ uid: record.uid, state: 'done' }], NOW);
-      seen++;
+  test('what ended before the window is not even looked at', (context) => {
+    const statements: string[] = [];
+    const { prepare } = DatabaseSync.prototype;
+    context.mock.method(DatabaseSync.prototype, 'prepare', function (this: DatabaseSync, sql: string) {
+      statements.push(sql);
+      return prepare.call(this, sql);
+    });
+    const { database } = new SqliteStore({ path: ':memory:' });
+    const reads = statements.filter((sql) => /SELECT json FROM ended/.test(sql));
+    assert.equal(reads.length, 2);
+    for (const sql of reads) {
+      const steps = database.prepare(`EXPLAIN QUERY PLAN ${sql}`).all();
+      const step = steps.map(({ detail }) => String(detail)).find((detail) => detail.includes('ended'));
+      assert.equal(step, 'SEARCH ended USING INDEX ended_recently (cluster=? AND node=? AND ended_at>?)');
     }
-    assert.equal(seen, refs.length);
+    database.close();
+  });
+
+  describe('upcoming', () => {
+    const upcoming = () => Array.fromAsync(store.upcoming());
+    const schedule = async (ref: NodeRef, records: readonly EvictionRecord[]) =>
+      store.commit(ref, (await store.load(ref, NOW)).revision, { ...none, schedule: records }, NOW);
+
+    test('lists distinct moments of scheduled records, soonest first', async () => {
+      const cluster = aCluster();
+      const [one, two] = [aRef(cluster, 'one'), aRef(cluster, 'two')];
+      await schedule(one, [
+        ...someRecords(3, { fireAt: NOW + 10 }),
+        aRecord({ fireAt: NOW + 30 }),
+        aRecord({ fireAt: NOW - 5 }),
+        aRecord({ fireAt: 8.64e15 }),
+      ]);
+      await schedule(two, someRecords(2, { fireAt: NOW + 20 }));
+      await store.end(two, [anEnding(aRecord({ fireAt: NOW + 1 }))], NOW);
+      assert.deepEqual(await upcoming(), [
+        { ref: one, fireAt: NOW - 5 },
+        { ref: one, fireAt: NOW + 10 },
+        { ref: two, fireAt: NOW + 20 },
+        { ref: one, fireAt: NOW + 30 },
+        { ref: one, fireAt: 8.64e15 },
+      ]);
+    });
+
+    test('a record that moved is listed at its new moment only, one that ended no more', async () => {
+      const ref = aRef();
+      const [moving, ending] = [aRecord({ fireAt: NOW + 1 }), aRecord({ fireAt: NOW + 2 })];
+      await schedule(ref, [moving, ending]);
+      await schedule(ref, [{ ...moving, fireAt: NOW + 3 }]);
+      await store.end(ref, [anEnding(ending)], NOW);
+      assert.deepEqual(await upcoming(), [{ ref, fireAt: NOW + 3 }]);
+    });
+
+    test('is more than a page long, and goes on while its reader ends what it is told', async () => {
+      const refs = Array.from({ length: 1200 }, (_, index) => aRef(undefined, `node-${index}`));
+      const record = aRecord({ fireAt: NOW });
+      for (const ref of refs) await schedule(ref, [record]);
+      let seen = 0;
+      for await (const { ref } of store.upcoming()) {
+        await store.end(ref, [anEnding(record)], NOW);
+        seen++;
+      }
+      assert.equal(seen, refs.length);
+    });
   });
 
   test('a database that was changed by hand is refused, naming what cannot be read', async () => {
     const ref = aRef();
-    await store.commit(ref, 0, { node: aNode(), evictions: [aRecord()], live: true }, NOW);
-    store.database.exec(`UPDATE evictions SET record = json_remove(record, '$.namespace')`);
-    await assert.rejects(store.load(ref, { kind: 'all' }), {
+    await store.commit(ref, 0, { ...none, node: aNode(), schedule: [aRecord()] }, NOW);
+    store.database.exec(`UPDATE scheduled SET json = json_remove(json, '$.namespace')`);
+    await assert.rejects(store.load(ref, NOW), {
       name: 'StoreError',
       message: new RegExp(`^The stored eviction record of node ${ref.node} of cluster .* \\(namespace: `),
     });
@@ -117,27 +181,23 @@ describe('SqliteStore', () => {
   test('a failure in the middle of a commit undoes the whole of it', async () => {
     const ref = aRef();
     store.database.exec(`
-      CREATE TRIGGER fail BEFORE INSERT ON evictions WHEN NEW.uid = 'bad'
+      CREATE TRIGGER fail BEFORE INSERT ON scheduled WHEN NEW.uid = 'bad'
       BEGIN SELECT RAISE(FAIL, 'disk trouble'); END`);
-    const evictions = [aRecord(), aRecord({ uid: podUid('bad') })];
-    await assert.rejects(store.commit(ref, 0, { node: aNode(), evictions, live: true }, NOW), {
+    const schedule = [aRecord(), aRecord({ uid: podUid('bad') })];
+    await assert.rejects(store.commit(ref, 0, { ...none, node: aNode(), schedule }, NOW), {
       name: 'StoreError',
       message: `The database ${path} cannot be used: disk trouble.`,
     });
-    assert.deepEqual(await store.load(ref, { kind: 'all' }), {
-      ref,
-      revision: 0,
-      node: undefined,
-      evictions: new Map(),
-    });
+    const empty = { ref, revision: 0, node: undefined, scheduled: new Map(), ended: new Map() };
+    assert.deepEqual(await store.load(ref, NOW), empty);
   });
 
   test('after it was closed every method says so', async () => {
     store.close();
     const expected = { name: 'StoreError', message: /cannot be used: database is not open\.$/ };
-    await assert.rejects(store.load(aRef(), { kind: 'all' }), expected);
-    await assert.rejects(store.commit(aRef(), 0, { evictions: [], live: true }, NOW), expected);
-    await assert.rejects(store.settle(aRef(), [], NOW), expected);
+    await assert.rejects(store.load(aRef(), NOW), expected);
+    await assert.rejects(store.commit(aRef(), 0, none, NOW), expected);
+    await assert.rejects(store.end(aRef(), [anEnding()], NOW), expected);
     await assert.rejects(store.purge(NOW), expected);
   });
 });

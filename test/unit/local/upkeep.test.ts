@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as nextLoop } from 'node:timers/promises';
+import type { Upcoming } from '#functions/local/sqlite-store.ts';
 import { startUpkeep } from '#functions/local/upkeep.ts';
-import { StoreError, type Upcoming } from '#shared/store/store.ts';
+import { StoreError } from '#shared/store/store.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 
 const HOUR_MS = 3_600_000;

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { DELTA_BATCH_SIZE, DELTA_RECORD_DEADLINE_MS } from '#functions/deltas/handler.ts';
 import { MAX_RETRY_SECONDS } from '#functions/evict/retry-backoff.ts';
+import { DELTA_MAX_AGE_MS, RESYNC_MS } from '#shared/eviction/facts.ts';
 import { CALL_TIMEOUT_MS } from '#shared/kubernetes/transport.ts';
 import { MAX_BATCH_BYTES, MAX_MESSAGE_BYTES, MAX_VISIBILITY_SECONDS } from '#shared/queues/limits.ts';
 import {
@@ -11,7 +12,8 @@ import {
   RETENTION_SECONDS,
   visibilitySeconds,
 } from '#shared/queues/queue-set.ts';
-import { TOMBSTONE_SECONDS } from '#shared/store/retention.ts';
+import { ENDED_WINDOW_MS } from '#shared/store/store.ts';
+import { ENDED_SECONDS, SCHEDULED_GRACE_SECONDS } from '#shared/store/stored.ts';
 
 describe('how limits relate', () => {
   test('a single message always fits a batch', () => assert.ok(MAX_MESSAGE_BYTES <= MAX_BATCH_BYTES));
@@ -37,8 +39,16 @@ describe('how limits relate', () => {
     assert.ok(EVICTIONS_DUE_MAX_RECEIVES * MAX_RETRY_SECONDS < RETENTION_SECONDS);
   });
 
-  test('a tombstone outlives every message about its pod, and a dead letter its queue', () => {
-    assert.ok(TOMBSTONE_SECONDS > RETENTION_SECONDS);
+  test('a tombstone is read for longer than any delta counts, and kept for longer than it is read', () => {
+    assert.ok(ENDED_WINDOW_MS > DELTA_MAX_AGE_MS);
+    assert.ok(ENDED_SECONDS * 1000 > ENDED_WINDOW_MS);
+  });
+
+  test('a record is removed by its time to live long after resyncs have looked at it', () => {
+    assert.ok(SCHEDULED_GRACE_SECONDS * 1000 > 10 * RESYNC_MS);
+  });
+
+  test('a dead letter outlives its queue', () => {
     assert.ok(DEAD_LETTER_RETENTION_SECONDS > RETENTION_SECONDS);
   });
 

@@ -2,15 +2,14 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { clusterName, type NodeRef, nodeName, podUid } from '#shared/eviction/identity.ts';
-import { toItem } from '#shared/store/attribute-values.ts';
 import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
-import { evictionItem, nodeItemKey } from '#shared/store/items.ts';
-import { StoreError } from '#shared/store/store.ts';
-import { aNode, aRecord, NOW } from '#test/contracts/partition-builders.ts';
+import { DynamoDbTable, toAttributes } from '#shared/store/dynamodb-table.ts';
+import { endedItem, nodeItemKey, scheduledItem, taintedKeys } from '#shared/store/items.ts';
+import { aNode, anEnding, aRecord, NOW, someRecords } from '#test/contracts/partition-builders.ts';
 import { type Answer, type Request, scriptedDynamoDb } from './scripted-dynamodb.ts';
 
 const REF: NodeRef = { cluster: clusterName('prod'), node: nodeName('node-1') };
-const CHANGE = { node: aNode(), evictions: [aRecord()], live: true };
+const CHANGE = { node: aNode(), schedule: [aRecord()], end: [], live: true };
 
 /** Lets `work` talk to a DynamoDB that gives these answers; returns what it was asked. */
 async function against(
@@ -19,7 +18,7 @@ async function against(
 ): Promise<readonly Request[]> {
   const { client, requests, close } = await scriptedDynamoDb(answers);
   try {
-    await work(new DynamoDbStore({ client, tableName: 'taintward' }));
+    await work(new DynamoDbStore(new DynamoDbTable({ client, tableName: 'taintward' })));
     return requests;
   } finally {
     await close();
@@ -34,47 +33,49 @@ const cancelled = (...codes: readonly string[]): Answer => ({
 });
 
 describe('DynamoDbStore.load', () => {
-  test('reads the node before its records, in every scope', async () => {
-    for (const scope of [{ kind: 'all' }, { kind: 'due', now: NOW }] as const) {
-      const requests = await against([{ result: {} }], async (store) => {
-        await store.load(REF, scope);
-      });
-      assert.deepEqual(operations(requests), ['GetItem', 'Query']);
-    }
+  test('reads the node before all else, and all else in one query', async () => {
     const requests = await against([{ result: {} }], async (store) => {
-      await store.load(REF, { kind: 'pods', uids: [podUid('a'), podUid('a')] });
+      await store.load(REF, NOW);
     });
-    assert.deepEqual(operations(requests), ['GetItem', 'BatchGetItem']);
+    assert.deepEqual(operations(requests), ['GetItem', 'Query']);
   });
 
-  test('asks again for the items that DynamoDB left out of its answer', async () => {
-    const [first, second] = [aRecord(), aRecord()];
-    const left = { taintward: { Keys: [toItem({ pk: 'prod#node-1', sk: `EVICTION#${second.uid}` })] } };
-    const answers = [
-      { result: {} },
-      { result: { Responses: { taintward: [evictionItem(REF, first, NOW)] }, UnprocessedKeys: left } },
-      { result: { Responses: {}, UnprocessedKeys: left } },
-      { result: { Responses: { taintward: [evictionItem(REF, second, NOW)] }, UnprocessedKeys: {} } },
-    ];
-    const requests = await against(answers, async (store) => {
-      const { evictions } = await store.load(REF, { kind: 'pods', uids: [first.uid, second.uid] });
-      assert.deepEqual([...evictions.values()], [first, second]);
+  test('of some pods reads the node before their records and what ended lately', async () => {
+    const requests = await against([{ result: {} }], async (store) => {
+      await store.load(REF, NOW, [podUid('a'), podUid('a')]);
     });
-    assert.deepEqual(operations(requests), ['GetItem', 'BatchGetItem', 'BatchGetItem', 'BatchGetItem']);
-    for (const { input } of requests.slice(2)) {
-      assert.deepEqual(input, {
-        RequestItems: { taintward: { Keys: left.taintward.Keys, ConsistentRead: true } },
-      });
-    }
+    assert.equal(requests[0]?.operation, 'GetItem');
+    assert.deepEqual(operations(requests.slice(1)).toSorted(), ['BatchGetItem', 'Query']);
+  });
+
+  test('reads any number of pages', async () => {
+    const record = aRecord();
+    const done = endedItem(REF, [anEnding()], NOW, 'pass');
+    const pages = [done, { ...nodeItemKey(REF), revision: 1 }, scheduledItem(REF, record, NOW)];
+    const answers = pages.map((item, index) => ({
+      result: {
+        Items: [toAttributes(item)],
+        ...(index < 2 ? { LastEvaluatedKey: toAttributes(nodeItemKey(REF)) } : {}),
+      },
+    }));
+    await against([{ result: {} }, ...answers], async (store) => {
+      const { scheduled, ended } = await store.load(REF, NOW);
+      assert.deepEqual([...scheduled.values()], [record]);
+      assert.equal(ended.size, 1);
+    });
   });
 
   test('refuses an item that cannot be read, naming it and the field', async () => {
-    const item = { ...nodeItemKey(REF), ...toItem({ ...aNode(), revision: 1, version: { epoch: 'one' } }) };
-    await against([{ result: { Item: item } }], (store) =>
-      assert.rejects(store.load(REF, { kind: 'all' }), (error) => {
-        assert.ok(error instanceof StoreError);
-        assert.match(error.message, /^The stored item NODE of prod#node-1 cannot be read \(version\.epoch: /);
-        return true;
+    const Item = toAttributes({
+      ...nodeItemKey(REF),
+      ...aNode(),
+      revision: 1,
+      version: { epoch: 'one', sequence: 1 },
+    });
+    await against([{ result: { Item } }], (store) =>
+      assert.rejects(store.load(REF, NOW), {
+        name: 'StoreError',
+        message: /^The stored item NODE of prod#node-1 cannot be read \(version\.epoch: /,
       }),
     );
   });
@@ -83,7 +84,6 @@ describe('DynamoDbStore.load', () => {
 describe('DynamoDbStore.commit', () => {
   for (const codes of [
     ['ConditionalCheckFailed', 'None'],
-    ['None', 'ConditionalCheckFailed'],
     ['TransactionConflict', 'None'],
     ['None', 'TransactionConflict'],
   ]) {
@@ -111,45 +111,86 @@ describe('DynamoDbStore.commit', () => {
   });
 
   test('writes no further chunk after a conflict', async () => {
-    const evictions = Array.from({ length: 250 }, () => aRecord());
     const answers = [{ result: {} }, cancelled('ConditionalCheckFailed'), { result: {} }];
     const requests = await against(answers, async (store) => {
-      assert.equal(await store.commit(REF, 1, { ...CHANGE, evictions }, NOW), 'conflict');
+      const change = { ...CHANGE, schedule: someRecords(250) };
+      assert.equal(await store.commit(REF, 1, change, NOW), 'conflict');
     });
     assert.equal(requests.length, 2);
   });
+
+  test('has no transaction of more than 100 actions, and ends records in the one that says so', async () => {
+    const end = someRecords(130).map((record) => anEnding(record));
+    const requests = await against([{ result: {} }], async (store) => {
+      await store.commit(REF, 1, { ...CHANGE, schedule: someRecords(130), end }, NOW);
+    });
+    const transactions = requests.map(({ input }) => (input as { TransactItems: Action[] }).TransactItems);
+    const deleted: string[] = [];
+    for (const actions of transactions) {
+      assert.ok(actions.length <= 100, `${actions.length} actions`);
+      const ended = actions.flatMap(({ Put }) => Put?.Item['pods']?.L?.map(({ M }) => M.uid.S) ?? []);
+      const here = actions.flatMap(({ Delete }) => Delete?.Key['sk']?.S.replace('SCHEDULED#', '') ?? []);
+      assert.deepEqual(here, ended);
+      deleted.push(...here);
+    }
+    assert.deepEqual(
+      deleted,
+      end.map(({ uid }) => uid),
+    );
+  });
 });
 
-describe('DynamoDbStore.settle', () => {
-  const outcomes = [{ uid: podUid('a'), state: 'done' }] as const;
+/** The little that is looked at of a transaction's action. */
+interface Action {
+  readonly Put?: { readonly Item: Record<string, { readonly L?: { readonly M: { uid: { S: string } } }[] }> };
+  readonly Delete?: { readonly Key: Record<string, { readonly S: string }> };
+}
 
-  test('tries again a record that a transaction holds', async () => {
+describe('DynamoDbStore.end', () => {
+  const ends = someRecords(60).map((record) => anEnding(record));
+
+  test('says how records ended, in one item, raises the revision, and then deletes them, 25 at a time', async () => {
+    const requests = await against([{ result: {} }], (store) => store.end(REF, ends, NOW));
+    const deletes = Array(3).fill('BatchWriteItem');
+    assert.deepEqual(operations(requests), ['PutItem', 'UpdateItem', ...deletes]);
+  });
+
+  test('insists while a transaction holds the node', async () => {
     const held: Answer = { error: 'TransactionConflictException' };
-    const requests = await against([held, held, { result: {} }], async (store) => {
-      assert.deepEqual(await store.settle(REF, outcomes, NOW), new Set(['a']));
-    });
-    assert.equal(requests.length, 3);
+    const requests = await against([{ result: {} }, held, held, { result: {} }], (store) =>
+      store.end(REF, ends.slice(0, 1), NOW),
+    );
+    const raises = Array(3).fill('UpdateItem');
+    assert.deepEqual(operations(requests), ['PutItem', ...raises, 'BatchWriteItem']);
   });
 
-  test('leaves out a record that is not scheduled any more', async () => {
-    await against([{ error: 'ConditionalCheckFailedException' }], async (store) => {
-      assert.deepEqual(await store.settle(REF, outcomes, NOW), new Set());
+  for (const [failing, answers] of [
+    ['PutItem', []],
+    ['UpdateItem', [{ result: {} }]],
+  ] as const) {
+    test(`deletes nothing when ${failing} fails`, async () => {
+      const requests = await against([...answers, { error: 'ValidationException' }], (store) =>
+        assert.rejects(store.end(REF, ends, NOW), { name: 'StoreError' }),
+      );
+      assert.equal(operations(requests).at(-1), failing);
     });
-  });
+  }
 });
 
 describe('DynamoDbStore.taintedNodes', () => {
   test('leaves out what the index still names and the table no longer holds as tainted', async () => {
     const key = nodeItemKey(REF);
-    const untainted = { ...key, ...toItem({ ...aNode({ taints: [] }), revision: 2 }) };
+    const untainted = toAttributes({ ...key, ...aNode({ taints: [] }), revision: 2 });
+    const [clusterKey] = taintedKeys(REF.cluster);
     const answers = [
-      { result: { Items: [{ ...key, ...toItem({ duePk: 'TAINTED#prod', dueSk: 'node-1' }) }] } },
+      { result: { Items: [toAttributes({ ...key, clusterKey, clusterSort: 'node-1' })] } },
       { result: { Responses: { taintward: [untainted] } } },
+      { result: {} },
     ];
     const requests = await against(answers, async (store) => {
       assert.deepEqual(await Array.fromAsync(store.taintedNodes(REF.cluster)), []);
     });
-    assert.deepEqual(operations(requests), ['Query', 'BatchGetItem']);
+    assert.deepEqual(operations(requests).slice(0, 3), ['Query', 'BatchGetItem', 'Query']);
   });
 });
 
@@ -174,11 +215,10 @@ describe('a DynamoDbStore that cannot do its work says why and what to do', () =
     test(`after ${error}, in every method`, async () => {
       const expected = { name: 'StoreError', message };
       await against([{ error }], async (store) => {
-        await assert.rejects(store.load(REF, { kind: 'all' }), expected);
+        await assert.rejects(store.load(REF, NOW), expected);
         await assert.rejects(store.commit(REF, 0, CHANGE, NOW), expected);
-        await assert.rejects(store.settle(REF, [{ uid: podUid('a'), state: 'done' }], NOW), expected);
+        await assert.rejects(store.end(REF, [anEnding()], NOW), expected);
         await assert.rejects(Array.fromAsync(store.taintedNodes(REF.cluster)), expected);
-        await assert.rejects(Array.fromAsync(store.upcoming()), expected);
       });
     });
   }
@@ -192,8 +232,8 @@ describe('a DynamoDbStore that cannot do its work says why and what to do', () =
         });
       },
     });
-    const store = new DynamoDbStore({ client, tableName: 'taintward' });
-    await assert.rejects(store.load(REF, { kind: 'all' }), {
+    const store = new DynamoDbStore(new DynamoDbTable({ client, tableName: 'taintward' }));
+    await assert.rejects(store.load(REF, NOW), {
       name: 'StoreError',
       message: /^No AWS credentials for DynamoDB table taintward: give the process a role/,
     });
@@ -202,8 +242,8 @@ describe('a DynamoDbStore that cannot do its work says why and what to do', () =
   test('when nothing listens at the endpoint', async () => {
     const { client, close } = await scriptedDynamoDb([]);
     await close();
-    const store = new DynamoDbStore({ client, tableName: 'taintward' });
-    await assert.rejects(store.load(REF, { kind: 'all' }), {
+    const store = new DynamoDbStore(new DynamoDbTable({ client, tableName: 'taintward' }));
+    await assert.rejects(store.load(REF, NOW), {
       name: 'StoreError',
       message: /^DynamoDB table taintward cannot be reached: check the endpoint/,
     });

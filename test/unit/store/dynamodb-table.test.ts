@@ -98,3 +98,39 @@ describe('an update', () => {
     });
   });
 });
+
+describe('a batch of deletes', () => {
+  const keys = Array.from({ length: 30 }, (_, index) => key(`${index}`));
+  const deletes = (of: typeof keys) => ({
+    taintward: of.map((each) => ({ DeleteRequest: { Key: toAttributes(each) } })),
+  });
+
+  test('goes in chunks, and again for what DynamoDB left out', async () => {
+    const answers = [
+      { result: {} },
+      { result: { UnprocessedItems: deletes(keys.slice(0, 2)) } },
+      { result: {} },
+    ];
+    const requests = await against(answers, (table) => table.batchDelete(keys));
+    const asked = requests.map(
+      ({ input }) => (input as { RequestItems: { taintward: unknown[] } }).RequestItems,
+    );
+    assert.deepEqual(
+      asked
+        .slice(0, 2)
+        .map(({ taintward }) => taintward.length)
+        .toSorted(),
+      [25, 5].toSorted(),
+    );
+    assert.deepEqual(asked[2], deletes(keys.slice(0, 2)));
+  });
+
+  test('tries again when a transaction holds one of the items', async () => {
+    const answers = [{ error: 'TransactionConflictException' }, { result: {} }];
+    const requests = await against(answers, (table) => table.batchDelete(keys.slice(0, 3)));
+    assert.deepEqual(
+      requests.map(({ input }) => input),
+      Array(2).fill({ RequestItems: deletes(keys.slice(0, 3)) }),
+    );
+  });
+});

@@ -1,61 +1,153 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { clusterName, nodeName } from '#shared/eviction/identity.ts';
-import { fromItem } from '#shared/store/attribute-values.ts';
-import { DUE_SHARDS, dueKey, evictionItem, parseDueItem, parseEvictionItem } from '#shared/store/items.ts';
-import { scheduledTtl, tombstoneTtl } from '#shared/store/retention.ts';
-import { StoreError } from '#shared/store/store.ts';
-import { aRecord, aRef, NOW } from '#test/contracts/partition-builders.ts';
+import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
+import { fromAttributes, type Item, toAttributes } from '#shared/store/dynamodb-table.ts';
+import {
+  endedItem,
+  endedSince,
+  nodeAttributes,
+  parseEndedItem,
+  parseScheduledItem,
+  refOfItem,
+  scheduledItem,
+  scheduledKey,
+  taintedKeys,
+} from '#shared/store/items.ts';
+import { endedTtl, scheduledTtl } from '#shared/store/stored.ts';
+import { aNode, anEnding, aRecord, aRef, NOW, someRecords } from '#test/contracts/partition-builders.ts';
+import { itemBytes } from './item-bytes.ts';
 
 const moment = fc.integer({ min: 0, max: 8.64e15 });
 const name = fc.string({ minLength: 1 }).filter((text) => !text.includes('#'));
-const ref = fc.record(
-  { cluster: name.map(clusterName), node: name.map(nodeName) },
-  { noNullPrototype: true },
-);
 
-describe('items of scheduled records', () => {
-  test('the index key gives back the node and the moment', () => {
+/** As it comes back from the table. */
+const stored = (item: Item): Item => fromAttributes(toAttributes(item));
+
+/** As they are on EKS. */
+const ORDINARY = aRef(
+  clusterName('arn:aws:eks:eu-west-1:123456789012:cluster/production-1'),
+  'ip-10-0-112-234.eu-west-1.compute.internal',
+);
+const ordinaryRecord = (index: number) =>
+  aRecord({
+    name: `payments-api-5d9c7b7f6b-${String(index).padStart(5, 'x')}`,
+    namespace: `team-${index % 10}-production`,
+    owner: { kind: 'ReplicaSet', name: 'payments-api-5d9c7b7f6b' },
+    version: { epoch: 1_795_000_000, sequence: 123_456 },
+  });
+
+describe('a scheduled record', () => {
+  test('comes back as it was', () => {
+    const record = ordinaryRecord(1);
+    const item = scheduledItem(ORDINARY, record, NOW);
+    assert.deepEqual(parseScheduledItem(stored(item)), record);
+    assert.deepEqual(refOfItem(item), ORDINARY);
+  });
+
+  test('of ordinary names costs one write unit', () => {
+    const bytes = itemBytes(toAttributes(scheduledItem(ORDINARY, ordinaryRecord(1), NOW)));
+    assert.ok(bytes <= 700, `${bytes} bytes`);
+  });
+
+  test('that cannot be read is refused, naming it and the field', () => {
+    const item = { ...scheduledItem(aRef(clusterName('c'), 'n'), aRecord(), NOW), fireAt: 'tomorrow' };
+    assert.throws(() => parseScheduledItem(item), {
+      name: 'StoreError',
+      message: /^The stored item SCHEDULED#\S+ of c#n cannot be read \(fireAt: /,
+    });
+  });
+});
+
+describe('what ended', () => {
+  test('comes back as it was, with what pods have in common and what they do not', () => {
+    const pods = [
+      anEnding(ordinaryRecord(1), { lateMs: 0 }),
+      anEnding(ordinaryRecord(2), { outcome: 'cancelled', cancelled: 'pod-gone' }),
+      anEnding(aRecord({ because: ['b:NoExecute', 'c=d:NoExecute'] }), { outcome: 'gave-up', error: 'no' }),
+      anEnding(aRecord({ because: [] })),
+    ];
+    const item = endedItem(ORDINARY, pods, NOW, 'pass');
+    assert.deepEqual(
+      parseEndedItem(stored(item)),
+      pods.map((pod) => ({ ...pod, endedAt: NOW })),
+    );
+    assert.deepEqual(refOfItem(item), ORDINARY);
+  });
+
+  test('costs about 150 bytes a pod, and a full node of 110 less than 17 KB', () => {
+    const pods = Array.from({ length: 110 }, (_, index) => anEnding(ordinaryRecord(index), { lateMs: 123 }));
+    const bytes = itemBytes(toAttributes(endedItem(ORDINARY, pods, NOW, 'pass')));
+    assert.ok(bytes / pods.length < 150, `${bytes / pods.length} bytes a pod`);
+  });
+
+  test('that cannot be read is refused, naming it and the field', () => {
+    const ref = aRef(clusterName('c'), 'n');
+    const item = stored(endedItem(ref, [anEnding()], NOW, 'pass'));
+    for (const [spoilt, field] of [
+      [{ ...item, versions: [] }, 'version'],
+      [{ ...item, pods: [{ ...(item['pods'] as object[])[0], end: 'vanished' }] }, 'outcome'],
+      [{ ...item, pods: 'none' }, 'pods'],
+    ] as const) {
+      assert.throws(() => parseEndedItem(spoilt), {
+        name: 'StoreError',
+        message: new RegExp(`^The stored item ENDED#\\S+ of c#n cannot be read \\(${field}: `),
+      });
+    }
+  });
+
+  test('stands in the order of its moments, and before what is scheduled', () => {
+    const key = (at: number) => String(endedItem(ORDINARY, [], at, 'x')['sk']);
     fc.assert(
-      fc.property(ref, moment, (node, fireAt) => {
-        const found = parseDueItem(evictionItem(node, aRecord({ fireAt }), NOW));
-        assert.deepEqual({ ref: found.ref, fireAt: found.fireAt }, { ref: node, fireAt });
+      fc.property(moment, moment, (a, b) => {
+        assert.equal(key(a) < key(b), a < b);
+        assert.equal(key(a) >= endedSince(b), a >= b);
+        assert.ok(key(a) < scheduledKey(ORDINARY, podUid('0')).sk);
       }),
     );
   });
+});
 
-  test('index keys sort as their moments do', () => {
-    const node = aRef();
-    const keyOf = (fireAt: number) => parseDueItem(evictionItem(node, aRecord({ fireAt }), NOW)).sortKey;
-    fc.assert(fc.property(moment, moment, (a, b) => assert.equal(keyOf(a) < keyOf(b), a < b)));
-  });
-
-  test('all records of a node are in one shard, and nodes are spread over all shards', () => {
-    const shardOf = (node: string) =>
-      fromItem(evictionItem(aRef(clusterName('c'), node), aRecord(), NOW))['duePk'];
-    const nodes = Array.from({ length: 500 }, (_, index) => `node-${index}`);
-    for (const node of nodes) assert.equal(shardOf(node), shardOf(node));
-    const shards = Array.from({ length: DUE_SHARDS }, (_, shard) => dueKey(shard));
-    assert.deepEqual(new Set(nodes.map(shardOf)), new Set(shards));
-  });
-
-  test('an item gives back its record', () => {
-    const record = aRecord();
-    assert.deepEqual(parseEvictionItem(evictionItem(aRef(), record, NOW)), record);
-  });
-
-  test('an item of an unknown state is refused, naming it', () => {
-    const item = { ...evictionItem(aRef(clusterName('c'), 'n'), aRecord(), NOW), state: { S: 'held' } };
-    assert.throws(
-      () => parseEvictionItem(item),
-      (error) => {
-        assert.ok(error instanceof StoreError);
-        assert.match(error.message, /^The stored item EVICTION#\S+ of c#n cannot be read \(state: /);
-        return true;
-      },
+describe('the index', () => {
+  const keysOf = (node: string) => {
+    const ref = aRef(clusterName('c'), node);
+    return [nodeAttributes(ref, aNode()), endedItem(ref, [], NOW, 'x')].map((item) =>
+      String(item['clusterKey']),
     );
+  };
+
+  test('has a node and what ended there in the same shard, and nodes in all of them', () => {
+    const keys = Array.from({ length: 500 }, (_, index) => keysOf(`node-${index}`));
+    for (const [tainted = '', ended = ''] of keys) {
+      assert.equal(tainted.replace('TAINTED', ''), ended.replace('ENDED', ''));
+    }
+    assert.deepEqual(new Set(keys.map(([tainted]) => tainted)), new Set(taintedKeys(clusterName('c'))));
   });
+
+  test('names what ended by its moment', () => {
+    const item = endedItem(
+      aRef(clusterName('c'), 'n'),
+      someRecords(1).map((record) => anEnding(record)),
+      NOW,
+      'pass',
+    );
+    assert.equal(item['clusterSort'], `${String(NOW).padStart(16, '0')}#n#pass`);
+  });
+
+  test('does not name what is scheduled, or a node without a taint', () => {
+    const ref = aRef();
+    assert.equal('clusterKey' in scheduledItem(ref, aRecord(), NOW), false);
+    assert.equal(nodeAttributes(ref, aNode({ taints: [] }))['clusterKey'], undefined);
+  });
+});
+
+test('the key of a node gives it back', () => {
+  fc.assert(
+    fc.property(name, name, (cluster, node) => {
+      const ref = { cluster: clusterName(cluster), node: nodeName(node) };
+      assert.deepEqual(refOfItem({ ...scheduledKey(ref, podUid('u')) }), ref);
+    }),
+  );
 });
 
 describe('times to live', () => {
@@ -67,8 +159,8 @@ describe('times to live', () => {
     fc.assert(
       fc.property(moment, (at) => {
         for (const [ttl, seconds] of [
-          [scheduledTtl(at, 0), 3600],
-          [tombstoneTtl(at), 7 * 24 * 3600],
+          [scheduledTtl(at, 0), 24 * 3600],
+          [endedTtl(at), 7 * 24 * 3600],
         ] as const) {
           assert.ok(Number.isInteger(ttl));
           assert.ok(!Number.isNaN(new Date(ttl * 1000).getTime()));

@@ -158,7 +158,7 @@ describe('a resync', () => {
   test('untaints what only the store holds as tainted', async (context) => {
     const given = bench(context);
     const node = { taints: [{ ...taint('a'), since: 0 }], version: { epoch: 0, sequence: 1 }, observedAt: 0 };
-    await given.store.commit(ref, 0, { node, evictions: [], live: true }, Date.now());
+    await given.store.commit(ref, 0, { node, schedule: [], end: [], live: true }, Date.now());
     given.cluster.nodes.lists = [{ items: [liveNode('n1')], resourceVersion: '1' }];
     const { relay, nodes } = relayOf(context, given);
     relay.start();

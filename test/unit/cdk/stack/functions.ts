@@ -131,7 +131,7 @@ test('expiry hears of scheduled records that their time to live removed, and of 
       {
         eventName: ['REMOVE'],
         userIdentity: { type: ['Service'], principalId: ['dynamodb.amazonaws.com'] },
-        dynamodb: { OldImage: { state: { S: ['scheduled'] } } },
+        dynamodb: { OldImage: { sk: { S: [{ prefix: 'SCHEDULED#' }] } } },
       },
     ],
   );

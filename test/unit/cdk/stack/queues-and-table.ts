@@ -3,7 +3,7 @@ import { before, describe, test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
 import type { Template } from 'aws-cdk-lib/assertions';
 import { EXPIRY_DEAD_LETTER_NAME, QUEUES, visibilitySeconds } from '#shared/queues/queue-set.ts';
-import { DUE_INDEX, TTL_ATTRIBUTE, tableDefinition } from '#shared/store/dynamodb-table.ts';
+import { CLUSTER_INDEX, TTL_ATTRIBUTE, tableDefinition } from '#shared/store/table-definition.ts';
 import { readable, resourcesOf, resourceWith, statementsIn } from './resources.ts';
 import { synthesized } from './synthesized.ts';
 
@@ -103,7 +103,7 @@ describe('the table', () => {
     assert.deepEqual(table['GlobalSecondaryIndexes'], definition.GlobalSecondaryIndexes);
     assert.deepEqual(sorted(table['AttributeDefinitions']), sorted(definition.AttributeDefinitions));
     assert.equal(table['BillingMode'], definition.BillingMode);
-    assert.match(JSON.stringify(table['GlobalSecondaryIndexes']), new RegExp(`"${DUE_INDEX}"`));
+    assert.match(JSON.stringify(table['GlobalSecondaryIndexes']), new RegExp(`"${CLUSTER_INDEX}"`));
   });
 
   test('removes what is over, and tells what it was', () => {

@@ -1,0 +1,91 @@
+import * as z from 'zod';
+import { type EpochMs, podUid } from '#shared/eviction/identity.ts';
+import type { EndedPod, EvictionRecord, NodeState } from '#shared/eviction/records.ts';
+import { StoreError } from './store.ts';
+
+/** How long what ended is kept, as history, and a node on which nothing is live. */
+export const ENDED_SECONDS = 7 * 24 * 3600;
+
+/**
+ * How long after its deadline, or after it was written when that is later, a scheduled record is removed by TTL, which
+ * `expiry` turns back into due work: a net under what looks at the node anew every few minutes.
+ */
+export const SCHEDULED_GRACE_SECONDS = 24 * 3600;
+
+/** The last second a JavaScript date can hold: deadlines are saturated to it, so the grace does not go beyond. */
+const LAST_EPOCH_SECONDS = 8.64e12;
+
+/** When what ends now, or a node with nothing left to watch, may be removed; epoch seconds. */
+export const endedTtl = (now: EpochMs): number => ttlAfter(now, ENDED_SECONDS);
+
+/** When a scheduled record, written now, is removed if nothing evicts its pod: `expiry` hears of it; epoch seconds. */
+export const scheduledTtl = (fireAt: EpochMs, now: EpochMs): number =>
+  ttlAfter(Math.max(fireAt, now), SCHEDULED_GRACE_SECONDS);
+
+const ttlAfter = (moment: EpochMs, seconds: number): number =>
+  Math.min(Math.ceil(moment / 1000) + seconds, LAST_EPOCH_SECONDS);
+
+const text = z.string().min(1);
+const epochMs = z.int().nonnegative();
+const version = z.object({ epoch: z.int().nonnegative(), sequence: z.int().nonnegative() });
+
+const timedTaint = z.object({
+  key: text,
+  value: z.string().exactOptional(),
+  effect: z.string(),
+  timeAdded: epochMs.exactOptional(),
+  since: epochMs,
+  known: z.enum(['appeared', 'found']),
+});
+
+/** What is stored of a node. Unknown fields, of a newer release, are ignored and kept. */
+export const nodeStateSchema: z.ZodType<NodeState> = z.object({
+  taints: z.array(timedTaint),
+  version,
+  observedAt: epochMs,
+  podsVersion: version.exactOptional(),
+  deletedAt: epochMs.exactOptional(),
+});
+
+export const revisionSchema = z.int().positive();
+
+const pod = {
+  uid: text.transform(podUid),
+  namespace: text,
+  name: text,
+  podSince: epochMs,
+  fireAt: epochMs,
+  because: z.array(z.string()),
+  version,
+};
+
+/** What is stored of a scheduled eviction. */
+export const recordSchema: z.ZodType<EvictionRecord> = z.object({
+  ...pod,
+  owner: z.object({ kind: text, name: text }).exactOptional(),
+  startedAt: epochMs,
+});
+
+/** What is stored of one that has ended. */
+export const endedSchema: z.ZodType<EndedPod> = z.object({
+  ...pod,
+  outcome: z.enum(['done', 'gone', 'cancelled', 'gave-up', 'unregistered', 'would-have']),
+  lateMs: z.int().nonnegative().exactOptional(),
+  cancelled: z.enum(['taint-removed', 'tolerated-forever', 'pod-gone']).exactOptional(),
+  error: z.string().exactOptional(),
+  endedAt: epochMs,
+});
+
+/**
+ * Checks what was stored against its schema. Throws `StoreError` naming `what` and the first field at fault:
+ * nothing is decided on an item that somebody else's hand, or a newer release, has changed beyond reading.
+ */
+export function parseStored<T>(schema: z.ZodType<T>, stored: unknown, what: string): T {
+  const found = schema.safeParse(stored);
+  if (found.success) return found.data;
+  const [issue] = found.error.issues;
+  const field = issue?.path.join('.') || 'value';
+  throw new StoreError(
+    `The stored ${what} cannot be read (${field}: ${issue?.message}): was it written by a newer release, or changed by hand?`,
+  );
+}

@@ -67,11 +67,9 @@ export class FakeResource<T extends { readonly resourceVersion: string }> implem
       this.#listeners.add(wake);
       over.addEventListener('abort', () => wake(), { once: true });
       try {
-        for (const { version, event } of this.#changes.filter((change) => change.version > heard)) {
-          heard = version;
-          yield event;
-        }
-        heard = Math.max(heard, this.#present());
+        const news = this.#changes.filter(({ version }) => version > heard);
+        heard = this.#present();
+        for (const { event } of news) yield event;
         yield { kind: 'bookmark', resourceVersion: String(heard) };
         await told;
       } finally {

@@ -28,6 +28,24 @@ export interface PodSpec {
   readonly comesBack?: boolean;
 }
 
+type ClusterVariable = 'KUBECONFIG' | 'KUBECONFIG_2';
+
+/**
+ * To the cluster of the current context of the kubeconfig that an environment variable names. Throws, so that tests
+ * fail and are never skipped, when it is not set.
+ */
+export function connectionTo(variable: ClusterVariable): Connection {
+  const kubeconfig = process.env[variable];
+  if (!kubeconfig) {
+    throw new Error(
+      `${variable} is not set: let it name the kubeconfig of a disposable cluster without the taint-eviction-controller.`,
+    );
+  }
+  const [context] = loadContexts({ kubeconfig, contexts: [] });
+  if (!context) throw new Error(`${variable} names a kubeconfig without a current context.`);
+  return context.connection;
+}
+
 /** A name that no other run uses, for everything this one makes. */
 export const runName = (): string => `tw-${randomBytes(3).toString('hex')}`;
 
@@ -53,20 +71,9 @@ export class TestCluster {
     this.kubelet = new Kubelet(this.#kubeletApi, run);
   }
 
-  /**
-   * The cluster of the current context of the kubeconfig that an environment variable names. Rejects, so that
-   * tests fail and are never skipped, when it is not set.
-   */
-  static async open(variable: 'KUBECONFIG' | 'KUBECONFIG_2', run: string): Promise<TestCluster> {
-    const kubeconfig = process.env[variable];
-    if (!kubeconfig) {
-      throw new Error(
-        `${variable} is not set: let it name the kubeconfig of a disposable cluster without the taint-eviction-controller.`,
-      );
-    }
-    const [context] = loadContexts({ kubeconfig, contexts: [] });
-    if (!context) throw new Error(`${variable} names a kubeconfig without a current context.`);
-    const cluster = new TestCluster(context.connection, run);
+  /** The cluster that {@link connectionTo} finds. */
+  static async open(variable: ClusterVariable, run: string): Promise<TestCluster> {
+    const cluster = new TestCluster(connectionTo(variable), run);
     try {
       await cluster.#prepare();
       return cluster;

@@ -8,7 +8,7 @@ import { afterEach, beforeEach, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { type SimulatedCluster, startSimulatedCluster } from '#functions/local/simulated-cluster/cluster.ts';
-import { nodeName, podUid } from '#shared/eviction/identity.ts';
+import { podUid } from '#shared/eviction/identity.ts';
 import type { LiveNode, WatchEvent } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { loadContexts } from '#shared/kubernetes/kubeconfig.ts';
@@ -156,22 +156,6 @@ describe('the simulated cluster, to the service', () => {
       return present !== undefined && present.uid !== live.uid && present;
     });
     assert.equal(again.namespace, 'default');
-  });
-
-  test('takes an Event once', async () => {
-    const event = {
-      pod: { namespace: 'default', name: 'db-0' },
-      key: 'k',
-      type: 'Normal',
-      reason: 'R',
-      message: 'm',
-    } as const;
-    await api.createEvent(event, Date.now());
-    await api.createEvent(event, Date.now());
-  });
-
-  test('has no node that nobody made', async () => {
-    assert.equal(await api.getNode(nodeName('node-9')), undefined);
   });
 });
 

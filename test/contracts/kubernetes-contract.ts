@@ -1,0 +1,381 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { type NodeName, nodeName, podUid } from '#shared/eviction/identity.ts';
+import type {
+  KubernetesApi,
+  LivePod,
+  PodEvent,
+  PodOwner,
+  PodRef,
+  Resource,
+  WatchEvent,
+} from '#shared/kubernetes/api.ts';
+import { ApiError, LateCallError } from '#shared/kubernetes/api-error.ts';
+import type { LiveTaint, Toleration } from '#shared/taints/taint.ts';
+
+/** A cluster under contract: how the service reaches it, and how a test makes things happen there. */
+export interface ClusterUnderContract {
+  readonly api: KubernetesApi;
+  /** Where the pods are. */
+  readonly namespace: string;
+  /** How long a watch must be asked for, so that a bookmark comes in it. */
+  readonly watchSeconds: number;
+  createNode(name: NodeName, taints?: readonly LiveTaint[]): Promise<void>;
+  /** Replaces a node's taints, in the name of a manager. */
+  setTaints(node: NodeName, taints: readonly LiveTaint[], manager: string): Promise<void>;
+  /** Changes what a node is labelled with. */
+  label(node: NodeName): Promise<void>;
+  /** Changes a node's status, as its kubelet does. */
+  heartbeat(node: NodeName): Promise<void>;
+  deleteNode(node: NodeName): Promise<void>;
+  /** Creates a pod that is bound to a node. */
+  createPod(name: string, spec: NewPod): Promise<void>;
+  /** Changes a pod in a way that nobody decides by. */
+  touchPod(name: string): Promise<void>;
+  /** The messages of the Events about a pod. */
+  eventsAbout(name: string): Promise<readonly string[]>;
+  /** Removes all that was made here. */
+  close(): Promise<void>;
+}
+
+export interface NewPod {
+  readonly node: NodeName;
+  readonly tolerations?: readonly Toleration[];
+  /** A controller that there is: a node, because nothing else is made here. */
+  readonly owner?: PodOwner;
+}
+
+const STRANGER = podUid('00000000-0000-4000-8000-000000000000');
+const taint = (key: string, more: Partial<LiveTaint> = {}): LiveTaint => ({
+  key,
+  effect: 'NoExecute',
+  ...more,
+});
+
+const refusal = (status: number) => (error: unknown) => {
+  assert.ok(error instanceof ApiError, String(error));
+  assert.equal(error.status, status, error.message);
+  return true;
+};
+
+/**
+ * Registers the tests that every implementation of `KubernetesApi`, over any cluster, has to pass. `forget` returns a
+ * version of nodes from which nobody can watch any more; a real server forgets in its own time only.
+ */
+export function kubernetesContract<C extends ClusterUnderContract>(
+  name: string,
+  open: () => Promise<C>,
+  forget?: (cluster: C) => Promise<string>,
+): void {
+  describe(`${name} keeps the contract of a cluster`, () => {
+    let cluster: C;
+    let api: KubernetesApi;
+    let made = 0;
+    before(async () => {
+      cluster = await open();
+      api = cluster.api;
+    });
+    after(() => cluster?.close());
+
+    async function aNode(...taints: readonly LiveTaint[]): Promise<NodeName> {
+      made += 1;
+      const node = nodeName(`${cluster.namespace}-${made}`);
+      await cluster.createNode(node, taints);
+      return node;
+    }
+
+    const refTo = (pod: string): PodRef => ({ namespace: cluster.namespace, name: pod });
+
+    /** A pod as the cluster shows it, on a node of its own or a given one. */
+    async function aPod(spec: Partial<NewPod> = {}): Promise<LivePod> {
+      const node = spec.node ?? (await aNode());
+      made += 1;
+      const ref = refTo(`pod-${made}`);
+      await cluster.createPod(ref.name, { ...spec, node });
+      return shown(ref);
+    }
+
+    async function shown(ref: PodRef): Promise<LivePod> {
+      const pod = await api.getPod(ref);
+      assert.ok(pod);
+      return pod;
+    }
+
+    async function nodeShown(node: NodeName) {
+      const live = await api.getNode(node);
+      assert.ok(live);
+      return live;
+    }
+
+    describe('what is there', () => {
+      test('is a node with its taints of all effects, in order', async () => {
+        const taints = [taint('b', { value: 'x', effect: 'NoSchedule' }), taint('a')];
+        const live = await nodeShown(await aNode(...taints));
+        assert.deepEqual(live.taints, taints);
+        assert.notEqual(live.resourceVersion, '');
+      });
+
+      test('is since when a node has a taint, where the taint says so', async () => {
+        const timeAdded = Date.UTC(2026, 10, 21, 11, 13, 53);
+        const live = await nodeShown(await aNode(taint('a', { timeAdded }), taint('b')));
+        assert.deepEqual(live.taints, [taint('a', { timeAdded }), taint('b')]);
+      });
+
+      test('is a pod with its node, its tolerations first and its owner', async () => {
+        const node = await aNode();
+        const tolerations = [{ key: 'a', operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 60n }];
+        const owner = { kind: 'Node', name: node };
+        const pod = await aPod({ node, tolerations, owner });
+        assert.deepEqual([pod.node, pod.tolerations[0], pod.owner], [node, tolerations[0], owner]);
+        assert.deepEqual([pod.terminating, pod.disrupted], [false, false]);
+        assert.equal((await aPod({ node })).owner, undefined);
+      });
+
+      test('is a pod that was bound at some whole second, lately', async () => {
+        const { boundAt } = await aPod();
+        assert.equal(boundAt % 1000, 0);
+        assert.ok(Math.abs(boundAt - Date.now()) < 60_000);
+      });
+
+      test('is not what nobody made', async () => {
+        assert.equal(await api.getNode(nodeName('nobody-made-this')), undefined);
+        assert.equal(await api.getPod(refTo('nobody-made-this')), undefined);
+      });
+    });
+
+    describe('the pods of a node', () => {
+      for (const count of [2, 5]) {
+        test(`are found when ${count} are due, but for those that are gone`, async () => {
+          const node = await aNode();
+          const pods = [];
+          for (let i = 0; i < count; i++) pods.push(await aPod({ node }));
+          await aPod();
+          const found = await api.podsOnNode(node, [...pods, refTo('gone')]);
+          const uids = new Set(found.map(({ uid }) => uid));
+          assert.ok(pods.every(({ uid }) => uids.has(uid)));
+          assert.equal(uids.size, found.length);
+          assert.ok(found.every((pod) => pod.node === node));
+        });
+      }
+    });
+
+    describe('a mark', () => {
+      test('answers the pod as it is from then on', async () => {
+        const pod = await aPod();
+        const marked = await api.markDisrupted(pod, pod.uid, Date.now());
+        assert.deepEqual([marked.uid, marked.disrupted, marked.terminating], [pod.uid, true, false]);
+        assert.notEqual(marked.resourceVersion, pod.resourceVersion);
+        assert.deepEqual(await shown(pod), marked);
+      });
+
+      test('may be set twice', async () => {
+        const pod = await aPod();
+        await api.markDisrupted(pod, pod.uid, Date.now());
+        const again = await api.markDisrupted(pod, pod.uid, Date.now() + 5_000);
+        assert.deepEqual([again.uid, again.disrupted], [pod.uid, true]);
+      });
+
+      test('is refused on another pod of the name, which stays as it is', async () => {
+        const pod = await aPod();
+        await assert.rejects(api.markDisrupted(pod, STRANGER, Date.now()), refusal(409));
+        assert.deepEqual(await shown(pod), pod);
+      });
+
+      test('is refused on a pod that is gone', async () => {
+        await assert.rejects(api.markDisrupted(refTo('gone'), STRANGER, Date.now()), refusal(404));
+      });
+    });
+
+    describe('a deletion', () => {
+      const isGoing = async (pod: LivePod) => {
+        const now = await api.getPod(pod);
+        return now === undefined || now.terminating;
+      };
+
+      test('by UID leaves the pod terminating, or gone', async () => {
+        const pod = await aPod();
+        await api.deletePod(pod, { uid: pod.uid });
+        assert.ok(await isGoing(pod));
+      });
+
+      test('by UID and the version that the mark answered does, too', async () => {
+        const pod = await aPod();
+        const { uid, resourceVersion } = await api.markDisrupted(pod, pod.uid, Date.now());
+        await api.deletePod(pod, { uid, resourceVersion });
+        assert.ok(await isGoing(pod));
+      });
+
+      test('is refused on another pod of the name, which stays as it is', async () => {
+        const pod = await aPod();
+        await assert.rejects(api.deletePod(pod, { uid: STRANGER }), refusal(409));
+        const { resourceVersion } = pod;
+        await assert.rejects(api.deletePod(pod, { uid: STRANGER, resourceVersion }), refusal(409));
+        assert.deepEqual(await shown(pod), pod);
+      });
+
+      test('is refused on a pod that has changed since the version it names, which stays as it is', async () => {
+        const pod = await aPod();
+        await cluster.touchPod(pod.name);
+        const changed = await shown(pod);
+        const { uid, resourceVersion } = pod;
+        await assert.rejects(api.deletePod(pod, { uid, resourceVersion }), refusal(409));
+        assert.deepEqual(await shown(pod), changed);
+      });
+
+      test('is refused on a pod that is gone', async () => {
+        await assert.rejects(api.deletePod(refTo('gone'), { uid: STRANGER }), refusal(404));
+      });
+
+      test('that is late is not made', async () => {
+        const pod = await aPod();
+        await assert.rejects(api.deletePod(pod, { uid: pod.uid }, Date.now() - 1), LateCallError);
+        assert.deepEqual(await shown(pod), pod);
+        await api.deletePod(pod, { uid: pod.uid }, Date.now() + 60_000);
+        assert.ok(await isGoing(pod));
+      });
+    });
+
+    test('an Event is posted once for each key, however often it is tried', async () => {
+      const pod = await aPod();
+      const event = (key: string, message: string): PodEvent => {
+        const { namespace, name: podName } = pod;
+        return { pod: { namespace, name: podName }, key, type: 'Normal', reason: 'Contract', message };
+      };
+      await api.createEvent(event('one', 'first'), Date.now());
+      await api.createEvent(event('one', 'first again'), Date.now());
+      await api.createEvent(event('two', 'second'), Date.now());
+      assert.deepEqual([...(await cluster.eventsAbout(pod.name))].sort(), ['first', 'second']);
+    });
+
+    describe('the stamp of a node’s taints', () => {
+      test('changes with every change of them', async () => {
+        const node = await aNode(taint('a'));
+        const stamps = [(await nodeShown(node)).taintsStamp];
+        // The real server cuts the time to the second; so each change is another's.
+        for (const [manager, ...taints] of [
+          ['one', taint('a', { value: 'x' })],
+          ['two'],
+          ['three', taint('a', { value: 'x' })],
+          ['four', taint('a', { value: 'x' }), taint('b')],
+        ] as const) {
+          await cluster.setTaints(node, taints, manager);
+          stamps.push((await nodeShown(node)).taintsStamp);
+        }
+        assert.equal(new Set(stamps).size, stamps.length, stamps.join(' '));
+      });
+
+      test('stays with labels and heartbeats', async () => {
+        const node = await aNode(taint('a'));
+        await cluster.setTaints(node, [taint('b')], 'one');
+        const before = await nodeShown(node);
+        await cluster.label(node);
+        await cluster.heartbeat(node);
+        const after = await nodeShown(node);
+        assert.notEqual(after.resourceVersion, before.resourceVersion);
+        assert.equal(after.taintsStamp, before.taintsStamp);
+        assert.notEqual(after.taintsStamp, undefined);
+      });
+    });
+
+    describe('a list', () => {
+      test('comes in pages of one version, each object once', async () => {
+        const nodes = [await aNode(), await aNode(), await aNode()];
+        const { signal } = new AbortController();
+        const names: string[] = [];
+        const versions = new Set<string>();
+        let next: string | undefined;
+        do {
+          const page = await api.nodes.list({ limit: 2, signal, ...(next ? { continue: next } : {}) });
+          assert.ok(page.items.length <= 2);
+          names.push(...page.items.map((node) => node.name));
+          versions.add(page.resourceVersion);
+          next = page.continue;
+        } while (next !== undefined);
+        assert.equal(new Set(names).size, names.length);
+        assert.ok(nodes.every((node) => names.includes(node)));
+        assert.equal(versions.size, 1);
+      });
+
+      test('holds what getting shows', async () => {
+        const pod = await aPod();
+        const pods = await all(api.pods);
+        assert.deepEqual(
+          pods.items.find(({ uid }) => uid === pod.uid),
+          pod,
+        );
+      });
+    });
+
+    describe('a watch', () => {
+      test('tells what changed after a version, in order', async () => {
+        const node = await aNode();
+        const { resourceVersion } = await all(api.nodes);
+        await cluster.setTaints(node, [taint('a')], 'one');
+        const tainted = await nodeShown(node);
+        await cluster.deleteNode(node);
+        const told: string[] = [];
+        for await (const event of watch(api.nodes, resourceVersion)) {
+          if (event.kind === 'bookmark' || event.object.name !== node) continue;
+          told.push(event.kind);
+          if (event.kind === 'delete') break;
+          assert.deepEqual(event.object, tainted);
+        }
+        assert.deepEqual(told, ['upsert', 'delete']);
+      });
+
+      test('tells how far it has come, by bookmarks', async () => {
+        const { resourceVersion } = await all(api.nodes);
+        const { resourceVersion: changed } = await nodeShown(await aNode());
+        const marks: string[] = [];
+        for await (const event of watch(api.nodes, resourceVersion)) {
+          if (event.kind !== 'bookmark') continue;
+          marks.push(event.resourceVersion);
+          break;
+        }
+        assert.equal(marks.length, 1);
+        assert.ok(Number(marks[0]) >= Number(changed));
+      });
+
+      test('tells of pods what getting shows, as it happens', async () => {
+        const { resourceVersion } = await all(api.pods);
+        const pod = await aPod();
+        const told: LivePod[] = [];
+        for await (const event of watch(api.pods, resourceVersion)) {
+          if (event.kind !== 'upsert' || event.object.uid !== pod.uid) continue;
+          told.push(event.object);
+          if (event.object.disrupted) break;
+          await api.markDisrupted(pod, pod.uid, Date.now());
+        }
+        assert.deepEqual(told, [pod, await shown(pod)]);
+      });
+
+      test('ends when it is aborted', async () => {
+        const { resourceVersion } = await all(api.nodes);
+        const abort = new AbortController();
+        setImmediate(() => abort.abort());
+        for await (const _ of watch(api.nodes, resourceVersion, abort.signal));
+        assert.ok(abort.signal.aborted);
+      });
+
+      if (forget) {
+        test('from a version that is forgotten is refused with 410', async () => {
+          const events = watch(api.nodes, await forget(cluster));
+          await assert.rejects(async () => {
+            for await (const _ of events);
+          }, refusal(410));
+        });
+      }
+    });
+
+    const watch = <T>(
+      resource: Resource<T>,
+      resourceVersion: string,
+      signal = new AbortController().signal,
+    ): AsyncIterable<WatchEvent<T>> =>
+      resource.watch({ resourceVersion, timeoutSeconds: cluster.watchSeconds, signal });
+  });
+}
+
+/** All objects of a kind in one page. */
+const all = <T>(resource: Resource<T>) =>
+  resource.list({ limit: 10_000, signal: new AbortController().signal });

@@ -1,0 +1,159 @@
+import type { NodeName } from '#shared/eviction/identity.ts';
+import { ApiError } from '#shared/kubernetes/api-error.ts';
+import type { Call, Verb } from '#shared/kubernetes/call.ts';
+import type { Connection } from '#shared/kubernetes/connection.ts';
+import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/json-fields.ts';
+import { RestApi } from '#shared/kubernetes/rest-api.ts';
+import { Transport } from '#shared/kubernetes/transport.ts';
+import type { LiveTaint } from '#shared/taints/taint.ts';
+import type { ClusterUnderContract, NewPod } from './kubernetes-contract.ts';
+
+const MERGE = 'application/merge-patch+json';
+const STRATEGIC_MERGE = 'application/strategic-merge-patch+json';
+
+/** An API server under contract, with a namespace and nodes of our own, reached with the rights of an administrator. */
+export class RestCluster implements ClusterUnderContract {
+  readonly api: RestApi;
+  readonly namespace: string;
+  readonly watchSeconds: number;
+  readonly #transport: Transport;
+  readonly #nodes: NodeName[] = [];
+  #changes = 0;
+
+  private constructor(connection: Connection, namespace: string, watchSeconds: number) {
+    this.watchSeconds = watchSeconds;
+    this.api = new RestApi(connection);
+    this.#transport = new Transport(connection);
+    this.namespace = namespace;
+  }
+
+  /** `namespace`: a name that nobody else uses; `watchSeconds`: as the contract says. */
+  static async open(connection: Connection, namespace: string, watchSeconds: number): Promise<RestCluster> {
+    const cluster = new RestCluster(connection, namespace, watchSeconds);
+    await cluster.#call('create', '/api/v1/namespaces', { body: { metadata: { name: namespace } } });
+    const account = { body: { metadata: { name: 'default' } } };
+    // Made by somebody else already, or of a kind that the server does not know.
+    await cluster
+      .#call('create', `/api/v1/namespaces/${namespace}/serviceaccounts`, account)
+      .catch(allowed(404, 409));
+    return cluster;
+  }
+
+  async createNode(name: NodeName, taints: readonly LiveTaint[] = []): Promise<void> {
+    this.#nodes.push(name);
+    // As every node has; of an object that nobody owns a field of any more the server keeps no owners again.
+    const metadata = { name, labels: { 'kubernetes.io/hostname': name } };
+    const spec = { taints: taints.map(taintJson) };
+    await this.#call('create', '/api/v1/nodes', { body: { kind: 'Node', apiVersion: 'v1', metadata, spec } });
+  }
+
+  async setTaints(node: NodeName, taints: readonly LiveTaint[], manager: string): Promise<void> {
+    await this.#call('patch', nodePath(node), {
+      query: { fieldManager: manager },
+      body: { spec: { taints: taints.map(taintJson) } },
+      contentType: MERGE,
+    });
+  }
+
+  async label(node: NodeName): Promise<void> {
+    const body = { metadata: { labels: { change: this.#nextChange() } } };
+    await this.#call('patch', nodePath(node), { body, contentType: MERGE });
+  }
+
+  async heartbeat(node: NodeName): Promise<void> {
+    const condition = { type: 'Ready', status: 'True', reason: `Heartbeat${this.#nextChange()}` };
+    await this.#call('patch', `${nodePath(node)}/status`, {
+      query: { fieldManager: 'kubelet' },
+      body: { status: { conditions: [condition] } },
+      contentType: STRATEGIC_MERGE,
+    });
+  }
+
+  async deleteNode(node: NodeName): Promise<void> {
+    await this.#call('delete', nodePath(node)).catch(allowed(404));
+  }
+
+  async createPod(name: string, { node, tolerations = [], owner }: NewPod): Promise<void> {
+    const controller = owner && {
+      ...owner,
+      apiVersion: 'v1',
+      uid: await this.#uidOf(owner.name),
+      controller: true,
+    };
+    await this.#call('create', this.#podsPath, {
+      body: {
+        kind: 'Pod',
+        apiVersion: 'v1',
+        metadata: { name, ...(controller ? { ownerReferences: [controller] } : {}) },
+        spec: {
+          nodeName: node,
+          tolerations: tolerations.map(({ tolerationSeconds, ...toleration }) => ({
+            ...toleration,
+            ...(tolerationSeconds === undefined ? {} : { tolerationSeconds: Number(tolerationSeconds) }),
+          })),
+          automountServiceAccountToken: false,
+          containers: [{ name: 'main', image: 'registry.k8s.io/pause:3.10' }],
+        },
+      },
+    });
+  }
+
+  async touchPod(name: string): Promise<void> {
+    const body = { metadata: { annotations: { change: this.#nextChange() } } };
+    await this.#call('patch', `${this.#podsPath}/${name}`, { body, contentType: MERGE });
+  }
+
+  async eventsAbout(name: string): Promise<readonly string[]> {
+    const list = await this.#call('list', `/api/v1/namespaces/${this.namespace}/events`);
+    return itemsOf(fieldsOf(list)['items'])
+      .map(fieldsOf)
+      .filter(({ involvedObject }) => fieldsOf(involvedObject)['name'] === name)
+      .map(({ message }) => textOf(message));
+  }
+
+  async close(): Promise<void> {
+    const grace = { gracePeriodSeconds: '0' };
+    const pods = await this.#call('list', this.#podsPath);
+    for (const pod of itemsOf(fieldsOf(pods)['items'])) {
+      const name = textOf(fieldsOf(fieldsOf(pod)['metadata'])['name']);
+      await this.#call('delete', `${this.#podsPath}/${name}`, { query: grace }).catch(allowed(404));
+    }
+    for (const node of this.#nodes) await this.deleteNode(node);
+    // A simulated server keeps its namespaces.
+    await this.#call('delete', `/api/v1/namespaces/${this.namespace}`).catch(allowed(405));
+    this.#transport.close();
+    this.api.close();
+  }
+
+  get #podsPath(): string {
+    return `/api/v1/namespaces/${this.namespace}/pods`;
+  }
+
+  async #uidOf(node: string): Promise<string> {
+    const { metadata } = fieldsOf(await this.#call('get', `/api/v1/nodes/${node}`));
+    return textOf(fieldsOf(metadata)['uid']);
+  }
+
+  #nextChange(): string {
+    this.#changes += 1;
+    return String(this.#changes);
+  }
+
+  #call(verb: Verb, path: string, more: Partial<Call> = {}): Promise<unknown> {
+    return this.#transport.read({ verb, resource: path, path, ...more });
+  }
+}
+
+const nodePath = (node: NodeName): string => `/api/v1/nodes/${node}`;
+
+const taintJson = ({ timeAdded, ...taint }: LiveTaint): object => ({
+  ...taint,
+  ...(timeAdded === undefined ? {} : { timeAdded: new Date(timeAdded).toISOString() }),
+});
+
+/** Lets refusals of these statuses pass. */
+const allowed =
+  (...statuses: readonly number[]) =>
+  (error: unknown): void => {
+    if (!(error instanceof ApiError && statuses.includes(error.status))) throw error;
+  };

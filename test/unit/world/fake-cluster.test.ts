@@ -1,0 +1,62 @@
+import { type NodeName, podUid } from '#shared/eviction/identity.ts';
+import { systemClock } from '#shared/time/clock.ts';
+import {
+  type ClusterUnderContract,
+  kubernetesContract,
+  type NewPod,
+} from '#test/contracts/kubernetes-contract.ts';
+import { FakeCluster } from '#test/world/fake-cluster.ts';
+
+/** The namespace of its pods. */
+const NAMESPACE = 'default';
+
+async function open(): Promise<ClusterUnderContract & { readonly cluster: FakeCluster }> {
+  const cluster = new FakeCluster(systemClock);
+  const touch = async (name: NodeName) => {
+    const node = cluster.liveNodes.get(name);
+    if (node) cluster.putNode(node);
+  };
+  return {
+    cluster,
+    api: cluster,
+    watchSeconds: 1,
+    namespace: NAMESPACE,
+    createNode: async (name, taints = []) => {
+      cluster.putNode({ name, taints });
+    },
+    setTaints: async (name, taints) => {
+      cluster.putNode({ name, taints });
+    },
+    label: touch,
+    heartbeat: touch,
+    deleteNode: async (name) => {
+      cluster.removeNode(name);
+    },
+    createPod: async (name, { node, tolerations = [], owner }: NewPod) => {
+      cluster.putPod({
+        uid: podUid(`uid-of-${name}`),
+        namespace: NAMESPACE,
+        name,
+        node,
+        tolerations,
+        boundAt: Math.floor(Date.now() / 1000) * 1000,
+        terminating: false,
+        disrupted: false,
+        ...(owner ? { owner } : {}),
+      });
+    },
+    touchPod: async (name) => {
+      const pod = cluster.livePods.get(`${NAMESPACE}/${name}`);
+      if (pod) cluster.putPod(pod);
+    },
+    eventsAbout: async (name) =>
+      cluster.events.filter(({ pod }) => pod.name === name).map(({ message }) => message),
+    close: async () => undefined,
+  };
+}
+
+kubernetesContract('FakeCluster', open, async ({ cluster }) => {
+  const { resourceVersion } = await cluster.nodes.list({ limit: 1, signal: new AbortController().signal });
+  cluster.forgetHistory();
+  return resourceVersion;
+});

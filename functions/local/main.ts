@@ -1,6 +1,6 @@
 import { ProbePortError } from '#functions/watch-relay/probe-server.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
-import { KubeconfigError } from '#shared/kubernetes/kubeconfig-error.ts';
+import { KubeconfigError } from '#shared/kubernetes/kubeconfig-file.ts';
 import { StoreError } from '#shared/store/store.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { checkAccess, managedClusters } from './managed-clusters.ts';

@@ -1,7 +1,7 @@
 import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { inClusterConnection, loadContexts } from '#shared/kubernetes/kubeconfig.ts';
-import { KubeconfigError } from '#shared/kubernetes/kubeconfig-error.ts';
+import { KubeconfigError } from '#shared/kubernetes/kubeconfig-file.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { preflight } from '#shared/kubernetes/rights.ts';
 import type { Log } from '#shared/telemetry/log.ts';

@@ -1,7 +1,11 @@
 import { GetSecretValueCommand } from '@aws-sdk/client-secrets-manager';
 import type { Connection, RequestAccess } from '#shared/kubernetes/connection.ts';
-import { currentContext, mergeKubeconfigs, resolveContext } from '#shared/kubernetes/kubeconfig-context.ts';
-import { parseKubeconfig } from '#shared/kubernetes/kubeconfig-text.ts';
+import {
+  currentContext,
+  mergeKubeconfigs,
+  parseKubeconfig,
+  resolveContext,
+} from '#shared/kubernetes/kubeconfig-file.ts';
 import { staticAccess } from '#shared/kubernetes/static-access.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { AccessError, awsAccessError } from './access-error.ts';

@@ -1,3 +1,7 @@
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import * as z from 'zod';
+import { type Call, callText } from './call.ts';
+
 /** Why an API server did not do what was asked. */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
@@ -25,4 +29,137 @@ export class ApiError extends Error {
 /** A call was not sent in time, and so not at all. */
 export class LateCallError extends Error {
   override readonly name = 'LateCallError';
+}
+
+/** `meta/v1.Status`: how the API server words a failure. */
+const Status = z.object({
+  kind: z.literal('Status'),
+  message: z.string().default(''),
+  reason: z.string().default(''),
+  code: z.int().default(0),
+});
+type Status = z.infer<typeof Status>;
+
+/** Longer texts of a server are cut: validation errors may repeat whole objects. */
+const MAX_SERVER_TEXT = 500;
+
+const RESET = 'the connection was reset';
+const NO_ROUTE = 'there is no route to it; check the network';
+const UNTRUSTED = 'its TLS certificate is not from the expected authority; give its CA certificate';
+const NOT_TLS = 'it does not speak TLS there; check http or https in the server address';
+
+/** What the codes of Node's network and TLS errors mean to an operator. */
+const UNREACHABLE: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'the connection was refused; check that the server runs and its address is right',
+  ECONNRESET: RESET,
+  EPIPE: RESET,
+  EHOSTUNREACH: NO_ROUTE,
+  ENETUNREACH: NO_ROUTE,
+  ETIMEDOUT: 'the connection timed out; check the network and firewalls',
+  ENOTFOUND: 'its name does not resolve; check the server address and DNS',
+  EAI_AGAIN: 'its name does not resolve for now; check DNS',
+  CERT_HAS_EXPIRED: 'its TLS certificate has expired; renew it',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'its TLS certificate is for another name; address it by one it holds',
+  DEPTH_ZERO_SELF_SIGNED_CERT: UNTRUSTED,
+  SELF_SIGNED_CERT_IN_CHAIN: UNTRUSTED,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNTRUSTED,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNTRUSTED,
+  EPROTO: NOT_TLS,
+  ERR_SSL_WRONG_VERSION_NUMBER: NOT_TLS,
+  ERR_OSSL_PEM_NO_START_LINE: 'the client certificate or its key is not in PEM form; replace it',
+};
+
+/** Answers that proxies and load balancers rightly give in the API server's place. */
+const proxyMayAnswer = (status: number): boolean => status >= 500 || [401, 403, 429].includes(status);
+
+/** No answer, or one that broke off: an error of the network, of TLS or of the client's certificates. */
+export function unreachable(call: Call, host: string, error: unknown): ApiError {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  const why = UNREACHABLE[code] ?? (code || 'the connection broke');
+  const suffix = UNREACHABLE[code] === undefined ? '' : ` (${code})`;
+  return failure(call, host, `${why}${suffix}`, error);
+}
+
+/** No usable answer, for a reason that the caller words. */
+export function failure(call: Call, host: string, why: string, cause?: unknown): ApiError {
+  return new ApiError(`Cannot ${callText(call)} at ${host}: ${why}.`, 0, '', undefined, { cause });
+}
+
+/** The call could not be sent by its `notAfter`. */
+export const late = (call: Call, host: string): LateCallError =>
+  new LateCallError(`Did not ${callText(call)} at ${host}: it could not be sent in time.`);
+
+/** An answer that is no success; `text` is its body. */
+export function refusal(
+  call: Call,
+  host: string,
+  { statusCode: httpStatus = 0, headers }: IncomingMessage,
+  text: string,
+): ApiError {
+  const status = parseStatus(text);
+  // Only the API server itself may call an object gone (404, 409); a page from elsewhere says nothing about it.
+  if (status === undefined && !proxyMayAnswer(httpStatus)) {
+    return failure(
+      call,
+      host,
+      `its answer ${httpStatus} is not a Kubernetes API server's; check the server address`,
+    );
+  }
+  const words = status === undefined ? '' : serverText(status.message);
+  return refused(call, host, httpStatus, status?.reason ?? '', words, retryAfterSeconds(headers));
+}
+
+/** What an `ERROR` event of a watch says. */
+export function watchError(call: Call, host: string, object: unknown): ApiError {
+  const { data: status } = Status.safeParse(object);
+  if (status === undefined) return failure(call, host, 'the watch reported an error without a status');
+  return refused(call, host, status.code, status.reason, serverText(status.message));
+}
+
+function refused(
+  call: Call,
+  host: string,
+  status: number,
+  reason: string,
+  words: string,
+  retryAfter?: number,
+): ApiError {
+  const parts = [
+    `${status}${reason === '' ? '' : ` ${reason}`}`,
+    ...(words === '' || words === reason ? [] : [words]),
+    ...fix(call, status, words),
+  ];
+  return new ApiError(
+    `Cannot ${callText(call)} at ${host}: ${parts.join('; ')}.`,
+    status,
+    reason,
+    retryAfter,
+  );
+}
+
+function fix(call: Call, status: number, words: string): readonly string[] {
+  if (status === 401) return ['the credentials were refused (an expired token?): renew them'];
+  if (status !== 403 || words.includes('being terminated')) return [];
+  return [`grant these credentials the verb ${call.verb} on ${call.resource}`];
+}
+
+function parseStatus(text: string): Status | undefined {
+  try {
+    return Status.safeParse(JSON.parse(text)).data;
+  } catch {
+    return undefined;
+  }
+}
+
+const serverText = (message: string): string =>
+  message.replace(/\s+/g, ' ').trim().replace(/\.$/, '').slice(0, MAX_SERVER_TEXT);
+
+/** The header holds seconds or, from some proxies, a date; that is of the clock that also dated the answer. */
+function retryAfterSeconds({
+  'retry-after': after = '',
+  date = '',
+}: IncomingHttpHeaders): number | undefined {
+  if (/^\d{1,9}$/.test(after)) return Number(after);
+  const ms = Date.parse(after) - (Date.parse(date) || Date.now());
+  return after.endsWith(' GMT') && !Number.isNaN(ms) ? Math.max(0, Math.ceil(ms / 1000)) : undefined;
 }

@@ -1,9 +1,152 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { delimiter, dirname, join, resolve, sep } from 'node:path';
-import { type MergedKubeconfig, mergeKubeconfigs } from './kubeconfig-context.ts';
-import { KubeconfigError, systemErrorCode } from './kubeconfig-error.ts';
-import { type Kubeconfig, parseKubeconfig } from './kubeconfig-text.ts';
+import { load, YAMLException } from 'js-yaml';
+import * as z from 'zod';
+
+/** A kubeconfig, or what it refers to, is of no use; the message says what to change and holds no secret. */
+export class KubeconfigError extends Error {
+  override readonly name = 'KubeconfigError';
+}
+
+/** The code of a failed system call (`ENOENT`, `EACCES`); "" when it was none. */
+export const systemErrorCode = (error: unknown): string =>
+  error instanceof Error && 'code' in error ? String(error.code) : '';
+
+const text = z.string().optional();
+/** `kubectl config` leaves null where a list is empty. */
+const listOf = <T extends z.ZodType>(item: T) =>
+  z
+    .array(item)
+    .nullish()
+    .transform((items) => items ?? []);
+
+const Cluster = z.looseObject({
+  server: z.string().default(''),
+  'certificate-authority': text,
+  'proxy-url': text,
+});
+
+const Exec = z.looseObject({
+  apiVersion: z.string().default('client.authentication.k8s.io/v1'),
+  command: z.string(),
+  env: listOf(z.object({ name: z.string(), value: z.string() })),
+});
+
+const User = z.looseObject({
+  'client-certificate': text,
+  'client-key': text,
+  token: text,
+  tokenFile: text,
+  exec: Exec.nullish(),
+});
+
+const Context = z.looseObject({ cluster: text, user: text });
+
+const Kubeconfig = z.looseObject({
+  'current-context': text,
+  clusters: listOf(z.object({ name: z.string(), cluster: Cluster })),
+  users: listOf(z.object({ name: z.string(), user: User.nullish().transform((user) => user ?? {}) })),
+  contexts: listOf(z.object({ name: z.string(), context: Context })),
+});
+
+/** A kubeconfig as it is written: paths as they stand there, fields that nobody here knows included. */
+export type Kubeconfig = z.infer<typeof Kubeconfig>;
+export type KubeconfigCluster = z.infer<typeof Cluster>;
+export type KubeconfigUser = z.infer<typeof User>;
+export type KubeconfigContext = z.infer<typeof Context>;
+
+/** Reads a kubeconfig's text; `source` says in messages which one it is. Throws `KubeconfigError`. */
+export function parseKubeconfig(content: string, source: string): Kubeconfig {
+  const { data, error } = Kubeconfig.safeParse(parseYaml(content, source));
+  if (data !== undefined) return data;
+  const [issue] = error.issues;
+  const field = issue?.path.join('.') || 'its top';
+  throw new KubeconfigError(`The kubeconfig ${source} is wrong at ${field}: ${issue?.message}.`);
+}
+
+function parseYaml(content: string, source: string): unknown {
+  try {
+    return load(content);
+  } catch (error) {
+    // The parser's own message quotes the file, tokens and all.
+    const line = error instanceof YAMLException ? error.mark?.line : undefined;
+    const where = line === undefined ? '' : ` (line ${line + 1})`;
+    throw new KubeconfigError(`The kubeconfig ${source} is not YAML${where}: correct or replace it.`);
+  }
+}
+
+/** What one or several kubeconfigs say. */
+export interface MergedKubeconfig {
+  /** Where it was read from, for messages. */
+  readonly source: string;
+  readonly currentContext: string | undefined;
+  readonly clusters: ReadonlyMap<string, KubeconfigCluster>;
+  readonly users: ReadonlyMap<string, KubeconfigUser>;
+  readonly contexts: ReadonlyMap<string, KubeconfigContext>;
+}
+
+/** The cluster and the user of a context. */
+export interface ResolvedContext {
+  readonly cluster: KubeconfigCluster;
+  readonly user: KubeconfigUser;
+}
+
+/** Where several kubeconfigs (or lines of one) name the same thing, the first has it. */
+export function mergeKubeconfigs(source: string, kubeconfigs: readonly Kubeconfig[]): MergedKubeconfig {
+  return {
+    source,
+    currentContext: kubeconfigs.find((each) => each['current-context'])?.['current-context'],
+    clusters: firstOfEach(kubeconfigs.flatMap(({ clusters }) => clusters.map((c) => [c.name, c.cluster]))),
+    users: firstOfEach(kubeconfigs.flatMap(({ users }) => users.map((u) => [u.name, u.user]))),
+    contexts: firstOfEach(kubeconfigs.flatMap(({ contexts }) => contexts.map((c) => [c.name, c.context]))),
+  };
+}
+
+/** A map keeps the last of equal keys. */
+const firstOfEach = <T>(named: readonly (readonly [string, T])[]): ReadonlyMap<string, T> =>
+  new Map(named.toReversed());
+
+/** Throws `KubeconfigError` when there is none. */
+export function currentContext({ currentContext: name, source }: MergedKubeconfig): string {
+  if (name) return name;
+  throw new KubeconfigError(`The kubeconfig ${source} has no current context: name the contexts to manage.`);
+}
+
+/** Throws `KubeconfigError`: there is no such context, or it names what is not there. */
+export function resolveContext(merged: MergedKubeconfig, name: string): ResolvedContext {
+  const { source, clusters, users, contexts } = merged;
+  const context = contexts.get(name);
+  if (context === undefined) {
+    const known = [...contexts.keys()].join(', ') || 'none';
+    throw new KubeconfigError(`The kubeconfig ${source} has no context "${name}": it has ${known}.`);
+  }
+  const cluster = clusters.get(context.cluster ?? '');
+  const user = users.get(context.user ?? '');
+  if (cluster === undefined) throw dangling(source, name, 'cluster', context.cluster);
+  if (user === undefined) throw dangling(source, name, 'user', context.user);
+  return { cluster, user };
+}
+
+function dangling(
+  source: string,
+  name: string,
+  kind: string,
+  reference: string | undefined,
+): KubeconfigError {
+  const what = reference ? `names the ${kind} "${reference}", which is not there` : `names no ${kind}`;
+  return new KubeconfigError(`Context "${name}" of the kubeconfig ${source} ${what}: correct the context.`);
+}
+
+/** Throws `KubeconfigError` when a context's cluster has no usable address. */
+export function serverUrl(name: string, { cluster }: ResolvedContext): URL {
+  const url = URL.parse(cluster.server);
+  if (url !== null && (url.protocol === 'https:' || url.protocol === 'http:')) return url;
+  // Not quoted: a URL may hold a password.
+  throw new KubeconfigError(
+    `The server of context "${name}" is not an http or https URL: write it as https://HOST:PORT.`,
+  );
+}
 
 /**
  * Reads `path`, or else what kubectl would: those files of `$KUBECONFIG` that exist, or `~/.kube/config`. Where

@@ -5,11 +5,34 @@
  */
 import { nodeName, podUid } from '#shared/eviction/identity.ts';
 import type { LiveTaint, Toleration } from '#shared/taints/taint.ts';
+import { TAINT_MANAGER_REASON } from './announcement.ts';
 import type { LiveNode, LivePod, PodOwner } from './api.ts';
 import { ApiError } from './api-error.ts';
-import { TAINT_MANAGER_REASON } from './disruption.ts';
-import { Interner } from './interning.ts';
-import { fieldsOf, itemsOf, textOf } from './json-fields.ts';
+import { fieldsOf, itemsOf, textOf } from './api-json.ts';
+
+/**
+ * Hands out one shared object per key, so that what thousands of pods have in common is kept once. When it is
+ * full it forgets everything and starts over: sharing is a matter of memory only, and what is common is soon
+ * back, while one-off values cannot fill the memory.
+ */
+export class Interner<T> {
+  readonly #limit: number;
+  readonly #shared = new Map<string, T>();
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  /** The object known under `key`, or else what `make` makes, from now on. */
+  get(key: string, make: () => T): T {
+    const known = this.#shared.get(key);
+    if (known !== undefined) return known;
+    if (this.#shared.size >= this.#limit) this.#shared.clear();
+    const made = make();
+    this.#shared.set(key, made);
+    return made;
+  }
+}
 
 /** Clusters have a few dozen distinct lists; only generated ones (a key per job) come near this. */
 const TOLERATION_LISTS = 10_000;

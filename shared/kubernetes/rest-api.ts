@@ -1,6 +1,7 @@
 import pMap from 'p-map';
 import type { EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import { type Clock, systemClock } from '#shared/time/clock.ts';
+import { disruptionPatch, eventBody } from './announcement.ts';
 import type {
   DeletePreconditions,
   KubernetesApi,
@@ -11,11 +12,9 @@ import type {
   Resource,
 } from './api.ts';
 import { ApiError } from './api-error.ts';
+import { fieldsOf, itemsOf, textOf } from './api-json.ts';
 import type { Call } from './call.ts';
 import type { Connection } from './connection.ts';
-import { disruptionPatch } from './disruption.ts';
-import { eventBody } from './event.ts';
-import { fieldsOf, itemsOf, textOf } from './json-fields.ts';
 import { projectNode, projectPod } from './project.ts';
 import { RestResource } from './rest-resource.ts';
 import type { Right, RightsReview } from './rights.ts';

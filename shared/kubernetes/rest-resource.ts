@@ -1,7 +1,7 @@
 import type { ListOptions, Page, Resource, WatchEvent, WatchOptions } from './api.ts';
+import { failure, watchError } from './api-error.ts';
+import { fieldsOf, itemsOf, textOf } from './api-json.ts';
 import type { Call } from './call.ts';
-import { failure, watchError } from './call-errors.ts';
-import { fieldsOf, itemsOf, textOf } from './json-fields.ts';
 import { PAGE_TIMEOUT_MS, type Transport } from './transport.ts';
 
 /** All objects of one kind in a cluster, followed through the API server. */

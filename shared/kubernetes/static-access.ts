@@ -1,6 +1,5 @@
 import type { RequestAccess } from './connection.ts';
-import { type ResolvedContext, serverUrl } from './kubeconfig-context.ts';
-import { KubeconfigError } from './kubeconfig-error.ts';
+import { KubeconfigError, type ResolvedContext, serverUrl } from './kubeconfig-file.ts';
 
 /** What a context may say about its cluster and user, where there are no files and nothing to run beside it. */
 const CLUSTER_FIELDS = new Set([

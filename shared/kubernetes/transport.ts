@@ -1,18 +1,15 @@
-import http from 'node:http';
-import https from 'node:https';
+import type { IncomingMessage } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 import { type Clock, systemClock } from '#shared/time/clock.ts';
-import { ApiError, LateCallError } from './api-error.ts';
+import { ApiError, failure, LateCallError, late, refusal, unreachable } from './api-error.ts';
+import { parseInt64Json } from './api-json.ts';
 import { Breaker } from './breaker.ts';
-import { type Call, callText, METHODS } from './call.ts';
-import { failure, refusal, unreachable } from './call-errors.ts';
+import type { Call } from './call.ts';
 import { ClockSkew } from './clock-skew.ts';
 import type { Connection, RequestAccess } from './connection.ts';
-import { parseInt64Json } from './int64-json.ts';
 import { Sockets } from './sockets.ts';
-import { splitLines } from './split-lines.ts';
 import { Turns } from './turns.ts';
 
 /** For one call from its turn on: the connection, the request and the whole answer. */
@@ -23,8 +20,6 @@ export const PAGE_TIMEOUT_MS = 30_000;
 const MAX_SOCKETS = 64;
 /** Fewer than there are sockets, so that no call waits for one: a socket takes a moment to be free again. */
 const CALLS_AT_ONCE = 48;
-/** How a connection ends that the server closed while it was idle. */
-const CUT_WHILE_IDLE: readonly unknown[] = ['ECONNRESET', 'EPIPE'];
 
 /**
  * JSON over HTTP/1.1 to one API server, on connections that are kept. Calls take turns and fail at once while the
@@ -37,13 +32,15 @@ export class Transport {
   readonly #turns = new Turns(CALLS_AT_ONCE);
   readonly #breaker = new Breaker();
   readonly #skew = new ClockSkew();
-  readonly #calling = new Sockets(MAX_SOCKETS);
-  readonly #following = new Sockets();
+  readonly #calling: Sockets;
+  readonly #following: Sockets;
   #closed = false;
 
   constructor(connection: Connection, clock: Clock = systemClock) {
     this.#connection = connection;
     this.#clock = clock;
+    this.#calling = new Sockets(clock, MAX_SOCKETS);
+    this.#following = new Sockets(clock);
   }
 
   /** Names the server in messages. */
@@ -120,7 +117,7 @@ export class Transport {
     this.#following.close();
   }
 
-  async #inTurn<T>(call: Call, use: (response: http.IncomingMessage) => Promise<T>): Promise<T> {
+  async #inTurn<T>(call: Call, use: (response: IncomingMessage) => Promise<T>): Promise<T> {
     this.#refuseWhileOpen(call);
     return this.#turns.run(
       async () => {
@@ -150,15 +147,8 @@ export class Transport {
   }
 
   #refuseLate(call: Call): void {
-    if (this.#isLate(call)) throw this.#late(call);
-  }
-
-  #isLate({ notAfter }: Call): boolean {
-    return notAfter !== undefined && this.#clock.now() > notAfter;
-  }
-
-  #late(call: Call): LateCallError {
-    return new LateCallError(`Did not ${callText(call)} at ${this.host}: it could not be sent in time.`);
+    const { notAfter = Number.POSITIVE_INFINITY } = call;
+    if (this.#clock.now() > notAfter) throw late(call, this.host);
   }
 
   async #within<T>(timeoutMs: number, call: Call, run: (signal: AbortSignal) => Promise<T>): Promise<T> {
@@ -196,91 +186,16 @@ export class Transport {
     access: RequestAccess,
     sockets: Sockets,
     signal: AbortSignal,
-  ): Promise<http.IncomingMessage> {
+  ): Promise<IncomingMessage> {
     if (this.#closed) throw failure(call, this.host, 'its connections were closed');
-    signal.throwIfAborted();
-    const response = await this.#send(call, access, sockets, signal);
-    const status = response.statusCode ?? 0;
+    const { response, sentAt } = await sockets.send(call, access, signal);
+    const { statusCode: status = 0, headers } = response;
+    this.#breaker.answered();
+    const date = Date.parse(headers.date ?? '');
+    if (date) this.#skew.hear({ sentAt, receivedAt: this.#clock.now(), date });
     if (status >= 200 && status < 300) return response;
     if (status === 401) this.#connection.forgetCredentials?.();
     throw refusal(call, this.host, response, await bodyText(response));
-  }
-
-  #send(
-    call: Call,
-    access: RequestAccess,
-    sockets: Sockets,
-    signal: AbortSignal,
-  ): Promise<http.IncomingMessage> {
-    const { server, headers, ...tls } = access;
-    const { origin, pathname } = server;
-    const body = call.body === undefined ? undefined : JSON.stringify(call.body);
-    const query = call.query === undefined ? '' : `?${new URLSearchParams(call.query)}`;
-    const { promise, resolve, reject } = Promise.withResolvers<http.IncomingMessage>();
-    const client = server.protocol === 'https:' ? https : http;
-    const request = client.request(`${origin}${pathname.replace(/\/$/, '')}${call.path}${query}`, {
-      ...tls,
-      method: METHODS[call.verb],
-      agent: sockets.agentFor(server),
-      signal,
-      headers: {
-        ...headers,
-        accept: 'application/json',
-        'user-agent': 'taintward',
-        // Lists shrink to a tenth; a proxy that compresses a watch would hold its events back.
-        ...(call.verb === 'watch' ? {} : { 'accept-encoding': 'gzip' }),
-        ...(body === undefined
-          ? {}
-          : {
-              'content-type': call.contentType ?? 'application/json',
-              // Node sends a DELETE's body without its length unless told.
-              'content-length': Buffer.byteLength(body),
-            }),
-      },
-    });
-    let over = false;
-    const giveUp = (reason: unknown): void => {
-      over = true;
-      request.destroy();
-      reject(reason);
-    };
-    // Without a socket a request that is destroyed does not say so.
-    const aborted = () => giveUp(signal.reason);
-    signal.addEventListener('abort', aborted);
-    const giveUpLate = () => giveUp(this.#late(call));
-    const lateTimer =
-      call.notAfter === undefined ? undefined : setTimeout(giveUpLate, call.notAfter - this.#clock.now());
-
-    let sentAt = 0;
-    request.once('socket', () => {
-      clearTimeout(lateTimer);
-      // The socket is connected: what is written now is sent now.
-      if (this.#isLate(call)) return giveUpLate();
-      sentAt = this.#clock.now();
-      request.end(body);
-    });
-    request.once('response', (response) => {
-      over = true;
-      this.#breaker.answered();
-      const date = Date.parse(response.headers.date ?? '');
-      if (date) this.#skew.hear({ sentAt, receivedAt: this.#clock.now(), date });
-      resolve(response);
-    });
-    request.on('error', (error: NodeJS.ErrnoException) => {
-      const stale = request.reusedSocket && CUT_WHILE_IDLE.includes(error.code);
-      // Every call we make may be made twice: UIDs and names guard it.
-      if (stale && !over && !this.#closed && !this.#isLate(call)) {
-        const again = this.#send(call, access, sockets, signal);
-        // One that comes too late now was perhaps sent before.
-        resolve(again.catch((second) => Promise.reject(second instanceof LateCallError ? error : second)));
-      } else {
-        reject(error);
-      }
-    });
-    return promise.finally(() => {
-      clearTimeout(lateTimer);
-      signal.removeEventListener('abort', aborted);
-    });
   }
 }
 
@@ -308,7 +223,19 @@ class Deadline {
 
 const unzip = promisify(gunzip);
 
-async function bodyText(response: http.IncomingMessage): Promise<string> {
+async function bodyText(response: IncomingMessage): Promise<string> {
   const bytes = await buffer(response);
   return (response.headers['content-encoding'] === 'gzip' ? await unzip(bytes) : bytes).toString();
+}
+
+/** The lines of a text that comes in pieces, each as soon as it is whole; reads on only as lines are taken. */
+export async function* splitLines(pieces: AsyncIterable<string>): AsyncGenerator<string, void, undefined> {
+  let begun = '';
+  for await (const piece of pieces) {
+    const lines = piece.split('\n');
+    lines[0] = begun + (lines[0] ?? '');
+    begun = lines.pop() ?? '';
+    yield* lines;
+  }
+  if (begun !== '') yield begun;
 }

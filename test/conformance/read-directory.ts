@@ -1,6 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { parseInt64Json } from '#shared/kubernetes/int64-json.ts';
+import { parseInt64Json } from '#shared/kubernetes/api-json.ts';
 import { type ConformanceCase, caseFile, describeIssue } from './suite.ts';
 import { suites } from './suites.ts';
 

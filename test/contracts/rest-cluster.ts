@@ -1,8 +1,8 @@
 import type { NodeName } from '#shared/eviction/identity.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
+import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/api-json.ts';
 import type { Call, Verb } from '#shared/kubernetes/call.ts';
 import type { Connection } from '#shared/kubernetes/connection.ts';
-import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/json-fields.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { Transport } from '#shared/kubernetes/transport.ts';
 import type { LiveTaint } from '#shared/taints/taint.ts';

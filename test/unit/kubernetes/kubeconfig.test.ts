@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { mock, type TestContext, test } from 'node:test';
 import { inClusterConnection, loadContexts } from '#shared/kubernetes/kubeconfig.ts';
-import { KubeconfigError } from '#shared/kubernetes/kubeconfig-error.ts';
+import { KubeconfigError } from '#shared/kubernetes/kubeconfig-file.ts';
 
 /** A folder that goes with the test, and that is HOME meanwhile; without KUBECONFIG and in-cluster variables. */
 function folder(t: TestContext): string {

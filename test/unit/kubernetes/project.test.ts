@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
-import { parseInt64Json } from '#shared/kubernetes/int64-json.ts';
-import { projectNode, projectPod } from '#shared/kubernetes/project.ts';
+import { parseInt64Json } from '#shared/kubernetes/api-json.ts';
+import { Interner, projectNode, projectPod } from '#shared/kubernetes/project.ts';
 
 const META = {
   name: 'web-0',
@@ -179,4 +179,31 @@ test('fields of unexpected types read as absent', () => {
     status: { conditions: [null, 'x', { type: 'PodScheduled', status: true }] },
   });
   assert.deepEqual([pod.generation, pod.resourceVersion, pod.node, pod.tolerations], [0, '', undefined, []]);
+});
+
+describe('an interner', () => {
+  test('gives the same object for the same key, made once', () => {
+    const interner = new Interner<object>(10);
+    const first = interner.get('a', () => ({}));
+    assert.equal(
+      interner.get('a', () => assert.fail('made twice')),
+      first,
+    );
+    assert.notEqual(
+      interner.get('b', () => ({})),
+      first,
+    );
+  });
+
+  test('never holds more than its limit', () => {
+    const interner = new Interner<string>(2);
+    let made = 0;
+    const get = (key: string) =>
+      interner.get(key, () => {
+        made += 1;
+        return key;
+      });
+    for (const key of ['a', 'b', 'c', 'c', 'a']) assert.equal(get(key), key);
+    assert.equal(made, 4);
+  });
 });

@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { mergeKubeconfigs, resolveContext } from '#shared/kubernetes/kubeconfig-context.ts';
-import { KubeconfigError } from '#shared/kubernetes/kubeconfig-error.ts';
-import { parseKubeconfig } from '#shared/kubernetes/kubeconfig-text.ts';
+import {
+  KubeconfigError,
+  mergeKubeconfigs,
+  parseKubeconfig,
+  resolveContext,
+} from '#shared/kubernetes/kubeconfig-file.ts';
 import { staticAccess } from '#shared/kubernetes/static-access.ts';
 
 const base64 = (text: string): string => Buffer.from(text).toString('base64');

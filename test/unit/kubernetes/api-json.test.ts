@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { parseInt64Json, stringifyInt64Json } from '#shared/kubernetes/int64-json.ts';
+import { parseInt64Json, stringifyInt64Json } from '#shared/kubernetes/api-json.ts';
 
 test('an integer that a double cannot hold becomes a bigint, exactly', () => {
   assert.deepEqual(parseInt64Json('{"a":9223372036854775807,"b":[-9223372036854775808]}'), {

@@ -1,7 +1,32 @@
 import { createHash } from 'node:crypto';
-import type { EpochMs } from '#shared/eviction/identity.ts';
+import type { EpochMs, PodUid } from '#shared/eviction/identity.ts';
 import type { PodEvent } from './api.ts';
-import { kubernetesTime } from './kubernetes-time.ts';
+
+/** `v1.PodReasonDeletionByTaintManager`: why the condition `DisruptionTarget` was set. */
+export const TAINT_MANAGER_REASON = 'DeletionByTaintManager';
+
+/**
+ * The strategic merge patch of a pod's status by which the built-in controller announces an eviction
+ * (`addConditionAndDeletePod`): the UID guards against a pod recreated under the same name, the condition is
+ * merged by its type, and `observedGeneration` is left out where the server counts no generations (0).
+ */
+export function disruptionPatch(uid: PodUid, generation: number, now: EpochMs): object {
+  return {
+    metadata: { uid },
+    status: {
+      conditions: [
+        {
+          type: 'DisruptionTarget',
+          ...(generation > 0 ? { observedGeneration: generation } : {}),
+          status: 'True',
+          lastTransitionTime: kubernetesTime(now),
+          reason: TAINT_MANAGER_REASON,
+          message: 'Taint manager: deleting due to NoExecute taint',
+        },
+      ],
+    },
+  };
+}
 
 /** The built-in controller's name: whoever filters Events by it finds ours too. */
 const COMPONENT = 'taint-eviction-controller';
@@ -37,3 +62,6 @@ function eventName(pod: string, key: string): string {
   // A part of a DNS name must not end in what the cut may leave there.
   return `${pod.slice(0, MAX_NAME_LENGTH - HASH_LENGTH - 1).replace(/[-.]+$/, '')}.${hash}`;
 }
+
+/** `metav1.Time`: RFC 3339 in UTC, cut to the second. */
+const kubernetesTime = (at: EpochMs): string => new Date(at).toISOString().replace(/\.\d+Z$/, 'Z');

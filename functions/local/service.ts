@@ -101,6 +101,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   const outbox = new Outbox({
     nodeDeltas: sender(queues.nodeDeltas.url),
     podDeltas: sender(queues.podDeltas.url),
+    clock,
     log,
     metrics,
   });

@@ -1,12 +1,12 @@
 import type { Lease, Leases } from '#shared/clusters/lease.ts';
-import { type Delta, RESYNC_MS } from '#shared/eviction/facts.ts';
+import { RESYNC_MS } from '#shared/eviction/facts.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { KubernetesApi, Resource } from '#shared/kubernetes/api.ts';
 import type { Store, TaintedNode } from '#shared/store/store.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
-import { ClusterView } from './cluster-view.ts';
+import { ClusterView, type Subject } from './cluster-view.ts';
 import { type FollowSink, follow } from './follow.ts';
 import type { Outbox } from './outbox.ts';
 import type { RelayMetrics } from './relay-metrics.ts';
@@ -46,6 +46,8 @@ export class ClusterRelay {
   readonly #stopping = new AbortController();
   readonly #labels: { readonly cluster: ClusterName };
   #state: ClusterRelayState = 'standby';
+  /** As far as it is known to be ours. */
+  #lease: Lease | undefined;
   #running: Promise<void> | undefined;
 
   constructor(cluster: ClusterName, api: KubernetesApi, deps: ClusterRelayDeps) {
@@ -92,25 +94,34 @@ export class ClusterRelay {
     const { leases, outbox, log, metrics } = this.#deps;
     const lost = new AbortController();
     const signal = AbortSignal.any([this.#stopping.signal, lost.signal]);
+    const view = new ClusterView(this.#cluster, lease.epoch);
+    this.#lease = lease;
+    outbox.open(this.#cluster, view, () => this.#maySpeak());
     log.info('relay.lease-taken', { ...this.#labels, epoch: lease.epoch });
     metrics.leaseHeld.set(this.#labels, 1);
     this.#state = 'syncing';
     try {
-      await Promise.all([this.#keepLease(lease, lost), this.#followCluster(lease.epoch, signal)]);
+      await Promise.all([this.#keepLease(lease, lost), this.#followCluster(view, signal)]);
     } finally {
       this.#state = 'standby';
       metrics.leaseHeld.set(this.#labels, 0);
       metrics.synced.set(this.#labels, 0);
     }
+    if (!lost.signal.aborted) await this.#drain();
+    this.#lease = undefined;
+    outbox.dropCluster(this.#cluster);
     if (lost.signal.aborted) {
-      outbox.dropCluster(this.#cluster);
       log.warn('relay.lease-lost', { ...this.#labels, epoch: lease.epoch });
     } else {
-      await this.#drain();
       await leases
         .release(lease)
         .catch((error: unknown) => log.warn('relay.lease-failed', { ...this.#labels, reason: error }));
     }
+  }
+
+  /** Whether the lease is ours by our own clock: a process that slept must not speak before it has renewed it. */
+  #maySpeak(): boolean {
+    return this.#lease !== undefined && this.#deps.clock.now() < this.#lease.expiresAt;
   }
 
   async #drain(): Promise<void> {
@@ -121,7 +132,7 @@ export class ClusterRelay {
 
   /** Renews until stopped; aborts `lost` when the lease is another's, or can no longer be known to be ours. */
   async #keepLease(taken: Lease, lost: AbortController): Promise<void> {
-    const { leases, clock, log } = this.#deps;
+    const { leases, clock, log, outbox } = this.#deps;
     const signal = this.#stopping.signal;
     let lease = taken;
     for (;;) {
@@ -129,18 +140,22 @@ export class ClusterRelay {
       if (signal.aborted) return;
       try {
         const renewed = await leases.renew(lease, clock.now(), LEASE_TTL_MS);
-        if (!renewed) return lost.abort();
+        if (!renewed) break;
         lease = renewed;
+        this.#lease = lease;
+        // What waited because the lease had run out.
+        outbox.send();
       } catch (error) {
         log.error('relay.lease-failed', { ...this.#labels, reason: error });
-        if (clock.now() >= lease.expiresAt) return lost.abort();
+        if (clock.now() >= lease.expiresAt) break;
       }
     }
+    this.#lease = undefined;
+    lost.abort();
   }
 
-  async #followCluster(epoch: number, signal: AbortSignal): Promise<void> {
+  async #followCluster(view: ClusterView, signal: AbortSignal): Promise<void> {
     const { clock, log, metrics, outbox } = this.#deps;
-    const view = new ClusterView(this.#cluster, epoch);
     const resyncDue = new ResyncRequest();
     const listen = <T extends { readonly resourceVersion: string }>(
       name: 'nodes' | 'pods',
@@ -151,10 +166,10 @@ export class ClusterRelay {
       const sink: FollowSink<T> = {
         replace: (objects) => {
           metrics.relists.inc(labels);
-          outbox.add(heard.replace(objects));
+          outbox.mark(this.#cluster, heard.replace(objects));
           if (view.synced) resyncDue.now();
         },
-        change: ({ kind, object }) => outbox.add(heard[kind](object)),
+        change: ({ kind, object }) => outbox.mark(this.#cluster, heard[kind](object)),
         failed: (error) => {
           metrics.watchFailures.inc(labels);
           log.warn('relay.watch-failed', { ...labels, reason: error });
@@ -171,7 +186,7 @@ export class ClusterRelay {
       listen('pods', this.#api.pods, {
         replace: (pods) => view.replacePods(pods, clock.now()),
         upsert: (pod) => view.upsertPod(pod, clock.now()),
-        delete: (pod) => view.deletePod(pod, clock.now()),
+        delete: (pod) => view.deletePod(pod),
       }),
       this.#resync(view, resyncDue, signal),
     ]);
@@ -185,7 +200,7 @@ export class ClusterRelay {
       if (!view.synced) continue;
       try {
         const stored = await this.#storedTaintedNodes();
-        outbox.add(view.resync(stored, clock.now(), cause === 'gap'));
+        outbox.mark(this.#cluster, view.resync(stored, clock.now()), cause === 'gap');
       } catch (error) {
         log.error('relay.resync-failed', { ...this.#labels, reason: error });
         await pause(LEASE_RETRY_MS, signal);
@@ -209,11 +224,11 @@ export class ClusterRelay {
   }
 }
 
-/** Which deltas follow from what is heard of one kind of object. */
+/** Of what there is something to tell, by what is heard of one kind of object. */
 interface Heard<T> {
-  replace(objects: readonly T[]): readonly Delta[];
-  upsert(object: T): readonly Delta[];
-  delete(object: T): readonly Delta[];
+  replace(objects: readonly T[]): readonly Subject[];
+  upsert(object: T): readonly Subject[];
+  delete(object: T): readonly Subject[];
 }
 
 /** Asks for a resync now, after a gap; several requests before it runs are one. */

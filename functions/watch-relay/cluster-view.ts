@@ -1,5 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Delta, NodeDelta, NodeFacts, PodFacts, SeenTaint } from '#shared/eviction/facts.ts';
+import type {
+  NodeDelta,
+  NodeFacts,
+  PodDelta,
+  PodFacts,
+  PodGoneDelta,
+  SeenTaint,
+} from '#shared/eviction/facts.ts';
 import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { Version } from '#shared/eviction/version.ts';
 import type { LiveNode, LivePod } from '#shared/kubernetes/api.ts';
@@ -10,27 +17,36 @@ import { decidingTolerations } from '#shared/taints/deciding.ts';
 /** Kubernetes cuts times to the second, so a binding may be up to this much later than it says. */
 const TRUNCATED_MS = 999;
 
+/** What there is something to tell of: a node with all its pods or, with a UID, one pod that is or was there. */
+export interface Subject {
+  readonly node: NodeName;
+  readonly uid?: PodUid;
+}
+
 interface NodeEntry {
   readonly taints: readonly SeenTaint[];
   /** When it went; absent = it is there. */
   readonly deletedAt?: EpochMs;
 }
 
+type PodEntry = PodFacts & { readonly node: NodeName };
+
 const UNTAINTED: NodeEntry = { taints: [] };
 
 /**
- * What the relay knows of one cluster, and which deltas follow from what it hears. No I/O: events in, deltas
- * out, in the order in which they are to be sent. Nothing follows from nodes without a NoExecute taint.
+ * What the relay knows of one cluster. No I/O: events in, and out comes of what there is something to tell. What is
+ * told is asked for when it is sent, and is the truth of that moment. There is nothing to tell of nodes without a
+ * NoExecute taint.
  *
- * Nothing is emitted before both lists are in, because a node delta speaks of all pods of its node. Node and
- * pod events come from two watches in no common order; whichever comes second meets the other's state.
+ * Nor is there before both lists are in, because a node delta speaks of all pods of its node. Node and pod events
+ * come from two watches in no common order; whichever comes second meets the other's state.
  */
 export class ClusterView {
   readonly #cluster: ClusterName;
   readonly #epoch: number;
   #sequence = 0;
   readonly #nodes = new Map<NodeName, NodeEntry>();
-  readonly #pods = new Map<PodUid, PodFacts & { readonly node: NodeName }>();
+  readonly #pods = new Map<PodUid, PodEntry>();
   readonly #uidByName = new Map<string, PodUid>();
   readonly #uidsByNode = new Map<NodeName, Set<PodUid>>();
   readonly #listed = new Set<'nodes' | 'pods'>();
@@ -47,172 +63,156 @@ export class ClusterView {
   }
 
   get counts(): { readonly nodes: number; readonly tainted: number; readonly pods: number } {
-    const tainted = [...this.#nodes.values()].filter(({ taints }) => taints.length > 0).length;
-    return { nodes: this.#nodes.size, tainted, pods: this.#pods.size };
+    return { nodes: this.#nodes.size, tainted: this.#tainted().length, pods: this.#pods.size };
   }
 
   /** A complete list of nodes: what is not in it is gone. */
-  replaceNodes(nodes: readonly LiveNode[], now: EpochMs): readonly Delta[] {
+  replaceNodes(nodes: readonly LiveNode[], now: EpochMs): readonly Subject[] {
     const present = new Set(nodes.map(({ name }) => name));
     const missing = [...this.#nodes.keys()].filter((name) => !present.has(name));
-    const deltas = [
+    const subjects = [
       ...missing.flatMap((name) => this.deleteNode(name, now)),
       ...nodes.flatMap((node) => this.upsertNode(node, now)),
     ];
     this.#listed.add('nodes');
-    return deltas;
+    return subjects;
   }
 
   /** A complete list of pods: what is not in it is gone. */
-  replacePods(pods: readonly LivePod[], now: EpochMs): readonly Delta[] {
+  replacePods(pods: readonly LivePod[], now: EpochMs): readonly Subject[] {
     const present = new Set(pods.map(({ uid }) => uid));
     const missing = [...this.#pods.keys()].filter((uid) => !present.has(uid));
-    const deltas = [
-      ...missing.flatMap((uid) => this.#removePod(uid, now)),
+    const subjects = [
+      ...missing.flatMap((uid) => this.#removePod(uid)),
       ...pods.flatMap((pod) => this.upsertPod(pod, now)),
     ];
     this.#listed.add('pods');
-    return deltas;
+    return subjects;
   }
 
-  upsertNode(node: LiveNode, now: EpochMs): readonly Delta[] {
+  upsertNode(node: LiveNode, now: EpochMs): readonly Subject[] {
     const known = this.#nodes.get(node.name);
     const before = known ?? UNTAINTED;
     const taints = seeTaints(node, known, now);
-    if (before.deletedAt === undefined && isDeepStrictEqual(taints, before.taints)) {
-      this.#nodes.set(node.name, before);
-      return [];
-    }
+    const stayed = before.deletedAt === undefined || taints.length === 0;
     this.#nodes.set(node.name, { taints });
-    return this.#emit(() => this.#nodeDelta(node.name, now));
+    return stayed && isDeepStrictEqual(taints, before.taints) ? [] : this.#tell({ node: node.name });
   }
 
-  /** A deleted node's last known taints stand as long as it has pods. */
-  deleteNode(name: NodeName, now: EpochMs): readonly Delta[] {
+  /** A deleted node is remembered for as long as it has pods: its last known taints stand for them. */
+  deleteNode(name: NodeName, now: EpochMs): readonly Subject[] {
     const before = this.#nodes.get(name);
     if (!before || before.deletedAt !== undefined) return [];
-    if (before.taints.length === 0) {
-      this.#nodes.delete(name);
-      return [];
-    }
-    this.#nodes.set(name, { ...before, deletedAt: now });
-    const deltas = this.#emit(() => this.#nodeDelta(name, now));
-    this.#forgetDeserted(name);
-    return deltas;
+    if (this.#uidsByNode.has(name)) this.#nodes.set(name, { ...before, deletedAt: now });
+    else this.#nodes.delete(name);
+    return before.taints.length > 0 ? this.#tell({ node: name }) : [];
   }
 
-  upsertPod(pod: LivePod, now: EpochMs): readonly Delta[] {
-    if (pod.terminating) return this.deletePod(pod, now);
+  upsertPod(pod: LivePod, now: EpochMs): readonly Subject[] {
+    if (pod.terminating) return this.deletePod(pod);
     if (!pod.node) return [];
     const { uid, namespace, name, node, tolerations } = pod;
     const predecessor = this.#uidByName.get(nameKey(pod));
-    const replaced = predecessor && predecessor !== uid ? this.#removePod(predecessor, now) : [];
+    const replaced = predecessor && predecessor !== uid ? this.#removePod(predecessor) : [];
     const before = this.#pods.get(uid);
     if (before && sameTolerations(before, pod)) return replaced;
     const podSince = before?.podSince ?? Math.max(pod.boundAt, Math.min(now, pod.boundAt + TRUNCATED_MS));
     this.#pods.set(uid, { uid, namespace, name, node, tolerations, podSince });
     this.#uidByName.set(nameKey(pod), uid);
     uidsOf(this.#uidsByNode, node).add(uid);
-    return [...replaced, ...this.#podDelta(uid, node, now)];
+    return this.#isTainted(node) ? [...replaced, ...this.#tell({ node, uid })] : replaced;
   }
 
   /**
-   * A pod that is gone or going. Nothing is sent for one that a taint manager evicted: whoever evicts it
+   * A pod that is gone or going. There is nothing to tell of one that a taint manager evicted: whoever evicts it
    * records that himself, so half of an eviction's traffic is saved.
    */
-  deletePod(pod: LivePod, now: EpochMs): readonly Delta[] {
-    return this.#removePod(pod.uid, now, pod.disrupted);
+  deletePod(pod: LivePod): readonly Subject[] {
+    return this.#removePod(pod.uid, pod.disrupted);
   }
 
   /**
-   * Everything tainted once more, and what only the store still holds as tainted. Sent after a gap (`wake`: what is
-   * overdue is to be looked at at once) and at every resync, so that whatever was missed heals.
+   * Everything tainted once more, and what only the store still holds as tainted. To be told after a gap and at every
+   * resync, so that whatever was missed heals.
    */
-  resync(stored: readonly TaintedNode[], now: EpochMs, wake: boolean): readonly Delta[] {
+  resync(stored: readonly TaintedNode[], now: EpochMs): readonly Subject[] {
     if (!this.synced) return [];
-    const tainted = [...this.#nodes].filter(([, { taints }]) => taints.length > 0).map(([name]) => name);
-    const known = new Set(tainted);
-    const forgotten = stored.filter(({ node }) => !known.has(node));
-    for (const { node, state } of forgotten) {
+    for (const { node, state } of stored) {
+      if (this.#nodes.has(node) || !this.#uidsByNode.has(node)) continue;
       // A node that went unseen keeps its stored taints for as long as it has pods.
       const { deletedAt = now } = state;
       const taints = state.taints.map(
         ({ since, ...taint }) => ({ ...taint, known: 'found', seenAt: since }) as const,
       );
-      if (!this.#nodes.has(node)) this.#nodes.set(node, { taints, deletedAt });
+      this.#nodes.set(node, { taints, deletedAt });
     }
-    const names = [...tainted, ...forgotten.map(({ node }) => node)];
-    const deltas = names.map((name) => this.#nodeDelta(name, now, wake));
-    for (const { node } of forgotten) this.#forgetDeserted(node);
-    return deltas;
+    const names = new Set([...this.#tainted(), ...stored.map(({ node }) => node)]);
+    return [...names].map((node) => ({ node }));
   }
 
-  #emit(delta: () => Delta): readonly Delta[] {
-    return this.synced ? [delta()] : [];
-  }
-
-  #podDelta(uid: PodUid, node: NodeName, now: EpochMs): readonly Delta[] {
-    const pod = this.#pods.get(uid);
-    if (!pod || !this.#isTainted(node)) return [];
-    return this.#emit(() => {
-      const facts = this.#facts(node, now);
-      return { kind: 'pod', ...facts, pod: told(pod, decidingTolerations(facts.taints)) };
+  /** What is known of a node and all its pods. `wake`: what is overdue there is to be looked at at once. */
+  nodeDelta(name: NodeName, now: EpochMs, wake: boolean): NodeDelta {
+    const facts = this.#facts(name, now);
+    const cut = decidingTolerations(facts.taints);
+    const pods = [...(this.#uidsByNode.get(name) ?? [])].flatMap((uid) => {
+      const pod = this.#pods.get(uid);
+      return pod ? [factsOf(pod, cut)] : [];
     });
+    return { kind: 'node', ...facts, pods, wake };
   }
 
-  #removePod(uid: PodUid, now: EpochMs, silently = false): readonly Delta[] {
+  /** What is known of a pod of a node: how it is, or that it is gone. */
+  podDelta(node: NodeName, uid: PodUid, now: EpochMs): PodDelta | PodGoneDelta {
+    const facts = this.#facts(node, now);
+    const pod = this.#pods.get(uid);
+    return pod
+      ? { kind: 'pod', ...facts, pod: factsOf(pod, decidingTolerations(facts.taints)) }
+      : { kind: 'pod-gone', ...facts, uid };
+  }
+
+  #tell(subject: Subject): readonly Subject[] {
+    return this.synced ? [subject] : [];
+  }
+
+  #removePod(uid: PodUid, silently = false): readonly Subject[] {
     const pod = this.#pods.get(uid);
     if (!pod) return [];
     this.#pods.delete(uid);
     if (this.#uidByName.get(nameKey(pod)) === uid) this.#uidByName.delete(nameKey(pod));
-    const uids = uidsOf(this.#uidsByNode, pod.node);
+    const { node } = pod;
+    const tainted = this.#isTainted(node);
+    const uids = uidsOf(this.#uidsByNode, node);
     uids.delete(uid);
-    if (uids.size === 0) this.#uidsByNode.delete(pod.node);
-    const deltas =
-      this.#isTainted(pod.node) && !silently
-        ? this.#emit(() => ({ kind: 'pod-gone', ...this.#facts(pod.node, now), uid }))
-        : [];
-    return [...deltas, ...this.#buryDeserted(pod.node, now)];
-  }
-
-  /** The last pod of a deleted node takes its taints along. */
-  #buryDeserted(node: NodeName, now: EpochMs): readonly Delta[] {
-    if (!this.#isDeserted(node)) return [];
-    const deltas = this.#emit(() => this.#nodeDelta(node, now));
-    this.#nodes.delete(node);
-    return deltas;
-  }
-
-  #forgetDeserted(node: NodeName): void {
-    if (this.#isDeserted(node)) this.#nodes.delete(node);
-  }
-
-  #isDeserted(node: NodeName): boolean {
-    return this.#nodes.get(node)?.deletedAt !== undefined && !this.#uidsByNode.has(node);
+    if (uids.size === 0) {
+      this.#uidsByNode.delete(node);
+      // The last pod of a deleted node takes its taints along.
+      if (this.#nodes.get(node)?.deletedAt !== undefined) {
+        this.#nodes.delete(node);
+        return tainted ? this.#tell({ node }) : [];
+      }
+    }
+    return tainted && !silently ? this.#tell({ node, uid }) : [];
   }
 
   #isTainted(node: NodeName): boolean {
     return (this.#nodes.get(node) ?? UNTAINTED).taints.length > 0;
   }
 
-  #nodeDelta(name: NodeName, now: EpochMs, wake = false): NodeDelta {
-    const facts = this.#facts(name, now);
-    const cut = decidingTolerations(facts.taints);
-    const pods = [...(this.#uidsByNode.get(name) ?? [])].flatMap((uid) => {
-      const pod = this.#pods.get(uid);
-      return pod ? [told(pod, cut)] : [];
-    });
-    return { kind: 'node', ...facts, pods, wake };
+  #tainted(): readonly NodeName[] {
+    return [...this.#nodes].filter(([, { taints }]) => taints.length > 0).map(([name]) => name);
   }
 
   #facts(node: NodeName, now: EpochMs): NodeFacts {
-    const known = this.#nodes.get(node) ?? UNTAINTED;
-    return { ref: { cluster: this.#cluster, node }, version: this.#nextVersion(), observedAt: now, ...known };
+    this.#sequence += 1;
+    const version: Version = { epoch: this.#epoch, sequence: this.#sequence };
+    return { ref: { cluster: this.#cluster, node }, version, observedAt: now, ...this.#entry(node, now) };
   }
 
-  #nextVersion(): Version {
-    this.#sequence += 1;
-    return { epoch: this.#epoch, sequence: this.#sequence };
+  #entry(node: NodeName, now: EpochMs): NodeEntry {
+    const known = this.#nodes.get(node);
+    if (known && known.taints.length > 0) return known;
+    // Of a node that went untainted, its going is not told: a deleted node without taints is one whose taints nobody saw.
+    return known || this.#uidsByNode.has(node) ? UNTAINTED : { taints: [], deletedAt: now };
   }
 }
 
@@ -238,10 +238,7 @@ function seeTaints(node: LiveNode, before: NodeEntry | undefined, now: EpochMs):
 }
 
 /** A pod as a delta tells of it: of its tolerations only those that decide. */
-function told(
-  { node: _node, ...facts }: PodFacts & { readonly node: NodeName },
-  cut: ReturnType<typeof decidingTolerations>,
-): PodFacts {
+function factsOf({ node: _node, ...facts }: PodEntry, cut: ReturnType<typeof decidingTolerations>): PodFacts {
   return { ...facts, tolerations: cut(facts.tolerations) };
 }
 

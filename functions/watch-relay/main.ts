@@ -47,6 +47,7 @@ async function run(): Promise<void> {
     outbox: new Outbox({
       nodeDeltas: sender(environment.NODE_DELTAS_URL),
       podDeltas: sender(environment.POD_DELTAS_URL),
+      clock,
       log,
       metrics,
     }),

@@ -49,7 +49,7 @@ export function relayMetrics(registry: Registry) {
     }),
     pending: new Gauge({
       name: 'taintward_relay_deltas_pending',
-      help: 'Deltas waiting to be sent.',
+      help: 'Nodes and pods that a delta is still to be sent of.',
       labelNames: ['queue'] as const,
       registers,
     }),

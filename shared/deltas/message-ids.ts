@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Delta } from '#shared/eviction/facts.ts';
+import { type Delta, onlyPod } from '#shared/eviction/facts.ts';
 import { type NodeRef, nodeKey } from '#shared/eviction/identity.ts';
 
 /**
@@ -10,25 +10,10 @@ export function messageGroupId(ref: NodeRef): string {
   return sha256(nodeKey(ref));
 }
 
-/** What a delta tells of, within its node: the node itself (and all its pods), or a pod by its UID. */
-export function deltaObject(delta: Delta): string {
-  switch (delta.kind) {
-    case 'node':
-      return 'node';
-    case 'pod':
-      return delta.pod.uid;
-    case 'pod-gone':
-      return delta.uid;
-    default:
-      return delta satisfies never;
-  }
-}
-
-/** The deduplication id: cluster, object, version. A relay that is not sure it sent a delta may send it again. */
+/** The deduplication id: cluster, node or pod, version. A call that is repeated because its answer was lost tells nothing twice. */
 export function deduplicationId(delta: Delta): string {
-  return sha256(
-    `${nodeKey(delta.ref)}#${deltaObject(delta)}#${delta.version.epoch}.${delta.version.sequence}`,
-  );
+  const { ref, version } = delta;
+  return sha256(`${nodeKey(ref)}#${onlyPod(delta) ?? 'node'}#${version.epoch}.${version.sequence}`);
 }
 
 /** 64 characters, all of those that SQS allows in an id. */

@@ -72,3 +72,17 @@ export interface PodGoneDelta extends NodeFacts {
 }
 
 export type Delta = NodeDelta | PodDelta | PodGoneDelta;
+
+/** The one pod that a delta tells of; `undefined`: it tells of its whole node. */
+export function onlyPod(delta: Delta): PodUid | undefined {
+  switch (delta.kind) {
+    case 'node':
+      return undefined;
+    case 'pod':
+      return delta.pod.uid;
+    case 'pod-gone':
+      return delta.uid;
+    default:
+      return delta satisfies never;
+  }
+}

@@ -1,8 +1,8 @@
 import { Registry } from 'prom-client';
-import { ClusterView } from '#functions/watch-relay/cluster-view.ts';
+import { ClusterView, type Subject } from '#functions/watch-relay/cluster-view.ts';
 import { Outbox } from '#functions/watch-relay/outbox.ts';
 import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
-import { type Delta, RESYNC_MS } from '#shared/eviction/facts.ts';
+import { RESYNC_MS } from '#shared/eviction/facts.ts';
 import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { Store } from '#shared/store/store.ts';
 import type { Heard } from './live-cluster.ts';
@@ -40,9 +40,12 @@ export class SimulatedRelay {
     this.#outbox = new Outbox({
       nodeDeltas: queuePort(this.process, scene.queues.nodeDeltas, scene),
       podDeltas: queuePort(this.process, scene.queues.podDeltas, scene),
+      clock: scene.clock,
       log: scene.log,
       metrics: METRICS,
     });
+    // It does not know when it has lost its lease.
+    this.#outbox.open(scene.name, this.#view, () => true);
     void this.#follow('nodes');
     void this.#follow('pods');
     void this.#resync();
@@ -63,7 +66,7 @@ export class SimulatedRelay {
       await clock.sleep(random.between(0, WATCH_LAG_MS / 10));
       if (this.process.dead) return;
       this.#heard[kind] += 1;
-      this.#outbox.add(this.#deltasOf(change));
+      this.#outbox.mark(this.#scene.name, this.#subjectsOf(change));
     }
   }
 
@@ -78,7 +81,8 @@ export class SimulatedRelay {
     );
     this.#heard[kind] = listed.heard;
     const now = clock.now();
-    this.#outbox.add(
+    this.#outbox.mark(
+      this.#scene.name,
       kind === 'nodes'
         ? this.#view.replaceNodes(listed.nodes, now)
         : this.#view.replacePods(listed.pods, now),
@@ -88,15 +92,13 @@ export class SimulatedRelay {
     this.#wake?.();
   }
 
-  #deltasOf(change: Heard): readonly Delta[] {
+  #subjectsOf(change: Heard): readonly Subject[] {
     const now = this.#scene.clock.now();
     if (change.kind === 'nodes') {
       const { op, node } = change;
       return op === 'upsert' ? this.#view.upsertNode(node, now) : this.#view.deleteNode(node.name, now);
     }
-    return change.op === 'upsert'
-      ? this.#view.upsertPod(change.pod, now)
-      : this.#view.deletePod(change.pod, now);
+    return change.op === 'upsert' ? this.#view.upsertPod(change.pod, now) : this.#view.deletePod(change.pod);
   }
 
   async #resync(): Promise<void> {
@@ -113,7 +115,7 @@ export class SimulatedRelay {
       this.#gap = false;
       this.#resyncAt = clock.now() + RESYNC_MS;
       const stored = await this.#untilItWorks(() => Array.fromAsync(this.#store.taintedNodes(name)));
-      this.#outbox.add(this.#view.resync(stored, clock.now(), wake));
+      this.#outbox.mark(name, this.#view.resync(stored, clock.now()), wake);
     }
   }
 

@@ -2,7 +2,6 @@ import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import { createHandler as createDeltaHandler } from '#functions/deltas/handler.ts';
 import { createHandler as createEvictHandler } from '#functions/evict/handler.ts';
 import { SqliteStore } from '#functions/local/sqlite-store.ts';
-import { ClusterView } from '#functions/watch-relay/cluster-view.ts';
 import { encodeDelta } from '#shared/deltas/message.ts';
 import { messageGroupId } from '#shared/deltas/message-ids.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
@@ -14,6 +13,7 @@ import type { Log, LogFields } from '#shared/telemetry/log.ts';
 import { encodeDue } from '#shared/timers/due-message.ts';
 import { DrivenClock } from './driven-clock.ts';
 import { FakeCluster } from './fake-cluster.ts';
+import { SpeakingView } from './speaking-view.ts';
 import { sqsEvent, sqsRecord } from './sqs-event.ts';
 
 /** A log line and when it was written. */
@@ -40,7 +40,7 @@ export class World {
   /** Visibility changes asked for, by message. */
   readonly #retries: { readonly receiptHandle: string; readonly seconds: number }[] = [];
   #epoch = 1;
-  #view: ClusterView | undefined;
+  #view: SpeakingView | undefined;
   #messages = 0;
 
   constructor(startAt: EpochMs, matching: MatchOptions) {
@@ -90,13 +90,13 @@ export class World {
   }
 
   /** What the relay knows; `undefined` while it is down. */
-  get view(): ClusterView | undefined {
+  get view(): SpeakingView | undefined {
     return this.#view;
   }
 
   /** The service comes up: lists everything, re-arms what the store holds. Returns the relay's deltas. */
   async start(): Promise<readonly Delta[]> {
-    const view = new ClusterView(this.#name, this.#epoch++);
+    const view = new SpeakingView(this.#name, this.#epoch++);
     this.#view = view;
     const now = this.clock.now();
     view.replaceNodes([...this.cluster.liveNodes.values()], now);

@@ -52,8 +52,8 @@ function relayOf(context: TestContext, { cluster, store, leases }: Bench, holder
   const metrics = relayMetrics(new Registry());
   const nodes = new OrderedQueue();
   const pods = new OrderedQueue();
-  const outbox = new Outbox({ nodeDeltas: nodes, podDeltas: pods, log, metrics });
   const clock = { now: Date.now };
+  const outbox = new Outbox({ nodeDeltas: nodes, podDeltas: pods, clock, log, metrics });
   const held = () => 0;
   const relay = new ClusterRelay(CLUSTER, cluster, {
     leases,
@@ -238,6 +238,44 @@ describe('a lease', () => {
     assert.equal(relay.state, 'standby');
   });
 
+  describe('that ran out before it was renewed', () => {
+    /** A node changes at second 11 of a lease of ten, which `renew` may have back at second 12. */
+    async function lapse(context: TestContext, renewed: boolean) {
+      const given = bench(context);
+      given.cluster.nodes.watches = [
+        { events: [], end: undefined, afterMs: 11 * SECOND },
+        { events: [upsert('b')], end: 'quiet' },
+      ];
+      const relay = relayOf(context, given);
+      const renew = given.leases.renew.bind(given.leases);
+      const away = async () => {
+        throw new StoreError('the table is away');
+      };
+      given.leases.renew = away;
+      relay.relay.start();
+      await given.time.pass(11.5 * SECOND);
+      given.leases.acquire = away;
+      given.leases.renew = renewed ? renew : async () => undefined;
+      return { ...relay, time: given.time };
+    }
+
+    test('nothing is told, and then what there is to tell', async (context) => {
+      const { nodes, relay, time } = await lapse(context, true);
+      assert.deepEqual(nodes.told, ['n1@1']);
+      await time.pass(SECOND);
+      assert.deepEqual(nodes.told, ['n1@1', 'n1@2']);
+      assert.equal(nodes.taken[1]?.taints[0]?.key, 'b');
+      assert.equal(relay.state, 'synced');
+    });
+
+    test('and is lost: nothing is told any more', async (context) => {
+      const { nodes, relay, time } = await lapse(context, false);
+      await time.pass(30 * SECOND);
+      assert.equal(relay.state, 'standby');
+      assert.deepEqual(nodes.told, ['n1@1']);
+    });
+  });
+
   test('of a dead relay is taken over, with a newer epoch', async (context) => {
     const given = bench(context);
     const dead = await given.leases.acquire(CLUSTER, 'dead', Date.now(), LEASE_TTL_MS);
@@ -317,6 +355,9 @@ describe('a relay that stops', () => {
     await given.time.pass(6 * SECOND);
     assert.equal(released, true);
     assert.ok(await given.leases.acquire(CLUSTER, 'relay-2', Date.now(), LEASE_TTL_MS));
+    nodes.onSend = () => [];
+    await given.time.pass(20 * SECOND);
+    assert.deepEqual(nodes.told, [], 'another relay may speak for it by now');
   });
 
   test('while it waits for the lease is done at once', async (context) => {

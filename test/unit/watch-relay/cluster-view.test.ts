@@ -1,19 +1,19 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { ClusterView } from '#functions/watch-relay/cluster-view.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import type { LiveNode, LivePod } from '#shared/kubernetes/api.ts';
 import type { TaintedNode } from '#shared/store/store.ts';
 import { NODE_NOT_READY, NODE_UNREACHABLE } from '#shared/taints/node-condition-keys.ts';
 import { at, found, taint, tolerating } from '#test/unit/eviction/builders.ts';
+import { SpeakingView } from '#test/world/speaking-view.ts';
 import { liveNode, livePod } from './live-objects.ts';
 
 const N1 = nodeName('n1');
 
 /** A view that has listed these. */
-function synced(nodes: readonly LiveNode[] = [], pods: readonly LivePod[] = [], epoch = 1): ClusterView {
-  const view = new ClusterView(clusterName('c1'), epoch);
+function synced(nodes: readonly LiveNode[] = [], pods: readonly LivePod[] = [], epoch = 1): SpeakingView {
+  const view = new SpeakingView(clusterName('c1'), epoch);
   view.replaceNodes(nodes, at(0));
   view.replacePods(pods, at(0));
   return view;
@@ -54,7 +54,7 @@ function only(deltas: readonly Delta[]): Delta {
 
 describe('nothing is told', () => {
   test('before both lists are in', () => {
-    const view = new ClusterView(clusterName('c1'), 1);
+    const view = new SpeakingView(clusterName('c1'), 1);
     assert.deepEqual(view.replaceNodes([liveNode('n1', 'a')], at(0)), []);
     assert.deepEqual(view.upsertNode(liveNode('n2', 'a'), at(0)), []);
     assert.deepEqual(view.upsertPod(livePod(), at(0)), []);
@@ -290,9 +290,7 @@ describe('a deleted node', () => {
     assert.equal(deleted.deletedAt, at(5));
     assert.deepEqual(view.deleteNode(N1, at(6)), []);
     assert.deepEqual(told(view.deletePod(livePod('u1'), at(7))), ['n1 deleted a: lost u1']);
-    const burial = view.deletePod(livePod('u2'), at(8));
-    assert.deepEqual(told(burial), ['n1 deleted a: lost u2', 'n1 deleted a: no pods']);
-    assert.equal(burial[1]?.deletedAt, at(5));
+    assert.deepEqual(told(view.deletePod(livePod('u2'), at(8))), ['n1 deleted untainted: no pods']);
     assert.deepEqual(view.counts, { nodes: 0, tainted: 0, pods: 0 });
     assert.deepEqual(view.resync([], at(9), false), []);
   });
@@ -301,13 +299,13 @@ describe('a deleted node', () => {
     const view = synced([liveNode('n1', 'a')], [livePod()]);
     view.deleteNode(N1, at(5));
     assert.deepEqual(told(view.deletePod(livePod('u1', { disrupted: true }), at(6))), [
-      'n1 deleted a: no pods',
+      'n1 deleted untainted: no pods',
     ]);
   });
 
   test('without pods is told once and forgotten', () => {
     const view = synced([liveNode('n1', 'a')]);
-    assert.deepEqual(told(view.deleteNode(N1, at(5))), ['n1 deleted a: no pods']);
+    assert.deepEqual(told(view.deleteNode(N1, at(5))), ['n1 deleted untainted: no pods']);
     assert.deepEqual(view.counts, { nodes: 0, tainted: 0, pods: 0 });
   });
 
@@ -323,6 +321,23 @@ describe('a deleted node', () => {
     const view = synced([liveNode('n1', 'a')], [livePod()]);
     view.deleteNode(N1, at(5));
     assert.deepEqual(told(view.upsertNode(liveNode('n1'), at(9))), ['n1 untainted: u1']);
+  });
+
+  test('that was untainted before is remembered with its pods: a taint that comes back with it is a new one', () => {
+    const view = synced([liveNode('n1', 'a')], [livePod()]);
+    view.upsertNode(liveNode('n1'), at(4));
+    assert.deepEqual(view.deleteNode(N1, at(5)), []);
+    assert.deepEqual(told(view.resync([stored('n1', 'a')], at(6), false)), ['n1 untainted: u1']);
+    assert.deepEqual(only(view.upsertNode(liveNode('n1', 'a'), at(7))).taints, [taint('a', 7)]);
+  });
+
+  test('that was untainted before comes back, or loses its last pod, without a word', () => {
+    const view = synced([liveNode('n1')], [livePod()]);
+    view.deleteNode(N1, at(5));
+    assert.deepEqual(view.upsertNode(liveNode('n1'), at(6)), []);
+    view.deleteNode(N1, at(7));
+    assert.deepEqual(view.deletePod(livePod(), at(8)), []);
+    assert.deepEqual(view.counts, { nodes: 0, tainted: 0, pods: 0 });
   });
 
   test('still concerns a pod that is heard of late', () => {
@@ -388,7 +403,7 @@ describe('a resync', () => {
 
   test('tells and forgets a stored node that is not there and has no pods', () => {
     const view = synced();
-    assert.deepEqual(told(view.resync([stored('n1', 'a')], at(1), false)), ['n1 deleted a: no pods']);
+    assert.deepEqual(told(view.resync([stored('n1', 'a')], at(1), false)), ['n1 deleted untainted: no pods']);
     assert.deepEqual(view.counts, { nodes: 0, tainted: 0, pods: 0 });
   });
 

@@ -1,118 +1,247 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { Registry } from 'prom-client';
+import { ClusterView, type Subject } from '#functions/watch-relay/cluster-view.ts';
 import { Outbox } from '#functions/watch-relay/outbox.ts';
 import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
 import { parseDelta } from '#shared/deltas/message.ts';
 import { deduplicationId, messageGroupId } from '#shared/deltas/message-ids.ts';
-import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
+import { clusterName, type EpochMs, nodeName } from '#shared/eviction/identity.ts';
+import type { LiveNode, LivePod } from '#shared/kubernetes/api.ts';
+import { MAX_BATCH_BYTES } from '#shared/queues/limits.ts';
 import { type OutgoingMessage, QueueError } from '#shared/queues/sender.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
-import { nodeDelta, pod, podDelta, podGone, ref } from '#test/unit/eviction/builders.ts';
-import { type DrivenTimers, driveTimers } from '#test/world/driven-timers.ts';
+import { driveTimers } from '#test/world/driven-timers.ts';
+import { liveNode, livePod } from './live-objects.ts';
 import { OrderedQueue } from './ordered-queue.ts';
 
-interface Bench {
-  readonly outbox: Outbox;
-  readonly nodes: OrderedQueue;
-  readonly pods: OrderedQueue;
-  readonly log: ReturnType<typeof recordingLog>;
-  readonly registry: Registry;
-  readonly time: DrivenTimers;
-}
-
-function bench(context: TestContext): Bench {
+function bench(context: TestContext) {
   const time = driveTimers(context);
+  const clock = { now: Date.now };
   const registry = new Registry();
   const nodes = new OrderedQueue();
   const pods = new OrderedQueue();
   const log = recordingLog();
-  const outbox = new Outbox({ nodeDeltas: nodes, podDeltas: pods, log, metrics: relayMetrics(registry) });
-  return { outbox, nodes, pods, log, registry, time };
+  const metrics = relayMetrics(registry);
+  const outbox = new Outbox({ nodeDeltas: nodes, podDeltas: pods, clock, log, metrics });
+  const pending = (queue: string) =>
+    registry
+      .getSingleMetricAsString('taintward_relay_deltas_pending')
+      .then((text) => Number(new RegExp(`queue="${queue}"} (\\d+)$`, 'm').exec(text)?.[1]));
+  return { outbox, nodes, pods, log, registry, time, pending };
+}
+
+/** A cluster that the outbox speaks for, listed with the nodes `n1` to `n3`, untainted. */
+function speakFor(outbox: Outbox, cluster = 'c1', { epoch = 1, maySpeak = (): boolean => true } = {}) {
+  const name = clusterName(cluster);
+  const view = new ClusterView(name, epoch);
+  view.replaceNodes(
+    ['n1', 'n2', 'n3'].map((node) => liveNode(node)),
+    Date.now(),
+  );
+  view.replacePods([], Date.now());
+  outbox.open(name, view, maySpeak);
+  const hear = (what: (view: ClusterView, now: EpochMs) => readonly Subject[], wake = false) =>
+    outbox.mark(name, what(view, Date.now()), wake);
+  return {
+    name,
+    hear,
+    /** A node gets the taints of these keys. */
+    taint: (node: string, ...keys: readonly string[]) =>
+      hear((view, now) => view.upsertNode(liveNode(node, ...keys), now)),
+    nodes: (...nodes: readonly LiveNode[]) =>
+      hear((view, now) => nodes.flatMap((node) => view.upsertNode(node, now))),
+    pods: (...pods: readonly LivePod[]) =>
+      hear((view, now) => pods.flatMap((pod) => view.upsertPod(pod, now))),
+    goes: (pod: LivePod) => hear((view) => view.deletePod(pod)),
+  };
 }
 
 const unreachable = () => {
   throw new QueueError('the queue is away');
 };
+const takeAll = () => [];
 const refuseAll = (permanent: boolean) => (messages: readonly OutgoingMessage[]) =>
   messages.map((_, index) => ({ index, reason: 'no', permanent }));
-const onNode = (name: string) => ({ ref: { ...ref, node: nodeName(name) } });
-const aPod = (uid: string, sequence: number) => podDelta(sequence, { pod: pod(uid) });
+const tainted = (count: number, key = 'a') =>
+  Array.from({ length: count }, (_, index) => liveNode(`m${index}`, key));
 
 test('deltas go to the queue of their kind, with the ids that keep their order', async (context) => {
   const { outbox, nodes, pods } = bench(context);
-  const node = nodeDelta(1);
-  outbox.add([node, aPod('u1', 2), podGone(3, { uid: podUid('u2') })]);
+  const cluster = speakFor(outbox);
+  cluster.taint('n1', 'a');
+  await outbox.drained();
+  cluster.pods(livePod('u1'), livePod('u2'));
+  await outbox.drained();
+  cluster.goes(livePod('u1'));
   await outbox.drained();
   assert.deepEqual(nodes.told, ['n1@1']);
-  assert.deepEqual(pods.told, ['u1@2', 'u2@3']);
-  const [message] = nodes.calls.flat();
-  assert.equal(message?.groupId, messageGroupId(node.ref));
-  assert.equal(message?.deduplicationId, deduplicationId(node));
-});
-
-test('what is added in one go travels together, in order', async (context) => {
-  const { outbox, pods } = bench(context);
-  for (const sequence of [1, 2, 3]) outbox.add([aPod(`u${sequence}`, sequence)]);
-  await outbox.drained();
-  assert.equal(pods.calls.length, 1);
-  assert.deepEqual(pods.told, ['u1@1', 'u2@2', 'u3@3']);
-});
-
-test('many deltas travel in pieces', async (context) => {
-  const { outbox, nodes } = bench(context);
-  outbox.add(Array.from({ length: 250 }, (_, index) => nodeDelta(index, onNode(`n${index}`))));
-  await outbox.drained();
+  assert.deepEqual(pods.told, ['u1@2', 'u2@3', 'u1@4']);
   assert.deepEqual(
-    nodes.calls.map(({ length }) => length),
-    [100, 100, 50],
+    pods.taken.map(({ kind }) => kind),
+    ['pod', 'pod', 'pod-gone'],
   );
+  const [message] = nodes.calls.flat();
+  const [delta] = nodes.taken;
+  assert.equal(message?.groupId, delta && messageGroupId(delta.ref));
+  assert.equal(message?.deduplicationId, delta && deduplicationId(delta));
+});
+
+describe('a call of a queue', () => {
+  test('carries what came up in one go, in order', async (context) => {
+    const { outbox, nodes } = bench(context);
+    const cluster = speakFor(outbox);
+    for (const node of ['n1', 'n2', 'n3']) cluster.taint(node, 'a');
+    await outbox.drained();
+    assert.equal(nodes.calls.length, 1);
+    assert.deepEqual(nodes.told, ['n1@1', 'n2@2', 'n3@3']);
+  });
+
+  test('carries ten deltas at most', async (context) => {
+    const { outbox, nodes } = bench(context);
+    speakFor(outbox).nodes(...tainted(25));
+    await outbox.drained();
+    assert.deepEqual(
+      nodes.calls.map(({ length }) => length),
+      [10, 10, 5],
+    );
+  });
+
+  test('carries no more bytes than SQS takes', async (context) => {
+    const { outbox, nodes } = bench(context);
+    const cluster = speakFor(outbox);
+    const large = tainted(8);
+    cluster.pods(
+      ...large.flatMap(({ name: node }) =>
+        Array.from({ length: 3 }, (_, index) => {
+          const uid = `${node}-${index}`;
+          return livePod(uid, { node, namespace: 'x'.repeat(100_000) });
+        }),
+      ),
+    );
+    cluster.nodes(...large);
+    await outbox.drained();
+    assert.deepEqual(
+      nodes.taken.map(({ ref }) => ref.node),
+      large.map(({ name }) => name),
+    );
+    for (const call of nodes.calls) {
+      assert.ok(call.reduce((sum, { body }) => sum + body.length, 0) <= MAX_BATCH_BYTES);
+    }
+    assert.equal(nodes.calls.length, 3);
+  });
+
+  test('goes to each cluster in turn, however much there is to tell of one', async (context) => {
+    const { outbox, nodes } = bench(context);
+    const [loud, quiet] = [speakFor(outbox, 'loud'), speakFor(outbox, 'quiet')];
+    loud.nodes(...tainted(100));
+    quiet.nodes(...tainted(20));
+    await outbox.drained();
+    assert.deepEqual(
+      nodes.calls.slice(0, 5).map((call) => parseDelta(call[0]?.body ?? '').ref.cluster),
+      ['loud', 'quiet', 'loud', 'quiet', 'loud'],
+    );
+  });
 });
 
 describe('what waits', () => {
-  test('is the newest delta per node and pod', async (context) => {
-    const { outbox, nodes, pods } = bench(context);
-    outbox.add([
-      nodeDelta(1),
-      nodeDelta(2),
-      aPod('u1', 3),
-      aPod('u2', 4),
-      podGone(5),
-      nodeDelta(6, onNode('n2')),
-    ]);
-    await outbox.drained();
-    assert.deepEqual(nodes.told, ['n1@2', 'n2@6']);
-    assert.deepEqual(pods.told, ['u1@5', 'u2@4']);
-  });
-
-  test('about a node’s pods is dropped for a newer delta of the whole node', async (context) => {
-    const { outbox, nodes, pods } = bench(context);
-    outbox.add([
-      aPod('u1', 1),
-      podDelta(2, { ...onNode('n2'), pod: pod('u2') }),
-      nodeDelta(3),
-      aPod('u3', 4),
-    ]);
-    await outbox.drained();
-    assert.deepEqual(nodes.told, ['n1@3']);
-    assert.deepEqual(pods.told, ['u2@2', 'u3@4']);
-  });
-
-  test('does not grow with the time that a queue is away, and is the newest when it is back', async (context) => {
-    const { outbox, nodes, registry, time } = bench(context);
+  test('is told as it is when it is sent, not as it was when it came up', async (context) => {
+    const { outbox, nodes, time } = bench(context);
+    const cluster = speakFor(outbox);
     nodes.onSend = unreachable;
-    for (let sequence = 1; sequence <= 200; sequence++) {
-      outbox.add([nodeDelta(sequence), nodeDelta(sequence, onNode('n2'))]);
+    cluster.taint('n1', 'a');
+    await time.pass(5000);
+    cluster.taint('n1', 'b');
+    cluster.pods(livePod('u1'));
+    nodes.onSend = takeAll;
+    await time.pass(10_000);
+    const [delta] = nodes.taken;
+    assert.equal(nodes.taken.length, 1);
+    assert.ok(delta?.kind === 'node' && delta.observedAt > 5000);
+    assert.deepEqual([delta.taints.map(({ key }) => key), delta.pods.map(({ uid }) => uid)], [['b'], ['u1']]);
+  });
+
+  test('is told once, however often it changed', async (context) => {
+    const { outbox, nodes, pods } = bench(context);
+    const cluster = speakFor(outbox);
+    cluster.taint('n1', 'a');
+    cluster.taint('n1', 'a', 'b');
+    cluster.taint('n2', 'a');
+    await outbox.drained();
+    cluster.pods(livePod('u1'), livePod('u2'), livePod('u1', { tolerations: [] }));
+    cluster.goes(livePod('u1'));
+    await outbox.drained();
+    assert.deepEqual(nodes.told, ['n1@1', 'n2@2']);
+    assert.deepEqual(pods.told, ['u1@3', 'u2@4']);
+    assert.equal(pods.taken[0]?.kind, 'pod-gone');
+  });
+
+  test('of a node’s pods is left to the delta of the whole node, before and after that comes up', async (context) => {
+    const { outbox, nodes, pods } = bench(context);
+    const cluster = speakFor(outbox);
+    cluster.nodes(liveNode('n1', 'a'), liveNode('n2', 'a'));
+    await outbox.drained();
+    cluster.pods(livePod('u1'), livePod('u2', { node: nodeName('n2') }));
+    cluster.taint('n1', 'b');
+    cluster.pods(livePod('u3'));
+    await outbox.drained();
+    const delta = nodes.taken.at(-1);
+    assert.deepEqual(delta?.kind === 'node' && delta.pods.map(({ uid }) => uid), ['u1', 'u3']);
+    assert.deepEqual(pods.told, ['u2@4']);
+  });
+
+  test('tells of a flap that came and went unheard: the taint has appeared anew', async (context) => {
+    const { outbox, nodes, time } = bench(context);
+    const cluster = speakFor(outbox);
+    cluster.taint('n1', 'a');
+    await outbox.drained();
+    nodes.onSend = unreachable;
+    await time.pass(2000);
+    cluster.taint('n1');
+    await time.pass(1000);
+    cluster.taint('n1', 'a');
+    nodes.onSend = takeAll;
+    await time.pass(10_000);
+    assert.equal(nodes.taken.length, 2);
+    const [seen] = nodes.taken[1]?.taints ?? [];
+    assert.deepEqual([seen?.known, seen?.seenAt], ['appeared', 3000]);
+  });
+
+  test('wakes its node until that is told, whatever else comes up', async (context) => {
+    const { outbox, nodes, time } = bench(context);
+    const cluster = speakFor(outbox);
+    nodes.onSend = unreachable;
+    cluster.taint('n1', 'a');
+    cluster.hear((view, now) => view.resync([], now), true);
+    await time.pass(1000);
+    cluster.taint('n1', 'b');
+    nodes.onSend = takeAll;
+    await time.pass(10_000);
+    cluster.taint('n1', 'c');
+    await outbox.drained();
+    assert.deepEqual(
+      nodes.taken.map((delta) => delta.kind === 'node' && delta.wake),
+      [true, false],
+    );
+  });
+
+  test('does not grow with the time that a queue is away', async (context) => {
+    const { outbox, nodes, pending, time } = bench(context);
+    const cluster = speakFor(outbox);
+    nodes.onSend = unreachable;
+    for (let turn = 1; turn <= 200; turn++) {
+      cluster.nodes(liveNode('n1', `a${turn}`), liveNode('n2', `a${turn}`));
       await time.pass(50);
     }
     assert.ok(nodes.calls.every(({ length }) => length <= 2));
-    const pending = await registry.getSingleMetricAsString('taintward_relay_deltas_pending');
-    assert.match(pending, /queue="node-deltas"} 2$/m);
-    nodes.onSend = () => [];
+    assert.equal(await pending('node-deltas'), 2);
+    nodes.onSend = takeAll;
     await time.pass(10_000);
-    assert.deepEqual(nodes.told, ['n1@200', 'n2@200']);
-    const after = await registry.getSingleMetricAsString('taintward_relay_deltas_pending');
-    assert.match(after, /queue="node-deltas"} 0$/m);
+    assert.deepEqual(
+      nodes.taken.map(({ taints }) => taints[0]?.key),
+      ['a200', 'a200'],
+    );
+    assert.equal(await pending('node-deltas'), 0);
   });
 });
 
@@ -120,7 +249,7 @@ describe('a queue that cannot be reached', () => {
   test('is asked again after a growing while, ten seconds at most', async (context) => {
     const { outbox, nodes, log, time } = bench(context);
     nodes.onSend = unreachable;
-    outbox.add([nodeDelta(1)]);
+    speakFor(outbox).taint('n1', 'a');
     await time.pass(60_000);
     const inFirstMinute = nodes.calls.length;
     assert.ok(inFirstMinute > 8 && inFirstMinute < 25, `${inFirstMinute} calls`);
@@ -132,41 +261,49 @@ describe('a queue that cannot be reached', () => {
 
   test('does not hold the other queue up', async (context) => {
     const { outbox, nodes, pods, time } = bench(context);
+    const cluster = speakFor(outbox);
+    cluster.taint('n1', 'a');
+    await outbox.drained();
     nodes.onSend = unreachable;
-    outbox.add([nodeDelta(1), aPod('u1', 2)]);
+    cluster.taint('n2', 'a');
+    cluster.pods(livePod('u1'));
     await time.pass(1000);
-    assert.deepEqual(pods.told, ['u1@2']);
+    assert.deepEqual(pods.taken.length, 1);
   });
 
   test('does not get what became old while it was asked', async (context) => {
     const { outbox, nodes, time } = bench(context);
+    const cluster = speakFor(outbox);
     nodes.onSend = () => {
-      outbox.add([nodeDelta(2)]);
-      nodes.onSend = () => [];
+      cluster.taint('n1', 'b');
+      nodes.onSend = takeAll;
       throw new QueueError('the queue is away');
     };
-    outbox.add([nodeDelta(1)]);
+    cluster.taint('n1', 'a');
     await time.pass(1000);
-    assert.deepEqual(nodes.told, ['n1@2']);
+    assert.deepEqual(
+      nodes.taken.map(({ taints }) => taints[0]?.key),
+      ['b'],
+    );
   });
 });
 
 describe('a delta that the queue does not take', () => {
-  test('for now is sent again', async (context) => {
+  test('for now is made again', async (context) => {
     const { outbox, nodes, time } = bench(context);
     nodes.onSend = () => {
-      nodes.onSend = () => [];
+      nodes.onSend = takeAll;
       return [{ index: 1, reason: 'throttled', permanent: false }];
     };
-    outbox.add([nodeDelta(1), nodeDelta(2, onNode('n2'))]);
+    speakFor(outbox).nodes(liveNode('n1', 'a'), liveNode('n2', 'a'));
     await time.pass(1000);
-    assert.deepEqual(nodes.told, ['n1@1', 'n2@2']);
+    assert.deepEqual(nodes.told, ['n1@1', 'n2@3']);
   });
 
   test('ever is dropped with a word, and counted', async (context) => {
     const { outbox, nodes, log, registry } = bench(context);
     nodes.onSend = refuseAll(true);
-    outbox.add([nodeDelta(1)]);
+    speakFor(outbox).taint('n1', 'a');
     await outbox.drained();
     assert.equal(nodes.calls.length, 1);
     const [line] = log.lines;
@@ -179,9 +316,9 @@ describe('a delta that the queue does not take', () => {
     const { outbox, nodes, time } = bench(context);
     nodes.onSend = (messages) =>
       messages.flatMap(({ body }, index) =>
-        parseDelta(body).ref.node === 'n0' ? [{ index, reason: 'stuck', permanent: false }] : [],
+        parseDelta(body).ref.node === 'm0' ? [{ index, reason: 'stuck', permanent: false }] : [],
       );
-    outbox.add(Array.from({ length: 500 }, (_, index) => nodeDelta(index, onNode(`n${index}`))));
+    speakFor(outbox).nodes(...tainted(500));
     await time.pass(50);
     assert.equal(nodes.taken.length, 499);
     const calls = nodes.calls.length;
@@ -190,17 +327,18 @@ describe('a delta that the queue does not take', () => {
   });
 });
 
-test('nothing is left lying, however the end of one sending and the next delta meet', async (context) => {
+test('nothing is left lying, however the end of one sending and the next event meet', async (context) => {
   const { outbox, nodes } = bench(context);
+  const cluster = speakFor(outbox);
   for (let turns = 0; turns < 12; turns++) {
     nodes.onSend = async () => {
-      nodes.onSend = () => [];
-      void later(turns).then(() => outbox.add([nodeDelta(1000 + turns)]));
+      nodes.onSend = takeAll;
+      void later(turns).then(() => cluster.taint('n1', `late${turns}`));
       return [];
     };
-    outbox.add([nodeDelta(turns)]);
+    cluster.taint('n1', `early${turns}`);
     await new Promise(setImmediate);
-    assert.equal(nodes.told.at(-1), `n1@${1000 + turns}`);
+    assert.equal(nodes.taken.at(-1)?.taints[0]?.key, `late${turns}`);
   }
 });
 
@@ -209,27 +347,92 @@ async function later(turns: number): Promise<void> {
   for (let turn = 0; turn < turns; turn++) await undefined;
 }
 
-test('what waits of a cluster whose lease was lost is forgotten, that of others is not', async (context) => {
-  const { outbox, nodes, pods, time } = bench(context);
-  nodes.onSend = unreachable;
-  pods.onSend = unreachable;
-  const elsewhere = { ref: { ...ref, cluster: clusterName('c2') } };
-  outbox.add([nodeDelta(1), aPod('u1', 2)]);
-  outbox.add([nodeDelta(3, elsewhere), podDelta(4, { ...elsewhere, pod: pod('u2') })]);
-  await time.pass(500);
-  outbox.dropCluster(clusterName('c1'));
-  nodes.onSend = () => [];
-  pods.onSend = () => [];
-  await time.pass(10_000);
-  assert.deepEqual(nodes.told, ['n1@3']);
-  assert.deepEqual(pods.told, ['u2@4']);
+describe('a cluster that was given away', () => {
+  test('is forgotten with all that waits, others are not', async (context) => {
+    const { outbox, nodes, pods, time, pending } = bench(context);
+    const [given, kept] = [speakFor(outbox), speakFor(outbox, 'c2')];
+    for (const cluster of [given, kept]) cluster.taint('n1', 'a');
+    await outbox.drained();
+    nodes.onSend = unreachable;
+    pods.onSend = unreachable;
+    for (const cluster of [given, kept]) {
+      cluster.taint('n2', 'a');
+      cluster.pods(livePod('u1'));
+    }
+    await time.pass(500);
+    outbox.dropCluster(given.name);
+    nodes.onSend = takeAll;
+    pods.onSend = takeAll;
+    given.taint('n3', 'a');
+    await time.pass(10_000);
+    assert.deepEqual(
+      [...nodes.taken.slice(2), ...pods.taken].map(({ ref }) => ref.cluster),
+      ['c2', 'c2'],
+    );
+    assert.equal(await pending('node-deltas'), 0);
+  });
+
+  test('is not told of again when a call fails that was under way', async (context) => {
+    const { outbox, nodes, time } = bench(context);
+    const given = speakFor(outbox);
+    nodes.onSend = () => {
+      nodes.onSend = takeAll;
+      outbox.dropCluster(given.name);
+      throw new QueueError('the queue is away');
+    };
+    given.taint('n1', 'a');
+    await time.pass(10_000);
+    assert.equal(nodes.calls.length, 1);
+  });
+
+  test('and taken again is spoken for by its new view alone', async (context) => {
+    const { outbox, nodes, time } = bench(context);
+    const former = speakFor(outbox);
+    nodes.onSend = unreachable;
+    former.taint('n1', 'a');
+    await time.pass(500);
+    outbox.dropCluster(former.name);
+    speakFor(outbox, 'c1', { epoch: 2 }).taint('n2', 'b');
+    nodes.onSend = takeAll;
+    await time.pass(10_000);
+    assert.deepEqual(
+      nodes.taken.map(({ ref, version }) => [ref.node, version.epoch]),
+      [['n2', 2]],
+    );
+  });
+});
+
+describe('a cluster that may not be spoken for', () => {
+  test('is not told of until it may, and others are', async (context) => {
+    const { outbox, nodes, time } = bench(context);
+    let mine = false;
+    speakFor(outbox, 'c1', { maySpeak: () => mine }).taint('n1', 'a');
+    speakFor(outbox, 'c2').taint('n1', 'a');
+    await outbox.drained();
+    await time.pass(60_000);
+    assert.deepEqual(
+      nodes.taken.map(({ ref }) => ref.cluster),
+      ['c2'],
+    );
+    mine = true;
+    outbox.send();
+    await outbox.drained();
+    assert.equal(nodes.taken[1]?.ref.cluster, 'c1');
+  });
+
+  test('is asked about before each call of a queue', async (context) => {
+    const { outbox, nodes } = bench(context);
+    speakFor(outbox, 'c1', { maySpeak: () => nodes.calls.length < 2 }).nodes(...tainted(50));
+    await outbox.drained();
+    assert.equal(nodes.taken.length, 20);
+  });
 });
 
 describe('once stopped', () => {
   test('it gives up at once what an unreachable queue did not take', async (context) => {
     const { outbox, nodes, time } = bench(context);
     nodes.onSend = unreachable;
-    outbox.add([nodeDelta(1)]);
+    speakFor(outbox).taint('n1', 'a');
     await time.pass(5000);
     const calls = nodes.calls.length;
     outbox.stop();
@@ -244,7 +447,7 @@ describe('once stopped', () => {
       outbox.stop();
       throw new QueueError('the queue is away');
     };
-    outbox.add([nodeDelta(1)]);
+    speakFor(outbox).taint('n1', 'a');
     await time.pass(1000);
     assert.equal(nodes.calls.length, 1);
     await outbox.drained();
@@ -253,7 +456,7 @@ describe('once stopped', () => {
   test('it takes nothing any more', async (context) => {
     const { outbox, nodes, time } = bench(context);
     outbox.stop();
-    outbox.add([nodeDelta(1)]);
+    speakFor(outbox).taint('n1', 'a');
     await time.pass(1000);
     assert.deepEqual(nodes.calls, []);
   });

@@ -22,8 +22,9 @@ test('a relay follows many clusters, each until it is removed', async (context) 
   const [nodes, pods] = [new OrderedQueue(), new OrderedQueue()];
   const log = recordingLog();
   const metrics = relayMetrics(new Registry());
-  const outbox = new Outbox({ nodeDeltas: nodes, podDeltas: pods, log, metrics });
-  const relay = new Relay({ leases, store, outbox, clock: { now: Date.now }, log, metrics, holder: 'r1' });
+  const clock = { now: Date.now };
+  const outbox = new Outbox({ nodeDeltas: nodes, podDeltas: pods, clock, log, metrics });
+  const relay = new Relay({ leases, store, outbox, clock, log, metrics, holder: 'r1' });
   const cluster = (...keys: readonly string[]) => {
     const made = new WatchedCluster(Date.now);
     made.nodes.lists = [{ items: [liveNode('n1', ...keys)], resourceVersion: '1' }];

@@ -1,10 +1,5 @@
-import {
-  type Delta,
-  type NodeDelta,
-  onlyPod,
-  type PodDelta,
-  type PodGoneDelta,
-} from '#shared/eviction/facts.ts';
+import { type DeltaMessage, deltaMessage } from '#shared/deltas/message.ts';
+import { type Delta, onlyPod } from '#shared/eviction/facts.ts';
 import type { EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { ClusterView, Subject } from './cluster-view.ts';
 
@@ -45,15 +40,15 @@ export class DirtySet {
     return [...this.#pods.values()].reduce((sum, { size }) => sum + size, 0);
   }
 
-  /** The deltas of whole nodes, each made when it is asked for. What is not sent is made anew the next time. */
-  *nodeDeltas(now: EpochMs): Generator<NodeDelta> {
-    for (const [node, wake] of this.#nodes) yield this.#view.nodeDelta(node, now, wake);
+  /** The messages of whole nodes, each made when it is asked for. What is not sent is made anew the next time. */
+  *nodeMessages(now: EpochMs): Generator<DeltaMessage> {
+    for (const [node, wake] of this.#nodes) yield deltaMessage(this.#view.nodeDelta(node, now, wake));
   }
 
-  /** The deltas of single pods, likewise. */
-  *podDeltas(now: EpochMs): Generator<PodDelta | PodGoneDelta> {
+  /** The messages of single pods, likewise. */
+  *podMessages(now: EpochMs): Generator<DeltaMessage> {
     for (const [node, uids] of this.#pods) {
-      for (const uid of uids) yield this.#view.podDelta(node, uid, now);
+      for (const uid of uids) yield deltaMessage(this.#view.podDelta(node, uid, now));
     }
   }
 
@@ -75,5 +70,12 @@ export class DirtySet {
     const { node } = delta.ref;
     const uid = onlyPod(delta);
     this.mark([uid === undefined ? { node } : { node, uid }], delta.kind === 'node' && delta.wake);
+  }
+
+  /** The queue took a delta: pods of its node whose facts it had no room for are told one by one. */
+  taken(delta: Delta): void {
+    if (delta.kind !== 'node' || !delta.others) return;
+    const { node } = delta.ref;
+    this.mark(delta.others.map((uid) => ({ node, uid })));
   }
 }

@@ -1,4 +1,3 @@
-import { encodeDelta } from '#shared/deltas/message.ts';
 import { deduplicationId, messageGroupId } from '#shared/deltas/message-ids.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
@@ -48,7 +47,7 @@ export class Outbox {
   constructor({ nodeDeltas, podDeltas, ...deps }: OutboxDeps) {
     const { signal } = this.#stopping;
     const lane = (name: string, queue: QueueSender, kind: 'node' | 'pod') =>
-      new Lane({ ...deps, name, queue, kind, signal, clusters: this.#clusters });
+      new Lane({ ...deps, name, queue, kind, signal, clusters: this.#clusters, taken: () => this.send() });
     this.#lanes = [lane('node-deltas', nodeDeltas, 'node'), lane('pod-deltas', podDeltas, 'pod')];
   }
 
@@ -77,7 +76,8 @@ export class Outbox {
 
   /** Resolves once everything that may be sent is sent. */
   async drained(): Promise<void> {
-    await Promise.all(this.#lanes.map((lane) => lane.drained()));
+    // What did not fit into a node's delta is sent when that was taken.
+    while (this.#lanes.some(({ busy }) => busy)) await Promise.all(this.#lanes.map((lane) => lane.drained()));
   }
 
   /** Gives up what is not sent yet, and takes nothing any more; the next relay sends it anew. */
@@ -93,6 +93,8 @@ interface LaneDeps extends Omit<OutboxDeps, 'nodeDeltas' | 'podDeltas'> {
   readonly kind: 'node' | 'pod';
   readonly clusters: ReadonlyMap<ClusterName, Spoken>;
   readonly signal: AbortSignal;
+  /** Called when words were taken: that of a node may leave pods to be told of. */
+  readonly taken: () => void;
 }
 
 /** The way to one queue. One call after the other, so that deltas of a node stay in the order of their versions. */
@@ -108,6 +110,10 @@ class Lane {
 
   send(): void {
     this.#sending ??= this.#sendAll();
+  }
+
+  get busy(): boolean {
+    return this.#sending !== undefined;
   }
 
   async drained(): Promise<void> {
@@ -150,21 +156,17 @@ class Lane {
     const first = all.findIndex(({ dirty }) => dirty === this.#last) + 1;
     for (const { dirty, maySpeak } of [...all.slice(first), ...all.slice(0, first)]) {
       if (!maySpeak()) continue;
-      const deltas = kind === 'node' ? dirty.nodeDeltas(clock.now()) : dirty.podDeltas(clock.now());
-      for (const delta of deltas) {
-        const message = {
-          body: encodeDelta(delta),
-          groupId: messageGroupId(delta.ref),
-          deduplicationId: deduplicationId(delta),
-        };
-        yield { delta, message, dirty };
+      const made = kind === 'node' ? dirty.nodeMessages(clock.now()) : dirty.podMessages(clock.now());
+      for (const { delta, body } of made) {
+        const groupId = messageGroupId(delta.ref);
+        yield { delta, message: { body, groupId, deduplicationId: deduplicationId(delta) }, dirty };
       }
     }
   }
 
   /** False: the queue took nothing, so it needs a pause. */
   async #call(words: readonly Word[]): Promise<boolean> {
-    const { name, queue, log, metrics } = this.#deps;
+    const { name, queue, log, metrics, taken } = this.#deps;
     let failures: readonly SendFailure[];
     try {
       failures = await queue.send(words.map(({ message }) => message));
@@ -174,18 +176,20 @@ class Lane {
       return false;
     }
     metrics.sent.inc({ queue: name }, words.length - failures.length);
-    let retried = 0;
-    for (const { index, reason, permanent } of failures) {
-      const word = words[index];
-      if (permanent) {
+    const failureOf = new Map(failures.map((failure) => [failure.index, failure]));
+    for (const [index, { delta, dirty }] of words.entries()) {
+      const failure = failureOf.get(index);
+      if (!failure) {
+        dirty.taken(delta);
+      } else if (failure.permanent) {
         metrics.refused.inc({ queue: name });
-        log.error('relay.delta-refused', { queue: name, ...word?.delta.ref, reason });
+        log.error('relay.delta-refused', { queue: name, ...delta.ref, reason: failure.reason });
       } else {
-        word?.dirty.failed(word.delta);
-        retried += 1;
+        dirty.failed(delta);
       }
     }
-    return retried < words.length;
+    taken();
+    return failures.filter(({ permanent }) => !permanent).length < words.length;
   }
 
   #gauge(): void {

@@ -1,6 +1,7 @@
 import * as z from 'zod';
-import type { Delta, PodFacts, SeenTaint } from '#shared/eviction/facts.ts';
-import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
+import type { Delta, NodeDelta, PodFacts, SeenTaint } from '#shared/eviction/facts.ts';
+import { clusterName, nodeName, type PodUid, podUid } from '#shared/eviction/identity.ts';
+import { MAX_MESSAGE_BYTES } from '#shared/queues/limits.ts';
 import { MalformedMessageError, parseMessage } from '#shared/queues/malformed-message.ts';
 import { parseInt64 } from '#shared/taints/int64.ts';
 import type { Toleration } from '#shared/taints/taint.ts';
@@ -66,6 +67,7 @@ const message = z.discriminatedUnion('kind', [
     kind: z.literal('node'),
     tolerations: z.array(z.array(toleration)),
     pods: z.array(pod),
+    others: z.array(uid).exactOptional(),
     wake: z.boolean(),
   }),
   z.strictObject({
@@ -92,7 +94,9 @@ export function encodeDelta(delta: Delta): string {
     case 'node': {
       const lists = new ToleratedLists();
       const pods = delta.pods.map((facts) => encodePod(facts, lists.indexOf(facts.tolerations)));
-      return JSON.stringify({ ...common, kind: 'node', tolerations: lists.encoded, pods, wake: delta.wake });
+      const others = delta.others && { others: delta.others };
+      const { wake } = delta;
+      return JSON.stringify({ ...common, kind: 'node', tolerations: lists.encoded, pods, ...others, wake });
     }
     case 'pod': {
       const lists = new ToleratedLists();
@@ -105,6 +109,45 @@ export function encodeDelta(delta: Delta): string {
       return delta satisfies never;
   }
 }
+
+/** A delta, and its text as one SQS message. */
+export interface DeltaMessage {
+  readonly delta: Delta;
+  readonly body: string;
+}
+
+/** The message of a delta. Of a node too large for it, the facts of as many pods as fit are told, and the UIDs of all. */
+export function deltaMessage(delta: Delta): DeltaMessage {
+  const body = encodeDelta(delta);
+  if (delta.kind !== 'node' || Buffer.byteLength(body) <= MAX_MESSAGE_BYTES) return { delta, body };
+  const fitting = whatFits(delta);
+  return { delta: fitting, body: encodeDelta(fitting) };
+}
+
+function whatFits(delta: NodeDelta): NodeDelta {
+  const uids = delta.pods.map(({ uid }) => uid);
+  let room = MAX_MESSAGE_BYTES - Buffer.byteLength(encodeDelta({ ...delta, pods: [], others: uids }));
+  const written = new Set<string>();
+  const pods: PodFacts[] = [];
+  const others: PodUid[] = [];
+  for (const facts of delta.pods) {
+    const list = JSON.stringify(encodeTolerations(facts.tolerations));
+    // Its index is no longer than the number of pods, and its UID is no longer among the others.
+    const podBytes = itemBytes(JSON.stringify(encodePod(facts, uids.length))) - itemBytes(`"${facts.uid}"`);
+    const bytes = podBytes + (written.has(list) ? 0 : itemBytes(list));
+    if (bytes > room) {
+      others.push(facts.uid);
+      continue;
+    }
+    room -= bytes;
+    written.add(list);
+    pods.push(facts);
+  }
+  return { ...delta, pods, others };
+}
+
+/** What an item takes in a JSON array, with its comma. */
+const itemBytes = (json: string): number => Buffer.byteLength(json) + 1;
 
 /**
  * Reads a delta message. Throws `MalformedMessageError` with one sentence that names the first field at fault, for
@@ -165,6 +208,12 @@ function plainTaint({ key, value, effect, known, seenAt, timeAdded }: SeenTaint)
   return { key, ...(value ? { value } : {}), effect, known, seenAt, ...added };
 }
 
+function encodeTolerations(list: readonly Toleration[]): readonly unknown[] {
+  return list.map(({ tolerationSeconds, ...rest }) =>
+    tolerationSeconds === undefined ? rest : { ...rest, tolerationSeconds: String(tolerationSeconds) },
+  );
+}
+
 /** Distinct toleration lists, in the order in which they were met. */
 class ToleratedLists {
   readonly #indexByText = new Map<string, number>();
@@ -174,9 +223,7 @@ class ToleratedLists {
   indexOf(list: readonly Toleration[]): number {
     const known = this.#indexByList.get(list);
     if (known !== undefined) return known;
-    const encoded = list.map(({ tolerationSeconds, ...rest }) =>
-      tolerationSeconds === undefined ? rest : { ...rest, tolerationSeconds: String(tolerationSeconds) },
-    );
+    const encoded = encodeTolerations(list);
     const key = JSON.stringify(encoded);
     const index = this.#indexByText.get(key) ?? this.encoded.push(encoded) - 1;
     this.#indexByText.set(key, index);

@@ -51,6 +51,8 @@ export interface NodeFacts {
 export interface NodeDelta extends NodeFacts {
   readonly kind: 'node';
   readonly pods: readonly PodFacts[];
+  /** Those of its pods whose facts do not fit into the message, if any; each follows as a pod delta. */
+  readonly others?: readonly PodUid[];
   /**
    * Sent after a gap (a take-over, or a cluster that was out of reach): everything overdue on the node is to be
    * looked at at once. Without it, what is overdue for long is left to the timer that fired, which is being

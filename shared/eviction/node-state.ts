@@ -58,7 +58,8 @@ function mergeFacts(known: NodeState | undefined, delta: Delta, now: EpochMs): N
   const taints = delta.taints.map((taint) => startCountdown(known, taint, now));
   if (deletedAt === undefined) return { taints, version, observedAt };
   const seen = { version, observedAt, deletedAt };
-  if (delta.kind === 'node' && delta.pods.length === 0) return { taints: [], ...seen };
+  const deserted = delta.kind === 'node' && delta.pods.length === 0 && !delta.others?.length;
+  if (deserted) return { taints: [], ...seen };
   return { taints: taints.length > 0 ? taints : (known?.taints ?? []), ...seen };
 }
 

@@ -101,7 +101,7 @@ function decidePods(
   const decisions: (PodDecision | undefined)[] = [];
   switch (delta.kind) {
     case 'node': {
-      const present = new Set(delta.pods.map((pod) => pod.uid));
+      const present = new Set([...delta.pods.map((pod) => pod.uid), ...(delta.others ?? [])]);
       for (const record of scheduled.values()) {
         const missing = !present.has(record.uid) && compareVersions(delta.version, record.version) >= 0;
         if (missing) decisions.push(endAbsent(delta, record, 'cancelled'));

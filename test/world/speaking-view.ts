@@ -1,5 +1,6 @@
 import { ClusterView, type Subject } from '#functions/watch-relay/cluster-view.ts';
 import { DirtySet } from '#functions/watch-relay/dirty-set.ts';
+import type { DeltaMessage } from '#shared/deltas/message.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
 import type { ClusterName, EpochMs, NodeName } from '#shared/eviction/identity.ts';
 import type { LiveNode, LivePod } from '#shared/kubernetes/api.ts';
@@ -55,14 +56,15 @@ export class SpeakingView {
     const dirty = this.#dirty;
     dirty.mark(subjects, wake);
     const sent: Delta[] = [];
-    const send = (deltas: Iterable<Delta>) => {
-      for (const delta of deltas) {
+    const send = (messages: Iterable<DeltaMessage>) => {
+      for (const { delta } of messages) {
         dirty.sending(delta);
+        dirty.taken(delta);
         sent.push(delta);
       }
     };
-    send(dirty.nodeDeltas(now));
-    send(dirty.podDeltas(now));
+    send(dirty.nodeMessages(now));
+    send(dirty.podMessages(now));
     return sent;
   }
 }

@@ -245,6 +245,51 @@ describe('what waits', () => {
   });
 });
 
+describe('of a node too large for a message', () => {
+  /** Three pods, of which two fit into a message. */
+  const pods = ['u1', 'u2', 'u3'].map((uid) => livePod(uid, { namespace: 'x'.repeat(400_000) }));
+
+  test('the pods that did not fit are told one by one, once the queue took the node', async (context) => {
+    const { outbox, nodes, pods: podQueue, time } = bench(context);
+    const cluster = speakFor(outbox);
+    cluster.pods(...pods);
+    nodes.onSend = unreachable;
+    cluster.taint('n1', 'a');
+    await time.pass(1000);
+    assert.deepEqual(podQueue.calls, []);
+    nodes.onSend = takeAll;
+    await time.pass(10_000);
+    const [delta] = nodes.taken;
+    assert.ok(delta?.kind === 'node');
+    assert.deepEqual([delta.pods.map(({ uid }) => uid), delta.others], [['u1', 'u2'], ['u3']]);
+    const [follows] = podQueue.taken;
+    assert.ok(follows?.kind === 'pod' && podQueue.taken.length === 1);
+    assert.equal(follows.pod.uid, 'u3');
+    assert.ok(follows.version.sequence > delta.version.sequence);
+  });
+
+  test('the same is so when it is untainted, and for a pod that went meanwhile', async (context) => {
+    const { outbox, nodes, pods: podQueue } = bench(context);
+    const cluster = speakFor(outbox);
+    cluster.pods(...pods);
+    cluster.taint('n1', 'a');
+    await outbox.drained();
+    nodes.onSend = () => {
+      for (const pod of pods.slice(2)) cluster.goes(pod);
+      return [];
+    };
+    cluster.taint('n1');
+    await outbox.drained();
+    assert.deepEqual(
+      podQueue.taken.map((delta) => [delta.kind, delta.taints.length]),
+      [
+        ['pod', 1],
+        ['pod-gone', 0],
+      ],
+    );
+  });
+});
+
 describe('a queue that cannot be reached', () => {
   test('is asked again after a growing while, ten seconds at most', async (context) => {
     const { outbox, nodes, log, time } = bench(context);

@@ -69,6 +69,7 @@ function evictions({ config }: ServiceDashboardProps): IWidget[] {
       'evictions given up': own.givenUp,
       'clocks differ by, s': own.skew,
       'clusters without a relay': own.unwatchedClusters,
+      'deltas refused': own.refusedDeltas,
     }),
   ];
 }

@@ -8,6 +8,7 @@ import {
   GIVEN_UP,
   POD_DELETION_DURATION,
   POD_DELETIONS,
+  REFUSED_DELTAS,
   UNWATCHED_CLUSTERS,
 } from '#shared/telemetry/metrics.ts';
 import type { ServiceFunction } from './service-function.ts';
@@ -22,7 +23,7 @@ const period = Duration.minutes(1);
  * another form, which stand-ins for AWS do not know.
  */
 
-/** What `evict` and `heartbeat` write into their logs. */
+/** What `evict`, `heartbeat` and the relay write into their logs. */
 export function ownMetrics(namespace: string) {
   const metric = (metricName: string, statistic: string) =>
     new Metric({ namespace, metricName, statistic, period });
@@ -34,6 +35,7 @@ export function ownMetrics(namespace: string) {
     retries: metric(EVICTION_RETRIES, Stats.SUM),
     givenUp: metric(GIVEN_UP, Stats.SUM),
     skew: metric(CLOCK_SKEW, Stats.MAXIMUM),
+    refusedDeltas: metric(REFUSED_DELTAS, Stats.SUM),
     unwatchedClusters: metric(UNWATCHED_CLUSTERS, Stats.MAXIMUM),
   };
 }

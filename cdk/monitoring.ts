@@ -101,6 +101,14 @@ export class Monitoring extends Construct {
         whenMissing: TreatMissingData.BREACHING,
       },
       {
+        id: 'RefusedDeltas',
+        name: 'deltas are refused',
+        says: 'A queue can never take what a relay tells of a node, so its pods are not evicted. The log of the relay says which node and why (relay.delta-refused): most likely its taints alone are larger than a message.',
+        metric: own.refusedDeltas,
+        threshold: 1,
+        minutes: 1,
+      },
+      {
         id: 'LateEvictions',
         name: 'late evictions',
         says: `Pods were evicted more than ${LATE_SECONDS} s after they fell due. The log of evict says which (lateMs) and what was retried before.`,

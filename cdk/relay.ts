@@ -16,7 +16,7 @@ import {
 import { type IPrincipal, ManagedPolicy } from 'aws-cdk-lib/aws-iam';
 import { LogGroup } from 'aws-cdk-lib/aws-logs';
 import { Construct } from 'constructs';
-import { PROBE_PORT } from '#shared/aws/environment.ts';
+import { type metricVariables, PROBE_PORT, type ValuesOf } from '#shared/aws/environment.ts';
 import { PROJECT_DIR } from './bundle.ts';
 import type { ClusterAccess } from './cluster-access.ts';
 import type { Config } from './config.ts';
@@ -33,10 +33,11 @@ export interface RelayProps {
 }
 
 /** Gives a relay, wherever it runs, what it needs. */
-function bindRelay(relay: Grantee, { state, deltas, clusters }: RelayProps): void {
+function bindRelay(relay: Grantee, { config, state, deltas, clusters }: RelayProps): void {
   state.bindLeases(relay);
   deltas.bindSend(relay);
   clusters.bind(relay);
+  relay.setEnvironment({ METRIC_NAMESPACE: config.name } satisfies ValuesOf<typeof metricVariables>);
 }
 
 /** The relays, run by the stack. */

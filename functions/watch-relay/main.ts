@@ -13,6 +13,7 @@ import { localContextConnection } from '#shared/clusters/local-context-connectio
 import { SqsSender } from '#shared/queues/sqs-sender.ts';
 import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
 import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
+import { stdoutEmf } from '#shared/telemetry/emf.ts';
 import { jsonLog } from '#shared/telemetry/log.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { followRegistry } from './follow-registry.ts';
@@ -34,7 +35,7 @@ async function run(): Promise<void> {
   process.once('SIGTERM', () => stopping.abort());
 
   const prometheus = new Registry();
-  const metrics = relayMetrics(prometheus);
+  const metrics = relayMetrics(prometheus, stdoutEmf(environment.METRIC_NAMESPACE));
   const table = new DynamoDbTable({
     client: new DynamoDBClient(CLIENT_SETTINGS),
     tableName: environment.TABLE_NAME,

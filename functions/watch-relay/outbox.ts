@@ -182,7 +182,7 @@ class Lane {
       if (!failure) {
         dirty.taken(delta);
       } else if (failure.permanent) {
-        metrics.refused.inc({ queue: name });
+        metrics.refused(name);
         log.error('relay.delta-refused', { queue: name, ...delta.ref, reason: failure.reason });
       } else {
         dirty.failed(delta);

@@ -1,9 +1,17 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
+import type { Emf } from '#shared/telemetry/emf.ts';
+import { REFUSED_DELTAS } from '#shared/telemetry/metrics.ts';
 
-/** What the relay counts, by cluster. */
-export function relayMetrics(registry: Registry) {
+/** What the relay counts. What CloudWatch is to ring an alarm for goes to `emf` too, where there is one. */
+export function relayMetrics(registry: Registry, emf?: Emf) {
   const registers = [registry];
   const labelNames = ['cluster'] as const;
+  const refused = new Counter({
+    name: REFUSED_DELTAS,
+    help: 'Deltas that a queue can never take (over 1 MiB) and that were dropped.',
+    labelNames: ['queue'] as const,
+    registers,
+  });
   return {
     leaseHeld: new Gauge({
       name: 'taintward_relay_lease_held',
@@ -41,12 +49,12 @@ export function relayMetrics(registry: Registry) {
       labelNames: ['queue'] as const,
       registers,
     }),
-    refused: new Counter({
-      name: 'taintward_relay_deltas_refused_total',
-      help: 'Deltas that a queue can never take (over 1 MiB) and that were dropped.',
-      labelNames: ['queue'] as const,
-      registers,
-    }),
+    /** Counts a delta that its queue can never take. */
+    refused(queue: string): void {
+      refused.inc({ queue });
+      emf?.put(REFUSED_DELTAS, 'Count', 1);
+      emf?.flush();
+    },
     pending: new Gauge({
       name: 'taintward_relay_deltas_pending',
       help: 'Nodes and pods that a delta is still to be sent of.',

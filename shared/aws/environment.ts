@@ -92,6 +92,7 @@ export const PROBE_PORT = 8080;
 export const relayEnvironment = z.object({
   ...tableVariables,
   ...deltaQueueVariables,
+  ...metricVariables,
   /** Where `/healthz`, `/readyz` and `/metrics` are served. */
   PROBE_HOST: z.string().min(1).default('0.0.0.0'),
   PROBE_PORT: z.coerce.number('must be a port').int().min(0).max(65_535).default(PROBE_PORT),

@@ -17,6 +17,8 @@ export const UNWATCHED_CLUSTERS = 'taintward_unwatched_clusters';
 export const GIVEN_UP = 'taintward_given_up_total';
 /** Seconds by which an API server's clock and ours differ. */
 export const CLOCK_SKEW = 'taintward_clock_skew_seconds';
+/** Deltas that a queue can never take. */
+export const REFUSED_DELTAS = 'taintward_relay_deltas_refused_total';
 
 /** What `evict` counts. */
 export interface EvictionMetrics {

@@ -10,6 +10,8 @@ import { clusterName, type EpochMs, nodeName } from '#shared/eviction/identity.t
 import type { LiveNode, LivePod } from '#shared/kubernetes/api.ts';
 import { MAX_BATCH_BYTES } from '#shared/queues/limits.ts';
 import { type OutgoingMessage, QueueError } from '#shared/queues/sender.ts';
+import { Emf } from '#shared/telemetry/emf.ts';
+import { REFUSED_DELTAS } from '#shared/telemetry/metrics.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { driveTimers } from '#test/world/driven-timers.ts';
 import { liveNode, livePod } from './live-objects.ts';
@@ -22,13 +24,15 @@ function bench(context: TestContext) {
   const nodes = new OrderedQueue();
   const pods = new OrderedQueue();
   const log = recordingLog();
-  const metrics = relayMetrics(registry);
+  const written: string[] = [];
+  const emf = new Emf({ namespace: 'taintward', clock, write: (line) => written.push(line) });
+  const metrics = relayMetrics(registry, emf);
   const outbox = new Outbox({ nodeDeltas: nodes, podDeltas: pods, clock, log, metrics });
   const pending = (queue: string) =>
     registry
       .getSingleMetricAsString('taintward_relay_deltas_pending')
       .then((text) => Number(new RegExp(`queue="${queue}"} (\\d+)$`, 'm').exec(text)?.[1]));
-  return { outbox, nodes, pods, log, registry, time, pending };
+  return { outbox, nodes, pods, log, registry, written, time, pending };
 }
 
 /** A cluster that the outbox speaks for, listed with the nodes `n1` to `n3`, untainted. */
@@ -345,8 +349,8 @@ describe('a delta that the queue does not take', () => {
     assert.deepEqual(nodes.told, ['n1@1', 'n2@3']);
   });
 
-  test('ever is dropped with a word, and counted', async (context) => {
-    const { outbox, nodes, log, registry } = bench(context);
+  test('ever is dropped with a word, and counted, for CloudWatch too', async (context) => {
+    const { outbox, nodes, log, registry, written } = bench(context);
     nodes.onSend = refuseAll(true);
     speakFor(outbox).taint('n1', 'a');
     await outbox.drained();
@@ -354,7 +358,11 @@ describe('a delta that the queue does not take', () => {
     const [line] = log.lines;
     assert.equal(line?.event, 'relay.delta-refused');
     assert.equal(line?.fields['node'], 'n1');
-    assert.match(await registry.getSingleMetricAsString('taintward_relay_deltas_refused_total'), /} 1$/m);
+    assert.match(await registry.getSingleMetricAsString(REFUSED_DELTAS), /} 1$/m);
+    assert.deepEqual(
+      written.map((line) => JSON.parse(line)[REFUSED_DELTAS]),
+      [[1]],
+    );
   });
 
   test('again and again does not slow the others down', async (context) => {

@@ -55,6 +55,11 @@ describe('an alarm rings', () => {
     assert.equal(alarm['TreatMissingData'], 'breaching');
   });
 
+  test('for a single delta that its queue refuses', () => {
+    const { MetricName, Threshold, EvaluationPeriods } = alarmNamed('deltas are refused');
+    assert.deepEqual([MetricName, Threshold, EvaluationPeriods], [names.REFUSED_DELTAS, 1, 1]);
+  });
+
   test('for late evictions, API servers that refuse, evictions that are given up and clocks that differ', () => {
     const late = alarmNamed('late evictions');
     assert.deepEqual(

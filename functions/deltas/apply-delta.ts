@@ -1,12 +1,14 @@
+import type { LeaseReader } from '#shared/clusters/lease.ts';
 import { isAnnounced } from '#shared/eviction/cancellation.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
-import type { PodUid } from '#shared/eviction/identity.ts';
-import { changesNothing, type Plan, plan } from '#shared/eviction/plan.ts';
+import type { EpochMs, PodUid } from '#shared/eviction/identity.ts';
+import { type Plan, type PodDecision, plan } from '#shared/eviction/plan.ts';
 import type { Ending, EvictionRecord } from '#shared/eviction/records.ts';
 import type { QueueSender } from '#shared/queues/sender.ts';
 import { commitUnderLock } from '#shared/store/commit-under-lock.ts';
 import type { Store } from '#shared/store/store.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
+import { evictionFields } from '#shared/telemetry/eviction-fields.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { encodeCancelled } from '#shared/timers/due-message.ts';
@@ -18,6 +20,8 @@ export interface ApplyDeltaDeps {
   readonly timers: Timers;
   /** `evictions-due`: `evict`, which alone reaches the clusters, posts the Events of cancellations. */
   readonly dueQueue: QueueSender;
+  /** Under which epoch a cluster's lease is held: what a relay says that held it before decides nothing. */
+  readonly leaseEpoch: LeaseReader['epoch'];
   readonly clock: Clock;
   readonly log: Log;
   readonly matching: MatchOptions;
@@ -29,21 +33,21 @@ export interface ApplyDeltaDeps {
  * `TimerError`, `QueueError` or `ContendedPartitionError`; the delta is then not done and must come again.
  */
 export async function applyDelta(delta: Delta, deps: ApplyDeltaDeps): Promise<void> {
-  const decided = await commitPlan(delta, deps);
-  // The order matters: once the records stand, a timer that comes twice or late finds the truth in them.
-  await deps.timers.arm(delta.ref, decided.arm);
-  await announceCancelled(delta, decided, deps);
-  logChanges(delta, decided, deps.log);
-}
-
-function commitPlan(delta: Delta, deps: ApplyDeltaDeps): Promise<Plan> {
-  return commitUnderLock(deps.store, delta.ref, podsOf(delta), deps.clock, (partition) => {
-    const result = plan(partition, delta, deps.matching, { now: deps.clock.now() });
-    if (changesNothing(result)) return { result };
-    const { node, schedule, reschedule, confirm, cancel: end, live } = result;
-    const records = [...schedule, ...reschedule, ...confirm];
-    return { result, change: { ...(node ? { node } : {}), schedule: records, end, live } };
+  const { store, timers, clock, log } = deps;
+  const { ref } = delta;
+  const leaseEpoch = await deps.leaseEpoch(ref.cluster);
+  const decided = await commitUnderLock(store, ref, podsOf(delta), clock, (partition) => {
+    const result = plan(partition, delta, deps.matching, { now: clock.now(), leaseEpoch });
+    const { schedule, end } = agendaOf(result.decisions, delta);
+    if (!result.node && schedule.length + end.length === 0) return { result };
+    const { node, live } = result;
+    return { result, change: { ...(node ? { node } : {}), schedule, end, live } };
   });
+  const agenda = agendaOf(decided.decisions, delta);
+  // The order matters: once the records stand, a timer that comes twice or late finds the truth in them.
+  await timers.arm(ref, [...agenda.arm]);
+  await announce(delta, agenda.announce, deps);
+  logChanges(delta, decided, log);
 }
 
 /** The pods it speaks of; `undefined`: all of the node. */
@@ -60,39 +64,75 @@ function podsOf(delta: Delta): readonly PodUid[] | undefined {
   }
 }
 
-async function announceCancelled(delta: Delta, decided: Plan, deps: ApplyDeltaDeps): Promise<void> {
-  const cancelled = decided.cancel.filter((each) => isAnnounced(each, delta.observedAt));
-  const pods = [...cancelled, ...decided.cancelledBefore];
-  if (pods.length === 0) return;
-  const bodies = encodeCancelled({ ...delta.ref, version: delta.version, pods: pods.map(podOf) });
+/** What performing decisions takes. */
+interface Agenda {
+  /** Records to write. */
+  readonly schedule: readonly EvictionRecord[];
+  /** Records to end. */
+  readonly end: readonly Ending[];
+  /** Distinct moments for a timer. */
+  readonly arm: ReadonlySet<EpochMs>;
+  /** Cancellations that are worth an Event. */
+  readonly announce: readonly Ending[];
+}
+
+function agendaOf(decisions: readonly PodDecision[], delta: Delta): Agenda {
+  const schedule: EvictionRecord[] = [];
+  const end: Ending[] = [];
+  const arm = new Set<EpochMs>();
+  const told: Ending[] = [];
+  for (const decision of decisions) {
+    switch (decision.kind) {
+      case 'schedule':
+      case 'reschedule':
+      case 'confirm':
+        schedule.push(decision.record);
+        arm.add(decision.record.fireAt);
+        break;
+      case 'rearm':
+        arm.add(decision.record.fireAt);
+        break;
+      case 'cancel':
+        end.push(decision.ending);
+        if (isAnnounced(decision.ending, delta.observedAt)) told.push(decision.ending);
+        break;
+      case 'cancelled-before':
+        told.push(decision.ending);
+        break;
+      default:
+        decision satisfies never;
+    }
+  }
+  return { schedule, end, arm, announce: told };
+}
+
+async function announce(delta: Delta, cancelled: readonly Ending[], deps: ApplyDeltaDeps): Promise<void> {
+  if (cancelled.length === 0) return;
+  const pods = cancelled.map(({ uid, namespace, name }) => ({ uid, namespace, name }));
+  const bodies = encodeCancelled({ ...delta.ref, version: delta.version, pods });
   const failures = await deps.dueQueue.send(bodies.map((body) => ({ body })));
   // An Event is a courtesy: a queue that refuses the announcement must not hold the decision up.
   for (const { reason } of failures) deps.log.warn('announcement.refused', { ...delta.ref, reason });
 }
 
-const podOf = ({ uid, namespace, name }: Ending) => ({ uid, namespace, name });
-
-function logChanges(delta: Delta, decided: Plan, log: Log): void {
-  if (decided.nodeChanged && decided.node) {
-    const { taints, deletedAt } = decided.node;
+function logChanges({ ref, observedAt }: Delta, { node, nodeChanged, decisions }: Plan, log: Log): void {
+  if (nodeChanged && node) {
+    const { taints, deletedAt } = node;
     log.info('node.changed', {
-      ...delta.ref,
+      ...ref,
       taints: taints.map(({ key, value, effect }) => ({ key, value, effect })),
       ...(deletedAt === undefined ? {} : { deletedAt }),
     });
   }
-  for (const record of decided.schedule) log.info('eviction.scheduled', logFields(delta, record));
-  for (const record of decided.reschedule) log.info('eviction.rescheduled', logFields(delta, record));
-  for (const each of decided.cancel) {
+  for (const decision of decisions) {
+    if (decision.kind === 'schedule') log.info('eviction.scheduled', evictionFields(ref, decision.record));
+    if (decision.kind === 'reschedule')
+      log.info('eviction.rescheduled', evictionFields(ref, decision.record));
+    if (decision.kind !== 'cancel') continue;
     log.info('eviction.cancelled', {
-      ...logFields(delta, each),
-      reason: each.cancelled,
-      announced: isAnnounced(each, delta.observedAt),
+      ...evictionFields(ref, decision.ending),
+      reason: decision.ending.cancelled,
+      announced: isAnnounced(decision.ending, observedAt),
     });
   }
-}
-
-function logFields(delta: Delta, record: EvictionRecord | Ending) {
-  const { uid, namespace, name: pod, fireAt, because } = record;
-  return { ...delta.ref, namespace, pod, uid, fireAt, because };
 }

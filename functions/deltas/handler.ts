@@ -24,7 +24,10 @@ export const createHandler = (deps: DeltaHandlerDeps) =>
   consume<Delta>(
     {
       parse: parseDelta,
-      perform: (delta) => applyDelta(delta, deps),
+      perform: async (delta) => {
+        await applyDelta(delta, deps);
+        return undefined;
+      },
       order: 'group',
       deadlineMs: DELTA_RECORD_DEADLINE_MS,
       retrySeconds: deltaRetrySeconds,

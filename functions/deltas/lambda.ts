@@ -3,6 +3,8 @@ import { SchedulerClient } from '@aws-sdk/client-scheduler';
 import { SQSClient } from '@aws-sdk/client-sqs';
 import { CLIENT_SETTINGS, SQS_SETTINGS } from '#shared/aws/client-settings.ts';
 import { deltaEnvironment, readEnvironment } from '#shared/aws/environment.ts';
+import { DynamoDbLeases } from '#shared/clusters/dynamodb-leases.ts';
+import { leaseEpochs } from '#shared/clusters/lease.ts';
 import { SqsSender } from '#shared/queues/sqs-sender.ts';
 import { SqsVisibility } from '#shared/queues/sqs-visibility.ts';
 import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
@@ -15,14 +17,17 @@ import { createHandler } from './handler.ts';
 const environment = readEnvironment(deltaEnvironment, process.env);
 const clock = systemClock;
 const log = jsonLog();
+const table = new DynamoDbTable({
+  client: new DynamoDBClient(CLIENT_SETTINGS),
+  tableName: environment.TABLE_NAME,
+});
 const sqs = new SQSClient(SQS_SETTINGS);
 const dueQueue = new SqsSender({ client: sqs, queueUrl: environment.EVICTIONS_DUE_URL });
 
 /** The entry of both delta functions: that on `node-deltas.fifo` and that on `pod-deltas.fifo`. */
 export const handler = createHandler({
-  store: new DynamoDbStore(
-    new DynamoDbTable({ client: new DynamoDBClient(CLIENT_SETTINGS), tableName: environment.TABLE_NAME }),
-  ),
+  store: new DynamoDbStore(table),
+  leaseEpoch: leaseEpochs(new DynamoDbLeases(table), clock),
   timers: new AwsTimers({
     dueQueue,
     scheduler: new SchedulerClient(CLIENT_SETTINGS),

@@ -1,12 +1,11 @@
-import { type EpochMs, type NodeRef, nodeKey } from '#shared/eviction/identity.ts';
-import { ApiError } from '#shared/kubernetes/api-error.ts';
-import { type ConsumerDeps, consume } from '#shared/queues/consumer.ts';
-import { EVICTIONS_DUE_MAX_RECEIVES } from '#shared/queues/queue-set.ts';
+import type { NodeRef, PodUid } from '#shared/eviction/identity.ts';
+import { nodeKey } from '#shared/eviction/identity.ts';
+import { type Again, type ConsumerDeps, consume } from '#shared/queues/consumer.ts';
+import { commitUnderLock } from '#shared/store/commit-under-lock.ts';
+import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
 import { type DueMessage, parseDueMessage } from '#shared/timers/due-message.ts';
-import { type EvictDeps, EvictionsFailedError, evictNode } from './evict-node.ts';
-import { cancellingDeletion, gaveUpDeletion } from './pod-events.ts';
-import { postEvents } from './post-events.ts';
-import { retryDelaySeconds } from './retry-backoff.ts';
+import { cancellingDeletion, postEvents } from './events.ts';
+import { type EvictDeps, evictNode } from './evict-node.ts';
 import { SingleFlight } from './single-flight.ts';
 
 export type EvictHandlerDeps = EvictDeps & ConsumerDeps;
@@ -16,74 +15,65 @@ export const EVICT_BATCH_SIZE = 5;
 /** What the work of one message may take: less than the function may, because all of a batch are done at once. */
 export const EVICT_RECORD_DEADLINE_MS = 50_000;
 
+/** What could not be read or recorded: the table, or a queue, is away for a moment, or for longer. */
+const RETRY: Backoff = { firstMs: 1_000, longestMs: 300_000 };
+
 /**
- * Handles `evictions-due`: "look at that node". A message whose work failed comes back after a growing delay,
- * for as long as the queue keeps it; then it is a dead letter.
+ * Handles `evictions-due`: "look at that node". What fails there is tried again by a timer of its own, so a failed try
+ * ends its message. Only one that could not even read or record what it was about comes again
+ * itself.
  */
 export function createHandler(deps: EvictHandlerDeps) {
-  const passes = new SingleFlight();
+  const passes = new SingleFlight<Again | undefined>();
 
-  const perform = async (message: DueMessage): Promise<void> => {
+  const look = (ref: NodeRef, receives: number) =>
+    passes.run(nodeKey(ref), (free) => evictNode(ref, deps, receives, free));
+
+  const perform = async (message: DueMessage, receives: number): Promise<Again | undefined> => {
     const ref: NodeRef = { cluster: message.cluster, node: message.node };
-    if (message.kind === 'cancelled') {
-      const api = await deps.clusters.api(ref.cluster);
-      await postEvents(
-        api,
-        message.pods.map((pod) => cancellingDeletion(pod, message.version)),
-        deps,
-      );
-    } else if (message.at > deps.clock.now()) {
-      await deps.timers.arm(ref, await momentsUpTo(message.at, ref));
-    } else {
-      await passes.run(nodeKey(ref), (free) => evictNode(ref, deps, free));
+    switch (message.kind) {
+      case 'due': {
+        // A timer that no timer of the platform reaches in one go, or one that came a moment early.
+        const leftMs = message.at - deps.clock.now();
+        return leftMs > 0 ? { againInSeconds: Math.ceil(leftMs / 1000) } : look(ref, receives);
+      }
+      case 'cancelled': {
+        const api = await deps.clusters.api(ref.cluster);
+        const events = message.pods.map((pod) => cancellingDeletion(pod, message.version));
+        await postEvents(api, events, deps);
+        return undefined;
+      }
+      case 'retry':
+        await tryAgain(ref, message.pods, deps);
+        return look(ref, receives);
+      default:
+        return message satisfies never;
     }
-  };
-
-  /** A timer sent ahead of time, because none reaches further, waits for the exact moments the records name. */
-  const momentsUpTo = async (at: EpochMs, ref: NodeRef): Promise<readonly EpochMs[]> => {
-    const { scheduled } = await deps.store.load(ref, deps.clock.now());
-    const moments = [...scheduled.values()].map(({ fireAt }) => fireAt);
-    return [...new Set(moments.filter((fireAt) => fireAt <= at))];
   };
 
   return consume<DueMessage>(
     {
       parse: parseDueMessage,
-      perform: (message, receives) =>
-        perform(message).catch(async (error: unknown) => {
-          await countFailure(message, receives, error, deps);
-          throw error;
-        }),
+      perform,
       order: 'none',
       deadlineMs: EVICT_RECORD_DEADLINE_MS,
-      retrySeconds,
+      retrySeconds: (receives) => Math.ceil(backoffMs(receives, RETRY) / 1000),
       describe: ({ cluster, node }) => ({ cluster, node }),
     },
     deps,
   );
 }
 
-function retrySeconds(receives: number, error: unknown): number | undefined {
-  // The queue dead-letters it when it is due by its visibility.
-  if (receives >= EVICTIONS_DUE_MAX_RECEIVES) return undefined;
-  const answered = error instanceof EvictionsFailedError || error instanceof ApiError;
-  return retryDelaySeconds(receives, answered ? error.retryAfterSeconds : undefined);
-}
-
-async function countFailure(
-  { cluster, node }: DueMessage,
-  receives: number,
-  error: unknown,
-  deps: EvictHandlerDeps,
-): Promise<void> {
-  // Those met pod by pod are counted where they are met.
-  if (error instanceof ApiError) deps.metrics.requestRefused();
-  if (receives < EVICTIONS_DUE_MAX_RECEIVES) {
-    deps.metrics.retried();
-    return;
-  }
-  deps.log.error('eviction.gave-up', { cluster, node, receives, reason: error });
-  if (!(error instanceof EvictionsFailedError)) return;
-  const api = await deps.clusters.api(cluster);
-  await postEvents(api, error.pods.map(gaveUpDeletion), deps);
+/** Somebody wants pods tried that were given up: they count as never tried. */
+async function tryAgain(ref: NodeRef, uids: readonly PodUid[], { store, clock }: EvictDeps): Promise<void> {
+  await commitUnderLock(store, ref, uids, clock, ({ node, scheduled }) => {
+    const schedule = [...scheduled.values()].map(
+      ({ failure: _failure, gaveUpAt: _gaveUpAt, ...record }) => record,
+    );
+    if (schedule.length === 0) return { result: undefined };
+    const change = { schedule, end: [], live: true };
+    if (!node?.retry) return { result: undefined, change };
+    const { retry: _retry, ...rested } = node;
+    return { result: undefined, change: { ...change, node: rested } };
+  });
 }

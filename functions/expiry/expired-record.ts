@@ -32,10 +32,12 @@ const expiry = z.object({
 
 /**
  * Reads a record of the table's stream. `undefined` for everything that is not the expiry of a scheduled eviction:
- * other changes, the expiry of what has ended, and what a hand deleted. Throws `StoreError` for one nobody can read.
+ * other changes, the expiry of what has ended or was given up, and what a hand deleted. Throws `StoreError` for one
+ * nobody can read.
  */
 export function expiredRecord(source: DynamoDBRecord): ExpiredRecord | undefined {
   if (!expiry.safeParse(source).success) return undefined;
   const item = fromAttributes((source.dynamodb?.OldImage ?? {}) as Record<string, AttributeValue>);
-  return { ref: refOfItem(item), eviction: parseScheduledItem(item), source };
+  const eviction = parseScheduledItem(item);
+  return eviction.gaveUpAt === undefined ? { ref: refOfItem(item), eviction, source } : undefined;
 }

@@ -1,11 +1,12 @@
 import middy from '@middy/core';
 import type { DynamoDBBatchResponse, DynamoDBRecord, DynamoDBStreamEvent } from 'aws-lambda';
 import pMap from 'p-map';
-import { type NodeRef, nodeKey } from '#shared/eviction/identity.ts';
-import type { EvictionRecord } from '#shared/eviction/records.ts';
+import { nodeKey } from '#shared/eviction/identity.ts';
+import type { Partition } from '#shared/eviction/records.ts';
 import type { QueueSender } from '#shared/queues/sender.ts';
 import { commitUnderLock } from '#shared/store/commit-under-lock.ts';
 import { type Store, StoreError } from '#shared/store/store.ts';
+import { evictionFields } from '#shared/telemetry/eviction-fields.ts';
 import { invocation } from '#shared/telemetry/invocation.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
@@ -28,8 +29,7 @@ const PARALLEL_NODES = 8;
 
 /**
  * Handles the table's stream: an eviction that is removed by its time to live while it is still scheduled was missed
- * by its timer, so it is put back, with a new time to live, and is due work again. In that order: a crash in between
- * leaves a record that is found once more, by the stream's retry or by its time to live. Doing it twice does no harm.
+ * by its timer, so it is put back, with a new time to live, and is due work again. Doing it twice does no harm.
  */
 export function createHandler(deps: ExpiryDeps) {
   return middy<DynamoDBStreamEvent, DynamoDBBatchResponse>()
@@ -77,35 +77,32 @@ async function readOrRefuse(record: DynamoDBRecord, deps: ExpiryDeps): Promise<E
   }
 }
 
-/** Puts the expired records of one node back and has the node looked at. */
+/** So long after it is sent, the records that a message is about are back for certain. */
+const PUT_BACK_SECONDS = 10;
+
+/**
+ * Puts the expired records of one node back and has the node looked at; the message first, for a crash in between
+ * then only has it sent once more. What an earlier try put back stands, and so does a newer record or an end: one
+ * node that cannot be written brings its whole batch again, and must not have the others looked at each time.
+ */
 async function restore(expired: readonly ExpiredRecord[], deps: ExpiryDeps): Promise<void> {
   const [first] = expired;
   if (!first) return;
-  const waiting = await putBack(
-    first.ref,
-    expired.map(({ eviction }) => eviction),
-    deps,
-  );
-  if (waiting.length === 0) return;
-  const at = Math.min(...waiting.map(({ fireAt }) => fireAt));
-  const [failure] = await deps.dueQueue.send([{ body: encodeDue({ ...first.ref, at }) }]);
-  if (failure) throw new Error(`evictions-due refused the message: ${failure.reason}`);
-  for (const { uid, namespace, name: pod, fireAt } of waiting) {
-    deps.log.warn('eviction.restored', { ...first.ref, namespace, pod, uid, fireAt });
-  }
-}
-
-/** Those of the records that are scheduled now: put back, or there again already. A newer record or an end stands. */
-function putBack(
-  ref: NodeRef,
-  records: readonly EvictionRecord[],
-  { store, clock }: ExpiryDeps,
-): Promise<readonly EvictionRecord[]> {
+  const { ref } = first;
+  const { store, clock, dueQueue, log } = deps;
+  const records = expired.map(({ eviction }) => eviction);
   const uids = records.map(({ uid }) => uid);
-  return commitUnderLock(store, ref, uids, clock, ({ scheduled, ended, node }) => {
-    const result = records.filter(({ uid }) => scheduled.has(uid) || !ended.has(uid));
-    const schedule = records.filter(({ uid }) => !scheduled.has(uid) && !ended.has(uid));
-    if (schedule.length === 0) return { result };
-    return { result, change: { schedule, end: [], live: (node?.taints.length ?? 0) > 0 } };
+  const missingIn = ({ scheduled, ended }: Partition) =>
+    records.filter(({ uid }) => !scheduled.has(uid) && !ended.has(uid));
+  if (missingIn(await store.load(ref, clock.now(), uids)).length === 0) return;
+  const body = encodeDue({ ...ref, at: clock.now() });
+  const [failure] = await dueQueue.send([{ body, delaySeconds: PUT_BACK_SECONDS }]);
+  if (failure) throw new Error(`evictions-due refused the message: ${failure.reason}`);
+  const restored = await commitUnderLock(store, ref, uids, clock, (partition) => {
+    const schedule = missingIn(partition);
+    if (schedule.length === 0) return { result: schedule };
+    const live = (partition.node?.taints.length ?? 0) > 0;
+    return { result: schedule, change: { schedule, end: [], live } };
   });
+  for (const record of restored) log.warn('eviction.restored', evictionFields(ref, record));
 }

@@ -7,6 +7,7 @@ import { startProbeServer } from '#functions/watch-relay/probe-server.ts';
 import { Relay } from '#functions/watch-relay/relay.ts';
 import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
 import { UnknownClusterError } from '#shared/clusters/cluster-access.ts';
+import { leaseEpochs } from '#shared/clusters/lease.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import { type EmbeddedSqs, startEmbeddedSqs } from '#shared/queues/embedded-sqs.ts';
@@ -86,6 +87,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   const visibility = (queueUrl: string) => new SqsVisibility({ client, queueUrl, log });
   const deltaDeps = ({ url, dlqUrl }: QueueUrls) => ({
     ...common,
+    leaseEpoch: leaseEpochs(leases, clock),
     dueQueue,
     visibility: visibility(url),
     deadLetters: sender(dlqUrl),

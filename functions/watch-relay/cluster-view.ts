@@ -25,6 +25,8 @@ export interface Subject {
 
 interface NodeEntry {
   readonly taints: readonly SeenTaint[];
+  /** See `LiveNode`; of a tainted node only. */
+  readonly taintsStamp?: string;
   /** When it went; absent = it is there. */
   readonly deletedAt?: EpochMs;
 }
@@ -94,9 +96,13 @@ export class ClusterView {
     const known = this.#nodes.get(node.name);
     const before = known ?? UNTAINTED;
     const taints = seeTaints(node, known, now);
-    const stayed = before.deletedAt === undefined || taints.length === 0;
-    this.#nodes.set(node.name, { taints });
-    return stayed && isDeepStrictEqual(taints, before.taints) ? [] : this.#tell({ node: node.name });
+    const { taintsStamp } = node;
+    // Also when the taints were written anew as they were: what is to be evicted waits to hear of that.
+    const entry = { taints, ...(taintsStamp && taints.length > 0 ? { taintsStamp } : {}) };
+    const { deletedAt, ...facts } = before;
+    const stayed = deletedAt === undefined || taints.length === 0;
+    this.#nodes.set(node.name, entry);
+    return stayed && isDeepStrictEqual(entry, facts) ? [] : this.#tell({ node: node.name });
   }
 
   /** A deleted node is remembered for as long as it has pods: its last known taints stand for them. */
@@ -111,13 +117,14 @@ export class ClusterView {
   upsertPod(pod: LivePod, now: EpochMs): readonly Subject[] {
     if (pod.terminating) return this.deletePod(pod);
     if (!pod.node) return [];
-    const { uid, namespace, name, node, tolerations } = pod;
+    const { uid, namespace, name, node, owner, tolerations } = pod;
     const predecessor = this.#uidByName.get(nameKey(pod));
     const replaced = predecessor && predecessor !== uid ? this.#removePod(predecessor) : [];
     const before = this.#pods.get(uid);
     if (before && sameTolerations(before, pod)) return replaced;
     const podSince = before?.podSince ?? Math.max(pod.boundAt, Math.min(now, pod.boundAt + TRUNCATED_MS));
-    this.#pods.set(uid, { uid, namespace, name, node, tolerations, podSince });
+    const who = { uid, namespace, name, node, ...(owner ? { owner } : {}) };
+    this.#pods.set(uid, { ...who, tolerations, podSince });
     this.#uidByName.set(nameKey(pod), uid);
     uidsOf(this.#uidsByNode, node).add(uid);
     return this.#isTainted(node) ? [...replaced, ...this.#tell({ node, uid })] : replaced;

@@ -44,6 +44,7 @@ const pod = z.strictObject({
   uid,
   namespace: text,
   name: text,
+  owner: z.strictObject({ kind: text, name: text }).exactOptional(),
   podSince: epochMs,
   tolerations: z.int().nonnegative(),
 });
@@ -58,6 +59,7 @@ const header = {
   version: z.strictObject({ epoch: z.int().nonnegative(), sequence: z.int().nonnegative() }),
   observedAt: epochMs,
   taints: z.array(seenTaint),
+  taintsStamp: z.string().exactOptional(),
   deletedAt: epochMs.exactOptional(),
 };
 
@@ -81,13 +83,14 @@ const message = z.discriminatedUnion('kind', [
 
 /** A delta as the text of one SQS message; each distinct toleration list is written once. */
 export function encodeDelta(delta: Delta): string {
-  const { ref, version, observedAt, deletedAt } = delta;
+  const { ref, version, observedAt, taintsStamp, deletedAt } = delta;
   const common = {
     v: DELTA_MESSAGE_VERSION,
     ...ref,
     version,
     observedAt,
     taints: delta.taints.map(plainTaint),
+    ...(taintsStamp === undefined ? {} : { taintsStamp }),
     ...(deletedAt === undefined ? {} : { deletedAt }),
   };
   switch (delta.kind) {
@@ -183,6 +186,7 @@ function encodePod(facts: PodFacts, tolerations: number): EncodedPod {
     uid: facts.uid,
     namespace: facts.namespace,
     name: facts.name,
+    ...(facts.owner ? { owner: facts.owner } : {}),
     podSince: facts.podSince,
     tolerations,
   };

@@ -1,5 +1,5 @@
 import type { EpochMs } from './identity.ts';
-import type { CancelReason, Ending, EvictionRecord, TimedTaint } from './records.ts';
+import type { CancelReason, Ending, EvictionRecord, Reason, TimedTaint } from './records.ts';
 
 /**
  * Whether a cancellation is worth an Event: not for a pod that vanished when it was due already, because that
@@ -11,11 +11,7 @@ export function isAnnounced({ cancelled, fireAt }: Ending, observedAt: EpochMs):
 
 /** Why a pod that was scheduled has no deadline any more: the taints that set it went, or are now tolerated. */
 export function whyCancelled(record: EvictionRecord, taints: readonly TimedTaint[]): CancelReason {
-  const identities = new Set(taints.map((taint) => `${taint.key}:${taint.effect}`));
-  return record.because.some((text) => identities.has(withoutValue(text)))
-    ? 'tolerated-forever'
-    : 'taint-removed';
+  const there = ({ taint: { key, effect } }: Reason) =>
+    taints.some((taint) => taint.key === key && taint.effect === effect);
+  return record.reasons.some(there) ? 'tolerated-forever' : 'taint-removed';
 }
-
-/** `key=value:effect` → `key:effect`. */
-const withoutValue = (taint: string): string => taint.replace(/=.*:/, ':');

@@ -28,6 +28,8 @@ export interface PodFacts {
   readonly uid: PodUid;
   readonly namespace: string;
   readonly name: string;
+  /** The controller that runs it. */
+  readonly owner?: { readonly kind: string; readonly name: string };
   /** When it was bound to the node, as exactly as the relay knows. */
   readonly podSince: EpochMs;
   /** In a delta only those that decide under the delta's taints, each with its index in the pod's list. */
@@ -40,6 +42,8 @@ export interface NodeFacts {
   readonly version: Version;
   readonly observedAt: EpochMs;
   readonly taints: readonly SeenTaint[];
+  /** Who wrote the node's taints last, and when, by the API server's word; absent where it does not say. */
+  readonly taintsStamp?: string;
   /**
    * When the Node object went. Its last known taints then stand for the pods that were there: `taints`, or, when
    * these are empty (a relay that never saw them), the stored ones.

@@ -14,46 +14,56 @@ export interface SeenPod {
   readonly disrupted: boolean;
 }
 
-/** One look at a live node and at the pods that are due there. */
-export interface Look<Pod extends SeenPod = SeenPod> {
+/** One look at a live node. */
+export interface NodeLook {
+  /** When the look began: what it shows is at least as new. */
   readonly at: EpochMs;
   /** The node's taints, all effects; `undefined`: there is no such node. */
   readonly taints: readonly LiveTaint[] | undefined;
-  readonly pods: ReadonlyMap<PodUid, Pod>;
+  /** Who wrote that list last, and when; see `LiveNode`. */
+  readonly taintsStamp?: string | undefined;
 }
 
 /** What is to be done with one due record. */
 export type Verdict =
-  | { readonly kind: 'evict'; readonly record: EvictionRecord }
+  | { readonly kind: 'evict' }
   /** It went already: after an eviction (`done`) or otherwise (`gone`). */
-  | { readonly kind: 'end'; readonly record: EvictionRecord; readonly outcome: 'done' | 'gone' }
-  | { readonly kind: 'cancel'; readonly record: EvictionRecord; readonly because: CancelReason }
+  | { readonly kind: 'end'; readonly outcome: 'done' | 'gone' }
+  | { readonly kind: 'cancel'; readonly because: CancelReason }
   /** Live state moves the deadline; the record as it is to be stored. */
-  | { readonly kind: 'reschedule'; readonly record: EvictionRecord };
+  | { readonly kind: 'reschedule'; readonly record: EvictionRecord }
+  /**
+   * Somebody wrote the node's taints since the relay last told of them: what it tells next may put the pod off, for
+   * a taint that went and came back starts its countdown anew.
+   */
+  | { readonly kind: 'behind' };
+
+/** So long after its deadline a pod waits for what the relay is about to tell; after that nobody tells. */
+export const BEHIND_PATIENCE_MS = 60_000;
 
 /**
- * Decides each due record once more, on live state, by the rule that scheduled it: what live state contradicts
- * is corrected, not executed. Upstream never looks again (semantics of the built-in controller: the timer that
- * runs is the decision), which is how it evicts pods of nodes that are no longer tainted.
+ * Decides due records once more, on live state, by the rule that scheduled them: what live state contradicts is
+ * corrected, not executed. Returns what decides each record with its pod, `undefined` where it is not on the node.
+ * Upstream never looks again (semantics of the built-in controller: the timer that runs is the decision), which is
+ * how it evicts pods of nodes that are no longer tainted.
  */
 export function judge(
   node: NodeState | undefined,
-  due: readonly EvictionRecord[],
-  look: Look,
+  look: NodeLook,
   options: MatchOptions,
-): readonly Verdict[] {
+): (record: EvictionRecord, pod: SeenPod | undefined) => Verdict {
   const taints = look.taints ? timeLiveTaints(node, look.taints, look.at) : (node?.taints ?? []);
   const deletedAt = look.taints ? undefined : (node?.deletedAt ?? look.at);
+  const behind = node !== undefined && look.taints !== undefined && look.taintsStamp !== node.taintsStamp;
   const deadlineOf = podDeadlines(taints, deletedAt, options);
-  return due.map((record): Verdict => {
-    const pod = look.pods.get(record.uid);
-    if (!pod) return { kind: 'end', record, outcome: 'gone' };
-    if (pod.terminating) return { kind: 'end', record, outcome: pod.disrupted ? 'done' : 'gone' };
+  return (record, pod) => {
+    if (!pod) return { kind: 'end', outcome: 'gone' };
+    if (pod.terminating) return { kind: 'end', outcome: pod.disrupted ? 'done' : 'gone' };
     const deadline = deadlineOf(pod.tolerations, record.podSince);
-    if (!deadline) return { kind: 'cancel', record, because: whyCancelled(record, taints) };
+    if (!deadline) return { kind: 'cancel', because: whyCancelled(record, taints) };
     if (deadline.at > look.at) {
-      return { kind: 'reschedule', record: { ...record, fireAt: deadline.at, because: deadline.because } };
+      return { kind: 'reschedule', record: { ...record, fireAt: deadline.at, reasons: deadline.reasons } };
     }
-    return { kind: 'evict', record };
-  });
+    return behind && look.at - record.fireAt < BEHIND_PATIENCE_MS ? { kind: 'behind' } : { kind: 'evict' };
+  };
 }

@@ -12,7 +12,12 @@ import { compareVersions, newer } from './version.ts';
 export function mergeNodeState(known: NodeState | undefined, delta: Delta, now: EpochMs): NodeState {
   const podsVersion = newer(known?.podsVersion, delta.kind === 'node' ? delta.version : undefined);
   const raised = known && raiseStarts(known, delta, now);
-  return { ...mergeFacts(raised, delta, now), ...(podsVersion ? { podsVersion } : {}) };
+  const merged = { ...mergeFacts(raised, delta, now), ...(podsVersion ? { podsVersion } : {}) };
+  const retry = known?.retry;
+  if (!retry || merged.taints.length === 0) return merged;
+  // After a gap the cluster may answer again: what waits for its next try need not wait for that.
+  const woken = delta.kind === 'node' && delta.wake && retry.nextTryAt > now;
+  return { ...merged, retry: woken ? { ...retry, nextTryAt: now } : retry };
 }
 
 /**
@@ -53,10 +58,12 @@ function resetStart(stored: TimedTaint, { key, timeAdded }: LiveTaint, now: Epoc
 
 function mergeFacts(known: NodeState | undefined, delta: Delta, now: EpochMs): NodeState {
   if (known && compareVersions(delta.version, known.version) < 0) return known;
-  const { version, deletedAt } = delta;
+  const { version, deletedAt, taintsStamp } = delta;
   const observedAt = Math.min(delta.observedAt, now);
   const taints = delta.taints.map((taint) => startCountdown(known, taint, now));
-  if (deletedAt === undefined) return { taints, version, observedAt };
+  if (deletedAt === undefined) {
+    return { taints, version, observedAt, ...(taintsStamp === undefined ? {} : { taintsStamp }) };
+  }
   const seen = { version, observedAt, deletedAt };
   const deserted = delta.kind === 'node' && delta.pods.length === 0 && !delta.others?.length;
   if (deserted) return { taints: [], ...seen };
@@ -111,6 +118,7 @@ export function sameFacts(a: NodeState | undefined, b: NodeState): boolean {
   return (
     a !== undefined &&
     a.deletedAt === b.deletedAt &&
+    a.taintsStamp === b.taintsStamp &&
     a.taints.length === b.taints.length &&
     a.taints.every((taint, index) => sameTimed(taint, b.taints[index]))
   );

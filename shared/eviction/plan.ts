@@ -1,11 +1,20 @@
 import type { MatchOptions } from '#shared/taints/taint.ts';
-import { decidePod, endAbsent, type Hearing, type PodDecision, repeatAbsent } from './decide-pod.ts';
+import { isAnnounced, whyCancelled } from './cancellation.ts';
 import { DELTA_MAX_AGE_MS, type Delta, type PodFacts } from './facts.ts';
 import type { EpochMs } from './identity.ts';
 import { mergeNodeState, raiseStarts, sameFacts, tellsOf } from './node-state.ts';
-import { podDeadlines } from './pod-deadline.ts';
-import type { EndedPod, Ending, EvictionRecord, NodeState, Partition } from './records.ts';
-import { compareVersions } from './version.ts';
+import { dueAt, type PodDeadline, podDeadlines } from './pod-deadline.ts';
+import {
+  type EndedPod,
+  type Ending,
+  type EvictionRecord,
+  ending,
+  isTombstone,
+  type NodeState,
+  type Partition,
+} from './records.ts';
+import { momentOf } from './retry.ts';
+import { compareVersions, newer, type Version } from './version.ts';
 
 /** When and under whom a delta is heard. */
 export interface Moment {
@@ -14,24 +23,26 @@ export interface Moment {
   readonly leaseEpoch?: number | undefined;
 }
 
+/**
+ * What becomes of one pod.
+ * - `schedule`: it gets a deadline; `reschedule`: its deadline moves; `confirm`: its deadline stands, which is stored, so
+ *   that older deltas are known as such. Each wants a timer at the record's `fireAt`.
+ * - `rearm`: nothing changes, but its timer may be lost.
+ * - `cancel`: nothing calls for its eviction any more, or it is gone.
+ * - `cancelled-before`: this very delta cancelled it on an earlier delivery, and its Event may not have been posted.
+ */
+export type PodDecision =
+  | { readonly kind: 'schedule' | 'reschedule' | 'confirm' | 'rearm'; readonly record: EvictionRecord }
+  | { readonly kind: 'cancel'; readonly ending: Ending }
+  | { readonly kind: 'cancelled-before'; readonly ending: EndedPod };
+
 /** What a delta asks for, as data. */
 export interface Plan {
   /** The NODE item's new content; absent = nothing to store. */
   readonly node?: NodeState;
   /** Whether that says something new of the node, and not only of the delta. */
   readonly nodeChanged: boolean;
-  /** Pods that get a deadline. */
-  readonly schedule: readonly EvictionRecord[];
-  /** Pods whose deadline moves. */
-  readonly reschedule: readonly EvictionRecord[];
-  /** Pods whose deadline stands; stored, so that older deltas are known as such. */
-  readonly confirm: readonly EvictionRecord[];
-  /** Pods whose deadline goes. */
-  readonly cancel: readonly Ending[];
-  /** Cancellations this very delta caused on an earlier delivery: their Events may not have been posted. */
-  readonly cancelledBefore: readonly EndedPod[];
-  /** Every distinct moment this delta sets or confirms; delivered again after a crash, the same. */
-  readonly arm: readonly EpochMs[];
+  readonly decisions: readonly PodDecision[];
   /** Whether anything on the node is still to be watched over. */
   readonly live: boolean;
 }
@@ -49,24 +60,12 @@ export function plan(partition: Partition, delta: Delta, options: MatchOptions, 
     ? mergeNodeState(known, delta, moment.now)
     : known && raiseStarts(known, delta, moment.now);
   const decisions = counts && node ? decidePods(partition, node, delta, options) : remindOf(partition, delta);
-  const of = <Kind extends PodDecision['kind']>(kind: Kind) =>
-    decisions.filter((each): each is Extract<PodDecision, { kind: Kind }> => each.kind === kind);
-  const recordsOf = (kind: 'schedule' | 'reschedule' | 'confirm' | 'rearm') =>
-    of(kind).map(({ record }) => record);
-  const schedule = recordsOf('schedule');
-  const reschedule = recordsOf('reschedule');
-  const confirm = recordsOf('confirm');
-  const armed = [...schedule, ...reschedule, ...confirm, ...recordsOf('rearm')].map(({ fireAt }) => fireAt);
   const nodeChanged = node !== undefined && !sameFacts(known, node);
+  const written = nodeChanged || node?.podsVersion !== known?.podsVersion || node?.retry !== known?.retry;
   return {
-    ...(node && (nodeChanged || node.podsVersion !== known?.podsVersion) ? { node } : {}),
+    ...(node && written ? { node } : {}),
     nodeChanged,
-    schedule,
-    reschedule,
-    confirm,
-    cancel: of('cancel').map((each) => each.ending),
-    cancelledBefore: of('cancelled-before').map((each) => each.ending),
-    arm: [...new Set(armed)].sort((a, b) => a - b),
+    decisions,
     live: (node?.taints.length ?? 0) > 0,
   };
 }
@@ -95,9 +94,7 @@ function decidePods(
   options: MatchOptions,
 ): readonly PodDecision[] {
   const { scheduled, ended } = partition;
-  const deadlineOf = podDeadlines(node.taints, node.deletedAt, options);
-  const hearing: Hearing = { delta, known: partition.node, node, deadlineOf };
-  const decide = (pod: PodFacts) => decidePod(hearing, pod, scheduled.get(pod.uid), ended.get(pod.uid));
+  const decide = podDecider(partition, node, delta, options);
   const decisions: (PodDecision | undefined)[] = [];
   switch (delta.kind) {
     case 'node': {
@@ -109,14 +106,11 @@ function decidePods(
       for (const each of ended.values()) {
         if (!present.has(each.uid) && !scheduled.has(each.uid)) decisions.push(repeatAbsent(delta, each));
       }
-      // Else its node delta, which tells of these pods too, has been heard, or is still to come.
-      if (tellsOf(delta, node)) {
-        for (const pod of delta.pods) decisions.push(decide(pod));
-      }
+      for (const pod of delta.pods) decisions.push(decide(pod));
       break;
     }
     case 'pod':
-      if (tellsOf(delta, node)) decisions.push(decide(delta.pod));
+      decisions.push(decide(delta.pod));
       break;
     case 'pod-gone': {
       // A UID never returns, so this holds whatever was heard before or after.
@@ -131,8 +125,100 @@ function decidePods(
   return decisions.filter((decision) => decision !== undefined);
 }
 
-/** Whether a plan leaves the partition as it is. */
-export function changesNothing(plan: Plan): boolean {
-  const written = [plan.schedule, plan.reschedule, plan.confirm, plan.cancel];
-  return !plan.node && written.every((records) => records.length === 0);
+/**
+ * Decides the pods that a delta says are on the node, each by its record and by the end of an earlier one.
+ * `undefined`: there is nothing to do.
+ */
+function podDecider(
+  { node: known, scheduled, ended }: Partition,
+  node: NodeState,
+  delta: Delta,
+  options: MatchOptions,
+): (pod: PodFacts) => PodDecision | undefined {
+  const deadlineOf = podDeadlines(node.taints, node.deletedAt, options);
+  const tells = tellsOf(delta, node);
+  return (pod) => {
+    const record = scheduled.get(pod.uid);
+    const end = ended.get(pod.uid);
+    if (end && isTombstone(end)) return undefined;
+    const last = record ?? end;
+    if (last && isBy(delta, last)) return record ? { kind: 'rearm', record } : repeat(end);
+    // A node delta that tells of this pod under the taints of now has been heard, or is still to come.
+    if (!tells) return undefined;
+    const heard = newer(last?.version, known?.podsVersion);
+    const age = heard ? compareVersions(delta.version, heard) : 1;
+    if (age < 0) return undefined;
+    if (age === 0 && delta.kind === 'node') return leaveAsItIs(node, delta, record);
+    const podSince = last?.podSince ?? pod.podSince;
+    const deadline = deadlineOf(pod.tolerations, podSince);
+    if (!deadline) return record && cancel(delta, record, node);
+    const fireAt = dueAt(deadline.at, delta.observedAt, record);
+    if (record?.gaveUpAt !== undefined && record.fireAt === fireAt) return undefined;
+    const next = recordOf(pod, { ...deadline, at: fireAt }, delta, {
+      podSince,
+      startedAt: record?.startedAt,
+    });
+    if (!record) return { kind: 'schedule', record: next };
+    if (record.fireAt !== fireAt) return { kind: 'reschedule', record: next };
+    if (delta.kind === 'node') return leaveAsItIs(node, delta, record);
+    return { kind: 'confirm', record: { ...next, ...(record.failure ? { failure: record.failure } : {}) } };
+  };
 }
+
+function recordOf(
+  { uid, namespace, name, owner }: PodFacts,
+  { at: fireAt, reasons }: PodDeadline,
+  { version, observedAt }: Delta,
+  {
+    podSince,
+    startedAt = observedAt,
+  }: { readonly podSince: EpochMs; readonly startedAt: EpochMs | undefined },
+): EvictionRecord {
+  const who = { uid, namespace, name, ...(owner ? { owner } : {}) };
+  return { ...who, podSince, startedAt, fireAt, reasons, version };
+}
+
+function cancel({ version }: Delta, record: EvictionRecord, { taints }: NodeState): PodDecision {
+  const cancelled = whyCancelled(record, taints);
+  return { kind: 'cancel', ending: ending(record, { outcome: 'cancelled', cancelled }, version) };
+}
+
+/**
+ * Ends the record of a pod that a delta says is not there. `gone`: it was seen to go, for good; `cancelled`: it is not
+ * in the list, which may be older than what another relay, about to lose its lease, told of the pod.
+ */
+function endAbsent({ version }: Delta, record: EvictionRecord, outcome: 'gone' | 'cancelled'): PodDecision {
+  return { kind: 'cancel', ending: ending(record, { outcome, cancelled: 'pod-gone' }, version) };
+}
+
+/** What a delta that says that a pod is not there makes of a record that has ended. `undefined`: there is nothing to do. */
+function repeatAbsent(delta: Delta, end: EndedPod): PodDecision | undefined {
+  const told = isBy(delta, end) && isAnnounced({ ...end, cancelled: 'pod-gone' }, delta.observedAt);
+  return told ? repeat(end) : undefined;
+}
+
+/** A pod overdue for longer has lost its timer: normally it goes within a second. */
+export const REARM_OVERDUE_MS = 60_000;
+
+/**
+ * A node delta changes nothing about a pod; that is noted once, on the node, and not on each of its pods. What is
+ * overdue gets a timer again, or, after a gap, whatever is due: its cluster may have been out of reach.
+ */
+function leaveAsItIs(
+  node: NodeState,
+  delta: Extract<Delta, { kind: 'node' }>,
+  record: EvictionRecord | undefined,
+): PodDecision | undefined {
+  const moment = record && momentOf(record, node);
+  if (record === undefined || moment === undefined) return undefined;
+  const overdueMs = delta.observedAt - moment;
+  return delta.wake || overdueMs > REARM_OVERDUE_MS ? { kind: 'rearm', record } : undefined;
+}
+
+/** A delta that is delivered again meets the record it ended. */
+function repeat(end: EndedPod | undefined): PodDecision | undefined {
+  return end && end.outcome !== 'done' ? { kind: 'cancelled-before', ending: end } : undefined;
+}
+
+const isBy = (delta: Delta, { version }: { readonly version: Version }): boolean =>
+  compareVersions(delta.version, version) === 0;

@@ -1,12 +1,12 @@
-import { deadlineFor, saturate } from '#shared/taints/deadline.ts';
-import { type MatchOptions, type Toleration, taintText } from '#shared/taints/taint.ts';
+import { type Cause, deadlineFor, saturate } from '#shared/taints/deadline.ts';
+import type { MatchOptions, Toleration } from '#shared/taints/taint.ts';
 import type { EpochMs } from './identity.ts';
-import type { EvictionRecord, TimedTaint } from './records.ts';
+import type { EvictionRecord, Reason, TimedTaint } from './records.ts';
 
-/** When a pod must go, and the taints that say so, as kubectl prints them. */
+/** When a pod must go, and why. */
 export interface PodDeadline {
   readonly at: EpochMs;
-  readonly because: readonly string[];
+  readonly reasons: readonly Reason[];
 }
 
 /**
@@ -23,18 +23,28 @@ export function podDeadlines(
   return (tolerations, podSince) => {
     if (deletedAt !== undefined && podSince > deletedAt) return undefined;
     const found = deadline(tolerations, podSince);
-    return found && { at: saturate(found.atMs), because: found.because.map(({ taint }) => taintText(taint)) };
+    return found && { at: saturate(found.atMs), reasons: found.because.map(reasonOf) };
   };
 }
+
+function reasonOf({ taint, toleration, seconds }: Cause<TimedTaint>): Reason {
+  const { key, value, effect, since, known } = taint;
+  return {
+    taint: { key, ...(value ? { value } : {}), effect },
+    since,
+    known,
+    ...(toleration === undefined ? {} : { toleration }),
+    seconds: seconds < MAX_SECONDS ? Number(seconds) : Number(MAX_SECONDS),
+  };
+}
+
+/** More than that, which no date holds, is not told apart. */
+const MAX_SECONDS = BigInt(Number.MAX_SAFE_INTEGER);
 
 /**
  * The moment to store: the deadline, but a deadline already past when it was heard of falls due at that moment,
  * once, and is not moved again by later deltas. Never before the deadline.
  */
-export function dueAt(
-  deadlineAt: EpochMs,
-  observedAt: EpochMs,
-  scheduled: EvictionRecord | undefined,
-): EpochMs {
-  return Math.max(deadlineAt, Math.min(scheduled?.fireAt ?? observedAt, observedAt));
+export function dueAt(deadlineAt: EpochMs, observedAt: EpochMs, record: EvictionRecord | undefined): EpochMs {
+  return Math.max(deadlineAt, Math.min(record?.fireAt ?? observedAt, observedAt));
 }

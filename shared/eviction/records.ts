@@ -1,4 +1,4 @@
-import type { LiveTaint } from '#shared/taints/taint.ts';
+import type { LiveTaint, Taint } from '#shared/taints/taint.ts';
 import type { Evidence } from './facts.ts';
 import type { EpochMs, NodeRef, PodUid } from './identity.ts';
 import type { Version } from './version.ts';
@@ -22,6 +22,22 @@ export interface NodeState {
   readonly podsVersion?: Version;
   /** When the Node object went; its last known taints then stand for the pods that were there. */
   readonly deletedAt?: EpochMs;
+  /** Who wrote the node's taints last, and when, by the API server's word; as the newest delta told. */
+  readonly taintsStamp?: string;
+  /** Evictions failed here: when they are tried again, all together. */
+  readonly retry?: NodeRetry;
+}
+
+/** The next try of all that failed on a node. */
+export interface NodeRetry {
+  /** Tries that failed in a row. */
+  readonly attempts: number;
+  readonly nextTryAt: EpochMs;
+  /** When the first of them failed. */
+  readonly since: EpochMs;
+  readonly error: string;
+  /** The cluster let nothing be done here, so everything waits; else only what failed by itself. */
+  readonly everything: boolean;
 }
 
 /** One pod that is to be evicted at `fireAt`: the SCHEDULED item. */
@@ -36,10 +52,35 @@ export interface EvictionRecord {
   /** When this eviction was first scheduled. */
   readonly startedAt: EpochMs;
   readonly fireAt: EpochMs;
-  /** The taints that set `fireAt`, as kubectl prints them. */
-  readonly because: readonly string[];
+  /** What set `fireAt`. */
+  readonly reasons: readonly Reason[];
   /** Of the newest delta that changed this record or spoke of this pod alone. */
   readonly version: Version;
+  /** Its eviction failed, and is tried again with the next try of its node. */
+  readonly failure?: Failure;
+  /** It failed for so long that it is left alone, until something about it changes or an operator asks. */
+  readonly gaveUpAt?: EpochMs;
+}
+
+/** Why a pod must go at its moment: one taint that set it, and what the pod has to say of that. */
+export interface Reason {
+  readonly taint: Taint;
+  /** When the taint's countdown started, and how that is known. */
+  readonly since: EpochMs;
+  readonly known: Evidence;
+  /** Where the toleration that counts stands in the pod's list; absent: none tolerates the taint. */
+  readonly toleration?: number;
+  /** For so long it is tolerated. */
+  readonly seconds: number;
+  /** What of the cluster's policy changed this. */
+  readonly policy?: string;
+}
+
+/** That a pod could not be evicted. */
+export interface Failure {
+  /** When that was tried first. */
+  readonly since: EpochMs;
+  readonly error: string;
 }
 
 /**
@@ -65,8 +106,8 @@ export interface Ending {
   readonly podSince: EpochMs;
   readonly fireAt: EpochMs;
   readonly outcome: Outcome;
-  /** The taints that set `fireAt`, as kubectl prints them. */
-  readonly because: readonly string[];
+  /** What set `fireAt`. */
+  readonly reasons: readonly Reason[];
   /** How long after `fireAt` it was done. */
   readonly lateMs?: number;
   readonly cancelled?: CancelReason;
@@ -87,8 +128,8 @@ export function ending(
   how: Pick<Ending, 'outcome' | 'lateMs' | 'cancelled' | 'error'>,
   version = record.version,
 ): Ending {
-  const { uid, namespace, name, podSince, fireAt, because } = record;
-  return { uid, namespace, name, podSince, fireAt, because, version, ...how };
+  const { uid, namespace, name, podSince, fireAt, reasons } = record;
+  return { uid, namespace, name, podSince, fireAt, reasons, version, ...how };
 }
 
 /** Whether it keeps its pod from being scheduled again. */

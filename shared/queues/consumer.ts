@@ -15,8 +15,8 @@ import type { QueueSender, VisibilityControl } from './sender.ts';
 export interface Consumption<Message> {
   /** Reads a message's body. Throws `MalformedMessageError` for one that nobody can read. */
   readonly parse: (body: string) => Message;
-  /** Does what a message asks for; `receives`: how often it came, this time included. */
-  readonly perform: (message: Message, receives: number) => Promise<void>;
+  /** Does what a message asks for; `receives`: how often it came, this time included. Resolves with when to do it again. */
+  readonly perform: (message: Message, receives: number) => Promise<Again | undefined>;
   /**
    * `group`: those of a message group one after the other; behind one that fails the rest of its group is given back.
    * `none`: all of a batch at once.
@@ -30,6 +30,11 @@ export interface Consumption<Message> {
   readonly describe: (message: Message) => LogFields;
 }
 
+/** A message whose work is not over, though nothing failed: it is to come again then, in whole seconds. */
+export interface Again {
+  readonly againInSeconds: number;
+}
+
 export interface ConsumerDeps {
   /** Where messages go that nobody can read. */
   readonly deadLetters: QueueSender;
@@ -37,6 +42,16 @@ export interface ConsumerDeps {
   readonly log: Log;
   /** Written at the end of each invocation. */
   readonly metrics?: { flush?(): void };
+}
+
+/** Tells the batch that a message is to be kept. */
+class AgainError extends Error {
+  readonly again: Again;
+
+  constructor(again: Again) {
+    super(`comes again in ${again.againInSeconds} s`);
+    this.again = again;
+  }
 }
 
 /** A message took too long and goes back to its queue. */
@@ -65,9 +80,11 @@ export function consume<Message>(consumption: Consumption<Message>, deps: Consum
     }
     const receives = receiveCount(record);
     try {
-      await withinDeadline(deadlineMs, perform(message, receives));
+      const again = await withinDeadline(deadlineMs, perform(message, receives));
+      if (again) throw new AgainError(again);
     } catch (error) {
-      log.warn('message.retried', { ...describe(message), receives, reason: error });
+      if (!(error instanceof AgainError))
+        log.warn('message.retried', { ...describe(message), receives, reason: error });
       throw error;
     }
   };
@@ -92,7 +109,11 @@ export function consume<Message>(consumption: Consumption<Message>, deps: Consum
       const failed = new Set(response.batchItemFailures.map(({ itemIdentifier }) => itemIdentifier));
       // Of a group, those behind the one that failed wait for it, and come again with it.
       const retries = event.Records.filter(({ messageId }) => failed.has(messageId)).flatMap((record) => {
-        const seconds = retrySeconds(receiveCount(record), errors.get(record.messageId));
+        const error = errors.get(record.messageId);
+        const seconds =
+          error instanceof AgainError
+            ? error.again.againInSeconds
+            : retrySeconds(receiveCount(record), error);
         return seconds === undefined ? [] : [{ receiptHandle: record.receiptHandle, seconds }];
       });
       if (retries.length > 0) await visibility.retryIn(retries);

@@ -54,10 +54,10 @@ const shardOf = (ref: NodeRef): number =>
 
 /** The attributes of a NODE item that its content decides; `undefined` = removed. */
 export function nodeAttributes(ref: NodeRef, node: NodeState): Item {
-  const { taints, version, observedAt, podsVersion, deletedAt } = node;
+  const { taints, version, observedAt, podsVersion, deletedAt, taintsStamp, retry } = node;
   const tainted = taints.length > 0;
   return {
-    ...{ taints, version, observedAt, podsVersion, deletedAt },
+    ...{ taints, version, observedAt, podsVersion, deletedAt, taintsStamp, retry },
     clusterKey: tainted ? `TAINTED#${ref.cluster}#${shardOf(ref)}` : undefined,
     clusterSort: tainted ? ref.node : undefined,
   };
@@ -77,7 +77,7 @@ export function parseNodeItem(
 
 /** A record as an item, whole. Its UID is in its key. */
 export function scheduledItem(ref: NodeRef, { uid, ...record }: EvictionRecord, now: EpochMs): Item {
-  return { ...scheduledKey(ref, uid), ...record, ttl: scheduledTtl(record.fireAt, now) };
+  return { ...scheduledKey(ref, uid), ...record, ttl: scheduledTtl({ uid, ...record }, now) };
 }
 
 export const isEnded = (item: Item): boolean => String(item['sk']).startsWith(ENDED_PREFIX);
@@ -101,7 +101,7 @@ export function refOfItem(item: Item): NodeRef {
  */
 export function endedItem(ref: NodeRef, pods: readonly Ending[], now: EpochMs, pass: string): Item {
   const namespaces = new Common<string>();
-  const reasons = new Common<readonly string[]>();
+  const reasons = new Common<Ending['reasons']>();
   const versions = new Common<Ending['version']>();
   const sort = `${padded(now)}#${pass}`;
   return {
@@ -114,7 +114,7 @@ export function endedItem(ref: NodeRef, pods: readonly Ending[], now: EpochMs, p
       since: pod.podSince,
       due: pod.fireAt,
       end: pod.outcome,
-      why: reasons.indexOf(pod.because),
+      why: reasons.indexOf(pod.reasons),
       v: versions.indexOf(pod.version),
       late: pod.lateMs,
       cancelled: pod.cancelled,
@@ -162,7 +162,7 @@ export function parseEndedItem(item: Item): readonly EndedPod[] {
       {
         ...{ ...more, uid, name, podSince: since, fireAt: due, outcome: end, endedAt },
         namespace: namespaces[Number(ns)],
-        because: reasons[Number(why)],
+        reasons: reasons[Number(why)],
         version: versions[Number(v)],
         ...(late === undefined ? {} : { lateMs: late }),
       },

@@ -15,12 +15,18 @@ export const SCHEDULED_GRACE_SECONDS = 24 * 3600;
 /** The last second a JavaScript date can hold: deadlines are saturated to it, so the grace does not go beyond. */
 const LAST_EPOCH_SECONDS = 8.64e12;
 
+/** How long a pod is left alone whose eviction was given up, unless something about it changes. */
+const GIVEN_UP_SECONDS = 30 * 24 * 3600;
+
 /** When what ends now, or a node with nothing left to watch, may be removed; epoch seconds. */
 export const endedTtl = (now: EpochMs): number => ttlAfter(now, ENDED_SECONDS);
 
-/** When a scheduled record, written now, is removed if nothing evicts its pod: `expiry` hears of it; epoch seconds. */
-export const scheduledTtl = (fireAt: EpochMs, now: EpochMs): number =>
-  ttlAfter(Math.max(fireAt, now), SCHEDULED_GRACE_SECONDS);
+/**
+ * When a scheduled record, written now, is removed if nothing evicts its pod: `expiry` hears of it. One that was given
+ * up is kept longer, because as long as it is there its pod is left alone. Epoch seconds.
+ */
+export const scheduledTtl = ({ fireAt, gaveUpAt }: EvictionRecord, now: EpochMs): number =>
+  ttlAfter(Math.max(fireAt, now), gaveUpAt === undefined ? SCHEDULED_GRACE_SECONDS : GIVEN_UP_SECONDS);
 
 const ttlAfter = (moment: EpochMs, seconds: number): number =>
   Math.min(Math.ceil(moment / 1000) + seconds, LAST_EPOCH_SECONDS);
@@ -29,13 +35,15 @@ const text = z.string().min(1);
 const epochMs = z.int().nonnegative();
 const version = z.object({ epoch: z.int().nonnegative(), sequence: z.int().nonnegative() });
 
+const known = z.enum(['appeared', 'found']);
+
 const timedTaint = z.object({
   key: text,
   value: z.string().exactOptional(),
   effect: z.string(),
   timeAdded: epochMs.exactOptional(),
   since: epochMs,
-  known: z.enum(['appeared', 'found']),
+  known,
 });
 
 /** What is stored of a node. Unknown fields, of a newer release, are ignored and kept. */
@@ -45,9 +53,28 @@ export const nodeStateSchema: z.ZodType<NodeState> = z.object({
   observedAt: epochMs,
   podsVersion: version.exactOptional(),
   deletedAt: epochMs.exactOptional(),
+  taintsStamp: z.string().exactOptional(),
+  retry: z
+    .object({
+      attempts: z.int().positive(),
+      nextTryAt: epochMs,
+      since: epochMs,
+      error: z.string(),
+      everything: z.boolean(),
+    })
+    .exactOptional(),
 });
 
 export const revisionSchema = z.int().positive();
+
+const reason = z.object({
+  taint: z.object({ key: text, value: z.string().exactOptional(), effect: z.string() }),
+  since: epochMs,
+  known,
+  toleration: z.int().nonnegative().exactOptional(),
+  seconds: z.int().nonnegative(),
+  policy: z.string().exactOptional(),
+});
 
 const pod = {
   uid: text.transform(podUid),
@@ -55,7 +82,7 @@ const pod = {
   name: text,
   podSince: epochMs,
   fireAt: epochMs,
-  because: z.array(z.string()),
+  reasons: z.array(reason),
   version,
 };
 
@@ -64,6 +91,8 @@ export const recordSchema: z.ZodType<EvictionRecord> = z.object({
   ...pod,
   owner: z.object({ kind: text, name: text }).exactOptional(),
   startedAt: epochMs,
+  failure: z.object({ since: epochMs, error: z.string() }).exactOptional(),
+  gaveUpAt: epochMs.exactOptional(),
 });
 
 /** What is stored of one that has ended. */

@@ -34,12 +34,14 @@ const dueMessage = z.discriminatedUnion('kind', [
     version: z.strictObject({ epoch: z.int().nonnegative(), sequence: z.int().nonnegative() }),
     pods: z.array(z.strictObject({ uid: text.transform(podUid), namespace: text, name: text })).min(1),
   }),
+  z.strictObject({ ...header, kind: z.literal('retry'), pods: z.array(text.transform(podUid)).min(1) }),
 ]);
 
 /**
  * What travels on `evictions-due`:
  * - `due`: look at that node; something falls due there at `at`.
  * - `cancelled`: announce that these pods will not be evicted, as of the delta of that version.
+ * - `retry`: try these pods again that were given up. A dead letter of this kind tells what was given up.
  */
 export type DueMessage = z.output<typeof dueMessage>;
 
@@ -84,6 +86,17 @@ export function encodeCancelled({ cluster, node, version, pods }: CancelledPods)
     bytes += podBytes;
   }
   return some.length === 0 ? messages : [...messages, encode(some)];
+}
+
+/** "Try these pods again that were given up", as the text of one message. A node runs some hundred pods at most. */
+export function encodeRetry({ cluster, node, pods }: NodeRef & { readonly pods: readonly PodUid[] }): string {
+  return JSON.stringify({
+    v: DUE_MESSAGE_VERSION,
+    kind: 'retry',
+    cluster,
+    node,
+    pods: [...pods],
+  } satisfies EncodedMessage);
 }
 
 type EncodedMessage = z.input<typeof dueMessage>;

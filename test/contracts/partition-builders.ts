@@ -6,6 +6,7 @@ import {
   ending,
   type NodeState,
   type Partition,
+  type Reason,
   type TimedTaint,
 } from '#shared/eviction/records.ts';
 
@@ -33,6 +34,15 @@ export const aNode = (fields: Partial<NodeState> = {}): NodeState => ({
   ...fields,
 });
 
+/** Why a pod goes: for a taint, as kubectl prints it, that it tolerates for a while. */
+export const aReason = (key = 'node.kubernetes.io/unreachable', value?: string): Reason => ({
+  taint: { key, ...(value === undefined ? {} : { value }), effect: 'NoExecute' },
+  since: NOW - 1_000,
+  known: 'appeared',
+  toleration: 1,
+  seconds: 300,
+});
+
 /** A scheduled record, due 300 s after `NOW`. */
 export const aRecord = (fields: Partial<EvictionRecord> = {}): EvictionRecord => ({
   uid: podUid(randomUUID()),
@@ -41,7 +51,7 @@ export const aRecord = (fields: Partial<EvictionRecord> = {}): EvictionRecord =>
   podSince: NOW - 60_000,
   startedAt: NOW,
   fireAt: NOW + 300_000,
-  because: ['node.kubernetes.io/unreachable:NoExecute'],
+  reasons: [aReason()],
   version: { epoch: 1, sequence: 1 },
   ...fields,
 });

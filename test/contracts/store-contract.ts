@@ -8,6 +8,7 @@ import {
   aCluster,
   aNode,
   anEnding,
+  aReason,
   aRecord,
   aRef,
   aTaint,
@@ -64,18 +65,20 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
         });
         const records = [
           aRecord({
-            because: ['team=blue:NoExecute', 'empty:NoExecute'],
+            reasons: [aReason('team', 'blue'), { ...aReason('empty'), known: 'found', policy: 'seconds' }],
+            failure: { since: NOW, error: 'no' },
+            gaveUpAt: NOW,
             version: { epoch: 7, sequence: 5 },
           }),
-          aRecord({ because: [], owner: { kind: 'ReplicaSet', name: 'web-5d9c7b7f6b' } }),
+          aRecord({ reasons: [], owner: { kind: 'ReplicaSet', name: 'web-5d9c7b7f6b' } }),
         ];
         const ends = [
           ...[...TOMBSTONES, ...REVOCABLE].map((outcome) => anEnding(aRecord(), { outcome })),
-          anEnding(aRecord({ namespace: 'payments', because: ['a:NoExecute', 'b=c:NoExecute'] }), {
+          anEnding(aRecord({ namespace: 'payments', reasons: [aReason('a'), aReason('b', 'c')] }), {
             lateMs: 1234,
             version: { epoch: 1_795_000_000, sequence: 9 },
           }),
-          anEnding(aRecord({ because: [] }), { outcome: 'cancelled', cancelled: 'tolerated-forever' }),
+          anEnding(aRecord({ reasons: [] }), { outcome: 'cancelled', cancelled: 'tolerated-forever' }),
           anEnding(aRecord(), { outcome: 'gave-up', error: 'the server answered 500' }),
         ];
         await write(ref, { node, schedule: records, end: ends });

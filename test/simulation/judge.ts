@@ -1,4 +1,4 @@
-import { LOOK_MAX_AGE_MS } from '#functions/evict/evict-node.ts';
+import { LOOK_MAX_AGE_MS } from '#functions/evict/pass.ts';
 import type { EpochMs, PodUid } from '#shared/eviction/identity.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import type { LogFields } from '#shared/telemetry/log.ts';

@@ -23,6 +23,7 @@ export function runFunctions(scene: Scene): void {
     dueQueue: queuePort(process, queues.evictionsDue, scene),
     deadLetters: deadLetterPort(process, queues[queue]),
     visibility: visibilityPort(queues[queue]),
+    leaseEpoch: async () => undefined,
     matching: MATCHING,
     clock,
     log,

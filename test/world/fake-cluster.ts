@@ -27,6 +27,7 @@ type Unversioned<T> = Omit<T, 'resourceVersion'>;
 /** A cluster in memory: what it holds is set by the test, deletions take effect at once. */
 export class FakeCluster implements KubernetesApi {
   readonly #clock: Clock;
+  readonly #stamps: boolean;
   #version = 0;
   readonly #nodes = new FakeResource<LiveNode>(() => this.#version);
   readonly #pods = new FakeResource<LivePod>(() => this.#version);
@@ -39,8 +40,10 @@ export class FakeCluster implements KubernetesApi {
   /** Called before each request; throws an `ApiError` to make it fail. */
   beforeRequest: (verb: 'get' | 'list' | 'patch' | 'delete' | 'create') => void = () => undefined;
 
-  constructor(clock: Clock) {
+  /** `stamps`: the server says who wrote a node's taints, and when; those of a managed cluster may not. */
+  constructor(clock: Clock, { stamps = false } = {}) {
     this.#clock = clock;
+    this.#stamps = stamps;
   }
 
   get nodes(): Resource<LiveNode> {
@@ -67,12 +70,13 @@ export class FakeCluster implements KubernetesApi {
     this.#pods.forget();
   }
 
-  /** Creates or replaces a node. Its stamp changes with its taints, unless the test gives one. */
+  /** Creates or replaces a node. Its stamp, if there are stamps, changes with its taints, unless the test gives one. */
   putNode(node: Unversioned<LiveNode>): LiveNode {
     const before = this.liveNodes.get(node.name);
     const resourceVersion = this.#nextVersion();
     const same = before && isDeepStrictEqual(before.taints, node.taints);
-    const taintsStamp = node.taintsStamp ?? (same ? before.taintsStamp : `test@${resourceVersion}`);
+    const fresh = this.#stamps ? `test@${resourceVersion}` : undefined;
+    const taintsStamp = node.taintsStamp ?? (same ? before.taintsStamp : fresh);
     return this.#nodes.put(node.name, {
       ...node,
       resourceVersion,

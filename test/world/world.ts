@@ -71,7 +71,8 @@ export class World {
         this.#retries.push(...messages);
       },
     };
-    const common = { clock, log, store, timers, matching, deadLetters, visibility };
+    const leaseEpoch = async () => this.#epoch - 1;
+    const common = { clock, log, store, timers, matching, deadLetters, visibility, leaseEpoch };
     this.#handlers = {
       node: createDeltaHandler({ ...common, dueQueue }),
       pod: createDeltaHandler({ ...common, dueQueue }),

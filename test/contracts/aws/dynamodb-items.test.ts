@@ -11,7 +11,16 @@ import { ENDED_SECONDS, SCHEDULED_GRACE_SECONDS } from '#shared/store/stored.ts'
 import { TTL_ATTRIBUTE } from '#shared/store/table-definition.ts';
 import { createTestTable, type TestTable } from '#test/aws/dynamodb-table.ts';
 import { eventually } from '../eventually.ts';
-import { aNode, anEnding, aRecord, aRef, NOW, someRecords, standings } from '../partition-builders.ts';
+import {
+  aNode,
+  anEnding,
+  aReason,
+  aRecord,
+  aRef,
+  NOW,
+  someRecords,
+  standings,
+} from '../partition-builders.ts';
 
 const NOW_SECONDS = NOW / 1000;
 /** One read unit reads this much, strongly consistent. */
@@ -159,7 +168,7 @@ describe('what DynamoDbStore leaves in its table', () => {
 
   test('a partition of several answers of 1 MB reads back whole', async () => {
     const ref = aRef();
-    const records = someRecords(250, { because: ['x'.repeat(10_000)] });
+    const records = someRecords(250, { reasons: [aReason('x'.repeat(10_000))] });
     await write(ref, { node: aNode(), schedule: records });
     assert.equal((await store.load(ref, NOW)).scheduled.size, 250);
   });

@@ -25,8 +25,20 @@ const STRANGERS: Readonly<Record<FunctionName, readonly string[]>> = (() => {
   const clusters = ['shared/kubernetes/rest', 'client-eks', 'client-secrets-manager', 'js-yaml'];
   const deciding = ['shared/taints/deadline', 'shared/eviction/plan'];
   return {
-    'node-delta': [...everywhere, ...clusters, 'functions/evict/', 'shared/clusters/'],
-    'pod-delta': [...everywhere, ...clusters, 'functions/evict/', 'shared/clusters/'],
+    'node-delta': [
+      ...everywhere,
+      ...clusters,
+      'functions/evict/',
+      'shared/clusters/connect',
+      'shared/clusters/dynamodb-registry',
+    ],
+    'pod-delta': [
+      ...everywhere,
+      ...clusters,
+      'functions/evict/',
+      'shared/clusters/connect',
+      'shared/clusters/dynamodb-registry',
+    ],
     evict: [...everywhere, 'shared/eviction/plan'],
     expiry: [...everywhere, ...clusters, ...deciding, 'client-scheduler', 'shared/clusters/'],
     heartbeat: [...everywhere, ...clusters, ...deciding, 'client-scheduler', 'client-sqs'],

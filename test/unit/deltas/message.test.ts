@@ -22,13 +22,17 @@ const tolerations = fc.array(
   ),
   { maxLength: 4 },
 );
-const podFacts: fc.Arbitrary<PodFacts> = fc.record({
-  uid: text.map(podUid),
-  namespace: text,
-  name: text,
-  podSince: moment,
-  tolerations,
-});
+const podFacts: fc.Arbitrary<PodFacts> = fc.record(
+  {
+    uid: text.map(podUid),
+    namespace: text,
+    name: text,
+    owner: fc.record({ kind: text, name: text }),
+    podSince: moment,
+    tolerations,
+  },
+  { requiredKeys: ['uid', 'namespace', 'name', 'podSince', 'tolerations'] },
+);
 const facts = {
   ref: fc.record({ cluster: name.map(clusterName), node: name.map(nodeName) }),
   version: fc.record({ epoch: moment, sequence: moment }),
@@ -47,6 +51,7 @@ const facts = {
     ),
     { maxLength: 3 },
   ),
+  taintsStamp: fc.string(),
   deletedAt: moment,
 };
 const required = ['kind', 'ref', 'version', 'observedAt', 'taints'] as const;

@@ -25,6 +25,7 @@ export function scriptedWorld(): ScriptedWorld {
     dueQueue: new ScriptedQueue(),
     deadLetters: new ScriptedQueue(),
     log: recordingLog(),
+    leaseEpoch: async () => undefined,
     matching: options,
     clock: { now: () => at(0) },
     armed: [],

@@ -27,6 +27,8 @@ export interface EvictBench extends EvictHandlerDeps {
   readonly retries: { readonly receiptHandle: string; readonly seconds: number }[];
   /** How late each deleted pod was, in seconds. */
   readonly lateness: number[];
+  /** Evictions that were given up. */
+  givenUp: number;
 }
 
 /** The ports of `evict`, in memory, each to be broken at will. It is second 60: what `scheduled` schedules is due. */
@@ -44,6 +46,7 @@ export function evictBench(): EvictBench {
     timerOutages: 0,
     retries: [],
     lateness: [],
+    givenUp: 0,
     timers: {
       arm: async (_ref, fireAts) => {
         if (bench.timerOutages > 0) {
@@ -68,7 +71,9 @@ export function evictBench(): EvictBench {
       podDeleted: (seconds) => bench.lateness.push(seconds),
       requestRefused: () => undefined,
       retried: () => undefined,
-      gaveUp: () => undefined,
+      gaveUp: (evictions) => {
+        bench.givenUp += evictions;
+      },
       clockSkewed: () => undefined,
     },
   };

@@ -1,13 +1,17 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { EvictionsFailedError, evictNode, LOOK_MAX_AGE_MS } from '#functions/evict/evict-node.ts';
-import { UnknownClusterError } from '#shared/clusters/cluster-access.ts';
+import type { Context } from 'aws-lambda';
+import { evictNode } from '#functions/evict/evict-node.ts';
+import { createHandler } from '#functions/evict/handler.ts';
+import { LOOK_MAX_AGE_MS } from '#functions/evict/pass.ts';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import { StoreError } from '#shared/store/store.ts';
+import { parseDueMessage } from '#shared/timers/due-message.ts';
 import { TimerError } from '#shared/timers/timers.ts';
 import { at, nodeDelta, pod, ref, tolerating } from '#test/unit/eviction/builders.ts';
 import { liveNode, livePod } from '#test/unit/watch-relay/live-objects.ts';
+import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';
 import {
   deletedFrom,
   type EvictBench,
@@ -23,6 +27,17 @@ const due = (...pods: readonly LivePod[]): Promise<EvictBench> =>
   heard([nodeDelta(1, { pods: pods.map(({ uid }) => pod(uid)) })], pods);
 
 const forever = [tolerating('a')];
+
+/** When the node's failures are tried again. */
+const retryOf = async (bench: EvictBench) => (await bench.store.load(ref, bench.clock.now())).node?.retry;
+
+/** Lets the time come for the next try, and tries. */
+async function nextTry(bench: EvictBench): Promise<void> {
+  const retry = await retryOf(bench);
+  assert.ok(retry, 'nothing is to be tried again');
+  await bench.clock.advanceTo(Math.max(retry.nextTryAt, bench.clock.now()));
+  await evictNode(ref, bench);
+}
 
 /** The requests made, in order. */
 function requestsOf({ cluster }: EvictBench): string[] {
@@ -52,7 +67,7 @@ describe('a due pod', () => {
     await bench.clock.advanceTo(at(62));
     const requests = requestsOf(bench);
     await evictNode(ref, bench);
-    assert.deepEqual(requests, ['get', 'list', 'patch', 'delete', 'create']);
+    assert.deepEqual(requests, ['get', 'list', 'patch', 'get', 'delete', 'create']);
     assert.deepEqual(deletedFrom(bench), ['u1']);
     assert.equal(bench.cluster.deletions[0]?.meant, 'u1');
     assert.deepEqual(await statesIn(bench), { u1: 'done' });
@@ -66,19 +81,19 @@ describe('a due pod', () => {
   test('is marked once, however often its deletion is tried', async () => {
     const bench = await due(livePod());
     failing(bench, 'delete', serverError(500), 1);
-    await assert.rejects(evictNode(ref, bench), EvictionsFailedError);
-    const requests = requestsOf(bench);
     await evictNode(ref, bench);
-    assert.deepEqual(requests, ['get', 'list', 'delete', 'create']);
+    const requests = requestsOf(bench);
+    await nextTry(bench);
+    assert.deepEqual(requests, ['get', 'list', 'get', 'delete', 'create']);
   });
 
   test('is told of once, and only when it went', async () => {
     const bench = await due(livePod());
     failing(bench, 'delete', serverError(503), 2);
-    await assert.rejects(evictNode(ref, bench), EvictionsFailedError);
-    await assert.rejects(evictNode(ref, bench), EvictionsFailedError);
-    assert.deepEqual(bench.cluster.events, []);
     await evictNode(ref, bench);
+    await nextTry(bench);
+    assert.deepEqual(bench.cluster.events, []);
+    await nextTry(bench);
     await evictNode(ref, bench);
     assert.equal(bench.cluster.events.length, 1);
     assert.deepEqual(deletedFrom(bench), ['u1']);
@@ -96,7 +111,7 @@ describe('a due pod', () => {
     const bench = await due(...podsNamed(40));
     const requests = requestsOf(bench);
     await evictNode(ref, bench);
-    assert.equal(requests.filter((verb) => verb === 'get').length, 1);
+    assert.ok(requests.filter((verb) => verb === 'get').length < 20, String(requests));
     assert.equal(requests.filter((verb) => verb === 'list').length, 1);
     assert.equal(deletedFrom(bench).length, 40);
   });
@@ -168,6 +183,82 @@ describe('what live state contradicts is not executed:', () => {
     assert.deepEqual(await statesIn(bench), { u1: 'scheduled' });
     assert.deepEqual(bench.cluster.events, []);
   });
+});
+
+describe('the pod that is deleted is the one that was judged:', () => {
+  test('one that tolerates its taints when it is marked is spared', async () => {
+    const bench = await due(livePod());
+    const { cluster } = bench;
+    cluster.beforeRequest = (verb) => {
+      if (verb === 'patch') cluster.putPod(livePod('u1', { tolerations: forever }));
+    };
+    await evictNode(ref, bench);
+    assert.deepEqual(deletedFrom(bench), []);
+    assert.deepEqual(await statesIn(bench), { u1: 'cancelled' });
+  });
+
+  test('one that changes between its mark and its deletion is judged once more', async () => {
+    for (const [tolerations, state] of [
+      [forever, 'cancelled'],
+      [[tolerating('a', 60)], 'done'],
+    ] as const) {
+      const bench = await due(livePod());
+      const { cluster } = bench;
+      let changes = 0;
+      cluster.beforeRequest = (verb) => {
+        if (verb === 'delete' && changes++ === 0)
+          cluster.putPod(livePod('u1', { tolerations, disrupted: true }));
+      };
+      await evictNode(ref, bench);
+      assert.deepEqual(await statesIn(bench), { u1: state });
+    }
+  });
+
+  test('one that never stops changing is tried again later', async () => {
+    const bench = await due(livePod());
+    bench.cluster.beforeRequest = (verb) => {
+      if (verb === 'delete') bench.cluster.putPod(livePod('u1', { disrupted: true }));
+    };
+    await evictNode(ref, bench);
+    assert.deepEqual(deletedFrom(bench), []);
+    assert.match((await retryOf(bench))?.error ?? '', /changed 10 times/);
+  });
+
+  test('a deletion that waits for its turn too long is not sent, and its node looked at anew', async () => {
+    const bench = await due(livePod());
+    const { cluster, clock } = bench;
+    let asked = 0;
+    cluster.beforeRequest = (verb) => {
+      if (verb !== 'delete' || asked++ > 0) return;
+      cluster.putNode(liveNode());
+      void clock.advanceTo(clock.now() + LOOK_MAX_AGE_MS + 1);
+    };
+    await evictNode(ref, bench);
+    assert.deepEqual(deletedFrom(bench), []);
+    assert.deepEqual(await statesIn(bench), { u1: 'cancelled' });
+  });
+});
+
+test('a look that spares a pod does not cancel what a newer delta confirmed meanwhile', async () => {
+  const bench = await due(livePod());
+  const { cluster, store } = bench;
+  cluster.putNode(liveNode());
+  const load = store.load.bind(store);
+  let loads = 0;
+  store.load = async (...args) => {
+    loads += 1;
+    if (loads === 2) {
+      // Before the correction is committed the taint is back, and a new relay lists and tells of it.
+      cluster.putNode(liveNode('n1', 'a'));
+      const { revision, node } = await load(...args);
+      assert.ok(node);
+      const heard = { ...node, version: { epoch: 2, sequence: 1 }, podsVersion: { epoch: 2, sequence: 1 } };
+      await store.commit(ref, revision, { node: heard, schedule: [], end: [], live: true }, at(60));
+    }
+    return load(...args);
+  };
+  assert.deepEqual(await evictNode(ref, bench), { againInSeconds: 1 });
+  assert.deepEqual(await statesIn(bench), { u1: 'scheduled' });
 });
 
 describe('a put-off pod is never left without a timer:', () => {
@@ -244,58 +335,57 @@ describe('a pod that is gone already is a success:', () => {
 });
 
 describe('a refusal', () => {
-  test('409 that is not the UID is tried again, not taken for gone', async () => {
+  test('409 that is not the UID is looked into, not taken for gone', async () => {
     const bench = await due(livePod());
     failing(bench, 'patch', serverError(409), 1);
-    await assert.rejects(evictNode(ref, bench), EvictionsFailedError);
-    assert.deepEqual(await statesIn(bench), { u1: 'scheduled' });
     await evictNode(ref, bench);
     assert.deepEqual(await statesIn(bench), { u1: 'done' });
   });
 
-  test('of the look is the whole pass’s', async () => {
+  test('of the look is the whole node’s: nothing is tried, and all is tried again together', async () => {
     for (const error of [serverError(500), serverError(0), serverError(401)]) {
-      const bench = await due(livePod());
+      const bench = await due(...podsNamed(2));
       failing(bench, 'get', error, 1);
-      await assert.rejects(evictNode(ref, bench), error);
-      assert.deepEqual(await statesIn(bench), { u1: 'scheduled' });
+      assert.equal(await evictNode(ref, bench), undefined);
+      assert.deepEqual(await statesIn(bench), { u1: 'scheduled', u2: 'scheduled' });
+      const retry = await retryOf(bench);
+      assert.ok(retry?.everything);
+      assert.deepEqual(bench.armed, [retry.nextTryAt]);
+      await nextTry(bench);
+      assert.deepEqual(deletedFrom(bench), ['u1', 'u2']);
+      assert.equal(await retryOf(bench), undefined);
     }
   });
 
-  test('names the pods that are left and the longest wait that was asked for', async () => {
+  test('of single pods has them tried again after the longest wait that was asked for', async () => {
     const bench = await due(...podsNamed(5));
     let asked = 0;
     bench.cluster.beforeRequest = (verb) => {
-      if (verb === 'delete' && asked++ < 3) throw serverError(429, asked * 10);
+      if (verb === 'delete' && asked++ < 3) throw serverError(500, asked * 10);
     };
-    await assert.rejects(evictNode(ref, bench), (error) => {
-      assert.ok(error instanceof EvictionsFailedError);
-      assert.equal(error.retryAfterSeconds, 30);
-      assert.equal(error.pods.length, 3);
-      assert.match(error.message, /^3 of 5 due pods are not evicted yet: the server answered 429/);
-      return true;
-    });
+    await evictNode(ref, bench);
     const states = Object.values(await statesIn(bench)).sort();
     assert.deepEqual(states, ['done', 'done', 'scheduled', 'scheduled', 'scheduled']);
+    const retry = await retryOf(bench);
+    assert.equal(retry?.everything, false);
+    assert.equal(retry?.nextTryAt, at(60) + 30_000);
+    assert.match(retry?.error ?? '', /the server answered 500/);
   });
 
-  test('of many pods spares the server the rest', async () => {
+  test('of a server that takes no more spares it the rest', async () => {
     const bench = await due(...podsNamed(200));
     let deletions = 0;
     bench.cluster.beforeRequest = (verb) => {
       if (verb !== 'delete') return;
       deletions += 1;
-      throw serverError(500);
+      throw serverError(429, 7);
     };
-    await assert.rejects(evictNode(ref, bench), (error) => {
-      assert.ok(error instanceof EvictionsFailedError);
-      assert.equal(error.pods.length, 200);
-      return true;
-    });
+    await evictNode(ref, bench);
     assert.ok(deletions <= 40, `${deletions} deletions tried`);
+    assert.equal((await retryOf(bench))?.everything, true);
   });
 
-  test('of some pods for ever does not keep the others from going', async () => {
+  test('of some pods for ever does not keep the others from going, nor those that fall due later', async () => {
     const bench = await due(...podsNamed(50));
     const { cluster } = bench;
     const deletePod = cluster.deletePod.bind(cluster);
@@ -303,19 +393,103 @@ describe('a refusal', () => {
       if (Number(preconditions.uid.slice(1)) <= 20) throw serverError(403);
       await deletePod(given, preconditions);
     };
-    for (let passes = 0; passes < 300 && cluster.deletions.length < 30; passes++) {
-      await evictNode(ref, bench).catch(() => undefined);
-    }
+    await evictNode(ref, bench);
     assert.equal(deletedFrom(bench).length, 30);
+    assert.deepEqual(await evictNode(ref, bench, 2), undefined);
+    const retry = await retryOf(bench);
+    assert.deepEqual(bench.armed, [retry?.nextTryAt, retry?.nextTryAt]);
   });
 
   test('of one pod does not keep the outcome of the others from being recorded', async () => {
     const bench = await due(...podsNamed(3));
     failing(bench, 'delete', serverError(500), 1);
-    await assert.rejects(evictNode(ref, bench), EvictionsFailedError);
+    await evictNode(ref, bench);
     assert.equal(Object.values(await statesIn(bench)).filter((state) => state === 'done').length, 2);
     assert.equal(bench.cluster.events.length, 2);
   });
+});
+
+describe('what goes on failing', () => {
+  const DAY_MS = 24 * 3_600_000;
+
+  test('is tried a handful of times an hour, by one message at a time, and given up after four days', async () => {
+    const bench = await due(...podsNamed(2));
+    let tries = 0;
+    bench.cluster.beforeRequest = (verb) => {
+      if (verb === 'get') tries += 1;
+      throw serverError(0);
+    };
+    await evictNode(ref, bench);
+    for (let rounds = 0; (await retryOf(bench)) && rounds < 5_000; rounds++) {
+      assert.equal(bench.armed.length, rounds + 1);
+      await nextTry(bench);
+    }
+    const tookMs = bench.clock.now() - at(60);
+    assert.ok(tookMs >= 4 * DAY_MS && tookMs < 4 * DAY_MS + 300_000, `given up after ${tookMs} ms`);
+    assert.ok(tries / (tookMs / 3_600_000) < 20, `${tries} tries`);
+    const partition = await bench.store.load(ref, bench.clock.now());
+    assert.ok([...partition.scheduled.values()].every(({ gaveUpAt }) => gaveUpAt !== undefined));
+    assert.deepEqual(
+      bench.deadLetters.sent.map(({ body }) => parseDueMessage(body)),
+      [{ v: 1, kind: 'retry', ...ref, pods: ['u1', 'u2'] }],
+    );
+    assert.equal(bench.log.lines.filter(({ event }) => event === 'eviction.gave-up').length, 2);
+    assert.equal(bench.givenUp, 2);
+  });
+
+  test('is left alone once it was given up, until its dead letter is redriven', async () => {
+    const bench = await due(livePod());
+    failing(bench, 'delete', serverError(403));
+    await evictNode(ref, bench);
+    await bench.clock.advanceTo(at(60) + 4 * DAY_MS);
+    await nextTry(bench);
+    bench.cluster.beforeRequest = () => undefined;
+    const requests = requestsOf(bench);
+    await evictNode(ref, bench);
+    assert.deepEqual(requests, []);
+    const [letter] = bench.deadLetters.sent;
+    assert.ok(letter);
+    await createHandler(bench)(sqsEvent(sqsRecord(letter.body)), {} as Context);
+    assert.deepEqual(deletedFrom(bench), ['u1']);
+  });
+
+  test('counts from its own first failure, not from that of others', async () => {
+    const bench = await heard(
+      [nodeDelta(1, { pods: [pod('u1'), pod('u2', { podSince: at(3 * 24 * 3600) })] })],
+      podsNamed(2),
+    );
+    bench.cluster.beforeRequest = () => {
+      throw serverError(0);
+    };
+    await evictNode(ref, bench);
+    for (let rounds = 0; bench.givenUp === 0 && rounds < 5_000; rounds++) await nextTry(bench);
+    const { scheduled } = await bench.store.load(ref, bench.clock.now());
+    assert.deepEqual(
+      [...scheduled.values()].map(({ uid, gaveUpAt }) => [uid, gaveUpAt !== undefined]),
+      [
+        ['u1', true],
+        ['u2', false],
+      ],
+    );
+  });
+});
+
+test('records of a cluster that nobody manages any more end, with a copy to redrive', async () => {
+  const bench = await due(livePod());
+  const elsewhere = evictBench();
+  const other = { ...ref, cluster: clusterName('c2') };
+  const { node, scheduled } = await bench.store.load(ref, at(0));
+  const change = { ...(node ? { node } : {}), schedule: [...scheduled.values()], end: [], live: true };
+  await elsewhere.store.commit(other, 0, change, at(0));
+  await evictNode(other, elsewhere);
+  const { scheduled: left, ended } = await elsewhere.store.load(other, at(60));
+  assert.equal(left.size, 0);
+  assert.deepEqual(
+    [...ended.values()].map(({ outcome }) => outcome),
+    ['unregistered'],
+  );
+  assert.equal(elsewhere.deadLetters.sent.length, 1);
+  assert.equal(elsewhere.givenUp, 1);
 });
 
 describe('a long pass', () => {
@@ -344,7 +518,7 @@ describe('a long pass', () => {
       if (verb === 'list') void bench.clock.advanceTo(at(61));
     };
     await evictNode(ref, bench);
-    assert.equal(gets, 2);
+    assert.ok(gets < 15, `${gets} looks`);
     assert.equal(deletedFrom(bench).length, 30);
   });
 
@@ -355,10 +529,10 @@ describe('a long pass', () => {
       if (verb === 'get' && ++gets > 1) throw serverError(0);
       if (verb === 'list') void bench.clock.advanceTo(at(61));
     };
-    await assert.rejects(evictNode(ref, bench), EvictionsFailedError);
+    await evictNode(ref, bench);
     assert.deepEqual(deletedFrom(bench), []);
     bench.cluster.beforeRequest = () => undefined;
-    await evictNode(ref, bench);
+    await nextTry(bench);
     assert.equal(deletedFrom(bench).length, 30);
   });
 });
@@ -387,16 +561,10 @@ describe('when the end of a deletion cannot be recorded', () => {
   });
 });
 
-test('a cluster that nobody manages, and a table that is away, are the caller’s to retry', async () => {
+test('a table that is away is the caller’s to retry', async () => {
   const bench = await due(livePod());
   bench.store.outages = 1;
   await assert.rejects(evictNode(ref, bench), StoreError);
-  const elsewhere = evictBench();
-  const other = { ...ref, cluster: clusterName('c2') };
-  const { scheduled } = await bench.store.load(ref, at(0));
-  const change = { schedule: [...scheduled.values()], end: [], live: true };
-  await elsewhere.store.commit(other, 0, change, at(0));
-  await assert.rejects(evictNode(other, elsewhere), UnknownClusterError);
 });
 
 test('a node that is gone keeps its last taints for its pods', async () => {

@@ -2,13 +2,12 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import type { Context, SQSRecord } from 'aws-lambda';
 import { createHandler, EVICT_BATCH_SIZE, EVICT_RECORD_DEADLINE_MS } from '#functions/evict/handler.ts';
-import { MAX_RETRY_SECONDS } from '#functions/evict/retry-backoff.ts';
-import { clusterName, nodeName } from '#shared/eviction/identity.ts';
-import { EVICTIONS_DUE_MAX_RECEIVES, QUEUES, RETENTION_SECONDS } from '#shared/queues/queue-set.ts';
+import { nodeName } from '#shared/eviction/identity.ts';
+import { QUEUES } from '#shared/queues/queue-set.ts';
 import { QueueError } from '#shared/queues/sender.ts';
 import { encodeCancelled, encodeDue } from '#shared/timers/due-message.ts';
 import { after, at, nodeDelta, pod, ref } from '#test/unit/eviction/builders.ts';
-import { livePod } from '#test/unit/watch-relay/live-objects.ts';
+import { liveNode, livePod } from '#test/unit/watch-relay/live-objects.ts';
 import { driveTimers } from '#test/world/driven-timers.ts';
 import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';
 import { deletedFrom, type EvictBench, heard, podsNamed, serverError, statesIn } from './evict-bench.ts';
@@ -53,25 +52,20 @@ describe('a due message', () => {
     assert.equal(bench.cluster.events.length, 1);
   });
 
-  test('that comes early is armed again for what the records name, and touches nothing', async () => {
-    const later = pod('u2', { podSince: at(500) });
-    const bench = await heard([nodeDelta(1, { pods: [later] })], [livePod('u2')]);
-    assert.deepEqual(await failed(bench, dueAt(900)), []);
-    assert.deepEqual(bench.armed, [at(560)]);
+  test('that comes early goes back until its moment, and touches nothing', async () => {
+    const bench = await onePod();
+    assert.deepEqual(await failed(bench, dueAt(180)), ['1']);
+    assert.deepEqual(bench.retries, [{ receiptHandle: '1', seconds: 120 }]);
     assert.deepEqual(deletedFrom(bench), []);
   });
 
-  test('that comes early for what was cancelled meanwhile ends there', async () => {
-    const bench = await heard([nodeDelta(1), nodeDelta(2, { taints: [] })], [livePod()]);
-    assert.deepEqual(await failed(bench, dueAt(900)), []);
+  test('that comes again and finds only later moments arms the next before it ends', async () => {
+    const later = pod('u2', { podSince: at(500) });
+    const bench = await heard([nodeDelta(1, { pods: [later] })], [livePod('u2')]);
+    assert.deepEqual(await failed(bench, dueAt(60, '1', 1)), []);
     assert.deepEqual(bench.armed, []);
-  });
-
-  test('that cannot be armed again comes again', async () => {
-    const bench = await heard([nodeDelta(1, { pods: [pod('u2', { podSince: at(500) })] })], []);
-    bench.timerOutages = 1;
-    assert.deepEqual(await failed(bench, dueAt(900)), ['1']);
-    assert.equal(bench.retries.length, 1);
+    assert.deepEqual(await failed(bench, dueAt(60, '1', 2)), []);
+    assert.deepEqual(bench.armed, [at(560)]);
   });
 });
 
@@ -104,56 +98,55 @@ describe('an announcement', () => {
 });
 
 describe('a message whose work fails', () => {
-  for (const [says, verb] of [
-    ['on its way to the node', 'get'],
-    ['on its way to the pods', 'delete'],
-  ] as const) {
-    test(`${says} comes again after the time that the server asked for`, async () => {
+  test('ends, whatever the server says: the node’s next try has a timer of its own', async () => {
+    for (const [verb, error] of [
+      ['get', serverError(0)],
+      ['patch', serverError(500)],
+      ['delete', serverError(429, 42)],
+    ] as const) {
       const bench = await onePod();
-      failing(bench, verb, serverError(429, 42));
-      assert.deepEqual(await failed(bench, dueAt(60)), ['1']);
-      assert.deepEqual(bench.retries, [{ receiptHandle: '1', seconds: 42 }]);
+      failing(bench, verb, error);
+      assert.deepEqual(await failed(bench, dueAt(60)), []);
       assert.deepEqual(await statesIn(bench), { u1: 'scheduled' });
-    });
-  }
-
-  test('does not wait for longer than five minutes, whatever the server asks for', async () => {
-    const bench = await onePod();
-    failing(bench, 'delete', serverError(429, 86_400));
-    await failed(bench, dueAt(60));
-    assert.equal(bench.retries[0]?.seconds, MAX_RETRY_SECONDS);
-  });
-
-  test('comes again later and later, whether the server answers or not', async () => {
-    for (const error of [serverError(500), serverError(0)]) {
-      const bench = await onePod();
-      failing(bench, 'get', error);
-      for (const receives of [1, 2, 5, 8, 30]) await failed(bench, dueAt(60, '1', receives));
-      const seconds = bench.retries.map((retry) => retry.seconds);
-      for (const [index, longest] of [1, 2, 16, 128, 300].entries()) {
-        const waited = seconds[index] ?? 0;
-        assert.ok(waited >= longest / 2 && waited <= longest, `${waited} of ${longest} s`);
-      }
+      assert.equal(bench.armed.length, 1);
+      assert.deepEqual(bench.retries, []);
     }
   });
 
-  test('succeeds as soon as the server does', async () => {
-    const bench = await onePod();
-    failing(bench, 'delete', serverError(0));
-    await failed(bench, dueAt(60));
-    bench.cluster.beforeRequest = () => undefined;
-    assert.deepEqual(await failed(bench, dueAt(60, '1', 2)), []);
-    assert.deepEqual(deletedFrom(bench), ['u1']);
+  test('is tried again after the time that the server asked for, up to an hour', async () => {
+    for (const [asked, waited] of [
+      [42, 42],
+      [86_400, 3600],
+    ] as const) {
+      const bench = await onePod();
+      failing(bench, 'delete', serverError(429, asked));
+      await failed(bench, dueAt(60));
+      assert.deepEqual(bench.armed, [at(60 + waited)]);
+    }
   });
 
-  test('for a cluster that nobody manages is kept until somebody does', async () => {
+  test('comes again itself when that could not be written, or no timer armed', async () => {
+    const unwritten = await onePod();
+    failing(unwritten, 'delete', serverError(500));
+    unwritten.store.conflicts = Number.POSITIVE_INFINITY;
+    assert.deepEqual(await failed(unwritten, dueAt(60)), ['1']);
+    const unarmed = await onePod();
+    failing(unarmed, 'delete', serverError(500));
+    unarmed.timerOutages = 1;
+    assert.deepEqual(await failed(unarmed, dueAt(60)), ['1']);
+    assert.deepEqual(await failed(unarmed, dueAt(60, '1', 2)), []);
+    assert.equal(unarmed.armed.length, 1);
+  });
+
+  test('comes again itself, later and later, while the table is away', async () => {
     const bench = await onePod();
-    const other = { ...ref, cluster: clusterName('c2') };
-    const { scheduled } = after(nodeDelta(1));
-    const change = { schedule: [...scheduled.values()], end: [], live: true };
-    await bench.store.commit(other, 0, change, at(0));
-    assert.deepEqual(await failed(bench, sqsRecord(encodeDue({ ...other, at: at(60) }))), ['m1']);
-    assert.match(String(bench.log.lines[0]?.fields['reason']), /c2 is not registered/);
+    bench.store.outages = Number.POSITIVE_INFINITY;
+    for (const receives of [1, 2, 5, 8, 30]) await failed(bench, dueAt(60, '1', receives));
+    const seconds = bench.retries.map((retry) => retry.seconds);
+    for (const [index, longest] of [1, 2, 16, 128, 300].entries()) {
+      const waited = seconds[index] ?? 0;
+      assert.ok(waited >= longest / 2 && waited <= longest, `${waited} of ${longest} s`);
+    }
   });
 
   test('does not concern the others of its batch', async () => {
@@ -166,37 +159,12 @@ describe('a message whose work fails', () => {
   });
 });
 
-describe('after the last receive', () => {
-  const last = dueAt(60, '1', EVICTIONS_DUE_MAX_RECEIVES);
-
-  test('the pods that are left are told of, and the message left to the dead letters', async () => {
-    const bench = await heard([nodeDelta(1, { pods: [pod('u1'), pod('u2')] })], podsNamed(2));
-    failing(bench, 'delete', serverError(403));
-    assert.deepEqual(await failed(bench, last), ['1']);
-    assert.deepEqual(bench.retries, []);
-    assert.deepEqual(bench.cluster.events.map(({ type, message }) => `${type} ${message}`).sort(), [
-      'Warning Gave up deletion of Pod default/pod-u1: redrive the dead-letter queue of evictions-due',
-      'Warning Gave up deletion of Pod default/pod-u2: redrive the dead-letter queue of evictions-due',
-    ]);
-    assert.ok(eventsIn(bench).includes('eviction.gave-up'));
-  });
-
-  test('a server that never answered is not told', async () => {
-    const bench = await onePod();
-    failing(bench, 'get', serverError(0));
-    assert.deepEqual(await failed(bench, last), ['1']);
-    assert.ok(eventsIn(bench).includes('eviction.gave-up'));
-  });
-
-  test('a redriven message works as on the first day', async () => {
-    const bench = await onePod();
-    failing(bench, 'delete', serverError(403));
-    await failed(bench, last);
-    bench.cluster.beforeRequest = () => undefined;
-    await bench.clock.advanceTo(at(3 * 86_400));
-    assert.deepEqual(await failed(bench, dueAt(60)), []);
-    assert.deepEqual(deletedFrom(bench), ['u1']);
-  });
+test('pods that wait for what the relay is about to tell are looked at again a second later', async () => {
+  const bench = await onePod();
+  bench.cluster.putNode({ ...liveNode('n1', 'a'), taintsStamp: 'kubectl@1' });
+  assert.deepEqual(await failed(bench, dueAt(60)), ['1']);
+  assert.deepEqual(bench.retries, [{ receiptHandle: '1', seconds: 1 }]);
+  assert.deepEqual(deletedFrom(bench), []);
 });
 
 describe('a message that nobody can read', () => {
@@ -254,7 +222,5 @@ test('its limits fit each other', () => {
     EVICT_RECORD_DEADLINE_MS < spec.functionTimeoutSeconds * 1000,
     'a record ends before its function',
   );
-  const longestSeconds = EVICTIONS_DUE_MAX_RECEIVES * MAX_RETRY_SECONDS;
-  assert.ok(longestSeconds < RETENTION_SECONDS, 'a message is dead-lettered before the queue drops it');
   assert.ok(EVICT_BATCH_SIZE <= 10);
 });

@@ -15,7 +15,7 @@ function passes() {
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
 test('whoever asks while a pass runs shares the one after it', async () => {
-  const flight = new SingleFlight();
+  const flight = new SingleFlight<void>();
   const { started, pass } = passes();
   const first = flight.run('n1', pass);
   const later = [flight.run('n1', pass), flight.run('n1', pass), flight.run('n1', pass)];
@@ -35,7 +35,7 @@ test('whoever asks while a pass runs shares the one after it', async () => {
 });
 
 test('a pass starts after everybody who shares it has asked', async () => {
-  const flight = new SingleFlight();
+  const flight = new SingleFlight<void>();
   const asked: number[] = [];
   const saw: number[] = [];
   const ask = (number: number) => {
@@ -51,7 +51,7 @@ test('a pass starts after everybody who shares it has asked', async () => {
 });
 
 test('keys do not wait for each other', async () => {
-  const flight = new SingleFlight();
+  const flight = new SingleFlight<void>();
   const { started, pass } = passes();
   const both = [flight.run('n1', pass), flight.run('n2', pass)];
   assert.equal(started.length, 2);
@@ -60,7 +60,7 @@ test('keys do not wait for each other', async () => {
 });
 
 test('a pass that fails is the failure of those who share it, and of nobody after', async () => {
-  const flight = new SingleFlight();
+  const flight = new SingleFlight<void>();
   const { started, pass } = passes();
   const first = flight.run('n1', pass);
   const sharing = [flight.run('n1', pass), flight.run('n1', pass)];
@@ -75,7 +75,7 @@ test('a pass that fails is the failure of those who share it, and of nobody afte
 });
 
 test('between the end of a pass and the start of the next, nobody starts a second one', async () => {
-  const flight = new SingleFlight();
+  const flight = new SingleFlight<void>();
   let running = 0;
   const pass = async () => {
     running += 1;
@@ -96,7 +96,7 @@ test('between the end of a pass and the start of the next, nobody starts a secon
 });
 
 test('the next pass starts as soon as the running one lets it', async () => {
-  const flight = new SingleFlight();
+  const flight = new SingleFlight<void>();
   const { promise: rest, resolve: end } = Promise.withResolvers<void>();
   const first = flight.run('n1', async (free) => {
     await turn();

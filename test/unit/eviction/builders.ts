@@ -6,9 +6,15 @@ import type {
   PodGoneDelta,
   SeenTaint,
 } from '#shared/eviction/facts.ts';
-import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
-import { type Moment, type Plan, plan } from '#shared/eviction/plan.ts';
-import { type Ending, type EvictionRecord, ending, type Partition } from '#shared/eviction/records.ts';
+import { clusterName, type EpochMs, nodeName, podUid } from '#shared/eviction/identity.ts';
+import { type Moment, type Plan, type PodDecision, plan } from '#shared/eviction/plan.ts';
+import {
+  type EndedPod,
+  type Ending,
+  type EvictionRecord,
+  ending,
+  type Partition,
+} from '#shared/eviction/records.ts';
 import { partitionOf } from '#shared/store/store.ts';
 import type { Toleration } from '#shared/taints/taint.ts';
 
@@ -90,12 +96,42 @@ export const emptyPartition: Partition = {
   ended: new Map(),
 };
 
+/** A plan, with its decisions by kind, as tests look at them. */
+export interface Planned extends Plan {
+  readonly schedule: readonly EvictionRecord[];
+  readonly reschedule: readonly EvictionRecord[];
+  readonly confirm: readonly EvictionRecord[];
+  readonly cancel: readonly Ending[];
+  readonly cancelledBefore: readonly EndedPod[];
+  /** Distinct moments that want a timer, soonest first. */
+  readonly arm: readonly EpochMs[];
+}
+
 /** What a delta asks for that is heard when it was observed, unless the moment is another. */
-export const planned = (partition: Partition, delta: Delta, moment: Partial<Moment> = {}): Plan =>
-  plan(partition, delta, options, { now: delta.observedAt, ...moment });
+export function planned(partition: Partition, delta: Delta, moment: Partial<Moment> = {}): Planned {
+  const decided = plan(partition, delta, options, { now: delta.observedAt, ...moment });
+  const of = <Kind extends PodDecision['kind']>(kind: Kind) =>
+    decided.decisions.filter((each): each is Extract<PodDecision, { kind: Kind }> => each.kind === kind);
+  const records = (kind: 'schedule' | 'reschedule' | 'confirm' | 'rearm') =>
+    decided.decisions.flatMap((each) => (each.kind === kind && 'record' in each ? [each.record] : []));
+  const armed = (['schedule', 'reschedule', 'confirm', 'rearm'] as const).flatMap(records);
+  return {
+    ...decided,
+    schedule: records('schedule'),
+    reschedule: records('reschedule'),
+    confirm: records('confirm'),
+    cancel: of('cancel').map((each) => each.ending),
+    cancelledBefore: of('cancelled-before').map((each) => each.ending),
+    arm: [...new Set(armed.map(({ fireAt }) => fireAt))].sort((a, b) => a - b),
+  };
+}
+
+/** Whether a plan leaves the partition as it is. */
+export const changesNothing = ({ node, schedule, reschedule, confirm, cancel }: Planned): boolean =>
+  !node && [schedule, reschedule, confirm, cancel].every((each) => each.length === 0);
 
 /** The partition once a plan is committed. */
-export function committed(partition: Partition, decided: Plan): Partition {
+export function committed(partition: Partition, decided: Planned): Partition {
   const { node = partition.node, schedule, reschedule, confirm, cancel } = decided;
   const records = [...partition.scheduled.values(), ...schedule, ...reschedule, ...confirm];
   return ended({ ...partition, revision: partition.revision + 1, node }, records, cancel);

@@ -1,8 +1,14 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { judge, type Look, type SeenPod } from '#shared/eviction/judge.ts';
+import {
+  BEHIND_PATIENCE_MS,
+  judge,
+  type NodeLook,
+  type SeenPod,
+  type Verdict,
+} from '#shared/eviction/judge.ts';
 import type { EvictionRecord, Partition } from '#shared/eviction/records.ts';
-import type { Taint, Toleration } from '#shared/taints/taint.ts';
+import type { LiveTaint, Taint, Toleration } from '#shared/taints/taint.ts';
 import { after, at, nodeDelta, options, pod, podDelta, recordIn, taint, tolerating } from './builders.ts';
 
 const A: Taint = { key: 'a', effect: 'NoExecute' };
@@ -15,19 +21,25 @@ const seen = (fields: Partial<SeenPod> = {}): SeenPod => ({
   ...fields,
 });
 
-const look = (second: number, taints: readonly Taint[] | undefined, ...pods: readonly SeenPod[]): Look => ({
+/** A look at the node that began at a second, and the pods that were seen. */
+interface Sight extends NodeLook {
+  readonly pods: ReadonlyMap<string, SeenPod>;
+}
+
+const look = (
+  second: number,
+  taints: readonly LiveTaint[] | undefined,
+  ...pods: readonly SeenPod[]
+): Sight => ({
   at: at(second),
   taints,
   pods: new Map(pods.map((each) => [each.uid, each])),
 });
 
 /** The verdict on the pod `u1` of a partition. */
-function verdict(partition: Partition, given: Look) {
-  const record = recordIn(partition);
+function verdict(partition: Partition, given: Sight, record = recordIn(partition)): Verdict {
   assert.ok(record);
-  const [only] = judge(partition.node, [record], given, options);
-  assert.ok(only);
-  return only;
+  return judge(partition.node, given, options)(record, given.pods.get(record.uid));
 }
 
 const due = after(nodeDelta(1));
@@ -54,7 +66,7 @@ describe('a due pod', () => {
 
   test('is put off when it tolerates the taint for longer now', () => {
     const found = verdict(due, look(60, [A], tolerationsOf(tolerating('a', 90))));
-    assert.equal(found.kind, 'reschedule');
+    assert.ok(found.kind === 'reschedule');
     assert.equal(found.record.fireAt, at(90));
     assert.deepEqual(found.record.version, recordIn(due)?.version);
   });
@@ -120,13 +132,12 @@ describe('on a node that is not there', () => {
   test('a pod that was bound after it went is spared', () => {
     const partition = after(nodeDelta(1), nodeDelta(20, { deletedAt: at(20) }));
     const record: EvictionRecord = { ...(recordIn(partition) as EvictionRecord), podSince: at(21) };
-    const [found] = judge(partition.node, [record], look(99, undefined, seen()), options);
-    assert.equal(found?.kind, 'cancel');
+    assert.equal(verdict(partition, look(99, undefined, seen()), record).kind, 'cancel');
   });
 
   test('a pod is spared when nothing is known of the node', () => {
     const record = recordIn(due) as EvictionRecord;
-    assert.equal(judge(undefined, [record], look(60, undefined, seen()), options)[0]?.kind, 'cancel');
+    assert.equal(verdict({ ...due, node: undefined }, look(60, undefined, seen()), record).kind, 'cancel');
   });
 
   test('a longer toleration still puts a pod off', () => {
@@ -135,12 +146,36 @@ describe('on a node that is not there', () => {
   });
 });
 
-test('each due pod gets a verdict of its own, in order', () => {
+test('each due pod gets a verdict of its own', () => {
   const partition = after(nodeDelta(1, { pods: [pod('u1'), pod('u2'), pod('u3')], taints: [taint('a')] }));
   const given = look(60, [A], seen(), seen({ uid: pod('u3').uid, tolerations: [tolerating('a')] }));
-  const verdicts = judge(partition.node, [...partition.scheduled.values()], given, options);
-  assert.deepEqual(
-    verdicts.map(({ kind, record }) => `${record.uid} ${kind}`),
-    ['u1 evict', 'u2 end', 'u3 cancel'],
+  const verdicts = [...partition.scheduled.values()].map(
+    (record) => `${record.uid} ${verdict(partition, given, record).kind}`,
   );
+  assert.deepEqual(verdicts, ['u1 evict', 'u2 end', 'u3 cancel']);
+});
+
+describe('when somebody wrote the taints since the relay last told of them', () => {
+  const told = after(nodeDelta(1, { taintsStamp: 'kubectl@1' }));
+  const seenBy = (second: number, taintsStamp?: string) =>
+    verdict(told, { ...look(second, [A], seen()), taintsStamp });
+
+  test('a due pod waits for what it is about to tell', () => {
+    assert.equal(seenBy(60, 'kubectl@1').kind, 'evict');
+    assert.equal(seenBy(60, 'kubectl@40').kind, 'behind');
+    assert.equal(seenBy(60).kind, 'behind');
+  });
+
+  test('but for a minute at most: perhaps nobody tells any more', () => {
+    assert.equal(seenBy(60 + BEHIND_PATIENCE_MS / 1000 - 1, 'kubectl@40').kind, 'behind');
+    assert.equal(seenBy(60 + BEHIND_PATIENCE_MS / 1000, 'kubectl@40').kind, 'evict');
+  });
+
+  test('what speaks against its eviction holds at once', () => {
+    assert.equal(verdict(told, { ...look(60, [], seen()), taintsStamp: 'kubectl@40' }).kind, 'cancel');
+  });
+
+  test('and a node that is gone tells nothing', () => {
+    assert.equal(verdict(told, look(60, undefined, seen())).kind, 'evict');
+  });
 });

@@ -85,6 +85,22 @@ describe('no pod goes early', () => {
   });
 });
 
+test('no pod goes early by deltas of a flap that wait in their queue: the live taints were written since', async () => {
+  const world = await worldWith(60);
+  const set = (stamp: string, ...keys: readonly string[]) => {
+    const node = world.cluster.putNode({ ...liveNode('n1', ...keys), taintsStamp: stamp });
+    return world.view?.upsertNode(node, world.clock.now()) ?? [];
+  };
+  await world.deliver(set('kubectl@0', 'a'));
+  await world.clock.advanceTo(at(30));
+  const off = set('kubectl@30');
+  await world.clock.advanceTo(at(40));
+  const onAgain = set('kubectl@40', 'a');
+  world.clock.setAlarm(at(66), () => world.deliver([...off, ...onAgain]));
+  await world.clock.advanceTo(at(200));
+  assert.deepEqual(deletedAt(world), [100]);
+});
+
 describe('a delta of a relay that has lost its lease', () => {
   const fenced = { leaseEpoch: 2 };
 

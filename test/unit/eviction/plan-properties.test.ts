@@ -4,11 +4,10 @@ import fc from 'fast-check';
 import { isAnnounced } from '#shared/eviction/cancellation.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
 import type { EpochMs } from '#shared/eviction/identity.ts';
-import { changesNothing } from '#shared/eviction/plan.ts';
 import { type EvictionRecord, isTombstone, type Partition } from '#shared/eviction/records.ts';
 import { compareVersions } from '#shared/eviction/version.ts';
 import { firstMatch } from '#shared/taints/match.ts';
-import { committed, emptyPartition, fate, happened, options, planned } from './builders.ts';
+import { changesNothing, committed, emptyPartition, fate, happened, options, planned } from './builders.ts';
 import { type RelayHistory, relayHistory } from './relay-history.ts';
 
 /** A history, and its deltas in any order, some of them more than once. */
@@ -121,8 +120,9 @@ test('no deadline is stored that is earlier than the rule', () => {
     fc.property(disorder, ({ history: { resync }, delivered }) => {
       let partition = emptyPartition;
       for (const delta of [...delivered, resync]) {
-        const { schedule, reschedule, confirm, ...decided } = planned(partition, delta);
-        partition = committed(partition, { ...decided, schedule, reschedule, confirm });
+        const decided = planned(partition, delta);
+        const { schedule, reschedule, confirm } = decided;
+        partition = committed(partition, decided);
         for (const record of [...schedule, ...reschedule, ...confirm]) {
           assert.ok(
             record.fireAt >= plainDeadline(partition, delta, record),

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { isAnnounced } from '#shared/eviction/cancellation.ts';
-import { changesNothing } from '#shared/eviction/plan.ts';
 import {
   after,
   at,
+  changesNothing,
   committed,
   emptyPartition,
   fate,
@@ -78,7 +78,7 @@ describe('a node delta', () => {
       [decided.schedule, decided.reschedule, decided.confirm, decided.cancel],
       [[], [], [], []],
     );
-    assert.deepEqual(decided.arm, [at(60)]);
+    assert.deepEqual(decided.arm, []);
   });
 });
 
@@ -283,16 +283,14 @@ describe('a pod that is overdue', () => {
   const overdue = after(nodeDelta(1));
   const armedAt = (seconds: number, wake: boolean) => planned(overdue, nodeDelta(60 + seconds, { wake })).arm;
 
-  test('gets a new timer from the next two resyncs, because its timer may have been lost', () => {
-    assert.deepEqual(armedAt(0, false), [at(60)]);
-    assert.deepEqual(armedAt(1199, false), [at(60)]);
+  test('gets a new timer from every resync once that is a minute ago: its timer was lost', () => {
+    assert.deepEqual(armedAt(60, false), []);
+    assert.deepEqual(armedAt(61, false), [at(60)]);
+    assert.deepEqual(armedAt(86_400, false), [at(60)]);
   });
 
-  test('gets none from later ones: its timer is being retried', () => {
-    assert.deepEqual(armedAt(1200, false), []);
-  });
-
-  test('gets one from a resync after a gap, however late', () => {
+  test('gets one from a resync after a gap, however soon', () => {
+    assert.deepEqual(armedAt(0, true), [at(60)]);
     assert.deepEqual(armedAt(86_400, true), [at(60)]);
   });
 });

@@ -12,10 +12,22 @@ const scheduledFor = (fireAt: number): EvictionRecord => ({
 });
 const timed = (key: string, value?: string) => ({ ...taint(key, 0, value), since: at(0) });
 
-test('a deadline names the taints that set it as kubectl prints them', () => {
+test('a deadline says why: the taints that set it, since when, how that is known, and what the pod tolerates', () => {
   const deadlineOf = podDeadlines([timed('a', 'x'), timed('b'), timed('c')], undefined, options);
-  const tolerations = [tolerating('a', 5), tolerating('b', 5), tolerating('c')];
-  assert.deepEqual(deadlineOf(tolerations, at(0)), { at: at(5), because: ['a=x:NoExecute', 'b:NoExecute'] });
+  const tolerations = [tolerating('c'), tolerating('a', 5), tolerating('b', 5)];
+  const reason = { since: at(0), known: 'appeared', seconds: 5 };
+  assert.deepEqual(deadlineOf(tolerations, at(0)), {
+    at: at(5),
+    reasons: [
+      { ...reason, taint: { key: 'a', value: 'x', effect: 'NoExecute' }, toleration: 1 },
+      { ...reason, taint: { key: 'b', effect: 'NoExecute' }, toleration: 2 },
+    ],
+  });
+});
+
+test('of a taint that nothing tolerates, the reason names no toleration', () => {
+  const [reason] = podDeadlines([timed('a')], undefined, options)([], at(0))?.reasons ?? [];
+  assert.deepEqual([reason?.toleration, reason?.seconds], [undefined, 0]);
 });
 
 test('a deadline beyond all dates is the last date, and a safe integer', () => {

@@ -53,21 +53,27 @@ const sent = () => dueQueue.calls.flat().map(({ body }) => parseDueMessage(body)
 const sequenceOf = (record: DynamoDBRecord) => record.dynamodb?.SequenceNumber;
 
 describe('an eviction whose timer was missed', () => {
-  test('is put back and its node looked at, at once', async () => {
+  test('is put back and its node looked at, as soon as it is back for certain', async () => {
     const eviction = aRecord();
     assert.deepEqual(await handle([anExpiry(ref, eviction)]), []);
     assert.deepEqual(await stored(eviction), eviction);
-    assert.deepEqual(sent(), [{ v: 1, kind: 'due', ...ref, at: eviction.fireAt }]);
-    assert.equal(dueQueue.calls[0]?.[0]?.delaySeconds, undefined);
+    assert.deepEqual(sent(), [{ v: 1, kind: 'due', ...ref, at: LATER }]);
+    assert.equal(dueQueue.calls[0]?.[0]?.delaySeconds, 10);
   });
 
-  test('is put back once and due twice when the stream tells of it twice', async () => {
+  test('is put back and looked at once, though the stream tells of it twice', async () => {
     const record = anExpiry(ref, aRecord());
     await handle([record]);
     const { revision } = await partition();
     await handle([record]);
     assert.equal((await partition()).revision, revision);
-    assert.equal(sent().length, 2);
+    assert.equal(sent().length, 1);
+  });
+
+  test('keeps what is known of its failures', async () => {
+    const eviction = aRecord({ failure: { since: NOW, error: 'no' } });
+    await handle([anExpiry(ref, eviction)]);
+    assert.deepEqual(await stored(eviction), eviction);
   });
 
   test('comes again when its message could not be sent, and then is sent', async () => {
@@ -85,7 +91,7 @@ describe('an eviction whose timer was missed', () => {
     await handle(evictions.map((eviction) => anExpiry(ref, eviction)));
     assert.deepEqual(
       sent().map((message) => 'at' in message && message.at),
-      [NOW + 1_000],
+      [LATER],
     );
     assert.equal((await partition()).scheduled.size, 3);
   });
@@ -112,6 +118,12 @@ describe('an eviction that expired while somebody knew better', () => {
   });
 });
 
+test('an eviction that was given up is not brought back by the end of its record', async () => {
+  await handle([anExpiry(ref, aRecord({ gaveUpAt: NOW }))]);
+  assert.equal((await partition()).scheduled.size, 0);
+  assert.deepEqual(sent(), []);
+});
+
 describe('the batch', () => {
   test('goes on with other nodes when one fails, and gives that one back', async () => {
     const other = { ...ref, node: nodeName('node-2') };
@@ -124,6 +136,17 @@ describe('the batch', () => {
       sent().map(({ node }) => node),
       [other.node],
     );
+  });
+
+  test('that comes again and again for one bad node has the others looked at once', async () => {
+    const nodes = Array.from({ length: 20 }, (_, index) => ({ ...ref, node: nodeName(`node-${index}`) }));
+    const records = nodes.map((node) => anExpiry(node, aRecord()));
+    const load: Store['load'] = (of, ...args) =>
+      of.node === nodeName('node-0') ? Promise.reject(new StoreError('unreadable')) : store.load(of, ...args);
+    for (let tries = 0; tries < 50; tries++) {
+      assert.deepEqual(await handle(records, { load }), [sequenceOf(records[0] ?? {})]);
+    }
+    assert.equal(sent().length, 19);
   });
 
   test('sets aside what nobody can read, with the reason, and goes on', async () => {

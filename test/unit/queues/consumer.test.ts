@@ -32,7 +32,10 @@ function bench(): Bench {
 
 const texts = (perform: (text: string) => Promise<void>): Consumption<string> => ({
   parse: (body) => body,
-  perform,
+  perform: async (text) => {
+    await perform(text);
+    return undefined;
+  },
   order: 'none',
   deadlineMs: 1000,
   retrySeconds: () => undefined,

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { DELTA_BATCH_SIZE, DELTA_RECORD_DEADLINE_MS } from '#functions/deltas/handler.ts';
-import { MAX_RETRY_SECONDS } from '#functions/evict/retry-backoff.ts';
 import { DELTA_MAX_AGE_MS, RESYNC_MS } from '#shared/eviction/facts.ts';
+import { LONGEST_RETRY_MS } from '#shared/eviction/retry.ts';
 import { CALL_TIMEOUT_MS } from '#shared/kubernetes/transport.ts';
 import { MAX_BATCH_BYTES, MAX_MESSAGE_BYTES, MAX_VISIBILITY_SECONDS } from '#shared/queues/limits.ts';
 import {
@@ -36,7 +36,7 @@ describe('how limits relate', () => {
   });
 
   test('what evict retries for as long as it may is dead-lettered before its queue forgets it', () => {
-    assert.ok(EVICTIONS_DUE_MAX_RECEIVES * MAX_RETRY_SECONDS < RETENTION_SECONDS);
+    assert.ok((EVICTIONS_DUE_MAX_RECEIVES * LONGEST_RETRY_MS) / 1000 < RETENTION_SECONDS);
   });
 
   test('a tombstone is read for longer than any delta counts, and kept for longer than it is read', () => {

@@ -15,7 +15,15 @@ import {
   taintedKeys,
 } from '#shared/store/items.ts';
 import { endedTtl, scheduledTtl } from '#shared/store/stored.ts';
-import { aNode, anEnding, aRecord, aRef, NOW, someRecords } from '#test/contracts/partition-builders.ts';
+import {
+  aNode,
+  anEnding,
+  aReason,
+  aRecord,
+  aRef,
+  NOW,
+  someRecords,
+} from '#test/contracts/partition-builders.ts';
 import { itemBytes } from './item-bytes.ts';
 
 const moment = fc.integer({ min: 0, max: 8.64e15 });
@@ -64,8 +72,8 @@ describe('what ended', () => {
     const pods = [
       anEnding(ordinaryRecord(1), { lateMs: 0 }),
       anEnding(ordinaryRecord(2), { outcome: 'cancelled', cancelled: 'pod-gone' }),
-      anEnding(aRecord({ because: ['b:NoExecute', 'c=d:NoExecute'] }), { outcome: 'gave-up', error: 'no' }),
-      anEnding(aRecord({ because: [] })),
+      anEnding(aRecord({ reasons: [aReason('b'), aReason('c', 'd')] }), { outcome: 'gave-up', error: 'no' }),
+      anEnding(aRecord({ reasons: [] })),
     ];
     const item = endedItem(ORDINARY, pods, NOW, 'pass');
     assert.deepEqual(
@@ -152,14 +160,17 @@ test('the key of a node gives it back', () => {
 
 describe('times to live', () => {
   test('of a record that is written when it is overdue already runs from now', () => {
-    assert.equal(scheduledTtl(NOW - 7_200_000, NOW), scheduledTtl(NOW, NOW));
+    assert.equal(
+      scheduledTtl(aRecord({ fireAt: NOW - 7_200_000 }), NOW),
+      scheduledTtl(aRecord({ fireAt: NOW }), NOW),
+    );
   });
 
   test('are whole seconds, never before the time they stand for, and a date to whoever reads them', () => {
     fc.assert(
       fc.property(moment, (at) => {
         for (const [ttl, seconds] of [
-          [scheduledTtl(at, 0), 24 * 3600],
+          [scheduledTtl(aRecord({ fireAt: at }), 0), 24 * 3600],
           [endedTtl(at), 7 * 24 * 3600],
         ] as const) {
           assert.ok(Number.isInteger(ttl));

@@ -11,7 +11,7 @@ import { FakeCluster } from '#test/world/fake-cluster.ts';
 const NAMESPACE = 'default';
 
 async function open(): Promise<ClusterUnderContract & { readonly cluster: FakeCluster }> {
-  const cluster = new FakeCluster(systemClock);
+  const cluster = new FakeCluster(systemClock, { stamps: true });
   const touch = async (name: NodeName) => {
     const node = cluster.liveNodes.get(name);
     if (node) cluster.putNode(node);

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { markingForDeletion } from '#functions/evict/pod-events.ts';
-import { postEvents } from '#functions/evict/post-events.ts';
+import { markingForDeletion, postEvents } from '#functions/evict/events.ts';
 import { livePod } from '#test/unit/watch-relay/live-objects.ts';
 import { evictBench, podsNamed, serverError } from './evict-bench.ts';
 

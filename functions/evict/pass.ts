@@ -1,0 +1,186 @@
+import pMap from 'p-map';
+import type { EpochMs, PodUid } from '#shared/eviction/identity.ts';
+import { judge, type NodeLook } from '#shared/eviction/judge.ts';
+import {
+  type CancelReason,
+  type Ending,
+  type EvictionRecord,
+  ending,
+  type Partition,
+} from '#shared/eviction/records.ts';
+import type { KubernetesApi, LivePod, PodEvent } from '#shared/kubernetes/api.ts';
+import { ApiError, LateCallError } from '#shared/kubernetes/api-error.ts';
+import type { MatchOptions } from '#shared/taints/taint.ts';
+import { evictionFields } from '#shared/telemetry/eviction-fields.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import type { EvictionMetrics } from '#shared/telemetry/metrics.ts';
+import type { Clock } from '#shared/time/clock.ts';
+import { markingForDeletion } from './events.ts';
+import { SingleFlight } from './single-flight.ts';
+
+/** Pods of one node that are evicted at a time. */
+const PARALLEL_EVICTIONS = 32;
+/** A delete is sent so long after the server's answer about its node at the latest: taints come and go. */
+export const LOOK_MAX_AGE_MS = 250;
+/** How often a pod that keeps changing, or a delete that comes too late, is looked at again in one pass. */
+const MAX_LOOKS = 10;
+
+export interface PassDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: EvictionMetrics;
+  readonly matching: MatchOptions;
+}
+
+/** A look at the node, and what decides pods by it. */
+interface NodeView extends NodeLook {
+  /** When the server's answer was there. */
+  readonly answeredAt: EpochMs;
+  readonly verdict: ReturnType<typeof judge>;
+}
+
+/** One pass over a node's due pods: acts on the cluster, and gathers what is to be recorded. */
+export class Pass {
+  /** Pods that are gone, and those that were deleted. */
+  readonly ends: Ending[] = [];
+  readonly cancelled: { readonly record: EvictionRecord; readonly because: CancelReason }[] = [];
+  readonly rescheduled: EvictionRecord[] = [];
+  readonly failed = new Map<PodUid, string>();
+  readonly events: PodEvent[] = [];
+  /** The cluster lets nothing (more) be done for now. */
+  refusal: ApiError | undefined;
+  retryAfterSeconds = 0;
+  /** Pods wait for what the relay is about to tell. */
+  behind = false;
+  /** A fault of ours. */
+  fault: unknown;
+  readonly #partition: Partition;
+  readonly #api: KubernetesApi;
+  readonly #deps: PassDeps;
+  readonly #looks = new SingleFlight<NodeView>();
+
+  constructor(partition: Partition, api: KubernetesApi, deps: PassDeps) {
+    this.#partition = partition;
+    this.#api = api;
+    this.#deps = deps;
+  }
+
+  async run(due: readonly EvictionRecord[]): Promise<void> {
+    const { ref } = this.#partition;
+    let first: NodeView;
+    let pods: ReadonlyMap<PodUid, LivePod>;
+    try {
+      const [view, found] = await Promise.all([this.#look(), this.#api.podsOnNode(ref.node, due)]);
+      first = view;
+      pods = new Map(found.map((pod) => [pod.uid, pod]));
+    } catch (error) {
+      this.#refused(error);
+      return;
+    }
+    await pMap(due, (record) => this.#handle(record, pods.get(record.uid), first), {
+      concurrency: PARALLEL_EVICTIONS,
+    });
+  }
+
+  /** Never rejects: what goes wrong is gathered, so that what happened before it is recorded. */
+  async #handle(record: EvictionRecord, pod: LivePod | undefined, view: NodeView): Promise<void> {
+    if (this.refusal || this.fault) return;
+    try {
+      await this.#settle(record, pod, view);
+    } catch (error) {
+      this.#refused(error, record);
+    }
+  }
+
+  #refused(error: unknown, record?: EvictionRecord): void {
+    if (!(error instanceof ApiError)) {
+      this.fault ??= error;
+      return;
+    }
+    this.#deps.metrics.requestRefused();
+    this.retryAfterSeconds = Math.max(this.retryAfterSeconds, error.retryAfterSeconds ?? 0);
+    if (record && isOfPod(error)) this.failed.set(record.uid, error.message);
+    else this.refusal ??= error;
+  }
+
+  async #settle(record: EvictionRecord, pod: LivePod | undefined, view: NodeView): Promise<void> {
+    const verdict = view.verdict(record, pod);
+    switch (verdict.kind) {
+      case 'evict':
+        // A verdict to evict is one on a pod that is there.
+        if (pod) await this.#evict(record, pod);
+        break;
+      case 'end':
+        this.#ended(record, verdict.outcome);
+        break;
+      case 'cancel':
+        this.cancelled.push({ record, because: verdict.because });
+        break;
+      case 'reschedule':
+        this.rescheduled.push(verdict.record);
+        break;
+      case 'behind':
+        this.behind = true;
+        break;
+      default:
+        verdict satisfies never;
+    }
+  }
+
+  /**
+   * Marks a pod and deletes it, unless what the mark's answer and a later look at the node show speaks against it.
+   * The delete demands the very pod that was judged.
+   */
+  async #evict(record: EvictionRecord, pod: LivePod): Promise<void> {
+    const { clock } = this.#deps;
+    let shown: LivePod | undefined = pod;
+    for (let looks = 0; looks < MAX_LOOKS; looks++) {
+      try {
+        // Before the delete, or a Job's podFailurePolicy counts the pod as failed (KEP-3329).
+        if (!shown.disrupted) shown = await this.#api.markDisrupted(shown, record.uid, clock.now());
+        const view = await this.#look();
+        if (view.verdict(record, shown).kind !== 'evict') return await this.#settle(record, shown, view);
+        const { uid, resourceVersion } = shown;
+        await this.#api.deletePod(record, { uid, resourceVersion }, view.answeredAt + LOOK_MAX_AGE_MS);
+        return this.#deleted(record);
+      } catch (error) {
+        // Nothing was sent: the node is to be looked at once more.
+        if (error instanceof LateCallError) continue;
+        if (!(error instanceof ApiError) || ![404, 409].includes(error.status)) throw error;
+        // 404, or a precondition failed: another pod has its name, or the pod changed since it was judged.
+        shown = error.status === 404 ? undefined : await this.#api.getPod(record);
+        if (shown?.uid !== record.uid) return this.#ended(record, 'gone');
+      }
+    }
+    this.failed.set(record.uid, `the pod or its node changed ${MAX_LOOKS} times while it was to be deleted`);
+  }
+
+  /** A look at the node that begins no earlier than now; one look serves all who ask before it begins. */
+  #look(): Promise<NodeView> {
+    const { node, ref } = this.#partition;
+    const { clock, matching } = this.#deps;
+    return this.#looks.run(ref.node, async () => {
+      const at = clock.now();
+      const live = await this.#api.getNode(ref.node);
+      const look = { at, taints: live?.taints, taintsStamp: live?.taintsStamp };
+      return { ...look, answeredAt: clock.now(), verdict: judge(node, look, matching) };
+    });
+  }
+
+  #deleted(record: EvictionRecord): void {
+    const { clock, metrics, log } = this.#deps;
+    const lateMs = Math.max(0, clock.now() - record.fireAt);
+    this.ends.push(ending(record, { outcome: 'done', lateMs }, record.version));
+    this.events.push(markingForDeletion(record));
+    metrics.podDeleted(lateMs / 1000);
+    log.info('eviction.done', { ...evictionFields(this.#partition.ref, record), lateMs });
+  }
+
+  #ended(record: EvictionRecord, outcome: 'done' | 'gone'): void {
+    this.ends.push(ending(record, { outcome }, record.version));
+    this.#deps.log.info('eviction.gone', evictionFields(this.#partition.ref, record));
+  }
+}
+
+/** A refusal that speaks of one pod: a webhook's, or a right that is missing for its namespace. The others are the server's. */
+const isOfPod = ({ status }: ApiError): boolean => ![0, 401, 429].includes(status) && status < 502;

@@ -1,0 +1,171 @@
+import type { UnknownClusterError } from '#shared/clusters/cluster-access.ts';
+import type { EpochMs, NodeRef } from '#shared/eviction/identity.ts';
+import {
+  type Ending,
+  type EvictionRecord,
+  ending,
+  type NodeRetry,
+  type Partition,
+} from '#shared/eviction/records.ts';
+import { afterFailures, type Failures } from '#shared/eviction/retry.ts';
+import { compareVersions, type Version } from '#shared/eviction/version.ts';
+import type { Again } from '#shared/queues/consumer.ts';
+import { commitUnderLock } from '#shared/store/commit-under-lock.ts';
+import { evictionFields } from '#shared/telemetry/eviction-fields.ts';
+import { encodeRetry } from '#shared/timers/due-message.ts';
+import { cancellingDeletion, gaveUpDeletion } from './events.ts';
+import type { EvictDeps } from './evict-node.ts';
+import type { Pass } from './pass.ts';
+
+/** How soon a node is looked at again that changed, or is about to, while it was looked at. */
+const AGAIN_SECONDS = 1;
+
+/**
+ * Stores what a pass came to and arms what is to be tried again; only then its message may end. A crash before that
+ * brings the message back, and it arms what it finds. Returns what is left to do.
+ */
+export async function recordPass(before: Partition, pass: Pass, deps: EvictDeps): Promise<Again | undefined> {
+  const { store, timers, clock } = deps;
+  const { ref } = before;
+  if (pass.ends.length > 0) await store.end(ref, pass.ends, clock.now());
+  // First the timers: the message that brought us here finds nothing due any more once the records stand.
+  await timers.arm(ref, [...new Set(pass.rescheduled.map(({ fireAt }) => fireAt))]);
+  const written = needsCommit(before, pass, clock.now()) ? await correct(before, pass, deps) : NOTHING;
+  const { retry } = written;
+  if (retry && retry.nextTryAt !== before.node?.retry?.nextTryAt) {
+    await timers.arm(ref, [retry.nextTryAt]);
+    deps.metrics.retried();
+    const { attempts, nextTryAt, error } = retry;
+    deps.log.warn('eviction.retried', { ...ref, attempts, nextTryAt, reason: error });
+  }
+  tell(ref, written, pass, deps);
+  if (pass.fault) throw pass.fault;
+  return written.moved || pass.behind ? { againInSeconds: AGAIN_SECONDS } : undefined;
+}
+
+/** What a commit came to. */
+interface Written {
+  readonly cancelled: readonly Ending[];
+  readonly rescheduled: readonly EvictionRecord[];
+  readonly gaveUp: readonly EvictionRecord[];
+  readonly retry: NodeRetry | undefined;
+  /** Something newer was told of a pod meanwhile, so that its verdict no longer holds. */
+  readonly moved: boolean;
+}
+
+const NOTHING: Written = { cancelled: [], rescheduled: [], gaveUp: [], retry: undefined, moved: false };
+
+/** Most passes only end records, and that needs no lock. */
+function needsCommit({ node }: Partition, pass: Pass, now: EpochMs): boolean {
+  const found = pass.cancelled.length + pass.rescheduled.length + pass.failed.size;
+  return found > 0 || pass.refusal !== undefined || (node?.retry?.nextTryAt ?? Infinity) <= now;
+}
+
+async function correct(before: Partition, pass: Pass, deps: EvictDeps): Promise<Written> {
+  const { store, clock } = deps;
+  const { ref } = before;
+  const now = clock.now();
+  const random = Math.random();
+  const failures: Failures = {
+    ...(pass.refusal ? { everything: pass.refusal.message } : {}),
+    pods: pass.failed,
+    retryAfterSeconds: pass.retryAfterSeconds,
+  };
+  // Set aside before they are given up: a crash in between sets them aside twice, and loses none.
+  if (before.node) {
+    const { gaveUp } = afterFailures(before.node, before.scheduled, failures, now, random);
+    await setAside(ref, gaveUp, deps);
+  }
+  return commitUnderLock(store, ref, undefined, clock, (found) => {
+    const stands = (record: EvictionRecord) => isUntold(before, found, record);
+    const cancelled = pass.cancelled
+      .filter(({ record }) => stands(record))
+      .map(({ record, because }) =>
+        ending(record, { outcome: 'cancelled', cancelled: because }, record.version),
+      );
+    const rescheduled = pass.rescheduled.filter(stands);
+    const left = new Map(found.scheduled);
+    for (const { uid } of [...cancelled, ...rescheduled]) left.delete(uid);
+    const { node } = found;
+    const after = node && afterFailures(node, left, failures, now, random);
+    const result: Written = {
+      cancelled,
+      rescheduled,
+      gaveUp: after?.gaveUp ?? [],
+      retry: after?.node.retry,
+      moved: cancelled.length + rescheduled.length < pass.cancelled.length + pass.rescheduled.length,
+    };
+    const schedule = [...rescheduled, ...(after?.changed ?? [])];
+    const change = {
+      ...(after && after.node.retry !== node?.retry ? { node: after.node } : {}),
+      schedule,
+      end: cancelled,
+      // Only the relay's deltas say that a node is untainted, so they alone let its items expire.
+      live: true,
+    };
+    const writes = schedule.length + cancelled.length > 0 || change.node !== undefined;
+    return writes ? { result, change } : { result };
+  });
+}
+
+/** Whether nobody told anything newer of a pod since its partition was read. */
+function isUntold(before: Partition, found: Partition, record: EvictionRecord): boolean {
+  const stored = found.scheduled.get(record.uid);
+  return (
+    stored !== undefined &&
+    same(stored.version, record.version) &&
+    same(found.node?.version, before.node?.version) &&
+    same(found.node?.podsVersion, before.node?.podsVersion)
+  );
+}
+
+const same = (a: Version | undefined, b: Version | undefined): boolean =>
+  a && b ? compareVersions(a, b) === 0 : a === b;
+
+function tell(ref: NodeRef, written: Written, pass: Pass, { log, metrics }: EvictDeps): void {
+  for (const each of written.cancelled) {
+    pass.events.push(cancellingDeletion(each, each.version));
+    log.info('eviction.cancelled', { ...evictionFields(ref, each), reason: each.cancelled, announced: true });
+  }
+  for (const record of written.rescheduled) log.info('eviction.rescheduled', evictionFields(ref, record));
+  if (written.gaveUp.length === 0) return;
+  metrics.gaveUp(written.gaveUp.length);
+  for (const record of written.gaveUp) {
+    pass.events.push(gaveUpDeletion(record));
+    log.error('eviction.gave-up', { ...evictionFields(ref, record), reason: record.failure?.error });
+  }
+}
+
+/**
+ * Ends what is scheduled on a node of a cluster that is managed no longer. Should the cluster be registered again, its
+ * relay tells of the node anew, and the countdowns go on from where they started.
+ */
+export async function endUnregistered(
+  { ref, scheduled }: Partition,
+  reason: UnknownClusterError,
+  deps: EvictDeps,
+): Promise<void> {
+  await setAside(ref, [...scheduled.values()], deps, reason.message);
+  const ended = await commitUnderLock(deps.store, ref, undefined, deps.clock, (found) => {
+    const end = [...found.scheduled.values()].map((record) =>
+      ending(record, { outcome: 'unregistered', error: reason.message }, record.version),
+    );
+    if (end.length === 0) return { result: end };
+    return { result: end, change: { schedule: [], end, live: (found.node?.taints.length ?? 0) > 0 } };
+  });
+  deps.metrics.gaveUp(ended.length);
+  for (const each of ended) deps.log.error('eviction.unregistered', { ...evictionFields(ref, each), reason });
+}
+
+/** Copies of evictions that end without their pods going: a redriven one is tried again. */
+async function setAside(
+  ref: NodeRef,
+  records: readonly EvictionRecord[],
+  { deadLetters }: EvictDeps,
+  reason = records[0]?.failure?.error ?? '',
+): Promise<void> {
+  if (records.length === 0) return;
+  const body = encodeRetry({ ...ref, pods: records.map(({ uid }) => uid) });
+  const [failure] = await deadLetters.send([{ body, attributes: { reason: reason || 'unknown' } }]);
+  if (failure) throw new Error(`the dead-letter queue refused what is given up: ${failure.reason}`);
+}

@@ -1,0 +1,165 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import type { EpochMs } from '#shared/eviction/identity.ts';
+import type { NodeState, Partition } from '#shared/eviction/records.ts';
+import {
+  afterFailures,
+  dueOf,
+  type Failures,
+  GIVE_UP_AFTER_MS,
+  LONGEST_RETRY_MS,
+  momentOf,
+  nextMomentOf,
+} from '#shared/eviction/retry.ts';
+import { after, at, nodeDelta, planned, pod, podDelta, tolerating } from './builders.ts';
+
+/** A node with pods that all fall due at second 60. */
+const withPods = (count: number): Partition & { readonly node: NodeState } => {
+  const pods = Array.from({ length: count }, (_, index) => pod(`u${index + 1}`));
+  const partition = after(nodeDelta(1, { pods }));
+  assert.ok(partition.node);
+  return { ...partition, node: partition.node };
+};
+
+const SILENT: Failures = { everything: 'no answer', pods: new Map() };
+const failed = (...uids: readonly string[]): Failures => ({
+  pods: new Map(uids.map((uid) => [pod(uid).uid, 'refused'])),
+});
+
+/** The partition after a try that failed so, at that moment. */
+function tried(
+  partition: Partition & { readonly node: NodeState },
+  failures: Failures,
+  now: EpochMs,
+  random = 1,
+) {
+  const { node, changed, gaveUp } = afterFailures(partition.node, partition.scheduled, failures, now, random);
+  const scheduled = new Map(partition.scheduled);
+  for (const record of changed) scheduled.set(record.uid, record);
+  return { ...partition, node, scheduled, gaveUp };
+}
+
+const uidsOf = (records: readonly { readonly uid: string }[]) => records.map(({ uid }) => uid);
+
+describe('a node of which nothing could be done', () => {
+  test('waits as a whole, twice as long each time, for five minutes at most', () => {
+    let partition = withPods(2);
+    let now = at(60);
+    const waits: number[] = [];
+    for (let tries = 0; tries < 9; tries++) {
+      partition = tried(partition, SILENT, now);
+      const next = partition.node.retry?.nextTryAt ?? 0;
+      waits.push((next - now) / 1000);
+      assert.deepEqual(dueOf(partition, next - 1), []);
+      assert.deepEqual(uidsOf(dueOf(partition, next)), ['u1', 'u2']);
+      now = next;
+    }
+    assert.deepEqual(waits, [5, 10, 20, 40, 80, 160, 300, 300, 300]);
+    assert.equal(partition.node.retry?.attempts, 9);
+    assert.equal(partition.node.retry?.since, at(60));
+  });
+
+  test('writes nothing on its records until it gives them up', () => {
+    const partition = withPods(3);
+    const { changed } = afterFailures(partition.node, partition.scheduled, SILENT, at(60), 0);
+    assert.deepEqual(changed, []);
+  });
+});
+
+describe('pods that failed by themselves', () => {
+  test('wait for the next try, the others do not', () => {
+    const partition = tried(withPods(3), failed('u2'), at(60));
+    assert.deepEqual(uidsOf(dueOf(partition, at(61))), ['u1', 'u3']);
+    assert.deepEqual(uidsOf(dueOf(partition, at(65))), ['u1', 'u2', 'u3']);
+    assert.equal(nextMomentOf(partition, at(61)), at(65));
+  });
+
+  test('share one next try, also when they fail one after the other', () => {
+    const first = tried(withPods(3), failed('u2'), at(60));
+    const second = tried(first, failed('u3'), at(62));
+    assert.equal(second.node.retry?.nextTryAt, at(65));
+    assert.equal(second.node.retry?.attempts, 1);
+    assert.deepEqual(uidsOf(dueOf(second, at(64))), ['u1']);
+  });
+
+  test('are no reason to try again once they are gone', () => {
+    const partition = tried(withPods(2), failed('u2'), at(60));
+    const left = new Map([...partition.scheduled].filter(([uid]) => uid !== 'u2'));
+    const { node } = afterFailures(partition.node, left, { pods: new Map() }, at(65), 0);
+    assert.equal(node.retry, undefined);
+  });
+});
+
+test('the server’s Retry-After is honoured up to an hour', () => {
+  const wait = (retryAfterSeconds: number) =>
+    (tried(withPods(1), { ...SILENT, retryAfterSeconds }, at(60)).node.retry?.nextTryAt ?? 0) - at(60);
+  assert.equal(wait(1), 5_000);
+  assert.equal(wait(90), 90_000);
+  assert.equal(wait(86_400), 3_600_000);
+});
+
+describe('what failed for too long', () => {
+  test('is given up four days after it failed first, and never looked at again by itself', () => {
+    const first = tried(withPods(2), failed('u2'), at(60));
+    const almost = tried(first, failed('u2'), at(60) + GIVE_UP_AFTER_MS - 1);
+    assert.deepEqual(almost.gaveUp, []);
+    const late = tried(first, failed('u2'), at(60) + GIVE_UP_AFTER_MS);
+    assert.deepEqual(uidsOf(late.gaveUp), ['u2']);
+    const given = late.scheduled.get(pod('u2').uid);
+    assert.ok(given);
+    assert.equal(momentOf(given, late.node), undefined);
+    assert.equal(late.node.retry, undefined);
+  });
+
+  test('is scheduled anew when its deadline moves, and else left alone by every delta', () => {
+    const given = tried(tried(withPods(1), failed('u1'), at(60)), failed('u1'), at(60) + GIVE_UP_AFTER_MS);
+    const later = 60 + GIVE_UP_AFTER_MS / 1000;
+    assert.deepEqual(planned(given, nodeDelta(later + 1, { wake: true })).decisions, []);
+    const changed = podDelta(later + 2, { pod: pod('u1', { tolerations: [tolerating('a', 90)] }) });
+    const [record] = planned(given, changed).reschedule;
+    assert.equal(record?.gaveUpAt, undefined);
+    assert.equal(record?.failure, undefined);
+  });
+});
+
+test('after a gap, what waits for its next try is looked at at once', () => {
+  const partition = tried(withPods(2), { ...SILENT, retryAfterSeconds: 3600 }, at(60));
+  const decided = planned(partition, nodeDelta(70, { pods: [pod('u1'), pod('u2')], wake: true }));
+  assert.equal(decided.node?.retry?.nextTryAt, at(70));
+  assert.equal(decided.node?.retry?.attempts, 1);
+  assert.deepEqual(decided.arm, [at(60)]);
+  const quiet = planned(partition, nodeDelta(70, { pods: [pod('u1'), pod('u2')] }));
+  assert.deepEqual(quiet.arm, []);
+});
+
+test('the next try of a node is never earlier than half the least wait, nor later than the longest or what was asked', () => {
+  fc.assert(
+    fc.property(
+      fc.array(
+        fc.record({
+          everything: fc.boolean(),
+          asked: fc.nat({ max: 7200 }),
+          random: fc.double({ min: 0, max: 1, noNaN: true }),
+        }),
+        {
+          minLength: 1,
+          maxLength: 40,
+        },
+      ),
+      (tries) => {
+        let partition = withPods(2);
+        let now = at(60);
+        for (const { everything, asked, random } of tries) {
+          const failures = { ...(everything ? SILENT : failed('u1')), retryAfterSeconds: asked };
+          partition = tried(partition, failures, now, random);
+          const waitMs = (partition.node.retry?.nextTryAt ?? 0) - now;
+          assert.ok(waitMs >= 2_500 && waitMs >= Math.min(asked, 3600) * 1000, `${waitMs}`);
+          assert.ok(waitMs <= Math.max(LONGEST_RETRY_MS, Math.min(asked, 3600) * 1000), `${waitMs}`);
+          now += waitMs;
+        }
+      },
+    ),
+    { numRuns: 200 },
+  );
+});

@@ -19,7 +19,7 @@ export const PAGE_TIMEOUT_MS = 30_000;
 /** Each may hold one of the 400 requests that a default API server serves at once (`--max-requests-inflight`). */
 const MAX_SOCKETS = 64;
 /** Fewer than there are sockets, so that no call waits for one: a socket takes a moment to be free again. */
-const CALLS_AT_ONCE = 48;
+const CALLS_AT_ONCE = 60;
 
 /**
  * JSON over HTTP/1.1 to one API server, on connections that are kept. Calls take turns and fail at once while the

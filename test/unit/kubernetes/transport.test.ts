@@ -19,7 +19,7 @@ const NODE = nodeName('n1');
 const POD = { namespace: 'shop', name: 'web-0' };
 const UID = podUid('7d1f');
 /** What a transport lets be under way at once. */
-const CALLS_AT_ONCE = 48;
+const CALLS_AT_ONCE = 60;
 const NOW = Date.UTC(2026, 10, 21, 11, 13, 53, 789);
 
 const node = json({ metadata: { name: 'n1' } });

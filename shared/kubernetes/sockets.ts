@@ -59,7 +59,7 @@ export class Sockets {
     signal.addEventListener('abort', aborted);
     const tooLate = () => giveUp(late(call, access.server.host));
     const { notAfter = Number.POSITIVE_INFINITY } = call;
-    const timer = Number.isFinite(notAfter) && setTimeout(tooLate, notAfter - this.#clock.now());
+    const timer = Number.isFinite(notAfter) && setTimeout(tooLate, Math.max(0, notAfter - this.#clock.now()));
 
     let sentAt = 0;
     request.once('socket', () => {

@@ -58,11 +58,10 @@ export class DynamoDbStore implements Store {
       ? await this.#itemsOf(ref, since, only)
       : await Array.fromAsync(this.#table.query(nodeKey(ref), since));
     const asked = only && new Set(only);
-    const ended = items.filter(isEnded).flatMap(parseEndedItem);
     return partitionOf(
       { ref, ...node },
       items.filter(isScheduled).map(parseScheduledItem),
-      asked ? ended.filter(({ uid }) => asked.has(uid)) : ended,
+      items.filter(isEnded).flatMap((each) => parseEndedItem(each, asked)),
     );
   }
 

@@ -151,12 +151,13 @@ const endedItemSchema = z.object({
   versions: z.array(z.unknown()),
 });
 
-/** Reads an ENDED item. Throws `StoreError`. */
-export function parseEndedItem(item: Item): readonly EndedPod[] {
+/** Reads an ENDED item; with `only`, what it says of these pods. Throws `StoreError`. */
+export function parseEndedItem(item: Item, only?: ReadonlySet<unknown>): readonly EndedPod[] {
   const what = `item ${item['sk']} of ${item['pk']}`;
   const { sk, pods, namespaces, reasons, versions } = parseStored(endedItemSchema, item, what);
   const endedAt = Number(sk.slice(ENDED_PREFIX.length).slice(0, MOMENT_DIGITS));
-  return pods.map(({ uid, name, ns, since, due, end, why, v, late, ...more }) =>
+  const wanted = only ? pods.filter(({ uid }) => only.has(uid)) : pods;
+  return wanted.map(({ uid, name, ns, since, due, end, why, v, late, ...more }) =>
     parseStored(
       endedSchema,
       {

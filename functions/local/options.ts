@@ -30,7 +30,7 @@ export function parseOptions(argv: readonly string[]): StartOptions {
     )
     .option('--kubeconfig <file>', 'where the contexts are (default: $KUBECONFIG, then ~/.kube/config)')
     .option('--in-cluster', 'manage the cluster this process runs in, by its service account', false)
-    .option('--state <dir>', 'where timed evictions and queues are kept', '.taintward')
+    .option('--state <dir>', 'where timed evictions and dead letters are kept', '.taintward')
     .option('--host <address>', 'where /healthz, /readyz and /metrics are served', '127.0.0.1')
     .addOption(
       new Option('--port <number>', 'their port').argParser(parsePort).default(DEFAULT_PORT, 'any free one'),

@@ -10,29 +10,37 @@ import { UnknownClusterError } from '#shared/clusters/cluster-access.ts';
 import { leaseEpochs } from '#shared/clusters/lease.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
-import { type EmbeddedSqs, startEmbeddedSqs } from '#shared/queues/embedded-sqs.ts';
-import { type EventSource, startEventSource } from '#shared/queues/event-source.ts';
-import { createQueues, QUEUES, type QueueSpec, type QueueUrls } from '#shared/queues/queue-set.ts';
-import { SqsSender } from '#shared/queues/sqs-sender.ts';
-import { SqsVisibility } from '#shared/queues/sqs-visibility.ts';
+import { QUEUES, type QueueSpec } from '#shared/queues/queue-set.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { systemClock } from '#shared/time/clock.ts';
+import { DeadLetters } from './dead-letters.ts';
+import { startEventSource } from './embedded-event-source.ts';
+import { EmbeddedQueue } from './embedded-queue.ts';
 import { EmbeddedTimers } from './embedded-timers.ts';
 import { prometheusEvictionMetrics } from './eviction-metrics.ts';
 import { localContext } from './lambda-context.ts';
 import { SqliteLeases } from './sqlite-leases.ts';
 import { SqliteStore } from './sqlite-store.ts';
-import { type StateDirectory, StateDirectoryError } from './state-directory.ts';
+import type { StateDirectory } from './state-directory.ts';
 import { startUpkeep } from './upkeep.ts';
 
 /** Batches handled at a time, per queue. Delta handlers wait for the store only, `evict` for API servers. */
 const DELTA_CONCURRENCY = 4;
 const EVICT_CONCURRENCY = 16;
+/**
+ * How often what the store keeps no longer is removed, and all timers are armed anew from it: what TTL does in the
+ * cloud. The latter is a net: timers survive on their own.
+ */
+const UPKEEP_MS = 3_600_000;
+/** How soon a dead letter goes back to its queue once an operator asked for it. */
+const REDRIVE_MS = 5_000;
 /** This process is the only relay of its store; a restart takes its own lease over. */
 const LEASE_HOLDER = 'local';
 
 const NOTHING_FAILED: SQSBatchResponse = { batchItemFailures: [] };
+
+type Handler = (event: SQSEvent, context: Context) => Promise<SQSBatchResponse | undefined>;
 
 export interface LocalServiceOptions {
   readonly clusters: ReadonlyMap<ClusterName, KubernetesApi>;
@@ -50,8 +58,7 @@ export interface LocalService {
 
 /**
  * The whole service in this process: the relay, the queues, the Lambda handlers behind their event sources, the
- * store and the timers. Rejects with `StoreError`, `StateDirectoryError` or `ProbePortError`, whose messages are
- * for the operator.
+ * store and the timers. Rejects with `StoreError` or `ProbePortError`, whose messages are for the operator.
  */
 export async function startLocalService(options: LocalServiceOptions): Promise<LocalService> {
   const { clusters, log, matching, state } = options;
@@ -60,84 +67,53 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   const metrics = relayMetrics(registry);
   const store = new SqliteStore({ path: state.file('store.sqlite') });
   const leases = new SqliteLeases({ database: store.database });
-  const sqs = await openQueues(state.file('queues'));
-  const { client } = sqs;
-  const queues = await createQueues(client);
-  const sender = (queueUrl: string) => new SqsSender({ client, queueUrl });
-  const dueQueue = sender(queues.evictionsDue.url);
-  const timers = new EmbeddedTimers({ dueQueue, clock, log });
+  const deadLetters = new DeadLetters({ database: store.database, clock, log });
 
+  const queueOf = (spec: QueueSpec) => new EmbeddedQueue({ spec, deadLetters, clock, log });
+  const nodeDeltas = queueOf(QUEUES.nodeDeltas);
+  const podDeltas = queueOf(QUEUES.podDeltas);
+  const evictionsDue = queueOf(QUEUES.evictionsDue);
+
+  const timers = new EmbeddedTimers({ dueQueue: evictionsDue, clock, log });
   const common = { store, timers, clock, log, matching };
-  const source = (
-    { functionTimeoutSeconds }: QueueSpec,
-    queueUrl: string,
-    batchSize: number,
-    concurrency: number,
-    handler: (event: SQSEvent, context: Context) => Promise<SQSBatchResponse | undefined>,
-  ): EventSource =>
-    startEventSource({
-      client,
-      queueUrl,
-      batchSize,
-      concurrency,
-      handler: async (event) =>
-        (await handler(event, localContext(functionTimeoutSeconds))) ?? NOTHING_FAILED,
-      log,
-    });
-  const visibility = (queueUrl: string) => new SqsVisibility({ client, queueUrl, log });
-  const deltaDeps = ({ url, dlqUrl }: QueueUrls) => ({
+  const depsOn = (queue: EmbeddedQueue) => ({
     ...common,
     leaseEpoch: leaseEpochs(leases, clock),
-    dueQueue,
-    visibility: visibility(url),
-    deadLetters: sender(dlqUrl),
+    dueQueue: evictionsDue,
+    visibility: queue,
+    deadLetters: deadLetters.sender(queue.spec.name),
   });
   const evict = createEvictHandler({
-    ...common,
+    ...depsOn(evictionsDue),
     clusters: { api: async (cluster) => clusters.get(cluster) ?? refuseUnknown(cluster) },
     metrics: prometheusEvictionMetrics(registry),
-    visibility: visibility(queues.evictionsDue.url),
-    deadLetters: sender(queues.evictionsDue.dlqUrl),
   });
 
-  const outbox = new Outbox({
-    nodeDeltas: sender(queues.nodeDeltas.url),
-    podDeltas: sender(queues.podDeltas.url),
-    clock,
-    log,
-    metrics,
-  });
-  const relay = new Relay({
-    leases,
-    store,
-    outbox,
-    clock,
-    log,
-    metrics,
-    holder: LEASE_HOLDER,
-  });
+  const outbox = new Outbox({ nodeDeltas, podDeltas, clock, log, metrics });
+  const relay = new Relay({ leases, store, outbox, clock, log, metrics, holder: LEASE_HOLDER });
   const probes = await startProbeServer(options.probes, registry, () => relay.states());
 
-  const { nodeDeltas, podDeltas, evictionsDue } = queues;
+  const feed = (queue: EmbeddedQueue, handler: Handler, batchSize: number, concurrency: number) => {
+    const context = localContext(queue.spec.functionTimeoutSeconds);
+    const reporting = async (event: SQSEvent) => (await handler(event, context)) ?? NOTHING_FAILED;
+    return startEventSource({ queue, handler: reporting, batchSize, concurrency, log });
+  };
   const sources = [
-    source(
-      QUEUES.nodeDeltas,
-      nodeDeltas.url,
-      DELTA_BATCH_SIZE,
-      DELTA_CONCURRENCY,
-      createDeltaHandler(deltaDeps(nodeDeltas)),
-    ),
-    source(
-      QUEUES.podDeltas,
-      podDeltas.url,
-      DELTA_BATCH_SIZE,
-      DELTA_CONCURRENCY,
-      createDeltaHandler(deltaDeps(podDeltas)),
-    ),
-    source(QUEUES.evictionsDue, evictionsDue.url, EVICT_BATCH_SIZE, EVICT_CONCURRENCY, evict),
+    feed(nodeDeltas, createDeltaHandler(depsOn(nodeDeltas)), DELTA_BATCH_SIZE, DELTA_CONCURRENCY),
+    feed(podDeltas, createDeltaHandler(depsOn(podDeltas)), DELTA_BATCH_SIZE, DELTA_CONCURRENCY),
+    feed(evictionsDue, evict, EVICT_BATCH_SIZE, EVICT_CONCURRENCY),
   ];
+  const queues = [nodeDeltas, podDeltas, evictionsDue];
+  const upkeep = startUpkeep(
+    [
+      { name: 'purge', everyMs: UPKEEP_MS, run: () => store.purge(clock.now()) },
+      { name: 'purge-dead-letters', everyMs: UPKEEP_MS, run: () => deadLetters.purge() },
+      { name: 'rearm', everyMs: UPKEEP_MS, run: () => timers.rearm(store) },
+      { name: 'redrive', everyMs: REDRIVE_MS, run: () => redrive(deadLetters, queues) },
+    ],
+    log,
+  );
   await timers.rearm(store);
-  const upkeep = startUpkeep({ store, timers, clock, log });
   for (const [name, api] of clusters) relay.add(name, api);
 
   return {
@@ -148,22 +124,19 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
       await timers.stop();
       await Promise.all(sources.map((each) => each.stop()));
       await probes.close();
-      await sqs.close();
       store.close();
     },
   };
 }
 
-/** Queues hold nothing that the store and the clusters do not tell anew, so damaged ones may be moved away. */
-async function openQueues(dir: string): Promise<EmbeddedSqs> {
-  try {
-    return await startEmbeddedSqs({ dir });
-  } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    throw new StateDirectoryError(
-      `cannot use the queues in ${dir} (${why}): make it readable and writable, or move it away; no timer is lost`,
-      { cause: error },
-    );
+/** Sends the dead letters again that an operator asked for; what is not taken is a dead letter as before. */
+async function redrive(deadLetters: DeadLetters, queues: readonly EmbeddedQueue[]): Promise<void> {
+  for (const letter of deadLetters.takeRedriven()) {
+    const { id, queue: name, body, groupId } = letter;
+    const queue = queues.find(({ spec }) => spec.name === name);
+    const fifo = groupId === undefined ? {} : { groupId, deduplicationId: `redrive-${id}` };
+    const failures = await queue?.send([{ body, ...fifo }]);
+    if (failures?.length !== 0) deadLetters.add(name, letter, letter.reason);
   }
 }
 

@@ -1,38 +1,30 @@
 import type { Log } from '#shared/telemetry/log.ts';
-import type { Clock } from '#shared/time/clock.ts';
-import type { EmbeddedTimers } from './embedded-timers.ts';
-import type { SqliteStore } from './sqlite-store.ts';
 
-/** Nothing waits for it: it is a net. */
-const UPKEEP_MS = 3_600_000;
-
-export interface UpkeepDeps {
-  readonly store: Pick<SqliteStore, 'purge' | 'upcoming'>;
-  readonly timers: Pick<EmbeddedTimers, 'rearm'>;
-  readonly clock: Clock;
-  readonly log: Log;
+export interface Task {
+  readonly name: string;
+  readonly everyMs: number;
+  run(): void | Promise<void>;
 }
 
-/**
- * What TTL and `expiry` do in the cloud, hourly: removes what is kept no longer, and arms every timer anew from the
- * store, as a net. A task that fails is told of and tried again the next time; the others are done all the same.
- */
-export function startUpkeep({ store, timers, clock, log }: UpkeepDeps): { stop(): Promise<void> } {
-  const tasks = { purge: () => store.purge(clock.now()), rearm: () => timers.rearm(store) };
-  const perform = async (task: keyof typeof tasks): Promise<void> => {
+/** Performs tasks again and again, one at a time. One that fails is told of, and tried again when its time comes. */
+export function startUpkeep(tasks: readonly Task[], log: Log): { stop(): Promise<void> } {
+  let running = Promise.resolve();
+  const perform = async ({ name, run }: Task): Promise<void> => {
     try {
-      await tasks[task]();
+      await run();
     } catch (error) {
-      log.error('upkeep.failed', { task, reason: error });
+      log.error('upkeep.failed', { task: name, reason: error });
     }
   };
-  let running = Promise.resolve();
-  const interval = setInterval(() => {
-    running = running.then(() => perform('purge')).then(() => perform('rearm'));
-  }, UPKEEP_MS);
+  const intervals = tasks.map((task) =>
+    setInterval(() => {
+      running = running.then(() => perform(task));
+    }, task.everyMs),
+  );
   return {
+    /** Begins nothing more; resolves when what was begun is done. */
     stop() {
-      clearInterval(interval);
+      for (const interval of intervals) clearInterval(interval);
       return running;
     },
   };

@@ -1,3 +1,4 @@
+import { messageFault } from './message-fault.ts';
 import type { OutgoingMessage, SendFailure } from './sender.ts';
 
 /** A message with its place in the list that is to be sent. */
@@ -31,4 +32,19 @@ export class SendFailures {
   list(): readonly SendFailure[] {
     return [...this.#byIndex.values()].sort((a, b) => a.index - b.index);
   }
+}
+
+/** The messages that SQS may take; the others count as failed, with those behind them in their group. */
+export function withoutFaulty(
+  messages: readonly OutgoingMessage[],
+  failures: SendFailures,
+): readonly Numbered[] {
+  return messages
+    .map((message, index) => ({ index, message }))
+    .filter((each) => {
+      if (failures.addIfBehind(each)) return false;
+      const fault = messageFault(each.message);
+      if (fault !== undefined) failures.add(each, fault, true);
+      return fault === undefined;
+    });
 }

@@ -5,9 +5,9 @@ import {
   type SQSClient,
 } from '@aws-sdk/client-sqs';
 import { MAX_BATCH_BYTES, MAX_BATCH_MESSAGES } from './limits.ts';
-import { ATTRIBUTE_TYPE, messageBytes, messageFault } from './message-fault.ts';
+import { ATTRIBUTE_TYPE, messageBytes } from './message-fault.ts';
 import { queueName } from './queue-name.ts';
-import { type Numbered, SendFailures } from './send-failures.ts';
+import { type Numbered, SendFailures, withoutFaulty } from './send-failures.ts';
 import { type OutgoingMessage, QueueError, type QueueSender, type SendFailure } from './sender.ts';
 
 /**
@@ -56,18 +56,6 @@ export class SqsSender implements QueueSender {
       { cause },
     );
   }
-}
-
-/** The messages that SQS may take; the others count as failed, with those behind them in their group. */
-function withoutFaulty(messages: readonly OutgoingMessage[], failures: SendFailures): readonly Numbered[] {
-  return messages
-    .map((message, index) => ({ index, message }))
-    .filter((each) => {
-      if (failures.addIfBehind(each)) return false;
-      const fault = messageFault(each.message);
-      if (fault !== undefined) failures.add(each, fault, true);
-      return fault === undefined;
-    });
 }
 
 /** As few batches as SQS's limits allow, in order. No message is larger than a batch. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
@@ -104,16 +104,6 @@ describe('a state directory', () => {
     assert.match(
       await refusal({ stateDir }),
       /The database .*store\.sqlite cannot be used: it is another kind of file/,
-    );
-  });
-
-  test('whose queues are damaged', async () => {
-    const stateDir = stage().newStateDir();
-    mkdirSync(join(stateDir, 'queues'));
-    writeFileSync(join(stateDir, 'queues', 'fauxqs.db'), 'not a database at all, by any means '.repeat(100));
-    assert.match(
-      await refusal({ stateDir }),
-      /cannot use the queues in .*queues \(.*not a database\): .*move it away; no timer is lost/,
     );
   });
 });

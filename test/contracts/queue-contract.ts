@@ -1,60 +1,92 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, before, describe, test } from 'node:test';
-import { GetQueueAttributesCommand, type SQSClient } from '@aws-sdk/client-sqs';
+import { describe, type TestContext, test } from 'node:test';
+import type { SQSBatchResponse, SQSEvent, SQSRecord } from 'aws-lambda';
 import { MAX_MESSAGE_BYTES } from '#shared/queues/limits.ts';
-import {
-  createQueue,
-  createQueues,
-  DELTA_MAX_RECEIVES,
-  EVICTIONS_DUE_MAX_RECEIVES,
-  QUEUES,
-  type QueueUrls,
-  visibilitySeconds,
-} from '#shared/queues/queue-set.ts';
-import { QueueError } from '#shared/queues/sender.ts';
-import { SqsSender } from '#shared/queues/sqs-sender.ts';
-import { SqsVisibility } from '#shared/queues/sqs-visibility.ts';
-import { eventSourceContract } from './event-source-contract.ts';
-import { consume, receive, untilEmpty } from './received.ts';
-import { recordingLog } from './recording-log.ts';
+import { QUEUES, type QueueSpec } from '#shared/queues/queue-set.ts';
+import type { QueueSender, VisibilityControl } from '#shared/queues/sender.ts';
+import type { RecordingLog } from './recording-log.ts';
 
-/** Something that speaks the SQS API. */
-export interface SqsUnderTest {
-  readonly client: SQSClient;
-  close(): Promise<void>;
+export type Handler = (event: SQSEvent) => Promise<SQSBatchResponse>;
+
+/** One queue, and everything that may be done with it. */
+export interface QueueUnderTest {
+  readonly sender: QueueSender;
+  readonly visibility: VisibilityControl;
+  /** What the queue's adapters tell. */
+  readonly log: RecordingLog;
+  /** Hands the queue's messages to a handler until it is stopped, or the test ends. */
+  consume(
+    handler: Handler,
+    options?: { batchSize?: number; concurrency?: number },
+  ): { stop(): Promise<void> };
+  /** The bodies of the messages that the queue gave up. */
+  deadLetters(): Promise<readonly string[]>;
 }
 
-/** What the queues and our adapters on them hold to, on whatever SQS `open` gives. */
-export function queueContract(name: string, open: () => Promise<SqsUnderTest>): void {
-  describe(`${name} keeps the contract of queues`, { concurrency: true }, () => {
-    let sqs: SqsUnderTest;
-    const fifo = () => createQueue(sqs.client, QUEUES.nodeDeltas, `${randomUUID()}-`);
-    const standard = () => createQueue(sqs.client, QUEUES.evictionsDue, `${randomUUID()}-`);
-    const sender = ({ url }: QueueUrls) => new SqsSender({ client: sqs.client, queueUrl: url });
+/** Where queues are, and how time passes there. */
+export interface QueueRig {
+  /** Makes a queue for this test alone. */
+  open(spec: QueueSpec): Promise<QueueUnderTest>;
+  /** Lets this much time pass. */
+  pass(ms: number): Promise<void>;
+  /** Waits until a check passes; rejects with its last failure. */
+  until(check: () => void | Promise<void>): Promise<void>;
+}
 
-    before(async () => {
-      sqs = await open();
-    });
-    after(() => sqs.close());
+/** Short enough to wait for: messages in flight are seen again after six of these seconds. */
+const TIMEOUT_SECONDS = 1;
+const VISIBILITY_MS = 6_000;
 
-    const message = (group: string, body: string) => ({
-      body,
-      groupId: group,
-      deduplicationId: randomUUID(),
-    });
+const NOTHING_FAILED: SQSBatchResponse = { batchItemFailures: [] };
+const failed = (records: readonly SQSRecord[]): SQSBatchResponse => ({
+  batchItemFailures: records.map(({ messageId }) => ({ itemIdentifier: messageId })),
+});
+const bodyAndReceives = ({ body, attributes }: SQSRecord) => `${body} ${attributes.ApproximateReceiveCount}`;
+const isFirst = ({ attributes }: SQSRecord) => attributes.ApproximateReceiveCount === '1';
+const message = (group: string, body: string) => ({ body, groupId: group, deduplicationId: randomUUID() });
 
-    test('keeps the order of a group', async () => {
-      const queue = await fifo();
+/** What every queue holds to, with the consumer that hands its messages over. */
+export function queueContract(
+  name: string,
+  rigFor: (context: TestContext) => Promise<QueueRig>,
+  { concurrency }: { readonly concurrency: boolean },
+): void {
+  describe(`${name} keeps the contract of queues`, { concurrency }, () => {
+    const fifo = { ...QUEUES.nodeDeltas, functionTimeoutSeconds: TIMEOUT_SECONDS };
+    const standard = { ...QUEUES.evictionsDue, functionTimeoutSeconds: TIMEOUT_SECONDS };
+
+    /** Handles every message, and keeps it with the moment it came. */
+    function collect({ consume }: QueueUnderTest) {
+      const records: SQSRecord[] = [];
+      const cameAt: number[] = [];
+      const { stop } = consume(async ({ Records }) => {
+        records.push(...Records);
+        cameAt.push(...Records.map(() => Date.now()));
+        return NOTHING_FAILED;
+      });
+      return { records, cameAt, bodies: () => records.map(({ body }) => body), stop };
+    }
+
+    const retryNow = ({ visibility }: QueueUnderTest, records: readonly SQSRecord[]) =>
+      visibility.retryIn(records.map(({ receiptHandle }) => ({ receiptHandle, seconds: 0 })));
+
+    test('keeps the order of a group', async (context) => {
+      const rig = await rigFor(context);
+      const queue = await rig.open(fifo);
       const bodies = Array.from({ length: 25 }, (_, index) => `a${index}`);
-      assert.deepEqual(await sender(queue).send(bodies.map((body) => message('a', body))), []);
-      assert.deepEqual(await consume(sqs.client, queue.url, 25), bodies);
+      const seen = collect(queue);
+      assert.deepEqual(await queue.sender.send(bodies.map((body) => message('a', body))), []);
+      await rig.until(() => assert.equal(seen.records.length, bodies.length));
+      assert.deepEqual(seen.bodies(), bodies);
     });
 
-    test('sends nothing of a group behind a message that failed, and all of the other groups', async () => {
-      const queue = await fifo();
+    test('takes nothing of a group behind a message that failed, and all of the other groups', async (context) => {
+      const rig = await rigFor(context);
+      const queue = await rig.open(fifo);
+      const seen = collect(queue);
       const oversize = 'x'.repeat(MAX_MESSAGE_BYTES + 1);
-      const failures = await sender(queue).send([
+      const failures = await queue.sender.send([
         message('a', 'a1'),
         message('b', 'b1'),
         message('a', oversize),
@@ -68,158 +100,307 @@ export function queueContract(name: string, open: () => Promise<SqsUnderTest>): 
           [3, false],
         ],
       );
-      assert.deepEqual(await sender(queue).send([message('a', 'a4')]), []);
-      const bodies = await consume(sqs.client, queue.url, 4);
+      assert.deepEqual(await queue.sender.send([message('a', 'a4'), message('b', 'b3')]), []);
+      await rig.until(() => assert.equal(seen.records.length, 5));
+      const ofGroup = (group: string) => seen.bodies().filter((body) => body.startsWith(group));
       assert.deepEqual(
-        bodies.filter((body) => body.startsWith('a')),
-        ['a1', 'a4'],
+        [ofGroup('a'), ofGroup('b')],
+        [
+          ['a1', 'a4'],
+          ['b1', 'b2', 'b3'],
+        ],
       );
-      assert.deepEqual(
-        bodies.filter((body) => body.startsWith('b')),
-        ['b1', 'b2'],
-      );
-      await untilEmpty(sqs.client, queue.url);
     });
 
-    test('withholds a group while a message of it is in flight, but no other group', async () => {
-      const queue = await fifo();
-      await sender(queue).send([message('a', 'a1')]);
-      const [inFlight] = await receive(sqs.client, queue.url, 1);
-      await sender(queue).send([message('a', 'a2'), message('b', 'b1')]);
-      assert.deepEqual(await consume(sqs.client, queue.url, 1), ['b1']);
-      assert.equal(inFlight?.Body, 'a1');
-      await visibility(queue).retryIn([{ receiptHandle: inFlight?.ReceiptHandle ?? '', seconds: 0 }]);
-      assert.deepEqual(await consume(sqs.client, queue.url, 2), ['a1', 'a2']);
+    test('withholds a group while a message of it is in flight, but no other group', async (context) => {
+      const rig = await rigFor(context);
+      const queue = await rig.open(fifo);
+      const gate = Promise.withResolvers<void>();
+      const seen: string[] = [];
+      queue.consume(async ({ Records }) => {
+        seen.push(...Records.map(({ body }) => body));
+        if (Records.some(({ body }) => body === 'a1')) await gate.promise;
+        return NOTHING_FAILED;
+      });
+      await queue.sender.send([message('a', 'a1')]);
+      await rig.until(() => assert.deepEqual(seen, ['a1']));
+      await queue.sender.send([message('a', 'a2'), message('b', 'b1')]);
+      await rig.until(() => assert.deepEqual(seen, ['a1', 'b1']));
+      gate.resolve();
+      await rig.until(() => assert.deepEqual(seen, ['a1', 'b1', 'a2']));
     });
 
-    test('takes a message with a known deduplication id without queueing it again', async () => {
-      const queue = await fifo();
+    test('takes a message with a known deduplication id without queueing it again', async (context) => {
+      const rig = await rigFor(context);
+      const queue = await rig.open(fifo);
+      const seen = collect(queue);
       const twice = message('a', 'once');
-      assert.deepEqual(await sender(queue).send([twice]), []);
-      assert.deepEqual(await sender(queue).send([twice, message('a', 'next')]), []);
-      assert.deepEqual(await consume(sqs.client, queue.url, 2), ['once', 'next']);
-      await untilEmpty(sqs.client, queue.url);
+      assert.deepEqual(await queue.sender.send([twice]), []);
+      await rig.until(() => assert.deepEqual(seen.bodies(), ['once']));
+      assert.deepEqual(await queue.sender.send([twice, message('a', 'next')]), []);
+      await rig.until(() => assert.deepEqual(seen.bodies(), ['once', 'next']));
     });
 
-    test('sends more than one call holds, by count and by bytes', async () => {
-      const queue = await standard();
+    test('takes more than one call of SQS holds, by count and by bytes', async (context) => {
+      const rig = await rigFor(context);
+      const queue = await rig.open(standard);
+      const seen = collect(queue);
       const large = 'x'.repeat(MAX_MESSAGE_BYTES / 4);
-      const bodies = [
-        ...Array.from({ length: 23 }, (_, index) => `small ${index}`),
-        large,
-        large,
-        large,
-        large,
-        large,
-      ];
-      assert.deepEqual(await sender(queue).send(bodies.map((body) => ({ body }))), []);
-      const received = await consume(sqs.client, queue.url, bodies.length);
-      assert.deepEqual(received.sort(), bodies.sort());
+      const small = Array.from({ length: 23 }, (_, index) => `small ${index}`);
+      const bodies = [...small, large, large, large, large, large];
+      assert.deepEqual(await queue.sender.send(bodies.map((body) => ({ body }))), []);
+      await rig.until(() => assert.equal(seen.records.length, bodies.length));
+      assert.deepEqual(seen.bodies().sort(), bodies.sort());
     });
 
-    test('takes a message of exactly the largest size, and refuses a larger one for good', async () => {
-      const queue = await standard();
+    test('takes a message of exactly the largest size, and refuses a larger one for good', async (context) => {
+      const rig = await rigFor(context);
+      const queue = await rig.open(standard);
+      const seen = collect(queue);
       const largest = 'x'.repeat(MAX_MESSAGE_BYTES);
-      const failures = await sender(queue).send([{ body: `${largest}x` }, { body: largest }]);
+      const failures = await queue.sender.send([{ body: `${largest}x` }, { body: largest }]);
       assert.deepEqual(
         failures.map(({ index, permanent }) => [index, permanent]),
         [[0, true]],
       );
-      assert.deepEqual(await consume(sqs.client, queue.url, 1), [largest]);
+      await rig.until(() => assert.equal(seen.records.length, 1));
+      assert.deepEqual(seen.bodies(), [largest]);
     });
 
-    test('carries attributes', async () => {
-      const queue = await standard();
-      await sender(queue).send([{ body: 'unreadable', attributes: { reason: 'message: is not JSON' } }]);
-      const [received] = await receive(sqs.client, queue.url, 1);
-      assert.equal(received?.MessageAttributes?.['reason']?.StringValue, 'message: is not JSON');
+    test('hands messages over as Lambda does, and each once when it is handled', async (context) => {
+      const rig = await rigFor(context);
+      const queue = await rig.open(fifo);
+      const seen = collect(queue);
+      await queue.sender.send([{ ...message('group', 'body'), attributes: { reason: 'because' } }]);
+      await rig.until(() => assert.equal(seen.records.length, 1));
+      await rig.pass(VISIBILITY_MS + 1000);
+      const [record, ...more] = seen.records;
+      assert.ok(record && more.length === 0);
+      assert.equal(record.body, 'body');
+      assert.equal(record.attributes.MessageGroupId, 'group');
+      assert.equal(record.attributes.ApproximateReceiveCount, '1');
+      assert.ok(Math.abs(Date.now() - Number(record.attributes.SentTimestamp)) < 60_000);
+      assert.deepEqual(record.messageAttributes['reason'], {
+        stringValue: 'because',
+        stringListValues: [],
+        binaryListValues: [],
+        dataType: 'String',
+      });
+      assert.equal(record.eventSource, 'aws:sqs');
+      const [, region] = /^arn:aws:sqs:([^:]+):\d{12}:.*node-deltas\.fifo$/.exec(record.eventSourceARN) ?? [];
+      assert.equal(record.awsRegion, region);
     });
 
-    test('never delivers a delayed message early', async () => {
-      const queue = await standard();
+    test('never hands a delayed message over early', async (context) => {
+      const rig = await rigFor(context);
+      const queue = await rig.open(standard);
+      const seen = collect(queue);
       const sentAt = Date.now();
-      await sender(queue).send([
+      await queue.sender.send([
         { body: 'delayed', delaySeconds: 1 },
         { body: 'at once', delaySeconds: 0 },
       ]);
-      assert.deepEqual(await consume(sqs.client, queue.url, 2), ['at once', 'delayed']);
-      assert.ok(Date.now() - sentAt >= 1000, 'the delayed message came early');
+      await rig.until(() => assert.deepEqual(seen.bodies(), ['at once']));
+      await rig.pass(1000);
+      await rig.until(() => assert.deepEqual(seen.bodies(), ['at once', 'delayed']));
+      assert.ok(Number(seen.cameAt[1]) - sentAt >= 1000, 'the delayed message came early');
     });
 
-    test('shows a message again after the time asked for, and not before', async () => {
-      const queue = await standard();
-      await sender(queue).send([{ body: 'retried' }]);
-      const [first] = await receive(sqs.client, queue.url, 1);
-      const askedAt = Date.now();
-      await visibility(queue).retryIn([{ receiptHandle: first?.ReceiptHandle ?? '', seconds: 1 }]);
-      const [second] = await receive(sqs.client, queue.url, 1);
-      assert.ok(Date.now() - askedAt >= 1000, 'the message came back early');
-      assert.equal(second?.Body, 'retried');
-      assert.equal(second?.Attributes?.ApproximateReceiveCount, '2');
-    });
-
-    test('does not reject when the visibility of a message cannot be changed', async () => {
-      const queue = await standard();
-      const log = recordingLog();
-      const unknown = new SqsVisibility({ client: sqs.client, queueUrl: queue.url, log });
-      await unknown.retryIn([{ receiptHandle: 'no such receipt', seconds: 1 }]);
-      const { url } = queue;
-      const nowhere = new SqsVisibility({ client: sqs.client, queueUrl: `${url}-missing`, log });
-      await nowhere.retryIn([{ receiptHandle: 'no such receipt', seconds: 1 }]);
-      assert.deepEqual(
-        log.lines.map(({ event }) => event),
-        ['visibility.unchanged', 'visibility.unchanged'],
-      );
-    });
-
-    test('dead-letters a message that was received as often as its queue allows', async () => {
-      const queue = await fifo();
-      await sender(queue).send([message('a', 'poison'), message('a', 'behind')]);
-      for (let receives = 0; receives < DELTA_MAX_RECEIVES; receives++) {
-        const [poison] = await receive(sqs.client, queue.url, 1);
-        assert.equal(poison?.Body, 'poison');
-        await visibility(queue).retryIn([{ receiptHandle: poison?.ReceiptHandle ?? '', seconds: 0 }]);
-      }
-      assert.deepEqual(await consume(sqs.client, queue.url, 1), ['behind']);
-      assert.deepEqual(await consume(sqs.client, queue.dlqUrl, 1), ['poison']);
-    });
-
-    test('rejects when the queue cannot be reached', async () => {
-      const { url } = await standard();
-      const nowhere = new SqsSender({ client: sqs.client, queueUrl: `${url}-missing` });
-      await assert.rejects(nowhere.send([{ body: 'lost' }]), QueueError);
-    });
-
-    test('creates every queue with its dead-letter queue, and does so again without harm', async () => {
-      const prefix = `${randomUUID()}-`;
-      const created = await createQueues(sqs.client, prefix);
-      await sender(created.evictionsDue).send([{ body: 'kept' }]);
-      assert.deepEqual(await createQueues(sqs.client, prefix), created);
-      assert.deepEqual(await consume(sqs.client, created.evictionsDue.url, 1), ['kept']);
-      const due = await attributesOf(created.evictionsDue.url);
-      const letters = await attributesOf(created.evictionsDue.dlqUrl);
-      assert.deepEqual(JSON.parse(due['RedrivePolicy'] ?? ''), {
-        deadLetterTargetArn: letters['QueueArn'],
-        maxReceiveCount: EVICTIONS_DUE_MAX_RECEIVES,
+    test('shows a message again after the time asked for, and not before', async (context) => {
+      const rig = await rigFor(context);
+      const queue = await rig.open(standard);
+      const seen: { at: number; what: string }[] = [];
+      queue.consume(async ({ Records }) => {
+        seen.push(...Records.map((record) => ({ at: Date.now(), what: bodyAndReceives(record) })));
+        const first = Records.filter(isFirst);
+        await queue.visibility.retryIn(first.map(({ receiptHandle }) => ({ receiptHandle, seconds: 1 })));
+        return failed(first);
       });
-      assert.equal(due['MessageRetentionPeriod'], String(4 * 24 * 3600));
-      assert.equal(letters['MessageRetentionPeriod'], String(14 * 24 * 3600));
-      const deltas = await attributesOf(created.nodeDeltas.url);
-      assert.equal(deltas['DeduplicationScope'], 'messageGroup');
-      assert.equal(deltas['FifoThroughputLimit'], 'perMessageGroupId');
-      assert.equal(deltas['VisibilityTimeout'], String(visibilitySeconds(QUEUES.nodeDeltas)));
+      await queue.sender.send([{ body: 'retried' }]);
+      await rig.until(() => assert.equal(seen.length, 1));
+      await rig.pass(1000);
+      await rig.until(() =>
+        assert.deepEqual(
+          seen.map(({ what }) => what),
+          ['retried 1', 'retried 2'],
+        ),
+      );
+      assert.ok(Number(seen[1]?.at) - Number(seen[0]?.at) >= 1000, 'the message came back early');
     });
 
-    const visibility = ({ url }: QueueUrls) =>
-      new SqsVisibility({ client: sqs.client, queueUrl: url, log: recordingLog() });
-
-    async function attributesOf(queueUrl: string): Promise<Record<string, string>> {
-      const { Attributes = {} } = await sqs.client.send(
-        new GetQueueAttributesCommand({ QueueUrl: queueUrl, AttributeNames: ['All'] }),
+    test('does not reject when the visibility of a message cannot be changed', async (context) => {
+      const rig = await rigFor(context);
+      const queue = await rig.open(standard);
+      await queue.visibility.retryIn([{ receiptHandle: 'no such receipt', seconds: 1 }]);
+      assert.deepEqual(
+        queue.log.lines.map(({ event }) => event),
+        ['visibility.unchanged'],
       );
-      return Attributes;
-    }
+    });
 
-    eventSourceContract(() => sqs.client);
+    test('shows the reported messages again, and deletes the others', async (context) => {
+      const rig = await rigFor(context);
+      const queue = await rig.open(standard);
+      const seen: string[] = [];
+      queue.consume(async ({ Records }) => {
+        seen.push(...Records.map(bodyAndReceives));
+        const bad = Records.filter((record) => record.body === 'bad' && isFirst(record));
+        await retryNow(queue, bad);
+        return failed(bad);
+      });
+      await queue.sender.send([{ body: 'good' }, { body: 'bad' }]);
+      await rig.until(() => assert.equal(seen.length, 3));
+      await rig.pass(VISIBILITY_MS + 1000);
+      assert.deepEqual(seen.sort(), ['bad 1', 'bad 2', 'good 1']);
+    });
+
+    test('shows all messages again when the handler throws', async (context) => {
+      const rig = await rigFor(context);
+      const queue = await rig.open(standard);
+      const seen: string[] = [];
+      queue.consume(async ({ Records }) => {
+        seen.push(...Records.map(bodyAndReceives));
+        if (!Records.some(isFirst)) return NOTHING_FAILED;
+        await retryNow(queue, Records);
+        throw new Error('broken');
+      });
+      await queue.sender.send([{ body: 'a' }]);
+      await rig.until(() => assert.deepEqual(seen, ['a 1', 'a 2']));
+      assert.deepEqual(
+        queue.log.lines.map(({ event }) => event),
+        ['batch.failed'],
+      );
+    });
+
+    test('counts a batch as failed when its report names a message that was not in it', async (context) => {
+      const rig = await rigFor(context);
+      const queue = await rig.open(standard);
+      const seen: string[] = [];
+      queue.consume(async ({ Records }) => {
+        seen.push(...Records.map(bodyAndReceives));
+        if (!Records.some(isFirst)) return NOTHING_FAILED;
+        await retryNow(queue, Records);
+        return { batchItemFailures: [{ itemIdentifier: 'unknown' }] };
+      });
+      await queue.sender.send([{ body: 'a' }]);
+      await rig.until(() => assert.deepEqual(seen, ['a 1', 'a 2']));
+    });
+
+    test('leaves what failed to its visibility timeout', async (context) => {
+      const rig = await rigFor(context);
+      const queue = await rig.open(standard);
+      const handledAt: number[] = [];
+      queue.consume(async ({ Records }) => {
+        handledAt.push(Date.now());
+        return failed(Records.filter(isFirst));
+      });
+      const sentAt = Date.now();
+      await queue.sender.send([{ body: 'a' }]);
+      await rig.until(() => assert.equal(handledAt.length, 1));
+      await rig.pass(VISIBILITY_MS);
+      await rig.until(() => assert.equal(handledAt.length, 2));
+      assert.ok(Number(handledAt[1]) - sentAt >= VISIBILITY_MS);
+    });
+
+    test('keeps the order of a group whose first message fails, while other groups go on', async (context) => {
+      const rig = await rigFor(context);
+      const queue = await rig.open(fifo);
+      const blocked: SQSRecord[] = [];
+      const handled: string[] = [];
+      queue.consume(async ({ Records }) => {
+        // As a handler on a FIFO queue must: behind a message that failed, the rest of its group has failed too.
+        const bad = Records.filter((record) => record.attributes.MessageGroupId === 'a' && isFirst(record));
+        blocked.push(...bad);
+        handled.push(...Records.filter((record) => !bad.includes(record)).map(({ body }) => body));
+        return failed(bad);
+      });
+      await queue.sender.send([message('a', 'a1'), message('b', 'b1')]);
+      await rig.until(() => assert.deepEqual(handled, ['b1']));
+      await queue.sender.send([message('a', 'a2'), message('b', 'b2')]);
+      await rig.until(() => assert.deepEqual(handled, ['b1', 'b2']));
+      assert.deepEqual(
+        blocked.map(({ body }) => body),
+        ['a1'],
+      );
+      await retryNow(queue, blocked);
+      await rig.until(() => assert.equal(blocked[1]?.body, 'a2'));
+      assert.deepEqual(handled, ['b1', 'b2', 'a1']);
+    });
+
+    test('dead-letters what fails as often as the queue allows, and goes on with what is behind it', async (context) => {
+      const rig = await rigFor(context);
+      const queue = await rig.open(fifo);
+      const seen: string[] = [];
+      queue.consume(
+        async ({ Records }) => {
+          seen.push(...Records.map(bodyAndReceives));
+          const bad = Records.filter(({ body }) => body === 'poison');
+          await retryNow(queue, bad);
+          return failed(bad);
+        },
+        { batchSize: 1 },
+      );
+      await queue.sender.send([message('a', 'poison'), message('a', 'behind')]);
+      await rig.until(() => assert.ok(seen.includes('behind 1')));
+      const times = Array.from({ length: fifo.maxReceiveCount }, (_, index) => `poison ${index + 1}`);
+      assert.deepEqual(seen, [...times, 'behind 1']);
+      await rig.until(async () => assert.deepEqual(await queue.deadLetters(), ['poison']));
+    });
+
+    test('handles as many batches at a time as allowed, and no more', async (context) => {
+      const rig = await rigFor(context);
+      const queue = await rig.open(standard);
+      const gate = Promise.withResolvers<void>();
+      let running = 0;
+      let most = 0;
+      let handled = 0;
+      queue.consume(
+        async () => {
+          running += 1;
+          most = Math.max(most, running);
+          await gate.promise;
+          running -= 1;
+          handled += 1;
+          return NOTHING_FAILED;
+        },
+        { batchSize: 1, concurrency: 3 },
+      );
+      await queue.sender.send(Array.from({ length: 8 }, (_, index) => ({ body: String(index) })));
+      await rig.until(() => assert.equal(running, 3));
+      gate.resolve();
+      await rig.until(() => assert.equal(handled, 8));
+      assert.equal(most, 3);
+    });
+
+    test('stop waits for what is in hand, and takes nothing more', async (context) => {
+      const rig = await rigFor(context);
+      const queue = await rig.open(standard);
+      const gate = Promise.withResolvers<void>();
+      const begun: string[] = [];
+      const handled: string[] = [];
+      let stopped = false;
+      const consumer = queue.consume(
+        async ({ Records }) => {
+          begun.push(...Records.map(({ body }) => body));
+          await gate.promise;
+          handled.push(...Records.map(({ body }) => body));
+          return NOTHING_FAILED;
+        },
+        { concurrency: 1 },
+      );
+      await queue.sender.send([{ body: 'in hand' }]);
+      await rig.until(() => assert.deepEqual(begun, ['in hand']));
+      const stopping = consumer.stop().then(() => {
+        stopped = true;
+      });
+      await queue.sender.send([{ body: 'after' }]);
+      assert.equal(stopped, false);
+      gate.resolve();
+      await stopping;
+      assert.deepEqual(handled, ['in hand']);
+      const next = collect(queue);
+      await rig.until(() => assert.equal(next.records.length, 1));
+      assert.deepEqual([handled, next.bodies()], [['in hand'], ['after']]);
+    });
   });
 }

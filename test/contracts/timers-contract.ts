@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import type { SQSClient } from '@aws-sdk/client-sqs';
 import type { EpochMs, NodeRef } from '#shared/eviction/identity.ts';
 import { parseDueMessage } from '#shared/timers/due-message.ts';
 import type { Timers } from '#shared/timers/timers.ts';
 import { aRef } from './partition-builders.ts';
-import { consume, untilEmpty } from './received.ts';
 
-/** Timers, and the queue that their messages arrive in. */
+/** Timers, and what arrives in the queue that they send to. */
 export interface TimersUnderTest {
   readonly timers: Timers;
-  readonly client: SQSClient;
-  readonly dueQueueUrl: string;
+  /** The body of the next message, as soon as it may be handled. */
+  nextMessage(): Promise<string>;
+  /** Resolves when no message is left, nor one to come. */
+  noneLeft(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -29,13 +29,12 @@ export function timersContract(name: string, open: () => Promise<TimersUnderTest
 
     /** The next due message, and when it came. */
     async function nextDue(): Promise<{ ref: NodeRef; at: EpochMs; cameAt: EpochMs }> {
-      const [body = ''] = await consume(world.client, world.dueQueueUrl, 1);
+      const body = await world.nextMessage();
       const cameAt = Date.now();
       const message = parseDueMessage(body);
       assert.ok(message.kind === 'due');
       return { ref: { cluster: message.cluster, node: message.node }, at: message.at, cameAt };
     }
-    const noneLeft = () => untilEmpty(world.client, world.dueQueueUrl);
 
     test('a moment in the past fires at once, and says so', async () => {
       const ref = aRef();
@@ -43,7 +42,7 @@ export function timersContract(name: string, open: () => Promise<TimersUnderTest
       const due = await nextDue();
       assert.deepEqual(due.ref, ref);
       assert.ok(due.at <= due.cameAt);
-      await noneLeft();
+      await world.noneLeft();
     });
 
     test('a moment to come fires then, and not before', async () => {
@@ -54,7 +53,7 @@ export function timersContract(name: string, open: () => Promise<TimersUnderTest
       assert.deepEqual(due.ref, ref);
       assert.ok(due.at >= fireAt, `announces ${due.at}, which is before ${fireAt}`);
       assert.ok(due.cameAt >= due.at, `came at ${due.cameAt}, before ${due.at}`);
-      await noneLeft();
+      await world.noneLeft();
     });
 
     test('every node has its own timer, though they fall due together', async () => {
@@ -67,7 +66,7 @@ export function timersContract(name: string, open: () => Promise<TimersUnderTest
         new Set(refs.map(({ cluster }) => cluster)),
       );
       assert.ok(due.every(({ cameAt }) => cameAt >= fireAt));
-      await noneLeft();
+      await world.noneLeft();
     });
 
     test('the same moment twice is one timer, and distinct moments are each met', async () => {
@@ -78,7 +77,7 @@ export function timersContract(name: string, open: () => Promise<TimersUnderTest
       const due = [await nextDue(), await nextDue()];
       assert.ok(due.some(({ at, cameAt }) => at >= first && cameAt >= first));
       assert.ok(due.some(({ at, cameAt }) => at >= second && cameAt >= second));
-      await noneLeft();
+      await world.noneLeft();
     });
 
     test('moments that no clock will show do not fire, and are no error', async () => {
@@ -87,7 +86,7 @@ export function timersContract(name: string, open: () => Promise<TimersUnderTest
       const ref = aRef();
       await world.timers.arm(ref, [Date.now()]);
       assert.deepEqual((await nextDue()).ref, ref);
-      await noneLeft();
+      await world.noneLeft();
     });
   });
 }

@@ -10,15 +10,16 @@ import {
   SchedulerClient,
 } from '@aws-sdk/client-scheduler';
 import { SQSClient } from '@aws-sdk/client-sqs';
-import { createQueue, QUEUES, queueArn } from '#shared/queues/queue-set.ts';
+import { QUEUES } from '#shared/queues/queue-set.ts';
 import { SqsSender } from '#shared/queues/sqs-sender.ts';
 import { type Clock, systemClock } from '#shared/time/clock.ts';
 import { AwsTimers, SCHEDULE_LEAD_SECONDS, scheduleName } from '#shared/timers/aws-timers.ts';
 import { encodeDue } from '#shared/timers/due-message.ts';
 import { awsClientConfig, awsEndpoint } from '#test/aws/endpoint.ts';
+import { consume, countsOf, untilEmpty } from '#test/aws/received.ts';
+import { createQueue, queueArn } from '#test/aws/sqs-queues.ts';
 import { eventually } from '../eventually.ts';
 import { aRef } from '../partition-builders.ts';
-import { consume, countsOf } from '../received.ts';
 import { timersContract } from '../timers-contract.ts';
 
 /** A queue, a schedule group, and timers on both that tell the time by the clock they are given. */
@@ -45,7 +46,12 @@ async function openScheduler() {
 
 timersContract('AwsTimers', async () => {
   const { client, dueQueueUrl, timersBy, close } = await openScheduler();
-  return { timers: timersBy(systemClock), client, dueQueueUrl, close };
+  return {
+    timers: timersBy(systemClock),
+    nextMessage: async () => (await consume(client, dueQueueUrl, 1))[0] ?? '',
+    noneLeft: () => untilEmpty(client, dueQueueUrl),
+    close,
+  };
 });
 
 describe('EventBridge Scheduler', () => {

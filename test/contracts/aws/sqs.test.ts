@@ -1,13 +1,79 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before, describe, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import { SQSClient } from '@aws-sdk/client-sqs';
-import { awsClientConfig, awsEndpoint } from '#test/aws/endpoint.ts';
-import { queueContract } from '../queue-contract.ts';
+import { QUEUES, type QueueSpec } from '#shared/queues/queue-set.ts';
+import { QueueError } from '#shared/queues/sender.ts';
+import { SqsSender } from '#shared/queues/sqs-sender.ts';
+import { SqsVisibility } from '#shared/queues/sqs-visibility.ts';
+import { type AwsEndpoint, awsClientConfig, awsEndpoint } from '#test/aws/endpoint.ts';
+import { receiveSome } from '#test/aws/received.ts';
+import { startSqsConsumer } from '#test/aws/sqs-consumer.ts';
+import { createQueue } from '#test/aws/sqs-queues.ts';
+import { eventually } from '../eventually.ts';
+import { type QueueUnderTest, queueContract } from '../queue-contract.ts';
+import { recordingLog } from '../recording-log.ts';
 
-queueContract('SQS', async () => {
-  const endpoint = await awsEndpoint();
-  const client = new SQSClient({ ...awsClientConfig(endpoint.url), useQueueUrlAsEndpoint: false });
-  const close = async () => {
+describe('SQS', () => {
+  let endpoint: AwsEndpoint;
+  let client: SQSClient;
+  before(async () => {
+    endpoint = await awsEndpoint();
+    client = new SQSClient({ ...awsClientConfig(endpoint.url), useQueueUrlAsEndpoint: false });
+  });
+  after(async () => {
     client.destroy();
     await endpoint.close();
-  };
-  return { client, close };
+  });
+
+  queueContract(
+    'SQS',
+    async (context) => ({
+      pass: (ms) => delay(ms),
+      until: async (check) => eventually(async () => check()),
+      async open(spec: QueueSpec): Promise<QueueUnderTest> {
+        const log = recordingLog();
+        const { url: queueUrl, dlqUrl } = await createQueue(client, spec, `${randomUUID()}-`);
+        const letters: string[] = [];
+        return {
+          log,
+          sender: new SqsSender({ client, queueUrl }),
+          visibility: new SqsVisibility({ client, queueUrl, log }),
+          consume(handler, { batchSize = 10, concurrency = 2 } = {}) {
+            const consumer = startSqsConsumer({ client, queueUrl, handler, batchSize, concurrency, log });
+            context.after(() => consumer.stop());
+            return consumer;
+          },
+          async deadLetters() {
+            letters.push(...(await receiveSome(client, dlqUrl)).map(({ Body = '' }) => Body));
+            return letters;
+          },
+        };
+      },
+    }),
+    { concurrency: true },
+  );
+
+  describe('where there is no queue', () => {
+    let queueUrl: string;
+    before(async () => {
+      const { url } = await createQueue(client, QUEUES.evictionsDue, `${randomUUID()}-`);
+      queueUrl = `${url}-missing`;
+    });
+
+    test('sending rejects', async () => {
+      await assert.rejects(new SqsSender({ client, queueUrl }).send([{ body: 'lost' }]), QueueError);
+    });
+
+    test('changing visibility does not reject', async () => {
+      const log = recordingLog();
+      const nowhere = new SqsVisibility({ client, queueUrl, log });
+      await nowhere.retryIn([{ receiptHandle: 'no such receipt', seconds: 1 }]);
+      assert.deepEqual(
+        log.lines.map(({ event }) => event),
+        ['visibility.unchanged'],
+      );
+    });
+  });
 });

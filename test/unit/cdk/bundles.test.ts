@@ -21,7 +21,7 @@ const MAX_BYTES = 1_000_000;
 /** What a function has no use for, as parts of paths. */
 const STRANGERS: Readonly<Record<FunctionName, readonly string[]>> = (() => {
   // A library for clusters, metrics that are scraped, what only `npm start` and the command line need.
-  const everywhere = ['@kubernetes/', 'prom-client', 'fauxqs', 'commander', 'sqlite', 'functions/local/'];
+  const everywhere = ['@kubernetes/', 'prom-client', 'commander', 'sqlite', 'functions/local/'];
   const clusters = ['shared/kubernetes/rest', 'client-eks', 'client-secrets-manager', 'js-yaml'];
   const deciding = ['shared/taints/deadline', 'shared/eviction/plan'];
   return {

@@ -1,23 +1,23 @@
+import assert from 'node:assert/strict';
 import { EmbeddedTimers } from '#functions/local/embedded-timers.ts';
-import { startEmbeddedSqs } from '#shared/queues/embedded-sqs.ts';
-import { createQueue, QUEUES } from '#shared/queues/queue-set.ts';
-import { SqsSender } from '#shared/queues/sqs-sender.ts';
 import { systemClock } from '#shared/time/clock.ts';
+import { eventually } from '#test/contracts/eventually.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { timersContract } from '#test/contracts/timers-contract.ts';
+import { recordingSender } from '#test/unit/timers/recording-sender.ts';
 
 timersContract('EmbeddedTimers', async () => {
-  const { client, close } = await startEmbeddedSqs();
-  const { url } = await createQueue(client, QUEUES.evictionsDue);
-  const dueQueue = new SqsSender({ client, queueUrl: url });
+  const dueQueue = recordingSender();
   const timers = new EmbeddedTimers({ dueQueue, clock: systemClock, log: recordingLog() });
+  let read = 0;
+  const unread = () => dueQueue.calls.flat().slice(read);
   return {
     timers,
-    client,
-    dueQueueUrl: url,
-    close: async () => {
-      await timers.stop();
-      await close();
+    async nextMessage() {
+      await eventually(async () => assert.ok(unread().length > 0));
+      return dueQueue.calls.flat()[read++]?.body ?? '';
     },
+    noneLeft: async () => assert.deepEqual(unread(), []),
+    close: () => timers.stop(),
   };
 });

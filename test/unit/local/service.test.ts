@@ -3,13 +3,19 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { setImmediate as nextLoop } from 'node:timers/promises';
+import { DeadLetters } from '#functions/local/dead-letters.ts';
 import { startLocalService } from '#functions/local/service.ts';
+import { openDatabase } from '#functions/local/sqlite-database.ts';
 import { takeStateDirectory } from '#functions/local/state-directory.ts';
+import { systemClock } from '#shared/time/clock.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 
-test('the service outlives an hourly upkeep that fails', async (context) => {
+const HOUR_MS = 3_600_000;
+
+/** The service without a cluster, whose hours pass when the test says so; it ends with the test. */
+async function startService(context: TestContext) {
   const dir = mkdtempSync(join(tmpdir(), 'service-'));
   context.after(() => rmSync(dir, { recursive: true }));
   context.mock.timers.enable({ apis: ['setInterval'] });
@@ -22,19 +28,43 @@ test('the service outlives an hourly upkeep that fails', async (context) => {
     matching: { comparisonOperators: false },
     log,
   });
-  const operator = new DatabaseSync(state.file('store.sqlite'));
-  const tables = operator.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
-  for (const { name } of tables) operator.exec(`DROP TABLE "${name}"`);
+  context.after(async () => {
+    await service.stop();
+    state.release();
+  });
+  return { service, log, path: state.file('store.sqlite') };
+}
+
+test('the service outlives an hourly upkeep that fails', async (context) => {
+  const { service, log, path } = await startService(context);
+  const operator = new DatabaseSync(path);
+  const tables = operator.prepare(
+    "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
+  );
+  for (const { name } of tables.all()) operator.exec(`DROP TABLE "${name}"`);
   operator.close();
-  context.mock.timers.tick(3_600_000);
-  await nextLoop();
-  await service.stop();
-  state.release();
+  context.mock.timers.tick(HOUR_MS);
+  const failedTasks = () => new Set(log.lines.map(({ event, fields }) => `${event} ${fields['task']}`));
+  while (!failedTasks().has('upkeep.failed rearm')) await nextLoop();
+  assert.ok(failedTasks().has('upkeep.failed purge'));
+  const health = await fetch(`http://127.0.0.1:${service.probePort}/healthz`);
+  assert.equal(health.status, 200);
+});
+
+test('a dead letter goes back to its queue soon after somebody asked for it', async (context) => {
+  const { log, path } = await startService(context);
+  const database = openDatabase(path);
+  context.after(() => database.close());
+  const letters = new DeadLetters({ database, clock: systemClock, log });
+  letters.add('pod-deltas.fifo', { body: 'unreadable', groupId: 'g' }, 'it was');
+  letters.redrive(1);
+  context.mock.timers.tick(5_000);
+  while (letters.list()[0]?.id !== 2) await nextLoop();
+  const [again] = letters.list();
+  assert.deepEqual([again?.queue, again?.body, again?.groupId], ['pod-deltas.fifo', 'unreadable', 'g']);
+  assert.match(String(again?.reason), /is not JSON/);
   assert.deepEqual(
-    log.lines.map(({ event, fields }) => [event, fields['task']]),
-    [
-      ['upkeep.failed', 'purge'],
-      ['upkeep.failed', 'rearm'],
-    ],
+    log.lines.map(({ event }) => event),
+    ['message.refused'],
   );
 });

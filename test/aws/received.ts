@@ -6,25 +6,32 @@ import {
   ReceiveMessageCommand,
   type SQSClient,
 } from '@aws-sdk/client-sqs';
-import { eventually } from './eventually.ts';
+import { eventually } from '#test/contracts/eventually.ts';
 
 /** The next messages that a queue gives, in order; waits for `count` of them. They stay in flight. */
-export async function receive(client: SQSClient, queueUrl: string, count: number): Promise<Message[]> {
+async function receive(client: SQSClient, queueUrl: string, count: number): Promise<Message[]> {
   const received: Message[] = [];
   await eventually(async () => {
-    const { Messages = [] } = await client.send(
-      new ReceiveMessageCommand({
-        QueueUrl: queueUrl,
-        MaxNumberOfMessages: Math.min(count - received.length, 10),
-        WaitTimeSeconds: 1,
-        MessageSystemAttributeNames: ['All'],
-        MessageAttributeNames: ['All'],
-      }),
-    );
-    received.push(...Messages);
+    received.push(...(await receiveSome(client, queueUrl, count - received.length)));
     assert.equal(received.length, count, `messages received from ${queueUrl}`);
   });
   return received;
+}
+
+/** Messages that a queue gives within a second; they stay in flight. */
+export async function receiveSome(
+  client: SQSClient,
+  queueUrl: string,
+  most = 10,
+): Promise<readonly Message[]> {
+  const { Messages = [] } = await client.send(
+    new ReceiveMessageCommand({
+      QueueUrl: queueUrl,
+      MaxNumberOfMessages: Math.min(most, 10),
+      WaitTimeSeconds: 1,
+    }),
+  );
+  return Messages;
 }
 
 /** The bodies of the next messages, each deleted before the next is asked for: what a group gives, in order. */

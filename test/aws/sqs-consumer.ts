@@ -1,0 +1,108 @@
+import {
+  DeleteMessageBatchCommand,
+  type Message,
+  type MessageAttributeValue,
+  ReceiveMessageCommand,
+  type SQSClient,
+} from '@aws-sdk/client-sqs';
+import type { SQSMessageAttribute, SQSRecord } from 'aws-lambda';
+import {
+  type EventSource,
+  type EventSourceOptions,
+  handledOf,
+} from '#functions/local/embedded-event-source.ts';
+import { queueName } from '#shared/queues/queue-name.ts';
+import { queueArn } from './sqs-queues.ts';
+
+export interface SqsConsumerOptions extends Omit<EventSourceOptions, 'queue'> {
+  readonly client: SQSClient;
+  readonly queueUrl: string;
+}
+
+/**
+ * Seconds for which one call waits for messages. Short, so that `stop` need not break a call off: a message that
+ * the queue hands to a broken call stays hidden until its visibility timeout.
+ */
+const WAIT_SECONDS = 1;
+
+/** Hands a queue's messages to a handler, in place of Lambda's own event source mapping, by polling. */
+export function startSqsConsumer(options: SqsConsumerOptions): EventSource {
+  const stopping = new AbortController();
+  const polling = poll(options, stopping.signal);
+  return {
+    stop() {
+      stopping.abort();
+      return polling;
+    },
+  };
+}
+
+async function poll(options: SqsConsumerOptions, stopping: AbortSignal): Promise<void> {
+  const inHand = new Set<Promise<void>>();
+  const arn = await queueArn(options.client, options.queueUrl);
+  while (!stopping.aborted) {
+    const messages = await receive(options);
+    if (messages.length === 0) continue;
+    const handling = handle(
+      messages.map((message) => toSqsRecord(message, arn)),
+      options,
+    ).finally(() => inHand.delete(handling));
+    inHand.add(handling);
+    if (inHand.size >= options.concurrency) await Promise.race(inHand);
+  }
+  await Promise.all(inHand);
+}
+
+async function receive({ client, queueUrl, batchSize }: SqsConsumerOptions): Promise<readonly Message[]> {
+  const { Messages = [] } = await client.send(
+    new ReceiveMessageCommand({
+      QueueUrl: queueUrl,
+      MaxNumberOfMessages: batchSize,
+      WaitTimeSeconds: WAIT_SECONDS,
+      MessageSystemAttributeNames: ['All'],
+      MessageAttributeNames: ['All'],
+    }),
+  );
+  return Messages;
+}
+
+async function handle(records: readonly SQSRecord[], options: SqsConsumerOptions): Promise<void> {
+  const { client, queueUrl, handler, log } = options;
+  const handled = await handledOf(records, handler, queueName(queueUrl), log);
+  if (handled.length === 0) return;
+  const entries = handled.map(({ receiptHandle }, index) => ({
+    Id: String(index),
+    ReceiptHandle: receiptHandle,
+  }));
+  await client.send(new DeleteMessageBatchCommand({ QueueUrl: queueUrl, Entries: entries }));
+}
+
+/** A received message as Lambda would put it into an event. */
+function toSqsRecord(message: Message, arn: string): SQSRecord {
+  const { Attributes = {}, MessageAttributes = {} } = message;
+  const attributes = Object.entries(MessageAttributes).map(([name, value]) => [name, toAttribute(value)]);
+  return {
+    messageId: message.MessageId ?? '',
+    receiptHandle: message.ReceiptHandle ?? '',
+    body: message.Body ?? '',
+    attributes: {
+      ...Attributes,
+      ApproximateReceiveCount: Attributes.ApproximateReceiveCount ?? '',
+      SentTimestamp: Attributes.SentTimestamp ?? '',
+      SenderId: Attributes.SenderId ?? '',
+      ApproximateFirstReceiveTimestamp: Attributes.ApproximateFirstReceiveTimestamp ?? '',
+    },
+    messageAttributes: Object.fromEntries(attributes),
+    md5OfBody: message.MD5OfBody ?? '',
+    eventSource: 'aws:sqs',
+    eventSourceARN: arn,
+    awsRegion: arn.split(':')[3] ?? '',
+  };
+}
+
+const toAttribute = ({ DataType = '', StringValue = '' }: MessageAttributeValue): SQSMessageAttribute => ({
+  stringValue: StringValue,
+  stringListValues: [],
+  binaryListValues: [],
+  dataType: DataType,
+});

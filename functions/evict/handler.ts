@@ -35,7 +35,7 @@ export function createHandler(deps: EvictHandlerDeps) {
       case 'due': {
         // A timer that no timer of the platform reaches in one go, or one that came a moment early.
         const leftMs = message.at - deps.clock.now();
-        return leftMs > 0 ? { againInSeconds: Math.ceil(leftMs / 1000) } : look(ref, receives);
+        return leftMs > 0 ? { againInSeconds: leftMs / 1000 } : look(ref, receives);
       }
       case 'cancelled': {
         const api = await deps.clusters.api(ref.cluster);

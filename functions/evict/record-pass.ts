@@ -17,8 +17,8 @@ import { cancellingDeletion, gaveUpDeletion } from './events.ts';
 import type { EvictDeps } from './evict-node.ts';
 import type { Pass } from './pass.ts';
 
-/** How soon a node is looked at again that changed, or is about to, while it was looked at. */
-const AGAIN_SECONDS = 1;
+/** How soon a node is looked at again that changed, or is about to, while it was looked at. SQS makes it a second. */
+const AGAIN_SECONDS = 0.25;
 
 /**
  * Stores what a pass came to and arms what is to be tried again; only then its message may end. A crash before that

@@ -46,11 +46,12 @@ test('an evicted pod first gets the condition, then its deletion, as the built-i
   );
   const [patch, deletion] = writes.map(({ body }) => JSON.parse(body));
   assert.deepEqual(patch.metadata, { uid: pod.uid });
-  assert.deepEqual(deletion, {
-    apiVersion: 'v1',
-    kind: 'DeleteOptions',
-    preconditions: { uid: pod.uid },
-  });
+  const { resourceVersion, ...preconditions } = deletion.preconditions;
+  assert.deepEqual(
+    { ...deletion, preconditions },
+    { apiVersion: 'v1', kind: 'DeleteOptions', preconditions: { uid: pod.uid } },
+  );
+  assert.match(resourceVersion, /^\d+$/, 'the very pod that the patch answered');
 });
 
 test("one Event tells of an eviction, in the built-in controller's words", async () => {

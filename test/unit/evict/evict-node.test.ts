@@ -257,7 +257,7 @@ test('a look that spares a pod does not cancel what a newer delta confirmed mean
     }
     return load(...args);
   };
-  assert.deepEqual(await evictNode(ref, bench), { againInSeconds: 1 });
+  assert.deepEqual(await evictNode(ref, bench), { againInSeconds: 0.25 });
   assert.deepEqual(await statesIn(bench), { u1: 'scheduled' });
 });
 

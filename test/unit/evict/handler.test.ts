@@ -159,11 +159,11 @@ describe('a message whose work fails', () => {
   });
 });
 
-test('pods that wait for what the relay is about to tell are looked at again a second later', async () => {
+test('pods that wait for what the relay is about to tell are looked at again soon', async () => {
   const bench = await onePod();
   bench.cluster.putNode({ ...liveNode('n1', 'a'), taintsStamp: 'kubectl@1' });
   assert.deepEqual(await failed(bench, dueAt(60)), ['1']);
-  assert.deepEqual(bench.retries, [{ receiptHandle: '1', seconds: 1 }]);
+  assert.deepEqual(bench.retries, [{ receiptHandle: '1', seconds: 0.25 }]);
   assert.deepEqual(deletedFrom(bench), []);
 });
 

@@ -53,7 +53,7 @@ test('while its rights are taken away nothing is lost, and once they are back wh
   await cluster.taint(node, { key: 'x' });
   await service.untilSaid(SOON_MS, node, pod.name, 'will go at');
   await account.revoke();
-  const complaint = await service.untilSaid(SOON_MS, 'message.retried', node);
+  const complaint = await service.untilSaid(SOON_MS, 'eviction.retried', node);
   assert.match(complaint.text, /403 Forbidden/);
   assertUntouched(pod);
   await account.grant();

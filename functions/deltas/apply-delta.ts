@@ -8,8 +8,8 @@ import type { QueueSender } from '#shared/queues/sender.ts';
 import { commitUnderLock } from '#shared/store/commit-under-lock.ts';
 import type { Store } from '#shared/store/store.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
-import { evictionFields } from '#shared/telemetry/eviction-fields.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import { evictionFields } from '#shared/telemetry/log-events.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { encodeCancelled } from '#shared/timers/due-message.ts';
 import type { Timers } from '#shared/timers/timers.ts';
@@ -120,7 +120,11 @@ function logChanges({ ref, observedAt }: Delta, { node, nodeChanged, decisions }
     const { taints, deletedAt } = node;
     log.info('node.changed', {
       ...ref,
-      taints: taints.map(({ key, value, effect }) => ({ key, value, effect })),
+      taints: taints.map(({ key, value, effect }) => ({
+        key,
+        ...(value === undefined ? {} : { value }),
+        effect,
+      })),
       ...(deletedAt === undefined ? {} : { deletedAt }),
     });
   }

@@ -31,7 +31,7 @@ export const createHandler = (deps: DeltaHandlerDeps) =>
       order: 'group',
       deadlineMs: DELTA_RECORD_DEADLINE_MS,
       retrySeconds: deltaRetrySeconds,
-      describe: ({ ref }) => ({ ...ref }),
+      about: ({ ref }) => ref,
     },
     deps,
   );

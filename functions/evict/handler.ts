@@ -58,7 +58,7 @@ export function createHandler(deps: EvictHandlerDeps) {
       order: 'none',
       deadlineMs: EVICT_RECORD_DEADLINE_MS,
       retrySeconds: (receives) => Math.ceil(backoffMs(receives, RETRY) / 1000),
-      describe: ({ cluster, node }) => ({ cluster, node }),
+      about: ({ cluster, node }) => ({ cluster, node }),
     },
     deps,
   );

@@ -11,8 +11,8 @@ import {
 import type { KubernetesApi, LivePod, PodEvent } from '#shared/kubernetes/api.ts';
 import { ApiError, LateCallError } from '#shared/kubernetes/api-error.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
-import { evictionFields } from '#shared/telemetry/eviction-fields.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import { evictionFields } from '#shared/telemetry/log-events.ts';
 import type { EvictionMetrics } from '#shared/telemetry/metrics.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { markingForDeletion } from './events.ts';

@@ -1,79 +1,71 @@
 import { stripVTControlCharacters, styleText } from 'node:util';
 import type { EpochMs } from '#shared/eviction/identity.ts';
-import { type Taint, taintText } from '#shared/taints/taint.ts';
-import type { Log, LogFields } from '#shared/telemetry/log.ts';
+import type { CancelReason } from '#shared/eviction/records.ts';
+import { taintText } from '#shared/taints/taint.ts';
+import { type Log, type LogFields, logTo } from '#shared/telemetry/log.ts';
+import type { EvictionFields, LogEvents, LogLine } from '#shared/telemetry/log-events.ts';
 import type { Clock } from '#shared/time/clock.ts';
-
-type Severity = 'info' | 'warn' | 'error';
 
 /**
  * A log for people: one line per change of state, with times of day. Shows what happens to nodes and pods and
  * what goes wrong; keeps quiet about the rest.
  */
 export function narrator(clock: Clock, write: (line: string) => void): Log {
-  const line =
-    (severity: Severity) =>
-    (event: string, fields: LogFields = {}) => {
-      const told =
-        tell(event, fields, clock.now()) ?? (severity === 'info' ? undefined : complaint(event, fields));
-      if (told === undefined) return;
-      const where = [fields['cluster'], fields['node']].filter((part) => part !== undefined).join(' ');
-      write(`${styleText('dim', timeOfDay(clock.now()))} ${where ? `${where}  ` : ''}${told}`);
-    };
-  return { debug: () => undefined, info: line('info'), warn: line('warn'), error: line('error') };
+  return logTo((severity, line) => {
+    if (severity === 'debug') return;
+    const told = tell(line, clock.now()) ?? (severity === 'info' ? undefined : complaint(line));
+    if (told === undefined) return;
+    const { cluster, node }: LogFields = line.fields;
+    const where = [cluster, node].filter((part) => part !== undefined).join(' ');
+    write(`${styleText('dim', timeOfDay(clock.now()))} ${where ? `${where}  ` : ''}${told}`);
+  });
 }
 
-function tell(event: string, fields: LogFields, now: EpochMs): string | undefined {
-  const pod = `${fields['namespace']}/${fields['pod']}`;
+/** What happened to a node or a pod; `undefined` for every other event. */
+function tell({ event, fields }: LogLine, now: EpochMs): string | undefined {
   switch (event) {
-    case 'relay.lease-taken':
-      return undefined;
     case 'relay.synced':
-      return `watching ${fields['nodes']} nodes (${fields['tainted']} tainted) and ${fields['pods']} pods`;
+      return `watching ${fields.nodes} nodes (${fields.tainted} tainted) and ${fields.pods} pods`;
     case 'node.changed':
       return tellNode(fields);
     case 'eviction.scheduled':
-      return `${pod} ${willGo(fields, now)}`;
+      return `${podOf(fields)} ${willGo(fields, now)}`;
     case 'eviction.rescheduled':
-      return `${pod} now ${willGo(fields, now)}`;
+      return `${podOf(fields)} now ${willGo(fields, now)}`;
     case 'eviction.cancelled':
-      return styleText(
-        'green',
-        `${pod} cancelled: ${CANCELLED[String(fields['reason'])] ?? fields['reason']}`,
-      );
+      return styleText('green', `${podOf(fields)} cancelled: ${fields.reason && CANCELLED[fields.reason]}`);
     case 'eviction.done':
-      return styleText('red', `${pod} evicted (${fields['lateMs']} ms after it fell due)`);
+      return styleText('red', `${podOf(fields)} evicted (${fields.lateMs} ms after it fell due)`);
     case 'eviction.gone':
-      return `${pod} was gone already`;
+      return `${podOf(fields)} was gone already`;
     default:
       return undefined;
   }
 }
 
-const CANCELLED: Readonly<Record<string, string>> = {
+const podOf = ({ namespace, pod }: EvictionFields): string => `${namespace}/${pod}`;
+
+const CANCELLED: Readonly<Record<CancelReason, string>> = {
   'taint-removed': 'the taint was removed',
   'tolerated-forever': 'it tolerates the taint for ever now',
   'pod-gone': 'the pod is gone',
 };
 
-function tellNode(fields: LogFields): string {
-  if (fields['deletedAt'] !== undefined) return 'deleted; its last taints stand while it has pods';
-  const taints = fields['taints'] as readonly Taint[];
+function tellNode({ deletedAt, taints }: LogEvents['node.changed']): string {
+  if (deletedAt !== undefined) return 'deleted; its last taints stand while it has pods';
   return taints.length === 0
     ? styleText('green', 'untainted')
     : styleText('yellow', `tainted ${taints.map(taintText).join(', ')}`);
 }
 
-function willGo(fields: LogFields, now: EpochMs): string {
-  const fireAt = fields['fireAt'] as EpochMs;
-  const because = (fields['because'] as readonly string[]).join(', ');
+function willGo({ fireAt, because }: EvictionFields, now: EpochMs): string {
   const seconds = Math.max(0, Math.round((fireAt - now) / 1000));
   const when = seconds === 0 ? 'goes now' : `will go at ${dayAndTime(fireAt, now)} (in ${seconds} s)`;
-  return `${when} because of ${because}`;
+  return `${when} because of ${because.join(', ')}`;
 }
 
-function complaint(event: string, fields: LogFields): string {
-  const { cluster: _cluster, node: _node, reason, ...rest } = fields;
+function complaint({ event, fields }: LogLine): string {
+  const { cluster: _cluster, node: _node, reason, ...rest }: LogFields = fields;
   const details = Object.entries(rest).map(([name, value]) => ` ${name}=${String(value)}`);
   const why = reason instanceof Error ? reason.message : String(reason ?? '');
   return styleText('yellow', `${event}:${details.join('')} ${why}`.trimEnd());

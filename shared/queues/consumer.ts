@@ -6,8 +6,9 @@ import {
 } from '@aws-lambda-powertools/batch';
 import middy from '@middy/core';
 import type { SQSBatchResponse, SQSEvent, SQSRecord } from 'aws-lambda';
+import type { NodeRef } from '#shared/eviction/identity.ts';
 import { invocation } from '#shared/telemetry/invocation.ts';
-import { inLogContext, type Log, type LogFields } from '#shared/telemetry/log.ts';
+import { inLogContext, type Log } from '#shared/telemetry/log.ts';
 import { MalformedMessageError } from './malformed-message.ts';
 import type { QueueSender, VisibilityControl } from './sender.ts';
 
@@ -26,8 +27,8 @@ export interface Consumption<Message> {
   readonly deadlineMs: number;
   /** Whole seconds until a message that failed comes again; `undefined`: as long as its queue hides it. */
   readonly retrySeconds: (receives: number, error: unknown) => number | undefined;
-  /** What a message is about, for the log. */
-  readonly describe: (message: Message) => LogFields;
+  /** The node that a message is about, for the log. */
+  readonly about: (message: Message) => NodeRef;
 }
 
 /** A message whose work is not over, though nothing failed: it is to come again then. A queue may round that up to whole seconds. */
@@ -67,7 +68,7 @@ export class MessageDeadlineError extends Error {
  */
 export function consume<Message>(consumption: Consumption<Message>, deps: ConsumerDeps) {
   const { deadLetters, visibility, log } = deps;
-  const { parse, perform, order, deadlineMs, retrySeconds, describe } = consumption;
+  const { parse, perform, order, deadlineMs, retrySeconds, about } = consumption;
 
   const handleRecord = async (record: SQSRecord): Promise<void> => {
     let message: Message;
@@ -84,7 +85,7 @@ export function consume<Message>(consumption: Consumption<Message>, deps: Consum
       if (again) throw new AgainError(again);
     } catch (error) {
       if (!(error instanceof AgainError))
-        log.warn('message.retried', { ...describe(message), receives, reason: error });
+        log.warn('message.retried', { ...about(message), receives, reason: error });
       throw error;
     }
   };

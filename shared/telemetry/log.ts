@@ -1,15 +1,25 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type DestinationStream, pino } from 'pino';
+import type { LogEvent, LogLine, Told } from './log-events.ts';
 
-/** Fields of a log line, by the names operators filter on: cluster, node, namespace, pod, uid, reason. */
+/** Fields of any log line, by the names operators filter on: cluster, node, namespace, pod, uid, reason. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
-/** Structured log: one line per change of state, named `room.event` (for example `eviction.scheduled`). */
-export interface Log {
-  debug(event: string, fields?: LogFields): void;
-  info(event: string, fields?: LogFields): void;
-  warn(event: string, fields?: LogFields): void;
-  error(event: string, fields?: LogFields): void;
+export type Severity = 'debug' | 'info' | 'warn' | 'error';
+
+/** Structured log: takes the events of `LogEvents`, each with the fields it has there. */
+export type Log = {
+  readonly [S in Severity]: <Event extends LogEvent>(event: Event, ...told: Told<Event>) => void;
+};
+
+/** A log each line of which goes to `write`. */
+export function logTo(write: (severity: Severity, line: LogLine) => void): Log {
+  const at =
+    (severity: Severity) =>
+    <Event extends LogEvent>(event: Event, ...[fields]: Told<Event> | []) =>
+      // `Told` gives each event its own fields, which the compiler does not see of a pair that is still open.
+      write(severity, { event, fields: fields ?? {} } as LogLine);
+  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
 }
 
 /** Fields of whatever the work belongs to, on each of its lines. */
@@ -41,11 +51,7 @@ export function jsonLog(level = 'info', destination: DestinationStream = process
     },
     destination,
   );
-  const write =
-    (severity: 'debug' | 'info' | 'warn' | 'error') =>
-    (event: string, fields: LogFields = {}) =>
-      logger[severity](readable(fields), event);
-  return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') };
+  return logTo((severity, { event, fields }) => logger[severity](readable(fields), event));
 }
 
 /** An error's stack or cause may carry headers and tokens, so only its message is logged. */

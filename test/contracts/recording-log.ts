@@ -1,22 +1,16 @@
-import type { Log, LogFields } from '#shared/telemetry/log.ts';
+import { type Log, type LogFields, logTo, type Severity } from '#shared/telemetry/log.ts';
+import type { LogEvent } from '#shared/telemetry/log-events.ts';
 
 export interface RecordedLine {
-  readonly level: keyof Log;
-  readonly event: string;
+  readonly level: Severity;
+  readonly event: LogEvent;
   readonly fields: LogFields;
 }
 
-export interface RecordingLog extends Log {
-  readonly lines: readonly RecordedLine[];
-}
+export type RecordingLog = Log & { readonly lines: readonly RecordedLine[] };
 
 /** A log that keeps its lines for the test to look at. */
 export function recordingLog(): RecordingLog {
   const lines: RecordedLine[] = [];
-  const at =
-    (level: keyof Log) =>
-    (event: string, fields: LogFields = {}) => {
-      lines.push({ level, event, fields });
-    };
-  return { lines, debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
+  return { lines, ...logTo((level, { event, fields }) => lines.push({ level, event, fields })) };
 }

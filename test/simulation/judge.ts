@@ -1,7 +1,7 @@
 import { LOOK_MAX_AGE_MS } from '#functions/evict/pass.ts';
 import type { EpochMs, PodUid } from '#shared/eviction/identity.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
-import type { LogFields } from '#shared/telemetry/log.ts';
+import type { LogLine } from '#shared/telemetry/log-events.ts';
 import { LATENCY_MS } from './process.ts';
 import type { Scene } from './scene.ts';
 import type { Truth } from './truth.ts';
@@ -31,8 +31,8 @@ export class Judge {
   }
 
   /** The service logs something; a cancellation is to be told in an Event, too. */
-  hear(event: string, fields: LogFields): void {
-    if (event === 'eviction.cancelled' && fields['announced']) this.#cancelled.add(String(fields['uid']));
+  hear({ event, fields }: LogLine): void {
+    if (event === 'eviction.cancelled' && fields.announced) this.#cancelled.add(fields.uid);
   }
 
   judgeDeletion(pod: LivePod, meant: PodUid): void {

@@ -40,7 +40,7 @@ async function play(clock: SimulationClock, random: SeededRandom): Promise<Simul
   const climate = random.pick(CLIMATE_NAMES);
   const weather = new Weather(CLIMATES[climate], random, clock, CALM_AT);
   const truth = new Truth(CLIMATES[climate].hearingMs, MATCHING);
-  const story = new Story(clock, (event, fields) => judge.hear(event, fields));
+  const story = new Story(clock, (line) => judge.hear(line));
   const scene = setScene({ clock, random, weather }, story.log);
   const judge = new Judge(scene, truth);
   witness(scene, truth, judge, story);

@@ -14,7 +14,7 @@ export function runRelays(scene: Scene, truth: Truth, until: EpochMs): void {
   let epoch = 0;
   const start = (): SimulatedRelay => {
     epoch += 1;
-    scene.log.info('relay', { epoch });
+    scene.log.info('relay.lease-taken', { cluster: scene.name, epoch });
     const now = clock.now();
     truth.relayWasBlind(now - LONGEST_OUTAGE_MS - WATCH_LAG_MS, now + WATCH_LAG_MS);
     return new SimulatedRelay(epoch, scene, (from, to) => truth.relayWasBlind(from, to));

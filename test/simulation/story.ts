@@ -1,5 +1,6 @@
 import type { EpochMs } from '#shared/eviction/identity.ts';
-import type { Log, LogFields } from '#shared/telemetry/log.ts';
+import { type Log, type LogFields, logTo } from '#shared/telemetry/log.ts';
+import type { LogLine } from '#shared/telemetry/log-events.ts';
 import type { Clock } from '#shared/time/clock.ts';
 
 /** What happened, line by line, in seconds after the start; the log of the service is part of it. */
@@ -9,14 +10,14 @@ export class Story {
   readonly #clock: Clock;
   readonly #startAt: EpochMs;
 
-  constructor(clock: Clock, onLog: (event: string, fields: LogFields) => void) {
+  constructor(clock: Clock, onLog: (line: LogLine) => void) {
     this.#clock = clock;
     this.#startAt = clock.now();
-    const log = (event: string, fields: LogFields = {}) => {
-      this.tell(event, fields);
-      onLog(event, fields);
-    };
-    this.log = { debug: () => undefined, info: log, warn: log, error: log };
+    this.log = logTo((severity, line) => {
+      if (severity === 'debug') return;
+      this.tell(line.event, line.fields);
+      onLog(line);
+    });
   }
 
   tell(event: string, fields: LogFields): void {

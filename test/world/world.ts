@@ -9,7 +9,8 @@ import { type ClusterName, clusterName, type EpochMs, type NodeRef } from '#shar
 import type { OutgoingMessage, QueueSender, VisibilityControl } from '#shared/queues/sender.ts';
 import type { TaintedNode } from '#shared/store/store.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
-import type { Log, LogFields } from '#shared/telemetry/log.ts';
+import { type Log, type LogFields, logTo } from '#shared/telemetry/log.ts';
+import type { LogEvent } from '#shared/telemetry/log-events.ts';
 import { encodeDue } from '#shared/timers/due-message.ts';
 import { DrivenClock } from './driven-clock.ts';
 import { FakeCluster } from './fake-cluster.ts';
@@ -19,7 +20,7 @@ import { sqsEvent, sqsRecord } from './sqs-event.ts';
 /** A log line and when it was written. */
 export interface LogLine {
   readonly at: EpochMs;
-  readonly event: string;
+  readonly event: LogEvent;
   readonly fields: LogFields;
 }
 
@@ -149,10 +150,7 @@ export class World {
   }
 
   #recordingLog(): Log {
-    const write = (event: string, fields: LogFields = {}): void => {
-      this.log.push({ at: this.clock.now(), event, fields });
-    };
-    return { debug: write, info: write, warn: write, error: write };
+    return logTo((_severity, { event, fields }) => this.log.push({ at: this.clock.now(), event, fields }));
   }
 }
 

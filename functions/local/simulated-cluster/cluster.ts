@@ -2,12 +2,13 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Taint, taintText } from '#shared/taints/taint.ts';
 import type { Clock } from '#shared/time/clock.ts';
-import { SIMULATED_CONTEXT, startApiServer, writeKubeconfig } from './api/server.ts';
+import { type ApiServerLog, SIMULATED_CONTEXT, startApiServer, writeKubeconfig } from './api/server.ts';
 import { Controllers } from './controllers/controllers.ts';
+import type { ControllerLog } from './controllers/reconcile-loop.ts';
 import { DEMO_WORKLOADS, seedDemoFleet } from './demo-fleet.ts';
 import { taintsOf } from './objects/admission.ts';
 import type { NodeObject, PodObject } from './objects/kinds.ts';
-import { openStateFile } from './objects/state-file.ts';
+import { openStateFile, type StateFileLog } from './objects/state-file.ts';
 import { ObjectStore } from './objects/store.ts';
 import {
   addTaint,
@@ -22,7 +23,7 @@ export interface SimulatedClusterOptions {
   /** Made if need be; holds the kubeconfig and the cluster's state, for this process alone. */
   readonly dir: string;
   /** Told of what goes wrong in the cluster itself. */
-  readonly log?: Pick<Console, 'warn' | 'error'>;
+  readonly log?: StateFileLog & ApiServerLog & ControllerLog;
 }
 
 export interface SimulatedNode {

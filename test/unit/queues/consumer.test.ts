@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Context } from 'aws-lambda';
+import { clusterName, nodeName } from '#shared/eviction/identity.ts';
 import { type ConsumerDeps, type Consumption, consume } from '#shared/queues/consumer.ts';
 import { jsonLog } from '#shared/telemetry/log.ts';
 import { ScriptedQueue } from '#test/world/scripted-queue.ts';
@@ -39,7 +40,7 @@ const texts = (perform: (text: string) => Promise<void>): Consumption<string> =>
   order: 'none',
   deadlineMs: 1000,
   retrySeconds: () => undefined,
-  describe: (text) => ({ text }),
+  about: (text) => ({ cluster: clusterName('c1'), node: nodeName(text) }),
 });
 
 test('what is logged about a message carries its id and that of the request', async () => {
@@ -48,7 +49,7 @@ test('what is logged about a message carries its id and that of the request', as
   const handler = consume(
     texts(async (text) => {
       await new Promise(setImmediate);
-      log.info('seen', { text });
+      log.info('cluster.removed', { cluster: clusterName(text) });
     }),
     given,
   );
@@ -57,7 +58,7 @@ test('what is logged about a message carries its id and that of the request', as
     REQUEST,
   );
   assert.deepEqual(
-    lines.map(({ text, messageId, requestId }) => [text, messageId, requestId]),
+    lines.map(({ cluster, messageId, requestId }) => [cluster, messageId, requestId]),
     [
       ['one', 'm1', 'r1'],
       ['two', 'm2', 'r1'],

@@ -28,11 +28,13 @@ export interface SimulatedApiServer {
   close(): Promise<void>;
 }
 
+/** Is told of requests that failed through no fault of their own. */
+export interface ApiServerLog {
+  error(event: 'simulated-cluster.request-failed', told: { readonly reason: unknown }): void;
+}
+
 /** Serves the objects over the Kubernetes API, on a free port of the loopback interface. */
-export async function startApiServer(
-  store: ObjectStore,
-  log?: Pick<Console, 'error'>,
-): Promise<SimulatedApiServer> {
+export async function startApiServer(store: ObjectStore, log?: ApiServerLog): Promise<SimulatedApiServer> {
   const { key, certificate } = await loopbackCertificate();
   const token = randomBytes(32).toString('base64url');
   const isAuthorized = bearerCheck(token);

@@ -2,18 +2,18 @@ import type { ResourceName } from '../objects/kinds.ts';
 import type { ObjectStore } from '../objects/store.ts';
 import { eventExpiry } from './events.ts';
 import { kubelet, podGarbageCollector } from './kubelet.ts';
-import { type Controller, ReconcileLoop } from './reconcile-loop.ts';
+import { type Controller, type ControllerLog, ReconcileLoop } from './reconcile-loop.ts';
 import { scheduler } from './scheduler.ts';
 import { type Workload, workloadController } from './workloads.ts';
 
 /** What brings the objects to life: kubelets, a scheduler, and the controllers of some workloads. */
 export class Controllers {
   readonly #store: ObjectStore;
-  readonly #log: Pick<Console, 'error'> | undefined;
+  readonly #log: ControllerLog | undefined;
   readonly #loops: { readonly loop: ReconcileLoop; readonly watches: readonly ResourceName[] }[] = [];
   #unsubscribe = () => {};
 
-  constructor(store: ObjectStore, workloads: readonly Workload[], log?: Pick<Console, 'error'>) {
+  constructor(store: ObjectStore, workloads: readonly Workload[], log?: ControllerLog) {
     this.#store = store;
     this.#log = log;
     this.#add(kubelet(store), ['pods', 'nodes']);

@@ -12,16 +12,24 @@ export interface Controller {
   reconcile(now: EpochMs): EpochMs | undefined;
 }
 
+/** Is told of looks that failed. */
+export interface ControllerLog {
+  error(
+    event: 'simulated-cluster.controller-failed',
+    told: { readonly controller: string; readonly reason: unknown },
+  ): void;
+}
+
 /** Runs a controller once for any number of changes at a time, and when its moment comes. */
 export class ReconcileLoop {
   readonly #controller: Controller;
   readonly #now: () => EpochMs;
-  readonly #log: Pick<Console, 'error'> | undefined;
+  readonly #log: ControllerLog | undefined;
   #timer: NodeJS.Timeout | undefined;
   #triggered = false;
   #stopped = false;
 
-  constructor(controller: Controller, now: () => EpochMs, log?: Pick<Console, 'error'>) {
+  constructor(controller: Controller, now: () => EpochMs, log?: ControllerLog) {
     this.#controller = controller;
     this.#now = now;
     this.#log = log;

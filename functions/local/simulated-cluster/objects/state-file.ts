@@ -35,11 +35,19 @@ export interface StateFile {
   close(): void;
 }
 
+/** Is told that a file was put aside. */
+export interface StateFileLog {
+  warn(
+    event: 'simulated-cluster.state-damaged',
+    told: { readonly file: string; readonly reason: unknown },
+  ): void;
+}
+
 /**
  * Opens the file, or makes it. One that is damaged is put aside as `<path>.damaged`, with a warning, and begun
  * anew. Throws when it can be neither opened nor made.
  */
-export function openStateFile(path: string, log?: Pick<Console, 'warn'>): StateFile {
+export function openStateFile(path: string, log?: StateFileLog): StateFile {
   try {
     return open(path);
   } catch (error) {

@@ -1,0 +1,143 @@
+import type { ClusterName, EpochMs, NodeName, NodeRef, PodUid } from '#shared/eviction/identity.ts';
+import type { CancelReason, Ending, EvictionRecord } from '#shared/eviction/records.ts';
+import { type Taint, taintText } from '#shared/taints/taint.ts';
+
+/** What went wrong: an error, of which only the message is written, or a sentence. */
+type Why = { readonly reason: unknown };
+type OfCluster = { readonly cluster: ClusterName };
+type OfNode = OfCluster & { readonly node: NodeName };
+type OfQueue = { readonly queue: string };
+type OfMessage = { readonly messageId: string };
+type Nothing = Readonly<Record<string, never>>;
+
+/** What every line about an eviction tells of it. */
+export type EvictionFields = OfNode & {
+  readonly namespace: string;
+  readonly pod: string;
+  readonly uid: PodUid;
+  readonly fireAt: EpochMs;
+  /** The taints that set `fireAt`, as kubectl prints them. */
+  readonly because: readonly string[];
+};
+
+/** All that is ever logged: one line per change of state, named `room.event`, and the fields it tells. */
+export type LogEvents = {
+  /** A node's taints changed, or the node went. */
+  'node.changed': OfNode & { readonly taints: readonly Taint[]; readonly deletedAt?: EpochMs };
+  /** A pod is to be evicted at `fireAt`. */
+  'eviction.scheduled': EvictionFields;
+  /** It is to be evicted at another moment, or for another taint, than was said before. */
+  'eviction.rescheduled': EvictionFields;
+  /** It is not to be evicted any more; `announced`: an Event tells so, too. */
+  'eviction.cancelled': EvictionFields & {
+    readonly reason: CancelReason | undefined;
+    readonly announced: boolean;
+  };
+  /** It was evicted, `lateMs` after it fell due. */
+  'eviction.done': EvictionFields & { readonly lateMs: number };
+  /** It was gone when it was to be evicted. */
+  'eviction.gone': EvictionFields;
+  /** Something on a node could not be evicted, and is tried again. */
+  'eviction.retried': OfNode & Why & { readonly attempts: number; readonly nextTryAt: EpochMs };
+  /** It could not be evicted for days, and is left alone. */
+  'eviction.gave-up': EvictionFields & Why;
+  /** It is not to be evicted any more, for its cluster is not registered. */
+  'eviction.unregistered': EvictionFields & Why;
+  /** Its timer missed it until its item expired; it was put back. */
+  'eviction.restored': EvictionFields;
+  /** Items of a node that expired could not be put back; the stream brings them again. */
+  'eviction.not-restored': Partial<OfNode> & Why & { readonly records: number };
+  /** Cancellations could not be handed on to those who write Events. */
+  'announcement.refused': OfNode & Why;
+  /** An Event could not be written. */
+  'event.lost': Why & { readonly namespace: string; readonly pod: string; readonly message: string };
+
+  /** A relay follows a cluster that was registered. */
+  'cluster.added': OfCluster & { readonly access: string };
+  /** A relay ends following a cluster that is registered no longer. */
+  'cluster.removed': OfCluster;
+  /** A cluster does not answer as the service starts. */
+  'cluster.unreachable': OfCluster & Why;
+  /** A cluster is registered, and no relay holds its lease. */
+  'cluster.unwatched': OfCluster;
+  /** The list of clusters could not be read. */
+  'registry.unreadable': Why;
+
+  /** The relay's process is up; its probes answer on `port`. */
+  'relay.started': { readonly port: number };
+  /** It was asked to stop. */
+  'relay.stopping': Nothing;
+  /** It stopped in good order. */
+  'relay.stopped': Nothing;
+  /** It stops without having said all, after `afterMs`. */
+  'relay.stopped-late': { readonly afterMs: number };
+  /** A relay speaks for a cluster from now on. */
+  'relay.lease-taken': OfCluster & { readonly epoch: number };
+  /** Another relay speaks for the cluster. */
+  'relay.lease-lost': OfCluster & { readonly epoch: number };
+  /** A lease could not be asked for, renewed or released. */
+  'relay.lease-failed': OfCluster & Why;
+  /** Everything of one kind was listed. */
+  'relay.listed': { readonly resource: string; readonly objects: number };
+  /** A list or a watch ended in an error, and is begun again. */
+  'relay.watch-failed': OfCluster & Why & { readonly resource: string };
+  /** A relay knows its cluster whole. */
+  'relay.synced': OfCluster & { readonly nodes: number; readonly tainted: number; readonly pods: number };
+  /** What the store holds of the cluster could not be read. */
+  'relay.resync-failed': OfCluster & Why;
+  /** A queue takes nothing; `waiting` deltas are sent again. */
+  'relay.queue-unreachable': OfQueue & Why & { readonly waiting: number };
+  /** A queue can never take this delta. */
+  'relay.delta-refused': OfNode & OfQueue & Why;
+
+  /** A message could not be done, and comes again. */
+  'message.retried': OfNode & Why & { readonly receives: number };
+  /** Nobody can read the message; it was set aside. */
+  'message.refused': OfMessage & Why;
+  /** Nobody can read the message, and it could not be set aside. */
+  'message.stuck': OfMessage & Why;
+  /** The message came too often; it was set aside. */
+  'message.dead-lettered': OfQueue & OfMessage & { readonly receives: number };
+  /** The message was done, but is seen again. */
+  'message.not-deleted': OfQueue & OfMessage & Why;
+  /** A function failed on all its messages. */
+  'batch.failed': OfQueue & Why & { readonly messages: number };
+  /** When a message comes again could not be set. */
+  'visibility.unchanged': OfQueue & Why;
+  /** There is no room for a dead letter that is older than the others. */
+  'dead-letter.dropped': OfQueue & Why & { readonly id: number };
+  /** A dead letter could not be kept; its message comes again. */
+  'dead-letter.unsaved': OfQueue & OfMessage & Why;
+  /** A record of the table's stream cannot be read. */
+  'record.refused': Why;
+  /** What says that nodes are due could not be sent. */
+  'timer.unsent': Partial<OfNode> & Why & { readonly at: EpochMs; readonly nodes?: number };
+  /** A task of upkeep failed. */
+  'upkeep.failed': Why & { readonly task: string };
+
+  /** The simulated cluster's file was damaged and put aside. */
+  'simulated-cluster.state-damaged': Why & { readonly file: string };
+  /** One of its controllers failed, and looks again. */
+  'simulated-cluster.controller-failed': Why & { readonly controller: string };
+  /** Its API server failed on a request. */
+  'simulated-cluster.request-failed': Why;
+};
+
+export type LogEvent = keyof LogEvents;
+
+/** One line: an event and what it tells. */
+export type LogLine = {
+  [Event in LogEvent]: { readonly event: Event; readonly fields: LogEvents[Event] };
+}[LogEvent];
+
+/** What the line of an event is given, after its name. */
+export type Told<Event extends LogEvent> = LogEvents[Event] extends Nothing ? [] : [fields: LogEvents[Event]];
+
+/** What every log line about an eviction tells of it. */
+export function evictionFields(
+  { cluster, node }: NodeRef,
+  { uid, namespace, name: pod, fireAt, reasons }: EvictionRecord | Ending,
+): EvictionFields {
+  const because = reasons.map(({ taint }) => taintText(taint));
+  return { cluster, node, namespace, pod, uid, fireAt, because };
+}

@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { narrator } from '#functions/local/narrator.ts';
+import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
+import { recordingLog } from '#test/contracts/recording-log.ts';
+
+const cluster = clusterName('c1');
+const node = nodeName('n1');
+
+test('an event that nobody knows, a field it has not, and one it lacks do not compile', () => {
+  const log = recordingLog();
+  // @ts-expect-error: no such event
+  log.info('cluster.painted', { cluster });
+  // @ts-expect-error: no such field
+  log.info('cluster.removed', { cluster, colour: 'green' });
+  // @ts-expect-error: its epoch is missing
+  log.info('relay.lease-taken', { cluster });
+  // @ts-expect-error: it tells nothing
+  log.info('relay.stopping', { cluster });
+  assert.equal(log.lines.length, 4);
+});
+
+test('the narrator tells of nodes and pods, complains of what goes wrong, and keeps quiet about the rest', () => {
+  const told: string[] = [];
+  const log = narrator({ now: () => 0 }, (line) => told.push(line));
+  const pod = { cluster, node, namespace: 'shop', pod: 'web', uid: podUid('u1'), fireAt: 30_000 };
+  const eviction = { ...pod, because: ['maintenance=now:NoExecute'] };
+  log.info('node.changed', { cluster, node, taints: [] });
+  log.info('relay.lease-taken', { cluster, epoch: 3 });
+  log.info('eviction.scheduled', eviction);
+  log.info('eviction.cancelled', { ...eviction, reason: 'taint-removed', announced: true });
+  log.debug('relay.listed', { resource: 'nodes', objects: 3 });
+  log.warn('relay.watch-failed', { cluster, resource: 'nodes', reason: new Error('no route') });
+  const expected = [
+    /c1 n1 {2}.*untainted/,
+    /c1 n1 {2}shop\/web will go at .* \(in 30 s\) because of maintenance=now:NoExecute/,
+    /c1 n1 {2}.*shop\/web cancelled: the taint was removed/,
+    /c1 {2}.*relay\.watch-failed: resource=nodes no route/,
+  ];
+  assert.equal(told.length, expected.length);
+  for (const [index, line] of expected.entries()) assert.match(told[index] ?? '', line);
+});

@@ -12,7 +12,7 @@ import type { KubernetesApi, LivePod, PodEvent } from '#shared/kubernetes/api.ts
 import { ApiError, LateCallError } from '#shared/kubernetes/api-error.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
 import type { Log } from '#shared/telemetry/log.ts';
-import { evictionFields } from '#shared/telemetry/log-events.ts';
+import { podFields } from '#shared/telemetry/log-events.ts';
 import type { EvictionMetrics } from '#shared/telemetry/metrics.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { markingForDeletion } from './events.ts';
@@ -173,12 +173,12 @@ export class Pass {
     this.ends.push(ending(record, { outcome: 'done', lateMs }, record.version));
     this.events.push(markingForDeletion(record));
     metrics.podDeleted(lateMs / 1000);
-    log.info('eviction.done', { ...evictionFields(this.#partition.ref, record), lateMs });
+    log.info('eviction.done', { ...podFields(this.#partition.ref, record), lateMs });
   }
 
   #ended(record: EvictionRecord, outcome: 'done' | 'gone'): void {
     this.ends.push(ending(record, { outcome }, record.version));
-    this.#deps.log.info('eviction.gone', evictionFields(this.#partition.ref, record));
+    this.#deps.log.info('eviction.gone', podFields(this.#partition.ref, record));
   }
 }
 

@@ -3,7 +3,7 @@ import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { CancelReason } from '#shared/eviction/records.ts';
 import { taintText } from '#shared/taints/taint.ts';
 import { type Log, type LogFields, logTo } from '#shared/telemetry/log.ts';
-import type { EvictionFields, LogEvents, LogLine } from '#shared/telemetry/log-events.ts';
+import type { EvictionFields, LogEvents, LogLine, PodFields } from '#shared/telemetry/log-events.ts';
 import type { Clock } from '#shared/time/clock.ts';
 
 /**
@@ -43,7 +43,7 @@ function tell({ event, fields }: LogLine, now: EpochMs): string | undefined {
   }
 }
 
-const podOf = ({ namespace, pod }: EvictionFields): string => `${namespace}/${pod}`;
+const podOf = ({ namespace, pod }: PodFields): string => `${namespace}/${pod}`;
 
 const CANCELLED: Readonly<Record<CancelReason, string>> = {
   'taint-removed': 'the taint was removed',

@@ -10,11 +10,15 @@ type OfQueue = { readonly queue: string };
 type OfMessage = { readonly messageId: string };
 type Nothing = Readonly<Record<string, never>>;
 
-/** What every line about an eviction tells of it. */
-export type EvictionFields = OfNode & {
+/** Which pod a line is about. */
+export type PodFields = OfNode & {
   readonly namespace: string;
   readonly pod: string;
   readonly uid: PodUid;
+};
+
+/** What a line about an eviction that is to come, or will not come, tells of it. */
+export type EvictionFields = PodFields & {
   readonly fireAt: EpochMs;
   /** The taints that set `fireAt`, as kubectl prints them. */
   readonly because: readonly string[];
@@ -34,9 +38,9 @@ export type LogEvents = {
     readonly announced: boolean;
   };
   /** It was evicted, `lateMs` after it fell due. */
-  'eviction.done': EvictionFields & { readonly lateMs: number };
+  'eviction.done': PodFields & { readonly lateMs: number };
   /** It was gone when it was to be evicted. */
-  'eviction.gone': EvictionFields;
+  'eviction.gone': PodFields;
   /** Something on a node could not be evicted, and is tried again. */
   'eviction.retried': OfNode & Why & { readonly attempts: number; readonly nextTryAt: EpochMs };
   /** It could not be evicted for days, and is left alone. */
@@ -135,9 +139,17 @@ export type Told<Event extends LogEvent> = LogEvents[Event] extends Nothing ? []
 
 /** What every log line about an eviction tells of it. */
 export function evictionFields(
-  { cluster, node }: NodeRef,
-  { uid, namespace, name: pod, fireAt, reasons }: EvictionRecord | Ending,
+  ref: NodeRef,
+  { fireAt, reasons, ...who }: EvictionRecord | Ending,
 ): EvictionFields {
   const because = reasons.map(({ taint }) => taintText(taint));
-  return { cluster, node, namespace, pod, uid, fireAt, because };
+  return { ...podFields(ref, who), fireAt, because };
+}
+
+/** Which pod of a node a line is about. */
+export function podFields(
+  { cluster, node }: NodeRef,
+  { uid, namespace, name: pod }: Pick<EvictionRecord, 'uid' | 'namespace' | 'name'>,
+): PodFields {
+  return { cluster, node, namespace, pod, uid };
 }

@@ -30,9 +30,12 @@ export function enterLogContext(fields: LogFields): void {
   context.enterWith({ ...context.getStore(), ...fields });
 }
 
-/** What `work` logs carries these fields too. */
+/**
+ * What `work` logs carries these fields, and no others: a message's id tells its request, and each byte of a line is
+ * paid for with each eviction.
+ */
 export function inLogContext<T>(fields: LogFields, work: () => T): T {
-  return context.run({ ...context.getStore(), ...fields }, work);
+  return context.run(fields, work);
 }
 
 /**
@@ -47,7 +50,8 @@ export function jsonLog(level = 'info', destination: DestinationStream = process
       timestamp: pino.stdTimeFunctions.isoTime,
       messageKey: 'event',
       formatters: { level: (label) => ({ level: label }) },
-      mixin: () => context.getStore() ?? {},
+      // A copy, because pino writes the line's own fields into what it is given.
+      mixin: () => ({ ...context.getStore() }),
     },
     destination,
   );

@@ -30,7 +30,7 @@ export interface EvictDeps {
 
 /**
  * Looks at a node: evicts what is due there and still must go, corrects what live state contradicts, and says when
- * what failed is tried again. `receives`: how often the message came that asks for it. Rejects with what kept it from
+ * what failed is tried again. `cameBefore`: the message that asks for it did. Rejects with what kept it from
  * reading or recording: `StoreError`, `TimerError`, `QueueError`; the message is then to come again. Doing it again,
  * or twice at once, does no harm. `recorded` is called when the store says what was done, so that the node may be
  * looked at again; Events are still posted then.
@@ -38,16 +38,20 @@ export interface EvictDeps {
 export async function evictNode(
   ref: NodeRef,
   deps: EvictDeps,
-  receives = 1,
+  cameBefore = false,
   recorded: () => void = () => undefined,
 ): Promise<Again | undefined> {
   const now = deps.clock.now();
   const partition = await deps.store.load(ref, now);
   const due = dueOf(partition, now);
+  // A message that comes again may have died before it armed what it had written.
+  const armAgain = async (...moments: readonly EpochMs[]): Promise<void> => {
+    const later = moments.filter((moment) => moment > now);
+    if (cameBefore && later.length > 0) await deps.timers.arm(ref, [...new Set(later)]);
+  };
+  const nextTryAt = partition.node?.retry?.nextTryAt ?? now;
   if (due.length === 0) {
-    // A message that comes again may have died before it armed what it had written.
-    const next = receives > 1 ? nextMomentOf(partition, now) : undefined;
-    if (next !== undefined) await deps.timers.arm(ref, [next]);
+    await armAgain(nextMomentOf(partition, now) ?? now, nextTryAt);
     return undefined;
   }
   let api: KubernetesApi;
@@ -61,7 +65,9 @@ export async function evictNode(
   const pass = new Pass(partition, api, deps);
   await pass.run(inTurn(due, now));
   try {
-    return await recordPass(partition, pass, deps);
+    const again = await recordPass(partition, pass, deps);
+    if (!again) await armAgain(nextTryAt);
+    return again;
   } finally {
     recorded();
     if (api.skewMs !== undefined) deps.metrics.clockSkewed(Math.abs(api.skewMs) / 1000);

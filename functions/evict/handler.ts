@@ -26,8 +26,14 @@ const RETRY: Backoff = { firstMs: 1_000, longestMs: 300_000 };
 export function createHandler(deps: EvictHandlerDeps) {
   const passes = new SingleFlight<Again | undefined>();
 
-  const look = (ref: NodeRef, receives: number) =>
-    passes.run(nodeKey(ref), (free) => evictNode(ref, deps, receives, free));
+  /** Nodes on which a message waits for a look that came before: whoever looks next looks for it, too. */
+  const cameBefore = new Set<string>();
+
+  const look = (ref: NodeRef, receives: number) => {
+    const key = nodeKey(ref);
+    if (receives > 1) cameBefore.add(key);
+    return passes.run(key, (free) => evictNode(ref, deps, cameBefore.delete(key), free));
+  };
 
   const perform = async (message: DueMessage, receives: number): Promise<Again | undefined> => {
     const ref: NodeRef = { cluster: message.cluster, node: message.node };

@@ -49,7 +49,7 @@ export function evictBench(): EvictBench {
     givenUp: 0,
     timers: {
       arm: async (_ref, fireAts) => {
-        if (bench.timerOutages > 0) {
+        if (fireAts.length > 0 && bench.timerOutages > 0) {
           bench.timerOutages -= 1;
           throw new TimerError('no timer could be armed');
         }

@@ -395,7 +395,7 @@ describe('a refusal', () => {
     };
     await evictNode(ref, bench);
     assert.equal(deletedFrom(bench).length, 30);
-    assert.deepEqual(await evictNode(ref, bench, 2), undefined);
+    assert.deepEqual(await evictNode(ref, bench, true), undefined);
     const retry = await retryOf(bench);
     assert.deepEqual(bench.armed, [retry?.nextTryAt, retry?.nextTryAt]);
   });

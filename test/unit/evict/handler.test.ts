@@ -6,7 +6,7 @@ import { nodeName } from '#shared/eviction/identity.ts';
 import { QUEUES } from '#shared/queues/queue-set.ts';
 import { QueueError } from '#shared/queues/sender.ts';
 import { encodeCancelled, encodeDue } from '#shared/timers/due-message.ts';
-import { after, at, nodeDelta, pod, ref } from '#test/unit/eviction/builders.ts';
+import { after, at, nodeDelta, pod, ref, tolerating } from '#test/unit/eviction/builders.ts';
 import { liveNode, livePod } from '#test/unit/watch-relay/live-objects.ts';
 import { driveTimers } from '#test/world/driven-timers.ts';
 import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';
@@ -66,6 +66,42 @@ describe('a due message', () => {
     assert.deepEqual(bench.armed, []);
     assert.deepEqual(await failed(bench, dueAt(60, '1', 2)), []);
     assert.deepEqual(bench.armed, [at(560)]);
+  });
+});
+
+describe('a message that comes again because it could not arm the next try of what failed', () => {
+  /** u1 failed at second 60, and no timer could be armed for its next try; u2 falls due on its own at 61. */
+  async function unarmed(): Promise<EvictBench> {
+    const soon = pod('u2', { tolerations: [tolerating('a', 61)] });
+    const bench = await heard(
+      [nodeDelta(1, { pods: [pod('u1'), soon] })],
+      [livePod('u1'), livePod('u2', { tolerations: [tolerating('a', 61)] })],
+    );
+    failing(bench, 'delete', serverError(500, 30));
+    bench.timerOutages = 1;
+    assert.deepEqual(await failed(bench, dueAt(60)), ['1']);
+    bench.cluster.beforeRequest = () => undefined;
+    return bench;
+  }
+
+  test('arms it, though something else falls due before', async () => {
+    const bench = await unarmed();
+    assert.deepEqual(await failed(bench, dueAt(60, '1', 2)), []);
+    assert.ok(bench.armed.includes(at(90)), 'nobody tries u1 again');
+  });
+
+  test('arms it, though something else is due now', async () => {
+    const bench = await unarmed();
+    await bench.clock.advanceTo(at(61));
+    assert.deepEqual(await failed(bench, dueAt(60, '1', 2)), []);
+    assert.deepEqual(deletedFrom(bench), ['u2']);
+    assert.ok(bench.armed.includes(at(90)), 'nobody tries u1 again');
+  });
+
+  test('arms it, though it shares its look with messages that come for the first time', async () => {
+    const bench = await unarmed();
+    assert.deepEqual(await failed(bench, dueAt(60, '2'), dueAt(60, '3'), dueAt(60, '1', 2)), []);
+    assert.ok(bench.armed.includes(at(90)), 'nobody tries u1 again');
   });
 });
 

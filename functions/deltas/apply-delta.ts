@@ -43,11 +43,12 @@ export async function applyDelta(delta: Delta, deps: ApplyDeltaDeps): Promise<vo
     const { node, live } = result;
     return { result, change: { ...(node ? { node } : {}), schedule, end, live } };
   });
+  // Before anything else can fail: the delta that comes again finds nothing new.
+  logChanges(delta, decided, log);
   const agenda = agendaOf(decided.decisions, delta);
   // The order matters: once the records stand, a timer that comes twice or late finds the truth in them.
   await timers.arm(ref, [...agenda.arm]);
   await announce(delta, agenda.announce, deps);
-  logChanges(delta, decided, log);
 }
 
 /** The pods it speaks of; `undefined`: all of the node. */

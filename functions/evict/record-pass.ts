@@ -31,6 +31,8 @@ export async function recordPass(before: Partition, pass: Pass, deps: EvictDeps)
   // First the timers: the message that brought us here finds nothing due any more once the records stand.
   await timers.arm(ref, [...new Set(pass.rescheduled.map(({ fireAt }) => fireAt))]);
   const written = needsCommit(before, pass, clock.now()) ? await correct(before, pass, deps) : NOTHING;
+  // What was written is told before anything else can fail: the message that comes again no longer finds it.
+  tell(ref, written, pass, deps);
   const { retry } = written;
   if (retry && retry.nextTryAt !== before.node?.retry?.nextTryAt) {
     await timers.arm(ref, [retry.nextTryAt]);
@@ -38,7 +40,6 @@ export async function recordPass(before: Partition, pass: Pass, deps: EvictDeps)
     const { attempts, nextTryAt, error } = retry;
     deps.log.warn('eviction.retried', { ...ref, attempts, nextTryAt, reason: error });
   }
-  tell(ref, written, pass, deps);
   if (pass.fault) throw pass.fault;
   return written.moved || pass.behind ? { againInSeconds: AGAIN_SECONDS } : undefined;
 }

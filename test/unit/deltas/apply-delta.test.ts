@@ -119,6 +119,7 @@ describe('when something fails, the delta is not done, and done again it ends as
     assert.deepEqual(await states(world), ['u1 scheduled']);
     await applyDelta(nodeDelta(1), world);
     assert.deepEqual(world.armed, [at(60)]);
+    assert.deepEqual(logged(world), ['node.changed', 'eviction.scheduled']);
   });
 
   test('a timer cannot be armed, and a newer delta comes before the old one again', async () => {

@@ -474,6 +474,36 @@ describe('what goes on failing', () => {
   });
 });
 
+describe('what is written is told, although no timer can be armed:', () => {
+  test('a cancellation', async () => {
+    const bench = await due(...podsNamed(2));
+    bench.cluster.putPod(livePod('u1', { tolerations: forever }));
+    failing(bench, 'delete', serverError(500));
+    bench.timerOutages = 1;
+    await assert.rejects(evictNode(ref, bench), TimerError);
+    assert.equal((await statesIn(bench))['u1'], 'cancelled');
+    assert.equal(bench.log.lines.filter(({ event }) => event === 'eviction.cancelled').length, 1);
+    assert.deepEqual(
+      bench.cluster.events.map(({ message }) => message),
+      ['Cancelling deletion of Pod default/pod-u1'],
+    );
+  });
+
+  test('what is given up', async () => {
+    const bench = await heard(
+      [nodeDelta(1, { pods: [pod('u1'), pod('u2', { podSince: at(4 * 24 * 3600) })] })],
+      podsNamed(2),
+    );
+    failing(bench, 'delete', serverError(500));
+    await evictNode(ref, bench);
+    await bench.clock.advanceTo(at(60) + 5 * 24 * 3_600_000);
+    bench.timerOutages = 1;
+    await assert.rejects(evictNode(ref, bench), TimerError);
+    assert.equal(bench.givenUp, 1);
+    assert.equal(bench.log.lines.filter(({ event }) => event === 'eviction.gave-up').length, 1);
+  });
+});
+
 test('records of a cluster that nobody manages any more end, with a copy to redrive', async () => {
   const bench = await due(livePod());
   const elsewhere = evictBench();

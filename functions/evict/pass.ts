@@ -82,6 +82,11 @@ export class Pass {
     });
   }
 
+  /** Pods of which it is known what becomes of them. */
+  settled(): readonly { readonly uid: PodUid }[] {
+    return [...this.ends, ...this.cancelled.map(({ record }) => record), ...this.rescheduled];
+  }
+
   /** Never rejects: what goes wrong is gathered, so that what happened before it is recorded. */
   async #handle(record: EvictionRecord, pod: LivePod | undefined, view: NodeView): Promise<void> {
     if (this.refusal || this.fault) return;

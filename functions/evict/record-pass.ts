@@ -74,7 +74,9 @@ async function correct(before: Partition, pass: Pass, deps: EvictDeps): Promise<
   };
   // Set aside before they are given up: a crash in between sets them aside twice, and loses none.
   if (before.node) {
-    const { gaveUp } = afterFailures(before.node, before.scheduled, failures, now, random);
+    const left = new Map(before.scheduled);
+    for (const { uid } of pass.settled()) left.delete(uid);
+    const { gaveUp } = afterFailures(before.node, left, failures, now, random);
     await setAside(ref, gaveUp, deps);
   }
   return commitUnderLock(store, ref, undefined, clock, (found) => {

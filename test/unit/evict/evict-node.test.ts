@@ -453,6 +453,17 @@ describe('what goes on failing', () => {
     assert.deepEqual(deletedFrom(bench), ['u1']);
   });
 
+  test('is not given up by the try that evicts it', async () => {
+    const bench = await due(...podsNamed(2));
+    failing(bench, 'delete', serverError(403), 2);
+    await evictNode(ref, bench);
+    await bench.clock.advanceTo(at(60) + 4 * DAY_MS);
+    bench.cluster.putPod(livePod('u2', { tolerations: forever }));
+    await nextTry(bench);
+    assert.deepEqual(await statesIn(bench), { u1: 'done', u2: 'cancelled' });
+    assert.deepEqual(bench.deadLetters.sent, []);
+  });
+
   test('counts from its own first failure, not from that of others', async () => {
     const bench = await heard(
       [nodeDelta(1, { pods: [pod('u1'), pod('u2', { podSince: at(3 * 24 * 3600) })] })],

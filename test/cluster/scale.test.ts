@@ -15,6 +15,8 @@ const stage = fileStage('served');
 const PARALLEL = 48;
 const EVICTED_WITHIN_MS = 240_000;
 const SETTLED_WITHIN_MS = 60_000;
+/** What the service may have resident with 5,000 pods. */
+const MAX_PEAK_MIB = 300;
 
 test(`${NODES} nodes of ${PODS_PER_NODE} pods, all tainted at once: every pod goes, each exactly once`, async (t) => {
   const { cluster, service } = stage();
@@ -53,6 +55,7 @@ test(`${NODES} nodes of ${PODS_PER_NODE} pods, all tainted at once: every pod go
   if (before && after) {
     const cpuSeconds = (after.cpuSeconds - before.cpuSeconds).toFixed(1);
     t.diagnostic(`the service used ${cpuSeconds} s of CPU, and ${after.peakMiB.toFixed(0)} MiB at its peak`);
+    if (pods.length <= 5_000) assert.ok(after.peakMiB <= MAX_PEAK_MIB, 'it stays small');
   }
   assert.ok(
     pods.every(({ disruption }) => disruption?.beforeDeletion),

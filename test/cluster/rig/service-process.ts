@@ -3,12 +3,16 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { z } from 'zod';
 import { freePort } from '#test/aws/server-process.ts';
 import { until } from './until.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
-/** What `npm start` runs. */
-const MAIN = join(ROOT, 'functions/local/main.ts');
+const Package = z.object({ scripts: z.object({ start: z.string().startsWith('node ') }) });
+/** What `npm start` runs, behind the name of Node. */
+const [, ...START] = Package.parse(
+  JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')),
+).scripts.start.split(' ');
 /** A cold start on a busy machine takes a few seconds. */
 const READY_WITHIN_MS = 60_000;
 const EXIT_WITHIN_MS = 15_000;
@@ -76,7 +80,10 @@ export class ServiceProcess {
       ...options.contexts.flatMap((context) => ['--context', context]),
       ...['--kubeconfig', options.kubeconfig, '--state', options.stateDir, '--port', String(port)],
     ];
-    const child = spawn(process.execPath, [MAIN, ...args], { cwd: ROOT, stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = spawn(process.execPath, [...START, ...args], {
+      cwd: ROOT,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
     return new ServiceProcess(child, port, options.contexts);
   }
 

@@ -4,6 +4,7 @@ import type { Delta } from '#shared/eviction/facts.ts';
 import type { EpochMs, PodUid } from '#shared/eviction/identity.ts';
 import { type Plan, type PodDecision, plan } from '#shared/eviction/plan.ts';
 import type { Ending, EvictionRecord } from '#shared/eviction/records.ts';
+import { encodeCancelled } from '#shared/queues/due-message.ts';
 import type { QueueSender } from '#shared/queues/sender.ts';
 import { commitUnderLock } from '#shared/store/commit-under-lock.ts';
 import type { Store } from '#shared/store/store.ts';
@@ -11,7 +12,6 @@ import type { MatchOptions } from '#shared/taints/taint.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { evictionFields } from '#shared/telemetry/log-events.ts';
 import type { Clock } from '#shared/time/clock.ts';
-import { encodeCancelled } from '#shared/timers/due-message.ts';
 import type { Timers } from '#shared/timers/timers.ts';
 
 /** What applying a delta needs of the world. */

@@ -1,6 +1,6 @@
-import { parseDelta } from '#shared/deltas/message.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
 import { type ConsumerDeps, consume } from '#shared/queues/consumer.ts';
+import { parseDelta } from '#shared/queues/delta-message.ts';
 import { DELTA_MAX_RECEIVES } from '#shared/queues/queue-set.ts';
 import { type ApplyDeltaDeps, applyDelta } from './apply-delta.ts';
 

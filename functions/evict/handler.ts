@@ -1,9 +1,9 @@
 import type { NodeRef, PodUid } from '#shared/eviction/identity.ts';
 import { nodeKey } from '#shared/eviction/identity.ts';
 import { type Again, type ConsumerDeps, consume } from '#shared/queues/consumer.ts';
+import { type DueMessage, parseDueMessage } from '#shared/queues/due-message.ts';
 import { commitUnderLock } from '#shared/store/commit-under-lock.ts';
 import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
-import { type DueMessage, parseDueMessage } from '#shared/timers/due-message.ts';
 import { cancellingDeletion, postEvents } from './events.ts';
 import { type EvictDeps, evictNode } from './evict-node.ts';
 import { SingleFlight } from './single-flight.ts';

@@ -10,9 +10,9 @@ import {
 import { afterFailures, type Failures } from '#shared/eviction/retry.ts';
 import { compareVersions, type Version } from '#shared/eviction/version.ts';
 import type { Again } from '#shared/queues/consumer.ts';
+import { encodeRetry } from '#shared/queues/due-message.ts';
 import { commitUnderLock } from '#shared/store/commit-under-lock.ts';
 import { evictionFields } from '#shared/telemetry/log-events.ts';
-import { encodeRetry } from '#shared/timers/due-message.ts';
 import { cancellingDeletion, gaveUpDeletion } from './events.ts';
 import type { EvictDeps } from './evict-node.ts';
 import type { Pass } from './pass.ts';

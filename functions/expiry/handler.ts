@@ -3,6 +3,7 @@ import type { DynamoDBBatchResponse, DynamoDBRecord, DynamoDBStreamEvent } from 
 import pMap from 'p-map';
 import { nodeKey } from '#shared/eviction/identity.ts';
 import type { Partition } from '#shared/eviction/records.ts';
+import { encodeDue } from '#shared/queues/due-message.ts';
 import type { QueueSender } from '#shared/queues/sender.ts';
 import { commitUnderLock } from '#shared/store/commit-under-lock.ts';
 import { type Store, StoreError } from '#shared/store/store.ts';
@@ -10,7 +11,6 @@ import { invocation } from '#shared/telemetry/invocation.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { evictionFields } from '#shared/telemetry/log-events.ts';
 import type { Clock } from '#shared/time/clock.ts';
-import { encodeDue } from '#shared/timers/due-message.ts';
 import { type ExpiredRecord, expiredRecord } from './expired-record.ts';
 
 export interface ExpiryDeps {

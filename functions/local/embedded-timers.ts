@@ -1,10 +1,10 @@
 import { type EpochMs, type NodeRef, nodeKey } from '#shared/eviction/identity.ts';
+import { encodeDue } from '#shared/queues/due-message.ts';
 import type { QueueSender, SendFailure } from '#shared/queues/sender.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { Alarm } from '#shared/time/alarm.ts';
 import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
 import type { Clock } from '#shared/time/clock.ts';
-import { encodeDue } from '#shared/timers/due-message.ts';
 import type { Timers } from '#shared/timers/timers.ts';
 
 export interface EmbeddedTimersDeps {

@@ -1,6 +1,6 @@
-import { type DeltaMessage, deltaMessage } from '#shared/deltas/message.ts';
 import { type Delta, onlyPod } from '#shared/eviction/facts.ts';
 import type { EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
+import { type DeltaMessage, deltaMessage } from '#shared/queues/delta-message.ts';
 import type { ClusterView, Subject } from './cluster-view.ts';
 
 /**

@@ -1,6 +1,6 @@
-import { deduplicationId, messageGroupId } from '#shared/deltas/message-ids.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
+import { deduplicationId, messageGroupId } from '#shared/queues/delta-message.ts';
 import { MAX_BATCH_BYTES, MAX_BATCH_MESSAGES } from '#shared/queues/limits.ts';
 import { messageBytes } from '#shared/queues/message-fault.ts';
 import type { OutgoingMessage, QueueSender, SendFailure } from '#shared/queues/sender.ts';

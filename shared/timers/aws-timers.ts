@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { ConflictException, CreateScheduleCommand, type SchedulerClient } from '@aws-sdk/client-scheduler';
 import { type EpochMs, type NodeRef, nodeKey } from '#shared/eviction/identity.ts';
+import { encodeDue } from '#shared/queues/due-message.ts';
 import { MAX_DELAY_SECONDS } from '#shared/queues/limits.ts';
 import type { QueueSender } from '#shared/queues/sender.ts';
 import type { Clock } from '#shared/time/clock.ts';
-import { encodeDue } from './due-message.ts';
 import { LAST_SCHEDULABLE_AT, SCHEDULE_PRECISION_SECONDS } from './limits.ts';
 import { TimerError, type Timers } from './timers.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { EpochMs, NodeRef } from '#shared/eviction/identity.ts';
-import { parseDueMessage } from '#shared/timers/due-message.ts';
+import { parseDueMessage } from '#shared/queues/due-message.ts';
 import type { Timers } from '#shared/timers/timers.ts';
 import { aRef } from './partition-builders.ts';
 

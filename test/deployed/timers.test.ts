@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { GetScheduleCommand, UpdateScheduleCommand } from '@aws-sdk/client-scheduler';
+import { encodeDue } from '#shared/queues/due-message.ts';
 import { MAX_DELAY_SECONDS } from '#shared/queues/limits.ts';
 import { SCHEDULE_LEAD_SECONDS, scheduleName } from '#shared/timers/aws-timers.ts';
-import { encodeDue } from '#shared/timers/due-message.ts';
 import { assertUntouched } from '#test/cluster/rig/deadline.ts';
 import { tolerates } from '#test/cluster/rig/tolerations.ts';
 import { until } from '#test/cluster/rig/until.ts';

@@ -1,6 +1,6 @@
 import { type EpochMs, type NodeRef, nodeKey } from '#shared/eviction/identity.ts';
+import { encodeDue } from '#shared/queues/due-message.ts';
 import { MAX_DELAY_SECONDS } from '#shared/queues/limits.ts';
-import { encodeDue } from '#shared/timers/due-message.ts';
 import type { Timers } from '#shared/timers/timers.ts';
 import type { Surroundings } from './process.ts';
 import type { SimulatedQueue } from './simulated-queue.ts';

@@ -1,9 +1,9 @@
 import { ClusterView, type Subject } from '#functions/watch-relay/cluster-view.ts';
 import { DirtySet } from '#functions/watch-relay/dirty-set.ts';
-import type { DeltaMessage } from '#shared/deltas/message.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
 import type { ClusterName, EpochMs, NodeName } from '#shared/eviction/identity.ts';
 import type { LiveNode, LivePod } from '#shared/kubernetes/api.ts';
+import type { DeltaMessage } from '#shared/queues/delta-message.ts';
 import type { TaintedNode } from '#shared/store/store.ts';
 
 /** A relay's view whose outbox is always free: whatever it hears, it answers with the deltas that are sent of it. */

@@ -6,10 +6,9 @@ import {
   DELTA_BATCH_SIZE,
   DELTA_RECORD_DEADLINE_MS,
 } from '#functions/deltas/handler.ts';
-import { encodeDelta } from '#shared/deltas/message.ts';
-import { messageGroupId } from '#shared/deltas/message-ids.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
 import { type NodeRef, nodeName } from '#shared/eviction/identity.ts';
+import { encodeDelta, messageGroupId } from '#shared/queues/delta-message.ts';
 import { DELTA_MAX_RECEIVES, QUEUES } from '#shared/queues/queue-set.ts';
 import { QueueError } from '#shared/queues/sender.ts';
 import { standings } from '#test/contracts/partition-builders.ts';

@@ -1,10 +1,15 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { deltaMessage, encodeDelta, parseDelta } from '#shared/deltas/message.ts';
-import { deduplicationId, messageGroupId } from '#shared/deltas/message-ids.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
 import { clusterName, podUid } from '#shared/eviction/identity.ts';
+import {
+  deduplicationId,
+  deltaMessage,
+  encodeDelta,
+  messageGroupId,
+  parseDelta,
+} from '#shared/queues/delta-message.ts';
 import { MAX_MESSAGE_BYTES } from '#shared/queues/limits.ts';
 import { messageFault } from '#shared/queues/message-fault.ts';
 import type { Toleration } from '#shared/taints/taint.ts';

@@ -3,9 +3,9 @@ import { afterEach, beforeEach, describe, mock, test } from 'node:test';
 import { setImmediate as nextLoop } from 'node:timers/promises';
 import { EmbeddedTimers } from '#functions/local/embedded-timers.ts';
 import { clusterName, type NodeRef, nodeName } from '#shared/eviction/identity.ts';
+import { parseDueMessage } from '#shared/queues/due-message.ts';
 import { QueueError } from '#shared/queues/sender.ts';
 import { systemClock } from '#shared/time/clock.ts';
-import { parseDueMessage } from '#shared/timers/due-message.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { type RecordingSender, recordingSender } from '#test/unit/timers/recording-sender.ts';
 

@@ -3,10 +3,10 @@ import { describe, test } from 'node:test';
 import { ConflictException } from '@aws-sdk/client-scheduler';
 import fc from 'fast-check';
 import { clusterName, type NodeRef, nodeName } from '#shared/eviction/identity.ts';
+import { encodeDue } from '#shared/queues/due-message.ts';
 import { MAX_DELAY_SECONDS } from '#shared/queues/limits.ts';
 import { QueueError } from '#shared/queues/sender.ts';
 import { AwsTimers, SCHEDULE_LEAD_SECONDS, scheduleName } from '#shared/timers/aws-timers.ts';
-import { encodeDue } from '#shared/timers/due-message.ts';
 import {
   LAST_SCHEDULABLE_AT,
   MAX_SCHEDULE_NAME_CHARACTERS,

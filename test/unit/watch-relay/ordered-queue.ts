@@ -1,5 +1,5 @@
-import { parseDelta } from '#shared/deltas/message.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
+import { parseDelta } from '#shared/queues/delta-message.ts';
 import type { OutgoingMessage, QueueSender, SendFailure } from '#shared/queues/sender.ts';
 
 /** A queue that does as told with each call; without orders it takes everything. */

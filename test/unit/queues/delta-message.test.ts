@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { encodeDelta, parseDelta } from '#shared/deltas/message.ts';
 import type { Delta, PodFacts } from '#shared/eviction/facts.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
+import { encodeDelta, parseDelta } from '#shared/queues/delta-message.ts';
 import { MalformedMessageError } from '#shared/queues/malformed-message.ts';
 import { INT64_MAX, INT64_MIN } from '#shared/taints/int64.ts';
 import { nodeDelta, pod, podDelta, podGone, taint, tolerating } from '#test/unit/eviction/builders.ts';

@@ -9,7 +9,7 @@ import {
 } from '#shared/eviction/identity.ts';
 import type { Version } from '#shared/eviction/version.ts';
 import type { PodRef } from '#shared/kubernetes/api.ts';
-import { parseMessage } from '#shared/queues/malformed-message.ts';
+import { parseMessage } from './malformed-message.ts';
 
 /** The message format this code writes, and the only one it reads. */
 export const DUE_MESSAGE_VERSION = 1;

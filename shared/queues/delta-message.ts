@@ -1,10 +1,24 @@
+import { createHash } from 'node:crypto';
 import * as z from 'zod';
-import type { Delta, NodeDelta, PodFacts, SeenTaint } from '#shared/eviction/facts.ts';
-import { clusterName, nodeName, type PodUid, podUid } from '#shared/eviction/identity.ts';
-import { MAX_MESSAGE_BYTES } from '#shared/queues/limits.ts';
-import { MalformedMessageError, parseMessage } from '#shared/queues/malformed-message.ts';
+import {
+  type Delta,
+  type NodeDelta,
+  onlyPod,
+  type PodFacts,
+  type SeenTaint,
+} from '#shared/eviction/facts.ts';
+import {
+  clusterName,
+  type NodeRef,
+  nodeKey,
+  nodeName,
+  type PodUid,
+  podUid,
+} from '#shared/eviction/identity.ts';
 import { parseInt64 } from '#shared/taints/int64.ts';
 import type { Toleration } from '#shared/taints/taint.ts';
+import { MAX_MESSAGE_BYTES } from './limits.ts';
+import { MalformedMessageError, parseMessage } from './malformed-message.ts';
 
 /** The message format this code writes, and the only one it reads. */
 export const DELTA_MESSAGE_VERSION = 1;
@@ -234,4 +248,23 @@ class ToleratedLists {
     this.#indexByList.set(list, index);
     return index;
   }
+}
+
+/**
+ * The message group: all deltas of one node stay in order, nodes do not wait for each other. Hashed, because a
+ * group id holds 128 characters and a cluster and a node name may have more.
+ */
+export function messageGroupId(ref: NodeRef): string {
+  return sha256(nodeKey(ref));
+}
+
+/** The deduplication id: cluster, node or pod, version. A call that is repeated because its answer was lost tells nothing twice. */
+export function deduplicationId(delta: Delta): string {
+  const { ref, version } = delta;
+  return sha256(`${nodeKey(ref)}#${onlyPod(delta) ?? 'node'}#${version.epoch}.${version.sequence}`);
+}
+
+/** 64 characters, all of those that SQS allows in an id. */
+function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
 }

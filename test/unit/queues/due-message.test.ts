@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
-import { MalformedMessageError } from '#shared/queues/malformed-message.ts';
 import {
   type CancelledPod,
   encodeCancelled,
   encodeDue,
   MAX_DUE_MESSAGE_BYTES,
   parseDueMessage,
-} from '#shared/timers/due-message.ts';
+} from '#shared/queues/due-message.ts';
+import { MalformedMessageError } from '#shared/queues/malformed-message.ts';
 
 const ref = { cluster: clusterName('c1'), node: nodeName('n1') };
 const version = { epoch: 3, sequence: 17 };

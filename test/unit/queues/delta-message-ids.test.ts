@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { encodeDelta } from '#shared/deltas/message.ts';
-import { deduplicationId, messageGroupId } from '#shared/deltas/message-ids.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
+import { deduplicationId, encodeDelta, messageGroupId } from '#shared/queues/delta-message.ts';
 import { messageFault } from '#shared/queues/message-fault.ts';
 import { nodeDelta, pod, podDelta, podGone, ref } from '#test/unit/eviction/builders.ts';
 

@@ -62,7 +62,9 @@ export function judge(
     const deadline = deadlineOf(pod.tolerations, record.podSince);
     if (!deadline) return { kind: 'cancel', because: whyCancelled(record, taints) };
     if (deadline.at > look.at) {
-      return { kind: 'reschedule', record: { ...record, fireAt: deadline.at, reasons: deadline.reasons } };
+      // What failed before was another deadline's eviction.
+      const { failure: _failure, ...rest } = record;
+      return { kind: 'reschedule', record: { ...rest, fireAt: deadline.at, reasons: deadline.reasons } };
     }
     return behind && look.at - record.fireAt < BEHIND_PATIENCE_MS ? { kind: 'behind' } : { kind: 'evict' };
   };

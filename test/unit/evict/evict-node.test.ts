@@ -464,6 +464,19 @@ describe('what goes on failing', () => {
     assert.deepEqual(bench.deadLetters.sent, []);
   });
 
+  test('counts anew once its deadline moved', async () => {
+    const bench = await due(livePod());
+    failing(bench, 'delete', serverError(403));
+    await evictNode(ref, bench);
+    const longer = [tolerating('a', 5 * 24 * 3600)];
+    bench.cluster.putPod(livePod('u1', { tolerations: longer }));
+    await nextTry(bench);
+    await bench.clock.advanceTo(at(0) + 5 * DAY_MS);
+    await evictNode(ref, bench);
+    assert.equal(bench.givenUp, 0);
+    assert.equal((await retryOf(bench))?.attempts, 1);
+  });
+
   test('counts from its own first failure, not from that of others', async () => {
     const bench = await heard(
       [nodeDelta(1, { pods: [pod('u1'), pod('u2', { podSince: at(3 * 24 * 3600) })] })],

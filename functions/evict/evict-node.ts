@@ -13,7 +13,7 @@ import type { Clock } from '#shared/time/clock.ts';
 import type { Timers } from '#shared/timers/timers.ts';
 import { postEvents } from './events.ts';
 import { Pass } from './pass.ts';
-import { endUnregistered, recordPass } from './record-pass.ts';
+import { endRetry, endUnregistered, recordPass } from './record-pass.ts';
 
 /** What evicting needs of the world. */
 export interface EvictDeps {
@@ -52,6 +52,7 @@ export async function evictNode(
   const nextTryAt = partition.node?.retry?.nextTryAt ?? now;
   if (due.length === 0) {
     await armAgain(nextMomentOf(partition, now) ?? now, nextTryAt);
+    if (partition.node?.retry && nextTryAt <= now) await endRetry(ref, deps);
     return undefined;
   }
   let api: KubernetesApi;

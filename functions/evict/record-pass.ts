@@ -7,7 +7,7 @@ import {
   type NodeRetry,
   type Partition,
 } from '#shared/eviction/records.ts';
-import { afterFailures, type Failures } from '#shared/eviction/retry.ts';
+import { afterFailures, dueOf, type Failures } from '#shared/eviction/retry.ts';
 import { compareVersions, type Version } from '#shared/eviction/version.ts';
 import type { Again } from '#shared/queues/consumer.ts';
 import { encodeRetry } from '#shared/queues/due-message.ts';
@@ -137,6 +137,19 @@ function tell(ref: NodeRef, written: Written, pass: Pass, { log, metrics }: Evic
     pass.events.push(gaveUpDeletion(record));
     log.error('eviction.gave-up', { ...evictionFields(ref, record), reason: record.failure?.error });
   }
+}
+
+/** When what failed on a node went otherwise before its next try, what fails from now on fails for the first time. */
+export async function endRetry(ref: NodeRef, { store, clock }: EvictDeps): Promise<void> {
+  await commitUnderLock(store, ref, undefined, clock, (found) => {
+    const now = clock.now();
+    if (!found.node?.retry || found.node.retry.nextTryAt > now || dueOf(found, now).length > 0) {
+      return { result: undefined };
+    }
+    const { retry: _retry, ...node } = found.node;
+    // Only a tainted node has a next try.
+    return { result: undefined, change: { node, schedule: [], end: [], live: true } };
+  });
 }
 
 /**

@@ -5,6 +5,7 @@ import { evictNode } from '#functions/evict/evict-node.ts';
 import { createHandler } from '#functions/evict/handler.ts';
 import { LOOK_MAX_AGE_MS } from '#functions/evict/pass.ts';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
+import { ending } from '#shared/eviction/records.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import { parseDueMessage } from '#shared/queues/due-message.ts';
 import { StoreError } from '#shared/store/store.ts';
@@ -475,6 +476,17 @@ describe('what goes on failing', () => {
     await evictNode(ref, bench);
     assert.equal(bench.givenUp, 0);
     assert.equal((await retryOf(bench))?.attempts, 1);
+  });
+
+  test('and went otherwise before its next try leaves nothing behind', async () => {
+    const bench = await due(livePod());
+    failing(bench, 'delete', serverError(403));
+    await evictNode(ref, bench);
+    const { scheduled } = await bench.store.load(ref, bench.clock.now());
+    const ends = [...scheduled.values()].map((record) => ending(record, { outcome: 'gone' }));
+    await bench.store.end(ref, ends, bench.clock.now());
+    await nextTry(bench);
+    assert.equal(await retryOf(bench), undefined);
   });
 
   test('counts from its own first failure, not from that of others', async () => {

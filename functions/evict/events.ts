@@ -59,18 +59,21 @@ export async function postEvents(
   { clock, log }: { readonly clock: Clock; readonly log: Log },
 ): Promise<void> {
   let silent: unknown;
-  const lose = ({ pod, message }: PodEvent, reason: unknown) =>
-    log.warn('event.lost', { namespace: pod.namespace, pod: pod.name, message, reason });
   const post = async (event: PodEvent): Promise<void> => {
     for (let tries = 1; !silent; tries++) {
       try {
         return await api.createEvent(event, clock.now());
       } catch (error) {
         if (error instanceof ApiError && error.status === 0) silent = error;
-        else if (tries === TRIES) return lose(event, error);
+        else if (tries === TRIES) return logLost(event, error, log);
       }
     }
-    lose(event, silent);
+    logLost(event, silent, log);
   };
   await pMap(events, post, { concurrency: PARALLEL_EVENTS });
+}
+
+/** An Event will not be posted. */
+export function logLost({ pod, message }: PodEvent, reason: unknown, log: Log): void {
+  log.warn('event.lost', { namespace: pod.namespace, pod: pod.name, message, reason });
 }

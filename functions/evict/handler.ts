@@ -1,10 +1,12 @@
+import { UnknownClusterError } from '#shared/clusters/cluster-access.ts';
 import type { NodeRef, PodUid } from '#shared/eviction/identity.ts';
 import { nodeKey } from '#shared/eviction/identity.ts';
+import type { PodEvent } from '#shared/kubernetes/api.ts';
 import { type Again, type ConsumerDeps, consume } from '#shared/queues/consumer.ts';
 import { type DueMessage, parseDueMessage } from '#shared/queues/due-message.ts';
 import { commitUnderLock } from '#shared/store/commit-under-lock.ts';
 import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
-import { cancellingDeletion, postEvents } from './events.ts';
+import { cancellingDeletion, logLost, postEvents } from './events.ts';
 import { type EvictDeps, evictNode } from './evict-node.ts';
 import { SingleFlight } from './single-flight.ts';
 
@@ -44,9 +46,8 @@ export function createHandler(deps: EvictHandlerDeps) {
         return leftMs > 0 ? { againInSeconds: leftMs / 1000 } : look(ref, receives);
       }
       case 'cancelled': {
-        const api = await deps.clusters.api(ref.cluster);
         const events = message.pods.map((pod) => cancellingDeletion(pod, message.version));
-        await postEvents(api, events, deps);
+        await announce(ref, events, deps);
         return undefined;
       }
       case 'retry':
@@ -68,6 +69,16 @@ export function createHandler(deps: EvictHandlerDeps) {
     },
     deps,
   );
+}
+
+/** A cluster that nobody manages any more hears of no Events: they are as good as lost. */
+async function announce({ cluster }: NodeRef, events: readonly PodEvent[], deps: EvictDeps): Promise<void> {
+  try {
+    await postEvents(await deps.clusters.api(cluster), events, deps);
+  } catch (error) {
+    if (!(error instanceof UnknownClusterError)) throw error;
+    for (const event of events) logLost(event, error, deps.log);
+  }
 }
 
 /** Somebody wants pods tried that were given up: they count as never tried. */

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import type { Context, SQSRecord } from 'aws-lambda';
 import { createHandler, EVICT_BATCH_SIZE, EVICT_RECORD_DEADLINE_MS } from '#functions/evict/handler.ts';
+import { UnknownClusterError } from '#shared/clusters/cluster-access.ts';
 import { nodeName } from '#shared/eviction/identity.ts';
 import { encodeCancelled, encodeDue } from '#shared/queues/due-message.ts';
 import { QUEUES } from '#shared/queues/queue-set.ts';
@@ -123,6 +124,15 @@ describe('an announcement', () => {
       ['Cancelling deletion of Pod default/pod-u1', 'Cancelling deletion of Pod default/pod-u2'],
     );
     assert.deepEqual(deletedFrom(bench), []);
+  });
+
+  test('of a cluster that nobody manages any more ends with a word, and does not come again for days', async () => {
+    const bench = await onePod();
+    bench.clusters.api = async (name) => {
+      throw new UnknownClusterError(`cluster ${name} is not registered`);
+    };
+    assert.deepEqual(await failed(bench, announcement()), []);
+    assert.equal(eventsIn(bench).filter((event) => event === 'event.lost').length, 2);
   });
 
   test('that the server refuses is lost with a word: an Event is a courtesy', async () => {

@@ -41,6 +41,8 @@ export async function recordPass(before: Partition, pass: Pass, deps: EvictDeps)
     deps.log.warn('eviction.retried', { ...ref, attempts, nextTryAt, reason: error });
   }
   if (pass.fault) throw pass.fault;
+  if (written.unnoted)
+    throw new Error(`nothing is known of node ${ref.node} of ${ref.cluster} yet: ${written.unnoted}`);
   return written.moved || pass.behind ? { againInSeconds: AGAIN_SECONDS } : undefined;
 }
 
@@ -52,6 +54,8 @@ interface Written {
   readonly retry: NodeRetry | undefined;
   /** Something newer was told of a pod meanwhile, so that its verdict no longer holds. */
   readonly moved: boolean;
+  /** What failed although nothing is known of the node, so that there is nowhere to note when it is tried again. */
+  readonly unnoted?: string | undefined;
 }
 
 const NOTHING: Written = { cancelled: [], rescheduled: [], gaveUp: [], retry: undefined, moved: false };
@@ -91,12 +95,14 @@ async function correct(before: Partition, pass: Pass, deps: EvictDeps): Promise<
     for (const { uid } of [...cancelled, ...rescheduled]) left.delete(uid);
     const { node } = found;
     const after = node && afterFailures(node, left, failures, now, random);
+    const [failure = failures.everything] = failures.pods.values();
     const result: Written = {
       cancelled,
       rescheduled,
       gaveUp: after?.gaveUp ?? [],
       retry: after?.node.retry,
       moved: cancelled.length + rescheduled.length < pass.cancelled.length + pass.rescheduled.length,
+      unnoted: node || left.size === 0 ? undefined : failure,
     };
     const schedule = [...rescheduled, ...(after?.changed ?? [])];
     const change = {

@@ -11,7 +11,15 @@ import { after, at, nodeDelta, pod, ref, tolerating } from '#test/unit/eviction/
 import { liveNode, livePod } from '#test/unit/watch-relay/live-objects.ts';
 import { driveTimers } from '#test/world/driven-timers.ts';
 import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';
-import { deletedFrom, type EvictBench, heard, podsNamed, serverError, statesIn } from './evict-bench.ts';
+import {
+  deletedFrom,
+  type EvictBench,
+  evictBench,
+  heard,
+  podsNamed,
+  serverError,
+  statesIn,
+} from './evict-bench.ts';
 
 const CONTEXT = {} as Context;
 
@@ -144,6 +152,17 @@ describe('an announcement', () => {
 });
 
 describe('a message whose work fails', () => {
+  test('comes again itself while nothing is known of its node: there is nowhere to note the next try', async () => {
+    const bench = evictBench();
+    const { scheduled } = after(nodeDelta(1));
+    const change = { schedule: [...scheduled.values()], end: [], live: true };
+    await bench.store.commit(ref, 0, change, at(0));
+    bench.cluster.putPod(livePod());
+    failing(bench, 'get', serverError(0));
+    assert.deepEqual(await failed(bench, dueAt(60)), ['1']);
+    assert.deepEqual(await statesIn(bench), { u1: 'scheduled' });
+  });
+
   test('ends, whatever the server says: the node’s next try has a timer of its own', async () => {
     for (const [verb, error] of [
       ['get', serverError(0)],

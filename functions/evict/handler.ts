@@ -1,6 +1,7 @@
 import { UnknownClusterError } from '#shared/clusters/cluster-access.ts';
 import type { NodeRef, PodUid } from '#shared/eviction/identity.ts';
 import { nodeKey } from '#shared/eviction/identity.ts';
+import { isTainted } from '#shared/eviction/records.ts';
 import type { PodEvent } from '#shared/kubernetes/api.ts';
 import { type Again, type ConsumerDeps, consume } from '#shared/queues/consumer.ts';
 import { type DueMessage, parseDueMessage } from '#shared/queues/due-message.ts';
@@ -88,7 +89,7 @@ async function tryAgain(ref: NodeRef, uids: readonly PodUid[], { store, clock }:
       ({ failure: _failure, gaveUpAt: _gaveUpAt, ...record }) => record,
     );
     if (schedule.length === 0) return { result: undefined };
-    const change = { schedule, end: [], live: true };
+    const change = { schedule, end: [], live: isTainted(node) };
     if (!node?.retry) return { result: undefined, change };
     const { retry: _retry, ...rested } = node;
     return { result: undefined, change: { ...change, node: rested } };

@@ -4,6 +4,7 @@ import {
   type Ending,
   type EvictionRecord,
   ending,
+  isTainted,
   type NodeRetry,
   type Partition,
 } from '#shared/eviction/records.ts';
@@ -109,8 +110,7 @@ async function correct(before: Partition, pass: Pass, deps: EvictDeps): Promise<
       ...(after && after.node.retry !== node?.retry ? { node: after.node } : {}),
       schedule,
       end: cancelled,
-      // Only the relay's deltas say that a node is untainted, so they alone let its items expire.
-      live: true,
+      live: isTainted(node),
     };
     const writes = schedule.length + cancelled.length > 0 || change.node !== undefined;
     return writes ? { result, change } : { result };
@@ -153,8 +153,7 @@ export async function endRetry(ref: NodeRef, { store, clock }: EvictDeps): Promi
       return { result: undefined };
     }
     const { retry: _retry, ...node } = found.node;
-    // Only a tainted node has a next try.
-    return { result: undefined, change: { node, schedule: [], end: [], live: true } };
+    return { result: undefined, change: { node, schedule: [], end: [], live: isTainted(node) } };
   });
 }
 
@@ -173,7 +172,7 @@ export async function endUnregistered(
       ending(record, { outcome: 'unregistered', error: reason.message }, record.version),
     );
     if (end.length === 0) return { result: end };
-    return { result: end, change: { schedule: [], end, live: (found.node?.taints.length ?? 0) > 0 } };
+    return { result: end, change: { schedule: [], end, live: isTainted(found.node) } };
   });
   deps.metrics.gaveUp(ended.length);
   for (const each of ended) deps.log.error('eviction.unregistered', { ...evictionFields(ref, each), reason });

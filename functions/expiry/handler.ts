@@ -2,7 +2,7 @@ import middy from '@middy/core';
 import type { DynamoDBBatchResponse, DynamoDBRecord, DynamoDBStreamEvent } from 'aws-lambda';
 import pMap from 'p-map';
 import { nodeKey } from '#shared/eviction/identity.ts';
-import type { Partition } from '#shared/eviction/records.ts';
+import { isTainted, type Partition } from '#shared/eviction/records.ts';
 import { encodeDue } from '#shared/queues/due-message.ts';
 import type { QueueSender } from '#shared/queues/sender.ts';
 import { commitUnderLock } from '#shared/store/commit-under-lock.ts';
@@ -101,7 +101,7 @@ async function restore(expired: readonly ExpiredRecord[], deps: ExpiryDeps): Pro
   const restored = await commitUnderLock(store, ref, uids, clock, (partition) => {
     const schedule = missingIn(partition);
     if (schedule.length === 0) return { result: schedule };
-    const live = (partition.node?.taints.length ?? 0) > 0;
+    const live = isTainted(partition.node);
     return { result: schedule, change: { schedule, end: [], live } };
   });
   for (const record of restored) log.warn('eviction.restored', evictionFields(ref, record));

@@ -9,6 +9,7 @@ import {
   type Ending,
   type EvictionRecord,
   ending,
+  isTainted,
   isTombstone,
   type NodeState,
   type Partition,
@@ -66,7 +67,7 @@ export function plan(partition: Partition, delta: Delta, options: MatchOptions, 
     ...(node && written ? { node } : {}),
     nodeChanged,
     decisions,
-    live: (node?.taints.length ?? 0) > 0,
+    live: isTainted(node),
   };
 }
 

@@ -28,6 +28,9 @@ export interface NodeState {
   readonly retry?: NodeRetry;
 }
 
+/** Whether anything evicts pods from a node, as far as is known. Only the relay's deltas say that nothing does any more. */
+export const isTainted = (node: NodeState | undefined): boolean => (node?.taints.length ?? 0) > 0;
+
 /** The next try of all that failed on a node. */
 export interface NodeRetry {
   /** Tries that failed in a row. */

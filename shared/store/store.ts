@@ -24,8 +24,8 @@ export interface Commit {
   /** Records that end: scheduled no longer, and kept as history. None of these pods is in `schedule`. */
   readonly end: readonly Ending[];
   /**
-   * Whether the partition holds anything live after this commit: a tainted or deleted-but-awaited node, or a
-   * scheduled record. When not, its NODE item gets a TTL.
+   * Whether the node is tainted after this commit, or deleted and its pods awaited. When not, its NODE item gets a
+   * TTL; scheduled records have one of their own.
    */
   readonly live: boolean;
 }

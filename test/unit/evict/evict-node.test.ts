@@ -633,6 +633,19 @@ test('a table that is away is the caller’s to retry', async () => {
   await assert.rejects(evictNode(ref, bench), StoreError);
 });
 
+test('what is written of a node without taints lets it expire', async () => {
+  const bench = await due(...podsNamed(2));
+  const { node, revision } = await bench.store.load(ref, at(60));
+  assert.ok(node);
+  const untainted = { ...node, taints: [] };
+  await bench.store.commit(ref, revision, { node: untainted, schedule: [], end: [], live: false }, at(60));
+  bench.cluster.putNode(liveNode());
+  await evictNode(ref, bench);
+  assert.deepEqual(await statesIn(bench), { u1: 'cancelled', u2: 'cancelled' });
+  await bench.store.purge(at(60) + 8 * 24 * 3_600_000);
+  assert.equal((await bench.store.load(ref, at(60))).revision, 0);
+});
+
 test('a node that is gone keeps its last taints for its pods', async () => {
   const bench = await due(livePod());
   bench.cluster.removeNode(ref.node);

@@ -1,7 +1,7 @@
 import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import { Registry } from 'prom-client';
 import { createHandler as createDeltaHandler, DELTA_BATCH_SIZE } from '#functions/deltas/handler.ts';
-import { createHandler as createEvictHandler, EVICT_BATCH_SIZE } from '#functions/evict/handler.ts';
+import { createHandler as createEvictHandler } from '#functions/evict/handler.ts';
 import { Outbox } from '#functions/watch-relay/outbox.ts';
 import { startProbeServer } from '#functions/watch-relay/probe-server.ts';
 import { Relay } from '#functions/watch-relay/relay.ts';
@@ -25,9 +25,10 @@ import { SqliteStore } from './sqlite-store.ts';
 import type { StateDirectory } from './state-directory.ts';
 import { startUpkeep } from './upkeep.ts';
 
-/** Batches handled at a time, per queue. Delta handlers wait for the store only, `evict` for API servers. */
-const DELTA_CONCURRENCY = 4;
-const EVICT_CONCURRENCY = 16;
+/** Delta handlers wait for the store only. */
+const DELTA_FEED = { batchSize: DELTA_BATCH_SIZE, concurrency: 4 };
+/** `evict` waits for API servers: many nodes at a time, and none for the others of a batch. */
+const EVICT_FEED = { batchSize: 1, concurrency: 64 };
 /**
  * How often what the store keeps no longer is removed, and all timers are armed anew from it: what TTL does in the
  * cloud. The latter is a net: timers survive on their own.
@@ -93,15 +94,15 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   const relay = new Relay({ leases, store, outbox, clock, log, metrics, holder: LEASE_HOLDER });
   const probes = await startProbeServer(options.probes, registry, () => relay.states());
 
-  const feed = (queue: EmbeddedQueue, handler: Handler, batchSize: number, concurrency: number) => {
+  const feed = (queue: EmbeddedQueue, handler: Handler, sizes: typeof DELTA_FEED) => {
     const context = localContext(queue.spec.functionTimeoutSeconds);
     const reporting = async (event: SQSEvent) => (await handler(event, context)) ?? NOTHING_FAILED;
-    return startEventSource({ queue, handler: reporting, batchSize, concurrency, log });
+    return startEventSource({ queue, handler: reporting, log, ...sizes });
   };
   const sources = [
-    feed(nodeDeltas, createDeltaHandler(depsOn(nodeDeltas)), DELTA_BATCH_SIZE, DELTA_CONCURRENCY),
-    feed(podDeltas, createDeltaHandler(depsOn(podDeltas)), DELTA_BATCH_SIZE, DELTA_CONCURRENCY),
-    feed(evictionsDue, evict, EVICT_BATCH_SIZE, EVICT_CONCURRENCY),
+    feed(nodeDeltas, createDeltaHandler(depsOn(nodeDeltas)), DELTA_FEED),
+    feed(podDeltas, createDeltaHandler(depsOn(podDeltas)), DELTA_FEED),
+    feed(evictionsDue, evict, EVICT_FEED),
   ];
   const queues = [nodeDeltas, podDeltas, evictionsDue];
   const upkeep = startUpkeep(

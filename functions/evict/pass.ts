@@ -70,7 +70,10 @@ export class Pass {
     let first: NodeView;
     let pods: ReadonlyMap<PodUid, LivePod>;
     try {
-      const [view, found] = await Promise.all([this.#look(), this.#api.podsOnNode(ref.node, due)]);
+      const looking = this.#look();
+      // A server that counts as out of reach is asked one question: the second would be refused, and the pass with it.
+      if (this.#api.breakerOpen) await looking;
+      const [view, found] = await Promise.all([looking, this.#api.podsOnNode(ref.node, due)]);
       first = view;
       pods = new Map(found.map((pod) => [pod.uid, pod]));
     } catch (error) {

@@ -627,6 +627,23 @@ describe('when the end of a deletion cannot be recorded', () => {
   });
 });
 
+test('a server that counts as out of reach is asked one question, and the others once it answers', async () => {
+  const bench = await due(livePod('u1'));
+  const { cluster } = bench;
+  cluster.breakerOpen = true;
+  const getNode = cluster.getNode.bind(cluster);
+  cluster.getNode = async (name) => {
+    const node = await getNode(name);
+    cluster.breakerOpen = false;
+    return node;
+  };
+  cluster.beforeRequest = (verb) => {
+    if (cluster.breakerOpen && verb !== 'get') throw serverError(0);
+  };
+  await evictNode(ref, bench);
+  assert.deepEqual(deletedFrom(bench), ['u1']);
+});
+
 test('a table that is away is the caller’s to retry', async () => {
   const bench = await due(livePod());
   bench.store.outages = 1;

@@ -83,11 +83,10 @@ export class ClusterView {
   /** A complete list of pods: what is not in it is gone. */
   replacePods(pods: readonly LivePod[], now: EpochMs): readonly Subject[] {
     const present = new Set(pods.map(({ uid }) => uid));
+    // Those that came first: the last pod that goes takes the memory of a deleted node along.
+    const come = pods.flatMap((pod) => this.upsertPod(pod, now));
     const missing = [...this.#pods.keys()].filter((uid) => !present.has(uid));
-    const subjects = [
-      ...missing.flatMap((uid) => this.#removePod(uid)),
-      ...pods.flatMap((pod) => this.upsertPod(pod, now)),
-    ];
+    const subjects = [...come, ...missing.flatMap((uid) => this.#removePod(uid))];
     this.#listed.add('pods');
     return subjects;
   }

@@ -303,6 +303,13 @@ describe('a deleted node', () => {
     ]);
   });
 
+  test('is not forgotten when a list brings another pod of it, and lacks the one that was known', () => {
+    const view = synced([liveNode('n1', 'a')], [livePod('u1')]);
+    view.deleteNode(N1, at(5));
+    view.replacePods([livePod('u2')], at(6));
+    assert.deepEqual(told(view.resync([], at(7), false)), ['n1 deleted a: u2']);
+  });
+
   test('without pods is told once and forgotten', () => {
     const view = synced([liveNode('n1', 'a')]);
     assert.deepEqual(told(view.deleteNode(N1, at(5))), ['n1 deleted untainted: no pods']);
@@ -361,7 +368,7 @@ describe('a new list', () => {
   test('of pods tells of those that are gone, new or changed', () => {
     const view = synced([liveNode('n1', 'a')], [livePod('u1'), livePod('u2'), livePod('u3')]);
     const list = [livePod('u2'), livePod('u3', { tolerations: [] }), livePod('u4')];
-    assert.deepEqual(told(view.replacePods(list, at(1))), ['n1 a: lost u1', 'n1 a: has u3', 'n1 a: has u4']);
+    assert.deepEqual(told(view.replacePods(list, at(1))), ['n1 a: has u3', 'n1 a: has u4', 'n1 a: lost u1']);
   });
 });
 

@@ -1,13 +1,13 @@
 import type { LeaseReader } from '#shared/clusters/lease.ts';
-import { isAnnounced } from '#shared/eviction/cancellation.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
 import type { EpochMs, PodUid } from '#shared/eviction/identity.ts';
 import { type Plan, type PodDecision, plan } from '#shared/eviction/plan.ts';
 import type { Ending, EvictionRecord } from '#shared/eviction/records.ts';
+import { isAnnounced } from '#shared/eviction/records.ts';
 import { encodeCancelled } from '#shared/queues/due-message.ts';
 import type { QueueSender } from '#shared/queues/sender.ts';
-import { commitUnderLock } from '#shared/store/commit-under-lock.ts';
 import type { Store } from '#shared/store/store.ts';
+import { commitUnderLock } from '#shared/store/store.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { evictionFields } from '#shared/telemetry/log-events.ts';

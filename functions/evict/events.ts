@@ -1,6 +1,6 @@
 import pMap from 'p-map';
+import type { Version } from '#shared/eviction/facts.ts';
 import type { PodUid } from '#shared/eviction/identity.ts';
-import type { Version } from '#shared/eviction/version.ts';
 import type { KubernetesApi, PodEvent, PodRef } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';

@@ -5,7 +5,7 @@ import { isTainted } from '#shared/eviction/records.ts';
 import type { PodEvent } from '#shared/kubernetes/api.ts';
 import { type Again, type ConsumerDeps, consume } from '#shared/queues/consumer.ts';
 import { type DueMessage, parseDueMessage } from '#shared/queues/due-message.ts';
-import { commitUnderLock } from '#shared/store/commit-under-lock.ts';
+import { commitUnderLock } from '#shared/store/store.ts';
 import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
 import { cancellingDeletion, logLost, postEvents } from './events.ts';
 import { type EvictDeps, evictNode } from './evict-node.ts';

@@ -1,4 +1,5 @@
 import type { UnknownClusterError } from '#shared/clusters/cluster-access.ts';
+import { compareVersions, type Version } from '#shared/eviction/facts.ts';
 import type { EpochMs, NodeRef } from '#shared/eviction/identity.ts';
 import {
   type Ending,
@@ -9,10 +10,9 @@ import {
   type Partition,
 } from '#shared/eviction/records.ts';
 import { afterFailures, dueOf, type Failures } from '#shared/eviction/retry.ts';
-import { compareVersions, type Version } from '#shared/eviction/version.ts';
 import type { Again } from '#shared/queues/consumer.ts';
 import { encodeRetry } from '#shared/queues/due-message.ts';
-import { commitUnderLock } from '#shared/store/commit-under-lock.ts';
+import { commitUnderLock } from '#shared/store/store.ts';
 import { evictionFields } from '#shared/telemetry/log-events.ts';
 import { cancellingDeletion, gaveUpDeletion } from './events.ts';
 import type { EvictDeps } from './evict-node.ts';

@@ -6,9 +6,9 @@ import type {
   PodFacts,
   PodGoneDelta,
   SeenTaint,
+  Version,
 } from '#shared/eviction/facts.ts';
 import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
-import type { Version } from '#shared/eviction/version.ts';
 import type { LiveNode, LivePod } from '#shared/kubernetes/api.ts';
 import type { TaintedNode } from '#shared/store/store.ts';
 import { countdownIdentity } from '#shared/taints/deadline.ts';

@@ -1,9 +1,9 @@
 import { countdownIdentity } from '#shared/taints/deadline.ts';
 import type { LiveTaint, Taint } from '#shared/taints/taint.ts';
 import type { Delta, SeenTaint } from './facts.ts';
+import { compareVersions, newer } from './facts.ts';
 import type { EpochMs } from './identity.ts';
 import type { NodeState, TimedTaint } from './records.ts';
-import { compareVersions, newer } from './version.ts';
 
 /**
  * What is known of a node after a delta that is heard at `now`. Facts older than the known ones change nothing but

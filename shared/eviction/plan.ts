@@ -1,6 +1,12 @@
 import type { MatchOptions } from '#shared/taints/taint.ts';
-import { isAnnounced, whyCancelled } from './cancellation.ts';
-import { DELTA_MAX_AGE_MS, type Delta, type PodFacts } from './facts.ts';
+import {
+  compareVersions,
+  DELTA_MAX_AGE_MS,
+  type Delta,
+  newer,
+  type PodFacts,
+  type Version,
+} from './facts.ts';
 import type { EpochMs } from './identity.ts';
 import { mergeNodeState, raiseStarts, sameFacts, tellsOf } from './node-state.ts';
 import { dueAt, type PodDeadline, podDeadlines } from './pod-deadline.ts';
@@ -9,13 +15,14 @@ import {
   type Ending,
   type EvictionRecord,
   ending,
+  isAnnounced,
   isTainted,
   isTombstone,
   type NodeState,
   type Partition,
+  whyCancelled,
 } from './records.ts';
 import { momentOf } from './retry.ts';
-import { compareVersions, newer, type Version } from './version.ts';
 
 /** When and under whom a delta is heard. */
 export interface Moment {

@@ -1,7 +1,6 @@
 import type { LiveTaint, Taint } from '#shared/taints/taint.ts';
-import type { Evidence } from './facts.ts';
+import type { Evidence, Version } from './facts.ts';
 import type { EpochMs, NodeRef, PodUid } from './identity.ts';
-import type { Version } from './version.ts';
 
 /** A NoExecute taint of a node, with the moment its countdown started. */
 export interface TimedTaint extends LiveTaint {
@@ -137,6 +136,21 @@ export function ending(
 
 /** Whether it keeps its pod from being scheduled again. */
 export const isTombstone = ({ outcome }: Ending): boolean => outcome === 'done' || outcome === 'gone';
+
+/**
+ * Whether a cancellation is worth an Event: not for a pod that vanished when it was due already, because that
+ * is what an eviction looks like from outside.
+ */
+export function isAnnounced({ cancelled, fireAt }: Ending, observedAt: EpochMs): boolean {
+  return cancelled !== 'pod-gone' || fireAt > observedAt;
+}
+
+/** Why a pod that was scheduled has no deadline any more: the taints that set it went, or are now tolerated. */
+export function whyCancelled(record: EvictionRecord, taints: readonly TimedTaint[]): CancelReason {
+  const there = ({ taint: { key, effect } }: Reason) =>
+    taints.some((taint) => taint.key === key && taint.effect === effect);
+  return record.reasons.some(there) ? 'tolerated-forever' : 'taint-removed';
+}
 
 /** What is stored of one node, as read together. */
 export interface Partition {

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import type { Version } from '#shared/eviction/facts.ts';
 import {
   clusterName,
   type EpochMs,
@@ -7,7 +8,6 @@ import {
   type PodUid,
   podUid,
 } from '#shared/eviction/identity.ts';
-import type { Version } from '#shared/eviction/version.ts';
 import type { PodRef } from '#shared/kubernetes/api.ts';
 import { parseMessage } from './malformed-message.ts';
 

@@ -6,7 +6,6 @@ import {
 } from '@aws-sdk/client-sqs';
 import { MAX_BATCH_BYTES, MAX_BATCH_MESSAGES } from './limits.ts';
 import { ATTRIBUTE_TYPE, messageBytes } from './message-fault.ts';
-import { queueName } from './queue-name.ts';
 import { type Numbered, SendFailures, withoutFaulty } from './send-failures.ts';
 import { type OutgoingMessage, QueueError, type QueueSender, type SendFailure } from './sender.ts';
 
@@ -106,3 +105,8 @@ function toEntry({ index, message }: Numbered): SendMessageBatchRequestEntry {
 }
 
 const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
+
+/** The name of a queue, as its URL ends. */
+export function queueName(queueUrl: string): string {
+  return queueUrl.slice(queueUrl.lastIndexOf('/') + 1);
+}

@@ -1,7 +1,7 @@
 import { INT64_MAX } from './int64.ts';
 import { tolerates } from './match.ts';
-import { NODE_NOT_READY, NODE_UNREACHABLE } from './node-condition-keys.ts';
 import type { MatchOptions, Taint, Toleration } from './taint.ts';
+import { NODE_NOT_READY, NODE_UNREACHABLE } from './taint.ts';
 
 /** When a pod must have left its node. */
 export interface Deadline<T> {

@@ -8,6 +8,11 @@ export interface Taint {
   readonly effect: string;
 }
 
+/** The taint the node controller sets when a node's `Ready` condition is `False`. */
+export const NODE_NOT_READY = 'node.kubernetes.io/not-ready';
+/** The taint the node controller sets when a node's `Ready` condition is `Unknown`. */
+export const NODE_UNREACHABLE = 'node.kubernetes.io/unreachable';
+
 /** A taint of a live node. */
 export interface LiveTaint extends Taint {
   /** Epoch ms. Only the node controllers set it. */

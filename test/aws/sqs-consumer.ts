@@ -11,7 +11,7 @@ import {
   type EventSourceOptions,
   handledOf,
 } from '#functions/local/embedded-event-source.ts';
-import { queueName } from '#shared/queues/queue-name.ts';
+import { queueName } from '#shared/queues/sqs-sender.ts';
 import { queueArn } from './sqs-queues.ts';
 
 export interface SqsConsumerOptions extends Omit<EventSourceOptions, 'queue'> {

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import type { Delta, SeenTaint } from '#shared/eviction/facts.ts';
 import { mergeNodeState, sameFacts, timeLiveTaints } from '#shared/eviction/node-state.ts';
 import type { NodeState } from '#shared/eviction/records.ts';
-import { NODE_NOT_READY, NODE_UNREACHABLE } from '#shared/taints/node-condition-keys.ts';
+import { NODE_NOT_READY, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { at, found, nodeDelta, podDelta, podGone, taint } from './builders.ts';
 
 /** What is known after these deltas, in this order, each heard when it was observed. */

@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { isAnnounced } from '#shared/eviction/cancellation.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
+import { compareVersions } from '#shared/eviction/facts.ts';
 import type { EpochMs } from '#shared/eviction/identity.ts';
-import { type EvictionRecord, isTombstone, type Partition } from '#shared/eviction/records.ts';
-import { compareVersions } from '#shared/eviction/version.ts';
+import { type EvictionRecord, isAnnounced, isTombstone, type Partition } from '#shared/eviction/records.ts';
 import { firstMatch } from '#shared/taints/match.ts';
 import { changesNothing, committed, emptyPartition, fate, happened, options, planned } from './builders.ts';
 import { type RelayHistory, relayHistory } from './relay-history.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { isAnnounced } from '#shared/eviction/cancellation.ts';
+import { isAnnounced } from '#shared/eviction/records.ts';
 import {
   after,
   at,

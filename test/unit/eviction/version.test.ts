@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { compareVersions, newer } from '#shared/eviction/version.ts';
+import { compareVersions, newer } from '#shared/eviction/facts.ts';
 
 const number = fc.nat({ max: 3 });
 const version = fc.record({ epoch: number, sequence: number });

@@ -6,12 +6,14 @@ import { clusterName, type NodeRef, nodeName } from '#shared/eviction/identity.t
 import { encodeDue } from '#shared/queues/due-message.ts';
 import { MAX_DELAY_SECONDS } from '#shared/queues/limits.ts';
 import { QueueError } from '#shared/queues/sender.ts';
-import { AwsTimers, SCHEDULE_LEAD_SECONDS, scheduleName } from '#shared/timers/aws-timers.ts';
 import {
+  AwsTimers,
   LAST_SCHEDULABLE_AT,
   MAX_SCHEDULE_NAME_CHARACTERS,
+  SCHEDULE_LEAD_SECONDS,
   SCHEDULE_PRECISION_SECONDS,
-} from '#shared/timers/limits.ts';
+  scheduleName,
+} from '#shared/timers/aws-timers.ts';
 import { TimerError } from '#shared/timers/timers.ts';
 import { recordingSender } from './recording-sender.ts';
 import { scriptedScheduler } from './scripted-scheduler.ts';

@@ -4,7 +4,7 @@ import type { Delta } from '#shared/eviction/facts.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import type { LiveNode, LivePod } from '#shared/kubernetes/api.ts';
 import type { TaintedNode } from '#shared/store/store.ts';
-import { NODE_NOT_READY, NODE_UNREACHABLE } from '#shared/taints/node-condition-keys.ts';
+import { NODE_NOT_READY, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { at, found, taint, tolerating } from '#test/unit/eviction/builders.ts';
 import { SpeakingView } from '#test/world/speaking-view.ts';
 import { liveNode, livePod } from './live-objects.ts';

@@ -1,7 +1,7 @@
 import { Stack } from 'aws-cdk-lib';
 import { Construct } from 'constructs';
-import { grantWildcard } from './grant-wildcard.ts';
 import type { Grantee } from './grantee.ts';
+import { grantWildcard } from './grantee.ts';
 
 export interface ClusterAccessProps {
   /** Names, or beginnings of names, of the secrets that hold kubeconfigs. */

@@ -1,4 +1,5 @@
-import type { IGrantable } from 'aws-cdk-lib/aws-iam';
+import { Stack, Validations } from 'aws-cdk-lib';
+import { Grant, type IGrantable } from 'aws-cdk-lib/aws-iam';
 import type { IConstruct } from 'constructs';
 
 /**
@@ -7,4 +8,34 @@ import type { IConstruct } from 'constructs';
  */
 export interface Grantee extends IGrantable, IConstruct {
   setEnvironment(values: Readonly<Record<string, string>>): void;
+}
+
+export interface WildcardGrant {
+  readonly action: string;
+  /** ARNs of which at least some hold a wildcard. */
+  readonly resources: readonly string[];
+  /** Why nothing narrower will do. */
+  readonly reason: string;
+}
+
+/** Grants what cannot be granted without a wildcard, and puts the reason down where cdk-nag looks for it. */
+export function grantWildcard(
+  grantee: IGrantable & IConstruct,
+  { action, resources, reason }: WildcardGrant,
+): void {
+  Grant.addToPrincipal({ grantee, actions: [action], resourceArns: [...resources] });
+  for (const resource of resources.filter((arn) => arn.includes('*'))) {
+    Validations.of(grantee).acknowledge({
+      id: `AwsSolutions-IAM5[Resource::${asPrinted(resource, Stack.of(grantee))}]`,
+      reason,
+    });
+  }
+}
+
+/** An ARN as cdk-nag prints it: what CloudFormation fills in stands in angle brackets. */
+function asPrinted(arn: string, { partition, region, account }: Stack): string {
+  return arn
+    .replace(partition, '<AWS::Partition>')
+    .replace(region, '<AWS::Region>')
+    .replace(account, '<AWS::AccountId>');
 }

@@ -12,8 +12,8 @@ import { Construct } from 'constructs';
 import type { tableVariables, ValuesOf } from '#shared/aws/environment.ts';
 import { LEASE_PREFIX } from '#shared/clusters/dynamodb-leases.ts';
 import { CLUSTER_INDEX, TTL_ATTRIBUTE } from '#shared/store/table-definition.ts';
-import { grantWildcard } from './grant-wildcard.ts';
 import type { Grantee } from './grantee.ts';
+import { grantWildcard } from './grantee.ts';
 
 export interface StateProps {
   readonly tableName: string;

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import type { Access, EksAccess } from '#shared/clusters/registry.ts';
-import { CliError } from './cli-error.ts';
+import { CliError } from './command.ts';
 
 const FLAGS = [
   { name: 'eks', flag: '--eks' },

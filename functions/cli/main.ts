@@ -8,7 +8,7 @@ import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
 import { StoreError } from '#shared/store/store.ts';
 import { systemClock } from '#shared/time/clock.ts';
-import { CliError } from './cli-error.ts';
+import { CliError } from './command.ts';
 import { createProgram } from './program.ts';
 
 /** Whatever goes wrong by the operator's hand is one of these, with a message made for the operator. */

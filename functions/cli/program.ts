@@ -1,9 +1,6 @@
 import { Command, Option } from 'commander';
-import { addAddCommand } from './clusters/add.ts';
-import { addListCommand } from './clusters/list.ts';
-import { addRemoveCommand } from './clusters/remove.ts';
-import { addShowCommand } from './clusters/show.ts';
-import type { CliDeps } from './deps.ts';
+import { addClustersCommand } from './clusters.ts';
+import type { CliDeps } from './command.ts';
 
 /** What the stack names its table unless it is configured otherwise. */
 const DEFAULT_TABLE = 'taintward';
@@ -20,7 +17,6 @@ export function createProgram(deps: CliDeps): Command {
         .env('TAINTWARD_TABLE')
         .default(DEFAULT_TABLE),
     );
-  const clusters = program.command('clusters').description('the clusters that are managed');
-  for (const add of [addAddCommand, addListCommand, addShowCommand, addRemoveCommand]) add(clusters, deps);
+  addClustersCommand(program, deps);
   return program;
 }

@@ -1,4 +1,4 @@
-import { type ClusterAccess, UnknownClusterError } from '#shared/clusters/cluster-access.ts';
+import { type ClusterAccess, UnknownClusterError } from '#shared/clusters/registered-clusters.ts';
 import type { EpochMs, NodeRef } from '#shared/eviction/identity.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
 import { dueOf, nextMomentOf } from '#shared/eviction/retry.ts';

@@ -1,4 +1,4 @@
-import type { UnknownClusterError } from '#shared/clusters/cluster-access.ts';
+import type { UnknownClusterError } from '#shared/clusters/registered-clusters.ts';
 import { compareVersions, type Version } from '#shared/eviction/facts.ts';
 import type { EpochMs, NodeRef } from '#shared/eviction/identity.ts';
 import {

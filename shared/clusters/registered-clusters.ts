@@ -1,10 +1,21 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import type { Clock } from '#shared/time/clock.ts';
-import { type ClusterAccess, UnknownClusterError } from './cluster-access.ts';
 import type { Connect } from './connect.ts';
 import type { ClusterRegistry, RegisteredCluster } from './registry.ts';
+
+/** How `evict` reaches the clusters it is told about. */
+export interface ClusterAccess {
+  /** Rejects with `UnknownClusterError` for a cluster nobody manages here (any more). */
+  api(cluster: ClusterName): Promise<KubernetesApi>;
+}
+
+/** A message speaks of a cluster that is not managed here; once it is, the message succeeds. */
+export class UnknownClusterError extends Error {
+  override readonly name = 'UnknownClusterError';
+}
 
 /** How long a registration is relied on: a change is to take effect within 30 s, and its own call takes some. */
 const REGISTRATION_MAX_AGE_MS = 20_000;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createHash, createHmac } from 'node:crypto';
 import { test } from 'node:test';
 import { EKSClient } from '@aws-sdk/client-eks';
-import { eksToken } from '#shared/clusters/eks-token.ts';
+import { eksToken } from '#shared/clusters/eks-connection.ts';
 
 const NOW = Date.UTC(2026, 10, 21, 12, 34, 56);
 const SECRET = 'wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY';

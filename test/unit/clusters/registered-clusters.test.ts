@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { UnknownClusterError } from '#shared/clusters/cluster-access.ts';
-import { RegisteredClusters } from '#shared/clusters/registered-clusters.ts';
+import { RegisteredClusters, UnknownClusterError } from '#shared/clusters/registered-clusters.ts';
 import type { ClusterRegistry, RegisteredCluster } from '#shared/clusters/registry.ts';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
 import { StoreError } from '#shared/store/store.ts';

@@ -1,5 +1,5 @@
 import type { EvictHandlerDeps } from '#functions/evict/handler.ts';
-import { UnknownClusterError } from '#shared/clusters/cluster-access.ts';
+import { UnknownClusterError } from '#shared/clusters/registered-clusters.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
 import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';

@@ -10,3 +10,8 @@ export interface CliDeps {
   /** To standard output; the text ends with a line feed. */
   print(text: string): void;
 }
+
+/** The operator asked for something that cannot be done; the message is one sentence that says what to do. */
+export class CliError extends Error {
+  override readonly name = 'CliError';
+}

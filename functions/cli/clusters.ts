@@ -1,0 +1,149 @@
+import { Argument, type Command, InvalidArgumentError } from 'commander';
+import { type Access, clusterNameSchema, type RegisteredCluster } from '#shared/clusters/registry.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
+import { RestApi } from '#shared/kubernetes/rest-api.ts';
+import { preflight } from '#shared/kubernetes/rights.ts';
+import { type AccessOptions, addAccessOptions, parseAccess } from './access-options.ts';
+import { type CliDeps, CliError } from './command.ts';
+import { jsonText, type OutputFormat, outputOption, tableText } from './output.ts';
+
+/** `taintward clusters`: which clusters are managed. */
+export function addClustersCommand(program: Command, deps: CliDeps): void {
+  const clusters = program.command('clusters').description('the clusters that are managed');
+  for (const addCommand of [addAddCommand, addListCommand, addShowCommand, addRemoveCommand])
+    addCommand(clusters, deps);
+}
+
+function addAddCommand(clusters: Command, deps: CliDeps): void {
+  const command = clusters
+    .command('add')
+    .description('has a cluster managed, after a check that it can be reached and grants what is needed')
+    .addArgument(nameArgument());
+  addAccessOptions(command).action(async (name: ClusterName) => {
+    const { table, ...options } = command.optsWithGlobals<AccessOptions & { table: string }>();
+    await add({ name, access: parseAccess(options), addedAt: deps.clock.now() }, table, deps);
+  });
+}
+
+async function add(cluster: RegisteredCluster<Access>, table: string, deps: CliDeps): Promise<void> {
+  const registry = deps.registry(table);
+  if (await registry.get(cluster.name)) throw alreadyThere(cluster.name);
+  await check(cluster, deps);
+  if ((await registry.add(cluster)) === 'exists') throw alreadyThere(cluster.name);
+  deps.print(`Cluster ${cluster.name} is registered and managed within 30 s.\n`);
+  if (cluster.access.kind === 'local-context') {
+    deps.print(
+      'Only processes that run where its kubeconfig is can reach it; what the stack deploys cannot.\n',
+    );
+  }
+}
+
+/** Rejects with `ApiError`: it cannot be reached, or names what rights are missing. */
+async function check(cluster: RegisteredCluster, deps: CliDeps): Promise<void> {
+  const api = new RestApi(deps.connect(cluster));
+  try {
+    await preflight(api);
+  } finally {
+    api.close();
+  }
+}
+
+const alreadyThere = (name: ClusterName): CliError =>
+  new CliError(`There is a cluster ${name} already: choose another name, or remove that one first.`);
+
+function addListCommand(clusters: Command, deps: CliDeps): void {
+  const command = clusters
+    .command('list')
+    .description('shows all clusters that are managed')
+    .addOption(outputOption());
+  command.action(async () => {
+    const { table, output } = command.optsWithGlobals<{ table: string; output: OutputFormat }>();
+    const found = await deps.registry(table).list();
+    if (output === 'json') deps.print(jsonText(found.map(registrationJson)));
+    else if (found.length === 0)
+      deps.print('No cluster is registered: taintward clusters add registers one.\n');
+    else
+      deps.print(
+        tableText([
+          ['NAME', 'ADDED', 'REACHED BY'],
+          ...found.map((c) => [c.name, addedText(c), accessText(c)]),
+        ]),
+      );
+  });
+}
+
+function addShowCommand(clusters: Command, deps: CliDeps): void {
+  const command = clusters
+    .command('show')
+    .description('shows one cluster')
+    .addArgument(nameArgument())
+    .addOption(outputOption());
+  command.action(async (name: ClusterName) => {
+    const { table, output } = command.optsWithGlobals<{ table: string; output: OutputFormat }>();
+    const cluster = await deps.registry(table).get(name);
+    if (!cluster) throw noSuchCluster(name);
+    if (output === 'json') deps.print(jsonText(registrationJson(cluster)));
+    else
+      deps.print(
+        tableText([
+          ['NAME', name],
+          ['ADDED', addedText(cluster)],
+          ['REACHED BY', accessText(cluster)],
+        ]),
+      );
+  });
+}
+
+function addRemoveCommand(clusters: Command, deps: CliDeps): void {
+  const command = clusters
+    .command('remove')
+    .description('has a cluster no longer managed; nothing is changed in it')
+    .addArgument(nameArgument());
+  command.action(async (name: ClusterName) => {
+    const { table } = command.optsWithGlobals<{ table: string }>();
+    if ((await deps.registry(table).remove(name)) === 'unknown') throw noSuchCluster(name);
+    deps.print(
+      `Cluster ${name} is no longer managed, within 30 s; its nodes and pods are left as they are.\n`,
+    );
+  });
+}
+
+/** The cluster a command is about. */
+const nameArgument = (): Argument =>
+  new Argument('<name>', "the cluster's name in the fleet").argParser((text: string): ClusterName => {
+    const { data, error } = clusterNameSchema.safeParse(text);
+    if (data === undefined) throw new InvalidArgumentError(`It ${error.issues[0]?.message}.`);
+    return data;
+  });
+
+const noSuchCluster = (name: ClusterName): CliError =>
+  new CliError(`There is no cluster ${name}: taintward clusters list shows those there are.`);
+
+/** How a cluster is reached, for people. */
+function accessText({ access }: RegisteredCluster): string {
+  switch (access.kind) {
+    case 'eks': {
+      const role = access.role ? `, as ${access.role.arn}` : '';
+      return `EKS cluster ${access.clusterName} in ${access.region}${role}`;
+    }
+    case 'kubeconfig-secret': {
+      const context = access.context === undefined ? '' : `, context ${access.context}`;
+      return `kubeconfig in ${access.secretArn}${context}`;
+    }
+    case 'local-context':
+      return `context ${access.context} of ${access.kubeconfig ?? 'the default kubeconfig file'}`;
+    case 'unreadable':
+      return access.reason;
+    default:
+      return access satisfies never;
+  }
+}
+
+const addedText = ({ addedAt }: RegisteredCluster): string => new Date(addedAt).toISOString();
+
+/** A registration for programs. */
+const registrationJson = (cluster: RegisteredCluster): object => ({
+  name: cluster.name,
+  access: cluster.access,
+  addedAt: addedText(cluster),
+});

@@ -1,7 +1,6 @@
 import { Stack } from 'aws-cdk-lib';
 import { Construct } from 'constructs';
-import type { Grantee } from './grantee.ts';
-import { grantWildcard } from './grantee.ts';
+import { type Grantee, grantWildcard } from './grantee.ts';
 
 export interface ClusterAccessProps {
   /** Names, or beginnings of names, of the secrets that hold kubeconfigs. */

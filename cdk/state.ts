@@ -12,8 +12,7 @@ import { Construct } from 'constructs';
 import type { tableVariables, ValuesOf } from '#shared/aws/environment.ts';
 import { LEASE_PREFIX } from '#shared/clusters/dynamodb-leases.ts';
 import { CLUSTER_INDEX, TTL_ATTRIBUTE } from '#shared/store/table-definition.ts';
-import type { Grantee } from './grantee.ts';
-import { grantWildcard } from './grantee.ts';
+import { type Grantee, grantWildcard } from './grantee.ts';
 
 export interface StateProps {
   readonly tableName: string;

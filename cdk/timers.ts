@@ -4,8 +4,7 @@ import { ScheduleGroup } from 'aws-cdk-lib/aws-scheduler';
 import { Construct } from 'constructs';
 import type { dueQueueVariables, timerVariables, ValuesOf } from '#shared/aws/environment.ts';
 import { QUEUES } from '#shared/queues/queue-set.ts';
-import type { Grantee } from './grantee.ts';
-import { grantWildcard } from './grantee.ts';
+import { type Grantee, grantWildcard } from './grantee.ts';
 import { ServiceQueue } from './service-queue.ts';
 
 /** What says "look at this node at that time": the queue of what is due, and the schedules that send to it. */

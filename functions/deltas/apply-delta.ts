@@ -1,13 +1,11 @@
 import type { LeaseReader } from '#shared/clusters/lease.ts';
-import type { Delta } from '#shared/eviction/facts.ts';
-import type { EpochMs, PodUid } from '#shared/eviction/identity.ts';
+import { type Delta, onlyPod } from '#shared/eviction/facts.ts';
+import type { EpochMs } from '#shared/eviction/identity.ts';
 import { type Plan, type PodDecision, plan } from '#shared/eviction/plan.ts';
-import type { Ending, EvictionRecord } from '#shared/eviction/records.ts';
-import { isAnnounced } from '#shared/eviction/records.ts';
+import { type Ending, type EvictionRecord, isAnnounced } from '#shared/eviction/records.ts';
 import { encodeCancelled } from '#shared/queues/due-message.ts';
 import type { QueueSender } from '#shared/queues/sender.ts';
-import type { Store } from '#shared/store/store.ts';
-import { commitUnderLock } from '#shared/store/store.ts';
+import { commitUnderLock, type Store } from '#shared/store/store.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { evictionFields } from '#shared/telemetry/log-events.ts';
@@ -36,7 +34,8 @@ export async function applyDelta(delta: Delta, deps: ApplyDeltaDeps): Promise<vo
   const { store, timers, clock, log } = deps;
   const { ref } = delta;
   const leaseEpoch = await deps.leaseEpoch(ref.cluster);
-  const decided = await commitUnderLock(store, ref, podsOf(delta), clock, (partition) => {
+  const only = onlyPod(delta);
+  const decided = await commitUnderLock(store, ref, only && [only], clock, (partition) => {
     const result = plan(partition, delta, deps.matching, { now: clock.now(), leaseEpoch });
     const { schedule, end } = agendaOf(result.decisions, delta);
     if (!result.node && schedule.length + end.length === 0) return { result };
@@ -49,20 +48,6 @@ export async function applyDelta(delta: Delta, deps: ApplyDeltaDeps): Promise<vo
   // The order matters: once the records stand, a timer that comes twice or late finds the truth in them.
   await timers.arm(ref, [...agenda.arm]);
   await announce(delta, agenda.announce, deps);
-}
-
-/** The pods it speaks of; `undefined`: all of the node. */
-function podsOf(delta: Delta): readonly PodUid[] | undefined {
-  switch (delta.kind) {
-    case 'node':
-      return undefined;
-    case 'pod':
-      return [delta.pod.uid];
-    case 'pod-gone':
-      return [delta.uid];
-    default:
-      return delta satisfies never;
-  }
 }
 
 /** What performing decisions takes. */

@@ -1,6 +1,5 @@
-import { UnknownClusterError } from '#shared/clusters/cluster-access.ts';
-import type { NodeRef, PodUid } from '#shared/eviction/identity.ts';
-import { nodeKey } from '#shared/eviction/identity.ts';
+import { UnknownClusterError } from '#shared/clusters/registered-clusters.ts';
+import { type NodeRef, nodeKey, type PodUid } from '#shared/eviction/identity.ts';
 import { isTainted } from '#shared/eviction/records.ts';
 import type { PodEvent } from '#shared/kubernetes/api.ts';
 import { type Again, type ConsumerDeps, consume } from '#shared/queues/consumer.ts';

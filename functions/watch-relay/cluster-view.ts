@@ -121,7 +121,7 @@ export class ClusterView {
     const replaced = predecessor && predecessor !== uid ? this.#removePod(predecessor) : [];
     const before = this.#pods.get(uid);
     if (before && sameTolerations(before, pod)) return replaced;
-    const podSince = before?.podSince ?? Math.max(pod.boundAt, Math.min(now, pod.boundAt + TRUNCATED_MS));
+    const podSince = before?.podSince ?? Math.max(pod.podSince, Math.min(now, pod.podSince + TRUNCATED_MS));
     const who = { uid, namespace, name, node, ...(owner ? { owner } : {}) };
     this.#pods.set(uid, { ...who, tolerations, podSince });
     this.#uidByName.set(nameKey(pod), uid);

@@ -2,8 +2,13 @@ import * as z from 'zod';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { DynamoDbTable, Item, Key } from '#shared/store/dynamodb-table.ts';
 import { parseStored } from '#shared/store/stored.ts';
-import type { Access, ClusterRegistry, RegisteredCluster, UnreadableAccess } from './registry.ts';
-import { clusterNameSchema } from './registry.ts';
+import {
+  type Access,
+  type ClusterRegistry,
+  clusterNameSchema,
+  type RegisteredCluster,
+  type UnreadableAccess,
+} from './registry.ts';
 
 /** What all registrations stand under in the index. */
 const CLUSTERS_KEY = 'CLUSTERS';

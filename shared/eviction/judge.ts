@@ -2,8 +2,7 @@ import type { LiveTaint, MatchOptions, Toleration } from '#shared/taints/taint.t
 import type { EpochMs, PodUid } from './identity.ts';
 import { timeLiveTaints } from './node-state.ts';
 import { podDeadlines } from './pod-deadline.ts';
-import type { CancelReason, EvictionRecord, NodeState } from './records.ts';
-import { whyCancelled } from './records.ts';
+import { type CancelReason, type EvictionRecord, type NodeState, whyCancelled } from './records.ts';
 
 /** A pod as the API server shows it at fire time. */
 export interface SeenPod {

@@ -1,7 +1,6 @@
 import { countdownIdentity } from '#shared/taints/deadline.ts';
 import type { LiveTaint, Taint } from '#shared/taints/taint.ts';
-import type { Delta, SeenTaint } from './facts.ts';
-import { compareVersions, newer } from './facts.ts';
+import { compareVersions, type Delta, newer, type SeenTaint } from './facts.ts';
 import type { EpochMs } from './identity.ts';
 import type { NodeState, TimedTaint } from './records.ts';
 

@@ -26,8 +26,11 @@ export interface LivePod {
   /** `undefined` until bound. */
   readonly node: NodeName | undefined;
   readonly tolerations: readonly Toleration[];
-  /** `PodScheduled`'s transition time, or else the creation time. Kubernetes cuts both to the second. */
-  readonly boundAt: EpochMs;
+  /**
+   * When it was bound to its node: `PodScheduled`'s transition time, or else the creation time. Kubernetes cuts both to
+   * the second.
+   */
+  readonly podSince: EpochMs;
   /** Has a `deletionTimestamp`. */
   readonly terminating: boolean;
   /** Carries the `DisruptionTarget` condition with our reason: this service (or the built-in one) began to evict it. */

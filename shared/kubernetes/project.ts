@@ -75,7 +75,7 @@ export function projectPod(json: unknown): LivePod {
     generation: typeof meta['generation'] === 'number' ? meta['generation'] : 0,
     node: node === '' ? undefined : nodeName(shared(node)),
     tolerations: projectTolerations(spec['tolerations']),
-    boundAt: Number.isNaN(scheduledAt) ? createdAt(meta) : scheduledAt,
+    podSince: Number.isNaN(scheduledAt) ? createdAt(meta) : scheduledAt,
     terminating: textOf(meta['deletionTimestamp']) !== '',
     disrupted: conditions.some(
       ({ type, status, reason }) =>

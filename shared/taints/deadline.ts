@@ -1,7 +1,6 @@
 import { INT64_MAX } from './int64.ts';
 import { tolerates } from './match.ts';
-import type { MatchOptions, Taint, Toleration } from './taint.ts';
-import { NODE_NOT_READY, NODE_UNREACHABLE } from './taint.ts';
+import { type MatchOptions, NODE_NOT_READY, NODE_UNREACHABLE, type Taint, type Toleration } from './taint.ts';
 
 /** When a pod must have left its node. */
 export interface Deadline<T> {

@@ -118,7 +118,7 @@ class Player {
       name: event.name,
       node,
       tolerations: event.tolerations,
-      boundAt: bound ? before.boundAt : now,
+      podSince: bound ? before.podSince : now,
       terminating: false,
       disrupted: false,
     };

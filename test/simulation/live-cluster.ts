@@ -80,9 +80,9 @@ export class LiveCluster extends FakeCluster {
     this.#created += 1;
     const { namespace, name, node, tolerations } = spec;
     const uid = podUid(`${name}.${this.#created}`);
-    const boundAt = Math.floor(this.#clock.now() / 1000) * 1000;
+    const podSince = Math.floor(this.#clock.now() / 1000) * 1000;
     this.#specs.set(uid, spec);
-    const about = { namespace, name, node, tolerations, boundAt, terminating: false, disrupted: false };
+    const about = { namespace, name, node, tolerations, podSince, terminating: false, disrupted: false };
     this.#change({ uid, ...about });
   }
 

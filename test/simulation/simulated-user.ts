@@ -1,8 +1,6 @@
-import type { EpochMs, NodeName } from '#shared/eviction/identity.ts';
-import { nodeName } from '#shared/eviction/identity.ts';
+import { type EpochMs, type NodeName, nodeName } from '#shared/eviction/identity.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
-import type { Taint, Toleration } from '#shared/taints/taint.ts';
-import { NODE_NOT_READY, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
+import { NODE_NOT_READY, NODE_UNREACHABLE, type Taint, type Toleration } from '#shared/taints/taint.ts';
 import type { LiveCluster, PodSpec } from './live-cluster.ts';
 import type { Scene } from './scene.ts';
 

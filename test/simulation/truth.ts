@@ -13,7 +13,7 @@ interface NodePast {
 
 interface PodPast {
   readonly node: NodeName;
-  readonly boundAt: EpochMs;
+  readonly podSince: EpochMs;
   readonly tolerations: { readonly at: EpochMs; readonly tolerations: readonly Toleration[] }[];
 }
 
@@ -60,7 +60,7 @@ export class Truth {
 
   podIs(at: EpochMs, pod: LivePod): void {
     if (pod.node === undefined) return;
-    const past = this.#pods.get(pod.uid) ?? { node: pod.node, boundAt: at, tolerations: [] };
+    const past = this.#pods.get(pod.uid) ?? { node: pod.node, podSince: at, tolerations: [] };
     past.tolerations.push({ at, tolerations: pod.tolerations });
     this.#pods.set(pod.uid, past);
   }
@@ -102,7 +102,7 @@ export class Truth {
     const pod = this.#podOf(uid);
     const node = this.#pastOf(pod.node).at(-1);
     const tolerations = pod.tolerations.at(-1)?.tolerations;
-    if (!node || !tolerations || (node.deleted && pod.boundAt >= node.at)) return undefined;
+    if (!node || !tolerations || (node.deleted && pod.podSince >= node.at)) return undefined;
     if (node.deleted && this.#couldBeSeen(pod.node, at, 0).length > 1) return undefined;
     const deadline = this.#deadline(pod, node, tolerations, at, 'strict');
     return deadline === undefined ? undefined : Math.max(deadline, node.at, pod.tolerations.at(-1)?.at ?? 0);
@@ -120,7 +120,7 @@ export class Truth {
       if (match && match.tolerationSeconds === undefined) return [];
       const seconds = Math.max(0, Number(match?.tolerationSeconds ?? 0));
       const since = this.#since(pod.node, taint, node.at, at, reckoning);
-      return [Math.max(since, pod.boundAt) + seconds * 1000];
+      return [Math.max(since, pod.podSince) + seconds * 1000];
     });
     return ends.length > 0 ? Math.min(...ends) : undefined;
   }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import type { Context, SQSRecord } from 'aws-lambda';
 import { createHandler, EVICT_BATCH_SIZE, EVICT_RECORD_DEADLINE_MS } from '#functions/evict/handler.ts';
-import { UnknownClusterError } from '#shared/clusters/cluster-access.ts';
+import { UnknownClusterError } from '#shared/clusters/registered-clusters.ts';
 import { nodeName } from '#shared/eviction/identity.ts';
 import { encodeCancelled, encodeDue } from '#shared/queues/due-message.ts';
 import { QUEUES } from '#shared/queues/queue-set.ts';

@@ -23,7 +23,7 @@ import {
 async function worldWith(seconds: number): Promise<World> {
   const world = new World(at(0), options);
   world.cluster.putNode(liveNode());
-  world.cluster.putPod(livePod('u1', { tolerations: [tolerating('a', seconds)], boundAt: at(-9999) }));
+  world.cluster.putPod(livePod('u1', { tolerations: [tolerating('a', seconds)], podSince: at(-9999) }));
   await world.deliver(await world.start());
   return world;
 }

@@ -32,7 +32,7 @@ test('a bound pod is read with what deciding needs', () => {
     generation: 2,
     node: 'n1',
     tolerations: [{ key: 'a', operator: 'Exists', tolerationSeconds: 300n }],
-    boundAt: Date.UTC(2026, 10, 21, 11, 5),
+    podSince: Date.UTC(2026, 10, 21, 11, 5),
     terminating: false,
     disrupted: false,
   });
@@ -47,7 +47,7 @@ test('a pod that is not bound has no node, and counts from its creation', () => 
     },
   });
   assert.equal(pod.node, undefined);
-  assert.equal(pod.boundAt, Date.UTC(2026, 10, 21, 11));
+  assert.equal(pod.podSince, Date.UTC(2026, 10, 21, 11));
 });
 
 test('a pod with a deletion time is terminating', () => {

@@ -34,7 +34,7 @@ async function endlessLoop(): Promise<World> {
       name: `web-5d9c7b7f6b-${uid.slice(-5)}`,
       namespace: 'payments',
       tolerations: [tolerating('a', 10)],
-      boundAt: world.clock.now(),
+      podSince: world.clock.now(),
     });
   };
   world.cluster.putPod(newPod());

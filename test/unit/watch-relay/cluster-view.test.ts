@@ -215,21 +215,21 @@ describe('the moment of a binding', () => {
   };
 
   test('is the end of the second that Kubernetes cut it to, because no pod may go too early', () => {
-    assert.equal(podSince(livePod('u1', { boundAt: at(10) }), at(20)), at(10) + 999);
+    assert.equal(podSince(livePod('u1', { podSince: at(10) }), at(20)), at(10) + 999);
   });
 
   test('is not after it was heard of', () => {
-    assert.equal(podSince(livePod('u1', { boundAt: at(10) }), at(10) + 300), at(10) + 300);
+    assert.equal(podSince(livePod('u1', { podSince: at(10) }), at(10) + 300), at(10) + 300);
   });
 
   test('is as Kubernetes says when that is ahead of our clock', () => {
-    assert.equal(podSince(livePod('u1', { boundAt: at(10) }), at(8)), at(10));
+    assert.equal(podSince(livePod('u1', { podSince: at(10) }), at(8)), at(10));
   });
 
   test('stays as first heard', () => {
     const view = synced([liveNode('n1', 'a')]);
-    view.upsertPod(livePod('u1', { boundAt: at(10) }), at(10) + 300);
-    const delta = only(view.upsertPod(livePod('u1', { boundAt: at(10), tolerations: [] }), at(30)));
+    view.upsertPod(livePod('u1', { podSince: at(10) }), at(10) + 300);
+    const delta = only(view.upsertPod(livePod('u1', { podSince: at(10), tolerations: [] }), at(30)));
     assert.equal(delta.kind === 'pod' && delta.pod.podSince, at(10) + 300);
   });
 });

@@ -17,7 +17,7 @@ export const livePod = (uid = 'u1', fields: Partial<LivePod> = {}): LivePod => (
   resourceVersion: '1',
   node: nodeName('n1'),
   tolerations: [tolerating('a', 60)],
-  boundAt: at(0),
+  podSince: at(0),
   terminating: false,
   disrupted: false,
   ...fields,

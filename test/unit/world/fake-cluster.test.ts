@@ -39,7 +39,7 @@ async function open(): Promise<ClusterUnderContract & { readonly cluster: FakeCl
         name,
         node,
         tolerations,
-        boundAt: Math.floor(Date.now() / 1000) * 1000,
+        podSince: Math.floor(Date.now() / 1000) * 1000,
         terminating: false,
         disrupted: false,
         ...(owner ? { owner } : {}),

@@ -4,28 +4,13 @@ import type { EvictionRecord } from '#shared/eviction/records.ts';
 import { dueOf, nextMomentOf } from '#shared/eviction/retry.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import type { Again } from '#shared/queues/consumer.ts';
-import type { QueueSender } from '#shared/queues/sender.ts';
-import type { Store } from '#shared/store/store.ts';
-import type { MatchOptions } from '#shared/taints/taint.ts';
-import type { Log } from '#shared/telemetry/log.ts';
-import type { EvictionMetrics } from '#shared/telemetry/metrics.ts';
-import type { Clock } from '#shared/time/clock.ts';
-import type { Timers } from '#shared/timers/timers.ts';
 import { postEvents } from './events.ts';
-import { Pass } from './pass.ts';
-import { endRetry, endUnregistered, recordPass } from './record-pass.ts';
+import { Pass, type PassDeps } from './pass.ts';
+import { endRetry, endUnregistered, type RecordDeps, recordPass } from './record-pass.ts';
 
 /** What evicting needs of the world. */
-export interface EvictDeps {
-  readonly store: Store;
-  readonly timers: Timers;
+export interface EvictDeps extends PassDeps, RecordDeps {
   readonly clusters: ClusterAccess;
-  /** Where evictions go that are given up, to be redriven by an operator. */
-  readonly deadLetters: QueueSender;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly metrics: EvictionMetrics;
-  readonly matching: MatchOptions;
 }
 
 /**

@@ -12,11 +12,26 @@ import {
 import { afterFailures, dueOf, type Failures } from '#shared/eviction/retry.ts';
 import type { Again } from '#shared/queues/consumer.ts';
 import { encodeRetry } from '#shared/queues/due-message.ts';
-import { commitUnderLock } from '#shared/store/store.ts';
+import type { QueueSender } from '#shared/queues/sender.ts';
+import { commitUnderLock, type Store } from '#shared/store/store.ts';
+import type { Log } from '#shared/telemetry/log.ts';
 import { evictionFields } from '#shared/telemetry/log-events.ts';
+import type { EvictionMetrics } from '#shared/telemetry/metrics.ts';
+import type { Clock } from '#shared/time/clock.ts';
+import type { Timers } from '#shared/timers/timers.ts';
 import { cancellingDeletion, gaveUpDeletion } from './events.ts';
-import type { EvictDeps } from './evict-node.ts';
 import type { Pass } from './pass.ts';
+
+/** What recording a pass needs of the world. */
+export interface RecordDeps {
+  readonly store: Store;
+  readonly timers: Timers;
+  /** Where evictions go that are given up, to be redriven by an operator. */
+  readonly deadLetters: QueueSender;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: EvictionMetrics;
+}
 
 /** How soon a node is looked at again that changed, or is about to, while it was looked at. SQS makes it a second. */
 const AGAIN_SECONDS = 0.25;
@@ -25,7 +40,11 @@ const AGAIN_SECONDS = 0.25;
  * Stores what a pass came to and arms what is to be tried again; only then its message may end. A crash before that
  * brings the message back, and it arms what it finds. Returns what is left to do.
  */
-export async function recordPass(before: Partition, pass: Pass, deps: EvictDeps): Promise<Again | undefined> {
+export async function recordPass(
+  before: Partition,
+  pass: Pass,
+  deps: RecordDeps,
+): Promise<Again | undefined> {
   const { store, timers, clock } = deps;
   const { ref } = before;
   if (pass.ends.length > 0) await store.end(ref, pass.ends, clock.now());
@@ -67,7 +86,7 @@ function needsCommit({ node }: Partition, pass: Pass, now: EpochMs): boolean {
   return found > 0 || pass.refusal !== undefined || (node?.retry?.nextTryAt ?? Infinity) <= now;
 }
 
-async function correct(before: Partition, pass: Pass, deps: EvictDeps): Promise<Written> {
+async function correct(before: Partition, pass: Pass, deps: RecordDeps): Promise<Written> {
   const { store, clock } = deps;
   const { ref } = before;
   const now = clock.now();
@@ -131,7 +150,7 @@ function isUntold(before: Partition, found: Partition, record: EvictionRecord): 
 const same = (a: Version | undefined, b: Version | undefined): boolean =>
   a && b ? compareVersions(a, b) === 0 : a === b;
 
-function tell(ref: NodeRef, written: Written, pass: Pass, { log, metrics }: EvictDeps): void {
+function tell(ref: NodeRef, written: Written, pass: Pass, { log, metrics }: RecordDeps): void {
   for (const each of written.cancelled) {
     pass.events.push(cancellingDeletion(each, each.version));
     log.info('eviction.cancelled', { ...evictionFields(ref, each), reason: each.cancelled, announced: true });
@@ -146,7 +165,7 @@ function tell(ref: NodeRef, written: Written, pass: Pass, { log, metrics }: Evic
 }
 
 /** When what failed on a node went otherwise before its next try, what fails from now on fails for the first time. */
-export async function endRetry(ref: NodeRef, { store, clock }: EvictDeps): Promise<void> {
+export async function endRetry(ref: NodeRef, { store, clock }: RecordDeps): Promise<void> {
   await commitUnderLock(store, ref, undefined, clock, (found) => {
     const now = clock.now();
     if (!found.node?.retry || found.node.retry.nextTryAt > now || dueOf(found, now).length > 0) {
@@ -164,7 +183,7 @@ export async function endRetry(ref: NodeRef, { store, clock }: EvictDeps): Promi
 export async function endUnregistered(
   { ref, scheduled }: Partition,
   reason: UnknownClusterError,
-  deps: EvictDeps,
+  deps: RecordDeps,
 ): Promise<void> {
   await setAside(ref, [...scheduled.values()], deps, reason.message);
   const ended = await commitUnderLock(deps.store, ref, undefined, deps.clock, (found) => {
@@ -182,7 +201,7 @@ export async function endUnregistered(
 async function setAside(
   ref: NodeRef,
   records: readonly EvictionRecord[],
-  { deadLetters }: EvictDeps,
+  { deadLetters }: RecordDeps,
   reason = records[0]?.failure?.error ?? '',
 ): Promise<void> {
   if (records.length === 0) return;

@@ -5,8 +5,7 @@ import {
   type SQSClient,
 } from '@aws-sdk/client-sqs';
 import { MAX_BATCH_BYTES, MAX_BATCH_MESSAGES } from './limits.ts';
-import { ATTRIBUTE_TYPE, messageBytes } from './message-fault.ts';
-import { type Numbered, SendFailures, withoutFaulty } from './send-failures.ts';
+import { ATTRIBUTE_TYPE, messageBytes, type Numbered, SendFailures, withoutFaulty } from './message-fault.ts';
 import { type OutgoingMessage, QueueError, type QueueSender, type SendFailure } from './sender.ts';
 
 /**

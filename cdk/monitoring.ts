@@ -127,7 +127,7 @@ export class Monitoring extends Construct {
       {
         id: 'GivenUp',
         name: 'evictions are given up',
-        says: 'Pods that must go were tried for four days, or their cluster is not registered any more. They stay until somebody redrives their dead letters, which say which pods and why.',
+        says: 'Pods that must go were tried for four days, or their cluster is not registered any more. Their dead letters say which and why: once that is mended, redrive them; what is not registered needs to be registered again.',
         metric: own.givenUp,
         threshold: 1,
         minutes: 1,
@@ -175,7 +175,7 @@ export class Monitoring extends Construct {
       {
         id: 'DroppedSchedules',
         name: 'schedules are dropped',
-        says: "EventBridge Scheduler could not send to evictions-due. Those evictions happen by their time to live, an hour late or more: see what keeps the schedules' role from sending.",
+        says: "EventBridge Scheduler could not send to evictions-due. Those evictions happen when the next resync looks at them, some ten minutes late: see what keeps the schedules' role from sending.",
         metric: scheduler(timers, 'InvocationDroppedCount'),
         threshold: 1,
         minutes: 1,

@@ -18,8 +18,9 @@ export interface QueueSpec {
 export const DELTA_MAX_RECEIVES = 5;
 
 /**
- * `evict` retries an API server that it cannot reach by visibility. With its longest wait of 300 s, this many
- * receives take almost as long as the queue keeps a message: after them it is dead-lettered, not lost.
+ * A message of `evict` comes again only while the table or a queue is away, or its moment has not come. With the longest
+ * wait of 300 s, this many receives take almost as long as the queue keeps a message: after them it is dead-lettered,
+ * not lost.
  */
 export const EVICTIONS_DUE_MAX_RECEIVES = 1000;
 
@@ -52,7 +53,7 @@ const VISIBILITY_TIMEOUTS = 6;
 export const visibilitySeconds = (spec: QueueSpec): number =>
   VISIBILITY_TIMEOUTS * spec.functionTimeoutSeconds;
 
-/** Seconds for which a queue keeps a message: 4 days. Tombstones outlive it. */
+/** Seconds for which a queue keeps a message: 4 days. */
 export const RETENTION_SECONDS = 345_600;
 
 /** Seconds for which a dead letter is kept. */

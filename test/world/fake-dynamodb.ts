@@ -1,0 +1,339 @@
+import {
+  type AttributeValue,
+  BatchGetItemCommand,
+  type BatchGetItemCommandInput,
+  BatchWriteItemCommand,
+  type BatchWriteItemCommandInput,
+  ConditionalCheckFailedException,
+  DeleteItemCommand,
+  type DeleteItemCommandInput,
+  DynamoDBClient,
+  GetItemCommand,
+  PutItemCommand,
+  type PutItemCommandInput,
+  QueryCommand,
+  type QueryCommandInput,
+  TransactionCanceledException,
+  TransactionConflictException,
+  TransactWriteItemsCommand,
+  UpdateItemCommand,
+  type UpdateItemCommandInput,
+} from '@aws-sdk/client-dynamodb';
+import type { EpochMs } from '#shared/eviction/identity.ts';
+import type { Clock } from '#shared/time/clock.ts';
+
+export type Item = Record<string, AttributeValue>;
+
+/** One write, alone or of a transaction. */
+interface Action {
+  readonly Put?: Omit<PutItemCommandInput, 'TableName'> | undefined;
+  readonly Update?: Omit<UpdateItemCommandInput, 'TableName'> | undefined;
+  readonly Delete?: Omit<DeleteItemCommandInput, 'TableName'> | undefined;
+}
+
+/** What DynamoDB does as it likes, within what it promises. */
+export interface Whims {
+  /** Items on the next page of a query, at most. */
+  pageItems(): number;
+  /** Whether an action of a batch is left to be asked for again. */
+  leavesOut(): boolean;
+  /** Whether somebody else's transaction holds what is to be written. */
+  conflicts(): boolean;
+  /** By how much the index lags behind a write. */
+  indexLagMs(): number;
+  /** How much later than its time to live an item is removed. */
+  removalLagMs(): number;
+}
+
+export const NO_WHIMS: Whims = {
+  pageItems: () => 1000,
+  leavesOut: () => false,
+  conflicts: () => false,
+  indexLagMs: () => 0,
+  removalLagMs: () => 0,
+};
+
+const MAX_TRANSACTION_ACTIONS = 100;
+const MAX_BATCH_GET_KEYS = 100;
+const MAX_BATCH_WRITES = 25;
+const MAX_ITEM_BYTES = 409_600;
+
+/** A write to the index that is not to be seen yet. */
+interface IndexWrite {
+  readonly visibleAt: EpochMs;
+  readonly id: string;
+  readonly keys: Item | undefined;
+}
+
+/**
+ * One DynamoDB table with one sparse index, keys only, in memory. It understands the commands and expressions of our
+ * adapters, and throws for any other, and for what exceeds DynamoDB's limits.
+ */
+export class FakeDynamoDb {
+  readonly #clock: Clock;
+  readonly #whims: Whims;
+  readonly #partitions = new Map<string, Map<string, Item>>();
+  readonly #index = new Map<string, Item>();
+  #indexWrites: IndexWrite[] = [];
+  readonly #removeAt = new Map<string, EpochMs>();
+  /** Called for each item that is read by a query. */
+  onQueried: (item: Item) => void = () => undefined;
+  /** Called for each item that is put or updated. */
+  onWritten: (item: Item) => void = () => undefined;
+
+  constructor(clock: Clock, whims: Whims = NO_WHIMS) {
+    this.#clock = clock;
+    this.#whims = whims;
+  }
+
+  /** All that is stored. */
+  *items(): Iterable<Item> {
+    for (const partition of this.#partitions.values()) yield* partition.values();
+  }
+
+  /** Overwrites an item by hand; `undefined`: deletes it. */
+  set(key: Item, item: Item | undefined): void {
+    const [pk, sk] = [textOf(key, 'pk'), textOf(key, 'sk')];
+    const partition = this.#partitions.get(pk) ?? new Map<string, Item>();
+    this.#partitions.set(pk, partition);
+    if (item) partition.set(sk, item);
+    else partition.delete(sk);
+    if (partition.size === 0) this.#partitions.delete(pk);
+    this.#removeAt.delete(idOf(key));
+    const visibleAt = this.#clock.now() + this.#whims.indexLagMs();
+    const keys = item && indexKeys(item);
+    if (keys || this.#index.has(idOf(key)) || this.#indexWrites.some(({ id }) => id === idOf(key))) {
+      this.#indexWrites.push({ visibleAt, id: idOf(key), keys });
+    }
+    if (item) this.onWritten(item);
+  }
+
+  /** Removes what has outlived its time to live, and the time that takes. Returns what was removed. */
+  sweep(): readonly Item[] {
+    const now = this.#clock.now();
+    const removed: Item[] = [];
+    for (const item of this.items()) {
+      const ttlMs = Number(item['ttl']?.N ?? Infinity) * 1000;
+      if (ttlMs > now) continue;
+      const id = idOf(item);
+      const removeAt = this.#removeAt.get(id) ?? ttlMs + this.#whims.removalLagMs();
+      this.#removeAt.set(id, removeAt);
+      if (removeAt <= now) removed.push(item);
+    }
+    for (const item of removed) this.set(item, undefined);
+    return removed;
+  }
+
+  /** Answers a command, or throws as DynamoDB does. */
+  perform(command: unknown): object {
+    if (command instanceof GetItemCommand) return { Item: this.#get(command.input.Key) };
+    if (command instanceof QueryCommand) return this.#query(command.input);
+    if (command instanceof BatchGetItemCommand) return this.#batchGet(command.input);
+    if (command instanceof BatchWriteItemCommand) return this.#batchWrite(command.input);
+    if (command instanceof TransactWriteItemsCommand)
+      return this.#transact(command.input.TransactItems ?? []);
+    if (command instanceof PutItemCommand) return this.#write({ Put: command.input }).answer;
+    if (command instanceof DeleteItemCommand) return this.#write({ Delete: command.input }).answer;
+    if (command instanceof UpdateItemCommand) return this.#write({ Update: command.input }).answer;
+    throw new Error(`the fake DynamoDB does not understand ${command?.constructor.name}`);
+  }
+
+  #get(key: Item | undefined): Item | undefined {
+    if (!key) throw new Error('a key is missing');
+    return this.#partitions.get(textOf(key, 'pk'))?.get(textOf(key, 'sk'));
+  }
+
+  #query({
+    IndexName,
+    KeyConditionExpression,
+    ExpressionAttributeValues,
+    ...rest
+  }: QueryCommandInput): object {
+    const values = ExpressionAttributeValues ?? {};
+    const found = IndexName === undefined ? this.#ofPartition(values) : this.#ofIndex(values);
+    const isAsked = keyCondition(KeyConditionExpression ?? '', values);
+    const sortKey = IndexName === undefined ? 'sk' : 'clusterSort';
+    const sorted = found
+      .filter((item) => isAsked(textOf(item, sortKey)))
+      .sort((a, b) => compare(textOf(a, sortKey), textOf(b, sortKey)) || compare(idOf(a), idOf(b)));
+    const start = rest.ExclusiveStartKey;
+    const from = start ? sorted.findIndex((item) => isAfter(item, start, sortKey)) : 0;
+    const left = from < 0 ? [] : sorted.slice(from);
+    const page = left.slice(0, Math.min(rest.Limit ?? Infinity, Math.max(1, this.#whims.pageItems())));
+    for (const item of page) this.onQueried(item);
+    const last = page.at(-1);
+    return {
+      Items: page,
+      ...(last && page.length < left.length
+        ? { LastEvaluatedKey: { ...keyOf(last), ...indexKeys(last) } }
+        : {}),
+    };
+  }
+
+  #ofPartition(values: Item): Item[] {
+    return [...(this.#partitions.get(textOf(values, ':pk'))?.values() ?? [])];
+  }
+
+  #ofIndex(values: Item): Item[] {
+    const now = this.#clock.now();
+    const waiting: IndexWrite[] = [];
+    for (const write of this.#indexWrites) {
+      if (write.visibleAt > now) waiting.push(write);
+      else if (write.keys) this.#index.set(write.id, write.keys);
+      else this.#index.delete(write.id);
+    }
+    this.#indexWrites = waiting;
+    const asked = textOf(values, ':clusterKey');
+    return [...this.#index.values()].filter((item) => textOf(item, 'clusterKey') === asked);
+  }
+
+  #batchGet({ RequestItems = {} }: BatchGetItemCommandInput): object {
+    const [[name, { Keys = [] }] = ['', {}]] = Object.entries(RequestItems);
+    if (Keys.length > MAX_BATCH_GET_KEYS) throw new Error(`${Keys.length} keys in a BatchGetItem`);
+    const [done, left] = this.#partly(Keys);
+    const found = done.map((key) => this.#get(key)).filter((item) => item !== undefined);
+    return {
+      Responses: { [name]: found },
+      UnprocessedKeys: left.length > 0 ? { [name]: { Keys: left } } : {},
+    };
+  }
+
+  #batchWrite({ RequestItems = {} }: BatchWriteItemCommandInput): object {
+    const [[name, requests] = ['', []]] = Object.entries(RequestItems);
+    if (requests.length > MAX_BATCH_WRITES) throw new Error(`${requests.length} writes in a BatchWriteItem`);
+    if (this.#whims.conflicts()) throw new TransactionConflictException({ message: '', $metadata: {} });
+    const [done, left] = this.#partly(requests);
+    for (const { DeleteRequest } of done) {
+      if (!DeleteRequest?.Key) throw new Error('the fake DynamoDB only deletes in batches');
+      this.set(DeleteRequest.Key, undefined);
+    }
+    return { UnprocessedItems: left.length > 0 ? { [name]: left } : {} };
+  }
+
+  #partly<T>(all: readonly T[]): readonly [readonly T[], readonly T[]] {
+    const left = all.filter(() => this.#whims.leavesOut());
+    return [all.filter((each) => !left.includes(each)), left];
+  }
+
+  #transact(actions: readonly Action[]): object {
+    if (actions.length > MAX_TRANSACTION_ACTIONS)
+      throw new Error(`${actions.length} actions in a transaction`);
+    const ids = actions.map((action) => idOf(itemOrKeyOf(action)));
+    if (new Set(ids).size < ids.length) throw new Error('a transaction writes an item twice');
+    const conflict = this.#whims.conflicts();
+    const reasons = actions.map((action, index) => {
+      if (conflict && index === 0) return { Code: 'TransactionConflict' };
+      return { Code: this.#isAsExpected(action) ? 'None' : 'ConditionalCheckFailed' };
+    });
+    if (reasons.some(({ Code }) => Code !== 'None')) {
+      throw new TransactionCanceledException({ message: '', $metadata: {}, CancellationReasons: reasons });
+    }
+    for (const action of actions) this.#write(action);
+    return {};
+  }
+
+  #isAsExpected(action: Action): boolean {
+    const {
+      ConditionExpression,
+      ExpressionAttributeNames = {},
+      ExpressionAttributeValues = {},
+    } = action.Put ?? action.Update ?? action.Delete ?? {};
+    if (ConditionExpression === undefined) return true;
+    const stored = this.#get(itemOrKeyOf(action)) ?? {};
+    return ConditionExpression.split(' AND ').every((condition) => {
+      const absent = /^attribute_not_exists\((\S+)\)$/.exec(condition)?.[1];
+      if (absent !== undefined) return stored[ExpressionAttributeNames[absent] ?? absent] === undefined;
+      const [name = '', value = ''] = condition.split(' = ');
+      const expected = ExpressionAttributeValues[value];
+      if (!expected) throw new Error(`the fake DynamoDB does not understand the condition ${condition}`);
+      return JSON.stringify(stored[ExpressionAttributeNames[name] ?? name]) === JSON.stringify(expected);
+    });
+  }
+
+  #write(action: Action): { readonly answer: object } {
+    if (!this.#isAsExpected(action)) {
+      throw new ConditionalCheckFailedException({ message: 'The conditional request failed', $metadata: {} });
+    }
+    const key = keyOf(itemOrKeyOf(action));
+    const before = this.#get(key);
+    const item = after(action, before ?? key);
+    if (item && JSON.stringify(item).length > MAX_ITEM_BYTES) throw new Error('an item is too large');
+    this.set(key, item);
+    return { answer: { Attributes: action.Delete ? before : item } };
+  }
+}
+
+/** A client whose commands are answered by `perform`. */
+export function fakeClient(perform: (command: unknown) => Promise<object>): DynamoDBClient {
+  return new FakeClient(perform);
+}
+
+class FakeClient extends DynamoDBClient {
+  constructor(perform: (command: unknown) => Promise<object>) {
+    super({ region: 'us-east-1' });
+    // All its overloads, those with callbacks among them, that nobody uses.
+    Object.assign(this, { send: perform });
+  }
+}
+
+const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
+
+const textOf = (item: Item, name: string): string => item[name]?.S ?? '';
+
+const keyOf = ({ pk, sk }: Item): Item => ({ ...(pk ? { pk } : {}), ...(sk ? { sk } : {}) });
+
+const idOf = (item: Item): string => `${textOf(item, 'pk')}\n${textOf(item, 'sk')}`;
+
+/** What the index holds of an item, if anything. */
+function indexKeys(item: Item): Item | undefined {
+  const { pk, sk, clusterKey, clusterSort } = item;
+  return pk && sk && clusterKey && clusterSort ? { pk, sk, clusterKey, clusterSort } : undefined;
+}
+
+function isAfter(item: Item, start: Item, sortKey: string): boolean {
+  const order = compare(textOf(item, sortKey), textOf(start, sortKey));
+  return order > 0 || (order === 0 && compare(idOf(item), idOf(start)) > 0);
+}
+
+function itemOrKeyOf({ Put, Update, Delete }: Action): Item {
+  const found = Put?.Item ?? Update?.Key ?? Delete?.Key;
+  if (!found) throw new Error('the fake DynamoDB understands Put, Update and Delete');
+  return found;
+}
+
+/** What a query asks of the sort key. */
+function keyCondition(expression: string, values: Item): (sortKey: string) => boolean {
+  const [from, to] = [textOf(values, ':from'), textOf(values, ':to')];
+  switch (expression) {
+    case 'pk = :pk AND sk >= :from':
+      return (sortKey) => sortKey >= from;
+    case 'pk = :pk AND sk BETWEEN :from AND :to':
+      return (sortKey) => sortKey >= from && sortKey <= to;
+    case 'clusterKey = :clusterKey':
+      return () => true;
+    default:
+      throw new Error(`the fake DynamoDB does not understand the key condition ${expression}`);
+  }
+}
+
+/** The item after an action. */
+function after({ Put, Update, Delete }: Action, before: Item): Item | undefined {
+  if (Delete) return undefined;
+  if (Put) return Put.Item;
+  const names = Update?.ExpressionAttributeNames ?? {};
+  const values = Update?.ExpressionAttributeValues ?? {};
+  const item: Item = { ...before };
+  for (const clause of (Update?.UpdateExpression ?? '').split(/ (?=(?:SET|REMOVE|ADD) )/)) {
+    const [, word = '', parts = ''] = /^(SET|REMOVE|ADD) (.*)$/.exec(clause) ?? [];
+    for (const part of parts.split(', ')) {
+      const [name = '', value = ''] = part.split(word === 'SET' ? ' = ' : ' ');
+      const attribute = names[name] ?? name;
+      const given = values[value];
+      if (word === 'REMOVE') delete item[attribute];
+      else if (!given) throw new Error(`the fake DynamoDB does not understand the update ${clause}`);
+      else if (word === 'SET') item[attribute] = given;
+      else item[attribute] = { N: String(Number(item[attribute]?.N ?? 0) + Number(given.N)) };
+    }
+  }
+  return item;
+}

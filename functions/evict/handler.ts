@@ -81,12 +81,12 @@ async function announce({ cluster }: NodeRef, events: readonly PodEvent[], deps:
   }
 }
 
-/** Somebody wants pods tried that were given up: they count as never tried. */
+/** Somebody wants pods tried that were given up: they count as never tried. A message that comes again finds none. */
 async function tryAgain(ref: NodeRef, uids: readonly PodUid[], { store, clock }: EvictDeps): Promise<void> {
   await commitUnderLock(store, ref, uids, clock, ({ node, scheduled }) => {
-    const schedule = [...scheduled.values()].map(
-      ({ failure: _failure, gaveUpAt: _gaveUpAt, ...record }) => record,
-    );
+    const schedule = [...scheduled.values()]
+      .filter(({ gaveUpAt }) => gaveUpAt !== undefined)
+      .map(({ failure: _failure, gaveUpAt: _gaveUpAt, ...record }) => record);
     if (schedule.length === 0) return { result: undefined };
     const change = { schedule, end: [], live: isTainted(node) };
     if (!node?.retry) return { result: undefined, change };

@@ -489,6 +489,27 @@ describe('what goes on failing', () => {
     assert.equal(await retryOf(bench), undefined);
   });
 
+  test('is tried once by a redriven dead letter, however often that comes', async () => {
+    const bench = await due(livePod());
+    failing(bench, 'delete', serverError(403));
+    await evictNode(ref, bench);
+    await bench.clock.advanceTo(at(60) + 4 * DAY_MS);
+    await nextTry(bench);
+    const [letter] = bench.deadLetters.sent;
+    assert.ok(letter);
+    let tries = 0;
+    bench.cluster.beforeRequest = (verb) => {
+      if (verb !== 'delete') return;
+      tries += 1;
+      throw serverError(403);
+    };
+    const handler = createHandler(bench);
+    for (const receives of [1, 2, 3]) {
+      await handler(sqsEvent(sqsRecord(letter.body, { receives })), {} as Context);
+    }
+    assert.equal(tries, 1);
+  });
+
   test('counts from its own first failure, not from that of others', async () => {
     const bench = await heard(
       [nodeDelta(1, { pods: [pod('u1'), pod('u2', { podSince: at(3 * 24 * 3600) })] })],

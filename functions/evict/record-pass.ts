@@ -171,6 +171,8 @@ export async function endRetry(ref: NodeRef, { store, clock }: RecordDeps): Prom
     if (!found.node?.retry || found.node.retry.nextTryAt > now || dueOf(found, now).length > 0) {
       return { result: undefined };
     }
+    // What neither stands nor has ended has expired, and is about to be put back.
+    if (found.ended.size === 0) return { result: undefined };
     const { retry: _retry, ...node } = found.node;
     return { result: undefined, change: { node, schedule: [], end: [], live: isTainted(node) } };
   });

@@ -489,6 +489,18 @@ describe('what goes on failing', () => {
     assert.equal(await retryOf(bench), undefined);
   });
 
+  test('goes on counting while its record is gone for a moment, expired and about to be put back', async () => {
+    const bench = await due(livePod());
+    bench.cluster.beforeRequest = () => {
+      throw serverError(0);
+    };
+    await evictNode(ref, bench);
+    const since = (await retryOf(bench))?.since;
+    bench.store.database.exec('DELETE FROM scheduled');
+    await nextTry(bench);
+    assert.equal((await retryOf(bench))?.since, since);
+  });
+
   test('is tried once by a redriven dead letter, however often that comes', async () => {
     const bench = await due(livePod());
     failing(bench, 'delete', serverError(403));

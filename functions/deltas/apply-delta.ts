@@ -96,7 +96,7 @@ async function announce(delta: Delta, cancelled: readonly Ending[], deps: ApplyD
   if (cancelled.length === 0) return;
   const pods = cancelled.map(({ uid, namespace, name }) => ({ uid, namespace, name }));
   const bodies = encodeCancelled({ ...delta.ref, version: delta.version, pods });
-  const failures = await deps.dueQueue.send(bodies.map((body) => ({ body })));
+  const failures = await deps.dueQueue.send(bodies.map((body) => ({ body, groupId: delta.ref.cluster })));
   // An Event is a courtesy: a queue that refuses the announcement must not hold the decision up.
   for (const { reason } of failures) deps.log.warn('announcement.refused', { ...delta.ref, reason });
 }

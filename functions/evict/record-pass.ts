@@ -208,6 +208,8 @@ async function setAside(
 ): Promise<void> {
   if (records.length === 0) return;
   const body = encodeRetry({ ...ref, pods: records.map(({ uid }) => uid) });
-  const [failure] = await deadLetters.send([{ body, attributes: { reason: reason || 'unknown' } }]);
+  const [failure] = await deadLetters.send([
+    { body, groupId: ref.cluster, attributes: { reason: reason || 'unknown' } },
+  ]);
   if (failure) throw new Error(`the dead-letter queue refused what is given up: ${failure.reason}`);
 }

@@ -95,7 +95,7 @@ async function restore(expired: readonly ExpiredRecord[], deps: ExpiryDeps): Pro
     records.filter(({ uid }) => !scheduled.has(uid) && !ended.has(uid));
   if (missingIn(await store.load(ref, clock.now(), uids)).length === 0) return;
   const body = encodeDue({ ...ref, at: clock.now() });
-  const [failure] = await dueQueue.send([{ body, delaySeconds: PUT_BACK_SECONDS }]);
+  const [failure] = await dueQueue.send([{ body, groupId: ref.cluster, delaySeconds: PUT_BACK_SECONDS }]);
   if (failure) throw new Error(`evictions-due refused the message: ${failure.reason}`);
   const restored = await commitUnderLock(store, ref, uids, clock, (partition) => {
     const schedule = missingIn(partition);

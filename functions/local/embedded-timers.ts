@@ -87,7 +87,9 @@ export class EmbeddedTimers implements Timers {
     const { dueQueue, log } = this.#deps;
     let failures: readonly SendFailure[];
     try {
-      failures = await dueQueue.send(refs.map((ref) => ({ body: encodeDue({ ...ref, at }) })));
+      failures = await dueQueue.send(
+        refs.map((ref) => ({ body: encodeDue({ ...ref, at }), groupId: ref.cluster })),
+      );
     } catch (error) {
       log.warn('timer.unsent', { nodes: refs.length, at, reason: error });
       return refs;

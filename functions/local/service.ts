@@ -135,8 +135,13 @@ async function redrive(deadLetters: DeadLetters, queues: readonly EmbeddedQueue[
   for (const letter of deadLetters.takeRedriven()) {
     const { id, queue: name, body, groupId } = letter;
     const queue = queues.find(({ spec }) => spec.name === name);
-    const fifo = groupId === undefined ? {} : { groupId, deduplicationId: `redrive-${id}` };
-    const failures = await queue?.send([{ body, ...fifo }]);
+    const failures = await queue?.send([
+      {
+        body,
+        ...(groupId === undefined ? {} : { groupId }),
+        ...(queue?.spec.fifo ? { deduplicationId: `redrive-${id}` } : {}),
+      },
+    ]);
     if (failures?.length !== 0) deadLetters.add(name, letter, letter.reason);
   }
 }

@@ -76,7 +76,7 @@ export function consume<Message>(consumption: Consumption<Message>, deps: Consum
       message = parse(record.body);
     } catch (error) {
       if (!(error instanceof MalformedMessageError)) throw error;
-      await setAside(record, error, deadLetters, log);
+      await setAside(record, error, order, deadLetters, log);
       return;
     }
     const receives = receiveCount(record);
@@ -128,13 +128,15 @@ const receiveCount = (record: SQSRecord): number => Number(record.attributes.App
 async function setAside(
   { body, messageId, attributes }: SQSRecord,
   reason: MalformedMessageError,
+  order: Consumption<unknown>['order'],
   deadLetters: QueueSender,
   log: Log,
 ): Promise<void> {
   const groupId = attributes.MessageGroupId;
   const letter = {
     body,
-    ...(groupId === undefined ? {} : { groupId, deduplicationId: messageId }),
+    ...(groupId === undefined ? {} : { groupId }),
+    ...(order === 'group' ? { deduplicationId: messageId } : {}),
     attributes: { reason: reason.message },
   };
   try {

@@ -60,14 +60,15 @@ export class SendFailures {
 
   add({ index, message }: Numbered, reason: string, permanent: boolean): void {
     this.#byIndex.set(index, { index, reason, permanent });
-    const { groupId } = message;
+    const groupId = orderedGroup(message);
     if (groupId === undefined) return;
     this.#stoppedGroups.set(groupId, Math.min(index, this.#stoppedGroups.get(groupId) ?? index));
   }
 
   /** Counts a message as failed when one before it in its group has; returns whether that is so. */
   addIfBehind({ index, message }: Numbered): boolean {
-    const first = message.groupId === undefined ? undefined : this.#stoppedGroups.get(message.groupId);
+    const groupId = orderedGroup(message);
+    const first = groupId === undefined ? undefined : this.#stoppedGroups.get(groupId);
     if (first === undefined || first > index) return false;
     this.#byIndex.set(index, { index, reason: `message ${first} of its group failed`, permanent: false });
     return true;
@@ -78,6 +79,10 @@ export class SendFailures {
     return [...this.#byIndex.values()].sort((a, b) => a.index - b.index);
   }
 }
+
+/** The group in which a message keeps its order: only a FIFO queue's message has a deduplication id. */
+const orderedGroup = ({ groupId, deduplicationId }: OutgoingMessage) =>
+  deduplicationId === undefined ? undefined : groupId;
 
 /** The messages that SQS may take; the others count as failed, with those behind them in their group. */
 export function withoutFaulty(

@@ -1,9 +1,12 @@
 /** One message to send. */
 export interface OutgoingMessage {
   readonly body: string;
-  /** FIFO queues only: messages of one group stay in order. At most 128 characters. */
+  /**
+   * On a FIFO queue, messages of one group stay in order; on a standard queue, no group with many in flight keeps the
+   * others waiting (fair queues). At most 128 characters.
+   */
   readonly groupId?: string;
-  /** FIFO queues only. At most 128 characters. */
+  /** FIFO queues only, and always there: what it knows already is not queued again. At most 128 characters. */
   readonly deduplicationId?: string;
   /** Standard queues only: whole seconds, 0 to 900. */
   readonly delaySeconds?: number;
@@ -23,8 +26,8 @@ export interface SendFailure {
 export interface QueueSender {
   /**
    * Sends any number of messages in order, in as few calls as SQS's limits allow (10 messages and 1 MiB a call).
-   * Returns those that were not taken; behind a failed message of a group, the rest of that group is not sent
-   * and counts as failed too. Rejects with `QueueError` when the queue cannot be reached at all.
+   * Returns those that were not taken; behind a failed message of a FIFO queue's group, the
+   * rest of that group is not sent and counts as failed too. Rejects with `QueueError` when the queue cannot be reached at all.
    */
   send(messages: readonly OutgoingMessage[]): Promise<readonly SendFailure[]>;
 }

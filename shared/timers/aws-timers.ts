@@ -77,7 +77,11 @@ export class AwsTimers implements Timers {
   async #delay(ref: NodeRef, delays: ReadonlyMap<number, EpochMs>): Promise<void> {
     if (delays.size === 0) return;
     const [failure] = await this.#deps.dueQueue.send(
-      [...delays].map(([delaySeconds, at]) => ({ body: encodeDue({ ...ref, at }), delaySeconds })),
+      [...delays].map(([delaySeconds, at]) => ({
+        body: encodeDue({ ...ref, at }),
+        groupId: ref.cluster,
+        delaySeconds,
+      })),
     );
     if (failure) throw new Error(`evictions-due refused the message: ${failure.reason}`);
   }

@@ -24,7 +24,7 @@ const LATEST_DUPLICATE_MS = 15 * 60_000;
 
 /**
  * An SQS queue in memory: messages of one group in order and one batch at a time, visibility, receives, dead
- * letters. Messages without a group come in any order. In bad weather handled messages come again.
+ * letters. A message without a deduplication id is of a standard queue, and comes in any order. In bad weather handled messages come again.
  */
 export class SimulatedQueue {
   readonly deadLetters: OutgoingMessage[] = [];
@@ -85,7 +85,7 @@ export class SimulatedQueue {
     const taken: Message[] = [];
     const blocked = new Set<string>();
     for (const message of [...this.#messages]) {
-      const { groupId } = message;
+      const groupId = message.deduplicationId === undefined ? undefined : message.groupId;
       const ready = message.visibleAt <= now && !(groupId !== undefined && blocked.has(groupId));
       if (!ready || taken.length === count || (groupId === undefined && random.chance(0.2))) {
         if (groupId !== undefined) blocked.add(groupId);
@@ -139,8 +139,8 @@ export class SimulatedQueue {
   /** There is nothing to take for now. Of a group, the first message decides when there is. */
   #wakeLater(): void {
     const groups = new Set<string>();
-    const heads = this.#messages.filter(({ groupId }) => {
-      if (groupId === undefined) return true;
+    const heads = this.#messages.filter(({ groupId, deduplicationId }) => {
+      if (groupId === undefined || deduplicationId === undefined) return true;
       const first = !groups.has(groupId);
       groups.add(groupId);
       return first;

@@ -78,6 +78,15 @@ describe('the embedded queue', () => {
     assert.deepEqual(receive(queue), ['2', '3', '4', '5']);
   });
 
+  test('lets no cluster with much in flight keep another waiting, though what it sent came first', async () => {
+    const { queue } = embedded(QUEUES.evictionsDue);
+    const of = (groupId: string, count: number) =>
+      Array.from({ length: count }, (_, index) => ({ body: `${groupId}${index}`, groupId }));
+    await queue.send([...of('noisy', 20), ...of('quiet', 1)]);
+    assert.equal(receive(queue, 5).length, 5);
+    assert.deepEqual(receive(queue, 5), ['quiet0']);
+  });
+
   test('shows a delayed message on the millisecond, and one in flight when its time is over', async (context) => {
     const { pass } = driveTimers(context, NOW);
     const { queue } = embedded(QUEUES.evictionsDue);

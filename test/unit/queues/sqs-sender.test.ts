@@ -44,6 +44,17 @@ describe('SqsSender', () => {
     assert.deepEqual(calls[1], ['more6', 'more8']);
   });
 
+  test('keeps no order in a group of a standard queue: behind a refused message the others are sent', async () => {
+    const { client, calls } = scriptedSqs(() => ({ Failed: [refused('0')] }));
+    const fair = (body: string): OutgoingMessage => ({ body, groupId: 'c1' });
+    const failures = await new SqsSender({ client, queueUrl }).send([fair('a'), fair('b'), fair('c')]);
+    assert.deepEqual(
+      failures.map(({ index }) => index),
+      [0],
+    );
+    assert.deepEqual(calls, [['a', 'b', 'c']]);
+  });
+
   test('says which refusals are for good', async () => {
     const { client } = scriptedSqs(() => ({ Failed: [refused('0', true)] }));
     const [failure] = await new SqsSender({ client, queueUrl }).send([{ body: 'a' }, { body: 'b' }]);

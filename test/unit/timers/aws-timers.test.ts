@@ -39,9 +39,9 @@ describe('AwsTimers', () => {
     const { timers, created, messages } = armed();
     await timers.arm(ref, [NOW + 1, NOW + 1500, NOW + 900_000]);
     assert.deepEqual(messages(), [
-      { body: encodeDue({ ...ref, at: NOW + 1 }), delaySeconds: 1 },
-      { body: encodeDue({ ...ref, at: NOW + 1500 }), delaySeconds: 2 },
-      { body: encodeDue({ ...ref, at: NOW + 900_000 }), delaySeconds: 900 },
+      { body: encodeDue({ ...ref, at: NOW + 1 }), groupId: ref.cluster, delaySeconds: 1 },
+      { body: encodeDue({ ...ref, at: NOW + 1500 }), groupId: ref.cluster, delaySeconds: 2 },
+      { body: encodeDue({ ...ref, at: NOW + 900_000 }), groupId: ref.cluster, delaySeconds: 900 },
     ]);
     assert.deepEqual(created, []);
   });
@@ -49,13 +49,17 @@ describe('AwsTimers', () => {
   test('send one message for moments that the same delay covers, dated to the last of them', async () => {
     const { timers, messages } = armed();
     await timers.arm(ref, [NOW + 2001, NOW + 2900, NOW + 2500]);
-    assert.deepEqual(messages(), [{ body: encodeDue({ ...ref, at: NOW + 2900 }), delaySeconds: 3 }]);
+    assert.deepEqual(messages(), [
+      { body: encodeDue({ ...ref, at: NOW + 2900 }), groupId: ref.cluster, delaySeconds: 3 },
+    ]);
   });
 
   test('send one message, undelayed and dated now, for moments that are past', async () => {
     const { timers, messages } = armed();
     await timers.arm(ref, [0, NOW - 1, NOW]);
-    assert.deepEqual(messages(), [{ body: encodeDue({ ...ref, at: NOW }), delaySeconds: 0 }]);
+    assert.deepEqual(messages(), [
+      { body: encodeDue({ ...ref, at: NOW }), groupId: ref.cluster, delaySeconds: 0 },
+    ]);
   });
 
   test('create a one-time schedule for what is further ahead, two minutes early', async () => {

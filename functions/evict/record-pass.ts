@@ -54,7 +54,7 @@ export async function recordPass(
   // What was written is told before anything else can fail: the message that comes again no longer finds it.
   tell(ref, written, pass, deps);
   const { retry } = written;
-  if (retry && retry.nextTryAt !== before.node?.retry?.nextTryAt) {
+  if (retry) {
     await timers.arm(ref, [retry.nextTryAt]);
     deps.metrics.retried();
     const { attempts, nextTryAt, error } = retry;
@@ -71,6 +71,10 @@ interface Written {
   readonly cancelled: readonly Ending[];
   readonly rescheduled: readonly EvictionRecord[];
   readonly gaveUp: readonly EvictionRecord[];
+  /**
+   * The next try, if this pass set it. One that another pass set meanwhile is armed by that one: of messages that fail
+   * at the same time one goes on, or they would stay as many as they are for as long as it fails.
+   */
   readonly retry: NodeRetry | undefined;
   /** Something newer was told of a pod meanwhile, so that its verdict no longer holds. */
   readonly moved: boolean;
@@ -115,12 +119,13 @@ async function correct(before: Partition, pass: Pass, deps: RecordDeps): Promise
     for (const { uid } of [...cancelled, ...rescheduled]) left.delete(uid);
     const { node } = found;
     const after = node && afterFailures(node, left, failures, now, random);
+    const next = after?.node.retry;
     const [failure = failures.everything] = failures.pods.values();
     const result: Written = {
       cancelled,
       rescheduled,
       gaveUp: after?.gaveUp ?? [],
-      retry: after?.node.retry,
+      retry: next?.nextTryAt === node?.retry?.nextTryAt ? undefined : next,
       moved: cancelled.length + rescheduled.length < pass.cancelled.length + pass.rescheduled.length,
       unnoted: node || left.size === 0 ? undefined : failure,
     };

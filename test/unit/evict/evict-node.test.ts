@@ -703,6 +703,14 @@ test('a node that is gone keeps its last taints for its pods', async () => {
   assert.deepEqual(deletedFrom(bench), ['u1']);
 });
 
+test('of two passes that fail at once one has the node tried again', async () => {
+  const bench = await due(livePod('u1'));
+  failing(bench, 'list', serverError(503));
+  await Promise.all([evictNode(ref, bench), evictNode(ref, bench)]);
+  const retry = await retryOf(bench);
+  assert.deepEqual(bench.armed, [retry?.nextTryAt]);
+});
+
 test('two passes at once do no harm', async () => {
   const bench = await due(...podsNamed(10));
   await Promise.all([evictNode(ref, bench), evictNode(ref, bench)]);

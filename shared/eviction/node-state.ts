@@ -35,15 +35,23 @@ export function raiseStarts(known: NodeState, delta: Delta, now: EpochMs): NodeS
       return told.known === 'appeared' ? raised(standing, told.seenAt, now) : standing;
     }
     // A delta of a deleted node, whose taints nobody has seen, proves nothing.
-    return delta.deletedAt === undefined ? raised(stored, delta.observedAt, now) : stored;
+    return delta.deletedAt === undefined ? raised(stored, delta.observedAt, now, 'found') : stored;
   });
   return { ...known, taints };
 }
 
-/** The countdown, started at `at` or when it is known to have started already; never in the future. */
-function raised(taint: TimedTaint, at: EpochMs, now: EpochMs): TimedTaint {
+/**
+ * The countdown, started at `at` or when it is known to have started already; never in the future. `known`: `found` when
+ * nobody saw the taint come, only that it was not there at `at`.
+ */
+function raised(
+  taint: TimedTaint,
+  at: EpochMs,
+  now: EpochMs,
+  known: TimedTaint['known'] = 'appeared',
+): TimedTaint {
   const since = Math.min(at, now);
-  return since > taint.since ? { ...taint, since, known: 'appeared' } : taint;
+  return since > taint.since ? { ...taint, since, known } : taint;
 }
 
 /**
@@ -76,10 +84,20 @@ function startCountdown(
   now: EpochMs,
 ): TimedTaint {
   const stored = known && sameCountdown(known, taint);
-  if (stored) return { ...taint, since: stored.since, known: stored.known };
+  if (stored)
+    return { ...taint, since: resumedSince(known, stored, Math.min(seenAt, now)), known: stored.known };
   // What is known of the node lacks the taint, so it came after that.
   const lackedAt = known?.deletedAt === undefined ? (known?.observedAt ?? seenAt) : seenAt;
   return { ...taint, since: Math.min(Math.max(seenAt, lackedAt), now) };
+}
+
+/**
+ * The start of a stored countdown that a delta tells on. One that starts after what is known of the node was raised by a
+ * delta that decided nothing; when that lacked the taint, it came back unseen, at the latest when it was seen again.
+ */
+function resumedSince(known: NodeState, stored: TimedTaint, seenAt: EpochMs): EpochMs {
+  const cameBackUnseen = stored.known === 'found' && stored.since > known.observedAt;
+  return cameBackUnseen ? Math.max(stored.since, seenAt) : stored.since;
 }
 
 /** The stored taint whose countdown this one continues. */

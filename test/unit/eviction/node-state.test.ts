@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Delta, SeenTaint } from '#shared/eviction/facts.ts';
-import { mergeNodeState, sameFacts, timeLiveTaints } from '#shared/eviction/node-state.ts';
+import { mergeNodeState, raiseStarts, sameFacts, timeLiveTaints } from '#shared/eviction/node-state.ts';
 import type { NodeState } from '#shared/eviction/records.ts';
 import { NODE_NOT_READY, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { at, found, nodeDelta, podDelta, podGone, taint } from './builders.ts';
@@ -57,6 +57,14 @@ describe('a countdown', () => {
 
   test('starts anew after what is known to lack the taint, though somebody claims to have found it before', () => {
     assert.deepEqual(since(merged(nodeDelta(1), by(1, 50), by(2, 51, found('a', 45)))), [at(50)]);
+  });
+
+  test('starts when the next relay found the taint, if the last one was only heard, too late to decide, to see it go', () => {
+    const refused = (delta: Delta) => raiseStarts(merged(nodeDelta(1)), delta, at(50));
+    const next = (state: NodeState) => since(mergeNodeState(state, by(2, 45, found('a', 40)), at(51)));
+    assert.deepEqual(next(refused(by(1, 30))), [at(40)]);
+    assert.deepEqual(next(refused(by(1, 30, taint('a', 30)))), [at(30)]);
+    assert.deepEqual(next(mergeNodeState(refused(by(1, 30)), by(2, 31, found('a', 20)), at(52))), [at(30)]);
   });
 
   test('never starts earlier than it did', () => {

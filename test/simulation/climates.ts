@@ -1,55 +1,131 @@
 const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
 
 /** For so long a dead relay has no successor, and a relay that lost its lease does not know. */
 export const LONGEST_OUTAGE_MS = 60_000;
 export const LONGEST_UNKNOWING_MS = 20_000;
 
-/** What goes wrong in a history, and what may still be asked of the service then. */
+/** What a history is played in. */
 export interface Climate {
+  /** The table of AWS, or the database of one process. */
+  readonly store: 'dynamodb' | 'sqlite';
   /** How often a request fails, before or after it had its effect. */
   readonly trouble: number;
   /** How often a process dies on a request. */
   readonly death: number;
-  /** How often somebody else commits first, or a queue takes a part only. */
+  /** How often somebody else commits first, or a queue or batch takes a part only. */
   readonly conflict: number;
-  /** How often a message that was handled comes again, up to a quarter of an hour later. */
+  /** How often a message that was handled comes again, up to days later. */
   readonly duplicate: number;
+  /** How often a schedule fires and nobody hears. */
+  readonly dropped: number;
   /** Times at which a service is away, for minutes. */
   readonly spells: number;
   /** The most relays that are replaced, and that die, in the course of things. */
   readonly relayChanges: number;
   /** How often a watch breaks such that it is listed anew, per change. */
   readonly gap: number;
-  /** How long it may take until the service has heard what happened. */
-  readonly hearingMs: number;
-  /** How late an eviction may be; `undefined`: that depends. */
-  readonly latenessMs: number | undefined;
+  /** The longest that one half of a request to an API server (there, or back) takes. */
+  readonly apiMs: number;
+  /** The longest that a watch takes to tell what happened. */
+  readonly watchLagMs: number;
+  /** Requests that one process has under way to one API server at a time. */
+  readonly callsAtOnce: number;
+  /** Pods of a node at most. */
+  readonly mostPods: number;
+  /** Items on a page of DynamoDB's at most. */
+  readonly pageItems: number;
+  /** The first cluster's API server is away for so long at some time; `undefined`: never. */
+  readonly outageMs?: readonly [atLeast: number, atMost: number];
+  /** Nodes of the first cluster. */
+  readonly nodes: number;
+  /** Whether there is a second, healthy cluster. */
+  readonly neighbour: boolean;
+  /** How often the cluster is unregistered for a while. */
+  readonly unregistered: number;
+  /** Times in which much happens, and the longest quiet time between them. */
+  readonly episodes: number;
+  readonly quietMs: number;
 }
 
 const FAIR: Climate = {
-  ...{ trouble: 0, death: 0, conflict: 0, duplicate: 0, spells: 0, relayChanges: 0, gap: 0 },
-  hearingMs: 10_000,
-  latenessMs: 10_000,
+  store: 'dynamodb',
+  ...{ trouble: 0, death: 0, conflict: 0, duplicate: 0, dropped: 0, spells: 0, relayChanges: 0, gap: 0 },
+  ...{ apiMs: 80, watchLagMs: 150, callsAtOnce: 48, mostPods: 8, pageItems: 1000, nodes: 2 },
+  ...{ neighbour: false, unregistered: 0, episodes: 1, quietMs: 0 },
 };
 
 export const CLIMATES = {
   fair: FAIR,
+  /** Of one process, with its database. */
+  alone: { ...FAIR, store: 'sqlite', relayChanges: 2, duplicate: 0.1 },
   /** Messages come again, however old. */
-  echoing: { ...FAIR, duplicate: 0.5 },
+  echoing: { ...FAIR, duplicate: 0.5, episodes: 2, quietMs: 30 * HOUR_MS },
   /** Relays come and go, and watches break. */
-  shifting: { ...FAIR, relayChanges: 4, gap: 0.05, latenessMs: FAIR.hearingMs + LONGEST_OUTAGE_MS },
+  shifting: { ...FAIR, relayChanges: 4, gap: 0.05, duplicate: 0.1 },
+  /** API servers take their time, and watches lag behind. */
+  slow: { ...FAIR, apiMs: 900, watchLagMs: 4_000, callsAtOnce: 6, neighbour: true },
+  /** Nodes are full, pages short and batches cut. */
+  crowded: {
+    ...FAIR,
+    ...{
+      mostPods: 130,
+      pageItems: 3,
+      conflict: 0.01,
+      death: 0.0002,
+      trouble: 0.001,
+      apiMs: 200,
+      callsAtOnce: 16,
+    },
+  },
+  /** The registry changes. */
+  fickle: { ...FAIR, unregistered: 2, relayChanges: 1, duplicate: 0.1, episodes: 2, quietMs: 3 * HOUR_MS },
+  /** An API server is away, and many evictions wait for it; another one is well. */
+  sick: { ...FAIR, nodes: 12, outageMs: [HOUR_MS / 2, 4 * HOUR_MS], neighbour: true, duplicate: 0.02 },
+  /** An API server is away for days: what is due outlives its time to live, or is given up. */
+  exiled: { ...FAIR, nodes: 3, outageMs: [20 * HOUR_MS, 120 * HOUR_MS], duplicate: 0.02 },
   breezy: {
-    ...{ trouble: 0.02, death: 0.003, conflict: 0.02, duplicate: 0.1, spells: 0, relayChanges: 4, gap: 0.03 },
-    // A delta that is dead-lettered is made up for by the next resync.
-    hearingMs: 20 * MINUTE_MS,
-    latenessMs: undefined,
+    ...FAIR,
+    ...{
+      trouble: 0.02,
+      death: 0.003,
+      conflict: 0.02,
+      duplicate: 0.1,
+      dropped: 0.1,
+      relayChanges: 4,
+      gap: 0.03,
+    },
+    ...{ pageItems: 3, episodes: 2, quietMs: 8 * HOUR_MS },
   },
   stormy: {
-    ...{ trouble: 0.08, death: 0.015, conflict: 0.1, duplicate: 0.3, spells: 6, relayChanges: 4, gap: 0.03 },
-    hearingMs: 40 * MINUTE_MS,
-    latenessMs: undefined,
+    ...FAIR,
+    ...{
+      trouble: 0.08,
+      death: 0.015,
+      conflict: 0.1,
+      duplicate: 0.3,
+      dropped: 0.3,
+      relayChanges: 4,
+      gap: 0.03,
+    },
+    ...{ pageItems: 2, spells: 6, apiMs: 400 },
   },
 } as const satisfies Record<string, Climate>;
 
 export type ClimateName = keyof typeof CLIMATES;
-export const CLIMATE_NAMES = ['fair', 'echoing', 'shifting', 'breezy', 'stormy'] as const;
+/** As often as they are here. */
+export const CLIMATE_NAMES: readonly [ClimateName, ...ClimateName[]] = [
+  ...([
+    'fair',
+    'alone',
+    'echoing',
+    'shifting',
+    'slow',
+    'crowded',
+    'fickle',
+    'sick',
+    'exiled',
+    'breezy',
+    'stormy',
+  ] as const),
+];

@@ -1,22 +1,10 @@
-import type { KubernetesApi } from '#shared/kubernetes/api.ts';
+import { CreateScheduleCommand, SchedulerClient } from '@aws-sdk/client-scheduler';
 import type { OutgoingMessage, QueueSender, VisibilityControl } from '#shared/queues/sender.ts';
-import type { Store } from '#shared/store/store.ts';
+import { AwsTimers } from '#shared/timers/aws-timers.ts';
 import type { Timers } from '#shared/timers/timers.ts';
 import type { Process, Surroundings } from './process.ts';
 import type { SimulatedQueue } from './simulated-queue.ts';
-
-/** A store as one process reaches it. */
-export function storePort(process: Process, store: Store, { weather }: Surroundings): Store {
-  return {
-    load: (...args) => process.request('store', () => store.load(...args)),
-    commit: (...args) =>
-      process.request('store', async () => (weather.conflict() ? 'conflict' : store.commit(...args))),
-    end: (...args) => process.request('store', () => store.end(...args)),
-    async *taintedNodes(cluster) {
-      yield* await process.request('store', () => Array.fromAsync(store.taintedNodes(cluster)));
-    },
-  };
-}
+import type { SimulatedScheduler } from './simulated-scheduler.ts';
 
 /** A queue as one process reaches it. Now and then it does not take all it is sent. */
 export function queuePort(
@@ -26,7 +14,7 @@ export function queuePort(
 ): QueueSender {
   return {
     send: (messages) =>
-      process.request('queues', async () => {
+      process.request('queues', () => {
         if (!weather.conflict()) return queue.accept(messages);
         const failed = random.between(0, messages.length - 1);
         const isRefused = ({ groupId }: OutgoingMessage, index: number) =>
@@ -41,9 +29,9 @@ export function queuePort(
 }
 
 /** A queue's dead-letter queue as one process reaches it. */
-export const deadLetterPort = (process: Process, { deadLetters }: SimulatedQueue): QueueSender => ({
+export const deadLetterPort = (process: Process, deadLetters: OutgoingMessage[]): QueueSender => ({
   send: (messages) =>
-    process.request('queues', async () => {
+    process.request('queues', () => {
       deadLetters.push(...messages);
       return [];
     }),
@@ -56,32 +44,24 @@ export const visibilityPort = (queue: SimulatedQueue): VisibilityControl => ({
   },
 });
 
-/** Timers as one process reaches them. */
-export const timersPort = (process: Process, timers: Timers): Timers => ({
-  arm: (...args) => process.request('timers', () => timers.arm(...args)),
-});
-
-/** An API server as one process reaches it, for what the handlers ask of it. */
-export function apiPort(process: Process, api: KubernetesApi): KubernetesApi {
-  return {
-    get nodes() {
-      return api.nodes;
-    },
-    get pods() {
-      return api.pods;
-    },
-    get skewMs() {
-      return api.skewMs;
-    },
-    get breakerOpen() {
-      return api.breakerOpen;
-    },
-    getNode: (name) => process.request('api', () => api.getNode(name)),
-    getPod: (pod) => process.request('api', () => api.getPod(pod)),
-    podsOnNode: (...args) => process.request('api', () => api.podsOnNode(...args)),
-    markDisrupted: (...args) => process.request('api', () => api.markDisrupted(...args)),
-    deletePod: (...args) => process.request('api', () => api.deletePod(...args)),
-    createEvent: (...args) => process.request('api', () => api.createEvent(...args)),
-    close: () => undefined,
-  };
+/** The timers on AWS as one process reaches them. */
+export function awsTimers(
+  process: Process,
+  dueQueue: QueueSender,
+  scheduler: SimulatedScheduler,
+  { clock }: Surroundings,
+): Timers {
+  const send = (command: unknown) =>
+    process.request('timers', () => {
+      if (command instanceof CreateScheduleCommand) return scheduler.create(command.input);
+      throw new Error('the simulated scheduler only creates schedules');
+    });
+  return new AwsTimers({
+    dueQueue,
+    scheduler: Object.assign(new SchedulerClient({ region: 'us-east-1' }), { send }),
+    groupName: 'taintward',
+    roleArn: 'arn:aws:iam::000000000000:role/scheduler',
+    dueQueueArn: 'arn:aws:sqs:us-east-1:000000000000:evictions-due',
+    clock,
+  });
 }

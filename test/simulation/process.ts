@@ -1,15 +1,21 @@
+import type { ClusterName } from '#shared/eviction/identity.ts';
+import type { Disturbances } from './disturbances.ts';
 import type { SeededRandom } from './seeded-random.ts';
 import type { SimulationClock } from './simulation-clock.ts';
 import type { Service, Weather } from './weather.ts';
 
 /** The longest that one half of a request (there, or back) takes. */
-export const LATENCY_MS = 80;
+const LATENCY_MS = { store: 8, queues: 20, timers: 60 } as const;
+
+/** Half a request that takes longer holds up what is done. */
+const SLOW_MS = 200;
 
 /** What of the world a process meets. */
 export interface Surroundings {
   readonly clock: SimulationClock;
   readonly random: SeededRandom;
   readonly weather: Weather;
+  readonly disturbances: Disturbances;
 }
 
 const never = () => new Promise<never>(() => undefined);
@@ -37,21 +43,33 @@ export class Process {
     this.#buried();
   }
 
-  /** A request: takes its time there and back, on which it may fail, and the process die. */
-  async request<Result>(service: Service, perform: () => Promise<Result>): Promise<Result> {
-    await this.#travel();
-    const trouble = this.#surroundings.weather.trouble(service);
+  /**
+   * A request: takes its time there and back, on which it may fail, and the process die. `cluster`: whose API server
+   * is asked.
+   */
+  async request<Result>(
+    service: Service,
+    perform: () => Result | Promise<Result>,
+    cluster?: ClusterName,
+  ): Promise<Result> {
+    await this.#travel(service, cluster);
+    const trouble = this.#surroundings.weather.trouble(service, cluster);
     if (trouble?.when === 'before') throw trouble.error;
     const result = await perform();
-    await this.#travel();
+    await this.#travel(service, cluster);
     if (trouble) throw trouble.error;
     return result;
   }
 
-  async #travel(): Promise<void> {
-    const { clock, random, weather } = this.#surroundings;
-    await clock.sleep(random.between(1, LATENCY_MS));
-    if (!this.#dead && weather.death()) this.die();
+  async #travel(service: Service, cluster: ClusterName | undefined): Promise<void> {
+    const { clock, random, weather, disturbances } = this.#surroundings;
+    const sentAt = clock.now();
+    await clock.sleep(random.between(1, service === 'api' ? weather.apiLatencyMs() : LATENCY_MS[service]));
+    if (clock.now() - sentAt > SLOW_MS) disturbances.note('slow', cluster, sentAt, clock.now());
+    if (!this.#dead && weather.death()) {
+      disturbances.note('death', undefined, clock.now());
+      this.die();
+    }
     if (this.#dead) await never();
   }
 }

@@ -1,42 +1,41 @@
-import { SqliteStore } from '#functions/local/sqlite-store.ts';
-import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
-import { QUEUES, type QueueKey, type QueueSpec, visibilitySeconds } from '#shared/queues/queue-set.ts';
+import type { QueueKey, QueueSpec } from '#shared/queues/queue-set.ts';
+import { QUEUES, visibilitySeconds } from '#shared/queues/queue-set.ts';
 import type { Log } from '#shared/telemetry/log.ts';
-import { LiveCluster } from './live-cluster.ts';
+import type { Hooks } from './fault.ts';
+import type { House } from './house.ts';
+import type { Judge } from './judge.ts';
+import type { LiveCluster } from './live-cluster.ts';
 import type { Surroundings } from './process.ts';
 import { SimulatedQueue } from './simulated-queue.ts';
-import { SimulatedTimers } from './simulated-timers.ts';
+import type { SimulatedScheduler } from './simulated-scheduler.ts';
+import type { Story } from './story.ts';
+
+export type Queues = Readonly<Record<QueueKey, SimulatedQueue>>;
 
 /** What the relays and functions of one history share. */
 export interface Scene extends Surroundings {
-  readonly name: ClusterName;
-  readonly cluster: LiveCluster;
-  readonly store: SqliteStore;
-  readonly queues: Readonly<Record<QueueKey, SimulatedQueue>>;
-  readonly timers: SimulatedTimers;
+  readonly clusters: readonly LiveCluster[];
+  readonly house: House;
+  readonly queues: Queues;
+  readonly scheduler: SimulatedScheduler;
   readonly log: Log;
+  readonly story: Story;
+  readonly judge: Judge;
+  readonly fault: Hooks;
 }
 
 export const MATCHING = { comparisonOperators: false };
 
-export function setScene(surroundings: Surroundings, log: Log): Scene {
+export function openQueues(surroundings: Surroundings): Queues {
   const queue = (spec: QueueSpec) =>
     new SimulatedQueue(surroundings, {
+      fifo: spec.fifo,
       visibilitySeconds: visibilitySeconds(spec),
       maxReceives: spec.maxReceiveCount,
     });
-  const queues = {
+  return {
     nodeDeltas: queue(QUEUES.nodeDeltas),
     podDeltas: queue(QUEUES.podDeltas),
     evictionsDue: queue(QUEUES.evictionsDue),
-  };
-  return {
-    ...surroundings,
-    name: clusterName('c1'),
-    cluster: new LiveCluster(surroundings.clock),
-    store: new SqliteStore({ path: ':memory:' }),
-    queues,
-    timers: new SimulatedTimers(surroundings, queues.evictionsDue),
-    log,
   };
 }

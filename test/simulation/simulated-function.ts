@@ -5,17 +5,17 @@ import { Process } from './process.ts';
 import type { Scene } from './scene.ts';
 import type { SimulatedQueue } from './simulated-queue.ts';
 
-type Handler = (event: SQSEvent, context: Context) => Promise<SQSBatchResponse | undefined>;
+export type Handler = (event: SQSEvent, context: Context) => Promise<SQSBatchResponse | undefined>;
 
 export interface FunctionSettings {
   readonly queue: QueueKey;
   readonly batchSize: number;
+  /** How many run at a time. */
+  readonly instances: number;
   /** The handler, as a process of the function starts it. */
   readonly start: (process: Process) => Handler;
 }
 
-/** Instances of each function at a time. */
-const INSTANCES = 2;
 /** The handlers look at the event only. */
 const CONTEXT = {} as Context;
 const LATE = Symbol('late');
@@ -26,21 +26,41 @@ const LATE = Symbol('late');
  */
 export function runFunction(scene: Scene, settings: FunctionSettings): void {
   const serve = async () => {
-    for (;;) await live(scene, settings);
+    for (;;) {
+      const process = new Process(scene);
+      await live(scene, settings, process, settings.start(process));
+    }
   };
-  for (let instances = 0; instances < INSTANCES; instances++) void serve();
+  for (let instances = 0; instances < settings.instances; instances++) void serve();
 }
 
-async function live(scene: Scene, settings: FunctionSettings): Promise<void> {
+/** Runs a function on its queue in a process, until that dies. */
+export function runFunctionIn(process: Process, scene: Scene, settings: FunctionSettings): void {
+  const handler = settings.start(process);
+  for (let instances = 0; instances < settings.instances; instances++) {
+    void live(scene, settings, process, handler);
+  }
+}
+
+async function live(
+  scene: Scene,
+  settings: FunctionSettings,
+  process: Process,
+  handler: Handler,
+): Promise<void> {
   const queue = scene.queues[settings.queue];
   const timeoutMs = QUEUES[settings.queue].functionTimeoutSeconds * 1000;
-  const process = new Process(scene);
-  const handler = settings.start(process);
   while (!process.dead) {
-    const records = await queue.receive(settings.batchSize);
+    const received = queue.receive(settings.batchSize, process);
+    // What a handler left undone may be its death while it waits for the next message.
+    const records = await Promise.race([received, process.death]);
+    if (!records) return;
     const timeout = scene.clock.sleep(timeoutMs).then(() => LATE);
     const answer = await Promise.race([handler(sqsEvent(...records), CONTEXT), process.death, timeout]);
-    if (answer === LATE) process.die();
+    if (answer === LATE) {
+      scene.story.tell('function.timeout', { queue: settings.queue });
+      process.die();
+    }
     if (process.dead || typeof answer !== 'object') return;
     deleteHandled(queue, records, answer);
   }

@@ -1,12 +1,20 @@
 import { createHandler as createDeltaHandler, DELTA_BATCH_SIZE } from '#functions/deltas/handler.ts';
 import { createHandler as createEvictHandler, EVICT_BATCH_SIZE } from '#functions/evict/handler.ts';
+import { createHandler as createExpiryHandler } from '#functions/expiry/handler.ts';
+import { leaseEpochs } from '#shared/clusters/lease.ts';
 import type { QueueKey } from '#shared/queues/queue-set.ts';
-import { apiPort, deadLetterPort, queuePort, storePort, timersPort, visibilityPort } from './ports.ts';
+import type { EvictionMetrics } from '#shared/telemetry/metrics.ts';
+import type { Timers } from '#shared/timers/timers.ts';
+import type { User } from './fault.ts';
+import { awsTimers, deadLetterPort, queuePort, visibilityPort } from './ports.ts';
 import type { Process } from './process.ts';
 import { MATCHING, type Scene } from './scene.ts';
-import { runFunction } from './simulated-function.ts';
+import { SimulatedClusters } from './simulated-api.ts';
+import { type FunctionSettings, runFunction } from './simulated-function.ts';
+import { SimulatedStream } from './simulated-stream.ts';
 
-const NO_METRICS = {
+const NO_METRICS: EvictionMetrics & { flush(): void } = {
+  flush: () => undefined,
   podDeleted: () => undefined,
   requestRefused: () => undefined,
   retried: () => undefined,
@@ -14,36 +22,59 @@ const NO_METRICS = {
   clockSkewed: () => undefined,
 };
 
-/** Runs the real handlers, each on its queue. */
-export function runFunctions(scene: Scene): void {
-  const { clock, cluster, log, queues, store, timers } = scene;
-  const ports = (process: Process, queue: QueueKey) => ({
-    store: storePort(process, store, scene),
-    timers: timersPort(process, timers),
-    dueQueue: queuePort(process, queues.evictionsDue, scene),
-    deadLetters: deadLetterPort(process, queues[queue]),
-    visibility: visibilityPort(queues[queue]),
-    leaseEpoch: async () => undefined,
+const INSTANCES = { deltas: 2, evict: 4 };
+
+/** What a function has of the world, in a process. `timers`: absent = those on AWS. */
+function portsOf(process: Process, user: User, scene: Scene, timers?: Timers) {
+  const { clock, fault, house, log, queues, scheduler } = scene;
+  const rooms = house.rooms(process);
+  const dueQueue = fault.dueQueue(queuePort(process, queues.evictionsDue, scene), user, scene);
+  return {
+    store: fault.store(scene.judge.watchStore(rooms.store, user), user, scene),
+    clusters: new SimulatedClusters(process, rooms.registry, scene),
+    timers: timers ?? awsTimers(process, dueQueue, scheduler, scene),
+    dueQueue,
+    leaseEpoch: fault.leaseEpoch(leaseEpochs(rooms.leases, clock)),
     matching: MATCHING,
+    metrics: NO_METRICS,
     clock,
     log,
+  };
+}
+
+/** The handlers that are fed by queues. `timers`: absent = those on AWS. */
+export function queueFunctions(scene: Scene, timers?: Timers): readonly FunctionSettings[] {
+  const portsAt = (process: Process, queue: QueueKey) => ({
+    ...portsOf(process, queue, scene, timers),
+    deadLetters: deadLetterPort(process, scene.queues[queue].deadLetters),
+    visibility: visibilityPort(scene.queues[queue]),
   });
-  runFunction(scene, {
-    queue: 'nodeDeltas',
+  const deltas = (queue: QueueKey) => ({
+    queue,
     batchSize: DELTA_BATCH_SIZE,
-    start: (process) => createDeltaHandler(ports(process, 'nodeDeltas')),
+    instances: INSTANCES.deltas,
+    start: (process: Process) =>
+      scene.fault.handler(createDeltaHandler(portsAt(process, queue)), queue, scene),
   });
-  runFunction(scene, {
-    queue: 'podDeltas',
-    batchSize: DELTA_BATCH_SIZE,
-    start: (process) => createDeltaHandler(ports(process, 'podDeltas')),
-  });
-  runFunction(scene, {
-    queue: 'evictionsDue',
-    batchSize: EVICT_BATCH_SIZE,
-    start: (process) => {
-      const clusters = { api: async () => apiPort(process, cluster) };
-      return createEvictHandler({ ...ports(process, 'evictionsDue'), clusters, metrics: NO_METRICS });
+  return [
+    deltas('nodeDeltas'),
+    deltas('podDeltas'),
+    {
+      queue: 'evictionsDue',
+      batchSize: EVICT_BATCH_SIZE,
+      instances: INSTANCES.evict,
+      start: (process) =>
+        scene.fault.handler(createEvictHandler(portsAt(process, 'evictionsDue')), 'evictionsDue', scene),
     },
+  ];
+}
+
+/** Runs all functions as on AWS. */
+export function runFunctions(scene: Scene): void {
+  for (const settings of queueFunctions(scene)) runFunction(scene, settings);
+  new SimulatedStream(scene, (process, refused) => {
+    const deadLetters = deadLetterPort(process, refused);
+    const handler = createExpiryHandler({ ...portsOf(process, 'expiry', scene), deadLetters });
+    return scene.fault.expiry(handler, scene);
   });
 }

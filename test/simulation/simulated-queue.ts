@@ -1,16 +1,27 @@
 import type { SQSRecord } from 'aws-lambda';
+import { messageFault } from '#shared/queues/message-fault.ts';
+import { RETENTION_SECONDS } from '#shared/queues/queue-set.ts';
 import type { OutgoingMessage, SendFailure } from '#shared/queues/sender.ts';
 import { sqsRecord } from '#test/world/sqs-event.ts';
 import type { Surroundings } from './process.ts';
 
-interface Message extends OutgoingMessage {
+export interface ReceivedMessage extends OutgoingMessage {
+  /** It was handled before, or set aside. */
+  readonly again: boolean;
+  /** How often it came. */
+  readonly receives: number;
+}
+
+interface Message extends ReceivedMessage {
   readonly id: string;
+  readonly sentAt: number;
   /** Of a message that is being handled, when it comes back unless it is deleted. */
   visibleAt: number;
   receives: number;
 }
 
 export interface QueueSettings {
+  readonly fifo: boolean;
   readonly visibilitySeconds: number;
   readonly maxReceives: number;
 }
@@ -19,80 +30,101 @@ export interface QueueSettings {
 const POLL_MS = 20;
 /** For how long a FIFO queue knows a deduplication id. */
 const DEDUPLICATION_MS = 5 * 60_000;
-/** A duplicate comes up to so much later: redriven, or just delivered once more. */
-const LATEST_DUPLICATE_MS = 15 * 60_000;
+const MINUTE_MS = 60_000;
+/** A duplicate comes up to so much later: delivered once more, or redriven. */
+const LATEST_DUPLICATES_MS = [1_000, 15 * MINUTE_MS, 3 * 24 * 60 * MINUTE_MS] as const;
 
 /**
- * An SQS queue in memory: messages of one group in order and one batch at a time, visibility, receives, dead
- * letters. A message without a deduplication id is of a standard queue, and comes in any order. In bad weather handled messages come again.
+ * An SQS queue in memory. FIFO: messages of one group in order and one batch at a time. Otherwise in any order, those
+ * of groups with less in hand first (fair queues). Visibility, receives, retention, dead letters. In bad weather
+ * handled messages come again, up to days later.
  */
 export class SimulatedQueue {
+  /** What was set aside, by the queue or by a handler. */
   readonly deadLetters: OutgoingMessage[] = [];
+  /** Called with each message that is sent, received, handled, and that outlived the queue's retention. */
+  onAccepted: (message: OutgoingMessage) => void = () => undefined;
+  onReceived: (message: ReceivedMessage) => void = () => undefined;
+  onHandled: (message: OutgoingMessage) => void = () => undefined;
+  onForgotten: (message: OutgoingMessage) => void = () => undefined;
   readonly #surroundings: Surroundings;
   readonly #settings: QueueSettings;
   #messages: Message[] = [];
   readonly #sentAt = new Map<string, number>();
   #wakers: (() => void)[] = [];
   #sent = 0;
-  #wakingAt = Infinity;
+  #alarm: ReturnType<Surroundings['clock']['setAlarm']> | undefined;
 
   constructor(surroundings: Surroundings, settings: QueueSettings) {
     this.#surroundings = surroundings;
     this.#settings = settings;
   }
 
-  /** Messages there are, in flight or not. */
-  get size(): number {
-    return this.#messages.length;
-  }
-
-  /** Messages ever taken. */
-  get sent(): number {
-    return this.#sent;
+  /** Messages there are, in flight or not. `again`: it was handled or set aside before. */
+  get messages(): readonly { readonly body: string; readonly again: boolean }[] {
+    return this.#messages;
   }
 
   accept(messages: readonly OutgoingMessage[]): readonly SendFailure[] {
     const { clock } = this.#surroundings;
-    for (const message of messages) {
+    const failures: SendFailure[] = [];
+    for (const [index, message] of messages.entries()) {
+      const reason = messageFault(message);
+      if (reason !== undefined) {
+        failures.push({ index, reason, permanent: true });
+        continue;
+      }
       const { deduplicationId } = message;
       if (deduplicationId !== undefined) {
         if (clock.now() - (this.#sentAt.get(deduplicationId) ?? -Infinity) < DEDUPLICATION_MS) continue;
         this.#sentAt.set(deduplicationId, clock.now());
       }
-      this.#add(message, clock.now() + (message.delaySeconds ?? 0) * 1000);
+      this.onAccepted(message);
+      this.#add(message, clock.now() + (message.delaySeconds ?? 0) * 1000, false);
     }
-    return [];
+    return failures;
   }
 
-  #add(message: OutgoingMessage, visibleAt: number): void {
+  /** All messages are lost, with the process that held them. */
+  lose(): void {
+    this.#messages = [];
+  }
+
+  /** An operator has what was set aside handled again. */
+  redrive(): void {
+    for (const message of this.deadLetters.splice(0))
+      this.#add(message, this.#surroundings.clock.now(), true);
+  }
+
+  #add(message: OutgoingMessage, visibleAt: number, again: boolean): void {
     this.#sent += 1;
-    this.#messages.push({ ...message, id: `m${this.#sent}`, visibleAt, receives: 0 });
+    const sentAt = this.#surroundings.clock.now();
+    this.#messages.push({ ...message, id: `m${this.#sent}`, sentAt, again, visibleAt, receives: 0 });
     this.#wakeAt(visibleAt);
   }
 
-  /** Up to `count` messages, as soon as there is one. */
-  async receive(count: number): Promise<readonly SQSRecord[]> {
+  /** Up to `count` messages, as soon as there is one; never to a process that is dead. */
+  async receive(count: number, process: { readonly dead: boolean }): Promise<readonly SQSRecord[]> {
     for (;;) {
       const taken = this.#take(count);
       if (taken.length > 0) return taken;
       await new Promise<void>((resolve) => this.#wakers.push(resolve));
+      if (process.dead) await new Promise<never>(() => undefined);
     }
   }
 
   #take(count: number): readonly SQSRecord[] {
-    const { clock, random } = this.#surroundings;
-    const now = clock.now();
+    this.#forget();
     const taken: Message[] = [];
     const blocked = new Set<string>();
-    for (const message of [...this.#messages]) {
-      const groupId = message.deduplicationId === undefined ? undefined : message.groupId;
-      const ready = message.visibleAt <= now && !(groupId !== undefined && blocked.has(groupId));
-      if (!ready || taken.length === count || (groupId === undefined && random.chance(0.2))) {
-        if (groupId !== undefined) blocked.add(groupId);
+    for (const message of this.#inTurn()) {
+      const { groupId = '' } = message;
+      if (taken.length === count || !this.#isReady(message) || blocked.has(groupId)) {
+        if (this.#settings.fifo) blocked.add(groupId);
         continue;
       }
       if (message.receives >= this.#settings.maxReceives) {
-        this.#messages = this.#messages.filter((other) => other !== message);
+        this.#drop(message);
         this.deadLetters.push(message);
         continue;
       }
@@ -100,6 +132,7 @@ export class SimulatedQueue {
     }
     for (const message of taken) {
       message.receives += 1;
+      this.onReceived(message);
       this.#hide(message, this.#settings.visibilitySeconds);
     }
     if (taken.length === 0) this.#wakeLater();
@@ -107,6 +140,31 @@ export class SimulatedQueue {
       ...sqsRecord(body, { messageId: id, receives, ...(groupId === undefined ? {} : { groupId }) }),
       receiptHandle: `${id}/${receives}`,
     }));
+  }
+
+  #forget(): void {
+    const now = this.#surroundings.clock.now();
+    for (const message of this.#messages.filter(({ sentAt }) => now - sentAt > RETENTION_SECONDS * 1000)) {
+      this.#drop(message);
+      this.onForgotten(message);
+    }
+  }
+
+  #isReady({ visibleAt }: Message): boolean {
+    const { clock, random } = this.#surroundings;
+    return visibleAt <= clock.now() && (this.#settings.fifo || !random.chance(0.2));
+  }
+
+  /** Messages in the order in which they are looked at. */
+  #inTurn(): readonly Message[] {
+    if (this.#settings.fifo) return [...this.#messages];
+    const now = this.#surroundings.clock.now();
+    const inHand = new Map<string | undefined, number>();
+    for (const { groupId, visibleAt, receives } of this.#messages) {
+      if (receives > 0 && visibleAt > now) inHand.set(groupId, (inHand.get(groupId) ?? 0) + 1);
+    }
+    const load = ({ groupId }: Message) => (groupId === undefined ? 0 : (inHand.get(groupId) ?? 0));
+    return this.#messages.toSorted((a, b) => load(a) - load(b));
   }
 
   /** Changes when a received message is seen again; a receipt that is no longer good changes nothing. */
@@ -118,13 +176,18 @@ export class SimulatedQueue {
   delete(receiptHandle: string): void {
     const message = this.#received(receiptHandle);
     if (!message) return;
-    this.#messages = this.#messages.filter((other) => other !== message);
+    this.#drop(message);
+    this.onHandled(message);
     const { clock, random, weather } = this.#surroundings;
     if (weather.duplicate()) {
-      const at = clock.now() + random.between(0, LATEST_DUPLICATE_MS);
-      clock.setAlarm(at, () => this.#add(message, at));
+      const at = clock.now() + random.between(0, random.pick(LATEST_DUPLICATES_MS));
+      clock.setAlarm(at, () => this.#add(message, at, true));
     }
     this.#wakeAt(clock.now());
+  }
+
+  #drop(message: Message): void {
+    this.#messages.splice(this.#messages.indexOf(message), 1);
   }
 
   #received(receiptHandle: string): Message | undefined {
@@ -139,8 +202,8 @@ export class SimulatedQueue {
   /** There is nothing to take for now. Of a group, the first message decides when there is. */
   #wakeLater(): void {
     const groups = new Set<string>();
-    const heads = this.#messages.filter(({ groupId, deduplicationId }) => {
-      if (groupId === undefined || deduplicationId === undefined) return true;
+    const heads = this.#messages.filter(({ groupId }) => {
+      if (!this.#settings.fifo || groupId === undefined) return true;
       const first = !groups.has(groupId);
       groups.add(groupId);
       return first;
@@ -150,10 +213,10 @@ export class SimulatedQueue {
   }
 
   #wakeAt(at: number): void {
-    if (at >= this.#wakingAt) return;
-    this.#wakingAt = at;
-    this.#surroundings.clock.setAlarm(at, () => {
-      this.#wakingAt = Infinity;
+    if (this.#alarm && at >= this.#alarm.at) return;
+    if (this.#alarm) this.#alarm.off = true;
+    this.#alarm = this.#surroundings.clock.setAlarm(at, () => {
+      this.#alarm = undefined;
       const wakers = this.#wakers;
       this.#wakers = [];
       for (const wake of wakers) wake();

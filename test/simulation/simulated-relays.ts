@@ -1,39 +1,78 @@
-import type { EpochMs } from '#shared/eviction/identity.ts';
 import { LONGEST_OUTAGE_MS, LONGEST_UNKNOWING_MS } from './climates.ts';
+import type { LiveCluster } from './live-cluster.ts';
 import type { Scene } from './scene.ts';
-import { SimulatedRelay, WATCH_LAG_MS } from './simulated-relay.ts';
-import type { Truth } from './truth.ts';
+import { SimulatedRelay } from './simulated-relay.ts';
+
+/** How soon a relay finds out that a cluster was registered, or is no longer. */
+const LONGEST_UNAWARE_MS = 20_000;
 
 /**
- * One relay after the other, until then, as the climate has it. The old one may live on for a while without knowing
- * that it lost its lease; a dead one has no successor for a while.
+ * The relays that speak for one cluster, one after the other. The old one may live on for a while without knowing that
+ * it lost its lease; a dead one has no successor for a while; one of a cluster that is unregistered ends.
  */
-export function runRelays(scene: Scene, truth: Truth, until: EpochMs): void {
-  const { clock, random, weather } = scene;
-  const startAt = clock.now();
-  let epoch = 0;
-  const start = (): SimulatedRelay => {
-    epoch += 1;
-    scene.log.info('relay.lease-taken', { cluster: scene.name, epoch });
-    const now = clock.now();
-    truth.relayWasBlind(now - LONGEST_OUTAGE_MS - WATCH_LAG_MS, now + WATCH_LAG_MS);
-    return new SimulatedRelay(epoch, scene, (from, to) => truth.relayWasBlind(from, to));
-  };
-  let relay = start();
-  const succeed = () => {
-    const old = relay.process;
+export class SimulatedRelays {
+  readonly #scene: Scene;
+  readonly #cluster: LiveCluster;
+  #relay: SimulatedRelay;
+  #registered = true;
+  #wanted = true;
+  #over: (at: number) => void = () => undefined;
+
+  constructor(cluster: LiveCluster, scene: Scene) {
+    this.#scene = scene;
+    this.#cluster = cluster;
+    this.#relay = this.#start();
+    const { clock, random, weather } = scene;
+    const sometimes = (happen: () => void) => {
+      for (const { from, to } of weather.episodes) {
+        const times = random.between(0, weather.climate.relayChanges);
+        for (let count = 0; count < times; count++) clock.setAlarm(random.between(from, to), happen);
+      }
+    };
+    sometimes(() => this.#succeed());
+    sometimes(() => this.#relay.process.die());
+  }
+
+  /** The cluster is registered from now on, or no longer. */
+  setRegistered(registered: boolean): void {
+    const { clock, random } = this.#scene;
+    this.#wanted = registered;
+    clock.setAlarm(clock.now() + random.between(0, LONGEST_UNAWARE_MS), () => {
+      if (this.#registered === this.#wanted) return;
+      this.#registered = this.#wanted;
+      if (this.#registered) this.#relay = this.#start();
+      else this.#relay.process.die();
+    });
+  }
+
+  #succeed(): void {
+    if (!this.#registered) return;
+    const { clock, random } = this.#scene;
+    const old = this.#relay.process;
     clock.setAlarm(clock.now() + random.between(0, LONGEST_UNKNOWING_MS), () => old.die());
-    relay = start();
-  };
-  const sometimes = (happen: () => void) => {
-    const times = random.between(0, weather.climate.relayChanges);
-    for (let count = 0; count < times; count++) clock.setAlarm(random.between(startAt, until), happen);
-  };
-  sometimes(succeed);
-  sometimes(() => relay.process.die());
-  const watch = () => {
-    if (relay.process.dead) succeed();
-    clock.setAlarm(clock.now() + random.between(5_000, LONGEST_OUTAGE_MS), watch);
-  };
-  watch();
+    this.#relay = this.#start();
+  }
+
+  /** From the last thing that the one before told until the new one has told everything. */
+  #beBlind(): void {
+    const { clock, disturbances, weather } = this.#scene;
+    this.#over(clock.now());
+    const from = clock.now() - weather.climate.watchLagMs;
+    this.#over = disturbances.begin('relay', this.#cluster.name, from);
+  }
+
+  #start(): SimulatedRelay {
+    const { clock, random } = this.#scene;
+    this.#beBlind();
+    const over = this.#over;
+    const relay = new SimulatedRelay(this.#cluster, this.#scene, () => over(clock.now()));
+    void relay.process.death.then(() => {
+      if (relay !== this.#relay || !this.#registered) return;
+      this.#beBlind();
+      clock.setAlarm(clock.now() + random.between(5_000, LONGEST_OUTAGE_MS), () => {
+        if (relay === this.#relay) this.#succeed();
+      });
+    });
+    return relay;
+  }
 }

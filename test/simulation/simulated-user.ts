@@ -1,107 +1,197 @@
 import { type EpochMs, type NodeName, nodeName } from '#shared/eviction/identity.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
-import { NODE_NOT_READY, NODE_UNREACHABLE, type Taint, type Toleration } from '#shared/taints/taint.ts';
+import { type LiveTaint, NODE_NOT_READY, NODE_UNREACHABLE, type Toleration } from '#shared/taints/taint.ts';
 import type { LiveCluster, PodSpec } from './live-cluster.ts';
 import type { Scene } from './scene.ts';
+import type { Episode } from './weather.ts';
 
-const NODES = [nodeName('n1'), nodeName('n2')] as const;
 const KEYS = ['a', 'b', NODE_NOT_READY, NODE_UNREACHABLE] as const;
+/** Keys of the node controllers, which say when they set a taint. */
+const TIMED_KEYS: readonly string[] = [NODE_NOT_READY, NODE_UNREACHABLE];
 /** Tolerated for so many seconds; beyond 900 a timer needs a schedule. */
 const SECONDS = [0, 1, 5, 20, 60, 120, 300, 1000, 2500] as const;
+/** In one episode, on two nodes. */
 const ACTIONS = 30;
-const MOST_PODS = 8;
+/** Nodes that are acted on; more of them are only tainted and untainted all at once. */
+const ACTIVE_NODES = 2;
+/** A list that fits into a pod, and not with all its node's other pods into a message as it is. */
+const HOG_TOLERATIONS = 3_000;
+const HOG_CHANCE = 0.03;
+
+/** A node that is never tainted: nothing is ever to be told or stored of it. */
+export const IDLE_NODE = nodeName('idle');
 
 /** Somebody, and the cluster's own controllers: taints come and go, nodes, pods and tolerations too. */
 export class SimulatedUser {
   readonly #scene: Scene;
   readonly #cluster: LiveCluster;
-  readonly #until: EpochMs;
+  readonly #nodes: readonly NodeName[];
+  readonly #active: readonly [NodeName, ...NodeName[]];
   #pods = 0;
 
-  constructor(scene: Scene, until: EpochMs) {
-    this.#cluster = scene.cluster;
+  constructor(cluster: LiveCluster, nodes: number, scene: Scene) {
+    this.#cluster = cluster;
     this.#scene = scene;
-    this.#until = until;
-    const { clock, cluster, random } = scene;
-    for (const node of NODES) cluster.setNode(node, []);
-    for (let pods = random.between(1, 5); pods > 0; pods--) this.#createPod();
-    for (let actions = 0; actions < ACTIONS; actions++) {
-      clock.setAlarm(random.between(clock.now(), until), () => this.#act());
-    }
+    const first = nodeName('n1');
+    this.#nodes = [first, ...Array.from({ length: nodes - 1 }, (_, index) => nodeName(`n${index + 2}`))];
+    this.#active = [first, ...this.#nodes.slice(1, ACTIVE_NODES)];
+    for (const node of [...this.#nodes, IDLE_NODE]) cluster.setNode(node, [], 'kubelet');
+    this.#createPods();
+    for (const episode of scene.weather.episodes) this.#planEpisode(episode);
     cluster.onGone = (spec) => this.#replace(spec);
   }
 
-  #act(): void {
+  #createPods(): void {
+    const { random, weather } = this.#scene;
+    const { mostPods } = weather.climate;
+    // Full nodes share few lists, as the pods of a Deployment do.
+    const few = Array.from({ length: 3 }, () => this.#tolerations());
+    const many = mostPods > 8;
+    for (const node of this.#nodes) {
+      const pods = many ? random.between(mostPods / 2, mostPods) : random.between(1, 3);
+      for (let count = 0; count < pods; count++) this.#createPod(node, many ? random.pick(few) : undefined);
+    }
+    this.#createPod(IDLE_NODE);
+  }
+
+  #planEpisode({ from, to }: Episode): void {
+    const { clock, random } = this.#scene;
+    for (let actions = 0; actions < ACTIONS; actions++) {
+      clock.setAlarm(random.between(from, to), () => this.#act(to));
+    }
+    if (this.#nodes.length > ACTIVE_NODES) this.#planSweep(from, to);
+  }
+
+  /** All nodes are tainted, and untainted long after. */
+  #planSweep(from: EpochMs, to: EpochMs): void {
+    const { clock, random, weather } = this.#scene;
+    const outageMs = weather.climate.outageMs;
+    const at = random.between(from, to);
+    clock.setAlarm(at, () => {
+      for (const node of this.#nodes) this.#setTaints(node, [{ key: 'a', effect: 'NoExecute' }], 'kubectl');
+    });
+    if (!outageMs) return;
+    const lasting = random.between(...outageMs);
+    weather.addOutage({
+      cluster: this.#cluster.name,
+      from: at + random.between(0, 60_000),
+      to: at + lasting,
+      silenceMs: random.pick([5, 3_000, 10_000]),
+    });
+  }
+
+  #act(until: EpochMs): void {
     const { random } = this.#scene;
     const act = random.pick([
-      () => this.#taint(),
-      () => this.#taint(),
+      () => this.#taint(until),
+      () => this.#taint(until),
       () => this.#untaint(),
       () => this.#flap(),
-      () => this.#createPod(),
+      () => this.#createPod(random.pick(this.#active)),
       () => this.#changeTolerations(),
       () => this.#changeTolerations(),
       () => this.#deletePod(),
       () => this.#deleteOrCreateNode(),
+      () => this.#cordon(),
     ]);
     act();
   }
 
-  #taint(): void {
-    const { random } = this.#scene;
-    const name = random.pick(NODES);
+  #taint(until: EpochMs): void {
+    const { clock, random } = this.#scene;
+    const name = random.pick(this.#active);
     const key = random.pick(KEYS);
     const value = random.chance(0.3) ? 'v' : '';
     const others = this.#taintsOf(name).filter((taint) => taint.key !== key);
-    this.#cluster.setNode(name, [...others, { key, value, effect: 'NoExecute' }]);
-    if (random.chance(0.4)) this.#untaintInTheNick(name, key);
+    const timeAdded = Math.floor(clock.now() / 1000) * 1000;
+    const taint = { key, value, effect: 'NoExecute', ...(TIMED_KEYS.includes(key) ? { timeAdded } : {}) };
+    this.#setTaints(name, [...others, taint], writerOf(key));
+    if (random.chance(0.4)) this.#changeInTheNick(name, key, until);
   }
 
   /** Just about when pods have to go that tolerate the taint for as long as many do. */
-  #untaintInTheNick(name: NodeName, key: string): void {
+  #changeInTheNick(name: NodeName, key: string, until: EpochMs): void {
     const { clock, random } = this.#scene;
     const afterMs = Math.max(0, random.pick(SECONDS) * 1000 + random.between(-2_000, 2_000));
-    clock.setAlarm(clock.now() + afterMs, () => {
-      const taints = this.#taintsOf(name);
-      const kept = taints.filter((taint) => taint.key !== key);
-      if (kept.length < taints.length && clock.now() < this.#until) this.#cluster.setNode(name, kept);
+    const at = clock.now() + afterMs;
+    if (at >= until) return;
+    const change = random.pick([
+      () => this.#removeTaint(name, key, false),
+      () => this.#removeTaint(name, key, true),
+      () => this.#tolerateForEver(name),
+    ]);
+    clock.setAlarm(at, change);
+  }
+
+  /** `brings back`: a moment later. */
+  #removeTaint(name: NodeName, key: string, bringBack: boolean): void {
+    const { clock, random } = this.#scene;
+    const taints = this.#taintsOf(name);
+    const kept = taints.filter((taint) => taint.key !== key);
+    if (kept.length === taints.length) return;
+    this.#setTaints(name, kept, writerOf(key));
+    if (!bringBack) return;
+    clock.setAlarm(clock.now() + random.between(50, 3_000), () => {
+      if (this.#cluster.liveNodes.has(name)) this.#setTaints(name, taints, writerOf(key));
     });
+  }
+
+  #tolerateForEver(name: NodeName): void {
+    const tolerations = [{ operator: 'Exists' }];
+    for (const pod of [...this.#cluster.livePods.values()]) {
+      if (pod.node === name && !pod.terminating && this.#scene.random.chance(0.5)) {
+        this.#cluster.changeTolerations(pod, tolerations);
+      }
+    }
   }
 
   #untaint(): void {
     const { random } = this.#scene;
-    const name = random.pick(NODES);
+    const name = random.pick(this.#active);
     const taints = this.#taintsOf(name);
-    const kept = random.chance(0.5) ? [] : taints.slice(1);
-    if (this.#cluster.liveNodes.has(name)) this.#cluster.setNode(name, kept);
+    if (taints.length > 0) this.#setTaints(name, random.chance(0.5) ? [] : taints.slice(1), 'kubectl');
   }
 
   /** All taints of a node go, and come back soon. */
   #flap(): void {
     const { clock, random } = this.#scene;
-    const name = random.pick(NODES);
+    const name = random.pick(this.#active);
     const taints = this.#taintsOf(name);
     if (taints.length === 0) return;
-    this.#cluster.setNode(name, []);
-    clock.setAlarm(clock.now() + random.between(100, 30_000), () => this.#cluster.setNode(name, taints));
+    this.#setTaints(name, [], 'kubectl');
+    clock.setAlarm(clock.now() + random.between(100, 30_000), () => this.#setTaints(name, taints, 'kubectl'));
+  }
+
+  /** A taint that evicts nobody comes or goes. */
+  #cordon(): void {
+    const name = this.#scene.random.pick(this.#active);
+    if (!this.#cluster.liveNodes.has(name)) return;
+    const taints = this.#taintsOf(name);
+    const kept = taints.filter(({ effect }) => effect === 'NoExecute');
+    const cordon = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' };
+    this.#setTaints(name, kept.length < taints.length ? kept : [...taints, cordon], 'kubectl');
   }
 
   #deleteOrCreateNode(): void {
-    const name = this.#scene.random.pick(NODES);
+    const { random } = this.#scene;
+    const name = random.pick(this.#active);
     if (this.#cluster.liveNodes.has(name)) this.#cluster.removeNode(name);
-    else
-      this.#cluster.setNode(name, this.#scene.random.chance(0.5) ? [] : [{ key: 'a', effect: 'NoExecute' }]);
+    else this.#setTaints(name, random.chance(0.5) ? [] : [{ key: 'a', effect: 'NoExecute' }], 'kubelet');
   }
 
-  #createPod(): void {
-    const { random } = this.#scene;
-    if (this.#cluster.livePods.size >= MOST_PODS) return;
+  #setTaints(name: NodeName, taints: readonly LiveTaint[], by: string): void {
+    this.#cluster.setNode(name, taints, by);
+  }
+
+  #createPod(node: NodeName, tolerations = this.#tolerations()): void {
+    const { random, weather } = this.#scene;
+    if (this.#cluster.livePods.size >= weather.climate.mostPods * this.#nodes.length) return;
     this.#pods += 1;
     this.#cluster.createPod({
       namespace: 'default',
       name: `p${this.#pods}`,
-      node: random.pick(NODES),
-      tolerations: this.#tolerations(),
+      node,
+      tolerations,
       graceMs: random.pick([0, 500, 5_000, 30_000]),
     });
   }
@@ -112,7 +202,7 @@ export class SimulatedUser {
     if (weather.calm || random.chance(0.5)) return;
     clock.setAlarm(clock.now() + random.between(0, 3_000), () => {
       if (this.#cluster.livePods.has(`${spec.namespace}/${spec.name}`)) return;
-      this.#cluster.createPod({ ...spec, node: random.pick(NODES) });
+      this.#cluster.createPod({ ...spec, node: random.pick(this.#active) });
     });
   }
 
@@ -133,15 +223,26 @@ export class SimulatedUser {
 
   #tolerations(): readonly Toleration[] {
     const { random } = this.#scene;
-    return KEYS.flatMap((key): readonly Toleration[] => {
+    const deciding = KEYS.flatMap((key): readonly Toleration[] => {
       if (random.chance(0.15)) return [];
       const toleration = { key, operator: 'Exists', effect: 'NoExecute' };
       if (random.chance(0.2)) return [toleration];
       return [{ ...toleration, tolerationSeconds: BigInt(random.pick(SECONDS)) }];
     });
+    return random.chance(HOG_CHANCE) ? [...HOG, ...deciding] : deciding;
   }
 
-  #taintsOf(name: NodeName): readonly Taint[] {
+  #taintsOf(name: NodeName): readonly LiveTaint[] {
     return this.#cluster.liveNodes.get(name)?.taints ?? [];
   }
 }
+
+/** Tolerations of taints that no node has, with names as long as the API server takes them. */
+const HOG: readonly Toleration[] = Array.from({ length: HOG_TOLERATIONS }, (_, index) => ({
+  key: `${'x'.repeat(250)}/${String(index).padStart(63, 'k')}`,
+  operator: 'Exists',
+  effect: 'NoExecute',
+}));
+
+/** Who sets and removes the taints of a key: the API server notes it. */
+const writerOf = (key: string): string => (TIMED_KEYS.includes(key) ? 'kube-controller-manager' : 'kubectl');

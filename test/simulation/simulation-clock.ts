@@ -1,13 +1,24 @@
+import crypto from 'node:crypto';
 import { syncBuiltinESMExports } from 'node:module';
 import timersPromises from 'node:timers/promises';
 import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { SeededRandom } from './seeded-random.ts';
 
-interface Alarm {
+/** As good as what `setTimeout` returns. */
+class Alarm {
   readonly at: EpochMs;
   readonly ring: () => void;
-  off: boolean;
+  off = false;
+
+  constructor(at: EpochMs, ring: () => void) {
+    this.at = at;
+    this.ring = ring;
+  }
+
+  unref(): this {
+    return this;
+  }
 }
 
 /** Simulated time: it stands still while anything happens, and then jumps to what happens next. */
@@ -26,7 +37,7 @@ export class SimulationClock implements Clock {
 
   /** Rings at `at`, a whole millisecond, after all that ring then already. */
   setAlarm(at: EpochMs, ring: () => void): Alarm {
-    const alarm = { at: Math.max(Math.ceil(at), this.#now), ring, off: false };
+    const alarm = new Alarm(Math.max(Math.ceil(at), this.#now), ring);
     let [low, high] = [0, this.#alarms.length];
     while (low < high) {
       const middle = (low + high) >>> 1;
@@ -37,10 +48,35 @@ export class SimulationClock implements Clock {
     return alarm;
   }
 
+  /** Rings every so often; what it returns is good to turn it off. */
+  setInterval(ms: number, ring: () => void): Alarm {
+    const interval = new Alarm(Infinity, ring);
+    const ringOn = () => {
+      if (interval.off) return;
+      ring();
+      this.setAlarm(this.#now + ms, ringOn);
+    };
+    this.setAlarm(this.#now + ms, ringOn);
+    return interval;
+  }
+
   sleep(ms: number): Promise<void> {
     return new Promise((resolve) => {
       this.setAlarm(this.#now + ms, resolve);
     });
+  }
+
+  /** Sleeps until then, or rejects as soon as the signal aborts. */
+  async sleepUnless(ms: number, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const alarm = this.setAlarm(this.#now + ms, resolve);
+    const wake = () => {
+      alarm.off = true;
+      reject(signal.reason);
+    };
+    signal.addEventListener('abort', wake, { once: true });
+    await promise.finally(() => signal.removeEventListener('abort', wake));
   }
 
   /** Lets everything happen that happens until then, each at its moment and one after the other. */
@@ -69,24 +105,35 @@ export async function withSimulatedTime<Result>(
   random: SeededRandom,
   work: () => Promise<Result>,
 ): Promise<Result> {
-  const { setTimeout, clearTimeout } = globalThis;
+  const { setTimeout, clearTimeout, setInterval, clearInterval } = globalThis;
   const { setTimeout: delay } = timersPromises;
   const { random: systemRandom } = Math;
+  const { randomBytes } = crypto;
+  const turnOff = (alarm: Alarm | undefined) => {
+    if (alarm) alarm.off = true;
+  };
   const simulated = {
     setTimeout: (ring: () => void, ms = 0) => clock.setAlarm(clock.now() + ms, ring),
-    clearTimeout: (alarm: Alarm | undefined) => {
-      if (alarm) alarm.off = true;
-    },
+    clearTimeout: turnOff,
+    setInterval: (ring: () => void, ms: number) => clock.setInterval(ms, ring),
+    clearInterval: turnOff,
   };
   Object.assign(globalThis, simulated);
-  Object.assign(timersPromises, { setTimeout: (ms: number) => clock.sleep(ms) });
+  Object.assign(timersPromises, {
+    setTimeout: (ms: number, _value: unknown, { signal }: { signal?: AbortSignal } = {}) =>
+      signal ? clock.sleepUnless(ms, signal) : clock.sleep(ms),
+  });
+  Object.assign(crypto, {
+    randomBytes: (size: number) => Buffer.from(Array.from({ length: size }, () => random.between(0, 255))),
+  });
   Math.random = random.next;
   syncBuiltinESMExports();
   try {
     return await work();
   } finally {
-    Object.assign(globalThis, { setTimeout, clearTimeout });
+    Object.assign(globalThis, { setTimeout, clearTimeout, setInterval, clearInterval });
     Object.assign(timersPromises, { setTimeout: delay });
+    Object.assign(crypto, { randomBytes });
     Math.random = systemRandom;
     syncBuiltinESMExports();
   }

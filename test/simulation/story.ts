@@ -1,6 +1,5 @@
 import type { EpochMs } from '#shared/eviction/identity.ts';
 import { type Log, type LogFields, logTo } from '#shared/telemetry/log.ts';
-import type { LogLine } from '#shared/telemetry/log-events.ts';
 import type { Clock } from '#shared/time/clock.ts';
 
 /** What happened, line by line, in seconds after the start; the log of the service is part of it. */
@@ -10,13 +9,11 @@ export class Story {
   readonly #clock: Clock;
   readonly #startAt: EpochMs;
 
-  constructor(clock: Clock, onLog: (line: LogLine) => void) {
+  constructor(clock: Clock) {
     this.#clock = clock;
     this.#startAt = clock.now();
-    this.log = logTo((severity, line) => {
-      if (severity === 'debug') return;
-      this.tell(line.event, line.fields);
-      onLog(line);
+    this.log = logTo((severity, { event, fields }) => {
+      if (severity !== 'debug') this.tell(event, fields);
     });
   }
 

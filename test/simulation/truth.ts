@@ -1,14 +1,22 @@
-import type { EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
+import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
+import { BEHIND_PATIENCE_MS } from '#shared/eviction/judge.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import { countdownIdentity } from '#shared/taints/deadline.ts';
 import { firstMatch } from '#shared/taints/match.ts';
-import type { MatchOptions, Taint, Toleration } from '#shared/taints/taint.ts';
+import type { LiveTaint, MatchOptions, Toleration } from '#shared/taints/taint.ts';
+import type { Disturbances } from './disturbances.ts';
+import { Knowledge } from './knowledge.ts';
 
+/** A node as it was for a while. */
 interface NodePast {
   readonly at: EpochMs;
-  /** The last known ones while the node is deleted. */
-  readonly taints: readonly Taint[];
+  readonly state: number;
+  /** Those with NoExecute; the last known ones while the node is deleted. */
+  readonly taints: readonly LiveTaint[];
   readonly deleted: boolean;
+  /** Whether its last pod took its taints along. */
+  readonly deserted: boolean;
+  readonly stamp: string | undefined;
 }
 
 interface PodPast {
@@ -17,140 +25,183 @@ interface PodPast {
   readonly tolerations: { readonly at: EpochMs; readonly tolerations: readonly Toleration[] }[];
 }
 
-interface Gap {
-  readonly from: EpochMs;
-  readonly to: EpochMs;
-}
-
-/** How a countdown's start is reckoned when its taint went and came back. */
-type Reckoning =
-  /** From its last coming. */
-  | 'strict'
-  /** From before a gap that the service may not have heard of. */
-  | 'lenient';
+/** The start of the countdown of a taint that a node has in one of its states. */
+type Start = (taint: LiveTaint, past: NodePast) => EpochMs;
 
 /**
- * What really happened, kept apart from the service, and the rule in its plainest form over it: when a pod must
- * go, and when it may.
+ * What really happened in a cluster, kept apart from the service, and the rule in its plainest form over it: when a
+ * pod must go, and when it may.
  */
 export class Truth {
-  /** What may be seen a little later than it is. */
-  readonly #hearingMs: number;
+  readonly knowledge = new Knowledge();
+  readonly #cluster: ClusterName;
   readonly #options: MatchOptions;
+  readonly #disturbances: Disturbances;
   readonly #nodes = new Map<NodeName, NodePast[]>();
   readonly #pods = new Map<PodUid, PodPast>();
-  /** When the relay saw nothing, or began anew. */
-  readonly #blindness: Gap[] = [];
+  readonly #changedAt = new Map<NodeName, EpochMs>();
+  #states = 0;
 
-  constructor(hearingMs: number, options: MatchOptions) {
-    this.#hearingMs = hearingMs;
+  constructor(cluster: ClusterName, options: MatchOptions, disturbances: Disturbances) {
+    this.#cluster = cluster;
     this.#options = options;
+    this.#disturbances = disturbances;
   }
 
-  nodeIs(at: EpochMs, name: NodeName, taints: readonly Taint[] | undefined): void {
+  /** Returns the number of the state. `taints`: `undefined` = the node was deleted. */
+  nodeIs(at: EpochMs, name: NodeName, taints: readonly LiveTaint[] | undefined, stamp?: string): number {
     const past = this.#pastOf(name);
-    const evicting = taints?.filter(({ effect }) => effect === 'NoExecute');
-    past.push({ at, taints: evicting ?? past.at(-1)?.taints ?? [], deleted: taints === undefined });
+    const evicting = taints?.filter(({ effect }) => effect === 'NoExecute') ?? past.at(-1)?.taints ?? [];
+    return this.#add(name, { at, taints: evicting, deleted: taints === undefined, deserted: false, stamp });
   }
 
   /** The last pod of a deleted node is gone or going: nobody remembers its taints any more. */
   nodeIsDeserted(at: EpochMs, name: NodeName): void {
-    this.#pastOf(name).push({ at, taints: [], deleted: true });
+    this.#add(name, { at, taints: [], deleted: true, deserted: true, stamp: undefined });
+  }
+
+  #add(name: NodeName, past: Omit<NodePast, 'state'>): number {
+    this.#states += 1;
+    this.#changedAt.set(name, past.at);
+    this.#pastOf(name).push({ ...past, state: this.#states });
+    return this.#states;
   }
 
   podIs(at: EpochMs, pod: LivePod): void {
     if (pod.node === undefined) return;
     const past = this.#pods.get(pod.uid) ?? { node: pod.node, podSince: at, tolerations: [] };
     past.tolerations.push({ at, tolerations: pod.tolerations });
+    this.#changedAt.set(pod.node, at);
     this.#pods.set(pod.uid, past);
   }
 
-  relayWasBlind(from: EpochMs, to: EpochMs): void {
-    this.#blindness.push({ from, to });
+  /** A pod is gone for good. */
+  podIsGone(at: EpochMs, node: NodeName | undefined): void {
+    if (node !== undefined) this.#changedAt.set(node, at);
+  }
+
+  /** When a node or one of its pods changed last. */
+  changedAt(name: NodeName): EpochMs {
+    return this.#changedAt.get(name) ?? 0;
+  }
+
+  /** What a node's pods are to be judged by; `undefined`: it went, and nobody was told what it was like. */
+  taintsOf(name: NodeName): readonly LiveTaint[] | undefined {
+    const past = this.#nodes.get(name)?.at(-1);
+    return past?.deleted && !past.deserted && !this.#wasTold(name) ? undefined : past?.taints;
+  }
+
+  /** Whether the node went on which a pod is, and the service cannot know that the pod was there before. */
+  isLost(uid: PodUid): boolean {
+    const pod = this.#podOf(uid);
+    const node = this.#pastOf(pod.node).at(-1);
+    if (!node?.deleted) return false;
+    const seen = this.knowledge.podSeenBefore(uid, node.state);
+    return node.deserted || !seen || pod.podSince >= node.at || !this.#wasTold(pod.node);
+  }
+
+  /** Whether the service was told what a node was like when it was last there. */
+  #wasTold(name: NodeName): boolean {
+    const before = this.#pastOf(name).findLast(({ deleted }) => !deleted);
+    return before !== undefined && this.knowledge.decidedBy(name, before.state);
+  }
+
+  /** The number of a node's present state; `undefined`: there never was one. */
+  stateOf(name: NodeName): number | undefined {
+    return this.#nodes.get(name)?.at(-1)?.state;
+  }
+
+  /** The numbers of the present states of all nodes that there ever were. */
+  states(): ReadonlyMap<NodeName, number> {
+    return new Map(
+      [...this.#nodes].flatMap(([name, past]) => past.slice(-1).map(({ state }) => [name, state])),
+    );
   }
 
   /**
-   * The earliest moment at which a pod may go by what somebody could have seen who looked at its node within
-   * `nodeMs` and at itself within `podMs` before `at`; `undefined`: nobody could have seen a reason.
+   * The earliest moment at which a pod may go, as it is now, for one who looked at its node at `lookedAt` and saw that
+   * state. `undefined`: never, then.
    */
-  mayGo(uid: PodUid, at: EpochMs, nodeMs: number, podMs: number): EpochMs | undefined {
+  mayGo(uid: PodUid, seen: number, lookedAt: EpochMs): EpochMs | undefined {
     const pod = this.#podOf(uid);
-    const moments = this.#couldBeSeen(pod.node, at, nodeMs).flatMap((node) =>
-      overlapping(pod.tolerations, at - podMs, at).map(({ tolerations }) =>
-        this.#deadline(pod, node, tolerations, at, 'lenient'),
-      ),
-    );
-    const known = moments.filter((moment) => moment !== undefined);
-    return known.length > 0 ? Math.min(...known) : undefined;
-  }
-
-  /** What the service could have seen of a node; of a deleted one, all that it may not have known to be old. */
-  #couldBeSeen(name: NodeName, at: EpochMs, withinMs: number): readonly NodePast[] {
-    const past = this.#pastOf(name);
-    const seen = overlapping(past, at - withinMs, at);
-    const deleted = seen.find((each) => each.deleted);
-    if (!deleted) return seen;
-    const older = past.filter((_, index) => {
-      const end = past[index + 1]?.at ?? Infinity;
-      return end <= deleted.at && this.#mayBeMissed({ from: end, to: deleted.at }, at);
+    const moments = this.#candidates(pod.node, seen).flatMap((past) => {
+      // When a node went is known by when a relay heard of it.
+      if (past.deleted && pod.podSince >= this.knowledge.seenAt(past.state)) return [];
+      const start = (patient: boolean): Start => this.#lenientStart(pod.node, lookedAt, patient);
+      const known = this.#deadline(pod, past, start(false));
+      const waited = this.#deadline(pod, past, start(true));
+      return [known, waited === undefined ? undefined : waited + BEHIND_PATIENCE_MS];
     });
-    return [...older, ...seen];
+    const possible = moments.filter((moment) => moment !== undefined);
+    return possible.length > 0 ? Math.min(...possible) : undefined;
   }
 
-  /** When a pod must be gone by, as things are at `at`; `undefined`: never. */
-  mustGo(uid: PodUid, at: EpochMs): EpochMs | undefined {
+  /** What a look that saw a state may be judged by: of a deleted node also what was told of it while it was there. */
+  #candidates(name: NodeName, seen: number): readonly NodePast[] {
+    const past = this.#pastOf(name);
+    const looked = past.filter(({ state }) => state === seen);
+    if (!looked.some(({ deleted }) => deleted)) return looked;
+    const told = past.findLast(({ deleted, state }) => !deleted && this.knowledge.decidedBy(name, state));
+    const oldest = told?.state ?? Math.min(seen, ...this.knowledge.perhapsTold(name, Infinity));
+    return past.filter(({ state }) => state >= oldest && state <= seen);
+  }
+
+  /**
+   * The start of a countdown for one who looked then: from its last coming, or from before a flap that no relay told
+   * of. The list's stamp gives a flap away until a relay has told of the node as it is; `patient`: to one who waits
+   * for that no longer.
+   */
+  #lenientStart(name: NodeName, lookedAt: EpochMs, patient: boolean): Start {
+    const past = this.#pastOf(name);
+    const newest = this.knowledge.perhapsTold(name, lookedAt);
+    return (taint, seen) => {
+      const hidden = past.some(({ state, stamp }) => newest.includes(state) && stamp === seen.stamp);
+      const missed = (gap: readonly NodePast[]) => {
+        const told = this.knowledge.toldOfAny(
+          name,
+          gap.map(({ state }) => state),
+          lookedAt,
+        );
+        return !told && (hidden || patient || seen.deleted);
+      };
+      return startOf(past, taint, seen, { missed, lenient: true });
+    };
+  }
+
+  /** By when a pod must be gone, as things are now, given what went wrong; `undefined`: it may stay. */
+  mustGo(uid: PodUid): EpochMs | undefined {
     const pod = this.#podOf(uid);
     const node = this.#pastOf(pod.node).at(-1);
-    const tolerations = pod.tolerations.at(-1)?.tolerations;
-    if (!node || !tolerations || (node.deleted && pod.podSince >= node.at)) return undefined;
-    if (node.deleted && this.#couldBeSeen(pod.node, at, 0).length > 1) return undefined;
-    const deadline = this.#deadline(pod, node, tolerations, at, 'strict');
-    return deadline === undefined ? undefined : Math.max(deadline, node.at, pod.tolerations.at(-1)?.at ?? 0);
+    const tolerations = pod.tolerations.at(-1);
+    if (!node || !tolerations || this.isLost(uid)) return undefined;
+    const by = (at: EpochMs) => this.#disturbances.excusedUntil(this.#cluster, at);
+    const past = this.#pastOf(pod.node);
+    const deadline = this.#deadline(pod, node, (taint) => {
+      const recreatedAt = past.findLast((each, index) => !each.deleted && past[index - 1]?.deleted)?.at ?? 0;
+      return by(Math.max(startOf(past, taint, node, STRICT), recreatedAt, pod.podSince));
+    });
+    if (deadline === undefined) return undefined;
+    return by(Math.max(deadline, ...[node.at, tolerations.at, pod.podSince].map(by)));
   }
 
-  #deadline(
-    pod: PodPast,
-    node: NodePast,
-    tolerations: readonly Toleration[],
-    at: EpochMs,
-    reckoning: Reckoning,
-  ): EpochMs | undefined {
+  /** Whether a pod is to go at some time, as things are now, and when at the earliest. */
+  deadline(uid: PodUid): EpochMs | undefined {
+    const pod = this.#podOf(uid);
+    const past = this.#pastOf(pod.node);
+    const node = past.at(-1);
+    if (!node || this.isLost(uid)) return undefined;
+    return this.#deadline(pod, node, (taint) => startOf(past, taint, node, STRICT));
+  }
+
+  #deadline(pod: PodPast, node: NodePast, start: Start): EpochMs | undefined {
+    const tolerations = pod.tolerations.at(-1)?.tolerations ?? [];
     const ends = node.taints.flatMap((taint) => {
       const match = firstMatch(tolerations, taint, this.#options);
       if (match && match.tolerationSeconds === undefined) return [];
       const seconds = Math.max(0, Number(match?.tolerationSeconds ?? 0));
-      const since = this.#since(pod.node, taint, node.at, at, reckoning);
-      return [Math.max(since, pod.podSince) + seconds * 1000];
+      return [Math.max(start(taint, node), pod.podSince) + seconds * 1000];
     });
     return ends.length > 0 ? Math.min(...ends) : undefined;
-  }
-
-  /** When the countdown of a taint began that was there at `seen`, for one who reckons at `at`. */
-  #since(name: NodeName, taint: Taint, seen: EpochMs, at: EpochMs, reckoning: Reckoning): EpochMs {
-    const identity = countdownIdentity(taint);
-    let since = seen;
-    let goneSince: EpochMs | undefined;
-    for (const { at: from, taints } of this.#pastOf(name).toReversed()) {
-      if (from > seen) continue;
-      const there = taints.some((each) => countdownIdentity(each) === identity);
-      if (there) {
-        if (goneSince !== undefined) {
-          const missed = reckoning === 'lenient' && this.#mayBeMissed({ from: goneSince, to: since }, at);
-          if (!missed) break;
-          goneSince = undefined;
-        }
-        since = from;
-      } else {
-        goneSince = from;
-      }
-    }
-    return since;
-  }
-
-  /** Whether the service may not have heard (yet) that a taint was gone for a while. */
-  #mayBeMissed(gap: Gap, at: EpochMs): boolean {
-    if (at - gap.to < this.#hearingMs) return true;
-    return this.#blindness.some(({ from, to }) => from <= gap.to + this.#hearingMs && gap.from <= to);
   }
 
   #pastOf(name: NodeName): NodePast[] {
@@ -166,11 +217,52 @@ export class Truth {
   }
 }
 
-/** What held at any time between two moments, of states that hold until the next one. */
-function overlapping<State extends { readonly at: EpochMs }>(
-  states: readonly State[],
-  from: EpochMs,
-  to: EpochMs,
-): readonly State[] {
-  return states.filter(({ at }, index) => at <= to && (states[index + 1]?.at ?? Infinity) > from);
+/** How the start of a countdown is reckoned. */
+interface Reckoning {
+  /** Whether the node's lack of the taint in these states was missed. */
+  missed(gap: readonly NodePast[]): boolean;
+  /** A taint that says that it was set anew starts its countdown by what it says, and not by when that was. */
+  readonly lenient: boolean;
+}
+
+const STRICT: Reckoning = { missed: () => false, lenient: false };
+
+/** When the countdown of a taint began that a node has in a state. */
+function startOf(
+  past: readonly NodePast[],
+  taint: LiveTaint,
+  seen: NodePast,
+  { missed, lenient }: Reckoning,
+): EpochMs {
+  const identity = countdownIdentity(taint);
+  let since = seen.at;
+  let setAt = 0;
+  let gap: NodePast[] = [];
+  let after = seen;
+  for (const each of past.toReversed()) {
+    if (each.state > seen.state) continue;
+    if (each.taints.some((other) => countdownIdentity(other) === identity)) {
+      if (gap.length > 0 && !missed(gap)) break;
+      const anew = setAnew(taint, each, after);
+      if (anew !== undefined && !lenient) break;
+      setAt = Math.max(setAt, anew ?? 0);
+      gap = [];
+      since = each.at;
+      after = each;
+    } else {
+      gap.push(each);
+    }
+  }
+  return Math.max(since, Math.min(setAt, seen.at));
+}
+
+/** When somebody set the taint between two states, by what it says then; `undefined`: nobody did. */
+function setAnew({ key, effect }: LiveTaint, before: NodePast, after: NodePast): EpochMs | undefined {
+  const identity = countdownIdentity({ key, effect });
+  const of = ({ taints }: NodePast) => taints.filter((each) => countdownIdentity(each) === identity);
+  const [old] = of(before);
+  const anew = of(after).find((each) => each.key === key)?.timeAdded;
+  // One of two that share a countdown may be compared with the other.
+  const sure = of(before).length === 1 && of(after).length === 1 && old?.key === key;
+  return sure && old.timeAdded !== anew ? anew : undefined;
 }

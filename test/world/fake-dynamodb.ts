@@ -71,7 +71,7 @@ interface IndexWrite {
  */
 export class FakeDynamoDb {
   readonly #clock: Clock;
-  readonly #whims: Whims;
+  #whims: Whims;
   readonly #partitions = new Map<string, Map<string, Item>>();
   readonly #index = new Map<string, Item>();
   #indexWrites: IndexWrite[] = [];
@@ -136,6 +136,20 @@ export class FakeDynamoDb {
     if (command instanceof DeleteItemCommand) return this.#write({ Delete: command.input }).answer;
     if (command instanceof UpdateItemCommand) return this.#write({ Update: command.input }).answer;
     throw new Error(`the fake DynamoDB does not understand ${command?.constructor.name}`);
+  }
+
+  /** As {@link perform}, without whims and unnoticed. */
+  calmly(command: unknown): object {
+    const { onQueried, onWritten } = this;
+    const whims = this.#whims;
+    this.onQueried = this.onWritten = () => undefined;
+    this.#whims = NO_WHIMS;
+    try {
+      return this.perform(command);
+    } finally {
+      Object.assign(this, { onQueried, onWritten });
+      this.#whims = whims;
+    }
   }
 
   #get(key: Item | undefined): Item | undefined {

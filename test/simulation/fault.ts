@@ -1,0 +1,45 @@
+import type { Context, DynamoDBBatchResponse, DynamoDBStreamEvent } from 'aws-lambda';
+import type { leaseEpochs } from '#shared/clusters/lease.ts';
+import type { KubernetesApi } from '#shared/kubernetes/api.ts';
+import type { QueueKey } from '#shared/queues/queue-set.ts';
+import type { QueueSender } from '#shared/queues/sender.ts';
+import type { Store } from '#shared/store/store.ts';
+import type { LiveCluster } from './live-cluster.ts';
+import type { Scene } from './scene.ts';
+import type { Handler } from './simulated-function.ts';
+
+/** A handler of the table's stream. */
+export type ExpiryHandler = (
+  event: DynamoDBStreamEvent,
+  context: Context,
+) => Promise<DynamoDBBatchResponse | undefined>;
+
+type LeaseEpoch = ReturnType<typeof leaseEpochs>;
+
+/** Whoever stands behind a port. */
+export type User = QueueKey | 'expiry';
+
+/** Where a defect may be planted: between the service's parts and the ports that they stand on. */
+export interface Hooks {
+  store(store: Store, user: User, scene: Scene): Store;
+  api(api: KubernetesApi, scene: Scene): KubernetesApi;
+  /** The epoch of a cluster's lease, as the functions know it. */
+  leaseEpoch(read: LeaseEpoch): LeaseEpoch;
+  /** What a function sends to `evictions-due`. */
+  dueQueue(queue: QueueSender, user: User, scene: Scene): QueueSender;
+  /** What a relay sends. */
+  relayQueue(queue: QueueSender, cluster: LiveCluster): QueueSender;
+  handler(handler: Handler, queue: QueueKey, scene: Scene): Handler;
+  expiry(handler: ExpiryHandler, scene: Scene): ExpiryHandler;
+}
+
+/** A service without a planted defect. */
+export const SOUND: Hooks = {
+  store: (store) => store,
+  api: (api) => api,
+  leaseEpoch: (read) => read,
+  dueQueue: (queue) => queue,
+  relayQueue: (queue) => queue,
+  handler: (handler) => handler,
+  expiry: (handler) => handler,
+};

@@ -1,0 +1,108 @@
+import { SqliteLeases } from '#functions/local/sqlite-leases.ts';
+import { SqliteStore } from '#functions/local/sqlite-store.ts';
+import { DynamoDbLeases } from '#shared/clusters/dynamodb-leases.ts';
+import { DynamoDbClusterRegistry } from '#shared/clusters/dynamodb-registry.ts';
+import type { LeaseReader, Leases } from '#shared/clusters/lease.ts';
+import type { Access, ClusterRegistry, RegisteredCluster } from '#shared/clusters/registry.ts';
+import type { ClusterName, NodeRef, PodUid } from '#shared/eviction/identity.ts';
+import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
+import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
+import { ENDED_WINDOW_MS, type Store } from '#shared/store/store.ts';
+import { FakeDynamoDb, fakeClient, type Item } from '#test/world/fake-dynamodb.ts';
+import type { Process, Surroundings } from './process.ts';
+
+/** What is stored, as one process reaches it. */
+export interface Rooms {
+  readonly store: Store;
+  readonly leases: Leases & Pick<LeaseReader, 'epoch'>;
+  readonly registry: Pick<ClusterRegistry, 'get' | 'add' | 'remove'>;
+}
+
+/** Where the service keeps what it knows. */
+export interface House {
+  rooms(process: Process): Rooms;
+  /** The same without delay or failure, for those who look on. */
+  readonly open: Rooms;
+  /** What has outlived its time to live. */
+  sweep(): readonly Item[];
+  /** Whether a pod's record has ended, however long ago. */
+  hasEnded(ref: NodeRef, uid: PodUid): Promise<boolean>;
+  /** Called with each item that a query reads. */
+  onQueried(listen: (item: Item) => void): void;
+  close(): void;
+  /** The store of the one process, if it is that. */
+  readonly sqlite?: SqliteStore;
+}
+
+/** DynamoDB: a process may die, and others write, between any two of its calls. */
+export function dynamoHouse({ clock, weather }: Surroundings): House {
+  const table = new FakeDynamoDb(clock, weather.whims);
+  const roomsOf = (perform: (command: unknown) => Promise<object>): Rooms => {
+    const adapter = new DynamoDbTable({ client: fakeClient(perform), tableName: 'taintward' });
+    return {
+      store: new DynamoDbStore(adapter),
+      leases: new DynamoDbLeases(adapter),
+      registry: new DynamoDbClusterRegistry(adapter),
+    };
+  };
+  const open = roomsOf(async (command) => table.calmly(command));
+  return {
+    rooms: (process) => roomsOf((command) => process.request('store', () => table.perform(command))),
+    open,
+    hasEnded: (ref, uid) => hasEnded(open.store, ref, uid),
+    sweep: () => table.sweep(),
+    onQueried: (listen) => {
+      table.onQueried = listen;
+    },
+    close: () => undefined,
+  };
+}
+
+/** The database of one process. */
+export function sqliteHouse(): House {
+  const store = new SqliteStore({ path: ':memory:' });
+  const leases = new SqliteLeases(store);
+  const registry = new RegistryInMemory();
+  const open: Rooms = { store, leases, registry };
+  return {
+    rooms: (process) => ({
+      store: {
+        load: (...args) => process.request('store', () => store.load(...args)),
+        commit: (...args) => process.request('store', () => store.commit(...args)),
+        end: (...args) => process.request('store', () => store.end(...args)),
+        async *taintedNodes(cluster) {
+          yield* await process.request('store', () => Array.fromAsync(store.taintedNodes(cluster)));
+        },
+      },
+      leases,
+      registry,
+    }),
+    open,
+    hasEnded: (ref, uid) => hasEnded(store, ref, uid),
+    sweep: () => [],
+    onQueried: () => undefined,
+    close: () => store.close(),
+    sqlite: store,
+  };
+}
+
+/** A load of the beginning of time reads everything that ended since. */
+const hasEnded = async (store: Store, ref: NodeRef, uid: PodUid): Promise<boolean> =>
+  (await store.load(ref, ENDED_WINDOW_MS)).ended.has(uid);
+
+class RegistryInMemory implements Pick<ClusterRegistry, 'get' | 'add' | 'remove'> {
+  readonly #clusters = new Map<ClusterName, RegisteredCluster<Access>>();
+
+  async get(name: ClusterName): Promise<RegisteredCluster | undefined> {
+    return this.#clusters.get(name);
+  }
+
+  async add(cluster: RegisteredCluster<Access>): Promise<'added' | 'exists'> {
+    this.#clusters.set(cluster.name, cluster);
+    return 'added';
+  }
+
+  async remove(name: ClusterName): Promise<'removed' | 'unknown'> {
+    return this.#clusters.delete(name) ? 'removed' : 'unknown';
+  }
+}

@@ -1,0 +1,120 @@
+import { DELTA_MAX_AGE_MS, type Delta } from '#shared/eviction/facts.ts';
+import { type EpochMs, type NodeName, nodeName, type PodUid } from '#shared/eviction/identity.ts';
+import type { OutgoingMessage } from '#shared/queues/sender.ts';
+
+/** What one relay has seen of each node, in order: numbers of states. */
+type Seen = Map<NodeName, number[]>;
+
+/** What a delta tells of. */
+interface Word {
+  readonly node: NodeName;
+  readonly seen: readonly number[];
+  readonly epoch: number;
+  readonly observedAt: EpochMs;
+}
+
+/** What the service has been told of one node. */
+interface Told {
+  /** When each state was first told of that some relay saw. */
+  readonly states: Map<number, EpochMs>;
+  /** Those of them that were told for certain by a relay that held the lease. */
+  readonly decided: Set<number>;
+  /** When each state may first have been told of as the node's newest. */
+  readonly newest: Map<number, EpochMs>;
+}
+
+/**
+ * What the service can know of one cluster's nodes, by what its relays saw and what of that its handlers took. States
+ * go by their numbers in the truth.
+ */
+export class Knowledge {
+  readonly #relays = new Map<number, Seen>();
+  /** By their deduplication ids. */
+  readonly #words = new Map<string, Word>();
+  readonly #told = new Map<NodeName, Told>();
+  readonly #podsSeen = new Map<PodUid, EpochMs>();
+  readonly #firstSeen = new Map<number, EpochMs>();
+
+  /** A relay sees a state of a node. */
+  seen(epoch: number, node: NodeName, state: number, at: EpochMs): void {
+    if (!this.#firstSeen.has(state)) this.#firstSeen.set(state, at);
+    const relay = this.#relays.get(epoch) ?? new Map<NodeName, number[]>();
+    this.#relays.set(epoch, relay);
+    const states = relay.get(node) ?? [];
+    relay.set(node, states);
+    if (states.at(-1) !== state) states.push(state);
+  }
+
+  /** A relay sees a pod. */
+  podSeen(uid: PodUid, at: EpochMs): void {
+    if (!this.#podsSeen.has(uid)) this.#podsSeen.set(uid, at);
+  }
+
+  /** Whether a relay saw a pod before one saw a state of its node. */
+  podSeenBefore(uid: PodUid, state: number): boolean {
+    return (this.#podsSeen.get(uid) ?? Infinity) < this.seenAt(state);
+  }
+
+  /** When a relay first saw a state; never: at the end of time. */
+  seenAt(state: number): EpochMs {
+    return this.#firstSeen.get(state) ?? Infinity;
+  }
+
+  /** A relay sends a delta, which it made just now. */
+  sent({ body, deduplicationId = '' }: OutgoingMessage): void {
+    const {
+      node: name,
+      version,
+      observedAt,
+    }: Pick<Delta, 'version' | 'observedAt'> & { node: string } = JSON.parse(body);
+    const node = nodeName(name);
+    const seen = this.#relays.get(version.epoch)?.get(node) ?? [];
+    this.#words.set(deduplicationId, { node, seen: [...seen], epoch: version.epoch, observedAt });
+  }
+
+  /** A handler is handed a delta: from now on it may count. */
+  handed({ deduplicationId = '' }: OutgoingMessage, at: EpochMs): void {
+    const word = this.#words.get(deduplicationId);
+    const state = word?.seen.at(-1);
+    if (!word || state === undefined) return;
+    const { newest } = this.#toldOf(word.node);
+    if (!newest.has(state)) newest.set(state, at);
+  }
+
+  /** A handler is done with a delta: from now on it counts. */
+  taken({ deduplicationId = '' }: OutgoingMessage, at: EpochMs): void {
+    const word = this.#words.get(deduplicationId);
+    if (!word) return;
+    const { states, decided } = this.#toldOf(word.node);
+    for (const state of word.seen) if (!states.has(state)) states.set(state, at);
+    // What is too old, or told under a lease that another relay has, decides nothing.
+    const fenced = [...this.#relays.keys()].some((epoch) => epoch > word.epoch);
+    if (fenced || at - word.observedAt > DELTA_MAX_AGE_MS) return;
+    for (const state of word.seen) decided.add(state);
+  }
+
+  /** Whether the service had been told by `at` of any of these states, by a relay that saw it. */
+  toldOfAny(node: NodeName, states: readonly number[], at: EpochMs): boolean {
+    const told = this.#toldOf(node).states;
+    return states.some((state) => {
+      const toldAt = told.get(state);
+      return toldAt !== undefined && toldAt <= at;
+    });
+  }
+
+  /** Whether the service was told of a state by a relay that held the lease. */
+  decidedBy(node: NodeName, state: number): boolean {
+    return this.#toldOf(node).decided.has(state);
+  }
+
+  /** The states that the service may have been told of by `at` as a node's newest. */
+  perhapsTold(node: NodeName, at: EpochMs): readonly number[] {
+    return [...this.#toldOf(node).newest].filter(([, toldAt]) => toldAt <= at).map(([state]) => state);
+  }
+
+  #toldOf(node: NodeName): Told {
+    const told = this.#told.get(node) ?? { states: new Map(), decided: new Set<number>(), newest: new Map() };
+    this.#told.set(node, told);
+    return told;
+  }
+}

@@ -1,0 +1,176 @@
+import type { ClusterName, EpochMs, NodeName } from '#shared/eviction/identity.ts';
+import type { OutgoingMessage } from '#shared/queues/sender.ts';
+import type { Accuse, Bench } from './judge.ts';
+import type { Knowledge } from './knowledge.ts';
+import type { RecordJudge } from './record-judge.ts';
+import type { ReceivedMessage } from './simulated-queue.ts';
+import { IDLE_NODE } from './simulated-user.ts';
+
+const HOUR_MS = 3_600_000;
+/** Timers reach so far by a delayed message: whatever is armed again within that time is there twice. */
+const LONGEST_DELAY_MS = 900_000;
+/** A failing node is tried so often in its first hour, and then less; a delta may arm several moments. */
+const TRIES_AN_HOUR = 60;
+const TRIES_A_DELTA = 5;
+/** A pod that has just fallen due may wait so long for what a relay is about to tell, and a look takes its time. */
+const KEPT_MS = 3 * 60_000;
+/** What is over is forgotten by then: what was to be told of it, and one resync. */
+const SETTLED_MS = 30 * 60_000;
+
+/** What was written onto or read from `evictions-due` about a node. */
+interface Due {
+  readonly kind: string;
+  readonly cluster: ClusterName;
+  readonly node: NodeName;
+  readonly at: EpochMs;
+}
+
+/** P6 and P7, as far as messages show them. */
+export class MessageJudge {
+  readonly #bench: Bench;
+  readonly #records: RecordJudge;
+  readonly #accuse: Accuse;
+  /** When each node's work was asked for anew: by a delta, or by a message that came again. */
+  readonly #causes = new Map<string, EpochMs[]>();
+  readonly #tries = new Map<string, EpochMs[]>();
+  readonly #idle = new Map<ClusterName, { readonly told: number; readonly writes: number }>();
+  readonly #accused = new Set<string>();
+  #told = 0;
+
+  constructor(bench: Bench, records: RecordJudge, accuse: Accuse) {
+    this.#bench = bench;
+    this.#records = records;
+    this.#accuse = accuse;
+    bench.queues.evictionsDue.onAccepted = ({ body }) => this.#accepted(body);
+    bench.queues.evictionsDue.onForgotten = ({ body }) => this.#once(`P6: the queue forgot ${body}`);
+    bench.queues.evictionsDue.onReceived = (message) => this.#received(message);
+    for (const queue of [bench.queues.nodeDeltas, bench.queues.podDeltas]) {
+      queue.onReceived = (message) => {
+        this.#knowledgeOf(message)?.handed(message, bench.clock.now());
+        this.#isCaused(parse(message.body));
+      };
+      queue.onHandled = (message) => this.#knowledgeOf(message)?.taken(message, bench.clock.now());
+    }
+  }
+
+  /** A relay sends a delta. */
+  told({ body }: OutgoingMessage): void {
+    this.#told += 1;
+    const { cluster, node } = parse(body);
+    if (node === IDLE_NODE) this.#once(`P7: a relay told of ${node} of ${cluster}`);
+  }
+
+  /** A node's work is asked for anew. */
+  #isCaused({ cluster, node }: Due): void {
+    timesOf(this.#causes, `${cluster} ${node}`).push(this.#bench.clock.now());
+  }
+
+  #knowledgeOf({ body }: OutgoingMessage): Knowledge | undefined {
+    const { cluster } = parse(body);
+    return this.#bench.clusters.find(({ name }) => name === cluster)?.truth.knowledge;
+  }
+
+  /** A message is under way for each moment; whatever is told anew has them armed once more. */
+  #accepted(body: string): void {
+    const { kind, cluster, node } = parse(body);
+    if (kind !== 'due') return;
+    const mine = this.#underWay().filter((each) => each.cluster === cluster && each.node === node);
+    const moments = new Set(mine.map(({ at }) => at)).size;
+    const since = this.#bench.clock.now() - LONGEST_DELAY_MS;
+    const causes = within(timesOf(this.#causes, `${cluster} ${node}`), since).length;
+    if (mine.length > moments * (causes + 1) + 1) {
+      const figures = `${mine.length} of ${moments} moments asked for ${causes} times`;
+      this.#once(`P6: messages multiply for ${node} of ${cluster}`, figures);
+    }
+  }
+
+  /** Due messages that were not handled before. */
+  #underWay(): readonly Due[] {
+    return this.#bench.queues.evictionsDue.messages
+      .filter(({ again }) => !again)
+      .map(({ body }) => parse(body))
+      .filter(({ kind }) => kind === 'due');
+  }
+
+  /** `evict` is handed a message. */
+  #received({ body, again, receives }: ReceivedMessage): void {
+    const about = parse(body);
+    const { kind, cluster, node } = about;
+    if (again || receives > 1) this.#isCaused(about);
+    if (kind !== 'due' || receives > 1) return;
+    const key = `${cluster} ${node}`;
+    const now = this.#bench.clock.now();
+    const tries = within(timesOf(this.#tries, key), now - HOUR_MS);
+    this.#tries.set(key, [...tries, now]);
+    const causes = within(timesOf(this.#causes, key), now - HOUR_MS).length;
+    if (tries.length > TRIES_AN_HOUR + TRIES_A_DELTA * causes) {
+      this.#once(`P6: ${node} of ${cluster} is looked at all the time`, `${tries.length} times in an hour`);
+    }
+  }
+
+  audit(): void {
+    this.#auditKept();
+    this.#auditIdle();
+  }
+
+  /** A look ends its message, whatever came of it: what failed is tried again by another one. */
+  #auditKept(): void {
+    const { clock, disturbances } = this.#bench;
+    for (const { cluster, node, at } of this.#underWay()) {
+      const until = disturbances.excusedUntil(cluster, at + KEPT_MS, ['request', 'death', 'slow']);
+      if (until < clock.now())
+        this.#once(`P6: a message of ${node} of ${cluster} is kept`, `${clock.now() - at} ms`);
+    }
+  }
+
+  /** P7: nobody tells or writes while no node is tainted. */
+  #auditIdle(): void {
+    const { clock, clusters, disturbances } = this.#bench;
+    const { writes } = this.#records;
+    const settledAt = clock.now() - SETTLED_MS;
+    const idle = clusters.every(({ name, truth }) =>
+      [...truth.states().keys()].every(
+        (node) =>
+          truth.taintsOf(node)?.length === 0 &&
+          disturbances.excusedUntil(name, truth.changedAt(node)) < settledAt,
+      ),
+    );
+    for (const { name } of clusters) {
+      const before = this.#idle.get(name);
+      if (idle) this.#idle.set(name, { told: this.#told, writes });
+      else this.#idle.delete(name);
+      if (!idle || !before) continue;
+      if (this.#told > before.told)
+        this.#once(`P7: ${this.#told - before.told} deltas were sent in idle times`);
+      if (writes > before.writes) this.#once(`P7: ${writes - before.writes} commits were made in idle times`);
+    }
+  }
+
+  judgeEnd(): void {
+    const { nodeDeltas, podDeltas, evictionsDue } = this.#bench.queues;
+    for (const [name, queue] of Object.entries({ nodeDeltas, podDeltas })) {
+      const left = queue.messages.filter(({ again }) => !again).length;
+      if (left > 0) this.#once(`P6: ${name} still holds ${left} messages`);
+    }
+    for (const { body } of evictionsDue.deadLetters) {
+      const { kind } = parse(body);
+      if (kind === 'due') this.#once(`P6: a due message was dead-lettered: ${body}`);
+    }
+  }
+
+  #once(what: string, figures = ''): void {
+    if (this.#accused.has(what)) return;
+    this.#accused.add(what);
+    this.#accuse(`${what} ${figures}`.trim());
+  }
+}
+
+const parse = (body: string): Due => JSON.parse(body);
+
+function timesOf(all: Map<string, EpochMs[]>, key: string): EpochMs[] {
+  const times = all.get(key) ?? [];
+  all.set(key, times);
+  return times;
+}
+
+const within = (times: readonly EpochMs[], since: EpochMs): EpochMs[] => times.filter((at) => at >= since);

@@ -1,0 +1,133 @@
+import type { KubernetesApi, LivePod } from '#shared/kubernetes/api.ts';
+import { ENDED_WINDOW_MS, type Store } from '#shared/store/store.ts';
+import type { ClimateName } from './climates.ts';
+import type { Hooks } from './fault.ts';
+
+/** A defect that the service once had, or might have: planted between its parts and their ports. */
+export interface PlantedDefect {
+  /** Where it shows soonest. */
+  readonly climate: ClimateName;
+  readonly fault: Partial<Hooks>;
+}
+
+export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
+  'a pod is judged as it was listed, not as it was marked': {
+    climate: 'slow',
+    fault: {
+      api: (api, { clock }) => {
+        const listed = new Map<string, LivePod>();
+        return instead(api, {
+          podsOnNode: async (node, due) => {
+            const pods = await api.podsOnNode(node, due);
+            await clock.sleep(20_000);
+            for (const pod of pods) listed.set(pod.uid, pod);
+            return pods;
+          },
+          markDisrupted: async (pod, uid, now) => {
+            const { resourceVersion, ...marked } = await api.markDisrupted(pod, uid, now);
+            return { ...marked, ...listed.get(uid), resourceVersion };
+          },
+        });
+      },
+    },
+  },
+  'a delete waits for its turn with the look that it was decided by': {
+    climate: 'fair',
+    fault: {
+      api: (api, { clock }) =>
+        instead(api, {
+          deletePod: async (pod, preconditions) => {
+            await clock.sleep(2_000);
+            await api.deletePod(pod, preconditions);
+          },
+        }),
+    },
+  },
+  'a delete names no version of the pod': {
+    climate: 'slow',
+    fault: {
+      api: (api) =>
+        instead(api, { deletePod: (pod, { uid }, notAfter) => api.deletePod(pod, { uid }, notAfter) }),
+    },
+  },
+  'a taint that a relay found counts as one that it saw appear': {
+    climate: 'shifting',
+    fault: {
+      relayQueue: (queue) => ({
+        send: (messages) =>
+          queue.send(
+            messages.map((message) => ({
+              ...message,
+              body: message.body.replaceAll('"known":"found"', '"known":"appeared"'),
+            })),
+          ),
+      }),
+    },
+  },
+  'a delta decides, however old it is': {
+    climate: 'shifting',
+    fault: {
+      handler: (handler, queue, { clock }) => {
+        if (queue === 'evictionsDue') return handler;
+        return ({ Records }, context) =>
+          handler(
+            { Records: Records.map((record) => ({ ...record, body: asOf(record.body, clock.now()) })) },
+            context,
+          );
+      },
+    },
+  },
+  'a relay that has lost its lease decides': {
+    climate: 'shifting',
+    fault: { leaseEpoch: () => async () => 0 },
+  },
+  'a load reads everything that ever ended': {
+    climate: 'echoing',
+    fault: {
+      store: (store) => ({
+        ...storeOf(store),
+        load: (ref, _now, only) => store.load(ref, ENDED_WINDOW_MS, only),
+      }),
+    },
+  },
+  'a failed try is followed by two': {
+    climate: 'sick',
+    fault: {
+      dueQueue: (queue, user) =>
+        user === 'evictionsDue' ? { send: (messages) => queue.send([...messages, ...messages]) } : queue,
+    },
+  },
+  'a timer is armed by nobody': {
+    climate: 'fair',
+    fault: { dueQueue: (queue, user) => (user === 'nodeDeltas' ? { send: async () => [] } : queue) },
+  },
+  'a delta that was not taken is forgotten': {
+    climate: 'shifting',
+    fault: {
+      relayQueue: (queue) => {
+        let sent = 0;
+        return { send: (messages) => queue.send(messages.filter(() => ++sent % 4 !== 0)) };
+      },
+    },
+  },
+};
+
+/** The API, but for some calls. */
+function instead(api: KubernetesApi, calls: Partial<KubernetesApi>): KubernetesApi {
+  return new Proxy(api, {
+    get: (target, name) => {
+      if (name in calls) return Reflect.get(calls, name);
+      const value = Reflect.get(target, name, target);
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
+}
+
+const storeOf = (store: Store): Store => ({
+  load: (...args) => store.load(...args),
+  commit: (...args) => store.commit(...args),
+  end: (...args) => store.end(...args),
+  taintedNodes: (cluster) => store.taintedNodes(cluster),
+});
+
+const asOf = (body: string, now: number) => JSON.stringify({ ...JSON.parse(body), observedAt: now });

@@ -1,0 +1,224 @@
+import { RESYNC_MS } from '#shared/eviction/facts.ts';
+import {
+  type ClusterName,
+  type EpochMs,
+  type NodeName,
+  type NodeRef,
+  nodeKey,
+  type PodUid,
+} from '#shared/eviction/identity.ts';
+import type { Ending, EvictionRecord, NodeState } from '#shared/eviction/records.ts';
+import { isAnnounced } from '#shared/eviction/records.ts';
+import { GIVE_UP_AFTER_MS } from '#shared/eviction/retry.ts';
+import type { LivePod } from '#shared/kubernetes/api.ts';
+import { type Commit, ENDED_WINDOW_MS, type Store } from '#shared/store/store.ts';
+import type { Accuse, Bench } from './judge.ts';
+import type { LiveCluster } from './live-cluster.ts';
+import { IDLE_NODE } from './simulated-user.ts';
+
+/** An epoch is read at most a second before it counts, and what is decided by it stored within a message's time. */
+const EPOCH_AGE_MS = 7_000;
+/** Of two processes with one clock. */
+const READ_AGE_MS = 60_000;
+
+interface Told {
+  readonly cluster: ClusterName;
+  readonly uid: PodUid;
+  readonly at: EpochMs;
+  /** The Event's key starts with this. */
+  readonly event: string;
+}
+
+/** P3, P5 to P7, as far as what is stored shows them. */
+export class RecordJudge {
+  readonly #bench: Bench;
+  readonly #accuse: Accuse;
+  /** Every record that was ever scheduled and has not ended yet. */
+  readonly #scheduled = new Map<PodUid, NodeRef>();
+  readonly #givenUp = new Set<PodUid>();
+  readonly #epochs = new Map<ClusterName, { readonly epoch: number; readonly at: EpochMs }[]>();
+  /** What an Event is to tell. */
+  #told: Told[] = [];
+  readonly #wrong = new Set<string>();
+  writes = 0;
+
+  constructor(bench: Bench, accuse: Accuse) {
+    this.#bench = bench;
+    this.#accuse = accuse;
+    bench.house.onQueried(({ sk }) => {
+      const [kind, moment] = sk?.S?.split('#') ?? [];
+      const oldest = bench.clock.now() - ENDED_WINDOW_MS - READ_AGE_MS;
+      if (kind === 'ENDED' && Number(moment) < oldest)
+        this.#once(`a load read what ended long ago (${sk?.S})`);
+    });
+  }
+
+  isGivenUp(uid: PodUid): boolean {
+    return this.#givenUp.has(uid);
+  }
+
+  leaseTaken(cluster: ClusterName, epoch: number): void {
+    const taken = this.#epochs.get(cluster) ?? [];
+    this.#epochs.set(cluster, taken);
+    taken.push({ epoch, at: this.#bench.clock.now() });
+  }
+
+  deleted(cluster: ClusterName, uid: PodUid): void {
+    this.#told.push({ cluster, uid, at: this.#bench.clock.now(), event: `${uid}/marking` });
+  }
+
+  watch(store: Store, user: string): Store {
+    return {
+      load: (...args) => store.load(...args),
+      commit: async (ref, revision, change, now) => {
+        const answer = await store.commit(ref, revision, change, now);
+        if (answer === 'committed') this.#committed(ref, change, user);
+        return answer;
+      },
+      end: async (ref, pods, now) => {
+        await store.end(ref, pods, now);
+        for (const pod of pods) this.#ended(ref, pod);
+      },
+      taintedNodes: (cluster) => store.taintedNodes(cluster),
+    };
+  }
+
+  #committed(ref: NodeRef, { schedule, end }: Commit, user: string): void {
+    this.writes += 1;
+    if (ref.node === IDLE_NODE) this.#once(`P7: something was written about ${nodeKey(ref)}`);
+    for (const record of schedule) {
+      this.#scheduled.set(record.uid, ref);
+      if (record.gaveUpAt === undefined) this.#givenUp.delete(record.uid);
+      else if (!this.#givenUp.has(record.uid)) this.#gaveUp(ref, record.uid);
+    }
+    for (const pod of end) this.#ended(ref, pod);
+    if (user === 'evictionsDue' || user === 'expiry') return;
+    const fenced = this.#epochs
+      .get(ref.cluster)
+      ?.findLast(({ at }) => at < this.#bench.clock.now() - EPOCH_AGE_MS)?.epoch;
+    const decided = [...schedule, ...end.filter(({ outcome }) => outcome !== 'gone')];
+    if (decided.some(({ version }) => version.epoch < (fenced ?? 0))) {
+      this.#once(`P5: ${nodeKey(ref)} was decided by a relay that had lost its lease`);
+    }
+  }
+
+  #ended(ref: NodeRef, ending: Ending): void {
+    const { clock } = this.#bench;
+    const { uid, outcome } = ending;
+    this.#scheduled.delete(uid);
+    if (outcome === 'cancelled' && isAnnounced(ending, clock.now())) {
+      const event = `${uid}/cancelling/`;
+      this.#told.push({ cluster: ref.cluster, uid, at: clock.now(), event });
+    }
+    if (outcome === 'unregistered') this.#givenUp.add(uid);
+  }
+
+  #gaveUp(ref: NodeRef, uid: PodUid): void {
+    const { clock, disturbances, queues } = this.#bench;
+    this.#givenUp.add(uid);
+    const copied = queues.evictionsDue.deadLetters.some(({ body }) => body.includes(uid));
+    if (!copied) this.#once(`P6: ${uid} was given up and is no dead letter`);
+    this.#told.push({ cluster: ref.cluster, uid, at: clock.now(), event: `${uid}/gave-up` });
+    const troubledMs = clock.now() - disturbances.troubledSince(ref.cluster, clock.now());
+    if (troubledMs < GIVE_UP_AFTER_MS) this.#once(`P6: ${uid} was given up after ${troubledMs} ms`);
+  }
+
+  async audit(): Promise<void> {
+    for (const cluster of this.#bench.clusters) {
+      this.#auditEvents(cluster);
+      await this.#auditNodes(cluster);
+    }
+  }
+
+  async judgeEnd(): Promise<void> {
+    for (const [uid, ref] of this.#scheduled) {
+      const { scheduled, ended } = await this.#load(ref);
+      // Somebody may have crashed between the end and telling so.
+      if (!scheduled.has(uid) && !ended.has(uid) && !(await this.#bench.house.hasEnded(ref, uid))) {
+        this.#once(`P6: the eviction of ${uid} was dropped in silence`);
+      }
+    }
+  }
+
+  #load(ref: NodeRef) {
+    return this.#bench.house.open.store.load(ref, this.#bench.clock.now());
+  }
+
+  #auditEvents({ name, events }: LiveCluster): void {
+    const { clock, disturbances } = this.#bench;
+    const left: Told[] = [];
+    for (const told of this.#told) {
+      const { cluster, uid, at, event } = told;
+      if (cluster !== name || disturbances.excusedUntil(cluster, at) > clock.now()) {
+        left.push(told);
+        continue;
+      }
+      // An Event is a courtesy: where anything went wrong it may be lost.
+      const troubled = disturbances.excusedUntil(cluster, at) > disturbances.inTime(at);
+      if (troubled || events.some(({ key }) => key.startsWith(event))) continue;
+      this.#once(`P3: there is no Event ${event} of ${uid}`);
+    }
+    this.#told = left;
+  }
+
+  async #auditNodes(cluster: LiveCluster): Promise<void> {
+    const { clock, disturbances, house } = this.#bench;
+    const { name, truth } = cluster;
+    const tainted = await Array.fromAsync(house.open.store.taintedNodes(name));
+    const states = new Map<NodeName, NodeState>(tainted.map(({ node, state }) => [node, state]));
+    for (const node of truth.states().keys()) {
+      const pods = [...cluster.livePods.values()].filter((pod) => pod.node === node && !pod.terminating);
+      if (pods.length > 0 && pods.every(({ uid }) => truth.isLost(uid))) continue;
+      const changedAt = truth.changedAt(node);
+      if (disturbances.excusedUntil(name, changedAt) >= clock.now()) continue;
+      this.#auditTaints(cluster, node, states.get(node));
+      const { scheduled } = await this.#load({ cluster: name, node });
+      await this.#auditRecords(cluster, node, pods, scheduled);
+    }
+  }
+
+  #auditTaints({ name, truth }: LiveCluster, node: NodeName, stored: NodeState | undefined): void {
+    const told = (taints: readonly { key: string; value?: string }[]) =>
+      taints
+        .map(({ key, value = '' }) => `${key}=${value}`)
+        .sort()
+        .join(' ');
+    const real = truth.taintsOf(node);
+    if (real === undefined || told(real) === told(stored?.taints ?? [])) return;
+    this.#once(
+      `P5: ${node} of ${name} has [${told(real)}] and is stored with [${told(stored?.taints ?? [])}]`,
+    );
+  }
+
+  async #auditRecords(
+    { name, truth }: LiveCluster,
+    node: NodeName,
+    staying: readonly LivePod[],
+    scheduled: ReadonlyMap<PodUid, EvictionRecord>,
+  ): Promise<void> {
+    const { clock, disturbances, house } = this.#bench;
+    const now = clock.now();
+    for (const { uid } of staying) {
+      const deadline = truth.deadline(uid);
+      if (this.#givenUp.has(uid) || truth.isLost(uid)) continue;
+      if (deadline === undefined && scheduled.has(uid)) this.#once(`P5: ${uid} is scheduled and may stay`);
+      if (deadline !== undefined && deadline > now && !scheduled.has(uid)) {
+        this.#once(`P5: ${uid} is to go and not scheduled`);
+      }
+    }
+    // That a marked pod went is not told at once, but by the next resync.
+    if (disturbances.excusedUntil(name, truth.changedAt(node)) + RESYNC_MS > now) return;
+    const uids = new Set(staying.map(({ uid }) => uid));
+    for (const uid of scheduled.keys()) {
+      // A crash may leave the record of a pod whose end is told.
+      if (uids.has(uid) || (await house.hasEnded({ cluster: name, node }, uid))) continue;
+      this.#once(`P5: ${uid} is scheduled and is gone`);
+    }
+  }
+
+  #once(what: string): void {
+    if (this.#wrong.has(what)) return;
+    this.#wrong.add(what);
+    this.#accuse(what);
+  }
+}

@@ -1,0 +1,197 @@
+import { type ClusterAccess, UnknownClusterError } from '#shared/clusters/registered-clusters.ts';
+import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
+import type {
+  DeletePreconditions,
+  KubernetesApi,
+  LiveNode,
+  LivePod,
+  PodEvent,
+  PodRef,
+} from '#shared/kubernetes/api.ts';
+import { ApiError, LateCallError } from '#shared/kubernetes/api-error.ts';
+import { Breaker } from '#shared/kubernetes/breaker.ts';
+import { Turns } from '#shared/kubernetes/turns.ts';
+import type { Rooms } from './house.ts';
+import type { LiveCluster } from './live-cluster.ts';
+import type { Process } from './process.ts';
+import type { Scene } from './scene.ts';
+
+/** A look at a node that a process took. */
+export interface NodeLook {
+  readonly node: NodeName;
+  /** The node's state then, by its number in the truth; `undefined`: there never was such a node. */
+  readonly state: number | undefined;
+  readonly begunAt: EpochMs;
+  readonly answeredAt: EpochMs;
+}
+
+/** A deletion as it was sent. */
+export interface SentDeletion {
+  readonly sentAt: EpochMs;
+  /** What the process has seen of nodes. */
+  readonly looks: readonly NodeLook[];
+  /** When the pod's mark was answered, if this process marked it. */
+  readonly markedAt: EpochMs | undefined;
+}
+
+/** Looks that nobody may rely on any more are forgotten after so long. */
+const LOOK_KEPT_MS = 60_000;
+const CALL_TIMEOUT_MS = 10_000;
+/** How long a process relies on a registration. */
+const REGISTRATION_MAX_AGE_MS = 20_000;
+
+/**
+ * An API server as one process reaches it: calls take turns, and fail at once while it does not answer. It keeps what
+ * the process saw, for the judge.
+ */
+export class SimulatedApi implements KubernetesApi {
+  readonly skewMs = undefined;
+  readonly #cluster: LiveCluster;
+  readonly #process: Process;
+  readonly #scene: Scene;
+  readonly #breaker = new Breaker();
+  readonly #turns: Turns;
+  #looks: NodeLook[] = [];
+  readonly #marks = new Map<PodUid, EpochMs>();
+
+  constructor(cluster: LiveCluster, process: Process, scene: Scene) {
+    this.#cluster = cluster;
+    this.#process = process;
+    this.#scene = scene;
+    this.#turns = new Turns(scene.weather.climate.callsAtOnce);
+  }
+
+  get nodes() {
+    return this.#cluster.nodes;
+  }
+
+  get pods() {
+    return this.#cluster.pods;
+  }
+
+  get breakerOpen(): boolean {
+    return this.#breaker.open;
+  }
+
+  async getNode(name: NodeName): Promise<LiveNode | undefined> {
+    const { clock } = this.#scene;
+    const begunAt = clock.now();
+    const seen = await this.#call(async () => {
+      const state = this.#cluster.truth.stateOf(name);
+      return { live: await this.#cluster.getNode(name), state };
+    });
+    this.#looks = this.#looks.filter(({ answeredAt }) => begunAt - answeredAt < LOOK_KEPT_MS);
+    this.#looks.push({ node: name, state: seen.state, begunAt, answeredAt: clock.now() });
+    return seen.live;
+  }
+
+  getPod(pod: PodRef): Promise<LivePod | undefined> {
+    return this.#call(() => this.#cluster.getPod(pod));
+  }
+
+  podsOnNode(node: NodeName): Promise<readonly LivePod[]> {
+    return this.#call(() => this.#cluster.podsOnNode(node));
+  }
+
+  async markDisrupted(pod: PodRef, uid: PodUid): Promise<LivePod> {
+    const marked = await this.#call(() => this.#cluster.markDisrupted(pod, uid));
+    this.#marks.set(uid, this.#scene.clock.now());
+    return marked;
+  }
+
+  async deletePod(pod: PodRef, preconditions: DeletePreconditions, notAfter?: EpochMs): Promise<void> {
+    const { clock } = this.#scene;
+    let sent: SentDeletion | undefined;
+    const send = () => {
+      if (notAfter !== undefined && clock.now() > notAfter)
+        throw new LateCallError('it could not be sent in time');
+      const markedAt = this.#marks.get(preconditions.uid);
+      sent = { sentAt: clock.now(), looks: [...this.#looks], markedAt };
+    };
+    await this.#call(
+      async () => {
+        if (sent) await this.#cluster.deletePodAs(pod, preconditions, sent);
+      },
+      { inHurry: notAfter !== undefined, send },
+    );
+  }
+
+  createEvent(event: PodEvent): Promise<void> {
+    return this.#call(() => this.#cluster.createEvent(event));
+  }
+
+  close(): void {}
+
+  /** `send`: called when the request is sent; throws when it must not be. */
+  async #call<T>(
+    perform: () => Promise<T>,
+    { inHurry, send }: { readonly inHurry: boolean; readonly send: () => void } = {
+      inHurry: false,
+      send: () => undefined,
+    },
+  ): Promise<T> {
+    this.#refuseWhileOpen();
+    return this.#turns.run(
+      async () => {
+        send();
+        this.#refuseWhileOpen();
+        const begun = this.#breaker.begin(this.#scene.clock.now());
+        try {
+          const answer = await this.#answer(perform);
+          this.#breaker.answered();
+          return answer;
+        } catch (error) {
+          if (error instanceof ApiError && error.status > 0) this.#breaker.answered();
+          else if (error instanceof ApiError) this.#breaker.failed(begun, this.#scene.clock.now());
+          throw error;
+        }
+      },
+      { inHurry },
+    );
+  }
+
+  async #answer<T>(perform: () => Promise<T>): Promise<T> {
+    const { name } = this.#cluster;
+    const { clock, weather } = this.#scene;
+    const silentMs = weather.silenceMs(name);
+    if (silentMs === undefined) return this.#process.request('api', perform, name);
+    await clock.sleep(Math.min(silentMs, CALL_TIMEOUT_MS));
+    if (this.#process.dead) await new Promise<never>(() => undefined);
+    throw new ApiError('the server does not answer', 0);
+  }
+
+  #refuseWhileOpen(): void {
+    if (this.#breaker.refusesUntil(this.#scene.clock.now()) !== undefined) {
+      throw new ApiError('it did not answer several calls in a row', 0);
+    }
+  }
+}
+
+/** The registered clusters as one process reaches them. */
+export class SimulatedClusters implements ClusterAccess {
+  readonly #scene: Scene;
+  readonly #process: Process;
+  readonly #registry: Rooms['registry'];
+  readonly #known = new Map<ClusterName, { readonly api: KubernetesApi; readonly checkedAt: EpochMs }>();
+
+  constructor(process: Process, registry: Rooms['registry'], scene: Scene) {
+    this.#process = process;
+    this.#registry = registry;
+    this.#scene = scene;
+  }
+
+  async api(name: ClusterName): Promise<KubernetesApi> {
+    const checkedAt = this.#scene.clock.now();
+    const known = this.#known.get(name);
+    if (known && checkedAt - known.checkedAt < REGISTRATION_MAX_AGE_MS) return known.api;
+    this.#known.delete(name);
+    const cluster = this.#scene.clusters.find((each) => each.name === name);
+    if (!cluster || !(await this.#registry.get(name))) {
+      throw new UnknownClusterError(`cluster ${name} is not registered (any more)`);
+    }
+    const { fault } = this.#scene;
+    const api = known?.api ?? fault.api(new SimulatedApi(cluster, this.#process, this.#scene), this.#scene);
+    this.#known.set(name, { api, checkedAt });
+    return api;
+  }
+}

@@ -1,0 +1,41 @@
+import { ConflictException, type CreateScheduleCommandInput } from '@aws-sdk/client-scheduler';
+import { parseDueMessage } from '#shared/queues/due-message.ts';
+import { SCHEDULE_PRECISION_SECONDS } from '#shared/timers/aws-timers.ts';
+import type { Surroundings } from './process.ts';
+import type { SimulatedQueue } from './simulated-queue.ts';
+
+/**
+ * EventBridge Scheduler: one-time schedules, each of another name, that send to `evictions-due` up to a minute late
+ * and go then. Now and then what one sends is lost.
+ */
+export class SimulatedScheduler {
+  readonly #surroundings: Surroundings;
+  readonly #dueQueue: SimulatedQueue;
+  readonly #names = new Set<string>();
+
+  constructor(surroundings: Surroundings, dueQueue: SimulatedQueue) {
+    this.#surroundings = surroundings;
+    this.#dueQueue = dueQueue;
+  }
+
+  create({ Name = '', ScheduleExpression = '', Target }: CreateScheduleCommandInput): object {
+    const { clock, random, weather, disturbances } = this.#surroundings;
+    if (this.#names.has(Name))
+      throw new ConflictException({ Message: 'it exists', message: 'it exists', $metadata: {} });
+    const time = /^at\((.+)\)$/.exec(ScheduleExpression)?.[1];
+    const body = Target?.Input;
+    if (time === undefined || body === undefined) throw new Error(`no schedule: ${ScheduleExpression}`);
+    this.#names.add(Name);
+    const at = Date.parse(`${time}Z`);
+    clock.setAlarm(at + random.between(0, SCHEDULE_PRECISION_SECONDS * 1000), () => {
+      this.#names.delete(Name);
+      if (!weather.dropped()) {
+        this.#dueQueue.accept([{ body }]);
+        return;
+      }
+      const { cluster, at: due } = { at, ...parseDueMessage(body) };
+      disturbances.note('timer', cluster, clock.now(), Math.max(due, clock.now()));
+    });
+    return {};
+  }
+}

@@ -1,0 +1,113 @@
+import type { AttributeValue, Context, DynamoDBBatchResponse, DynamoDBRecord } from 'aws-lambda';
+import { TTL_IDENTITY } from '#functions/expiry/expired-record.ts';
+import { EXPIRY_BATCH_SIZE } from '#functions/expiry/handler.ts';
+import type { OutgoingMessage } from '#shared/queues/sender.ts';
+import { SCHEDULED_PREFIX } from '#shared/store/items.ts';
+import type { Item } from '#test/world/fake-dynamodb.ts';
+import type { ExpiryHandler } from './fault.ts';
+import { Process } from './process.ts';
+import type { Scene } from './scene.ts';
+
+/** Makes a handler in a process, that sets aside there what it cannot read. */
+type Start = (process: Process, refused: OutgoingMessage[]) => ExpiryHandler;
+
+interface StreamRecord {
+  readonly record: DynamoDBRecord;
+  readonly removedAt: number;
+}
+
+const SWEEP_MS = 20 * 60_000;
+const FIRST_RETRY_MS = 1_000;
+const LONGEST_RETRY_MS = 60_000;
+const TIMEOUT_MS = 60_000;
+/** For how long the event source tries; then it tells of the record on its own dead-letter queue. */
+const MAX_RECORD_AGE_MS = 23 * 3_600_000;
+const CONTEXT = {} as Context;
+const LATE = Symbol('late');
+
+/**
+ * The table's time to live and its stream, which feeds `expiry`: what failed comes again, with all that came after
+ * it.
+ */
+export class SimulatedStream {
+  /** Records that nobody could put back, and those that the handler set aside. */
+  readonly deadLetters: DynamoDBRecord[] = [];
+  readonly refused: OutgoingMessage[] = [];
+  readonly #scene: Scene;
+  #records: StreamRecord[] = [];
+  #removed = 0;
+  #wake: () => void = () => undefined;
+
+  constructor(scene: Scene, start: Start) {
+    this.#scene = scene;
+    const sweep = () => {
+      for (const item of scene.house.sweep()) this.#tell(item);
+      scene.clock.setAlarm(scene.clock.now() + SWEEP_MS, sweep);
+    };
+    sweep();
+    void this.#feed(start);
+  }
+
+  get size(): number {
+    return this.#records.length;
+  }
+
+  #tell(item: Item): void {
+    if (!item['sk']?.S?.startsWith(SCHEDULED_PREFIX)) return;
+    this.#removed += 1;
+    const record: DynamoDBRecord = {
+      eventName: 'REMOVE',
+      userIdentity: TTL_IDENTITY,
+      dynamodb: {
+        SequenceNumber: String(this.#removed).padStart(12, '0'),
+        OldImage: item as Record<string, AttributeValue>,
+      },
+    };
+    this.#records.push({ record, removedAt: this.#scene.clock.now() });
+    this.#scene.story.tell('record.removed', { pk: item['pk']?.S, sk: item['sk']?.S });
+    this.#wake();
+  }
+
+  async #feed(start: Start): Promise<void> {
+    const { clock } = this.#scene;
+    for (let failures = 0; ; ) {
+      const process = new Process(this.#scene);
+      const handler = start(process, this.refused);
+      while (!process.dead) {
+        if (this.#records.length === 0) {
+          await new Promise<void>((resolve) => {
+            this.#wake = resolve;
+          });
+        }
+        this.#forget();
+        const batch = this.#records.slice(0, EXPIRY_BATCH_SIZE);
+        const timeout = clock.sleep(TIMEOUT_MS).then(() => LATE);
+        const done = handler({ Records: batch.map(({ record }) => record) }, CONTEXT);
+        const answer = await Promise.race([done, process.death, timeout]);
+        if (answer === LATE) process.die();
+        const left = typeof answer === 'object' ? firstFailed(batch, answer) : 0;
+        this.#records.splice(0, left);
+        if (left === batch.length) failures = 0;
+        else {
+          failures += 1;
+          await clock.sleep(Math.min(FIRST_RETRY_MS * 2 ** (failures - 1), LONGEST_RETRY_MS));
+        }
+      }
+    }
+  }
+
+  #forget(): void {
+    const oldest = this.#scene.clock.now() - MAX_RECORD_AGE_MS;
+    this.deadLetters.push(
+      ...this.#records.filter(({ removedAt }) => removedAt < oldest).map(({ record }) => record),
+    );
+    this.#records = this.#records.filter(({ removedAt }) => removedAt >= oldest);
+  }
+}
+
+/** How many records of a batch are done with: all before the first that failed. */
+function firstFailed(batch: readonly StreamRecord[], answer: DynamoDBBatchResponse): number {
+  const failed = new Set(answer.batchItemFailures.map(({ itemIdentifier }) => itemIdentifier));
+  const first = batch.findIndex(({ record }) => failed.has(record.dynamodb?.SequenceNumber ?? ''));
+  return first < 0 ? batch.length : first;
+}

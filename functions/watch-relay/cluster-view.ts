@@ -9,6 +9,7 @@ import type {
   Version,
 } from '#shared/eviction/facts.ts';
 import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
+import { isDoubtful } from '#shared/eviction/node-state.ts';
 import type { LiveNode, LivePod } from '#shared/kubernetes/api.ts';
 import type { TaintedNode } from '#shared/store/store.ts';
 import { countdownIdentity } from '#shared/taints/deadline.ts';
@@ -145,11 +146,11 @@ export class ClusterView {
     if (!this.synced) return [];
     for (const { node, state } of stored) {
       if (this.#nodes.has(node) || !this.#uidsByNode.has(node)) continue;
-      // A node that went unseen keeps its stored taints for as long as it has pods.
+      // A node that went unseen keeps its stored taints for as long as it has pods, but for those it may have lost before.
       const { deletedAt = now } = state;
-      const taints = state.taints.map(
-        ({ since, ...taint }) => ({ ...taint, known: 'found', seenAt: since }) as const,
-      );
+      const taints = state.taints
+        .filter((taint) => !isDoubtful(state, taint))
+        .map(({ since, ...taint }) => ({ ...taint, known: 'found', seenAt: since }) as const);
       this.#nodes.set(node, { taints, deletedAt });
     }
     const names = new Set([...this.#tainted(), ...stored.map(({ node }) => node)]);

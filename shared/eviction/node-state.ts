@@ -92,12 +92,19 @@ function startCountdown(
 }
 
 /**
- * The start of a stored countdown that a delta tells on. One that starts after what is known of the node was raised by a
- * delta that decided nothing; when that lacked the taint, it came back unseen, at the latest when it was seen again.
+ * The start of a stored countdown that a delta tells on: if the taint was gone meanwhile, it came back unseen, at the
+ * latest when it was seen again.
  */
 function resumedSince(known: NodeState, stored: TimedTaint, seenAt: EpochMs): EpochMs {
-  const cameBackUnseen = stored.known === 'found' && stored.since > known.observedAt;
-  return cameBackUnseen ? Math.max(stored.since, seenAt) : stored.since;
+  return isDoubtful(known, stored) ? Math.max(stored.since, seenAt) : stored.since;
+}
+
+/**
+ * Whether a stored taint was last heard of as gone, by a delta that decided nothing. Only such a delta starts a countdown
+ * after what is known of the node without having seen the taint appear.
+ */
+export function isDoubtful(known: NodeState, taint: TimedTaint): boolean {
+  return taint.known === 'found' && taint.since > known.observedAt;
 }
 
 /** The stored taint whose countdown this one continues. */

@@ -25,6 +25,12 @@ test(`the service keeps its promises in ${SEEDS.length} histories`, async (conte
   assert.ok(SIMULATION_SEED || evictions > SEEDS.length, 'there was hardly anything to do');
 });
 
+describe('a history that once broke a promise keeps it:', () => {
+  test('a node is deleted after it lost a taint unheard, and comes back with it', async () => {
+    assert.deepEqual((await simulate(2016, { climate: 'stormy' })).faults, []);
+  });
+});
+
 test('a seed tells the same story each time', async () => {
   const [seed = 0] = SEEDS;
   const [first, second] = [await simulate(seed), await simulate(seed)];

@@ -408,6 +408,15 @@ describe('a resync', () => {
     assert.equal(only(deltas).deletedAt, at(-50));
   });
 
+  test('tells as untainted a stored node that is not there and was last heard of without its taint', () => {
+    const view = synced([], [livePod()]);
+    const { node, state } = stored('n1', 'a');
+    const doubtful = state.taints.map((each) => ({ ...each, known: 'found', since: at(-90) }) as const);
+    const delta = only(view.resync([{ node, state: { ...state, taints: doubtful } }], at(1), false));
+    assert.deepEqual(told([delta]), ['n1 untainted: u1']);
+    assert.deepEqual(only(view.upsertNode(liveNode('n1', 'a'), at(3))).taints, [taint('a', 3)]);
+  });
+
   test('tells and forgets a stored node that is not there and has no pods', () => {
     const view = synced();
     assert.deepEqual(told(view.resync([stored('n1', 'a')], at(1), false)), ['n1 deleted untainted: no pods']);

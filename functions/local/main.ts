@@ -1,16 +1,22 @@
 import { ProbePortError } from '#functions/watch-relay/probe-server.ts';
-import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { KubeconfigError } from '#shared/kubernetes/kubeconfig-file.ts';
 import { StoreError } from '#shared/store/store.ts';
 import { systemClock } from '#shared/time/clock.ts';
-import { checkAccess, managedClusters } from './managed-clusters.ts';
+import { chosenClusters } from './chosen-clusters.ts';
+import { ClustersRefusedError, ManagedClusters } from './managed-clusters.ts';
 import { narrator, printLine } from './narrator.ts';
 import { parseOptions, type StartOptions } from './options.ts';
 import { startLocalService } from './service.ts';
 import { StateDirectoryError, takeStateDirectory } from './state-directory.ts';
 
 /** Whatever goes wrong by the operator's hand is one of these, with a message made for the operator. */
-const OPERATOR_ERRORS = [ApiError, KubeconfigError, StateDirectoryError, StoreError, ProbePortError];
+const OPERATOR_ERRORS = [
+  ClustersRefusedError,
+  KubeconfigError,
+  StateDirectoryError,
+  StoreError,
+  ProbePortError,
+];
 
 async function run(options: StartOptions): Promise<void> {
   const log = narrator(systemClock, printLine);
@@ -21,10 +27,10 @@ async function run(options: StartOptions): Promise<void> {
   const demo = wantsDemo
     ? await (await import('./demo.ts')).startDemo(state.file('cluster'), systemClock, log, stopped.resolve)
     : undefined;
-  const clusters = managedClusters(
+  const chosen = chosenClusters(
     demo ? { contexts: [demo.context], kubeconfig: demo.kubeconfig, inCluster: false } : options,
   );
-  await checkAccess(clusters, log);
+  const clusters = await ManagedClusters.open(chosen, { clock: systemClock, log });
   const service = await startLocalService({
     clusters,
     state,
@@ -32,7 +38,7 @@ async function run(options: StartOptions): Promise<void> {
     matching: { comparisonOperators: options.comparisonOperators },
     log,
   });
-  const names = [...clusters.keys()].join(', ');
+  const names = chosen.map(({ name }) => name).join(', ');
   printLine(
     `Managing ${names}. Health and metrics: http://${options.host}:${service.probePort}/readyz, /metrics`,
   );
@@ -43,7 +49,7 @@ async function run(options: StartOptions): Promise<void> {
   await stopped.promise;
   printLine('Stopping. Timers are kept; start again to go on.');
   await service.stop();
-  for (const api of clusters.values()) api.close();
+  clusters.close();
   await demo?.close();
   state.release();
 }

@@ -1,59 +1,150 @@
-import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
+import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
-import { inClusterConnection, loadContexts } from '#shared/kubernetes/kubeconfig.ts';
 import { KubeconfigError } from '#shared/kubernetes/kubeconfig-file.ts';
-import { RestApi } from '#shared/kubernetes/rest-api.ts';
-import { preflight } from '#shared/kubernetes/rights.ts';
+import { preflight, type RightsReview } from '#shared/kubernetes/rights.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
+import type { Clock } from '#shared/time/clock.ts';
+import { pause } from '#shared/time/pause.ts';
 
-/** The name under which the cluster that this process runs in is managed. */
-const IN_CLUSTER = 'in-cluster';
+/** How soon a cluster is tried again: one that an operator has to mend, and one that comes back by itself. */
+const RETRY: Readonly<Record<Trouble['kind'], Backoff>> = {
+  refused: { firstMs: 2_000, longestMs: 60_000 },
+  unreachable: { firstMs: 1_000, longestMs: 10_000 },
+};
+/** The same trouble is told again this often. */
+export const TELL_AGAIN_MS = 10 * 60_000;
 
-export interface ClusterChoice {
-  readonly contexts: readonly string[];
-  /** A path; absent: where kubectl looks. */
-  readonly kubeconfig: string | undefined;
-  readonly inCluster: boolean;
+/** None of the clusters can be managed before somebody mends their access; the message has a line for each reason. */
+export class ClustersRefusedError extends Error {
+  override readonly name = 'ClustersRefusedError';
+}
+
+/** A cluster that the operator named. */
+export interface ChosenCluster {
+  readonly name: ClusterName;
+  /** Its calls reject while it cannot be reached, for whatever reason. */
+  readonly api: KubernetesApi & RightsReview;
+  /** Has `api` reach it by what the kubeconfig says now. Throws `KubeconfigError` when that is of no use. */
+  readAccess(): void;
+}
+
+/** Why a cluster cannot be managed: somebody has to mend its access (`refused`), or it does not answer. */
+interface Trouble {
+  readonly kind: 'refused' | 'unreachable';
+  readonly error: Error;
+}
+
+type Take = (name: ClusterName, api: KubernetesApi) => void;
+
+export interface ManagedClustersDeps {
+  readonly clock: Clock;
+  readonly log: Log;
 }
 
 /**
- * The chosen clusters, each under its context's name. Throws `KubeconfigError`: no such context, no such file, a
- * name that cannot be a cluster's.
+ * The chosen clusters. Each is taken into service when its credentials are accepted and have all rights, and tried
+ * again and again until then; none waits for another.
  */
-export function managedClusters(choice: ClusterChoice): ReadonlyMap<ClusterName, RestApi> {
-  const { contexts, kubeconfig, inCluster } = choice;
-  const named =
-    contexts.length === 0
-      ? []
-      : loadContexts({ contexts, ...(kubeconfig === undefined ? {} : { kubeconfig }) });
-  const own = inCluster ? [{ name: IN_CLUSTER, connection: inClusterConnection() }] : [];
-  const clusters = new Map<ClusterName, RestApi>();
-  for (const { name, connection } of [...named, ...own]) {
-    if (name.includes('#')) {
-      throw new KubeconfigError(
-        `context "${name}": a cluster's name must not contain #: rename the context.`,
-      );
-    }
-    clusters.set(clusterName(name), new RestApi(connection));
+export class ManagedClusters {
+  readonly #clusters: readonly ChosenCluster[];
+  readonly #deps: ManagedClustersDeps;
+  readonly #verdicts: ReadonlyMap<ClusterName, Promise<Trouble | undefined>>;
+  /** Of those that are not in service. */
+  readonly #states = new Map<ClusterName, 'syncing' | 'refused'>();
+
+  private constructor(clusters: readonly ChosenCluster[], deps: ManagedClustersDeps) {
+    this.#clusters = clusters;
+    this.#deps = deps;
+    for (const { name } of clusters) this.#states.set(name, 'syncing');
+    this.#verdicts = new Map(clusters.map((cluster) => [cluster.name, check(cluster)]));
   }
-  return clusters;
+
+  /**
+   * Tries every cluster once. Resolves as soon as one of them can be managed, or may be when it answers; rejects with
+   * `ClustersRefusedError` when somebody has to mend them all.
+   */
+  static async open(chosen: readonly ChosenCluster[], deps: ManagedClustersDeps): Promise<ManagedClusters> {
+    const clusters = new ManagedClusters(chosen, deps);
+    const hopes = [...clusters.#verdicts].map(async ([name, verdict]) => {
+      const trouble = await verdict;
+      if (trouble?.kind === 'refused') throw new ClustersRefusedError(told(name, trouble));
+    });
+    try {
+      await Promise.any(hopes);
+    } catch (error) {
+      const reasons = (error as AggregateError).errors.map(({ message }) => message);
+      throw new ClustersRefusedError([...new Set(reasons)].join('\n'));
+    }
+    return clusters;
+  }
+
+  /** Of all clusters, also those that cannot be reached: what is to be done there is tried again until it can be. */
+  get apis(): ReadonlyMap<ClusterName, KubernetesApi> {
+    return new Map(this.#clusters.map(({ name, api }) => [name, api]));
+  }
+
+  /** Where those stand that are not in service: `refused`, or `syncing` while they may come by themselves. */
+  get states(): ReadonlyMap<ClusterName, 'syncing' | 'refused'> {
+    return this.#states;
+  }
+
+  /** Has `take` take each cluster into service, once, when it can be managed; none any more once `signal` aborts. */
+  admit(take: Take, signal: AbortSignal): void {
+    for (const cluster of this.#clusters) void this.#admit(cluster, take, signal);
+  }
+
+  /** Ends all connections. */
+  close(): void {
+    for (const { api } of this.#clusters) api.close();
+  }
+
+  async #admit(cluster: ChosenCluster, take: Take, signal: AbortSignal): Promise<void> {
+    const complain = this.#complainer(cluster.name);
+    let trouble = await this.#verdicts.get(cluster.name);
+    for (let failures = 1; trouble && !signal.aborted; failures++) {
+      this.#states.set(cluster.name, trouble.kind === 'refused' ? 'refused' : 'syncing');
+      complain(trouble);
+      await pause(backoffMs(failures, RETRY[trouble.kind]), signal);
+      if (!signal.aborted) trouble = await check(cluster);
+    }
+    if (signal.aborted) return;
+    this.#states.delete(cluster.name);
+    take(cluster.name, cluster.api);
+  }
+
+  /** Tells a cluster's trouble when it is news, and else rarely. */
+  #complainer(cluster: ClusterName): (trouble: Trouble) => void {
+    const { clock, log } = this.#deps;
+    let last: { readonly message: string; readonly at: EpochMs } | undefined;
+    return ({ kind, error }) => {
+      const at = clock.now();
+      if (last?.message === error.message && at - last.at < TELL_AGAIN_MS) return;
+      last = { message: error.message, at };
+      log.warn(`cluster.${kind}`, { cluster, reason: error });
+    };
+  }
 }
 
-/**
- * Asks each cluster whether its credentials are accepted and have the rights the service needs. Rejects with
- * `ApiError` when not. A cluster that does not answer is no reason to refuse: the others need their service, and
- * it is managed from the moment it answers.
- */
-export async function checkAccess(clusters: ReadonlyMap<ClusterName, RestApi>, log: Log): Promise<void> {
-  await Promise.all(
-    [...clusters].map(async ([cluster, api]) => {
-      try {
-        await preflight(api);
-      } catch (error) {
-        const refused = error instanceof ApiError && (error.status === 401 || error.status === 403);
-        if (refused || !(error instanceof ApiError)) throw error;
-        log.warn('cluster.unreachable', { cluster, reason: error });
-      }
-    }),
-  );
+/** What keeps a cluster from being managed; `undefined`: nothing. */
+async function check({ api, readAccess }: ChosenCluster): Promise<Trouble | undefined> {
+  try {
+    readAccess();
+    await preflight(api);
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof Error)) throw error;
+    return { kind: isRefusal(error) ? 'refused' : 'unreachable', error };
+  }
 }
+
+/** Credentials that cannot be had come as the cause of a call that could not be sent. */
+function isRefusal(error: Error): boolean {
+  if (error instanceof ApiError && (error.status === 401 || error.status === 403)) return true;
+  return error instanceof KubeconfigError || error.cause instanceof KubeconfigError;
+}
+
+/** A kubeconfig's errors name the context themselves. */
+const told = (name: ClusterName, { error }: Trouble): string =>
+  error instanceof KubeconfigError ? error.message : `cluster ${name}: ${error.message}`;

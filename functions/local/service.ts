@@ -2,6 +2,7 @@ import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import { Registry } from 'prom-client';
 import { createHandler as createDeltaHandler, DELTA_BATCH_SIZE } from '#functions/deltas/handler.ts';
 import { createHandler as createEvictHandler } from '#functions/evict/handler.ts';
+import type { ClusterRelayState } from '#functions/watch-relay/cluster-relay.ts';
 import { Outbox } from '#functions/watch-relay/outbox.ts';
 import { startProbeServer } from '#functions/watch-relay/probe-server.ts';
 import { Relay } from '#functions/watch-relay/relay.ts';
@@ -9,7 +10,6 @@ import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
 import { leaseEpochs } from '#shared/clusters/lease.ts';
 import { UnknownClusterError } from '#shared/clusters/registered-clusters.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
-import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import { QUEUES, type QueueSpec } from '#shared/queues/queue-set.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
 import type { Log } from '#shared/telemetry/log.ts';
@@ -20,6 +20,7 @@ import { EmbeddedQueue } from './embedded-queue.ts';
 import { EmbeddedTimers } from './embedded-timers.ts';
 import { prometheusEvictionMetrics } from './eviction-metrics.ts';
 import { localContext } from './lambda-context.ts';
+import type { ManagedClusters } from './managed-clusters.ts';
 import { SqliteLeases } from './sqlite-leases.ts';
 import { SqliteStore } from './sqlite-store.ts';
 import type { StateDirectory } from './state-directory.ts';
@@ -44,7 +45,7 @@ const NOTHING_FAILED: SQSBatchResponse = { batchItemFailures: [] };
 type Handler = (event: SQSEvent, context: Context) => Promise<SQSBatchResponse | undefined>;
 
 export interface LocalServiceOptions {
-  readonly clusters: ReadonlyMap<ClusterName, KubernetesApi>;
+  readonly clusters: Pick<ManagedClusters, 'apis' | 'states' | 'admit'>;
   readonly state: StateDirectory;
   readonly probes: { readonly host: string; readonly port: number };
   readonly matching: MatchOptions;
@@ -63,6 +64,7 @@ export interface LocalService {
  */
 export async function startLocalService(options: LocalServiceOptions): Promise<LocalService> {
   const { clusters, log, matching, state } = options;
+  const { apis } = clusters;
   const clock = systemClock;
   const registry = new Registry();
   const metrics = relayMetrics(registry);
@@ -86,13 +88,16 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   });
   const evict = createEvictHandler({
     ...depsOn(evictionsDue),
-    clusters: { api: async (cluster) => clusters.get(cluster) ?? refuseUnknown(cluster) },
+    clusters: { api: async (cluster) => apis.get(cluster) ?? refuseUnknown(cluster) },
     metrics: prometheusEvictionMetrics(registry),
   });
 
   const outbox = new Outbox({ nodeDeltas, podDeltas, clock, log, metrics });
   const relay = new Relay({ leases, store, outbox, clock, log, metrics, holder: LEASE_HOLDER });
-  const probes = await startProbeServer(options.probes, registry, () => relay.states());
+  // The probe server prints any state; its type names the relay's own.
+  const states = () =>
+    new Map([...clusters.states, ...relay.states()]) as ReadonlyMap<ClusterName, ClusterRelayState>;
+  const probes = await startProbeServer(options.probes, registry, states);
 
   const feed = (queue: EmbeddedQueue, handler: Handler, sizes: typeof DELTA_FEED) => {
     const context = localContext(queue.spec.functionTimeoutSeconds);
@@ -115,11 +120,13 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
     log,
   );
   await timers.rearm(store);
-  for (const [name, api] of clusters) relay.add(name, api);
+  const stopping = new AbortController();
+  clusters.admit((name, api) => relay.add(name, api), stopping.signal);
 
   return {
     probePort: probes.port,
     async stop() {
+      stopping.abort();
       await upkeep.stop();
       await relay.stop();
       await timers.stop();

@@ -115,17 +115,21 @@ export function currentContext({ currentContext: name, source }: MergedKubeconfi
 
 /** Throws `KubeconfigError`: there is no such context, or it names what is not there. */
 export function resolveContext(merged: MergedKubeconfig, name: string): ResolvedContext {
-  const { source, clusters, users, contexts } = merged;
-  const context = contexts.get(name);
-  if (context === undefined) {
-    const known = [...contexts.keys()].join(', ') || 'none';
-    throw new KubeconfigError(`The kubeconfig ${source} has no context "${name}": it has ${known}.`);
-  }
+  const { source, clusters, users } = merged;
+  const context = namedContext(merged, name);
   const cluster = clusters.get(context.cluster ?? '');
   const user = users.get(context.user ?? '');
   if (cluster === undefined) throw dangling(source, name, 'cluster', context.cluster);
   if (user === undefined) throw dangling(source, name, 'user', context.user);
   return { cluster, user };
+}
+
+/** Throws `KubeconfigError`, which lists the contexts there are, when there is none of that name. */
+export function namedContext({ source, contexts }: MergedKubeconfig, name: string): KubeconfigContext {
+  const context = contexts.get(name);
+  if (context !== undefined) return context;
+  const known = [...contexts.keys()].join(', ') || 'none';
+  throw new KubeconfigError(`The kubeconfig ${source} has no context "${name}": it has ${known}.`);
 }
 
 function dangling(

@@ -60,7 +60,9 @@ export type LogEvents = {
   'cluster.added': OfCluster & { readonly access: string };
   /** A relay ends following a cluster that is registered no longer. */
   'cluster.removed': OfCluster;
-  /** A cluster does not answer as the service starts. */
+  /** A cluster cannot be managed until somebody mends its access: credentials, rights or kubeconfig. It is tried again. */
+  'cluster.refused': OfCluster & Why;
+  /** A cluster does not answer, and so is not managed yet. It is tried again. */
   'cluster.unreachable': OfCluster & Why;
   /** A cluster is registered, and no relay holds its lease. */
   'cluster.unwatched': OfCluster;

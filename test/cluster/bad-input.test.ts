@@ -4,9 +4,10 @@ import { writeFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { describe, test } from 'node:test';
+import { describe, type TestContext, test } from 'node:test';
 import { Account, LEAST_RIGHTS } from './rig/account.ts';
 import { fileStage } from './rig/file-stage.ts';
+import { kubeconfigText } from './rig/kubeconfig.ts';
 import { type ServiceOptions, ServiceProcess } from './rig/service-process.ts';
 import { CONTEXT } from './rig/stage.ts';
 import { until } from './rig/until.ts';
@@ -14,6 +15,11 @@ import { until } from './rig/until.ts';
 const stage = fileStage('bare');
 
 const ENDS_WITHIN_MS = 20_000;
+
+/** The second context of a kubeconfig with two. */
+const OTHER = 'beta';
+/** A cluster is tried again after a few seconds at first. */
+const MENDED_WITHIN_MS = 30_000;
 
 /** Starts a service that cannot work; it must end with one sentence on standard error, which is returned. */
 async function refusal(options: Partial<ServiceOptions>): Promise<string> {
@@ -55,13 +61,21 @@ describe('a kubeconfig', () => {
   test('without the context that is asked for', async () => {
     assert.match(await refusal({ contexts: ['nowhere'] }), /has no context "nowhere": it has alpha/);
   });
+
+  test('without one of the contexts that are asked for', async () => {
+    const contexts = [CONTEXT, 'nowhere'];
+    assert.match(await refusal({ contexts }), /has no context "nowhere": it has alpha/);
+  });
 });
 
 describe('a token', () => {
   test('that is none', async () => {
     const { cluster } = stage();
     const kubeconfig = await stage().writeKubeconfig('bad-token', cluster.connection, 'no-token');
-    assert.match(await refusal({ kubeconfig }), /401 Unauthorized; .*the credentials were refused/);
+    assert.match(
+      await refusal({ kubeconfig }),
+      /cluster alpha: .*401 Unauthorized; .*the credentials were refused/,
+    );
   });
 
   test('that is no longer valid', async () => {
@@ -83,6 +97,48 @@ describe('a token', () => {
     const account = await Account.create(cluster, 'reader', rules);
     const kubeconfig = await stage().writeKubeconfig('reader', cluster.connection, account.token);
     assert.match(await refusal({ kubeconfig }), /lack rights: .*delete pods, patch pods\/status/);
+  });
+});
+
+describe('of two clusters the one', () => {
+  /** Both contexts lead to the stage's cluster, the second one by this token. */
+  const writePair = async (token: string): Promise<string> => {
+    const { cluster, account } = stage();
+    const { connection } = cluster;
+    const entries = [
+      { context: CONTEXT, connection, token: account.token },
+      { context: OTHER, connection, token },
+    ];
+    return stage().write('pair', await kubeconfigText(entries));
+  };
+
+  const startPair = async (t: TestContext, token: string): Promise<ServiceProcess> => {
+    const service = await ServiceProcess.spawn({
+      kubeconfig: await writePair(token),
+      contexts: [CONTEXT, OTHER],
+      stateDir: stage().newStateDir(),
+    });
+    t.after(() => service.kill());
+    await service.untilSaid(ENDS_WITHIN_MS, `${CONTEXT}  watching`);
+    return service;
+  };
+
+  test('with a bad token joins the other when its kubeconfig is repaired', async (t) => {
+    const service = await startPair(t, 'no-token');
+    await service.untilSaid(ENDS_WITHIN_MS, `${OTHER}  cluster.refused`, 'the credentials were refused');
+    assert.deepEqual(await service.states(), [`${OTHER} refused`, `${CONTEXT} synced`]);
+    await writePair(stage().account.token);
+    await service.untilSaid(MENDED_WITHIN_MS, `${OTHER}  watching`);
+    assert.deepEqual(await service.states(), [`${CONTEXT} synced`, `${OTHER} synced`]);
+  });
+
+  test('without rights joins the other when they are granted', async (t) => {
+    const account = await Account.create(stage().cluster, 'late');
+    await account.revoke();
+    const service = await startPair(t, account.token);
+    await service.untilSaid(ENDS_WITHIN_MS, `${OTHER}  cluster.refused`, 'lack rights');
+    await account.grant();
+    await service.untilSaid(MENDED_WITHIN_MS, `${OTHER}  watching`);
   });
 });
 

@@ -95,13 +95,18 @@ export class ServiceProcess {
   }
 
   async ready(): Promise<void> {
-    const url = `http://127.0.0.1:${this.#port}/readyz`;
     await until('the service is ready', READY_WITHIN_MS, async () => {
       if (this.#ended) throw new Error(`The service ended early: ${this.#ended.stderr || 'it said nothing'}`);
-      const answer = await fetch(url).catch(() => undefined);
-      const lines = ((await answer?.text()) ?? '').split('\n');
-      return answer?.ok && this.#contexts.every((context) => lines.includes(`${context} synced`));
+      const states = await this.states().catch(() => undefined);
+      return states && this.#contexts.every((context) => states.includes(`${context} synced`));
     });
+  }
+
+  /** Where each cluster stands, as `/readyz` says it; `undefined` while one of them is not ready. */
+  async states(): Promise<readonly string[] | undefined> {
+    const answer = await fetch(`http://127.0.0.1:${this.#port}/readyz`);
+    const text = await answer.text();
+    return answer.ok ? text.split('\n').filter(Boolean) : undefined;
   }
 
   /** The value of a metric without labels. */

@@ -9,20 +9,21 @@ import { DeadLetters } from '#functions/local/dead-letters.ts';
 import { startLocalService } from '#functions/local/service.ts';
 import { openDatabase } from '#functions/local/sqlite-database.ts';
 import { takeStateDirectory } from '#functions/local/state-directory.ts';
+import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 
 const HOUR_MS = 3_600_000;
 
-/** The service without a cluster, whose hours pass when the test says so; it ends with the test. */
-async function startService(context: TestContext) {
+/** The service without a cluster in service, whose hours pass when the test says so; it ends with the test. */
+async function startService(context: TestContext, states = new Map<ClusterName, 'refused'>()) {
   const dir = mkdtempSync(join(tmpdir(), 'service-'));
   context.after(() => rmSync(dir, { recursive: true }));
   context.mock.timers.enable({ apis: ['setInterval'] });
   const state = takeStateDirectory(dir);
   const log = recordingLog();
   const service = await startLocalService({
-    clusters: new Map(),
+    clusters: { apis: new Map(), states, admit: () => undefined },
     state,
     probes: { host: '127.0.0.1', port: 0 },
     matching: { comparisonOperators: false },
@@ -67,4 +68,10 @@ test('a dead letter goes back to its queue soon after somebody asked for it', as
     log.lines.map(({ event }) => event),
     ['message.refused'],
   );
+});
+
+test('a cluster that is refused is shown as such, and keeps the service ready for the others', async (context) => {
+  const { service } = await startService(context, new Map([[clusterName('beta'), 'refused']]));
+  const readiness = await fetch(`http://127.0.0.1:${service.probePort}/readyz`);
+  assert.deepEqual([readiness.status, await readiness.text()], [200, 'beta refused\n']);
 });

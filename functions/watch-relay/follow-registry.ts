@@ -25,7 +25,8 @@ interface Followed {
 
 /**
  * Has the relay follow the clusters of the registry as they come, go and are reached otherwise, until `signal` aborts.
- * While the registry cannot be read, those known are followed. Never rejects.
+ * While the registry cannot be read, those known are followed. A cluster that cannot be reached, whyever, is tried
+ * again and again, and holds up no other. Never rejects.
  */
 export async function followRegistry({
   registry,
@@ -37,7 +38,14 @@ export async function followRegistry({
   const followed = new Map<ClusterName, Followed>();
 
   const start = (cluster: RegisteredCluster): void => {
-    const api = new RestApi(connect(cluster));
+    let api: RestApi;
+    try {
+      api = new RestApi(connect(cluster));
+    } catch (error) {
+      // This cluster's trouble alone; it is tried again at the next poll.
+      log.error('cluster.refused', { cluster: cluster.name, reason: error });
+      return;
+    }
     followed.set(cluster.name, { cluster, api });
     relay.add(cluster.name, api);
     log.info('cluster.added', { cluster: cluster.name, access: cluster.access.kind });

@@ -27,12 +27,15 @@ function follow(t: TestContext) {
   };
   const told: string[] = [];
   const connected: string[] = [];
+  const broken = new Set<string>();
   const apis = new Map<ClusterName, KubernetesApi>();
   const log = recordingLog();
   const ended = followRegistry({
     registry,
     connect: ({ access }) => {
-      connected.push(access.kind === 'local-context' ? access.context : access.kind);
+      const context = access.kind === 'local-context' ? access.context : access.kind;
+      connected.push(context);
+      if (broken.has(context)) throw new Error('broken');
       return { host: 'nowhere', requestOptions: () => Promise.reject(new Error('nowhere')) };
     },
     relay: {
@@ -51,7 +54,7 @@ function follow(t: TestContext) {
     stopping.abort();
     await ended;
   };
-  return { registry, told, connected, apis, log, stop, poll: () => time.pass(POLL_MS) };
+  return { registry, told, connected, broken, apis, log, stop, poll: () => time.pass(POLL_MS) };
 }
 
 describe('following the registry', () => {
@@ -80,6 +83,24 @@ describe('following the registry', () => {
     assert.deepEqual(told, ['+a', '-a', '+a']);
     assert.deepEqual(connected, ['old', 'new']);
     assert.equal(close.mock.callCount(), 1);
+    await stop();
+  });
+
+  test('a cluster that cannot even be connected to keeps no other from being followed, and is tried again', async (t) => {
+    const { registry, told, broken, log, poll, stop } = follow(t);
+    broken.add('a');
+    registry.clusters = [registered('a'), registered('b')];
+    await poll();
+    assert.deepEqual(told, ['+b']);
+    assert.deepEqual(
+      log.lines
+        .filter(({ level }) => level === 'error')
+        .map(({ event, fields }) => `${event} ${fields['cluster']}`),
+      ['cluster.refused a'],
+    );
+    broken.clear();
+    await poll();
+    assert.deepEqual(told, ['+b', '+a']);
     await stop();
   });
 

@@ -157,9 +157,11 @@ export class Truth {
     return (taint, seen) => {
       const hidden = past.some(({ state, stamp }) => newest.includes(state) && stamp === seen.stamp);
       const missed = (gap: readonly NodePast[]) => {
+        // Whoever tells that a node is gone tells nothing of its taints, but for those that its last pod took along.
+        const shown = gap.filter(({ deleted, deserted }) => !deleted || deserted);
         const told = this.knowledge.toldOfAny(
           name,
-          gap.map(({ state }) => state),
+          shown.map(({ state }) => state),
           lookedAt,
         );
         return !told && (hidden || patient || seen.deleted);

@@ -65,6 +65,8 @@ export function judge(
       const { failure: _failure, ...rest } = record;
       return { kind: 'reschedule', record: { ...rest, fireAt: deadline.at, reasons: deadline.reasons } };
     }
-    return behind && look.at - record.fireAt < BEHIND_PATIENCE_MS ? { kind: 'behind' } : { kind: 'evict' };
+    // Live state may have moved the deadline since the pod's record was written.
+    const overdueMs = look.at - Math.max(record.fireAt, deadline.at);
+    return behind && overdueMs < BEHIND_PATIENCE_MS ? { kind: 'behind' } : { kind: 'evict' };
   };
 }

@@ -29,6 +29,10 @@ describe('a history that once broke a promise keeps it:', () => {
   test('a node is deleted after it lost a taint unheard, and comes back with it', async () => {
     assert.deepEqual((await simulate(2016, { climate: 'stormy' })).faults, []);
   });
+
+  test('a taint is set anew, and its pod looked at much later', async () => {
+    assert.deepEqual((await simulate(30532, { climate: 'stormy' })).faults, []);
+  });
 });
 
 test('a seed tells the same story each time', async () => {

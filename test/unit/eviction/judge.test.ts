@@ -171,6 +171,15 @@ describe('when somebody wrote the taints since the relay last told of them', () 
     assert.equal(seenBy(60 + BEHIND_PATIENCE_MS / 1000, 'kubectl@40').kind, 'evict');
   });
 
+  test('counted from the deadline that the taint has since it was set anew', () => {
+    const anew = { ...A, timeAdded: at(40) };
+    const seenAnew = (second: number) =>
+      verdict(told, { ...look(second, [anew], seen()), taintsStamp: 'kubectl@40' });
+    assert.equal(seenAnew(60).kind, 'reschedule');
+    assert.equal(seenAnew(100 + BEHIND_PATIENCE_MS / 1000 - 1).kind, 'behind');
+    assert.equal(seenAnew(100 + BEHIND_PATIENCE_MS / 1000).kind, 'evict');
+  });
+
   test('what speaks against its eviction holds at once', () => {
     assert.equal(verdict(told, { ...look(60, [], seen()), taintsStamp: 'kubectl@40' }).kind, 'cancel');
   });

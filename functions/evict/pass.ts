@@ -10,6 +10,7 @@ import {
 } from '#shared/eviction/records.ts';
 import type { KubernetesApi, LivePod, PodEvent } from '#shared/kubernetes/api.ts';
 import { ApiError, LateCallError } from '#shared/kubernetes/api-error.ts';
+import type { Store } from '#shared/store/store.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { podFields } from '#shared/telemetry/log-events.ts';
@@ -26,15 +27,16 @@ export const LOOK_MAX_AGE_MS = 250;
 const MAX_LOOKS = 10;
 
 export interface PassDeps {
+  readonly store: Store;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: EvictionMetrics;
   readonly matching: MatchOptions;
 }
 
-/** A look at the node, and what decides pods by it. */
+/** A look at the node, live and stored, and what decides pods by it. */
 interface NodeView extends NodeLook {
-  /** When the server's answer was there. */
+  /** When the server's answer was there: what is stored may have taken longer. */
   readonly answeredAt: EpochMs;
   readonly verdict: ReturnType<typeof judge>;
 }
@@ -66,14 +68,13 @@ export class Pass {
   }
 
   async run(due: readonly EvictionRecord[]): Promise<void> {
-    const { ref } = this.#partition;
     let first: NodeView;
     let pods: ReadonlyMap<PodUid, LivePod>;
     try {
-      const looking = this.#look();
+      const looking = this.#look(this.#partition);
       // A server that counts as out of reach is asked one question: the second would be refused, and the pass with it.
       if (this.#api.breakerOpen) await looking;
-      const [view, found] = await Promise.all([looking, this.#api.podsOnNode(ref.node, due)]);
+      const [view, found] = await Promise.all([looking, this.#api.podsOnNode(this.#partition.ref.node, due)]);
       first = view;
       pods = new Map(found.map((pod) => [pod.uid, pod]));
     } catch (error) {
@@ -163,15 +164,21 @@ export class Pass {
     this.failed.set(record.uid, `the pod or its node changed ${MAX_LOOKS} times while it was to be deleted`);
   }
 
-  /** A look at the node that begins no earlier than now; one look serves all who ask before it begins. */
-  #look(): Promise<NodeView> {
-    const { node, ref } = this.#partition;
-    const { clock, matching } = this.#deps;
+  /**
+   * A look at the node that begins no earlier than now; one look serves all who ask before it begins. What is stored of
+   * the node is read with it, unless it was `loaded` just now: since the pass began, a delta may have told that a taint
+   * came back, or that a node that is gone had lost its taints before.
+   */
+  #look(loaded?: Partition): Promise<NodeView> {
+    const { store, clock, matching } = this.#deps;
+    const { ref } = this.#partition;
     return this.#looks.run(ref.node, async () => {
       const at = clock.now();
-      const live = await this.#api.getNode(ref.node);
+      const answering = this.#api.getNode(ref.node).then((live) => ({ live, answeredAt: clock.now() }));
+      const stored = loaded ?? store.load(ref, at, []);
+      const [{ live, answeredAt }, { node }] = await Promise.all([answering, stored]);
       const look = { at, taints: live?.taints, taintsStamp: live?.taintsStamp };
-      return { ...look, answeredAt: clock.now(), verdict: judge(node, look, matching) };
+      return { ...look, answeredAt, verdict: judge(node, look, matching) };
     });
   }
 

@@ -66,6 +66,7 @@ export class DynamoDbStore implements Store {
   }
 
   async #itemsOf(ref: NodeRef, since: string, uids: readonly PodUid[]): Promise<readonly Item[]> {
+    if (uids.length === 0) return [];
     const [records, ended] = await Promise.all([
       Array.fromAsync(this.#table.batchGet(uids.map((uid) => scheduledKey(ref, uid)))),
       Array.fromAsync(this.#table.query(nodeKey(ref), since, ENDED_END)),

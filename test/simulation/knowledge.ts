@@ -17,8 +17,8 @@ interface Word {
 interface Told {
   /** When each state was first told of that some relay saw. */
   readonly states: Map<number, EpochMs>;
-  /** Those of them that were told for certain by a relay that held the lease. */
-  readonly decided: Set<number>;
+  /** When each of them was first told of for certain by a relay that held the lease. */
+  readonly decided: Map<number, EpochMs>;
   /** When each state may first have been told of as the node's newest. */
   readonly newest: Map<number, EpochMs>;
 }
@@ -90,7 +90,7 @@ export class Knowledge {
     // What is too old, or told under a lease that another relay has, decides nothing.
     const fenced = [...this.#relays.keys()].some((epoch) => epoch > word.epoch);
     if (fenced || at - word.observedAt > DELTA_MAX_AGE_MS) return;
-    for (const state of word.seen) decided.add(state);
+    for (const state of word.seen) if (!decided.has(state)) decided.set(state, at);
   }
 
   /** Whether the service had been told by `at` of any of these states, by a relay that saw it. */
@@ -102,9 +102,10 @@ export class Knowledge {
     });
   }
 
-  /** Whether the service was told of a state by a relay that held the lease. */
-  decidedBy(node: NodeName, state: number): boolean {
-    return this.#toldOf(node).decided.has(state);
+  /** Whether the service had been told of a state by `at`, by a relay that held the lease. */
+  decidedBy(node: NodeName, state: number, at: EpochMs): boolean {
+    const toldAt = this.#toldOf(node).decided.get(state);
+    return toldAt !== undefined && toldAt <= at;
   }
 
   /** The states that the service may have been told of by `at` as a node's newest. */
@@ -113,7 +114,11 @@ export class Knowledge {
   }
 
   #toldOf(node: NodeName): Told {
-    const told = this.#told.get(node) ?? { states: new Map(), decided: new Set<number>(), newest: new Map() };
+    const told = this.#told.get(node) ?? {
+      states: new Map(),
+      decided: new Map<number, EpochMs>(),
+      newest: new Map(),
+    };
     this.#told.set(node, told);
     return told;
   }

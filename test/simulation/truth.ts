@@ -103,7 +103,7 @@ export class Truth {
   /** Whether the service was told what a node was like when it was last there. */
   #wasTold(name: NodeName): boolean {
     const before = this.#pastOf(name).findLast(({ deleted }) => !deleted);
-    return before !== undefined && this.knowledge.decidedBy(name, before.state);
+    return before !== undefined && this.knowledge.decidedBy(name, before.state, Infinity);
   }
 
   /** The number of a node's present state; `undefined`: there never was one. */
@@ -124,7 +124,7 @@ export class Truth {
    */
   mayGo(uid: PodUid, seen: number, lookedAt: EpochMs): EpochMs | undefined {
     const pod = this.#podOf(uid);
-    const moments = this.#candidates(pod.node, seen).flatMap((past) => {
+    const moments = this.#candidates(pod.node, seen, lookedAt).flatMap((past) => {
       // When a node went is known by when a relay heard of it.
       if (past.deleted && pod.podSince >= this.knowledge.seenAt(past.state)) return [];
       const start = (patient: boolean): Start => this.#lenientStart(pod.node, lookedAt, patient);
@@ -136,12 +136,14 @@ export class Truth {
     return possible.length > 0 ? Math.min(...possible) : undefined;
   }
 
-  /** What a look that saw a state may be judged by: of a deleted node also what was told of it while it was there. */
-  #candidates(name: NodeName, seen: number): readonly NodePast[] {
+  /** What a look that saw a state may be judged by: of a deleted node also what was told by then of it while it was there. */
+  #candidates(name: NodeName, seen: number, lookedAt: EpochMs): readonly NodePast[] {
     const past = this.#pastOf(name);
     const looked = past.filter(({ state }) => state === seen);
     if (!looked.some(({ deleted }) => deleted)) return looked;
-    const told = past.findLast(({ deleted, state }) => !deleted && this.knowledge.decidedBy(name, state));
+    const told = past.findLast(
+      ({ deleted, state }) => !deleted && this.knowledge.decidedBy(name, state, lookedAt),
+    );
     const oldest = told?.state ?? Math.min(seen, ...this.knowledge.perhapsTold(name, Infinity));
     return past.filter(({ state }) => state >= oldest && state <= seen);
   }

@@ -33,6 +33,14 @@ describe('a history that once broke a promise keeps it:', () => {
   test('a taint is set anew, and its pod looked at much later', async () => {
     assert.deepEqual((await simulate(30532, { climate: 'stormy' })).faults, []);
   });
+
+  test('a node is gone, and that it had lost its taints before is told in the middle of a pass', async () => {
+    assert.deepEqual((await simulate(30418, { climate: 'stormy' })).faults, []);
+  });
+
+  test('a taint is told to have come back in the middle of a pass', async () => {
+    assert.deepEqual((await simulate(100220, { climate: 'stormy' })).faults, []);
+  });
 });
 
 test('a seed tells the same story each time', async () => {

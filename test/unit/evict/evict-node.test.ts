@@ -4,13 +4,15 @@ import type { Context } from 'aws-lambda';
 import { evictNode } from '#functions/evict/evict-node.ts';
 import { createHandler } from '#functions/evict/handler.ts';
 import { LOOK_MAX_AGE_MS } from '#functions/evict/pass.ts';
+import type { Delta } from '#shared/eviction/facts.ts';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
+import { plan } from '#shared/eviction/plan.ts';
 import { ending } from '#shared/eviction/records.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import { parseDueMessage } from '#shared/queues/due-message.ts';
 import { StoreError } from '#shared/store/store.ts';
 import { TimerError } from '#shared/timers/timers.ts';
-import { at, nodeDelta, pod, ref, tolerating } from '#test/unit/eviction/builders.ts';
+import { at, nodeDelta, pod, ref, taint, tolerating } from '#test/unit/eviction/builders.ts';
 import { liveNode, livePod } from '#test/unit/watch-relay/live-objects.ts';
 import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';
 import {
@@ -183,6 +185,36 @@ describe('what live state contradicts is not executed:', () => {
     await evictNode(ref, bench);
     assert.deepEqual(await statesIn(bench), { u1: 'scheduled' });
     assert.deepEqual(bench.cluster.events, []);
+  });
+});
+
+describe('what a delta tells in the middle of a pass holds:', () => {
+  /** Has a delta heard before a mark is answered. */
+  function hearWhileMarking(bench: EvictBench, delta: Delta): void {
+    const { cluster, store } = bench;
+    const mark = cluster.markDisrupted.bind(cluster);
+    cluster.markDisrupted = async (...asked) => {
+      const before = await store.load(ref, at(60));
+      const { node } = plan(before, delta, bench.matching, { now: at(60) });
+      assert.ok(node);
+      await store.commit(ref, before.revision, { node, schedule: [], end: [], live: true }, at(60));
+      return mark(...asked);
+    };
+  }
+
+  test('a node that is gone had lost its taint before', async () => {
+    const bench = await due(livePod());
+    bench.cluster.removeNode(ref.node);
+    hearWhileMarking(bench, nodeDelta(2, { taints: [] }));
+    await evictNode(ref, bench);
+    assert.deepEqual(deletedFrom(bench), []);
+  });
+
+  test('the taint had gone and come back', async () => {
+    const bench = await due(livePod());
+    hearWhileMarking(bench, nodeDelta(2, { taints: [taint('a', 30)] }));
+    await evictNode(ref, bench);
+    assert.deepEqual(deletedFrom(bench), []);
   });
 });
 

@@ -257,7 +257,8 @@ test('messages for one node that come together share a look', async () => {
   const load = bench.store.load.bind(bench.store);
   let loads = 0;
   bench.store.load = (...args) => {
-    loads += 1;
+    const [, , only] = args;
+    if (!only) loads += 1;
     return load(...args);
   };
   const records = Array.from({ length: 5 }, (_, index) => dueAt(60, String(index)));

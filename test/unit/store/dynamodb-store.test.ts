@@ -48,6 +48,13 @@ describe('DynamoDbStore.load', () => {
     assert.deepEqual(operations(requests.slice(1)).toSorted(), ['BatchGetItem', 'Query']);
   });
 
+  test('of no pods reads the node alone', async () => {
+    const requests = await against([{ result: {} }], async (store) => {
+      await store.load(REF, NOW, []);
+    });
+    assert.deepEqual(operations(requests), ['GetItem']);
+  });
+
   test('reads any number of pages', async () => {
     const record = aRecord();
     const done = endedItem(REF, [anEnding()], NOW, 'pass');

@@ -17,7 +17,7 @@ const BACKOFF: Backoff = { firstMs: 250, longestMs: 10_000 };
 /** From the second failure in a row, changes may have been missed that nobody retries: list anew. */
 const RESUMED_FAILURES = 1;
 
-export type Change<T> = Exclude<WatchEvent<T>, { kind: 'bookmark' }>;
+export type Change<T> = Exclude<WatchEvent<T>, { kind: 'bookmark' | 'passed' }>;
 
 /** What is done with what is heard. Called in order, one at a time. */
 export interface FollowSink<T> {
@@ -47,9 +47,9 @@ export async function follow<T extends { readonly resourceVersion: string }>(
         log.debug('relay.listed', { resource: name, objects: listed.objects.length });
       }
       for await (const event of watch(resource, version, signal)) {
-        if (event.kind !== 'bookmark') sink.change(event);
+        if ('object' in event) sink.change(event);
         // Not before: what the sink could not take is heard again.
-        version = event.kind === 'bookmark' ? event.resourceVersion : event.object.resourceVersion;
+        version = 'object' in event ? event.object.resourceVersion : event.resourceVersion;
         failures = 0;
       }
     } catch (error) {

@@ -9,20 +9,23 @@ export class ApiError extends Error {
   readonly status: number;
   /** `Status.reason`, for example `Expired`, `Conflict`, `Forbidden`; "" when unknown. */
   readonly reason: string;
-  /** From the `Retry-After` header. */
+  /** When it may be asked again: from the `Retry-After` header, or else from `Status.details`. */
   readonly retryAfterSeconds: number | undefined;
+  /** The reasons of `Status.details.causes`, for example `ResourceVersionTooLarge`. */
+  readonly causes: readonly string[];
 
   constructor(
     message: string,
     status: number,
     reason = '',
     retryAfterSeconds?: number,
-    options?: ErrorOptions,
+    { causes = [], ...options }: ErrorOptions & { readonly causes?: readonly string[] } = {},
   ) {
     super(message, options);
     this.status = status;
     this.reason = reason;
     this.retryAfterSeconds = retryAfterSeconds;
+    this.causes = causes;
   }
 }
 
@@ -37,6 +40,13 @@ const Status = z.object({
   message: z.string().default(''),
   reason: z.string().default(''),
   code: z.int().default(0),
+  details: z
+    .object({
+      causes: z.array(z.object({ reason: z.string().default('') })).catch([]),
+      retryAfterSeconds: z.int().nonnegative().optional().catch(undefined),
+    })
+    .optional()
+    .catch(undefined),
 });
 type Status = z.infer<typeof Status>;
 
@@ -105,36 +115,31 @@ export function refusal(
       `its answer ${httpStatus} is not a Kubernetes API server's; check the server address`,
     );
   }
-  const words = status === undefined ? '' : serverText(status.message);
-  return refused(call, host, httpStatus, status?.reason ?? '', words, retryAfterSeconds(headers));
+  return refused(call, host, { ...status, code: httpStatus }, retryAfterSeconds(headers));
 }
 
 /** What an `ERROR` event of a watch says. */
 export function watchError(call: Call, host: string, object: unknown): ApiError {
   const { data: status } = Status.safeParse(object);
   if (status === undefined) return failure(call, host, 'the watch reported an error without a status');
-  return refused(call, host, status.code, status.reason, serverText(status.message));
+  return refused(call, host, status);
 }
 
 function refused(
   call: Call,
   host: string,
-  status: number,
-  reason: string,
-  words: string,
-  retryAfter?: number,
+  { code, reason = '', message = '', details }: Partial<Status> & Pick<Status, 'code'>,
+  retryAfter = details?.retryAfterSeconds,
 ): ApiError {
+  const words = serverText(message);
   const parts = [
-    `${status}${reason === '' ? '' : ` ${reason}`}`,
+    `${code}${reason === '' ? '' : ` ${reason}`}`,
     ...(words === '' || words === reason ? [] : [words]),
-    ...fix(call, status, words),
+    ...fix(call, code, words),
   ];
-  return new ApiError(
-    `Cannot ${callText(call)} at ${host}: ${parts.join('; ')}.`,
-    status,
-    reason,
-    retryAfter,
-  );
+  const causes = details?.causes.map((cause) => cause.reason) ?? [];
+  const text = `Cannot ${callText(call)} at ${host}: ${parts.join('; ')}.`;
+  return new ApiError(text, code, reason, retryAfter, { causes });
 }
 
 function fix(call: Call, status: number, words: string): readonly string[] {

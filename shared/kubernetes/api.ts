@@ -55,16 +55,40 @@ export interface Page<T> {
 export type WatchEvent<T> =
   | { readonly kind: 'upsert'; readonly object: T }
   | { readonly kind: 'delete'; readonly object: T }
-  | { readonly kind: 'bookmark'; readonly resourceVersion: string };
+  /** `initialEnd`: everything that was there when the watch began has been told. */
+  | { readonly kind: 'bookmark'; readonly resourceVersion: string; readonly initialEnd?: true }
+  /** A change of an object that the caller does not follow; nothing of it was read but its version. */
+  | { readonly kind: 'passed'; readonly resourceVersion: string };
 
 export interface ListOptions {
-  readonly limit: number;
+  /** Objects on a page at most; absent: all in one answer. */
+  readonly limit?: number;
   readonly continue?: string;
+  /** Only pods bound to this node (fieldSelector spec.nodeName). */
+  readonly onNode?: NodeName;
+  /**
+   * A version that the answer is to have reached; the server may answer from its cache then. '0': whatever that holds.
+   * Absent: a consistent read. Rejects with 504 (cause `ResourceVersionTooLarge`) where the server is not that far.
+   */
+  readonly notOlderThan?: string;
   readonly signal: AbortSignal;
 }
 
 export interface WatchOptions {
-  readonly resourceVersion: string;
+  /** Changes after this; absent with `initial` only. */
+  readonly resourceVersion?: string;
+  /**
+   * Everything that is there first, as upserts, ended by a bookmark with `initialEnd`. Servers that cannot do it
+   * refuse with 400 or 422.
+   */
+  readonly initial?: boolean;
+  /** Only pods bound to this node (fieldSelector spec.nodeName). */
+  readonly onNode?: NodeName;
+  /**
+   * Of pods: which nodes are followed, asked for each event. One that certainly speaks of another node is passed over
+   * unread, and told as `passed`; others of its kind may still come.
+   */
+  readonly follows?: (node: NodeName) => boolean;
   /** Asks the server to end the watch after this time (seconds); the caller resumes. */
   readonly timeoutSeconds: number;
   readonly signal: AbortSignal;
@@ -72,10 +96,10 @@ export interface WatchOptions {
 
 /** One kind of object, as the relay follows it. */
 export interface Resource<T> {
-  /** One page of all of them. Rejects with `ApiError` (410 `Expired`: the continue token is too old; list anew). */
+  /** One page. Rejects with `ApiError` (410 `Expired`: the continue token is too old; list anew). */
   list(options: ListOptions): Promise<Page<T>>;
   /**
-   * Changes after `resourceVersion`, with bookmarks, until the server ends the watch (the iteration returns)
+   * What changes, with bookmarks, until the server ends the watch (the iteration returns)
    * or it breaks (it throws `ApiError`; status 410: the version is too old, list anew).
    */
   watch(options: WatchOptions): AsyncIterable<WatchEvent<T>>;

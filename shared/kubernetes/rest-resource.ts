@@ -1,8 +1,14 @@
+import type { NodeName } from '#shared/eviction/identity.ts';
 import type { ListOptions, Page, Resource, WatchEvent, WatchOptions } from './api.ts';
 import { failure, watchError } from './api-error.ts';
 import { fieldsOf, itemsOf, textOf } from './api-json.ts';
 import type { Call } from './call.ts';
+import { versionPassed } from './passed-pods.ts';
 import { PAGE_TIMEOUT_MS, type Transport } from './transport.ts';
+
+/** Upstream: `metav1.InitialEventsAnnotationKey`. */
+const INITIAL_END = 'k8s.io/initial-events-end';
+const NOT_OLDER_THAN = { resourceVersionMatch: 'NotOlderThan' };
 
 /** All objects of one kind in a cluster, followed through the API server. */
 export class RestResource<T> implements Resource<T> {
@@ -20,27 +26,33 @@ export class RestResource<T> implements Resource<T> {
   }
 
   async list(options: ListOptions): Promise<Page<T>> {
-    // Without a resourceVersion the first page is a consistent read; the token carries its version on.
+    const { limit, continue: token, onNode, notOlderThan } = options;
     const json = await this.#transport.readPage({
       verb: 'list',
       resource: this.#resource,
       path: this.#path,
+      // Without a resourceVersion the first page is a consistent read; the token carries its version on.
       query: {
-        limit: String(options.limit),
-        ...(options.continue === undefined ? {} : { continue: options.continue }),
+        ...(limit === undefined ? {} : { limit: String(limit) }),
+        ...(token === undefined ? {} : { continue: token }),
+        ...(onNode === undefined ? {} : { fieldSelector: boundTo(onNode) }),
+        ...(notOlderThan === undefined ? {} : { resourceVersion: notOlderThan }),
+        // To some versions of the server, a match with 0 is an error.
+        ...(notOlderThan === undefined || notOlderThan === '0' ? {} : NOT_OLDER_THAN),
       },
       signal: options.signal,
     });
     const { metadata, items } = fieldsOf(json);
-    const { resourceVersion, continue: token } = fieldsOf(metadata);
+    const { resourceVersion, continue: next } = fieldsOf(metadata);
     return {
       items: itemsOf(items).map(this.#project),
       resourceVersion: textOf(resourceVersion),
-      ...(textOf(token) === '' ? {} : { continue: textOf(token) }),
+      ...(textOf(next) === '' ? {} : { continue: textOf(next) }),
     };
   }
 
   async *watch(options: WatchOptions): AsyncGenerator<WatchEvent<T>, void, undefined> {
+    const { resourceVersion, initial, onNode, follows, timeoutSeconds } = options;
     const call: Call = {
       verb: 'watch',
       resource: this.#resource,
@@ -48,15 +60,19 @@ export class RestResource<T> implements Resource<T> {
       query: {
         watch: '1',
         allowWatchBookmarks: 'true',
-        resourceVersion: options.resourceVersion,
-        timeoutSeconds: String(options.timeoutSeconds),
+        ...(initial ? { sendInitialEvents: 'true', ...NOT_OLDER_THAN } : {}),
+        ...(onNode === undefined ? {} : { fieldSelector: boundTo(onNode) }),
+        ...(resourceVersion === undefined ? {} : { resourceVersion }),
+        timeoutSeconds: String(timeoutSeconds),
       },
       signal: options.signal,
     };
     // The server ends the watch; the margin is for one that no longer does.
-    const timeoutMs = options.timeoutSeconds * 1000 + PAGE_TIMEOUT_MS;
+    const timeoutMs = timeoutSeconds * 1000 + PAGE_TIMEOUT_MS;
     for await (const line of this.#transport.lines(call, timeoutMs)) {
-      yield this.#event(call, this.#transport.parse(call, line));
+      const passed = follows && versionPassed(line, follows);
+      if (passed !== undefined) yield { kind: 'passed', resourceVersion: passed };
+      else yield this.#event(call, this.#transport.parse(call, line));
     }
   }
 
@@ -69,8 +85,13 @@ export class RestResource<T> implements Resource<T> {
       case 'DELETED':
         return { kind: 'delete', object: this.#project(object) };
       case 'BOOKMARK': {
-        const { metadata } = fieldsOf(object);
-        return { kind: 'bookmark', resourceVersion: textOf(fieldsOf(metadata)['resourceVersion']) };
+        const { resourceVersion, annotations } = fieldsOf(fieldsOf(object)['metadata']);
+        const isEnd = fieldsOf(annotations)[INITIAL_END] === 'true';
+        return {
+          kind: 'bookmark',
+          resourceVersion: textOf(resourceVersion),
+          ...(isEnd ? { initialEnd: true } : {}),
+        };
       }
       case 'ERROR':
         throw watchError(call, this.#transport.host, object);
@@ -79,3 +100,5 @@ export class RestResource<T> implements Resource<T> {
     }
   }
 }
+
+const boundTo = (node: NodeName): string => `spec.nodeName=${node}`;

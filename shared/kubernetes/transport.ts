@@ -9,6 +9,7 @@ import { Breaker } from './breaker.ts';
 import type { Call } from './call.ts';
 import { ClockSkew } from './clock-skew.ts';
 import type { Connection, RequestAccess } from './connection.ts';
+import { HalfLineError, LongLineError, splitLines } from './lines.ts';
 import { Sockets } from './sockets.ts';
 import { Turns } from './turns.ts';
 
@@ -16,6 +17,8 @@ import { Turns } from './turns.ts';
 export const CALL_TIMEOUT_MS = 10_000;
 /** For one page of a list, which may hold megabytes. Half of what the API server allows (`--request-timeout`). */
 export const PAGE_TIMEOUT_MS = 30_000;
+/** etcd takes objects of 1.5 MiB (`--max-request-bytes`), which JSON may write longer; no server has a reason for more. */
+export const MAX_LINE_BYTES = 8 * 1024 * 1024;
 /** Each may hold one of the 400 requests that a default API server serves at once (`--max-requests-inflight`). */
 const MAX_SOCKETS = 64;
 /** Fewer than there are sockets, so that no call waits for one: a socket takes a moment to be free again. */
@@ -84,13 +87,12 @@ export class Transport {
    * The answer's lines as they come, for at most `timeoutMs`; reads no faster than the caller. Returns when the
    * server ends the answer or `call.signal` aborts.
    */
-  async *lines(call: Call, timeoutMs: number): AsyncGenerator<string, void, undefined> {
+  async *lines(call: Call, timeoutMs: number): AsyncGenerator<Buffer, void, undefined> {
     const deadline = new Deadline(timeoutMs, call.signal);
     try {
       const access = await this.#access(call);
       const response = await this.#open(call, access, this.#following, deadline.signal);
-      response.setEncoding('utf8');
-      for await (const line of splitLines(response)) {
+      for await (const line of splitLines(response, MAX_LINE_BYTES)) {
         if (call.signal?.aborted) return;
         yield line;
       }
@@ -102,9 +104,9 @@ export class Transport {
     }
   }
 
-  parse(call: Call, json: string): unknown {
+  parse(call: Call, json: string | Buffer): unknown {
     try {
-      return parseInt64Json(json);
+      return parseInt64Json(String(json));
     } catch {
       throw failure(call, this.host, "its answer is not JSON, so not a Kubernetes API server's");
     }
@@ -168,6 +170,17 @@ export class Transport {
     if (deadline.passed) {
       return failure(call, this.host, `there was no complete answer within ${deadline.ms / 1000} s`, error);
     }
+    if (error instanceof LongLineError) {
+      const limit = `${MAX_LINE_BYTES / 1024 / 1024} MiB`;
+      return failure(
+        call,
+        this.host,
+        `it sent a line of more than ${limit}, which no Kubernetes object needs`,
+      );
+    }
+    if (error instanceof HalfLineError) {
+      return failure(call, this.host, 'its answer ended in the middle of an event', error);
+    }
     return unreachable(call, this.host, error);
   }
 
@@ -226,16 +239,4 @@ const unzip = promisify(gunzip);
 async function bodyText(response: IncomingMessage): Promise<string> {
   const bytes = await buffer(response);
   return (response.headers['content-encoding'] === 'gzip' ? await unzip(bytes) : bytes).toString();
-}
-
-/** The lines of a text that comes in pieces, each as soon as it is whole; reads on only as lines are taken. */
-export async function* splitLines(pieces: AsyncIterable<string>): AsyncGenerator<string, void, undefined> {
-  let begun = '';
-  for await (const piece of pieces) {
-    const lines = piece.split('\n');
-    lines[0] = begun + (lines[0] ?? '');
-    begun = lines.pop() ?? '';
-    yield* lines;
-  }
-  if (begun !== '') yield begun;
 }

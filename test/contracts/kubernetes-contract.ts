@@ -296,6 +296,35 @@ export function kubernetesContract<C extends ClusterUnderContract>(
         assert.equal(versions.size, 1);
       });
 
+      test('can be of one node’s pods, all in one answer, consistent or as new as it must be', async () => {
+        const node = await aNode();
+        await aPod();
+        const pods = [await aPod({ node }), await aPod({ node })];
+        const versions = [undefined, '0', pods[1]?.resourceVersion].map((notOlderThan) =>
+          notOlderThan === undefined ? {} : { notOlderThan },
+        );
+        for (const version of versions) {
+          const { signal } = new AbortController();
+          const page = await api.pods.list({ onNode: node, signal, ...version });
+          assert.ok(Number(page.resourceVersion) >= Number(pods[1]?.resourceVersion));
+          assert.equal('continue' in page, false);
+          const byName = [...page.items].sort((a, b) => (a.name < b.name ? -1 : 1));
+          assert.deepEqual(byName, pods);
+        }
+      });
+
+      test('that is to be newer than the server is refused with 504, and says when to come again', async () => {
+        const page = await all(api.nodes);
+        const notOlderThan = String(Number(page.resourceVersion) + 1_000_000);
+        const list = api.nodes.list({ notOlderThan, signal: new AbortController().signal });
+        await assert.rejects(list, (error) => {
+          assert.ok(error instanceof ApiError);
+          assert.deepEqual([error.status, error.causes], [504, ['ResourceVersionTooLarge']]);
+          assert.equal(error.retryAfterSeconds, 1);
+          return true;
+        });
+      });
+
       test('holds what getting shows', async () => {
         const pod = await aPod();
         const pods = await all(api.pods);
@@ -315,7 +344,7 @@ export function kubernetesContract<C extends ClusterUnderContract>(
         await cluster.deleteNode(node);
         const told: string[] = [];
         for await (const event of watch(api.nodes, resourceVersion)) {
-          if (event.kind === 'bookmark' || event.object.name !== node) continue;
+          if (!('object' in event) || event.object.name !== node) continue;
           told.push(event.kind);
           if (event.kind === 'delete') break;
           assert.deepEqual(event.object, tainted);
@@ -347,6 +376,52 @@ export function kubernetesContract<C extends ClusterUnderContract>(
           await api.markDisrupted(pod, pod.uid, Date.now());
         }
         assert.deepEqual(told, [pod, await shown(pod)]);
+      });
+
+      test('can begin with everything that is there, and tells where that ends', async () => {
+        const nodes = [await aNode(), await aNode()];
+        const { signal } = new AbortController();
+        const told = new Set<NodeName>();
+        for await (const event of api.nodes.watch({ initial: true, timeoutSeconds: 10, signal })) {
+          assert.notEqual(event.kind, 'delete');
+          if (event.kind === 'upsert') told.add(event.object.name);
+          if (event.kind !== 'bookmark' || !event.initialEnd) continue;
+          assert.ok(Number(event.resourceVersion) > 0);
+          break;
+        }
+        assert.ok(nodes.every((node) => told.has(node)));
+      });
+
+      test('can be of one node’s pods', async () => {
+        const node = await aNode();
+        const { resourceVersion } = await all(api.pods);
+        await aPod();
+        const pod = await aPod({ node });
+        const { signal } = new AbortController();
+        const options = { onNode: node, resourceVersion, timeoutSeconds: cluster.watchSeconds, signal };
+        for await (const event of api.pods.watch(options)) {
+          if (!('object' in event)) continue;
+          assert.deepEqual(event, { kind: 'upsert', object: pod });
+          break;
+        }
+      });
+
+      test('can pass over pods of nodes that nobody follows, and tells how far it has come', async () => {
+        const node = await aNode();
+        const { resourceVersion } = await all(api.pods);
+        const other = await aPod();
+        const pod = await aPod({ node });
+        const { signal } = new AbortController();
+        const follows = (name: NodeName) => name === node;
+        const passed: string[] = [];
+        const options = { follows, resourceVersion, timeoutSeconds: cluster.watchSeconds, signal };
+        for await (const event of api.pods.watch(options)) {
+          if (event.kind === 'passed') passed.push(event.resourceVersion);
+          if (!('object' in event)) continue;
+          assert.deepEqual(event, { kind: 'upsert', object: pod });
+          break;
+        }
+        assert.ok(passed.includes(other.resourceVersion));
       });
 
       test('ends when it is aborted', async () => {

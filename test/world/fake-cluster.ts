@@ -30,7 +30,10 @@ export class FakeCluster implements KubernetesApi {
   readonly #stamps: boolean;
   #version = 0;
   readonly #nodes = new FakeResource<LiveNode>(() => this.#version);
-  readonly #pods = new FakeResource<LivePod>(() => this.#version);
+  readonly #pods = new FakeResource<LivePod>(
+    () => this.#version,
+    ({ node }) => node,
+  );
   readonly deletions: Deletion[] = [];
   readonly events: PodEvent[] = [];
   skewMs: number | undefined;

@@ -1,9 +1,10 @@
+import type { NodeName } from '#shared/eviction/identity.ts';
 import type { ListOptions, Page, Resource, WatchEvent, WatchOptions } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 
 interface Change<T> {
   readonly version: number;
-  readonly event: WatchEvent<T>;
+  readonly event: Extract<WatchEvent<T>, { readonly object: T }>;
 }
 
 /** Objects of one kind and what happened to them, as an API server shows both. */
@@ -11,15 +12,17 @@ export class FakeResource<T extends { readonly resourceVersion: string }> implem
   /** What there is, by its key. */
   readonly live = new Map<string, T>();
   readonly #present: () => number;
+  readonly #nodeOf: (object: T) => NodeName | undefined;
   #changes: Change<T>[] = [];
   #forgottenUpTo = 0;
   readonly #listeners = new Set<() => void>();
   /** What is left of lists, by their tokens. */
   readonly #rests = new Map<string, readonly T[]>();
 
-  /** `present`: the cluster's version, which all kinds share. */
-  constructor(present: () => number) {
+  /** `present`: the cluster's version, which all kinds share; `nodeOf`: the node an object is bound to. */
+  constructor(present: () => number, nodeOf: (object: T) => NodeName | undefined = () => undefined) {
     this.#present = present;
+    this.#nodeOf = nodeOf;
   }
 
   put(key: string, object: T): T {
@@ -44,8 +47,14 @@ export class FakeResource<T extends { readonly resourceVersion: string }> implem
     this.#rests.clear();
   }
 
-  async list({ limit, continue: token }: ListOptions): Promise<Page<T>> {
-    const rest = token === undefined ? [...this.live.values()] : this.#rests.get(token);
+  async list({
+    limit = Number.POSITIVE_INFINITY,
+    continue: token,
+    ...options
+  }: ListOptions): Promise<Page<T>> {
+    const { notOlderThan = '0' } = options;
+    if (Number(notOlderThan) > this.#present()) throw tooLarge();
+    const rest = token === undefined ? this.#bound(options.onNode) : this.#rests.get(token);
     if (rest === undefined) throw expired();
     const [version] = token?.split('/') ?? [String(this.#present())];
     const left = rest.slice(limit);
@@ -58,10 +67,15 @@ export class FakeResource<T extends { readonly resourceVersion: string }> implem
     };
   }
 
-  async *watch({ resourceVersion, timeoutSeconds, signal }: WatchOptions): AsyncGenerator<WatchEvent<T>> {
-    let heard = Number(resourceVersion);
-    if (heard < this.#forgottenUpTo) throw expired();
+  async *watch(options: WatchOptions): AsyncGenerator<WatchEvent<T>> {
+    const { resourceVersion, initial = false, onNode, timeoutSeconds, signal } = options;
+    let heard = initial ? this.#present() : Number(resourceVersion);
+    if (heard < this.#forgottenUpTo && !initial) throw expired();
     const over = AbortSignal.any([signal, AbortSignal.timeout(timeoutSeconds * 1000)]);
+    if (initial) {
+      for (const object of this.#bound(onNode)) yield { kind: 'upsert', object };
+      yield { kind: 'bookmark', resourceVersion: String(heard), initialEnd: true };
+    }
     while (!over.aborted) {
       const { promise: told, resolve: wake } = Promise.withResolvers<void>();
       this.#listeners.add(wake);
@@ -69,7 +83,9 @@ export class FakeResource<T extends { readonly resourceVersion: string }> implem
       try {
         const news = this.#changes.filter(({ version }) => version > heard);
         heard = this.#present();
-        for (const { event } of news) yield event;
+        for (const { event } of news) {
+          if (onNode === undefined || this.#nodeOf(event.object) === onNode) yield this.#seen(event, options);
+        }
         yield { kind: 'bookmark', resourceVersion: String(heard) };
         await told;
       } finally {
@@ -78,10 +94,23 @@ export class FakeResource<T extends { readonly resourceVersion: string }> implem
     }
   }
 
-  #tell(event: WatchEvent<T>): void {
+  #bound(node: NodeName | undefined): readonly T[] {
+    const objects = [...this.live.values()];
+    return node === undefined ? objects : objects.filter((object) => this.#nodeOf(object) === node);
+  }
+
+  #seen(event: Change<T>['event'], { follows }: WatchOptions): WatchEvent<T> {
+    const node = this.#nodeOf(event.object);
+    if (node === undefined || follows?.(node) !== false) return event;
+    return { kind: 'passed', resourceVersion: event.object.resourceVersion };
+  }
+
+  #tell(event: Change<T>['event']): void {
     this.#changes.push({ version: this.#present(), event });
     for (const wake of this.#listeners) wake();
   }
 }
 
 const expired = () => new ApiError('the version is too old', 410, 'Expired');
+const tooLarge = () =>
+  new ApiError('the version is too large', 504, 'Timeout', 1, { causes: ['ResourceVersionTooLarge'] });

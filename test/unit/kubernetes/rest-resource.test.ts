@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { test } from 'node:test';
+import { nodeName } from '#shared/eviction/identity.ts';
 import type { LiveNode, WatchEvent } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { json, scriptedServer, status } from './scripted-server.ts';
@@ -13,7 +14,7 @@ const watching = (signal = never()) => ({ resourceVersion: '5', timeoutSeconds: 
 
 const texts = (events: readonly WatchEvent<LiveNode>[]) =>
   events.map((event) =>
-    event.kind === 'bookmark' ? `bookmark ${event.resourceVersion}` : `${event.kind} ${event.object.name}`,
+    'object' in event ? `${event.kind} ${event.object.name}` : `${event.kind} ${event.resourceVersion}`,
   );
 
 async function collect(events: AsyncIterable<WatchEvent<LiveNode>>) {
@@ -53,6 +54,20 @@ test('a list is read page by page, the first without a version', async (t) => {
   );
 });
 
+test('a list says which pods, and how new it must be', async (t) => {
+  const list = json({ metadata: { resourceVersion: '9' }, items: [] });
+  const { api, requests } = await scriptedServer(t, list);
+  const onNode = nodeName('n1');
+  for (const notOlderThan of ['0', '7']) await api.pods.list({ onNode, notOlderThan, signal: never() });
+  assert.deepEqual(
+    requests.map(({ url }) => url),
+    [
+      '/api/v1/pods?fieldSelector=spec.nodeName%3Dn1&resourceVersion=0',
+      '/api/v1/pods?fieldSelector=spec.nodeName%3Dn1&resourceVersion=7&resourceVersionMatch=NotOlderThan',
+    ],
+  );
+});
+
 test('a continue token that is too old rejects with 410', async (t) => {
   const { api } = await scriptedServer(t, status(410, 'Expired', 'too old'));
   await assert.rejects(api.pods.list({ limit: 1, continue: 'x', signal: never() }), {
@@ -82,6 +97,68 @@ test('a watch yields changes and bookmarks until the server ends it', async (t) 
     '/api/v1/nodes?watch=1&allowWatchBookmarks=true&resourceVersion=5&timeoutSeconds=300',
   );
   assert.equal(requests[0]?.headers['accept-encoding'], undefined);
+});
+
+test('a watch can begin with what is there, and marks where that ends', async (t) => {
+  const { api, requests } = await scriptedServer(t, (response) => {
+    const annotations = { 'k8s.io/initial-events-end': 'true' };
+    response.write(line('ADDED', node('n1', '6')));
+    response.write(line('BOOKMARK', { metadata: { resourceVersion: '7', annotations } }));
+    response.end(line('BOOKMARK', { metadata: { resourceVersion: '8', annotations: {} } }));
+  });
+  const watch = api.nodes.watch({ initial: true, timeoutSeconds: 300, signal: never() });
+  const [, ...bookmarks] = await Array.fromAsync(watch);
+  assert.deepEqual(bookmarks, [
+    { kind: 'bookmark', resourceVersion: '7', initialEnd: true },
+    { kind: 'bookmark', resourceVersion: '8' },
+  ]);
+  assert.equal(
+    requests[0]?.url,
+    '/api/v1/nodes?watch=1&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&timeoutSeconds=300',
+  );
+});
+
+test('a watch of pods can be of one node’s, or pass over those of nodes that are not followed', async (t) => {
+  const pod = (resourceVersion: string, on: string) => ({
+    kind: 'Pod',
+    apiVersion: 'v1',
+    metadata: {
+      name: 'web-0',
+      namespace: 'shop',
+      uid: 'u1',
+      resourceVersion,
+      creationTimestamp: '2026-11-21T11:13:53Z',
+    },
+    spec: { nodeName: on },
+  });
+  const { api, requests } = await scriptedServer(t, (response) => {
+    response.write(line('ADDED', pod('6', 'n1')) + line('ADDED', pod('7', 'n2')));
+    response.end(line('BOOKMARK', { metadata: { resourceVersion: '8' } }));
+  });
+  const follows = (name: string) => name === 'n2';
+  const kinds = async (more: object) => {
+    const events = await Array.fromAsync(api.pods.watch({ ...watching(), ...more }));
+    return events.map((event) => `${event.kind} ${'object' in event ? '' : event.resourceVersion}`.trim());
+  };
+  assert.deepEqual(await kinds({ follows }), ['passed 6', 'upsert', 'bookmark 8']);
+  assert.deepEqual(await kinds({ onNode: nodeName('n1') }), ['upsert', 'upsert', 'bookmark 8']);
+  assert.match(requests[1]?.url ?? '', /&fieldSelector=spec\.nodeName%3Dn1&/);
+});
+
+test('a watch that sends no newline is given up before it fills the memory', async (t) => {
+  const { api, host } = await scriptedServer(t, (response) => {
+    const more = () => {
+      while (!response.destroyed && response.write('x'.repeat(65_536)));
+    };
+    response.on('drain', more);
+    more();
+  });
+  const { error } = await collect(api.nodes.watch(watching()));
+  assert.ok(error instanceof ApiError);
+  assert.equal(
+    error.message,
+    `Cannot watch nodes at ${host}: it sent a line of more than 8 MiB, which no Kubernetes object needs.`,
+  );
 });
 
 test('an event that comes in pieces is one event, even when a character is cut', async (t) => {

@@ -6,12 +6,11 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import { setImmediate as tick } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
-import fc from 'fast-check';
 import { generate } from 'selfsigned';
 import { nodeName, podUid } from '#shared/eviction/identity.ts';
 import { ApiError, LateCallError } from '#shared/kubernetes/api-error.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
-import { CALL_TIMEOUT_MS, PAGE_TIMEOUT_MS, splitLines } from '#shared/kubernetes/transport.ts';
+import { CALL_TIMEOUT_MS, PAGE_TIMEOUT_MS } from '#shared/kubernetes/transport.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { type Answer, json, scriptedServer, status } from './scripted-server.ts';
 
@@ -397,33 +396,4 @@ test("the server's clock is told from its answers", async (t) => {
     await clock.advanceTo(clock.now() + 130);
   }
   assert.ok(Math.abs((api.skewMs ?? 0) - aheadMs) < 100, String(api.skewMs));
-});
-
-describe('the lines of a text', () => {
-  test('are the same however it is cut into pieces', async () => {
-    await fc.assert(
-      fc.asyncProperty(fc.array(fc.string({ unit: fc.constantFrom('a', 'b', '\n') })), async (pieces) => {
-        async function* stream() {
-          yield* pieces;
-        }
-        const lines = pieces.join('').split('\n');
-        if (lines.at(-1) === '') lines.pop();
-        assert.deepEqual(await Array.fromAsync(splitLines(stream())), lines);
-      }),
-    );
-  });
-
-  test('are read on only when one is asked for', async () => {
-    let read = 0;
-    async function* stream() {
-      for (const piece of ['a\n', 'b\n', 'c\n']) {
-        read += 1;
-        yield piece;
-      }
-    }
-    const lines = splitLines(stream());
-    await lines.next();
-    assert.equal(read, 1);
-    await lines.return();
-  });
 });

@@ -41,7 +41,7 @@ export class ScriptedResource<T extends { readonly resourceVersion: string }> im
     while (end === 'quiet') {
       await delay(BOOKMARK_MS, undefined, { signal: options.signal }).catch(() => undefined);
       if (options.signal.aborted) return;
-      yield { kind: 'bookmark', resourceVersion: options.resourceVersion };
+      yield { kind: 'bookmark', resourceVersion: options.resourceVersion ?? '' };
     }
     if (end === 'hang') {
       if (!options.signal.aborted) await once(options.signal, 'abort');

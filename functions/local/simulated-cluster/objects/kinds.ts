@@ -162,16 +162,16 @@ export const RESOURCE_NAMES = ['nodes', 'pods', 'events', 'namespaces'] as const
 
 const drafted = <R extends ResourceName, Fields extends z.ZodRawShape>(resource: R, fields: Fields) =>
   z.looseObject({
-    apiVersion: z.literal('v1').default('v1'),
     kind: z.literal(KINDS[resource]).default(KINDS[resource]),
+    apiVersion: z.literal('v1').default('v1'),
     metadata: draftMetadata.default({}),
     ...fields,
   });
 
 const stored = <R extends ResourceName, Fields extends z.ZodRawShape>(resource: R, fields: Fields) =>
   z.looseObject({
-    apiVersion: z.literal('v1'),
     kind: z.literal(KINDS[resource]),
+    apiVersion: z.literal('v1'),
     metadata: storedMetadata,
     ...fields,
   });

@@ -1,0 +1,42 @@
+const NEWLINE = 0x0a;
+
+/** A line is longer than its reader allows. */
+export class LongLineError extends Error {
+  override readonly name = 'LongLineError';
+}
+
+/** A text ended in the middle of a line. */
+export class HalfLineError extends Error {
+  override readonly name = 'HalfLineError';
+}
+
+/**
+ * The lines of a text that comes in pieces, each as soon as it is whole, without its newline; reads on only as lines
+ * are taken. Throws `LongLineError` as soon as one has more than `maxBytes`, and `HalfLineError` when the last one has
+ * no newline.
+ */
+export async function* splitLines(
+  pieces: AsyncIterable<Buffer>,
+  maxBytes: number,
+): AsyncGenerator<Buffer, void, undefined> {
+  let begun: Buffer[] = [];
+  let begunBytes = 0;
+  for await (const piece of pieces) {
+    let from = 0;
+    for (;;) {
+      const end = piece.indexOf(NEWLINE, from);
+      const part = piece.subarray(from, end < 0 ? undefined : end);
+      if (begunBytes + part.length > maxBytes) throw new LongLineError();
+      if (end < 0) {
+        if (part.length > 0) begun.push(part);
+        begunBytes += part.length;
+        break;
+      }
+      yield begun.length === 0 ? part : Buffer.concat([...begun, part]);
+      begun = [];
+      begunBytes = 0;
+      from = end + 1;
+    }
+  }
+  if (begunBytes > 0) throw new HalfLineError();
+}

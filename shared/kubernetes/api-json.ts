@@ -9,10 +9,7 @@ declare global {
   }
 }
 
-/**
- * An integer of 16 digits or more (2^53 has 16) where a JSON value may stand. Digits inside a string, such as an
- * image digest, hardly ever look like that; when they do, only time is lost.
- */
+/** An integer of 16 digits or more (2^53 has 16) where a JSON value may stand; in a string, it may look like one. */
 const LONG_INTEGER = /(?:^|[:,[\s])-?[0-9]{16,}(?:[,\]}\s]|$)/;
 const INTEGER = /^-?[0-9]+$/;
 
@@ -21,7 +18,28 @@ const INTEGER = /^-?[0-9]+$/;
  * `SyntaxError` for a text that is not JSON.
  */
 export function parseInt64Json(text: string): unknown {
-  return LONG_INTEGER.test(text) ? JSON.parse(text, exactInteger) : JSON.parse(text);
+  // The reviver takes ten times the time of the rest.
+  return LONG_INTEGER.test(text) && hasLongInteger(text) ? JSON.parse(text, exactInteger) : JSON.parse(text);
+}
+
+function hasLongInteger(text: string): boolean {
+  let from = 0;
+  for (;;) {
+    const quote = text.indexOf('"', from);
+    if (LONG_INTEGER.test(text.slice(from, quote < 0 ? undefined : quote))) return true;
+    if (quote < 0) return false;
+    from = endOfString(text, quote) + 1;
+  }
+}
+
+/** Where the quotation mark is that ends the string which begins at `start`; the end of the text when none does. */
+function endOfString(text: string, start: number): number {
+  for (let at = text.indexOf('"', start + 1); at >= 0; at = text.indexOf('"', at + 1)) {
+    let escapes = 0;
+    while (text[at - 1 - escapes] === '\\') escapes += 1;
+    if (escapes % 2 === 0) return at;
+  }
+  return text.length;
 }
 
 /** `JSON.stringify`, but a bigint is written as a bare integer. */

@@ -1,7 +1,7 @@
 import type { NodeName } from '#shared/eviction/identity.ts';
 import type { ListOptions, Page, Resource, WatchEvent, WatchOptions } from './api.ts';
 import { failure, watchError } from './api-error.ts';
-import { fieldsOf, itemsOf, textOf } from './api-json.ts';
+import { fieldsOf, textOf } from './api-json.ts';
 import type { Call } from './call.ts';
 import { versionPassed } from './passed-pods.ts';
 import { PAGE_TIMEOUT_MS, type Transport } from './transport.ts';
@@ -27,7 +27,7 @@ export class RestResource<T> implements Resource<T> {
 
   async list(options: ListOptions): Promise<Page<T>> {
     const { limit, continue: token, onNode, notOlderThan } = options;
-    const json = await this.#transport.readPage({
+    const call: Call = {
       verb: 'list',
       resource: this.#resource,
       path: this.#path,
@@ -41,11 +41,11 @@ export class RestResource<T> implements Resource<T> {
         ...(notOlderThan === undefined || notOlderThan === '0' ? {} : NOT_OLDER_THAN),
       },
       signal: options.signal,
-    });
-    const { metadata, items } = fieldsOf(json);
+    };
+    const { metadata, items } = await this.#transport.readList(call, this.#project);
     const { resourceVersion, continue: next } = fieldsOf(metadata);
     return {
-      items: itemsOf(items).map(this.#project),
+      items,
       resourceVersion: textOf(resourceVersion),
       ...(textOf(next) === '' ? {} : { continue: textOf(next) }),
     };

@@ -1,5 +1,4 @@
 import type { IncomingMessage } from 'node:http';
-import { buffer } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 import { type Clock, systemClock } from '#shared/time/clock.ts';
@@ -10,6 +9,8 @@ import type { Call } from './call.ts';
 import { ClockSkew } from './clock-skew.ts';
 import type { Connection, RequestAccess } from './connection.ts';
 import { HalfLineError, LongLineError, splitLines } from './lines.ts';
+import { type ListJson, readListJson } from './list-json.ts';
+import { paced } from './pace.ts';
 import { Sockets } from './sockets.ts';
 import { Turns } from './turns.ts';
 
@@ -19,6 +20,11 @@ export const CALL_TIMEOUT_MS = 10_000;
 export const PAGE_TIMEOUT_MS = 30_000;
 /** etcd takes objects of 1.5 MiB (`--max-request-bytes`), which JSON may write longer; no server has a reason for more. */
 export const MAX_LINE_BYTES = 8 * 1024 * 1024;
+/**
+ * Of one answer, unzipped. A page of 500 pods has 6 MB, one of 50 nodes 1 MB; even at an object's greatest size of 1.5
+ * MiB, 20 fit.
+ */
+export const MAX_BODY_BYTES = 32 * 1024 * 1024;
 /** Each may hold one of the 400 requests that a default API server serves at once (`--max-requests-inflight`). */
 const MAX_SOCKETS = 64;
 /** Fewer than there are sockets, so that no call waits for one: a socket takes a moment to be free again. */
@@ -63,7 +69,7 @@ export class Transport {
 
   /** The answer's JSON; integers beyond 2^53 are bigints. Rejects with `LateCallError`, too, if the call has a `notAfter`. */
   async read(call: Call): Promise<unknown> {
-    return this.parse(call, await this.#inTurn(call, bodyText));
+    return this.parse(call, await this.#inTurn(call, body));
   }
 
   /** As {@link read}, for calls whose answer says nothing that success does not. */
@@ -74,13 +80,17 @@ export class Transport {
     });
   }
 
-  /** As {@link read}, for a page of a list. */
-  async readPage(call: Call): Promise<unknown> {
+  /** As {@link read}, for a page of a list, whose items go through `project`. */
+  async readList<T>(call: Call, project: (item: unknown) => T): Promise<ListJson<T>> {
     const access = await this.#access(call);
     const page = await this.#within(PAGE_TIMEOUT_MS, call, async (signal) =>
-      bodyText(await this.#open(call, access, this.#following, signal)),
+      body(await this.#open(call, access, this.#following, signal)),
     );
-    return this.parse(call, page);
+    try {
+      return await readListJson(page, project);
+    } catch (error) {
+      throw error instanceof SyntaxError ? this.#notJson(call) : error;
+    }
   }
 
   /**
@@ -93,6 +103,7 @@ export class Transport {
       const access = await this.#access(call);
       const response = await this.#open(call, access, this.#following, deadline.signal);
       for await (const line of splitLines(response, MAX_LINE_BYTES)) {
+        await paced();
         if (call.signal?.aborted) return;
         yield line;
       }
@@ -108,7 +119,7 @@ export class Transport {
     try {
       return parseInt64Json(String(json));
     } catch {
-      throw failure(call, this.host, "its answer is not JSON, so not a Kubernetes API server's");
+      throw this.#notJson(call);
     }
   }
 
@@ -141,6 +152,10 @@ export class Transport {
     );
   }
 
+  #notJson(call: Call): ApiError {
+    return failure(call, this.host, "its answer is not JSON, so not a Kubernetes API server's");
+  }
+
   #refuseWhileOpen(call: Call): void {
     const until = this.#breaker.refusesUntil(this.#clock.now());
     if (until === undefined) return;
@@ -170,8 +185,11 @@ export class Transport {
     if (deadline.passed) {
       return failure(call, this.host, `there was no complete answer within ${deadline.ms / 1000} s`, error);
     }
+    if (error instanceof LargeBodyError) {
+      return failure(call, this.host, `its answer has more than ${mebibytes(MAX_BODY_BYTES)}`);
+    }
     if (error instanceof LongLineError) {
-      const limit = `${MAX_LINE_BYTES / 1024 / 1024} MiB`;
+      const limit = mebibytes(MAX_LINE_BYTES);
       return failure(
         call,
         this.host,
@@ -208,7 +226,7 @@ export class Transport {
     if (date) this.#skew.hear({ sentAt, receivedAt: this.#clock.now(), date });
     if (status >= 200 && status < 300) return response;
     if (status === 401) this.#connection.forgetCredentials?.();
-    throw refusal(call, this.host, response, await bodyText(response));
+    throw refusal(call, this.host, response, String(await body(response)));
   }
 }
 
@@ -236,7 +254,26 @@ class Deadline {
 
 const unzip = promisify(gunzip);
 
-async function bodyText(response: IncomingMessage): Promise<string> {
-  const bytes = await buffer(response);
-  return (response.headers['content-encoding'] === 'gzip' ? await unzip(bytes) : bytes).toString();
+const mebibytes = (bytes: number): string => `${bytes / 1024 / 1024} MiB`;
+
+class LargeBodyError extends Error {
+  override readonly name = 'LargeBodyError';
+}
+
+async function body(response: IncomingMessage): Promise<Buffer> {
+  const pieces: Buffer[] = [];
+  let size = 0;
+  for await (const piece of response as AsyncIterable<Buffer>) {
+    size += piece.length;
+    if (size > MAX_BODY_BYTES) throw new LargeBodyError();
+    pieces.push(piece);
+  }
+  const bytes = Buffer.concat(pieces);
+  if (response.headers['content-encoding'] !== 'gzip') return bytes;
+  try {
+    return await unzip(bytes, { maxOutputLength: MAX_BODY_BYTES });
+  } catch (error) {
+    const isLarge = error instanceof Error && 'code' in error && error.code === 'ERR_BUFFER_TOO_LARGE';
+    throw isLarge ? new LargeBodyError() : error;
+  }
 }

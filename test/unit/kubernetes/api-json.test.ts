@@ -28,6 +28,8 @@ test('digits inside a string stay text, beside long integers too', () => {
     digest: 'sha256:12345678901234567890',
     id: '9223372036854775807',
     list: '[9223372036854775807]',
+    text: 'took 9223372036854775807 ns, "9223372036854775807" \\',
+    '\\"': ' 9223372036854775807 ',
   };
   assert.deepEqual(parseInt64Json(JSON.stringify(value)), value);
   const text = '{"id":"9223372036854775807","seconds":9223372036854775807}';

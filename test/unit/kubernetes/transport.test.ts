@@ -10,7 +10,7 @@ import { generate } from 'selfsigned';
 import { nodeName, podUid } from '#shared/eviction/identity.ts';
 import { ApiError, LateCallError } from '#shared/kubernetes/api-error.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
-import { CALL_TIMEOUT_MS, PAGE_TIMEOUT_MS } from '#shared/kubernetes/transport.ts';
+import { CALL_TIMEOUT_MS, MAX_BODY_BYTES, PAGE_TIMEOUT_MS } from '#shared/kubernetes/transport.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { type Answer, json, scriptedServer, status } from './scripted-server.ts';
 
@@ -82,6 +82,25 @@ describe('connections', () => {
     });
     assert.equal((await api.getNode(NODE))?.name, 'ä');
     assert.equal(requests[0]?.headers['accept-encoding'], 'gzip');
+  });
+
+  test('do not carry more than an answer may hold, zipped or not', async (t) => {
+    const zeros = gzipSync(Buffer.alloc(MAX_BODY_BYTES + 1, ' '));
+    const { api, host } = await scriptedServer(t, (response, { url }) => {
+      if (url.includes('n1')) {
+        response.writeHead(200, { 'content-encoding': 'gzip' }).end(zeros);
+        return;
+      }
+      const more = () => {
+        while (!response.destroyed && response.write('x'.repeat(65_536)));
+      };
+      response.on('drain', more);
+      more();
+    });
+    const why = `at ${host}: its answer has more than 32 MiB.`;
+    assert.equal(await unanswered(api.getNode(NODE)), `Cannot get nodes n1 ${why}`);
+    const list = api.nodes.list({ signal: new AbortController().signal });
+    assert.equal(await unanswered(list), `Cannot list nodes ${why}`);
   });
 
   test("lead to the path in the server's address, before every call's own", async (t) => {

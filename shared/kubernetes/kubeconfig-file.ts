@@ -30,6 +30,7 @@ const Cluster = z.looseObject({
 const Exec = z.looseObject({
   apiVersion: z.string().default('client.authentication.k8s.io/v1'),
   command: z.string(),
+  args: listOf(z.string()),
   env: listOf(z.object({ name: z.string(), value: z.string() })),
 });
 
@@ -54,6 +55,7 @@ const Kubeconfig = z.looseObject({
 export type Kubeconfig = z.infer<typeof Kubeconfig>;
 export type KubeconfigCluster = z.infer<typeof Cluster>;
 export type KubeconfigUser = z.infer<typeof User>;
+export type KubeconfigExec = z.infer<typeof Exec>;
 export type KubeconfigContext = z.infer<typeof Context>;
 
 /** Reads a kubeconfig's text; `source` says in messages which one it is. Throws `KubeconfigError`. */
@@ -142,10 +144,23 @@ function dangling(
   return new KubeconfigError(`Context "${name}" of the kubeconfig ${source} ${what}: correct the context.`);
 }
 
-/** Throws `KubeconfigError` when a context's cluster has no usable address. */
-export function serverUrl(name: string, { cluster }: ResolvedContext): URL {
+/** What a request would carry for anybody on the way to read; a client certificate is not shown without TLS. */
+const SECRETS = ['token', 'tokenFile', 'exec', 'auth-provider', 'username', 'password'];
+
+/**
+ * Throws `KubeconfigError` when a context's cluster has no usable address: none at all, or one that would be told the
+ * user's secret in clear text.
+ */
+export function serverUrl(name: string, { cluster, user }: ResolvedContext): URL {
   const url = URL.parse(cluster.server);
-  if (url !== null && (url.protocol === 'https:' || url.protocol === 'http:')) return url;
+  if (url?.protocol === 'https:') return url;
+  if (url?.protocol === 'http:') {
+    const secret = SECRETS.find((field) => user[field]);
+    if (secret === undefined) return url;
+    throw new KubeconfigError(
+      `The server of context "${name}" is plain http (${url.host}), which would show its user's ${secret} to anybody on the way: write it as https://${url.host}.`,
+    );
+  }
   // Not quoted: a URL may hold a password.
   throw new KubeconfigError(
     `The server of context "${name}" is not an http or https URL: write it as https://HOST:PORT.`,

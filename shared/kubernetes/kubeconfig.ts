@@ -2,6 +2,7 @@ import { accessSync, constants } from 'node:fs';
 import type { RequestOptions } from 'node:https';
 import { KubeConfig } from '@kubernetes/client-node';
 import type { Connection, RequestAccess } from './connection.ts';
+import { ExecPlugin, type PluginCredential } from './exec-plugin.ts';
 import {
   currentContext,
   type KubeconfigCluster,
@@ -42,7 +43,7 @@ export function loadContexts(options: {
 export function contextConnection(name: string, kubeconfig: string | undefined): Connection {
   const resolve = () => resolveContext(readKubeconfig(kubeconfig), name);
   const server = serverUrl(name, resolve());
-  return clientNodeConnection(server, `context "${name}"`, () => clientConfig(name, resolve()));
+  return credentialsConnection(server, `context "${name}"`, () => contextCredentials(name, resolve()));
 }
 
 /**
@@ -57,16 +58,22 @@ export function inClusterConnection(root = ''): Connection {
   }
   const who = 'the service account of this pod';
   for (const file of ['ca.crt', 'token']) checkReadable(`${root}${SERVICE_ACCOUNT}/${file}`, who);
-  const config = () => {
-    const loaded = new KubeConfig();
-    loaded.loadFromCluster(root);
-    return loaded;
+  const load = () => {
+    const config = new KubeConfig();
+    config.loadFromCluster(root);
+    return { config };
   };
-  return clientNodeConnection(new URL(config().getCurrentCluster()?.server ?? ''), who, config);
+  return credentialsConnection(new URL(load().config.getCurrentCluster()?.server ?? ''), who, load);
 }
 
-/** What client-node is to know, in its own terms and with what it would miss. */
-function clientConfig(name: string, { cluster, user }: ResolvedContext): KubeConfig {
+/** Where credentials come from. */
+interface Credentials {
+  readonly config: KubeConfig;
+  /** Run by us: client-node ends no plugin that hangs. */
+  readonly plugin?: ExecPlugin;
+}
+
+function contextCredentials(name: string, { cluster, user }: ResolvedContext): Credentials {
   refuseUnsupported(name, cluster, user);
   for (const file of [
     cluster['certificate-authority'],
@@ -85,7 +92,7 @@ function clientConfig(name: string, { cluster, user }: ResolvedContext): KubeCon
       'current-context': name,
     }),
   );
-  return config;
+  return { config, ...(user.exec ? { plugin: new ExecPlugin(user.exec) } : {}) };
 }
 
 /** Left out in silence, each would act as somebody else or take another way than the kubeconfig means. */
@@ -118,31 +125,25 @@ function clientUser({ token, tokenFile, exec, ...user }: KubeconfigUser): object
     ...(tokenFile === undefined
       ? { token }
       : { 'auth-provider': { name: 'tokenFile', config: { tokenFile } } }),
-    ...(exec ? { exec: { ...exec, env: [...exec.env, execInfo(exec.apiVersion)] } } : {}),
   };
 }
 
-/** Plugins of the API's v1 demand it (client-go sets it), and it tells them not to ask questions. */
-const execInfo = (apiVersion: string): object => ({
-  name: 'KUBERNETES_EXEC_INFO',
-  value: JSON.stringify({ apiVersion, kind: 'ExecCredential', spec: { interactive: false } }),
-});
-
 /**
- * A connection with the credentials that client-node finds for a `KubeConfig` of one cluster and one user (it
- * keeps a single token file's content per `KubeConfig`, whosoever it is). `who` names the user in messages;
- * `load` reads it, first now (and throws `KubeconfigError`), then after each time the server refused it.
+ * A connection with the credentials of one cluster and one user (client-node keeps a single token file's content per
+ * `KubeConfig`, whosoever it is). `who` names the user in messages; `load` reads where they come from, first now (and
+ * throws `KubeconfigError`), then after each time the server refused them.
  */
-function clientNodeConnection(server: URL, who: string, load: () => KubeConfig): Connection {
-  let config: KubeConfig | undefined = load();
+function credentialsConnection(server: URL, who: string, load: () => Credentials): Connection {
+  let credentials: Credentials | undefined = load();
   let underway: Promise<RequestAccess> | undefined;
 
-  const obtain = async (): Promise<RequestAccess> => {
+  const obtain = async (signal: AbortSignal): Promise<RequestAccess> => {
     try {
-      config ??= load();
+      credentials ??= load();
+      const { config, plugin } = credentials;
       const options: RequestOptions = {};
       await config.applyToHTTPSOptions(options);
-      return { server, ...accessOf(options) };
+      return { server, ...withPlugin(accessOf(options), await plugin?.credential(signal)) };
     } catch (error) {
       throw explained(who, error);
     }
@@ -151,27 +152,39 @@ function clientNodeConnection(server: URL, who: string, load: () => KubeConfig):
   return {
     host: server.host,
     async requestOptions() {
-      // client-node would start a plugin once per waiting request, and again while one hangs.
-      underway ??= obtain().finally(() => {
+      // Once for all requests that wait.
+      underway ??= inTime(obtain, who).finally(() => {
         underway = undefined;
       });
-      return inTime(underway, who);
+      return underway;
     },
     forgetCredentials() {
-      config = undefined;
+      credentials = undefined;
     },
   };
 }
 
-async function inTime<T>(answer: Promise<T>, who: string): Promise<T> {
+const withPlugin = (
+  access: Omit<RequestAccess, 'server'>,
+  { token, clientCertificateData: cert, clientKeyData: key }: PluginCredential = {},
+): Omit<RequestAccess, 'server'> => ({
+  ...access,
+  ...(token ? { headers: { ...access.headers, Authorization: `Bearer ${token.trim()}` } } : {}),
+  ...(cert && key ? { cert, key } : {}),
+});
+
+/** What hangs is told to stop, so that the next request begins anew. */
+async function inTime<T>(obtain: (signal: AbortSignal) => Promise<T>, who: string): Promise<T> {
+  const over = new AbortController();
   const { promise: tooLate, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => {
     const seconds = CREDENTIALS_TIMEOUT_MS / 1000;
     const why = `no credentials came within ${seconds} s, their plugin may wait for an answer`;
     reject(new KubeconfigError(`For ${who} ${why}: log in by hand first.`));
+    over.abort();
   }, CREDENTIALS_TIMEOUT_MS);
   try {
-    return await Promise.race([answer, tooLate]);
+    return await Promise.race([obtain(over.signal), tooLate]);
   } finally {
     clearTimeout(timer);
   }

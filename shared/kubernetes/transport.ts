@@ -203,12 +203,18 @@ export class Transport {
   }
 
   async #access(call: Call): Promise<RequestAccess> {
-    try {
-      return await this.#connection.requestOptions();
-    } catch (error) {
+    const access = await this.#connection.requestOptions().catch((error: unknown) => {
       const why = error instanceof Error ? error.message.replace(/\.$/, '') : 'no credentials';
       throw failure(call, this.host, why, error);
-    }
+    });
+    const names = Object.keys(access.headers).map((name) => name.toLowerCase());
+    if (access.server.protocol === 'https:' || !names.includes('authorization')) return access;
+    const why = 'its address is plain http, which would show the token to anybody on the way';
+    throw failure(
+      call,
+      this.host,
+      `${why}; write the server in the kubeconfig as https://${access.server.host}`,
+    );
   }
 
   /** Sends the call. Resolves with an answer that is a success, its body still to be read. */

@@ -1,8 +1,9 @@
 import { once } from 'node:events';
-import http from 'node:http';
+import type http from 'node:http';
 import https from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { generate } from 'selfsigned';
 import type { Connection } from '#shared/kubernetes/connection.ts';
 import { until } from './until.ts';
 
@@ -30,12 +31,19 @@ interface Hold {
   readonly released: Promise<void>;
 }
 
+const certificate = await generate([{ name: 'commonName', value: 'wiretap' }], {
+  keyType: 'ec',
+  curve: 'P-256',
+  algorithm: 'sha256',
+  extensions: [{ name: 'subjectAltName', altNames: [{ type: 7, ip: '127.0.0.1' }] }],
+});
+
 /** Where on the way a request or an answer may not be passed on. */
 const HOP_BY_HOP = ['connection', 'host', 'transfer-encoding', 'keep-alive'];
 
 /**
  * A proxy between a service and the API server that notes what passes, can hold requests back, and can be cut.
- * The service speaks plain HTTP to it, on the loopback interface, with its own credentials.
+ * The service speaks HTTP/1.1 to it, over TLS, with its own credentials.
  */
 export class Wiretap {
   /** Every request so far but watches, in the order in which they came. */
@@ -43,7 +51,7 @@ export class Wiretap {
   readonly #upstream: Connection;
   readonly #agent = new https.Agent({ keepAlive: true });
   readonly #holds = new Set<Hold>();
-  #server: http.Server;
+  #server: https.Server;
   #port = 0;
 
   private constructor(upstream: Connection) {
@@ -60,7 +68,8 @@ export class Wiretap {
   /** How a service reaches the API server through here. */
   get connection(): Connection {
     const host = `127.0.0.1:${this.#port}`;
-    return { host, requestOptions: async () => ({ server: new URL(`http://${host}`), headers: {} }) };
+    const access = { server: new URL(`https://${host}`), headers: {}, ca: certificate.cert };
+    return { host, requestOptions: async () => access };
   }
 
   /** Breaks all connections and takes no more: nobody listens on the port. */
@@ -98,8 +107,9 @@ export class Wiretap {
     this.#agent.destroy();
   }
 
-  #newServer(): http.Server {
-    return http.createServer((request, response) => {
+  #newServer(): https.Server {
+    const { private: key, cert } = certificate;
+    return https.createServer({ key, cert }, (request, response) => {
       this.#pass(request, response).catch(() => response.destroy());
     });
   }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { mock, type TestContext, test } from 'node:test';
@@ -131,12 +131,21 @@ test('verification of TLS is off only where the kubeconfig says so', async (t) =
   assert.equal((await only(kubeconfig).requestOptions()).rejectUnauthorized, false);
 });
 
-test('a plain http server is served too', async (t) => {
-  const kubeconfig = write(
-    join(folder(t), 'config'),
-    single('a', { token: 'x' }, { server: 'http://127.0.0.1:8001' }),
-  );
-  assert.deepEqual(await headers(kubeconfig), { Authorization: 'Bearer x' });
+test('a plain http server is served too, to users without a secret', async (t) => {
+  const root = folder(t);
+  const cluster = { server: 'http://127.0.0.1:8001' };
+  assert.deepEqual(await headers(write(join(root, 'config'), single('a', {}, cluster))), {});
+  for (const [secret, user] of Object.entries({
+    token: { token: 'sesame' },
+    tokenFile: { tokenFile: 'sesame' },
+    exec: { exec: { command: 'sesame' } },
+    username: { username: 'ali', password: 'sesame' },
+    'auth-provider': { 'auth-provider': { name: 'oidc', config: {} } },
+  })) {
+    const kubeconfig = write(join(root, 'config'), single('a', user, cluster));
+    const message = `^The server of context "a" is plain http \\(127.0.0.1:8001\\), which would show its user's ${secret} to anybody on the way: write it as https://127.0.0.1:8001.$`;
+    assert.throws(() => only(kubeconfig), refusal(new RegExp(message)));
+  }
 });
 
 test('a user name and password become basic authentication, and `as` an impersonation', async (t) => {
@@ -213,30 +222,64 @@ test('a plugin that fails, prints no credentials or is missing is named, not quo
   );
 });
 
-test('a plugin that waits for ever is given up, and not started again meanwhile', {
-  timeout: 10_000,
-}, async (t) => {
+test('a plugin’s token is used until it expires, its certificate with its key', async (t) => {
   const root = folder(t);
   const log = join(root, 'runs');
-  const pid = join(root, 'pid');
+  const now = Date.now();
+  mock.timers.enable({ apis: ['Date'], now });
+  t.after(() => mock.timers.reset());
+  const status = {
+    token: 'sesame',
+    clientCertificateData: 'cert in PEM',
+    clientKeyData: 'key in PEM',
+    expirationTimestamp: new Date(now + 60_000).toISOString(),
+  };
   const script = `
     require('node:fs').appendFileSync(${JSON.stringify(log)}, '.');
-    require('node:fs').writeFileSync(${JSON.stringify(pid)}, String(process.pid));
-    setInterval(() => {}, 1000);`;
+    console.log(${JSON.stringify(JSON.stringify({ status }))});`;
   const connection = only(write(join(root, 'config'), single('a', plugin(script))));
-  mock.timers.enable({ apis: ['setTimeout'] });
-  const first = connection.requestOptions();
-  mock.timers.tick(30_000);
-  await assert.rejects(first, refusal(/no credentials came within 30 s/));
-  const second = connection.requestOptions();
-  mock.timers.tick(30_000);
-  await assert.rejects(second, refusal(/no credentials came within 30 s/));
-  mock.timers.reset();
-  const third = connection.requestOptions();
-  while (!readFileSync(pid, { encoding: 'utf8', flag: 'a+' })) await new Promise(setImmediate);
-  process.kill(Number(readFileSync(pid, 'utf8')));
-  await assert.rejects(third, refusal(/failed/));
+  const { headers: given, cert, key } = await connection.requestOptions();
+  assert.deepEqual([given, cert, key], [{ Authorization: 'Bearer sesame' }, 'cert in PEM', 'key in PEM']);
+  mock.timers.tick(59_000);
+  await connection.requestOptions();
   assert.equal(runs(log), 1);
+  mock.timers.tick(1_000);
+  await connection.requestOptions();
+  assert.equal(runs(log), 2);
+});
+
+test('a plugin that hangs is killed with all that it started, and the next try starts a new one', {
+  timeout: 10_000,
+  skip: !existsSync('/proc/self/status') && 'there is no /proc to see it by',
+}, async (t) => {
+  const root = folder(t);
+  const [first, pid] = [join(root, 'first'), join(root, 'pid')];
+  const answer = JSON.stringify({ status: { token: 'sesame' } });
+  // Its child holds the pipe that its answer would come through.
+  const shell = `if [ ! -e ${first} ]; then touch ${first}; sleep 100 & echo $! >${pid}; wait; fi; echo '${answer}'`;
+  const user = { exec: { command: '/bin/sh', args: ['-c', shell] } };
+  const connection = only(write(join(root, 'config'), single('a', user)));
+  mock.timers.enable({ apis: ['setTimeout'] });
+  t.after(() => mock.timers.reset());
+  const hung = connection.requestOptions();
+  const text = () => readFileSync(pid, { encoding: 'utf8', flag: 'a+' });
+  while (!text().endsWith('\n')) await new Promise(setImmediate);
+  const isRunning = () => {
+    const [, state] = /^State:\s+(\S)/m.exec(readFileSync(`/proc/${text().trim()}/status`, 'utf8')) ?? [];
+    return state !== 'Z';
+  };
+  assert.ok(isRunning());
+  mock.timers.tick(30_000);
+  await assert.rejects(hung, refusal(/no credentials came within 30 s/));
+  assert.equal((await connection.requestOptions()).headers['Authorization'], 'Bearer sesame');
+  for (;;) {
+    try {
+      if (!isRunning()) break;
+    } catch {
+      break;
+    }
+    await new Promise(setImmediate);
+  }
 });
 
 test('the service account of a pod is used inside a cluster', async (t) => {

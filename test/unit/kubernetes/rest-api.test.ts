@@ -42,7 +42,7 @@ test('a pod is marked by a strategic merge patch of its status, as the built-in 
   const [request] = requests;
   assert.equal(`${request?.method} ${request?.url}`, 'PATCH /api/v1/namespaces/shop/pods/web-0/status');
   assert.equal(request?.headers['content-type'], 'application/strategic-merge-patch+json');
-  assert.equal(request?.headers.authorization, 'Bearer sesame');
+  assert.equal(request?.headers['impersonate-user'], 'sesame');
   assert.deepEqual(JSON.parse(request?.body ?? ''), {
     metadata: { uid: '7d1f' },
     status: {

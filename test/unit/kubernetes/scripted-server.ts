@@ -48,7 +48,7 @@ export async function scriptedServer(
     host: `127.0.0.1:${port}`,
     requestOptions: async () => ({
       server: new URL(`http://127.0.0.1:${port}${path}`),
-      headers: { Authorization: 'Bearer sesame' },
+      headers: { 'Impersonate-User': 'sesame' },
     }),
     forgetCredentials: () => {
       forgotten += 1;

@@ -162,6 +162,18 @@ describe('connections', () => {
   });
 });
 
+test('a token is never sent over plain http', async () => {
+  for (const name of ['Authorization', 'authorization']) {
+    const server = new URL('http://api.example:6443');
+    const requestOptions = async () => ({ server, headers: { [name]: 'Bearer sesame' } });
+    const api = new RestApi({ host: server.host, requestOptions });
+    assert.equal(
+      await unanswered(api.getNode(NODE)),
+      'Cannot get nodes n1 at api.example:6443: its address is plain http, which would show the token to anybody on the way; write the server in the kubeconfig as https://api.example:6443.',
+    );
+  }
+});
+
 describe('an answer that does not come', () => {
   for (const [what, ask, ms] of [
     ['to a call', (api) => api.getNode(NODE), CALL_TIMEOUT_MS],

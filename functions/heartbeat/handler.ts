@@ -1,17 +1,25 @@
 import middy from '@middy/core';
-import type { LeaseReader } from '#shared/clusters/lease.ts';
+import {
+  LEASE_TTL_MS,
+  type LeaseReader,
+  type LeaseRecord,
+  type Sighting,
+  sighting,
+} from '#shared/clusters/lease.ts';
 import type { ClusterRegistry } from '#shared/clusters/registry.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Emf } from '#shared/telemetry/emf.ts';
 import { invocation } from '#shared/telemetry/invocation.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { UNWATCHED_CLUSTERS } from '#shared/telemetry/metrics.ts';
-import type { Clock } from '#shared/time/clock.ts';
+import type { Stopwatch } from '#shared/time/clock.ts';
+import { pause } from '#shared/time/pause.ts';
 
 export interface HeartbeatDeps {
   readonly registry: Pick<ClusterRegistry, 'list'>;
-  readonly leases: Pick<LeaseReader, 'held'>;
+  readonly leases: Pick<LeaseReader, 'lookAtAll'>;
   readonly emf: Emf;
-  readonly clock: Clock;
+  readonly stopwatch: Stopwatch;
   readonly log: Log;
 }
 
@@ -19,14 +27,50 @@ export interface HeartbeatDeps {
  * Called every minute: counts the registered clusters that no relay speaks for. Asks the leases and not the relays, so
  * that it does not matter where they run, and that one that is gone altogether is noticed.
  */
-export function createHandler({ registry, leases, emf, clock, log }: HeartbeatDeps) {
+export function createHandler({ registry, leases, emf, stopwatch, log }: HeartbeatDeps) {
+  const onlooker = new Onlooker(stopwatch);
   return middy<unknown, void>()
     .use(invocation(emf))
     .handler(async () => {
       const clusters = (await registry.list()).map(({ name }) => name);
-      const held = await leases.held(clusters, clock.now());
-      const unwatched = clusters.filter((cluster) => !held.has(cluster));
+      onlooker.see(clusters, await leases.lookAtAll(clusters));
+      // Who looks for the first time sees who holds a lease, but not whether he lives.
+      if (clusters.some((cluster) => onlooker.isWatched(cluster) === undefined)) {
+        await pause(LEASE_TTL_MS);
+        onlooker.see(clusters, await leases.lookAtAll(clusters));
+      }
+      const unwatched = clusters.filter((cluster) => !onlooker.isWatched(cluster));
       for (const cluster of unwatched) log.warn('cluster.unwatched', { cluster });
       emf.put(UNWATCHED_CLUSTERS, 'Count', unwatched.length);
     });
+}
+
+/** Tells from two looks at a lease, whenever they were, whether its holder lives. */
+class Onlooker {
+  readonly #stopwatch: Stopwatch;
+  #seen: ReadonlyMap<ClusterName, Sighting & { readonly renewed: boolean }> = new Map();
+
+  constructor(stopwatch: Stopwatch) {
+    this.#stopwatch = stopwatch;
+  }
+
+  see(clusters: readonly ClusterName[], records: readonly LeaseRecord[]): void {
+    const now = this.#stopwatch();
+    const recordOf = new Map(records.map((record) => [record.cluster, record]));
+    this.#seen = new Map(
+      clusters.map((cluster) => {
+        const before = this.#seen.get(cluster);
+        const seen = sighting(before, recordOf.get(cluster), now);
+        return [cluster, { ...seen, renewed: before !== undefined && seen.since > before.since }];
+      }),
+    );
+  }
+
+  /** `undefined`: not seen for long enough. */
+  isWatched(cluster: ClusterName): boolean | undefined {
+    const seen = this.#seen.get(cluster);
+    if (seen?.record?.holder === undefined) return false;
+    if (seen.renewed) return true;
+    return this.#stopwatch() - seen.since < LEASE_TTL_MS ? undefined : false;
+  }
 }

@@ -6,7 +6,7 @@ import { DynamoDbClusterRegistry } from '#shared/clusters/dynamodb-registry.ts';
 import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
 import { stdoutEmf } from '#shared/telemetry/emf.ts';
 import { jsonLog } from '#shared/telemetry/log.ts';
-import { systemClock } from '#shared/time/clock.ts';
+import { systemStopwatch } from '#shared/time/clock.ts';
 import { createHandler } from './handler.ts';
 
 const environment = readEnvironment(heartbeatEnvironment, process.env);
@@ -20,6 +20,6 @@ export const handler = createHandler({
   registry: new DynamoDbClusterRegistry(table),
   leases: new DynamoDbLeases(table),
   emf: stdoutEmf(environment.METRIC_NAMESPACE),
-  clock: systemClock,
+  stopwatch: systemStopwatch,
   log: jsonLog(),
 });

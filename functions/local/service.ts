@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import { Registry } from 'prom-client';
 import { createHandler as createDeltaHandler, DELTA_BATCH_SIZE } from '#functions/deltas/handler.ts';
@@ -13,7 +14,7 @@ import type { ClusterName } from '#shared/eviction/identity.ts';
 import { QUEUES, type QueueSpec } from '#shared/queues/queue-set.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
 import type { Log } from '#shared/telemetry/log.ts';
-import { systemClock } from '#shared/time/clock.ts';
+import { systemClock, systemStopwatch } from '#shared/time/clock.ts';
 import { DeadLetters } from './dead-letters.ts';
 import { startEventSource } from './embedded-event-source.ts';
 import { EmbeddedQueue } from './embedded-queue.ts';
@@ -37,8 +38,6 @@ const EVICT_FEED = { batchSize: 1, concurrency: 64 };
 const UPKEEP_MS = 3_600_000;
 /** How soon a dead letter goes back to its queue once an operator asked for it. */
 const REDRIVE_MS = 5_000;
-/** This process is the only relay of its store; a restart takes its own lease over. */
-const LEASE_HOLDER = 'local';
 
 const NOTHING_FAILED: SQSBatchResponse = { batchItemFailures: [] };
 
@@ -70,6 +69,8 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   const metrics = relayMetrics(registry);
   const store = new SqliteStore({ path: state.file('store.sqlite') });
   const leases = new SqliteLeases({ database: store.database });
+  // The state directory is this process's alone: whoever held a lease is dead, however it died.
+  leases.releaseAll();
   const deadLetters = new DeadLetters({ database: store.database, clock, log });
 
   const queueOf = (spec: QueueSpec) => new EmbeddedQueue({ spec, deadLetters, clock, log });
@@ -93,7 +94,16 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   });
 
   const outbox = new Outbox({ nodeDeltas, podDeltas, clock, log, metrics });
-  const relay = new Relay({ leases, store, outbox, clock, log, metrics, holder: LEASE_HOLDER });
+  const relay = new Relay({
+    leases,
+    store,
+    outbox,
+    clock,
+    stopwatch: systemStopwatch,
+    log,
+    metrics,
+    holder: randomUUID(),
+  });
   // The probe server prints any state; its type names the relay's own.
   const states = () =>
     new Map([...clusters.states, ...relay.states()]) as ReadonlyMap<ClusterName, ClusterRelayState>;

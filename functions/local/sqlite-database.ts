@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { StoreError } from '#shared/store/store.ts';
 
 /** The version of the tables below, kept in the file as `user_version`. */
-const SCHEMA_VERSION = 2;
+const SCHEMA_VERSION = 3;
 /** Marks the file as ours ("TntW"), so that no other program's database is written into. */
 const APPLICATION_ID = 0x546e7457;
 /** How long a statement waits for another process's transaction. */
@@ -50,7 +50,10 @@ const SCHEMA = `
     cluster TEXT PRIMARY KEY,
     holder TEXT,
     epoch INTEGER NOT NULL,
-    expires_at INTEGER NOT NULL
+    renewals INTEGER NOT NULL,
+    renewed_at INTEGER NOT NULL,
+    heard_at INTEGER,
+    nodes INTEGER
   ) STRICT, WITHOUT ROWID;
 
   PRAGMA application_id = ${APPLICATION_ID};

@@ -1,71 +1,121 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import * as z from 'zod';
-import { type Lease, type LeaseReader, type Leases, nextEpoch } from '#shared/clusters/lease.ts';
+import {
+  type Lease,
+  type LeaseReader,
+  type LeaseRecord,
+  type LeaseReport,
+  type Leases,
+  nextEpoch,
+} from '#shared/clusters/lease.ts';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import { parseStored } from '#shared/store/stored.ts';
 import { orSqliteStoreError } from './sqlite-database.ts';
 
-const epochRow = z.object({ epoch: z.int().positive() });
+const rowSchema = z.object({
+  holder: z.string().nullable(),
+  epoch: z.int().positive(),
+  renewals: z.int().nonnegative(),
+  renewed_at: z.int(),
+  heard_at: z.int().nullable(),
+  nodes: z.int().nonnegative().nullable(),
+});
 
 /** Leases in the embedded store's database. Every method rejects with `StoreError`. */
 export class SqliteLeases implements Leases, Pick<LeaseReader, 'epoch'> {
   readonly #path: string;
-  readonly #acquire: StatementSync;
+  readonly #look: StatementSync;
+  readonly #takeFirst: StatementSync;
+  readonly #take: StatementSync;
   readonly #renew: StatementSync;
   readonly #release: StatementSync;
-  readonly #epoch: StatementSync;
+  readonly #releaseAll: StatementSync;
 
   /** `database`: the store's own, as `openDatabase` opened it. */
   constructor({ database }: { readonly database: DatabaseSync }) {
     this.#path = database.location() ?? ':memory:';
-    // A released lease keeps its row, so the epoch it counts never goes back.
-    this.#acquire = database.prepare(`
-      INSERT INTO leases (cluster, holder, epoch, expires_at) VALUES (:cluster, :holder, :least, :expiresAt)
-      ON CONFLICT DO UPDATE SET
-        holder = excluded.holder, epoch = max(epoch + 1, excluded.epoch), expires_at = excluded.expires_at
-      WHERE holder IS NULL OR holder = excluded.holder OR expires_at <= :now
-      RETURNING epoch`);
+    this.#look = database.prepare('SELECT * FROM leases WHERE cluster = :cluster');
+    this.#takeFirst = database.prepare(`
+      INSERT INTO leases (cluster, holder, epoch, renewals, renewed_at)
+      VALUES (:cluster, :holder, :epoch, 0, :now)
+      ON CONFLICT DO NOTHING
+      RETURNING *`);
+    this.#take = database.prepare(`
+      UPDATE leases SET holder = :holder, epoch = :epoch, renewals = 0, renewed_at = :now
+      WHERE cluster = :cluster AND holder IS :foundHolder AND epoch = :foundEpoch AND renewals = :foundRenewals
+      RETURNING *`);
     this.#renew = database.prepare(`
-      UPDATE leases SET expires_at = :expiresAt
-      WHERE cluster = :cluster AND holder = :holder AND epoch = :epoch`);
+      UPDATE leases SET renewals = renewals + 1, renewed_at = :renewedAt,
+        heard_at = coalesce(:heardAt, heard_at), nodes = coalesce(:nodes, nodes)
+      WHERE cluster = :cluster AND holder = :holder AND epoch = :epoch
+      RETURNING *`);
+    // A released lease keeps its row, so the epoch it counts never goes back.
     this.#release = database.prepare(`
       UPDATE leases SET holder = NULL
       WHERE cluster = :cluster AND holder = :holder AND epoch = :epoch`);
-    this.#epoch = database.prepare('SELECT epoch FROM leases WHERE cluster = :cluster');
+    this.#releaseAll = database.prepare('UPDATE leases SET holder = NULL');
   }
 
-  async acquire(
+  async look(cluster: ClusterName): Promise<LeaseRecord | undefined> {
+    const row = orSqliteStoreError(this.#path, () => this.#look.get({ cluster }));
+    return row && recordOf(cluster, row);
+  }
+
+  async take(
     cluster: ClusterName,
+    found: LeaseRecord | undefined,
     holder: string,
     now: EpochMs,
-    ttlMs: number,
   ): Promise<Lease | undefined> {
-    const expiresAt = now + ttlMs;
-    const least = nextEpoch(undefined, now);
+    const taken = { cluster, holder, epoch: nextEpoch(found?.epoch, now), now };
     const row = orSqliteStoreError(this.#path, () =>
-      this.#acquire.get({ cluster, holder, least, expiresAt, now }),
+      found
+        ? this.#take.get({
+            ...taken,
+            foundHolder: found.holder ?? null,
+            foundEpoch: found.epoch,
+            foundRenewals: found.renewals,
+          })
+        : this.#takeFirst.get(taken),
     );
-    return row && { cluster, holder, epoch: epochOf(cluster, row), expiresAt };
+    return row && { ...recordOf(cluster, row), holder };
   }
 
-  async renew(lease: Lease, now: EpochMs, ttlMs: number): Promise<Lease | undefined> {
-    const { cluster, holder, epoch } = lease;
-    const expiresAt = now + ttlMs;
-    const { changes } = orSqliteStoreError(this.#path, () =>
-      this.#renew.run({ cluster, holder, epoch, expiresAt }),
-    );
-    return changes > 0 ? { ...lease, expiresAt } : undefined;
+  async renew(
+    { cluster, holder, epoch }: Lease,
+    { renewedAt, heardAt, nodes }: LeaseReport,
+  ): Promise<Lease | undefined> {
+    const report = { renewedAt, heardAt: heardAt ?? null, nodes: nodes ?? null };
+    const row = orSqliteStoreError(this.#path, () => this.#renew.get({ cluster, holder, epoch, ...report }));
+    return row && { ...recordOf(cluster, row), holder };
   }
 
   async release({ cluster, holder, epoch }: Lease): Promise<void> {
     orSqliteStoreError(this.#path, () => this.#release.run({ cluster, holder, epoch }));
   }
 
+  /**
+   * Gives all leases up that a former process has left. Only for a process that has the database to itself: nobody else
+   * lives who could hold one. Throws `StoreError`.
+   */
+  releaseAll(): void {
+    orSqliteStoreError(this.#path, () => this.#releaseAll.run());
+  }
+
   async epoch(cluster: ClusterName): Promise<number | undefined> {
-    const row = orSqliteStoreError(this.#path, () => this.#epoch.get({ cluster }));
-    return row && epochOf(cluster, row);
+    return (await this.look(cluster))?.epoch;
   }
 }
 
-const epochOf = (cluster: ClusterName, row: unknown): number =>
-  parseStored(epochRow, row, `epoch of the lease of cluster ${cluster}`).epoch;
+function recordOf(cluster: ClusterName, row: unknown): LeaseRecord {
+  const found = parseStored(rowSchema, row, `lease of cluster ${cluster}`);
+  return {
+    cluster,
+    ...(found.holder === null ? {} : { holder: found.holder }),
+    epoch: found.epoch,
+    renewals: found.renewals,
+    renewedAt: found.renewed_at,
+    ...(found.heard_at === null ? {} : { heardAt: found.heard_at }),
+    ...(found.nodes === null ? {} : { nodes: found.nodes }),
+  };
+}

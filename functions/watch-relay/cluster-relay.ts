@@ -1,39 +1,24 @@
-import type { Lease, Leases } from '#shared/clusters/lease.ts';
+import type { Lease } from '#shared/clusters/lease.ts';
 import { RESYNC_MS } from '#shared/eviction/facts.ts';
-import type { ClusterName } from '#shared/eviction/identity.ts';
+import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import type { KubernetesApi, Resource } from '#shared/kubernetes/api.ts';
 import type { Store, TaintedNode } from '#shared/store/store.ts';
-import type { Log } from '#shared/telemetry/log.ts';
-import type { Clock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
 import { ClusterView, type Subject } from './cluster-view.ts';
 import { type FollowSink, follow } from './follow.ts';
+import { type LeaseEnd, LeaseKeeper, type LeaseKeeperDeps } from './lease-keeper.ts';
 import type { Outbox } from './outbox.ts';
 import type { RelayMetrics } from './relay-metrics.ts';
 
-/** A lease not renewed for this long is free. With the longest wait below, a dead relay is stood in for within 15 s. */
-export const LEASE_TTL_MS = 10_000;
-/** Three tries to renew fit into a lease's time. */
-export const LEASE_RENEW_MS = 3_000;
-/** How long a relay without the lease waits before it asks again, jittered by half. */
-const LEASE_RETRY_MS = 2_000;
-/** How much longer it waits for each lease it holds, and at most: whoever speaks for few clusters is faster. */
-const HANDICAP_MS = 50;
-export const MAX_LEASE_WAIT_MS = 4_000;
+/** How long a relay waits after the store failed in a resync. */
+const RESYNC_RETRY_MS = 2_000;
 /** How long a relay that stops waits for the queues; what they do not take by then the next relay sends anew. */
 const DRAIN_MS = 5_000;
 
-export interface ClusterRelayDeps {
-  readonly leases: Leases;
+export interface ClusterRelayDeps extends LeaseKeeperDeps {
   readonly store: Store;
   readonly outbox: Outbox;
-  readonly clock: Clock;
-  readonly log: Log;
   readonly metrics: RelayMetrics;
-  /** Names this relay in leases. */
-  readonly holder: string;
-  /** How many leases this relay holds. */
-  held(): number;
 }
 
 export type ClusterRelayState = 'standby' | 'syncing' | 'synced';
@@ -43,18 +28,25 @@ export class ClusterRelay {
   readonly #cluster: ClusterName;
   readonly #api: KubernetesApi;
   readonly #deps: ClusterRelayDeps;
-  readonly #stopping = new AbortController();
   readonly #labels: { readonly cluster: ClusterName };
+  readonly #keeper: LeaseKeeper;
+  /** When nodes and pods were last heard of. */
+  readonly #heardAt = new Map<string, EpochMs>();
+  #view: ClusterView | undefined;
   #state: ClusterRelayState = 'standby';
-  /** As far as it is known to be ours. */
-  #lease: Lease | undefined;
-  #running: Promise<void> | undefined;
 
   constructor(cluster: ClusterName, api: KubernetesApi, deps: ClusterRelayDeps) {
     this.#cluster = cluster;
     this.#api = api;
     this.#deps = deps;
     this.#labels = { cluster };
+    const tenant = {
+      held: (lease: Lease, signal: AbortSignal) => this.#hold(lease, signal),
+      regained: () => deps.outbox.send(),
+      heardAt: () => (this.#heardAt.size === 2 ? Math.min(...this.#heardAt.values()) : undefined),
+      nodes: () => (this.#view?.synced ? this.#view.counts.nodes : undefined),
+    };
+    this.#keeper = new LeaseKeeper(cluster, tenant, deps);
   }
 
   get state(): ClusterRelayState {
@@ -62,96 +54,37 @@ export class ClusterRelay {
   }
 
   start(): void {
-    this.#running ??= this.#run();
+    this.#keeper.start();
   }
 
   /** Ends following and gives the lease up. */
   async stop(): Promise<void> {
-    this.#stopping.abort();
-    await this.#running;
+    await this.#keeper.stop();
   }
 
-  async #run(): Promise<void> {
-    const { signal } = this.#stopping;
-    while (!signal.aborted) {
-      const lease = await this.#acquire();
-      if (lease) await this.#hold(lease);
-      else await pause(leaseWaitMs(this.#deps.held()), signal);
-    }
-  }
-
-  async #acquire(): Promise<Lease | undefined> {
-    const { leases, holder, clock, log } = this.#deps;
-    try {
-      return await leases.acquire(this.#cluster, holder, clock.now(), LEASE_TTL_MS);
-    } catch (error) {
-      log.error('relay.lease-failed', { ...this.#labels, reason: error });
-      return undefined;
-    }
-  }
-
-  async #hold(lease: Lease): Promise<void> {
-    const { leases, outbox, log, metrics } = this.#deps;
-    const lost = new AbortController();
-    const signal = AbortSignal.any([this.#stopping.signal, lost.signal]);
+  async #hold(lease: Lease, signal: AbortSignal): Promise<void> {
+    const { outbox, metrics } = this.#deps;
     const view = new ClusterView(this.#cluster, lease.epoch);
-    this.#lease = lease;
-    outbox.open(this.#cluster, view, () => this.#maySpeak());
-    log.info('relay.lease-taken', { ...this.#labels, epoch: lease.epoch });
+    this.#view = view;
+    outbox.open(this.#cluster, view, () => this.#keeper.maySpeak());
     metrics.leaseHeld.set(this.#labels, 1);
     this.#state = 'syncing';
     try {
-      await Promise.all([this.#keepLease(lease, lost), this.#followCluster(view, signal)]);
+      await this.#followCluster(view, signal);
     } finally {
+      this.#view = undefined;
       this.#state = 'standby';
       metrics.leaseHeld.set(this.#labels, 0);
       metrics.synced.set(this.#labels, 0);
     }
-    if (!lost.signal.aborted) await this.#drain();
-    this.#lease = undefined;
+    if (signal.reason !== ('lost' satisfies LeaseEnd)) await this.#drain();
     outbox.dropCluster(this.#cluster);
-    if (lost.signal.aborted) {
-      log.warn('relay.lease-lost', { ...this.#labels, epoch: lease.epoch });
-    } else {
-      await leases
-        .release(lease)
-        .catch((error: unknown) => log.warn('relay.lease-failed', { ...this.#labels, reason: error }));
-    }
-  }
-
-  /** Whether the lease is ours by our own clock: a process that slept must not speak before it has renewed it. */
-  #maySpeak(): boolean {
-    return this.#lease !== undefined && this.#deps.clock.now() < this.#lease.expiresAt;
   }
 
   async #drain(): Promise<void> {
     const drained = new AbortController();
     const draining = this.#deps.outbox.drained().then(() => drained.abort());
     await Promise.race([draining, pause(DRAIN_MS, drained.signal)]);
-  }
-
-  /** Renews until stopped; aborts `lost` when the lease is another's, or can no longer be known to be ours. */
-  async #keepLease(taken: Lease, lost: AbortController): Promise<void> {
-    const { leases, clock, log, outbox } = this.#deps;
-    const signal = this.#stopping.signal;
-    let lease = taken;
-    for (;;) {
-      await pause(LEASE_RENEW_MS, signal);
-      if (signal.aborted) return;
-      try {
-        const renewed = await leases.renew(lease, clock.now(), LEASE_TTL_MS);
-        if (!renewed) break;
-        lease = renewed;
-        this.#lease = lease;
-        // What waited because the lease had run out.
-        outbox.send();
-      } catch (error) {
-        log.error('relay.lease-failed', { ...this.#labels, reason: error });
-        if (clock.now() >= lease.expiresAt) break;
-      }
-    }
-    this.#lease = undefined;
-    lost.abort();
   }
 
   async #followCluster(view: ClusterView, signal: AbortSignal): Promise<void> {
@@ -164,6 +97,7 @@ export class ClusterRelay {
     ) => {
       const labels = { ...this.#labels, resource: name };
       const sink: FollowSink<T> = {
+        heard: () => this.#heardAt.set(name, clock.now()),
         replace: (objects) => {
           metrics.relists.inc(labels);
           outbox.mark(this.#cluster, heard.replace(objects));
@@ -203,7 +137,7 @@ export class ClusterRelay {
         outbox.mark(this.#cluster, view.resync(stored, clock.now()), cause === 'gap');
       } catch (error) {
         log.error('relay.resync-failed', { ...this.#labels, reason: error });
-        await pause(LEASE_RETRY_MS, signal);
+        await pause(RESYNC_RETRY_MS, signal);
         due.now();
         continue;
       }
@@ -252,9 +186,4 @@ class ResyncRequest {
     this.#requested = false;
     return signal.aborted ? 'stopped' : cause;
   }
-}
-
-/** Milliseconds until the next try for a lease that another relay has. */
-export function leaseWaitMs(held: number, random = Math.random()): number {
-  return Math.min(LEASE_RETRY_MS * (0.5 + random / 2) + HANDICAP_MS * held, MAX_LEASE_WAIT_MS);
 }

@@ -21,6 +21,8 @@ export type Change<T> = Exclude<WatchEvent<T>, { kind: 'bookmark' | 'passed' }>;
 
 /** What is done with what is heard. Called in order, one at a time. */
 export interface FollowSink<T> {
+  /** The API server answered, if only that nothing has changed. */
+  heard(): void;
   /** A complete list. */
   replace(objects: readonly T[]): void;
   change(change: Change<T>): void;
@@ -42,11 +44,13 @@ export async function follow<T extends { readonly resourceVersion: string }>(
     try {
       if (version === undefined) {
         const listed = await listAll(resource, signal);
+        sink.heard();
         sink.replace(listed.objects);
         version = listed.version;
         log.debug('relay.listed', { resource: name, objects: listed.objects.length });
       }
       for await (const event of watch(resource, version, signal)) {
+        sink.heard();
         if ('object' in event) sink.change(event);
         // Not before: what the sink could not take is heard again.
         version = 'object' in event ? event.object.resourceVersion : event.resourceVersion;

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
@@ -15,7 +16,7 @@ import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
 import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
 import { stdoutEmf } from '#shared/telemetry/emf.ts';
 import { jsonLog } from '#shared/telemetry/log.ts';
-import { systemClock } from '#shared/time/clock.ts';
+import { systemClock, systemStopwatch } from '#shared/time/clock.ts';
 import { followRegistry } from './follow-registry.ts';
 import { Outbox } from './outbox.ts';
 import { ProbePortError, startProbeServer } from './probe-server.ts';
@@ -53,10 +54,11 @@ async function run(): Promise<void> {
       metrics,
     }),
     clock,
+    stopwatch: systemStopwatch,
     log,
     metrics,
-    // Unique among relays and from start to start: a container's host name, a process id where many share a host.
-    holder: `${hostname()}/${process.pid}`,
+    // Hosts share names, and containers process ids: the name is for who reads it, the rest tells relays apart.
+    holder: `${hostname()}/${randomUUID()}`,
   });
   const probes = await startProbeServer(
     { host: environment.PROBE_HOST, port: environment.PROBE_PORT },

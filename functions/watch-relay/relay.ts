@@ -2,13 +2,17 @@ import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import { ClusterRelay, type ClusterRelayDeps, type ClusterRelayState } from './cluster-relay.ts';
 
+/** For each lease it holds a relay lets others go first for so long when another is free, but no longer than this. */
+const HANDICAP_MS = 50;
+export const MAX_HANDICAP_MS = 2_000;
+
 /** Follows many clusters in one process, each for as long as it holds that cluster's lease. */
 export class Relay {
   readonly #clusters = new Map<ClusterName, ClusterRelay>();
   readonly #deps: ClusterRelayDeps;
 
-  constructor(deps: Omit<ClusterRelayDeps, 'held'>) {
-    this.#deps = { ...deps, held: () => this.#held() };
+  constructor(deps: Omit<ClusterRelayDeps, 'hesitationMs'>) {
+    this.#deps = { ...deps, hesitationMs: () => Math.min(HANDICAP_MS * this.#held(), MAX_HANDICAP_MS) };
   }
 
   /** Follows a cluster from now on. */

@@ -2,18 +2,25 @@ import * as z from 'zod';
 import { type ClusterName, clusterName, type EpochMs } from '#shared/eviction/identity.ts';
 import type { DynamoDbTable, Item, Key } from '#shared/store/dynamodb-table.ts';
 import { parseStored } from '#shared/store/stored.ts';
-import { type Lease, type LeaseReader, type Leases, nextEpoch } from './lease.ts';
+import {
+  type Lease,
+  type LeaseReader,
+  type LeaseRecord,
+  type LeaseReport,
+  type Leases,
+  nextEpoch,
+} from './lease.ts';
 
 /** The partition keys of leases start with this, and no others do: a relay may write to these alone. */
 export const LEASE_PREFIX = 'LEASE#';
 
-const epochSchema = z.int().positive();
-
-/** A lease that somebody holds; one that was released has no holder. */
-const heldSchema = z.object({
-  pk: z.string().transform((pk) => clusterName(pk.slice(LEASE_PREFIX.length))),
-  holder: z.string(),
-  expiresAt: z.int(),
+const recordSchema = z.object({
+  holder: z.string().exactOptional(),
+  epoch: z.int().positive(),
+  renewals: z.int().nonnegative(),
+  renewedAt: z.int(),
+  heardAt: z.int().exactOptional(),
+  nodes: z.int().nonnegative().exactOptional(),
 });
 
 const leaseKey = (cluster: ClusterName): Key => ({ pk: `${LEASE_PREFIX}${cluster}`, sk: 'LEASE' });
@@ -26,36 +33,41 @@ export class DynamoDbLeases implements Leases, LeaseReader {
     this.#table = table;
   }
 
-  async acquire(
-    cluster: ClusterName,
-    holder: string,
-    now: EpochMs,
-    ttlMs: number,
-  ): Promise<Lease | undefined> {
-    // Read first: a write that fails costs five times a read, and most are tried while another one holds the lease.
-    const found = await this.#table.get(leaseKey(cluster));
-    const held = heldSchema.safeParse(found).data;
-    if (held && held.holder !== holder && held.expiresAt > now) return undefined;
-    const expiresAt = now + ttlMs;
-    const epoch = nextEpoch(found && epochOf(cluster, found), now);
-    const taken = await this.#table.update({
-      key: leaseKey(cluster),
-      set: { holder, epoch, expiresAt },
-      // Whoever took, renewed or released it since it was read was faster.
-      expected: { holder: found?.['holder'], epoch: found?.['epoch'], expiresAt: found?.['expiresAt'] },
-    });
-    return taken && { cluster, holder, epoch, expiresAt };
+  async look(cluster: ClusterName): Promise<LeaseRecord | undefined> {
+    const item = await this.#table.get(leaseKey(cluster));
+    return item && recordOf(cluster, item);
   }
 
-  async renew(lease: Lease, now: EpochMs, ttlMs: number): Promise<Lease | undefined> {
-    const { cluster, holder, epoch } = lease;
-    const expiresAt = now + ttlMs;
-    const renewed = await this.#table.update({
+  async take(
+    cluster: ClusterName,
+    found: LeaseRecord | undefined,
+    holder: string,
+    now: EpochMs,
+  ): Promise<Lease | undefined> {
+    const item = await this.#table.update({
       key: leaseKey(cluster),
-      set: { expiresAt },
+      set: { holder, epoch: nextEpoch(found?.epoch, now), renewals: 0, renewedAt: now },
+      expected: { holder: found?.holder, epoch: found?.epoch, renewals: found?.renewals },
+    });
+    return item && leaseOf(cluster, item, holder);
+  }
+
+  async renew(
+    { cluster, holder, epoch }: Lease,
+    { renewedAt, heardAt, nodes }: LeaseReport,
+  ): Promise<Lease | undefined> {
+    const item = await this.#table.update({
+      key: leaseKey(cluster),
+      set: {
+        renewedAt,
+        ...(heardAt === undefined ? {} : { heardAt }),
+        ...(nodes === undefined ? {} : { nodes }),
+      },
+      // Added, not set: a renewal that the client sends again, because its answer was lost, is not refused.
+      add: { renewals: 1 },
       expected: { holder, epoch },
     });
-    return renewed && { ...lease, expiresAt };
+    return item && leaseOf(cluster, item, holder);
   }
 
   async release({ cluster, holder, epoch }: Lease): Promise<void> {
@@ -66,20 +78,26 @@ export class DynamoDbLeases implements Leases, LeaseReader {
     });
   }
 
-  async held(clusters: readonly ClusterName[], now: EpochMs): Promise<ReadonlySet<ClusterName>> {
-    const held = new Set<ClusterName>();
-    for await (const item of this.#table.batchGet(clusters.map(leaseKey))) {
-      const lease = heldSchema.safeParse(item).data;
-      if (lease && lease.expiresAt > now) held.add(lease.pk);
-    }
-    return held;
+  async lookAtAll(clusters: readonly ClusterName[]): Promise<readonly LeaseRecord[]> {
+    const items = await Array.fromAsync(this.#table.batchGet(clusters.map(leaseKey)));
+    return items.flatMap((item) => {
+      // One that nobody can read is one that no relay can keep.
+      const { data } = recordSchema.safeParse(item);
+      return data ? [{ cluster: clusterName(`${item['pk']}`.slice(LEASE_PREFIX.length)), ...data }] : [];
+    });
   }
 
   async epoch(cluster: ClusterName): Promise<number | undefined> {
-    const item = await this.#table.get(leaseKey(cluster));
-    return item && epochOf(cluster, item);
+    return (await this.look(cluster))?.epoch;
   }
 }
 
-const epochOf = (cluster: ClusterName, item: Item): number =>
-  parseStored(epochSchema, item['epoch'], `epoch of the lease of cluster ${cluster}`);
+const recordOf = (cluster: ClusterName, item: Item): LeaseRecord => ({
+  cluster,
+  ...parseStored(recordSchema, item, `lease of cluster ${cluster}`),
+});
+
+const leaseOf = (cluster: ClusterName, item: Item, holder: string): Lease => ({
+  ...recordOf(cluster, item),
+  holder,
+});

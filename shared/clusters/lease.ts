@@ -1,28 +1,56 @@
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import type { Clock } from '#shared/time/clock.ts';
 
-/** A cluster's lease, held by one relay at a time. */
-export interface Lease {
+/**
+ * A lease that is not renewed for this long is free. By whose clock: its holder counts from before it asked for the
+ * renewal, any other from when it saw it. So the holder is done before anybody takes over, however wrong clocks are.
+ */
+export const LEASE_TTL_MS = 10_000;
+
+/** A cluster's lease, as it stands in the table. */
+export interface LeaseRecord {
   readonly cluster: ClusterName;
-  readonly holder: string;
+  /** Absent: it was released, and is free. */
+  readonly holder?: string;
   /**
    * The fencing token in every delta's version: grows with every take-over and never returns, even where the table
    * was made anew, because it is never below the Unix time in seconds.
    */
   readonly epoch: number;
-  readonly expiresAt: EpochMs;
+  /** How often it was renewed in this epoch: two looks that find the same one find a lease that nobody renewed. */
+  readonly renewals: number;
+  /** When it was taken or last renewed, by its holder's clock. Compared with `heardAt`, never with another clock. */
+  readonly renewedAt: EpochMs;
+  /** When a relay last heard from the cluster, by that relay's clock; absent: none ever did. */
+  readonly heardAt?: EpochMs;
+  /** How many nodes the cluster had when a relay last knew them; absent: none ever did. */
+  readonly nodes?: number;
 }
 
-/** Who may speak for a cluster. */
+/** A lease that somebody holds. */
+export interface Lease extends LeaseRecord {
+  readonly holder: string;
+}
+
+/** What a holder says of itself and the cluster as it renews; what it does not know stays as it was. */
+export type LeaseReport = Pick<LeaseRecord, 'renewedAt' | 'heardAt' | 'nodes'>;
+
+/** Who may speak for a cluster. Holders are told apart by names that are never used twice. */
 export interface Leases {
+  /** A cluster's lease; `undefined`: it was never taken. */
+  look(cluster: ClusterName): Promise<LeaseRecord | undefined>;
   /**
-   * Takes the lease if it is free, expired at `now`, or held by nobody alive, with the next epoch.
-   * `undefined`: another holder has it. Taking it again as the same holder is a take-over too: a relay that
-   * restarted under its old name must fence off its former self.
+   * Takes a lease with the next epoch, if it still is exactly what a look found. `undefined`: it was taken, renewed or
+   * released since. Whether it is free, or its holder dead, is for the caller to know.
    */
-  acquire(cluster: ClusterName, holder: string, now: EpochMs, ttlMs: number): Promise<Lease | undefined>;
-  /** Extends a lease that is still ours (same holder and epoch). `undefined`: it was lost; stop at once. */
-  renew(lease: Lease, now: EpochMs, ttlMs: number): Promise<Lease | undefined>;
+  take(
+    cluster: ClusterName,
+    found: LeaseRecord | undefined,
+    holder: string,
+    now: EpochMs,
+  ): Promise<Lease | undefined>;
+  /** Keeps a lease that is still ours (same holder and epoch). `undefined`: it was lost. */
+  renew(lease: Lease, report: LeaseReport): Promise<Lease | undefined>;
   /** Gives a lease up so that another relay need not wait; keeps the epoch. Does nothing when it was lost. */
   release(lease: Lease): Promise<void>;
 }
@@ -31,10 +59,27 @@ export interface Leases {
 export const nextEpoch = (stored: number | undefined, now: EpochMs): number =>
   Math.max((stored ?? 0) + 1, Math.floor(now / 1000));
 
+/** A lease as somebody sees it, and since when by that one's stopwatch. */
+export interface Sighting {
+  readonly record: LeaseRecord | undefined;
+  readonly since: number;
+}
+
+/** What a look at `at`, by the onlooker's stopwatch, adds to what it saw before. */
+export const sighting = (
+  before: Sighting | undefined,
+  record: LeaseRecord | undefined,
+  at: number,
+): Sighting => ({ record, since: before && isSame(before.record, record) ? before.since : at });
+
+/** Whether nobody took, renewed or released a lease between two looks. */
+const isSame = (one: LeaseRecord | undefined, other: LeaseRecord | undefined): boolean =>
+  one?.holder === other?.holder && one?.epoch === other?.epoch && one?.renewals === other?.renewals;
+
 /** Who sees which clusters are spoken for, and under which epoch. */
 export interface LeaseReader {
-  /** Those of the clusters whose lease somebody holds and has not let expire by `now`. */
-  held(clusters: readonly ClusterName[], now: EpochMs): Promise<ReadonlySet<ClusterName>>;
+  /** The leases of those of the clusters that have one; one that cannot be read is left out. */
+  lookAtAll(clusters: readonly ClusterName[]): Promise<readonly LeaseRecord[]>;
   /** Under which epoch a cluster's lease was last taken, whether or not it is still held; `undefined`: never. */
   epoch(cluster: ClusterName): Promise<number | undefined>;
 }

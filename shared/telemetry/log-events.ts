@@ -81,6 +81,8 @@ export type LogEvents = {
   'relay.lease-taken': OfCluster & { readonly epoch: number };
   /** Another relay speaks for the cluster. */
   'relay.lease-lost': OfCluster & { readonly epoch: number };
+  /** A relay leaves a cluster to others. */
+  'relay.lease-given-away': OfCluster & { readonly epoch: number };
   /** A lease could not be asked for, renewed or released. */
   'relay.lease-failed': OfCluster & Why;
   /** Everything of one kind was listed. */

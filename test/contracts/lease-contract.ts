@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import type { Lease, LeaseReader, Leases } from '#shared/clusters/lease.ts';
+import type { Lease, LeaseReader, LeaseRecord, Leases } from '#shared/clusters/lease.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { aCluster, NOW } from './partition-builders.ts';
 
@@ -10,7 +10,6 @@ export interface LeasesUnderContract {
   close(): Promise<void>;
 }
 
-const TTL_MS = 15_000;
 /** The first epoch of a lease that is taken at `NOW`. */
 const FIRST_EPOCH = NOW / 1000;
 
@@ -25,131 +24,171 @@ export function leaseContract(name: string, make: () => Promise<LeasesUnderContr
     });
     after(() => underContract?.close());
 
-    /** Acquires what must be free. */
-    async function acquired(cluster: ClusterName, holder: string, now = NOW): Promise<Lease> {
-      const lease = await leases.acquire(cluster, holder, now, TTL_MS);
+    /** Takes what nobody else writes meanwhile. */
+    async function taken(cluster: ClusterName, holder: string, now = NOW): Promise<Lease> {
+      const lease = await leases.take(cluster, await leases.look(cluster), holder, now);
       assert.ok(lease);
       return lease;
     }
 
-    test('a free lease is taken, under the second of that moment as its epoch', async () => {
+    async function renewed(lease: Lease, renewedAt = NOW): Promise<Lease> {
+      const kept = await leases.renew(lease, { renewedAt });
+      assert.ok(kept);
+      return kept;
+    }
+
+    test('a lease that was never taken is taken, under the second of that moment as its epoch', async () => {
       const cluster = aCluster('admin@prod/eu:1');
-      const lease = await leases.acquire(cluster, 'a', NOW, TTL_MS);
-      assert.deepEqual(lease, { cluster, holder: 'a', epoch: FIRST_EPOCH, expiresAt: NOW + TTL_MS });
+      assert.equal(await leases.look(cluster), undefined);
+      const lease = await leases.take(cluster, undefined, 'a', NOW);
+      assert.deepEqual(lease, { cluster, holder: 'a', epoch: FIRST_EPOCH, renewals: 0, renewedAt: NOW });
+      assert.deepEqual(await leases.look(cluster), lease);
     });
 
-    test('nobody takes a lease that another one holds, until the moment it expires', async () => {
+    test('a look that is outdated takes nothing', async () => {
       const cluster = aCluster();
-      await acquired(cluster, 'a');
-      assert.equal(await leases.acquire(cluster, 'b', NOW, TTL_MS), undefined);
-      assert.equal(await leases.acquire(cluster, 'b', NOW + TTL_MS - 1, TTL_MS), undefined);
-      const lease = await leases.acquire(cluster, 'b', NOW + TTL_MS, TTL_MS);
-      assert.deepEqual(lease, {
+      const lease = await taken(cluster, 'a');
+      const refuses = async (found: LeaseRecord | undefined) => {
+        const before = await leases.look(cluster);
+        assert.equal(await leases.take(cluster, found, 'b', NOW), undefined);
+        assert.deepEqual(await leases.look(cluster), before);
+      };
+      await refuses(undefined);
+      const kept = await renewed(lease);
+      await refuses(lease);
+      await leases.release(kept);
+      await refuses(kept);
+      const free = await leases.look(cluster);
+      await taken(cluster, 'c');
+      await refuses(free);
+    });
+
+    test('whoever saw the lease as it stands takes it, at any clock, with a newer epoch', async () => {
+      const cluster = aCluster();
+      const former = await renewed(await taken(cluster, 'a'));
+      const hourAgo = NOW - 3_600_000;
+      assert.deepEqual(await leases.take(cluster, former, 'b', hourAgo), {
         cluster,
         holder: 'b',
-        epoch: FIRST_EPOCH + TTL_MS / 1000,
-        expiresAt: NOW + 2 * TTL_MS,
+        epoch: FIRST_EPOCH + 1,
+        renewals: 0,
+        renewedAt: hourAgo,
       });
     });
 
-    test('a renewed lease lasts from the renewal on, in the same epoch', async () => {
+    test('every renewal shows, in the same epoch', async () => {
       const cluster = aCluster();
-      const lease = await acquired(cluster, 'a');
-      const renewed = await leases.renew(lease, NOW + 10_000, TTL_MS);
-      assert.deepEqual(renewed, { ...lease, expiresAt: NOW + 10_000 + TTL_MS });
-      assert.equal(await leases.acquire(cluster, 'b', NOW + TTL_MS, TTL_MS), undefined);
-      assert.ok((await acquired(cluster, 'b', NOW + 10_000 + TTL_MS)).epoch > lease.epoch);
+      const lease = await taken(cluster, 'a');
+      const first = await leases.renew(lease, { renewedAt: NOW + 3_000 });
+      assert.deepEqual(first, { ...lease, renewals: 1, renewedAt: NOW + 3_000 });
+      assert.deepEqual(await leases.look(cluster), first);
+      // A holder whose answer was lost knows the renewal before.
+      const second = await leases.renew(lease, { renewedAt: NOW + 6_000 });
+      assert.deepEqual(second, { ...lease, renewals: 2, renewedAt: NOW + 6_000 });
+      assert.deepEqual(await leases.look(cluster), second);
     });
 
-    test('an expired lease that nobody took can still be renewed', async () => {
-      const lease = await acquired(aCluster(), 'a');
-      const late = NOW + 10 * TTL_MS;
-      assert.deepEqual(await leases.renew(lease, late, TTL_MS), { ...lease, expiresAt: late + TTL_MS });
+    test('a renewal can be late: while nobody took the lease it is still its holder’s', async () => {
+      const lease = await taken(aCluster(), 'a');
+      assert.equal((await renewed(lease, NOW + 3_600_000)).epoch, lease.epoch);
+    });
+
+    test('what is known of a cluster stays, whoever holds its lease', async () => {
+      const cluster = aCluster();
+      const lease = await taken(cluster, 'a');
+      const known = { heardAt: NOW + 1_000, nodes: 3 };
+      assert.deepEqual(await leases.renew(lease, { renewedAt: NOW + 3_000, ...known }), {
+        ...lease,
+        renewals: 1,
+        renewedAt: NOW + 3_000,
+        ...known,
+      });
+      const again = await renewed(lease, NOW + 6_000);
+      assert.deepEqual([again.heardAt, again.nodes], [known.heardAt, known.nodes]);
+      await leases.release(again);
+      const next = await taken(cluster, 'b');
+      assert.deepEqual([next.heardAt, next.nodes], [known.heardAt, known.nodes]);
+      const none = await leases.renew(next, { renewedAt: NOW, heardAt: NOW + 9_000, nodes: 0 });
+      assert.deepEqual([none?.heardAt, none?.nodes], [NOW + 9_000, 0]);
     });
 
     test('a lease that another one took over is lost to its former holder', async () => {
       const cluster = aCluster();
-      const former = await acquired(cluster, 'a');
-      const present = await acquired(cluster, 'b', former.expiresAt);
-      assert.equal(await leases.renew(former, former.expiresAt, TTL_MS), undefined);
+      const former = await taken(cluster, 'a');
+      const present = await taken(cluster, 'b');
+      assert.equal(await leases.renew(former, { renewedAt: NOW }), undefined);
       await leases.release(former);
-      assert.deepEqual(await leases.renew(present, former.expiresAt + 1, TTL_MS), {
-        ...present,
-        expiresAt: former.expiresAt + 1 + TTL_MS,
-      });
-      assert.equal(await leases.acquire(cluster, 'a', former.expiresAt + 1, TTL_MS), undefined);
+      assert.deepEqual(await leases.look(cluster), present);
     });
 
     test('taking it again as the same holder is a take-over that fences off the former self', async () => {
       const cluster = aCluster();
-      const former = await acquired(cluster, 'a');
-      const present = await acquired(cluster, 'a', NOW + 1);
+      const former = await taken(cluster, 'a');
+      const present = await taken(cluster, 'a', NOW + 1);
       assert.equal(present.epoch, FIRST_EPOCH + 1);
-      assert.equal(await leases.renew(former, NOW + 2, TTL_MS), undefined);
+      assert.equal(await leases.renew(former, { renewedAt: NOW }), undefined);
       await leases.release(former);
-      assert.equal(await leases.acquire(cluster, 'b', NOW + 2, TTL_MS), undefined);
+      assert.deepEqual(await leases.look(cluster), present);
     });
 
-    test('a released lease is free at once, and its epoch is not used again', async () => {
+    test('a released lease has no holder, and its epoch is not used again', async () => {
       const cluster = aCluster();
-      const former = await acquired(cluster, 'a');
+      const former = await taken(cluster, 'a');
       await leases.release(former);
-      assert.equal(await leases.renew(former, NOW + 1, TTL_MS), undefined);
-      const present = await acquired(cluster, 'b', NOW + 1);
+      const { holder: _holder, ...free } = former;
+      assert.deepEqual(await leases.look(cluster), free);
+      assert.equal(await leases.renew(former, { renewedAt: NOW }), undefined);
+      const present = await taken(cluster, 'b', NOW + 1);
       assert.equal(present.epoch, FIRST_EPOCH + 1);
       await leases.release(present);
-      assert.equal((await acquired(cluster, 'a', NOW + 2)).epoch, FIRST_EPOCH + 2);
+      assert.equal((await taken(cluster, 'a', NOW + 2)).epoch, FIRST_EPOCH + 2);
     });
 
     test('releasing twice does nothing more', async () => {
       const cluster = aCluster();
-      const lease = await acquired(cluster, 'a');
+      const lease = await taken(cluster, 'a');
       await leases.release(lease);
       await leases.release(lease);
-      assert.equal((await acquired(cluster, 'b')).epoch, FIRST_EPOCH + 1);
+      assert.equal((await taken(cluster, 'b')).epoch, FIRST_EPOCH + 1);
     });
 
     test('epochs grow with every take-over, at a clock that stands, goes back or leaps ahead', async () => {
       const cluster = aCluster();
       const epochs: number[] = [];
       for (const now of [NOW, NOW, NOW - 3_600_000, NOW + 3_600_000, NOW]) {
-        const lease = await acquired(cluster, 'a', now);
-        await leases.release(lease);
-        epochs.push(lease.epoch - FIRST_EPOCH);
+        epochs.push((await taken(cluster, 'a', now)).epoch - FIRST_EPOCH);
       }
       assert.deepEqual(epochs, [0, 1, 2, 3600, 3601]);
     });
 
-    test('the epoch can be read by anybody, held, released or expired', async () => {
+    test('the epoch can be read by anybody, held or released', async () => {
       const cluster = aCluster();
       assert.equal(await leases.epoch(cluster), undefined);
-      const lease = await acquired(cluster, 'a');
+      const lease = await taken(cluster, 'a');
       assert.equal(await leases.epoch(cluster), FIRST_EPOCH);
       await leases.release(lease);
       assert.equal(await leases.epoch(cluster), FIRST_EPOCH);
-      await acquired(cluster, 'b', NOW + 60_000);
-      assert.equal(await leases.epoch(cluster), FIRST_EPOCH + 60);
     });
 
     test('clusters have leases of their own', async () => {
       const [one, two] = [aCluster(), aCluster()];
-      const former = await acquired(one, 'a');
-      await leases.release(former);
-      await acquired(one, 'a');
-      assert.equal((await acquired(two, 'b')).epoch, FIRST_EPOCH);
-      assert.equal(await leases.acquire(one, 'b', NOW, TTL_MS), undefined);
+      await taken(one, 'a');
+      await taken(one, 'a');
+      assert.equal((await taken(two, 'b')).epoch, FIRST_EPOCH);
+      assert.equal((await leases.look(one))?.holder, 'a');
     });
 
     test('of many that reach for one lease at once exactly one gets it', async () => {
       const cluster = aCluster();
       const holders = Array.from({ length: 10 }, (_, index) => `relay-${index}`);
-      for (const now of [NOW, NOW + TTL_MS, NOW + 2 * TTL_MS]) {
-        const results = await Promise.all(
-          holders.map((holder) => leases.acquire(cluster, holder, now, TTL_MS)),
-        );
+      for (const epoch of [FIRST_EPOCH, FIRST_EPOCH + 1, FIRST_EPOCH + 2]) {
+        const found = await leases.look(cluster);
+        const results = await Promise.all(holders.map((holder) => leases.take(cluster, found, holder, NOW)));
         const won = results.filter((lease) => lease !== undefined);
-        assert.equal(won.length, 1);
-        assert.equal(won[0]?.epoch, now / 1000);
+        assert.deepEqual(
+          won.map((lease) => lease.epoch),
+          [epoch],
+        );
       }
     });
   });

@@ -14,7 +14,6 @@ import type { Scene } from './scene.ts';
 const RETRY_MS = 2_000;
 /** How soon a relay finds out that a server is back. */
 const LONGEST_BACKOFF_MS = 10_000;
-const LEASE_TTL_MS = 10_000;
 const METRICS = relayMetrics(new Registry());
 
 /** The relay's view and outbox over one simulated cluster, from its take-over of the lease to its death. */
@@ -44,9 +43,9 @@ export class SimulatedRelay {
     const { name } = this.#cluster;
     const lease = await this.#untilItWorks(async () => {
       const { leases } = this.#rooms;
-      // The one before has not renewed it for as long; what it still says is told apart by its epoch.
-      const now = scene.clock.now() + LEASE_TTL_MS;
-      const taken = await leases.acquire(name, `relay ${now}`, now, 0);
+      // The one before may not know of it yet; what it still says is told apart by its epoch.
+      const now = scene.clock.now();
+      const taken = await leases.take(name, await leases.look(name), `relay ${now}`, now);
       if (!taken) throw new Error('another relay was faster');
       return taken;
     });

@@ -16,13 +16,20 @@ before(async () => {
 });
 after(() => table.close());
 
-test('DynamoDbLeases tell which clusters are spoken for: neither the released nor the expired nor the unknown', async () => {
+test('DynamoDbLeases look at many leases at once, and leave out what was never taken', async () => {
   const leases = new DynamoDbLeases(table.table);
-  const [held, released, expired, unknown] = [aCluster(), aCluster(), aCluster(), aCluster()];
-  await leases.acquire(held, 'a', NOW, 10_000);
-  await leases.acquire(expired, 'a', NOW, 5_000);
-  const lease = await leases.acquire(released, 'a', NOW, 10_000);
-  assert.ok(lease);
-  await leases.release(lease);
-  assert.deepEqual(await leases.held([held, released, expired, unknown], NOW + 5_000), new Set([held]));
+  const [held, released, unknown] = [aCluster('a/b#c'), aCluster(), aCluster()];
+  const lease = await leases.take(held, undefined, 'a', NOW);
+  const gone = await leases.take(released, undefined, 'a', NOW);
+  assert.ok(lease && gone);
+  await leases.release(gone);
+  const found = await leases.lookAtAll([held, released, unknown]);
+  const { holder: _holder, ...free } = gone;
+  assert.deepEqual(
+    new Map(found.map((record) => [record.cluster, record])),
+    new Map([
+      [held, lease],
+      [released, free],
+    ]),
+  );
 });

@@ -86,7 +86,7 @@ describe('DynamoDbClusterRegistry', () => {
     const leases = new DynamoDbLeases(table.table);
     const { name } = registered('leased');
     await registry.add(registered('leased'));
-    const before = await leases.acquire(name, 'a', NOW, 15_000);
+    const before = await leases.take(name, undefined, 'a', NOW);
     await registry.remove(name);
     await registry.add(registered('leased'));
     assert.equal(await leases.epoch(name), before?.epoch);

@@ -1,14 +1,15 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import type { Context } from 'aws-lambda';
 import { createHandler } from '#functions/heartbeat/handler.ts';
-import type { LeaseReader } from '#shared/clusters/lease.ts';
+import { LEASE_TTL_MS, type LeaseRecord } from '#shared/clusters/lease.ts';
 import type { RegisteredCluster } from '#shared/clusters/registry.ts';
-import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
 import { StoreError } from '#shared/store/store.ts';
 import { Emf } from '#shared/telemetry/emf.ts';
 import { NOW } from '#test/contracts/partition-builders.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
+import { driveTimers } from '#test/world/driven-timers.ts';
 
 const registered = (name: string): RegisteredCluster => ({
   name: clusterName(name),
@@ -16,49 +17,113 @@ const registered = (name: string): RegisteredCluster => ({
   addedAt: NOW,
 });
 
-/** What one beat counts and logs. */
-async function beat(names: readonly string[], held: LeaseReader['held']) {
-  const clock = { now: () => NOW };
+const MINUTE_MS = 60_000;
+
+/** A heartbeat over leases that tests write. */
+function bench(context: TestContext) {
+  const time = driveTimers(context, NOW);
   const log = recordingLog();
-  const counts: number[][] = [];
-  const write = (line: string) => counts.push(JSON.parse(line).taintward_unwatched_clusters);
+  const counts: number[] = [];
+  const write = (line: string) => counts.push(...JSON.parse(line).taintward_unwatched_clusters);
+  const table = { names: [] as string[], leases: new Map<string, LeaseRecord>() };
+  let looks = 0;
   const handler = createHandler({
-    registry: { list: async () => names.map(registered) },
-    leases: { held },
-    emf: new Emf({ namespace: 'taintward', clock, write }),
-    clock,
+    registry: { list: async () => table.names.map(registered) },
+    leases: {
+      async lookAtAll(clusters) {
+        looks += 1;
+        return clusters.map((name) => table.leases.get(name)).filter((lease) => lease !== undefined);
+      },
+    },
+    emf: new Emf({ namespace: 'taintward', clock: { now: Date.now }, write }),
+    stopwatch: Date.now,
     log,
   });
-  await handler({}, {} as Context);
-  return { counts, lines: log.lines };
+  return {
+    table,
+    time,
+    log,
+    /** A lease as it stands; each call is a renewal. */
+    renew(name: string, holder?: string) {
+      const renewals = (table.leases.get(name)?.renewals ?? 0) + 1;
+      const lease = { cluster: clusterName(name), epoch: 1, renewals, renewedAt: 0 };
+      table.leases.set(name, holder === undefined ? lease : { ...lease, holder });
+    },
+    /** What one beat counts, and how often it looks. */
+    async beat() {
+      const before = looks;
+      await handler({}, {} as Context);
+      return { unwatched: counts.at(-1), looks: looks - before };
+    },
+    unwatched: () =>
+      log.lines.filter(({ event }) => event === 'cluster.unwatched').map(({ fields }) => fields['cluster']),
+  };
 }
 
-test('the heartbeat counts the clusters that no relay speaks for, and names them', async () => {
-  const asked: unknown[] = [];
-  const held = async (clusters: readonly ClusterName[], now: number) => {
-    asked.push([clusters, now]);
-    return new Set([clusterName('b')]);
+/** Renews leases as relays do, until the end of the test. */
+function keep(context: TestContext, renew: () => void) {
+  let timeout: NodeJS.Timeout;
+  const again = () => {
+    renew();
+    timeout = setTimeout(again, 3_000);
   };
-  const { counts, lines } = await beat(['a', 'b', 'c'], held);
-  assert.deepEqual(asked, [[['a', 'b', 'c'], NOW]]);
-  assert.deepEqual(counts, [[2]]);
-  assert.deepEqual(
-    lines.map(({ event, fields }) => [event, fields['cluster']]),
-    [
-      ['cluster.unwatched', 'a'],
-      ['cluster.unwatched', 'c'],
-    ],
-  );
+  again();
+  context.after(() => clearTimeout(timeout));
+}
+
+test('the heartbeat counts the clusters that no relay speaks for, and names them', async (context) => {
+  const given = bench(context);
+  given.table.names = ['dead', 'held', 'released', 'never'];
+  given.renew('dead', 'a');
+  given.renew('released');
+  keep(context, () => given.renew('held', 'b'));
+  const beat = given.beat();
+  await given.time.pass(LEASE_TTL_MS);
+  assert.deepEqual(await beat, { unwatched: 3, looks: 2 });
+  assert.deepEqual(given.unwatched(), ['dead', 'released', 'never']);
 });
 
-test('the heartbeat says that all is well, or that nothing is registered: silence is alarming', async () => {
-  assert.deepEqual((await beat([], async () => new Set())).counts, [[0]]);
-  assert.deepEqual((await beat(['a'], async (all) => new Set(all))).counts, [[0]]);
+test('from the second beat on one look is enough', async (context) => {
+  const given = bench(context);
+  given.table.names = ['one', 'other'];
+  const renew = () => ['one', 'other'].map((name) => given.renew(name, 'a'));
+  renew();
+  const first = given.beat();
+  renew();
+  await given.time.pass(LEASE_TTL_MS);
+  assert.deepEqual(await first, { unwatched: 2, looks: 2 }, 'nobody renewed them since');
+  renew();
+  await given.time.pass(MINUTE_MS);
+  assert.deepEqual(await given.beat(), { unwatched: 0, looks: 1 });
+  given.renew('one', 'a');
+  await given.time.pass(MINUTE_MS);
+  assert.deepEqual(await given.beat(), { unwatched: 1, looks: 1 });
+  assert.deepEqual(given.unwatched().at(-1), 'other');
+});
+
+test('a beat right after another one looks for long enough, too', async (context) => {
+  const given = bench(context);
+  given.table.names = ['held'];
+  keep(context, () => given.renew('held', 'a'));
+  const first = given.beat();
+  await given.time.pass(LEASE_TTL_MS);
+  assert.deepEqual(await first, { unwatched: 0, looks: 2 });
+  const second = given.beat();
+  await given.time.pass(LEASE_TTL_MS);
+  assert.deepEqual(await second, { unwatched: 0, looks: 2 });
+});
+
+test('the heartbeat says that nothing is registered: silence is alarming', async (context) => {
+  assert.deepEqual(await bench(context).beat(), { unwatched: 0, looks: 1 });
 });
 
 test('the heartbeat fails when the table cannot be read', async () => {
-  await assert.rejects(
-    beat(['a'], () => Promise.reject(new StoreError('out of reach'))),
-    StoreError,
-  );
+  const handler = createHandler({
+    registry: { list: async () => [registered('a')] },
+    leases: { lookAtAll: () => Promise.reject(new StoreError('out of reach')) },
+    emf: new Emf({ namespace: 'taintward', clock: { now: () => NOW }, write: () => undefined }),
+    stopwatch: () => 0,
+    log: recordingLog(),
+  });
+  await assert.rejects(handler({}, {} as Context), StoreError);
 });

@@ -62,8 +62,8 @@ describe('openDatabase', () => {
   });
 
   for (const [version, reason] of [
-    [3, 'a newer release wrote it \\(schema 3, this one knows 2\\); upgrade'],
-    [1, 'an older release wrote it \\(schema 1, this one knows 2\\); move it away'],
+    [4, 'a newer release wrote it \\(schema 4, this one knows 3\\); upgrade'],
+    [1, 'an older release wrote it \\(schema 1, this one knows 3\\); move it away'],
   ] as const) {
     test(`refuses a database of another release: schema ${version}`, () => {
       const database = openDatabase(path);

@@ -3,9 +3,11 @@ import { describe, type TestContext, test } from 'node:test';
 import { Registry } from 'prom-client';
 import { SqliteLeases } from '#functions/local/sqlite-leases.ts';
 import { SqliteStore } from '#functions/local/sqlite-store.ts';
-import { ClusterRelay, LEASE_RENEW_MS, LEASE_TTL_MS } from '#functions/watch-relay/cluster-relay.ts';
+import { ClusterRelay } from '#functions/watch-relay/cluster-relay.ts';
+import { LEASE_RENEW_MS } from '#functions/watch-relay/lease-keeper.ts';
 import { Outbox } from '#functions/watch-relay/outbox.ts';
 import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
+import { LEASE_TTL_MS } from '#shared/clusters/lease.ts';
 import { RESYNC_MS } from '#shared/eviction/facts.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import type { LiveNode, WatchEvent } from '#shared/kubernetes/api.ts';
@@ -53,16 +55,16 @@ function relayOf(context: TestContext, { cluster, store, leases }: Bench, holder
   const pods = new OrderedQueue();
   const clock = { now: Date.now };
   const outbox = new Outbox({ nodeDeltas: nodes, podDeltas: pods, clock, log, metrics });
-  const held = () => 0;
   const relay = new ClusterRelay(CLUSTER, cluster, {
     leases,
     store,
     outbox,
     clock,
+    stopwatch: Date.now,
     log,
     metrics,
     holder,
-    held,
+    hesitationMs: () => 0,
   });
   context.after(async () => {
     outbox.stop();
@@ -71,6 +73,10 @@ function relayOf(context: TestContext, { cluster, store, leases }: Bench, holder
   const events = () => log.lines.map(({ event }) => event);
   return { relay, nodes, pods, outbox, events };
 }
+
+/** Takes the lease whoever has it. */
+const takeOver = async (leases: SqliteLeases, holder: string) =>
+  leases.take(CLUSTER, await leases.look(CLUSTER), holder, Date.now());
 
 const upsert = (...keys: readonly string[]): WatchEvent<LiveNode> => ({
   kind: 'upsert',
@@ -205,36 +211,31 @@ describe('a lease', () => {
     };
     relay.start();
     await given.time.pass(SECOND);
-    // Another relay that believes the lease has expired.
-    const thief = await given.leases.acquire(
-      CLUSTER,
-      'relay-2',
-      Date.now() + LEASE_TTL_MS,
-      10 * LEASE_TTL_MS,
-    );
-    assert.ok(thief);
+    assert.ok(await takeOver(given.leases, 'relay-2'));
     await given.time.pass(2 * LEASE_RENEW_MS);
     assert.equal(relay.state, 'standby');
     assert.ok(events().includes('relay.lease-lost'));
     nodes.onSend = () => [];
-    await given.time.pass(20 * SECOND);
+    await given.time.pass(5 * SECOND);
     assert.deepEqual(nodes.told, []);
   });
 
-  test('that cannot be renewed is held until it runs out, and no longer', async (context) => {
+  test('that cannot be renewed keeps its view: nobody else can take it meanwhile', async (context) => {
     const given = bench(context);
-    const { relay } = relayOf(context, given);
+    const { relay, nodes } = relayOf(context, given);
     relay.start();
     await given.time.pass(SECOND);
-    const away = async () => {
+    const renew = given.leases.renew.bind(given.leases);
+    given.leases.renew = async () => {
       throw new StoreError('the table is away');
     };
-    given.leases.renew = away;
-    given.leases.acquire = away;
-    await given.time.pass(LEASE_TTL_MS - 2 * SECOND);
+    await given.time.pass(3 * LEASE_TTL_MS);
     assert.equal(relay.state, 'synced');
-    await given.time.pass(LEASE_RENEW_MS + 2 * SECOND);
-    assert.equal(relay.state, 'standby');
+    given.leases.renew = renew;
+    await given.time.pass(LEASE_RENEW_MS);
+    assert.equal(given.cluster.nodes.listed.length, 1);
+    await given.time.pass(RESYNC_MS);
+    assert.deepEqual(nodes.told, ['n1@1', 'n1@2']);
   });
 
   describe('that ran out before it was renewed', () => {
@@ -253,7 +254,7 @@ describe('a lease', () => {
       given.leases.renew = away;
       relay.relay.start();
       await given.time.pass(11.5 * SECOND);
-      given.leases.acquire = away;
+      given.leases.look = away;
       given.leases.renew = renewed ? renew : async () => undefined;
       return { ...relay, time: given.time };
     }
@@ -277,7 +278,7 @@ describe('a lease', () => {
 
   test('of a dead relay is taken over, with a newer epoch', async (context) => {
     const given = bench(context);
-    const dead = await given.leases.acquire(CLUSTER, 'dead', Date.now(), LEASE_TTL_MS);
+    const dead = await takeOver(given.leases, 'dead');
     const { relay, nodes } = relayOf(context, given);
     relay.start();
     await given.time.pass(LEASE_TTL_MS - SECOND);
@@ -287,18 +288,16 @@ describe('a lease', () => {
     assert.ok(Number(nodes.taken[0]?.version.epoch) > Number(dead?.epoch));
   });
 
-  test('is asked for again and again when the store is away', async (context) => {
+  test('says what is known of the cluster with each renewal', async (context) => {
     const given = bench(context);
-    const acquire = given.leases.acquire.bind(given.leases);
-    given.leases.acquire = async () => {
-      throw new StoreError('the table is away');
-    };
     const { relay } = relayOf(context, given);
+    const startedAt = Date.now();
     relay.start();
-    await given.time.pass(30 * SECOND);
-    given.leases.acquire = acquire;
-    await given.time.pass(5 * SECOND);
-    assert.equal(relay.state, 'synced');
+    await given.time.pass(SECOND + LEASE_RENEW_MS);
+    const record = await given.leases.look(CLUSTER);
+    assert.equal(record?.nodes, 1);
+    assert.ok(Number(record?.heardAt) - startedAt < SECOND, 'nothing was heard since the lists');
+    assert.ok(Number(record?.renewedAt) - startedAt >= LEASE_RENEW_MS);
   });
 });
 
@@ -353,7 +352,7 @@ describe('a relay that stops', () => {
     });
     await given.time.pass(6 * SECOND);
     assert.equal(released, true);
-    assert.ok(await given.leases.acquire(CLUSTER, 'relay-2', Date.now(), LEASE_TTL_MS));
+    assert.equal((await given.leases.look(CLUSTER))?.holder, undefined);
     nodes.onSend = () => [];
     await given.time.pass(20 * SECOND);
     assert.deepEqual(nodes.told, [], 'another relay may speak for it by now');
@@ -361,7 +360,7 @@ describe('a relay that stops', () => {
 
   test('while it waits for the lease is done at once', async (context) => {
     const given = bench(context);
-    await given.leases.acquire(CLUSTER, 'other', Date.now(), 100 * LEASE_TTL_MS);
+    await takeOver(given.leases, 'other');
     const { relay } = relayOf(context, given);
     relay.start();
     await given.time.pass(SECOND);

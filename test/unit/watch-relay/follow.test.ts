@@ -53,6 +53,7 @@ function bench(context: TestContext): Bench {
     abort: () => aborting.abort(),
     start: () => {
       const sink = {
+        heard: () => undefined,
         replace: (objects: readonly LiveNode[]) => {
           made.heard.push(`all: ${objects.map(({ name }) => name).join(' ')}`);
         },

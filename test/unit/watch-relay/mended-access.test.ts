@@ -15,7 +15,7 @@ import { connector } from '#shared/clusters/connect.ts';
 import { localContextConnection } from '#shared/clusters/local-context-connection.ts';
 import type { Access, RegisteredCluster } from '#shared/clusters/registry.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
-import { systemClock as clock } from '#shared/time/clock.ts';
+import { systemClock as clock, systemStopwatch as stopwatch } from '#shared/time/clock.ts';
 import { eventually } from '#test/contracts/eventually.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { scriptedAws } from '../clusters/scripted-aws.ts';
@@ -48,7 +48,7 @@ test('a missing secret or EKS cluster keeps no other cluster unseen, and the rel
   const [log, metrics] = [recordingLog(), relayMetrics(new Registry())];
   const queues = { nodeDeltas: new OrderedQueue(), podDeltas: new OrderedQueue() };
   const outbox = new Outbox({ ...queues, clock, log, metrics });
-  const relay = new Relay({ leases, store, outbox, clock, log, metrics, holder: 'r1' });
+  const relay = new Relay({ leases, store, outbox, clock, stopwatch, log, metrics, holder: 'r1' });
   closing.defer(() => relay.stop());
   const clusters = [
     registered('gone', { kind: 'eks', clusterName: 'gone', region: 'eu-west-1' }),

@@ -1,0 +1,226 @@
+import {
+  LEASE_TTL_MS,
+  type Lease,
+  type LeaseRecord,
+  type Leases,
+  type Sighting,
+  sighting,
+} from '#shared/clusters/lease.ts';
+import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import type { Clock, Stopwatch } from '#shared/time/clock.ts';
+import { pause } from '#shared/time/pause.ts';
+
+/** Three tries to renew fit into a lease's time. */
+export const LEASE_RENEW_MS = 3_000;
+/** How long a relay without the lease waits at most before it looks again, jittered by half. */
+export const LEASE_LOOK_MS = 2_000;
+/** For so long, jittered by half, who gave a lease away leaves it to others. */
+const AVOIDANCE_MS = 120_000;
+/** What nobody has taken for so long, nobody but who gave it away is there to take. */
+const UNWANTED_MS = 10_000;
+
+/** Why a lease's time ended: another relay has it, this one stops following the cluster, or it gave the lease away. */
+export type LeaseEnd = 'lost' | 'stopped' | 'given-away';
+
+/** What is done with a lease while it is held. */
+export interface Tenant {
+  /**
+   * Called with each lease that is taken; the lease is kept until the promise resolves. `signal` aborts when it is
+   * to, with a `LeaseEnd` as its reason: unless that is `lost`, what waits may still be said before it resolves.
+   * Must not reject.
+   */
+  held(lease: Lease, signal: AbortSignal): Promise<void>;
+  /** The lease had run out and is ours again, in the same epoch: what waited may be said. */
+  regained(): void;
+  /** When something was last heard from the cluster under any lease of ours; `undefined`: nothing yet. */
+  heardAt(): EpochMs | undefined;
+  /** How many nodes the cluster has; `undefined`: not known yet. */
+  nodes(): number | undefined;
+}
+
+export interface LeaseKeeperDeps {
+  readonly leases: Leases;
+  readonly clock: Clock;
+  readonly stopwatch: Stopwatch;
+  readonly log: Log;
+  /** Names this relay in leases; no other process ever uses the name. */
+  readonly holder: string;
+  /** For how long this relay lets others go first when a lease is free. */
+  hesitationMs(): number;
+}
+
+/** A moment by both clocks that a process has. */
+interface Moment {
+  readonly stopwatchMs: number;
+  readonly at: EpochMs;
+}
+
+/**
+ * Gets one cluster's lease and keeps it, again and again until stopped. It takes a lease that is free, and one that it
+ * has seen unchanged for `LEASE_TTL_MS` by its own stopwatch, on condition that it still is what it saw.
+ */
+export class LeaseKeeper {
+  readonly #cluster: ClusterName;
+  readonly #tenant: Tenant;
+  readonly #deps: LeaseKeeperDeps;
+  readonly #stopping = new AbortController();
+  /** As far as it is known to be ours. */
+  #lease: Lease | undefined;
+  /** When the renewal was asked for that the lease lives by. */
+  #renewedAt: Moment = { stopwatchMs: 0, at: 0 };
+  #ending = new AbortController();
+  /** By the stopwatch. */
+  #avoidsUntil = 0;
+  #running: Promise<void> | undefined;
+
+  constructor(cluster: ClusterName, tenant: Tenant, deps: LeaseKeeperDeps) {
+    this.#cluster = cluster;
+    this.#tenant = tenant;
+    this.#deps = deps;
+  }
+
+  start(): void {
+    this.#running ??= this.#run();
+  }
+
+  /** Ends the tenancy, then gives the lease up; resolves when that is done. */
+  async stop(): Promise<void> {
+    this.#stopping.abort('stopped' satisfies LeaseEnd);
+    await this.#running;
+  }
+
+  /**
+   * Gives the lease up for others to try, and leaves it alone for a while unless nobody else takes it. Does nothing
+   * when it is not held.
+   */
+  giveAway(): void {
+    this.#ending.abort('given-away' satisfies LeaseEnd);
+  }
+
+  /**
+   * Whether the lease is ours now. To be asked right before each word: a process that was paused, or whose host slept,
+   * finds that its time is over, and is silent until it has renewed the lease.
+   */
+  maySpeak(): boolean {
+    if (!this.#lease) return false;
+    // A stopwatch may stand while the host sleeps, and a clock may be set: the longer of both is the safe one.
+    const { stopwatchMs, at } = this.#moment();
+    const heldMs = Math.max(stopwatchMs - this.#renewedAt.stopwatchMs, at - this.#renewedAt.at);
+    return heldMs < LEASE_TTL_MS;
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      const lease = await this.#awaitLease();
+      if (lease) await this.#hold(lease);
+    }
+  }
+
+  /** `undefined`: stopped while waiting. */
+  async #awaitLease(): Promise<Lease | undefined> {
+    const { leases, holder, clock, log } = this.#deps;
+    const { signal } = this.#stopping;
+    let seen: Sighting | undefined;
+    while (!signal.aborted) {
+      let waitMs = LEASE_LOOK_MS * (0.5 + Math.random() / 2);
+      try {
+        const record = await leases.look(this.#cluster);
+        const now = this.#moment();
+        seen = sighting(seen, record, now.stopwatchMs);
+        const leftMs = seen.since + this.#patienceMs(record) - now.stopwatchMs;
+        if (leftMs <= 0) {
+          const lease = await leases.take(this.#cluster, record, holder, clock.now());
+          if (lease) {
+            this.#renewedAt = now;
+            return lease;
+          }
+        } else {
+          waitMs = Math.min(waitMs, leftMs);
+        }
+      } catch (error) {
+        log.error('relay.lease-failed', { cluster: this.#cluster, reason: error });
+      }
+      await pause(Math.ceil(waitMs), signal);
+    }
+    return undefined;
+  }
+
+  /** For how long a lease has to stand as it is before it is taken. */
+  #patienceMs(record: LeaseRecord | undefined): number {
+    const { holder, hesitationMs, stopwatch } = this.#deps;
+    // Ours, and we do not know of it or have lost count: an answer that was lost, a table that was away.
+    if (record?.holder === holder) return 0;
+    const avoids = stopwatch() < this.#avoidsUntil;
+    return (
+      (record?.holder === undefined ? 0 : LEASE_TTL_MS) + Math.max(hesitationMs(), avoids ? UNWANTED_MS : 0)
+    );
+  }
+
+  async #hold(lease: Lease): Promise<void> {
+    const { leases, log, stopwatch } = this.#deps;
+    const about = { cluster: this.#cluster, epoch: lease.epoch };
+    const ending = new AbortController();
+    const signal = AbortSignal.any([this.#stopping.signal, ending.signal]);
+    const over = new AbortController();
+    this.#lease = lease;
+    this.#ending = ending;
+    log.info('relay.lease-taken', about);
+    const renewing = this.#renew(lease, ending, over.signal);
+    if (!signal.aborted) await this.#tenant.held(lease, signal);
+    over.abort();
+    await renewing;
+    const isOurs = this.#lease !== undefined;
+    this.#lease = undefined;
+    if (ending.signal.reason === ('given-away' satisfies LeaseEnd)) {
+      this.#avoidsUntil = stopwatch() + AVOIDANCE_MS * (0.5 + Math.random() / 2);
+      log.info('relay.lease-given-away', about);
+    }
+    if (!isOurs) {
+      log.warn('relay.lease-lost', about);
+      return;
+    }
+    await leases
+      .release(lease)
+      .catch((error: unknown) => log.warn('relay.lease-failed', { cluster: this.#cluster, reason: error }));
+  }
+
+  /**
+   * Renews until `over`, or until another relay has the lease. While the table is away the lease is only not spoken
+   * under: nobody else can take it then, and if nobody did, it is ours again.
+   */
+  async #renew(lease: Lease, ending: AbortController, over: AbortSignal): Promise<void> {
+    const { leases, clock, log } = this.#deps;
+    for (;;) {
+      await pause(LEASE_RENEW_MS, over);
+      if (over.aborted) return;
+      const asked = this.#moment();
+      try {
+        const renewed = await leases.renew(lease, this.#report(clock.now()));
+        if (!renewed) break;
+        const ranOut = !this.maySpeak();
+        this.#renewedAt = asked;
+        if (ranOut) this.#tenant.regained();
+      } catch (error) {
+        log.error('relay.lease-failed', { cluster: this.#cluster, reason: error });
+      }
+    }
+    this.#lease = undefined;
+    ending.abort('lost' satisfies LeaseEnd);
+  }
+
+  #report(renewedAt: EpochMs) {
+    const [heardAt, nodes] = [this.#tenant.heardAt(), this.#tenant.nodes()];
+    return {
+      renewedAt,
+      ...(heardAt === undefined ? {} : { heardAt }),
+      ...(nodes === undefined ? {} : { nodes }),
+    };
+  }
+
+  #moment(): Moment {
+    const { stopwatch, clock } = this.#deps;
+    return { stopwatchMs: stopwatch(), at: clock.now() };
+  }
+}

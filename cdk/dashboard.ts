@@ -69,6 +69,7 @@ function evictions({ config }: ServiceDashboardProps): IWidget[] {
       'evictions given up': own.givenUp,
       'clocks differ by, s': own.skew,
       'clusters without a relay': own.unwatchedClusters,
+      'clusters out of reach': own.deafClusters,
       'deltas refused': own.refusedDeltas,
     }),
   ];

@@ -4,6 +4,7 @@ import type { Queue } from 'aws-cdk-lib/aws-sqs';
 import {
   API_REFUSALS,
   CLOCK_SKEW,
+  DEAF_CLUSTERS,
   EVICTION_RETRIES,
   GIVEN_UP,
   POD_DELETION_DURATION,
@@ -37,6 +38,7 @@ export function ownMetrics(namespace: string) {
     skew: metric(CLOCK_SKEW, Stats.MAXIMUM),
     refusedDeltas: metric(REFUSED_DELTAS, Stats.SUM),
     unwatchedClusters: metric(UNWATCHED_CLUSTERS, Stats.MAXIMUM),
+    deafClusters: metric(DEAF_CLUSTERS, Stats.MAXIMUM),
   };
 }
 

@@ -101,6 +101,14 @@ export class Monitoring extends Construct {
         whenMissing: TreatMissingData.BREACHING,
       },
       {
+        id: 'DeafClusters',
+        name: 'clusters out of reach',
+        says: 'A relay watches a registered cluster and has heard nothing from it for two minutes, so nobody notices its taints; timers go on. The log of heartbeat names the cluster and since when (cluster.deaf), that of the relay says why (relay.watch-failed): its network, its credentials, or its API server.',
+        metric: own.deafClusters,
+        threshold: 1,
+        minutes: SOME_MINUTES,
+      },
+      {
         id: 'RefusedDeltas',
         name: 'deltas are refused',
         says: 'A queue can never take what a relay tells of a node, so its pods are not evicted. The log of the relay says which node and why (relay.delta-refused): most likely its taints alone are larger than a message.',

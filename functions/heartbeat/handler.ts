@@ -6,14 +6,17 @@ import {
   type Sighting,
   sighting,
 } from '#shared/clusters/lease.ts';
-import type { ClusterRegistry } from '#shared/clusters/registry.ts';
-import type { ClusterName } from '#shared/eviction/identity.ts';
+import type { ClusterRegistry, RegisteredCluster } from '#shared/clusters/registry.ts';
+import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import type { Emf } from '#shared/telemetry/emf.ts';
 import { invocation } from '#shared/telemetry/invocation.ts';
 import type { Log } from '#shared/telemetry/log.ts';
-import { UNWATCHED_CLUSTERS } from '#shared/telemetry/metrics.ts';
+import { DEAF_CLUSTERS, UNWATCHED_CLUSTERS } from '#shared/telemetry/metrics.ts';
 import type { Stopwatch } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
+
+/** An API server sends a bookmark every minute: this long without a word, its cluster is out of reach. */
+export const DEAF_AFTER_MS = 120_000;
 
 export interface HeartbeatDeps {
   readonly registry: Pick<ClusterRegistry, 'list'>;
@@ -24,15 +27,17 @@ export interface HeartbeatDeps {
 }
 
 /**
- * Called every minute: counts the registered clusters that no relay speaks for. Asks the leases and not the relays, so
- * that it does not matter where they run, and that one that is gone altogether is noticed.
+ * Called every minute: counts the registered clusters that no relay speaks for, and those of the others that no relay
+ * has heard from lately. Asks the leases and not the relays, so that it does not matter where they run, and that one
+ * that is gone altogether is noticed.
  */
 export function createHandler({ registry, leases, emf, stopwatch, log }: HeartbeatDeps) {
   const onlooker = new Onlooker(stopwatch);
   return middy<unknown, void>()
     .use(invocation(emf))
     .handler(async () => {
-      const clusters = (await registry.list()).map(({ name }) => name);
+      const registered = await registry.list();
+      const clusters = registered.map(({ name }) => name);
       onlooker.see(clusters, await leases.lookAtAll(clusters));
       // Who looks for the first time sees who holds a lease, but not whether he lives.
       if (clusters.some((cluster) => onlooker.isWatched(cluster) === undefined)) {
@@ -40,9 +45,24 @@ export function createHandler({ registry, leases, emf, stopwatch, log }: Heartbe
         onlooker.see(clusters, await leases.lookAtAll(clusters));
       }
       const unwatched = clusters.filter((cluster) => !onlooker.isWatched(cluster));
+      const watched = registered.filter(({ name }) => onlooker.isWatched(name));
+      const deaf = watched.flatMap((cluster) => deafness(cluster, onlooker.recordOf(cluster.name)));
       for (const cluster of unwatched) log.warn('cluster.unwatched', { cluster });
+      for (const each of deaf) log.warn('cluster.deaf', each);
       emf.put(UNWATCHED_CLUSTERS, 'Count', unwatched.length);
+      emf.put(DEAF_CLUSTERS, 'Count', deaf.length);
     });
+}
+
+/** The cluster and since when it was not heard of, if that is long ago. */
+function deafness(
+  { name, addedAt }: RegisteredCluster,
+  record: LeaseRecord | undefined,
+): readonly { readonly cluster: ClusterName; readonly since: EpochMs }[] {
+  if (!record) return [];
+  // One that was registered anew was not listened to before.
+  const since = Math.max(record.heardAt ?? addedAt, addedAt);
+  return record.renewedAt - since > DEAF_AFTER_MS ? [{ cluster: name, since }] : [];
 }
 
 /** Tells from two looks at a lease, whenever they were, whether its holder lives. */
@@ -64,6 +84,10 @@ class Onlooker {
         return [cluster, { ...seen, renewed: before !== undefined && seen.since > before.since }];
       }),
     );
+  }
+
+  recordOf(cluster: ClusterName): LeaseRecord | undefined {
+    return this.#seen.get(cluster)?.record;
   }
 
   /** `undefined`: not seen for long enough. */

@@ -66,6 +66,8 @@ export type LogEvents = {
   'cluster.unreachable': OfCluster & Why;
   /** A cluster is registered, and no relay holds its lease. */
   'cluster.unwatched': OfCluster;
+  /** A relay holds the lease of a cluster and has heard nothing from it since. */
+  'cluster.deaf': OfCluster & { readonly since: EpochMs };
   /** The list of clusters could not be read. */
   'registry.unreadable': Why;
 

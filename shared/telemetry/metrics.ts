@@ -13,6 +13,8 @@ export const API_REFUSALS = 'taintward_api_refusals_total';
 export const EVICTION_RETRIES = 'taintward_eviction_retries_total';
 /** Registered clusters that no relay speaks for. */
 export const UNWATCHED_CLUSTERS = 'taintward_unwatched_clusters';
+/** Clusters that a relay speaks for and has not heard from lately. */
+export const DEAF_CLUSTERS = 'taintward_deaf_clusters';
 /** Evictions that ended without their pods going: tried for days, or of a cluster that is not registered any more. */
 export const GIVEN_UP = 'taintward_given_up_total';
 /** Seconds by which an API server's clock and ours differ. */

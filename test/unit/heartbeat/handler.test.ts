@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { Context } from 'aws-lambda';
-import { createHandler } from '#functions/heartbeat/handler.ts';
+import { createHandler, DEAF_AFTER_MS } from '#functions/heartbeat/handler.ts';
 import { LEASE_TTL_MS, type LeaseRecord } from '#shared/clusters/lease.ts';
 import type { RegisteredCluster } from '#shared/clusters/registry.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
@@ -24,7 +24,12 @@ function bench(context: TestContext) {
   const time = driveTimers(context, NOW);
   const log = recordingLog();
   const counts: number[] = [];
-  const write = (line: string) => counts.push(...JSON.parse(line).taintward_unwatched_clusters);
+  const deaf: number[] = [];
+  const write = (line: string) => {
+    const { taintward_unwatched_clusters, taintward_deaf_clusters } = JSON.parse(line);
+    counts.push(...taintward_unwatched_clusters);
+    deaf.push(...taintward_deaf_clusters);
+  };
   const table = { names: [] as string[], leases: new Map<string, LeaseRecord>() };
   let looks = 0;
   const handler = createHandler({
@@ -43,10 +48,11 @@ function bench(context: TestContext) {
     table,
     time,
     log,
+    deaf,
     /** A lease as it stands; each call is a renewal. */
-    renew(name: string, holder?: string) {
+    renew(name: string, holder?: string, times: Partial<LeaseRecord> = {}) {
       const renewals = (table.leases.get(name)?.renewals ?? 0) + 1;
-      const lease = { cluster: clusterName(name), epoch: 1, renewals, renewedAt: 0 };
+      const lease = { cluster: clusterName(name), epoch: 1, renewals, renewedAt: NOW, ...times };
       table.leases.set(name, holder === undefined ? lease : { ...lease, holder });
     },
     /** What one beat counts, and how often it looks. */
@@ -111,6 +117,31 @@ test('a beat right after another one looks for long enough, too', async (context
   const second = given.beat();
   await given.time.pass(LEASE_TTL_MS);
   assert.deepEqual(await second, { unwatched: 0, looks: 2 });
+});
+
+test('the heartbeat counts the clusters that their relays do not hear from, by the relays’ own clocks', async (context) => {
+  const given = bench(context);
+  given.table.names = ['heard', 'deaf', 'never heard', 'registered anew', 'dead'];
+  const renewedAt = NOW + 3_600_000;
+  const renew = () => {
+    given.renew('heard', 'a', { renewedAt, heardAt: renewedAt - DEAF_AFTER_MS });
+    given.renew('deaf', 'a', { renewedAt, heardAt: renewedAt - DEAF_AFTER_MS - 1 });
+    given.renew('never heard', 'a', { renewedAt: NOW + DEAF_AFTER_MS + 1 });
+    given.renew('registered anew', 'a', { renewedAt: NOW + DEAF_AFTER_MS, heardAt: NOW - 3_600_000 });
+  };
+  given.renew('dead', 'a', { renewedAt, heardAt: NOW });
+  keep(context, renew);
+  const beat = given.beat();
+  await given.time.pass(LEASE_TTL_MS);
+  assert.equal((await beat).unwatched, 1);
+  assert.deepEqual(given.deaf, [2]);
+  assert.deepEqual(
+    given.log.lines.flatMap(({ event, fields }) => (event === 'cluster.deaf' ? [fields] : [])),
+    [
+      { cluster: 'deaf', since: renewedAt - DEAF_AFTER_MS - 1 },
+      { cluster: 'never heard', since: NOW },
+    ],
+  );
 });
 
 test('the heartbeat says that nothing is registered: silence is alarming', async (context) => {

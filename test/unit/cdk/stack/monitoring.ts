@@ -55,6 +55,11 @@ describe('an alarm rings', () => {
     assert.equal(alarm['TreatMissingData'], 'breaching');
   });
 
+  test('for a cluster that its relay does not hear from', () => {
+    const alarm = alarmNamed('clusters out of reach');
+    assert.deepEqual([alarm['MetricName'], alarm['Threshold']], [names.DEAF_CLUSTERS, 1]);
+  });
+
   test('for a single delta that its queue refuses', () => {
     const { MetricName, Threshold, EvaluationPeriods } = alarmNamed('deltas are refused');
     assert.deepEqual([MetricName, Threshold, EvaluationPeriods], [names.REFUSED_DELTAS, 1, 1]);

@@ -90,11 +90,13 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
       }),
     },
   },
-  'a failed try is followed by two': {
+  'a failed try is followed by three': {
     climate: 'sick',
     fault: {
       dueQueue: (queue, user) =>
-        user === 'evictionsDue' ? { send: (messages) => queue.send([...messages, ...messages]) } : queue,
+        user === 'evictionsDue'
+          ? { send: (messages) => queue.send([...messages, ...messages, ...messages]) }
+          : queue,
     },
   },
   'a timer is armed by nobody': {

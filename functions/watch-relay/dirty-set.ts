@@ -7,12 +7,16 @@ import type { ClusterView, Subject } from './cluster-view.ts';
  * What of one cluster is still to be told: names of nodes and pods, and no word of what they are like. Deltas are made
  * from the view when they are sent, so nothing that waits gets old, and however long it waits, the set grows to the
  * size of the tainted part of the cluster and not beyond. A pod's name is kept when it is gone, until that is told.
+ *
+ * While a delta is on its way to a queue, nothing more of its node is ready for that queue: deltas of a node get there
+ * in the order of their versions, however many calls go at a time.
  */
 export class DirtySet {
   readonly #view: ClusterView;
   /** With each node whether it is to be woken. */
-  readonly #nodes = new Map<NodeName, boolean>();
-  readonly #pods = new Map<NodeName, Set<PodUid>>();
+  readonly #nodes = new Waiting<boolean>();
+  readonly #pods = new Waiting<Set<PodUid>>();
+  #podCount = 0;
 
   constructor(view: ClusterView) {
     this.#view = view;
@@ -24,45 +28,50 @@ export class DirtySet {
       if (uid === undefined) {
         this.#nodes.set(node, wake || this.#nodes.get(node) === true);
         // It will tell of all its node's pods.
+        this.#podCount -= this.#pods.get(node)?.size ?? 0;
         this.#pods.delete(node);
-      } else if (!this.#nodes.has(node)) {
-        const uids = this.#pods.get(node) ?? new Set();
-        this.#pods.set(node, uids.add(uid));
+      } else if (this.#nodes.get(node) === undefined) {
+        this.#markPod(node, uid);
       }
     }
   }
 
+  /** How many nodes are dirty. */
   get nodes(): number {
     return this.#nodes.size;
   }
 
+  /** How many pods are dirty, those of dirty nodes not counted. */
   get pods(): number {
-    return [...this.#pods.values()].reduce((sum, { size }) => sum + size, 0);
+    return this.#podCount;
   }
 
-  /** The messages of whole nodes, each made when it is asked for. What is not sent is made anew the next time. */
+  /** The messages of whole nodes that are ready, each made when it is asked for. What is not sent is made anew the next time. */
   *nodeMessages(now: EpochMs): Generator<DeltaMessage> {
-    for (const [node, wake] of this.#nodes) yield deltaMessage(this.#view.nodeDelta(node, now, wake));
+    for (const [node, wake] of this.#nodes.ready) yield deltaMessage(this.#view.nodeDelta(node, now, wake));
   }
 
-  /** The messages of single pods, likewise. */
+  /** The messages of single pods, likewise. Those of one node may go in one call, in which they keep their order. */
   *podMessages(now: EpochMs): Generator<DeltaMessage> {
-    for (const [node, uids] of this.#pods) {
+    for (const [node, uids] of this.#pods.ready) {
       for (const uid of uids) yield deltaMessage(this.#view.podDelta(node, uid, now));
     }
   }
 
-  /** A delta is on its way: what changes from now on is to be told again. */
+  /** A delta is on its way, until `answered`: what changes from now on is to be told again, after it. */
   sending(delta: Delta): void {
     const { node } = delta.ref;
     const uid = onlyPod(delta);
     if (uid === undefined) {
       this.#nodes.delete(node);
+      this.#nodes.hold(node);
       return;
     }
+    this.#pods.hold(node);
     const uids = this.#pods.get(node);
-    uids?.delete(uid);
-    if (uids?.size === 0) this.#pods.delete(node);
+    if (!uids?.delete(uid)) return;
+    this.#podCount -= 1;
+    if (uids.size === 0) this.#pods.delete(node);
   }
 
   /** The queue did not take a delta: what it told is still to be told, as it is by then. */
@@ -77,5 +86,72 @@ export class DirtySet {
     if (delta.kind !== 'node' || !delta.others) return;
     const { node } = delta.ref;
     this.mark(delta.others.map((uid) => ({ node, uid })));
+  }
+
+  /** A delta is on its way no longer, whatever became of it: more of its node may follow. Once for each `sending`. */
+  answered(delta: Delta): void {
+    const waiting = onlyPod(delta) === undefined ? this.#nodes : this.#pods;
+    waiting.release(delta.ref.node);
+  }
+
+  #markPod(node: NodeName, uid: PodUid): void {
+    const uids = this.#pods.get(node);
+    if (uids?.has(uid)) return;
+    this.#podCount += 1;
+    if (uids) uids.add(uid);
+    else this.#pods.set(node, new Set([uid]));
+  }
+}
+
+/** What waits, by node, in the order in which it got ready. What belongs to a held node is not. */
+class Waiting<T> {
+  readonly #ready = new Map<NodeName, T>();
+  readonly #behind = new Map<NodeName, T>();
+  readonly #holds = new Map<NodeName, number>();
+
+  get size(): number {
+    return this.#ready.size + this.#behind.size;
+  }
+
+  /** May be changed while it is walked through. */
+  get ready(): Iterable<readonly [NodeName, T]> {
+    return this.#ready;
+  }
+
+  get(node: NodeName): T | undefined {
+    return this.#ready.get(node) ?? this.#behind.get(node);
+  }
+
+  set(node: NodeName, what: T): void {
+    const waiting = this.#holds.has(node) ? this.#behind : this.#ready;
+    waiting.set(node, what);
+  }
+
+  delete(node: NodeName): void {
+    this.#ready.delete(node);
+    this.#behind.delete(node);
+  }
+
+  /** Holds a node until it was released as often as held. */
+  hold(node: NodeName): void {
+    this.#holds.set(node, (this.#holds.get(node) ?? 0) + 1);
+    this.#move(node, this.#ready, this.#behind);
+  }
+
+  release(node: NodeName): void {
+    const left = (this.#holds.get(node) ?? 0) - 1;
+    if (left > 0) {
+      this.#holds.set(node, left);
+      return;
+    }
+    this.#holds.delete(node);
+    this.#move(node, this.#behind, this.#ready);
+  }
+
+  #move(node: NodeName, from: Map<NodeName, T>, to: Map<NodeName, T>): void {
+    const what = from.get(node);
+    if (what === undefined) return;
+    from.delete(node);
+    to.set(node, what);
   }
 }

@@ -60,6 +60,7 @@ export class SpeakingView {
       for (const { delta } of messages) {
         dirty.sending(delta);
         dirty.taken(delta);
+        dirty.answered(delta);
         sent.push(delta);
       }
     };

@@ -4,13 +4,15 @@ import { Registry } from 'prom-client';
 import { ClusterView, type Subject } from '#functions/watch-relay/cluster-view.ts';
 import { Outbox } from '#functions/watch-relay/outbox.ts';
 import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
+import { onlyPod } from '#shared/eviction/facts.ts';
 import { clusterName, type EpochMs, nodeName } from '#shared/eviction/identity.ts';
 import type { LiveNode, LivePod } from '#shared/kubernetes/api.ts';
 import { deduplicationId, messageGroupId, parseDelta } from '#shared/queues/delta-message.ts';
 import { MAX_BATCH_BYTES } from '#shared/queues/limits.ts';
-import { type OutgoingMessage, QueueError } from '#shared/queues/sender.ts';
+import { type OutgoingMessage, QueueError, type SendFailure } from '#shared/queues/sender.ts';
 import { Emf } from '#shared/telemetry/emf.ts';
 import { REFUSED_DELTAS } from '#shared/telemetry/metrics.ts';
+import { pause } from '#shared/time/pause.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { driveTimers } from '#test/world/driven-timers.ts';
 import { liveNode, livePod } from './live-objects.ts';
@@ -134,16 +136,113 @@ describe('a call of a queue', () => {
     assert.equal(nodes.calls.length, 3);
   });
 
-  test('goes to each cluster in turn, however much there is to tell of one', async (context) => {
+  test('carries words of each cluster in turn, however much there is to tell of one', async (context) => {
     const { outbox, nodes } = bench(context);
     const [loud, quiet] = [speakFor(outbox, 'loud'), speakFor(outbox, 'quiet')];
     loud.nodes(...tainted(100));
-    quiet.nodes(...tainted(20));
+    quiet.nodes(...tainted(7));
     await outbox.drained();
+    const clusters = nodes.taken.map(({ ref }) => ref.cluster);
+    const taking = Array.from({ length: 14 }, (_, index) => (index % 2 ? 'quiet' : 'loud'));
+    assert.deepEqual(clusters.slice(0, 14), taking);
+    assert.equal(nodes.calls.length, 11);
+  });
+});
+
+describe('calls of a queue', () => {
+  /** Calls are not answered but by the test, from the first one on. */
+  function unanswered(queue: OrderedQueue) {
+    const answers: ((failures: readonly SendFailure[]) => void)[] = [];
+    queue.onSend = () => {
+      const { promise, resolve } = Promise.withResolvers<readonly SendFailure[]>();
+      answers.push(resolve);
+      return promise;
+    };
+    return { answerNext: () => answers.shift()?.([]) };
+  }
+
+  test('go many at a time, but leave room for what other clusters have to say', async (context) => {
+    const { outbox, nodes, time } = bench(context);
+    const [loud, quiet] = [speakFor(outbox, 'loud'), speakFor(outbox, 'quiet')];
+    unanswered(nodes);
+    loud.nodes(...tainted(5000));
+    await time.settle();
+    const calls = nodes.calls.length;
+    assert.ok(calls >= 8, `${calls} calls`);
+    quiet.taint('n1', 'a');
+    await time.settle();
     assert.deepEqual(
-      nodes.calls.slice(0, 5).map((call) => parseDelta(call[0]?.body ?? '').ref.cluster),
-      ['loud', 'quiet', 'loud', 'quiet', 'loud'],
+      nodes.calls.slice(calls).map((call) => call.map(({ body }) => parseDelta(body).ref.cluster)),
+      [['quiet']],
     );
+  });
+
+  test('never carry a node while another does: what comes up meanwhile follows, as it is by then', async (context) => {
+    const { outbox, nodes, time } = bench(context);
+    const cluster = speakFor(outbox);
+    const { answerNext } = unanswered(nodes);
+    cluster.taint('n1', 'a');
+    await time.settle();
+    for (const key of ['b', 'c']) {
+      cluster.taint('n1', key);
+      cluster.taint('n2', key);
+      await time.settle();
+    }
+    assert.deepEqual(
+      nodes.calls.map((call) => call.map(({ body }) => parseDelta(body).ref.node)),
+      [['n1'], ['n2']],
+    );
+    for (let call = 0; call < 4; call++) {
+      answerNext();
+      await time.settle();
+    }
+    assert.deepEqual(
+      nodes.taken.map(({ ref, taints }) => `${ref.node} ${taints[0]?.key}`),
+      ['n1 a', 'n2 b', 'n1 c', 'n2 c'],
+    );
+  });
+
+  test('never carry pods of a node while another does, except for the pods that it carries itself', async (context) => {
+    const { outbox, nodes, pods, time } = bench(context);
+    const cluster = speakFor(outbox);
+    cluster.nodes(liveNode('n1', 'a'), liveNode('n2', 'a'));
+    await outbox.drained();
+    const { answerNext } = unanswered(pods);
+    cluster.pods(...Array.from({ length: 12 }, (_, index) => livePod(`u${index}`)));
+    cluster.pods(livePod('v1', { node: nodeName('n2') }));
+    await time.settle();
+    cluster.goes(livePod('u1'));
+    cluster.taint('n2', 'b');
+    await time.settle();
+    assert.deepEqual(
+      pods.calls.map((call) => call.length),
+      [10, 1],
+    );
+    assert.equal(nodes.taken.at(-1)?.ref.node, 'n2', 'the other queue does not wait for that');
+    answerNext();
+    await time.settle();
+    assert.deepEqual(
+      pods.calls[2]?.map(({ body }) => parseDelta(body)).map((delta) => [delta.kind, onlyPod(delta)]),
+      [
+        ['pod', 'u10'],
+        ['pod', 'u11'],
+        ['pod-gone', 'u1'],
+      ],
+    );
+  });
+
+  test('do not keep the event loop from what comes in', async (context) => {
+    const { outbox, nodes } = bench(context);
+    const [loud, quiet] = [speakFor(outbox, 'loud'), speakFor(outbox, 'quiet')];
+    nodes.onSend = () => {
+      context.mock.timers.tick(2);
+      return [];
+    };
+    loud.nodes(...tainted(1000));
+    setImmediate(() => quiet.taint('n1', 'a'));
+    await outbox.drained();
+    const before = nodes.taken.findIndex(({ ref }) => ref.cluster === 'quiet');
+    assert.ok(before >= 0 && before <= 50, `${before} deltas came before`);
   });
 });
 
@@ -307,6 +406,31 @@ describe('a queue that cannot be reached', () => {
     assert.equal(log.lines[0]?.event, 'relay.queue-unreachable');
   });
 
+  test('is asked by one call at a time until it answers, however many failed together', async (context) => {
+    const { outbox, nodes, time } = bench(context);
+    let [underWay, most] = [0, 0];
+    const fail = async () => {
+      underWay += 1;
+      most = Math.max(most, underWay);
+      await pause(20);
+      underWay -= 1;
+      return unreachable();
+    };
+    nodes.onSend = fail;
+    speakFor(outbox).nodes(...tainted(500));
+    await time.pass(50);
+    const together = most;
+    most = 0;
+    await time.pass(2000);
+    assert.ok(together > 1);
+    assert.equal(most, 1);
+    const calls = nodes.calls.length - together;
+    assert.ok(calls >= 3, `those that failed together count as one failure; ${calls} calls since`);
+    nodes.onSend = takeAll;
+    await time.pass(10_000);
+    assert.equal(nodes.taken.length, 500);
+  });
+
   test('does not hold the other queue up', async (context) => {
     const { outbox, nodes, pods, time } = bench(context);
     const cluster = speakFor(outbox);
@@ -377,6 +501,20 @@ describe('a delta that the queue does not take', () => {
     await time.pass(60_000);
     assert.ok(nodes.calls.length - calls < 25, 'but alone it is not asked for in a hot loop');
   });
+});
+
+test('a node that the queue refuses for now holds nobody else up, also of its cluster', async (context) => {
+  const { outbox, nodes, time } = bench(context);
+  const cluster = speakFor(outbox);
+  nodes.onSend = (messages) =>
+    messages.flatMap(({ body }, index) =>
+      parseDelta(body).ref.node === 'n1' ? [{ index, reason: 'stuck', permanent: false }] : [],
+    );
+  cluster.taint('n1', 'a');
+  await time.pass(60_000);
+  cluster.taint('n2', 'a');
+  await time.settle();
+  assert.equal(nodes.taken[0]?.ref.node, 'n2');
 });
 
 test('nothing is left lying, however the end of one sending and the next event meet', async (context) => {

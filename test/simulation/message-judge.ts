@@ -33,7 +33,10 @@ export class MessageJudge {
   /** When each node's work was asked for anew: by a delta, or by a message that came again. */
   readonly #causes = new Map<string, EpochMs[]>();
   readonly #tries = new Map<string, EpochMs[]>();
-  readonly #idle = new Map<ClusterName, { readonly told: number; readonly writes: number }>();
+  readonly #idle = new Map<
+    ClusterName,
+    { readonly at: EpochMs; readonly told: number; readonly writes: number }
+  >();
   readonly #accused = new Set<string>();
   #told = 0;
 
@@ -128,18 +131,23 @@ export class MessageJudge {
     const { clock, clusters, disturbances } = this.#bench;
     const { writes } = this.#records;
     const settledAt = clock.now() - SETTLED_MS;
-    const idle = clusters.every(({ name, truth }) =>
-      [...truth.states().keys()].every(
-        (node) =>
-          truth.taintsOf(node)?.length === 0 &&
-          disturbances.excusedUntil(name, truth.changedAt(node)) < settledAt,
-      ),
+    const nodes = clusters.flatMap(({ name, truth }) =>
+      [...truth.states().keys()].map((node) => ({
+        name,
+        taints: truth.taintsOf(node),
+        changedAt: truth.changedAt(node),
+      })),
+    );
+    const idle = nodes.every(
+      ({ name, taints, changedAt }) =>
+        taints?.length === 0 && disturbances.excusedUntil(name, changedAt) < settledAt,
     );
     for (const { name } of clusters) {
       const before = this.#idle.get(name);
-      if (idle) this.#idle.set(name, { told: this.#told, writes });
+      if (idle) this.#idle.set(name, { at: clock.now(), told: this.#told, writes });
       else this.#idle.delete(name);
-      if (!idle || !before) continue;
+      // Between two audits in idle times there may have been a whole busy one.
+      if (!idle || !before || nodes.some(({ changedAt }) => changedAt > before.at)) continue;
       if (this.#told > before.told)
         this.#once(`P7: ${this.#told - before.told} deltas were sent in idle times`);
       if (writes > before.writes) this.#once(`P7: ${writes - before.writes} commits were made in idle times`);

@@ -223,7 +223,7 @@ export class Truth {
 
 /** How the start of a countdown is reckoned. */
 interface Reckoning {
-  /** Whether the node's lack of the taint in these states was missed. */
+  /** Whether what these states say, or that they lack the taint, was missed. */
   missed(gap: readonly NodePast[]): boolean;
   /** A taint that says that it was set anew starts its countdown by what it says, and not by when that was. */
   readonly lenient: boolean;
@@ -247,12 +247,15 @@ function startOf(
     if (each.state > seen.state) continue;
     if (each.taints.some((other) => countdownIdentity(other) === identity)) {
       if (gap.length > 0 && !missed(gap)) break;
-      const anew = setAnew(taint, each, after);
-      if (anew !== undefined && !lenient) break;
-      setAt = Math.max(setAt, anew ?? 0);
       gap = [];
+      // What a state says that nobody told of cannot be known: those around it are compared.
+      if (!missed([each])) {
+        const anew = setAnew(taint, each, after);
+        if (anew !== undefined && !lenient) break;
+        setAt = Math.max(setAt, anew ?? 0);
+        after = each;
+      }
       since = each.at;
-      after = each;
     } else {
       gap.push(each);
     }

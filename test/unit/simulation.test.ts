@@ -38,6 +38,10 @@ describe('a history that once broke a promise keeps it:', () => {
     assert.deepEqual((await simulate(30418, { climate: 'stormy' })).faults, []);
   });
 
+  test('a taint is set anew and as it was again while nobody hears, and its node goes', async () => {
+    assert.deepEqual((await simulate(300085, { climate: 'stormy' })).faults, []);
+  });
+
   test('a taint is told to have come back in the middle of a pass', async () => {
     assert.deepEqual((await simulate(100220, { climate: 'stormy' })).faults, []);
   });

@@ -1,6 +1,6 @@
 import type { LiveTaint, MatchOptions, Toleration } from '#shared/taints/taint.ts';
 import type { EpochMs, PodUid } from './identity.ts';
-import { timeLiveTaints } from './node-state.ts';
+import { isDoubtful, timeLiveTaints } from './node-state.ts';
 import { podDeadlines } from './pod-deadline.ts';
 import { type CancelReason, type EvictionRecord, type NodeState, whyCancelled } from './records.ts';
 
@@ -51,7 +51,9 @@ export function judge(
   look: NodeLook,
   options: MatchOptions,
 ): (record: EvictionRecord, pod: SeenPod | undefined) => Verdict {
-  const taints = look.taints ? timeLiveTaints(node, look.taints, look.at) : (node?.taints ?? []);
+  // A node that is gone keeps its last taints, but for those it may have lost before.
+  const last = node?.taints.filter((taint) => !isDoubtful(node, taint)) ?? [];
+  const taints = look.taints ? timeLiveTaints(node, look.taints, look.at) : last;
   const deletedAt = look.taints ? undefined : (node?.deletedAt ?? look.at);
   const behind = node !== undefined && look.taints !== undefined && look.taintsStamp !== node.taintsStamp;
   const deadlineOf = podDeadlines(taints, deletedAt, options);

@@ -140,6 +140,14 @@ describe('on a node that is not there', () => {
     assert.equal(verdict({ ...due, node: undefined }, look(60, undefined, seen()), record).kind, 'cancel');
   });
 
+  test('a pod is spared when the taint was last heard of as gone', () => {
+    const { node } = due;
+    assert.ok(node);
+    const taints = node.taints.map((each) => ({ ...each, known: 'found', since: at(30) }) as const);
+    const doubted: Partition = { ...due, node: { ...node, taints } };
+    assert.equal(verdict(doubted, look(99, undefined, seen())).kind, 'cancel');
+  });
+
   test('a longer toleration still puts a pod off', () => {
     const found = verdict(due, look(60, undefined, tolerationsOf(tolerating('a', 600))));
     assert.equal(found.kind === 'reschedule' && found.record.fireAt, at(600));

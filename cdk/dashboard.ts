@@ -70,6 +70,7 @@ function evictions({ config }: ServiceDashboardProps): IWidget[] {
       'clocks differ by, s': own.skew,
       'clusters without a relay': own.unwatchedClusters,
       'clusters out of reach': own.deafClusters,
+      'nodes over the budget of a relay': own.overBudget,
       'deltas refused': own.refusedDeltas,
     }),
   ];

@@ -7,6 +7,7 @@ import {
   DEAF_CLUSTERS,
   EVICTION_RETRIES,
   GIVEN_UP,
+  OVER_BUDGET,
   POD_DELETION_DURATION,
   POD_DELETIONS,
   REFUSED_DELTAS,
@@ -38,6 +39,7 @@ export function ownMetrics(namespace: string) {
     skew: metric(CLOCK_SKEW, Stats.MAXIMUM),
     refusedDeltas: metric(REFUSED_DELTAS, Stats.SUM),
     unwatchedClusters: metric(UNWATCHED_CLUSTERS, Stats.MAXIMUM),
+    overBudget: metric(OVER_BUDGET, Stats.MAXIMUM),
     deafClusters: metric(DEAF_CLUSTERS, Stats.MAXIMUM),
   };
 }

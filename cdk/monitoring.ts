@@ -109,6 +109,14 @@ export class Monitoring extends Construct {
         minutes: SOME_MINUTES,
       },
       {
+        id: 'OverBudget',
+        name: 'relays are over their budget',
+        says: 'A relay follows more nodes than its memory is made for, because no other takes them: it may become slow, or run out of memory. Raise taintward:relayCount or taintward:relayMemoryMiB; start another relay of your own.',
+        metric: own.overBudget,
+        threshold: 1,
+        minutes: LASTING_MINUTES,
+      },
+      {
         id: 'RefusedDeltas',
         name: 'deltas are refused',
         says: 'A queue can never take what a relay tells of a node, so its pods are not evicted. The log of the relay says which node and why (relay.delta-refused): most likely its taints alone are larger than a message.',

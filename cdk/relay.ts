@@ -16,7 +16,7 @@ import {
 import { type IPrincipal, ManagedPolicy } from 'aws-cdk-lib/aws-iam';
 import { LogGroup } from 'aws-cdk-lib/aws-logs';
 import { Construct } from 'constructs';
-import { type metricVariables, PROBE_PORT, type ValuesOf } from '#shared/aws/environment.ts';
+import { type metricVariables, NODES_PER_MIB, PROBE_PORT, type ValuesOf } from '#shared/aws/environment.ts';
 import { PROJECT_DIR } from './bundle.ts';
 import type { ClusterAccess } from './cluster-access.ts';
 import type { Config } from './config.ts';
@@ -82,6 +82,7 @@ export class FargateRelay extends Construct implements Grantee {
     });
     this.grantPrincipal = task.taskRole;
     bindRelay(this, props);
+    this.setEnvironment({ NODE_BUDGET: `${NODES_PER_MIB * config.relayMemoryMiB}` });
     const cluster = new Cluster(this, 'Cluster', {
       clusterName: name,
       vpc: network.vpc,

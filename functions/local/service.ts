@@ -103,6 +103,8 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
     log,
     metrics,
     holder: randomUUID(),
+    // There is nobody to leave a cluster to.
+    nodeBudget: Infinity,
   });
   // The probe server prints any state; its type names the relay's own.
   const states = () =>

@@ -53,7 +53,8 @@ const SCHEMA = `
     renewals INTEGER NOT NULL,
     renewed_at INTEGER NOT NULL,
     heard_at INTEGER,
-    nodes INTEGER
+    nodes INTEGER,
+    bid TEXT
   ) STRICT, WITHOUT ROWID;
 
   PRAGMA application_id = ${APPLICATION_ID};

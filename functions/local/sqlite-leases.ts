@@ -1,6 +1,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import * as z from 'zod';
 import {
+  type Bid,
   type Lease,
   type LeaseReader,
   type LeaseRecord,
@@ -12,6 +13,8 @@ import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import { parseStored } from '#shared/store/stored.ts';
 import { orSqliteStoreError } from './sqlite-database.ts';
 
+const bidSchema = z.object({ holder: z.string(), load: z.number().nonnegative() });
+
 const rowSchema = z.object({
   holder: z.string().nullable(),
   epoch: z.int().positive(),
@@ -19,6 +22,7 @@ const rowSchema = z.object({
   renewed_at: z.int(),
   heard_at: z.int().nullable(),
   nodes: z.int().nonnegative().nullable(),
+  bid: z.string().nullable(),
 });
 
 /** Leases in the embedded store's database. Every method rejects with `StoreError`. */
@@ -28,6 +32,7 @@ export class SqliteLeases implements Leases, Pick<LeaseReader, 'epoch'> {
   readonly #takeFirst: StatementSync;
   readonly #take: StatementSync;
   readonly #renew: StatementSync;
+  readonly #bid: StatementSync;
   readonly #release: StatementSync;
   readonly #releaseAll: StatementSync;
 
@@ -41,14 +46,18 @@ export class SqliteLeases implements Leases, Pick<LeaseReader, 'epoch'> {
       ON CONFLICT DO NOTHING
       RETURNING *`);
     this.#take = database.prepare(`
-      UPDATE leases SET holder = :holder, epoch = :epoch, renewals = 0, renewed_at = :now
+      UPDATE leases SET holder = :holder, epoch = :epoch, renewals = 0, renewed_at = :now, bid = NULL
       WHERE cluster = :cluster AND holder IS :foundHolder AND epoch = :foundEpoch AND renewals = :foundRenewals
       RETURNING *`);
     this.#renew = database.prepare(`
       UPDATE leases SET renewals = renewals + 1, renewed_at = :renewedAt,
-        heard_at = coalesce(:heardAt, heard_at), nodes = coalesce(:nodes, nodes)
+        heard_at = coalesce(:heardAt, heard_at), nodes = coalesce(:nodes, nodes),
+        bid = iif(:declines, NULL, bid)
       WHERE cluster = :cluster AND holder = :holder AND epoch = :epoch
       RETURNING *`);
+    this.#bid = database.prepare(`
+      UPDATE leases SET bid = :bid
+      WHERE cluster = :cluster AND holder = :holder AND epoch = :epoch`);
     // A released lease keeps its row, so the epoch it counts never goes back.
     this.#release = database.prepare(`
       UPDATE leases SET holder = NULL
@@ -83,11 +92,16 @@ export class SqliteLeases implements Leases, Pick<LeaseReader, 'epoch'> {
 
   async renew(
     { cluster, holder, epoch }: Lease,
-    { renewedAt, heardAt, nodes }: LeaseReport,
+    { renewedAt, heardAt, nodes, declines }: LeaseReport,
   ): Promise<Lease | undefined> {
-    const report = { renewedAt, heardAt: heardAt ?? null, nodes: nodes ?? null };
+    const report = { renewedAt, heardAt: heardAt ?? null, nodes: nodes ?? null, declines: declines ? 1 : 0 };
     const row = orSqliteStoreError(this.#path, () => this.#renew.get({ cluster, holder, epoch, ...report }));
     return row && { ...recordOf(cluster, row), holder };
+  }
+
+  async bid({ cluster, holder, epoch }: Lease, bid: Bid): Promise<void> {
+    const json = JSON.stringify(bid);
+    orSqliteStoreError(this.#path, () => this.#bid.run({ cluster, holder, epoch, bid: json }));
   }
 
   async release({ cluster, holder, epoch }: Lease): Promise<void> {
@@ -117,5 +131,8 @@ function recordOf(cluster: ClusterName, row: unknown): LeaseRecord {
     renewedAt: found.renewed_at,
     ...(found.heard_at === null ? {} : { heardAt: found.heard_at }),
     ...(found.nodes === null ? {} : { nodes: found.nodes }),
+    ...(found.bid === null
+      ? {}
+      : { bid: parseStored(bidSchema, JSON.parse(found.bid), `bid for cluster ${cluster}`) }),
   };
 }

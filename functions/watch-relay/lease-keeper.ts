@@ -2,6 +2,7 @@ import {
   LEASE_TTL_MS,
   type Lease,
   type LeaseRecord,
+  type LeaseReport,
   type Leases,
   type Sighting,
   sighting,
@@ -10,6 +11,7 @@ import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock, Stopwatch } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
+import type { Fleet } from './fleet.ts';
 
 /** Three tries to renew fit into a lease's time. */
 export const LEASE_RENEW_MS = 3_000;
@@ -46,8 +48,8 @@ export interface LeaseKeeperDeps {
   readonly log: Log;
   /** Names this relay in leases; no other process ever uses the name. */
   readonly holder: string;
-  /** For how long this relay lets others go first when a lease is free. */
-  hesitationMs(): number;
+  /** What all of this relay's keepers see. */
+  readonly fleet: Pick<Fleet, 'saw' | 'hesitationMs' | 'gives'>;
 }
 
 /** A moment by both clocks that a process has. */
@@ -95,6 +97,9 @@ export class LeaseKeeper {
    * when it is not held.
    */
   giveAway(): void {
+    if (this.#lease) {
+      this.#avoidsUntil = this.#deps.stopwatch() + AVOIDANCE_MS * (0.5 + Math.random() / 2);
+    }
     this.#ending.abort('given-away' satisfies LeaseEnd);
   }
 
@@ -120,13 +125,14 @@ export class LeaseKeeper {
 
   /** `undefined`: stopped while waiting. */
   async #awaitLease(): Promise<Lease | undefined> {
-    const { leases, holder, clock, log } = this.#deps;
+    const { leases, holder, clock, log, fleet } = this.#deps;
     const { signal } = this.#stopping;
     let seen: Sighting | undefined;
     while (!signal.aborted) {
       let waitMs = LEASE_LOOK_MS * (0.5 + Math.random() / 2);
       try {
         const record = await leases.look(this.#cluster);
+        fleet.saw(this.#cluster, record);
         const now = this.#moment();
         seen = sighting(seen, record, now.stopwatchMs);
         const leftMs = seen.since + this.#patienceMs(record) - now.stopwatchMs;
@@ -134,6 +140,7 @@ export class LeaseKeeper {
           const lease = await leases.take(this.#cluster, record, holder, clock.now());
           if (lease) {
             this.#renewedAt = now;
+            fleet.saw(this.#cluster, lease);
             return lease;
           }
         } else {
@@ -149,17 +156,18 @@ export class LeaseKeeper {
 
   /** For how long a lease has to stand as it is before it is taken. */
   #patienceMs(record: LeaseRecord | undefined): number {
-    const { holder, hesitationMs, stopwatch } = this.#deps;
+    const { holder, fleet, stopwatch } = this.#deps;
     // Ours, and we do not know of it or have lost count: an answer that was lost, a table that was away.
     if (record?.holder === holder) return 0;
     const avoids = stopwatch() < this.#avoidsUntil;
     return (
-      (record?.holder === undefined ? 0 : LEASE_TTL_MS) + Math.max(hesitationMs(), avoids ? UNWANTED_MS : 0)
+      (record?.holder === undefined ? 0 : LEASE_TTL_MS) +
+      Math.max(fleet.hesitationMs(this.#cluster), avoids ? UNWANTED_MS : 0)
     );
   }
 
   async #hold(lease: Lease): Promise<void> {
-    const { leases, log, stopwatch } = this.#deps;
+    const { leases, log } = this.#deps;
     const about = { cluster: this.#cluster, epoch: lease.epoch };
     const ending = new AbortController();
     const signal = AbortSignal.any([this.#stopping.signal, ending.signal]);
@@ -174,7 +182,6 @@ export class LeaseKeeper {
     const isOurs = this.#lease !== undefined;
     this.#lease = undefined;
     if (ending.signal.reason === ('given-away' satisfies LeaseEnd)) {
-      this.#avoidsUntil = stopwatch() + AVOIDANCE_MS * (0.5 + Math.random() / 2);
       log.info('relay.lease-given-away', about);
     }
     if (!isOurs) {
@@ -191,17 +198,23 @@ export class LeaseKeeper {
    * under: nobody else can take it then, and if nobody did, it is ours again.
    */
   async #renew(lease: Lease, ending: AbortController, over: AbortSignal): Promise<void> {
-    const { leases, clock, log } = this.#deps;
+    const { leases, fleet, log } = this.#deps;
+    let declines = false;
     for (;;) {
       await pause(LEASE_RENEW_MS, over);
       if (over.aborted) return;
       const asked = this.#moment();
       try {
-        const renewed = await leases.renew(lease, this.#report(clock.now()));
+        const renewed = await leases.renew(lease, this.#report(declines));
         if (!renewed) break;
         const ranOut = !this.maySpeak();
         this.#renewedAt = asked;
         if (ranOut) this.#tenant.regained();
+        fleet.saw(this.#cluster, renewed);
+        const gives = fleet.gives(renewed);
+        if (gives) ending.abort('given-away' satisfies LeaseEnd);
+        // A bid is answered once: what it says of its bidder gets old.
+        declines = renewed.bid !== undefined && !ending.signal.aborted;
       } catch (error) {
         log.error('relay.lease-failed', { cluster: this.#cluster, reason: error });
       }
@@ -210,12 +223,13 @@ export class LeaseKeeper {
     ending.abort('lost' satisfies LeaseEnd);
   }
 
-  #report(renewedAt: EpochMs) {
+  #report(declines: boolean): LeaseReport {
     const [heardAt, nodes] = [this.#tenant.heardAt(), this.#tenant.nodes()];
     return {
-      renewedAt,
+      renewedAt: this.#deps.clock.now(),
       ...(heardAt === undefined ? {} : { heardAt }),
       ...(nodes === undefined ? {} : { nodes }),
+      ...(declines ? { declines } : {}),
     };
   }
 

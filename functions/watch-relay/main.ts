@@ -55,6 +55,7 @@ async function run(): Promise<void> {
     }),
     clock,
     stopwatch: systemStopwatch,
+    nodeBudget: environment.NODE_BUDGET,
     log,
     metrics,
     // Hosts share names, and containers process ids: the name is for who reads it, the rest tells relays apart.

@@ -1,6 +1,6 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
 import type { Emf } from '#shared/telemetry/emf.ts';
-import { REFUSED_DELTAS } from '#shared/telemetry/metrics.ts';
+import { OVER_BUDGET, REFUSED_DELTAS } from '#shared/telemetry/metrics.ts';
 
 /** What the relay counts. What CloudWatch is to ring an alarm for goes to `emf` too, where there is one. */
 export function relayMetrics(registry: Registry, emf?: Emf) {
@@ -19,6 +19,16 @@ export function relayMetrics(registry: Registry, emf?: Emf) {
       labelNames,
       registers,
     }),
+    load: new Gauge({
+      name: 'taintward_relay_load',
+      help: 'What this relay has on its hands, in nodes: those of its clusters, and 100 for each cluster.',
+      registers,
+    }),
+    /** Notes by how many nodes the relay is over its budget. */
+    overBudget(nodes: number): void {
+      emf?.put(OVER_BUDGET, 'Count', nodes);
+      emf?.flush();
+    },
     synced: new Gauge({
       name: 'taintward_relay_synced',
       help: '1 while nodes and pods of the cluster are listed and watched.',

@@ -1,18 +1,26 @@
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
+import { pause } from '#shared/time/pause.ts';
 import { ClusterRelay, type ClusterRelayDeps, type ClusterRelayState } from './cluster-relay.ts';
+import { Fleet } from './fleet.ts';
 
-/** For each lease it holds a relay lets others go first for so long when another is free, but no longer than this. */
-const HANDICAP_MS = 50;
-export const MAX_HANDICAP_MS = 2_000;
+/** How often a relay looks whether it should have more of the clusters, jittered by half. */
+const SHARE_MS = 5_000;
 
 /** Follows many clusters in one process, each for as long as it holds that cluster's lease. */
 export class Relay {
   readonly #clusters = new Map<ClusterName, ClusterRelay>();
   readonly #deps: ClusterRelayDeps;
+  readonly #fleet: Fleet;
+  readonly #stopping = new AbortController();
+  readonly #sharing: Promise<void>;
 
-  constructor(deps: Omit<ClusterRelayDeps, 'hesitationMs'>) {
-    this.#deps = { ...deps, hesitationMs: () => Math.min(HANDICAP_MS * this.#held(), MAX_HANDICAP_MS) };
+  /** `nodeBudget`: how many nodes it takes on while other relays are there to take the rest. */
+  constructor({ nodeBudget, ...deps }: Omit<ClusterRelayDeps, 'fleet'> & { readonly nodeBudget: number }) {
+    const { holder, stopwatch } = deps;
+    this.#fleet = new Fleet({ holder, budget: nodeBudget, stopwatch });
+    this.#deps = { ...deps, fleet: this.#fleet };
+    this.#sharing = this.#share();
   }
 
   /** Follows a cluster from now on. */
@@ -27,11 +35,13 @@ export class Relay {
     const cluster = this.#clusters.get(name);
     this.#clusters.delete(name);
     await cluster?.stop();
+    if (!this.#clusters.has(name)) this.#fleet.forget(name);
   }
 
   /** Sends what waits, gives the leases up and ends. */
   async stop(): Promise<void> {
-    await Promise.all([...this.#clusters.values()].map((cluster) => cluster.stop()));
+    this.#stopping.abort();
+    await Promise.all([this.#sharing, ...[...this.#clusters.values()].map((cluster) => cluster.stop())]);
     this.#deps.outbox.stop();
   }
 
@@ -40,7 +50,25 @@ export class Relay {
     return new Map([...this.#clusters].map(([name, cluster]) => [name, cluster.state]));
   }
 
-  #held(): number {
-    return [...this.#clusters.values()].filter(({ state }) => state !== 'standby').length;
+  /** Asks other relays for clusters, as long as they have clearly more, and says when this one has too many. */
+  async #share(): Promise<void> {
+    const { leases, holder, log, metrics } = this.#deps;
+    const { signal } = this.#stopping;
+    let wasOver = false;
+    while (!signal.aborted) {
+      await pause(SHARE_MS * (0.5 + Math.random() / 2), signal);
+      const { load, excess } = this.#fleet;
+      metrics.load.set(load);
+      if (excess > 0) metrics.overBudget(excess);
+      if (excess > 0 && !wasOver) log.warn('relay.over-budget', { load, excess });
+      wasOver = excess > 0;
+      const lease = signal.aborted ? undefined : this.#fleet.wanted(this.#clusters.size);
+      if (!lease) continue;
+      try {
+        await leases.bid(lease, { holder, load });
+      } catch (error) {
+        log.error('relay.lease-failed', { cluster: lease.cluster, reason: error });
+      }
+    }
   }
 }

@@ -88,11 +88,20 @@ export const heartbeatEnvironment = z.object({ ...tableVariables, ...metricVaria
 /** Where Fargate and Kubernetes look for the relay's probes unless told otherwise. */
 export const PROBE_PORT = 8080;
 
+/** Nodes for each MiB of a relay's memory; half of it is left for storms, and for a neighbour's clusters. */
+export const NODES_PER_MIB = 40;
+
 /** What the relay reads from its environment. */
 export const relayEnvironment = z.object({
   ...tableVariables,
   ...deltaQueueVariables,
   ...metricVariables,
+  /** How many nodes it takes on while other relays are there to take the rest. Default: that of 512 MiB. */
+  NODE_BUDGET: z.coerce
+    .number('must be a number')
+    .int()
+    .positive()
+    .default(512 * NODES_PER_MIB),
   /** Where `/healthz`, `/readyz` and `/metrics` are served. */
   PROBE_HOST: z.string().min(1).default('0.0.0.0'),
   PROBE_PORT: z.coerce.number('must be a port').int().min(0).max(65_535).default(PROBE_PORT),

@@ -3,6 +3,7 @@ import { type ClusterName, clusterName, type EpochMs } from '#shared/eviction/id
 import type { DynamoDbTable, Item, Key } from '#shared/store/dynamodb-table.ts';
 import { parseStored } from '#shared/store/stored.ts';
 import {
+  type Bid,
   type Lease,
   type LeaseReader,
   type LeaseRecord,
@@ -21,6 +22,7 @@ const recordSchema = z.object({
   renewedAt: z.int(),
   heardAt: z.int().exactOptional(),
   nodes: z.int().nonnegative().exactOptional(),
+  bid: z.object({ holder: z.string(), load: z.number().nonnegative() }).exactOptional(),
 });
 
 const leaseKey = (cluster: ClusterName): Key => ({ pk: `${LEASE_PREFIX}${cluster}`, sk: 'LEASE' });
@@ -46,7 +48,7 @@ export class DynamoDbLeases implements Leases, LeaseReader {
   ): Promise<Lease | undefined> {
     const item = await this.#table.update({
       key: leaseKey(cluster),
-      set: { holder, epoch: nextEpoch(found?.epoch, now), renewals: 0, renewedAt: now },
+      set: { holder, epoch: nextEpoch(found?.epoch, now), renewals: 0, renewedAt: now, bid: undefined },
       expected: { holder: found?.holder, epoch: found?.epoch, renewals: found?.renewals },
     });
     return item && leaseOf(cluster, item, holder);
@@ -54,7 +56,7 @@ export class DynamoDbLeases implements Leases, LeaseReader {
 
   async renew(
     { cluster, holder, epoch }: Lease,
-    { renewedAt, heardAt, nodes }: LeaseReport,
+    { renewedAt, heardAt, nodes, declines }: LeaseReport,
   ): Promise<Lease | undefined> {
     const item = await this.#table.update({
       key: leaseKey(cluster),
@@ -62,12 +64,17 @@ export class DynamoDbLeases implements Leases, LeaseReader {
         renewedAt,
         ...(heardAt === undefined ? {} : { heardAt }),
         ...(nodes === undefined ? {} : { nodes }),
+        ...(declines ? { bid: undefined } : {}),
       },
       // Added, not set: a renewal that the client sends again, because its answer was lost, is not refused.
       add: { renewals: 1 },
       expected: { holder, epoch },
     });
     return item && leaseOf(cluster, item, holder);
+  }
+
+  async bid({ cluster, holder, epoch }: Lease, bid: Bid): Promise<void> {
+    await this.#table.update({ key: leaseKey(cluster), set: { bid }, expected: { holder, epoch } });
   }
 
   async release({ cluster, holder, epoch }: Lease): Promise<void> {

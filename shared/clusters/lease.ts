@@ -7,6 +7,13 @@ import type { Clock } from '#shared/time/clock.ts';
  */
 export const LEASE_TTL_MS = 10_000;
 
+/** Another relay's wish to have a lease. */
+export interface Bid {
+  readonly holder: string;
+  /** What that relay has on its hands, in nodes. */
+  readonly load: number;
+}
+
 /** A cluster's lease, as it stands in the table. */
 export interface LeaseRecord {
   readonly cluster: ClusterName;
@@ -25,6 +32,8 @@ export interface LeaseRecord {
   readonly heardAt?: EpochMs;
   /** How many nodes the cluster had when a relay last knew them; absent: none ever did. */
   readonly nodes?: number;
+  /** Who asks for it; stays when it is released, and ends when it is taken. */
+  readonly bid?: Bid;
 }
 
 /** A lease that somebody holds. */
@@ -33,7 +42,10 @@ export interface Lease extends LeaseRecord {
 }
 
 /** What a holder says of itself and the cluster as it renews; what it does not know stays as it was. */
-export type LeaseReport = Pick<LeaseRecord, 'renewedAt' | 'heardAt' | 'nodes'>;
+export interface LeaseReport extends Pick<LeaseRecord, 'renewedAt' | 'heardAt' | 'nodes'> {
+  /** Ends the bid that there is. */
+  readonly declines?: true;
+}
 
 /** Who may speak for a cluster. Holders are told apart by names that are never used twice. */
 export interface Leases {
@@ -51,6 +63,8 @@ export interface Leases {
   ): Promise<Lease | undefined>;
   /** Keeps a lease that is still ours (same holder and epoch). `undefined`: it was lost. */
   renew(lease: Lease, report: LeaseReport): Promise<Lease | undefined>;
+  /** Asks a lease's holder for it, in place of who asked before. Does nothing when it has another holder by now. */
+  bid(lease: Lease, bid: Bid): Promise<void>;
   /** Gives a lease up so that another relay need not wait; keeps the epoch. Does nothing when it was lost. */
   release(lease: Lease): Promise<void>;
 }

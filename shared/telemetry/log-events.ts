@@ -83,6 +83,8 @@ export type LogEvents = {
   'relay.lease-taken': OfCluster & { readonly epoch: number };
   /** Another relay speaks for the cluster. */
   'relay.lease-lost': OfCluster & { readonly epoch: number };
+  /** A relay has more on its hands than its budget, for want of others; both in nodes. */
+  'relay.over-budget': { readonly load: number; readonly excess: number };
   /** A relay leaves a cluster to others. */
   'relay.lease-given-away': OfCluster & { readonly epoch: number };
   /** A lease could not be asked for, renewed or released. */

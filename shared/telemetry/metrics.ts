@@ -15,6 +15,8 @@ export const EVICTION_RETRIES = 'taintward_eviction_retries_total';
 export const UNWATCHED_CLUSTERS = 'taintward_unwatched_clusters';
 /** Clusters that a relay speaks for and has not heard from lately. */
 export const DEAF_CLUSTERS = 'taintward_deaf_clusters';
+/** Nodes that a relay follows beyond its budget. */
+export const OVER_BUDGET = 'taintward_relay_over_budget';
 /** Evictions that ended without their pods going: tried for days, or of a cluster that is not registered any more. */
 export const GIVEN_UP = 'taintward_given_up_total';
 /** Seconds by which an API server's clock and ours differ. */

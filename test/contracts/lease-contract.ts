@@ -112,6 +112,34 @@ export function leaseContract(name: string, make: () => Promise<LeasesUnderContr
       assert.deepEqual([none?.heardAt, none?.nodes], [NOW + 9_000, 0]);
     });
 
+    test('who asks for a lease shows until he is declined, or somebody has taken it', async () => {
+      const cluster = aCluster();
+      const lease = await taken(cluster, 'a');
+      const [first, second] = ['b', 'c'].map((holder, load) => ({ holder, load }));
+      assert.ok(first && second);
+      await leases.bid(lease, first);
+      assert.deepEqual((await leases.look(cluster))?.bid, first);
+      await leases.bid(lease, second);
+      const asked = await renewed(lease);
+      assert.deepEqual(asked.bid, second);
+      const declined = await leases.renew(lease, { renewedAt: NOW, declines: true });
+      assert.ok(declined && !('bid' in declined));
+      await leases.bid(lease, first);
+      await leases.release(lease);
+      assert.deepEqual((await leases.look(cluster))?.bid, first);
+      const next = await taken(cluster, 'b');
+      assert.ok(!('bid' in next));
+      await leases.bid(lease, second);
+      assert.deepEqual(await leases.look(cluster), next, 'it has another holder');
+    });
+
+    test('who asks for a dead one’s lease does not keep others from taking it', async () => {
+      const cluster = aCluster();
+      const lease = await taken(cluster, 'a');
+      await leases.bid(lease, { holder: 'b', load: 0 });
+      assert.ok(await leases.take(cluster, lease, 'c', NOW));
+    });
+
     test('a lease that another one took over is lost to its former holder', async () => {
       const cluster = aCluster();
       const former = await taken(cluster, 'a');

@@ -64,7 +64,7 @@ function relayOf(context: TestContext, { cluster, store, leases }: Bench, holder
     log,
     metrics,
     holder,
-    hesitationMs: () => 0,
+    fleet: { saw: () => undefined, hesitationMs: () => 0, gives: () => false },
   });
   context.after(async () => {
     outbox.stop();

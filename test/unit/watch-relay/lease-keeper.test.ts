@@ -3,13 +3,8 @@ import { describe, type TestContext, test } from 'node:test';
 import fc from 'fast-check';
 import { openDatabase } from '#functions/local/sqlite-database.ts';
 import { SqliteLeases } from '#functions/local/sqlite-leases.ts';
-import {
-  LEASE_LOOK_MS,
-  LEASE_RENEW_MS,
-  LeaseKeeper,
-  type LeaseKeeperDeps,
-} from '#functions/watch-relay/lease-keeper.ts';
-import { MAX_HANDICAP_MS } from '#functions/watch-relay/relay.ts';
+import { type Fleet, MAX_HANDICAP_MS } from '#functions/watch-relay/fleet.ts';
+import { LEASE_LOOK_MS, LEASE_RENEW_MS, LeaseKeeper } from '#functions/watch-relay/lease-keeper.ts';
 import { LEASE_TTL_MS, type Lease, type Leases } from '#shared/clusters/lease.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { StoreError } from '#shared/store/store.ts';
@@ -31,7 +26,7 @@ function bench(context: TestContext) {
   const database = openDatabase(':memory:');
   const leases = new SqliteLeases({ database });
   /** A relay's keeper, with a table of its own to break and clocks of its own to set. */
-  const keeperOf = (holder: string, options: Partial<LeaseKeeperDeps> = {}) => {
+  const keeperOf = (holder: string, options: Partial<Pick<Fleet, 'hesitationMs' | 'gives'>> = {}) => {
     const log = recordingLog();
     const stall = { until: 0 };
     const stalled = async <Result>(work: () => Promise<Result>): Promise<Result> => {
@@ -48,6 +43,7 @@ function bench(context: TestContext) {
       look: (...args) => stalled(() => leases.look(...args)),
       take: (...args) => stalled(() => leases.take(...args)),
       renew: (...args) => stalled(() => leases.renew(...args)),
+      bid: (...args) => leases.bid(...args),
       release: (...args) => leases.release(...args),
     };
     const table: Leases = { ...connected };
@@ -79,8 +75,7 @@ function bench(context: TestContext) {
         stopwatch: () => Date.now() + skew.stopwatchMs,
         log,
         holder,
-        hesitationMs: () => 0,
-        ...options,
+        fleet: { saw: () => undefined, hesitationMs: () => 0, gives: () => false, ...options },
       },
     );
     context.after(() => keeper.stop());
@@ -448,5 +443,41 @@ describe('a relay that gives its lease away', () => {
     one.keeper.start();
     await time.settle();
     assert.equal(one.keeper.maySpeak(), true);
+  });
+});
+
+describe('a lease that another relay asks for', () => {
+  test('is given to it after what waits is said', async (context) => {
+    const { time, keeperOf, leases } = bench(context);
+    let hesitationMs = 0;
+    const one = keeperOf('a', { gives: ({ bid }) => bid?.holder === 'b', hesitationMs: () => hesitationMs });
+    one.keeper.start();
+    await time.settle();
+    const [lease] = one.said.held;
+    assert.ok(lease);
+    await leases.bid(lease, { holder: 'b', load: 0 });
+    hesitationMs = 5 * SECOND;
+    await time.pass(LEASE_RENEW_MS);
+    assert.deepEqual(one.said.ends, ['given-away']);
+    const { holder, bid } = (await leases.look(CLUSTER)) ?? {};
+    assert.deepEqual([holder, bid?.holder], [undefined, 'b']);
+  });
+
+  test('is kept when it is not worth it, and the answer is given once', async (context) => {
+    const { time, keeperOf, leases } = bench(context);
+    let asked = 0;
+    const gives = ({ bid }: Lease) => {
+      if (bid) asked += 1;
+      return false;
+    };
+    const one = keeperOf('a', { gives });
+    one.keeper.start();
+    await time.settle();
+    const [lease] = one.said.held;
+    assert.ok(lease);
+    await leases.bid(lease, { holder: 'b', load: 0 });
+    await time.pass(5 * LEASE_RENEW_MS);
+    assert.deepEqual([asked, one.said.ends], [1, []]);
+    assert.equal((await leases.look(CLUSTER))?.bid, undefined);
   });
 });

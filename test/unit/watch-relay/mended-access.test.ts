@@ -48,7 +48,17 @@ test('a missing secret or EKS cluster keeps no other cluster unseen, and the rel
   const [log, metrics] = [recordingLog(), relayMetrics(new Registry())];
   const queues = { nodeDeltas: new OrderedQueue(), podDeltas: new OrderedQueue() };
   const outbox = new Outbox({ ...queues, clock, log, metrics });
-  const relay = new Relay({ leases, store, outbox, clock, stopwatch, log, metrics, holder: 'r1' });
+  const relay = new Relay({
+    leases,
+    store,
+    outbox,
+    clock,
+    stopwatch,
+    log,
+    metrics,
+    holder: 'r1',
+    nodeBudget: 1000,
+  });
   closing.defer(() => relay.stop());
   const clusters = [
     registered('gone', { kind: 'eks', clusterName: 'gone', region: 'eu-west-1' }),

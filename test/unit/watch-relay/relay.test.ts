@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { Registry } from 'prom-client';
 import { SqliteLeases } from '#functions/local/sqlite-leases.ts';
 import { SqliteStore } from '#functions/local/sqlite-store.ts';
+import { OVER_BUDGET_MS } from '#functions/watch-relay/fleet.ts';
+import { LEASE_LOOK_MS } from '#functions/watch-relay/lease-keeper.ts';
 import { Outbox } from '#functions/watch-relay/outbox.ts';
 import { Relay } from '#functions/watch-relay/relay.ts';
 import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
@@ -14,28 +16,38 @@ import { OrderedQueue } from './ordered-queue.ts';
 import { WatchedCluster } from './watched-cluster.ts';
 
 const [C1, C2] = [clusterName('c1'), clusterName('c2')];
+const SECOND = 1000;
 
-test('a relay follows many clusters, each until it is removed', async (context) => {
+function bench(context: TestContext) {
   const time = driveTimers(context, Date.UTC(2026, 0, 1));
   const store = new SqliteStore({ path: ':memory:' });
   const leases = new SqliteLeases({ database: store.database });
-  const [nodes, pods] = [new OrderedQueue(), new OrderedQueue()];
-  const log = recordingLog();
-  const metrics = relayMetrics(new Registry());
   const clock = { now: Date.now };
-  const outbox = new Outbox({ nodeDeltas: nodes, podDeltas: pods, clock, log, metrics });
-  const relay = new Relay({ leases, store, outbox, clock, stopwatch: Date.now, log, metrics, holder: 'r1' });
-  const cluster = (...keys: readonly string[]) => {
-    const made = new WatchedCluster(Date.now);
+  const relayOf = (holder: string, nodeBudget = Infinity) => {
+    const [nodes, pods] = [new OrderedQueue(), new OrderedQueue()];
+    const log = recordingLog();
+    const metrics = relayMetrics(new Registry());
+    const outbox = new Outbox({ nodeDeltas: nodes, podDeltas: pods, clock, log, metrics });
+    const deps = { leases, store, outbox, clock, stopwatch: Date.now, log, metrics, holder, nodeBudget };
+    const relay = new Relay(deps);
+    context.after(() => relay.stop());
+    return { relay, nodes, log };
+  };
+  const holderOf = async (name: ClusterName) => (await leases.look(name))?.holder;
+  const clusterOf = (...keys: readonly string[]) => {
+    const made = new WatchedCluster(clock.now);
     made.nodes.lists = [{ items: [liveNode('n1', ...keys)], resourceVersion: '1' }];
     return made;
   };
+  return { time, relayOf, holderOf, clusterOf };
+}
 
-  const holderOf = async (name: ClusterName) => (await leases.look(name))?.holder;
-
-  relay.add(C1, cluster('a'));
-  relay.add(C2, cluster('b'));
-  await time.pass(1000);
+test('a relay follows many clusters, each until it is removed', async (context) => {
+  const { time, relayOf, holderOf, clusterOf } = bench(context);
+  const { relay, nodes } = relayOf('r1');
+  relay.add(C1, clusterOf('a'));
+  relay.add(C2, clusterOf('b'));
+  await time.pass(SECOND);
   assert.deepEqual(
     [...relay.states()],
     [
@@ -58,4 +70,55 @@ test('a relay follows many clusters, each until it is removed', async (context) 
   await relay.remove(clusterName('unknown'));
   await relay.stop();
   assert.equal(await holderOf(C2), undefined);
+});
+
+test('a relay that joins gets its share, one cluster at a time, and then nothing moves any more', async (context) => {
+  const { time, relayOf, holderOf, clusterOf } = bench(context);
+  const names = ['c1', 'c2', 'c3', 'c4', 'c5', 'c6'].map((name) => clusterName(name));
+  const holders = () => Promise.all(names.map(holderOf));
+  const join = (holder: string) => {
+    const { relay } = relayOf(holder);
+    for (const name of names) relay.add(name, clusterOf());
+  };
+  join('r1');
+  await time.pass(3 * SECOND);
+  assert.deepEqual(new Set(await holders()), new Set(['r1']));
+  join('r2');
+  const unheldMs = new Map<ClusterName, number>();
+  for (let passed = 0; passed < 180 * SECOND; passed += 250) {
+    await time.pass(250);
+    const now = await holders();
+    for (const [index, name] of names.entries()) {
+      unheldMs.set(name, now[index] === undefined ? (unheldMs.get(name) ?? 0) + 250 : 0);
+      assert.ok(Number(unheldMs.get(name)) <= LEASE_LOOK_MS + 250, 'nobody waits for longer than a look');
+    }
+    assert.ok(now.filter((holder) => holder === undefined).length <= 1, 'one at a time');
+  }
+  const shared = await holders();
+  assert.equal(shared.filter((holder) => holder === 'r2').length, 3);
+  await time.pass(120 * SECOND);
+  assert.deepEqual(await holders(), shared);
+});
+
+test('a relay whose budget is used up takes what nobody else does, later, and says so', async (context) => {
+  const { time, relayOf, holderOf, clusterOf } = bench(context);
+  const { relay, log } = relayOf('small', 150);
+  relay.add(C1, clusterOf());
+  await time.pass(SECOND);
+  relay.add(C2, clusterOf());
+  await time.pass(OVER_BUDGET_MS - SECOND);
+  assert.deepEqual(await Promise.all([C1, C2].map(holderOf)), ['small', undefined]);
+  await time.pass(7 * SECOND);
+  assert.deepEqual(await Promise.all([C1, C2].map(holderOf)), ['small', 'small']);
+  const said = log.lines.filter(({ event }) => event === 'relay.over-budget');
+  assert.equal(said.length, 1);
+});
+
+test('a cluster goes to the relay that has room for it', async (context) => {
+  const { time, relayOf, holderOf, clusterOf } = bench(context);
+  const full = relayOf('full', 1);
+  const free = relayOf('free', 1000);
+  for (const { relay } of [full, free]) relay.add(C1, clusterOf());
+  await time.pass(SECOND);
+  assert.equal(await holderOf(C1), 'free');
 });

@@ -60,6 +60,11 @@ describe('an alarm rings', () => {
     assert.deepEqual([alarm['MetricName'], alarm['Threshold']], [names.DEAF_CLUSTERS, 1]);
   });
 
+  test('for a relay that is over its budget for long, not for one that stands in for another', () => {
+    const alarm = alarmNamed('relays are over their budget');
+    assert.deepEqual([alarm['MetricName'], alarm['EvaluationPeriods']], [names.OVER_BUDGET, 10]);
+  });
+
   test('for a single delta that its queue refuses', () => {
     const { MetricName, Threshold, EvaluationPeriods } = alarmNamed('deltas are refused');
     assert.deepEqual([MetricName, Threshold, EvaluationPeriods], [names.REFUSED_DELTAS, 1, 1]);

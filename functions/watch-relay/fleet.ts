@@ -10,6 +10,10 @@ export const MAX_HANDICAP_MS = 2_000;
 export const OVER_BUDGET_MS = 5_000;
 /** A lease that was given to the relay that asked for it is left to that one for so long. */
 const RESERVED_MS = 5_000;
+/** For so long, jittered by half, who gave a lease up because it heard nothing leaves it to others. */
+const AVOIDANCE_MS = 120_000;
+/** What nobody has taken for so long, nobody but who gave it up is there to take. */
+const UNWANTED_MS = 10_000;
 /** A relay that is new asks for nothing for so long: it may replace another, whose clusters it gets anyway. */
 const SETTLING_MS = 60_000;
 /** What was asked for and has not come by then is not coming. */
@@ -29,6 +33,8 @@ export class Fleet {
   readonly #startedMs: number;
   /** By cluster; `undefined`: looked at and never taken. */
   readonly #seen = new Map<ClusterName, LeaseRecord | undefined>();
+  /** By cluster, until when by the stopwatch. */
+  readonly #avoided = new Map<ClusterName, number>();
   #asked: { readonly cluster: ClusterName; readonly atMs: number } | undefined;
   #giving: ClusterName | undefined;
 
@@ -44,9 +50,16 @@ export class Fleet {
     if (!isOurs && this.#giving === cluster) this.#giving = undefined;
   }
 
+  /** Leaves a cluster to others for a while, unless nobody else takes it. */
+  avoid(cluster: ClusterName): void {
+    const forMs = AVOIDANCE_MS * (0.5 + Math.random() / 2);
+    this.#avoided.set(cluster, this.#options.stopwatch() + forMs);
+  }
+
   /** The cluster is not followed any more. */
   forget(cluster: ClusterName): void {
     this.#seen.delete(cluster);
+    this.#avoided.delete(cluster);
     if (this.#giving === cluster) this.#giving = undefined;
   }
 
@@ -72,6 +85,7 @@ export class Fleet {
       Math.min(HANDICAP_MS * ours, MAX_HANDICAP_MS),
       isReserved ? RESERVED_MS : 0,
       isTooMuch ? OVER_BUDGET_MS : 0,
+      this.#avoids(cluster) ? UNWANTED_MS : 0,
     );
   }
 
@@ -90,9 +104,13 @@ export class Fleet {
     const now = stopwatch();
     if (now - this.#startedMs < SETTLING_MS || this.#seen.size < clusters) return undefined;
     if (this.#asked && now - this.#asked.atMs < ANSWER_MS) return undefined;
-    const lease = leaseToAskFor(this.#records(), holder, budget);
+    const lease = leaseToAskFor(this.#records(), holder, budget, (cluster) => this.#avoids(cluster));
     this.#asked = lease && { cluster: lease.cluster, atMs: now };
     return lease;
+  }
+
+  #avoids(cluster: ClusterName): boolean {
+    return this.#options.stopwatch() < (this.#avoided.get(cluster) ?? 0);
   }
 
   #records(): readonly LeaseRecord[] {

@@ -17,10 +17,6 @@ import type { Fleet } from './fleet.ts';
 export const LEASE_RENEW_MS = 3_000;
 /** How long a relay without the lease waits at most before it looks again, jittered by half. */
 export const LEASE_LOOK_MS = 2_000;
-/** For so long, jittered by half, who gave a lease away leaves it to others. */
-const AVOIDANCE_MS = 120_000;
-/** What nobody has taken for so long, nobody but who gave it away is there to take. */
-const UNWANTED_MS = 10_000;
 
 /** Why a lease's time ended: another relay has it, this one stops following the cluster, or it gave the lease away. */
 export type LeaseEnd = 'lost' | 'stopped' | 'given-away';
@@ -49,7 +45,7 @@ export interface LeaseKeeperDeps {
   /** Names this relay in leases; no other process ever uses the name. */
   readonly holder: string;
   /** What all of this relay's keepers see. */
-  readonly fleet: Pick<Fleet, 'saw' | 'hesitationMs' | 'gives'>;
+  readonly fleet: Pick<Fleet, 'saw' | 'hesitationMs' | 'gives' | 'avoid'>;
 }
 
 /** A moment by both clocks that a process has. */
@@ -72,8 +68,6 @@ export class LeaseKeeper {
   /** When the renewal was asked for that the lease lives by. */
   #renewedAt: Moment = { stopwatchMs: 0, at: 0 };
   #ending = new AbortController();
-  /** By the stopwatch. */
-  #avoidsUntil = 0;
   #running: Promise<void> | undefined;
 
   constructor(cluster: ClusterName, tenant: Tenant, deps: LeaseKeeperDeps) {
@@ -97,9 +91,7 @@ export class LeaseKeeper {
    * when it is not held.
    */
   giveAway(): void {
-    if (this.#lease) {
-      this.#avoidsUntil = this.#deps.stopwatch() + AVOIDANCE_MS * (0.5 + Math.random() / 2);
-    }
+    if (this.#lease) this.#deps.fleet.avoid(this.#cluster);
     this.#ending.abort('given-away' satisfies LeaseEnd);
   }
 
@@ -156,14 +148,10 @@ export class LeaseKeeper {
 
   /** For how long a lease has to stand as it is before it is taken. */
   #patienceMs(record: LeaseRecord | undefined): number {
-    const { holder, fleet, stopwatch } = this.#deps;
+    const { holder, fleet } = this.#deps;
     // Ours, and we do not know of it or have lost count: an answer that was lost, a table that was away.
     if (record?.holder === holder) return 0;
-    const avoids = stopwatch() < this.#avoidsUntil;
-    return (
-      (record?.holder === undefined ? 0 : LEASE_TTL_MS) +
-      Math.max(fleet.hesitationMs(this.#cluster), avoids ? UNWANTED_MS : 0)
-    );
+    return (record?.holder === undefined ? 0 : LEASE_TTL_MS) + fleet.hesitationMs(this.#cluster);
   }
 
   async #hold(lease: Lease): Promise<void> {

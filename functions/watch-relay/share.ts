@@ -1,4 +1,5 @@
 import type { Bid, Lease, LeaseRecord } from '#shared/clusters/lease.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
 
 /** What following a cluster costs by itself, in nodes: its connections, its lease, its bookmarks. */
 const CLUSTER_LOAD = 100;
@@ -18,12 +19,13 @@ const isWorthMoving = (cluster: number, fromLoad: number, toLoad: number): boole
 
 /**
  * The lease that relay `me` should ask its holder for: of the busiest relay that has one worth moving, the one that
- * leaves both with the most equal loads. `undefined`: the loads are even, or the budget (in nodes) is used up.
+ * leaves both with the most equal loads; never one it avoids. `undefined`: the loads are even, or the budget (in nodes) is used up.
  */
 export function leaseToAskFor(
   records: readonly LeaseRecord[],
   me: string,
   budget: number,
+  avoids: (cluster: ClusterName) => boolean = () => false,
 ): Lease | undefined {
   const mine = loadOf(records, me);
   const held = records.filter((record): record is Lease => record.holder !== undefined);
@@ -34,7 +36,7 @@ export function leaseToAskFor(
   for (const { holder, load } of holders) {
     const unevenness = (lease: Lease) => Math.abs(load - mine - 2 * clusterLoad(lease));
     const [best] = held
-      .filter((lease) => lease.holder === holder && lease.bid === undefined)
+      .filter((lease) => lease.holder === holder && lease.bid === undefined && !avoids(lease.cluster))
       .filter((lease) => mine + clusterLoad(lease) <= budget)
       .filter((lease) => isWorthMoving(clusterLoad(lease), load, mine))
       .sort((a, b) => unevenness(a) - unevenness(b));

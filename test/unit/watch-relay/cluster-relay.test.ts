@@ -4,6 +4,7 @@ import { Registry } from 'prom-client';
 import { SqliteLeases } from '#functions/local/sqlite-leases.ts';
 import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import { ClusterRelay } from '#functions/watch-relay/cluster-relay.ts';
+import { Fleet } from '#functions/watch-relay/fleet.ts';
 import { LEASE_RENEW_MS } from '#functions/watch-relay/lease-keeper.ts';
 import { Outbox } from '#functions/watch-relay/outbox.ts';
 import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
@@ -64,7 +65,7 @@ function relayOf(context: TestContext, { cluster, store, leases }: Bench, holder
     log,
     metrics,
     holder,
-    fleet: { saw: () => undefined, hesitationMs: () => 0, gives: () => false },
+    fleet: new Fleet({ holder, budget: Infinity, stopwatch: Date.now }),
   });
   context.after(async () => {
     outbox.stop();

@@ -57,6 +57,19 @@ test('a lease that was given to another relay is left to that one', () => {
   assert.equal(fleet.hesitationMs(C0), 0);
 });
 
+test('a cluster that was given up is not asked for, and taken only when nobody else does', () => {
+  seeAll('you');
+  for (const cluster of CLUSTERS) fleet.avoid(cluster);
+  nowMs += 59 * SECOND;
+  assert.ok(fleet.hesitationMs(C0) >= 10 * SECOND);
+  nowMs += SECOND;
+  for (const cluster of CLUSTERS) fleet.avoid(cluster);
+  assert.equal(fleet.wanted(CLUSTERS.length), undefined);
+  nowMs += 120 * SECOND;
+  assert.equal(fleet.hesitationMs(C0), 0);
+  assert.ok(fleet.wanted(CLUSTERS.length));
+});
+
 test('nothing is asked for by a relay that is new, or has not seen all leases', () => {
   seeAll('you');
   assert.equal(fleet.wanted(CLUSTERS.length), undefined);

@@ -3,7 +3,7 @@ import { describe, type TestContext, test } from 'node:test';
 import fc from 'fast-check';
 import { openDatabase } from '#functions/local/sqlite-database.ts';
 import { SqliteLeases } from '#functions/local/sqlite-leases.ts';
-import { type Fleet, MAX_HANDICAP_MS } from '#functions/watch-relay/fleet.ts';
+import { Fleet, MAX_HANDICAP_MS } from '#functions/watch-relay/fleet.ts';
 import { LEASE_LOOK_MS, LEASE_RENEW_MS, LeaseKeeper } from '#functions/watch-relay/lease-keeper.ts';
 import { LEASE_TTL_MS, type Lease, type Leases } from '#shared/clusters/lease.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
@@ -54,6 +54,7 @@ function bench(context: TestContext) {
       heardAt: undefined as number | undefined,
       nodes: undefined as number | undefined,
     };
+    const stopwatch = () => Date.now() + skew.stopwatchMs;
     const keeper = new LeaseKeeper(
       CLUSTER,
       {
@@ -72,10 +73,10 @@ function bench(context: TestContext) {
       {
         leases: table,
         clock: { now: () => Date.now() + skew.clockMs },
-        stopwatch: () => Date.now() + skew.stopwatchMs,
+        stopwatch,
         log,
         holder,
-        fleet: { saw: () => undefined, hesitationMs: () => 0, gives: () => false, ...options },
+        fleet: Object.assign(new Fleet({ holder, budget: Infinity, stopwatch }), options),
       },
     );
     context.after(() => keeper.stop());
@@ -395,7 +396,7 @@ describe('a relay that gives its lease away', () => {
   test('says what waits, and leaves it to others for a while', async (context) => {
     const { time, keeperOf, leases } = bench(context);
     const one = keeperOf('a');
-    const other = keeperOf('b', { hesitationMs: () => MAX_HANDICAP_MS });
+    const other = keeperOf('b');
     one.keeper.start();
     await time.settle();
     other.keeper.start();
@@ -449,14 +450,12 @@ describe('a relay that gives its lease away', () => {
 describe('a lease that another relay asks for', () => {
   test('is given to it after what waits is said', async (context) => {
     const { time, keeperOf, leases } = bench(context);
-    let hesitationMs = 0;
-    const one = keeperOf('a', { gives: ({ bid }) => bid?.holder === 'b', hesitationMs: () => hesitationMs });
+    const one = keeperOf('a', { gives: ({ bid }) => bid?.holder === 'b' });
     one.keeper.start();
     await time.settle();
     const [lease] = one.said.held;
     assert.ok(lease);
     await leases.bid(lease, { holder: 'b', load: 0 });
-    hesitationMs = 5 * SECOND;
     await time.pass(LEASE_RENEW_MS);
     assert.deepEqual(one.said.ends, ['given-away']);
     const { holder, bid } = (await leases.look(CLUSTER)) ?? {};

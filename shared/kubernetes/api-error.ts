@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders } from 'node:http';
 import * as z from 'zod';
 import { type Call, callText } from './call.ts';
 
@@ -63,10 +63,16 @@ const UNREACHABLE: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'the connection was refused; check that the server runs and its address is right',
   ECONNRESET: RESET,
   EPIPE: RESET,
+  ERR_HTTP2_GOAWAY_SESSION: RESET,
+  ERR_HTTP2_SESSION_ERROR: RESET,
+  ERR_HTTP2_STREAM_CANCEL: RESET,
+  ERR_HTTP2_STREAM_ERROR: RESET,
+  ERR_STREAM_PREMATURE_CLOSE: RESET,
   EHOSTUNREACH: NO_ROUTE,
   ENETUNREACH: NO_ROUTE,
   ETIMEDOUT: 'the connection timed out; check the network and firewalls',
   ENOTFOUND: 'its name does not resolve; check the server address and DNS',
+  ETIMEOUT: 'its DNS server does not answer; check the network and DNS',
   EAI_AGAIN: 'its name does not resolve for now; check DNS',
   CERT_HAS_EXPIRED: 'its TLS certificate has expired; renew it',
   ERR_TLS_CERT_ALTNAME_INVALID: 'its TLS certificate is for another name; address it by one it holds',
@@ -85,7 +91,9 @@ const proxyMayAnswer = (status: number): boolean => status >= 500 || [401, 403, 
 /** No answer, or one that broke off: an error of the network, of TLS or of the client's certificates. */
 export function unreachable(call: Call, host: string, error: unknown): ApiError {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-  const why = UNREACHABLE[code] ?? (code || 'the connection broke');
+  // A proxy's refusal says which proxy, and how it refused.
+  const told = code === 'ERR_PROXY_TUNNEL' && error instanceof Error ? error.message : code;
+  const why = UNREACHABLE[code] ?? (told || 'the connection broke');
   const suffix = UNREACHABLE[code] === undefined ? '' : ` (${code})`;
   return failure(call, host, `${why}${suffix}`, error);
 }
@@ -103,7 +111,7 @@ export const late = (call: Call, host: string): LateCallError =>
 export function refusal(
   call: Call,
   host: string,
-  { statusCode: httpStatus = 0, headers }: IncomingMessage,
+  { status: httpStatus, headers }: { readonly status: number; readonly headers: IncomingHttpHeaders },
   text: string,
 ): ApiError {
   const status = parseStatus(text);

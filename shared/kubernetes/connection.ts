@@ -7,6 +7,8 @@ export interface RequestAccess
   readonly server: URL;
   /** Authentication and impersonation headers. */
   readonly headers: Readonly<Record<string, string>>;
+  /** An http or https URL; absent: as the environment says. */
+  readonly proxy?: URL;
 }
 
 /** How to reach one cluster's API server. */

@@ -167,6 +167,18 @@ export function serverUrl(name: string, { cluster, user }: ResolvedContext): URL
   );
 }
 
+/** By which proxy a context's cluster is reached, if it says. Throws `KubeconfigError` for one that cannot be used. */
+export function proxyOf(name: string, { cluster }: ResolvedContext): URL | undefined {
+  const text = cluster['proxy-url'];
+  if (!text) return undefined;
+  const url = URL.parse(text);
+  if (url?.protocol === 'http:' || url?.protocol === 'https:') return url;
+  // Not quoted: it may hold a password.
+  throw new KubeconfigError(
+    `The proxy-url of context "${name}" is not an http or https URL: write it as http://HOST:PORT.`,
+  );
+}
+
 /**
  * Reads `path`, or else what kubectl would: those files of `$KUBECONFIG` that exist, or `~/.kube/config`. Where
  * several files name the same thing, the first has it. The paths it returns are absolute. Throws `KubeconfigError`.

@@ -8,6 +8,7 @@ import {
   type KubeconfigCluster,
   KubeconfigError,
   type KubeconfigUser,
+  proxyOf,
   type ResolvedContext,
   readKubeconfig,
   resolveContext,
@@ -42,8 +43,10 @@ export function loadContexts(options: {
 /** One context of a kubeconfig, as {@link loadContexts} says. */
 export function contextConnection(name: string, kubeconfig: string | undefined): Connection {
   const resolve = () => resolveContext(readKubeconfig(kubeconfig), name);
-  const server = serverUrl(name, resolve());
-  return credentialsConnection(server, `context "${name}"`, () => contextCredentials(name, resolve()));
+  const context = resolve();
+  const proxy = proxyOf(name, context);
+  const way = { server: serverUrl(name, context), ...(proxy ? { proxy } : {}) };
+  return credentialsConnection(way, `context "${name}"`, () => contextCredentials(name, resolve()));
 }
 
 /**
@@ -63,8 +66,12 @@ export function inClusterConnection(root = ''): Connection {
     config.loadFromCluster(root);
     return { config };
   };
-  return credentialsConnection(new URL(load().config.getCurrentCluster()?.server ?? ''), who, load);
+  const server = new URL(load().config.getCurrentCluster()?.server ?? '');
+  return credentialsConnection({ server }, who, load);
 }
+
+/** Where a server is, and by which proxy. */
+type Way = Pick<RequestAccess, 'server' | 'proxy'>;
 
 /** Where credentials come from. */
 interface Credentials {
@@ -97,9 +104,7 @@ function contextCredentials(name: string, { cluster, user }: ResolvedContext): C
 
 /** Left out in silence, each would act as somebody else or take another way than the kubeconfig means. */
 function refuseUnsupported(name: string, cluster: KubeconfigCluster, user: KubeconfigUser): void {
-  const found = ['proxy-url', 'as-uid', 'as-groups', 'as-user-extra'].find(
-    (field) => cluster[field] || user[field],
-  );
+  const found = ['as-uid', 'as-groups', 'as-user-extra'].find((field) => cluster[field] || user[field]);
   if (found === undefined) return;
   throw new KubeconfigError(`Context "${name}" uses ${found}, which is not supported: use one without it.`);
 }
@@ -114,8 +119,8 @@ function checkReadable(file: string, who: string): void {
   }
 }
 
-/** client-node refuses plain http unless it need not verify TLS; there is none to verify. */
-const clientCluster = (cluster: KubeconfigCluster): object =>
+/** client-node refuses plain http unless it need not verify TLS; there is none to verify. Proxies are our matter. */
+const clientCluster = ({ 'proxy-url': _, ...cluster }: KubeconfigCluster): object =>
   cluster.server.startsWith('http:') ? { ...cluster, 'insecure-skip-tls-verify': true } : cluster;
 
 function clientUser({ token, tokenFile, exec, ...user }: KubeconfigUser): object {
@@ -133,7 +138,7 @@ function clientUser({ token, tokenFile, exec, ...user }: KubeconfigUser): object
  * `KubeConfig`, whosoever it is). `who` names the user in messages; `load` reads where they come from, first now (and
  * throws `KubeconfigError`), then after each time the server refused them.
  */
-function credentialsConnection(server: URL, who: string, load: () => Credentials): Connection {
+function credentialsConnection(way: Way, who: string, load: () => Credentials): Connection {
   let credentials: Credentials | undefined = load();
   let underway: Promise<RequestAccess> | undefined;
 
@@ -143,14 +148,14 @@ function credentialsConnection(server: URL, who: string, load: () => Credentials
       const { config, plugin } = credentials;
       const options: RequestOptions = {};
       await config.applyToHTTPSOptions(options);
-      return { server, ...withPlugin(accessOf(options), await plugin?.credential(signal)) };
+      return { ...way, ...withPlugin(accessOf(options), await plugin?.credential(signal)) };
     } catch (error) {
       throw explained(who, error);
     }
   };
 
   return {
-    host: server.host,
+    host: way.server.host,
     async requestOptions() {
       // Once for all requests that wait.
       underway ??= inTime(obtain, who).finally(() => {
@@ -165,9 +170,9 @@ function credentialsConnection(server: URL, who: string, load: () => Credentials
 }
 
 const withPlugin = (
-  access: Omit<RequestAccess, 'server'>,
+  access: Omit<RequestAccess, keyof Way>,
   { token, clientCertificateData: cert, clientKeyData: key }: PluginCredential = {},
-): Omit<RequestAccess, 'server'> => ({
+): Omit<RequestAccess, keyof Way> => ({
   ...access,
   ...(token ? { headers: { ...access.headers, Authorization: `Bearer ${token.trim()}` } } : {}),
   ...(cert && key ? { cert, key } : {}),
@@ -198,7 +203,7 @@ function accessOf({
   key,
   rejectUnauthorized,
   servername,
-}: RequestOptions): Omit<RequestAccess, 'server'> {
+}: RequestOptions): Omit<RequestAccess, keyof Way> {
   const given = Object.entries(headers ?? {}).map(([name, value]) => [name, String(value).trim()] as const);
   return {
     headers: {

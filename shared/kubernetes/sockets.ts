@@ -1,52 +1,206 @@
-import http from 'node:http';
+import http, { type IncomingHttpHeaders } from 'node:http';
+import type { ClientHttp2Stream } from 'node:http2';
 import https from 'node:https';
 import type { Socket } from 'node:net';
+import type { TLSSocket } from 'node:tls';
 import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { LateCallError, late } from './api-error.ts';
 import { type Call, METHODS } from './call.ts';
 import type { RequestAccess } from './connection.ts';
+import { type Dialling, dial } from './dial.ts';
+import { Multiplexed } from './multiplexed.ts';
+import { proxyFor, proxyHeaders } from './proxy.ts';
 
-/** TCP and TLS. Whoever takes longer is not there, or too busy for the calls that would follow. */
-const CONNECT_TIMEOUT_MS = 3_000;
 /** Idle connections go before servers (90 s) and load balancers (60 s) cut them, perhaps under a request. */
 const IDLE_MS = 30_000;
 /** How a connection ends that the server closed while it was idle. */
-const CUT_WHILE_IDLE: readonly unknown[] = ['ECONNRESET', 'EPIPE'];
+const CUT_WHILE_IDLE: readonly unknown[] = [
+  'ECONNRESET',
+  'EPIPE',
+  'ERR_HTTP2_GOAWAY_SESSION',
+  'ERR_HTTP2_INVALID_SESSION',
+  'ERR_HTTP2_SESSION_ERROR',
+  'ERR_HTTP2_STREAM_CANCEL',
+  'ERR_HTTP2_STREAM_ERROR',
+];
 
 /** The head of an answer, its body still to be read. */
 export interface Answer {
-  readonly response: http.IncomingMessage;
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: AsyncIterable<Buffer>;
   /** When the request was sent. */
   readonly sentAt: EpochMs;
 }
 
 /**
- * Connections to one server, kept for the next request. A request gets its socket only when that is connected, so
- * that it knows when it is sent; one given up before then leaves the connection to the next.
+ * Connections to one server, kept for the next request: HTTP/2 where the server offers it, for many requests at a time,
+ * or else HTTP/1.1. A request gets its connection only when that is there, so that it knows when it is sent; one given
+ * up before then leaves the connection to the next.
  */
 export class Sockets {
   readonly #clock: Clock;
   readonly #plain: http.Agent;
   readonly #tls: https.Agent;
-  readonly #connecting = new Set<Socket>();
+  readonly #dialling = new Set<Dialling>();
+  /** By what they were made with; `#connecting`: one that is being made, `undefined` when it turned out to be HTTP/1.1. */
+  readonly #multiplexed = new Map<string, Multiplexed[]>();
+  readonly #connecting = new Map<string, Promise<Multiplexed | undefined>>();
+  /** Those that speak HTTP/1.1 only, with the connection that told. */
+  readonly #oneByOne = new Map<string, Socket | undefined>();
+  readonly #sessions = new Map<string, Buffer>();
   #closed = false;
 
   constructor(clock: Clock, atMost = Number.POSITIVE_INFINITY) {
     this.#clock = clock;
     const options: https.AgentOptions = { keepAlive: true, maxSockets: atMost, timeout: IDLE_MS };
-    this.#plain = this.#whenConnected(new http.Agent(options), 'connect');
-    this.#tls = this.#whenConnected(new https.Agent(options), 'secureConnect');
+    this.#plain = this.#dialled(new http.Agent(options));
+    this.#tls = this.#dialled(new https.Agent(options));
   }
 
   /**
    * Sends a call. Rejects with `LateCallError` when it could not be sent by its `notAfter`, with the signal's reason
    * when that aborts, or with an error of the network.
    */
-  send(call: Call, access: RequestAccess, signal: AbortSignal): Promise<Answer> {
-    if (signal.aborted) return Promise.reject(signal.reason);
+  async send(call: Call, access: RequestAccess, signal: AbortSignal): Promise<Answer> {
+    signal.throwIfAborted();
+    const key = keyOf(access);
+    if (access.server.protocol === 'http:' || this.#oneByOne.has(key))
+      return this.#sendAlone(call, access, signal);
+    for (;;) {
+      const { promise, resolve, reject } = Promise.withResolvers<Multiplexed | undefined>();
+      const stop = this.#whenOver(call, access, signal, reject);
+      this.#shared(key, access).then(resolve, reject);
+      const shared = await promise.finally(stop);
+      if (shared === undefined) return this.#sendAlone(call, access, signal);
+      // Others may have been quicker.
+      if (shared.free) return this.#sendShared(shared, call, access, signal);
+    }
+  }
+
+  /** Ends all connections. */
+  close(): void {
+    this.#closed = true;
+    this.#plain.destroy();
+    this.#tls.destroy();
+    const reason = new Error('the connections were closed');
+    for (const dialling of this.#dialling) dialling.destroy(reason);
+    for (const each of [...this.#multiplexed.values()].flat()) each.destroy(reason);
+    for (const socket of this.#oneByOne.values()) socket?.destroy();
+  }
+
+  /** Calls `giveUp` once when it is too late to send the call, or when the signal aborts. Returns what ends that. */
+  #whenOver(
+    call: Call,
+    { server }: RequestAccess,
+    signal: AbortSignal,
+    giveUp: (reason: unknown) => void,
+  ): () => void {
+    const aborted = () => giveUp(signal.reason);
+    signal.addEventListener('abort', aborted);
+    const { notAfter = Number.POSITIVE_INFINITY } = call;
+    let timer: NodeJS.Timeout | undefined;
+    const watch = (): void => {
+      const leftMs = notAfter - this.#clock.now();
+      if (leftMs < 0) giveUp(late(call, server.host));
+      else timer = setTimeout(watch, leftMs + 1);
+    };
+    if (Number.isFinite(notAfter)) watch();
+    return () => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', aborted);
+    };
+  }
+
+  /** A connection that takes a request now; `undefined`: the server speaks HTTP/1.1. */
+  async #shared(key: string, access: RequestAccess): Promise<Multiplexed | undefined> {
+    for (;;) {
+      const free = this.#multiplexed.get(key)?.find((each) => each.free);
+      if (free || this.#oneByOne.has(key)) return free;
+      const connecting =
+        this.#connecting.get(key) ?? this.#connect(key, access).finally(() => this.#connecting.delete(key));
+      this.#connecting.set(key, connecting);
+      await connecting;
+    }
+  }
+
+  async #connect(key: string, access: RequestAccess): Promise<Multiplexed | undefined> {
+    const socket = (await this.#dial(key, access, ['h2', 'http/1.1'])) as TLSSocket;
+    if (socket.alpnProtocol !== 'h2') {
+      this.#oneByOne.set(key, socket);
+      socket.once('close', () => this.#oneByOne.set(key, undefined));
+      socket.on('error', () => undefined);
+      return undefined;
+    }
+    const opened = await Multiplexed.open(access.server.origin, socket, IDLE_MS);
+    if (this.#closed) opened.destroy(new Error('the connections were closed'));
+    const others = this.#multiplexed.get(key)?.filter((each) => !each.closed) ?? [];
+    this.#multiplexed.set(key, [...others, opened]);
+    return opened;
+  }
+
+  async #dial(key: string, access: RequestAccess, protocols: readonly string[]): Promise<Socket> {
+    const session = this.#sessions.get(key);
+    const dialling = dial(access, { protocols, ...(session === undefined ? {} : { session }) });
+    this.#dialling.add(dialling);
+    try {
+      const socket = await dialling.socket;
+      socket.on('session', (fresh: Buffer) => this.#sessions.set(key, fresh));
+      return socket;
+    } finally {
+      this.#dialling.delete(dialling);
+    }
+  }
+
+  #sendShared(
+    connection: Multiplexed,
+    call: Call,
+    access: RequestAccess,
+    signal: AbortSignal,
+  ): Promise<Answer> {
+    const sentAt = this.#clock.now();
+    if (sentAt > (call.notAfter ?? Number.POSITIVE_INFINITY)) throw late(call, access.server.host);
+    signal.throwIfAborted();
     const { promise, resolve, reject } = Promise.withResolvers<Answer>();
-    const body = call.body === undefined ? undefined : JSON.stringify(call.body);
+    const { reused } = connection;
+    const body = bodyOf(call);
+    const stream = connection.request(
+      {
+        ':method': METHODS[call.verb],
+        ':path': pathOf(call, access),
+        ':scheme': 'https',
+        ':authority': access.server.host,
+        ...headersOf(call, access, body),
+      },
+      body,
+    );
+    const aborted = () => {
+      stream.destroy(signal.reason);
+      connection.check();
+    };
+    signal.addEventListener('abort', aborted);
+    let answered = false;
+    stream.once('response', (headers) => {
+      answered = true;
+      resolve({ status: headers[':status'] ?? 0, headers, body: whole(stream, connection), sentAt });
+    });
+    stream.on('error', reject);
+    stream.once('close', () => {
+      signal.removeEventListener('abort', aborted);
+      reject(new CutError());
+    });
+    return promise.catch((error: NodeJS.ErrnoException) => {
+      const stale = reused && !answered && !signal.aborted && CUT_WHILE_IDLE.includes(error.code);
+      if (!stale || this.#closed) throw error;
+      connection.retire();
+      return this.#again(call, access, signal, error);
+    });
+  }
+
+  async #sendAlone(call: Call, access: RequestAccess, signal: AbortSignal): Promise<Answer> {
+    const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+    const body = bodyOf(call);
     const request = this.#request(call, access, body, signal);
     let over = false;
     const giveUp = (reason: unknown): void => {
@@ -55,90 +209,74 @@ export class Sockets {
       reject(reason);
     };
     // A request that has no socket yet says nothing when it is destroyed.
-    const aborted = () => giveUp(signal.reason);
-    signal.addEventListener('abort', aborted);
-    const tooLate = () => giveUp(late(call, access.server.host));
-    const { notAfter = Number.POSITIVE_INFINITY } = call;
-    const timer = Number.isFinite(notAfter) && setTimeout(tooLate, Math.max(0, notAfter - this.#clock.now()));
-
+    const stop = this.#whenOver(call, access, signal, giveUp);
     let sentAt = 0;
-    request.once('socket', () => {
-      if (timer) clearTimeout(timer);
+    const send = () => {
       sentAt = this.#clock.now();
       // The socket is connected: what is written now is sent now.
-      if (sentAt > notAfter) tooLate();
+      if (sentAt > (call.notAfter ?? Number.POSITIVE_INFINITY)) giveUp(late(call, access.server.host));
       else request.end(body);
-    });
+    };
+    request.once('socket', send);
     request.once('response', (response) => {
       over = true;
-      resolve({ response, sentAt });
+      resolve({ status: response.statusCode ?? 0, headers: response.headers, body: response, sentAt });
     });
     request.on('error', (error: NodeJS.ErrnoException) => {
       const stale = request.reusedSocket && CUT_WHILE_IDLE.includes(error.code);
-      if (!stale || over || this.#closed) return reject(error);
-      // Every call we make may be made twice: UIDs and names guard it. One that is late now may have been sent before.
-      this.send(call, access, signal).then(resolve, (second: unknown) =>
-        reject(second instanceof LateCallError ? error : second),
-      );
+      if (!stale || over || this.#closed) reject(error);
+      else this.#again(call, access, signal, error).then(resolve, reject);
     });
-    return promise.finally(() => {
-      if (timer) clearTimeout(timer);
-      signal.removeEventListener('abort', aborted);
-    });
+    return promise.finally(stop);
   }
 
-  /** Ends all connections. */
-  close(): void {
-    this.#closed = true;
-    this.#plain.destroy();
-    this.#tls.destroy();
-    for (const socket of this.#connecting) socket.destroy(new Error('the connections were closed'));
+  /** Every call we make may be made twice: UIDs and names guard it. One that is late now may have been sent before. */
+  async #again(call: Call, access: RequestAccess, signal: AbortSignal, first: Error): Promise<Answer> {
+    try {
+      return await this.send(call, access, signal);
+    } catch (second) {
+      throw second instanceof LateCallError ? first : second;
+    }
   }
 
   #request(
     call: Call,
-    { server, headers, ...tls }: RequestAccess,
+    access: RequestAccess,
     body: string | undefined,
     signal: AbortSignal,
   ): http.ClientRequest {
-    const { protocol, origin, pathname } = server;
-    const [client, agent] = protocol === 'https:' ? [https, this.#tls] : [http, this.#plain];
-    const query = call.query === undefined ? '' : `?${new URLSearchParams(call.query)}`;
-    return client.request(`${origin}${pathname.replace(/\/$/, '')}${call.path}${query}`, {
+    const { server, headers: _headers, proxy: given, ...tls } = access;
+    const isPlain = server.protocol === 'http:';
+    const [client, agent] = isPlain ? [http, this.#plain] : [https, this.#tls];
+    const proxy = isPlain ? proxyFor(server, given) : undefined;
+    const path = pathOf(call, access);
+    return client.request(server.origin, {
       ...tls,
+      access,
+      // A proxy is told the whole address.
+      path: proxy === undefined ? path : `${server.origin}${path}`,
       method: METHODS[call.verb],
       agent,
       signal,
-      headers: {
-        ...headers,
-        accept: 'application/json',
-        'user-agent': 'taintward',
-        // Lists shrink to a tenth; a proxy that compresses a watch would hold its events back.
-        ...(call.verb === 'watch' ? {} : { 'accept-encoding': 'gzip' }),
-        ...(body === undefined
-          ? {}
-          : {
-              'content-type': call.contentType ?? 'application/json',
-              // Node sends a DELETE's body without its length unless told.
-              'content-length': Buffer.byteLength(body),
-            }),
-      },
-    });
+      headers: { ...headersOf(call, access, body), ...(proxy === undefined ? {} : proxyHeaders(proxy)) },
+    } as https.RequestOptions);
   }
 
-  #whenConnected<A extends http.Agent>(agent: A, connected: 'connect' | 'secureConnect'): A {
-    const connect = agent.createConnection.bind(agent);
+  #dialled<A extends http.Agent>(agent: A): A {
     agent.createConnection = (options, callback) => {
-      const socket = connect(options) as Socket;
-      this.#connecting.add(socket);
-      const timer = setTimeout(() => socket.destroy(new ConnectTimeoutError()), CONNECT_TIMEOUT_MS);
-      const settle = (error?: Error): void => {
-        clearTimeout(timer);
-        this.#connecting.delete(socket);
-        callback?.(error ?? null, socket);
-      };
-      socket.once(connected, () => settle());
-      socket.once('error', settle);
+      const { access } = options as { readonly access?: RequestAccess };
+      if (access === undefined) throw new TypeError('a request without its access');
+      const key = keyOf(access);
+      const ready = this.#oneByOne.get(key);
+      if (ready && !ready.destroyed) {
+        this.#oneByOne.set(key, undefined);
+        callback?.(null, ready);
+        return undefined;
+      }
+      this.#dial(key, access, ['http/1.1']).then(
+        (socket) => callback?.(null, socket),
+        (error: Error) => callback?.(error, undefined as never),
+      );
       // Returned, the socket would be used at once.
       return undefined;
     };
@@ -146,6 +284,45 @@ export class Sockets {
   }
 }
 
-class ConnectTimeoutError extends Error {
-  readonly code = 'ETIMEDOUT';
+/** Node ends a stream whose connection broke like one that is complete. */
+async function* whole(
+  stream: ClientHttp2Stream,
+  connection: Multiplexed,
+): AsyncGenerator<Buffer, void, undefined> {
+  yield* stream as AsyncIterable<Buffer>;
+  if (stream.rstCode !== 0 || connection.broken) throw new CutError();
 }
+
+class CutError extends Error {
+  readonly code = 'ECONNRESET';
+}
+
+const keyOf = ({ server, headers: _headers, proxy, ...tls }: RequestAccess): string =>
+  JSON.stringify([
+    server.origin,
+    proxy?.href,
+    ...Object.entries(tls).map(([name, value]) => [name, String(value)]),
+  ]);
+
+const bodyOf = ({ body }: Call): string | undefined =>
+  body === undefined ? undefined : JSON.stringify(body);
+
+function pathOf(call: Call, { server }: RequestAccess): string {
+  const query = call.query === undefined ? '' : `?${new URLSearchParams(call.query)}`;
+  return `${server.pathname.replace(/\/$/, '')}${call.path}${query}`;
+}
+
+const headersOf = (call: Call, { headers }: RequestAccess, body: string | undefined) => ({
+  ...headers,
+  accept: 'application/json',
+  'user-agent': 'taintward',
+  // Lists shrink to a tenth; a proxy that compresses a watch would hold its events back.
+  ...(call.verb === 'watch' ? {} : { 'accept-encoding': 'gzip' }),
+  ...(body === undefined
+    ? {}
+    : {
+        'content-type': call.contentType ?? 'application/json',
+        // Node sends a DELETE's body without its length unless told.
+        'content-length': Buffer.byteLength(body),
+      }),
+});

@@ -1,5 +1,5 @@
 import type { RequestAccess } from './connection.ts';
-import { KubeconfigError, type ResolvedContext, serverUrl } from './kubeconfig-file.ts';
+import { KubeconfigError, proxyOf, type ResolvedContext, serverUrl } from './kubeconfig-file.ts';
 
 /** What a context may say about its cluster and user, where there are no files and nothing to run beside it. */
 const CLUSTER_FIELDS = new Set([
@@ -7,6 +7,7 @@ const CLUSTER_FIELDS = new Set([
   'certificate-authority-data',
   'tls-server-name',
   'insecure-skip-tls-verify',
+  'proxy-url',
   // Say nothing about how the server is reached.
   'disable-compression',
   'extensions',
@@ -35,11 +36,13 @@ export function staticAccess(name: string, context: ResolvedContext): RequestAcc
       `Context "${name}" holds no credentials: put a token, or client-certificate-data and client-key-data, into the kubeconfig.`,
     );
   }
+  const proxy = proxyOf(name, context);
   const servername = cluster['tls-server-name'];
   return {
     server: serverUrl(name, context),
     headers: token ? { Authorization: `Bearer ${token.trim()}` } : {},
     ...(cert && key ? { cert, key } : {}),
+    ...(proxy ? { proxy } : {}),
     ...(ca ? { ca } : {}),
     ...(typeof servername === 'string' && servername ? { servername } : {}),
     ...(cluster['insecure-skip-tls-verify'] === true ? { rejectUnauthorized: false } : {}),

@@ -1,4 +1,3 @@
-import type { IncomingMessage } from 'node:http';
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 import { type Clock, systemClock } from '#shared/time/clock.ts';
@@ -11,7 +10,7 @@ import type { Connection, RequestAccess } from './connection.ts';
 import { HalfLineError, LongLineError, splitLines } from './lines.ts';
 import { type ListJson, readListJson } from './list-json.ts';
 import { paced } from './pace.ts';
-import { Sockets } from './sockets.ts';
+import { type Answer, Sockets } from './sockets.ts';
 import { Turns } from './turns.ts';
 
 /** For one call from its turn on: the connection, the request and the whole answer. */
@@ -31,7 +30,7 @@ const MAX_SOCKETS = 64;
 const CALLS_AT_ONCE = 60;
 
 /**
- * JSON over HTTP/1.1 to one API server, on connections that are kept. Calls take turns and fail at once while the
+ * JSON over HTTP/2 or HTTP/1.1 to one API server, on connections that are kept. Calls take turns and fail at once while the
  * server does not answer; lists and watches have connections of their own and are always tried. Every method
  * rejects with `ApiError`, for a refusal and for no answer alike.
  */
@@ -74,9 +73,9 @@ export class Transport {
 
   /** As {@link read}, for calls whose answer says nothing that success does not. */
   async perform(call: Call): Promise<void> {
-    await this.#inTurn(call, async (response) => {
+    await this.#inTurn(call, async (answer) => {
       // To its end, so that the next call finds the connection free.
-      for await (const _ of response);
+      for await (const _ of answer.body);
     });
   }
 
@@ -101,8 +100,10 @@ export class Transport {
     const deadline = new Deadline(timeoutMs, call.signal);
     try {
       const access = await this.#access(call);
-      const response = await this.#open(call, access, this.#following, deadline.signal);
-      for await (const line of splitLines(response, MAX_LINE_BYTES)) {
+      const answer = await this.#within(PAGE_TIMEOUT_MS, { ...call, signal: deadline.signal }, (signal) =>
+        this.#open(call, access, this.#following, signal),
+      );
+      for await (const line of splitLines(answer.body, MAX_LINE_BYTES)) {
         await paced();
         if (call.signal?.aborted) return;
         yield line;
@@ -130,7 +131,7 @@ export class Transport {
     this.#following.close();
   }
 
-  async #inTurn<T>(call: Call, use: (response: IncomingMessage) => Promise<T>): Promise<T> {
+  async #inTurn<T>(call: Call, use: (answer: Answer) => Promise<T>): Promise<T> {
     this.#refuseWhileOpen(call);
     return this.#turns.run(
       async () => {
@@ -218,21 +219,16 @@ export class Transport {
   }
 
   /** Sends the call. Resolves with an answer that is a success, its body still to be read. */
-  async #open(
-    call: Call,
-    access: RequestAccess,
-    sockets: Sockets,
-    signal: AbortSignal,
-  ): Promise<IncomingMessage> {
+  async #open(call: Call, access: RequestAccess, sockets: Sockets, signal: AbortSignal): Promise<Answer> {
     if (this.#closed) throw failure(call, this.host, 'its connections were closed');
-    const { response, sentAt } = await sockets.send(call, access, signal);
-    const { statusCode: status = 0, headers } = response;
+    const answer = await sockets.send(call, access, signal);
+    const { status, headers, sentAt } = answer;
     this.#breaker.answered();
     const date = Date.parse(headers.date ?? '');
     if (date) this.#skew.hear({ sentAt, receivedAt: this.#clock.now(), date });
-    if (status >= 200 && status < 300) return response;
+    if (status >= 200 && status < 300) return answer;
     if (status === 401) this.#connection.forgetCredentials?.();
-    throw refusal(call, this.host, response, String(await body(response)));
+    throw refusal(call, this.host, answer, String(await body(answer)));
   }
 }
 
@@ -266,16 +262,16 @@ class LargeBodyError extends Error {
   override readonly name = 'LargeBodyError';
 }
 
-async function body(response: IncomingMessage): Promise<Buffer> {
+async function body(answer: Answer): Promise<Buffer> {
   const pieces: Buffer[] = [];
   let size = 0;
-  for await (const piece of response as AsyncIterable<Buffer>) {
+  for await (const piece of answer.body) {
     size += piece.length;
     if (size > MAX_BODY_BYTES) throw new LargeBodyError();
     pieces.push(piece);
   }
   const bytes = Buffer.concat(pieces);
-  if (response.headers['content-encoding'] !== 'gzip') return bytes;
+  if (answer.headers['content-encoding'] !== 'gzip') return bytes;
   try {
     return await unzip(bytes, { maxOutputLength: MAX_BODY_BYTES });
   } catch (error) {

@@ -148,6 +148,12 @@ test('a plain http server is served too, to users without a secret', async (t) =
   }
 });
 
+test('a proxy goes with the server', async (t) => {
+  const cluster = { 'proxy-url': 'http://proxy.example:3128' };
+  const kubeconfig = write(join(folder(t), 'config'), single('a', { token: 'x' }, cluster));
+  assert.equal((await only(kubeconfig).requestOptions()).proxy?.href, 'http://proxy.example:3128/');
+});
+
 test('a user name and password become basic authentication, and `as` an impersonation', async (t) => {
   const kubeconfig = write(
     join(folder(t), 'config'),
@@ -327,9 +333,9 @@ for (const [what, kubeconfig, message] of [
   ],
   ['lacks its token file', single('a', { tokenFile: '/no/such' }), /The file \/no\/such of context "a"/],
   [
-    'goes by a proxy',
-    single('a', {}, { 'proxy-url': 'http://sesame@proxy' }),
-    /uses proxy-url, which is not/,
+    'goes by a proxy of another kind',
+    single('a', {}, { 'proxy-url': 'socks5://sesame@proxy' }),
+    /^The proxy-url of context "a" is not an http or https URL: write it as http:\/\/HOST:PORT\.$/,
   ],
   ['impersonates groups', single('a', { as: 'x', 'as-groups': ['y'] }), /uses as-groups, which is not/],
 ] as const) {

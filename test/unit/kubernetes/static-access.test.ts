@@ -65,6 +65,16 @@ test('another TLS name and an unverified certificate are as the kubeconfig says'
   );
 });
 
+test('a proxy goes with the server', () => {
+  const { proxy } = accessOf({ token: 't' }, { 'proxy-url': 'http://proxy.example:3128' });
+  assert.equal(proxy?.href, 'http://proxy.example:3128/');
+  refused(
+    /^The proxy-url of context "prod" is not an http/,
+    { token: 't' },
+    { 'proxy-url': 'socks5://sesame' },
+  );
+});
+
 test('a credentials plugin is refused by its name', () => {
   refused(/the plugin aws, which cannot run here/, { exec: { command: 'aws', args: ['sesame'] } });
 });
@@ -73,7 +83,7 @@ test('whatever needs a file, another way or another person is refused, never lef
   for (const field of ['client-certificate', 'client-key', 'tokenFile', 'username', 'as', 'auth-provider']) {
     refused(new RegExp(`uses ${field},`), { token: 't', [field]: 'sesame' });
   }
-  for (const field of ['certificate-authority', 'proxy-url']) {
+  for (const field of ['certificate-authority', 'tls-versions']) {
     refused(new RegExp(`uses ${field},`), { token: 't' }, { [field]: 'sesame' });
   }
 });

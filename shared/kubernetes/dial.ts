@@ -1,0 +1,111 @@
+import { once } from 'node:events';
+import http, { type IncomingMessage } from 'node:http';
+import net, { isIP, type Socket } from 'node:net';
+import tls, { type TLSSocket } from 'node:tls';
+import type { RequestAccess } from './connection.ts';
+import { hostOf, proxyFor, proxyHeaders } from './proxy.ts';
+import { lookup } from './resolve.ts';
+
+/** The name's addresses, TCP, a proxy's tunnel and TLS. Whoever takes longer is not there, or too busy for calls. */
+const CONNECT_TIMEOUT_MS = 3_000;
+
+/** A connection that is being made, to be given up with `destroy`. */
+export interface Dialling {
+  /** Connected, for https after the handshake. Rejects with an error of the network. */
+  readonly socket: Promise<Socket>;
+  destroy(reason: Error): void;
+}
+
+export interface DialOptions {
+  /** The protocols to offer within TLS (ALPN). */
+  readonly protocols: readonly string[];
+  /** Of an earlier connection to the same server with the same access. */
+  readonly session?: Buffer;
+}
+
+class ConnectTimeoutError extends Error {
+  readonly code = 'ETIMEDOUT';
+}
+
+class ProxyError extends Error {
+  readonly code = 'ERR_PROXY_TUNNEL';
+}
+
+/** Connects to a server, by its proxy if it has one. To a plain http server that ends at the proxy. */
+export function dial(access: RequestAccess, options: DialOptions): Dialling {
+  const over = new AbortController();
+  const timer = setTimeout(() => over.abort(new ConnectTimeoutError()), CONNECT_TIMEOUT_MS);
+  return {
+    socket: connect(access, options, over.signal).finally(() => clearTimeout(timer)),
+    destroy: (reason) => over.abort(reason),
+  };
+}
+
+async function connect(
+  { server, proxy: given, ca, cert, key, rejectUnauthorized, servername }: RequestAccess,
+  { protocols, session }: DialOptions,
+  over: AbortSignal,
+): Promise<Socket> {
+  // First, so that certificates that are none are told as such.
+  const secureContext = server.protocol === 'https:' ? tls.createSecureContext({ ca, cert, key }) : undefined;
+  const proxy = proxyFor(server, given);
+  const first = proxy ?? server;
+  const [host, port] = [hostOf(first), portOf(first)];
+  let socket: Socket = net.connect({ host, port, lookup, noDelay: true, keepAlive: true });
+  await ready(socket, 'connect', over);
+  if (proxy?.protocol === 'https:') {
+    socket = tls.connect({ socket, host, ...serverName(host) });
+    await ready(socket, 'secureConnect', over);
+  }
+  if (secureContext === undefined) return socket;
+  if (proxy) await tunnel(socket, server, proxy, over);
+  const name = hostOf(server);
+  const secured: TLSSocket = tls.connect({
+    ...serverName(servername ?? name),
+    secureContext,
+    ...(rejectUnauthorized === undefined ? {} : { rejectUnauthorized }),
+    socket,
+    host: name,
+    ALPNProtocols: [...protocols],
+    ...(session === undefined ? {} : { session }),
+  });
+  await ready(secured, 'secureConnect', over);
+  return secured;
+}
+
+const portOf = ({ port, protocol }: URL): number => Number(port) || (protocol === 'https:' ? 443 : 80);
+
+/** An address is no name to ask a server for. */
+const serverName = (host: string) => (isIP(host) ? {} : { servername: host });
+
+async function ready(socket: Socket, event: 'connect' | 'secureConnect', over: AbortSignal): Promise<void> {
+  const destroy = () => socket.destroy(over.reason);
+  over.addEventListener('abort', destroy);
+  try {
+    if (over.aborted) destroy();
+    await once(socket, event);
+  } finally {
+    over.removeEventListener('abort', destroy);
+  }
+}
+
+async function tunnel(socket: Socket, server: URL, proxy: URL, over: AbortSignal): Promise<void> {
+  const path = `${server.hostname}:${portOf(server)}`;
+  const request = http.request({
+    createConnection: () => socket,
+    method: 'CONNECT',
+    path,
+    headers: { host: path, ...proxyHeaders(proxy) },
+    signal: over,
+  });
+  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+  request.once('connect', resolve);
+  // A proxy that is none answers as to any request.
+  request.once('response', resolve);
+  request.on('error', (error) => reject(over.aborted ? over.reason : error));
+  request.end();
+  const { statusCode = 0 } = await promise;
+  if (statusCode === 200) return;
+  socket.destroy();
+  throw new ProxyError(`the proxy ${proxy.host} answered ${statusCode}`);
+}

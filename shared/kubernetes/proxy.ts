@@ -1,0 +1,71 @@
+import { BlockList, isIP } from 'node:net';
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/**
+ * The proxy by which a server is reached, as kubectl decides it: `given` (the kubeconfig's `proxy-url`), or else what
+ * `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` say, in capital or small letters; never for this machine itself.
+ * `undefined`: directly. Throws an Error of one sentence for a proxy that cannot be used. Upstream:
+ * `golang.org/x/net/http/httpproxy`.
+ */
+export function proxyFor(server: URL, given?: URL, environment: Environment = process.env): URL | undefined {
+  if (given !== undefined) return given;
+  const setting = (name: string) => environment[name] || environment[name.toLowerCase()] || '';
+  const name = server.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY';
+  const text = setting(name);
+  if (text === '' || isExempt(server, setting('NO_PROXY'))) return undefined;
+  return proxyUrl(text.includes('://') ? text : `http://${text}`, name);
+}
+
+function proxyUrl(text: string, variable: string): URL {
+  const url = URL.parse(text);
+  if (url?.protocol === 'http:' || url?.protocol === 'https:') return url;
+  // Not quoted: it may hold a password.
+  throw new Error(
+    `The proxy in the environment variable ${variable} is not an http or https URL: write it as http://HOST:PORT.`,
+  );
+}
+
+/** The header that logs in to a proxy whose address holds a name and password. */
+export const proxyHeaders = ({ username, password }: URL): Readonly<Record<string, string>> =>
+  username === ''
+    ? {}
+    : {
+        'proxy-authorization': `Basic ${btoa(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`)}`,
+      };
+
+function isExempt(server: URL, list: string): boolean {
+  const host = hostOf(server);
+  if (host === 'localhost' || host === '::1' || host.startsWith('127.')) return true;
+  const port = server.port || (server.protocol === 'https:' ? '443' : '80');
+  return list
+    .toLowerCase()
+    .split(',')
+    .map((entry) => entry.trim())
+    .some((entry) => entry !== '' && covers(entry, host, port));
+}
+
+/** Whether an entry of `NO_PROXY` names a host: `*`, an address, a range of them, a domain or one with a port. */
+function covers(entry: string, host: string, port: string): boolean {
+  if (entry === '*') return true;
+  const [range = '', bits] = entry.split('/');
+  if (bits !== undefined)
+    return isIP(range) > 0 && isIP(host) === isIP(range) && isWithin(host, range, Number(bits));
+  if (isIP(entry) > 0) return entry === host;
+  const [, name = entry, onlyPort] = /^(.*):([0-9]+)$/.exec(entry) ?? [];
+  if (onlyPort !== undefined && onlyPort !== port) return false;
+  const domain = name.replace(/^\*?\./, '');
+  // With a dot before it, it names what is below only.
+  return host.endsWith(`.${domain}`) || (host === domain && domain === name);
+}
+
+function isWithin(host: string, range: string, bits: number): boolean {
+  const family = isIP(range) === 6 ? 'ipv6' : 'ipv4';
+  if (!Number.isInteger(bits) || bits < 0 || bits > (family === 'ipv6' ? 128 : 32)) return false;
+  const list = new BlockList();
+  list.addSubnet(range, bits, family);
+  return list.check(host, family);
+}
+
+/** Without the brackets of an IPv6 address. */
+export const hostOf = ({ hostname }: URL): string => hostname.replace(/^\[|\]$/g, '');

@@ -32,7 +32,7 @@ const UNKNOWN_VERSION_MAX_AGE_MS = 60_000;
 const ACCESS_REVIEWS = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
 
 /**
- * The real API server. Few calls over `node:https` instead of a generated client: int64s survive, a quiet watch
+ * The real API server. Few calls over `node:http2` and `node:https` instead of a generated client: int64s survive, a quiet watch
  * is not cut, answers nobody reads are not parsed, and a function's bundle stays small.
  */
 export class RestApi implements KubernetesApi, RightsReview {

@@ -1,3 +1,4 @@
+import { on } from 'node:events';
 import http, { type IncomingHttpHeaders } from 'node:http';
 import type { ClientHttp2Stream } from 'node:http2';
 import https from 'node:https';
@@ -14,6 +15,8 @@ import { proxyFor, proxyHeaders } from './proxy.ts';
 
 /** Idle connections go before servers (90 s) and load balancers (60 s) cut them, perhaps under a request. */
 const IDLE_MS = 30_000;
+/** Of a body, read before somebody asks for them: 16 KB each. */
+const PIECES_AHEAD = 8;
 /** How a connection ends that the server closed while it was idle. */
 const CUT_WHILE_IDLE: readonly unknown[] = [
   'ECONNRESET',
@@ -183,7 +186,7 @@ export class Sockets {
     let answered = false;
     stream.once('response', (headers) => {
       answered = true;
-      resolve({ status: headers[':status'] ?? 0, headers, body: whole(stream, connection), sentAt });
+      resolve({ status: headers[':status'] ?? 0, headers, body: whole(stream, connection, headers), sentAt });
     });
     stream.on('error', reject);
     stream.once('close', () => {
@@ -284,13 +287,33 @@ export class Sockets {
   }
 }
 
-/** Node ends a stream whose connection broke like one that is complete. */
-async function* whole(
+/**
+ * The body of an answer whose head has just come, read from now on: Node may drop what nobody listens for when a stream
+ * closes, and ends one whose connection broke like one that is complete. Throws when it is not.
+ */
+function whole(
   stream: ClientHttp2Stream,
   connection: Multiplexed,
+  { 'content-length': length }: IncomingHttpHeaders,
 ): AsyncGenerator<Buffer, void, undefined> {
-  yield* stream as AsyncIterable<Buffer>;
-  if (stream.rstCode !== 0 || connection.broken) throw new CutError();
+  let ended = false;
+  stream.once('end', () => {
+    ended = true;
+  });
+  const pieces = on(stream, 'data', { close: ['end', 'close'], highWaterMark: PIECES_AHEAD });
+  return (async function* () {
+    let bytes = 0;
+    try {
+      for await (const [piece] of pieces as AsyncIterable<[Buffer]>) {
+        bytes += piece.length;
+        yield piece;
+      }
+    } finally {
+      if (!ended) stream.destroy();
+    }
+    const isUnbroken = ended && stream.rstCode === 0 && !connection.broken;
+    if (length === undefined ? !isUnbroken : bytes !== Number(length)) throw new CutError();
+  })();
 }
 
 class CutError extends Error {

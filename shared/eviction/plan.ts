@@ -106,13 +106,17 @@ function decidePods(
   const decisions: (PodDecision | undefined)[] = [];
   switch (delta.kind) {
     case 'node': {
+      const untainted = delta.taints.length === 0 && delta.deletedAt === undefined;
       const present = new Set([...delta.pods.map((pod) => pod.uid), ...(delta.others ?? [])]);
       for (const record of scheduled.values()) {
         const missing = !present.has(record.uid) && compareVersions(delta.version, record.version) >= 0;
-        if (missing) decisions.push(endAbsent(delta, record, 'cancelled'));
+        // A node without taints is told without its pods.
+        if (missing)
+          decisions.push(untainted ? cancel(delta, record, node) : endAbsent(delta, record, 'cancelled'));
       }
       for (const each of ended.values()) {
-        if (!present.has(each.uid) && !scheduled.has(each.uid)) decisions.push(repeatAbsent(delta, each));
+        if (present.has(each.uid) || scheduled.has(each.uid)) continue;
+        decisions.push(untainted && isBy(delta, each) ? repeat(each) : repeatAbsent(delta, each));
       }
       for (const pod of delta.pods) decisions.push(decide(pod));
       break;

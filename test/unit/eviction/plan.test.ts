@@ -54,6 +54,22 @@ describe('a node delta', () => {
     assert.deepEqual(decided.arm, []);
   });
 
+  test('of an untainted node speaks of no pods: their evictions are cancelled because the taint went', () => {
+    const untaint = nodeDelta(20, { taints: [], pods: [] });
+    assert.deepEqual(reasons(planned(after(nodeDelta(1)), untaint)), ['taint-removed']);
+    const again = planned(after(nodeDelta(1), untaint), untaint);
+    assert.deepEqual(
+      again.cancelledBefore.map(({ cancelled }) => cancelled),
+      ['taint-removed'],
+    );
+    assert.equal(fate(after(nodeDelta(1), untaint, nodeDelta(30))), 'due at 80');
+  });
+
+  test('of a deleted node without taints is of one whose last pod went', () => {
+    const deserted = nodeDelta(20, { taints: [], pods: [], deletedAt: at(20) });
+    assert.deepEqual(reasons(planned(after(nodeDelta(1)), deserted)), ['pod-gone']);
+  });
+
   test('cancels what was scheduled for pods it does not list', () => {
     const decided = planned(after(nodeDelta(1)), nodeDelta(20, { pods: [] }));
     assert.deepEqual(reasons(decided), ['pod-gone']);

@@ -89,6 +89,8 @@ export interface WatchOptions {
    * unread, and told as `passed`; others of its kind may still come.
    */
   readonly follows?: (node: NodeName) => boolean;
+  /** Called when the server has let the watch begin; its first word may take a minute. */
+  readonly opened?: () => void;
   /** Asks the server to end the watch after this time (seconds); the caller resumes. */
   readonly timeoutSeconds: number;
   readonly signal: AbortSignal;

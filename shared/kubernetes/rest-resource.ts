@@ -52,7 +52,7 @@ export class RestResource<T> implements Resource<T> {
   }
 
   async *watch(options: WatchOptions): AsyncGenerator<WatchEvent<T>, void, undefined> {
-    const { resourceVersion, initial, onNode, follows, timeoutSeconds } = options;
+    const { resourceVersion, initial, onNode, follows, opened, timeoutSeconds } = options;
     const call: Call = {
       verb: 'watch',
       resource: this.#resource,
@@ -69,7 +69,7 @@ export class RestResource<T> implements Resource<T> {
     };
     // The server ends the watch; the margin is for one that no longer does.
     const timeoutMs = timeoutSeconds * 1000 + PAGE_TIMEOUT_MS;
-    for await (const line of this.#transport.lines(call, timeoutMs)) {
+    for await (const line of this.#transport.lines(call, timeoutMs, opened)) {
       const passed = follows && versionPassed(line, follows);
       if (passed !== undefined) yield { kind: 'passed', resourceVersion: passed };
       else yield this.#event(call, this.#transport.parse(call, line));

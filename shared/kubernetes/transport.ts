@@ -93,16 +93,17 @@ export class Transport {
   }
 
   /**
-   * The answer's lines as they come, for at most `timeoutMs`; reads no faster than the caller. Returns when the
-   * server ends the answer or `call.signal` aborts.
+   * The answer's lines as they come, for at most `timeoutMs`; reads no faster than the caller. `opened` is called when
+   * the answer begins. Returns when the server ends the answer or `call.signal` aborts.
    */
-  async *lines(call: Call, timeoutMs: number): AsyncGenerator<Buffer, void, undefined> {
+  async *lines(call: Call, timeoutMs: number, opened?: () => void): AsyncGenerator<Buffer, void, undefined> {
     const deadline = new Deadline(timeoutMs, call.signal);
     try {
       const access = await this.#access(call);
       const answer = await this.#within(PAGE_TIMEOUT_MS, { ...call, signal: deadline.signal }, (signal) =>
         this.#open(call, access, this.#following, signal),
       );
+      opened?.();
       for await (const line of splitLines(answer.body, MAX_LINE_BYTES)) {
         await paced();
         if (call.signal?.aborted) return;

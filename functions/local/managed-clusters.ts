@@ -1,3 +1,4 @@
+import type { ClusterState } from '#functions/watch-relay/probe-server.ts';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
@@ -52,12 +53,12 @@ export class ManagedClusters {
   readonly #deps: ManagedClustersDeps;
   readonly #verdicts: ReadonlyMap<ClusterName, Promise<Trouble | undefined>>;
   /** Of those that are not in service. */
-  readonly #states = new Map<ClusterName, 'syncing' | 'refused'>();
+  readonly #states = new Map<ClusterName, ClusterState>();
 
   private constructor(clusters: readonly ChosenCluster[], deps: ManagedClustersDeps) {
     this.#clusters = clusters;
     this.#deps = deps;
-    for (const { name } of clusters) this.#states.set(name, 'syncing');
+    for (const { name } of clusters) this.#states.set(name, { kind: 'syncing' });
     this.#verdicts = new Map(clusters.map((cluster) => [cluster.name, check(cluster)]));
   }
 
@@ -85,8 +86,8 @@ export class ManagedClusters {
     return new Map(this.#clusters.map(({ name, api }) => [name, api]));
   }
 
-  /** Where those stand that are not in service: `refused`, or `syncing` while they may come by themselves. */
-  get states(): ReadonlyMap<ClusterName, 'syncing' | 'refused'> {
+  /** Where those stand that are not in service: `refused`, or `deaf` while they do not answer. */
+  get states(): ReadonlyMap<ClusterName, ClusterState> {
     return this.#states;
   }
 
@@ -104,7 +105,7 @@ export class ManagedClusters {
     const complain = this.#complainer(cluster.name);
     let trouble = await this.#verdicts.get(cluster.name);
     for (let failures = 1; trouble && !signal.aborted; failures++) {
-      this.#states.set(cluster.name, trouble.kind === 'refused' ? 'refused' : 'syncing');
+      this.#see(cluster.name, trouble);
       complain(trouble);
       await pause(backoffMs(failures, RETRY[trouble.kind]), signal);
       if (!signal.aborted) trouble = await check(cluster);
@@ -112,6 +113,13 @@ export class ManagedClusters {
     if (signal.aborted) return;
     this.#states.delete(cluster.name);
     take(cluster.name, cluster.api);
+  }
+
+  #see(cluster: ClusterName, { kind }: Trouble): void {
+    if (kind === 'refused') this.#states.set(cluster, { kind });
+    else if (this.#states.get(cluster)?.kind !== 'deaf') {
+      this.#states.set(cluster, { kind: 'deaf', since: this.#deps.clock.now() });
+    }
   }
 
   /** Tells a cluster's trouble when it is news, and else rarely. */

@@ -25,7 +25,7 @@ export function narrator(clock: Clock, write: (line: string) => void): Log {
 function tell({ event, fields }: LogLine, now: EpochMs): string | undefined {
   switch (event) {
     case 'relay.synced':
-      return `watching ${fields.nodes} nodes (${fields.tainted} tainted) and ${fields.pods} pods`;
+      return `watching ${fields.nodes} nodes: ${fields.tainted} are tainted, with ${fields.pods} pods`;
     case 'node.changed':
       return tellNode(fields);
     case 'eviction.scheduled':

@@ -3,7 +3,6 @@ import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import { Registry } from 'prom-client';
 import { createHandler as createDeltaHandler, DELTA_BATCH_SIZE } from '#functions/deltas/handler.ts';
 import { createHandler as createEvictHandler } from '#functions/evict/handler.ts';
-import type { ClusterRelayState } from '#functions/watch-relay/cluster-relay.ts';
 import { Outbox } from '#functions/watch-relay/outbox.ts';
 import { startProbeServer } from '#functions/watch-relay/probe-server.ts';
 import { Relay } from '#functions/watch-relay/relay.ts';
@@ -106,9 +105,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
     // There is nobody to leave a cluster to.
     nodeBudget: Infinity,
   });
-  // The probe server prints any state; its type names the relay's own.
-  const states = () =>
-    new Map([...clusters.states, ...relay.states()]) as ReadonlyMap<ClusterName, ClusterRelayState>;
+  const states = () => new Map([...clusters.states, ...relay.states()]);
   const probes = await startProbeServer(options.probes, registry, states);
 
   const feed = (queue: EmbeddedQueue, handler: Handler, sizes: typeof DELTA_FEED) => {

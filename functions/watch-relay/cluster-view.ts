@@ -18,10 +18,12 @@ import { decidingTolerations } from '#shared/taints/deciding.ts';
 /** Kubernetes cuts times to the second, so a binding may be up to this much later than it says. */
 const TRUNCATED_MS = 999;
 
-/** What there is something to tell of: a node with all its pods or, with a UID, one pod that is or was there. */
+/** What there is something to tell of: a node with all its pods or, with a UID, one pod that is there. */
 export interface Subject {
   readonly node: NodeName;
   readonly uid?: PodUid;
+  /** The pod was seen to go, for good. */
+  readonly gone?: boolean;
 }
 
 interface NodeEntry {
@@ -32,27 +34,37 @@ interface NodeEntry {
   readonly deletedAt?: EpochMs;
 }
 
-type PodEntry = PodFacts & { readonly node: NodeName };
+/** How much a view knows. `pods`: those of tainted nodes; `awaited`: tainted nodes whose pods are not listed yet. */
+export interface ViewCounts {
+  readonly nodes: number;
+  readonly tainted: number;
+  readonly pods: number;
+  readonly awaited: number;
+}
 
 const UNTAINTED: NodeEntry = { taints: [] };
 
 /**
- * What the relay knows of one cluster. No I/O: events in, and out comes of what there is something to tell. What is
- * told is asked for when it is sent, and is the truth of that moment. There is nothing to tell of nodes without a
- * NoExecute taint.
+ * What the relay knows of one cluster: all nodes, and the pods of those with a NoExecute taint. No I/O: events in, and
+ * out comes of what there is something to tell. What is told is asked for when it is sent, and is the truth of that
+ * moment. There is nothing to tell of nodes without a NoExecute taint.
  *
- * Nor is there before both lists are in, because a node delta speaks of all pods of its node. Node and pod events
- * come from two watches in no common order; whichever comes second meets the other's state.
+ * A node delta speaks of all pods of its node, so it waits for their list ({@link tells}); that a node has lost its
+ * taints can be told at once. Node and pod events come by watches of their own in no common order; whichever comes
+ * second meets the other's state.
  */
 export class ClusterView {
   readonly #cluster: ClusterName;
   readonly #epoch: number;
   #sequence = 0;
   readonly #nodes = new Map<NodeName, NodeEntry>();
-  readonly #pods = new Map<PodUid, PodEntry>();
-  readonly #uidByName = new Map<string, PodUid>();
-  readonly #uidsByNode = new Map<NodeName, Set<PodUid>>();
-  readonly #listed = new Set<'nodes' | 'pods'>();
+  /** Of nodes whose list is in. */
+  readonly #pods = new Map<NodeName, Map<PodUid, PodFacts>>();
+  /** Nodes that went without a taint. The store may not know that yet. */
+  readonly #wentUntainted = new Set<NodeName>();
+  #listed = false;
+  /** Whether it knows the store's tainted nodes too. From then on a node that it does not know was not there. */
+  #recalled = false;
 
   /** `epoch` is the lease's: all deltas of a later view are newer. */
   constructor(cluster: ClusterName, epoch: number) {
@@ -60,82 +72,107 @@ export class ClusterView {
     this.#epoch = epoch;
   }
 
-  /** Whether both lists are in, so that deltas may be sent. */
-  get synced(): boolean {
-    return this.#listed.size === 2;
+  /** Whether the nodes are listed, so that there may be something to tell. */
+  get listed(): boolean {
+    return this.#listed;
   }
 
-  get counts(): { readonly nodes: number; readonly tainted: number; readonly pods: number } {
-    return { nodes: this.#nodes.size, tainted: this.#tainted().length, pods: this.#pods.size };
+  get counts(): ViewCounts {
+    const followed = this.followed();
+    return {
+      nodes: this.#nodes.size,
+      tainted: followed.length,
+      pods: [...this.#pods.values()].reduce((sum, { size }) => sum + size, 0),
+      awaited: followed.filter((node) => !this.#pods.has(node)).length,
+    };
+  }
+
+  /** The nodes whose pods are to be followed: the tainted ones, and deleted ones that were, until they have no pods. */
+  followed(): readonly NodeName[] {
+    return [...this.#nodes].filter(([, { taints }]) => taints.length > 0).map(([name]) => name);
+  }
+
+  follows(node: NodeName): boolean {
+    return (this.#nodes.get(node) ?? UNTAINTED).taints.length > 0;
+  }
+
+  /** Whether there is all it takes for a delta of a node. */
+  tells(node: NodeName): boolean {
+    return !this.follows(node) || this.#pods.has(node);
   }
 
   /** A complete list of nodes: what is not in it is gone. */
   replaceNodes(nodes: readonly LiveNode[], now: EpochMs): readonly Subject[] {
+    this.#listed = true;
     const present = new Set(nodes.map(({ name }) => name));
     const missing = [...this.#nodes.keys()].filter((name) => !present.has(name));
-    const subjects = [
+    return [
       ...missing.flatMap((name) => this.deleteNode(name, now)),
       ...nodes.flatMap((node) => this.upsertNode(node, now)),
     ];
-    this.#listed.add('nodes');
-    return subjects;
-  }
-
-  /** A complete list of pods: what is not in it is gone. */
-  replacePods(pods: readonly LivePod[], now: EpochMs): readonly Subject[] {
-    const present = new Set(pods.map(({ uid }) => uid));
-    // Those that came first: the last pod that goes takes the memory of a deleted node along.
-    const come = pods.flatMap((pod) => this.upsertPod(pod, now));
-    const missing = [...this.#pods.keys()].filter((uid) => !present.has(uid));
-    const subjects = [...come, ...missing.flatMap((uid) => this.#removePod(uid))];
-    this.#listed.add('pods');
-    return subjects;
   }
 
   upsertNode(node: LiveNode, now: EpochMs): readonly Subject[] {
-    const known = this.#nodes.get(node.name);
+    const { name, taintsStamp } = node;
+    const known = this.#nodes.get(name);
     const before = known ?? UNTAINTED;
-    const taints = seeTaints(node, known, now);
-    const { taintsStamp } = node;
+    this.#wentUntainted.delete(name);
+    const taints = seeTaints(node, known, known !== undefined || this.#recalled, now);
+    if (taints.length === 0) {
+      this.#nodes.set(name, UNTAINTED);
+      this.#pods.delete(name);
+      return before.taints.length > 0 ? [{ node: name }] : [];
+    }
     // Also when the taints were written anew as they were: what is to be evicted waits to hear of that.
-    const entry = { taints, ...(taintsStamp && taints.length > 0 ? { taintsStamp } : {}) };
-    const { deletedAt, ...facts } = before;
-    const stayed = deletedAt === undefined || taints.length === 0;
-    this.#nodes.set(node.name, entry);
-    return stayed && isDeepStrictEqual(entry, facts) ? [] : this.#tell({ node: node.name });
+    const entry = { taints, ...(taintsStamp ? { taintsStamp } : {}) };
+    this.#nodes.set(name, entry);
+    return isDeepStrictEqual(entry, before) ? [] : [{ node: name }];
   }
 
   /** A deleted node is remembered for as long as it has pods: its last known taints stand for them. */
   deleteNode(name: NodeName, now: EpochMs): readonly Subject[] {
     const before = this.#nodes.get(name);
     if (!before || before.deletedAt !== undefined) return [];
-    if (this.#uidsByNode.has(name)) this.#nodes.set(name, { ...before, deletedAt: now });
-    else this.#nodes.delete(name);
-    return before.taints.length > 0 ? this.#tell({ node: name }) : [];
+    if (before.taints.length === 0) {
+      this.#nodes.delete(name);
+      this.#wentUntainted.add(name);
+      return [];
+    }
+    this.#nodes.set(name, { ...before, deletedAt: now });
+    this.#forgetDeserted(name);
+    return [{ node: name }];
   }
 
+  /** A complete list of the pods of a node that is followed. There is nothing to tell when it is what was known before. */
+  replacePods(node: NodeName, pods: readonly LivePod[], now: EpochMs): readonly Subject[] {
+    if (!this.follows(node)) return [];
+    const before = this.#pods.get(node);
+    const staying = pods.filter((pod) => !pod.terminating && pod.node === node);
+    const known = new Map(staying.map((pod) => [pod.uid, podFacts(pod, before?.get(pod.uid), now)]));
+    this.#pods.set(node, known);
+    return this.#forgetDeserted(node) || !isDeepStrictEqual(known, before) ? [{ node }] : [];
+  }
+
+  /** A pod that came or changed; says nothing of one whose node is not listed. */
   upsertPod(pod: LivePod, now: EpochMs): readonly Subject[] {
     if (pod.terminating) return this.deletePod(pod);
-    if (!pod.node) return [];
-    const { uid, namespace, name, node, owner, tolerations } = pod;
-    const predecessor = this.#uidByName.get(nameKey(pod));
-    const replaced = predecessor && predecessor !== uid ? this.#removePod(predecessor) : [];
-    const before = this.#pods.get(uid);
-    if (before && sameTolerations(before, pod)) return replaced;
-    const podSince = before?.podSince ?? Math.max(pod.podSince, Math.min(now, pod.podSince + TRUNCATED_MS));
-    const who = { uid, namespace, name, node, ...(owner ? { owner } : {}) };
-    this.#pods.set(uid, { ...who, tolerations, podSince });
-    this.#uidByName.set(nameKey(pod), uid);
-    uidsOf(this.#uidsByNode, node).add(uid);
-    return this.#isTainted(node) ? [...replaced, ...this.#tell({ node, uid })] : replaced;
+    const { uid, node } = pod;
+    const pods = node && this.#pods.get(node);
+    if (!pods) return [];
+    const before = pods.get(uid);
+    if (before && sameTolerations(before, pod)) return [];
+    pods.set(uid, podFacts(pod, before, now));
+    return [{ node, uid }];
   }
 
   /**
    * A pod that is gone or going. There is nothing to tell of one that a taint manager evicted: whoever evicts it
    * records that himself, so half of an eviction's traffic is saved.
    */
-  deletePod(pod: LivePod): readonly Subject[] {
-    return this.#removePod(pod.uid, pod.disrupted);
+  deletePod({ uid, node, disrupted }: LivePod): readonly Subject[] {
+    if (!node || !this.#pods.get(node)?.delete(uid)) return [];
+    if (this.#forgetDeserted(node)) return [{ node }];
+    return disrupted ? [] : [{ node, uid, gone: true }];
   }
 
   /**
@@ -143,91 +180,69 @@ export class ClusterView {
    * resync, so that whatever was missed heals.
    */
   resync(stored: readonly TaintedNode[], now: EpochMs): readonly Subject[] {
-    if (!this.synced) return [];
+    if (!this.#listed) return [];
+    this.#recalled = true;
     for (const { node, state } of stored) {
-      if (this.#nodes.has(node) || !this.#uidsByNode.has(node)) continue;
+      if (this.#nodes.has(node) || this.#wentUntainted.has(node)) continue;
       // A node that went unseen keeps its stored taints for as long as it has pods, but for those it may have lost before.
       const { deletedAt = now } = state;
       const taints = state.taints
         .filter((taint) => !isDoubtful(state, taint))
         .map(({ since, ...taint }) => ({ ...taint, known: 'found', seenAt: since }) as const);
-      this.#nodes.set(node, { taints, deletedAt });
+      if (taints.length > 0) this.#nodes.set(node, { taints, deletedAt });
     }
-    const names = new Set([...this.#tainted(), ...stored.map(({ node }) => node)]);
+    const names = new Set([...this.followed(), ...stored.map(({ node }) => node)]);
+    for (const node of this.#wentUntainted) if (!names.has(node)) this.#wentUntainted.delete(node);
     return [...names].map((node) => ({ node }));
   }
 
-  /** What is known of a node and all its pods. `wake`: what is overdue there is to be looked at at once. */
+  /** What is known of a node that it {@link tells} of, and all its pods. `wake`: what is overdue there is to be looked at at once. */
   nodeDelta(name: NodeName, now: EpochMs, wake: boolean): NodeDelta {
     const facts = this.#facts(name, now);
     const cut = decidingTolerations(facts.taints);
-    const pods = [...(this.#uidsByNode.get(name) ?? [])].flatMap((uid) => {
-      const pod = this.#pods.get(uid);
-      return pod ? [factsOf(pod, cut)] : [];
-    });
+    const pods = [...(this.#pods.get(name)?.values() ?? [])].map((pod) => asTold(pod, cut));
     return { kind: 'node', ...facts, pods, wake };
   }
 
-  /** What is known of a pod of a node: how it is, or that it is gone. */
-  podDelta(node: NodeName, uid: PodUid, now: EpochMs): PodDelta | PodGoneDelta {
+  /** What is known of a pod: how it is, or that it is gone. `undefined`: it is not known to be either. */
+  podDelta({ node, uid, gone }: Required<Subject>, now: EpochMs): PodDelta | PodGoneDelta | undefined {
+    const pod = this.#pods.get(node)?.get(uid);
+    if (!pod && !gone) return undefined;
     const facts = this.#facts(node, now);
-    const pod = this.#pods.get(uid);
     return pod
-      ? { kind: 'pod', ...facts, pod: factsOf(pod, decidingTolerations(facts.taints)) }
+      ? { kind: 'pod', ...facts, pod: asTold(pod, decidingTolerations(facts.taints)) }
       : { kind: 'pod-gone', ...facts, uid };
   }
 
-  #tell(subject: Subject): readonly Subject[] {
-    return this.synced ? [subject] : [];
-  }
-
-  #removePod(uid: PodUid, silently = false): readonly Subject[] {
-    const pod = this.#pods.get(uid);
-    if (!pod) return [];
-    this.#pods.delete(uid);
-    if (this.#uidByName.get(nameKey(pod)) === uid) this.#uidByName.delete(nameKey(pod));
-    const { node } = pod;
-    const tainted = this.#isTainted(node);
-    const uids = uidsOf(this.#uidsByNode, node);
-    uids.delete(uid);
-    if (uids.size === 0) {
-      this.#uidsByNode.delete(node);
-      // The last pod of a deleted node takes its taints along.
-      if (this.#nodes.get(node)?.deletedAt !== undefined) {
-        this.#nodes.delete(node);
-        return tainted ? this.#tell({ node }) : [];
-      }
+  /** The last pod of a deleted node takes its taints along. */
+  #forgetDeserted(node: NodeName): boolean {
+    const deserted = this.#nodes.get(node)?.deletedAt !== undefined && this.#pods.get(node)?.size === 0;
+    if (deserted) {
+      this.#nodes.delete(node);
+      this.#pods.delete(node);
     }
-    return tainted && !silently ? this.#tell({ node, uid }) : [];
-  }
-
-  #isTainted(node: NodeName): boolean {
-    return (this.#nodes.get(node) ?? UNTAINTED).taints.length > 0;
-  }
-
-  #tainted(): readonly NodeName[] {
-    return [...this.#nodes].filter(([, { taints }]) => taints.length > 0).map(([name]) => name);
+    return deserted;
   }
 
   #facts(node: NodeName, now: EpochMs): NodeFacts {
     this.#sequence += 1;
     const version: Version = { epoch: this.#epoch, sequence: this.#sequence };
-    return { ref: { cluster: this.#cluster, node }, version, observedAt: now, ...this.#entry(node, now) };
-  }
-
-  #entry(node: NodeName, now: EpochMs): NodeEntry {
-    const known = this.#nodes.get(node);
-    if (known && known.taints.length > 0) return known;
-    // Of a node that went untainted, its going is not told: a deleted node without taints is one whose taints nobody saw.
-    return known || this.#uidsByNode.has(node) ? UNTAINTED : { taints: [], deletedAt: now };
+    const entry = this.#nodes.get(node) ?? { taints: [], deletedAt: now };
+    return { ref: { cluster: this.#cluster, node }, version, observedAt: now, ...entry };
   }
 }
 
 /**
  * The NoExecute taints of a node, and how each one's countdown is known: as before while it stands, and else it
- * appeared on a node that was known without it, or was found on one that was not known.
+ * appeared on a node that was known without it, or to be absent, or was found on one of which nothing was known. One that
+ * names another moment than before was set anew then.
  */
-function seeTaints(node: LiveNode, before: NodeEntry | undefined, now: EpochMs): readonly SeenTaint[] {
+function seeTaints(
+  node: LiveNode,
+  before: NodeEntry | undefined,
+  wasKnown: boolean,
+  now: EpochMs,
+): readonly SeenTaint[] {
   const seen = new Map(before?.taints.map((taint) => [countdownIdentity(taint), taint]));
   return node.taints
     .filter(({ effect }) => effect === 'NoExecute')
@@ -238,29 +253,35 @@ function seeTaints(node: LiveNode, before: NodeEntry | undefined, now: EpochMs):
         ...(value ? { value } : {}),
         effect,
         ...(timeAdded === undefined ? {} : { timeAdded }),
-        known: stood?.known ?? (before ? 'appeared' : 'found'),
-        seenAt: stood?.seenAt ?? now,
+        known: stood?.known ?? (wasKnown ? 'appeared' : 'found'),
+        seenAt: Math.max(stood?.seenAt ?? now, setAnewAt(stood, key, timeAdded, now)),
       };
     });
 }
 
+/** Only under the same key: the node controllers swap not-ready for unreachable and back, which is one countdown. */
+function setAnewAt(
+  stood: SeenTaint | undefined,
+  key: string,
+  timeAdded: EpochMs | undefined,
+  now: EpochMs,
+): EpochMs {
+  const isAnew = stood?.key === key && timeAdded !== undefined && timeAdded !== stood.timeAdded;
+  return isAnew ? Math.min(timeAdded, now) : 0;
+}
+
+function podFacts(pod: LivePod, before: PodFacts | undefined, now: EpochMs): PodFacts {
+  const { uid, namespace, name, owner, tolerations } = pod;
+  const podSince = before?.podSince ?? Math.max(pod.podSince, Math.min(now, pod.podSince + TRUNCATED_MS));
+  return { uid, namespace, name, ...(owner ? { owner } : {}), tolerations, podSince };
+}
+
 /** A pod as a delta tells of it: of its tolerations only those that decide. */
-function factsOf({ node: _node, ...facts }: PodEntry, cut: ReturnType<typeof decidingTolerations>): PodFacts {
-  return { ...facts, tolerations: cut(facts.tolerations) };
+function asTold(pod: PodFacts, cut: ReturnType<typeof decidingTolerations>): PodFacts {
+  return { ...pod, tolerations: cut(pod.tolerations) };
 }
 
 /** Lists are shared objects as a rule, so the comparison is by identity first. */
 function sameTolerations(before: PodFacts, pod: LivePod): boolean {
   return before.tolerations === pod.tolerations || isDeepStrictEqual(before.tolerations, pod.tolerations);
-}
-
-const nameKey = ({ namespace, name }: { readonly namespace: string; readonly name: string }) =>
-  `${namespace}/${name}`;
-
-function uidsOf(byNode: Map<NodeName, Set<PodUid>>, node: NodeName): Set<PodUid> {
-  const known = byNode.get(node);
-  if (known) return known;
-  const uids = new Set<PodUid>();
-  byNode.set(node, uids);
-  return uids;
 }

@@ -15,7 +15,8 @@ export class DirtySet {
   readonly #view: ClusterView;
   /** With each node whether it is to be woken. */
   readonly #nodes = new Waiting<boolean>();
-  readonly #pods = new Waiting<Set<PodUid>>();
+  /** With each pod whether it was seen to go. */
+  readonly #pods = new Waiting<Map<PodUid, boolean>>();
   #podCount = 0;
 
   constructor(view: ClusterView) {
@@ -24,14 +25,14 @@ export class DirtySet {
 
   /** `wake` stays with a node until its delta was taken. */
   mark(subjects: readonly Subject[], wake = false): void {
-    for (const { node, uid } of subjects) {
+    for (const { node, uid, gone = false } of subjects) {
       if (uid === undefined) {
         this.#nodes.set(node, wake || this.#nodes.get(node) === true);
         // It will tell of all its node's pods.
         this.#podCount -= this.#pods.get(node)?.size ?? 0;
         this.#pods.delete(node);
       } else if (this.#nodes.get(node) === undefined) {
-        this.#markPod(node, uid);
+        this.#markPod(node, uid, gone);
       }
     }
   }
@@ -46,15 +47,24 @@ export class DirtySet {
     return this.#podCount;
   }
 
-  /** The messages of whole nodes that are ready, each made when it is asked for. What is not sent is made anew the next time. */
+  /**
+   * The messages of whole nodes that are ready, each made when it is asked for. What is not sent is made anew the next
+   * time. A node whose pods are not listed yet waits.
+   */
   *nodeMessages(now: EpochMs): Generator<DeltaMessage> {
-    for (const [node, wake] of this.#nodes.ready) yield deltaMessage(this.#view.nodeDelta(node, now, wake));
+    for (const [node, wake] of this.#nodes.ready) {
+      if (this.#view.tells(node)) yield deltaMessage(this.#view.nodeDelta(node, now, wake));
+    }
   }
 
   /** The messages of single pods, likewise. Those of one node may go in one call, in which they keep their order. */
   *podMessages(now: EpochMs): Generator<DeltaMessage> {
     for (const [node, uids] of this.#pods.ready) {
-      for (const uid of uids) yield deltaMessage(this.#view.podDelta(node, uid, now));
+      for (const [uid, gone] of uids) {
+        const delta = this.#view.podDelta({ node, uid, gone }, now);
+        if (delta) yield deltaMessage(delta);
+        else this.#unmarkPod(node, uid);
+      }
     }
   }
 
@@ -68,17 +78,15 @@ export class DirtySet {
       return;
     }
     this.#pods.hold(node);
-    const uids = this.#pods.get(node);
-    if (!uids?.delete(uid)) return;
-    this.#podCount -= 1;
-    if (uids.size === 0) this.#pods.delete(node);
+    this.#unmarkPod(node, uid);
   }
 
   /** The queue did not take a delta: what it told is still to be told, as it is by then. */
   failed(delta: Delta): void {
     const { node } = delta.ref;
     const uid = onlyPod(delta);
-    this.mark([uid === undefined ? { node } : { node, uid }], delta.kind === 'node' && delta.wake);
+    const subject = uid === undefined ? { node } : { node, uid, gone: delta.kind === 'pod-gone' };
+    this.mark([subject], delta.kind === 'node' && delta.wake);
   }
 
   /** The queue took a delta: pods of its node whose facts it had no room for are told one by one. */
@@ -94,12 +102,17 @@ export class DirtySet {
     waiting.release(delta.ref.node);
   }
 
-  #markPod(node: NodeName, uid: PodUid): void {
+  #markPod(node: NodeName, uid: PodUid, gone: boolean): void {
+    const uids = this.#pods.get(node) ?? new Map<PodUid, boolean>();
+    if (!uids.has(uid)) this.#podCount += 1;
+    this.#pods.set(node, uids.set(uid, gone || uids.get(uid) === true));
+  }
+
+  #unmarkPod(node: NodeName, uid: PodUid): void {
     const uids = this.#pods.get(node);
-    if (uids?.has(uid)) return;
-    this.#podCount += 1;
-    if (uids) uids.add(uid);
-    else this.#pods.set(node, new Set([uid]));
+    if (!uids?.delete(uid)) return;
+    this.#podCount -= 1;
+    if (uids.size === 0) this.#pods.delete(node);
   }
 }
 

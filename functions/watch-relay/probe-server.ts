@@ -5,6 +5,9 @@ import type { Registry } from 'prom-client';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { ClusterRelayState } from './cluster-relay.ts';
 
+/** Where a process stands with a cluster; `refused`: it is not let in, and tries again. */
+export type ClusterState = ClusterRelayState | { readonly kind: 'refused' };
+
 /** The probes' port cannot be used. */
 export class ProbePortError extends Error {
   override readonly name = 'ProbePortError';
@@ -16,22 +19,27 @@ export interface ProbeServer {
 }
 
 /**
- * Serves `/healthz` (200 while the process answers), `/readyz` (503 while a cluster this relay speaks for is not
- * synced, with a line for each cluster) and `/metrics` (Prometheus). Rejects with `ProbePortError`.
+ * Serves `/healthz` (200 while the process answers), `/readyz` and `/metrics` (Prometheus). `/readyz` is 503 while a
+ * cluster is not listed yet, and when of those that this process speaks for none is heard. One that is not heard beside
+ * others is told and alarmed, but does not keep a new release from coming. With a line for each cluster that is not well, and
+ * with `?verbose` for every one. Rejects with `ProbePortError`.
  */
 export async function startProbeServer(
   address: { readonly host: string; readonly port: number },
   registry: Registry,
-  states: () => ReadonlyMap<ClusterName, ClusterRelayState>,
+  states: () => ReadonlyMap<ClusterName, ClusterState>,
 ): Promise<ProbeServer> {
   const server = createServer((request, response) => {
-    switch (request.url) {
+    const { pathname, searchParams } = new URL(request.url ?? '/', 'http://probe');
+    switch (pathname) {
       case '/healthz':
         return answer(response, 200, 'ok\n');
       case '/readyz': {
-        const lines = [...states()].map(([cluster, state]) => `${cluster} ${state}\n`);
-        const ready = [...states().values()].every((state) => state !== 'syncing');
-        return answer(response, ready ? 200 : 503, lines.join(''));
+        const all = [...states()];
+        const unwell = all.filter(([, { kind }]) => kind !== 'standby' && kind !== 'live');
+        const told = searchParams.has('verbose') ? all : unwell;
+        const text = told.map(([name, state]) => `${name} ${inWords(state)}\n`).join('');
+        return answer(response, isReady(all) ? 200 : 503, text || 'ok\n');
       }
       case '/metrics':
         return void registry.metrics().then(
@@ -58,6 +66,15 @@ export async function startProbeServer(
       await once(server, 'close');
     },
   };
+}
+
+function isReady(all: readonly (readonly [ClusterName, ClusterState])[]): boolean {
+  const kinds = all.map(([, { kind }]) => kind).filter((kind) => kind !== 'standby');
+  return !kinds.includes('syncing') && (kinds.length === 0 || kinds.includes('live'));
+}
+
+function inWords(state: ClusterState): string {
+  return state.kind === 'deaf' ? `deaf since ${new Date(state.since).toISOString()}` : state.kind;
 }
 
 function answer(

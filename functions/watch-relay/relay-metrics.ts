@@ -1,6 +1,18 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
+import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Emf } from '#shared/telemetry/emf.ts';
 import { OVER_BUDGET, REFUSED_DELTAS } from '#shared/telemetry/metrics.ts';
+import type { ClusterRelayState } from './cluster-relay.ts';
+import type { ViewCounts } from './cluster-view.ts';
+
+const RESOURCES = ['nodes', 'pods'] as const;
+
+/** Where the relay stands with a cluster, and how much it knows of it. */
+export interface ClusterStanding {
+  readonly cluster: ClusterName;
+  readonly state: ClusterRelayState;
+  readonly counts: ViewCounts;
+}
 
 /** What the relay counts. What CloudWatch is to ring an alarm for goes to `emf` too, where there is one. */
 export function relayMetrics(registry: Registry, emf?: Emf) {
@@ -12,13 +24,77 @@ export function relayMetrics(registry: Registry, emf?: Emf) {
     labelNames: ['queue'] as const,
     registers,
   });
-  return {
-    leaseHeld: new Gauge({
-      name: 'taintward_relay_lease_held',
-      help: '1 while this relay holds the lease of the cluster.',
+  let standings: () => readonly ClusterStanding[] = () => [];
+  /** Asked when it is scraped, so it is there from a cluster's first moment to its last. */
+  const perCluster = (name: string, help: string, value: (standing: ClusterStanding) => number) =>
+    new Gauge({
+      name,
+      help,
       labelNames,
       registers,
-    }),
+      collect() {
+        this.reset();
+        for (const standing of standings()) this.set({ cluster: standing.cluster }, value(standing));
+      },
+    });
+  perCluster(
+    'taintward_relay_lease_held',
+    '1 while this relay holds the lease of the cluster.',
+    ({ state }) => (state.kind === 'standby' ? 0 : 1),
+  );
+  perCluster(
+    'taintward_relay_synced',
+    '1 while all nodes of the cluster and the pods of its tainted ones are listed and watched.',
+    ({ state }) => (state.kind === 'live' ? 1 : 0),
+  );
+  perCluster(
+    'taintward_relay_deaf',
+    '1 while this relay holds the lease of the cluster and its API server cannot be heard.',
+    ({ state }) => (state.kind === 'deaf' ? 1 : 0),
+  );
+  new Gauge({
+    name: 'taintward_relay_objects',
+    help: 'Objects the relay knows of: nodes, tainted (nodes with a NoExecute taint), pods (of tainted nodes).',
+    labelNames: [...labelNames, 'kind'] as const,
+    registers,
+    collect() {
+      this.reset();
+      for (const { cluster, counts } of standings()) {
+        const { nodes, tainted, pods } = counts;
+        for (const [kind, count] of Object.entries({ nodes, tainted, pods }))
+          this.set({ cluster, kind }, count);
+      }
+    },
+  });
+  const lists = new Counter({
+    name: 'taintward_relay_lists_total',
+    help: 'Complete lists taken: of all nodes, and of the pods of one node.',
+    labelNames: [...labelNames, 'resource'] as const,
+    registers,
+  });
+  const watchFailures = new Counter({
+    name: 'taintward_relay_watch_failures_total',
+    help: 'Lists and watches that failed.',
+    labelNames: [...labelNames, 'resource'] as const,
+    registers,
+  });
+  const counters = [lists, watchFailures];
+  const labelsOf = (cluster: ClusterName) => RESOURCES.map((resource) => ({ cluster, resource }));
+  return {
+    lists,
+    watchFailures,
+    /** Has the gauges tell of these clusters. */
+    observe(clusters: () => readonly ClusterStanding[]): void {
+      standings = clusters;
+    },
+    /** A cluster is followed from now on: what is counted of it is 0. */
+    begin(cluster: ClusterName): void {
+      for (const counter of counters) for (const labels of labelsOf(cluster)) counter.inc(labels, 0);
+    },
+    /** It is followed no longer. */
+    end(cluster: ClusterName): void {
+      for (const counter of counters) for (const labels of labelsOf(cluster)) counter.remove(labels);
+    },
     load: new Gauge({
       name: 'taintward_relay_load',
       help: 'What this relay has on its hands, in nodes: those of its clusters, and 100 for each cluster.',
@@ -29,30 +105,6 @@ export function relayMetrics(registry: Registry, emf?: Emf) {
       emf?.put(OVER_BUDGET, 'Count', nodes);
       emf?.flush();
     },
-    synced: new Gauge({
-      name: 'taintward_relay_synced',
-      help: '1 while nodes and pods of the cluster are listed and watched.',
-      labelNames,
-      registers,
-    }),
-    objects: new Gauge({
-      name: 'taintward_relay_objects',
-      help: 'Objects the relay knows of: nodes, tainted (nodes with a NoExecute taint), pods.',
-      labelNames: [...labelNames, 'kind'] as const,
-      registers,
-    }),
-    relists: new Counter({
-      name: 'taintward_relay_relists_total',
-      help: 'Complete lists taken, the first one included.',
-      labelNames: [...labelNames, 'resource'] as const,
-      registers,
-    }),
-    watchFailures: new Counter({
-      name: 'taintward_relay_watch_failures_total',
-      help: 'Lists and watches that failed.',
-      labelNames: [...labelNames, 'resource'] as const,
-      registers,
-    }),
     sent: new Counter({
       name: 'taintward_relay_deltas_sent_total',
       help: 'Deltas that a queue took.',

@@ -3,6 +3,7 @@ import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import { pause } from '#shared/time/pause.ts';
 import { ClusterRelay, type ClusterRelayDeps, type ClusterRelayState } from './cluster-relay.ts';
 import { Fleet } from './fleet.ts';
+import { PodFollowLimits } from './follow-pods.ts';
 
 /** How often a relay looks whether it should have more of the clusters, jittered by half. */
 const SHARE_MS = 5_000;
@@ -16,17 +17,24 @@ export class Relay {
   readonly #sharing: Promise<void>;
 
   /** `nodeBudget`: how many nodes it takes on while other relays are there to take the rest. */
-  constructor({ nodeBudget, ...deps }: Omit<ClusterRelayDeps, 'fleet'> & { readonly nodeBudget: number }) {
+  constructor({
+    nodeBudget,
+    ...deps
+  }: Omit<ClusterRelayDeps, 'fleet' | 'limits'> & { readonly nodeBudget: number }) {
     const { holder, stopwatch } = deps;
     this.#fleet = new Fleet({ holder, budget: nodeBudget, stopwatch });
-    this.#deps = { ...deps, fleet: this.#fleet };
+    this.#deps = { ...deps, fleet: this.#fleet, limits: new PodFollowLimits() };
     this.#sharing = this.#share();
+    deps.metrics.observe(() =>
+      [...this.#clusters].map(([cluster, { state, counts }]) => ({ cluster, state, counts })),
+    );
   }
 
   /** Follows a cluster from now on. */
   add(name: ClusterName, api: KubernetesApi): void {
     const cluster = new ClusterRelay(name, api, this.#deps);
     this.#clusters.set(name, cluster);
+    this.#deps.metrics.begin(name);
     cluster.start();
   }
 
@@ -35,7 +43,9 @@ export class Relay {
     const cluster = this.#clusters.get(name);
     this.#clusters.delete(name);
     await cluster?.stop();
-    if (!this.#clusters.has(name)) this.#fleet.forget(name);
+    if (this.#clusters.has(name)) return;
+    this.#fleet.forget(name);
+    this.#deps.metrics.end(name);
   }
 
   /** Sends what waits, gives the leases up and ends. */

@@ -89,11 +89,15 @@ export type LogEvents = {
   'relay.lease-given-away': OfCluster & { readonly epoch: number };
   /** A lease could not be asked for, renewed or released. */
   'relay.lease-failed': OfCluster & Why;
-  /** Everything of one kind was listed. */
-  'relay.listed': { readonly resource: string; readonly objects: number };
+  /** All nodes of a cluster were listed. */
+  'relay.listed': OfCluster & { readonly nodes: number };
   /** A list or a watch ended in an error, and is begun again. */
   'relay.watch-failed': OfCluster & Why & { readonly resource: string };
-  /** A relay knows its cluster whole. */
+  /** A cluster is heard again, after `deafMs`. */
+  'relay.heard-again': OfCluster & { readonly deafMs: number };
+  /** The API server's history is another one: its etcd was restored. Everything is listed anew. */
+  'relay.rewound': OfCluster;
+  /** A relay knows all nodes of its cluster, and all pods of the tainted ones. */
   'relay.synced': OfCluster & { readonly nodes: number; readonly tainted: number; readonly pods: number };
   /** What the store holds of the cluster could not be read. */
   'relay.resync-failed': OfCluster & Why;

@@ -126,10 +126,10 @@ describe('of two clusters the one', () => {
   test('with a bad token joins the other when its kubeconfig is repaired', async (t) => {
     const service = await startPair(t, 'no-token');
     await service.untilSaid(ENDS_WITHIN_MS, `${OTHER}  cluster.refused`, 'the credentials were refused');
-    assert.deepEqual(await service.states(), [`${OTHER} refused`, `${CONTEXT} synced`]);
+    assert.deepEqual(await service.states(), [`${OTHER} refused`, `${CONTEXT} live`]);
     await writePair(stage().account.token);
     await service.untilSaid(MENDED_WITHIN_MS, `${OTHER}  watching`);
-    assert.deepEqual(await service.states(), [`${CONTEXT} synced`, `${OTHER} synced`]);
+    assert.deepEqual(await service.states(), [`${CONTEXT} live`, `${OTHER} live`]);
   });
 
   test('without rights joins the other when they are granted', async (t) => {

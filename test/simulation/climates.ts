@@ -3,7 +3,7 @@ const HOUR_MS = 60 * MINUTE_MS;
 
 /** For so long a dead relay has no successor, and a relay that lost its lease does not know. */
 export const LONGEST_OUTAGE_MS = 60_000;
-export const LONGEST_UNKNOWING_MS = 20_000;
+export const LONGEST_UNKNOWING_MS = 60_000;
 
 /** What a history is played in. */
 export interface Climate {
@@ -29,6 +29,10 @@ export interface Climate {
   readonly apiMs: number;
   /** The longest that a watch takes to tell what happened. */
   readonly watchLagMs: number;
+  /** Whether API servers stream lists. */
+  readonly streamedLists: boolean;
+  /** Nodes whose pods a relay follows by watches of their own, at most. */
+  readonly ownWatches: number;
   /** Requests that one process has under way to one API server at a time. */
   readonly callsAtOnce: number;
   /** Pods of a node at most. */
@@ -52,6 +56,7 @@ const FAIR: Climate = {
   store: 'dynamodb',
   ...{ trouble: 0, death: 0, conflict: 0, duplicate: 0, dropped: 0, spells: 0, relayChanges: 0, gap: 0 },
   ...{ apiMs: 80, watchLagMs: 150, callsAtOnce: 48, mostPods: 8, pageItems: 1000, nodes: 2 },
+  ...{ streamedLists: true, ownWatches: 100 },
   ...{ neighbour: false, unregistered: 0, episodes: 1, quietMs: 0 },
 };
 
@@ -62,9 +67,9 @@ export const CLIMATES = {
   /** Messages come again, however old. */
   echoing: { ...FAIR, duplicate: 0.5, episodes: 2, quietMs: 30 * HOUR_MS },
   /** Relays come and go, and watches break. */
-  shifting: { ...FAIR, relayChanges: 4, gap: 0.05, duplicate: 0.1 },
+  shifting: { ...FAIR, relayChanges: 4, gap: 0.05, duplicate: 0.1, ownWatches: 1 },
   /** API servers take their time, and watches lag behind. */
-  slow: { ...FAIR, apiMs: 900, watchLagMs: 4_000, callsAtOnce: 6, neighbour: true },
+  slow: { ...FAIR, apiMs: 900, watchLagMs: 4_000, callsAtOnce: 6, neighbour: true, streamedLists: false },
   /** Nodes are full, pages short and batches cut. */
   crowded: {
     ...FAIR,
@@ -76,12 +81,16 @@ export const CLIMATES = {
       trouble: 0.001,
       apiMs: 200,
       callsAtOnce: 16,
+      ownWatches: 0,
     },
   },
   /** The registry changes. */
   fickle: { ...FAIR, unregistered: 2, relayChanges: 1, duplicate: 0.1, episodes: 2, quietMs: 3 * HOUR_MS },
   /** An API server is away, and many evictions wait for it; another one is well. */
-  sick: { ...FAIR, nodes: 12, outageMs: [HOUR_MS / 2, 4 * HOUR_MS], neighbour: true, duplicate: 0.02 },
+  sick: {
+    ...FAIR,
+    ...{ nodes: 12, outageMs: [HOUR_MS / 2, 4 * HOUR_MS], neighbour: true, duplicate: 0.02, ownWatches: 4 },
+  },
   /** An API server is away for days: what is due outlives its time to live, or is given up. */
   exiled: { ...FAIR, nodes: 3, outageMs: [20 * HOUR_MS, 120 * HOUR_MS], duplicate: 0.02 },
   breezy: {
@@ -95,7 +104,7 @@ export const CLIMATES = {
       relayChanges: 4,
       gap: 0.03,
     },
-    ...{ pageItems: 3, episodes: 2, quietMs: 8 * HOUR_MS },
+    ...{ pageItems: 3, episodes: 2, quietMs: 8 * HOUR_MS, ownWatches: 1 },
   },
   stormy: {
     ...FAIR,
@@ -108,7 +117,7 @@ export const CLIMATES = {
       relayChanges: 4,
       gap: 0.03,
     },
-    ...{ pageItems: 2, spells: 6, apiMs: 400 },
+    ...{ pageItems: 2, spells: 6, apiMs: 400, streamedLists: false },
   },
 } as const satisfies Record<string, Climate>;
 

@@ -1,4 +1,5 @@
 import type { Context, DynamoDBBatchResponse, DynamoDBStreamEvent } from 'aws-lambda';
+import type { ClusterView } from '#functions/watch-relay/cluster-view.ts';
 import type { leaseEpochs } from '#shared/clusters/lease.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import type { QueueKey } from '#shared/queues/queue-set.ts';
@@ -27,6 +28,9 @@ export interface Hooks {
   leaseEpoch(read: LeaseEpoch): LeaseEpoch;
   /** What a function sends to `evictions-due`. */
   dueQueue(queue: QueueSender, user: User, scene: Scene): QueueSender;
+  /** What a relay knows, and how it reaches a cluster's API server. */
+  relayView(view: ClusterView): ClusterView;
+  relayApi(api: KubernetesApi, scene: Scene): KubernetesApi;
   /** What a relay sends. */
   relayQueue(queue: QueueSender, cluster: LiveCluster): QueueSender;
   handler(handler: Handler, queue: QueueKey, scene: Scene): Handler;
@@ -39,6 +43,8 @@ export const SOUND: Hooks = {
   api: (api) => api,
   leaseEpoch: (read) => read,
   dueQueue: (queue) => queue,
+  relayView: (view) => view,
+  relayApi: (api) => api,
   relayQueue: (queue) => queue,
   handler: (handler) => handler,
   expiry: (handler) => handler,

@@ -1,5 +1,5 @@
 import { LOOK_MAX_AGE_MS } from '#functions/evict/pass.ts';
-import type { ClusterName, EpochMs, PodUid } from '#shared/eviction/identity.ts';
+import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import type { OutgoingMessage } from '#shared/queues/sender.ts';
 import type { Store } from '#shared/store/store.ts';
@@ -67,6 +67,11 @@ export class Judge {
   /** A relay sends a delta. */
   told(message: OutgoingMessage): void {
     this.#messages.told(message);
+  }
+
+  /** P7: the pods of a node are read; `undefined`: of all nodes. */
+  podsRead(cluster: ClusterName, node: NodeName | undefined): void {
+    this.#messages.podsRead(cluster, node);
   }
 
   /** P1: never early, never another pod, never without a reason; P2: in time. */

@@ -1,27 +1,11 @@
-import {
-  type ClusterName,
-  type EpochMs,
-  type NodeName,
-  type PodUid,
-  podUid,
-} from '#shared/eviction/identity.ts';
+import { type ClusterName, type NodeName, type PodUid, podUid } from '#shared/eviction/identity.ts';
 import type { DeletePreconditions, LiveNode, LivePod, PodRef } from '#shared/kubernetes/api.ts';
 import type { LiveTaint, Taint, Toleration } from '#shared/taints/taint.ts';
 import { FakeCluster } from '#test/world/fake-cluster.ts';
+import { Chronicle, type Happening } from './chronicle.ts';
 import type { SentDeletion } from './simulated-api.ts';
 import type { SimulationClock } from './simulation-clock.ts';
 import type { Truth } from './truth.ts';
-
-/** What happened, as a watch tells it. `state`: the node's state that came of it, by its number in the truth. */
-export type Heard =
-  | {
-      readonly kind: 'nodes';
-      readonly op: 'upsert' | 'delete';
-      readonly node: LiveNode;
-      readonly at: EpochMs;
-      readonly state: number;
-    }
-  | { readonly kind: 'pods'; readonly op: 'upsert' | 'delete'; readonly pod: LivePod; readonly at: EpochMs };
 
 /** What a pod is created with. */
 export interface PodSpec extends PodRef {
@@ -38,19 +22,19 @@ export interface Witness {
   deletion(pod: LivePod, meant: PodUid, sent: SentDeletion): void;
 }
 
-/** A cluster that tells what happens in it, in order for each kind. Deleted pods take their time to go. */
+/** A cluster that notes what happens in it. Deleted pods take their time to go. */
 export class LiveCluster extends FakeCluster {
   readonly name: ClusterName;
   readonly truth: Truth;
-  readonly told: { readonly [Kind in Heard['kind']]: readonly Heard[] };
+  readonly nodeChronicle = new Chronicle<LiveNode>(({ name }) => name);
+  readonly podChronicle = new Chronicle<LivePod>(({ uid }) => uid);
   /** Called when a pod is gone for good. */
   onGone: (spec: PodSpec) => void = () => undefined;
   readonly #witness: Witness;
   readonly #clock: SimulationClock;
   readonly #specs = new Map<PodUid, PodSpec>();
-  readonly #told: Record<Heard['kind'], Heard[]> = { nodes: [], pods: [] };
-  #listeners: (() => void)[] = [];
   #created = 0;
+  #version = '1';
 
   constructor(name: ClusterName, clock: SimulationClock, truth: Truth, witness: Witness) {
     super(clock);
@@ -58,23 +42,16 @@ export class LiveCluster extends FakeCluster {
     this.truth = truth;
     this.#clock = clock;
     this.#witness = witness;
-    this.told = this.#told;
   }
 
-  /** What happened to one kind after the first `heard` changes, as soon as there is something. */
-  async next(kind: Heard['kind'], heard: number): Promise<Heard> {
-    for (;;) {
-      const change = this.#told[kind][heard];
-      if (change) return change;
-      await new Promise<void>((resolve) => this.#listeners.push(resolve));
-    }
+  /** Of the last change. */
+  get version(): string {
+    return this.#version;
   }
 
-  #tell(change: Heard): void {
-    this.#told[change.kind].push(change);
-    const listeners = this.#listeners;
-    this.#listeners = [];
-    for (const listen of listeners) listen();
+  #note<T extends LiveNode | LivePod>(chronicle: Chronicle<T>, happening: Omit<Happening<T>, 'at'>): void {
+    this.#version = happening.object.resourceVersion;
+    chronicle.add({ ...happening, at: this.#clock.now() });
   }
 
   /** `by`: who writes the list. The server notes that, and the second. */
@@ -83,7 +60,7 @@ export class LiveCluster extends FakeCluster {
     const node = this.putNode({ name, taints, taintsStamp: `${by}@${Math.floor(at / 1000)}` });
     const state = this.truth.nodeIs(at, name, taints, node.taintsStamp);
     this.#witness.node(name, taints);
-    this.#tell({ kind: 'nodes', op: 'upsert', node, at, state });
+    this.#note(this.nodeChronicle, { kind: 'upsert', object: node, state });
   }
 
   override removeNode(name: NodeName): LiveNode | undefined {
@@ -92,7 +69,7 @@ export class LiveCluster extends FakeCluster {
     const at = this.#clock.now();
     const state = this.truth.nodeIs(at, name, undefined);
     this.#witness.node(name, undefined);
-    this.#tell({ kind: 'nodes', op: 'delete', node, at, state });
+    this.#note(this.nodeChronicle, { kind: 'delete', object: node, state });
     this.#desert(name);
     return node;
   }
@@ -130,14 +107,14 @@ export class LiveCluster extends FakeCluster {
       const last = this.removePod(pod);
       if (last?.uid !== pod.uid) throw new Error(`pod ${pod.uid} is not there to end`);
       this.truth.podIsGone(this.#clock.now(), last.node);
-      this.#tell({ kind: 'pods', op: 'delete', pod: last, at: this.#clock.now() });
+      this.#note(this.podChronicle, { kind: 'delete', object: last });
       this.onGone(spec);
     });
   }
 
   override async markDisrupted(pod: PodRef, uid: PodUid): Promise<LivePod> {
     const marked = await super.markDisrupted(pod, uid);
-    this.#tell({ kind: 'pods', op: 'upsert', pod: marked, at: this.#clock.now() });
+    this.#note(this.podChronicle, { kind: 'upsert', object: marked });
     return marked;
   }
 
@@ -152,6 +129,6 @@ export class LiveCluster extends FakeCluster {
     const pod = this.putPod(changed);
     this.truth.podIs(this.#clock.now(), pod);
     this.#witness.pod(pod);
-    this.#tell({ kind: 'pods', op: 'upsert', pod, at: this.#clock.now() });
+    this.#note(this.podChronicle, { kind: 'upsert', object: pod });
   }
 }

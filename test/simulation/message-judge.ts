@@ -63,6 +63,13 @@ export class MessageJudge {
     if (node === IDLE_NODE) this.#once(`P7: a relay told of ${node} of ${cluster}`);
   }
 
+  /** P7: nobody reads the pods of a node that nothing is to be told of. */
+  podsRead(cluster: ClusterName, node: NodeName | undefined): void {
+    if (node === IDLE_NODE || node === undefined) {
+      this.#once(`P7: the pods of ${node ?? 'all nodes'} of ${cluster} were listed`);
+    }
+  }
+
   /** A node's work is asked for anew. */
   #isCaused({ cluster, node }: Due): void {
     timesOf(this.#causes, `${cluster} ${node}`).push(this.#bench.clock.now());

@@ -1,7 +1,8 @@
-import type { KubernetesApi, LivePod } from '#shared/kubernetes/api.ts';
+import type { LivePod } from '#shared/kubernetes/api.ts';
 import { ENDED_WINDOW_MS, type Store } from '#shared/store/store.ts';
 import type { ClimateName } from './climates.ts';
 import type { Hooks } from './fault.ts';
+import { IDLE_NODE } from './simulated-user.ts';
 
 /** A defect that the service once had, or might have: planted between its parts and their ports. */
 export interface PlantedDefect {
@@ -99,12 +100,12 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
       }),
     },
   },
-  'a failed try is followed by three': {
+  'a failed try is followed by many': {
     climate: 'sick',
     fault: {
       dueQueue: (queue, user) =>
         user === 'evictionsDue'
-          ? { send: (messages) => queue.send([...messages, ...messages, ...messages]) }
+          ? { send: (messages) => queue.send(Array.from({ length: 8 }, () => messages).flat()) }
           : queue,
     },
   },
@@ -121,13 +122,57 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
       },
     },
   },
+  'a node is told of before its pods are listed': {
+    climate: 'shifting',
+    fault: { relayView: (view) => instead(view, { tells: () => true }) },
+  },
+  'a list’s answer replaces what newer events said': {
+    climate: 'shifting',
+    fault: {
+      // Seldom does somebody change a pod just then.
+      relayApi: (api, { clusters }) =>
+        instead(api, {
+          pods: instead(api.pods, {
+            list: async (options) => {
+              const { items } = await api.pods.list(options);
+              for (const cluster of clusters) {
+                const [pod] = items.flatMap(
+                  ({ namespace, name }) => cluster.livePods.get(`${namespace}/${name}`) ?? [],
+                );
+                if (pod && !pod.terminating) cluster.changeTolerations(pod, [{ operator: 'Exists' }]);
+              }
+              const { resourceVersion } = await api.pods.list(options);
+              return { items, resourceVersion };
+            },
+          }),
+        }),
+    },
+  },
+  'a watch that broke goes on with what happens from then on': {
+    climate: 'shifting',
+    fault: {
+      relayApi: (api) =>
+        instead(api, {
+          nodes: instead(api.nodes, {
+            watch: async function* ({ resourceVersion, ...options }) {
+              const now = resourceVersion && (await api.nodes.list({ limit: 1, signal: options.signal }));
+              yield* api.nodes.watch(now ? { ...options, resourceVersion: now.resourceVersion } : options);
+            },
+          }),
+        }),
+    },
+  },
+  'the pods of a node without taints are listed': {
+    climate: 'fair',
+    fault: { relayView: (view) => instead(view, { followed: () => [...view.followed(), IDLE_NODE] }) },
+  },
 };
 
-/** The API, but for some calls. */
-function instead(api: KubernetesApi, calls: Partial<KubernetesApi>): KubernetesApi {
-  return new Proxy(api, {
+/** An object, but for some of its members. */
+function instead<T extends object>(whole: T, members: Partial<T>): T {
+  return new Proxy(whole, {
     get: (target, name) => {
-      if (name in calls) return Reflect.get(calls, name);
+      if (name in members) return Reflect.get(members, name);
       const value = Reflect.get(target, name, target);
       return typeof value === 'function' ? value.bind(target) : value;
     },

@@ -18,6 +18,8 @@ import { IDLE_NODE } from './simulated-user.ts';
 
 /** An epoch is read at most a second before it counts, and what is decided by it stored within a message's time. */
 const EPOCH_AGE_MS = 7_000;
+/** A list is no older than this when its delta is handled. */
+const LISTED_MS = 5 * 60_000;
 /** Of two processes with one clock. */
 const READ_AGE_MS = 60_000;
 
@@ -111,6 +113,18 @@ export class RecordJudge {
       this.#told.push({ cluster: ref.cluster, uid, at: clock.now(), event });
     }
     if (outcome === 'unregistered') this.#givenUp.add(uid);
+    if (outcome === 'cancelled' && ending.cancelled === 'pod-gone') this.#isGone(ref, ending);
+  }
+
+  /** P3: a pod that is told to be gone is. */
+  #isGone({ cluster, node }: NodeRef, { uid }: Ending): void {
+    const { clock, clusters } = this.#bench;
+    const there = clusters.find(({ name }) => name === cluster);
+    const pod = there && [...there.livePods.values()].find((each) => each.uid === uid);
+    // One that is younger may be missing in a list that its relay was given, and of a deleted node nothing is known.
+    if (!pod || pod.terminating || pod.podSince > clock.now() - LISTED_MS || !there.liveNodes.has(node))
+      return;
+    this.#once(`P3: the eviction of ${uid} was cancelled as if it had gone`);
   }
 
   #gaveUp(ref: NodeRef, uid: PodUid): void {

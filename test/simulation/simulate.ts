@@ -45,7 +45,7 @@ export interface Simulated {
   readonly evicted: number;
 }
 
-/** Plays the random history of a seed: the real handlers, relay view and outbox over a world that goes wrong. */
+/** Plays the random history of a seed: the real handlers and relays over a world that goes wrong. */
 export async function simulate(seed: number, options: SimulationOptions = {}): Promise<Simulated> {
   const random = new SeededRandom(seed);
   const clock = new SimulationClock(START_AT);

@@ -15,6 +15,7 @@ import type { Rooms } from './house.ts';
 import type { LiveCluster } from './live-cluster.ts';
 import type { Process } from './process.ts';
 import type { Scene } from './scene.ts';
+import { type Shown, SimulatedResource } from './simulated-resource.ts';
 
 /** A look at a node that a process took. */
 export interface NodeLook {
@@ -34,6 +35,14 @@ export interface SentDeletion {
   readonly markedAt: EpochMs | undefined;
 }
 
+/** Is told what a process gets to see of nodes, by the numbers of their states in the truth. */
+export interface Onlooker {
+  all(states: ReadonlyMap<NodeName, number>): void;
+  one(node: NodeName, state: number): void;
+}
+
+const NOBODY: Onlooker = { all: () => undefined, one: () => undefined };
+
 /** Looks that nobody may rely on any more are forgotten after so long. */
 const LOOK_KEPT_MS = 60_000;
 const CALL_TIMEOUT_MS = 10_000;
@@ -46,6 +55,8 @@ const REGISTRATION_MAX_AGE_MS = 20_000;
  */
 export class SimulatedApi implements KubernetesApi {
   readonly skewMs = undefined;
+  readonly nodes: SimulatedResource<LiveNode>;
+  readonly pods: SimulatedResource<LivePod>;
   readonly #cluster: LiveCluster;
   readonly #process: Process;
   readonly #scene: Scene;
@@ -54,19 +65,32 @@ export class SimulatedApi implements KubernetesApi {
   #looks: NodeLook[] = [];
   readonly #marks = new Map<PodUid, EpochMs>();
 
-  constructor(cluster: LiveCluster, process: Process, scene: Scene) {
+  constructor(cluster: LiveCluster, process: Process, scene: Scene, onlooker = NOBODY) {
     this.#cluster = cluster;
     this.#process = process;
     this.#scene = scene;
     this.#turns = new Turns(scene.weather.climate.callsAtOnce);
+    this.nodes = this.#shown({
+      chronicle: cluster.nodeChronicle,
+      nodeOf: () => undefined,
+      onRead: () => onlooker.all(cluster.truth.shownStates()),
+      onTold: ({ object, state }) => state !== undefined && onlooker.one(object.name, state),
+    });
+    this.pods = this.#shown({
+      chronicle: cluster.podChronicle,
+      nodeOf: ({ node }) => node,
+      onRead: (node) => scene.judge.podsRead(cluster.name, node),
+      onTold: () => undefined,
+    });
   }
 
-  get nodes() {
-    return this.#cluster.nodes;
-  }
-
-  get pods() {
-    return this.#cluster.pods;
+  #shown<T extends LiveNode | LivePod>(
+    shown: Omit<Shown<T>, 'cluster' | 'version' | 'ask'>,
+  ): SimulatedResource<T> {
+    const { name } = this.#cluster;
+    const version = () => this.#cluster.version;
+    const ask: Shown<T>['ask'] = (perform) => this.#answer(async () => perform());
+    return new SimulatedResource({ ...shown, cluster: name, version, ask }, this.#process, this.#scene);
   }
 
   get breakerOpen(): boolean {

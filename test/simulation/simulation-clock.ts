@@ -9,11 +9,14 @@ import type { SeededRandom } from './seeded-random.ts';
 class Alarm {
   readonly at: EpochMs;
   readonly ring: () => void;
+  /** Sets it anew, for as long as it was set. */
+  readonly refresh: () => void;
   off = false;
 
-  constructor(at: EpochMs, ring: () => void) {
+  constructor(at: EpochMs, ring: () => void, refresh: () => void = () => undefined) {
     this.at = at;
     this.ring = ring;
+    this.refresh = refresh;
   }
 
   unref(): this {
@@ -58,6 +61,21 @@ export class SimulationClock implements Clock {
     };
     this.setAlarm(this.#now + ms, ringOn);
     return interval;
+  }
+
+  /** Rings once, after so long, and that again from each time it is refreshed; what it returns is good to turn it off. */
+  setTimeout(ms: number, ring: () => void): Alarm {
+    let ringsAt = this.#now + ms;
+    const timeout = new Alarm(ringsAt, ring, () => {
+      ringsAt = this.#now + ms;
+    });
+    const ringOrWait = () => {
+      if (timeout.off) return;
+      if (this.#now >= ringsAt) ring();
+      else this.setAlarm(ringsAt, ringOrWait);
+    };
+    this.setAlarm(ringsAt, ringOrWait);
+    return timeout;
   }
 
   sleep(ms: number): Promise<void> {
@@ -113,7 +131,7 @@ export async function withSimulatedTime<Result>(
     if (alarm) alarm.off = true;
   };
   const simulated = {
-    setTimeout: (ring: () => void, ms = 0) => clock.setAlarm(clock.now() + ms, ring),
+    setTimeout: (ring: () => void, ms = 0) => clock.setTimeout(ms, ring),
     clearTimeout: turnOff,
     setInterval: (ring: () => void, ms: number) => clock.setInterval(ms, ring),
     clearInterval: turnOff,

@@ -118,6 +118,21 @@ export class Truth {
     );
   }
 
+  /** As {@link states}, of those that an API server shows: that a node is deserted it does not say. */
+  shownStates(): ReadonlyMap<NodeName, number> {
+    return new Map(
+      [...this.#nodes].flatMap(([name, past]) => {
+        const shown = past.findLast(({ deserted }) => !deserted);
+        return shown ? [[name, shown.state]] : [];
+      }),
+    );
+  }
+
+  /** The number of the last state in which a node was deserted; `undefined`: it never was. */
+  desertedState(name: NodeName): number | undefined {
+    return this.#nodes.get(name)?.findLast(({ deserted }) => deserted)?.state;
+  }
+
   /**
    * The earliest moment at which a pod may go, as it is now, for one who looked at its node at `lookedAt` and saw that
    * state. `undefined`: never, then.
@@ -264,12 +279,11 @@ function startOf(
 }
 
 /** When somebody set the taint between two states, by what it says then; `undefined`: nobody did. */
-function setAnew({ key, effect }: LiveTaint, before: NodePast, after: NodePast): EpochMs | undefined {
-  const identity = countdownIdentity({ key, effect });
+function setAnew(taint: LiveTaint, before: NodePast, after: NodePast): EpochMs | undefined {
+  const identity = countdownIdentity(taint);
   const of = ({ taints }: NodePast) => taints.filter((each) => countdownIdentity(each) === identity);
-  const [old] = of(before);
-  const anew = of(after).find((each) => each.key === key)?.timeAdded;
+  const [[old, ...oldTwins], [anew, ...twins]] = [of(before), of(after)];
   // One of two that share a countdown may be compared with the other.
-  const sure = of(before).length === 1 && of(after).length === 1 && old?.key === key;
-  return sure && old.timeAdded !== anew ? anew : undefined;
+  const sure = oldTwins.length === 0 && twins.length === 0 && old?.key === anew?.key;
+  return sure && old?.timeAdded !== anew?.timeAdded ? anew?.timeAdded : undefined;
 }

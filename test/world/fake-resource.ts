@@ -31,13 +31,14 @@ export class FakeResource<T extends { readonly resourceVersion: string }> implem
     return object;
   }
 
-  /** A deletion is a version, too. */
+  /** A deletion is a version, too: returns the object with that. */
   remove(key: string, resourceVersion: string): T | undefined {
     const found = this.live.get(key);
     if (!found) return undefined;
     this.live.delete(key);
-    this.#tell({ kind: 'delete', object: { ...found, resourceVersion } });
-    return found;
+    const gone = { ...found, resourceVersion };
+    this.#tell({ kind: 'delete', object: gone });
+    return gone;
   }
 
   /** Makes every version and token given out so far too old, as compaction does. */

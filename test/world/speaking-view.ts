@@ -1,15 +1,20 @@
 import { ClusterView, type Subject } from '#functions/watch-relay/cluster-view.ts';
 import { DirtySet } from '#functions/watch-relay/dirty-set.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
-import type { ClusterName, EpochMs, NodeName } from '#shared/eviction/identity.ts';
+import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { LiveNode, LivePod } from '#shared/kubernetes/api.ts';
 import type { DeltaMessage } from '#shared/queues/delta-message.ts';
 import type { TaintedNode } from '#shared/store/store.ts';
 
-/** A relay's view whose outbox is always free: whatever it hears, it answers with the deltas that are sent of it. */
+/**
+ * A relay's view whose outbox is always free: whatever it hears, it answers with the deltas that are sent of it. It hears of
+ * all pods, and has a list of a node's pods at hand as soon as that is tainted.
+ */
 export class SpeakingView {
   readonly #view: ClusterView;
   readonly #dirty: DirtySet;
+  readonly #pods = new Map<PodUid, LivePod>();
+  readonly #listed = { nodes: false, pods: false };
 
   constructor(cluster: ClusterName, epoch: number) {
     this.#view = new ClusterView(cluster, epoch);
@@ -17,7 +22,7 @@ export class SpeakingView {
   }
 
   get synced(): boolean {
-    return this.#view.synced;
+    return this.#listed.nodes && this.#listed.pods;
   }
 
   get counts(): ClusterView['counts'] {
@@ -25,11 +30,16 @@ export class SpeakingView {
   }
 
   replaceNodes(nodes: readonly LiveNode[], now: EpochMs): readonly Delta[] {
+    this.#listed.nodes = true;
     return this.#speak(this.#view.replaceNodes(nodes, now), now);
   }
 
   replacePods(pods: readonly LivePod[], now: EpochMs): readonly Delta[] {
-    return this.#speak(this.#view.replacePods(pods, now), now);
+    this.#listed.pods = true;
+    this.#pods.clear();
+    for (const pod of pods) this.#pods.set(pod.uid, pod);
+    const listed = this.#view.followed().flatMap((node) => this.#list(node, now));
+    return this.#speak(listed, now);
   }
 
   upsertNode(node: LiveNode, now: EpochMs): readonly Delta[] {
@@ -40,11 +50,18 @@ export class SpeakingView {
     return this.#speak(this.#view.deleteNode(name, now), now);
   }
 
+  /** An API server tells the end of a pod before it tells of another one of its name. */
   upsertPod(pod: LivePod, now: EpochMs): readonly Delta[] {
-    return this.#speak(this.#view.upsertPod(pod, now), now);
+    const isNamesake = ({ uid, namespace, name }: LivePod) =>
+      uid !== pod.uid && namespace === pod.namespace && name === pod.name;
+    const former = [...this.#pods.values()].find(isNamesake);
+    const ended = former ? this.deletePod(former, now) : [];
+    this.#pods.set(pod.uid, pod);
+    return [...ended, ...this.#speak(this.#view.upsertPod(pod, now), now)];
   }
 
   deletePod(pod: LivePod, now: EpochMs): readonly Delta[] {
+    this.#pods.delete(pod.uid);
     return this.#speak(this.#view.deletePod(pod), now);
   }
 
@@ -52,9 +69,16 @@ export class SpeakingView {
     return this.#speak(this.#view.resync(stored, now), now, wake);
   }
 
+  #list(node: NodeName, now: EpochMs): readonly Subject[] {
+    const pods = [...this.#pods.values()].filter((pod) => pod.node === node);
+    return this.#view.replacePods(node, pods, now);
+  }
+
   #speak(subjects: readonly Subject[], now: EpochMs, wake = false): readonly Delta[] {
     const dirty = this.#dirty;
     dirty.mark(subjects, wake);
+    if (!this.synced) return [];
+    for (const node of this.#view.followed()) if (!this.#view.tells(node)) dirty.mark(this.#list(node, now));
     const sent: Delta[] = [];
     const send = (messages: Iterable<DeltaMessage>) => {
       for (const { delta } of messages) {

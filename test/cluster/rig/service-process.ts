@@ -98,13 +98,13 @@ export class ServiceProcess {
     await until('the service is ready', READY_WITHIN_MS, async () => {
       if (this.#ended) throw new Error(`The service ended early: ${this.#ended.stderr || 'it said nothing'}`);
       const states = await this.states().catch(() => undefined);
-      return states && this.#contexts.every((context) => states.includes(`${context} synced`));
+      return states && this.#contexts.every((context) => states.includes(`${context} live`));
     });
   }
 
-  /** Where each cluster stands, as `/readyz` says it; `undefined` while one of them is not ready. */
+  /** Where each cluster stands, as `/readyz?verbose` says it; `undefined` while one of them is not ready. */
   async states(): Promise<readonly string[] | undefined> {
-    const answer = await fetch(`http://127.0.0.1:${this.#port}/readyz`);
+    const answer = await fetch(`http://127.0.0.1:${this.#port}/readyz?verbose`);
     const text = await answer.text();
     return answer.ok ? text.split('\n').filter(Boolean) : undefined;
   }

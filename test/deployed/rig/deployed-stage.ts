@@ -124,7 +124,7 @@ export class DeployedStage {
   async served(): Promise<void> {
     await until('both clusters are watched', REGISTERED_WITHIN_MS, async () => {
       const states = await Promise.all(this.relays.map((relay) => relay.states()));
-      return ['alpha', 'beta'].every((name) => states.some((each) => each.get(name) === 'synced'));
+      return ['alpha', 'beta'].every((name) => states.some((each) => each.get(name) === 'live'));
     });
   }
 

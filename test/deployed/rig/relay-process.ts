@@ -64,9 +64,9 @@ export class RelayProcess {
     return relay;
   }
 
-  /** Where each cluster stands, as `/readyz` says: `standby`, `syncing` or `synced`. */
+  /** Where each cluster stands, as `/readyz` says: `standby`, `syncing`, `live` or `deaf`. */
   async states(): Promise<ReadonlyMap<string, string>> {
-    const text = (await this.#get('/readyz')) ?? '';
+    const text = (await this.#get('/readyz?verbose')) ?? '';
     return new Map(
       text
         .split('\n')

@@ -9,6 +9,7 @@ import { DeadLetters } from '#functions/local/dead-letters.ts';
 import { startLocalService } from '#functions/local/service.ts';
 import { openDatabase } from '#functions/local/sqlite-database.ts';
 import { takeStateDirectory } from '#functions/local/state-directory.ts';
+import type { ClusterState } from '#functions/watch-relay/probe-server.ts';
 import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
@@ -16,7 +17,10 @@ import { recordingLog } from '#test/contracts/recording-log.ts';
 const HOUR_MS = 3_600_000;
 
 /** The service without a cluster in service, whose hours pass when the test says so; it ends with the test. */
-async function startService(context: TestContext, states = new Map<ClusterName, 'refused'>()) {
+async function startService(
+  context: TestContext,
+  states: ReadonlyMap<ClusterName, ClusterState> = new Map(),
+) {
   const dir = mkdtempSync(join(tmpdir(), 'service-'));
   context.after(() => rmSync(dir, { recursive: true }));
   context.mock.timers.enable({ apis: ['setInterval'] });
@@ -70,8 +74,8 @@ test('a dead letter goes back to its queue soon after somebody asked for it', as
   );
 });
 
-test('a cluster that is refused is shown as such, and keeps the service ready for the others', async (context) => {
-  const { service } = await startService(context, new Map([[clusterName('beta'), 'refused']]));
+test('a cluster that is refused is shown as such', async (context) => {
+  const { service } = await startService(context, new Map([[clusterName('beta'), { kind: 'refused' }]]));
   const readiness = await fetch(`http://127.0.0.1:${service.probePort}/readyz`);
-  assert.deepEqual([readiness.status, await readiness.text()], [200, 'beta refused\n']);
+  assert.deepEqual([readiness.status, await readiness.text()], [503, 'beta refused\n']);
 });

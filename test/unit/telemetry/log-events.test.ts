@@ -29,7 +29,7 @@ test('the narrator tells of nodes and pods, complains of what goes wrong, and ke
   log.info('relay.lease-taken', { cluster, epoch: 3 });
   log.info('eviction.scheduled', eviction);
   log.info('eviction.cancelled', { ...eviction, reason: 'taint-removed', announced: true });
-  log.debug('relay.listed', { resource: 'nodes', objects: 3 });
+  log.debug('relay.listed', { cluster, nodes: 3 });
   log.warn('relay.watch-failed', { cluster, resource: 'nodes', reason: new Error('no route') });
   const expected = [
     /c1 n1 {2}.*untainted/,

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { ClusterView, type Subject } from '#functions/watch-relay/cluster-view.ts';
+import { DirtySet } from '#functions/watch-relay/dirty-set.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import type { LiveNode, LivePod } from '#shared/kubernetes/api.ts';
@@ -10,9 +12,10 @@ import { SpeakingView } from '#test/world/speaking-view.ts';
 import { liveNode, livePod } from './live-objects.ts';
 
 const N1 = nodeName('n1');
+const NOTHING = { nodes: 0, tainted: 0, pods: 0, awaited: 0 };
 
-/** A view that has listed these. */
-function synced(nodes: readonly LiveNode[] = [], pods: readonly LivePod[] = [], epoch = 1): SpeakingView {
+/** A view that has listed these nodes, and hears of these pods. */
+function listed(nodes: readonly LiveNode[] = [], pods: readonly LivePod[] = [], epoch = 1): SpeakingView {
   const view = new SpeakingView(clusterName('c1'), epoch);
   view.replaceNodes(nodes, at(0));
   view.replacePods(pods, at(0));
@@ -27,6 +30,25 @@ const stored = (node: string, ...keys: readonly string[]): TaintedNode => ({
     observedAt: at(-100),
   },
 });
+
+/** A view, and what is said of what it hears when that is asked for. */
+function silent() {
+  const view = new ClusterView(clusterName('c1'), 1);
+  const dirty = new DirtySet(view);
+  const now = at(99);
+  return {
+    view,
+    hear: (subjects: readonly Subject[]) => dirty.mark(subjects),
+    said: () => {
+      const deltas = [...dirty.nodeMessages(now), ...dirty.podMessages(now)].map(({ delta }) => delta);
+      for (const delta of deltas) {
+        dirty.sending(delta);
+        dirty.answered(delta);
+      }
+      return told(deltas);
+    },
+  };
+}
 
 /** Deltas in short: what they tell of, and the taints they tell. */
 function told(deltas: readonly Delta[]): readonly string[] {
@@ -53,22 +75,32 @@ function only(deltas: readonly Delta[]): Delta {
 }
 
 describe('nothing is told', () => {
-  test('before both lists are in', () => {
-    const view = new SpeakingView(clusterName('c1'), 1);
-    assert.deepEqual(view.replaceNodes([liveNode('n1', 'a')], at(0)), []);
-    assert.deepEqual(view.upsertNode(liveNode('n2', 'a'), at(0)), []);
-    assert.deepEqual(view.upsertPod(livePod(), at(0)), []);
-    assert.deepEqual(view.deleteNode(nodeName('n2'), at(0)), []);
-    assert.deepEqual(view.resync([stored('n3', 'a')], at(0), true), []);
-    assert.equal(view.synced, false);
-    assert.deepEqual(view.replacePods([livePod()], at(0)), []);
-    assert.equal(view.synced, true);
-    assert.deepEqual(told(view.resync([], at(0), true)), ['n1 a: u1']);
+  test('before the nodes are listed, whatever the store holds', () => {
+    const view = new ClusterView(clusterName('c1'), 1);
+    assert.equal(view.listed, false);
+    assert.deepEqual(view.resync([stored('n1', 'a')], at(0)), []);
+    assert.deepEqual(view.followed(), []);
+    view.replaceNodes([], at(0));
+    assert.equal(view.listed, true);
+    assert.deepEqual(view.resync([stored('n1', 'a')], at(0)), [{ node: N1 }]);
+  });
+
+  test('of a tainted node and its pods before these are listed', () => {
+    const { view, hear, said } = silent();
+    hear(view.replaceNodes([liveNode('n1', 'a'), liveNode('n2')], at(0)));
+    hear(view.upsertPod(livePod(), at(1)));
+    hear(view.resync([], at(2)));
+    assert.deepEqual([view.tells(N1), view.tells(nodeName('n2'))], [false, true]);
+    assert.deepEqual(view.counts, { nodes: 2, tainted: 1, pods: 0, awaited: 1 });
+    assert.deepEqual(said(), []);
+    hear(view.replacePods(N1, [livePod()], at(3)));
+    assert.deepEqual(view.counts, { nodes: 2, tainted: 1, pods: 1, awaited: 0 });
+    assert.deepEqual(said(), ['n1 a: u1']);
   });
 
   test('of nodes without a NoExecute taint, whatever happens on them', () => {
     const soft = { ...liveNode(), taints: [{ key: 'a', effect: 'NoSchedule' }] };
-    const view = synced([liveNode()]);
+    const view = listed([liveNode()]);
     const deltas = [
       view.upsertPod(livePod(), at(1)),
       view.upsertPod(livePod('u1', { tolerations: [] }), at(2)),
@@ -85,14 +117,14 @@ describe('nothing is told', () => {
   });
 
   test('of pods that are not bound yet, and of those on their way out', () => {
-    const view = synced([liveNode('n1', 'a')]);
+    const view = listed([liveNode('n1', 'a')]);
     assert.deepEqual(view.upsertPod(livePod('u1', { node: undefined }), at(1)), []);
     assert.deepEqual(view.upsertPod(livePod('u2', { terminating: true }), at(1)), []);
     assert.deepEqual(told(view.resync([], at(2), false)), ['n1 a: no pods']);
   });
 
   test('when a node or a pod changes in what does not matter', () => {
-    const view = synced([liveNode('n1', 'a')], [livePod()]);
+    const view = listed([liveNode('n1', 'a')], [livePod()]);
     assert.deepEqual(view.upsertNode({ ...liveNode('n1', 'a'), resourceVersion: '2' }, at(1)), []);
     const labelled = livePod('u1', { resourceVersion: '2', tolerations: [tolerating('a', 60)] });
     assert.deepEqual(view.upsertPod(labelled, at(1)), []);
@@ -101,7 +133,7 @@ describe('nothing is told', () => {
 
 describe('a node', () => {
   test('that is tainted is told with all its pods', () => {
-    const view = synced(
+    const view = listed(
       [liveNode('n1'), liveNode('n2')],
       [livePod('u1'), livePod('u2', { node: nodeName('n2') })],
     );
@@ -111,13 +143,35 @@ describe('a node', () => {
     assert.equal(delta.observedAt, at(7));
   });
 
-  test('that is untainted is told', () => {
-    const view = synced([liveNode('n1', 'a')], [livePod()]);
-    assert.deepEqual(told(view.upsertNode(liveNode('n1'), at(1))), ['n1 untainted: u1']);
+  test('that is untainted is told, and its pods are forgotten', () => {
+    const view = listed([liveNode('n1', 'a')], [livePod()]);
+    assert.deepEqual(told(view.upsertNode(liveNode('n1'), at(1))), ['n1 untainted: no pods']);
+    assert.deepEqual(view.counts, { nodes: 1, tainted: 0, pods: 0, awaited: 0 });
+  });
+
+  test('that is untainted is told at once, also before its pods are listed, whose list then comes too late', () => {
+    const { view, hear, said } = silent();
+    hear(view.replaceNodes([liveNode('n1', 'a')], at(0)));
+    hear(view.upsertNode(liveNode('n1'), at(1)));
+    assert.deepEqual(said(), ['n1 untainted: no pods']);
+    hear(view.replacePods(N1, [livePod()], at(2)));
+    assert.deepEqual([said(), view.counts.pods], [[], 0]);
+  });
+
+  test('that is tainted again waits for a new list of its pods', () => {
+    const { view, hear, said } = silent();
+    hear(view.replaceNodes([liveNode('n1', 'a')], at(0)));
+    hear(view.replacePods(N1, [livePod('u1')], at(0)));
+    hear(view.upsertNode(liveNode('n1'), at(1)));
+    said();
+    hear(view.upsertNode(liveNode('n1', 'a'), at(2)));
+    assert.deepEqual(said(), []);
+    hear(view.replacePods(N1, [livePod('u2')], at(3)));
+    assert.deepEqual(said(), ['n1 a: u2']);
   });
 
   test('keeps the moment its taint was first seen, through changes of value and order', () => {
-    const view = synced([liveNode('n1', 'a')]);
+    const view = listed([liveNode('n1', 'a')]);
     const changed = {
       ...liveNode('n1', 'b', 'a'),
       taints: [...liveNode('n1', 'b').taints, { key: 'a', value: 'v', effect: 'NoExecute' }],
@@ -126,7 +180,7 @@ describe('a node', () => {
   });
 
   test('keeps it from not-ready to unreachable and back, and no longer once neither is there', () => {
-    const view = synced([liveNode('n1', NODE_NOT_READY)]);
+    const view = listed([liveNode('n1', NODE_NOT_READY)]);
     assert.deepEqual(only(view.upsertNode(liveNode('n1', NODE_UNREACHABLE), at(5))).taints, [
       found(NODE_UNREACHABLE),
     ]);
@@ -140,14 +194,14 @@ describe('a node', () => {
   });
 
   test('whose event comes after those of its pods meets them', () => {
-    const view = synced();
+    const view = listed();
     assert.deepEqual(view.upsertPod(livePod(), at(1)), []);
     assert.deepEqual(told(view.upsertNode(liveNode('n1', 'a'), at(2))), ['n1 a: u1']);
   });
 });
 
 describe('a pod on a tainted node', () => {
-  const tainted = (...pods: readonly LivePod[]) => synced([liveNode('n1', 'a')], pods);
+  const tainted = (...pods: readonly LivePod[]) => listed([liveNode('n1', 'a')], pods);
 
   test('is told when it appears, and when its tolerations change', () => {
     const view = tainted();
@@ -176,18 +230,17 @@ describe('a pod on a tainted node', () => {
     assert.deepEqual(told(view.resync([], at(3), false)), ['n1 a: no pods']);
   });
 
-  test('is gone when another one has its name, though its end was not heard of', () => {
-    const view = tainted(livePod());
-    const successor = livePod('u2', { name: 'pod-u1' });
-    assert.deepEqual(told(view.upsertPod(successor, at(1))), ['n1 a: lost u1', 'n1 a: has u2']);
-    assert.deepEqual(view.deletePod(livePod(), at(2)), []);
-    assert.deepEqual(told(view.resync([], at(3), false)), ['n1 a: u2']);
-  });
-
-  test('is gone when its successor is on another node', () => {
-    const view = synced([liveNode('n1', 'a'), liveNode('n2')], [livePod()]);
-    const successor = livePod('u2', { name: 'pod-u1', node: nodeName('n2') });
-    assert.deepEqual(told(view.upsertPod(successor, at(1))), ['n1 a: lost u1']);
+  test('is there beside another one of its name until its own end is heard of', () => {
+    const { view, hear, said } = silent();
+    hear(view.replaceNodes([liveNode('n1', 'a')], at(0)));
+    hear(view.replacePods(N1, [livePod()], at(0)));
+    said();
+    hear(view.upsertPod(livePod('u2', { name: 'pod-u1' }), at(1)));
+    assert.deepEqual(said(), ['n1 a: has u2']);
+    hear(view.resync([], at(2)));
+    assert.deepEqual(said(), ['n1 a: u1 u2']);
+    hear(view.deletePod(livePod()));
+    assert.deepEqual(said(), ['n1 a: lost u1']);
   });
 
   test('is another one than its namesake in another namespace', () => {
@@ -199,7 +252,7 @@ describe('a pod on a tainted node', () => {
 
 test('of a pod’s tolerations only those are told that decide, each with its place in the list', () => {
   const tolerations = [tolerating('b', 1), tolerating('a', 60), tolerating('a')];
-  const view = synced([liveNode('n1')], [livePod('u1', { tolerations })]);
+  const view = listed([liveNode('n1')], [livePod('u1', { tolerations })]);
   const ofNode = only(view.upsertNode(liveNode('n1', 'a'), at(1)));
   assert.deepEqual(ofNode.kind === 'node' && ofNode.pods[0]?.tolerations, [
     { ...tolerating('a', 60), index: 1 },
@@ -210,7 +263,7 @@ test('of a pod’s tolerations only those are told that decide, each with its pl
 
 describe('the moment of a binding', () => {
   const podSince = (pod: LivePod, second: number) => {
-    const delta = only(synced([liveNode('n1', 'a')]).upsertPod(pod, second));
+    const delta = only(listed([liveNode('n1', 'a')]).upsertPod(pod, second));
     return delta.kind === 'pod' ? delta.pod.podSince : undefined;
   };
 
@@ -227,7 +280,7 @@ describe('the moment of a binding', () => {
   });
 
   test('stays as first heard', () => {
-    const view = synced([liveNode('n1', 'a')]);
+    const view = listed([liveNode('n1', 'a')]);
     view.upsertPod(livePod('u1', { podSince: at(10) }), at(10) + 300);
     const delta = only(view.upsertPod(livePod('u1', { podSince: at(10), tolerations: [] }), at(30)));
     assert.equal(delta.kind === 'pod' && delta.pod.podSince, at(10) + 300);
@@ -239,26 +292,26 @@ describe('what is known of a taint', () => {
     only(deltas).taints.map(({ key, known, seenAt }) => [key, known, seenAt]);
 
   test('that was there when the view first looked is that it was found', () => {
-    assert.deepEqual(evidence(synced([liveNode('n1', 'a')]).resync([], at(5), false)), [
+    assert.deepEqual(evidence(listed([liveNode('n1', 'a')]).resync([], at(5), false)), [
       ['a', 'found', at(0)],
     ]);
   });
 
   test('that a known node did not have before is that it appeared, and when', () => {
-    assert.deepEqual(evidence(synced([liveNode('n1')]).upsertNode(liveNode('n1', 'a'), at(5))), [
+    assert.deepEqual(evidence(listed([liveNode('n1')]).upsertNode(liveNode('n1', 'a'), at(5))), [
       ['a', 'appeared', at(5)],
     ]);
   });
 
   test('stays while it stands, also through a list after a gap', () => {
-    const view = synced([liveNode('n1')]);
+    const view = listed([liveNode('n1')]);
     view.upsertNode(liveNode('n1', 'a'), at(5));
     view.replaceNodes([liveNode('n1', 'a')], at(50));
     assert.deepEqual(evidence(view.resync([], at(60), true)), [['a', 'appeared', at(5)]]);
   });
 
   test('of a node that nobody knew is that it was found, though the node may be new', () => {
-    const view = synced();
+    const view = listed();
     assert.deepEqual(evidence(view.upsertNode(liveNode('n2', 'a'), at(5))), [['a', 'found', at(5)]]);
     view.replaceNodes([liveNode('n2', 'a'), liveNode('n3', 'b')], at(9));
     assert.deepEqual(
@@ -267,36 +320,55 @@ describe('what is known of a taint', () => {
     );
   });
 
+  test('of one that was not there once the store was heard is that it appeared', () => {
+    const view = listed();
+    view.resync([], at(1), false);
+    assert.deepEqual(evidence(view.upsertNode(liveNode('n2', 'a'), at(5))), [['a', 'appeared', at(5)]]);
+  });
+
   test('holds for not-ready and unreachable together', () => {
-    const view = synced([liveNode('n1')]);
+    const view = listed([liveNode('n1')]);
     view.upsertNode(liveNode('n1', NODE_NOT_READY), at(5));
     assert.deepEqual(evidence(view.upsertNode(liveNode('n1', NODE_UNREACHABLE), at(9))), [
       [NODE_UNREACHABLE, 'appeared', at(5)],
     ]);
   });
 
+  test('counts from when it was set anew, if it says when', () => {
+    const setAt = (second: number, key = NODE_UNREACHABLE) => ({
+      ...liveNode('n1'),
+      taints: [{ key, effect: 'NoExecute', timeAdded: at(second) }],
+    });
+    const view = listed([liveNode('n1')]);
+    const seenAt = (node: LiveNode, second: number) =>
+      only(view.upsertNode(node, at(second))).taints[0]?.seenAt;
+    assert.equal(seenAt(setAt(3), 4), at(4));
+    assert.equal(seenAt(setAt(8), 9), at(8));
+    assert.equal(seenAt(setAt(12, NODE_NOT_READY), 12), at(8), 'one countdown');
+  });
+
   test('includes the moment that the taint itself names', () => {
     const node = { ...liveNode('n1'), taints: [{ key: 'a', effect: 'NoExecute', timeAdded: at(3) }] };
-    const [seen] = only(synced([liveNode('n1')]).upsertNode(node, at(5))).taints;
+    const [seen] = only(listed([liveNode('n1')]).upsertNode(node, at(5))).taints;
     assert.equal(seen?.timeAdded, at(3));
   });
 });
 
 describe('a deleted node', () => {
   test('keeps its taints for the pods that are still there, and is forgotten with the last', () => {
-    const view = synced([liveNode('n1', 'a')], [livePod('u1'), livePod('u2')]);
+    const view = listed([liveNode('n1', 'a')], [livePod('u1'), livePod('u2')]);
     const deleted = only(view.deleteNode(N1, at(5)));
     assert.deepEqual(told([deleted]), ['n1 deleted a: u1 u2']);
     assert.equal(deleted.deletedAt, at(5));
     assert.deepEqual(view.deleteNode(N1, at(6)), []);
     assert.deepEqual(told(view.deletePod(livePod('u1'), at(7))), ['n1 deleted a: lost u1']);
     assert.deepEqual(told(view.deletePod(livePod('u2'), at(8))), ['n1 deleted untainted: no pods']);
-    assert.deepEqual(view.counts, { nodes: 0, tainted: 0, pods: 0 });
+    assert.deepEqual(view.counts, NOTHING);
     assert.deepEqual(view.resync([], at(9), false), []);
   });
 
   test('is buried also when its last pod was evicted', () => {
-    const view = synced([liveNode('n1', 'a')], [livePod()]);
+    const view = listed([liveNode('n1', 'a')], [livePod()]);
     view.deleteNode(N1, at(5));
     assert.deepEqual(told(view.deletePod(livePod('u1', { disrupted: true }), at(6))), [
       'n1 deleted untainted: no pods',
@@ -304,20 +376,20 @@ describe('a deleted node', () => {
   });
 
   test('is not forgotten when a list brings another pod of it, and lacks the one that was known', () => {
-    const view = synced([liveNode('n1', 'a')], [livePod('u1')]);
+    const view = listed([liveNode('n1', 'a')], [livePod('u1')]);
     view.deleteNode(N1, at(5));
     view.replacePods([livePod('u2')], at(6));
     assert.deepEqual(told(view.resync([], at(7), false)), ['n1 deleted a: u2']);
   });
 
   test('without pods is told once and forgotten', () => {
-    const view = synced([liveNode('n1', 'a')]);
+    const view = listed([liveNode('n1', 'a')]);
     assert.deepEqual(told(view.deleteNode(N1, at(5))), ['n1 deleted untainted: no pods']);
-    assert.deepEqual(view.counts, { nodes: 0, tainted: 0, pods: 0 });
+    assert.deepEqual(view.counts, NOTHING);
   });
 
   test('that comes back tainted counts on', () => {
-    const view = synced([liveNode('n1', 'a')], [livePod()]);
+    const view = listed([liveNode('n1', 'a')], [livePod()]);
     view.deleteNode(N1, at(5));
     const back = only(view.upsertNode(liveNode('n1', 'a'), at(9)));
     assert.deepEqual(told([back]), ['n1 a: u1']);
@@ -325,30 +397,61 @@ describe('a deleted node', () => {
   });
 
   test('that comes back untainted is told', () => {
-    const view = synced([liveNode('n1', 'a')], [livePod()]);
+    const view = listed([liveNode('n1', 'a')], [livePod()]);
     view.deleteNode(N1, at(5));
-    assert.deepEqual(told(view.upsertNode(liveNode('n1'), at(9))), ['n1 untainted: u1']);
+    assert.deepEqual(told(view.upsertNode(liveNode('n1'), at(9))), ['n1 untainted: no pods']);
   });
 
-  test('that was untainted before is remembered with its pods: a taint that comes back with it is a new one', () => {
-    const view = synced([liveNode('n1', 'a')], [livePod()]);
+  test('that was untainted before is forgotten: a taint that comes back with it is a new one', () => {
+    const view = listed([liveNode('n1', 'a')], [livePod()]);
+    view.resync([stored('n1', 'a')], at(3), false);
     view.upsertNode(liveNode('n1'), at(4));
     assert.deepEqual(view.deleteNode(N1, at(5)), []);
-    assert.deepEqual(told(view.resync([stored('n1', 'a')], at(6), false)), ['n1 untainted: u1']);
+    assert.deepEqual(view.counts, NOTHING);
     assert.deepEqual(only(view.upsertNode(liveNode('n1', 'a'), at(7))).taints, [taint('a', 7)]);
   });
 
+  test('that was untainted before stays so though the store does not know yet', () => {
+    const view = listed([liveNode('n1', 'a')], [livePod()]);
+    view.upsertNode(liveNode('n1'), at(4));
+    view.deleteNode(N1, at(5));
+    for (const second of [6, 7]) {
+      const resync = view.resync([stored('n1', 'a')], at(second), false);
+      assert.deepEqual(told(resync), ['n1 deleted untainted: no pods']);
+    }
+    assert.deepEqual(view.resync([], at(8), false), []);
+    assert.deepEqual(told(view.resync([stored('n1', 'a')], at(9), false)), ['n1 deleted a: u1']);
+  });
+
+  test('whose pods are not listed yet is told with them', () => {
+    const { view, hear, said } = silent();
+    hear(view.replaceNodes([liveNode('n1', 'a')], at(0)));
+    hear(view.deleteNode(N1, at(1)));
+    assert.deepEqual(said(), []);
+    hear(view.replacePods(N1, [livePod()], at(2)));
+    assert.deepEqual(said(), ['n1 deleted a: u1']);
+  });
+
+  test('of which the first list finds no pods is told and forgotten', () => {
+    const { view, hear, said } = silent();
+    hear(view.replaceNodes([liveNode('n1', 'a')], at(0)));
+    hear(view.deleteNode(N1, at(1)));
+    hear(view.replacePods(N1, [livePod('u1', { terminating: true })], at(2)));
+    assert.deepEqual(said(), ['n1 deleted untainted: no pods']);
+    assert.deepEqual(view.counts, NOTHING);
+  });
+
   test('that was untainted before comes back, or loses its last pod, without a word', () => {
-    const view = synced([liveNode('n1')], [livePod()]);
+    const view = listed([liveNode('n1')], [livePod()]);
     view.deleteNode(N1, at(5));
     assert.deepEqual(view.upsertNode(liveNode('n1'), at(6)), []);
     view.deleteNode(N1, at(7));
     assert.deepEqual(view.deletePod(livePod(), at(8)), []);
-    assert.deepEqual(view.counts, { nodes: 0, tainted: 0, pods: 0 });
+    assert.deepEqual(view.counts, NOTHING);
   });
 
   test('still concerns a pod that is heard of late', () => {
-    const view = synced([liveNode('n1', 'a')], [livePod()]);
+    const view = listed([liveNode('n1', 'a')], [livePod()]);
     view.deleteNode(N1, at(5));
     assert.deepEqual(told(view.upsertPod(livePod('u2'), at(6))), ['n1 deleted a: has u2']);
   });
@@ -356,7 +459,7 @@ describe('a deleted node', () => {
 
 describe('a new list', () => {
   test('of nodes tells of those that are gone, new or changed', () => {
-    const view = synced([liveNode('n1', 'a'), liveNode('n2', 'a'), liveNode('n3')], [livePod()]);
+    const view = listed([liveNode('n1', 'a'), liveNode('n2', 'a'), liveNode('n3')], [livePod()]);
     const list = [liveNode('n2', 'a'), liveNode('n3', 'b'), liveNode('n4', 'c')];
     assert.deepEqual(told(view.replaceNodes(list, at(1))), [
       'n1 deleted a: u1',
@@ -365,16 +468,43 @@ describe('a new list', () => {
     ]);
   });
 
-  test('of pods tells of those that are gone, new or changed', () => {
-    const view = synced([liveNode('n1', 'a')], [livePod('u1'), livePod('u2'), livePod('u3')]);
+  test('of a node’s pods tells of them all, whatever was known of them', () => {
+    const view = listed([liveNode('n1', 'a')], [livePod('u1'), livePod('u2'), livePod('u3')]);
     const list = [livePod('u2'), livePod('u3', { tolerations: [] }), livePod('u4')];
-    assert.deepEqual(told(view.replacePods(list, at(1))), ['n1 a: has u3', 'n1 a: has u4', 'n1 a: lost u1']);
+    assert.deepEqual(told(view.replacePods(list, at(1))), ['n1 a: u2 u3 u4']);
+  });
+
+  test('of a node’s pods that are as they were known to be is not told', () => {
+    const view = listed([liveNode('n1', 'a')], [livePod('u1'), livePod('u2')]);
+    const again = [
+      livePod('u2', { resourceVersion: '9', tolerations: [tolerating('a', 60)] }),
+      livePod('u1'),
+    ];
+    assert.deepEqual(view.replacePods(again, at(1)), []);
+    const twins = listed([liveNode('n1', 'a')]);
+    assert.deepEqual(twins.replacePods([], at(1)), []);
+  });
+
+  test('of a node’s pods leaves out those that are going, and those of other nodes', () => {
+    const list = [livePod('u1', { terminating: true }), livePod('u2', { node: nodeName('n2') })];
+    const { view, hear, said } = silent();
+    hear(view.replaceNodes([liveNode('n1', 'a')], at(0)));
+    hear(view.replacePods(N1, list, at(1)));
+    assert.deepEqual(said(), ['n1 a: no pods']);
+  });
+
+  test('of a node’s pods keeps the moments of their bindings', () => {
+    const view = listed([liveNode('n1', 'a')]);
+    const pod = livePod('u1', { podSince: at(10) });
+    view.upsertPod(pod, at(10) + 300);
+    const delta = only(view.replacePods([pod, livePod('u2')], at(60)));
+    assert.equal(delta.kind === 'node' && delta.pods[0]?.podSince, at(10) + 300);
   });
 });
 
 describe('a resync', () => {
   test('tells every tainted node once more, newer than before', () => {
-    const view = synced([liveNode('n1', 'a'), liveNode('n2')], [livePod()]);
+    const view = listed([liveNode('n1', 'a'), liveNode('n2')], [livePod()]);
     const first = only(view.resync([], at(1), false));
     const second = only(view.resync([], at(2), true));
     assert.deepEqual(told([second]), ['n1 a: u1']);
@@ -386,12 +516,12 @@ describe('a resync', () => {
   });
 
   test('tells as untainted what only the store still holds as tainted', () => {
-    const view = synced([liveNode('n1')], [livePod()]);
-    assert.deepEqual(told(view.resync([stored('n1', 'a')], at(1), false)), ['n1 untainted: u1']);
+    const view = listed([liveNode('n1')], [livePod()]);
+    assert.deepEqual(told(view.resync([stored('n1', 'a')], at(1), false)), ['n1 untainted: no pods']);
   });
 
   test('tells as deleted a stored node that is not there, with its stored taints as found', () => {
-    const view = synced([], [livePod()]);
+    const view = listed([], [livePod()]);
     const delta = only(view.resync([stored('n1', 'a')], at(1), false));
     assert.deepEqual(told([delta]), ['n1 deleted a: u1']);
     assert.equal(delta.deletedAt, at(1));
@@ -403,34 +533,34 @@ describe('a resync', () => {
 
   test('keeps the moment a stored node went', () => {
     const gone = stored('n1', 'a');
-    const view = synced([], [livePod()]);
+    const view = listed([], [livePod()]);
     const deltas = view.resync([{ ...gone, state: { ...gone.state, deletedAt: at(-50) } }], at(1), false);
     assert.equal(only(deltas).deletedAt, at(-50));
   });
 
   test('tells as untainted a stored node that is not there and was last heard of without its taint', () => {
-    const view = synced([], [livePod()]);
+    const view = listed([], [livePod()]);
     const { node, state } = stored('n1', 'a');
     const doubtful = state.taints.map((each) => ({ ...each, known: 'found', since: at(-90) }) as const);
     const delta = only(view.resync([{ node, state: { ...state, taints: doubtful } }], at(1), false));
-    assert.deepEqual(told([delta]), ['n1 untainted: u1']);
+    assert.deepEqual(told([delta]), ['n1 deleted untainted: no pods']);
     assert.deepEqual(only(view.upsertNode(liveNode('n1', 'a'), at(3))).taints, [taint('a', 3)]);
   });
 
   test('tells and forgets a stored node that is not there and has no pods', () => {
-    const view = synced();
+    const view = listed();
     assert.deepEqual(told(view.resync([stored('n1', 'a')], at(1), false)), ['n1 deleted untainted: no pods']);
-    assert.deepEqual(view.counts, { nodes: 0, tainted: 0, pods: 0 });
+    assert.deepEqual(view.counts, NOTHING);
   });
 
   test('tells a node once that both know as tainted', () => {
-    const view = synced([liveNode('n1', 'a')]);
+    const view = listed([liveNode('n1', 'a')]);
     assert.deepEqual(told(view.resync([stored('n1', 'a')], at(1), false)), ['n1 a: no pods']);
   });
 });
 
 test('every delta is newer than the one before, and those of a later epoch than all before', () => {
-  const view = synced([liveNode('n1', 'a')], [livePod('u1')], 7);
+  const view = listed([liveNode('n1', 'a')], [livePod('u1')], 7);
   const deltas = [
     view.resync([stored('n9', 'a')], at(1), true),
     view.upsertPod(livePod('u2', { name: 'pod-u1' }), at(2)),
@@ -446,7 +576,7 @@ test('every delta is newer than the one before, and those of a later epoch than 
 });
 
 test('a view forgets what is gone: it does not grow with what has been', () => {
-  const view = synced([liveNode('n1', 'a')]);
+  const view = listed([liveNode('n1', 'a')]);
   for (let index = 0; index < 100; index++) {
     const uid = podUid(`u${index}`);
     view.upsertPod(livePod(uid), at(index));
@@ -454,5 +584,5 @@ test('a view forgets what is gone: it does not grow with what has been', () => {
     view.deleteNode(nodeName(`n${index}`), at(index));
     view.deletePod(livePod(uid), at(index));
   }
-  assert.deepEqual(view.counts, { nodes: 0, tainted: 0, pods: 0 });
+  assert.deepEqual(view.counts, NOTHING);
 });

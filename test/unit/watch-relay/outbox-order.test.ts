@@ -182,7 +182,6 @@ class FollowedCluster {
     this.#epoch += 1;
     this.#view = new ClusterView(this.#name, this.#epoch);
     this.#view.replaceNodes([...this.#nodes.values()], Date.now());
-    this.#view.replacePods([...this.#pods.values()], Date.now());
     this.#outbox.dropCluster(this.#name);
     this.#outbox.open(this.#name, this.#view, this.#maySpeak);
     // What a former relay told of as tainted.
@@ -220,6 +219,11 @@ class FollowedCluster {
 
   #mark(subjects: readonly Subject[], wake = false): void {
     this.#outbox.mark(this.#name, subjects, wake);
+    for (const node of this.#view.followed()) {
+      if (this.#view.tells(node)) continue;
+      const pods = [...this.#pods.values()].filter((pod) => pod.node === node);
+      this.#outbox.mark(this.#name, this.#view.replacePods(node, pods, Date.now()));
+    }
   }
 }
 
@@ -319,10 +323,12 @@ test('however many clusters have much to say, one word of another goes as soon a
       const open = (name: string, count: number) => {
         const view = new ClusterView(clusterName(name), 1);
         view.replaceNodes([], Date.now());
-        view.replacePods([], Date.now());
         outbox.open(clusterName(name), view, () => true);
-        for (let index = 0; index < count; index++)
-          outbox.mark(clusterName(name), view.upsertNode(liveNode(`n${index}`, 'a'), Date.now()));
+        for (let index = 0; index < count; index++) {
+          const node = liveNode(`n${index}`, 'a');
+          outbox.mark(clusterName(name), view.upsertNode(node, Date.now()));
+          outbox.mark(clusterName(name), view.replacePods(node.name, [], Date.now()));
+        }
       };
       // In the middle of the storm, or after it.
       nodes.onSend = () => {

@@ -5,7 +5,14 @@ import { ClusterView, type Subject } from '#functions/watch-relay/cluster-view.t
 import { Outbox } from '#functions/watch-relay/outbox.ts';
 import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
 import { onlyPod } from '#shared/eviction/facts.ts';
-import { clusterName, type EpochMs, nodeName } from '#shared/eviction/identity.ts';
+import {
+  clusterName,
+  type EpochMs,
+  type NodeName,
+  nodeName,
+  type PodUid,
+  podUid,
+} from '#shared/eviction/identity.ts';
 import type { LiveNode, LivePod } from '#shared/kubernetes/api.ts';
 import { deduplicationId, messageGroupId, parseDelta } from '#shared/queues/delta-message.ts';
 import { MAX_BATCH_BYTES } from '#shared/queues/limits.ts';
@@ -36,7 +43,10 @@ function bench(context: TestContext) {
   return { outbox, nodes, pods, log, registry, written, time, pending };
 }
 
-/** A cluster that the outbox speaks for, listed with the nodes `n1` to `n3`, untainted. */
+/**
+ * A cluster that the outbox speaks for, listed with the nodes `n1` to `n3`, untainted. The pods of a node are listed as
+ * soon as it is tainted.
+ */
 function speakFor(outbox: Outbox, cluster = 'c1', { epoch = 1, maySpeak = (): boolean => true } = {}) {
   const name = clusterName(cluster);
   const view = new ClusterView(name, epoch);
@@ -44,10 +54,18 @@ function speakFor(outbox: Outbox, cluster = 'c1', { epoch = 1, maySpeak = (): bo
     ['n1', 'n2', 'n3'].map((node) => liveNode(node)),
     Date.now(),
   );
-  view.replacePods([], Date.now());
   outbox.open(name, view, maySpeak);
-  const hear = (what: (view: ClusterView, now: EpochMs) => readonly Subject[], wake = false) =>
+  const live = new Map<PodUid, LivePod>();
+  const list = (node: NodeName) =>
+    view.replacePods(
+      node,
+      [...live.values()].filter((pod) => pod.node === node),
+      Date.now(),
+    );
+  const hear = (what: (view: ClusterView, now: EpochMs) => readonly Subject[], wake = false) => {
     outbox.mark(name, what(view, Date.now()), wake);
+    for (const node of view.followed()) if (!view.tells(node)) outbox.mark(name, list(node));
+  };
   return {
     name,
     hear,
@@ -56,9 +74,14 @@ function speakFor(outbox: Outbox, cluster = 'c1', { epoch = 1, maySpeak = (): bo
       hear((view, now) => view.upsertNode(liveNode(node, ...keys), now)),
     nodes: (...nodes: readonly LiveNode[]) =>
       hear((view, now) => nodes.flatMap((node) => view.upsertNode(node, now))),
-    pods: (...pods: readonly LivePod[]) =>
-      hear((view, now) => pods.flatMap((pod) => view.upsertPod(pod, now))),
-    goes: (pod: LivePod) => hear((view) => view.deletePod(pod)),
+    pods: (...pods: readonly LivePod[]) => {
+      for (const pod of pods) live.set(pod.uid, pod);
+      hear((view, now) => pods.flatMap((pod) => view.upsertPod(pod, now)));
+    },
+    goes: (pod: LivePod) => {
+      live.delete(pod.uid);
+      hear((view) => view.deletePod(pod));
+    },
   };
 }
 
@@ -347,6 +370,68 @@ describe('what waits', () => {
   });
 });
 
+describe('of a node whose pods are not listed yet', () => {
+  const unlisted = (context: TestContext) => {
+    const { outbox, ...rest } = bench(context);
+    const view = new ClusterView(clusterName('c1'), 1);
+    outbox.open(clusterName('c1'), view, () => true);
+    const hear = (subjects: readonly Subject[], wake = false) =>
+      outbox.mark(clusterName('c1'), subjects, wake);
+    hear(
+      view.replaceNodes(
+        ['n1', 'n2'].map((name) => liveNode(name, 'a')),
+        0,
+      ),
+    );
+    return { ...rest, outbox, view, hear };
+  };
+
+  test('nothing is told, and others do not wait for it', async (context) => {
+    const { outbox, view, nodes, pods, pending, hear } = unlisted(context);
+    hear(view.replacePods(nodeName('n2'), [], 1));
+    hear(view.upsertPod(livePod(), 2));
+    await outbox.drained();
+    assert.deepEqual(nodes.told, ['n2@1']);
+    assert.equal(await pending('node-deltas'), 1);
+    hear(view.replacePods(nodeName('n1'), [livePod()], 3));
+    await outbox.drained();
+    const delta = nodes.taken[1];
+    assert.deepEqual(delta?.kind === 'node' && delta.pods.map(({ uid }) => uid), ['u1']);
+    assert.deepEqual(pods.calls, []);
+  });
+
+  test('that it is to be woken is told with them', async (context) => {
+    const { outbox, view, nodes, hear } = unlisted(context);
+    hear(view.resync([], 1), true);
+    await outbox.drained();
+    assert.deepEqual(nodes.calls, []);
+    hear(view.replacePods(nodeName('n1'), [], 2));
+    await outbox.drained();
+    assert.deepEqual(
+      nodes.taken.map((delta) => delta.kind === 'node' && delta.wake),
+      [true],
+    );
+  });
+
+  test('that it was untainted is told at once', async (context) => {
+    const { outbox, view, nodes, hear } = unlisted(context);
+    hear(view.upsertNode(liveNode('n1'), 1));
+    await outbox.drained();
+    assert.deepEqual(nodes.told, ['n1@1']);
+    assert.deepEqual(nodes.taken[0]?.taints, []);
+  });
+});
+
+test('a pod that is neither known nor seen to go is told of no longer', async (context) => {
+  const { outbox, nodes, pods, pending } = bench(context);
+  const cluster = speakFor(outbox);
+  cluster.taint('n1', 'a');
+  await outbox.drained();
+  cluster.hear(() => [{ node: nodeName('n1'), uid: podUid('u9') }]);
+  await outbox.drained();
+  assert.deepEqual([nodes.taken.length, pods.calls.length, await pending('pod-deltas')], [1, 0, 0]);
+});
+
 describe('of a node too large for a message', () => {
   /** Three pods, of which two fit into a message. */
   const pods = ['u1', 'u2', 'u3'].map((uid) => livePod(uid, { namespace: 'x'.repeat(400_000) }));
@@ -370,25 +455,34 @@ describe('of a node too large for a message', () => {
     assert.ok(follows.version.sequence > delta.version.sequence);
   });
 
-  test('the same is so when it is untainted, and for a pod that went meanwhile', async (context) => {
+  test('one that did not fit and went meanwhile is told as gone', async (context) => {
+    const { outbox, nodes, pods: podQueue } = bench(context);
+    const cluster = speakFor(outbox);
+    cluster.pods(...pods);
+    nodes.onSend = () => {
+      for (const pod of pods.slice(2)) cluster.goes(pod);
+      return [];
+    };
+    cluster.taint('n1', 'a');
+    await outbox.drained();
+    assert.deepEqual(
+      podQueue.taken.map((delta) => delta.kind === 'pod-gone' && delta.uid),
+      ['u3'],
+    );
+  });
+
+  test('no pod is told when it is untainted, which cancels all', async (context) => {
     const { outbox, nodes, pods: podQueue } = bench(context);
     const cluster = speakFor(outbox);
     cluster.pods(...pods);
     cluster.taint('n1', 'a');
     await outbox.drained();
-    nodes.onSend = () => {
-      for (const pod of pods.slice(2)) cluster.goes(pod);
-      return [];
-    };
     cluster.taint('n1');
     await outbox.drained();
-    assert.deepEqual(
-      podQueue.taken.map((delta) => [delta.kind, delta.taints.length]),
-      [
-        ['pod', 1],
-        ['pod-gone', 0],
-      ],
-    );
+    const delta = nodes.taken[1];
+    assert.ok(delta?.kind === 'node' && nodes.taken.length === 2);
+    assert.deepEqual([delta.taints, delta.pods, delta.others], [[], [], undefined]);
+    assert.equal(podQueue.taken.length, 1);
   });
 });
 

@@ -1,19 +1,21 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { Counter, Registry } from 'prom-client';
-import type { ClusterRelayState } from '#functions/watch-relay/cluster-relay.ts';
-import { ProbePortError, startProbeServer } from '#functions/watch-relay/probe-server.ts';
+import { type ClusterState, ProbePortError, startProbeServer } from '#functions/watch-relay/probe-server.ts';
 import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
 
+const [STANDBY, SYNCING, LIVE] = [{ kind: 'standby' }, { kind: 'syncing' }, { kind: 'live' }] as const;
+const REFUSED = { kind: 'refused' } as const;
+const DEAF = { kind: 'deaf', since: Date.UTC(2026, 0, 1) } as const;
 const LOCAL = { host: '127.0.0.1', port: 0 };
 
 /** A probe server that is closed at the end of the test, and how to ask it. */
 async function served(
   context: TestContext,
-  states: Readonly<Record<string, ClusterRelayState>> = {},
+  states: Readonly<Record<string, ClusterState>> = {},
   registry = new Registry(),
 ) {
-  const all = new Map<ClusterName, ClusterRelayState>(
+  const all = new Map<ClusterName, ClusterState>(
     Object.entries(states).map(([name, state]) => [clusterName(name), state]),
   );
   const server = await startProbeServer(LOCAL, registry, () => all);
@@ -23,22 +25,43 @@ async function served(
 }
 
 test('a process that answers is healthy, whatever its clusters', async (context) => {
-  const { ask } = await served(context, { c1: 'syncing' });
+  const { ask } = await served(context, { c1: SYNCING });
   const response = await ask('/healthz');
   assert.equal(response.status, 200);
   assert.equal(await response.text(), 'ok\n');
 });
 
-test('it is ready when each cluster it speaks for is synced, and says where each stands', async (context) => {
-  const { ask } = await served(context, { c1: 'synced', c2: 'standby' });
+test('it is ready when it hears each cluster it speaks for', async (context) => {
+  const { ask } = await served(context, { c1: LIVE, c2: STANDBY });
   const response = await ask('/readyz');
   assert.equal(response.status, 200);
-  assert.equal(await response.text(), 'c1 synced\nc2 standby\n');
+  assert.equal(await response.text(), 'ok\n');
 });
 
-test('it is not ready while a cluster it speaks for is not synced', async (context) => {
-  const { ask } = await served(context, { c1: 'synced', c2: 'syncing' });
+test('it is not ready while it has not listed a cluster it speaks for, and says which', async (context) => {
+  const { ask } = await served(context, { c1: LIVE, c2: SYNCING, c3: STANDBY });
+  const response = await ask('/readyz');
+  assert.equal(response.status, 503);
+  assert.equal(await response.text(), 'c2 syncing\n');
+});
+
+test('a cluster that it does not hear beside others is told, and is no reason not to be ready', async (context) => {
+  const { ask } = await served(context, { c1: LIVE, c2: REFUSED, c3: DEAF });
+  const response = await ask('/readyz');
+  assert.equal(response.status, 200);
+  assert.equal(await response.text(), 'c2 refused\nc3 deaf since 2026-01-01T00:00:00.000Z\n');
+});
+
+test('it is not ready when it hears none of the clusters it speaks for', async (context) => {
+  const { ask } = await served(context, { c1: DEAF, c2: REFUSED, c3: STANDBY });
   assert.equal((await ask('/readyz')).status, 503);
+});
+
+test('it says where every cluster stands when asked to be verbose', async (context) => {
+  const { ask } = await served(context, { c1: LIVE, c2: STANDBY, c3: SYNCING });
+  const response = await ask('/readyz?verbose');
+  assert.equal(response.status, 503);
+  assert.equal(await response.text(), 'c1 live\nc2 standby\nc3 syncing\n');
 });
 
 test('it is ready without clusters', async (context) => {

@@ -51,8 +51,8 @@ test('a relay follows many clusters, each until it is removed', async (context) 
   assert.deepEqual(
     [...relay.states()],
     [
-      [C1, 'synced'],
-      [C2, 'synced'],
+      [C1, { kind: 'live' }],
+      [C2, { kind: 'live' }],
     ],
   );
   assert.deepEqual(

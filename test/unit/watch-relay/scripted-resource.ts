@@ -16,14 +16,23 @@ interface ScriptedWatch<T> {
   readonly afterMs?: number;
 }
 
-/** A kind of object whose lists and watches are answered by a script, the last answer again and again. */
+/**
+ * A kind of object whose lists and watches are answered by a script, the last answer again and again. A list is streamed by
+ * the watch that begins with what is there, if it does.
+ */
 export class ScriptedResource<T extends { readonly resourceVersion: string }> implements Resource<T> {
   readonly listed: ListOptions[] = [];
   readonly watched: WatchOptions[] = [];
   lists: (Page<T> | Error | 'hang')[] = [{ items: [], resourceVersion: '1' }];
+  /** Whether a watch that is to begin with what there is takes that from `lists`; else its script says all. */
+  streams = true;
   watches: ScriptedWatch<T>[] = [{ events: [], end: 'quiet' }];
 
   async list(options: ListOptions): Promise<Page<T>> {
+    return this.#answer(options);
+  }
+
+  async #answer(options: ListOptions): Promise<Page<T>> {
     this.listed.push(options);
     const answer = next(this.lists);
     if (answer === 'hang') {
@@ -36,18 +45,30 @@ export class ScriptedResource<T extends { readonly resourceVersion: string }> im
 
   async *watch(options: WatchOptions): AsyncGenerator<WatchEvent<T>, void, undefined> {
     this.watched.push(options);
+    let { resourceVersion = '' } = options;
+    if (options.initial && this.streams) {
+      const page = await this.#answer(options);
+      for (const object of page.items) yield { kind: 'upsert', object };
+      ({ resourceVersion } = page);
+      yield { kind: 'bookmark', resourceVersion, initialEnd: true };
+    }
+    options.opened?.();
     const { events, end, afterMs = 0 } = next(this.watches);
-    yield* events;
+    for (const event of events) {
+      resourceVersion = 'object' in event ? event.object.resourceVersion : event.resourceVersion;
+      yield event;
+    }
     while (end === 'quiet') {
       await delay(BOOKMARK_MS, undefined, { signal: options.signal }).catch(() => undefined);
       if (options.signal.aborted) return;
-      yield { kind: 'bookmark', resourceVersion: options.resourceVersion ?? '' };
+      yield { kind: 'bookmark', resourceVersion };
     }
     if (end === 'hang') {
       if (!options.signal.aborted) await once(options.signal, 'abort');
       return;
     }
-    if (afterMs > 0) await delay(afterMs);
+    if (afterMs > 0) await delay(afterMs, undefined, { signal: options.signal }).catch(() => undefined);
+    if (options.signal.aborted) return;
     if (end) throw end;
   }
 }

@@ -1,0 +1,220 @@
+import { RESYNC_MS } from '#shared/eviction/facts.ts';
+import type { ClusterName, EpochMs, NodeName } from '#shared/eviction/identity.ts';
+import type { KubernetesApi } from '#shared/kubernetes/api.ts';
+import type { Store, TaintedNode } from '#shared/store/store.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import type { Clock } from '#shared/time/clock.ts';
+import { pause } from '#shared/time/pause.ts';
+import type { ClusterView, Subject } from './cluster-view.ts';
+import { followNodes } from './follow-nodes.ts';
+import { PodFollower, type PodFollowLimits } from './follow-pods.ts';
+import type { RelayMetrics } from './relay-metrics.ts';
+
+/** When the store could not be read it is read again after this. */
+const STORE_RETRY_MS = 2_000;
+
+/**
+ * How a relay hears a cluster: not all is listed yet, changes are heard as they happen, or nothing is heard since then.
+ * Deaf is worse than syncing: what was listed before gets old.
+ */
+export type Hearing =
+  | { readonly kind: 'syncing' | 'live' }
+  | { readonly kind: 'deaf'; readonly since: EpochMs };
+
+export interface ClusterWatchDeps {
+  readonly store: Pick<Store, 'taintedNodes'>;
+  readonly limits: PodFollowLimits;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: RelayMetrics;
+  /** There is something to tell. `wake`: what is overdue there is to be looked at at once. */
+  tell(subjects: readonly Subject[], wake: boolean): void;
+}
+
+/**
+ * Keeps a view of one cluster true: follows its nodes, the pods of those that are tainted, and has everything told again
+ * after each gap and at each resync. It sees on when nothing may be said.
+ */
+export class ClusterWatch {
+  readonly #cluster: ClusterName;
+  readonly #api: KubernetesApi;
+  readonly #view: ClusterView;
+  readonly #deps: ClusterWatchDeps;
+  readonly #stopping = new AbortController();
+  readonly #pods: PodFollower;
+  readonly #resync = new ResyncRequest();
+  #running: Promise<unknown> | undefined;
+  /** Since when it fails; absent: the last that was heard was not a failure. */
+  #failingSince: EpochMs | undefined;
+  #heardAt: EpochMs | undefined;
+  /** Whether it knows what the store knows. */
+  #recalled = false;
+  /** Whether everything was told once. */
+  #synced = false;
+
+  constructor(cluster: ClusterName, api: KubernetesApi, view: ClusterView, deps: ClusterWatchDeps) {
+    this.#cluster = cluster;
+    this.#api = api;
+    this.#view = view;
+    this.#deps = deps;
+    this.#pods = new PodFollower(
+      api.pods,
+      {
+        replace: (node, pods) => {
+          this.#deps.metrics.lists.inc(this.#labels('pods'));
+          this.#tell(view.replacePods(node, pods, deps.clock.now()));
+          this.#seeSynced();
+        },
+        change: ({ kind, object }) =>
+          this.#tell(kind === 'upsert' ? view.upsertPod(object, deps.clock.now()) : view.deletePod(object)),
+        failed: (error) => this.#failed('pods', error),
+      },
+      { limits: deps.limits, clock: deps.clock, signal: this.#stopping.signal },
+    );
+  }
+
+  get hearing(): Hearing {
+    if (this.#failingSince !== undefined) return { kind: 'deaf', since: this.#failingSince };
+    return { kind: this.#synced ? 'live' : 'syncing' };
+  }
+
+  /** When the cluster last gave a sign of life; `undefined`: not yet. */
+  get heardAt(): EpochMs | undefined {
+    return this.#heardAt;
+  }
+
+  start(): void {
+    this.#running ??= Promise.all([this.#followNodes(), this.#resyncing()]);
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#running;
+  }
+
+  async #followNodes(): Promise<void> {
+    const { clock, log, metrics } = this.#deps;
+    const view = this.#view;
+    await followNodes(
+      this.#api.nodes,
+      {
+        replace: (nodes) => {
+          metrics.lists.inc(this.#labels('nodes'));
+          log.debug('relay.listed', { cluster: this.#cluster, nodes: nodes.length });
+          this.#tell(view.replaceNodes(nodes, clock.now()));
+          this.#followTainted();
+          this.#resync.now();
+        },
+        change: ({ kind, object }) => {
+          const now = clock.now();
+          this.#tell(kind === 'upsert' ? view.upsertNode(object, now) : view.deleteNode(object.name, now));
+          this.#follow(object.name);
+          // It may have been the last whose pods were awaited.
+          this.#seeSynced();
+        },
+        heard: () => {
+          this.#heardAt = clock.now();
+          if (this.#failingSince === undefined) return;
+          log.info('relay.heard-again', { cluster: this.#cluster, deafMs: clock.now() - this.#failingSince });
+          this.#failingSince = undefined;
+        },
+        failed: (error) => {
+          this.#failingSince ??= clock.now();
+          this.#failed('nodes', error);
+        },
+        rewound: () => {
+          log.warn('relay.rewound', { cluster: this.#cluster });
+          this.#pods.rewind();
+        },
+      },
+      { clock, signal: this.#stopping.signal },
+    );
+  }
+
+  #tell(subjects: readonly Subject[]): void {
+    // A node that went with its last pod is one to follow no longer.
+    for (const { node, uid } of subjects) if (uid === undefined) this.#follow(node);
+    // Until then all is told by the resync that is on its way.
+    if (this.#recalled && subjects.length > 0) this.#deps.tell(subjects, false);
+  }
+
+  #follow(node: NodeName): void {
+    if (this.#view.follows(node)) this.#pods.add(node);
+    else this.#pods.remove(node);
+  }
+
+  #followTainted(): void {
+    const followed = this.#view.followed();
+    this.#pods.keepOnly(new Set(followed));
+    for (const node of followed) this.#pods.add(node);
+  }
+
+  async #resyncing(): Promise<void> {
+    const { clock, log, tell } = this.#deps;
+    const { signal } = this.#stopping;
+    for (;;) {
+      const cause = await this.#resync.next(RESYNC_MS, signal);
+      if (cause === 'stopped') return;
+      if (!this.#view.listed) continue;
+      try {
+        const stored = await this.#storedTaintedNodes();
+        const subjects = this.#view.resync(stored, clock.now());
+        this.#followTainted();
+        this.#recalled = true;
+        tell(subjects, cause === 'gap');
+      } catch (error) {
+        log.error('relay.resync-failed', { cluster: this.#cluster, reason: error });
+        await pause(STORE_RETRY_MS, signal);
+        this.#resync.now();
+        continue;
+      }
+      this.#seeSynced();
+      if (cause === 'interval') this.#pods.relist();
+    }
+  }
+
+  /** Synced is who knows all nodes, what the store knows, and the pods of all that are tainted. */
+  #seeSynced(): void {
+    if (this.#synced || !this.#recalled) return;
+    const { awaited, ...counts } = this.#view.counts;
+    if (awaited > 0) return;
+    this.#synced = true;
+    this.#deps.log.info('relay.synced', { cluster: this.#cluster, ...counts });
+  }
+
+  #failed(resource: 'nodes' | 'pods', error: unknown): void {
+    this.#deps.metrics.watchFailures.inc(this.#labels(resource));
+    this.#deps.log.warn('relay.watch-failed', { cluster: this.#cluster, resource, reason: error });
+  }
+
+  #labels(resource: 'nodes' | 'pods') {
+    return { cluster: this.#cluster, resource };
+  }
+
+  async #storedTaintedNodes(): Promise<readonly TaintedNode[]> {
+    return Array.fromAsync(this.#deps.store.taintedNodes(this.#cluster));
+  }
+}
+
+/** Asks for a resync now, after a gap; several requests before it runs are one. */
+class ResyncRequest {
+  #requested = false;
+  #wake: () => void = () => undefined;
+
+  now(): void {
+    this.#requested = true;
+    this.#wake();
+  }
+
+  /** Resolves when a resync is due: asked for, or after `intervalMs`. */
+  async next(intervalMs: number, signal: AbortSignal): Promise<'gap' | 'interval' | 'stopped'> {
+    if (!this.#requested) {
+      const asked = new AbortController();
+      this.#wake = () => asked.abort();
+      await pause(intervalMs, AbortSignal.any([signal, asked.signal]));
+    }
+    const cause = this.#requested ? 'gap' : 'interval';
+    this.#requested = false;
+    return signal.aborted ? 'stopped' : cause;
+  }
+}

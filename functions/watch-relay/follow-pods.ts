@@ -1,0 +1,435 @@
+import PQueue from 'p-queue';
+import type { EpochMs, NodeName } from '#shared/eviction/identity.ts';
+import type { LivePod, Page, Resource, WatchEvent } from '#shared/kubernetes/api.ts';
+import { ApiError } from '#shared/kubernetes/api-error.ts';
+import type { Clock } from '#shared/time/clock.ts';
+import { pause } from '#shared/time/pause.ts';
+import { listPages } from './list-pages.ts';
+import { isExpired, livelyWatch, retryMs, SilentWatchError } from './lively-watch.ts';
+import { type PodChange, PodMerge } from './pod-merge.ts';
+import { isNewer, newest } from './resource-version.ts';
+
+/** Of one cluster. An API server spends on the fifth what the other four then lack. */
+const LISTS_AT_ONCE = 4;
+/** Of the whole process: bounds what answers are in memory at a time. */
+const LISTS_AT_ONCE_IN_ALL = 8;
+/** Nodes of one cluster, and of the process, that have a watch of their own. Those beyond share one of all pods. */
+const OWN_WATCHES = 100;
+const OWN_WATCHES_IN_ALL = 1_000;
+/** The shared watch ends when so few nodes have been followed for so long. */
+const FEW_NODES = 70;
+const FEW_FOR_MS = 5 * 60_000;
+/** Nodes that are listed again at each resync, so that what a watch has lost, against its promise, heals. */
+const RELISTED = 100;
+/** A server that has not seen the version asked for yet (504) is asked so often before it is asked for its newest. */
+const TRIES_BEHIND = 3;
+/** Where a node's list takes so long, and so many wait for theirs, all pods are listed once. */
+const SLOW_LIST_MS = 500;
+const MANY_WAIT = 50;
+const PAGE_SIZE = 500;
+const AFTER_ALL_OTHERS = 0;
+/** Any version that the server has in its cache. */
+const CACHED = '0';
+
+/** What the clusters of a process share. */
+export class PodFollowLimits {
+  readonly lists = new PQueue({ concurrency: LISTS_AT_ONCE_IN_ALL });
+  #watches = 0;
+
+  /** False: there are as many as there may be. */
+  takeWatch(): boolean {
+    if (this.#watches >= OWN_WATCHES_IN_ALL) return false;
+    this.#watches += 1;
+    return true;
+  }
+
+  giveWatch(): void {
+    this.#watches -= 1;
+  }
+}
+
+/** What is done with what is heard. */
+export interface PodSink {
+  /** A complete list of a node's pods. */
+  replace(node: NodeName, pods: readonly LivePod[]): void;
+  /** Of a pod of a followed node that is listed. */
+  change(change: PodChange): void;
+  /** A list or watch failed; it is tried again. */
+  failed(error: unknown): void;
+}
+
+export interface PodFollowerDeps {
+  readonly limits: PodFollowLimits;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+}
+
+interface FollowedNode {
+  readonly node: NodeName;
+  readonly merge: PodMerge;
+  readonly stopping: AbortController;
+  /** Nodes tainted later are listed earlier: the others have waited for seconds already, and few more do not matter. */
+  readonly priority: number;
+  /** Whether it has a watch of its own. */
+  own: boolean;
+  listedAt: EpochMs;
+  /** The newest version that was listed or heard. */
+  position: string | undefined;
+  /** Its list that is on its way. */
+  listing?: Promise<string> | undefined;
+}
+
+/** The watch of all pods, for nodes without one of their own. */
+interface SharedWatch {
+  readonly stopping: AbortController;
+  /** Settles when {@link SharedWatch.position} is known. */
+  readonly begun: PromiseWithResolvers<void>;
+  /** Version of the last pod event that was read or passed over: what lists must not be older than. */
+  position: string;
+}
+
+/**
+ * Follows the pods of chosen nodes: of each a list, and from its version a watch, as its kubelet has. Where many nodes are
+ * followed, one watch of all pods serves those without their own. Never rejects; what fails is tried again until the node is
+ * removed or `signal` aborts.
+ */
+export class PodFollower {
+  readonly #pods: Resource<LivePod>;
+  readonly #sink: PodSink;
+  readonly #deps: PodFollowerDeps;
+  readonly #lists = new PQueue({ concurrency: LISTS_AT_ONCE });
+  readonly #followed = new Map<NodeName, FollowedNode>();
+  #added = 0;
+  #own = 0;
+  #shared: SharedWatch | undefined;
+  #few: NodeJS.Timeout | undefined;
+  #listingAll: Promise<void> | undefined;
+
+  constructor(pods: Resource<LivePod>, sink: PodSink, deps: PodFollowerDeps) {
+    this.#pods = pods;
+    this.#sink = sink;
+    this.#deps = deps;
+    deps.signal.addEventListener('abort', () => this.keepOnly(new Set()), { once: true });
+  }
+
+  /** Follows a node from now on: its list first. */
+  add(node: NodeName): void {
+    if (this.#deps.signal.aborted || this.#followed.has(node)) return;
+    this.#added += 1;
+    const followed: FollowedNode = {
+      node,
+      merge: new PodMerge(),
+      stopping: new AbortController(),
+      priority: this.#added,
+      own: this.#takeWatch(),
+      listedAt: 0,
+      position: undefined,
+    };
+    this.#followed.set(node, followed);
+    void (followed.own ? this.#followOwn(followed) : this.#followShared(followed));
+    this.#minWatches();
+  }
+
+  remove(node: NodeName): void {
+    const followed = this.#followed.get(node);
+    if (!followed) return;
+    this.#followed.delete(node);
+    followed.stopping.abort();
+    if (followed.own) this.#giveWatch();
+    this.#minWatches();
+  }
+
+  /** Follows no other nodes than these. */
+  keepOnly(nodes: ReadonlySet<NodeName>): void {
+    for (const node of [...this.#followed.keys()]) if (!nodes.has(node)) this.remove(node);
+  }
+
+  /** Lists some nodes again, those whose last list is longest ago. */
+  relist(): void {
+    const listed = [...this.#followed.values()].filter(({ merge }) => merge.listed);
+    const oldest = listed.sort((a, b) => a.listedAt - b.listedAt).slice(0, RELISTED);
+    for (const each of oldest) {
+      this.#list(each, AFTER_ALL_OTHERS).catch((error: unknown) => {
+        if (!each.stopping.signal.aborted) this.#sink.failed(error);
+      });
+    }
+  }
+
+  /** The server's history is another one: no version counts any more, everything is listed anew. */
+  rewind(): void {
+    const nodes = [...this.#followed.keys()];
+    this.keepOnly(new Set());
+    for (const node of nodes) this.add(node);
+  }
+
+  #takeWatch(): boolean {
+    const may = !this.#shared && this.#own < OWN_WATCHES && this.#deps.limits.takeWatch();
+    if (may) this.#own += 1;
+    return may;
+  }
+
+  #giveWatch(): void {
+    this.#own -= 1;
+    this.#deps.limits.giveWatch();
+  }
+
+  async #followOwn(followed: FollowedNode): Promise<void> {
+    const { node, stopping } = followed;
+    const { signal } = stopping;
+    let failures = 0;
+    let from: string | undefined;
+    while (!signal.aborted) {
+      try {
+        from ??= await this.#list(followed);
+        const events = livelyWatch(this.#pods, { onNode: node, resourceVersion: from, signal }, this.#deps);
+        for await (const event of events) {
+          // It may have been on its way when the node was removed.
+          if (signal.aborted) return;
+          if (isNewer(from, versionOf(event))) return this.rewind();
+          if (event.kind === 'upsert' || event.kind === 'delete') this.#hear(followed, event);
+          from = versionOf(event);
+          failures = 0;
+        }
+      } catch (error) {
+        if (signal.aborted) return;
+        failures += 1;
+        if (!isExpired(error)) this.#sink.failed(error);
+        // A silent watch may wait for a version that the server has lost: the list tells.
+        if (isExpired(error) || error instanceof SilentWatchError) from = undefined;
+        await pause(retryMs(error, failures), signal);
+      }
+    }
+  }
+
+  async #followShared(followed: FollowedNode): Promise<void> {
+    const { signal } = followed.stopping;
+    this.#shared ??= this.#openShared();
+    for (let failures = 1; !signal.aborted; failures++) {
+      try {
+        await this.#shared?.begun.promise;
+        // One that was asked for earlier may be older than the watch.
+        await followed.listing?.catch(() => undefined);
+        if (!followed.own) await this.#list(followed);
+        return;
+      } catch (error) {
+        if (signal.aborted) return;
+        this.#sink.failed(error);
+        await pause(retryMs(error, failures), signal);
+      }
+    }
+  }
+
+  #openShared(): SharedWatch {
+    const shared = {
+      stopping: new AbortController(),
+      begun: Promise.withResolvers<void>(),
+      position: CACHED,
+    };
+    void this.#watchAll(shared);
+    return shared;
+  }
+
+  async #watchAll(shared: SharedWatch): Promise<void> {
+    const { signal } = shared.stopping;
+    const follows = (node: NodeName) => this.#followed.get(node)?.own === false;
+    let failures = 0;
+    let from: string | undefined;
+    let expired = false;
+    while (!signal.aborted) {
+      try {
+        if (from === undefined) {
+          from = await this.#anyVersion(expired, signal);
+          shared.position = from;
+          shared.begun.resolve();
+          if (expired) this.#relistShared();
+          expired = false;
+        }
+        for await (const event of livelyWatch(
+          this.#pods,
+          { resourceVersion: from, follows, signal },
+          this.#deps,
+        )) {
+          if (signal.aborted) return;
+          if (isNewer(from, versionOf(event))) return this.rewind();
+          if (event.kind === 'upsert' || event.kind === 'delete') this.#hearShared(event);
+          from = versionOf(event);
+          if (event.kind !== 'bookmark') shared.position = from;
+          failures = 0;
+        }
+      } catch (error) {
+        if (signal.aborted) return;
+        failures += 1;
+        if (isExpired(error) || error instanceof SilentWatchError) {
+          // Until there is a version to go on from: that may be refused, too.
+          expired = true;
+          from = undefined;
+        }
+        if (!isExpired(error)) this.#sink.failed(error);
+        await pause(retryMs(error, failures), signal);
+      }
+    }
+  }
+
+  /** A version to begin to watch from: after one that was too old, the newest. */
+  async #anyVersion(newestOnly: boolean, signal: AbortSignal): Promise<string> {
+    const [node] = this.#followed.keys();
+    const page = await this.#pods.list({
+      ...(node === undefined ? { limit: 1 } : { onNode: node }),
+      ...(newestOnly ? {} : { notOlderThan: CACHED }),
+      signal,
+    });
+    return page.resourceVersion;
+  }
+
+  #relistShared(): void {
+    for (const each of this.#followed.values()) if (!each.own) void this.#followShared(each);
+  }
+
+  #hearShared(change: PodChange): void {
+    const { node } = change.object;
+    const followed = node && this.#followed.get(node);
+    if (followed && !followed.own) this.#hear(followed, change);
+  }
+
+  #hear(followed: FollowedNode, change: PodChange): void {
+    const { resourceVersion } = change.object;
+    followed.position = newest(followed.position ?? CACHED, resourceVersion);
+    if (followed.merge.hear(change)) this.#sink.change(change);
+  }
+
+  /** Lists a node's pods, in its turn; one that is on its way does. Resolves with the version from which to go on. */
+  #list(followed: FollowedNode, priority = followed.priority): Promise<string> {
+    followed.listing ??= this.#listInTurn(followed, priority).finally(() => {
+      followed.listing = undefined;
+    });
+    return followed.listing;
+  }
+
+  async #listInTurn(followed: FollowedNode, priority: number): Promise<string> {
+    const { signal } = followed.stopping;
+    const { limits } = this.#deps;
+    const isFirst = !followed.merge.listed;
+    for (let behind = 0; ; ) {
+      try {
+        const ask = () => this.#ask(followed, behind < TRIES_BEHIND, isFirst);
+        const inTurn = () => limits.lists.add(ask, { priority });
+        const version = await this.#lists.add(inTurn, { priority });
+        if (version !== undefined) return version;
+        signal.throwIfAborted();
+      } catch (error) {
+        if (!isBehind(error) || behind >= TRIES_BEHIND || signal.aborted) throw error;
+        behind += 1;
+        await pause(retryMs(error, behind), signal);
+      }
+    }
+  }
+
+  /** Those whose first list is not in. */
+  get #waiting(): readonly FollowedNode[] {
+    return [...this.#followed.values()].filter(({ merge }) => !merge.listed);
+  }
+
+  #listAllOnce(): void {
+    this.#listingAll ??= this.#listAll()
+      .catch((error: unknown) => this.#sink.failed(error))
+      .finally(() => {
+        this.#listingAll = undefined;
+      });
+  }
+
+  /** All pods at once, for the nodes that wait for their first list. Those whose own is quicker do not wait for this one. */
+  async #listAll(): Promise<void> {
+    const { signal } = this.#deps;
+    const asked = new Map(
+      this.#waiting.map((each) => [each.node, { each, asked: each.merge.ask(), pods: [] as LivePod[] }]),
+    );
+    let version = '';
+    const failed = (error: unknown) => this.#sink.failed(error);
+    for await (const page of listPages(this.#pods, { limit: PAGE_SIZE, signal, failed })) {
+      for (const pod of page.items) if (pod.node) asked.get(pod.node)?.pods.push(pod);
+      version = page.resourceVersion;
+    }
+    for (const { each, asked: ask, pods } of asked.values()) {
+      const known = each.stopping.signal.aborted ? undefined : each.merge.answer(ask, pods, version);
+      if (known) this.#replace(each, known, version);
+    }
+  }
+
+  #replace(followed: FollowedNode, pods: readonly LivePod[], version: string): void {
+    followed.listedAt = this.#deps.clock.now();
+    followed.position = newest(followed.position ?? CACHED, version);
+    this.#sink.replace(followed.node, pods);
+  }
+
+  /** `undefined`: its answer does not count, because more was heard meanwhile than could be kept. */
+  async #ask(followed: FollowedNode, fromCache: boolean, isFirst: boolean): Promise<string | undefined> {
+    const { node, merge, stopping } = followed;
+    const { signal } = stopping;
+    signal.throwIfAborted();
+    // All pods were listed while it waited.
+    if (isFirst && merge.listed && followed.position !== undefined) return followed.position;
+    const asked = merge.ask();
+    const floor = newest(
+      followed.position ?? CACHED,
+      followed.own ? CACHED : (this.#shared?.position ?? CACHED),
+    );
+    let page: Page<LivePod>;
+    const askedAt = this.#deps.clock.now();
+    try {
+      page = await this.#pods.list({ onNode: node, ...(fromCache ? { notOlderThan: floor } : {}), signal });
+    } catch (error) {
+      merge.giveUp(asked);
+      throw error;
+    }
+    signal.throwIfAborted();
+    if (this.#deps.clock.now() - askedAt > SLOW_LIST_MS && this.#waiting.length > MANY_WAIT)
+      this.#listAllOnce();
+    if (isNewer(floor, page.resourceVersion)) {
+      this.rewind();
+      return undefined;
+    }
+    const pods = merge.answer(asked, page.items, page.resourceVersion);
+    if (!pods) return undefined;
+    this.#replace(followed, pods, page.resourceVersion);
+    return page.resourceVersion;
+  }
+
+  /** Gives all nodes their own watches again when there have been few for long. */
+  #minWatches(): void {
+    const few = this.#shared !== undefined && this.#followed.size < FEW_NODES;
+    if (!few) {
+      clearTimeout(this.#few);
+      this.#few = undefined;
+      if (this.#followed.size > 0) return;
+    }
+    if (this.#followed.size === 0) this.#closeShared();
+    else this.#few ??= setTimeout(() => this.#unshare(), FEW_FOR_MS).unref();
+  }
+
+  #unshare(): void {
+    this.#few = undefined;
+    const position = this.#shared?.position ?? CACHED;
+    this.#closeShared();
+    for (const each of this.#followed.values()) {
+      if (each.own) continue;
+      each.own = this.#takeWatch();
+      each.position = newest(each.position ?? CACHED, position);
+      void (each.own ? this.#followOwn(each) : this.#followShared(each));
+    }
+  }
+
+  #closeShared(): void {
+    clearTimeout(this.#few);
+    this.#few = undefined;
+    this.#shared?.stopping.abort();
+    // Whoever waits for it asks the signal of its own.
+    this.#shared?.begun.resolve();
+    this.#shared = undefined;
+  }
+}
+
+const versionOf = (event: WatchEvent<LivePod>): string =>
+  event.kind === 'upsert' || event.kind === 'delete' ? event.object.resourceVersion : event.resourceVersion;
+
+/** The server has not seen the version that was asked for yet (`ResourceVersionTooLarge`). */
+const isBehind = (error: unknown): boolean => error instanceof ApiError && error.status === 504;

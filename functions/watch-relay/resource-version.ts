@@ -1,0 +1,9 @@
+/**
+ * Whether one version of an object is newer than another of the same resource. Versions are decimal numbers of any length,
+ * and comparable (KEP-5504; in practice since etcd 3).
+ */
+export function isNewer(version: string, than: string): boolean {
+  return version.length === than.length ? version > than : version.length > than.length;
+}
+
+export const newest = (a: string, b: string): string => (isNewer(a, b) ? a : b);

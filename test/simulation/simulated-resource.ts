@@ -1,0 +1,196 @@
+import type { ClusterName, EpochMs, NodeName } from '#shared/eviction/identity.ts';
+import type { ListOptions, Page, Resource, WatchEvent, WatchOptions } from '#shared/kubernetes/api.ts';
+import { ApiError } from '#shared/kubernetes/api-error.ts';
+import type { Chronicle, Happening } from './chronicle.ts';
+import type { Process, Surroundings } from './process.ts';
+
+const BOOKMARK_MS = 60_000;
+/** The server has forgotten what happened so long ago. */
+const COMPACTED_MS = 5 * 60_000;
+/** A watch is dead for so long until the server says that its version is too old, and a relay then waits so long at most. */
+const LONGEST_GAP_MS = 10_000;
+/** A server that is away for longer than this has somebody before it who takes requests, and lets them wait for so long. */
+const LONG_OUTAGE_MS = 60 * 60_000;
+const UNANSWERED_MS = 60_000;
+
+/** What a resource shows, and to whom. */
+export interface Shown<T extends { readonly resourceVersion: string }> {
+  readonly cluster: ClusterName;
+  readonly chronicle: Chronicle<T>;
+  /** The cluster's version, which all kinds share. */
+  readonly version: () => string;
+  readonly nodeOf: (object: T) => NodeName | undefined;
+  /** Makes a request of the process, and gives its answer. */
+  readonly ask: <Answer>(perform: () => Answer) => Promise<Answer>;
+  /** Called when everything is read, or what is on a node, and when a change is told. */
+  readonly onRead: (node: NodeName | undefined) => void;
+  readonly onTold: (happening: Happening<T>) => void;
+}
+
+/**
+ * One kind of object as a process follows it on an API server: cached lists may be behind, watches lag, break, fall silent
+ * and lose their place, as the weather has it.
+ */
+export class SimulatedResource<T extends { readonly resourceVersion: string }> implements Resource<T> {
+  readonly #shown: Shown<T>;
+  readonly #process: Process;
+  readonly #surroundings: Surroundings;
+
+  constructor(shown: Shown<T>, process: Process, surroundings: Surroundings) {
+    this.#shown = shown;
+    this.#process = process;
+    this.#surroundings = surroundings;
+  }
+
+  /** All in one page: clusters are small here. */
+  list({ onNode, notOlderThan, signal }: ListOptions): Promise<Page<T>> {
+    const { chronicle, version, onRead } = this.#shown;
+    const { weather } = this.#surroundings;
+    return this.#ask(signal, () => {
+      if (notOlderThan !== undefined && weather.gap()) throw behind();
+      const length = notOlderThan === undefined ? chronicle.length : this.#cached(notOlderThan);
+      onRead(onNode);
+      return {
+        items: this.#on(onNode, chronicle.liveAt(length)),
+        resourceVersion:
+          length === chronicle.length ? version() : (chronicle.at(length - 1)?.object.resourceVersion ?? '1'),
+      };
+    });
+  }
+
+  async *watch(options: WatchOptions): AsyncGenerator<WatchEvent<T>> {
+    const { resourceVersion = '', initial = false, onNode, follows, timeoutSeconds, signal } = options;
+    const { chronicle, nodeOf, onTold } = this.#shown;
+    const { clock } = this.#surroundings;
+    const overAt = clock.now() + timeoutSeconds * 1000;
+    let heard = initial ? yield* this.#begin(onNode, signal) : await this.#resume(resourceVersion, signal);
+    let toldAt = clock.now();
+    while (!signal.aborted && clock.now() < overAt) {
+      await this.#beAway(signal);
+      const next = chronicle.at(heard);
+      if (!next && clock.now() >= toldAt + BOOKMARK_MS) {
+        yield { kind: 'bookmark', resourceVersion: this.#shown.version() };
+        toldAt = clock.now();
+      } else if (!next) {
+        await this.#sleep(Math.min(toldAt + BOOKMARK_MS, overAt), signal, (wake) => chronicle.listen(wake));
+      } else {
+        const node = nodeOf(next.object);
+        if (onNode === undefined || node === onNode) {
+          await this.#lag(next.at, signal);
+          if (signal.aborted) return;
+          toldAt = clock.now();
+          if (node !== undefined && follows?.(node) === false) {
+            yield { kind: 'passed', resourceVersion: next.object.resourceVersion };
+          } else {
+            onTold(next);
+            yield { kind: next.kind, object: next.object };
+          }
+        }
+        heard += 1;
+      }
+    }
+  }
+
+  /** Everything that there is; returns how much has happened by then. Older servers cannot do it, and some break off. */
+  async *#begin(onNode: NodeName | undefined, signal: AbortSignal): AsyncGenerator<WatchEvent<T>, number> {
+    const { chronicle, version, onRead } = this.#shown;
+    const { weather } = this.#surroundings;
+    const begun = await this.#ask(signal, () => {
+      if (!weather.climate.streamedLists)
+        throw new ApiError('sendInitialEvents is forbidden', 422, 'Invalid');
+      onRead(onNode);
+      const { length } = chronicle;
+      return { length, version: version(), live: this.#on(onNode, chronicle.liveAt(length)) };
+    });
+    for (const object of begun.live) {
+      if (weather.gap()) throw new ApiError('the connection was reset', 0);
+      yield { kind: 'upsert', object };
+    }
+    yield { kind: 'bookmark', resourceVersion: begun.version, initialEnd: true };
+    return begun.length;
+  }
+
+  /** Returns how much a version includes. */
+  async #resume(version: string, signal: AbortSignal): Promise<number> {
+    const { chronicle } = this.#shown;
+    const { clock } = this.#surroundings;
+    return this.#ask(signal, () => {
+      const length = chronicle.lengthOf(version);
+      if ((chronicle.at(length)?.at ?? Infinity) < clock.now() - COMPACTED_MS) throw expired();
+      return length;
+    });
+  }
+
+  /** Until a change is heard of. Sometimes it is not: the watch breaks, or has lost its place. */
+  async #lag(at: EpochMs, signal: AbortSignal): Promise<void> {
+    const { clock, random, weather, disturbances } = this.#surroundings;
+    if (weather.gap()) {
+      const lost = random.chance(0.5);
+      if (lost) await this.#sleep(clock.now() + random.between(0, LONGEST_GAP_MS), signal);
+      disturbances.note('relay', this.#shown.cluster, at, clock.now() + LONGEST_GAP_MS);
+      throw lost ? expired() : new ApiError('the connection was reset', 0);
+    }
+    const lagMs = random.between(0, weather.climate.watchLagMs);
+    if (at + lagMs > clock.now()) await this.#sleep(at + lagMs, signal);
+    await this.#beAway(signal);
+  }
+
+  /** A server that is away is found out sooner or later; when it is back soon, the watch just goes on. */
+  async #beAway(signal: AbortSignal): Promise<void> {
+    const { clock, weather } = this.#surroundings;
+    if (this.#process.dead) await new Promise<never>(() => undefined);
+    const outage = weather.outageOf(this.#shown.cluster);
+    if (!outage) return;
+    const silenceMs = outage.to - outage.from > LONG_OUTAGE_MS ? UNANSWERED_MS : outage.silenceMs;
+    await this.#sleep(Math.min(clock.now() + silenceMs, outage.to), signal);
+    if (weather.outageOf(this.#shown.cluster)) throw new ApiError('the server does not answer', 0);
+  }
+
+  /** How much has happened as far as the server knows that answers: no less than a version includes. */
+  #cached(version: string): number {
+    const { chronicle } = this.#shown;
+    const { clock, random, weather } = this.#surroundings;
+    const known = chronicle.lengthAt(clock.now() - random.between(0, weather.climate.watchLagMs));
+    return Math.max(known, chronicle.lengthOf(version), 1);
+  }
+
+  #on(node: NodeName | undefined, objects: readonly T[]): readonly T[] {
+    return node === undefined ? objects : objects.filter((object) => this.#shown.nodeOf(object) === node);
+  }
+
+  /** Sleeps until then, or until the signal aborts, or whoever `listens` is called back. */
+  async #sleep(
+    until: EpochMs,
+    signal: AbortSignal,
+    listens: (wake: () => void) => () => void = () => () => undefined,
+  ): Promise<void> {
+    if (signal.aborted) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const wake = () => resolve();
+    const alarm = this.#surroundings.clock.setAlarm(until, wake);
+    const unlisten = listens(wake);
+    signal.addEventListener('abort', wake, { once: true });
+    await promise;
+    alarm.off = true;
+    unlisten();
+    signal.removeEventListener('abort', wake);
+  }
+
+  /** A request; rejects when the signal aborts. */
+  async #ask<Answer>(signal: AbortSignal, perform: () => Answer): Promise<Answer> {
+    await this.#beAway(signal);
+    signal.throwIfAborted();
+    const aborted = Promise.withResolvers<never>();
+    const abort = () => aborted.reject(signal.reason);
+    signal.addEventListener('abort', abort, { once: true });
+    try {
+      return await Promise.race([this.#shown.ask(perform), aborted.promise]);
+    } finally {
+      signal.removeEventListener('abort', abort);
+    }
+  }
+}
+
+const expired = () => new ApiError('the version is too old', 410, 'Expired');
+const behind = () =>
+  new ApiError('the version is too large', 504, 'Timeout', 1, { causes: ['ResourceVersionTooLarge'] });

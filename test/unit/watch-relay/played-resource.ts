@@ -1,0 +1,61 @@
+import type { ListOptions, Page, Resource, WatchEvent, WatchOptions } from '#shared/kubernetes/api.ts';
+
+/** A watch that is open, into which a test tells what the server would. */
+export class PlayedWatch<T> {
+  readonly options: WatchOptions;
+  readonly #told: WatchEvent<T>[] = [];
+  #end: { readonly error?: Error } | undefined;
+  #wake: () => void = () => undefined;
+
+  constructor(options: WatchOptions) {
+    this.options = options;
+    options.signal.addEventListener('abort', () => this.end(), { once: true });
+  }
+
+  get isOpen(): boolean {
+    return this.#end === undefined;
+  }
+
+  tell(...events: readonly WatchEvent<T>[]): void {
+    this.#told.push(...events);
+    this.#wake();
+  }
+
+  /** The server ends it, or it breaks with `error`. */
+  end(error?: Error): void {
+    this.#end ??= error ? { error } : {};
+    this.#wake();
+  }
+
+  async *events(): AsyncGenerator<WatchEvent<T>, void, undefined> {
+    for (;;) {
+      const [event] = this.#told.splice(0, 1);
+      if (event) yield event;
+      else if (this.#end?.error) throw this.#end.error;
+      else if (this.#end) return;
+      else await new Promise<void>((resolve) => (this.#wake = resolve));
+    }
+  }
+}
+
+/** A kind of object whose lists a function answers, and into whose watches a test tells. */
+export class PlayedResource<T> implements Resource<T> {
+  readonly listed: ListOptions[] = [];
+  readonly watched: PlayedWatch<T>[] = [];
+  answer: (options: ListOptions) => Page<T> | Promise<Page<T>>;
+
+  constructor(answer: (options: ListOptions) => Page<T> | Promise<Page<T>>) {
+    this.answer = answer;
+  }
+
+  async list(options: ListOptions): Promise<Page<T>> {
+    this.listed.push(options);
+    return this.answer(options);
+  }
+
+  watch(options: WatchOptions): AsyncGenerator<WatchEvent<T>, void, undefined> {
+    const watch = new PlayedWatch<T>(options);
+    this.watched.push(watch);
+    return watch.events();
+  }
+}

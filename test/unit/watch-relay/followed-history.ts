@@ -1,0 +1,399 @@
+import { mock } from 'node:test';
+import { isDeepStrictEqual } from 'node:util';
+import { Registry } from 'prom-client';
+import { ClusterView, type Subject } from '#functions/watch-relay/cluster-view.ts';
+import { ClusterWatch } from '#functions/watch-relay/cluster-watch.ts';
+import { PodFollowLimits } from '#functions/watch-relay/follow-pods.ts';
+import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
+import type { PodFacts } from '#shared/eviction/facts.ts';
+import { clusterName, type NodeName, nodeName, podUid } from '#shared/eviction/identity.ts';
+import type { LiveNode, LivePod } from '#shared/kubernetes/api.ts';
+import { decidingTolerations } from '#shared/taints/deciding.ts';
+import { type LogFields, logTo } from '#shared/telemetry/log.ts';
+import { systemClock } from '#shared/time/clock.ts';
+import { SeededRandom } from '#test/simulation/seeded-random.ts';
+import { tolerating } from '#test/unit/eviction/builders.ts';
+import type { DrivenTimers } from '#test/world/driven-timers.ts';
+import { CALM, FakeApiServers, type Weather } from '#test/world/fake-api-servers.ts';
+import { FakeCluster } from '#test/world/fake-cluster.ts';
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+/** More than a silent watch, a time-out and a server that is behind take together; less than it takes to a resync. */
+const QUIET_MS = 5 * MINUTE;
+/** And one that tells the shared watch where to begin. */
+const LISTS_AT_ONCE = 4;
+const LEASE_WRITTEN_EVERY_MS = 10 * SECOND;
+/** Writes after a restore, so few that versions do not come near those from before. */
+const LEAST_RESTORED = 150;
+const WRITES_AFTER_RESTORE = 40;
+/** So far they stay away from those. */
+const MARGIN = 100;
+
+export interface FollowedHistory {
+  /** What is not as it has to be, one sentence each. */
+  readonly faults: readonly string[];
+  /** What happened, one line each. */
+  readonly story: readonly string[];
+}
+
+/**
+ * Plays what happens to the nodes and pods of one cluster while a relay's watch follows it through failing servers, and
+ * says what it does not know right when all is quiet. The same seed plays the same.
+ */
+export async function followHistory(seed: number, time: DrivenTimers): Promise<FollowedHistory> {
+  const random = new SeededRandom(seed);
+  const jitter = mock.method(Math, 'random', random.next);
+  const history = new History(random, time);
+  try {
+    return await history.play();
+  } finally {
+    await history.end();
+    jitter.mock.restore();
+  }
+}
+
+/** A cluster whose nodes and pods are followed through several servers. */
+class ServedCluster extends FakeCluster {
+  readonly servers: FakeApiServers;
+
+  constructor(servers: FakeApiServers) {
+    super(systemClock);
+    this.servers = servers;
+  }
+
+  override get nodes() {
+    return this.servers.nodes;
+  }
+
+  override get pods() {
+    return this.servers.pods;
+  }
+}
+
+interface Told {
+  readonly keys: readonly string[];
+  readonly pods: Map<string, Known>;
+}
+
+/** What a delta is to say of a pod. */
+type Known = Pick<PodFacts, 'namespace' | 'name' | 'tolerations'>;
+
+class History {
+  readonly #random: SeededRandom;
+  readonly #time: DrivenTimers;
+  readonly #servers: FakeApiServers;
+  readonly #view = new ClusterView(clusterName('c'), 1);
+  readonly #watch: ClusterWatch;
+  readonly #nodes: readonly NodeName[];
+  readonly #podNames: readonly string[];
+  readonly #everTainted = new Set<NodeName | undefined>();
+  readonly #told = new Map<NodeName, Told>();
+  readonly #story: string[] = [];
+  readonly #startedAt = Date.now();
+  #leaseAt = Date.now();
+  #uids = 0;
+
+  constructor(random: SeededRandom, time: DrivenTimers) {
+    this.#random = random;
+    this.#time = time;
+    const servers = random.between(1, 4);
+    const version = random.pick([1, 90, 980, 99_900]);
+    this.#servers = new FakeApiServers(random, { servers, streaming: random.between(0, servers), version });
+    const crowded = random.chance(0.15);
+    const count = crowded ? random.between(90, 140) : random.between(2, 8);
+    this.#nodes = Array.from({ length: count }, (_, index) => nodeName(`n${index}`));
+    this.#podNames = Array.from({ length: count * 3 }, (_, index) => `p${index}`);
+    const limits = new PodFollowLimits();
+    // Few nodes share a watch only where other clusters have taken nearly all.
+    if (!crowded && random.chance(0.5))
+      for (let left = 1_000; left > random.between(0, 3); left--) limits.takeWatch();
+    const cluster = new ServedCluster(this.#servers);
+    this.#watch = new ClusterWatch(clusterName('c'), cluster, this.#view, {
+      store: {
+        async *taintedNodes() {
+          if (random.chance(0.1)) throw new Error('the table is throttled');
+          yield* [];
+        },
+      },
+      limits,
+      clock: systemClock,
+      log: logTo((_, { event, fields }) => {
+        const { reason = '' } = fields as LogFields;
+        this.#note(`${event} ${reason}`);
+      }),
+      metrics: relayMetrics(new Registry()),
+      tell: (subjects) => this.#hear(subjects),
+    });
+  }
+
+  async play(): Promise<FollowedHistory> {
+    const random = this.#random;
+    const hasTaints = random.chance(0.95);
+    for (const name of this.#nodes)
+      if (random.chance(0.8)) this.#putNode(name, hasTaints && random.chance(0.3));
+    for (const name of this.#podNames) if (random.chance(0.6)) this.#createPod(name);
+    this.#servers.weather = this.#weather();
+    this.#watch.start();
+    for (let steps = random.between(20, 100); steps > 0; steps--) {
+      this.#happen(hasTaints);
+      await this.#pass(random.chance(0.5) ? random.between(0, 200) : random.between(0, 3_000));
+      if (random.chance(0.01)) await this.#pass(random.between(1, 7) * MINUTE);
+    }
+    if (random.chance(0.2)) await this.#restore(hasTaints);
+    this.#servers.weather = CALM;
+    this.#note('quiet');
+    await this.#pass(QUIET_MS);
+    return { faults: this.#faults(), story: this.#story };
+  }
+
+  async end(): Promise<void> {
+    this.#servers.close();
+    await this.#watch.stop();
+    // Whatever is under way to the servers ends.
+    await this.#time.pass(5 * SECOND);
+  }
+
+  /** Time goes by, in which somebody renews leases. */
+  async #pass(ms: number): Promise<void> {
+    const until = Date.now() + ms;
+    for (;;) {
+      const next = this.#leaseAt + LEASE_WRITTEN_EVERY_MS;
+      if (next > until) break;
+      await this.#time.pass(Math.max(0, next - Date.now()));
+      this.#servers.writeOther();
+      this.#leaseAt = Date.now();
+    }
+    await this.#time.pass(Math.max(0, until - Date.now()));
+  }
+
+  #weather(): Weather {
+    const random = this.#random;
+    const some = (most: number) => (random.chance(0.5) ? 0 : random.next() * most);
+    return {
+      refused: some(0.5),
+      cut: some(0.2),
+      broken: some(0.2),
+      silent: some(0.02),
+      wayMs: random.pick([1, 100, 1_000]),
+      lagMs: random.pick([1, 200, 1_000, 8_000]),
+    };
+  }
+
+  #happen(hasTaints: boolean): void {
+    if (this.#random.chance(0.03)) this.#storm(hasTaints);
+    else this.#happenSlowly(hasTaints);
+  }
+
+  #happenSlowly(hasTaints: boolean): void {
+    const random = this.#random;
+    const what = random.next();
+    const node = random.pick(this.#nodes) ?? nodeName('');
+    const pod = random.pick(this.#podNames) ?? '';
+    if (what < 0.2) this.#putNode(node, hasTaints && random.chance(0.6));
+    else if (what < 0.25) this.#removeNode(node);
+    else if (what < 0.45) this.#createPod(pod);
+    else if (what < 0.6) this.#changePod(pod);
+    else if (what < 0.8) this.#removePod(pod);
+    else if (what < 0.85) this.#servers.writeOther();
+    else if (what < 0.88) this.#restart();
+    else if (what < 0.91) this.#compact();
+    else if (what < 0.94) this.#servers.weather = this.#weather();
+    else this.#chase(node, pod, hasTaints);
+  }
+
+  /** A node is tainted, and at the same moment a pod comes to it or goes. */
+  #chase(node: NodeName, pod: string, hasTaints: boolean): void {
+    const before = this.#random.chance(0.5);
+    if (before) this.#createPod(pod, node);
+    this.#putNode(node, hasTaints);
+    if (!before) this.#createPod(pod, node);
+    if (this.#random.chance(0.4)) this.#removePod(pod);
+  }
+
+  #storm(hasTaints: boolean): void {
+    const tainted = hasTaints && this.#random.chance(0.6);
+    for (const name of this.#nodes) if (this.#random.chance(0.9)) this.#putNode(name, tainted);
+  }
+
+  async #restore(hasTaints: boolean): Promise<void> {
+    const { version } = this.#servers;
+    const versionsAgo = this.#random.between(LEAST_RESTORED, LEAST_RESTORED * 2);
+    this.#servers.restore(versionsAgo);
+    this.#note(`restored, from version ${version} to ${this.#servers.version}`);
+    // Before it comes near the versions from before, all is quiet.
+    const enough = Math.min(this.#servers.version + WRITES_AFTER_RESTORE, version - MARGIN);
+    while (this.#servers.version < enough) {
+      this.#happenSlowly(hasTaints);
+      await this.#pass(this.#random.between(0, 1_000));
+    }
+  }
+
+  #putNode(name: NodeName, tainted: boolean): void {
+    const keys = tainted ? this.#random.pick([['a'], ['a'], ['b'], ['a', 'b']]) : [];
+    if (tainted) this.#everTainted.add(name).add(undefined);
+    this.#servers.putNode({ name, taints: keys.map((key) => ({ key, effect: 'NoExecute' })) });
+    this.#note(`${name} has ${keys.join(' and ') || 'no taint'}`);
+  }
+
+  #removeNode(name: NodeName): void {
+    this.#servers.removeNode(name);
+    this.#note(`${name} is deleted`);
+  }
+
+  /** The name may have been another pod's, elsewhere. */
+  #createPod(
+    name: string,
+    node = this.#random.chance(0.8) ? this.#random.pick(this.#nodes) : undefined,
+  ): void {
+    this.#servers.removePod(name);
+    this.#uids += 1;
+    this.#servers.putPod({
+      uid: podUid(`u${this.#uids}`),
+      namespace: 'd',
+      name,
+      node,
+      tolerations: [tolerating(this.#random.pick(['a', 'b']), this.#random.between(1, 3))],
+      podSince: Date.now(),
+      terminating: false,
+      disrupted: false,
+    });
+    this.#note(`${name} (u${this.#uids}) is created on ${node}`);
+  }
+
+  /** It is bound, or tolerates something else from now on. */
+  #changePod(name: string): void {
+    const pod = this.#livePod(name);
+    if (!pod) return;
+    const node = pod.node ?? this.#random.pick(this.#nodes);
+    const tolerations = [tolerating(this.#random.pick(['a', 'b']), this.#random.between(4, 9))];
+    this.#servers.putPod({ ...pod, node, ...(pod.node ? { tolerations } : {}) });
+    this.#note(`${name} (${pod.uid}) on ${node} changes`);
+  }
+
+  #removePod(name: string): void {
+    const pod = this.#livePod(name);
+    if (!pod) return;
+    const terminates = this.#random.chance(0.5) && !pod.terminating;
+    if (terminates) this.#servers.putPod({ ...pod, terminating: true });
+    else this.#servers.removePod(name);
+    this.#note(`${name} (${pod.uid}) ${terminates ? 'terminates' : 'is deleted'}`);
+  }
+
+  #restart(): void {
+    const index = this.#random.between(0, 3);
+    this.#servers.restart(index);
+    this.#note(`server ${index} restarts`);
+  }
+
+  #compact(): void {
+    this.#servers.compact();
+    this.#note('compacted');
+  }
+
+  #livePod(name: string): LivePod | undefined {
+    return this.#servers.livePods.find((pod) => pod.name === name);
+  }
+
+  /** As an outbox that sends at once. */
+  #hear(subjects: readonly Subject[]): void {
+    for (const { node, uid, gone = false } of subjects) {
+      if (uid === undefined) {
+        if (!this.#view.tells(node)) continue;
+        const { taints, pods } = this.#view.nodeDelta(node, Date.now(), false);
+        if (taints.length === 0) this.#told.delete(node);
+        else {
+          const keys = taints.map(({ key }) => key);
+          this.#told.set(node, { keys, pods: new Map(pods.map((pod) => [pod.uid, known(pod)])) });
+        }
+        continue;
+      }
+      const delta = this.#view.podDelta({ node, uid, gone }, Date.now());
+      const told = this.#told.get(node);
+      if (!delta || !told) continue;
+      if (delta.kind === 'pod') told.pods.set(uid, known(delta.pod));
+      else told.pods.delete(uid);
+    }
+  }
+
+  #faults(): readonly string[] {
+    const faults: string[] = [];
+    const live = new Map(this.#servers.liveNodes.map((node) => [node.name, node]));
+    const tainted = [...live.values()].filter(({ taints }) => taints.length > 0);
+    const { kind } = this.#watch.hearing;
+    if (kind !== 'live') faults.push(`the cluster is ${kind}`);
+    for (const node of tainted) faults.push(...this.#nodeFaults(node));
+    for (const name of this.#view.followed()) {
+      if (live.get(name)?.taints.length === 0) faults.push(`${name} has no taint and is followed`);
+      // A deleted one, until it has no pods.
+      if (!live.has(name)) faults.push(...this.#podFaults(name, this.#view.nodeDelta(name, 0, false).pods));
+    }
+    for (const name of this.#told.keys()) {
+      if (!this.#view.follows(name)) faults.push(`nobody was told that ${name} has no taint any more`);
+    }
+    for (const { onNode } of this.#servers.podRequests) {
+      if (!this.#everTainted.has(onNode)) faults.push(`pods of ${onNode ?? 'all nodes'} were asked for`);
+    }
+    const watched = [...this.#servers.podWatches.values()];
+    if (new Set(watched).size < watched.length) faults.push('pods are watched twice');
+    for (const name of watched) {
+      if (name && !this.#view.follows(name)) faults.push(`the pods of ${name} are still watched`);
+    }
+    if (this.#servers.mostPodLists > LISTS_AT_ONCE + 1) {
+      faults.push(`${this.#servers.mostPodLists} lists of pods were under way at a time`);
+    }
+    return faults;
+  }
+
+  #nodeFaults({ name, taints }: LiveNode): readonly string[] {
+    if (!this.#view.follows(name)) return [`${name} is not followed`];
+    if (!this.#view.tells(name)) return [`the pods of ${name} are not listed`];
+    const delta = this.#view.nodeDelta(name, 0, false);
+    const keys = taints.map(({ key }) => key);
+    const seen = delta.taints.map(({ key }) => key);
+    return [
+      ...(isDeepStrictEqual(seen, keys) ? [] : [`${name} has ${keys.join()}, but ${seen.join()} is known`]),
+      ...this.#podFaults(name, delta.pods),
+    ];
+  }
+
+  #podFaults(node: NodeName, pods: readonly PodFacts[]): readonly string[] {
+    const truth = this.#servers.livePods.filter((pod) => pod.node === node && !pod.terminating);
+    const { taints } = this.#view.nodeDelta(node, 0, false);
+    const keys = taints.map(({ key }) => key);
+    const cut = decidingTolerations(taints);
+    const actual = new Map(
+      truth.map((pod) => [String(pod.uid), known({ ...pod, tolerations: cut(pod.tolerations) })]),
+    );
+    const seen = new Map(pods.map((pod) => [String(pod.uid), known(pod)]));
+    const told = this.#told.get(node);
+    return [
+      ...differences(actual, seen).map((difference) => `on ${node} ${difference} by the view`),
+      ...(told ? differences(actual, told.pods) : ['nothing']).map(
+        (difference) => `on ${node} ${difference} by what was told`,
+      ),
+      ...(told && !isDeepStrictEqual(told.keys, keys)
+        ? [`${node}'s taints were told as ${told.keys.join()}`]
+        : []),
+    ];
+  }
+
+  #note(what: string): void {
+    this.#story.push(`${Date.now() - this.#startedAt} ms, version ${this.#servers.version}: ${what}`);
+  }
+}
+
+const known = ({ namespace, name, tolerations }: Known): Known => ({ namespace, name, tolerations });
+
+function differences(
+  actual: ReadonlyMap<string, Known>,
+  seen: ReadonlyMap<string, Known>,
+): readonly string[] {
+  const all = new Set([...actual.keys(), ...seen.keys()]);
+  return [...all].flatMap((uid) => {
+    const [is, as] = [actual.get(uid), seen.get(uid)];
+    if (!as) return [`${uid} is missed`];
+    if (!is) return [`${uid} is a phantom`];
+    return isDeepStrictEqual(is, as) ? [] : [`${uid} is wrong`];
+  });
+}

@@ -1,0 +1,257 @@
+import type { IncomingMessage as Request, ServerResponse as Response } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { SyntheticCluster } from './cluster.ts';
+import type { Change, Collection } from './collection.ts';
+import { GzipStream } from './template.ts';
+
+/** What is wrong with a cluster's API server; nothing when empty. */
+export interface Faults {
+  /** This share of requests is refused. */
+  readonly refuse?: {
+    readonly share: number;
+    readonly status: number;
+    readonly retryAfterSeconds?: number;
+  };
+  /** `endless-line`: watches send bytes without a newline as fast as they are read. `silent`: nothing is answered. */
+  readonly speech?: 'endless-line' | 'silent';
+  /** Refuses streaming lists, as servers without them do. */
+  readonly noStreamingLists?: boolean;
+}
+
+/** Requests by what was asked for, since the counts were last taken. */
+export type Counts = Record<string, number>;
+
+const BOOKMARK_MS = 60_000;
+/** Objects in one write. */
+const BATCH = 50;
+/** A watch that leaves so much unread is ended. */
+const UNREAD_BYTES = 512 * 2 ** 20;
+/** What a watch may leave unread in a storm, which goes as fast as it reads. */
+const UNREAD_IN_STORM = 2 ** 20;
+const JUNK = Buffer.alloc(256 * 1024, 'a');
+const API_PATH = /^\/api\/v1\/(nodes|pods)$/;
+const SPEC_NODE_NAME = /^spec\.nodeName=(.+)$/;
+
+type AnyCollection = Pick<Collection<never>, 'object' | 'added' | 'since' | 'listen'> & {
+  readonly kind: Pick<Collection<never>['kind'], 'name' | 'places'>;
+};
+
+/** Lists and watches of one cluster, as an API server answers them from its cache. */
+export class SyntheticApi {
+  readonly cluster: SyntheticCluster;
+  faults: Faults = {};
+  counts: Counts = {};
+  readonly #size: { readonly nodes: number };
+  readonly #watches = new Set<Response>();
+
+  constructor(cluster: SyntheticCluster, size: { readonly nodes: number }) {
+    this.cluster = cluster;
+    this.#size = size;
+  }
+
+  /** Answers a request for `path`, which begins behind what selects the cluster. */
+  async answer(path: string, query: URLSearchParams, request: Request, response: Response): Promise<void> {
+    const resource = API_PATH.exec(path)?.[1];
+    if (resource === undefined) return refuse(response, 404, 'NotFound');
+    const node = this.#nodeAskedFor(query);
+    const watching = ['1', 'true'].includes(query.get('watch') ?? '');
+    this.#count(`${resource}${node === undefined ? '' : ' of a node'} ${watching ? 'watch' : 'list'}`);
+    const { refuse: refusal, speech } = this.faults;
+    if (speech === 'silent') return;
+    if (refusal !== undefined && Math.random() < refusal.share) {
+      this.#count('refused');
+      return refuse(response, refusal.status, 'TooManyRequests', refusal.retryAfterSeconds);
+    }
+    const collection: AnyCollection = resource === 'nodes' ? this.cluster.nodes : this.cluster.pods;
+    await (watching
+      ? this.#watch(collection, node, query, response)
+      : this.#list(collection, node, query, request, response));
+  }
+
+  /** Ends all watches in the middle of whatever they do. */
+  cutWatches(): void {
+    for (const watch of this.#watches) watch.destroy();
+  }
+
+  /** Turns open watches into what the faults say. */
+  infect(): void {
+    if (this.faults.speech === 'endless-line') for (const watch of this.#watches) babble(watch);
+  }
+
+  /** Resolves when no watch has more than a little left to read. */
+  async caughtUp(): Promise<void> {
+    do await delay(1);
+    while ([...this.#watches].some(({ writableLength }) => writableLength > UNREAD_IN_STORM));
+  }
+
+  /** `-1`: a node that is not there. */
+  #nodeAskedFor(query: URLSearchParams): number | undefined {
+    const name = SPEC_NODE_NAME.exec(query.get('fieldSelector') ?? '')?.[1];
+    return name === undefined ? undefined : (this.cluster.nodeNumber(name) ?? -1);
+  }
+
+  #count(what: string): void {
+    this.counts[what] = (this.counts[what] ?? 0) + 1;
+  }
+
+  async #list(
+    collection: AnyCollection,
+    node: number | undefined,
+    query: URLSearchParams,
+    request: Request,
+    response: Response,
+  ): Promise<void> {
+    const { kind } = collection;
+    const asked = Number(query.get('resourceVersion') ?? 0);
+    if (asked > this.cluster.version) return refuseTooLarge(response);
+    const token = /^(\d+)\.(\d+)$/.exec(query.get('continue') ?? '');
+    const version = token ? Number(token[1]) : this.cluster.version;
+    const from = token ? Number(token[2]) : 0;
+    const [first, step] = node === undefined ? [from, 1] : [node + from * this.#size.nodes, this.#size.nodes];
+    const places = node === -1 ? 0 : Math.ceil((kind.places - first) / step);
+    // A list from the cache takes no notice of a limit.
+    const limited = query.get('resourceVersion') !== '0' && query.has('limit');
+    const count = limited ? Math.min(places, Number(query.get('limit')) || places) : places;
+    const rest = places - count;
+    const metadata = {
+      resourceVersion: String(version),
+      ...(rest > 0 ? { continue: `${version}.${from + count}`, remainingItemCount: rest } : {}),
+    };
+    const head = `{"kind":"${kind.name}List","apiVersion":"v1","metadata":${JSON.stringify(metadata)},"items":[`;
+    const gzip = String(request.headers['accept-encoding']).includes('gzip') ? new GzipStream() : undefined;
+    response.writeHead(200, {
+      'content-type': 'application/json',
+      ...(gzip ? { 'content-encoding': 'gzip' } : {}),
+    });
+    let pending: Buffer[] = gzip ? [gzip.head, gzip.plain(head)] : [Buffer.from(head)];
+    let separator = '';
+    for (let index = 0; index < count; index += 1) {
+      const made = collection.object(first + index * step);
+      if (made === undefined) continue;
+      const [template, values] = made;
+      const text = template.text(values);
+      if (gzip) {
+        if (separator) pending.push(gzip.plain(separator));
+        gzip.count(text);
+        pending.push(...template.blocks(values));
+      } else {
+        pending.push(Buffer.from(separator + text, 'latin1'));
+      }
+      separator = ',';
+      if (index % BATCH === BATCH - 1) {
+        if (!(await written(response, Buffer.concat(pending)))) return;
+        pending = [];
+      }
+    }
+    pending.push(...(gzip ? [gzip.plain(']}'), gzip.tail()] : [Buffer.from(']}')]));
+    response.end(Buffer.concat(pending));
+  }
+
+  async #watch(
+    collection: AnyCollection,
+    node: number | undefined,
+    query: URLSearchParams,
+    response: Response,
+  ): Promise<void> {
+    const initial = query.get('sendInitialEvents') === 'true';
+    if (initial && this.faults.noStreamingLists) return refuse(response, 422, 'Invalid');
+    const asked = query.get('resourceVersion') ?? '';
+    if (Number(asked) > this.cluster.version && initial) return refuseTooLarge(response);
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.flushHeaders();
+    this.#watches.add(response);
+    const end = setTimeout(() => response.end(), Number(query.get('timeoutSeconds') ?? 1800) * 1000);
+    const bookmarks = setInterval(() => {
+      if (this.faults.speech === undefined) response.write(this.#bookmark(collection, {}));
+    }, BOOKMARK_MS);
+    response.once('close', () => {
+      this.#watches.delete(response);
+      clearTimeout(end);
+      clearInterval(bookmarks);
+    });
+    if (this.faults.speech === 'endless-line') return babble(response);
+
+    const fromNow = initial || asked === '' || asked === '0';
+    const from = fromNow ? this.cluster.version : Number(asked);
+    if (fromNow) {
+      for (let place = 0; place < collection.kind.places; place += BATCH) {
+        const lines: Buffer[] = [];
+        for (let next = place; next < Math.min(place + BATCH, collection.kind.places); next += 1) {
+          if (node !== undefined && next % this.#size.nodes !== node) continue;
+          const line = collection.added(next);
+          if (line) lines.push(line);
+        }
+        if (lines.length > 0 && !(await written(response, Buffer.concat(lines)))) return;
+      }
+    }
+    const missed = collection.since(from, node);
+    if (missed === undefined) {
+      const status = { kind: 'Status', status: 'Failure', reason: 'Expired', code: 410 };
+      const message = `too old resource version: ${from}`;
+      response.end(`${JSON.stringify({ type: 'ERROR', object: { ...status, message } })}\n`);
+      return;
+    }
+    const tell = (change: Change): void => {
+      if (this.faults.speech !== undefined) return;
+      if (response.writableLength > UNREAD_BYTES) response.destroy();
+      else response.write(change.line());
+    };
+    for (const change of missed) tell(change);
+    if (initial) {
+      response.write(this.#bookmark(collection, { annotations: { 'k8s.io/initial-events-end': 'true' } }));
+    }
+    response.once('close', collection.listen(tell, node));
+  }
+
+  #bookmark({ kind }: AnyCollection, metadata: object): string {
+    const object = {
+      kind: kind.name,
+      apiVersion: 'v1',
+      metadata: { resourceVersion: String(this.cluster.version), ...metadata },
+    };
+    return `${JSON.stringify({ type: 'BOOKMARK', object })}\n`;
+  }
+}
+
+/** Writes and waits until it is read on; false: nobody listens any more. */
+async function written(response: Response, bytes: Buffer): Promise<boolean> {
+  if (response.destroyed) return false;
+  if (!response.write(bytes)) {
+    await new Promise<void>((resolve) => {
+      const go = () => {
+        response.off('drain', go);
+        response.off('close', go);
+        resolve();
+      };
+      response.once('drain', go);
+      response.once('close', go);
+    });
+  }
+  return !response.destroyed;
+}
+
+/** Sends bytes without a newline as fast as they are read. */
+async function babble(response: Response): Promise<void> {
+  while (await written(response, JUNK));
+}
+
+/** Answers with a Status, as the API server refuses. */
+export function refuse(response: Response, code: number, reason: string, retryAfterSeconds?: number): void {
+  response
+    .writeHead(code, {
+      'content-type': 'application/json',
+      ...(retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) }),
+    })
+    .end(
+      JSON.stringify({ kind: 'Status', apiVersion: 'v1', status: 'Failure', reason, message: reason, code }),
+    );
+}
+
+function refuseTooLarge(response: Response): void {
+  const cause = { reason: 'ResourceVersionTooLarge', message: 'Too large resource version' };
+  const details = { causes: [cause], retryAfterSeconds: 1 };
+  const status = { kind: 'Status', apiVersion: 'v1', status: 'Failure', reason: 'Timeout', code: 504 };
+  response
+    .writeHead(504, { 'content-type': 'application/json', 'retry-after': '1' })
+    .end(JSON.stringify({ ...status, message: cause.message, details }));
+}

@@ -40,7 +40,8 @@ export function bundleRelay(outDir: string): Metafile {
   return bundle('functions/watch-relay/main.ts', RELAY_FILE, outDir);
 }
 
-function bundle(entry: string, outfile: string, outDir: string): Metafile {
+/** Bundles what `entry`, a path from the repository, imports into `outDir`/`outfile`, likewise. */
+export function bundle(entry: string, outfile: string, outDir: string): Metafile {
   const { metafile, outputFiles } = buildSync({
     absWorkingDir: PROJECT_DIR,
     entryPoints: [entry],

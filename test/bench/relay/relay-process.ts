@@ -1,0 +1,74 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { bundled } from './bundled.ts';
+import { MeasuredProcess, type ProcessOptions } from './measured-process.ts';
+import type { RelayAnswer, RelayedCluster, RelayQuestion } from './relay-questions.ts';
+
+const POLL_MS = 200;
+
+export interface RelayOptions extends ProcessOptions {
+  readonly clusters: readonly RelayedCluster[];
+  /** A file that several relays share; absent: it is alone. */
+  readonly leases?: string;
+}
+
+/** A relay in a process of its own. */
+export class RelayProcess {
+  readonly process: MeasuredProcess;
+  readonly #clusters: readonly string[];
+  readonly #open = new Map<number, (answer: unknown) => void>();
+  #asked = 0;
+
+  /** Throws `NoQuotaError`. */
+  constructor({ clusters, leases = ':memory:', ...options }: RelayOptions) {
+    this.#clusters = clusters.map(({ name }) => name);
+    const logLevel = process.env['BENCH_LOG_LEVEL'] ?? 'silent';
+    const args = [
+      bundled('test/bench/relay/relay-under-test.ts'),
+      JSON.stringify({ clusters, leases, logLevel }),
+    ];
+    const env = { NODE_OPTIONS: '--enable-source-maps', NODE_NO_WARNINGS: '1' };
+    this.process = new MeasuredProcess(process.execPath, args, { ...options, env });
+    this.process.child.stdout?.pipe(process.stderr);
+    this.process.child.on('message', ({ id, answer }: { id: number; answer: unknown }) => {
+      this.#open.get(id)?.(answer);
+      this.#open.delete(id);
+    });
+    this.process.child.once('exit', () => {
+      for (const settle of this.#open.values()) settle(undefined);
+    });
+  }
+
+  /** Asks it something. Rejects when it has ended. */
+  async ask<Q extends RelayQuestion>(question: Q): Promise<RelayAnswer[Q]> {
+    this.#asked += 1;
+    const id = this.#asked;
+    const answer = await new Promise<unknown>((resolve) => {
+      this.#open.set(id, resolve);
+      if (this.process.ended) resolve(undefined);
+      else this.process.child.send({ id, question }, (error) => error && resolve(undefined));
+    });
+    if (answer === undefined) throw new Error('The relay has ended: see its messages above.');
+    return answer as RelayAnswer[Q];
+  }
+
+  /**
+   * Waits until it follows all of its clusters (or those named), but no longer than `withinMs`. Returns milliseconds
+   * from its start; `undefined`: not in time.
+   */
+  async synced(withinMs: number, clusters = this.#clusters): Promise<number | undefined> {
+    const deadlineAt = Date.now() + withinMs;
+    while (Date.now() < deadlineAt && !this.process.ended) {
+      // A relay that is busy answers late.
+      const late = delay<RelayAnswer['live']>(deadlineAt - Date.now(), {});
+      const live = await Promise.race([this.ask('live'), late]);
+      const moments = clusters.map((name) => live[name]).filter((at) => at !== undefined);
+      if (moments.length === clusters.length) return Math.max(...moments) - this.process.startedAt;
+      await delay(POLL_MS);
+    }
+    return undefined;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.process.kill();
+  }
+}

@@ -1,0 +1,112 @@
+import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { SQSClient } from '@aws-sdk/client-sqs';
+import { Registry } from 'prom-client';
+import { SqliteLeases } from '#functions/local/sqlite-leases.ts';
+import { SqliteStore } from '#functions/local/sqlite-store.ts';
+import { Outbox } from '#functions/watch-relay/outbox.ts';
+import { Relay } from '#functions/watch-relay/relay.ts';
+import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
+import { AwsClients } from '#shared/clusters/aws-clients.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
+import { RestApi } from '#shared/kubernetes/rest-api.ts';
+import type { OutgoingMessage, QueueSender, SendFailure } from '#shared/queues/sender.ts';
+import { jsonLog } from '#shared/telemetry/log.ts';
+import { systemClock, systemStopwatch } from '#shared/time/clock.ts';
+import type { RelayAnswer, RelayQuestion, RelaySetting, ToldDelta } from './relay-questions.ts';
+
+/*
+ * The relay as it is deployed, but for two things: leases are in a file, and queues take everything and count it. Answers
+ * questions of the process that started it.
+ */
+
+const STATE_POLL_MS = 20;
+
+/** Keeps what it is sent with the moment, unread until somebody asks. */
+class CountingQueue implements QueueSender {
+  sent = 0;
+  recording = true;
+  readonly #kept: { readonly at: number; readonly body: string }[] = [];
+
+  async send(messages: readonly OutgoingMessage[]): Promise<readonly SendFailure[]> {
+    const at = Date.now();
+    this.sent += messages.length;
+    if (this.recording) for (const { body } of messages) this.#kept.push({ at, body });
+    return [];
+  }
+
+  take(): readonly ToldDelta[] {
+    return this.#kept.splice(0).map(({ at, body }) => {
+      const { kind, cluster, node, taints, pods = [], others = [] } = JSON.parse(body);
+      return { at, kind, cluster, node, taints: taints.length, pods: pods.length + others.length };
+    });
+  }
+}
+
+const setting: RelaySetting = JSON.parse(process.argv[2] ?? '{}');
+const nodeDeltas = new CountingQueue();
+const podDeltas = new CountingQueue();
+const clock = systemClock;
+const log = jsonLog(setting.logLevel);
+const metrics = relayMetrics(new Registry());
+const store = new SqliteStore({ path: setting.leases });
+const relay = new Relay({
+  leases: new SqliteLeases({ database: store.database }),
+  store,
+  outbox: new Outbox({ nodeDeltas, podDeltas, clock, log, metrics }),
+  clock,
+  stopwatch: systemStopwatch,
+  log,
+  metrics,
+  holder: `bench/${process.pid}`,
+  nodeBudget: Number.POSITIVE_INFINITY,
+});
+
+/** What a deployed relay carries besides: asks nobody, weighs something. */
+const carried = [
+  new DynamoDBClient({ region: 'eu-west-1' }),
+  new SQSClient({ region: 'eu-west-1' }),
+  new AwsClients(),
+];
+
+for (const { name, url, certificate } of setting.clusters) {
+  const server = new URL(url);
+  const requestOptions = async () => ({
+    server,
+    headers: { Authorization: 'Bearer bench' },
+    ca: certificate,
+  });
+  relay.add(clusterName(name), new RestApi({ host: server.host, requestOptions }));
+}
+
+/** When each cluster was first seen to be followed (epoch ms). */
+const liveSince: Record<string, number> = {};
+const polling = setInterval(() => {
+  for (const [name, state] of relay.states()) {
+    if (state.kind === 'live') liveSince[name] ??= Date.now();
+  }
+  if (Object.keys(liveSince).length === setting.clusters.length) clearInterval(polling);
+}, STATE_POLL_MS);
+
+function answer(question: RelayQuestion): RelayAnswer[RelayQuestion] {
+  switch (question) {
+    case 'live':
+      return liveSince;
+    case 'told':
+      return [...nodeDeltas.take(), ...podDeltas.take()];
+    case 'record-no-more':
+      nodeDeltas.recording = false;
+      podDeltas.recording = false;
+      return null;
+    case 'memory': {
+      const { heapUsed } = process.memoryUsage();
+      return { heapMb: heapUsed / 2 ** 20, sent: nodeDeltas.sent + podDeltas.sent, carried: carried.length };
+    }
+    default:
+      return question satisfies never;
+  }
+}
+
+process.on('message', ({ id, question }: { readonly id: number; readonly question: RelayQuestion }) =>
+  process.send?.({ id, answer: answer(question) }),
+);
+process.once('disconnect', () => process.exit(0));

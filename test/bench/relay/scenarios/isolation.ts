@@ -1,0 +1,115 @@
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { quantile } from '#test/cluster/rig/figures.ts';
+import { type BenchOptions, type Figure, inTime, type Scenario } from '../figure.ts';
+import { RelayProcess } from '../relay-process.ts';
+import type { RelayedCluster } from '../relay-questions.ts';
+import { SyntheticServer } from '../synthetic-server.ts';
+import { delays, taintInTurn } from '../taints.ts';
+
+const SIZE = { nodes: 500, podsPerNode: 30 };
+const TAINTS = 100;
+const EVERY_MS = 75;
+const AIM_MS = 100;
+/** What is not told by then counts as never. */
+const LATE_MS = 10_000;
+/** More than getaddrinfo's threads in a process. */
+const NAMELESS = 8;
+const DNS_PORT = 53;
+const DNS_ADDRESS = '127.0.0.53';
+
+const TROUBLES: Readonly<Record<string, (hostile: SyntheticServer) => Promise<unknown>>> = {
+  'nothing wrong': async () => undefined,
+  'an endless line': (hostile) =>
+    hostile.tell({ kind: 'faults', cluster: 'hostile', faults: { speech: 'endless-line' } }),
+  'a storm of node events': (hostile) => hostile.tell({ kind: 'storm', cluster: 'hostile', on: true }),
+  silence: async (hostile) => {
+    await hostile.tell({ kind: 'faults', cluster: 'hostile', faults: { speech: 'silent' } });
+    await hostile.tell({ kind: 'cut-watches', cluster: 'hostile' });
+  },
+};
+
+export const isolation: Scenario = {
+  about: 'how late a healthy cluster’s taints are while another one is in trouble',
+  async run(tell, options) {
+    for (const [name, begin] of Object.entries(TROUBLES)) {
+      await using hostile = await SyntheticServer.start({ hostile: SIZE });
+      await beside(name, hostile.relayed('hostile'), tell, options, () => begin(hostile));
+    }
+    await besideDeadDns(tell, options);
+  },
+};
+
+/** Taints of a healthy cluster while the trouble lasts; the others have to be synced first unless they never will be. */
+async function beside(
+  trouble: string,
+  others: readonly RelayedCluster[],
+  tell: (figure: Figure) => void,
+  options: BenchOptions & { readonly resolvConf?: string },
+  begin?: () => Promise<unknown>,
+): Promise<void> {
+  await using server = await SyntheticServer.start({ healthy: SIZE });
+  const { resolvConf } = options;
+  await using relay = new RelayProcess({
+    clusters: [...others, ...server.relayed('healthy')],
+    ...(resolvConf === undefined ? {} : { resolvConf }),
+  });
+  const figure = { what: `healthy cluster’s taint beside ${trouble}`, unit: 'ms' } as const;
+  const synced = await relay.synced(options.capMs, begin === undefined ? ['healthy'] : undefined);
+  if (synced === undefined) return tell(inTime({ ...figure, aim: AIM_MS }, undefined, options));
+  await begin?.();
+  await delay(500);
+  const goOn = (done: number) => done < TAINTS && !relay.process.ended;
+  const tainted = await taintInTurn(server, { cluster: 'healthy', everyMs: EVERY_MS, goOn });
+  const untilAt = Date.now() + LATE_MS;
+  const seen: Awaited<ReturnType<typeof told>>[number][] = [];
+  let heard: number[] = [];
+  while (heard.length < tainted.size && Date.now() < untilAt && !relay.process.ended) {
+    seen.push(...(await told(relay)));
+    heard = delays(tainted, seen, { cluster: 'healthy', pods: SIZE.podsPerNode }).filter(
+      (ms) => ms !== undefined,
+    );
+    await delay(200);
+  }
+  const end = relay.process.ended ? ', the relay died' : '';
+  const note = `${heard.length} of ${tainted.size} told${end}, longest ${Math.max(...heard)} ms, resident ${relay.process.rssMb.toFixed(0)} MB`;
+  tell({
+    ...figure,
+    what: `${figure.what}, p99`,
+    ...(heard.length > 0 ? { value: quantile(heard, 0.99) } : {}),
+    aim: AIM_MS,
+    note,
+  });
+}
+
+/** What a relay told; nothing when it does not answer. */
+const told = (relay: RelayProcess) => Promise.race([relay.ask('told').catch(() => []), delay(LATE_MS, [])]);
+
+/** Beside clusters the names of which a DNS server is asked for that never answers. */
+async function besideDeadDns(tell: (figure: Figure) => void, options: BenchOptions): Promise<void> {
+  const trouble = `${NAMELESS} clusters whose DNS never answers`;
+  const dns = createSocket('udp4');
+  const dir = mkdtempSync(join(tmpdir(), 'taintward-bench-dns-'));
+  try {
+    dns.bind(DNS_PORT, DNS_ADDRESS);
+    await once(dns, 'listening');
+    const resolvConf = join(dir, 'resolv.conf');
+    writeFileSync(resolvConf, `nameserver ${DNS_ADDRESS}\n`);
+    const nameless = Array.from({ length: NAMELESS }, (_, index) => ({
+      name: `nameless-${index}`,
+      url: `https://api-${index}.example.com:6443`,
+      certificate: '',
+    }));
+    await beside(trouble, nameless, tell, { ...options, resolvConf });
+  } catch (error) {
+    const note = `not measured: ${(error as Error).message}; it takes root and a free port ${DNS_PORT}`;
+    tell({ what: `healthy cluster’s taint beside ${trouble}`, unit: 'ms', aim: AIM_MS, note });
+  } finally {
+    dns.close();
+    rmSync(dir, { recursive: true });
+  }
+}

@@ -1,0 +1,31 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { quantile } from '#test/cluster/rig/figures.ts';
+import { inTime, type Scenario } from '../figure.ts';
+import { RelayProcess } from '../relay-process.ts';
+import { SyntheticServer } from '../synthetic-server.ts';
+import { delays, taintInTurn } from '../taints.ts';
+
+const SIZE = { nodes: 5_000, podsPerNode: 30 };
+const TAINTS = 200;
+const EVERY_MS = 75;
+const AIM_MS = 60;
+
+export const oneTaint: Scenario = {
+  about: 'a node is tainted: how long until its delta is queued',
+  async run(tell, options) {
+    await using server = await SyntheticServer.start({ c0: SIZE });
+    await using relay = new RelayProcess({ clusters: server.relayed('c0') });
+    const what = 'one node tainted to its delta queued';
+    if ((await relay.synced(options.capMs)) === undefined) {
+      return tell(inTime({ what, unit: 'ms', aim: AIM_MS }, undefined, options));
+    }
+    const goOn = (done: number) => done < TAINTS;
+    const tainted = await taintInTurn(server, { cluster: 'c0', everyMs: EVERY_MS, goOn });
+    await delay(1_000);
+    const all = delays(tainted, await relay.ask('told'), { cluster: 'c0', pods: SIZE.podsPerNode });
+    const heard = all.filter((ms) => ms !== undefined);
+    const note = `${heard.length} of ${TAINTS} told`;
+    tell({ what: `${what}, p50`, value: quantile(heard, 0.5), unit: 'ms', note });
+    tell({ what: `${what}, p99`, value: quantile(heard, 0.99), unit: 'ms', aim: AIM_MS, note });
+  },
+};

@@ -1,0 +1,92 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { quantile } from '#test/cluster/rig/figures.ts';
+import { inTime, type Scenario } from '../figure.ts';
+import { RelayProcess } from '../relay-process.ts';
+import { nodeNameOf } from '../server/node-object.ts';
+import { SyntheticServer } from '../synthetic-server.ts';
+import { delays, taintInTurn } from '../taints.ts';
+
+const SIZE = { nodes: 5_000, podsPerNode: 30 };
+const OTHER = { nodes: 500, podsPerNode: 30 };
+const EVERY_MS = 200;
+const POLL_MS = 250;
+/** What is sent after all nodes are told of, if anything, is a second word. */
+const QUIET_MS = 3_000;
+
+export const storm: Scenario = {
+  about: '5,000 nodes are tainted at once, and another cluster has taints meanwhile',
+  async run(tell, options) {
+    await using server = await SyntheticServer.start({ big: SIZE });
+    await using others = await SyntheticServer.start({ other: OTHER });
+    await using relay = new RelayProcess({
+      clusters: [...server.relayed('big'), ...others.relayed('other')],
+    });
+    const cpuFigure = {
+      what: '5,000 nodes of 30 pods tainted at once: relay CPU',
+      unit: 's',
+      aim: 10,
+    } as const;
+    const lateFigure = { what: 'another cluster’s taint meanwhile, longest', unit: 'ms', aim: 200 } as const;
+    if ((await relay.synced(options.capMs)) === undefined) {
+      tell(inTime(cpuFigure, undefined, options));
+      return tell(inTime(lateFigure, undefined, options));
+    }
+    const { process } = relay;
+    const cpuBefore = process.cpuSeconds;
+    const nodes = Array.from({ length: SIZE.nodes }, (_, node) => node);
+    let over = false;
+    const begunAt = await server.tell({ kind: 'taint', cluster: 'big', nodes });
+    const meanwhile = taintInTurn(others, {
+      cluster: 'other',
+      everyMs: EVERY_MS,
+      goOn: (done) => !over && done < OTHER.nodes,
+    });
+    // Asked for no more than a count while it works: reading what it told is work of its own.
+    const samples: { readonly at: number; readonly cpu: number }[] = [];
+    let [sent, grewAt] = [0, Date.now()];
+    while (Date.now() < begunAt + options.capMs) {
+      samples.push({ at: Date.now(), cpu: process.cpuSeconds - cpuBefore });
+      const now = (await relay.ask('memory')).sent;
+      if (now > sent) [sent, grewAt] = [now, Date.now()];
+      else if (sent >= SIZE.nodes && Date.now() - grewAt > QUIET_MS) break;
+      await delay(POLL_MS);
+    }
+    const peak = process.peakMb;
+    over = true;
+    const othersTainted = await meanwhile;
+    await delay(1_000);
+    const told = await relay.ask('told');
+    const tainted = new Map(nodes.map((node) => [nodeNameOf(node), begunAt]));
+    const all = delays(tainted, told, { cluster: 'big', pods: SIZE.podsPerNode }).filter(
+      (ms) => ms !== undefined,
+    );
+    const lastAt = all.length === SIZE.nodes ? begunAt + Math.max(...all) : undefined;
+    const cpu = lastAt === undefined ? undefined : samples.find(({ at }) => at >= lastAt)?.cpu;
+    const counts = Object.entries(await server.counts('big')).map(([what, count]) => `${count} ${what}`);
+    tell(
+      inTime(
+        {
+          ...cpuFigure,
+          note: `${all.length} of ${SIZE.nodes} told, peak ${peak.toFixed(0)} MB; ${counts.join(', ')}`,
+        },
+        cpu,
+        options,
+      ),
+    );
+    tell(
+      inTime(
+        { what: 'until all its deltas are queued', unit: 's' },
+        lastAt === undefined ? undefined : (lastAt - begunAt) / 1000,
+        options,
+      ),
+    );
+    const duringIt = new Map([...othersTainted].filter(([, at]) => at <= (lastAt ?? grewAt)));
+    const late = delays(duringIt, told, { cluster: 'other', pods: OTHER.podsPerNode });
+    const heard = late.filter((ms) => ms !== undefined);
+    tell({
+      ...lateFigure,
+      value: Math.max(...heard),
+      note: `${heard.length} of ${late.length} told, p50 ${quantile(heard, 0.5)} ms`,
+    });
+  },
+};

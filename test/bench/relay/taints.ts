@@ -1,0 +1,44 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { ToldDelta } from './relay-questions.ts';
+import { nodeNameOf } from './server/node-object.ts';
+import type { SyntheticServer } from './synthetic-server.ts';
+
+/** How many nodes are tainted at a time, each for as long as that takes. */
+const TAINTED_AT_ONCE = 4;
+
+/** When nodes of a cluster were tainted, by name (epoch ms). */
+export type Tainted = ReadonlyMap<string, number>;
+
+/** Taints one node after the other, while `goOn` says so, and soon takes each taint off again. */
+export async function taintInTurn(
+  server: SyntheticServer,
+  { cluster, everyMs, goOn }: { cluster: string; everyMs: number; goOn: (done: number) => boolean },
+): Promise<Tainted> {
+  const tainted = new Map<string, number>();
+  for (let node = 0; goOn(node); node += 1) {
+    const at = await server.tell({ kind: 'taint', cluster, nodes: [node] });
+    tainted.set(nodeNameOf(node), at);
+    if (node >= TAINTED_AT_ONCE) {
+      await server.tell({ kind: 'untaint', cluster, nodes: [node - TAINTED_AT_ONCE] });
+    }
+    await delay(everyMs);
+  }
+  return tainted;
+}
+
+/** Milliseconds from each taint to the first delta that speaks of it with all pods of the node; absent: never. */
+export function delays(
+  tainted: Tainted,
+  told: readonly ToldDelta[],
+  { cluster, pods }: { readonly cluster: string; readonly pods: number },
+): readonly (number | undefined)[] {
+  const first = new Map<string, number>();
+  for (const delta of told) {
+    const right = delta.kind === 'node' && delta.taints > 0 && delta.pods >= pods;
+    if (delta.cluster === cluster && right && !first.has(delta.node)) first.set(delta.node, delta.at);
+  }
+  return [...tainted].map(([node, at]) => {
+    const toldAt = first.get(node);
+    return toldAt === undefined ? undefined : toldAt - at;
+  });
+}

@@ -1,6 +1,6 @@
 import { Console } from 'node:console';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { cpus } from 'node:os';
+import { cpus, loadavg } from 'node:os';
 import { Argument, Command, InvalidArgumentError } from 'commander';
 import type { BenchOptions, Figure } from './figure.ts';
 import { NoQuotaError } from './measured-process.ts';
@@ -8,6 +8,9 @@ import { SCENARIOS } from './scenarios.ts';
 
 /** Figures by what they are of, as `--json` keeps them. */
 type Figures = Record<string, Figure>;
+
+/** What others may use of the machine, in cores, before it is said. */
+const QUIET_LOAD = 0.5;
 
 const number = (text: string): number => {
   const value = Number(text);
@@ -83,6 +86,10 @@ await new Command('bench:relay')
   .option('--before <file>', 'a file of figures to compare with')
   .action(async (scenarios: readonly string[], { cap, minutes, json, before }) => {
     const names = scenarios.length > 0 ? scenarios : everything;
+    const [load = 0] = loadavg();
+    if (load > QUIET_LOAD) {
+      process.stderr.write(`The machine is busy (load ${load.toFixed(1)}): all times will be too long.\n`);
+    }
     const options = { capMs: cap * 1000, soakMs: minutes * 60_000 };
     // After each scenario, so that a run that is broken off is not lost.
     const figures = await measure(names, options, (sofar) => json !== undefined && keep(json, sofar));
@@ -92,7 +99,9 @@ await new Command('bench:relay')
       row(figure, earlier[what], before !== undefined),
     ]);
     new Console(process.stdout).table(Object.fromEntries(rows));
-    process.stdout.write(`${cpus().length} × ${cpus()[0]?.model}, Node ${process.version}\n`);
+    process.stdout.write(
+      `${cpus().length} × ${cpus()[0]?.model}, Node ${process.version}, load at the start ${load.toFixed(1)}\n`,
+    );
   })
   .parseAsync();
 process.exit();

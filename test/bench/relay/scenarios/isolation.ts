@@ -15,6 +15,8 @@ const SIZE = { nodes: 500, podsPerNode: 30 };
 const TAINTS = 100;
 const EVERY_MS = 75;
 const AIM_MS = 100;
+/** Until the trouble is under way. */
+const SPREAD_MS = 500;
 /** What is not told by then counts as never. */
 const LATE_MS = 10_000;
 /** More than getaddrinfo's threads in a process. */
@@ -61,8 +63,10 @@ async function beside(
   const figure = { what: `healthy cluster’s taint beside ${trouble}`, unit: 'ms' } as const;
   const synced = await relay.synced(options.capMs, begin === undefined ? ['healthy'] : undefined);
   if (synced === undefined) return tell(inTime({ ...figure, aim: AIM_MS }, undefined, options));
+  const start = `start of the process to a healthy cluster synced beside ${trouble}`;
+  if (begin === undefined) tell({ what: start, value: synced / 1000, unit: 's' });
   await begin?.();
-  await delay(500);
+  await delay(SPREAD_MS);
   const goOn = (done: number) => done < TAINTS && !relay.process.ended;
   const tainted = await taintInTurn(server, { cluster: 'healthy', everyMs: EVERY_MS, goOn });
   const untilAt = Date.now() + LATE_MS;

@@ -15,6 +15,8 @@ async function idle(pods: number, tell: (figure: Figure) => void, options: Bench
   const size = `${NODES.toLocaleString('en')} nodes, ${pods.toLocaleString('en')} pods`;
   const synced = await relay.synced(options.capMs);
   const { process } = relay;
+  const syncCpu = { what: `CPU from start to synced, ${size}`, unit: 's' } as const;
+  tell(inTime(syncCpu, synced === undefined ? undefined : process.cpuSeconds, options));
   const notYet = synced === undefined ? 'not synced, still growing' : undefined;
   await delay(SETTLE_MS);
   await server.counts('c0');

@@ -51,6 +51,7 @@ export class SyntheticApi {
 
   /** Answers a request for `path`, which begins behind what selects the cluster. */
   async answer(path: string, query: URLSearchParams, request: Request, response: Response): Promise<void> {
+    response.once('close', () => gone.add(response));
     const resource = API_PATH.exec(path)?.[1];
     if (resource === undefined) return refuse(response, 404, 'NotFound');
     const node = this.#nodeAskedFor(query);
@@ -192,7 +193,7 @@ export class SyntheticApi {
       return;
     }
     const tell = (change: Change): void => {
-      if (this.faults.speech !== undefined) return;
+      if (this.faults.speech !== undefined || gone.has(response)) return;
       if (response.writableLength > UNREAD_BYTES) response.destroy();
       else response.write(change.line());
     };
@@ -213,9 +214,12 @@ export class SyntheticApi {
   }
 }
 
+/** Answers that nobody listens to any more; HTTP/2's do not say so by themselves. */
+const gone = new WeakSet<Response>();
+
 /** Writes and waits until it is read on; false: nobody listens any more. */
 async function written(response: Response, bytes: Buffer): Promise<boolean> {
-  if (response.destroyed) return false;
+  if (gone.has(response)) return false;
   if (!response.write(bytes)) {
     await new Promise<void>((resolve) => {
       const go = () => {
@@ -227,7 +231,7 @@ async function written(response: Response, bytes: Buffer): Promise<boolean> {
       response.once('close', go);
     });
   }
-  return !response.destroyed;
+  return !gone.has(response);
 }
 
 /** Sends bytes without a newline as fast as they are read. */

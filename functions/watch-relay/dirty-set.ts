@@ -15,6 +15,8 @@ export class DirtySet {
   readonly #view: ClusterView;
   /** With each node whether it is to be woken. */
   readonly #nodes = new Waiting<boolean>();
+  /** Likewise, of nodes that wait for the list of their pods. */
+  readonly #unlisted = new Map<NodeName, boolean>();
   /** With each pod whether it was seen to go. */
   readonly #pods = new Waiting<Map<PodUid, boolean>>();
   #podCount = 0;
@@ -27,11 +29,11 @@ export class DirtySet {
   mark(subjects: readonly Subject[], wake = false): void {
     for (const { node, uid, gone = false } of subjects) {
       if (uid === undefined) {
-        this.#nodes.set(node, wake || this.#nodes.get(node) === true);
+        this.#markNode(node, wake);
         // It will tell of all its node's pods.
         this.#podCount -= this.#pods.get(node)?.size ?? 0;
         this.#pods.delete(node);
-      } else if (this.#nodes.get(node) === undefined) {
+      } else if (this.#nodes.get(node) === undefined && !this.#unlisted.has(node)) {
         this.#markPod(node, uid, gone);
       }
     }
@@ -39,7 +41,7 @@ export class DirtySet {
 
   /** How many nodes are dirty. */
   get nodes(): number {
-    return this.#nodes.size;
+    return this.#nodes.size + this.#unlisted.size;
   }
 
   /** How many pods are dirty, those of dirty nodes not counted. */
@@ -54,6 +56,7 @@ export class DirtySet {
   *nodeMessages(now: EpochMs): Generator<DeltaMessage> {
     for (const [node, wake] of this.#nodes.ready) {
       if (this.#view.tells(node)) yield deltaMessage(this.#view.nodeDelta(node, now, wake));
+      else this.#markNode(node, wake);
     }
   }
 
@@ -100,6 +103,14 @@ export class DirtySet {
   answered(delta: Delta): void {
     const waiting = onlyPod(delta) === undefined ? this.#nodes : this.#pods;
     waiting.release(delta.ref.node);
+  }
+
+  /** A node is marked again when its pods are listed: until then nobody needs to look at it. */
+  #markNode(node: NodeName, wake: boolean): void {
+    const stays = wake || this.#nodes.get(node) === true || this.#unlisted.get(node) === true;
+    const [to, from] = this.#view.tells(node) ? [this.#nodes, this.#unlisted] : [this.#unlisted, this.#nodes];
+    from.delete(node);
+    to.set(node, stays);
   }
 
   #markPod(node: NodeName, uid: PodUid, gone: boolean): void {

@@ -1,4 +1,5 @@
 import { fieldsOf, itemsOf, parseInt64Json } from './api-json.ts';
+import type { Trim } from './bulk.ts';
 import { paced } from './pace.ts';
 
 const ITEMS = '"items":[';
@@ -13,19 +14,24 @@ export interface ListJson<T> {
 
 /**
  * Reads a list as `read` reads its items, without its whole JSON ever being in the memory as objects; other work goes on
- * meanwhile. Throws `SyntaxError` for a text that is not JSON, and what `read` throws.
+ * meanwhile. `trim` takes from an item what `read` does not need. Throws `SyntaxError` for a text that is not JSON, and what `read` throws.
  *
  * The text is cut where items seem to meet. If each cut is JSON by itself, the cuts are the items: no JSON text can be
  * read in two ways. If one is not, the text is read as a whole.
  */
-export async function readListJson<T>(json: Buffer, read: (item: unknown) => T): Promise<ListJson<T>> {
+export async function readListJson<T>(
+  json: Buffer,
+  read: (item: unknown) => T,
+  trim: Trim,
+): Promise<ListJson<T>> {
   const cut = cutsOf(json);
   if (cut === undefined) return readWhole(json, read);
   const { frame, cuts } = cut;
   const { metadata } = fieldsOf(frame);
   const items: T[] = [];
   for (const [from, to] of cuts) {
-    const item = parsed(json.toString('utf8', from, to));
+    const text = json.subarray(from, to);
+    const item = parsed(trim(text, 1)) ?? parsed(text.toString());
     if (item === undefined) return readWhole(json, read);
     items.push(read(item));
     await paced();

@@ -13,6 +13,7 @@ import type {
 } from './api.ts';
 import { ApiError } from './api-error.ts';
 import { fieldsOf, itemsOf, textOf } from './api-json.ts';
+import { trimNode, trimPod } from './bulk.ts';
 import type { Call } from './call.ts';
 import type { Connection } from './connection.ts';
 import { projectNode, projectPod } from './project.ts';
@@ -45,8 +46,8 @@ export class RestApi implements KubernetesApi, RightsReview {
   constructor(connection: Connection, clock: Clock = systemClock) {
     this.#transport = new Transport(connection, clock);
     this.#clock = clock;
-    this.nodes = new RestResource(this.#transport, 'nodes', NODES, projectNode);
-    this.pods = new RestResource(this.#transport, 'pods', PODS, projectPod);
+    this.nodes = new RestResource(this.#transport, 'nodes', NODES, { project: projectNode, trim: trimNode });
+    this.pods = new RestResource(this.#transport, 'pods', PODS, { project: projectPod, trim: trimPod });
   }
 
   get host(): string {

@@ -2,6 +2,7 @@ import type { NodeName } from '#shared/eviction/identity.ts';
 import type { ListOptions, Page, Resource, WatchEvent, WatchOptions } from './api.ts';
 import { failure, watchError } from './api-error.ts';
 import { fieldsOf, textOf } from './api-json.ts';
+import type { Trim } from './bulk.ts';
 import type { Call } from './call.ts';
 import { versionPassed } from './passed-pods.ts';
 import { PAGE_TIMEOUT_MS, type Transport } from './transport.ts';
@@ -16,13 +17,20 @@ export class RestResource<T> implements Resource<T> {
   readonly #resource: string;
   readonly #path: string;
   readonly #project: (json: unknown) => T;
+  readonly #trim: Trim;
 
-  /** `path`: the collection's; `project`: reads one object, or throws `ApiError`. */
-  constructor(transport: Transport, resource: string, path: string, project: (json: unknown) => T) {
+  /** `path`: the collection's; `project`: reads one object, or throws `ApiError`; `trim`: takes away what that does not read. */
+  constructor(
+    transport: Transport,
+    resource: string,
+    path: string,
+    { project, trim }: { readonly project: (json: unknown) => T; readonly trim: Trim },
+  ) {
     this.#transport = transport;
     this.#resource = resource;
     this.#path = path;
     this.#project = project;
+    this.#trim = trim;
   }
 
   async list(options: ListOptions): Promise<Page<T>> {
@@ -42,7 +50,7 @@ export class RestResource<T> implements Resource<T> {
       },
       signal: options.signal,
     };
-    const { metadata, items } = await this.#transport.readList(call, this.#project);
+    const { metadata, items } = await this.#transport.readList(call, this.#project, this.#trim);
     const { resourceVersion, continue: next } = fieldsOf(metadata);
     return {
       items,
@@ -72,7 +80,7 @@ export class RestResource<T> implements Resource<T> {
     for await (const line of this.#transport.lines(call, timeoutMs, opened)) {
       const passed = follows && versionPassed(line, follows);
       if (passed !== undefined) yield { kind: 'passed', resourceVersion: passed };
-      else yield this.#event(call, this.#transport.parse(call, line));
+      else yield this.#event(call, this.#transport.parseEvent(call, line, this.#trim));
     }
   }
 

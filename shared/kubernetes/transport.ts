@@ -1,9 +1,10 @@
 import { promisify } from 'node:util';
-import { gunzip } from 'node:zlib';
+import { gunzip, gunzipSync } from 'node:zlib';
 import { type Clock, systemClock } from '#shared/time/clock.ts';
 import { ApiError, failure, LateCallError, late, refusal, unreachable } from './api-error.ts';
 import { parseInt64Json } from './api-json.ts';
 import { Breaker } from './breaker.ts';
+import type { Trim } from './bulk.ts';
 import type { Call } from './call.ts';
 import { ClockSkew } from './clock-skew.ts';
 import type { Connection, RequestAccess } from './connection.ts';
@@ -79,14 +80,14 @@ export class Transport {
     });
   }
 
-  /** As {@link read}, for a page of a list, whose items go through `project`. */
-  async readList<T>(call: Call, project: (item: unknown) => T): Promise<ListJson<T>> {
+  /** As {@link read}, for a page of a list, whose items go through `trim` and `project`. */
+  async readList<T>(call: Call, project: (item: unknown) => T, trim: Trim): Promise<ListJson<T>> {
     const access = await this.#access(call);
     const page = await this.#within(PAGE_TIMEOUT_MS, call, async (signal) =>
       body(await this.#open(call, access, this.#following, signal)),
     );
     try {
-      return await readListJson(page, project);
+      return await readListJson(page, project, trim);
     } catch (error) {
       throw error instanceof SyntaxError ? this.#notJson(call) : error;
     }
@@ -122,6 +123,15 @@ export class Transport {
       return parseInt64Json(String(json));
     } catch {
       throw this.#notJson(call);
+    }
+  }
+
+  /** As {@link parse}, for an event of a watch, without what `trim` takes away. */
+  parseEvent(call: Call, line: Buffer, trim: Trim): unknown {
+    try {
+      return parseInt64Json(trim(line, 2));
+    } catch {
+      return this.parse(call, line);
     }
   }
 
@@ -256,6 +266,8 @@ class Deadline {
 }
 
 const unzip = promisify(gunzip);
+/** Of what is unzipped at once: 1 ms or so. What is larger is unzipped beside other work. */
+const SMALL_ZIP_BYTES = 256 * 1024;
 
 const mebibytes = (bytes: number): string => `${bytes / 1024 / 1024} MiB`;
 
@@ -274,9 +286,16 @@ async function body(answer: Answer): Promise<Buffer> {
   const bytes = Buffer.concat(pieces);
   if (answer.headers['content-encoding'] !== 'gzip') return bytes;
   try {
-    return await unzip(bytes, { maxOutputLength: MAX_BODY_BYTES });
+    const options = { maxOutputLength: MAX_BODY_BYTES, chunkSize: unzippedBytes(bytes) };
+    return bytes.length <= SMALL_ZIP_BYTES ? gunzipSync(bytes, options) : await unzip(bytes, options);
   } catch (error) {
     const isLarge = error instanceof Error && 'code' in error && error.code === 'ERR_BUFFER_TOO_LARGE';
     throw isLarge ? new LargeBodyError() : error;
   }
+}
+
+/** What a gzip text says at its end that it holds: to be taken for a hint. */
+function unzippedBytes(zipped: Buffer): number {
+  const said = zipped.length < 4 ? 0 : zipped.readUInt32LE(zipped.length - 4);
+  return Math.min(Math.max(said, 64), MAX_BODY_BYTES);
 }

@@ -2,10 +2,12 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { fieldsOf, itemsOf, parseInt64Json } from '#shared/kubernetes/api-json.ts';
+import type { Trim } from '#shared/kubernetes/bulk.ts';
 import { readListJson } from '#shared/kubernetes/list-json.ts';
 
 const itself = (item: unknown) => item;
-const read = (json: string) => readListJson(Buffer.from(json), itself);
+const untrimmed: Trim = (json) => json.toString();
+const read = (json: string) => readListJson(Buffer.from(json), itself, untrimmed);
 
 /** What the whole text says, read at once. */
 function whole(json: string) {

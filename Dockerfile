@@ -11,7 +11,8 @@ COPY functions/watch-relay functions/watch-relay
 RUN node cdk/bundle-relay.ts /relay
 
 FROM public.ecr.aws/docker/library/node:24-slim
-ENV NODE_ENV=production NODE_OPTIONS=--enable-source-maps
+# What a relay reads it soon forgets: a small young generation, and few arenas of native memory, keep a third less of it resident.
+ENV NODE_ENV=production NODE_OPTIONS="--enable-source-maps --max-semi-space-size=1" MALLOC_ARENA_MAX=2
 COPY --from=build /relay /relay
 USER node
 EXPOSE 8080

@@ -12,6 +12,8 @@ const SHARE_MS = 5_000;
 export class Relay {
   readonly #clusters = new Map<ClusterName, ClusterRelay>();
   readonly #deps: ClusterRelayDeps;
+  /** Of clusters that are followed no longer: until their last words are said. */
+  readonly #leaving = new Map<ClusterName, Promise<unknown>>();
   readonly #fleet: Fleet;
   readonly #stopping = new AbortController();
   readonly #sharing: Promise<void>;
@@ -30,19 +32,29 @@ export class Relay {
     );
   }
 
-  /** Follows a cluster from now on. */
+  /** Follows a cluster from now on, or as soon as it is followed no longer in the way it was before. */
   add(name: ClusterName, api: KubernetesApi): void {
     const cluster = new ClusterRelay(name, api, this.#deps);
     this.#clusters.set(name, cluster);
     this.#deps.metrics.begin(name);
-    cluster.start();
+    const start = () => {
+      if (this.#clusters.get(name) === cluster) cluster.start();
+    };
+    const leaving = this.#leaving.get(name);
+    // Its last words, and the lease that it gives up, are not to be taken for those of the new one.
+    if (leaving) void leaving.then(start);
+    else start();
   }
 
   /** Follows a cluster no longer; resolves when what waits is sent and the lease given up. */
   async remove(name: ClusterName): Promise<void> {
     const cluster = this.#clusters.get(name);
+    if (!cluster) return;
     this.#clusters.delete(name);
-    await cluster?.stop();
+    const left = Promise.all([this.#leaving.get(name), cluster.stop()]);
+    this.#leaving.set(name, left);
+    await left;
+    if (this.#leaving.get(name) === left) this.#leaving.delete(name);
     if (this.#clusters.has(name)) return;
     this.#fleet.forget(name);
     this.#deps.metrics.end(name);

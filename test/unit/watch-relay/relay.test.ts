@@ -72,6 +72,28 @@ test('a relay follows many clusters, each until it is removed', async (context) 
   assert.equal(await holderOf(C2), undefined);
 });
 
+test('a cluster that is to be reached otherwise is followed anew once its last words are said', async (context) => {
+  const { time, relayOf, clusterOf } = bench(context);
+  const { relay, nodes } = relayOf('r1');
+  nodes.onSend = async () => {
+    await new Promise((resolve) => setTimeout(resolve, 2 * SECOND));
+    return [];
+  };
+  relay.add(C1, clusterOf('a'));
+  await time.pass(SECOND);
+  const removed = relay.remove(C1);
+  relay.add(C1, clusterOf('b'));
+  await time.pass(10 * SECOND);
+  await removed;
+  assert.deepEqual(
+    nodes.taken.map(({ taints }) => taints[0]?.key),
+    ['a', 'b'],
+  );
+  const [before, after] = nodes.taken.map(({ version }) => version.epoch);
+  assert.ok(Number(after) > Number(before));
+  assert.equal(relay.states().get(C1)?.kind, 'live');
+});
+
 test('a relay that joins gets its share, one cluster at a time, and then nothing moves any more', async (context) => {
   const { time, relayOf, holderOf, clusterOf } = bench(context);
   const names = ['c1', 'c2', 'c3', 'c4', 'c5', 'c6'].map((name) => clusterName(name));

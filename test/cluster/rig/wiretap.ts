@@ -1,7 +1,13 @@
 import { once } from 'node:events';
 import type http from 'node:http';
+import {
+  createSecureServer,
+  type Http2SecureServer,
+  type Http2ServerRequest,
+  type Http2ServerResponse,
+} from 'node:http2';
 import https from 'node:https';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { generate } from 'selfsigned';
 import type { Connection } from '#shared/kubernetes/connection.ts';
@@ -43,7 +49,7 @@ const HOP_BY_HOP = ['connection', 'host', 'transfer-encoding', 'keep-alive'];
 
 /**
  * A proxy between a service and the API server that notes what passes, can hold requests back, and can be cut.
- * The service speaks HTTP/1.1 to it, over TLS, with its own credentials.
+ * The service speaks HTTP/2 to it, as to an API server, with its own credentials.
  */
 export class Wiretap {
   /** Every request so far but watches, in the order in which they came. */
@@ -51,7 +57,8 @@ export class Wiretap {
   readonly #upstream: Connection;
   readonly #agent = new https.Agent({ keepAlive: true });
   readonly #holds = new Set<Hold>();
-  #server: https.Server;
+  #server: Http2SecureServer;
+  readonly #sockets = new Set<Socket>();
   #port = 0;
 
   private constructor(upstream: Connection) {
@@ -76,7 +83,7 @@ export class Wiretap {
   async cut(): Promise<void> {
     const closed = once(this.#server, 'close');
     this.#server.close();
-    this.#server.closeAllConnections();
+    for (const socket of this.#sockets) socket.destroy();
     await closed;
   }
 
@@ -107,14 +114,18 @@ export class Wiretap {
     this.#agent.destroy();
   }
 
-  #newServer(): https.Server {
+  #newServer(): Http2SecureServer {
     const { private: key, cert } = certificate;
-    return https.createServer({ key, cert }, (request, response) => {
+    const server = createSecureServer({ key, cert }, (request, response) => {
       this.#pass(request, response).catch(() => response.destroy());
+    });
+    return server.on('connection', (socket: Socket) => {
+      this.#sockets.add(socket);
+      socket.once('close', () => this.#sockets.delete(socket));
     });
   }
 
-  async #pass(incoming: http.IncomingMessage, response: http.ServerResponse): Promise<void> {
+  async #pass(incoming: Http2ServerRequest, response: Http2ServerResponse): Promise<void> {
     const { method = '', url: path = '', headers } = incoming;
     const body = await text(incoming);
     const contentType = headers['content-type'] ?? '';
@@ -130,10 +141,12 @@ export class Wiretap {
   async #forward(
     request: TappedRequest,
     headers: http.IncomingHttpHeaders,
-    response: http.ServerResponse,
+    response: Http2ServerResponse,
   ): Promise<void> {
     const { server, ca, rejectUnauthorized, servername } = await this.#upstream.requestOptions();
-    const passed = Object.entries(headers).filter(([name]) => !HOP_BY_HOP.includes(name));
+    const passed = Object.entries(headers).filter(
+      ([name]) => !HOP_BY_HOP.includes(name) && !name.startsWith(':'),
+    );
     const call = https.request(new URL(request.path, server), {
       method: request.method,
       agent: this.#agent,

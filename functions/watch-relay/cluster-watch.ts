@@ -37,7 +37,7 @@ export interface ClusterWatchDeps {
  */
 export class ClusterWatch {
   readonly #cluster: ClusterName;
-  readonly #api: KubernetesApi;
+  readonly #nodes: KubernetesApi['nodes'];
   readonly #view: ClusterView;
   readonly #deps: ClusterWatchDeps;
   readonly #stopping = new AbortController();
@@ -52,17 +52,22 @@ export class ClusterWatch {
   /** Whether everything was told once. */
   #synced = false;
 
-  constructor(cluster: ClusterName, api: KubernetesApi, view: ClusterView, deps: ClusterWatchDeps) {
+  constructor(
+    cluster: ClusterName,
+    { nodes, pods }: Pick<KubernetesApi, 'nodes' | 'pods'>,
+    view: ClusterView,
+    deps: ClusterWatchDeps,
+  ) {
     this.#cluster = cluster;
-    this.#api = api;
+    this.#nodes = nodes;
     this.#view = view;
     this.#deps = deps;
     this.#pods = new PodFollower(
-      api.pods,
+      pods,
       {
-        replace: (node, pods) => {
+        replace: (node, listed) => {
           this.#deps.metrics.lists.inc(this.#labels('pods'));
-          this.#tell(view.replacePods(node, pods, deps.clock.now()));
+          this.#tell(view.replacePods(node, listed, deps.clock.now()));
           this.#seeSynced();
         },
         change: ({ kind, object }) =>
@@ -96,7 +101,7 @@ export class ClusterWatch {
     const { clock, log, metrics } = this.#deps;
     const view = this.#view;
     await followNodes(
-      this.#api.nodes,
+      this.#nodes,
       {
         replace: (nodes) => {
           metrics.lists.inc(this.#labels('nodes'));

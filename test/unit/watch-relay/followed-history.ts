@@ -1,14 +1,11 @@
 import { mock } from 'node:test';
-import { isDeepStrictEqual } from 'node:util';
 import { Registry } from 'prom-client';
-import { ClusterView, type Subject } from '#functions/watch-relay/cluster-view.ts';
+import { ClusterView } from '#functions/watch-relay/cluster-view.ts';
 import { ClusterWatch } from '#functions/watch-relay/cluster-watch.ts';
 import { PodFollowLimits } from '#functions/watch-relay/follow-pods.ts';
 import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
-import type { PodFacts } from '#shared/eviction/facts.ts';
 import { clusterName, type NodeName, nodeName, podUid } from '#shared/eviction/identity.ts';
-import type { LiveNode, LivePod } from '#shared/kubernetes/api.ts';
-import { decidingTolerations } from '#shared/taints/deciding.ts';
+import type { LivePod } from '#shared/kubernetes/api.ts';
 import { type LogFields, logTo } from '#shared/telemetry/log.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { SeededRandom } from '#test/simulation/seeded-random.ts';
@@ -16,6 +13,7 @@ import { tolerating } from '#test/unit/eviction/builders.ts';
 import type { DrivenTimers } from '#test/world/driven-timers.ts';
 import { CALM, FakeApiServers, type Weather } from '#test/world/fake-api-servers.ts';
 import { FakeCluster } from '#test/world/fake-cluster.ts';
+import { ToldCluster } from '#test/world/told-cluster.ts';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
@@ -71,14 +69,6 @@ class ServedCluster extends FakeCluster {
   }
 }
 
-interface Told {
-  readonly keys: readonly string[];
-  readonly pods: Map<string, Known>;
-}
-
-/** What a delta is to say of a pod. */
-type Known = Pick<PodFacts, 'namespace' | 'name' | 'tolerations'>;
-
 class History {
   readonly #random: SeededRandom;
   readonly #time: DrivenTimers;
@@ -88,7 +78,7 @@ class History {
   readonly #nodes: readonly NodeName[];
   readonly #podNames: readonly string[];
   readonly #everTainted = new Set<NodeName | undefined>();
-  readonly #told = new Map<NodeName, Told>();
+  readonly #told = new ToldCluster(this.#view);
   readonly #story: string[] = [];
   readonly #startedAt = Date.now();
   #leaseAt = Date.now();
@@ -123,7 +113,7 @@ class History {
         this.#note(`${event} ${reason}`);
       }),
       metrics: relayMetrics(new Registry()),
-      tell: (subjects) => this.#hear(subjects),
+      tell: (subjects) => this.#told.hear(subjects),
     });
   }
 
@@ -295,105 +285,24 @@ class History {
     return this.#servers.livePods.find((pod) => pod.name === name);
   }
 
-  /** As an outbox that sends at once. */
-  #hear(subjects: readonly Subject[]): void {
-    for (const { node, uid, gone = false } of subjects) {
-      if (uid === undefined) {
-        if (!this.#view.tells(node)) continue;
-        const { taints, pods } = this.#view.nodeDelta(node, Date.now(), false);
-        if (taints.length === 0) this.#told.delete(node);
-        else {
-          const keys = taints.map(({ key }) => key);
-          this.#told.set(node, { keys, pods: new Map(pods.map((pod) => [pod.uid, known(pod)])) });
-        }
-        continue;
-      }
-      const delta = this.#view.podDelta({ node, uid, gone }, Date.now());
-      const told = this.#told.get(node);
-      if (!delta || !told) continue;
-      if (delta.kind === 'pod') told.pods.set(uid, known(delta.pod));
-      else told.pods.delete(uid);
-    }
-  }
-
   #faults(): readonly string[] {
+    const { liveNodes, livePods, podWatches, podRequests, mostPodLists } = this.#servers;
     const faults: string[] = [];
-    const live = new Map(this.#servers.liveNodes.map((node) => [node.name, node]));
-    const tainted = [...live.values()].filter(({ taints }) => taints.length > 0);
     const { kind } = this.#watch.hearing;
     if (kind !== 'live') faults.push(`the cluster is ${kind}`);
-    for (const node of tainted) faults.push(...this.#nodeFaults(node));
-    for (const name of this.#view.followed()) {
-      if (live.get(name)?.taints.length === 0) faults.push(`${name} has no taint and is followed`);
-      // A deleted one, until it has no pods.
-      if (!live.has(name)) faults.push(...this.#podFaults(name, this.#view.nodeDelta(name, 0, false).pods));
-    }
-    for (const name of this.#told.keys()) {
-      if (!this.#view.follows(name)) faults.push(`nobody was told that ${name} has no taint any more`);
-    }
-    for (const { onNode } of this.#servers.podRequests) {
+    faults.push(
+      ...this.#told.faults({ nodes: liveNodes, pods: livePods, podWatches: [...podWatches.values()] }),
+    );
+    for (const { onNode } of podRequests) {
       if (!this.#everTainted.has(onNode)) faults.push(`pods of ${onNode ?? 'all nodes'} were asked for`);
     }
-    const watched = [...this.#servers.podWatches.values()];
-    if (new Set(watched).size < watched.length) faults.push('pods are watched twice');
-    for (const name of watched) {
-      if (name && !this.#view.follows(name)) faults.push(`the pods of ${name} are still watched`);
-    }
-    if (this.#servers.mostPodLists > LISTS_AT_ONCE + 1) {
-      faults.push(`${this.#servers.mostPodLists} lists of pods were under way at a time`);
+    if (mostPodLists > LISTS_AT_ONCE + 1) {
+      faults.push(`${mostPodLists} lists of pods were under way at a time`);
     }
     return faults;
-  }
-
-  #nodeFaults({ name, taints }: LiveNode): readonly string[] {
-    if (!this.#view.follows(name)) return [`${name} is not followed`];
-    if (!this.#view.tells(name)) return [`the pods of ${name} are not listed`];
-    const delta = this.#view.nodeDelta(name, 0, false);
-    const keys = taints.map(({ key }) => key);
-    const seen = delta.taints.map(({ key }) => key);
-    return [
-      ...(isDeepStrictEqual(seen, keys) ? [] : [`${name} has ${keys.join()}, but ${seen.join()} is known`]),
-      ...this.#podFaults(name, delta.pods),
-    ];
-  }
-
-  #podFaults(node: NodeName, pods: readonly PodFacts[]): readonly string[] {
-    const truth = this.#servers.livePods.filter((pod) => pod.node === node && !pod.terminating);
-    const { taints } = this.#view.nodeDelta(node, 0, false);
-    const keys = taints.map(({ key }) => key);
-    const cut = decidingTolerations(taints);
-    const actual = new Map(
-      truth.map((pod) => [String(pod.uid), known({ ...pod, tolerations: cut(pod.tolerations) })]),
-    );
-    const seen = new Map(pods.map((pod) => [String(pod.uid), known(pod)]));
-    const told = this.#told.get(node);
-    return [
-      ...differences(actual, seen).map((difference) => `on ${node} ${difference} by the view`),
-      ...(told ? differences(actual, told.pods) : ['nothing']).map(
-        (difference) => `on ${node} ${difference} by what was told`,
-      ),
-      ...(told && !isDeepStrictEqual(told.keys, keys)
-        ? [`${node}'s taints were told as ${told.keys.join()}`]
-        : []),
-    ];
   }
 
   #note(what: string): void {
     this.#story.push(`${Date.now() - this.#startedAt} ms, version ${this.#servers.version}: ${what}`);
   }
-}
-
-const known = ({ namespace, name, tolerations }: Known): Known => ({ namespace, name, tolerations });
-
-function differences(
-  actual: ReadonlyMap<string, Known>,
-  seen: ReadonlyMap<string, Known>,
-): readonly string[] {
-  const all = new Set([...actual.keys(), ...seen.keys()]);
-  return [...all].flatMap((uid) => {
-    const [is, as] = [actual.get(uid), seen.get(uid)];
-    if (!as) return [`${uid} is missed`];
-    if (!is) return [`${uid} is a phantom`];
-    return isDeepStrictEqual(is, as) ? [] : [`${uid} is wrong`];
-  });
 }

@@ -1,0 +1,127 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { ClusterView, Subject } from '#functions/watch-relay/cluster-view.ts';
+import type { PodFacts } from '#shared/eviction/facts.ts';
+import type { NodeName } from '#shared/eviction/identity.ts';
+import type { LiveNode, LivePod } from '#shared/kubernetes/api.ts';
+import { decidingTolerations } from '#shared/taints/deciding.ts';
+
+/** A cluster as it is. */
+export interface Actual {
+  readonly nodes: readonly LiveNode[];
+  readonly pods: readonly LivePod[];
+  /** The watches of pods that stand: whose, or of all. */
+  readonly podWatches: readonly (NodeName | undefined)[];
+}
+
+interface Told {
+  readonly keys: readonly string[];
+  readonly pods: Map<string, Known>;
+}
+
+/** What a delta is to say of a pod. */
+type Known = Pick<PodFacts, 'namespace' | 'name' | 'tolerations'>;
+
+/** What a relay's view of a cluster tells, as by an outbox that sends at once, to be held against the cluster. */
+export class ToldCluster {
+  readonly #view: ClusterView;
+  readonly #told = new Map<NodeName, Told>();
+
+  constructor(view: ClusterView) {
+    this.#view = view;
+  }
+
+  hear(subjects: readonly Subject[]): void {
+    for (const { node, uid, gone = false } of subjects) {
+      if (uid === undefined) {
+        this.#hearNode(node);
+        continue;
+      }
+      const delta = this.#view.podDelta({ node, uid, gone }, Date.now());
+      const told = this.#told.get(node);
+      if (!delta || !told) continue;
+      if (delta.kind === 'pod') told.pods.set(uid, known(delta.pod));
+      else told.pods.delete(uid);
+    }
+  }
+
+  /** What the view, or what it told, has wrong of a cluster where all is quiet, one sentence each. */
+  faults({ nodes, pods, podWatches }: Actual): readonly string[] {
+    const faults: string[] = [];
+    const live = new Map(nodes.map((node) => [node.name, node]));
+    for (const node of nodes) if (evicting(node).length > 0) faults.push(...this.#nodeFaults(node, pods));
+    for (const name of this.#view.followed()) {
+      const node = live.get(name);
+      if (node && evicting(node).length === 0) faults.push(`${name} has no taint and is followed`);
+      // A deleted one, until it has no pods.
+      if (!node) faults.push(...this.#podFaults(name, pods));
+    }
+    for (const name of this.#told.keys()) {
+      if (!this.#view.follows(name)) faults.push(`nobody was told that ${name} has no taint any more`);
+    }
+    if (new Set(podWatches).size < podWatches.length) faults.push('pods are watched twice');
+    for (const name of podWatches) {
+      if (name && !this.#view.follows(name)) faults.push(`the pods of ${name} are still watched`);
+    }
+    return faults;
+  }
+
+  #hearNode(node: NodeName): void {
+    if (!this.#view.tells(node)) return;
+    const { taints, pods } = this.#view.nodeDelta(node, Date.now(), false);
+    if (taints.length === 0) this.#told.delete(node);
+    else {
+      const keys = taints.map(({ key }) => key);
+      this.#told.set(node, { keys, pods: new Map(pods.map((pod) => [pod.uid, known(pod)])) });
+    }
+  }
+
+  #nodeFaults(node: LiveNode, pods: readonly LivePod[]): readonly string[] {
+    const { name } = node;
+    if (!this.#view.follows(name)) return [`${name} is not followed`];
+    if (!this.#view.tells(name)) return [`the pods of ${name} are not listed`];
+    const keys = evicting(node).map(({ key }) => key);
+    const seen = this.#view.nodeDelta(name, 0, false).taints.map(({ key }) => key);
+    return [
+      ...(isDeepStrictEqual(seen, keys) ? [] : [`${name} has ${keys.join()}, but ${seen.join()} is known`]),
+      ...this.#podFaults(name, pods),
+    ];
+  }
+
+  #podFaults(node: NodeName, pods: readonly LivePod[]): readonly string[] {
+    const truth = pods.filter((pod) => pod.node === node && !pod.terminating);
+    const delta = this.#view.nodeDelta(node, 0, false);
+    const keys = delta.taints.map(({ key }) => key);
+    const cut = decidingTolerations(delta.taints);
+    const actual = new Map(
+      truth.map((pod) => [String(pod.uid), known({ ...pod, tolerations: cut(pod.tolerations) })]),
+    );
+    const seen = new Map(delta.pods.map((pod) => [String(pod.uid), known(pod)]));
+    const told = this.#told.get(node);
+    return [
+      ...differences(actual, seen).map((difference) => `on ${node} ${difference} by the view`),
+      ...(told ? differences(actual, told.pods) : ['nothing']).map(
+        (difference) => `on ${node} ${difference} by what was told`,
+      ),
+      ...(told && !isDeepStrictEqual(told.keys, keys)
+        ? [`${node}'s taints were told as ${told.keys.join()}`]
+        : []),
+    ];
+  }
+}
+
+const evicting = ({ taints }: LiveNode) => taints.filter(({ effect }) => effect === 'NoExecute');
+
+const known = ({ namespace, name, tolerations }: Known): Known => ({ namespace, name, tolerations });
+
+function differences(
+  actual: ReadonlyMap<string, Known>,
+  seen: ReadonlyMap<string, Known>,
+): readonly string[] {
+  const all = new Set([...actual.keys(), ...seen.keys()]);
+  return [...all].flatMap((uid) => {
+    const [is, as] = [actual.get(uid), seen.get(uid)];
+    if (!as) return [`${uid} is missed`];
+    if (!is) return [`${uid} is a phantom`];
+    return isDeepStrictEqual(is, as) ? [] : [`${uid} is wrong`];
+  });
+}

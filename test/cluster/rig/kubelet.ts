@@ -50,7 +50,7 @@ export class Kubelet {
 
   hear(change: Change, pod: WatchedPod): void {
     const { uid, labels, deletionTimestamp } = pod.metadata;
-    if (this.#stopped) return;
+    if (this.#stopped || pod.spec.nodeName === '') return;
     if (change === 'DELETED') {
       const comesBack = Object.keys(COMES_BACK).every((label) => label in labels);
       if (comesBack) this.#do(() => this.#recreate(pod));

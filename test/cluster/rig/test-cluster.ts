@@ -112,23 +112,47 @@ export class TestCluster {
   }
 
   /** Creates a pod bound to a node. Resolves when it runs. */
-  async addPod(node: string, name: string, { tolerations = [], comesBack }: PodSpec = {}): Promise<PodLife> {
+  async addPod(node: string, name: string, spec: PodSpec = {}): Promise<PodLife> {
+    const uid = await this.createPod(name, { ...spec, node });
+    return until(`pod ${name} runs`, RUNNING_WITHIN_MS, () => {
+      const pod = this.witness.pods.get(uid);
+      return pod?.runningAt !== undefined && pod;
+    });
+  }
+
+  /** Creates a pod, bound to a node or to be bound to one by {@link bindPod}; returns its UID. */
+  async createPod(
+    name: string,
+    { node, tolerations = [], comesBack }: PodSpec & { readonly node?: string },
+  ): Promise<string> {
     const created = await this.api.create(`/api/v1/namespaces/${this.namespace}/pods`, {
       apiVersion: 'v1',
       kind: 'Pod',
       metadata: { name, labels: comesBack ? COMES_BACK : {} },
       spec: {
-        nodeName: node,
+        ...(node === undefined ? { schedulerName: SUITE_LABEL } : { nodeName: node }),
         tolerations,
         automountServiceAccountToken: false,
         containers: [{ name: 'main', image: 'registry.k8s.io/pause:3.10' }],
       },
     });
-    const { uid } = WatchedPod.parse(created).metadata;
-    return until(`pod ${name} runs`, RUNNING_WITHIN_MS, () => {
-      const pod = this.witness.pods.get(uid);
-      return pod?.runningAt !== undefined && pod;
+    return WatchedPod.parse(created).metadata.uid;
+  }
+
+  /** Binds a pod to a node, as a scheduler does. */
+  async bindPod(name: string, node: string): Promise<void> {
+    await this.api.create(`${this.podPath(name)}/binding`, {
+      apiVersion: 'v1',
+      kind: 'Binding',
+      metadata: { name },
+      target: { apiVersion: 'v1', kind: 'Node', name: node },
     });
+  }
+
+  /** Replaces a node's NoExecute taints, whatever they are, without a look at it. */
+  async setTaints(node: string, keys: readonly string[]): Promise<void> {
+    const taints = keys.map((key) => ({ key, effect: 'NoExecute' }));
+    await this.api.patch(`/api/v1/nodes/${node}`, { spec: { taints: [KEEP_OUT, ...taints] } });
   }
 
   /** Adds NoExecute taints in one update. */
@@ -151,7 +175,7 @@ export class TestCluster {
 
   /** Changes what a running pod tolerates. The API server allows additions and other `tolerationSeconds` only. */
   async tolerate(
-    pod: PodLife,
+    pod: Pick<PodLife, 'name'>,
     change: (present: readonly WatchedToleration[]) => readonly WatchedToleration[],
   ): Promise<void> {
     const path = this.podPath(pod.name);

@@ -1,0 +1,414 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { setTimeout as passes } from 'node:timers/promises';
+import pMap from 'p-map';
+import { Registry } from 'prom-client';
+import { ClusterView } from '#functions/watch-relay/cluster-view.ts';
+import { ClusterWatch } from '#functions/watch-relay/cluster-watch.ts';
+import { PodFollowLimits } from '#functions/watch-relay/follow-pods.ts';
+import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
+import { clusterName, type NodeName } from '#shared/eviction/identity.ts';
+import type { ListOptions, LivePod, Resource, WatchOptions } from '#shared/kubernetes/api.ts';
+import { ApiError } from '#shared/kubernetes/api-error.ts';
+import { RestApi } from '#shared/kubernetes/rest-api.ts';
+import { type LogFields, logTo } from '#shared/telemetry/log.ts';
+import { systemClock } from '#shared/time/clock.ts';
+import { SeededRandom } from '#test/simulation/seeded-random.ts';
+import { ToldCluster } from '#test/world/told-cluster.ts';
+import { Gate } from './rig/gate.ts';
+import { runName, TestCluster } from './rig/test-cluster.ts';
+import { tolerates } from './rig/tolerations.ts';
+import { until } from './rig/until.ts';
+
+/** `FOLLOWING_SEED=<number>` plays one history again, as far as a real server lets it be the same. */
+const SEED = Number(process.env['FOLLOWING_SEED'] ?? Math.floor(Math.random() * 1_000_000));
+
+/** So many that a storm is beyond the 100 that have watches of their own. */
+const NODES = 130;
+const PODS = 300;
+const STORMS = 3;
+/** After a storm of taints, and again after one of untaints. */
+const STEPS = 60;
+const LONGEST_STEP_MS = 250;
+/** A busy machine does less, rather than take longer. */
+const HISTORY_WITHIN_MS = 60_000;
+/** Of a storm, how many requests are under way. */
+const PARALLEL = 24;
+/** How many of the pods come or go then. */
+const PODS_IN_STORM = 0.5;
+const LATE_LISTS = 0.3;
+/** Longer than after what the relay lists all pods at once. */
+const LATEST_LIST_MS = 800;
+const DISTURBED_MS = 1_000;
+/** Longer than the relay waits at the longest before it tries again. */
+const KNOWN_WITHIN_MS = 30_000;
+
+test('a real cluster is known as it is after a history of storms and broken connections', async (context) => {
+  context.diagnostic(`replay with FOLLOWING_SEED=${SEED}`);
+  const cluster = await TestCluster.open('KUBECONFIG', runName());
+  const gate = await Gate.open(cluster.connection);
+  const history = new History(cluster, gate, new SeededRandom(SEED));
+  try {
+    await history.play(context);
+  } catch (error) {
+    context.diagnostic(history.story.join('\n'));
+    throw error;
+  } finally {
+    await history.end();
+    await gate.close();
+    await cluster.close();
+  }
+});
+
+/**
+ * The pods of a cluster, and a note of what was asked for of them, by node or of all. Lists may be long on their way:
+ * what a watch tells meanwhile is newer.
+ */
+class NotedPods implements Resource<LivePod> {
+  readonly listed: (NodeName | undefined)[] = [];
+  readonly watched: (NodeName | undefined)[] = [];
+  /** Watches that stand. */
+  readonly standing = new Map<object, NodeName | undefined>();
+  readonly #pods: Resource<LivePod>;
+  readonly #random: SeededRandom;
+
+  constructor(pods: Resource<LivePod>, random: SeededRandom) {
+    this.#pods = pods;
+    this.#random = random;
+  }
+
+  get requests(): readonly (NodeName | undefined)[] {
+    return [...this.listed, ...this.watched];
+  }
+
+  async list(options: ListOptions) {
+    this.listed.push(options.onNode);
+    const page = await this.#pods.list(options);
+    if (this.#random.chance(LATE_LISTS)) await passes(this.#random.between(0, LATEST_LIST_MS));
+    return page;
+  }
+
+  async *watch(options: WatchOptions) {
+    this.watched.push(options.onNode);
+    const me = {};
+    this.standing.set(me, options.onNode);
+    try {
+      yield* this.#pods.watch(options);
+    } finally {
+      this.standing.delete(me);
+    }
+  }
+}
+
+class History {
+  readonly story: string[] = [];
+  readonly #cluster: TestCluster;
+  readonly #gate: Gate;
+  readonly #random: SeededRandom;
+  /** Of its own, because how many connections and requests there are is no part of the history. */
+  readonly #weather: SeededRandom;
+  readonly #api: RestApi;
+  /** Sees the cluster as it is, not through the gate. */
+  readonly #direct: RestApi;
+  readonly #pods: NotedPods;
+  readonly #view = new ClusterView(clusterName('c'), 1);
+  readonly #told = new ToldCluster(this.#view);
+  readonly #watch: ClusterWatch;
+  readonly #nodes = Array.from({ length: NODES }, (_, index) => `n${index}`);
+  readonly #podNames = Array.from({ length: PODS }, (_, index) => `p${index}`);
+  readonly #everTainted = new Set<string>();
+  readonly #underWay = new Set<Promise<void>>();
+  readonly #stopping = new AbortController();
+  readonly #startedAt = Date.now();
+  #failure: unknown;
+
+  constructor(cluster: TestCluster, gate: Gate, random: SeededRandom) {
+    this.#cluster = cluster;
+    this.#gate = gate;
+    this.#random = random;
+    this.#weather = new SeededRandom(random.between(0, 1_000_000));
+    this.#api = new RestApi(gate.connection);
+    this.#direct = new RestApi(cluster.connection);
+    this.#pods = new NotedPods(this.#api.pods, this.#weather);
+    this.#watch = new ClusterWatch(
+      clusterName('c'),
+      { nodes: this.#api.nodes, pods: this.#pods },
+      this.#view,
+      {
+        store: { async *taintedNodes() {} },
+        limits: new PodFollowLimits(),
+        clock: systemClock,
+        log: logTo((_, { event, fields }) => {
+          const { reason = '' } = fields as LogFields;
+          this.#note(`${event} ${reason}`);
+        }),
+        metrics: relayMetrics(new Registry()),
+        tell: (subjects) => this.#told.hear(subjects),
+      },
+    );
+  }
+
+  async play(context: TestContext): Promise<void> {
+    await pMap(this.#nodes, (node) => this.#cluster.addNode(node), { concurrency: PARALLEL });
+    await pMap(
+      this.#podNames.filter(() => this.#random.chance(0.6)),
+      (pod) => this.#createPod(pod, this.#randomNode(), true),
+      { concurrency: PARALLEL },
+    );
+    this.#watch.start();
+    await this.#untilKnown();
+    await this.#untouched();
+
+    const endAt = Date.now() + HISTORY_WITHIN_MS;
+    for (let storm = 0; storm < STORMS; storm++) {
+      for (const tainted of [true, false]) {
+        this.#storm(tainted);
+        await this.#steps(endAt);
+        await Promise.all(this.#underWay);
+        const quietAt = Date.now();
+        this.#note('quiet');
+        await this.#untilKnown();
+        const counts = this.#view.counts;
+        context.diagnostic(
+          `after ${Date.now() - quietAt} ms of quiet ${counts.tainted} of ${counts.nodes} nodes are known to be tainted, with ${counts.pods} pods`,
+        );
+      }
+    }
+    const { listed, watched, requests } = this.#pods;
+    context.diagnostic(`${listed.length} lists and ${watched.length} watches of pods`);
+    assert.ok(watched.includes(undefined), 'there was a watch of all pods');
+    const wrong = requests.filter((node) => node !== undefined && !this.#everTainted.has(node));
+    assert.deepEqual(wrong, [], 'no pods were asked for of nodes that were never tainted');
+
+    this.#note('no taints');
+    await this.#cluster.api.remove(this.#podsPath, { gracePeriodSeconds: 0 });
+    const untaint = (node: string) => this.#missed(this.#taintNow(node, []));
+    await pMap(this.#nodes, untaint, { concurrency: PARALLEL });
+    await this.#untilKnown();
+    await this.#untouched();
+    if (this.#failure) throw this.#failure;
+    this.#cluster.check();
+  }
+
+  async end(): Promise<void> {
+    this.#stopping.abort();
+    await Promise.all(this.#underWay);
+    await this.#watch.stop();
+    this.#api.close();
+    this.#direct.close();
+  }
+
+  /** While no node is tainted, no pods are asked for, whatever happens to them. */
+  async #untouched(): Promise<void> {
+    const { requests } = this.#pods;
+    for (const name of this.#podNames.slice(0, PARALLEL)) {
+      this.#start(() => this.#createPod(name, this.#randomNode(), true));
+    }
+    this.#gate.cut(() => true);
+    const node = await this.#cluster.addNode(`beyond-${requests.length}`);
+    await this.#untilKnown();
+    await this.#cluster.deleteNode(node);
+    await Promise.all(this.#underWay);
+    await this.#untilKnown();
+    assert.equal(
+      this.#pods.requests.length,
+      requests.length,
+      'no pods are asked for while no node is tainted',
+    );
+  }
+
+  async #steps(endAt: number): Promise<void> {
+    for (let step = 0; step < STEPS && Date.now() < endAt; step++) {
+      this.#happen();
+      await passes(this.#random.between(0, LONGEST_STEP_MS));
+    }
+  }
+
+  #happen(): void {
+    const random = this.#random;
+    const what = random.next();
+    const node = this.#randomNode();
+    const pod = random.pick(this.#podNames) ?? '';
+    if (what < 0.15) this.#setTaints(node, this.#randomKeys());
+    else if (what < 0.25) this.#setTaints(node, []);
+    else if (what < 0.3) this.#removeNode(node);
+    else if (what < 0.4) this.#addNode(node, random.chance(0.5) ? this.#randomKeys() : []);
+    else if (what < 0.6) this.#createPodSoon(pod, node);
+    else if (what < 0.7) this.#removePod(pod);
+    else if (what < 0.75) this.#changePod(pod);
+    else if (what < 0.93) this.#chase(node, pod);
+    else this.#disturb();
+  }
+
+  /** A node is tainted, and at the same moment a pod comes to it or goes. */
+  #chase(node: string, pod: string): void {
+    if (this.#random.chance(0.5)) {
+      this.#setTaints(node, this.#randomKeys());
+      this.#createPodSoon(pod, node);
+    } else {
+      this.#createPodSoon(pod, node);
+      this.#setTaints(node, this.#randomKeys());
+    }
+    if (this.#random.chance(0.4)) this.#removePod(pod);
+    if (this.#random.chance(0.2)) this.#setTaints(node, []);
+  }
+
+  #storm(tainted: boolean): void {
+    const share = tainted ? 0.9 : this.#random.pick([0.3, 0.7, 1]);
+    const nodes = this.#nodes.filter(() => this.#random.chance(share));
+    const keys = tainted ? this.#randomKeys() : [];
+    this.#note(`${nodes.length} nodes get ${keys.join(' and ') || 'no taints'}`);
+    this.#start(async () => {
+      await pMap(nodes, (node) => this.#missed(this.#taintNow(node, keys)), { concurrency: PARALLEL });
+    });
+    const changed = this.#podNames.filter(() => this.#random.chance(PODS_IN_STORM));
+    const changes = changed.map((pod) => this.#podChange(pod));
+    this.#start(async () => {
+      await pMap(changes, (change) => this.#missed(change()), { concurrency: PARALLEL });
+    });
+  }
+
+  /** Of a pod that comes or goes while its node is listed. */
+  #podChange(pod: string): () => Promise<void> {
+    const [node, bound] = [this.#randomNode(), this.#random.chance(0.5)];
+    const options = { gracePeriodSeconds: 0 };
+    return this.#random.chance(0.6)
+      ? () => this.#createPod(pod, node, bound)
+      : () => this.#cluster.api.remove(this.#cluster.podPath(pod), options);
+  }
+
+  #disturb(): void {
+    const share = this.#random.pick([0.3, 1]);
+    const chosen = () => this.#weather.chance(share);
+    const what = this.#random.pick(['cut', 'stalled', 'refused']);
+    this.#note(`connections are ${what}`);
+    if (what === 'cut') this.#gate.cut(chosen);
+    else {
+      const mend = what === 'stalled' ? this.#gate.stall(chosen) : this.#gate.shut();
+      this.#start(async () => {
+        await passes(DISTURBED_MS, undefined, { signal: this.#stopping.signal }).catch(() => undefined);
+        mend();
+      });
+    }
+  }
+
+  #setTaints(node: string, keys: readonly string[]): void {
+    this.#note(`${node} gets ${keys.join(' and ') || 'no taints'}`);
+    this.#start(() => this.#taintNow(node, keys));
+  }
+
+  #taintNow(node: string, keys: readonly string[]): Promise<void> {
+    const name = this.#cluster.nodeName(node);
+    if (keys.length > 0) this.#everTainted.add(name);
+    return this.#cluster.setTaints(name, keys);
+  }
+
+  #removeNode(node: string): void {
+    this.#note(`${node} is deleted`);
+    const name = this.#cluster.nodeName(node);
+    this.#cluster.kubelet.removeNode(name);
+    this.#start(() => this.#cluster.api.remove(`/api/v1/nodes/${name}`));
+  }
+
+  #addNode(node: string, keys: readonly string[]): void {
+    this.#note(`${node} is created, unless it is there, with ${keys.join(' and ') || 'no taints'}`);
+    if (keys.length > 0) this.#everTainted.add(this.#cluster.nodeName(node));
+    this.#start(async () => {
+      await this.#cluster.addNode(
+        node,
+        keys.map((key) => ({ key, effect: 'NoExecute' })),
+      );
+    });
+  }
+
+  #createPodSoon(pod: string, node: string): void {
+    const bound = this.#random.chance(0.5);
+    this.#note(`${pod} is created ${bound ? 'on' : 'and bound to'} ${node}`);
+    this.#start(() => this.#createPod(pod, node, bound));
+  }
+
+  /** Another one than before, if there was one. `bound`: from its creation on. */
+  async #createPod(name: string, node: string, bound: boolean): Promise<void> {
+    const on = this.#cluster.nodeName(node);
+    const tolerations = [tolerates('a', name.length)];
+    await this.#cluster.api.remove(this.#cluster.podPath(name), { gracePeriodSeconds: 0 });
+    await this.#cluster.createPod(name, { tolerations, ...(bound ? { node: on } : {}) });
+    if (!bound) await this.#cluster.bindPod(name, on);
+  }
+
+  #removePod(pod: string): void {
+    const options = this.#random.chance(0.6) ? { gracePeriodSeconds: 0 } : {};
+    this.#note(`${pod} is deleted`);
+    this.#start(() => this.#cluster.api.remove(this.#cluster.podPath(pod), options));
+  }
+
+  #changePod(name: string): void {
+    const more = tolerates(this.#random.pick(['a', 'b']), this.#random.between(4, 9));
+    this.#note(`${name} tolerates ${more.key} for ${more.tolerationSeconds} s`);
+    this.#start(() => this.#cluster.tolerate({ name }, (present) => [...present, more]));
+  }
+
+  #randomNode(): string {
+    return this.#random.pick(this.#nodes) ?? '';
+  }
+
+  #randomKeys(): readonly string[] {
+    return this.#random.pick([['a'], ['b'], ['a', 'b']]);
+  }
+
+  /** Begins what goes on beside what comes next. */
+  #start(work: () => Promise<void>): void {
+    const done = this.#missed(work())
+      .catch((error: unknown) => {
+        this.#failure ??= error;
+      })
+      .finally(() => this.#underWay.delete(done));
+    this.#underWay.add(done);
+  }
+
+  /** What was to be changed may be gone, or be there already, or be about to go. */
+  async #missed(work: Promise<void>): Promise<void> {
+    try {
+      await work;
+    } catch (error) {
+      if (!(error instanceof ApiError && [404, 409].includes(error.status))) throw error;
+    }
+  }
+
+  async #untilKnown(): Promise<void> {
+    let faults: readonly string[] = ['nothing was looked at'];
+    await until('the cluster is known', KNOWN_WITHIN_MS, async () => {
+      faults = await this.#faults();
+      return faults.length === 0;
+    }).catch((error: unknown) => {
+      if (faults.length === 0) throw error;
+    });
+    assert.deepEqual(faults, []);
+  }
+
+  async #faults(): Promise<readonly string[]> {
+    const { kind } = this.#watch.hearing;
+    if (kind !== 'live') return [`the cluster is ${kind}`];
+    const { signal } = this.#stopping;
+    // Consistent lists.
+    const [{ items: nodes }, { items: pods }] = await Promise.all([
+      this.#direct.nodes.list({ signal }),
+      this.#direct.pods.list({ signal }),
+    ]);
+    const live = new Set(nodes.map(({ name }) => name));
+    const gone = this.#view.followed().filter((node) => !live.has(node));
+    const known = this.#view.counts.nodes - gone.length;
+    return [
+      ...(known === nodes.length ? [] : [`${known} nodes are known, but there are ${nodes.length}`]),
+      ...this.#told.faults({ nodes, pods, podWatches: [...this.#pods.standing.values()] }),
+    ];
+  }
+
+  get #podsPath(): string {
+    return `/api/v1/namespaces/${this.#cluster.namespace}/pods`;
+  }
+
+  #note(what: string): void {
+    this.story.push(`${Date.now() - this.#startedAt} ms: ${what}`);
+  }
+}

@@ -10,7 +10,7 @@ import { momentComes } from './rig/on-time.ts';
 const PODS = 50;
 /** Five minutes later takes the same calls: up to 15 minutes a timer is one delayed message. */
 const TOLERATED_SECONDS = 15;
-const TARGET_CALLS_PER_POD = 0.5;
+const TARGET_CALLS_PER_POD = 0.6;
 const TARGET_DOLLARS_PER_MILLION = 2.6;
 /** Of these for computing time, which depends on the machine and is measured, but not judged: 30 ms of 512 MiB each. */
 const COMPUTE_DOLLARS_PER_MILLION = 0.2;

@@ -12,8 +12,8 @@ const PODS = 50;
 const TOLERATED_SECONDS = 15;
 const TARGET_CALLS_PER_POD = 0.6;
 const TARGET_DOLLARS_PER_MILLION = 2.6;
-/** Of these for computing time, which depends on the machine and is measured, but not judged: 30 ms of 512 MiB each. */
-const COMPUTE_DOLLARS_PER_MILLION = 0.2;
+/** Of these for computing time, which depends on the machine and is measured, but not judged: 22 ms of 512 MiB each. */
+const COMPUTE_DOLLARS_PER_MILLION = 0.15;
 
 const QUIET_MS = 15_000;
 const MONTH_MS = 730 * 3600 * 1000;

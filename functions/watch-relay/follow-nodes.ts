@@ -1,23 +1,21 @@
-import type { LiveNode, Resource, WatchEvent } from '#shared/kubernetes/api.ts';
+import type { Change, LiveNode, Resource } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
 import { listPages } from './list-pages.ts';
 import { isExpired, livelyWatch, retryMs, SilentWatchError } from './lively-watch.ts';
-import { isNewer } from './resource-version.ts';
+import { isNewer, versionOf } from './resource-version.ts';
 
 /** Where the server streams no lists. 5,000 nodes by 50 take no more memory than streamed; by 500 three times as much. */
 const PAGE_SIZE = 50;
 /** A streamed list that ended early so often is asked for by pages. */
 const BROKEN_STREAMS = 2;
 
-export type NodeChange = Extract<WatchEvent<LiveNode>, { kind: 'upsert' | 'delete' }>;
-
 /** What is done with what is heard. Called in order, one at a time. */
 export interface NodeSink {
   /** A complete list. */
   replace(nodes: readonly LiveNode[]): void;
-  change(change: NodeChange): void;
+  change(change: Change<LiveNode>): void;
   /** The server gave a sign of life. */
   heard(): void;
   /** A list or watch failed; it is tried again. */
@@ -65,7 +63,7 @@ export async function followNodes(
           brokenStreams = 0;
         } else if (version !== undefined && isNewer(version, versionOf(event))) {
           throw new RewoundError();
-        } else if (event.kind === 'upsert' || event.kind === 'delete') {
+        } else if ('object' in event) {
           sink.change(event);
         }
         // Not before: what the sink could not take is heard again.
@@ -92,9 +90,6 @@ export async function followNodes(
     }
   }
 }
-
-const versionOf = (event: WatchEvent<LiveNode>): string =>
-  event.kind === 'upsert' || event.kind === 'delete' ? event.object.resourceVersion : event.resourceVersion;
 
 /** An event is older than what was heard before. */
 class RewoundError extends ApiError {

@@ -1,13 +1,13 @@
 import PQueue from 'p-queue';
 import type { EpochMs, NodeName } from '#shared/eviction/identity.ts';
-import type { LivePod, Page, Resource, WatchEvent } from '#shared/kubernetes/api.ts';
+import type { Change, LivePod, Page, Resource } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
 import { listPages } from './list-pages.ts';
-import { isExpired, livelyWatch, retryMs, SilentWatchError } from './lively-watch.ts';
-import { type PodChange, PodMerge } from './pod-merge.ts';
-import { isNewer, newest } from './resource-version.ts';
+import { isExpired, isLost, livelyWatch, retryMs } from './lively-watch.ts';
+import { PodMerge } from './pod-merge.ts';
+import { isNewer, newest, versionOf } from './resource-version.ts';
 
 /** Of one cluster. An API server spends on the fifth what the other four then lack. */
 const LISTS_AT_ONCE = 4;
@@ -53,7 +53,7 @@ export interface PodSink {
   /** A complete list of a node's pods. */
   replace(node: NodeName, pods: readonly LivePod[]): void;
   /** Of a pod of a followed node that is listed. */
-  change(change: PodChange): void;
+  change(change: Change<LivePod>): void;
   /** A list or watch failed; it is tried again. */
   failed(error: unknown): void;
 }
@@ -186,7 +186,7 @@ export class PodFollower {
           // It may have been on its way when the node was removed.
           if (signal.aborted) return;
           if (isNewer(from, versionOf(event))) return this.rewind();
-          if (event.kind === 'upsert' || event.kind === 'delete') this.#hear(followed, event);
+          if ('object' in event) this.#hear(followed, event);
           from = versionOf(event);
           failures = 0;
         }
@@ -195,7 +195,7 @@ export class PodFollower {
         failures += 1;
         if (!isExpired(error)) this.#sink.failed(error);
         // A silent watch may wait for a version that the server has lost: the list tells.
-        if (isExpired(error) || error instanceof SilentWatchError) from = undefined;
+        if (isLost(error)) from = undefined;
         await pause(retryMs(error, failures), signal);
       }
     }
@@ -251,7 +251,7 @@ export class PodFollower {
         )) {
           if (signal.aborted) return;
           if (isNewer(from, versionOf(event))) return this.rewind();
-          if (event.kind === 'upsert' || event.kind === 'delete') this.#hearShared(event);
+          if ('object' in event) this.#hearShared(event);
           from = versionOf(event);
           if (event.kind !== 'bookmark') shared.position = from;
           failures = 0;
@@ -259,7 +259,7 @@ export class PodFollower {
       } catch (error) {
         if (signal.aborted) return;
         failures += 1;
-        if (isExpired(error) || error instanceof SilentWatchError) {
+        if (isLost(error)) {
           // Until there is a version to go on from: that may be refused, too.
           expired = true;
           from = undefined;
@@ -285,13 +285,13 @@ export class PodFollower {
     for (const each of this.#followed.values()) if (!each.own) void this.#followShared(each);
   }
 
-  #hearShared(change: PodChange): void {
+  #hearShared(change: Change<LivePod>): void {
     const { node } = change.object;
     const followed = node && this.#followed.get(node);
     if (followed && !followed.own) this.#hear(followed, change);
   }
 
-  #hear(followed: FollowedNode, change: PodChange): void {
+  #hear(followed: FollowedNode, change: Change<LivePod>): void {
     const { resourceVersion } = change.object;
     followed.position = newest(followed.position ?? CACHED, resourceVersion);
     if (followed.merge.hear(change)) this.#sink.change(change);
@@ -427,9 +427,6 @@ export class PodFollower {
     this.#shared = undefined;
   }
 }
-
-const versionOf = (event: WatchEvent<LivePod>): string =>
-  event.kind === 'upsert' || event.kind === 'delete' ? event.object.resourceVersion : event.resourceVersion;
 
 /** The server has not seen the version that was asked for yet (`ResourceVersionTooLarge`). */
 const isBehind = (error: unknown): boolean => error instanceof ApiError && error.status === 504;

@@ -68,3 +68,6 @@ export function retryMs(error: unknown, failures: number): number {
 
 /** The version is too old to go on from (410): what was missed is only found by a new list. */
 export const isExpired = (error: unknown): boolean => error instanceof ApiError && error.status === 410;
+
+/** The version may lead nowhere: too old, or one that the server has lost, which it answers with silence. */
+export const isLost = (error: unknown): boolean => isExpired(error) || error instanceof SilentWatchError;

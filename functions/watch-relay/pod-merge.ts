@@ -1,7 +1,5 @@
-import type { LivePod, WatchEvent } from '#shared/kubernetes/api.ts';
+import type { Change, LivePod } from '#shared/kubernetes/api.ts';
 import { isNewer } from './resource-version.ts';
-
-export type PodChange = Extract<WatchEvent<LivePod>, { kind: 'upsert' | 'delete' }>;
 
 /** So many events wait for a list at most; beyond, another list is cheaper. */
 const MAX_BUFFERED = 10_000;
@@ -14,7 +12,7 @@ const MAX_BUFFERED = 10_000;
 export class PodMerge {
   /** Of the list that counts. */
   #version: string | undefined;
-  #kept: PodChange[] | undefined;
+  #kept: Change<LivePod>[] | undefined;
   #asked = 0;
 
   /** Whether a list has answered. */
@@ -52,7 +50,7 @@ export class PodMerge {
   }
 
   /** Whether a change counts now; when a list is on its way, it may count again after that. */
-  hear(change: PodChange): boolean {
+  hear(change: Change<LivePod>): boolean {
     if (this.#kept) {
       this.#kept.push(change);
       if (this.#kept.length > MAX_BUFFERED) this.#kept = undefined;

@@ -60,6 +60,9 @@ export type WatchEvent<T> =
   /** A change of an object that the caller does not follow; nothing of it was read but its version. */
   | { readonly kind: 'passed'; readonly resourceVersion: string };
 
+/** An event that tells what became of an object. */
+export type Change<T> = Extract<WatchEvent<T>, { readonly object: T }>;
+
 export interface ListOptions {
   /** Objects on a page at most; absent: all in one answer. */
   readonly limit?: number;

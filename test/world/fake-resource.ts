@@ -1,10 +1,17 @@
 import type { NodeName } from '#shared/eviction/identity.ts';
-import type { ListOptions, Page, Resource, WatchEvent, WatchOptions } from '#shared/kubernetes/api.ts';
+import type {
+  Change as ChangeEvent,
+  ListOptions,
+  Page,
+  Resource,
+  WatchEvent,
+  WatchOptions,
+} from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 
 interface Change<T> {
   readonly version: number;
-  readonly event: Extract<WatchEvent<T>, { readonly object: T }>;
+  readonly event: ChangeEvent<T>;
 }
 
 /** Objects of one kind and what happened to them, as an API server shows both. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { followNodes, type NodeChange } from '#functions/watch-relay/follow-nodes.ts';
-import type { LiveNode, WatchEvent } from '#shared/kubernetes/api.ts';
+import { followNodes } from '#functions/watch-relay/follow-nodes.ts';
+import type { Change, LiveNode, WatchEvent } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { type DrivenTimers, driveTimers } from '#test/world/driven-timers.ts';
@@ -12,7 +12,7 @@ const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 
 const node = (name: string, version: string): LiveNode => ({ ...liveNode(name), resourceVersion: version });
-const upsert = (name: string, version: string): NodeChange => ({
+const upsert = (name: string, version: string): Change<LiveNode> => ({
   kind: 'upsert',
   object: node(name, version),
 });
@@ -48,7 +48,7 @@ interface Bench {
   readonly start: () => void;
   readonly abort: () => void;
   /** Called with each change before it is noted. */
-  onChange: (change: NodeChange) => void;
+  onChange: (change: Change<LiveNode>) => void;
 }
 
 /** A follower that is not started yet, and is aborted at the end of the test. */
@@ -72,7 +72,7 @@ function bench(context: TestContext): Bench {
         replace: (objects: readonly LiveNode[]) => {
           made.heard.push(`all: ${objects.map(({ name }) => name).join(' ')}`);
         },
-        change: (change: NodeChange) => {
+        change: (change: Change<LiveNode>) => {
           made.onChange(change);
           made.heard.push(`${change.kind} ${change.object.name}`);
         },
@@ -287,7 +287,7 @@ describe('a server that fails', () => {
 describe('a watch', () => {
   test('hands over what happens, in order, and keeps bookmarks to itself', async (context) => {
     const given = bench(context);
-    const removed: NodeChange = { kind: 'delete', object: node('a', '4') };
+    const removed: Change<LiveNode> = { kind: 'delete', object: node('a', '4') };
     given.nodes.watches = [
       { events: [...streamed('1'), upsert('a', '2'), bookmark('3'), removed], end: 'hang' },
     ];

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { PodFollower, PodFollowLimits } from '#functions/watch-relay/follow-pods.ts';
-import type { PodChange } from '#functions/watch-relay/pod-merge.ts';
 import { type NodeName, nodeName } from '#shared/eviction/identity.ts';
-import type { ListOptions, LivePod, Page, WatchEvent } from '#shared/kubernetes/api.ts';
+import type { Change, ListOptions, LivePod, Page, WatchEvent } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { type DrivenTimers, driveTimers } from '#test/world/driven-timers.ts';
@@ -17,7 +16,7 @@ const WATCHES_IN_ALL = 1_000;
 
 const podOn = (node: string, uid: string, version: string): LivePod =>
   livePod(uid, { node: nodeName(node), resourceVersion: version });
-const upsert = (node: string, uid: string, version: string): PodChange => ({
+const upsert = (node: string, uid: string, version: string): Change<LivePod> => ({
   kind: 'upsert',
   object: podOn(node, uid, version),
 });

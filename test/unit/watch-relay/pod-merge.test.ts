@@ -1,17 +1,20 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { type PodChange, PodMerge } from '#functions/watch-relay/pod-merge.ts';
-import type { LivePod } from '#shared/kubernetes/api.ts';
+import { PodMerge } from '#functions/watch-relay/pod-merge.ts';
+import type { Change, LivePod } from '#shared/kubernetes/api.ts';
 import { livePod } from './live-objects.ts';
 
 const MAX_KEPT = 10_000;
 
-const upsert = (uid: string, version: number): PodChange => ({
+const upsert = (uid: string, version: number): Change<LivePod> => ({
   kind: 'upsert',
   object: livePod(uid, { resourceVersion: String(version) }),
 });
-const removal = (uid: string, version: number): PodChange => ({ ...upsert(uid, version), kind: 'delete' });
+const removal = (uid: string, version: number): Change<LivePod> => ({
+  ...upsert(uid, version),
+  kind: 'delete',
+});
 
 /** Each as its UID and version. */
 const brief = (pods: Iterable<LivePod>) => [...pods].map((pod) => `${pod.uid}@${pod.resourceVersion}`).sort();
@@ -25,14 +28,14 @@ class Sink {
     for (const pod of pods) this.pods.set(pod.uid, pod);
   }
 
-  change({ kind, object }: PodChange): void {
+  change({ kind, object }: Change<LivePod>): void {
     if (kind === 'upsert') this.pods.set(object.uid, object);
     else this.pods.delete(object.uid);
   }
 }
 
 /** What a node's pods were after so many of the changes. */
-function stateAt(changes: readonly PodChange[], count: number): readonly LivePod[] {
+function stateAt(changes: readonly Change<LivePod>[], count: number): readonly LivePod[] {
   const state = new Sink();
   for (const change of changes.slice(0, count)) state.change(change);
   return [...state.pods.values()];
@@ -43,7 +46,7 @@ const histories = fc
   .array(fc.record({ slot: fc.nat(3), goes: fc.boolean() }), { minLength: 1, maxLength: 30, size: 'max' })
   .map((writes) => {
     const lives = new Map<number, { readonly uid: string; readonly there: boolean }>();
-    return writes.map(({ slot, goes }, index): PodChange => {
+    return writes.map(({ slot, goes }, index): Change<LivePod> => {
       const version = index + 8;
       const before = lives.get(slot);
       const uid = before?.there ? before.uid : `u${slot}.${version}`;

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
+import { versionOf } from '#functions/watch-relay/resource-version.ts';
 import type { ListOptions, Page, Resource, WatchEvent, WatchOptions } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 
@@ -55,7 +56,7 @@ export class ScriptedResource<T extends { readonly resourceVersion: string }> im
     options.opened?.();
     const { events, end, afterMs = 0 } = next(this.watches);
     for (const event of events) {
-      resourceVersion = 'object' in event ? event.object.resourceVersion : event.resourceVersion;
+      resourceVersion = versionOf(event);
       yield event;
     }
     while (end === 'quiet') {

@@ -1,4 +1,5 @@
 import type { LeaseReader } from '#shared/clusters/lease.ts';
+import type { RulesReader } from '#shared/clusters/rulebook.ts';
 import { type Delta, onlyPod } from '#shared/eviction/facts.ts';
 import type { EpochMs } from '#shared/eviction/identity.ts';
 import { type Plan, type PodDecision, plan } from '#shared/eviction/plan.ts';
@@ -6,7 +7,6 @@ import { type Ending, type EvictionRecord, isAnnounced } from '#shared/eviction/
 import { encodeCancelled } from '#shared/queues/due-message.ts';
 import type { QueueSender } from '#shared/queues/sender.ts';
 import { commitUnderLock, type Store } from '#shared/store/store.ts';
-import type { MatchOptions } from '#shared/taints/taint.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { evictionFields } from '#shared/telemetry/log-events.ts';
 import type { Clock } from '#shared/time/clock.ts';
@@ -22,7 +22,8 @@ export interface ApplyDeltaDeps {
   readonly leaseEpoch: LeaseReader['epoch'];
   readonly clock: Clock;
   readonly log: Log;
-  readonly matching: MatchOptions;
+  /** What governs a cluster; at most a second old. */
+  readonly rules: RulesReader;
 }
 
 /**
@@ -33,10 +34,10 @@ export interface ApplyDeltaDeps {
 export async function applyDelta(delta: Delta, deps: ApplyDeltaDeps): Promise<void> {
   const { store, timers, clock, log } = deps;
   const { ref } = delta;
-  const leaseEpoch = await deps.leaseEpoch(ref.cluster);
+  const [leaseEpoch, rules] = await Promise.all([deps.leaseEpoch(ref.cluster), deps.rules(ref.cluster)]);
   const only = onlyPod(delta);
   const decided = await commitUnderLock(store, ref, only && [only], clock, (partition) => {
-    const result = plan(partition, delta, deps.matching, { now: clock.now(), leaseEpoch });
+    const result = plan(partition, delta, rules, { now: clock.now(), leaseEpoch });
     const { schedule, end } = agendaOf(result.decisions, delta);
     if (!result.node && schedule.length + end.length === 0) return { result };
     const { node, live } = result;
@@ -76,7 +77,11 @@ function agendaOf(decisions: readonly PodDecision[], delta: Delta): Agenda {
         arm.add(decision.record.fireAt);
         break;
       case 'rearm':
-        arm.add(decision.record.fireAt);
+        arm.add(decision.record.notBefore ?? decision.record.fireAt);
+        break;
+      case 'free':
+        schedule.push(decision.record);
+        arm.add(decision.record.notBefore ?? decision.record.fireAt);
         break;
       case 'cancel':
         end.push(decision.ending);
@@ -118,6 +123,7 @@ function logChanges({ ref, observedAt }: Delta, { node, nodeChanged, decisions }
     if (decision.kind === 'schedule') log.info('eviction.scheduled', evictionFields(ref, decision.record));
     if (decision.kind === 'reschedule')
       log.info('eviction.rescheduled', evictionFields(ref, decision.record));
+    if (decision.kind === 'free') log.info('eviction.freed', evictionFields(ref, decision.record));
     if (decision.kind !== 'cancel') continue;
     log.info('eviction.cancelled', {
       ...evictionFields(ref, decision.ending),

@@ -5,6 +5,7 @@ import { CLIENT_SETTINGS, SQS_SETTINGS } from '#shared/aws/client-settings.ts';
 import { deltaEnvironment, readEnvironment } from '#shared/aws/environment.ts';
 import { DynamoDbLeases } from '#shared/clusters/dynamodb-leases.ts';
 import { leaseEpochs } from '#shared/clusters/lease.ts';
+import { enforcing } from '#shared/clusters/rulebook.ts';
 import { SqsSender } from '#shared/queues/sqs-sender.ts';
 import { SqsVisibility } from '#shared/queues/sqs-visibility.ts';
 import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
@@ -41,5 +42,5 @@ export const handler = createHandler({
   visibility: new SqsVisibility({ client: sqs, queueUrl: environment.SOURCE_QUEUE_URL, log }),
   clock,
   log,
-  matching: { comparisonOperators: environment.COMPARISON_OPERATORS },
+  rules: enforcing({ comparisonOperators: environment.COMPARISON_OPERATORS }),
 });

@@ -7,6 +7,7 @@ import { AwsClients } from '#shared/clusters/aws-clients.ts';
 import { connector } from '#shared/clusters/connect.ts';
 import { DynamoDbClusterRegistry } from '#shared/clusters/dynamodb-registry.ts';
 import { RegisteredClusters } from '#shared/clusters/registered-clusters.ts';
+import { enforcing } from '#shared/clusters/rulebook.ts';
 import { SqsSender } from '#shared/queues/sqs-sender.ts';
 import { SqsVisibility } from '#shared/queues/sqs-visibility.ts';
 import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
@@ -47,5 +48,5 @@ export const handler = createHandler({
   metrics: emfEvictionMetrics(stdoutEmf(environment.METRIC_NAMESPACE)),
   clock,
   log,
-  matching: { comparisonOperators: environment.COMPARISON_OPERATORS },
+  rules: enforcing({ comparisonOperators: environment.COMPARISON_OPERATORS }),
 });

@@ -1,17 +1,19 @@
 import pMap from 'p-map';
+import type { RulesReader } from '#shared/clusters/rulebook.ts';
 import type { EpochMs, PodUid } from '#shared/eviction/identity.ts';
 import { judge, type NodeLook } from '#shared/eviction/judge.ts';
+import type { Rules } from '#shared/eviction/policy.ts';
 import {
   type CancelReason,
   type Ending,
   type EvictionRecord,
   ending,
+  type NodeState,
   type Partition,
 } from '#shared/eviction/records.ts';
 import type { KubernetesApi, LivePod, PodEvent } from '#shared/kubernetes/api.ts';
 import { ApiError, LateCallError } from '#shared/kubernetes/api-error.ts';
 import type { Store } from '#shared/store/store.ts';
-import type { MatchOptions } from '#shared/taints/taint.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { podFields } from '#shared/telemetry/log-events.ts';
 import type { EvictionMetrics } from '#shared/telemetry/metrics.ts';
@@ -31,13 +33,18 @@ export interface PassDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: EvictionMetrics;
-  readonly matching: MatchOptions;
+  /** What governs a cluster; with a look's age, at most a second old. */
+  readonly rules: RulesReader;
 }
 
 /** A look at the node, live and stored, and what decides pods by it. */
-interface NodeView extends NodeLook {
+interface NodeView {
+  readonly look: NodeLook;
+  readonly stored: NodeState | undefined;
   /** When the server's answer was there: what is stored may have taken longer. */
   readonly answeredAt: EpochMs;
+  /** By which `verdict` decides. */
+  readonly rules: Rules;
   readonly verdict: ReturnType<typeof judge>;
 }
 
@@ -47,6 +54,8 @@ export class Pass {
   readonly ends: Ending[] = [];
   readonly cancelled: { readonly record: EvictionRecord; readonly because: CancelReason }[] = [];
   readonly rescheduled: EvictionRecord[] = [];
+  /** Those that the rules of the cluster forbid for now. */
+  readonly held: EvictionRecord[] = [];
   readonly failed = new Map<PodUid, string>();
   readonly events: PodEvent[] = [];
   /** The cluster lets nothing (more) be done for now. */
@@ -88,7 +97,7 @@ export class Pass {
 
   /** Pods of which it is known what becomes of them. */
   settled(): readonly { readonly uid: PodUid }[] {
-    return [...this.ends, ...this.cancelled.map(({ record }) => record), ...this.rescheduled];
+    return [...this.ends, ...this.cancelled.map(({ record }) => record), ...this.rescheduled, ...this.held];
   }
 
   /** Never rejects: what goes wrong is gathered, so that what happened before it is recorded. */
@@ -117,7 +126,7 @@ export class Pass {
     switch (verdict.kind) {
       case 'evict':
         // A verdict to evict is one on a pod that is there.
-        if (pod) await this.#evict(record, pod);
+        if (pod) await this.#evict(record, pod, view);
         break;
       case 'end':
         this.#ended(record, verdict.outcome);
@@ -127,6 +136,9 @@ export class Pass {
         break;
       case 'reschedule':
         this.rescheduled.push(verdict.record);
+        break;
+      case 'hold':
+        this.held.push(verdict.record);
         break;
       case 'behind':
         this.behind = true;
@@ -140,8 +152,14 @@ export class Pass {
    * Marks a pod and deletes it, unless what the mark's answer and a later look at the node show speaks against it.
    * The delete demands the very pod that was judged.
    */
-  async #evict(record: EvictionRecord, pod: LivePod): Promise<void> {
+  async #evict(record: EvictionRecord, pod: LivePod, found: NodeView): Promise<void> {
     const { clock } = this.#deps;
+    // Pods wait for their turn, and rules change: what is forbidden by now is not marked either.
+    const rules = await this.#deps.rules(this.#partition.ref.cluster);
+    if (rules !== found.rules) {
+      const view = { ...found, rules, verdict: judge(found.stored, found.look, rules) };
+      if (view.verdict(record, pod).kind !== 'evict') return this.#settle(record, pod, view);
+    }
     let shown: LivePod | undefined = pod;
     for (let looks = 0; looks < MAX_LOOKS; looks++) {
       try {
@@ -170,15 +188,18 @@ export class Pass {
    * came back, or that a node that is gone had lost its taints before.
    */
   #look(loaded?: Partition): Promise<NodeView> {
-    const { store, clock, matching } = this.#deps;
+    const { store, clock } = this.#deps;
     const { ref } = this.#partition;
     return this.#looks.run(ref.node, async () => {
       const at = clock.now();
       const answering = this.#api.getNode(ref.node).then((live) => ({ live, answeredAt: clock.now() }));
-      const stored = loaded ?? store.load(ref, at, []);
-      const [{ live, answeredAt }, { node }] = await Promise.all([answering, stored]);
-      const look = { at, taints: live?.taints, taintsStamp: live?.taintsStamp };
-      return { ...look, answeredAt, verdict: judge(node, look, matching) };
+      const loading = loaded ?? store.load(ref, at, []);
+      const [{ live, answeredAt }, { node: stored }] = await Promise.all([answering, loading]);
+      const { taints, taintsStamp, zone } = live ?? {};
+      const look = { node: ref.node, at, taints, taintsStamp, zone };
+      // Asked for last: a server may take longer than rules are good for.
+      const rules = await this.#deps.rules(ref.cluster);
+      return { look, stored, answeredAt, rules, verdict: judge(stored, look, rules) };
     });
   }
 
@@ -191,9 +212,10 @@ export class Pass {
     log.info('eviction.done', { ...podFields(this.#partition.ref, record), lateMs });
   }
 
-  #ended(record: EvictionRecord, outcome: 'done' | 'gone'): void {
+  #ended(record: EvictionRecord, outcome: 'done' | 'gone' | 'would-have'): void {
     this.ends.push(ending(record, { outcome }, record.version));
-    this.#deps.log.info('eviction.gone', podFields(this.#partition.ref, record));
+    const event = outcome === 'would-have' ? 'eviction.would-have' : 'eviction.gone';
+    this.#deps.log.info(event, podFields(this.#partition.ref, record));
   }
 }
 

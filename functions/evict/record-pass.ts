@@ -1,6 +1,9 @@
 import type { UnknownClusterError } from '#shared/clusters/registered-clusters.ts';
+import type { RulesReader } from '#shared/clusters/rulebook.ts';
+import { mayStillHold } from '#shared/eviction/brake.ts';
 import { compareVersions, type Version } from '#shared/eviction/facts.ts';
 import type { EpochMs, NodeRef } from '#shared/eviction/identity.ts';
+import type { Rules } from '#shared/eviction/policy.ts';
 import {
   type Ending,
   type EvictionRecord,
@@ -15,7 +18,7 @@ import { encodeRetry } from '#shared/queues/due-message.ts';
 import type { QueueSender } from '#shared/queues/sender.ts';
 import { commitUnderLock, type Store } from '#shared/store/store.ts';
 import type { Log } from '#shared/telemetry/log.ts';
-import { evictionFields } from '#shared/telemetry/log-events.ts';
+import { evictionFields, podFields } from '#shared/telemetry/log-events.ts';
 import type { EvictionMetrics } from '#shared/telemetry/metrics.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { Timers } from '#shared/timers/timers.ts';
@@ -28,6 +31,7 @@ export interface RecordDeps {
   readonly timers: Timers;
   /** Where evictions go that are given up, to be redriven by an operator. */
   readonly deadLetters: QueueSender;
+  readonly rules: RulesReader;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: EvictionMetrics;
@@ -49,7 +53,11 @@ export async function recordPass(
   const { ref } = before;
   if (pass.ends.length > 0) await store.end(ref, pass.ends, clock.now());
   // First the timers: the message that brought us here finds nothing due any more once the records stand.
-  await timers.arm(ref, [...new Set(pass.rescheduled.map(({ fireAt }) => fireAt))]);
+  const moments = [
+    ...pass.rescheduled.map(({ fireAt }) => fireAt),
+    ...pass.held.flatMap(({ held }) => held?.until ?? []),
+  ];
+  await timers.arm(ref, [...new Set(moments)]);
   const written = needsCommit(before, pass, clock.now()) ? await correct(before, pass, deps) : NOTHING;
   // What was written is told before anything else can fail: the message that comes again no longer finds it.
   tell(ref, written, pass, deps);
@@ -70,6 +78,7 @@ export async function recordPass(
 interface Written {
   readonly cancelled: readonly Ending[];
   readonly rescheduled: readonly EvictionRecord[];
+  readonly held: readonly EvictionRecord[];
   readonly gaveUp: readonly EvictionRecord[];
   /**
    * The next try, if this pass set it. One that another pass set meanwhile is armed by that one: of messages that fail
@@ -82,11 +91,18 @@ interface Written {
   readonly unnoted?: string | undefined;
 }
 
-const NOTHING: Written = { cancelled: [], rescheduled: [], gaveUp: [], retry: undefined, moved: false };
+const NOTHING: Written = {
+  cancelled: [],
+  rescheduled: [],
+  held: [],
+  gaveUp: [],
+  retry: undefined,
+  moved: false,
+};
 
 /** Most passes only end records, and that needs no lock. */
 function needsCommit({ node }: Partition, pass: Pass, now: EpochMs): boolean {
-  const found = pass.cancelled.length + pass.rescheduled.length + pass.failed.size;
+  const found = pass.cancelled.length + pass.rescheduled.length + pass.held.length + pass.failed.size;
   return found > 0 || pass.refusal !== undefined || (node?.retry?.nextTryAt ?? Infinity) <= now;
 }
 
@@ -95,6 +111,8 @@ async function correct(before: Partition, pass: Pass, deps: RecordDeps): Promise
   const { ref } = before;
   const now = clock.now();
   const random = Math.random();
+  const rules = await deps.rules(ref.cluster);
+  const { giveUpAfterMs } = rules.policy;
   const failures: Failures = {
     ...(pass.refusal ? { everything: pass.refusal.message } : {}),
     pods: pass.failed,
@@ -104,7 +122,7 @@ async function correct(before: Partition, pass: Pass, deps: RecordDeps): Promise
   if (before.node) {
     const left = new Map(before.scheduled);
     for (const { uid } of pass.settled()) left.delete(uid);
-    const { gaveUp } = afterFailures(before.node, left, failures, now, random);
+    const { gaveUp } = afterFailures(before.node, left, failures, { now, random, giveUpAfterMs });
     await setAside(ref, gaveUp, deps);
   }
   return commitUnderLock(store, ref, undefined, clock, (found) => {
@@ -115,21 +133,26 @@ async function correct(before: Partition, pass: Pass, deps: RecordDeps): Promise
         ending(record, { outcome: 'cancelled', cancelled: because }, record.version),
       );
     const rescheduled = pass.rescheduled.filter(stands);
+    // Who wakes what is held has done so already if nothing holds it by now.
+    const held = pass.held.filter((each) => stands(each) && isStillHeld(each, rules, now));
     const left = new Map(found.scheduled);
-    for (const { uid } of [...cancelled, ...rescheduled]) left.delete(uid);
+    for (const { uid } of [...cancelled, ...rescheduled, ...held]) left.delete(uid);
     const { node } = found;
-    const after = node && afterFailures(node, left, failures, now, random);
+    const after = node && afterFailures(node, left, failures, { now, random, giveUpAfterMs });
     const next = after?.node.retry;
     const [failure = failures.everything] = failures.pods.values();
     const result: Written = {
       cancelled,
       rescheduled,
+      held: held.filter(({ uid, held: now }) => found.scheduled.get(uid)?.held?.by.kind !== now?.by.kind),
       gaveUp: after?.gaveUp ?? [],
       retry: next?.nextTryAt === node?.retry?.nextTryAt ? undefined : next,
-      moved: cancelled.length + rescheduled.length < pass.cancelled.length + pass.rescheduled.length,
+      moved:
+        cancelled.length + rescheduled.length + held.length <
+        pass.cancelled.length + pass.rescheduled.length + pass.held.length,
       unnoted: node || left.size === 0 ? undefined : failure,
     };
-    const schedule = [...rescheduled, ...(after?.changed ?? [])];
+    const schedule = [...rescheduled, ...held, ...(after?.changed ?? [])];
     const change = {
       ...(after && after.node.retry !== node?.retry ? { node: after.node } : {}),
       schedule,
@@ -140,6 +163,9 @@ async function correct(before: Partition, pass: Pass, deps: RecordDeps): Promise
     return writes ? { result, change } : { result };
   });
 }
+
+const isStillHeld = ({ held }: EvictionRecord, rules: Rules, now: EpochMs): boolean =>
+  held !== undefined && mayStillHold(held.by, rules, now);
 
 /** Whether nobody told anything newer of a pod since its partition was read. */
 function isUntold(before: Partition, found: Partition, record: EvictionRecord): boolean {
@@ -161,6 +187,10 @@ function tell(ref: NodeRef, written: Written, pass: Pass, { log, metrics }: Reco
     log.info('eviction.cancelled', { ...evictionFields(ref, each), reason: each.cancelled, announced: true });
   }
   for (const record of written.rescheduled) log.info('eviction.rescheduled', evictionFields(ref, record));
+  for (const record of written.held) {
+    if (record.held?.by.kind === 'observe') log.info('eviction.would-have', podFields(ref, record));
+    else log.info('eviction.held', { ...evictionFields(ref, record), by: record.held?.by.kind });
+  }
   if (written.gaveUp.length === 0) return;
   metrics.gaveUp(written.gaveUp.length);
   for (const record of written.gaveUp) {

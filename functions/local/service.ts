@@ -9,6 +9,7 @@ import { Relay } from '#functions/watch-relay/relay.ts';
 import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
 import { leaseEpochs } from '#shared/clusters/lease.ts';
 import { UnknownClusterError } from '#shared/clusters/registered-clusters.ts';
+import { enforcing } from '#shared/clusters/rulebook.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { QUEUES, type QueueSpec } from '#shared/queues/queue-set.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
@@ -78,7 +79,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   const evictionsDue = queueOf(QUEUES.evictionsDue);
 
   const timers = new EmbeddedTimers({ dueQueue: evictionsDue, clock, log });
-  const common = { store, timers, clock, log, matching };
+  const common = { store, timers, clock, log, rules: enforcing(matching) };
   const depsOn = (queue: EmbeddedQueue) => ({
     ...common,
     leaseEpoch: leaseEpochs(leases, clock),

@@ -33,6 +33,8 @@ export interface PodFacts {
   readonly podSince: EpochMs;
   /** In a delta only those that decide under the delta's taints, each with its index in the pod's list. */
   readonly tolerations: readonly Toleration[];
+  /** With a wake: its place among all pods of the cluster that may have been held, in the order in which they are to go. */
+  readonly rank?: number;
 }
 
 /**

@@ -1,13 +1,23 @@
-import type { LiveTaint, MatchOptions, Toleration } from '#shared/taints/taint.ts';
-import type { EpochMs, PodUid } from './identity.ts';
+import { DOWN_KEYS, type LiveTaint, type Toleration } from '#shared/taints/taint.ts';
+import { type Brake, brakeOn } from './brake.ts';
+import type { EpochMs, NodeName, PodUid } from './identity.ts';
 import { isDoubtful, timeLiveTaints } from './node-state.ts';
 import { podDeadlines } from './pod-deadline.ts';
-import { type CancelReason, type EvictionRecord, type NodeState, whyCancelled } from './records.ts';
+import type { Rules } from './policy.ts';
+import {
+  type CancelReason,
+  type EvictionRecord,
+  type NodeState,
+  type TimedTaint,
+  whyCancelled,
+} from './records.ts';
 
 /** A pod as the API server shows it at fire time. */
 export interface SeenPod {
   readonly uid: PodUid;
   readonly tolerations: readonly Toleration[];
+  /** Absent: none. */
+  readonly labels?: Readonly<Record<string, string>>;
   readonly terminating: boolean;
   /** Marked by a taint manager before it was deleted. */
   readonly disrupted: boolean;
@@ -15,22 +25,26 @@ export interface SeenPod {
 
 /** One look at a live node. */
 export interface NodeLook {
+  readonly node: NodeName;
   /** When the look began: what it shows is at least as new. */
   readonly at: EpochMs;
   /** The node's taints, all effects; `undefined`: there is no such node. */
   readonly taints: readonly LiveTaint[] | undefined;
   /** Who wrote that list last, and when; see `LiveNode`. */
   readonly taintsStamp?: string | undefined;
+  readonly zone?: string | undefined;
 }
 
 /** What is to be done with one due record. */
 export type Verdict =
   | { readonly kind: 'evict' }
-  /** It went already: after an eviction (`done`) or otherwise (`gone`). */
-  | { readonly kind: 'end'; readonly outcome: 'done' | 'gone' }
+  /** It went already: after an eviction (`done`) or otherwise (`gone`), or when it would have been evicted. */
+  | { readonly kind: 'end'; readonly outcome: 'done' | 'gone' | 'would-have' }
   | { readonly kind: 'cancel'; readonly because: CancelReason }
   /** Live state moves the deadline; the record as it is to be stored. */
   | { readonly kind: 'reschedule'; readonly record: EvictionRecord }
+  /** The rules of the cluster forbid it for now; the record as it is to be stored. */
+  | { readonly kind: 'hold'; readonly record: EvictionRecord }
   /**
    * Somebody wrote the node's taints since the relay last told of them: what it tells next may put the pod off, for
    * a taint that went and came back starts its countdown anew.
@@ -41,34 +55,84 @@ export type Verdict =
 export const BEHIND_PATIENCE_MS = 60_000;
 
 /**
- * Decides due records once more, on live state, by the rule that scheduled them: what live state contradicts is
- * corrected, not executed. Returns what decides each record with its pod, `undefined` where it is not on the node.
- * Upstream never looks again (semantics of the built-in controller: the timer that runs is the decision), which is
+ * Decides due records once more, on live state and by the rules of now, as they were scheduled: what live state
+ * contradicts is corrected, not executed. Returns what decides each record with its pod, `undefined` where it is not on
+ * the node. Upstream never looks again (semantics of the built-in controller: the timer that runs is the decision), which is
  * how it evicts pods of nodes that are no longer tainted.
  */
 export function judge(
   node: NodeState | undefined,
   look: NodeLook,
-  options: MatchOptions,
+  rules: Rules,
 ): (record: EvictionRecord, pod: SeenPod | undefined) => Verdict {
   // A node that is gone keeps its last taints, but for those it may have lost before.
   const last = node?.taints.filter((taint) => !isDoubtful(node, taint)) ?? [];
   const taints = look.taints ? timeLiveTaints(node, look.taints, look.at) : last;
   const deletedAt = look.taints ? undefined : (node?.deletedAt ?? look.at);
   const behind = node !== undefined && look.taints !== undefined && look.taintsStamp !== node.taintsStamp;
-  const deadlineOf = podDeadlines(taints, deletedAt, options);
+  const deadlineOf = podDeadlines(taints, deletedAt, rules);
+  const brakeOf = brakes(taints, deletedAt, look, rules);
+  const observed = rules.policy.mode === 'observe';
   return (record, pod) => {
-    if (!pod) return { kind: 'end', outcome: 'gone' };
-    if (pod.terminating) return { kind: 'end', outcome: pod.disrupted ? 'done' : 'gone' };
+    if (!pod) return { kind: 'end', outcome: observed ? 'would-have' : 'gone' };
+    if (pod.terminating) {
+      const outcome = pod.disrupted ? 'done' : 'gone';
+      return { kind: 'end', outcome: observed ? 'would-have' : outcome };
+    }
     const deadline = deadlineOf(pod.tolerations, record.podSince);
     if (!deadline) return { kind: 'cancel', because: whyCancelled(record, taints) };
     if (deadline.at > look.at) {
-      // What failed before was another deadline's eviction.
-      const { failure: _failure, ...rest } = record;
+      // What failed before, or was held, was another deadline's eviction.
+      const { failure: _failure, held: _held, notBefore: _notBefore, ...rest } = record;
       return { kind: 'reschedule', record: { ...rest, fireAt: deadline.at, reasons: deadline.reasons } };
     }
     // Live state may have moved the deadline since the pod's record was written.
     const overdueMs = look.at - Math.max(record.fireAt, deadline.at);
-    return behind && overdueMs < BEHIND_PATIENCE_MS ? { kind: 'behind' } : { kind: 'evict' };
+    if (behind && overdueMs < BEHIND_PATIENCE_MS) return { kind: 'behind' };
+    const braked = brakeOf(record, pod);
+    if (!braked) return { kind: 'evict' };
+    const since = record.held?.by.kind === braked.by.kind ? record.held.since : look.at;
+    return { kind: 'hold', record: { ...record, held: { ...braked, since } } };
   };
 }
+
+/**
+ * What forbids that a pod that is due is evicted, and when it is to be looked at again by itself. What forbids everything,
+ * or much, has no such moment: all of it would go at once then, where it is to go in turn.
+ */
+function brakes(
+  taints: readonly TimedTaint[],
+  deletedAt: EpochMs | undefined,
+  { node, zone, at, taints: live }: NodeLook,
+  rules: Rules,
+): (record: EvictionRecord, pod: SeenPod) => { readonly by: Brake; readonly until?: EpochMs } | undefined {
+  const single = taints.map((taint) => ({
+    key: taint.key,
+    deadlineOf: podDeadlines([taint], deletedAt, rules),
+  }));
+  const downSince = earliest(
+    (live ?? []).filter(({ key }) => DOWN_KEYS.includes(key)).map(({ timeAdded }) => timeAdded),
+  );
+  return (record, pod) => {
+    const deadlines = single.flatMap(({ key, deadlineOf }) => {
+      const deadline = deadlineOf(pod.tolerations, record.podSince);
+      return deadline ? [{ key, at: deadline.at }] : [];
+    });
+    const dueBy = deadlines.filter((deadline) => deadline.at <= at).map(({ key }) => key);
+    const by = brakeOn(rules, { node, zone, downSince, dueBy, record, labels: pod.labels ?? {} }, at);
+    if (!by) return undefined;
+    // Another taint that falls due may be one that nothing forbids.
+    const later = deadlines.map((deadline) => deadline.at).filter((moment) => moment > at);
+    const until = earliest([
+      ...(by.kind === 'excluded' || by.kind === 'guard' ? later : []),
+      by.kind === 'excluded' || by.kind === 'hold' ? by.until : undefined,
+    ]);
+    return { by, ...(until === undefined ? {} : { until }) };
+  };
+}
+
+const earliest = (moments: readonly (EpochMs | undefined)[]): EpochMs | undefined =>
+  moments.reduce(
+    (least, moment) => (moment === undefined || (least ?? moment + 1) <= moment ? least : moment),
+    undefined,
+  );

@@ -1,4 +1,4 @@
-import type { MatchOptions } from '#shared/taints/taint.ts';
+import { mayStillHold } from './brake.ts';
 import {
   compareVersions,
   DELTA_MAX_AGE_MS,
@@ -10,6 +10,7 @@ import {
 import type { EpochMs } from './identity.ts';
 import { mergeNodeState, raiseStarts, sameFacts, tellsOf } from './node-state.ts';
 import { dueAt, type PodDeadline, podDeadlines } from './pod-deadline.ts';
+import type { Rules } from './policy.ts';
 import {
   type EndedPod,
   type Ending,
@@ -35,12 +36,16 @@ export interface Moment {
  * What becomes of one pod.
  * - `schedule`: it gets a deadline; `reschedule`: its deadline moves; `confirm`: its deadline stands, which is stored, so
  *   that older deltas are known as such. Each wants a timer at the record's `fireAt`.
+ * - `free`: it was held, and nothing holds it any more; it goes in its turn. Wants a timer at the record's `notBefore`.
  * - `rearm`: nothing changes, but its timer may be lost.
  * - `cancel`: nothing calls for its eviction any more, or it is gone.
  * - `cancelled-before`: this very delta cancelled it on an earlier delivery, and its Event may not have been posted.
  */
 export type PodDecision =
-  | { readonly kind: 'schedule' | 'reschedule' | 'confirm' | 'rearm'; readonly record: EvictionRecord }
+  | {
+      readonly kind: 'schedule' | 'reschedule' | 'confirm' | 'free' | 'rearm';
+      readonly record: EvictionRecord;
+    }
   | { readonly kind: 'cancel'; readonly ending: Ending }
   | { readonly kind: 'cancelled-before'; readonly ending: EndedPod };
 
@@ -59,15 +64,18 @@ export interface Plan {
  * Decides what a delta changes in one node's partition. Pure and idempotent: the same delta again changes
  * nothing and arms the same timers. Old or reordered deltas never override newer facts; those of a relay that has
  * lost its lease, and those older than two resyncs, decide nothing at all. The partition must hold the records the
- * delta speaks of (all, for a node delta).
+ * delta speaks of (all, for a node delta). `rules`: of the cluster, as they are now.
  */
-export function plan(partition: Partition, delta: Delta, options: MatchOptions, moment: Moment): Plan {
+export function plan(partition: Partition, delta: Delta, rules: Rules, moment: Moment): Plan {
   const known = partition.node;
   const counts = isCurrent(delta, moment);
   const node = counts
     ? mergeNodeState(known, delta, moment.now)
     : known && raiseStarts(known, delta, moment.now);
-  const decisions = counts && node ? decidePods(partition, node, delta, options) : remindOf(partition, delta);
+  const decisions =
+    counts && node
+      ? decidePods(partition, node, delta, { rules, now: moment.now })
+      : remindOf(partition, delta);
   const nodeChanged = node !== undefined && !sameFacts(known, node);
   const written = nodeChanged || node?.podsVersion !== known?.podsVersion || node?.retry !== known?.retry;
   return {
@@ -95,14 +103,20 @@ function remindOf({ scheduled }: Partition, delta: Delta): readonly PodDecision[
 
 const uidOf = (delta: Exclude<Delta, { kind: 'node' }>) => (delta.kind === 'pod' ? delta.pod.uid : delta.uid);
 
+/** By what pods are decided beside their node and the delta. */
+interface Given {
+  readonly rules: Rules;
+  readonly now: EpochMs;
+}
+
 function decidePods(
   partition: Partition,
   node: NodeState,
   delta: Delta,
-  options: MatchOptions,
+  given: Given,
 ): readonly PodDecision[] {
   const { scheduled, ended } = partition;
-  const decide = podDecider(partition, node, delta, options);
+  const decide = podDecider(partition, node, delta, given);
   const decisions: (PodDecision | undefined)[] = [];
   switch (delta.kind) {
     case 'node': {
@@ -145,22 +159,23 @@ function podDecider(
   { node: known, scheduled, ended }: Partition,
   node: NodeState,
   delta: Delta,
-  options: MatchOptions,
+  { rules, now }: Given,
 ): (pod: PodFacts) => PodDecision | undefined {
-  const deadlineOf = podDeadlines(node.taints, node.deletedAt, options);
+  const deadlineOf = podDeadlines(node.taints, node.deletedAt, rules);
   const tells = tellsOf(delta, node);
   return (pod) => {
     const record = scheduled.get(pod.uid);
     const end = ended.get(pod.uid);
     if (end && isTombstone(end)) return undefined;
     const last = record ?? end;
-    if (last && isBy(delta, last)) return record ? { kind: 'rearm', record } : repeat(end);
+    const isFree = record?.held && delta.kind === 'node' && !mayStillHold(record.held.by, rules, now);
+    if (last && isBy(delta, last) && !isFree) return record ? { kind: 'rearm', record } : repeat(end);
     // A node delta that tells of this pod under the taints of now has been heard, or is still to come.
     if (!tells) return undefined;
     const heard = newer(last?.version, known?.podsVersion);
     const age = heard ? compareVersions(delta.version, heard) : 1;
     if (age < 0) return undefined;
-    if (age === 0 && delta.kind === 'node') return leaveAsItIs(node, delta, record);
+    if (age === 0 && delta.kind === 'node' && !isFree) return leaveAsItIs(node, delta, record);
     const podSince = last?.podSince ?? pod.podSince;
     const deadline = deadlineOf(pod.tolerations, podSince);
     if (!deadline) return record && cancel(delta, record, node);
@@ -172,8 +187,36 @@ function podDecider(
     });
     if (!record) return { kind: 'schedule', record: next };
     if (record.fireAt !== fireAt) return { kind: 'reschedule', record: next };
+    if (isFree) return { kind: 'free', record: freed(record, pod, rules, now) };
     if (delta.kind === 'node') return leaveAsItIs(node, delta, record);
-    return { kind: 'confirm', record: { ...next, ...(record.failure ? { failure: record.failure } : {}) } };
+    return { kind: 'confirm', record: { ...next, ...trialsOf(record) } };
+  };
+}
+
+/** What happened to a record since it fell due. */
+function trialsOf({ failure, held, notBefore }: EvictionRecord): Partial<EvictionRecord> {
+  return {
+    ...(failure ? { failure } : {}),
+    ...(held ? { held } : {}),
+    ...(notBefore === undefined ? {} : { notBefore }),
+  };
+}
+
+/**
+ * A record that nothing holds any more: it goes in its turn, and the time for which it was not tried does not count
+ * as one of failing.
+ */
+function freed(
+  { held, failure, ...record }: EvictionRecord,
+  { rank = 0 }: PodFacts,
+  { policy }: Rules,
+  now: EpochMs,
+): EvictionRecord {
+  const since = failure && failure.since + Math.max(0, now - (held?.since ?? now));
+  return {
+    ...record,
+    ...(failure && since !== undefined ? { failure: { ...failure, since } } : {}),
+    notBefore: now + Math.floor((rank / policy.drain) * 1000),
   };
 }
 

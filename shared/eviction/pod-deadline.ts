@@ -1,6 +1,7 @@
 import { type Cause, deadlineFor, saturate } from '#shared/taints/deadline.ts';
-import type { MatchOptions, Toleration } from '#shared/taints/taint.ts';
+import type { Toleration } from '#shared/taints/taint.ts';
 import type { EpochMs } from './identity.ts';
+import type { Rules } from './policy.ts';
 import type { EvictionRecord, Reason, TimedTaint } from './records.ts';
 
 /** When a pod must go, and why. */
@@ -17,9 +18,9 @@ export interface PodDeadline {
 export function podDeadlines(
   taints: readonly TimedTaint[],
   deletedAt: EpochMs | undefined,
-  options: MatchOptions,
+  { matching }: Pick<Rules, 'matching'>,
 ): (tolerations: readonly Toleration[], podSince: EpochMs) => PodDeadline | undefined {
-  const deadline = deadlineFor(taints, options);
+  const deadline = deadlineFor(taints, matching);
   return (tolerations, podSince) => {
     if (deletedAt !== undefined && podSince > deletedAt) return undefined;
     const found = deadline(tolerations, podSince);

@@ -1,4 +1,5 @@
 import type { LiveTaint, Taint } from '#shared/taints/taint.ts';
+import type { Brake } from './brake.ts';
 import type { Evidence, Version } from './facts.ts';
 import type { EpochMs, NodeRef, PodUid } from './identity.ts';
 
@@ -62,6 +63,18 @@ export interface EvictionRecord {
   readonly failure?: Failure;
   /** It failed for so long that it is left alone, until something about it changes or an operator asks. */
   readonly gaveUpAt?: EpochMs;
+  /** It was due, and something forbade it; it is left alone until nothing does any more. */
+  readonly held?: Held;
+  /** It was held, and goes in its turn: not before this moment. */
+  readonly notBefore?: EpochMs;
+}
+
+/** What keeps an eviction from happening that is due. */
+export interface Held {
+  readonly by: Brake;
+  readonly since: EpochMs;
+  /** When it is to be looked at again, should nothing else happen. */
+  readonly until?: EpochMs;
 }
 
 /** Why a pod must go at its moment: one taint that set it, and what the pod has to say of that. */

@@ -6,18 +6,18 @@ const FIRST_RETRY_MS = 5_000;
 export const LONGEST_RETRY_MS = 300_000;
 /** A server's `Retry-After` is honoured up to here. */
 const LONGEST_ASKED_MS = 3_600_000;
-/** An eviction that has failed for so long is given up. */
-export const GIVE_UP_AFTER_MS = 4 * 24 * 3_600_000;
 
 /**
- * When a record is to be looked at, and not before: at its deadline, or with the next try of its node's failures;
- * `undefined`: it was given up.
+ * When a record is to be looked at, and not before: at its deadline, in its turn after it was held, or with the next try
+ * of its node's failures; `undefined`: it was given up, or is held until somebody wakes it.
  */
 export function momentOf(record: EvictionRecord, node: NodeState | undefined): EpochMs | undefined {
   if (record.gaveUpAt !== undefined) return undefined;
+  if (record.held) return record.held.until;
+  const moment = Math.max(record.fireAt, record.notBefore ?? 0);
   const retry = node?.retry;
   const waits = retry && (retry.everything || record.failure);
-  return waits ? Math.max(record.fireAt, retry.nextTryAt) : record.fireAt;
+  return waits ? Math.max(moment, retry.nextTryAt) : moment;
 }
 
 /** The records of a node that are to be looked at by now. */
@@ -58,17 +58,20 @@ export interface Retry {
  * Decides when the failed evictions of a node are tried again: all of them together, so that the node has one message
  * under way however many pods fail and for however long. A failure that is met while others wait for their next try
  * joins them. Only records that still stand count; when none does, and nothing else failed before, nothing is left
- * to try. `random`: 0 to 1.
+ * to try. `random`: 0 to 1. `giveUpAfterMs`: of trying; what is held is not tried.
  */
 export function afterFailures(
   node: NodeState,
   scheduled: Partition['scheduled'],
   failures: Failures,
-  now: EpochMs,
-  random: number,
+  {
+    now,
+    random,
+    giveUpAfterMs,
+  }: { readonly now: EpochMs; readonly random: number; readonly giveUpAfterMs: number },
 ): Retry {
   const due = [...scheduled.values()].filter(
-    ({ fireAt, gaveUpAt }) => fireAt <= now && gaveUpAt === undefined,
+    ({ fireAt, gaveUpAt, held }) => fireAt <= now && gaveUpAt === undefined && held === undefined,
   );
   const everything = failures.everything !== undefined;
   const changed: EvictionRecord[] = [];
@@ -80,7 +83,7 @@ export function afterFailures(
     const since =
       failure?.since ?? (everything ? Math.max(node.retry?.since ?? now, record.fireAt) : undefined);
     if (since === undefined) continue;
-    if (now - since >= GIVE_UP_AFTER_MS) {
+    if (now - since >= giveUpAfterMs) {
       const given = {
         ...record,
         failure: failure ?? { since, error: failures.everything ?? '' },

@@ -13,6 +13,8 @@ export interface LiveNode {
    * not say, and when nobody owns a taint.
    */
   readonly taintsStamp?: string;
+  /** Its label `topology.kubernetes.io/zone`; absent: in no zone. */
+  readonly zone?: string;
 }
 
 /** The few fields of a Pod that deciding needs. Equal toleration lists are one shared object. */
@@ -35,6 +37,8 @@ export interface LivePod {
   readonly terminating: boolean;
   /** Carries the `DisruptionTarget` condition with our reason: this service (or the built-in one) began to evict it. */
   readonly disrupted: boolean;
+  /** Absent: none. */
+  readonly labels?: Readonly<Record<string, string>>;
   /** The controller that made it (`ownerReferences`); absent: nobody makes it anew. */
   readonly owner?: PodOwner;
 }

@@ -49,11 +49,13 @@ export function projectNode(json: unknown): LiveNode {
   const { metadata, spec } = fieldsOf(json);
   const meta = fieldsOf(metadata);
   const taintsStamp = stampOfTaints(meta['managedFields']);
+  const zone = textOf(fieldsOf(meta['labels'])['topology.kubernetes.io/zone']);
   return {
     name: nodeName(shared(required('Node', meta, 'name'))),
     resourceVersion: textOf(meta['resourceVersion']),
     taints: itemsOf(fieldsOf(spec)['taints']).map(projectTaint),
     ...(taintsStamp === '' ? {} : { taintsStamp }),
+    ...(zone === '' ? {} : { zone: shared(zone) }),
   };
 }
 
@@ -81,8 +83,14 @@ export function projectPod(json: unknown): LivePod {
       ({ type, status, reason }) =>
         type === 'DisruptionTarget' && status === 'True' && reason === TAINT_MANAGER_REASON,
     ),
+    ...projectLabels(meta['labels']),
     ...(owner === undefined ? {} : { owner }),
   };
+}
+
+function projectLabels(labels: unknown): Pick<LivePod, 'labels'> {
+  const given = Object.entries(fieldsOf(labels)).map(([key, value]) => [key, textOf(value)]);
+  return given.length === 0 ? {} : { labels: Object.fromEntries(given) };
 }
 
 function createdAt(meta: Readonly<Record<string, unknown>>): number {

@@ -61,6 +61,7 @@ const pod = z.strictObject({
   owner: z.strictObject({ kind: text, name: text }).exactOptional(),
   podSince: epochMs,
   tolerations: z.int().nonnegative(),
+  rank: z.int().nonnegative().exactOptional(),
 });
 
 const header = {
@@ -203,6 +204,7 @@ function encodePod(facts: PodFacts, tolerations: number): EncodedPod {
     ...(facts.owner ? { owner: facts.owner } : {}),
     podSince: facts.podSince,
     tolerations,
+    ...(facts.rank === undefined ? {} : { rank: facts.rank }),
   };
 }
 

@@ -86,6 +86,16 @@ const pod = {
   version,
 };
 
+const until = epochMs.exactOptional();
+const brake = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('observe') }),
+  z.object({ kind: z.literal('paused'), until }),
+  z.object({ kind: z.literal('stopped'), scope: z.enum(['cluster', 'fleet']), until }),
+  z.object({ kind: z.literal('hold'), id: text, until }),
+  z.object({ kind: z.literal('excluded'), revision: z.int().nonnegative(), until }),
+  z.object({ kind: z.literal('guard'), scope: z.enum(['cluster', 'zone', 'people']), trippedAt: epochMs }),
+]);
+
 /** What is stored of a scheduled eviction. */
 export const recordSchema: z.ZodType<EvictionRecord> = z.object({
   ...pod,
@@ -93,6 +103,8 @@ export const recordSchema: z.ZodType<EvictionRecord> = z.object({
   startedAt: epochMs,
   failure: z.object({ since: epochMs, error: z.string() }).exactOptional(),
   gaveUpAt: epochMs.exactOptional(),
+  held: z.object({ by: brake, since: epochMs, until }).exactOptional(),
+  notBefore: epochMs.exactOptional(),
 });
 
 /** What is stored of one that has ended. */

@@ -12,6 +12,10 @@ export interface Taint {
 export const NODE_NOT_READY = 'node.kubernetes.io/not-ready';
 /** The taint the node controller sets when a node's `Ready` condition is `Unknown`. */
 export const NODE_UNREACHABLE = 'node.kubernetes.io/unreachable';
+/** The taint by which a person says that a node is shut down: its pods are detached from their volumes. */
+export const NODE_OUT_OF_SERVICE = 'node.kubernetes.io/out-of-service';
+/** The taints by which the node controller says that a node is down. */
+export const DOWN_KEYS: readonly string[] = [NODE_NOT_READY, NODE_UNREACHABLE];
 
 /** A taint of a live node. */
 export interface LiveTaint extends Taint {

@@ -1,3 +1,4 @@
+import type { Brake } from '#shared/eviction/brake.ts';
 import type { ClusterName, EpochMs, NodeName, NodeRef, PodUid } from '#shared/eviction/identity.ts';
 import type { CancelReason, Ending, EvictionRecord } from '#shared/eviction/records.ts';
 import { type Taint, taintText } from '#shared/taints/taint.ts';
@@ -32,6 +33,12 @@ export type LogEvents = {
   'eviction.scheduled': EvictionFields;
   /** It is to be evicted at another moment, or for another taint, than was said before. */
   'eviction.rescheduled': EvictionFields;
+  /** It is due, and the rules of its cluster forbid it; it stays scheduled. `by`: the kind of brake. */
+  'eviction.held': EvictionFields & { readonly by: Brake['kind'] | undefined };
+  /** Nothing holds it any more. */
+  'eviction.freed': EvictionFields;
+  /** It was due in a cluster that is only observed. */
+  'eviction.would-have': PodFields;
   /** It is not to be evicted any more; `announced`: an Event tells so, too. */
   'eviction.cancelled': EvictionFields & {
     readonly reason: CancelReason | undefined;

@@ -7,9 +7,9 @@ import {
   nodeKey,
   type PodUid,
 } from '#shared/eviction/identity.ts';
+import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
 import type { Ending, EvictionRecord, NodeState } from '#shared/eviction/records.ts';
 import { isAnnounced } from '#shared/eviction/records.ts';
-import { GIVE_UP_AFTER_MS } from '#shared/eviction/retry.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import { type Commit, ENDED_WINDOW_MS, type Store } from '#shared/store/store.ts';
 import type { Accuse, Bench } from './judge.ts';
@@ -134,7 +134,8 @@ export class RecordJudge {
     if (!copied) this.#once(`P6: ${uid} was given up and is no dead letter`);
     this.#told.push({ cluster: ref.cluster, uid, at: clock.now(), event: `${uid}/gave-up` });
     const troubledMs = clock.now() - disturbances.troubledSince(ref.cluster, clock.now());
-    if (troubledMs < GIVE_UP_AFTER_MS) this.#once(`P6: ${uid} was given up after ${troubledMs} ms`);
+    if (troubledMs < DEFAULT_POLICY.giveUpAfterMs)
+      this.#once(`P6: ${uid} was given up after ${troubledMs} ms`);
   }
 
   async audit(): Promise<void> {

@@ -2,6 +2,7 @@ import { createHandler as createDeltaHandler, DELTA_BATCH_SIZE } from '#function
 import { createHandler as createEvictHandler, EVICT_BATCH_SIZE } from '#functions/evict/handler.ts';
 import { createHandler as createExpiryHandler } from '#functions/expiry/handler.ts';
 import { leaseEpochs } from '#shared/clusters/lease.ts';
+import { enforcing } from '#shared/clusters/rulebook.ts';
 import type { QueueKey } from '#shared/queues/queue-set.ts';
 import type { EvictionMetrics } from '#shared/telemetry/metrics.ts';
 import type { Timers } from '#shared/timers/timers.ts';
@@ -35,7 +36,7 @@ function portsOf(process: Process, user: User, scene: Scene, timers?: Timers) {
     timers: timers ?? awsTimers(process, dueQueue, scheduler, scene),
     dueQueue,
     leaseEpoch: fault.leaseEpoch(leaseEpochs(rooms.leases, clock)),
-    matching: MATCHING,
+    rules: enforcing(MATCHING),
     metrics: NO_METRICS,
     clock,
     log,

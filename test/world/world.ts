@@ -2,6 +2,7 @@ import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import { createHandler as createDeltaHandler } from '#functions/deltas/handler.ts';
 import { createHandler as createEvictHandler } from '#functions/evict/handler.ts';
 import { SqliteStore } from '#functions/local/sqlite-store.ts';
+import { enforcing } from '#shared/clusters/rulebook.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
 import { type ClusterName, clusterName, type EpochMs, type NodeRef } from '#shared/eviction/identity.ts';
 import { encodeDelta, messageGroupId } from '#shared/queues/delta-message.ts';
@@ -72,7 +73,16 @@ export class World {
       },
     };
     const leaseEpoch = async () => this.#epoch - 1;
-    const common = { clock, log, store, timers, matching, deadLetters, visibility, leaseEpoch };
+    const common = {
+      clock,
+      log,
+      store,
+      timers,
+      rules: enforcing(matching),
+      deadLetters,
+      visibility,
+      leaseEpoch,
+    };
     this.#handlers = {
       node: createDeltaHandler({ ...common, dueQueue }),
       pod: createDeltaHandler({ ...common, dueQueue }),

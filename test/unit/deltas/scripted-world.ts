@@ -2,7 +2,7 @@ import type { DeltaHandlerDeps } from '#functions/deltas/handler.ts';
 import type { EpochMs } from '#shared/eviction/identity.ts';
 import { TimerError } from '#shared/timers/timers.ts';
 import { type RecordingLog, recordingLog } from '#test/contracts/recording-log.ts';
-import { at, options } from '#test/unit/eviction/builders.ts';
+import { at, rules } from '#test/unit/eviction/builders.ts';
 import { ScriptedQueue } from '#test/world/scripted-queue.ts';
 import { ScriptedStore } from '#test/world/scripted-store.ts';
 
@@ -26,7 +26,7 @@ export function scriptedWorld(): ScriptedWorld {
     deadLetters: new ScriptedQueue(),
     log: recordingLog(),
     leaseEpoch: async () => undefined,
-    matching: options,
+    rules: async () => rules,
     clock: { now: () => at(0) },
     armed: [],
     timerOutages: 0,

@@ -2,12 +2,13 @@ import type { EvictHandlerDeps } from '#functions/evict/handler.ts';
 import { UnknownClusterError } from '#shared/clusters/registered-clusters.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
 import type { EpochMs } from '#shared/eviction/identity.ts';
+import type { Rules } from '#shared/eviction/policy.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { TimerError } from '#shared/timers/timers.ts';
 import { standings } from '#test/contracts/partition-builders.ts';
 import { type RecordingLog, recordingLog } from '#test/contracts/recording-log.ts';
-import { after, at, options, ref } from '#test/unit/eviction/builders.ts';
+import { after, at, ref, rules } from '#test/unit/eviction/builders.ts';
 import { liveNode, livePod } from '#test/unit/watch-relay/live-objects.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { FakeCluster } from '#test/world/fake-cluster.ts';
@@ -20,6 +21,8 @@ export interface EvictBench extends EvictHandlerDeps {
   readonly store: ScriptedStore;
   readonly deadLetters: ScriptedQueue;
   readonly log: RecordingLog;
+  /** What governs the cluster. */
+  ruling: Rules;
   /** Moments armed, in order. */
   readonly armed: EpochMs[];
   /** Timers that cannot be armed before one can. */
@@ -41,7 +44,8 @@ export function evictBench(): EvictBench {
     store: new ScriptedStore(),
     deadLetters: new ScriptedQueue(),
     log: recordingLog(),
-    matching: options,
+    rules: async () => bench.ruling,
+    ruling: rules,
     armed: [],
     timerOutages: 0,
     retries: [],

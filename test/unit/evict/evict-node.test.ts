@@ -195,7 +195,7 @@ describe('what a delta tells in the middle of a pass holds:', () => {
     const mark = cluster.markDisrupted.bind(cluster);
     cluster.markDisrupted = async (...asked) => {
       const before = await store.load(ref, at(60));
-      const { node } = plan(before, delta, bench.matching, { now: at(60) });
+      const { node } = plan(before, delta, bench.ruling, { now: at(60) });
       assert.ok(node);
       await store.commit(ref, before.revision, { node, schedule: [], end: [], live: true }, at(60));
       return mark(...asked);

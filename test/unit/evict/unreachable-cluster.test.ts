@@ -5,7 +5,7 @@ import type { Partition } from '#shared/eviction/records.ts';
 import { afterFailures } from '#shared/eviction/retry.ts';
 import { Breaker } from '#shared/kubernetes/breaker.ts';
 import { CALL_TIMEOUT_MS } from '#shared/kubernetes/transport.ts';
-import { after, at, nodeDelta } from '#test/unit/eviction/builders.ts';
+import { after, at, nodeDelta, rules } from '#test/unit/eviction/builders.ts';
 
 /** Batches handled at a time: what the stack sets as `taintward:evictConcurrency` unless it is told otherwise. */
 const PROCESSES = 50;
@@ -64,7 +64,11 @@ function reactions(unreachableNodes: number): readonly number[] {
     }
     assert.ok(node.node);
     const failures = { everything: 'no answer', pods: new Map() };
-    const retried = afterFailures(node.node, node.scheduled, failures, doneAt, random()).node;
+    const retried = afterFailures(node.node, node.scheduled, failures, {
+      now: doneAt,
+      random: random(),
+      giveUpAfterMs: rules.policy.giveUpAfterMs,
+    }).node;
     assert.ok(retried.retry);
     send({ sentAt: retried.retry.nextTryAt, failing: { ...node, node: retried } });
     return doneAt;

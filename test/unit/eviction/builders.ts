@@ -8,6 +8,7 @@ import type {
 } from '#shared/eviction/facts.ts';
 import { clusterName, type EpochMs, nodeName, podUid } from '#shared/eviction/identity.ts';
 import { type Moment, type Plan, type PodDecision, plan } from '#shared/eviction/plan.ts';
+import { DEFAULT_POLICY, type Rules } from '#shared/eviction/policy.ts';
 import {
   type EndedPod,
   type Ending,
@@ -23,7 +24,16 @@ const START = Date.UTC(2026, 0, 1);
 export const at = (seconds: number) => START + seconds * 1000;
 
 export const ref = { cluster: clusterName('c1'), node: nodeName('n1') };
-export const options = { comparisonOperators: false };
+/** Of a cluster that is enforced, and of which nothing else is said. */
+export const rules: Rules = {
+  policy: { ...DEFAULT_POLICY, mode: 'enforce' },
+  policyRevision: 1,
+  stops: [],
+  holds: [],
+  trips: [],
+  guardRevision: 0,
+  matching: { comparisonOperators: false },
+};
 
 /** Tolerates `key` for `seconds`; for ever without. */
 export const tolerating = (key: string, seconds?: number): Toleration => ({
@@ -101,6 +111,7 @@ export interface Planned extends Plan {
   readonly schedule: readonly EvictionRecord[];
   readonly reschedule: readonly EvictionRecord[];
   readonly confirm: readonly EvictionRecord[];
+  readonly free: readonly EvictionRecord[];
   readonly cancel: readonly Ending[];
   readonly cancelledBefore: readonly EndedPod[];
   /** Distinct moments that want a timer, soonest first. */
@@ -108,32 +119,38 @@ export interface Planned extends Plan {
 }
 
 /** What a delta asks for that is heard when it was observed, unless the moment is another. */
-export function planned(partition: Partition, delta: Delta, moment: Partial<Moment> = {}): Planned {
-  const decided = plan(partition, delta, options, { now: delta.observedAt, ...moment });
+export function planned(
+  partition: Partition,
+  delta: Delta,
+  moment: Partial<Moment> = {},
+  governing: Rules = rules,
+): Planned {
+  const decided = plan(partition, delta, governing, { now: delta.observedAt, ...moment });
   const of = <Kind extends PodDecision['kind']>(kind: Kind) =>
     decided.decisions.filter((each): each is Extract<PodDecision, { kind: Kind }> => each.kind === kind);
-  const records = (kind: 'schedule' | 'reschedule' | 'confirm' | 'rearm') =>
+  const records = (kind: 'schedule' | 'reschedule' | 'confirm' | 'free' | 'rearm') =>
     decided.decisions.flatMap((each) => (each.kind === kind && 'record' in each ? [each.record] : []));
-  const armed = (['schedule', 'reschedule', 'confirm', 'rearm'] as const).flatMap(records);
+  const armed = (['schedule', 'reschedule', 'confirm', 'free', 'rearm'] as const).flatMap(records);
   return {
     ...decided,
     schedule: records('schedule'),
     reschedule: records('reschedule'),
     confirm: records('confirm'),
+    free: records('free'),
     cancel: of('cancel').map((each) => each.ending),
     cancelledBefore: of('cancelled-before').map((each) => each.ending),
-    arm: [...new Set(armed.map(({ fireAt }) => fireAt))].sort((a, b) => a - b),
+    arm: [...new Set(armed.map(({ fireAt, notBefore }) => notBefore ?? fireAt))].sort((a, b) => a - b),
   };
 }
 
 /** Whether a plan leaves the partition as it is. */
-export const changesNothing = ({ node, schedule, reschedule, confirm, cancel }: Planned): boolean =>
-  !node && [schedule, reschedule, confirm, cancel].every((each) => each.length === 0);
+export const changesNothing = ({ node, schedule, reschedule, confirm, free, cancel }: Planned): boolean =>
+  !node && [schedule, reschedule, confirm, free, cancel].every((each) => each.length === 0);
 
 /** The partition once a plan is committed. */
 export function committed(partition: Partition, decided: Planned): Partition {
-  const { node = partition.node, schedule, reschedule, confirm, cancel } = decided;
-  const records = [...partition.scheduled.values(), ...schedule, ...reschedule, ...confirm];
+  const { node = partition.node, schedule, reschedule, confirm, free, cancel } = decided;
+  const records = [...partition.scheduled.values(), ...schedule, ...reschedule, ...confirm, ...free];
   return ended({ ...partition, revision: partition.revision + 1, node }, records, cancel);
 }
 

@@ -7,9 +7,10 @@ import {
   type SeenPod,
   type Verdict,
 } from '#shared/eviction/judge.ts';
+import type { Rules } from '#shared/eviction/policy.ts';
 import type { EvictionRecord, Partition } from '#shared/eviction/records.ts';
 import type { LiveTaint, Taint, Toleration } from '#shared/taints/taint.ts';
-import { after, at, nodeDelta, options, pod, podDelta, recordIn, taint, tolerating } from './builders.ts';
+import { after, at, nodeDelta, pod, podDelta, recordIn, ref, rules, taint, tolerating } from './builders.ts';
 
 const A: Taint = { key: 'a', effect: 'NoExecute' };
 
@@ -31,6 +32,7 @@ const look = (
   taints: readonly LiveTaint[] | undefined,
   ...pods: readonly SeenPod[]
 ): Sight => ({
+  node: ref.node,
   at: at(second),
   taints,
   pods: new Map(pods.map((each) => [each.uid, each])),
@@ -39,7 +41,7 @@ const look = (
 /** The verdict on the pod `u1` of a partition. */
 function verdict(partition: Partition, given: Sight, record = recordIn(partition)): Verdict {
   assert.ok(record);
-  return judge(partition.node, given, options)(record, given.pods.get(record.uid));
+  return judge(partition.node, given, rules)(record, given.pods.get(record.uid));
 }
 
 const due = after(nodeDelta(1));
@@ -194,5 +196,46 @@ describe('when somebody wrote the taints since the relay last told of them', () 
 
   test('and a node that is gone tells nothing', () => {
     assert.equal(verdict(told, look(60, undefined, seen())).kind, 'evict');
+  });
+});
+
+describe('by the rules of its cluster', () => {
+  const judged = (given: Rules, record: EvictionRecord, second = 60, taints: readonly LiveTaint[] = [A]) => {
+    const sight = look(second, taints, seen());
+    return judge(due.node, sight, given)(record, sight.pods.get(record.uid));
+  };
+  const record = recordIn(due);
+  assert.ok(record);
+  const observed: Rules = { ...rules, policy: { ...rules.policy, mode: 'observe' } };
+
+  test('a due pod is held, and its deadline stays', () => {
+    const found = judged(observed, record);
+    assert.ok(found.kind === 'hold');
+    assert.deepEqual(found.record, { ...record, held: { by: { kind: 'observe' }, since: at(60) } });
+  });
+
+  test('one that is held already is held since then', () => {
+    const held: EvictionRecord = { ...record, held: { by: { kind: 'observe' }, since: at(30) } };
+    const found = judged(observed, held);
+    assert.equal(found.kind === 'hold' && found.record.held?.since, at(30));
+  });
+
+  test('what its taints no longer call for is not held', () => {
+    assert.equal(judged(observed, record, 60, []).kind, 'cancel');
+    assert.equal(judged(observed, record, 59).kind, 'reschedule');
+  });
+
+  test('a pod that went before its time would have been evicted, where the cluster is observed', () => {
+    const found = judge(due.node, look(60, [A]), observed)(record, undefined);
+    assert.deepEqual(found, { kind: 'end', outcome: 'would-have' });
+  });
+
+  test('a pod that is excluded for one taint is looked at again when another one calls for it', () => {
+    const excluding: Rules = { ...rules, policy: { ...rules.policy, exclude: [{ taints: ['a'] }] } };
+    const both = seen({ tolerations: [tolerating('a', 60), tolerating('b', 90)] });
+    const sight = look(60, [A, { key: 'b', effect: 'NoExecute' }], both);
+    const found = judge(due.node, sight, excluding)(record, both);
+    // The taint b is seen for the first time, so its countdown starts with the look.
+    assert.equal(found.kind === 'hold' && found.record.held?.until, at(60 + 90));
   });
 });

@@ -11,17 +11,17 @@ import {
   fate,
   found,
   nodeDelta,
-  options,
   planned,
   podDelta,
   podGone,
+  rules,
   taint,
   tolerating,
 } from './builders.ts';
 
 /** One node `n1` with a pod that tolerates the taint `a` for so many seconds, watched by a first relay. */
 async function worldWith(seconds: number): Promise<World> {
-  const world = new World(at(0), options);
+  const world = new World(at(0), rules.matching);
   world.cluster.putNode(liveNode());
   world.cluster.putPod(livePod('u1', { tolerations: [tolerating('a', seconds)], podSince: at(-9999) }));
   await world.deliver(await world.start());

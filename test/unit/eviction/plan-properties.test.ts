@@ -5,7 +5,7 @@ import { compareVersions, type Delta } from '#shared/eviction/facts.ts';
 import type { EpochMs } from '#shared/eviction/identity.ts';
 import { type EvictionRecord, isAnnounced, isTombstone, type Partition } from '#shared/eviction/records.ts';
 import { firstMatch } from '#shared/taints/match.ts';
-import { changesNothing, committed, emptyPartition, fate, happened, options, planned } from './builders.ts';
+import { changesNothing, committed, emptyPartition, fate, happened, planned, rules } from './builders.ts';
 import { type RelayHistory, relayHistory } from './relay-history.ts';
 
 /** A history, and its deltas in any order, some of them more than once. */
@@ -35,7 +35,7 @@ function plainDeadline(partition: Partition, delta: Delta, { uid, podSince }: Ev
   const pods = delta.kind === 'node' ? delta.pods : delta.kind === 'pod' ? [delta.pod] : [];
   const tolerations = pods.find((pod) => pod.uid === uid)?.tolerations ?? [];
   const ends = (partition.node?.taints ?? []).map((taint) => {
-    const match = firstMatch(tolerations, taint, options);
+    const match = firstMatch(tolerations, taint, rules.matching);
     const seconds = match ? Number(match.tolerationSeconds ?? Infinity) : 0;
     return Math.max(taint.since, podSince) + seconds * 1000;
   });

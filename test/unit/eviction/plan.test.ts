@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { isAnnounced } from '#shared/eviction/records.ts';
+import type { Delta } from '#shared/eviction/facts.ts';
+import type { Rules } from '#shared/eviction/policy.ts';
+import { type EvictionRecord, isAnnounced } from '#shared/eviction/records.ts';
 import {
   after,
   at,
@@ -15,6 +17,7 @@ import {
   podDelta,
   podGone,
   recordIn,
+  rules,
   taint,
   tolerating,
 } from './builders.ts';
@@ -349,5 +352,52 @@ describe('a deleted node', () => {
 
   test('that comes back untainted cancels', () => {
     assert.equal(fate(after(nodeDelta(1), deleted, nodeDelta(40, { taints: [] }))), 'cancelled');
+  });
+});
+
+describe('a pod that is held', () => {
+  const observed: Rules = { ...rules, policy: { ...rules.policy, mode: 'observe' } };
+  const scheduled = after(nodeDelta(1));
+  const record = recordIn(scheduled);
+  assert.ok(record);
+  const held: EvictionRecord = { ...record, held: { by: { kind: 'observe' }, since: at(60) } };
+  const partition = { ...scheduled, scheduled: new Map([[record.uid, held]]) };
+  const heard = (delta: Delta, governing: Rules) => planned(partition, delta, {}, governing);
+  const ranked = nodeDelta(120, { pods: [pod('u1', { rank: 100 })], wake: true });
+
+  test('is left alone for as long as it may be held, woken or not', () => {
+    const decided = heard(ranked, observed);
+    assert.deepEqual([decided.free, decided.arm], [[], []]);
+    assert.equal(recordIn(committed(partition, heard(podDelta(121), observed)))?.held?.since, at(60));
+  });
+
+  test('goes in its turn, which its rank and the pace of draining say, once nothing holds it', () => {
+    const decided = heard(ranked, { ...rules, policy: { ...rules.policy, drain: 10 } });
+    assert.deepEqual(decided.free, [{ ...record, notBefore: at(120 + 100 / 10) }]);
+    assert.deepEqual(decided.arm, [at(130)]);
+  });
+
+  test('goes at once when it has no rank', () => {
+    assert.deepEqual(heard(nodeDelta(120), rules).arm, [at(120)]);
+  });
+
+  test('keeps its turn whatever is told of it again', () => {
+    const freed = committed(partition, heard(ranked, rules));
+    const again = planned(freed, ranked, {}, rules);
+    assert.deepEqual([again.free, again.arm], [[], [at(122)]]);
+    assert.equal(recordIn(committed(freed, planned(freed, podDelta(121))))?.notBefore, at(122));
+  });
+
+  test('is not given up for the time in which it was not tried', () => {
+    const failing = { ...held, failure: { since: at(30), error: 'refused' } };
+    const given = { ...scheduled, scheduled: new Map([[record.uid, failing]]) };
+    const [freed] = planned(given, ranked).free;
+    assert.equal(freed?.failure?.since, at(30 + (120 - 60)));
+  });
+
+  test('has another deadline like any other pod, and is not held then', () => {
+    const later = nodeDelta(120, { pods: [pod('u1', { tolerations: [tolerating('a', 600)] })] });
+    const [moved] = heard(later, observed).reschedule;
+    assert.deepEqual([moved?.fireAt, moved?.held], [at(600), undefined]);
   });
 });

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { dueAt, podDeadlines } from '#shared/eviction/pod-deadline.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
 import { INT64_MAX } from '#shared/taints/int64.ts';
-import { after, at, options, podDelta, recordIn, taint, tolerating } from './builders.ts';
+import { after, at, podDelta, recordIn, rules, taint, tolerating } from './builders.ts';
 
 const scheduledFor = (fireAt: number): EvictionRecord => ({
   ...(recordIn(after(podDelta(1))) as EvictionRecord),
@@ -13,7 +13,7 @@ const scheduledFor = (fireAt: number): EvictionRecord => ({
 const timed = (key: string, value?: string) => ({ ...taint(key, 0, value), since: at(0) });
 
 test('a deadline says why: the taints that set it, since when, how that is known, and what the pod tolerates', () => {
-  const deadlineOf = podDeadlines([timed('a', 'x'), timed('b'), timed('c')], undefined, options);
+  const deadlineOf = podDeadlines([timed('a', 'x'), timed('b'), timed('c')], undefined, rules);
   const tolerations = [tolerating('c'), tolerating('a', 5), tolerating('b', 5)];
   const reason = { since: at(0), known: 'appeared', seconds: 5 };
   assert.deepEqual(deadlineOf(tolerations, at(0)), {
@@ -26,12 +26,12 @@ test('a deadline says why: the taints that set it, since when, how that is known
 });
 
 test('of a taint that nothing tolerates, the reason names no toleration', () => {
-  const [reason] = podDeadlines([timed('a')], undefined, options)([], at(0))?.reasons ?? [];
+  const [reason] = podDeadlines([timed('a')], undefined, rules)([], at(0))?.reasons ?? [];
   assert.deepEqual([reason?.toleration, reason?.seconds], [undefined, 0]);
 });
 
 test('a deadline beyond all dates is the last date, and a safe integer', () => {
-  const deadlineOf = podDeadlines([timed('a')], undefined, options);
+  const deadlineOf = podDeadlines([timed('a')], undefined, rules);
   const huge = deadlineOf([{ ...tolerating('a'), tolerationSeconds: INT64_MAX - 1n }], at(0));
   assert.equal(huge?.at, 8_640_000_000_000_000);
   assert.ok(Number.isSafeInteger(huge.at));

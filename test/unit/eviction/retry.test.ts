@@ -7,12 +7,13 @@ import {
   afterFailures,
   dueOf,
   type Failures,
-  GIVE_UP_AFTER_MS,
   LONGEST_RETRY_MS,
   momentOf,
   nextMomentOf,
 } from '#shared/eviction/retry.ts';
-import { after, at, nodeDelta, planned, pod, podDelta, tolerating } from './builders.ts';
+import { after, at, nodeDelta, planned, pod, podDelta, rules, tolerating } from './builders.ts';
+
+const { giveUpAfterMs } = rules.policy;
 
 /** A node with pods that all fall due at second 60. */
 const withPods = (count: number): Partition & { readonly node: NodeState } => {
@@ -34,7 +35,11 @@ function tried(
   now: EpochMs,
   random = 1,
 ) {
-  const { node, changed, gaveUp } = afterFailures(partition.node, partition.scheduled, failures, now, random);
+  const { node, changed, gaveUp } = afterFailures(partition.node, partition.scheduled, failures, {
+    now,
+    random,
+    giveUpAfterMs,
+  });
   const scheduled = new Map(partition.scheduled);
   for (const record of changed) scheduled.set(record.uid, record);
   return { ...partition, node, scheduled, gaveUp };
@@ -62,7 +67,11 @@ describe('a node of which nothing could be done', () => {
 
   test('writes nothing on its records until it gives them up', () => {
     const partition = withPods(3);
-    const { changed } = afterFailures(partition.node, partition.scheduled, SILENT, at(60), 0);
+    const { changed } = afterFailures(partition.node, partition.scheduled, SILENT, {
+      now: at(60),
+      random: 0,
+      giveUpAfterMs,
+    });
     assert.deepEqual(changed, []);
   });
 });
@@ -86,7 +95,12 @@ describe('pods that failed by themselves', () => {
   test('are no reason to try again once they are gone', () => {
     const partition = tried(withPods(2), failed('u2'), at(60));
     const left = new Map([...partition.scheduled].filter(([uid]) => uid !== 'u2'));
-    const { node } = afterFailures(partition.node, left, { pods: new Map() }, at(65), 0);
+    const { node } = afterFailures(
+      partition.node,
+      left,
+      { pods: new Map() },
+      { now: at(65), random: 0, giveUpAfterMs },
+    );
     assert.equal(node.retry, undefined);
   });
 });
@@ -102,9 +116,9 @@ test('the server’s Retry-After is honoured up to an hour', () => {
 describe('what failed for too long', () => {
   test('is given up four days after it failed first, and never looked at again by itself', () => {
     const first = tried(withPods(2), failed('u2'), at(60));
-    const almost = tried(first, failed('u2'), at(60) + GIVE_UP_AFTER_MS - 1);
+    const almost = tried(first, failed('u2'), at(60) + giveUpAfterMs - 1);
     assert.deepEqual(almost.gaveUp, []);
-    const late = tried(first, failed('u2'), at(60) + GIVE_UP_AFTER_MS);
+    const late = tried(first, failed('u2'), at(60) + giveUpAfterMs);
     assert.deepEqual(uidsOf(late.gaveUp), ['u2']);
     const given = late.scheduled.get(pod('u2').uid);
     assert.ok(given);
@@ -113,8 +127,8 @@ describe('what failed for too long', () => {
   });
 
   test('is scheduled anew when its deadline moves, and else left alone by every delta', () => {
-    const given = tried(tried(withPods(1), failed('u1'), at(60)), failed('u1'), at(60) + GIVE_UP_AFTER_MS);
-    const later = 60 + GIVE_UP_AFTER_MS / 1000;
+    const given = tried(tried(withPods(1), failed('u1'), at(60)), failed('u1'), at(60) + giveUpAfterMs);
+    const later = 60 + giveUpAfterMs / 1000;
     assert.deepEqual(planned(given, nodeDelta(later + 1, { wake: true })).decisions, []);
     const changed = podDelta(later + 2, { pod: pod('u1', { tolerations: [tolerating('a', 90)] }) });
     const [record] = planned(given, changed).reschedule;

@@ -5,7 +5,7 @@ import type { Partition } from '#shared/eviction/records.ts';
 import { toAttributes } from '#shared/store/dynamodb-table.ts';
 import { endedItem, scheduledItem } from '#shared/store/items.ts';
 import { ENDED_WINDOW_MS } from '#shared/store/store.ts';
-import { at, options, tolerating } from '#test/unit/eviction/builders.ts';
+import { at, rules, tolerating } from '#test/unit/eviction/builders.ts';
 import { liveNode, livePod } from '#test/unit/watch-relay/live-objects.ts';
 import { World } from '#test/world/world.ts';
 import { itemBytes } from './item-bytes.ts';
@@ -25,7 +25,7 @@ const EKS = {
 
 /** A node on which a pod is evicted and put back for ever (kubernetes/kubernetes 117520). */
 async function endlessLoop(): Promise<World> {
-  const world = new World(at(0), options);
+  const world = new World(at(0), rules.matching);
   world.cluster.putNode(liveNode('n1', 'a'));
   let born = 0;
   const newPod = () => {

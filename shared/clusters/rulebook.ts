@@ -1,0 +1,100 @@
+import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import {
+  DEFAULT_POLICY,
+  type Hold,
+  type Policy,
+  type Rules,
+  type Stop,
+  type Trip,
+} from '#shared/eviction/policy.ts';
+import type { MatchOptions } from '#shared/taints/taint.ts';
+import type { Clock } from '#shared/time/clock.ts';
+
+/** What operators have said of a cluster; changed as a whole, by whoever saw it last. */
+export interface Orders {
+  /** Grows with each change; 0: nothing was ever said. */
+  readonly revision: number;
+  /** The policy document: as its owner wrote it, and as it was read. Absent: the default holds. */
+  readonly policy?: { readonly text: string; readonly read: Policy; readonly revision: number };
+  readonly stop?: Stop;
+  readonly holds: readonly Hold[];
+}
+
+/** What the guard of a cluster holds; written by its relay, and by who releases it. */
+export interface GuardState {
+  /** Grows with each change; 0: it never tripped. */
+  readonly revision: number;
+  readonly trips: readonly Trip[];
+}
+
+/** All that is written of what governs a cluster. */
+export interface Rulings {
+  readonly orders: Orders;
+  readonly guard: GuardState;
+  /** Of all clusters. */
+  readonly fleetStop?: Stop;
+}
+
+/** Where it is written what governs each cluster. Every method rejects with `StoreError`. */
+export interface Rulebook {
+  /** As it is now, strongly consistent. */
+  read(cluster: ClusterName): Promise<Rulings>;
+}
+
+/** What governs a cluster now; rejects with `StoreError`. */
+export type RulesReader = (cluster: ClusterName) => Promise<Rules>;
+
+/** For how long rules that were read are relied on: with the look's age they are less than a second old at each delete. */
+const RULES_MAX_AGE_MS = 700;
+
+export interface RulesReaderDeps {
+  readonly rulebook: Pick<Rulebook, 'read'>;
+  /** What holds where nobody has said anything. */
+  readonly unsaid: Policy;
+  readonly matching: MatchOptions;
+  readonly clock: Clock;
+}
+
+/** Reads the rules of clusters, each at most every {@link RULES_MAX_AGE_MS}; the same object for as long as it is relied on. */
+export function rulesReader({ rulebook, unsaid, matching, clock }: RulesReaderDeps): RulesReader {
+  const known = new Map<ClusterName, { readonly askedAt: EpochMs; readonly rules: Promise<Rules> }>();
+  return async (cluster) => {
+    const askedAt = clock.now();
+    const last = known.get(cluster);
+    if (last && askedAt - last.askedAt < RULES_MAX_AGE_MS) return last.rules;
+    const rules = rulebook.read(cluster).then((rulings) => rulesOf(rulings, unsaid, matching));
+    known.set(cluster, { askedAt, rules });
+    rules.catch(() => known.delete(cluster));
+    return rules;
+  };
+}
+
+/** What is written of a cluster, as the core is given it. */
+export function rulesOf(
+  { orders, guard, fleetStop }: Rulings,
+  unsaid: Policy,
+  matching: MatchOptions,
+): Rules {
+  return {
+    policy: orders.policy?.read ?? unsaid,
+    policyRevision: orders.policy?.revision ?? 0,
+    stops: [fleetStop, orders.stop].filter((stop) => stop !== undefined),
+    holds: orders.holds,
+    trips: guard.trips,
+    guardRevision: guard.revision,
+    matching,
+  };
+}
+
+/** As if each cluster's owner had said that it is to be enforced, and nothing else. */
+export const enforcing =
+  (matching: MatchOptions): RulesReader =>
+  async () => ({
+    policy: { ...DEFAULT_POLICY, mode: 'enforce' },
+    policyRevision: 0,
+    stops: [],
+    holds: [],
+    trips: [],
+    guardRevision: 0,
+    matching,
+  });

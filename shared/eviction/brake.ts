@@ -1,0 +1,184 @@
+import { DOWN_KEYS, NODE_OUT_OF_SERVICE } from '#shared/taints/taint.ts';
+import type { PodFacts } from './facts.ts';
+import type { EpochMs, NodeName } from './identity.ts';
+import type { Hold, LabelExpression, LabelSelector, Rules, Selection, Trip } from './policy.ts';
+
+/** A node that was down for so long when the guard tripped is none of those it tripped for. */
+const DOWN_BEFORE_MS = 15 * 60_000;
+
+/** What keeps a pod that is due from being evicted. */
+export type Brake =
+  /** The cluster is only observed: so it is told what would have happened. */
+  | { readonly kind: 'observe' }
+  | { readonly kind: 'paused'; readonly until?: EpochMs }
+  | { readonly kind: 'stopped'; readonly scope: 'cluster' | 'fleet'; readonly until?: EpochMs }
+  | { readonly kind: 'hold'; readonly id: string; readonly until?: EpochMs }
+  /** Policy excludes it, or does not name it; `revision`: the policy's. */
+  | { readonly kind: 'excluded'; readonly revision: number; readonly until?: EpochMs }
+  | { readonly kind: 'guard'; readonly scope: Trip['scope']; readonly trippedAt: EpochMs };
+
+/** A pod that is due, and what of it and its node policy asks for. */
+export interface Braked {
+  readonly node: NodeName;
+  /** Absent where the node is gone or in none. */
+  readonly zone?: string | undefined;
+  /** When the node controller found the node down, where it did. */
+  readonly downSince?: EpochMs | undefined;
+  /** Keys of the taints each of which alone makes the pod go by now; at least one. */
+  readonly dueBy: readonly string[];
+  readonly record: Pick<PodFacts, 'uid' | 'namespace' | 'name' | 'owner'>;
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+/**
+ * What forbids that a pod that is due is evicted at `now`; `undefined`: nothing. What policy and guard say of single taints
+ * counts when it is true of each that makes the pod go.
+ */
+export function brakeOn(rules: Rules, pod: Braked, now: EpochMs): Brake | undefined {
+  const brake = wholeBrake(rules, now) ?? holdOn(rules.holds, pod, now);
+  if (brake) return brake;
+  const brakes = pod.dueBy.map((key) => exclusion(rules, pod, key, now) ?? guardOn(rules.trips, pod, key));
+  return brakes.every((each) => each !== undefined) ? brakes[0] : undefined;
+}
+
+/** What forbids every eviction in a cluster at `now`. */
+export function wholeBrake({ policy, stops }: Rules, now: EpochMs): Brake | undefined {
+  const stop = stops.find(({ until }) => isOn(until, now));
+  if (stop) return { kind: 'stopped', scope: stop.scope, ...untilOf(stop) };
+  if (policy.mode === 'observe') return { kind: 'observe' };
+  const { pausedUntil: until } = policy;
+  if (policy.mode === 'paused' && isOn(until, now))
+    return { kind: 'paused', ...(until === undefined ? {} : { until }) };
+  return undefined;
+}
+
+/** Whether what held a pod may still hold it: else it is to be judged anew. */
+export function mayStillHold(brake: Brake, rules: Rules, now: EpochMs): boolean {
+  switch (brake.kind) {
+    case 'observe':
+    case 'paused':
+    case 'stopped':
+      return wholeBrake(rules, now)?.kind === brake.kind;
+    case 'hold':
+      return rules.holds.some(({ id, until }) => id === brake.id && isOn(until, now));
+    case 'excluded':
+      return rules.policyRevision === brake.revision && isOn(brake.until, now);
+    case 'guard':
+      return rules.trips.some(
+        ({ scope, trippedAt }) => scope === brake.scope && trippedAt === brake.trippedAt,
+      );
+    default:
+      return brake satisfies never;
+  }
+}
+
+/** The next moment after `now` at which time alone changes what the rules forbid; `undefined`: none. */
+export function nextExpiry({ policy, stops, holds }: Rules, now: EpochMs): EpochMs | undefined {
+  const moments = [
+    policy.mode === 'paused' ? policy.pausedUntil : undefined,
+    ...[...stops, ...holds, ...policy.exclude, ...policy.only].map(({ until }) => until),
+  ].filter((moment) => moment !== undefined && moment > now);
+  return moments.length === 0 ? undefined : Math.min(...moments.map(Number));
+}
+
+/** Whether what ends at `until` counts at `now`. */
+const isOn = (until: EpochMs | undefined, now: EpochMs): boolean => until === undefined || now < until;
+
+const untilOf = ({ until }: { readonly until?: EpochMs }) => (until === undefined ? {} : { until });
+
+function holdOn(holds: readonly Hold[], pod: Braked, now: EpochMs): Brake | undefined {
+  const hold = holds.find((each) => isOn(each.until, now) && targets(each, pod));
+  return hold && { kind: 'hold', id: hold.id, ...untilOf(hold) };
+}
+
+function targets({ target }: Hold, { node, record }: Braked): boolean {
+  switch (target.kind) {
+    case 'node':
+      return target.node === node;
+    case 'workload':
+      return (
+        target.namespace === record.namespace &&
+        target.owner.kind === record.owner?.kind &&
+        target.owner.name === record.owner.name
+      );
+    case 'pod':
+      return (
+        target.namespace === record.namespace &&
+        target.name === record.name &&
+        (target.uid ?? record.uid) === record.uid
+      );
+    default:
+      return target satisfies never;
+  }
+}
+
+function exclusion(
+  { policy, policyRevision: revision }: Rules,
+  pod: Braked,
+  key: string,
+  now: EpochMs,
+): Brake | undefined {
+  const { exclude, only } = policy;
+  const excluded = exclude.find((each) => selects(each, pod, key, now));
+  if (excluded) return { kind: 'excluded', revision, ...untilOf(excluded) };
+  const named = only.length === 0 || only.some((each) => selects(each, pod, key, now));
+  return named ? undefined : { kind: 'excluded', revision };
+}
+
+function selects(
+  { namespaces, labels, taints, until }: Selection,
+  pod: Braked,
+  key: string,
+  now: EpochMs,
+): boolean {
+  return (
+    isOn(until, now) &&
+    (namespaces?.includes(pod.record.namespace) ?? true) &&
+    (taints?.includes(key) ?? true) &&
+    (labels === undefined || matchesLabels(labels, pod.labels))
+  );
+}
+
+/** Upstream: `metav1.LabelSelectorAsSelector`; an empty selector selects everything. */
+export function matchesLabels(
+  { matchLabels = {}, matchExpressions = [] }: LabelSelector,
+  labels: Readonly<Record<string, string>>,
+): boolean {
+  return (
+    Object.entries(matchLabels).every(([key, value]) => labels[key] === value) &&
+    matchExpressions.every((expression) => matchesExpression(expression, labels[expression.key]))
+  );
+}
+
+function matchesExpression({ operator, values = [] }: LabelExpression, value: string | undefined): boolean {
+  switch (operator) {
+    case 'Exists':
+      return value !== undefined;
+    case 'DoesNotExist':
+      return value === undefined;
+    case 'In':
+      return value !== undefined && values.includes(value);
+    case 'NotIn':
+      return value === undefined || !values.includes(value);
+    default:
+      return operator satisfies never;
+  }
+}
+
+/** `out-of-service` says that a node does not run for certain. */
+function guardOn(trips: readonly Trip[], pod: Braked, key: string): Brake | undefined {
+  const trip = key === NODE_OUT_OF_SERVICE ? undefined : trips.find((each) => holdsBy(each, pod, key));
+  return trip && { kind: 'guard', scope: trip.scope, trippedAt: trip.trippedAt };
+}
+
+/** A node whose zone nobody knows any more may have been in any. */
+function holdsBy(
+  { scope, zone: tripped, trippedAt }: Trip,
+  { zone, downSince }: Braked,
+  key: string,
+): boolean {
+  const down = DOWN_KEYS.includes(key);
+  if (scope === 'people') return !down;
+  const before = downSince !== undefined && trippedAt - downSince >= DOWN_BEFORE_MS;
+  return down && !before && (scope === 'cluster' || zone === undefined || zone === tripped);
+}

@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { evictNode } from '#functions/evict/evict-node.ts';
+import type { Rules } from '#shared/eviction/policy.ts';
+import { at, nodeDelta, pod, ref, rules } from '#test/unit/eviction/builders.ts';
+import { deletedFrom, type EvictBench, heard, podsNamed } from './evict-bench.ts';
+
+const observed: Rules = { ...rules, policy: { ...rules.policy, mode: 'observe' } };
+const stopped: Rules = {
+  ...rules,
+  stops: [{ scope: 'fleet', who: 'anna', at: at(0), why: 'an incident' }],
+};
+
+const withPods = (count: number) =>
+  heard([nodeDelta(1, { pods: podsNamed(count).map(({ uid }) => pod(uid)) })], podsNamed(count));
+
+const heldIn = async ({ store, clock }: EvictBench) =>
+  [...(await store.load(ref, clock.now())).scheduled.values()].map(({ uid, held }) => [uid, held?.by.kind]);
+
+describe('where the rules forbid evictions', () => {
+  test('no pod is marked or deleted, and each is held once', async () => {
+    const bench = await withPods(2);
+    bench.ruling = observed;
+    await evictNode(ref, bench);
+    await evictNode(ref, bench, true);
+    const marked = [...bench.cluster.livePods.values()].filter(({ disrupted }) => disrupted);
+    assert.deepEqual([marked.length, deletedFrom(bench).length], [0, 0]);
+    assert.deepEqual(await heldIn(bench), [
+      ['u1', 'observe'],
+      ['u2', 'observe'],
+    ]);
+    assert.deepEqual(bench.armed, []);
+    assert.equal(bench.log.lines.filter(({ event }) => event === 'eviction.would-have').length, 2);
+  });
+
+  test('a stop that comes while a node is being emptied spares those that were not deleted by then', async () => {
+    const bench = await withPods(3);
+    bench.cluster.onDeleted = () => {
+      bench.ruling = stopped;
+    };
+    await evictNode(ref, bench);
+    const deleted = deletedFrom(bench);
+    const held = await heldIn(bench);
+    assert.ok(deleted.length < 3, `${deleted}`);
+    assert.equal(held.length, 3 - deleted.length);
+    assert.ok(held.every(([, kind]) => kind === 'stopped'));
+  });
+
+  test('what may go again while it is being noted as held is looked at again', async () => {
+    const bench = await withPods(1);
+    let asked = 0;
+    const again = await evictNode(ref, { ...bench, rules: async () => (asked++ === 0 ? observed : rules) });
+    assert.deepEqual(again, { againInSeconds: 0.25 });
+    await evictNode(ref, bench);
+    assert.deepEqual(deletedFrom(bench), ['u1']);
+  });
+});

@@ -7,9 +7,10 @@ import { Outbox } from '#functions/watch-relay/outbox.ts';
 import { startProbeServer } from '#functions/watch-relay/probe-server.ts';
 import { Relay } from '#functions/watch-relay/relay.ts';
 import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
+import { RulesWatch } from '#functions/watch-relay/rules-watch.ts';
 import { leaseEpochs } from '#shared/clusters/lease.ts';
 import { UnknownClusterError } from '#shared/clusters/registered-clusters.ts';
-import { enforcing } from '#shared/clusters/rulebook.ts';
+import { enforced, enforcing } from '#shared/clusters/rulebook.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { QUEUES, type QueueSpec } from '#shared/queues/queue-set.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
@@ -94,7 +95,13 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   });
 
   const outbox = new Outbox({ nodeDeltas, podDeltas, clock, log, metrics });
+  const rules = new RulesWatch({
+    readAll: async (names) => new Map(names.map((name) => [name, enforced(matching)])),
+    clock,
+    log,
+  });
   const relay = new Relay({
+    rules,
     leases,
     store,
     outbox,
@@ -139,6 +146,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
       stopping.abort();
       await upkeep.stop();
       await relay.stop();
+      await rules.stop();
       await timers.stop();
       await Promise.all(sources.map((each) => each.stop()));
       await probes.close();

@@ -1,5 +1,6 @@
 import type { Lease } from '#shared/clusters/lease.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
+import type { Rules } from '#shared/eviction/policy.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import type { Store } from '#shared/store/store.ts';
 import { pause } from '#shared/time/pause.ts';
@@ -9,6 +10,7 @@ import type { PodFollowLimits } from './follow-pods.ts';
 import { type LeaseEnd, LeaseKeeper, type LeaseKeeperDeps } from './lease-keeper.ts';
 import type { Outbox } from './outbox.ts';
 import type { RelayMetrics } from './relay-metrics.ts';
+import type { RulesWatch } from './rules-watch.ts';
 
 /** How long a relay that stops waits for the queues; what they do not take by then the next relay sends anew. */
 const DRAIN_MS = 5_000;
@@ -20,6 +22,7 @@ const DEAFNESS_CHECK_MS = 10_000;
 export interface ClusterRelayDeps extends LeaseKeeperDeps {
   readonly store: Store;
   readonly outbox: Outbox;
+  readonly rules: Pick<RulesWatch, 'follow'>;
   readonly limits: PodFollowLimits;
   readonly metrics: RelayMetrics;
 }
@@ -35,6 +38,8 @@ export class ClusterRelay {
   readonly #api: KubernetesApi;
   readonly #deps: ClusterRelayDeps;
   readonly #keeper: LeaseKeeper;
+  /** Whether it speaks for the cluster. It begins to see as soon as it knows what governs it. */
+  #held = false;
   #seeing: { readonly view: ClusterView; readonly watch: ClusterWatch } | undefined;
 
   constructor(cluster: ClusterName, api: KubernetesApi, deps: ClusterRelayDeps) {
@@ -55,7 +60,7 @@ export class ClusterRelay {
   }
 
   get state(): ClusterRelayState {
-    return this.#seeing?.watch.hearing ?? { kind: 'standby' };
+    return this.#seeing?.watch.hearing ?? { kind: this.#held ? 'syncing' : 'standby' };
   }
 
   get counts(): ViewCounts {
@@ -72,23 +77,38 @@ export class ClusterRelay {
   }
 
   async #hold(lease: Lease, signal: AbortSignal): Promise<void> {
+    const { outbox, rules } = this.#deps;
+    this.#held = true;
+    rules.follow(
+      this.#cluster,
+      (found) => {
+        if (this.#seeing) this.#seeing.watch.ruled(found);
+        else this.#see(lease, found);
+      },
+      signal,
+    );
+    while (!signal.aborted) {
+      await pause(DEAFNESS_CHECK_MS, signal);
+      this.#giveAwayIfDeaf();
+    }
+    await this.#seeing?.watch.stop();
+    if (signal.reason !== ('lost' satisfies LeaseEnd)) await this.#drain();
+    outbox.dropCluster(this.#cluster);
+    this.#seeing = undefined;
+    this.#held = false;
+  }
+
+  #see(lease: Lease, rules: Rules): void {
     const { outbox } = this.#deps;
     const view = new ClusterView(this.#cluster, lease.epoch);
     const watch = new ClusterWatch(this.#cluster, this.#api, view, {
       ...this.#deps,
+      rules,
       tell: (subjects, wake) => outbox.mark(this.#cluster, subjects, wake),
     });
     this.#seeing = { view, watch };
     outbox.open(this.#cluster, view, () => this.#keeper.maySpeak());
     watch.start();
-    while (!signal.aborted) {
-      await pause(DEAFNESS_CHECK_MS, signal);
-      this.#giveAwayIfDeaf();
-    }
-    await watch.stop();
-    if (signal.reason !== ('lost' satisfies LeaseEnd)) await this.#drain();
-    outbox.dropCluster(this.#cluster);
-    this.#seeing = undefined;
   }
 
   #giveAwayIfDeaf(): void {

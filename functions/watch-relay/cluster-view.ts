@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { type Draining, drainOrder } from '#shared/eviction/drain.ts';
 import type {
   NodeDelta,
   NodeFacts,
@@ -10,6 +11,8 @@ import type {
 } from '#shared/eviction/facts.ts';
 import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import { isDoubtful } from '#shared/eviction/node-state.ts';
+import { podDeadlines } from '#shared/eviction/pod-deadline.ts';
+import type { Rules } from '#shared/eviction/policy.ts';
 import type { LiveNode, LivePod } from '#shared/kubernetes/api.ts';
 import type { TaintedNode } from '#shared/store/store.ts';
 import { countdownIdentity } from '#shared/taints/deadline.ts';
@@ -63,6 +66,8 @@ export class ClusterView {
   /** Nodes that went without a taint. The store may not know that yet. */
   readonly #wentUntainted = new Set<NodeName>();
   #listed = false;
+  /** The place of each pod among those that may have been held, as of the last wake; further ones follow as they are told. */
+  readonly #ranks = new Map<PodUid, number>();
   /** Whether it knows the store's tainted nodes too. From then on a node that it does not know was not there. */
   #recalled = false;
 
@@ -196,11 +201,45 @@ export class ClusterView {
     return [...names].map((node) => ({ node }));
   }
 
+  /**
+   * Notes in which order those of the pods are to go that were held, for the wake that follows: for all that are due, as far
+   * as can be told from here. `stored`: since when countdowns run. Returns the nodes with such pods, in that order.
+   */
+  rank(stored: readonly TaintedNode[], rules: Rules, now: EpochMs): readonly NodeName[] {
+    const states = new Map(stored.map(({ node, state }) => [node, state]));
+    const due: (Draining & { readonly node: NodeName })[] = [];
+    for (const [node, pods] of this.#pods) {
+      const { taints, deletedAt } = this.#nodes.get(node) ?? UNTAINTED;
+      const known = states.get(node)?.taints ?? [];
+      const timed = taints.map(({ seenAt, ...taint }) => {
+        const same = known.find((each) => countdownIdentity(each) === countdownIdentity(taint));
+        return { ...taint, since: same?.since ?? seenAt };
+      });
+      const deadlineOf = podDeadlines(timed, deletedAt, rules);
+      for (const { uid, namespace, owner, tolerations, podSince } of pods.values()) {
+        const deadline = deadlineOf(tolerations, podSince);
+        if (deadline && deadline.at <= now) due.push({ node, uid, namespace, owner, dueAt: deadline.at });
+      }
+    }
+    this.#ranks.clear();
+    const nodeOf = new Map(due.map(({ uid, node }) => [uid, node]));
+    const nodes = new Set<NodeName>();
+    for (const uid of drainOrder(due)) {
+      this.#ranks.set(uid, this.#ranks.size);
+      const node = nodeOf.get(uid);
+      if (node) nodes.add(node);
+    }
+    return [...nodes];
+  }
+
   /** What is known of a node that it {@link tells} of, and all its pods. `wake`: what is overdue there is to be looked at at once. */
   nodeDelta(name: NodeName, now: EpochMs, wake: boolean): NodeDelta {
     const facts = this.#facts(name, now);
     const cut = decidingTolerations(facts.taints);
-    const pods = [...(this.#pods.get(name)?.values() ?? [])].map((pod) => asTold(pod, cut));
+    const pods = [...(this.#pods.get(name)?.values() ?? [])].map((pod) => {
+      const told = asTold(pod, cut);
+      return wake ? { ...told, rank: this.#rankOf(pod.uid) } : told;
+    });
     return { kind: 'node', ...facts, pods, wake };
   }
 
@@ -212,6 +251,12 @@ export class ClusterView {
     return pod
       ? { kind: 'pod', ...facts, pod: asTold(pod, decidingTolerations(facts.taints)) }
       : { kind: 'pod-gone', ...facts, uid };
+  }
+
+  #rankOf(uid: PodUid): number {
+    const rank = this.#ranks.get(uid) ?? this.#ranks.size;
+    this.#ranks.set(uid, rank);
+    return rank;
   }
 
   /** The last pod of a deleted node takes its taints along. */

@@ -1,5 +1,6 @@
 import { RESYNC_MS } from '#shared/eviction/facts.ts';
 import type { ClusterName, EpochMs, NodeName } from '#shared/eviction/identity.ts';
+import type { Rules } from '#shared/eviction/policy.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import type { Store, TaintedNode } from '#shared/store/store.ts';
 import type { Log } from '#shared/telemetry/log.ts';
@@ -10,6 +11,8 @@ import { followNodes } from './follow-nodes.ts';
 import { PodFollower, type PodFollowLimits } from './follow-pods.ts';
 import type { RelayMetrics } from './relay-metrics.ts';
 
+/** What was being noted as held when rules changed is noted by then, and is set free by a second wake. */
+const SETTLING_MS = 5_000;
 /** When the store could not be read it is read again after this. */
 const STORE_RETRY_MS = 2_000;
 
@@ -27,6 +30,8 @@ export interface ClusterWatchDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: RelayMetrics;
+  /** What governs the cluster; see {@link ClusterWatch.ruled}. */
+  readonly rules: Rules;
   /** There is something to tell. `wake`: what is overdue there is to be looked at at once. */
   tell(subjects: readonly Subject[], wake: boolean): void;
 }
@@ -47,6 +52,9 @@ export class ClusterWatch {
   /** Since when it fails; absent: the last that was heard was not a failure. */
   #failingSince: EpochMs | undefined;
   #heardAt: EpochMs | undefined;
+  #rules: Rules;
+  /** The last wake was for other rules, so one more is to follow. */
+  #ruledAnew = false;
   /** Whether it knows what the store knows. */
   #recalled = false;
   /** Whether everything was told once. */
@@ -62,6 +70,7 @@ export class ClusterWatch {
     this.#nodes = nodes;
     this.#view = view;
     this.#deps = deps;
+    this.#rules = deps.rules;
     this.#pods = new PodFollower(
       pods,
       {
@@ -90,6 +99,14 @@ export class ClusterWatch {
 
   start(): void {
     this.#running ??= Promise.all([this.#followNodes(), this.#resyncing()]);
+  }
+
+  /** What governs the cluster changed: all that is tainted is decided anew. */
+  ruled(rules: Rules): void {
+    this.#rules = rules;
+    this.#ruledAnew = true;
+    this.#deps.log.info('rules.changed', { cluster: this.#cluster });
+    this.#resync.now();
   }
 
   async stop(): Promise<void> {
@@ -157,16 +174,21 @@ export class ClusterWatch {
   async #resyncing(): Promise<void> {
     const { clock, log, tell } = this.#deps;
     const { signal } = this.#stopping;
-    for (;;) {
-      const cause = await this.#resync.next(RESYNC_MS, signal);
+    const view = this.#view;
+    for (let settling = false; ; ) {
+      const cause = await this.#resync.next(settling ? SETTLING_MS : RESYNC_MS, signal);
       if (cause === 'stopped') return;
-      if (!this.#view.listed) continue;
+      if (!view.listed) continue;
+      const wake = cause === 'gap' || settling;
       try {
         const stored = await this.#storedTaintedNodes();
-        const subjects = this.#view.resync(stored, clock.now());
+        const now = clock.now();
+        const subjects = view.resync(stored, now);
         this.#followTainted();
         this.#recalled = true;
-        tell(subjects, cause === 'gap');
+        tell(wake ? inOrder(subjects, view.rank(stored, this.#rules, now)) : subjects, wake);
+        settling = this.#ruledAnew;
+        this.#ruledAnew = false;
       } catch (error) {
         log.error('relay.resync-failed', { cluster: this.#cluster, reason: error });
         await pause(STORE_RETRY_MS, signal);
@@ -174,7 +196,7 @@ export class ClusterWatch {
         continue;
       }
       this.#seeSynced();
-      if (cause === 'interval') this.#pods.relist();
+      if (!wake) this.#pods.relist();
     }
   }
 
@@ -199,6 +221,13 @@ export class ClusterWatch {
   async #storedTaintedNodes(): Promise<readonly TaintedNode[]> {
     return Array.fromAsync(this.#deps.store.taintedNodes(this.#cluster));
   }
+}
+
+/** Subjects that are whole nodes, those of `first` first. */
+function inOrder(subjects: readonly Subject[], first: readonly NodeName[]): readonly Subject[] {
+  const places = new Map(first.map((node, place) => [node, place]));
+  const placeOf = ({ node }: Subject) => places.get(node) ?? first.length;
+  return subjects.toSorted((a, b) => placeOf(a) - placeOf(b));
 }
 
 /** Asks for a resync now, after a gap; several requests before it runs are one. */

@@ -11,6 +11,7 @@ import { connector } from '#shared/clusters/connect.ts';
 import { DynamoDbLeases } from '#shared/clusters/dynamodb-leases.ts';
 import { DynamoDbClusterRegistry } from '#shared/clusters/dynamodb-registry.ts';
 import { localContextConnection } from '#shared/clusters/local-context-connection.ts';
+import { enforced } from '#shared/clusters/rulebook.ts';
 import { SqsSender } from '#shared/queues/sqs-sender.ts';
 import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
 import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
@@ -22,6 +23,7 @@ import { Outbox } from './outbox.ts';
 import { ProbePortError, startProbeServer } from './probe-server.ts';
 import { Relay } from './relay.ts';
 import { relayMetrics } from './relay-metrics.ts';
+import { RulesWatch } from './rules-watch.ts';
 
 /** Fargate and Kubernetes kill 30 s after they ask to stop. What is not sent by then, the next relay sends anew. */
 const STOP_TIMEOUT_MS = 20_000;
@@ -43,7 +45,15 @@ async function run(): Promise<void> {
   });
   const sqs = new SQSClient(SQS_SETTINGS);
   const sender = (queueUrl: string) => new SqsSender({ client: sqs, queueUrl });
+  // Nothing is written yet that would govern a cluster otherwise.
+  const rules = new RulesWatch({
+    readAll: async (clusters) =>
+      new Map(clusters.map((cluster) => [cluster, enforced({ comparisonOperators: false })])),
+    clock,
+    log,
+  });
   const relay = new Relay({
+    rules,
     leases: new DynamoDbLeases(table),
     store: new DynamoDbStore(table),
     outbox: new Outbox({
@@ -77,7 +87,10 @@ async function run(): Promise<void> {
 
   log.info('relay.stopping');
   const stopped = await Promise.race([
-    relay.stop().then(() => true),
+    relay
+      .stop()
+      .then(() => rules.stop())
+      .then(() => true),
     delay(STOP_TIMEOUT_MS, false, { ref: false }),
   ]);
   if (!stopped) log.warn('relay.stopped-late', { afterMs: STOP_TIMEOUT_MS });

@@ -87,14 +87,18 @@ export function rulesOf(
 }
 
 /** As if each cluster's owner had said that it is to be enforced, and nothing else. */
-export const enforcing =
-  (matching: MatchOptions): RulesReader =>
-  async () => ({
-    policy: { ...DEFAULT_POLICY, mode: 'enforce' },
-    policyRevision: 0,
-    stops: [],
-    holds: [],
-    trips: [],
-    guardRevision: 0,
-    matching,
-  });
+export const enforced = (matching: MatchOptions): Rules => ({
+  policy: { ...DEFAULT_POLICY, mode: 'enforce' },
+  policyRevision: 0,
+  stops: [],
+  holds: [],
+  trips: [],
+  guardRevision: 0,
+  matching,
+});
+
+/** Reads the same of each cluster: {@link enforced}. */
+export const enforcing = (matching: MatchOptions): RulesReader => {
+  const rules = enforced(matching);
+  return async () => rules;
+};

@@ -75,6 +75,10 @@ export type LogEvents = {
   'cluster.unwatched': OfCluster;
   /** A relay holds the lease of a cluster and has heard nothing from it since. */
   'cluster.deaf': OfCluster & { readonly since: EpochMs };
+  /** What governs clusters could not be read; what was read last stands. */
+  'rules.unreadable': Why;
+  /** What governs a cluster changed: all that is tainted there is decided anew. */
+  'rules.changed': OfCluster;
   /** The list of clusters could not be read. */
   'registry.unreadable': Why;
 

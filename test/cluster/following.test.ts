@@ -7,6 +7,7 @@ import { ClusterView } from '#functions/watch-relay/cluster-view.ts';
 import { ClusterWatch } from '#functions/watch-relay/cluster-watch.ts';
 import { PodFollowLimits } from '#functions/watch-relay/follow-pods.ts';
 import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
+import { enforced } from '#shared/clusters/rulebook.ts';
 import { clusterName, type NodeName } from '#shared/eviction/identity.ts';
 import type { ListOptions, LivePod, Resource, WatchOptions } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
@@ -143,6 +144,7 @@ class History {
           this.#note(`${event} ${reason}`);
         }),
         metrics: relayMetrics(new Registry()),
+        rules: enforced({ comparisonOperators: false }),
         tell: (subjects) => this.#told.hear(subjects),
       },
     );

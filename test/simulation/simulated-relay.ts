@@ -3,6 +3,7 @@ import { ClusterWatch } from '#functions/watch-relay/cluster-watch.ts';
 import { PodFollowLimits } from '#functions/watch-relay/follow-pods.ts';
 import { Outbox } from '#functions/watch-relay/outbox.ts';
 import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
+import { enforced } from '#shared/clusters/rulebook.ts';
 import type { QueueSender } from '#shared/queues/sender.ts';
 import { KnowingView } from './knowing-view.ts';
 import type { LiveCluster } from './live-cluster.ts';
@@ -63,6 +64,7 @@ export class SimulatedRelay {
       clock,
       log,
       metrics: METRICS,
+      rules: enforced({ comparisonOperators: false }),
       tell: (subjects, wake) => {
         outbox.mark(name, subjects, wake);
         // Only of what it has recalled from the store is it told that it is to wake.

@@ -19,6 +19,7 @@ import { StoreError } from '#shared/store/store.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { ref, taint } from '#test/unit/eviction/builders.ts';
 import { type DrivenTimers, driveTimers } from '#test/world/driven-timers.ts';
+import { ToldRules } from '#test/world/told-rules.ts';
 import { liveNode, livePod } from './live-objects.ts';
 import { OrderedQueue } from './ordered-queue.ts';
 import { WatchedCluster } from './watched-cluster.ts';
@@ -57,7 +58,9 @@ function relayOf(context: TestContext, { cluster, store, leases }: Bench, holder
   const pods = new OrderedQueue();
   const clock = { now: Date.now };
   const outbox = new Outbox({ nodeDeltas: nodes, podDeltas: pods, clock, log, metrics });
+  const rules = new ToldRules();
   const relay = new ClusterRelay(CLUSTER, cluster, {
+    rules,
     leases,
     store,
     outbox,
@@ -74,7 +77,7 @@ function relayOf(context: TestContext, { cluster, store, leases }: Bench, holder
     await relay.stop();
   });
   const events = () => log.lines.map(({ event }) => event);
-  return { relay, nodes, pods, outbox, events };
+  return { relay, rules, nodes, pods, outbox, events };
 }
 
 /** Takes the lease whoever has it. */
@@ -409,5 +412,48 @@ describe('a cluster that cannot be reached', () => {
     await time.pass(40 * SECOND);
     assert.equal(relay.state.kind, 'live');
     assert.ok(Number(nodes.taken[0]?.version.epoch) > Number(first));
+  });
+});
+
+describe('when what governs the cluster changes', () => {
+  test('all that is tainted is woken, at once and once more when what was on its way has settled', async (context) => {
+    const given = bench(context);
+    const { relay, rules, nodes } = relayOf(context, given);
+    relay.start();
+    await given.time.pass(SECOND);
+    rules.say({ policyRevision: 7 });
+    await given.time.pass(SECOND);
+    assert.deepEqual(nodes.told, ['n1@1', 'n1@2']);
+    await given.time.pass(5 * SECOND);
+    assert.deepEqual(nodes.told, ['n1@1', 'n1@2', 'n1@3']);
+    await given.time.pass(RESYNC_MS / 2);
+    assert.deepEqual(
+      nodes.taken.map((delta) => delta.kind === 'node' && delta.wake),
+      [true, true, true],
+    );
+  });
+
+  test('pods that are due are told with their place in the order in which they are to go', async (context) => {
+    const given = bench(context);
+    const owner = { kind: 'ReplicaSet', name: 'web' };
+    const [first, second] = [
+      livePod('u1', { owner, tolerations: [] }),
+      livePod('u2', { owner, tolerations: [] }),
+    ];
+    given.cluster.pods.lists = [
+      { items: [second, first, livePod('u3', { tolerations: [] })], resourceVersion: '1' },
+    ];
+    const { relay, rules, nodes } = relayOf(context, given);
+    relay.start();
+    await given.time.pass(SECOND);
+    rules.say({ policyRevision: 7 });
+    await given.time.pass(SECOND);
+    const told = nodes.taken.at(-1);
+    assert.ok(told?.kind === 'node');
+    assert.deepEqual(Object.fromEntries(told.pods.map(({ uid, rank }) => [uid, rank])), {
+      u1: 0,
+      u3: 1,
+      u2: 2,
+    });
   });
 });

@@ -4,6 +4,7 @@ import { ClusterView } from '#functions/watch-relay/cluster-view.ts';
 import { ClusterWatch } from '#functions/watch-relay/cluster-watch.ts';
 import { PodFollowLimits } from '#functions/watch-relay/follow-pods.ts';
 import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
+import { enforced } from '#shared/clusters/rulebook.ts';
 import { clusterName, type NodeName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import { type LogFields, logTo } from '#shared/telemetry/log.ts';
@@ -113,6 +114,7 @@ class History {
         this.#note(`${event} ${reason}`);
       }),
       metrics: relayMetrics(new Registry()),
+      rules: enforced({ comparisonOperators: false }),
       tell: (subjects) => this.#told.hear(subjects),
     });
   }

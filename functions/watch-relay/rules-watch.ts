@@ -1,0 +1,89 @@
+import { isDeepStrictEqual } from 'node:util';
+import { nextExpiry } from '#shared/eviction/brake.ts';
+import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { Rules } from '#shared/eviction/policy.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import type { Clock } from '#shared/time/clock.ts';
+import { pause } from '#shared/time/pause.ts';
+
+/** How often rules are read: what an operator allows is to be under way within 5 s. What is forbidden, handlers see sooner. */
+const POLL_MS = 2_000;
+
+/** Hears what governs a cluster: first as it is, then whenever that changed, by somebody or by time alone. */
+export type RulesListener = (rules: Rules) => void;
+
+export interface RulesWatchDeps {
+  /** What governs these clusters now, in few calls; rejects with `StoreError`. One that cannot be read is left out. */
+  readonly readAll: (clusters: readonly ClusterName[]) => Promise<ReadonlyMap<ClusterName, Rules>>;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Reads again and again what governs the clusters that a relay speaks for. While it cannot be read, what was read last stands. */
+export class RulesWatch {
+  readonly #deps: RulesWatchDeps;
+  readonly #followed = new Map<ClusterName, { readonly listener: RulesListener; told?: Told }>();
+  readonly #stopping = new AbortController();
+  #woken = new AbortController();
+  readonly #running: Promise<void>;
+
+  constructor(deps: RulesWatchDeps) {
+    this.#deps = deps;
+    this.#running = this.#poll();
+  }
+
+  /** Has a cluster's rules told until `signal` aborts; one listener at a time for a cluster. */
+  follow(cluster: ClusterName, listener: RulesListener, signal: AbortSignal): void {
+    const entry = { listener };
+    this.#followed.set(cluster, entry);
+    signal.addEventListener('abort', () => {
+      if (this.#followed.get(cluster) === entry) this.#followed.delete(cluster);
+    });
+    // It waits for its first rules.
+    this.#woken.abort();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#running;
+  }
+
+  async #poll(): Promise<void> {
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      this.#woken = new AbortController();
+      await this.#look();
+      await pause(POLL_MS, AbortSignal.any([signal, this.#woken.signal]));
+    }
+  }
+
+  async #look(): Promise<void> {
+    const { readAll, clock, log } = this.#deps;
+    const clusters = [...this.#followed.keys()];
+    if (clusters.length === 0) return;
+    let read: ReadonlyMap<ClusterName, Rules>;
+    try {
+      read = await readAll(clusters);
+    } catch (error) {
+      log.warn('rules.unreadable', { reason: error });
+      return;
+    }
+    const now = clock.now();
+    for (const [cluster, rules] of read) {
+      const followed = this.#followed.get(cluster);
+      if (!followed) continue;
+      const { told } = followed;
+      const changed = !told || !isDeepStrictEqual(told.rules, rules);
+      const expired = told?.expiresAt !== undefined && told.expiresAt <= now;
+      if (!changed && !expired) continue;
+      followed.told = { rules, expiresAt: nextExpiry(rules, now) };
+      followed.listener(rules);
+    }
+  }
+}
+
+/** What a listener heard last, and when time changes that. */
+interface Told {
+  readonly rules: Rules;
+  readonly expiresAt: EpochMs | undefined;
+}

@@ -1,0 +1,21 @@
+import type { RulesListener } from '#functions/watch-relay/rules-watch.ts';
+import { enforced } from '#shared/clusters/rulebook.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
+import type { Rules } from '#shared/eviction/policy.ts';
+
+/** Rules of all clusters, told at once to whoever follows one, and when they change. At first all are enforced. */
+export class ToldRules {
+  #rules = enforced({ comparisonOperators: false });
+  readonly #listeners = new Set<RulesListener>();
+
+  follow(_cluster: ClusterName, listener: RulesListener, signal: AbortSignal): void {
+    this.#listeners.add(listener);
+    signal.addEventListener('abort', () => this.#listeners.delete(listener));
+    listener(this.#rules);
+  }
+
+  say(fields: Partial<Rules>): void {
+    this.#rules = { ...this.#rules, ...fields };
+    for (const listener of this.#listeners) listener(this.#rules);
+  }
+}

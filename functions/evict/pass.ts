@@ -1,5 +1,6 @@
 import pMap from 'p-map';
 import type { RulesReader } from '#shared/clusters/rulebook.ts';
+import { wholeBrake } from '#shared/eviction/brake.ts';
 import type { EpochMs, PodUid } from '#shared/eviction/identity.ts';
 import { judge, type NodeLook } from '#shared/eviction/judge.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
@@ -88,11 +89,28 @@ export class Pass {
       pods = new Map(found.map((pod) => [pod.uid, pod]));
     } catch (error) {
       this.#refused(error);
-      return;
+      return this.#holdUnseen(due);
     }
     await pMap(due, (record) => this.#handle(record, pods.get(record.uid), first), {
       concurrency: PARALLEL_EVICTIONS,
     });
+    await this.#holdUnseen(due);
+  }
+
+  /**
+   * Where nothing may be evicted anyway, a cluster that cannot be looked at is nobody's failure: what is due is held by
+   * its schedule, so that the time does not count until it is given up.
+   */
+  async #holdUnseen(due: readonly EvictionRecord[]): Promise<void> {
+    if (!this.refusal) return;
+    const now = this.#deps.clock.now();
+    const by = wholeBrake(await this.#deps.rules(this.#partition.ref.cluster), now);
+    if (!by) return;
+    const settled = new Set(this.settled().map(({ uid }) => uid));
+    for (const record of due) {
+      if (!settled.has(record.uid)) this.held.push({ ...record, held: { by, since: now } });
+    }
+    this.refusal = undefined;
   }
 
   /** Pods of which it is known what becomes of them. */

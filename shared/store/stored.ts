@@ -15,18 +15,20 @@ export const SCHEDULED_GRACE_SECONDS = 24 * 3600;
 /** The last second a JavaScript date can hold: deadlines are saturated to it, so the grace does not go beyond. */
 const LAST_EPOCH_SECONDS = 8.64e12;
 
-/** How long a pod is left alone whose eviction was given up, unless something about it changes. */
-const GIVEN_UP_SECONDS = 30 * 24 * 3600;
+/** How long a pod is left alone whose eviction was given up, unless something about it changes; and one that is held. */
+const LEFT_ALONE_SECONDS = 30 * 24 * 3600;
 
 /** When what ends now, or a node with nothing left to watch, may be removed; epoch seconds. */
 export const endedTtl = (now: EpochMs): number => ttlAfter(now, ENDED_SECONDS);
 
 /**
  * When a scheduled record, written now, is removed if nothing evicts its pod: `expiry` hears of it. One that was given
- * up is kept longer, because as long as it is there its pod is left alone. Epoch seconds.
+ * up, or is held, is kept longer, because as long as it is there its pod is left alone. Epoch seconds.
  */
-export const scheduledTtl = ({ fireAt, gaveUpAt }: EvictionRecord, now: EpochMs): number =>
-  ttlAfter(Math.max(fireAt, now), gaveUpAt === undefined ? SCHEDULED_GRACE_SECONDS : GIVEN_UP_SECONDS);
+export function scheduledTtl({ fireAt, gaveUpAt, held }: EvictionRecord, now: EpochMs): number {
+  const leftAlone = gaveUpAt !== undefined || held !== undefined;
+  return ttlAfter(Math.max(fireAt, now), leftAlone ? LEFT_ALONE_SECONDS : SCHEDULED_GRACE_SECONDS);
+}
 
 const ttlAfter = (moment: EpochMs, seconds: number): number =>
   Math.min(Math.ceil(moment / 1000) + seconds, LAST_EPOCH_SECONDS);

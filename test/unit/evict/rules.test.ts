@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import { evictNode } from '#functions/evict/evict-node.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import { at, nodeDelta, pod, ref, rules } from '#test/unit/eviction/builders.ts';
-import { deletedFrom, type EvictBench, heard, podsNamed } from './evict-bench.ts';
+import { deletedFrom, type EvictBench, heard, podsNamed, serverError } from './evict-bench.ts';
 
 const observed: Rules = { ...rules, policy: { ...rules.policy, mode: 'observe' } };
 const stopped: Rules = {
@@ -53,5 +53,19 @@ describe('where the rules forbid evictions', () => {
     assert.deepEqual(again, { againInSeconds: 0.25 });
     await evictNode(ref, bench);
     assert.deepEqual(deletedFrom(bench), ['u1']);
+  });
+
+  test('a cluster that cannot be looked at is no failure: what is due is held as it was scheduled', async () => {
+    const bench = await withPods(2);
+    bench.ruling = stopped;
+    bench.cluster.beforeRequest = () => {
+      throw serverError(503);
+    };
+    await evictNode(ref, bench);
+    assert.deepEqual(await heldIn(bench), [
+      ['u1', 'stopped'],
+      ['u2', 'stopped'],
+    ]);
+    assert.equal((await bench.store.load(ref, bench.clock.now())).node?.retry, undefined);
   });
 });

@@ -4,7 +4,6 @@ import { KubeConfig } from '@kubernetes/client-node';
 import type { Connection, RequestAccess } from './connection.ts';
 import { ExecPlugin, type PluginCredential } from './exec-plugin.ts';
 import {
-  currentContext,
   type KubeconfigCluster,
   KubeconfigError,
   type KubeconfigUser,
@@ -21,26 +20,10 @@ const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
 /** For a credentials plugin or an identity provider; a plugin that asks a question would wait for ever. */
 const CREDENTIALS_TIMEOUT_MS = 30_000;
 
-/** A context of a kubeconfig, as a way to reach its cluster. */
-export interface Context {
-  readonly name: string;
-  readonly connection: Connection;
-}
-
 /**
- * The named contexts of a kubeconfig; of none named, its current one. `kubeconfig` is a path; absent: where
- * kubectl looks. Credentials are obtained when they are needed, not here. Throws `KubeconfigError`.
+ * A context of a kubeconfig, as a way to reach its cluster. `kubeconfig` is a path; absent: where kubectl looks.
+ * Credentials are obtained when they are needed, not here. Throws `KubeconfigError`.
  */
-export function loadContexts(options: {
-  readonly kubeconfig?: string;
-  readonly contexts: readonly string[];
-}): readonly Context[] {
-  const { contexts, kubeconfig } = options;
-  const names = contexts.length > 0 ? contexts : [currentContext(readKubeconfig(kubeconfig))];
-  return names.map((name) => ({ name, connection: contextConnection(name, kubeconfig) }));
-}
-
-/** One context of a kubeconfig, as {@link loadContexts} says. */
 export function contextConnection(name: string, kubeconfig: string | undefined): Connection {
   const resolve = () => resolveContext(readKubeconfig(kubeconfig), name);
   const context = resolve();

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import type { Connection } from '#shared/kubernetes/connection.ts';
-import { loadContexts } from '#shared/kubernetes/kubeconfig.ts';
+import { loadContexts } from '#test/world/load-contexts.ts';
 import { AdminApi } from './admin-api.ts';
 import { COMES_BACK, Kubelet } from './kubelet.ts';
 import { until } from './until.ts';

@@ -3,8 +3,9 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { mock, type TestContext, test } from 'node:test';
-import { inClusterConnection, loadContexts } from '#shared/kubernetes/kubeconfig.ts';
+import { inClusterConnection } from '#shared/kubernetes/kubeconfig.ts';
 import { KubeconfigError } from '#shared/kubernetes/kubeconfig-file.ts';
+import { loadContexts } from '#test/world/load-contexts.ts';
 
 /** A folder that goes with the test, and that is HOME meanwhile; without KUBECONFIG and in-cluster variables. */
 function folder(t: TestContext): string {

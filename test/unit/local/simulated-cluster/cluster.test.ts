@@ -11,10 +11,10 @@ import { type SimulatedCluster, startSimulatedCluster } from '#functions/local/s
 import { podUid } from '#shared/eviction/identity.ts';
 import type { LiveNode, WatchEvent } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
-import { loadContexts } from '#shared/kubernetes/kubeconfig.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { missingRights, NEEDED_RIGHTS } from '#shared/kubernetes/rights.ts';
 import { systemClock } from '#shared/time/clock.ts';
+import { loadContexts } from '#test/world/load-contexts.ts';
 
 const DOOMED_CLUSTER = fileURLToPath(new URL('./doomed-cluster.ts', import.meta.url));
 const DEADLINE_MS = 20_000;

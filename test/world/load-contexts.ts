@@ -1,0 +1,22 @@
+import type { Connection } from '#shared/kubernetes/connection.ts';
+import { contextConnection } from '#shared/kubernetes/kubeconfig.ts';
+import { currentContext, readKubeconfig } from '#shared/kubernetes/kubeconfig-file.ts';
+
+/** A context of a kubeconfig, as a way to reach its cluster. */
+export interface Context {
+  readonly name: string;
+  readonly connection: Connection;
+}
+
+/**
+ * The named contexts of a kubeconfig; of none named, its current one. `kubeconfig` is a path; absent: where
+ * kubectl looks. Throws `KubeconfigError`.
+ */
+export function loadContexts(options: {
+  readonly kubeconfig?: string;
+  readonly contexts: readonly string[];
+}): readonly Context[] {
+  const { contexts, kubeconfig } = options;
+  const names = contexts.length > 0 ? contexts : [currentContext(readKubeconfig(kubeconfig))];
+  return names.map((name) => ({ name, connection: contextConnection(name, kubeconfig) }));
+}

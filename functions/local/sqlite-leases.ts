@@ -2,6 +2,7 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import * as z from 'zod';
 import {
   type Bid,
+  bidSchema,
   type Lease,
   type LeaseReader,
   type LeaseRecord,
@@ -12,8 +13,6 @@ import {
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import { parseStored } from '#shared/store/stored.ts';
 import { orSqliteStoreError } from './sqlite-database.ts';
-
-const bidSchema = z.object({ holder: z.string(), load: z.number().nonnegative() });
 
 const rowSchema = z.object({
   holder: z.string().nullable(),

@@ -4,6 +4,7 @@ import type { DynamoDbTable, Item, Key } from '#shared/store/dynamodb-table.ts';
 import { parseStored } from '#shared/store/stored.ts';
 import {
   type Bid,
+  bidSchema,
   type Lease,
   type LeaseReader,
   type LeaseRecord,
@@ -22,7 +23,7 @@ const recordSchema = z.object({
   renewedAt: z.int(),
   heardAt: z.int().exactOptional(),
   nodes: z.int().nonnegative().exactOptional(),
-  bid: z.object({ holder: z.string(), load: z.number().nonnegative() }).exactOptional(),
+  bid: bidSchema.exactOptional(),
 });
 
 const leaseKey = (cluster: ClusterName): Key => ({ pk: `${LEASE_PREFIX}${cluster}`, sk: 'LEASE' });

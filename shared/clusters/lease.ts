@@ -1,3 +1,4 @@
+import * as z from 'zod';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import type { Clock } from '#shared/time/clock.ts';
 
@@ -13,6 +14,9 @@ export interface Bid {
   /** What that relay has on its hands, in nodes. */
   readonly load: number;
 }
+
+/** A bid as it is stored. */
+export const bidSchema: z.ZodType<Bid> = z.object({ holder: z.string(), load: z.number().nonnegative() });
 
 /** A cluster's lease, as it stands in the table. */
 export interface LeaseRecord {

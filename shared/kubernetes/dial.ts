@@ -3,7 +3,7 @@ import http, { type IncomingMessage } from 'node:http';
 import net, { isIP, type Socket } from 'node:net';
 import tls, { type TLSSocket } from 'node:tls';
 import type { RequestAccess } from './connection.ts';
-import { hostOf, proxyFor, proxyHeaders } from './proxy.ts';
+import { hostOf, portOf, proxyFor, proxyHeaders } from './proxy.ts';
 import { lookup } from './resolve.ts';
 
 /** The name's addresses, TCP, a proxy's tunnel and TLS. Whoever takes longer is not there, or too busy for calls. */
@@ -72,8 +72,6 @@ async function connect(
   await ready(secured, 'secureConnect', over);
   return secured;
 }
-
-const portOf = ({ port, protocol }: URL): number => Number(port) || (protocol === 'https:' ? 443 : 80);
 
 /** An address is no name to ask a server for. */
 const serverName = (host: string) => (isIP(host) ? {} : { servername: host });

@@ -37,7 +37,7 @@ export const proxyHeaders = ({ username, password }: URL): Readonly<Record<strin
 function isExempt(server: URL, list: string): boolean {
   const host = hostOf(server);
   if (host === 'localhost' || host === '::1' || host.startsWith('127.')) return true;
-  const port = server.port || (server.protocol === 'https:' ? '443' : '80');
+  const port = portOf(server);
   return list
     .toLowerCase()
     .split(',')
@@ -46,14 +46,14 @@ function isExempt(server: URL, list: string): boolean {
 }
 
 /** Whether an entry of `NO_PROXY` names a host: `*`, an address, a range of them, a domain or one with a port. */
-function covers(entry: string, host: string, port: string): boolean {
+function covers(entry: string, host: string, port: number): boolean {
   if (entry === '*') return true;
   const [range = '', bits] = entry.split('/');
   if (bits !== undefined)
     return isIP(range) > 0 && isIP(host) === isIP(range) && isWithin(host, range, Number(bits));
   if (isIP(entry) > 0) return entry === host;
   const [, name = entry, onlyPort] = /^(.*):([0-9]+)$/.exec(entry) ?? [];
-  if (onlyPort !== undefined && onlyPort !== port) return false;
+  if (onlyPort !== undefined && Number(onlyPort) !== port) return false;
   const domain = name.replace(/^\*?\./, '');
   // With a dot before it, it names what is below only.
   return host.endsWith(`.${domain}`) || (host === domain && domain === name);
@@ -69,3 +69,6 @@ function isWithin(host: string, range: string, bits: number): boolean {
 
 /** Without the brackets of an IPv6 address. */
 export const hostOf = ({ hostname }: URL): string => hostname.replace(/^\[|\]$/g, '');
+
+/** Its own, or else its protocol's. */
+export const portOf = ({ port, protocol }: URL): number => Number(port) || (protocol === 'https:' ? 443 : 80);

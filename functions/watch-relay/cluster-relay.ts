@@ -30,7 +30,7 @@ export interface ClusterRelayDeps extends LeaseKeeperDeps {
 /** Where a relay stands with a cluster: another relay speaks for it, or how this one, which does, hears it. */
 export type ClusterRelayState = { readonly kind: 'standby' } | Hearing;
 
-const NO_COUNTS: ViewCounts = { nodes: 0, tainted: 0, pods: 0, awaited: 0 };
+const NO_COUNTS: ViewCounts = { nodes: 0, tainted: 0, pods: 0 };
 
 /** Watches one cluster, and speaks for it, for as long as it holds its lease; waits for that when another relay has it. */
 export class ClusterRelay {

@@ -37,12 +37,11 @@ interface NodeEntry {
   readonly deletedAt?: EpochMs;
 }
 
-/** How much a view knows. `pods`: those of tainted nodes; `awaited`: tainted nodes whose pods are not listed yet. */
+/** How much a view knows. `pods`: those of tainted nodes. */
 export interface ViewCounts {
   readonly nodes: number;
   readonly tainted: number;
   readonly pods: number;
-  readonly awaited: number;
 }
 
 const UNTAINTED: NodeEntry = { taints: [] };
@@ -83,13 +82,16 @@ export class ClusterView {
   }
 
   get counts(): ViewCounts {
-    const followed = this.followed();
     return {
       nodes: this.#nodes.size,
-      tainted: followed.length,
+      tainted: this.followed().length,
       pods: [...this.#pods.values()].reduce((sum, { size }) => sum + size, 0),
-      awaited: followed.filter((node) => !this.#pods.has(node)).length,
     };
+  }
+
+  /** Whether there is a node whose pods are to be followed and are not listed yet. It is asked after each list. */
+  get awaitsPods(): boolean {
+    return this.#nodes.entries().some(([name, { taints }]) => taints.length > 0 && !this.#pods.has(name));
   }
 
   /** The nodes whose pods are to be followed: the tainted ones, and deleted ones that were, until they have no pods. */

@@ -202,11 +202,9 @@ export class ClusterWatch {
 
   /** Synced is who knows all nodes, what the store knows, and the pods of all that are tainted. */
   #seeSynced(): void {
-    if (this.#synced || !this.#recalled) return;
-    const { awaited, ...counts } = this.#view.counts;
-    if (awaited > 0) return;
+    if (this.#synced || !this.#recalled || this.#view.awaitsPods) return;
     this.#synced = true;
-    this.#deps.log.info('relay.synced', { cluster: this.#cluster, ...counts });
+    this.#deps.log.info('relay.synced', { cluster: this.#cluster, ...this.#view.counts });
   }
 
   #failed(resource: 'nodes' | 'pods', error: unknown): void {

@@ -69,7 +69,7 @@ export class SimulatedRelay {
         outbox.mark(name, subjects, wake);
         // Only of what it has recalled from the store is it told that it is to wake.
         recalled ||= wake;
-        if (recalled && view.counts.awaited === 0) this.#synced();
+        if (recalled && !view.awaitsPods) this.#synced();
       },
     });
     watch.start();

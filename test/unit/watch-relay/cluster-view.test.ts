@@ -12,7 +12,7 @@ import { SpeakingView } from '#test/world/speaking-view.ts';
 import { liveNode, livePod } from './live-objects.ts';
 
 const N1 = nodeName('n1');
-const NOTHING = { nodes: 0, tainted: 0, pods: 0, awaited: 0 };
+const NOTHING = { nodes: 0, tainted: 0, pods: 0 };
 
 /** A view that has listed these nodes, and hears of these pods. */
 function listed(nodes: readonly LiveNode[] = [], pods: readonly LivePod[] = [], epoch = 1): SpeakingView {
@@ -91,10 +91,12 @@ describe('nothing is told', () => {
     hear(view.upsertPod(livePod(), at(1)));
     hear(view.resync([], at(2)));
     assert.deepEqual([view.tells(N1), view.tells(nodeName('n2'))], [false, true]);
-    assert.deepEqual(view.counts, { nodes: 2, tainted: 1, pods: 0, awaited: 1 });
+    assert.deepEqual(view.counts, { nodes: 2, tainted: 1, pods: 0 });
+    assert.equal(view.awaitsPods, true);
     assert.deepEqual(said(), []);
     hear(view.replacePods(N1, [livePod()], at(3)));
-    assert.deepEqual(view.counts, { nodes: 2, tainted: 1, pods: 1, awaited: 0 });
+    assert.deepEqual(view.counts, { nodes: 2, tainted: 1, pods: 1 });
+    assert.equal(view.awaitsPods, false);
     assert.deepEqual(said(), ['n1 a: u1']);
   });
 
@@ -146,7 +148,7 @@ describe('a node', () => {
   test('that is untainted is told, and its pods are forgotten', () => {
     const view = listed([liveNode('n1', 'a')], [livePod()]);
     assert.deepEqual(told(view.upsertNode(liveNode('n1'), at(1))), ['n1 untainted: no pods']);
-    assert.deepEqual(view.counts, { nodes: 1, tainted: 0, pods: 0, awaited: 0 });
+    assert.deepEqual(view.counts, { nodes: 1, tainted: 0, pods: 0 });
   });
 
   test('that is untainted is told at once, also before its pods are listed, whose list then comes too late', () => {

@@ -124,13 +124,11 @@ export class ClusterWatch {
           metrics.lists.inc(this.#labels('nodes'));
           log.debug('relay.listed', { cluster: this.#cluster, nodes: nodes.length });
           this.#tell(view.replaceNodes(nodes, clock.now()));
-          this.#followTainted();
           this.#resync.now();
         },
         change: ({ kind, object }) => {
           const now = clock.now();
           this.#tell(kind === 'upsert' ? view.upsertNode(object, now) : view.deleteNode(object.name, now));
-          this.#follow(object.name);
           // It may have been the last whose pods were awaited.
           this.#seeSynced();
         },
@@ -154,7 +152,7 @@ export class ClusterWatch {
   }
 
   #tell(subjects: readonly Subject[]): void {
-    // A node that went with its last pod is one to follow no longer.
+    // Whatever begins or ends a node's being followed is something to tell of it.
     for (const { node, uid } of subjects) if (uid === undefined) this.#follow(node);
     // Until then all is told by the resync that is on its way.
     if (this.#recalled && subjects.length > 0) this.#deps.tell(subjects, false);
@@ -163,12 +161,6 @@ export class ClusterWatch {
   #follow(node: NodeName): void {
     if (this.#view.follows(node)) this.#pods.add(node);
     else this.#pods.remove(node);
-  }
-
-  #followTainted(): void {
-    const followed = this.#view.followed();
-    this.#pods.keepOnly(new Set(followed));
-    for (const node of followed) this.#pods.add(node);
   }
 
   async #resyncing(): Promise<void> {
@@ -184,7 +176,8 @@ export class ClusterWatch {
         const stored = await this.#storedTaintedNodes();
         const now = clock.now();
         const subjects = view.resync(stored, now);
-        this.#followTainted();
+        // Nodes that only the store still holds as tainted are followed, too.
+        for (const node of view.followed()) this.#pods.add(node);
         this.#recalled = true;
         tell(wake ? inOrder(subjects, view.rank(stored, this.#rules, now)) : subjects, wake);
         settling = this.#ruledAnew;

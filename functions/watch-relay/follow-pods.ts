@@ -109,7 +109,7 @@ export class PodFollower {
     this.#pods = pods;
     this.#sink = sink;
     this.#deps = deps;
-    deps.signal.addEventListener('abort', () => this.keepOnly(new Set()), { once: true });
+    deps.signal.addEventListener('abort', () => this.#removeAll(), { once: true });
   }
 
   /** Follows a node from now on: its list first. */
@@ -139,11 +139,6 @@ export class PodFollower {
     this.#minWatches();
   }
 
-  /** Follows no other nodes than these. */
-  keepOnly(nodes: ReadonlySet<NodeName>): void {
-    for (const node of [...this.#followed.keys()]) if (!nodes.has(node)) this.remove(node);
-  }
-
   /** Lists some nodes again, those whose last list is longest ago. */
   relist(): void {
     const listed = [...this.#followed.values()].filter(({ merge }) => merge.listed);
@@ -158,8 +153,12 @@ export class PodFollower {
   /** The server's history is another one: no version counts any more, everything is listed anew. */
   rewind(): void {
     const nodes = [...this.#followed.keys()];
-    this.keepOnly(new Set());
+    this.#removeAll();
     for (const node of nodes) this.add(node);
+  }
+
+  #removeAll(): void {
+    for (const node of [...this.#followed.keys()]) this.remove(node);
   }
 
   #takeWatch(): boolean {

@@ -1,4 +1,5 @@
 import { Command, Option } from 'commander';
+import { VERSION } from '#shared/version.ts';
 import { addClustersCommand } from './clusters.ts';
 import type { CliDeps } from './command.ts';
 
@@ -8,6 +9,7 @@ const DEFAULT_TABLE = 'taintward';
 /** The operator's command line. Every action rejects with an error whose message is for the operator. */
 export function createProgram(deps: CliDeps): Command {
   const program = new Command('taintward')
+    .version(VERSION)
     .configureHelp({ showGlobalOptions: true })
     .description(
       'Operates Taintward. AWS account and region are those of the AWS SDK: AWS_PROFILE, AWS_REGION.',

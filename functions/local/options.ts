@@ -1,4 +1,5 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
+import { VERSION } from '#shared/version.ts';
 
 /** What `npm start` was asked to do. */
 export interface StartOptions {
@@ -16,13 +17,14 @@ export interface StartOptions {
 const DEFAULT_PORT = 0;
 const HIGHEST_PORT = 65_535;
 
-/** Reads the command line. Prints usage and exits for `--help`, and with one sentence for what it cannot read. */
+/** Reads the command line. Prints usage or the version and exits for `--help` and `--version`, and with one sentence for what it cannot read. */
 export function parseOptions(argv: readonly string[]): StartOptions {
   const command = new Command('npm start --')
     .description(
       'Runs the whole service in this process: evicts the pods of the named clusters that do not tolerate their ' +
         "node's NoExecute taints. With no cluster named, brings up a simulated one to try it on.",
     )
+    .version(VERSION)
     .addOption(
       new Option('--context <name>', 'a context of the kubeconfig to manage; repeat it for more clusters')
         .argParser((name: string, names: readonly string[]) => [...names, name])

@@ -18,6 +18,7 @@ import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
 import { stdoutEmf } from '#shared/telemetry/emf.ts';
 import { jsonLog } from '#shared/telemetry/log.ts';
 import { systemClock, systemStopwatch } from '#shared/time/clock.ts';
+import { parseCommandLine } from './command-line.ts';
 import { followRegistry } from './follow-registry.ts';
 import { Outbox } from './outbox.ts';
 import { ProbePortError, startProbeServer } from './probe-server.ts';
@@ -100,6 +101,7 @@ async function run(): Promise<void> {
 }
 
 try {
+  parseCommandLine(process.argv.slice(2));
   await run();
 } catch (error) {
   const known = error instanceof EnvironmentError || error instanceof ProbePortError;

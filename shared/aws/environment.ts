@@ -106,3 +106,5 @@ export const relayEnvironment = z.object({
   PROBE_HOST: z.string().min(1).default('0.0.0.0'),
   PROBE_PORT: z.coerce.number('must be a port').int().min(0).max(65_535).default(PROBE_PORT),
 });
+
+export type RelayEnvironment = z.infer<typeof relayEnvironment>;

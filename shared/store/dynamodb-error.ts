@@ -28,10 +28,17 @@ export function dynamoDbStoreError(error: unknown, tableName: string): StoreErro
 function sentence(error: Error, table: string): string {
   const { name, message } = error;
   if (name === 'ResourceNotFoundException') {
-    return `${table} (or its index) does not exist in this account and region: deploy the stack, or correct the table's name or the region.`;
+    return `${table} (or its index) does not exist in this account and region: deploy the stack, or correct the table's name (taintward --table, TAINTWARD_TABLE) or the region (AWS_REGION).`;
+  }
+  // The SDK's errors about regions have no names of their own.
+  if (message === 'Region is missing') {
+    return `No AWS region for ${table}: set AWS_REGION, or AWS_PROFILE to a profile that has one.`;
+  }
+  if (message.startsWith('Region not accepted')) {
+    return `The AWS region for ${table} is none: correct AWS_REGION, or the region of the profile.`;
   }
   if (NO_CREDENTIALS.has(name)) {
-    return `No AWS credentials for ${table}: give the process a role, a profile or a key (${message}).`;
+    return `No AWS credentials for ${table}: give the process a role, a profile (AWS_PROFILE) or a key (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY) (${message}).`;
   }
   if (NO_RIGHT.has(name)) {
     return `AWS refuses the call to ${table}: check the credentials and the role's rights (${name}: ${message}).`;
@@ -45,7 +52,7 @@ function sentence(error: Error, table: string): string {
   if (error instanceof DynamoDBServiceException) {
     return `${table} refuses the call: check that the stack is of this release (${name}: ${message}).`;
   }
-  return `${table} cannot be reached: check the endpoint and the network (${name}: ${message}).`;
+  return `${table} cannot be reached: check the region, the endpoint and the network (${name}: ${message}).`;
 }
 
 function codesOf(error: Error): readonly string[] {

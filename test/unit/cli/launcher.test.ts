@@ -5,12 +5,21 @@ import { fileURLToPath } from 'node:url';
 
 const LAUNCHER = fileURLToPath(import.meta.resolve('#functions/cli/taintward.js'));
 
+const REGION = { AWS_REGION: 'us-east-1' };
+const KEY = { AWS_ACCESS_KEY_ID: 'test', AWS_SECRET_ACCESS_KEY: 'test' };
+const NO_AWS = {
+  AWS_ENDPOINT_URL: 'http://127.0.0.1:1',
+  AWS_MAX_ATTEMPTS: '1',
+  AWS_EC2_METADATA_DISABLED: 'true',
+};
+
 /** Runs the command line as its users do, without any AWS to talk to. */
-function taintward(...args: string[]) {
-  const env = { PATH: process.env['PATH'], AWS_ENDPOINT_URL: 'http://127.0.0.1:1', AWS_REGION: 'us-east-1' };
-  const keys = { AWS_ACCESS_KEY_ID: 'test', AWS_SECRET_ACCESS_KEY: 'test', AWS_MAX_ATTEMPTS: '1' };
+const taintward = (...args: string[]) => taintwardIn({ ...REGION, ...KEY }, ...args);
+
+/** The same, where nothing but `aws` says which AWS is meant. */
+function taintwardIn(aws: Readonly<Record<string, string>>, ...args: string[]) {
   const { status, stdout, stderr } = spawnSync(process.execPath, [LAUNCHER, ...args], {
-    env: { ...env, ...keys },
+    env: { PATH: process.env['PATH'], HOME: '/nobody', ...NO_AWS, ...aws },
     encoding: 'utf8',
   });
   return { status, stdout, stderr };
@@ -33,3 +42,23 @@ test('what goes wrong is one sentence and exit code 1', () => {
   assert.equal(status, 1);
   assert.match(stderr, /^taintward: DynamoDB table taintward [^\n]*\n$/);
 });
+const LACKS: readonly [string, Readonly<Record<string, string>>, RegExp][] = [
+  ['a region', KEY, /^taintward: No AWS region for DynamoDB table taintward: set AWS_REGION, [^\n]*\n$/],
+  [
+    'a usable region',
+    { ...KEY, AWS_REGION: 'us east' },
+    /^taintward: The AWS region for DynamoDB table taintward is none: correct AWS_REGION, [^\n]*\n$/,
+  ],
+  [
+    'credentials',
+    REGION,
+    /^taintward: No AWS credentials for DynamoDB table taintward: .*AWS_PROFILE[^\n]*\n$/,
+  ],
+];
+for (const [what, aws, message] of LACKS) {
+  test(`without ${what} one sentence says what to set`, () => {
+    const { status, stdout, stderr } = taintwardIn(aws, 'clusters', 'list');
+    assert.deepEqual([status, stdout], [1, '']);
+    assert.match(stderr, message);
+  });
+}

@@ -252,7 +252,7 @@ describe('a DynamoDbStore that cannot do its work says why and what to do', () =
     const store = new DynamoDbStore(new DynamoDbTable({ client, tableName: 'taintward' }));
     await assert.rejects(store.load(REF, NOW), {
       name: 'StoreError',
-      message: /^DynamoDB table taintward cannot be reached: check the endpoint/,
+      message: /^DynamoDB table taintward cannot be reached: check the region, the endpoint/,
     });
   });
 });

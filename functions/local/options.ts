@@ -32,8 +32,16 @@ export function parseOptions(argv: readonly string[]): StartOptions {
     )
     .option('--kubeconfig <file>', 'where the contexts are (default: $KUBECONFIG, then ~/.kube/config)')
     .option('--in-cluster', 'manage the cluster this process runs in, by its service account', false)
-    .option('--state <dir>', 'where timed evictions and dead letters are kept', '.taintward')
-    .option('--host <address>', 'where /healthz, /readyz and /metrics are served', '127.0.0.1')
+    .addOption(
+      new Option('--state <dir>', 'where timed evictions and dead letters are kept')
+        .argParser(notEmpty('a directory'))
+        .default('.taintward'),
+    )
+    .addOption(
+      new Option('--host <address>', 'where /healthz, /readyz and /metrics are served')
+        .argParser(notEmpty('an address of this machine'))
+        .default('127.0.0.1'),
+    )
     .addOption(
       new Option('--port <number>', 'their port').argParser(parsePort).default(DEFAULT_PORT, 'any free one'),
     )
@@ -65,6 +73,13 @@ export function parseOptions(argv: readonly string[]): StartOptions {
     host: found.host,
     port: found.port,
     comparisonOperators: found.comparisonOperators,
+  };
+}
+
+function notEmpty(what: string): (text: string) => string {
+  return (text) => {
+    if (text === '') throw new InvalidArgumentError(`name ${what}, or leave it out.`);
+    return text;
   };
 }
 

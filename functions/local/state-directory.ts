@@ -1,5 +1,5 @@
-import { accessSync, constants, mkdirSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { accessSync, chmodSync, constants, mkdirSync, statSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 
 /** The state directory cannot be used; the message names it and the fix. */
@@ -14,22 +14,31 @@ export interface StateDirectory {
   release(): void;
 }
 
+/** The system's errors that have a remedy of their own. */
+const REMEDIES: Readonly<Record<string, string>> = {
+  EEXIST: 'a file stands in its place, or in that of a directory above it; move it away',
+  ENOTDIR: 'a file stands in its place, or in that of a directory above it; move it away',
+  ENOSPC: 'its disk is full; make room',
+};
+
 /**
- * Takes a state directory for this process alone, made if need be. The lock is an SQLite transaction, which the
- * system ends with the process however it dies. Throws `StateDirectoryError`.
+ * Takes a state directory for this process alone, made if need be: then nobody but this user can look into it. The lock
+ * is an SQLite transaction, which the system ends with the process however it dies. Throws `StateDirectoryError`.
  */
 export function takeStateDirectory(given: string): StateDirectory {
   const path = resolve(given);
+  let lock: DatabaseSync;
   try {
-    mkdirSync(path, { recursive: true, mode: 0o700 });
+    makeDirectory(path);
     accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK);
+    lock = new DatabaseSync(join(path, 'lock'));
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
+    const { code = '' } = error as NodeJS.ErrnoException;
+    const remedy = REMEDIES[code] ?? 'make it readable and writable';
     throw new StateDirectoryError(
-      `cannot use the state directory ${path} (${code}): make it readable and writable, or choose another with --state DIR`,
+      `cannot use the state directory ${path} (${code}): ${remedy}, or choose another with --state DIR`,
     );
   }
-  const lock = new DatabaseSync(join(path, 'lock'));
   try {
     lock.exec('PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE');
   } catch {
@@ -39,4 +48,12 @@ export function takeStateDirectory(given: string): StateDirectory {
     );
   }
   return { path, file: (name) => join(path, name), release: () => lock.close() };
+}
+
+/** As `mkdir -p`. That of Node never ends in a file system that takes no directories, such as /proc. */
+function makeDirectory(path: string): void {
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) return;
+  if (dirname(path) !== path) makeDirectory(dirname(path));
+  mkdirSync(path);
+  chmodSync(path, 0o700);
 }

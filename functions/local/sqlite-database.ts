@@ -1,5 +1,6 @@
 import { DatabaseSync } from 'node:sqlite';
 import * as z from 'zod';
+import { createOwnerOnly, makeOwnerOnly } from '#shared/files/owner-only.ts';
 import { StoreError } from '#shared/store/store.ts';
 
 /** The version of the tables below, kept in the file as `user_version`. */
@@ -80,13 +81,19 @@ const sqliteError = z.object({ errcode: z.int() });
 const pragmaRow = z.object({ value: z.int() });
 
 /**
- * Opens, or creates, the embedded database at `path` (a file, or `:memory:`). Throws `StoreError`, with one
+ * Opens, or creates, the embedded database at `path` (a file of its owner's alone, or `:memory:`). Throws `StoreError`, with one
  * sentence that names the path and the remedy, when that is impossible or the file is not one this code may write.
  */
 export function openDatabase(path: string): DatabaseSync {
+  const isFile = path !== ':memory:';
+  if (isFile) createOwnerOnly(path);
   const database = orSqliteStoreError(path, () => new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS }));
   try {
-    orSqliteStoreError(path, () => prepareDatabase(database, path));
+    orSqliteStoreError(path, () => {
+      refuseForeign(database, path);
+      if (isFile) makeOwnerOnly(path);
+      prepareDatabase(database);
+    });
     return database;
   } catch (error) {
     database.close();
@@ -94,8 +101,7 @@ export function openDatabase(path: string): DatabaseSync {
   }
 }
 
-function prepareDatabase(database: DatabaseSync, path: string): void {
-  refuseForeign(database, path);
+function prepareDatabase(database: DatabaseSync): void {
   // With a write-ahead log readers do not wait for a writer. A killed process loses nothing even at NORMAL,
   // but only FULL, which syncs the log with every commit, lets a committed deadline survive a power cut too.
   database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;');

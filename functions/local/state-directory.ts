@@ -1,6 +1,7 @@
 import { accessSync, chmodSync, constants, mkdirSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { createOwnerOnly, makeOwnerOnly } from '#shared/files/owner-only.ts';
 
 /** The state directory cannot be used; the message names it and the fix. */
 export class StateDirectoryError extends Error {
@@ -31,7 +32,7 @@ export function takeStateDirectory(given: string): StateDirectory {
   try {
     makeDirectory(path);
     accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK);
-    lock = new DatabaseSync(join(path, 'lock'));
+    lock = openLock(join(path, 'lock'));
   } catch (error) {
     const { code = '' } = error as NodeJS.ErrnoException;
     const remedy = REMEDIES[code] ?? 'make it readable and writable';
@@ -56,4 +57,10 @@ function makeDirectory(path: string): void {
   if (dirname(path) !== path) makeDirectory(dirname(path));
   mkdirSync(path);
   chmodSync(path, 0o700);
+}
+
+function openLock(path: string): DatabaseSync {
+  createOwnerOnly(path);
+  makeOwnerOnly(path);
+  return new DatabaseSync(path);
 }

@@ -1,6 +1,6 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { once } from 'node:events';
-import { rename, writeFile } from 'node:fs/promises';
+import { rename, rm, writeFile } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import { generate } from 'selfsigned';
@@ -188,6 +188,8 @@ users:
     token: ${token}
 `;
   const unfinished = `${path}.new`;
+  // One that a killed process left may have other rights.
+  await rm(unfinished, { force: true });
   await writeFile(unfinished, content, { mode: 0o600 });
   await rename(unfinished, path);
 }

@@ -1,6 +1,7 @@
 import { existsSync, renameSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import * as z from 'zod';
+import { createOwnerOnly, makeOwnerOnly } from '#shared/files/owner-only.ts';
 import type { Change } from './history.ts';
 import { parseJson, stringifyJson } from './json.ts';
 import { objectSchemas, RESOURCE_NAMES } from './kinds.ts';
@@ -44,7 +45,7 @@ export interface StateFileLog {
 }
 
 /**
- * Opens the file, or makes it. One that is damaged is put aside as `<path>.damaged`, with a warning, and begun
+ * Opens the file, or makes it; nobody but its owner can read or write it. One that is damaged is put aside as `<path>.damaged`, with a warning, and begun
  * anew. Throws when it can be neither opened nor made.
  */
 export function openStateFile(path: string, log?: StateFileLog): StateFile {
@@ -65,6 +66,8 @@ class UnreadableStateError extends Error {
 }
 
 function open(path: string): StateFile {
+  createOwnerOnly(path);
+  makeOwnerOnly(path);
   const database = new DatabaseSync(path);
   try {
     prepare(database);

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -100,8 +100,10 @@ describe('the simulated cluster', () => {
     });
   });
 
-  test('keeps its kubeconfig from others', () => {
-    assert.equal(statSync(cluster.kubeconfig).mode & 0o777, 0o600);
+  test('keeps its kubeconfig and its state from others', () => {
+    const dir = dirname(cluster.kubeconfig);
+    assert.equal(statSync(dir).mode & 0o077, 0);
+    for (const name of readdirSync(dir)) assert.equal(statSync(join(dir, name)).mode & 0o777, 0o600, name);
   });
 });
 

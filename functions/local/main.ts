@@ -1,4 +1,5 @@
-import { ProbePortError } from '#functions/watch-relay/probe-server.ts';
+import { isIPv6 } from 'node:net';
+import { ProbeAddressError } from '#functions/watch-relay/probe-server.ts';
 import { KubeconfigError } from '#shared/kubernetes/kubeconfig-file.ts';
 import { StoreError } from '#shared/store/store.ts';
 import { systemClock } from '#shared/time/clock.ts';
@@ -15,7 +16,7 @@ const OPERATOR_ERRORS = [
   KubeconfigError,
   StateDirectoryError,
   StoreError,
-  ProbePortError,
+  ProbeAddressError,
 ];
 
 async function run(options: StartOptions): Promise<void> {
@@ -34,14 +35,13 @@ async function run(options: StartOptions): Promise<void> {
   const service = await startLocalService({
     clusters,
     state,
-    probes: { host: options.host, port: options.port },
+    probes: { host: options.host, port: options.port, setBy: { host: '--host', port: '--port' } },
     matching: { comparisonOperators: options.comparisonOperators },
     log,
   });
   const names = chosen.map(({ name }) => name).join(', ');
-  printLine(
-    `Managing ${names}. Health and metrics: http://${options.host}:${service.probePort}/readyz, /metrics`,
-  );
+  const host = isIPv6(options.host) ? `[${options.host}]` : options.host;
+  printLine(`Managing ${names}. Health and metrics: http://${host}:${service.probePort}/readyz, /metrics`);
   demo?.invite();
 
   process.once('SIGINT', () => stopped.resolve());

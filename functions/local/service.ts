@@ -4,7 +4,7 @@ import { Registry } from 'prom-client';
 import { createHandler as createDeltaHandler, DELTA_BATCH_SIZE } from '#functions/deltas/handler.ts';
 import { createHandler as createEvictHandler } from '#functions/evict/handler.ts';
 import { Outbox } from '#functions/watch-relay/outbox.ts';
-import { startProbeServer } from '#functions/watch-relay/probe-server.ts';
+import { type ProbeAddress, startProbeServer } from '#functions/watch-relay/probe-server.ts';
 import { Relay } from '#functions/watch-relay/relay.ts';
 import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
 import { RulesWatch } from '#functions/watch-relay/rules-watch.ts';
@@ -47,7 +47,7 @@ type Handler = (event: SQSEvent, context: Context) => Promise<SQSBatchResponse |
 export interface LocalServiceOptions {
   readonly clusters: Pick<ManagedClusters, 'apis' | 'states' | 'admit'>;
   readonly state: StateDirectory;
-  readonly probes: { readonly host: string; readonly port: number };
+  readonly probes: ProbeAddress;
   readonly matching: MatchOptions;
   readonly log: Log;
 }
@@ -60,7 +60,7 @@ export interface LocalService {
 
 /**
  * The whole service in this process: the relay, the queues, the Lambda handlers behind their event sources, the
- * store and the timers. Rejects with `StoreError` or `ProbePortError`, whose messages are for the operator.
+ * store and the timers. Rejects with `StoreError` or `ProbeAddressError`, whose messages are for the operator.
  */
 export async function startLocalService(options: LocalServiceOptions): Promise<LocalService> {
   const { clusters, log, matching, state } = options;

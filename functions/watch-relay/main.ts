@@ -21,7 +21,7 @@ import { systemClock, systemStopwatch } from '#shared/time/clock.ts';
 import { parseCommandLine } from './command-line.ts';
 import { followRegistry } from './follow-registry.ts';
 import { Outbox } from './outbox.ts';
-import { ProbePortError, startProbeServer } from './probe-server.ts';
+import { ProbeAddressError, startProbeServer } from './probe-server.ts';
 import { Relay } from './relay.ts';
 import { relayMetrics } from './relay-metrics.ts';
 import { RulesWatch } from './rules-watch.ts';
@@ -73,7 +73,11 @@ async function run(): Promise<void> {
     holder: `${hostname()}/${randomUUID()}`,
   });
   const probes = await startProbeServer(
-    { host: environment.PROBE_HOST, port: environment.PROBE_PORT },
+    {
+      host: environment.PROBE_HOST,
+      port: environment.PROBE_PORT,
+      setBy: { host: 'PROBE_HOST', port: 'PROBE_PORT' },
+    },
     prometheus,
     () => relay.states(),
   );
@@ -104,7 +108,7 @@ try {
   parseCommandLine(process.argv.slice(2));
   await run();
 } catch (error) {
-  const known = error instanceof EnvironmentError || error instanceof ProbePortError;
+  const known = error instanceof EnvironmentError || error instanceof ProbeAddressError;
   process.stderr.write(`taintward relay: ${known ? error.message : (error as Error).stack}\n`);
   process.exit(1);
 }

@@ -8,9 +8,17 @@ import type { ClusterRelayState } from './cluster-relay.ts';
 /** Where a process stands with a cluster; `refused`: it is not let in, and tries again. */
 export type ClusterState = ClusterRelayState | { readonly kind: 'refused' };
 
-/** The probes' port cannot be used. */
-export class ProbePortError extends Error {
-  override readonly name = 'ProbePortError';
+/** The probes cannot be served where they are to be; the message names the setting and the fix. */
+export class ProbeAddressError extends Error {
+  override readonly name = 'ProbeAddressError';
+}
+
+/** Where probes are served. */
+export interface ProbeAddress {
+  readonly host: string;
+  readonly port: number;
+  /** What the operator sets them by. */
+  readonly setBy: { readonly host: string; readonly port: string };
 }
 
 export interface ProbeServer {
@@ -22,10 +30,10 @@ export interface ProbeServer {
  * Serves `/healthz` (200 while the process answers), `/readyz` and `/metrics` (Prometheus). `/readyz` is 503 while a
  * cluster is not listed yet, and when of those that this process speaks for none is heard. One that is not heard beside
  * others is told and alarmed, but does not keep a new release from coming. With a line for each cluster that is not well, and
- * with `?verbose` for every one. Rejects with `ProbePortError`.
+ * with `?verbose` for every one. Rejects with `ProbeAddressError`.
  */
 export async function startProbeServer(
-  address: { readonly host: string; readonly port: number },
+  address: ProbeAddress,
   registry: Registry,
   states: () => ReadonlyMap<ClusterName, ClusterState>,
 ): Promise<ProbeServer> {
@@ -54,9 +62,7 @@ export async function startProbeServer(
   try {
     await once(server, 'listening');
   } catch (error) {
-    throw new ProbePortError(
-      `cannot serve health and metrics on ${address.host}:${address.port} (${(error as NodeJS.ErrnoException).code}): free that port or choose another with --port`,
-    );
+    throw new ProbeAddressError(refusal(address, (error as NodeJS.ErrnoException).code));
   }
   return {
     port: (server.address() as AddressInfo).port,
@@ -66,6 +72,17 @@ export async function startProbeServer(
       await once(server, 'close');
     },
   };
+}
+
+function refusal({ host, port, setBy }: ProbeAddress, code = ''): string {
+  switch (code) {
+    case 'EADDRINUSE':
+      return `port ${port} of ${host} is in use (${code}): stop who has it, or choose another with ${setBy.port}`;
+    case 'EACCES':
+      return `port ${port} is not for this user (${code}): choose one above 1023 with ${setBy.port}`;
+    default:
+      return `${host} is no address of this machine (${code}): name one with ${setBy.host}, such as 127.0.0.1 or 0.0.0.0`;
+  }
 }
 
 function isReady(all: readonly (readonly [ClusterName, ClusterState])[]): boolean {

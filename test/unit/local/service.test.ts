@@ -29,7 +29,7 @@ async function startService(
   const service = await startLocalService({
     clusters: { apis: new Map(), states, admit: () => undefined },
     state,
-    probes: { host: '127.0.0.1', port: 0 },
+    probes: { host: '127.0.0.1', port: 0, setBy: { host: '--host', port: '--port' } },
     matching: { comparisonOperators: false },
     log,
   });

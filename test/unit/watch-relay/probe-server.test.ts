@@ -1,13 +1,18 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { Counter, Registry } from 'prom-client';
-import { type ClusterState, ProbePortError, startProbeServer } from '#functions/watch-relay/probe-server.ts';
+import {
+  type ClusterState,
+  type ProbeAddress,
+  ProbeAddressError,
+  startProbeServer,
+} from '#functions/watch-relay/probe-server.ts';
 import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
 
 const [STANDBY, SYNCING, LIVE] = [{ kind: 'standby' }, { kind: 'syncing' }, { kind: 'live' }] as const;
 const REFUSED = { kind: 'refused' } as const;
 const DEAF = { kind: 'deaf', since: Date.UTC(2026, 0, 1) } as const;
-const LOCAL = { host: '127.0.0.1', port: 0 };
+const LOCAL = { host: '127.0.0.1', port: 0, setBy: { host: '--host', port: '--port' } };
 
 /** A probe server that is closed at the end of the test, and how to ask it. */
 async function served(
@@ -93,17 +98,33 @@ test('any other path says which there are', async (context) => {
   assert.match(await response.text(), /\/healthz, \/readyz and \/metrics/);
 });
 
+async function refused(address: ProbeAddress): Promise<string> {
+  try {
+    await startProbeServer(address, new Registry(), () => new Map());
+  } catch (error) {
+    assert.ok(error instanceof ProbeAddressError);
+    return error.message;
+  }
+  assert.fail('it was not refused');
+}
+
 test('a port that is taken is named with the way out', async (context) => {
   const { server } = await served(context);
-  const address = { ...LOCAL, port: server.port };
-  await assert.rejects(
-    startProbeServer(address, new Registry(), () => new Map()),
-    (error) => {
-      assert.ok(error instanceof ProbePortError);
-      assert.match(error.message, new RegExp(`127.0.0.1:${server.port} \\(EADDRINUSE\\): free that port`));
-      return true;
-    },
+  assert.equal(
+    await refused({ ...LOCAL, port: server.port }),
+    `port ${server.port} of 127.0.0.1 is in use (EADDRINUSE): stop who has it, or choose another with --port`,
   );
+});
+
+test('a host that is none, or that of another machine, is named with the way out', async () => {
+  for (const host of ['no.host.invalid', '192.0.2.1']) {
+    assert.match(
+      await refused({ ...LOCAL, host }),
+      new RegExp(
+        `^${host} is no address of this machine \\([A-Z_]+\\): name one with --host, such as 127.0.0.1 or 0.0.0.0$`,
+      ),
+    );
+  }
 });
 
 test('it closes although a connection is kept open', async () => {

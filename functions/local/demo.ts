@@ -1,8 +1,8 @@
-import { createInterface } from 'node:readline';
 import { styleText } from 'node:util';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { printLine } from './narrator.ts';
+import { listenForLines } from './prompt.ts';
 import { type SimulatedCluster, startSimulatedCluster } from './simulated-cluster/cluster.ts';
 
 /** A simulated cluster with a prompt to taint its nodes at. */
@@ -16,23 +16,23 @@ export interface Demo {
 
 const TRY = 'taint node-1 maintenance=now:NoExecute';
 
-/** Brings the simulated cluster up, as it was left in `dir`. */
+/** Brings the simulated cluster up, as it was left in `dir`. `quit` is called when somebody at the prompt asks for it. */
 export async function startDemo(dir: string, clock: Clock, log: Log, quit: () => void): Promise<Demo> {
   const cluster = await startSimulatedCluster({ clock, dir, log });
-  const lines = createInterface({ input: process.stdin });
+  const prompt = listenForLines(process.stdin, quit);
   return {
     kubeconfig: cluster.kubeconfig,
     context: cluster.context,
     invite() {
       printLine(WELCOME(cluster));
-      lines.on('line', (line) => {
+      prompt.onLine((line) => {
         const [command = '', ...words] = line.trim().split(/\s+/);
         if (command === 'quit' || command === 'exit') quit();
         else if (command !== '') answer(cluster, command, words);
       });
     },
     async close() {
-      lines.close();
+      prompt.close();
       await cluster.close();
     },
   };
@@ -50,7 +50,7 @@ Type, and press Enter:
   ${styleText('bold', 'untaint node-1 maintenance')}
   nodes | pods | help | quit
 Or from another terminal: kubectl --kubeconfig ${cluster.kubeconfig} ${TRY.replace('taint', 'taint nodes')}
-Stop it any time, by Ctrl-C or kill -9, and start it again: no timer is lost.
+Stop it any time, by Ctrl-C, Ctrl-D or kill -9, and start it again: no timer is lost.
 `;
 
 const HELP = `  taint NODE KEY[=VALUE]:EFFECT   for example: ${TRY}

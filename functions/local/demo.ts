@@ -1,9 +1,8 @@
 import { styleText } from 'node:util';
-import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
-import { printLine } from './narrator.ts';
 import { listenForLines } from './prompt.ts';
 import { type SimulatedCluster, startSimulatedCluster } from './simulated-cluster/cluster.ts';
+import type { Voice } from './voice.ts';
 
 /** A simulated cluster with a prompt to taint its nodes at. */
 export interface Demo {
@@ -17,18 +16,19 @@ export interface Demo {
 const TRY = 'taint node-1 maintenance=now:NoExecute';
 
 /** Brings the simulated cluster up, as it was left in `dir`. `quit` is called when somebody at the prompt asks for it. */
-export async function startDemo(dir: string, clock: Clock, log: Log, quit: () => void): Promise<Demo> {
+export async function startDemo(dir: string, clock: Clock, voice: Voice, quit: () => void): Promise<Demo> {
+  const { log, say } = voice;
   const cluster = await startSimulatedCluster({ clock, dir, log });
   const prompt = listenForLines(process.stdin, quit);
   return {
     kubeconfig: cluster.kubeconfig,
     context: cluster.context,
     invite() {
-      printLine(WELCOME(cluster));
+      say(WELCOME(cluster));
       prompt.onLine((line) => {
         const [command = '', ...words] = line.trim().split(/\s+/);
         if (command === 'quit' || command === 'exit') quit();
-        else if (command !== '') answer(cluster, command, words);
+        else if (command !== '') answer(cluster, command, words, say);
       });
     },
     async close() {
@@ -59,15 +59,25 @@ const HELP = `  taint NODE KEY[=VALUE]:EFFECT   for example: ${TRY}
   pods [NODE]                     the pods and where they run
   quit                            ends the service; the cluster is kept`;
 
-function answer(cluster: SimulatedCluster, command: string, words: readonly string[]): void {
+function answer(
+  cluster: SimulatedCluster,
+  command: string,
+  words: readonly string[],
+  say: Voice['say'],
+): void {
   try {
-    perform(cluster, command, words);
+    perform(cluster, command, words, say);
   } catch (error) {
-    printLine(error instanceof Error ? error.message : String(error));
+    say(error instanceof Error ? error.message : String(error));
   }
 }
 
-function perform(cluster: SimulatedCluster, command: string, words: readonly string[]): void {
+function perform(
+  cluster: SimulatedCluster,
+  command: string,
+  words: readonly string[],
+  say: Voice['say'],
+): void {
   const [node = '', taint = ''] = words;
   switch (command) {
     case 'taint':
@@ -77,15 +87,14 @@ function perform(cluster: SimulatedCluster, command: string, words: readonly str
       cluster.untaint(node, taint);
       return;
     case 'nodes':
-      for (const each of cluster.nodes())
-        printLine(`  ${each.name}  ${each.taints.join(', ') || 'untainted'}`);
+      for (const each of cluster.nodes()) say(`  ${each.name}  ${each.taints.join(', ') || 'untainted'}`);
       return;
     case 'pods':
       for (const pod of cluster.pods().filter((each) => node === '' || each.node === node)) {
-        printLine(`  ${pod.node ?? 'pending'}  ${pod.namespace}/${pod.name}  ${pod.status}`);
+        say(`  ${pod.node ?? 'pending'}  ${pod.namespace}/${pod.name}  ${pod.status}`);
       }
       return;
     default:
-      printLine(command === 'help' ? HELP : `"${command}" is no command. There are:\n${HELP}`);
+      say(command === 'help' ? HELP : `"${command}" is no command. There are:\n${HELP}`);
   }
 }

@@ -5,10 +5,10 @@ import { StoreError } from '#shared/store/store.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { chosenClusters } from './chosen-clusters.ts';
 import { ClustersRefusedError, ManagedClusters } from './managed-clusters.ts';
-import { narrator, printLine } from './narrator.ts';
 import { parseOptions, type StartOptions } from './options.ts';
 import { startLocalService } from './service.ts';
 import { StateDirectoryError, takeStateDirectory } from './state-directory.ts';
+import { voice } from './voice.ts';
 
 /** Whatever goes wrong by the operator's hand is one of these, with a message made for the operator. */
 const OPERATOR_ERRORS = [
@@ -20,13 +20,14 @@ const OPERATOR_ERRORS = [
 ];
 
 async function run(options: StartOptions): Promise<void> {
-  const log = narrator(systemClock, printLine);
+  const speech = voice(options.log, systemClock);
+  const { log, say } = speech;
   const stopped = Promise.withResolvers<void>();
   const state = takeStateDirectory(options.stateDir);
   const wantsDemo = options.contexts.length === 0 && !options.inCluster;
   // Who manages real clusters need not load a simulated one.
   const demo = wantsDemo
-    ? await (await import('./demo.ts')).startDemo(state.file('cluster'), systemClock, log, stopped.resolve)
+    ? await (await import('./demo.ts')).startDemo(state.file('cluster'), systemClock, speech, stopped.resolve)
     : undefined;
   const chosen = chosenClusters(
     demo ? { contexts: [demo.context], kubeconfig: demo.kubeconfig, inCluster: false } : options,
@@ -39,19 +40,22 @@ async function run(options: StartOptions): Promise<void> {
     matching: { comparisonOperators: options.comparisonOperators },
     log,
   });
+  log.info('relay.started', { port: service.probePort });
   const names = chosen.map(({ name }) => name).join(', ');
   const host = isIPv6(options.host) ? `[${options.host}]` : options.host;
-  printLine(`Managing ${names}. Health and metrics: http://${host}:${service.probePort}/readyz, /metrics`);
+  say(`Managing ${names}. Health and metrics: http://${host}:${service.probePort}/readyz, /metrics`);
   demo?.invite();
 
   process.once('SIGINT', () => stopped.resolve());
   process.once('SIGTERM', () => stopped.resolve());
   await stopped.promise;
-  printLine('Stopping. Timers are kept; start again to go on.');
+  log.info('relay.stopping');
+  say('Stopping. Timers are kept; start again to go on.');
   await service.stop();
   clusters.close();
   await demo?.close();
   state.release();
+  log.info('relay.stopped');
 }
 
 try {

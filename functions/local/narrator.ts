@@ -1,4 +1,4 @@
-import { stripVTControlCharacters, styleText } from 'node:util';
+import { styleText } from 'node:util';
 import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { CancelReason } from '#shared/eviction/records.ts';
 import { taintText } from '#shared/taints/taint.ts';
@@ -7,7 +7,7 @@ import type { EvictionFields, LogEvents, LogLine, PodFields } from '#shared/tele
 import type { Clock } from '#shared/time/clock.ts';
 
 /**
- * A log for people: one line per change of state, with times of day. Shows what happens to nodes and pods and
+ * A log for people: one line per change of state, with date and time. Shows what happens to nodes and pods and
  * what goes wrong; keeps quiet about the rest.
  */
 export function narrator(clock: Clock, write: (line: string) => void): Log {
@@ -17,7 +17,7 @@ export function narrator(clock: Clock, write: (line: string) => void): Log {
     if (told === undefined) return;
     const { cluster, node }: LogFields = line.fields;
     const where = [cluster, node].filter((part) => part !== undefined).join(' ');
-    write(`${styleText('dim', timeOfDay(clock.now()))} ${where ? `${where}  ` : ''}${told}`);
+    write(`${styleText('dim', dateAndTime(clock.now()))} ${where ? `${where}  ` : ''}${told}`);
   });
 }
 
@@ -60,25 +60,31 @@ function tellNode({ deletedAt, taints }: LogEvents['node.changed']): string {
 
 function willGo({ fireAt, because }: EvictionFields, now: EpochMs): string {
   const seconds = Math.max(0, Math.round((fireAt - now) / 1000));
-  const when = seconds === 0 ? 'goes now' : `will go at ${dayAndTime(fireAt, now)} (in ${seconds} s)`;
+  const when = seconds === 0 ? 'goes now' : `will go at ${moment(fireAt, now)} (in ${seconds} s)`;
   return `${when} because of ${because.join(', ')}`;
 }
 
 function complaint({ event, fields }: LogLine): string {
   const { cluster: _cluster, node: _node, reason, ...rest }: LogFields = fields;
-  const details = Object.entries(rest).map(([name, value]) => ` ${name}=${String(value)}`);
+  const details = Object.entries(rest).map(([name, value]) => {
+    const isMoment = typeof value === 'number' && MOMENT.test(name);
+    return ` ${name}=${isMoment ? dateAndTime(value).replace(' ', 'T') : String(value)}`;
+  });
   const why = reason instanceof Error ? reason.message : String(reason ?? '');
   return styleText('yellow', `${event}:${details.join('')} ${why}`.trimEnd());
 }
 
-const timeOfDay = (at: EpochMs): string => new Date(at).toTimeString().slice(0, 8);
+/** Fields that hold a moment. */
+const MOMENT = /^(at|since|.+At)$/;
 
-function dayAndTime(at: EpochMs, now: EpochMs): string {
-  const day = new Date(at).toDateString();
-  return day === new Date(now).toDateString() ? timeOfDay(at) : new Date(at).toISOString();
+/** `2026-01-31 23:59:59`, as the clock on the wall shows it. */
+function dateAndTime(at: EpochMs): string {
+  const onTheWall = at - new Date(at).getTimezoneOffset() * 60_000;
+  return new Date(onTheWall).toISOString().slice(0, 19).replace('T', ' ');
 }
 
-/** Writes to standard output, in colour on a terminal only. */
-export function printLine(line: string): void {
-  process.stdout.write(`${process.stdout.isTTY ? line : stripVTControlCharacters(line)}\n`);
+/** Without the date, if that is today's. */
+function moment(at: EpochMs, now: EpochMs): string {
+  const [date, time] = dateAndTime(at).split(' ');
+  return dateAndTime(now).startsWith(`${date} `) ? `${time}` : `${date} ${time}`;
 }

@@ -1,5 +1,6 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { VERSION } from '#shared/version.ts';
+import { LOG_FORMATS, type LogFormat } from './voice.ts';
 
 /** What `npm start` was asked to do. */
 export interface StartOptions {
@@ -11,6 +12,7 @@ export interface StartOptions {
   readonly host: string;
   readonly port: number;
   readonly comparisonOperators: boolean;
+  readonly log: LogFormat;
 }
 
 /** Where health and metrics are served unless told otherwise: any free port. */
@@ -51,6 +53,14 @@ export function parseOptions(argv: readonly string[]): StartOptions {
         'TaintTolerationComparisonOperators on',
       false,
     )
+    .addOption(
+      new Option(
+        '--log <format>',
+        'text for people, or json: a line of JSON for each event, and nothing else on standard output',
+      )
+        .choices(LOG_FORMATS)
+        .default('text'),
+    )
     .allowExcessArguments(false)
     .parse(argv, { from: 'user' });
   const found = command.opts<{
@@ -61,6 +71,7 @@ export function parseOptions(argv: readonly string[]): StartOptions {
     host: string;
     port: number;
     comparisonOperators: boolean;
+    log: LogFormat;
   }>();
   if (found.kubeconfig !== undefined && found.context.length === 0) {
     command.error('error: --kubeconfig needs at least one --context NAME: say which cluster to manage');
@@ -73,6 +84,7 @@ export function parseOptions(argv: readonly string[]): StartOptions {
     host: found.host,
     port: found.port,
     comparisonOperators: found.comparisonOperators,
+    log: found.log,
   };
 }
 

@@ -1,4 +1,10 @@
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { buildSync } from 'esbuild';
 import { PROJECT_DIR } from '../../../cdk/bundle.ts';
@@ -20,4 +26,26 @@ test('npm start loads nothing of the AWS SDK', () => {
     paths.filter((path) => /node_modules\/(@aws-sdk|@smithy)\//.test(path)),
     [],
   );
+});
+
+test('with --log json standard output holds what the functions would log, and nothing else', async (context) => {
+  const dir = mkdtempSync(join(tmpdir(), 'main-'));
+  context.after(() => rmSync(dir, { recursive: true }));
+  const main = join(PROJECT_DIR, 'functions/local/main.ts');
+  const child = spawn(process.execPath, [main, '--log', 'json', '--state', join(dir, 'state')], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  context.after(() => child.kill('SIGKILL'));
+  const said = text(child.stderr);
+  const events: string[] = [];
+  for await (const line of createInterface({ input: child.stdout })) {
+    const { time, level, event } = JSON.parse(line);
+    assert.ok(Date.parse(time) > 0 && level === 'info', line);
+    events.push(event);
+    if (event === 'relay.synced') child.kill('SIGTERM');
+  }
+  assert.equal(events[0], 'relay.started');
+  assert.ok(events.includes('relay.synced'), String(events));
+  assert.deepEqual(events.slice(-2), ['relay.stopping', 'relay.stopped']);
+  assert.match(await said, /^Managing simulated\. .*A simulated cluster of 4 nodes is up/s);
 });

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { stripVTControlCharacters } from 'node:util';
 import { narrator } from '#functions/local/narrator.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
@@ -39,4 +40,19 @@ test('the narrator tells of nodes and pods, complains of what goes wrong, and ke
   ];
   assert.equal(told.length, expected.length);
   for (const [index, line] of expected.entries()) assert.match(told[index] ?? '', line);
+});
+
+test('the narrator tells date and time of each line, and the date of a moment that is not of the same day', () => {
+  const noon = new Date(2026, 0, 31, 12).getTime();
+  const told: string[] = [];
+  const log = narrator({ now: () => noon }, (line) => told.push(stripVTControlCharacters(line)));
+  const pod = { cluster, node, namespace: 'shop', pod: 'web', uid: podUid('u1'), because: ['a:NoExecute'] };
+  log.info('eviction.scheduled', { ...pod, fireAt: noon + 60_000 });
+  log.info('eviction.scheduled', { ...pod, fireAt: noon + 12 * 3_600_000 });
+  log.warn('eviction.retried', { cluster, node, attempts: 1, nextTryAt: noon + 5_000, reason: 'no route' });
+  assert.deepEqual(told, [
+    '2026-01-31 12:00:00 c1 n1  shop/web will go at 12:01:00 (in 60 s) because of a:NoExecute',
+    '2026-01-31 12:00:00 c1 n1  shop/web will go at 2026-02-01 00:00:00 (in 43200 s) because of a:NoExecute',
+    '2026-01-31 12:00:00 c1 n1  eviction.retried: attempts=1 nextTryAt=2026-01-31T12:00:05 no route',
+  ]);
 });

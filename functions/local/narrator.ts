@@ -32,6 +32,10 @@ function tell({ event, fields }: LogLine, now: EpochMs): string | undefined {
       return `${podOf(fields)} ${willGo(fields, now)}`;
     case 'eviction.rescheduled':
       return `${podOf(fields)} now ${willGo(fields, now)}`;
+    case 'eviction.stands':
+      return `kept: ${podOf(fields)} ${willGo(fields, now)}`;
+    case 'evictions.stand':
+      return `kept: and ${fields.more} more`;
     case 'eviction.cancelled':
       return styleText('green', `${podOf(fields)} cancelled: ${fields.reason && CANCELLED[fields.reason]}`);
     case 'eviction.done':

@@ -26,6 +26,7 @@ import type { ManagedClusters } from './managed-clusters.ts';
 import { SqliteLeases } from './sqlite-leases.ts';
 import { SqliteStore } from './sqlite-store.ts';
 import type { StateDirectory } from './state-directory.ts';
+import { tellCountdowns } from './tell-countdowns.ts';
 import { startUpkeep } from './upkeep.ts';
 
 /** Delta handlers wait for the store only. */
@@ -136,6 +137,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
     ],
     log,
   );
+  tellCountdowns(store, log);
   await timers.rearm(store);
   const stopping = new AbortController();
   clusters.admit((name, api) => relay.add(name, api), stopping.signal);

@@ -8,7 +8,7 @@ import {
   nodeName,
   type PodUid,
 } from '#shared/eviction/identity.ts';
-import type { EndedPod, Ending, NodeState, Partition } from '#shared/eviction/records.ts';
+import type { EndedPod, Ending, EvictionRecord, NodeState, Partition } from '#shared/eviction/records.ts';
 import {
   type Commit,
   ENDED_WINDOW_MS,
@@ -33,16 +33,22 @@ const text = z.string().min(1);
 const nodeRow = z.object({ revision: revisionSchema, state: text.nullable() });
 const jsonRow = z.object({ json: text });
 const taintedRow = z.object({ node: text.transform(nodeName), state: text });
-const upcomingRow = z.object({
-  fireAt: z.int(),
-  cluster: text.transform(clusterName),
-  node: text.transform(nodeName),
-});
+const refRow = z.object({ cluster: text.transform(clusterName), node: text.transform(nodeName) });
+const upcomingRow = z.object({ fireAt: z.int(), ...refRow.shape });
+const countRow = z.object({ total: z.int() });
 
 /** A moment at which something is due on a node. */
 export interface Upcoming {
   readonly ref: NodeRef;
   readonly fireAt: EpochMs;
+}
+
+/** Countdowns that run. */
+export interface Countdowns {
+  /** How many there are. */
+  readonly total: number;
+  /** Those that end first, in that order. */
+  readonly soonest: readonly { readonly ref: NodeRef; readonly record: EvictionRecord }[];
 }
 
 /** The store of the embedded service, on one SQLite database. One transaction per commit, of any length. */
@@ -149,6 +155,18 @@ export class SqliteStore implements Store {
     } while (after);
   }
 
+  /** The countdowns that run: what is held or given up is none of them. Of the soonest, at most `limit`. Throws `StoreError`. */
+  countdowns(limit: number): Countdowns {
+    return this.#transaction('DEFERRED', () => {
+      const { total } = parseStored(countRow, this.#statements.countRunning.get(), 'count of countdowns');
+      const soonest = this.#statements.running.all({ limit }).map((row) => {
+        const ref: NodeRef = parseStored(refRow, row, 'row of a scheduled eviction');
+        return { ref, record: parseJson(recordSchema, row, ref, 'eviction record') };
+      });
+      return { total, soonest };
+    });
+  }
+
   /** Removes what ended, and nodes with nothing left to watch, when their time is over: what TTL does in DynamoDB. */
   async purge(now: EpochMs): Promise<void> {
     const nowSeconds = Math.floor(now / 1000);
@@ -177,6 +195,9 @@ function parseJson<T>(schema: z.ZodType<T>, row: unknown, { cluster, node }: Nod
   const of = `${what} of node ${node} of cluster ${cluster}`;
   return parseStored(schema, JSON.parse(parseStored(jsonRow, row, of).json), of);
 }
+
+/** Of a scheduled record: its countdown runs. */
+const RUNS = "json ->> 'gaveUpAt' IS NULL AND json ->> 'held' IS NULL";
 
 /** Every statement of the embedded store, prepared once. */
 function prepareStatements(database: DatabaseSync) {
@@ -216,6 +237,10 @@ function prepareStatements(database: DatabaseSync) {
       SELECT DISTINCT fire_at AS fireAt, cluster, node FROM scheduled
       WHERE (fire_at, cluster, node) > (:fireAt, :cluster, :node)
       ORDER BY fire_at, cluster, node LIMIT :limit`),
+    countRunning: database.prepare(`SELECT count(*) AS total FROM scheduled WHERE ${RUNS}`),
+    running: database.prepare(`
+      SELECT cluster, node, json FROM scheduled WHERE ${RUNS}
+      ORDER BY fire_at, cluster, node, uid LIMIT :limit`),
     purgeEnded: database.prepare('DELETE FROM ended WHERE ttl <= :nowSeconds'),
     purgeNodes: database.prepare('DELETE FROM nodes WHERE ttl <= :nowSeconds'),
   };

@@ -31,6 +31,10 @@ export type LogEvents = {
   'node.changed': OfNode & { readonly taints: readonly Taint[]; readonly deletedAt?: EpochMs };
   /** A pod is to be evicted at `fireAt`. */
   'eviction.scheduled': EvictionFields;
+  /** It is to be evicted at `fireAt`, as was stored before this process began. */
+  'eviction.stands': EvictionFields;
+  /** So many more stand, which fall due later. */
+  'evictions.stand': { readonly more: number };
   /** It is to be evicted at another moment, or for another taint, than was said before. */
   'eviction.rescheduled': EvictionFields;
   /** It is due, and the rules of its cluster forbid it; it stays scheduled. `by`: the kind of brake. */

@@ -13,7 +13,7 @@ export const DELTA_MAX_AGE_MS = 2 * RESYNC_MS;
  */
 export type Evidence = 'appeared' | 'found';
 
-/** A NoExecute taint as the relay reports it. */
+/** A taint that evicts, as the relay reports it. */
 export interface SeenTaint extends Taint {
   readonly known: Evidence;
   /** When this taint's countdown appeared, or was found, on the node. */
@@ -58,7 +58,7 @@ export function newer(a: Version | undefined, b: Version | undefined): Version |
   return compareVersions(a, b) < 0 ? b : a;
 }
 
-/** What every delta says: "as of `version`, the node has these NoExecute taints". */
+/** What every delta says: "as of `version`, the node has these taints that evict". */
 export interface NodeFacts {
   readonly ref: NodeRef;
   readonly version: Version;

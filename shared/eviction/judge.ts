@@ -66,8 +66,11 @@ export function judge(
   rules: Rules,
 ): (record: EvictionRecord, pod: SeenPod | undefined) => Verdict {
   // A node that is gone keeps its last taints, but for those it may have lost before.
-  const last = node?.taints.filter((taint) => !isDoubtful(node, taint)) ?? [];
-  const taints = look.taints ? timeLiveTaints(node, look.taints, look.at) : last;
+  const { virtualKeys } = rules.policy;
+  const last = node?.taints.filter(
+    (taint) => !isDoubtful(node, taint) && (!taint.virtual || virtualKeys.includes(taint.key)),
+  );
+  const taints = look.taints ? timeLiveTaints(node, look.taints, virtualKeys, look.at) : (last ?? []);
   const deletedAt = look.taints ? undefined : (node?.deletedAt ?? look.at);
   const behind = node !== undefined && look.taints !== undefined && look.taintsStamp !== node.taintsStamp;
   const deadlineOf = podDeadlines(taints, deletedAt, rules);

@@ -1,5 +1,6 @@
 import { countdownIdentity } from '#shared/taints/deadline.ts';
 import type { LiveTaint, Taint } from '#shared/taints/taint.ts';
+import { evictingTaints } from '#shared/taints/virtual.ts';
 import { compareVersions, type Delta, newer, type SeenTaint } from './facts.ts';
 import type { EpochMs } from './identity.ts';
 import type { NodeState, TimedTaint } from './records.ts';
@@ -55,11 +56,13 @@ function raised(
 }
 
 /**
- * The countdown, started anew when the taint says that it was set anew. Only under the same key: the node controllers
- * swap not-ready for unreachable and back, which is one countdown.
+ * The countdown, started anew when the taint says that it was set anew. Only under the same key and effect: the node
+ * controllers swap not-ready for unreachable and back, and a NoExecute taint may follow its virtual twin, which is one countdown.
  */
-function resetStart(stored: TimedTaint, { key, timeAdded }: LiveTaint, now: EpochMs): TimedTaint {
-  const setAnew = timeAdded !== undefined && key === stored.key && timeAdded !== stored.timeAdded;
+function resetStart(stored: TimedTaint, taint: LiveTaint, now: EpochMs): TimedTaint {
+  const { key, effect, timeAdded } = taint;
+  const isSame = key === stored.key && effect === stored.effect;
+  const setAnew = isSame && timeAdded !== undefined && timeAdded !== stored.timeAdded;
   return setAnew ? raised(stored, timeAdded, now) : stored;
 }
 
@@ -117,16 +120,15 @@ function sameCountdown(known: NodeState, taint: Taint): TimedTaint | undefined {
 export function timeLiveTaints(
   known: NodeState | undefined,
   taints: readonly LiveTaint[],
+  virtualKeys: readonly string[],
   now: EpochMs,
 ): readonly TimedTaint[] {
-  return taints
-    .filter((taint) => taint.effect === 'NoExecute')
-    .map((taint) => {
-      const stored = known && sameCountdown(known, taint);
-      if (!stored) return { ...taint, since: now, known: 'found' };
-      const { since, known: evidence } = resetStart(stored, taint, now);
-      return { ...taint, since, known: evidence };
-    });
+  return evictingTaints(taints, virtualKeys).map((taint) => {
+    const stored = known && sameCountdown(known, taint);
+    if (!stored) return { ...taint, since: now, known: 'found' };
+    const { since, known: evidence } = resetStart(stored, taint, now);
+    return { ...taint, since, known: evidence };
+  });
 }
 
 /**

@@ -64,7 +64,8 @@ export interface Plan {
  * Decides what a delta changes in one node's partition. Pure and idempotent: the same delta again changes
  * nothing and arms the same timers. Old or reordered deltas never override newer facts; those of a relay that has
  * lost its lease, and those older than two resyncs, decide nothing at all. The partition must hold the records the
- * delta speaks of (all, for a node delta). `rules`: of the cluster, as they are now.
+ * delta speaks of (all, for a node delta). `rules`: of the cluster, as they are now; but which taints are virtual the delta
+ * says, for its relay tells anew when that changes.
  */
 export function plan(partition: Partition, delta: Delta, rules: Rules, moment: Moment): Plan {
   const known = partition.node;

@@ -18,9 +18,9 @@ export interface PodDeadline {
 export function podDeadlines(
   taints: readonly TimedTaint[],
   deletedAt: EpochMs | undefined,
-  { matching }: Pick<Rules, 'matching'>,
+  { matching, policy }: Pick<Rules, 'matching' | 'policy'>,
 ): (tolerations: readonly Toleration[], podSince: EpochMs) => PodDeadline | undefined {
-  const deadline = deadlineFor(taints, matching);
+  const deadline = deadlineFor(taints, matching, policy.tolerationSeconds);
   return (tolerations, podSince) => {
     if (deletedAt !== undefined && podSince > deletedAt) return undefined;
     const found = deadline(tolerations, podSince);
@@ -28,7 +28,7 @@ export function podDeadlines(
   };
 }
 
-function reasonOf({ taint, toleration, seconds }: Cause<TimedTaint>): Reason {
+function reasonOf({ taint, toleration, seconds, policy }: Cause<TimedTaint>): Reason {
   const { key, value, effect, since, known } = taint;
   return {
     taint: { key, ...(value ? { value } : {}), effect },
@@ -36,6 +36,7 @@ function reasonOf({ taint, toleration, seconds }: Cause<TimedTaint>): Reason {
     known,
     ...(toleration === undefined ? {} : { toleration }),
     seconds: seconds < MAX_SECONDS ? Number(seconds) : Number(MAX_SECONDS),
+    ...(policy === undefined ? {} : { policy }),
   };
 }
 

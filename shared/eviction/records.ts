@@ -3,7 +3,7 @@ import type { Brake } from './brake.ts';
 import type { Evidence, Version } from './facts.ts';
 import type { EpochMs, NodeRef, PodUid } from './identity.ts';
 
-/** A NoExecute taint of a node, with the moment its countdown started. */
+/** A taint of a node that evicts, with the moment its countdown started. */
 export interface TimedTaint extends LiveTaint {
   /** When its countdown started. Only ever rises while the taint stands. */
   readonly since: EpochMs;
@@ -87,7 +87,7 @@ export interface Reason {
   readonly toleration?: number;
   /** For so long it is tolerated. */
   readonly seconds: number;
-  /** What of the cluster's policy changed this. */
+  /** What changed this: a field of the cluster's policy, or `takeover`, the note of a pod that is taken over. */
   readonly policy?: string;
 }
 
@@ -160,8 +160,7 @@ export function isAnnounced({ cancelled, fireAt }: Ending, observedAt: EpochMs):
 
 /** Why a pod that was scheduled has no deadline any more: the taints that set it went, or are now tolerated. */
 export function whyCancelled(record: EvictionRecord, taints: readonly TimedTaint[]): CancelReason {
-  const there = ({ taint: { key, effect } }: Reason) =>
-    taints.some((taint) => taint.key === key && taint.effect === effect);
+  const there = ({ taint: { key } }: Reason) => taints.some((taint) => taint.key === key);
   return record.reasons.some(there) ? 'tolerated-forever' : 'taint-removed';
 }
 

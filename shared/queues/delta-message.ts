@@ -39,17 +39,30 @@ const toleration = z.strictObject({
   value: z.string().exactOptional(),
   effect: z.string().exactOptional(),
   tolerationSeconds: int64Text.exactOptional(),
+  ownSeconds: int64Text.exactOptional(),
   index: z.int().nonnegative().exactOptional(),
 });
 
-const seenTaint = z.strictObject({
+const seen = {
   key: text,
   value: z.string().exactOptional(),
-  effect: z.literal('NoExecute', 'must be NoExecute: no other effect evicts'),
   known: z.enum(['appeared', 'found']),
   seenAt: epochMs,
   timeAdded: epochMs.exactOptional(),
-});
+};
+
+const seenTaint = z.discriminatedUnion(
+  'effect',
+  [
+    z.strictObject({ ...seen, effect: z.literal('NoExecute') }),
+    z.strictObject({
+      ...seen,
+      effect: z.literal('NoSchedule'),
+      virtual: z.literal(true, 'must be true: of NoSchedule taints, only virtual ones evict'),
+    }),
+  ],
+  'must be NoExecute, or NoSchedule of a virtual taint: no other effect evicts',
+);
 
 const uid = text.transform(podUid);
 
@@ -223,15 +236,18 @@ function parsePod(
 }
 
 /** Taints may carry more than a message holds (a stored `since`). */
-function plainTaint({ key, value, effect, known, seenAt, timeAdded }: SeenTaint): SeenTaint {
+function plainTaint({ key, value, effect, virtual, known, seenAt, timeAdded }: SeenTaint): SeenTaint {
   const added = timeAdded === undefined ? {} : { timeAdded };
-  return { key, ...(value ? { value } : {}), effect, known, seenAt, ...added };
+  const mark = virtual ? { virtual } : {};
+  return { key, ...(value ? { value } : {}), effect, ...mark, known, seenAt, ...added };
 }
 
 function encodeTolerations(list: readonly Toleration[]): readonly unknown[] {
-  return list.map(({ tolerationSeconds, ...rest }) =>
-    tolerationSeconds === undefined ? rest : { ...rest, tolerationSeconds: String(tolerationSeconds) },
-  );
+  return list.map(({ tolerationSeconds, ownSeconds, ...rest }) => ({
+    ...rest,
+    ...(tolerationSeconds === undefined ? {} : { tolerationSeconds: String(tolerationSeconds) }),
+    ...(ownSeconds === undefined ? {} : { ownSeconds: String(ownSeconds) }),
+  }));
 }
 
 /** Distinct toleration lists, in the order in which they were met. */

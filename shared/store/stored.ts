@@ -43,6 +43,7 @@ const timedTaint = z.object({
   key: text,
   value: z.string().exactOptional(),
   effect: z.string(),
+  virtual: z.literal(true).exactOptional(),
   timeAdded: epochMs.exactOptional(),
   since: epochMs,
   known,

@@ -1,6 +1,14 @@
 import { INT64_MAX } from './int64.ts';
 import { tolerates } from './match.ts';
-import { type MatchOptions, NODE_NOT_READY, NODE_UNREACHABLE, type Taint, type Toleration } from './taint.ts';
+import {
+  evicts,
+  type MatchOptions,
+  NODE_NOT_READY,
+  NODE_UNREACHABLE,
+  type Taint,
+  type Toleration,
+} from './taint.ts';
+import { asExecuting, stays } from './virtual.ts';
 
 /** When a pod must have left its node. */
 export interface Deadline<T> {
@@ -17,7 +25,12 @@ export interface Cause<T> {
   readonly toleration?: number;
   /** For so long it is tolerated; 0 or more. */
   readonly seconds: bigint;
+  /** What changed that; absent: it is as node and pod say. */
+  readonly policy?: 'virtualKeys' | 'tolerationSeconds' | 'takeover';
 }
+
+/** Seconds by taint key that count in place of what pods say; who tolerates a taint for ever still does. */
+export type SecondsByKey = Readonly<Record<string, number>>;
 
 /** A taint, and since when (epoch ms, whole) it is on the node. */
 type StandingTaint = Taint & { readonly since: number };
@@ -27,16 +40,19 @@ const MAX_DATE_MS = 8_640_000_000_000_000n;
 
 /**
  * When a pod with these tolerations, on the node since `podSince` (epoch ms, whole), must go: the minimum over
- * the NoExecute taints of `max(taint.since, podSince) + tolerationSeconds`, where the first matching toleration
+ * the taints that evict of `max(taint.since, podSince) + tolerationSeconds`, where the first matching toleration
  * of the list counts, and no match counts as zero seconds. `undefined`: never.
+ *
+ * A virtual taint is matched as if it were NoExecute; a pod without a match stays if it tolerates it as NoSchedule.
  */
 export function deadline<T extends StandingTaint>(
   tolerations: readonly Toleration[],
   taints: readonly T[],
   podSince: number,
   options: MatchOptions,
+  secondsByKey: SecondsByKey = {},
 ): Deadline<T> | undefined {
-  return deadlineFor(taints, options)(tolerations, podSince);
+  return deadlineFor(taints, options, secondsByKey)(tolerations, podSince);
 }
 
 /**
@@ -46,11 +62,12 @@ export function deadline<T extends StandingTaint>(
 export function deadlineFor<T extends StandingTaint>(
   taints: readonly T[],
   options: MatchOptions,
+  secondsByKey: SecondsByKey = {},
 ): (tolerations: readonly Toleration[], podSince: number) => Deadline<T> | undefined {
-  const evicting = taints.filter((taint) => taint.effect === 'NoExecute');
+  const evicting = taints.filter(evicts);
   const known = new WeakMap<readonly Toleration[], readonly Cause<T>[]>();
   return (tolerations, podSince) => {
-    const limits = known.get(tolerations) ?? limitsOf(tolerations, evicting, options);
+    const limits = known.get(tolerations) ?? limitsOf(tolerations, evicting, options, secondsByKey);
     known.set(tolerations, limits);
     return earliest(limits, podSince);
   };
@@ -61,16 +78,33 @@ function limitsOf<T extends Taint>(
   tolerations: readonly Toleration[],
   taints: readonly T[],
   options: MatchOptions,
+  secondsByKey: SecondsByKey,
 ): readonly Cause<T>[] {
   const limits: Cause<T>[] = [];
   for (const taint of taints) {
-    const at = tolerations.findIndex((toleration) => tolerates(taint, toleration, options));
+    const executing = asExecuting(taint);
+    const at = tolerations.findIndex((toleration) => tolerates(executing, toleration, options));
     const match = tolerations[at];
-    const seconds = toleratedSeconds(match);
-    if (seconds === undefined) continue;
-    limits.push({ taint, ...(match ? { toleration: match.index ?? at } : {}), seconds });
+    if (!match && stays(taint, tolerations, options)) continue;
+    const limit = limitOf(taint, match, secondsByKey);
+    if (limit) limits.push({ taint, ...(match ? { toleration: match.index ?? at } : {}), ...limit });
   }
   return limits;
+}
+
+/** For how long a taint is tolerated by the toleration that decides, and what changed that; `undefined`: for ever. */
+function limitOf(
+  { key, virtual }: Taint,
+  match: Toleration | undefined,
+  secondsByKey: SecondsByKey,
+): Pick<Cause<Taint>, 'seconds' | 'policy'> | undefined {
+  const said = toleratedSeconds(match);
+  if (said === undefined) return undefined;
+  const own = match?.ownSeconds ?? said;
+  const ruled = Object.hasOwn(secondsByKey, key) ? BigInt(secondsByKey[key] ?? 0) : own;
+  if (ruled !== own) return { seconds: ruled, policy: 'tolerationSeconds' };
+  if (own !== said) return { seconds: own, policy: 'takeover' };
+  return { seconds: said, ...(virtual ? { policy: 'virtualKeys' } : {}) };
 }
 
 /** `undefined`: for ever, as upstream reads an absent `tolerationSeconds` and exactly the largest int64. */
@@ -107,10 +141,12 @@ export function saturate(atMs: bigint): number {
 }
 
 /**
- * What makes two taints one countdown: key and effect; a new value is the same taint. The node controller swaps
- * not-ready for unreachable and back while a node is down, so these two are one.
+ * What makes two taints one countdown: key and effect; a new value is the same taint, and so is the NoExecute taint
+ * that follows a virtual one. The node controller swaps not-ready for unreachable and back while a node is down, so
+ * these two are one.
  */
 export function countdownIdentity(taint: Taint): string {
-  const down = taint.effect === 'NoExecute' && taint.key === NODE_UNREACHABLE;
-  return `${down ? NODE_NOT_READY : taint.key}:${taint.effect}`;
+  const evicting = evicts(taint);
+  const down = evicting && taint.key === NODE_UNREACHABLE;
+  return `${down ? NODE_NOT_READY : taint.key}:${evicting ? 'NoExecute' : taint.effect}`;
 }

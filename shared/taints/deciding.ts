@@ -1,5 +1,6 @@
 import { tolerates } from './match.ts';
-import type { Taint, Toleration } from './taint.ts';
+import { evicts, type Taint, type Toleration } from './taint.ts';
+import { asExecuting } from './virtual.ts';
 
 /** How far the search for the tolerations that decide one taint has come. */
 const SOUGHT = 0;
@@ -8,18 +9,46 @@ const COMPARED = 1;
 const FOUND = 2;
 
 /**
- * Cuts toleration lists of pods of one node to what decides: for each NoExecute taint the first toleration that
+ * Cuts toleration lists of pods of one node to what decides: for each taint that evicts the first toleration that
  * matches it, with comparison operators and without, so that whoever matches the cut list finds the same under
- * either option. Each carries its `index` in the whole list; their order stays. A list is walked once at most, and
- * cut once, however many pods share the object.
+ * either option; for a virtual taint without such a match, those that tolerate it as NoSchedule, too. Each carries its
+ * `index` in the whole list; their order stays. A list is cut once, however many pods share the object.
  */
 export function decidingTolerations(
   taints: readonly Taint[],
 ): (tolerations: readonly Toleration[]) => readonly Toleration[] {
-  const evicting = taints.filter(({ effect }) => effect === 'NoExecute');
-  const all = [...evicting.keys()];
+  const evicting = taints.filter(evicts);
+  const seekDeciding = seeker(evicting.map(asExecuting));
+  const seekStaying = seeker(evicting);
+  const known = new WeakMap<readonly Toleration[], readonly Toleration[]>();
+  return (tolerations) => {
+    const cutBefore = known.get(tolerations);
+    if (cutBefore) return cutBefore;
+    const progress = new Uint8Array(evicting.length);
+    const deciding = seekDeciding(tolerations, progress);
+    const open = evicting.map(({ virtual }, at) => virtual === true && progress[at] !== FOUND);
+    if (open.includes(true)) {
+      const staying = new Uint8Array(open.map((isOpen) => (isOpen ? SOUGHT : FOUND)));
+      for (const index of seekStaying(tolerations, staying)) deciding.add(index);
+    }
+    const cut = tolerations.flatMap((toleration, index) =>
+      deciding.has(index) ? [{ ...toleration, index }] : [],
+    );
+    known.set(tolerations, cut);
+    return cut;
+  };
+}
+
+/**
+ * Walks a list once for the tolerations that decide any of the taints, and returns where they stand; notes in
+ * `progress` how far the search has come for each taint.
+ */
+function seeker(
+  taints: readonly Taint[],
+): (tolerations: readonly Toleration[], progress: Uint8Array) => Set<number> {
+  const all = [...taints.keys()];
   const byKey = new Map<string, number[]>();
-  for (const [at, { key }] of evicting.entries()) {
+  for (const [at, { key }] of taints.entries()) {
     const ofKey = byKey.get(key);
     if (ofKey) ofKey.push(at);
     else byKey.set(key, [at]);
@@ -28,7 +57,7 @@ export function decidingTolerations(
   const decides = (toleration: Toleration, progress: Uint8Array): boolean => {
     let deciding = false;
     for (const at of (toleration.key ? byKey.get(toleration.key) : all) ?? []) {
-      const taint = evicting[at];
+      const taint = taints[at];
       if (!taint || progress[at] === FOUND) continue;
       if (tolerates(taint, toleration, { comparisonOperators: false })) {
         progress[at] = FOUND;
@@ -40,16 +69,6 @@ export function decidingTolerations(
     }
     return deciding;
   };
-  const known = new WeakMap<readonly Toleration[], readonly Toleration[]>();
-  return (tolerations) => {
-    const cutBefore = known.get(tolerations);
-    if (cutBefore) return cutBefore;
-    const progress = new Uint8Array(evicting.length);
-    const cut: Toleration[] = [];
-    for (const [index, toleration] of tolerations.entries()) {
-      if (decides(toleration, progress)) cut.push({ ...toleration, index });
-    }
-    known.set(tolerations, cut);
-    return cut;
-  };
+  return (tolerations, progress) =>
+    new Set(tolerations.keys().filter((index) => decides(tolerations[index] as Toleration, progress)));
 }

@@ -6,7 +6,12 @@ export interface Taint {
   readonly key: string;
   readonly value?: string;
   readonly effect: string;
+  /** A NoSchedule taint that the cluster's policy reads as NoExecute (see `evictingTaints`). */
+  readonly virtual?: true;
 }
+
+/** Whether a taint evicts: by itself, or because policy reads it so. */
+export const evicts = ({ effect, virtual }: Taint): boolean => effect === 'NoExecute' || virtual === true;
 
 /** The taint the node controller sets when a node's `Ready` condition is `False`. */
 export const NODE_NOT_READY = 'node.kubernetes.io/not-ready';
@@ -33,6 +38,8 @@ export interface Toleration {
   readonly value?: string;
   readonly effect?: string;
   readonly tolerationSeconds?: bigint;
+  /** What the pod itself asks for, where a takeover has lengthened `tolerationSeconds`; less than that, 0 or more. */
+  readonly ownSeconds?: bigint;
   /** Where it stood in the pod's list, when the list was cut to those that decide. */
   readonly index?: number;
 }

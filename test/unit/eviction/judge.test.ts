@@ -7,7 +7,7 @@ import {
   type SeenPod,
   type Verdict,
 } from '#shared/eviction/judge.ts';
-import type { Rules } from '#shared/eviction/policy.ts';
+import type { Policy, Rules } from '#shared/eviction/policy.ts';
 import type { EvictionRecord, Partition } from '#shared/eviction/records.ts';
 import type { LiveTaint, Taint, Toleration } from '#shared/taints/taint.ts';
 import { after, at, nodeDelta, pod, podDelta, recordIn, ref, rules, taint, tolerating } from './builders.ts';
@@ -43,6 +43,9 @@ function verdict(partition: Partition, given: Sight, record = recordIn(partition
   assert.ok(record);
   return judge(partition.node, given, rules)(record, given.pods.get(record.uid));
 }
+
+/** The rules of the other tests, but for this of the policy. */
+const byPolicy = (policy: Partial<Policy>): Rules => ({ ...rules, policy: { ...rules.policy, ...policy } });
 
 const due = after(nodeDelta(1));
 const tolerationsOf = (...tolerations: readonly Toleration[]) => seen({ tolerations });
@@ -119,6 +122,43 @@ describe('a pod that is not there', () => {
       }
     });
   }
+});
+
+describe('where policy reads a NoSchedule taint as NoExecute', () => {
+  const twin = { key: 'a', effect: 'NoSchedule' };
+  const virtual = { ...taint('a'), ...twin, virtual: true as const };
+  const told = after(nodeDelta(1, { taints: [virtual] }));
+  const record = recordIn(told);
+  assert.ok(record);
+  const judged = (virtualKeys: readonly string[], sight: Sight) =>
+    judge(told.node, sight, byPolicy({ virtualKeys }))(record, sight.pods.get(record.uid));
+
+  test('a due pod is evicted while that taint stands', () => {
+    assert.equal(judged(['a'], look(60, [twin], seen())).kind, 'evict');
+  });
+
+  test('it is spared when the taint went, or when policy reads it so no more, on a deleted node, too', () => {
+    const spared = [
+      judged(['a'], look(60, [], seen())),
+      judged([], look(60, [twin], seen())),
+      judged([], look(60, undefined, seen())),
+    ];
+    for (const each of spared) assert.equal(each.kind === 'cancel' && each.because, 'taint-removed');
+    assert.equal(judged(['a'], look(60, undefined, seen())).kind, 'evict');
+  });
+
+  test('it goes by the countdown of that taint when the NoExecute one comes', () => {
+    assert.equal(judged(['a'], look(60, [twin, A], seen())).kind, 'evict');
+    assert.equal(judged(['a'], look(59, [twin, A], seen())).kind, 'reschedule');
+  });
+});
+
+test('seconds that policy gives a taint key put a due pod off, and the reason says so', () => {
+  const given = look(60, [A], seen());
+  const policy = byPolicy({ tolerationSeconds: { a: 90 } });
+  const found = judge(due.node, given, policy)(recordIn(due) as EvictionRecord, seen());
+  assert.ok(found.kind === 'reschedule');
+  assert.deepEqual([found.record.fireAt, found.record.reasons[0]?.policy], [at(90), 'tolerationSeconds']);
 });
 
 describe('on a node that is not there', () => {

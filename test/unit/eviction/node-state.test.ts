@@ -149,6 +149,34 @@ describe('two states say the same', () => {
   });
 });
 
+describe('a virtual taint', () => {
+  const virtual = (seenSecond: number): SeenTaint => ({
+    ...taint(NODE_NOT_READY, seenSecond),
+    effect: 'NoSchedule',
+    virtual: true,
+    timeAdded: at(seenSecond),
+  });
+  const real = (seenSecond: number): SeenTaint => ({
+    ...found(NODE_NOT_READY, seenSecond),
+    timeAdded: at(seenSecond),
+  });
+
+  test('that becomes the NoExecute taint, and is one again, is one countdown', () => {
+    const becoming = merged(by(1, 1, virtual(0)), by(1, 20, real(20)));
+    assert.deepEqual(since(becoming), [at(0)]);
+    assert.equal(becoming.taints[0]?.effect, 'NoExecute');
+    assert.deepEqual(since(merged(by(1, 1, virtual(0)), by(1, 20, real(20)), by(1, 40, virtual(0)))), [
+      at(0),
+    ]);
+  });
+
+  test('whose own moment changes was set anew', () => {
+    assert.deepEqual(since(merged(by(1, 1, virtual(0)), by(1, 20, { ...virtual(0), timeAdded: at(15) }))), [
+      at(15),
+    ]);
+  });
+});
+
 describe('live taints', () => {
   test('are timed as stored, those not heard of yet from now, other effects not at all', () => {
     const live = [
@@ -157,18 +185,30 @@ describe('live taints', () => {
       { key: 'c', effect: 'NoSchedule' },
     ];
     assert.deepEqual(
-      timeLiveTaints(merged(nodeDelta(1)), live, at(50)).map(({ key, value, since }) => [key, value, since]),
+      timeLiveTaints(merged(nodeDelta(1)), live, [], at(50)).map(({ key, value, since }) => [
+        key,
+        value,
+        since,
+      ]),
       [
         ['a', 'new', at(0)],
         ['b', undefined, at(50)],
       ],
     );
-    assert.equal(timeLiveTaints(undefined, live, at(50))[0]?.since, at(50));
+    assert.equal(timeLiveTaints(undefined, live, [], at(50))[0]?.since, at(50));
+  });
+
+  test('of virtual keys are timed, too', () => {
+    const live = [{ key: 'a', effect: 'NoSchedule' }];
+    assert.deepEqual(timeLiveTaints(merged(nodeDelta(1)), live, ['a'], at(50)), [
+      { key: 'a', effect: 'NoSchedule', virtual: true, since: at(0), known: 'appeared' },
+    ]);
+    assert.deepEqual(timeLiveTaints(merged(nodeDelta(1)), live, ['b'], at(50)), []);
   });
 
   test('that say they were set anew are timed from then, but never from the future', () => {
     const live = (second: number) => [{ key: 'a', effect: 'NoExecute', timeAdded: at(second) }];
-    assert.equal(timeLiveTaints(merged(nodeDelta(1)), live(30), at(50))[0]?.since, at(30));
-    assert.equal(timeLiveTaints(merged(nodeDelta(1)), live(90), at(50))[0]?.since, at(50));
+    assert.equal(timeLiveTaints(merged(nodeDelta(1)), live(30), [], at(50))[0]?.since, at(30));
+    assert.equal(timeLiveTaints(merged(nodeDelta(1)), live(90), [], at(50))[0]?.since, at(50));
   });
 });

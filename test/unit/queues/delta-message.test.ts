@@ -17,7 +17,15 @@ const int64 = fc.oneof(
 );
 const tolerations = fc.array(
   fc.record(
-    { key: text, operator: text, value: text, effect: text, tolerationSeconds: int64, index: fc.nat() },
+    {
+      key: text,
+      operator: text,
+      value: text,
+      effect: text,
+      tolerationSeconds: int64,
+      ownSeconds: int64,
+      index: fc.nat(),
+    },
     { requiredKeys: [] },
   ),
   { maxLength: 4 },
@@ -38,17 +46,23 @@ const facts = {
   version: fc.record({ epoch: moment, sequence: moment }),
   observedAt: moment,
   taints: fc.array(
-    fc.record(
-      {
-        key: text,
-        value: text,
-        effect: fc.constant('NoExecute'),
-        known: fc.constantFrom('appeared' as const, 'found' as const),
-        seenAt: moment,
-        timeAdded: moment,
-      },
-      { requiredKeys: ['key', 'effect', 'known', 'seenAt'] },
-    ),
+    fc
+      .record(
+        {
+          key: text,
+          value: text,
+          known: fc.constantFrom('appeared' as const, 'found' as const),
+          seenAt: moment,
+          timeAdded: moment,
+        },
+        { requiredKeys: ['key', 'known', 'seenAt'] },
+      )
+      .chain((given) =>
+        fc.constantFrom(
+          { ...given, effect: 'NoExecute' },
+          { ...given, effect: 'NoSchedule', virtual: true as const },
+        ),
+      ),
     { maxLength: 3 },
   ),
   taintsStamp: fc.string(),
@@ -143,7 +157,9 @@ describe('refused in a sentence that names the field', () => {
     ['deletedAt', { ...node, deletedAt: null }],
     ['taints', { ...node, taints: {} }],
     ['taints.0.key', taintWith({ key: '' })],
-    ['taints.0.effect', taintWith({ effect: 'NoSchedule' })],
+    ['taints.0.effect', taintWith({ effect: 'PreferNoSchedule' })],
+    ['taints.0.virtual', taintWith({ effect: 'NoSchedule' })],
+    ['taints.0', taintWith({ virtual: true })],
     ['taints.0.seenAt', taintWith({ seenAt: undefined })],
     ['taints.0.value', taintWith({ value: null })],
     ['taints.0', taintWith({ since: 1 })],

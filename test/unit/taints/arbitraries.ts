@@ -34,4 +34,9 @@ export const standingTaint = fc
   .record({ key, value, since: moment })
   .map((given) => ({ ...given, effect: 'NoExecute' }));
 
+/** A taint that evicts by itself, or because it is virtual, and since when it is there. */
+export const evictingTaint = fc
+  .tuple(standingTaint, fc.boolean())
+  .map(([given, virtual]) => (virtual ? { ...given, effect: 'NoSchedule', virtual: true as const } : given));
+
 export const standingTaints = fc.array(standingTaint, { maxLength: 5 });

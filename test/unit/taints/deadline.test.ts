@@ -222,6 +222,50 @@ describe('saturate', () => {
   });
 });
 
+describe('seconds that policy gives a taint key', () => {
+  const policy = { a: 30 };
+
+  test('count in place of those of a bounded toleration, and of a pod that does not tolerate', () => {
+    assert.equal(deadline([exists('a', 300n)], [taint('a')], START, options, policy)?.atMs, after(30n));
+    assert.equal(deadline([exists('a', 5n)], [taint('a')], START, options, policy)?.atMs, after(30n));
+    const [cause] = deadline([], [taint('a')], START, options, policy)?.because ?? [];
+    assert.deepEqual(cause, { taint: taint('a'), seconds: 30n, policy: 'tolerationSeconds' });
+  });
+
+  test('do not move a pod that tolerates it for ever, nor other taints', () => {
+    assert.equal(deadline([exists('a')], [taint('a')], START, options, policy), undefined);
+    assert.equal(deadline([exists('a', INT64_MAX)], [taint('a')], START, options, policy), undefined);
+    assert.equal(deadline([exists('b', 60n)], [taint('b')], START, options, policy)?.atMs, after(60n));
+  });
+
+  test('are no reason where the pod says the same', () => {
+    const [cause] = deadline([exists('a', 30n)], [taint('a')], START, options, policy)?.because ?? [];
+    assert.equal(cause?.policy, undefined);
+  });
+
+  test('are found by the key alone, whatever an object inherits', () => {
+    const inherited = 'constructor';
+    const found = deadline([exists(inherited, 60n)], [taint(inherited)], START, options, policy);
+    assert.equal(found?.atMs, after(60n));
+  });
+});
+
+describe('the seconds of a pod that is taken over', () => {
+  const lengthened = { ...exists('a', 3900n), ownSeconds: 300n };
+
+  test('are its own, and the reason says so', () => {
+    const found = deadline([lengthened], [taint('a')], START, options);
+    assert.equal(found?.atMs, after(300n));
+    assert.equal(found?.because[0]?.policy, 'takeover');
+  });
+
+  test('give way to those of policy', () => {
+    const found = deadline([lengthened], [taint('a')], START, options, { a: 20 });
+    assert.equal(found?.atMs, after(20n));
+    assert.equal(found?.because[0]?.policy, 'tolerationSeconds');
+  });
+});
+
 describe('the identity of a countdown', () => {
   test('is key and effect: a new value is the same taint', () => {
     assert.equal(
@@ -230,6 +274,13 @@ describe('the identity of a countdown', () => {
     );
     assert.notEqual(countdownIdentity(taint('a')), countdownIdentity(taint('b')));
     assert.notEqual(countdownIdentity(taint('a')), countdownIdentity(taint('a', START, 'NoSchedule')));
+  });
+
+  test('is that of the NoExecute taint for a virtual one', () => {
+    const virtual = { ...taint('a', START, 'NoSchedule'), virtual: true as const };
+    assert.equal(countdownIdentity(virtual), countdownIdentity(taint('a')));
+    const [notReady, unreachable] = ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'];
+    assert.equal(countdownIdentity({ ...virtual, key: unreachable }), countdownIdentity(taint(notReady)));
   });
 
   test('is one for not-ready and unreachable, where they evict', () => {

@@ -34,12 +34,21 @@ describe('the tolerations that decide', () => {
   });
 
   test('set the same deadline as the whole list, under either option', () => {
-    const { standingTaints, moment, options } = arbitrary;
+    const { evictingTaint, moment, options } = arbitrary;
     fc.assert(
-      fc.property(tolerations, standingTaints, moment, options, (given, taints, podSince, option) => {
-        const cut = decidingTolerations(taints)(given);
-        assert.deepEqual(deadline(cut, taints, podSince, option), deadline(given, taints, podSince, option));
-      }),
+      fc.property(
+        tolerations,
+        fc.array(evictingTaint, { maxLength: 5 }),
+        moment,
+        options,
+        (given, taints, podSince, option) => {
+          const cut = decidingTolerations(taints)(given);
+          assert.deepEqual(
+            deadline(cut, taints, podSince, option),
+            deadline(given, taints, podSince, option),
+          );
+        },
+      ),
     );
   });
 
@@ -73,6 +82,15 @@ describe('the tolerations that decide', () => {
       decidingTolerations([taint('a', '9')])(list).map(({ index }) => index),
       [0, 2],
     );
+  });
+
+  test('include the first that tolerates a virtual taint as NoSchedule, only where none matches it as NoExecute', () => {
+    const virtual = { ...taint('a'), effect: 'NoSchedule', virtual: true as const };
+    const asItIs: Toleration = { key: 'a', operator: 'Exists', effect: 'NoSchedule' };
+    const indexes = (...list: Toleration[]) => decidingTolerations([virtual])(list).map(({ index }) => index);
+    assert.deepEqual(indexes(tolerating('b', 1), asItIs, asItIs), [1]);
+    assert.deepEqual(indexes(asItIs, tolerating('a', 1)), [1]);
+    assert.deepEqual(indexes(asItIs, { key: 'a', operator: 'Gt', value: '5', effect: 'NoExecute' }), [0]);
   });
 
   test('are found once for all pods that share a list', () => {

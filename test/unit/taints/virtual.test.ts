@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { deadline } from '#shared/taints/deadline.ts';
+import { tolerates } from '#shared/taints/match.ts';
+import type { Taint, Toleration } from '#shared/taints/taint.ts';
+import { evictingTaints } from '#shared/taints/virtual.ts';
+import * as arbitrary from './arbitraries.ts';
+
+const START = Date.UTC(2026, 0, 1);
+const options = { comparisonOperators: false };
+const keys = fc.subarray(['a', 'b', 'example.com/gpu']);
+
+const taint = (key: string, effect: string, value?: string): Taint => ({
+  key,
+  effect,
+  ...(value === undefined ? {} : { value }),
+});
+
+describe('the taints that evict', () => {
+  test('are those with the effect NoExecute, as they stand, where no key is virtual', () => {
+    fc.assert(
+      fc.property(fc.array(arbitrary.taint), (taints) => {
+        const executing = taints.filter(({ effect }) => effect === 'NoExecute');
+        assert.deepEqual(evictingTaints(taints, []), executing);
+      }),
+    );
+  });
+
+  test('are besides the NoSchedule ones of virtual keys, marked, in the order of the node', () => {
+    const [a, b, c] = [taint('a', 'NoSchedule', 'x'), taint('b', 'NoExecute'), taint('c', 'NoSchedule')];
+    assert.deepEqual(evictingTaints([a, b, c], ['a']), [{ ...a, virtual: true }, b]);
+    assert.deepEqual(evictingTaints([taint('a', 'PreferNoSchedule')], ['a']), []);
+  });
+
+  test('count once for a key: where the NoExecute taint stands, too, it counts', () => {
+    const both = [taint('a', 'NoSchedule'), taint('a', 'NoExecute')];
+    assert.deepEqual(evictingTaints(both, ['a']), [taint('a', 'NoExecute')]);
+  });
+
+  test('carry the mark if, and only if, they are no NoExecute taints', () => {
+    fc.assert(
+      fc.property(fc.array(arbitrary.taint), keys, (taints, virtual) => {
+        for (const { key, effect, virtual: mark } of evictingTaints(taints, virtual)) {
+          assert.ok(effect === 'NoExecute' ? !mark : mark && virtual.includes(key));
+        }
+      }),
+    );
+  });
+});
+
+describe('a virtual taint', () => {
+  const virtual = (since: number, key: string, value?: string) => ({
+    ...taint(key, 'NoSchedule', value),
+    virtual: true as const,
+    since,
+  });
+
+  test('decides as the NoExecute taint would for a pod with a toleration that matches that', () => {
+    const { tolerations, standingTaint, moment } = arbitrary;
+    fc.assert(
+      fc.property(tolerations, standingTaint, moment, arbitrary.options, (list, real, podSince, gates) => {
+        fc.pre(list.some((toleration) => tolerates(real, toleration, gates)));
+        const twin = { ...real, effect: 'NoSchedule', virtual: true as const };
+        const [asReal, asVirtual] = [real, twin].map((each) => deadline(list, [each], podSince, gates));
+        assert.equal(asVirtual?.atMs, asReal?.atMs);
+        assert.equal(asVirtual?.because[0]?.toleration, asReal?.because[0]?.toleration);
+      }),
+    );
+  });
+
+  test('lets a pod stay that only tolerates it as NoSchedule, and no other', () => {
+    const { tolerations, standingTaint, moment } = arbitrary;
+    fc.assert(
+      fc.property(tolerations, standingTaint, moment, arbitrary.options, (list, real, podSince, gates) => {
+        fc.pre(!list.some((toleration) => tolerates(real, toleration, gates)));
+        const twin = { ...real, effect: 'NoSchedule', virtual: true as const };
+        const tolerated = list.some((toleration) => tolerates(twin, toleration, gates));
+        const at = deadline(list, [twin], podSince, gates)?.atMs;
+        assert.equal(at, tolerated ? undefined : BigInt(Math.max(real.since, podSince)));
+      }),
+    );
+  });
+
+  test('is named in the reason as what it is, and as the policy’s doing', () => {
+    const toleration: Toleration = { key: 'a', operator: 'Exists', tolerationSeconds: 60n };
+    const found = deadline([toleration], [virtual(START, 'a')], START, options);
+    assert.deepEqual(found?.because, [
+      { taint: virtual(START, 'a'), toleration: 0, seconds: 60n, policy: 'virtualKeys' },
+    ]);
+  });
+});

@@ -17,6 +17,8 @@ import type { LiveNode, LivePod } from '#shared/kubernetes/api.ts';
 import type { TaintedNode } from '#shared/store/store.ts';
 import { countdownIdentity } from '#shared/taints/deadline.ts';
 import { decidingTolerations } from '#shared/taints/deciding.ts';
+import type { LiveTaint } from '#shared/taints/taint.ts';
+import { evictingTaints } from '#shared/taints/virtual.ts';
 
 /** Kubernetes cuts times to the second, so a binding may be up to this much later than it says. */
 const TRUNCATED_MS = 999;
@@ -47,15 +49,17 @@ export interface ViewCounts {
 const UNTAINTED: NodeEntry = { taints: [] };
 
 /**
- * What the relay knows of one cluster: all nodes, and the pods of those with a NoExecute taint. No I/O: events in, and
+ * What the relay knows of one cluster: all nodes, and the pods of those with a taint that evicts. No I/O: events in, and
  * out comes of what there is something to tell. What is told is asked for when it is sent, and is the truth of that
- * moment. There is nothing to tell of nodes without a NoExecute taint.
+ * moment. There is nothing to tell of nodes without a taint that evicts.
  *
  * A node delta speaks of all pods of its node, so it waits for their list ({@link tells}); that a node has lost its
  * taints can be told at once. Node and pod events come by watches of their own in no common order; whichever comes
  * second meets the other's state.
  */
 export class ClusterView {
+  /** Keys whose NoSchedule taints are read as NoExecute. Where they change, the nodes have to be listed anew. */
+  virtualKeys: readonly string[] = [];
   readonly #cluster: ClusterName;
   readonly #epoch: number;
   #sequence = 0;
@@ -124,7 +128,12 @@ export class ClusterView {
     const known = this.#nodes.get(name);
     const before = known ?? UNTAINTED;
     this.#wentUntainted.delete(name);
-    const taints = seeTaints(node, known, known !== undefined || this.#recalled, now);
+    const taints = seeTaints(
+      evictingTaints(node.taints, this.virtualKeys),
+      known,
+      known !== undefined || this.#recalled,
+      now,
+    );
     if (taints.length === 0) {
       this.#nodes.set(name, UNTAINTED);
       this.#pods.delete(name);
@@ -280,40 +289,43 @@ export class ClusterView {
 }
 
 /**
- * The NoExecute taints of a node, and how each one's countdown is known: as before while it stands, and else it
+ * The taints of a node that evict, and how each one's countdown is known: as before while it stands, and else it
  * appeared on a node that was known without it, or to be absent, or was found on one of which nothing was known. One that
  * names another moment than before was set anew then.
  */
 function seeTaints(
-  node: LiveNode,
+  evicting: readonly LiveTaint[],
   before: NodeEntry | undefined,
   wasKnown: boolean,
   now: EpochMs,
 ): readonly SeenTaint[] {
   const seen = new Map(before?.taints.map((taint) => [countdownIdentity(taint), taint]));
-  return node.taints
-    .filter(({ effect }) => effect === 'NoExecute')
-    .map(({ key, value, effect, timeAdded }) => {
-      const stood = seen.get(countdownIdentity({ key, effect }));
-      return {
-        key,
-        ...(value ? { value } : {}),
-        effect,
-        ...(timeAdded === undefined ? {} : { timeAdded }),
-        known: stood?.known ?? (wasKnown ? 'appeared' : 'found'),
-        seenAt: Math.max(stood?.seenAt ?? now, setAnewAt(stood, key, timeAdded, now)),
-      };
-    });
+  return evicting.map((taint) => {
+    const { key, value, effect, virtual, timeAdded } = taint;
+    const stood = seen.get(countdownIdentity(taint));
+    return {
+      key,
+      ...(value ? { value } : {}),
+      effect,
+      ...(virtual ? { virtual } : {}),
+      ...(timeAdded === undefined ? {} : { timeAdded }),
+      known: stood?.known ?? (wasKnown ? 'appeared' : 'found'),
+      seenAt: Math.max(stood?.seenAt ?? now, setAnewAt(stood, taint, now)),
+    };
+  });
 }
 
-/** Only under the same key: the node controllers swap not-ready for unreachable and back, which is one countdown. */
+/**
+ * Only under the same key and effect: the node controllers swap not-ready for unreachable and back, and a NoExecute
+ * taint may follow its virtual twin, which is one countdown.
+ */
 function setAnewAt(
   stood: SeenTaint | undefined,
-  key: string,
-  timeAdded: EpochMs | undefined,
+  { key, effect, timeAdded }: LiveTaint,
   now: EpochMs,
 ): EpochMs {
-  const isAnew = stood?.key === key && timeAdded !== undefined && timeAdded !== stood.timeAdded;
+  const isSame = stood?.key === key && stood.effect === effect;
+  const isAnew = isSame && timeAdded !== undefined && timeAdded !== stood.timeAdded;
   return isAnew ? Math.min(timeAdded, now) : 0;
 }
 

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { RESYNC_MS } from '#shared/eviction/facts.ts';
 import type { ClusterName, EpochMs, NodeName } from '#shared/eviction/identity.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
@@ -7,7 +8,7 @@ import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
 import type { ClusterView, Subject } from './cluster-view.ts';
-import { followNodes } from './follow-nodes.ts';
+import { followNodes, type NodeSink } from './follow-nodes.ts';
 import { PodFollower, type PodFollowLimits } from './follow-pods.ts';
 import type { RelayMetrics } from './relay-metrics.ts';
 
@@ -59,6 +60,8 @@ export class ClusterWatch {
   #recalled = false;
   /** Whether everything was told once. */
   #synced = false;
+  /** Has the nodes listed anew: other taints evict. */
+  #relisting = new AbortController();
 
   constructor(
     cluster: ClusterName,
@@ -71,6 +74,7 @@ export class ClusterWatch {
     this.#view = view;
     this.#deps = deps;
     this.#rules = deps.rules;
+    view.virtualKeys = deps.rules.policy.virtualKeys;
     this.#pods = new PodFollower(
       pods,
       {
@@ -107,6 +111,10 @@ export class ClusterWatch {
     this.#ruledAnew = true;
     this.#deps.log.info('rules.changed', { cluster: this.#cluster });
     this.#resync.now();
+    const { virtualKeys } = rules.policy;
+    if (isDeepStrictEqual(virtualKeys, this.#view.virtualKeys)) return;
+    this.#view.virtualKeys = virtualKeys;
+    this.#relisting.abort();
   }
 
   async stop(): Promise<void> {
@@ -115,40 +123,46 @@ export class ClusterWatch {
   }
 
   async #followNodes(): Promise<void> {
+    const { clock } = this.#deps;
+    const stopping = this.#stopping.signal;
+    while (!stopping.aborted) {
+      this.#relisting = new AbortController();
+      const signal = AbortSignal.any([stopping, this.#relisting.signal]);
+      await followNodes(this.#nodes, this.#nodeSink(), { clock, signal });
+    }
+  }
+
+  #nodeSink(): NodeSink {
     const { clock, log, metrics } = this.#deps;
     const view = this.#view;
-    await followNodes(
-      this.#nodes,
-      {
-        replace: (nodes) => {
-          metrics.lists.inc(this.#labels('nodes'));
-          log.debug('relay.listed', { cluster: this.#cluster, nodes: nodes.length });
-          this.#tell(view.replaceNodes(nodes, clock.now()));
-          this.#resync.now();
-        },
-        change: ({ kind, object }) => {
-          const now = clock.now();
-          this.#tell(kind === 'upsert' ? view.upsertNode(object, now) : view.deleteNode(object.name, now));
-          // It may have been the last whose pods were awaited.
-          this.#seeSynced();
-        },
-        heard: () => {
-          this.#heardAt = clock.now();
-          if (this.#failingSince === undefined) return;
-          log.info('relay.heard-again', { cluster: this.#cluster, deafMs: clock.now() - this.#failingSince });
-          this.#failingSince = undefined;
-        },
-        failed: (error) => {
-          this.#failingSince ??= clock.now();
-          this.#failed('nodes', error);
-        },
-        rewound: () => {
-          log.warn('relay.rewound', { cluster: this.#cluster });
-          this.#pods.rewind();
-        },
+    return {
+      replace: (nodes) => {
+        metrics.lists.inc(this.#labels('nodes'));
+        log.debug('relay.listed', { cluster: this.#cluster, nodes: nodes.length });
+        this.#tell(view.replaceNodes(nodes, clock.now()));
+        this.#resync.now();
       },
-      { clock, signal: this.#stopping.signal },
-    );
+      change: ({ kind, object }) => {
+        const now = clock.now();
+        this.#tell(kind === 'upsert' ? view.upsertNode(object, now) : view.deleteNode(object.name, now));
+        // It may have been the last whose pods were awaited.
+        this.#seeSynced();
+      },
+      heard: () => {
+        this.#heardAt = clock.now();
+        if (this.#failingSince === undefined) return;
+        log.info('relay.heard-again', { cluster: this.#cluster, deafMs: clock.now() - this.#failingSince });
+        this.#failingSince = undefined;
+      },
+      failed: (error) => {
+        this.#failingSince ??= clock.now();
+        this.#failed('nodes', error);
+      },
+      rewound: () => {
+        log.warn('relay.rewound', { cluster: this.#cluster });
+        this.#pods.rewind();
+      },
+    };
   }
 
   #tell(subjects: readonly Subject[]): void {

@@ -24,6 +24,7 @@ const POD_CUTS: readonly Cut[] = [
     '"uid":',
     '"resourceVersion":',
     '"namespace":',
+    '"annotations":',
     '"ownerReferences":',
   ),
   // Volumes and containers: what comes before this field in `core/v1.PodSpec`.

@@ -5,6 +5,7 @@
  */
 import { nodeName, podUid } from '#shared/eviction/identity.ts';
 import type { LiveTaint, Toleration } from '#shared/taints/taint.ts';
+import { ownSeconds, TAKEOVER_ANNOTATION } from '#shared/taints/takeover-note.ts';
 import { TAINT_MANAGER_REASON } from './announcement.ts';
 import type { LiveNode, LivePod, PodOwner } from './api.ts';
 import { ApiError } from './api-error.ts';
@@ -76,7 +77,10 @@ export function projectPod(json: unknown): LivePod {
     resourceVersion: textOf(meta['resourceVersion']),
     generation: typeof meta['generation'] === 'number' ? meta['generation'] : 0,
     node: node === '' ? undefined : nodeName(shared(node)),
-    tolerations: projectTolerations(spec['tolerations']),
+    tolerations: projectTolerations(
+      spec['tolerations'],
+      textOf(fieldsOf(meta['annotations'])[TAKEOVER_ANNOTATION]),
+    ),
     podSince: Number.isNaN(scheduledAt) ? createdAt(meta) : scheduledAt,
     terminating: textOf(meta['deletionTimestamp']) !== '',
     disrupted: conditions.some(
@@ -140,21 +144,25 @@ function projectOwner(ownerReferences: unknown): PodOwner | undefined {
   return owners.get(`${kind}/${name}`, () => Object.freeze({ kind, name }));
 }
 
-function projectTolerations(json: unknown): readonly Toleration[] {
+/** Of the note of a pod that is taken over, what it says of the tolerations is kept with them, and shared as they are. */
+function projectTolerations(json: unknown, note: string): readonly Toleration[] {
   const parts = itemsOf(json).map((item) => {
     const { key, operator, value, effect, tolerationSeconds } = fieldsOf(item);
-    return [textOf(key), textOf(operator), textOf(value), textOf(effect), integerText(tolerationSeconds)];
+    const seconds = integerText(tolerationSeconds);
+    const own = note && seconds ? ownSeconds(note, textOf(key), BigInt(seconds)) : undefined;
+    return [textOf(key), textOf(operator), textOf(value), textOf(effect), seconds, String(own ?? '')];
   });
   return tolerationLists.get(JSON.stringify(parts), () => Object.freeze(parts.map(toleration)));
 }
 
-function toleration([key, operator, value, effect, seconds]: string[]): Toleration {
+function toleration([key, operator, value, effect, seconds, own]: string[]): Toleration {
   return Object.freeze({
     ...(key ? { key } : {}),
     ...(operator ? { operator } : {}),
     ...(value ? { value } : {}),
     ...(effect ? { effect } : {}),
     ...(seconds ? { tolerationSeconds: BigInt(seconds) } : {}),
+    ...(own ? { ownSeconds: BigInt(own) } : {}),
   });
 }
 

@@ -29,7 +29,10 @@ const text = fc.constantFrom(
 );
 const bulk = fc.dictionary(fc.constantFrom(...KEYS.map((key) => `f:${key}`), 'name'), fc.array(text));
 const taint = fc.record({ key: text, effect: fc.constantFrom('NoExecute', 'NoSchedule') });
-const toleration = fc.record({ key: text, operator: fc.constant('Exists') });
+const toleration = fc.record(
+  { key: text, operator: fc.constant('Exists'), tolerationSeconds: fc.constant(10) },
+  { requiredKeys: ['key', 'operator'] },
+);
 
 const metadata = fc.record(
   {
@@ -38,7 +41,10 @@ const metadata = fc.record(
     uid: fc.constantFrom('u1', 'u2'),
     resourceVersion: fc.constant('7'),
     creationTimestamp: fc.constant('2026-01-01T00:00:00Z'),
-    annotations: fc.dictionary(text, text),
+    annotations: fc.dictionary(
+      fc.oneof(text, fc.constant('taintward.dev/takeover')),
+      fc.oneof(text, fc.constant('uid=5+5')),
+    ),
     ownerReferences: fc.constant([{ kind: 'Job', name: 'j', uid: 'o', controller: true }]),
     managedFields: fc.array(fc.record({ manager: text, fieldsV1: bulk })),
   },

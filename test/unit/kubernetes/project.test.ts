@@ -77,6 +77,31 @@ test('equal toleration lists are one frozen object, other lists are not', () => 
   assert.equal(tolerations(undefined), tolerations([]));
 });
 
+test('of a pod that is taken over, its own seconds are read beside those it was given', () => {
+  const tolerations = ['a', 'b', ''].map((key) => ({ key, operator: 'Exists', tolerationSeconds: 3900 }));
+  const read = (annotations: object) =>
+    projectPod({
+      metadata: {
+        name: 'p',
+        namespace: 'd',
+        uid: 'u',
+        creationTimestamp: '2026-01-01T00:00:00Z',
+        annotations,
+      },
+      spec: { tolerations },
+    }).tolerations;
+  const taken = read({ 'taintward.dev/takeover': 'a=300+3600,b=60+3600' });
+  assert.deepEqual(
+    taken.map(({ ownSeconds }) => ownSeconds),
+    [300n, undefined, undefined],
+  );
+  assert.equal(read({ 'taintward.dev/takeover': 'a=300+3600' }), taken, 'and shared as toleration lists are');
+  assert.deepEqual(
+    read({}).map(({ ownSeconds }) => ownSeconds),
+    [undefined, undefined, undefined],
+  );
+});
+
 test('toleration seconds are exact over the whole of int64', () => {
   for (const seconds of ['9223372036854775807', '-9223372036854775808', '9007199254740993', '0', '-1']) {
     const pod = projectPod(

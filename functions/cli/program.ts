@@ -2,6 +2,7 @@ import { Command, Option } from 'commander';
 import { VERSION } from '#shared/version.ts';
 import { addClustersCommand } from './clusters.ts';
 import type { CliDeps } from './command.ts';
+import { addTakeoverCommand } from './takeover/command.ts';
 
 /** What the stack names its table unless it is configured otherwise. */
 const DEFAULT_TABLE = 'taintward';
@@ -20,5 +21,6 @@ export function createProgram(deps: CliDeps): Command {
         .default(DEFAULT_TABLE),
     );
   addClustersCommand(program, deps);
+  addTakeoverCommand(program, deps);
   return program;
 }

@@ -129,6 +129,22 @@ export interface PodEvent {
   readonly message: string;
 }
 
+/**
+ * `takeovers/live`: by it, the API server knows that Taintward evicts in the built-in controller's place, and keeps the
+ * node controller's NoExecute taints out for as long. Made by `taintward takeover apply`.
+ */
+export interface Takeover {
+  readonly resourceVersion: string;
+  /** Whose NoExecute taints are kept out. */
+  readonly keys: readonly string[];
+  /** Without a heartbeat for so long they get in. */
+  readonly lapseMs: number;
+  /** By the API server's clock; absent: nobody ever renewed it. */
+  readonly heartbeat?: EpochMs;
+  /** Since when it was never without one for longer than that; with `heartbeat` only. */
+  readonly aliveSince?: EpochMs;
+}
+
 /** What must hold of a pod for its deletion. */
 export interface DeletePreconditions {
   readonly uid: PodUid;

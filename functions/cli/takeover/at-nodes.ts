@@ -1,0 +1,169 @@
+import {
+  DEFAULT_LAPSE_SECONDS,
+  TAKEOVER_GROUP,
+  TAKEOVER_NAME,
+  TAKEOVER_VERSION,
+} from '#shared/kubernetes/takeover.ts';
+import { NODE_NOT_READY, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
+import { celList, LABELS, type Manifest } from './manifest.ts';
+
+/** The keys of the taints that the node controller puts on nodes that are down. */
+export const NODE_CONTROLLER_KEYS: readonly string[] = [NODE_NOT_READY, NODE_UNREACHABLE];
+
+const NAME = 'taintward-takeover-nodes';
+const RENEWER = 'taintward-takeover';
+const API_VERSION = `${TAKEOVER_GROUP}/${TAKEOVER_VERSION}`;
+const ADMISSION = 'admissionregistration.k8s.io/v1';
+const RBAC = 'rbac.authorization.k8s.io';
+
+export interface NodeTakeover {
+  /** Of {@link NODE_CONTROLLER_KEYS}. */
+  readonly keys: readonly string[];
+  readonly lapseSeconds: number;
+}
+
+export const NODE_TAKEOVER: NodeTakeover = {
+  keys: NODE_CONTROLLER_KEYS,
+  lapseSeconds: DEFAULT_LAPSE_SECONDS,
+};
+
+/** What is said above the objects of {@link nodeTakeover}. */
+export const NODE_TAKEOVER_COMMENT = `
+Takeover at the node. While Taintward is alive, the NoExecute taints that the node controller puts on nodes that are down are
+not admitted. Their NoSchedule twins stay, and Taintward reads those as NoExecute (policy: virtualKeys). It is alive while
+takeovers/live has been renewed lately enough before the taint's own timeAdded. The node controller asks again every few seconds:
+once Taintward is gone its taint gets in, and the built-in controller evicts as upstream. Taints without timeAdded (kubectl's)
+always get in, and whatever goes wrong here lets any taint in.
+Needs Kubernetes 1.36 (MutatingAdmissionPolicy v1). kubectl has to apply it twice: an API server knows a new kind a moment later.`;
+
+/** The CRD of `takeovers`. The heartbeat is the relay's alone: applied again, the manifest does not touch it. */
+export const TAKEOVER_CRD: Manifest = {
+  apiVersion: 'apiextensions.k8s.io/v1',
+  kind: 'CustomResourceDefinition',
+  metadata: { name: `takeovers.${TAKEOVER_GROUP}`, labels: LABELS },
+  spec: {
+    group: TAKEOVER_GROUP,
+    scope: 'Cluster',
+    names: { kind: 'Takeover', listKind: 'TakeoverList', plural: 'takeovers', singular: 'takeover' },
+    versions: [
+      {
+        name: TAKEOVER_VERSION,
+        served: true,
+        storage: true,
+        additionalPrinterColumns: [{ name: 'Heartbeat', type: 'date', jsonPath: '.spec.heartbeat' }],
+        schema: {
+          openAPIV3Schema: {
+            type: 'object',
+            required: ['spec'],
+            properties: {
+              spec: {
+                type: 'object',
+                required: ['keys', 'lapseSeconds'],
+                properties: {
+                  keys: { type: 'array', minItems: 1, items: { type: 'string' } },
+                  lapseSeconds: { type: 'integer', minimum: 1 },
+                  heartbeat: { type: 'string', format: 'date-time' },
+                  aliveSince: { type: 'string', format: 'date-time' },
+                },
+              },
+            },
+          },
+        },
+      },
+    ],
+  },
+};
+
+/** `takeovers/live`, without a heartbeat. */
+export const takeoverLive = ({ keys, lapseSeconds }: NodeTakeover): Manifest => ({
+  apiVersion: API_VERSION,
+  kind: 'Takeover',
+  metadata: { name: TAKEOVER_NAME, labels: LABELS },
+  spec: { keys, lapseSeconds },
+});
+
+const bindingOf = (name: string, spec: object): Manifest => ({
+  apiVersion: ADMISSION,
+  kind: 'MutatingAdmissionPolicyBinding',
+  metadata: { name, labels: LABELS },
+  spec: { policyName: name, ...spec },
+});
+
+/** Binding it switches the takeover on. */
+export const NODE_BINDING = bindingOf(NAME, {
+  paramRef: { name: TAKEOVER_NAME, parameterNotFoundAction: 'Allow' },
+});
+
+/** The objects of a takeover at the node, in the order in which they are applied. */
+export function nodeTakeover(takeover: NodeTakeover): readonly Manifest[] {
+  return [TAKEOVER_CRD, takeoverLive(takeover), ...renewersRight(), policy(takeover), NODE_BINDING];
+}
+
+/** The relay may renew `takeovers/live`, and has no other right to change anything. */
+function renewersRight(): readonly Manifest[] {
+  return [
+    {
+      apiVersion: `${RBAC}/v1`,
+      kind: 'ClusterRole',
+      metadata: { name: RENEWER, labels: LABELS },
+      rules: [
+        {
+          apiGroups: [TAKEOVER_GROUP],
+          resources: ['takeovers'],
+          resourceNames: [TAKEOVER_NAME],
+          verbs: ['get', 'patch'],
+        },
+      ],
+    },
+    {
+      apiVersion: `${RBAC}/v1`,
+      kind: 'ClusterRoleBinding',
+      metadata: { name: RENEWER, labels: LABELS },
+      roleRef: { apiGroup: RBAC, kind: 'ClusterRole', name: RENEWER },
+      subjects: [{ apiGroup: RBAC, kind: 'Group', name: 'taintward-relay' }],
+    },
+  ];
+}
+
+function policy({ keys, lapseSeconds }: NodeTakeover): Manifest {
+  const downTaint = `t.effect == "NoExecute" && t.key in ${celList(keys)}`;
+  return {
+    apiVersion: ADMISSION,
+    kind: 'MutatingAdmissionPolicy',
+    metadata: { name: NAME, labels: LABELS },
+    spec: {
+      failurePolicy: 'Ignore',
+      reinvocationPolicy: 'Never',
+      paramKind: { apiVersion: API_VERSION, kind: 'Takeover' },
+      matchConstraints: {
+        matchPolicy: 'Equivalent',
+        resourceRules: [
+          { apiGroups: [''], apiVersions: ['v1'], operations: ['CREATE', 'UPDATE'], resources: ['nodes'] },
+        ],
+      },
+      matchConditions: [
+        {
+          name: 'has-a-taint-of-the-node-controller',
+          expression: `has(object.spec.taints) && object.spec.taints.exists(t, ${downTaint})`,
+        },
+      ],
+      variables: [
+        {
+          name: 'admitted',
+          // Without a heartbeat this fails, and so lets every taint in.
+          expression: `object.spec.taints.filter(t, !(${downTaint} && has(t.timeAdded) &&
+  timestamp(t.timeAdded) - timestamp(params.spec.heartbeat) < duration("${lapseSeconds}s")))`,
+        },
+      ],
+      mutations: [
+        {
+          patchType: 'JSONPatch',
+          jsonPatch: {
+            expression: `variables.admitted.size() == object.spec.taints.size() ? [] :
+  [JSONPatch{op: "replace", path: "/spec/taints", value: variables.admitted.map(t, dyn(t))}]`,
+          },
+        },
+      ],
+    },
+  };
+}

@@ -1,0 +1,11 @@
+import type { Command } from 'commander';
+import type { CliDeps } from '#functions/cli/command.ts';
+import { addManifestCommand } from './manifest-command.ts';
+
+/** `taintward takeover`: from a built-in controller that cannot be switched off. */
+export function addTakeoverCommand(program: Command, deps: CliDeps): void {
+  const takeover = program
+    .command('takeover')
+    .description('takes over from a built-in taint-eviction controller that cannot be switched off');
+  addManifestCommand(takeover, deps);
+}

@@ -1,0 +1,36 @@
+import { dump } from 'js-yaml';
+
+/** A Kubernetes object as it is written into a manifest. */
+export interface Manifest {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: { readonly name: string; readonly labels: Readonly<Record<string, string>> };
+  readonly [field: string]: unknown;
+}
+
+/** A part of a label selector (`meta/v1.LabelSelectorRequirement`). */
+export interface Requirement {
+  readonly key: string;
+  readonly operator: 'In' | 'NotIn' | 'Exists' | 'DoesNotExist';
+  readonly values?: readonly string[];
+}
+
+/** What all objects of a takeover are labelled with. */
+export const LABELS = { 'app.kubernetes.io/name': 'taintward' };
+
+/** Objects as one YAML text, under a comment. */
+export function manifestText(comment: string, objects: readonly Manifest[]): string {
+  const heading = comment
+    .trim()
+    .split('\n')
+    .map((line) => `# ${line}`.trimEnd())
+    .join('\n');
+  const documents = objects.map((object) => dump(object, { lineWidth: -1, noRefs: true }));
+  return `${heading}\n${documents.join('---\n')}`;
+}
+
+/** A text as a CEL literal; labels and taint keys hold nothing that would have to be escaped. */
+export const celText = (text: string): string => JSON.stringify(text);
+
+/** Texts as a CEL list. */
+export const celList = (texts: readonly string[]): string => `[${texts.map(celText).join(', ')}]`;

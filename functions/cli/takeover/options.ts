@@ -1,0 +1,101 @@
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { CliError } from '#functions/cli/command.ts';
+import { NODE_CONTROLLER_KEYS, NODE_TAKEOVER, type NodeTakeover } from './at-nodes.ts';
+import { POD_TAKEOVER, type PodTakeover, TAKEOVER_LABEL } from './at-pods.ts';
+import { parseLabelSelector } from './label-selector.ts';
+import type { Requirement } from './manifest.ts';
+
+/** Which takeover is meant, as flags say it. */
+export interface TakeoverOptions {
+  readonly at: Way;
+  readonly keys?: readonly string[];
+  readonly lapse?: number;
+  readonly fallback?: number;
+  readonly namespaceSelector?: readonly Requirement[];
+}
+
+export type Way = 'node' | 'pod';
+
+export type Takeover =
+  | { readonly at: 'node'; readonly spec: NodeTakeover }
+  | { readonly at: 'pod'; readonly spec: PodTakeover };
+
+/** The node controller's keys hold no more, and a note no longer entries. */
+const KEY = /^[A-Za-z0-9._/-]{1,317}$/;
+/** Own and fallback seconds have ten digits at most in a note. */
+const MAX_SECONDS = 2 ** 31 - 1;
+
+/** `--at node|pod`. */
+export const wayOption = (): Option =>
+  new Option(
+    '--at <where>',
+    'where it takes over: at nodes (Kubernetes 1.36), or at the pods of chosen namespaces',
+  )
+    .choices(['node', 'pod'])
+    .default('node');
+
+export function addTakeoverOptions(command: Command): Command {
+  return command
+    .addOption(wayOption())
+    .addOption(
+      new Option(
+        '--keys <keys>',
+        'taint keys, separated by commas (default: not-ready and unreachable)',
+      ).argParser((text) => text.split(',').map((key) => key.trim())),
+    )
+    .option(
+      '--lapse <seconds>',
+      `at nodes: the built-in controller goes to work after this without us (default: ${NODE_TAKEOVER.lapseSeconds})`,
+      seconds,
+    )
+    .option(
+      '--fallback <seconds>',
+      `at pods: by so much later than ours the built-in controller's deadline is (default: ${POD_TAKEOVER.fallbackSeconds})`,
+      seconds,
+    )
+    .addOption(
+      new Option(
+        '--namespace-selector <labels>',
+        `at pods: of which namespaces (default: ${TAKEOVER_LABEL}=on)`,
+      ).argParser(parseLabelSelector),
+    );
+}
+
+/** Throws `CliError` when the flags do not go together. */
+export function parseTakeover({ at, keys, lapse, fallback, namespaceSelector }: TakeoverOptions): Takeover {
+  const wrong = keys?.find((key) => !KEY.test(key));
+  if (wrong !== undefined) throw new CliError(`--keys: "${wrong}" is no taint key.`);
+  if (at === 'node') {
+    refuse('--fallback', fallback, 'pod');
+    refuse('--namespace-selector', namespaceSelector, 'pod');
+    const strange = keys?.find((key) => !NODE_CONTROLLER_KEYS.includes(key));
+    if (strange !== undefined) {
+      throw new CliError(
+        `--keys: at nodes only ${NODE_CONTROLLER_KEYS.join(' and ')} can be taken over, for these have NoSchedule twins; "${strange}" has none.`,
+      );
+    }
+    return {
+      at,
+      spec: { keys: keys ?? NODE_TAKEOVER.keys, lapseSeconds: lapse ?? NODE_TAKEOVER.lapseSeconds },
+    };
+  }
+  refuse('--lapse', lapse, 'node');
+  return {
+    at,
+    spec: {
+      keys: keys ?? POD_TAKEOVER.keys,
+      fallbackSeconds: fallback ?? POD_TAKEOVER.fallbackSeconds,
+      namespaces: namespaceSelector ?? POD_TAKEOVER.namespaces,
+    },
+  };
+}
+
+function refuse(flag: string, given: unknown, way: Way): void {
+  if (given !== undefined) throw new CliError(`${flag} belongs to --at ${way}: leave it out, or say that.`);
+}
+
+function seconds(text: string): number {
+  const value = Number(text);
+  if (/^[1-9]\d*$/.test(text) && value <= MAX_SECONDS) return value;
+  throw new InvalidArgumentError(`It is a whole number of seconds from 1 to ${MAX_SECONDS}.`);
+}

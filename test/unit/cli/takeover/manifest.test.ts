@@ -1,0 +1,135 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { loadAll } from 'js-yaml';
+import * as z from 'zod';
+import type { CliDeps } from '#functions/cli/command.ts';
+import { createProgram } from '#functions/cli/program.ts';
+
+const Policy = z.object({
+  kind: z.string(),
+  apiVersion: z.string(),
+  spec: z.looseObject({
+    failurePolicy: z.literal('Ignore'),
+    matchConstraints: z.object({
+      namespaceSelector: z.object({ matchExpressions: z.array(z.looseObject({ key: z.string() })) }),
+    }),
+    matchConditions: z.array(z.object({ name: z.string(), expression: z.string() })),
+    variables: z.array(z.strictObject({ name: z.string(), expression: z.string() })),
+    mutations: z.tuple([
+      z.strictObject({ patchType: z.literal('JSONPatch'), jsonPatch: z.object({ expression: z.string() }) }),
+    ]),
+  }),
+});
+
+/** What the command prints. */
+async function printed(...args: readonly string[]): Promise<string> {
+  let text = '';
+  const print = (part: string) => {
+    text += part;
+  };
+  const program = createProgram({ print } as CliDeps);
+  for (const command of [program, ...program.commands.flatMap((each) => [each, ...each.commands])])
+    command.exitOverride().configureOutput({ writeErr: () => undefined });
+  await program.parseAsync(['takeover', 'manifest', ...args], { from: 'user' });
+  return text;
+}
+
+const objects = async (...args: readonly string[]): Promise<readonly { readonly kind: string }[]> =>
+  loadAll(await printed(...args)) as { kind: string }[];
+
+const variable = (policy: z.infer<typeof Policy>, name: string) =>
+  policy.spec.variables.find((each) => each.name === name)?.expression;
+
+describe('the manifest of a takeover', () => {
+  test('at nodes has the definition, the heartbeat, the relay’s right to that, the policy, and last its binding', async () => {
+    const kinds = (await objects()).map(({ kind }) => kind);
+    assert.deepEqual(kinds, [
+      'CustomResourceDefinition',
+      'Takeover',
+      'ClusterRole',
+      'ClusterRoleBinding',
+      'MutatingAdmissionPolicy',
+      'MutatingAdmissionPolicyBinding',
+    ]);
+  });
+
+  test('at nodes says the lapse and the keys to those who renew, and to the policy', async () => {
+    const text = await printed('--lapse', '20', '--keys', 'node.kubernetes.io/unreachable');
+    assert.match(text, /duration\("20s"\)/);
+    assert.match(text, /lapseSeconds: 20\n/);
+    assert.doesNotMatch(text, /"node.kubernetes.io\/not-ready"/);
+  });
+
+  test('never sets a heartbeat: who applies it again must not undo one', async () => {
+    const live = (await objects()).find(({ kind }) => kind === 'Takeover');
+    assert.deepEqual((live as { spec?: object }).spec, {
+      keys: ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'],
+      lapseSeconds: 90,
+    });
+  });
+
+  test('at pods is for the namespaces that are labelled, and never for those the service needs', async () => {
+    const policy = Policy.parse((await objects('--at', 'pod'))[0]);
+    assert.deepEqual(policy.spec.matchConstraints.namespaceSelector.matchExpressions, [
+      {
+        key: 'kubernetes.io/metadata.name',
+        operator: 'NotIn',
+        values: ['kube-system', 'kube-node-lease', 'taintward-system'],
+      },
+      { key: 'taintward.dev/takeover', operator: 'In', values: ['on'] },
+    ]);
+    assert.deepEqual([variable(policy, 'fallback'), policy.kind], ['3600', 'MutatingAdmissionPolicy']);
+  });
+
+  test('at pods takes other namespaces, keys and seconds', async () => {
+    const selector = 'team=web, tier!=gold,env in (test, prod),zone notin (a),!legacy,labelled';
+    const flags = ['--namespace-selector', selector, '--fallback', '60', '--keys', 'a.io/b,c'];
+    const policy = Policy.parse((await objects('--at', 'pod', ...flags))[0]);
+    assert.deepEqual(policy.spec.matchConstraints.namespaceSelector.matchExpressions.slice(1), [
+      { key: 'team', operator: 'In', values: ['web'] },
+      { key: 'tier', operator: 'NotIn', values: ['gold'] },
+      { key: 'env', operator: 'In', values: ['test', 'prod'] },
+      { key: 'zone', operator: 'NotIn', values: ['a'] },
+      { key: 'legacy', operator: 'DoesNotExist' },
+      { key: 'labelled', operator: 'Exists' },
+    ]);
+    assert.deepEqual([variable(policy, 'fallback'), variable(policy, 'keys')], ['60', '["a.io/b", "c"]']);
+  });
+
+  test('for Kyverno is one MutatingPolicy that says the same, for pods alone', async () => {
+    const [one, ...others] = await objects('--at', 'pod', '--kyverno');
+    assert.deepEqual(others, []);
+    const { spec, kind, apiVersion } = Policy.parse(one);
+    assert.deepEqual([kind, apiVersion], ['MutatingPolicy', 'policies.kyverno.io/v1']);
+    const { autogen, evaluation, reinvocationPolicy, ...common } = spec;
+    assert.deepEqual(autogen, { podControllers: { controllers: [] } });
+    assert.deepEqual(evaluation, { admission: { enabled: true }, mutateExisting: { enabled: false } });
+    assert.equal(reinvocationPolicy, 'IfNeeded');
+    const { reinvocationPolicy: _, ...native } = Policy.parse((await objects('--at', 'pod'))[0]).spec;
+    assert.deepEqual(common, native);
+  });
+});
+
+describe('a manifest is refused in a sentence that says what to do', () => {
+  const rows: readonly (readonly [what: string, args: readonly string[], says: RegExp])[] = [
+    ['a fallback at nodes', ['--fallback', '60'], /--fallback belongs to --at pod/],
+    ['a lapse at pods', ['--at', 'pod', '--lapse', '60'], /--lapse belongs to --at node/],
+    ['Kyverno at nodes', ['--kyverno'], /--kyverno belongs to --at pod/],
+    [
+      'a key without a twin at nodes',
+      ['--keys', 'gpu'],
+      /only node.kubernetes.io\/not-ready and .* "gpu" has none/,
+    ],
+    ['a key that is none', ['--at', 'pod', '--keys', 'a"b'], /"a"b" is no taint key/],
+    ['no seconds', ['--lapse', '0'], /whole number of seconds/],
+    ['half a second', ['--at', 'pod', '--fallback', '0.5'], /whole number of seconds/],
+    [
+      'a selector that is none',
+      ['--at', 'pod', '--namespace-selector', 'a in b'],
+      /label selector part "a in b"/,
+    ],
+  ];
+  for (const [what, args, says] of rows) {
+    test(what, () => assert.rejects(printed(...args), says));
+  }
+});

@@ -9,8 +9,10 @@ import { ClusterWatch, type Hearing } from './cluster-watch.ts';
 import type { PodFollowLimits } from './follow-pods.ts';
 import { type LeaseEnd, LeaseKeeper, type LeaseKeeperDeps } from './lease-keeper.ts';
 import type { Outbox } from './outbox.ts';
+import { longestOverdueMs } from './overdue.ts';
 import type { RelayMetrics } from './relay-metrics.ts';
 import type { RulesWatch } from './rules-watch.ts';
+import { keepTakeover } from './takeover-heartbeat.ts';
 
 /** How long a relay that stops waits for the queues; what they do not take by then the next relay sends anew. */
 const DRAIN_MS = 5_000;
@@ -30,6 +32,14 @@ export interface ClusterRelayDeps extends LeaseKeeperDeps {
 /** Where a relay stands with a cluster: another relay speaks for it, or how this one, which does, hears it. */
 export type ClusterRelayState = { readonly kind: 'standby' } | Hearing;
 
+/** What it takes to see a cluster, and to say there that somebody does. */
+interface Seeing {
+  readonly view: ClusterView;
+  readonly watch: ClusterWatch;
+  readonly takeover: Promise<void>;
+  rules: Rules;
+}
+
 const NO_COUNTS: ViewCounts = { nodes: 0, tainted: 0, pods: 0 };
 
 /** Watches one cluster, and speaks for it, for as long as it holds its lease; waits for that when another relay has it. */
@@ -40,7 +50,7 @@ export class ClusterRelay {
   readonly #keeper: LeaseKeeper;
   /** Whether it speaks for the cluster. It begins to see as soon as it knows what governs it. */
   #held = false;
-  #seeing: { readonly view: ClusterView; readonly watch: ClusterWatch } | undefined;
+  #seeing: Seeing | undefined;
 
   constructor(cluster: ClusterName, api: KubernetesApi, deps: ClusterRelayDeps) {
     this.#cluster = cluster;
@@ -82,8 +92,12 @@ export class ClusterRelay {
     rules.follow(
       this.#cluster,
       (found) => {
-        if (this.#seeing) this.#seeing.watch.ruled(found);
-        else this.#see(lease, found);
+        if (this.#seeing) {
+          this.#seeing.rules = found;
+          this.#seeing.watch.ruled(found);
+        } else {
+          this.#see(lease, found, signal);
+        }
       },
       signal,
     );
@@ -92,21 +106,33 @@ export class ClusterRelay {
       this.#giveAwayIfDeaf();
     }
     await this.#seeing?.watch.stop();
+    await this.#seeing?.takeover;
     if (signal.reason !== ('lost' satisfies LeaseEnd)) await this.#drain();
     outbox.dropCluster(this.#cluster);
     this.#seeing = undefined;
     this.#held = false;
   }
 
-  #see(lease: Lease, rules: Rules): void {
-    const { outbox } = this.#deps;
+  #see(lease: Lease, rules: Rules, signal: AbortSignal): void {
+    const { outbox, store, clock } = this.#deps;
     const view = new ClusterView(this.#cluster, lease.epoch);
     const watch = new ClusterWatch(this.#cluster, this.#api, view, {
       ...this.#deps,
       rules,
       tell: (subjects, wake) => outbox.mark(this.#cluster, subjects, wake),
     });
-    this.#seeing = { view, watch };
+    const takeover = keepTakeover(
+      this.#cluster,
+      {
+        ...this.#deps,
+        api: this.#api,
+        policy: () => this.#seeing?.rules.policy ?? rules.policy,
+        hearing: () => watch.hearing.kind,
+        overdueMs: (keys) => longestOverdueMs(store, this.#cluster, keys, clock.now()),
+      },
+      signal,
+    );
+    this.#seeing = { view, watch, rules, takeover };
     outbox.open(this.#cluster, view, () => this.#keeper.maySpeak());
     watch.start();
   }

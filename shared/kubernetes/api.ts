@@ -188,6 +188,10 @@ export interface KubernetesApi {
   deletePod(pod: PodRef, preconditions: DeletePreconditions, notAfter?: EpochMs): Promise<void>;
   /** Posts an Event; one that is there already (same key) counts as posted. */
   createEvent(event: PodEvent, now: EpochMs): Promise<void>;
+  /** `undefined`: there is none, or nobody gave us a right to it. A quorum read. */
+  getTakeover(): Promise<Takeover | undefined>;
+  /** Renews it, as of `at` by the API server's clock. Rejects with 409 when it is not as it was read, and 404 when it is gone. */
+  renewTakeover(takeover: Takeover, at: EpochMs): Promise<void>;
   /** Ends all connections; a call under way rejects. */
   close(): void;
 }

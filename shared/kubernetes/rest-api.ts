@@ -10,6 +10,7 @@ import type {
   PodEvent,
   PodRef,
   Resource,
+  Takeover,
 } from './api.ts';
 import { ApiError } from './api-error.ts';
 import { fieldsOf, itemsOf, textOf } from './api-json.ts';
@@ -19,6 +20,7 @@ import type { Connection } from './connection.ts';
 import { projectNode, projectPod } from './project.ts';
 import { RestResource } from './rest-resource.ts';
 import type { Right, RightsReview } from './rights.ts';
+import { projectTakeover, renewalPatch, TAKEOVER_NAME, TAKEOVER_PATH } from './takeover.ts';
 import { Transport } from './transport.ts';
 
 const NODES = '/api/v1/nodes';
@@ -30,6 +32,7 @@ const PARALLEL_READS = 16;
 /** A cluster is upgraded a few times a year. */
 const VERSION_MAX_AGE_MS = 60 * 60_000;
 const UNKNOWN_VERSION_MAX_AGE_MS = 60_000;
+const TAKEOVER = { resource: 'takeovers.taintward.dev', object: TAKEOVER_NAME, path: TAKEOVER_PATH };
 const ACCESS_REVIEWS = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
 
 /**
@@ -141,6 +144,26 @@ export class RestApi implements KubernetesApi, RightsReview {
     } catch (error) {
       if (!(error instanceof ApiError && error.reason === 'AlreadyExists')) throw error;
     }
+  }
+
+  async getTakeover(): Promise<Takeover | undefined> {
+    try {
+      const json = await this.#find({ ...TAKEOVER, verb: 'get' });
+      return json === undefined ? undefined : projectTakeover(json);
+    } catch (error) {
+      // The right to it comes with the takeover itself.
+      if (error instanceof ApiError && error.status === 403) return undefined;
+      throw error;
+    }
+  }
+
+  async renewTakeover(takeover: Takeover, at: EpochMs): Promise<void> {
+    await this.#transport.perform({
+      ...TAKEOVER,
+      verb: 'patch',
+      body: renewalPatch(takeover, at),
+      contentType: 'application/merge-patch+json',
+    });
   }
 
   async allowed({ verb, resource }: Right): Promise<boolean> {

@@ -86,6 +86,13 @@ export type LogEvents = {
   /** The list of clusters could not be read. */
   'registry.unreadable': Why;
 
+  /** A relay says to a cluster's API server that Taintward evicts in the built-in controller's place. */
+  'takeover.renewed': OfCluster;
+  /** It says so no more, or not yet: the built-in controller evicts. */
+  'takeover.withheld': OfCluster & Why;
+  /** There is nothing any more by which it could say so. */
+  'takeover.ended': OfCluster;
+
   /** The relay's process is up; its probes answer on `port`. */
   'relay.started': { readonly port: number };
   /** It was asked to stop. */

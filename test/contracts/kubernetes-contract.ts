@@ -32,6 +32,8 @@ export interface ClusterUnderContract {
   createPod(name: string, spec: NewPod): Promise<void>;
   /** Changes a pod in a way that nobody decides by. */
   touchPod(name: string): Promise<void>;
+  /** Makes `takeovers/live`; false: nothing of the kind can be there. */
+  putTakeover(keys: readonly string[], lapseSeconds: number): Promise<boolean>;
   /** The messages of the Events about a pod. */
   eventsAbout(name: string): Promise<readonly string[]>;
   /** Removes all that was made here. */
@@ -232,6 +234,37 @@ export function kubernetesContract<C extends ClusterUnderContract>(
         assert.deepEqual(await shown(pod), pod);
         await api.deletePod(pod, { uid: pod.uid }, Date.now() + 60_000);
         assert.ok(await isGoing(pod));
+      });
+    });
+
+    describe('a takeover', () => {
+      const MINUTE = 60_000;
+
+      test('is none where nobody made it', async () => {
+        assert.equal(await api.getTakeover(), undefined);
+      });
+
+      test('is renewed as of a moment, and lives on from the first of them that did not come too late', async () => {
+        if (!(await cluster.putTakeover(['a', 'b'], 60))) return;
+        const made = await api.getTakeover();
+        assert.ok(made);
+        const { resourceVersion: version, ...fresh } = made;
+        assert.deepEqual(fresh, { keys: ['a', 'b'], lapseMs: MINUTE });
+        const at = Date.UTC(2026, 0, 1) + 250;
+        const seen = [];
+        for (const moment of [at, at + MINUTE - 1, at + 2 * MINUTE - 1]) {
+          const known = await api.getTakeover();
+          assert.ok(known);
+          await api.renewTakeover(known, moment);
+          const { heartbeat, aliveSince } = (await api.getTakeover()) ?? {};
+          seen.push([heartbeat, aliveSince]);
+        }
+        assert.deepEqual(seen, [
+          [at, at],
+          [at + MINUTE - 1, at],
+          [at + 2 * MINUTE - 1, at + 2 * MINUTE - 1],
+        ]);
+        await assert.rejects(api.renewTakeover({ ...made, resourceVersion: version }, at), refusal(409));
       });
     });
 

@@ -1,3 +1,4 @@
+import { TAKEOVER_CRD, takeoverLive } from '#functions/cli/takeover/at-nodes.ts';
 import type { NodeName } from '#shared/eviction/identity.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/api-json.ts';
@@ -6,6 +7,7 @@ import type { Connection } from '#shared/kubernetes/connection.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { Transport } from '#shared/kubernetes/transport.ts';
 import type { LiveTaint } from '#shared/taints/taint.ts';
+import { eventually } from './eventually.ts';
 import type { ClusterUnderContract, NewPod } from './kubernetes-contract.ts';
 
 const MERGE = 'application/merge-patch+json';
@@ -103,6 +105,16 @@ export class RestCluster implements ClusterUnderContract {
     await this.#call('patch', `${this.#podsPath}/${name}`, { body, contentType: MERGE });
   }
 
+  /** As `taintward takeover apply` does. */
+  async putTakeover(keys: readonly string[], lapseSeconds: number): Promise<boolean> {
+    const defined = await this.#call('create', CRDS, { body: TAKEOVER_CRD }).catch(allowed(404));
+    if (defined === undefined) return false;
+    await eventually(async () => {
+      await this.#call('create', TAKEOVERS, { body: takeoverLive({ keys, lapseSeconds }) });
+    });
+    return true;
+  }
+
   async eventsAbout(name: string): Promise<readonly string[]> {
     const list = await this.#call('list', `/api/v1/namespaces/${this.namespace}/events`);
     return itemsOf(fieldsOf(list)['items'])
@@ -119,6 +131,7 @@ export class RestCluster implements ClusterUnderContract {
       await this.#call('delete', `${this.#podsPath}/${name}`, { query: grace }).catch(allowed(404));
     }
     for (const node of this.#nodes) await this.deleteNode(node);
+    await this.#call('delete', `${CRDS}/${TAKEOVER_CRD.metadata.name}`).catch(allowed(404));
     // A simulated server keeps its namespaces.
     await this.#call('delete', `/api/v1/namespaces/${this.namespace}`).catch(allowed(405));
     this.#transport.close();
@@ -143,6 +156,9 @@ export class RestCluster implements ClusterUnderContract {
     return this.#transport.read({ verb, resource: path, path, ...more });
   }
 }
+
+const CRDS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
+const TAKEOVERS = '/apis/taintward.dev/v1/takeovers';
 
 const nodePath = (node: NodeName): string => `/api/v1/nodes/${node}`;
 

@@ -7,6 +7,7 @@ import type {
   LivePod,
   PodEvent,
   PodRef,
+  Takeover,
 } from '#shared/kubernetes/api.ts';
 import { ApiError, LateCallError } from '#shared/kubernetes/api-error.ts';
 import { Breaker } from '#shared/kubernetes/breaker.ts';
@@ -142,6 +143,14 @@ export class SimulatedApi implements KubernetesApi {
 
   createEvent(event: PodEvent): Promise<void> {
     return this.#call(() => this.#cluster.createEvent(event));
+  }
+
+  getTakeover(): Promise<Takeover | undefined> {
+    return this.#call(() => this.#cluster.getTakeover());
+  }
+
+  renewTakeover(takeover: Takeover, at: EpochMs): Promise<void> {
+    return this.#call(() => this.#cluster.renewTakeover(takeover, at));
   }
 
   close(): void {}

@@ -8,8 +8,10 @@ import type {
   PodEvent,
   PodRef,
   Resource,
+  Takeover,
 } from '#shared/kubernetes/api.ts';
 import { ApiError, LateCallError } from '#shared/kubernetes/api-error.ts';
+import { isAlive } from '#shared/kubernetes/takeover.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { FakeResource } from './fake-resource.ts';
 
@@ -36,6 +38,8 @@ export class FakeCluster implements KubernetesApi {
   );
   readonly deletions: Deletion[] = [];
   readonly events: PodEvent[] = [];
+  /** What is known as `takeovers/live`, if it is there. */
+  takeover: Takeover | undefined;
   skewMs: number | undefined;
   breakerOpen = false;
   /** Called after a pod was deleted. */
@@ -132,6 +136,28 @@ export class FakeCluster implements KubernetesApi {
   async createEvent(event: PodEvent): Promise<void> {
     this.beforeRequest('create');
     if (!this.events.some(({ key }) => key === event.key)) this.events.push(event);
+  }
+
+  async getTakeover(): Promise<Takeover | undefined> {
+    this.beforeRequest('get');
+    return this.takeover;
+  }
+
+  async renewTakeover(takeover: Takeover, at: EpochMs): Promise<void> {
+    this.beforeRequest('patch');
+    const { takeover: known } = this;
+    if (!known) throw new ApiError('takeovers "live" not found', 404, 'NotFound');
+    if (known.resourceVersion !== takeover.resourceVersion) {
+      throw new ApiError('the object has been modified', 409, 'Conflict');
+    }
+    const aliveSince = isAlive(known, at) ? (known.aliveSince ?? at) : at;
+    this.takeover = { ...known, resourceVersion: this.#nextVersion(), heartbeat: at, aliveSince };
+  }
+
+  /** Makes `takeovers/live` as it is when a takeover begins. */
+  putTakeover(keys: readonly string[], lapseMs: number): Takeover {
+    this.takeover = { keys, lapseMs, resourceVersion: this.#nextVersion() };
+    return this.takeover;
   }
 
   close(): void {}

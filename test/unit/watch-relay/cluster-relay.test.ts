@@ -9,13 +9,16 @@ import { PodFollowLimits } from '#functions/watch-relay/follow-pods.ts';
 import { LEASE_RENEW_MS } from '#functions/watch-relay/lease-keeper.ts';
 import { Outbox } from '#functions/watch-relay/outbox.ts';
 import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
+import { HEARTBEAT_MS } from '#functions/watch-relay/takeover-heartbeat.ts';
 import { LEASE_TTL_MS } from '#shared/clusters/lease.ts';
 import { RESYNC_MS } from '#shared/eviction/facts.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
+import { DEFAULT_POLICY, type Policy } from '#shared/eviction/policy.ts';
 import type { LiveNode, WatchEvent } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { QueueError } from '#shared/queues/sender.ts';
 import { StoreError } from '#shared/store/store.ts';
+import { NODE_NOT_READY } from '#shared/taints/taint.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { ref, taint } from '#test/unit/eviction/builders.ts';
 import { type DrivenTimers, driveTimers } from '#test/world/driven-timers.ts';
@@ -106,6 +109,31 @@ test('a relay takes the lease, lists, tells what is tainted, and follows', async
   assert.deepEqual(pods.told, []);
   const [first] = nodes.taken;
   assert.ok(first?.kind === 'node' && first.wake, 'after a take-over, what is overdue is looked at at once');
+});
+
+test('a relay renews a takeover while it speaks for the cluster, and policy has it evict', async (context) => {
+  const given = bench(context);
+  const { relay, rules } = relayOf(context, given);
+  const policy: Policy = { ...DEFAULT_POLICY, mode: 'enforce' };
+  given.cluster.skewMs = 0;
+  given.cluster.putTakeover([NODE_NOT_READY], 90 * SECOND);
+  relay.start();
+  await given.time.pass(2 * HEARTBEAT_MS);
+  assert.equal(given.cluster.takeover?.heartbeat, undefined);
+  rules.say({ policy: { ...policy, virtualKeys: [NODE_NOT_READY] } });
+  await given.time.pass(2 * HEARTBEAT_MS);
+  const { heartbeat = 0 } = given.cluster.takeover ?? {};
+  assert.ok(Date.now() - heartbeat <= HEARTBEAT_MS);
+  rules.say({ policy: { ...policy, virtualKeys: [NODE_NOT_READY], mode: 'observe' } });
+  await given.time.pass(2 * HEARTBEAT_MS);
+  assert.ok(Date.now() - (given.cluster.takeover?.heartbeat ?? 0) >= 2 * HEARTBEAT_MS);
+  rules.say({ policy: { ...policy, virtualKeys: [NODE_NOT_READY] } });
+  await given.time.pass(HEARTBEAT_MS);
+  const last = given.cluster.takeover?.heartbeat;
+  const stopped = relay.stop();
+  await given.time.pass(2 * HEARTBEAT_MS);
+  await stopped;
+  assert.equal(given.cluster.takeover?.heartbeat, last);
 });
 
 test('starting it twice is starting it once', async (context) => {

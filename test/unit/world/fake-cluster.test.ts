@@ -49,6 +49,10 @@ async function open(): Promise<ClusterUnderContract & { readonly cluster: FakeCl
       const pod = cluster.livePods.get(`${NAMESPACE}/${name}`);
       if (pod) cluster.putPod(pod);
     },
+    putTakeover: async (keys, lapseSeconds) => {
+      cluster.putTakeover(keys, lapseSeconds * 1000);
+      return true;
+    },
     eventsAbout: async (name) =>
       cluster.events.filter(({ pod }) => pod.name === name).map(({ message }) => message),
     close: async () => undefined,

@@ -4,7 +4,7 @@ import { createOwnerOnly, makeOwnerOnly } from '#shared/files/owner-only.ts';
 import { StoreError } from '#shared/store/store.ts';
 
 /** The version of the tables below, kept in the file as `user_version`. */
-const SCHEMA_VERSION = 3;
+const SCHEMA_VERSION = 4;
 /** Marks the file as ours ("TntW"), so that no other program's database is written into. */
 const APPLICATION_ID = 0x546e7457;
 /** How long a statement waits for another process's transaction. */
@@ -57,6 +57,33 @@ const SCHEMA = `
     nodes INTEGER,
     bid TEXT
   ) STRICT, WITHOUT ROWID;
+
+  CREATE TABLE orders (
+    cluster TEXT PRIMARY KEY,
+    revision INTEGER NOT NULL,
+    json TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE TABLE guards (
+    cluster TEXT PRIMARY KEY,
+    revision INTEGER NOT NULL,
+    trips TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE TABLE fleet_stop (
+    at INTEGER PRIMARY KEY,
+    json TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE TABLE audit (
+    id INTEGER PRIMARY KEY,
+    cluster TEXT,
+    at INTEGER NOT NULL,
+    json TEXT NOT NULL,
+    ttl INTEGER NOT NULL
+  ) STRICT;
+  CREATE INDEX audit_at ON audit (at);
+  CREATE INDEX audit_ttl ON audit (ttl);
 
   PRAGMA application_id = ${APPLICATION_ID};
   PRAGMA user_version = ${SCHEMA_VERSION};

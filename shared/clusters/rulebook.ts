@@ -35,10 +35,60 @@ export interface Rulings {
   readonly fleetStop?: Stop;
 }
 
-/** Where it is written what governs each cluster. Every method rejects with `StoreError`. */
+/** Somebody changed by hand what governs a cluster, or all of them. */
+export interface AuditEntry {
+  /** Absent: it concerns all clusters. */
+  readonly cluster?: ClusterName;
+  readonly who: string;
+  readonly at: EpochMs;
+  readonly kind: 'policy' | 'stop' | 'resume' | 'hold' | 'release' | 'release-guard';
+  /** What was done, for people. */
+  readonly what: string;
+  readonly why?: string;
+  /** With `policy`: the text of the document that held before; absent: none did. */
+  readonly before?: string;
+  /** With `policy`: that of the one that holds from then on. */
+  readonly after?: string;
+}
+
+/** Which entries of the audit are asked for: those from `from` on and before `to`. */
+export interface AuditQuery {
+  /** Those of this cluster, and those that concern all; absent: every one. */
+  readonly cluster?: ClusterName;
+  readonly from: EpochMs;
+  readonly to: EpochMs;
+}
+
+/** `'conflict'`: somebody else was faster, and nothing is written: read and decide again. */
+export type Change = 'changed' | 'conflict';
+
+/**
+ * Where it is written what governs each cluster. Every method rejects with `StoreError`, reads also for what they cannot
+ * read to the last field: something that is not understood may be what forbids an eviction.
+ */
 export interface Rulebook {
   /** As it is now, strongly consistent. */
   read(cluster: ClusterName): Promise<Rulings>;
+  /** Of many clusters in few calls; may lag behind by a moment. A cluster of which something cannot be read is left out. */
+  readAll(clusters: readonly ClusterName[]): Promise<ReadonlyMap<ClusterName, Rulings>>;
+  /** Puts `next` in place of the orders that were `found`, and the entry into the audit, both or neither. */
+  changeOrders(
+    cluster: ClusterName,
+    found: Orders,
+    next: Omit<Orders, 'revision'>,
+    entry: AuditEntry,
+  ): Promise<Change>;
+  /** Puts `next`, or nothing, in place of the stop of all clusters that was `found`, and the entry into the audit. */
+  changeFleetStop(found: Stop | undefined, next: Stop | undefined, entry: AuditEntry): Promise<Change>;
+  /** Puts these trips in place of those that were `found`; with an entry, when somebody does it by hand. */
+  changeGuard(
+    cluster: ClusterName,
+    found: GuardState,
+    trips: readonly Trip[],
+    entry?: AuditEntry,
+  ): Promise<Change>;
+  /** The newest first; kept for as long as what ended. May lag behind by a moment. */
+  audit(query: AuditQuery): Promise<readonly AuditEntry[]>;
 }
 
 /** What governs a cluster now; rejects with `StoreError`. */

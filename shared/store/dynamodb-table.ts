@@ -96,14 +96,14 @@ export class DynamoDbTable {
     for await (const page of pages) yield* page;
   }
 
-  /** Whichever of these items are there, in any order. */
-  async *batchGet(keys: readonly Key[]): AsyncIterable<Item> {
+  /** Whichever of these items are there, in any order; unless `consistent`, as they were a moment ago, at half the price. */
+  async *batchGet(keys: readonly Key[], { consistent = true } = {}): AsyncIterable<Item> {
     for (const chunk of chunksOf(distinct(keys), BATCH_GET_KEYS)) {
       let missing = chunk.map((key) => toAttributes(key));
       for (let attempt = 1; missing.length > 0; attempt++) {
         await this.#awaitTurn(attempt, missing.length);
         const command = new BatchGetItemCommand({
-          RequestItems: { [this.#name]: { Keys: missing, ConsistentRead: true } },
+          RequestItems: { [this.#name]: { Keys: missing, ConsistentRead: consistent } },
         });
         const { Responses, UnprocessedKeys } = await this.#orStoreError(this.#client.send(command));
         yield* (Responses?.[this.#name] ?? []).map(fromAttributes);

@@ -43,7 +43,8 @@ export const scheduledKey = (ref: NodeRef, uid: PodUid): Key => ({
 /** The first sort key of what ended at that moment or later. */
 export const endedSince = (moment: EpochMs): string => `${ENDED_PREFIX}${padded(Math.max(0, moment))}`;
 
-const padded = (moment: EpochMs): string => String(moment).padStart(MOMENT_DIGITS, '0');
+/** A moment as text that sorts as moments do. */
+export const padded = (moment: EpochMs): string => String(moment).padStart(MOMENT_DIGITS, '0');
 
 /** What one cluster's tainted nodes stand under in the index. */
 export const taintedKeys = (cluster: ClusterName): readonly string[] =>

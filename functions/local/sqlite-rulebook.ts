@@ -1,0 +1,185 @@
+import type { DatabaseSync } from 'node:sqlite';
+import * as z from 'zod';
+import type {
+  AuditEntry,
+  AuditQuery,
+  Change,
+  GuardState,
+  Orders,
+  Rulebook,
+  Rulings,
+} from '#shared/clusters/rulebook.ts';
+import {
+  auditSchema,
+  holdSchema,
+  stopSchema,
+  storedPolicySchema,
+  tripSchema,
+} from '#shared/clusters/stored-rules.ts';
+import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { Stop, Trip } from '#shared/eviction/policy.ts';
+import { StoreError } from '#shared/store/store.ts';
+import { endedTtl, parseStored } from '#shared/store/stored.ts';
+import { inTransaction, orSqliteStoreError } from './sqlite-database.ts';
+
+const ordersRow = z.object({ revision: z.int().positive(), json: z.string() });
+const guardRow = z.object({ revision: z.int().positive(), trips: z.string() });
+const jsonRow = z.object({ json: z.string() });
+
+const ordersSchema = z.strictObject({
+  policy: storedPolicySchema.exactOptional(),
+  stop: stopSchema.exactOptional(),
+  holds: z.array(holdSchema),
+});
+
+/** The rulebook in the embedded store's database, where another process may write too. Every method rejects with `StoreError`. */
+export class SqliteRulebook implements Rulebook {
+  readonly #database: DatabaseSync;
+  readonly #path: string;
+  readonly #statements: ReturnType<typeof prepareStatements>;
+
+  /** `database`: the store's own, as `openDatabase` opened it. */
+  constructor({ database }: { readonly database: DatabaseSync }) {
+    this.#database = database;
+    this.#path = database.location() ?? ':memory:';
+    this.#statements = prepareStatements(database);
+  }
+
+  async read(cluster: ClusterName): Promise<Rulings> {
+    return this.#transaction('DEFERRED', () => this.#rulings(cluster, this.#fleetStop()));
+  }
+
+  async readAll(clusters: readonly ClusterName[]): Promise<ReadonlyMap<ClusterName, Rulings>> {
+    return this.#transaction('DEFERRED', () => {
+      const fleetStop = this.#fleetStop();
+      const found = new Map<ClusterName, Rulings>();
+      for (const cluster of clusters) {
+        try {
+          found.set(cluster, this.#rulings(cluster, fleetStop));
+        } catch (error) {
+          if (!(error instanceof StoreError)) throw error;
+        }
+      }
+      return found;
+    });
+  }
+
+  async changeOrders(
+    cluster: ClusterName,
+    found: Orders,
+    { policy, stop, holds }: Omit<Orders, 'revision'>,
+    entry: AuditEntry,
+  ): Promise<Change> {
+    return this.#transaction('IMMEDIATE', () => {
+      if (this.#orders(cluster).revision !== found.revision) return 'conflict';
+      const json = JSON.stringify({ policy, stop, holds });
+      this.#statements.writeOrders.run({ cluster, revision: found.revision + 1, json });
+      this.#note(entry);
+      return 'changed';
+    });
+  }
+
+  async changeFleetStop(found: Stop | undefined, next: Stop | undefined, entry: AuditEntry): Promise<Change> {
+    return this.#transaction('IMMEDIATE', () => {
+      if (this.#fleetStop()?.at !== found?.at) return 'conflict';
+      this.#statements.deleteFleetStop.run();
+      if (next) this.#statements.writeFleetStop.run({ at: next.at, json: JSON.stringify(next) });
+      this.#note(entry);
+      return 'changed';
+    });
+  }
+
+  async changeGuard(
+    cluster: ClusterName,
+    found: GuardState,
+    trips: readonly Trip[],
+    entry?: AuditEntry,
+  ): Promise<Change> {
+    return this.#transaction('IMMEDIATE', () => {
+      if (this.#guard(cluster).revision !== found.revision) return 'conflict';
+      const revision = found.revision + 1;
+      this.#statements.writeGuard.run({ cluster, revision, trips: JSON.stringify(trips) });
+      if (entry) this.#note(entry);
+      return 'changed';
+    });
+  }
+
+  async audit({ cluster, from, to }: AuditQuery): Promise<readonly AuditEntry[]> {
+    const rows = orSqliteStoreError(this.#path, () =>
+      this.#statements.audit.all({ cluster: cluster ?? null, from, to }),
+    );
+    return rows.map((row) => parseJson(auditSchema, row, 'entry of the audit'));
+  }
+
+  /** Removes entries of the audit when their time is over: what TTL does in DynamoDB. Throws `StoreError`. */
+  purge(now: EpochMs): void {
+    orSqliteStoreError(this.#path, () =>
+      this.#statements.purgeAudit.run({ nowSeconds: Math.floor(now / 1000) }),
+    );
+  }
+
+  #rulings(cluster: ClusterName, fleetStop: Stop | undefined): Rulings {
+    return {
+      orders: this.#orders(cluster),
+      guard: this.#guard(cluster),
+      ...(fleetStop ? { fleetStop } : {}),
+    };
+  }
+
+  #orders(cluster: ClusterName): Orders {
+    const row = this.#statements.orders.get({ cluster });
+    if (!row) return { revision: 0, holds: [] };
+    const what = `orders for cluster ${cluster}`;
+    const { revision, json } = parseStored(ordersRow, row, what);
+    return { revision, ...parseStored(ordersSchema, JSON.parse(json), what) };
+  }
+
+  #guard(cluster: ClusterName): GuardState {
+    const row = this.#statements.guard.get({ cluster });
+    if (!row) return { revision: 0, trips: [] };
+    const what = `guard of cluster ${cluster}`;
+    const { revision, trips } = parseStored(guardRow, row, what);
+    return { revision, trips: parseStored(z.array(tripSchema), JSON.parse(trips), what) };
+  }
+
+  #fleetStop(): Stop | undefined {
+    const row = this.#statements.fleetStop.get();
+    return row && parseJson(stopSchema, row, 'stop of all clusters');
+  }
+
+  #note(entry: AuditEntry): void {
+    const { cluster, at } = entry;
+    const json = JSON.stringify(entry);
+    this.#statements.note.run({ cluster: cluster ?? null, at, json, ttl: endedTtl(at) });
+  }
+
+  #transaction<T>(kind: 'DEFERRED' | 'IMMEDIATE', work: () => T): T {
+    return orSqliteStoreError(this.#path, () => inTransaction(this.#database, kind, work));
+  }
+}
+
+function parseJson<T>(schema: z.ZodType<T>, row: unknown, what: string): T {
+  return parseStored(schema, JSON.parse(parseStored(jsonRow, row, what).json), what);
+}
+
+function prepareStatements(database: DatabaseSync) {
+  return {
+    orders: database.prepare('SELECT revision, json FROM orders WHERE cluster = :cluster'),
+    writeOrders: database.prepare(`
+      INSERT INTO orders (cluster, revision, json) VALUES (:cluster, :revision, :json)
+      ON CONFLICT DO UPDATE SET revision = excluded.revision, json = excluded.json`),
+    guard: database.prepare('SELECT revision, trips FROM guards WHERE cluster = :cluster'),
+    writeGuard: database.prepare(`
+      INSERT INTO guards (cluster, revision, trips) VALUES (:cluster, :revision, :trips)
+      ON CONFLICT DO UPDATE SET revision = excluded.revision, trips = excluded.trips`),
+    fleetStop: database.prepare('SELECT json FROM fleet_stop'),
+    deleteFleetStop: database.prepare('DELETE FROM fleet_stop'),
+    writeFleetStop: database.prepare('INSERT INTO fleet_stop (at, json) VALUES (:at, :json)'),
+    note: database.prepare('INSERT INTO audit (cluster, at, json, ttl) VALUES (:cluster, :at, :json, :ttl)'),
+    audit: database.prepare(`
+      SELECT json FROM audit
+      WHERE at >= :from AND at < :to AND (:cluster IS NULL OR cluster IS NULL OR cluster = :cluster)
+      ORDER BY at DESC, id DESC`),
+    purgeAudit: database.prepare('DELETE FROM audit WHERE ttl <= :nowSeconds'),
+  };
+}

@@ -1,0 +1,191 @@
+import { randomBytes } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
+import * as z from 'zod';
+import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { Stop, Trip } from '#shared/eviction/policy.ts';
+import type { DynamoDbTable, Item, Key, Update } from '#shared/store/dynamodb-table.ts';
+import { padded } from '#shared/store/items.ts';
+import { StoreError } from '#shared/store/store.ts';
+import { endedTtl, parseStored } from '#shared/store/stored.ts';
+import { LEASE_PREFIX } from './dynamodb-leases.ts';
+import type { AuditEntry, AuditQuery, Change, GuardState, Orders, Rulebook, Rulings } from './rulebook.ts';
+import { auditSchema, holdSchema, stopSchema, storedPolicySchema, tripSchema } from './stored-rules.ts';
+
+/** The partition keys of what is known of a cluster as such start with this. */
+export const CLUSTER_PREFIX = 'CLUSTER#';
+/** The partition of what concerns all clusters. */
+export const FLEET_KEY = 'FLEET';
+/** What all entries of the audit stand under in the index; and what their sort keys start with. */
+const AUDIT_KEY = 'AUDIT';
+
+const ordersKey = (cluster: ClusterName): Key => ({ pk: `${CLUSTER_PREFIX}${cluster}`, sk: 'POLICY' });
+/** Beside the lease, because a relay may write there. */
+const guardKey = (cluster: ClusterName): Key => ({ pk: `${LEASE_PREFIX}${cluster}`, sk: 'GUARD' });
+const FLEET_STOP_KEY: Key = { pk: FLEET_KEY, sk: 'STOP' };
+
+const key = { pk: z.string(), sk: z.string() };
+const revision = z.int().positive();
+
+const ordersSchema = z.strictObject({
+  ...key,
+  revision,
+  policy: storedPolicySchema.exactOptional(),
+  stop: stopSchema.exactOptional(),
+  holds: z.array(holdSchema).exactOptional(),
+});
+const guardSchema = z.strictObject({ ...key, revision, trips: z.array(tripSchema) });
+/** `stoppedAt`: the stop's `at`, by which one is told from another. */
+const fleetStopSchema = z.strictObject({
+  ...key,
+  stop: stopSchema.exactOptional(),
+  stoppedAt: z.int().exactOptional(),
+});
+
+/**
+ * The rulebook as items of the store's table: `POLICY` and `AUDIT#…` beside the registration of each cluster, `GUARD`
+ * beside its lease, and `STOP` of the fleet. Nothing is ever put whole over an item, but changed by attribute: so
+ * rights can be given to hold and to stop that are none to change a policy.
+ */
+export class DynamoDbRulebook implements Rulebook {
+  readonly #table: DynamoDbTable;
+
+  constructor(table: DynamoDbTable) {
+    this.#table = table;
+  }
+
+  async read(cluster: ClusterName): Promise<Rulings> {
+    return rulingsOf(cluster, await this.#items([cluster], true));
+  }
+
+  async readAll(clusters: readonly ClusterName[]): Promise<ReadonlyMap<ClusterName, Rulings>> {
+    const items = await this.#items(clusters, false);
+    // What concerns all and cannot be read leaves none out: it rejects.
+    fleetStopOf(items);
+    const found = new Map<ClusterName, Rulings>();
+    for (const cluster of clusters) {
+      try {
+        found.set(cluster, rulingsOf(cluster, items));
+      } catch (error) {
+        if (!(error instanceof StoreError)) throw error;
+      }
+    }
+    return found;
+  }
+
+  async #items(clusters: readonly ClusterName[], consistent: boolean): Promise<Items> {
+    const keys = [FLEET_STOP_KEY, ...clusters.flatMap((cluster) => [ordersKey(cluster), guardKey(cluster)])];
+    const items = await Array.fromAsync(this.#table.batchGet(keys, { consistent }));
+    return new Map(items.map((item) => [idOf({ pk: `${item['pk']}`, sk: `${item['sk']}` }), item]));
+  }
+
+  async changeOrders(
+    cluster: ClusterName,
+    found: Orders,
+    next: Omit<Orders, 'revision'>,
+    entry: AuditEntry,
+  ): Promise<Change> {
+    const { policy, stop, holds } = next;
+    const changed = Object.entries({ policy, stop, holds }).filter(
+      ([name, value]) => !isDeepStrictEqual(value, found[name as keyof Orders]),
+    );
+    const update: Update = {
+      key: ordersKey(cluster),
+      set: { revision: found.revision + 1, ...Object.fromEntries(changed) },
+      expected: { revision: found.revision || undefined },
+    };
+    return this.#write(update, entry);
+  }
+
+  async changeFleetStop(found: Stop | undefined, next: Stop | undefined, entry: AuditEntry): Promise<Change> {
+    const update: Update = {
+      key: FLEET_STOP_KEY,
+      set: { stop: next, stoppedAt: next?.at },
+      expected: { stoppedAt: found?.at },
+    };
+    return this.#write(update, entry);
+  }
+
+  async changeGuard(
+    cluster: ClusterName,
+    found: GuardState,
+    trips: readonly Trip[],
+    entry?: AuditEntry,
+  ): Promise<Change> {
+    const update: Update = {
+      key: guardKey(cluster),
+      set: { revision: found.revision + 1, trips },
+      expected: { revision: found.revision || undefined },
+    };
+    if (entry) return this.#write(update, entry);
+    return (await this.#table.update(update)) ? 'changed' : 'conflict';
+  }
+
+  async #write(update: Update, entry: AuditEntry): Promise<Change> {
+    const written = await this.#table.transact([{ update }, { update: auditUpdate(entry) }]);
+    return written ? 'changed' : 'conflict';
+  }
+
+  async audit({ cluster, from, to }: AuditQuery): Promise<readonly AuditEntry[]> {
+    const partitions = cluster === undefined ? [] : [`${CLUSTER_PREFIX}${cluster}`, FLEET_KEY];
+    const [first, last] = [auditSort(from), auditSort(to)];
+    const items =
+      cluster === undefined
+        ? await Array.fromAsync(this.#table.indexed(AUDIT_KEY))
+        : (
+            await Promise.all(partitions.map((pk) => Array.fromAsync(this.#table.query(pk, first, last))))
+          ).flat();
+    return items
+      .map((item) => parseStored(auditSchema, item, `item ${item['sk']} of ${item['pk']}`))
+      .filter(({ at }) => at >= from && at < to)
+      .sort((a, b) => b.at - a.at);
+  }
+}
+
+/** Items by their keys. */
+type Items = ReadonlyMap<string, Item>;
+
+const idOf = ({ pk, sk }: Key): string => `${pk}\n${sk}`;
+
+function rulingsOf(cluster: ClusterName, items: Items): Rulings {
+  const orders = items.get(idOf(ordersKey(cluster)));
+  const guard = items.get(idOf(guardKey(cluster)));
+  const fleetStop = fleetStopOf(items);
+  return {
+    orders: orders ? ordersOf(cluster, orders) : { revision: 0, holds: [] },
+    guard: guard ? guardOf(cluster, guard) : { revision: 0, trips: [] },
+    ...(fleetStop ? { fleetStop } : {}),
+  };
+}
+
+function ordersOf(cluster: ClusterName, item: Item): Orders {
+  const found = parseStored(ordersSchema, item, `orders for cluster ${cluster}`);
+  const { pk: _pk, sk: _sk, holds = [], ...orders } = found;
+  return { ...orders, holds };
+}
+
+function guardOf(cluster: ClusterName, item: Item): GuardState {
+  const { trips, revision } = parseStored(guardSchema, item, `guard of cluster ${cluster}`);
+  return { revision, trips };
+}
+
+function fleetStopOf(items: Items): Stop | undefined {
+  const item = items.get(idOf(FLEET_STOP_KEY));
+  return item && parseStored(fleetStopSchema, item, 'stop of all clusters').stop;
+}
+
+const auditSort = (at: EpochMs): string => `${AUDIT_KEY}#${padded(at)}`;
+
+/** An update that makes an item, so that no right to put items is needed. */
+function auditUpdate(entry: AuditEntry): Update {
+  const fields = Object.fromEntries(Object.entries(entry).filter(([, value]) => value !== undefined));
+  const sort = `${padded(entry.at)}#${randomBytes(6).toString('base64url')}`;
+  return {
+    key: {
+      pk: entry.cluster === undefined ? FLEET_KEY : `${CLUSTER_PREFIX}${entry.cluster}`,
+      sk: `${AUDIT_KEY}#${sort}`,
+    },
+    set: { ...fields, clusterKey: AUDIT_KEY, clusterSort: sort, ttl: endedTtl(entry.at) },
+    // What was done stays as it was written.
+    expected: { who: undefined },
+  };
+}

@@ -1,0 +1,8 @@
+import { DynamoDbRulebook } from '#shared/clusters/dynamodb-rulebook.ts';
+import { createTestTable } from '#test/aws/dynamodb-table.ts';
+import { rulebookContract } from '../rulebook-contract.ts';
+
+rulebookContract('DynamoDbRulebook', async () => {
+  const { table, close } = await createTestTable();
+  return { rulebook: new DynamoDbRulebook(table), close };
+});

@@ -1,0 +1,202 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import type { AuditEntry, Orders, Rulebook } from '#shared/clusters/rulebook.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
+import { nodeName, podUid } from '#shared/eviction/identity.ts';
+import { DEFAULT_POLICY, type Hold, type Policy, type Stop, type Trip } from '#shared/eviction/policy.ts';
+import { eventually } from './eventually.ts';
+import { aCluster, NOW } from './partition-builders.ts';
+
+/** A rulebook under contract; every test uses clusters of its own, so one instance serves them all. */
+export interface RulebookUnderContract {
+  readonly rulebook: Rulebook;
+  close(): Promise<void>;
+}
+
+const anna = { who: 'anna', at: NOW, why: 'an incident' };
+const aStop = (fields: Partial<Stop> = {}): Stop => ({ ...anna, scope: 'cluster', ...fields });
+const anEntry = (fields: Partial<AuditEntry> = {}): AuditEntry => ({
+  who: 'anna',
+  at: NOW,
+  kind: 'stop',
+  what: 'stopped evictions',
+  why: 'an incident',
+  ...fields,
+});
+const aTrip: Trip = { scope: 'zone', zone: 'a', trippedAt: NOW, nodes: 6, outOf: 10 };
+
+/** Everything that a policy can say. */
+const FULL: Policy = {
+  ...DEFAULT_POLICY,
+  mode: 'paused',
+  pausedUntil: NOW + 1,
+  rate: 0.5,
+  exclude: [
+    { namespaces: ['kube-system'], taints: ['a/b'], until: NOW },
+    {
+      labels: {
+        matchLabels: { app: 'web' },
+        matchExpressions: [{ key: 'x', operator: 'In', values: ['y'] }],
+      },
+    },
+  ],
+  only: [{ namespaces: ['default'] }],
+  method: { kind: 'evict', deadlineMs: 900_000, afterDeadline: 'never' },
+  tolerationSeconds: { 'node.kubernetes.io/unreachable': 30 },
+  virtualKeys: ['maintenance'],
+};
+
+const HOLDS: readonly Hold[] = [
+  { ...anna, id: 'h1', target: { kind: 'node', node: nodeName('node-1') } },
+  {
+    ...anna,
+    id: 'h2',
+    until: NOW + 60_000,
+    target: { kind: 'workload', namespace: 'default', owner: { kind: 'Deployment', name: 'web' } },
+  },
+  {
+    ...anna,
+    id: 'h3',
+    target: { kind: 'pod', namespace: 'default', name: 'web-0', uid: podUid('u') },
+  },
+];
+
+/** Registers the tests that every implementation of `Rulebook` has to pass. */
+export function rulebookContract(name: string, make: () => Promise<RulebookUnderContract>): void {
+  describe(`${name} keeps the contract of rulebooks`, () => {
+    let underContract: RulebookUnderContract | undefined;
+    let rulebook: Rulebook;
+    before(async () => {
+      underContract = await make();
+      rulebook = underContract.rulebook;
+    });
+    after(() => underContract?.close());
+
+    const change = async (
+      cluster: ClusterName,
+      fields: Partial<Omit<Orders, 'revision'>>,
+      entry: Partial<AuditEntry> = {},
+    ) => {
+      const { orders } = await rulebook.read(cluster);
+      return rulebook.changeOrders(cluster, orders, { ...orders, ...fields }, anEntry({ cluster, ...entry }));
+    };
+
+    test('of a cluster of which nothing was ever said, nothing is said', async () => {
+      const cluster = aCluster('admin@prod/eu:1');
+      const nothing = { orders: { revision: 0, holds: [] }, guard: { revision: 0, trips: [] } };
+      assert.deepEqual(await rulebook.read(cluster), nothing);
+      assert.deepEqual(await rulebook.readAll([cluster]), new Map([[cluster, nothing]]));
+    });
+
+    test('what was said reads back as it was said, and what was taken back is gone', async () => {
+      const cluster = aCluster();
+      const policy = { text: 'mode: paused # a comment\n', read: FULL, revision: 1 };
+      const stop = aStop({ until: NOW + 1 });
+      assert.equal(await change(cluster, { policy, stop, holds: HOLDS }), 'changed');
+      assert.deepEqual((await rulebook.read(cluster)).orders, { revision: 1, policy, stop, holds: HOLDS });
+      const { stop: _stop, ...orders } = (await rulebook.read(cluster)).orders;
+      assert.equal(
+        await rulebook.changeOrders(
+          cluster,
+          { ...orders, stop },
+          { ...orders, holds: [] },
+          anEntry({ cluster }),
+        ),
+        'changed',
+      );
+      assert.deepEqual((await rulebook.read(cluster)).orders, { revision: 2, policy, holds: [] });
+    });
+
+    test('of two who change what both found, the second changes nothing, and notes nothing', async () => {
+      const cluster = aCluster();
+      const { orders } = await rulebook.read(cluster);
+      const by = (who: string) =>
+        rulebook.changeOrders(
+          cluster,
+          orders,
+          { ...orders, stop: aStop({ who }) },
+          anEntry({ cluster, who }),
+        );
+      const outcomes = await Promise.all([by('anna'), by('ben')]);
+      assert.deepEqual(outcomes.toSorted(), ['changed', 'conflict']);
+      const winner = outcomes[0] === 'changed' ? 'anna' : 'ben';
+      assert.equal((await rulebook.read(cluster)).orders.stop?.who, winner);
+      assert.deepEqual(
+        (await rulebook.audit({ cluster, from: NOW, to: NOW + 1 }))
+          .filter((entry) => entry.cluster === cluster)
+          .map(({ who }) => who),
+        [winner],
+      );
+    });
+
+    test('a guard trips and is released, each on the condition of what was found', async () => {
+      const cluster = aCluster();
+      const { guard: none } = await rulebook.read(cluster);
+      assert.equal(await rulebook.changeGuard(cluster, none, [aTrip]), 'changed');
+      assert.equal(await rulebook.changeGuard(cluster, none, []), 'conflict');
+      const { guard: tripped } = await rulebook.read(cluster);
+      assert.deepEqual(tripped, { revision: 1, trips: [aTrip] });
+      const entry = anEntry({ cluster, kind: 'release-guard' });
+      assert.equal(await rulebook.changeGuard(cluster, tripped, [], entry), 'changed');
+      assert.equal(await rulebook.changeGuard(cluster, tripped, [], entry), 'conflict');
+      assert.deepEqual((await rulebook.read(cluster)).guard, { revision: 2, trips: [] });
+      const noted = await rulebook.audit({ cluster, from: NOW, to: NOW + 1 });
+      assert.equal(noted.filter((each) => each.cluster === cluster).length, 1);
+    });
+
+    test('a stop of all clusters is read with each, and is taken back by who saw it', async () => {
+      const cluster = aCluster();
+      const stop = aStop({ scope: 'fleet' });
+      const entry = anEntry({ what: 'stopped all clusters' });
+      assert.equal(await rulebook.changeFleetStop(undefined, stop, entry), 'changed');
+      assert.equal(await rulebook.changeFleetStop(undefined, aStop({ at: NOW + 1 }), entry), 'conflict');
+      assert.deepEqual((await rulebook.read(cluster)).fleetStop, stop);
+      const other = aStop({ scope: 'fleet', at: NOW + 1 });
+      assert.equal(await rulebook.changeFleetStop(stop, other, entry), 'changed');
+      assert.equal(await rulebook.changeFleetStop(stop, undefined, entry), 'conflict');
+      assert.deepEqual((await rulebook.readAll([cluster])).get(cluster)?.fleetStop, other);
+      assert.equal(await rulebook.changeFleetStop(other, undefined, entry), 'changed');
+      assert.equal('fleetStop' in (await rulebook.read(cluster)), false);
+    });
+
+    test('many clusters are read at once, each as it is', async () => {
+      const clusters = Array.from({ length: 60 }, () => aCluster());
+      const [stopped] = clusters;
+      assert.ok(stopped);
+      await change(stopped, { stop: aStop() });
+      const read = await rulebook.readAll(clusters);
+      assert.deepEqual([...read.keys()].toSorted(), clusters.toSorted());
+      for (const [cluster, { orders }] of read) assert.equal(orders.revision, cluster === stopped ? 1 : 0);
+    });
+
+    test('the audit tells of a cluster, and of all, the newest first, between two moments', async () => {
+      const [cluster, other] = [aCluster(), aCluster()];
+      const later = NOW + 3_600_000;
+      await change(cluster, { stop: aStop() }, { at: later, what: 'first' });
+      await change(cluster, {}, { at: later + 1, kind: 'policy', what: 'second', before: 'a', after: 'b' });
+      await change(other, {}, { at: later + 2, what: 'third' });
+      await rulebook.changeFleetStop(
+        undefined,
+        aStop({ at: later }),
+        anEntry({ at: later + 3, what: 'fourth' }),
+      );
+      await rulebook.changeFleetStop(
+        aStop({ at: later }),
+        undefined,
+        anEntry({ at: later + 4, what: 'fifth' }),
+      );
+      const told = async (query: { readonly cluster?: ClusterName; readonly to?: number }) =>
+        (await rulebook.audit({ from: later, to: later + 5, ...query })).map(({ what }) => what);
+      await eventually(async () =>
+        assert.deepEqual(await told({}), ['fifth', 'fourth', 'third', 'second', 'first']),
+      );
+      assert.deepEqual(await told({ cluster }), ['fifth', 'fourth', 'second', 'first']);
+      assert.deepEqual(await told({ cluster, to: later + 1 }), ['first']);
+      const [, , second] = await rulebook.audit({ cluster, from: later, to: later + 5 });
+      assert.deepEqual(
+        second,
+        anEntry({ cluster, at: later + 1, kind: 'policy', what: 'second', before: 'a', after: 'b' }),
+      );
+    });
+  });
+}

@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { DynamoDbRulebook } from '#shared/clusters/dynamodb-rulebook.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
+import { DynamoDbTable, toAttributes } from '#shared/store/dynamodb-table.ts';
+import { NOW } from '#test/contracts/partition-builders.ts';
+import { rulebookContract } from '#test/contracts/rulebook-contract.ts';
+import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
+
+function aRulebook() {
+  const fake = new FakeDynamoDb({ now: () => NOW });
+  const commands: string[] = [];
+  const client = fakeClient(async (command) => {
+    commands.push((command as object).constructor.name);
+    return fake.perform(command);
+  });
+  return {
+    fake,
+    commands,
+    rulebook: new DynamoDbRulebook(new DynamoDbTable({ client, tableName: 'table' })),
+  };
+}
+
+rulebookContract('DynamoDbRulebook over the fake DynamoDB', async () => ({
+  rulebook: aRulebook().rulebook,
+  close: async () => undefined,
+}));
+
+const [prod, other] = [clusterName('prod'), clusterName('other')];
+
+/** An item of which a newer release wrote one attribute. */
+const newer = (pk: string, sk: string, attributes: object) => toAttributes({ pk, sk, ...attributes });
+
+test('what a newer release ordered is not taken for nothing: that cluster alone cannot be read', async () => {
+  for (const item of [
+    newer('CLUSTER#prod', 'POLICY', { revision: 1, freeze: true }),
+    newer('CLUSTER#prod', 'POLICY', { revision: 1, holds: [{ id: 'h', target: { kind: 'zone' } }] }),
+    newer('LEASE#prod', 'GUARD', { revision: 1, trips: [{ scope: 'rack' }] }),
+  ]) {
+    const { fake, rulebook } = aRulebook();
+    fake.set(item, item);
+    await assert.rejects(rulebook.read(prod), { name: 'StoreError', message: /newer release/ });
+    assert.deepEqual([...(await rulebook.readAll([prod, other])).keys()], [other]);
+  }
+});
+
+test('a stop of all clusters that cannot be read leaves no cluster readable', async () => {
+  const { fake, rulebook } = aRulebook();
+  const item = newer('FLEET', 'STOP', { stop: { scope: 'region' }, stoppedAt: 1 });
+  fake.set(item, item);
+  await assert.rejects(rulebook.read(prod), { name: 'StoreError' });
+  await assert.rejects(rulebook.readAll([prod]), { name: 'StoreError' });
+});
+
+test('a cluster takes one call to read, and so do 49', async () => {
+  const { commands, rulebook } = aRulebook();
+  await rulebook.read(prod);
+  await rulebook.readAll(Array.from({ length: 49 }, (_, index) => clusterName(`c${index}`)));
+  assert.deepEqual(commands, ['BatchGetItemCommand', 'BatchGetItemCommand']);
+});
+
+test('of orders only what changed is written, so that who may hold need not be allowed to write a policy', async () => {
+  const { fake, rulebook } = aRulebook();
+  const { orders } = await rulebook.read(prod);
+  const hold = {
+    id: 'h',
+    who: 'anna',
+    at: NOW,
+    why: 'x',
+    target: { kind: 'pod', namespace: 'a', name: 'b' },
+  } as const;
+  const entry = { cluster: prod, who: 'anna', at: NOW, kind: 'hold', what: 'held pod a/b' } as const;
+  await rulebook.changeOrders(prod, orders, { ...orders, holds: [hold] }, entry);
+  const written = [...fake.items()].find(({ sk }) => sk?.S === 'POLICY');
+  assert.deepEqual(Object.keys(written ?? {}).toSorted(), ['holds', 'pk', 'revision', 'sk']);
+});

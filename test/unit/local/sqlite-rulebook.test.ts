@@ -1,0 +1,40 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { openDatabase } from '#functions/local/sqlite-database.ts';
+import { SqliteRulebook } from '#functions/local/sqlite-rulebook.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
+import { ENDED_SECONDS } from '#shared/store/stored.ts';
+import { rulebookContract } from '#test/contracts/rulebook-contract.ts';
+
+rulebookContract('SqliteRulebook', async () => {
+  const database = openDatabase(':memory:');
+  return { rulebook: new SqliteRulebook({ database }), close: async () => database.close() };
+});
+
+const [prod, test1] = [clusterName('prod'), clusterName('test')];
+
+test('orders of a newer release are not taken for none: that cluster cannot be read, and no other is kept from it', async () => {
+  const database = openDatabase(':memory:');
+  const rulebook = new SqliteRulebook({ database });
+  const json = JSON.stringify({ holds: [], freeze: true });
+  database.prepare("INSERT INTO orders (cluster, revision, json) VALUES ('prod', 1, ?)").run(json);
+  await assert.rejects(rulebook.read(prod), {
+    name: 'StoreError',
+    message: /orders for cluster prod cannot be read .*freeze.*newer release/,
+  });
+  assert.deepEqual([...(await rulebook.readAll([prod, test1])).keys()], [test1]);
+  database.close();
+});
+
+test('entries of the audit go when their time is over', async () => {
+  const database = openDatabase(':memory:');
+  const rulebook = new SqliteRulebook({ database });
+  const entry = { who: 'anna', at: 0, kind: 'resume', what: 'resumed' } as const;
+  await rulebook.changeFleetStop(undefined, undefined, entry);
+  const told = async () => (await rulebook.audit({ from: 0, to: 1 })).length;
+  rulebook.purge(ENDED_SECONDS * 1000 - 1);
+  assert.equal(await told(), 1);
+  rulebook.purge(ENDED_SECONDS * 1000);
+  assert.equal(await told(), 0);
+  database.close();
+});

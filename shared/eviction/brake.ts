@@ -3,6 +3,8 @@ import type { PodFacts } from './facts.ts';
 import type { EpochMs, NodeName } from './identity.ts';
 import type { Hold, LabelExpression, LabelSelector, Rules, Selection, Trip } from './policy.ts';
 
+type Owner = NonNullable<PodFacts['owner']>;
+
 /** A node that was down for so long when the guard tripped is none of those it tripped for. */
 const DOWN_BEFORE_MS = 15 * 60_000;
 
@@ -96,11 +98,7 @@ function targets({ target }: Hold, { node, record }: Braked): boolean {
     case 'node':
       return target.node === node;
     case 'workload':
-      return (
-        target.namespace === record.namespace &&
-        target.owner.kind === record.owner?.kind &&
-        target.owner.name === record.owner.name
-      );
+      return target.namespace === record.namespace && isOf(target.owner, record.owner);
     case 'pod':
       return (
         target.namespace === record.namespace &&
@@ -110,6 +108,21 @@ function targets({ target }: Hold, { node, record }: Braked): boolean {
     default:
       return target satisfies never;
   }
+}
+
+/** What runs pods for these workloads, under a name of the workload's and what follows a dash, without another one. */
+const DEPUTIES: Readonly<Record<string, string>> = { Deployment: 'ReplicaSet', CronJob: 'Job' };
+
+/** Whether a pod's owner is the workload, or runs its pods. Upstream: `getReplicaSetName`, `getJobName` of their controllers. */
+function isOf(workload: Owner, owner: Owner | undefined): boolean {
+  if (owner?.kind === workload.kind) return owner.name === workload.name;
+  const prefix = `${workload.name}-`;
+  return (
+    owner !== undefined &&
+    owner.kind === DEPUTIES[workload.kind] &&
+    owner.name.startsWith(prefix) &&
+    !owner.name.slice(prefix.length).includes('-')
+  );
 }
 
 function exclusion(

@@ -126,7 +126,7 @@ export interface Hold extends Act {
 
 export type HoldTarget =
   | { readonly kind: 'pod'; readonly namespace: string; readonly name: string; readonly uid?: PodUid }
-  /** Its controller, as the pods' owner references name it. */
+  /** The controller that the pods' owner references name, or the Deployment or CronJob behind it. */
   | {
       readonly kind: 'workload';
       readonly namespace: string;

@@ -83,6 +83,16 @@ describe('a pod that is due', () => {
       { kind: 'workload', namespace: 'default', owner: { kind: 'Job', name: 'web-1' } },
       false,
     ],
+    [
+      'its Deployment',
+      { kind: 'workload', namespace: 'default', owner: { kind: 'Deployment', name: 'web' } },
+      true,
+    ],
+    [
+      'the Deployment of another ReplicaSet',
+      { kind: 'workload', namespace: 'default', owner: { kind: 'Deployment', name: 'we' } },
+      false,
+    ],
     ['the pod', { kind: 'pod', namespace: 'default', name: 'pod-u1' }, true],
     ['the pod by its UID', { kind: 'pod', namespace: 'default', name: 'pod-u1', uid: pod('u1').uid }, true],
     ['a namesake by UID', { kind: 'pod', namespace: 'default', name: 'pod-u1', uid: pod('u2').uid }, false],
@@ -93,6 +103,22 @@ describe('a pod that is due', () => {
       assert.equal(kindOf({ ...rules, holds: [hold(target, { until: NOW })] }), undefined);
     });
   }
+
+  test('is of the Deployment or CronJob whose name its owner continues by one part, and of no other', () => {
+    const isHeld = (workload: string, owner: string) => {
+      const [kind = '', name = ''] = workload.split('/');
+      const [ownerKind = '', ownerName = ''] = owner.split('/');
+      const record = pod('u1', { owner: { kind: ownerKind, name: ownerName } });
+      const target: HoldTarget = { kind: 'workload', namespace: 'default', owner: { kind, name } };
+      return kindOf({ ...rules, holds: [hold(target)] }, due({ record })) === 'hold';
+    };
+    assert.ok(isHeld('Deployment/web', 'ReplicaSet/web-5d4f8c7b9'));
+    assert.ok(!isHeld('Deployment/web', 'ReplicaSet/web-admin-5d4f8c7b9'));
+    assert.ok(!isHeld('Deployment/web', 'ReplicaSet/web'));
+    assert.ok(!isHeld('Deployment/web', 'Job/web-1'));
+    assert.ok(isHeld('CronJob/nightly', 'Job/nightly-29387520'));
+    assert.ok(!isHeld('StatefulSet/web', 'ReplicaSet/web-5d4f8c7b9'));
+  });
 
   test('stays when it is excluded, by all that an entry says together', () => {
     const entry = {

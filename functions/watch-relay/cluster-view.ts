@@ -19,6 +19,7 @@ import { countdownIdentity } from '#shared/taints/deadline.ts';
 import { decidingTolerations } from '#shared/taints/deciding.ts';
 import type { LiveTaint } from '#shared/taints/taint.ts';
 import { evictingTaints } from '#shared/taints/virtual.ts';
+import { NodeTally } from './node-tally.ts';
 
 /** Kubernetes cuts times to the second, so a binding may be up to this much later than it says. */
 const TRUNCATED_MS = 999;
@@ -60,6 +61,8 @@ const UNTAINTED: NodeEntry = { taints: [] };
 export class ClusterView {
   /** Keys whose NoSchedule taints are read as NoExecute. Where they change, the nodes have to be listed anew. */
   virtualKeys: readonly string[] = [];
+  /** What the guard judges by. Between calls it is of all nodes, never of half a list. */
+  readonly tally = new NodeTally();
   readonly #cluster: ClusterName;
   readonly #epoch: number;
   #sequence = 0;
@@ -117,13 +120,19 @@ export class ClusterView {
     this.#listed = true;
     const present = new Set(nodes.map(({ name }) => name));
     const missing = [...this.#nodes.keys()].filter((name) => !present.has(name));
-    return [
+    const subjects = [
       ...missing.flatMap((name) => this.deleteNode(name, now)),
-      ...nodes.flatMap((node) => this.upsertNode(node, now)),
+      ...nodes.flatMap((node) => this.#seeNode(node, now, true)),
     ];
+    this.tally.listed();
+    return subjects;
   }
 
   upsertNode(node: LiveNode, now: EpochMs): readonly Subject[] {
+    return this.#seeNode(node, now, false);
+  }
+
+  #seeNode(node: LiveNode, now: EpochMs, listed: boolean): readonly Subject[] {
     const { name, taintsStamp } = node;
     const known = this.#nodes.get(name);
     const before = known ?? UNTAINTED;
@@ -134,6 +143,7 @@ export class ClusterView {
       known !== undefined || this.#recalled,
       now,
     );
+    this.tally.saw(node, taints, before.taints, { listed, now });
     if (taints.length === 0) {
       this.#nodes.set(name, UNTAINTED);
       this.#pods.delete(name);
@@ -149,6 +159,7 @@ export class ClusterView {
   deleteNode(name: NodeName, now: EpochMs): readonly Subject[] {
     const before = this.#nodes.get(name);
     if (!before || before.deletedAt !== undefined) return [];
+    this.tally.gone(name);
     if (before.taints.length === 0) {
       this.#nodes.delete(name);
       this.#wentUntainted.add(name);

@@ -1,0 +1,137 @@
+import type { SeenTaint } from '#shared/eviction/facts.ts';
+import type { Affected, GuardCounts } from '#shared/eviction/guard.ts';
+import type { EpochMs, NodeName } from '#shared/eviction/identity.ts';
+import type { LiveNode } from '#shared/kubernetes/api.ts';
+import { countdownIdentity } from '#shared/taints/deadline.ts';
+import { DOWN_KEYS, NODE_OUT_OF_SERVICE } from '#shared/taints/taint.ts';
+
+/** How a node stands; `joining`: it came down, as nodes do, and was not up yet. */
+type Standing = 'up' | 'down' | 'joining';
+
+/** The nodes of one zone, or of none, that stand alike. Nodes share it, so one costs no more than its entry in a map. */
+interface Place {
+  readonly zone: string | undefined;
+  readonly standing: Standing;
+  nodes: number;
+}
+
+/**
+ * Counts, node event by node event, what the guard judges by.
+ *
+ * Down is a node with the taint not-ready or unreachable, of whatever effect: NoSchedule comes at once, while the node
+ * controller paces the NoExecute one. A node that joins the cluster comes with that taint; until it was up it counts
+ * for nothing, or each large scale-up would look like an outage. Taints by which nodes join (those of networks and
+ * autoscalers) are nobody's doing either.
+ */
+export class NodeTally {
+  readonly #nodes = new Map<NodeName, Place>();
+  readonly #places = new Map<string, Place>();
+  /** Nodes that carry a NoExecute taint of somebody else than the node controller, with when they got it; the oldest first. */
+  #people = new Map<NodeName, EpochMs>();
+  #changes = 0;
+
+  /** Grows whenever there is something else to count. */
+  get changes(): number {
+    return this.#changes;
+  }
+
+  /**
+   * A node as it is now. `taints`: its NoExecute ones; `before`: those that it was known with. `listed`: it stands in a
+   * list of all nodes, and so need not have come right now.
+   */
+  saw(
+    node: LiveNode,
+    taints: readonly SeenTaint[],
+    before: readonly SeenTaint[],
+    { listed, now }: { readonly listed: boolean; readonly now: EpochMs },
+  ): void {
+    const last = this.#nodes.get(node.name);
+    const isDown = node.taints.some(
+      ({ key, effect }) => DOWN_KEYS.includes(key) && effect !== 'PreferNoSchedule',
+    );
+    const joins = last ? last.standing === 'joining' : !listed;
+    this.#put(node.name, last, node.zone, isDown ? (joins ? 'joining' : 'down') : 'up');
+    const set = taints.filter(isByPeople);
+    if (set.length === 0) {
+      if (this.#people.delete(node.name)) this.#changes += 1;
+      return;
+    }
+    const gained = (taint: SeenTaint) =>
+      !before.some((each) => countdownIdentity(each) === countdownIdentity(taint));
+    if (last && set.some(gained)) this.#gotTaint(node.name, now);
+    else if (!last && listed) this.#gotTaint(node.name, Math.min(now, lastWritten(node) ?? 0));
+  }
+
+  /** A node that is there no more. */
+  gone(name: NodeName): void {
+    const last = this.#nodes.get(name);
+    if (!last) return;
+    this.#leave(last);
+    this.#nodes.delete(name);
+    this.#people.delete(name);
+    this.#changes += 1;
+  }
+
+  /** All nodes of a list were seen. */
+  listed(): void {
+    this.#people = new Map([...this.#people].sort(([, a], [, b]) => a - b));
+  }
+
+  /** Since `from` people may have tainted what counts as tainted by them; what they did before is forgotten. */
+  counts(from: EpochMs): GuardCounts {
+    for (const [name, at] of this.#people) {
+      if (at >= from) break;
+      this.#people.delete(name);
+    }
+    const zones = new Map<string, Affected>();
+    const cluster = { nodes: 0, outOf: 0 };
+    for (const { zone, standing, nodes } of this.#places.values()) {
+      if (standing === 'joining') continue;
+      cluster.outOf += nodes;
+      if (standing !== 'down') continue;
+      cluster.nodes += nodes;
+      const up = this.#places.get(placeKey(zone, 'up'))?.nodes ?? 0;
+      if (zone !== undefined) zones.set(zone, { nodes, outOf: nodes + up });
+    }
+    return { cluster, zones, people: { nodes: this.#people.size, outOf: this.#nodes.size } };
+  }
+
+  /** When the first of those that count as tainted by people was; absent: none. */
+  get peopleSince(): EpochMs | undefined {
+    return this.#people.values().next().value;
+  }
+
+  #put(name: NodeName, last: Place | undefined, zone: string | undefined, standing: Standing): void {
+    if (last?.standing === standing && last.zone === zone) return;
+    if (last) this.#leave(last);
+    const key = placeKey(zone, standing);
+    const place = this.#places.get(key) ?? { zone, standing, nodes: 0 };
+    place.nodes += 1;
+    this.#places.set(key, place);
+    this.#nodes.set(name, place);
+    this.#changes += 1;
+  }
+
+  #leave(place: Place): void {
+    place.nodes -= 1;
+    if (place.nodes === 0) this.#places.delete(placeKey(place.zone, place.standing));
+  }
+
+  /** Behind all others: the newest. */
+  #gotTaint(name: NodeName, at: EpochMs): void {
+    this.#people.delete(name);
+    this.#people.set(name, at);
+    this.#changes += 1;
+  }
+}
+
+const placeKey = (zone: string | undefined, standing: Standing): string => `${standing} ${zone ?? ''}`;
+
+const isByPeople = ({ key }: SeenTaint): boolean => !DOWN_KEYS.includes(key) && key !== NODE_OUT_OF_SERVICE;
+
+/** When a node's taints were written last, by the API server's word. */
+function lastWritten({ taintsStamp = '' }: LiveNode): EpochMs | undefined {
+  const times = [...taintsStamp.matchAll(/@([^@,]+)(?=,|$)/g)].map(([, time = '']) => Date.parse(time));
+  const known = times.filter((time) => !Number.isNaN(time));
+  return known.length === 0 ? undefined : Math.max(...known);
+}

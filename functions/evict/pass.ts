@@ -173,7 +173,7 @@ export class Pass {
   async #evict(record: EvictionRecord, pod: LivePod, found: NodeView): Promise<void> {
     const { clock } = this.#deps;
     // Pods wait for their turn, and rules change: what is forbidden by now is not marked either.
-    const rules = await this.#deps.rules(this.#partition.ref.cluster);
+    const rules = await this.#deps.rules(this.#partition.ref.cluster, found.stored?.guardRevision);
     if (rules !== found.rules) {
       const view = { ...found, rules, verdict: judge(found.stored, found.look, rules) };
       if (view.verdict(record, pod).kind !== 'evict') return this.#settle(record, pod, view);
@@ -216,7 +216,7 @@ export class Pass {
       const { taints, taintsStamp, zone } = live ?? {};
       const look = { node: ref.node, at, taints, taintsStamp, zone };
       // Asked for last: a server may take longer than rules are good for.
-      const rules = await this.#deps.rules(ref.cluster);
+      const rules = await this.#deps.rules(ref.cluster, stored?.guardRevision);
       return { look, stored, answeredAt, rules, verdict: judge(stored, look, rules) };
     });
   }

@@ -111,7 +111,7 @@ async function correct(before: Partition, pass: Pass, deps: RecordDeps): Promise
   const { ref } = before;
   const now = clock.now();
   const random = Math.random();
-  const rules = await deps.rules(ref.cluster);
+  const rules = await deps.rules(ref.cluster, before.node?.guardRevision);
   const { giveUpAfterMs } = rules.policy;
   const failures: Failures = {
     ...(pass.refusal ? { everything: pass.refusal.message } : {}),

@@ -91,8 +91,11 @@ export interface Rulebook {
   audit(query: AuditQuery): Promise<readonly AuditEntry[]>;
 }
 
-/** What governs a cluster now; rejects with `StoreError`. */
-export type RulesReader = (cluster: ClusterName) => Promise<Rules>;
+/**
+ * What governs a cluster now; rejects with `StoreError`. `guardRevision`: who asks knows that the guard has come so far, and
+ * what is known to be older does not do.
+ */
+export type RulesReader = (cluster: ClusterName, guardRevision?: number) => Promise<Rules>;
 
 /** For how long rules that were read are relied on: with the look's age they are less than a second old at each delete. */
 const RULES_MAX_AGE_MS = 700;
@@ -108,10 +111,16 @@ export interface RulesReaderDeps {
 /** Reads the rules of clusters, each at most every {@link RULES_MAX_AGE_MS}; the same object for as long as it is relied on. */
 export function rulesReader({ rulebook, unsaid, matching, clock }: RulesReaderDeps): RulesReader {
   const known = new Map<ClusterName, { readonly askedAt: EpochMs; readonly rules: Promise<Rules> }>();
-  return async (cluster) => {
-    const askedAt = clock.now();
+  return async (cluster, guardRevision = 0) => {
     const last = known.get(cluster);
-    if (last && askedAt - last.askedAt < RULES_MAX_AGE_MS) return last.rules;
+    if (last && clock.now() - last.askedAt < RULES_MAX_AGE_MS) {
+      const rules = await last.rules;
+      if (rules.guardRevision >= guardRevision) return rules;
+      // Somebody else who needs newer ones may have asked for them already.
+      const next = known.get(cluster);
+      if (next && next !== last) return next.rules;
+    }
+    const askedAt = clock.now();
     const rules = rulebook.read(cluster).then((rulings) => rulesOf(rulings, unsaid, matching));
     known.set(cluster, { askedAt, rules });
     rules.catch(() => known.delete(cluster));

@@ -71,6 +71,8 @@ export interface NodeFacts {
    * these are empty (a relay that never saw them), the stored ones.
    */
   readonly deletedAt?: EpochMs;
+  /** The guard's, as it was stored before this was told; absent: it never tripped. */
+  readonly guardRevision?: number;
 }
 
 /** All pods bound to a node: decides the whole node at once. */

@@ -68,16 +68,19 @@ function resetStart(stored: TimedTaint, taint: LiveTaint, now: EpochMs): TimedTa
 
 function mergeFacts(known: NodeState | undefined, delta: Delta, now: EpochMs): NodeState {
   if (known && compareVersions(delta.version, known.version) < 0) return known;
-  const { version, deletedAt, taintsStamp } = delta;
-  const observedAt = Math.min(delta.observedAt, now);
+  const { version, deletedAt, taintsStamp, guardRevision } = delta;
+  const seen = {
+    version,
+    observedAt: Math.min(delta.observedAt, now),
+    ...(guardRevision === undefined ? {} : { guardRevision }),
+  };
   const taints = delta.taints.map((taint) => startCountdown(known, taint, now));
   if (deletedAt === undefined) {
-    return { taints, version, observedAt, ...(taintsStamp === undefined ? {} : { taintsStamp }) };
+    return { taints, ...seen, ...(taintsStamp === undefined ? {} : { taintsStamp }) };
   }
-  const seen = { version, observedAt, deletedAt };
   const deserted = delta.kind === 'node' && delta.pods.length === 0 && !delta.others?.length;
-  if (deserted) return { taints: [], ...seen };
-  return { taints: taints.length > 0 ? taints : (known?.taints ?? []), ...seen };
+  if (deserted) return { taints: [], ...seen, deletedAt };
+  return { taints: taints.length > 0 ? taints : (known?.taints ?? []), ...seen, deletedAt };
 }
 
 /** A countdown goes on from its stored start, if there is one; else it starts when the relay saw it. */

@@ -24,6 +24,8 @@ export interface NodeState {
   readonly deletedAt?: EpochMs;
   /** Who wrote the node's taints last, and when, by the API server's word; as the newest delta told. */
   readonly taintsStamp?: string;
+  /** The guard had come so far when these facts were told: older rules say too little about them. */
+  readonly guardRevision?: number;
   /** Evictions failed here: when they are tried again, all together. */
   readonly retry?: NodeRetry;
 }

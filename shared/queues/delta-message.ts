@@ -89,6 +89,7 @@ const header = {
   taints: z.array(seenTaint),
   taintsStamp: z.string().exactOptional(),
   deletedAt: epochMs.exactOptional(),
+  guardRevision: z.int().nonnegative().exactOptional(),
 };
 
 const message = z.discriminatedUnion('kind', [
@@ -111,7 +112,7 @@ const message = z.discriminatedUnion('kind', [
 
 /** A delta as the text of one SQS message; each distinct toleration list is written once. */
 export function encodeDelta(delta: Delta): string {
-  const { ref, version, observedAt, taintsStamp, deletedAt } = delta;
+  const { ref, version, observedAt, taintsStamp, deletedAt, guardRevision } = delta;
   const common = {
     v: DELTA_MESSAGE_VERSION,
     ...ref,
@@ -120,6 +121,7 @@ export function encodeDelta(delta: Delta): string {
     taints: delta.taints.map(plainTaint),
     ...(taintsStamp === undefined ? {} : { taintsStamp }),
     ...(deletedAt === undefined ? {} : { deletedAt }),
+    ...(guardRevision === undefined ? {} : { guardRevision }),
   };
   switch (delta.kind) {
     case 'node': {

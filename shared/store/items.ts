@@ -55,10 +55,10 @@ const shardOf = (ref: NodeRef): number =>
 
 /** The attributes of a NODE item that its content decides; `undefined` = removed. */
 export function nodeAttributes(ref: NodeRef, node: NodeState): Item {
-  const { taints, version, observedAt, podsVersion, deletedAt, taintsStamp, retry } = node;
+  const { taints, version, observedAt, podsVersion, deletedAt, taintsStamp, guardRevision, retry } = node;
   const tainted = taints.length > 0;
   return {
-    ...{ taints, version, observedAt, podsVersion, deletedAt, taintsStamp, retry },
+    ...{ taints, version, observedAt, podsVersion, deletedAt, taintsStamp, guardRevision, retry },
     clusterKey: tainted ? `TAINTED#${ref.cluster}#${shardOf(ref)}` : undefined,
     clusterSort: tainted ? ref.node : undefined,
   };

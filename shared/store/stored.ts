@@ -57,6 +57,7 @@ export const nodeStateSchema: z.ZodType<NodeState> = z.object({
   podsVersion: version.exactOptional(),
   deletedAt: epochMs.exactOptional(),
   taintsStamp: z.string().exactOptional(),
+  guardRevision: z.int().nonnegative().exactOptional(),
   retry: z
     .object({
       attempts: z.int().positive(),

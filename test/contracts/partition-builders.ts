@@ -31,6 +31,7 @@ export const aNode = (fields: Partial<NodeState> = {}): NodeState => ({
   version: { epoch: 1, sequence: 1 },
   observedAt: NOW,
   podsVersion: { epoch: 1, sequence: 1 },
+  guardRevision: 3,
   ...fields,
 });
 

@@ -17,6 +17,17 @@ const withPods = (count: number) =>
 const heldIn = async ({ store, clock }: EvictBench) =>
   [...(await store.load(ref, clock.now())).scheduled.values()].map(({ uid, held }) => [uid, held?.by.kind]);
 
+describe('rules of a node', () => {
+  test('are as new as what its relay knew of the guard, before anything is done there', async () => {
+    const bench = await heard([nodeDelta(1, { guardRevision: 7 })], podsNamed(1));
+    const trip = { scope: 'people', trippedAt: at(0), nodes: 20, outOf: 60 } as const;
+    const tripped: Rules = { ...rules, trips: [trip], guardRevision: 7 };
+    await evictNode(ref, { ...bench, rules: async (_, revision = 0) => (revision < 7 ? rules : tripped) });
+    assert.deepEqual(deletedFrom(bench), []);
+    assert.deepEqual(await heldIn(bench), [['u1', 'guard']]);
+  });
+});
+
 describe('where the rules forbid evictions', () => {
   test('no pod is marked or deleted, and each is held once', async () => {
     const bench = await withPods(2);

@@ -67,6 +67,7 @@ const facts = {
   ),
   taintsStamp: fc.string(),
   deletedAt: moment,
+  guardRevision: fc.nat(),
 };
 const required = ['kind', 'ref', 'version', 'observedAt', 'taints'] as const;
 const delta: fc.Arbitrary<Delta> = fc.oneof(

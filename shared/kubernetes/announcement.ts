@@ -5,6 +5,9 @@ import type { PodEvent } from './api.ts';
 /** `v1.PodReasonDeletionByTaintManager`: why the condition `DisruptionTarget` was set. */
 export const TAINT_MANAGER_REASON = 'DeletionByTaintManager';
 
+/** `v1.PodReasonEvictionByEvictionAPI`: the same, where the Eviction API set it. */
+export const EVICTION_API_REASON = 'EvictionByEvictionAPI';
+
 /**
  * The strategic merge patch of a pod's status by which the built-in controller announces an eviction
  * (`addConditionAndDeletePod`): the UID guards against a pod recreated under the same name, the condition is

@@ -42,7 +42,9 @@ const Status = z.object({
   code: z.int().default(0),
   details: z
     .object({
-      causes: z.array(z.object({ reason: z.string().default('') })).catch([]),
+      causes: z
+        .array(z.object({ reason: z.string().default(''), message: z.string().default('') }))
+        .catch([]),
       retryAfterSeconds: z.int().nonnegative().optional().catch(undefined),
     })
     .optional()
@@ -140,14 +142,17 @@ function refused(
   retryAfter = details?.retryAfterSeconds,
 ): ApiError {
   const words = serverText(message);
+  const causes = details?.causes ?? [];
+  // Mostly the message repeats them; that of a disruption budget does not.
+  const more = causes.map((cause) => serverText(cause.message)).filter((text) => !words.includes(text));
   const parts = [
     `${code}${reason === '' ? '' : ` ${reason}`}`,
     ...(words === '' || words === reason ? [] : [words]),
+    ...more,
     ...fix(call, code, words),
   ];
-  const causes = details?.causes.map((cause) => cause.reason) ?? [];
   const text = `Cannot ${callText(call)} at ${host}: ${parts.join('; ')}.`;
-  return new ApiError(text, code, reason, retryAfter, { causes });
+  return new ApiError(text, code, reason, retryAfter, { causes: causes.map((cause) => cause.reason) });
 }
 
 function fix(call: Call, status: number, words: string): readonly string[] {

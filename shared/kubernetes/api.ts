@@ -37,6 +37,8 @@ export interface LivePod {
   readonly terminating: boolean;
   /** Carries the `DisruptionTarget` condition with our reason: this service (or the built-in one) began to evict it. */
   readonly disrupted: boolean;
+  /** Carries that condition with the Eviction API's reason: somebody, maybe this service, evicted it by that. Absent: no. */
+  readonly evicted?: true;
   /** Absent: none. */
   readonly labels?: Readonly<Record<string, string>>;
   /** The controller that made it (`ownerReferences`); absent: nobody makes it anew. */
@@ -152,6 +154,12 @@ export interface DeletePreconditions {
   readonly resourceVersion?: string;
 }
 
+/** What the Eviction API said to a request. */
+export type EvictionAnswer =
+  | { readonly kind: 'evicted' }
+  /** The pod's disruption budget allows no disruption now, or it has several, which the API refuses; `reason`: a sentence. */
+  | { readonly kind: 'blocked'; readonly reason: string };
+
 /**
  * The calls we make to one cluster's API server. Every method rejects with `ApiError` for an answer that is not
  * a success, and for none at all (status 0).
@@ -186,6 +194,12 @@ export interface KubernetesApi {
    * `notAfter` (our clock) at the latest, or never: then it rejects with `LateCallError`.
    */
   deletePod(pod: PodRef, preconditions: DeletePreconditions, notAfter?: EpochMs): Promise<void>;
+  /**
+   * Has the Eviction API evict a pod, which heeds disruption budgets and marks the pod itself. Rejects as
+   * {@link deletePod} does, and with 429 where the server takes no more calls for now. A version that does not match
+   * may cost the budget one disruption until its controller notices, minutes later.
+   */
+  evictPod(pod: PodRef, preconditions: DeletePreconditions, notAfter?: EpochMs): Promise<EvictionAnswer>;
   /** Posts an Event; one that is there already (same key) counts as posted. */
   createEvent(event: PodEvent, now: EpochMs): Promise<void>;
   /** `undefined`: there is none, or nobody gave us a right to it. A quorum read. */

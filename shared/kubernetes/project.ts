@@ -6,7 +6,7 @@
 import { nodeName, podUid } from '#shared/eviction/identity.ts';
 import type { LiveTaint, Toleration } from '#shared/taints/taint.ts';
 import { ownSeconds, TAKEOVER_ANNOTATION } from '#shared/taints/takeover-note.ts';
-import { TAINT_MANAGER_REASON } from './announcement.ts';
+import { EVICTION_API_REASON, TAINT_MANAGER_REASON } from './announcement.ts';
 import type { LiveNode, LivePod, PodOwner } from './api.ts';
 import { ApiError } from './api-error.ts';
 import { fieldsOf, itemsOf, textOf } from './api-json.ts';
@@ -68,6 +68,8 @@ export function projectPod(json: unknown): LivePod {
   const conditions = itemsOf(fieldsOf(fields['status'])['conditions']).map(fieldsOf);
   const node = textOf(spec['nodeName']);
   const scheduled = conditions.find(({ type, status }) => type === 'PodScheduled' && status === 'True');
+  const target = conditions.find(({ type, status }) => type === 'DisruptionTarget' && status === 'True');
+  const disruption = textOf(target?.['reason']);
   const owner = projectOwner(meta['ownerReferences']);
   const scheduledAt = Date.parse(textOf(scheduled?.['lastTransitionTime']));
   return {
@@ -83,10 +85,8 @@ export function projectPod(json: unknown): LivePod {
     ),
     podSince: Number.isNaN(scheduledAt) ? createdAt(meta) : scheduledAt,
     terminating: textOf(meta['deletionTimestamp']) !== '',
-    disrupted: conditions.some(
-      ({ type, status, reason }) =>
-        type === 'DisruptionTarget' && status === 'True' && reason === TAINT_MANAGER_REASON,
-    ),
+    disrupted: disruption === TAINT_MANAGER_REASON,
+    ...(disruption === EVICTION_API_REASON ? { evicted: true } : {}),
     ...projectLabels(meta['labels']),
     ...(owner === undefined ? {} : { owner }),
   };

@@ -4,6 +4,7 @@ import { type Clock, systemClock } from '#shared/time/clock.ts';
 import { disruptionPatch, eventBody } from './announcement.ts';
 import type {
   DeletePreconditions,
+  EvictionAnswer,
   KubernetesApi,
   LiveNode,
   LivePod,
@@ -132,6 +133,33 @@ export class RestApi implements KubernetesApi, RightsReview {
     });
   }
 
+  async evictPod(
+    pod: PodRef,
+    preconditions: DeletePreconditions,
+    notAfter?: EpochMs,
+  ): Promise<EvictionAnswer> {
+    const { namespace, name } = pod;
+    try {
+      await this.#transport.perform({
+        verb: 'create',
+        resource: 'pods/eviction',
+        object: podText(pod),
+        path: `${podPath(pod)}/eviction`,
+        body: {
+          apiVersion: 'policy/v1',
+          kind: 'Eviction',
+          metadata: { namespace, name },
+          deleteOptions: { preconditions },
+        },
+        ...(notAfter === undefined ? {} : { notAfter }),
+      });
+      return { kind: 'evicted' };
+    } catch (error) {
+      if (error instanceof ApiError && isOfBudgets(error)) return { kind: 'blocked', reason: error.message };
+      throw error;
+    }
+  }
+
   async createEvent(event: PodEvent, now: EpochMs): Promise<void> {
     try {
       await this.#transport.perform({
@@ -212,6 +240,11 @@ export class RestApi implements KubernetesApi, RightsReview {
     }
   }
 }
+
+/** A budget's refusal names its cause; that of a pod with several budgets, which has no name, can be told by its words. */
+const isOfBudgets = ({ status, causes, message }: ApiError): boolean =>
+  (status === 429 && causes.includes('DisruptionBudget')) ||
+  (status === 500 && message.includes('more than one PodDisruptionBudget'));
 
 /** Kubernetes 1.31 and later (`ConsistentListFromCache`). A managed provider may say `31+`. */
 function cachesLists(version: unknown): boolean {

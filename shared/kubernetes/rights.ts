@@ -34,6 +34,9 @@ export const EVICT_RIGHTS: readonly Right[] = [
   { verb: 'create', resource: 'events' },
 ];
 
+/** What `evict` does besides where a policy says `method: evict`. */
+export const EVICTION_API_RIGHTS: readonly Right[] = [{ verb: 'create', resource: 'pods/eviction' }];
+
 /** What the service does to a cluster, and so the least that one identity for all of it needs. */
 export const NEEDED_RIGHTS: readonly Right[] = [
   ...RELAY_RIGHTS,

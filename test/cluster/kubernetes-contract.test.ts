@@ -1,3 +1,4 @@
+import { evictionContract } from '#test/contracts/eviction-contract.ts';
 import { kubernetesContract } from '#test/contracts/kubernetes-contract.ts';
 import { RestCluster } from '#test/contracts/rest-cluster.ts';
 import { connectionTo, runName } from './rig/test-cluster.ts';
@@ -5,6 +6,7 @@ import { connectionTo, runName } from './rig/test-cluster.ts';
 /** A real server sends a bookmark about every minute, but leaves one out that says nothing new. */
 const WATCH_SECONDS = 140;
 
-kubernetesContract('RestApi, on a real API server,', async () =>
-  RestCluster.open(connectionTo('KUBECONFIG'), runName(), WATCH_SECONDS),
-);
+const open = () => RestCluster.open(connectionTo('KUBECONFIG'), runName(), WATCH_SECONDS);
+
+kubernetesContract('RestApi, on a real API server,', open);
+evictionContract('RestApi, on a real API server,', open);

@@ -8,13 +8,14 @@ import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { Transport } from '#shared/kubernetes/transport.ts';
 import type { LiveTaint } from '#shared/taints/taint.ts';
 import { eventually } from './eventually.ts';
-import type { ClusterUnderContract, NewPod } from './kubernetes-contract.ts';
+import type { BudgetedCluster } from './eviction-contract.ts';
+import type { NewPod } from './kubernetes-contract.ts';
 
 const MERGE = 'application/merge-patch+json';
 const STRATEGIC_MERGE = 'application/strategic-merge-patch+json';
 
 /** An API server under contract, with a namespace and nodes of our own, reached with the rights of an administrator. */
-export class RestCluster implements ClusterUnderContract {
+export class RestCluster implements BudgetedCluster {
   readonly api: RestApi;
   readonly namespace: string;
   readonly watchSeconds: number;
@@ -75,7 +76,11 @@ export class RestCluster implements ClusterUnderContract {
     await this.#call('delete', nodePath(node)).catch(allowed(404));
   }
 
-  async createPod(name: string, { node, tolerations = [], owner }: NewPod): Promise<void> {
+  async createPod(
+    name: string,
+    { node, tolerations = [], owner }: NewPod,
+    labels: Readonly<Record<string, string>> = {},
+  ): Promise<void> {
     const controller = owner && {
       ...owner,
       apiVersion: 'v1',
@@ -86,7 +91,7 @@ export class RestCluster implements ClusterUnderContract {
       body: {
         kind: 'Pod',
         apiVersion: 'v1',
-        metadata: { name, ...(controller ? { ownerReferences: [controller] } : {}) },
+        metadata: { name, labels, ...(controller ? { ownerReferences: [controller] } : {}) },
         spec: {
           nodeName: node,
           tolerations: tolerations.map(({ tolerationSeconds, ...toleration }) => ({
@@ -98,6 +103,35 @@ export class RestCluster implements ClusterUnderContract {
         },
       },
     });
+  }
+
+  async runPod(name: string, node: NodeName, app: string): Promise<void> {
+    await this.createPod(name, { node }, { app });
+    // The Eviction API lets pods go that do not run, whatever budgets say.
+    await this.#call('patch', `${this.#podsPath}/${name}/status`, {
+      body: { status: { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] } },
+      contentType: STRATEGIC_MERGE,
+    });
+  }
+
+  async setBudget(name: string, app: string, minAvailable: 0 | 1): Promise<void> {
+    const budgets = `/apis/policy/v1/namespaces/${this.namespace}/poddisruptionbudgets`;
+    const spec = { minAvailable, selector: { matchLabels: { app } } };
+    const made = await this.#call('create', budgets, { body: { metadata: { name }, spec } })
+      .catch(allowed(409))
+      .then(
+        (created) =>
+          created ?? this.#call('patch', `${budgets}/${name}`, { body: { spec }, contentType: MERGE }),
+      );
+    // As the disruption controller writes it, should there be none.
+    const status = {
+      observedGeneration: fieldsOf(fieldsOf(made)['metadata'])['generation'],
+      currentHealthy: 1,
+      desiredHealthy: minAvailable,
+      expectedPods: 1,
+      disruptionsAllowed: 1 - minAvailable,
+    };
+    await this.#call('patch', `${budgets}/${name}/status`, { body: { status }, contentType: MERGE });
   }
 
   async touchPod(name: string): Promise<void> {

@@ -1,5 +1,11 @@
 import { type ClusterName, type NodeName, type PodUid, podUid } from '#shared/eviction/identity.ts';
-import type { DeletePreconditions, LiveNode, LivePod, PodRef } from '#shared/kubernetes/api.ts';
+import type {
+  DeletePreconditions,
+  EvictionAnswer,
+  LiveNode,
+  LivePod,
+  PodRef,
+} from '#shared/kubernetes/api.ts';
 import type { LiveTaint, Taint, Toleration } from '#shared/taints/taint.ts';
 import { FakeCluster } from '#test/world/fake-cluster.ts';
 import { Chronicle, type Happening } from './chronicle.ts';
@@ -123,6 +129,17 @@ export class LiveCluster extends FakeCluster {
     const found = this.find(pod, preconditions);
     this.#witness.deletion(found, preconditions.uid, sent);
     this.terminate(found);
+  }
+
+  /** As {@link evictPod}. */
+  async evictPodAs(
+    pod: PodRef,
+    preconditions: DeletePreconditions,
+    sent: SentDeletion,
+  ): Promise<EvictionAnswer> {
+    const answer = this.askBudgets(this.find(pod, preconditions));
+    if (answer.kind === 'evicted') await this.deletePodAs(pod, preconditions, sent);
+    return answer;
   }
 
   #change(changed: Omit<LivePod, 'resourceVersion'>): void {

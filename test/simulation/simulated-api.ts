@@ -2,6 +2,7 @@ import { type ClusterAccess, UnknownClusterError } from '#shared/clusters/regist
 import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type {
   DeletePreconditions,
+  EvictionAnswer,
   KubernetesApi,
   LiveNode,
   LivePod,
@@ -124,18 +125,36 @@ export class SimulatedApi implements KubernetesApi {
     return marked;
   }
 
-  async deletePod(pod: PodRef, preconditions: DeletePreconditions, notAfter?: EpochMs): Promise<void> {
+  deletePod(pod: PodRef, preconditions: DeletePreconditions, notAfter?: EpochMs): Promise<void> {
+    return this.#end(preconditions.uid, notAfter, (sent) =>
+      this.#cluster.deletePodAs(pod, preconditions, sent),
+    );
+  }
+
+  evictPod(pod: PodRef, preconditions: DeletePreconditions, notAfter?: EpochMs): Promise<EvictionAnswer> {
+    return this.#end(preconditions.uid, notAfter, (sent) =>
+      this.#cluster.evictPodAs(pod, preconditions, sent),
+    );
+  }
+
+  /** Sends by `notAfter` what ends a pod. */
+  async #end<T>(
+    uid: PodUid,
+    notAfter: EpochMs | undefined,
+    perform: (sent: SentDeletion) => Promise<T>,
+  ): Promise<T> {
     const { clock } = this.#scene;
     let sent: SentDeletion | undefined;
     const send = () => {
       if (notAfter !== undefined && clock.now() > notAfter)
         throw new LateCallError('it could not be sent in time');
-      const markedAt = this.#marks.get(preconditions.uid);
+      const markedAt = this.#marks.get(uid);
       sent = { sentAt: clock.now(), looks: [...this.#looks], markedAt };
     };
-    await this.#call(
+    return this.#call(
       async () => {
-        if (sent) await this.#cluster.deletePodAs(pod, preconditions, sent);
+        if (!sent) throw new Error('a call was answered that was not sent');
+        return perform(sent);
       },
       { inHurry: notAfter !== undefined, send },
     );

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type {
   DeletePreconditions,
+  EvictionAnswer,
   KubernetesApi,
   LiveNode,
   LivePod,
@@ -44,8 +45,10 @@ export class FakeCluster implements KubernetesApi {
   breakerOpen = false;
   /** Called after a pod was deleted. */
   onDeleted: (pod: LivePod) => void = () => undefined;
+  /** How many pods with a label `app` of some value disruption budgets let go, by budget. */
+  readonly budgets = new Map<string, { readonly app: string; allowed: number }>();
   /** Called before each request; throws an `ApiError` to make it fail. */
-  beforeRequest: (verb: 'get' | 'list' | 'patch' | 'delete' | 'create') => void = () => undefined;
+  beforeRequest: (verb: 'get' | 'list' | 'patch' | 'delete' | 'evict' | 'create') => void = () => undefined;
 
   /** `stamps`: the server says who wrote a node's taints, and when; those of a managed cluster may not. */
   constructor(clock: Clock, { stamps = false } = {}) {
@@ -127,6 +130,31 @@ export class FakeCluster implements KubernetesApi {
   async deletePod(pod: PodRef, preconditions: DeletePreconditions, notAfter?: EpochMs): Promise<void> {
     this.beforeRequest('delete');
     this.mustBeInTime(notAfter);
+    this.#remove(pod, preconditions);
+  }
+
+  async evictPod(
+    pod: PodRef,
+    preconditions: DeletePreconditions,
+    notAfter?: EpochMs,
+  ): Promise<EvictionAnswer> {
+    this.beforeRequest('evict');
+    this.mustBeInTime(notAfter);
+    const answer = this.askBudgets(this.find(pod, preconditions));
+    if (answer.kind === 'evicted') this.#remove(pod, preconditions);
+    return answer;
+  }
+
+  /** What a pod's budgets say to its eviction; one that lets it go lets one less go from then on. */
+  protected askBudgets({ labels }: LivePod): EvictionAnswer {
+    const [budget, ...others] = [...this.budgets.values()].filter(({ app }) => app === labels?.['app']);
+    if (others.length > 0) return { kind: 'blocked', reason: 'it has several disruption budgets' };
+    if (budget?.allowed === 0) return { kind: 'blocked', reason: 'its disruption budget needs it' };
+    if (budget) budget.allowed -= 1;
+    return { kind: 'evicted' };
+  }
+
+  #remove(pod: PodRef, preconditions: DeletePreconditions): void {
     const found = this.find(pod, preconditions);
     this.removePod(found);
     this.deletions.push({ pod: found, meant: preconditions.uid, at: this.#clock.now() });

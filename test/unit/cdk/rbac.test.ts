@@ -4,7 +4,13 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { load } from 'js-yaml';
 import * as z from 'zod';
-import { EVICT_RIGHTS, NEEDED_RIGHTS, RELAY_RIGHTS, type Right } from '#shared/kubernetes/rights.ts';
+import {
+  EVICT_RIGHTS,
+  EVICTION_API_RIGHTS,
+  NEEDED_RIGHTS,
+  RELAY_RIGHTS,
+  type Right,
+} from '#shared/kubernetes/rights.ts';
 
 const RBAC_DIR = join(import.meta.dirname, '../../../cdk/rbac');
 
@@ -36,18 +42,20 @@ const granted = (part: string): readonly string[] =>
 const named = (rights: readonly Right[]): readonly string[] =>
   rights.map(({ verb, resource }) => `${verb} ${resource}`);
 
-for (const [part, rights] of [
-  ['relay', RELAY_RIGHTS],
-  ['evict', EVICT_RIGHTS],
+for (const [part, rights, group] of [
+  ['relay', RELAY_RIGHTS, 'taintward-relay'],
+  ['evict', EVICT_RIGHTS, 'taintward-evict'],
+  // Of the identity that evicts, where a policy asks for it.
+  ['eviction-api', EVICTION_API_RIGHTS, 'taintward-evict'],
 ] as const) {
   test(`the manifests of ${part} grant what it does, once each, and nothing more`, () => {
     assert.deepEqual(granted(part).toSorted(), named(rights).toSorted());
   });
 
-  test(`the role of ${part} is bound to the group of its name`, () => {
+  test(`the role of ${part} is bound to the group ${group}`, () => {
     const { roleRef, subjects } = read(ClusterRoleBinding, part, 'cluster-role-binding.yaml');
     assert.equal(roleRef.name, read(ClusterRole, part, 'cluster-role.yaml').metadata.name);
-    assert.deepEqual(subjects, [{ kind: 'Group', name: `taintward-${part}` }]);
+    assert.deepEqual(subjects, [{ kind: 'Group', name: group }]);
     assert.deepEqual(read(Kustomization, part, 'kustomization.yaml').resources, [
       'cluster-role.yaml',
       'cluster-role-binding.yaml',

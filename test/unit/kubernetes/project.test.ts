@@ -66,6 +66,12 @@ test('only a true DisruptionTarget with the taint manager as its reason counts a
   assert.equal(disrupted('True', 'PreemptionByScheduler'), false);
 });
 
+test('what the Eviction API evicted is told from that', () => {
+  const conditions = [{ type: 'DisruptionTarget', status: 'True', reason: 'EvictionByEvictionAPI' }];
+  const { disrupted, evicted } = projectPod({ metadata: META, status: { conditions } });
+  assert.deepEqual([disrupted, evicted], [false, true]);
+});
+
 test('equal toleration lists are one frozen object, other lists are not', () => {
   const tolerations = (list: unknown) =>
     projectPod({ metadata: META, spec: { tolerations: list } }).tolerations;

@@ -105,6 +105,54 @@ test('a delete that meets another UID is a conflict', async (t) => {
   assert.equal((await rejection(api.deletePod(POD, { uid: UID }))).status, 409);
 });
 
+test('a pod is evicted by the Eviction API with the preconditions of its deletion', async (t) => {
+  const { api, requests } = await scriptedServer(t, json({}, 201));
+  const preconditions = { uid: UID, resourceVersion: '42' };
+  assert.deepEqual(await api.evictPod(POD, preconditions), { kind: 'evicted' });
+  const [request] = requests;
+  assert.equal(`${request?.method} ${request?.url}`, 'POST /api/v1/namespaces/shop/pods/web-0/eviction');
+  assert.deepEqual(JSON.parse(request?.body ?? ''), {
+    apiVersion: 'policy/v1',
+    kind: 'Eviction',
+    metadata: POD,
+    deleteOptions: { preconditions },
+  });
+});
+
+describe('an eviction', () => {
+  const tooMany = (details: object) =>
+    json(
+      { kind: 'Status', code: 429, reason: 'TooManyRequests', message: 'Cannot evict pod.', details },
+      429,
+    );
+
+  test('that a budget forbids is blocked, and says by which', async (t) => {
+    const cause = { reason: 'DisruptionBudget', message: 'The disruption budget b needs 1 healthy pods' };
+    const { api, host } = await scriptedServer(t, tooMany({ causes: [cause] }));
+    assert.deepEqual(await api.evictPod(POD, { uid: UID }), {
+      kind: 'blocked',
+      reason: `Cannot create pods/eviction shop/web-0 at ${host}: 429 TooManyRequests; Cannot evict pod; The disruption budget b needs 1 healthy pods.`,
+    });
+  });
+
+  test('that a busy server does not take is refused as any other call', async (t) => {
+    const { api } = await scriptedServer(t, tooMany({ retryAfterSeconds: 1 }));
+    const error = await rejection(api.evictPod(POD, { uid: UID }));
+    assert.deepEqual([error.status, error.retryAfterSeconds], [429, 1]);
+  });
+
+  test('that a webhook breaks is not blocked', async (t) => {
+    const { api } = await scriptedServer(t, status(500, 'InternalError', 'failed calling webhook "x"'));
+    assert.equal((await rejection(api.evictPod(POD, { uid: UID }))).status, 500);
+  });
+
+  test('without the right to it says which right is missing', async (t) => {
+    const { api } = await scriptedServer(t, status(403, 'Forbidden', 'pods "web-0" is forbidden'));
+    const { message } = await rejection(api.evictPod(POD, { uid: UID }));
+    assert.match(message, /; grant these credentials the verb create on pods\/eviction\.$/);
+  });
+});
+
 test("a page that is not the API server's does not make a pod gone", async (t) => {
   const { api, host } = await scriptedServer(t, json('404 page not found', 404));
   const error = await rejection(api.deletePod(POD, { uid: UID }));

@@ -1,20 +1,35 @@
-import { type NodeName, podUid } from '#shared/eviction/identity.ts';
+import { type NodeName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import { systemClock } from '#shared/time/clock.ts';
-import {
-  type ClusterUnderContract,
-  kubernetesContract,
-  type NewPod,
-} from '#test/contracts/kubernetes-contract.ts';
+import { type BudgetedCluster, evictionContract } from '#test/contracts/eviction-contract.ts';
+import { kubernetesContract, type NewPod } from '#test/contracts/kubernetes-contract.ts';
 import { FakeCluster } from '#test/world/fake-cluster.ts';
 
 /** The namespace of its pods. */
 const NAMESPACE = 'default';
 
-async function open(): Promise<ClusterUnderContract & { readonly cluster: FakeCluster }> {
+async function open(): Promise<BudgetedCluster & { readonly cluster: FakeCluster }> {
   const cluster = new FakeCluster(systemClock, { stamps: true });
   const touch = async (name: NodeName) => {
     const node = cluster.liveNodes.get(name);
     if (node) cluster.putNode(node);
+  };
+  const createPod = async (
+    name: string,
+    { node, tolerations = [], owner }: NewPod,
+    labels?: Readonly<Record<string, string>>,
+  ) => {
+    cluster.putPod({
+      uid: podUid(`uid-of-${name}`),
+      namespace: NAMESPACE,
+      name,
+      node,
+      tolerations,
+      podSince: Math.floor(Date.now() / 1000) * 1000,
+      terminating: false,
+      disrupted: false,
+      ...(labels ? { labels } : {}),
+      ...(owner ? { owner } : {}),
+    });
   };
   return {
     cluster,
@@ -32,18 +47,10 @@ async function open(): Promise<ClusterUnderContract & { readonly cluster: FakeCl
     deleteNode: async (name) => {
       cluster.removeNode(name);
     },
-    createPod: async (name, { node, tolerations = [], owner }: NewPod) => {
-      cluster.putPod({
-        uid: podUid(`uid-of-${name}`),
-        namespace: NAMESPACE,
-        name,
-        node,
-        tolerations,
-        podSince: Math.floor(Date.now() / 1000) * 1000,
-        terminating: false,
-        disrupted: false,
-        ...(owner ? { owner } : {}),
-      });
+    createPod,
+    runPod: (name, node, app) => createPod(name, { node: nodeName(node) }, { app }),
+    setBudget: async (name, app, minAvailable) => {
+      cluster.budgets.set(name, { app, allowed: 1 - minAvailable });
     },
     touchPod: async (name) => {
       const pod = cluster.livePods.get(`${NAMESPACE}/${name}`);
@@ -64,3 +71,5 @@ kubernetesContract('FakeCluster', open, async ({ cluster }) => {
   cluster.forgetHistory();
   return resourceVersion;
 });
+
+evictionContract('FakeCluster', open);

@@ -4,6 +4,7 @@ import { type Delta, onlyPod } from '#shared/eviction/facts.ts';
 import type { EpochMs } from '#shared/eviction/identity.ts';
 import { type Plan, type PodDecision, plan } from '#shared/eviction/plan.ts';
 import { type Ending, type EvictionRecord, isAnnounced } from '#shared/eviction/records.ts';
+import { ownMomentOf } from '#shared/eviction/retry.ts';
 import { encodeCancelled } from '#shared/queues/due-message.ts';
 import type { QueueSender } from '#shared/queues/sender.ts';
 import { commitUnderLock, type Store } from '#shared/store/store.ts';
@@ -77,11 +78,11 @@ function agendaOf(decisions: readonly PodDecision[], delta: Delta): Agenda {
         arm.add(decision.record.fireAt);
         break;
       case 'rearm':
-        arm.add(decision.record.notBefore ?? decision.record.fireAt);
+        arm.add(ownMomentOf(decision.record));
         break;
       case 'free':
         schedule.push(decision.record);
-        arm.add(decision.record.notBefore ?? decision.record.fireAt);
+        arm.add(ownMomentOf(decision.record));
         break;
       case 'cancel':
         end.push(decision.ending);

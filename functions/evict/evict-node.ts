@@ -52,7 +52,7 @@ export async function evictNode(
   await pass.run(inTurn(due, now));
   try {
     const again = await recordPass(partition, pass, deps);
-    if (!again) await armAgain(nextTryAt);
+    if (!again) await armAgain(nextMomentOf(partition, now) ?? now, nextTryAt);
     return again;
   } finally {
     recorded();

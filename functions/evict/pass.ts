@@ -3,7 +3,7 @@ import type { RulesReader } from '#shared/clusters/rulebook.ts';
 import { wholeBrake } from '#shared/eviction/brake.ts';
 import type { EpochMs, PodUid } from '#shared/eviction/identity.ts';
 import { judge, type NodeLook } from '#shared/eviction/judge.ts';
-import type { Rules } from '#shared/eviction/policy.ts';
+import type { Method, Rules } from '#shared/eviction/policy.ts';
 import {
   type CancelReason,
   type Ending,
@@ -57,6 +57,8 @@ export class Pass {
   readonly rescheduled: EvictionRecord[] = [];
   /** Those that the rules of the cluster forbid for now. */
   readonly held: EvictionRecord[] = [];
+  /** Those that their disruption budgets forbid for now, and why. */
+  readonly blocked = new Map<PodUid, string>();
   readonly failed = new Map<PodUid, string>();
   readonly events: PodEvent[] = [];
   /** The cluster lets nothing (more) be done for now. */
@@ -144,7 +146,7 @@ export class Pass {
     switch (verdict.kind) {
       case 'evict':
         // A verdict to evict is one on a pod that is there.
-        if (pod) await this.#evict(record, pod, view);
+        if (pod) await this.#evict(record, pod, view, verdict.by);
         break;
       case 'end':
         this.#ended(record, verdict.outcome);
@@ -167,37 +169,67 @@ export class Pass {
   }
 
   /**
-   * Marks a pod and deletes it, unless what the mark's answer and a later look at the node show speaks against it.
-   * The delete demands the very pod that was judged.
+   * Has a pod go, unless what a later look at the node shows speaks against it: marks and deletes it as the mark's answer
+   * shows it, or has the Eviction API do both. Either demands the very pod that was judged.
    */
-  async #evict(record: EvictionRecord, pod: LivePod, found: NodeView): Promise<void> {
+  async #evict(record: EvictionRecord, pod: LivePod, found: NodeView, by: Method['kind']): Promise<void> {
     const { clock } = this.#deps;
+    let means = by;
     // Pods wait for their turn, and rules change: what is forbidden by now is not marked either.
     const rules = await this.#deps.rules(this.#partition.ref.cluster, found.stored?.guardRevision);
     if (rules !== found.rules) {
       const view = { ...found, rules, verdict: judge(found.stored, found.look, rules) };
-      if (view.verdict(record, pod).kind !== 'evict') return this.#settle(record, pod, view);
+      const verdict = view.verdict(record, pod);
+      if (verdict.kind !== 'evict') return this.#settle(record, pod, view);
+      means = verdict.by;
     }
     let shown: LivePod | undefined = pod;
     for (let looks = 0; looks < MAX_LOOKS; looks++) {
       try {
         // Before the delete, or a Job's podFailurePolicy counts the pod as failed (KEP-3329).
-        if (!shown.disrupted) shown = await this.#api.markDisrupted(shown, record.uid, clock.now());
+        if (means === 'delete' && !shown.disrupted)
+          shown = await this.#api.markDisrupted(shown, record.uid, clock.now());
         const view = await this.#look();
-        if (view.verdict(record, shown).kind !== 'evict') return await this.#settle(record, shown, view);
-        const { uid, resourceVersion } = shown;
-        await this.#api.deletePod(record, { uid, resourceVersion }, view.answeredAt + LOOK_MAX_AGE_MS);
-        return this.#deleted(record);
+        const verdict = view.verdict(record, shown);
+        if (verdict.kind !== 'evict') return await this.#settle(record, shown, view);
+        // Its node went down meanwhile, say; then it is to be marked first.
+        if (verdict.by !== means) {
+          means = verdict.by;
+          continue;
+        }
+        return await this.#end(record, shown, means, view.answeredAt + LOOK_MAX_AGE_MS);
       } catch (error) {
         // Nothing was sent: the node is to be looked at once more.
         if (error instanceof LateCallError) continue;
         if (!(error instanceof ApiError) || ![404, 409].includes(error.status)) throw error;
         // 404, or a precondition failed: another pod has its name, or the pod changed since it was judged.
-        shown = error.status === 404 ? undefined : await this.#api.getPod(record);
+        shown = error.status === 404 && means === 'delete' ? undefined : await this.#api.getPod(record);
         if (shown?.uid !== record.uid) return this.#ended(record, 'gone');
       }
     }
     this.failed.set(record.uid, `the pod or its node changed ${MAX_LOOKS} times while it was to be deleted`);
+  }
+
+  async #end(
+    record: EvictionRecord,
+    { uid, resourceVersion }: LivePod,
+    means: Method['kind'],
+    notAfter: EpochMs,
+  ): Promise<void> {
+    const judged = { uid, resourceVersion };
+    switch (means) {
+      case 'delete':
+        await this.#api.deletePod(record, judged, notAfter);
+        return this.#deleted(record);
+      case 'evict': {
+        const answer = await this.#api.evictPod(record, judged, notAfter);
+        if (answer.kind === 'evicted') this.#deleted(record);
+        else this.blocked.set(uid, answer.reason);
+        return;
+      }
+      default:
+        means satisfies never;
+    }
   }
 
   /**

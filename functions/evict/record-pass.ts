@@ -1,8 +1,9 @@
 import type { UnknownClusterError } from '#shared/clusters/registered-clusters.ts';
 import type { RulesReader } from '#shared/clusters/rulebook.ts';
 import { mayStillHold } from '#shared/eviction/brake.ts';
+import { afterBlocks } from '#shared/eviction/budget.ts';
 import { compareVersions, type Version } from '#shared/eviction/facts.ts';
-import type { EpochMs, NodeRef } from '#shared/eviction/identity.ts';
+import type { EpochMs, NodeRef, PodUid } from '#shared/eviction/identity.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import {
   type Ending,
@@ -22,7 +23,7 @@ import { evictionFields, podFields } from '#shared/telemetry/log-events.ts';
 import type { EvictionMetrics } from '#shared/telemetry/metrics.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { Timers } from '#shared/timers/timers.ts';
-import { cancellingDeletion, gaveUpDeletion } from './events.ts';
+import { cancellingDeletion, gaveUpDeletion, waitingForBudget } from './events.ts';
 import type { Pass } from './pass.ts';
 
 /** What recording a pass needs of the world. */
@@ -61,7 +62,8 @@ export async function recordPass(
   const written = needsCommit(before, pass, clock.now()) ? await correct(before, pass, deps) : NOTHING;
   // What was written is told before anything else can fail: the message that comes again no longer finds it.
   tell(ref, written, pass, deps);
-  const { retry } = written;
+  const { retry, askBudgetsAt } = written;
+  if (askBudgetsAt !== undefined) await timers.arm(ref, [askBudgetsAt]);
   if (retry) {
     await timers.arm(ref, [retry.nextTryAt]);
     deps.metrics.retried();
@@ -79,6 +81,10 @@ interface Written {
   readonly cancelled: readonly Ending[];
   readonly rescheduled: readonly EvictionRecord[];
   readonly held: readonly EvictionRecord[];
+  /** Those that wait for their disruption budgets from now on. */
+  readonly blocked: readonly EvictionRecord[];
+  /** When budgets are asked again, if this pass set it. */
+  readonly askBudgetsAt: EpochMs | undefined;
   readonly gaveUp: readonly EvictionRecord[];
   /**
    * The next try, if this pass set it. One that another pass set meanwhile is armed by that one: of messages that fail
@@ -95,6 +101,8 @@ const NOTHING: Written = {
   cancelled: [],
   rescheduled: [],
   held: [],
+  blocked: [],
+  askBudgetsAt: undefined,
   gaveUp: [],
   retry: undefined,
   moved: false,
@@ -102,8 +110,12 @@ const NOTHING: Written = {
 
 /** Most passes only end records, and that needs no lock. */
 function needsCommit({ node }: Partition, pass: Pass, now: EpochMs): boolean {
-  const found = pass.cancelled.length + pass.rescheduled.length + pass.held.length + pass.failed.size;
-  return found > 0 || pass.refusal !== undefined || (node?.retry?.nextTryAt ?? Infinity) <= now;
+  const told = pass.cancelled.length + pass.rescheduled.length + pass.held.length;
+  return (
+    told + pass.blocked.size + pass.failed.size > 0 ||
+    pass.refusal !== undefined ||
+    (node?.retry?.nextTryAt ?? Infinity) <= now
+  );
 }
 
 async function correct(before: Partition, pass: Pass, deps: RecordDeps): Promise<Written> {
@@ -112,17 +124,24 @@ async function correct(before: Partition, pass: Pass, deps: RecordDeps): Promise
   const now = clock.now();
   const random = Math.random();
   const rules = await deps.rules(ref.cluster, before.node?.guardRevision);
-  const { giveUpAfterMs } = rules.policy;
-  const failures: Failures = {
-    ...(pass.refusal ? { everything: pass.refusal.message } : {}),
-    pods: pass.failed,
-    retryAfterSeconds: pass.retryAfterSeconds,
+  const { giveUpAfterMs, method } = rules.policy;
+  const trial = { now, random, giveUpAfterMs };
+  /** Takes those out of what is `left` that wait for their budgets; the others of them have failed. */
+  const sortOut = (left: Map<PodUid, EvictionRecord>) => {
+    const waiting = afterBlocks(left, pass.blocked, method, now);
+    for (const { uid } of waiting.changed) left.delete(uid);
+    const failures: Failures = {
+      ...(pass.refusal ? { everything: pass.refusal.message } : {}),
+      pods: new Map([...pass.failed, ...waiting.failed]),
+      retryAfterSeconds: pass.retryAfterSeconds,
+    };
+    return { waiting, failures };
   };
   // Set aside before they are given up: a crash in between sets them aside twice, and loses none.
   if (before.node) {
     const left = new Map(before.scheduled);
     for (const { uid } of pass.settled()) left.delete(uid);
-    const { gaveUp } = afterFailures(before.node, left, failures, { now, random, giveUpAfterMs });
+    const { gaveUp } = afterFailures(before.node, left, sortOut(left).failures, trial);
     await setAside(ref, gaveUp, deps);
   }
   return commitUnderLock(store, ref, undefined, clock, (found) => {
@@ -137,14 +156,17 @@ async function correct(before: Partition, pass: Pass, deps: RecordDeps): Promise
     const held = pass.held.filter((each) => stands(each) && isStillHeld(each, rules, now));
     const left = new Map(found.scheduled);
     for (const { uid } of [...cancelled, ...rescheduled, ...held]) left.delete(uid);
+    const { waiting, failures } = sortOut(left);
     const { node } = found;
-    const after = node && afterFailures(node, left, failures, { now, random, giveUpAfterMs });
+    const after = node && afterFailures(node, left, failures, trial);
     const next = after?.node.retry;
     const [failure = failures.everything] = failures.pods.values();
     const result: Written = {
       cancelled,
       rescheduled,
       held: held.filter(({ uid, held: now }) => found.scheduled.get(uid)?.held?.by.kind !== now?.by.kind),
+      blocked: waiting.changed.filter(({ uid }) => found.scheduled.get(uid)?.blocked === undefined),
+      askBudgetsAt: waiting.armAt,
       gaveUp: after?.gaveUp ?? [],
       retry: next?.nextTryAt === node?.retry?.nextTryAt ? undefined : next,
       moved:
@@ -152,7 +174,7 @@ async function correct(before: Partition, pass: Pass, deps: RecordDeps): Promise
         pass.cancelled.length + pass.rescheduled.length + pass.held.length,
       unnoted: node || left.size === 0 ? undefined : failure,
     };
-    const schedule = [...rescheduled, ...held, ...(after?.changed ?? [])];
+    const schedule = [...rescheduled, ...held, ...waiting.changed, ...(after?.changed ?? [])];
     const change = {
       ...(after && after.node.retry !== node?.retry ? { node: after.node } : {}),
       schedule,
@@ -182,6 +204,10 @@ const same = (a: Version | undefined, b: Version | undefined): boolean =>
   a && b ? compareVersions(a, b) === 0 : a === b;
 
 function tell(ref: NodeRef, written: Written, pass: Pass, { log, metrics }: RecordDeps): void {
+  for (const record of written.blocked) {
+    pass.events.push(waitingForBudget(record));
+    log.info('eviction.blocked', { ...evictionFields(ref, record), reason: record.blocked?.reason });
+  }
   for (const each of written.cancelled) {
     pass.events.push(cancellingDeletion(each, each.version));
     log.info('eviction.cancelled', { ...evictionFields(ref, each), reason: each.cancelled, announced: true });

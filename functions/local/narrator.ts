@@ -38,6 +38,8 @@ function tell({ event, fields }: LogLine, now: EpochMs): string | undefined {
       return `kept: and ${fields.more} more`;
     case 'eviction.cancelled':
       return styleText('green', `${podOf(fields)} cancelled: ${fields.reason && CANCELLED[fields.reason]}`);
+    case 'eviction.blocked':
+      return styleText('yellow', `${podOf(fields)} is due and waits for its disruption budget`);
     case 'eviction.done':
       return styleText('red', `${podOf(fields)} evicted (${fields.lateMs} ms after it fell due)`);
     case 'eviction.gone':

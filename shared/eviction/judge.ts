@@ -1,9 +1,10 @@
 import { DOWN_KEYS, type LiveTaint, type Toleration } from '#shared/taints/taint.ts';
 import { type Brake, brakeOn } from './brake.ts';
+import { meansOf } from './budget.ts';
 import type { EpochMs, NodeName, PodUid } from './identity.ts';
 import { isDoubtful, timeLiveTaints } from './node-state.ts';
 import { podDeadlines } from './pod-deadline.ts';
-import type { Rules } from './policy.ts';
+import type { Method, Rules } from './policy.ts';
 import {
   type CancelReason,
   type EvictionRecord,
@@ -21,6 +22,8 @@ export interface SeenPod {
   readonly terminating: boolean;
   /** Marked by a taint manager before it was deleted. */
   readonly disrupted: boolean;
+  /** Marked by the Eviction API, whoever asked for that. Absent: no. */
+  readonly evicted?: true;
 }
 
 /** One look at a live node. */
@@ -37,7 +40,7 @@ export interface NodeLook {
 
 /** What is to be done with one due record. */
 export type Verdict =
-  | { readonly kind: 'evict' }
+  | { readonly kind: 'evict'; readonly by: Method['kind'] }
   /** It went already: after an eviction (`done`) or otherwise (`gone`), or when it would have been evicted. */
   | { readonly kind: 'end'; readonly outcome: 'done' | 'gone' | 'would-have' }
   | { readonly kind: 'cancel'; readonly because: CancelReason }
@@ -74,41 +77,55 @@ export function judge(
   const deletedAt = look.taints ? undefined : (node?.deletedAt ?? look.at);
   const behind = node !== undefined && look.taints !== undefined && look.taintsStamp !== node.taintsStamp;
   const deadlineOf = podDeadlines(taints, deletedAt, rules);
-  const brakeOf = brakes(taints, deletedAt, look, rules);
-  const observed = rules.policy.mode === 'observe';
+  const duenessOf = dueness(taints, deletedAt, look, rules);
+  const { mode, method } = rules.policy;
+  const observed = mode === 'observe';
   return (record, pod) => {
     if (!pod) return { kind: 'end', outcome: observed ? 'would-have' : 'gone' };
     if (pod.terminating) {
-      const outcome = pod.disrupted ? 'done' : 'gone';
+      // Who asked the Eviction API is not to be seen: where it is our way, we did.
+      const byUs = pod.disrupted || (method.kind === 'evict' && pod.evicted === true);
+      const outcome = byUs ? 'done' : 'gone';
       return { kind: 'end', outcome: observed ? 'would-have' : outcome };
     }
     const deadline = deadlineOf(pod.tolerations, record.podSince);
     if (!deadline) return { kind: 'cancel', because: whyCancelled(record, taints) };
     if (deadline.at > look.at) {
-      // What failed before, or was held, was another deadline's eviction.
-      const { failure: _failure, held: _held, notBefore: _notBefore, ...rest } = record;
+      // What failed before, or was held or blocked, was another deadline's eviction.
+      const { failure: _failure, held: _held, blocked: _blocked, notBefore: _notBefore, ...rest } = record;
       return { kind: 'reschedule', record: { ...rest, fireAt: deadline.at, reasons: deadline.reasons } };
     }
     // Live state may have moved the deadline since the pod's record was written.
     const overdueMs = look.at - Math.max(record.fireAt, deadline.at);
     if (behind && overdueMs < BEHIND_PATIENCE_MS) return { kind: 'behind' };
-    const braked = brakeOf(record, pod);
-    if (!braked) return { kind: 'evict' };
+    const { dueBy, braked } = duenessOf(record, pod);
+    if (!braked) {
+      const leaving = { dueBy, nodeGone: look.taints === undefined, blocked: record.blocked };
+      return { kind: 'evict', by: meansOf(method, leaving, look.at) };
+    }
     const since = record.held?.by.kind === braked.by.kind ? record.held.since : look.at;
     return { kind: 'hold', record: { ...record, held: { ...braked, since } } };
   };
 }
 
+/** Why a pod is due, and whether it may go. */
+interface Dueness {
+  /** Keys of the taints each of which alone makes it go by now. */
+  readonly dueBy: readonly string[];
+  /** What forbids that it is evicted, and when it is to be looked at again by itself; absent: nothing. */
+  readonly braked?: { readonly by: Brake; readonly until?: EpochMs };
+}
+
 /**
- * What forbids that a pod that is due is evicted, and when it is to be looked at again by itself. What forbids everything,
- * or much, has no such moment: all of it would go at once then, where it is to go in turn.
+ * Looks through the taints of a node, one by one. What forbids everything, or much, has no moment at which a pod is to be looked
+ * at again by itself: all of it would go at once then, where it is to go in turn.
  */
-function brakes(
+function dueness(
   taints: readonly TimedTaint[],
   deletedAt: EpochMs | undefined,
   { node, zone, at, taints: live }: NodeLook,
   rules: Rules,
-): (record: EvictionRecord, pod: SeenPod) => { readonly by: Brake; readonly until?: EpochMs } | undefined {
+): (record: EvictionRecord, pod: SeenPod) => Dueness {
   const single = taints.map((taint) => ({
     key: taint.key,
     deadlineOf: podDeadlines([taint], deletedAt, rules),
@@ -123,14 +140,14 @@ function brakes(
     });
     const dueBy = deadlines.filter((deadline) => deadline.at <= at).map(({ key }) => key);
     const by = brakeOn(rules, { node, zone, downSince, dueBy, record, labels: pod.labels ?? {} }, at);
-    if (!by) return undefined;
+    if (!by) return { dueBy };
     // Another taint that falls due may be one that nothing forbids.
     const later = deadlines.map((deadline) => deadline.at).filter((moment) => moment > at);
     const until = earliest([
       ...(by.kind === 'excluded' || by.kind === 'guard' ? later : []),
       by.kind === 'excluded' || by.kind === 'hold' ? by.until : undefined,
     ]);
-    return { by, ...(until === undefined ? {} : { until }) };
+    return { dueBy, braked: { by, ...(until === undefined ? {} : { until }) } };
   };
 }
 

@@ -195,28 +195,30 @@ function podDecider(
 }
 
 /** What happened to a record since it fell due. */
-function trialsOf({ failure, held, notBefore }: EvictionRecord): Partial<EvictionRecord> {
+function trialsOf({ failure, held, blocked, notBefore }: EvictionRecord): Partial<EvictionRecord> {
   return {
     ...(failure ? { failure } : {}),
     ...(held ? { held } : {}),
+    ...(blocked ? { blocked } : {}),
     ...(notBefore === undefined ? {} : { notBefore }),
   };
 }
 
 /**
  * A record that nothing holds any more: it goes in its turn, and the time for which it was not tried does not count
- * as one of failing.
+ * as one of failing, or of waiting for a budget.
  */
 function freed(
-  { held, failure, ...record }: EvictionRecord,
+  { held, failure, blocked, ...record }: EvictionRecord,
   { rank = 0 }: PodFacts,
   { policy }: Rules,
   now: EpochMs,
 ): EvictionRecord {
-  const since = failure && failure.since + Math.max(0, now - (held?.since ?? now));
+  const heldMs = Math.max(0, now - (held?.since ?? now));
   return {
     ...record,
-    ...(failure && since !== undefined ? { failure: { ...failure, since } } : {}),
+    ...(failure ? { failure: { ...failure, since: failure.since + heldMs } } : {}),
+    ...(blocked ? { blocked: { ...blocked, since: blocked.since + heldMs } } : {}),
     notBefore: now + Math.floor((rank / policy.drain) * 1000),
   };
 }

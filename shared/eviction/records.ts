@@ -67,6 +67,8 @@ export interface EvictionRecord {
   readonly gaveUpAt?: EpochMs;
   /** It was due, and something forbade it; it is left alone until nothing does any more. */
   readonly held?: Held;
+  /** Its disruption budget forbids its eviction; it is asked for again. */
+  readonly blocked?: Blocked;
   /** It was held, and goes in its turn: not before this moment. */
   readonly notBefore?: EpochMs;
 }
@@ -77,6 +79,15 @@ export interface Held {
   readonly since: EpochMs;
   /** When it is to be looked at again, should nothing else happen. */
   readonly until?: EpochMs;
+}
+
+/** That a pod's disruption budget keeps it from being evicted. */
+export interface Blocked {
+  /** When it did so first; the time for which the pod was held since does not count. */
+  readonly since: EpochMs;
+  readonly nextTryAt: EpochMs;
+  /** What the API server said. */
+  readonly reason: string;
 }
 
 /** Why a pod must go at its moment: one taint that set it, and what the pod has to say of that. */

@@ -39,6 +39,8 @@ export type LogEvents = {
   'eviction.rescheduled': EvictionFields;
   /** It is due, and the rules of its cluster forbid it; it stays scheduled. `by`: the kind of brake. */
   'eviction.held': EvictionFields & { readonly by: Brake['kind'] | undefined };
+  /** It is due, and its disruption budget forbids it for now; it is asked for again. */
+  'eviction.blocked': EvictionFields & Why;
   /** Nothing holds it any more. */
   'eviction.freed': EvictionFields;
   /** It was due in a cluster that is only observed. */

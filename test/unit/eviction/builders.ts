@@ -16,6 +16,7 @@ import {
   ending,
   type Partition,
 } from '#shared/eviction/records.ts';
+import { ownMomentOf } from '#shared/eviction/retry.ts';
 import { partitionOf } from '#shared/store/store.ts';
 import type { Toleration } from '#shared/taints/taint.ts';
 
@@ -139,7 +140,7 @@ export function planned(
     free: records('free'),
     cancel: of('cancel').map((each) => each.ending),
     cancelledBefore: of('cancelled-before').map((each) => each.ending),
-    arm: [...new Set(armed.map(({ fireAt, notBefore }) => notBefore ?? fireAt))].sort((a, b) => a - b),
+    arm: [...new Set(armed.map(ownMomentOf))].sort((a, b) => a - b),
   };
 }
 

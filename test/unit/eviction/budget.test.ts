@@ -1,0 +1,158 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { afterBlocks, BUDGET_RETRY_MS, meansOf } from '#shared/eviction/budget.ts';
+import type { EpochMs } from '#shared/eviction/identity.ts';
+import type { Method } from '#shared/eviction/policy.ts';
+import type { EvictionRecord } from '#shared/eviction/records.ts';
+import { dueOf, nextMomentOf } from '#shared/eviction/retry.ts';
+import { NODE_NOT_READY, NODE_OUT_OF_SERVICE, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
+import { after, at, nodeDelta, planned, pod, podDelta, recordIn, rules } from './builders.ts';
+
+const MINUTE_MS = 60_000;
+const evict: Method = { kind: 'evict', deadlineMs: 15 * MINUTE_MS, afterDeadline: 'delete' };
+const never: Method = { ...evict, afterDeadline: 'never' };
+
+describe('a pod goes', () => {
+  const blockedSince = (since: EpochMs) => ({ since, nextTryAt: since + BUDGET_RETRY_MS, reason: 'needed' });
+  const leaving = (dueBy: readonly string[] = ['a'], blockedAt?: EpochMs) => ({
+    dueBy,
+    nodeGone: false,
+    ...(blockedAt === undefined ? {} : { blocked: blockedSince(blockedAt) }),
+  });
+
+  test('as policy says', () => {
+    assert.equal(meansOf({ kind: 'delete' }, leaving(), at(60)), 'delete');
+    assert.equal(meansOf(evict, leaving(), at(60)), 'evict');
+  });
+
+  test('always by its deletion where its node is down, gone or out of service', () => {
+    for (const key of [NODE_NOT_READY, NODE_UNREACHABLE, NODE_OUT_OF_SERVICE]) {
+      assert.equal(meansOf(never, leaving(['a', key]), at(60)), 'delete');
+    }
+    assert.equal(meansOf(never, { ...leaving(), nodeGone: true }, at(60)), 'delete');
+  });
+
+  test('by its deletion when its budget has blocked it up to the deadline, unless policy says never', () => {
+    const means = (method: Method, minutes: number) =>
+      meansOf(method, leaving(['a'], at(60)), at(60) + minutes * MINUTE_MS);
+    assert.equal(means(evict, 15 - 1 / MINUTE_MS), 'evict');
+    assert.equal(means(evict, 15), 'delete');
+    assert.equal(means(never, 10_000), 'evict');
+  });
+});
+
+describe('pods that their budgets block', () => {
+  const pods = ['u1', 'u2', 'u3'].map((uid) => pod(uid));
+  const partition = after(nodeDelta(1, { pods }));
+  const blocks = (...uids: readonly string[]) => new Map(uids.map((uid) => [pod(uid).uid, 'needed']));
+
+  /** The records once these pods were found blocked. */
+  function blocked(
+    scheduled: ReadonlyMap<EvictionRecord['uid'], EvictionRecord>,
+    uids: readonly string[],
+    now: EpochMs,
+    method: Method = evict,
+  ) {
+    const { changed, ...waiting } = afterBlocks(scheduled, blocks(...uids), method, now);
+    const next = new Map(scheduled);
+    for (const record of changed) next.set(record.uid, record);
+    return { ...partition, scheduled: next, ...waiting };
+  }
+
+  test('are asked for again five seconds later, whatever else failed on their node', () => {
+    const waiting = blocked(partition.scheduled, ['u1', 'u2', 'u3'], at(60));
+    assert.equal(waiting.armAt, at(65));
+    assert.deepEqual(dueOf(waiting, at(65) - 1), []);
+    assert.equal(dueOf(waiting, at(65)).length, 3);
+  });
+
+  test('join what waits on their node already, and want no timer then', () => {
+    const first = blocked(partition.scheduled, ['u1'], at(60));
+    const second = blocked(first.scheduled, ['u2'], at(62));
+    assert.equal(second.armAt, undefined);
+    assert.equal(second.scheduled.get(pod('u2').uid)?.blocked?.nextTryAt, at(65));
+  });
+
+  test('have not failed', () => {
+    const record = recordIn(partition);
+    assert.ok(record);
+    const failing = new Map([[record.uid, { ...record, failure: { since: at(50), error: 'no' } }]]);
+    assert.equal(blocked(failing, ['u1'], at(60)).scheduled.get(record.uid)?.failure, undefined);
+  });
+
+  test('count from when they were blocked first', () => {
+    const first = blocked(partition.scheduled, ['u1'], at(60));
+    const second = blocked(first.scheduled, ['u1'], at(65));
+    assert.equal(second.scheduled.get(pod().uid)?.blocked?.since, at(60));
+  });
+
+  test('fail from the deadline on, where policy never deletes them', () => {
+    const first = blocked(partition.scheduled, ['u1'], at(60), never);
+    const later = at(60) + 15 * MINUTE_MS;
+    assert.deepEqual([...blocked(first.scheduled, ['u1'], later - 1, never).failed], []);
+    const { failed, armAt } = blocked(first.scheduled, ['u1'], later, never);
+    assert.deepEqual([[...failed], armAt], [[['u1', 'needed']], undefined]);
+  });
+
+  test('do not count where they fall due later by now, or stand no longer', () => {
+    assert.equal(blocked(partition.scheduled, ['u1'], at(59)).armAt, undefined);
+    assert.equal(blocked(new Map(), ['u1'], at(60)).armAt, undefined);
+  });
+
+  test('that another word of the pod confirms go on waiting, and those whose deadline moves do not', () => {
+    const first = blocked(partition.scheduled, ['u1'], at(60));
+    const [confirmed] = planned(first, podDelta(61)).confirm;
+    assert.deepEqual(confirmed?.blocked, first.scheduled.get(pod().uid)?.blocked);
+    const longer = podDelta(61, { pod: pod('u1', { tolerations: [] }), taints: [] });
+    assert.equal(planned(first, longer).cancel.length, 1);
+  });
+
+  test('do not count the time for which they are held', () => {
+    const [first] = blocked(partition.scheduled, ['u1'], at(60)).scheduled.values();
+    assert.ok(first);
+    const stop = { kind: 'stopped', scope: 'fleet' } as const;
+    const held: EvictionRecord = { ...first, held: { by: stop, since: at(70) } };
+    const stopped = { ...partition, scheduled: new Map([[held.uid, held]]) };
+    const [freed] = planned(stopped, nodeDelta(100, { pods }), {}, rules).free;
+    assert.equal(freed?.blocked?.since, at(60 + 30));
+  });
+
+  test('have one timer for their node at a time, whenever each falls due and however long each is blocked', () => {
+    const steps = fc.array(
+      fc.record({ waitMs: fc.integer({ min: 0, max: 4_000 }), uid: fc.constantFrom('u1', 'u2', 'u3') }),
+      { minLength: 1, maxLength: 60 },
+    );
+    fc.assert(
+      fc.property(steps, (newlyDue) => {
+        let state = { ...partition };
+        let now = at(60);
+        const timers: EpochMs[] = [];
+        for (const { waitMs, uid } of newlyDue) {
+          now += waitMs;
+          while (timers[0] !== undefined && timers[0] <= now) {
+            const moment = timers.shift() as EpochMs;
+            const asked = [...state.scheduled.values()].filter((each) => each.blocked?.nextTryAt === moment);
+            const next = blocked(
+              state.scheduled,
+              asked.map((each) => each.uid),
+              moment,
+            );
+            if (next.armAt !== undefined) timers.push(next.armAt);
+            state = next;
+          }
+          if (state.scheduled.get(pod(uid).uid)?.blocked) continue;
+          const next = blocked(state.scheduled, [uid], now);
+          if (next.armAt !== undefined) timers.push(next.armAt);
+          state = next;
+          assert.equal(timers.length, 1);
+          const waiting = {
+            ...state,
+            scheduled: new Map([...state.scheduled].filter(([, each]) => each.blocked)),
+          };
+          assert.equal(nextMomentOf(waiting, now), timers[0]);
+        }
+      }),
+    );
+  });
+});

@@ -1,0 +1,279 @@
+import { dump, load, YAMLException } from 'js-yaml';
+import * as z from 'zod';
+import type { EpochMs } from '#shared/eviction/identity.ts';
+import {
+  DEFAULT_POLICY,
+  type GuardPolicy,
+  type Policy,
+  type Selection,
+  type Threshold,
+} from '#shared/eviction/policy.ts';
+import { DURATION_FORM, durationMs, durationText } from '#shared/time/duration.ts';
+
+/** A policy document that cannot be read; the message is one sentence that names the setting and the fix. */
+export class PolicyError extends Error {
+  override readonly name = 'PolicyError';
+}
+
+/** Characters of a document: it is stored with its cluster, and read with each decision. */
+export const MAX_DOCUMENT_CHARACTERS = 32_000;
+
+const SECOND_MS = 1000;
+
+/** A mapping of these settings and no others. */
+const settings = <Shape extends z.ZodRawShape>(shape: Shape) =>
+  z.strictObject(shape, {
+    error: (issue) => {
+      if (issue.code !== 'unrecognized_keys') return 'must be a mapping of settings';
+      const [unknown] = (issue as unknown as { readonly keys: readonly string[] }).keys;
+      return `has no setting ${unknown}: there are ${Object.keys(shape).join(', ')}`;
+    },
+  });
+
+const listOf = <Item extends z.ZodType>(item: Item, what: string) =>
+  z.array(item, `must be a list of ${what}`).min(1, `must be a list of ${what}, or left out`);
+
+const text = (what: string) => z.string(`must be ${what}`).min(1, `must be ${what}`);
+
+const DURATION = 'must be a duration like 90s, 15m, 4h or 4d';
+const duration = z
+  .string(DURATION)
+  .regex(DURATION_FORM, DURATION)
+  .transform((written) => durationMs(written) ?? 0)
+  .refine((ms) => ms > 0, DURATION);
+
+const MOMENT = 'must be a time like 2026-12-01T08:00:00Z';
+const moment = z.iso.datetime({ offset: true, error: MOMENT }).transform((written) => Date.parse(written));
+
+const PERCENT = 'must be a number from 0 to 100, like 20 or 20%';
+const percent = z
+  .union(
+    [z.number().min(0, PERCENT).max(100, PERCENT), z.string().regex(/^(\d{1,2}(\.\d+)?|100)%$/, PERCENT)],
+    PERCENT,
+  )
+  .transform((written) => (typeof written === 'string' ? Number.parseFloat(written) : written));
+
+const COUNT = 'must be a whole number from 0 on';
+const count = z.int(COUNT).min(0, COUNT);
+
+const PER_SECOND = 'must be a number of pods per second above 0';
+const perSecond = z.number(PER_SECOND).positive(PER_SECOND);
+
+const affected = { percent: percent.exactOptional(), nodes: count.exactOptional() };
+const affectedByPeople = settings({ ...affected, within: duration.exactOptional() });
+const OFF = z.literal('off');
+const LIMIT = 'must be off, or a mapping of settings';
+
+const labelValues = z.record(
+  z.string(),
+  z.string('must be text: put it in quotes'),
+  'must be a mapping of labels',
+);
+
+const expression = settings({
+  key: text('the key of a label'),
+  operator: z.enum(['In', 'NotIn', 'Exists', 'DoesNotExist'], 'must be In, NotIn, Exists or DoesNotExist'),
+  values: listOf(z.string('must be text: put it in quotes'), 'values').exactOptional(),
+}).refine(({ operator, values }) => (operator === 'In' || operator === 'NotIn') === (values !== undefined), {
+  path: ['values'],
+  error: 'must be a list with the operators In and NotIn, and left out with Exists and DoesNotExist',
+});
+
+const selection = settings({
+  namespaces: listOf(text('the name of a namespace'), 'namespaces').exactOptional(),
+  labels: settings({
+    matchLabels: labelValues.exactOptional(),
+    matchExpressions: listOf(expression, 'expressions').exactOptional(),
+  })
+    .refine(({ matchLabels, matchExpressions }) => matchLabels ?? matchExpressions, {
+      error: 'must have matchLabels or matchExpressions',
+    })
+    .exactOptional(),
+  taints: listOf(text('the key of a taint'), 'keys of taints').exactOptional(),
+  until: moment.exactOptional(),
+}).refine(({ namespaces, labels, taints }) => namespaces ?? labels ?? taints, {
+  error: 'must name namespaces, labels or taints, or it would be everything',
+});
+
+const SECONDS = 'must be a whole number of seconds from 0 on';
+
+const documentSchema = settings({
+  mode: z
+    .enum(['observe', 'enforce', 'paused'], 'must be observe, enforce or paused')
+    .meta({ description: 'observe: everything is decided and told, and nothing is marked or deleted.' }),
+  pausedUntil: moment.exactOptional().meta({ description: 'With paused: from then on it is enforce.' }),
+  guard: settings({
+    shadow: z
+      .boolean('must be true or false')
+      .exactOptional()
+      .meta({ description: 'It only tells that it would have held evictions.' }),
+    cluster: z.union([OFF, settings(affected)], LIMIT).exactOptional(),
+    zone: z.union([OFF, settings(affected)], LIMIT).exactOptional(),
+    people: z.union([OFF, affectedByPeople], LIMIT).exactOptional(),
+  })
+    .exactOptional()
+    .meta({ description: 'When so many nodes are affected at a time, evictions are held.' }),
+  rate: perSecond.exactOptional().meta({ description: 'Pods per second that go at most in the cluster.' }),
+  drain: perSecond
+    .exactOptional()
+    .meta({ description: 'Pods per second that go when what was held is let go.' }),
+  exclude: listOf(selection, 'what is left alone')
+    .exactOptional()
+    .meta({ description: 'What is left alone.' }),
+  only: listOf(selection, 'what may be evicted')
+    .exactOptional()
+    .meta({ description: 'Nothing else is evicted.' }),
+  method: z
+    .enum(['delete', 'evict'], 'must be delete or evict')
+    .exactOptional()
+    .meta({ description: 'evict: by the Eviction API, which heeds disruption budgets.' }),
+  evict: settings({
+    deadline: duration.exactOptional(),
+    afterDeadline: z.enum(['delete', 'never'], 'must be delete or never').exactOptional(),
+  })
+    .exactOptional()
+    .meta({ description: 'With the method evict: for how long budgets are heeded, and what then.' }),
+  tolerationSeconds: z
+    .record(z.string(), z.int(SECONDS).min(0, SECONDS), 'must be a mapping of keys of taints to seconds')
+    .exactOptional()
+    .meta({ description: 'By key of a taint, in place of what pods say.' }),
+  virtualKeys: listOf(text('the key of a taint'), 'keys of taints')
+    .exactOptional()
+    .meta({ description: 'NoSchedule taints of these keys count as NoExecute.' }),
+  giveUpAfter: duration
+    .exactOptional()
+    .meta({ description: 'An eviction that fails for so long is given up.' }),
+})
+  .refine(({ mode, pausedUntil }) => pausedUntil === undefined || mode === 'paused', {
+    path: ['pausedUntil'],
+    error: 'needs mode: paused',
+  })
+  .refine(({ method, evict }) => evict === undefined || method === 'evict', {
+    path: ['evict'],
+    error: 'needs method: evict',
+  });
+
+type Document = z.output<typeof documentSchema>;
+
+/** The same rules for editors: JSON Schema of a policy document. */
+export const policyJsonSchema = (): object =>
+  z.toJSONSchema(documentSchema, { io: 'input', unrepresentable: 'any' });
+
+/** With the method `evict`, where a document does not say otherwise. */
+const EVICT_DEFAULTS = { deadlineMs: 15 * 60 * SECOND_MS, afterDeadline: 'delete' } as const;
+
+/** Reads a policy document, YAML. What it leaves out is as in `DEFAULT_POLICY`. Throws `PolicyError`. */
+export function parsePolicyDocument(written: string): Policy {
+  if (written.length > MAX_DOCUMENT_CHARACTERS) {
+    throw new PolicyError(`The policy has more than ${MAX_DOCUMENT_CHARACTERS} characters: shorten it.`);
+  }
+  const found = documentSchema.safeParse(loadYaml(written));
+  if (found.success) return policyOf(found.data);
+  throw new PolicyError(sentence(found.error.issues[0]));
+}
+
+function loadYaml(written: string): unknown {
+  try {
+    return load(written);
+  } catch (error) {
+    if (!(error instanceof YAMLException)) throw error;
+    const where = error.mark ? `line ${error.mark.line + 1}: ` : '';
+    throw new PolicyError(`The policy is not YAML (${where}${error.reason}): correct it.`);
+  }
+}
+
+function sentence(issue: z.core.$ZodIssue | undefined, above: readonly PropertyKey[] = []): string {
+  const path = [...above, ...(issue?.path ?? [])];
+  if (issue?.code === 'invalid_union') {
+    // Of something that is a mapping, what is wrong in it says more than what else it might be.
+    const inner = issue.errors
+      .flat()
+      .find(({ code, path: at }) => at.length > 0 || code === 'unrecognized_keys');
+    if (inner) return sentence(inner, path);
+  }
+  const name = path.reduce<string>(
+    (text, part) => (typeof part === 'number' ? `${text}[${part}]` : `${text}.${String(part)}`),
+    'policy',
+  );
+  return `${name} ${issue?.message}.`;
+}
+
+function policyOf(document: Document): Policy {
+  const { mode, pausedUntil, guard, rate, method, evict, giveUpAfter, ...rest } = document;
+  return {
+    ...DEFAULT_POLICY,
+    ...rest,
+    mode,
+    ...(pausedUntil === undefined ? {} : { pausedUntil }),
+    guard: guardOf(guard ?? {}),
+    ...(rate === undefined ? {} : { rate }),
+    ...(method === 'evict'
+      ? {
+          method: {
+            kind: method,
+            deadlineMs: evict?.deadline ?? EVICT_DEFAULTS.deadlineMs,
+            afterDeadline: evict?.afterDeadline ?? EVICT_DEFAULTS.afterDeadline,
+          },
+        }
+      : {}),
+    ...(giveUpAfter === undefined ? {} : { giveUpAfterMs: giveUpAfter }),
+  };
+}
+
+function guardOf({ shadow, cluster, zone, people }: NonNullable<Document['guard']>): GuardPolicy {
+  const { guard } = DEFAULT_POLICY;
+  return {
+    shadow: shadow ?? guard.shadow,
+    ...(cluster === 'off' || !guard.cluster ? {} : { cluster: { ...guard.cluster, ...cluster } }),
+    ...(zone === 'off' || !guard.zone ? {} : { zone: { ...guard.zone, ...zone } }),
+    ...(people === 'off' || !guard.people ? {} : { people: peopleOf(guard.people, people) }),
+  };
+}
+
+function peopleOf(
+  normal: NonNullable<GuardPolicy['people']>,
+  { within, ...limit }: z.output<typeof affectedByPeople> = {},
+): NonNullable<GuardPolicy['people']> {
+  return { ...normal, ...limit, ...(within === undefined ? {} : { withinMs: within }) };
+}
+
+/** A policy as a document that says every setting, as plain values. */
+export function documentOf(policy: Policy): Readonly<Record<string, unknown>> {
+  const { mode, pausedUntil, guard, rate, drain, exclude, only, method } = policy;
+  const { people } = guard;
+  return {
+    mode,
+    ...(pausedUntil === undefined ? {} : { pausedUntil: momentText(pausedUntil) }),
+    guard: {
+      shadow: guard.shadow,
+      cluster: guard.cluster ? affectedOf(guard.cluster) : 'off',
+      zone: guard.zone ? affectedOf(guard.zone) : 'off',
+      people: people ? { ...affectedOf(people), within: durationText(people.withinMs) } : 'off',
+    },
+    ...(rate === undefined ? {} : { rate }),
+    drain,
+    ...(exclude.length === 0 ? {} : { exclude: exclude.map(selectionOf) }),
+    ...(only.length === 0 ? {} : { only: only.map(selectionOf) }),
+    method: method.kind,
+    ...(method.kind === 'evict'
+      ? { evict: { deadline: durationText(method.deadlineMs), afterDeadline: method.afterDeadline } }
+      : {}),
+    ...(Object.keys(policy.tolerationSeconds).length === 0
+      ? {}
+      : { tolerationSeconds: policy.tolerationSeconds }),
+    ...(policy.virtualKeys.length === 0 ? {} : { virtualKeys: policy.virtualKeys }),
+    giveUpAfter: durationText(policy.giveUpAfterMs),
+  };
+}
+
+/** A policy as the text of a document that says every setting. */
+export const policyText = (policy: Policy): string => dump(documentOf(policy));
+
+const affectedOf = ({ percent, nodes }: Threshold) => ({ percent, nodes });
+
+const selectionOf = ({ until, ...selection }: Selection) => ({
+  ...selection,
+  ...(until === undefined ? {} : { until: momentText(until) }),
+});
+
+const momentText = (at: EpochMs): string => new Date(at).toISOString();

@@ -1,0 +1,193 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import {
+  MAX_DOCUMENT_CHARACTERS,
+  PolicyError,
+  parsePolicyDocument,
+  policyJsonSchema,
+  policyText,
+} from '#shared/clusters/policy-document.ts';
+import { policySchema } from '#shared/clusters/stored-rules.ts';
+import {
+  DEFAULT_POLICY,
+  type LabelExpression,
+  type Policy,
+  type Selection,
+} from '#shared/eviction/policy.ts';
+
+const SCHEMA_FILE = join(import.meta.dirname, '../../../docs/policy.schema.json');
+
+const word = fc.stringMatching(/^[a-z][a-z0-9./-]{0,20}$/);
+const anything = fc.string({ minLength: 1, maxLength: 10 });
+const moment = fc.date({ min: new Date(0), max: new Date('9999-12-31'), noInvalidDate: true }).map(Number);
+const duration = fc.integer({ min: 1, max: 100_000_000 }).map((seconds) => seconds * 1000);
+const perSecond = fc.double({ min: 0.001, max: 1e6, noNaN: true });
+const threshold = fc.record({ percent: fc.double({ min: 0, max: 100, noNaN: true }), nodes: fc.nat() });
+const someOf = <T>(item: fc.Arbitrary<T>) => fc.array(item, { minLength: 1, maxLength: 3 });
+
+const expression: fc.Arbitrary<LabelExpression> = fc.oneof(
+  fc.record({ key: word, operator: fc.constantFrom('In', 'NotIn'), values: someOf(anything) }),
+  fc.record({ key: word, operator: fc.constantFrom('Exists', 'DoesNotExist') }),
+);
+const labels = fc.oneof(
+  fc.record({ matchLabels: fc.dictionary(word, anything) }),
+  fc.record({ matchExpressions: someOf(expression) }),
+);
+const selection: fc.Arbitrary<Selection> = fc
+  .record({ namespaces: someOf(word), labels, taints: someOf(word), until: moment }, { requiredKeys: [] })
+  .filter(({ namespaces, labels, taints }) => Boolean(namespaces ?? labels ?? taints));
+
+const policies: fc.Arbitrary<Policy> = fc
+  .record(
+    {
+      mode: fc.constantFrom('observe', 'enforce', 'paused'),
+      pausedUntil: moment,
+      guard: fc.record(
+        {
+          shadow: fc.boolean(),
+          cluster: threshold,
+          zone: threshold,
+          people: fc.tuple(threshold, duration).map(([affected, withinMs]) => ({ ...affected, withinMs })),
+        },
+        { requiredKeys: ['shadow'] },
+      ),
+      rate: perSecond,
+      drain: perSecond,
+      exclude: fc.array(selection, { maxLength: 3 }),
+      only: fc.array(selection, { maxLength: 3 }),
+      method: fc.oneof(
+        fc.constant({ kind: 'delete' as const }),
+        fc.record({
+          kind: fc.constant('evict' as const),
+          deadlineMs: duration,
+          afterDeadline: fc.constantFrom('delete', 'never'),
+        }),
+      ),
+      tolerationSeconds: fc.dictionary(word, fc.nat()),
+      virtualKeys: fc.array(word, { maxLength: 3 }),
+      giveUpAfterMs: duration,
+    },
+    {
+      requiredKeys: [
+        'mode',
+        'guard',
+        'drain',
+        'exclude',
+        'only',
+        'method',
+        'tolerationSeconds',
+        'virtualKeys',
+        'giveUpAfterMs',
+      ],
+    },
+  )
+  .map(({ pausedUntil, ...policy }) =>
+    policy.mode === 'paused' && pausedUntil !== undefined ? { ...policy, pausedUntil } : policy,
+  );
+
+test('a policy survives being written as a document and read, and being stored and read', () => {
+  fc.assert(
+    fc.property(policies, (policy) => {
+      const read = parsePolicyDocument(policyText(policy));
+      assert.deepEqual(read, normal(policy));
+      assert.deepEqual(policySchema.parse(JSON.parse(JSON.stringify(read))), read);
+    }),
+  );
+});
+
+/** Without prototypes, which fast-check's dictionaries lack, and read documents do not. */
+const normal = (policy: Policy): Policy => JSON.parse(JSON.stringify(policy));
+
+test('what a document leaves out is as by default', () => {
+  assert.deepEqual(parsePolicyDocument('mode: observe'), DEFAULT_POLICY);
+  assert.deepEqual(parsePolicyDocument('mode: enforce\nguard: { cluster: { percent: 40% } }').guard, {
+    ...DEFAULT_POLICY.guard,
+    cluster: { percent: 40, nodes: 3 },
+  });
+  assert.deepEqual(parsePolicyDocument('mode: enforce\nmethod: evict').method, {
+    kind: 'evict',
+    deadlineMs: 900_000,
+    afterDeadline: 'delete',
+  });
+});
+
+test('a limit of the guard is switched off by name', () => {
+  const { guard } = parsePolicyDocument('mode: enforce\nguard: { cluster: off, people: off }');
+  assert.deepEqual(guard, { shadow: false, zone: { percent: 55, nodes: 3 } });
+});
+
+describe('a mistake is one sentence that names the setting', () => {
+  const KNOWN =
+    'mode, pausedUntil, guard, rate, drain, exclude, only, method, evict, tolerationSeconds, virtualKeys, giveUpAfter';
+  const cases: readonly (readonly [string, string])[] = [
+    ['', 'The policy is not YAML (expected a document, but the input is empty): correct it.'],
+    ['mode: enforce\nmode: observe', 'The policy is not YAML (line 2: duplicated mapping key): correct it.'],
+    ['[]', 'policy must be a mapping of settings.'],
+    ['rate: 5', 'policy.mode must be observe, enforce or paused.'],
+    ['mode: on', 'policy.mode must be observe, enforce or paused.'],
+    ['mode: enforce\nmodus: x', `policy has no setting modus: there are ${KNOWN}.`],
+    [
+      'mode: enforce\nguard: { cluster: { percent: 200 } }',
+      'policy.guard.cluster.percent must be a number from 0 to 100, like 20 or 20%.',
+    ],
+    [
+      'mode: enforce\nguard: { zone: { percent: most } }',
+      'policy.guard.zone.percent must be a number from 0 to 100, like 20 or 20%.',
+    ],
+    [
+      'mode: enforce\nguard: { people: { within: 10 } }',
+      'policy.guard.people.within must be a duration like 90s, 15m, 4h or 4d.',
+    ],
+    [
+      'mode: enforce\nguard: { cluster: { part: 2 } }',
+      'policy.guard.cluster has no setting part: there are percent, nodes.',
+    ],
+    ['mode: enforce\nguard: { cluster: 20 }', 'policy.guard.cluster must be off, or a mapping of settings.'],
+    ['mode: enforce\npausedUntil: 2026-12-01T08:00:00Z', 'policy.pausedUntil needs mode: paused.'],
+    ['mode: paused\npausedUntil: soon', 'policy.pausedUntil must be a time like 2026-12-01T08:00:00Z.'],
+    ['mode: enforce\nevict: { deadline: 5m }', 'policy.evict needs method: evict.'],
+    ['mode: enforce\nrate: 0', 'policy.rate must be a number of pods per second above 0.'],
+    [
+      'mode: enforce\nexclude: [{ until: 2026-12-01T08:00:00Z }]',
+      'policy.exclude[0] must name namespaces, labels or taints, or it would be everything.',
+    ],
+    ['mode: enforce\nonly: []', 'policy.only must be a list of what may be evicted, or left out.'],
+    [
+      'mode: enforce\nonly: [{ labels: {} }]',
+      'policy.only[0].labels must have matchLabels or matchExpressions.',
+    ],
+    [
+      'mode: enforce\nonly: [{ labels: { matchLabels: { version: 1 } } }]',
+      'policy.only[0].labels.matchLabels.version must be text: put it in quotes.',
+    ],
+    [
+      'mode: enforce\nexclude: [{ labels: { matchExpressions: [{ key: a, operator: In }] } }]',
+      'policy.exclude[0].labels.matchExpressions[0].values must be a list with the operators In and NotIn, and left out with Exists and DoesNotExist.',
+    ],
+    [
+      'mode: enforce\ntolerationSeconds: { maintenance: -1 }',
+      'policy.tolerationSeconds.maintenance must be a whole number of seconds from 0 on.',
+    ],
+    ['mode: enforce\ngiveUpAfter: 0s', 'policy.giveUpAfter must be a duration like 90s, 15m, 4h or 4d.'],
+    [
+      `mode: enforce\n${'#'.repeat(MAX_DOCUMENT_CHARACTERS)}`,
+      'The policy has more than 32000 characters: shorten it.',
+    ],
+  ];
+  for (const [document, message] of cases) {
+    test(message, () => {
+      assert.throws(() => parsePolicyDocument(document), new PolicyError(message));
+    });
+  }
+});
+
+test('the schema for editors is the one that documents are read by', () => {
+  assert.deepEqual(
+    JSON.parse(readFileSync(SCHEMA_FILE, 'utf8')),
+    policyJsonSchema(),
+    'write it anew: npx taintward policy schema > docs/policy.schema.json',
+  );
+});

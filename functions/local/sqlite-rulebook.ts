@@ -79,6 +79,10 @@ export class SqliteRulebook implements Rulebook {
     });
   }
 
+  async fleetStop(): Promise<Stop | undefined> {
+    return orSqliteStoreError(this.#path, () => this.#fleetStop());
+  }
+
   async changeFleetStop(found: Stop | undefined, next: Stop | undefined, entry: AuditEntry): Promise<Change> {
     return this.#transaction('IMMEDIATE', () => {
       if (this.#fleetStop()?.at !== found?.at) return 'conflict';

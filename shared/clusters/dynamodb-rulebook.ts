@@ -96,6 +96,10 @@ export class DynamoDbRulebook implements Rulebook {
     return this.#write(update, entry);
   }
 
+  async fleetStop(): Promise<Stop | undefined> {
+    return fleetStopOf(await this.#items([], true));
+  }
+
   async changeFleetStop(found: Stop | undefined, next: Stop | undefined, entry: AuditEntry): Promise<Change> {
     const update: Update = {
       key: FLEET_STOP_KEY,

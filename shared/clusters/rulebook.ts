@@ -78,6 +78,8 @@ export interface Rulebook {
     next: Omit<Orders, 'revision'>,
     entry: AuditEntry,
   ): Promise<Change>;
+  /** The stop of all clusters as it is now, strongly consistent. */
+  fleetStop(): Promise<Stop | undefined>;
   /** Puts `next`, or nothing, in place of the stop of all clusters that was `found`, and the entry into the audit. */
   changeFleetStop(found: Stop | undefined, next: Stop | undefined, entry: AuditEntry): Promise<Change>;
   /** Puts these trips in place of those that were `found`; with an entry, when somebody does it by hand. */

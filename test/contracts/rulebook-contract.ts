@@ -151,12 +151,14 @@ export function rulebookContract(name: string, make: () => Promise<RulebookUnder
       assert.equal(await rulebook.changeFleetStop(undefined, stop, entry), 'changed');
       assert.equal(await rulebook.changeFleetStop(undefined, aStop({ at: NOW + 1 }), entry), 'conflict');
       assert.deepEqual((await rulebook.read(cluster)).fleetStop, stop);
+      assert.deepEqual(await rulebook.fleetStop(), stop);
       const other = aStop({ scope: 'fleet', at: NOW + 1 });
       assert.equal(await rulebook.changeFleetStop(stop, other, entry), 'changed');
       assert.equal(await rulebook.changeFleetStop(stop, undefined, entry), 'conflict');
       assert.deepEqual((await rulebook.readAll([cluster])).get(cluster)?.fleetStop, other);
       assert.equal(await rulebook.changeFleetStop(other, undefined, entry), 'changed');
       assert.equal('fleetStop' in (await rulebook.read(cluster)), false);
+      assert.equal(await rulebook.fleetStop(), undefined);
     });
 
     test('many clusters are read at once, each as it is', async () => {

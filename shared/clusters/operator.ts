@@ -1,0 +1,247 @@
+import { randomBytes } from 'node:crypto';
+import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { Hold, HoldTarget, Stop } from '#shared/eviction/policy.ts';
+import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
+import type { Clock } from '#shared/time/clock.ts';
+import { pause } from '#shared/time/pause.ts';
+import { parsePolicyDocument } from './policy-document.ts';
+import type { AuditEntry, Change, Orders, Rulebook } from './rulebook.ts';
+
+/** What an operator asked for cannot be done; the message is one sentence that says why and what to do. */
+export class OrderError extends Error {
+  override readonly name = 'OrderError';
+}
+
+/** Holds of a cluster: all of them are read with each decision. */
+const MAX_HOLDS = 100;
+const MAX_WHY_CHARACTERS = 500;
+/** Two operators who speak at once are the rule in an incident; more than a few are none. */
+const ATTEMPTS = 8;
+const BACKOFF: Backoff = { firstMs: 20, longestMs: 320 };
+
+/** Why something is done, and for how long. */
+export interface Reasons {
+  readonly why: string;
+  /** Absent: until somebody takes it back. */
+  readonly forMs?: number | undefined;
+}
+
+export interface OperatorDeps {
+  readonly rulebook: Rulebook;
+  readonly clock: Clock;
+  /** Who it is that speaks. */
+  readonly who: string;
+}
+
+/**
+ * What an operator may say of clusters. Each word is read against what was said before, written on condition that this still
+ * stands, and noted in the audit. What has expired is cleared away on the way. Every method rejects with `OrderError` for
+ * what cannot be done, and with `StoreError`.
+ */
+export class Operator {
+  readonly #rulebook: Rulebook;
+  readonly #clock: Clock;
+  readonly #who: string;
+
+  constructor({ rulebook, clock, who }: OperatorDeps) {
+    this.#rulebook = rulebook;
+    this.#clock = clock;
+    this.#who = who;
+  }
+
+  /** Has a policy document hold in a cluster. Rejects with `PolicyError`, too. */
+  async applyPolicy(cluster: ClusterName, text: string, why?: string): Promise<'applied' | 'unchanged'> {
+    const read = parsePolicyDocument(text);
+    return this.#order<'applied' | 'unchanged'>(cluster, (orders) => {
+      const before = orders.policy?.text;
+      if (before === text) return { result: 'unchanged' };
+      const policy = { text, read, revision: orders.revision + 1 };
+      return {
+        result: 'applied',
+        next: { ...orders, policy },
+        entry: {
+          kind: 'policy',
+          what: `applied a policy: ${read.mode}`,
+          ...(why === undefined ? {} : { why: reason(why) }),
+          ...(before === undefined ? {} : { before }),
+          after: text,
+        },
+      };
+    });
+  }
+
+  /** Takes a cluster's policy back: the default holds. */
+  async withdrawPolicy(cluster: ClusterName): Promise<void> {
+    await this.#order(cluster, ({ policy, ...orders }) => {
+      if (!policy) return { result: undefined };
+      const entry = { kind: 'policy', what: 'withdrew the policy', before: policy.text } as const;
+      return { result: undefined, next: orders, entry };
+    });
+  }
+
+  /** Stops all evictions in a cluster. A stop that stands is replaced. */
+  async stop(cluster: ClusterName, reasons: Reasons): Promise<Stop> {
+    return this.#order(cluster, (orders) => {
+      const stop = this.#stop('cluster', reasons);
+      const entry = { kind: 'stop', what: `stopped evictions${untilText(stop)}`, why: stop.why } as const;
+      return { result: stop, next: { ...orders, stop }, entry };
+    });
+  }
+
+  async resume(cluster: ClusterName, why: string): Promise<void> {
+    await this.#order(cluster, ({ stop, ...orders }) => {
+      if (!stop) throw new OrderError(`Cluster ${cluster} is not stopped: there is nothing to resume.`);
+      const entry = { kind: 'resume', what: 'resumed evictions', why: reason(why) } as const;
+      return { result: undefined, next: orders, entry };
+    });
+  }
+
+  /** Stops all evictions in all clusters, those included that are added later. */
+  async stopAll(reasons: Reasons): Promise<Stop> {
+    return this.#repeat(async () => {
+      const found = await this.#rulebook.fleetStop();
+      const stop = this.#stop('fleet', reasons);
+      const what = `stopped evictions in all clusters${untilText(stop)}`;
+      const entry = this.#entry({ kind: 'stop', what, why: stop.why });
+      return { result: stop, change: await this.#rulebook.changeFleetStop(found, stop, entry) };
+    });
+  }
+
+  /** Takes back the stop of all clusters; those that were stopped by themselves stay so. */
+  async resumeAll(why: string): Promise<void> {
+    await this.#repeat(async () => {
+      const found = await this.#rulebook.fleetStop();
+      if (!found)
+        throw new OrderError('The clusters are not stopped all together: there is nothing to resume.');
+      const what = 'resumed evictions in all clusters';
+      const entry = this.#entry({ kind: 'resume', what, why: reason(why) });
+      return { result: undefined, change: await this.#rulebook.changeFleetStop(found, undefined, entry) };
+    });
+  }
+
+  /** Keeps a pod, the pods of a workload or those of a node from being evicted. */
+  async hold(cluster: ClusterName, target: HoldTarget, { why, forMs }: Reasons): Promise<Hold> {
+    return this.#order(cluster, (orders) => {
+      if (orders.holds.length >= MAX_HOLDS) {
+        throw new OrderError(
+          `Cluster ${cluster} has ${MAX_HOLDS} holds, which is all it may: release some, or exclude more at once by its policy.`,
+        );
+      }
+      const id = `h${randomBytes(4).toString('hex')}`;
+      const hold: Hold = { id, target, ...this.#act({ why, forMs }) };
+      const entry = {
+        kind: 'hold',
+        what: `held ${targetText(target)}${untilText(hold)} (${id})`,
+        why: hold.why,
+      } as const;
+      return { result: hold, next: { ...orders, holds: [...orders.holds, hold] }, entry };
+    });
+  }
+
+  async release(cluster: ClusterName, id: string, why: string): Promise<Hold> {
+    return this.#order(cluster, (orders) => {
+      const hold = orders.holds.find((each) => each.id === id);
+      if (!hold)
+        throw new OrderError(`There is no hold ${id} in cluster ${cluster}: it expired, or was released.`);
+      const entry = {
+        kind: 'release',
+        what: `released ${targetText(hold.target)} (${id})`,
+        why: reason(why),
+      } as const;
+      const holds = orders.holds.filter((each) => each !== hold);
+      return { result: hold, next: { ...orders, holds }, entry };
+    });
+  }
+
+  /** Lets go what the guard of a cluster holds. */
+  async releaseGuard(cluster: ClusterName, why: string): Promise<void> {
+    await this.#repeat(async () => {
+      const { guard } = await this.#rulebook.read(cluster);
+      if (guard.trips.length === 0) {
+        throw new OrderError(`The guard of cluster ${cluster} holds nothing: there is nothing to release.`);
+      }
+      const scopes = guard.trips.map(({ scope, zone }) => (zone === undefined ? scope : `${scope} ${zone}`));
+      const what = `released what the guard held: ${scopes.join(', ')}`;
+      const entry = this.#entry({ cluster, kind: 'release-guard', what, why: reason(why) });
+      return { result: undefined, change: await this.#rulebook.changeGuard(cluster, guard, [], entry) };
+    });
+  }
+
+  /** Changes the orders for a cluster, unless there is no `next`. */
+  async #order<Result>(
+    cluster: ClusterName,
+    decide: (orders: Orders) => {
+      readonly result: Result;
+      readonly next?: Omit<Orders, 'revision'>;
+      readonly entry?: Omit<AuditEntry, 'who' | 'at' | 'cluster'>;
+    },
+  ): Promise<Result> {
+    return this.#repeat(async () => {
+      const { orders: found } = await this.#rulebook.read(cluster);
+      const { result, next, entry } = decide(current(found, this.#clock.now()));
+      if (!next || !entry) return { result, change: 'changed' };
+      const { policy, stop, holds } = next;
+      const orders = { ...(policy ? { policy } : {}), ...(stop ? { stop } : {}), holds };
+      const change = await this.#rulebook.changeOrders(
+        cluster,
+        found,
+        orders,
+        this.#entry({ cluster, ...entry }),
+      );
+      return { result, change };
+    });
+  }
+
+  async #repeat<Result>(
+    attempt: () => Promise<{ readonly result: Result; readonly change: Change }>,
+  ): Promise<Result> {
+    for (let attempts = 1; attempts <= ATTEMPTS; attempts++) {
+      const { result, change } = await attempt();
+      if (change === 'changed') return result;
+      await pause(backoffMs(attempts, BACKOFF));
+    }
+    throw new OrderError('Others keep changing the same at this moment: try again.');
+  }
+
+  #stop(scope: Stop['scope'], reasons: Reasons): Stop {
+    return { scope, ...this.#act(reasons) };
+  }
+
+  #act({ why, forMs }: Reasons) {
+    const at = this.#clock.now();
+    return { who: this.#who, at, why: reason(why), ...(forMs === undefined ? {} : { until: at + forMs }) };
+  }
+
+  #entry(entry: Omit<AuditEntry, 'who' | 'at'>): AuditEntry {
+    return { who: this.#who, at: this.#clock.now(), ...entry };
+  }
+}
+
+/** What still counts of orders. */
+function current({ stop, holds, ...orders }: Orders, now: EpochMs): Orders {
+  const isOn = ({ until }: { readonly until?: EpochMs }) => until === undefined || now < until;
+  return { ...orders, ...(stop && isOn(stop) ? { stop } : {}), holds: holds.filter(isOn) };
+}
+
+function reason(why: string): string {
+  if (why.trim() === '') throw new OrderError('The reason is empty: say why, for those who read the audit.');
+  if (why.length <= MAX_WHY_CHARACTERS) return why;
+  throw new OrderError(`The reason has more than ${MAX_WHY_CHARACTERS} characters: shorten it.`);
+}
+
+/** What is held, for people. */
+export function targetText(target: HoldTarget): string {
+  switch (target.kind) {
+    case 'pod':
+      return `pod ${target.namespace}/${target.name}`;
+    case 'workload':
+      return `workload ${target.namespace}/${target.owner.kind}/${target.owner.name}`;
+    case 'node':
+      return `node ${target.node}`;
+    default:
+      return target satisfies never;
+  }
+}
+
+const untilText = ({ until }: { readonly until?: EpochMs }): string =>
+  until === undefined ? '' : ` until ${new Date(until).toISOString()}`;

@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { openDatabase } from '#functions/local/sqlite-database.ts';
+import { SqliteRulebook } from '#functions/local/sqlite-rulebook.ts';
+import { Operator } from '#shared/clusters/operator.ts';
+import type { Orders } from '#shared/clusters/rulebook.ts';
+import { clusterName, nodeName } from '#shared/eviction/identity.ts';
+import type { HoldTarget } from '#shared/eviction/policy.ts';
+import { DrivenClock } from '#test/world/driven-clock.ts';
+
+const NOW = Date.UTC(2026, 10, 21, 12);
+const prod = clusterName('prod');
+const node: HoldTarget = { kind: 'node', node: nodeName('node-1') };
+
+function anOperator() {
+  const rulebook = new SqliteRulebook({ database: openDatabase(':memory:') });
+  const clock = new DrivenClock(NOW);
+  return {
+    rulebook,
+    clock,
+    operator: new Operator({ rulebook, clock, who: 'anna' }),
+    orders: async (): Promise<Orders> => (await rulebook.read(prod)).orders,
+    told: async () =>
+      (await rulebook.audit({ from: 0, to: Number.MAX_SAFE_INTEGER })).map(({ kind, what, why }) =>
+        [kind, what, why].filter((part) => part !== undefined).join(': '),
+      ),
+  };
+}
+
+test('a policy is kept as it was written, under a revision that grows with each, and the same again changes nothing', async () => {
+  const { operator, orders, told } = anOperator();
+  const written = 'mode: enforce # at last\n';
+  assert.equal(await operator.applyPolicy(prod, written), 'applied');
+  assert.equal(await operator.applyPolicy(prod, written), 'unchanged');
+  assert.equal((await orders()).policy?.text, written);
+  assert.equal((await orders()).policy?.read.mode, 'enforce');
+  await operator.withdrawPolicy(prod);
+  assert.equal((await orders()).policy, undefined);
+  await operator.applyPolicy(prod, 'mode: observe', 'an audit first');
+  assert.equal((await orders()).policy?.revision, 3);
+  assert.deepEqual(await told(), [
+    'policy: applied a policy: observe: an audit first',
+    'policy: withdrew the policy',
+    'policy: applied a policy: enforce',
+  ]);
+});
+
+test('a policy with a mistake is not applied', async () => {
+  const { operator, orders } = anOperator();
+  await assert.rejects(operator.applyPolicy(prod, 'mode: on'), { name: 'PolicyError' });
+  assert.equal((await orders()).revision, 0);
+});
+
+test('a cluster is stopped, and resumed by who says why', async () => {
+  const { operator, orders, told } = anOperator();
+  const stop = await operator.stop(prod, { why: 'an incident', forMs: 60_000 });
+  assert.deepEqual(stop, { scope: 'cluster', who: 'anna', at: NOW, why: 'an incident', until: NOW + 60_000 });
+  assert.deepEqual((await orders()).stop, stop);
+  await assert.rejects(operator.resume(prod, ' '), { name: 'OrderError', message: /^The reason is empty/ });
+  await operator.resume(prod, 'it is over');
+  assert.equal((await orders()).stop, undefined);
+  await assert.rejects(operator.resume(prod, 'again'), {
+    name: 'OrderError',
+    message: 'Cluster prod is not stopped: there is nothing to resume.',
+  });
+  assert.deepEqual(await told(), [
+    'resume: resumed evictions: it is over',
+    'stop: stopped evictions until 2026-11-21T12:01:00.000Z: an incident',
+  ]);
+});
+
+test('all clusters are stopped at once, and resumed at once', async () => {
+  const { operator, rulebook } = anOperator();
+  await operator.stopAll({ why: 'an incident' });
+  assert.equal((await rulebook.read(prod)).fleetStop?.scope, 'fleet');
+  await operator.stopAll({ why: 'a worse one' });
+  assert.equal((await rulebook.fleetStop())?.why, 'a worse one');
+  await operator.resumeAll('it is over');
+  assert.equal(await rulebook.fleetStop(), undefined);
+  await assert.rejects(operator.resumeAll('again'), { name: 'OrderError' });
+});
+
+test('what is held is released by its name, and what has expired is cleared away by the next who speaks', async () => {
+  const { operator, clock, orders } = anOperator();
+  const first = await operator.hold(prod, node, { why: 'a backup', forMs: 1000 });
+  await operator.stop(prod, { why: 'x', forMs: 1000 });
+  clock.advanceTo(NOW + 1000);
+  const second = await operator.hold(
+    prod,
+    { kind: 'pod', namespace: 'default', name: 'web-0' },
+    { why: 'a debugger' },
+  );
+  assert.deepEqual(await orders(), { revision: 3, holds: [second] });
+  await assert.rejects(operator.release(prod, first.id, 'done'), { name: 'OrderError' });
+  await operator.release(prod, second.id, 'done');
+  assert.deepEqual((await orders()).holds, []);
+});
+
+test('a cluster has as many holds as a decision can read', async () => {
+  const { operator, orders } = anOperator();
+  for (let count = 0; count < 100; count++) await operator.hold(prod, node, { why: 'x' });
+  await assert.rejects(operator.hold(prod, node, { why: 'x' }), {
+    name: 'OrderError',
+    message: /^Cluster prod has 100 holds, .*: release some/,
+  });
+  assert.equal(new Set((await orders()).holds.map(({ id }) => id)).size, 100);
+});
+
+test('what the guard holds is let go', async () => {
+  const { operator, rulebook, told } = anOperator();
+  await assert.rejects(operator.releaseGuard(prod, 'x'), { name: 'OrderError' });
+  const { guard } = await rulebook.read(prod);
+  await rulebook.changeGuard(prod, guard, [
+    { scope: 'zone', zone: 'a', trippedAt: NOW, nodes: 6, outOf: 10 },
+  ]);
+  await operator.releaseGuard(prod, 'they are dead for certain');
+  assert.deepEqual((await rulebook.read(prod)).guard, { revision: 2, trips: [] });
+  assert.deepEqual(await told(), [
+    'release-guard: released what the guard held: zone a: they are dead for certain',
+  ]);
+});
+
+test('operators who speak at the same moment are all heard', async () => {
+  const { operator, orders } = anOperator();
+  await Promise.all(Array.from({ length: 5 }, () => operator.hold(prod, node, { why: 'x' })));
+  assert.equal((await orders()).holds.length, 5);
+});

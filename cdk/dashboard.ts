@@ -67,6 +67,7 @@ function evictions({ config }: ServiceDashboardProps): IWidget[] {
       'API servers refused': own.refusals,
       'nodes tried again': own.retries,
       'evictions given up': own.givenUp,
+      'installations beside this one': own.rivals,
       'clocks differ by, s': own.skew,
       'clusters without a relay': own.unwatchedClusters,
       'clusters out of reach': own.deafClusters,

@@ -1,4 +1,4 @@
-import { Duration } from 'aws-cdk-lib';
+import { Duration, Stack } from 'aws-cdk-lib';
 import { Rule, Schedule } from 'aws-cdk-lib/aws-events';
 import { LambdaFunction } from 'aws-cdk-lib/aws-events-targets';
 import { FilterCriteria, FilterRule, StartingPosition } from 'aws-cdk-lib/aws-lambda';
@@ -9,7 +9,12 @@ import { DELTA_BATCH_SIZE } from '#functions/deltas/handler.ts';
 import { EVICT_BATCH_SIZE } from '#functions/evict/handler.ts';
 import { TTL_IDENTITY } from '#functions/expiry/expired-record.ts';
 import { EXPIRY_BATCH_SIZE } from '#functions/expiry/handler.ts';
-import type { matchingVariables, metricVariables, ValuesOf } from '#shared/aws/environment.ts';
+import type {
+  installationVariables,
+  matchingVariables,
+  metricVariables,
+  ValuesOf,
+} from '#shared/aws/environment.ts';
 import { EXPIRY_DEAD_LETTER_NAME } from '#shared/queues/queue-set.ts';
 import { SCHEDULED_PREFIX } from '#shared/store/items.ts';
 import type { FunctionName } from './bundle.ts';
@@ -98,6 +103,10 @@ export class Functions extends Construct {
     clusters.bind(fn);
     this.#setMatching(fn);
     this.#setMetrics(fn);
+    const { account, region } = Stack.of(this);
+    fn.setEnvironment({
+      INSTALLATION: `${config.name}.${region}.${account}`,
+    } satisfies ValuesOf<typeof installationVariables>);
     feed(fn, due, EVICT_BATCH_SIZE, config.evictConcurrency);
     return fn;
   }

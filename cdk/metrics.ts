@@ -11,6 +11,7 @@ import {
   POD_DELETION_DURATION,
   POD_DELETIONS,
   REFUSED_DELTAS,
+  RIVALS,
   UNWATCHED_CLUSTERS,
 } from '#shared/telemetry/metrics.ts';
 import type { ServiceFunction } from './service-function.ts';
@@ -36,6 +37,7 @@ export function ownMetrics(namespace: string) {
     refusals: metric(API_REFUSALS, Stats.SUM),
     retries: metric(EVICTION_RETRIES, Stats.SUM),
     givenUp: metric(GIVEN_UP, Stats.SUM),
+    rivals: metric(RIVALS, Stats.SUM),
     skew: metric(CLOCK_SKEW, Stats.MAXIMUM),
     refusedDeltas: metric(REFUSED_DELTAS, Stats.SUM),
     unwatchedClusters: metric(UNWATCHED_CLUSTERS, Stats.MAXIMUM),

@@ -149,6 +149,14 @@ export class Monitoring extends Construct {
         minutes: 1,
       },
       {
+        id: 'SharedClusters',
+        name: 'clusters are shared',
+        says: 'Another installation evicts in a cluster of this one, by rules of its own: what one holds back the other lets go. The log of evict names both (cluster.shared). End the other one, or remove the cluster from one of them.',
+        metric: own.rivals,
+        threshold: 1,
+        minutes: 1,
+      },
+      {
         id: 'ClockSkew',
         name: 'clocks differ',
         says: `An API server's clock and that of evict differ by more than ${MAX_SKEW_SECONDS} s: countdowns may be that much off. See to the time synchronisation of the control plane.`,

@@ -1,5 +1,5 @@
 import { type ClusterAccess, UnknownClusterError } from '#shared/clusters/registered-clusters.ts';
-import type { EpochMs, NodeRef } from '#shared/eviction/identity.ts';
+import type { ClusterName, EpochMs, NodeRef } from '#shared/eviction/identity.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
 import { dueOf, nextMomentOf } from '#shared/eviction/retry.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
@@ -57,7 +57,17 @@ export async function evictNode(
   } finally {
     recorded();
     if (api.skewMs !== undefined) deps.metrics.clockSkewed(Math.abs(api.skewMs) / 1000);
+    tellRivals(ref.cluster, api, deps);
     await postEvents(api, pass.events, deps);
+  }
+}
+
+/** Two installations on one cluster evict twice, each by its own rules: what one holds back the other lets go. */
+function tellRivals(cluster: ClusterName, api: KubernetesApi, { log, metrics }: EvictDeps): void {
+  for (let rival = api.takeRival(); rival !== undefined; rival = api.takeRival()) {
+    metrics.rivalSeen();
+    const reason = 'another Taintward evicts there, too: end one of the two, or take the cluster from it';
+    log.warn('cluster.shared', { cluster, rival, reason });
   }
 }
 

@@ -42,6 +42,7 @@ export const handler = createHandler({
     registry: new DynamoDbClusterRegistry(table),
     connect: connector({ aws: new AwsClients(), clock }),
     clock,
+    installation: environment.INSTALLATION,
   }),
   visibility: new SqsVisibility({ client: sqs, queueUrl: environment.SOURCE_QUEUE_URL, log }),
   deadLetters: new SqsSender({ client: sqs, queueUrl: environment.DEAD_LETTER_QUEUE_URL }),

@@ -3,6 +3,7 @@ import type { Connection } from '#shared/kubernetes/connection.ts';
 import { contextConnection, inClusterConnection } from '#shared/kubernetes/kubeconfig.ts';
 import { KubeconfigError, namedContext, readKubeconfig } from '#shared/kubernetes/kubeconfig-file.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
+import { systemClock } from '#shared/time/clock.ts';
 import type { ChosenCluster } from './managed-clusters.ts';
 
 /** The name under which the cluster that this process runs in is managed. */
@@ -16,22 +17,27 @@ export interface ClusterChoice {
 }
 
 /**
- * The clusters that were chosen, each under its context's name. Throws `KubeconfigError` for what waiting does not
+ * The clusters that were chosen, each under its context's name; `installation` names who evicts there. Throws `KubeconfigError` for what waiting does not
  * mend: no such file, no such context, a name that cannot be a cluster's, `inCluster` outside of a pod.
  */
-export function chosenClusters({ contexts, kubeconfig, inCluster }: ClusterChoice): readonly ChosenCluster[] {
+export function chosenClusters(
+  { contexts, kubeconfig, inCluster }: ClusterChoice,
+  installation: string,
+): readonly ChosenCluster[] {
   if (contexts.length > 0) {
     const there = readKubeconfig(kubeconfig);
     for (const name of contexts) namedContext(there, name);
   }
   if (inCluster) inClusterConnection();
   return [
-    ...[...new Set(contexts)].map((name) => chosen(name, () => contextConnection(name, kubeconfig))),
-    ...(inCluster ? [chosen(IN_CLUSTER, () => inClusterConnection())] : []),
+    ...[...new Set(contexts)].map((name) =>
+      chosen(name, installation, () => contextConnection(name, kubeconfig)),
+    ),
+    ...(inCluster ? [chosen(IN_CLUSTER, installation, () => inClusterConnection())] : []),
   ];
 }
 
-function chosen(name: string, connect: () => Connection): ChosenCluster {
+function chosen(name: string, installation: string, connect: () => Connection): ChosenCluster {
   if (name.includes('#')) {
     throw new KubeconfigError(`context "${name}": a cluster's name must not contain #: rename the context.`);
   }
@@ -40,7 +46,7 @@ function chosen(name: string, connect: () => Connection): ChosenCluster {
     found ??= connect();
     return found;
   };
-  const api = new RestApi({
+  const lasting: Connection = {
     get host() {
       return found?.host ?? `context "${name}"`;
     },
@@ -48,7 +54,8 @@ function chosen(name: string, connect: () => Connection): ChosenCluster {
     forgetCredentials() {
       found?.forgetCredentials?.();
     },
-  });
+  };
+  const api = new RestApi(lasting, systemClock, installation);
   return {
     name: clusterName(name),
     api,

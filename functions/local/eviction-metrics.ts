@@ -7,6 +7,7 @@ import {
   GIVEN_UP,
   POD_DELETION_DURATION,
   POD_DELETIONS,
+  RIVALS,
 } from '#shared/telemetry/metrics.ts';
 
 /** Bucket bounds in seconds, as upstream's. */
@@ -44,6 +45,11 @@ export function prometheusEvictionMetrics(registry: Registry): EvictionMetrics {
     help: 'Evictions that ended without their pods going.',
     registers,
   });
+  const rivals = new Counter({
+    name: RIVALS,
+    help: 'Other installations that were seen to evict in a cluster of this one.',
+    registers,
+  });
   const skew = new Gauge({
     name: CLOCK_SKEW,
     help: 'Seconds by which the API server that was asked last and this process differ in time.',
@@ -57,6 +63,7 @@ export function prometheusEvictionMetrics(registry: Registry): EvictionMetrics {
     requestRefused: () => refusals.inc(),
     retried: () => retries.inc(),
     gaveUp: (evictions) => givenUp.inc(evictions),
+    rivalSeen: () => rivals.inc(),
     clockSkewed: (seconds) => skew.set(seconds),
   };
 }

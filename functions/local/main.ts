@@ -1,4 +1,6 @@
+import { randomUUID } from 'node:crypto';
 import { isIPv6 } from 'node:net';
+import { hostname } from 'node:os';
 import { ProbeAddressError } from '#functions/watch-relay/probe-server.ts';
 import { KubeconfigError } from '#shared/kubernetes/kubeconfig-file.ts';
 import { StoreError } from '#shared/store/store.ts';
@@ -31,6 +33,8 @@ async function run(options: StartOptions): Promise<void> {
     : undefined;
   const chosen = chosenClusters(
     demo ? { contexts: [demo.context], kubeconfig: demo.kubeconfig, inCluster: false } : options,
+    // Hosts share names: that is for who reads it, the rest tells processes apart.
+    `${hostname()}-${randomUUID().slice(0, 8)}`,
   );
   const clusters = await ManagedClusters.open(chosen, { clock: systemClock, log });
   const service = await startLocalService({

@@ -56,6 +56,9 @@ export const matchingVariables = {
     .transform((value) => value === 'true'),
 };
 
+/** Names the installation, to those who share a cluster with it. */
+export const installationVariables = { INSTALLATION: text };
+
 /** Under which namespace CloudWatch shows the metrics. */
 export const metricVariables = { METRIC_NAMESPACE: text };
 
@@ -73,7 +76,11 @@ export const deltaEnvironment = z.object({
 });
 
 /** What `evict` reads from its environment. */
-export const evictEnvironment = z.object({ ...deltaEnvironment.shape, ...metricVariables });
+export const evictEnvironment = z.object({
+  ...deltaEnvironment.shape,
+  ...metricVariables,
+  ...installationVariables,
+});
 
 /** What `expiry` reads from its environment. */
 export const expiryEnvironment = z.object({

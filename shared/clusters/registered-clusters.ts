@@ -32,6 +32,8 @@ export interface RegisteredClustersDeps {
   readonly registry: Pick<ClusterRegistry, 'get'>;
   readonly connect: Connect;
   readonly clock: Clock;
+  /** Names who evicts there; see `RestApi`. */
+  readonly installation: string;
 }
 
 /** The clusters of the registry as it stands. Their connections and credentials are kept from call to call. */
@@ -70,7 +72,8 @@ export class RegisteredClusters implements ClusterAccess {
         `cluster ${name} is not registered (any more): register it with taintward clusters add ${name}, and what waits for it goes on`,
       );
     }
-    const api = new RestApi(this.#deps.connect(cluster));
+    const { connect, clock, installation } = this.#deps;
+    const api = new RestApi(connect(cluster), clock, installation);
     this.#known.set(name, { cluster, api, checkedAt });
     return api;
   }

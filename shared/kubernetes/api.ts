@@ -174,6 +174,11 @@ export interface KubernetesApi {
   readonly skewMs: number | undefined;
   /** The server has not answered for some calls in a row: most calls fail at once, with status 0. */
   readonly breakerOpen: boolean;
+  /**
+   * The name of another installation of this service that marks pods here since these calls began, as pods that were read
+   * or marked tell; each is named once. `undefined`: none that is news.
+   */
+  takeRival(): string | undefined;
   /** `undefined`: there is no such node. A quorum read. */
   getNode(name: NodeName): Promise<LiveNode | undefined>;
   /** `undefined`: there is no such pod. A quorum read. */

@@ -18,6 +18,7 @@ import { fieldsOf, itemsOf, textOf } from './api-json.ts';
 import { trimNode, trimPod } from './bulk.ts';
 import type { Call } from './call.ts';
 import type { Connection } from './connection.ts';
+import { Marker } from './marker.ts';
 import { projectNode, projectPod } from './project.ts';
 import { RestResource } from './rest-resource.ts';
 import type { Right, RightsReview } from './rights.ts';
@@ -45,11 +46,14 @@ export class RestApi implements KubernetesApi, RightsReview {
   readonly pods: Resource<LivePod>;
   readonly #transport: Transport;
   readonly #clock: Clock;
+  readonly #marker: Marker | undefined;
   #version: { until: EpochMs; readonly cachesLists: Promise<boolean> } | undefined;
 
-  constructor(connection: Connection, clock: Clock = systemClock) {
+  /** `installation` names whoever evicts by these calls, and nobody else; for those who only look it may be absent. */
+  constructor(connection: Connection, clock: Clock = systemClock, installation?: string) {
     this.#transport = new Transport(connection, clock);
     this.#clock = clock;
+    this.#marker = installation === undefined ? undefined : new Marker(installation, clock.now());
     this.nodes = new RestResource(this.#transport, 'nodes', NODES, { project: projectNode, trim: trimNode });
     this.pods = new RestResource(this.#transport, 'pods', PODS, { project: projectPod, trim: trimPod });
   }
@@ -66,6 +70,10 @@ export class RestApi implements KubernetesApi, RightsReview {
     return this.#transport.breakerOpen;
   }
 
+  takeRival(): string | undefined {
+    return this.#marker?.takeRival();
+  }
+
   async getNode(name: NodeName): Promise<LiveNode | undefined> {
     const path = `${NODES}/${encodeURIComponent(name)}`;
     const json = await this.#find({ verb: 'get', resource: 'nodes', object: name, path });
@@ -79,7 +87,7 @@ export class RestApi implements KubernetesApi, RightsReview {
       object: podText(pod),
       path: podPath(pod),
     });
-    return json === undefined ? undefined : projectPod(json);
+    return json === undefined ? undefined : this.#livePod(json);
   }
 
   async podsOnNode(node: NodeName, due: readonly PodRef[]): Promise<readonly LivePod[]> {
@@ -95,7 +103,7 @@ export class RestApi implements KubernetesApi, RightsReview {
       path: PODS,
       query: { fieldSelector: `spec.nodeName=${node}` },
     });
-    return itemsOf(fieldsOf(list)['items']).map(projectPod);
+    return itemsOf(fieldsOf(list)['items']).map((pod) => this.#livePod(pod));
   }
 
   async markDisrupted(
@@ -109,10 +117,11 @@ export class RestApi implements KubernetesApi, RightsReview {
         resource: 'pods/status',
         object: podText(pod),
         path: `${podPath(pod)}/status`,
+        ...(this.#marker ? { query: { fieldManager: this.#marker.manager } } : {}),
         body: disruptionPatch(uid, pod.generation ?? 0, now),
         contentType: 'application/strategic-merge-patch+json',
       });
-      return projectPod(marked);
+      return this.#livePod(marked);
     } catch (error) {
       // To the server, another pod's UID is a change of an immutable field.
       if (!(error instanceof ApiError && error.status === 422 && error.message.includes('metadata.uid'))) {
@@ -212,6 +221,11 @@ export class RestApi implements KubernetesApi, RightsReview {
 
   close(): void {
     this.#transport.close();
+  }
+
+  #livePod(json: unknown): LivePod {
+    this.#marker?.look(json, this.skewMs);
+    return projectPod(json);
   }
 
   /** Whether the server answers a consistent list of one node's pods without scanning all pods in etcd. */

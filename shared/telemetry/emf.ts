@@ -7,6 +7,7 @@ import {
   GIVEN_UP,
   POD_DELETION_DURATION,
   POD_DELETIONS,
+  RIVALS,
 } from './metrics.ts';
 
 /** CloudWatch's names of the units we use. */
@@ -93,6 +94,7 @@ export function emfEvictionMetrics(emf: Emf): EvictionMetrics {
     requestRefused: () => emf.put(API_REFUSALS, 'Count', 1),
     retried: () => emf.put(EVICTION_RETRIES, 'Count', 1),
     gaveUp: (evictions) => emf.put(GIVEN_UP, 'Count', evictions),
+    rivalSeen: () => emf.put(RIVALS, 'Count', 1),
     clockSkewed: (seconds) => emf.put(CLOCK_SKEW, 'Seconds', seconds),
     flush: () => emf.flush(),
   };

@@ -85,6 +85,8 @@ export type LogEvents = {
   'rules.unreadable': Why;
   /** What governs a cluster changed: all that is tainted there is decided anew. */
   'rules.changed': OfCluster;
+  /** Another installation, `rival`, evicts in a cluster of ours. */
+  'cluster.shared': OfCluster & Why & { readonly rival: string };
   /** The list of clusters could not be read. */
   'registry.unreadable': Why;
 

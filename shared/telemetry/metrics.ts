@@ -19,6 +19,8 @@ export const DEAF_CLUSTERS = 'taintward_deaf_clusters';
 export const OVER_BUDGET = 'taintward_relay_over_budget';
 /** Evictions that ended without their pods going: tried for days, or of a cluster that is not registered any more. */
 export const GIVEN_UP = 'taintward_given_up_total';
+/** Other installations that were seen to evict in a cluster of ours. */
+export const RIVALS = 'taintward_rivals_total';
 /** Seconds by which an API server's clock and ours differ. */
 export const CLOCK_SKEW = 'taintward_clock_skew_seconds';
 /** Deltas that a queue can never take. */
@@ -34,6 +36,8 @@ export interface EvictionMetrics {
   retried(): void;
   /** So many evictions ended without their pods going. */
   gaveUp(evictions: number): void;
+  /** Another installation was seen to evict in a cluster of ours. */
+  rivalSeen(): void;
   /** By how much an API server's clock and ours differ, either way. */
   clockSkewed(seconds: number): void;
   /** Writes what was counted, where that does not happen by itself. */

@@ -57,6 +57,7 @@ const REGISTRATION_MAX_AGE_MS = 20_000;
  */
 export class SimulatedApi implements KubernetesApi {
   readonly skewMs = undefined;
+  readonly takeRival = () => undefined;
   readonly nodes: SimulatedResource<LiveNode>;
   readonly pods: SimulatedResource<LivePod>;
   readonly #cluster: LiveCluster;

@@ -20,6 +20,7 @@ const NO_METRICS: EvictionMetrics & { flush(): void } = {
   requestRefused: () => undefined,
   retried: () => undefined,
   gaveUp: () => undefined,
+  rivalSeen: () => undefined,
   clockSkewed: () => undefined,
 };
 

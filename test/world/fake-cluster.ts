@@ -43,6 +43,8 @@ export class FakeCluster implements KubernetesApi {
   takeover: Takeover | undefined;
   skewMs: number | undefined;
   breakerOpen = false;
+  /** Other installations that mark pods, and were not told of yet. */
+  readonly rivals: string[] = [];
   /** Called after a pod was deleted. */
   onDeleted: (pod: LivePod) => void = () => undefined;
   /** How many pods with a label `app` of some value disruption budgets let go, by budget. */
@@ -105,6 +107,10 @@ export class FakeCluster implements KubernetesApi {
 
   removePod(pod: PodRef): LivePod | undefined {
     return this.#pods.remove(keyOf(pod), this.#nextVersion());
+  }
+
+  takeRival(): string | undefined {
+    return this.rivals.shift();
   }
 
   async getNode(name: NodeName): Promise<LiveNode | undefined> {

@@ -94,6 +94,7 @@ export class World {
           requestRefused: () => undefined,
           retried: () => undefined,
           gaveUp: () => undefined,
+          rivalSeen: () => undefined,
           clockSkewed: () => undefined,
         },
       }),

@@ -55,6 +55,7 @@ const ENVIRONMENT = {
   SCHEDULE_ROLE_ARN: 'arn:aws:iam::123456789012:role/schedules',
   COMPARISON_OPERATORS: 'false',
   METRIC_NAMESPACE: 'taintward',
+  INSTALLATION: 'taintward.eu-west-1.123456789012',
   AWS_REGION: 'eu-west-1',
 };
 

@@ -34,7 +34,12 @@ function fleet(host = '127.0.0.1:1') {
     state.made += 1;
     return { host, requestOptions: async () => ({ server: new URL(`http://${host}`), headers: {} }) };
   };
-  return { clock, content, state, clusters: new RegisteredClusters({ registry, connect, clock }) };
+  return {
+    clock,
+    content,
+    state,
+    clusters: new RegisteredClusters({ registry, connect, clock, installation: 'test' }),
+  };
 }
 
 test('a cluster keeps its connections; its registration is looked at again after 20 s', async () => {

@@ -32,6 +32,7 @@ export interface EvictBench extends EvictHandlerDeps {
   readonly lateness: number[];
   /** Evictions that were given up. */
   givenUp: number;
+  rivals: number;
 }
 
 /** The ports of `evict`, in memory, each to be broken at will. It is second 60: what `scheduled` schedules is due. */
@@ -51,6 +52,7 @@ export function evictBench(): EvictBench {
     retries: [],
     lateness: [],
     givenUp: 0,
+    rivals: 0,
     timers: {
       arm: async (_ref, fireAts) => {
         if (fireAts.length > 0 && bench.timerOutages > 0) {
@@ -77,6 +79,9 @@ export function evictBench(): EvictBench {
       retried: () => undefined,
       gaveUp: (evictions) => {
         bench.givenUp += evictions;
+      },
+      rivalSeen: () => {
+        bench.rivals += 1;
       },
       clockSkewed: () => undefined,
     },

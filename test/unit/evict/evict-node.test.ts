@@ -743,6 +743,19 @@ test('of two passes that fail at once one has the node tried again', async () =>
   assert.deepEqual(bench.armed, [retry?.nextTryAt]);
 });
 
+test('another installation that evicts there is told of, once', async () => {
+  const bench = await due(livePod('u1'), livePod('u2'));
+  bench.cluster.rivals.push('theirs');
+  await evictNode(ref, bench);
+  await evictNode(ref, bench);
+  const told = bench.log.lines.filter(({ event }) => event === 'cluster.shared');
+  assert.deepEqual(
+    told.map(({ level, fields }) => [level, fields['cluster'], fields['rival']]),
+    [['warn', ref.cluster, 'theirs']],
+  );
+  assert.equal(bench.rivals, 1);
+});
+
 test('two passes at once do no harm', async () => {
   const bench = await due(...podsNamed(10));
   await Promise.all([evictNode(ref, bench), evictNode(ref, bench)]);

@@ -5,6 +5,7 @@ import type { PodEvent } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import { systemClock } from '#shared/time/clock.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { type Answer, json, type Received, scriptedServer, status } from './scripted-server.ts';
 
@@ -58,6 +59,21 @@ test('a pod is marked by a strategic merge patch of its status, as the built-in 
       ],
     },
   });
+});
+
+test('an installation marks under a name of its own, and sees others that do', async (t) => {
+  const others = [{ manager: 'taintward-theirs', time: '2100-01-01T00:00:00Z' }];
+  const marked = podJson('web-0');
+  const metadata = { ...marked.metadata, managedFields: others };
+  const { requests, connection } = await scriptedServer(t, json({ ...marked, metadata }));
+  const api = new RestApi(connection, systemClock, 'ours');
+  t.after(() => api.close());
+  await api.markDisrupted(POD, UID, NOW);
+  assert.deepEqual(urlsOf(requests), [
+    '/api/v1/namespaces/shop/pods/web-0/status?fieldManager=taintward-ours',
+  ]);
+  await api.getPod(POD);
+  assert.deepEqual([api.takeRival(), api.takeRival()], ['theirs', undefined]);
 });
 
 test('the condition has no observedGeneration where the server counts no generations', async (t) => {

@@ -62,6 +62,7 @@ export async function scriptedServer(
   });
   return {
     api,
+    connection,
     host: `127.0.0.1:${port}`,
     requests,
     /** How many connections there were, and how many are open now. */

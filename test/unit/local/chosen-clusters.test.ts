@@ -31,18 +31,21 @@ function kubeconfig(t: TestContext, server: string) {
 
 test('what waiting does not mend is refused at once, with what there is', (t) => {
   const { path, choice } = kubeconfig(t, 'http://127.0.0.1:1');
-  assert.throws(() => chosenClusters({ ...choice, contexts: ['a', 'nowhere'] }), {
+  assert.throws(() => chosenClusters({ ...choice, contexts: ['a', 'nowhere'] }, 'test'), {
     name: 'KubeconfigError',
     message: `The kubeconfig ${path} has no context "nowhere": it has bad#name, a.`,
   });
-  assert.throws(() => chosenClusters({ ...choice, contexts: ['bad#name'] }), /must not contain #/);
-  assert.throws(() => chosenClusters({ ...choice, kubeconfig: `${path}.not` }), /cannot be read \(ENOENT\)/);
-  assert.throws(() => chosenClusters({ ...choice, inCluster: true }), /not run in a Kubernetes pod/);
+  assert.throws(() => chosenClusters({ ...choice, contexts: ['bad#name'] }, 'test'), /must not contain #/);
+  assert.throws(
+    () => chosenClusters({ ...choice, kubeconfig: `${path}.not` }, 'test'),
+    /cannot be read \(ENOENT\)/,
+  );
+  assert.throws(() => chosenClusters({ ...choice, inCluster: true }, 'test'), /not run in a Kubernetes pod/);
 });
 
 test('a context that is named twice is one cluster', (t) => {
   const { choice } = kubeconfig(t, 'http://127.0.0.1:1');
-  const names = chosenClusters({ ...choice, contexts: ['a', 'a'] }).map(({ name }) => name);
+  const names = chosenClusters({ ...choice, contexts: ['a', 'a'] }, 'test').map(({ name }) => name);
   assert.deepEqual(names, ['a']);
 });
 
@@ -53,7 +56,7 @@ test('a context that is broken is read again, and reaches its cluster once it is
   );
   const { choice, write } = kubeconfig(t, `http://${host}`);
   write('elsewhere');
-  const [cluster] = chosenClusters(choice);
+  const [cluster] = chosenClusters(choice, 'test');
   assert.ok(cluster);
   t.after(() => cluster.api.close());
   assert.throws(() => cluster.readAccess(), /names the cluster "elsewhere", which is not there/);

@@ -73,6 +73,7 @@ describe('metrics in the embedded metric format', () => {
     metrics.podDeleted(0.5);
     metrics.requestRefused();
     metrics.retried();
+    metrics.rivalSeen();
     emf.flush();
     const [{ _aws: _header, ...values } = { _aws: undefined }] = lines as { _aws: unknown }[];
     assert.deepEqual(values, {
@@ -80,6 +81,7 @@ describe('metrics in the embedded metric format', () => {
       taint_eviction_controller_pod_deletion_duration_seconds: [1.5, 0.5],
       taintward_api_refusals_total: [1],
       taintward_eviction_retries_total: [1],
+      taintward_rivals_total: [1],
     });
   });
 });

@@ -70,7 +70,7 @@ describe('an alarm rings', () => {
     assert.deepEqual([MetricName, Threshold, EvaluationPeriods], [names.REFUSED_DELTAS, 1, 1]);
   });
 
-  test('for late evictions, API servers that refuse, evictions that are given up and clocks that differ', () => {
+  test('for late evictions, API servers that refuse, evictions that are given up, other installations and clocks that differ', () => {
     const late = alarmNamed('late evictions');
     assert.deepEqual(
       [late['Namespace'], late['MetricName'], late['Statistic'], late['Threshold']],
@@ -78,6 +78,7 @@ describe('an alarm rings', () => {
     );
     assert.equal(alarmNamed('API servers refuse evictions')['MetricName'], names.API_REFUSALS);
     assert.equal(alarmNamed('evictions are given up')['MetricName'], names.GIVEN_UP);
+    assert.equal(alarmNamed('clusters are shared')['MetricName'], names.RIVALS);
     assert.equal(alarmNamed('clocks differ')['MetricName'], names.CLOCK_SKEW);
   });
 

@@ -1,0 +1,46 @@
+import type { EpochMs } from '#shared/eviction/identity.ts';
+import { fieldsOf, itemsOf, textOf } from './api-json.ts';
+
+/** The field managers of our marks begin so; what follows names the installation. */
+const PREFIX = 'taintward-';
+/** What an API server takes for a field manager. */
+const MAX_MANAGER_LENGTH = 128;
+/** No more other installations than these are told of. */
+const MAX_RIVALS = 100;
+
+/**
+ * Under which name pods of one cluster are marked, and who else marks them: another installation that evicts there does
+ * the same work a second time, by rules of its own.
+ */
+export class Marker {
+  /** The field manager of our marks. */
+  readonly manager: string;
+  readonly #since: EpochMs;
+  readonly #rivals = new Set<string>();
+  readonly #untold: string[] = [];
+
+  /** `installation`: a name that no other has. `since`: what was marked before may be a former installation's. */
+  constructor(installation: string, since: EpochMs) {
+    this.manager = `${PREFIX}${installation}`.slice(0, MAX_MANAGER_LENGTH);
+    this.#since = since;
+  }
+
+  /** Looks who marked a pod, as its JSON tells. `aheadMs`: by how much the server's clock, which dated it, is ahead. */
+  look(pod: unknown, aheadMs = 0): void {
+    for (const { manager, time } of itemsOf(fieldsOf(fieldsOf(pod)['metadata'])['managedFields']).map(
+      fieldsOf,
+    )) {
+      const rival = textOf(manager);
+      if (!rival.startsWith(PREFIX) || rival === this.manager || this.#rivals.has(rival)) continue;
+      const isNow = Date.parse(textOf(time)) - aheadMs > this.#since;
+      if (!isNow || this.#rivals.size >= MAX_RIVALS) continue;
+      this.#rivals.add(rival);
+      this.#untold.push(rival.slice(PREFIX.length));
+    }
+  }
+
+  /** The name of another installation that marks pods here, each once; `undefined`: none that is news. */
+  takeRival(): string | undefined {
+    return this.#untold.shift();
+  }
+}

@@ -24,6 +24,7 @@ export interface Span {
 
 export interface PodSpec {
   readonly tolerations?: readonly WatchedToleration[];
+  readonly labels?: Readonly<Record<string, string>>;
   /** Created anew under its name whenever it is gone. */
   readonly comesBack?: boolean;
 }
@@ -123,12 +124,12 @@ export class TestCluster {
   /** Creates a pod, bound to a node or to be bound to one by {@link bindPod}; returns its UID. */
   async createPod(
     name: string,
-    { node, tolerations = [], comesBack }: PodSpec & { readonly node?: string },
+    { node, tolerations = [], labels = {}, comesBack }: PodSpec & { readonly node?: string },
   ): Promise<string> {
     const created = await this.api.create(`/api/v1/namespaces/${this.namespace}/pods`, {
       apiVersion: 'v1',
       kind: 'Pod',
-      metadata: { name, labels: comesBack ? COMES_BACK : {} },
+      metadata: { name, labels: { ...labels, ...(comesBack ? COMES_BACK : {}) } },
       spec: {
         ...(node === undefined ? { schedulerName: SUITE_LABEL } : { nodeName: node }),
         tolerations,
@@ -198,6 +199,28 @@ export class TestCluster {
     this.kubelet.removeNode(node);
     await this.api.remove(`/api/v1/nodes/${node}`);
     await until(`node ${node} is seen deleted`, SEEN_WITHIN_MS, () => this.#lastMoment(node)?.deleted);
+  }
+
+  /** Sets a disruption budget for the running pods with a label `app`, of which there are so many. */
+  async setBudget(app: string, pods: number, minAvailable: number): Promise<void> {
+    const budgets = `/apis/policy/v1/namespaces/${this.namespace}/poddisruptionbudgets`;
+    const spec = { minAvailable, selector: { matchLabels: { app } } };
+    try {
+      await this.api.create(budgets, { metadata: { name: app }, spec });
+    } catch (error) {
+      if (!(error instanceof ApiError && error.status === 409)) throw error;
+      await this.api.patch(`${budgets}/${app}`, { spec });
+    }
+    const { metadata } = WatchedNode.pick({ metadata: true }).parse(await this.api.read(`${budgets}/${app}`));
+    // As the disruption controller writes it, should there be none.
+    const status = {
+      observedGeneration: metadata.generation,
+      currentHealthy: pods,
+      desiredHealthy: minAvailable,
+      expectedPods: pods,
+      disruptionsAllowed: Math.max(0, pods - minAvailable),
+    };
+    await this.api.patch(`${budgets}/${app}/status`, { status });
   }
 
   podPath(name: string): string {

@@ -109,6 +109,13 @@ export class Witness {
     );
   }
 
+  /** The reasons of the Events about a pod, each once, in the order seen. */
+  reasonsOf(podName: string): readonly string[] {
+    this.check();
+    const about = this.#events.filter(({ involvedObject }) => involvedObject['name'] === podName);
+    return [...new Set(about.map(({ reason }) => reason))];
+  }
+
   #seeNode(change: Change, { metadata, spec }: WatchedNode): void {
     const taints = spec.taints.filter(({ effect }) => effect === 'NoExecute');
     const moments = this.nodes.get(metadata.name) ?? [];

@@ -1,71 +1,57 @@
-import { KINDS, RESOURCE_NAMES, type ResourceName } from '../objects/kinds.ts';
+import { API_VERSIONS, type ApiVersion, KINDS, RESOURCE_NAMES } from '../objects/kinds.ts';
+import { REVIEWS } from './access-reviews.ts';
+import { RESOURCES, type Subresource } from './resources.ts';
 
 /** The release whose API is simulated, as far as it goes. */
 export const KUBERNETES_VERSION = 'v1.36.3';
 
-export type Verb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete';
+/** `v1` is below `/api`, every named group below `/apis`. */
+export const pathOf = (apiVersion: string): string =>
+  apiVersion.includes('/') ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
 
-/** What discovery tells of one kind of object, beside the kind's name. */
-interface Resource {
-  readonly singularName: string;
-  readonly shortNames: readonly string[];
-  readonly namespaced: boolean;
-  readonly verbs: readonly Verb[];
-  readonly subresources: readonly Subresource[];
-}
+export const GROUP_VERSIONS: readonly ApiVersion[] = [...new Set(Object.values(API_VERSIONS))];
 
-interface Subresource {
-  readonly name: string;
-  readonly kind: string;
-  readonly verbs: readonly Verb[];
-}
+const AUTHORIZATION = 'authorization.k8s.io/v1';
 
-const READ: readonly Verb[] = ['get', 'list', 'watch'];
-const WRITE: readonly Verb[] = ['create', 'update', 'patch', 'delete'];
-const STATUS_VERBS: readonly Verb[] = ['get', 'patch', 'update'];
-
-export const RESOURCES: { readonly [R in ResourceName]: Resource } = {
-  nodes: {
-    singularName: 'node',
-    shortNames: ['no'],
-    namespaced: false,
-    verbs: [...READ, ...WRITE],
-    subresources: [{ name: 'status', kind: 'Node', verbs: STATUS_VERBS }],
-  },
-  pods: {
-    singularName: 'pod',
-    shortNames: ['po'],
-    namespaced: true,
-    verbs: [...READ, ...WRITE],
-    subresources: [
-      { name: 'binding', kind: 'Binding', verbs: ['create'] },
-      { name: 'status', kind: 'Pod', verbs: STATUS_VERBS },
-    ],
-  },
-  events: {
-    singularName: 'event',
-    shortNames: ['ev'],
-    namespaced: true,
-    verbs: [...READ, ...WRITE],
-    subresources: [],
-  },
-  namespaces: {
-    singularName: 'namespace',
-    shortNames: ['ns'],
-    namespaced: false,
-    // Deleting one would mean deleting all that is in it: not simulated.
-    verbs: [...READ, 'create', 'update', 'patch'],
-    subresources: [],
-  },
+const group = (groupVersion: string) => {
+  const [name = '', version = ''] = groupVersion.split('/');
+  return { name, versions: [{ groupVersion, version }], preferredVersion: { groupVersion, version } };
 };
 
-const AUTHORIZATION = { groupVersion: 'authorization.k8s.io/v1', version: 'v1' };
+const NAMED_GROUPS = [...GROUP_VERSIONS.filter((version) => version.includes('/')), AUTHORIZATION].map(group);
 
-const AUTHORIZATION_GROUP = {
-  name: 'authorization.k8s.io',
-  versions: [AUTHORIZATION],
-  preferredVersion: AUTHORIZATION,
+const subresourceEntry = (resource: string, namespaced: boolean, one: Subresource) => {
+  const [version, groupName] = (one.apiVersion ?? '').split('/').reverse();
+  return {
+    name: `${resource}/${one.name}`,
+    singularName: '',
+    namespaced,
+    ...(groupName ? { group: groupName, version } : {}),
+    kind: one.kind,
+    verbs: one.verbs,
+  };
 };
+
+const resourceList = (groupVersion: ApiVersion) => ({
+  kind: 'APIResourceList',
+  apiVersion: 'v1',
+  groupVersion,
+  resources: RESOURCE_NAMES.filter((name) => API_VERSIONS[name] === groupVersion).flatMap((name) => {
+    const { singularName, shortNames, namespaced, verbs, subresources, categories } = RESOURCES[name];
+    return [
+      {
+        name,
+        singularName,
+        namespaced,
+        kind: KINDS[name],
+        verbs,
+        shortNames,
+        ...(categories === undefined ? {} : { categories }),
+      },
+      ...subresources.map((one) => subresourceEntry(name, namespaced, one)),
+    ];
+  }),
+});
 
 /** What the server says of itself, by path: enough for kubectl to find its way. */
 export const DISCOVERY: Readonly<Record<string, object>> = {
@@ -81,66 +67,21 @@ export const DISCOVERY: Readonly<Record<string, object>> = {
     platform: 'simulated',
   },
   '/api': { kind: 'APIVersions', versions: ['v1'], serverAddressByClientCIDRs: [] },
-  '/api/v1': {
-    kind: 'APIResourceList',
-    groupVersion: 'v1',
-    resources: RESOURCE_NAMES.flatMap((name) => {
-      const { singularName, shortNames, namespaced, verbs, subresources } = RESOURCES[name];
-      return [
-        { name, singularName, namespaced, kind: KINDS[name], verbs, shortNames },
-        ...subresources.map((subresource) => ({
-          name: `${name}/${subresource.name}`,
-          singularName: '',
-          namespaced,
-          kind: subresource.kind,
-          verbs: subresource.verbs,
-        })),
-      ];
-    }),
-  },
-  '/apis': { kind: 'APIGroupList', apiVersion: 'v1', groups: [AUTHORIZATION_GROUP] },
-  '/apis/authorization.k8s.io': { kind: 'APIGroup', apiVersion: 'v1', ...AUTHORIZATION_GROUP },
-  '/apis/authorization.k8s.io/v1': {
+  '/apis': { kind: 'APIGroupList', apiVersion: 'v1', groups: NAMED_GROUPS },
+  ...Object.fromEntries(
+    NAMED_GROUPS.map((one) => [`/apis/${one.name}`, { kind: 'APIGroup', apiVersion: 'v1', ...one }]),
+  ),
+  ...Object.fromEntries(GROUP_VERSIONS.map((version) => [pathOf(version), resourceList(version)])),
+  [pathOf(AUTHORIZATION)]: {
     kind: 'APIResourceList',
     apiVersion: 'v1',
-    groupVersion: AUTHORIZATION.groupVersion,
-    resources: [
-      {
-        name: 'selfsubjectaccessreviews',
-        singularName: 'selfsubjectaccessreview',
-        namespaced: false,
-        kind: 'SelfSubjectAccessReview',
-        verbs: ['create'],
-      },
-    ],
+    groupVersion: AUTHORIZATION,
+    resources: REVIEWS.map(({ name, kind }) => ({
+      name,
+      singularName: kind.toLowerCase(),
+      namespaced: false,
+      kind,
+      verbs: ['create'],
+    })),
   },
-  '/openapi/v3': { paths: { 'api/v1': { serverRelativeURL: '/openapi/v3/api/v1' } } },
-  '/openapi/v3/api/v1': {
-    openapi: '3.0.0',
-    info: { title: 'Simulated cluster', version: KUBERNETES_VERSION },
-    // kubectl leaves checking a manifest to servers whose PATCH takes this parameter.
-    paths: Object.fromEntries(
-      RESOURCE_NAMES.map((name) => {
-        const scope = RESOURCES[name].namespaced ? 'namespaces/{namespace}/' : '';
-        const patch = {
-          parameters: [{ name: 'fieldValidation', in: 'query', schema: { type: 'string' } }],
-          responses: {},
-          'x-kubernetes-action': 'patch',
-          'x-kubernetes-group-version-kind': { group: '', version: 'v1', kind: KINDS[name] },
-        };
-        return [`/api/v1/${scope}${name}/{name}`, { patch }];
-      }),
-    ),
-  },
-};
-
-/** Where a client asks what it may do. */
-export const ACCESS_REVIEWS = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
-/** The answer: whoever holds the token may do everything. */
-export const ACCESS_REVIEW = {
-  kind: 'SelfSubjectAccessReview',
-  apiVersion: 'authorization.k8s.io/v1',
-  metadata: {},
-  spec: {},
-  status: { allowed: true },
 };

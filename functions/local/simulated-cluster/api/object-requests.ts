@@ -3,7 +3,6 @@ import { fieldsOf, textOf, withoutNulls } from '../objects/json.ts';
 import type { ApiObject } from '../objects/kinds.ts';
 import { badRequest, conflict, methodNotAllowed, schemaFault } from '../objects/status.ts';
 import type { DeleteRequest, ObjectStore } from '../objects/store.ts';
-import { RESOURCES, type Verb } from './discovery.ts';
 import { PATCHES } from './patches.ts';
 import { representation, represented, representedList, sendJson } from './representation.ts';
 import {
@@ -16,6 +15,7 @@ import {
   readJson,
   selectorIn,
 } from './request.ts';
+import { RESOURCES, type Verb } from './resources.ts';
 import { answerWatch } from './watch.ts';
 
 const PLAIN_JSON = ['application/json'];

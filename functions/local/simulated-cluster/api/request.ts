@@ -1,8 +1,16 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { fieldsOf, parseJson, textOf } from '../objects/json.ts';
-import { type ApiObject, RESOURCE_NAMES, type ResourceName, type Selector } from '../objects/kinds.ts';
+import {
+  API_VERSIONS,
+  type ApiObject,
+  RESOURCE_NAMES,
+  type ResourceName,
+  type Selector,
+} from '../objects/kinds.ts';
+import { parseLabelSelector } from '../objects/label-selector.ts';
 import { badRequest, StatusError } from '../objects/status.ts';
-import { RESOURCES } from './discovery.ts';
+import { GROUP_VERSIONS, pathOf } from './discovery.ts';
+import { RESOURCES } from './resources.ts';
 
 /** A request that is about objects, and its answer. */
 export interface ObjectCall {
@@ -12,7 +20,7 @@ export interface ObjectCall {
   readonly path: ApiPath;
 }
 
-/** What a path below `/api/v1` names. */
+/** What a path below `/api/v1`, or that of a named group, names. */
 export interface ApiPath {
   readonly resource: ResourceName;
   /** "" for nodes and namespaces, and for a list across all namespaces. */
@@ -25,9 +33,11 @@ export interface ApiPath {
 
 /** Reads a path such as `/api/v1/namespaces/default/pods/web/status`; `undefined` for one that names nothing. */
 export function parseApiPath(pathname: string): ApiPath | undefined {
-  const prefix = '/api/v1/';
-  if (!pathname.startsWith(prefix)) return undefined;
-  const segments = decoded(pathname.slice(prefix.length));
+  const version = GROUP_VERSIONS.find((one) => pathname.startsWith(`${pathOf(one)}/`));
+  if (version === undefined) return undefined;
+  const isResource = (text: string): text is ResourceName =>
+    RESOURCE_NAMES.some((name) => name === text && API_VERSIONS[name] === version);
+  const segments = decoded(pathname.slice(pathOf(version).length + 1));
   if (segments === undefined) return undefined;
   const [first = '', second, third, ...rest] = segments;
   if (first === 'namespaces' && second !== undefined && third !== undefined && isResource(third)) {
@@ -48,8 +58,6 @@ function withName(resource: ResourceName, namespace: string, names: readonly str
   }
   return { resource, namespace, ...(name === undefined ? {} : { name }), subresource };
 }
-
-const isResource = (text: string): text is ResourceName => RESOURCE_NAMES.some((name) => name === text);
 
 /** The segments of a path; `undefined` when one is empty or badly escaped. */
 function decoded(path: string): readonly string[] | undefined {
@@ -91,31 +99,11 @@ export function selectorIn(query: URLSearchParams, resource: ResourceName): Sele
   const labels = query.get('labelSelector');
   if (!fields && !labels) return everything;
   const byField = fieldSelector(resource, fields ?? '');
-  const byLabel = labelSelector(labels ?? '');
-  return (object) => byField(object) && byLabel(object);
+  const byLabel = parseLabelSelector(labels ?? '');
+  return (object) => byField(object) && byLabel(object.metadata.labels);
 }
 
 export const everything: Selector = () => true;
-
-/** The fields that the real server lets one select by, apart from name and namespace. */
-const SELECTABLE_FIELDS: { readonly [R in ResourceName]: readonly string[] } = {
-  nodes: ['spec.unschedulable'],
-  pods: ['spec.nodeName', 'spec.restartPolicy', 'spec.schedulerName', 'status.phase', 'status.podIP'],
-  events: [
-    'involvedObject.kind',
-    'involvedObject.namespace',
-    'involvedObject.name',
-    'involvedObject.uid',
-    'involvedObject.apiVersion',
-    'involvedObject.resourceVersion',
-    'involvedObject.fieldPath',
-    'reason',
-    'reportingComponent',
-    'source',
-    'type',
-  ],
-  namespaces: ['status.phase'],
-};
 
 const OPERATION = /^(?<path>[^=!]+?)\s*(?<operator>==?|!=)\s*(?<value>.*)$/;
 
@@ -124,32 +112,12 @@ export function fieldSelector(resource: ResourceName, text: string): Selector {
   return all(text, (term) => {
     const { path = '', operator, value = '' } = OPERATION.exec(term)?.groups ?? {};
     if (!operator) throw badRequest(`invalid field selector "${term}": write field=value or field!=value`);
-    if (!['metadata.name', 'metadata.namespace', ...SELECTABLE_FIELDS[resource]].includes(path)) {
+    if (
+      !['metadata.name', 'metadata.namespace', ...(RESOURCES[resource].selectableFields ?? [])].includes(path)
+    ) {
       throw badRequest(`field label not supported: ${path}`);
     }
     return (object) => (fieldText(object, path) === value) === (operator !== '!=');
-  });
-}
-
-/** `label=value`, `label==value`, `label!=value`, `label` and `!label`, all of them. Throws 400 for anything else. */
-export function labelSelector(text: string): Selector {
-  return all(text, (term) => {
-    if (/[\s()]/.test(term)) {
-      throw badRequest(
-        `unsupported label selector "${term}": write label=value, label!=value, label or !label`,
-      );
-    }
-    const { path, operator, value } = OPERATION.exec(term)?.groups ?? {};
-    if (path !== undefined && value !== undefined) {
-      return ({ metadata }) => (metadata.labels?.[path] === value) === (operator !== '!=');
-    }
-    const label = term.replace(/^!/, '');
-    if (label === '' || label.includes('=')) {
-      throw badRequest(
-        `unable to parse label selector "${term}": write label=value, label!=value, label or !label`,
-      );
-    }
-    return ({ metadata }) => (metadata.labels?.[label] !== undefined) === (label === term);
   });
 }
 
@@ -168,7 +136,7 @@ function fieldText(object: ApiObject, path: string): string {
   // An Event's source is selected by its component; an absent flag counts as false.
   if (path === 'source') return textOf(fieldsOf(value)['component']);
   if (path === 'spec.unschedulable') return String(value === true);
-  return textOf(value);
+  return typeof value === 'number' ? String(value) : textOf(value);
 }
 
 /** The real server's limit: 3 MiB (`MaxRequestBodyBytes`). */

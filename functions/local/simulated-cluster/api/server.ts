@@ -6,8 +6,10 @@ import { createServer } from 'node:https';
 import { generate } from 'selfsigned';
 import { badRequest, methodNotAllowed, StatusError } from '../objects/status.ts';
 import type { ObjectStore } from '../objects/store.ts';
-import { ACCESS_REVIEW, ACCESS_REVIEWS, DISCOVERY } from './discovery.ts';
+import { reviewAt } from './access-reviews.ts';
+import { DISCOVERY } from './discovery.ts';
 import { answerForObjects } from './object-requests.ts';
+import { openApiAt } from './openapi.ts';
 import { sendJson } from './representation.ts';
 import { parseApiPath } from './request.ts';
 
@@ -80,17 +82,18 @@ async function answer(
     return;
   }
   if (!isAuthorized(request)) throw new StatusError(401, 'Unauthorized', 'Unauthorized');
-  const document = DISCOVERY[pathname];
+  const document = DISCOVERY[pathname] ?? openApiAt(pathname);
   if (document !== undefined) {
     if (request.method !== 'GET') throw methodNotAllowed();
     sendJson(response, 200, document);
     return;
   }
-  if (pathname === ACCESS_REVIEWS) {
+  const review = reviewAt(pathname);
+  if (review !== undefined) {
     if (request.method !== 'POST') throw methodNotAllowed();
     // kubectl sends it as protobuf; the answer is the same whatever is asked.
     request.resume();
-    sendJson(response, 201, ACCESS_REVIEW);
+    sendJson(response, 201, review);
     return;
   }
   const path = parseApiPath(pathname);

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { stringifyJson } from '../objects/json.ts';
-import { type ApiObject, KINDS } from '../objects/kinds.ts';
+import { API_VERSIONS, type ApiObject, KINDS } from '../objects/kinds.ts';
 import { StatusError } from '../objects/status.ts';
 import type { ObjectStore } from '../objects/store.ts';
 import { representation, represented } from './representation.ts';
@@ -29,7 +29,7 @@ export function answerWatch(store: ObjectStore, { request, response, query, path
   const seconds = numberIn(query, 'timeoutSeconds') || WATCH_TIMEOUT_SECONDS;
   const bookmark = (annotations?: object) => ({
     kind: KINDS[resource],
-    apiVersion: 'v1',
+    apiVersion: API_VERSIONS[resource],
     metadata: {
       resourceVersion: String(store.version),
       ...(annotations === undefined ? {} : { annotations }),

@@ -1,11 +1,5 @@
-import {
-  type ConditionObject,
-  type EpochMs,
-  internalIp,
-  kubernetesTime,
-  type PodObject,
-  refOf,
-} from '../objects/kinds.ts';
+import type { ConditionObject } from '../objects/core-kinds.ts';
+import { type EpochMs, internalIp, kubernetesTime, type PodObject, refOf } from '../objects/kinds.ts';
 import type { ObjectStore } from '../objects/store.ts';
 import { notePod } from './events.ts';
 import type { Controller } from './reconcile-loop.ts';

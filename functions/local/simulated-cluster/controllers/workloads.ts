@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { FEATURE_GATES, taintsOf, tolerationsOf } from '../objects/admission.ts';
-import { controllerOf, type PodObject, type TolerationObject } from '../objects/kinds.ts';
+import type { TolerationObject } from '../objects/core-kinds.ts';
+import { controllerOf, type PodObject } from '../objects/kinds.ts';
 import type { ObjectStore } from '../objects/store.ts';
 import type { Controller } from './reconcile-loop.ts';
 import { pinnedTo, schedulerVerdict } from './scheduler.ts';

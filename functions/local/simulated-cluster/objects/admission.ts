@@ -1,8 +1,24 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { MatchOptions, Taint, Toleration } from '#shared/taints/taint.ts';
-import type { Drafts, NodeObject, Objects, PodObject, ResourceName, TolerationObject } from './kinds.ts';
+import type { TolerationObject } from './core-kinds.ts';
+import {
+  type Drafts,
+  KINDS,
+  type NodeObject,
+  type Objects,
+  type PodObject,
+  type ResourceName,
+} from './kinds.ts';
+import { containerCauses, withPodDefaults } from './pod-spec.ts';
 import { invalid, type StatusCause } from './status.ts';
 import { type Problem, taintProblems, tolerationProblems, tolerationsUpdateProblems } from './validation.ts';
+import {
+  budgetCauses,
+  type WorkloadName,
+  workloadCauses,
+  workloadDefaults,
+  workloadUpdateCauses,
+} from './workload-admission.ts';
 
 /** The feature gates of a cluster that sets none. */
 export const FEATURE_GATES: MatchOptions = { comparisonOperators: false };
@@ -49,20 +65,16 @@ export const admissions: { readonly [R in ResourceName]: Admission<R> } = {
       const pod = {
         ...draft,
         spec: {
-          restartPolicy: 'Always',
-          terminationGracePeriodSeconds: 30,
-          dnsPolicy: 'ClusterFirst',
-          schedulerName: 'default-scheduler',
           priority: 0,
           enableServiceLinks: true,
           preemptionPolicy: 'PreemptLowerPriority',
-          ...draft.spec,
+          ...withPodDefaults(draft.spec),
           tolerations: admitted('CREATE', draft.spec.tolerations),
         },
         status: { phase: 'Pending', qosClass: 'BestEffort' },
       };
       refuse('Pod', pod.metadata.name, [
-        ...containerCauses(pod.spec.containers),
+        ...containerCauses('spec', pod.spec),
         ...causes('spec.', tolerationProblems(tolerationsOf(pod.spec.tolerations), FEATURE_GATES)),
       ]);
       return pod;
@@ -108,7 +120,43 @@ export const admissions: { readonly [R in ResourceName]: Admission<R> } = {
     }),
     update: (_, namespace) => namespace,
   },
+  deployments: workloadAdmission('deployments'),
+  replicasets: workloadAdmission('replicasets'),
+  statefulsets: workloadAdmission('statefulsets'),
+  daemonsets: workloadAdmission('daemonsets'),
+  poddisruptionbudgets: {
+    create: ({ status, ...budget }) => {
+      refuse('PodDisruptionBudget', budget.metadata.name, budgetCauses(budget.spec));
+      return { ...budget, status: NO_DISRUPTIONS };
+    },
+    update: (_, budget) => {
+      refuse('PodDisruptionBudget', budget.metadata.name, budgetCauses(budget.spec));
+      return budget;
+    },
+  },
 };
+
+const NO_DISRUPTIONS = { disruptionsAllowed: 0, currentHealthy: 0, desiredHealthy: 0, expectedPods: 0 };
+
+/** A workload's status is its controller's: a new one has none. */
+function workloadAdmission<R extends WorkloadName>(resource: R): Admission<R> {
+  const defaults = workloadDefaults[resource];
+  return {
+    create: (draft) => {
+      const spec = defaults(draft.spec);
+      refuse(KINDS[resource], draft.metadata.name, workloadCauses(spec));
+      return { ...draft, spec, status: {} };
+    },
+    update: (current, draft) => {
+      const spec = defaults(draft.spec);
+      refuse(KINDS[resource], draft.metadata.name, [
+        ...workloadCauses(spec),
+        ...workloadUpdateCauses(resource, current.spec, spec),
+      ]);
+      return { ...draft, spec };
+    },
+  };
+}
 
 /** The given ones, and behind them what the plugin `DefaultTolerationSeconds` appends. */
 function admitted(operation: string, given: readonly TolerationObject[] = []): TolerationObject[] {
@@ -200,21 +248,6 @@ function unchangeable({
 const nodeCauses = (node: Pick<NodeObject, 'spec'>) =>
   // The real server reports a node's taints under `metadata`.
   causes('metadata.', taintProblems(taintsOf(node)));
-
-const containerCauses = (containers: PodObject['spec']['containers']): StatusCause[] =>
-  containers.length === 0
-    ? [{ reason: 'FieldValueRequired', message: 'Required value', field: 'spec.containers' }]
-    : containers.flatMap(({ name }, index) =>
-        name === ''
-          ? [
-              {
-                reason: 'FieldValueRequired',
-                message: 'Required value',
-                field: `spec.containers[${index}].name`,
-              },
-            ]
-          : [],
-      );
 
 /** A problem's sentence starts with its field, which a cause names by itself. */
 const causes = (prefix: string, problems: readonly Problem[]): StatusCause[] =>

@@ -1,6 +1,8 @@
 import * as z from 'zod';
+import { event, namespace, node, pod, stringMap } from './core-kinds.ts';
 import { fieldsOf, itemsOf, textOf, withoutNulls } from './json.ts';
 import { badRequest, schemaFault } from './status.ts';
+import { daemonSet, deployment, disruptionBudget, replicaSet, statefulSet } from './workload-kinds.ts';
 
 /**
  * The kinds of object the simulated cluster knows, as Kubernetes' own JSON. Only what is acted upon is declared;
@@ -14,8 +16,6 @@ export type EpochMs = number;
 export const kubernetesTime = (at: EpochMs): string => new Date(at).toISOString().replace(/\.\d+Z$/, 'Z');
 
 const text = z.string();
-const texts = z.record(text, text);
-const INT64_MAX = 2n ** 63n - 1n;
 
 const ownerReference = z.looseObject({
   apiVersion: text,
@@ -31,8 +31,8 @@ const givenMetadata = {
   namespace: text.exactOptional(),
   uid: text.exactOptional(),
   resourceVersion: text.exactOptional(),
-  labels: texts.exactOptional(),
-  annotations: texts.exactOptional(),
+  labels: stringMap.exactOptional(),
+  annotations: stringMap.exactOptional(),
   ownerReferences: z.array(ownerReference).exactOptional(),
 };
 
@@ -51,7 +51,15 @@ const draftMetadata = z
   );
 
 /** Who owns which fields, and since when. Upstream: `metav1.ManagedFieldsEntry`. */
-const managedFields = z.looseObject({ manager: text, time: text });
+const managedFields = z.looseObject({
+  manager: text,
+  operation: text,
+  apiVersion: text,
+  time: text,
+  subresource: text.exactOptional(),
+  fieldsV1: z.record(text, z.unknown()),
+});
+export type ManagedFields = z.infer<typeof managedFields>;
 
 /** Metadata of an object that is there. */
 const storedMetadata = z.looseObject({
@@ -66,104 +74,39 @@ const storedMetadata = z.looseObject({
   managedFields: z.array(managedFields).exactOptional(),
 });
 
-const condition = z.looseObject({
-  type: text.default(''),
-  status: text.default(''),
-  reason: text.exactOptional(),
-  message: text.exactOptional(),
-  lastTransitionTime: text.exactOptional(),
-});
-
-const taint = z.looseObject({
-  key: text.default(''),
-  value: text.exactOptional(),
-  effect: text.default(''),
-});
-
-const toleration = z.looseObject({
-  key: text.exactOptional(),
-  operator: text.exactOptional(),
-  value: text.exactOptional(),
-  effect: text.exactOptional(),
-  tolerationSeconds: z
-    .union(
-      [
-        z.int(),
-        z
-          .bigint()
-          .min(-INT64_MAX - 1n)
-          .max(INT64_MAX),
-      ],
-      'must be a 64-bit integer',
-    )
-    .exactOptional(),
-});
-
-const container = z.looseObject({ name: text.default(''), image: text.exactOptional() });
-
-const nodeSelectorTerm = z.looseObject({
-  matchFields: z
-    .array(z.looseObject({ key: text, operator: text, values: z.array(text).default([]) }))
-    .exactOptional(),
-});
-
-const affinity = z.looseObject({
-  nodeAffinity: z
-    .looseObject({
-      requiredDuringSchedulingIgnoredDuringExecution: z
-        .looseObject({ nodeSelectorTerms: z.array(nodeSelectorTerm) })
-        .exactOptional(),
-    })
-    .exactOptional(),
-});
-
-const node = {
-  spec: z
-    .looseObject({ taints: z.array(taint).exactOptional(), unschedulable: z.boolean().exactOptional() })
-    .default({}),
-  status: z.looseObject({ conditions: z.array(condition).exactOptional() }).default({}),
-};
-
-const pod = {
-  spec: z
-    .looseObject({
-      nodeName: text.exactOptional(),
-      nodeSelector: texts.exactOptional(),
-      affinity: affinity.exactOptional(),
-      schedulerName: text.exactOptional(),
-      terminationGracePeriodSeconds: z.int().exactOptional(),
-      containers: z.array(container).default([]),
-      tolerations: z.array(toleration).exactOptional(),
-    })
-    .default({ containers: [] }),
-  status: z
-    .looseObject({ phase: text.exactOptional(), conditions: z.array(condition).exactOptional() })
-    .default({}),
-};
-
-const event = {
-  involvedObject: z
-    .looseObject({ kind: text.exactOptional(), namespace: text.exactOptional(), name: text.exactOptional() })
-    .default({}),
-  reason: text.exactOptional(),
-  message: text.exactOptional(),
-  type: text.exactOptional(),
-};
-
-const namespace = {
-  spec: z.looseObject({}).default({}),
-  status: z.looseObject({ phase: text.exactOptional() }).default({}),
-};
-
 /** A kind of object by its plural, as in the API's paths. */
-export const KINDS = { nodes: 'Node', pods: 'Pod', events: 'Event', namespaces: 'Namespace' } as const;
+export const KINDS = {
+  nodes: 'Node',
+  pods: 'Pod',
+  events: 'Event',
+  namespaces: 'Namespace',
+  deployments: 'Deployment',
+  replicasets: 'ReplicaSet',
+  statefulsets: 'StatefulSet',
+  daemonsets: 'DaemonSet',
+  poddisruptionbudgets: 'PodDisruptionBudget',
+} as const;
 export type ResourceName = keyof typeof KINDS;
-export const RESOURCE_NAMES = ['nodes', 'pods', 'events', 'namespaces'] as const satisfies ResourceName[];
+export const RESOURCE_NAMES = Object.keys(KINDS) as readonly ResourceName[];
+
+/** The API version that a kind is served under; the others of upstream are not. */
+export const API_VERSIONS = {
+  nodes: 'v1',
+  pods: 'v1',
+  events: 'v1',
+  namespaces: 'v1',
+  deployments: 'apps/v1',
+  replicasets: 'apps/v1',
+  statefulsets: 'apps/v1',
+  daemonsets: 'apps/v1',
+  poddisruptionbudgets: 'policy/v1',
+} as const satisfies Readonly<Record<ResourceName, string>>;
+export type ApiVersion = (typeof API_VERSIONS)[ResourceName];
 
 const drafted = <R extends ResourceName, Fields extends z.ZodRawShape>(resource: R, fields: Fields) =>
   z.looseObject({
     kind: z.literal(KINDS[resource]).default(KINDS[resource]),
-    apiVersion: z.literal('v1').default('v1'),
+    apiVersion: z.literal(API_VERSIONS[resource]).default(API_VERSIONS[resource]),
     metadata: draftMetadata.default({}),
     ...fields,
   });
@@ -171,7 +114,7 @@ const drafted = <R extends ResourceName, Fields extends z.ZodRawShape>(resource:
 const stored = <R extends ResourceName, Fields extends z.ZodRawShape>(resource: R, fields: Fields) =>
   z.looseObject({
     kind: z.literal(KINDS[resource]),
-    apiVersion: z.literal('v1'),
+    apiVersion: z.literal(API_VERSIONS[resource]),
     metadata: storedMetadata,
     ...fields,
   });
@@ -181,6 +124,11 @@ const drafts = {
   pods: drafted('pods', pod),
   events: drafted('events', event),
   namespaces: drafted('namespaces', namespace),
+  deployments: drafted('deployments', deployment),
+  replicasets: drafted('replicasets', replicaSet),
+  statefulsets: drafted('statefulsets', statefulSet),
+  daemonsets: drafted('daemonsets', daemonSet),
+  poddisruptionbudgets: drafted('poddisruptionbudgets', disruptionBudget),
 };
 
 const objects = {
@@ -188,6 +136,11 @@ const objects = {
   pods: stored('pods', pod),
   events: stored('events', event),
   namespaces: stored('namespaces', namespace),
+  deployments: stored('deployments', deployment),
+  replicasets: stored('replicasets', replicaSet),
+  statefulsets: stored('statefulsets', statefulSet),
+  daemonsets: stored('daemonsets', daemonSet),
+  poddisruptionbudgets: stored('poddisruptionbudgets', disruptionBudget),
 };
 
 /** An object that is there. Nothing changes one in place: each change makes a new one. */
@@ -197,8 +150,11 @@ export type Drafts = { readonly [R in ResourceName]: z.infer<(typeof drafts)[R]>
 
 export type NodeObject = Objects['nodes'];
 export type PodObject = Objects['pods'];
-export type TolerationObject = z.infer<typeof toleration>;
-export type ConditionObject = z.infer<typeof condition>;
+export type DeploymentObject = Objects['deployments'];
+export type ReplicaSetObject = Objects['replicasets'];
+export type StatefulSetObject = Objects['statefulsets'];
+export type DaemonSetObject = Objects['daemonsets'];
+export type DisruptionBudgetObject = Objects['poddisruptionbudgets'];
 
 /** What objects of every kind have in common. */
 export interface ApiObject {
@@ -219,8 +175,10 @@ export const objectSchemas: { readonly [R in ResourceName]: z.ZodType<Objects[R]
 export function parseDraft<R extends ResourceName>(resource: R, body: unknown): Drafts[R] {
   const parsed = draftSchemas[resource].safeParse(withoutNulls(body));
   if (parsed.success) return parsed.data;
-  const kind = KINDS[resource];
-  throw badRequest(`${kind} in version "v1" cannot be handled as a ${kind}: ${schemaFault(parsed.error)}`);
+  const [kind, version] = [KINDS[resource], API_VERSIONS[resource].replace(/^.*\//, '')];
+  throw badRequest(
+    `${kind} in version "${version}" cannot be handled as a ${kind}: ${schemaFault(parsed.error)}`,
+  );
 }
 
 /** Which object: `namespace` is "" for nodes and namespaces. */

@@ -64,9 +64,13 @@ export function serverMetadata({ metadata }: ApiObject): object {
   };
 }
 
-/** Counts a pod's changes of spec; the real server counts no node's. */
+/** Whether changes of spec are counted; the real server counts no node's. */
+export const countsGenerations = (resource: ResourceName): boolean =>
+  resource !== 'nodes' && resource !== 'namespaces' && resource !== 'events';
+
+/** Counts a change of spec, where they are counted. */
 export function nextGeneration<T extends ApiObject>(resource: ResourceName, current: T, next: T): T {
-  if (resource !== 'pods' || isDeepStrictEqual(current['spec'], next['spec'])) return next;
+  if (!countsGenerations(resource) || isDeepStrictEqual(current['spec'], next['spec'])) return next;
   return { ...next, metadata: { ...next.metadata, generation: (current.metadata.generation ?? 0) + 1 } };
 }
 

@@ -8,7 +8,7 @@ import { objectSchemas, RESOURCE_NAMES } from './kinds.ts';
 import type { ClusterState } from './store.ts';
 
 /** Grows when what is in the file changes its form; a file of another form counts as damaged. */
-const FORMAT = 1;
+const FORMAT = 2;
 
 const SCHEMA = `
   CREATE TABLE objects (

@@ -21,6 +21,7 @@ import {
 } from './kinds.ts';
 import {
   checkPreconditions,
+  countsGenerations,
   generatedName,
   markedDeleted,
   nameCauses,
@@ -98,6 +99,11 @@ export class ObjectStore {
     pods: new Map(),
     events: new Map(),
     namespaces: new Map(),
+    deployments: new Map(),
+    replicasets: new Map(),
+    statefulsets: new Map(),
+    daemonsets: new Map(),
+    poddisruptionbudgets: new Map(),
   };
   readonly #history: History;
   readonly #listeners = new Set<(change: Change) => void>();
@@ -213,7 +219,7 @@ export class ObjectStore {
         uid: randomUUID(),
         resourceVersion: '',
         creationTimestamp: kubernetesTime(this.#clock.now()),
-        ...(resource === 'pods' ? { generation: 1 } : {}),
+        ...(countsGenerations(resource) ? { generation: 1 } : {}),
       },
     });
     return this.#commit('ADDED', resource, withTaintOwner(undefined, object, manager, this.#clock.now()));

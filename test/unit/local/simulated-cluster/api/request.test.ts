@@ -1,15 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { fieldSelector, labelSelector } from '#functions/local/simulated-cluster/api/request.ts';
+import { fieldSelector } from '#functions/local/simulated-cluster/api/request.ts';
 import { StatusError } from '#functions/local/simulated-cluster/objects/status.ts';
 import { aNode, aPod, aStore, inDefault } from '../builders.ts';
 
 const store = aStore();
-const pod = store.create(
-  'pods',
-  'default',
-  aPod('web', { nodeName: 'node-1' }, { labels: { app: 'web', tier: '' } }),
-);
+const pod = store.create('pods', 'default', aPod('web', { nodeName: 'node-1' }));
 const node = store.create('nodes', '', aNode('node-1'));
 const event = store.create('events', 'default', {
   metadata: { name: 'e' },
@@ -54,29 +50,5 @@ describe('a field selector', () => {
 
   for (const selector of ['spec.hostname=x', 'spec.nodeName', 'spec.nodeName>1', '=x']) {
     test(`"${selector}" is refused`, () => assert.throws(() => fieldSelector('pods', selector), refused));
-  }
-});
-
-describe('a label selector', () => {
-  for (const [selector, selects] of [
-    ['app=web', true],
-    ['app==web', true],
-    ['app!=web', false],
-    ['app!=db', true],
-    ['zone!=a', true],
-    ['app', true],
-    ['!app', false],
-    ['!zone', true],
-    ['tier=', true],
-    ['app=web,zone=a', false],
-    ['', true],
-  ] as const) {
-    test(`"${selector}" ${selects ? 'selects' : 'leaves out'} a pod labelled app=web`, () => {
-      assert.equal(labelSelector(selector)(pod), selects);
-    });
-  }
-
-  for (const selector of ['==', 'app in (web)', '=web']) {
-    test(`"${selector}" is refused`, () => assert.throws(() => labelSelector(selector), refused));
   }
 });

@@ -61,7 +61,12 @@ describe('discovery', () => {
       'nodes',
       'nodes/status',
       'pods',
+      'pods/attach',
       'pods/binding',
+      'pods/eviction',
+      'pods/exec',
+      'pods/log',
+      'pods/portforward',
       'pods/status',
       'events',
       'namespaces',
@@ -86,7 +91,9 @@ describe('discovery', () => {
 
   for (const path of [
     '/openapi/v2',
-    '/apis/apps/v1',
+    '/apis/batch/v1',
+    '/api/v1/deployments',
+    '/apis/apps/v1/pods',
     '/api/v1/secrets',
     `${NODES}/a/b`,
     '/api/v1/pods/a',

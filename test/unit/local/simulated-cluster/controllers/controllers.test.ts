@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, mock, test } from 'node:test';
 import { Controllers } from '#functions/local/simulated-cluster/controllers/controllers.ts';
 import type { Workload } from '#functions/local/simulated-cluster/controllers/workloads.ts';
-import type { PodObject, TolerationObject } from '#functions/local/simulated-cluster/objects/kinds.ts';
+import type { TolerationObject } from '#functions/local/simulated-cluster/objects/core-kinds.ts';
+import type { PodObject } from '#functions/local/simulated-cluster/objects/kinds.ts';
 import type { ObjectStore } from '#functions/local/simulated-cluster/objects/store.ts';
 import { aNode, aPod, aStore, inDefault, NOW, unscoped } from '../builders.ts';
 

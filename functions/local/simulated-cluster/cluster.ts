@@ -5,7 +5,7 @@ import type { Clock } from '#shared/time/clock.ts';
 import { type ApiServerLog, SIMULATED_CONTEXT, startApiServer, writeKubeconfig } from './api/server.ts';
 import { Controllers } from './controllers/controllers.ts';
 import type { ControllerLog } from './controllers/reconcile-loop.ts';
-import { DEMO_WORKLOADS, seedDemoFleet } from './demo-fleet.ts';
+import { seedDemoFleet } from './demo-fleet.ts';
 import { taintsOf } from './objects/admission.ts';
 import type { NodeObject, PodObject } from './objects/kinds.ts';
 import { openStateFile, type StateFileLog } from './objects/state-file.ts';
@@ -73,7 +73,7 @@ export async function startSimulatedCluster({
   const server = await startApiServer(store, log);
   const kubeconfig = join(dir, 'simulated-cluster.kubeconfig');
   await writeKubeconfig(kubeconfig, server);
-  const controllers = new Controllers(store, DEMO_WORKLOADS, log);
+  const controllers = new Controllers(store, log);
   controllers.start();
   return {
     kubeconfig,
@@ -113,7 +113,7 @@ function changeTaints(
     ...node,
     spec: { ...spec, taints: change(spec.taints ?? []) },
   });
-  store.update('nodes', ref, 'main', changed, PROMPT_MANAGER);
+  store.update('nodes', ref, 'main', changed, { manager: PROMPT_MANAGER });
 }
 
 const shownNode = (node: NodeObject): SimulatedNode => ({

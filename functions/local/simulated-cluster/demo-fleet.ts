@@ -1,6 +1,5 @@
 import { KUBERNETES_VERSION } from './api/discovery.ts';
-import type { Workload } from './controllers/workloads.ts';
-import { type EpochMs, kubernetesTime } from './objects/kinds.ts';
+import { type EpochMs, kubernetesTime, type ResourceName } from './objects/kinds.ts';
 import type { ObjectStore } from './objects/store.ts';
 
 const NAMESPACES = ['default', 'kube-node-lease', 'kube-public', 'kube-system'] as const;
@@ -8,61 +7,77 @@ const NODES = ['node-1', 'node-2', 'node-3', 'node-4'];
 const ZONES = ['zone-a', 'zone-b'];
 const MAINTENANCE = { key: 'maintenance', operator: 'Exists', effect: 'NoExecute' };
 
-/** Four ways to take the taint `maintenance:NoExecute`. */
-export const DEMO_WORKLOADS: readonly Workload[] = [
+/** How a workload's pods take the taint `maintenance:NoExecute`. */
+const pods = (app: string, image: string, tolerations: readonly object[]) => ({
+  selector: { matchLabels: { app } },
+  template: {
+    metadata: { labels: { app } },
+    spec: { containers: [{ name: app, image }], tolerations },
+  },
+});
+
+/** Four ways to take it, and a budget for who drains. */
+const WORKLOADS: readonly {
+  readonly resource: ResourceName;
+  readonly name: string;
+  readonly spec: object;
+}[] = [
   {
-    kind: 'StatefulSet',
-    namespace: 'default',
+    resource: 'statefulsets',
     name: 'db',
-    image: 'postgres:18.1',
-    replicas: 2,
-    tolerations: [{ ...MAINTENANCE, tolerationSeconds: 10 }],
+    spec: {
+      replicas: 2,
+      serviceName: 'db',
+      ...pods('db', 'postgres:18.1', [{ ...MAINTENANCE, tolerationSeconds: 10 }]),
+    },
   },
+  { resource: 'deployments', name: 'web', spec: { replicas: 6, ...pods('web', 'nginx:1.29', []) } },
   {
-    kind: 'Deployment',
-    namespace: 'default',
-    name: 'web',
-    image: 'nginx:1.29',
-    replicas: 6,
-    tolerations: [],
-  },
-  {
-    kind: 'Deployment',
-    namespace: 'default',
+    resource: 'deployments',
     name: 'checkout',
-    image: 'example.com/checkout:2.4.1',
-    replicas: 4,
-    tolerations: [{ ...MAINTENANCE, tolerationSeconds: 30 }],
+    spec: {
+      replicas: 4,
+      ...pods('checkout', 'example.com/checkout:2.4.1', [{ ...MAINTENANCE, tolerationSeconds: 30 }]),
+    },
   },
   {
-    kind: 'DaemonSet',
-    namespace: 'default',
+    resource: 'daemonsets',
     name: 'logs',
-    image: 'fluent/fluent-bit:4.1',
-    tolerations: [{ operator: 'Exists' }],
+    spec: pods('logs', 'fluent/fluent-bit:4.1', [{ operator: 'Exists' }]),
+  },
+  {
+    resource: 'poddisruptionbudgets',
+    name: 'checkout',
+    spec: { minAvailable: 3, selector: { matchLabels: { app: 'checkout' } } },
   },
 ];
 
-/**
- * Puts the demo's namespaces and nodes into a cluster that was never seeded to the end; its controllers make the
- * pods. Namespaces are never deleted and the last one comes last, so it tells: a node that somebody deletes later
- * stays deleted.
- */
-export function seedDemoFleet(store: ObjectStore): void {
-  const [last, ...others] = NAMESPACES;
-  if (store.find('namespaces', { namespace: '', name: last }) !== undefined) return;
-  const isMissing = (resource: 'namespaces' | 'nodes', name: string) =>
-    store.find(resource, { namespace: '', name }) === undefined;
-  for (const name of others) {
-    if (isMissing('namespaces', name)) store.create('namespaces', '', { metadata: { name } });
-  }
-  for (const [index, name] of NODES.entries()) {
-    if (isMissing('nodes', name)) store.create('nodes', '', demoNode(name, index + 1, store.now()));
-  }
-  store.create('namespaces', '', { metadata: { name: last } });
+interface NamedBody {
+  readonly metadata: { readonly name: string };
+  readonly spec?: object;
 }
 
-function demoNode(name: string, number: number, now: EpochMs): object {
+/**
+ * Puts the demo's namespaces, nodes and workloads into a cluster that was never seeded to the end; its controllers make
+ * the pods. Namespaces are never deleted and the last one comes last, so it tells: what somebody deletes later stays
+ * deleted.
+ */
+export function seedDemoFleet(store: ObjectStore): void {
+  const last = NAMESPACES.at(-1) ?? '';
+  if (store.find('namespaces', { namespace: '', name: last }) !== undefined) return;
+  const seed = (resource: ResourceName, namespace: string, body: NamedBody) => {
+    if (store.find(resource, { namespace, name: body.metadata.name }) !== undefined) return;
+    store.create(resource, namespace, body, { manager: 'demo' });
+  };
+  for (const name of NAMESPACES.slice(0, -1)) seed('namespaces', '', { metadata: { name } });
+  for (const [index, name] of NODES.entries()) seed('nodes', '', demoNode(name, index + 1, store.now()));
+  for (const { resource, name, spec } of WORKLOADS) {
+    seed(resource, 'default', { metadata: { name }, spec });
+  }
+  seed('namespaces', '', { metadata: { name: last } });
+}
+
+function demoNode(name: string, number: number, now: EpochMs) {
   const at = kubernetesTime(now);
   const resources = { cpu: '4', 'ephemeral-storage': '83873772Ki', memory: '16069100Ki', pods: '110' };
   return {

@@ -1,32 +1,26 @@
-import * as z from 'zod';
-import { fieldsOf, textOf, withoutNulls } from '../objects/json.ts';
+import { fieldsOf, textOf } from '../objects/json.ts';
 import type { ApiObject } from '../objects/kinds.ts';
-import { badRequest, conflict, methodNotAllowed, schemaFault } from '../objects/status.ts';
-import type { DeleteRequest, ObjectStore } from '../objects/store.ts';
-import { PATCHES } from './patches.ts';
+import { disown } from '../objects/ownership.ts';
+import { badRequest, conflict, methodNotAllowed } from '../objects/status.ts';
+import type { ObjectStore } from '../objects/store.ts';
+import { parseDeleteOptions } from './delete-options.ts';
+import { patched } from './patches.ts';
 import { representation, represented, representedList, sendJson } from './representation.ts';
-import {
-  type ApiPath,
-  flagIn,
-  managerOf,
-  mediaType,
-  numberIn,
-  type ObjectCall,
-  readJson,
-  selectorIn,
-} from './request.ts';
+import { type ApiPath, flagIn, numberIn, type ObjectCall, originOf, selectorIn } from './request.ts';
+import { readBody } from './request-body.ts';
 import { RESOURCES, type Verb } from './resources.ts';
+import { SUBRESOURCES } from './subresources.ts';
 import { answerWatch } from './watch.ts';
-
-const PLAIN_JSON = ['application/json'];
 
 /** Does what a request asks of the objects, and answers it. Rejects with `StatusError` for what it refuses. */
 export async function answerForObjects(store: ObjectStore, call: ObjectCall): Promise<void> {
   const { request, path, query } = call;
   const verb = verbOf(request.method, path, flagIn(query, 'watch'));
   if (verb === undefined || !verbsOf(path).includes(verb)) throw methodNotAllowed();
-  if (query.has('dryRun')) {
-    throw badRequest('dryRun is not supported by the simulated cluster: leave it out');
+  const subresource = SUBRESOURCES[path.subresource];
+  if (subresource !== undefined) {
+    await subresource(store, call, verb);
+    return;
   }
   switch (verb) {
     case 'get':
@@ -39,13 +33,12 @@ export async function answerForObjects(store: ObjectStore, call: ObjectCall): Pr
       answerWatch(store, call);
       return;
     case 'create': {
-      const body = await readJson(request, PLAIN_JSON);
-      if (path.subresource === 'binding') bind(store, call, body);
-      else sendObject(store, call, 201, store.create(path.resource, path.namespace, body, managerOf(call)));
+      const body = await readBody(call);
+      sendObject(store, call, 201, store.create(path.resource, path.namespace, body, originOf(call)));
       return;
     }
     case 'update': {
-      const body = await readJson(request, PLAIN_JSON);
+      const body = await readBody(call);
       const replace = (current: ApiObject) => {
         checkUid(path, current, body);
         return body;
@@ -54,15 +47,13 @@ export async function answerForObjects(store: ObjectStore, call: ObjectCall): Pr
       return;
     }
     case 'patch': {
-      const patch = await readJson(request, Object.keys(PATCHES));
-      const apply = PATCHES[mediaType(request)];
-      if (apply === undefined || patch === undefined) throw badRequest('the request has no patch: send one');
-      const change = (current: ApiObject) => apply(current, patch);
+      const patch = await readBody(call);
+      const change = (current: ApiObject) => patched(request, current, patch);
       sendObject(store, call, 200, update(store, call, change));
       return;
     }
     case 'delete':
-      remove(store, call, parseDeleteOptions(await readJson(request, PLAIN_JSON)));
+      remove(store, call, await readBody(call));
       return;
     default:
       return verb satisfies never;
@@ -70,7 +61,7 @@ export async function answerForObjects(store: ObjectStore, call: ObjectCall): Pr
 }
 
 const update = (store: ObjectStore, call: ObjectCall, change: (current: ApiObject) => unknown): ApiObject =>
-  store.update(call.path.resource, refOf(call.path), partOf(call.path), change, managerOf(call));
+  store.update(call.path.resource, refOf(call.path), partOf(call.path), change, originOf(call));
 
 function sendObject(
   store: ObjectStore,
@@ -110,20 +101,18 @@ function checkUid({ resource }: ApiPath, { metadata }: ApiObject, body: unknown)
   throw conflict(resource, metadata.name, why);
 }
 
-function bind(store: ObjectStore, { response, path }: ObjectCall, body: unknown): void {
-  const name = textOf(fieldsOf(fieldsOf(body)['target'])['name']);
-  if (name === '') throw badRequest('target.name must name a node');
-  store.bind(refOf(path), name);
-  sendJson(response, 201, { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 });
-}
-
-function remove(store: ObjectStore, call: ObjectCall, options: DeleteRequest): void {
+function remove(store: ObjectStore, call: ObjectCall, body: unknown): void {
   const { response, query, path } = call;
   const seconds = numberIn(query, 'gracePeriodSeconds');
-  const { object, gone } = store.delete(path.resource, refOf(path), {
-    ...options,
+  const policy = query.get('propagationPolicy');
+  const { orphans, ...options } = parseDeleteOptions({
+    ...fieldsOf(body),
+    ...(policy === null ? {} : { propagationPolicy: policy }),
+    ...(query.has('dryRun') ? { dryRun: query.getAll('dryRun') } : {}),
     ...(seconds === undefined ? {} : { gracePeriodSeconds: seconds }),
   });
+  const { object, gone } = store.delete(path.resource, refOf(path), options);
+  if (orphans && gone && options.dryRun !== true) disown(store, object);
   if (!gone || path.resource === 'pods') {
     sendObject(store, call, 200, object);
     return;
@@ -161,20 +150,3 @@ function verbsOf({ resource, subresource }: ApiPath): readonly Verb[] {
 
 const refOf = ({ namespace, name = '' }: ApiPath) => ({ namespace, name });
 const partOf = ({ subresource }: ApiPath) => (subresource === 'status' ? 'status' : 'main');
-
-const deleteOptions = z.object({
-  gracePeriodSeconds: z.int().exactOptional(),
-  preconditions: z
-    .object({ uid: z.string().exactOptional(), resourceVersion: z.string().exactOptional() })
-    .exactOptional(),
-  dryRun: z
-    .array(z.string())
-    .max(0, 'is not supported by the simulated cluster: leave it out')
-    .exactOptional(),
-});
-
-function parseDeleteOptions(body: unknown): DeleteRequest {
-  const parsed = deleteOptions.safeParse(withoutNulls(body ?? {}));
-  if (!parsed.success) throw badRequest(`DeleteOptions: ${schemaFault(parsed.error)}`);
-  return parsed.data;
-}

@@ -1,9 +1,18 @@
+import type { IncomingMessage } from 'node:http';
 import { apply, JSONPatchError, type JSONValue, type OpObject } from 'json-p3';
 import * as z from 'zod';
 import { type Fields, fieldsOf, parseJson, stringifyJson } from '../objects/json.ts';
 import { badRequest, StatusError, schemaFault } from '../objects/status.ts';
+import { mediaType } from './media-type.ts';
 
-/** What a PATCH makes of an object, by the media type of its body. They never change the object itself. */
+/** What a PATCH makes of an object. Throws 400 for one without a patch. */
+export function patched(request: IncomingMessage, object: unknown, patch: unknown): unknown {
+  const apply = PATCHES[mediaType(request)];
+  if (apply === undefined || patch === undefined) throw badRequest('the request has no patch: send one');
+  return apply(object, patch);
+}
+
+/** By the media type of its body. They never change the object itself. */
 export const PATCHES: Readonly<Record<string, (object: unknown, patch: unknown) => unknown>> = {
   'application/strategic-merge-patch+json': strategicMergePatch,
   'application/merge-patch+json': mergePatch,

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { fieldsOf, parseJson, textOf } from '../objects/json.ts';
+import { fieldsOf, textOf } from '../objects/json.ts';
 import {
   API_VERSIONS,
   type ApiObject,
@@ -8,7 +8,8 @@ import {
   type Selector,
 } from '../objects/kinds.ts';
 import { parseLabelSelector } from '../objects/label-selector.ts';
-import { badRequest, StatusError } from '../objects/status.ts';
+import { badRequest } from '../objects/status.ts';
+import type { Origin } from '../objects/store.ts';
 import { GROUP_VERSIONS, pathOf } from './discovery.ts';
 import { RESOURCES } from './resources.ts';
 
@@ -76,9 +77,24 @@ const MAX_MANAGER_LENGTH = 128;
  * Who makes a change: the parameter `fieldManager`, or else the user agent up to its first `/`; "" when there is
  * neither. Upstream: `managerOrUserAgent`.
  */
-export function managerOf({ request, query }: ObjectCall): string {
+function managerOf({ request, query }: ObjectCall): string {
   const [product = ''] = (request.headers['user-agent'] ?? '').split('/');
   return query.get('fieldManager') || product.slice(0, MAX_MANAGER_LENGTH);
+}
+
+/** Who makes a change, and whether in earnest. Throws 400 for a `dryRun` that is none. */
+export const originOf = (call: ObjectCall): Origin => ({
+  manager: managerOf(call),
+  dryRun: isDryRun(call.query.getAll('dryRun')),
+});
+
+/** Whether nothing is to be kept. Throws 400 for anything but `All`. */
+export function isDryRun(given: readonly string[]): boolean {
+  const wrong = given.find((one) => one !== 'All');
+  if (wrong !== undefined) {
+    throw badRequest(`dryRun: Unsupported value: "${wrong}": supported values: "All"`);
+  }
+  return given.length > 0;
 }
 
 /** Whole numbers of a query's parameter; absent or empty is `undefined`. Throws 400. */
@@ -137,44 +153,4 @@ function fieldText(object: ApiObject, path: string): string {
   if (path === 'source') return textOf(fieldsOf(value)['component']);
   if (path === 'spec.unschedulable') return String(value === true);
   return typeof value === 'number' ? String(value) : textOf(value);
-}
-
-/** The real server's limit: 3 MiB (`MaxRequestBodyBytes`). */
-const MAX_BODY_BYTES = 3 * 1024 * 1024;
-
-/** The request's media type, without parameters; JSON when none is given, as on the real server. */
-export const mediaType = (request: IncomingMessage): string =>
-  (request.headers['content-type'] ?? 'application/json').replace(/;.*/, '').trim().toLowerCase();
-
-/**
- * The request's body, parsed, its 64-bit integers exact; `undefined` when there is none. Throws 415 for another
- * media type than those accepted, 413 for a body that is too large, 400 for one that is not JSON.
- */
-export async function readJson(request: IncomingMessage, accepted: readonly string[]): Promise<unknown> {
-  const text = await readText(request);
-  if (text.trim() === '') return undefined;
-  if (!accepted.includes(mediaType(request))) {
-    const message = `the body of the request was in an unknown format - accepted media types include: ${accepted.join(', ')}`;
-    throw new StatusError(415, 'UnsupportedMediaType', message);
-  }
-  try {
-    return parseJson(text);
-  } catch {
-    throw badRequest('the body of the request is not JSON');
-  }
-}
-
-async function readText(request: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of request.iterator({ destroyOnReturn: false })) {
-    const bytes = Buffer.from(chunk);
-    size += bytes.length;
-    if (size > MAX_BODY_BYTES) {
-      const message = `Request entity too large: limit is ${MAX_BODY_BYTES}`;
-      throw new StatusError(413, 'RequestEntityTooLarge', message);
-    }
-    chunks.push(bytes);
-  }
-  return Buffer.concat(chunks).toString();
 }

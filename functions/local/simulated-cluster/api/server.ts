@@ -114,6 +114,7 @@ function refuse(response: ServerResponse, error: unknown): void {
         );
   // What is left of the request's body would be read as the next request.
   if (status.code === 413) response.setHeader('connection', 'close');
+  if (status.retryAfterSeconds !== undefined) response.setHeader('retry-after', status.retryAfterSeconds);
   sendJson(response, status.code, status.body());
 }
 

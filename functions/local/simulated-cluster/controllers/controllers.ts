@@ -1,26 +1,36 @@
 import type { ResourceName } from '../objects/kinds.ts';
+import { OWNED } from '../objects/ownership.ts';
 import type { ObjectStore } from '../objects/store.ts';
+import { daemonSetController } from './daemonsets.ts';
+import { deploymentController } from './deployments.ts';
 import { eventExpiry } from './events.ts';
+import { garbageCollector } from './garbage-collector.ts';
 import { kubelet, podGarbageCollector } from './kubelet.ts';
 import { type Controller, type ControllerLog, ReconcileLoop } from './reconcile-loop.ts';
+import { replicaSetController } from './replicasets.ts';
 import { scheduler } from './scheduler.ts';
-import { type Workload, workloadController } from './workloads.ts';
+import { statefulSetController } from './statefulsets.ts';
 
-/** What brings the objects to life: kubelets, a scheduler, and the controllers of some workloads. */
+/** What brings the objects to life: kubelets, a scheduler, and the controllers of workloads. */
 export class Controllers {
   readonly #store: ObjectStore;
   readonly #log: ControllerLog | undefined;
   readonly #loops: { readonly loop: ReconcileLoop; readonly watches: readonly ResourceName[] }[] = [];
   #unsubscribe = () => {};
 
-  constructor(store: ObjectStore, workloads: readonly Workload[], log?: ControllerLog) {
+  constructor(store: ObjectStore, log?: ControllerLog) {
     this.#store = store;
     this.#log = log;
     this.#add(kubelet(store), ['pods', 'nodes']);
     this.#add(scheduler(store), ['pods', 'nodes']);
     this.#add(podGarbageCollector(store), ['pods', 'nodes']);
     this.#add(eventExpiry(store), ['events']);
-    for (const workload of workloads) this.#add(workloadController(store, workload), ['pods', 'nodes']);
+    // First, so that the demo's database starts on its first node.
+    this.#add(statefulSetController(store), ['statefulsets', 'pods']);
+    this.#add(deploymentController(store), ['deployments', 'replicasets', 'pods']);
+    this.#add(replicaSetController(store), ['replicasets', 'pods']);
+    this.#add(daemonSetController(store), ['daemonsets', 'pods', 'nodes']);
+    this.#add(garbageCollector(store), ['deployments', 'statefulsets', 'daemonsets', ...OWNED]);
   }
 
   /** Looks at what is there and from then on at what changes. */

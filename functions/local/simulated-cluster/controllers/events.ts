@@ -1,22 +1,22 @@
 import { randomBytes } from 'node:crypto';
-import { kubernetesTime, type PodObject, refOf } from '../objects/kinds.ts';
+import { type ApiObject, kubernetesTime, refOf } from '../objects/kinds.ts';
 import type { ObjectStore } from '../objects/store.ts';
 import type { Controller } from './reconcile-loop.ts';
 
-interface PodNote {
+interface Note {
   readonly type: 'Normal' | 'Warning';
   readonly reason: string;
   readonly message: string;
   readonly component: string;
 }
 
-/** Records an Event about a pod, as the real components do. */
-export function notePod(store: ObjectStore, { metadata }: PodObject, note: PodNote): void {
+/** Records an Event about an object of a namespace, as the real components do. */
+export function noteEvent(store: ObjectStore, { apiVersion, kind, metadata }: ApiObject, note: Note): void {
   const { name, namespace = '', uid } = metadata;
   const at = kubernetesTime(store.now());
   store.create('events', namespace, {
     metadata: { name: `${name}.${randomBytes(8).toString('hex')}` },
-    involvedObject: { apiVersion: 'v1', kind: 'Pod', namespace, name, uid },
+    involvedObject: { apiVersion, kind, namespace, name, uid },
     type: note.type,
     reason: note.reason,
     message: note.message,

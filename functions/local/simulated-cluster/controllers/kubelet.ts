@@ -1,7 +1,7 @@
 import type { ConditionObject } from '../objects/core-kinds.ts';
 import { type EpochMs, internalIp, kubernetesTime, type PodObject, refOf } from '../objects/kinds.ts';
 import type { ObjectStore } from '../objects/store.ts';
-import { notePod } from './events.ts';
+import { noteEvent } from './events.ts';
 import type { Controller } from './reconcile-loop.ts';
 
 /** How long containers take to start, and to end when asked to: long enough to be seen in `kubectl get pods -w`. */
@@ -43,7 +43,7 @@ function start(store: ObjectStore, pod: PodObject, now: EpochMs): void {
   const at = kubernetesTime(now);
   const ip = podIp(pod);
   const hostIp = internalIp(store.get('nodes', { namespace: '', name: pod.spec.nodeName ?? '' }));
-  store.update('pods', refOf(pod), 'status', (current) => ({
+  const running = (current: PodObject) => ({
     ...current,
     status: {
       ...current.status,
@@ -66,7 +66,8 @@ function start(store: ObjectStore, pod: PodObject, now: EpochMs): void {
         state: { running: { startedAt: at } },
       })),
     },
-  }));
+  });
+  store.update('pods', refOf(pod), 'status', running, { manager: 'kubelet' });
   note(store, pod, 'Started', (container) => `Started container ${container}`);
 }
 
@@ -98,7 +99,7 @@ function note(
   message: (container: string) => string,
 ): void {
   for (const { name } of pod.spec.containers) {
-    notePod(store, pod, { type: 'Normal', reason, message: message(name), component: 'kubelet' });
+    noteEvent(store, pod, { type: 'Normal', reason, message: message(name), component: 'kubelet' });
   }
 }
 

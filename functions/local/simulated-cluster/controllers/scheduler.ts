@@ -10,7 +10,7 @@ import {
 import { FEATURE_GATES, taintsOf, tolerationsOf } from '../objects/admission.ts';
 import { controllerOf, kubernetesTime, type NodeObject, type PodObject, refOf } from '../objects/kinds.ts';
 import type { ObjectStore } from '../objects/store.ts';
-import { notePod } from './events.ts';
+import { noteEvent } from './events.ts';
 import type { Controller } from './reconcile-loop.ts';
 
 const SCHEDULER_NAME = 'default-scheduler';
@@ -53,7 +53,7 @@ function schedule(store: ObjectStore, pod: PodObject): void {
   }
   store.bind(refOf(pod), best.name);
   const message = `Successfully assigned ${pod.metadata.namespace}/${pod.metadata.name} to ${best.name}`;
-  notePod(store, pod, { type: 'Normal', reason: 'Scheduled', message, component: SCHEDULER_NAME });
+  noteEvent(store, pod, { type: 'Normal', reason: 'Scheduled', message, component: SCHEDULER_NAME });
 }
 
 /** Numbers to compare one after the other; less is better. */
@@ -101,7 +101,8 @@ const isToleratedForEver = (taints: readonly Taint[], tolerations: readonly Tole
     .map((taint) => firstMatch(tolerations, taint, FEATURE_GATES))
     .every((match) => match !== undefined && (match.tolerationSeconds ?? INT64_MAX) === INT64_MAX);
 
-function isSelected({ spec }: PodObject, { metadata }: NodeObject): boolean {
+/** Whether a pod's selector lets it run on a node, and its pinning if it has any. */
+export function isSelected({ spec }: Pick<PodObject, 'spec'>, { metadata }: NodeObject): boolean {
   const labels = Object.entries(spec.nodeSelector ?? {});
   return (
     labels.every(([label, value]) => metadata.labels?.[label] === value) &&
@@ -131,11 +132,14 @@ function reportUnschedulable(store: ObjectStore, pod: PodObject, reasons: readon
     lastTransitionTime: present?.lastTransitionTime ?? kubernetesTime(store.now()),
   };
   const others = conditions.filter(({ type }) => type !== 'PodScheduled');
-  store.update('pods', refOf(pod), 'status', (current) => ({
-    ...current,
-    status: { ...current.status, conditions: [...others, condition] },
-  }));
-  notePod(store, pod, { type: 'Warning', reason: 'FailedScheduling', message, component: SCHEDULER_NAME });
+  store.update(
+    'pods',
+    refOf(pod),
+    'status',
+    (current) => ({ ...current, status: { ...current.status, conditions: [...others, condition] } }),
+    { manager: 'kube-scheduler' },
+  );
+  noteEvent(store, pod, { type: 'Warning', reason: 'FailedScheduling', message, component: SCHEDULER_NAME });
 }
 
 /** What the scheduler's plugin `TaintToleration` says of one pod on one node. */

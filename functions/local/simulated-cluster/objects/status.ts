@@ -29,6 +29,11 @@ export class StatusError extends Error {
     this.#details = details;
   }
 
+  /** When the client may try again, if that is known. */
+  get retryAfterSeconds(): number | undefined {
+    return this.#details?.retryAfterSeconds;
+  }
+
   /** The `v1.Status` that tells a client. */
   body(): object {
     return {
@@ -37,7 +42,7 @@ export class StatusError extends Error {
       metadata: {},
       status: 'Failure',
       message: this.message,
-      reason: this.reason,
+      ...(this.reason === '' ? {} : { reason: this.reason }),
       ...(this.#details === undefined ? {} : { details: this.#details }),
       code: this.code,
     };
@@ -45,6 +50,9 @@ export class StatusError extends Error {
 }
 
 export const badRequest = (message: string) => new StatusError(400, 'BadRequest', message);
+
+export const forbidden = (resource: string, name: string, why: string) =>
+  new StatusError(403, 'Forbidden', `${resource} "${name}" is forbidden: ${why}`, { name, kind: resource });
 
 export const notFound = (resource: string, name: string) =>
   new StatusError(404, 'NotFound', `${resource} "${name}" not found`, { name, kind: resource });

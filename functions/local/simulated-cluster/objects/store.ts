@@ -75,7 +75,16 @@ export interface WatchQuery {
   readonly version: number;
 }
 
+/** Who changes something, and whether in earnest. */
+export interface Origin {
+  /** As `managedFields` will tell. */
+  readonly manager?: string;
+  /** Everything is done but kept. */
+  readonly dryRun?: boolean;
+}
+
 export interface DeleteRequest {
+  readonly dryRun?: boolean;
   readonly preconditions?: Preconditions;
   /** Of a pod; absent = its own. 0 removes it at once. */
   readonly gracePeriodSeconds?: number;
@@ -200,9 +209,13 @@ export class ObjectStore {
 
   /**
    * Adds an object. 409 when its name is taken, 422 when it is not acceptable, 404 without its namespace.
-   * `manager`: who does it, as a node's `managedFields` will tell.
    */
-  create<R extends ResourceName>(resource: R, namespace: string, body: unknown, manager = ''): Objects[R] {
+  create<R extends ResourceName>(
+    resource: R,
+    namespace: string,
+    body: unknown,
+    { manager = '', dryRun = false }: Origin = {},
+  ): Objects[R] {
     const draft = parseDraft(resource, body);
     const { generateName, name = generateName ? generatedName(generateName) : '' } = draft.metadata;
     refuseOtherNamespace(draft, namespace);
@@ -222,20 +235,21 @@ export class ObjectStore {
         ...(countsGenerations(resource) ? { generation: 1 } : {}),
       },
     });
-    return this.#commit('ADDED', resource, withTaintOwner(undefined, object, manager, this.#clock.now()));
+    const owned = withTaintOwner(undefined, object, manager, this.#clock.now());
+    return dryRun ? owned : this.#commit('ADDED', resource, owned);
   }
 
   /**
    * Replaces an object, or only its status, by what `change` makes of it. 409 when the result names another
    * version than the present one, 422 when it names another uid or is not acceptable. A result that changes
-   * nothing makes no version. `manager` as in {@link create}.
+   * nothing makes no version.
    */
   update<R extends ResourceName>(
     resource: R,
     ref: ObjectRef,
     part: 'main' | 'status',
     change: (current: Objects[R]) => unknown,
-    manager = '',
+    { manager = '', dryRun = false }: Origin = {},
   ): Objects[R] {
     const current = this.get(resource, ref);
     const draft = parseDraft(resource, change(current));
@@ -263,7 +277,8 @@ export class ObjectStore {
     const admitted = part === 'status' ? next : admissions[resource].update(current, next);
     if (isDeepStrictEqual(admitted, current)) return current;
     const owned = withTaintOwner(current, admitted, manager, this.#clock.now());
-    return this.#commit('MODIFIED', resource, nextGeneration(resource, current, owned));
+    const counted = nextGeneration(resource, current, owned);
+    return dryRun ? counted : this.#commit('MODIFIED', resource, counted);
   }
 
   /** Binds a pod to a node, as a scheduler does. 409 when it is bound already or on its way out. */
@@ -304,11 +319,12 @@ export class ObjectStore {
   delete<R extends ResourceName>(
     resource: R,
     ref: ObjectRef,
-    { preconditions = {}, gracePeriodSeconds }: DeleteRequest = {},
+    { preconditions = {}, gracePeriodSeconds, dryRun = false }: DeleteRequest = {},
   ): { readonly object: Objects[R]; readonly gone: boolean } {
     const current = this.get(resource, ref);
     checkPreconditions(current, preconditions);
     const graceSeconds = current.kind === 'Pod' ? podGraceSeconds(current, gracePeriodSeconds) : 0;
+    if (dryRun) return { object: current, gone: graceSeconds === 0 };
     if (graceSeconds === 0) return { object: this.#commit('DELETED', resource, current), gone: true };
     const marked = markedDeleted(current, graceSeconds, this.#clock.now());
     if (marked === current) return { object: current, gone: false };

@@ -30,6 +30,15 @@ export const aPod = (name: string, spec: object = {}, metadata: object = {}): ob
   spec: { containers: [{ name: 'main', image: 'example.com/main:1' }], ...spec },
 });
 
+/** Selector and template of a workload whose pods are labelled `app=<app>`. */
+export const podsOf = (app: string, spec: object = {}) => ({
+  selector: { matchLabels: { app } },
+  template: {
+    metadata: { labels: { app } },
+    spec: { containers: [{ name: 'main', image: 'example.com/main:1' }], ...spec },
+  },
+});
+
 export const inDefault = (name: string) => ({ namespace: 'default', name });
 export const unscoped = (name: string) => ({ namespace: '', name });
 export const allOf = { namespace: '', selects: everything };

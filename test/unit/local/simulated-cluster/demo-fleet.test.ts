@@ -17,7 +17,7 @@ describe('the demo fleet', () => {
 
   test('is completed when its seeding was interrupted, wherever that was', () => {
     const interrupted = new Error('killed');
-    for (let changes = 0; changes < 8; changes += 1) {
+    for (let changes = 0; changes < 13; changes += 1) {
       let left = changes;
       let dies = true;
       const save = () => {
@@ -30,6 +30,10 @@ describe('the demo fleet', () => {
       seedDemoFleet(store);
       assert.deepEqual(nodesOf(store), ['node-1', 'node-2', 'node-3', 'node-4']);
       assert.equal(store.all('namespaces').length, 4);
+      assert.equal(store.all('deployments').length, 2);
+      assert.equal(store.all('statefulsets').length, 1);
+      assert.equal(store.all('daemonsets').length, 1);
+      assert.equal(store.all('poddisruptionbudgets').length, 1);
     }
   });
 });

@@ -1,36 +1,46 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, mock, test } from 'node:test';
 import { Controllers } from '#functions/local/simulated-cluster/controllers/controllers.ts';
-import type { Workload } from '#functions/local/simulated-cluster/controllers/workloads.ts';
 import type { TolerationObject } from '#functions/local/simulated-cluster/objects/core-kinds.ts';
 import type { PodObject } from '#functions/local/simulated-cluster/objects/kinds.ts';
 import type { ObjectStore } from '#functions/local/simulated-cluster/objects/store.ts';
-import { aNode, aPod, aStore, inDefault, NOW, unscoped } from '../builders.ts';
+import { aNode, aPod, aStore, inDefault, NOW, podsOf, unscoped } from '../builders.ts';
 
 const SECOND_MS = 1000;
 const MAINTENANCE = { key: 'maintenance', effect: 'NoExecute' };
 const TOLERATED = { key: 'maintenance', operator: 'Exists', effect: 'NoExecute' };
 
-const template = (name: string, tolerations: TolerationObject[] = []) => ({
-  namespace: 'default',
-  name,
-  image: 'example.com/app:1',
-  tolerations,
+/** A workload to be made, as `kubectl create` would send it. */
+interface Wanted {
+  readonly resource: 'deployments' | 'statefulsets' | 'daemonsets';
+  readonly body: { readonly metadata: { readonly name: string }; readonly spec: object };
+}
+
+const workload = (
+  resource: Wanted['resource'],
+  name: string,
+  tolerations: readonly TolerationObject[],
+  spec: object,
+): Wanted => ({
+  resource,
+  body: { metadata: { name }, spec: { ...podsOf(name, { tolerations }), ...spec } },
 });
 
-const deployment = (name: string, replicas: number, tolerations?: TolerationObject[]): Workload => ({
-  ...template(name, tolerations),
-  kind: 'Deployment',
-  replicas,
-});
+const deployment = (name: string, replicas: number, tolerations: TolerationObject[] = []): Wanted =>
+  workload('deployments', name, tolerations, { replicas });
 
-const DB: Workload = { ...template('db'), kind: 'StatefulSet', replicas: 2 };
+const DB = workload('statefulsets', 'db', [], { replicas: 2, podManagementPolicy: 'Parallel' });
 
 let store: ObjectStore;
 let controllers: Controllers | undefined;
 
-function run(...workloads: readonly Workload[]): void {
-  controllers = new Controllers(store, workloads);
+function run(...workloads: readonly Wanted[]): void {
+  for (const { resource, body } of workloads) {
+    if (store.find(resource, inDefault(body.metadata.name)) === undefined) {
+      store.create(resource, 'default', body);
+    }
+  }
+  controllers = new Controllers(store);
   controllers.start();
   pass(SECOND_MS);
 }
@@ -249,10 +259,7 @@ describe('a StatefulSet', () => {
 });
 
 describe('a DaemonSet', () => {
-  const logs = (tolerations?: TolerationObject[]): Workload => ({
-    ...template('logs', tolerations),
-    kind: 'DaemonSet',
-  });
+  const logs = (tolerations: TolerationObject[] = []) => workload('daemonsets', 'logs', tolerations, {});
 
   test('runs one pod on each node, new ones included', () => {
     run(logs());

@@ -269,7 +269,7 @@ describe("the owner of a node's taints", () => {
     const taint = (manager: string, ...taints: readonly object[]) => {
       clock.at += 1500;
       const change = (node: object) => ({ ...node, spec: { taints } });
-      return store.update('nodes', unscoped('node-1'), 'main', change, manager).metadata.managedFields;
+      return store.update('nodes', unscoped('node-1'), 'main', change, { manager }).metadata.managedFields;
     };
     return { clock, store, taint };
   };
@@ -296,12 +296,13 @@ describe("the owner of a node's taints", () => {
     assert.deepEqual(taint('second', A), before);
     const rest = (node: object) => ({ ...node, spec: { taints: [A], unschedulable: true } });
     assert.deepEqual(
-      store.update('nodes', unscoped('node-1'), 'main', rest, 'third').metadata.managedFields,
+      store.update('nodes', unscoped('node-1'), 'main', rest, { manager: 'third' }).metadata.managedFields,
       before,
     );
     const status = (node: object) => ({ ...node, spec: {}, status: { phase: 'x' } });
     assert.deepEqual(
-      store.update('nodes', unscoped('node-1'), 'status', status, 'fourth').metadata.managedFields,
+      store.update('nodes', unscoped('node-1'), 'status', status, { manager: 'fourth' }).metadata
+        .managedFields,
       before,
     );
   });
@@ -315,7 +316,7 @@ describe("the owner of a node's taints", () => {
 
   test('is who made the node with them, and "unknown" when that is not told', () => {
     const { store, taint } = setup();
-    const { metadata } = store.create('nodes', '', aNode('node-2', { taints: [A] }), 'kubelet');
+    const { metadata } = store.create('nodes', '', aNode('node-2', { taints: [A] }), { manager: 'kubelet' });
     assert.deepEqual(metadata.managedFields, [entry('kubelet', '2026-11-21T12:00:00Z')]);
     assert.deepEqual(taint('', A), [entry('unknown', '2026-11-21T12:00:01Z')]);
   });

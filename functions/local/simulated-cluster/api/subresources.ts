@@ -1,0 +1,80 @@
+import { fieldsOf, textOf } from '../objects/json.ts';
+import type { ApiObject } from '../objects/kinds.ts';
+import { selectorText } from '../objects/label-selector.ts';
+import { badRequest, StatusError } from '../objects/status.ts';
+import type { ObjectStore } from '../objects/store.ts';
+import { patched } from './patches.ts';
+import { sendJson } from './representation.ts';
+import { type ObjectCall, originOf } from './request.ts';
+import { readBody } from './request-body.ts';
+import type { Verb } from './resources.ts';
+
+type Answer = (store: ObjectStore, call: ObjectCall, verb: Verb) => Promise<void>;
+
+/** The subresources that are no part of their object, by name. Each rejects with `StatusError` for what it refuses. */
+export const SUBRESOURCES: Readonly<Record<string, Answer>> = {
+  attach: noContainers('there is nothing to attach to'),
+  binding: bind,
+  exec: noContainers('nothing can be executed in pod'),
+  log: noContainers('there are no logs of pod'),
+  portforward: noContainers('there are no ports to forward to of pod'),
+  scale: answerScale,
+};
+
+/** Refuses what only a container could answer. */
+function noContainers(what: string): Answer {
+  return async (store, { path }) => {
+    const { metadata } = store.get('pods', refOf(path));
+    const message = `the simulated cluster runs no containers: ${what} "${metadata.name}"`;
+    throw new StatusError(405, 'MethodNotAllowed', message);
+  };
+}
+
+async function bind(store: ObjectStore, call: ObjectCall): Promise<void> {
+  const name = textOf(fieldsOf(fieldsOf(await readBody(call))['target'])['name']);
+  if (name === '') throw badRequest('target.name must name a node');
+  store.bind(refOf(call.path), name);
+  sendSuccess(call);
+}
+
+const sendSuccess = ({ response }: ObjectCall): void =>
+  sendJson(response, 201, { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 });
+
+/** The size of a workload, by itself, as `kubectl scale` changes it. Upstream: `autoscaling/v1` `Scale`. */
+async function answerScale(store: ObjectStore, call: ObjectCall, verb: Verb): Promise<void> {
+  const { resource } = call.path;
+  if (resource !== 'deployments' && resource !== 'replicasets' && resource !== 'statefulsets') return;
+  const ref = refOf(call.path);
+  if (verb === 'get') {
+    sendJson(call.response, 200, scaleOf(store.get(resource, ref)));
+    return;
+  }
+  const body = await readBody(call);
+  const scaled = (current: ApiObject) => {
+    const scale = fieldsOf(verb === 'patch' ? patched(call.request, scaleOf(current), body) : body);
+    const { resourceVersion } = fieldsOf(scale['metadata']);
+    return {
+      ...current,
+      metadata: { ...current.metadata, resourceVersion: textOf(resourceVersion) },
+      spec: { ...fieldsOf(current['spec']), replicas: fieldsOf(scale['spec'])['replicas'] ?? 0 },
+    };
+  };
+  sendJson(call.response, 200, scaleOf(store.update(resource, ref, 'main', scaled, originOf(call))));
+}
+
+function scaleOf({ metadata, ...object }: ApiObject): object {
+  const { name, namespace, uid, resourceVersion, creationTimestamp } = metadata;
+  const { replicas, selector } = fieldsOf(object['spec']);
+  return {
+    kind: 'Scale',
+    apiVersion: 'autoscaling/v1',
+    metadata: { name, namespace, uid, resourceVersion, creationTimestamp },
+    spec: { replicas },
+    status: {
+      replicas: fieldsOf(object['status'])['replicas'] ?? 0,
+      selector: selectorText(fieldsOf(selector)),
+    },
+  };
+}
+
+const refOf = ({ namespace, name = '' }: ObjectCall['path']) => ({ namespace, name });

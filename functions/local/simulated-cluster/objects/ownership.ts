@@ -1,0 +1,20 @@
+import { type ApiObject, refOf } from './kinds.ts';
+import type { ObjectStore } from './store.ts';
+
+/** What controllers make, so that another object may own it. */
+export const OWNED = ['pods', 'replicasets'] as const;
+
+/** Takes an owner that is gone off what it owned, so that this stays. Upstream: the finalizer `orphan`. */
+export function disown(store: ObjectStore, { metadata: { uid } }: ApiObject): void {
+  for (const resource of OWNED) {
+    for (const object of store.all(resource)) {
+      const owners = object.metadata.ownerReferences ?? [];
+      const others = owners.filter((owner) => owner.uid !== uid);
+      if (others.length === owners.length) continue;
+      store.update(resource, refOf(object), 'main', (current) => ({
+        ...current,
+        metadata: { ...current.metadata, ownerReferences: others },
+      }));
+    }
+  }
+}

@@ -1,11 +1,13 @@
+import { evict } from '../objects/eviction.ts';
 import { fieldsOf, textOf } from '../objects/json.ts';
 import type { ApiObject } from '../objects/kinds.ts';
 import { selectorText } from '../objects/label-selector.ts';
 import { badRequest, StatusError } from '../objects/status.ts';
 import type { ObjectStore } from '../objects/store.ts';
+import { parseDeleteOptions } from './delete-options.ts';
 import { patched } from './patches.ts';
 import { sendJson } from './representation.ts';
-import { type ObjectCall, originOf } from './request.ts';
+import { isDryRun, type ObjectCall, originOf } from './request.ts';
 import { readBody } from './request-body.ts';
 import type { Verb } from './resources.ts';
 
@@ -15,6 +17,7 @@ type Answer = (store: ObjectStore, call: ObjectCall, verb: Verb) => Promise<void
 export const SUBRESOURCES: Readonly<Record<string, Answer>> = {
   attach: noContainers('there is nothing to attach to'),
   binding: bind,
+  eviction: answerEviction,
   exec: noContainers('nothing can be executed in pod'),
   log: noContainers('there are no logs of pod'),
   portforward: noContainers('there are no ports to forward to of pod'),
@@ -34,6 +37,25 @@ async function bind(store: ObjectStore, call: ObjectCall): Promise<void> {
   const name = textOf(fieldsOf(fieldsOf(await readBody(call))['target'])['name']);
   if (name === '') throw badRequest('target.name must name a node');
   store.bind(refOf(call.path), name);
+  sendSuccess(call);
+}
+
+const EVICTION_VERSIONS: readonly string[] = ['policy/v1', 'policy/v1beta1', ''];
+
+async function answerEviction(store: ObjectStore, call: ObjectCall): Promise<void> {
+  const body = fieldsOf(await readBody(call));
+  const { name, namespace } = fieldsOf(body['metadata']);
+  const [kind, version] = [textOf(body['kind']) || 'Eviction', textOf(body['apiVersion'])];
+  if (kind !== 'Eviction' || !EVICTION_VERSIONS.includes(version)) {
+    throw badRequest(`the body must be an Eviction of policy/v1, not a ${kind} of ${version}`);
+  }
+  if (name !== call.path.name) throw badRequest('name in URL does not match name in Eviction object');
+  if (textOf(namespace) !== '' && namespace !== call.path.namespace) {
+    throw badRequest('the namespace of the provided object does not match the namespace sent on the request');
+  }
+  const { orphans, ...request } = parseDeleteOptions(body['deleteOptions']);
+  const dryRun = request.dryRun === true || isDryRun(call.query.getAll('dryRun'));
+  evict(store, refOf(call.path), { ...request, dryRun });
   sendSuccess(call);
 }
 

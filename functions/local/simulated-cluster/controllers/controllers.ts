@@ -3,6 +3,7 @@ import { OWNED } from '../objects/ownership.ts';
 import type { ObjectStore } from '../objects/store.ts';
 import { daemonSetController } from './daemonsets.ts';
 import { deploymentController } from './deployments.ts';
+import { disruptionController } from './disruption.ts';
 import { eventExpiry } from './events.ts';
 import { garbageCollector } from './garbage-collector.ts';
 import { kubelet, podGarbageCollector } from './kubelet.ts';
@@ -30,6 +31,13 @@ export class Controllers {
     this.#add(deploymentController(store), ['deployments', 'replicasets', 'pods']);
     this.#add(replicaSetController(store), ['replicasets', 'pods']);
     this.#add(daemonSetController(store), ['daemonsets', 'pods', 'nodes']);
+    this.#add(disruptionController(store), [
+      'poddisruptionbudgets',
+      'pods',
+      'deployments',
+      'replicasets',
+      'statefulsets',
+    ]);
     this.#add(garbageCollector(store), ['deployments', 'statefulsets', 'daemonsets', ...OWNED]);
   }
 

@@ -4,7 +4,7 @@ import { createOwnerOnly, makeOwnerOnly } from '#shared/files/owner-only.ts';
 import { StoreError } from '#shared/store/store.ts';
 
 /** The version of the tables below, kept in the file as `user_version`. */
-const SCHEMA_VERSION = 4;
+const SCHEMA_VERSION = 5;
 /** Marks the file as ours ("TntW"), so that no other program's database is written into. */
 const APPLICATION_ID = 0x546e7457;
 /** How long a statement waits for another process's transaction. */
@@ -45,7 +45,19 @@ const SCHEMA = `
     ttl INTEGER NOT NULL
   ) STRICT;
   CREATE INDEX ended_recently ON ended (cluster, node, ended_at);
+  CREATE INDEX ended_history ON ended (cluster, ended_at);
   CREATE INDEX ended_ttl ON ended (ttl);
+
+  CREATE TABLE noted (
+    id INTEGER PRIMARY KEY,
+    cluster TEXT NOT NULL,
+    node TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    json TEXT NOT NULL,
+    ttl INTEGER NOT NULL
+  ) STRICT;
+  CREATE INDEX noted_history ON noted (cluster, at);
+  CREATE INDEX noted_ttl ON noted (ttl);
 
   CREATE TABLE leases (
     cluster TEXT PRIMARY KEY,
@@ -121,6 +133,24 @@ export function openDatabase(path: string): DatabaseSync {
       if (isFile) makeOwnerOnly(path);
       prepareDatabase(database);
     });
+    return database;
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+}
+
+/**
+ * Opens the embedded database at `path`, which another process may have open, to read it only. Throws `StoreError`, as
+ * {@link openDatabase} does.
+ */
+export function openDatabaseReadOnly(path: string): DatabaseSync {
+  const database = orSqliteStoreError(
+    path,
+    () => new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS, readOnly: true }),
+  );
+  try {
+    orSqliteStoreError(path, () => refuseForeign(database, path));
     return database;
   } catch (error) {
     database.close();

@@ -19,7 +19,7 @@ import {
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import type { Stop, Trip } from '#shared/eviction/policy.ts';
 import { StoreError } from '#shared/store/store.ts';
-import { endedTtl, parseStored } from '#shared/store/stored.ts';
+import { HISTORY_DAYS, historyTtl, parseStored } from '#shared/store/stored.ts';
 import { inTransaction, orSqliteStoreError } from './sqlite-database.ts';
 
 const ordersRow = z.object({ revision: z.int().positive(), json: z.string() });
@@ -154,7 +154,7 @@ export class SqliteRulebook implements Rulebook {
   #note(entry: AuditEntry): void {
     const { cluster, at } = entry;
     const json = JSON.stringify(entry);
-    this.#statements.note.run({ cluster: cluster ?? null, at, json, ttl: endedTtl(at) });
+    this.#statements.note.run({ cluster: cluster ?? null, at, json, ttl: historyTtl(at, HISTORY_DAYS) });
   }
 
   #transaction<T>(kind: 'DEFERRED' | 'IMMEDIATE', work: () => T): T {

@@ -18,8 +18,10 @@ import {
 } from '#shared/store/store.ts';
 import {
   endedSchema,
-  endedTtl,
+  HISTORY_DAYS,
+  historyTtl,
   nodeStateSchema,
+  nodeTtl,
   parseStored,
   recordSchema,
   revisionSchema,
@@ -100,12 +102,16 @@ export class SqliteStore implements Store {
     return this.#transaction('IMMEDIATE', () => {
       if (this.#node(ref).revision !== revision) return 'conflict';
       const { cluster, node } = ref;
-      const ttl = change.live ? null : endedTtl(now);
+      const ttl = change.live ? null : nodeTtl(now);
       this.#statements.writeRevision.run({ cluster, node, revision: revision + 1, ttl });
       if (change.node) this.#statements.writeState.run({ cluster, node, state: JSON.stringify(change.node) });
       for (const record of change.schedule) {
         const json = JSON.stringify(record);
         this.#statements.writeRecord.run({ cluster, node, uid: record.uid, json });
+      }
+      for (const note of change.noted ?? []) {
+        const json = JSON.stringify(note);
+        this.#statements.writeNoted.run({ cluster, node, at: now, json, ttl: historyTtl(now, HISTORY_DAYS) });
       }
       this.#end(ref, change.end, now);
       return 'committed';
@@ -125,7 +131,8 @@ export class SqliteStore implements Store {
     for (const pod of pods) {
       const json = JSON.stringify({ ...pod, endedAt } satisfies EndedPod);
       const { uid } = pod;
-      this.#statements.writeEnded.run({ cluster, node, uid, endedAt, json, ttl: endedTtl(endedAt) });
+      const ttl = historyTtl(endedAt, HISTORY_DAYS);
+      this.#statements.writeEnded.run({ cluster, node, uid, endedAt, json, ttl });
       this.#statements.deleteRecord.run({ cluster, node, uid });
     }
   }
@@ -172,6 +179,7 @@ export class SqliteStore implements Store {
     const nowSeconds = Math.floor(now / 1000);
     this.#transaction('IMMEDIATE', () => {
       this.#statements.purgeEnded.run({ nowSeconds });
+      this.#statements.purgeNoted.run({ nowSeconds });
       this.#statements.purgeNodes.run({ nowSeconds });
     });
   }
@@ -230,6 +238,9 @@ function prepareStatements(database: DatabaseSync) {
     writeEnded: database.prepare(`
       INSERT INTO ended (cluster, node, uid, ended_at, json, ttl)
       VALUES (:cluster, :node, :uid, :endedAt, :json, :ttl)`),
+    writeNoted: database.prepare(
+      'INSERT INTO noted (cluster, node, at, json, ttl) VALUES (:cluster, :node, :at, :json, :ttl)',
+    ),
     taintedNodes: database.prepare(`
       SELECT node, state FROM nodes
       WHERE cluster = :cluster AND json_array_length(state, '$.taints') > 0 ORDER BY node`),
@@ -242,6 +253,7 @@ function prepareStatements(database: DatabaseSync) {
       SELECT cluster, node, json FROM scheduled WHERE ${RUNS}
       ORDER BY fire_at, cluster, node, uid LIMIT :limit`),
     purgeEnded: database.prepare('DELETE FROM ended WHERE ttl <= :nowSeconds'),
+    purgeNoted: database.prepare('DELETE FROM noted WHERE ttl <= :nowSeconds'),
     purgeNodes: database.prepare('DELETE FROM nodes WHERE ttl <= :nowSeconds'),
   };
 }

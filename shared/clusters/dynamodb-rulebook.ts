@@ -6,7 +6,7 @@ import type { Stop, Trip } from '#shared/eviction/policy.ts';
 import type { DynamoDbTable, Item, Key, Update } from '#shared/store/dynamodb-table.ts';
 import { padded } from '#shared/store/items.ts';
 import { StoreError } from '#shared/store/store.ts';
-import { endedTtl, parseStored } from '#shared/store/stored.ts';
+import { HISTORY_DAYS, historyTtl, parseStored } from '#shared/store/stored.ts';
 import { LEASE_PREFIX } from './dynamodb-leases.ts';
 import type { AuditEntry, AuditQuery, Change, GuardState, Orders, Rulebook, Rulings } from './rulebook.ts';
 import { auditSchema, holdSchema, stopSchema, storedPolicySchema, tripSchema } from './stored-rules.ts';
@@ -188,7 +188,7 @@ function auditUpdate(entry: AuditEntry): Update {
       pk: entry.cluster === undefined ? FLEET_KEY : `${CLUSTER_PREFIX}${entry.cluster}`,
       sk: `${AUDIT_KEY}#${sort}`,
     },
-    set: { ...fields, clusterKey: AUDIT_KEY, clusterSort: sort, ttl: endedTtl(entry.at) },
+    set: { ...fields, clusterKey: AUDIT_KEY, clusterSort: sort, ttl: historyTtl(entry.at, HISTORY_DAYS) },
     // What was done stays as it was written.
     expected: { who: undefined },
   };

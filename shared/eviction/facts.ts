@@ -95,10 +95,18 @@ export interface PodDelta extends NodeFacts {
   readonly pod: PodFacts;
 }
 
+/** That somebody else than this service deleted a pod, and when: `taint-manager`, the built-in controller; or anybody. */
+export interface Deletion {
+  readonly at: EpochMs;
+  readonly by: 'taint-manager' | 'other';
+}
+
 /** One pod left a tainted node, for good: its UID never returns. */
 export interface PodGoneDelta extends NodeFacts {
   readonly kind: 'pod-gone';
   readonly uid: PodUid;
+  /** Absent: by this service, or nobody knows by whom. */
+  readonly deleted?: Deletion;
 }
 
 export type Delta = NodeDelta | PodDelta | PodGoneDelta;

@@ -1,6 +1,6 @@
 import type { LiveTaint, Taint } from '#shared/taints/taint.ts';
 import type { Brake } from './brake.ts';
-import type { Evidence, Version } from './facts.ts';
+import type { Deletion, Evidence, Version } from './facts.ts';
 import type { EpochMs, NodeRef, PodUid } from './identity.ts';
 
 /** A taint of a node that evicts, with the moment its countdown started. */
@@ -132,6 +132,8 @@ export interface Ending {
   readonly namespace: string;
   readonly name: string;
   readonly podSince: EpochMs;
+  /** When it was first scheduled; absent: it never was. */
+  readonly startedAt?: EpochMs;
   readonly fireAt: EpochMs;
   readonly outcome: Outcome;
   /** What set `fireAt`. */
@@ -141,6 +143,8 @@ export interface Ending {
   readonly cancelled?: CancelReason;
   /** Why it could not be done. */
   readonly error?: string;
+  /** Somebody else deleted the pod. */
+  readonly deleted?: Deletion;
   /** Of the record, or of the delta that ended it. */
   readonly version: Version;
 }
@@ -153,11 +157,11 @@ export interface EndedPod extends Ending {
 /** A record, and what became of it. */
 export function ending(
   record: EvictionRecord,
-  how: Pick<Ending, 'outcome' | 'lateMs' | 'cancelled' | 'error'>,
+  how: Pick<Ending, 'outcome' | 'lateMs' | 'cancelled' | 'error' | 'deleted'>,
   version = record.version,
 ): Ending {
-  const { uid, namespace, name, podSince, fireAt, reasons } = record;
-  return { uid, namespace, name, podSince, fireAt, reasons, version, ...how };
+  const { uid, namespace, name, podSince, startedAt, fireAt, reasons } = record;
+  return { uid, namespace, name, podSince, startedAt, fireAt, reasons, version, ...how };
 }
 
 /** Whether it keeps its pod from being scheduled again. */

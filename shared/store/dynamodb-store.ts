@@ -6,7 +6,7 @@ import {
   nodeKey,
   type PodUid,
 } from '#shared/eviction/identity.ts';
-import type { Ending, Partition } from '#shared/eviction/records.ts';
+import type { Ending, EvictionRecord, Partition } from '#shared/eviction/records.ts';
 import {
   type DynamoDbTable,
   type Item,
@@ -15,9 +15,11 @@ import {
   type Write,
 } from './dynamodb-table.ts';
 import {
+  changedItem,
   ENDED_END,
   endedItem,
   endedSince,
+  type HistoryItemOf,
   isEnded,
   isScheduled,
   nodeAttributes,
@@ -31,21 +33,24 @@ import {
   taintedKeys,
 } from './items.ts';
 import { type Commit, ENDED_WINDOW_MS, partitionOf, type Store, type TaintedNode } from './store.ts';
-import { endedTtl } from './stored.ts';
+import { HISTORY_DAYS, nodeTtl } from './stored.ts';
 
 /** Actions of a transaction beside the NODE item's. */
 const CHUNK_ACTIONS = TRANSACTION_ACTIONS - 1;
-/** An ENDED item holds no more pods than its transaction can delete. */
+/** An item of history holds no more pods than its transaction can delete, or write. */
 const CHUNK_PODS = CHUNK_ACTIONS - 1;
 /** Nor more JSON than this, which is longer than what is stored of it: an item holds 400 KB at most. */
-const ENDED_ITEM_BYTES = 300_000;
+const HISTORY_ITEM_BYTES = 300_000;
 
 /** The store on DynamoDB. */
 export class DynamoDbStore implements Store {
   readonly #table: DynamoDbTable;
+  readonly #historyDays: number;
 
-  constructor(table: DynamoDbTable) {
+  /** `historyDays`: for so long is kept what became of evictions. */
+  constructor(table: DynamoDbTable, { historyDays = HISTORY_DAYS }: { readonly historyDays?: number } = {}) {
     this.#table = table;
+    this.#historyDays = historyDays;
   }
 
   async load(ref: NodeRef, now: EpochMs, only?: readonly PodUid[]): Promise<Partition> {
@@ -80,10 +85,19 @@ export class DynamoDbStore implements Store {
     change: Commit,
     now: EpochMs,
   ): Promise<'committed' | 'conflict'> {
+    const { schedule, end, noted = [] } = change;
+    const isNoted = new Map(noted.map((note) => [note.uid, note]));
+    const put = (record: EvictionRecord): Write => ({ put: scheduledItem(ref, record, now) });
+    const records = new Map(schedule.map((record) => [record.uid, record]));
     const chunks = inChunks([
-      ...change.schedule.map((record) => [{ put: scheduledItem(ref, record, now) }]),
-      ...partsOf(change.end, CHUNK_PODS).map((pods) => [
-        { put: endedItem(ref, pods, now, passId()) },
+      // What is noted of records is written with these: a commit that was cut off is completed by another one's notes.
+      ...partsOf(noted, CHUNK_PODS).map((notes) => [
+        { put: changedItem(this.#historyItem(ref, now), notes) },
+        ...notes.flatMap(({ uid }) => records.get(uid) ?? []).map(put),
+      ]),
+      ...schedule.filter(({ uid }) => !isNoted.has(uid)).map((record) => [put(record)]),
+      ...partsOf(end, CHUNK_PODS).map((pods) => [
+        { put: endedItem(this.#historyItem(ref, now), pods) },
         ...pods.map(({ uid }) => ({ delete: scheduledKey(ref, uid) })),
       ]),
     ]);
@@ -93,7 +107,7 @@ export class DynamoDbStore implements Store {
         key: nodeItemKey(ref),
         set: {
           revision: revision + index + 1,
-          ttl: change.live ? undefined : endedTtl(now),
+          ttl: change.live ? undefined : nodeTtl(now),
           ...(isLast && change.node ? nodeAttributes(ref, change.node) : {}),
         },
         expected: { revision: revision + index || undefined },
@@ -107,9 +121,15 @@ export class DynamoDbStore implements Store {
     if (pods.length === 0) return;
     // No transaction, which would cost twice as much: a load from here on finds the records hidden, a commit of what
     // was loaded before is written before the revision grows, and then deleted with them, or never.
-    for (const part of partsOf(pods)) await this.#table.add(endedItem(ref, part, now, passId()));
+    for (const part of partsOf(pods)) {
+      await this.#table.add(endedItem(this.#historyItem(ref, now), part));
+    }
     await this.#table.update({ key: nodeItemKey(ref), add: { revision: 1 } });
     await this.#table.batchDelete(pods.map(({ uid }) => scheduledKey(ref, uid)));
+  }
+
+  #historyItem(ref: NodeRef, at: EpochMs): HistoryItemOf {
+    return { ref, at, pass: passId(), days: this.#historyDays };
   }
 
   async *taintedNodes(cluster: ClusterName): AsyncIterable<TaintedNode> {
@@ -123,17 +143,17 @@ export class DynamoDbStore implements Store {
   }
 }
 
-/** Tells the passes apart that end records of one node in one millisecond. */
+/** Tells apart what becomes of one node's records in one millisecond. */
 const passId = (): string => randomBytes(6).toString('base64url');
 
-/** The pods of each ENDED item, in order; none for no pods. */
-function partsOf(pods: readonly Ending[], most = Number.POSITIVE_INFINITY): readonly (readonly Ending[])[] {
-  const parts: Ending[][] = [];
+/** The pods of each item of history, in order; none for no pods. */
+function partsOf<Pod>(pods: readonly Pod[], most = Number.POSITIVE_INFINITY): readonly (readonly Pod[])[] {
+  const parts: Pod[][] = [];
   let bytes = 0;
   for (const pod of pods) {
     const size = Buffer.byteLength(JSON.stringify(pod));
     const part = parts.at(-1);
-    if (part && part.length < most && bytes + size <= ENDED_ITEM_BYTES) {
+    if (part && part.length < most && bytes + size <= HISTORY_ITEM_BYTES) {
       part.push(pod);
       bytes += size;
     } else {

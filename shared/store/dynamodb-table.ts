@@ -96,6 +96,17 @@ export class DynamoDbTable {
     for await (const page of pages) yield* page;
   }
 
+  /** The items of a partition with sort keys from `from` up to `to`, the last first. */
+  async *queryBackward(pk: string, from: string, to: string): AsyncIterable<Item> {
+    const pages = this.#pages({
+      KeyConditionExpression: 'pk = :pk AND sk BETWEEN :from AND :to',
+      ExpressionAttributeValues: toAttributes({ ':pk': pk, ':from': from, ':to': to }),
+      ConsistentRead: true,
+      ScanIndexForward: false,
+    });
+    for await (const page of pages) yield* page;
+  }
+
   /** Whichever of these items are there, in any order; unless `consistent`, as they were a moment ago, at half the price. */
   async *batchGet(keys: readonly Key[], { consistent = true } = {}): AsyncIterable<Item> {
     for (const chunk of chunksOf(distinct(keys), BATCH_GET_KEYS)) {
@@ -124,6 +135,27 @@ export class DynamoDbTable {
     );
     for await (const page of pages) {
       yield* this.batchGet(page.map(({ pk, sk }) => ({ pk: `${pk}`, sk: `${sk}` })));
+    }
+  }
+
+  /** The items that the index names under this key from `from` on, read anew, the last first. */
+  async *indexedBackward(clusterKey: string, from: string): AsyncIterable<Item> {
+    const pages = this.#pages(
+      {
+        IndexName: CLUSTER_INDEX,
+        KeyConditionExpression: 'clusterKey = :clusterKey AND clusterSort >= :from',
+        ExpressionAttributeValues: toAttributes({ ':clusterKey': clusterKey, ':from': from }),
+        ScanIndexForward: false,
+      },
+      BATCH_GET_KEYS,
+    );
+    for await (const page of pages) {
+      const items = await Array.fromAsync(
+        this.batchGet(page.map(({ pk, sk }) => ({ pk: `${pk}`, sk: `${sk}` }))),
+      );
+      const order = new Map(page.map(({ pk, sk }, index) => [`${pk}\n${sk}`, index]));
+      const rank = ({ pk, sk }: Item) => order.get(`${pk}\n${sk}`) ?? 0;
+      yield* items.sort((a, b) => rank(a) - rank(b));
     }
   }
 

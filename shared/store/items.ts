@@ -8,12 +8,14 @@ import {
   type PodUid,
   parseNodeKey,
 } from '#shared/eviction/identity.ts';
-import type { EndedPod, Ending, EvictionRecord, NodeState } from '#shared/eviction/records.ts';
+import type { Noted } from '#shared/eviction/noted.ts';
+import type { EndedPod, Ending, EvictionRecord, NodeState, Reason } from '#shared/eviction/records.ts';
 import type { Item, Key } from './dynamodb-table.ts';
 import {
   endedSchema,
-  endedTtl,
+  historyTtl,
   nodeStateSchema,
+  notedSchema,
   parseStored,
   recordSchema,
   revisionSchema,
@@ -22,12 +24,18 @@ import {
 
 /** Sort keys of scheduled records start with this. They follow those of what ended, so that one query reads both. */
 export const SCHEDULED_PREFIX = 'SCHEDULED#';
+/** Follows every sort key that starts with `SCHEDULED_PREFIX`: the dollar sign follows the number sign. */
+export const SCHEDULED_END = 'SCHEDULED$';
 /** Sort keys of what ended start with this, and go on with the moment: recent ones are a range. */
 const ENDED_PREFIX = 'ENDED#';
-/** Follows every sort key that starts with `ENDED_PREFIX`: the dollar sign follows the number sign. */
+/** Follows every sort key that starts with `ENDED_PREFIX`. */
 export const ENDED_END = 'ENDED$';
+/** Sort keys of what else became of evictions, likewise. They come before all that is read to decide. */
+const CHANGED_PREFIX = 'CHANGED#';
+/** Follows every sort key that starts with `CHANGED_PREFIX`. */
+export const CHANGED_END = 'CHANGED$';
 
-/** A cluster's tainted nodes, and what ended there, have this many keys in the index, so that none is written to by all. */
+/** A cluster's tainted nodes, and the history of what was there, have this many keys in the index, so that none is written to by all. */
 const SHARDS = 8;
 
 /** Digits of the last moment a JavaScript date can hold, 8.64e15 ms: padded to it, moments sort as text. */
@@ -43,12 +51,22 @@ export const scheduledKey = (ref: NodeRef, uid: PodUid): Key => ({
 /** The first sort key of what ended at that moment or later. */
 export const endedSince = (moment: EpochMs): string => `${ENDED_PREFIX}${padded(Math.max(0, moment))}`;
 
+/** The first sort key of what else became of evictions at that moment or later. */
+export const changedSince = (moment: EpochMs): string => `${CHANGED_PREFIX}${padded(Math.max(0, moment))}`;
+
 /** A moment as text that sorts as moments do. */
 export const padded = (moment: EpochMs): string => String(moment).padStart(MOMENT_DIGITS, '0');
 
 /** What one cluster's tainted nodes stand under in the index. */
 export const taintedKeys = (cluster: ClusterName): readonly string[] =>
   Array.from({ length: SHARDS }, (_, shard) => `TAINTED#${cluster}#${shard}`);
+
+/** What the history of one cluster stands under in the index, in the order of {@link historySince}. */
+export const historyKeys = (cluster: ClusterName): readonly string[] =>
+  Array.from({ length: SHARDS }, (_, shard) => `HISTORY#${cluster}#${shard}`);
+
+/** The first place in the index of history of that moment or later. */
+export const historySince = (moment: EpochMs): string => padded(Math.max(0, moment));
 
 const shardOf = (ref: NodeRef): number =>
   createHash('sha256').update(nodeKey(ref)).digest().readUInt8() % SHARDS;
@@ -96,37 +114,82 @@ export function refOfItem(item: Item): NodeRef {
   return parseNodeKey(parseStored(z.string(), item['pk'], 'key pk'));
 }
 
-/**
- * How some pods of a node ended, as one item. `pass` is unique among those of the node that end at this moment. What
- * pods have in common is written once, so that a pod costs about 150 bytes.
- */
-export function endedItem(ref: NodeRef, pods: readonly Ending[], now: EpochMs, pass: string): Item {
-  const namespaces = new Common<string>();
-  const reasons = new Common<Ending['reasons']>();
+/** What makes an item of history one. */
+export interface HistoryItemOf {
+  readonly ref: NodeRef;
+  readonly at: EpochMs;
+  /** Unique among those of the node at this moment. */
+  readonly pass: string;
+  /** For so long it is kept. */
+  readonly days: number;
+}
+
+/** How some pods of a node ended, as one item. What pods have in common is written once, so that a pod costs about 150 bytes. */
+export function endedItem(of: HistoryItemOf, pods: readonly Ending[]): Item {
+  const starts = new Common<EpochMs>();
   const versions = new Common<Ending['version']>();
-  const sort = `${padded(now)}#${pass}`;
+  const common = commonOf();
   return {
-    pk: nodeKey(ref),
-    sk: `${ENDED_PREFIX}${sort}`,
+    ...historyItem(ENDED_PREFIX, of),
     pods: pods.map((pod) => ({
-      uid: pod.uid,
-      name: pod.name,
-      ns: namespaces.indexOf(pod.namespace),
+      ...common.pod(pod),
       since: pod.podSince,
-      due: pod.fireAt,
+      from: pod.startedAt === undefined ? undefined : starts.indexOf(pod.startedAt),
       end: pod.outcome,
-      why: reasons.indexOf(pod.reasons),
       v: versions.indexOf(pod.version),
       late: pod.lateMs,
       cancelled: pod.cancelled,
       error: pod.error,
+      deleted: pod.deleted,
     })),
-    namespaces: namespaces.values,
-    reasons: reasons.values,
+    ...common.values(),
+    starts: starts.values,
     versions: versions.values,
-    clusterKey: `ENDED#${ref.cluster}#${shardOf(ref)}`,
-    clusterSort: `${padded(now)}#${ref.node}#${pass}`,
-    ttl: endedTtl(now),
+  };
+}
+
+/** What became of some pods of a node whose evictions are still to come, as one item, likewise. */
+export function changedItem(of: HistoryItemOf, pods: readonly Noted[]): Item {
+  const brakes = new Common<unknown>();
+  const common = commonOf();
+  return {
+    ...historyItem(CHANGED_PREFIX, of),
+    pods: pods.map((pod) => ({
+      ...common.pod(pod),
+      what: pod.what,
+      by: 'by' in pod ? brakes.indexOf(pod.by) : undefined,
+      error: 'error' in pod ? pod.error : undefined,
+      from: 'from' in pod ? { due: pod.from.fireAt, why: common.why(pod.from.reasons) } : undefined,
+    })),
+    ...common.values(),
+    brakes: brakes.values,
+  };
+}
+
+function historyItem(prefix: string, { ref, at, pass, days }: HistoryItemOf): Item {
+  return {
+    pk: nodeKey(ref),
+    sk: `${prefix}${padded(at)}#${pass}`,
+    clusterKey: `HISTORY#${ref.cluster}#${shardOf(ref)}`,
+    clusterSort: `${padded(at)}#${ref.node}#${pass}`,
+    ttl: historyTtl(at, days),
+  };
+}
+
+/** Of the pods of one item: what all of history tells of each. */
+function commonOf() {
+  const namespaces = new Common<string>();
+  const reasons = new Common<readonly Reason[]>();
+  return {
+    why: (given: readonly Reason[]) => reasons.indexOf(given),
+    pod: (pod: Ending | Noted) => ({
+      uid: pod.uid,
+      name: pod.name,
+      ns: namespaces.indexOf(pod.namespace),
+      due: pod.fireAt,
+      why: reasons.indexOf(pod.reasons),
+    }),
+    values: () => ({ namespaces: namespaces.values, reasons: reasons.values }),
   };
 }
 
@@ -144,21 +207,29 @@ class Common<T> {
   }
 }
 
-const endedItemSchema = z.object({
-  sk: z.string().regex(/^ENDED#\d{16}#/),
+const historyItemSchema = z.object({
+  sk: z.string().regex(/^(ENDED|CHANGED)#\d{16}#/),
   pods: z.array(z.record(z.string(), z.unknown())),
   namespaces: z.array(z.unknown()),
   reasons: z.array(z.unknown()),
-  versions: z.array(z.unknown()),
+  starts: z.array(z.unknown()).default([]),
+  versions: z.array(z.unknown()).default([]),
+  brakes: z.array(z.unknown()).default([]),
 });
+
+/** When it was that an item of history tells of. Throws `StoreError`. */
+export function momentOfHistory(item: Item): EpochMs {
+  const { sk } = parseStored(historyItemSchema, item, nameOf(item));
+  return Number(sk.slice(sk.indexOf('#') + 1).slice(0, MOMENT_DIGITS));
+}
 
 /** Reads an ENDED item; with `only`, what it says of these pods. Throws `StoreError`. */
 export function parseEndedItem(item: Item, only?: ReadonlySet<unknown>): readonly EndedPod[] {
-  const what = `item ${item['sk']} of ${item['pk']}`;
-  const { sk, pods, namespaces, reasons, versions } = parseStored(endedItemSchema, item, what);
-  const endedAt = Number(sk.slice(ENDED_PREFIX.length).slice(0, MOMENT_DIGITS));
+  const what = nameOf(item);
+  const { pods, namespaces, reasons, starts, versions } = parseStored(historyItemSchema, item, what);
+  const endedAt = momentOfHistory(item);
   const wanted = only ? pods.filter(({ uid }) => only.has(uid)) : pods;
-  return wanted.map(({ uid, name, ns, since, due, end, why, v, late, ...more }) =>
+  return wanted.map(({ uid, name, ns, since, from, due, end, why, v, late, ...more }) =>
     parseStored(
       endedSchema,
       {
@@ -166,9 +237,35 @@ export function parseEndedItem(item: Item, only?: ReadonlySet<unknown>): readonl
         namespace: namespaces[Number(ns)],
         reasons: reasons[Number(why)],
         version: versions[Number(v)],
+        ...(from === undefined ? {} : { startedAt: starts[Number(from)] }),
         ...(late === undefined ? {} : { lateMs: late }),
       },
       what,
     ),
   );
 }
+
+const movedFrom = z.object({ due: z.unknown(), why: z.unknown() });
+
+/** Reads a CHANGED item. Throws `StoreError`. */
+export function parseChangedItem(item: Item): readonly Noted[] {
+  const name = nameOf(item);
+  const { pods, namespaces, reasons, brakes } = parseStored(historyItemSchema, item, name);
+  return pods.map(({ ns, due, why, by, from, ...more }) => {
+    const before = from === undefined ? undefined : parseStored(movedFrom, from, name);
+    return parseStored(
+      notedSchema,
+      {
+        ...more,
+        namespace: namespaces[Number(ns)],
+        fireAt: due,
+        reasons: reasons[Number(why)],
+        ...(by === undefined ? {} : { by: brakes[Number(by)] }),
+        ...(before ? { from: { fireAt: before.due, reasons: reasons[Number(before.why)] } } : {}),
+      },
+      name,
+    );
+  });
+}
+
+const nameOf = (item: Item): string => `item ${item['sk']} of ${item['pk']}`;

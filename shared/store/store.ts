@@ -1,5 +1,6 @@
 import { DELTA_MAX_AGE_MS } from '#shared/eviction/facts.ts';
 import type { ClusterName, EpochMs, NodeName, NodeRef, PodUid } from '#shared/eviction/identity.ts';
+import { type Noted, noteOf } from '#shared/eviction/noted.ts';
 import {
   type EndedPod,
   type Ending,
@@ -26,6 +27,8 @@ export interface Commit {
   readonly schedule: readonly EvictionRecord[];
   /** Records that end: scheduled no longer, and kept as history. None of these pods is in `schedule`. */
   readonly end: readonly Ending[];
+  /** What history is to tell of records in `schedule`: written with them or not at all. Absent: nothing. */
+  readonly noted?: readonly Noted[];
   /**
    * Whether the node is tainted after this commit, or deleted and its pods awaited. When not, its NODE item gets a
    * TTL; scheduled records have one of their own.
@@ -109,21 +112,25 @@ export class ContendedPartitionError extends Error {
 
 /**
  * Reads a partition (`only`: the records of these pods), decides, and commits under its lock; on a conflict reads and
- * decides again. `decide` gives its result and, when anything is to be written, the change. Rejects with
- * `ContendedPartitionError` or `StoreError`.
+ * decides again. `decide` gives its result and, when anything is to be written, the change, of which is noted here what
+ * history is to tell. Rejects with `ContendedPartitionError` or `StoreError`.
  */
 export async function commitUnderLock<Result>(
   store: Store,
   ref: NodeRef,
   only: readonly PodUid[] | undefined,
   clock: Clock,
-  decide: (partition: Partition) => { readonly result: Result; readonly change?: Commit },
+  decide: (partition: Partition) => { readonly result: Result; readonly change?: Omit<Commit, 'noted'> },
 ): Promise<Result> {
   for (let commits = 1; commits <= MAX_COMMITS; commits++) {
     const partition = await store.load(ref, clock.now(), only);
     const { result, change } = decide(partition);
     if (!change) return result;
-    if ((await store.commit(ref, partition.revision, change, clock.now())) === 'committed') return result;
+    const noted = change.schedule
+      .map((record) => noteOf(partition.scheduled.get(record.uid), record))
+      .filter((note) => note !== undefined);
+    const commit = noted.length === 0 ? change : { ...change, noted };
+    if ((await store.commit(ref, partition.revision, commit, clock.now())) === 'committed') return result;
     await pause(backoffMs(commits, CONFLICT_BACKOFF));
   }
   throw new ContendedPartitionError(

@@ -1,16 +1,24 @@
 import * as z from 'zod';
 import { type EpochMs, podUid } from '#shared/eviction/identity.ts';
+import type { Noted } from '#shared/eviction/noted.ts';
 import type { EndedPod, EvictionRecord, NodeState } from '#shared/eviction/records.ts';
 import { StoreError } from './store.ts';
 
-/** How long what ended is kept, as history, and a node on which nothing is live. */
-export const ENDED_SECONDS = 7 * 24 * 3600;
+/** For how many days what became of evictions is kept, unless configured otherwise. */
+export const HISTORY_DAYS = 7;
+/** And at least: ends are tombstones, too. */
+export const LEAST_HISTORY_DAYS = 1;
+
+const DAY_SECONDS = 24 * 3600;
+
+/** How long a node is kept on which nothing is live. */
+export const NODE_SECONDS = 7 * DAY_SECONDS;
 
 /**
  * How long after its deadline, or after it was written when that is later, a scheduled record is removed by TTL, which
  * `expiry` turns back into due work: a net under what looks at the node anew every few minutes.
  */
-export const SCHEDULED_GRACE_SECONDS = 24 * 3600;
+export const SCHEDULED_GRACE_SECONDS = DAY_SECONDS;
 
 /** The last second a JavaScript date can hold: deadlines are saturated to it, so the grace does not go beyond. */
 const LAST_EPOCH_SECONDS = 8.64e12;
@@ -18,8 +26,11 @@ const LAST_EPOCH_SECONDS = 8.64e12;
 /** How long a pod is left alone whose eviction was given up, unless something about it changes; and one that is held. */
 const LEFT_ALONE_SECONDS = 30 * 24 * 3600;
 
-/** When what ends now, or a node with nothing left to watch, may be removed; epoch seconds. */
-export const endedTtl = (now: EpochMs): number => ttlAfter(now, ENDED_SECONDS);
+/** When what is history from now on may be removed; epoch seconds. */
+export const historyTtl = (now: EpochMs, days: number): number => ttlAfter(now, days * DAY_SECONDS);
+
+/** When a node with nothing left to watch may be removed; epoch seconds. */
+export const nodeTtl = (now: EpochMs): number => ttlAfter(now, NODE_SECONDS);
 
 /**
  * When a scheduled record, written now, is removed if nothing evicts its pod: `expiry` hears of it. One that was given
@@ -80,15 +91,9 @@ const reason = z.object({
   policy: z.string().exactOptional(),
 });
 
-const pod = {
-  uid: text.transform(podUid),
-  namespace: text,
-  name: text,
-  podSince: epochMs,
-  fireAt: epochMs,
-  reasons: z.array(reason),
-  version,
-};
+const why = { fireAt: epochMs, reasons: z.array(reason) };
+const who = { uid: text.transform(podUid), namespace: text, name: text };
+const pod = { ...who, podSince: epochMs, ...why, version };
 
 const until = epochMs.exactOptional();
 const brake = z.discriminatedUnion('kind', [
@@ -119,8 +124,19 @@ export const endedSchema: z.ZodType<EndedPod> = z.object({
   lateMs: z.int().nonnegative().exactOptional(),
   cancelled: z.enum(['taint-removed', 'tolerated-forever', 'pod-gone']).exactOptional(),
   error: z.string().exactOptional(),
+  startedAt: epochMs.exactOptional(),
+  deleted: z.object({ at: epochMs, by: z.enum(['taint-manager', 'other']) }).exactOptional(),
   endedAt: epochMs,
 });
+
+const noted = { ...who, ...why };
+
+/** What is stored of what became of one that is still to come. */
+export const notedSchema: z.ZodType<Noted> = z.discriminatedUnion('what', [
+  z.object({ ...noted, what: z.literal('moved'), from: z.object(why) }),
+  z.object({ ...noted, what: z.enum(['held', 'would-have', 'freed']), by: brake }),
+  z.object({ ...noted, what: z.literal('gave-up'), error: z.string() }),
+]);
 
 /**
  * Checks what was stored against its schema. Throws `StoreError` naming `what` and the first field at fault:

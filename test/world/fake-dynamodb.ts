@@ -171,7 +171,11 @@ export class FakeDynamoDb {
       .filter((item) => isAsked(textOf(item, sortKey)))
       .sort((a, b) => compare(textOf(a, sortKey), textOf(b, sortKey)) || compare(idOf(a), idOf(b)));
     const start = rest.ExclusiveStartKey;
-    const from = start ? sorted.findIndex((item) => isAfter(item, start, sortKey)) : 0;
+    const backward = rest.ScanIndexForward === false;
+    if (backward) sorted.reverse();
+    const isLeft = (item: Item, last: Item) =>
+      backward ? isAfter(last, item, sortKey) : isAfter(item, last, sortKey);
+    const from = start ? sorted.findIndex((item) => isLeft(item, start)) : 0;
     const left = from < 0 ? [] : sorted.slice(from);
     const page = left.slice(0, Math.min(rest.Limit ?? Infinity, Math.max(1, this.#whims.pageItems())));
     for (const item of page) this.onQueried(item);
@@ -320,6 +324,7 @@ function keyCondition(expression: string, values: Item): (sortKey: string) => bo
   const [from, to] = [textOf(values, ':from'), textOf(values, ':to')];
   switch (expression) {
     case 'pk = :pk AND sk >= :from':
+    case 'clusterKey = :clusterKey AND clusterSort >= :from':
       return (sortKey) => sortKey >= from;
     case 'pk = :pk AND sk BETWEEN :from AND :to':
       return (sortKey) => sortKey >= from && sortKey <= to;

@@ -7,7 +7,7 @@ import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
 import { type Item, toAttributes } from '#shared/store/dynamodb-table.ts';
 import { endedItem, endedSince } from '#shared/store/items.ts';
 import { type Commit, ENDED_WINDOW_MS } from '#shared/store/store.ts';
-import { ENDED_SECONDS, SCHEDULED_GRACE_SECONDS } from '#shared/store/stored.ts';
+import { HISTORY_DAYS, NODE_SECONDS, SCHEDULED_GRACE_SECONDS } from '#shared/store/stored.ts';
 import { TTL_ATTRIBUTE } from '#shared/store/table-definition.ts';
 import { createTestTable, type TestTable } from '#test/aws/dynamodb-table.ts';
 import { eventually } from '../eventually.ts';
@@ -90,8 +90,8 @@ describe('what DynamoDbStore leaves in its table', () => {
     const items = await endedItems(ref);
     assert.deepEqual(items.map(({ pods }) => (pods as unknown[]).length).toSorted(), [2, 3]);
     for (const item of items) {
-      assert.equal(item[TTL_ATTRIBUTE], NOW_SECONDS + ENDED_SECONDS);
-      assert.match(String(item['clusterKey']), new RegExp(`^ENDED#${ref.cluster}#[0-7]$`));
+      assert.equal(item[TTL_ATTRIBUTE], NOW_SECONDS + HISTORY_DAYS * 24 * 3600);
+      assert.match(String(item['clusterKey']), new RegExp(`^HISTORY#${ref.cluster}#[0-7]$`));
     }
     await eventually(async () => {
       const found = await Array.fromAsync(table.table.indexed(String(items[0]?.['clusterKey'])));
@@ -104,9 +104,9 @@ describe('what DynamoDbStore leaves in its table', () => {
     await write(ref, { node: aNode() });
     assert.ok(!(TTL_ATTRIBUTE in (await itemOf(ref, 'NODE'))));
     await write(ref, { node: aNode({ taints: [] }), live: false });
-    assert.equal((await itemOf(ref, 'NODE'))[TTL_ATTRIBUTE], NOW_SECONDS + ENDED_SECONDS);
+    assert.equal((await itemOf(ref, 'NODE'))[TTL_ATTRIBUTE], NOW_SECONDS + NODE_SECONDS);
     await store.end(ref, [anEnding()], NOW + 5_000);
-    assert.equal((await itemOf(ref, 'NODE'))[TTL_ATTRIBUTE], NOW_SECONDS + ENDED_SECONDS);
+    assert.equal((await itemOf(ref, 'NODE'))[TTL_ATTRIBUTE], NOW_SECONDS + NODE_SECONDS);
     await write(ref, { schedule: [aRecord()] });
     assert.ok(!(TTL_ATTRIBUTE in (await itemOf(ref, 'NODE'))));
   });
@@ -192,7 +192,9 @@ describe('what DynamoDbStore leaves in its table', () => {
   /** Puts so many passes of a pod each that ended before the window. */
   async function putEnds(ref: NodeRef, count: number): Promise<void> {
     const items = Array.from({ length: count }, (_, index) =>
-      endedItem(ref, [anEnding()], NOW - ENDED_WINDOW_MS - 1 - index * 10_000, `pass-${index}`),
+      endedItem({ ref, at: NOW - ENDED_WINDOW_MS - 1 - index * 10_000, pass: `pass-${index}`, days: 7 }, [
+        anEnding(),
+      ]),
     );
     for (let from = 0; from < count; from += 25) {
       const puts = items.slice(from, from + 25).map((item) => ({ PutRequest: { Item: toAttributes(item) } }));

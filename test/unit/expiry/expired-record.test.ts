@@ -18,7 +18,7 @@ describe('a record of the stream', () => {
 
   test('is ignored when what expired had ended', () => {
     const pod = ending(aRecord(), { outcome: 'done' });
-    const OldImage = imageOf(endedItem(ref, [pod], NOW, 'pass'));
+    const OldImage = imageOf(endedItem({ ref, at: NOW, pass: 'pass', days: 7 }, [pod]));
     assert.equal(expiredRecord(anExpiry(ref, aRecord(), { dynamodb: { OldImage } })), undefined);
   });
 

@@ -62,8 +62,8 @@ describe('openDatabase', () => {
   });
 
   for (const [version, reason] of [
-    [5, 'a newer release wrote it \\(schema 5, this one knows 4\\); upgrade'],
-    [1, 'an older release wrote it \\(schema 1, this one knows 4\\); move it away'],
+    [6, 'a newer release wrote it \\(schema 6, this one knows 5\\); upgrade'],
+    [1, 'an older release wrote it \\(schema 1, this one knows 5\\); move it away'],
   ] as const) {
     test(`refuses a database of another release: schema ${version}`, () => {
       const database = openDatabase(path);

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { openDatabase } from '#functions/local/sqlite-database.ts';
 import { SqliteRulebook } from '#functions/local/sqlite-rulebook.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
-import { ENDED_SECONDS } from '#shared/store/stored.ts';
+import { HISTORY_DAYS } from '#shared/store/stored.ts';
 import { rulebookContract } from '#test/contracts/rulebook-contract.ts';
 
 rulebookContract('SqliteRulebook', async () => {
@@ -11,6 +11,7 @@ rulebookContract('SqliteRulebook', async () => {
   return { rulebook: new SqliteRulebook({ database }), close: async () => database.close() };
 });
 
+const KEPT_MS = HISTORY_DAYS * 24 * 3600 * 1000;
 const [prod, test1] = [clusterName('prod'), clusterName('test')];
 
 test('orders of a newer release are not taken for none: that cluster cannot be read, and no other is kept from it', async () => {
@@ -32,9 +33,9 @@ test('entries of the audit go when their time is over', async () => {
   const entry = { who: 'anna', at: 0, kind: 'resume', what: 'resumed' } as const;
   await rulebook.changeFleetStop(undefined, undefined, entry);
   const told = async () => (await rulebook.audit({ from: 0, to: 1 })).length;
-  rulebook.purge(ENDED_SECONDS * 1000 - 1);
+  rulebook.purge(KEPT_MS - 1);
   assert.equal(await told(), 1);
-  rulebook.purge(ENDED_SECONDS * 1000);
+  rulebook.purge(KEPT_MS);
   assert.equal(await told(), 0);
   database.close();
 });

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, test } from 'node:test';
 import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import { type NodeRef, podUid } from '#shared/eviction/identity.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
-import { ENDED_SECONDS } from '#shared/store/stored.ts';
+import { NODE_SECONDS } from '#shared/store/stored.ts';
 import {
   aCluster,
   aNode,
@@ -81,7 +81,7 @@ describe('SqliteStore', () => {
       assert.deepEqual([...scheduled.values()], [record]);
       return (await store.load(ref, NOW)).ended.size;
     };
-    const over = NOW + ENDED_SECONDS * 1000;
+    const over = NOW + NODE_SECONDS * 1000;
     assert.equal(await left(over - 1), 2);
     assert.equal(await left(over), 1);
     assert.equal(await left(over + 60_000), 0);
@@ -96,7 +96,7 @@ describe('SqliteStore', () => {
     await store.commit(live, 0, { ...none, node: aNode() }, NOW);
     await store.commit(revived, 0, untainted, NOW);
     await store.commit(revived, 1, { ...none, node: aNode() }, NOW);
-    await store.purge(NOW + ENDED_SECONDS * 1000);
+    await store.purge(NOW + NODE_SECONDS * 1000);
     const revisions = await Promise.all(
       [idle, live, revived].map(async (ref) => (await store.load(ref, NOW)).revision),
     );

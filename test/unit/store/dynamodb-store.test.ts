@@ -57,7 +57,7 @@ describe('DynamoDbStore.load', () => {
 
   test('reads any number of pages', async () => {
     const record = aRecord();
-    const done = endedItem(REF, [anEnding()], NOW, 'pass');
+    const done = endedItem({ ref: REF, at: NOW, pass: 'pass', days: 7 }, [anEnding()]);
     const pages = [done, { ...nodeItemKey(REF), revision: 1 }, scheduledItem(REF, record, NOW)];
     const answers = pages.map((item, index) => ({
       result: {

@@ -56,7 +56,9 @@ async function endlessLoop(): Promise<World> {
 function readUnits({ scheduled, ended }: Partition): number {
   const passes = Map.groupBy(ended.values(), ({ endedAt }) => endedAt);
   const items = [
-    ...[...passes].map(([moment, pods]) => endedItem(EKS, pods, moment, 'pass-id!')),
+    ...[...passes].map(([moment, pods]) =>
+      endedItem({ ref: EKS, at: moment, pass: 'pass-id!', days: 7 }, pods),
+    ),
     ...[...scheduled.values()].map((record) => scheduledItem(EKS, record, record.startedAt)),
   ];
   const bytes = items.map((item) => itemBytes(toAttributes(item))).reduce((sum, each) => sum + each, 0);

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { DynamoDbLeases } from '#shared/clusters/dynamodb-leases.ts';
+import { DynamoDbHistory } from '#shared/store/dynamodb-history.ts';
 import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
 import { DynamoDbTable, fromAttributes } from '#shared/store/dynamodb-table.ts';
+import { historyContract } from '#test/contracts/history-contract.ts';
 import { leaseContract } from '#test/contracts/lease-contract.ts';
 import { aNode, aRecord, aRef } from '#test/contracts/partition-builders.ts';
 import { storeContract } from '#test/contracts/store-contract.ts';
@@ -31,6 +33,15 @@ storeContract('DynamoDbStore over a fake DynamoDB with short pages and batches',
   store: new DynamoDbStore(freshTable({ pageItems: () => 1, leavesOut: nowAndThen(150) })),
   close,
 }));
+for (const [what, whims] of [
+  ['the fake DynamoDB', {}],
+  ['a fake DynamoDB with short pages and batches', { pageItems: () => 1, leavesOut: nowAndThen(150) }],
+] as const) {
+  historyContract(`DynamoDbHistory over ${what}`, async () => {
+    const table = freshTable(whims);
+    return { store: new DynamoDbStore(table), history: new DynamoDbHistory(table), close };
+  });
+}
 leaseContract('DynamoDbLeases over the fake DynamoDB', async () => ({
   leases: new DynamoDbLeases(freshTable()),
   close,

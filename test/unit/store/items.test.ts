@@ -2,11 +2,15 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
+import type { Noted } from '#shared/eviction/noted.ts';
 import { fromAttributes, type Item, toAttributes } from '#shared/store/dynamodb-table.ts';
 import {
+  changedItem,
   endedItem,
   endedSince,
+  momentOfHistory,
   nodeAttributes,
+  parseChangedItem,
   parseEndedItem,
   parseScheduledItem,
   refOfItem,
@@ -14,7 +18,7 @@ import {
   scheduledKey,
   taintedKeys,
 } from '#shared/store/items.ts';
-import { endedTtl, scheduledTtl } from '#shared/store/stored.ts';
+import { historyTtl, nodeTtl, scheduledTtl } from '#shared/store/stored.ts';
 import {
   aNode,
   anEnding,
@@ -37,6 +41,7 @@ const ORDINARY = aRef(
   clusterName('arn:aws:eks:eu-west-1:123456789012:cluster/production-1'),
   'ip-10-0-112-234.eu-west-1.compute.internal',
 );
+const AT_NOW = { ref: ORDINARY, at: NOW, pass: 'pass', days: 7 };
 const ordinaryRecord = (index: number) =>
   aRecord({
     name: `payments-api-5d9c7b7f6b-${String(index).padStart(5, 'x')}`,
@@ -75,7 +80,7 @@ describe('what ended', () => {
       anEnding(aRecord({ reasons: [aReason('b'), aReason('c', 'd')] }), { outcome: 'gave-up', error: 'no' }),
       anEnding(aRecord({ reasons: [] })),
     ];
-    const item = endedItem(ORDINARY, pods, NOW, 'pass');
+    const item = endedItem(AT_NOW, pods);
     assert.deepEqual(
       parseEndedItem(stored(item)),
       pods.map((pod) => ({ ...pod, endedAt: NOW })),
@@ -85,13 +90,13 @@ describe('what ended', () => {
 
   test('costs about 150 bytes a pod, and a full node of 110 less than 17 KB', () => {
     const pods = Array.from({ length: 110 }, (_, index) => anEnding(ordinaryRecord(index), { lateMs: 123 }));
-    const bytes = itemBytes(toAttributes(endedItem(ORDINARY, pods, NOW, 'pass')));
+    const bytes = itemBytes(toAttributes(endedItem(AT_NOW, pods)));
     assert.ok(bytes / pods.length < 150, `${bytes / pods.length} bytes a pod`);
   });
 
   test('that cannot be read is refused, naming it and the field', () => {
     const ref = aRef(clusterName('c'), 'n');
-    const item = stored(endedItem(ref, [anEnding()], NOW, 'pass'));
+    const item = stored(endedItem({ ...AT_NOW, ref }, [anEnding()]));
     for (const [spoilt, field] of [
       [{ ...item, versions: [] }, 'version'],
       [{ ...item, pods: [{ ...(item['pods'] as object[])[0], end: 'vanished' }] }, 'outcome'],
@@ -105,7 +110,7 @@ describe('what ended', () => {
   });
 
   test('stands in the order of its moments, and before what is scheduled', () => {
-    const key = (at: number) => String(endedItem(ORDINARY, [], at, 'x')['sk']);
+    const key = (at: number) => String(endedItem({ ...AT_NOW, at }, [])['sk']);
     fc.assert(
       fc.property(moment, moment, (a, b) => {
         assert.equal(key(a) < key(b), a < b);
@@ -116,10 +121,58 @@ describe('what ended', () => {
   });
 });
 
+describe('what became of evictions that are still to come', () => {
+  const noted = (index: number): Noted => {
+    const { uid, namespace, name, fireAt, reasons } = ordinaryRecord(index);
+    return { uid, namespace, name, fireAt, reasons, what: 'would-have', by: { kind: 'observe' } };
+  };
+
+  test('comes back as it was, with what pods have in common and what they do not', () => {
+    const { uid, namespace, name, fireAt, reasons } = aRecord({ reasons: [] });
+    const other = { uid, namespace, name, fireAt, reasons };
+    const by = { kind: 'guard', scope: 'zone', trippedAt: NOW } as const;
+    const notes: readonly Noted[] = [
+      noted(1),
+      { ...noted(2), what: 'held', by },
+      { ...other, what: 'freed', by },
+      { ...other, what: 'gave-up', error: 'no' },
+      { ...other, what: 'moved', from: { fireAt: NOW, reasons: [aReason('b')] } },
+    ];
+    const item = changedItem(AT_NOW, notes);
+    assert.deepEqual(parseChangedItem(stored(item)), notes);
+    assert.deepEqual([refOfItem(item), momentOfHistory(item)], [ORDINARY, NOW]);
+  });
+
+  test('costs less than 140 bytes a pod', () => {
+    const notes = Array.from({ length: 50 }, (_, index) => noted(index));
+    const bytes = itemBytes(toAttributes(changedItem(AT_NOW, notes)));
+    assert.ok(bytes / notes.length < 140, `${bytes / notes.length} bytes a pod`);
+  });
+
+  test('stands before all that a load reads, and is in the index as what ended is', () => {
+    const [changed, ended] = [changedItem(AT_NOW, [noted(1)]), endedItem(AT_NOW, [anEnding()])];
+    assert.ok(String(changed['sk']) < endedSince(0));
+    for (const field of ['clusterKey', 'clusterSort', 'ttl']) assert.equal(changed[field], ended[field]);
+  });
+
+  test('that cannot be read is refused, naming it and the field', () => {
+    const item = stored(changedItem({ ...AT_NOW, ref: aRef(clusterName('c'), 'n') }, [noted(1)]));
+    for (const [spoilt, field] of [
+      [{ ...item, brakes: [] }, 'by'],
+      [{ ...item, pods: [{ what: 'vanished' }] }, 'what'],
+    ] as const) {
+      assert.throws(() => parseChangedItem(spoilt), {
+        name: 'StoreError',
+        message: new RegExp(`^The stored item CHANGED#\\S+ of c#n cannot be read \\(${field}: `),
+      });
+    }
+  });
+});
+
 describe('the index', () => {
   const keysOf = (node: string) => {
     const ref = aRef(clusterName('c'), node);
-    return [nodeAttributes(ref, aNode()), endedItem(ref, [], NOW, 'x')].map((item) =>
+    return [nodeAttributes(ref, aNode()), endedItem({ ...AT_NOW, ref }, [])].map((item) =>
       String(item['clusterKey']),
     );
   };
@@ -127,17 +180,15 @@ describe('the index', () => {
   test('has a node and what ended there in the same shard, and nodes in all of them', () => {
     const keys = Array.from({ length: 500 }, (_, index) => keysOf(`node-${index}`));
     for (const [tainted = '', ended = ''] of keys) {
-      assert.equal(tainted.replace('TAINTED', ''), ended.replace('ENDED', ''));
+      assert.equal(tainted.replace('TAINTED', ''), ended.replace('HISTORY', ''));
     }
     assert.deepEqual(new Set(keys.map(([tainted]) => tainted)), new Set(taintedKeys(clusterName('c'))));
   });
 
   test('names what ended by its moment', () => {
     const item = endedItem(
-      aRef(clusterName('c'), 'n'),
+      { ...AT_NOW, ref: aRef(clusterName('c'), 'n') },
       someRecords(1).map((record) => anEnding(record)),
-      NOW,
-      'pass',
     );
     assert.equal(item['clusterSort'], `${String(NOW).padStart(16, '0')}#n#pass`);
   });
@@ -171,7 +222,8 @@ describe('times to live', () => {
       fc.property(moment, (at) => {
         for (const [ttl, seconds] of [
           [scheduledTtl(aRecord({ fireAt: at }), 0), 24 * 3600],
-          [endedTtl(at), 7 * 24 * 3600],
+          [nodeTtl(at), 7 * 24 * 3600],
+          [historyTtl(at, 30), 30 * 24 * 3600],
         ] as const) {
           assert.ok(Number.isInteger(ttl));
           assert.ok(!Number.isNaN(new Date(ttl * 1000).getTime()));

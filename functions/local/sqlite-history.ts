@@ -1,0 +1,83 @@
+import type { DatabaseSync } from 'node:sqlite';
+import * as z from 'zod';
+import { nodeName } from '#shared/eviction/identity.ts';
+import {
+  entriesOf,
+  type History,
+  type HistoryEntry,
+  type HistoryItem,
+  type HistoryQuery,
+} from '#shared/store/history.ts';
+import { endedSchema, notedSchema, parseStored, recordSchema } from '#shared/store/stored.ts';
+import { orSqliteStoreError } from './sqlite-database.ts';
+
+const text = z.string().min(1);
+const row = z.object({
+  node: text.transform(nodeName),
+  at: z.int(),
+  kind: z.enum(['noted', 'ended']),
+  json: text,
+});
+const recordRow = z.object({ node: text.transform(nodeName), json: text });
+
+/** History in the embedded store's database, which another process may be writing to. */
+export class SqliteHistory implements History {
+  readonly #database: DatabaseSync;
+  readonly #path: string;
+
+  /** `database`: as `openDatabase` or `openDatabaseReadOnly` opened it. */
+  constructor({ database }: { readonly database: DatabaseSync }) {
+    this.#database = database;
+    this.#path = database.location() ?? ':memory:';
+  }
+
+  entries(query: HistoryQuery): AsyncIterable<HistoryEntry> {
+    return entriesOf({ scheduled: this.#scheduled(query), items: this.#items(query) }, query);
+  }
+
+  async *#scheduled({ cluster, node }: HistoryQuery) {
+    const rows = this.#run(() =>
+      this.#database
+        .prepare('SELECT node, json FROM scheduled WHERE cluster = :cluster AND node = coalesce(:node, node)')
+        .all({ cluster, node: node ?? null }),
+    );
+    for (const each of rows) {
+      const { node: on, json } = parseStored(recordRow, each, `row of a scheduled eviction of ${cluster}`);
+      const what = `eviction record of node ${on} of cluster ${cluster}`;
+      yield { ref: { cluster, node: on }, record: parseStored(recordSchema, JSON.parse(json), what) };
+    }
+  }
+
+  /** Each row as it stands: what ended together need not be told together. */
+  async *#items({ cluster, node, from }: HistoryQuery) {
+    const rows = this.#run(() =>
+      this.#database
+        .prepare(`
+          SELECT node, at, 'noted' AS kind, json, id FROM noted
+          WHERE cluster = :cluster AND at >= :from AND node = coalesce(:node, node)
+          UNION ALL
+          SELECT node, ended_at AS at, 'ended' AS kind, json, id FROM ended
+          WHERE cluster = :cluster AND ended_at >= :from AND node = coalesce(:node, node)
+          ORDER BY at DESC, kind, id DESC`)
+        .iterate({ cluster, node: node ?? null, from }),
+    );
+    while (true) {
+      const next = this.#run(() => rows.next());
+      if (next.done) return;
+      yield itemOf(cluster, next.value);
+    }
+  }
+
+  #run<T>(work: () => T): T {
+    return orSqliteStoreError(this.#path, work);
+  }
+}
+
+function itemOf(cluster: HistoryQuery['cluster'], given: unknown): HistoryItem {
+  const { node, at, kind, json } = parseStored(row, given, `row of history of cluster ${cluster}`);
+  const what = `history of node ${node} of cluster ${cluster}`;
+  const of = { ref: { cluster, node }, at };
+  return kind === 'noted'
+    ? { ...of, noted: [parseStored(notedSchema, JSON.parse(json), what)], ended: [] }
+    : { ...of, noted: [], ended: [parseStored(endedSchema, JSON.parse(json), what)] };
+}

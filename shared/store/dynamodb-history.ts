@@ -1,0 +1,108 @@
+import pMap from 'p-map';
+import { type ClusterName, type NodeRef, nodeKey } from '#shared/eviction/identity.ts';
+import type { EvictionRecord } from '#shared/eviction/records.ts';
+import type { DynamoDbTable, Item } from './dynamodb-table.ts';
+import {
+  entriesOf,
+  type History,
+  type HistoryEntry,
+  type HistoryItem,
+  type HistoryQuery,
+} from './history.ts';
+import {
+  CHANGED_END,
+  changedSince,
+  ENDED_END,
+  endedSince,
+  historyKeys,
+  historySince,
+  isEnded,
+  momentOfHistory,
+  parseChangedItem,
+  parseEndedItem,
+  parseScheduledItem,
+  refOfItem,
+  SCHEDULED_END,
+  SCHEDULED_PREFIX,
+  taintedKeys,
+} from './items.ts';
+
+/** Nodes whose records are read at a time. */
+const PARALLEL_NODES = 8;
+
+/**
+ * History on DynamoDB. Of a node it is read in its partition, of a cluster by the index, which lags behind by a moment;
+ * there all of the cluster's tainted nodes are read, too, for what is scheduled.
+ */
+export class DynamoDbHistory implements History {
+  readonly #table: DynamoDbTable;
+
+  constructor(table: DynamoDbTable) {
+    this.#table = table;
+  }
+
+  entries(query: HistoryQuery): AsyncIterable<HistoryEntry> {
+    const { cluster, node, from } = query;
+    const table = this.#table;
+    if (node !== undefined) {
+      const ref = { cluster, node };
+      const items = newestFirst([
+        table.queryBackward(nodeKey(ref), changedSince(from), CHANGED_END),
+        table.queryBackward(nodeKey(ref), endedSince(from), ENDED_END),
+      ]);
+      return entriesOf({ scheduled: this.#scheduledOn([ref]), items }, query);
+    }
+    const items = newestFirst(
+      historyKeys(cluster).map((key) => table.indexedBackward(key, historySince(from))),
+    );
+    return entriesOf({ scheduled: this.#scheduledIn(cluster), items }, query);
+  }
+
+  async *#scheduledIn(cluster: ClusterName): AsyncIterable<Standing> {
+    const refs = await pMap(taintedKeys(cluster), async (key) =>
+      Array.fromAsync(this.#table.indexed(key), refOfItem),
+    );
+    yield* this.#scheduledOn(refs.flat());
+  }
+
+  async *#scheduledOn(refs: readonly NodeRef[]): AsyncIterable<Standing> {
+    const found = await pMap(
+      refs,
+      async (ref) =>
+        Array.fromAsync(this.#table.query(nodeKey(ref), SCHEDULED_PREFIX, SCHEDULED_END), (item) => ({
+          ref,
+          record: parseScheduledItem(item),
+        })),
+      { concurrency: PARALLEL_NODES },
+    );
+    yield* found.flat();
+  }
+}
+
+interface Standing {
+  readonly ref: NodeRef;
+  readonly record: EvictionRecord;
+}
+
+function readItem(item: Item): HistoryItem {
+  const [ref, at] = [refOfItem(item), momentOfHistory(item)];
+  return isEnded(item)
+    ? { ref, at, noted: [], ended: parseEndedItem(item) }
+    : { ref, at, noted: parseChangedItem(item), ended: [] };
+}
+
+/** Several sources, each the newest first, as one. */
+async function* newestFirst(sources: readonly AsyncIterable<Item>[]): AsyncIterable<HistoryItem> {
+  const iterators = sources.map((source) => source[Symbol.asyncIterator]());
+  const nextOf = async (iterator: AsyncIterator<Item>) => {
+    const { done, value } = await iterator.next();
+    return done ? [] : [{ iterator, item: readItem(value) }];
+  };
+  let heads = (await Promise.all(iterators.map(nextOf))).flat();
+  while (heads.length > 0) {
+    const newest = heads.reduce((best, head) => (head.item.at > best.item.at ? head : best));
+    yield newest.item;
+    const next = await nextOf(newest.iterator);
+    heads = heads.flatMap((head) => (head === newest ? next : [head]));
+  }
+}

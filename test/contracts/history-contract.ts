@@ -1,0 +1,214 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { type ClusterName, nodeName } from '#shared/eviction/identity.ts';
+import type { Noted } from '#shared/eviction/noted.ts';
+import type { EvictionRecord } from '#shared/eviction/records.ts';
+import type { History, HistoryEntry, HistoryQuery } from '#shared/store/history.ts';
+import type { Store } from '#shared/store/store.ts';
+import { eventually } from './eventually.ts';
+import { aCluster, aNode, anEnding, aReason, aRecord, aRef, NOW, someRecords } from './partition-builders.ts';
+
+/** A store and the history of what is written there. */
+export interface HistoryUnderContract {
+  readonly store: Store;
+  readonly history: History;
+  close(): Promise<void>;
+}
+
+const MINUTE = 60_000;
+const at = (minutes: number): number => NOW + minutes * MINUTE;
+
+/** Registers the tests that every implementation of `History` has to pass. */
+export function historyContract(name: string, make: () => Promise<HistoryUnderContract>): void {
+  describe(`${name} keeps the history's contract`, () => {
+    let underContract: HistoryUnderContract;
+    let store: Store;
+    before(async () => {
+      underContract = await make();
+      store = underContract.store;
+    });
+    after(() => underContract?.close());
+
+    const read = (cluster: ClusterName, query: Partial<HistoryQuery> = {}): Promise<HistoryEntry[]> =>
+      Array.fromAsync(
+        underContract.history.entries({ cluster, from: NOW, to: NOW + 24 * 60 * MINUTE, ...query }),
+      );
+    const whatOf = (entries: readonly HistoryEntry[]) =>
+      entries.map(({ what, at: moment, name: pod }) => `${(moment - NOW) / MINUTE} ${what} ${pod}`);
+    /** What is told, as soon as an index that lags behind tells it. */
+    const tells = (cluster: ClusterName, expected: readonly string[], query: Partial<HistoryQuery> = {}) =>
+      eventually(async () => assert.deepEqual(whatOf(await read(cluster, query)), expected));
+
+    async function write(
+      ref: ReturnType<typeof aRef>,
+      minutes: number,
+      schedule: readonly EvictionRecord[],
+      noted: readonly Noted[] = [],
+      end = [] as ReturnType<typeof anEnding>[],
+    ): Promise<void> {
+      const { revision } = await store.load(ref, NOW, []);
+      const change = { node: aNode(), schedule, noted, end, live: true };
+      assert.equal(await store.commit(ref, revision, change, at(minutes)), 'committed');
+    }
+
+    const note = (record: EvictionRecord, what: 'held' | 'freed' | 'would-have'): Noted => {
+      const { uid, namespace, name: pod, fireAt, reasons } = record;
+      const by =
+        what === 'would-have' ? ({ kind: 'observe' } as const) : ({ kind: 'hold', id: 'h1' } as const);
+      return { uid, namespace, name: pod, fireAt, reasons, what, by };
+    };
+
+    test('nothing is told of a cluster that nothing is known of', async () => {
+      assert.deepEqual(await read(aCluster()), []);
+    });
+
+    test('what was scheduled, noted and ended is told with all its fields, the newest first', async () => {
+      const ref = aRef();
+      const record = aRecord({ startedAt: at(0) });
+      await write(ref, 0, [record]);
+      await write(ref, 1, [record], [note(record, 'held')]);
+      await write(ref, 2, [record], [note(record, 'freed')]);
+      await store.end(ref, [anEnding(record, { lateMs: 123 })], at(3));
+      await tells(ref.cluster, ['3 done web-0', '2 freed web-0', '1 held web-0', '0 scheduled web-0']);
+      const { uid, namespace, name: pod, fireAt, reasons } = record;
+      const common = { ref, uid, namespace, name: pod, fireAt, reasons };
+      const by = { kind: 'hold', id: 'h1' };
+      assert.deepEqual(await read(ref.cluster), [
+        { ...common, at: at(3), what: 'done', lateMs: 123 },
+        { ...common, at: at(2), what: 'freed', by },
+        { ...common, at: at(1), what: 'held', by },
+        { ...common, at: at(0), what: 'scheduled' },
+      ]);
+      assert.deepEqual(await read(ref.cluster, { node: ref.node }), await read(ref.cluster));
+    });
+
+    test('what is scheduled still is told from its record, also beside what was told of it', async () => {
+      const ref = aRef();
+      const record = aRecord({ startedAt: at(5) });
+      await write(ref, 5, [record]);
+      await tells(ref.cluster, ['5 scheduled web-0']);
+      await write(ref, 6, [record], [note(record, 'would-have')]);
+      await tells(ref.cluster, ['6 would-have web-0', '5 scheduled web-0']);
+      await tells(ref.cluster, ['6 would-have web-0', '5 scheduled web-0'], { node: ref.node });
+    });
+
+    test('an eviction that moved is told as it was scheduled, and as it moved', async () => {
+      const ref = aRef();
+      const first = aRecord({ startedAt: at(0), fireAt: at(60), reasons: [aReason('a')] });
+      const second = { ...first, fireAt: at(50), reasons: [aReason('b')] };
+      const third = { ...first, fireAt: at(40), reasons: [aReason('c', 'd')] };
+      const moved = (from: EvictionRecord, to: EvictionRecord): Noted => {
+        const { uid, namespace, name: pod, fireAt, reasons } = to;
+        const before = { fireAt: from.fireAt, reasons: from.reasons };
+        return { uid, namespace, name: pod, fireAt, reasons, what: 'moved', from: before };
+      };
+      await write(ref, 0, [first]);
+      await write(ref, 1, [second], [moved(first, second)]);
+      await write(ref, 2, [third], [moved(second, third)]);
+      for (const ended of [false, true]) {
+        if (ended) await store.end(ref, [anEnding(third)], at(40));
+        await eventually(async () => {
+          const found = await read(ref.cluster, { to: at(3) });
+          assert.deepEqual(
+            found.map(({ what, fireAt, movedFrom, reasons }) => [
+              what,
+              (fireAt - NOW) / MINUTE,
+              movedFrom && (movedFrom - NOW) / MINUTE,
+              reasons[0]?.taint.key,
+            ]),
+            [
+              ['moved', 40, 50, 'c'],
+              ['moved', 50, 60, 'b'],
+              ['scheduled', 60, undefined, 'a'],
+            ],
+          );
+        });
+      }
+    });
+
+    test('a pod that was scheduled twice has both countdowns', async () => {
+      const ref = aRef();
+      const record = aRecord({ startedAt: at(0) });
+      await write(ref, 0, [record]);
+      await write(ref, 1, [], [], [anEnding(record, { outcome: 'cancelled', cancelled: 'taint-removed' })]);
+      await write(ref, 2, [{ ...record, startedAt: at(2) }]);
+      await tells(ref.cluster, ['2 scheduled web-0', '1 cancelled web-0', '0 scheduled web-0']);
+    });
+
+    test('what gave up, and whoever else deleted a pod, is told', async () => {
+      const ref = aRef();
+      const [stuck, gone] = [aRecord({ name: 'a' }), aRecord({ name: 'b' })];
+      const { uid, namespace, name: pod, fireAt, reasons } = stuck;
+      const noted: Noted = { uid, namespace, name: pod, fireAt, reasons, what: 'gave-up', error: '500' };
+      await write(ref, 1, [stuck], [noted]);
+      const deleted = { at: at(1.5), by: 'taint-manager' } as const;
+      await write(ref, 2, [], [], [anEnding(gone, { outcome: 'gone', deleted })]);
+      await tells(ref.cluster, ['2 gone b', '1 gave-up a'], { from: at(1) });
+      const found = await read(ref.cluster, { from: at(1) });
+      assert.deepEqual(
+        found.map((each) => [each.deleted, each.error]),
+        [
+          [deleted, undefined],
+          [undefined, '500'],
+        ],
+      );
+    });
+
+    test('one may ask for a node, a namespace, a pod and a time', async () => {
+      const cluster = aCluster();
+      const [one, two] = [aRef(cluster, 'one'), aRef(cluster, 'two')];
+      const [a, b, c] = [
+        aRecord({ name: 'a', startedAt: at(0) }),
+        aRecord({ name: 'b', startedAt: at(1), namespace: 'payments' }),
+        aRecord({ name: 'c', startedAt: at(2) }),
+      ] as const;
+      await write(one, 0, [a]);
+      await write(one, 1, [b]);
+      await write(two, 2, [c]);
+      await store.end(one, [anEnding(a), anEnding(b)], at(3));
+      const all = ['3 done a', '3 done b', '2 scheduled c', '1 scheduled b', '0 scheduled a'];
+      await eventually(async () => assert.deepEqual(new Set(whatOf(await read(cluster))), new Set(all)));
+      await tells(cluster, ['2 scheduled c'], { node: two.node });
+      await tells(cluster, [], { node: nodeName('three') });
+      await tells(cluster, ['3 done b', '1 scheduled b'], { namespace: 'payments' });
+      await tells(cluster, ['3 done a', '0 scheduled a'], { pod: 'a' });
+      await tells(cluster, ['2 scheduled c', '1 scheduled b'], { from: at(1), to: at(2) });
+      await tells(cluster, [], { from: at(4) });
+      assert.deepEqual(await read(aCluster()), []);
+    });
+
+    for (const count of [99, 300]) {
+      test(`what is noted of ${count} pods at once is all told, and the pods are all written`, async () => {
+        const ref = aRef();
+        const records = someRecords(count, { startedAt: NOW - MINUTE });
+        const noted = records.map((record) => note(record, 'held'));
+        await write(ref, 1, records, noted);
+        assert.equal((await store.load(ref, NOW)).scheduled.size, count);
+        await eventually(async () => {
+          const found = await read(ref.cluster);
+          assert.deepEqual(new Set(found.map(({ uid }) => uid)), new Set(records.map(({ uid }) => uid)));
+          assert.equal(found.length, count);
+        });
+      });
+    }
+
+    test('is in order over many nodes and moments', async () => {
+      const cluster = aCluster();
+      for (let minute = 0; minute < 30; minute++) {
+        await store.end(
+          aRef(cluster, `n${minute % 7}`),
+          [anEnding(aRecord({ startedAt: at(0) }))],
+          at(minute),
+        );
+      }
+      await eventually(async () => {
+        const moments = (await read(cluster)).map((each) => each.at);
+        assert.equal(moments.length, 60);
+        assert.deepEqual(
+          moments,
+          moments.toSorted((a, b) => b - a),
+        );
+      });
+    });
+  });
+}

@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { openDatabaseReadOnly } from '#functions/local/sqlite-database.ts';
+import { SqliteHistory } from '#functions/local/sqlite-history.ts';
+import { SqliteStore } from '#functions/local/sqlite-store.ts';
+import { HISTORY_DAYS } from '#shared/store/stored.ts';
+import { historyContract } from '#test/contracts/history-contract.ts';
+import { aNode, anEnding, aRecord, aRef, NOW } from '#test/contracts/partition-builders.ts';
+
+historyContract('SqliteHistory', async () => {
+  const store = new SqliteStore({ path: ':memory:' });
+  const history = new SqliteHistory({ database: store.database });
+  return { store, history, close: async () => store.close() };
+});
+
+historyContract('SqliteHistory of a file that another connection writes', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'history-'));
+  const path = join(directory, 'store.sqlite');
+  const store = new SqliteStore({ path });
+  const database = openDatabaseReadOnly(path);
+  const close = async () => {
+    database.close();
+    store.close();
+    rmSync(directory, { recursive: true });
+  };
+  return { store, history: new SqliteHistory({ database }), close };
+});
+
+test('a database that is not there is not made', () => {
+  assert.throws(() => openDatabaseReadOnly('/nowhere/store.sqlite'), {
+    name: 'StoreError',
+    message: /its directory is missing or closed to this user/,
+  });
+});
+
+test('history is removed when its days are over', async () => {
+  const store = new SqliteStore({ path: ':memory:' });
+  const history = new SqliteHistory({ database: store.database });
+  const ref = aRef();
+  const record = aRecord({ startedAt: NOW });
+  const { uid, namespace, name, fireAt, reasons } = record;
+  const noted = [
+    { uid, namespace, name, fireAt, reasons, what: 'would-have', by: { kind: 'observe' } } as const,
+  ];
+  await store.commit(ref, 0, { node: aNode(), schedule: [record], noted, end: [], live: true }, NOW);
+  await store.end(ref, [anEnding()], NOW);
+  const left = async (now: number) => {
+    await store.purge(now);
+    const found = history.entries({ cluster: ref.cluster, from: 0, to: now });
+    return (await Array.fromAsync(found)).map(({ what }) => what).sort();
+  };
+  const over = NOW + HISTORY_DAYS * 24 * 3_600_000;
+  assert.deepEqual(await left(over - 1_000), ['done', 'scheduled', 'scheduled', 'would-have']);
+  assert.deepEqual(await left(over), ['scheduled']);
+  store.close();
+});

@@ -10,6 +10,7 @@ import { EVICT_BATCH_SIZE } from '#functions/evict/handler.ts';
 import { TTL_IDENTITY } from '#functions/expiry/expired-record.ts';
 import { EXPIRY_BATCH_SIZE } from '#functions/expiry/handler.ts';
 import type {
+  historyVariables,
   installationVariables,
   matchingVariables,
   metricVariables,
@@ -84,6 +85,7 @@ export class Functions extends Construct {
     );
     state.bindPartitions(fn);
     timers.bindArm(fn);
+    this.#setHistory(fn);
     this.#setMatching(fn);
     feed(fn, source, DELTA_BATCH_SIZE, config.deltaConcurrency);
     return fn;
@@ -101,6 +103,7 @@ export class Functions extends Construct {
     state.bindPartitions(fn);
     timers.bindArm(fn);
     clusters.bind(fn);
+    this.#setHistory(fn);
     this.#setMatching(fn);
     this.#setMetrics(fn);
     const { account, region } = Stack.of(this);
@@ -179,6 +182,12 @@ export class Functions extends Construct {
     fn.setEnvironment({
       METRIC_NAMESPACE: this.#props.config.name,
     } satisfies ValuesOf<typeof metricVariables>);
+  }
+
+  #setHistory(fn: ServiceFunction): void {
+    fn.setEnvironment({
+      HISTORY_DAYS: String(this.#props.config.historyDays),
+    } satisfies ValuesOf<typeof historyVariables>);
   }
 
   #setMatching(fn: ServiceFunction): void {

@@ -27,7 +27,7 @@ const dueQueue = new SqsSender({ client: sqs, queueUrl: environment.EVICTIONS_DU
 
 /** The entry of both delta functions: that on `node-deltas.fifo` and that on `pod-deltas.fifo`. */
 export const handler = createHandler({
-  store: new DynamoDbStore(table),
+  store: new DynamoDbStore(table, { historyDays: environment.HISTORY_DAYS }),
   leaseEpoch: leaseEpochs(new DynamoDbLeases(table), clock),
   timers: new AwsTimers({
     dueQueue,

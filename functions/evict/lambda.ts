@@ -29,7 +29,7 @@ const table = new DynamoDbTable({
 
 /** The entry of the Lambda function on `evictions-due`. */
 export const handler = createHandler({
-  store: new DynamoDbStore(table),
+  store: new DynamoDbStore(table, { historyDays: environment.HISTORY_DAYS }),
   timers: new AwsTimers({
     dueQueue: new SqsSender({ client: sqs, queueUrl: environment.EVICTIONS_DUE_URL }),
     scheduler: new SchedulerClient(CLIENT_SETTINGS),

@@ -30,6 +30,9 @@ const text = z.string().min(1, 'is empty');
 /** The table: store, leases and cluster registry. */
 export const tableVariables = { TABLE_NAME: text };
 
+/** For how many days what became of evictions is kept. */
+export const historyVariables = { HISTORY_DAYS: z.coerce.number('must be a number').int().positive() };
+
 /** The queues the relay sends deltas to. */
 export const deltaQueueVariables = { NODE_DELTAS_URL: z.url(), POD_DELTAS_URL: z.url() };
 
@@ -68,6 +71,7 @@ export type ValuesOf<Variables> = { readonly [Name in keyof Variables]: string }
 /** What both delta functions read from their environment. */
 export const deltaEnvironment = z.object({
   ...tableVariables,
+  ...historyVariables,
   ...sourceVariables,
   ...deadLetterVariables,
   ...dueQueueVariables,

@@ -17,6 +17,7 @@ const ENVIRONMENT = {
   EVICTIONS_DUE_ARN: 'arn:aws:sqs:eu-west-1:123456789012:due',
   SCHEDULE_GROUP_NAME: 'bench',
   SCHEDULE_ROLE_ARN: 'arn:aws:iam::123456789012:role/bench',
+  HISTORY_DAYS: '7',
   COMPARISON_OPERATORS: 'false',
   METRIC_NAMESPACE: 'bench',
   AWS_REGION: 'eu-west-1',

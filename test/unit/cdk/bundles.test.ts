@@ -53,6 +53,7 @@ const ENVIRONMENT = {
   EVICTIONS_DUE_ARN: 'arn:aws:sqs:eu-west-1:123456789012:due',
   SCHEDULE_GROUP_NAME: 'taintward',
   SCHEDULE_ROLE_ARN: 'arn:aws:iam::123456789012:role/schedules',
+  HISTORY_DAYS: '7',
   COMPARISON_OPERATORS: 'false',
   METRIC_NAMESPACE: 'taintward',
   INSTALLATION: 'taintward.eu-west-1.123456789012',

@@ -26,6 +26,7 @@ describe('the configuration', () => {
       relayCpu: 256,
       relayMemoryMiB: 512,
       logRetentionDays: 30,
+      historyDays: 7,
       retainTable: true,
       evictConcurrency: 50,
       deltaConcurrency: 20,

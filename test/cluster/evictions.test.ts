@@ -38,9 +38,14 @@ test('an evicted pod first gets the condition, then its deletion, as the built-i
     (request) => request.method !== 'GET' && request.path.startsWith(path),
   );
   assert.deepEqual(
-    writes.map(({ method, path: written, contentType }) => [method, written, contentType]),
+    writes.map(({ method, path: written, contentType }) => [
+      method,
+      // Each process has a name of its own.
+      written.replace(/\?fieldManager=taintward-.+$/, ' by us'),
+      contentType,
+    ]),
     [
-      ['PATCH', `${path}/status`, 'application/strategic-merge-patch+json'],
+      ['PATCH', `${path}/status by us`, 'application/strategic-merge-patch+json'],
       ['DELETE', path, 'application/json'],
     ],
   );

@@ -11,6 +11,7 @@ import { AnyPrincipal, Effect, Grant, PolicyDocument, PolicyStatement } from 'aw
 import { Construct } from 'constructs';
 import type { tableVariables, ValuesOf } from '#shared/aws/environment.ts';
 import { LEASE_PREFIX } from '#shared/clusters/dynamodb-leases.ts';
+import { CLUSTER_PREFIX, FLEET_KEY } from '#shared/clusters/dynamodb-rulebook.ts';
 import { CLUSTER_INDEX, TTL_ATTRIBUTE } from '#shared/store/table-definition.ts';
 import { type Grantee, grantWildcard } from './grantee.ts';
 
@@ -20,7 +21,7 @@ export interface StateProps {
   readonly retain: boolean;
 }
 
-/** The one table: timed evictions, leases, and the registry of clusters. */
+/** The one table: timed evictions, leases, the registry of clusters, and what governs them. */
 export class State extends Construct {
   readonly table: Table;
   readonly #tableName: string;
@@ -63,14 +64,25 @@ export class State extends Construct {
     });
   }
 
-  /** Lets a function read and write the partitions of nodes. Transactions need the rights of what they do. */
+  /**
+   * Lets a function write the partitions of nodes, and read them and what governs clusters. Transactions need the rights of
+   * what they do.
+   */
   bindPartitions(grantee: Grantee): void {
     const reads = ['GetItem', 'BatchGetItem', 'Query'];
     const writes = ['PutItem', 'UpdateItem', 'DeleteItem', 'BatchWriteItem'];
-    this.#bind(grantee, [...reads, ...writes], [this.table.tableArn]);
+    this.#bind(grantee, reads, [this.table.tableArn]);
+    this.#bind(grantee, writes, [this.table.tableArn], {
+      'ForAllValues:StringNotLike': {
+        'dynamodb:LeadingKeys': [`${CLUSTER_PREFIX}*`, `${LEASE_PREFIX}*`, FLEET_KEY],
+      },
+    });
   }
 
-  /** Lets the relay keep leases, write nothing else, and read the registry and what the table holds as tainted. */
+  /**
+   * Lets the relay keep leases and what the guards hold, write nothing else, and read the registry, what governs clusters and
+   * what the table holds as tainted.
+   */
   bindLeases(grantee: Grantee): void {
     this.bindRegistry(grantee);
     this.#bind(grantee, ['GetItem', 'UpdateItem'], [this.table.tableArn], {

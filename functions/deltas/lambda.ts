@@ -4,8 +4,9 @@ import { SQSClient } from '@aws-sdk/client-sqs';
 import { CLIENT_SETTINGS, SQS_SETTINGS } from '#shared/aws/client-settings.ts';
 import { deltaEnvironment, readEnvironment } from '#shared/aws/environment.ts';
 import { DynamoDbLeases } from '#shared/clusters/dynamodb-leases.ts';
+import { DynamoDbRulebook } from '#shared/clusters/dynamodb-rulebook.ts';
 import { leaseEpochs } from '#shared/clusters/lease.ts';
-import { enforcing } from '#shared/clusters/rulebook.ts';
+import { rulesReader } from '#shared/clusters/rulebook.ts';
 import { SqsSender } from '#shared/queues/sqs-sender.ts';
 import { SqsVisibility } from '#shared/queues/sqs-visibility.ts';
 import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
@@ -42,5 +43,9 @@ export const handler = createHandler({
   visibility: new SqsVisibility({ client: sqs, queueUrl: environment.SOURCE_QUEUE_URL, log }),
   clock,
   log,
-  rules: enforcing({ comparisonOperators: environment.COMPARISON_OPERATORS }),
+  rules: rulesReader({
+    rulebook: new DynamoDbRulebook(table),
+    matching: { comparisonOperators: environment.COMPARISON_OPERATORS },
+    clock,
+  }),
 });

@@ -6,8 +6,9 @@ import { evictEnvironment, readEnvironment } from '#shared/aws/environment.ts';
 import { AwsClients } from '#shared/clusters/aws-clients.ts';
 import { connector } from '#shared/clusters/connect.ts';
 import { DynamoDbClusterRegistry } from '#shared/clusters/dynamodb-registry.ts';
+import { DynamoDbRulebook } from '#shared/clusters/dynamodb-rulebook.ts';
 import { RegisteredClusters } from '#shared/clusters/registered-clusters.ts';
-import { enforcing } from '#shared/clusters/rulebook.ts';
+import { rulesReader } from '#shared/clusters/rulebook.ts';
 import { SqsSender } from '#shared/queues/sqs-sender.ts';
 import { SqsVisibility } from '#shared/queues/sqs-visibility.ts';
 import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
@@ -49,5 +50,9 @@ export const handler = createHandler({
   metrics: emfEvictionMetrics(stdoutEmf(environment.METRIC_NAMESPACE)),
   clock,
   log,
-  rules: enforcing({ comparisonOperators: environment.COMPARISON_OPERATORS }),
+  rules: rulesReader({
+    rulebook: new DynamoDbRulebook(table),
+    matching: { comparisonOperators: environment.COMPARISON_OPERATORS },
+    clock,
+  }),
 });

@@ -2,12 +2,16 @@ import { randomUUID } from 'node:crypto';
 import { isIPv6 } from 'node:net';
 import { hostname } from 'node:os';
 import { ProbeAddressError } from '#functions/watch-relay/probe-server.ts';
+import { OrderError } from '#shared/clusters/operator.ts';
+import { PolicyError } from '#shared/clusters/policy-document.ts';
+import { readPolicyFile } from '#shared/clusters/policy-file.ts';
 import { KubeconfigError } from '#shared/kubernetes/kubeconfig-file.ts';
 import { StoreError } from '#shared/store/store.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { chosenClusters } from './chosen-clusters.ts';
 import { ClustersRefusedError, ManagedClusters } from './managed-clusters.ts';
 import { parseOptions, type StartOptions } from './options.ts';
+import { rulesLines } from './rules-lines.ts';
 import { startLocalService } from './service.ts';
 import { StateDirectoryError, takeStateDirectory } from './state-directory.ts';
 import { voice } from './voice.ts';
@@ -16,6 +20,8 @@ import { voice } from './voice.ts';
 const OPERATOR_ERRORS = [
   ClustersRefusedError,
   KubeconfigError,
+  OrderError,
+  PolicyError,
   StateDirectoryError,
   StoreError,
   ProbeAddressError,
@@ -25,6 +31,8 @@ async function run(options: StartOptions): Promise<void> {
   const speech = voice(options.log, systemClock);
   const { log, say } = speech;
   const stopped = Promise.withResolvers<void>();
+  // A mistake in it is told before anything is begun.
+  if (options.policyFile !== undefined) readPolicyFile(options.policyFile);
   const state = takeStateDirectory(options.stateDir);
   const wantsDemo = options.contexts.length === 0 && !options.inCluster;
   // Who manages real clusters need not load a simulated one.
@@ -42,12 +50,15 @@ async function run(options: StartOptions): Promise<void> {
     state,
     probes: { host: options.host, port: options.port, setBy: { host: '--host', port: '--port' } },
     matching: { comparisonOperators: options.comparisonOperators },
+    // The simulated cluster is there to be tried.
+    policies: { enforce: options.enforce || wantsDemo, file: options.policyFile },
     log,
   });
   log.info('relay.started', { port: service.probePort });
   const names = chosen.map(({ name }) => name).join(', ');
   const host = isIPv6(options.host) ? `[${options.host}]` : options.host;
   say(`Managing ${names}. Health and metrics: http://${host}:${service.probePort}/readyz, /metrics`);
+  for (const line of rulesLines(await service.rules(), systemClock.now())) say(line);
   demo?.invite();
 
   process.once('SIGINT', () => stopped.resolve());

@@ -1,4 +1,5 @@
 import { styleText } from 'node:util';
+import type { Brake } from '#shared/eviction/brake.ts';
 import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { CancelReason } from '#shared/eviction/records.ts';
 import { taintText } from '#shared/taints/taint.ts';
@@ -44,6 +45,14 @@ function tell({ event, fields }: LogLine, now: EpochMs): string | undefined {
       return styleText('red', `${podOf(fields)} evicted (${fields.lateMs} ms after it fell due)`);
     case 'eviction.gone':
       return `${podOf(fields)} was gone already`;
+    case 'eviction.would-have':
+      return styleText('magenta', `${podOf(fields)} would have been evicted, and is only observed`);
+    case 'eviction.held':
+      return styleText('magenta', `${podOf(fields)} is due and held: ${fields.by && HELD[fields.by]}`);
+    case 'policy.applied':
+      return `its policy was applied: ${fields.mode}`;
+    case 'rules.changed':
+      return 'what governs it changed: all that is tainted is decided anew';
     default:
       return undefined;
   }
@@ -55,6 +64,15 @@ const CANCELLED: Readonly<Record<CancelReason, string>> = {
   'taint-removed': 'the taint was removed',
   'tolerated-forever': 'it tolerates the taint for ever now',
   'pod-gone': 'the pod is gone',
+};
+
+const HELD: Readonly<Record<Brake['kind'], string>> = {
+  observe: 'the cluster is only observed',
+  paused: 'its policy is paused',
+  stopped: 'evictions are stopped',
+  hold: 'somebody holds it',
+  excluded: 'its policy excludes it',
+  guard: 'the guard holds it',
 };
 
 function tellNode({ deletedAt, taints }: LogEvents['node.changed']): string {

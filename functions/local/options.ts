@@ -13,6 +13,8 @@ export interface StartOptions {
   readonly port: number;
   readonly comparisonOperators: boolean;
   readonly log: LogFormat;
+  readonly enforce: boolean;
+  readonly policyFile: string | undefined;
 }
 
 /** Where health and metrics are served unless told otherwise: any free port. */
@@ -24,7 +26,7 @@ export function parseOptions(argv: readonly string[]): StartOptions {
   const command = new Command('npm start --')
     .description(
       'Runs the whole service in this process: evicts the pods of the named clusters that do not tolerate their ' +
-        "node's NoExecute taints. With no cluster named, brings up a simulated one to try it on.",
+        "node's NoExecute taints, or tells what it would evict. With no cluster named, brings up a simulated one to try it on.",
     )
     .version(VERSION)
     .addOption(
@@ -34,6 +36,17 @@ export function parseOptions(argv: readonly string[]): StartOptions {
     )
     .option('--kubeconfig <file>', 'where the contexts are (default: $KUBECONFIG, then ~/.kube/config)')
     .option('--in-cluster', 'manage the cluster this process runs in, by its service account', false)
+    .option(
+      '--enforce',
+      'evict pods in clusters that have no policy yet; without, those are only observed',
+      false,
+    )
+    .addOption(
+      new Option(
+        '--policy <file>',
+        'a policy document for all these clusters (docs/policy.md); it is applied anew when it changes',
+      ).argParser(notEmpty('a file')),
+    )
     .addOption(
       new Option('--state <dir>', 'where timed evictions and dead letters are kept')
         .argParser(notEmpty('a directory'))
@@ -72,6 +85,8 @@ export function parseOptions(argv: readonly string[]): StartOptions {
     port: number;
     comparisonOperators: boolean;
     log: LogFormat;
+    enforce: boolean;
+    policy?: string;
   }>();
   if (found.kubeconfig !== undefined && found.context.length === 0) {
     command.error('error: --kubeconfig needs at least one --context NAME: say which cluster to manage');
@@ -85,6 +100,8 @@ export function parseOptions(argv: readonly string[]): StartOptions {
     port: found.port,
     comparisonOperators: found.comparisonOperators,
     log: found.log,
+    enforce: found.enforce,
+    policyFile: found.policy,
   };
 }
 

@@ -9,9 +9,12 @@ import { Relay } from '#functions/watch-relay/relay.ts';
 import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
 import { RulesWatch } from '#functions/watch-relay/rules-watch.ts';
 import { leaseEpochs } from '#shared/clusters/lease.ts';
+import { localUser } from '#shared/clusters/local-user.ts';
+import { Operator } from '#shared/clusters/operator.ts';
 import { UnknownClusterError } from '#shared/clusters/registered-clusters.ts';
-import { enforced, enforcing } from '#shared/clusters/rulebook.ts';
+import { allRulesReader, rulesReader } from '#shared/clusters/rulebook.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
+import type { Rules } from '#shared/eviction/policy.ts';
 import { QUEUES, type QueueSpec } from '#shared/queues/queue-set.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
 import type { Log } from '#shared/telemetry/log.ts';
@@ -24,7 +27,9 @@ import { prometheusEvictionMetrics } from './eviction-metrics.ts';
 import { localContext } from './lambda-context.ts';
 import type { ManagedClusters } from './managed-clusters.ts';
 import { SqliteLeases } from './sqlite-leases.ts';
+import { SqliteRulebook } from './sqlite-rulebook.ts';
 import { SqliteStore } from './sqlite-store.ts';
+import { type ChosenPolicies, StartPolicies } from './start-policies.ts';
 import type { StateDirectory } from './state-directory.ts';
 import { tellCountdowns } from './tell-countdowns.ts';
 import { startUpkeep } from './upkeep.ts';
@@ -38,6 +43,8 @@ const EVICT_FEED = { batchSize: 1, concurrency: 64 };
  * cloud. The latter is a net: timers survive on their own.
  */
 const UPKEEP_MS = 3_600_000;
+/** How often the file of the policy is looked at: what it says is to hold within 5 s. */
+const POLICY_FILE_MS = 1_000;
 /** How soon a dead letter goes back to its queue once an operator asked for it. */
 const REDRIVE_MS = 5_000;
 
@@ -50,18 +57,22 @@ export interface LocalServiceOptions {
   readonly state: StateDirectory;
   readonly probes: ProbeAddress;
   readonly matching: MatchOptions;
+  readonly policies: ChosenPolicies;
   readonly log: Log;
 }
 
 export interface LocalService {
   readonly probePort: number;
+  /** What governs its clusters now; rejects with `StoreError`. */
+  rules(): Promise<ReadonlyMap<ClusterName, Rules>>;
   /** Finishes what is in hand, gives the leases up and ends. Nothing timed is lost. */
   stop(): Promise<void>;
 }
 
 /**
  * The whole service in this process: the relay, the queues, the Lambda handlers behind their event sources, the
- * store and the timers. Rejects with `StoreError` or `ProbeAddressError`, whose messages are for the operator.
+ * store and the timers. Rejects with `StoreError`, `PolicyError`, `OrderError` or `ProbeAddressError`, whose messages are for
+ * the operator.
  */
 export async function startLocalService(options: LocalServiceOptions): Promise<LocalService> {
   const { clusters, log, matching, state } = options;
@@ -74,6 +85,11 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   // The state directory is this process's alone: whoever held a lease is dead, however it died.
   leases.releaseAll();
   const deadLetters = new DeadLetters({ database: store.database, clock, log });
+  const rulebook = new SqliteRulebook({ database: store.database });
+  const operator = new Operator({ rulebook, clock, who: localUser() });
+  const names = [...apis.keys()];
+  const policies = new StartPolicies(options.policies, names, { operator, rulebook, log });
+  await policies.apply();
 
   const queueOf = (spec: QueueSpec) => new EmbeddedQueue({ spec, deadLetters, clock, log });
   const nodeDeltas = queueOf(QUEUES.nodeDeltas);
@@ -81,7 +97,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   const evictionsDue = queueOf(QUEUES.evictionsDue);
 
   const timers = new EmbeddedTimers({ dueQueue: evictionsDue, clock, log });
-  const common = { store, timers, clock, log, rules: enforcing(matching) };
+  const common = { store, timers, clock, log, rules: rulesReader({ rulebook, matching, clock }) };
   const depsOn = (queue: EmbeddedQueue) => ({
     ...common,
     leaseEpoch: leaseEpochs(leases, clock),
@@ -96,11 +112,8 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   });
 
   const outbox = new Outbox({ nodeDeltas, podDeltas, clock, log, metrics });
-  const rules = new RulesWatch({
-    readAll: async (names) => new Map(names.map((name) => [name, enforced(matching)])),
-    clock,
-    log,
-  });
+  const readAll = allRulesReader(rulebook, matching);
+  const rules = new RulesWatch({ readAll, clock, log });
   const relay = new Relay({
     rules,
     leases,
@@ -131,8 +144,10 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   const upkeep = startUpkeep(
     [
       { name: 'purge', everyMs: UPKEEP_MS, run: () => store.purge(clock.now()) },
+      { name: 'purge-audit', everyMs: UPKEEP_MS, run: () => rulebook.purge(clock.now()) },
       { name: 'purge-dead-letters', everyMs: UPKEEP_MS, run: () => deadLetters.purge() },
       { name: 'rearm', everyMs: UPKEEP_MS, run: () => timers.rearm(store) },
+      { name: 'policy-file', everyMs: POLICY_FILE_MS, run: () => policies.reread() },
       { name: 'redrive', everyMs: REDRIVE_MS, run: () => redrive(deadLetters, queues) },
     ],
     log,
@@ -144,6 +159,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
 
   return {
     probePort: probes.port,
+    rules: () => readAll(names),
     async stop() {
       stopping.abort();
       await upkeep.stop();

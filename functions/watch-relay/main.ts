@@ -10,8 +10,9 @@ import { AwsClients } from '#shared/clusters/aws-clients.ts';
 import { connector } from '#shared/clusters/connect.ts';
 import { DynamoDbLeases } from '#shared/clusters/dynamodb-leases.ts';
 import { DynamoDbClusterRegistry } from '#shared/clusters/dynamodb-registry.ts';
+import { DynamoDbRulebook } from '#shared/clusters/dynamodb-rulebook.ts';
 import { localContextConnection } from '#shared/clusters/local-context-connection.ts';
-import { enforced } from '#shared/clusters/rulebook.ts';
+import { allRulesReader } from '#shared/clusters/rulebook.ts';
 import { SqsSender } from '#shared/queues/sqs-sender.ts';
 import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
 import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
@@ -46,10 +47,9 @@ async function run(): Promise<void> {
   });
   const sqs = new SQSClient(SQS_SETTINGS);
   const sender = (queueUrl: string) => new SqsSender({ client: sqs, queueUrl });
-  // Nothing is written yet that would govern a cluster otherwise.
   const rules = new RulesWatch({
-    readAll: async (clusters) =>
-      new Map(clusters.map((cluster) => [cluster, enforced({ comparisonOperators: false })])),
+    // How tolerations match decides here in which order what was held is told of, and nothing else.
+    readAll: allRulesReader(new DynamoDbRulebook(table), { comparisonOperators: false }),
     clock,
     log,
   });

@@ -2,6 +2,7 @@ import * as z from 'zod';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { DynamoDbTable, Item, Key } from '#shared/store/dynamodb-table.ts';
 import { parseStored } from '#shared/store/stored.ts';
+import { CLUSTER_PREFIX } from './dynamodb-rulebook.ts';
 import {
   type Access,
   type ClusterRegistry,
@@ -13,7 +14,7 @@ import {
 /** What all registrations stand under in the index. */
 const CLUSTERS_KEY = 'CLUSTERS';
 
-const registrationKey = (name: ClusterName): Key => ({ pk: `CLUSTER#${name}`, sk: 'REGISTRATION' });
+const registrationKey = (name: ClusterName): Key => ({ pk: `${CLUSTER_PREFIX}${name}`, sk: 'REGISTRATION' });
 
 /** The registry as `REGISTRATION` items of the store's table, listed by its index. */
 export class DynamoDbClusterRegistry implements ClusterRegistry {

@@ -7,11 +7,15 @@ import { type ClusterName, clusterName, type EpochMs } from '#shared/eviction/id
  */
 const MAX_CLUSTER_NAME_CHARACTERS = 200;
 
+/** Keys of the nodes of such a cluster would start as others do, which functions may not write to. */
+const RESERVED = ['CLUSTER', 'LEASE'];
+
 /** A name that a cluster can be registered under. */
 export const clusterNameSchema: z.ZodType<ClusterName, string> = z
   .string()
   .max(MAX_CLUSTER_NAME_CHARACTERS)
   .regex(/^[!"$-~]+$/, 'must be of visible ASCII characters without #')
+  .refine((name) => !RESERVED.includes(name), 'must be another: this one is used in the table itself')
   .transform(clusterName);
 
 /** By IAM: the endpoint and CA come from `DescribeCluster`, the token is a presigned STS call. */

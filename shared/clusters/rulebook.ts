@@ -104,14 +104,12 @@ const RULES_MAX_AGE_MS = 700;
 
 export interface RulesReaderDeps {
   readonly rulebook: Pick<Rulebook, 'read'>;
-  /** What holds where nobody has said anything. */
-  readonly unsaid: Policy;
   readonly matching: MatchOptions;
   readonly clock: Clock;
 }
 
 /** Reads the rules of clusters, each at most every {@link RULES_MAX_AGE_MS}; the same object for as long as it is relied on. */
-export function rulesReader({ rulebook, unsaid, matching, clock }: RulesReaderDeps): RulesReader {
+export function rulesReader({ rulebook, matching, clock }: RulesReaderDeps): RulesReader {
   const known = new Map<ClusterName, { readonly askedAt: EpochMs; readonly rules: Promise<Rules> }>();
   return async (cluster, guardRevision = 0) => {
     const last = known.get(cluster);
@@ -123,21 +121,25 @@ export function rulesReader({ rulebook, unsaid, matching, clock }: RulesReaderDe
       if (next && next !== last) return next.rules;
     }
     const askedAt = clock.now();
-    const rules = rulebook.read(cluster).then((rulings) => rulesOf(rulings, unsaid, matching));
+    const rules = rulebook.read(cluster).then((rulings) => rulesOf(rulings, matching));
     known.set(cluster, { askedAt, rules });
     rules.catch(() => known.delete(cluster));
     return rules;
   };
 }
 
-/** What is written of a cluster, as the core is given it. */
-export function rulesOf(
-  { orders, guard, fleetStop }: Rulings,
-  unsaid: Policy,
-  matching: MatchOptions,
-): Rules {
+/** Reads what governs many clusters now, in few calls; those that cannot be read are left out. Rejects with `StoreError`. */
+export const allRulesReader =
+  (rulebook: Pick<Rulebook, 'readAll'>, matching: MatchOptions) =>
+  async (clusters: readonly ClusterName[]): Promise<ReadonlyMap<ClusterName, Rules>> => {
+    const read = await rulebook.readAll(clusters);
+    return new Map([...read].map(([cluster, rulings]) => [cluster, rulesOf(rulings, matching)]));
+  };
+
+/** What is written of a cluster, as the core is given it. Where there is no policy, the default holds: it is observed. */
+export function rulesOf({ orders, guard, fleetStop }: Rulings, matching: MatchOptions): Rules {
   return {
-    policy: orders.policy?.read ?? unsaid,
+    policy: orders.policy?.read ?? DEFAULT_POLICY,
     policyRevision: orders.policy?.revision ?? 0,
     stops: [fleetStop, orders.stop].filter((stop) => stop !== undefined),
     holds: orders.holds,
@@ -146,20 +148,3 @@ export function rulesOf(
     matching,
   };
 }
-
-/** As if each cluster's owner had said that it is to be enforced, and nothing else. */
-export const enforced = (matching: MatchOptions): Rules => ({
-  policy: { ...DEFAULT_POLICY, mode: 'enforce' },
-  policyRevision: 0,
-  stops: [],
-  holds: [],
-  trips: [],
-  guardRevision: 0,
-  matching,
-});
-
-/** Reads the same of each cluster: {@link enforced}. */
-export const enforcing = (matching: MatchOptions): RulesReader => {
-  const rules = enforced(matching);
-  return async () => rules;
-};

@@ -1,5 +1,6 @@
 import type { Brake } from '#shared/eviction/brake.ts';
 import type { ClusterName, EpochMs, NodeName, NodeRef, PodUid } from '#shared/eviction/identity.ts';
+import type { Mode } from '#shared/eviction/policy.ts';
 import type { CancelReason, Ending, EvictionRecord } from '#shared/eviction/records.ts';
 import { type Taint, taintText } from '#shared/taints/taint.ts';
 
@@ -87,6 +88,10 @@ export type LogEvents = {
   'rules.changed': OfCluster;
   /** Another installation, `rival`, evicts in a cluster of ours. */
   'cluster.shared': OfCluster & Why & { readonly rival: string };
+  /** A cluster's policy was taken over from the file that the command line names. */
+  'policy.applied': OfCluster & { readonly mode: Mode };
+  /** That file holds no policy any more; what was applied before stands. */
+  'policy.refused': Why;
   /** The list of clusters could not be read. */
   'registry.unreadable': Why;
 

@@ -2,10 +2,10 @@ import { createHandler as createDeltaHandler, DELTA_BATCH_SIZE } from '#function
 import { createHandler as createEvictHandler, EVICT_BATCH_SIZE } from '#functions/evict/handler.ts';
 import { createHandler as createExpiryHandler } from '#functions/expiry/handler.ts';
 import { leaseEpochs } from '#shared/clusters/lease.ts';
-import { enforcing } from '#shared/clusters/rulebook.ts';
 import type { QueueKey } from '#shared/queues/queue-set.ts';
 import type { EvictionMetrics } from '#shared/telemetry/metrics.ts';
 import type { Timers } from '#shared/timers/timers.ts';
+import { enforcing } from '#test/world/enforced-rules.ts';
 import type { User } from './fault.ts';
 import { awsTimers, deadLetterPort, queuePort, visibilityPort } from './ports.ts';
 import type { Process } from './process.ts';

@@ -1,7 +1,7 @@
 import type { RulesListener } from '#functions/watch-relay/rules-watch.ts';
-import { enforced } from '#shared/clusters/rulebook.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
+import { enforced } from './enforced-rules.ts';
 
 /** Rules of all clusters, told at once to whoever follows one, and when they change. At first all are enforced. */
 export class ToldRules {

@@ -37,7 +37,7 @@ export interface Exit {
   readonly stderr: string;
 }
 
-/** The service as an operator runs it: `npm start -- --context … --kubeconfig … --state …`, without npm between. */
+/** The service as an operator runs it: `npm start -- --context … --kubeconfig … --state … --enforce`, without npm between. */
 export class ServiceProcess {
   readonly output: OutputLine[] = [];
   readonly #child: ChildProcess;
@@ -78,7 +78,15 @@ export class ServiceProcess {
     const port = options.port ?? (await freePort());
     const args = [
       ...options.contexts.flatMap((context) => ['--context', context]),
-      ...['--kubeconfig', options.kubeconfig, '--state', options.stateDir, '--port', String(port)],
+      ...[
+        '--kubeconfig',
+        options.kubeconfig,
+        '--state',
+        options.stateDir,
+        '--port',
+        String(port),
+        '--enforce',
+      ],
     ];
     const child = spawn(process.execPath, [...START, ...args], {
       cwd: ROOT,

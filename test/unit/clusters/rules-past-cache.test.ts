@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { type Rulings, rulesReader } from '#shared/clusters/rulebook.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
-import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
 
 const C1 = clusterName('c1');
 
@@ -17,7 +16,7 @@ function bench() {
     },
   };
   const matching = { comparisonOperators: false };
-  const read = rulesReader({ rulebook, unsaid: DEFAULT_POLICY, matching, clock: { now: () => 0 } });
+  const read = rulesReader({ rulebook, matching, clock: { now: () => 0 } });
   return { written, read };
 }
 

@@ -1,0 +1,28 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { rulesLines } from '#functions/local/rules-lines.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
+import { DEFAULT_POLICY, type Rules } from '#shared/eviction/policy.ts';
+import { enforced } from '#test/world/enforced-rules.ts';
+
+const rules = enforced({ comparisonOperators: false });
+const linesOf = (...all: readonly Rules[]) =>
+  rulesLines(new Map(all.map((each, index) => [clusterName(`c${index}`), each])), 0);
+
+test('who starts the service is told what it will do where, and how that is changed', () => {
+  const unsaid = { ...rules, policy: DEFAULT_POLICY };
+  const stop = { scope: 'fleet', who: 'anna', at: 0, why: 'an incident' } as const;
+  assert.deepEqual(linesOf(unsaid, rules, unsaid), [
+    'c0, c2: observing, nothing is deleted; turn to enforce with --enforce, or a policy (docs/policy.md)',
+    'c1: enforcing: pods are evicted',
+  ]);
+  assert.deepEqual(linesOf({ ...unsaid, policyRevision: 1 }), [
+    'c0: observing, nothing is deleted; turn to enforce with a policy (docs/policy.md)',
+  ]);
+  assert.deepEqual(linesOf({ ...rules, policy: { ...rules.policy, mode: 'paused' } }), [
+    'c0: paused by policy, nothing is deleted',
+  ]);
+  assert.deepEqual(linesOf({ ...rules, stops: [stop] }), [
+    'c0: stopped, nothing is deleted; taintward resume goes on',
+  ]);
+});

@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { openDatabase } from '#functions/local/sqlite-database.ts';
+import { SqliteRulebook } from '#functions/local/sqlite-rulebook.ts';
+import { type ChosenPolicies, StartPolicies } from '#functions/local/start-policies.ts';
+import { Operator } from '#shared/clusters/operator.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
+import { recordingLog } from '#test/contracts/recording-log.ts';
+import { DrivenClock } from '#test/world/driven-clock.ts';
+
+const [prod, stage] = [clusterName('prod'), clusterName('stage')];
+
+function aStart(t: TestContext) {
+  const dir = mkdtempSync(join(tmpdir(), 'policies-'));
+  t.after(() => rmSync(dir, { recursive: true }));
+  const file = join(dir, 'policy.yaml');
+  const rulebook = new SqliteRulebook({ database: openDatabase(':memory:') });
+  const operator = new Operator({ rulebook, clock: new DrivenClock(1), who: 'anna@host' });
+  const log = recordingLog();
+  return {
+    file,
+    operator,
+    log,
+    write: (text: string) => writeFileSync(file, text),
+    start: async (chosen: ChosenPolicies) => {
+      const policies = new StartPolicies(chosen, [prod, stage], { operator, rulebook, log });
+      await policies.apply();
+      return policies;
+    },
+    modes: async () => {
+      const read = await rulebook.readAll([prod, stage]);
+      return [...read.values()].map(({ orders }) => orders.policy?.read.mode);
+    },
+  };
+}
+
+test('clusters without a policy are enforced for as long as the command line says so', async (t) => {
+  const { start, modes, operator } = aStart(t);
+  await operator.applyPolicy(prod, 'mode: observe');
+  await start({ enforce: true });
+  assert.deepEqual(await modes(), ['observe', 'enforce']);
+  await start({ enforce: true });
+  assert.deepEqual(await modes(), ['observe', 'enforce']);
+  await start({ enforce: false });
+  assert.deepEqual(await modes(), ['observe', undefined]);
+});
+
+test('the policy of a file holds in all clusters, and stays when no file is named any more', async (t) => {
+  const { start, modes, file, write } = aStart(t);
+  write('mode: enforce');
+  await start({ enforce: false, file });
+  assert.deepEqual(await modes(), ['enforce', 'enforce']);
+  await start({ enforce: false });
+  assert.deepEqual(await modes(), ['enforce', 'enforce']);
+});
+
+test('nothing begins with a file that is missing or holds a mistake', async (t) => {
+  const { start, modes, file, write } = aStart(t);
+  await assert.rejects(start({ enforce: true, file }), {
+    name: 'PolicyError',
+    message: `The policy ${file} cannot be read (ENOENT): name a file that is there and may be read.`,
+  });
+  write('mode: on');
+  await assert.rejects(start({ enforce: true, file }), {
+    name: 'PolicyError',
+    message: `${file}: policy.mode must be observe, enforce or paused.`,
+  });
+  assert.deepEqual(await modes(), [undefined, undefined]);
+});
+
+test('a file that changes is applied anew; a mistake in it is told once, and changes nothing', async (t) => {
+  const { start, modes, file, write, log, operator } = aStart(t);
+  let before = 0;
+  const told = () =>
+    log.lines.slice(before).map(({ event, fields }) => `${event} ${fields['mode'] ?? fields['reason']}`);
+  write('mode: enforce');
+  const policies = await start({ enforce: false, file });
+  await policies.reread();
+  before = log.lines.length;
+
+  write('mode: off');
+  await policies.reread();
+  await policies.reread();
+  assert.deepEqual(told(), [
+    `policy.refused PolicyError: ${file}: policy.mode must be observe, enforce or paused.`,
+  ]);
+  assert.deepEqual(await modes(), ['enforce', 'enforce']);
+
+  write('mode: observe');
+  await policies.reread();
+  assert.deepEqual(await modes(), ['observe', 'observe']);
+  // Somebody says otherwise: that stands until the file changes.
+  await operator.applyPolicy(prod, 'mode: paused');
+  await policies.reread();
+  assert.deepEqual(await modes(), ['paused', 'observe']);
+});

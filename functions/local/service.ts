@@ -116,6 +116,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   const rules = new RulesWatch({ readAll, clock, log });
   const relay = new Relay({
     rules,
+    rulebook,
     leases,
     store,
     outbox,

@@ -1,12 +1,14 @@
 import type { Lease } from '#shared/clusters/lease.ts';
+import type { Rulebook } from '#shared/clusters/rulebook.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
-import type { Rules } from '#shared/eviction/policy.ts';
+import type { Rules, Trip } from '#shared/eviction/policy.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import type { Store } from '#shared/store/store.ts';
 import { pause } from '#shared/time/pause.ts';
 import { ClusterView, type ViewCounts } from './cluster-view.ts';
 import { ClusterWatch, type Hearing } from './cluster-watch.ts';
 import type { PodFollowLimits } from './follow-pods.ts';
+import { GuardKeeper } from './guard-keeper.ts';
 import { type LeaseEnd, LeaseKeeper, type LeaseKeeperDeps } from './lease-keeper.ts';
 import type { Outbox } from './outbox.ts';
 import { longestOverdueMs } from './overdue.ts';
@@ -18,13 +20,14 @@ import { keepTakeover } from './takeover-heartbeat.ts';
 const DRAIN_MS = 5_000;
 /** A relay that is deaf for so long gives the lease away: another one may hear the cluster. */
 const DEAF_MS = 3 * 60_000;
-/** How often it asks itself. */
-const DEAFNESS_CHECK_MS = 10_000;
+/** How often it asks itself, and the guard whether time lets something go. */
+const LOOK_MS = 10_000;
 
 export interface ClusterRelayDeps extends LeaseKeeperDeps {
   readonly store: Store;
   readonly outbox: Outbox;
   readonly rules: Pick<RulesWatch, 'follow'>;
+  readonly rulebook: Pick<Rulebook, 'read' | 'changeGuard'>;
   readonly limits: PodFollowLimits;
   readonly metrics: RelayMetrics;
 }
@@ -36,6 +39,7 @@ export type ClusterRelayState = { readonly kind: 'standby' } | Hearing;
 interface Seeing {
   readonly view: ClusterView;
   readonly watch: ClusterWatch;
+  readonly guard: GuardKeeper;
   readonly takeover: Promise<void>;
   rules: Rules;
 }
@@ -61,7 +65,10 @@ export class ClusterRelay {
       {
         held: (lease, signal) => this.#hold(lease, signal),
         // What was seen while the lease could not be renewed waits.
-        regained: () => deps.outbox.send(),
+        regained: () => {
+          this.#seeing?.guard.look();
+          deps.outbox.send();
+        },
         heardAt: () => this.#seeing?.watch.heardAt,
         nodes: () => (this.#seeing?.view.listed ? this.#seeing.view.counts.nodes : undefined),
       },
@@ -75,6 +82,11 @@ export class ClusterRelay {
 
   get counts(): ViewCounts {
     return this.#seeing?.view.counts ?? NO_COUNTS;
+  }
+
+  /** What the guard holds. */
+  get trips(): readonly Trip[] {
+    return this.#seeing?.guard.trips ?? [];
   }
 
   start(): void {
@@ -94,6 +106,7 @@ export class ClusterRelay {
       (found) => {
         if (this.#seeing) {
           this.#seeing.rules = found;
+          this.#seeing.guard.ruled(found);
           this.#seeing.watch.ruled(found);
         } else {
           this.#see(lease, found, signal);
@@ -102,8 +115,10 @@ export class ClusterRelay {
       signal,
     );
     while (!signal.aborted) {
-      await pause(DEAFNESS_CHECK_MS, signal);
+      await pause(LOOK_MS, signal);
+      if (signal.aborted) break;
       this.#giveAwayIfDeaf();
+      this.#seeing?.guard.look();
     }
     await this.#seeing?.watch.stop();
     await this.#seeing?.takeover;
@@ -114,11 +129,17 @@ export class ClusterRelay {
   }
 
   #see(lease: Lease, rules: Rules, signal: AbortSignal): void {
-    const { outbox, store, clock } = this.#deps;
+    const { outbox, store, rulebook, clock, log } = this.#deps;
     const view = new ClusterView(this.#cluster, lease.epoch);
+    const guard = new GuardKeeper(this.#cluster, view, rules, {
+      ...{ rulebook, clock, log, signal },
+      knows: () => view.listed && watch.hearing.kind !== 'deaf' && this.#keeper.maySpeak(),
+      freed: () => outbox.send(),
+    });
     const watch = new ClusterWatch(this.#cluster, this.#api, view, {
       ...this.#deps,
       rules,
+      counted: () => guard.counted(),
       tell: (subjects, wake) => outbox.mark(this.#cluster, subjects, wake),
     });
     const takeover = keepTakeover(
@@ -132,8 +153,8 @@ export class ClusterRelay {
       },
       signal,
     );
-    this.#seeing = { view, watch, rules, takeover };
-    outbox.open(this.#cluster, view, () => this.#keeper.maySpeak());
+    this.#seeing = { view, watch, guard, rules, takeover };
+    outbox.open(this.#cluster, view, () => this.#keeper.maySpeak() && guard.mayTell);
     watch.start();
   }
 

@@ -66,6 +66,7 @@ export class ClusterView {
   readonly #cluster: ClusterName;
   readonly #epoch: number;
   #sequence = 0;
+  #guardRevision: number | undefined;
   readonly #nodes = new Map<NodeName, NodeEntry>();
   /** Of nodes whose list is in. */
   readonly #pods = new Map<NodeName, Map<PodUid, PodFacts>>();
@@ -81,6 +82,11 @@ export class ClusterView {
   constructor(cluster: ClusterName, epoch: number) {
     this.#cluster = cluster;
     this.#epoch = epoch;
+  }
+
+  /** What is told from now on is told under this revision of the guard, or a newer one. */
+  guardedBy(revision: number): void {
+    this.#guardRevision = revision;
   }
 
   /** Whether the nodes are listed, so that there may be something to tell. */
@@ -295,7 +301,8 @@ export class ClusterView {
     this.#sequence += 1;
     const version: Version = { epoch: this.#epoch, sequence: this.#sequence };
     const entry = this.#nodes.get(node) ?? { taints: [], deletedAt: now };
-    return { ref: { cluster: this.#cluster, node }, version, observedAt: now, ...entry };
+    const guard = this.#guardRevision ? { guardRevision: this.#guardRevision } : {};
+    return { ref: { cluster: this.#cluster, node }, version, observedAt: now, ...entry, ...guard };
   }
 }
 

@@ -33,6 +33,8 @@ export interface ClusterWatchDeps {
   readonly metrics: RelayMetrics;
   /** What governs the cluster; see {@link ClusterWatch.ruled}. */
   readonly rules: Rules;
+  /** Nodes changed, also where there is nothing to tell. Called before `tell`. */
+  counted(): void;
   /** There is something to tell. `wake`: what is overdue there is to be looked at at once. */
   tell(subjects: readonly Subject[], wake: boolean): void;
 }
@@ -133,18 +135,22 @@ export class ClusterWatch {
   }
 
   #nodeSink(): NodeSink {
-    const { clock, log, metrics } = this.#deps;
+    const { clock, log, metrics, counted } = this.#deps;
     const view = this.#view;
     return {
       replace: (nodes) => {
         metrics.lists.inc(this.#labels('nodes'));
         log.debug('relay.listed', { cluster: this.#cluster, nodes: nodes.length });
-        this.#tell(view.replaceNodes(nodes, clock.now()));
+        const subjects = view.replaceNodes(nodes, clock.now());
+        counted();
+        this.#tell(subjects);
         this.#resync.now();
       },
       change: ({ kind, object }) => {
         const now = clock.now();
-        this.#tell(kind === 'upsert' ? view.upsertNode(object, now) : view.deleteNode(object.name, now));
+        const subjects = kind === 'upsert' ? view.upsertNode(object, now) : view.deleteNode(object.name, now);
+        counted();
+        this.#tell(subjects);
         // It may have been the last whose pods were awaited.
         this.#seeSynced();
       },

@@ -47,14 +47,16 @@ async function run(): Promise<void> {
   });
   const sqs = new SQSClient(SQS_SETTINGS);
   const sender = (queueUrl: string) => new SqsSender({ client: sqs, queueUrl });
+  const rulebook = new DynamoDbRulebook(table);
   const rules = new RulesWatch({
     // How tolerations match decides here in which order what was held is told of, and nothing else.
-    readAll: allRulesReader(new DynamoDbRulebook(table), { comparisonOperators: false }),
+    readAll: allRulesReader(rulebook, { comparisonOperators: false }),
     clock,
     log,
   });
   const relay = new Relay({
     rules,
+    rulebook,
     leases: new DynamoDbLeases(table),
     store: new DynamoDbStore(table),
     outbox: new Outbox({

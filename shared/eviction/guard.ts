@@ -42,8 +42,6 @@ export interface GuardReview {
   readonly wouldTrip: readonly Trip[];
   /** For the next review, once `trips` stand. */
   readonly episodes: readonly Episode[];
-  /** When time alone may change something; absent: only other counts do. */
-  readonly nextAt?: EpochMs;
 }
 
 /** A scope, or one zone, that policy watches. */
@@ -75,15 +73,12 @@ export function reviewGuard(
   });
   const kept = outcomes.flatMap(({ kept }) => kept ?? []);
   const added = outcomes.flatMap(({ added }) => added ?? []);
-  const next = outcomes.flatMap(({ episode }) => episode ?? []);
-  const ends = next.flatMap(({ calmSince }) => (calmSince === undefined ? [] : [calmSince + CALM_MS]));
   return {
     trips: [...kept, ...added],
     added,
     released: trips.filter((trip) => !kept.includes(trip)),
     wouldTrip: outcomes.flatMap(({ wouldTrip }) => wouldTrip ?? []),
-    episodes: next,
-    ...(ends.length === 0 ? {} : { nextAt: Math.min(...ends) }),
+    episodes: outcomes.flatMap(({ episode }) => episode ?? []),
   };
 }
 

@@ -1,6 +1,6 @@
 import type { Brake } from '#shared/eviction/brake.ts';
 import type { ClusterName, EpochMs, NodeName, NodeRef, PodUid } from '#shared/eviction/identity.ts';
-import type { Mode } from '#shared/eviction/policy.ts';
+import type { Mode, Trip } from '#shared/eviction/policy.ts';
 import type { CancelReason, Ending, EvictionRecord } from '#shared/eviction/records.ts';
 import { type Taint, taintText } from '#shared/taints/taint.ts';
 
@@ -11,6 +11,8 @@ type OfNode = OfCluster & { readonly node: NodeName };
 type OfQueue = { readonly queue: string };
 type OfMessage = { readonly messageId: string };
 type Nothing = Readonly<Record<string, never>>;
+/** What the guard tripped by: `zone` with scope `zone`; `nodes` of `outOf` were affected then. */
+type GuardFields = Pick<Trip, 'scope' | 'zone' | 'nodes' | 'outOf'>;
 
 /** Which pod a line is about. */
 export type PodFields = OfNode & {
@@ -92,6 +94,14 @@ export type LogEvents = {
   'policy.applied': OfCluster & { readonly mode: Mode };
   /** That file holds no policy any more; what was applied before stands. */
   'policy.refused': Why;
+  /** The guard of a cluster holds evictions: so many nodes are affected. */
+  'guard.tripped': OfCluster & GuardFields;
+  /** It holds them no longer; `by`: the guard itself, as all was calm or policy says so, or an operator. */
+  'guard.released': OfCluster & GuardFields & { readonly by: 'itself' | 'operator' };
+  /** It would hold them if it were not in shadow. */
+  'guard.would-trip': OfCluster & GuardFields;
+  /** What it holds, or lets go, could not be written; it is tried again. Meanwhile nothing is told that it would hold. */
+  'guard.unwritten': OfCluster & Why;
   /** The list of clusters could not be read. */
   'registry.unreadable': Why;
 

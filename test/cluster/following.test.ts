@@ -145,6 +145,7 @@ class History {
         }),
         metrics: relayMetrics(new Registry()),
         rules: enforced({ comparisonOperators: false }),
+        counted: () => undefined,
         tell: (subjects) => this.#told.hear(subjects),
       },
     );

@@ -65,6 +65,7 @@ export class SimulatedRelay {
       log,
       metrics: METRICS,
       rules: enforced({ comparisonOperators: false }),
+      counted: () => undefined,
       tell: (subjects, wake) => {
         outbox.mark(name, subjects, wake);
         // Only of what it has recalled from the store is it told that it is to wake.

@@ -12,6 +12,7 @@ import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import type { OutgoingMessage, QueueSender, SendFailure } from '#shared/queues/sender.ts';
 import { jsonLog } from '#shared/telemetry/log.ts';
 import { systemClock, systemStopwatch } from '#shared/time/clock.ts';
+import { ScriptedGuardBook } from '#test/world/scripted-guard-book.ts';
 import { ToldRules } from '#test/world/told-rules.ts';
 import type { RelayAnswer, RelayQuestion, RelaySetting, ToldDelta } from './relay-questions.ts';
 
@@ -60,6 +61,7 @@ const relay = new Relay({
   metrics,
   holder: `bench/${process.pid}`,
   rules: new ToldRules(),
+  rulebook: new ScriptedGuardBook(),
   nodeBudget: Number.POSITIVE_INFINITY,
 });
 

@@ -18,10 +18,11 @@ import type { LiveNode, WatchEvent } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { QueueError } from '#shared/queues/sender.ts';
 import { StoreError } from '#shared/store/store.ts';
-import { NODE_NOT_READY } from '#shared/taints/taint.ts';
+import { NODE_NOT_READY, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { ref, taint } from '#test/unit/eviction/builders.ts';
 import { type DrivenTimers, driveTimers } from '#test/world/driven-timers.ts';
+import { ScriptedGuardBook } from '#test/world/scripted-guard-book.ts';
 import { ToldRules } from '#test/world/told-rules.ts';
 import { liveNode, livePod } from './live-objects.ts';
 import { OrderedQueue } from './ordered-queue.ts';
@@ -62,8 +63,10 @@ function relayOf(context: TestContext, { cluster, store, leases }: Bench, holder
   const clock = { now: Date.now };
   const outbox = new Outbox({ nodeDeltas: nodes, podDeltas: pods, clock, log, metrics });
   const rules = new ToldRules();
+  const rulebook = new ScriptedGuardBook();
   const relay = new ClusterRelay(CLUSTER, cluster, {
     rules,
+    rulebook,
     leases,
     store,
     outbox,
@@ -80,7 +83,7 @@ function relayOf(context: TestContext, { cluster, store, leases }: Bench, holder
     await relay.stop();
   });
   const events = () => log.lines.map(({ event }) => event);
-  return { relay, rules, nodes, pods, outbox, events };
+  return { relay, rules, rulebook, nodes, pods, outbox, events };
 }
 
 /** Takes the lease whoever has it. */
@@ -483,5 +486,68 @@ describe('when what governs the cluster changes', () => {
       u3: 1,
       u2: 2,
     });
+  });
+});
+
+describe('when nodes go down', () => {
+  const down = (name: string): WatchEvent<LiveNode> => ({
+    kind: 'upsert',
+    object: {
+      ...liveNode(name, NODE_UNREACHABLE),
+      resourceVersion: '2',
+    },
+  });
+
+  /** Five nodes, of which two go down after 5 s, and one more after another 5 s. */
+  function failing(context: TestContext) {
+    const given = bench(context);
+    const names = ['n1', 'n2', 'n3', 'n4', 'n5'];
+    given.cluster.nodes.lists = [{ items: names.map((name) => liveNode(name)), resourceVersion: '1' }];
+    given.cluster.nodes.watches = [
+      { events: [], end: undefined, afterMs: 5 * SECOND },
+      { events: [down('n1'), down('n2')], end: undefined, afterMs: 5 * SECOND },
+      { events: [down('n3')], end: 'quiet' },
+    ];
+    const empty = { items: [], resourceVersion: '1' };
+    given.cluster.pods.lists = [empty, empty, empty];
+    return { given, ...relayOf(context, given) };
+  }
+
+  const told = ({ taken }: OrderedQueue) =>
+    taken.map(({ ref, guardRevision }) => `${ref.node} ${guardRevision ?? 'unguarded'}`);
+
+  test('the one that trips the guard is told of once that is written', async (context) => {
+    const { given, relay, rulebook, nodes, events } = failing(context);
+    relay.start();
+    await given.time.pass(6 * SECOND);
+    rulebook.isAway = true;
+    await given.time.pass(20 * SECOND);
+    assert.deepEqual(told(nodes), ['n1 unguarded', 'n2 unguarded']);
+    assert.ok(events().includes('guard.unwritten'));
+    rulebook.isAway = false;
+    await given.time.pass(3 * SECOND);
+    assert.deepEqual(told(nodes), ['n1 unguarded', 'n2 unguarded', 'n3 1']);
+    assert.deepEqual(relay.trips, rulebook.state.trips);
+    assert.ok(events().includes('guard.tripped'));
+  });
+
+  test('the guard lets go by itself when they have been up again for five minutes', async (context) => {
+    const { given, relay, rulebook, events } = failing(context);
+    const up = ['n1', 'n2', 'n3'].map((name) => ({
+      kind: 'upsert' as const,
+      object: { ...liveNode(name), resourceVersion: '3' },
+    }));
+    given.cluster.nodes.watches = [
+      { events: ['n1', 'n2', 'n3'].map(down), end: undefined, afterMs: 5 * SECOND },
+      { events: up, end: 'quiet' },
+    ];
+    relay.start();
+    await given.time.pass(SECOND);
+    assert.equal(rulebook.state.trips.length, 1);
+    await given.time.pass(5 * 60 * SECOND);
+    assert.equal(rulebook.state.trips.length, 1);
+    await given.time.pass(20 * SECOND);
+    assert.deepEqual([rulebook.state.trips, relay.trips], [[], []]);
+    assert.ok(events().includes('guard.released'));
   });
 });

@@ -115,6 +115,7 @@ class History {
       }),
       metrics: relayMetrics(new Registry()),
       rules: enforced({ comparisonOperators: false }),
+      counted: () => undefined,
       tell: (subjects) => this.#told.hear(subjects),
     });
   }

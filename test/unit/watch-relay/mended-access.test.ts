@@ -18,6 +18,7 @@ import { clusterName } from '#shared/eviction/identity.ts';
 import { systemClock as clock, systemStopwatch as stopwatch } from '#shared/time/clock.ts';
 import { eventually } from '#test/contracts/eventually.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
+import { ScriptedGuardBook } from '#test/world/scripted-guard-book.ts';
 import { ToldRules } from '#test/world/told-rules.ts';
 import { scriptedAws } from '../clusters/scripted-aws.ts';
 import { OrderedQueue } from './ordered-queue.ts';
@@ -59,6 +60,7 @@ test('a missing secret or EKS cluster keeps no other cluster unseen, and the rel
     metrics,
     holder: 'r1',
     rules: new ToldRules(),
+    rulebook: new ScriptedGuardBook(),
     nodeBudget: 1000,
   });
   closing.defer(() => relay.stop());

@@ -11,6 +11,7 @@ import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
 import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { driveTimers } from '#test/world/driven-timers.ts';
+import { ScriptedGuardBook } from '#test/world/scripted-guard-book.ts';
 import { ToldRules } from '#test/world/told-rules.ts';
 import { liveNode } from './live-objects.ts';
 import { OrderedQueue } from './ordered-queue.ts';
@@ -31,7 +32,7 @@ function bench(context: TestContext) {
     const outbox = new Outbox({ nodeDeltas: nodes, podDeltas: pods, clock, log, metrics });
     const rules = new ToldRules();
     const common = { leases, store, outbox, clock, stopwatch: Date.now, log, metrics };
-    const deps = { ...common, rules, holder, nodeBudget };
+    const deps = { ...common, rules, rulebook: new ScriptedGuardBook(), holder, nodeBudget };
     const relay = new Relay(deps);
     context.after(() => relay.stop());
     return { relay, nodes, log };

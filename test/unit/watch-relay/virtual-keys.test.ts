@@ -70,6 +70,7 @@ test('a change of the virtual keys has the nodes listed anew, and those told tha
   const view = new ClusterView(clusterName('c1'), 1);
   const watch = new ClusterWatch(clusterName('c1'), cluster, view, {
     rules: ruled([]),
+    counted: () => undefined,
     store: { async *taintedNodes() {} },
     limits: new PodFollowLimits(),
     clock: { now: Date.now },

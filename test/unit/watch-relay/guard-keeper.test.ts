@@ -1,0 +1,261 @@
+import assert from 'node:assert/strict';
+import { describe, type TestContext, test } from 'node:test';
+import { ClusterView } from '#functions/watch-relay/cluster-view.ts';
+import { GuardKeeper } from '#functions/watch-relay/guard-keeper.ts';
+import { CALM_MS } from '#shared/eviction/guard.ts';
+import { clusterName, nodeName } from '#shared/eviction/identity.ts';
+import type { Rules, Trip } from '#shared/eviction/policy.ts';
+import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
+import { recordingLog } from '#test/contracts/recording-log.ts';
+import { driveTimers } from '#test/world/driven-timers.ts';
+import { enforced } from '#test/world/enforced-rules.ts';
+import { ScriptedGuardBook } from '#test/world/scripted-guard-book.ts';
+import { liveNode } from './live-objects.ts';
+
+const C1 = clusterName('c1');
+const SECOND = 1000;
+const RULES = enforced({ comparisonOperators: false });
+const TRIP: Trip = { scope: 'cluster', trippedAt: 1, nodes: 5, outOf: 10 };
+
+interface Given {
+  readonly stored?: readonly Trip[];
+  readonly rules?: Partial<Rules>;
+}
+
+/** The guard of a cluster of ten nodes that are up. */
+function bench(context: TestContext, { stored, rules = {} }: Given = {}) {
+  const time = driveTimers(context);
+  const log = recordingLog();
+  const book = new ScriptedGuardBook();
+  if (stored) book.set(stored);
+  const view = new ClusterView(C1, 1);
+  const names = Array.from({ length: 10 }, (_, index) => `n${index}`);
+  view.replaceNodes(
+    names.map((name) => liveNode(name)),
+    Date.now(),
+  );
+  view.resync([], Date.now());
+  const told = { freed: 0 };
+  const state = { knows: true };
+  const stopping = new AbortController();
+  const governing = (fields: Partial<Rules> = {}): Rules => ({
+    ...RULES,
+    ...rules,
+    trips: book.state.trips,
+    guardRevision: book.state.revision,
+    ...fields,
+  });
+  const guard = new GuardKeeper(C1, view, governing(), {
+    rulebook: book,
+    clock: { now: Date.now },
+    log,
+    knows: () => state.knows,
+    freed: () => {
+      told.freed += 1;
+    },
+    signal: stopping.signal,
+  });
+  context.after(() => stopping.abort());
+  const change = (taints: readonly { key: string; effect: string }[], nodes: readonly number[]) => {
+    for (const index of nodes) view.upsertNode({ ...liveNode(`n${index}`), taints: [...taints] }, Date.now());
+    guard.counted();
+  };
+  return {
+    ...{ time, log, book, view, told, state, guard, governing, stopping },
+    fail: (...nodes: readonly number[]) => change([{ key: NODE_UNREACHABLE, effect: 'NoSchedule' }], nodes),
+    heal: (...nodes: readonly number[]) => change([], nodes),
+    taint: (...nodes: readonly number[]) => change([{ key: 'maintenance', effect: 'NoExecute' }], nodes),
+    said: () =>
+      log.lines.map(({ event, fields }) => [event, 'scope' in fields ? fields['scope'] : undefined]),
+    revisionTold: () => view.nodeDelta(nodeName('n0'), Date.now(), false).guardRevision,
+  };
+}
+
+const scopes = (trips: readonly Trip[]) => trips.map(({ scope }) => scope);
+
+test('below the threshold everything is told at once, and nothing is written', async (context) => {
+  const { guard, fail, book, time } = bench(context);
+  fail(1, 2);
+  assert.ok(guard.mayTell);
+  await time.settle();
+  assert.equal(book.tries, 0);
+});
+
+test('from the node on that reaches it, nothing is told until the trip is written, and then as of after it', async (context) => {
+  const { guard, fail, book, time, told, said, revisionTold } = bench(context);
+  const writing = Promise.withResolvers<void>();
+  book.answer = writing.promise;
+  fail(1, 2);
+  assert.equal(revisionTold(), undefined);
+  fail(3);
+  assert.equal(guard.mayTell, false);
+  await time.settle();
+  assert.deepEqual([guard.mayTell, told.freed], [false, 0]);
+  writing.resolve();
+  await time.settle();
+  assert.deepEqual([guard.mayTell, told.freed], [true, 1]);
+  assert.deepEqual(scopes(book.state.trips), ['cluster']);
+  assert.equal(revisionTold(), 1);
+  assert.deepEqual(said(), [['guard.tripped', 'cluster']]);
+});
+
+test('also where the view changed and nobody has said so yet', (context) => {
+  const { guard, view } = bench(context);
+  for (const index of [1, 2, 3])
+    view.upsertNode(
+      { ...liveNode(`n${index}`), taints: [{ key: NODE_UNREACHABLE, effect: 'NoSchedule' }] },
+      Date.now(),
+    );
+  assert.equal(guard.mayTell, false);
+});
+
+test('while the table is away it tries again and again, and nothing is told', async (context) => {
+  const { guard, fail, book, time, said } = bench(context);
+  book.isAway = true;
+  fail(1, 2, 3);
+  await time.pass(30 * SECOND);
+  assert.ok(book.tries > 10, `${book.tries} tries`);
+  assert.equal(guard.mayTell, false);
+  book.isAway = false;
+  await time.pass(2 * SECOND);
+  assert.ok(guard.mayTell);
+  assert.deepEqual(scopes(book.state.trips), ['cluster']);
+  assert.equal(said().filter(([event]) => event === 'guard.tripped').length, 1);
+});
+
+test('what came to be written when it was needed no more is not', async (context) => {
+  const { guard, fail, heal, book, time, told } = bench(context);
+  book.isAway = true;
+  fail(1, 2, 3);
+  await time.settle();
+  heal(1);
+  assert.ok(guard.mayTell);
+  book.isAway = false;
+  await time.pass(10 * SECOND);
+  assert.deepEqual([book.state.trips, told.freed], [[], 1]);
+});
+
+test('more trips are written beside those that stand', async (context) => {
+  const { fail, taint, book, time } = bench(context);
+  fail(1, 2, 3);
+  await time.settle();
+  const [first] = book.state.trips;
+  taint(4, 5, 6, 7, 8);
+  await time.settle();
+  assert.deepEqual(scopes(book.state.trips), ['cluster', 'people']);
+  assert.deepEqual(book.state.trips[0], first);
+});
+
+test('when somebody else wrote meanwhile, it judges by what that one wrote', async (context) => {
+  const { fail, book, guard, time } = bench(context);
+  book.set([{ ...TRIP, scope: 'zone', zone: 'a' }]);
+  fail(1, 2, 3);
+  await time.settle();
+  assert.deepEqual(scopes(book.state.trips), ['zone', 'cluster']);
+  assert.deepEqual(guard.trips, book.state.trips);
+  assert.ok(guard.mayTell);
+});
+
+describe('a trip that was stored before', () => {
+  test('is taken as it is, told by none, and told on', async (context) => {
+    const { guard, fail, book, time, said, revisionTold } = bench(context, { stored: [TRIP] });
+    fail(1, 2, 3);
+    await time.pass(CALM_MS * 2);
+    assert.deepEqual([guard.trips, book.tries, said()], [[TRIP], 0, []]);
+    assert.equal(revisionTold(), 1);
+  });
+
+  test('is let go after five minutes of calm', async (context) => {
+    const { guard, book, time, said } = bench(context, { stored: [TRIP] });
+    guard.look();
+    await time.pass(CALM_MS - SECOND);
+    guard.look();
+    await time.settle();
+    assert.deepEqual(book.state.trips, [TRIP]);
+    await time.pass(SECOND);
+    guard.look();
+    await time.settle();
+    assert.deepEqual(book.state, { revision: 2, trips: [] });
+    assert.deepEqual(said(), [['guard.released', 'cluster']]);
+  });
+
+  test('is not let go for what a relay believes that hears nothing', async (context) => {
+    const { guard, book, state, time } = bench(context, { stored: [TRIP] });
+    guard.look();
+    state.knows = false;
+    await time.pass(CALM_MS);
+    guard.look();
+    state.knows = true;
+    await time.pass(SECOND);
+    guard.look();
+    await time.settle();
+    assert.deepEqual(book.state.trips, [TRIP]);
+  });
+});
+
+test('what an operator released stays so for the same nodes, and trips by one more', async (context) => {
+  const { guard, governing, fail, book, time, said } = bench(context);
+  fail(1, 2, 3);
+  await time.settle();
+  fail(4);
+  book.set([]);
+  guard.ruled(governing());
+  await time.settle();
+  assert.deepEqual(book.state.trips, []);
+  fail(5);
+  await time.settle();
+  assert.deepEqual(scopes(book.state.trips), ['cluster']);
+  assert.deepEqual(
+    said().map(([event]) => event),
+    ['guard.tripped', 'guard.released', 'guard.tripped'],
+  );
+});
+
+test('rules that are older than what it wrote change nothing of it', async (context) => {
+  const { guard, governing, fail, book, time } = bench(context);
+  const old = governing();
+  fail(1, 2, 3);
+  await time.settle();
+  guard.ruled(old);
+  assert.deepEqual(guard.trips, book.state.trips);
+});
+
+test('what people tainted does not get old while it holds evictions', async (context) => {
+  const { guard, taint, heal, book, time } = bench(context);
+  taint(1, 2, 3, 4, 5);
+  await time.settle();
+  assert.deepEqual(scopes(book.state.trips), ['people']);
+  await time.pass(60 * 60 * SECOND);
+  guard.look();
+  await time.pass(CALM_MS);
+  guard.look();
+  await time.settle();
+  assert.deepEqual(scopes(book.state.trips), ['people']);
+  heal(1, 2, 3);
+  await time.pass(CALM_MS);
+  guard.look();
+  await time.settle();
+  assert.deepEqual(book.state.trips, []);
+});
+
+test('in shadow it tells that it would have tripped, and everything is told at once', async (context) => {
+  const policy = { ...RULES.policy, guard: { ...RULES.policy.guard, shadow: true } };
+  const { guard, fail, book, time, said } = bench(context, { rules: { policy } });
+  fail(1, 2, 3);
+  assert.ok(guard.mayTell);
+  fail(4);
+  await time.settle();
+  assert.equal(book.tries, 0);
+  assert.deepEqual(said(), [['guard.would-trip', 'cluster']]);
+});
+
+test('a relay that speaks for the cluster no longer writes nothing', async (context) => {
+  const { fail, book, stopping, time } = bench(context);
+  book.isAway = true;
+  fail(1, 2, 3);
+  await time.settle();
+  stopping.abort();
+  book.isAway = false;
+  await time.pass(10 * SECOND);
+  assert.deepEqual(book.state.trips, []);
+});

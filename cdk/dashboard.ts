@@ -72,6 +72,7 @@ function evictions({ config }: ServiceDashboardProps): IWidget[] {
       'clusters without a relay': own.unwatchedClusters,
       'clusters out of reach': own.deafClusters,
       'nodes over the budget of a relay': own.overBudget,
+      'guards that hold evictions': own.guardTrips,
       'deltas refused': own.refusedDeltas,
     }),
   ];

@@ -7,6 +7,7 @@ import {
   DEAF_CLUSTERS,
   EVICTION_RETRIES,
   GIVEN_UP,
+  GUARD_TRIPS,
   OVER_BUDGET,
   POD_DELETION_DURATION,
   POD_DELETIONS,
@@ -42,6 +43,7 @@ export function ownMetrics(namespace: string) {
     refusedDeltas: metric(REFUSED_DELTAS, Stats.SUM),
     unwatchedClusters: metric(UNWATCHED_CLUSTERS, Stats.MAXIMUM),
     overBudget: metric(OVER_BUDGET, Stats.MAXIMUM),
+    guardTrips: metric(GUARD_TRIPS, Stats.MAXIMUM),
     deafClusters: metric(DEAF_CLUSTERS, Stats.MAXIMUM),
   };
 }

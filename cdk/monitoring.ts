@@ -117,6 +117,14 @@ export class Monitoring extends Construct {
         minutes: LASTING_MINUTES,
       },
       {
+        id: 'GuardTripped',
+        name: 'guards hold evictions',
+        says: 'So many nodes of a cluster, or of a zone, are down or were tainted by people that it may be a mistake, so their pods are not evicted. The log of the relay names cluster and scope (guard.tripped). See what is wrong with the nodes; should they really be gone, release the guard. It lets go by itself after five minutes with fewer than half as many.',
+        metric: own.guardTrips,
+        threshold: 1,
+        minutes: 1,
+      },
+      {
         id: 'RefusedDeltas',
         name: 'deltas are refused',
         says: 'A queue can never take what a relay tells of a node, so its pods are not evicted. The log of the relay says which node and why (relay.delta-refused): most likely its taints alone are larger than a message.',

@@ -53,6 +53,15 @@ function tell({ event, fields }: LogLine, now: EpochMs): string | undefined {
       return `its policy was applied: ${fields.mode}`;
     case 'rules.changed':
       return 'what governs it changed: all that is tainted is decided anew';
+    case 'guard.tripped':
+      return styleText('red', `the guard holds evictions: ${whatTripped(fields)}`);
+    case 'guard.would-trip':
+      return styleText('yellow', `the guard would hold evictions: ${whatTripped(fields)}`);
+    case 'guard.released':
+      return styleText(
+        'green',
+        `the guard holds them no longer, released by ${fields.by === 'itself' ? 'itself' : 'an operator'}`,
+      );
     default:
       return undefined;
   }
@@ -86,6 +95,11 @@ function willGo({ fireAt, because }: EvictionFields, now: EpochMs): string {
   const seconds = Math.max(0, Math.round((fireAt - now) / 1000));
   const when = seconds === 0 ? 'goes now' : `will go at ${moment(fireAt, now)} (in ${seconds} s)`;
   return `${when} because of ${because.join(', ')}`;
+}
+
+function whatTripped({ scope, zone, nodes, outOf }: LogEvents['guard.would-trip']): string {
+  const what = scope === 'people' ? 'were tainted by people' : 'are down';
+  return `${nodes} of ${outOf} nodes ${what}${zone === undefined ? '' : ` in zone ${zone}`}`;
 }
 
 function complaint({ event, fields }: LogLine): string {

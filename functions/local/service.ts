@@ -129,7 +129,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
     nodeBudget: Infinity,
   });
   const states = () => new Map([...clusters.states, ...relay.states()]);
-  const probes = await startProbeServer(options.probes, registry, states);
+  const probes = await startProbeServer(options.probes, registry, states, () => relay.trips());
 
   const feed = (queue: EmbeddedQueue, handler: Handler, sizes: typeof DELTA_FEED) => {
     const context = localContext(queue.spec.functionTimeoutSeconds);

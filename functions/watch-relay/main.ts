@@ -82,6 +82,7 @@ async function run(): Promise<void> {
     },
     prometheus,
     () => relay.states(),
+    () => relay.trips(),
   );
   log.info('relay.started', { port: probes.port });
   await followRegistry({

@@ -3,6 +3,7 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Registry } from 'prom-client';
 import type { ClusterName } from '#shared/eviction/identity.ts';
+import type { Trip } from '#shared/eviction/policy.ts';
 import type { ClusterRelayState } from './cluster-relay.ts';
 
 /** Where a process stands with a cluster; `refused`: it is not let in, and tries again. */
@@ -29,13 +30,14 @@ export interface ProbeServer {
 /**
  * Serves `/healthz` (200 while the process answers), `/readyz` and `/metrics` (Prometheus). `/readyz` is 503 while a
  * cluster is not listed yet, and when of those that this process speaks for none is heard. One that is not heard beside
- * others is told and alarmed, but does not keep a new release from coming. With a line for each cluster that is not well, and
- * with `?verbose` for every one. Rejects with `ProbeAddressError`.
+ * others is told and alarmed, but does not keep a new release from coming. With a line for each cluster that is not well,
+ * and for each trip of a guard, and with `?verbose` for every cluster. Rejects with `ProbeAddressError`.
  */
 export async function startProbeServer(
   address: ProbeAddress,
   registry: Registry,
   states: () => ReadonlyMap<ClusterName, ClusterState>,
+  trips: () => ReadonlyMap<ClusterName, readonly Trip[]>,
 ): Promise<ProbeServer> {
   const server = createServer((request, response) => {
     const { pathname, searchParams } = new URL(request.url ?? '/', 'http://probe');
@@ -46,7 +48,10 @@ export async function startProbeServer(
         const all = [...states()];
         const unwell = all.filter(([, { kind }]) => kind !== 'standby' && kind !== 'live');
         const told = searchParams.has('verbose') ? all : unwell;
-        const text = told.map(([name, state]) => `${name} ${inWords(state)}\n`).join('');
+        const held = [...trips()].flatMap(([name, each]) =>
+          each.map((trip) => `${name} ${tripInWords(trip)}\n`),
+        );
+        const text = [...told.map(([name, state]) => `${name} ${inWords(state)}\n`), ...held].join('');
         return answer(response, isReady(all) ? 200 : 503, text || 'ok\n');
       }
       case '/metrics':
@@ -92,6 +97,12 @@ function isReady(all: readonly (readonly [ClusterName, ClusterState])[]): boolea
 
 function inWords(state: ClusterState): string {
   return state.kind === 'deaf' ? `deaf since ${new Date(state.since).toISOString()}` : state.kind;
+}
+
+function tripInWords({ scope, zone, trippedAt, nodes, outOf }: Trip): string {
+  const what = scope === 'people' ? 'tainted by people' : 'down';
+  const where = zone === undefined ? '' : ` in zone ${zone}`;
+  return `guard holds evictions since ${new Date(trippedAt).toISOString()}: ${nodes} of ${outOf} nodes were ${what}${where}`;
 }
 
 function answer(

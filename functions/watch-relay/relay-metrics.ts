@@ -1,17 +1,21 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
 import type { ClusterName } from '#shared/eviction/identity.ts';
+import type { Trip } from '#shared/eviction/policy.ts';
 import type { Emf } from '#shared/telemetry/emf.ts';
-import { OVER_BUDGET, REFUSED_DELTAS } from '#shared/telemetry/metrics.ts';
+import { GUARD_TRIPS, OVER_BUDGET, REFUSED_DELTAS } from '#shared/telemetry/metrics.ts';
 import type { ClusterRelayState } from './cluster-relay.ts';
 import type { ViewCounts } from './cluster-view.ts';
 
 const RESOURCES = ['nodes', 'pods'] as const;
+const SCOPES: readonly Trip['scope'][] = ['cluster', 'zone', 'people'];
 
 /** Where the relay stands with a cluster, and how much it knows of it. */
 export interface ClusterStanding {
   readonly cluster: ClusterName;
   readonly state: ClusterRelayState;
   readonly counts: ViewCounts;
+  /** What the guard holds. */
+  readonly trips: readonly Trip[];
 }
 
 /** What the relay counts. What CloudWatch is to ring an alarm for goes to `emf` too, where there is one. */
@@ -66,6 +70,20 @@ export function relayMetrics(registry: Registry, emf?: Emf) {
       }
     },
   });
+  new Gauge({
+    name: GUARD_TRIPS,
+    help: 'Trips of the guard that stand, by what it watches: 1 while it holds the cluster, or what people tainted; of zones, how many.',
+    labelNames: [...labelNames, 'scope'] as const,
+    registers,
+    collect() {
+      this.reset();
+      for (const { cluster, state, trips } of standings()) {
+        if (state.kind === 'standby') continue;
+        for (const scope of SCOPES)
+          this.set({ cluster, scope }, trips.filter((trip) => trip.scope === scope).length);
+      }
+    },
+  });
   const lists = new Counter({
     name: 'taintward_relay_lists_total',
     help: 'Complete lists taken: of all nodes, and of the pods of one node.',
@@ -103,6 +121,11 @@ export function relayMetrics(registry: Registry, emf?: Emf) {
     /** Notes by how many nodes the relay is over its budget. */
     overBudget(nodes: number): void {
       emf?.put(OVER_BUDGET, 'Count', nodes);
+      emf?.flush();
+    },
+    /** Notes how many trips of the guard stand, in all clusters that the relay speaks for. */
+    guardTripped(trips: number): void {
+      emf?.put(GUARD_TRIPS, 'Count', trips);
       emf?.flush();
     },
     sent: new Counter({

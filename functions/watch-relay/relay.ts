@@ -1,11 +1,12 @@
 import type { ClusterName } from '#shared/eviction/identity.ts';
+import type { Trip } from '#shared/eviction/policy.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import { pause } from '#shared/time/pause.ts';
 import { ClusterRelay, type ClusterRelayDeps, type ClusterRelayState } from './cluster-relay.ts';
 import { Fleet } from './fleet.ts';
 import { PodFollowLimits } from './follow-pods.ts';
 
-/** How often a relay looks whether it should have more of the clusters, jittered by half. */
+/** How often a relay looks whether it should have more of the clusters, and tells what it has, jittered by half. */
 const SHARE_MS = 5_000;
 
 /** Follows many clusters in one process, each for as long as it holds that cluster's lease. */
@@ -28,7 +29,7 @@ export class Relay {
     this.#deps = { ...deps, fleet: this.#fleet, limits: new PodFollowLimits() };
     this.#sharing = this.#share();
     deps.metrics.observe(() =>
-      [...this.#clusters].map(([cluster, { state, counts }]) => ({ cluster, state, counts })),
+      [...this.#clusters].map(([cluster, { state, counts, trips }]) => ({ cluster, state, counts, trips })),
     );
   }
 
@@ -72,6 +73,11 @@ export class Relay {
     return new Map([...this.#clusters].map(([name, cluster]) => [name, cluster.state]));
   }
 
+  /** What the guard of each cluster holds that this relay speaks for. */
+  trips(): ReadonlyMap<ClusterName, readonly Trip[]> {
+    return new Map([...this.#clusters].map(([name, cluster]) => [name, cluster.trips]));
+  }
+
   /** Asks other relays for clusters, as long as they have clearly more, and says when this one has too many. */
   async #share(): Promise<void> {
     const { leases, holder, log, metrics } = this.#deps;
@@ -82,6 +88,8 @@ export class Relay {
       const { load, excess } = this.#fleet;
       metrics.load.set(load);
       if (excess > 0) metrics.overBudget(excess);
+      const trips = [...this.trips().values()].flat().length;
+      if (trips > 0) metrics.guardTripped(trips);
       if (excess > 0 && !wasOver) log.warn('relay.over-budget', { load, excess });
       wasOver = excess > 0;
       const lease = signal.aborted ? undefined : this.#fleet.wanted(this.#clusters.size);

@@ -17,6 +17,8 @@ export const UNWATCHED_CLUSTERS = 'taintward_unwatched_clusters';
 export const DEAF_CLUSTERS = 'taintward_deaf_clusters';
 /** Nodes that a relay follows beyond its budget. */
 export const OVER_BUDGET = 'taintward_relay_over_budget';
+/** Trips of the guard that stand: what holds evictions in clusters, zones, or for what people tainted. */
+export const GUARD_TRIPS = 'taintward_guard_trips';
 /** Evictions that ended without their pods going: tried for days, or of a cluster that is not registered any more. */
 export const GIVEN_UP = 'taintward_given_up_total';
 /** Other installations that were seen to evict in a cluster of ours. */

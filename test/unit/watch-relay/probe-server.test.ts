@@ -8,6 +8,7 @@ import {
   startProbeServer,
 } from '#functions/watch-relay/probe-server.ts';
 import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
+import type { Trip } from '#shared/eviction/policy.ts';
 
 const [STANDBY, SYNCING, LIVE] = [{ kind: 'standby' }, { kind: 'syncing' }, { kind: 'live' }] as const;
 const REFUSED = { kind: 'refused' } as const;
@@ -18,12 +19,17 @@ const LOCAL = { host: '127.0.0.1', port: 0, setBy: { host: '--host', port: '--po
 async function served(
   context: TestContext,
   states: Readonly<Record<string, ClusterState>> = {},
-  registry = new Registry(),
+  { registry = new Registry(), trips = [] }: { registry?: Registry; trips?: readonly Trip[] } = {},
 ) {
   const all = new Map<ClusterName, ClusterState>(
     Object.entries(states).map(([name, state]) => [clusterName(name), state]),
   );
-  const server = await startProbeServer(LOCAL, registry, () => all);
+  const server = await startProbeServer(
+    LOCAL,
+    registry,
+    () => all,
+    () => new Map([[clusterName('c1'), trips]]),
+  );
   context.after(() => server.close());
   const ask = (path: string) => fetch(`http://127.0.0.1:${server.port}${path}`);
   return { server, ask };
@@ -57,6 +63,27 @@ test('a cluster that it does not hear beside others is told, and is no reason no
   assert.equal(await response.text(), 'c2 refused\nc3 deaf since 2026-01-01T00:00:00.000Z\n');
 });
 
+test('what a guard holds is told, and is no reason not to be ready', async (context) => {
+  const trippedAt = Date.UTC(2026, 0, 1);
+  const { ask } = await served(
+    context,
+    { c1: LIVE },
+    {
+      trips: [
+        { scope: 'zone', zone: 'a', trippedAt, nodes: 11, outOf: 20 },
+        { scope: 'people', trippedAt, nodes: 18, outOf: 60 },
+      ],
+    },
+  );
+  const response = await ask('/readyz');
+  assert.equal(response.status, 200);
+  assert.equal(
+    await response.text(),
+    'c1 guard holds evictions since 2026-01-01T00:00:00.000Z: 11 of 20 nodes were down in zone a\n' +
+      'c1 guard holds evictions since 2026-01-01T00:00:00.000Z: 18 of 60 nodes were tainted by people\n',
+  );
+});
+
 test('it is not ready when it hears none of the clusters it speaks for', async (context) => {
   const { ask } = await served(context, { c1: DEAF, c2: REFUSED, c3: STANDBY });
   assert.equal((await ask('/readyz')).status, 503);
@@ -77,7 +104,7 @@ test('it is ready without clusters', async (context) => {
 test('metrics are in the format of Prometheus', async (context) => {
   const registry = new Registry();
   new Counter({ name: 'things_total', help: 'Things.', registers: [registry] }).inc(3);
-  const { ask } = await served(context, {}, registry);
+  const { ask } = await served(context, {}, { registry });
   const response = await ask('/metrics');
   assert.equal(response.headers.get('content-type'), registry.contentType);
   assert.match(await response.text(), /^things_total 3$/m);
@@ -86,7 +113,7 @@ test('metrics are in the format of Prometheus', async (context) => {
 test('metrics that cannot be collected are an error, and the server lives on', async (context) => {
   const registry = new Registry();
   registry.metrics = () => Promise.reject(new Error('a gauge broke'));
-  const { ask } = await served(context, {}, registry);
+  const { ask } = await served(context, {}, { registry });
   assert.equal((await ask('/metrics')).status, 500);
   assert.equal((await ask('/healthz')).status, 200);
 });
@@ -100,7 +127,12 @@ test('any other path says which there are', async (context) => {
 
 async function refused(address: ProbeAddress): Promise<string> {
   try {
-    await startProbeServer(address, new Registry(), () => new Map());
+    await startProbeServer(
+      address,
+      new Registry(),
+      () => new Map(),
+      () => new Map(),
+    );
   } catch (error) {
     assert.ok(error instanceof ProbeAddressError);
     return error.message;
@@ -128,7 +160,12 @@ test('a host that is none, or that of another machine, is named with the way out
 });
 
 test('it closes although a connection is kept open', async () => {
-  const server = await startProbeServer(LOCAL, new Registry(), () => new Map());
+  const server = await startProbeServer(
+    LOCAL,
+    new Registry(),
+    () => new Map(),
+    () => new Map(),
+  );
   await (await fetch(`http://127.0.0.1:${server.port}/healthz`)).text();
   await server.close();
   await assert.rejects(fetch(`http://127.0.0.1:${server.port}/healthz`));

@@ -9,6 +9,9 @@ import { Outbox } from '#functions/watch-relay/outbox.ts';
 import { Relay } from '#functions/watch-relay/relay.ts';
 import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
 import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
+import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
+import { Emf } from '#shared/telemetry/emf.ts';
+import { GUARD_TRIPS } from '#shared/telemetry/metrics.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { driveTimers } from '#test/world/driven-timers.ts';
 import { ScriptedGuardBook } from '#test/world/scripted-guard-book.ts';
@@ -28,14 +31,17 @@ function bench(context: TestContext) {
   const relayOf = (holder: string, nodeBudget = Infinity) => {
     const [nodes, pods] = [new OrderedQueue(), new OrderedQueue()];
     const log = recordingLog();
-    const metrics = relayMetrics(new Registry());
+    const registry = new Registry();
+    const written: string[] = [];
+    const emf = new Emf({ namespace: 'taintward', clock, write: (line) => written.push(line) });
+    const metrics = relayMetrics(registry, emf);
     const outbox = new Outbox({ nodeDeltas: nodes, podDeltas: pods, clock, log, metrics });
     const rules = new ToldRules();
     const common = { leases, store, outbox, clock, stopwatch: Date.now, log, metrics };
     const deps = { ...common, rules, rulebook: new ScriptedGuardBook(), holder, nodeBudget };
     const relay = new Relay(deps);
     context.after(() => relay.stop());
-    return { relay, nodes, log };
+    return { relay, nodes, log, registry, written };
   };
   const holderOf = async (name: ClusterName) => (await leases.look(name))?.holder;
   const clusterOf = (...keys: readonly string[]) => {
@@ -138,6 +144,30 @@ test('a relay whose budget is used up takes what nobody else does, later, and sa
   assert.deepEqual(await Promise.all([C1, C2].map(holderOf)), ['small', 'small']);
   const said = log.lines.filter(({ event }) => event === 'relay.over-budget');
   assert.equal(said.length, 1);
+});
+
+test('what the guard of a cluster holds is told by metrics for as long as it does', async (context) => {
+  const { time, relayOf, clusterOf } = bench(context);
+  const { relay, registry, written } = relayOf('r1');
+  relay.add(C1, clusterOf(NODE_UNREACHABLE));
+  relay.add(C2, clusterOf());
+  await time.pass(SECOND);
+  const text = await registry.getSingleMetricAsString(GUARD_TRIPS);
+  const values = text.split('\n').filter((line) => line.startsWith(GUARD_TRIPS));
+  assert.deepEqual(
+    values.filter((line) => line.endsWith(' 1')),
+    ['taintward_guard_trips{cluster="c1",scope="cluster"} 1'],
+  );
+  assert.equal(values.length, 6);
+  assert.deepEqual(
+    [...relay.trips()].map(([name, trips]) => [name, trips.length]),
+    [
+      [C1, 1],
+      [C2, 0],
+    ],
+  );
+  await time.pass(10 * SECOND);
+  assert.ok(written.length > 1 && written.every((line) => line.includes(`"${GUARD_TRIPS}":[1]`)));
 });
 
 test('a cluster goes to the relay that has room for it', async (context) => {

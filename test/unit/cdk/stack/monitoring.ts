@@ -65,6 +65,11 @@ describe('an alarm rings', () => {
     assert.deepEqual([alarm['MetricName'], alarm['EvaluationPeriods']], [names.OVER_BUDGET, 10]);
   });
 
+  test('for a guard that holds evictions, at once', () => {
+    const { MetricName, Threshold, EvaluationPeriods } = alarmNamed('guards hold evictions');
+    assert.deepEqual([MetricName, Threshold, EvaluationPeriods], [names.GUARD_TRIPS, 1, 1]);
+  });
+
   test('for a single delta that its queue refuses', () => {
     const { MetricName, Threshold, EvaluationPeriods } = alarmNamed('deltas are refused');
     assert.deepEqual([MetricName, Threshold, EvaluationPeriods], [names.REFUSED_DELTAS, 1, 1]);

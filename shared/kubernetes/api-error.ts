@@ -116,7 +116,7 @@ export function refusal(
   { status: httpStatus, headers }: { readonly status: number; readonly headers: IncomingHttpHeaders },
   text: string,
 ): ApiError {
-  const status = parseStatus(text);
+  const status = parseStatus(text) ?? unknownGroup(call, httpStatus, text);
   // Only the API server itself may call an object gone (404, 409); a page from elsewhere says nothing about it.
   if (status === undefined && !proxyMayAnswer(httpStatus)) {
     return failure(
@@ -159,6 +159,14 @@ function fix(call: Call, status: number, words: string): readonly string[] {
   if (status === 401) return ['the credentials were refused (an expired token?): renew them'];
   if (status !== 403 || words.includes('being terminated')) return [];
   return [`grant these credentials the verb ${call.verb} on ${call.resource}`];
+}
+
+/** How an API server answers for an API group that it does not serve: as Go's web server does, without a `Status`. */
+function unknownGroup(call: Call, httpStatus: number, text: string): Status | undefined {
+  const isUnknown =
+    httpStatus === 404 && call.path.startsWith('/apis/') && text.trim() === '404 page not found';
+  if (!isUnknown) return undefined;
+  return { kind: 'Status', message: 'it serves no such API', reason: 'NotFound', code: httpStatus };
 }
 
 function parseStatus(text: string): Status | undefined {

@@ -180,6 +180,15 @@ test("a page that is not the API server's does not make a pod gone", async (t) =
   await assert.rejects(api.getPod(POD), ApiError);
 });
 
+test('a kind that the server does not serve is not there', async (t) => {
+  const { api } = await scriptedServer(t, json('404 page not found\n', 404));
+  assert.equal(await api.getTakeover(), undefined);
+  const forbidden = await scriptedServer(t, status(403, 'Forbidden', 'no'));
+  assert.equal(await forbidden.api.getTakeover(), undefined);
+  const failing = await scriptedServer(t, status(500, 'InternalError', 'etcd is away'));
+  assert.equal((await rejection(failing.api.getTakeover())).status, 500);
+});
+
 test('what the API server does not find is undefined', async (t) => {
   const { api } = await scriptedServer(t, status(404, 'NotFound', 'not found'));
   assert.equal(await api.getNode(nodeName('n1')), undefined);

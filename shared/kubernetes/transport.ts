@@ -72,6 +72,11 @@ export class Transport {
     return this.parse(call, await this.#inTurn(call, body));
   }
 
+  /** As {@link read}, for an answer that is no JSON. */
+  async readText(call: Call): Promise<string> {
+    return (await this.#inTurn(call, body)).toString();
+  }
+
   /** As {@link read}, for calls whose answer says nothing that success does not. */
   async perform(call: Call): Promise<void> {
     await this.#inTurn(call, async (answer) => {

@@ -1,11 +1,22 @@
 import type { Command } from 'commander';
 import type { CliDeps } from '#functions/cli/command.ts';
+import { addAdoptCommand } from './adopt-command.ts';
+import { addApplyCommand } from './apply-command.ts';
 import { addManifestCommand } from './manifest-command.ts';
+import { addReleaseCommand } from './release-command.ts';
+import { addStatusCommand } from './status-command.ts';
 
 /** `taintward takeover`: from a built-in controller that cannot be switched off. */
 export function addTakeoverCommand(program: Command, deps: CliDeps): void {
   const takeover = program
     .command('takeover')
     .description('takes over from a built-in taint-eviction controller that cannot be switched off');
-  addManifestCommand(takeover, deps);
+  for (const addCommand of [
+    addManifestCommand,
+    addApplyCommand,
+    addAdoptCommand,
+    addStatusCommand,
+    addReleaseCommand,
+  ])
+    addCommand(takeover, deps);
 }

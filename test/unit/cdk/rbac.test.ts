@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { load } from 'js-yaml';
 import * as z from 'zod';
+import { TAKEOVER_RULES } from '#functions/cli/takeover/rights.ts';
 import {
   EVICT_RIGHTS,
   EVICTION_API_RIGHTS,
@@ -62,6 +63,19 @@ for (const [part, rights, group] of [
     ]);
   });
 }
+
+const AnyRole = z.object({ rules: z.array(z.record(z.string(), z.array(z.string()))) });
+
+test('the role of whoever takes over grants what taintward takeover does, and to look at the metrics of EKS', () => {
+  const { rules } = read(AnyRole, 'takeover', 'cluster-role.yaml');
+  const metrics = { apiGroups: ['metrics.eks.amazonaws.com'], resources: ['kcm/metrics'], verbs: ['get'] };
+  assert.deepEqual(rules, [...TAKEOVER_RULES, metrics]);
+  const { roleRef, subjects } = read(ClusterRoleBinding, 'takeover', 'cluster-role-binding.yaml');
+  assert.deepEqual(
+    [roleRef.name, subjects],
+    ['taintward-takeover-operator', [{ kind: 'Group', name: 'taintward-takeover-operator' }]],
+  );
+});
 
 test('both together grant exactly what is checked before a cluster is managed', () => {
   assert.deepEqual(read(Kustomization, 'kustomization.yaml').resources, ['relay', 'evict']);

@@ -1,0 +1,40 @@
+import type { Command } from 'commander';
+import { type CliDeps, CliError } from '#functions/cli/command.ts';
+import { installedAtPods } from './installed.ts';
+import { type Moves, movePods } from './move-pods.ts';
+import { namespacesOf, podsOf, taintedNodes } from './namespaces.ts';
+import { addReachOptions, withCluster } from './reach.ts';
+import { takenOver } from './taken-tolerations.ts';
+
+/** `taintward takeover adopt`: takes over pods that were there before the takeover. */
+export function addAdoptCommand(takeover: Command, deps: CliDeps): void {
+  const command = takeover
+    .command('adopt')
+    .description('at pods: takes over those that were there before; may be repeated');
+  addReachOptions(command).action((name: string | undefined) =>
+    withCluster(name, command, deps, async (objects) => {
+      const installed = await installedAtPods(objects);
+      if (!installed) {
+        throw new CliError(
+          'There is no takeover at pods to adopt for: taintward takeover apply --at pod first. At nodes, nothing has to be adopted.',
+        );
+      }
+      const { spec } = installed;
+      const pods = podsOf(objects, await namespacesOf(objects, spec));
+      const moves = await movePods(objects, pods, await taintedNodes(objects), (pod) =>
+        pod.untouchable ? undefined : takenOver(pod.state, spec),
+      );
+      report(deps, moves, 'taken over');
+    }),
+  );
+}
+
+/** Says what became of pods. Throws `CliError` when some could not be changed. */
+export function report(deps: Pick<CliDeps, 'print'>, { moved, failed }: Moves, done: string): void {
+  deps.print(`Pods ${done}: ${moved}.\n`);
+  if (failed.size === 0) return;
+  const [first] = failed;
+  throw new CliError(
+    `${failed.size} pods could not be changed, ${first?.[0]} among them: do it again once this is mended. ${first?.[1]}`,
+  );
+}

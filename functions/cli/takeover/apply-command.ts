@@ -1,0 +1,107 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Command } from 'commander';
+import { type CliDeps, CliError } from '#functions/cli/command.ts';
+import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/api-json.ts';
+import { TAKEOVER_GROUP, TAKEOVER_VERSION } from '#shared/kubernetes/takeover.ts';
+import { POD_BINDING, type PodTakeover } from './at-pods.ts';
+import type { ClusterObjects } from './cluster-objects.ts';
+import { objectsOf } from './manifest-command.ts';
+import { namespacesOf, refusalIn, takesOverIn } from './namespaces.ts';
+import { addTakeoverOptions, parseTakeover, type TakeoverOptions } from './options.ts';
+import { addReachOptions, withCluster } from './reach.ts';
+import { missingTakeoverRights } from './rights.ts';
+
+const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
+const TAKEOVERS = `/apis/${TAKEOVER_GROUP}/${TAKEOVER_VERSION}`;
+/** An API server takes a second or two to know a new kind, and to apply a new policy. */
+const KNOWN_WITHIN_MS = 30_000;
+const LOOK_MS = 250;
+
+/** `taintward takeover apply`: checks the cluster, and has it let Taintward evict in the built-in controller's place. */
+export function addApplyCommand(takeover: Command, deps: CliDeps): void {
+  const command = takeover
+    .command('apply')
+    .description(
+      'has a cluster let Taintward evict in its place, after a check that it can; may be repeated',
+    );
+  addTakeoverOptions(addReachOptions(command)).action(async (name: string | undefined) => {
+    const wanted = parseTakeover(command.opts<TakeoverOptions>());
+    await withCluster(name, command, deps, async (objects) => {
+      await mustServePolicies(objects);
+      await mustHaveRights(objects);
+      const namespaces = wanted.at === 'pod' ? await mustTakePods(objects, wanted.spec) : [];
+      for (const object of objectsOf(wanted)) {
+        await objects.apply(object);
+        if (object.kind === 'CustomResourceDefinition') await untilKnown(objects);
+      }
+      if (wanted.at === 'pod') await untilTaken(objects, namespaces);
+      deps.print(wanted.at === 'node' ? afterNodes(wanted.spec.keys) : afterPods(namespaces));
+    });
+  });
+}
+
+const afterNodes = (keys: readonly string[]): string =>
+  `Applied. The built-in controller rests while the relay renews takeovers/live, which it does with a policy that is in enforce, has a guard, and names in virtualKeys: ${keys.join(', ')}.\ntaintward takeover status shows whether it does.\n`;
+
+const afterPods = (namespaces: readonly string[]): string =>
+  `Applied. Pods that are made from now on are taken over in ${namespaces.length} namespaces${namespaces.length ? ` (${namespaces.join(', ')})` : ''}.\ntaintward takeover adopt takes over those that are there.\n`;
+
+async function mustServePolicies(objects: ClusterObjects): Promise<void> {
+  const served = itemsOf((await objects.get(ADMISSION))?.['resources']).map((each) =>
+    textOf(fieldsOf(each)['name']),
+  );
+  if (served.includes('mutatingadmissionpolicies')) return;
+  const { gitVersion } = (await objects.get('/version')) ?? {};
+  throw new CliError(
+    `The API server ${objects.host} (${textOf(gitVersion)}) does not serve MutatingAdmissionPolicy v1, which came with Kubernetes 1.36: with Kyverno, apply what taintward takeover manifest --at pod --kyverno prints.`,
+  );
+}
+
+async function mustHaveRights(objects: ClusterObjects): Promise<void> {
+  const missing = await missingTakeoverRights(objects);
+  if (missing.length === 0) return;
+  throw new CliError(
+    `The credentials for ${objects.host} lack rights, which cdk/rbac/takeover grants: ${missing.join(', ')}.`,
+  );
+}
+
+async function mustTakePods(objects: ClusterObjects, takeover: PodTakeover): Promise<readonly string[]> {
+  const namespaces = await namespacesOf(objects, takeover);
+  for (const namespace of namespaces) {
+    const refusal = await refusalIn(objects, namespace, takeover);
+    if (refusal !== undefined) {
+      throw new CliError(
+        `Namespace ${namespace} would refuse pods that are taken over, so nothing was applied; allow the toleration there, or leave it out with --namespace-selector. ${refusal}`,
+      );
+    }
+  }
+  return namespaces;
+}
+
+async function untilKnown(objects: ClusterObjects): Promise<void> {
+  await until(
+    async () => itemsOf((await objects.get(TAKEOVERS))?.['resources']).length > 0,
+    'its new kind, takeovers',
+  );
+}
+
+async function untilTaken(objects: ClusterObjects, namespaces: readonly string[]): Promise<void> {
+  const [namespace] = namespaces;
+  if (namespace === undefined) return;
+  await until(
+    async () => (await takesOverIn(objects, namespace)) !== false,
+    `its new policy ${POD_BINDING.metadata.name}`,
+  );
+}
+
+async function until(isSo: () => Promise<boolean>, what: string): Promise<void> {
+  const deadlineAt = Date.now() + KNOWN_WITHIN_MS;
+  while (!(await isSo())) {
+    if (Date.now() >= deadlineAt) {
+      throw new CliError(
+        `The API server does not know ${what} after ${KNOWN_WITHIN_MS / 1000} s: apply it again.`,
+      );
+    }
+    await delay(LOOK_MS);
+  }
+}

@@ -1,0 +1,113 @@
+import { TAINT_MANAGER_REASON } from '#shared/kubernetes/announcement.ts';
+import { ApiError } from '#shared/kubernetes/api-error.ts';
+import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/api-json.ts';
+import type { ClusterObjects } from './cluster-objects.ts';
+
+/** Whether the built-in controller runs, and by which evidence. */
+export interface BuiltIn {
+  readonly state: 'on' | 'off' | 'unknown';
+  readonly evidence: string;
+}
+
+const CONTROLLER = 'taint-eviction-controller';
+const MANAGER_PODS = '/api/v1/namespaces/kube-system/pods';
+/** Where EKS shows the metrics of its kube-controller-manager. */
+const EKS_METRICS = '/apis/metrics.eks.amazonaws.com/v1/kcm/container/metrics';
+const WORK_QUEUE = 'noexec_taint_node';
+/** Whose marks are ours. */
+const OUR_MANAGER = 'taintward';
+/** Nodes whose pods are looked at for marks. */
+const NODES_LOOKED_AT = 20;
+
+/**
+ * What is known of the built-in controller: the flags of a control plane that runs in the cluster, the metrics that EKS
+ * serves, or marks on pods that it alone can have made. Events prove nothing, for ours carry its name. Rejects with `ApiError`.
+ */
+export async function builtInOf(objects: ClusterObjects): Promise<BuiltIn> {
+  const found = (await byFlags(objects)) ?? (await byMetrics(objects)) ?? (await byMarks(objects));
+  return (
+    found ?? {
+      state: 'unknown',
+      evidence: 'its control plane shows neither flags nor metrics, and no pod is marked by it',
+    }
+  );
+}
+
+async function byFlags(objects: ClusterObjects): Promise<BuiltIn | undefined> {
+  const pods: (readonly string[])[] = [];
+  const labelSelector = 'component=kube-controller-manager';
+  for await (const { spec } of objects.list(MANAGER_PODS, { labelSelector })) {
+    const containers = itemsOf(fieldsOf(spec)['containers']).map(fieldsOf);
+    pods.push(containers.flatMap(({ command, args }) => [...itemsOf(command), ...itemsOf(args)].map(textOf)));
+  }
+  if (pods.length === 0) return undefined;
+  const on = pods.filter(runsIt).length;
+  return {
+    state: on > 0 ? 'on' : 'off',
+    evidence: `the flags of ${on > 0 ? on : pods.length} of ${pods.length} kube-controller-manager pods`,
+  };
+}
+
+/** Upstream: `IsControllerEnabled`; by default all run that are not switched off. */
+export function runsIt(flags: readonly string[]): boolean {
+  const [given] = flags.flatMap((flag, at) =>
+    flag === '--controllers'
+      ? [flags[at + 1] ?? '']
+      : flag.startsWith('--controllers=')
+        ? [flag.slice(14)]
+        : [],
+  );
+  const controllers = (given ?? '*').split(',').map((name) => name.trim());
+  if (controllers.includes(CONTROLLER)) return true;
+  return controllers.includes('*') && !controllers.includes(`-${CONTROLLER}`);
+}
+
+async function byMetrics(objects: ClusterObjects): Promise<BuiltIn | undefined> {
+  let text: string | undefined;
+  try {
+    text = await objects.text(EKS_METRICS);
+  } catch (error) {
+    // No cluster of EKS, or none that shows them to us.
+    if (error instanceof ApiError && error.status !== 0) return undefined;
+    throw error;
+  }
+  const on = text.includes(WORK_QUEUE);
+  return {
+    state: on ? 'on' : 'off',
+    evidence: `the metrics that EKS serves ${on ? 'name' : 'do not name'} its work queue`,
+  };
+}
+
+async function byMarks(objects: ClusterObjects): Promise<BuiltIn | undefined> {
+  let looked = 0;
+  for await (const node of objects.list('/api/v1/nodes')) {
+    const taints = itemsOf(fieldsOf(node['spec'])['taints']).map(fieldsOf);
+    if (!taints.some(({ effect }) => effect === 'NoExecute')) continue;
+    if (looked >= NODES_LOOKED_AT) return undefined;
+    looked += 1;
+    const fieldSelector = `spec.nodeName=${textOf(fieldsOf(node['metadata'])['name'])}`;
+    for await (const pod of objects.list('/api/v1/pods', { fieldSelector })) {
+      const marker = markerOf(pod);
+      if (marker === undefined || marker === OUR_MANAGER) continue;
+      const { namespace, name } = fieldsOf(pod['metadata']);
+      return { state: 'on', evidence: `pod ${textOf(namespace)}/${textOf(name)} was marked by ${marker}` };
+    }
+  }
+  return undefined;
+}
+
+/** Who marked a pod as evicted by a taint; `undefined`: nobody did. */
+export function markerOf(pod: Readonly<Record<string, unknown>>): string | undefined {
+  const conditions = itemsOf(fieldsOf(pod['status'])['conditions']).map(fieldsOf);
+  const marked = conditions.some(
+    ({ type, reason }) => type === 'DisruptionTarget' && reason === TAINT_MANAGER_REASON,
+  );
+  if (!marked) return undefined;
+  const owner = itemsOf(fieldsOf(pod['metadata'])['managedFields'])
+    .map(fieldsOf)
+    .find(({ fieldsV1 }) => {
+      const owned = fieldsOf(fieldsOf(fieldsOf(fieldsV1)['f:status'])['f:conditions']);
+      return 'k:{"type":"DisruptionTarget"}' in owned;
+    });
+  return owner && textOf(owner['manager']);
+}

@@ -1,0 +1,121 @@
+import { ApiError } from '#shared/kubernetes/api-error.ts';
+import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/api-json.ts';
+import type { Verb } from '#shared/kubernetes/call.ts';
+import type { Connection } from '#shared/kubernetes/connection.ts';
+import { Transport } from '#shared/kubernetes/transport.ts';
+import type { Manifest } from './manifest.ts';
+
+type Query = Readonly<Record<string, string>>;
+/** An operation of a JSON patch (RFC 6902). */
+export type PatchOperation =
+  | { readonly op: 'add' | 'replace' | 'test'; readonly path: string; readonly value: unknown }
+  | { readonly op: 'remove'; readonly path: string };
+
+/** Whose fields are those that apply sets. */
+const MANAGER = 'taintward-takeover';
+const PAGE_SIZE = 500;
+/** Collections of the kinds that a takeover is made of. */
+const COLLECTIONS: Readonly<Record<string, string>> = {
+  CustomResourceDefinition: 'customresourcedefinitions',
+  Takeover: 'takeovers',
+  ClusterRole: 'clusterroles',
+  ClusterRoleBinding: 'clusterrolebindings',
+  MutatingAdmissionPolicy: 'mutatingadmissionpolicies',
+  MutatingAdmissionPolicyBinding: 'mutatingadmissionpolicybindings',
+  MutatingPolicy: 'mutatingpolicies',
+};
+
+/** Where an object of a takeover is. */
+export const pathOf = ({ apiVersion, kind, metadata: { name } }: Manifest): string =>
+  `/apis/${apiVersion}/${COLLECTIONS[kind]}/${name}`;
+
+/** A cluster's objects, in the API server's own words. Everything rejects with `ApiError`. */
+export class ClusterObjects {
+  readonly connection: Connection;
+  readonly #transport: Transport;
+
+  constructor(connection: Connection) {
+    this.connection = connection;
+    this.#transport = new Transport(connection);
+  }
+
+  get host(): string {
+    return this.#transport.host;
+  }
+
+  /** By how much the API server's clock is ahead of ours, as far as that is known. */
+  get skewMs(): number {
+    return this.#transport.skewMs ?? 0;
+  }
+
+  /** `undefined`: it is not there, nor perhaps its kind. */
+  async get(path: string): Promise<Readonly<Record<string, unknown>> | undefined> {
+    try {
+      return fieldsOf(await this.#call('get', path));
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 404) return undefined;
+      throw error;
+    }
+  }
+
+  /** What is not JSON. */
+  text(path: string): Promise<string> {
+    return this.#transport.readText({ verb: 'get', resource: path, path });
+  }
+
+  /** All items of a collection, page by page. */
+  async *list(path: string, query: Query = {}): AsyncGenerator<Readonly<Record<string, unknown>>> {
+    let next = '';
+    do {
+      const page = { ...query, limit: String(PAGE_SIZE), ...(next ? { continue: next } : {}) };
+      const { metadata, items } = fieldsOf(await this.#call('list', path, { query: page }));
+      for (const item of itemsOf(items)) yield fieldsOf(item);
+      next = textOf(fieldsOf(metadata)['continue']);
+    } while (next !== '');
+  }
+
+  /** Creates an object, or has it be as given. Upstream: server-side apply. */
+  async apply(object: Manifest): Promise<void> {
+    await this.#call('patch', pathOf(object), {
+      query: { fieldManager: MANAGER, force: 'true' },
+      body: object,
+      contentType: 'application/apply-patch+yaml',
+    });
+  }
+
+  /** As it would be created; nothing is. */
+  async tryCreate(path: string, body: object): Promise<Readonly<Record<string, unknown>>> {
+    return fieldsOf(await this.#call('create', path, { query: { dryRun: 'All' }, body }));
+  }
+
+  async create(path: string, body: object): Promise<unknown> {
+    return this.#call('create', path, { body });
+  }
+
+  async patch(path: string, operations: readonly PatchOperation[]): Promise<void> {
+    await this.#call('patch', path, { body: operations, contentType: 'application/json-patch+json' });
+  }
+
+  /** False: it was not there. */
+  async remove(path: string): Promise<boolean> {
+    try {
+      await this.#call('delete', path);
+      return true;
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 404) return false;
+      throw error;
+    }
+  }
+
+  close(): void {
+    this.#transport.close();
+  }
+
+  #call(
+    verb: Verb,
+    path: string,
+    more: { readonly query?: Query; readonly body?: object; readonly contentType?: string } = {},
+  ): Promise<unknown> {
+    return this.#transport.read({ verb, resource: path, path, ...more });
+  }
+}

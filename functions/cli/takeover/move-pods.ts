@@ -1,0 +1,161 @@
+import pMap from 'p-map';
+import { ApiError } from '#shared/kubernetes/api-error.ts';
+import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/api-json.ts';
+import { TAKEOVER_ANNOTATION } from '#shared/taints/takeover-note.ts';
+import { TAKEOVER_LABEL } from './at-pods.ts';
+import type { ClusterObjects, PatchOperation } from './cluster-objects.ts';
+import { type PodState, type TolerationJson, timeless } from './taken-tolerations.ts';
+
+/**
+ * The annotation of a pod between two patches, which says what the second is to make of it; so whoever comes after somebody
+ * who died in between ends what that one began.
+ */
+const MOVING_ANNOTATION = 'taintward.dev/takeover-moving';
+const PODS_AT_ONCE = 10;
+/** Of a pod that somebody else changes at the same time. */
+const TRIES = 5;
+
+/** A pod, as far as a takeover goes. */
+export interface PodJson {
+  readonly namespace: string;
+  readonly name: string;
+  readonly node: string;
+  readonly resourceVersion: string;
+  readonly state: PodState;
+  /** What its second patch was to make of it; absent: nothing is under way. */
+  readonly moving?: PodState;
+  /** It is to stay as it is: it is leaving, the kubelet's own, or opted out. */
+  readonly untouchable: boolean;
+  readonly hasAnnotations: boolean;
+}
+
+export function projectTakenPod(json: unknown): PodJson {
+  const { metadata, spec } = fieldsOf(json);
+  const meta = fieldsOf(metadata);
+  const annotations = fieldsOf(meta['annotations']);
+  const moving = textOf(annotations[MOVING_ANNOTATION]);
+  return {
+    namespace: textOf(meta['namespace']),
+    name: textOf(meta['name']),
+    node: textOf(fieldsOf(spec)['nodeName']),
+    resourceVersion: textOf(meta['resourceVersion']),
+    state: {
+      tolerations: itemsOf(fieldsOf(spec)['tolerations']).map(fieldsOf),
+      note: textOf(annotations[TAKEOVER_ANNOTATION]),
+    },
+    ...(moving === '' ? {} : { moving: parseMoving(moving) }),
+    untouchable:
+      textOf(meta['deletionTimestamp']) !== '' ||
+      'kubernetes.io/config.mirror' in annotations ||
+      fieldsOf(meta['labels'])[TAKEOVER_LABEL] === 'off',
+    hasAnnotations: meta['annotations'] !== undefined,
+  };
+}
+
+function parseMoving(text: string): PodState {
+  const { tolerations, note } = fieldsOf(JSON.parse(text));
+  return { tolerations: itemsOf(tolerations).map(fieldsOf), note: textOf(note) };
+}
+
+/** What became of pods that were to be something else. */
+export interface Moves {
+  readonly moved: number;
+  /** Why each of those that could not be changed could not, by namespace/name. */
+  readonly failed: ReadonlyMap<string, string>;
+}
+
+/**
+ * Has each pod be as `wanted` says (`undefined`: it stays). A pod on a node with a NoExecute taint is changed by two patches,
+ * timeless first. Pods that are gone, or that change at the same time, are looked at again.
+ */
+export async function movePods(
+  objects: ClusterObjects,
+  pods: AsyncIterable<PodJson>,
+  taintedNodes: ReadonlySet<string>,
+  wanted: (pod: PodJson) => PodState | undefined,
+): Promise<Moves> {
+  let moved = 0;
+  const failed = new Map<string, string>();
+  await pMap(
+    pods,
+    async (pod) => {
+      try {
+        if (await move(objects, pod, taintedNodes, wanted)) moved += 1;
+      } catch (error) {
+        if (!(error instanceof ApiError)) throw error;
+        failed.set(`${pod.namespace}/${pod.name}`, error.message);
+      }
+    },
+    { concurrency: PODS_AT_ONCE },
+  );
+  return { moved, failed };
+}
+
+async function move(
+  objects: ClusterObjects,
+  first: PodJson,
+  taintedNodes: ReadonlySet<string>,
+  wanted: (pod: PodJson) => PodState | undefined,
+): Promise<boolean> {
+  const path = pathOfPod(first);
+  let changed = false;
+  let pod: PodJson | undefined = first;
+  for (let tries = 0; pod && tries < TRIES; tries++) {
+    const next: PodState | undefined = pod.moving ?? wanted(pod);
+    if (!next) return changed;
+    const twice = pod.moving === undefined && taintedNodes.has(pod.node);
+    try {
+      await objects.patch(path, twice ? suspension(pod, next) : completion(pod, next));
+      changed = true;
+    } catch (error) {
+      if (!(error instanceof ApiError) || ![404, 409, 422].includes(error.status)) throw error;
+      if (tries === TRIES - 1) throw error;
+    }
+    const json = await objects.get(path);
+    pod = json && projectTakenPod(json);
+  }
+  return changed;
+}
+
+/** The first of two patches: the built-in controller forgets the pod. */
+function suspension(pod: PodJson, next: PodState): readonly PatchOperation[] {
+  return [
+    unchanged(pod),
+    ...withTolerations(timeless(pod.state, next)),
+    ...annotate(pod, MOVING_ANNOTATION, JSON.stringify(next)),
+  ];
+}
+
+/** The only patch, or the second. */
+function completion(pod: PodJson, next: PodState): readonly PatchOperation[] {
+  return [
+    unchanged(pod),
+    ...withTolerations(next.tolerations),
+    ...(pod.moving ? [{ op: 'remove', path: annotationPath(MOVING_ANNOTATION) } as const] : []),
+    ...(next.note !== ''
+      ? annotate(pod, TAKEOVER_ANNOTATION, next.note)
+      : pod.state.note === ''
+        ? []
+        : [{ op: 'remove', path: annotationPath(TAKEOVER_ANNOTATION) } as const]),
+  ];
+}
+
+const unchanged = ({ resourceVersion }: PodJson): PatchOperation => ({
+  op: 'test',
+  path: '/metadata/resourceVersion',
+  value: resourceVersion,
+});
+
+const withTolerations = (value: readonly TolerationJson[]): readonly PatchOperation[] => [
+  { op: 'add', path: '/spec/tolerations', value },
+];
+
+const annotate = ({ hasAnnotations }: PodJson, key: string, value: string): readonly PatchOperation[] => [
+  ...(hasAnnotations ? [] : [{ op: 'add', path: '/metadata/annotations', value: {} } as const]),
+  { op: 'add', path: annotationPath(key), value },
+];
+
+const annotationPath = (key: string): string =>
+  `/metadata/annotations/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+
+const pathOfPod = ({ namespace, name }: PodJson): string => `/api/v1/namespaces/${namespace}/pods/${name}`;

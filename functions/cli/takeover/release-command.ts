@@ -1,0 +1,112 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Command } from 'commander';
+import { type CliDeps, CliError } from '#functions/cli/command.ts';
+import { fieldsOf, itemsOf } from '#shared/kubernetes/api-json.ts';
+import { report } from './adopt-command.ts';
+import { NODE_BINDING, NODE_TAKEOVER, nodeTakeover } from './at-nodes.ts';
+import { kyvernoPodTakeover, POD_BINDING, POD_TAKEOVER, podTakeover } from './at-pods.ts';
+import { ClusterObjects, pathOf } from './cluster-objects.ts';
+import { installedAtPods } from './installed.ts';
+import type { Manifest } from './manifest.ts';
+import { movePods, projectTakenPod } from './move-pods.ts';
+import { namespacesOf, taintedNodes, takesOverIn } from './namespaces.ts';
+import { type Way, wayOption } from './options.ts';
+import { addReachOptions, withCluster } from './reach.ts';
+import { restored } from './taken-tolerations.ts';
+
+/** So many tries in a row, for each API server, each on a connection of its own, have to go without the policy. */
+const UNTAKEN_TRIES = 5;
+const TRY_MS = 500;
+const RELEASED_WITHIN_MS = 60_000;
+
+/** `taintward takeover release`: gives eviction back to the built-in controller, and leaves nothing behind. */
+export function addReleaseCommand(takeover: Command, deps: CliDeps): void {
+  const command = takeover
+    .command('release')
+    .description('gives eviction back to the built-in controller, and leaves nothing behind; may be repeated')
+    .addOption(wayOption());
+  addReachOptions(command).action((name: string | undefined) =>
+    withCluster(name, command, deps, async (objects) => {
+      const { at } = command.opts<{ readonly at: Way }>();
+      if (at === 'node') await releaseNodes(objects, deps);
+      else await releasePods(objects, () => new ClusterObjects(objects.connection), deps);
+    }),
+  );
+}
+
+async function releaseNodes(objects: ClusterObjects, deps: CliDeps): Promise<void> {
+  // First what decides, last the kind by which it is alive.
+  const removed = await removeAll(objects, [NODE_BINDING, ...nodeTakeover(NODE_TAKEOVER).toReversed()]);
+  deps.print(
+    removed === 0
+      ? 'There was nothing to release at nodes.\n'
+      : 'Released: the node controller’s taints are admitted again, within seconds, and the built-in controller evicts by them. Take virtualKeys out of the policy.\n',
+  );
+}
+
+async function releasePods(
+  objects: ClusterObjects,
+  anew: () => ClusterObjects,
+  deps: CliDeps,
+): Promise<void> {
+  const installed = await installedAtPods(objects);
+  await removeAll(objects, [POD_BINDING, ...kyvernoPodTakeover(POD_TAKEOVER)]);
+  const [namespace] = installed ? await namespacesOf(objects, installed.spec) : [];
+  if (namespace !== undefined) await untilUntaken(objects, anew, namespace);
+  const moves = await movePods(objects, allPods(objects), await taintedNodes(objects), (pod) =>
+    pod.state.note === '' ? undefined : restored(pod.state),
+  );
+  await removeAll(objects, podTakeover(POD_TAKEOVER));
+  report(deps, moves, 'restored');
+}
+
+/** Also of namespaces that have been selected no longer since. */
+async function* allPods(objects: ClusterObjects) {
+  for await (const pod of objects.list('/api/v1/pods')) yield projectTakenPod(pod);
+}
+
+async function removeAll(objects: ClusterObjects, manifests: readonly Manifest[]): Promise<number> {
+  let removed = 0;
+  for (const manifest of manifests) if (await objects.remove(pathOf(manifest))) removed += 1;
+  return removed;
+}
+
+/**
+ * Waits until no API server that answers takes pods over any more: one that still does would undo what is restored. Behind
+ * one address there may be several; each connection may meet another.
+ */
+async function untilUntaken(
+  objects: ClusterObjects,
+  anew: () => ClusterObjects,
+  namespace: string,
+): Promise<void> {
+  const wanted = UNTAKEN_TRIES * (await apiServers(objects));
+  const deadlineAt = Date.now() + RELEASED_WITHIN_MS + wanted * TRY_MS;
+  for (let untaken = 0; untaken < wanted; ) {
+    const fresh = anew();
+    try {
+      untaken = (await takesOverIn(fresh, namespace)) === true ? 0 : untaken + 1;
+    } finally {
+      fresh.close();
+    }
+    if (untaken === 0 && Date.now() >= deadlineAt) {
+      throw new CliError(
+        `An API server still takes pods over in ${namespace}, so none were restored: is its policy kept by somebody else? Release it again once it is gone there.`,
+      );
+    }
+    if (untaken < wanted) await delay(TRY_MS);
+  }
+}
+
+/** How many API servers there are. */
+async function apiServers(objects: ClusterObjects): Promise<number> {
+  const addresses = new Set<unknown>();
+  const labelSelector = 'kubernetes.io/service-name=kubernetes';
+  const slices = objects.list('/apis/discovery.k8s.io/v1/namespaces/default/endpointslices', {
+    labelSelector,
+  });
+  for await (const { endpoints } of slices)
+    for (const endpoint of itemsOf(endpoints))
+      for (const address of itemsOf(fieldsOf(endpoint)['addresses'])) addresses.add(address);
+  return Math.max(1, addresses.size);
+}

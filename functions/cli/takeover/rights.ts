@@ -1,0 +1,45 @@
+import { fieldsOf } from '#shared/kubernetes/api-json.ts';
+import { TAKEOVER_GROUP } from '#shared/kubernetes/takeover.ts';
+import type { ClusterObjects } from './cluster-objects.ts';
+
+/** What an operator does to a cluster with `taintward takeover`, as the rules of a ClusterRole; see cdk/rbac/takeover. */
+export const TAKEOVER_RULES = [
+  {
+    apiGroups: ['apiextensions.k8s.io'],
+    resources: ['customresourcedefinitions'],
+    verbs: ['get', 'create', 'patch', 'delete'],
+  },
+  {
+    apiGroups: ['admissionregistration.k8s.io'],
+    resources: ['mutatingadmissionpolicies', 'mutatingadmissionpolicybindings'],
+    verbs: ['get', 'create', 'patch', 'delete'],
+  },
+  {
+    apiGroups: ['rbac.authorization.k8s.io'],
+    resources: ['clusterroles', 'clusterrolebindings'],
+    verbs: ['get', 'create', 'patch', 'delete'],
+  },
+  { apiGroups: [TAKEOVER_GROUP], resources: ['takeovers'], verbs: ['get', 'create', 'patch', 'delete'] },
+  { apiGroups: [''], resources: ['nodes', 'namespaces'], verbs: ['list'] },
+  { apiGroups: [''], resources: ['pods'], verbs: ['get', 'list', 'create', 'patch'] },
+  { apiGroups: ['policies.kyverno.io'], resources: ['mutatingpolicies'], verbs: ['get', 'delete'] },
+  { apiGroups: ['discovery.k8s.io'], resources: ['endpointslices'], verbs: ['list'] },
+] as const;
+
+/** Which of them our credentials lack, as `verb resource`. */
+export async function missingTakeoverRights(objects: ClusterObjects): Promise<readonly string[]> {
+  const rights = TAKEOVER_RULES.flatMap(({ apiGroups, resources, verbs }) =>
+    resources.flatMap((resource) => verbs.map((verb) => ({ group: apiGroups[0], resource, verb }))),
+  );
+  const allowed = await Promise.all(rights.map((right) => isAllowed(objects, right)));
+  return rights.filter((_, index) => !allowed[index]).map(({ verb, resource }) => `${verb} ${resource}`);
+}
+
+async function isAllowed(objects: ClusterObjects, resourceAttributes: object): Promise<boolean> {
+  const review = await objects.create('/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', {
+    apiVersion: 'authorization.k8s.io/v1',
+    kind: 'SelfSubjectAccessReview',
+    spec: { resourceAttributes },
+  });
+  return fieldsOf(fieldsOf(review)['status'])['allowed'] === true;
+}

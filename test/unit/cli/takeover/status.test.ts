@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { markerOf, runsIt } from '#functions/cli/takeover/built-in.ts';
+import { alarmsOf } from '#functions/cli/takeover/status-command.ts';
+import type { Takeover } from '#shared/kubernetes/api.ts';
+
+const NOW = Date.UTC(2026, 0, 1);
+const takeover = (fields: Partial<Takeover> = {}): Takeover => ({
+  resourceVersion: '1',
+  keys: ['a'],
+  lapseMs: 90_000,
+  heartbeat: NOW - 10_000,
+  aliveSince: NOW - 600_000,
+  ...fields,
+});
+
+describe('the built-in controller runs by its flags', () => {
+  const rows: readonly (readonly [runs: boolean, ...flags: readonly string[]])[] = [
+    [true],
+    [true, '--controllers=*,bootstrap-signer-controller'],
+    [false, '--v=2', '--controllers=*,-taint-eviction-controller'],
+    [false, '--controllers', '*, -taint-eviction-controller'],
+    [true, '--controllers=taint-eviction-controller,node-lifecycle-controller'],
+    [false, '--controllers=node-lifecycle-controller'],
+  ];
+  for (const [runs, ...flags] of rows)
+    test(`${flags.join(' ') || 'none'}: ${runs}`, () => assert.equal(runsIt(flags), runs));
+});
+
+test('who marked a pod is who owns its condition', () => {
+  const conditions = [{ type: 'DisruptionTarget', reason: 'DeletionByTaintManager' }];
+  const owned = { 'f:status': { 'f:conditions': { 'k:{"type":"DisruptionTarget"}': {} } } };
+  const managedFields = [
+    { manager: 'kubelet', fieldsV1: { 'f:status': { 'f:conditions': { 'k:{"type":"Ready"}': {} } } } },
+    { manager: 'kube-controller-manager', fieldsV1: owned },
+  ];
+  assert.equal(markerOf({ status: { conditions }, metadata: { managedFields } }), 'kube-controller-manager');
+  assert.equal(markerOf({ status: { conditions: [] }, metadata: { managedFields } }), undefined);
+});
+
+describe('a takeover at nodes alarms', () => {
+  const alarms = (fields: Partial<Takeover>, ...timesAdded: readonly number[]) =>
+    alarmsOf(
+      takeover(fields),
+      timesAdded.map((timeAdded) => ({ node: 'n1', key: 'a', timeAdded })),
+      NOW,
+    );
+
+  test('not while it is alive, whatever taints are older, or of other keys', () => {
+    assert.deepEqual(alarms({}, NOW - 700_000), []);
+    assert.deepEqual(alarmsOf(takeover(), [{ node: 'n1', key: 'b', timeAdded: NOW }], NOW), []);
+  });
+
+  test('when it was never renewed, or has lapsed', () => {
+    const { heartbeat: _, aliveSince: __, ...fresh } = takeover();
+    assert.match(alarmsOf(fresh, [], NOW)[0] ?? '', /No relay has ever renewed it/);
+    assert.match(alarms({ heartbeat: NOW - 100_000 })[0] ?? '', /lapsed 10 s ago/);
+  });
+
+  test('when its heartbeat is of the future', () => {
+    assert.match(alarms({ heartbeat: NOW + 120_000 })[0] ?? '', /of the future/);
+  });
+
+  test('when a taint got in that it ought to have kept out', () => {
+    assert.match(alarms({}, NOW - 60_000)[0] ?? '', /Node n1 got a:NoExecute under a fresh heartbeat/);
+  });
+});

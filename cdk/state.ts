@@ -80,12 +80,13 @@ export class State extends Construct {
   }
 
   /**
-   * Lets the relay keep leases and what the guards hold, write nothing else, and read the registry, what governs clusters and
-   * what the table holds as tainted.
+   * Lets the relay keep leases and what the guards hold, write nothing else, and read the registry, what governs clusters,
+   * and the partitions of nodes: what is tainted, and what is overdue there.
    */
   bindLeases(grantee: Grantee): void {
     this.bindRegistry(grantee);
-    this.#bind(grantee, ['GetItem', 'UpdateItem'], [this.table.tableArn], {
+    this.#bind(grantee, ['GetItem', 'Query'], [this.table.tableArn]);
+    this.#bind(grantee, ['UpdateItem'], [this.table.tableArn], {
       'ForAllValues:StringLike': { 'dynamodb:LeadingKeys': [`${LEASE_PREFIX}*`] },
     });
   }

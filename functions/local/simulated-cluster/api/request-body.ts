@@ -3,9 +3,10 @@ import { parseJson } from '../objects/json.ts';
 import { badRequest, StatusError } from '../objects/status.ts';
 import { mediaType } from './media-type.ts';
 import { PATCHES } from './patches.ts';
+import { PROTOBUF, parseProtobuf } from './protobuf.ts';
 import type { ObjectCall } from './request.ts';
 
-const PLAIN: readonly string[] = ['application/json'];
+const WHOLE: readonly string[] = ['application/json', PROTOBUF];
 
 /** The real server's limit: 3 MiB (`MaxRequestBodyBytes`). */
 const MAX_BODY_BYTES = 3 * 1024 * 1024;
@@ -15,13 +16,16 @@ const MAX_BODY_BYTES = 3 * 1024 * 1024;
  * media type than those accepted, 413 for a body that is too large, 400 for one that is not JSON.
  */
 export async function readBody({ request }: Pick<ObjectCall, 'request'>): Promise<unknown> {
-  const accepted = request.method === 'PATCH' ? Object.keys(PATCHES) : PLAIN;
-  const text = await readText(request);
-  if (text.trim() === '') return undefined;
+  const accepted = request.method === 'PATCH' ? Object.keys(PATCHES) : WHOLE;
+  const bytes = await readBytes(request);
+  if (bytes.length === 0) return undefined;
   if (!accepted.includes(mediaType(request))) {
     const message = `the body of the request was in an unknown format - accepted media types include: ${accepted.join(', ')}`;
     throw new StatusError(415, 'UnsupportedMediaType', message);
   }
+  if (mediaType(request) === PROTOBUF) return parseProtobuf(bytes);
+  const text = bytes.toString();
+  if (text.trim() === '') return undefined;
   try {
     return parseJson(text);
   } catch {
@@ -29,7 +33,7 @@ export async function readBody({ request }: Pick<ObjectCall, 'request'>): Promis
   }
 }
 
-async function readText(request: IncomingMessage): Promise<string> {
+async function readBytes(request: IncomingMessage): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of request.iterator({ destroyOnReturn: false })) {
@@ -41,5 +45,5 @@ async function readText(request: IncomingMessage): Promise<string> {
     }
     chunks.push(bytes);
   }
-  return Buffer.concat(chunks).toString();
+  return Buffer.concat(chunks);
 }

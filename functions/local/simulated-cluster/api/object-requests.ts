@@ -1,6 +1,7 @@
 import { fieldsOf, textOf } from '../objects/json.ts';
 import type { ApiObject } from '../objects/kinds.ts';
 import { disown } from '../objects/ownership.ts';
+import { schemaOf } from '../objects/schema.ts';
 import { badRequest, conflict, methodNotAllowed } from '../objects/status.ts';
 import type { ObjectStore } from '../objects/store.ts';
 import { parseDeleteOptions } from './delete-options.ts';
@@ -48,7 +49,7 @@ export async function answerForObjects(store: ObjectStore, call: ObjectCall): Pr
     }
     case 'patch': {
       const patch = await readBody(call);
-      const change = (current: ApiObject) => patched(request, current, patch);
+      const change = (current: ApiObject) => patched(request, current, patch, schemaOf(path.resource));
       sendObject(store, call, 200, update(store, call, change));
       return;
     }

@@ -1,4 +1,5 @@
 import { API_VERSIONS, type ApiVersion, KINDS, RESOURCE_NAMES } from '../objects/kinds.ts';
+import { allSchemas } from '../objects/schema.ts';
 import { GROUP_VERSIONS, KUBERNETES_VERSION, pathOf } from './discovery.ts';
 import { RESOURCES } from './resources.ts';
 
@@ -20,6 +21,7 @@ export function openApiAt(path: string): object | undefined {
 const documentOf = (version: ApiVersion) => ({
   openapi: '3.0.0',
   info: { title: 'Simulated cluster', version: KUBERNETES_VERSION },
+  components: { schemas: allSchemas() },
   // kubectl leaves checking a manifest to servers whose PATCH takes this parameter.
   paths: Object.fromEntries(
     RESOURCE_NAMES.filter((name) => API_VERSIONS[name] === version).map((name) => {

@@ -1,13 +1,40 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import {
-  jsonPatch,
-  mergePatch,
-  strategicMergePatch,
-} from '#functions/local/simulated-cluster/api/patches.ts';
+import { jsonPatch, mergePatch } from '#functions/local/simulated-cluster/api/patches.ts';
+import { strategicMergePatch as patchedBy } from '#functions/local/simulated-cluster/api/strategic-merge-patch.ts';
+import { schemaOf } from '#functions/local/simulated-cluster/objects/schema.ts';
 import { StatusError } from '#functions/local/simulated-cluster/objects/status.ts';
 
+const strategicMergePatch = (object: unknown, patch: unknown) => patchedBy(object, patch, schemaOf('pods'));
+
 const refusedWith = (code: number) => (error: unknown) => error instanceof StatusError && error.code === code;
+
+describe('a strategic merge patch of a Deployment', () => {
+  const inTemplate = (...containers: readonly object[]) => ({ spec: { template: { spec: { containers } } } });
+  const after = (object: unknown, patch: unknown) => patchedBy(object, patch, schemaOf('deployments'));
+
+  test("merges its template's containers by name, and their variables likewise", () => {
+    const before = inTemplate({ name: 'a', image: 'a:1', env: [{ name: 'X', value: '1' }] }, { name: 'b' });
+    const patch = inTemplate({ name: 'a', image: 'a:2', env: [{ name: 'Y', value: '2' }] });
+    const env = [
+      { name: 'Y', value: '2' },
+      { name: 'X', value: '1' },
+    ];
+    assert.deepEqual(after(before, patch), inTemplate({ name: 'a', image: 'a:2', env }, { name: 'b' }));
+  });
+
+  test('keeps of its strategy what is to be retained', () => {
+    const before = { spec: { strategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge: 1 } } } };
+    const patch = { spec: { strategy: { $retainKeys: ['type'], type: 'Recreate' } } };
+    assert.deepEqual(after(before, patch), { spec: { strategy: { type: 'Recreate' } } });
+  });
+
+  test('merges lists of texts as sets, and takes out what is to go', () => {
+    const before = { metadata: { finalizers: ['a', 'b'] } };
+    const patch = { metadata: { '$deleteFromPrimitiveList/finalizers': ['a'], finalizers: ['c', 'b'] } };
+    assert.deepEqual(after(before, patch), { metadata: { finalizers: ['b', 'c'] } });
+  });
+});
 
 describe('a strategic merge patch', () => {
   const conditions = (...types: readonly string[]) => ({
@@ -74,7 +101,7 @@ describe('a strategic merge patch', () => {
       () => strategicMergePatch({}, { status: { conditions: [{ status: 'x' }] } }),
       refusedWith(400),
     );
-    assert.throws(() => strategicMergePatch({}, { spec: { $retainKeys: ['a'] } }), refusedWith(400));
+    assert.throws(() => strategicMergePatch({}, { spec: { $unknown: ['a'] } }), refusedWith(400));
     assert.throws(() => strategicMergePatch({}, { spec: { $patch: 'mangle' } }), refusedWith(400));
   });
 

@@ -1,0 +1,119 @@
+import { type Fields, fieldsOf, itemsOf } from '../objects/json.ts';
+import { resolved, type Schema } from '../objects/schema.ts';
+import { badRequest } from '../objects/status.ts';
+
+const DIRECTIVE = '$patch';
+const ORDER_PREFIX = '$setElementOrder/';
+const DELETION_PREFIX = '$deleteFromPrimitiveList/';
+const RETAINED = '$retainKeys';
+
+/**
+ * An object of a kind after a strategic merge patch: null removes a field, objects are merged, lists are merged by their key
+ * where the schema gives one, as sets where it says merge, and replaced otherwise; with the directives `$patch` (replace,
+ * delete, merge), `$setElementOrder`, `$retainKeys` and `$deleteFromPrimitiveList`. Throws 400 for a patch that is no object,
+ * or for directives that are none. Upstream: `strategicpatch.StrategicMergePatch`.
+ */
+export function strategicMergePatch(object: unknown, patch: unknown, schema: Schema): unknown {
+  return mergeFields('', fieldsOf(object), objectOf('the patch', patch), schema);
+}
+
+function mergeFields(path: string, object: Fields, patch: Fields, schema: Schema): Fields {
+  const { [DIRECTIVE]: directive, [RETAINED]: retained, ...fields } = patch;
+  if (directive === 'replace') return fields;
+  if (directive === 'delete') return {};
+  refuseUnknownDirective(directive);
+  const { properties = {}, additionalProperties = {} } = resolved(schema);
+  const merged: Record<string, unknown> = Array.isArray(retained)
+    ? Object.fromEntries(Object.entries(object).filter(([name]) => retained.includes(name)))
+    : { ...object };
+  for (const [name, value] of Object.entries(fields)) {
+    if (name.startsWith(ORDER_PREFIX)) continue;
+    if (name.startsWith(DELETION_PREFIX)) {
+      const list = name.slice(DELETION_PREFIX.length);
+      merged[list] = itemsOf(merged[list]).filter((item) => !itemsOf(value).includes(item));
+    } else if (name.startsWith('$')) {
+      throw badRequest(`patch directive ${name} is not supported: send the whole list`);
+    } else if (value === null) delete merged[name];
+    else {
+      const at = path === '' ? name : `${path}.${name}`;
+      const order = fields[ORDER_PREFIX + name];
+      merged[name] = mergeValue(at, merged[name], value, order, properties[name] ?? additionalProperties);
+    }
+  }
+  return merged;
+}
+
+function mergeValue(path: string, present: unknown, value: unknown, order: unknown, schema: Schema): unknown {
+  if (Array.isArray(value)) {
+    const { items = {}, ...list } = resolved(schema);
+    if (!list['x-kubernetes-patch-strategy']?.split(',').includes('merge')) return value;
+    const key = list['x-kubernetes-patch-merge-key'];
+    if (key === undefined) return [...new Set([...itemsOf(present), ...value])];
+    return mergeList(path, key, itemsOf(present), value, order, items);
+  }
+  if (typeof value !== 'object' || value === null) return value;
+  return mergeFields(path, fieldsOf(present), fieldsOf(value), schema);
+}
+
+function mergeList(
+  path: string,
+  key: string,
+  present: readonly unknown[],
+  patch: readonly unknown[],
+  order: unknown,
+  schema: Schema,
+): readonly unknown[] {
+  const items = patch.map((item) => objectOf(`an item of ${path}`, item));
+  const replaces = items.some((item) => item[DIRECTIVE] === 'replace');
+  const before = replaces ? [] : present.map(fieldsOf);
+  const deleted = new Set(items.filter((item) => item[DIRECTIVE] === 'delete').map((item) => item[key]));
+  const merged = items
+    .filter((item) => item[DIRECTIVE] === undefined || item[DIRECTIVE] === 'merge')
+    .map((item) => {
+      if (item[key] === undefined)
+        throw badRequest(`an item of ${path} has no ${key}, by which it is merged: add it`);
+      return mergeFields(path, before.find((old) => old[key] === item[key]) ?? {}, item, schema);
+    });
+  const untouched = before.filter(
+    (old) => !deleted.has(old[key]) && merged.every((item) => item[key] !== old[key]),
+  );
+  return interleave(inOrder(merged, key, order), untouched, (item) =>
+    before.findIndex((old) => old[key] === item[key]),
+  );
+}
+
+/** The patched items as `$setElementOrder` wants them; those it does not name stay in front. */
+function inOrder(items: readonly Fields[], key: string, order: unknown): readonly Fields[] {
+  if (!Array.isArray(order)) return items;
+  const keys = order.map((item) => fieldsOf(item)[key]);
+  return items.toSorted((a, b) => keys.indexOf(a[key]) - keys.indexOf(b[key]));
+}
+
+/**
+ * Patched items first, unless an untouched one stood in front of a patched one that was there before.
+ * Upstream: `mergeSortedSlice`.
+ */
+function interleave(
+  patched: readonly Fields[],
+  untouched: readonly Fields[],
+  placeBefore: (item: Fields) => number,
+): readonly Fields[] {
+  const [first, ...others] = untouched;
+  const [next, ...later] = patched;
+  if (first === undefined) return patched;
+  if (next === undefined) return untouched;
+  const place = placeBefore(next);
+  return place >= 0 && placeBefore(first) < place
+    ? [first, ...interleave(patched, others, placeBefore)]
+    : [next, ...interleave(later, untouched, placeBefore)];
+}
+
+function objectOf(what: string, value: unknown): Fields {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return fieldsOf(value);
+  throw badRequest(`${what} must be a JSON object`);
+}
+
+function refuseUnknownDirective(directive: unknown): void {
+  if (directive === undefined || directive === 'merge') return;
+  throw badRequest(`$patch: ${String(directive)} is not supported: use replace, delete or merge`);
+}

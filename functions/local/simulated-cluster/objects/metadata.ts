@@ -1,14 +1,6 @@
 import { randomInt } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import { fieldsOf, itemsOf } from './json.ts';
-import {
-  type ApiObject,
-  type EpochMs,
-  KINDS,
-  kubernetesTime,
-  type PodObject,
-  type ResourceName,
-} from './kinds.ts';
+import { type ApiObject, type EpochMs, kubernetesTime, type PodObject, type ResourceName } from './kinds.ts';
 import { conflict, type StatusCause } from './status.ts';
 
 /** RFC 1123; upstream: `IsDNS1123Subdomain`. */
@@ -73,37 +65,6 @@ export function nextGeneration<T extends ApiObject>(resource: ResourceName, curr
   if (!countsGenerations(resource) || isDeepStrictEqual(current['spec'], next['spec'])) return next;
   return { ...next, metadata: { ...next.metadata, generation: (current.metadata.generation ?? 0) + 1 } };
 }
-
-/** Whoever neither calls itself a manager nor has a user agent, in the real server's words. */
-const UNKNOWN_MANAGER = 'unknown';
-
-/**
- * A node of whose taints the latest manager is the owner since `now`; the node itself when they are as `before`, and
- * without an owner when it has none. Ownership of other fields, and of other objects', is not simulated.
- */
-export function withTaintOwner<T extends ApiObject>(
-  before: ApiObject | undefined,
-  node: T,
-  manager: string,
-  now: EpochMs,
-): T {
-  if (node.kind !== KINDS.nodes) return node;
-  const taints = taintsIn(node);
-  if (isDeepStrictEqual(taints, before === undefined ? [] : taintsIn(before))) return node;
-  const { managedFields, ...metadata } = node.metadata;
-  if (taints.length === 0) return { ...node, metadata };
-  const entry = {
-    manager: manager || UNKNOWN_MANAGER,
-    operation: 'Update',
-    apiVersion: 'v1',
-    time: kubernetesTime(now),
-    fieldsType: 'FieldsV1',
-    fieldsV1: { 'f:spec': { 'f:taints': {} } },
-  };
-  return { ...node, metadata: { ...metadata, managedFields: [entry] } };
-}
-
-const taintsIn = (node: ApiObject): readonly unknown[] => itemsOf(fieldsOf(node['spec'])['taints']);
 
 /** Which object is meant by a deletion, or in which version of it. */
 export interface Preconditions {

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '#shared/time/clock.ts';
 import { admissions } from './admission.ts';
+import { applied, firstApplied, type Ownership, withEntries, withOwners } from './field-owners.ts';
 import { type Change, encodeContinue, History, parseContinue } from './history.ts';
 import {
   type ApiObject,
@@ -30,7 +31,6 @@ import {
   podGraceSeconds,
   serverMetadata,
   versioned,
-  withTaintOwner,
 } from './metadata.ts';
 import { alreadyExists, badRequest, conflict, invalid, notFound, tooLargeVersion } from './status.ts';
 
@@ -216,6 +216,13 @@ export class ObjectStore {
     body: unknown,
     { manager = '', dryRun = false }: Origin = {},
   ): Objects[R] {
+    const object = this.#made(resource, namespace, body);
+    const owned = withOwners(undefined, object, this.#ownership(resource, 'main', manager));
+    return dryRun ? owned : this.#commit('ADDED', resource, owned);
+  }
+
+  /** A new object as it would be kept, but for its version and owners. */
+  #made<R extends ResourceName>(resource: R, namespace: string, body: unknown): Objects[R] {
     const draft = parseDraft(resource, body);
     const { generateName, name = generateName ? generatedName(generateName) : '' } = draft.metadata;
     refuseOtherNamespace(draft, namespace);
@@ -225,7 +232,7 @@ export class ObjectStore {
     if (this.find(resource, { namespace, name }) !== undefined) throw alreadyExists(resource, name);
     const metadata = { ...draft.metadata, name, ...(namespace === '' ? {} : { namespace }) };
     const admitted = admissions[resource].create({ ...draft, metadata });
-    const object = objectSchemas[resource].parse({
+    return objectSchemas[resource].parse({
       ...admitted,
       metadata: {
         ...admitted.metadata,
@@ -235,8 +242,6 @@ export class ObjectStore {
         ...(countsGenerations(resource) ? { generation: 1 } : {}),
       },
     });
-    const owned = withTaintOwner(undefined, object, manager, this.#clock.now());
-    return dryRun ? owned : this.#commit('ADDED', resource, owned);
   }
 
   /**
@@ -252,7 +257,52 @@ export class ObjectStore {
     { manager = '', dryRun = false }: Origin = {},
   ): Objects[R] {
     const current = this.get(resource, ref);
-    const draft = parseDraft(resource, change(current));
+    const next = this.#changed(resource, current, part, change(current));
+    if (isDeepStrictEqual(next, current)) return current;
+    const owned = withOwners(current, next, this.#ownership(resource, part, manager));
+    const counted = nextGeneration(resource, current, owned);
+    return dryRun ? counted : this.#commit('MODIFIED', resource, counted);
+  }
+
+  /**
+   * Makes an object what its manager wants of it, or makes it anew, and remembers which fields they want: server-side
+   * apply. Throws 409 for fields that somebody else owns, unless `force`; else as {@link create} and {@link update}.
+   */
+  apply<R extends ResourceName>(
+    resource: R,
+    ref: ObjectRef,
+    part: 'main' | 'status',
+    wanted: ApiObject,
+    { manager = '', dryRun = false, force = false }: Origin & { readonly force?: boolean } = {},
+  ): { readonly object: Objects[R]; readonly isNew: boolean } {
+    const ownership = this.#ownership(resource, part, manager);
+    const current = this.find(resource, ref);
+    if (current === undefined) {
+      if (part === 'status') throw notFound(resource, ref.name);
+      const made = this.#made(resource, ref.namespace, wanted);
+      const object = withEntries(made, firstApplied(made, wanted, ownership));
+      return { object: dryRun ? object : this.#commit('ADDED', resource, object), isNew: true };
+    }
+    const { object, managedFields } = applied(current, wanted, ownership, force);
+    const next = withEntries(this.#changed(resource, current, part, object), managedFields);
+    if (isDeepStrictEqual(next, current)) return { object: current, isNew: false };
+    const counted = nextGeneration(resource, current, next);
+    return { object: dryRun ? counted : this.#commit('MODIFIED', resource, counted), isNew: false };
+  }
+
+  #ownership(resource: ResourceName, part: 'main' | 'status', manager: string): Ownership {
+    return { resource, manager, part, now: this.#clock.now() };
+  }
+
+  /** What an object becomes when a client replaces it, or its status, but for its version and owners. */
+  #changed<R extends ResourceName>(
+    resource: R,
+    current: Objects[R],
+    part: 'main' | 'status',
+    body: unknown,
+  ): Objects[R] {
+    const draft = parseDraft(resource, body);
+    const ref = refOf(current);
     const kind = KINDS[resource];
     const { name = '', uid, resourceVersion } = draft.metadata;
     refuseOtherNamespace(draft, ref.namespace);
@@ -274,11 +324,7 @@ export class ObjectStore {
         ? { ...current, metadata, status: draft['status'] }
         : { ...draft, metadata, ...('status' in current ? { status: current['status'] } : {}) },
     );
-    const admitted = part === 'status' ? next : admissions[resource].update(current, next);
-    if (isDeepStrictEqual(admitted, current)) return current;
-    const owned = withTaintOwner(current, admitted, manager, this.#clock.now());
-    const counted = nextGeneration(resource, current, owned);
-    return dryRun ? counted : this.#commit('MODIFIED', resource, counted);
+    return part === 'status' ? next : admissions[resource].update(current, next);
   }
 
   /** Binds a pod to a node, as a scheduler does. 409 when it is bound already or on its way out. */

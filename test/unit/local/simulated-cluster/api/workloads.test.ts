@@ -1,0 +1,277 @@
+import assert from 'node:assert/strict';
+import { afterEach, beforeEach, describe, test } from 'node:test';
+import { type SimulatedApiServer, startApiServer } from '#functions/local/simulated-cluster/api/server.ts';
+import type { ObjectStore } from '#functions/local/simulated-cluster/objects/store.ts';
+import { aPod, aStore, inDefault, podsOf } from '../builders.ts';
+import { ApiClient, at, each } from './api-client.ts';
+
+const PODS = '/api/v1/namespaces/default/pods';
+const DEPLOYMENTS = '/apis/apps/v1/namespaces/default/deployments';
+const BUDGETS = '/apis/policy/v1/namespaces/default/poddisruptionbudgets';
+
+let store: ObjectStore;
+let server: SimulatedApiServer;
+let client: ApiClient;
+
+beforeEach(async () => {
+  store = aStore();
+  server = await startApiServer(store);
+  client = new ApiClient(server);
+});
+afterEach(() => server.close());
+
+const web = (spec: object = {}) => ({
+  apiVersion: 'apps/v1',
+  kind: 'Deployment',
+  metadata: { name: 'web' },
+  spec: { replicas: 3, ...podsOf('web'), ...spec },
+});
+
+describe('a workload', () => {
+  test('is made with the defaults of the real server', async () => {
+    const { code, body } = await client.post(DEPLOYMENTS, web());
+    assert.equal(code, 201);
+    assert.deepEqual(at(body, 'spec', 'strategy'), {
+      type: 'RollingUpdate',
+      rollingUpdate: { maxSurge: '25%', maxUnavailable: '25%' },
+    });
+    assert.equal(at(body, 'spec', 'template', 'spec', 'containers', 0, 'imagePullPolicy'), 'IfNotPresent');
+    assert.equal(at(body, 'metadata', 'generation'), 1);
+  });
+
+  test('whose labels its selector does not select is refused', async () => {
+    const { code, body } = await client.post(
+      DEPLOYMENTS,
+      web({ selector: { matchLabels: { app: 'other' } } }),
+    );
+    assert.equal(code, 422);
+    assert.equal(at(body, 'details', 'causes', 0, 'field'), 'spec.template.metadata.labels');
+  });
+
+  test('does not change its selector', async () => {
+    store.create('deployments', 'default', web());
+    const { code, body } = await client.patch(`${DEPLOYMENTS}/web`, 'merge', {
+      spec: podsOf('other'),
+    });
+    assert.deepEqual([code, at(body, 'details', 'causes', 0, 'field')], [422, 'spec.selector']);
+  });
+
+  test('is scaled by itself', async () => {
+    store.create('deployments', 'default', web());
+    const scale = await client.get(`${DEPLOYMENTS}/web/scale`);
+    assert.deepEqual(at(scale.body, 'status'), { replicas: 0, selector: 'app=web' });
+    const { code, body } = await client.patch(`${DEPLOYMENTS}/web/scale`, 'merge', {
+      spec: { replicas: 7 },
+    });
+    assert.deepEqual([code, at(body, 'kind'), at(body, 'spec')], [200, 'Scale', { replicas: 7 }]);
+    assert.equal(store.get('deployments', inDefault('web')).spec.replicas, 7);
+    const stale = await client.call('PUT', `${DEPLOYMENTS}/web/scale`, { body: scale.body });
+    assert.equal(stale.code, 409);
+    const negative = await client.patch(`${DEPLOYMENTS}/web/scale`, 'merge', { spec: { replicas: -1 } });
+    assert.equal(negative.code, 422);
+  });
+
+  test('is shown as kubectl prints it', async () => {
+    store.create('deployments', 'default', web());
+    const { body } = await client.get(DEPLOYMENTS, {
+      accept: 'application/json;as=Table;v=v1;g=meta.k8s.io,application/json',
+    });
+    assert.deepEqual(at(body, 'rows', 0, 'cells'), [
+      'web',
+      '0/3',
+      0,
+      0,
+      '0s',
+      'main',
+      'example.com/main:1',
+      'app=web',
+    ]);
+  });
+
+  test('that is to be orphaned lets go of what it owned', async () => {
+    const { metadata } = store.create('deployments', 'default', web());
+    const owner = {
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      name: 'web',
+      uid: metadata.uid,
+      controller: true,
+    };
+    store.create('replicasets', 'default', {
+      metadata: { name: 'web-1', ownerReferences: [owner] },
+      spec: podsOf('web'),
+    });
+    await client.delete(`${DEPLOYMENTS}/web`, { propagationPolicy: 'Orphan' });
+    assert.deepEqual(store.get('replicasets', inDefault('web-1')).metadata.ownerReferences, []);
+  });
+
+  test('is deleted with Background or Orphan only, which is said', async () => {
+    store.create('deployments', 'default', web());
+    const { code, body } = await client.delete(`${DEPLOYMENTS}/web`, { propagationPolicy: 'Foreground' });
+    assert.equal(code, 400);
+    assert.match(String(at(body, 'message')), /propagationPolicy: must be Background or Orphan/);
+  });
+
+  test('in a dry run is answered as it would be, and not kept', async () => {
+    const { code, body } = await client.post(`${DEPLOYMENTS}?dryRun=All`, web());
+    assert.deepEqual([code, at(body, 'spec', 'revisionHistoryLimit')], [201, 10]);
+    assert.equal(store.find('deployments', inDefault('web')), undefined);
+  });
+});
+
+describe('a field that a kind does not have', () => {
+  const typo = web({ replica: 4 });
+
+  test('is refused when the client is strict', async () => {
+    const { code, body } = await client.post(`${DEPLOYMENTS}?fieldValidation=Strict`, typo);
+    assert.equal(code, 400);
+    assert.match(String(at(body, 'message')), /strict decoding error: unknown field "spec\.replica"$/);
+  });
+
+  test('is warned of, or ignored, otherwise', async () => {
+    const warned = await client.open(`${DEPLOYMENTS}?fieldValidation=Ignore`);
+    assert.equal(warned.headers['warning'], undefined);
+    assert.equal((await client.post(DEPLOYMENTS, typo)).code, 201);
+  });
+});
+
+describe('server-side apply', () => {
+  const apply = (query: string, body: unknown) =>
+    client.call('PATCH', `${DEPLOYMENTS}/web?${query}`, { body, type: 'application/apply-patch+yaml' });
+
+  test('makes an object from YAML, and then changes it', async () => {
+    const yaml = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: main, image: "example.com/main:1"}]}
+`;
+    const made = await apply('fieldManager=me', yaml);
+    assert.deepEqual([made.code, at(made.body, 'metadata', 'managedFields', 0, 'operation')], [201, 'Apply']);
+    const changed = await apply('fieldManager=me', web({ replicas: 2 }));
+    assert.deepEqual([changed.code, at(changed.body, 'spec', 'replicas')], [200, 2]);
+  });
+
+  test('is refused with 409 where another owns a field, and with force is not', async () => {
+    await apply('fieldManager=me', web());
+    const refused = await apply('fieldManager=you', web({ replicas: 2 }));
+    assert.equal(refused.code, 409);
+    assert.deepEqual(at(refused.body, 'details', 'causes', 0), {
+      reason: 'FieldManagerConflict',
+      message: 'conflict with "me"',
+      field: '.spec.replicas',
+    });
+    assert.equal((await apply('fieldManager=you&force=true', web({ replicas: 2 }))).code, 200);
+  });
+
+  test('needs a manager, an object of the kind, and no managedFields', async () => {
+    assert.equal((await apply('', web())).code, 422);
+    assert.equal((await apply('fieldManager=me', { ...web(), kind: 'Pod' })).code, 400);
+    assert.equal((await apply('fieldManager=me', 'a: [')).code, 400);
+    const metadata = { name: 'web', managedFields: [{}] };
+    assert.equal((await apply('fieldManager=me', { ...web(), metadata })).code, 400);
+  });
+});
+
+describe('an eviction', () => {
+  const evict = (body: unknown, name = 'web-0') => client.post(`${PODS}/${name}/eviction`, body);
+  const eviction = (more: object = {}) => ({
+    apiVersion: 'policy/v1',
+    kind: 'Eviction',
+    metadata: { name: 'web-0', namespace: 'default' },
+    ...more,
+  });
+
+  beforeEach(() => {
+    store.create('pods', 'default', aPod('web-0', { nodeName: 'node-1' }, { labels: { app: 'web' } }));
+    store.update('pods', inDefault('web-0'), 'status', (pod) => ({
+      ...pod,
+      status: { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] },
+    }));
+  });
+
+  test('is answered with success, and the pod is on its way out', async () => {
+    const { code, body } = await evict(eviction({ deleteOptions: { gracePeriodSeconds: 5 } }));
+    assert.deepEqual([code, at(body, 'status')], [201, 'Success']);
+    assert.equal(store.get('pods', inDefault('web-0')).metadata.deletionGracePeriodSeconds, 5);
+  });
+
+  test('that a budget forbids is answered with 429 and its cause', async () => {
+    await client.post(BUDGETS, {
+      metadata: { name: 'web' },
+      spec: { minAvailable: 1, selector: { matchLabels: { app: 'web' } } },
+    });
+    const { code, body } = await evict(eviction());
+    assert.deepEqual([code, at(body, 'reason')], [429, 'TooManyRequests']);
+    assert.equal(at(body, 'details', 'causes', 0, 'reason'), 'DisruptionBudget');
+  });
+
+  test('in a dry run, by its options or by the request, leaves the pod', async () => {
+    assert.equal((await evict(eviction({ deleteOptions: { dryRun: ['All'] } }))).code, 201);
+    const asked = await client.post(`${PODS}/web-0/eviction?dryRun=All`, eviction());
+    assert.equal(asked.code, 201);
+    assert.equal(store.get('pods', inDefault('web-0')).metadata.deletionTimestamp, undefined);
+  });
+
+  test('of another name, of no pod, or of another kind is refused', async () => {
+    assert.equal((await evict(eviction({ metadata: { name: 'other' } }))).code, 400);
+    assert.equal((await evict(eviction({ kind: 'Pod' }))).code, 400);
+    assert.equal((await evict(eviction({ metadata: { name: 'none' } }), 'none')).code, 404);
+    assert.equal((await client.get(`${PODS}/web-0/eviction`)).code, 405);
+  });
+});
+
+describe('what only a container could answer', () => {
+  for (const [name, method] of [
+    ['log', 'GET'],
+    ['exec', 'POST'],
+    ['attach', 'GET'],
+    ['portforward', 'POST'],
+  ] as const) {
+    test(`is refused in one sentence: ${name}`, async () => {
+      store.create('pods', 'default', aPod('web'));
+      const { code, body } = await client.call(method, `${PODS}/web/${name}`);
+      assert.equal(code, 405);
+      assert.match(String(at(body, 'message')), /^the simulated cluster runs no containers: .* "web"$/);
+      assert.equal((await client.call(method, `${PODS}/none/${name}`)).code, 404);
+    });
+  }
+});
+
+describe('what the server says of itself', () => {
+  test('has the groups of all kinds, and the subresources that belong to another one', async () => {
+    const groups = await client.get('/apis');
+    assert.deepEqual(each(at(groups.body, 'groups'), 'name'), ['apps', 'policy', 'authorization.k8s.io']);
+    const { body } = await client.get('/api/v1');
+    const resources = at(body, 'resources');
+    const eviction = Array.isArray(resources) && resources.find(({ name }) => name === 'pods/eviction');
+    assert.deepEqual(
+      [at(eviction, 'group'), at(eviction, 'version'), at(eviction, 'kind')],
+      ['policy', 'v1', 'Eviction'],
+    );
+  });
+
+  test('describes the fields of each kind', async () => {
+    const index = await client.get('/openapi/v3');
+    assert.deepEqual(Object.keys(Object(at(index.body, 'paths'))), [
+      'api/v1',
+      'apis/apps/v1',
+      'apis/policy/v1',
+    ]);
+    const { body } = await client.get('/openapi/v3/apis/apps/v1');
+    const toleration = at(body, 'components', 'schemas', 'io.k8s.api.core.v1.Toleration');
+    assert.match(String(at(toleration, 'description')), /^The pod this Toleration is attached to/);
+  });
+
+  test('says what its client may do: everything', async () => {
+    const { code, body } = await client.post('/apis/authorization.k8s.io/v1/selfsubjectrulesreviews', {});
+    assert.equal(code, 201);
+    assert.deepEqual(at(body, 'status', 'resourceRules'), [
+      { verbs: ['*'], apiGroups: ['*'], resources: ['*'] },
+    ]);
+  });
+});

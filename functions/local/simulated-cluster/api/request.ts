@@ -8,7 +8,7 @@ import {
   type Selector,
 } from '../objects/kinds.ts';
 import { parseLabelSelector } from '../objects/label-selector.ts';
-import { badRequest } from '../objects/status.ts';
+import { badRequest, invalid } from '../objects/status.ts';
 import type { Origin } from '../objects/store.ts';
 import { GROUP_VERSIONS, pathOf } from './discovery.ts';
 import { RESOURCES } from './resources.ts';
@@ -82,17 +82,20 @@ function managerOf({ request, query }: ObjectCall): string {
   return query.get('fieldManager') || product.slice(0, MAX_MANAGER_LENGTH);
 }
 
-/** Who makes a change, and whether in earnest. Throws 400 for a `dryRun` that is none. */
+/** Who makes a change, and whether in earnest. Throws 422 for a `dryRun` that is none. */
 export const originOf = (call: ObjectCall): Origin => ({
   manager: managerOf(call),
   dryRun: isDryRun(call.query.getAll('dryRun')),
 });
 
-/** Whether nothing is to be kept. Throws 400 for anything but `All`. */
+/** Whether nothing is to be kept. Throws 422 for anything but `All`. */
 export function isDryRun(given: readonly string[]): boolean {
   const wrong = given.find((one) => one !== 'All');
   if (wrong !== undefined) {
-    throw badRequest(`dryRun: Unsupported value: "${wrong}": supported values: "All"`);
+    const message = `Unsupported value: ["${wrong}"]: supported values: "All"`;
+    throw invalid('Options.meta.k8s.io', '', [
+      { reason: 'FieldValueNotSupported', message, field: 'dryRun' },
+    ]);
   }
   return given.length > 0;
 }

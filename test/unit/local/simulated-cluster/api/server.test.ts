@@ -347,8 +347,8 @@ describe('a request that is wrong', () => {
       ['POST', NODES, 'x'.repeat(3 * 1024 * 1024 + 1), undefined, 413],
       ['GET', `${NODES}?limit=x`, undefined, undefined, 400],
       ['GET', `${NODES}?fieldSelector=spec.podCIDR%3Dx`, undefined, undefined, 400],
-      ['PATCH', `${NODES}/node-1?dryRun=Some`, {}, 'application/merge-patch+json', 400],
-      ['DELETE', `${NODES}/node-1`, { dryRun: ['Some'] }, undefined, 400],
+      ['PATCH', `${NODES}/node-1?dryRun=Some`, {}, 'application/merge-patch+json', 422],
+      ['DELETE', `${NODES}/node-1`, { dryRun: ['Some'] }, undefined, 422],
     ];
     for (const [method, path, body, type, code] of wrong) {
       const answer = await client.call(method, path, {

@@ -50,6 +50,7 @@ Type, and press Enter:
   ${styleText('bold', 'untaint node-1 maintenance')}
   nodes | pods | help | quit
 Or from another terminal: kubectl --kubeconfig ${cluster.kubeconfig} ${TRY.replace('taint', 'taint nodes')}
+There it also gets, describes, scales, applies, explains, and drains: checkout has a disruption budget.
 Stop it any time, by Ctrl-C, Ctrl-D or kill -9, and start it again: no timer is lost.
 `;
 

@@ -165,6 +165,6 @@ function markEvicted(store: ObjectStore, pod: PodObject): void {
     refOf(pod),
     'status',
     (current) => ({ ...current, status: { ...current.status, conditions: [...others, marked] } }),
-    { manager: 'kube-apiserver' },
+    { isOwn: true },
   );
 }

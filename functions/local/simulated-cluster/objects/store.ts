@@ -79,6 +79,8 @@ export interface WatchQuery {
 export interface Origin {
   /** As `managedFields` will tell. */
   readonly manager?: string;
+  /** The server does it itself, which `managedFields` do not tell. */
+  readonly isOwn?: boolean;
   /** Everything is done but kept. */
   readonly dryRun?: boolean;
 }
@@ -254,12 +256,12 @@ export class ObjectStore {
     ref: ObjectRef,
     part: 'main' | 'status',
     change: (current: Objects[R]) => unknown,
-    { manager = '', dryRun = false }: Origin = {},
+    { manager = '', isOwn = false, dryRun = false }: Origin = {},
   ): Objects[R] {
     const current = this.get(resource, ref);
     const next = this.#changed(resource, current, part, change(current));
     if (isDeepStrictEqual(next, current)) return current;
-    const owned = withOwners(current, next, this.#ownership(resource, part, manager));
+    const owned = isOwn ? next : withOwners(current, next, this.#ownership(resource, part, manager));
     const counted = nextGeneration(resource, current, owned);
     return dryRun ? counted : this.#commit('MODIFIED', resource, counted);
   }

@@ -86,8 +86,10 @@ describe('an eviction', () => {
     deploy(2);
     cluster.pass(5 * SECOND_MS);
     const pod = aPodOfWeb();
+    const owners = cluster.store.get('pods', pod).metadata.managedFields;
     evict(cluster.store, pod, { gracePeriodSeconds: 7 });
     const { metadata, status: after } = cluster.store.get('pods', pod);
+    assert.deepEqual(metadata.managedFields, owners, 'nobody owns what the server does itself');
     assert.equal(metadata.deletionGracePeriodSeconds, 7);
     const { lastTransitionTime, ...condition } = after.conditions?.at(-1) ?? { type: '' };
     assert.deepEqual(condition, {

@@ -5,6 +5,7 @@ import { CLIENT_SETTINGS, SQS_SETTINGS } from '#shared/aws/client-settings.ts';
 import { evictEnvironment, readEnvironment } from '#shared/aws/environment.ts';
 import { AwsClients } from '#shared/clusters/aws-clients.ts';
 import { connector } from '#shared/clusters/connect.ts';
+import { DynamoDbRateLimiter } from '#shared/clusters/dynamodb-rate-limiter.ts';
 import { DynamoDbClusterRegistry } from '#shared/clusters/dynamodb-registry.ts';
 import { DynamoDbRulebook } from '#shared/clusters/dynamodb-rulebook.ts';
 import { RegisteredClusters } from '#shared/clusters/registered-clusters.ts';
@@ -48,6 +49,7 @@ export const handler = createHandler({
   visibility: new SqsVisibility({ client: sqs, queueUrl: environment.SOURCE_QUEUE_URL, log }),
   deadLetters: new SqsSender({ client: sqs, queueUrl: environment.DEAD_LETTER_QUEUE_URL }),
   metrics: emfEvictionMetrics(stdoutEmf(environment.METRIC_NAMESPACE)),
+  rates: new DynamoDbRateLimiter(table),
   clock,
   log,
   rules: rulesReader({

@@ -1,9 +1,11 @@
 import pMap from 'p-map';
+import type { RateLimiter } from '#shared/clusters/rate-limiter.ts';
 import type { RulesReader } from '#shared/clusters/rulebook.ts';
 import { wholeBrake } from '#shared/eviction/brake.ts';
 import type { EpochMs, PodUid } from '#shared/eviction/identity.ts';
 import { judge, type NodeLook } from '#shared/eviction/judge.ts';
 import type { Method, Rules } from '#shared/eviction/policy.ts';
+import { askAgainAt } from '#shared/eviction/rate.ts';
 import {
   type CancelReason,
   type Ending,
@@ -36,6 +38,7 @@ export interface PassDeps {
   readonly metrics: EvictionMetrics;
   /** What governs a cluster; with a look's age, at most a second old. */
   readonly rules: RulesReader;
+  readonly rates: RateLimiter;
 }
 
 /** A look at the node, live and stored, and what decides pods by it. */
@@ -59,6 +62,10 @@ export class Pass {
   readonly held: EvictionRecord[] = [];
   /** Those that their disruption budgets forbid for now, and why. */
   readonly blocked = new Map<PodUid, string>();
+  /** Those that wait for their turn under the rate of the cluster. */
+  readonly queued: EvictionRecord[] = [];
+  /** When it is the turn of pods, or when they ask for one again. */
+  readonly turns = new Map<PodUid, Pick<EvictionRecord, 'turnAt' | 'notBefore'>>();
   readonly failed = new Map<PodUid, string>();
   readonly events: PodEvent[] = [];
   /** The cluster lets nothing (more) be done for now. */
@@ -93,10 +100,42 @@ export class Pass {
       this.#refused(error);
       return this.#holdUnseen(due);
     }
-    await pMap(due, (record) => this.#handle(record, pods.get(record.uid), first), {
+    const now = await this.#takeTurns(due, pods, first);
+    await pMap(now, (record) => this.#handle(record, pods.get(record.uid), first), {
       concurrency: PARALLEL_EVICTIONS,
     });
     await this.#holdUnseen(due);
+  }
+
+  /** Where the cluster has a rate, takes turns for the pods that are to go; returns those of which it is the turn by now. */
+  async #takeTurns(
+    due: readonly EvictionRecord[],
+    pods: ReadonlyMap<PodUid, LivePod>,
+    { rules, verdict }: NodeView,
+  ): Promise<readonly EvictionRecord[]> {
+    const { rate } = rules.policy;
+    if (rate === undefined) return due;
+    const asking = due.filter((record) => {
+      const found = record.turnAt === undefined && verdict(record, pods.get(record.uid));
+      return found && found.kind === 'evict' && !found.unlimited;
+    });
+    if (asking.length === 0) return due;
+    const now = this.#deps.clock.now();
+    try {
+      const turns = await this.#deps.rates.take(this.#partition.ref.cluster, asking.length, rate, now);
+      for (const [index, { uid }] of asking.entries()) {
+        const turnAt = turns[index];
+        this.turns.set(uid, turnAt === undefined ? { notBefore: askAgainAt(now) } : { turnAt });
+      }
+    } catch (error) {
+      this.fault = error;
+    }
+    const waits = ({ uid }: EvictionRecord) => {
+      const { turnAt = Infinity } = this.turns.get(uid) ?? { turnAt: now };
+      return turnAt > now;
+    };
+    this.queued.push(...due.filter(waits).map((record) => ({ ...record, ...this.turns.get(record.uid) })));
+    return due.filter((record) => !waits(record));
   }
 
   /**
@@ -117,7 +156,8 @@ export class Pass {
 
   /** Pods of which it is known what becomes of them. */
   settled(): readonly { readonly uid: PodUid }[] {
-    return [...this.ends, ...this.cancelled.map(({ record }) => record), ...this.rescheduled, ...this.held];
+    const ended = [...this.ends, ...this.cancelled.map(({ record }) => record)];
+    return [...ended, ...this.rescheduled, ...this.held, ...this.queued];
   }
 
   /** Never rejects: what goes wrong is gathered, so that what happened before it is recorded. */

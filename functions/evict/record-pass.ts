@@ -13,7 +13,7 @@ import {
   type NodeRetry,
   type Partition,
 } from '#shared/eviction/records.ts';
-import { afterFailures, dueOf, type Failures } from '#shared/eviction/retry.ts';
+import { afterFailures, dueOf, type Failures, ownMomentOf } from '#shared/eviction/retry.ts';
 import type { Again } from '#shared/queues/consumer.ts';
 import { encodeRetry } from '#shared/queues/due-message.ts';
 import type { QueueSender } from '#shared/queues/sender.ts';
@@ -57,6 +57,7 @@ export async function recordPass(
   const moments = [
     ...pass.rescheduled.map(({ fireAt }) => fireAt),
     ...pass.held.flatMap(({ held }) => held?.until ?? []),
+    ...pass.queued.map(ownMomentOf),
   ];
   await timers.arm(ref, [...new Set(moments)]);
   const written = needsCommit(before, pass, clock.now()) ? await correct(before, pass, deps) : NOTHING;
@@ -110,7 +111,7 @@ const NOTHING: Written = {
 
 /** Most passes only end records, and that needs no lock. */
 function needsCommit({ node }: Partition, pass: Pass, now: EpochMs): boolean {
-  const told = pass.cancelled.length + pass.rescheduled.length + pass.held.length;
+  const told = pass.cancelled.length + pass.rescheduled.length + pass.held.length + pass.queued.length;
   return (
     told + pass.blocked.size + pass.failed.size > 0 ||
     pass.refusal !== undefined ||
@@ -154,8 +155,10 @@ async function correct(before: Partition, pass: Pass, deps: RecordDeps): Promise
     const rescheduled = pass.rescheduled.filter(stands);
     // Who wakes what is held has done so already if nothing holds it by now.
     const held = pass.held.filter((each) => stands(each) && isStillHeld(each, rules, now));
-    const left = new Map(found.scheduled);
+    const left = withTurns(found, pass, now);
     for (const { uid } of [...cancelled, ...rescheduled, ...held]) left.delete(uid);
+    const queued = pass.queued.flatMap(({ uid }) => left.get(uid) ?? []);
+    for (const { uid } of queued) left.delete(uid);
     const { waiting, failures } = sortOut(left);
     const { node } = found;
     const after = node && afterFailures(node, left, failures, trial);
@@ -174,7 +177,7 @@ async function correct(before: Partition, pass: Pass, deps: RecordDeps): Promise
         pass.cancelled.length + pass.rescheduled.length + pass.held.length,
       unnoted: node || left.size === 0 ? undefined : failure,
     };
-    const schedule = [...rescheduled, ...held, ...waiting.changed, ...(after?.changed ?? [])];
+    const schedule = [...rescheduled, ...held, ...queued, ...waiting.changed, ...(after?.changed ?? [])];
     const change = {
       ...(after && after.node.retry !== node?.retry ? { node: after.node } : {}),
       schedule,
@@ -184,6 +187,16 @@ async function correct(before: Partition, pass: Pass, deps: RecordDeps): Promise
     const writes = schedule.length + cancelled.length > 0 || change.node !== undefined;
     return writes ? { result, change } : { result };
   });
+}
+
+/** What is scheduled, with the turns that were taken for those that are due, so that none takes two. */
+function withTurns({ scheduled }: Partition, { turns }: Pass, now: EpochMs): Map<PodUid, EvictionRecord> {
+  const records = new Map(scheduled);
+  for (const [uid, turn] of turns) {
+    const record = records.get(uid);
+    if (record && record.fireAt <= now) records.set(uid, { ...record, ...turn });
+  }
+  return records;
 }
 
 const isStillHeld = ({ held }: EvictionRecord, rules: Rules, now: EpochMs): boolean =>

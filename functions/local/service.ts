@@ -22,6 +22,7 @@ import { systemClock, systemStopwatch } from '#shared/time/clock.ts';
 import { DeadLetters } from './dead-letters.ts';
 import { startEventSource } from './embedded-event-source.ts';
 import { EmbeddedQueue } from './embedded-queue.ts';
+import { EmbeddedRateLimiter } from './embedded-rate-limiter.ts';
 import { EmbeddedTimers } from './embedded-timers.ts';
 import { prometheusEvictionMetrics } from './eviction-metrics.ts';
 import { localContext } from './lambda-context.ts';
@@ -108,6 +109,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   const evict = createEvictHandler({
     ...depsOn(evictionsDue),
     clusters: { api: async (cluster) => apis.get(cluster) ?? refuseUnknown(cluster) },
+    rates: new EmbeddedRateLimiter(),
     metrics: prometheusEvictionMetrics(registry),
   });
 

@@ -1,9 +1,9 @@
-import { DOWN_KEYS, type LiveTaint, type Toleration } from '#shared/taints/taint.ts';
+import { DOWN_KEYS, type LiveTaint, NODE_OUT_OF_SERVICE, type Toleration } from '#shared/taints/taint.ts';
 import { type Brake, brakeOn } from './brake.ts';
 import { meansOf } from './budget.ts';
 import type { EpochMs, NodeName, PodUid } from './identity.ts';
 import { isDoubtful, timeLiveTaints } from './node-state.ts';
-import { podDeadlines } from './pod-deadline.ts';
+import { type PodDeadline, podDeadlines } from './pod-deadline.ts';
 import type { Method, Rules } from './policy.ts';
 import {
   type CancelReason,
@@ -40,7 +40,8 @@ export interface NodeLook {
 
 /** What is to be done with one due record. */
 export type Verdict =
-  | { readonly kind: 'evict'; readonly by: Method['kind'] }
+  /** `unlimited`: whatever the cluster's rate. */
+  | { readonly kind: 'evict'; readonly by: Method['kind']; readonly unlimited: boolean }
   /** It went already: after an eviction (`done`) or otherwise (`gone`), or when it would have been evicted. */
   | { readonly kind: 'end'; readonly outcome: 'done' | 'gone' | 'would-have' }
   | { readonly kind: 'cancel'; readonly because: CancelReason }
@@ -91,9 +92,7 @@ export function judge(
     const deadline = deadlineOf(pod.tolerations, record.podSince);
     if (!deadline) return { kind: 'cancel', because: whyCancelled(record, taints) };
     if (deadline.at > look.at) {
-      // What failed before, or was held or blocked, was another deadline's eviction.
-      const { failure: _failure, held: _held, blocked: _blocked, notBefore: _notBefore, ...rest } = record;
-      return { kind: 'reschedule', record: { ...rest, fireAt: deadline.at, reasons: deadline.reasons } };
+      return { kind: 'reschedule', record: moved(record, deadline) };
     }
     // Live state may have moved the deadline since the pod's record was written.
     const overdueMs = look.at - Math.max(record.fireAt, deadline.at);
@@ -101,11 +100,29 @@ export function judge(
     const { dueBy, braked } = duenessOf(record, pod);
     if (!braked) {
       const leaving = { dueBy, nodeGone: look.taints === undefined, blocked: record.blocked };
-      return { kind: 'evict', by: meansOf(method, leaving, look.at) };
+      const unlimited = dueBy.includes(NODE_OUT_OF_SERVICE);
+      return { kind: 'evict', by: meansOf(method, leaving, look.at), unlimited };
     }
     const since = record.held?.by.kind === braked.by.kind ? record.held.since : look.at;
-    return { kind: 'hold', record: { ...record, held: { ...braked, since } } };
+    // Its turn is over by the time that nothing holds it any more.
+    const { turnAt: _turnAt, ...rest } = record;
+    return { kind: 'hold', record: { ...rest, held: { ...braked, since } } };
   };
+}
+
+/** A record with another deadline: what failed before, or was held or blocked, or had its turn, was another eviction. */
+function moved(
+  {
+    failure: _failure,
+    held: _held,
+    blocked: _blocked,
+    notBefore: _notBefore,
+    turnAt: _turnAt,
+    ...record
+  }: EvictionRecord,
+  { at: fireAt, reasons }: PodDeadline,
+): EvictionRecord {
+  return { ...record, fireAt, reasons };
 }
 
 /** Why a pod is due, and whether it may go. */

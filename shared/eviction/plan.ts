@@ -195,12 +195,13 @@ function podDecider(
 }
 
 /** What happened to a record since it fell due. */
-function trialsOf({ failure, held, blocked, notBefore }: EvictionRecord): Partial<EvictionRecord> {
+function trialsOf({ failure, held, blocked, notBefore, turnAt }: EvictionRecord): Partial<EvictionRecord> {
   return {
     ...(failure ? { failure } : {}),
     ...(held ? { held } : {}),
     ...(blocked ? { blocked } : {}),
     ...(notBefore === undefined ? {} : { notBefore }),
+    ...(turnAt === undefined ? {} : { turnAt }),
   };
 }
 

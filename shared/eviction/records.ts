@@ -69,8 +69,10 @@ export interface EvictionRecord {
   readonly held?: Held;
   /** Its disruption budget forbids its eviction; it is asked for again. */
   readonly blocked?: Blocked;
-  /** It was held, and goes in its turn: not before this moment. */
+  /** It was held, or found no turn, and is looked at again in its turn: not before this moment. */
   readonly notBefore?: EpochMs;
+  /** Its turn under the rate of its cluster, which is its own for as long as it stands: it goes from this moment on. */
+  readonly turnAt?: EpochMs;
 }
 
 /** What keeps an eviction from happening that is due. */

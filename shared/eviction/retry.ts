@@ -7,9 +7,9 @@ export const LONGEST_RETRY_MS = 300_000;
 /** A server's `Retry-After` is honoured up to here. */
 const LONGEST_ASKED_MS = 3_600_000;
 
-/** When a record is to be looked at by itself: at its deadline, in its turn after it was held, or when its budget is asked again. */
-export const ownMomentOf = ({ fireAt, notBefore = 0, blocked }: EvictionRecord): EpochMs =>
-  Math.max(fireAt, notBefore, blocked?.nextTryAt ?? 0);
+/** When a record is to be looked at by itself: at its deadline, in its turn, or when its budget is asked again. */
+export const ownMomentOf = ({ fireAt, notBefore = 0, turnAt = 0, blocked }: EvictionRecord): EpochMs =>
+  Math.max(fireAt, notBefore, turnAt, blocked?.nextTryAt ?? 0);
 
 /**
  * When a record is to be looked at, and not before: by itself, or with the next try of its node's failures; `undefined`: it was given up, or is held until somebody wakes it.

@@ -56,6 +56,10 @@ export interface Update {
   readonly add?: Readonly<Record<string, number>>;
   /** What the stored item must say for anything to be written; `undefined` = has no such attribute. */
   readonly expected?: Item;
+  /** Between which numbers what is stored must be, both included. */
+  readonly within?: Readonly<Record<string, readonly [number, number]>>;
+  /** Below which number what is stored must be, if there is such an attribute. */
+  readonly below?: Readonly<Record<string, number>>;
 }
 
 /** One action of a transaction. */
@@ -286,8 +290,11 @@ export const fromAttributes = (attributes: Record<string, AttributeValue>): Item
 export const toAttributes = (item: object): Record<string, AttributeValue> =>
   marshall(item, { removeUndefinedValues: true });
 
-/** Each attribute is `#name`; its new value `:name`, what is added `:add_name`, what it must be `:expected_name`. */
-function updateExpression({ set = {}, add = {}, expected = {} }: Update) {
+/**
+ * Each attribute is `#name`; its new value `:name`, what is added `:add_name`, what it must be `:expected_name`, or between
+ * `:from_name` and `:to_name`, or below `:below_name`.
+ */
+function updateExpression({ set = {}, add = {}, expected = {}, within = {}, below = {} }: Update) {
   const changes: Record<'SET' | 'REMOVE' | 'ADD', string[]> = { SET: [], REMOVE: [], ADD: [] };
   const conditions: string[] = [];
   const names: Record<string, string> = {};
@@ -308,6 +315,15 @@ function updateExpression({ set = {}, add = {}, expected = {} }: Update) {
   for (const [name, value] of Object.entries(expected)) {
     term(name, `:expected_${name}`, value);
     conditions.push(value === undefined ? `attribute_not_exists(#${name})` : `#${name} = :expected_${name}`);
+  }
+  for (const [name, [from, to]] of Object.entries(within)) {
+    term(name, `:from_${name}`, from);
+    term(name, `:to_${name}`, to);
+    conditions.push(`#${name} >= :from_${name}`, `#${name} <= :to_${name}`);
+  }
+  for (const [name, value] of Object.entries(below)) {
+    term(name, `:below_${name}`, value);
+    conditions.push(`(attribute_not_exists(#${name}) OR #${name} < :below_${name})`);
   }
   const clauses = Object.entries(changes).filter(([, parts]) => parts.length > 0);
   return {

@@ -115,6 +115,7 @@ export const recordSchema: z.ZodType<EvictionRecord> = z.object({
   held: z.object({ by: brake, since: epochMs, until }).exactOptional(),
   blocked: z.object({ since: epochMs, nextTryAt: epochMs, reason: z.string() }).exactOptional(),
   notBefore: epochMs.exactOptional(),
+  turnAt: epochMs.exactOptional(),
 });
 
 /** What is stored of one that has ended. */

@@ -1,8 +1,11 @@
+import { EmbeddedRateLimiter } from '#functions/local/embedded-rate-limiter.ts';
 import { SqliteLeases } from '#functions/local/sqlite-leases.ts';
 import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import { DynamoDbLeases } from '#shared/clusters/dynamodb-leases.ts';
+import { DynamoDbRateLimiter } from '#shared/clusters/dynamodb-rate-limiter.ts';
 import { DynamoDbClusterRegistry } from '#shared/clusters/dynamodb-registry.ts';
 import type { LeaseReader, Leases } from '#shared/clusters/lease.ts';
+import type { RateLimiter } from '#shared/clusters/rate-limiter.ts';
 import type { Access, ClusterRegistry, RegisteredCluster } from '#shared/clusters/registry.ts';
 import type { ClusterName, NodeRef, PodUid } from '#shared/eviction/identity.ts';
 import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
@@ -14,6 +17,7 @@ import type { Process, Surroundings } from './process.ts';
 /** What is stored, as one process reaches it. */
 export interface Rooms {
   readonly store: Store;
+  readonly rates: RateLimiter;
   readonly leases: Leases & Pick<LeaseReader, 'epoch'>;
   readonly registry: Pick<ClusterRegistry, 'get' | 'add' | 'remove'>;
 }
@@ -41,6 +45,7 @@ export function dynamoHouse({ clock, weather }: Surroundings): House {
     const adapter = new DynamoDbTable({ client: fakeClient(perform), tableName: 'taintward' });
     return {
       store: new DynamoDbStore(adapter),
+      rates: new DynamoDbRateLimiter(adapter),
       leases: new DynamoDbLeases(adapter),
       registry: new DynamoDbClusterRegistry(adapter),
     };
@@ -63,7 +68,8 @@ export function sqliteHouse(): House {
   const store = new SqliteStore({ path: ':memory:' });
   const leases = new SqliteLeases(store);
   const registry = new RegistryInMemory();
-  const open: Rooms = { store, leases, registry };
+  const rates = new EmbeddedRateLimiter();
+  const open: Rooms = { store, rates, leases, registry };
   return {
     rooms: (process) => ({
       store: {
@@ -74,6 +80,7 @@ export function sqliteHouse(): House {
           yield* await process.request('store', () => Array.fromAsync(store.taintedNodes(cluster)));
         },
       },
+      rates,
       leases,
       registry,
     }),

@@ -36,6 +36,7 @@ function portsOf(process: Process, user: User, scene: Scene, timers?: Timers) {
     clusters: new SimulatedClusters(process, rooms.registry, scene),
     timers: timers ?? awsTimers(process, dueQueue, scheduler, scene),
     dueQueue,
+    rates: rooms.rates,
     leaseEpoch: fault.leaseEpoch(leaseEpochs(rooms.leases, clock)),
     rules: enforcing(MATCHING),
     metrics: NO_METRICS,

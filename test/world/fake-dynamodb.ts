@@ -258,7 +258,16 @@ export class FakeDynamoDb {
     } = action.Put ?? action.Update ?? action.Delete ?? {};
     if (ConditionExpression === undefined) return true;
     const stored = this.#get(itemOrKeyOf(action)) ?? {};
+    const number = (name: string) => Number(stored[ExpressionAttributeNames[name] ?? name]?.N ?? Number.NaN);
     return ConditionExpression.split(' AND ').every((condition) => {
+      const [, free = '', limit = ''] =
+        /^\(attribute_not_exists\((\S+)\) OR \S+ < (\S+)\)$/.exec(condition) ?? [];
+      if (free !== '') return !(number(free) >= Number(ExpressionAttributeValues[limit]?.N));
+      const [, bounded = '', order, bound = ''] = /^(\S+) ([<>]=) (\S+)$/.exec(condition) ?? [];
+      if (bounded !== '') {
+        const difference = number(bounded) - Number(ExpressionAttributeValues[bound]?.N);
+        return order === '>=' ? difference >= 0 : difference <= 0;
+      }
       const absent = /^attribute_not_exists\((\S+)\)$/.exec(condition)?.[1];
       if (absent !== undefined) return stored[ExpressionAttributeNames[absent] ?? absent] === undefined;
       const [name = '', value = ''] = condition.split(' = ');

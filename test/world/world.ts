@@ -1,6 +1,7 @@
 import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import { createHandler as createDeltaHandler } from '#functions/deltas/handler.ts';
 import { createHandler as createEvictHandler } from '#functions/evict/handler.ts';
+import { EmbeddedRateLimiter } from '#functions/local/embedded-rate-limiter.ts';
 import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
 import { type ClusterName, clusterName, type EpochMs, type NodeRef } from '#shared/eviction/identity.ts';
@@ -89,6 +90,7 @@ export class World {
       evict: createEvictHandler({
         ...common,
         clusters: { api: async () => this.cluster },
+        rates: new EmbeddedRateLimiter(),
         metrics: {
           podDeleted: () => undefined,
           requestRefused: () => undefined,

@@ -1,5 +1,6 @@
 import { type ApplyDeltaDeps, applyDelta } from '#functions/deltas/apply-delta.ts';
 import { type EvictDeps, evictNode } from '#functions/evict/evict-node.ts';
+import { EmbeddedRateLimiter } from '#functions/local/embedded-rate-limiter.ts';
 import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import { clusterName, type NodeRef, nodeName } from '#shared/eviction/identity.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
@@ -17,6 +18,7 @@ export class Evicter {
   rules: Rules;
   readonly #api: RestApi;
   readonly #store = new SqliteStore({ path: ':memory:' });
+  readonly #rates = new EmbeddedRateLimiter();
   readonly #timers = new Set<NodeJS.Timeout>();
   #sequence = 0;
 
@@ -90,6 +92,7 @@ export class Evicter {
           for (const moment of moments) this.#lookAt(moment, ref);
         },
       },
+      rates: this.#rates,
       metrics: {
         podDeleted: () => undefined,
         requestRefused: () => undefined,

@@ -1,4 +1,5 @@
 import type { EvictHandlerDeps } from '#functions/evict/handler.ts';
+import { EmbeddedRateLimiter } from '#functions/local/embedded-rate-limiter.ts';
 import { UnknownClusterError } from '#shared/clusters/registered-clusters.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
 import type { EpochMs } from '#shared/eviction/identity.ts';
@@ -73,6 +74,7 @@ export function evictBench(): EvictBench {
         bench.retries.push(...messages);
       },
     },
+    rates: new EmbeddedRateLimiter(),
     metrics: {
       podDeleted: (seconds) => bench.lateness.push(seconds),
       requestRefused: () => undefined,

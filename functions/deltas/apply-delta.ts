@@ -5,7 +5,12 @@ import type { EpochMs } from '#shared/eviction/identity.ts';
 import { type Plan, type PodDecision, plan } from '#shared/eviction/plan.ts';
 import { type Ending, type EvictionRecord, isAnnounced } from '#shared/eviction/records.ts';
 import { ownMomentOf } from '#shared/eviction/retry.ts';
-import { encodeCancelled } from '#shared/queues/due-message.ts';
+import {
+  type Countdown,
+  countdownOf,
+  encodeCancelled,
+  encodeCountdowns,
+} from '#shared/queues/due-message.ts';
 import type { QueueSender } from '#shared/queues/sender.ts';
 import { commitUnderLock, type Store } from '#shared/store/store.ts';
 import type { Log } from '#shared/telemetry/log.ts';
@@ -17,7 +22,7 @@ import type { Timers } from '#shared/timers/timers.ts';
 export interface ApplyDeltaDeps {
   readonly store: Store;
   readonly timers: Timers;
-  /** `evictions-due`: `evict`, which alone reaches the clusters, posts the Events of cancellations. */
+  /** `evictions-due`: `evict`, which alone reaches the clusters, posts the Events of countdowns and cancellations. */
   readonly dueQueue: QueueSender;
   /** Under which epoch a cluster's lease is held: what a relay says that held it before decides nothing. */
   readonly leaseEpoch: LeaseReader['epoch'];
@@ -29,7 +34,7 @@ export interface ApplyDeltaDeps {
 
 /**
  * Takes a delta into the store: read the partition, plan, commit under its lock, then arm timers and announce
- * cancellations. A crash at any point is healed by the same delta again. Rejects with `StoreError`,
+ * countdowns and cancellations. A crash at any point is healed by the same delta again. Rejects with `StoreError`,
  * `TimerError`, `QueueError` or `ContendedPartitionError`; the delta is then not done and must come again.
  */
 export async function applyDelta(delta: Delta, deps: ApplyDeltaDeps): Promise<void> {
@@ -49,7 +54,7 @@ export async function applyDelta(delta: Delta, deps: ApplyDeltaDeps): Promise<vo
   const agenda = agendaOf(decided.decisions, delta);
   // The order matters: once the records stand, a timer that comes twice or late finds the truth in them.
   await timers.arm(ref, [...agenda.arm]);
-  await announce(delta, agenda.announce, deps);
+  await announce(delta, agenda, deps);
 }
 
 /** What performing decisions takes. */
@@ -62,13 +67,19 @@ interface Agenda {
   readonly arm: ReadonlySet<EpochMs>;
   /** Cancellations that are worth an Event. */
   readonly announce: readonly Ending[];
+  /** Countdowns that started or moved, and are long enough to be worth one. */
+  readonly countdowns: readonly Countdown[];
 }
+
+/** A shorter countdown is over before anybody reads of it. */
+const TOLD_COUNTDOWN_MS = 10_000;
 
 function agendaOf(decisions: readonly PodDecision[], delta: Delta): Agenda {
   const schedule: EvictionRecord[] = [];
   const end: Ending[] = [];
   const arm = new Set<EpochMs>();
   const told: Ending[] = [];
+  const countdowns: Countdown[] = [];
   for (const decision of decisions) {
     switch (decision.kind) {
       case 'schedule':
@@ -76,6 +87,8 @@ function agendaOf(decisions: readonly PodDecision[], delta: Delta): Agenda {
       case 'confirm':
         schedule.push(decision.record);
         arm.add(decision.record.fireAt);
+        if (decision.kind !== 'confirm' && decision.record.fireAt - delta.observedAt > TOLD_COUNTDOWN_MS)
+          countdowns.push({ ...countdownOf(decision.record), moved: decision.kind === 'reschedule' });
         break;
       case 'rearm':
         arm.add(ownMomentOf(decision.record));
@@ -95,16 +108,23 @@ function agendaOf(decisions: readonly PodDecision[], delta: Delta): Agenda {
         decision satisfies never;
     }
   }
-  return { schedule, end, arm, announce: told };
+  return { schedule, end, arm, announce: told, countdowns };
 }
 
-async function announce(delta: Delta, cancelled: readonly Ending[], deps: ApplyDeltaDeps): Promise<void> {
-  if (cancelled.length === 0) return;
+async function announce(
+  { ref, version }: Delta,
+  { announce: cancelled, countdowns }: Agenda,
+  deps: ApplyDeltaDeps,
+): Promise<void> {
   const pods = cancelled.map(({ uid, namespace, name }) => ({ uid, namespace, name }));
-  const bodies = encodeCancelled({ ...delta.ref, version: delta.version, pods });
-  const failures = await deps.dueQueue.send(bodies.map((body) => ({ body, groupId: delta.ref.cluster })));
+  const bodies = [
+    ...encodeCancelled({ ...ref, version, pods }),
+    ...encodeCountdowns({ ...ref, pods: countdowns }),
+  ];
+  if (bodies.length === 0) return;
+  const failures = await deps.dueQueue.send(bodies.map((body) => ({ body, groupId: ref.cluster })));
   // An Event is a courtesy: a queue that refuses the announcement must not hold the decision up.
-  for (const { reason } of failures) deps.log.warn('announcement.refused', { ...delta.ref, reason });
+  for (const { reason } of failures) deps.log.warn('announcement.refused', { ...ref, reason });
 }
 
 function logChanges({ ref, observedAt }: Delta, { node, nodeChanged, decisions }: Plan, log: Log): void {

@@ -46,17 +46,6 @@ export function gaveUpDeletion(pod: EventPod): PodEvent {
   };
 }
 
-/** Says that a pod is due, and its disruption budget keeps it for now. One per pod, however long that lasts. */
-export function waitingForBudget(pod: EventPod): PodEvent {
-  return {
-    pod: { namespace: pod.namespace, name: pod.name },
-    key: `${pod.uid}/blocked`,
-    type: 'Normal',
-    reason: 'TaintwardBlocked',
-    message: `Eviction of Pod ${pod.namespace}/${pod.name} waits for its disruption budget`,
-  };
-}
-
 const PARALLEL_EVENTS = 16;
 const TRIES = 3;
 

@@ -6,6 +6,7 @@ import { type Again, type ConsumerDeps, consume } from '#shared/queues/consumer.
 import { type DueMessage, parseDueMessage } from '#shared/queues/due-message.ts';
 import { commitUnderLock } from '#shared/store/store.ts';
 import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
+import { countingDown } from './countdown-events.ts';
 import { cancellingDeletion, logLost, postEvents } from './events.ts';
 import { type EvictDeps, evictNode } from './evict-node.ts';
 import { SingleFlight } from './single-flight.ts';
@@ -47,6 +48,12 @@ export function createHandler(deps: EvictHandlerDeps) {
       }
       case 'cancelled': {
         const events = message.pods.map((pod) => cancellingDeletion(pod, message.version));
+        await announce(ref, events, deps);
+        return undefined;
+      }
+      case 'countdowns': {
+        const { policy } = await deps.rules(ref.cluster);
+        const events = message.pods.map((pod) => countingDown(pod, policy.mode === 'observe'));
         await announce(ref, events, deps);
         return undefined;
       }

@@ -15,7 +15,7 @@ import {
 } from '#shared/eviction/records.ts';
 import { afterFailures, dueOf, type Failures, ownMomentOf } from '#shared/eviction/retry.ts';
 import type { Again } from '#shared/queues/consumer.ts';
-import { encodeRetry } from '#shared/queues/due-message.ts';
+import { countdownOf, encodeRetry } from '#shared/queues/due-message.ts';
 import type { QueueSender } from '#shared/queues/sender.ts';
 import { commitUnderLock, type Store } from '#shared/store/store.ts';
 import type { Log } from '#shared/telemetry/log.ts';
@@ -23,7 +23,8 @@ import { evictionFields, podFields } from '#shared/telemetry/log-events.ts';
 import type { EvictionMetrics } from '#shared/telemetry/metrics.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { Timers } from '#shared/timers/timers.ts';
-import { cancellingDeletion, gaveUpDeletion, waitingForBudget } from './events.ts';
+import { countingDown, heldBack, waitingForBudget } from './countdown-events.ts';
+import { cancellingDeletion, gaveUpDeletion } from './events.ts';
 import type { Pass } from './pass.ts';
 
 /** What recording a pass needs of the world. */
@@ -92,6 +93,8 @@ interface Written {
    * at the same time one goes on, or they would stay as many as they are for as long as it fails.
    */
   readonly retry: NodeRetry | undefined;
+  /** The cluster is only observed. */
+  readonly observed: boolean;
   /** Something newer was told of a pod meanwhile, so that its verdict no longer holds. */
   readonly moved: boolean;
   /** What failed although nothing is known of the node, so that there is nowhere to note when it is tried again. */
@@ -106,6 +109,7 @@ const NOTHING: Written = {
   askBudgetsAt: undefined,
   gaveUp: [],
   retry: undefined,
+  observed: false,
   moved: false,
 };
 
@@ -172,6 +176,7 @@ async function correct(before: Partition, pass: Pass, deps: RecordDeps): Promise
       askBudgetsAt: waiting.armAt,
       gaveUp: after?.gaveUp ?? [],
       retry: next?.nextTryAt === node?.retry?.nextTryAt ? undefined : next,
+      observed: rules.policy.mode === 'observe',
       moved:
         cancelled.length + rescheduled.length + held.length <
         pass.cancelled.length + pass.rescheduled.length + pass.held.length,
@@ -225,8 +230,12 @@ function tell(ref: NodeRef, written: Written, pass: Pass, { log, metrics }: Reco
     pass.events.push(cancellingDeletion(each, each.version));
     log.info('eviction.cancelled', { ...evictionFields(ref, each), reason: each.cancelled, announced: true });
   }
-  for (const record of written.rescheduled) log.info('eviction.rescheduled', evictionFields(ref, record));
+  for (const record of written.rescheduled) {
+    pass.events.push(countingDown({ ...countdownOf(record), moved: true }, written.observed));
+    log.info('eviction.rescheduled', evictionFields(ref, record));
+  }
   for (const record of written.held) {
+    if (record.held) pass.events.push(heldBack(record, record.held.by));
     if (record.held?.by.kind === 'observe') log.info('eviction.would-have', podFields(ref, record));
     else log.info('eviction.held', { ...evictionFields(ref, record), by: record.held?.by.kind });
   }

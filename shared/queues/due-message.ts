@@ -8,7 +8,9 @@ import {
   type PodUid,
   podUid,
 } from '#shared/eviction/identity.ts';
+import type { EvictionRecord, Reason } from '#shared/eviction/records.ts';
 import type { PodRef } from '#shared/kubernetes/api.ts';
+import { taintText } from '#shared/taints/taint.ts';
 import { parseMessage } from './malformed-message.ts';
 
 /** The message format this code writes, and the only one it reads. */
@@ -34,6 +36,28 @@ const dueMessage = z.discriminatedUnion('kind', [
     version: z.strictObject({ epoch: z.int().nonnegative(), sequence: z.int().nonnegative() }),
     pods: z.array(z.strictObject({ uid: text.transform(podUid), namespace: text, name: text })).min(1),
   }),
+  z.strictObject({
+    ...header,
+    kind: z.literal('countdowns'),
+    pods: z
+      .array(
+        z.strictObject({
+          uid: text.transform(podUid),
+          namespace: text,
+          name: text,
+          fireAt: epochMs,
+          moved: z.boolean(),
+          because: z.array(
+            z.strictObject({
+              taint: text,
+              toleration: z.int().nonnegative().exactOptional(),
+              seconds: z.int().nonnegative(),
+            }),
+          ),
+        }),
+      )
+      .min(1),
+  }),
   z.strictObject({ ...header, kind: z.literal('retry'), pods: z.array(text.transform(podUid)).min(1) }),
 ]);
 
@@ -41,6 +65,7 @@ const dueMessage = z.discriminatedUnion('kind', [
  * What travels on `evictions-due`:
  * - `due`: look at that node; something falls due there at `at`.
  * - `cancelled`: announce that these pods will not be evicted, as of the delta of that version.
+ * - `countdowns`: announce that these pods are to be evicted, and when and why.
  * - `retry`: try these pods again that were given up. A dead letter of this kind tells what was given up.
  */
 export type DueMessage = z.output<typeof dueMessage>;
@@ -49,6 +74,44 @@ export type DueMessage = z.output<typeof dueMessage>;
 export interface CancelledPod extends PodRef {
   readonly uid: PodUid;
 }
+
+/** A pod whose countdown started, or moved. */
+export interface Countdown extends CancelledPod {
+  readonly fireAt: EpochMs;
+  /** It was to go at another moment before. */
+  readonly moved: boolean;
+  /** The taints that set the moment, as kubectl prints them; which toleration of the pod counts, and for how long. */
+  readonly because: readonly Because[];
+}
+
+export interface Because {
+  readonly taint: string;
+  /** Its place in the pod's list; absent: none tolerates the taint. */
+  readonly toleration?: number;
+  readonly seconds: number;
+}
+
+/** What a reason of an eviction says, in few words. */
+export const becauseOf = ({ taint, toleration, seconds }: Reason): Because => ({
+  taint: taintText(taint),
+  ...(toleration === undefined ? {} : { toleration }),
+  seconds,
+});
+
+/** When and why a scheduled pod goes, as it is announced. */
+export const countdownOf = ({
+  uid,
+  namespace,
+  name,
+  fireAt,
+  reasons,
+}: EvictionRecord): Omit<Countdown, 'moved'> => ({
+  uid,
+  namespace,
+  name,
+  fireAt,
+  because: reasons.map(becauseOf),
+});
 
 export interface CancelledPods extends NodeRef {
   readonly version: Version;
@@ -71,9 +134,31 @@ export function encodeCancelled({ cluster, node, version, pods }: CancelledPods)
       version: { epoch: version.epoch, sequence: version.sequence },
       pods: some.map(({ uid, namespace, name }) => ({ uid, namespace, name })),
     } satisfies EncodedMessage);
+  return inMessages(pods, encode);
+}
+
+/** "These pods are to go at those moments", as the texts of as few messages as hold them; none for no pods. */
+export function encodeCountdowns({
+  cluster,
+  node,
+  pods,
+}: NodeRef & { readonly pods: readonly Countdown[] }): string[] {
+  const encode = (some: readonly Countdown[]) =>
+    JSON.stringify({
+      v: DUE_MESSAGE_VERSION,
+      kind: 'countdowns',
+      cluster,
+      node,
+      pods: some.map(({ because, ...pod }) => ({ ...pod, because: [...because] })),
+    } satisfies EncodedMessage);
+  return inMessages(pods, encode);
+}
+
+/** The texts of as few messages as hold these pods, none of them too large; none for no pods. */
+function inMessages<Pod>(pods: readonly Pod[], encode: (some: readonly Pod[]) => string): string[] {
   const overhead = Buffer.byteLength(encode([]));
   const messages: string[] = [];
-  let some: CancelledPod[] = [];
+  let some: Pod[] = [];
   let bytes = overhead;
   for (const pod of pods) {
     const podBytes = Buffer.byteLength(encode([pod])) - overhead + ','.length;

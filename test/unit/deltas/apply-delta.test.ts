@@ -8,7 +8,16 @@ import { QueueError } from '#shared/queues/sender.ts';
 import { ContendedPartitionError, StoreError } from '#shared/store/store.ts';
 import { TimerError } from '#shared/timers/timers.ts';
 import { standings } from '#test/contracts/partition-builders.ts';
-import { at, nodeDelta, pod, podDelta, podGone, ref, taint } from '#test/unit/eviction/builders.ts';
+import {
+  at,
+  nodeDelta,
+  pod,
+  podDelta,
+  podGone,
+  ref,
+  taint,
+  tolerating,
+} from '#test/unit/eviction/builders.ts';
 import { type ScriptedWorld, scriptedWorld } from './scripted-world.ts';
 
 const recordsIn = async (world: ScriptedWorld): Promise<readonly EvictionRecord[]> => {
@@ -57,6 +66,27 @@ test('a pod that tolerates everything on a tainted node costs no write', async (
 test('a resync is no news: it is neither logged nor announced', async () => {
   const world = await worldAfter(nodeDelta(1), nodeDelta(20));
   assert.deepEqual(logged(world), ['node.changed', 'eviction.scheduled']);
+});
+
+describe('a countdown', () => {
+  const counted = (world: ScriptedWorld) =>
+    world.dueQueue.sent
+      .map(({ body }) => parseDueMessage(body))
+      .flatMap((message) => (message.kind === 'countdowns' ? message.pods : []))
+      .map(({ uid, fireAt, moved }) => `${uid} ${moved ? 'moved to' : 'ends at'} ${(fireAt - at(0)) / 1000}`);
+
+  test('that starts or moves is announced to evict, which posts the Event', async () => {
+    const longer = [pod('u1', { tolerations: [tolerating('a', 90)] })];
+    const world = await worldAfter(nodeDelta(1), nodeDelta(1), nodeDelta(2, { pods: longer }));
+    assert.deepEqual(counted(world), ['u1 ends at 60', 'u1 moved to 90']);
+  });
+
+  test('that is soon over is not', async () => {
+    const pods = [9, 10, 12].map((seconds) =>
+      pod(`u${seconds}`, { tolerations: [tolerating('a', seconds)] }),
+    );
+    assert.deepEqual(counted(await worldAfter(nodeDelta(1, { pods }))), ['u12 ends at 12']);
+  });
 });
 
 describe('a cancellation', () => {

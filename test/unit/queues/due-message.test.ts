@@ -5,6 +5,7 @@ import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import {
   type CancelledPod,
   encodeCancelled,
+  encodeCountdowns,
   encodeDue,
   MAX_DUE_MESSAGE_BYTES,
   parseDueMessage,
@@ -64,6 +65,30 @@ describe('a cancelled message', () => {
       { numRuns: 8 },
     );
   });
+});
+
+describe('a message of countdowns', () => {
+  const because = [
+    { taint: 'a=b:NoExecute', toleration: 2, seconds: 300 },
+    { taint: 'c:NoExecute', seconds: 0 },
+  ];
+  const countdown = { ...pod('a'), fireAt: 1_800_000_000_123, moved: false, because };
+
+  test('says when each pod goes, and why', () => {
+    const [body = '', ...more] = encodeCountdowns({
+      ...ref,
+      pods: [countdown, { ...countdown, moved: true }],
+    });
+    assert.deepEqual(parseDueMessage(body), {
+      v: 1,
+      kind: 'countdowns',
+      ...ref,
+      pods: [countdown, { ...countdown, moved: true }],
+    });
+    assert.deepEqual(more, []);
+  });
+
+  test('is not sent for no pods', () => assert.deepEqual(encodeCountdowns({ ...ref, pods: [] }), []));
 });
 
 describe('parseDueMessage refuses, naming the field,', () => {

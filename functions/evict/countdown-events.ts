@@ -1,0 +1,82 @@
+import type { Brake } from '#shared/eviction/brake.ts';
+import type { EpochMs } from '#shared/eviction/identity.ts';
+import type { EvictionRecord } from '#shared/eviction/records.ts';
+import type { PodEvent } from '#shared/kubernetes/api.ts';
+import { type Because, becauseOf, type Countdown } from '#shared/queues/due-message.ts';
+
+/*
+ * What we tell of a countdown beside the built-in controller's Events, whose words and reason stay as they are: each of
+ * these has a reason of its own. One per pod and change.
+ */
+
+/** A pod's countdown started, or its moment moved. `observed`: nothing will come of it. */
+export function countingDown({ moved, ...pod }: Countdown, observed: boolean): PodEvent {
+  const will = `${observed ? 'Would' : 'Will'}${moved ? ' now' : ''} be evicted at ${timeText(pod.fireAt)}`;
+  return about(pod, {
+    key: `countdown/${pod.fireAt}`,
+    reason: moved ? 'TaintwardMoved' : 'TaintwardScheduled',
+    message: `${will} because of ${becauseText(pod.because)}`,
+  });
+}
+
+/** A due pod is held, or would have gone. */
+export function heldBack(record: EvictionRecord, by: Brake): PodEvent {
+  const because = becauseText(record.reasons.map(becauseOf));
+  if (by.kind === 'observe') {
+    return about(record, {
+      key: `would/${record.fireAt}`,
+      reason: 'TaintwardWouldEvict',
+      message: `Would have been evicted at ${timeText(record.fireAt)} because of ${because}: the cluster is only observed`,
+    });
+  }
+  return about(record, {
+    key: `held/${by.kind}/${record.fireAt}`,
+    reason: 'TaintwardHeld',
+    message: `Was to be evicted at ${timeText(record.fireAt)} because of ${because}, but ${brakeText(by)}`,
+  });
+}
+
+/** A pod is due, and its disruption budget keeps it for now. */
+export function waitingForBudget(record: EvictionRecord): PodEvent {
+  const because = becauseText(record.reasons.map(becauseOf));
+  return about(record, {
+    key: `blocked/${record.fireAt}`,
+    reason: 'TaintwardBlocked',
+    message: `Was to be evicted at ${timeText(record.fireAt)} because of ${because}, but waits for its disruption budget`,
+  });
+}
+
+const about = (
+  { uid, namespace, name }: Pick<EvictionRecord, 'uid' | 'namespace' | 'name'>,
+  { key, reason, message }: Pick<PodEvent, 'key' | 'reason' | 'message'>,
+): PodEvent => ({ pod: { namespace, name }, key: `${uid}/${key}`, type: 'Normal', reason, message });
+
+/** RFC 3339, in UTC, to the second, as Kubernetes writes times. */
+const timeText = (at: EpochMs): string => new Date(at).toISOString().replace(/\.\d+Z$/, 'Z');
+
+const becauseText = (because: readonly Because[]): string =>
+  because
+    .map(({ taint, toleration, seconds }) =>
+      toleration === undefined
+        ? `${taint}, which it does not tolerate`
+        : `${taint}, which it tolerates for ${seconds} s (tolerations[${toleration}])`,
+    )
+    .join(' and ');
+
+function brakeText(by: Exclude<Brake, { kind: 'observe' }>): string {
+  const until = 'until' in by && by.until !== undefined ? ` until ${timeText(by.until)}` : '';
+  switch (by.kind) {
+    case 'paused':
+      return `evictions are paused${until}`;
+    case 'stopped':
+      return `evictions are stopped in ${by.scope === 'fleet' ? 'all clusters' : 'this cluster'}${until}`;
+    case 'hold':
+      return `hold ${by.id} keeps it${until}`;
+    case 'excluded':
+      return `policy excludes it${until}`;
+    case 'guard':
+      return `the guard (${by.scope}) has held evictions since ${timeText(by.trippedAt)}`;
+    default:
+      return by satisfies never;
+  }
+}

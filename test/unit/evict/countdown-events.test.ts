@@ -1,0 +1,109 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { Context } from 'aws-lambda';
+import { countingDown, heldBack } from '#functions/evict/countdown-events.ts';
+import { EVENT_REASON } from '#functions/evict/events.ts';
+import { evictNode } from '#functions/evict/evict-node.ts';
+import { createHandler } from '#functions/evict/handler.ts';
+import type { Brake } from '#shared/eviction/brake.ts';
+import type { Rules } from '#shared/eviction/policy.ts';
+import { countdownOf, encodeCountdowns } from '#shared/queues/due-message.ts';
+import { after, at, nodeDelta, pod, recordIn, ref, rules, tolerating } from '#test/unit/eviction/builders.ts';
+import { livePod } from '#test/unit/watch-relay/live-objects.ts';
+import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';
+import { evictBench, heard } from './evict-bench.ts';
+
+const record = recordIn(after(nodeDelta(1)));
+assert.ok(record);
+const countdown = { ...countdownOf(record), moved: false };
+const DUE = '2026-01-01T00:01:00Z';
+const BECAUSE = 'because of a:NoExecute, which it tolerates for 60 s (tolerations[0])';
+
+describe('an Event of ours', () => {
+  test('tells when a pod goes, for which taint and by which toleration', () => {
+    const { reason, type, message } = countingDown(countdown, false);
+    assert.deepEqual(
+      [type, reason, message],
+      ['Normal', 'TaintwardScheduled', `Will be evicted at ${DUE} ${BECAUSE}`],
+    );
+  });
+
+  test('tells when a pod does not tolerate its taint', () => {
+    const intolerant = recordIn(after(nodeDelta(1, { pods: [pod('u1', { tolerations: [] })] })));
+    assert.ok(intolerant);
+    const { message } = countingDown({ ...countdownOf(intolerant), moved: false }, false);
+    assert.equal(
+      message,
+      'Will be evicted at 2026-01-01T00:00:01Z because of a:NoExecute, which it does not tolerate',
+    );
+  });
+
+  test('tells of a moment that moved, and of what only would happen', () => {
+    assert.match(countingDown({ ...countdown, moved: true }, false).message, /^Will now be evicted at /);
+    assert.equal(countingDown({ ...countdown, moved: true }, false).reason, 'TaintwardMoved');
+    assert.match(countingDown(countdown, true).message, /^Would be evicted at /);
+    assert.deepEqual(
+      [heldBack(record, { kind: 'observe' }).reason, heldBack(record, { kind: 'observe' }).message],
+      ['TaintwardWouldEvict', `Would have been evicted at ${DUE} ${BECAUSE}: the cluster is only observed`],
+    );
+  });
+
+  test('tells what holds a pod', () => {
+    const until = at(3600);
+    const words: readonly (readonly [Exclude<Brake, { kind: 'observe' }>, string])[] = [
+      [{ kind: 'paused', until }, 'evictions are paused until 2026-01-01T01:00:00Z'],
+      [{ kind: 'stopped', scope: 'fleet' }, 'evictions are stopped in all clusters'],
+      [
+        { kind: 'stopped', scope: 'cluster', until },
+        'evictions are stopped in this cluster until 2026-01-01T01:00:00Z',
+      ],
+      [{ kind: 'hold', id: 'h1' }, 'hold h1 keeps it'],
+      [{ kind: 'excluded', revision: 1 }, 'policy excludes it'],
+      [
+        { kind: 'guard', scope: 'zone', trippedAt: at(0) },
+        'the guard (zone) has held evictions since 2026-01-01T00:00:00Z',
+      ],
+    ];
+    for (const [by, text] of words) {
+      const { reason, message } = heldBack(record, by);
+      assert.deepEqual(
+        [reason, message],
+        ['TaintwardHeld', `Was to be evicted at ${DUE} ${BECAUSE}, but ${text}`],
+      );
+    }
+  });
+
+  test('is one for a pod and a moment, however often it is told', () => {
+    const moved = { ...countdown, fireAt: at(90), moved: true };
+    const keys = [countdown, countdown, moved].map((each) => countingDown(each, false).key);
+    assert.equal(new Set(keys).size, 2);
+  });
+});
+
+test('countdowns that a delta function announces are told on their pods', async () => {
+  const bench = evictBench();
+  const [body = ''] = encodeCountdowns({ ...ref, pods: [countdown] });
+  await createHandler(bench)(sqsEvent(sqsRecord(body), sqsRecord(body)), {} as Context);
+  assert.deepEqual(
+    bench.cluster.events.map(({ reason }) => reason),
+    ['TaintwardScheduled'],
+  );
+});
+
+const reasonsIn = async (ruling: Rules, tolerations = [tolerating('a', 60)]) => {
+  const bench = await heard([nodeDelta(1)], [livePod('u1', { tolerations })]);
+  bench.ruling = ruling;
+  await evictNode(ref, bench);
+  await evictNode(ref, bench, true);
+  return bench.cluster.events.map(({ reason }) => reason);
+};
+
+test('what is held, would have gone or is moved by live state is told once', async () => {
+  const stop = { scope: 'fleet', who: 'anna', at: at(0), why: 'an incident' } as const;
+  assert.deepEqual(await reasonsIn({ ...rules, stops: [stop] }), ['TaintwardHeld']);
+  assert.deepEqual(await reasonsIn({ ...rules, policy: { ...rules.policy, mode: 'observe' } }), [
+    'TaintwardWouldEvict',
+  ]);
+  assert.deepEqual(await reasonsIn(rules, [tolerating('a', 90)]), ['TaintwardMoved']);
+  assert.deepEqual(await reasonsIn(rules), [EVENT_REASON]);
+});

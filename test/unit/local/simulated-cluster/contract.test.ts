@@ -3,6 +3,7 @@ import { startApiServer } from '#functions/local/simulated-cluster/api/server.ts
 import { ObjectStore } from '#functions/local/simulated-cluster/objects/store.ts';
 import { nodeName } from '#shared/eviction/identity.ts';
 import { systemClock } from '#shared/time/clock.ts';
+import { evictionContract } from '#test/contracts/eviction-contract.ts';
 import { kubernetesContract } from '#test/contracts/kubernetes-contract.ts';
 import { RestCluster } from '#test/contracts/rest-cluster.ts';
 
@@ -34,4 +35,8 @@ kubernetesContract(
     for (let i = 0; i <= HISTORY_LIMIT; i++) await cluster.label(node);
     return resourceVersion ?? '';
   },
+);
+
+evictionContract('RestApi, on the simulated API server,', () =>
+  RestCluster.open(connection, 'evictions', WATCH_SECONDS),
 );

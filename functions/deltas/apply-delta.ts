@@ -101,6 +101,9 @@ function agendaOf(decisions: readonly PodDecision[], delta: Delta): Agenda {
         end.push(decision.ending);
         if (isAnnounced(decision.ending, delta.observedAt)) told.push(decision.ending);
         break;
+      case 'evicted-elsewhere':
+        end.push(decision.ending);
+        break;
       case 'cancelled-before':
         told.push(decision.ending);
         break;
@@ -145,7 +148,12 @@ function logChanges({ ref, observedAt }: Delta, { node, nodeChanged, decisions }
     if (decision.kind === 'reschedule')
       log.info('eviction.rescheduled', evictionFields(ref, decision.record));
     if (decision.kind === 'free') log.info('eviction.freed', evictionFields(ref, decision.record));
-    if (decision.kind !== 'cancel') continue;
+    if (decision.kind !== 'cancel' && decision.kind !== 'evicted-elsewhere') continue;
+    const { deleted } = decision.ending;
+    if (deleted?.by === 'taint-manager') {
+      log.info('eviction.elsewhere', { ...evictionFields(ref, decision.ending), deletedAt: deleted.at });
+      continue;
+    }
     log.info('eviction.cancelled', {
       ...evictionFields(ref, decision.ending),
       reason: decision.ending.cancelled,

@@ -3,7 +3,7 @@ import type { RateLimiter } from '#shared/clusters/rate-limiter.ts';
 import type { RulesReader } from '#shared/clusters/rulebook.ts';
 import { wholeBrake } from '#shared/eviction/brake.ts';
 import type { EpochMs, PodUid } from '#shared/eviction/identity.ts';
-import { judge, type NodeLook } from '#shared/eviction/judge.ts';
+import { judge, type NodeLook, type Verdict } from '#shared/eviction/judge.ts';
 import type { Method, Rules } from '#shared/eviction/policy.ts';
 import { askAgainAt } from '#shared/eviction/rate.ts';
 import {
@@ -189,7 +189,7 @@ export class Pass {
         if (pod) await this.#evict(record, pod, view, verdict.by);
         break;
       case 'end':
-        this.#ended(record, verdict.outcome);
+        this.#ended(record, verdict);
         break;
       case 'cancel':
         this.cancelled.push({ record, because: verdict.because });
@@ -244,7 +244,7 @@ export class Pass {
         if (!(error instanceof ApiError) || ![404, 409].includes(error.status)) throw error;
         // 404, or a precondition failed: another pod has its name, or the pod changed since it was judged.
         shown = error.status === 404 && means === 'delete' ? undefined : await this.#api.getPod(record);
-        if (shown?.uid !== record.uid) return this.#ended(record, 'gone');
+        if (shown?.uid !== record.uid) return this.#ended(record, { outcome: 'gone' });
       }
     }
     this.failed.set(record.uid, `the pod or its node changed ${MAX_LOOKS} times while it was to be deleted`);
@@ -302,8 +302,11 @@ export class Pass {
     log.info('eviction.done', { ...podFields(this.#partition.ref, record), lateMs });
   }
 
-  #ended(record: EvictionRecord, outcome: 'done' | 'gone' | 'would-have'): void {
-    this.ends.push(ending(record, { outcome }, record.version));
+  #ended(
+    record: EvictionRecord,
+    { outcome, deleted }: Pick<Extract<Verdict, { kind: 'end' }>, 'outcome' | 'deleted'>,
+  ): void {
+    this.ends.push(ending(record, { outcome, ...(deleted ? { deleted } : {}) }, record.version));
     const event = outcome === 'would-have' ? 'eviction.would-have' : 'eviction.gone';
     this.#deps.log.info(event, podFields(this.#partition.ref, record));
   }

@@ -43,6 +43,8 @@ function tell({ event, fields }: LogLine, now: EpochMs): string | undefined {
       return styleText('yellow', `${podOf(fields)} is due and waits for its disruption budget`);
     case 'eviction.done':
       return styleText('red', `${podOf(fields)} evicted (${fields.lateMs} ms after it fell due)`);
+    case 'eviction.elsewhere':
+      return `${podOf(fields)} was evicted by the built-in controller at ${moment(fields.deletedAt, now)}, ${dueBy(fields, now)}`;
     case 'eviction.gone':
       return `${podOf(fields)} was gone already`;
     case 'eviction.would-have':
@@ -100,6 +102,11 @@ function willGo({ fireAt, because }: EvictionFields, now: EpochMs): string {
 function whatTripped({ scope, zone, nodes, outOf }: LogEvents['guard.would-trip']): string {
   const what = scope === 'people' ? 'were tainted by people' : 'are down';
   return `${nodes} of ${outOf} nodes ${what}${zone === undefined ? '' : ` in zone ${zone}`}`;
+}
+
+function dueBy({ fireAt, because }: EvictionFields, now: EpochMs): string {
+  if (because.length === 0) return 'and not due';
+  return `due at ${moment(fireAt, now)} because of ${because.join(', ')}`;
 }
 
 function complaint({ event, fields }: LogLine): string {

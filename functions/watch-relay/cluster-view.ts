@@ -1,13 +1,15 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type Draining, drainOrder } from '#shared/eviction/drain.ts';
-import type {
-  NodeDelta,
-  NodeFacts,
-  PodDelta,
-  PodFacts,
-  PodGoneDelta,
-  SeenTaint,
-  Version,
+import {
+  DELTA_MAX_AGE_MS,
+  type DeletedPod,
+  type NodeDelta,
+  type NodeFacts,
+  type PodDelta,
+  type PodFacts,
+  type PodGoneDelta,
+  type SeenTaint,
+  type Version,
 } from '#shared/eviction/facts.ts';
 import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import { isDoubtful } from '#shared/eviction/node-state.ts';
@@ -70,6 +72,8 @@ export class ClusterView {
   readonly #nodes = new Map<NodeName, NodeEntry>();
   /** Of nodes whose list is in. */
   readonly #pods = new Map<NodeName, Map<PodUid, PodFacts>>();
+  /** Pods of followed nodes that somebody else deleted, for as long as a delta counts that tells of it. */
+  readonly #deleted = new Map<NodeName, Map<PodUid, DeletedPod>>();
   /** Nodes that went without a taint. The store may not know that yet. */
   readonly #wentUntainted = new Set<NodeName>();
   #listed = false;
@@ -153,6 +157,7 @@ export class ClusterView {
     if (taints.length === 0) {
       this.#nodes.set(name, UNTAINTED);
       this.#pods.delete(name);
+      this.#deleted.delete(name);
       return before.taints.length > 0 ? [{ node: name }] : [];
     }
     // Also when the taints were written anew as they were: what is to be evicted waits to hear of that.
@@ -183,6 +188,7 @@ export class ClusterView {
     const staying = pods.filter((pod) => !pod.terminating && pod.node === node);
     const known = new Map(staying.map((pod) => [pod.uid, podFacts(pod, before?.get(pod.uid), now)]));
     this.#pods.set(node, known);
+    for (const pod of pods) this.#noteDeleted(pod, podFacts(pod, before?.get(pod.uid), now));
     return this.#forgetDeserted(node) || !isDeepStrictEqual(known, before) ? [{ node }] : [];
   }
 
@@ -199,13 +205,34 @@ export class ClusterView {
   }
 
   /**
-   * A pod that is gone or going. There is nothing to tell of one that a taint manager evicted: whoever evicts it
-   * records that himself, so half of an eviction's traffic is saved.
+   * A pod that is gone or going. There is nothing to tell of one that this service evicted: it records that itself, so
+   * half of an eviction's traffic is saved.
    */
-  deletePod({ uid, node, disrupted }: LivePod): readonly Subject[] {
-    if (!node || !this.#pods.get(node)?.delete(uid)) return [];
+  deletePod(pod: LivePod): readonly Subject[] {
+    const { uid, node, disrupted, deleted } = pod;
+    const known = node && this.#pods.get(node)?.get(uid);
+    if (!known) return [];
+    this.#pods.get(node)?.delete(uid);
+    this.#noteDeleted(pod, known);
     if (this.#forgetDeserted(node)) return [{ node }];
-    return disrupted ? [] : [{ node, uid, gone: true }];
+    return disrupted && !deleted ? [] : [{ node, uid, gone: true }];
+  }
+
+  /** What somebody else deleted is told of, be it with its node or by itself. */
+  #noteDeleted({ uid, node, deleted }: LivePod, known: PodFacts): void {
+    if (!node || !deleted) return;
+    const noted = this.#deleted.get(node) ?? new Map<PodUid, DeletedPod>();
+    noted.set(uid, { ...known, deleted });
+    this.#deleted.set(node, noted);
+  }
+
+  /** Those of a node that are told of still. */
+  #deletedOf(node: NodeName, now: EpochMs): readonly DeletedPod[] {
+    const noted = this.#deleted.get(node);
+    for (const { uid, deleted } of noted?.values() ?? []) {
+      if (now - deleted.at > DELTA_MAX_AGE_MS) noted?.delete(uid);
+    }
+    return [...(noted?.values() ?? [])];
   }
 
   /**
@@ -223,6 +250,9 @@ export class ClusterView {
         .filter((taint) => !isDoubtful(state, taint))
         .map(({ since, ...taint }) => ({ ...taint, known: 'found', seenAt: since }) as const);
       if (taints.length > 0) this.#nodes.set(node, { taints, deletedAt });
+    }
+    for (const node of this.#deleted.keys()) {
+      if (this.#deletedOf(node, now).length === 0) this.#deleted.delete(node);
     }
     const names = new Set([...this.followed(), ...stored.map(({ node }) => node)]);
     for (const node of this.#wentUntainted) if (!names.has(node)) this.#wentUntainted.delete(node);
@@ -268,7 +298,8 @@ export class ClusterView {
       const told = asTold(pod, cut);
       return wake ? { ...told, rank: this.#rankOf(pod.uid) } : told;
     });
-    return { kind: 'node', ...facts, pods, wake };
+    const deleted = this.#deletedOf(name, now).map((pod) => asTold(pod, cut));
+    return { kind: 'node', ...facts, pods, ...(deleted.length > 0 ? { deleted } : {}), wake };
   }
 
   /** What is known of a pod: how it is, or that it is gone. `undefined`: it is not known to be either. */
@@ -276,9 +307,10 @@ export class ClusterView {
     const pod = this.#pods.get(node)?.get(uid);
     if (!pod && !gone) return undefined;
     const facts = this.#facts(node, now);
-    return pod
-      ? { kind: 'pod', ...facts, pod: asTold(pod, decidingTolerations(facts.taints)) }
-      : { kind: 'pod-gone', ...facts, uid };
+    const cut = decidingTolerations(facts.taints);
+    if (pod) return { kind: 'pod', ...facts, pod: asTold(pod, cut) };
+    const deleted = this.#deleted.get(node)?.get(uid);
+    return { kind: 'pod-gone', ...facts, uid, ...(deleted ? { deleted: asTold(deleted, cut) } : {}) };
   }
 
   #rankOf(uid: PodUid): number {
@@ -354,7 +386,7 @@ function podFacts(pod: LivePod, before: PodFacts | undefined, now: EpochMs): Pod
 }
 
 /** A pod as a delta tells of it: of its tolerations only those that decide. */
-function asTold(pod: PodFacts, cut: ReturnType<typeof decidingTolerations>): PodFacts {
+function asTold<Pod extends PodFacts>(pod: Pod, cut: ReturnType<typeof decidingTolerations>): Pod {
   return { ...pod, tolerations: cut(pod.tolerations) };
 }
 

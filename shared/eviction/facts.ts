@@ -75,12 +75,25 @@ export interface NodeFacts {
   readonly guardRevision?: number;
 }
 
+/** That somebody else than this service deleted a pod, and when: `taint-manager`, the built-in controller; or anybody. */
+export interface Deletion {
+  readonly at: EpochMs;
+  readonly by: 'taint-manager' | 'other';
+}
+
+/** A pod that somebody else deleted, as it was. */
+export interface DeletedPod extends PodFacts {
+  readonly deleted: Deletion;
+}
+
 /** All pods bound to a node: decides the whole node at once. */
 export interface NodeDelta extends NodeFacts {
   readonly kind: 'node';
   readonly pods: readonly PodFacts[];
   /** Those of its pods whose facts do not fit into the message, if any; each follows as a pod delta. */
   readonly others?: readonly PodUid[];
+  /** Those that somebody else deleted lately, and that are not among its pods any more. */
+  readonly deleted?: readonly DeletedPod[];
   /**
    * Sent after a gap (a take-over, or a cluster that was out of reach): everything overdue on the node is to be
    * looked at at once. Without it, what is overdue for long is left to the timer that fired, which is being
@@ -95,18 +108,12 @@ export interface PodDelta extends NodeFacts {
   readonly pod: PodFacts;
 }
 
-/** That somebody else than this service deleted a pod, and when: `taint-manager`, the built-in controller; or anybody. */
-export interface Deletion {
-  readonly at: EpochMs;
-  readonly by: 'taint-manager' | 'other';
-}
-
 /** One pod left a tainted node, for good: its UID never returns. */
 export interface PodGoneDelta extends NodeFacts {
   readonly kind: 'pod-gone';
   readonly uid: PodUid;
-  /** Absent: by this service, or nobody knows by whom. */
-  readonly deleted?: Deletion;
+  /** Absent: this service deleted it, or nobody knows who. */
+  readonly deleted?: DeletedPod;
 }
 
 export type Delta = NodeDelta | PodDelta | PodGoneDelta;

@@ -1,6 +1,7 @@
 import { DOWN_KEYS, type LiveTaint, NODE_OUT_OF_SERVICE, type Toleration } from '#shared/taints/taint.ts';
 import { type Brake, brakeOn } from './brake.ts';
 import { meansOf } from './budget.ts';
+import type { Deletion } from './facts.ts';
 import type { EpochMs, NodeName, PodUid } from './identity.ts';
 import { isDoubtful, timeLiveTaints } from './node-state.ts';
 import { type PodDeadline, podDeadlines } from './pod-deadline.ts';
@@ -24,6 +25,8 @@ export interface SeenPod {
   readonly disrupted: boolean;
   /** Marked by the Eviction API, whoever asked for that. Absent: no. */
   readonly evicted?: true;
+  /** Somebody else deleted it. */
+  readonly deleted?: Deletion;
 }
 
 /** One look at a live node. */
@@ -42,8 +45,12 @@ export interface NodeLook {
 export type Verdict =
   /** `unlimited`: whatever the cluster's rate. */
   | { readonly kind: 'evict'; readonly by: Method['kind']; readonly unlimited: boolean }
-  /** It went already: after an eviction (`done`) or otherwise (`gone`), or when it would have been evicted. */
-  | { readonly kind: 'end'; readonly outcome: 'done' | 'gone' | 'would-have' }
+  /** It went already: by our eviction (`done`) or otherwise (`gone`), or when it would have been evicted. */
+  | {
+      readonly kind: 'end';
+      readonly outcome: 'done' | 'gone' | 'would-have';
+      readonly deleted?: Deletion | undefined;
+    }
   | { readonly kind: 'cancel'; readonly because: CancelReason }
   /** Live state moves the deadline; the record as it is to be stored. */
   | { readonly kind: 'reschedule'; readonly record: EvictionRecord }
@@ -84,10 +91,10 @@ export function judge(
   return (record, pod) => {
     if (!pod) return { kind: 'end', outcome: observed ? 'would-have' : 'gone' };
     if (pod.terminating) {
+      const { disrupted, evicted, deleted } = pod;
       // Who asked the Eviction API is not to be seen: where it is our way, we did.
-      const byUs = pod.disrupted || (method.kind === 'evict' && pod.evicted === true);
-      const outcome = byUs ? 'done' : 'gone';
-      return { kind: 'end', outcome: observed ? 'would-have' : outcome };
+      const byUs = (disrupted && !deleted) || (method.kind === 'evict' && evicted === true);
+      return { kind: 'end', outcome: observed ? 'would-have' : byUs ? 'done' : 'gone', deleted };
     }
     const deadline = deadlineOf(pod.tolerations, record.podSince);
     if (!deadline) return { kind: 'cancel', because: whyCancelled(record, taints) };

@@ -2,6 +2,8 @@ import { mayStillHold } from './brake.ts';
 import {
   compareVersions,
   DELTA_MAX_AGE_MS,
+  type DeletedPod,
+  type Deletion,
   type Delta,
   newer,
   type PodFacts,
@@ -39,6 +41,7 @@ export interface Moment {
  * - `free`: it was held, and nothing holds it any more; it goes in its turn. Wants a timer at the record's `notBefore`.
  * - `rearm`: nothing changes, but its timer may be lost.
  * - `cancel`: nothing calls for its eviction any more, or it is gone.
+ * - `evicted-elsewhere`: another taint manager evicted it before it was ever scheduled, or when it was so no longer.
  * - `cancelled-before`: this very delta cancelled it on an earlier delivery, and its Event may not have been posted.
  */
 export type PodDecision =
@@ -47,6 +50,7 @@ export type PodDecision =
       readonly record: EvictionRecord;
     }
   | { readonly kind: 'cancel'; readonly ending: Ending }
+  | { readonly kind: 'evicted-elsewhere'; readonly ending: Ending }
   | { readonly kind: 'cancelled-before'; readonly ending: EndedPod };
 
 /** What a delta asks for, as data. */
@@ -98,7 +102,9 @@ function remindOf({ scheduled }: Partition, delta: Delta): readonly PodDecision[
   return records
     .filter((record) => record !== undefined)
     .map((record) =>
-      delta.kind === 'pod-gone' ? endAbsent(delta, record, 'gone') : { kind: 'rearm', record },
+      delta.kind === 'pod-gone'
+        ? endAbsent(delta, record, 'gone', delta.deleted?.deleted)
+        : { kind: 'rearm', record },
     );
 }
 
@@ -118,22 +124,26 @@ function decidePods(
 ): readonly PodDecision[] {
   const { scheduled, ended } = partition;
   const decide = podDecider(partition, node, delta, given);
+  const decideDeleted = deletionDecider(partition, node, delta, given);
   const decisions: (PodDecision | undefined)[] = [];
   switch (delta.kind) {
     case 'node': {
       const untainted = delta.taints.length === 0 && delta.deletedAt === undefined;
       const present = new Set([...delta.pods.map((pod) => pod.uid), ...(delta.others ?? [])]);
+      const deleted = new Set(delta.deleted?.map(({ uid }) => uid));
       for (const record of scheduled.values()) {
+        if (deleted.has(record.uid)) continue;
         const missing = !present.has(record.uid) && compareVersions(delta.version, record.version) >= 0;
         // A node without taints is told without its pods.
         if (missing)
           decisions.push(untainted ? cancel(delta, record, node) : endAbsent(delta, record, 'cancelled'));
       }
       for (const each of ended.values()) {
-        if (present.has(each.uid) || scheduled.has(each.uid)) continue;
+        if (present.has(each.uid) || scheduled.has(each.uid) || deleted.has(each.uid)) continue;
         decisions.push(untainted && isBy(delta, each) ? repeat(each) : repeatAbsent(delta, each));
       }
       for (const pod of delta.pods) decisions.push(decide(pod));
+      for (const pod of delta.deleted ?? []) decisions.push(decideDeleted(pod));
       break;
     }
     case 'pod':
@@ -142,7 +152,8 @@ function decidePods(
     case 'pod-gone': {
       // A UID never returns, so this holds whatever was heard before or after.
       const [record, before] = [scheduled.get(delta.uid), ended.get(delta.uid)];
-      if (record) decisions.push(endAbsent(delta, record, 'gone'));
+      if (delta.deleted) decisions.push(decideDeleted(delta.deleted));
+      else if (record) decisions.push(endAbsent(delta, record, 'gone'));
       else if (before) decisions.push(repeatAbsent(delta, before));
       break;
     }
@@ -193,6 +204,42 @@ function podDecider(
     return { kind: 'confirm', record: { ...next, ...trialsOf(record) } };
   };
 }
+
+/**
+ * Decides the pods that a delta says somebody else deleted; that is so whatever was heard before or after. Of one that
+ * is not scheduled it is recorded when another taint manager evicted it: when it would have gone by us, or that it never
+ * would.
+ */
+function deletionDecider(
+  { scheduled, ended }: Partition,
+  node: NodeState,
+  delta: Delta,
+  { rules }: Given,
+): (pod: DeletedPod) => PodDecision | undefined {
+  const deadlineOf = podDeadlines(node.taints, node.deletedAt, rules);
+  const tells = node.taints.length > 0 && tellsOf(delta, node);
+  return ({ uid, namespace, name, podSince, tolerations, deleted }) => {
+    const record = scheduled.get(uid);
+    if (record) return endAbsent(delta, record, 'gone', deleted);
+    const before = ended.get(uid);
+    if (before && (isTombstone(before) || before.deleted)) return repeatAbsent(delta, before);
+    if (deleted.by !== 'taint-manager' || !tells) return before && repeatAbsent(delta, before);
+    const { fireAt, reasons } =
+      before?.outcome === 'would-have' ? before : due(deadlineOf(tolerations, podSince));
+    const who = { uid, namespace, name, podSince };
+    const { version } = delta;
+    return {
+      kind: 'evicted-elsewhere',
+      ending: { ...who, fireAt, reasons, outcome: 'gone', deleted, version },
+    };
+  };
+}
+
+/** Of a pod that nothing of ours evicts: the latest moment that a date can hold. */
+const NEVER: Pick<Ending, 'fireAt' | 'reasons'> = { fireAt: 8.64e15, reasons: [] };
+
+const due = (deadline: PodDeadline | undefined): Pick<Ending, 'fireAt' | 'reasons'> =>
+  deadline ? { fireAt: deadline.at, reasons: deadline.reasons } : NEVER;
 
 /** What happened to a record since it fell due. */
 function trialsOf({ failure, held, blocked, notBefore, turnAt }: EvictionRecord): Partial<EvictionRecord> {
@@ -246,13 +293,20 @@ function cancel({ version }: Delta, record: EvictionRecord, { taints }: NodeStat
  * Ends the record of a pod that a delta says is not there. `gone`: it was seen to go, for good; `cancelled`: it is not
  * in the list, which may be older than what another relay, about to lose its lease, told of the pod.
  */
-function endAbsent({ version }: Delta, record: EvictionRecord, outcome: 'gone' | 'cancelled'): PodDecision {
-  return { kind: 'cancel', ending: ending(record, { outcome, cancelled: 'pod-gone' }, version) };
+function endAbsent(
+  { version }: Delta,
+  record: EvictionRecord,
+  outcome: 'gone' | 'cancelled',
+  deleted?: Deletion,
+): PodDecision {
+  const how = { outcome, cancelled: 'pod-gone', ...(deleted ? { deleted } : {}) } as const;
+  return { kind: 'cancel', ending: ending(record, how, version) };
 }
 
 /** What a delta that says that a pod is not there makes of a record that has ended. `undefined`: there is nothing to do. */
 function repeatAbsent(delta: Delta, end: EndedPod): PodDecision | undefined {
-  const told = isBy(delta, end) && isAnnounced({ ...end, cancelled: 'pod-gone' }, delta.observedAt);
+  const was = end.startedAt !== undefined && isBy(delta, end);
+  const told = was && isAnnounced({ ...end, cancelled: 'pod-gone' }, delta.observedAt);
   return told ? repeat(end) : undefined;
 }
 

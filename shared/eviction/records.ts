@@ -170,11 +170,11 @@ export function ending(
 export const isTombstone = ({ outcome }: Ending): boolean => outcome === 'done' || outcome === 'gone';
 
 /**
- * Whether a cancellation is worth an Event: not for a pod that vanished when it was due already, because that
- * is what an eviction looks like from outside.
+ * Whether a cancellation is worth an Event: not for a pod that another taint manager evicted, or that vanished when it was
+ * due already, because that is what an eviction looks like from outside.
  */
-export function isAnnounced({ cancelled, fireAt }: Ending, observedAt: EpochMs): boolean {
-  return cancelled !== 'pod-gone' || fireAt > observedAt;
+export function isAnnounced({ cancelled, fireAt, deleted }: Ending, observedAt: EpochMs): boolean {
+  return deleted?.by !== 'taint-manager' && (cancelled !== 'pod-gone' || fireAt > observedAt);
 }
 
 /** Why a pod that was scheduled has no deadline any more: the taints that set it went, or are now tolerated. */

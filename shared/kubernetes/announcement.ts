@@ -8,6 +8,9 @@ export const TAINT_MANAGER_REASON = 'DeletionByTaintManager';
 /** `v1.PodReasonEvictionByEvictionAPI`: the same, where the Eviction API set it. */
 export const EVICTION_API_REASON = 'EvictionByEvictionAPI';
 
+/** As whom the API server notes us where we write: it takes the user agent. Marks go by this and the installation's name. */
+export const FIELD_MANAGER = 'taintward';
+
 /**
  * The strategic merge patch of a pod's status by which the built-in controller announces an eviction
  * (`addConditionAndDeletePod`): the UID guards against a pod recreated under the same name, the condition is

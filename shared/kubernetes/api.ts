@@ -1,3 +1,4 @@
+import type { Deletion } from '#shared/eviction/facts.ts';
 import type { EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { LiveTaint, Toleration } from '#shared/taints/taint.ts';
 
@@ -39,6 +40,8 @@ export interface LivePod {
   readonly disrupted: boolean;
   /** Carries that condition with the Eviction API's reason: somebody, maybe this service, evicted it by that. Absent: no. */
   readonly evicted?: true;
+  /** With `terminating`: somebody else than this service deleted it. Absent too where nobody knows who did. */
+  readonly deleted?: Deletion;
   /** Absent: none. */
   readonly labels?: Readonly<Record<string, string>>;
   /** The controller that made it (`ownerReferences`); absent: nobody makes it anew. */

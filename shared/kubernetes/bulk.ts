@@ -26,6 +26,8 @@ const POD_CUTS: readonly Cut[] = [
     '"namespace":',
     '"annotations":',
     '"ownerReferences":',
+    // Who announced a disruption: few pods have that.
+    '\\"DisruptionTarget\\"',
   ),
   // Volumes and containers: what comes before this field in `core/v1.PodSpec`.
   cut('"spec":{', '"dnsPolicy":"', '"nodeName":', '"tolerations":'),

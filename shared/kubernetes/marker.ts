@@ -1,8 +1,9 @@
 import type { EpochMs } from '#shared/eviction/identity.ts';
+import { FIELD_MANAGER } from './announcement.ts';
 import { fieldsOf, itemsOf, textOf } from './api-json.ts';
 
 /** The field managers of our marks begin so; what follows names the installation. */
-const PREFIX = 'taintward-';
+const PREFIX = `${FIELD_MANAGER}-`;
 /** What an API server takes for a field manager. */
 const MAX_MANAGER_LENGTH = 128;
 /** No more other installations than these are told of. */

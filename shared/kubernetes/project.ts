@@ -3,10 +3,11 @@
  * 150,000 pods of 12 KB at a start, and a schema would copy and check each of their hundreds of fields; the
  * server has validated them. Unknown fields pass, and a field of an unexpected type reads as absent.
  */
+import type { Deletion } from '#shared/eviction/facts.ts';
 import { nodeName, podUid } from '#shared/eviction/identity.ts';
 import type { LiveTaint, Toleration } from '#shared/taints/taint.ts';
 import { ownSeconds, TAKEOVER_ANNOTATION } from '#shared/taints/takeover-note.ts';
-import { EVICTION_API_REASON, TAINT_MANAGER_REASON } from './announcement.ts';
+import { EVICTION_API_REASON, FIELD_MANAGER, TAINT_MANAGER_REASON } from './announcement.ts';
 import type { LiveNode, LivePod, PodOwner } from './api.ts';
 import { ApiError } from './api-error.ts';
 import { fieldsOf, itemsOf, textOf } from './api-json.ts';
@@ -72,6 +73,7 @@ export function projectPod(json: unknown): LivePod {
   const disruption = textOf(target?.['reason']);
   const owner = projectOwner(meta['ownerReferences']);
   const scheduledAt = Date.parse(textOf(scheduled?.['lastTransitionTime']));
+  const deleted = projectDeletion(meta, disruption);
   return {
     uid: podUid(required('Pod', meta, 'uid')),
     namespace: shared(required('Pod', meta, 'namespace')),
@@ -87,10 +89,39 @@ export function projectPod(json: unknown): LivePod {
     terminating: textOf(meta['deletionTimestamp']) !== '',
     disrupted: disruption === TAINT_MANAGER_REASON,
     ...(disruption === EVICTION_API_REASON ? { evicted: true } : {}),
+    ...(deleted ? { deleted } : {}),
     ...projectLabels(meta['labels']),
     ...(owner === undefined ? {} : { owner }),
   };
 }
+
+/** Who else deleted a pod whose `DisruptionTarget` has this reason; the moment is when that was asked for. */
+function projectDeletion(meta: Readonly<Record<string, unknown>>, disruption: string): Deletion | undefined {
+  const endsAt = Date.parse(textOf(meta['deletionTimestamp']));
+  // Who asked the Eviction API is not to be seen.
+  if (Number.isNaN(endsAt) || disruption === EVICTION_API_REASON) return undefined;
+  const isEviction = disruption === TAINT_MANAGER_REASON;
+  const announcers = isEviction ? announcersOf(meta['managedFields']) : [];
+  // A server that does not say who announced it leaves us to take it for our own.
+  if (isEviction && (announcers.length === 0 || announcers.some(isOurs))) return undefined;
+  const grace = meta['deletionGracePeriodSeconds'];
+  const at = endsAt - (typeof grace === 'number' ? grace * 1000 : 0);
+  return { at, by: isEviction ? 'taint-manager' : 'other' };
+}
+
+/** An installation beside this one records what it does. */
+const isOurs = (manager: string): boolean =>
+  manager === FIELD_MANAGER || manager.startsWith(`${FIELD_MANAGER}-`);
+
+/** Who owns the condition `DisruptionTarget`. */
+const announcersOf = (managedFields: unknown): readonly string[] =>
+  itemsOf(managedFields)
+    .map(fieldsOf)
+    .filter(({ fieldsV1 }) => {
+      const conditions = fieldsOf(fieldsOf(fieldsOf(fieldsV1)['f:status'])['f:conditions']);
+      return 'k:{"type":"DisruptionTarget"}' in conditions;
+    })
+    .map(({ manager }) => textOf(manager));
 
 function projectLabels(labels: unknown): Pick<LivePod, 'labels'> {
   const given = Object.entries(fieldsOf(labels)).map(([key, value]) => [key, textOf(value)]);

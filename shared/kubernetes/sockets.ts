@@ -6,6 +6,7 @@ import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import { FIELD_MANAGER } from './announcement.ts';
 import { LateCallError, late } from './api-error.ts';
 import { type Call, METHODS } from './call.ts';
 import type { RequestAccess } from './connection.ts';
@@ -338,7 +339,7 @@ function pathOf(call: Call, { server }: RequestAccess): string {
 const headersOf = (call: Call, { headers }: RequestAccess, body: string | undefined) => ({
   ...headers,
   accept: 'application/json',
-  'user-agent': 'taintward',
+  'user-agent': FIELD_MANAGER,
   // Lists shrink to a tenth; a proxy that compresses a watch would hold its events back.
   ...(call.verb === 'watch' ? {} : { 'accept-encoding': 'gzip' }),
   ...(body === undefined

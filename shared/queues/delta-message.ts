@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import * as z from 'zod';
 import {
+  type DeletedPod,
   type Delta,
   type NodeDelta,
   onlyPod,
@@ -77,6 +78,11 @@ const pod = z.strictObject({
   rank: z.int().nonnegative().exactOptional(),
 });
 
+/** Told of as it was before somebody else deleted it. */
+const deletedPod = pod.extend({
+  deleted: z.strictObject({ at: epochMs, by: z.enum(['taint-manager', 'other']) }),
+});
+
 const header = {
   v: z.literal(
     DELTA_MESSAGE_VERSION,
@@ -99,6 +105,7 @@ const message = z.discriminatedUnion('kind', [
     tolerations: z.array(z.array(toleration)),
     pods: z.array(pod),
     others: z.array(uid).exactOptional(),
+    deleted: z.array(deletedPod).exactOptional(),
     wake: z.boolean(),
   }),
   z.strictObject({
@@ -107,7 +114,13 @@ const message = z.discriminatedUnion('kind', [
     tolerations: z.tuple([z.array(toleration)]),
     pod,
   }),
-  z.strictObject({ ...header, kind: z.literal('pod-gone'), uid }),
+  z.strictObject({
+    ...header,
+    kind: z.literal('pod-gone'),
+    uid,
+    tolerations: z.tuple([z.array(toleration)]).exactOptional(),
+    deleted: deletedPod.exactOptional(),
+  }),
 ]);
 
 /** A delta as the text of one SQS message; each distinct toleration list is written once. */
@@ -128,16 +141,25 @@ export function encodeDelta(delta: Delta): string {
       const lists = new ToleratedLists();
       const pods = delta.pods.map((facts) => encodePod(facts, lists.indexOf(facts.tolerations)));
       const others = delta.others && { others: delta.others };
-      const { wake } = delta;
-      return JSON.stringify({ ...common, kind: 'node', tolerations: lists.encoded, pods, ...others, wake });
+      const deleted = delta.deleted && {
+        deleted: delta.deleted.map((each) => encodeDeleted(each, lists.indexOf(each.tolerations))),
+      };
+      const told = { kind: 'node', tolerations: lists.encoded, pods, ...others, ...deleted };
+      return JSON.stringify({ ...common, ...told, wake: delta.wake });
     }
     case 'pod': {
       const lists = new ToleratedLists();
       const encoded = encodePod(delta.pod, lists.indexOf(delta.pod.tolerations));
       return JSON.stringify({ ...common, kind: 'pod', tolerations: lists.encoded, pod: encoded });
     }
-    case 'pod-gone':
-      return JSON.stringify({ ...common, kind: 'pod-gone', uid: delta.uid });
+    case 'pod-gone': {
+      const { uid, deleted } = delta;
+      if (!deleted) return JSON.stringify({ ...common, kind: 'pod-gone', uid });
+      const lists = new ToleratedLists();
+      const encoded = encodeDeleted(deleted, lists.indexOf(deleted.tolerations));
+      const told = { kind: 'pod-gone', uid, tolerations: lists.encoded, deleted: encoded };
+      return JSON.stringify({ ...common, ...told });
+    }
     default:
       return delta satisfies never;
   }
@@ -149,7 +171,10 @@ export interface DeltaMessage {
   readonly body: string;
 }
 
-/** The message of a delta. Of a node too large for it, the facts of as many pods as fit are told, and the UIDs of all. */
+/**
+ * The message of a delta. Of a node too large for it, the facts of as many pods as fit are told, and the UIDs of all; who
+ * deleted others is not.
+ */
 export function deltaMessage(delta: Delta): DeltaMessage {
   const body = encodeDelta(delta);
   if (delta.kind !== 'node' || Buffer.byteLength(body) <= MAX_MESSAGE_BYTES) return { delta, body };
@@ -157,7 +182,7 @@ export function deltaMessage(delta: Delta): DeltaMessage {
   return { delta: fitting, body: encodeDelta(fitting) };
 }
 
-function whatFits(delta: NodeDelta): NodeDelta {
+function whatFits({ deleted: _untold, ...delta }: NodeDelta): NodeDelta {
   const uids = delta.pods.map(({ uid }) => uid);
   let room = MAX_MESSAGE_BYTES - Buffer.byteLength(encodeDelta({ ...delta, pods: [], others: uids }));
   const written = new Set<string>();
@@ -191,19 +216,24 @@ export function parseDelta(body: string): Delta {
   const ref = { cluster, node };
   switch (fields.kind) {
     case 'node': {
-      const { tolerations, pods, ...facts } = fields;
+      const { tolerations, pods, deleted, ...facts } = fields;
       return {
         ...facts,
         ref,
         pods: pods.map((each, index) => parsePod(each, tolerations, `pods.${index}`)),
+        ...(deleted && {
+          deleted: deleted.map((each, index) => parsePod(each, tolerations, `deleted.${index}`)),
+        }),
       };
     }
     case 'pod': {
       const { tolerations, pod: only, ...facts } = fields;
       return { ...facts, ref, pod: parsePod(only, tolerations, 'pod') };
     }
-    case 'pod-gone':
-      return { ...fields, ref };
+    case 'pod-gone': {
+      const { tolerations = [[]], deleted, ...facts } = fields;
+      return { ...facts, ref, ...(deleted && { deleted: parsePod(deleted, tolerations, 'deleted') }) };
+    }
     default:
       return fields satisfies never;
   }
@@ -223,11 +253,16 @@ function encodePod(facts: PodFacts, tolerations: number): EncodedPod {
   };
 }
 
-function parsePod(
-  encoded: z.output<typeof pod>,
+const encodeDeleted = ({ deleted, ...facts }: DeletedPod, tolerations: number) => ({
+  ...encodePod(facts, tolerations),
+  deleted,
+});
+
+function parsePod<Encoded extends z.output<typeof pod>>(
+  encoded: Encoded,
   lists: readonly (readonly Toleration[])[],
   path: string,
-): PodFacts {
+): Omit<Encoded, 'tolerations'> & { readonly tolerations: readonly Toleration[] } {
   const tolerations = lists[encoded.tolerations];
   if (!tolerations) {
     throw new MalformedMessageError(

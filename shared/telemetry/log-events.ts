@@ -55,6 +55,8 @@ export type LogEvents = {
   };
   /** It was evicted, `lateMs` after it fell due. */
   'eviction.done': PodFields & { readonly lateMs: number };
+  /** Another taint manager evicted it, at `deletedAt`. */
+  'eviction.elsewhere': EvictionFields & { readonly deletedAt: EpochMs };
   /** It was gone when it was to be evicted. */
   'eviction.gone': PodFields;
   /** Something on a node could not be evicted, and is tried again. */

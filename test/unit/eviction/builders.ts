@@ -114,6 +114,7 @@ export interface Planned extends Plan {
   readonly confirm: readonly EvictionRecord[];
   readonly free: readonly EvictionRecord[];
   readonly cancel: readonly Ending[];
+  readonly elsewhere: readonly Ending[];
   readonly cancelledBefore: readonly EndedPod[];
   /** Distinct moments that want a timer, soonest first. */
   readonly arm: readonly EpochMs[];
@@ -139,20 +140,24 @@ export function planned(
     confirm: records('confirm'),
     free: records('free'),
     cancel: of('cancel').map((each) => each.ending),
+    elsewhere: of('evicted-elsewhere').map((each) => each.ending),
     cancelledBefore: of('cancelled-before').map((each) => each.ending),
     arm: [...new Set(armed.map(ownMomentOf))].sort((a, b) => a - b),
   };
 }
 
 /** Whether a plan leaves the partition as it is. */
-export const changesNothing = ({ node, schedule, reschedule, confirm, free, cancel }: Planned): boolean =>
-  !node && [schedule, reschedule, confirm, free, cancel].every((each) => each.length === 0);
+export const changesNothing = ({ node, ...decided }: Planned): boolean =>
+  !node &&
+  (['schedule', 'reschedule', 'confirm', 'free', 'cancel', 'elsewhere'] as const).every(
+    (kind) => decided[kind].length === 0,
+  );
 
 /** The partition once a plan is committed. */
 export function committed(partition: Partition, decided: Planned): Partition {
-  const { node = partition.node, schedule, reschedule, confirm, free, cancel } = decided;
+  const { node = partition.node, schedule, reschedule, confirm, free, cancel, elsewhere } = decided;
   const records = [...partition.scheduled.values(), ...schedule, ...reschedule, ...confirm, ...free];
-  return ended({ ...partition, revision: partition.revision + 1, node }, records, cancel);
+  return ended({ ...partition, revision: partition.revision + 1, node }, records, [...cancel, ...elsewhere]);
 }
 
 /** The partition after these deltas, in this order. */

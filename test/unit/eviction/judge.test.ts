@@ -161,6 +161,12 @@ test('seconds that policy gives a taint key put a due pod off, and the reason sa
   assert.deepEqual([found.record.fireAt, found.record.reasons[0]?.policy], [at(90), 'tolerationSeconds']);
 });
 
+test('a pod that another taint manager evicted is gone, and told with who did it', () => {
+  const deleted = { at: at(59), by: 'taint-manager' } as const;
+  const found = verdict(due, look(60, [A], seen({ terminating: true, disrupted: true, deleted })));
+  assert.deepEqual(found, { kind: 'end', outcome: 'gone', deleted });
+});
+
 describe('on a node that is not there', () => {
   test('the last known taints stand', () => {
     assert.equal(verdict(due, look(60, undefined, seen())).kind, 'evict');

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { Delta } from '#shared/eviction/facts.ts';
+import type { Delta, PodFacts } from '#shared/eviction/facts.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
-import { type EvictionRecord, isAnnounced } from '#shared/eviction/records.ts';
+import { type EvictionRecord, ending, isAnnounced } from '#shared/eviction/records.ts';
 import {
   after,
   at,
@@ -399,5 +399,96 @@ describe('a pod that is held', () => {
     const later = nodeDelta(120, { pods: [pod('u1', { tolerations: [tolerating('a', 600)] })] });
     const [moved] = heard(later, observed).reschedule;
     assert.deepEqual([moved?.fireAt, moved?.held], [at(600), undefined]);
+  });
+});
+
+describe('a pod that somebody else deleted', () => {
+  const gone = (
+    uid: string,
+    second: number,
+    by: 'taint-manager' | 'other',
+    fields: Partial<PodFacts> = {},
+  ) => ({
+    ...pod(uid, fields),
+    deleted: { at: at(second), by },
+  });
+  const podGoneBy = (sequence: number, by: 'taint-manager' | 'other', fields: Partial<PodFacts> = {}) =>
+    podGone(sequence, { deleted: gone('u1', sequence, by, fields) });
+
+  for (const by of ['taint-manager', 'other'] as const) {
+    test(`ends as gone, with who did it and when: ${by}`, () => {
+      const told = [podGoneBy(40, by), nodeDelta(40, { pods: [], deleted: [gone('u1', 40, by)] })];
+      for (const delta of told) {
+        const [end] = planned(after(nodeDelta(1)), delta).cancel;
+        assert.deepEqual([end?.outcome, end?.deleted], ['gone', { at: at(40), by }]);
+        assert.deepEqual([end?.fireAt, end?.startedAt], [at(60), at(1)]);
+      }
+    });
+  }
+
+  test('is no cancellation to tell of when another taint manager evicted it', () => {
+    const announced = (by: 'taint-manager' | 'other') =>
+      planned(after(nodeDelta(1)), podGoneBy(40, by)).cancel.map((end) => isAnnounced(end, at(40)));
+    assert.deepEqual([announced('taint-manager'), announced('other')], [[false], [true]]);
+  });
+
+  test('is told of also by a relay that has lost its lease', () => {
+    const [end] = planned(after(nodeDelta(1)), podGoneBy(40, 'other'), { leaseEpoch: 2 }).cancel;
+    assert.equal(end?.deleted?.by, 'other');
+  });
+
+  test('and that was never scheduled has an end when another taint manager evicted it: when it was due by us', () => {
+    const told = [
+      podGoneBy(3, 'taint-manager', { tolerations: [] }),
+      nodeDelta(3, { pods: [], deleted: [gone('u1', 2, 'taint-manager', { tolerations: [] })] }),
+    ];
+    for (const delta of told) {
+      const { elsewhere, cancel, schedule } = planned(emptyPartition, delta);
+      assert.deepEqual([cancel, schedule, elsewhere.length], [[], [], 1]);
+      const [end] = elsewhere;
+      assert.deepEqual([end?.outcome, end?.fireAt, end?.startedAt], ['gone', at(0), undefined]);
+      assert.deepEqual(
+        end?.reasons.map(({ taint: { key } }) => key),
+        ['a'],
+      );
+    }
+  });
+
+  test('and that nothing of ours evicts has an end that says so', () => {
+    const delta = podGoneBy(3, 'taint-manager', { tolerations: [tolerating('a')] });
+    const [end] = planned(emptyPartition, delta).elsewhere;
+    assert.deepEqual([end?.reasons, end?.fireAt], [[], 8.64e15]);
+  });
+
+  test('and that was never scheduled is not told of when anybody else deleted it, or on a node without taints', () => {
+    assert.deepEqual(planned(emptyPartition, podGoneBy(3, 'other')).elsewhere, []);
+    const untainted = podGone(3, { taints: [], deleted: gone('u1', 3, 'taint-manager') });
+    assert.deepEqual(planned(emptyPartition, untainted).elsewhere, []);
+  });
+
+  test('is recorded once, however often it is told of, and whatever is told late', () => {
+    const delta = nodeDelta(3, { pods: [], deleted: [gone('u1', 2, 'taint-manager')] });
+    const partition = after(delta);
+    for (const again of [
+      delta,
+      podGoneBy(4, 'taint-manager'),
+      { ...delta, version: { epoch: 1, sequence: 9 } },
+    ]) {
+      assert.deepEqual(
+        [planned(partition, again).elsewhere, planned(partition, again).cancelledBefore],
+        [[], []],
+      );
+    }
+    assert.equal(fate(committed(partition, planned(partition, nodeDelta(2)))), 'gone');
+  });
+
+  test('after it would have gone by us keeps the moment and the reasons of that', () => {
+    const partition = after(nodeDelta(1));
+    const record = recordIn(partition);
+    assert.ok(record);
+    const would = { ...ending(record, { outcome: 'would-have' }), endedAt: at(60) };
+    const observed = { ...partition, scheduled: new Map(), ended: new Map([[record.uid, would]]) };
+    const [end] = planned(observed, podGoneBy(61, 'taint-manager', { tolerations: [] })).elsewhere;
+    assert.deepEqual([end?.fireAt, end?.deleted?.at], [at(60), at(61)]);
   });
 });

@@ -28,6 +28,8 @@ const text = fc.constantFrom(
   'ä\\"',
 );
 const bulk = fc.dictionary(fc.constantFrom(...KEYS.map((key) => `f:${key}`), 'name'), fc.array(text));
+/** Of whoever announced a disruption. */
+const DISRUPTION = { 'f:status': { 'f:conditions': { 'k:{"type":"DisruptionTarget"}': {} } } };
 const taint = fc.record({ key: text, effect: fc.constantFrom('NoExecute', 'NoSchedule') });
 const toleration = fc.record(
   { key: text, operator: fc.constant('Exists'), tolerationSeconds: fc.constant(10) },
@@ -46,7 +48,8 @@ const metadata = fc.record(
       fc.oneof(text, fc.constant('uid=5+5')),
     ),
     ownerReferences: fc.constant([{ kind: 'Job', name: 'j', uid: 'o', controller: true }]),
-    managedFields: fc.array(fc.record({ manager: text, fieldsV1: bulk })),
+    deletionTimestamp: fc.constant('2026-01-01T00:01:00Z'),
+    managedFields: fc.array(fc.record({ manager: text, fieldsV1: fc.oneof(bulk, fc.constant(DISRUPTION)) })),
   },
   { requiredKeys: ['name', 'namespace', 'uid', 'resourceVersion', 'creationTimestamp'] },
 );
@@ -65,9 +68,10 @@ const pod = fc.record({
   ),
   status: fc.record(
     {
-      conditions: fc.constant([
-        { type: 'PodScheduled', status: 'True', lastTransitionTime: '2026-01-01T00:00:05Z' },
-      ]),
+      conditions: fc.constantFrom(
+        [{ type: 'PodScheduled', status: 'True', lastTransitionTime: '2026-01-01T00:00:05Z' }],
+        [{ type: 'DisruptionTarget', status: 'True', reason: 'DeletionByTaintManager' }],
+      ),
       initContainerStatuses: fc.array(bulk),
       containerStatuses: fc.array(bulk),
       qosClass: text,

@@ -72,6 +72,50 @@ test('what the Eviction API evicted is told from that', () => {
   assert.deepEqual([disrupted, evicted], [false, true]);
 });
 
+describe('who deleted a pod that terminates', () => {
+  const field = 'k:{"type":"DisruptionTarget"}';
+  const announced = (manager: string) => ({
+    manager,
+    subresource: 'status',
+    fieldsV1: { 'f:status': { 'f:conditions': { [field]: { 'f:reason': {} } } } },
+  });
+  const terminating = (managedFields: unknown, reason = 'DeletionByTaintManager') =>
+    projectPod({
+      metadata: {
+        ...META,
+        deletionTimestamp: '2026-11-21T12:00:30Z',
+        deletionGracePeriodSeconds: 30,
+        managedFields,
+      },
+      status: { conditions: [{ type: 'DisruptionTarget', status: 'True', reason }] },
+    }).deleted;
+  const at = Date.UTC(2026, 10, 21, 12);
+
+  test('is another taint manager where another one announced it', () => {
+    const kubelet = { manager: 'kubelet', fieldsV1: { 'f:status': { 'f:phase': {} } } };
+    assert.deepEqual(terminating([kubelet, announced('kube-controller-manager')]), {
+      at,
+      by: 'taint-manager',
+    });
+  });
+
+  test('is nobody else where we announced it, or nobody says who did', () => {
+    assert.equal(terminating([announced('taintward')]), undefined);
+    assert.equal(terminating([announced('taintward-prod')]), undefined);
+    assert.equal(terminating([announced('kube-controller-manager'), announced('taintward')]), undefined);
+    assert.equal(terminating(undefined), undefined);
+  });
+
+  test('is anybody else where no taint manager announced it, and nobody knows who behind the Eviction API', () => {
+    assert.deepEqual(terminating([announced('scheduler')], 'PreemptionByScheduler'), { at, by: 'other' });
+    assert.equal(terminating([announced('kube-apiserver')], 'EvictionByEvictionAPI'), undefined);
+  });
+
+  test('is not asked of a pod that does not terminate', () => {
+    assert.equal(projectPod({ metadata: META }).deleted, undefined);
+  });
+});
+
 test('equal toleration lists are one frozen object, other lists are not', () => {
   const tolerations = (list: unknown) =>
     projectPod({ metadata: META, spec: { tolerations: list } }).tolerations;

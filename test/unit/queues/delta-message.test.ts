@@ -41,6 +41,9 @@ const podFacts: fc.Arbitrary<PodFacts> = fc.record(
   },
   { requiredKeys: ['uid', 'namespace', 'name', 'podSince', 'tolerations'] },
 );
+const deletedPod = fc
+  .tuple(podFacts, moment, fc.constantFrom('taint-manager' as const, 'other' as const))
+  .map(([pod, at, by]) => ({ ...pod, deleted: { at, by } }));
 const facts = {
   ref: fc.record({ cluster: name.map(clusterName), node: name.map(nodeName) }),
   version: fc.record({ epoch: moment, sequence: moment }),
@@ -76,6 +79,7 @@ const delta: fc.Arbitrary<Delta> = fc.oneof(
       ...facts,
       kind: fc.constant('node' as const),
       pods: fc.array(podFacts, { maxLength: 4 }),
+      deleted: fc.array(deletedPod, { maxLength: 4 }),
       wake: fc.boolean(),
     },
     { requiredKeys: [...required, 'pods', 'wake'] },
@@ -85,7 +89,7 @@ const delta: fc.Arbitrary<Delta> = fc.oneof(
     { requiredKeys: [...required, 'pod'] },
   ),
   fc.record(
-    { ...facts, kind: fc.constant('pod-gone' as const), uid: text.map(podUid) },
+    { ...facts, kind: fc.constant('pod-gone' as const), uid: text.map(podUid), deleted: deletedPod },
     { requiredKeys: [...required, 'uid'] },
   ),
 );

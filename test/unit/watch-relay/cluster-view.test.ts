@@ -224,12 +224,36 @@ describe('a pod on a tainted node', () => {
     assert.deepEqual(view.deletePod(livePod(), at(2)), []);
   });
 
-  test('goes without a word when a taint manager evicted it, who knows', () => {
+  test('goes without a word when we evicted it', () => {
     const view = tainted(livePod());
     assert.deepEqual(view.upsertPod(livePod('u1', { disrupted: true }), at(1)), []);
     assert.deepEqual(view.upsertPod(livePod('u1', { disrupted: true, terminating: true }), at(1)), []);
     assert.deepEqual(view.deletePod(livePod('u1', { disrupted: true }), at(2)), []);
     assert.deepEqual(told(view.resync([], at(3), false)), ['n1 a: no pods']);
+  });
+
+  test('that somebody else deleted goes with a word of who did, also in the next deltas of its node', () => {
+    const deleted = { at: at(1), by: 'taint-manager' } as const;
+    const view = tainted(livePod());
+    const gone = only(view.upsertPod(livePod('u1', { disrupted: true, terminating: true, deleted }), at(1)));
+    assert.deepEqual(gone.kind === 'pod-gone' && gone.deleted?.deleted, deleted);
+    const toldAt = (second: number) => {
+      const delta = only(view.resync([], at(second), false));
+      return delta.kind === 'node' && delta.deleted?.map(({ uid }) => uid);
+    };
+    assert.deepEqual([toldAt(3), toldAt(1 + 20 * 60), toldAt(2 + 20 * 60)], [['u1'], ['u1'], undefined]);
+  });
+
+  test('that terminates already when its node is listed is told of with its node, if somebody else deleted it', () => {
+    const deleted = { at: at(0), by: 'taint-manager' } as const;
+    const going = { terminating: true, disrupted: true };
+    const view = tainted(livePod('u1', { ...going, deleted }), livePod('u2', going));
+    const delta = only(view.resync([], at(1), false));
+    assert.ok(delta.kind === 'node');
+    assert.deepEqual(
+      [delta.pods, delta.deleted?.map((pod) => [pod.uid, pod.deleted])],
+      [[], [['u1', deleted]]],
+    );
   });
 
   test('is there beside another one of its name until its own end is heard of', () => {

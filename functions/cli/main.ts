@@ -10,6 +10,7 @@ import { StoreError } from '#shared/store/store.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { CliError } from './command.ts';
 import { createProgram } from './program.ts';
+import { storedHistory } from './stored-history.ts';
 
 /** Whatever goes wrong by the operator's hand is one of these, with a message made for the operator. */
 const OPERATOR_ERRORS = [ApiError, CliError, StoreError];
@@ -19,6 +20,7 @@ const program = createProgram({
     new DynamoDbClusterRegistry(
       new DynamoDbTable({ client: new DynamoDBClient(CLIENT_SETTINGS), tableName }),
     ),
+  history: storedHistory,
   connect: connector({ aws: new AwsClients(), clock: systemClock, localContext: localContextConnection }),
   clock: systemClock,
   print: (text) => process.stdout.write(text),

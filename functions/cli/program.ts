@@ -2,6 +2,7 @@ import { Command, Option } from 'commander';
 import { VERSION } from '#shared/version.ts';
 import { addClustersCommand } from './clusters.ts';
 import type { CliDeps } from './command.ts';
+import { addHistoryCommand } from './history.ts';
 import { addTakeoverCommand } from './takeover/command.ts';
 
 /** What the stack names its table unless it is configured otherwise. */
@@ -21,6 +22,7 @@ export function createProgram(deps: CliDeps): Command {
         .default(DEFAULT_TABLE),
     );
   addClustersCommand(program, deps);
+  addHistoryCommand(program, deps);
   addTakeoverCommand(program, deps);
   return program;
 }

@@ -31,7 +31,7 @@ import { SqliteLeases } from './sqlite-leases.ts';
 import { SqliteRulebook } from './sqlite-rulebook.ts';
 import { SqliteStore } from './sqlite-store.ts';
 import { type ChosenPolicies, StartPolicies } from './start-policies.ts';
-import type { StateDirectory } from './state-directory.ts';
+import { STORE_FILE, type StateDirectory } from './state-directory.ts';
 import { tellCountdowns } from './tell-countdowns.ts';
 import { startUpkeep } from './upkeep.ts';
 
@@ -81,7 +81,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   const clock = systemClock;
   const registry = new Registry();
   const metrics = relayMetrics(registry);
-  const store = new SqliteStore({ path: state.file('store.sqlite') });
+  const store = new SqliteStore({ path: state.file(STORE_FILE) });
   const leases = new SqliteLeases({ database: store.database });
   // The state directory is this process's alone: whoever held a lease is dead, however it died.
   leases.releaseAll();

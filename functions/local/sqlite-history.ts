@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
 import * as z from 'zod';
-import { nodeName } from '#shared/eviction/identity.ts';
+import { type ClusterName, clusterName, nodeName } from '#shared/eviction/identity.ts';
 import {
   entriesOf,
   type History,
@@ -18,6 +18,7 @@ const row = z.object({
   kind: z.enum(['noted', 'ended']),
   json: text,
 });
+const clusterRow = z.object({ cluster: text.transform(clusterName) });
 const recordRow = z.object({ node: text.transform(nodeName), json: text });
 
 /** History in the embedded store's database, which another process may be writing to. */
@@ -33,6 +34,14 @@ export class SqliteHistory implements History {
 
   entries(query: HistoryQuery): AsyncIterable<HistoryEntry> {
     return entriesOf({ scheduled: this.#scheduled(query), items: this.#items(query) }, query);
+  }
+
+  /** The clusters of which something is stored. */
+  clusters(): readonly ClusterName[] {
+    const rows = this.#run(() =>
+      this.#database.prepare('SELECT DISTINCT cluster FROM nodes ORDER BY cluster').all(),
+    );
+    return rows.map((each) => parseStored(clusterRow, each, 'row of a cluster').cluster);
   }
 
   async *#scheduled({ cluster, node }: HistoryQuery) {

@@ -14,8 +14,8 @@ export type Noted = Pick<EvictionRecord, 'uid' | 'namespace' | 'name' | 'fireAt'
     | { readonly what: 'held' | 'would-have'; readonly by: Brake }
     /** `by` held it, and nothing does any more. */
     | { readonly what: 'freed'; readonly by: Brake }
-    /** It failed for too long, and is left alone. */
-    | { readonly what: 'gave-up'; readonly error: string }
+    /** Its disruption budget forbids it (`blocked`); or it failed for too long, and is left alone. */
+    | { readonly what: 'blocked' | 'gave-up'; readonly error: string }
   );
 
 /**
@@ -32,6 +32,7 @@ export function noteOf(before: EvictionRecord | undefined, after: EvictionRecord
   if (after.gaveUpAt !== undefined && before.gaveUpAt === undefined) {
     return { ...pod, what: 'gave-up', error: after.failure?.error ?? '' };
   }
+  if (after.blocked && !before.blocked) return { ...pod, what: 'blocked', error: after.blocked.reason };
   const [was, is] = [before.held?.by, after.held?.by];
   if (is && is.kind !== was?.kind) {
     return { ...pod, what: is.kind === 'observe' ? 'would-have' : 'held', by: is };

@@ -20,7 +20,7 @@ export interface HistoryEntry {
   readonly movedFrom?: EpochMs;
   /** With `held`, `would-have` and `freed`: what forbade it. */
   readonly by?: Brake;
-  /** With `done`. */
+  /** With `done`: how long after `fireAt`. */
   readonly lateMs?: number;
   readonly cancelled?: CancelReason;
   readonly error?: string;
@@ -119,6 +119,7 @@ function notedEntry(ref: NodeRef, note: Noted, at: EpochMs): HistoryEntry {
     case 'would-have':
     case 'freed':
       return { ...told, by: note.by };
+    case 'blocked':
     case 'gave-up':
       return { ...told, error: note.error };
     default:

@@ -136,7 +136,7 @@ const noted = { ...who, ...why };
 export const notedSchema: z.ZodType<Noted> = z.discriminatedUnion('what', [
   z.object({ ...noted, what: z.literal('moved'), from: z.object(why) }),
   z.object({ ...noted, what: z.enum(['held', 'would-have', 'freed']), by: brake }),
-  z.object({ ...noted, what: z.literal('gave-up'), error: z.string() }),
+  z.object({ ...noted, what: z.enum(['blocked', 'gave-up']), error: z.string() }),
 ]);
 
 /**

@@ -42,6 +42,7 @@ async function commandLine(t: TestContext, answer: Answer, ...clusters: Register
       host,
       requestOptions: async () => ({ server: new URL(`http://${host}`), headers: {} }),
     }),
+    history: () => assert.fail('history was asked for'),
     clock: new DrivenClock(NOW),
     print: (text) => {
       state.printed += text;

@@ -38,6 +38,16 @@ test('that nothing forbids it any more is noted with what did', () => {
   assert.deepEqual([note?.what, note && 'by' in note && note.by.kind], ['freed', 'observe']);
 });
 
+test('that a disruption budget forbids it is noted once', () => {
+  const blocked = { ...record, blocked: { since: NOW, nextTryAt: NOW + 1, reason: 'no' } };
+  const note = noteOf(record, blocked);
+  assert.deepEqual([note?.what, note && 'error' in note && note.error], ['blocked', 'no']);
+  assert.equal(
+    noteOf(blocked, { ...blocked, blocked: { ...blocked.blocked, nextTryAt: NOW + 2 } }),
+    undefined,
+  );
+});
+
 test('that it is given up is noted once', () => {
   const gaveUp = { ...record, failure: { since: NOW, error: 'no' }, gaveUpAt: NOW };
   const note = noteOf(record, gaveUp);

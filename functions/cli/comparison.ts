@@ -1,0 +1,116 @@
+import type { EpochMs, NodeRef } from '#shared/eviction/identity.ts';
+import type { Reason } from '#shared/eviction/records.ts';
+import type { HistoryEntry } from '#shared/store/history.ts';
+import { tableText } from './output.ts';
+import { reasonsJson, reasonTexts, timeText } from './reasons.ts';
+
+/** A pod that the built-in controller evicted, or that was due by us, or both. */
+export interface ComparedPod {
+  readonly ref: NodeRef;
+  readonly namespace: string;
+  readonly name: string;
+  /** When the built-in controller evicted it, to the second. */
+  readonly builtInAt?: EpochMs;
+  /** When it was due by us. */
+  readonly oursAt?: EpochMs;
+  readonly reasons: readonly Reason[];
+}
+
+/** The built-in controller's evictions beside ours. */
+export interface Comparison {
+  /** Evicted by both, in the order of their evictions. */
+  readonly both: readonly Required<ComparedPod>[];
+  readonly builtInOnly: readonly ComparedPod[];
+  readonly oursOnly: readonly ComparedPod[];
+}
+
+/**
+ * Compares what the built-in controller evicted with what was due by us, by what history tells, the oldest first. A pod that
+ * was due by us counts as evicted by us when it was evicted, or would have been.
+ */
+export function compare(entries: readonly HistoryEntry[]): Comparison {
+  const pods = new Map<string, ComparedPod>();
+  for (const entry of entries) {
+    const { ref, uid, namespace, name, what, fireAt, reasons, deleted } = entry;
+    const byBuiltIn = deleted?.by === 'taint-manager';
+    const byUs = what === 'would-have' || what === 'done' || (byBuiltIn && reasons.length > 0);
+    if (!byBuiltIn && !byUs) continue;
+    pods.set(uid, {
+      ...{ ref, namespace, name, reasons },
+      ...pods.get(uid),
+      ...(byBuiltIn ? { builtInAt: deleted.at } : {}),
+      ...(byUs ? { oursAt: fireAt, reasons } : {}),
+    });
+  }
+  const moment = ({ builtInAt, oursAt }: ComparedPod) => builtInAt ?? oursAt ?? 0;
+  const all = [...pods.values()].sort((a, b) => moment(a) - moment(b));
+  return {
+    both: all.filter(isBoth),
+    builtInOnly: all.filter(({ oursAt }) => oursAt === undefined),
+    oursOnly: all.filter(({ builtInAt }) => builtInAt === undefined),
+  };
+}
+
+const isBoth = (pod: ComparedPod): pod is Required<ComparedPod> =>
+  pod.builtInAt !== undefined && pod.oursAt !== undefined;
+
+/** By how much the built-in controller was later than we; milliseconds. */
+const laterMs = ({ builtInAt, oursAt }: Required<ComparedPod>): number => builtInAt - oursAt;
+
+/** Half of the pods differ by no more, and none by more than the most; milliseconds, either way. */
+function differences({
+  both,
+}: Comparison): { readonly medianMs: number; readonly mostMs: number } | undefined {
+  const sorted = both.map((pod) => Math.abs(laterMs(pod))).sort((a, b) => a - b);
+  const [medianMs, mostMs] = [sorted[Math.floor((sorted.length - 1) / 2)], sorted.at(-1)];
+  return medianMs === undefined || mostMs === undefined ? undefined : { medianMs, mostMs };
+}
+
+/** For people: a line for each pod, and what it comes to. */
+export function comparisonText(comparison: Comparison): string {
+  const { both, builtInOnly, oursOnly } = comparison;
+  const line = (pod: ComparedPod): readonly string[] => [
+    `${pod.namespace}/${pod.name}`,
+    pod.ref.node,
+    pod.builtInAt === undefined ? 'never' : timeText(pod.builtInAt),
+    pod.oursAt === undefined ? 'never' : timeText(pod.oursAt),
+    isBoth(pod) ? secondsText(laterMs(pod)) : '',
+    reasonTexts(pod.reasons).join('; '),
+  ];
+  const pods = [...both, ...builtInOnly, ...oursOnly];
+  const heads = ['POD', 'NODE', 'BUILT-IN EVICTED AT', 'WE WOULD HAVE AT', 'DIFFERENCE', 'BECAUSE'];
+  const table = pods.length === 0 ? '' : `${tableText([heads, ...pods.map(line)])}\n`;
+  return `${table}${summaryText(comparison)}\n`;
+}
+
+function summaryText(comparison: Comparison): string {
+  const { both, builtInOnly, oursOnly } = comparison;
+  const found = differences(comparison);
+  const apart = found
+    ? `, apart by ${secondsText(found.medianMs)} at the median and ${secondsText(found.mostMs)} at the most`
+    : '';
+  return `Evicted by both: ${both.length}${apart}. By the built-in controller alone: ${builtInOnly.length}. By us alone: ${oursOnly.length}.`;
+}
+
+const secondsText = (ms: number): string => `${(ms / 1000).toFixed(1)} s`;
+
+/** For programs. */
+export function comparisonJson(comparison: Comparison): object {
+  const found = differences(comparison);
+  const isoText = (at: EpochMs | undefined) => (at === undefined ? undefined : new Date(at).toISOString());
+  const pod = (each: ComparedPod) => ({
+    ...each.ref,
+    namespace: each.namespace,
+    pod: each.name,
+    builtInAt: isoText(each.builtInAt),
+    oursAt: isoText(each.oursAt),
+    differenceMs: isBoth(each) ? laterMs(each) : undefined,
+    because: reasonsJson(each.reasons),
+  });
+  return {
+    both: comparison.both.map(pod),
+    builtInOnly: comparison.builtInOnly.map(pod),
+    oursOnly: comparison.oursOnly.map(pod),
+    ...(found ? { medianDifferenceMs: found.medianMs, largestDifferenceMs: found.mostMs } : {}),
+  };
+}

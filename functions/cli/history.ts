@@ -1,0 +1,216 @@
+import { Argument, type Command, InvalidArgumentError, Option } from 'commander';
+import { clusterNameSchema } from '#shared/clusters/registry.ts';
+import type { Brake } from '#shared/eviction/brake.ts';
+import { type ClusterName, type EpochMs, type NodeName, nodeName } from '#shared/eviction/identity.ts';
+import type { CancelReason } from '#shared/eviction/records.ts';
+import type { HistoryEntry, HistoryQuery } from '#shared/store/history.ts';
+import { DURATION_FORM, durationMs } from '#shared/time/duration.ts';
+import type { CliDeps } from './command.ts';
+import { compare, comparisonJson, comparisonText } from './comparison.ts';
+import { jsonText, type OutputFormat, outputOption, tableText } from './output.ts';
+import { reasonsJson, reasonTexts, timeText } from './reasons.ts';
+
+interface HistoryOptions {
+  readonly table: string;
+  readonly state?: string;
+  readonly node?: NodeName;
+  readonly namespace?: string;
+  readonly pod?: string;
+  readonly since: MomentGiven;
+  readonly until?: MomentGiven;
+  readonly compare?: true;
+  readonly output: OutputFormat;
+}
+
+/** A moment as it was given: so long ago, or as a date. */
+type MomentGiven = { readonly agoMs: number } | { readonly at: EpochMs };
+
+const DEFAULT_SINCE = '24h';
+
+/** `taintward history`: what became of evictions, and beside which the built-in controller made its own. */
+export function addHistoryCommand(program: Command, deps: CliDeps): void {
+  const command = program
+    .command('history')
+    .description('shows what was scheduled, moved, held, evicted, and what would have been; the newest last')
+    .addArgument(new Argument('[cluster]', 'of which cluster; all, if none is named').argParser(parseCluster))
+    .addOption(
+      new Option(
+        '--state <dir>',
+        'of the service that npm start runs with this state directory, instead of the table',
+      ),
+    )
+    .addOption(new Option('--node <name>', 'on this node').argParser((name) => nodeName(name)))
+    .option('--namespace <name>', 'of pods in this namespace')
+    .option('--pod <name>', 'of pods of this name')
+    .addOption(
+      new Option('--since <when>', 'from then on: 30m, 2h, 7d ago, or a date')
+        .argParser(parseMoment)
+        .default(parseMoment(DEFAULT_SINCE), DEFAULT_SINCE),
+    )
+    .addOption(new Option('--until <when>', 'up to then, likewise (default: now)').argParser(parseMoment))
+    .option('--compare', 'what the built-in controller evicted, and when it would have gone by us')
+    .addOption(outputOption());
+  command.action(async (cluster: ClusterName | undefined) => {
+    const options = command.optsWithGlobals<HistoryOptions>();
+    const entries = await read(cluster, options, deps);
+    if (options.compare) {
+      const compared = compare(entries);
+      const asJson = options.output === 'json';
+      deps.print(asJson ? jsonText(comparisonJson(compared)) : comparisonText(compared));
+    } else if (options.output === 'json') deps.print(jsonText(entries.map(entryJson)));
+    else deps.print(historyText(entries));
+  });
+}
+
+/** The oldest first. */
+async function read(
+  cluster: ClusterName | undefined,
+  { table, state, since, until, ...which }: HistoryOptions,
+  { history, clock }: CliDeps,
+): Promise<readonly HistoryEntry[]> {
+  const now = clock.now();
+  const { node, namespace, pod } = which;
+  const about: Omit<HistoryQuery, 'cluster'> = {
+    ...(node === undefined ? {} : { node }),
+    ...(namespace === undefined ? {} : { namespace }),
+    ...(pod === undefined ? {} : { pod }),
+    from: momentOf(since, now),
+    to: until ? momentOf(until, now) : now,
+  };
+  const open = history(state === undefined ? { table } : { state });
+  try {
+    const clusters = cluster === undefined ? await open.clusters() : [cluster];
+    const found: HistoryEntry[] = [];
+    for (const each of clusters) {
+      for await (const entry of open.entries({ cluster: each, ...about })) found.push(entry);
+    }
+    // Those of one moment in the order in which they happened.
+    return found.reverse().sort((a, b) => a.at - b.at);
+  } finally {
+    open.close();
+  }
+}
+
+function parseCluster(text: string): ClusterName {
+  const { data, error } = clusterNameSchema.safeParse(text);
+  if (data === undefined) throw new InvalidArgumentError(`It ${error.issues[0]?.message}.`);
+  return data;
+}
+
+function parseMoment(text: string): MomentGiven {
+  if (DURATION_FORM.test(text)) return { agoMs: durationMs(text) ?? 0 };
+  const at = Date.parse(text);
+  if (Number.isNaN(at)) {
+    throw new InvalidArgumentError(
+      'Give so long ago, like 30m, 2h or 7d, or a date like 2026-11-22T05:00:00Z.',
+    );
+  }
+  return { at };
+}
+
+const momentOf = (given: MomentGiven, now: EpochMs): EpochMs =>
+  'at' in given ? given.at : now - given.agoMs;
+
+function historyText(entries: readonly HistoryEntry[]): string {
+  if (entries.length === 0) return 'Nothing happened in that time: --since 7d goes further back.\n';
+  const several = new Set(entries.map(({ ref }) => ref.cluster)).size > 1;
+  const heads = [
+    'TIME',
+    ...(several ? ['CLUSTER'] : []),
+    'WHAT',
+    'POD',
+    'NODE',
+    'DUE',
+    'LATE',
+    'BY',
+    'BECAUSE',
+  ];
+  const rows = entries.map((entry) => [
+    timeText(entry.at),
+    ...(several ? [entry.ref.cluster] : []),
+    WHAT[entry.what],
+    `${entry.namespace}/${entry.name}`,
+    entry.ref.node,
+    dueText(entry),
+    entry.lateMs === undefined ? '' : `${entry.lateMs} ms`,
+    whoText(entry),
+    becauseText(entry),
+  ]);
+  return tableText([heads, ...rows]);
+}
+
+const WHAT: Readonly<Record<HistoryEntry['what'], string>> = {
+  scheduled: 'scheduled',
+  moved: 'moved',
+  held: 'held',
+  freed: 'freed',
+  blocked: 'blocked',
+  'would-have': 'would have gone',
+  'gave-up': 'given up',
+  done: 'evicted',
+  gone: 'gone',
+  cancelled: 'cancelled',
+  unregistered: 'unregistered',
+};
+
+const CANCELLED: Readonly<Record<CancelReason, string>> = {
+  'taint-removed': 'the taint was removed',
+  'tolerated-forever': 'it tolerates the taint for ever',
+  'pod-gone': 'the pod is gone',
+};
+
+/** Nothing of ours makes a pod go that has no reasons. */
+const dueText = ({ fireAt, reasons }: HistoryEntry): string => (reasons.length === 0 ? '' : timeText(fireAt));
+
+function whoText({ what, deleted, by }: HistoryEntry): string {
+  if (deleted) {
+    const who = deleted.by === 'taint-manager' ? 'built-in controller' : 'somebody else';
+    return `${who}, ${timeText(deleted.at)}`;
+  }
+  if (by) return brakeText(by);
+  return what === 'done' ? 'taintward' : '';
+}
+
+function brakeText(by: Brake): string {
+  switch (by.kind) {
+    case 'observe':
+      return 'observe';
+    case 'paused':
+      return 'paused';
+    case 'stopped':
+      return by.scope === 'fleet' ? 'stop of all clusters' : 'stop';
+    case 'hold':
+      return `hold ${by.id}`;
+    case 'excluded':
+      return `policy, revision ${by.revision}`;
+    case 'guard':
+      return `guard (${by.scope})`;
+    default:
+      return by satisfies never;
+  }
+}
+
+function becauseText(entry: HistoryEntry): string {
+  const { reasons, cancelled, deleted, error, movedFrom } = entry;
+  return [
+    ...(cancelled && !deleted ? [CANCELLED[cancelled]] : []),
+    ...(error ? [error] : []),
+    ...(movedFrom === undefined ? [] : [`was due ${timeText(movedFrom)}`]),
+    ...reasonTexts(reasons),
+  ].join('; ');
+}
+
+/** An entry for programs. */
+function entryJson({ at, ref, name, fireAt, movedFrom, deleted, ...entry }: HistoryEntry): object {
+  const { reasons, uid, namespace, what, ...more } = entry;
+  return {
+    time: new Date(at).toISOString(),
+    ...ref,
+    ...{ namespace, pod: name, uid, what },
+    ...(reasons.length === 0 ? {} : { due: new Date(fireAt).toISOString() }),
+    ...(movedFrom === undefined ? {} : { movedFrom: new Date(movedFrom).toISOString() }),
+    ...(deleted ? { deletedBy: deleted.by, deletedAt: new Date(deleted.at).toISOString() } : {}),
+    ...more,
+    because: reasonsJson(reasons),
+  };
+}

@@ -1,0 +1,169 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { createProgram } from '#functions/cli/program.ts';
+import { storedHistory } from '#functions/cli/stored-history.ts';
+import { SqliteStore } from '#functions/local/sqlite-store.ts';
+import { STORE_FILE } from '#functions/local/state-directory.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
+import type { Noted } from '#shared/eviction/noted.ts';
+import type { EvictionRecord } from '#shared/eviction/records.ts';
+import { aNode, anEnding, aRecord, aRef, NOW } from '#test/contracts/partition-builders.ts';
+import { DrivenClock } from '#test/world/driven-clock.ts';
+
+const MINUTE = 60_000;
+const at = (minutes: number) => NOW + minutes * MINUTE;
+const REF = aRef(clusterName('prod'), 'n1');
+
+/** The command line an hour after `NOW`, beside a service that goes on writing its state directory. */
+function commandLine(t: TestContext) {
+  const state = mkdtempSync(join(tmpdir(), 'history-'));
+  const store = new SqliteStore({ path: join(state, STORE_FILE) });
+  t.after(() => {
+    store.close();
+    rmSync(state, { recursive: true });
+  });
+  let printed = '';
+  const program = createProgram({
+    history: storedHistory,
+    clock: new DrivenClock(at(60)),
+    print: (text) => {
+      printed += text;
+    },
+    registry: () => assert.fail('the registry was asked for'),
+    connect: () => assert.fail('a cluster was asked for'),
+  });
+  for (const each of program.commands) {
+    each.exitOverride().configureOutput({ writeErr: () => undefined });
+  }
+  const run = async (...args: string[]): Promise<string> => {
+    printed = '';
+    // Commander keeps what an earlier run was given.
+    await program.parseAsync(['history', '--state', state, ...args], { from: 'user' });
+    return printed;
+  };
+  const write = async (
+    minutes: number,
+    schedule: readonly EvictionRecord[],
+    noted: readonly Noted[] = [],
+  ) => {
+    const { revision } = await store.load(REF, NOW, []);
+    await store.commit(REF, revision, { node: aNode(), schedule, noted, end: [], live: true }, at(minutes));
+  };
+  return { store, run, write };
+}
+
+const pod = (name: string, dueMinutes = 5) =>
+  aRecord({ name, startedAt: at(0), fireAt: at(dueMinutes), podSince: NOW });
+
+const wouldHave = ({ uid, namespace, name, fireAt, reasons }: EvictionRecord): Noted => ({
+  ...{ uid, namespace, name, fireAt, reasons },
+  what: 'would-have',
+  by: { kind: 'observe' },
+});
+
+test('what happened is told line by line, the newest last, with why and who', async (t) => {
+  const { store, run, write } = commandLine(t);
+  const [a, b] = [pod('a'), { ...pod('b'), startedAt: at(1) }];
+  await write(0, [a, b]);
+  await write(5.5, [b], [wouldHave(b)]);
+  await store.end(REF, [anEnding(a, { lateMs: 42 })], at(5));
+  const deleted = { at: at(6), by: 'taint-manager' } as const;
+  await store.end(REF, [anEnding(b, { outcome: 'gone', cancelled: 'pod-gone', deleted })], at(6));
+  const lines = (await run('prod')).trimEnd().split('\n');
+  assert.deepEqual(
+    lines.map((line) => line.split(/ {3,}/).slice(1, 3)),
+    [
+      ['WHAT', 'POD'],
+      ['scheduled', 'default/a'],
+      ['scheduled', 'default/b'],
+      ['evicted', 'default/a'],
+      ['would have gone', 'default/b'],
+      ['gone', 'default/b'],
+    ],
+  );
+  const because =
+    'node.kubernetes.io/unreachable:NoExecute since 2026-11-21T11:59:59Z (appeared), toleration 1: 300 s';
+  assert.equal(
+    lines[3]?.replaceAll(/ {3,}/g, ' | '),
+    `2026-11-21T12:05:00Z | evicted | default/a | n1 | 2026-11-21T12:05:00Z | 42 ms | taintward | ${because}`,
+  );
+  assert.match(String(lines[5]), / {3}built-in controller, 2026-11-21T12:06:00Z {3}/);
+});
+
+test('what is asked for can be narrowed, and named without its cluster', async (t) => {
+  const { run, write } = commandLine(t);
+  await write(0, [pod('a'), pod('b')]);
+  const lines = async (...args: string[]) => (await run(...args)).split('\n').length - 1;
+  assert.equal(await lines(), 3);
+  assert.equal(await lines('--pod', 'a'), 2);
+  assert.match(await run('--pod', 'a', '--since', '30m'), /^Nothing happened in that time: /);
+  assert.match(await run('other', '--since', '2026-11-21T00:00:00Z'), /^Nothing happened in that time: /);
+});
+
+test('programs are told in JSON', async (t) => {
+  const { run, write } = commandLine(t);
+  const a = pod('a');
+  await write(0, [a]);
+  await write(5, [a], [wouldHave(a)]);
+  const [, would] = JSON.parse(await run('prod', '-o', 'json'));
+  assert.deepEqual(would, {
+    ...{ time: '2026-11-21T12:05:00.000Z', cluster: 'prod', node: 'n1', namespace: 'default', pod: 'a' },
+    ...{ uid: a.uid, what: 'would-have', due: '2026-11-21T12:05:00.000Z', by: { kind: 'observe' } },
+    because: [
+      {
+        taint: 'node.kubernetes.io/unreachable:NoExecute',
+        since: '2026-11-21T11:59:59.000Z',
+        ...{ known: 'appeared', toleration: 1, seconds: 300 },
+      },
+    ],
+  });
+});
+
+test('what the built-in controller evicted is compared with what we would have', async (t) => {
+  const { store, run, write } = commandLine(t);
+  const [early, late, ours, theirs, other] = ['early', 'late', 'ours', 'theirs', 'other'].map((name) =>
+    pod(name),
+  ) as [EvictionRecord, EvictionRecord, EvictionRecord, EvictionRecord, EvictionRecord];
+  await write(0, [early, late, ours, other]);
+  await write(5, [late, ours], [late, ours].map(wouldHave));
+  const gone = (record: EvictionRecord, seconds: number, by: 'taint-manager' | 'other' = 'taint-manager') =>
+    anEnding(record, { outcome: 'gone', deleted: { at: record.fireAt + seconds * 1000, by } });
+  await store.end(REF, [gone(early, -1), gone(late, 3), gone(other, -60, 'other')], at(6));
+  await store.end(REF, [{ ...gone(theirs, 0), reasons: [], fireAt: 8.64e15 }], at(6));
+  const text = await run('prod', '--compare');
+  const cells = text
+    .split('\n')
+    .slice(1, 5)
+    .map((line) => line.split(/ {3,}/).slice(0, 5));
+  assert.deepEqual(cells, [
+    ['default/early', 'n1', '2026-11-21T12:04:59Z', '2026-11-21T12:05:00Z', '-1.0 s'],
+    ['default/late', 'n1', '2026-11-21T12:05:03Z', '2026-11-21T12:05:00Z', '3.0 s'],
+    ['default/theirs', 'n1', '2026-11-21T12:05:00Z', 'never'],
+    ['default/ours', 'n1', 'never', '2026-11-21T12:05:00Z', cells[3]?.[4]],
+  ]);
+  assert.match(
+    text,
+    /\nEvicted by both: 2, apart by 1\.0 s at the median and 3\.0 s at the most\. By the built-in controller alone: 1\. By us alone: 1\.\n$/,
+  );
+});
+
+test('without anything to compare it says so', async (t) => {
+  const { run } = commandLine(t);
+  assert.equal(
+    await run('prod', '--compare'),
+    'Evicted by both: 0. By the built-in controller alone: 0. By us alone: 0.\n',
+  );
+});
+
+test('a moment that is none is refused', async (t) => {
+  const { run } = commandLine(t);
+  await assert.rejects(run('--since', 'yesterday'), /Give so long ago, like 30m, 2h or 7d, or a date/);
+});
+
+test('a state directory that is not there is refused', async (t) => {
+  const { run } = commandLine(t);
+  await assert.rejects(run('--state', '/nowhere'), { name: 'StoreError', message: /cannot be used/ });
+});

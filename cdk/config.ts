@@ -44,6 +44,11 @@ const schema = z
       /^arn:[^:]+:sns:[^:]+:\d{12}:.+$/,
       'arn:aws:sns:eu-west-1:123456789012:ops',
     ).exactOptional(),
+    /** Event bus that is told what becomes of evictions: a name in this account and region, or an ARN. */
+    eventBus: matching(
+      /^(arn:[^:]+:events:[^:]+:\d{12}:event-bus\/)?[\w.-]{1,256}$/,
+      'default or arn:aws:events:eu-west-1:123456789012:event-bus/ops',
+    ).exactOptional(),
     logRetentionDays: z.coerce
       .number()
       .refine((days) => LOG_RETENTION_DAYS.includes(days), `must be one of ${LOG_RETENTION_DAYS.join(', ')}`)

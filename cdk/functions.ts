@@ -23,6 +23,7 @@ import type { ClusterAccess } from './cluster-access.ts';
 import type { Config } from './config.ts';
 import type { Deltas } from './deltas.ts';
 import type { Network } from './network.ts';
+import type { Notices } from './notices.ts';
 import { ServiceFunction } from './service-function.ts';
 import { DeadLetterQueue, type ServiceQueue } from './service-queue.ts';
 import type { State } from './state.ts';
@@ -41,6 +42,7 @@ export interface FunctionsProps {
   readonly deltas: Deltas;
   readonly timers: Timers;
   readonly clusters: ClusterAccess;
+  readonly notices: Notices;
   /** Where `evict` reaches the clusters from; absent: the internet. */
   readonly network?: Network;
 }
@@ -76,7 +78,7 @@ export class Functions extends Construct {
   }
 
   #deltaFunction(id: string, name: FunctionName, source: ServiceQueue): ServiceFunction {
-    const { config, state, timers } = this.#props;
+    const { config, state, timers, notices } = this.#props;
     const fn = this.#function(
       id,
       name,
@@ -85,6 +87,7 @@ export class Functions extends Construct {
     );
     state.bindPartitions(fn);
     timers.bindArm(fn);
+    notices.bind(fn);
     this.#setHistory(fn);
     this.#setMatching(fn);
     feed(fn, source, DELTA_BATCH_SIZE, config.deltaConcurrency);
@@ -92,7 +95,7 @@ export class Functions extends Construct {
   }
 
   #evictFunction(): ServiceFunction {
-    const { config, state, timers, clusters } = this.#props;
+    const { config, state, timers, clusters, notices } = this.#props;
     const { due } = timers;
     const fn = this.#function(
       'Evict',
@@ -102,6 +105,7 @@ export class Functions extends Construct {
     );
     state.bindPartitions(fn);
     timers.bindArm(fn);
+    notices.bind(fn);
     clusters.bind(fn);
     this.#setHistory(fn);
     this.#setMatching(fn);

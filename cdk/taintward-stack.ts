@@ -6,6 +6,7 @@ import { Deltas } from './deltas.ts';
 import { Functions } from './functions.ts';
 import { Monitoring } from './monitoring.ts';
 import { Network } from './network.ts';
+import { Notices } from './notices.ts';
 import { ExternalRelay, FargateRelay } from './relay.ts';
 import { State } from './state.ts';
 import { Timers } from './timers.ts';
@@ -31,6 +32,7 @@ export class TaintwardStack extends Stack {
     // Clusters that are reached from a VPC alone are so by `evict` too.
     const functions = new Functions(this, 'Functions', {
       ...shared,
+      notices: new Notices(this, 'Notices', config),
       ...(network && !isOwnVpc ? { network } : {}),
     });
     const { dashboard } = new Monitoring(this, 'Monitoring', { ...shared, functions });

@@ -11,6 +11,7 @@ import { SqsSender } from '#shared/queues/sqs-sender.ts';
 import { SqsVisibility } from '#shared/queues/sqs-visibility.ts';
 import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
 import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
+import { eventBusOf } from '#shared/telemetry/event-bus.ts';
 import { jsonLog } from '#shared/telemetry/log.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { AwsTimers } from '#shared/timers/aws-timers.ts';
@@ -18,7 +19,9 @@ import { createHandler } from './handler.ts';
 
 const environment = readEnvironment(deltaEnvironment, process.env);
 const clock = systemClock;
-const log = jsonLog();
+const lines = jsonLog();
+const notices = eventBusOf(environment, { clock, log: lines });
+const log = notices?.log ?? lines;
 const table = new DynamoDbTable({
   client: new DynamoDBClient(CLIENT_SETTINGS),
   tableName: environment.TABLE_NAME,
@@ -41,6 +44,7 @@ export const handler = createHandler({
   dueQueue,
   deadLetters: new SqsSender({ client: sqs, queueUrl: environment.DEAD_LETTER_QUEUE_URL }),
   visibility: new SqsVisibility({ client: sqs, queueUrl: environment.SOURCE_QUEUE_URL, log }),
+  notices,
   clock,
   log,
   rules: rulesReader({

@@ -15,6 +15,7 @@ import { SqsVisibility } from '#shared/queues/sqs-visibility.ts';
 import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
 import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
 import { emfEvictionMetrics, stdoutEmf } from '#shared/telemetry/emf.ts';
+import { eventBusOf } from '#shared/telemetry/event-bus.ts';
 import { jsonLog } from '#shared/telemetry/log.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { AwsTimers } from '#shared/timers/aws-timers.ts';
@@ -22,7 +23,9 @@ import { createHandler } from './handler.ts';
 
 const environment = readEnvironment(evictEnvironment, process.env);
 const clock = systemClock;
-const log = jsonLog();
+const lines = jsonLog();
+const notices = eventBusOf(environment, { clock, log: lines });
+const log = notices?.log ?? lines;
 const sqs = new SQSClient(SQS_SETTINGS);
 const table = new DynamoDbTable({
   client: new DynamoDBClient(CLIENT_SETTINGS),
@@ -50,6 +53,7 @@ export const handler = createHandler({
   deadLetters: new SqsSender({ client: sqs, queueUrl: environment.DEAD_LETTER_QUEUE_URL }),
   metrics: emfEvictionMetrics(stdoutEmf(environment.METRIC_NAMESPACE)),
   rates: new DynamoDbRateLimiter(table),
+  notices,
   clock,
   log,
   rules: rulesReader({

@@ -65,6 +65,9 @@ export const installationVariables = { INSTALLATION: text };
 /** Under which namespace CloudWatch shows the metrics. */
 export const metricVariables = { METRIC_NAMESPACE: text };
 
+/** The event bus that is told what becomes of evictions; absent: none. */
+export const noticeVariables = { EVENT_BUS: text.exactOptional() };
+
 /** The values for a group of variables; tells the compiler of any that is forgotten. */
 export type ValuesOf<Variables> = { readonly [Name in keyof Variables]: string };
 
@@ -77,6 +80,7 @@ export const deltaEnvironment = z.object({
   ...dueQueueVariables,
   ...timerVariables,
   ...matchingVariables,
+  ...noticeVariables,
 });
 
 /** What `evict` reads from its environment. */

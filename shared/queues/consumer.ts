@@ -43,6 +43,8 @@ export interface ConsumerDeps {
   readonly log: Log;
   /** Written at the end of each invocation. */
   readonly metrics?: { flush?(): void };
+  /** Told at the end of each invocation, if anybody is to be told. */
+  readonly notices?: { flush(): Promise<void> } | undefined;
 }
 
 /** Tells the batch that a message is to be kept. */
@@ -91,7 +93,14 @@ export function consume<Message>(consumption: Consumption<Message>, deps: Consum
   };
 
   return middy<SQSEvent, SQSBatchResponse>()
-    .use(invocation({ flush: () => deps.metrics?.flush?.() }))
+    .use(
+      invocation({
+        flush: () => {
+          deps.metrics?.flush?.();
+          return deps.notices?.flush();
+        },
+      }),
+    )
     .handler(async (event) => {
       const errors = new Map<string, unknown>();
       const handle = (record: SQSRecord) =>

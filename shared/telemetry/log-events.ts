@@ -71,6 +71,8 @@ export type LogEvents = {
   'eviction.not-restored': Partial<OfNode> & Why & { readonly records: number };
   /** Cancellations could not be handed on to those who write Events. */
   'announcement.refused': OfNode & Why;
+  /** The event bus did not take what it was to be told. */
+  'notice.lost': Why & { readonly notices: number };
   /** An Event could not be written. */
   'event.lost': Why & { readonly namespace: string; readonly pod: string; readonly message: string };
 

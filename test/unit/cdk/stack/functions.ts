@@ -13,7 +13,7 @@ import {
 } from '#shared/aws/environment.ts';
 import { QUEUES } from '#shared/queues/queue-set.ts';
 import { FUNCTION_NAMES, type FunctionName, roomOf } from '../../../../cdk/bundle.ts';
-import { type Properties, readable, resourcesOf, resourceWith } from './resources.ts';
+import { type Properties, readable, resourcesOf, resourceWith, statementsIn } from './resources.ts';
 import { synthesized } from './synthesized.ts';
 
 const ENVIRONMENTS: Readonly<Record<FunctionName, z.ZodObject>> = {
@@ -58,8 +58,9 @@ describe('each function', () => {
   });
 
   test('is given exactly the environment that it reads', () => {
+    const whole = synthesized({ 'taintward:eventBus': 'ops' });
     for (const name of FUNCTION_NAMES) {
-      const { properties } = functionNamed(name);
+      const { properties } = functionNamed(name, whole);
       const { NODE_OPTIONS: _node, ...given } = (properties['Environment'] as { Variables: Properties })
         .Variables;
       assert.deepEqual(Object.keys(given).sort(), Object.keys(ENVIRONMENTS[name].shape).sort());
@@ -70,6 +71,20 @@ describe('each function', () => {
       ]);
       readEnvironment(ENVIRONMENTS[name], Object.fromEntries(filled));
     }
+  });
+
+  test('tells an event bus where one is named, and none else', () => {
+    const putsTo = (of: Template) =>
+      ['AWS::IAM::Policy']
+        .flatMap((type) => [...resourcesOf(of, type).values()])
+        .flatMap(({ PolicyDocument }) => statementsIn(PolicyDocument))
+        .filter(({ Action }) => Action.includes('events:PutEvents'))
+        .map(({ Resource }) => Resource);
+    assert.deepEqual(putsTo(template), []);
+    assert.equal(JSON.stringify(template.toJSON()).includes('EVENT_BUS'), false);
+    const arn = 'arn:aws:events:eu-west-1:123456789012:event-bus/ops';
+    assert.deepEqual(putsTo(synthesized({ 'taintward:eventBus': arn })), [[arn], [arn], [arn]]);
+    assert.match(putsTo(synthesized({ 'taintward:eventBus': 'ops' }))[0]?.[0] ?? '', /:event-bus\/ops$/);
   });
 
   test('writes to a log of its own, which is kept for as long as is chosen', () => {

@@ -9,6 +9,8 @@ interface Cut {
   readonly begin: Buffer;
   readonly end: Buffer;
   readonly never: readonly Buffer[];
+  /** Nor when this key stands before it. */
+  readonly notAfter?: Buffer;
 }
 
 const cut = (begin: string, end: string, ...never: readonly string[]): Cut => ({
@@ -17,18 +19,21 @@ const cut = (begin: string, end: string, ...never: readonly string[]): Cut => ({
   never: never.map((key) => Buffer.from(key)),
 });
 
+/** Of a pod that terminates it is read who owns what was announced of it. */
+const TERMINATING = Buffer.from('"deletionTimestamp":');
+
+const MANAGED_FIELDS = cut(
+  '"managedFields":[',
+  ']},"spec":{',
+  '"uid":',
+  '"resourceVersion":',
+  '"namespace":',
+  '"annotations":',
+  '"ownerReferences":',
+);
+
 const POD_CUTS: readonly Cut[] = [
-  cut(
-    '"managedFields":[',
-    ']},"spec":{',
-    '"uid":',
-    '"resourceVersion":',
-    '"namespace":',
-    '"annotations":',
-    '"ownerReferences":',
-    // Who announced a disruption: few pods have that.
-    '\\"DisruptionTarget\\"',
-  ),
+  { ...MANAGED_FIELDS, notAfter: TERMINATING },
   // Volumes and containers: what comes before this field in `core/v1.PodSpec`.
   cut('"spec":{', '"dnsPolicy":"', '"nodeName":', '"tolerations":'),
   cut('"containerStatuses":[', '],"qosClass":"', '"conditions":'),
@@ -40,12 +45,13 @@ const READ_OF_NODES = ['"resourceVersion":', '"managedFields":', '"taints":'].ma
 /** An object's JSON without its bulk. `depth`: how many braces close at its end; 2: it is the object of a watch's event. */
 export type Trim = (json: Buffer, depth: 1 | 2) => string;
 
-/** A pod without managed fields, volumes, containers and their statuses. */
+/** A pod without managed fields (unless it terminates), volumes, containers and their statuses. */
 export const trimPod: Trim = (json) => {
   let text = '';
   let kept = 0;
-  for (const { begin, end, never } of POD_CUTS) {
+  for (const { begin, end, never, notAfter } of POD_CUTS) {
     const at = json.indexOf(begin, kept);
+    if (notAfter && json.subarray(kept, Math.max(kept, at)).includes(notAfter)) continue;
     const from = at + begin.length;
     const to = at < 0 ? -1 : json.indexOf(end, from);
     if (to < 0 || standsIn(json.subarray(from, to), never)) continue;

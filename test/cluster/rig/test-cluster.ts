@@ -94,13 +94,17 @@ export class TestCluster {
   }
 
   /** Creates a ready node; returns its full name. */
-  async addNode(name: string, taints: readonly WatchedTaint[] = []): Promise<string> {
+  async addNode(name: string, taints: readonly WatchedTaint[] = [], zone?: string): Promise<string> {
     const node = this.nodeName(name);
+    const zoneLabel = zone === undefined ? {} : { 'topology.kubernetes.io/zone': zone };
     const capacity = { cpu: '64', memory: '256Gi', pods: '250' };
     await this.api.create('/api/v1/nodes', {
       apiVersion: 'v1',
       kind: 'Node',
-      metadata: { name: node, labels: { 'kubernetes.io/hostname': node, [SUITE_LABEL]: this.run } },
+      metadata: {
+        name: node,
+        labels: { 'kubernetes.io/hostname': node, ...zoneLabel, [SUITE_LABEL]: this.run },
+      },
       spec: { taints: [KEEP_OUT, ...taints] },
       status: {
         capacity,

@@ -12,7 +12,12 @@ const Metadata = z.object({
   labels: z.record(z.string(), z.string()).default({}),
 });
 
-const Taint = z.object({ key: z.string(), value: z.string().optional(), effect: z.string() });
+const Taint = z.object({
+  key: z.string(),
+  value: z.string().optional(),
+  effect: z.string(),
+  timeAdded: z.string().optional(),
+});
 export type WatchedTaint = z.infer<typeof Taint>;
 
 const Toleration = z.object({

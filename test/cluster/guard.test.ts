@@ -1,0 +1,143 @@
+import assert from 'node:assert/strict';
+import { after, afterEach, before, describe, test } from 'node:test';
+import { DEFAULT_POLICY, type Trip } from '#shared/eviction/policy.ts';
+import { NODE_NOT_READY, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
+import { assertUntouched } from './rig/deadline.ts';
+import { MortalNodes } from './rig/mortal-nodes.ts';
+import { NodeController } from './rig/node-controller.ts';
+import { Operator } from './rig/operator.ts';
+import { Stage } from './rig/stage.ts';
+import { tolerates } from './rig/tolerations.ts';
+import { until } from './rig/until.ts';
+import type { PodLife } from './rig/witness.ts';
+
+/*
+ * Sixty nodes in three zones die under the real node controller. Their NoSchedule taints are read as NoExecute, as they are
+ * where that controller's NoExecute ones are not admitted: it withholds these itself where most of a zone is down.
+ */
+
+const ZONES = ['a', 'b', 'c'] as const;
+const NODES_OF_ZONE = 20;
+/** For so long the pods tolerate that their node is down. */
+const TOLERATED_SECONDS = 3;
+const GONE_WITHIN_MS = 20_000;
+/** For so long nothing must happen to a pod that is due. */
+const HELD_MS = 6_000;
+/** A release is heard of within two seconds, and what was being held meanwhile is looked at again five later. */
+const RELEASED_WITHIN_MS = 15_000;
+
+let stage: Stage;
+let controller: NodeController;
+let nodes: MortalNodes;
+let operator: Operator;
+/** All but the first: it has been down for long. */
+let living: { readonly node: string; readonly pod: PodLife }[];
+let longDead: string;
+
+const addPod = (node: string, name: string): Promise<PodLife> =>
+  stage.cluster.addPod(node, name, {
+    tolerations: [NODE_NOT_READY, NODE_UNREACHABLE].map((key) => tolerates(key, TOLERATED_SECONDS)),
+  });
+
+/** Of the living nodes those from `from` on die, up to `to`; returns their pods. */
+async function die(from: number, to: number): Promise<readonly PodLife[]> {
+  const dying = living.slice(from, to);
+  await nodes.die(dying.map(({ node }) => node));
+  return dying.map(({ pod }) => pod);
+}
+
+const evicted = (pods: readonly PodLife[], withinMs: number) =>
+  Promise.all(pods.map((pod) => until(`${pod.name} is evicted`, withinMs, () => pod.evictedAt)));
+
+/** They are due by then, and left alone. */
+async function assertHeld(pods: readonly PodLife[]): Promise<void> {
+  const from = Date.now();
+  await until('time has passed', 2 * HELD_MS, () => Date.now() - from >= TOLERATED_SECONDS * 1000 + HELD_MS);
+  assertUntouched(...pods);
+}
+
+/** What tripped, the cluster with how many nodes were down then. */
+const inShort = (trips: readonly Trip[]) =>
+  trips.map(({ scope, zone, nodes: down, outOf }) => zone ?? `${scope} ${down} of ${outOf}`).sort();
+
+describe('of sixty nodes under the real node controller', () => {
+  before(async () => {
+    stage = await Stage.open();
+    const { cluster } = stage;
+    nodes = new MortalNodes(cluster);
+    const names = Array.from({ length: NODES_OF_ZONE * ZONES.length }, (_, index) => ({
+      name: `n${index}`,
+      zone: ZONES[index % ZONES.length] ?? 'a',
+    }));
+    longDead = await nodes.addDead('n0', 'a', 20 * 60);
+    const added = await Promise.all(names.slice(1).map(({ name, zone }) => nodes.add(name, zone)));
+    living = await Promise.all(
+      added.map(async (node, index) => ({ node, pod: await addPod(node, `p${index + 1}`) })),
+    );
+    controller = await NodeController.start();
+    const stateDir = stage.newStateDir();
+    await stage.start({ stateDir });
+    operator = new Operator(stateDir);
+    await operator.apply({
+      ...DEFAULT_POLICY,
+      mode: 'enforce',
+      virtualKeys: [NODE_NOT_READY, NODE_UNREACHABLE],
+    });
+  });
+  afterEach(() => {
+    stage.cluster.check();
+    controller.check();
+    nodes.check();
+  });
+  after(async () => {
+    operator?.close();
+    await controller?.stop();
+    await nodes?.close();
+    await stage?.close();
+  });
+
+  test('with 11 of 60 nodes down their pods go', async () => {
+    await evicted(await die(0, 10), GONE_WITHIN_MS);
+    assert.deepEqual(await operator.trips(), []);
+  });
+
+  test('with 20 of 60 down the twelfth has tripped the guard, and no pod of it or of later ones goes', async () => {
+    const pods = await die(10, 19);
+    await assertHeld(pods);
+    assert.deepEqual(inShort(await operator.trips()), ['cluster 12 of 60']);
+  });
+
+  test('what is due on a node that was down for 15 minutes before goes', async () => {
+    await evicted([await addPod(longDead, 'of-long-dead')], GONE_WITHIN_MS);
+    assert.equal((await operator.trips()).length, 1);
+  });
+
+  test('with 40 of 60 down the zones have tripped, too', async () => {
+    const pods = await die(19, 39);
+    await assertHeld(pods);
+    assert.deepEqual(inShort(await operator.trips()), ['a', 'b', 'c', 'cluster 12 of 60']);
+  });
+
+  test('once an operator has released it, everything that was held goes, and nothing else', async () => {
+    await operator.release();
+    await evicted(
+      living.slice(10, 39).map(({ pod }) => pod),
+      RELEASED_WITHIN_MS,
+    );
+    assertUntouched(...living.slice(39).map(({ pod }) => pod));
+    assert.deepEqual(await operator.trips(), []);
+  });
+
+  test('with all down, the next one has tripped it again', async () => {
+    const pods = await die(39, 59);
+    await assertHeld(pods);
+    assert.ok(inShort(await operator.trips()).includes('cluster 41 of 60'));
+  });
+
+  test('pods of nodes that come back stay, whoever releases the guard then', async () => {
+    const back = living.slice(39);
+    await nodes.revive(back.map(({ node }) => node));
+    await operator.release();
+    await assertHeld(back.map(({ pod }) => pod));
+  });
+});

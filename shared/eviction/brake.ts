@@ -15,9 +15,21 @@ export type Brake =
   | { readonly kind: 'paused'; readonly until?: EpochMs }
   | { readonly kind: 'stopped'; readonly scope: 'cluster' | 'fleet'; readonly until?: EpochMs }
   | { readonly kind: 'hold'; readonly id: string; readonly until?: EpochMs }
-  /** Policy excludes it, or does not name it; `revision`: the policy's. */
-  | { readonly kind: 'excluded'; readonly revision: number; readonly until?: EpochMs }
-  | { readonly kind: 'guard'; readonly scope: Trip['scope']; readonly trippedAt: EpochMs };
+  /** Policy excludes it, or does not name it. */
+  | (OfTaints & { readonly kind: 'excluded' })
+  | (OfTaints & { readonly kind: 'guard'; readonly scope: Trip['scope']; readonly trippedAt: EpochMs });
+
+/**
+ * What is said of each taint that makes the pod go, of one by policy and of another by the guard perhaps: so it may be over
+ * with any change of either.
+ */
+interface OfTaints {
+  /** Of the policy, and of the guard. */
+  readonly revision: number;
+  readonly guardRevision: number;
+  /** When the first of it ends by itself. */
+  readonly until?: EpochMs;
+}
 
 /** A pod that is due, and what of it and its node policy asks for. */
 export interface Braked {
@@ -39,8 +51,13 @@ export interface Braked {
 export function brakeOn(rules: Rules, pod: Braked, now: EpochMs): Brake | undefined {
   const brake = wholeBrake(rules, now) ?? holdOn(rules.holds, pod, now);
   if (brake) return brake;
-  const brakes = pod.dueBy.map((key) => exclusion(rules, pod, key, now) ?? guardOn(rules.trips, pod, key));
-  return brakes.every((each) => each !== undefined) ? brakes[0] : undefined;
+  const { policyRevision: revision, guardRevision } = rules;
+  const said = pod.dueBy.map((key) => exclusion(rules, pod, key, now) ?? guardOn(rules.trips, pod, key));
+  const [first] = said;
+  if (!first || said.includes(undefined)) return undefined;
+  const untils = said.map((each) => each?.until).filter((until) => until !== undefined);
+  const until = untils.length > 0 ? { until: Math.min(...untils) } : {};
+  return { ...first, revision, guardRevision, ...until };
 }
 
 /** What forbids every eviction in a cluster at `now`. */
@@ -64,10 +81,11 @@ export function mayStillHold(brake: Brake, rules: Rules, now: EpochMs): boolean 
     case 'hold':
       return rules.holds.some(({ id, until }) => id === brake.id && isOn(until, now));
     case 'excluded':
-      return rules.policyRevision === brake.revision && isOn(brake.until, now);
     case 'guard':
-      return rules.trips.some(
-        ({ scope, trippedAt }) => scope === brake.scope && trippedAt === brake.trippedAt,
+      return (
+        rules.policyRevision === brake.revision &&
+        rules.guardRevision === brake.guardRevision &&
+        isOn(brake.until, now)
       );
     default:
       return brake satisfies never;
@@ -125,17 +143,22 @@ function isOf(workload: Owner, owner: Owner | undefined): boolean {
   );
 }
 
-function exclusion(
-  { policy, policyRevision: revision }: Rules,
-  pod: Braked,
-  key: string,
-  now: EpochMs,
-): Brake | undefined {
+/** What is said of one taint. */
+type Said =
+  | { readonly kind: 'excluded'; readonly until?: EpochMs }
+  | {
+      readonly kind: 'guard';
+      readonly scope: Trip['scope'];
+      readonly trippedAt: EpochMs;
+      readonly until?: never;
+    };
+
+function exclusion({ policy }: Rules, pod: Braked, key: string, now: EpochMs): Said | undefined {
   const { exclude, only } = policy;
   const excluded = exclude.find((each) => selects(each, pod, key, now));
-  if (excluded) return { kind: 'excluded', revision, ...untilOf(excluded) };
+  if (excluded) return { kind: 'excluded', ...untilOf(excluded) };
   const named = only.length === 0 || only.some((each) => selects(each, pod, key, now));
-  return named ? undefined : { kind: 'excluded', revision };
+  return named ? undefined : { kind: 'excluded' };
 }
 
 function selects(
@@ -179,7 +202,7 @@ function matchesExpression({ operator, values = [] }: LabelExpression, value: st
 }
 
 /** `out-of-service` says that a node does not run for certain. */
-function guardOn(trips: readonly Trip[], pod: Braked, key: string): Brake | undefined {
+function guardOn(trips: readonly Trip[], pod: Braked, key: string): Said | undefined {
   const trip = key === NODE_OUT_OF_SERVICE ? undefined : trips.find((each) => holdsBy(each, pod, key));
   return trip && { kind: 'guard', scope: trip.scope, trippedAt: trip.trippedAt };
 }

@@ -169,7 +169,7 @@ function dueness(
     const later = deadlines.map((deadline) => deadline.at).filter((moment) => moment > at);
     const until = earliest([
       ...(by.kind === 'excluded' || by.kind === 'guard' ? later : []),
-      by.kind === 'excluded' || by.kind === 'hold' ? by.until : undefined,
+      by.kind === 'excluded' || by.kind === 'guard' || by.kind === 'hold' ? by.until : undefined,
     ]);
     return { dueBy, braked: { by, ...(until === undefined ? {} : { until }) } };
   };

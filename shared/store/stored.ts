@@ -96,13 +96,19 @@ const who = { uid: text.transform(podUid), namespace: text, name: text };
 const pod = { ...who, podSince: epochMs, ...why, version };
 
 const until = epochMs.exactOptional();
+const ofTaints = { revision: z.int().nonnegative(), guardRevision: z.int().nonnegative(), until };
 const brake = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('observe') }),
   z.object({ kind: z.literal('paused'), until }),
   z.object({ kind: z.literal('stopped'), scope: z.enum(['cluster', 'fleet']), until }),
   z.object({ kind: z.literal('hold'), id: text, until }),
-  z.object({ kind: z.literal('excluded'), revision: z.int().nonnegative(), until }),
-  z.object({ kind: z.literal('guard'), scope: z.enum(['cluster', 'zone', 'people']), trippedAt: epochMs }),
+  z.object({ kind: z.literal('excluded'), ...ofTaints }),
+  z.object({
+    kind: z.literal('guard'),
+    scope: z.enum(['cluster', 'zone', 'people']),
+    trippedAt: epochMs,
+    ...ofTaints,
+  }),
 ]);
 
 /** What is stored of a scheduled eviction. */

@@ -58,9 +58,9 @@ describe('an Event of ours', () => {
         'evictions are stopped in this cluster until 2026-01-01T01:00:00Z',
       ],
       [{ kind: 'hold', id: 'h1' }, 'hold h1 keeps it'],
-      [{ kind: 'excluded', revision: 1 }, 'policy excludes it'],
+      [{ kind: 'excluded', revision: 1, guardRevision: 0 }, 'policy excludes it'],
       [
-        { kind: 'guard', scope: 'zone', trippedAt: at(0) },
+        { kind: 'guard', scope: 'zone', trippedAt: at(0), revision: 1, guardRevision: 1 },
         'the guard (zone) has held evictions since 2026-01-01T00:00:00Z',
       ],
     ];

@@ -214,7 +214,35 @@ describe('what held a pod', () => {
 
   test('the guard holds no longer once it was released, also when it has tripped again since', () => {
     const still = held({ ...rules, trips: [trip({ scope: 'people' })] });
-    assert.equal(still({ ...rules, trips: [trip({ scope: 'people', trippedAt: NOW + 1 })] }), false);
+    const again = { ...rules, guardRevision: 2, trips: [trip({ scope: 'people', trippedAt: NOW + 1 })] };
+    assert.equal(still(again), false);
+  });
+
+  test('the guard holds one zone no longer once it was released, when two tripped at the same moment', () => {
+    const zones = ['a', 'b'].map((zone) => trip({ scope: 'zone', zone }));
+    const still = held({ ...rules, guardRevision: 1, trips: zones }, due({ dueBy: [NODE_NOT_READY] }));
+    assert.equal(still({ ...rules, guardRevision: 2, trips: zones.slice(1) }), false);
+  });
+
+  describe('which the guard holds for one taint and policy for the other', () => {
+    const both = due({ dueBy: [NODE_NOT_READY, 'maintenance'] });
+    const guarded = { guardRevision: 1, trips: [trip()] };
+    const excluding = { exclude: [{ taints: ['maintenance'], until: NOW + 5 }] };
+
+    test('may go when either is over', () => {
+      for (const subject of [both, { ...both, dueBy: both.dueBy.toReversed() }]) {
+        const still = held(saying(excluding, guarded), subject);
+        assert.equal(still(saying(excluding, guarded)), true);
+        assert.equal(still(saying({}, { ...guarded, policyRevision: 2 })), false);
+        assert.equal(still(saying(excluding, { guardRevision: 2 })), false);
+      }
+    });
+
+    test('may go when either ends by itself', () => {
+      assert.equal(held(saying(excluding, guarded), both)(saying(excluding, guarded), NOW + 5), false);
+      const brake = brakeOn(saying(excluding, guarded), both, NOW);
+      assert.equal(brake?.kind === 'guard' && brake.until, NOW + 5);
+    });
   });
 });
 

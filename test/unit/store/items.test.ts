@@ -130,7 +130,7 @@ describe('what became of evictions that are still to come', () => {
   test('comes back as it was, with what pods have in common and what they do not', () => {
     const { uid, namespace, name, fireAt, reasons } = aRecord({ reasons: [] });
     const other = { uid, namespace, name, fireAt, reasons };
-    const by = { kind: 'guard', scope: 'zone', trippedAt: NOW } as const;
+    const by = { kind: 'guard', scope: 'zone', trippedAt: NOW, revision: 1, guardRevision: 1 } as const;
     const notes: readonly Noted[] = [
       noted(1),
       { ...noted(2), what: 'held', by },

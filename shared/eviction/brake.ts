@@ -60,11 +60,11 @@ export function brakeOn(rules: Rules, pod: Braked, now: EpochMs): Brake | undefi
   return { ...first, revision, guardRevision, ...until };
 }
 
-/** What forbids every eviction in a cluster at `now`. */
+/** What forbids every eviction in a cluster at `now`; one that is observed has nothing to stop. */
 export function wholeBrake({ policy, stops }: Rules, now: EpochMs): Brake | undefined {
+  if (policy.mode === 'observe') return { kind: 'observe' };
   const stop = stops.find(({ until }) => isOn(until, now));
   if (stop) return { kind: 'stopped', scope: stop.scope, ...untilOf(stop) };
-  if (policy.mode === 'observe') return { kind: 'observe' };
   const { pausedUntil: until } = policy;
   if (policy.mode === 'paused' && isOn(until, now))
     return { kind: 'paused', ...(until === undefined ? {} : { until }) };

@@ -65,6 +65,10 @@ describe('a pod that is due', () => {
     assert.equal(kindOf({ ...rules, stops: [stop({ until: NOW })] }), undefined);
   });
 
+  test('stays as observed, and is not told of once more, when somebody stops what is only observed', () => {
+    assert.equal(kindOf(saying({ mode: 'observe' }, { stops: [stop()] })), 'observe');
+  });
+
   const targets: readonly (readonly [string, HoldTarget, boolean])[] = [
     ['its node', { kind: 'node', node: nodeName('n1') }, true],
     ['another node', { kind: 'node', node: nodeName('n2') }, false],

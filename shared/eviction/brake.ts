@@ -92,6 +92,9 @@ export function mayStillHold(brake: Brake, rules: Rules, now: EpochMs): boolean 
   }
 }
 
+/** Whether what holds a pod depends on which of its taints make it go. */
+export const isOfTaints = ({ kind }: Brake): boolean => kind === 'excluded' || kind === 'guard';
+
 /** The next moment after `now` at which time alone changes what the rules forbid; `undefined`: none. */
 export function nextExpiry({ policy, stops, holds }: Rules, now: EpochMs): EpochMs | undefined {
   const moments = [

@@ -1,4 +1,4 @@
-import { mayStillHold } from './brake.ts';
+import { isOfTaints, mayStillHold } from './brake.ts';
 import {
   compareVersions,
   DELTA_MAX_AGE_MS,
@@ -37,7 +37,7 @@ export interface Moment {
 /**
  * What becomes of one pod.
  * - `schedule`: it gets a deadline; `reschedule`: its deadline moves; `confirm`: its deadline stands, which is stored, so
- *   that older deltas are known as such. Each wants a timer at the record's `fireAt`.
+ *   that older deltas are known as such; what is held for its taints is judged anew. Each wants a timer at the record's `fireAt`.
  * - `free`: it was held, and nothing holds it any more; it goes in its turn. Wants a timer at the record's `notBefore`.
  * - `rearm`: nothing changes, but its timer may be lost.
  * - `cancel`: nothing calls for its eviction any more, or it is gone.
@@ -200,8 +200,12 @@ function podDecider(
     if (!record) return { kind: 'schedule', record: next };
     if (record.fireAt !== fireAt) return { kind: 'reschedule', record: next };
     if (isFree) return { kind: 'free', record: freed(record, pod, rules, now) };
-    if (delta.kind === 'node') return leaveAsItIs(node, delta, record);
-    return { kind: 'confirm', record: { ...next, ...trialsOf(record) } };
+    const { held } = record;
+    // Another taint that makes it go, or a toleration that it lacks by now, may be one that nothing forbids.
+    const isDoubtful = held && isOfTaints(held.by) && (delta.kind === 'pod' || !sameFacts(known, node));
+    if (delta.kind === 'node' && !isDoubtful) return leaveAsItIs(node, delta, record);
+    const judgedAnew = isDoubtful ? { held: { ...held, until: now } } : {};
+    return { kind: 'confirm', record: { ...next, ...trialsOf(record), ...judgedAnew } };
   };
 }
 

@@ -395,6 +395,26 @@ describe('a pod that is held', () => {
     assert.equal(freed?.failure?.since, at(30 + (120 - 60)));
   });
 
+  describe('for the taint that makes it go', () => {
+    const by = { kind: 'excluded', revision: 1, guardRevision: 0 } as const;
+    const excluded: EvictionRecord = { ...record, held: { by, since: at(60), until: at(500) } };
+    const excluding = { ...scheduled, scheduled: new Map([[record.uid, excluded]]) };
+    const untilIn = (delta: Delta) => recordIn(committed(excluding, planned(excluding, delta)))?.held?.until;
+
+    test('is judged anew at once when its node has another taint or it has other tolerations', () => {
+      const another = nodeDelta(120, { taints: [taint('a'), taint('b', 120)] });
+      for (const delta of [another, podDelta(120)]) {
+        assert.equal(untilIn(delta), at(120));
+        assert.deepEqual(planned(excluding, delta).arm, [at(60)]);
+      }
+    });
+
+    test('is left alone as long as nothing changes', () => {
+      assert.equal(untilIn(nodeDelta(120)), at(500));
+      assert.deepEqual(planned(excluding, nodeDelta(120)).arm, []);
+    });
+  });
+
   test('has another deadline like any other pod, and is not held then', () => {
     const later = nodeDelta(120, { pods: [pod('u1', { tolerations: [tolerating('a', 600)] })] });
     const [moved] = heard(later, observed).reschedule;

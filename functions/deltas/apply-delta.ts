@@ -86,7 +86,7 @@ function agendaOf(decisions: readonly PodDecision[], delta: Delta): Agenda {
       case 'reschedule':
       case 'confirm':
         schedule.push(decision.record);
-        arm.add(decision.record.fireAt);
+        arm.add(ownMomentOf(decision.record));
         if (decision.kind !== 'confirm' && decision.record.fireAt - delta.observedAt > TOLD_COUNTDOWN_MS)
           countdowns.push({ ...countdownOf(decision.record), moved: decision.kind === 'reschedule' });
         break;

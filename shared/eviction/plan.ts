@@ -37,9 +37,10 @@ export interface Moment {
 /**
  * What becomes of one pod.
  * - `schedule`: it gets a deadline; `reschedule`: its deadline moves; `confirm`: its deadline stands, which is stored, so
- *   that older deltas are known as such; what is held for its taints is judged anew. Each wants a timer at the record's `fireAt`.
- * - `free`: it was held, and nothing holds it any more; it goes in its turn. Wants a timer at the record's `notBefore`.
+ *   that older deltas are known as such; what is held for its taints is judged anew.
+ * - `free`: it was held, and nothing holds it any more; it goes in its turn.
  * - `rearm`: nothing changes, but its timer may be lost.
+ * - each of these wants a timer for when the record falls due, its turn comes, or what holds it ends.
  * - `cancel`: nothing calls for its eviction any more, or it is gone.
  * - `evicted-elsewhere`: another taint manager evicted it before it was ever scheduled, or when it was so no longer.
  * - `cancelled-before`: this very delta cancelled it on an earlier delivery, and its Event may not have been posted.

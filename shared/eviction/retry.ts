@@ -8,8 +8,8 @@ export const LONGEST_RETRY_MS = 300_000;
 const LONGEST_ASKED_MS = 3_600_000;
 
 /** When a record is to be looked at by itself: at its deadline, in its turn, or when its budget is asked again. */
-export const ownMomentOf = ({ fireAt, notBefore = 0, turnAt = 0, blocked }: EvictionRecord): EpochMs =>
-  Math.max(fireAt, notBefore, turnAt, blocked?.nextTryAt ?? 0);
+export const ownMomentOf = ({ fireAt, notBefore = 0, turnAt = 0, blocked, held }: EvictionRecord): EpochMs =>
+  held?.until ?? Math.max(fireAt, notBefore, turnAt, blocked?.nextTryAt ?? 0);
 
 /**
  * When a record is to be looked at, and not before: by itself, or with the next try of its node's failures; `undefined`: it was given up, or is held until somebody wakes it.

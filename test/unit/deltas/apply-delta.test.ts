@@ -15,6 +15,7 @@ import {
   podDelta,
   podGone,
   ref,
+  rules,
   taint,
   tolerating,
 } from '#test/unit/eviction/builders.ts';
@@ -34,6 +35,7 @@ const announced = (world: ScriptedWorld) =>
     );
 const logged = (world: ScriptedWorld) => world.log.lines.map(({ event }) => event);
 
+const BY_ANNA = { who: 'anna', at: at(50), why: 'because' };
 const untaint = nodeDelta(20, { taints: [] });
 
 async function worldAfter(...deltas: readonly Delta[]): Promise<ScriptedWorld> {
@@ -53,6 +55,17 @@ test('a delta that changes nothing writes nothing', async () => {
   const world = await worldAfter(nodeDelta(1), nodeDelta(1));
   assert.equal(world.store.commits, 1);
   assert.deepEqual(world.armed, [at(60), at(60)]);
+});
+
+test('after a gap, a pod that is held until some time has its timer for that time again', async () => {
+  const world = await worldAfter(nodeDelta(1));
+  const held = { by: { kind: 'hold', id: 'h1', until: at(900) }, since: at(60), until: at(900) } as const;
+  const schedule = (await recordsIn(world)).map((record) => ({ ...record, held }));
+  await world.store.commit(ref, 1, { schedule, end: [], live: true }, at(60));
+  const holds = [{ id: 'h1', target: { kind: 'node', node: ref.node }, until: at(900), ...BY_ANNA } as const];
+  const holding = { ...world, rules: async () => ({ ...rules, holds }) };
+  await applyDelta(nodeDelta(100, { wake: true }), holding);
+  assert.deepEqual(world.armed, [at(60), at(900)]);
 });
 
 test('a pod that tolerates everything on a tainted node costs no write', async () => {

@@ -405,7 +405,7 @@ describe('a pod that is held', () => {
       const another = nodeDelta(120, { taints: [taint('a'), taint('b', 120)] });
       for (const delta of [another, podDelta(120)]) {
         assert.equal(untilIn(delta), at(120));
-        assert.deepEqual(planned(excluding, delta).arm, [at(60)]);
+        assert.deepEqual(planned(excluding, delta).arm, [at(120)]);
       }
     });
 

@@ -55,9 +55,11 @@ export async function recordPass(
   const { ref } = before;
   if (pass.ends.length > 0) await store.end(ref, pass.ends, clock.now());
   // First the timers: the message that brought us here finds nothing due any more once the records stand.
+  const armed = new Set([...before.scheduled.values()].map(({ held }) => held?.until));
   const moments = [
     ...pass.rescheduled.map(({ fireAt }) => fireAt),
-    ...pass.held.flatMap(({ held }) => held?.until ?? []),
+    // Pods that one rule keeps are looked at together when it ends.
+    ...pass.held.flatMap(({ held }) => (armed.has(held?.until) ? [] : (held?.until ?? []))),
     ...pass.queued.map(ownMomentOf),
   ];
   await timers.arm(ref, [...new Set(moments)]);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { evictNode } from '#functions/evict/evict-node.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
-import { at, nodeDelta, pod, ref, rules } from '#test/unit/eviction/builders.ts';
+import { at, nodeDelta, pod, ref, rules, tolerating } from '#test/unit/eviction/builders.ts';
 import { deletedFrom, type EvictBench, heard, podsNamed, serverError } from './evict-bench.ts';
 
 const observed: Rules = { ...rules, policy: { ...rules.policy, mode: 'observe' } };
@@ -64,6 +64,21 @@ describe('where the rules forbid evictions', () => {
     assert.deepEqual(again, { againInSeconds: 0.25 });
     await evictNode(ref, bench);
     assert.deepEqual(deletedFrom(bench), ['u1']);
+  });
+
+  test('pods that one hold keeps have one timer for its end, however many passes find them', async () => {
+    const later = pod('u2', { tolerations: [tolerating('a', 70)] });
+    const bench = await heard([nodeDelta(1, { pods: [pod('u1'), later] })], podsNamed(2));
+    const hold = { id: 'h1', target: { kind: 'node', node: ref.node }, until: at(900) } as const;
+    bench.ruling = { ...rules, holds: [{ ...hold, who: 'anna', at: at(0), why: 'an incident' }] };
+    await evictNode(ref, bench);
+    await bench.clock.advanceTo(at(70));
+    await evictNode(ref, bench);
+    assert.deepEqual(await heldIn(bench), [
+      ['u1', 'hold'],
+      ['u2', 'hold'],
+    ]);
+    assert.deepEqual(bench.armed, [at(900)]);
   });
 
   test('a cluster that cannot be looked at is no failure: what is due is held as it was scheduled', async () => {

@@ -9,7 +9,13 @@ import { jsonText, type OutputFormat, outputOption, tableText } from './output.t
 
 /** `taintward clusters`: which clusters are managed. */
 export function addClustersCommand(program: Command, deps: CliDeps): void {
-  const clusters = program.command('clusters').description('the clusters that are managed');
+  const clusters = program
+    .command('clusters')
+    .description('the clusters that are managed')
+    .hook('preAction', (_, command) => {
+      if (command.optsWithGlobals<{ state?: string }>().state === undefined) return;
+      throw new CliError('The clusters of an npm start are those that it was given: leave --state out.');
+    });
   for (const addCommand of [addAddCommand, addListCommand, addShowCommand, addRemoveCommand])
     addCommand(clusters, deps);
 }

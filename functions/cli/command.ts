@@ -1,18 +1,25 @@
+import { InvalidArgumentError, Option } from 'commander';
 import type { Connect } from '#shared/clusters/connect.ts';
 import type { ClusterRegistry } from '#shared/clusters/registry.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { History } from '#shared/store/history.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import { durationMs } from '#shared/time/duration.ts';
+import type { Fleet, FleetOptions } from './fleet.ts';
 
 /** What commands need of the world. */
 export interface CliDeps {
   registry(tableName: string): ClusterRegistry;
   /** What is stored in a table, or in the state directory of a service that runs in one process. */
   history(where: { readonly table: string } | { readonly state: string }): OpenHistory;
+  /** Throws `CliError` or `StoreError` where there is none. */
+  fleet(where: FleetOptions): Fleet;
   readonly connect: Connect;
   readonly clock: Clock;
   /** To standard output; the text ends with a line feed. */
   print(text: string): void;
+  /** Asks whoever sits at the terminal; absent: nobody does. */
+  readonly confirm?: ((question: string) => Promise<boolean>) | undefined;
 }
 
 export interface OpenHistory extends History {
@@ -24,4 +31,22 @@ export interface OpenHistory extends History {
 /** The operator asked for something that cannot be done; the message is one sentence that says what to do. */
 export class CliError extends Error {
   override readonly name = 'CliError';
+}
+
+/** The reason for what is forbidden or let go: somebody else will want to know it. */
+export const whyOption = (): Option =>
+  new Option('--why <text>', 'the reason, for those who find it later').makeOptionMandatory();
+
+/** For how long it is to be so. */
+export const forOption = (): Option =>
+  new Option(
+    '--for <duration>',
+    'for how long, like 90s, 15m, 4h or 4d (default: until it is taken back)',
+  ).argParser(parseDuration);
+
+/** Milliseconds. Throws `InvalidArgumentError`. */
+export function parseDuration(text: string): number {
+  const ms = durationMs(text);
+  if (ms) return ms;
+  throw new InvalidArgumentError('A duration is like 90s, 15m, 4h or 4d.');
 }

@@ -33,12 +33,6 @@ export function addHistoryCommand(program: Command, deps: CliDeps): void {
     .command('history')
     .description('shows what was scheduled, moved, held, evicted, and what would have been; the newest last')
     .addArgument(new Argument('[cluster]', 'of which cluster; all, if none is named').argParser(parseCluster))
-    .addOption(
-      new Option(
-        '--state <dir>',
-        'of the service that npm start runs with this state directory, instead of the table',
-      ),
-    )
     .addOption(new Option('--node <name>', 'on this node').argParser((name) => nodeName(name)))
     .option('--namespace <name>', 'of pods in this namespace')
     .option('--pod <name>', 'of pods of this name')

@@ -1,4 +1,5 @@
 import { Option } from 'commander';
+import type { EpochMs } from '#shared/eviction/identity.ts';
 
 const COLUMN_GAP = '   ';
 
@@ -7,6 +8,9 @@ export type OutputFormat = 'table' | 'json';
 /** For commands that show something: to people, or to programs. */
 export const outputOption = (): Option =>
   new Option('-o, --output <format>', 'how to show it').choices(['table', 'json']).default('table');
+
+/** A moment, for people and programs. */
+export const momentText = (at: EpochMs): string => new Date(at).toISOString();
 
 export const jsonText = (value: unknown): string => `${JSON.stringify(value, undefined, 2)}\n`;
 

@@ -10,9 +10,11 @@ import {
   type Leases,
   nextEpoch,
 } from '#shared/clusters/lease.ts';
-import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import { type ClusterName, clusterName, type EpochMs } from '#shared/eviction/identity.ts';
 import { parseStored } from '#shared/store/stored.ts';
 import { orSqliteStoreError } from './sqlite-database.ts';
+
+const clusterRow = z.object({ cluster: z.string().transform(clusterName) });
 
 const rowSchema = z.object({
   holder: z.string().nullable(),
@@ -28,6 +30,7 @@ const rowSchema = z.object({
 export class SqliteLeases implements Leases, Pick<LeaseReader, 'epoch'> {
   readonly #path: string;
   readonly #look: StatementSync;
+  readonly #clusters: StatementSync;
   readonly #takeFirst: StatementSync;
   readonly #take: StatementSync;
   readonly #renew: StatementSync;
@@ -39,6 +42,7 @@ export class SqliteLeases implements Leases, Pick<LeaseReader, 'epoch'> {
   constructor({ database }: { readonly database: DatabaseSync }) {
     this.#path = database.location() ?? ':memory:';
     this.#look = database.prepare('SELECT * FROM leases WHERE cluster = :cluster');
+    this.#clusters = database.prepare('SELECT cluster FROM leases ORDER BY cluster');
     this.#takeFirst = database.prepare(`
       INSERT INTO leases (cluster, holder, epoch, renewals, renewed_at)
       VALUES (:cluster, :holder, :epoch, 0, :now)
@@ -105,6 +109,12 @@ export class SqliteLeases implements Leases, Pick<LeaseReader, 'epoch'> {
 
   async release({ cluster, holder, epoch }: Lease): Promise<void> {
     orSqliteStoreError(this.#path, () => this.#release.run({ cluster, holder, epoch }));
+  }
+
+  /** Every cluster that was ever followed, by name. Throws `StoreError`. */
+  clusters(): readonly ClusterName[] {
+    const rows = orSqliteStoreError(this.#path, () => this.#clusters.all());
+    return rows.map((row) => parseStored(clusterRow, row, 'lease').cluster);
   }
 
   /**

@@ -3,13 +3,13 @@ import { dirname, join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { createOwnerOnly, makeOwnerOnly } from '#shared/files/owner-only.ts';
 
-/** What of it is the database of the store. */
-export const STORE_FILE = 'store.sqlite';
-
 /** The state directory cannot be used; the message names it and the fix. */
 export class StateDirectoryError extends Error {
   override readonly name = 'StateDirectoryError';
 }
+
+/** The store's database in it. */
+export const STORE_FILE = 'store.sqlite';
 
 export interface StateDirectory {
   readonly path: string;

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import type { Command } from 'commander';
 import { createProgram } from '#functions/cli/program.ts';
 import type { Access, ClusterRegistry, RegisteredCluster } from '#shared/clusters/registry.ts';
 import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
 import { type Answer, json, scriptedServer } from '#test/unit/kubernetes/scripted-server.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
+import { quiet } from './command-line.ts';
 
 const NOW = Date.UTC(2026, 10, 21, 12);
 const EKS: Access = { kind: 'eks', clusterName: 'prod', region: 'eu-west-1' };
@@ -38,6 +38,7 @@ async function commandLine(t: TestContext, answer: Answer, ...clusters: Register
       state.tables.push(table);
       return registry;
     },
+    fleet: () => assert.fail('no command on clusters reads what governs them'),
     connect: () => ({
       host,
       requestOptions: async () => ({ server: new URL(`http://${host}`), headers: {} }),
@@ -53,12 +54,6 @@ async function commandLine(t: TestContext, answer: Answer, ...clusters: Register
   });
   const run = (...args: string[]) => program.parseAsync(args, { from: 'user' });
   return { run, state, content, requests, host };
-}
-
-/** Has a program throw where it would exit. */
-function quiet(command: Command, writeErr: (text: string) => void): void {
-  command.exitOverride().configureOutput({ writeErr });
-  for (const each of command.commands) quiet(each, writeErr);
 }
 
 const ADD = ['clusters', 'add', 'prod', '--eks', 'prod', '--region', 'eu-west-1'];

@@ -33,6 +33,7 @@ function commandLine(t: TestContext) {
       printed += text;
     },
     registry: () => assert.fail('the registry was asked for'),
+    fleet: () => assert.fail('what governs clusters was asked for'),
     connect: () => assert.fail('a cluster was asked for'),
   });
   for (const each of program.commands) {

@@ -1,0 +1,118 @@
+import type { Command } from 'commander';
+import pMap from 'p-map';
+import { targetText } from '#shared/clusters/operator.ts';
+import type { Rulings } from '#shared/clusters/rulebook.ts';
+import type { ClusterName, EpochMs, NodeName } from '#shared/eviction/identity.ts';
+import type { EvictionRecord } from '#shared/eviction/records.ts';
+import type { Store } from '#shared/store/store.ts';
+import { taintText } from '#shared/taints/taint.ts';
+import type { CliDeps } from './command.ts';
+import { clusterNamed, type FleetOptions } from './fleet.ts';
+import { jsonText, momentText, type OutputFormat, outputOption, tableText } from './output.ts';
+
+/** Nodes that are read at a time. */
+const PARALLEL_NODES = 16;
+
+/** A pod that is to be evicted. */
+export interface Pending {
+  readonly cluster: ClusterName;
+  readonly node: NodeName;
+  readonly record: EvictionRecord;
+}
+
+/** What is to be evicted in a cluster, the first to go first; what ended in this moment may still be among it. */
+export async function pendingOf(
+  store: Store,
+  cluster: ClusterName,
+  now: EpochMs,
+): Promise<readonly Pending[]> {
+  const nodes = await Array.fromAsync(store.taintedNodes(cluster));
+  const partitions = await pMap(nodes, ({ node }) => store.load({ cluster, node }, now), {
+    concurrency: PARALLEL_NODES,
+  });
+  return partitions
+    .flatMap(({ ref, scheduled }) => [...scheduled.values()].map((record) => ({ ...ref, record })))
+    .sort((a, b) => a.record.fireAt - b.record.fireAt);
+}
+
+/** `taintward pending`: what is to be evicted, when, and what holds it. */
+export function addPendingCommand(program: Command, deps: CliDeps): void {
+  const command = program
+    .command('pending')
+    .description('shows which pods are to be evicted, when, and what holds them')
+    .argument('[cluster]', 'its name (default: all clusters)')
+    .option('--held', 'only those that are due and held', false)
+    .addOption(outputOption());
+  command.action(async (name: string | undefined) => {
+    const options = command.optsWithGlobals<FleetOptions & { held: boolean; output: OutputFormat }>();
+    const fleet = deps.fleet(options);
+    const all = await fleet.clusters();
+    const clusters = name === undefined ? all : [clusterNamed(name, all)];
+    const rulings = await fleet.rulebook.readAll(clusters);
+    const found: Pending[] = [];
+    for (const cluster of clusters) found.push(...(await pendingOf(fleet.store, cluster, deps.clock.now())));
+    const shown = options.held ? found.filter(({ record }) => record.held) : found;
+    if (options.output === 'json') deps.print(jsonText(shown.map(pendingJson)));
+    else if (shown.length === 0) deps.print(`No pod is ${options.held ? 'held' : 'to be evicted'}.\n`);
+    else
+      deps.print(
+        tableText([
+          ['CLUSTER', 'NODE', 'POD', 'DUE', 'TAINT', 'HELD BY'],
+          ...shown.map((each) => [
+            each.cluster,
+            each.node,
+            `${each.record.namespace}/${each.record.name}`,
+            momentText(each.record.fireAt),
+            each.record.reasons.map(({ taint }) => taintText(taint)).join(', '),
+            standingText(each.record, rulings.get(each.cluster)),
+          ]),
+        ]),
+      );
+  });
+}
+
+/** What keeps a record from being done, for people; nothing, as a rule. */
+function standingText(record: EvictionRecord, rulings: Rulings | undefined): string {
+  const { held, gaveUpAt, failure } = record;
+  if (gaveUpAt !== undefined)
+    return `given up ${momentText(gaveUpAt)}: ${failure?.error ?? 'it failed for too long'}`;
+  if (!held) return failure ? `tried again: ${failure.error}` : '';
+  const { by } = held;
+  switch (by.kind) {
+    case 'observe':
+      return 'observe';
+    case 'paused':
+      return `paused${untilText(by.until)}`;
+    case 'stopped': {
+      const stop = by.scope === 'fleet' ? rulings?.fleetStop : rulings?.orders.stop;
+      return `stop of ${by.scope === 'fleet' ? 'all clusters' : 'the cluster'}${untilText(by.until)}${whyText(stop)}`;
+    }
+    case 'hold': {
+      const hold = rulings?.orders.holds.find(({ id }) => id === by.id);
+      return `hold ${by.id}${hold ? ` of ${targetText(hold.target)}` : ''}${untilText(by.until)}${whyText(hold)}`;
+    }
+    case 'excluded':
+      return `policy${untilText(by.until)}`;
+    case 'guard':
+      return `guard (${by.scope})`;
+    default:
+      return by satisfies never;
+  }
+}
+
+const untilText = (until: EpochMs | undefined): string =>
+  until === undefined ? '' : ` until ${momentText(until)}`;
+
+const whyText = (act: { readonly why: string } | undefined): string => (act ? `: ${act.why}` : '');
+
+/** A pod for programs. */
+function pendingJson({ cluster, node, record }: Pending): object {
+  const { uid, namespace, name, fireAt, reasons, held, gaveUpAt, failure } = record;
+  return {
+    ...{ cluster, node, namespace, pod: name, uid, dueAt: momentText(fireAt) },
+    taints: reasons.map(({ taint }) => taintText(taint)),
+    ...(held ? { held: { ...held, since: momentText(held.since) } } : {}),
+    ...(gaveUpAt === undefined ? {} : { gaveUpAt: momentText(gaveUpAt) }),
+    ...(failure ? { error: failure.error } : {}),
+  };
+}

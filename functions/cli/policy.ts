@@ -1,0 +1,170 @@
+import type { Command } from 'commander';
+import {
+  documentOf,
+  parsePolicyDocument,
+  policyJsonSchema,
+  policyText,
+} from '#shared/clusters/policy-document.ts';
+import { readPolicyFile } from '#shared/clusters/policy-file.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
+import { DEFAULT_POLICY, type Policy } from '#shared/eviction/policy.ts';
+import { type CliDeps, CliError } from './command.ts';
+import { clusterNamed, clustersNamed, type Fleet, type FleetOptions } from './fleet.ts';
+import { jsonText, tableText } from './output.ts';
+import { pendingOf } from './pending.ts';
+
+interface ApplyOptions extends FleetOptions {
+  readonly file: string;
+  readonly all: boolean;
+  readonly yes: boolean;
+  readonly why?: string;
+}
+
+/** `taintward policy`: what is evicted in a cluster, and how. */
+export function addPolicyCommand(program: Command, deps: CliDeps): void {
+  const policy = program
+    .command('policy')
+    .description('what is evicted in a cluster, and how (docs/policy.md)');
+  for (const addCommand of [addApply, addGet, addDiff, addValidate, addSchema]) addCommand(policy, deps);
+}
+
+const FILE = ['-f, --file <file>', 'the policy document'] as const;
+
+function addApply(policy: Command, deps: CliDeps): void {
+  const command = policy
+    .command('apply')
+    .description('has a policy hold in clusters, within 5 s')
+    .argument('[clusters...]', 'their names')
+    .requiredOption(...FILE)
+    .option('--all', 'in all clusters', false)
+    .option('--yes', 'do not ask before pods are evicted that were only observed', false)
+    .option('--why <text>', 'the reason, for the audit');
+  command.action(async (names: readonly string[]) => {
+    const options = command.optsWithGlobals<ApplyOptions>();
+    const text = readPolicyFile(options.file);
+    const fleet = deps.fleet(options);
+    const clusters = clustersNamed(names, options.all, await fleet.clusters());
+    if (!(await mayApply(parsePolicyDocument(text), clusters, fleet, options, deps))) {
+      throw new CliError('Nothing was changed.');
+    }
+    const operator = await fleet.operator();
+    for (const cluster of clusters) {
+      const outcome = await operator.applyPolicy(cluster, text, options.why);
+      const what =
+        outcome === 'applied' ? 'has this policy now; it takes effect within 5 s' : 'had this policy already';
+      deps.print(`Cluster ${cluster} ${what}.\n`);
+    }
+  });
+}
+
+/** Where pods would go that did not until now, shows how many are due, and asks. Rejects with `CliError` when it cannot. */
+async function mayApply(
+  policy: Policy,
+  clusters: readonly ClusterName[],
+  fleet: Fleet,
+  { yes }: ApplyOptions,
+  { clock, print, confirm }: CliDeps,
+): Promise<boolean> {
+  if (policy.mode !== 'enforce') return true;
+  const turning: ClusterName[] = [];
+  for (const cluster of clusters) {
+    const { orders } = await fleet.rulebook.read(cluster);
+    if (orders.policy?.read.mode !== 'enforce') turning.push(cluster);
+  }
+  if (turning.length === 0) return true;
+  for (const cluster of turning) {
+    const pending = await pendingOf(fleet.store, cluster, clock.now());
+    const due = pending.filter(
+      ({ record: { held } }) => held?.by.kind === 'observe' || held?.by.kind === 'paused',
+    );
+    print(
+      `Cluster ${cluster} is turned to enforce: ${countText(due.length)} due now, which go at ${policy.drain} a second.\n`,
+    );
+    const groups = Map.groupBy(due, ({ node, record }) => JSON.stringify([node, record.namespace]));
+    const rows = [...groups].map(([key, { length }]) => [
+      ...(JSON.parse(key) as readonly string[]),
+      `${length}`,
+    ]);
+    if (rows.length > 0) print(tableText([['NODE', 'NAMESPACE', 'PODS'], ...rows]));
+  }
+  if (yes) return true;
+  if (!confirm) throw new CliError('Nobody can be asked whether pods may be evicted: say --yes.');
+  return confirm('Evict pods there from now on?');
+}
+
+const countText = (count: number): string => (count === 1 ? '1 pod is' : `${count} pods are`);
+
+function addGet(policy: Command, deps: CliDeps): void {
+  const command = policy
+    .command('get')
+    .description('prints the policy of a cluster as it was applied')
+    .argument('<cluster>', 'its name');
+  command.action(async (name: string) => {
+    const fleet = deps.fleet(command.optsWithGlobals<FleetOptions>());
+    const cluster = clusterNamed(name, await fleet.clusters());
+    const { orders } = await fleet.rulebook.read(cluster);
+    const text =
+      orders.policy?.text ??
+      `# No policy was applied to ${cluster}: this is what holds.\n${policyText(DEFAULT_POLICY)}`;
+    deps.print(text.endsWith('\n') ? text : `${text}\n`);
+  });
+}
+
+function addDiff(policy: Command, deps: CliDeps): void {
+  const command = policy
+    .command('diff')
+    .description('shows which settings of a cluster a policy would change')
+    .argument('<cluster>', 'its name')
+    .requiredOption(...FILE);
+  command.action(async (name: string) => {
+    const options = command.optsWithGlobals<FleetOptions & { file: string }>();
+    const then = parsePolicyDocument(readPolicyFile(options.file));
+    const fleet = deps.fleet(options);
+    const cluster = clusterNamed(name, await fleet.clusters());
+    const { orders } = await fleet.rulebook.read(cluster);
+    const rows = changedSettings(orders.policy?.read ?? DEFAULT_POLICY, then);
+    deps.print(
+      rows.length === 0
+        ? `No setting of cluster ${cluster} would change.\n`
+        : tableText([['SETTING', 'NOW', 'THEN'], ...rows]),
+    );
+  });
+}
+
+/** The settings that differ, each with what it is now and then. */
+function changedSettings(now: Policy, then: Policy): readonly (readonly string[])[] {
+  const [before, after] = [settingsOf(documentOf(now)), settingsOf(documentOf(then))];
+  const names = new Set([...before.keys(), ...after.keys()]);
+  return [...names]
+    .map((name) => [name, before.get(name) ?? '-', after.get(name) ?? '-'] as const)
+    .filter(([, left, right]) => left !== right);
+}
+
+/** Every setting of a document by its path; a list is one. */
+function settingsOf(value: unknown, path = ''): ReadonlyMap<string, string> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    return new Map([[path, typeof value === 'string' ? value : JSON.stringify(value)]]);
+  }
+  return new Map(
+    Object.entries(value).flatMap(([name, inner]) => [...settingsOf(inner, path ? `${path}.${name}` : name)]),
+  );
+}
+
+function addValidate(policy: Command, deps: CliDeps): void {
+  const command = policy
+    .command('validate')
+    .description('says whether a policy document can be applied')
+    .requiredOption(...FILE);
+  command.action(() => {
+    const { file } = command.optsWithGlobals<{ file: string }>();
+    const { mode } = parsePolicyDocument(readPolicyFile(file));
+    deps.print(`${file} is a policy, of the mode ${mode}.\n`);
+  });
+}
+
+function addSchema(policy: Command, deps: CliDeps): void {
+  policy
+    .command('schema')
+    .description('prints the JSON Schema of policy documents, for editors')
+    .action(() => deps.print(jsonText(policyJsonSchema())));
+}

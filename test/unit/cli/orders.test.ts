@@ -1,0 +1,147 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { clusterName } from '#shared/eviction/identity.ts';
+import { aNode, aRecord, aRef } from '#test/contracts/partition-builders.ts';
+import { commandLine, NOW } from './command-line.ts';
+
+const prod = clusterName('prod');
+
+test('a cluster is stopped for a while, all are until they are resumed, and each is shown', async (t) => {
+  const { run, rulebook } = commandLine(t);
+  assert.equal(
+    await run('stop', 'prod', '--why', 'an incident', '--for', '1h'),
+    'Nothing is evicted in cluster prod from now on, until 2026-11-21T13:00:00.000Z.\n',
+  );
+  assert.equal(
+    await run('stop', '--all', '--why', 'a worse one'),
+    'Nothing is evicted in any cluster from now on; taintward resume --all goes on.\n',
+  );
+  assert.deepEqual((await run('holds')).split('\n'), [
+    'CLUSTER   ID     WHAT            SINCE                      UNTIL                      WHO    WHY',
+    '(all)     stop   all evictions   2026-11-21T12:00:00.000Z                              anna   a worse one',
+    'prod      stop   all evictions   2026-11-21T12:00:00.000Z   2026-11-21T13:00:00.000Z   anna   an incident',
+    '',
+  ]);
+  await assert.rejects(run('resume', 'prod', '--why', 'over'), {
+    message: 'All clusters are stopped together (anna: a worse one): taintward resume --all takes that back.',
+  });
+  assert.equal((await rulebook.read(prod)).orders.stop, undefined);
+  await run('resume', '--all', '--why', 'over');
+  assert.equal(await run('holds'), 'Nothing is stopped or held.\n');
+});
+
+test('pods, workloads and nodes are held by name, and released by the name of their hold', async (t) => {
+  const { run, rulebook } = commandLine(t);
+  const said = await run('hold', 'pod', 'default/web-0', '--cluster', 'prod', '--why', 'a debugger');
+  const [, id = ''] = /^Hold (h[0-9a-f]{8}): pod default\/web-0 of cluster prod stays, /.exec(said) ?? [];
+  await run(
+    'hold',
+    'workload',
+    'default/Deployment/web',
+    '--cluster',
+    'prod',
+    '--why',
+    'a migration',
+    '--for',
+    '2h',
+  );
+  await run('hold', 'node', 'node-1', '--cluster', 'stage', '--why', 'a backup');
+  const shown = JSON.parse(await run('holds', '-o', 'json'));
+  assert.deepEqual(
+    shown.map(({ cluster, what, why }: Record<string, string>) => [cluster, what, why]),
+    [
+      ['prod', 'pod default/web-0', 'a debugger'],
+      ['prod', 'workload default/Deployment/web', 'a migration'],
+      ['stage', 'node node-1', 'a backup'],
+    ],
+  );
+  assert.equal(
+    await run('release', id, '--why', 'done'),
+    `pod default/web-0 of cluster prod is held by ${id} no longer.\n`,
+  );
+  assert.equal((await rulebook.read(prod)).orders.holds.length, 1);
+  await assert.rejects(run('release', id, '--why', 'done'), {
+    message: `There is no hold ${id}: taintward holds shows those there are.`,
+  });
+});
+
+test('what the guard holds is shown, and released by cluster', async (t) => {
+  const { run, rulebook } = commandLine(t);
+  const { guard } = await rulebook.read(prod);
+  const trip = { scope: 'zone', zone: 'a', trippedAt: NOW, nodes: 6, outOf: 10 } as const;
+  await rulebook.changeGuard(prod, guard, [trip]);
+  assert.match(await run('holds', 'prod'), /prod +guard +zone a .* guard +6 of 10 nodes were affected/);
+  await assert.rejects(run('release', 'guard', '--why', 'x'), {
+    message: 'Say whose guard: taintward release guard CLUSTER.',
+  });
+  await run('release', 'guard', 'prod', '--why', 'they are dead for certain');
+  assert.deepEqual((await rulebook.read(prod)).guard.trips, []);
+});
+
+test('what is said without a reason, or of nothing that can be named, is refused in one sentence', async (t) => {
+  const { run, state } = commandLine(t);
+  const cases: readonly (readonly [readonly string[], RegExp])[] = [
+    [['stop', 'prod'], /required option '--why <text>' not specified/],
+    [['hold', 'node', 'n1', '--why', 'x'], /required option '--cluster <name>' not specified/],
+    [['hold', 'pod', 'web-0', '--cluster', 'prod', '--why', 'x'], /A pod is named NAMESPACE\/NAME\./],
+    [['hold', 'workload', 'a/web', '--cluster', 'prod', '--why', 'x'], /named NAMESPACE\/KIND\/NAME/],
+    [['stop', 'prod', '--why', 'x', '--for', 'long'], /A duration is like 90s, 15m, 4h or 4d\./],
+    [['stop', 'prod', '--why', 'x', '--for', '0s'], /A duration is like/],
+    [['pending', '--state', ''], /name a directory, or leave it out/],
+  ];
+  for (const [args, complaint] of cases) {
+    state.complaint = '';
+    await assert.rejects(run(...args), { name: 'CommanderError' });
+    assert.match(state.complaint, complaint);
+  }
+  await assert.rejects(run('stop', 'prod', '--why', ''), { name: 'OrderError' });
+  await assert.rejects(run('stop', 'nowhere', '--why', 'x'), { name: 'CliError' });
+  await assert.rejects(run('clusters', 'list', '--state', 'dir'), {
+    name: 'CliError',
+    message: 'The clusters of an npm start are those that it was given: leave --state out.',
+  });
+});
+
+test('the audit shows who did what, and why, the newest first', async (t) => {
+  const { run, clock } = commandLine(t);
+  await run('stop', 'prod', '--why', 'an incident');
+  await clock.advanceTo(NOW + 60_000);
+  await run('resume', 'prod', '--why', 'over');
+  assert.deepEqual((await run('audit')).split('\n'), [
+    'WHEN                       WHO    CLUSTER   WHAT                WHY',
+    '2026-11-21T12:01:00.000Z   anna   prod      resumed evictions   over',
+    '2026-11-21T12:00:00.000Z   anna   prod      stopped evictions   an incident',
+    '',
+  ]);
+  assert.equal(await run('audit', 'stage'), 'Nobody changed anything.\n');
+  const [newest] = JSON.parse(await run('audit', 'prod', '--since', '30s', '-o', 'json'));
+  assert.equal(newest.kind, 'resume');
+});
+
+test('what is to be evicted is shown, the first to go first, with what holds it', async (t) => {
+  const { run, store } = commandLine(t);
+  const said = await run('hold', 'pod', 'default/held', '--cluster', 'prod', '--why', 'a debugger');
+  const [id = ''] = /h[0-9a-f]{8}/.exec(said) ?? [];
+  const held = { by: { kind: 'hold' as const, id }, since: NOW };
+  const schedule = [
+    aRecord({ name: 'later' }),
+    aRecord({ name: 'held', fireAt: NOW, held }),
+    aRecord({ name: 'lost', fireAt: NOW + 1, gaveUpAt: NOW + 2 }),
+  ];
+  await store.commit(aRef(prod), 0, { node: aNode(), schedule, end: [], live: true }, NOW);
+  const rows = (await run('pending')).split('\n').map((line) => line.split(/ {3,}/));
+  assert.deepEqual(
+    rows.slice(1, -1).map(([, , pod, , , why]) => [pod, why]),
+    [
+      ['default/held', `hold ${id} of pod default/held: a debugger`],
+      ['default/lost', 'given up 2026-11-21T12:00:00.002Z: it failed for too long'],
+      ['default/later', undefined],
+    ],
+  );
+  const shown = JSON.parse(await run('pending', 'prod', '--held', '-o', 'json'));
+  assert.deepEqual(
+    shown.map(({ pod, dueAt, taints }: Record<string, unknown>) => [pod, dueAt, taints]),
+    [['held', '2026-11-21T12:00:00.000Z', ['node.kubernetes.io/unreachable:NoExecute']]],
+  );
+  assert.equal(await run('pending', 'stage'), 'No pod is to be evicted.\n');
+});

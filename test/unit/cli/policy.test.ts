@@ -1,0 +1,134 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { parsePolicyDocument, policyJsonSchema } from '#shared/clusters/policy-document.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
+import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
+import { aNode, aRecord, aRef } from '#test/contracts/partition-builders.ts';
+import { commandLine, NOW } from './command-line.ts';
+
+const prod = clusterName('prod');
+
+/** The command line and a file that holds `text`. */
+function withFile(t: TestContext, text: string) {
+  const dir = mkdtempSync(join(tmpdir(), 'policy-'));
+  t.after(() => rmSync(dir, { recursive: true }));
+  const file = join(dir, 'policy.yaml');
+  writeFileSync(file, text);
+  const bench = commandLine(t);
+  const modes = async () => {
+    const read = await bench.rulebook.readAll([prod, clusterName('stage')]);
+    return [...read.values()].map(({ orders }) => orders.policy?.read.mode);
+  };
+  /** Pods that are due in prod, and only observed. */
+  const observed = async (count: number) => {
+    const held = { by: { kind: 'observe' as const }, since: NOW };
+    const schedule = Array.from({ length: count }, () => aRecord({ fireAt: NOW, held }));
+    await bench.store.commit(
+      aRef(prod),
+      0,
+      { node: aNode(), schedule: [...schedule, aRecord()], end: [], live: true },
+      NOW,
+    );
+  };
+  return { ...bench, file, modes, observed };
+}
+
+test('a policy is applied to the clusters that are named, or to all, and printed as it was written', async (t) => {
+  const text = '# of the platform team\nmode: paused # until we know more\n';
+  const { run, file, modes } = withFile(t, text);
+  assert.equal(
+    await run('policy', 'apply', '-f', file, 'prod'),
+    'Cluster prod has this policy now; it takes effect within 5 s.\n',
+  );
+  assert.deepEqual(await modes(), ['paused', undefined]);
+  assert.equal(
+    await run('policy', 'apply', '-f', file, '--all'),
+    'Cluster prod had this policy already.\nCluster stage has this policy now; it takes effect within 5 s.\n',
+  );
+  assert.equal(await run('policy', 'get', 'prod'), text);
+});
+
+test('the default policy is printed where none was applied, as one that could be', async (t) => {
+  const { run } = commandLine(t);
+  const printed = await run('policy', 'get', 'stage');
+  assert.match(printed, /^# No policy was applied to stage: this is what holds\.\nmode: observe\n/);
+  assert.deepEqual(parsePolicyDocument(printed), DEFAULT_POLICY);
+});
+
+test('before pods go that were only observed, it is shown how many, and asked', async (t) => {
+  const { run, file, modes, observed, state, asked } = withFile(t, 'mode: enforce');
+  await observed(2);
+  state.answer = false;
+  await assert.rejects(run('policy', 'apply', '-f', file, '--all'), {
+    name: 'CliError',
+    message: 'Nothing was changed.',
+  });
+  assert.deepEqual(state.printed.split('\n'), [
+    'Cluster prod is turned to enforce: 2 pods are due now, which go at 50 a second.',
+    'NODE     NAMESPACE   PODS',
+    'node-1   default     2',
+    'Cluster stage is turned to enforce: 0 pods are due now, which go at 50 a second.',
+    '',
+  ]);
+  assert.deepEqual(await modes(), [undefined, undefined]);
+  state.answer = true;
+  await run('policy', 'apply', '-f', file, '--all');
+  assert.deepEqual(await modes(), ['enforce', 'enforce']);
+  assert.equal(asked.length, 2);
+  await run('policy', 'apply', '-f', file, 'prod');
+  assert.equal(asked.length, 2, 'what is enforced already is not asked for again');
+});
+
+test('where nobody can be asked, evicting needs --yes', async (t) => {
+  const { run, file, modes } = withFile(t, 'mode: enforce');
+  await assert.rejects(run('policy', 'apply', '-f', file, 'prod'), {
+    name: 'CliError',
+    message: 'Nobody can be asked whether pods may be evicted: say --yes.',
+  });
+  await run('policy', 'apply', '-f', file, 'prod', '--yes');
+  assert.deepEqual(await modes(), ['enforce', undefined]);
+});
+
+test('clusters are named, or all are meant, and they exist', async (t) => {
+  const { run, file } = withFile(t, 'mode: observe');
+  const either = { message: 'Name clusters, or say --all for all of them.' };
+  await assert.rejects(run('policy', 'apply', '-f', file), either);
+  await assert.rejects(run('policy', 'apply', '-f', file, 'prod', '--all'), either);
+  await assert.rejects(run('policy', 'apply', '-f', file, 'prd'), {
+    message: 'There is no cluster prd: there are prod, stage.',
+  });
+});
+
+test('what a policy would change is shown setting by setting', async (t) => {
+  const { run, file } = withFile(t, 'mode: enforce\nrate: 5\nguard: { cluster: off }');
+  assert.deepEqual((await run('policy', 'diff', '-f', file, 'prod')).split('\n'), [
+    'SETTING                 NOW       THEN',
+    'mode                    observe   enforce',
+    'guard.cluster.percent   20        -',
+    'guard.cluster.nodes     3         -',
+    'guard.cluster           -         off',
+    'rate                    -         5',
+    '',
+  ]);
+  await run('policy', 'apply', '-f', file, 'prod', '--yes');
+  assert.equal(await run('policy', 'diff', '-f', file, 'prod'), 'No setting of cluster prod would change.\n');
+});
+
+test('a document is validated without any cluster, and its mistake is one sentence that names file and setting', async (t) => {
+  const { run, file, state } = withFile(t, 'mode: enforce');
+  assert.equal(await run('policy', 'validate', '-f', file), `${file} is a policy, of the mode enforce.\n`);
+  writeFileSync(file, 'mode: enforce\nguard: { cluster: { percent: 200 } }');
+  await assert.rejects(run('policy', 'validate', '-f', file), {
+    name: 'PolicyError',
+    message: `${file}: policy.guard.cluster.percent must be a number from 0 to 100, like 20 or 20%.`,
+  });
+  assert.equal(state.where, undefined);
+});
+
+test('the schema for editors is printed', async (t) => {
+  const { run } = commandLine(t);
+  assert.deepEqual(JSON.parse(await run('policy', 'schema')), policyJsonSchema());
+});

@@ -5,12 +5,15 @@ import {
   Dashboard,
   GraphWidget,
   type IWidget,
+  LogQueryVisualizationType,
+  LogQueryWidget,
   type Metric,
   Stats,
   TextWidget,
 } from 'aws-cdk-lib/aws-cloudwatch';
 import type { Queue } from 'aws-cdk-lib/aws-sqs';
 import { Construct } from 'constructs';
+import type { LogEvent } from '#shared/telemetry/log-events.ts';
 import type { Config } from './config.ts';
 import type { Deltas } from './deltas.ts';
 import type { Functions } from './functions.ts';
@@ -18,6 +21,17 @@ import { errors, oldest, ownMetrics, scheduler, tableThrottles, waiting } from '
 import type { ServiceFunction } from './service-function.ts';
 import type { State } from './state.ts';
 import type { Timers } from './timers.ts';
+
+/** What the dashboard tells of each cluster. */
+const TOLD_BY_CLUSTER: readonly LogEvent[] = [
+  'eviction.scheduled',
+  'eviction.blocked',
+  'eviction.held',
+  'eviction.would-have',
+  'eviction.cancelled',
+  'eviction.done',
+  'eviction.gave-up',
+];
 
 /** Widths and heights are counted in grid units; a row has 24. */
 const THIRD = 8;
@@ -46,6 +60,7 @@ export class ServiceDashboard extends Construct {
         [new TextWidget({ width: 24, height: 1, markdown: `# ${this.name}: NoExecute taint eviction` })],
         [new AlarmStatusWidget({ title: 'Alarms', width: 24, height: 4, alarms: [...props.alarms] })],
         evictions(props),
+        [byCluster(props)],
         queues(props),
         functions(props),
         platform(props),
@@ -76,6 +91,24 @@ function evictions({ config }: ServiceDashboardProps): IWidget[] {
       'deltas refused': own.refusedDeltas,
     }),
   ];
+}
+
+/** From the log and not from metrics: one for each cluster would cost more than the rest of the service. */
+function byCluster({ functions: { all } }: ServiceDashboardProps): IWidget {
+  const telling = all.filter(({ name }) => ['node-delta', 'pod-delta', 'evict'].includes(name));
+  return new LogQueryWidget({
+    title: 'Evictions by cluster: how many were scheduled, held, would have gone, went',
+    logGroupNames: telling.map(({ lambda }) => lambda.logGroup.logGroupName),
+    view: LogQueryVisualizationType.TABLE,
+    queryLines: [
+      'fields cluster, event',
+      `filter event in [${TOLD_BY_CLUSTER.map((event) => `"${event}"`).join(', ')}]`,
+      'stats count(*) as evictions by cluster, event',
+      'sort cluster asc, event asc',
+    ],
+    width: 24,
+    height: HEIGHT,
+  });
 }
 
 function queues({ deltas, timers, functions: { expiryDeadLetters } }: ServiceDashboardProps): IWidget[] {

@@ -9,6 +9,7 @@ import {
   POD_DELETIONS,
   RIVALS,
 } from '#shared/telemetry/metrics.ts';
+import type { SqliteStore } from './sqlite-store.ts';
 
 /** Bucket bounds in seconds, as upstream's. */
 const DURATION_BUCKETS_SECONDS = [0.005, 0.025, 0.1, 0.5, 1, 2.5, 10, 30, 60, 120, 180, 240];
@@ -66,4 +67,35 @@ export function prometheusEvictionMetrics(registry: Registry): EvictionMetrics {
     rivalSeen: () => rivals.inc(),
     clockSkewed: (seconds) => skew.set(seconds),
   };
+}
+
+/** By cluster; known where the store is at hand, and so in one process only. */
+const EVICTIONS = 'taintward_evictions';
+
+/** What the metric calls each standing. */
+const STANDINGS = { pending: 'pending', 'gave-up': 'gave-up', observe: 'would-have' } as const;
+
+/**
+ * How many evictions each cluster has that wait, are held, would have gone, or were given up: counted when it is
+ * asked for. One that had some goes on with 0.
+ */
+export function standingMetrics(registry: Registry, store: Pick<SqliteStore, 'standings'>): void {
+  const clusters = new Set<string>();
+  new Gauge({
+    name: EVICTIONS,
+    help: 'Scheduled evictions by cluster: pending, held, would-have (due in a cluster that is only observed) or gave-up.',
+    labelNames: ['cluster', 'standing'],
+    registers: [registry],
+    collect() {
+      const counts = store.standings();
+      for (const { cluster } of counts) clusters.add(cluster);
+      for (const cluster of clusters) {
+        for (const standing of [...Object.values(STANDINGS), 'held']) this.set({ cluster, standing }, 0);
+      }
+      for (const { cluster, standing, evictions } of counts) {
+        const told = standing in STANDINGS ? STANDINGS[standing as keyof typeof STANDINGS] : 'held';
+        this.inc({ cluster, standing: told }, evictions);
+      }
+    },
+  });
 }

@@ -24,7 +24,7 @@ import { startEventSource } from './embedded-event-source.ts';
 import { EmbeddedQueue } from './embedded-queue.ts';
 import { EmbeddedRateLimiter } from './embedded-rate-limiter.ts';
 import { EmbeddedTimers } from './embedded-timers.ts';
-import { prometheusEvictionMetrics } from './eviction-metrics.ts';
+import { prometheusEvictionMetrics, standingMetrics } from './eviction-metrics.ts';
 import { localContext } from './lambda-context.ts';
 import type { ManagedClusters } from './managed-clusters.ts';
 import { SqliteLeases } from './sqlite-leases.ts';
@@ -83,6 +83,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   const metrics = relayMetrics(registry);
   const store = new SqliteStore({ path: state.file(STORE_FILE) });
   const leases = new SqliteLeases({ database: store.database });
+  standingMetrics(registry, store);
   // The state directory is this process's alone: whoever held a lease is dead, however it died.
   leases.releaseAll();
   const deadLetters = new DeadLetters({ database: store.database, clock, log });

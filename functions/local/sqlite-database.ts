@@ -4,7 +4,7 @@ import { createOwnerOnly, makeOwnerOnly } from '#shared/files/owner-only.ts';
 import { StoreError } from '#shared/store/store.ts';
 
 /** The version of the tables below, kept in the file as `user_version`. */
-const SCHEMA_VERSION = 5;
+const SCHEMA_VERSION = 6;
 /** Marks the file as ours ("TntW"), so that no other program's database is written into. */
 const APPLICATION_ID = 0x546e7457;
 /** How long a statement waits for another process's transaction. */
@@ -31,9 +31,13 @@ const SCHEMA = `
     uid TEXT NOT NULL,
     json TEXT NOT NULL,
     fire_at INTEGER GENERATED ALWAYS AS (json ->> 'fireAt'),
+    standing TEXT GENERATED ALWAYS AS (
+      CASE WHEN json ->> 'gaveUpAt' IS NOT NULL THEN 'gave-up'
+      ELSE coalesce(json ->> '$.held.by.kind', 'pending') END),
     PRIMARY KEY (cluster, node, uid)
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX scheduled_due ON scheduled (fire_at, cluster, node);
+  CREATE INDEX scheduled_standing ON scheduled (cluster, standing);
 
   CREATE TABLE ended (
     id INTEGER PRIMARY KEY,

@@ -1,5 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
 import * as z from 'zod';
+import type { Brake } from '#shared/eviction/brake.ts';
 import {
   type ClusterName,
   clusterName,
@@ -38,6 +39,24 @@ const taintedRow = z.object({ node: text.transform(nodeName), state: text });
 const refRow = z.object({ cluster: text.transform(clusterName), node: text.transform(nodeName) });
 const upcomingRow = z.object({ fireAt: z.int(), ...refRow.shape });
 const countRow = z.object({ total: z.int() });
+
+const standingRow = z.object({
+  cluster: text.transform(clusterName),
+  standing: z.enum([
+    'pending',
+    'gave-up',
+    'observe',
+    'paused',
+    'stopped',
+    'hold',
+    'excluded',
+    'guard',
+  ] satisfies ('pending' | 'gave-up' | Brake['kind'])[]),
+  evictions: z.int(),
+});
+
+/** How many scheduled evictions of a cluster stand so; but for those that wait and those given up, the kind of what holds them. */
+export type Standing = z.output<typeof standingRow>;
 
 /** A moment at which something is due on a node. */
 export interface Upcoming {
@@ -174,6 +193,12 @@ export class SqliteStore implements Store {
     });
   }
 
+  /** How many scheduled evictions of each cluster wait, are held (by what kind of brake), or were given up. Throws `StoreError`. */
+  standings(): readonly Standing[] {
+    const rows = orSqliteStoreError(this.#path, () => this.#statements.standings.all());
+    return rows.map((row) => parseStored(standingRow, row, 'count of scheduled evictions'));
+  }
+
   /** Removes what ended, and nodes with nothing left to watch, when their time is over: what TTL does in DynamoDB. */
   async purge(now: EpochMs): Promise<void> {
     const nowSeconds = Math.floor(now / 1000);
@@ -252,6 +277,9 @@ function prepareStatements(database: DatabaseSync) {
     running: database.prepare(`
       SELECT cluster, node, json FROM scheduled WHERE ${RUNS}
       ORDER BY fire_at, cluster, node, uid LIMIT :limit`),
+    standings: database.prepare(
+      'SELECT cluster, standing, count(*) AS evictions FROM scheduled GROUP BY cluster, standing',
+    ),
     purgeEnded: database.prepare('DELETE FROM ended WHERE ttl <= :nowSeconds'),
     purgeNoted: database.prepare('DELETE FROM noted WHERE ttl <= :nowSeconds'),
     purgeNodes: database.prepare('DELETE FROM nodes WHERE ttl <= :nowSeconds'),

@@ -123,3 +123,16 @@ test('the dashboard shows all alarms, and every metric of our own', () => {
   assert.equal(widgets.find(({ type }) => type === 'alarm')?.properties.alarms?.length, alarms.size);
   for (const name of Object.values(names)) assert.ok(body.includes(`"${name}"`), name);
 });
+
+test('the dashboard tells of each cluster what the log does', () => {
+  const [dashboard] = resourcesOf(template, 'AWS::CloudWatch::Dashboard').values();
+  const { widgets } = JSON.parse(String(readable(dashboard?.['DashboardBody']))) as {
+    widgets: { type: string; properties: { query?: string; view?: string } }[];
+  };
+  const [byCluster, ...others] = widgets.filter(({ type }) => type === 'log');
+  assert.deepEqual([byCluster?.properties.view, others], ['table', []]);
+  assert.match(
+    byCluster?.properties.query ?? '',
+    /filter event in \["eviction.scheduled", .*\| stats count\(\*\) as evictions by cluster, event/s,
+  );
+});

@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Registry } from 'prom-client';
+import { standingMetrics } from '#functions/local/eviction-metrics.ts';
+import { SqliteStore } from '#functions/local/sqlite-store.ts';
+import type { EvictionRecord } from '#shared/eviction/records.ts';
+import { aNode, anEnding, aRecord, aRef, NOW } from '#test/contracts/partition-builders.ts';
+
+test('each cluster’s evictions are counted by where they stand, and a cluster that had some goes on with 0', async () => {
+  const store = new SqliteStore({ path: ':memory:' });
+  const registry = new Registry();
+  standingMetrics(registry, store);
+  const evictions = async () => {
+    const [metric] = await registry.getMetricsAsJSON();
+    return Object.fromEntries(metric?.values.map(({ labels, value }) => [labels['standing'], value]) ?? []);
+  };
+  assert.deepEqual(await evictions(), {});
+
+  const held = (kind: 'observe' | 'paused' | 'excluded'): Partial<EvictionRecord> => ({
+    held: { by: kind === 'excluded' ? { kind, revision: 1, guardRevision: 0 } : { kind }, since: NOW },
+  });
+  const states = [{}, {}, held('observe'), held('paused'), held('excluded'), { gaveUpAt: NOW }];
+  const records = states.map((state) => ({ ...aRecord(), ...state }));
+  const ref = aRef();
+  await store.commit(ref, 0, { node: aNode(), schedule: records, end: [], live: true }, NOW);
+  assert.deepEqual(await evictions(), { pending: 2, held: 2, 'would-have': 1, 'gave-up': 1 });
+
+  await store.end(
+    ref,
+    records.map((record) => anEnding(record)),
+    NOW,
+  );
+  assert.deepEqual(await evictions(), { pending: 0, held: 0, 'would-have': 0, 'gave-up': 0 });
+  store.close();
+});

@@ -72,7 +72,7 @@ interface Agenda {
 }
 
 /** A shorter countdown is over before anybody reads of it. */
-const TOLD_COUNTDOWN_MS = 10_000;
+const TOLD_COUNTDOWN_MS = 30_000;
 
 function agendaOf(decisions: readonly PodDecision[], delta: Delta): Agenda {
   const schedule: EvictionRecord[] = [];

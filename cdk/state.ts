@@ -21,6 +21,17 @@ export interface StateProps {
   readonly retain: boolean;
 }
 
+const KEY_ATTRIBUTES = ['pk', 'sk', 'clusterKey', 'clusterSort'];
+/** What is written of stops, holds and releases, and of each in the audit. */
+const HOLDING_ATTRIBUTES = [
+  ...KEY_ATTRIBUTES,
+  ...['revision', 'stop', 'stoppedAt', 'holds', 'trips'],
+  ...['cluster', 'who', 'at', 'kind', 'what', 'why', 'ttl'],
+];
+/** What is written of a policy beside, and of that in the audit. */
+const POLICY_ATTRIBUTES = ['policy', 'before', 'after'];
+const REGISTRATION_ATTRIBUTES = [...KEY_ATTRIBUTES, 'addedAt', 'access'];
+
 /** The one table: timed evictions, leases, the registry of clusters, and what governs them. */
 export class State extends Construct {
   readonly table: Table;
@@ -95,6 +106,36 @@ export class State extends Construct {
   bindRegistry(grantee: Grantee): void {
     this.#bind(grantee, ['BatchGetItem'], [this.table.tableArn]);
     this.#bind(grantee, ['Query'], [`${this.table.tableArn}/index/${CLUSTER_INDEX}`]);
+  }
+
+  /** Lets somebody see everything: the table holds no secrets. */
+  bindView(grantee: Grantee): void {
+    this.bindRegistry(grantee);
+    this.#bind(grantee, ['GetItem', 'Query'], [this.table.tableArn]);
+  }
+
+  /** Lets somebody stop, hold and release, and note it in the audit, but neither write policies nor register clusters. */
+  bindHolding(grantee: Grantee): void {
+    this.#bindRulings(grantee, HOLDING_ATTRIBUTES);
+  }
+
+  /** Lets somebody write all that governs clusters, and register them. */
+  bindRuling(grantee: Grantee): void {
+    this.#bindRulings(grantee, [...HOLDING_ATTRIBUTES, ...POLICY_ATTRIBUTES]);
+    this.#bind(grantee, ['PutItem', 'DeleteItem'], [this.table.tableArn], {
+      'ForAllValues:StringLike': { 'dynamodb:LeadingKeys': [`${CLUSTER_PREFIX}*`] },
+      'ForAllValues:StringEquals': { 'dynamodb:Attributes': REGISTRATION_ATTRIBUTES },
+    });
+  }
+
+  /** Orders and entries of the audit are changed by attribute, and never put whole. */
+  #bindRulings(grantee: Grantee, attributes: readonly string[]): void {
+    this.#bind(grantee, ['UpdateItem'], [this.table.tableArn], {
+      'ForAllValues:StringLike': {
+        'dynamodb:LeadingKeys': [`${CLUSTER_PREFIX}*`, `${LEASE_PREFIX}*`, FLEET_KEY],
+      },
+      'ForAllValues:StringEquals': { 'dynamodb:Attributes': attributes },
+    });
   }
 
   /** Lets a function be fed by the table's stream; returns its ARN. */

@@ -7,6 +7,7 @@ import { Functions } from './functions.ts';
 import { Monitoring } from './monitoring.ts';
 import { Network } from './network.ts';
 import { Notices } from './notices.ts';
+import { OperatorRights } from './operator-rights.ts';
 import { ExternalRelay, FargateRelay } from './relay.ts';
 import { State } from './state.ts';
 import { Timers } from './timers.ts';
@@ -29,6 +30,7 @@ export class TaintwardStack extends Stack {
     } else {
       this.#sayHowToRun(new ExternalRelay(this, 'Relay', shared));
     }
+    new OperatorRights(this, 'OperatorRights', { prefix, state, timers, clusters });
     // Clusters that are reached from a VPC alone are so by `evict` too.
     const functions = new Functions(this, 'Functions', {
       ...shared,

@@ -63,6 +63,16 @@ export class Timers extends Construct {
     });
   }
 
+  /** Lets somebody at a terminal have something tried again. */
+  bindRetry(grantee: Grantee): void {
+    this.bindSend(grantee);
+    Grant.addToPrincipal({
+      grantee,
+      actions: ['sqs:GetQueueUrl'],
+      resourceArns: [this.due.queue.queueArn],
+    });
+  }
+
   /** Lets a function say that something is due at once. */
   bindSend(grantee: Grantee): void {
     grantee.setEnvironment({

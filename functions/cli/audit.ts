@@ -24,7 +24,7 @@ export function addAuditCommand(program: Command, deps: CliDeps): void {
   command.action(async (name: string | undefined) => {
     const options = command.optsWithGlobals<AuditOptions>();
     const fleet = deps.fleet(options);
-    const cluster = name === undefined ? undefined : clusterNamed(name, await fleet.clusters());
+    const cluster = name === undefined ? undefined : await clusterNamed(name, fleet);
     const now = deps.clock.now();
     const entries = await fleet.rulebook.audit({
       from: now - options.since,

@@ -37,6 +37,12 @@ async function add(cluster: RegisteredCluster<Access>, table: string, deps: CliD
   await check(cluster, deps);
   if ((await registry.add(cluster)) === 'exists') throw alreadyThere(cluster.name);
   deps.print(`Cluster ${cluster.name} is registered and managed within 30 s.\n`);
+  const { policy } = (await deps.fleet({ table }).rulebook.read(cluster.name)).orders;
+  deps.print(
+    policy
+      ? `The policy that was applied under this name before holds: ${policy.read.mode}.\n`
+      : 'It is observed: nothing is deleted there until a policy says so (taintward policy apply).\n',
+  );
   if (cluster.access.kind === 'local-context') {
     deps.print(
       'Only processes that run where its kubeconfig is can reach it; what the stack deploys cannot.\n',

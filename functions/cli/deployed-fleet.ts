@@ -1,9 +1,12 @@
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { GetQueueUrlCommand, SQSClient } from '@aws-sdk/client-sqs';
 import { GetCallerIdentityCommand, STSClient } from '@aws-sdk/client-sts';
-import { CLIENT_SETTINGS } from '#shared/aws/client-settings.ts';
+import { CLIENT_SETTINGS, SQS_SETTINGS } from '#shared/aws/client-settings.ts';
 import { DynamoDbClusterRegistry } from '#shared/clusters/dynamodb-registry.ts';
 import { DynamoDbRulebook } from '#shared/clusters/dynamodb-rulebook.ts';
 import { Operator } from '#shared/clusters/operator.ts';
+import { QUEUES } from '#shared/queues/queue-set.ts';
+import { SqsSender } from '#shared/queues/sqs-sender.ts';
 import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
 import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
 import type { Clock } from '#shared/time/clock.ts';
@@ -19,8 +22,29 @@ export function deployedFleet(tableName: string, clock: Clock): Fleet {
     rulebook,
     store: new DynamoDbStore(table),
     clusters: async () => (await registry.list()).map(({ name }) => name),
+    manages: async (cluster) => (await registry.get(cluster)) !== undefined,
     operator: async () => new Operator({ rulebook, clock, who: await callerIdentity() }),
+    dueQueue: async () => {
+      const client = new SQSClient(SQS_SETTINGS);
+      return new SqsSender({
+        client,
+        queueUrl: await queueUrl(client, `${tableName}-${QUEUES.evictionsDue.name}`),
+      });
+    },
   };
+}
+
+async function queueUrl(client: SQSClient, name: string): Promise<string> {
+  try {
+    const { QueueUrl } = await client.send(new GetQueueUrlCommand({ QueueName: name }));
+    if (QueueUrl) return QueueUrl;
+    throw new Error('it has no URL');
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new CliError(
+      `The queue ${name} cannot be found (${reason}): check table, account, region and rights.`,
+    );
+  }
 }
 
 async function callerIdentity(): Promise<string> {

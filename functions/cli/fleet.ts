@@ -2,6 +2,7 @@ import type { Operator } from '#shared/clusters/operator.ts';
 import { clusterNameSchema } from '#shared/clusters/registry.ts';
 import type { Rulebook } from '#shared/clusters/rulebook.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
+import type { QueueSender } from '#shared/queues/sender.ts';
 import type { Store } from '#shared/store/store.ts';
 import { CliError } from './command.ts';
 
@@ -9,10 +10,14 @@ import { CliError } from './command.ts';
 export interface Fleet {
   readonly rulebook: Rulebook;
   readonly store: Store;
-  /** Those that are managed, by name. */
+  /** Those that are managed, by name; may lag behind by a moment. */
   clusters(): Promise<readonly ClusterName[]>;
+  /** Whether a cluster is one of them, as of now. */
+  manages(cluster: ClusterName): Promise<boolean>;
   /** For words that are noted as those of who runs this process. */
   operator(): Promise<Operator>;
+  /** To `evictions-due`. */
+  dueQueue(): Promise<QueueSender>;
 }
 
 /** Where a fleet is: `state`, a directory, goes before `table`. */
@@ -21,20 +26,28 @@ export interface FleetOptions {
   readonly state?: string;
 }
 
-/** The cluster of that name. Throws `CliError` when there is none. */
-export function clusterNamed(name: string, clusters: readonly ClusterName[]): ClusterName {
+/** The cluster of that name. Rejects with `CliError` when there is none. */
+export async function clusterNamed(name: string, fleet: Fleet): Promise<ClusterName> {
   const { data } = clusterNameSchema.safeParse(name);
-  if (data !== undefined && clusters.includes(data)) return data;
+  if (data !== undefined && (await fleet.manages(data))) return data;
+  const clusters = await fleet.clusters();
   const known = clusters.length === 0 ? 'none is managed here' : `there are ${clusters.join(', ')}`;
   throw new CliError(`There is no cluster ${name}: ${known}.`);
 }
 
-/** The clusters that a command names, or all. Throws `CliError` when it does neither or both. */
-export function clustersNamed(
+/** The clusters that a command names, or all. Rejects with `CliError` when it does neither or both. */
+export async function clustersNamed(
   names: readonly string[],
   all: boolean,
-  clusters: readonly ClusterName[],
-): readonly ClusterName[] {
+  fleet: Fleet,
+): Promise<readonly ClusterName[]> {
   if (all === names.length > 0) throw new CliError('Name clusters, or say --all for all of them.');
-  return all ? clusters : names.map((name) => clusterNamed(name, clusters));
+  return all ? fleet.clusters() : Promise.all(names.map((name) => clusterNamed(name, fleet)));
 }
+
+/** The cluster that a command may name, or all. Rejects with `CliError` when there is none of that name. */
+export const clusterOrAll = async (
+  name: string | undefined,
+  fleet: Fleet,
+): Promise<readonly ClusterName[]> =>
+  name === undefined ? fleet.clusters() : [await clusterNamed(name, fleet)];

@@ -4,7 +4,7 @@ import type { Rulings } from '#shared/clusters/rulebook.ts';
 import { type ClusterName, type EpochMs, nodeName } from '#shared/eviction/identity.ts';
 import type { HoldTarget } from '#shared/eviction/policy.ts';
 import { type CliDeps, CliError, forOption, whyOption } from './command.ts';
-import { clusterNamed, type FleetOptions } from './fleet.ts';
+import { clusterNamed, clusterOrAll, type FleetOptions } from './fleet.ts';
 import { jsonText, momentText, type OutputFormat, outputOption, tableText } from './output.ts';
 
 /** `taintward hold`, `release`, `holds`: what is kept from being evicted, by people and by the guard. */
@@ -40,7 +40,7 @@ function addTarget(hold: Command, deps: CliDeps, name: string, what: string, arg
   command.action(async (target: HoldTarget) => {
     const options = command.optsWithGlobals<FleetOptions & { cluster: string; why: string; for?: number }>();
     const fleet = deps.fleet(options);
-    const cluster = clusterNamed(options.cluster, await fleet.clusters());
+    const cluster = await clusterNamed(options.cluster, fleet);
     const { why, for: forMs } = options;
     const { id, until } = await (await fleet.operator()).hold(cluster, target, { why, forMs });
     const how = until === undefined ? `until taintward release ${id}` : `until ${momentText(until)}`;
@@ -74,14 +74,14 @@ function addReleaseCommand(program: Command, deps: CliDeps): void {
   command.action(async (id: string, name: string | undefined) => {
     const options = command.optsWithGlobals<FleetOptions & { why: string }>();
     const fleet = deps.fleet(options);
-    const clusters = await fleet.clusters();
     if (id === 'guard') {
       if (name === undefined) throw new CliError('Say whose guard: taintward release guard CLUSTER.');
-      const cluster = clusterNamed(name, clusters);
+      const cluster = await clusterNamed(name, fleet);
       await (await fleet.operator()).releaseGuard(cluster, options.why);
       deps.print(`What the guard of cluster ${cluster} held is let go, at the rate of drain.\n`);
       return;
     }
+    const clusters = await fleet.clusters();
     const rulings = await fleet.rulebook.readAll(clusters);
     const found = clusters.filter((cluster) =>
       rulings.get(cluster)?.orders.holds.some((hold) => hold.id === id),
@@ -104,8 +104,7 @@ function addHoldsCommand(program: Command, deps: CliDeps): void {
   command.action(async (name: string | undefined) => {
     const options = command.optsWithGlobals<FleetOptions & { output: OutputFormat }>();
     const fleet = deps.fleet(options);
-    const all = await fleet.clusters();
-    const clusters = name === undefined ? all : [clusterNamed(name, all)];
+    const clusters = await clusterOrAll(name, fleet);
     const rulings = await fleet.rulebook.readAll(clusters);
     const fleetStop = await fleet.rulebook.fleetStop();
     const now = deps.clock.now();

@@ -7,7 +7,7 @@ import type { EvictionRecord } from '#shared/eviction/records.ts';
 import type { Store } from '#shared/store/store.ts';
 import { taintText } from '#shared/taints/taint.ts';
 import type { CliDeps } from './command.ts';
-import { clusterNamed, type FleetOptions } from './fleet.ts';
+import { clusterOrAll, type FleetOptions } from './fleet.ts';
 import { jsonText, momentText, type OutputFormat, outputOption, tableText } from './output.ts';
 
 /** Nodes that are read at a time. */
@@ -46,8 +46,7 @@ export function addPendingCommand(program: Command, deps: CliDeps): void {
   command.action(async (name: string | undefined) => {
     const options = command.optsWithGlobals<FleetOptions & { held: boolean; output: OutputFormat }>();
     const fleet = deps.fleet(options);
-    const all = await fleet.clusters();
-    const clusters = name === undefined ? all : [clusterNamed(name, all)];
+    const clusters = await clusterOrAll(name, fleet);
     const rulings = await fleet.rulebook.readAll(clusters);
     const found: Pending[] = [];
     for (const cluster of clusters) found.push(...(await pendingOf(fleet.store, cluster, deps.clock.now())));

@@ -43,7 +43,7 @@ function addApply(policy: Command, deps: CliDeps): void {
     const options = command.optsWithGlobals<ApplyOptions>();
     const text = readPolicyFile(options.file);
     const fleet = deps.fleet(options);
-    const clusters = clustersNamed(names, options.all, await fleet.clusters());
+    const clusters = await clustersNamed(names, options.all, fleet);
     if (!(await mayApply(parsePolicyDocument(text), clusters, fleet, options, deps))) {
       throw new CliError('Nothing was changed.');
     }
@@ -101,7 +101,7 @@ function addGet(policy: Command, deps: CliDeps): void {
     .argument('<cluster>', 'its name');
   command.action(async (name: string) => {
     const fleet = deps.fleet(command.optsWithGlobals<FleetOptions>());
-    const cluster = clusterNamed(name, await fleet.clusters());
+    const cluster = await clusterNamed(name, fleet);
     const { orders } = await fleet.rulebook.read(cluster);
     const text =
       orders.policy?.text ??
@@ -120,7 +120,7 @@ function addDiff(policy: Command, deps: CliDeps): void {
     const options = command.optsWithGlobals<FleetOptions & { file: string }>();
     const then = parsePolicyDocument(readPolicyFile(options.file));
     const fleet = deps.fleet(options);
-    const cluster = clusterNamed(name, await fleet.clusters());
+    const cluster = await clusterNamed(name, fleet);
     const { orders } = await fleet.rulebook.read(cluster);
     const rows = changedSettings(orders.policy?.read ?? DEFAULT_POLICY, then);
     deps.print(

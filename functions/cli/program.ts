@@ -7,6 +7,7 @@ import { addHistoryCommand } from './history.ts';
 import { addHoldCommands } from './holds.ts';
 import { addPendingCommand } from './pending.ts';
 import { addPolicyCommand } from './policy.ts';
+import { addRetryCommand } from './retry.ts';
 import { addStopCommands } from './stops.ts';
 import { addTakeoverCommand } from './takeover/command.ts';
 
@@ -41,6 +42,7 @@ export function createProgram(deps: CliDeps): Command {
   addStopCommands(program, deps);
   addHoldCommands(program, deps);
   addAuditCommand(program, deps);
+  addRetryCommand(program, deps);
   addTakeoverCommand(program, deps);
   return program;
 }

@@ -31,7 +31,7 @@ export function addStopCommands(program: Command, deps: CliDeps): void {
       );
       return;
     }
-    const clusters = clustersNamed(names, options.all, await fleet.clusters());
+    const clusters = await clustersNamed(names, options.all, fleet);
     const operator = await fleet.operator();
     for (const cluster of clusters) {
       const { until } = await operator.stop(cluster, { why, forMs });
@@ -53,7 +53,7 @@ export function addStopCommands(program: Command, deps: CliDeps): void {
       deps.print('The stop of all clusters is taken back; those that were stopped by name stay so.\n');
       return;
     }
-    const clusters = clustersNamed(names, options.all, await fleet.clusters());
+    const clusters = await clustersNamed(names, options.all, fleet);
     const operator = await fleet.operator();
     for (const cluster of clusters) {
       await operator.resume(cluster, why);

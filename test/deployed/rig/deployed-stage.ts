@@ -19,6 +19,8 @@ import { StoredState } from './stored-state.ts';
 /** What the guide calls `npx taintward`. */
 const CLI = join(ROOT, 'functions/cli/taintward.js');
 const CLI_WITHIN_MS = 30_000;
+/** Without a policy a cluster is observed. */
+const ENFORCE = join(import.meta.dirname, 'enforce.yaml');
 /** What the guide promises for a cluster that is added or removed. */
 export const REGISTERED_WITHIN_MS = 30_000;
 /** Lines of each process that a failed test shows. */
@@ -107,6 +109,7 @@ export class DeployedStage {
 
   async register({ name, secretArn }: ManagedCluster): Promise<void> {
     await this.cli('clusters', 'add', name, '--kubeconfig-secret', secretArn, '--context', name);
+    await this.cli('policy', 'apply', '--file', ENFORCE, name, '--yes');
   }
 
   async unregister({ name }: ManagedCluster): Promise<void> {

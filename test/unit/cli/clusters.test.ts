@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { createProgram } from '#functions/cli/program.ts';
+import { SqliteRulebook } from '#functions/local/sqlite-rulebook.ts';
+import { SqliteStore } from '#functions/local/sqlite-store.ts';
+import { Operator } from '#shared/clusters/operator.ts';
 import type { Access, ClusterRegistry, RegisteredCluster } from '#shared/clusters/registry.ts';
 import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
 import { type Answer, json, scriptedServer } from '#test/unit/kubernetes/scripted-server.ts';
@@ -32,13 +35,23 @@ async function commandLine(t: TestContext, answer: Answer, ...clusters: Register
     },
     remove: async (name) => (content.delete(name) ? 'removed' : 'unknown'),
   };
+  const store = new SqliteStore({ path: ':memory:' });
+  t.after(() => store.close());
+  const rulebook = new SqliteRulebook({ database: store.database });
   const state = { printed: '', complaint: '', tables: [] as string[] };
   const program = createProgram({
     registry: (table) => {
       state.tables.push(table);
       return registry;
     },
-    fleet: () => assert.fail('no command on clusters reads what governs them'),
+    fleet: () => ({
+      store,
+      rulebook,
+      clusters: async () => [],
+      manages: async () => false,
+      operator: async () => assert.fail('no command on clusters changes what governs them'),
+      dueQueue: async () => assert.fail('no command on clusters sends anything'),
+    }),
     connect: () => ({
       host,
       requestOptions: async () => ({ server: new URL(`http://${host}`), headers: {} }),
@@ -53,7 +66,7 @@ async function commandLine(t: TestContext, answer: Answer, ...clusters: Register
     state.complaint += text;
   });
   const run = (...args: string[]) => program.parseAsync(args, { from: 'user' });
-  return { run, state, content, requests, host };
+  return { run, state, content, requests, host, rulebook };
 }
 
 const ADD = ['clusters', 'add', 'prod', '--eks', 'prod', '--region', 'eu-west-1'];
@@ -62,8 +75,19 @@ test('a cluster that can be reached and grants what is needed is registered', as
   const { run, state, content, requests } = await commandLine(t, allowAll);
   await run(...ADD);
   assert.deepEqual([...content.values()], [registered('prod')]);
-  assert.match(state.printed, /^Cluster prod is registered .*\n$/);
+  assert.match(
+    state.printed,
+    /^Cluster prod is registered .*\nIt is observed: nothing is deleted there .*\n$/,
+  );
   assert.ok(requests.length > 0);
+});
+
+test('a cluster that is registered under a name of before is told to be governed as before', async (t) => {
+  const { run, state, rulebook } = await commandLine(t, allowAll);
+  const operator = new Operator({ rulebook, clock: new DrivenClock(NOW), who: 'anna' });
+  await operator.applyPolicy(clusterName('prod'), 'mode: enforce');
+  await run(...ADD);
+  assert.match(state.printed, /\nThe policy that was applied under this name before holds: enforce\.\n$/);
 });
 
 test('a cluster that does not grant what is needed is not registered, and what is missing is named', async (t) => {

@@ -11,6 +11,8 @@ import { DrivenClock } from '#test/world/driven-clock.ts';
 
 export const NOW = Date.UTC(2026, 10, 21, 12);
 
+const CLUSTERS = ['prod', 'stage'].map(clusterName);
+
 /** The command line, spoken by anna, on a fleet of the clusters `prod` and `stage` of which nothing was said. */
 export function commandLine(t: TestContext) {
   const store = new SqliteStore({ path: ':memory:' });
@@ -24,6 +26,8 @@ export function commandLine(t: TestContext) {
     where: undefined as FleetOptions | undefined,
     /** What is answered at the terminal; `undefined`: there is none. */
     answer: undefined as boolean | undefined,
+    /** Messages on `evictions-due`. */
+    sent: [] as string[],
   };
   const run = async (...args: string[]): Promise<string> => {
     state.printed = '';
@@ -34,8 +38,15 @@ export function commandLine(t: TestContext) {
         return {
           rulebook,
           store,
-          clusters: async () => ['prod', 'stage'].map(clusterName),
+          clusters: async () => CLUSTERS,
+          manages: async (cluster) => CLUSTERS.includes(cluster),
           operator: async () => new Operator({ rulebook, clock, who: 'anna' }),
+          dueQueue: async () => ({
+            send: async (messages) => {
+              state.sent.push(...messages.map(({ body }) => body));
+              return [];
+            },
+          }),
         };
       },
       clock,

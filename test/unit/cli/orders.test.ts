@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { clusterName } from '#shared/eviction/identity.ts';
+import { parseDueMessage } from '#shared/queues/due-message.ts';
 import { aNode, aRecord, aRef } from '#test/contracts/partition-builders.ts';
 import { commandLine, NOW } from './command-line.ts';
 
@@ -144,4 +145,24 @@ test('what is to be evicted is shown, the first to go first, with what holds it'
     [['held', '2026-11-21T12:00:00.000Z', ['node.kubernetes.io/unreachable:NoExecute']]],
   );
   assert.equal(await run('pending', 'stage'), 'No pod is to be evicted.\n');
+});
+
+test('what was given up is tried again, by one message for a node', async (t) => {
+  const { run, store, state } = commandLine(t);
+  const lost = [aRecord({ gaveUpAt: NOW }), aRecord({ gaveUpAt: NOW })];
+  await store.commit(
+    aRef(prod),
+    0,
+    { node: aNode(), schedule: [...lost, aRecord()], end: [], live: true },
+    NOW,
+  );
+  assert.equal(
+    await run('retry'),
+    'Of cluster prod, evictions that are tried again: 2.\nOf cluster stage, evictions that are tried again: 0.\n',
+  );
+  const messages = state.sent.map(parseDueMessage);
+  assert.deepEqual(
+    messages.map((message) => message.kind === 'retry' && message.pods.toSorted()),
+    [lost.map(({ uid }) => uid).toSorted()],
+  );
 });

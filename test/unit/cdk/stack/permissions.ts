@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
+import { TransactWriteItemsCommand } from '@aws-sdk/client-dynamodb';
 import type { Template } from 'aws-cdk-lib/assertions';
+import { DynamoDbRulebook } from '#shared/clusters/dynamodb-rulebook.ts';
+import { Operator } from '#shared/clusters/operator.ts';
+import { clusterName, nodeName } from '#shared/eviction/identity.ts';
+import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
+import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
 import { readable, resourcesOf, type Statement, statementsIn } from './resources.ts';
 import { synthesized } from './synthesized.ts';
 
@@ -68,5 +74,93 @@ describe('what is allowed', () => {
     assert.deepEqual(scheduler?.['Condition'], {
       StringEquals: { 'aws:SourceAccount': '<AWS::AccountId>', 'aws:SourceArn': `<${group}.Arn>` },
     });
+  });
+});
+
+describe('people', () => {
+  const lines = (size: string) => {
+    const [, policy] =
+      [...resourcesOf(fargate, 'AWS::IAM::ManagedPolicy')].find(
+        ([, { ManagedPolicyName }]) => ManagedPolicyName === `taintward-${size}`,
+      ) ?? [];
+    return statementsIn(policy?.['PolicyDocument']);
+  };
+  const conditionsOf = (size: string, action: string) =>
+    lines(size)
+      .filter(({ Action }) => Action.includes(action))
+      .map(({ Condition }) => Condition as Record<string, Record<string, readonly string[]>>);
+  const WRITES = /:(Put|Update|Delete|BatchWrite)Item|:Send/;
+
+  test('who views changes nothing', () => {
+    const actions = lines('viewer').flatMap(({ Action }) => Action);
+    assert.ok(actions.includes('dynamodb:Query'));
+    assert.deepEqual(
+      actions.filter((action) => WRITES.test(action)),
+      [],
+    );
+  });
+
+  test('who operates stops and holds, and can neither write a policy nor register a cluster', () => {
+    const [condition, ...more] = conditionsOf('operator', 'dynamodb:UpdateItem');
+    assert.deepEqual(more, []);
+    const keys = condition?.['ForAllValues:StringLike']?.['dynamodb:LeadingKeys'];
+    assert.deepEqual(keys, ['CLUSTER#*', 'LEASE#*', 'FLEET']);
+    const attributes = condition?.['ForAllValues:StringEquals']?.['dynamodb:Attributes'] ?? [];
+    for (const name of ['stop', 'holds', 'trips', 'why']) assert.ok(attributes.includes(name), name);
+    for (const name of ['policy', 'access', 'epoch', 'holder']) assert.ok(!attributes.includes(name), name);
+    assert.deepEqual(conditionsOf('operator', 'dynamodb:PutItem'), []);
+    assert.deepEqual(conditionsOf('operator', 'dynamodb:DeleteItem'), []);
+  });
+
+  test('who operates may write each attribute that stopping, holding and releasing write', async () => {
+    const fake = new FakeDynamoDb({ now: () => 0 });
+    const written = new Set<string>();
+    const client = fakeClient(async (command) => {
+      for (const { Update } of command instanceof TransactWriteItemsCommand
+        ? (command.input.TransactItems ?? [])
+        : []) {
+        for (const name of Object.values(Update?.ExpressionAttributeNames ?? {})) written.add(name);
+      }
+      return fake.perform(command);
+    });
+    const rulebook = new DynamoDbRulebook(new DynamoDbTable({ client, tableName: 'table' }));
+    const operator = new Operator({ rulebook, clock: { now: () => 1 }, who: 'anna' });
+    const prod = clusterName('prod');
+    await operator.stop(prod, { why: 'x' });
+    await operator.resume(prod, 'x');
+    await operator.stopAll({ why: 'x' });
+    await operator.resumeAll('x');
+    const { id } = await operator.hold(prod, { kind: 'node', node: nodeName('n1') }, { why: 'x' });
+    await operator.release(prod, id, 'x');
+    const trip = { scope: 'cluster', trippedAt: 1, nodes: 3, outOf: 4 } as const;
+    await rulebook.changeGuard(prod, { revision: 0, trips: [] }, [trip]);
+    await operator.releaseGuard(prod, 'x');
+    const attributesOf = (size: string) =>
+      conditionsOf(size, 'dynamodb:UpdateItem')[0]?.['ForAllValues:StringEquals']?.['dynamodb:Attributes'] ??
+      [];
+    assert.deepEqual(
+      [...written].filter((name) => !attributesOf('operator').includes(name)),
+      [],
+    );
+    await operator.applyPolicy(prod, 'mode: enforce');
+    await operator.applyPolicy(prod, 'mode: observe');
+    assert.deepEqual(
+      [...written].filter((name) => !attributesOf('admin').includes(name)),
+      [],
+    );
+    assert.deepEqual([...written].filter((name) => !attributesOf('operator').includes(name)).toSorted(), [
+      'after',
+      'before',
+      'policy',
+    ]);
+  });
+
+  test('who administers writes policies and registers clusters, and no lease or node', () => {
+    const [condition] = conditionsOf('admin', 'dynamodb:UpdateItem');
+    const attributes = condition?.['ForAllValues:StringEquals']?.['dynamodb:Attributes'] ?? [];
+    assert.ok(attributes.includes('policy'));
+    assert.ok(!attributes.includes('epoch'));
+    const [put] = conditionsOf('admin', 'dynamodb:PutItem');
+    assert.deepEqual(put?.['ForAllValues:StringLike']?.['dynamodb:LeadingKeys'], ['CLUSTER#*']);
   });
 });

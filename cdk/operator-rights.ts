@@ -1,0 +1,58 @@
+import { type IPrincipal, ManagedPolicy } from 'aws-cdk-lib/aws-iam';
+import { Construct } from 'constructs';
+import type { ClusterAccess } from './cluster-access.ts';
+import type { Grantee } from './grantee.ts';
+import type { State } from './state.ts';
+import type { Timers } from './timers.ts';
+
+export interface OperatorRightsProps {
+  readonly prefix: string;
+  readonly state: State;
+  readonly timers: Timers;
+  readonly clusters: ClusterAccess;
+}
+
+/** What people may do by the command line, in three sizes: a managed policy each, to attach to their roles. */
+export class OperatorRights extends Construct {
+  constructor(scope: Construct, id: string, { prefix, state, timers, clusters }: OperatorRightsProps) {
+    super(scope, id);
+    const viewer = new Size(
+      this,
+      'Viewer',
+      `${prefix}-viewer`,
+      'May see what Taintward does and is told to do.',
+    );
+    const operator = new Size(
+      this,
+      'Operator',
+      `${prefix}-operator`,
+      'May see what Taintward does, and stop, hold, release and retry evictions.',
+    );
+    const admin = new Size(
+      this,
+      'Admin',
+      `${prefix}-admin`,
+      'May do all that the command line of Taintward can, policies and clusters included.',
+    );
+    for (const size of [viewer, operator, admin]) state.bindView(size);
+    for (const size of [operator, admin]) timers.bindRetry(size);
+    state.bindHolding(operator);
+    state.bindRuling(admin);
+    clusters.bind(admin);
+  }
+}
+
+/** Rights as a policy. Who sits at a terminal tells the command line the table's name by an option. */
+class Size extends Construct implements Grantee {
+  readonly grantPrincipal: IPrincipal;
+
+  constructor(scope: Construct, id: string, managedPolicyName: string, description: string) {
+    super(scope, id);
+    this.grantPrincipal = new ManagedPolicy(this, 'Policy', {
+      managedPolicyName,
+      description,
+    }).grantPrincipal;
+  }
+
+  setEnvironment(): void {}
+}

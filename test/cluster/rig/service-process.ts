@@ -13,6 +13,7 @@ const Package = z.object({ scripts: z.object({ start: z.string().startsWith('nod
 const [, ...START] = Package.parse(
   JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')),
 ).scripts.start.split(' ');
+const UNGUARDED = join(import.meta.dirname, 'unguarded.yaml');
 /** A cold start on a busy machine takes a few seconds. */
 const READY_WITHIN_MS = 60_000;
 const EXIT_WITHIN_MS = 15_000;
@@ -22,6 +23,8 @@ export interface ServiceOptions {
   readonly contexts: readonly string[];
   readonly stateDir: string;
   readonly port?: number;
+  /** The path of a policy document; absent: all is enforced and nothing guarded. */
+  readonly policy?: string;
 }
 
 /** A line of the process's output, and when it came. */
@@ -37,7 +40,7 @@ export interface Exit {
   readonly stderr: string;
 }
 
-/** The service as an operator runs it: `npm start -- --context … --kubeconfig … --state … --enforce`, without npm between. */
+/** The service as an operator runs it: `npm start -- --context … --kubeconfig … --state … --policy …`, without npm between. */
 export class ServiceProcess {
   readonly output: OutputLine[] = [];
   readonly #child: ChildProcess;
@@ -85,7 +88,8 @@ export class ServiceProcess {
         options.stateDir,
         '--port',
         String(port),
-        '--enforce',
+        '--policy',
+        options.policy ?? UNGUARDED,
       ],
     ];
     const child = spawn(process.execPath, [...START, ...args], {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Connection } from '#shared/kubernetes/connection.ts';
 import { Account } from './account.ts';
 import { kubeconfigText } from './kubeconfig.ts';
-import { ServiceProcess } from './service-process.ts';
+import { type ServiceOptions, ServiceProcess } from './service-process.ts';
 import { runName, TestCluster } from './test-cluster.ts';
 import { Wiretap } from './wiretap.ts';
 
@@ -85,8 +85,12 @@ export class Stage {
   }
 
   /** Starts a service on the cluster and waits until it watches. It ends with the stage at the latest. */
-  async start({ stateDir = this.newStateDir(), kubeconfig = this.kubeconfig } = {}): Promise<ServiceProcess> {
-    const service = await ServiceProcess.spawn({ kubeconfig, contexts: [CONTEXT], stateDir });
+  async start({
+    stateDir = this.newStateDir(),
+    kubeconfig = this.kubeconfig,
+    ...options
+  }: Partial<Omit<ServiceOptions, 'contexts'>> = {}): Promise<ServiceProcess> {
+    const service = await ServiceProcess.spawn({ ...options, kubeconfig, contexts: [CONTEXT], stateDir });
     this.services.push(service);
     await service.ready();
     return service;

@@ -23,8 +23,8 @@ export interface ServiceOptions {
   readonly contexts: readonly string[];
   readonly stateDir: string;
   readonly port?: number;
-  /** The path of a policy document; absent: all is enforced and nothing guarded. */
-  readonly policy?: string;
+  /** The path of a policy document; `false`: none. Absent: all is enforced and nothing guarded. */
+  readonly policy?: string | false;
 }
 
 /** A line of the process's output, and when it came. */
@@ -81,16 +81,8 @@ export class ServiceProcess {
     const port = options.port ?? (await freePort());
     const args = [
       ...options.contexts.flatMap((context) => ['--context', context]),
-      ...[
-        '--kubeconfig',
-        options.kubeconfig,
-        '--state',
-        options.stateDir,
-        '--port',
-        String(port),
-        '--policy',
-        options.policy ?? UNGUARDED,
-      ],
+      ...['--kubeconfig', options.kubeconfig, '--state', options.stateDir, '--port', String(port)],
+      ...(options.policy === false ? [] : ['--policy', options.policy ?? UNGUARDED]),
     ];
     const child = spawn(process.execPath, [...START, ...args], {
       cwd: ROOT,

@@ -1,0 +1,210 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { assertUntouched, evictedAfter } from './rig/deadline.ts';
+import { RuledFleet } from './rig/ruled-fleet.ts';
+import { tolerates } from './rig/tolerations.ts';
+import { until } from './rig/until.ts';
+import type { PodLife } from './rig/witness.ts';
+
+/*
+ * Two real clusters and twenty simulated ones under one service, ruled as an operator does it: by the command line, beside
+ * the service that runs. What is seen of pods in alpha and beta is what their API servers tell.
+ */
+
+const SIMULATED = 20;
+/** An order takes effect within five seconds; what it lets go goes then. */
+const OBEYED_WITHIN_MS = 5_000;
+const GONE_WITHIN_MS = OBEYED_WITHIN_MS + 5_000;
+/** For so long nothing must happen to what is due. */
+const WATCHED_MS = 3_000;
+
+const closing = new AsyncDisposableStack();
+let fleet: RuledFleet;
+
+before(async () => {
+  fleet = await RuledFleet.open(SIMULATED, closing);
+});
+after(() => closing.disposeAsync());
+
+/** A node of alpha with pods on it. */
+async function nodeWith(name: string, pods: number, spec: Parameters<typeof fleet.alpha.addPod>[2] = {}) {
+  const { alpha } = fleet;
+  const node = await alpha.addNode(name);
+  const added = await Promise.all(
+    Array.from({ length: pods }, (_, index) => alpha.addPod(node, `${name}-${index}`, spec)),
+  );
+  return { node, pods: added };
+}
+
+const evicted = (pods: readonly PodLife[], withinMs = GONE_WITHIN_MS) =>
+  Promise.all(pods.map((pod) => until(`${pod.name} is evicted`, withinMs, () => pod.evictedAt)));
+
+async function assertStays(...pods: readonly PodLife[]): Promise<void> {
+  const from = Date.now();
+  await until('time has passed', 2 * WATCHED_MS, () => Date.now() - from >= WATCHED_MS);
+  assertUntouched(...pods);
+}
+
+describe('a cluster of which nobody has said anything', () => {
+  test('loses no pod; what would have gone is told, kept as history, and goes in turn once it is enforced', async (t) => {
+    const { alpha } = fleet;
+    const { node, pods } = await nodeWith('observed', 6);
+    await alpha.taint(node, { key: 'x' });
+    for (const pod of pods) {
+      await until(`an Event says that ${pod.name} would have gone`, GONE_WITHIN_MS, () =>
+        alpha.witness.reasonsOf(pod.name).includes('TaintwardWouldEvict'),
+      );
+    }
+    assertUntouched(...pods);
+    const history = await fleet.taintward('history', 'alpha', '--node', node);
+    for (const pod of pods) assert.match(history, new RegExp(`${pod.name}.*`));
+    assert.equal(history.match(/would/g)?.length, pods.length, history);
+    assert.match(await fleet.taintward('pending', 'alpha', '--held'), /observed-0/);
+
+    await fleet.apply({ mode: 'enforce', drain: 2 }, 'alpha');
+    const moments = (await evicted(pods)).sort((a, b) => a - b);
+    const [first = 0, last = 0] = [moments[0], moments.at(-1)];
+    t.diagnostic(`six pods drained in ${last - first} ms at 2/s`);
+    // The first ones may be a moment late, the last one has its turn after two and a half seconds.
+    assert.ok(last - first >= 1_500, `${last - first}`);
+  });
+});
+
+describe('an operator', () => {
+  before(() => fleet.apply({ mode: 'enforce' }));
+
+  test('stops all clusters by one command, and what was due meanwhile goes when they are resumed', async () => {
+    const { alpha, beta, simulated } = fleet;
+    const inAlpha = await nodeWith('stopped', 3);
+    const node = await beta.addNode('stopped');
+    const inBeta = await Promise.all([0, 1].map((index) => beta.addPod(node, `stopped-${index}`)));
+    await fleet.taintward('stop', '--all', '--why', 'a trial');
+    // What was read right before may hold for a second.
+    const stoppedAt = Date.now();
+    await until('all have heard', 2 * WATCHED_MS, () => Date.now() - stoppedAt >= 1_000);
+    await Promise.all([alpha.taint(inAlpha.node, { key: 'x' }), beta.taint(node, { key: 'x' })]);
+    const uids = new Map(
+      [...simulated].map(([name, cluster]) => {
+        cluster.taint('node-1', 'trial=now:NoExecute');
+        // The DaemonSet tolerates everything.
+        const pods = cluster.pods().filter((pod) => pod.node === 'node-1' && !pod.name.startsWith('logs'));
+        return [name, pods.filter((pod) => !pod.name.startsWith('kube-')).map(({ uid }) => uid)];
+      }),
+    );
+    await assertStays(...inAlpha.pods, ...inBeta);
+    const left = (name: string) => {
+      const there = new Set(
+        simulated
+          .get(name)
+          ?.pods()
+          .map(({ uid }) => uid),
+      );
+      return (uids.get(name) ?? []).filter((uid) => there.has(uid)).length;
+    };
+    for (const [name, pods] of uids) assert.equal(left(name), pods.length, name);
+    assert.match(await fleet.taintward('audit'), /a trial/);
+
+    await fleet.taintward('resume', '--all', '--why', 'it is over');
+    await evicted([...inAlpha.pods, ...inBeta]);
+    await until('all have gone from the simulated nodes', 2 * GONE_WITHIN_MS, () =>
+      [...uids.keys()].every((name) => left(name) === 0),
+    );
+  });
+
+  test('keeps a pod, and the pods of a node, and lets them go', async () => {
+    const { alpha } = fleet;
+    const pods = await nodeWith('held-pod', 2);
+    const [kept, other] = pods.pods;
+    assert.ok(kept && other);
+    const ofNode = await nodeWith('held-node', 2);
+    const idOf = (said: string) => /^Hold (\S+):/.exec(said)?.[1] ?? said;
+    const pod = `${alpha.namespace}/${kept.name}`;
+    const askedAt = Date.now();
+    const holdOnPod = idOf(await fleet.taintward('hold', 'pod', pod, '--cluster', 'alpha', '--why', 'look'));
+    await fleet.taintward('hold', 'node', ofNode.node, '--cluster', 'alpha', '--why', 'look', '--for', '12s');
+    const heldAt = Date.now();
+    await until('all have heard', 2 * WATCHED_MS, () => Date.now() - heldAt >= 1_000);
+    await Promise.all([pods.node, ofNode.node].map((node) => alpha.taint(node, { key: 'x' })));
+    await evicted([other]);
+    await assertStays(kept, ...ofNode.pods);
+    await until('an Event tells of the hold', OBEYED_WITHIN_MS, () =>
+      alpha.witness.reasonsOf(kept.name).includes('TaintwardHeld'),
+    );
+    await fleet.taintward('release', holdOnPod, '--why', 'seen');
+    await evicted([kept]);
+    const gone = await evicted(ofNode.pods, 20_000);
+    for (const at of gone) assert.ok(at >= askedAt + 12_000, `${at - askedAt}`);
+  });
+});
+
+describe('policy', () => {
+  test('leaves out what it excludes, and takes its own seconds in place of what pods say', async () => {
+    const { alpha } = fleet;
+    await fleet.apply(
+      {
+        mode: 'enforce',
+        exclude: [{ labels: { matchLabels: { app: 'database' } } }],
+        tolerationSeconds: { x: 2 },
+      },
+      'alpha',
+    );
+    const { node, pods } = await nodeWith('excluded', 1, { labels: { app: 'database' } });
+    const told = await alpha.addPod(node, 'told', { tolerations: [tolerates('x', 300)] });
+    const unbounded = await alpha.addPod(node, 'for-ever', {
+      tolerations: [{ key: 'x', operator: 'Exists', effect: 'NoExecute' }],
+    });
+    const tainted = await alpha.taint(node, { key: 'x' });
+    await evictedAfter(told, 2, tainted);
+    await assertStays(...pods, unbounded);
+    await fleet.apply({ mode: 'enforce' }, 'alpha');
+    await evicted(pods);
+    assertUntouched(unbounded);
+  });
+
+  test('reads NoSchedule taints of virtual keys as NoExecute', async () => {
+    const { alpha } = fleet;
+    const node = await alpha.addNode('virtual', [{ key: 'retired', effect: 'NoSchedule' }]);
+    const [pod, staying] = await Promise.all([
+      alpha.addPod(node, 'virtual'),
+      alpha.addPod(node, 'virtual-staying', {
+        tolerations: [{ key: 'retired', operator: 'Exists', effect: 'NoSchedule' }],
+      }),
+    ]);
+    await assertStays(pod, staying);
+    await fleet.apply({ mode: 'enforce', virtualKeys: ['retired'] }, 'alpha');
+    await evicted([pod]);
+    await assertStays(staying);
+  });
+
+  test('has pods go no faster than its rate', async (t) => {
+    await fleet.apply({ mode: 'enforce', rate: 2 }, 'alpha');
+    const { node, pods } = await nodeWith('rated', 9);
+    await fleet.alpha.taint(node, { key: 'x' });
+    const moments = (await evicted(pods, 20_000)).sort((a, b) => a - b);
+    const tookMs = (moments.at(-1) ?? 0) - (moments[0] ?? 0);
+    t.diagnostic(`nine pods in ${tookMs} ms at 2/s`);
+    // A second's worth may go at once.
+    assert.ok(tookMs >= 3_000, `${tookMs}`);
+  });
+
+  test('has disruption budgets heeded by the Eviction API', async () => {
+    const { alpha } = fleet;
+    await fleet.apply({ mode: 'enforce', method: 'evict' }, 'alpha');
+    const { node, pods } = await nodeWith('budgeted', 2, { labels: { app: 'budgeted' } });
+    await alpha.setBudget('budgeted', 2, 2);
+    await alpha.taint(node, { key: 'x' });
+    await until('an Event tells of the budget', GONE_WITHIN_MS, () =>
+      pods.every(({ name }) => alpha.witness.reasonsOf(name).includes('TaintwardBlocked')),
+    );
+    for (const { evictedAt } of pods) assert.equal(evictedAt, undefined);
+    await alpha.setBudget('budgeted', 2, 0);
+    await evicted(pods, 15_000);
+    await fleet.apply({ mode: 'enforce' }, 'alpha');
+  });
+
+  test('is refused with one sentence that names the setting', async () => {
+    await assert.rejects(fleet.apply({ mode: 'enforce', drain: 0 }, 'alpha'), {
+      stderr: /policy\.drain must be a number of pods per second above 0/,
+    });
+  });
+});

@@ -151,10 +151,12 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
   'a watch that broke goes on with what happens from then on': {
     climate: 'shifting',
     fault: {
-      relayApi: (api) =>
+      // Mostly nothing happens between the two.
+      relayApi: (api, { clock }) =>
         instead(api, {
           nodes: instead(api.nodes, {
             watch: async function* ({ resourceVersion, ...options }) {
+              if (resourceVersion) await clock.sleep(10_000);
               const now = resourceVersion && (await api.nodes.list({ limit: 1, signal: options.signal }));
               yield* api.nodes.watch(now ? { ...options, resourceVersion: now.resourceVersion } : options);
             },

@@ -72,10 +72,14 @@ export function addPendingCommand(program: Command, deps: CliDeps): void {
 
 /** What keeps a record from being done, for people; nothing, as a rule. */
 function standingText(record: EvictionRecord, rulings: Rulings | undefined): string {
-  const { held, gaveUpAt, failure } = record;
+  const { held, gaveUpAt, failure, blocked, turnAt } = record;
   if (gaveUpAt !== undefined)
     return `given up ${momentText(gaveUpAt)}: ${failure?.error ?? 'it failed for too long'}`;
-  if (!held) return failure ? `tried again: ${failure.error}` : '';
+  if (!held) {
+    if (failure) return `tried again: ${failure.error}`;
+    if (blocked) return `disruption budget since ${momentText(blocked.since)}: ${blocked.reason}`;
+    return turnAt === undefined ? '' : `rate: its turn is at ${momentText(turnAt)}`;
+  }
   const { by } = held;
   switch (by.kind) {
     case 'observe':
@@ -106,11 +110,13 @@ const whyText = (act: { readonly why: string } | undefined): string => (act ? `:
 
 /** A pod for programs. */
 function pendingJson({ cluster, node, record }: Pending): object {
-  const { uid, namespace, name, fireAt, reasons, held, gaveUpAt, failure } = record;
+  const { uid, namespace, name, fireAt, reasons, held, gaveUpAt, failure, blocked, turnAt } = record;
   return {
     ...{ cluster, node, namespace, pod: name, uid, dueAt: momentText(fireAt) },
     taints: reasons.map(({ taint }) => taintText(taint)),
     ...(held ? { held: { ...held, since: momentText(held.since) } } : {}),
+    ...(blocked ? { blocked: { since: momentText(blocked.since), reason: blocked.reason } } : {}),
+    ...(turnAt === undefined ? {} : { turnAt: momentText(turnAt) }),
     ...(gaveUpAt === undefined ? {} : { gaveUpAt: momentText(gaveUpAt) }),
     ...(failure ? { error: failure.error } : {}),
   };

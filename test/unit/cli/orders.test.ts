@@ -128,6 +128,12 @@ test('what is to be evicted is shown, the first to go first, with what holds it'
     aRecord({ name: 'later' }),
     aRecord({ name: 'held', fireAt: NOW, held }),
     aRecord({ name: 'lost', fireAt: NOW + 1, gaveUpAt: NOW + 2 }),
+    aRecord({
+      name: 'needed',
+      fireAt: NOW + 2,
+      blocked: { since: NOW + 3, nextTryAt: NOW + 5_003, reason: 'it needs 1 healthy pod' },
+    }),
+    aRecord({ name: 'queued', fireAt: NOW + 3, turnAt: NOW + 1_000 }),
   ];
   await store.commit(aRef(prod), 0, { node: aNode(), schedule, end: [], live: true }, NOW);
   const rows = (await run('pending')).split('\n').map((line) => line.split(/ {3,}/));
@@ -136,6 +142,8 @@ test('what is to be evicted is shown, the first to go first, with what holds it'
     [
       ['default/held', `hold ${id} of pod default/held: a debugger`],
       ['default/lost', 'given up 2026-11-21T12:00:00.002Z: it failed for too long'],
+      ['default/needed', 'disruption budget since 2026-11-21T12:00:00.003Z: it needs 1 healthy pod'],
+      ['default/queued', 'rate: its turn is at 2026-11-21T12:00:01.000Z'],
       ['default/later', undefined],
     ],
   );

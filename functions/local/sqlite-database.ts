@@ -71,7 +71,8 @@ const SCHEMA = `
     renewed_at INTEGER NOT NULL,
     heard_at INTEGER,
     nodes INTEGER,
-    bid TEXT
+    bid TEXT,
+    stuck TEXT
   ) STRICT, WITHOUT ROWID;
 
   CREATE TABLE orders (

@@ -10,6 +10,7 @@ import {
   type Leases,
   nextEpoch,
 } from '#shared/clusters/lease.ts';
+import { type StuckPod, stuckSchema } from '#shared/clusters/stuck.ts';
 import { type ClusterName, clusterName, type EpochMs } from '#shared/eviction/identity.ts';
 import { parseStored } from '#shared/store/stored.ts';
 import { orSqliteStoreError } from './sqlite-database.ts';
@@ -24,6 +25,7 @@ const rowSchema = z.object({
   heard_at: z.int().nullable(),
   nodes: z.int().nonnegative().nullable(),
   bid: z.string().nullable(),
+  stuck: z.string().nullable(),
 });
 
 /** Leases in the embedded store's database. Every method rejects with `StoreError`. */
@@ -35,6 +37,7 @@ export class SqliteLeases implements Leases, Pick<LeaseReader, 'epoch'> {
   readonly #take: StatementSync;
   readonly #renew: StatementSync;
   readonly #bid: StatementSync;
+  readonly #reportStuck: StatementSync;
   readonly #release: StatementSync;
   readonly #releaseAll: StatementSync;
 
@@ -60,6 +63,9 @@ export class SqliteLeases implements Leases, Pick<LeaseReader, 'epoch'> {
       RETURNING *`);
     this.#bid = database.prepare(`
       UPDATE leases SET bid = :bid
+      WHERE cluster = :cluster AND holder = :holder AND epoch = :epoch`);
+    this.#reportStuck = database.prepare(`
+      UPDATE leases SET stuck = :stuck
       WHERE cluster = :cluster AND holder = :holder AND epoch = :epoch`);
     // A released lease keeps its row, so the epoch it counts never goes back.
     this.#release = database.prepare(`
@@ -105,6 +111,19 @@ export class SqliteLeases implements Leases, Pick<LeaseReader, 'epoch'> {
   async bid({ cluster, holder, epoch }: Lease, bid: Bid): Promise<void> {
     const json = JSON.stringify(bid);
     orSqliteStoreError(this.#path, () => this.#bid.run({ cluster, holder, epoch, bid: json }));
+  }
+
+  async reportStuck({ cluster, holder, epoch }: Lease, pods: readonly StuckPod[]): Promise<void> {
+    const stuck = JSON.stringify(pods);
+    orSqliteStoreError(this.#path, () => this.#reportStuck.run({ cluster, holder, epoch, stuck }));
+  }
+
+  async stuck(cluster: ClusterName): Promise<readonly StuckPod[]> {
+    const row = orSqliteStoreError(this.#path, () => this.#look.get({ cluster }));
+    const { stuck } = row ? parseStored(rowSchema, row, `lease of cluster ${cluster}`) : { stuck: null };
+    return stuck === null
+      ? []
+      : parseStored(stuckSchema, JSON.parse(stuck), `stuck pods of cluster ${cluster}`);
   }
 
   async release({ cluster, holder, epoch }: Lease): Promise<void> {

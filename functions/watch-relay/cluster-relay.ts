@@ -1,5 +1,7 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Lease } from '#shared/clusters/lease.ts';
 import type { Rulebook } from '#shared/clusters/rulebook.ts';
+import { MOST_STUCK, type StuckPod } from '#shared/clusters/stuck.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Rules, Trip } from '#shared/eviction/policy.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
@@ -42,9 +44,16 @@ interface Seeing {
   readonly guard: GuardKeeper;
   readonly takeover: Promise<void>;
   rules: Rules;
+  /** Evicted pods that do not leave, as was last said; absent: it is not known what was. */
+  reported?: readonly StuckPod[];
 }
 
 const NO_COUNTS: ViewCounts = { nodes: 0, tainted: 0, pods: 0 };
+
+const stuckFields = (cluster: ClusterName, { node, uid, namespace, name, ...why }: StuckPod) => {
+  const { overAt, finalizers, nodeState } = why;
+  return { cluster, node, namespace, pod: name, uid, overAt, finalizers, nodeState };
+};
 
 /** Watches one cluster, and speaks for it, for as long as it holds its lease; waits for that when another relay has it. */
 export class ClusterRelay {
@@ -84,6 +93,11 @@ export class ClusterRelay {
     return this.#seeing?.view.counts ?? NO_COUNTS;
   }
 
+  /** Evicted pods that do not leave. */
+  get stuck(): readonly StuckPod[] {
+    return this.#seeing?.view.stuck(this.#deps.clock.now()) ?? [];
+  }
+
   /** What the guard holds. */
   get trips(): readonly Trip[] {
     return this.#seeing?.guard.trips ?? [];
@@ -119,6 +133,7 @@ export class ClusterRelay {
       if (signal.aborted) break;
       this.#giveAwayIfDeaf();
       this.#seeing?.guard.look();
+      await this.#reportStuck(lease);
     }
     await this.#seeing?.watch.stop();
     await this.#seeing?.takeover;
@@ -156,6 +171,34 @@ export class ClusterRelay {
     this.#seeing = { view, watch, guard, rules, takeover };
     outbox.open(this.#cluster, view, () => this.#keeper.maySpeak() && guard.mayTell);
     watch.start();
+  }
+
+  /**
+   * Says which evicted pods do not leave, when that has changed. What the relay before this one said is read first: their nodes
+   * may have no taints any more.
+   */
+  async #reportStuck(lease: Lease): Promise<void> {
+    const seeing = this.#seeing;
+    const { leases, log } = this.#deps;
+    // What is not listed yet is not known not to be there.
+    if (seeing?.watch.hearing.kind !== 'live') return;
+    try {
+      if (!seeing.reported) {
+        seeing.reported = await leases.stuck(this.#cluster);
+        seeing.watch.expectLeaving([...new Set(seeing.reported.map(({ node }) => node))]);
+        return;
+      }
+      const stuck = this.stuck.slice(0, MOST_STUCK);
+      if (isDeepStrictEqual(stuck, seeing.reported)) return;
+      await leases.reportStuck(lease, stuck);
+      for (const pod of stuck) {
+        if (!seeing.reported.some(({ uid }) => uid === pod.uid))
+          log.warn('pod.stuck', stuckFields(this.#cluster, pod));
+      }
+      seeing.reported = stuck;
+    } catch (error) {
+      log.error('relay.lease-failed', { cluster: this.#cluster, reason: error });
+    }
   }
 
   #giveAwayIfDeaf(): void {

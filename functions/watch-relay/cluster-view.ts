@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import type { StuckPod } from '#shared/clusters/stuck.ts';
 import { type Draining, drainOrder } from '#shared/eviction/drain.ts';
 import {
   DELTA_MAX_AGE_MS,
@@ -20,7 +21,9 @@ import type { TaintedNode } from '#shared/store/store.ts';
 import { countdownIdentity } from '#shared/taints/deadline.ts';
 import { decidingTolerations } from '#shared/taints/deciding.ts';
 import type { LiveTaint } from '#shared/taints/taint.ts';
+import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { evictingTaints } from '#shared/taints/virtual.ts';
+import { LeavingPods } from './leaving-pods.ts';
 import { NodeTally } from './node-tally.ts';
 
 /** Kubernetes cuts times to the second, so a binding may be up to this much later than it says. */
@@ -72,6 +75,7 @@ export class ClusterView {
   readonly #nodes = new Map<NodeName, NodeEntry>();
   /** Of nodes whose list is in. */
   readonly #pods = new Map<NodeName, Map<PodUid, PodFacts>>();
+  readonly #leaving = new LeavingPods();
   /** Pods of followed nodes that somebody else deleted, for as long as a delta counts that tells of it. */
   readonly #deleted = new Map<NodeName, Map<PodUid, DeletedPod>>();
   /** Nodes that went without a taint. The store may not know that yet. */
@@ -118,6 +122,32 @@ export class ClusterView {
 
   follows(node: NodeName): boolean {
     return (this.#nodes.get(node) ?? UNTAINTED).taints.length > 0;
+  }
+
+  /** Whether a node's pods are to be watched: it is followed, or evicted pods have not left it yet. */
+  watches(node: NodeName): boolean {
+    return this.follows(node) || this.#leaving.has(node);
+  }
+
+  /** All such nodes. */
+  watched(): readonly NodeName[] {
+    return [...new Set([...this.followed(), ...this.#leaving.nodes])];
+  }
+
+  /** A relay before this one told of pods that have not left these nodes. */
+  expectLeaving(nodes: Iterable<NodeName>): void {
+    this.#leaving.expect(nodes);
+  }
+
+  /** Evicted pods that have not left their nodes although their grace period has been over for long; the longest first. */
+  stuck(now: EpochMs): readonly StuckPod[] {
+    return this.#leaving.stuck(now).map((pod) => ({ ...pod, nodeState: this.#nodeState(pod.node) }));
+  }
+
+  #nodeState(node: NodeName): StuckPod['nodeState'] {
+    const entry = this.#nodes.get(node);
+    if (!entry || entry.deletedAt !== undefined) return 'gone';
+    return entry.taints.some(({ key }) => key === NODE_UNREACHABLE) ? 'unreachable' : 'there';
   }
 
   /** Whether there is all it takes for a delta of a node. */
@@ -183,6 +213,7 @@ export class ClusterView {
 
   /** A complete list of the pods of a node that is followed. There is nothing to tell when it is what was known before. */
   replacePods(node: NodeName, pods: readonly LivePod[], now: EpochMs): readonly Subject[] {
+    this.#leaving.replace(node, pods);
     if (!this.follows(node)) return [];
     const before = this.#pods.get(node);
     const staying = pods.filter((pod) => !pod.terminating && pod.node === node);
@@ -194,7 +225,10 @@ export class ClusterView {
 
   /** A pod that came or changed; says nothing of one whose node is not listed. */
   upsertPod(pod: LivePod, now: EpochMs): readonly Subject[] {
-    if (pod.terminating) return this.deletePod(pod);
+    if (pod.terminating) {
+      this.#leaving.see(pod);
+      return this.#lose(pod);
+    }
     const { uid, node } = pod;
     const pods = node && this.#pods.get(node);
     if (!pods) return [];
@@ -209,6 +243,11 @@ export class ClusterView {
    * half of an eviction's traffic is saved.
    */
   deletePod(pod: LivePod): readonly Subject[] {
+    this.#leaving.lose(pod);
+    return this.#lose(pod);
+  }
+
+  #lose(pod: LivePod): readonly Subject[] {
     const { uid, node, disrupted, deleted } = pod;
     const known = node && this.#pods.get(node)?.get(uid);
     if (!known) return [];

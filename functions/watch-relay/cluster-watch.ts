@@ -62,6 +62,8 @@ export class ClusterWatch {
   #recalled = false;
   /** Whether everything was told once. */
   #synced = false;
+  /** Nodes without taints that are watched until evicted pods have left them. */
+  readonly #left = new Set<NodeName>();
   /** Has the nodes listed anew: other taints evict. */
   #relisting = new AbortController();
 
@@ -83,10 +85,14 @@ export class ClusterWatch {
         replace: (node, listed) => {
           this.#deps.metrics.lists.inc(this.#labels('pods'));
           this.#tell(view.replacePods(node, listed, deps.clock.now()));
+          this.#follow(node);
           this.#seeSynced();
         },
-        change: ({ kind, object }) =>
-          this.#tell(kind === 'upsert' ? view.upsertPod(object, deps.clock.now()) : view.deletePod(object)),
+        change: ({ kind, object }) => {
+          this.#tell(kind === 'upsert' ? view.upsertPod(object, deps.clock.now()) : view.deletePod(object));
+          // It may have been the last that left a node without taints.
+          if (kind === 'delete' && object.node) this.#follow(object.node);
+        },
         failed: (error) => this.#failed('pods', error),
       },
       { limits: deps.limits, clock: deps.clock, signal: this.#stopping.signal },
@@ -179,8 +185,22 @@ export class ClusterWatch {
   }
 
   #follow(node: NodeName): void {
-    if (this.#view.follows(node)) this.#pods.add(node);
-    else this.#pods.remove(node);
+    const follows = this.#view.follows(node);
+    // What is known of its pods was forgotten with its taints.
+    if (follows && this.#left.delete(node)) this.#pods.remove(node);
+    if (!this.#view.watches(node)) {
+      this.#left.delete(node);
+      this.#pods.remove(node);
+      return;
+    }
+    if (!follows) this.#left.add(node);
+    this.#pods.add(node);
+  }
+
+  /** Evicted pods that take too long to leave were known before, on these nodes. */
+  expectLeaving(nodes: readonly NodeName[]): void {
+    this.#view.expectLeaving(nodes);
+    for (const node of nodes) this.#follow(node);
   }
 
   async #resyncing(): Promise<void> {

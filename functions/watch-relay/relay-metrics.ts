@@ -2,7 +2,7 @@ import { Counter, Gauge, type Registry } from 'prom-client';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Trip } from '#shared/eviction/policy.ts';
 import type { Emf } from '#shared/telemetry/emf.ts';
-import { GUARD_TRIPS, OVER_BUDGET, REFUSED_DELTAS } from '#shared/telemetry/metrics.ts';
+import { GUARD_TRIPS, OVER_BUDGET, REFUSED_DELTAS, STUCK_PODS } from '#shared/telemetry/metrics.ts';
 import type { ClusterRelayState } from './cluster-relay.ts';
 import type { ViewCounts } from './cluster-view.ts';
 
@@ -14,6 +14,8 @@ export interface ClusterStanding {
   readonly cluster: ClusterName;
   readonly state: ClusterRelayState;
   readonly counts: ViewCounts;
+  /** Evicted pods that do not leave. */
+  readonly stuck: number;
   /** What the guard holds. */
   readonly trips: readonly Trip[];
 }
@@ -55,6 +57,11 @@ export function relayMetrics(registry: Registry, emf?: Emf) {
     'taintward_relay_deaf',
     '1 while this relay holds the lease of the cluster and its API server cannot be heard.',
     ({ state }) => (state.kind === 'deaf' ? 1 : 0),
+  );
+  perCluster(
+    STUCK_PODS,
+    'Evicted pods of the cluster that terminate for more than a minute longer than their grace period.',
+    ({ stuck }) => stuck,
   );
   new Gauge({
     name: 'taintward_relay_objects',
@@ -121,6 +128,11 @@ export function relayMetrics(registry: Registry, emf?: Emf) {
     /** Notes by how many nodes the relay is over its budget. */
     overBudget(nodes: number): void {
       emf?.put(OVER_BUDGET, 'Count', nodes);
+      emf?.flush();
+    },
+    /** Notes how many evicted pods do not leave, in all clusters that the relay speaks for. */
+    podsStuck(pods: number): void {
+      emf?.put(STUCK_PODS, 'Count', pods);
       emf?.flush();
     },
     /** Notes how many trips of the guard stand, in all clusters that the relay speaks for. */

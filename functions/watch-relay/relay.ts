@@ -29,7 +29,10 @@ export class Relay {
     this.#deps = { ...deps, fleet: this.#fleet, limits: new PodFollowLimits() };
     this.#sharing = this.#share();
     deps.metrics.observe(() =>
-      [...this.#clusters].map(([cluster, { state, counts, trips }]) => ({ cluster, state, counts, trips })),
+      [...this.#clusters].map(([cluster, { state, counts, trips, stuck }]) => ({
+        ...{ cluster, state, counts, trips },
+        stuck: stuck.length,
+      })),
     );
   }
 
@@ -90,6 +93,8 @@ export class Relay {
       if (excess > 0) metrics.overBudget(excess);
       const trips = [...this.trips().values()].flat().length;
       if (trips > 0) metrics.guardTripped(trips);
+      const stuck = [...this.#clusters.values()].reduce((sum, cluster) => sum + cluster.stuck.length, 0);
+      if (stuck > 0) metrics.podsStuck(stuck);
       if (excess > 0 && !wasOver) log.warn('relay.over-budget', { load, excess });
       wasOver = excess > 0;
       const lease = signal.aborted ? undefined : this.#fleet.wanted(this.#clusters.size);

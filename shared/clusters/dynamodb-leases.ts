@@ -12,6 +12,7 @@ import {
   type Leases,
   nextEpoch,
 } from './lease.ts';
+import { type StuckPod, stuckSchema } from './stuck.ts';
 
 /** The partition keys of leases start with this, and no others do: a relay may write to these alone. */
 export const LEASE_PREFIX = 'LEASE#';
@@ -25,6 +26,9 @@ const recordSchema = z.object({
   nodes: z.int().nonnegative().exactOptional(),
   bid: bidSchema.exactOptional(),
 });
+
+/** An item of its own: a lease is renewed every few seconds, and each time costs what it holds. */
+const stuckKey = (cluster: ClusterName): Key => ({ pk: `${LEASE_PREFIX}${cluster}`, sk: 'STUCK' });
 
 const leaseKey = (cluster: ClusterName): Key => ({ pk: `${LEASE_PREFIX}${cluster}`, sk: 'LEASE' });
 
@@ -76,6 +80,16 @@ export class DynamoDbLeases implements Leases, LeaseReader {
 
   async bid({ cluster, holder, epoch }: Lease, bid: Bid): Promise<void> {
     await this.#table.update({ key: leaseKey(cluster), set: { bid }, expected: { holder, epoch } });
+  }
+
+  async reportStuck({ cluster, epoch }: Lease, pods: readonly StuckPod[]): Promise<void> {
+    const { epoch: now } = (await this.look(cluster)) ?? {};
+    if (now === epoch) await this.#table.update({ key: stuckKey(cluster), set: { pods } });
+  }
+
+  async stuck(cluster: ClusterName): Promise<readonly StuckPod[]> {
+    const item = await this.#table.get(stuckKey(cluster));
+    return item ? parseStored(stuckSchema, item['pods'], `stuck pods of cluster ${cluster}`) : [];
   }
 
   async release({ cluster, holder, epoch }: Lease): Promise<void> {

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import type { StuckPod } from './stuck.ts';
 
 /**
  * A lease that is not renewed for this long is free. By whose clock: its holder counts from before it asked for the
@@ -69,6 +70,10 @@ export interface Leases {
   renew(lease: Lease, report: LeaseReport): Promise<Lease | undefined>;
   /** Asks a lease's holder for it, in place of who asked before. Does nothing when it has another holder by now. */
   bid(lease: Lease, bid: Bid): Promise<void>;
+  /** Says which evicted pods do not leave, in place of what was said before. Does nothing when the lease was lost. */
+  reportStuck(lease: Lease, pods: readonly StuckPod[]): Promise<void>;
+  /** What the last relay said of that. */
+  stuck(cluster: ClusterName): Promise<readonly StuckPod[]>;
   /** Gives a lease up so that another relay need not wait; keeps the epoch. Does nothing when it was lost. */
   release(lease: Lease): Promise<void>;
 }

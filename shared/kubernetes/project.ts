@@ -73,7 +73,8 @@ export function projectPod(json: unknown): LivePod {
   const disruption = textOf(target?.['reason']);
   const owner = projectOwner(meta['ownerReferences']);
   const scheduledAt = Date.parse(textOf(scheduled?.['lastTransitionTime']));
-  const deleted = projectDeletion(meta, disruption);
+  const leaving = projectLeaving(meta);
+  const deleted = leaving && projectDeletion(meta, disruption, leaving.overAt);
   return {
     uid: podUid(required('Pod', meta, 'uid')),
     namespace: shared(required('Pod', meta, 'namespace')),
@@ -89,23 +90,33 @@ export function projectPod(json: unknown): LivePod {
     terminating: textOf(meta['deletionTimestamp']) !== '',
     disrupted: disruption === TAINT_MANAGER_REASON,
     ...(disruption === EVICTION_API_REASON ? { evicted: true } : {}),
+    ...(leaving ? { leaving } : {}),
     ...(deleted ? { deleted } : {}),
     ...projectLabels(meta['labels']),
     ...(owner === undefined ? {} : { owner }),
   };
 }
 
+function projectLeaving(meta: Readonly<Record<string, unknown>>): LivePod['leaving'] {
+  const overAt = Date.parse(textOf(meta['deletionTimestamp']));
+  if (Number.isNaN(overAt)) return undefined;
+  return { overAt, finalizers: itemsOf(meta['finalizers']).map(textOf) };
+}
+
 /** Who else deleted a pod whose `DisruptionTarget` has this reason; the moment is when that was asked for. */
-function projectDeletion(meta: Readonly<Record<string, unknown>>, disruption: string): Deletion | undefined {
-  const endsAt = Date.parse(textOf(meta['deletionTimestamp']));
+function projectDeletion(
+  meta: Readonly<Record<string, unknown>>,
+  disruption: string,
+  overAt: number,
+): Deletion | undefined {
   // Who asked the Eviction API is not to be seen.
-  if (Number.isNaN(endsAt) || disruption === EVICTION_API_REASON) return undefined;
+  if (disruption === EVICTION_API_REASON) return undefined;
   const isEviction = disruption === TAINT_MANAGER_REASON;
   const announcers = isEviction ? announcersOf(meta['managedFields']) : [];
   // A server that does not say who announced it leaves us to take it for our own.
   if (isEviction && (announcers.length === 0 || announcers.some(isOurs))) return undefined;
   const grace = meta['deletionGracePeriodSeconds'];
-  const at = endsAt - (typeof grace === 'number' ? grace * 1000 : 0);
+  const at = overAt - (typeof grace === 'number' ? grace * 1000 : 0);
   return { at, by: isEviction ? 'taint-manager' : 'other' };
 }
 

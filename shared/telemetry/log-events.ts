@@ -1,3 +1,4 @@
+import type { StuckPod } from '#shared/clusters/stuck.ts';
 import type { Brake } from '#shared/eviction/brake.ts';
 import type { ClusterName, EpochMs, NodeName, NodeRef, PodUid } from '#shared/eviction/identity.ts';
 import type { Mode, Trip } from '#shared/eviction/policy.ts';
@@ -59,6 +60,12 @@ export type LogEvents = {
   'eviction.elsewhere': EvictionFields & { readonly deletedAt: EpochMs };
   /** It was gone when it was to be evicted. */
   'eviction.gone': PodFields;
+  /** It was evicted, and terminates although its grace period has been over for more than a minute. */
+  'pod.stuck': PodFields & {
+    readonly overAt: EpochMs;
+    readonly finalizers: readonly string[];
+    readonly nodeState: StuckPod['nodeState'];
+  };
   /** Something on a node could not be evicted, and is tried again. */
   'eviction.retried': OfNode & Why & { readonly attempts: number; readonly nextTryAt: EpochMs };
   /** It could not be evicted for days, and is left alone. */

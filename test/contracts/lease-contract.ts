@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Lease, LeaseReader, LeaseRecord, Leases } from '#shared/clusters/lease.ts';
-import type { ClusterName } from '#shared/eviction/identity.ts';
+import type { StuckPod } from '#shared/clusters/stuck.ts';
+import { type ClusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import { aCluster, NOW } from './partition-builders.ts';
 
 /** Leases under contract; every test uses clusters of its own, so one instance serves them all. */
@@ -196,6 +197,25 @@ export function leaseContract(name: string, make: () => Promise<LeasesUnderContr
       assert.equal(await leases.epoch(cluster), FIRST_EPOCH);
       await leases.release(lease);
       assert.equal(await leases.epoch(cluster), FIRST_EPOCH);
+    });
+
+    test('which evicted pods do not leave is said by the holder, and read by anybody', async () => {
+      const cluster = aCluster();
+      assert.deepEqual(await leases.stuck(cluster), []);
+      const former = await taken(cluster, 'a');
+      assert.deepEqual(await leases.stuck(cluster), []);
+      const pod: StuckPod = {
+        ...{ node: nodeName('n1'), uid: podUid('u1'), namespace: 'default', name: 'web-0', overAt: NOW },
+        ...{ finalizers: ['example.com/backup'], nodeState: 'unreachable' },
+      };
+      await leases.reportStuck(former, [pod]);
+      assert.deepEqual(await leases.stuck(cluster), [pod]);
+      await leases.release(former);
+      const present = await taken(cluster, 'b');
+      await leases.reportStuck(former, []);
+      assert.deepEqual(await leases.stuck(cluster), [pod]);
+      await leases.reportStuck(present, []);
+      assert.deepEqual(await leases.stuck(cluster), []);
     });
 
     test('clusters have leases of their own', async () => {

@@ -44,6 +44,8 @@ function bench(context: TestContext) {
       take: (...args) => stalled(() => leases.take(...args)),
       renew: (...args) => stalled(() => leases.renew(...args)),
       bid: (...args) => leases.bid(...args),
+      reportStuck: (...args) => leases.reportStuck(...args),
+      stuck: (...args) => leases.stuck(...args),
       release: (...args) => leases.release(...args),
     };
     const table: Leases = { ...connected };

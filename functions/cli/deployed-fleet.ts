@@ -2,6 +2,7 @@ import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { GetQueueUrlCommand, SQSClient } from '@aws-sdk/client-sqs';
 import { GetCallerIdentityCommand, STSClient } from '@aws-sdk/client-sts';
 import { CLIENT_SETTINGS, SQS_SETTINGS } from '#shared/aws/client-settings.ts';
+import { DynamoDbLeases } from '#shared/clusters/dynamodb-leases.ts';
 import { DynamoDbClusterRegistry } from '#shared/clusters/dynamodb-registry.ts';
 import { DynamoDbRulebook } from '#shared/clusters/dynamodb-rulebook.ts';
 import { Operator } from '#shared/clusters/operator.ts';
@@ -21,6 +22,7 @@ export function deployedFleet(tableName: string, clock: Clock): Fleet {
   return {
     rulebook,
     store: new DynamoDbStore(table),
+    leases: new DynamoDbLeases(table),
     clusters: async () => (await registry.list()).map(({ name }) => name),
     manages: async (cluster) => (await registry.get(cluster)) !== undefined,
     operator: async () => new Operator({ rulebook, clock, who: await callerIdentity() }),

@@ -1,3 +1,4 @@
+import type { Leases } from '#shared/clusters/lease.ts';
 import type { Operator } from '#shared/clusters/operator.ts';
 import { clusterNameSchema } from '#shared/clusters/registry.ts';
 import type { Rulebook } from '#shared/clusters/rulebook.ts';
@@ -10,6 +11,8 @@ import { CliError } from './command.ts';
 export interface Fleet {
   readonly rulebook: Rulebook;
   readonly store: Store;
+  /** Of it, what relays said of evicted pods that do not leave. */
+  readonly leases: Pick<Leases, 'stuck'>;
   /** Those that are managed, by name; may lag behind by a moment. */
   clusters(): Promise<readonly ClusterName[]>;
   /** Whether a cluster is one of them, as of now. */

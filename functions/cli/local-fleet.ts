@@ -27,6 +27,7 @@ export function localFleet(directory: string, clock: Clock): Fleet {
   return {
     rulebook,
     store,
+    leases,
     clusters: async () => leases.clusters(),
     manages: async (cluster) => leases.clusters().includes(cluster),
     operator: async () => new Operator({ rulebook, clock, who: localUser() }),

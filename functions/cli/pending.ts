@@ -1,4 +1,4 @@
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import pMap from 'p-map';
 import { targetText } from '#shared/clusters/operator.ts';
 import type { Rulings } from '#shared/clusters/rulebook.ts';
@@ -9,6 +9,7 @@ import { taintText } from '#shared/taints/taint.ts';
 import type { CliDeps } from './command.ts';
 import { clusterOrAll, type FleetOptions } from './fleet.ts';
 import { jsonText, momentText, type OutputFormat, outputOption, tableText } from './output.ts';
+import { stuckOf } from './stuck.ts';
 
 /** Nodes that are read at a time. */
 const PARALLEL_NODES = 16;
@@ -42,11 +43,19 @@ export function addPendingCommand(program: Command, deps: CliDeps): void {
     .description('shows which pods are to be evicted, when, and what holds them')
     .argument('[cluster]', 'its name (default: all clusters)')
     .option('--held', 'only those that are due and held', false)
+    .addOption(
+      new Option('--stuck', 'in place of them: those that were evicted and do not leave, and what helps')
+        .conflicts('held')
+        .default(false),
+    )
     .addOption(outputOption());
   command.action(async (name: string | undefined) => {
-    const options = command.optsWithGlobals<FleetOptions & { held: boolean; output: OutputFormat }>();
+    const options = command.optsWithGlobals<
+      FleetOptions & { held: boolean; stuck: boolean; output: OutputFormat }
+    >();
     const fleet = deps.fleet(options);
     const clusters = await clusterOrAll(name, fleet);
+    if (options.stuck) return deps.print(await stuckOf(fleet.leases, clusters, options.output));
     const rulings = await fleet.rulebook.readAll(clusters);
     const found: Pending[] = [];
     for (const cluster of clusters) found.push(...(await pendingOf(fleet.store, cluster, deps.clock.now())));

@@ -47,6 +47,7 @@ async function commandLine(t: TestContext, answer: Answer, ...clusters: Register
     fleet: () => ({
       store,
       rulebook,
+      leases: { stuck: async () => assert.fail('no command on clusters asks what is stuck') },
       clusters: async () => [],
       manages: async () => false,
       operator: async () => assert.fail('no command on clusters changes what governs them'),

@@ -3,6 +3,7 @@ import type { Command } from 'commander';
 import type { CliDeps } from '#functions/cli/command.ts';
 import type { FleetOptions } from '#functions/cli/fleet.ts';
 import { createProgram } from '#functions/cli/program.ts';
+import { SqliteLeases } from '#functions/local/sqlite-leases.ts';
 import { SqliteRulebook } from '#functions/local/sqlite-rulebook.ts';
 import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import { Operator } from '#shared/clusters/operator.ts';
@@ -18,6 +19,7 @@ export function commandLine(t: TestContext) {
   const store = new SqliteStore({ path: ':memory:' });
   t.after(() => store.close());
   const rulebook = new SqliteRulebook({ database: store.database });
+  const leases = new SqliteLeases({ database: store.database });
   const clock = new DrivenClock(NOW);
   const asked: string[] = [];
   const state = {
@@ -38,6 +40,7 @@ export function commandLine(t: TestContext) {
         return {
           rulebook,
           store,
+          leases,
           clusters: async () => CLUSTERS,
           manages: async (cluster) => CLUSTERS.includes(cluster),
           operator: async () => new Operator({ rulebook, clock, who: 'anna' }),
@@ -68,7 +71,7 @@ export function commandLine(t: TestContext) {
     await program.parseAsync(args, { from: 'user' });
     return state.printed;
   };
-  return { run, state, asked, store, rulebook, clock };
+  return { run, state, asked, store, rulebook, leases, clock };
 }
 
 /** Has a program throw where it would exit. */

@@ -11,8 +11,9 @@ import { Outbox } from '#functions/watch-relay/outbox.ts';
 import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
 import { HEARTBEAT_MS } from '#functions/watch-relay/takeover-heartbeat.ts';
 import { LEASE_TTL_MS } from '#shared/clusters/lease.ts';
+import type { StuckPod } from '#shared/clusters/stuck.ts';
 import { RESYNC_MS } from '#shared/eviction/facts.ts';
-import { clusterName } from '#shared/eviction/identity.ts';
+import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY, type Policy } from '#shared/eviction/policy.ts';
 import type { LiveNode, WatchEvent } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
@@ -444,6 +445,56 @@ describe('a cluster that cannot be reached', () => {
     assert.equal(relay.state.kind, 'live');
     assert.ok(Number(nodes.taken[0]?.version.epoch) > Number(first));
   });
+});
+
+test('evicted pods that do not leave are followed when their node is untainted, and told of until they are gone', async (context) => {
+  const given = bench(context);
+  const leaving = livePod('u1', {
+    terminating: true,
+    disrupted: true,
+    leaving: { overAt: Date.now() + 30 * SECOND, finalizers: ['example.com/backup'] },
+  });
+  given.cluster.pods.lists = [
+    { items: [leaving], resourceVersion: '1' },
+    { items: [leaving, livePod('u2')], resourceVersion: '9' },
+  ];
+  given.cluster.nodes.watches = [
+    { events: [], end: undefined, afterMs: 5 * SECOND },
+    { events: [upsert()], end: undefined, afterMs: 120 * SECOND },
+    { events: [upsert('a')], end: 'quiet' },
+  ];
+  const { relay, nodes, events } = relayOf(context, given);
+  relay.start();
+  await given.time.pass(85 * SECOND);
+  assert.deepEqual([relay.stuck.length, await given.leases.stuck(CLUSTER)], [0, []]);
+  await given.time.pass(20 * SECOND);
+  assert.equal(relay.counts.tainted, 0);
+  assert.deepEqual(
+    (await given.leases.stuck(CLUSTER)).map(({ uid, nodeState }) => [uid, nodeState]),
+    [['u1', 'there']],
+  );
+  assert.equal(events().filter((event) => event === 'pod.stuck').length, 1);
+  await given.time.pass(60 * SECOND);
+  const last = nodes.taken.at(-1);
+  assert.deepEqual(last?.kind === 'node' && last.pods.map(({ uid }) => uid), ['u2']);
+});
+
+test('what a relay said of evicted pods that do not leave is read by the next one, which looks whether they are gone', async (context) => {
+  const given = bench(context);
+  given.cluster.nodes.lists = [{ items: [liveNode('n1')], resourceVersion: '1' }];
+  const former = await takeOver(given.leases, 'relay-0');
+  assert.ok(former);
+  const stuck: StuckPod = {
+    ...{ node: nodeName('n1'), uid: podUid('u0'), namespace: 'default', name: 'web-0', overAt: 0 },
+    ...{ finalizers: [], nodeState: 'there' },
+  };
+  await given.leases.reportStuck(former, [stuck]);
+  await given.leases.release(former);
+  const { relay } = relayOf(context, given);
+  relay.start();
+  await given.time.pass(30 * SECOND);
+  assert.deepEqual(await given.leases.stuck(CLUSTER), []);
+  assert.equal(given.cluster.pods.listed.length, 1);
 });
 
 describe('when what governs the cluster changes', () => {

@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { StuckPod } from '#shared/clusters/stuck.ts';
+import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
+import { commandLine, NOW } from './command-line.ts';
+
+const stuck = (name: string, nodeState: StuckPod['nodeState'], ...finalizers: string[]): StuckPod => ({
+  ...{ node: nodeName('n1'), uid: podUid(name), namespace: 'default', name, overAt: NOW },
+  ...{ finalizers, nodeState },
+});
+
+test('evicted pods that do not leave are shown with their finalizers and with what helps', async (t) => {
+  const { run, leases } = commandLine(t);
+  assert.equal(await run('pending', '--stuck'), 'Every evicted pod has left.\n');
+  const lease = await leases.take(clusterName('prod'), undefined, 'relay', NOW);
+  assert.ok(lease);
+  const pods = [
+    stuck('a', 'there', 'example.com/backup'),
+    stuck('b', 'there'),
+    stuck('c', 'unreachable'),
+    stuck('d', 'gone'),
+  ];
+  await leases.reportStuck(lease, pods);
+  const [, ...lines] = (await run('pending', 'prod', '--stuck')).trimEnd().split('\n');
+  const advice = [
+    /default\/a .* example\.com\/backup +the controller of each finalizer must remove it/,
+    /default\/b .* look at its log, and at volumes that are not unmounted$/,
+    /default\/c .* node\.kubernetes\.io\/out-of-service=nodeshutdown:NoExecute, which helps pods that terminate already/,
+    /default\/d .* the pod garbage collector/,
+  ];
+  for (const [index, pattern] of advice.entries()) assert.match(String(lines[index]), pattern);
+  assert.equal(await run('pending', 'stage', '--stuck'), 'Every evicted pod has left.\n');
+});
+
+test('programs are told of them in JSON', async (t) => {
+  const { run, leases } = commandLine(t);
+  const lease = await leases.take(clusterName('prod'), undefined, 'relay', NOW);
+  assert.ok(lease);
+  await leases.reportStuck(lease, [stuck('a', 'there', 'example.com/backup')]);
+  const [found] = JSON.parse(await run('pending', '--stuck', '-o', 'json'));
+  assert.deepEqual(
+    [found.cluster, found.pod, found.finalizers, found.graceOverAt],
+    ['prod', 'a', ['example.com/backup'], new Date(NOW).toISOString()],
+  );
+});

@@ -11,10 +11,11 @@ import type {
 } from '#shared/clusters/rulebook.ts';
 import {
   auditSchema,
+  guardStateOf,
   holdSchema,
   stopSchema,
   storedPolicySchema,
-  tripSchema,
+  tripsSchema,
 } from '#shared/clusters/stored-rules.ts';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import type { Stop, Trip } from '#shared/eviction/policy.ts';
@@ -143,7 +144,7 @@ export class SqliteRulebook implements Rulebook {
     if (!row) return { revision: 0, trips: [] };
     const what = `guard of cluster ${cluster}`;
     const { revision, trips } = parseStored(guardRow, row, what);
-    return { revision, trips: parseStored(z.array(tripSchema), JSON.parse(trips), what) };
+    return guardStateOf(revision, parseStored(tripsSchema, JSON.parse(trips), what));
   }
 
   #fleetStop(): Stop | undefined {

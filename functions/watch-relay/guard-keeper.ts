@@ -32,7 +32,10 @@ export class GuardKeeper {
   readonly #view: ClusterView;
   readonly #deps: GuardKeeperDeps;
   #policy: GuardPolicy;
-  #state: GuardState;
+  /** As it is written; `undefined`: that was not read yet. */
+  #state: GuardState | undefined;
+  /** What is written has come so far, by the rules that were told last. */
+  #heardOf = 0;
   #episodes: readonly Episode[] = [];
   /** Of the tally, as it was last judged by. */
   #changes = -1;
@@ -40,32 +43,29 @@ export class GuardKeeper {
   #adding = false;
   #writing = false;
 
-  /** `rules`: those that stand, which are taken as they are. */
   constructor(cluster: ClusterName, view: ClusterView, rules: Rules, deps: GuardKeeperDeps) {
     this.#cluster = cluster;
     this.#view = view;
     this.#deps = deps;
     this.#policy = rules.policy.guard;
-    this.#state = guardOf(rules);
-    view.guardedBy(this.#state.revision);
+    void this.#begin();
   }
 
   /** What it holds. */
   get trips(): readonly Trip[] {
-    return this.#state.trips;
+    return this.#state?.trips ?? [];
   }
 
   /** Whether anything may be told of the cluster: to be asked right before. */
   get mayTell(): boolean {
     this.counted();
-    return !this.#adding;
+    return this.#state !== undefined && !this.#adding;
   }
 
   /** What governs the cluster changed. */
   ruled(rules: Rules): void {
     this.#policy = rules.policy.guard;
-    // What was just written may be read before the answer to that is in.
-    this.#adopt(guardOf(rules), this.#writing ? 'itself' : 'operator');
+    this.#heardOf = rules.guardRevision;
     this.look();
   }
 
@@ -76,24 +76,47 @@ export class GuardKeeper {
 
   /** To be called every few seconds, too: time lets trips go. */
   look(): void {
+    if (!this.#state) return;
+    // What was just written may be heard of before the answer to that is in.
+    if (this.#state.revision < this.#heardOf) void this.#read(this.#writing ? 'itself' : 'operator');
     if (!this.#deps.knows()) {
       this.#episodes = unheard(this.#episodes);
       return;
     }
-    const review = this.#review();
-    if (isWritten(review)) this.#settle(review);
+    const review = this.#review(this.#state);
+    if (isWritten(review, this.#state)) this.#settle(review);
     else void this.#write();
   }
 
-  #review(): GuardReview {
+  /** Trips that stand are taken as they are. Never rejects. */
+  async #begin(): Promise<void> {
+    const { freed, signal } = this.#deps;
+    for (let failures = 1; !signal.aborted && !(await this.#read('operator')); failures++)
+      await pause(backoffMs(failures, BACKOFF), signal);
+    freed();
+  }
+
+  /** Whether what is written could be read. Never rejects. */
+  async #read(by: 'itself' | 'operator'): Promise<boolean> {
+    try {
+      this.#adopt((await this.#deps.rulebook.read(this.#cluster)).guard, by);
+    } catch (error) {
+      this.#deps.log.warn('rules.unreadable', { reason: error });
+      return false;
+    }
+    this.look();
+    return true;
+  }
+
+  #review({ trips, released = [] }: GuardState): GuardReview {
     const { now } = this.#deps.clock;
     const { tally } = this.#view;
     this.#changes = tally.changes;
     const { withinMs = 0 } = this.#policy.people ?? {};
     // What people did does not get old while it holds evictions: to let go then would only have put them off.
-    const { trippedAt = now() } = this.trips.find(({ scope }) => scope === 'people') ?? {};
+    const { trippedAt = now() } = trips.find(({ scope }) => scope === 'people') ?? {};
     const counts = tally.counts(trippedAt - withinMs);
-    const review = reviewGuard(this.#policy, counts, { trips: this.trips, episodes: this.#episodes }, now());
+    const review = reviewGuard(this.#policy, counts, { trips, released, episodes: this.#episodes }, now());
     this.#adding = review.added.length > 0;
     return review;
   }
@@ -103,17 +126,18 @@ export class GuardKeeper {
     if (this.#writing) return;
     this.#writing = true;
     const { rulebook, knows, freed, log, signal } = this.#deps;
-    for (let failures = 0; knows() && !signal.aborted; ) {
-      const review = this.#review();
-      if (isWritten(review)) {
+    for (let failures = 0; this.#state && knows() && !signal.aborted; ) {
+      const found = this.#state;
+      const review = this.#review(found);
+      const { trips, released } = review;
+      if (isWritten(review, found)) {
         this.#settle(review);
         break;
       }
       try {
-        const found = this.#state;
-        const change = await rulebook.changeGuard(this.#cluster, found, review.trips);
+        const change = await rulebook.changeGuard(this.#cluster, found, [...trips, ...released]);
         if (change === 'changed') {
-          this.#adopt({ revision: found.revision + 1, trips: review.trips }, 'itself');
+          this.#adopt({ revision: found.revision + 1, trips, released }, 'itself');
           this.#settle(review);
         } else {
           this.#adopt((await rulebook.read(this.#cluster)).guard, 'operator');
@@ -135,13 +159,14 @@ export class GuardKeeper {
     for (const trip of wouldTrip) this.#deps.log.warn('guard.would-trip', this.#fieldsOf(trip));
   }
 
-  /** What is written is this, unless it is known to be newer. */
+  /** What is written is this, unless something newer is known. */
   #adopt(state: GuardState, by: 'itself' | 'operator'): void {
-    if (state.revision <= this.#state.revision) return;
     const { log } = this.#deps;
+    const last = this.#state;
+    if (last && state.revision <= last.revision) return;
     for (const trip of state.trips)
-      if (!stands(this.trips, trip)) log.warn('guard.tripped', this.#fieldsOf(trip));
-    for (const trip of this.trips)
+      if (last && !stands(last.trips, trip)) log.warn('guard.tripped', this.#fieldsOf(trip));
+    for (const trip of last?.trips ?? [])
       if (!stands(state.trips, trip)) log.info('guard.released', { ...this.#fieldsOf(trip), by });
     this.#state = state;
     this.#view.guardedBy(state.revision);
@@ -152,10 +177,12 @@ export class GuardKeeper {
   }
 }
 
-const guardOf = ({ guardRevision: revision, trips }: Rules): GuardState => ({ revision, trips });
-
 /** Whether nothing is to be written for a review to be true. */
-const isWritten = ({ added, released }: GuardReview): boolean => added.length + released.length === 0;
+const isWritten = ({ trips, released }: GuardReview, state: GuardState): boolean =>
+  isSameList(trips, state.trips) && isSameList(released, state.released ?? []);
+
+const isSameList = (some: readonly Trip[], others: readonly Trip[]): boolean =>
+  some.length === others.length && some.every((trip) => others.includes(trip));
 
 const stands = (trips: readonly Trip[], { scope, zone, trippedAt }: Trip): boolean =>
   trips.some((trip) => trip.scope === scope && trip.zone === zone && trip.trippedAt === trippedAt);

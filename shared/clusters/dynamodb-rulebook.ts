@@ -9,7 +9,14 @@ import { StoreError } from '#shared/store/store.ts';
 import { HISTORY_DAYS, historyTtl, parseStored } from '#shared/store/stored.ts';
 import { LEASE_PREFIX } from './dynamodb-leases.ts';
 import type { AuditEntry, AuditQuery, Change, GuardState, Orders, Rulebook, Rulings } from './rulebook.ts';
-import { auditSchema, holdSchema, stopSchema, storedPolicySchema, tripSchema } from './stored-rules.ts';
+import {
+  auditSchema,
+  guardStateOf,
+  holdSchema,
+  stopSchema,
+  storedPolicySchema,
+  tripsSchema,
+} from './stored-rules.ts';
 
 /** The partition keys of what is known of a cluster as such start with this. */
 export const CLUSTER_PREFIX = 'CLUSTER#';
@@ -33,7 +40,7 @@ const ordersSchema = z.strictObject({
   stop: stopSchema.exactOptional(),
   holds: z.array(holdSchema).exactOptional(),
 });
-const guardSchema = z.strictObject({ ...key, revision, trips: z.array(tripSchema) });
+const guardSchema = z.strictObject({ ...key, revision, trips: tripsSchema });
 /** `stoppedAt`: the stop's `at`, by which one is told from another. */
 const fleetStopSchema = z.strictObject({
   ...key,
@@ -169,7 +176,7 @@ function ordersOf(cluster: ClusterName, item: Item): Orders {
 
 function guardOf(cluster: ClusterName, item: Item): GuardState {
   const { trips, revision } = parseStored(guardSchema, item, `guard of cluster ${cluster}`);
-  return { revision, trips };
+  return guardStateOf(revision, trips);
 }
 
 function fleetStopOf(items: Items): Stop | undefined {

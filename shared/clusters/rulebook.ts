@@ -3,6 +3,7 @@ import {
   DEFAULT_POLICY,
   type Hold,
   type Policy,
+  type ReleasedTrip,
   type Rules,
   type Stop,
   type Trip,
@@ -25,6 +26,8 @@ export interface GuardState {
   /** Grows with each change; 0: it never tripped. */
   readonly revision: number;
   readonly trips: readonly Trip[];
+  /** What was released of it, until its nodes are well again; absent: nothing. */
+  readonly released?: readonly ReleasedTrip[];
 }
 
 /** All that is written of what governs a cluster. */
@@ -82,7 +85,10 @@ export interface Rulebook {
   fleetStop(): Promise<Stop | undefined>;
   /** Puts `next`, or nothing, in place of the stop of all clusters that was `found`, and the entry into the audit. */
   changeFleetStop(found: Stop | undefined, next: Stop | undefined, entry: AuditEntry): Promise<Change>;
-  /** Puts these trips in place of those that were `found`; with an entry, when somebody does it by hand. */
+  /**
+   * Puts these trips, standing and released ones, in place of those that were `found`; with an entry, when somebody does it
+   * by hand.
+   */
   changeGuard(
     cluster: ClusterName,
     found: GuardState,

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
-import type { Hold, Policy, Stop, Trip } from '#shared/eviction/policy.ts';
-import type { AuditEntry } from './rulebook.ts';
+import type { Hold, Policy, ReleasedTrip, Stop, Trip } from '#shared/eviction/policy.ts';
+import type { AuditEntry, GuardState } from './rulebook.ts';
 
 /*
  * What is stored of what governs clusters. Every object is strict: a field that this release does not know may forbid
@@ -92,13 +92,26 @@ export const holdSchema: z.ZodType<Hold> = z.strictObject({
   ]),
 });
 
-export const tripSchema: z.ZodType<Trip> = z.strictObject({
+const tripSchema: z.ZodType<Trip & Partial<ReleasedTrip>> = z.strictObject({
   scope: z.enum(['cluster', 'zone', 'people']),
   zone: text.exactOptional(),
   trippedAt: epochMs,
   nodes: count,
   outOf: count,
+  upTo: count.exactOptional(),
 });
+
+export const tripsSchema = z.array(tripSchema);
+
+/** A guard, by the list of its trips as they are stored. */
+export function guardStateOf(
+  revision: number,
+  stored: readonly (Trip & Partial<ReleasedTrip>)[],
+): GuardState {
+  const released = stored.flatMap(({ upTo, ...trip }) => (upTo === undefined ? [] : [{ ...trip, upTo }]));
+  const trips = stored.filter(({ upTo }) => upTo === undefined);
+  return { revision, trips, ...(released.length === 0 ? {} : { released }) };
+}
 
 export const storedPolicySchema = z.strictObject({
   text: z.string(),

@@ -1,5 +1,5 @@
 import type { EpochMs } from './identity.ts';
-import type { GuardPolicy, Threshold, Trip } from './policy.ts';
+import type { GuardPolicy, ReleasedTrip, Threshold, Trip } from './policy.ts';
 
 /** For so long fewer than half of what trips it must be affected before the guard lets go by itself. */
 export const CALM_MS = 5 * 60_000;
@@ -21,27 +21,30 @@ export interface GuardCounts {
 }
 
 /**
- * What happened in one scope since its threshold was reached; it ends with five minutes under half of that.
- * - `held`: its trip stands.
- * - `released`: somebody released it, when `upTo` nodes were affected: these alone do not trip it again.
- * - `told`: it only told that it would have tripped.
+ * What happened in one scope since its threshold was reached, by the trip that this made; it ends with five minutes under
+ * half of that. `told`: it only told that it would have tripped.
  */
-export type Episode = Pick<Trip, 'scope' | 'zone'> & {
+export interface Episode {
+  readonly kind: 'held' | 'released' | 'told';
+  readonly trip: Trip;
   /** Since when fewer than half are affected; absent: they are not. */
   readonly calmSince?: EpochMs;
-} & ({ readonly kind: 'held' | 'told' } | { readonly kind: 'released'; readonly upTo: number });
+}
 
-/** What is to be done about the guard of a cluster. */
-export interface GuardReview {
-  /** The trips that are to stand: those that stood, without `released`, and `added`. */
+/** What stands of the guard of a cluster, and what the last review left. */
+export interface Guarded {
   readonly trips: readonly Trip[];
+  readonly released: readonly ReleasedTrip[];
+  /** Empty: all is taken as it stands. */
+  readonly episodes: readonly Episode[];
+}
+
+/** What is to be done about the guard of a cluster, and what is so then. */
+export interface GuardReview extends Guarded {
+  /** Those of the trips that did not stand before. */
   readonly added: readonly Trip[];
-  /** What it lets go by itself, and what policy does not watch, or in shadow only. */
-  readonly released: readonly Trip[];
   /** In shadow: what would be `added`; each is told once. */
   readonly wouldTrip: readonly Trip[];
-  /** For the next review, once `trips` stand. */
-  readonly episodes: readonly Episode[];
 }
 
 /** A scope, or one zone, that policy watches. */
@@ -53,30 +56,35 @@ interface Watched {
 }
 
 /**
- * Judges by how many nodes are affected at `now` what the guard holds. `trips`: those that stand; `episodes`: what the
- * last review left, or nothing: then trips are taken as they stand.
+ * Judges by how many nodes are affected at `now` what the guard holds.
  *
  * A scope trips when its percentage and its number of nodes are reached; the cluster also when all of its nodes are down,
- * however few. A zone does not: where each node has a zone of its own, one that fails would trip it. What somebody
- * released trips again only when more nodes are affected than were then, or after it was calm.
+ * however few. A zone does not: where each node has a zone of its own, one that fails would trip it. A trip that is there
+ * no more was released by somebody: its scope trips again only when more nodes are affected than were then, or after it was
+ * calm. What policy does not watch, or in shadow only, is let go.
  */
 export function reviewGuard(
   policy: GuardPolicy,
   counts: GuardCounts,
-  { trips, episodes }: { readonly trips: readonly Trip[]; readonly episodes: readonly Episode[] },
+  { trips, released, episodes }: Guarded,
   now: EpochMs,
 ): GuardReview {
-  const outcomes = watchedBy(policy, counts, [...trips, ...episodes]).map((watched) => {
-    const isOfThis = (each: Pick<Trip, 'scope' | 'zone'>) => isSame(each, watched.of);
-    const last = episodes.find(isOfThis);
-    return policy.shadow ? shadowed(last, watched, now) : guarded(trips.find(isOfThis), last, watched, now);
+  const known = [...trips, ...released, ...episodes.map(({ trip }) => trip)];
+  const outcomes = watchedBy(policy, counts, known).map((watched): Outcome => {
+    const isOfThis = (trip: Trip) => isSame(trip, watched.of);
+    const last = episodes.find(({ trip }) => isOfThis(trip));
+    if (policy.shadow) return shadowed(last, watched, now);
+    const trip = trips.find(isOfThis);
+    return trip
+      ? standing(trip, last, watched, now)
+      : standingNot(released.find(isOfThis), last, watched, now);
   });
   const kept = outcomes.flatMap(({ kept }) => kept ?? []);
   const added = outcomes.flatMap(({ added }) => added ?? []);
   return {
     trips: [...kept, ...added],
+    released: outcomes.flatMap(({ released }) => released ?? []),
     added,
-    released: trips.filter((trip) => !kept.includes(trip)),
     wouldTrip: outcomes.flatMap(({ wouldTrip }) => wouldTrip ?? []),
     episodes: outcomes.flatMap(({ episode }) => episode ?? []),
   };
@@ -90,41 +98,54 @@ export const unheard = (episodes: readonly Episode[]): readonly Episode[] =>
 interface Outcome {
   readonly kept?: Trip;
   readonly added?: Trip;
+  readonly released?: ReleasedTrip;
   readonly wouldTrip?: Trip;
-  readonly episode?: Episode | undefined;
+  readonly episode?: Episode;
 }
 
-function guarded(trip: Trip | undefined, last: Episode | undefined, watched: Watched, now: EpochMs): Outcome {
+function standing(trip: Trip, last: Episode | undefined, watched: Watched, now: EpochMs): Outcome {
+  const episode = goOn('held', trip, last, watched, now);
+  return episode ? { kept: trip, episode } : {};
+}
+
+function standingNot(
+  known: ReleasedTrip | undefined,
+  last: Episode | undefined,
+  watched: Watched,
+  now: EpochMs,
+): Outcome {
   const { of, affected } = watched;
-  if (trip) {
-    const episode = goOn({ ...of, kind: 'held', ...calmOf(last) }, watched, now);
-    return episode ? { kept: trip, episode } : {};
-  }
-  // Who released it has seen these nodes.
-  const released: Episode | undefined =
-    last?.kind === 'held' ? { ...last, kind: 'released', upTo: affected.nodes } : last;
-  const episode = released?.kind === 'released' ? goOn(released, watched, now) : undefined;
-  const isAllowed = episode?.kind === 'released' && affected.nodes <= episode.upTo;
-  if (isAllowed || !isReached(watched)) return { episode };
-  return { added: { ...of, trippedAt: now, ...affected }, episode: { ...of, kind: 'held' } };
+  // Who released it just now has seen these nodes.
+  const isNew = known === undefined && last !== undefined && last.kind !== 'told' && isReached(watched);
+  const released = isNew ? { ...last.trip, upTo: affected.nodes } : known;
+  const episode = released && goOn('released', released, last, watched, now);
+  if (episode && (affected.nodes <= released.upTo || !isReached(watched))) return { released, episode };
+  if (!isReached(watched)) return {};
+  const added = { ...of, trippedAt: now, ...affected };
+  return { added, episode: { kind: 'held', trip: added } };
 }
 
 function shadowed(last: Episode | undefined, watched: Watched, now: EpochMs): Outcome {
   const { of, affected } = watched;
-  const episode = last?.kind === 'told' ? goOn(last, watched, now) : undefined;
-  if (episode || !isReached(watched)) return { episode };
-  return { wouldTrip: { ...of, trippedAt: now, ...affected }, episode: { ...of, kind: 'told' } };
+  const episode = last?.kind === 'told' ? goOn('told', last.trip, last, watched, now) : undefined;
+  if (episode) return { episode };
+  if (!isReached(watched)) return {};
+  const wouldTrip = { ...of, trippedAt: now, ...affected };
+  return { wouldTrip, episode: { kind: 'told', trip: wouldTrip } };
 }
 
-/** The episode as it is now; `undefined`: it has ended. */
-function goOn({ calmSince, ...episode }: Episode, watched: Watched, now: EpochMs): Episode | undefined {
-  if (!isCalm(watched)) return episode;
-  const since = calmSince ?? now;
-  return now - since >= CALM_MS ? undefined : { ...episode, calmSince: since };
+/** An episode as it is now; `undefined`: it has ended. `last`: as it was, if it is the same. */
+function goOn(
+  kind: Episode['kind'],
+  trip: Trip,
+  last: Episode | undefined,
+  watched: Watched,
+  now: EpochMs,
+): Episode | undefined {
+  if (!isCalm(watched)) return { kind, trip };
+  const calmSince = (last?.kind === kind ? last.calmSince : undefined) ?? now;
+  return now - calmSince >= CALM_MS ? undefined : { kind, trip, calmSince };
 }
-
-const calmOf = (last: Episode | undefined) =>
-  last?.kind === 'held' && last.calmSince !== undefined ? { calmSince: last.calmSince } : {};
 
 const isReached = ({ affected: { nodes }, limit }: Watched): boolean => nodes > 0 && nodes >= limit;
 

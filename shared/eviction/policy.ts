@@ -145,6 +145,11 @@ export interface Trip {
   readonly outOf: number;
 }
 
+/** A trip that somebody released when `upTo` nodes were affected: it holds nothing, and by these alone there is no other. */
+export interface ReleasedTrip extends Trip {
+  readonly upTo: number;
+}
+
 /** All that governs a cluster at a moment beside its taints. */
 export interface Rules {
   readonly policy: Policy;

@@ -144,6 +144,15 @@ export function rulebookContract(name: string, make: () => Promise<RulebookUnder
       assert.equal(noted.filter((each) => each.cluster === cluster).length, 1);
     });
 
+    test('what was released of a guard is told apart from what stands', async () => {
+      const cluster = aCluster();
+      const { guard: none } = await rulebook.read(cluster);
+      const released = { ...aTrip, scope: 'people', upTo: 7 } as const;
+      assert.equal(await rulebook.changeGuard(cluster, none, [released, aTrip]), 'changed');
+      const { guard } = await rulebook.read(cluster);
+      assert.deepEqual(guard, { revision: 1, trips: [aTrip], released: [released] });
+    });
+
     test('a stop of all clusters is read with each, and is taken back by who saw it', async () => {
       const cluster = aCluster();
       const stop = aStop({ scope: 'fleet' });

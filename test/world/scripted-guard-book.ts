@@ -1,4 +1,5 @@
 import type { Change, GuardState, Rulebook, Rulings } from '#shared/clusters/rulebook.ts';
+import { guardStateOf } from '#shared/clusters/stored-rules.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Trip } from '#shared/eviction/policy.ts';
 import { StoreError } from '#shared/store/store.ts';
@@ -27,9 +28,9 @@ export class ScriptedGuardBook implements Pick<Rulebook, 'read' | 'changeGuard'>
     return 'changed';
   }
 
-  /** Somebody writes these trips. */
+  /** Somebody writes these trips, standing and released ones. */
   set(trips: readonly Trip[]): void {
-    this.state = { revision: this.state.revision + 1, trips };
+    this.state = guardStateOf(this.state.revision + 1, trips);
   }
 
   #beThere(): void {

@@ -6,12 +6,13 @@ import {
   CALM_MS,
   type Episode,
   type GuardCounts,
+  type Guarded,
   type GuardReview,
   reviewGuard,
   unheard,
 } from '#shared/eviction/guard.ts';
 import type { EpochMs } from '#shared/eviction/identity.ts';
-import { DEFAULT_POLICY, type GuardPolicy, type Trip } from '#shared/eviction/policy.ts';
+import { DEFAULT_POLICY, type GuardPolicy, type ReleasedTrip, type Trip } from '#shared/eviction/policy.ts';
 import { at } from './builders.ts';
 
 const POLICY = DEFAULT_POLICY.guard;
@@ -20,6 +21,7 @@ const MINUTES = 60;
 
 const down = (nodes: number, outOf: number): Affected => ({ nodes, outOf });
 const NONE = down(0, 0);
+const NOTHING: Guarded = { trips: [], released: [], episodes: [] };
 const counts = (fields: Partial<GuardCounts>): GuardCounts => ({
   cluster: NONE,
   zones: new Map(),
@@ -32,16 +34,19 @@ const ofZones = (zones: Readonly<Record<string, Affected>>) =>
 const ofPeople = (nodes: number, outOf = 60) => counts({ people: down(nodes, outOf) });
 
 /** What stands, and what is remembered, as a relay keeps it. */
-class Guarded {
+class Kept implements Guarded {
   trips: readonly Trip[] = [];
+  released: readonly ReleasedTrip[] = [];
   episodes: readonly Episode[] = [];
   policy = POLICY;
 
-  review(given: GuardCounts, second: number): GuardReview {
+  review(given: GuardCounts, second: number): GuardReview & { readonly ended: readonly string[] } {
     const review = reviewGuard(this.policy, given, this, at(second));
+    const ended = scopes(this.trips.filter((trip) => !review.trips.includes(trip)));
     this.trips = review.trips;
+    this.released = review.released;
     this.episodes = review.episodes;
-    return review;
+    return { ...review, ended };
   }
 
   /** Somebody releases everything. */
@@ -52,7 +57,7 @@ class Guarded {
 
 const scopes = (trips: readonly Trip[]) => trips.map(({ scope, zone }) => zone ?? scope);
 const trippedBy = (given: GuardCounts, policy = POLICY) =>
-  scopes(reviewGuard(policy, given, { trips: [], episodes: [] }, at(0)).added);
+  scopes(reviewGuard(policy, given, NOTHING, at(0)).added);
 
 describe('the guard trips', () => {
   test('when the percentage and the number of nodes are reached, and not one node sooner', () => {
@@ -95,14 +100,14 @@ describe('the guard trips', () => {
   });
 
   test('and says when, and how many nodes of how many were affected', () => {
-    const { trips } = reviewGuard(POLICY, ofZones({ a: down(15, 20) }), { trips: [], episodes: [] }, at(7));
+    const { trips } = reviewGuard(POLICY, ofZones({ a: down(15, 20) }), NOTHING, at(7));
     assert.deepEqual(trips, [{ scope: 'zone', zone: 'a', trippedAt: at(7), nodes: 15, outOf: 20 }]);
   });
 });
 
 describe('a trip', () => {
   test('stays the same while it stands, whatever the counts', () => {
-    const guarded = new Guarded();
+    const guarded = new Kept();
     const { trips } = guarded.review(ofCluster(12), 0);
     for (const nodes of [13, 60, 7, 12]) {
       const review = guarded.review(ofCluster(nodes), nodes);
@@ -112,62 +117,62 @@ describe('a trip', () => {
   });
 
   test('ends after five minutes under half of its threshold, to the moment', () => {
-    const guarded = new Guarded();
+    const guarded = new Kept();
     guarded.review(ofCluster(12), 0);
     // Six of twelve is half.
     guarded.review(ofCluster(6), 10);
     guarded.review(ofCluster(5), 20);
-    assert.deepEqual(scopes(guarded.review(ofCluster(5), 20 + 5 * MINUTES - 1).released), []);
-    assert.deepEqual(scopes(guarded.review(ofCluster(5), 20 + 5 * MINUTES).released), ['cluster']);
+    assert.deepEqual(guarded.review(ofCluster(5), 20 + 5 * MINUTES - 1).ended, []);
+    assert.deepEqual(guarded.review(ofCluster(5), 20 + 5 * MINUTES).ended, ['cluster']);
     assert.deepEqual(guarded.trips, []);
     assert.deepEqual(guarded.episodes, []);
   });
 
   test('stands on when half is reached again meanwhile', () => {
-    const guarded = new Guarded();
+    const guarded = new Kept();
     guarded.review(ofCluster(12), 0);
     guarded.review(ofCluster(5), 10);
     guarded.review(ofCluster(6), 200);
     guarded.review(ofCluster(5), 210);
-    assert.deepEqual(guarded.review(ofCluster(5), 10 + 5 * MINUTES).released, []);
-    assert.deepEqual(scopes(guarded.review(ofCluster(5), 210 + 5 * MINUTES).released), ['cluster']);
+    assert.deepEqual(guarded.review(ofCluster(5), 10 + 5 * MINUTES).ended, []);
+    assert.deepEqual(guarded.review(ofCluster(5), 210 + 5 * MINUTES).ended, ['cluster']);
   });
 
   test('stands on when nobody heard the cluster meanwhile', () => {
-    const guarded = new Guarded();
+    const guarded = new Kept();
     guarded.review(ofCluster(12), 0);
     guarded.review(ofCluster(5), 10);
     guarded.episodes = unheard(guarded.episodes);
-    assert.deepEqual(guarded.review(ofCluster(5), 1000).released, []);
+    assert.deepEqual(guarded.review(ofCluster(5), 1000).ended, []);
   });
 
   test('of nodes that are all gone ends, too', () => {
-    const guarded = new Guarded();
+    const guarded = new Kept();
     guarded.review(counts({ cluster: down(2, 2), zones: new Map([['a', down(20, 20)]]) }), 0);
     assert.deepEqual(scopes(guarded.trips), ['cluster', 'a']);
     guarded.review(counts({}), 1);
-    assert.deepEqual(scopes(guarded.review(counts({}), 1 + 5 * MINUTES).released), ['cluster', 'a']);
+    assert.deepEqual(guarded.review(counts({}), 1 + 5 * MINUTES).ended, ['cluster', 'a']);
   });
 
   test('that was stored before is taken as it is', () => {
-    const guarded = new Guarded();
+    const guarded = new Kept();
     guarded.trips = [{ scope: 'cluster', trippedAt: at(-900), nodes: 20, outOf: 60 }];
     assert.deepEqual(guarded.review(ofCluster(30), 0).trips, guarded.trips);
     guarded.review(ofCluster(0), 10);
-    assert.deepEqual(scopes(guarded.review(ofCluster(0), 10 + 5 * MINUTES).released), ['cluster']);
+    assert.deepEqual(guarded.review(ofCluster(0), 10 + 5 * MINUTES).ended, ['cluster']);
   });
 
   test('ends when policy does not watch its scope any more', () => {
-    const guarded = new Guarded();
+    const guarded = new Kept();
     guarded.review(ofCluster(30), 0);
     guarded.policy = { shadow: false };
-    assert.deepEqual(scopes(guarded.review(ofCluster(30), 1).released), ['cluster']);
+    assert.deepEqual(guarded.review(ofCluster(30), 1).ended, ['cluster']);
   });
 });
 
 describe('what somebody released', () => {
   const released = (nodes: number) => {
-    const guarded = new Guarded();
+    const guarded = new Kept();
     guarded.review(ofCluster(12), 0);
     guarded.review(ofCluster(nodes), 1);
     guarded.release();
@@ -187,6 +192,32 @@ describe('what somebody released', () => {
     assert.deepEqual(guarded.trips, [{ scope: 'cluster', trippedAt: at(3), nodes: 21, outOf: 60 }]);
   });
 
+  test('stays so for who knows nothing but what is stored', () => {
+    const guarded = released(20);
+    assert.deepEqual(
+      guarded.released.map(({ upTo }) => upTo),
+      [20],
+    );
+    guarded.episodes = [];
+    assert.deepEqual(guarded.review(ofCluster(20), 3).added, []);
+    assert.deepEqual(scopes(guarded.review(ofCluster(21), 4).added), ['cluster']);
+    assert.deepEqual(guarded.released, []);
+  });
+
+  test('stays so when it is released once more', () => {
+    const guarded = released(20);
+    guarded.released = [];
+    assert.deepEqual(guarded.review(ofCluster(20), 3).added, []);
+    assert.equal(guarded.released.length, 1);
+  });
+
+  test('is forgotten, and its mark with it, once it was calm for five minutes', () => {
+    const guarded = released(20);
+    guarded.review(ofCluster(5), 10);
+    guarded.review(ofCluster(5), 10 + 5 * MINUTES);
+    assert.deepEqual([guarded.released, guarded.episodes], [[], []]);
+  });
+
   test('trips again as anything does once it was calm for five minutes', () => {
     const guarded = released(20);
     guarded.review(ofCluster(5), 10);
@@ -197,7 +228,7 @@ describe('what somebody released', () => {
 
 describe('in shadow the guard', () => {
   test('tells once that it would have tripped, and once more after it was calm', () => {
-    const guarded = new Guarded();
+    const guarded = new Kept();
     guarded.policy = SHADOW;
     assert.deepEqual(scopes(guarded.review(ofCluster(12), 0).wouldTrip), ['cluster']);
     assert.deepEqual(guarded.review(ofCluster(40), 1).wouldTrip, []);
@@ -207,16 +238,16 @@ describe('in shadow the guard', () => {
   });
 
   test('lets go what it held before', () => {
-    const guarded = new Guarded();
+    const guarded = new Kept();
     guarded.review(ofCluster(12), 0);
     guarded.policy = SHADOW;
     const review = guarded.review(ofCluster(12), 1);
-    assert.deepEqual(scopes(review.released), ['cluster']);
+    assert.deepEqual(review.ended, ['cluster']);
     assert.deepEqual(scopes(review.wouldTrip), ['cluster']);
   });
 
   test('holds as soon as it is in shadow no longer', () => {
-    const guarded = new Guarded();
+    const guarded = new Kept();
     guarded.policy = SHADOW;
     guarded.review(ofCluster(12), 0);
     guarded.policy = POLICY;
@@ -254,10 +285,7 @@ interface Seen {
 
 function played({ outOf, steps }: History, policy = POLICY) {
   const seen: Seen[] = [];
-  let given: { readonly trips: readonly Trip[]; readonly episodes: readonly Episode[] } = {
-    trips: [],
-    episodes: [],
-  };
+  let given: Guarded = NOTHING;
   let now = at(0);
   for (const { nodes, afterMs } of steps) {
     now += afterMs;
@@ -288,7 +316,8 @@ test('the guard does not flap: it lets go only after five minutes, all of them u
       const seen = played(given);
       const half = Math.min(given.outOf, Math.max(given.outOf * 0.2, 3)) / 2;
       for (const [index, { now, review }] of seen.entries()) {
-        if (review.released.length === 0) continue;
+        const stood = seen[index - 1]?.review.trips ?? [];
+        if (stood.every((trip) => review.trips.includes(trip))) continue;
         const before = seen.slice(0, index + 1);
         const lastLoud = before.findLastIndex(({ nodes }) => nodes > 0 && nodes >= half);
         const calm = before[lastLoud + 1];

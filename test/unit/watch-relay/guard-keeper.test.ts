@@ -4,7 +4,7 @@ import { ClusterView } from '#functions/watch-relay/cluster-view.ts';
 import { GuardKeeper } from '#functions/watch-relay/guard-keeper.ts';
 import { CALM_MS } from '#shared/eviction/guard.ts';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
-import type { Rules, Trip } from '#shared/eviction/policy.ts';
+import type { ReleasedTrip, Rules, Trip } from '#shared/eviction/policy.ts';
 import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { driveTimers } from '#test/world/driven-timers.ts';
@@ -20,14 +20,17 @@ const TRIP: Trip = { scope: 'cluster', trippedAt: 1, nodes: 5, outOf: 10 };
 interface Given {
   readonly stored?: readonly Trip[];
   readonly rules?: Partial<Rules>;
+  /** Of the table, at first. */
+  readonly isAway?: boolean;
 }
 
-/** The guard of a cluster of ten nodes that are up. */
-function bench(context: TestContext, { stored, rules = {} }: Given = {}) {
+/** The guard of a cluster of ten nodes that are up; what is written was read. */
+async function bench(context: TestContext, { stored, rules = {}, isAway = false }: Given = {}) {
   const time = driveTimers(context);
   const log = recordingLog();
   const book = new ScriptedGuardBook();
   if (stored) book.set(stored);
+  book.isAway = isAway;
   const view = new ClusterView(C1, 1);
   const names = Array.from({ length: 10 }, (_, index) => `n${index}`);
   view.replaceNodes(
@@ -56,6 +59,8 @@ function bench(context: TestContext, { stored, rules = {} }: Given = {}) {
     signal: stopping.signal,
   });
   context.after(() => stopping.abort());
+  await time.settle();
+  told.freed = 0;
   const change = (taints: readonly { key: string; effect: string }[], nodes: readonly number[]) => {
     for (const index of nodes) view.upsertNode({ ...liveNode(`n${index}`), taints: [...taints] }, Date.now());
     guard.counted();
@@ -74,7 +79,7 @@ function bench(context: TestContext, { stored, rules = {} }: Given = {}) {
 const scopes = (trips: readonly Trip[]) => trips.map(({ scope }) => scope);
 
 test('below the threshold everything is told at once, and nothing is written', async (context) => {
-  const { guard, fail, book, time } = bench(context);
+  const { guard, fail, book, time } = await bench(context);
   fail(1, 2);
   assert.ok(guard.mayTell);
   await time.settle();
@@ -82,7 +87,7 @@ test('below the threshold everything is told at once, and nothing is written', a
 });
 
 test('from the node on that reaches it, nothing is told until the trip is written, and then as of after it', async (context) => {
-  const { guard, fail, book, time, told, said, revisionTold } = bench(context);
+  const { guard, fail, book, time, told, said, revisionTold } = await bench(context);
   const writing = Promise.withResolvers<void>();
   book.answer = writing.promise;
   fail(1, 2);
@@ -99,8 +104,8 @@ test('from the node on that reaches it, nothing is told until the trip is writte
   assert.deepEqual(said(), [['guard.tripped', 'cluster']]);
 });
 
-test('also where the view changed and nobody has said so yet', (context) => {
-  const { guard, view } = bench(context);
+test('also where the view changed and nobody has said so yet', async (context) => {
+  const { guard, view } = await bench(context);
   for (const index of [1, 2, 3])
     view.upsertNode(
       { ...liveNode(`n${index}`), taints: [{ key: NODE_UNREACHABLE, effect: 'NoSchedule' }] },
@@ -110,7 +115,7 @@ test('also where the view changed and nobody has said so yet', (context) => {
 });
 
 test('while the table is away it tries again and again, and nothing is told', async (context) => {
-  const { guard, fail, book, time, said } = bench(context);
+  const { guard, fail, book, time, said } = await bench(context);
   book.isAway = true;
   fail(1, 2, 3);
   await time.pass(30 * SECOND);
@@ -124,7 +129,7 @@ test('while the table is away it tries again and again, and nothing is told', as
 });
 
 test('what came to be written when it was needed no more is not', async (context) => {
-  const { guard, fail, heal, book, time, told } = bench(context);
+  const { guard, fail, heal, book, time, told } = await bench(context);
   book.isAway = true;
   fail(1, 2, 3);
   await time.settle();
@@ -136,7 +141,7 @@ test('what came to be written when it was needed no more is not', async (context
 });
 
 test('more trips are written beside those that stand', async (context) => {
-  const { fail, taint, book, time } = bench(context);
+  const { fail, taint, book, time } = await bench(context);
   fail(1, 2, 3);
   await time.settle();
   const [first] = book.state.trips;
@@ -147,7 +152,7 @@ test('more trips are written beside those that stand', async (context) => {
 });
 
 test('when somebody else wrote meanwhile, it judges by what that one wrote', async (context) => {
-  const { fail, book, guard, time } = bench(context);
+  const { fail, book, guard, time } = await bench(context);
   book.set([{ ...TRIP, scope: 'zone', zone: 'a' }]);
   fail(1, 2, 3);
   await time.settle();
@@ -158,7 +163,7 @@ test('when somebody else wrote meanwhile, it judges by what that one wrote', asy
 
 describe('a trip that was stored before', () => {
   test('is taken as it is, told by none, and told on', async (context) => {
-    const { guard, fail, book, time, said, revisionTold } = bench(context, { stored: [TRIP] });
+    const { guard, fail, book, time, said, revisionTold } = await bench(context, { stored: [TRIP] });
     fail(1, 2, 3);
     await time.pass(CALM_MS * 2);
     assert.deepEqual([guard.trips, book.tries, said()], [[TRIP], 0, []]);
@@ -166,7 +171,7 @@ describe('a trip that was stored before', () => {
   });
 
   test('is let go after five minutes of calm', async (context) => {
-    const { guard, book, time, said } = bench(context, { stored: [TRIP] });
+    const { guard, book, time, said } = await bench(context, { stored: [TRIP] });
     guard.look();
     await time.pass(CALM_MS - SECOND);
     guard.look();
@@ -180,7 +185,7 @@ describe('a trip that was stored before', () => {
   });
 
   test('is not let go for what a relay believes that hears nothing', async (context) => {
-    const { guard, book, state, time } = bench(context, { stored: [TRIP] });
+    const { guard, book, state, time } = await bench(context, { stored: [TRIP] });
     guard.look();
     state.knows = false;
     await time.pass(CALM_MS);
@@ -194,7 +199,7 @@ describe('a trip that was stored before', () => {
 });
 
 test('what an operator released stays so for the same nodes, and trips by one more', async (context) => {
-  const { guard, governing, fail, book, time, said } = bench(context);
+  const { guard, governing, fail, book, time, said } = await bench(context);
   fail(1, 2, 3);
   await time.settle();
   fail(4);
@@ -202,6 +207,10 @@ test('what an operator released stays so for the same nodes, and trips by one mo
   guard.ruled(governing());
   await time.settle();
   assert.deepEqual(book.state.trips, []);
+  assert.deepEqual(
+    book.state.released?.map(({ upTo }) => upTo),
+    [4],
+  );
   fail(5);
   await time.settle();
   assert.deepEqual(scopes(book.state.trips), ['cluster']);
@@ -211,8 +220,48 @@ test('what an operator released stays so for the same nodes, and trips by one mo
   );
 });
 
+test('that an operator released is read again until it can be', async (context) => {
+  const { guard, governing, fail, book, time } = await bench(context);
+  fail(1, 2, 3);
+  await time.settle();
+  book.set([]);
+  book.isAway = true;
+  guard.ruled(governing());
+  await time.settle();
+  assert.deepEqual(scopes(guard.trips), ['cluster']);
+  book.isAway = false;
+  guard.look();
+  await time.settle();
+  assert.deepEqual(guard.trips, []);
+  fail(4);
+  await time.settle();
+  assert.deepEqual(scopes(guard.trips), ['cluster']);
+});
+
+test('what was released under another relay stays so', async (context) => {
+  const released: ReleasedTrip = { ...TRIP, upTo: 5 };
+  const { guard, fail, book, time, said } = await bench(context, { stored: [released] });
+  fail(1, 2, 3, 4, 5);
+  await time.settle();
+  assert.deepEqual([guard.trips, book.tries, said()], [[], 0, []]);
+  assert.ok(guard.mayTell);
+  fail(6);
+  await time.settle();
+  assert.deepEqual(scopes(guard.trips), ['cluster']);
+});
+
+test('nothing is told before it is read what stands', async (context) => {
+  const { book, time, guard, fail, told } = await bench(context, { isAway: true });
+  fail(1);
+  await time.pass(10 * SECOND);
+  assert.deepEqual([guard.mayTell, told.freed], [false, 0]);
+  book.isAway = false;
+  await time.pass(2 * SECOND);
+  assert.deepEqual([guard.mayTell, told.freed], [true, 1]);
+});
+
 test('rules that are older than what it wrote change nothing of it', async (context) => {
-  const { guard, governing, fail, book, time } = bench(context);
+  const { guard, governing, fail, book, time } = await bench(context);
   const old = governing();
   fail(1, 2, 3);
   await time.settle();
@@ -221,7 +270,7 @@ test('rules that are older than what it wrote change nothing of it', async (cont
 });
 
 test('what people tainted does not get old while it holds evictions', async (context) => {
-  const { guard, taint, heal, book, time } = bench(context);
+  const { guard, taint, heal, book, time } = await bench(context);
   taint(1, 2, 3, 4, 5);
   await time.settle();
   assert.deepEqual(scopes(book.state.trips), ['people']);
@@ -240,7 +289,7 @@ test('what people tainted does not get old while it holds evictions', async (con
 
 test('in shadow it tells that it would have tripped, and everything is told at once', async (context) => {
   const policy = { ...RULES.policy, guard: { ...RULES.policy.guard, shadow: true } };
-  const { guard, fail, book, time, said } = bench(context, { rules: { policy } });
+  const { guard, fail, book, time, said } = await bench(context, { rules: { policy } });
   fail(1, 2, 3);
   assert.ok(guard.mayTell);
   fail(4);
@@ -250,7 +299,7 @@ test('in shadow it tells that it would have tripped, and everything is told at o
 });
 
 test('a relay that speaks for the cluster no longer writes nothing', async (context) => {
-  const { fail, book, stopping, time } = bench(context);
+  const { fail, book, stopping, time } = await bench(context);
   book.isAway = true;
   fail(1, 2, 3);
   await time.settle();

@@ -1,12 +1,17 @@
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import { after, afterEach, before, describe, test } from 'node:test';
-import { DEFAULT_POLICY, type Trip } from '#shared/eviction/policy.ts';
+import { openDatabase } from '#functions/local/sqlite-database.ts';
+import { SqliteRulebook } from '#functions/local/sqlite-rulebook.ts';
+import { Operator } from '#shared/clusters/operator.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
+import type { Trip } from '#shared/eviction/policy.ts';
 import { NODE_NOT_READY, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
+import { systemClock } from '#shared/time/clock.ts';
 import { assertUntouched } from './rig/deadline.ts';
 import { MortalNodes } from './rig/mortal-nodes.ts';
 import { NodeController } from './rig/node-controller.ts';
-import { Operator } from './rig/operator.ts';
-import { Stage } from './rig/stage.ts';
+import { CONTEXT, Stage } from './rig/stage.ts';
 import { tolerates } from './rig/tolerations.ts';
 import { until } from './rig/until.ts';
 import type { PodLife } from './rig/witness.ts';
@@ -16,6 +21,8 @@ import type { PodLife } from './rig/witness.ts';
  * where that controller's NoExecute ones are not admitted: it withholds these itself where most of a zone is down.
  */
 
+const CLUSTER = clusterName(CONTEXT);
+const POLICY = `mode: enforce\nvirtualKeys: [${NODE_NOT_READY}, ${NODE_UNREACHABLE}]\n`;
 const ZONES = ['a', 'b', 'c'] as const;
 const NODES_OF_ZONE = 20;
 /** For so long the pods tolerate that their node is down. */
@@ -29,6 +36,8 @@ const RELEASED_WITHIN_MS = 15_000;
 let stage: Stage;
 let controller: NodeController;
 let nodes: MortalNodes;
+/** What governs the cluster, in the state directory of the service. */
+let rulebook: SqliteRulebook;
 let operator: Operator;
 /** All but the first: it has been down for long. */
 let living: { readonly node: string; readonly pod: PodLife }[];
@@ -56,9 +65,11 @@ async function assertHeld(pods: readonly PodLife[]): Promise<void> {
   assertUntouched(...pods);
 }
 
+const trips = async (): Promise<readonly Trip[]> => (await rulebook.read(CLUSTER)).guard.trips;
+
 /** What tripped, the cluster with how many nodes were down then. */
-const inShort = (trips: readonly Trip[]) =>
-  trips.map(({ scope, zone, nodes: down, outOf }) => zone ?? `${scope} ${down} of ${outOf}`).sort();
+const inShort = (all: readonly Trip[]) =>
+  all.map(({ scope, zone, nodes: down, outOf }) => zone ?? `${scope} ${down} of ${outOf}`).sort();
 
 describe('of sixty nodes under the real node controller', () => {
   before(async () => {
@@ -77,12 +88,9 @@ describe('of sixty nodes under the real node controller', () => {
     controller = await NodeController.start();
     const stateDir = stage.newStateDir();
     await stage.start({ stateDir });
-    operator = new Operator(stateDir);
-    await operator.apply({
-      ...DEFAULT_POLICY,
-      mode: 'enforce',
-      virtualKeys: [NODE_NOT_READY, NODE_UNREACHABLE],
-    });
+    rulebook = new SqliteRulebook({ database: openDatabase(join(stateDir, 'store.sqlite')) });
+    operator = new Operator({ rulebook, clock: systemClock, who: 'suite' });
+    await operator.applyPolicy(CLUSTER, POLICY);
   });
   afterEach(() => {
     stage.cluster.check();
@@ -90,7 +98,6 @@ describe('of sixty nodes under the real node controller', () => {
     nodes.check();
   });
   after(async () => {
-    operator?.close();
     await controller?.stop();
     await nodes?.close();
     await stage?.close();
@@ -98,46 +105,46 @@ describe('of sixty nodes under the real node controller', () => {
 
   test('with 11 of 60 nodes down their pods go', async () => {
     await evicted(await die(0, 10), GONE_WITHIN_MS);
-    assert.deepEqual(await operator.trips(), []);
+    assert.deepEqual(await trips(), []);
   });
 
   test('with 20 of 60 down the twelfth has tripped the guard, and no pod of it or of later ones goes', async () => {
     const pods = await die(10, 19);
     await assertHeld(pods);
-    assert.deepEqual(inShort(await operator.trips()), ['cluster 12 of 60']);
+    assert.deepEqual(inShort(await trips()), ['cluster 12 of 60']);
   });
 
   test('what is due on a node that was down for 15 minutes before goes', async () => {
     await evicted([await addPod(longDead, 'of-long-dead')], GONE_WITHIN_MS);
-    assert.equal((await operator.trips()).length, 1);
+    assert.equal((await trips()).length, 1);
   });
 
   test('with 40 of 60 down the zones have tripped, too', async () => {
     const pods = await die(19, 39);
     await assertHeld(pods);
-    assert.deepEqual(inShort(await operator.trips()), ['a', 'b', 'c', 'cluster 12 of 60']);
+    assert.deepEqual(inShort(await trips()), ['a', 'b', 'c', 'cluster 12 of 60']);
   });
 
   test('once an operator has released it, everything that was held goes, and nothing else', async () => {
-    await operator.release();
+    await operator.releaseGuard(CLUSTER, 'a test');
     await evicted(
       living.slice(10, 39).map(({ pod }) => pod),
       RELEASED_WITHIN_MS,
     );
     assertUntouched(...living.slice(39).map(({ pod }) => pod));
-    assert.deepEqual(await operator.trips(), []);
+    assert.deepEqual(await trips(), []);
   });
 
   test('with all down, the next one has tripped it again', async () => {
     const pods = await die(39, 59);
     await assertHeld(pods);
-    assert.ok(inShort(await operator.trips()).includes('cluster 41 of 60'));
+    assert.ok(inShort(await trips()).includes('cluster 41 of 60'));
   });
 
   test('pods of nodes that come back stay, whoever releases the guard then', async () => {
     const back = living.slice(39);
     await nodes.revive(back.map(({ node }) => node));
-    await operator.release();
+    await operator.releaseGuard(CLUSTER, 'a test');
     await assertHeld(back.map(({ pod }) => pod));
   });
 });

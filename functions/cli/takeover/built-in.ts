@@ -14,7 +14,7 @@ const MANAGER_PODS = '/api/v1/namespaces/kube-system/pods';
 /** Where EKS shows the metrics of its kube-controller-manager. */
 const EKS_METRICS = '/apis/metrics.eks.amazonaws.com/v1/kcm/container/metrics';
 const WORK_QUEUE = 'noexec_taint_node';
-/** Whose marks are ours. */
+/** So begin the field managers of our marks. */
 const OUR_MANAGER = 'taintward';
 /** Nodes whose pods are looked at for marks. */
 const NODES_LOOKED_AT = 20;
@@ -88,7 +88,7 @@ async function byMarks(objects: ClusterObjects): Promise<BuiltIn | undefined> {
     const fieldSelector = `spec.nodeName=${textOf(fieldsOf(node['metadata'])['name'])}`;
     for await (const pod of objects.list('/api/v1/pods', { fieldSelector })) {
       const marker = markerOf(pod);
-      if (marker === undefined || marker === OUR_MANAGER) continue;
+      if (marker === undefined || marker.startsWith(OUR_MANAGER)) continue;
       const { namespace, name } = fieldsOf(pod['metadata']);
       return { state: 'on', evidence: `pod ${textOf(namespace)}/${textOf(name)} was marked by ${marker}` };
     }

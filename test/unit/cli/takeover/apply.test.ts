@@ -1,0 +1,130 @@
+import assert from 'node:assert/strict';
+import { describe, type TestContext, test } from 'node:test';
+import type { CliDeps } from '#functions/cli/command.ts';
+import { createProgram } from '#functions/cli/program.ts';
+import { TAKEOVER_RULES } from '#functions/cli/takeover/rights.ts';
+import {
+  type Answer,
+  json,
+  type Received,
+  scriptedServer,
+  status,
+} from '#test/unit/kubernetes/scripted-server.ts';
+import { DrivenClock } from '#test/world/driven-clock.ts';
+
+const NOTHING = status(404, 'NotFound', 'not found');
+const POLICIES = json({ resources: [{ name: 'mutatingadmissionpolicies' }] });
+const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
+const REVIEWS = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
+
+/** Runs `taintward takeover …` on a cluster that answers by path, and else with nothing. */
+async function commandLine(t: TestContext, answers: Readonly<Record<string, (request: Received) => Answer>>) {
+  const { host, requests } = await scriptedServer(t, (response, request) => {
+    const path = request.url.split('?')[0] ?? '';
+    const answer = answers[`${request.method} ${path}`] ?? answers[path];
+    (answer?.(request) ?? NOTHING)(response, request);
+  });
+  let printed = '';
+  const deps = {
+    registry: () => ({ get: async () => undefined }),
+    connect: () => ({
+      host,
+      requestOptions: async () => ({ server: new URL(`http://${host}`), headers: {} }),
+    }),
+    clock: new DrivenClock(Date.UTC(2026, 0, 1)),
+    print: (text: string) => {
+      printed += text;
+    },
+  };
+  const run = (...args: readonly string[]) =>
+    createProgram(deps as unknown as CliDeps).parseAsync(['takeover', ...args], { from: 'user' });
+  const wrote = () =>
+    requests
+      .filter(({ method, url }) => method !== 'GET' && !url.includes('dryRun') && !url.startsWith(REVIEWS))
+      .map(({ method, url }) => `${method} ${url.split('?')[0]}`);
+  return { run, wrote, printed: () => printed };
+}
+
+const allowed =
+  (isAllowed: (attributes: Readonly<Record<string, string>>) => boolean) => (request: Received) => {
+    const { resourceAttributes } = JSON.parse(request.body).spec;
+    return json({ status: { allowed: isAllowed(resourceAttributes) } }, 201);
+  };
+const ABLE = { [ADMISSION]: () => POLICIES, [REVIEWS]: allowed(() => true) };
+const namespaces =
+  (...names: readonly string[]) =>
+  () =>
+    json({ metadata: {}, items: names.map((name) => ({ metadata: { name } })) });
+
+describe('taintward takeover asks for one cluster', () => {
+  for (const args of [
+    ['status'],
+    ['status', 'c1', '--context', 'x'],
+    ['release'],
+    ['adopt', 'c1', '--context', 'x'],
+  ]) {
+    test(args.join(' '), async (t) => {
+      const { run } = await commandLine(t, {});
+      await assert.rejects(run(...args), /Say which cluster is meant/);
+    });
+  }
+
+  test('that it knows', async (t) => {
+    const { run } = await commandLine(t, {});
+    await assert.rejects(run('status', 'c9'), /There is no cluster c9/);
+    await assert.rejects(run('status', 'c9', '--kubeconfig', 'f'), /--kubeconfig needs --context/);
+  });
+});
+
+describe('nothing is applied', () => {
+  test('on a server that does not serve the policies', async (t) => {
+    const { run, wrote } = await commandLine(t, {
+      [ADMISSION]: () => json({ resources: [{ name: 'validatingadmissionpolicies' }] }),
+      '/version': () => json({ gitVersion: 'v1.33.4' }),
+    });
+    await assert.rejects(
+      run('apply', '--context', 'x'),
+      /\(v1\.33\.4\) does not serve MutatingAdmissionPolicy v1.*--kyverno/,
+    );
+    assert.deepEqual(wrote(), []);
+  });
+
+  test('without the rights that all of it takes', async (t) => {
+    const { run, wrote } = await commandLine(t, {
+      ...ABLE,
+      [REVIEWS]: allowed(({ resource, verb }) => resource !== 'takeovers' || verb === 'get'),
+    });
+    await assert.rejects(
+      run('apply', '--context', 'x'),
+      /cdk\/rbac\/takeover grants: create takeovers, patch takeovers, delete takeovers\./,
+    );
+    assert.deepEqual(wrote(), []);
+  });
+
+  test('where a namespace would refuse pods because they are taken over', async (t) => {
+    const { run, wrote } = await commandLine(t, {
+      ...ABLE,
+      '/api/v1/namespaces': namespaces('web', 'strict'),
+      '/api/v1/namespaces/web/pods': () => json({}, 201),
+      '/api/v1/namespaces/strict/pods': ({ body }) =>
+        body.includes('3600')
+          ? status(403, 'Forbidden', 'the toleration is not on the whitelist')
+          : json({}, 201),
+    });
+    await assert.rejects(
+      run('apply', '--at', 'pod', '--context', 'x'),
+      /Namespace strict would refuse.*nothing was applied.*not on the whitelist/,
+    );
+    assert.deepEqual(wrote(), []);
+  });
+});
+
+test('every right that is asked for is one of the role', () => {
+  const verbs = TAKEOVER_RULES.flatMap(({ verbs: all }) => [...all]);
+  assert.ok(verbs.every((verb) => ['get', 'list', 'create', 'patch', 'delete'].includes(verb)));
+});
+
+test('there is nothing to adopt for without a takeover at pods', async (t) => {
+  const { run } = await commandLine(t, {});
+  await assert.rejects(run('adopt', '--context', 'x'), /taintward takeover apply --at pod first/);
+});

@@ -25,6 +25,7 @@ export interface ServiceOptions {
   readonly port?: number;
   /** The path of a policy document; `false`: none. Absent: all is enforced and nothing guarded. */
   readonly policy?: string | false;
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 /** A line of the process's output, and when it came. */
@@ -86,6 +87,7 @@ export class ServiceProcess {
     ];
     const child = spawn(process.execPath, [...START, ...args], {
       cwd: ROOT,
+      env: { ...process.env, ...options.env },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     return new ServiceProcess(child, port, options.contexts);

@@ -1,0 +1,86 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, openSync, rmSync } from 'node:fs';
+import https from 'node:https';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { freePort } from '#test/aws/server-process.ts';
+import { until } from './until.ts';
+
+const READY_WITHIN_MS = 60_000;
+const DELETIONS = 'taint_eviction_controller_pod_deletions_total';
+/** After so many seconds without a sign of life a node counts as down; 50 unless it is told otherwise. */
+const GRACE_SECONDS = 15;
+
+/**
+ * The real kube-controller-manager, with nothing but its node-lifecycle and taint-eviction controllers, both at their defaults
+ * but for how soon a node counts as down.
+ */
+export class ControllerManager {
+  readonly #child: ChildProcess;
+  readonly #port: number;
+  readonly #dir: string;
+
+  private constructor(child: ChildProcess, port: number, dir: string) {
+    this.#child = child;
+    this.#port = port;
+    this.#dir = dir;
+  }
+
+  /** Throws, so that tests fail and are never skipped, when `KCM_BIN` names no binary. */
+  static async start(kubeconfig: string): Promise<ControllerManager> {
+    const { KCM_BIN } = process.env;
+    if (!KCM_BIN)
+      throw new Error('KCM_BIN is not set: let it name a kube-controller-manager of Kubernetes 1.36.');
+    const port = await freePort();
+    const dir = mkdtempSync(join(tmpdir(), 'taintward-kcm-'));
+    const log = openSync(join(dir, 'log'), 'w');
+    const child = spawn(
+      KCM_BIN,
+      [
+        ...['--kubeconfig', '--authentication-kubeconfig', '--authorization-kubeconfig'].map(
+          (flag) => `${flag}=${kubeconfig}`,
+        ),
+        '--controllers=node-lifecycle-controller,taint-eviction-controller',
+        `--node-monitor-grace-period=${GRACE_SECONDS}s`,
+        '--leader-elect=false',
+        '--bind-address=127.0.0.1',
+        `--secure-port=${port}`,
+        `--cert-dir=${dir}`,
+        '--authorization-always-allow-paths=/healthz,/metrics',
+      ],
+      { stdio: ['ignore', log, log] },
+    );
+    const manager = new ControllerManager(child, port, dir);
+    process.once('exit', () => child.kill('SIGKILL'));
+    await until('the controller manager is up', READY_WITHIN_MS, async () => {
+      if (child.exitCode !== null) throw new Error(`The controller manager ended early: see ${dir}/log.`);
+      return (await manager.#get('/healthz').catch(() => '')) === 'ok';
+    });
+    return manager;
+  }
+
+  /** How many pods the built-in taint-eviction controller has deleted. */
+  async deletions(): Promise<number> {
+    const metrics = await this.#get('/metrics');
+    const line = metrics.split('\n').find((each) => each.startsWith(`${DELETIONS} `));
+    if (line === undefined) throw new Error(`The controller manager has no metric ${DELETIONS}.`);
+    return Number(line.slice(DELETIONS.length));
+  }
+
+  async stop(): Promise<void> {
+    if (this.#child.exitCode === null) {
+      this.#child.kill('SIGKILL');
+      await once(this.#child, 'exit');
+    }
+    rmSync(this.#dir, { recursive: true, force: true });
+  }
+
+  /** Its certificate is its own. */
+  async #get(path: string): Promise<string> {
+    const request = https.get({ host: '127.0.0.1', port: this.#port, path, rejectUnauthorized: false });
+    const [response] = await once(request, 'response');
+    return text(response);
+  }
+}

@@ -1,0 +1,134 @@
+import { execFileSync } from 'node:child_process';
+import { join } from 'node:path';
+import type { Mode } from '#shared/eviction/policy.ts';
+import type { Takeover } from '#shared/kubernetes/api.ts';
+import { ApiError } from '#shared/kubernetes/api-error.ts';
+import { projectTakeover, TAKEOVER_PATH } from '#shared/kubernetes/takeover.ts';
+import { loadContexts } from '#test/world/load-contexts.ts';
+import { ControllerManager } from './controller-manager.ts';
+import { Heartbeats } from './heartbeats.ts';
+import type { ServiceProcess } from './service-process.ts';
+import { Stage } from './stage.ts';
+import { until } from './until.ts';
+import { WatchedNode, type WatchedTaint } from './watched.ts';
+
+const ROOT = join(import.meta.dirname, '../../..');
+/** A zone that is mostly down has its nodes tainted more slowly, or not at all. */
+const STEADY_NODES = 5;
+const RENEWED_WITHIN_MS = 45_000;
+const RBAC = '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings';
+
+/** What tests say in the document of a policy; it is in enforce unless that says otherwise. */
+interface PolicyDocument {
+  readonly mode?: Mode;
+  readonly virtualKeys?: readonly string[];
+  readonly tolerationSeconds?: Readonly<Record<string, number>>;
+}
+
+/** A stage on which nodes live and die under the real node-lifecycle and taint-eviction controllers. */
+export class TakeoverStage {
+  readonly stage: Stage;
+  readonly builtIn: ControllerManager;
+  readonly heartbeats: Heartbeats;
+
+  private constructor(stage: Stage, builtIn: ControllerManager, heartbeats: Heartbeats) {
+    this.stage = stage;
+    this.builtIn = builtIn;
+    this.heartbeats = heartbeats;
+  }
+
+  static async open(): Promise<TakeoverStage> {
+    const builtIn = await ControllerManager.start(process.env['KUBECONFIG'] ?? '');
+    const stage = await Stage.open();
+    const { api } = stage.cluster;
+    await createIfMissing(api.create('/api/v1/namespaces', { metadata: { name: 'kube-node-lease' } }));
+    const takeover = new TakeoverStage(stage, builtIn, new Heartbeats(api));
+    for (let steady = 0; steady < STEADY_NODES; steady++) await takeover.addNode(`steady-${steady}`);
+    return takeover;
+  }
+
+  /** A node that gives signs of life; returns its full name. */
+  async addNode(name: string): Promise<string> {
+    const node = await this.stage.cluster.addNode(name);
+    // Its status is the heartbeats' alone.
+    this.stage.cluster.kubelet.removeNode(node);
+    await this.heartbeats.begin(node);
+    return node;
+  }
+
+  async removeNode(node: string): Promise<void> {
+    await this.heartbeats.forget(node);
+    await this.stage.cluster.deleteNode(node);
+  }
+
+  /** Runs `taintward takeover …` on the cluster, by an administrator's kubeconfig; returns what it says. */
+  command(...args: readonly string[]): string {
+    const kubeconfig = process.env['KUBECONFIG'] ?? '';
+    const [context] = loadContexts({ kubeconfig, contexts: [] });
+    const reach = ['--context', context?.name ?? '', '--kubeconfig', kubeconfig];
+    return execFileSync(process.execPath, ['functions/cli/main.ts', 'takeover', ...args, ...reach], {
+      cwd: ROOT,
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+  }
+
+  /** Starts the service under a policy, by an account with its least rights and that to renew a takeover. */
+  async serve(policy: PolicyDocument, env: Readonly<Record<string, string>> = {}): Promise<ServiceProcess> {
+    const { cluster } = this.stage;
+    const name = `${cluster.run}-renewer`;
+    await createIfMissing(
+      cluster.api.create(RBAC, {
+        metadata: { name, labels: cluster.labels },
+        roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'taintward-takeover' },
+        subjects: [{ kind: 'ServiceAccount', namespace: cluster.namespace, name: 'service' }],
+      }),
+    );
+    const document = this.stage.write('policy.yaml', JSON.stringify({ mode: 'enforce', ...policy }));
+    return this.stage.start({ policy: document, env });
+  }
+
+  /** What the cluster knows as `takeovers/live`; `undefined`: it is not there. */
+  async live(): Promise<Takeover | undefined> {
+    try {
+      return projectTakeover(await this.stage.cluster.api.read(TAKEOVER_PATH));
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 404) return undefined;
+      throw error;
+    }
+  }
+
+  /** Waits for a heartbeat that is newer than `since`, by this machine's clock; resolves with its moment. */
+  heartbeatAfter(since: number): Promise<number> {
+    return until('the takeover is renewed', RENEWED_WITHIN_MS, async () => {
+      const { heartbeat } = (await this.live()) ?? {};
+      return heartbeat !== undefined && heartbeat > since && heartbeat;
+    });
+  }
+
+  async taints(node: string): Promise<readonly WatchedTaint[]> {
+    return WatchedNode.parse(await this.stage.cluster.api.read(`/api/v1/nodes/${node}`)).spec.taints;
+  }
+
+  /** Waits until a node has a taint of this key and effect. */
+  async tainted(node: string, key: string, effect: string, withinMs: number): Promise<number> {
+    await until(`node ${node} has the taint ${key}:${effect}`, withinMs, async () =>
+      (await this.taints(node)).some((taint) => taint.key === key && taint.effect === effect),
+    );
+    return Date.now();
+  }
+
+  async close(): Promise<void> {
+    this.heartbeats.stop();
+    for (const at of ['node', 'pod']) this.command('release', '--at', at);
+    await this.stage.close();
+    await this.builtIn.stop();
+  }
+}
+
+/** Lets it pass that something is there already. */
+async function createIfMissing(creating: Promise<unknown>): Promise<void> {
+  await creating.catch((error: unknown) => {
+    if (!(error instanceof ApiError && error.status === 409)) throw error;
+  });
+}

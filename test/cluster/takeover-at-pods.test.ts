@@ -1,0 +1,149 @@
+import assert from 'node:assert/strict';
+import { after, afterEach, before, test } from 'node:test';
+import { NODE_NOT_READY, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
+import { TAKEOVER_ANNOTATION } from '#shared/taints/takeover-note.ts';
+import { evictedAfter } from './rig/deadline.ts';
+import { TakeoverStage } from './rig/takeover-stage.ts';
+import { FOREVER, tolerates } from './rig/tolerations.ts';
+import { until } from './rig/until.ts';
+import type { WatchedToleration } from './rig/watched.ts';
+
+const FALLBACK_SECONDS = 600;
+const OWN_SECONDS = 20;
+/** The node controller looks every 5 s, and taints one node in ten. */
+const TAINTED_WITHIN_MS = 30_000;
+const KEYS = [NODE_NOT_READY, NODE_UNREACHABLE];
+const own = (seconds: number) => KEYS.map((key) => tolerates(key, seconds));
+
+let stage: TakeoverStage;
+before(async () => {
+  stage = await TakeoverStage.open();
+  const { api, namespace } = stage.stage.cluster;
+  await api.patch(`/api/v1/namespaces/${namespace}`, {
+    metadata: { labels: { 'taintward.dev/takeover': 'on' } },
+  });
+});
+afterEach(() => stage.heartbeats.check());
+after(() => stage.close());
+
+interface Shown {
+  readonly metadata: { readonly annotations?: Readonly<Record<string, string>> };
+  readonly spec: { readonly tolerations: readonly WatchedToleration[] };
+}
+
+/** A pod's note, and the seconds for which it tolerates each key. */
+async function shown(name: string) {
+  const { cluster } = stage.stage;
+  const { metadata, spec } = (await cluster.api.read(cluster.podPath(name))) as Shown;
+  const seconds = KEYS.map((key) => spec.tolerations.find((each) => each.key === key)?.tolerationSeconds);
+  return { seconds, note: metadata.annotations?.[TAKEOVER_ANNOTATION], annotations: metadata.annotations };
+}
+
+const noteOf = (seconds: number) => KEYS.map((key) => `${key}=${seconds}+${FALLBACK_SECONDS}`).join(',');
+
+test('a pod for which the built-in timer runs is adopted, held for longer than its own seconds, and restored', async (t) => {
+  const { cluster } = stage.stage;
+  const node = await stage.addNode('adopted');
+  const pod = await cluster.addPod(node, 'adopted', { tolerations: own(OWN_SECONDS) });
+  const idle = await stage.addNode('idle');
+  await cluster.addPod(idle, 'idle', { tolerations: own(OWN_SECONDS) });
+  await stage.heartbeats.notReady(node);
+  const taintedAt = await stage.tainted(node, NODE_NOT_READY, 'NoExecute', TAINTED_WITHIN_MS);
+
+  stage.command('apply', '--at', 'pod', '--fallback', String(FALLBACK_SECONDS));
+  assert.match(stage.command('adopt'), /Pods taken over: 2\./);
+  t.diagnostic(`adopted ${Date.now() - taintedAt} ms after the taint`);
+  for (const name of ['adopted', 'idle']) {
+    const { seconds, note } = await shown(name);
+    assert.deepEqual([seconds, note], [[620, 620], noteOf(OWN_SECONDS)]);
+  }
+  assert.match(stage.command('adopt'), /Pods taken over: 0\./);
+
+  await stage.serve({ mode: 'paused' });
+  await new Promise((resolve) => setTimeout(resolve, taintedAt + (OWN_SECONDS + 10) * 1000 - Date.now()));
+  assert.equal(pod.evictedAt, undefined);
+  assert.equal(await stage.builtIn.deletions(), 0);
+  await stage.stage.service.kill();
+
+  assert.match(stage.command('release', '--at', 'pod'), /Pods restored: 2\./);
+  const releasedAt = Date.now();
+  assert.deepEqual(await shown('adopted'), { seconds: [20, 20], note: undefined, annotations: undefined });
+  assert.deepEqual(await shown('idle'), { seconds: [20, 20], note: undefined, annotations: undefined });
+  const evictedAt = await until('the built-in controller evicts it', 40_000, () => pod.evictedAt);
+  t.diagnostic(`the built-in controller evicted it ${evictedAt - releasedAt} ms after the release`);
+  assert.equal(await stage.builtIn.deletions(), 1);
+  await stage.removeNode(node);
+});
+
+test('pods that are made are taken over, and go by their own seconds, while the built-in controller waits', async () => {
+  const { cluster } = stage.stage;
+  stage.command('apply', '--at', 'pod', '--fallback', String(FALLBACK_SECONDS));
+  const node = await stage.addNode('taken');
+  const tolerations: Readonly<Record<string, readonly WatchedToleration[]>> = {
+    bounded: own(OWN_SECONDS),
+    wildcard: [{ operator: 'Exists', effect: 'NoExecute', tolerationSeconds: OWN_SECONDS }],
+    unbounded: [FOREVER],
+    untold: [],
+  };
+  const pods = await Promise.all(
+    Object.entries(tolerations).map(([name, list]) => cluster.addPod(node, name, { tolerations: list })),
+  );
+  const [bounded, wildcard, unbounded, untold] = pods;
+  assert.ok(bounded && wildcard && unbounded && untold);
+  for (const { name } of [bounded, wildcard]) {
+    const { seconds, note } = await shown(name);
+    assert.deepEqual([seconds, note], [[620, 620], noteOf(OWN_SECONDS)], name);
+  }
+  assert.deepEqual(await shown('unbounded'), {
+    seconds: [undefined, undefined],
+    note: undefined,
+    annotations: undefined,
+  });
+  const { seconds, note } = await shown('untold');
+  assert.deepEqual([seconds, note], [[900, 900], noteOf(300)]);
+
+  await stage.serve({});
+  const before = await stage.builtIn.deletions();
+  await stage.heartbeats.notReady(node);
+  const askedAt = Date.now();
+  const seenAt = await stage.tainted(node, NODE_NOT_READY, 'NoExecute', TAINTED_WITHIN_MS);
+  for (const pod of [bounded, wildcard]) await evictedAfter(pod, OWN_SECONDS, { askedAt, seenAt });
+  assert.equal(unbounded.evictedAt ?? untold.evictedAt, undefined);
+  assert.equal(await stage.builtIn.deletions(), before);
+  await stage.removeNode(node);
+});
+
+test('what somebody sets on a pod that is taken over counts from then on', async () => {
+  const { cluster } = stage.stage;
+  const node = await stage.addNode('changed');
+  const pod = await cluster.addPod(node, 'changed', { tolerations: own(OWN_SECONDS) });
+  await cluster.tolerate(pod, (present) => present.map((each) => ({ ...each, tolerationSeconds: 45 })));
+  const { seconds, note } = await shown('changed');
+  assert.deepEqual([seconds, note], [[645, 645], noteOf(45)]);
+});
+
+test('a pod or a namespace that opts out is left alone', async () => {
+  const { api, namespace } = stage.stage.cluster;
+  const spec = { containers: [{ name: 'main', image: 'main' }], automountServiceAccountToken: false };
+  const made = async (where: string, labels: object) => {
+    const metadata = { name: 'opted-out', labels };
+    const pod = (await api.create(`/api/v1/namespaces/${where}/pods`, { metadata, spec })) as Shown;
+    return pod.metadata.annotations?.[TAKEOVER_ANNOTATION];
+  };
+  assert.equal(await made(namespace, { 'taintward.dev/takeover': 'off' }), undefined);
+  await api.create('/api/v1/namespaces', { metadata: { name: `${namespace}-other` } });
+  assert.equal(await made(`${namespace}-other`, {}), undefined);
+  await api.remove(`/api/v1/namespaces/${namespace}-other`);
+});
+
+test('release leaves nothing behind', async () => {
+  assert.match(stage.command('release', '--at', 'pod'), /Pods restored: \d+\./);
+  const { api } = stage.stage.cluster;
+  for (const kind of ['mutatingadmissionpolicies', 'mutatingadmissionpolicybindings']) {
+    const { items } = (await api.read(`/apis/admissionregistration.k8s.io/v1/${kind}`)) as {
+      items: unknown[];
+    };
+    assert.deepEqual(items, []);
+  }
+  assert.match(stage.command('status'), /at pods +not installed/);
+});

@@ -2,7 +2,7 @@ import { type Command, Option } from 'commander';
 import { HISTORY_DAYS } from '#shared/store/stored.ts';
 import { type CliDeps, parseDuration } from './command.ts';
 import { clusterNamed, type FleetOptions } from './fleet.ts';
-import { jsonText, momentText, type OutputFormat, outputOption, tableText } from './output.ts';
+import { jsonText, type OutputFormat, outputOption, tableText, timeText } from './output.ts';
 
 interface AuditOptions extends FleetOptions {
   readonly since: number;
@@ -33,14 +33,14 @@ export function addAuditCommand(program: Command, deps: CliDeps): void {
       ...(cluster === undefined ? {} : { cluster }),
     });
     if (options.output === 'json') {
-      deps.print(jsonText(entries.map((entry) => ({ ...entry, at: momentText(entry.at) }))));
+      deps.print(jsonText(entries.map((entry) => ({ ...entry, at: timeText(entry.at) }))));
     } else if (entries.length === 0) deps.print('Nobody changed anything.\n');
     else
       deps.print(
         tableText([
           ['WHEN', 'WHO', 'CLUSTER', 'WHAT', 'WHY'],
           ...entries.map(({ at, who, cluster: of, what, why }) => [
-            momentText(at),
+            timeText(at),
             who,
             of ?? '(all)',
             what,

@@ -7,8 +7,8 @@ import type { HistoryEntry, HistoryQuery } from '#shared/store/history.ts';
 import { DURATION_FORM, durationMs } from '#shared/time/duration.ts';
 import type { CliDeps } from './command.ts';
 import { compare, comparisonJson, comparisonText } from './comparison.ts';
-import { jsonText, type OutputFormat, outputOption, tableText } from './output.ts';
-import { reasonsJson, reasonTexts, timeText } from './reasons.ts';
+import { jsonText, type OutputFormat, outputOption, tableText, timeText } from './output.ts';
+import { reasonsJson, reasonTexts } from './reasons.ts';
 
 interface HistoryOptions {
   readonly table: string;

@@ -5,7 +5,7 @@ import { type ClusterName, type EpochMs, nodeName } from '#shared/eviction/ident
 import type { HoldTarget } from '#shared/eviction/policy.ts';
 import { type CliDeps, CliError, forOption, whyOption } from './command.ts';
 import { clusterNamed, clusterOrAll, type FleetOptions } from './fleet.ts';
-import { jsonText, momentText, type OutputFormat, outputOption, tableText } from './output.ts';
+import { jsonText, type OutputFormat, outputOption, tableText, timeText } from './output.ts';
 
 /** `taintward hold`, `release`, `holds`: what is kept from being evicted, by people and by the guard. */
 export function addHoldCommands(program: Command, deps: CliDeps): void {
@@ -43,7 +43,7 @@ function addTarget(hold: Command, deps: CliDeps, name: string, what: string, arg
     const cluster = await clusterNamed(options.cluster, fleet);
     const { why, for: forMs } = options;
     const { id, until } = await (await fleet.operator()).hold(cluster, target, { why, forMs });
-    const how = until === undefined ? `until taintward release ${id}` : `until ${momentText(until)}`;
+    const how = until === undefined ? `until taintward release ${id}` : `until ${timeText(until)}`;
     deps.print(`Hold ${id}: ${targetText(target)} of cluster ${cluster} stays, ${how}.\n`);
   });
 }
@@ -122,8 +122,8 @@ function addHoldsCommand(program: Command, deps: CliDeps): void {
             cluster,
             id,
             what,
-            momentText(at),
-            until === undefined ? '' : momentText(until),
+            timeText(at),
+            until === undefined ? '' : timeText(until),
             who,
             why,
           ]),
@@ -156,6 +156,6 @@ function heldBy(cluster: ClusterName, { orders: { stop, holds }, guard }: Ruling
 }
 
 const rowJson = ({ cluster, id, what, at, until, who, why }: Row): object => ({
-  ...{ cluster, id, what, who, why, since: momentText(at) },
-  ...(until === undefined ? {} : { until: momentText(until) }),
+  ...{ cluster, id, what, who, why, since: timeText(at) },
+  ...(until === undefined ? {} : { until: timeText(until) }),
 });

@@ -9,8 +9,8 @@ export type OutputFormat = 'table' | 'json';
 export const outputOption = (): Option =>
   new Option('-o, --output <format>', 'how to show it').choices(['table', 'json']).default('table');
 
-/** A moment, for people and programs. */
-export const momentText = (at: EpochMs): string => new Date(at).toISOString();
+/** To the second, as everything in the cluster. */
+export const timeText = (at: EpochMs): string => new Date(at).toISOString().replace(/\.\d+Z$/, 'Z');
 
 export const jsonText = (value: unknown): string => `${JSON.stringify(value, undefined, 2)}\n`;
 

@@ -8,7 +8,7 @@ import type { Store } from '#shared/store/store.ts';
 import { taintText } from '#shared/taints/taint.ts';
 import type { CliDeps } from './command.ts';
 import { clusterOrAll, type FleetOptions } from './fleet.ts';
-import { jsonText, momentText, type OutputFormat, outputOption, tableText } from './output.ts';
+import { jsonText, type OutputFormat, outputOption, tableText, timeText } from './output.ts';
 import { stuckOf } from './stuck.ts';
 
 /** Nodes that are read at a time. */
@@ -70,7 +70,7 @@ export function addPendingCommand(program: Command, deps: CliDeps): void {
             each.cluster,
             each.node,
             `${each.record.namespace}/${each.record.name}`,
-            momentText(each.record.fireAt),
+            timeText(each.record.fireAt),
             each.record.reasons.map(({ taint }) => taintText(taint)).join(', '),
             standingText(each.record, rulings.get(each.cluster)),
           ]),
@@ -83,11 +83,11 @@ export function addPendingCommand(program: Command, deps: CliDeps): void {
 function standingText(record: EvictionRecord, rulings: Rulings | undefined): string {
   const { held, gaveUpAt, failure, blocked, turnAt } = record;
   if (gaveUpAt !== undefined)
-    return `given up ${momentText(gaveUpAt)}: ${failure?.error ?? 'it failed for too long'}`;
+    return `given up ${timeText(gaveUpAt)}: ${failure?.error ?? 'it failed for too long'}`;
   if (!held) {
     if (failure) return `tried again: ${failure.error}`;
-    if (blocked) return `disruption budget since ${momentText(blocked.since)}: ${blocked.reason}`;
-    return turnAt === undefined ? '' : `rate: its turn is at ${momentText(turnAt)}`;
+    if (blocked) return `disruption budget since ${timeText(blocked.since)}: ${blocked.reason}`;
+    return turnAt === undefined ? '' : `rate: its turn is at ${timeText(turnAt)}`;
   }
   const { by } = held;
   switch (by.kind) {
@@ -113,7 +113,7 @@ function standingText(record: EvictionRecord, rulings: Rulings | undefined): str
 }
 
 const untilText = (until: EpochMs | undefined): string =>
-  until === undefined ? '' : ` until ${momentText(until)}`;
+  until === undefined ? '' : ` until ${timeText(until)}`;
 
 const whyText = (act: { readonly why: string } | undefined): string => (act ? `: ${act.why}` : '');
 
@@ -121,12 +121,12 @@ const whyText = (act: { readonly why: string } | undefined): string => (act ? `:
 function pendingJson({ cluster, node, record }: Pending): object {
   const { uid, namespace, name, fireAt, reasons, held, gaveUpAt, failure, blocked, turnAt } = record;
   return {
-    ...{ cluster, node, namespace, pod: name, uid, dueAt: momentText(fireAt) },
+    ...{ cluster, node, namespace, pod: name, uid, dueAt: timeText(fireAt) },
     taints: reasons.map(({ taint }) => taintText(taint)),
-    ...(held ? { held: { ...held, since: momentText(held.since) } } : {}),
-    ...(blocked ? { blocked: { since: momentText(blocked.since), reason: blocked.reason } } : {}),
-    ...(turnAt === undefined ? {} : { turnAt: momentText(turnAt) }),
-    ...(gaveUpAt === undefined ? {} : { gaveUpAt: momentText(gaveUpAt) }),
+    ...(held ? { held: { ...held, since: timeText(held.since) } } : {}),
+    ...(blocked ? { blocked: { since: timeText(blocked.since), reason: blocked.reason } } : {}),
+    ...(turnAt === undefined ? {} : { turnAt: timeText(turnAt) }),
+    ...(gaveUpAt === undefined ? {} : { gaveUpAt: timeText(gaveUpAt) }),
     ...(failure ? { error: failure.error } : {}),
   };
 }

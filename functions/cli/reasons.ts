@@ -1,9 +1,6 @@
-import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { Reason } from '#shared/eviction/records.ts';
 import { taintText } from '#shared/taints/taint.ts';
-
-/** To the second, as everything in the cluster. */
-export const timeText = (at: EpochMs): string => new Date(at).toISOString().replace(/\.\d+Z$/, 'Z');
+import { timeText } from './output.ts';
 
 /** Why a pod must go, for people. */
 export function reasonTexts(reasons: readonly Reason[]): readonly string[] {

@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander';
 import { type CliDeps, CliError, forOption, whyOption } from './command.ts';
 import { clustersNamed, type FleetOptions } from './fleet.ts';
-import { momentText } from './output.ts';
+import { timeText } from './output.ts';
 
 interface StopOptions extends FleetOptions {
   readonly all: boolean;
@@ -69,4 +69,4 @@ export function addStopCommands(program: Command, deps: CliDeps): void {
 }
 
 const untilText = (until: number | undefined): string =>
-  until === undefined ? '' : `, until ${momentText(until)}`;
+  until === undefined ? '' : `, until ${timeText(until)}`;

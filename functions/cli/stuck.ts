@@ -2,7 +2,7 @@ import type { Leases } from '#shared/clusters/lease.ts';
 import type { StuckPod } from '#shared/clusters/stuck.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { NODE_OUT_OF_SERVICE } from '#shared/taints/taint.ts';
-import { jsonText, momentText, type OutputFormat, tableText } from './output.ts';
+import { jsonText, type OutputFormat, tableText, timeText } from './output.ts';
 
 /** Evicted pods of these clusters that do not leave, as text, with what helps. */
 export async function stuckOf(
@@ -17,7 +17,7 @@ export async function stuckOf(
   if (output === 'json') {
     return jsonText(
       found.map(({ cluster, node, namespace, name, uid, overAt, ...why }) => ({
-        ...{ cluster, node, namespace, pod: name, uid, graceOverAt: momentText(overAt) },
+        ...{ cluster, node, namespace, pod: name, uid, graceOverAt: timeText(overAt) },
         ...{ ...why, advice: adviceOn(why) },
       })),
     );
@@ -29,7 +29,7 @@ export async function stuckOf(
       pod.cluster,
       pod.node,
       `${pod.namespace}/${pod.name}`,
-      momentText(pod.overAt),
+      timeText(pod.overAt),
       pod.finalizers.join(', '),
       adviceOn(pod),
     ]),

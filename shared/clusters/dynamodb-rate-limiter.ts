@@ -3,11 +3,13 @@ import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import { claimOf, TURNS_AHEAD_MS, turnsOf } from '#shared/eviction/rate.ts';
 import type { DynamoDbTable, Item } from '#shared/store/dynamodb-table.ts';
 import { parseStored } from '#shared/store/stored.ts';
-import { CLUSTER_PREFIX } from './dynamodb-rulebook.ts';
 import type { RateLimiter } from './rate-limiter.ts';
 
 /** An item that nobody takes turns from for so long has nothing to say; far longer than turns are given out ahead. */
 const KEPT_SECONDS = 24 * 3600;
+
+/** By a partition of its own: functions may not write to that of what governs the cluster. */
+const RATE_PREFIX = 'RATE#';
 
 const rateItem = z.object({ takenTo: z.int() });
 
@@ -25,7 +27,7 @@ export class DynamoDbRateLimiter implements RateLimiter {
   }
 
   async take(cluster: ClusterName, pods: number, rate: number, now: EpochMs): Promise<readonly EpochMs[]> {
-    const key = { pk: `${CLUSTER_PREFIX}${cluster}`, sk: 'RATE' };
+    const key = { pk: `${RATE_PREFIX}${cluster}`, sk: 'RATE' };
     const claim = claimOf(pods, rate);
     const ttl = Math.ceil(now / 1000) + KEPT_SECONDS;
     const add = () =>

@@ -7,8 +7,8 @@ import { type ClusterName, clusterName, type EpochMs } from '#shared/eviction/id
  */
 const MAX_CLUSTER_NAME_CHARACTERS = 200;
 
-/** Keys of the nodes of such a cluster would start as others do, which functions may not write to. */
-const RESERVED = ['CLUSTER', 'LEASE'];
+/** Keys of the nodes of such a cluster would start as keys of other things do. */
+const RESERVED = ['CLUSTER', 'LEASE', 'RATE'];
 
 /** A name that a cluster can be registered under. */
 export const clusterNameSchema: z.ZodType<ClusterName, string> = z

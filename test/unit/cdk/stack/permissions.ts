@@ -2,10 +2,13 @@ import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import { TransactWriteItemsCommand } from '@aws-sdk/client-dynamodb';
 import type { Template } from 'aws-cdk-lib/assertions';
+import { DynamoDbRateLimiter } from '#shared/clusters/dynamodb-rate-limiter.ts';
 import { DynamoDbRulebook } from '#shared/clusters/dynamodb-rulebook.ts';
 import { Operator } from '#shared/clusters/operator.ts';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
+import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
 import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
+import { aNode, aRecord, aRef } from '#test/contracts/partition-builders.ts';
 import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
 import { readable, resourcesOf, type Statement, statementsIn } from './resources.ts';
 import { synthesized } from './synthesized.ts';
@@ -75,6 +78,26 @@ describe('what is allowed', () => {
       StringEquals: { 'aws:SourceAccount': '<AWS::AccountId>', 'aws:SourceArn': `<${group}.Arn>` },
     });
   });
+});
+
+test('what functions may not write are the keys of what governs clusters, and none that they write', async () => {
+  const fake = new FakeDynamoDb({ now: () => 0 });
+  const written = new Set<string>();
+  fake.onWritten = ({ pk }) => written.add(pk?.S ?? '');
+  const client = fakeClient(async (command) => fake.perform(command));
+  const table = new DynamoDbTable({ client, tableName: 'table' });
+  const ref = aRef(clusterName('prod'));
+  const store = new DynamoDbStore(table);
+  await store.commit(ref, 0, { node: aNode(), schedule: [aRecord()], end: [], live: true }, 0);
+  await new DynamoDbRateLimiter(table).take(ref.cluster, 1, 1, 0);
+  assert.deepEqual([...written].toSorted(), ['RATE#prod', 'prod#node-1']);
+  const patterns = new Set(
+    statementsOf(fargate).flatMap(({ Condition }) => {
+      const condition = Condition as Record<string, Record<string, readonly string[]>> | undefined;
+      return condition?.['ForAllValues:StringNotLike']?.['dynamodb:LeadingKeys'] ?? [];
+    }),
+  );
+  assert.deepEqual([...patterns].toSorted(), ['CLUSTER#*', 'FLEET', 'LEASE#*']);
 });
 
 describe('people', () => {

@@ -18,6 +18,7 @@ import {
   type Selection,
 } from '#shared/eviction/policy.ts';
 
+const GUIDE = join(import.meta.dirname, '../../../docs/policy.md');
 const SCHEMA_FILE = join(import.meta.dirname, '../../../docs/policy.schema.json');
 
 const word = fc.stringMatching(/^[a-z][a-z0-9./-]{0,20}$/);
@@ -182,6 +183,15 @@ describe('a mistake is one sentence that names the setting', () => {
       assert.throws(() => parsePolicyDocument(document), new PolicyError(message));
     });
   }
+});
+
+test('the document that the guide shows says every setting, and can be applied', () => {
+  const [, shown = ''] = /```yaml\n(.*?)```/s.exec(readFileSync(GUIDE, 'utf8')) ?? [];
+  const { properties } = policyJsonSchema() as { readonly properties: Readonly<Record<string, unknown>> };
+  const unsaid = Object.keys(properties).filter((name) => !new RegExp(`^${name}:`, 'm').test(shown));
+  // It would need another mode.
+  assert.deepEqual(unsaid, ['pausedUntil']);
+  assert.equal(parsePolicyDocument(shown).mode, 'enforce');
 });
 
 test('the schema for editors is the one that documents are read by', () => {

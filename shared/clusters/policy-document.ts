@@ -64,6 +64,16 @@ const affectedByPeople = settings({ ...affected, within: duration.exactOptional(
 const OFF = z.literal('off');
 const LIMIT = 'must be off, or a mapping of settings';
 
+const guard = settings({
+  shadow: z
+    .boolean('must be true or false')
+    .exactOptional()
+    .meta({ description: 'It only tells that it would have held evictions.' }),
+  cluster: z.union([OFF, settings(affected)], LIMIT).exactOptional(),
+  zone: z.union([OFF, settings(affected)], LIMIT).exactOptional(),
+  people: z.union([OFF, affectedByPeople], LIMIT).exactOptional(),
+});
+
 const labelValues = z.record(
   z.string(),
   z.string('must be text: put it in quotes'),
@@ -102,15 +112,8 @@ const documentSchema = settings({
     .enum(['observe', 'enforce', 'paused'], 'must be observe, enforce or paused')
     .meta({ description: 'observe: everything is decided and told, and nothing is marked or deleted.' }),
   pausedUntil: moment.exactOptional().meta({ description: 'With paused: from then on it is enforce.' }),
-  guard: settings({
-    shadow: z
-      .boolean('must be true or false')
-      .exactOptional()
-      .meta({ description: 'It only tells that it would have held evictions.' }),
-    cluster: z.union([OFF, settings(affected)], LIMIT).exactOptional(),
-    zone: z.union([OFF, settings(affected)], LIMIT).exactOptional(),
-    people: z.union([OFF, affectedByPeople], LIMIT).exactOptional(),
-  })
+  guard: z
+    .union([OFF, guard], LIMIT)
     .exactOptional()
     .meta({ description: 'When so many nodes are affected at a time, evictions are held.' }),
   rate: perSecond.exactOptional().meta({ description: 'Pods per second that go at most in the cluster.' }),
@@ -199,13 +202,13 @@ function sentence(issue: z.core.$ZodIssue | undefined, above: readonly PropertyK
 }
 
 function policyOf(document: Document): Policy {
-  const { mode, pausedUntil, guard, rate, method, evict, giveUpAfter, ...rest } = document;
+  const { mode, pausedUntil, guard: guarded, rate, method, evict, giveUpAfter, ...rest } = document;
   return {
     ...DEFAULT_POLICY,
     ...rest,
     mode,
     ...(pausedUntil === undefined ? {} : { pausedUntil }),
-    guard: guardOf(guard ?? {}),
+    guard: guardOf(guarded ?? {}),
     ...(rate === undefined ? {} : { rate }),
     ...(method === 'evict'
       ? {
@@ -220,13 +223,15 @@ function policyOf(document: Document): Policy {
   };
 }
 
-function guardOf({ shadow, cluster, zone, people }: NonNullable<Document['guard']>): GuardPolicy {
-  const { guard } = DEFAULT_POLICY;
+function guardOf(written: NonNullable<Document['guard']>): GuardPolicy {
+  const normal = DEFAULT_POLICY.guard;
+  if (written === 'off') return { shadow: normal.shadow };
+  const { shadow, cluster, zone, people } = written;
   return {
-    shadow: shadow ?? guard.shadow,
-    ...(cluster === 'off' || !guard.cluster ? {} : { cluster: { ...guard.cluster, ...cluster } }),
-    ...(zone === 'off' || !guard.zone ? {} : { zone: { ...guard.zone, ...zone } }),
-    ...(people === 'off' || !guard.people ? {} : { people: peopleOf(guard.people, people) }),
+    shadow: shadow ?? normal.shadow,
+    ...(cluster === 'off' || !normal.cluster ? {} : { cluster: { ...normal.cluster, ...cluster } }),
+    ...(zone === 'off' || !normal.zone ? {} : { zone: { ...normal.zone, ...zone } }),
+    ...(people === 'off' || !normal.people ? {} : { people: peopleOf(normal.people, people) }),
   };
 }
 
@@ -239,15 +244,15 @@ function peopleOf(
 
 /** A policy as a document that says every setting, as plain values. */
 export function documentOf(policy: Policy): Readonly<Record<string, unknown>> {
-  const { mode, pausedUntil, guard, rate, drain, exclude, only, method } = policy;
-  const { people } = guard;
+  const { mode, pausedUntil, rate, drain, exclude, only, method } = policy;
+  const { shadow, cluster, zone, people } = policy.guard;
   return {
     mode,
     ...(pausedUntil === undefined ? {} : { pausedUntil: momentText(pausedUntil) }),
     guard: {
-      shadow: guard.shadow,
-      cluster: guard.cluster ? affectedOf(guard.cluster) : 'off',
-      zone: guard.zone ? affectedOf(guard.zone) : 'off',
+      shadow,
+      cluster: cluster ? affectedOf(cluster) : 'off',
+      zone: zone ? affectedOf(zone) : 'off',
       people: people ? { ...affectedOf(people), within: durationText(people.withinMs) } : 'off',
     },
     ...(rate === undefined ? {} : { rate }),

@@ -115,9 +115,10 @@ test('what a document leaves out is as by default', () => {
   });
 });
 
-test('a limit of the guard is switched off by name', () => {
+test('a limit of the guard is switched off by name, or the guard as a whole', () => {
   const { guard } = parsePolicyDocument('mode: enforce\nguard: { cluster: off, people: off }');
   assert.deepEqual(guard, { shadow: false, zone: { percent: 55, nodes: 3 } });
+  assert.deepEqual(parsePolicyDocument('mode: enforce\nguard: off').guard, { shadow: false });
 });
 
 describe('a mistake is one sentence that names the setting', () => {
@@ -146,6 +147,7 @@ describe('a mistake is one sentence that names the setting', () => {
       'mode: enforce\nguard: { cluster: { part: 2 } }',
       'policy.guard.cluster has no setting part: there are percent, nodes.',
     ],
+    ['mode: enforce\nguard: 5', 'policy.guard must be off, or a mapping of settings.'],
     ['mode: enforce\nguard: { cluster: 20 }', 'policy.guard.cluster must be off, or a mapping of settings.'],
     ['mode: enforce\npausedUntil: 2026-12-01T08:00:00Z', 'policy.pausedUntil needs mode: paused.'],
     ['mode: paused\npausedUntil: soon', 'policy.pausedUntil must be a time like 2026-12-01T08:00:00Z.'],

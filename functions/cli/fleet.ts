@@ -1,11 +1,15 @@
+import pMap from 'p-map';
 import type { Leases } from '#shared/clusters/lease.ts';
 import type { Operator } from '#shared/clusters/operator.ts';
 import { clusterNameSchema } from '#shared/clusters/registry.ts';
-import type { Rulebook } from '#shared/clusters/rulebook.ts';
+import type { Rulebook, Rulings } from '#shared/clusters/rulebook.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { QueueSender } from '#shared/queues/sender.ts';
 import type { Store } from '#shared/store/store.ts';
 import { CliError } from './command.ts';
+
+/** Clusters that are read at a time. */
+const PARALLEL_READS = 16;
 
 /** What is known of all clusters: in the table of a deployment, or in the state directory of an `npm start`. */
 export interface Fleet {
@@ -54,3 +58,12 @@ export const clusterOrAll = async (
   fleet: Fleet,
 ): Promise<readonly ClusterName[]> =>
   name === undefined ? fleet.clusters() : [await clusterNamed(name, fleet)];
+
+/** What governs these clusters now. Rejects with `StoreError` for one that cannot be read: who asks must not miss it. */
+export async function rulingsNow(
+  clusters: readonly ClusterName[],
+  { rulebook }: Fleet,
+): Promise<ReadonlyMap<ClusterName, Rulings>> {
+  const read = async (cluster: ClusterName) => [cluster, await rulebook.read(cluster)] as const;
+  return new Map(await pMap(clusters, read, { concurrency: PARALLEL_READS }));
+}

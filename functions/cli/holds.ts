@@ -4,7 +4,7 @@ import type { Rulings } from '#shared/clusters/rulebook.ts';
 import { type ClusterName, type EpochMs, nodeName } from '#shared/eviction/identity.ts';
 import type { HoldTarget } from '#shared/eviction/policy.ts';
 import { type CliDeps, CliError, forOption, whyOption } from './command.ts';
-import { clusterNamed, clusterOrAll, type FleetOptions } from './fleet.ts';
+import { clusterNamed, clusterOrAll, type FleetOptions, rulingsNow } from './fleet.ts';
 import { jsonText, type OutputFormat, outputOption, tableText, timeText } from './output.ts';
 
 /** `taintward hold`, `release`, `holds`: what is kept from being evicted, by people and by the guard. */
@@ -82,7 +82,7 @@ function addReleaseCommand(program: Command, deps: CliDeps): void {
       return;
     }
     const clusters = await fleet.clusters();
-    const rulings = await fleet.rulebook.readAll(clusters);
+    const rulings = await rulingsNow(clusters, fleet);
     const found = clusters.filter((cluster) =>
       rulings.get(cluster)?.orders.holds.some((hold) => hold.id === id),
     );
@@ -105,7 +105,7 @@ function addHoldsCommand(program: Command, deps: CliDeps): void {
     const options = command.optsWithGlobals<FleetOptions & { output: OutputFormat }>();
     const fleet = deps.fleet(options);
     const clusters = await clusterOrAll(name, fleet);
-    const rulings = await fleet.rulebook.readAll(clusters);
+    const rulings = await rulingsNow(clusters, fleet);
     const fleetStop = await fleet.rulebook.fleetStop();
     const now = deps.clock.now();
     const rows = [

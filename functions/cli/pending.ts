@@ -7,7 +7,7 @@ import type { EvictionRecord } from '#shared/eviction/records.ts';
 import type { Store } from '#shared/store/store.ts';
 import { taintText } from '#shared/taints/taint.ts';
 import type { CliDeps } from './command.ts';
-import { clusterOrAll, type FleetOptions } from './fleet.ts';
+import { clusterOrAll, type FleetOptions, rulingsNow } from './fleet.ts';
 import { jsonText, type OutputFormat, outputOption, tableText, timeText } from './output.ts';
 import { stuckOf } from './stuck.ts';
 
@@ -56,7 +56,7 @@ export function addPendingCommand(program: Command, deps: CliDeps): void {
     const fleet = deps.fleet(options);
     const clusters = await clusterOrAll(name, fleet);
     if (options.stuck) return deps.print(await stuckOf(fleet.leases, clusters, options.output));
-    const rulings = await fleet.rulebook.readAll(clusters);
+    const rulings = await rulingsNow(clusters, fleet);
     const found: Pending[] = [];
     for (const cluster of clusters) found.push(...(await pendingOf(fleet.store, cluster, deps.clock.now())));
     const shown = options.held ? found.filter(({ record }) => record.held) : found;

@@ -23,6 +23,8 @@ export interface RulesWatchDeps {
 export class RulesWatch {
   readonly #deps: RulesWatchDeps;
   readonly #followed = new Map<ClusterName, { readonly listener: RulesListener; told?: Told }>();
+  /** Clusters that could not be read last. */
+  #unreadable: ReadonlySet<ClusterName> = new Set();
   readonly #stopping = new AbortController();
   #woken = new AbortController();
   readonly #running: Promise<void>;
@@ -68,6 +70,7 @@ export class RulesWatch {
       log.warn('rules.unreadable', { reason: error });
       return;
     }
+    this.#tellUnreadable(clusters.filter((cluster) => !read.has(cluster)));
     const now = clock.now();
     for (const [cluster, rules] of read) {
       const followed = this.#followed.get(cluster);
@@ -79,6 +82,14 @@ export class RulesWatch {
       followed.told = { rules, expiresAt: nextExpiry(rules, now) };
       followed.listener(rules);
     }
+  }
+
+  #tellUnreadable(clusters: readonly ClusterName[]): void {
+    const reason = 'it was written by a newer release, or changed by hand: upgrade, or take that back';
+    for (const cluster of clusters) {
+      if (!this.#unreadable.has(cluster)) this.#deps.log.error('rules.unreadable', { cluster, reason });
+    }
+    this.#unreadable = new Set(clusters);
   }
 }
 

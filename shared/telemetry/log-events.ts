@@ -95,8 +95,8 @@ export type LogEvents = {
   'cluster.unwatched': OfCluster;
   /** A relay holds the lease of a cluster and has heard nothing from it since. */
   'cluster.deaf': OfCluster & { readonly since: EpochMs };
-  /** What governs clusters could not be read; what was read last stands. */
-  'rules.unreadable': Why;
+  /** What governs clusters, or one, could not be read; what was read last stands. */
+  'rules.unreadable': Partial<OfCluster> & Why;
   /** What governs a cluster changed: all that is tainted there is decided anew. */
   'rules.changed': OfCluster;
   /** Another installation, `rival`, evicts in a cluster of ours. */

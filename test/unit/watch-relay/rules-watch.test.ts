@@ -20,12 +20,13 @@ function bench(context: TestContext) {
   ]);
   const asked: (readonly ClusterName[])[] = [];
   const log = recordingLog();
-  const away = { table: false };
+  const away = { table: false, cluster: undefined as ClusterName | undefined };
   const watch = new RulesWatch({
     readAll: async (clusters) => {
       asked.push(clusters);
       if (away.table) throw new StoreError('the table is away');
-      return new Map(clusters.flatMap((name) => [[name, written.get(name) ?? rules] as const]));
+      const readable = clusters.filter((name) => name !== away.cluster);
+      return new Map(readable.map((name) => [name, written.get(name) ?? rules] as const));
     },
     clock: { now: Date.now },
     log,
@@ -47,6 +48,21 @@ test('whoever begins to follow a cluster hears its rules at once, and then only 
   written.set(C1, { ...rules, policy: { ...rules.policy, mode: 'observe' } });
   await time.pass(2 * SECOND);
   assert.deepEqual(told, ['c1 enforce', 'c1 observe']);
+});
+
+test('a cluster whose rules cannot be read keeps those of before, is complained of once, and keeps no other waiting', async (context) => {
+  const { time, written, told, log, away, follow } = bench(context);
+  follow(C1);
+  follow(C2);
+  await time.pass(1);
+  away.cluster = C1;
+  written.set(C2, { ...rules, policy: { ...rules.policy, mode: 'observe' } });
+  await time.pass(10 * SECOND);
+  assert.deepEqual(told, ['c1 enforce', 'c2 enforce', 'c2 observe']);
+  assert.deepEqual(
+    log.lines.map(({ event, fields }) => [event, fields['cluster']]),
+    [['rules.unreadable', C1]],
+  );
 });
 
 test('nobody is asked while nothing is followed, and all clusters are asked for in one call', async (context) => {

@@ -4,7 +4,7 @@ import { createOwnerOnly, makeOwnerOnly } from '#shared/files/owner-only.ts';
 import { StoreError } from '#shared/store/store.ts';
 
 /** The version of the tables below, kept in the file as `user_version`. */
-const SCHEMA_VERSION = 6;
+const SCHEMA_VERSION = 7;
 /** Marks the file as ours ("TntW"), so that no other program's database is written into. */
 const APPLICATION_ID = 0x546e7457;
 /** How long a statement waits for another process's transaction. */

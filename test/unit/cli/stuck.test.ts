@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { timeText } from '#functions/cli/output.ts';
 import type { StuckPod } from '#shared/clusters/stuck.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import { commandLine, NOW } from './command-line.ts';
@@ -40,6 +41,6 @@ test('programs are told of them in JSON', async (t) => {
   const [found] = JSON.parse(await run('pending', '--stuck', '-o', 'json'));
   assert.deepEqual(
     [found.cluster, found.pod, found.finalizers, found.graceOverAt],
-    ['prod', 'a', ['example.com/backup'], new Date(NOW).toISOString()],
+    ['prod', 'a', ['example.com/backup'], timeText(NOW)],
   );
 });

@@ -62,8 +62,8 @@ describe('openDatabase', () => {
   });
 
   for (const [version, reason] of [
-    [7, 'a newer release wrote it \\(schema 7, this one knows 6\\); upgrade'],
-    [1, 'an older release wrote it \\(schema 1, this one knows 6\\); move it away'],
+    [8, 'a newer release wrote it \\(schema 8, this one knows 7\\); upgrade'],
+    [1, 'an older release wrote it \\(schema 1, this one knows 7\\); move it away'],
   ] as const) {
     test(`refuses a database of another release: schema ${version}`, () => {
       const database = openDatabase(path);

@@ -13,6 +13,7 @@ import {
   POD_DELETIONS,
   REFUSED_DELTAS,
   RIVALS,
+  STUCK_PODS,
   UNWATCHED_CLUSTERS,
 } from '#shared/telemetry/metrics.ts';
 import type { ServiceFunction } from './service-function.ts';
@@ -44,6 +45,7 @@ export function ownMetrics(namespace: string) {
     unwatchedClusters: metric(UNWATCHED_CLUSTERS, Stats.MAXIMUM),
     overBudget: metric(OVER_BUDGET, Stats.MAXIMUM),
     guardTrips: metric(GUARD_TRIPS, Stats.MAXIMUM),
+    stuckPods: metric(STUCK_PODS, Stats.MAXIMUM),
     deafClusters: metric(DEAF_CLUSTERS, Stats.MAXIMUM),
   };
 }

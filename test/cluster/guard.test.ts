@@ -8,9 +8,9 @@ import { clusterName } from '#shared/eviction/identity.ts';
 import type { Trip } from '#shared/eviction/policy.ts';
 import { NODE_NOT_READY, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { systemClock } from '#shared/time/clock.ts';
+import { ControllerManager } from './rig/controller-manager.ts';
 import { assertUntouched } from './rig/deadline.ts';
 import { MortalNodes } from './rig/mortal-nodes.ts';
-import { NodeController } from './rig/node-controller.ts';
 import { CONTEXT, Stage } from './rig/stage.ts';
 import { tolerates } from './rig/tolerations.ts';
 import { until } from './rig/until.ts';
@@ -34,7 +34,7 @@ const HELD_MS = 6_000;
 const RELEASED_WITHIN_MS = 15_000;
 
 let stage: Stage;
-let controller: NodeController;
+let controller: ControllerManager;
 let nodes: MortalNodes;
 /** What governs the cluster, in the state directory of the service. */
 let rulebook: SqliteRulebook;
@@ -85,7 +85,7 @@ describe('of sixty nodes under the real node controller', () => {
     living = await Promise.all(
       added.map(async (node, index) => ({ node, pod: await addPod(node, `p${index + 1}`) })),
     );
-    controller = await NodeController.start();
+    controller = await ControllerManager.start('node-lifecycle-controller');
     const stateDir = stage.newStateDir();
     await stage.start({ stateDir });
     rulebook = new SqliteRulebook({ database: openDatabase(join(stateDir, 'store.sqlite')) });

@@ -13,10 +13,9 @@ const DELETIONS = 'taint_eviction_controller_pod_deletions_total';
 /** After so many seconds without a sign of life a node counts as down; 50 unless it is told otherwise. */
 const GRACE_SECONDS = 15;
 
-/**
- * The real kube-controller-manager, with nothing but its node-lifecycle and taint-eviction controllers, both at their defaults
- * but for how soon a node counts as down.
- */
+type Controller = 'node-lifecycle-controller' | 'taint-eviction-controller';
+
+/** The real kube-controller-manager, with some controllers, at their defaults but for how soon a node counts as down. */
 export class ControllerManager {
   readonly #child: ChildProcess;
   readonly #port: number;
@@ -28,9 +27,9 @@ export class ControllerManager {
     this.#dir = dir;
   }
 
-  /** Throws, so that tests fail and are never skipped, when `KCM_BIN` names no binary. */
-  static async start(kubeconfig: string): Promise<ControllerManager> {
-    const { KCM_BIN } = process.env;
+  /** On the cluster of `KUBECONFIG`. Throws, so that tests fail and are never skipped, when `KCM_BIN` names no binary. */
+  static async start(...controllers: readonly Controller[]): Promise<ControllerManager> {
+    const { KCM_BIN, KUBECONFIG = '' } = process.env;
     if (!KCM_BIN)
       throw new Error('KCM_BIN is not set: let it name a kube-controller-manager of Kubernetes 1.36.');
     const port = await freePort();
@@ -40,9 +39,9 @@ export class ControllerManager {
       KCM_BIN,
       [
         ...['--kubeconfig', '--authentication-kubeconfig', '--authorization-kubeconfig'].map(
-          (flag) => `${flag}=${kubeconfig}`,
+          (flag) => `${flag}=${KUBECONFIG}`,
         ),
-        '--controllers=node-lifecycle-controller,taint-eviction-controller',
+        `--controllers=${controllers.join(',')}`,
         `--node-monitor-grace-period=${GRACE_SECONDS}s`,
         '--leader-elect=false',
         '--bind-address=127.0.0.1',
@@ -67,6 +66,11 @@ export class ControllerManager {
     const line = metrics.split('\n').find((each) => each.startsWith(`${DELETIONS} `));
     if (line === undefined) throw new Error(`The controller manager has no metric ${DELETIONS}.`);
     return Number(line.slice(DELETIONS.length));
+  }
+
+  /** Throws when it ended by itself. */
+  check(): void {
+    if (this.#child.exitCode !== null) throw new Error(`The controller manager ended: see ${this.#dir}/log.`);
   }
 
   async stop(): Promise<void> {

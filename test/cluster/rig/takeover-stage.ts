@@ -38,7 +38,7 @@ export class TakeoverStage {
   }
 
   static async open(): Promise<TakeoverStage> {
-    const builtIn = await ControllerManager.start(process.env['KUBECONFIG'] ?? '');
+    const builtIn = await ControllerManager.start('node-lifecycle-controller', 'taint-eviction-controller');
     const stage = await Stage.open();
     const { api } = stage.cluster;
     await createIfMissing(api.create('/api/v1/namespaces', { metadata: { name: 'kube-node-lease' } }));

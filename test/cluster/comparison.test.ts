@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { promisify } from 'node:util';
+import { z } from 'zod';
+import { ControllerManager } from './rig/controller-manager.ts';
+import { CONTEXT, Stage } from './rig/stage.ts';
+import { tolerates } from './rig/tolerations.ts';
+import { until } from './rig/until.ts';
+import type { PodLife } from './rig/witness.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const NODES = 5;
+const PODS_OF_NODE = 20;
+/** They are not all due at once: the built-in controller deletes twenty a second by default. */
+const SECONDS = [2, 4, 6, 8, 10];
+const GONE_WITHIN_MS = 60_000;
+/** What was seen of the last one is recorded by then. */
+const RECORDED_WITHIN_MS = 20_000;
+
+const Compared = z.object({
+  both: z.array(z.object({ pod: z.string(), builtInAt: z.string(), oursAt: z.string() })),
+  builtInOnly: z.array(z.unknown()),
+  oursOnly: z.array(z.unknown()),
+});
+
+let stage: Stage;
+let builtIn: ControllerManager;
+
+before(async () => {
+  stage = await Stage.open();
+});
+after(async () => {
+  await builtIn?.stop();
+  await stage.close();
+});
+
+test('a hundred evictions by the built-in controller are compared with ours, in a cluster that is only observed', async (t) => {
+  const { cluster } = stage;
+  const policy = stage.write('observe.yaml', 'mode: observe\nguard: off\n');
+  const stateDir = stage.newStateDir();
+  const nodes = await Promise.all(Array.from({ length: NODES }, (_, index) => cluster.addNode(`n${index}`)));
+  const pods: PodLife[] = [];
+  for (const [place, node] of nodes.entries()) {
+    const added = Array.from({ length: PODS_OF_NODE }, (_, index) =>
+      cluster.addPod(node, `p${place}-${index}`, {
+        tolerations: [tolerates('x', SECONDS[index % SECONDS.length] ?? 0)],
+      }),
+    );
+    pods.push(...(await Promise.all(added)));
+  }
+  await stage.start({ stateDir, policy });
+  builtIn = await ControllerManager.start('taint-eviction-controller');
+  const before = await builtIn.deletions();
+  await Promise.all(nodes.map((node) => cluster.taint(node, { key: 'x' })));
+  await until('the built-in controller has evicted them all', GONE_WITHIN_MS, () =>
+    pods.every(({ evictedAt }) => evictedAt !== undefined),
+  );
+  assert.equal((await builtIn.deletions()) - before, pods.length);
+
+  const taintward = async (...args: readonly string[]) => {
+    const command = ['functions/cli/main.ts', '--state', stateDir, 'history', CONTEXT, '--compare', ...args];
+    return (await promisify(execFile)(process.execPath, command, { cwd: ROOT })).stdout;
+  };
+  const compared = await until('all are compared', RECORDED_WITHIN_MS, async () => {
+    const found = Compared.parse(JSON.parse(await taintward('-o', 'json')));
+    return found.both.length === pods.length && found;
+  });
+  assert.deepEqual([compared.builtInOnly, compared.oursOnly], [[], []]);
+  for (const { builtInAt, oursAt } of compared.both) {
+    // Kubernetes tells to the second when a pod was deleted.
+    assert.ok(Date.parse(builtInAt) >= Date.parse(oursAt) - 1_000, `${builtInAt} ${oursAt}`);
+  }
+  const shown = await taintward();
+  t.diagnostic(shown.trimEnd().split('\n').at(-1) ?? '');
+  for (const line of shown.split('\n').slice(0, 6)) t.diagnostic(line);
+});

@@ -1,5 +1,6 @@
 import { styleText } from 'node:util';
 import type { Brake } from '#shared/eviction/brake.ts';
+import { tripText } from '#shared/eviction/guard.ts';
 import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { CancelReason } from '#shared/eviction/records.ts';
 import { taintText } from '#shared/taints/taint.ts';
@@ -56,9 +57,9 @@ function tell({ event, fields }: LogLine, now: EpochMs): string | undefined {
     case 'rules.changed':
       return 'what governs it changed: all that is tainted is decided anew';
     case 'guard.tripped':
-      return styleText('red', `the guard holds evictions: ${whatTripped(fields)}`);
+      return styleText('red', `the guard holds evictions: ${tripText(fields)}`);
     case 'guard.would-trip':
-      return styleText('yellow', `the guard would hold evictions: ${whatTripped(fields)}`);
+      return styleText('yellow', `the guard would hold evictions: ${tripText(fields)}`);
     case 'guard.released':
       return styleText(
         'green',
@@ -97,11 +98,6 @@ function willGo({ fireAt, because }: EvictionFields, now: EpochMs): string {
   const seconds = Math.max(0, Math.round((fireAt - now) / 1000));
   const when = seconds === 0 ? 'goes now' : `will go at ${moment(fireAt, now)} (in ${seconds} s)`;
   return `${when} because of ${because.join(', ')}`;
-}
-
-function whatTripped({ scope, zone, nodes, outOf }: LogEvents['guard.would-trip']): string {
-  const what = scope === 'people' ? 'were tainted by people' : 'are down';
-  return `${nodes} of ${outOf} nodes ${what}${zone === undefined ? '' : ` in zone ${zone}`}`;
 }
 
 function dueBy({ fireAt, because }: EvictionFields, now: EpochMs): string {

@@ -1,5 +1,5 @@
-import type { GuardState, Rulebook } from '#shared/clusters/rulebook.ts';
-import { type Episode, type GuardReview, reviewGuard, unheard } from '#shared/eviction/guard.ts';
+import type { AuditEntry, GuardState, Rulebook } from '#shared/clusters/rulebook.ts';
+import { type Episode, type GuardReview, reviewGuard, tripText, unheard } from '#shared/eviction/guard.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { GuardPolicy, Rules, Trip } from '#shared/eviction/policy.ts';
 import type { Log } from '#shared/telemetry/log.ts';
@@ -135,7 +135,8 @@ export class GuardKeeper {
         break;
       }
       try {
-        const change = await rulebook.changeGuard(this.#cluster, found, [...trips, ...released]);
+        const entry = this.#entryOf(found.trips, trips);
+        const change = await rulebook.changeGuard(this.#cluster, found, [...trips, ...released], entry);
         if (change === 'changed') {
           this.#adopt({ revision: found.revision + 1, trips, released }, 'itself');
           this.#settle(review);
@@ -170,6 +171,19 @@ export class GuardKeeper {
       if (!stands(state.trips, trip)) log.info('guard.released', { ...this.#fieldsOf(trip), by });
     this.#state = state;
     this.#view.guardedBy(state.revision);
+  }
+
+  /** What is noted of a change of what stands; nothing of one that leaves it as it is. */
+  #entryOf(before: readonly Trip[], after: readonly Trip[]): AuditEntry | undefined {
+    const added = after.filter((trip) => !stands(before, trip));
+    const ended = before.filter((trip) => !stands(after, trip));
+    if (added.length + ended.length === 0) return undefined;
+    const kind = added.length > 0 ? 'guard-tripped' : 'guard-calm';
+    const what = [
+      ...added.map((trip) => `the guard holds evictions: ${tripText(trip)}`),
+      ...ended.map((trip) => `the guard let go what it held since ${tripText(trip)}`),
+    ].join('; ');
+    return { cluster: this.#cluster, who: 'the guard', at: this.#deps.clock.now(), kind, what };
   }
 
   #fieldsOf({ scope, zone, nodes, outOf }: Trip) {

@@ -137,7 +137,8 @@ export class DynamoDbRulebook implements Rulebook {
   }
 
   async audit({ cluster, from, to }: AuditQuery): Promise<readonly AuditEntry[]> {
-    const partitions = cluster === undefined ? [] : [`${CLUSTER_PREFIX}${cluster}`, FLEET_KEY];
+    const partitions =
+      cluster === undefined ? [] : [`${CLUSTER_PREFIX}${cluster}`, guardKey(cluster).pk, FLEET_KEY];
     const [first, last] = [auditSort(from), auditSort(to)];
     const items =
       cluster === undefined
@@ -186,15 +187,19 @@ function fleetStopOf(items: Items): Stop | undefined {
 
 const auditSort = (at: EpochMs): string => `${AUDIT_KEY}#${padded(at)}`;
 
+/** What a guard does is written by its relay, whose rights end at leases. */
+function partitionOf({ cluster, kind }: AuditEntry): string {
+  if (cluster === undefined) return FLEET_KEY;
+  const byGuard = kind === 'guard-tripped' || kind === 'guard-calm';
+  return byGuard ? guardKey(cluster).pk : `${CLUSTER_PREFIX}${cluster}`;
+}
+
 /** An update that makes an item, so that no right to put items is needed. */
 function auditUpdate(entry: AuditEntry): Update {
   const fields = Object.fromEntries(Object.entries(entry).filter(([, value]) => value !== undefined));
   const sort = `${padded(entry.at)}#${randomBytes(6).toString('base64url')}`;
   return {
-    key: {
-      pk: entry.cluster === undefined ? FLEET_KEY : `${CLUSTER_PREFIX}${entry.cluster}`,
-      sk: `${AUDIT_KEY}#${sort}`,
-    },
+    key: { pk: partitionOf(entry), sk: `${AUDIT_KEY}#${sort}` },
     set: { ...fields, clusterKey: AUDIT_KEY, clusterSort: sort, ttl: historyTtl(entry.at, HISTORY_DAYS) },
     // What was done stays as it was written.
     expected: { who: undefined },

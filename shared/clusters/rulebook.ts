@@ -38,13 +38,16 @@ export interface Rulings {
   readonly fleetStop?: Stop;
 }
 
-/** Somebody changed by hand what governs a cluster, or all of them. */
+/** What the guard does by itself: it holds evictions, or lets them go. */
+export type GuardAct = 'guard-tripped' | 'guard-calm';
+
+/** What governs a cluster, or all of them, was changed: by hand, or by its guard. */
 export interface AuditEntry {
   /** Absent: it concerns all clusters. */
   readonly cluster?: ClusterName;
   readonly who: string;
   readonly at: EpochMs;
-  readonly kind: 'policy' | 'stop' | 'resume' | 'hold' | 'release' | 'release-guard';
+  readonly kind: 'policy' | 'stop' | 'resume' | 'hold' | 'release' | 'release-guard' | GuardAct;
   /** What was done, for people. */
   readonly what: string;
   readonly why?: string;
@@ -86,8 +89,8 @@ export interface Rulebook {
   /** Puts `next`, or nothing, in place of the stop of all clusters that was `found`, and the entry into the audit. */
   changeFleetStop(found: Stop | undefined, next: Stop | undefined, entry: AuditEntry): Promise<Change>;
   /**
-   * Puts these trips, standing and released ones, in place of those that were `found`; with an entry, when somebody does it
-   * by hand.
+   * Puts these trips, standing and released ones, in place of those that were `found`; with an entry, when something begins or
+   * ends to stand by that.
    */
   changeGuard(
     cluster: ClusterName,

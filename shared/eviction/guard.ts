@@ -55,6 +55,12 @@ interface Watched {
   readonly limit: number;
 }
 
+/** What trips a guard, for people. */
+export function tripText({ scope, zone, nodes, outOf }: Omit<Trip, 'trippedAt'>): string {
+  const what = scope === 'people' ? 'were tainted by people' : 'are down';
+  return `${nodes} of ${outOf} nodes ${what}${zone === undefined ? '' : ` in zone ${zone}`}`;
+}
+
 /**
  * Judges by how many nodes are affected at `now` what the guard holds.
  *

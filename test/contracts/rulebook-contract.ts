@@ -144,6 +144,20 @@ export function rulebookContract(name: string, make: () => Promise<RulebookUnder
       assert.equal(noted.filter((each) => each.cluster === cluster).length, 1);
     });
 
+    test('what a guard does by itself is found among what was done to its cluster', async () => {
+      const cluster = aCluster();
+      const { guard: none } = await rulebook.read(cluster);
+      const entry = anEntry({ cluster, who: 'the guard', kind: 'guard-tripped' });
+      assert.equal(await rulebook.changeGuard(cluster, none, [aTrip], entry), 'changed');
+      for (const query of [{ cluster }, {}]) {
+        const noted = await rulebook.audit({ ...query, from: NOW, to: NOW + 1 });
+        assert.deepEqual(
+          noted.filter((each) => each.cluster === cluster).map(({ kind }) => kind),
+          ['guard-tripped'],
+        );
+      }
+    });
+
     test('what was released of a guard is told apart from what stands', async () => {
       const cluster = aCluster();
       const { guard: none } = await rulebook.read(cluster);

@@ -1,4 +1,4 @@
-import type { Change, GuardState, Rulebook, Rulings } from '#shared/clusters/rulebook.ts';
+import type { AuditEntry, Change, GuardState, Rulebook, Rulings } from '#shared/clusters/rulebook.ts';
 import { guardStateOf } from '#shared/clusters/stored-rules.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Trip } from '#shared/eviction/policy.ts';
@@ -11,6 +11,8 @@ export class ScriptedGuardBook implements Pick<Rulebook, 'read' | 'changeGuard'>
   isAway = false;
   /** Writes wait for it. */
   answer: Promise<void> = Promise.resolve();
+  /** What the audit says. */
+  readonly noted: string[] = [];
   /** Tries to write. */
   tries = 0;
 
@@ -19,12 +21,18 @@ export class ScriptedGuardBook implements Pick<Rulebook, 'read' | 'changeGuard'>
     return { orders: { revision: 0, holds: [] }, guard: this.state };
   }
 
-  async changeGuard(_cluster: ClusterName, found: GuardState, trips: readonly Trip[]): Promise<Change> {
+  async changeGuard(
+    _cluster: ClusterName,
+    found: GuardState,
+    trips: readonly Trip[],
+    entry?: AuditEntry,
+  ): Promise<Change> {
     this.tries += 1;
     await this.answer;
     this.#beThere();
     if (found.revision !== this.state.revision) return 'conflict';
     this.set(trips);
+    if (entry) this.noted.push(entry.what);
     return 'changed';
   }
 

@@ -37,15 +37,17 @@ export interface RelayHistory {
 
 /**
  * What one relay sends that follows one node: taints and pods come, change and go, and so does the node. Pods
- * never return under an old UID.
+ * never return under an old UID. `atLeast`: so much happens.
  */
-export const relayHistory: fc.Arbitrary<RelayHistory> = fc
-  .array(fc.tuple(later, happening), { maxLength: 25 })
-  .map((happenings) => {
+const histories = (atLeast: number): fc.Arbitrary<RelayHistory> =>
+  fc.array(fc.tuple(later, happening), { minLength: atLeast, maxLength: 25 }).map((happenings) => {
     const relay = new OneNodeRelay();
     for (const [later, what] of happenings) relay.hear(later, what);
     return relay.end();
   });
+
+export const relayHistory = histories(0);
+export const longRelayHistory = histories(20);
 
 class OneNodeRelay {
   readonly #deltas: Delta[] = [];

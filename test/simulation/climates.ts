@@ -91,6 +91,8 @@ export const CLIMATES = {
     ...FAIR,
     ...{ nodes: 12, outageMs: [HOUR_MS / 2, 4 * HOUR_MS], neighbour: true, duplicate: 0.02, ownWatches: 4 },
   },
+  /** All is well, and many nodes are tainted at once. */
+  wide: { ...FAIR, nodes: 12 },
   /** An API server is away for days: what is due outlives its time to live, or is given up. */
   exiled: { ...FAIR, nodes: 3, outageMs: [20 * HOUR_MS, 120 * HOUR_MS], duplicate: 0.02 },
   breezy: {

@@ -1,6 +1,8 @@
 import type { Context, DynamoDBBatchResponse, DynamoDBStreamEvent } from 'aws-lambda';
 import type { ClusterView } from '#functions/watch-relay/cluster-view.ts';
+import type { RulesListener } from '#functions/watch-relay/rules-watch.ts';
 import type { leaseEpochs } from '#shared/clusters/lease.ts';
+import type { RulesReader } from '#shared/clusters/rulebook.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import type { QueueKey } from '#shared/queues/queue-set.ts';
 import type { QueueSender } from '#shared/queues/sender.ts';
@@ -26,6 +28,10 @@ export interface Hooks {
   api(api: KubernetesApi, scene: Scene): KubernetesApi;
   /** The epoch of a cluster's lease, as the functions know it. */
   leaseEpoch(read: LeaseEpoch): LeaseEpoch;
+  /** What governs a cluster, as a function knows it. */
+  rules(read: RulesReader, user: User, scene: Scene): RulesReader;
+  /** A relay hears that what governs a cluster changed. */
+  relayRuled(hear: RulesListener): RulesListener;
   /** What a function sends to `evictions-due`. */
   dueQueue(queue: QueueSender, user: User, scene: Scene): QueueSender;
   /** What a relay knows, and how it reaches a cluster's API server. */
@@ -42,6 +48,8 @@ export const SOUND: Hooks = {
   store: (store) => store,
   api: (api) => api,
   leaseEpoch: (read) => read,
+  rules: (read) => read,
+  relayRuled: (hear) => hear,
   dueQueue: (queue) => queue,
   relayView: (view) => view,
   relayApi: (api) => api,

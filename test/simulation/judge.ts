@@ -3,19 +3,23 @@ import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/id
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import type { OutgoingMessage } from '#shared/queues/sender.ts';
 import type { Store } from '#shared/store/store.ts';
+import type { LogFields } from '#shared/telemetry/log.ts';
 import type { House } from './house.ts';
 import type { LiveCluster } from './live-cluster.ts';
 import { MessageJudge } from './message-judge.ts';
+import { PolicyJudge } from './policy-judge.ts';
 import type { Surroundings } from './process.ts';
 import { RecordJudge } from './record-judge.ts';
 import type { Queues } from './scene.ts';
-import type { SentDeletion } from './simulated-api.ts';
+import type { Sent } from './simulated-api.ts';
+import type { SimulatedRulebook } from './simulated-rulebook.ts';
 
 /** What a judge looks at. */
 export interface Bench extends Surroundings {
   readonly house: House;
   readonly queues: Queues;
   readonly clusters: readonly LiveCluster[];
+  readonly rulebook: SimulatedRulebook | undefined;
 }
 
 /** Notes what broke a promise. */
@@ -25,12 +29,13 @@ const AUDIT_MS = 10 * 60_000;
 /** In quiet times things happen seldom. */
 const QUIET_AUDIT_MS = 60 * 60_000;
 
-/** Holds the service against its promises (P1 to P8 of the design), by what really happened. */
+/** Holds the service against its promises (P1 to P9 of the design), by what really happened. */
 export class Judge {
   readonly faults: string[] = [];
   readonly #bench: Bench;
   readonly #records: RecordJudge;
   readonly #messages: MessageJudge;
+  readonly #policy: PolicyJudge;
   readonly #evicted = new Set<PodUid>();
   readonly #overdue = new Set<PodUid>();
 
@@ -41,6 +46,7 @@ export class Judge {
     };
     this.#records = new RecordJudge(bench, accuse);
     this.#messages = new MessageJudge(bench, this.#records, accuse);
+    this.#policy = new PolicyJudge(bench, accuse);
     const audit = async () => {
       await this.audit();
       const { clock, weather } = bench;
@@ -56,7 +62,7 @@ export class Judge {
 
   /** A store, watched. */
   watchStore(store: Store, user: string): Store {
-    return this.#records.watch(store, user);
+    return this.#policy.watch(this.#records.watch(store, user));
   }
 
   /** A relay took a cluster's lease. */
@@ -74,8 +80,18 @@ export class Judge {
     this.#messages.podsRead(cluster, node);
   }
 
-  /** P1: never early, never another pod, never without a reason; P2: in time. */
-  deletion(cluster: LiveCluster, pod: LivePod, meant: PodUid, sent: SentDeletion): void {
+  /** P9: a pod is marked. */
+  mark(cluster: LiveCluster, pod: LivePod, sent: Sent): void {
+    this.#policy.mark(cluster, pod, sent);
+  }
+
+  /** The service logs something. */
+  logged(event: string, fields: LogFields): void {
+    this.#policy.logged(event, fields);
+  }
+
+  /** P1: never early, never another pod, never without a reason; P2: in time; P9: never forbidden. */
+  deletion(cluster: LiveCluster, pod: LivePod, meant: PodUid, sent: Sent): void {
     const { clock } = this.#bench;
     if (pod.uid !== meant) this.#accuse(`P1: ${meant} was meant and ${pod.uid} deleted`);
     if (pod.terminating) return;
@@ -96,7 +112,8 @@ export class Judge {
     else if (looks.length > 0 && earliest > sentAt) {
       this.#accuse(`P1: ${pod.uid} was deleted ${earliest - sentAt} ms early`);
     }
-    const latest = cluster.truth.mustGo(pod.uid) ?? Infinity;
+    this.#policy.deletion(cluster, pod, sent, looks);
+    const latest = cluster.truth.mustGo(pod.uid, this.#policy.freedom(cluster, pod)) ?? Infinity;
     if (clock.now() > latest) this.#accuse(`P2: ${pod.uid} was deleted ${clock.now() - latest} ms late`);
   }
 
@@ -107,11 +124,13 @@ export class Judge {
     this.#messages.audit();
   }
 
-  #auditPods({ name, livePods, truth }: LiveCluster): void {
+  #auditPods(cluster: LiveCluster): void {
+    const { name, livePods, truth } = cluster;
     const now = this.#bench.clock.now();
-    for (const { uid, terminating } of livePods.values()) {
+    for (const pod of livePods.values()) {
+      const { uid, terminating } = pod;
       if (terminating || this.#overdue.has(uid) || this.#records.isGivenUp(uid)) continue;
-      const latest = truth.mustGo(uid) ?? Infinity;
+      const latest = truth.mustGo(uid, this.#policy.freedom(cluster, pod)) ?? Infinity;
       if (now <= latest) continue;
       this.#overdue.add(uid);
       this.#accuse(`P2: ${uid} of ${name} should have gone ${now - latest} ms ago`);

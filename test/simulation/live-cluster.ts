@@ -4,17 +4,20 @@ import type {
   EvictionAnswer,
   LiveNode,
   LivePod,
+  PodOwner,
   PodRef,
 } from '#shared/kubernetes/api.ts';
 import type { LiveTaint, Taint, Toleration } from '#shared/taints/taint.ts';
 import { FakeCluster } from '#test/world/fake-cluster.ts';
 import { Chronicle, type Happening } from './chronicle.ts';
-import type { SentDeletion } from './simulated-api.ts';
+import type { Sent } from './simulated-api.ts';
 import type { SimulationClock } from './simulation-clock.ts';
 import type { Truth } from './truth.ts';
 
 /** What a pod is created with. */
 export interface PodSpec extends PodRef {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly owner?: PodOwner;
   readonly node: NodeName;
   readonly tolerations: readonly Toleration[];
   /** How long it takes to end once it is deleted. */
@@ -25,7 +28,8 @@ export interface PodSpec extends PodRef {
 export interface Witness {
   node(name: NodeName, taints: readonly Taint[] | undefined): void;
   pod(pod: LivePod): void;
-  deletion(pod: LivePod, meant: PodUid, sent: SentDeletion): void;
+  mark(pod: LivePod, sent: Sent): void;
+  deletion(pod: LivePod, meant: PodUid, sent: Sent): void;
 }
 
 /** A cluster that notes what happens in it. Deleted pods take their time to go. */
@@ -36,6 +40,10 @@ export class LiveCluster extends FakeCluster {
   readonly podChronicle = new Chronicle<LivePod>(({ uid }) => uid);
   /** Called when a pod is gone for good. */
   onGone: (spec: PodSpec) => void = () => undefined;
+  /** Called when the service has marked a pod. */
+  onMarked: (pod: LivePod) => void = () => undefined;
+  /** The most pods that there ever were at a time. */
+  mostPods = 0;
   readonly #witness: Witness;
   readonly #clock: SimulationClock;
   readonly #specs = new Map<PodUid, PodSpec>();
@@ -63,7 +71,8 @@ export class LiveCluster extends FakeCluster {
   /** `by`: who writes the list. The server notes that, and the second. */
   setNode(name: NodeName, taints: readonly LiveTaint[], by: string): void {
     const at = this.#clock.now();
-    const node = this.putNode({ name, taints, taintsStamp: `${by}@${Math.floor(at / 1000)}` });
+    const taintsStamp = `${by}@${Math.floor(at / 1000)}`;
+    const node = this.putNode({ name, taints, taintsStamp, zone: zoneOf(name) });
     const state = this.truth.nodeIs(at, name, taints, node.taintsStamp);
     this.#witness.node(name, taints);
     this.#note(this.nodeChronicle, { kind: 'upsert', object: node, state });
@@ -90,12 +99,22 @@ export class LiveCluster extends FakeCluster {
 
   createPod(spec: PodSpec): void {
     this.#created += 1;
-    const { namespace, name, node, tolerations } = spec;
+    const { namespace, name, labels, owner, node, tolerations } = spec;
     const uid = podUid(`${this.name}.${name}.${this.#created}`);
     const podSince = Math.floor(this.#clock.now() / 1000) * 1000;
     this.#specs.set(uid, spec);
-    const about = { namespace, name, node, tolerations, podSince, terminating: false, disrupted: false };
-    this.#change({ uid, ...about });
+    const about = {
+      namespace,
+      name,
+      labels,
+      node,
+      tolerations,
+      podSince,
+      terminating: false,
+      disrupted: false,
+    };
+    this.#change({ uid, ...about, ...(owner ? { owner } : {}) });
+    this.mostPods = Math.max(this.mostPods, this.livePods.size);
   }
 
   changeTolerations(pod: LivePod, tolerations: readonly Toleration[]): void {
@@ -118,25 +137,24 @@ export class LiveCluster extends FakeCluster {
     });
   }
 
-  override async markDisrupted(pod: PodRef, uid: PodUid): Promise<LivePod> {
-    const marked = await super.markDisrupted(pod, uid);
+  /** As {@link markDisrupted}; `sent` says how it came to that. */
+  async markDisruptedAs(pod: PodRef, uid: PodUid, sent: Sent): Promise<LivePod> {
+    const marked = await this.markDisrupted(pod, uid);
+    this.#witness.mark(marked, sent);
     this.#note(this.podChronicle, { kind: 'upsert', object: marked });
+    this.onMarked(marked);
     return marked;
   }
 
   /** As {@link deletePod}; `sent` says how it came to that. */
-  async deletePodAs(pod: PodRef, preconditions: DeletePreconditions, sent: SentDeletion): Promise<void> {
+  async deletePodAs(pod: PodRef, preconditions: DeletePreconditions, sent: Sent): Promise<void> {
     const found = this.find(pod, preconditions);
     this.#witness.deletion(found, preconditions.uid, sent);
     this.terminate(found);
   }
 
   /** As {@link evictPod}. */
-  async evictPodAs(
-    pod: PodRef,
-    preconditions: DeletePreconditions,
-    sent: SentDeletion,
-  ): Promise<EvictionAnswer> {
+  async evictPodAs(pod: PodRef, preconditions: DeletePreconditions, sent: Sent): Promise<EvictionAnswer> {
     const answer = this.askBudgets(this.find(pod, preconditions));
     if (answer.kind === 'evicted') await this.deletePodAs(pod, preconditions, sent);
     return answer;
@@ -149,3 +167,6 @@ export class LiveCluster extends FakeCluster {
     this.#note(this.podChronicle, { kind: 'upsert', object: pod });
   }
 }
+
+/** Half of the nodes are in each zone. */
+export const zoneOf = (node: NodeName): string => (Number(node.slice(1)) % 2 === 0 ? 'b' : 'a');

@@ -105,9 +105,11 @@ export class MessageJudge {
   /** `evict` is handed a message. */
   #received({ body, again, receives }: ReceivedMessage): void {
     const about = parse(body);
-    const { kind, cluster, node } = about;
+    const { kind, cluster, node, at } = about;
     if (again || receives > 1) this.#isCaused(about);
     if (kind !== 'due' || receives > 1) return;
+    // Of pods that were held each goes in its turn.
+    if (this.#records.isTurn({ cluster, node }, at)) return;
     const key = `${cluster} ${node}`;
     const now = this.#bench.clock.now();
     const tries = within(timesOf(this.#tries, key), now - HOUR_MS);

@@ -1,3 +1,5 @@
+import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { Rules } from '#shared/eviction/policy.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import { ENDED_WINDOW_MS, type Store } from '#shared/store/store.ts';
 import type { ClimateName } from './climates.ts';
@@ -8,12 +10,15 @@ import { IDLE_NODE } from './simulated-user.ts';
 export interface PlantedDefect {
   /** Where it shows soonest. */
   readonly climate: ClimateName;
+  /** Whether clusters have owners there, whose word it is that counts. */
+  readonly governed: boolean;
   readonly fault: Partial<Hooks>;
 }
 
 export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
   'a pod is judged as it was listed, not as it was marked': {
     climate: 'slow',
+    governed: false,
     fault: {
       api: (api, { clock }) => {
         const listed = new Map<string, LivePod>();
@@ -34,6 +39,7 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
   },
   'a delete waits for its turn with the look that it was decided by': {
     climate: 'fair',
+    governed: false,
     fault: {
       api: (api, { clock }) =>
         instead(api, {
@@ -46,6 +52,7 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
   },
   'a delete names no version of the pod': {
     climate: 'fair',
+    governed: false,
     fault: {
       // Seldom does somebody change a pod just then; who names its version notices.
       api: (api, { clusters }) =>
@@ -62,6 +69,7 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
   },
   'a taint that a relay found counts as one that it saw appear': {
     climate: 'shifting',
+    governed: false,
     fault: {
       relayQueue: (queue) => ({
         send: (messages) =>
@@ -76,6 +84,7 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
   },
   'a delta decides, however old it is': {
     climate: 'echoing',
+    governed: false,
     fault: {
       handler: (handler, queue, { clock }) => {
         if (queue === 'evictionsDue') return handler;
@@ -89,10 +98,12 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
   },
   'a relay that has lost its lease decides': {
     climate: 'shifting',
+    governed: false,
     fault: { leaseEpoch: () => async () => 0 },
   },
   'a load reads everything that ever ended': {
     climate: 'echoing',
+    governed: false,
     fault: {
       store: (store) => ({
         ...storeOf(store),
@@ -102,6 +113,7 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
   },
   'a failed try is followed by many': {
     climate: 'sick',
+    governed: false,
     fault: {
       dueQueue: (queue, user) =>
         user === 'evictionsDue'
@@ -111,10 +123,12 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
   },
   'a timer is armed by nobody': {
     climate: 'fair',
+    governed: false,
     fault: { dueQueue: (queue, user) => (user === 'nodeDeltas' ? { send: async () => [] } : queue) },
   },
   'a delta that was not taken is forgotten': {
     climate: 'shifting',
+    governed: false,
     fault: {
       relayQueue: (queue) => {
         let sent = 0;
@@ -124,10 +138,12 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
   },
   'a node is told of before its pods are listed': {
     climate: 'shifting',
+    governed: false,
     fault: { relayView: (view) => instead(view, { tells: () => true }) },
   },
   'a list’s answer replaces what newer events said': {
     climate: 'shifting',
+    governed: false,
     fault: {
       // Seldom does somebody change a pod just then.
       relayApi: (api, { clusters }) =>
@@ -150,6 +166,7 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
   },
   'a watch that broke goes on with what happens from then on': {
     climate: 'shifting',
+    governed: false,
     fault: {
       // Mostly nothing happens between the two.
       relayApi: (api, { clock }) =>
@@ -166,9 +183,104 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
   },
   'the pods of a node without taints are listed': {
     climate: 'fair',
+    governed: false,
     fault: { relayView: (view) => instead(view, { followed: () => [...view.followed(), IDLE_NODE] }) },
   },
+  'holds are ignored': {
+    climate: 'fair',
+    governed: true,
+    fault: {
+      rules:
+        (read) =>
+        async (...asked) => ({ ...(await read(...asked)), holds: [] }),
+    },
+  },
+  'stops are ignored': {
+    climate: 'fair',
+    governed: true,
+    fault: {
+      rules:
+        (read) =>
+        async (...asked) => ({ ...(await read(...asked)), stops: [] }),
+    },
+  },
+  'what is excluded by its labels is evicted': {
+    climate: 'fair',
+    governed: true,
+    fault: {
+      rules:
+        (read) =>
+        async (...asked) => {
+          const { policy, ...rules } = await read(...asked);
+          return { ...rules, policy: { ...policy, exclude: policy.exclude.filter(({ labels }) => !labels) } };
+        },
+    },
+  },
+  'rules that were read once are relied on for ever': {
+    climate: 'fair',
+    governed: true,
+    fault: { rules: keptFor(Infinity) },
+  },
+  'rules are read when a pass begins, and not again for its deletes': {
+    climate: 'slow',
+    governed: true,
+    fault: { rules: keptFor(3_000) },
+  },
+  'pods are marked in a cluster that is observed': {
+    climate: 'fair',
+    governed: true,
+    fault: {
+      api: (api, { clock }) =>
+        instead(api, {
+          podsOnNode: async (node, due) => {
+            const pods = await api.podsOnNode(node, due);
+            const names = new Set(due.map(({ namespace, name }) => `${namespace}/${name}`));
+            for (const pod of pods) {
+              if (pod.disrupted || pod.terminating || !names.has(`${pod.namespace}/${pod.name}`)) continue;
+              await api.markDisrupted(pod, pod.uid, clock.now()).catch(() => undefined);
+            }
+            return pods;
+          },
+        }),
+    },
+  },
+  'nobody is woken when rules change': {
+    climate: 'fair',
+    governed: true,
+    fault: { relayRuled: () => () => undefined },
+  },
+  'what is let go goes at once, and not in its turn': {
+    climate: 'wide',
+    governed: true,
+    fault: {
+      relayQueue: (queue) => ({
+        send: (messages) =>
+          queue.send(
+            messages.map((message) => ({
+              ...message,
+              body: message.body.replaceAll(/"rank":\d+/g, '"rank":0'),
+            })),
+          ),
+      }),
+    },
+  },
 };
+
+/** Rules as they were when they were last read, so long ago at most. */
+function keptFor(ms: number): Hooks['rules'] {
+  return (read, user, { clock }) => {
+    if (user !== 'evictionsDue') return read;
+    const kept = new Map<ClusterName, { readonly at: EpochMs; readonly rules: Rules }>();
+    return async (cluster) => {
+      const last = kept.get(cluster);
+      if (last && clock.now() - last.at < ms) return last.rules;
+      const at = clock.now();
+      const rules = await read(cluster);
+      kept.set(cluster, { at, rules });
+      return rules;
+    };
+  };
+}
 
 /** An object, but for some of its members. */
 function instead<T extends object>(whole: T, members: Partial<T>): T {

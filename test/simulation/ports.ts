@@ -1,9 +1,16 @@
 import { CreateScheduleCommand, SchedulerClient } from '@aws-sdk/client-scheduler';
+import { RulesWatch } from '#functions/watch-relay/rules-watch.ts';
+import { type RulesReader, rulesOf, rulesReader } from '#shared/clusters/rulebook.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
+import type { Rules } from '#shared/eviction/policy.ts';
 import type { OutgoingMessage, QueueSender, VisibilityControl } from '#shared/queues/sender.ts';
 import { AwsTimers } from '#shared/timers/aws-timers.ts';
 import type { Timers } from '#shared/timers/timers.ts';
+import { enforcing } from '#test/world/enforced-rules.ts';
 import type { Process, Surroundings } from './process.ts';
+import { MATCHING, type Scene } from './scene.ts';
 import type { SimulatedQueue } from './simulated-queue.ts';
+import type { SimulatedRulebook } from './simulated-rulebook.ts';
 import type { SimulatedScheduler } from './simulated-scheduler.ts';
 
 /** A queue as one process reaches it. Now and then it does not take all it is sent. */
@@ -63,5 +70,43 @@ export function awsTimers(
     roleArn: 'arn:aws:iam::000000000000:role/scheduler',
     dueQueueArn: 'arn:aws:sqs:us-east-1:000000000000:evictions-due',
     clock,
+  });
+}
+
+/** What governs clusters, as one process reads it; where nobody owns them, all are enforced. */
+export function rulesPort(process: Process, { rulebook, clock }: Scene): RulesReader {
+  if (!rulebook) return enforcing(MATCHING);
+  const read: SimulatedRulebook['read'] = (cluster) => process.request('store', () => rulebook.read(cluster));
+  return rulesReader({ rulebook: { read }, matching: MATCHING, clock });
+}
+
+/** How often a relay reads the rules. */
+const POLL_MS = 2_000;
+
+/** A relay's watch over the rules of a cluster. It reads them when there is something new: what it reads else changes nothing. */
+export function rulesWatch(
+  process: Process,
+  rulebook: SimulatedRulebook,
+  { clock, log, random }: Scene,
+): RulesWatch {
+  let known = 0;
+  return new RulesWatch({
+    readAll: async (clusters) => {
+      const read = new Map<ClusterName, Rules>();
+      for (const cluster of clusters) {
+        if (rulebook.history(cluster).length === known) {
+          await rulebook.changed(rulebook.nextEnd(cluster), (ring, at) => clock.setAlarm(at, ring));
+          await clock.sleep(random.between(0, POLL_MS));
+        }
+        const rulings = await process.request('store', () => {
+          known = rulebook.history(cluster).length;
+          return rulebook.now(cluster);
+        });
+        read.set(cluster, rulesOf(rulings, MATCHING));
+      }
+      return read;
+    },
+    clock,
+    log,
   });
 }

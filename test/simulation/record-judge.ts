@@ -1,4 +1,5 @@
-import { RESYNC_MS } from '#shared/eviction/facts.ts';
+import { isDeepStrictEqual } from 'node:util';
+import { RESYNC_MS, type Version } from '#shared/eviction/facts.ts';
 import {
   type ClusterName,
   type EpochMs,
@@ -42,6 +43,9 @@ export class RecordJudge {
   /** What an Event is to tell. */
   #told: Told[] = [];
   readonly #wrong = new Set<string>();
+  /** Of each scheduled record. */
+  readonly #versions = new Map<PodUid, Version>();
+  readonly #turns = new Set<string>();
   writes = 0;
 
   constructor(bench: Bench, accuse: Accuse) {
@@ -57,6 +61,11 @@ export class RecordJudge {
 
   isGivenUp(uid: PodUid): boolean {
     return this.#givenUp.has(uid);
+  }
+
+  /** Whether a pod that was held was told to go at that moment. */
+  isTurn(ref: NodeRef, at: EpochMs): boolean {
+    return this.#turns.has(turnOf(ref, at));
   }
 
   leaseTaken(cluster: ClusterName, epoch: number): void {
@@ -88,8 +97,13 @@ export class RecordJudge {
   #committed(ref: NodeRef, { schedule, end }: Commit, user: string): void {
     this.writes += 1;
     if (ref.node === IDLE_NODE) this.#once(`P7: something was written about ${nodeKey(ref)}`);
+    const decided = schedule.filter(
+      ({ uid, version }) => !isDeepStrictEqual(this.#versions.get(uid), version),
+    );
     for (const record of schedule) {
       this.#scheduled.set(record.uid, ref);
+      this.#versions.set(record.uid, record.version);
+      if (record.notBefore !== undefined) this.#turns.add(turnOf(ref, record.notBefore));
       if (record.gaveUpAt === undefined) this.#givenUp.delete(record.uid);
       else if (!this.#givenUp.has(record.uid)) this.#gaveUp(ref, record.uid);
     }
@@ -98,8 +112,8 @@ export class RecordJudge {
     const fenced = this.#epochs
       .get(ref.cluster)
       ?.findLast(({ at }) => at < this.#bench.clock.now() - EPOCH_AGE_MS)?.epoch;
-    const decided = [...schedule, ...end.filter(({ outcome }) => outcome !== 'gone')];
-    if (decided.some(({ version }) => version.epoch < (fenced ?? 0))) {
+    const told = [...decided, ...end.filter(({ outcome }) => outcome !== 'gone')];
+    if (told.some(({ version }) => version.epoch < (fenced ?? 0))) {
       this.#once(`P5: ${nodeKey(ref)} was decided by a relay that had lost its lease`);
     }
   }
@@ -237,3 +251,5 @@ export class RecordJudge {
     this.#accuse(what);
   }
 }
+
+const turnOf = (ref: NodeRef, at: EpochMs): string => `${nodeKey(ref)} ${at}`;

@@ -7,6 +7,7 @@ import type { Judge } from './judge.ts';
 import type { LiveCluster } from './live-cluster.ts';
 import type { Surroundings } from './process.ts';
 import { SimulatedQueue } from './simulated-queue.ts';
+import type { SimulatedRulebook } from './simulated-rulebook.ts';
 import type { SimulatedScheduler } from './simulated-scheduler.ts';
 import type { Story } from './story.ts';
 
@@ -18,6 +19,8 @@ export interface Scene extends Surroundings {
   readonly house: House;
   readonly queues: Queues;
   readonly scheduler: SimulatedScheduler;
+  /** Absent: nobody says anything, and all is enforced. */
+  readonly rulebook: SimulatedRulebook | undefined;
   readonly log: Log;
   readonly story: Story;
   readonly judge: Judge;

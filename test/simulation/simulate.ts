@@ -7,11 +7,13 @@ import { dynamoHouse, sqliteHouse } from './house.ts';
 import { Judge } from './judge.ts';
 import { LiveCluster } from './live-cluster.ts';
 import { Operator } from './operator.ts';
+import { Owner } from './owner.ts';
 import type { Surroundings } from './process.ts';
 import { MATCHING, openQueues, type Scene } from './scene.ts';
 import { SeededRandom } from './seeded-random.ts';
 import { runFunctions } from './simulated-functions.ts';
 import { SimulatedRelays } from './simulated-relays.ts';
+import { SimulatedRulebook } from './simulated-rulebook.ts';
 import { SimulatedScheduler } from './simulated-scheduler.ts';
 import { runService } from './simulated-service.ts';
 import { SimulatedUser } from './simulated-user.ts';
@@ -31,6 +33,8 @@ const ACCESS: Access = { kind: 'local-context', context: 'simulated' };
 export interface SimulationOptions {
   /** Played without: a random one. */
   readonly climate?: ClimateName;
+  /** Whether clusters have owners who change what governs them; played without: perhaps. */
+  readonly governed?: boolean;
   /** A defect to plant; absent: none. */
   readonly fault?: Partial<Hooks>;
 }
@@ -49,12 +53,15 @@ export interface Simulated {
 export async function simulate(seed: number, options: SimulationOptions = {}): Promise<Simulated> {
   const random = new SeededRandom(seed);
   const clock = new SimulationClock(START_AT);
-  return withSimulatedTime(clock, random, () => play(clock, random, options));
+  // Of their own: a history without owners is what it was before there were any.
+  const owners = new SeededRandom(~seed);
+  return withSimulatedTime(clock, random, () => play(clock, random, owners, options));
 }
 
 async function play(
   clock: SimulationClock,
   random: SeededRandom,
+  owners: SeededRandom,
   options: SimulationOptions,
 ): Promise<Simulated> {
   const picked = random.pick(CLIMATE_NAMES);
@@ -63,7 +70,11 @@ async function play(
   const disturbances = new Disturbances();
   const weather = new Weather(climate, episodesOf(climate, random), { clock, random, disturbances });
   const story = new Story(clock);
-  const scene = setScene({ clock, random, weather, disturbances }, story, { ...SOUND, ...options.fault });
+  const { governed = owners.chance(0.5) } = options;
+  const scene = setScene({ clock, random, weather, disturbances }, story, governed, {
+    ...SOUND,
+    ...options.fault,
+  });
   for (const cluster of scene.clusters) {
     await scene.house.open.registry.add({ name: cluster.name, access: ACCESS, addedAt: clock.now() });
   }
@@ -78,8 +89,10 @@ async function play(
     const relays = scene.clusters.map((cluster) => new SimulatedRelays(cluster, scene));
     if (first && relays[0]) new Operator(first, relays[0], scene);
   }
+  const { rulebook } = scene;
+  const owned = rulebook ? scene.clusters.map((cluster) => new Owner(cluster, rulebook, owners, scene)) : [];
   await clock.advanceTo(Math.max(...weather.episodes.map(({ to }) => to)));
-  await clock.advanceTo(weather.endAt + CALM_MS);
+  await clock.advanceTo(Math.max(weather.endAt, ...owned.map(({ endAt }) => endAt)) + CALM_MS);
   await scene.judge.judgeEnd();
   scene.house.close();
   return { climate: name, faults: scene.judge.faults, story: story.lines, evicted: scene.judge.evicted };
@@ -94,12 +107,14 @@ function episodesOf({ episodes, quietMs }: Climate, random: SeededRandom): reado
   });
 }
 
-function setScene(surroundings: Surroundings, story: Story, fault: Hooks): Scene {
+function setScene(surroundings: Surroundings, story: Story, governed: boolean, fault: Hooks): Scene {
   const { clock, weather, disturbances } = surroundings;
   const { store, neighbour } = weather.climate;
   const queues = openQueues(surroundings);
   const house = store === 'dynamodb' ? dynamoHouse(surroundings) : sqliteHouse();
-  const clusters = (neighbour ? ['c1', 'c2'] : ['c1']).map(clusterName).map((name): LiveCluster => {
+  const names = (neighbour ? ['c1', 'c2'] : ['c1']).map(clusterName);
+  const rulebook = governed ? new SimulatedRulebook(names, clock) : undefined;
+  const clusters = names.map((name): LiveCluster => {
     const truth = new Truth(name, MATCHING, disturbances);
     return new LiveCluster(name, clock, truth, {
       node: (node, taints) => {
@@ -112,6 +127,10 @@ function setScene(surroundings: Surroundings, story: Story, fault: Hooks): Scene
           .map((each) => `${each.key} ${each.tolerationSeconds ?? 'for ever'}`);
         story.tell('pod', { uid, node, terminating, tolerations: told });
       },
+      mark: (pod, sent) => {
+        const cluster = clusters.find((each) => each.name === name);
+        if (cluster) judge.mark(cluster, pod, sent);
+      },
       deletion: (pod, meant, sent) => {
         story.tell('deletion', { uid: pod.uid });
         const cluster = clusters.find((each) => each.name === name);
@@ -119,7 +138,19 @@ function setScene(surroundings: Surroundings, story: Story, fault: Hooks): Scene
       },
     });
   });
-  const judge = new Judge({ ...surroundings, house, queues, clusters });
+  const judge = new Judge({ ...surroundings, house, queues, clusters, rulebook });
   const scheduler = new SimulatedScheduler(surroundings, queues.evictionsDue);
-  return { ...surroundings, clusters, house, queues, scheduler, log: story.log, story, judge, fault };
+  story.onLogged = (event, fields) => judge.logged(event, fields);
+  return {
+    ...surroundings,
+    clusters,
+    house,
+    queues,
+    scheduler,
+    rulebook,
+    log: story.log,
+    story,
+    judge,
+    fault,
+  };
 }

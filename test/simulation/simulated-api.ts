@@ -28,8 +28,8 @@ export interface NodeLook {
   readonly answeredAt: EpochMs;
 }
 
-/** A deletion as it was sent. */
-export interface SentDeletion {
+/** A mark or a deletion as it was sent. */
+export interface Sent {
   readonly sentAt: EpochMs;
   /** What the process has seen of nodes. */
   readonly looks: readonly NodeLook[];
@@ -121,7 +121,17 @@ export class SimulatedApi implements KubernetesApi {
   }
 
   async markDisrupted(pod: PodRef, uid: PodUid): Promise<LivePod> {
-    const marked = await this.#call(() => this.#cluster.markDisrupted(pod, uid));
+    let sent: Sent | undefined;
+    const send = () => {
+      sent = this.#sent(undefined);
+    };
+    const marked = await this.#call(
+      async () => {
+        if (!sent) throw new Error('it was never sent');
+        return this.#cluster.markDisruptedAs(pod, uid, sent);
+      },
+      { inHurry: false, send },
+    );
     this.#marks.set(uid, this.#scene.clock.now());
     return marked;
   }
@@ -139,18 +149,13 @@ export class SimulatedApi implements KubernetesApi {
   }
 
   /** Sends by `notAfter` what ends a pod. */
-  async #end<T>(
-    uid: PodUid,
-    notAfter: EpochMs | undefined,
-    perform: (sent: SentDeletion) => Promise<T>,
-  ): Promise<T> {
+  async #end<T>(uid: PodUid, notAfter: EpochMs | undefined, perform: (sent: Sent) => Promise<T>): Promise<T> {
     const { clock } = this.#scene;
-    let sent: SentDeletion | undefined;
+    let sent: Sent | undefined;
     const send = () => {
       if (notAfter !== undefined && clock.now() > notAfter)
         throw new LateCallError('it could not be sent in time');
-      const markedAt = this.#marks.get(uid);
-      sent = { sentAt: clock.now(), looks: [...this.#looks], markedAt };
+      sent = this.#sent(this.#marks.get(uid));
     };
     return this.#call(
       async () => {
@@ -159,6 +164,10 @@ export class SimulatedApi implements KubernetesApi {
       },
       { inHurry: notAfter !== undefined, send },
     );
+  }
+
+  #sent(markedAt: EpochMs | undefined): Sent {
+    return { sentAt: this.#scene.clock.now(), looks: [...this.#looks], markedAt };
   }
 
   createEvent(event: PodEvent): Promise<void> {

@@ -5,11 +5,10 @@ import { leaseEpochs } from '#shared/clusters/lease.ts';
 import type { QueueKey } from '#shared/queues/queue-set.ts';
 import type { EvictionMetrics } from '#shared/telemetry/metrics.ts';
 import type { Timers } from '#shared/timers/timers.ts';
-import { enforcing } from '#test/world/enforced-rules.ts';
 import type { User } from './fault.ts';
-import { awsTimers, deadLetterPort, queuePort, visibilityPort } from './ports.ts';
+import { awsTimers, deadLetterPort, queuePort, rulesPort, visibilityPort } from './ports.ts';
 import type { Process } from './process.ts';
-import { MATCHING, type Scene } from './scene.ts';
+import type { Scene } from './scene.ts';
 import { SimulatedClusters } from './simulated-api.ts';
 import { type FunctionSettings, runFunction } from './simulated-function.ts';
 import { SimulatedStream } from './simulated-stream.ts';
@@ -38,7 +37,7 @@ function portsOf(process: Process, user: User, scene: Scene, timers?: Timers) {
     dueQueue,
     rates: rooms.rates,
     leaseEpoch: fault.leaseEpoch(leaseEpochs(rooms.leases, clock)),
-    rules: enforcing(MATCHING),
+    rules: fault.rules(rulesPort(process, scene), user, scene),
     metrics: NO_METRICS,
     clock,
     log,

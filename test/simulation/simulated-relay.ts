@@ -3,13 +3,15 @@ import { ClusterWatch } from '#functions/watch-relay/cluster-watch.ts';
 import { PodFollowLimits } from '#functions/watch-relay/follow-pods.ts';
 import { Outbox } from '#functions/watch-relay/outbox.ts';
 import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
+import type { RulesListener } from '#functions/watch-relay/rules-watch.ts';
+import type { Rules } from '#shared/eviction/policy.ts';
 import type { QueueSender } from '#shared/queues/sender.ts';
 import { enforced } from '#test/world/enforced-rules.ts';
 import { KnowingView } from './knowing-view.ts';
 import type { LiveCluster } from './live-cluster.ts';
-import { queuePort } from './ports.ts';
+import { queuePort, rulesWatch } from './ports.ts';
 import { Process } from './process.ts';
-import type { Scene } from './scene.ts';
+import { MATCHING, type Scene } from './scene.ts';
 import { SimulatedApi } from './simulated-api.ts';
 
 const RETRY_MS = 2_000;
@@ -58,26 +60,50 @@ export class SimulatedRelay {
     outbox.open(name, view, () => true);
     const api = fault.relayApi(new SimulatedApi(this.#cluster, process, scene, knowing), scene);
     let recalled = false;
-    const watch = new ClusterWatch(name, api, view, {
-      store,
-      limits: new FewWatches(weather.climate.ownWatches),
-      clock,
-      log,
-      metrics: METRICS,
-      rules: enforced({ comparisonOperators: false }),
-      counted: () => undefined,
-      tell: (subjects, wake) => {
-        outbox.mark(name, subjects, wake);
-        // Only of what it has recalled from the store is it told that it is to wake.
-        recalled ||= wake;
-        if (recalled && !view.awaitsPods) this.#synced();
-      },
+    let watch: ClusterWatch | undefined;
+    const see = (rules: Rules) =>
+      new ClusterWatch(name, api, view, {
+        store,
+        limits: new FewWatches(weather.climate.ownWatches),
+        clock,
+        log,
+        metrics: METRICS,
+        rules,
+        counted: () => undefined,
+        tell: (subjects, wake) => {
+          outbox.mark(name, subjects, wake);
+          // Only of what it has recalled from the store is it told that it is to wake.
+          recalled ||= wake;
+          if (recalled && !view.awaitsPods) this.#synced();
+        },
+      });
+    const ended = new AbortController();
+    const ruled = fault.relayRuled((rules) => watch?.ruled(rules));
+    this.#followRules(ended.signal, (rules) => {
+      if (watch) {
+        ruled(rules);
+        return;
+      }
+      watch = see(rules);
+      watch.start();
     });
-    watch.start();
     void process.death.then(() => {
+      ended.abort();
       outbox.stop();
-      void watch.stop();
+      void watch?.stop();
     });
+  }
+
+  /** As of what governs the cluster is heard, first as it is. */
+  #followRules(signal: AbortSignal, listener: RulesListener): void {
+    const { rulebook } = this.#scene;
+    if (!rulebook) {
+      listener(enforced(MATCHING));
+      return;
+    }
+    const rules = rulesWatch(this.process, rulebook, this.#scene);
+    rules.follow(this.#cluster.name, listener, signal);
+    signal.addEventListener('abort', () => void rules.stop());
   }
 
   /** Keeps account of what is told. */

@@ -5,7 +5,7 @@ import type { LiveCluster, PodSpec } from './live-cluster.ts';
 import type { Scene } from './scene.ts';
 import type { Episode } from './weather.ts';
 
-const KEYS = ['a', 'b', NODE_NOT_READY, NODE_UNREACHABLE] as const;
+export const TAINT_KEYS = ['a', 'b', NODE_NOT_READY, NODE_UNREACHABLE] as const;
 /** Keys of the node controllers, which say when they set a taint. */
 const TIMED_KEYS: readonly string[] = [NODE_NOT_READY, NODE_UNREACHABLE];
 /** Tolerated for so many seconds; beyond 900 a timer needs a schedule. */
@@ -100,7 +100,7 @@ export class SimulatedUser {
   #taint(until: EpochMs): void {
     const { clock, random } = this.#scene;
     const name = random.pick(this.#active);
-    const key = random.pick(KEYS);
+    const key = random.pick(TAINT_KEYS);
     const value = random.chance(0.3) ? 'v' : '';
     const others = this.#taintsOf(name).filter((taint) => taint.key !== key);
     const timeAdded = Math.floor(clock.now() / 1000) * 1000;
@@ -188,8 +188,10 @@ export class SimulatedUser {
     if (this.#cluster.livePods.size >= weather.climate.mostPods * this.#nodes.length) return;
     this.#pods += 1;
     this.#cluster.createPod({
-      namespace: 'default',
+      namespace: this.#pods % 3 === 0 ? 'other' : 'default',
       name: `p${this.#pods}`,
+      labels: { app: this.#pods % 2 === 0 ? 'web' : 'batch' },
+      ...(this.#pods % 4 === 0 ? {} : { owner: { kind: 'ReplicaSet', name: `r${this.#pods % 5}` } }),
       node,
       tolerations,
       graceMs: random.pick([0, 500, 5_000, 30_000]),
@@ -223,7 +225,7 @@ export class SimulatedUser {
 
   #tolerations(): readonly Toleration[] {
     const { random } = this.#scene;
-    const deciding = KEYS.flatMap((key): readonly Toleration[] => {
+    const deciding = TAINT_KEYS.flatMap((key): readonly Toleration[] => {
       if (random.chance(0.15)) return [];
       const toleration = { key, operator: 'Exists', effect: 'NoExecute' };
       if (random.chance(0.2)) return [toleration];

@@ -6,6 +6,8 @@ import type { Clock } from '#shared/time/clock.ts';
 export class Story {
   readonly lines: string[] = [];
   readonly log: Log;
+  /** Called with each line that the service logs. */
+  onLogged: (event: string, fields: LogFields) => void = () => undefined;
   readonly #clock: Clock;
   readonly #startAt: EpochMs;
 
@@ -13,7 +15,9 @@ export class Story {
     this.#clock = clock;
     this.#startAt = clock.now();
     this.log = logTo((severity, { event, fields }) => {
-      if (severity !== 'debug') this.tell(event, fields);
+      if (severity === 'debug') return;
+      this.tell(event, fields);
+      this.onLogged(event, fields);
     });
   }
 

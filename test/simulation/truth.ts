@@ -28,6 +28,9 @@ interface PodPast {
 /** The start of the countdown of a taint that a node has in one of its states. */
 type Start = (taint: LiveTaint, past: NodePast) => EpochMs;
 
+/** By when a pod is let go that is due by a taint. */
+export type Freedom = (key: string, dueAt: EpochMs) => EpochMs | undefined;
+
 /**
  * What really happened in a cluster, kept apart from the service, and the rule in its plainest form over it: when a
  * pod must go, and when it may.
@@ -106,6 +109,12 @@ export class Truth {
     return before !== undefined && this.knowledge.decidedBy(name, before.state, Infinity);
   }
 
+  /** The taints that a node has in a state, and whether it is there. */
+  lookOf(name: NodeName, state: number): { readonly taints: readonly LiveTaint[]; readonly there: boolean } {
+    const past = this.#pastOf(name).find((each) => each.state === state);
+    return { taints: past?.taints ?? [], there: past !== undefined && !past.deleted };
+  }
+
   /** The number of a node's present state; `undefined`: there never was one. */
   stateOf(name: NodeName): number | undefined {
     return this.#nodes.get(name)?.at(-1)?.state;
@@ -135,16 +144,16 @@ export class Truth {
 
   /**
    * The earliest moment at which a pod may go, as it is now, for one who looked at its node at `lookedAt` and saw that
-   * state. `undefined`: never, then.
+   * state. `undefined`: never, then. `key`: by a taint of that key alone.
    */
-  mayGo(uid: PodUid, seen: number, lookedAt: EpochMs): EpochMs | undefined {
+  mayGo(uid: PodUid, seen: number, lookedAt: EpochMs, key?: string): EpochMs | undefined {
     const pod = this.#podOf(uid);
     const moments = this.#candidates(pod.node, seen, lookedAt).flatMap((past) => {
       // When a node went is known by when a relay heard of it.
       if (past.deleted && pod.podSince >= this.knowledge.seenAt(past.state)) return [];
       const start = (patient: boolean): Start => this.#lenientStart(pod.node, lookedAt, patient);
-      const known = this.#deadline(pod, past, start(false));
-      const waited = this.#deadline(pod, past, start(true));
+      const known = this.#deadline(pod, past, start(false), key);
+      const waited = this.#deadline(pod, past, start(true), key);
       return [known, waited === undefined ? undefined : waited + BEHIND_PATIENCE_MS];
     });
     const possible = moments.filter((moment) => moment !== undefined);
@@ -187,18 +196,40 @@ export class Truth {
     };
   }
 
-  /** By when a pod must be gone, as things are now, given what went wrong; `undefined`: it may stay. */
-  mustGo(uid: PodUid): EpochMs | undefined {
+  /**
+   * By when a pod must be gone, as things are now, given what went wrong; `undefined`: it may stay. `freedBy`: by when a pod
+   * is let go that is due since then and that a taint of that key makes go; `undefined`: nothing ever forbade it.
+   */
+  mustGo(uid: PodUid, freedBy: Freedom = () => undefined): EpochMs | undefined {
+    const dueAt = this.deadline(uid);
+    if (dueAt === undefined) return undefined;
+    const keys =
+      this.#pastOf(this.#podOf(uid).node)
+        .at(-1)
+        ?.taints.map(({ key }) => key) ?? [];
+    const moments = [...new Set(keys)].flatMap((key) => {
+      const due = this.#mustGoBy(uid, key);
+      if (due === undefined) return [];
+      const freed = freedBy(key, dueAt);
+      if (freed === undefined) return [due];
+      return [this.#disturbances.excusedUntil(this.#cluster, Math.max(due, freed))];
+    });
+    return moments.length === 0 ? undefined : Math.min(...moments);
+  }
+
+  /** By when by a taint of that key. */
+  #mustGoBy(uid: PodUid, key: string): EpochMs | undefined {
     const pod = this.#podOf(uid);
     const node = this.#pastOf(pod.node).at(-1);
     const tolerations = pod.tolerations.at(-1);
     if (!node || !tolerations || this.isLost(uid)) return undefined;
     const by = (at: EpochMs) => this.#disturbances.excusedUntil(this.#cluster, at);
     const past = this.#pastOf(pod.node);
-    const deadline = this.#deadline(pod, node, (taint) => {
+    const start: Start = (taint) => {
       const recreatedAt = past.findLast((each, index) => !each.deleted && past[index - 1]?.deleted)?.at ?? 0;
       return by(Math.max(startOf(past, taint, node, STRICT), recreatedAt, pod.podSince));
-    });
+    };
+    const deadline = this.#deadline(pod, node, start, key);
     if (deadline === undefined) return undefined;
     return by(Math.max(deadline, ...[node.at, tolerations.at, pod.podSince].map(by)));
   }
@@ -212,9 +243,10 @@ export class Truth {
     return this.#deadline(pod, node, (taint) => startOf(past, taint, node, STRICT));
   }
 
-  #deadline(pod: PodPast, node: NodePast, start: Start): EpochMs | undefined {
+  #deadline(pod: PodPast, node: NodePast, start: Start, key?: string): EpochMs | undefined {
     const tolerations = pod.tolerations.at(-1)?.tolerations ?? [];
     const ends = node.taints.flatMap((taint) => {
+      if (key !== undefined && taint.key !== key) return [];
       const match = firstMatch(tolerations, taint, this.#options);
       if (match && match.tolerationSeconds === undefined) return [];
       const seconds = Math.max(0, Number(match?.tolerationSeconds ?? 0));

@@ -1,0 +1,221 @@
+import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import {
+  DEFAULT_POLICY,
+  type HoldTarget,
+  type Policy,
+  type Selection,
+  type Trip,
+} from '#shared/eviction/policy.ts';
+import type { LivePod } from '#shared/kubernetes/api.ts';
+import type { LiveCluster } from './live-cluster.ts';
+import type { Scene } from './scene.ts';
+import type { SeededRandom } from './seeded-random.ts';
+import type { SimulatedRulebook } from './simulated-rulebook.ts';
+import { TAINT_KEYS } from './simulated-user.ts';
+
+const MINUTE_MS = 60_000;
+/** In one episode; where nodes are full, each has hundreds of pods decided anew. */
+const ORDERS = { few: 2, usual: 8 };
+const FULL_PODS = 8;
+/** An order stands for so long at most, as often as it is here. */
+const LONGEST_MS = [3_000, MINUTE_MS, 5 * MINUTE_MS, 20 * MINUTE_MS, 60 * MINUTE_MS] as const;
+/** How often somebody interferes just when a pod is marked, and how soon; so often at most in all as there are orders. */
+const INTERFERENCE_CHANCE = 0.1;
+const INTERFERENCE_MS = 1_500;
+const DRAINS = [0.5, 2, 10, 50] as const;
+
+/** Says that something is so, and returns what takes it back. */
+type Order = (until: { readonly until?: EpochMs }) => () => void;
+
+/**
+ * Somebody to whom a cluster belongs: observes, pauses and stops it, holds and excludes pods, has its guard tripped, and takes
+ * all of that back, at any time. Some of it ends by itself before.
+ */
+export class Owner {
+  readonly #cluster: LiveCluster;
+  readonly #rulebook: SimulatedRulebook;
+  readonly #scene: Scene;
+  readonly #random: SeededRandom;
+  #orders = 0;
+  /** By when it all is taken back. */
+  endAt: EpochMs;
+
+  /** `random`: of its own, so that all else happens as if there were no owners. */
+  constructor(cluster: LiveCluster, rulebook: SimulatedRulebook, random: SeededRandom, scene: Scene) {
+    this.#cluster = cluster;
+    this.#rulebook = rulebook;
+    this.#random = random;
+    this.#scene = scene;
+    const { clock, weather } = scene;
+    this.endAt = clock.now();
+    const [first] = weather.episodes;
+    // Until somebody says something, it is observed.
+    const enforcedAt = random.chance(0.8) || !first ? clock.now() : random.between(first.from, first.to);
+    this.#at(enforcedAt, () => this.#decree({ mode: 'enforce', drain: random.pick(DRAINS) }));
+    const orders = weather.climate.mostPods > FULL_PODS ? ORDERS.few : ORDERS.usual;
+    for (const { from, to } of weather.episodes) {
+      for (let count = 0; count < orders; count++) {
+        this.#at(random.between(from, to), () => this.#order());
+      }
+    }
+    let interferences = 0;
+    cluster.onMarked = (pod) => {
+      if (interferences === orders || !random.chance(INTERFERENCE_CHANCE)) return;
+      interferences += 1;
+      this.#at(clock.now() + random.between(0, INTERFERENCE_MS), () => this.#order(pod));
+    };
+  }
+
+  #at(at: EpochMs, happen: () => void): void {
+    this.endAt = Math.max(this.endAt, at);
+    this.#scene.clock.setAlarm(at, happen);
+  }
+
+  /** `pod`: whom it is about, where it is about a pod. */
+  #order(pod = this.#anyPod()): void {
+    const { clock, story } = this.#scene;
+    const random = this.#random;
+    const lastsMs = random.between(0, random.pick(LONGEST_MS));
+    // It ends by itself, or somebody ends it, perhaps before that.
+    const until = random.chance(0.4) ? { until: clock.now() + random.between(0, lastsMs) } : {};
+    const takeBack = this.#draw(pod)(until);
+    story.tell('ordered', { cluster: this.#cluster.name, ...this.#said() });
+    this.#at(clock.now() + lastsMs, () => {
+      takeBack();
+      story.tell('ordered', { cluster: this.#cluster.name, ...this.#said() });
+    });
+  }
+
+  #draw(pod: LivePod | undefined): Order {
+    const { name } = this.#cluster;
+    const rulebook = this.#rulebook;
+    const act = { who: 'anna', at: this.#scene.clock.now(), why: 'because' };
+    const drawn = this.#random.pick<() => Order>([
+      () => () => this.#policyFor({ mode: 'observe' }, { mode: 'enforce' }),
+      () =>
+        ({ until }) => {
+          const paused = { mode: 'paused', ...(until === undefined ? {} : { pausedUntil: until }) } as const;
+          return this.#policyFor(paused, { mode: 'enforce' });
+        },
+      () => (until) => {
+        rulebook.setStop(name, { ...act, ...until, scope: 'cluster' });
+        return () => rulebook.setStop(name);
+      },
+      () => (until) => {
+        rulebook.setFleetStop({ ...act, ...until, scope: 'fleet' });
+        return () => rulebook.setFleetStop();
+      },
+      () => this.#hold(pod),
+      () => this.#hold(pod),
+      () => this.#hold(pod),
+      () => this.#select('exclude'),
+      () => this.#select('exclude'),
+      () => this.#select('only'),
+      () => () => this.#policyFor({ drain: this.#random.pick(DRAINS) }, { drain: this.#random.pick(DRAINS) }),
+      () => () => this.#trip(),
+    ]);
+    return drawn();
+  }
+
+  #policyFor(policy: Partial<Policy>, after: Partial<Policy>): () => void {
+    this.#decree(policy);
+    return () => this.#decree(after);
+  }
+
+  #decree(change: Partial<Policy>): void {
+    const { pausedUntil, ...policy } = this.#policy;
+    const kept = change.mode === undefined && pausedUntil !== undefined ? { pausedUntil } : {};
+    this.#rulebook.setPolicy(this.#cluster.name, { ...policy, ...kept, ...change });
+  }
+
+  get #policy(): Policy {
+    return this.#rulebook.now(this.#cluster.name).orders.policy?.read ?? DEFAULT_POLICY;
+  }
+
+  #hold(pod: LivePod | undefined): Order {
+    const { name: cluster } = this.#cluster;
+    const random = this.#random;
+    if (!pod?.node) return () => () => undefined;
+    const { uid, namespace, name, owner, node } = pod;
+    const targets: readonly [HoldTarget, ...HoldTarget[]] = [
+      { kind: 'pod', namespace, name, uid },
+      { kind: 'pod', namespace, name },
+      { kind: 'node', node },
+      ...(owner ? [{ kind: 'workload', namespace, owner } as const] : []),
+    ];
+    this.#orders += 1;
+    const id = `h${this.#orders}`;
+    const hold = {
+      id,
+      target: random.pick(targets),
+      who: 'anna',
+      at: this.#scene.clock.now(),
+      why: 'because',
+    };
+    return (until) => {
+      this.#rulebook.setHolds(cluster, (holds) => [...holds, { ...hold, ...until }]);
+      return () => this.#rulebook.setHolds(cluster, (holds) => holds.filter((each) => each.id !== id));
+    };
+  }
+
+  #select(list: 'exclude' | 'only'): Order {
+    const random = this.#random;
+    const selection = random.pick<Selection>([
+      { namespaces: ['other'] },
+      { labels: { matchLabels: { app: 'web' } } },
+      { labels: { matchExpressions: [{ key: 'app', operator: 'NotIn', values: ['web'] }] } },
+      { taints: [random.pick(TAINT_KEYS)] },
+      { namespaces: ['default'], taints: [random.pick(TAINT_KEYS)] },
+    ]);
+    return (until) => {
+      const added = { ...selection, ...until };
+      this.#decreeSelections(list, (before) => [...before, added]);
+      return () => this.#decreeSelections(list, (before) => before.filter((each) => each !== added));
+    };
+  }
+
+  #decreeSelections(
+    list: 'exclude' | 'only',
+    change: (before: readonly Selection[]) => readonly Selection[],
+  ) {
+    const { name } = this.#cluster;
+    this.#rulebook.setPolicy(name, { ...this.#policy, [list]: change(this.#policy[list]) });
+  }
+
+  /** The guard trips, in all zones at once where it trips in one. */
+  #trip(): () => void {
+    const { name } = this.#cluster;
+    const random = this.#random;
+    const about = { trippedAt: this.#scene.clock.now(), nodes: 3, outOf: 10 };
+    const trips = random.pick<readonly Trip[]>([
+      [{ ...about, scope: 'cluster' }],
+      [{ ...about, scope: 'people' }],
+      ['a', 'b'].map((zone) => ({ ...about, scope: 'zone', zone })),
+    ]);
+    this.#rulebook.setTrips(name, (before) => [...before, ...trips]);
+    return () => {
+      // One zone is released before the other.
+      for (const trip of trips) this.#at(this.#releaseAt(), () => this.#release(name, trip));
+    };
+  }
+
+  #releaseAt(): EpochMs {
+    return this.#scene.clock.now() + this.#random.between(0, 2 * MINUTE_MS);
+  }
+
+  #release(name: ClusterName, trip: Trip): void {
+    this.#rulebook.setTrips(name, (trips) => trips.filter((each) => each !== trip));
+  }
+
+  #said() {
+    const { orders, guard, fleetStop } = this.#rulebook.now(this.#cluster.name);
+    const { mode, pausedUntil, drain, exclude, only } = this.#policy;
+    const { stop, holds } = orders;
+    return { mode, pausedUntil, drain, exclude, only, stop, fleetStop, holds, trips: guard.trips };
+  }
+
+  #anyPod(): LivePod | undefined {
+    const pods = [...this.#cluster.livePods.values()].filter(({ terminating }) => !terminating);
+    return this.#random.pick(pods);
+  }
+}

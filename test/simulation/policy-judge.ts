@@ -1,0 +1,195 @@
+import {
+  type ClusterName,
+  type EpochMs,
+  type NodeRef,
+  nodeKey,
+  type PodUid,
+} from '#shared/eviction/identity.ts';
+import type { LivePod } from '#shared/kubernetes/api.ts';
+import type { Commit, Store } from '#shared/store/store.ts';
+import type { LogFields } from '#shared/telemetry/log.ts';
+import type { Accuse, Bench } from './judge.ts';
+import { type Defendant, Law } from './law.ts';
+import { type LiveCluster, zoneOf } from './live-cluster.ts';
+import type { NodeLook, Sent } from './simulated-api.ts';
+import type { Freedom } from './truth.ts';
+
+const DOWN_KEYS = ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'];
+/** Rules are at most so old when a mark or a deletion is sent. */
+const RULES_AGE_MS = 1_000;
+/** A pod that was let go just before it fell due may be held by what was read before that. */
+const JUST_BEFORE_MS = 5_000;
+/** A relay notices so soon what is let go, and tells it a second time to those who were just holding it. */
+const RELEASE_MS = 9_000;
+
+/** Of what is let go so much may go at once; that which waits from a release before, too. */
+const BURST = 3;
+const PACE = 2;
+
+/** P9, by what was written of each cluster. */
+export class PolicyJudge {
+  readonly #bench: Bench;
+  readonly #accuse: Accuse;
+  readonly #law: Law | undefined;
+  /** When each scheduled pod falls due by its record. */
+  readonly #fireAt = new Map<PodUid, EpochMs>();
+  /** When pods went that were let go together. */
+  readonly #released = new Map<string, readonly EpochMs[]>();
+  /** How often each pod's deadline was moved. */
+  readonly #moves = new Map<PodUid, number>();
+  /** Held since in a cluster that is observed, and not told of yet. */
+  readonly #observed = new Set<PodUid>();
+  /** What was told of in a cluster that is observed. */
+  readonly #wouldHave = new Set<string>();
+
+  constructor(bench: Bench, accuse: Accuse) {
+    this.#bench = bench;
+    this.#accuse = accuse;
+    this.#law = bench.rulebook && new Law(bench.rulebook);
+  }
+
+  /** A pod is marked. It waits for its turn, so its node may have been looked at long ago. */
+  mark(cluster: LiveCluster, pod: LivePod, sent: Sent): void {
+    const looks = sent.looks.filter(({ node }) => node === pod.node);
+    const keysIn = ({ state }: NodeLook) =>
+      state === undefined || pod.node === undefined
+        ? []
+        : cluster.truth.lookOf(pod.node, state).taints.map(({ key }) => key);
+    this.#judge('marked', cluster, pod, sent, looks, keysIn);
+  }
+
+  /** `looks`: those that it may have been decided by. */
+  deletion(cluster: LiveCluster, pod: LivePod, sent: Sent, looks: readonly NodeLook[]): void {
+    const dueBy = ({ node, state, begunAt }: NodeLook) => {
+      if (state === undefined) return [];
+      const keys = new Set(cluster.truth.lookOf(node, state).taints.map(({ key }) => key));
+      return [...keys].filter(
+        (key) => (cluster.truth.mayGo(pod.uid, state, begunAt, key) ?? Infinity) <= sent.sentAt,
+      );
+    };
+    this.#judge('deleted', cluster, pod, sent, looks, dueBy);
+    this.#judgePace(cluster, pod, sent);
+  }
+
+  /** What was let go with everything else goes at the pace that policy says. */
+  #judgePace({ name, truth }: LiveCluster, { uid }: LivePod, { sentAt }: Sent): void {
+    const { disturbances } = this.#bench;
+    const dueAt = truth.deadline(uid);
+    const law = this.#law;
+    if (!law || dueAt === undefined) return;
+    // Where anything went wrong it may not have been held by then.
+    const heldAt = disturbances.excusedUntil(name, dueAt);
+    const releasedAt = law.lastRelease(name, dueAt, sentAt);
+    if (releasedAt === undefined || heldAt > releasedAt) return;
+    const key = `${name} ${releasedAt}`;
+    const gone = [...(this.#released.get(key) ?? []), sentAt];
+    this.#released.set(key, gone);
+    const drain = law.fastestDrain(name, dueAt, sentAt);
+    const most = BURST + PACE * drain * ((sentAt - releasedAt) / 1000);
+    if (gone.length > most) {
+      this.#accuse(`P9: ${gone.length} pods went in ${sentAt - releasedAt} ms at a pace of ${drain}/s`);
+    }
+  }
+
+  #judge(
+    what: string,
+    cluster: LiveCluster,
+    pod: LivePod,
+    { sentAt }: Sent,
+    looks: readonly NodeLook[],
+    keysOf: (look: NodeLook) => readonly string[],
+  ): void {
+    const law = this.#law;
+    if (!law) return;
+    const cases = looks.flatMap((look) =>
+      keysOf(look).map((key) => defendant(cluster, pod, look.state ?? 0, key)),
+    );
+    const forbidden = cases.every((each) =>
+      law.forbidsThroughout(cluster.name, each, sentAt - RULES_AGE_MS, sentAt),
+    );
+    if (cases.length > 0 && forbidden) this.#accuse(`P9: ${pod.uid} was ${what} although that was forbidden`);
+  }
+
+  /** By when a pod is to have been let go that rules forbade to evict. */
+  freedom(cluster: LiveCluster, pod: LivePod): Freedom {
+    const law = this.#law;
+    const { name, truth } = cluster;
+    if (!law || pod.node === undefined) return () => undefined;
+    const state = truth.stateOf(pod.node) ?? 0;
+    const now = this.#bench.clock.now();
+    return (key, dueAt) => {
+      const of = defendant(cluster, pod, state, key);
+      const last = law.lastForbidden(name, of, dueAt - JUST_BEFORE_MS, now);
+      if (last === undefined || last === Infinity) return last;
+      const turnMs = (cluster.mostPods / law.slowestDrain(name, last, now)) * 1000;
+      return this.#bench.disturbances.excusedUntil(name, last) + RELEASE_MS + turnMs;
+    };
+  }
+
+  /** Held pods keep their deadlines. */
+  watch(store: Store): Store {
+    return {
+      load: (...args) => store.load(...args),
+      commit: async (ref, revision, change, now) => {
+        // Whether it was done may remain unknown.
+        const before = change.schedule.map(({ uid }) => [uid, this.#fireAt.get(uid)] as const);
+        for (const { uid } of [...change.schedule, ...change.end]) this.#fireAt.delete(uid);
+        const answer = await store.commit(ref, revision, change, now);
+        for (const [uid, fireAt] of before) if (fireAt !== undefined) this.#fireAt.set(uid, fireAt);
+        if (answer === 'committed') this.#committed(ref, change);
+        return answer;
+      },
+      end: async (ref, pods, now) => {
+        await store.end(ref, pods, now);
+        for (const { uid } of pods) this.#fireAt.delete(uid);
+      },
+      taintedNodes: (cluster) => store.taintedNodes(cluster),
+    };
+  }
+
+  #committed(ref: NodeRef, { schedule }: Commit): void {
+    for (const { uid, fireAt, held, notBefore } of schedule) {
+      if (held?.by.kind === 'observe') this.#observed.add(uid);
+      const before = this.#fireAt.get(uid);
+      const waits = held !== undefined || notBefore !== undefined;
+      if (waits && before !== undefined && before !== fireAt) {
+        this.#accuse(`P9: the deadline of ${uid} on ${nodeKey(ref)} was moved while it was held`);
+      }
+      if (before !== fireAt) this.#moves.set(uid, (this.#moves.get(uid) ?? 0) + 1);
+      this.#fireAt.set(uid, fireAt);
+    }
+  }
+
+  /** What would have happened is told once for each deadline, for as long as the cluster is observed. */
+  logged(event: string, fields: LogFields): void {
+    if (event !== 'eviction.would-have') return;
+    const uid = String(fields['uid']) as PodUid;
+    // Of one that went meanwhile each who finds that may tell.
+    if (!this.#observed.delete(uid)) return;
+    const cluster = String(fields['cluster']) as ClusterName;
+    const said = `${uid} ${this.#moves.get(uid)} ${this.#observations(cluster)}`;
+    if (this.#wouldHave.has(said)) this.#accuse(`P9: it was told twice that ${uid} would have gone`);
+    this.#wouldHave.add(said);
+  }
+
+  /** How often somebody began to observe a cluster. */
+  #observations(cluster: ClusterName): number {
+    const history = this.#bench.rulebook?.history(cluster) ?? [];
+    const modes = history.map(({ rulings }) => rulings.orders.policy?.read.mode);
+    return modes.filter((mode, index) => mode === 'observe' && modes[index - 1] !== mode).length;
+  }
+}
+
+function defendant({ truth }: LiveCluster, pod: LivePod, state: number, key: string): Defendant {
+  if (pod.node === undefined) throw new Error(`${pod.uid} is on no node`);
+  const { taints, there } = truth.lookOf(pod.node, state);
+  const found = taints.filter((taint) => DOWN_KEYS.includes(taint.key)).map(({ timeAdded }) => timeAdded);
+  const downSince = Math.min(...found.map((at = Infinity) => at));
+  return {
+    pod,
+    node: pod.node,
+    zone: there ? zoneOf(pod.node) : undefined,
+    downSince: there && downSince < Infinity ? downSince : undefined,
+    key,
+  };
+}

@@ -1,0 +1,99 @@
+import type { Rulebook, Rulings } from '#shared/clusters/rulebook.ts';
+import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { Hold, Policy, Stop, Trip } from '#shared/eviction/policy.ts';
+import type { Clock } from '#shared/time/clock.ts';
+
+/** What was written of a cluster, and since when it stood. */
+export interface Ruling {
+  readonly at: EpochMs;
+  readonly rulings: Rulings;
+}
+
+const UNSAID: Rulings = { orders: { revision: 0, holds: [] }, guard: { revision: 0, trips: [] } };
+
+/** What governs the clusters, and what ever did. Whoever writes is heard at once by whoever reads after that. */
+export class SimulatedRulebook implements Pick<Rulebook, 'read'> {
+  readonly #clock: Clock;
+  readonly #written = new Map<ClusterName, Ruling[]>();
+  readonly #listeners = new Set<() => void>();
+
+  constructor(clusters: readonly ClusterName[], clock: Clock) {
+    this.#clock = clock;
+    for (const cluster of clusters) this.#written.set(cluster, [{ at: clock.now(), rulings: UNSAID }]);
+  }
+
+  async read(cluster: ClusterName): Promise<Rulings> {
+    return this.now(cluster);
+  }
+
+  now(cluster: ClusterName): Rulings {
+    return this.history(cluster).at(-1)?.rulings ?? UNSAID;
+  }
+
+  /** In the order in which it was written. */
+  history(cluster: ClusterName): readonly Ruling[] {
+    return this.#written.get(cluster) ?? [];
+  }
+
+  /** The next moment at which something that stands ends by itself; `Infinity`: nothing does. */
+  nextEnd(cluster: ClusterName): EpochMs {
+    return Math.min(...endsOf(this.now(cluster)).filter((at) => at > this.#clock.now()));
+  }
+
+  setPolicy(cluster: ClusterName, read: Policy): void {
+    const { orders, ...others } = this.now(cluster);
+    const revision = orders.revision + 1;
+    this.#write(cluster, {
+      ...others,
+      orders: { ...orders, revision, policy: { text: '', read, revision } },
+    });
+  }
+
+  /** Absent: evictions are resumed. */
+  setStop(cluster: ClusterName, stop?: Stop): void {
+    const { orders, ...others } = this.now(cluster);
+    const { stop: _before, ...rest } = orders;
+    const revision = orders.revision + 1;
+    this.#write(cluster, { ...others, orders: { ...rest, revision, ...(stop ? { stop } : {}) } });
+  }
+
+  /** Of all clusters; as {@link setStop}. */
+  setFleetStop(fleetStop?: Stop): void {
+    for (const cluster of this.#written.keys()) {
+      const { fleetStop: _before, ...others } = this.now(cluster);
+      this.#write(cluster, { ...others, ...(fleetStop ? { fleetStop } : {}) });
+    }
+  }
+
+  setHolds(cluster: ClusterName, change: (holds: readonly Hold[]) => readonly Hold[]): void {
+    const { orders, ...others } = this.now(cluster);
+    const [revision, holds] = [orders.revision + 1, change(orders.holds)];
+    this.#write(cluster, { ...others, orders: { ...orders, revision, holds } });
+  }
+
+  setTrips(cluster: ClusterName, change: (trips: readonly Trip[]) => readonly Trip[]): void {
+    const { guard, ...others } = this.now(cluster);
+    this.#write(cluster, { ...others, guard: { revision: guard.revision + 1, trips: change(guard.trips) } });
+  }
+
+  /** Resolves when something is written, or at that moment. */
+  async changed(until: EpochMs, wait: (ring: () => void, at: EpochMs) => void): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#listeners.add(resolve);
+    if (until < Infinity) wait(resolve, until);
+    await promise;
+    this.#listeners.delete(resolve);
+  }
+
+  #write(cluster: ClusterName, rulings: Rulings): void {
+    this.#written.get(cluster)?.push({ at: this.#clock.now(), rulings });
+    for (const listen of [...this.#listeners]) listen();
+  }
+}
+
+/** All moments at which something of that ends by itself. */
+export function endsOf({ orders, fleetStop }: Rulings): readonly EpochMs[] {
+  const { pausedUntil, exclude = [], only = [] } = orders.policy?.read ?? {};
+  const ends = [orders.stop, fleetStop, ...orders.holds, ...exclude, ...only].map((each) => each?.until);
+  return [pausedUntil, ...ends].filter((at) => at !== undefined);
+}

@@ -149,6 +149,7 @@ export const allRulesReader =
 export function rulesOf({ orders, guard, fleetStop }: Rulings, matching: MatchOptions): Rules {
   return {
     policy: orders.policy?.read ?? DEFAULT_POLICY,
+    ordersRevision: orders.revision,
     policyRevision: orders.policy?.revision ?? 0,
     stops: [fleetStop, orders.stop].filter((stop) => stop !== undefined),
     holds: orders.holds,

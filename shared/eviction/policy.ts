@@ -153,6 +153,8 @@ export interface ReleasedTrip extends Trip {
 /** All that governs a cluster at a moment beside its taints. */
 export interface Rules {
   readonly policy: Policy;
+  /** Grows with whatever operators say of the cluster, so that a word that was taken back at once is noticed, too. */
+  readonly ordersRevision: number;
   /** Grows with each change of the policy; 0: it was never set. */
   readonly policyRevision: number;
   readonly stops: readonly Stop[];

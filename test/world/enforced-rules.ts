@@ -5,6 +5,7 @@ import type { MatchOptions } from '#shared/taints/taint.ts';
 /** As if each cluster's owner had said that it is to be enforced, and nothing else. */
 export const enforced = (matching: MatchOptions): Rules => ({
   policy: { ...DEFAULT_POLICY, mode: 'enforce' },
+  ordersRevision: 0,
   policyRevision: 0,
   stops: [],
   holds: [],

@@ -28,6 +28,7 @@ export const ref = { cluster: clusterName('c1'), node: nodeName('n1') };
 /** Of a cluster that is enforced, and of which nothing else is said. */
 export const rules: Rules = {
   policy: { ...DEFAULT_POLICY, mode: 'enforce' },
+  ordersRevision: 1,
   policyRevision: 1,
   stops: [],
   holds: [],

@@ -105,3 +105,12 @@ test('while nothing can be read, what was read last stands', async (context) => 
   await time.pass(3 * SECOND);
   assert.equal(told.length, 2);
 });
+
+test('a word that was taken back before anybody read it is told all the same: what it held meanwhile is to be woken', async (context) => {
+  const { time, written, told, follow } = bench(context);
+  follow(C1);
+  await time.pass(SECOND);
+  written.set(C1, { ...rules, ordersRevision: rules.ordersRevision + 2 });
+  await time.pass(3 * SECOND);
+  assert.deepEqual(told, ['c1 enforce', 'c1 enforce']);
+});

@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 import { z } from 'zod';
-import { ControllerManager } from './rig/controller-manager.ts';
-import { CONTEXT, Stage } from './rig/stage.ts';
-import { tolerates } from './rig/tolerations.ts';
-import { until } from './rig/until.ts';
-import type { PodLife } from './rig/witness.ts';
+import { ControllerManager } from '#test/cluster/rig/controller-manager.ts';
+import { CONTEXT, Stage } from '#test/cluster/rig/stage.ts';
+import { tolerates } from '#test/cluster/rig/tolerations.ts';
+import { until } from '#test/cluster/rig/until.ts';
+import type { PodLife } from '#test/cluster/rig/witness.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const NODES = 5;

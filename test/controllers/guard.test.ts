@@ -8,13 +8,13 @@ import { clusterName } from '#shared/eviction/identity.ts';
 import type { Trip } from '#shared/eviction/policy.ts';
 import { NODE_NOT_READY, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { systemClock } from '#shared/time/clock.ts';
-import { ControllerManager } from './rig/controller-manager.ts';
-import { assertUntouched } from './rig/deadline.ts';
-import { MortalNodes } from './rig/mortal-nodes.ts';
-import { CONTEXT, Stage } from './rig/stage.ts';
-import { tolerates } from './rig/tolerations.ts';
-import { until } from './rig/until.ts';
-import type { PodLife } from './rig/witness.ts';
+import { ControllerManager } from '#test/cluster/rig/controller-manager.ts';
+import { assertUntouched } from '#test/cluster/rig/deadline.ts';
+import { MortalNodes } from '#test/cluster/rig/mortal-nodes.ts';
+import { CONTEXT, Stage } from '#test/cluster/rig/stage.ts';
+import { tolerates } from '#test/cluster/rig/tolerations.ts';
+import { until } from '#test/cluster/rig/until.ts';
+import type { PodLife } from '#test/cluster/rig/witness.ts';
 
 /*
  * Sixty nodes in three zones die under the real node controller. Their NoSchedule taints are read as NoExecute, as they are

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 import { NODE_NOT_READY, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
-import { assertUntouched } from './rig/deadline.ts';
-import { TakeoverStage } from './rig/takeover-stage.ts';
-import { FOREVER, tolerates } from './rig/tolerations.ts';
-import { until } from './rig/until.ts';
-import type { PodLife } from './rig/witness.ts';
+import { assertUntouched } from '#test/cluster/rig/deadline.ts';
+import { TakeoverStage } from '#test/cluster/rig/takeover-stage.ts';
+import { FOREVER, tolerates } from '#test/cluster/rig/tolerations.ts';
+import { until } from '#test/cluster/rig/until.ts';
+import type { PodLife } from '#test/cluster/rig/witness.ts';
 
 /** Room for one heartbeat, and not for two. */
 const LAPSE_SECONDS = 30;

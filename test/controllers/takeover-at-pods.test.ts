@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 import { NODE_NOT_READY, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { TAKEOVER_ANNOTATION } from '#shared/taints/takeover-note.ts';
-import { evictedAfter } from './rig/deadline.ts';
-import { TakeoverStage } from './rig/takeover-stage.ts';
-import { FOREVER, tolerates } from './rig/tolerations.ts';
-import { until } from './rig/until.ts';
-import type { WatchedToleration } from './rig/watched.ts';
+import { evictedAfter } from '#test/cluster/rig/deadline.ts';
+import { TakeoverStage } from '#test/cluster/rig/takeover-stage.ts';
+import { FOREVER, tolerates } from '#test/cluster/rig/tolerations.ts';
+import { until } from '#test/cluster/rig/until.ts';
+import type { WatchedToleration } from '#test/cluster/rig/watched.ts';
 
 const FALLBACK_SECONDS = 600;
 /** Enough to adopt a pod in, on a busy machine, too. */

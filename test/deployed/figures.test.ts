@@ -27,9 +27,15 @@ const FED = [
   { name: 'evict', queue: 'standard' },
 ] as const;
 
-/** Leases, the registry, and what the table holds as tainted: what relays ask for however quiet the clusters are. */
+/**
+ * Leases, the registry, what governs clusters, and what the table holds as tainted: what relays ask for however quiet the
+ * clusters are. Of what governs them they may hear a moment later; functions may not, and that is part of their work.
+ */
 const isUpkeep = ({ service, body }: AwsRequest): boolean =>
-  service === 'secretsmanager' || (service === 'dynamodb' && /"LEASE"|"CLUSTERS"|"REGISTRATION"/.test(body));
+  service === 'secretsmanager' ||
+  (service === 'dynamodb' &&
+    (/"LEASE"|"CLUSTERS"|"REGISTRATION"/.test(body) ||
+      (/"FLEET"/.test(body) && !/"ConsistentRead":true/.test(body))));
 const isWork = (request: AwsRequest): boolean => !isUpkeep(request);
 
 const requestsSince = (at: number): readonly AwsRequest[] => [

@@ -55,7 +55,12 @@ export class ControllerManager {
     process.once('exit', () => child.kill('SIGKILL'));
     await until('the controller manager is up', READY_WITHIN_MS, async () => {
       if (child.exitCode !== null) throw new Error(`The controller manager ended early: see ${dir}/log.`);
-      return (await manager.#get('/healthz').catch(() => '')) === 'ok';
+      if ((await manager.#get('/healthz').catch(() => '')) !== 'ok') return false;
+      // Healthy is said before the controllers have begun.
+      return (
+        !controllers.includes('taint-eviction-controller') ||
+        (await manager.#get('/metrics')).includes(DELETIONS)
+      );
     });
     return manager;
   }

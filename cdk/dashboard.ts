@@ -88,6 +88,7 @@ function evictions({ config }: ServiceDashboardProps): IWidget[] {
       'clusters out of reach': own.deafClusters,
       'nodes over the budget of a relay': own.overBudget,
       'guards that hold evictions': own.guardTrips,
+      'takeovers that are not renewed': own.takeoversWithheld,
       'evicted pods that do not leave': own.stuckPods,
       'deltas refused': own.refusedDeltas,
     }),

@@ -14,6 +14,7 @@ import {
   REFUSED_DELTAS,
   RIVALS,
   STUCK_PODS,
+  TAKEOVERS_WITHHELD,
   UNWATCHED_CLUSTERS,
 } from '#shared/telemetry/metrics.ts';
 import type { ServiceFunction } from './service-function.ts';
@@ -45,6 +46,7 @@ export function ownMetrics(namespace: string) {
     unwatchedClusters: metric(UNWATCHED_CLUSTERS, Stats.MAXIMUM),
     overBudget: metric(OVER_BUDGET, Stats.MAXIMUM),
     guardTrips: metric(GUARD_TRIPS, Stats.MAXIMUM),
+    takeoversWithheld: metric(TAKEOVERS_WITHHELD, Stats.MAXIMUM),
     stuckPods: metric(STUCK_PODS, Stats.MAXIMUM),
     deafClusters: metric(DEAF_CLUSTERS, Stats.MAXIMUM),
   };

@@ -125,6 +125,14 @@ export class Monitoring extends Construct {
         minutes: 1,
       },
       {
+        id: 'TakeoverWithheld',
+        name: 'takeovers are not renewed',
+        says: 'A cluster that is taken over is not told that Taintward evicts there, so its built-in controller begins again once the heartbeat has lapsed (90 s, unless set otherwise). The log of the relay names cluster and reason (takeover.withheld): policy paused or observing, no guard, taint keys not among the virtual ones, evictions overdue, clocks that differ, or rights that are missing.',
+        metric: own.takeoversWithheld,
+        threshold: 1,
+        minutes: 1,
+      },
+      {
         id: 'RefusedDeltas',
         name: 'deltas are refused',
         says: 'A queue can never take what a relay tells of a node, so its pods are not evicted. The log of the relay says which node and why (relay.delta-refused): most likely its taints alone are larger than a message.',

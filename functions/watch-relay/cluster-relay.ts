@@ -16,7 +16,7 @@ import type { Outbox } from './outbox.ts';
 import { longestOverdueMs } from './overdue.ts';
 import type { RelayMetrics } from './relay-metrics.ts';
 import type { RulesWatch } from './rules-watch.ts';
-import { keepTakeover } from './takeover-heartbeat.ts';
+import { keepTakeover, type TakeoverState } from './takeover-heartbeat.ts';
 
 /** How long a relay that stops waits for the queues; what they do not take by then the next relay sends anew. */
 const DRAIN_MS = 5_000;
@@ -43,6 +43,7 @@ interface Seeing {
   readonly watch: ClusterWatch;
   readonly guard: GuardKeeper;
   readonly takeover: Promise<void>;
+  takeoverState: TakeoverState;
   rules: Rules;
   /** Evicted pods that do not leave, as was last said; absent: it is not known what was. */
   reported?: readonly StuckPod[];
@@ -101,6 +102,11 @@ export class ClusterRelay {
   /** What the guard holds. */
   get trips(): readonly Trip[] {
     return this.#seeing?.guard.trips ?? [];
+  }
+
+  /** Whether the cluster is taken over, and the heartbeat of that given. */
+  get takeover(): TakeoverState {
+    return this.#seeing?.takeoverState ?? 'none';
   }
 
   start(): void {
@@ -165,10 +171,13 @@ export class ClusterRelay {
         policy: () => this.#seeing?.rules.policy ?? rules.policy,
         hearing: () => watch.hearing.kind,
         overdueMs: (keys) => longestOverdueMs(store, this.#cluster, keys, clock.now()),
+        told: (state) => {
+          if (this.#seeing) this.#seeing.takeoverState = state;
+        },
       },
       signal,
     );
-    this.#seeing = { view, watch, guard, rules, takeover };
+    this.#seeing = { view, watch, guard, rules, takeover, takeoverState: 'none' };
     outbox.open(this.#cluster, view, () => this.#keeper.maySpeak() && guard.mayTell);
     watch.start();
   }

@@ -2,9 +2,16 @@ import { Counter, Gauge, type Registry } from 'prom-client';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Trip } from '#shared/eviction/policy.ts';
 import type { Emf } from '#shared/telemetry/emf.ts';
-import { GUARD_TRIPS, OVER_BUDGET, REFUSED_DELTAS, STUCK_PODS } from '#shared/telemetry/metrics.ts';
+import {
+  GUARD_TRIPS,
+  OVER_BUDGET,
+  REFUSED_DELTAS,
+  STUCK_PODS,
+  TAKEOVERS_WITHHELD,
+} from '#shared/telemetry/metrics.ts';
 import type { ClusterRelayState } from './cluster-relay.ts';
 import type { ViewCounts } from './cluster-view.ts';
+import type { TakeoverState } from './takeover-heartbeat.ts';
 
 const RESOURCES = ['nodes', 'pods'] as const;
 const SCOPES: readonly Trip['scope'][] = ['cluster', 'zone', 'people'];
@@ -18,6 +25,7 @@ export interface ClusterStanding {
   readonly stuck: number;
   /** What the guard holds. */
   readonly trips: readonly Trip[];
+  readonly takeover: TakeoverState;
 }
 
 /** What the relay counts. What CloudWatch is to ring an alarm for goes to `emf` too, where there is one. */
@@ -62,6 +70,11 @@ export function relayMetrics(registry: Registry, emf?: Emf) {
     STUCK_PODS,
     'Evicted pods of the cluster that terminate for more than a minute longer than their grace period.',
     ({ stuck }) => stuck,
+  );
+  perCluster(
+    TAKEOVERS_WITHHELD,
+    '1 while the cluster is taken over and its heartbeat is withheld: the built-in controller evicts there once that has lapsed.',
+    ({ takeover }) => (takeover === 'withheld' ? 1 : 0),
   );
   new Gauge({
     name: 'taintward_relay_objects',
@@ -133,6 +146,11 @@ export function relayMetrics(registry: Registry, emf?: Emf) {
     /** Notes how many evicted pods do not leave, in all clusters that the relay speaks for. */
     podsStuck(pods: number): void {
       emf?.put(STUCK_PODS, 'Count', pods);
+      emf?.flush();
+    },
+    /** Notes in how many clusters that are taken over the heartbeat is withheld. */
+    takeoversWithheld(clusters: number): void {
+      emf?.put(TAKEOVERS_WITHHELD, 'Count', clusters);
       emf?.flush();
     },
     /** Notes how many trips of the guard stand, in all clusters that the relay speaks for. */

@@ -29,8 +29,8 @@ export class Relay {
     this.#deps = { ...deps, fleet: this.#fleet, limits: new PodFollowLimits() };
     this.#sharing = this.#share();
     deps.metrics.observe(() =>
-      [...this.#clusters].map(([cluster, { state, counts, trips, stuck }]) => ({
-        ...{ cluster, state, counts, trips },
+      [...this.#clusters].map(([cluster, { state, counts, trips, takeover, stuck }]) => ({
+        ...{ cluster, state, counts, trips, takeover },
         stuck: stuck.length,
       })),
     );
@@ -93,6 +93,8 @@ export class Relay {
       if (excess > 0) metrics.overBudget(excess);
       const trips = [...this.trips().values()].flat().length;
       if (trips > 0) metrics.guardTripped(trips);
+      const withheld = [...this.#clusters.values()].filter(({ takeover }) => takeover === 'withheld').length;
+      if (withheld > 0) metrics.takeoversWithheld(withheld);
       const stuck = [...this.#clusters.values()].reduce((sum, cluster) => sum + cluster.stuck.length, 0);
       if (stuck > 0) metrics.podsStuck(stuck);
       if (excess > 0 && !wasOver) log.warn('relay.over-budget', { load, excess });

@@ -18,9 +18,14 @@ export interface TakeoverHeartbeatDeps {
   readonly hearing: () => Standing['hearing'];
   /** For how long the longest overdue eviction on nodes with these taint keys is due, ms. It may reject: it is not known then. */
   readonly overdueMs: (keys: readonly string[]) => Promise<number>;
+  /** Told each time what became of the heartbeat. */
+  readonly told: (state: TakeoverState) => void;
   readonly clock: Clock;
   readonly log: Log;
 }
+
+/** Whether a cluster is taken over, and if so, whether it is told that somebody evicts there. */
+export type TakeoverState = 'none' | 'renewed' | 'withheld';
 
 /**
  * Says to a cluster, for as long as that is so, that Taintward evicts in the built-in controller's place: renews its
@@ -39,6 +44,7 @@ export async function keepTakeover(
       (error: unknown): Outcome => ({ kind: 'withheld', reason: error }),
     );
     if (signal.aborted) return;
+    deps.told(outcome.kind);
     if (outcome.kind === 'renewed' && before.kind !== 'renewed') log.info('takeover.renewed', { cluster });
     if (outcome.kind === 'none' && before.kind !== 'none') log.info('takeover.ended', { cluster });
     if (outcome.kind === 'withheld' && before.kind !== 'withheld')

@@ -19,6 +19,8 @@ export const DEAF_CLUSTERS = 'taintward_deaf_clusters';
 export const OVER_BUDGET = 'taintward_relay_over_budget';
 /** Trips of the guard that stand: what holds evictions in clusters, zones, or for what people tainted. */
 export const GUARD_TRIPS = 'taintward_guard_trips';
+/** Clusters taken over whose heartbeat is withheld: the built-in controller evicts there when it has lapsed. */
+export const TAKEOVERS_WITHHELD = 'taintward_takeovers_withheld';
 /** Evicted pods that terminate for more than a minute longer than their grace period. */
 export const STUCK_PODS = 'taintward_stuck_pods';
 /** Evictions that ended without their pods going: tried for days, or of a cluster that is not registered any more. */

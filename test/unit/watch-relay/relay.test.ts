@@ -11,7 +11,7 @@ import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
 import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
 import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { Emf } from '#shared/telemetry/emf.ts';
-import { GUARD_TRIPS } from '#shared/telemetry/metrics.ts';
+import { GUARD_TRIPS, TAKEOVERS_WITHHELD } from '#shared/telemetry/metrics.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { driveTimers } from '#test/world/driven-timers.ts';
 import { ScriptedGuardBook } from '#test/world/scripted-guard-book.ts';
@@ -168,6 +168,32 @@ test('what the guard of a cluster holds is told by metrics for as long as it doe
   );
   await time.pass(10 * SECOND);
   assert.ok(written.length > 1 && written.every((line) => line.includes(`"${GUARD_TRIPS}":[1]`)));
+});
+
+test('a takeover whose heartbeat is withheld is told by metrics for as long as it is', async (context) => {
+  const { time, relayOf, clusterOf } = bench(context);
+  const { relay, registry, written } = relayOf('r1');
+  const taken = clusterOf();
+  // Nothing makes its virtual keys those of policy.
+  taken.putTakeover([NODE_UNREACHABLE], 90 * SECOND);
+  relay.add(C1, taken);
+  relay.add(C2, clusterOf());
+  await time.pass(10 * SECOND);
+  const values = async () =>
+    (await registry.getSingleMetricAsString(TAKEOVERS_WITHHELD))
+      .split('\n')
+      .filter((line) => line.startsWith(TAKEOVERS_WITHHELD));
+  assert.deepEqual(await values(), [
+    `${TAKEOVERS_WITHHELD}{cluster="c1"} 1`,
+    `${TAKEOVERS_WITHHELD}{cluster="c2"} 0`,
+  ]);
+  assert.ok(written.some((line) => line.includes(`"${TAKEOVERS_WITHHELD}":[1]`)));
+  taken.takeover = undefined;
+  await time.pass(20 * SECOND);
+  assert.deepEqual(await values(), [
+    `${TAKEOVERS_WITHHELD}{cluster="c1"} 0`,
+    `${TAKEOVERS_WITHHELD}{cluster="c2"} 0`,
+  ]);
 });
 
 test('a cluster goes to the relay that has room for it', async (context) => {

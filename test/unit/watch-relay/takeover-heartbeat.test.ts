@@ -21,12 +21,14 @@ function bench(context: TestContext, given: Partial<TakeoverHeartbeatDeps> = {})
   const api = new FakeCluster(clock);
   api.skewMs = 0;
   const log = recordingLog();
+  const states: string[] = [];
   const stopping = new AbortController();
   const deps: TakeoverHeartbeatDeps = {
     api,
     policy: () => ({ ...rules.policy, virtualKeys: ['a'] }),
     hearing: () => 'live',
     overdueMs: async () => 0,
+    told: (state) => states.push(state),
     clock,
     log,
     ...given,
@@ -38,7 +40,7 @@ function bench(context: TestContext, given: Partial<TakeoverHeartbeatDeps> = {})
   });
   const told = () => log.lines.map(({ event, fields }) => `${event} ${fields['reason'] ?? ''}`.trim());
   const beats = () => api.takeover?.heartbeat;
-  return { time, api, told, beats };
+  return { time, api, told, beats, states };
 }
 
 test('a takeover is renewed every twenty seconds from its first moment, and said once', async (context) => {
@@ -83,7 +85,7 @@ test('it waits for some answers to know the API server’s time, and says nothin
 
 test('it is withheld while something is amiss, which is said once, and goes on when that is over', async (context) => {
   let hearing: 'live' | 'deaf' = 'live';
-  const { time, api, told, beats } = bench(context, { hearing: () => hearing });
+  const { time, api, told, beats, states } = bench(context, { hearing: () => hearing });
   api.putTakeover(['a'], LAPSE_MS);
   await time.pass(HEARTBEAT_MS);
   hearing = 'deaf';
@@ -102,6 +104,8 @@ test('it is withheld while something is amiss, which is said once, and goes on w
     'takeover.withheld the cluster is not heard',
     'takeover.renewed',
   ]);
+  assert.deepEqual([...new Set(states)], ['none', 'renewed', 'withheld']);
+  assert.equal(states.at(-1), 'renewed');
 });
 
 test('it is withheld when it is not known what is overdue', async (context) => {

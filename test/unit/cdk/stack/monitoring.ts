@@ -70,6 +70,11 @@ describe('an alarm rings', () => {
     assert.deepEqual([MetricName, Threshold, EvaluationPeriods], [names.GUARD_TRIPS, 1, 1]);
   });
 
+  test('for a takeover that is not renewed, at once: a minute later the built-in controller evicts', () => {
+    const { MetricName, Threshold, EvaluationPeriods } = alarmNamed('takeovers are not renewed');
+    assert.deepEqual([MetricName, Threshold, EvaluationPeriods], [names.TAKEOVERS_WITHHELD, 1, 1]);
+  });
+
   test('for a single delta that its queue refuses', () => {
     const { MetricName, Threshold, EvaluationPeriods } = alarmNamed('deltas are refused');
     assert.deepEqual([MetricName, Threshold, EvaluationPeriods], [names.REFUSED_DELTAS, 1, 1]);

@@ -1,10 +1,11 @@
 import { type Command, Option } from 'commander';
+import { clusterNamed } from '#functions/operator/fleet.ts';
+import type { FleetChoice } from '#functions/operator/fleet-choice.ts';
 import { HISTORY_DAYS } from '#shared/store/stored.ts';
 import { type CliDeps, parseDuration } from './command.ts';
-import { clusterNamed, type FleetOptions } from './fleet.ts';
 import { jsonText, type OutputFormat, outputOption, tableText, timeText } from './output.ts';
 
-interface AuditOptions extends FleetOptions {
+interface AuditOptions extends FleetChoice {
   readonly since: number;
   readonly output: OutputFormat;
 }

@@ -1,21 +1,22 @@
 import { Argument, type Command, InvalidArgumentError } from 'commander';
-import { type Access, clusterNameSchema, type RegisteredCluster } from '#shared/clusters/registry.ts';
+import type { Fleet } from '#functions/operator/fleet.ts';
+import {
+  type Access,
+  type ClusterRegistry,
+  clusterNameSchema,
+  type RegisteredCluster,
+} from '#shared/clusters/registry.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { preflight } from '#shared/kubernetes/rights.ts';
 import { type AccessOptions, addAccessOptions, parseAccess } from './access-options.ts';
 import { type CliDeps, CliError } from './command.ts';
 import { jsonText, type OutputFormat, outputOption, tableText } from './output.ts';
+import { withFleet } from './with-fleet.ts';
 
 /** `taintward clusters`: which clusters are managed. */
 export function addClustersCommand(program: Command, deps: CliDeps): void {
-  const clusters = program
-    .command('clusters')
-    .description('the clusters that are managed')
-    .hook('preAction', (_, command) => {
-      if (command.optsWithGlobals<{ state?: string }>().state === undefined) return;
-      throw new CliError('The clusters of an npm start are those that it was given: leave --state out.');
-    });
+  const clusters = program.command('clusters').description('the clusters that are managed');
   for (const addCommand of [addAddCommand, addListCommand, addShowCommand, addRemoveCommand])
     addCommand(clusters, deps);
 }
@@ -26,18 +27,19 @@ function addAddCommand(clusters: Command, deps: CliDeps): void {
     .description('has a cluster managed, after a check that it can be reached and grants what is needed')
     .addArgument(nameArgument());
   addAccessOptions(command).action(async (name: ClusterName) => {
-    const { table, ...options } = command.optsWithGlobals<AccessOptions & { table: string }>();
-    await add({ name, access: parseAccess(options), addedAt: deps.clock.now() }, table, deps);
+    const options = command.optsWithGlobals<AccessOptions>();
+    const access = parseAccess(options);
+    await withFleet(command, deps, (fleet) => add({ name, access, addedAt: deps.clock.now() }, fleet, deps));
   });
 }
 
-async function add(cluster: RegisteredCluster<Access>, table: string, deps: CliDeps): Promise<void> {
-  const registry = deps.registry(table);
+async function add(cluster: RegisteredCluster<Access>, fleet: Fleet, deps: CliDeps): Promise<void> {
+  const registry = registryOf(fleet);
   if (await registry.get(cluster.name)) throw alreadyThere(cluster.name);
   await check(cluster, deps);
   if ((await registry.add(cluster)) === 'exists') throw alreadyThere(cluster.name);
   deps.print(`Cluster ${cluster.name} is registered and managed within 30 s.\n`);
-  const { policy } = (await deps.fleet({ table }).rulebook.read(cluster.name)).orders;
+  const { policy } = (await fleet.rulebook.read(cluster.name)).orders;
   deps.print(
     policy
       ? `The policy that was applied under this name before holds: ${policy.read.mode}.\n`
@@ -68,20 +70,21 @@ function addListCommand(clusters: Command, deps: CliDeps): void {
     .command('list')
     .description('shows all clusters that are managed')
     .addOption(outputOption());
-  command.action(async () => {
-    const { table, output } = command.optsWithGlobals<{ table: string; output: OutputFormat }>();
-    const found = await deps.registry(table).list();
-    if (output === 'json') deps.print(jsonText(found.map(registrationJson)));
-    else if (found.length === 0)
-      deps.print('No cluster is registered: taintward clusters add registers one.\n');
-    else
-      deps.print(
-        tableText([
-          ['NAME', 'ADDED', 'REACHED BY'],
-          ...found.map((c) => [c.name, addedText(c), accessText(c)]),
-        ]),
-      );
-  });
+  command.action(() =>
+    withFleet<{ output: OutputFormat }>(command, deps, async (fleet, { output }) => {
+      const found = await registryOf(fleet).list();
+      if (output === 'json') deps.print(jsonText(found.map(registrationJson)));
+      else if (found.length === 0)
+        deps.print('No cluster is registered: taintward clusters add registers one.\n');
+      else
+        deps.print(
+          tableText([
+            ['NAME', 'ADDED', 'REACHED BY'],
+            ...found.map((c) => [c.name, addedText(c), accessText(c)]),
+          ]),
+        );
+    }),
+  );
 }
 
 function addShowCommand(clusters: Command, deps: CliDeps): void {
@@ -90,20 +93,21 @@ function addShowCommand(clusters: Command, deps: CliDeps): void {
     .description('shows one cluster')
     .addArgument(nameArgument())
     .addOption(outputOption());
-  command.action(async (name: ClusterName) => {
-    const { table, output } = command.optsWithGlobals<{ table: string; output: OutputFormat }>();
-    const cluster = await deps.registry(table).get(name);
-    if (!cluster) throw noSuchCluster(name);
-    if (output === 'json') deps.print(jsonText(registrationJson(cluster)));
-    else
-      deps.print(
-        tableText([
-          ['NAME', name],
-          ['ADDED', addedText(cluster)],
-          ['REACHED BY', accessText(cluster)],
-        ]),
-      );
-  });
+  command.action((name: ClusterName) =>
+    withFleet<{ output: OutputFormat }>(command, deps, async (fleet, { output }) => {
+      const cluster = await registryOf(fleet).get(name);
+      if (!cluster) throw noSuchCluster(name);
+      if (output === 'json') deps.print(jsonText(registrationJson(cluster)));
+      else
+        deps.print(
+          tableText([
+            ['NAME', name],
+            ['ADDED', addedText(cluster)],
+            ['REACHED BY', accessText(cluster)],
+          ]),
+        );
+    }),
+  );
 }
 
 function addRemoveCommand(clusters: Command, deps: CliDeps): void {
@@ -111,13 +115,21 @@ function addRemoveCommand(clusters: Command, deps: CliDeps): void {
     .command('remove')
     .description('has a cluster no longer managed; nothing is changed in it')
     .addArgument(nameArgument());
-  command.action(async (name: ClusterName) => {
-    const { table } = command.optsWithGlobals<{ table: string }>();
-    if ((await deps.registry(table).remove(name)) === 'unknown') throw noSuchCluster(name);
-    deps.print(
-      `Cluster ${name} is no longer managed, within 30 s; its nodes and pods are left as they are.\n`,
-    );
-  });
+  command.action((name: ClusterName) =>
+    withFleet(command, deps, async (fleet) => {
+      if ((await registryOf(fleet).remove(name)) === 'unknown') throw noSuchCluster(name);
+      deps.print(
+        `Cluster ${name} is no longer managed, within 30 s; its nodes and pods are left as they are.\n`,
+      );
+    }),
+  );
+}
+
+function registryOf({ registry, where }: Fleet): ClusterRegistry {
+  if (registry) return registry;
+  throw new CliError(
+    `The clusters of an npm start are those that it was given (${where}): say --table NAME for those of a deployment.`,
+  );
 }
 
 /** The cluster a command is about. */

@@ -1,31 +1,22 @@
 import { InvalidArgumentError, Option } from 'commander';
+import type { ContextFleet, Fleet } from '#functions/operator/fleet.ts';
+import type { FleetChoice, LiveChoice } from '#functions/operator/fleet-choice.ts';
 import type { Connect } from '#shared/clusters/connect.ts';
-import type { ClusterRegistry } from '#shared/clusters/registry.ts';
-import type { ClusterName } from '#shared/eviction/identity.ts';
-import type { History } from '#shared/store/history.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { durationMs } from '#shared/time/duration.ts';
-import type { Fleet, FleetOptions } from './fleet.ts';
 
 /** What commands need of the world. */
 export interface CliDeps {
-  registry(tableName: string): ClusterRegistry;
-  /** What is stored in a table, or in the state directory of a service that runs in one process. */
-  history(where: { readonly table: string } | { readonly state: string }): OpenHistory;
-  /** Throws `CliError` or `StoreError` where there is none. */
-  fleet(where: FleetOptions): Fleet;
+  /** Throws `FleetError` or `StoreError` where there is none. */
+  fleet(choice: FleetChoice): Fleet;
+  /** Also a cluster of which nothing is known but what it says itself. Rejects as `fleet` throws. */
+  live(choice: LiveChoice): Promise<Fleet | ContextFleet>;
   readonly connect: Connect;
   readonly clock: Clock;
   /** To standard output; the text ends with a line feed. */
   print(text: string): void;
   /** Asks whoever sits at the terminal; absent: nobody does. */
   readonly confirm?: ((question: string) => Promise<boolean>) | undefined;
-}
-
-export interface OpenHistory extends History {
-  /** The clusters that there may be history of. */
-  clusters(): Promise<readonly ClusterName[]>;
-  close(): void;
 }
 
 /** The operator asked for something that cannot be done; the message is one sentence that says what to do. */

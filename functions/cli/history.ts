@@ -1,4 +1,6 @@
 import { Argument, type Command, InvalidArgumentError, Option } from 'commander';
+import type { Fleet } from '#functions/operator/fleet.ts';
+import type { FleetChoice } from '#functions/operator/fleet-choice.ts';
 import { clusterNameSchema } from '#shared/clusters/registry.ts';
 import type { Brake } from '#shared/eviction/brake.ts';
 import { type ClusterName, type EpochMs, type NodeName, nodeName } from '#shared/eviction/identity.ts';
@@ -9,10 +11,9 @@ import type { CliDeps } from './command.ts';
 import { compare, comparisonJson, comparisonText } from './comparison.ts';
 import { jsonText, type OutputFormat, outputOption, tableText, timeText } from './output.ts';
 import { reasonsJson, reasonTexts } from './reasons.ts';
+import { withFleet } from './with-fleet.ts';
 
-interface HistoryOptions {
-  readonly table: string;
-  readonly state?: string;
+interface HistoryOptions extends FleetChoice {
   readonly node?: NodeName;
   readonly namespace?: string;
   readonly pod?: string;
@@ -44,23 +45,25 @@ export function addHistoryCommand(program: Command, deps: CliDeps): void {
     .addOption(new Option('--until <when>', 'up to then, likewise (default: now)').argParser(parseMoment))
     .option('--compare', 'what the built-in controller evicted, and when it would have gone by us')
     .addOption(outputOption());
-  command.action(async (cluster: ClusterName | undefined) => {
-    const options = command.optsWithGlobals<HistoryOptions>();
-    const entries = await read(cluster, options, deps);
-    if (options.compare) {
-      const compared = compare(entries);
-      const asJson = options.output === 'json';
-      deps.print(asJson ? jsonText(comparisonJson(compared)) : comparisonText(compared));
-    } else if (options.output === 'json') deps.print(jsonText(entries.map(entryJson)));
-    else deps.print(historyText(entries));
-  });
+  command.action((cluster: ClusterName | undefined) =>
+    withFleet<HistoryOptions>(command, deps, async (fleet, options) => {
+      const entries = await read(cluster, options, fleet, deps);
+      if (options.compare) {
+        const compared = compare(entries);
+        const asJson = options.output === 'json';
+        deps.print(asJson ? jsonText(comparisonJson(compared)) : comparisonText(compared));
+      } else if (options.output === 'json') deps.print(jsonText(entries.map(entryJson)));
+      else deps.print(historyText(entries));
+    }),
+  );
 }
 
 /** The oldest first. */
 async function read(
   cluster: ClusterName | undefined,
-  { table, state, since, until, ...which }: HistoryOptions,
-  { history, clock }: CliDeps,
+  { since, until, ...which }: HistoryOptions,
+  fleet: Fleet,
+  { clock }: CliDeps,
 ): Promise<readonly HistoryEntry[]> {
   const now = clock.now();
   const { node, namespace, pod } = which;
@@ -71,18 +74,13 @@ async function read(
     from: momentOf(since, now),
     to: until ? momentOf(until, now) : now,
   };
-  const open = history(state === undefined ? { table } : { state });
-  try {
-    const clusters = cluster === undefined ? await open.clusters() : [cluster];
-    const found: HistoryEntry[] = [];
-    for (const each of clusters) {
-      for await (const entry of open.entries({ cluster: each, ...about })) found.push(entry);
-    }
-    // Those of one moment in the order in which they happened.
-    return found.reverse().sort((a, b) => a.at - b.at);
-  } finally {
-    open.close();
+  const clusters = cluster === undefined ? await fleet.clusters() : [cluster];
+  const found: HistoryEntry[] = [];
+  for (const each of clusters) {
+    for await (const entry of fleet.history.entries({ cluster: each, ...about })) found.push(entry);
   }
+  // Those of one moment in the order in which they happened.
+  return found.reverse().sort((a, b) => a.at - b.at);
 }
 
 function parseCluster(text: string): ClusterName {

@@ -1,10 +1,11 @@
 import { Argument, type Command, InvalidArgumentError } from 'commander';
+import { clusterNamed, clusterOrAll, rulingsNow } from '#functions/operator/fleet.ts';
+import type { FleetChoice } from '#functions/operator/fleet-choice.ts';
 import { targetText } from '#shared/clusters/operator.ts';
 import type { Rulings } from '#shared/clusters/rulebook.ts';
 import { type ClusterName, type EpochMs, nodeName } from '#shared/eviction/identity.ts';
 import type { HoldTarget } from '#shared/eviction/policy.ts';
 import { type CliDeps, CliError, forOption, whyOption } from './command.ts';
-import { clusterNamed, clusterOrAll, type FleetOptions, rulingsNow } from './fleet.ts';
 import { jsonText, type OutputFormat, outputOption, tableText, timeText } from './output.ts';
 
 /** `taintward hold`, `release`, `holds`: what is kept from being evicted, by people and by the guard. */
@@ -38,7 +39,7 @@ function addTarget(hold: Command, deps: CliDeps, name: string, what: string, arg
     .addOption(whyOption())
     .addOption(forOption());
   command.action(async (target: HoldTarget) => {
-    const options = command.optsWithGlobals<FleetOptions & { cluster: string; why: string; for?: number }>();
+    const options = command.optsWithGlobals<FleetChoice & { cluster: string; why: string; for?: number }>();
     const fleet = deps.fleet(options);
     const cluster = await clusterNamed(options.cluster, fleet);
     const { why, for: forMs } = options;
@@ -72,7 +73,7 @@ function addReleaseCommand(program: Command, deps: CliDeps): void {
     .argument('[cluster]', 'with guard: the name of its cluster')
     .addOption(whyOption());
   command.action(async (id: string, name: string | undefined) => {
-    const options = command.optsWithGlobals<FleetOptions & { why: string }>();
+    const options = command.optsWithGlobals<FleetChoice & { why: string }>();
     const fleet = deps.fleet(options);
     if (id === 'guard') {
       if (name === undefined) throw new CliError('Say whose guard: taintward release guard CLUSTER.');
@@ -102,7 +103,7 @@ function addHoldsCommand(program: Command, deps: CliDeps): void {
     .argument('[cluster]', 'its name (default: all clusters)')
     .addOption(outputOption());
   command.action(async (name: string | undefined) => {
-    const options = command.optsWithGlobals<FleetOptions & { output: OutputFormat }>();
+    const options = command.optsWithGlobals<FleetChoice & { output: OutputFormat }>();
     const fleet = deps.fleet(options);
     const clusters = await clusterOrAll(name, fleet);
     const rulings = await rulingsNow(clusters, fleet);

@@ -1,34 +1,45 @@
 import { createInterface } from 'node:readline/promises';
-import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import { CLIENT_SETTINGS } from '#shared/aws/client-settings.ts';
+import { FleetError } from '#functions/operator/fleet.ts';
+import { openFleet, openLive } from '#functions/operator/open-fleet.ts';
 import { AwsClients } from '#shared/clusters/aws-clients.ts';
 import { connector } from '#shared/clusters/connect.ts';
-import { DynamoDbClusterRegistry } from '#shared/clusters/dynamodb-registry.ts';
 import { localContextConnection } from '#shared/clusters/local-context-connection.ts';
 import { OrderError } from '#shared/clusters/operator.ts';
 import { PolicyError } from '#shared/clusters/policy-document.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
-import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
+import { KubeconfigError } from '#shared/kubernetes/kubeconfig-file.ts';
+import { QueueError } from '#shared/queues/sender.ts';
 import { StoreError } from '#shared/store/store.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { CliError } from './command.ts';
-import { deployedFleet } from './deployed-fleet.ts';
-import { localFleet } from './local-fleet.ts';
 import { createProgram } from './program.ts';
-import { storedHistory } from './stored-history.ts';
 
 /** Whatever goes wrong by the operator's hand is one of these, with a message made for the operator. */
-const OPERATOR_ERRORS = [ApiError, CliError, OrderError, PolicyError, StoreError];
+const OPERATOR_ERRORS = [
+  ApiError,
+  CliError,
+  FleetError,
+  KubeconfigError,
+  OrderError,
+  PolicyError,
+  QueueError,
+  StoreError,
+];
 
+const connect = connector({
+  aws: new AwsClients(),
+  clock: systemClock,
+  localContext: localContextConnection,
+});
+const fleetDeps = {
+  clock: systemClock,
+  connect,
+  hint: (text: string) => void process.stderr.write(`${text}\n`),
+};
 const program = createProgram({
-  registry: (tableName) =>
-    new DynamoDbClusterRegistry(
-      new DynamoDbTable({ client: new DynamoDBClient(CLIENT_SETTINGS), tableName }),
-    ),
-  history: storedHistory,
-  fleet: ({ table, state }) =>
-    state === undefined ? deployedFleet(table, systemClock) : localFleet(state, systemClock),
-  connect: connector({ aws: new AwsClients(), clock: systemClock, localContext: localContextConnection }),
+  fleet: (choice) => openFleet(choice, fleetDeps),
+  live: (choice) => openLive(choice, fleetDeps),
+  connect,
   clock: systemClock,
   print: (text) => process.stdout.write(text),
   confirm: process.stdin.isTTY ? confirm : undefined,

@@ -1,40 +1,15 @@
 import { type Command, Option } from 'commander';
-import pMap from 'p-map';
+import { clusterOrAll, rulingsNow } from '#functions/operator/fleet.ts';
+import type { FleetChoice } from '#functions/operator/fleet-choice.ts';
+import { type Pending, pendingOf } from '#functions/operator/pending.ts';
 import { targetText } from '#shared/clusters/operator.ts';
 import type { Rulings } from '#shared/clusters/rulebook.ts';
-import type { ClusterName, EpochMs, NodeName } from '#shared/eviction/identity.ts';
+import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
-import type { Store } from '#shared/store/store.ts';
 import { taintText } from '#shared/taints/taint.ts';
 import type { CliDeps } from './command.ts';
-import { clusterOrAll, type FleetOptions, rulingsNow } from './fleet.ts';
 import { jsonText, type OutputFormat, outputOption, tableText, timeText } from './output.ts';
 import { stuckOf } from './stuck.ts';
-
-/** Nodes that are read at a time. */
-const PARALLEL_NODES = 16;
-
-/** A pod that is to be evicted. */
-export interface Pending {
-  readonly cluster: ClusterName;
-  readonly node: NodeName;
-  readonly record: EvictionRecord;
-}
-
-/** What is to be evicted in a cluster, the first to go first; what ended in this moment may still be among it. */
-export async function pendingOf(
-  store: Store,
-  cluster: ClusterName,
-  now: EpochMs,
-): Promise<readonly Pending[]> {
-  const nodes = await Array.fromAsync(store.taintedNodes(cluster));
-  const partitions = await pMap(nodes, ({ node }) => store.load({ cluster, node }, now), {
-    concurrency: PARALLEL_NODES,
-  });
-  return partitions
-    .flatMap(({ ref, scheduled }) => [...scheduled.values()].map((record) => ({ ...ref, record })))
-    .sort((a, b) => a.record.fireAt - b.record.fireAt);
-}
 
 /** `taintward pending`: what is to be evicted, when, and what holds it. */
 export function addPendingCommand(program: Command, deps: CliDeps): void {
@@ -51,7 +26,7 @@ export function addPendingCommand(program: Command, deps: CliDeps): void {
     .addOption(outputOption());
   command.action(async (name: string | undefined) => {
     const options = command.optsWithGlobals<
-      FleetOptions & { held: boolean; stuck: boolean; output: OutputFormat }
+      FleetChoice & { held: boolean; stuck: boolean; output: OutputFormat }
     >();
     const fleet = deps.fleet(options);
     const clusters = await clusterOrAll(name, fleet);

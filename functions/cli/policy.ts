@@ -1,4 +1,7 @@
 import type { Command } from 'commander';
+import { clusterNamed, clustersNamed, type Fleet } from '#functions/operator/fleet.ts';
+import type { FleetChoice } from '#functions/operator/fleet-choice.ts';
+import { pendingOf } from '#functions/operator/pending.ts';
 import {
   documentOf,
   parsePolicyDocument,
@@ -9,11 +12,9 @@ import { readPolicyFile } from '#shared/clusters/policy-file.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY, type Policy } from '#shared/eviction/policy.ts';
 import { type CliDeps, CliError } from './command.ts';
-import { clusterNamed, clustersNamed, type Fleet, type FleetOptions } from './fleet.ts';
 import { jsonText, tableText } from './output.ts';
-import { pendingOf } from './pending.ts';
 
-interface ApplyOptions extends FleetOptions {
+interface ApplyOptions extends FleetChoice {
   readonly file: string;
   readonly all: boolean;
   readonly yes: boolean;
@@ -100,7 +101,7 @@ function addGet(policy: Command, deps: CliDeps): void {
     .description('prints the policy of a cluster as it was applied')
     .argument('<cluster>', 'its name');
   command.action(async (name: string) => {
-    const fleet = deps.fleet(command.optsWithGlobals<FleetOptions>());
+    const fleet = deps.fleet(command.optsWithGlobals<FleetChoice>());
     const cluster = await clusterNamed(name, fleet);
     const { orders } = await fleet.rulebook.read(cluster);
     const text =
@@ -117,7 +118,7 @@ function addDiff(policy: Command, deps: CliDeps): void {
     .argument('<cluster>', 'its name')
     .requiredOption(...FILE);
   command.action(async (name: string) => {
-    const options = command.optsWithGlobals<FleetOptions & { file: string }>();
+    const options = command.optsWithGlobals<FleetChoice & { file: string }>();
     const then = parsePolicyDocument(readPolicyFile(options.file));
     const fleet = deps.fleet(options);
     const cluster = await clusterNamed(name, fleet);

@@ -1,8 +1,9 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
+import { DEFAULT_TABLE } from '#functions/operator/open-fleet.ts';
 import { VERSION } from '#shared/version.ts';
 import { addAuditCommand } from './audit.ts';
 import { addClustersCommand } from './clusters.ts';
-import type { CliDeps } from './command.ts';
+import { type CliDeps, CliError } from './command.ts';
 import { addHistoryCommand } from './history.ts';
 import { addHoldCommands } from './holds.ts';
 import { addPendingCommand } from './pending.ts';
@@ -10,9 +11,6 @@ import { addPolicyCommand } from './policy.ts';
 import { addRetryCommand } from './retry.ts';
 import { addStopCommands } from './stops.ts';
 import { addTakeoverCommand } from './takeover/command.ts';
-
-/** What the stack names its table unless it is configured otherwise. */
-const DEFAULT_TABLE = 'taintward';
 
 /** The operator's command line. Every action rejects with an error whose message is for the operator. */
 export function createProgram(deps: CliDeps): Command {
@@ -23,18 +21,19 @@ export function createProgram(deps: CliDeps): Command {
       'Operates Taintward. AWS account and region are those of the AWS SDK: AWS_PROFILE, AWS_REGION.',
     )
     .addOption(
-      new Option('--table <name>', 'the table that the stack made')
-        .env('TAINTWARD_TABLE')
-        .default(DEFAULT_TABLE),
+      new Option(
+        '--state <dir>',
+        'the state directory of an npm start (default: that of one which runs in this directory)',
+      )
+        .env('TAINTWARD_STATE')
+        .argParser(notEmpty('a directory')),
     )
     .addOption(
-      new Option('--state <dir>', 'in place of a table: the state directory of an npm start').argParser(
-        (dir: string) => {
-          if (dir === '') throw new InvalidArgumentError('name a directory, or leave it out.');
-          return dir;
-        },
-      ),
-    );
+      new Option('--table <name>', `the table that the stack made (default: ${DEFAULT_TABLE})`)
+        .env('TAINTWARD_TABLE')
+        .argParser(notEmpty('a table')),
+    )
+    .hook('preAction', oneFleet);
   addClustersCommand(program, deps);
   addHistoryCommand(program, deps);
   addPolicyCommand(program, deps);
@@ -45,4 +44,19 @@ export function createProgram(deps: CliDeps): Command {
   addRetryCommand(program, deps);
   addTakeoverCommand(program, deps);
   return program;
+}
+
+const notEmpty = (what: string) => (text: string) => {
+  if (text !== '') return text;
+  throw new InvalidArgumentError(`name ${what}, or leave it out.`);
+};
+
+/** What is said on the command line goes before what stands in the environment. */
+function oneFleet(program: Command): void {
+  const [state, table] = ['state', 'table'].map((name) => program.getOptionValueSource(name));
+  if (state === undefined || table === undefined) return;
+  if (state === 'cli' && table === 'cli') {
+    throw new CliError('--state cannot stand beside --table: say which of the two is meant.');
+  }
+  program.setOptionValue(table === 'cli' ? 'state' : 'table', undefined);
 }

@@ -1,9 +1,10 @@
 import type { Command } from 'commander';
+import { clusterOrAll } from '#functions/operator/fleet.ts';
+import type { FleetChoice } from '#functions/operator/fleet-choice.ts';
+import { pendingOf } from '#functions/operator/pending.ts';
 import { nodeKey } from '#shared/eviction/identity.ts';
 import { encodeRetry } from '#shared/queues/due-message.ts';
 import { type CliDeps, CliError } from './command.ts';
-import { clusterOrAll, type FleetOptions } from './fleet.ts';
-import { pendingOf } from './pending.ts';
 
 /** `taintward retry`: what was given up is tried again. */
 export function addRetryCommand(program: Command, deps: CliDeps): void {
@@ -12,7 +13,7 @@ export function addRetryCommand(program: Command, deps: CliDeps): void {
     .description('has evictions tried again that were given up')
     .argument('[cluster]', 'its name (default: all clusters)');
   command.action(async (name: string | undefined) => {
-    const fleet = deps.fleet(command.optsWithGlobals<FleetOptions>());
+    const fleet = deps.fleet(command.optsWithGlobals<FleetChoice>());
     const clusters = await clusterOrAll(name, fleet);
     const queue = await fleet.dueQueue();
     for (const cluster of clusters) {

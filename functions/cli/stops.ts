@@ -1,9 +1,10 @@
 import { type Command, Option } from 'commander';
+import { clustersNamed } from '#functions/operator/fleet.ts';
+import type { FleetChoice } from '#functions/operator/fleet-choice.ts';
 import { type CliDeps, CliError, forOption, whyOption } from './command.ts';
-import { clustersNamed, type FleetOptions } from './fleet.ts';
 import { timeText } from './output.ts';
 
-interface StopOptions extends FleetOptions {
+interface StopOptions extends FleetChoice {
   readonly all: boolean;
   readonly why: string;
   readonly for?: number;

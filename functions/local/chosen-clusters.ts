@@ -1,10 +1,12 @@
-import { clusterName } from '#shared/eviction/identity.ts';
+import { resolve } from 'node:path';
+import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
 import type { Connection } from '#shared/kubernetes/connection.ts';
 import { contextConnection, inClusterConnection } from '#shared/kubernetes/kubeconfig.ts';
 import { KubeconfigError, namedContext, readKubeconfig } from '#shared/kubernetes/kubeconfig-file.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import type { ChosenCluster } from './managed-clusters.ts';
+import type { ReachedBy } from './reached-by.ts';
 
 /** The name under which the cluster that this process runs in is managed. */
 const IN_CLUSTER = 'in-cluster';
@@ -35,6 +37,19 @@ export function chosenClusters(
     ),
     ...(inCluster ? [chosen(IN_CLUSTER, installation, () => inClusterConnection())] : []),
   ];
+}
+
+/** How each of them is reached, for others than this process. */
+export function reachedBy({
+  contexts,
+  kubeconfig,
+  inCluster,
+}: ClusterChoice): ReadonlyMap<ClusterName, ReachedBy> {
+  const file = kubeconfig === undefined ? {} : { kubeconfig: resolve(kubeconfig) };
+  return new Map<ClusterName, ReachedBy>([
+    ...contexts.map((context) => [clusterName(context), { context, ...file }] as const),
+    ...(inCluster ? [[clusterName(IN_CLUSTER), { inCluster }] as const] : []),
+  ]);
 }
 
 function chosen(name: string, installation: string, connect: () => Connection): ChosenCluster {

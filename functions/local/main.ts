@@ -8,9 +8,10 @@ import { readPolicyFile } from '#shared/clusters/policy-file.ts';
 import { KubeconfigError } from '#shared/kubernetes/kubeconfig-file.ts';
 import { StoreError } from '#shared/store/store.ts';
 import { systemClock } from '#shared/time/clock.ts';
-import { chosenClusters } from './chosen-clusters.ts';
+import { chosenClusters, reachedBy } from './chosen-clusters.ts';
 import { ClustersRefusedError, ManagedClusters } from './managed-clusters.ts';
 import { parseOptions, type StartOptions } from './options.ts';
+import { REACHED_BY_FILE, writeReachedBy } from './reached-by.ts';
 import { rulesLines } from './rules-lines.ts';
 import { startLocalService } from './service.ts';
 import { StateDirectoryError, takeStateDirectory } from './state-directory.ts';
@@ -39,11 +40,13 @@ async function run(options: StartOptions): Promise<void> {
   const demo = wantsDemo
     ? await (await import('./demo.ts')).startDemo(state.file('cluster'), systemClock, speech, stopped.resolve)
     : undefined;
+  const choice = demo ? { contexts: [demo.context], kubeconfig: demo.kubeconfig, inCluster: false } : options;
   const chosen = chosenClusters(
-    demo ? { contexts: [demo.context], kubeconfig: demo.kubeconfig, inCluster: false } : options,
+    choice,
     // Hosts share names: that is for who reads it, the rest tells processes apart.
     `${hostname()}-${randomUUID().slice(0, 8)}`,
   );
+  writeReachedBy(state.file(REACHED_BY_FILE), reachedBy(choice));
   const clusters = await ManagedClusters.open(chosen, { clock: systemClock, log });
   const service = await startLocalService({
     clusters,

@@ -10,6 +10,9 @@ export class StateDirectoryError extends Error {
 
 /** The store's database in it. */
 export const STORE_FILE = 'store.sqlite';
+const LOCK_FILE = 'lock';
+/** For as long, whoever only looks whether it is taken may be in the way. */
+const LOCK_TIMEOUT_MS = 100;
 
 export interface StateDirectory {
   readonly path: string;
@@ -35,7 +38,7 @@ export function takeStateDirectory(given: string): StateDirectory {
   try {
     makeDirectory(path);
     accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK);
-    lock = openLock(join(path, 'lock'));
+    lock = openLock(join(path, LOCK_FILE));
   } catch (error) {
     const { code = '' } = error as NodeJS.ErrnoException;
     const remedy = REMEDIES[code] ?? 'make it readable and writable';
@@ -65,5 +68,23 @@ function makeDirectory(path: string): void {
 function openLock(path: string): DatabaseSync {
   createOwnerOnly(path);
   makeOwnerOnly(path);
-  return new DatabaseSync(path);
+  return new DatabaseSync(path, { timeout: LOCK_TIMEOUT_MS });
+}
+
+/** Whether a process has taken a directory. */
+export function isInUse(directory: string): boolean {
+  let lock: DatabaseSync;
+  try {
+    lock = new DatabaseSync(join(directory, LOCK_FILE), { readOnly: true });
+  } catch {
+    return false;
+  }
+  try {
+    lock.prepare('SELECT count(*) FROM sqlite_schema').get();
+    return false;
+  } catch {
+    return true;
+  } finally {
+    lock.close();
+  }
 }

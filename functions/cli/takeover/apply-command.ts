@@ -1,10 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { type CliDeps, CliError } from '#functions/cli/command.ts';
+import type { ClusterObjects } from '#functions/operator/cluster-objects.ts';
 import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/api-json.ts';
 import { TAKEOVER_GROUP, TAKEOVER_VERSION } from '#shared/kubernetes/takeover.ts';
 import { POD_BINDING, type PodTakeover } from './at-pods.ts';
-import type { ClusterObjects } from './cluster-objects.ts';
+import { pathOf } from './manifest.ts';
 import { objectsOf } from './manifest-command.ts';
 import { namespacesOf, refusalIn, takesOverIn } from './namespaces.ts';
 import { addTakeoverOptions, parseTakeover, type TakeoverOptions } from './options.ts';
@@ -13,6 +14,8 @@ import { missingTakeoverRights } from './rights.ts';
 
 const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
 const TAKEOVERS = `/apis/${TAKEOVER_GROUP}/${TAKEOVER_VERSION}`;
+/** Whose fields are those that apply sets. */
+const MANAGER = 'taintward-takeover';
 /** An API server takes a second or two to know a new kind, and to apply a new policy. */
 const KNOWN_WITHIN_MS = 30_000;
 const LOOK_MS = 250;
@@ -31,7 +34,7 @@ export function addApplyCommand(takeover: Command, deps: CliDeps): void {
       await mustHaveRights(objects);
       const namespaces = wanted.at === 'pod' ? await mustTakePods(objects, wanted.spec) : [];
       for (const object of objectsOf(wanted)) {
-        await objects.apply(object);
+        await objects.apply(pathOf(object), object, MANAGER);
         if (object.kind === 'CustomResourceDefinition') await untilKnown(objects);
       }
       if (wanted.at === 'pod') await untilTaken(objects, namespaces);

@@ -1,10 +1,10 @@
+import type { ClusterObjects } from '#functions/operator/cluster-objects.ts';
 import type { Takeover } from '#shared/kubernetes/api.ts';
 import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/api-json.ts';
 import { projectTakeover, TAKEOVER_PATH } from '#shared/kubernetes/takeover.ts';
 import { NODE_BINDING } from './at-nodes.ts';
 import { kyvernoPodTakeover, POD_BINDING, POD_TAKEOVER, type PodTakeover, podTakeover } from './at-pods.ts';
-import { type ClusterObjects, pathOf } from './cluster-objects.ts';
-import type { Requirement } from './manifest.ts';
+import { pathOf, type Requirement } from './manifest.ts';
 
 /** A takeover at the pods that a cluster has. */
 export interface InstalledPodTakeover {

@@ -15,6 +15,21 @@ export interface Requirement {
   readonly values?: readonly string[];
 }
 
+/** Collections of the kinds that a takeover is made of. */
+const COLLECTIONS: Readonly<Record<string, string>> = {
+  CustomResourceDefinition: 'customresourcedefinitions',
+  Takeover: 'takeovers',
+  ClusterRole: 'clusterroles',
+  ClusterRoleBinding: 'clusterrolebindings',
+  MutatingAdmissionPolicy: 'mutatingadmissionpolicies',
+  MutatingAdmissionPolicyBinding: 'mutatingadmissionpolicybindings',
+  MutatingPolicy: 'mutatingpolicies',
+};
+
+/** Where an object of a takeover is. */
+export const pathOf = ({ apiVersion, kind, metadata: { name } }: Manifest): string =>
+  `/apis/${apiVersion}/${COLLECTIONS[kind]}/${name}`;
+
 /** What all objects of a takeover are labelled with. */
 export const LABELS = { 'app.kubernetes.io/name': 'taintward' };
 

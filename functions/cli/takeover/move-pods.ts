@@ -1,9 +1,9 @@
 import pMap from 'p-map';
+import type { ClusterObjects, PatchOperation } from '#functions/operator/cluster-objects.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/api-json.ts';
 import { TAKEOVER_ANNOTATION } from '#shared/taints/takeover-note.ts';
 import { TAKEOVER_LABEL } from './at-pods.ts';
-import type { ClusterObjects, PatchOperation } from './cluster-objects.ts';
 import { type PodState, type TolerationJson, timeless } from './taken-tolerations.ts';
 
 /**

@@ -1,8 +1,8 @@
+import type { ClusterObjects } from '#functions/operator/cluster-objects.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { fieldsOf, textOf } from '#shared/kubernetes/api-json.ts';
 import { TAKEOVER_ANNOTATION } from '#shared/taints/takeover-note.ts';
 import { type PodTakeover, selectedNamespaces } from './at-pods.ts';
-import type { ClusterObjects } from './cluster-objects.ts';
 import { selectorText } from './label-selector.ts';
 import { type PodJson, projectTakenPod } from './move-pods.ts';
 import { type PodState, takenOver } from './taken-tolerations.ts';

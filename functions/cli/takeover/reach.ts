@@ -1,11 +1,11 @@
 import { Argument, type Command } from 'commander';
 import { type CliDeps, CliError } from '#functions/cli/command.ts';
+import { ClusterObjects } from '#functions/operator/cluster-objects.ts';
+import type { FleetChoice } from '#functions/operator/fleet-choice.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
-import { ClusterObjects } from './cluster-objects.ts';
 
 /** Which cluster a command is about, as its arguments say. */
-interface ReachOptions {
-  readonly table: string;
+interface ReachOptions extends FleetChoice {
   readonly context?: string;
   readonly kubeconfig?: string;
 }
@@ -35,8 +35,8 @@ export async function withCluster(
 
 async function reached(
   name: string | undefined,
-  { table, context, kubeconfig }: ReachOptions,
-  { registry, clock }: CliDeps,
+  { context, kubeconfig, ...choice }: ReachOptions,
+  deps: CliDeps,
 ): Promise<Parameters<CliDeps['connect']>[0]> {
   if ((name === undefined) === (context === undefined)) {
     throw new CliError(
@@ -45,11 +45,18 @@ async function reached(
   }
   if (context !== undefined) {
     const access = { kind: 'local-context', context, ...(kubeconfig ? { kubeconfig } : {}) } as const;
-    return { name: clusterName(context), access, addedAt: clock.now() };
+    return { name: clusterName(context), access, addedAt: deps.clock.now() };
   }
   if (kubeconfig !== undefined)
     throw new CliError('--kubeconfig needs --context: say which of its clusters is meant.');
-  const cluster = await registry(table).get(clusterName(name ?? ''));
-  if (cluster) return cluster;
-  throw new CliError(`There is no cluster ${name}: taintward clusters list shows those there are.`);
+  const fleet = deps.fleet(choice);
+  try {
+    const { registry, where } = fleet;
+    if (!registry) throw new CliError(`No cluster is registered in ${where}: say --context NAME.`);
+    const cluster = await registry.get(clusterName(name ?? ''));
+    if (cluster) return cluster;
+    throw new CliError(`There is no cluster ${name}: taintward clusters list shows those there are.`);
+  } finally {
+    fleet.close();
+  }
 }

@@ -1,13 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { type CliDeps, CliError } from '#functions/cli/command.ts';
+import { ClusterObjects } from '#functions/operator/cluster-objects.ts';
 import { fieldsOf, itemsOf } from '#shared/kubernetes/api-json.ts';
 import { report } from './adopt-command.ts';
 import { NODE_BINDING, NODE_TAKEOVER, nodeTakeover } from './at-nodes.ts';
 import { kyvernoPodTakeover, POD_BINDING, POD_TAKEOVER, podTakeover } from './at-pods.ts';
-import { ClusterObjects, pathOf } from './cluster-objects.ts';
 import { installedAtPods } from './installed.ts';
-import type { Manifest } from './manifest.ts';
+import { type Manifest, pathOf } from './manifest.ts';
 import { movePods, projectTakenPod } from './move-pods.ts';
 import { namespacesOf, taintedNodes, takesOverIn } from './namespaces.ts';
 import { type Way, wayOption } from './options.ts';

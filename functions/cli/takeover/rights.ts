@@ -1,6 +1,6 @@
+import type { ClusterObjects } from '#functions/operator/cluster-objects.ts';
 import { fieldsOf } from '#shared/kubernetes/api-json.ts';
 import { TAKEOVER_GROUP } from '#shared/kubernetes/takeover.ts';
-import type { ClusterObjects } from './cluster-objects.ts';
 
 /** What an operator does to a cluster with `taintward takeover`, as the rules of a ClusterRole; see cdk/rbac/takeover. */
 export const TAKEOVER_RULES = [

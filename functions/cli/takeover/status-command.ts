@@ -1,12 +1,12 @@
 import type { Command } from 'commander';
 import type { CliDeps } from '#functions/cli/command.ts';
 import { jsonText, type OutputFormat, outputOption, tableText } from '#functions/cli/output.ts';
+import { type BuiltIn, builtInOf } from '#functions/operator/built-in.ts';
+import type { ClusterObjects } from '#functions/operator/cluster-objects.ts';
 import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { Takeover } from '#shared/kubernetes/api.ts';
 import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/api-json.ts';
 import { isAlive } from '#shared/kubernetes/takeover.ts';
-import { type BuiltIn, builtInOf } from './built-in.ts';
-import type { ClusterObjects } from './cluster-objects.ts';
 import { type InstalledPodTakeover, installedAtNodes, installedAtPods } from './installed.ts';
 import { namespacesOf, podsOf } from './namespaces.ts';
 import { addReachOptions, withCluster } from './reach.ts';

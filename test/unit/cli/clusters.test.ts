@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { createProgram } from '#functions/cli/program.ts';
-import { SqliteRulebook } from '#functions/local/sqlite-rulebook.ts';
-import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import { Operator } from '#shared/clusters/operator.ts';
 import type { Access, ClusterRegistry, RegisteredCluster } from '#shared/clusters/registry.ts';
 import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
 import { type Answer, json, scriptedServer } from '#test/unit/kubernetes/scripted-server.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
+import { embeddedFleet } from '#test/world/embedded-fleet.ts';
 import { quiet } from './command-line.ts';
 
 const NOW = Date.UTC(2026, 10, 21, 12);
@@ -35,30 +34,20 @@ async function commandLine(t: TestContext, answer: Answer, ...clusters: Register
     },
     remove: async (name) => (content.delete(name) ? 'removed' : 'unknown'),
   };
-  const store = new SqliteStore({ path: ':memory:' });
-  t.after(() => store.close());
-  const rulebook = new SqliteRulebook({ database: store.database });
-  const state = { printed: '', complaint: '', tables: [] as string[] };
+  const clock = new DrivenClock(NOW);
+  const { fleet, rulebook } = embeddedFleet(t, { clusters: [], clock }, { kind: 'deployed', registry });
+  const state = { printed: '', complaint: '', tables: [] as (string | undefined)[] };
   const program = createProgram({
-    registry: (table) => {
+    fleet: ({ table }) => {
       state.tables.push(table);
-      return registry;
+      return fleet;
     },
-    fleet: () => ({
-      store,
-      rulebook,
-      leases: { stuck: async () => assert.fail('no command on clusters asks what is stuck') },
-      clusters: async () => [],
-      manages: async () => false,
-      operator: async () => assert.fail('no command on clusters changes what governs them'),
-      dueQueue: async () => assert.fail('no command on clusters sends anything'),
-    }),
+    live: () => assert.fail('no command on clusters asks them what lives there'),
     connect: () => ({
       host,
       requestOptions: async () => ({ server: new URL(`http://${host}`), headers: {} }),
     }),
-    history: () => assert.fail('history was asked for'),
-    clock: new DrivenClock(NOW),
+    clock,
     print: (text) => {
       state.printed += text;
     },
@@ -192,10 +181,10 @@ test('a cluster that is not there can be neither shown nor removed', async (t) =
   }
 });
 
-test("the table is the stack's own unless it is named", async (t) => {
+test('the table is the one that is named', async (t) => {
   const { run, state } = await commandLine(t, allowAll);
   await run('clusters', 'list');
   await run('clusters', 'list', '--table', 'other');
   await run('--table', 'another', 'clusters', 'list');
-  assert.deepEqual(state.tables, ['taintward', 'other', 'another']);
+  assert.deepEqual(state.tables, [undefined, 'other', 'another']);
 });

@@ -4,9 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { createProgram } from '#functions/cli/program.ts';
-import { storedHistory } from '#functions/cli/stored-history.ts';
+import { SqliteLeases } from '#functions/local/sqlite-leases.ts';
 import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import { STORE_FILE } from '#functions/local/state-directory.ts';
+import { localFleet } from '#functions/operator/local-fleet.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import type { Noted } from '#shared/eviction/noted.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
@@ -25,15 +26,17 @@ function commandLine(t: TestContext) {
     store.close();
     rmSync(state, { recursive: true });
   });
+  const leases = new SqliteLeases({ database: store.database });
+  void leases.take(REF.cluster, undefined, 'relay', NOW);
+  const clock = new DrivenClock(at(60));
   let printed = '';
   const program = createProgram({
-    history: storedHistory,
-    clock: new DrivenClock(at(60)),
+    fleet: ({ state: dir = assert.fail('no state directory was named') }) => localFleet(dir, clock),
+    live: () => assert.fail('a cluster was asked for'),
+    clock,
     print: (text) => {
       printed += text;
     },
-    registry: () => assert.fail('the registry was asked for'),
-    fleet: () => assert.fail('what governs clusters was asked for'),
     connect: () => assert.fail('a cluster was asked for'),
   });
   for (const each of program.commands) {
@@ -166,5 +169,8 @@ test('a moment that is none is refused', async (t) => {
 
 test('a state directory that is not there is refused', async (t) => {
   const { run } = commandLine(t);
-  await assert.rejects(run('--state', '/nowhere'), { name: 'StoreError', message: /cannot be used/ });
+  await assert.rejects(run('--state', '/nowhere'), {
+    name: 'FleetError',
+    message: /^There is no \/nowhere\//,
+  });
 });

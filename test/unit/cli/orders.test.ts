@@ -96,10 +96,15 @@ test('what is said without a reason, or of nothing that can be named, is refused
     assert.match(state.complaint, complaint);
   }
   await assert.rejects(run('stop', 'prod', '--why', ''), { name: 'OrderError' });
-  await assert.rejects(run('stop', 'nowhere', '--why', 'x'), { name: 'CliError' });
+  await assert.rejects(run('stop', 'nowhere', '--why', 'x'), { name: 'FleetError' });
+  await assert.rejects(run('pending', '--state', 'dir', '--table', 'fleet'), {
+    name: 'CliError',
+    message: '--state cannot stand beside --table: say which of the two is meant.',
+  });
   await assert.rejects(run('clusters', 'list', '--state', 'dir'), {
     name: 'CliError',
-    message: 'The clusters of an npm start are those that it was given: leave --state out.',
+    message:
+      'The clusters of an npm start are those that it was given (a test): say --table NAME for those of a deployment.',
   });
 });
 

@@ -26,7 +26,7 @@ async function commandLine(t: TestContext, answers: Readonly<Record<string, (req
   });
   let printed = '';
   const deps = {
-    registry: () => ({ get: async () => undefined }),
+    fleet: () => ({ registry: { get: async () => undefined }, close: () => undefined }),
     connect: () => ({
       host,
       requestOptions: async () => ({ server: new URL(`http://${host}`), headers: {} }),

@@ -3,7 +3,6 @@ import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/api-json.ts';
 import type { Verb } from '#shared/kubernetes/call.ts';
 import type { Connection } from '#shared/kubernetes/connection.ts';
 import { Transport } from '#shared/kubernetes/transport.ts';
-import type { Manifest } from './manifest.ts';
 
 type Query = Readonly<Record<string, string>>;
 /** An operation of a JSON patch (RFC 6902). */
@@ -11,23 +10,7 @@ export type PatchOperation =
   | { readonly op: 'add' | 'replace' | 'test'; readonly path: string; readonly value: unknown }
   | { readonly op: 'remove'; readonly path: string };
 
-/** Whose fields are those that apply sets. */
-const MANAGER = 'taintward-takeover';
 const PAGE_SIZE = 500;
-/** Collections of the kinds that a takeover is made of. */
-const COLLECTIONS: Readonly<Record<string, string>> = {
-  CustomResourceDefinition: 'customresourcedefinitions',
-  Takeover: 'takeovers',
-  ClusterRole: 'clusterroles',
-  ClusterRoleBinding: 'clusterrolebindings',
-  MutatingAdmissionPolicy: 'mutatingadmissionpolicies',
-  MutatingAdmissionPolicyBinding: 'mutatingadmissionpolicybindings',
-  MutatingPolicy: 'mutatingpolicies',
-};
-
-/** Where an object of a takeover is. */
-export const pathOf = ({ apiVersion, kind, metadata: { name } }: Manifest): string =>
-  `/apis/${apiVersion}/${COLLECTIONS[kind]}/${name}`;
 
 /** A cluster's objects, in the API server's own words. Everything rejects with `ApiError`. */
 export class ClusterObjects {
@@ -74,10 +57,10 @@ export class ClusterObjects {
     } while (next !== '');
   }
 
-  /** Creates an object, or has it be as given. Upstream: server-side apply. */
-  async apply(object: Manifest): Promise<void> {
-    await this.#call('patch', pathOf(object), {
-      query: { fieldManager: MANAGER, force: 'true' },
+  /** Creates the object at `path`, or has it be as given; its fields are `manager`'s. Upstream: server-side apply. */
+  async apply(path: string, object: object, manager: string): Promise<void> {
+    await this.#call('patch', path, {
+      query: { fieldManager: manager, force: 'true' },
       body: object,
       contentType: 'application/apply-patch+yaml',
     });

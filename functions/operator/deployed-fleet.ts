@@ -2,36 +2,56 @@ import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { GetQueueUrlCommand, SQSClient } from '@aws-sdk/client-sqs';
 import { GetCallerIdentityCommand, STSClient } from '@aws-sdk/client-sts';
 import { CLIENT_SETTINGS, SQS_SETTINGS } from '#shared/aws/client-settings.ts';
+import type { Connect } from '#shared/clusters/connect.ts';
 import { DynamoDbLeases } from '#shared/clusters/dynamodb-leases.ts';
 import { DynamoDbClusterRegistry } from '#shared/clusters/dynamodb-registry.ts';
 import { DynamoDbRulebook } from '#shared/clusters/dynamodb-rulebook.ts';
 import { Operator } from '#shared/clusters/operator.ts';
 import { QUEUES } from '#shared/queues/queue-set.ts';
 import { SqsSender } from '#shared/queues/sqs-sender.ts';
+import { DynamoDbHistory } from '#shared/store/dynamodb-history.ts';
 import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
 import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
 import type { Clock } from '#shared/time/clock.ts';
-import { CliError } from './command.ts';
-import type { Fleet } from './fleet.ts';
+import { type Fleet, FleetError } from './fleet.ts';
+import { liveCluster } from './live-cluster.ts';
+import { SqsDeadLetters } from './sqs-dead-letters.ts';
 
-/** The fleet of a deployment. Who speaks is who AWS says it is. */
-export function deployedFleet(tableName: string, clock: Clock): Fleet {
-  const table = new DynamoDbTable({ client: new DynamoDBClient(CLIENT_SETTINGS), tableName });
+/** The fleet of a deployment. Who speaks is who AWS says it is; clusters are asked as they are registered, by the caller's credentials. */
+export function deployedFleet(
+  tableName: string,
+  { clock, connect }: { readonly clock: Clock; readonly connect: Connect },
+): Fleet {
+  const dynamoDb = new DynamoDBClient(CLIENT_SETTINGS);
+  const sqs = new SQSClient(SQS_SETTINGS);
+  const table = new DynamoDbTable({ client: dynamoDb, tableName });
   const registry = new DynamoDbClusterRegistry(table);
   const rulebook = new DynamoDbRulebook(table);
   return {
+    kind: 'deployed',
+    where: `table ${tableName}`,
     rulebook,
+    registry,
     store: new DynamoDbStore(table),
+    history: new DynamoDbHistory(table),
     leases: new DynamoDbLeases(table),
+    deadLetters: new SqsDeadLetters({ client: sqs, prefix: tableName }),
     clusters: async () => (await registry.list()).map(({ name }) => name),
     manages: async (cluster) => (await registry.get(cluster)) !== undefined,
+    async cluster(name) {
+      const registered = await registry.get(name);
+      if (registered) return liveCluster(name, connect(registered), clock);
+      throw new FleetError(`There is no cluster ${name}: taintward clusters list shows those there are.`);
+    },
     operator: async () => new Operator({ rulebook, clock, who: await callerIdentity() }),
-    dueQueue: async () => {
-      const client = new SQSClient(SQS_SETTINGS);
-      return new SqsSender({
-        client,
-        queueUrl: await queueUrl(client, `${tableName}-${QUEUES.evictionsDue.name}`),
-      });
+    dueQueue: async () =>
+      new SqsSender({
+        client: sqs,
+        queueUrl: await queueUrl(sqs, `${tableName}-${QUEUES.evictionsDue.name}`),
+      }),
+    close() {
+      dynamoDb.destroy();
+      sqs.destroy();
     },
   };
 }
@@ -43,7 +63,7 @@ async function queueUrl(client: SQSClient, name: string): Promise<string> {
     throw new Error('it has no URL');
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    throw new CliError(
+    throw new FleetError(
       `The queue ${name} cannot be found (${reason}): check table, account, region and rights.`,
     );
   }
@@ -56,7 +76,7 @@ async function callerIdentity(): Promise<string> {
     throw new Error('it names nobody');
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    throw new CliError(
+    throw new FleetError(
       `AWS does not say who you are, which the audit has to know (${reason}): check credentials and network.`,
     );
   }

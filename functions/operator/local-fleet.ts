@@ -1,37 +1,65 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { DeadLetters } from '#functions/local/dead-letters.ts';
+import { REACHED_BY_FILE, readReachedBy } from '#functions/local/reached-by.ts';
+import { SqliteHistory } from '#functions/local/sqlite-history.ts';
 import { SqliteLeases } from '#functions/local/sqlite-leases.ts';
 import { SqliteRulebook } from '#functions/local/sqlite-rulebook.ts';
 import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import { STORE_FILE } from '#functions/local/state-directory.ts';
+import { localContextConnection } from '#shared/clusters/local-context-connection.ts';
 import { localUser } from '#shared/clusters/local-user.ts';
 import { Operator } from '#shared/clusters/operator.ts';
 import { QUEUES } from '#shared/queues/queue-set.ts';
 import type { QueueSender } from '#shared/queues/sender.ts';
 import { logTo } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
-import { CliError } from './command.ts';
-import type { Fleet } from './fleet.ts';
+import { type Fleet, FleetError } from './fleet.ts';
+import { liveCluster } from './live-cluster.ts';
+import { localDeadLetters } from './local-dead-letters.ts';
 
-/** The fleet of an `npm start`, running or not. Throws `CliError` for a directory that is none of its, or `StoreError`. */
+/**
+ * The fleet of an `npm start`, running or not. Its clusters are asked by the contexts by which it reaches them. Throws
+ * `FleetError` for a directory that is none of its, or `StoreError`.
+ */
 export function localFleet(directory: string, clock: Clock): Fleet {
-  const path = join(resolve(directory), STORE_FILE);
+  const dir = resolve(directory);
+  const path = join(dir, STORE_FILE);
   if (!existsSync(path)) {
-    throw new CliError(`There is no ${path}: name the directory that npm start was given as --state.`);
+    throw new FleetError(`There is no ${path}: name the directory that npm start was given as --state.`);
   }
   const store = new SqliteStore({ path });
   const { database } = store;
   const rulebook = new SqliteRulebook({ database });
   const leases = new SqliteLeases({ database });
+  const letters = new DeadLetters({ database, clock, log: logTo(() => undefined) });
   return {
+    kind: 'local',
+    where: `state directory ${dir}`,
     rulebook,
     store,
+    history: new SqliteHistory({ database }),
     leases,
+    deadLetters: localDeadLetters(letters),
     clusters: async () => leases.clusters(),
     manages: async (cluster) => leases.clusters().includes(cluster),
+    async cluster(name) {
+      const by = readReachedBy(join(dir, REACHED_BY_FILE)).get(name);
+      if (by === undefined) {
+        throw new FleetError(`How cluster ${name} is reached is not known in ${dir}: say --context NAME.`);
+      }
+      if ('inCluster' in by) {
+        throw new FleetError(
+          `Cluster ${name} is reached from inside of it, as the service itself is: say --context NAME to ask it as yourself.`,
+        );
+      }
+      const { context, kubeconfig } = by;
+      const access = { kind: 'local-context', context, ...(kubeconfig ? { kubeconfig } : {}) } as const;
+      return liveCluster(name, localContextConnection(access), clock);
+    },
     operator: async () => new Operator({ rulebook, clock, who: localUser() }),
-    dueQueue: async () => redriving(new DeadLetters({ database, clock, log: logTo(() => undefined) })),
+    dueQueue: async () => redriving(letters),
+    close: () => store.close(),
   };
 }
 

@@ -1,0 +1,41 @@
+import type { Command } from 'commander';
+import type { Clusters, ContextFleet, Fleet } from '#functions/operator/fleet.ts';
+import type { FleetChoice, LiveChoice } from '#functions/operator/fleet-choice.ts';
+import type { CliDeps } from './command.ts';
+
+/** Lets `act` work on the fleet that a command's options name, with those options. */
+export async function withFleet<Options>(
+  command: Command,
+  deps: CliDeps,
+  act: (fleet: Fleet, options: Options) => Promise<void>,
+): Promise<void> {
+  const options = command.optsWithGlobals<FleetChoice & Options>();
+  await closing(deps.fleet(options), (fleet) => act(fleet, options));
+}
+
+/** The same for a command that asks clusters themselves: see {@link addLiveOptions}. */
+export async function withLive<Options>(
+  command: Command,
+  deps: CliDeps,
+  act: (fleet: Fleet | ContextFleet, options: Options) => Promise<void>,
+): Promise<void> {
+  const options = command.optsWithGlobals<LiveChoice & Options>();
+  await closing(await deps.live(options), (fleet) => act(fleet, options));
+}
+
+/** For commands that ask clusters themselves. */
+export const addLiveOptions = (command: Command): Command =>
+  command
+    .option(
+      '--context <name>',
+      'ask the cluster by this context of a kubeconfig; alone: only that cluster, of which nothing else is known',
+    )
+    .option('--kubeconfig <file>', 'with --context: the file (default: $KUBECONFIG, then ~/.kube/config)');
+
+async function closing<T extends Clusters>(fleet: T, act: (fleet: T) => Promise<void>): Promise<void> {
+  try {
+    await act(fleet);
+  } finally {
+    fleet.close();
+  }
+}

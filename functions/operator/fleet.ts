@@ -1,0 +1,99 @@
+import pMap from 'p-map';
+import type { Leases } from '#shared/clusters/lease.ts';
+import type { Operator } from '#shared/clusters/operator.ts';
+import { type ClusterRegistry, clusterNameSchema } from '#shared/clusters/registry.ts';
+import type { Rulebook, Rulings } from '#shared/clusters/rulebook.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
+import type { QueueSender } from '#shared/queues/sender.ts';
+import type { History } from '#shared/store/history.ts';
+import type { Store } from '#shared/store/store.ts';
+import type { DeadLetterBox } from './dead-letters.ts';
+import type { LiveCluster } from './live-cluster.ts';
+
+/** Clusters that are read at a time. */
+const PARALLEL_READS = 16;
+
+/** What an operator asks of a fleet cannot be had there; the message is one sentence that says what to do. */
+export class FleetError extends Error {
+  override readonly name = 'FleetError';
+}
+
+/** Clusters whose API servers can be asked, with the rights of whoever asks. */
+export interface Clusters {
+  /** For people: "table taintward". */
+  readonly where: string;
+  /** All of them, by name; may lag behind by a moment. */
+  clusters(): Promise<readonly ClusterName[]>;
+  /** Whether a cluster is one of them, as of now. */
+  manages(cluster: ClusterName): Promise<boolean>;
+  /** What a cluster's API server says. Rejects with `FleetError` when there is no way to it; the caller closes it. */
+  cluster(name: ClusterName): Promise<LiveCluster>;
+  /** Ends what it holds open, once nobody uses anything of it any more. */
+  close(): void;
+}
+
+/** A cluster of a kubeconfig, of which nothing is known but what its API server says. */
+export interface ContextFleet extends Clusters {
+  readonly kind: 'context';
+}
+
+/** What is known of all clusters: in the table of a deployment, or in the state directory of an `npm start`. */
+export interface Fleet extends Clusters {
+  readonly kind: 'deployed' | 'local';
+  readonly rulebook: Rulebook;
+  readonly store: Store;
+  readonly history: History;
+  /** Of it, who speaks for clusters, and what relays said of evicted pods that do not leave. */
+  readonly leases: Pick<Leases, 'look' | 'stuck'>;
+  /** Absent where clusters are chosen otherwise: at an `npm start`. */
+  readonly registry?: ClusterRegistry;
+  readonly deadLetters: DeadLetterBox;
+  /** For words that are noted as those of who runs this process. */
+  operator(): Promise<Operator>;
+  /** To `evictions-due`. */
+  dueQueue(): Promise<QueueSender>;
+}
+
+/** The cluster of that name. Rejects with `FleetError` when there is none. */
+export async function clusterNamed(name: string, fleet: Clusters): Promise<ClusterName> {
+  const { data } = clusterNameSchema.safeParse(name);
+  if (data !== undefined && (await fleet.manages(data))) return data;
+  const clusters = await fleet.clusters();
+  const known = clusters.length === 0 ? 'none is managed here' : `there are ${clusters.join(', ')}`;
+  throw new FleetError(`There is no cluster ${name}: ${known}.`);
+}
+
+/** The cluster that a command names, or the only one. Rejects with `FleetError` when there are several, or none. */
+export async function theCluster(name: string | undefined, fleet: Clusters): Promise<ClusterName> {
+  if (name !== undefined) return clusterNamed(name, fleet);
+  const [only, ...more] = await fleet.clusters();
+  if (only === undefined) throw new FleetError(`No cluster is managed by ${fleet.where}.`);
+  if (more.length === 0) return only;
+  throw new FleetError(`Say which cluster is meant: there are ${[only, ...more].join(', ')}.`);
+}
+
+/** The clusters that a command names, or all. Rejects with `FleetError` when it does neither or both. */
+export async function clustersNamed(
+  names: readonly string[],
+  all: boolean,
+  fleet: Clusters,
+): Promise<readonly ClusterName[]> {
+  if (all === names.length > 0) throw new FleetError('Name clusters, or say --all for all of them.');
+  return all ? fleet.clusters() : Promise.all(names.map((name) => clusterNamed(name, fleet)));
+}
+
+/** The cluster that a command may name, or all. Rejects with `FleetError` when there is none of that name. */
+export const clusterOrAll = async (
+  name: string | undefined,
+  fleet: Clusters,
+): Promise<readonly ClusterName[]> =>
+  name === undefined ? fleet.clusters() : [await clusterNamed(name, fleet)];
+
+/** What governs these clusters now. Rejects with `StoreError` for one that cannot be read: who asks must not miss it. */
+export async function rulingsNow(
+  clusters: readonly ClusterName[],
+  { rulebook }: Pick<Fleet, 'rulebook'>,
+): Promise<ReadonlyMap<ClusterName, Rulings>> {
+  const read = async (cluster: ClusterName) => [cluster, await rulebook.read(cluster)] as const;
+  return new Map(await pMap(clusters, read, { concurrency: PARALLEL_READS }));
+}

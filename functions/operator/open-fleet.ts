@@ -1,0 +1,73 @@
+import { isInUse } from '#functions/local/state-directory.ts';
+import type { Connect } from '#shared/clusters/connect.ts';
+import { localContextConnection } from '#shared/clusters/local-context-connection.ts';
+import type { LocalContextAccess } from '#shared/clusters/registry.ts';
+import type { Clock } from '#shared/time/clock.ts';
+import { contextFleet } from './context-fleet.ts';
+import { deployedFleet } from './deployed-fleet.ts';
+import { type ContextFleet, type Fleet, FleetError } from './fleet.ts';
+import type { FleetChoice, LiveChoice } from './fleet-choice.ts';
+import { liveCluster } from './live-cluster.ts';
+import { localFleet } from './local-fleet.ts';
+
+/** What the stack names its table, unless it is configured otherwise. */
+export const DEFAULT_TABLE = 'taintward';
+/** What `npm start` names its state directory, unless it is told otherwise. */
+const DEFAULT_STATE = '.taintward';
+
+export interface OpenFleetDeps {
+  readonly clock: Clock;
+  readonly connect: Connect;
+  /** Says which fleet was taken where none was named. */
+  hint(text: string): void;
+}
+
+/**
+ * The fleet that is meant: the state directory or the table that was named, else that of an `npm start` that runs in this
+ * directory, else the table that a stack makes. Throws `FleetError` or `StoreError` when there is none.
+ */
+export function openFleet({ state, table }: FleetChoice, { clock, connect, hint }: OpenFleetDeps): Fleet {
+  if (state !== undefined) return localFleet(state, clock);
+  if (table !== undefined) return deployedFleet(table, { clock, connect });
+  if (!runsHere()) return deployedFleet(DEFAULT_TABLE, { clock, connect });
+  hint(`Of the npm start that runs in this directory (--state ${DEFAULT_STATE}).`);
+  return localFleet(DEFAULT_STATE, clock);
+}
+
+/**
+ * The fleet that is meant, its clusters asked by a context where one is named; or that context's cluster alone, where nobody
+ * named a fleet and no `npm start` that runs here manages it. Throws as {@link openFleet} does.
+ */
+export async function openLive(choice: LiveChoice, deps: OpenFleetDeps): Promise<Fleet | ContextFleet> {
+  const { state, table, context, kubeconfig } = choice;
+  if (context === undefined) {
+    if (kubeconfig === undefined) return openFleet(choice, deps);
+    throw new FleetError('--kubeconfig needs --context: say which of its clusters is meant.');
+  }
+  const access: LocalContextAccess = {
+    kind: 'local-context',
+    context,
+    ...(kubeconfig === undefined ? {} : { kubeconfig }),
+  };
+  const bare = contextFleet(access, deps.clock);
+  if (state === undefined && table === undefined) {
+    if (!runsHere()) return bare;
+    const local = localFleet(DEFAULT_STATE, deps.clock);
+    const [name] = await bare.clusters();
+    if (name === undefined || !(await local.manages(name))) {
+      local.close();
+      return bare;
+    }
+    deps.hint(`Of the npm start that runs in this directory (--state ${DEFAULT_STATE}).`);
+    return askedBy(access, local, deps.clock);
+  }
+  return askedBy(access, openFleet(choice, deps), deps.clock);
+}
+
+/** The fleet, but its clusters are asked by that context, whichever is named. */
+const askedBy = (access: LocalContextAccess, fleet: Fleet, clock: Clock): Fleet => ({
+  ...fleet,
+  cluster: async (name) => liveCluster(name, localContextConnection(access), clock),
+});
+
+const runsHere = (): boolean => isInUse(DEFAULT_STATE);

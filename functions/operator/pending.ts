@@ -1,0 +1,29 @@
+import pMap from 'p-map';
+import type { ClusterName, EpochMs, NodeName } from '#shared/eviction/identity.ts';
+import type { EvictionRecord } from '#shared/eviction/records.ts';
+import type { Store } from '#shared/store/store.ts';
+
+/** Nodes that are read at a time. */
+const PARALLEL_NODES = 16;
+
+/** A pod that is to be evicted. */
+export interface Pending {
+  readonly cluster: ClusterName;
+  readonly node: NodeName;
+  readonly record: EvictionRecord;
+}
+
+/** What is to be evicted in a cluster, the first to go first; what ended in this moment may still be among it. Rejects with `StoreError`. */
+export async function pendingOf(
+  store: Store,
+  cluster: ClusterName,
+  now: EpochMs,
+): Promise<readonly Pending[]> {
+  const nodes = await Array.fromAsync(store.taintedNodes(cluster));
+  const partitions = await pMap(nodes, ({ node }) => store.load({ cluster, node }, now), {
+    concurrency: PARALLEL_NODES,
+  });
+  return partitions
+    .flatMap(({ ref, scheduled }) => [...scheduled.values()].map((record) => ({ ...ref, record })))
+    .sort((a, b) => a.record.fireAt - b.record.fireAt);
+}

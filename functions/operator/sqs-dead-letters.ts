@@ -1,0 +1,162 @@
+import {
+  ChangeMessageVisibilityBatchCommand,
+  GetQueueAttributesCommand,
+  GetQueueUrlCommand,
+  type Message,
+  ReceiveMessageCommand,
+  type SQSClient,
+  StartMessageMoveTaskCommand,
+} from '@aws-sdk/client-sqs';
+import { EXPIRY_DEAD_LETTER_NAME, QUEUES } from '#shared/queues/queue-set.ts';
+import type { DeadLetter, DeadLetterBox } from './dead-letters.ts';
+import { FleetError } from './fleet.ts';
+
+/** Each dead-letter queue, and the queue whose messages it has. */
+const BOXES: readonly { readonly name: string; readonly queue: string }[] = [
+  ...Object.values(QUEUES).map(({ name, deadLetterName }) => ({ name: deadLetterName, queue: name })),
+  { name: EXPIRY_DEAD_LETTER_NAME, queue: 'expiry' },
+];
+
+/** For how long a message that was read is unseen by others, should this process die before it gives it back; seconds. */
+const UNSEEN_SECONDS = 10;
+/** SQS hands out no more at a time. */
+const MOST_AT_ONCE = 10;
+
+/** The dead-letter queues of a deployment, read and moved with the caller's rights. Every method rejects with `FleetError`. */
+export class SqsDeadLetters implements DeadLetterBox {
+  readonly #client: SQSClient;
+  readonly #prefix: string;
+
+  /** `prefix`: what the names of its queues begin with. */
+  constructor({ client, prefix }: { readonly client: SQSClient; readonly prefix: string }) {
+    this.#client = client;
+    this.#prefix = prefix;
+  }
+
+  async count(): Promise<ReadonlyMap<string, number>> {
+    const counts = await Promise.all(
+      BOXES.map(async ({ name, queue }) => [queue, (await this.#attributes(name)).messages] as const),
+    );
+    return new Map(counts.filter(([, count]) => count > 0));
+  }
+
+  async list(limit: number, queue?: string): Promise<readonly DeadLetter[]> {
+    const boxes = queue === undefined ? BOXES : [boxOf(queue)];
+    const found: DeadLetter[] = [];
+    for (const box of boxes) found.push(...(await this.#peek(box, limit)));
+    return found.sort((a, b) => a.at - b.at).slice(0, limit);
+  }
+
+  async redrive(queue: string): Promise<number> {
+    const { name } = boxOf(queue);
+    if (name === EXPIRY_DEAD_LETTER_NAME) {
+      throw new FleetError('What expiry set aside goes nowhere: the next resync tells of those pods anew.');
+    }
+    const box = await this.#attributes(name);
+    if (box.messages === 0) return 0;
+    // Named, because SQS does not know where a letter came from that a function put there itself.
+    const destination = await this.#attributes(queue);
+    await this.#asked(name, 'sqs:StartMessageMoveTask', () =>
+      this.#client.send(
+        new StartMessageMoveTaskCommand({ SourceArn: box.arn, DestinationArn: destination.arn }),
+      ),
+    );
+    return box.messages;
+  }
+
+  async #peek({ name, queue }: (typeof BOXES)[number], limit: number): Promise<readonly DeadLetter[]> {
+    const QueueUrl = await this.#url(name);
+    const seen = new Map<string, Message>();
+    try {
+      while (seen.size < limit) {
+        const { Messages = [] } = await this.#asked(name, 'sqs:ReceiveMessage', () =>
+          this.#client.send(
+            new ReceiveMessageCommand({
+              QueueUrl,
+              MaxNumberOfMessages: Math.min(MOST_AT_ONCE, limit - seen.size),
+              VisibilityTimeout: UNSEEN_SECONDS,
+              WaitTimeSeconds: 1,
+              MessageAttributeNames: ['All'],
+              MessageSystemAttributeNames: ['SentTimestamp'],
+            }),
+          ),
+        );
+        const news = Messages.filter(({ MessageId = '' }) => !seen.has(MessageId));
+        for (const message of Messages) seen.set(message.MessageId ?? '', message);
+        if (news.length === 0) break;
+      }
+    } finally {
+      await this.#giveBack(QueueUrl, [...seen.values()]);
+    }
+    return [...seen.values()].map((message) => letterOf(message, queue));
+  }
+
+  /** At once; what is not given back comes back by itself. */
+  async #giveBack(QueueUrl: string, messages: readonly Message[]): Promise<void> {
+    for (let from = 0; from < messages.length; from += MOST_AT_ONCE) {
+      const Entries = messages.slice(from, from + MOST_AT_ONCE).map(({ ReceiptHandle }, index) => ({
+        ...{ Id: `${index}`, ReceiptHandle, VisibilityTimeout: 0 },
+      }));
+      await this.#client
+        .send(new ChangeMessageVisibilityBatchCommand({ QueueUrl, Entries }))
+        .catch(() => undefined);
+    }
+  }
+
+  async #attributes(name: string): Promise<{ readonly arn: string; readonly messages: number }> {
+    const QueueUrl = await this.#url(name);
+    const { Attributes = {} } = await this.#asked(name, 'sqs:GetQueueAttributes', () =>
+      this.#client.send(
+        new GetQueueAttributesCommand({
+          QueueUrl,
+          AttributeNames: ['QueueArn', 'ApproximateNumberOfMessages'],
+        }),
+      ),
+    );
+    return {
+      arn: Attributes['QueueArn'] ?? '',
+      messages: Number(Attributes['ApproximateNumberOfMessages'] ?? 0),
+    };
+  }
+
+  async #url(name: string): Promise<string> {
+    const { QueueUrl = '' } = await this.#asked(name, 'sqs:GetQueueUrl', () =>
+      this.#client.send(new GetQueueUrlCommand({ QueueName: `${this.#prefix}-${name}` })),
+    );
+    return QueueUrl;
+  }
+
+  async #asked<T>(name: string, right: string, ask: () => Promise<T>): Promise<T> {
+    try {
+      return await ask();
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      throw new FleetError(
+        `The queue ${this.#prefix}-${name} does not answer (${reason}): check table, account and region, and that you have ${right}.`,
+        { cause: error },
+      );
+    }
+  }
+}
+
+function boxOf(queue: string): (typeof BOXES)[number] {
+  const box = BOXES.find((each) => each.queue === queue);
+  if (box) return box;
+  throw new FleetError(
+    `There is no queue ${queue}: there are ${BOXES.map((each) => each.queue).join(', ')}.`,
+  );
+}
+
+function letterOf(
+  { MessageId = '', Body = '', Attributes, MessageAttributes }: Message,
+  queue: string,
+): DeadLetter {
+  const reason = MessageAttributes?.['reason']?.StringValue;
+  return {
+    id: MessageId,
+    queue,
+    at: Number(Attributes?.SentTimestamp ?? 0),
+    ...(reason === undefined ? {} : { reason }),
+    body: Body,
+  };
+}

@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict';
+import type { TestContext } from 'node:test';
+import { DeadLetters } from '#functions/local/dead-letters.ts';
+import { SqliteHistory } from '#functions/local/sqlite-history.ts';
+import { SqliteLeases } from '#functions/local/sqlite-leases.ts';
+import { SqliteRulebook } from '#functions/local/sqlite-rulebook.ts';
+import { SqliteStore } from '#functions/local/sqlite-store.ts';
+import type { Fleet } from '#functions/operator/fleet.ts';
+import { localDeadLetters } from '#functions/operator/local-dead-letters.ts';
+import { Operator } from '#shared/clusters/operator.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
+import { logTo } from '#shared/telemetry/log.ts';
+import type { DrivenClock } from './driven-clock.ts';
+
+/** A fleet of these clusters in memory, for whom anna speaks, of which nothing was said; `parts` in place of its own. */
+export function embeddedFleet(
+  t: TestContext,
+  { clusters, clock }: { readonly clusters: readonly string[]; readonly clock: DrivenClock },
+  parts: Partial<Fleet> = {},
+) {
+  const names = clusters.map(clusterName);
+  const store = new SqliteStore({ path: ':memory:' });
+  t.after(() => store.close());
+  const { database } = store;
+  const rulebook = new SqliteRulebook({ database });
+  const leases = new SqliteLeases({ database });
+  const letters = new DeadLetters({ database, clock, log: logTo(() => undefined) });
+  /** Bodies of messages on `evictions-due`. */
+  const sent: string[] = [];
+  const fleet: Fleet = {
+    kind: 'local',
+    where: 'a test',
+    rulebook,
+    store,
+    history: new SqliteHistory({ database }),
+    leases,
+    deadLetters: localDeadLetters(letters),
+    clusters: async () => names,
+    manages: async (cluster) => names.includes(cluster),
+    cluster: (name) => assert.fail(`cluster ${name} was asked`),
+    operator: async () => new Operator({ rulebook, clock, who: 'anna' }),
+    dueQueue: async () => ({
+      send: async (messages) => {
+        sent.push(...messages.map(({ body }) => body));
+        return [];
+      },
+    }),
+    close: () => undefined,
+    ...parts,
+  };
+  return { fleet, store, rulebook, leases, letters, sent };
+}

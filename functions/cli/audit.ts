@@ -1,11 +1,20 @@
 import { type Command, Option } from 'commander';
 import { clusterNamed } from '#functions/operator/fleet.ts';
-import type { FleetChoice } from '#functions/operator/fleet-choice.ts';
+import type { AuditEntry } from '#shared/clusters/rulebook.ts';
 import { HISTORY_DAYS } from '#shared/store/stored.ts';
 import { type CliDeps, parseDuration } from './command.ts';
-import { jsonText, type OutputFormat, outputOption, tableText, timeText } from './output.ts';
+import {
+  type Column,
+  type OutputFormat,
+  outputOption,
+  shownAs,
+  tableOf,
+  timeText,
+  withExamples,
+} from './output.ts';
+import { withFleet } from './with-fleet.ts';
 
-interface AuditOptions extends FleetChoice {
+interface AuditOptions {
   readonly since: number;
   readonly output: OutputFormat;
 }
@@ -22,32 +31,35 @@ export function addAuditCommand(program: Command, deps: CliDeps): void {
         .default(HISTORY_DAYS * 86_400_000, `${HISTORY_DAYS}d, for which it is kept`),
     )
     .addOption(outputOption());
-  command.action(async (name: string | undefined) => {
-    const options = command.optsWithGlobals<AuditOptions>();
-    const fleet = deps.fleet(options);
-    const cluster = name === undefined ? undefined : await clusterNamed(name, fleet);
-    const now = deps.clock.now();
-    const entries = await fleet.rulebook.audit({
-      from: now - options.since,
-      // Clocks differ a little.
-      to: now + 60_000,
-      ...(cluster === undefined ? {} : { cluster }),
-    });
-    if (options.output === 'json') {
-      deps.print(jsonText(entries.map((entry) => ({ ...entry, at: timeText(entry.at) }))));
-    } else if (entries.length === 0) deps.print('Nobody changed anything.\n');
-    else
-      deps.print(
-        tableText([
-          ['WHEN', 'WHO', 'CLUSTER', 'WHAT', 'WHY'],
-          ...entries.map(({ at, who, cluster: of, what, why }) => [
-            timeText(at),
-            who,
-            of ?? '(all)',
-            what,
-            why ?? '',
-          ]),
-        ]),
-      );
-  });
+  withExamples(command, 'taintward audit', 'taintward audit prod --since 12h -o json').action(
+    (name: string | undefined) =>
+      withFleet<AuditOptions>(command, deps, async (fleet, { since, output }) => {
+        const cluster = name === undefined ? undefined : await clusterNamed(name, fleet);
+        const now = deps.clock.now();
+        const entries = await fleet.rulebook.audit({
+          from: now - since,
+          // Clocks differ a little.
+          to: now + 60_000,
+          ...(cluster === undefined ? {} : { cluster }),
+        });
+        deps.print(
+          shownAs(output, {
+            data: () => entries.map((entry) => ({ ...entry, at: timeText(entry.at) })),
+            text: (wide) =>
+              entries.length === 0
+                ? 'Nobody changed anything.\n'
+                : tableOf(entries, COLUMNS, { wide, paint: deps.paint }),
+          }),
+        );
+      }),
+  );
 }
+
+const COLUMNS: readonly Column<AuditEntry>[] = [
+  { head: 'WHEN', of: ({ at }) => timeText(at) },
+  { head: 'WHO', of: ({ who }) => who },
+  { head: 'CLUSTER', of: ({ cluster }) => cluster ?? '(all)' },
+  { head: 'KIND', of: ({ kind }) => kind, wide: true },
+  { head: 'WHAT', of: ({ what }) => what },
+  { head: 'WHY', of: ({ why }) => why ?? '' },
+];

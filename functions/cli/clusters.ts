@@ -11,7 +11,15 @@ import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { preflight } from '#shared/kubernetes/rights.ts';
 import { type AccessOptions, addAccessOptions, parseAccess } from './access-options.ts';
 import { type CliDeps, CliError } from './command.ts';
-import { jsonText, type OutputFormat, outputOption, tableText } from './output.ts';
+import {
+  type Column,
+  type OutputFormat,
+  outputOption,
+  shownAs,
+  tableOf,
+  tableText,
+  withExamples,
+} from './output.ts';
 import { withFleet } from './with-fleet.ts';
 
 /** `taintward clusters`: which clusters are managed. */
@@ -26,7 +34,11 @@ function addAddCommand(clusters: Command, deps: CliDeps): void {
     .command('add')
     .description('has a cluster managed, after a check that it can be reached and grants what is needed')
     .addArgument(nameArgument());
-  addAccessOptions(command).action(async (name: ClusterName) => {
+  withExamples(
+    addAccessOptions(command),
+    'taintward clusters add prod --eks prod --region eu-west-1',
+    'taintward clusters add edge --kubeconfig-secret arn:aws:secretsmanager:eu-west-1:111122223333:secret:edge',
+  ).action(async (name: ClusterName) => {
     const options = command.optsWithGlobals<AccessOptions>();
     const access = parseAccess(options);
     await withFleet(command, deps, (fleet) => add({ name, access, addedAt: deps.clock.now() }, fleet, deps));
@@ -70,22 +82,27 @@ function addListCommand(clusters: Command, deps: CliDeps): void {
     .command('list')
     .description('shows all clusters that are managed')
     .addOption(outputOption());
-  command.action(() =>
+  withExamples(command, 'taintward clusters list', 'taintward clusters list -o json').action(() =>
     withFleet<{ output: OutputFormat }>(command, deps, async (fleet, { output }) => {
       const found = await registryOf(fleet).list();
-      if (output === 'json') deps.print(jsonText(found.map(registrationJson)));
-      else if (found.length === 0)
-        deps.print('No cluster is registered: taintward clusters add registers one.\n');
-      else
-        deps.print(
-          tableText([
-            ['NAME', 'ADDED', 'REACHED BY'],
-            ...found.map((c) => [c.name, addedText(c), accessText(c)]),
-          ]),
-        );
+      deps.print(
+        shownAs(output, {
+          data: () => found.map(registrationJson),
+          text: (wide) =>
+            found.length === 0
+              ? 'No cluster is registered: taintward clusters add registers one.\n'
+              : tableOf(found, COLUMNS, { wide, paint: deps.paint }),
+        }),
+      );
     }),
   );
 }
+
+const COLUMNS: readonly Column<RegisteredCluster>[] = [
+  { head: 'NAME', of: ({ name }) => name },
+  { head: 'ADDED', of: addedText },
+  { head: 'REACHED BY', of: accessText },
+];
 
 function addShowCommand(clusters: Command, deps: CliDeps): void {
   const command = clusters
@@ -93,19 +110,21 @@ function addShowCommand(clusters: Command, deps: CliDeps): void {
     .description('shows one cluster')
     .addArgument(nameArgument())
     .addOption(outputOption());
-  command.action((name: ClusterName) =>
+  withExamples(command, 'taintward clusters show prod').action((name: ClusterName) =>
     withFleet<{ output: OutputFormat }>(command, deps, async (fleet, { output }) => {
       const cluster = await registryOf(fleet).get(name);
       if (!cluster) throw noSuchCluster(name);
-      if (output === 'json') deps.print(jsonText(registrationJson(cluster)));
-      else
-        deps.print(
-          tableText([
-            ['NAME', name],
-            ['ADDED', addedText(cluster)],
-            ['REACHED BY', accessText(cluster)],
-          ]),
-        );
+      deps.print(
+        shownAs(output, {
+          data: () => registrationJson(cluster),
+          text: () =>
+            tableText([
+              ['NAME', name],
+              ['ADDED', addedText(cluster)],
+              ['REACHED BY', accessText(cluster)],
+            ]),
+        }),
+      );
     }),
   );
 }
@@ -115,7 +134,7 @@ function addRemoveCommand(clusters: Command, deps: CliDeps): void {
     .command('remove')
     .description('has a cluster no longer managed; nothing is changed in it')
     .addArgument(nameArgument());
-  command.action((name: ClusterName) =>
+  withExamples(command, 'taintward clusters remove prod').action((name: ClusterName) =>
     withFleet(command, deps, async (fleet) => {
       if ((await registryOf(fleet).remove(name)) === 'unknown') throw noSuchCluster(name);
       deps.print(
@@ -163,7 +182,9 @@ function accessText({ access }: RegisteredCluster): string {
   }
 }
 
-const addedText = ({ addedAt }: RegisteredCluster): string => new Date(addedAt).toISOString();
+function addedText({ addedAt }: RegisteredCluster): string {
+  return new Date(addedAt).toISOString();
+}
 
 /** A registration for programs. */
 const registrationJson = (cluster: RegisteredCluster): object => ({

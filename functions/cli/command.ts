@@ -5,6 +5,11 @@ import type { Connect } from '#shared/clusters/connect.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { durationMs } from '#shared/time/duration.ts';
 
+import type { ExitCode } from './exit-codes.ts';
+import type { Paint } from './paint.ts';
+import type { Progress } from './progress.ts';
+import type { Watch } from './watch.ts';
+
 /** What commands need of the world. */
 export interface CliDeps {
   /** Throws `FleetError` or `StoreError` where there is none. */
@@ -15,6 +20,12 @@ export interface CliDeps {
   readonly clock: Clock;
   /** To standard output; the text ends with a line feed. */
   print(text: string): void;
+  readonly paint: Paint;
+  /** On standard error, for work that takes its time. */
+  readonly progress: Progress;
+  readonly watch: Watch;
+  /** What the process ends with, unless it fails. */
+  exitWith(code: ExitCode): void;
   /** Asks whoever sits at the terminal; absent: nobody does. */
   readonly confirm?: ((question: string) => Promise<boolean>) | undefined;
 }

@@ -1,6 +1,5 @@
 import { Argument, type Command, InvalidArgumentError, Option } from 'commander';
 import type { Fleet } from '#functions/operator/fleet.ts';
-import type { FleetChoice } from '#functions/operator/fleet-choice.ts';
 import { clusterNameSchema } from '#shared/clusters/registry.ts';
 import type { Brake } from '#shared/eviction/brake.ts';
 import { type ClusterName, type EpochMs, type NodeName, nodeName } from '#shared/eviction/identity.ts';
@@ -9,11 +8,20 @@ import type { HistoryEntry, HistoryQuery } from '#shared/store/history.ts';
 import { DURATION_FORM, durationMs } from '#shared/time/duration.ts';
 import type { CliDeps } from './command.ts';
 import { compare, comparisonJson, comparisonText } from './comparison.ts';
-import { jsonText, type OutputFormat, outputOption, tableText, timeText } from './output.ts';
+import {
+  type Column,
+  type OutputFormat,
+  outputOption,
+  shownAs,
+  tableOf,
+  timeText,
+  withExamples,
+} from './output.ts';
+import type { Paint } from './paint.ts';
 import { reasonsJson, reasonTexts } from './reasons.ts';
 import { withFleet } from './with-fleet.ts';
 
-interface HistoryOptions extends FleetChoice {
+interface HistoryOptions {
   readonly node?: NodeName;
   readonly namespace?: string;
   readonly pod?: string;
@@ -45,15 +53,24 @@ export function addHistoryCommand(program: Command, deps: CliDeps): void {
     .addOption(new Option('--until <when>', 'up to then, likewise (default: now)').argParser(parseMoment))
     .option('--compare', 'what the built-in controller evicted, and when it would have gone by us')
     .addOption(outputOption());
-  command.action((cluster: ClusterName | undefined) =>
+  withExamples(
+    command,
+    'taintward history prod --since 2h',
+    'taintward history prod --namespace shop --pod web-0 -o json',
+    'taintward history prod --since 7d --compare',
+  ).action((cluster: ClusterName | undefined) =>
     withFleet<HistoryOptions>(command, deps, async (fleet, options) => {
       const entries = await read(cluster, options, fleet, deps);
-      if (options.compare) {
-        const compared = compare(entries);
-        const asJson = options.output === 'json';
-        deps.print(asJson ? jsonText(comparisonJson(compared)) : comparisonText(compared));
-      } else if (options.output === 'json') deps.print(jsonText(entries.map(entryJson)));
-      else deps.print(historyText(entries));
+      const { output, compare: compared } = options;
+      const comparison = compared && compare(entries);
+      deps.print(
+        shownAs(
+          output,
+          comparison
+            ? { data: () => comparisonJson(comparison), text: () => comparisonText(comparison) }
+            : { data: () => entries.map(entryJson), text: (wide) => historyText(entries, wide, deps.paint) },
+        ),
+      );
     }),
   );
 }
@@ -63,7 +80,7 @@ async function read(
   cluster: ClusterName | undefined,
   { since, until, ...which }: HistoryOptions,
   fleet: Fleet,
-  { clock }: CliDeps,
+  { clock, progress }: CliDeps,
 ): Promise<readonly HistoryEntry[]> {
   const now = clock.now();
   const { node, namespace, pod } = which;
@@ -76,9 +93,11 @@ async function read(
   };
   const clusters = cluster === undefined ? await fleet.clusters() : [cluster];
   const found: HistoryEntry[] = [];
-  for (const each of clusters) {
+  for (const [index, each] of clusters.entries()) {
+    progress(`Reading the history of ${each}, ${index + 1} of ${clusters.length}`);
     for await (const entry of fleet.history.entries({ cluster: each, ...about })) found.push(entry);
   }
+  progress();
   // Those of one moment in the order in which they happened.
   return found.reverse().sort((a, b) => a.at - b.at);
 }
@@ -103,33 +122,25 @@ function parseMoment(text: string): MomentGiven {
 const momentOf = (given: MomentGiven, now: EpochMs): EpochMs =>
   'at' in given ? given.at : now - given.agoMs;
 
-function historyText(entries: readonly HistoryEntry[]): string {
+function historyText(entries: readonly HistoryEntry[], wide: boolean, paint: Paint): string {
   if (entries.length === 0) return 'Nothing happened in that time: --since 7d goes further back.\n';
   const several = new Set(entries.map(({ ref }) => ref.cluster)).size > 1;
-  const heads = [
-    'TIME',
-    ...(several ? ['CLUSTER'] : []),
-    'WHAT',
-    'POD',
-    'NODE',
-    'DUE',
-    'LATE',
-    'BY',
-    'BECAUSE',
-  ];
-  const rows = entries.map((entry) => [
-    timeText(entry.at),
-    ...(several ? [entry.ref.cluster] : []),
-    WHAT[entry.what],
-    `${entry.namespace}/${entry.name}`,
-    entry.ref.node,
-    dueText(entry),
-    entry.lateMs === undefined ? '' : `${entry.lateMs} ms`,
-    whoText(entry),
-    becauseText(entry),
-  ]);
-  return tableText([heads, ...rows]);
+  const columns = COLUMNS.filter(({ head }) => several || wide || head !== 'CLUSTER');
+  return tableOf(entries, columns, { wide, paint });
 }
+
+const COLUMNS: readonly Column<HistoryEntry>[] = [
+  { head: 'TIME', of: ({ at }) => timeText(at) },
+  { head: 'CLUSTER', of: ({ ref }) => ref.cluster },
+  { head: 'WHAT', of: ({ what }) => WHAT[what] },
+  { head: 'POD', of: ({ namespace, name }) => `${namespace}/${name}` },
+  { head: 'NODE', of: ({ ref }) => ref.node },
+  { head: 'DUE', of: dueText },
+  { head: 'LATE', of: ({ lateMs }) => (lateMs === undefined ? '' : `${lateMs} ms`) },
+  { head: 'BY', of: whoText },
+  { head: 'UID', of: ({ uid }) => uid, wide: true },
+  { head: 'BECAUSE', of: becauseText },
+];
 
 const WHAT: Readonly<Record<HistoryEntry['what'], string>> = {
   scheduled: 'scheduled',
@@ -152,7 +163,9 @@ const CANCELLED: Readonly<Record<CancelReason, string>> = {
 };
 
 /** Nothing of ours makes a pod go that has no reasons. */
-const dueText = ({ fireAt, reasons }: HistoryEntry): string => (reasons.length === 0 ? '' : timeText(fireAt));
+function dueText({ fireAt, reasons }: HistoryEntry): string {
+  return reasons.length === 0 ? '' : timeText(fireAt);
+}
 
 function whoText({ what, deleted, by }: HistoryEntry): string {
   if (deleted) {

@@ -1,28 +1,42 @@
 import { Argument, type Command, InvalidArgumentError } from 'commander';
 import { clusterNamed, clusterOrAll, rulingsNow } from '#functions/operator/fleet.ts';
-import type { FleetChoice } from '#functions/operator/fleet-choice.ts';
 import { targetText } from '#shared/clusters/operator.ts';
 import type { Rulings } from '#shared/clusters/rulebook.ts';
 import { type ClusterName, type EpochMs, nodeName } from '#shared/eviction/identity.ts';
 import type { HoldTarget } from '#shared/eviction/policy.ts';
 import { type CliDeps, CliError, forOption, whyOption } from './command.ts';
-import { jsonText, type OutputFormat, outputOption, tableText, timeText } from './output.ts';
+import {
+  type Column,
+  type OutputFormat,
+  outputOption,
+  shownAs,
+  tableOf,
+  timeText,
+  withExamples,
+} from './output.ts';
+import { withFleet } from './with-fleet.ts';
 
 /** `taintward hold`, `release`, `holds`: what is kept from being evicted, by people and by the guard. */
 export function addHoldCommands(program: Command, deps: CliDeps): void {
   const hold = program.command('hold').description('keeps something from being evicted');
-  addTarget(hold, deps, 'pod', 'a pod', new Argument('<pod>', 'NAMESPACE/NAME').argParser(podTarget));
   addTarget(
     hold,
     deps,
-    'workload',
+    ['pod', 'default/web-0'],
+    'a pod',
+    new Argument('<pod>', 'NAMESPACE/NAME').argParser(podTarget),
+  );
+  addTarget(
+    hold,
+    deps,
+    ['workload', 'default/Deployment/web'],
     'the pods of a workload',
     new Argument('<workload>', 'NAMESPACE/KIND/NAME, as default/Deployment/web').argParser(workloadTarget),
   );
   addTarget(
     hold,
     deps,
-    'node',
+    ['node', 'node-1'],
     'the pods of a node',
     new Argument('<node>', 'its name').argParser(nodeTarget),
   );
@@ -30,7 +44,13 @@ export function addHoldCommands(program: Command, deps: CliDeps): void {
   addHoldsCommand(program, deps);
 }
 
-function addTarget(hold: Command, deps: CliDeps, name: string, what: string, argument: Argument): void {
+function addTarget(
+  hold: Command,
+  deps: CliDeps,
+  [name, example]: readonly [string, string],
+  what: string,
+  argument: Argument,
+): void {
   const command = hold
     .command(name)
     .description(`keeps ${what} from being evicted`)
@@ -38,15 +58,18 @@ function addTarget(hold: Command, deps: CliDeps, name: string, what: string, arg
     .requiredOption('--cluster <name>', 'where it is')
     .addOption(whyOption())
     .addOption(forOption());
-  command.action(async (target: HoldTarget) => {
-    const options = command.optsWithGlobals<FleetChoice & { cluster: string; why: string; for?: number }>();
-    const fleet = deps.fleet(options);
-    const cluster = await clusterNamed(options.cluster, fleet);
-    const { why, for: forMs } = options;
-    const { id, until } = await (await fleet.operator()).hold(cluster, target, { why, forMs });
-    const how = until === undefined ? `until taintward release ${id}` : `until ${timeText(until)}`;
-    deps.print(`Hold ${id}: ${targetText(target)} of cluster ${cluster} stays, ${how}.\n`);
-  });
+  withExamples(
+    command,
+    `taintward hold ${name} ${example} --cluster prod --why "it is being debugged" --for 4h`,
+  ).action((target: HoldTarget) =>
+    withFleet<{ cluster: string; why: string; for?: number }>(command, deps, async (fleet, options) => {
+      const cluster = await clusterNamed(options.cluster, fleet);
+      const { why, for: forMs } = options;
+      const { id, until } = await (await fleet.operator()).hold(cluster, target, { why, forMs });
+      const how = until === undefined ? `until taintward release ${id}` : `until ${timeText(until)}`;
+      deps.print(`Hold ${id}: ${targetText(target)} of cluster ${cluster} stays, ${how}.\n`);
+    }),
+  );
 }
 
 function podTarget(text: string): HoldTarget {
@@ -72,28 +95,32 @@ function addReleaseCommand(program: Command, deps: CliDeps): void {
     .argument('<hold>', 'its ID, or "guard"')
     .argument('[cluster]', 'with guard: the name of its cluster')
     .addOption(whyOption());
-  command.action(async (id: string, name: string | undefined) => {
-    const options = command.optsWithGlobals<FleetChoice & { why: string }>();
-    const fleet = deps.fleet(options);
-    if (id === 'guard') {
-      if (name === undefined) throw new CliError('Say whose guard: taintward release guard CLUSTER.');
-      const cluster = await clusterNamed(name, fleet);
-      await (await fleet.operator()).releaseGuard(cluster, options.why);
-      deps.print(`What the guard of cluster ${cluster} held is let go, at the rate of drain.\n`);
-      return;
-    }
-    const clusters = await fleet.clusters();
-    const rulings = await rulingsNow(clusters, fleet);
-    const found = clusters.filter((cluster) =>
-      rulings.get(cluster)?.orders.holds.some((hold) => hold.id === id),
-    );
-    const [cluster] = found;
-    if (cluster === undefined) {
-      throw new CliError(`There is no hold ${id}: taintward holds shows those there are.`);
-    }
-    const { target } = await (await fleet.operator()).release(cluster, id, options.why);
-    deps.print(`${targetText(target)} of cluster ${cluster} is held by ${id} no longer.\n`);
-  });
+  withExamples(
+    command,
+    'taintward release h-3f9a --why "debugged"',
+    'taintward release guard prod --why "the zone is lost for certain"',
+  ).action((id: string, name: string | undefined) =>
+    withFleet<{ why: string }>(command, deps, async (fleet, options) => {
+      if (id === 'guard') {
+        if (name === undefined) throw new CliError('Say whose guard: taintward release guard CLUSTER.');
+        const cluster = await clusterNamed(name, fleet);
+        await (await fleet.operator()).releaseGuard(cluster, options.why);
+        deps.print(`What the guard of cluster ${cluster} held is let go, at the rate of drain.\n`);
+        return;
+      }
+      const clusters = await fleet.clusters();
+      const rulings = await rulingsNow(clusters, fleet);
+      const found = clusters.filter((cluster) =>
+        rulings.get(cluster)?.orders.holds.some((hold) => hold.id === id),
+      );
+      const [cluster] = found;
+      if (cluster === undefined) {
+        throw new CliError(`There is no hold ${id}: taintward holds shows those there are.`);
+      }
+      const { target } = await (await fleet.operator()).release(cluster, id, options.why);
+      deps.print(`${targetText(target)} of cluster ${cluster} is held by ${id} no longer.\n`);
+    }),
+  );
 }
 
 function addHoldsCommand(program: Command, deps: CliDeps): void {
@@ -102,35 +129,28 @@ function addHoldsCommand(program: Command, deps: CliDeps): void {
     .description('shows what is stopped and held, by whom and why')
     .argument('[cluster]', 'its name (default: all clusters)')
     .addOption(outputOption());
-  command.action(async (name: string | undefined) => {
-    const options = command.optsWithGlobals<FleetChoice & { output: OutputFormat }>();
-    const fleet = deps.fleet(options);
-    const clusters = await clusterOrAll(name, fleet);
-    const rulings = await rulingsNow(clusters, fleet);
-    const fleetStop = await fleet.rulebook.fleetStop();
-    const now = deps.clock.now();
-    const rows = [
-      ...(fleetStop ? [{ cluster: '(all)', id: 'stop', what: 'all evictions', ...fleetStop }] : []),
-      ...[...rulings].flatMap(([cluster, found]) => heldBy(cluster, found)),
-    ].filter(({ until }) => until === undefined || now < until);
-    if (options.output === 'json') deps.print(jsonText(rows.map(rowJson)));
-    else if (rows.length === 0) deps.print('Nothing is stopped or held.\n');
-    else
-      deps.print(
-        tableText([
-          ['CLUSTER', 'ID', 'WHAT', 'SINCE', 'UNTIL', 'WHO', 'WHY'],
-          ...rows.map(({ cluster, id, what, at, until, who, why }) => [
-            cluster,
-            id,
-            what,
-            timeText(at),
-            until === undefined ? '' : timeText(until),
-            who,
-            why,
-          ]),
-        ]),
-      );
-  });
+  withExamples(command, 'taintward holds', 'taintward holds prod -o yaml').action(
+    (name: string | undefined) =>
+      withFleet<{ output: OutputFormat }>(command, deps, async (fleet, { output }) => {
+        const clusters = await clusterOrAll(name, fleet);
+        const rulings = await rulingsNow(clusters, fleet);
+        const fleetStop = await fleet.rulebook.fleetStop();
+        const now = deps.clock.now();
+        const rows = [
+          ...(fleetStop ? [{ cluster: '(all)', id: 'stop', what: 'all evictions', ...fleetStop }] : []),
+          ...[...rulings].flatMap(([cluster, found]) => heldBy(cluster, found)),
+        ].filter(({ until }) => until === undefined || now < until);
+        deps.print(
+          shownAs(output, {
+            data: () => rows.map(rowJson),
+            text: (wide) =>
+              rows.length === 0
+                ? 'Nothing is stopped or held.\n'
+                : tableOf(rows, COLUMNS, { wide, paint: deps.paint }),
+          }),
+        );
+      }),
+  );
 }
 
 /** Something that keeps evictions from happening. */
@@ -143,6 +163,16 @@ interface Row {
   readonly who: string;
   readonly why: string;
 }
+
+const COLUMNS: readonly Column<Row>[] = [
+  { head: 'CLUSTER', of: ({ cluster }) => cluster },
+  { head: 'ID', of: ({ id }) => id },
+  { head: 'WHAT', of: ({ what }) => what },
+  { head: 'SINCE', of: ({ at }) => timeText(at) },
+  { head: 'UNTIL', of: ({ until }) => (until === undefined ? '' : timeText(until)) },
+  { head: 'WHO', of: ({ who }) => who },
+  { head: 'WHY', of: ({ why }) => why },
+];
 
 function heldBy(cluster: ClusterName, { orders: { stop, holds }, guard }: Rulings): readonly Row[] {
   return [

@@ -1,26 +1,104 @@
-import { Option } from 'commander';
+import { stripVTControlCharacters } from 'node:util';
+import { type Command, Option } from 'commander';
+import { dump } from 'js-yaml';
 import type { EpochMs } from '#shared/eviction/identity.ts';
+import type { Paint } from './paint.ts';
 
 const COLUMN_GAP = '   ';
+const FORMATS = ['table', 'wide', 'json', 'yaml'] as const;
 
-export type OutputFormat = 'table' | 'json';
+export type OutputFormat = (typeof FORMATS)[number];
 
-/** For commands that show something: to people, or to programs. */
+/** For commands that show something: to people (`wide`: with all columns), or to programs. */
 export const outputOption = (): Option =>
-  new Option('-o, --output <format>', 'how to show it').choices(['table', 'json']).default('table');
+  new Option('-o, --output <format>', 'how to show it').choices(FORMATS).default('table');
+
+/** What is shown, either way: both are asked for only if they are. */
+export interface Shown {
+  /** For programs: JSON, moments as ISO texts. */
+  data(): unknown;
+  /** For people; ends with a line feed. */
+  text(wide: boolean): string;
+}
+
+/** What a command that was given {@link outputOption} prints. */
+export function shownAs(format: OutputFormat, { data, text }: Shown): string {
+  switch (format) {
+    case 'json':
+      return jsonText(data());
+    case 'yaml':
+      return yamlText(data());
+    case 'table':
+    case 'wide':
+      return text(format === 'wide');
+    default:
+      return format satisfies never;
+  }
+}
 
 /** To the second, as everything in the cluster. */
 export const timeText = (at: EpochMs): string => new Date(at).toISOString().replace(/\.\d+Z$/, 'Z');
 
+/** How long ago, or how long from now on, in its two largest units: `4 m 10 s`. Never below zero. */
+export function spanText(ms: number): string {
+  const seconds = Math.max(0, Math.round(ms / 1000));
+  const parts: readonly (readonly [number, string])[] = [
+    [Math.floor(seconds / 86_400), 'd'],
+    [Math.floor(seconds / 3_600) % 24, 'h'],
+    [Math.floor(seconds / 60) % 60, 'm'],
+    [seconds % 60, 's'],
+  ];
+  const first = parts.findIndex(([count]) => count > 0);
+  if (first < 0) return '0 s';
+  return parts
+    .slice(first, first + 2)
+    .filter(([count]) => count > 0)
+    .map(([count, unit]) => `${count} ${unit}`)
+    .join(' ');
+}
+
 export const jsonText = (value: unknown): string => `${JSON.stringify(value, undefined, 2)}\n`;
+
+/** As the JSON of it, so that both say the same. */
+const yamlText = (value: unknown): string =>
+  dump(JSON.parse(JSON.stringify(value)), { lineWidth: -1, noRefs: true });
+
+/** A column of a table: what it says of a row. */
+export interface Column<Row> {
+  readonly head: string;
+  of(row: Row): string;
+  /** Only where there is room for it. */
+  readonly wide?: true;
+}
+
+/** A line for each row, under heads; without those columns for which there is no room. */
+export function tableOf<Row>(
+  rows: readonly Row[],
+  columns: readonly Column<Row>[],
+  { wide, paint }: { readonly wide: boolean; readonly paint: Paint },
+): string {
+  const shown = columns.filter((column) => wide || !column.wide);
+  return tableText([
+    shown.map(({ head }) => paint('bold', head)),
+    ...rows.map((row) => shown.map(({ of }) => of(row))),
+  ]);
+}
 
 /** Rows in columns as wide as their widest cell; the first row is the heads. */
 export function tableText(rows: readonly (readonly string[])[]): string {
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+  const widths = (rows[0] ?? []).map((_, column) =>
+    Math.max(...rows.map((row) => widthOf(row[column] ?? ''))),
+  );
   const line = (row: readonly string[]) =>
     row
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .map((cell, column) => `${cell}${' '.repeat(Math.max(0, (widths[column] ?? 0) - widthOf(cell)))}`)
       .join(COLUMN_GAP)
       .trimEnd();
   return rows.map((row) => `${line(row)}\n`).join('');
 }
+
+const widthOf = (cell: string): number => stripVTControlCharacters(cell).length;
+
+/** Shows in a command's help how it is used. */
+export const withExamples = (command: Command, ...examples: readonly string[]): Command =>
+  command.addHelpText('after', `\nExamples:\n${examples.map((each) => `  ${each}`).join('\n')}`);

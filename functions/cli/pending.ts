@@ -1,15 +1,33 @@
 import { type Command, Option } from 'commander';
-import { clusterOrAll, rulingsNow } from '#functions/operator/fleet.ts';
-import type { FleetChoice } from '#functions/operator/fleet-choice.ts';
+import { clusterOrAll, type Fleet, rulingsNow } from '#functions/operator/fleet.ts';
 import { type Pending, pendingOf } from '#functions/operator/pending.ts';
 import { targetText } from '#shared/clusters/operator.ts';
 import type { Rulings } from '#shared/clusters/rulebook.ts';
-import type { EpochMs } from '#shared/eviction/identity.ts';
+import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
 import { taintText } from '#shared/taints/taint.ts';
 import type { CliDeps } from './command.ts';
-import { jsonText, type OutputFormat, outputOption, tableText, timeText } from './output.ts';
-import { stuckOf } from './stuck.ts';
+import {
+  type Column,
+  type OutputFormat,
+  outputOption,
+  type Shown,
+  shownAs,
+  spanText,
+  tableOf,
+  timeText,
+  withExamples,
+} from './output.ts';
+import { reasonTexts } from './reasons.ts';
+import { type StuckPodOf, stuckShown } from './stuck.ts';
+import { withFleet } from './with-fleet.ts';
+
+interface PendingOptions {
+  readonly held: boolean;
+  readonly stuck: boolean;
+  readonly watch: boolean;
+  readonly output: OutputFormat;
+}
 
 /** `taintward pending`: what is to be evicted, when, and what holds it. */
 export function addPendingCommand(program: Command, deps: CliDeps): void {
@@ -23,36 +41,78 @@ export function addPendingCommand(program: Command, deps: CliDeps): void {
         .conflicts('held')
         .default(false),
     )
+    .option('-w, --watch', 'again and again, until Control-C', false)
     .addOption(outputOption());
-  command.action(async (name: string | undefined) => {
-    const options = command.optsWithGlobals<
-      FleetChoice & { held: boolean; stuck: boolean; output: OutputFormat }
-    >();
-    const fleet = deps.fleet(options);
-    const clusters = await clusterOrAll(name, fleet);
-    if (options.stuck) return deps.print(await stuckOf(fleet.leases, clusters, options.output));
-    const rulings = await rulingsNow(clusters, fleet);
-    const found: Pending[] = [];
-    for (const cluster of clusters) found.push(...(await pendingOf(fleet.store, cluster, deps.clock.now())));
-    const shown = options.held ? found.filter(({ record }) => record.held) : found;
-    if (options.output === 'json') deps.print(jsonText(shown.map(pendingJson)));
-    else if (shown.length === 0) deps.print(`No pod is ${options.held ? 'held' : 'to be evicted'}.\n`);
-    else
-      deps.print(
-        tableText([
-          ['CLUSTER', 'NODE', 'POD', 'DUE', 'TAINT', 'HELD BY'],
-          ...shown.map((each) => [
-            each.cluster,
-            each.node,
-            `${each.record.namespace}/${each.record.name}`,
-            timeText(each.record.fireAt),
-            each.record.reasons.map(({ taint }) => taintText(taint)).join(', '),
-            standingText(each.record, rulings.get(each.cluster)),
-          ]),
-        ]),
-      );
-  });
+  withExamples(
+    command,
+    'taintward pending prod --watch',
+    'taintward pending --held -o wide',
+    'taintward pending --stuck',
+  ).action((name: string | undefined) =>
+    withFleet<PendingOptions>(command, deps, async (fleet, options) => {
+      const look = async () => {
+        const clusters = await clusterOrAll(name, fleet);
+        const shown = options.stuck
+          ? stuckShown(await stuckOf(fleet, clusters), deps.paint)
+          : await pendingShown(fleet, clusters, options, deps);
+        return shownAs(options.output, shown);
+      };
+      if (options.watch) await deps.watch(look);
+      else deps.print(await look());
+    }),
+  );
 }
+
+async function stuckOf({ leases }: Fleet, clusters: readonly ClusterName[]): Promise<readonly StuckPodOf[]> {
+  const found: StuckPodOf[] = [];
+  for (const cluster of clusters) {
+    for (const pod of await leases.stuck(cluster)) found.push({ cluster, ...pod });
+  }
+  return found;
+}
+
+/** A pod that is to be evicted, and what holds it, for people. */
+interface PendingRow extends Pending {
+  readonly standing: string;
+  readonly inMs: number;
+}
+
+async function pendingShown(
+  fleet: Fleet,
+  clusters: readonly ClusterName[],
+  { held }: PendingOptions,
+  { clock, paint }: CliDeps,
+): Promise<Shown> {
+  const rulings = await rulingsNow(clusters, fleet);
+  const found: Pending[] = [];
+  for (const cluster of clusters) found.push(...(await pendingOf(fleet.store, cluster, clock.now())));
+  const shown = held ? found.filter(({ record }) => record.held) : found;
+  const now = clock.now();
+  const rows = shown.map((each) => ({
+    ...each,
+    standing: standingText(each.record, rulings.get(each.cluster)),
+    inMs: each.record.fireAt - now,
+  }));
+  return {
+    data: () => shown.map(pendingJson),
+    text: (wide) =>
+      rows.length === 0
+        ? `No pod is ${held ? 'held' : 'to be evicted'}.\n`
+        : tableOf(rows, COLUMNS, { wide, paint }),
+  };
+}
+
+const COLUMNS: readonly Column<PendingRow>[] = [
+  { head: 'CLUSTER', of: ({ cluster }) => cluster },
+  { head: 'NODE', of: ({ node }) => node },
+  { head: 'POD', of: ({ record }) => `${record.namespace}/${record.name}` },
+  { head: 'UID', of: ({ record }) => record.uid, wide: true },
+  { head: 'DUE', of: ({ record }) => timeText(record.fireAt) },
+  { head: 'IN', of: ({ inMs }) => (inMs > 0 ? spanText(inMs) : 'due') },
+  { head: 'TAINT', of: ({ record }) => record.reasons.map(({ taint }) => taintText(taint)).join(', ') },
+  { head: 'BECAUSE', of: ({ record }) => reasonTexts(record.reasons).join('; '), wide: true },
+  { head: 'HELD BY', of: ({ standing }) => standing },
+];
 
 /** What keeps a record from being done, for people; nothing, as a rule. */
 function standingText(record: EvictionRecord, rulings: Rulings | undefined): string {

@@ -1,6 +1,5 @@
 import type { Command } from 'commander';
 import { clusterNamed, clustersNamed, type Fleet } from '#functions/operator/fleet.ts';
-import type { FleetChoice } from '#functions/operator/fleet-choice.ts';
 import { pendingOf } from '#functions/operator/pending.ts';
 import {
   documentOf,
@@ -12,9 +11,10 @@ import { readPolicyFile } from '#shared/clusters/policy-file.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY, type Policy } from '#shared/eviction/policy.ts';
 import { type CliDeps, CliError } from './command.ts';
-import { jsonText, tableText } from './output.ts';
+import { jsonText, type OutputFormat, outputOption, shownAs, tableText, withExamples } from './output.ts';
+import { withFleet } from './with-fleet.ts';
 
-interface ApplyOptions extends FleetChoice {
+interface ApplyOptions {
   readonly file: string;
   readonly all: boolean;
   readonly yes: boolean;
@@ -40,22 +40,28 @@ function addApply(policy: Command, deps: CliDeps): void {
     .option('--all', 'in all clusters', false)
     .option('--yes', 'do not ask before pods are evicted that were only observed', false)
     .option('--why <text>', 'the reason, for the audit');
-  command.action(async (names: readonly string[]) => {
-    const options = command.optsWithGlobals<ApplyOptions>();
-    const text = readPolicyFile(options.file);
-    const fleet = deps.fleet(options);
-    const clusters = await clustersNamed(names, options.all, fleet);
-    if (!(await mayApply(parsePolicyDocument(text), clusters, fleet, options, deps))) {
-      throw new CliError('Nothing was changed.');
-    }
-    const operator = await fleet.operator();
-    for (const cluster of clusters) {
-      const outcome = await operator.applyPolicy(cluster, text, options.why);
-      const what =
-        outcome === 'applied' ? 'has this policy now; it takes effect within 5 s' : 'had this policy already';
-      deps.print(`Cluster ${cluster} ${what}.\n`);
-    }
-  });
+  withExamples(
+    command,
+    'taintward policy apply prod -f policy.yaml',
+    'taintward policy apply --all -f policy.yaml --yes --why "reviewed in the change of Tuesday"',
+  ).action((names: readonly string[]) =>
+    withFleet<ApplyOptions>(command, deps, async (fleet, options) => {
+      const text = readPolicyFile(options.file);
+      const clusters = await clustersNamed(names, options.all, fleet);
+      if (!(await mayApply(parsePolicyDocument(text), clusters, fleet, options, deps))) {
+        throw new CliError('Nothing was changed.');
+      }
+      const operator = await fleet.operator();
+      for (const cluster of clusters) {
+        const outcome = await operator.applyPolicy(cluster, text, options.why);
+        const what =
+          outcome === 'applied'
+            ? 'has this policy now; it takes effect within 5 s'
+            : 'had this policy already';
+        deps.print(`Cluster ${cluster} ${what}.\n`);
+      }
+    }),
+  );
 }
 
 /** Where pods would go that did not until now, shows how many are due, and asks. Rejects with `CliError` when it cannot. */
@@ -100,15 +106,16 @@ function addGet(policy: Command, deps: CliDeps): void {
     .command('get')
     .description('prints the policy of a cluster as it was applied')
     .argument('<cluster>', 'its name');
-  command.action(async (name: string) => {
-    const fleet = deps.fleet(command.optsWithGlobals<FleetChoice>());
-    const cluster = await clusterNamed(name, fleet);
-    const { orders } = await fleet.rulebook.read(cluster);
-    const text =
-      orders.policy?.text ??
-      `# No policy was applied to ${cluster}: this is what holds.\n${policyText(DEFAULT_POLICY)}`;
-    deps.print(text.endsWith('\n') ? text : `${text}\n`);
-  });
+  withExamples(command, 'taintward policy get prod > policy.yaml').action((name: string) =>
+    withFleet(command, deps, async (fleet) => {
+      const cluster = await clusterNamed(name, fleet);
+      const { orders } = await fleet.rulebook.read(cluster);
+      const text =
+        orders.policy?.text ??
+        `# No policy was applied to ${cluster}: this is what holds.\n${policyText(DEFAULT_POLICY)}`;
+      deps.print(text.endsWith('\n') ? text : `${text}\n`);
+    }),
+  );
 }
 
 function addDiff(policy: Command, deps: CliDeps): void {
@@ -116,20 +123,25 @@ function addDiff(policy: Command, deps: CliDeps): void {
     .command('diff')
     .description('shows which settings of a cluster a policy would change')
     .argument('<cluster>', 'its name')
-    .requiredOption(...FILE);
-  command.action(async (name: string) => {
-    const options = command.optsWithGlobals<FleetChoice & { file: string }>();
-    const then = parsePolicyDocument(readPolicyFile(options.file));
-    const fleet = deps.fleet(options);
-    const cluster = await clusterNamed(name, fleet);
-    const { orders } = await fleet.rulebook.read(cluster);
-    const rows = changedSettings(orders.policy?.read ?? DEFAULT_POLICY, then);
-    deps.print(
-      rows.length === 0
-        ? `No setting of cluster ${cluster} would change.\n`
-        : tableText([['SETTING', 'NOW', 'THEN'], ...rows]),
-    );
-  });
+    .requiredOption(...FILE)
+    .addOption(outputOption());
+  withExamples(command, 'taintward policy diff prod -f policy.yaml').action((name: string) =>
+    withFleet<{ file: string; output: OutputFormat }>(command, deps, async (fleet, { file, output }) => {
+      const then = parsePolicyDocument(readPolicyFile(file));
+      const cluster = await clusterNamed(name, fleet);
+      const { orders } = await fleet.rulebook.read(cluster);
+      const rows = changedSettings(orders.policy?.read ?? DEFAULT_POLICY, then);
+      deps.print(
+        shownAs(output, {
+          data: () => rows.map(([setting, now, next]) => ({ setting, now, next })),
+          text: () =>
+            rows.length === 0
+              ? `No setting of cluster ${cluster} would change.\n`
+              : tableText([['SETTING', 'NOW', 'THEN'], ...rows]),
+        }),
+      );
+    }),
+  );
 }
 
 /** The settings that differ, each with what it is now and then. */
@@ -156,7 +168,7 @@ function addValidate(policy: Command, deps: CliDeps): void {
     .command('validate')
     .description('says whether a policy document can be applied')
     .requiredOption(...FILE);
-  command.action(() => {
+  withExamples(command, 'taintward policy validate -f policy.yaml').action(() => {
     const { file } = command.optsWithGlobals<{ file: string }>();
     const { mode } = parsePolicyDocument(readPolicyFile(file));
     deps.print(`${file} is a policy, of the mode ${mode}.\n`);
@@ -164,8 +176,10 @@ function addValidate(policy: Command, deps: CliDeps): void {
 }
 
 function addSchema(policy: Command, deps: CliDeps): void {
-  policy
+  const command = policy
     .command('schema')
-    .description('prints the JSON Schema of policy documents, for editors')
-    .action(() => deps.print(jsonText(policyJsonSchema())));
+    .description('prints the JSON Schema of policy documents, for editors');
+  withExamples(command, 'taintward policy schema > taintward-policy.schema.json').action(() =>
+    deps.print(jsonText(policyJsonSchema())),
+  );
 }

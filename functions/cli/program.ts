@@ -4,6 +4,7 @@ import { VERSION } from '#shared/version.ts';
 import { addAuditCommand } from './audit.ts';
 import { addClustersCommand } from './clusters.ts';
 import { type CliDeps, CliError } from './command.ts';
+import { EXIT_CODES_TEXT } from './exit-codes.ts';
 import { addHistoryCommand } from './history.ts';
 import { addHoldCommands } from './holds.ts';
 import { addPendingCommand } from './pending.ts';
@@ -15,6 +16,8 @@ import { addTakeoverCommand } from './takeover/command.ts';
 /** The operator's command line. Every action rejects with an error whose message is for the operator. */
 export function createProgram(deps: CliDeps): Command {
   const program = new Command('taintward')
+    // Whoever runs it decides how the process ends.
+    .exitOverride()
     .version(VERSION)
     .configureHelp({ showGlobalOptions: true })
     .description(
@@ -33,6 +36,7 @@ export function createProgram(deps: CliDeps): Command {
         .env('TAINTWARD_TABLE')
         .argParser(notEmpty('a table')),
     )
+    .addHelpText('after', EXIT_CODES_TEXT)
     .hook('preAction', oneFleet);
   addClustersCommand(program, deps);
   addHistoryCommand(program, deps);

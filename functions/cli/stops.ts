@@ -1,10 +1,12 @@
 import { type Command, Option } from 'commander';
-import { clustersNamed } from '#functions/operator/fleet.ts';
-import type { FleetChoice } from '#functions/operator/fleet-choice.ts';
+import { clusterNamed, clustersNamed, type Fleet } from '#functions/operator/fleet.ts';
+import type { Operator } from '#shared/clusters/operator.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
 import { type CliDeps, CliError, forOption, whyOption } from './command.ts';
-import { timeText } from './output.ts';
+import { timeText, withExamples } from './output.ts';
+import { withFleet } from './with-fleet.ts';
 
-interface StopOptions extends FleetChoice {
+interface StopOptions {
   readonly all: boolean;
   readonly why: string;
   readonly for?: number;
@@ -13,60 +15,113 @@ interface StopOptions extends FleetChoice {
 const allOption = (): Option =>
   new Option('--all', 'all of them, also those that are added later').default(false);
 
-/** `taintward stop`, `taintward resume`: nothing is evicted in a cluster, or in any, until it is resumed. */
+/** `taintward stop`, `pause`, `resume`: nothing is evicted in a cluster, or in any, until it is resumed. */
 export function addStopCommands(program: Command, deps: CliDeps): void {
-  const stop = program
+  addStopCommand(program, deps);
+  addPauseCommand(program, deps);
+  addResumeCommand(program, deps);
+}
+
+function addStopCommand(program: Command, deps: CliDeps): void {
+  const command = program
     .command('stop')
     .description('stops all evictions in clusters, within 5 s')
     .argument('[clusters...]', 'their names')
     .addOption(allOption())
     .addOption(whyOption())
     .addOption(forOption());
-  stop.action(async (names: readonly string[]) => {
-    const { why, for: forMs, ...options } = stop.optsWithGlobals<StopOptions>();
-    const fleet = deps.fleet(options);
-    if (options.all && names.length === 0) {
-      const { until } = await (await fleet.operator()).stopAll({ why, forMs });
-      deps.print(
-        `Nothing is evicted in any cluster from now on${untilText(until)}; taintward resume --all goes on.\n`,
-      );
-      return;
-    }
-    const clusters = await clustersNamed(names, options.all, fleet);
-    const operator = await fleet.operator();
-    for (const cluster of clusters) {
-      const { until } = await operator.stop(cluster, { why, forMs });
-      deps.print(`Nothing is evicted in cluster ${cluster} from now on${untilText(until)}.\n`);
-    }
-  });
+  withExamples(
+    command,
+    'taintward stop prod --why "the network is being mended" --for 2h',
+    'taintward stop --all --why "an incident"',
+  ).action((names: readonly string[]) =>
+    withFleet<StopOptions>(command, deps, async (fleet, { all, why, for: forMs }) => {
+      if (all && names.length === 0) {
+        const { until } = await (await fleet.operator()).stopAll({ why, forMs });
+        deps.print(
+          `Nothing is evicted in any cluster from now on${untilText(until)}; taintward resume --all goes on.\n`,
+        );
+        return;
+      }
+      const clusters = await clustersNamed(names, all, fleet);
+      const operator = await fleet.operator();
+      for (const cluster of clusters) {
+        const { until } = await operator.stop(cluster, { why, forMs });
+        deps.print(`Nothing is evicted in cluster ${cluster} from now on${untilText(until)}.\n`);
+      }
+    }),
+  );
+}
 
-  const resume = program
+function addPauseCommand(program: Command, deps: CliDeps): void {
+  const command = program
+    .command('pause')
+    .description(
+      'has the policy of a cluster that is enforced be paused, within 5 s, and then be as it was; for an emergency, stop',
+    )
+    .argument('<cluster>', 'its name')
+    .addOption(whyOption())
+    .addOption(forOption());
+  withExamples(command, 'taintward pause prod --why "an upgrade of its nodes" --for 4h').action(
+    (name: string) =>
+      withFleet<StopOptions>(command, deps, async (fleet, { why, for: forMs }) => {
+        const cluster = await clusterNamed(name, fleet);
+        const { until } = await (await fleet.operator()).pause(cluster, { why, forMs });
+        deps.print(
+          `Cluster ${cluster} is paused${untilText(until)}: what falls due waits; taintward resume ${cluster} goes on.\n`,
+        );
+      }),
+  );
+}
+
+function addResumeCommand(program: Command, deps: CliDeps): void {
+  const command = program
     .command('resume')
-    .description('takes a stop back: of clusters by name, or with --all that of all together')
+    .description('takes a stop or a pause back: of clusters by name, or with --all the stop of all together')
     .argument('[clusters...]', 'their names')
     .addOption(allOption())
     .addOption(whyOption());
-  resume.action(async (names: readonly string[]) => {
-    const { why, ...options } = resume.optsWithGlobals<StopOptions>();
-    const fleet = deps.fleet(options);
-    if (options.all && names.length === 0) {
-      await (await fleet.operator()).resumeAll(why);
-      deps.print('The stop of all clusters is taken back; those that were stopped by name stay so.\n');
-      return;
-    }
-    const clusters = await clustersNamed(names, options.all, fleet);
-    const operator = await fleet.operator();
-    for (const cluster of clusters) {
-      await operator.resume(cluster, why);
-      deps.print(`Cluster ${cluster} is not stopped any more.\n`);
-    }
-    const fleetStop = await fleet.rulebook.fleetStop();
-    if (fleetStop) {
-      throw new CliError(
-        `All clusters are stopped together (${fleetStop.who}: ${fleetStop.why}): taintward resume --all takes that back.`,
-      );
-    }
-  });
+  withExamples(
+    command,
+    'taintward resume prod --why "mended"',
+    'taintward resume --all --why "the incident is over"',
+  ).action((names: readonly string[]) =>
+    withFleet<StopOptions>(command, deps, async (fleet, { all, why }) => {
+      if (all && names.length === 0) {
+        await (await fleet.operator()).resumeAll(why);
+        deps.print('The stop of all clusters is taken back; those that were stopped by name stay so.\n');
+        return;
+      }
+      const clusters = await clustersNamed(names, all, fleet);
+      const operator = await fleet.operator();
+      for (const cluster of clusters) deps.print(await resumed(cluster, why, fleet, operator));
+      const fleetStop = await fleet.rulebook.fleetStop();
+      if (fleetStop) {
+        throw new CliError(
+          `All clusters are stopped together (${fleetStop.who}: ${fleetStop.why}): taintward resume --all takes that back.`,
+        );
+      }
+    }),
+  );
+}
+
+/** Takes the stop of a cluster back, or else its pause; says what then is. */
+async function resumed(
+  cluster: ClusterName,
+  why: string,
+  { rulebook }: Fleet,
+  operator: Operator,
+): Promise<string> {
+  const { orders } = await rulebook.read(cluster);
+  const isPaused = orders.policy?.read.mode === 'paused';
+  if (isPaused && !orders.stop) {
+    await operator.unpause(cluster, why);
+    return `Cluster ${cluster} is not paused any more.\n`;
+  }
+  await operator.resume(cluster, why);
+  return `Cluster ${cluster} is not stopped any more.\n${
+    isPaused ? `It is paused, still: taintward resume ${cluster} takes that back, too.\n` : ''
+  }`;
 }
 
 const untilText = (until: number | undefined): string =>

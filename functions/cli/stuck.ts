@@ -1,40 +1,32 @@
-import type { Leases } from '#shared/clusters/lease.ts';
 import type { StuckPod } from '#shared/clusters/stuck.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { NODE_OUT_OF_SERVICE } from '#shared/taints/taint.ts';
-import { jsonText, type OutputFormat, tableText, timeText } from './output.ts';
+import { type Column, type Shown, tableOf, timeText } from './output.ts';
+import type { Paint } from './paint.ts';
 
-/** Evicted pods of these clusters that do not leave, as text, with what helps. */
-export async function stuckOf(
-  leases: Pick<Leases, 'stuck'>,
-  clusters: readonly ClusterName[],
-  output: OutputFormat,
-): Promise<string> {
-  const found: (StuckPod & { readonly cluster: ClusterName })[] = [];
-  for (const cluster of clusters) {
-    for (const pod of await leases.stuck(cluster)) found.push({ cluster, ...pod });
-  }
-  if (output === 'json') {
-    return jsonText(
-      found.map(({ cluster, node, namespace, name, uid, overAt, ...why }) => ({
-        ...{ cluster, node, namespace, pod: name, uid, graceOverAt: timeText(overAt) },
-        ...{ ...why, advice: adviceOn(why) },
-      })),
-    );
-  }
-  if (found.length === 0) return 'Every evicted pod has left.\n';
-  return tableText([
-    ['CLUSTER', 'NODE', 'POD', 'GRACE OVER SINCE', 'FINALIZERS', 'WHAT HELPS'],
-    ...found.map((pod) => [
-      pod.cluster,
-      pod.node,
-      `${pod.namespace}/${pod.name}`,
-      timeText(pod.overAt),
-      pod.finalizers.join(', '),
-      adviceOn(pod),
-    ]),
-  ]);
-}
+/** An evicted pod that does not leave. */
+export type StuckPodOf = StuckPod & { readonly cluster: ClusterName };
+
+/** Evicted pods that do not leave, with what helps. */
+export const stuckShown = (found: readonly StuckPodOf[], paint: Paint): Shown => ({
+  data: () =>
+    found.map(({ cluster, node, namespace, name, uid, overAt, ...why }) => ({
+      ...{ cluster, node, namespace, pod: name, uid, graceOverAt: timeText(overAt) },
+      ...{ ...why, advice: adviceOn(why) },
+    })),
+  text: (wide) =>
+    found.length === 0 ? 'Every evicted pod has left.\n' : tableOf(found, COLUMNS, { wide, paint }),
+});
+
+const COLUMNS: readonly Column<StuckPodOf>[] = [
+  { head: 'CLUSTER', of: ({ cluster }) => cluster },
+  { head: 'NODE', of: ({ node }) => node },
+  { head: 'POD', of: ({ namespace, name }) => `${namespace}/${name}` },
+  { head: 'UID', of: ({ uid }) => uid, wide: true },
+  { head: 'GRACE OVER SINCE', of: ({ overAt }) => timeText(overAt) },
+  { head: 'FINALIZERS', of: ({ finalizers }) => finalizers.join(', ') },
+  { head: 'WHAT HELPS', of: adviceOn },
+];
 
 /** What an operator can do about a pod that does not leave. We delete nothing by force: its containers may still run. */
 function adviceOn({ finalizers, nodeState }: Pick<StuckPod, 'finalizers' | 'nodeState'>): string {

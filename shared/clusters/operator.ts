@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
-import type { Hold, HoldTarget, Stop } from '#shared/eviction/policy.ts';
+import type { Hold, HoldTarget, Mode, Stop } from '#shared/eviction/policy.ts';
 import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
-import { parsePolicyDocument } from './policy-document.ts';
+import { parsePolicyDocument, withMode } from './policy-document.ts';
 import type { AuditEntry, Change, Orders, Rulebook } from './rulebook.ts';
 
 /** What an operator asked for cannot be done; the message is one sentence that says why and what to do. */
@@ -94,6 +94,48 @@ export class Operator {
       const entry = { kind: 'resume', what: 'resumed evictions', why: reason(why) } as const;
       return { result: undefined, next: orders, entry };
     });
+  }
+
+  /**
+   * Has a cluster's policy be paused, and then as it was. Rejects where nothing is enforced: at the end of a pause it would be.
+   */
+  async pause(cluster: ClusterName, { why, forMs }: Reasons): Promise<{ readonly until?: EpochMs }> {
+    return this.#order(cluster, (orders) => {
+      const { policy } = orders;
+      if (!policy || policy.read.mode === 'observe') {
+        throw new OrderError(`Cluster ${cluster} is only observed: there is nothing to pause.`);
+      }
+      const until = forMs === undefined ? {} : { until: this.#clock.now() + forMs };
+      return {
+        result: until,
+        ...this.#withMode(orders, policy, 'paused', `paused evictions${untilText(until)}`, why, until.until),
+      };
+    });
+  }
+
+  /** Takes a pause back. */
+  async unpause(cluster: ClusterName, why: string): Promise<void> {
+    await this.#order(cluster, (orders) => {
+      const { policy } = orders;
+      if (policy?.read.mode !== 'paused') {
+        throw new OrderError(`Cluster ${cluster} is not paused: there is nothing to resume.`);
+      }
+      return { result: undefined, ...this.#withMode(orders, policy, 'enforce', 'ended a pause', why) };
+    });
+  }
+
+  #withMode(
+    orders: Orders,
+    { text: before }: NonNullable<Orders['policy']>,
+    mode: Mode,
+    what: string,
+    why: string,
+    until?: EpochMs,
+  ) {
+    const text = withMode(before, mode, until);
+    const policy = { text, read: parsePolicyDocument(text), revision: orders.revision + 1 };
+    const entry = { kind: 'policy', what, why: reason(why), before, after: text } as const;
+    return { next: { ...orders, policy }, entry };
   }
 
   /** Stops all evictions in all clusters, those included that are added later. */

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { dump, load, YAMLException } from 'js-yaml';
 import * as z from 'zod';
 import type { EpochMs } from '#shared/eviction/identity.ts';
@@ -269,6 +270,29 @@ export function documentOf(policy: Policy): Readonly<Record<string, unknown>> {
     ...(policy.virtualKeys.length === 0 ? {} : { virtualKeys: policy.virtualKeys }),
     giveUpAfter: durationText(policy.giveUpAfterMs),
   };
+}
+
+/**
+ * A policy document with another mode, as its owner wrote it otherwise. Where that cannot be done in its text, one that says
+ * every setting.
+ */
+export function withMode(written: string, mode: Policy['mode'], until?: EpochMs): string {
+  const { pausedUntil: _, ...policy } = parsePolicyDocument(written);
+  const wanted: Policy = { ...policy, mode, ...(until === undefined ? {} : { pausedUntil: until }) };
+  const also = until === undefined ? '' : `\npausedUntil: ${momentText(until)}`;
+  const edited = written
+    .replace(/^pausedUntil:.*\n?/m, '')
+    .replace(/^mode:[ \t]*\S+(.*)$/m, (_, rest: string) => `mode: ${mode}${rest}${also}`);
+  return isPolicy(edited, wanted) ? edited : policyText(wanted);
+}
+
+function isPolicy(written: string, wanted: Policy): boolean {
+  try {
+    return isDeepStrictEqual(parsePolicyDocument(written), wanted);
+  } catch (error) {
+    if (error instanceof PolicyError) return false;
+    throw error;
+  }
 }
 
 /** A policy as the text of a document that says every setting. */

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { type CliDeps, CliError } from '#functions/cli/command.ts';
+import { withExamples } from '#functions/cli/output.ts';
 import { installedAtPods } from './installed.ts';
 import { type Moves, movePods } from './move-pods.ts';
 import { namespacesOf, podsOf, taintedNodes } from './namespaces.ts';
@@ -11,7 +12,7 @@ export function addAdoptCommand(takeover: Command, deps: CliDeps): void {
   const command = takeover
     .command('adopt')
     .description('at pods: takes over those that were there before; may be repeated');
-  addReachOptions(command).action((name: string | undefined) =>
+  withExamples(addReachOptions(command), 'taintward takeover adopt prod').action((name: string | undefined) =>
     withCluster(name, command, deps, async (objects) => {
       const installed = await installedAtPods(objects);
       if (!installed) {
@@ -21,7 +22,7 @@ export function addAdoptCommand(takeover: Command, deps: CliDeps): void {
       }
       const { spec } = installed;
       const pods = podsOf(objects, await namespacesOf(objects, spec));
-      const moves = await movePods(objects, pods, await taintedNodes(objects), (pod) =>
+      const moves = await movePods(objects, pods, await taintedNodes(objects), deps.progress, (pod) =>
         pod.untouchable ? undefined : takenOver(pod.state, spec),
       );
       report(deps, moves, 'taken over');

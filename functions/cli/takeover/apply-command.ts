@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { type CliDeps, CliError } from '#functions/cli/command.ts';
+import { withExamples } from '#functions/cli/output.ts';
 import type { ClusterObjects } from '#functions/operator/cluster-objects.ts';
 import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/api-json.ts';
 import { TAKEOVER_GROUP, TAKEOVER_VERSION } from '#shared/kubernetes/takeover.ts';
@@ -27,7 +28,11 @@ export function addApplyCommand(takeover: Command, deps: CliDeps): void {
     .description(
       'has a cluster let Taintward evict in its place, after a check that it can; may be repeated',
     );
-  addTakeoverOptions(addReachOptions(command)).action(async (name: string | undefined) => {
+  withExamples(
+    addTakeoverOptions(addReachOptions(command)),
+    'taintward takeover apply prod --at node',
+    'taintward takeover apply prod --at pod --namespace-selector team=shop',
+  ).action(async (name: string | undefined) => {
     const wanted = parseTakeover(command.opts<TakeoverOptions>());
     await withCluster(name, command, deps, async (objects) => {
       await mustServePolicies(objects);

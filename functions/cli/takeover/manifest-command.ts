@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { type CliDeps, CliError } from '#functions/cli/command.ts';
+import { withExamples } from '#functions/cli/output.ts';
 import { NODE_TAKEOVER_COMMENT, nodeTakeover } from './at-nodes.ts';
 import { kyvernoPodTakeover, POD_TAKEOVER_COMMENT, podTakeover } from './at-pods.ts';
 import { type Manifest, manifestText } from './manifest.ts';
@@ -10,18 +11,21 @@ export function addManifestCommand(takeover: Command, deps: Pick<CliDeps, 'print
   const command = takeover
     .command('manifest')
     .description('prints what apply would apply, for whoever keeps manifests in a repository');
-  addTakeoverOptions(command)
-    .option('--kyverno', 'at pods: as a policy of Kyverno, for servers before 1.36')
-    .action(() => {
-      const { kyverno, ...options } = command.opts<TakeoverOptions & { readonly kyverno?: true }>();
-      const wanted = parseTakeover(options);
-      if (kyverno && wanted.at === 'node') {
-        throw new CliError(
-          '--kyverno belongs to --at pod: at nodes a taint is refused by its age, which Kyverno has no parameter for.',
-        );
-      }
-      deps.print(manifestText(commentOf(wanted), objectsOf(wanted, kyverno)));
-    });
+  addTakeoverOptions(command).option('--kyverno', 'at pods: as a policy of Kyverno, for servers before 1.36');
+  withExamples(
+    command,
+    'taintward takeover manifest --at node > takeover.yaml',
+    'taintward takeover manifest --at pod --kyverno | kubectl apply -f -',
+  ).action(() => {
+    const { kyverno, ...options } = command.opts<TakeoverOptions & { readonly kyverno?: true }>();
+    const wanted = parseTakeover(options);
+    if (kyverno && wanted.at === 'node') {
+      throw new CliError(
+        '--kyverno belongs to --at pod: at nodes a taint is refused by its age, which Kyverno has no parameter for.',
+      );
+    }
+    deps.print(manifestText(commentOf(wanted), objectsOf(wanted, kyverno)));
+  });
 }
 
 /** The objects of a takeover, in the order in which they are applied. */

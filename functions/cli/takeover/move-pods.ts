@@ -1,4 +1,5 @@
 import pMap from 'p-map';
+import type { Progress } from '#functions/cli/progress.ts';
 import type { ClusterObjects, PatchOperation } from '#functions/operator/cluster-objects.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/api-json.ts';
@@ -72,9 +73,11 @@ export async function movePods(
   objects: ClusterObjects,
   pods: AsyncIterable<PodJson>,
   taintedNodes: ReadonlySet<string>,
+  progress: Progress,
   wanted: (pod: PodJson) => PodState | undefined,
 ): Promise<Moves> {
   let moved = 0;
+  let looked = 0;
   const failed = new Map<string, string>();
   await pMap(
     pods,
@@ -85,9 +88,12 @@ export async function movePods(
         if (!(error instanceof ApiError)) throw error;
         failed.set(`${pod.namespace}/${pod.name}`, error.message);
       }
+      looked += 1;
+      progress(`Pods looked at: ${looked}, changed: ${moved}, failed: ${failed.size}`);
     },
     { concurrency: PODS_AT_ONCE },
   );
+  progress();
   return { moved, failed };
 }
 

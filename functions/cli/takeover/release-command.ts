@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { type CliDeps, CliError } from '#functions/cli/command.ts';
+import { withExamples } from '#functions/cli/output.ts';
 import { ClusterObjects } from '#functions/operator/cluster-objects.ts';
 import { fieldsOf, itemsOf } from '#shared/kubernetes/api-json.ts';
 import { report } from './adopt-command.ts';
@@ -25,7 +26,11 @@ export function addReleaseCommand(takeover: Command, deps: CliDeps): void {
     .command('release')
     .description('gives eviction back to the built-in controller, and leaves nothing behind; may be repeated')
     .addOption(wayOption());
-  addReachOptions(command).action((name: string | undefined) =>
+  withExamples(
+    addReachOptions(command),
+    'taintward takeover release prod --at node',
+    'taintward takeover release prod --at pod',
+  ).action((name: string | undefined) =>
     withCluster(name, command, deps, async (objects) => {
       const { at } = command.opts<{ readonly at: Way }>();
       if (at === 'node') await releaseNodes(objects, deps);
@@ -52,9 +57,14 @@ async function releasePods(
   const installed = await installedAtPods(objects);
   await removeAll(objects, [POD_BINDING, ...kyvernoPodTakeover(POD_TAKEOVER)]);
   const [namespace] = installed ? await namespacesOf(objects, installed.spec) : [];
+  deps.progress('Waiting until no API server takes pods over any more');
   if (namespace !== undefined) await untilUntaken(objects, anew, namespace);
-  const moves = await movePods(objects, allPods(objects), await taintedNodes(objects), (pod) =>
-    pod.state.note === '' ? undefined : restored(pod.state),
+  const moves = await movePods(
+    objects,
+    allPods(objects),
+    await taintedNodes(objects),
+    deps.progress,
+    (pod) => (pod.state.note === '' ? undefined : restored(pod.state)),
   );
   await removeAll(objects, podTakeover(POD_TAKEOVER));
   report(deps, moves, 'restored');

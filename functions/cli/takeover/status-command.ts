@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { CliDeps } from '#functions/cli/command.ts';
-import { jsonText, type OutputFormat, outputOption, tableText } from '#functions/cli/output.ts';
+import { type OutputFormat, outputOption, shownAs, tableText, withExamples } from '#functions/cli/output.ts';
 import { type BuiltIn, builtInOf } from '#functions/operator/built-in.ts';
 import type { ClusterObjects } from '#functions/operator/cluster-objects.ts';
 import type { EpochMs } from '#shared/eviction/identity.ts';
@@ -34,11 +34,15 @@ export function addStatusCommand(takeover: Command, deps: CliDeps): void {
     .command('status')
     .description('shows what is installed, whether it is alive, and whether the built-in controller runs')
     .addOption(outputOption());
-  addReachOptions(command).action((name: string | undefined) =>
+  withExamples(
+    addReachOptions(command),
+    'taintward takeover status prod',
+    'taintward takeover status --context kind-kind -o json',
+  ).action((name: string | undefined) =>
     withCluster(name, command, deps, async (objects) => {
       const { output } = command.opts<{ readonly output: OutputFormat }>();
       const status = await statusOf(objects, deps);
-      deps.print(output === 'json' ? jsonText(statusJson(status)) : statusText(status));
+      deps.print(shownAs(output, { data: () => statusJson(status), text: () => statusText(status) }));
     }),
   );
 }

@@ -8,6 +8,7 @@ import { type Answer, json, scriptedServer } from '#test/unit/kubernetes/scripte
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { embeddedFleet } from '#test/world/embedded-fleet.ts';
 import { quiet } from './command-line.ts';
+import { plainOutput } from './plain-output.ts';
 
 const NOW = Date.UTC(2026, 10, 21, 12);
 const EKS: Access = { kind: 'eks', clusterName: 'prod', region: 'eu-west-1' };
@@ -36,7 +37,8 @@ async function commandLine(t: TestContext, answer: Answer, ...clusters: Register
   };
   const clock = new DrivenClock(NOW);
   const { fleet, rulebook } = embeddedFleet(t, { clusters: [], clock }, { kind: 'deployed', registry });
-  const state = { printed: '', complaint: '', tables: [] as (string | undefined)[] };
+  const output = plainOutput();
+  const state = Object.assign(output.state, { complaint: '', tables: [] as (string | undefined)[] });
   const program = createProgram({
     fleet: ({ table }) => {
       state.tables.push(table);
@@ -48,9 +50,7 @@ async function commandLine(t: TestContext, answer: Answer, ...clusters: Register
       requestOptions: async () => ({ server: new URL(`http://${host}`), headers: {} }),
     }),
     clock,
-    print: (text) => {
-      state.printed += text;
-    },
+    ...output.deps,
   });
   quiet(program, (text) => {
     state.complaint += text;

@@ -5,6 +5,7 @@ import { createProgram } from '#functions/cli/program.ts';
 import type { FleetChoice } from '#functions/operator/fleet-choice.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { embeddedFleet } from '#test/world/embedded-fleet.ts';
+import { plainOutput } from './plain-output.ts';
 
 export const NOW = Date.UTC(2026, 10, 21, 12);
 
@@ -16,28 +17,27 @@ export function commandLine(t: TestContext) {
     clock,
   });
   const asked: string[] = [];
-  const state = {
-    printed: '',
+  const output = plainOutput();
+  const state = Object.assign(output.state, {
     complaint: '',
     where: undefined as FleetChoice | undefined,
     /** What is answered at the terminal; `undefined`: there is none. */
     answer: undefined as boolean | undefined,
     /** Messages on `evictions-due`. */
     sent,
-  };
+  });
   const run = async (...args: string[]): Promise<string> => {
     state.printed = '';
+    state.exitCode = 0;
     const { answer } = state;
-    const deps: Pick<CliDeps, 'fleet' | 'live' | 'clock' | 'print' | 'confirm'> = {
+    const deps: Omit<CliDeps, 'connect'> = {
       fleet: (where) => {
         state.where = where;
         return fleet;
       },
       live: async () => fleet,
       clock,
-      print: (text) => {
-        state.printed += text;
-      },
+      ...output.deps,
       confirm:
         answer === undefined
           ? undefined

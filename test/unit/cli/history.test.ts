@@ -13,6 +13,7 @@ import type { Noted } from '#shared/eviction/noted.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
 import { aNode, anEnding, aRecord, aRef, NOW } from '#test/contracts/partition-builders.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
+import { plainOutput } from './plain-output.ts';
 
 const MINUTE = 60_000;
 const at = (minutes: number) => NOW + minutes * MINUTE;
@@ -29,24 +30,22 @@ function commandLine(t: TestContext) {
   const leases = new SqliteLeases({ database: store.database });
   void leases.take(REF.cluster, undefined, 'relay', NOW);
   const clock = new DrivenClock(at(60));
-  let printed = '';
+  const output = plainOutput();
   const program = createProgram({
     fleet: ({ state: dir = assert.fail('no state directory was named') }) => localFleet(dir, clock),
     live: () => assert.fail('a cluster was asked for'),
     clock,
-    print: (text) => {
-      printed += text;
-    },
+    ...output.deps,
     connect: () => assert.fail('a cluster was asked for'),
   });
   for (const each of program.commands) {
     each.exitOverride().configureOutput({ writeErr: () => undefined });
   }
   const run = async (...args: string[]): Promise<string> => {
-    printed = '';
+    output.state.printed = '';
     // Commander keeps what an earlier run was given.
     await program.parseAsync(['history', '--state', state, ...args], { from: 'user' });
-    return printed;
+    return output.state.printed;
   };
   const write = async (
     minutes: number,

@@ -31,6 +31,22 @@ test('a cluster is stopped for a while, all are until they are resumed, and each
   assert.equal(await run('holds'), 'Nothing is stopped or held.\n');
 });
 
+test('a cluster that is enforced is paused, and resumed', async (t) => {
+  const { run, rulebook, fleet } = commandLine(t);
+  await (await fleet.operator()).applyPolicy(prod, 'mode: enforce\n');
+  assert.equal(
+    await run('pause', 'prod', '--why', 'an upgrade', '--for', '1h'),
+    'Cluster prod is paused, until 2026-11-21T13:00:00Z: what falls due waits; taintward resume prod goes on.\n',
+  );
+  await run('stop', 'prod', '--why', 'an incident');
+  assert.equal(
+    await run('resume', 'prod', '--why', 'over'),
+    'Cluster prod is not stopped any more.\nIt is paused, still: taintward resume prod takes that back, too.\n',
+  );
+  assert.equal(await run('resume', 'prod', '--why', 'done'), 'Cluster prod is not paused any more.\n');
+  assert.equal((await rulebook.read(prod)).orders.policy?.read.mode, 'enforce');
+});
+
 test('pods, workloads and nodes are held by name, and released by the name of their hold', async (t) => {
   const { run, rulebook } = commandLine(t);
   const said = await run('hold', 'pod', 'default/web-0', '--cluster', 'prod', '--why', 'a debugger');
@@ -143,7 +159,7 @@ test('what is to be evicted is shown, the first to go first, with what holds it'
   await store.commit(aRef(prod), 0, { node: aNode(), schedule, end: [], live: true }, NOW);
   const rows = (await run('pending')).split('\n').map((line) => line.split(/ {3,}/));
   assert.deepEqual(
-    rows.slice(1, -1).map(([, , pod, , , why]) => [pod, why]),
+    rows.slice(1, -1).map(([, , pod, , , , why]) => [pod, why]),
     [
       ['default/held', `hold ${id} of pod default/held: a debugger`],
       ['default/lost', 'given up 2026-11-21T12:00:00Z: it failed for too long'],

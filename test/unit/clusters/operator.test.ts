@@ -106,6 +106,26 @@ test('a cluster has as many holds as a decision can read', async () => {
   assert.equal(new Set((await orders()).holds.map(({ id }) => id)).size, 100);
 });
 
+test('a policy that is enforced is paused for a while, and enforced again', async () => {
+  const { operator, orders, told } = anOperator();
+  await assert.rejects(operator.pause(prod, { why: 'x' }), {
+    name: 'OrderError',
+    message: 'Cluster prod is only observed: there is nothing to pause.',
+  });
+  await operator.applyPolicy(prod, 'mode: enforce # ours\n');
+  await assert.rejects(operator.unpause(prod, 'x'), { name: 'OrderError' });
+  assert.deepEqual(await operator.pause(prod, { why: 'an upgrade', forMs: 60_000 }), { until: NOW + 60_000 });
+  const { policy } = await orders();
+  assert.deepEqual([policy?.read.mode, policy?.read.pausedUntil], ['paused', NOW + 60_000]);
+  await operator.unpause(prod, 'done');
+  assert.equal((await orders()).policy?.text, 'mode: enforce # ours\n');
+  assert.deepEqual(await told(), [
+    'policy: ended a pause: done',
+    'policy: paused evictions until 2026-11-21T12:01:00.000Z: an upgrade',
+    'policy: applied a policy: enforce',
+  ]);
+});
+
 test('what the guard holds is let go', async () => {
   const { operator, rulebook, told } = anOperator();
   await assert.rejects(operator.releaseGuard(prod, 'x'), { name: 'OrderError' });

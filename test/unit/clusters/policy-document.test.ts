@@ -9,6 +9,7 @@ import {
   parsePolicyDocument,
   policyJsonSchema,
   policyText,
+  withMode,
 } from '#shared/clusters/policy-document.ts';
 import { policySchema } from '#shared/clusters/stored-rules.ts';
 import {
@@ -202,4 +203,32 @@ test('the schema for editors is the one that documents are read by', () => {
     policyJsonSchema(),
     'write it anew: npx taintward policy schema > docs/policy.schema.json',
   );
+});
+
+describe('another mode leaves the rest of a document as its owner wrote it', () => {
+  const UNTIL = Date.UTC(2026, 10, 21, 16);
+  const cases: readonly (readonly [string, string, string])[] = [
+    [
+      'with its comments',
+      '# Ours.\nmode: enforce # since May\nrate: 2\n',
+      '# Ours.\nmode: paused # since May\npausedUntil: 2026-11-21T16:00:00.000Z\nrate: 2\n',
+    ],
+    [
+      'in place of a pause',
+      'mode: paused\npausedUntil: 2026-01-01T00:00:00Z\ndrain: 5\n',
+      'mode: paused\npausedUntil: 2026-11-21T16:00:00.000Z\ndrain: 5\n',
+    ],
+  ];
+  for (const [name, written, wanted] of cases) {
+    test(name, () => assert.equal(withMode(written, 'paused', UNTIL), wanted));
+  }
+
+  test('or says every setting, where its text cannot be changed so', () => {
+    const policy = parsePolicyDocument(withMode('{mode: enforce, rate: 2}', 'paused', UNTIL));
+    assert.deepEqual([policy.mode, policy.pausedUntil, policy.rate], ['paused', UNTIL, 2]);
+  });
+
+  test('and back', () => {
+    assert.equal(withMode(withMode('mode: enforce\n', 'paused', UNTIL), 'enforce'), 'mode: enforce\n');
+  });
 });

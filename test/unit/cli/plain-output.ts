@@ -1,0 +1,21 @@
+import type { CliDeps } from '#functions/cli/command.ts';
+
+/** Of what commands need of the world: output without colours and progress, which is looked at once. The code is where they left it, if they did. */
+export function plainOutput() {
+  const state = { printed: '', exitCode: 0 };
+  const deps: Pick<CliDeps, 'print' | 'paint' | 'progress' | 'watch' | 'exitWith'> = {
+    print: (text) => {
+      state.printed += text;
+    },
+    paint: (_, text) => text,
+    progress: () => undefined,
+    // Once is enough.
+    watch: async (look) => {
+      state.printed += await look();
+    },
+    exitWith: (code) => {
+      state.exitCode = code;
+    },
+  };
+  return { state, deps };
+}

@@ -1,7 +1,7 @@
 import type { AuditEntry, GuardState, Rulebook } from '#shared/clusters/rulebook.ts';
 import { type Episode, type GuardReview, reviewGuard, tripText, unheard } from '#shared/eviction/guard.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
-import type { GuardPolicy, Rules, Trip } from '#shared/eviction/policy.ts';
+import type { FreshRelease, GuardPolicy, ReleasedTrip, Rules, Trip } from '#shared/eviction/policy.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
 import type { Clock } from '#shared/time/clock.ts';
@@ -108,7 +108,7 @@ export class GuardKeeper {
     return true;
   }
 
-  #review({ trips, released = [] }: GuardState): GuardReview {
+  #review({ trips, released: stored = [] }: GuardState): GuardReview {
     const { now } = this.#deps.clock;
     const { tally } = this.#view;
     this.#changes = tally.changes;
@@ -116,9 +116,17 @@ export class GuardKeeper {
     // What people did does not get old while it holds evictions: to let go then would only have put them off.
     const { trippedAt = now() } = trips.find(({ scope }) => scope === 'people') ?? {};
     const counts = tally.counts(trippedAt - withinMs);
+    const released = stored.flatMap((each) => ('upTo' in each ? each : this.#counted(each)));
     const review = reviewGuard(this.#policy, counts, { trips, released, episodes: this.#episodes }, now());
     this.#adding = review.added.length > 0;
     return review;
+  }
+
+  /** A release with the nodes for which it was said, unless the review knows them. */
+  #counted({ releasedAt, ...trip }: FreshRelease): readonly ReleasedTrip[] {
+    // Who released what this relay holds has seen the nodes that it sees.
+    if (this.#episodes.some((each) => stands([each.trip], trip))) return [];
+    return [{ ...trip, upTo: this.#view.tally.affectedBy(trip, releasedAt) }];
   }
 
   /** Writes what is to be written, again and again until there is nothing. Never rejects. */

@@ -1,6 +1,7 @@
 import type { SeenTaint } from '#shared/eviction/facts.ts';
 import type { Affected, GuardCounts } from '#shared/eviction/guard.ts';
 import type { EpochMs, NodeName } from '#shared/eviction/identity.ts';
+import type { Trip } from '#shared/eviction/policy.ts';
 import type { LiveNode } from '#shared/kubernetes/api.ts';
 import { countdownIdentity } from '#shared/taints/deadline.ts';
 import { DOWN_KEYS, NODE_OUT_OF_SERVICE } from '#shared/taints/taint.ts';
@@ -28,6 +29,8 @@ export class NodeTally {
   readonly #places = new Map<string, Place>();
   /** Nodes that carry a NoExecute taint of somebody else than the node controller, with when they got it; the oldest first. */
   #people = new Map<NodeName, EpochMs>();
+  /** Nodes that are down, or join so, with when they went down. */
+  readonly #down = new Map<NodeName, EpochMs>();
   #changes = 0;
 
   /** Grows whenever there is something else to count. */
@@ -46,9 +49,7 @@ export class NodeTally {
     { listed, now }: { readonly listed: boolean; readonly now: EpochMs },
   ): void {
     const last = this.#nodes.get(node.name);
-    const isDown = node.taints.some(
-      ({ key, effect }) => DOWN_KEYS.includes(key) && effect !== 'PreferNoSchedule',
-    );
+    const isDown = this.#seeDown(node, now);
     const joins = last ? last.standing === 'joining' : !listed;
     this.#put(node.name, last, node.zone, isDown ? (joins ? 'joining' : 'down') : 'up');
     const set = taints.filter(isByPeople);
@@ -69,6 +70,7 @@ export class NodeTally {
     this.#leave(last);
     this.#nodes.delete(name);
     this.#people.delete(name);
+    this.#down.delete(name);
     this.#changes += 1;
   }
 
@@ -96,9 +98,33 @@ export class NodeTally {
     return { cluster, zones, people: { nodes: this.#people.size, outOf: this.#nodes.size } };
   }
 
+  /** How many of the nodes that count for a trip now were affected by `at` already. */
+  affectedBy({ scope, zone }: Pick<Trip, 'scope' | 'zone'>, at: EpochMs): number {
+    const since = scope === 'people' ? this.#people : this.#down;
+    return [...since].filter(
+      ([name, from]) => from <= at && (scope === 'people' || this.#isDownIn(name, zone)),
+    ).length;
+  }
+
+  /** No zone: in the cluster. */
+  #isDownIn(name: NodeName, zone: string | undefined): boolean {
+    const place = this.#nodes.get(name);
+    return place?.standing === 'down' && (zone === undefined || place.zone === zone);
+  }
+
   /** When the first of those that count as tainted by people was; absent: none. */
   get peopleSince(): EpochMs | undefined {
     return this.#people.values().next().value;
+  }
+
+  /** Whether a node is down, which is noted. */
+  #seeDown({ name, taints }: LiveNode, now: EpochMs): boolean {
+    const since = taints
+      .filter(({ key, effect }) => DOWN_KEYS.includes(key) && effect !== 'PreferNoSchedule')
+      .map(({ timeAdded = now }) => timeAdded);
+    if (since.length === 0) this.#down.delete(name);
+    else this.#down.set(name, Math.min(this.#down.get(name) ?? now, ...since));
+    return since.length > 0;
   }
 
   #put(name: NodeName, last: Place | undefined, zone: string | undefined, standing: Standing): void {

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
-import type { Hold, HoldTarget, Mode, Stop } from '#shared/eviction/policy.ts';
+import type { FreshRelease, Hold, HoldTarget, Mode, Stop } from '#shared/eviction/policy.ts';
 import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
@@ -195,7 +195,7 @@ export class Operator {
     });
   }
 
-  /** Lets go what the guard of a cluster holds. */
+  /** Lets go what the guard of a cluster holds, and leaves it to a relay to count the nodes for which that was said. */
   async releaseGuard(cluster: ClusterName, why: string): Promise<void> {
     await this.#repeat(async () => {
       const { guard } = await this.#rulebook.read(cluster);
@@ -205,7 +205,9 @@ export class Operator {
       const scopes = guard.trips.map(({ scope, zone }) => (zone === undefined ? scope : `${scope} ${zone}`));
       const what = `released what the guard held: ${scopes.join(', ')}`;
       const entry = this.#entry({ cluster, kind: 'release-guard', what, why: reason(why) });
-      return { result: undefined, change: await this.#rulebook.changeGuard(cluster, guard, [], entry) };
+      const released = guard.trips.map((trip): FreshRelease => ({ ...trip, releasedAt: entry.at }));
+      const all = [...(guard.released ?? []), ...released];
+      return { result: undefined, change: await this.#rulebook.changeGuard(cluster, guard, all, entry) };
     });
   }
 

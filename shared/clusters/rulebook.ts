@@ -1,6 +1,7 @@
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import {
   DEFAULT_POLICY,
+  type FreshRelease,
   type Hold,
   type Policy,
   type ReleasedTrip,
@@ -27,7 +28,7 @@ export interface GuardState {
   readonly revision: number;
   readonly trips: readonly Trip[];
   /** What was released of it, until its nodes are well again; absent: nothing. */
-  readonly released?: readonly ReleasedTrip[];
+  readonly released?: readonly (ReleasedTrip | FreshRelease)[];
 }
 
 /** All that is written of what governs a cluster. */

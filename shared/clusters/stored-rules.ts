@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
-import type { Hold, Policy, ReleasedTrip, Stop, Trip } from '#shared/eviction/policy.ts';
+import type { FreshRelease, Hold, Policy, ReleasedTrip, Stop, Trip } from '#shared/eviction/policy.ts';
 import type { AuditEntry, GuardState } from './rulebook.ts';
 
 /*
@@ -92,26 +92,31 @@ export const holdSchema: z.ZodType<Hold> = z.strictObject({
   ]),
 });
 
-const tripSchema: z.ZodType<Trip & Partial<ReleasedTrip>> = z.strictObject({
+/** One that stands, or was released: then, and only then, it says when, or up to how many nodes. */
+type StoredTrip = Trip & Partial<Pick<ReleasedTrip, 'upTo'> & Pick<FreshRelease, 'releasedAt'>>;
+
+const tripSchema: z.ZodType<StoredTrip> = z.strictObject({
   scope: z.enum(['cluster', 'zone', 'people']),
   zone: text.exactOptional(),
   trippedAt: epochMs,
   nodes: count,
   outOf: count,
   upTo: count.exactOptional(),
+  releasedAt: epochMs.exactOptional(),
 });
 
 export const tripsSchema = z.array(tripSchema);
 
 /** A guard, by the list of its trips as they are stored. */
-export function guardStateOf(
-  revision: number,
-  stored: readonly (Trip & Partial<ReleasedTrip>)[],
-): GuardState {
-  const released = stored.flatMap(({ upTo, ...trip }) => (upTo === undefined ? [] : [{ ...trip, upTo }]));
-  const trips = stored.filter(({ upTo }) => upTo === undefined);
+export function guardStateOf(revision: number, stored: readonly StoredTrip[]): GuardState {
+  const released = stored.filter((trip) => isCounted(trip) || isFresh(trip));
+  const trips = stored.filter((trip) => !isCounted(trip) && !isFresh(trip));
   return { revision, trips, ...(released.length === 0 ? {} : { released }) };
 }
+
+const isCounted = (trip: StoredTrip): trip is ReleasedTrip => trip.upTo !== undefined;
+
+const isFresh = (trip: StoredTrip): trip is FreshRelease => trip.releasedAt !== undefined;
 
 export const storedPolicySchema = z.strictObject({
   text: z.string(),

@@ -150,6 +150,11 @@ export interface ReleasedTrip extends Trip {
   readonly upTo: number;
 }
 
+/** A trip that somebody released: it holds nothing, and no relay has counted yet how many nodes were affected then. */
+export interface FreshRelease extends Trip {
+  readonly releasedAt: EpochMs;
+}
+
 /** All that governs a cluster at a moment beside its taints. */
 export interface Rules {
   readonly policy: Policy;

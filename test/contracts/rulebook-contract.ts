@@ -161,10 +161,13 @@ export function rulebookContract(name: string, make: () => Promise<RulebookUnder
     test('what was released of a guard is told apart from what stands', async () => {
       const cluster = aCluster();
       const { guard: none } = await rulebook.read(cluster);
-      const released = { ...aTrip, scope: 'people', upTo: 7 } as const;
-      assert.equal(await rulebook.changeGuard(cluster, none, [released, aTrip]), 'changed');
+      const released = [
+        { ...aTrip, scope: 'people', upTo: 7 },
+        { ...aTrip, scope: 'zone', zone: 'a', releasedAt: NOW },
+      ] as const;
+      assert.equal(await rulebook.changeGuard(cluster, none, [...released, aTrip]), 'changed');
       const { guard } = await rulebook.read(cluster);
-      assert.deepEqual(guard, { revision: 1, trips: [aTrip], released: [released] });
+      assert.deepEqual(guard, { revision: 1, trips: [aTrip], released });
     });
 
     test('a stop of all clusters is read with each, and is taken back by who saw it', async () => {

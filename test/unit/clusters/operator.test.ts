@@ -5,7 +5,7 @@ import { SqliteRulebook } from '#functions/local/sqlite-rulebook.ts';
 import { Operator } from '#shared/clusters/operator.ts';
 import type { Orders } from '#shared/clusters/rulebook.ts';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
-import type { HoldTarget } from '#shared/eviction/policy.ts';
+import type { HoldTarget, ReleasedTrip, Trip } from '#shared/eviction/policy.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 
 const NOW = Date.UTC(2026, 10, 21, 12);
@@ -126,15 +126,19 @@ test('a policy that is enforced is paused for a while, and enforced again', asyn
   ]);
 });
 
-test('what the guard holds is let go', async () => {
+test('what the guard holds is let go, and left for a relay to count', async () => {
   const { operator, rulebook, told } = anOperator();
   await assert.rejects(operator.releaseGuard(prod, 'x'), { name: 'OrderError' });
   const { guard } = await rulebook.read(prod);
-  await rulebook.changeGuard(prod, guard, [
-    { scope: 'zone', zone: 'a', trippedAt: NOW, nodes: 6, outOf: 10 },
-  ]);
+  const trip: Trip = { scope: 'zone', zone: 'a', trippedAt: NOW - 5, nodes: 6, outOf: 10 };
+  const before: ReleasedTrip = { ...trip, zone: 'b', upTo: 7 };
+  await rulebook.changeGuard(prod, guard, [trip, before]);
   await operator.releaseGuard(prod, 'they are dead for certain');
-  assert.deepEqual((await rulebook.read(prod)).guard, { revision: 2, trips: [] });
+  assert.deepEqual((await rulebook.read(prod)).guard, {
+    revision: 2,
+    trips: [],
+    released: [before, { ...trip, releasedAt: NOW }],
+  });
   assert.deepEqual(await told(), [
     'release-guard: released what the guard held: zone a: they are dead for certain',
   ]);

@@ -4,8 +4,8 @@ import { ClusterView } from '#functions/watch-relay/cluster-view.ts';
 import { GuardKeeper } from '#functions/watch-relay/guard-keeper.ts';
 import { CALM_MS } from '#shared/eviction/guard.ts';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
-import type { ReleasedTrip, Rules, Trip } from '#shared/eviction/policy.ts';
-import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
+import type { FreshRelease, ReleasedTrip, Rules, Trip } from '#shared/eviction/policy.ts';
+import { type LiveTaint, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { driveTimers } from '#test/world/driven-timers.ts';
 import { enforced } from '#test/world/enforced-rules.ts';
@@ -14,19 +14,28 @@ import { liveNode } from './live-objects.ts';
 
 const C1 = clusterName('c1');
 const SECOND = 1000;
+const NOW = 1_700_000_000_000;
 const RULES = enforced({ comparisonOperators: false });
 const TRIP: Trip = { scope: 'cluster', trippedAt: 1, nodes: 5, outOf: 10 };
 
 interface Given {
   readonly stored?: readonly Trip[];
+  /** For so long those of the nodes have been down that are. */
+  readonly downMs?: Readonly<Record<string, number>>;
   readonly rules?: Partial<Rules>;
   /** Of the table, at first. */
   readonly isAway?: boolean;
 }
 
-/** The guard of a cluster of ten nodes that are up; what is written was read. */
-async function bench(context: TestContext, { stored, rules = {}, isAway = false }: Given = {}) {
-  const time = driveTimers(context);
+const down = (timeAdded?: number) => ({
+  key: NODE_UNREACHABLE,
+  effect: 'NoSchedule',
+  ...(timeAdded === undefined ? {} : { timeAdded }),
+});
+
+/** The guard of a cluster of ten nodes; what is written was read. */
+async function bench(context: TestContext, { stored, downMs = {}, rules = {}, isAway = false }: Given = {}) {
+  const time = driveTimers(context, NOW);
   const log = recordingLog();
   const book = new ScriptedGuardBook();
   if (stored) book.set(stored);
@@ -34,7 +43,10 @@ async function bench(context: TestContext, { stored, rules = {}, isAway = false 
   const view = new ClusterView(C1, 1);
   const names = Array.from({ length: 10 }, (_, index) => `n${index}`);
   view.replaceNodes(
-    names.map((name) => liveNode(name)),
+    names.map((name) => {
+      const forMs = downMs[name];
+      return { ...liveNode(name), taints: forMs === undefined ? [] : [down(NOW - forMs)] };
+    }),
     Date.now(),
   );
   view.resync([], Date.now());
@@ -61,14 +73,17 @@ async function bench(context: TestContext, { stored, rules = {}, isAway = false 
   context.after(() => stopping.abort());
   await time.settle();
   told.freed = 0;
-  const change = (taints: readonly { key: string; effect: string }[], nodes: readonly number[]) => {
+  const change = (taints: readonly LiveTaint[], nodes: readonly number[]) => {
     for (const index of nodes) view.upsertNode({ ...liveNode(`n${index}`), taints: [...taints] }, Date.now());
     guard.counted();
   };
   return {
     ...{ time, log, book, view, told, state, guard, governing, stopping },
-    fail: (...nodes: readonly number[]) => change([{ key: NODE_UNREACHABLE, effect: 'NoSchedule' }], nodes),
+    fail: (...nodes: readonly number[]) => change([down()], nodes),
     heal: (...nodes: readonly number[]) => change([], nodes),
+    /** An operator releases what stands. */
+    release: () =>
+      book.set(book.state.trips.map((trip): FreshRelease => ({ ...trip, releasedAt: Date.now() }))),
     taint: (...nodes: readonly number[]) => change([{ key: 'maintenance', effect: 'NoExecute' }], nodes),
     said: () =>
       log.lines.map(({ event, fields }) => [event, 'scope' in fields ? fields['scope'] : undefined]),
@@ -107,11 +122,7 @@ test('from the node on that reaches it, nothing is told until the trip is writte
 
 test('also where the view changed and nobody has said so yet', async (context) => {
   const { guard, view } = await bench(context);
-  for (const index of [1, 2, 3])
-    view.upsertNode(
-      { ...liveNode(`n${index}`), taints: [{ key: NODE_UNREACHABLE, effect: 'NoSchedule' }] },
-      Date.now(),
-    );
+  for (const index of [1, 2, 3]) view.upsertNode({ ...liveNode(`n${index}`), taints: [down()] }, Date.now());
   assert.equal(guard.mayTell, false);
 });
 
@@ -200,17 +211,18 @@ describe('a trip that was stored before', () => {
 });
 
 test('what an operator released stays so for the same nodes, and trips by one more', async (context) => {
-  const { guard, governing, fail, book, time, said } = await bench(context);
+  const { guard, governing, fail, book, time, said, release } = await bench(context);
   fail(1, 2, 3);
   await time.settle();
+  const { trips } = book.state;
   fail(4);
-  book.set([]);
+  release();
   guard.ruled(governing());
   await time.settle();
   assert.deepEqual(book.state.trips, []);
   assert.deepEqual(
-    book.state.released?.map(({ upTo }) => upTo),
-    [4],
+    book.state.released,
+    trips.map((trip) => ({ ...trip, upTo: 4 })),
   );
   fail(5);
   await time.settle();
@@ -222,10 +234,10 @@ test('what an operator released stays so for the same nodes, and trips by one mo
 });
 
 test('that an operator released is read again until it can be', async (context) => {
-  const { guard, governing, fail, book, time } = await bench(context);
+  const { guard, governing, fail, book, time, release } = await bench(context);
   fail(1, 2, 3);
   await time.settle();
-  book.set([]);
+  release();
   book.isAway = true;
   guard.ruled(governing());
   await time.settle();
@@ -249,6 +261,37 @@ test('what was released under another relay stays so', async (context) => {
   fail(6);
   await time.settle();
   assert.deepEqual(scopes(guard.trips), ['cluster']);
+});
+
+describe('what was released while no relay spoke for the cluster', () => {
+  const RELEASED: FreshRelease = { ...TRIP, releasedAt: NOW - 60 * SECOND };
+  const long = { n1: 90 * SECOND, n2: 600 * SECOND, n3: 61 * SECOND };
+
+  test('stays so for the nodes that were down then, and trips by one more', async (context) => {
+    const { guard, fail, book, time } = await bench(context, { stored: [RELEASED], downMs: long });
+    assert.deepEqual([guard.trips, book.noted], [[], []]);
+    assert.deepEqual(book.state.released, [{ ...TRIP, upTo: 3 }]);
+    assert.ok(guard.mayTell);
+    fail(4);
+    await time.settle();
+    assert.deepEqual(scopes(book.state.trips), ['cluster']);
+    assert.equal(book.state.released, undefined);
+  });
+
+  test('trips at once by a node that went down since', async (context) => {
+    const downMs = { ...long, n4: 59 * SECOND };
+    const { book } = await bench(context, { stored: [RELEASED], downMs });
+    assert.deepEqual(scopes(book.state.trips), ['cluster']);
+  });
+
+  test('is forgotten after five minutes of calm', async (context) => {
+    const { guard, book, time } = await bench(context, { stored: [RELEASED] });
+    guard.look();
+    await time.pass(CALM_MS);
+    guard.look();
+    await time.settle();
+    assert.deepEqual([book.state.trips, book.state.released], [[], undefined]);
+  });
 });
 
 test('nothing is told before it is read what stands', async (context) => {

@@ -142,6 +142,41 @@ describe('a node counts as tainted by people', () => {
   });
 });
 
+describe('of the nodes that count now, affected by a moment were', () => {
+  const since = (second: number) => [{ ...DOWN, timeAdded: at(second) }];
+
+  test('those that are down since then, in their zone or anywhere, by what their first taint says', () => {
+    const [notReady] = since(-90).map((taint) => ({ ...taint, key: NODE_NOT_READY }));
+    assert.ok(notReady);
+    const view = listed(
+      inZone('a', 'n1', [...since(-20), notReady]),
+      inZone('a', 'n2', since(-30)),
+      inZone('b', 'n3', since(-60)),
+      node('n4'),
+      node('n5', [DOWN]),
+    );
+    const affected = (zone: string | undefined, second: number) =>
+      view.tally.affectedBy(
+        { scope: zone === undefined ? 'cluster' : 'zone', ...(zone && { zone }) },
+        at(second),
+      );
+    assert.deepEqual([affected(undefined, -60), affected(undefined, -25), affected(undefined, 0)], [2, 3, 4]);
+    assert.deepEqual([affected('a', -60), affected('a', -30), affected('b', -61)], [1, 2, 0]);
+    view.upsertNode(inZone('a', 'n1', since(5)), at(5));
+    assert.equal(affected('a', -60), 1, 'it was down all the while');
+    view.upsertNode(inZone('a', 'n1'), at(6));
+    view.upsertNode(inZone('a', 'n1', since(7)), at(7));
+    assert.equal(affected('a', 6), 1);
+  });
+
+  test('those that people had tainted by then', () => {
+    const view = three();
+    view.upsertNode(node('n1', [{ key: 'maintenance', effect: 'NoExecute' }]), at(1));
+    view.upsertNode(node('n2', [{ key: 'maintenance', effect: 'NoExecute' }]), at(3));
+    assert.equal(view.tally.affectedBy({ scope: 'people' }, at(2)), 1);
+  });
+});
+
 test('what is counted step by step is what counting everything gives', () => {
   const names = ['n1', 'n2', 'n3', 'n4', 'n5'];
   const seen = fc.record({

@@ -51,7 +51,8 @@ const addPod = (node: string, name: string): Promise<PodLife> =>
 /** Of the living nodes those from `from` on die, up to `to`; returns their pods. */
 async function die(from: number, to: number): Promise<readonly PodLife[]> {
   const dying = living.slice(from, to);
-  await nodes.die(dying.map(({ node }) => node));
+  for (const { node } of dying) nodes.die(node);
+  await nodes.untilDown(dying.map(({ node }) => node));
   return dying.map(({ pod }) => pod);
 }
 
@@ -143,7 +144,8 @@ describe('of sixty nodes under the real node controller', () => {
 
   test('pods of nodes that come back stay, whoever releases the guard then', async () => {
     const back = living.slice(39);
-    await nodes.revive(back.map(({ node }) => node));
+    for (const { node } of back) nodes.revive(node);
+    await nodes.untilUp(back.map(({ node }) => node));
     await operator.releaseGuard(CLUSTER, 'a test');
     await assertHeld(back.map(({ pod }) => pod));
   });

@@ -31,7 +31,7 @@ before(async () => {
   stage.command('apply', '--lapse', String(LAPSE_SECONDS));
 });
 afterEach((context) => {
-  stage.heartbeats.check();
+  stage.nodes.check();
   if (!('passed' in context) || context.passed) return;
   for (const { at, text } of stage.stage.services.at(-1)?.output.slice(-40) ?? [])
     context.diagnostic(`${new Date(at).toISOString().slice(11, 23)} the service said: ${text}`);
@@ -60,10 +60,10 @@ const executing = (node: string) =>
 test('pods of nodes that are not ready or unreachable go by our rule, and the built-in controller deletes none', async (t) => {
   const service = await stage.serve(POLICY);
   await stage.heartbeatAfter(0);
-  const [silent, unready] = [await stage.addNode('silent'), await stage.addNode('unready')];
+  const [silent, unready] = [await stage.nodes.add('silent'), await stage.nodes.add('unready')];
   const pods = [await podsOn(silent, 'silent'), await podsOn(unready, 'unready')];
-  stage.heartbeats.die(silent);
-  await stage.heartbeats.notReady(unready);
+  stage.nodes.die(silent);
+  await stage.nodes.fail(unready);
   const noticed = await Promise.all([
     stage.tainted(silent, NODE_UNREACHABLE, TWIN, NOTICED_WITHIN_MS),
     stage.tainted(unready, NODE_NOT_READY, TWIN, NOTICED_WITHIN_MS),
@@ -79,7 +79,7 @@ test('pods of nodes that are not ready or unreachable go by our rule, and the bu
   }
   for (const node of [silent, unready]) {
     assert.deepEqual(await executing(node), []);
-    await stage.removeNode(node);
+    await stage.nodes.remove(node);
   }
   assert.equal(await stage.builtIn.deletions(), 0);
   assert.equal(await service.metric('taint_eviction_controller_pod_deletions_total'), 4);
@@ -88,7 +88,7 @@ test('pods of nodes that are not ready or unreachable go by our rule, and the bu
 
 test('a taint that somebody sets by hand is admitted, of these keys, too', async () => {
   const { cluster } = stage.stage;
-  const node = await stage.addNode('by-hand');
+  const node = await stage.nodes.add('by-hand');
   const taints = [...KEYS, 'gpu'].map((key) => ({ key, effect: 'NoExecute' }));
   const answer = await cluster.api.patch(`/api/v1/nodes/${node}`, { spec: { taints } });
   const { spec } = answer as { spec: { taints: { key: string; timeAdded?: string }[] } };
@@ -96,14 +96,14 @@ test('a taint that somebody sets by hand is admitted, of these keys, too', async
     spec.taints.filter(({ timeAdded }) => timeAdded === undefined).map(({ key }) => key),
     [...KEYS, 'gpu'],
   );
-  await stage.removeNode(node);
+  await stage.nodes.remove(node);
 });
 
 test('once the service is killed, and the lapse is over, the built-in controller evicts as upstream', async (t) => {
-  const node = await stage.addNode('orphaned');
+  const node = await stage.nodes.add('orphaned');
   const { soon, late, forever } = await podsOn(node, 'orphaned');
   const before = await stage.builtIn.deletions();
-  await stage.heartbeats.notReady(node);
+  await stage.nodes.fail(node);
   await stage.tainted(node, NODE_NOT_READY, TWIN, NOTICED_WITHIN_MS);
   await stage.stage.service.kill();
   const { heartbeat = 0 } = (await stage.live()) ?? {};
@@ -114,7 +114,7 @@ test('once the service is killed, and the lapse is over, the built-in controller
   assertUntouched(late, forever);
   assert.equal(await stage.builtIn.deletions(), before + 1);
   assert.match(stage.command('status'), /ALARM +It lapsed/);
-  await stage.removeNode(node);
+  await stage.nodes.remove(node);
 });
 
 for (const [what, path] of [
@@ -128,9 +128,9 @@ for (const [what, path] of [
     const since = Date.now();
     await stage.serve(POLICY);
     await stage.heartbeatAfter(since);
-    const node = await stage.addNode(`without-${path.length}`);
+    const node = await stage.nodes.add(`without-${path.length}`);
     const { soon } = await podsOn(node, `without-${path.length}`);
-    await stage.heartbeats.notReady(node);
+    await stage.nodes.fail(node);
     await stage.tainted(node, NODE_NOT_READY, TWIN, NOTICED_WITHIN_MS);
     assert.deepEqual(await executing(node), []);
     const before = await stage.builtIn.deletions();
@@ -138,7 +138,7 @@ for (const [what, path] of [
     await stage.tainted(node, NODE_NOT_READY, 'NoExecute', ASKED_AGAIN_WITHIN_MS);
     await gone(soon, OWN_SECONDS * 1000 + 5_000);
     assert.equal(await stage.builtIn.deletions(), before + 1);
-    await stage.removeNode(node);
+    await stage.nodes.remove(node);
     await stage.stage.service.kill();
     stage.command('apply', '--lapse', String(LAPSE_SECONDS));
   });
@@ -158,15 +158,15 @@ for (const [which, aheadMs] of [
     const seenAt = Date.now();
     t.diagnostic(`a heartbeat that was seen at once is ${seenAt - heartbeat} ms old`);
     assert.ok(heartbeat <= seenAt + 1_000 && heartbeat >= seenAt - 5_000);
-    const node = await stage.addNode(`skewed-${which}`);
+    const node = await stage.nodes.add(`skewed-${which}`);
     const { soon, late } = await podsOn(node, `skewed-${which}`);
-    await stage.heartbeats.notReady(node);
+    await stage.nodes.fail(node);
     await stage.tainted(node, NODE_NOT_READY, TWIN, NOTICED_WITHIN_MS);
     // Two of the node controller's tries, and long past the time of one of the pods.
     await new Promise((resolve) => setTimeout(resolve, 12_000));
     assert.deepEqual(await executing(node), []);
     assertUntouched(soon, late);
-    await stage.removeNode(node);
+    await stage.nodes.remove(node);
     await stage.stage.service.kill();
   });
 }
@@ -175,8 +175,8 @@ test('release gives eviction back at once, and leaves nothing behind', async () 
   const since = Date.now();
   await stage.serve(POLICY);
   await stage.heartbeatAfter(since);
-  const node = await stage.addNode('released');
-  await stage.heartbeats.notReady(node);
+  const node = await stage.nodes.add('released');
+  await stage.nodes.fail(node);
   await stage.tainted(node, NODE_NOT_READY, TWIN, NOTICED_WITHIN_MS);
   assert.deepEqual(await executing(node), []);
   assert.match(stage.command('release'), /^Released/);
@@ -194,5 +194,5 @@ test('release gives eviction back at once, and leaves nothing behind', async () 
     assert.deepEqual(left, [], collection);
   }
   assert.match(stage.command('release'), /nothing to release/);
-  await stage.removeNode(node);
+  await stage.nodes.remove(node);
 });

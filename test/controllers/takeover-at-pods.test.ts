@@ -25,7 +25,7 @@ before(async () => {
     metadata: { labels: { 'taintward.dev/takeover': 'on' } },
   });
 });
-afterEach(() => stage.heartbeats.check());
+afterEach(() => stage.nodes.check());
 after(() => stage.close());
 
 interface Shown {
@@ -45,11 +45,11 @@ const noteOf = (seconds: number) => KEYS.map((key) => `${key}=${seconds}+${FALLB
 
 test('a pod for which the built-in timer runs is adopted, held for longer than its own seconds, and restored', async (t) => {
   const { cluster } = stage.stage;
-  const node = await stage.addNode('adopted');
+  const node = await stage.nodes.add('adopted');
   const pod = await cluster.addPod(node, 'adopted', { tolerations: own(OWN_SECONDS) });
-  const idle = await stage.addNode('idle');
+  const idle = await stage.nodes.add('idle');
   await cluster.addPod(idle, 'idle', { tolerations: own(OWN_SECONDS) });
-  await stage.heartbeats.notReady(node);
+  await stage.nodes.fail(node);
   const taintedAt = await stage.tainted(node, NODE_NOT_READY, 'NoExecute', TAINTED_WITHIN_MS);
 
   stage.command('apply', '--at', 'pod', '--fallback', String(FALLBACK_SECONDS));
@@ -86,13 +86,13 @@ test('a pod for which the built-in timer runs is adopted, held for longer than i
   );
   t.diagnostic(`the built-in controller evicted it ${evictedAt - releasedAt} ms after the release`);
   assert.equal(await stage.builtIn.deletions(), 1);
-  await stage.removeNode(node);
+  await stage.nodes.remove(node);
 });
 
 test('pods that are made are taken over, and go by their own seconds, while the built-in controller waits', async () => {
   const { cluster } = stage.stage;
   stage.command('apply', '--at', 'pod', '--fallback', String(FALLBACK_SECONDS));
-  const node = await stage.addNode('taken');
+  const node = await stage.nodes.add('taken');
   const tolerations: Readonly<Record<string, readonly WatchedToleration[]>> = {
     bounded: own(OWN_SECONDS),
     wildcard: [{ operator: 'Exists', effect: 'NoExecute', tolerationSeconds: OWN_SECONDS }],
@@ -118,18 +118,18 @@ test('pods that are made are taken over, and go by their own seconds, while the 
 
   await stage.serve({});
   const before = await stage.builtIn.deletions();
-  await stage.heartbeats.notReady(node);
+  await stage.nodes.fail(node);
   const askedAt = Date.now();
   const seenAt = await stage.tainted(node, NODE_NOT_READY, 'NoExecute', TAINTED_WITHIN_MS);
   for (const pod of [bounded, wildcard]) await evictedAfter(pod, OWN_SECONDS, { askedAt, seenAt });
   assert.equal(unbounded.evictedAt ?? untold.evictedAt, undefined);
   assert.equal(await stage.builtIn.deletions(), before);
-  await stage.removeNode(node);
+  await stage.nodes.remove(node);
 });
 
 test('what somebody sets on a pod that is taken over counts from then on', async () => {
   const { cluster } = stage.stage;
-  const node = await stage.addNode('changed');
+  const node = await stage.nodes.add('changed');
   const pod = await cluster.addPod(node, 'changed', { tolerations: own(OWN_SECONDS) });
   await cluster.tolerate(pod, (present) => present.map((each) => ({ ...each, tolerationSeconds: 55 })));
   const { seconds, note } = await shown('changed');

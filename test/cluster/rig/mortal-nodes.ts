@@ -1,17 +1,19 @@
 import { ApiError } from '#shared/kubernetes/api-error.ts';
-import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
+import { NODE_NOT_READY, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import type { TestCluster } from './test-cluster.ts';
 import { until } from './until.ts';
 import { WatchedNode } from './watched.ts';
 
 const HEARTBEAT_MS = 2_500;
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases';
-/** The node controller's grace, and then some: it looks every second. */
+/** The node controller's grace, and then some: it looks every few seconds. */
 const SEEN_WITHIN_MS = 45_000;
+const DOWN_KEYS = [NODE_NOT_READY, NODE_UNREACHABLE];
 
-/** Nodes that renew their leases as kubelets do, and can die and come back. */
+/** Nodes that renew their leases as kubelets do, and can fail, die and come back. */
 export class MortalNodes {
   readonly #cluster: TestCluster;
+  readonly #leases = new Set<string>();
   readonly #alive = new Set<string>();
   readonly #timer: NodeJS.Timeout;
   #failure: unknown;
@@ -23,11 +25,13 @@ export class MortalNodes {
     }, HEARTBEAT_MS);
   }
 
-  async add(name: string, zone: string): Promise<string> {
+  /** Returns its full name. */
+  async add(name: string, zone?: string): Promise<string> {
     const node = await this.#cluster.addNode(name, [], zone);
     const spec = { holderIdentity: node, leaseDurationSeconds: 40, renewTime: microTime() };
     const [apiVersion, metadata] = ['coordination.k8s.io/v1', { name: node }];
     await this.#cluster.api.create(LEASES, { apiVersion, kind: 'Lease', metadata, spec });
+    this.#leases.add(node);
     this.#alive.add(node);
     return node;
   }
@@ -48,22 +52,38 @@ export class MortalNodes {
     return node;
   }
 
-  /** Nothing is heard of these nodes any more; resolves when the node controller has noticed. */
-  async die(nodes: readonly string[]): Promise<void> {
-    for (const node of nodes) {
-      this.#alive.delete(node);
-      this.#cluster.kubelet.removeNode(node);
-    }
-    await this.#untilDown(nodes, true);
+  /** It goes on, but says that it is not ready. */
+  fail(node: string): Promise<void> {
+    return this.#cluster.kubelet.failNode(node);
   }
 
-  /** They are heard of again; resolves when the node controller has noticed. */
-  async revive(nodes: readonly string[]): Promise<void> {
-    for (const node of nodes) {
-      this.#alive.add(node);
-      this.#cluster.kubelet.addNode(node);
-    }
-    await this.#untilDown(nodes, false);
+  /** Nothing is heard of it any more. */
+  die(node: string): void {
+    this.#alive.delete(node);
+    this.#cluster.kubelet.removeNode(node);
+  }
+
+  /** It is heard of again, and ready. */
+  revive(node: string): void {
+    this.#alive.add(node);
+    this.#cluster.kubelet.addNode(node);
+  }
+
+  /** Resolves when the node controller has noticed that these nodes failed, or died. */
+  untilDown(nodes: readonly string[]): Promise<void> {
+    return this.#untilSeen(nodes, 'down');
+  }
+
+  /** Resolves when it has noticed that they are back. */
+  untilUp(nodes: readonly string[]): Promise<void> {
+    return this.#untilSeen(nodes, 'up');
+  }
+
+  /** It is a node of the cluster no more. */
+  async remove(node: string): Promise<void> {
+    this.#alive.delete(node);
+    await this.#removeLease(node);
+    await this.#cluster.deleteNode(node);
   }
 
   /** Throws when a sign of life could not be given. */
@@ -73,19 +93,24 @@ export class MortalNodes {
 
   async close(): Promise<void> {
     clearInterval(this.#timer);
-    await Promise.all([...this.#alive].map((node) => this.#cluster.api.remove(`${LEASES}/${node}`)));
+    await Promise.all([...this.#leases].map((node) => this.#removeLease(node)));
   }
 
-  async #untilDown(nodes: readonly string[], isDown: boolean): Promise<void> {
+  async #untilSeen(nodes: readonly string[], state: 'up' | 'down'): Promise<void> {
     for (const node of nodes)
-      await until(`${node} is ${isDown ? 'down' : 'up'}`, SEEN_WITHIN_MS, async () => {
+      await until(`${node} is ${state}`, SEEN_WITHIN_MS, async () => {
         const { spec } = WatchedNode.parse(await this.#cluster.api.read(`/api/v1/nodes/${node}`));
-        return spec.taints.some(({ key }) => key === NODE_UNREACHABLE) === isDown;
+        return spec.taints.some(({ key }) => DOWN_KEYS.includes(key)) === (state === 'down');
       });
   }
 
   async #renew(node: string): Promise<void> {
     await this.#cluster.api.patch(`${LEASES}/${node}`, { spec: { renewTime: microTime() } });
+  }
+
+  async #removeLease(node: string): Promise<void> {
+    await this.#cluster.api.remove(`${LEASES}/${node}`);
+    this.#leases.delete(node);
   }
 
   #note(error: unknown): void {

@@ -6,7 +6,7 @@ import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { projectTakeover, TAKEOVER_PATH } from '#shared/kubernetes/takeover.ts';
 import { loadContexts } from '#test/world/load-contexts.ts';
 import { ControllerManager } from './controller-manager.ts';
-import { Heartbeats } from './heartbeats.ts';
+import { MortalNodes } from './mortal-nodes.ts';
 import type { ServiceProcess } from './service-process.ts';
 import { Stage } from './stage.ts';
 import { until } from './until.ts';
@@ -29,36 +29,20 @@ interface PolicyDocument {
 export class TakeoverStage {
   readonly stage: Stage;
   readonly builtIn: ControllerManager;
-  readonly heartbeats: Heartbeats;
+  readonly nodes: MortalNodes;
 
-  private constructor(stage: Stage, builtIn: ControllerManager, heartbeats: Heartbeats) {
+  private constructor(stage: Stage, builtIn: ControllerManager, nodes: MortalNodes) {
     this.stage = stage;
     this.builtIn = builtIn;
-    this.heartbeats = heartbeats;
+    this.nodes = nodes;
   }
 
   static async open(): Promise<TakeoverStage> {
     const builtIn = await ControllerManager.start('node-lifecycle-controller', 'taint-eviction-controller');
     const stage = await Stage.open();
-    const { api } = stage.cluster;
-    await createIfMissing(api.create('/api/v1/namespaces', { metadata: { name: 'kube-node-lease' } }));
-    const takeover = new TakeoverStage(stage, builtIn, new Heartbeats(api));
-    for (let steady = 0; steady < STEADY_NODES; steady++) await takeover.addNode(`steady-${steady}`);
-    return takeover;
-  }
-
-  /** A node that gives signs of life; returns its full name. */
-  async addNode(name: string): Promise<string> {
-    const node = await this.stage.cluster.addNode(name);
-    // Its status is the heartbeats' alone.
-    this.stage.cluster.kubelet.removeNode(node);
-    await this.heartbeats.begin(node);
-    return node;
-  }
-
-  async removeNode(node: string): Promise<void> {
-    await this.heartbeats.forget(node);
-    await this.stage.cluster.deleteNode(node);
+    const nodes = new MortalNodes(stage.cluster);
+    for (let steady = 0; steady < STEADY_NODES; steady++) await nodes.add(`steady-${steady}`);
+    return new TakeoverStage(stage, builtIn, nodes);
   }
 
   /** Runs `taintward takeover …` on the cluster, by an administrator's kubeconfig; returns what it says. */
@@ -119,8 +103,8 @@ export class TakeoverStage {
   }
 
   async close(): Promise<void> {
-    this.heartbeats.stop();
     for (const at of ['node', 'pod']) this.command('release', '--at', at);
+    await this.nodes.close();
     await this.stage.close();
     await this.builtIn.stop();
   }

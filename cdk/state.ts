@@ -92,7 +92,7 @@ export class State extends Construct {
 
   /**
    * Lets the relay keep leases and what the guards hold, write nothing else, and read the registry, what governs clusters,
-   * and the partitions of nodes: what is tainted, and what is overdue there.
+   * and the partitions of nodes: what is tainted, what is overdue there, and what was evicted lately.
    */
   bindLeases(grantee: Grantee): void {
     this.bindRegistry(grantee);

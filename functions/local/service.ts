@@ -27,6 +27,7 @@ import { EmbeddedTimers } from './embedded-timers.ts';
 import { prometheusEvictionMetrics, standingMetrics } from './eviction-metrics.ts';
 import { localContext } from './lambda-context.ts';
 import type { ManagedClusters } from './managed-clusters.ts';
+import { SqliteHistory } from './sqlite-history.ts';
 import { SqliteLeases } from './sqlite-leases.ts';
 import { SqliteRulebook } from './sqlite-rulebook.ts';
 import { SqliteStore } from './sqlite-store.ts';
@@ -122,6 +123,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
     rulebook,
     leases,
     store,
+    history: new SqliteHistory({ database: store.database }),
     outbox,
     clock,
     stopwatch: systemStopwatch,

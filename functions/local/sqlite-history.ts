@@ -1,12 +1,20 @@
 import type { DatabaseSync } from 'node:sqlite';
 import * as z from 'zod';
-import { type ClusterName, clusterName, nodeName } from '#shared/eviction/identity.ts';
+import {
+  type ClusterName,
+  clusterName,
+  type EpochMs,
+  type NodeName,
+  nodeName,
+} from '#shared/eviction/identity.ts';
 import {
   entriesOf,
   type History,
   type HistoryEntry,
   type HistoryItem,
   type HistoryQuery,
+  nodesWithEvictions,
+  type RecentEvictions,
 } from '#shared/store/history.ts';
 import { endedSchema, notedSchema, parseStored, recordSchema } from '#shared/store/stored.ts';
 import { orSqliteStoreError } from './sqlite-database.ts';
@@ -22,7 +30,7 @@ const clusterRow = z.object({ cluster: text.transform(clusterName) });
 const recordRow = z.object({ node: text.transform(nodeName), json: text });
 
 /** History in the embedded store's database, which another process may be writing to. */
-export class SqliteHistory implements History {
+export class SqliteHistory implements History, RecentEvictions {
   readonly #database: DatabaseSync;
   readonly #path: string;
 
@@ -34,6 +42,10 @@ export class SqliteHistory implements History {
 
   entries(query: HistoryQuery): AsyncIterable<HistoryEntry> {
     return entriesOf({ scheduled: this.#scheduled(query), items: this.#items(query) }, query);
+  }
+
+  nodesEvictedFrom(cluster: ClusterName, from: EpochMs): Promise<ReadonlySet<NodeName>> {
+    return nodesWithEvictions(this.#items({ cluster, from }));
   }
 
   /** The clusters of which something is stored. */
@@ -58,7 +70,7 @@ export class SqliteHistory implements History {
   }
 
   /** Each row as it stands: what ended together need not be told together. */
-  async *#items({ cluster, node, from }: HistoryQuery) {
+  async *#items({ cluster, node, from }: Omit<HistoryQuery, 'to'>) {
     const rows = this.#run(() =>
       this.#database
         .prepare(`

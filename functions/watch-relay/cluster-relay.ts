@@ -5,6 +5,7 @@ import { MOST_STUCK, type StuckPod } from '#shared/clusters/stuck.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Rules, Trip } from '#shared/eviction/policy.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
+import type { RecentEvictions } from '#shared/store/history.ts';
 import type { Store } from '#shared/store/store.ts';
 import { pause } from '#shared/time/pause.ts';
 import { ClusterView, type ViewCounts } from './cluster-view.ts';
@@ -24,9 +25,12 @@ const DRAIN_MS = 5_000;
 const DEAF_MS = 3 * 60_000;
 /** How often it asks itself, and the guard whether time lets something go. */
 const LOOK_MS = 10_000;
+/** Pods that were evicted before a relay began are looked for among those evicted so lately: most have half a minute to leave. */
+const EVICTED_WITHIN_MS = 10 * 60_000;
 
 export interface ClusterRelayDeps extends LeaseKeeperDeps {
   readonly store: Store;
+  readonly history: RecentEvictions;
   readonly outbox: Outbox;
   readonly rules: Pick<RulesWatch, 'follow'>;
   readonly rulebook: Pick<Rulebook, 'read' | 'changeGuard'>;
@@ -183,18 +187,20 @@ export class ClusterRelay {
   }
 
   /**
-   * Says which evicted pods do not leave, when that has changed. What the relay before this one said is read first: their nodes
-   * may have no taints any more.
+   * Says which evicted pods do not leave, when that has changed. Of which pods the relay before this one said so, and where
+   * pods were evicted lately, is read first: their nodes may have no taints any more.
    */
   async #reportStuck(lease: Lease): Promise<void> {
     const seeing = this.#seeing;
-    const { leases, log } = this.#deps;
+    const { leases, history, clock, log } = this.#deps;
     // What is not listed yet is not known not to be there.
     if (seeing?.watch.hearing.kind !== 'live') return;
     try {
       if (!seeing.reported) {
-        seeing.reported = await leases.stuck(this.#cluster);
-        seeing.watch.expectLeaving([...new Set(seeing.reported.map(({ node }) => node))]);
+        const reported = await leases.stuck(this.#cluster);
+        const evictedFrom = await history.nodesEvictedFrom(this.#cluster, clock.now() - EVICTED_WITHIN_MS);
+        seeing.watch.expectLeaving(evictedFrom.union(new Set(reported.map(({ node }) => node))));
+        seeing.reported = reported;
         return;
       }
       const stuck = this.stuck.slice(0, MOST_STUCK);

@@ -134,7 +134,7 @@ export class ClusterView {
     return [...new Set([...this.followed(), ...this.#leaving.nodes])];
   }
 
-  /** A relay before this one told of pods that have not left these nodes. */
+  /** Pods that were evicted before this view may not have left these nodes. */
   expectLeaving(nodes: Iterable<NodeName>): void {
     this.#leaving.expect(nodes);
   }

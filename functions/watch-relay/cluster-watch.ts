@@ -197,10 +197,11 @@ export class ClusterWatch {
     this.#pods.add(node);
   }
 
-  /** Evicted pods that take too long to leave were known before, on these nodes. */
-  expectLeaving(nodes: readonly NodeName[]): void {
-    this.#view.expectLeaving(nodes);
-    for (const node of nodes) this.#follow(node);
+  /** Pods were evicted from these nodes before, and may not have left them. To be said once all that is tainted is known. */
+  expectLeaving(nodes: Iterable<NodeName>): void {
+    const left = [...nodes].filter((node) => !this.#view.follows(node));
+    this.#view.expectLeaving(left);
+    for (const node of left) this.#follow(node);
   }
 
   async #resyncing(): Promise<void> {

@@ -14,6 +14,7 @@ import { DynamoDbRulebook } from '#shared/clusters/dynamodb-rulebook.ts';
 import { localContextConnection } from '#shared/clusters/local-context-connection.ts';
 import { allRulesReader } from '#shared/clusters/rulebook.ts';
 import { SqsSender } from '#shared/queues/sqs-sender.ts';
+import { DynamoDbHistory } from '#shared/store/dynamodb-history.ts';
 import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
 import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
 import { stdoutEmf } from '#shared/telemetry/emf.ts';
@@ -59,6 +60,7 @@ async function run(): Promise<void> {
     rulebook,
     leases: new DynamoDbLeases(table),
     store: new DynamoDbStore(table),
+    history: new DynamoDbHistory(table),
     outbox: new Outbox({
       nodeDeltas: sender(environment.NODE_DELTAS_URL),
       podDeltas: sender(environment.POD_DELTAS_URL),

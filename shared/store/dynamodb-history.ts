@@ -1,5 +1,11 @@
 import pMap from 'p-map';
-import { type ClusterName, type NodeRef, nodeKey } from '#shared/eviction/identity.ts';
+import {
+  type ClusterName,
+  type EpochMs,
+  type NodeName,
+  type NodeRef,
+  nodeKey,
+} from '#shared/eviction/identity.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
 import type { DynamoDbTable, Item } from './dynamodb-table.ts';
 import {
@@ -8,6 +14,8 @@ import {
   type HistoryEntry,
   type HistoryItem,
   type HistoryQuery,
+  nodesWithEvictions,
+  type RecentEvictions,
 } from './history.ts';
 import {
   CHANGED_END,
@@ -34,7 +42,7 @@ const PARALLEL_NODES = 8;
  * History on DynamoDB. Of a node it is read in its partition, of a cluster by the index, which lags behind by a moment;
  * there all of the cluster's tainted nodes are read, too, for what is scheduled.
  */
-export class DynamoDbHistory implements History {
+export class DynamoDbHistory implements History, RecentEvictions {
   readonly #table: DynamoDbTable;
 
   constructor(table: DynamoDbTable) {
@@ -52,10 +60,17 @@ export class DynamoDbHistory implements History {
       ]);
       return entriesOf({ scheduled: this.#scheduledOn([ref]), items }, query);
     }
-    const items = newestFirst(
-      historyKeys(cluster).map((key) => table.indexedBackward(key, historySince(from))),
+    return entriesOf({ scheduled: this.#scheduledIn(cluster), items: this.#itemsOf(cluster, from) }, query);
+  }
+
+  nodesEvictedFrom(cluster: ClusterName, from: EpochMs): Promise<ReadonlySet<NodeName>> {
+    return nodesWithEvictions(this.#itemsOf(cluster, from));
+  }
+
+  #itemsOf(cluster: ClusterName, from: EpochMs): AsyncIterable<HistoryItem> {
+    return newestFirst(
+      historyKeys(cluster).map((key) => this.#table.indexedBackward(key, historySince(from))),
     );
-    return entriesOf({ scheduled: this.#scheduledIn(cluster), items }, query);
   }
 
   async *#scheduledIn(cluster: ClusterName): AsyncIterable<Standing> {

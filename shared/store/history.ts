@@ -45,6 +45,12 @@ export interface History {
   entries(query: HistoryQuery): AsyncIterable<HistoryEntry>;
 }
 
+/** Where pods were evicted lately. */
+export interface RecentEvictions {
+  /** The nodes from which a taint manager, be it this service, evicted pods since `from`. Rejects with `StoreError`. */
+  nodesEvictedFrom(cluster: ClusterName, from: EpochMs): Promise<ReadonlySet<NodeName>>;
+}
+
 /** What is stored of one moment of a node: what was noted, or how records ended. */
 export interface HistoryItem {
   readonly ref: NodeRef;
@@ -88,6 +94,16 @@ export async function* entriesOf(
     }
   }
   yield* begun.since(query.from).filter(asks);
+}
+
+/** The nodes of those items by which pods were evicted. */
+export async function nodesWithEvictions(items: AsyncIterable<HistoryItem>): Promise<ReadonlySet<NodeName>> {
+  const nodes = new Set<NodeName>();
+  for await (const { ref, ended } of items) {
+    if (ended.some(({ outcome, deleted }) => outcome === 'done' || deleted?.by === 'taint-manager'))
+      nodes.add(ref.node);
+  }
+  return nodes;
 }
 
 const isAbout = (

@@ -3,7 +3,7 @@ import { after, before, describe, test } from 'node:test';
 import { type ClusterName, nodeName } from '#shared/eviction/identity.ts';
 import type { Noted } from '#shared/eviction/noted.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
-import type { History, HistoryEntry, HistoryQuery } from '#shared/store/history.ts';
+import type { History, HistoryEntry, HistoryQuery, RecentEvictions } from '#shared/store/history.ts';
 import type { Store } from '#shared/store/store.ts';
 import { eventually } from './eventually.ts';
 import { aCluster, aNode, anEnding, aReason, aRecord, aRef, NOW, someRecords } from './partition-builders.ts';
@@ -11,7 +11,7 @@ import { aCluster, aNode, anEnding, aReason, aRecord, aRef, NOW, someRecords } f
 /** A store and the history of what is written there. */
 export interface HistoryUnderContract {
   readonly store: Store;
-  readonly history: History;
+  readonly history: History & RecentEvictions;
   close(): Promise<void>;
 }
 
@@ -124,6 +124,23 @@ export function historyContract(name: string, make: () => Promise<HistoryUnderCo
           );
         });
       }
+    });
+
+    test('nodes from which a taint manager evicted pods lately are told apart from the others', async () => {
+      const cluster = aCluster();
+      const on = (node: string) => ({ cluster, node: nodeName(node) });
+      const deleted = (by: 'taint-manager' | 'other') =>
+        anEnding(aRecord(), { outcome: 'cancelled', cancelled: 'pod-gone', deleted: { at: at(10), by } });
+      await store.end(on('ours'), [anEnding(), anEnding(aRecord())], at(10));
+      await store.end(on('ours-before'), [anEnding()], at(9));
+      await store.end(on('built-in'), [deleted('taint-manager')], at(10));
+      await store.end(on('by-hand'), [deleted('other')], at(10));
+      await eventually(async () =>
+        assert.deepEqual([...(await underContract.history.nodesEvictedFrom(cluster, at(10)))].sort(), [
+          'built-in',
+          'ours',
+        ]),
+      );
     });
 
     test('a pod that was scheduled twice has both countdowns', async () => {

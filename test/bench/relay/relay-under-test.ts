@@ -1,6 +1,7 @@
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { SQSClient } from '@aws-sdk/client-sqs';
 import { Registry } from 'prom-client';
+import { SqliteHistory } from '#functions/local/sqlite-history.ts';
 import { SqliteLeases } from '#functions/local/sqlite-leases.ts';
 import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import { Outbox } from '#functions/watch-relay/outbox.ts';
@@ -54,6 +55,7 @@ const store = new SqliteStore({ path: setting.leases });
 const relay = new Relay({
   leases: new SqliteLeases({ database: store.database }),
   store,
+  history: new SqliteHistory({ database: store.database }),
   outbox: new Outbox({ nodeDeltas, podDeltas, clock, log, metrics }),
   clock,
   stopwatch: systemStopwatch,

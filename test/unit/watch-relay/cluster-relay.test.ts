@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { Registry } from 'prom-client';
+import { SqliteHistory } from '#functions/local/sqlite-history.ts';
 import { SqliteLeases } from '#functions/local/sqlite-leases.ts';
 import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import { ClusterRelay } from '#functions/watch-relay/cluster-relay.ts';
@@ -20,6 +21,7 @@ import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { QueueError } from '#shared/queues/sender.ts';
 import { StoreError } from '#shared/store/store.ts';
 import { NODE_NOT_READY, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
+import { anEnding, aRecord } from '#test/contracts/partition-builders.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { ref, taint } from '#test/unit/eviction/builders.ts';
 import { type DrivenTimers, driveTimers } from '#test/world/driven-timers.ts';
@@ -70,6 +72,7 @@ function relayOf(context: TestContext, { cluster, store, leases }: Bench, holder
     rulebook,
     leases,
     store,
+    history: new SqliteHistory({ database: store.database }),
     outbox,
     clock,
     stopwatch: Date.now,
@@ -494,6 +497,30 @@ test('what a relay said of evicted pods that do not leave is read by the next on
   relay.start();
   await given.time.pass(30 * SECOND);
   assert.deepEqual(await given.leases.stuck(CLUSTER), []);
+  assert.equal(given.cluster.pods.listed.length, 1);
+});
+
+test('pods that were evicted before a relay began, and have not left a node that is untainted since, are followed', async (context) => {
+  const given = bench(context);
+  given.cluster.nodes.lists = [{ items: [liveNode('n1')], resourceVersion: '1' }];
+  const leaving = livePod('u1', {
+    terminating: true,
+    disrupted: true,
+    leaving: { overAt: Date.now() + 30 * SECOND, finalizers: [] },
+  });
+  given.cluster.pods.lists = [{ items: [leaving], resourceVersion: '1' }];
+  const record = aRecord();
+  await given.store.end(ref, [anEnding(record)], Date.now() - 5 * SECOND);
+  await given.store.end({ ...ref, node: nodeName('n2') }, [anEnding(record)], Date.now() - 20 * 60 * SECOND);
+  const { relay } = relayOf(context, given);
+  relay.start();
+  await given.time.pass(80 * SECOND);
+  assert.equal(relay.stuck.length, 0);
+  await given.time.pass(20 * SECOND);
+  assert.deepEqual(
+    (await given.leases.stuck(CLUSTER)).map(({ uid, nodeState }) => [uid, nodeState]),
+    [['u1', 'there']],
+  );
   assert.equal(given.cluster.pods.listed.length, 1);
 });
 

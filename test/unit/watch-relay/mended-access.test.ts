@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { Registry } from 'prom-client';
 import { startSimulatedCluster } from '#functions/local/simulated-cluster/cluster.ts';
+import { SqliteHistory } from '#functions/local/sqlite-history.ts';
 import { SqliteLeases } from '#functions/local/sqlite-leases.ts';
 import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import { followRegistry } from '#functions/watch-relay/follow-registry.ts';
@@ -53,6 +54,7 @@ test('a missing secret or EKS cluster keeps no other cluster unseen, and the rel
   const relay = new Relay({
     leases,
     store,
+    history: new SqliteHistory({ database: store.database }),
     outbox,
     clock,
     stopwatch,

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { Registry } from 'prom-client';
+import { SqliteHistory } from '#functions/local/sqlite-history.ts';
 import { SqliteLeases } from '#functions/local/sqlite-leases.ts';
 import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import { OVER_BUDGET_MS } from '#functions/watch-relay/fleet.ts';
@@ -37,7 +38,8 @@ function bench(context: TestContext) {
     const metrics = relayMetrics(registry, emf);
     const outbox = new Outbox({ nodeDeltas: nodes, podDeltas: pods, clock, log, metrics });
     const rules = new ToldRules();
-    const common = { leases, store, outbox, clock, stopwatch: Date.now, log, metrics };
+    const history = new SqliteHistory({ database: store.database });
+    const common = { leases, store, history, outbox, clock, stopwatch: Date.now, log, metrics };
     const deps = { ...common, rules, rulebook: new ScriptedGuardBook(), holder, nodeBudget };
     const relay = new Relay(deps);
     context.after(() => relay.stop());

@@ -1,17 +1,12 @@
 import assert from 'node:assert/strict';
-import { join } from 'node:path';
 import { after, afterEach, before, describe, test } from 'node:test';
-import { openDatabase } from '#functions/local/sqlite-database.ts';
-import { SqliteRulebook } from '#functions/local/sqlite-rulebook.ts';
-import { Operator } from '#shared/clusters/operator.ts';
-import { clusterName } from '#shared/eviction/identity.ts';
 import type { Trip } from '#shared/eviction/policy.ts';
 import { NODE_NOT_READY, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
-import { systemClock } from '#shared/time/clock.ts';
 import { ControllerManager } from '#test/cluster/rig/controller-manager.ts';
 import { assertUntouched } from '#test/cluster/rig/deadline.ts';
 import { MortalNodes } from '#test/cluster/rig/mortal-nodes.ts';
-import { CONTEXT, Stage } from '#test/cluster/rig/stage.ts';
+import { Ruling } from '#test/cluster/rig/ruling.ts';
+import { Stage } from '#test/cluster/rig/stage.ts';
 import { tolerates } from '#test/cluster/rig/tolerations.ts';
 import { until } from '#test/cluster/rig/until.ts';
 import type { PodLife } from '#test/cluster/rig/witness.ts';
@@ -21,7 +16,6 @@ import type { PodLife } from '#test/cluster/rig/witness.ts';
  * where that controller's NoExecute ones are not admitted: it withholds these itself where most of a zone is down.
  */
 
-const CLUSTER = clusterName(CONTEXT);
 const POLICY = `mode: enforce\nvirtualKeys: [${NODE_NOT_READY}, ${NODE_UNREACHABLE}]\n`;
 const ZONES = ['a', 'b', 'c'] as const;
 const NODES_OF_ZONE = 20;
@@ -36,9 +30,7 @@ const RELEASED_WITHIN_MS = 15_000;
 let stage: Stage;
 let controller: ControllerManager;
 let nodes: MortalNodes;
-/** What governs the cluster, in the state directory of the service. */
-let rulebook: SqliteRulebook;
-let operator: Operator;
+let ruling: Ruling;
 /** All but the first: it has been down for long. */
 let living: { readonly node: string; readonly pod: PodLife }[];
 let longDead: string;
@@ -66,8 +58,6 @@ async function assertHeld(pods: readonly PodLife[]): Promise<void> {
   assertUntouched(...pods);
 }
 
-const trips = async (): Promise<readonly Trip[]> => (await rulebook.read(CLUSTER)).guard.trips;
-
 /** What tripped, the cluster with how many nodes were down then. */
 const inShort = (all: readonly Trip[]) =>
   all.map(({ scope, zone, nodes: down, outOf }) => zone ?? `${scope} ${down} of ${outOf}`).sort();
@@ -87,11 +77,8 @@ describe('of sixty nodes under the real node controller', () => {
       added.map(async (node, index) => ({ node, pod: await addPod(node, `p${index + 1}`) })),
     );
     controller = await ControllerManager.start('node-lifecycle-controller');
-    const stateDir = stage.newStateDir();
-    await stage.start({ stateDir });
-    rulebook = new SqliteRulebook({ database: openDatabase(join(stateDir, 'store.sqlite')) });
-    operator = new Operator({ rulebook, clock: systemClock, who: 'suite' });
-    await operator.applyPolicy(CLUSTER, POLICY);
+    ruling = new Ruling(await stage.start());
+    await ruling.applyPolicy(POLICY);
   });
   afterEach(() => {
     stage.cluster.check();
@@ -106,47 +93,47 @@ describe('of sixty nodes under the real node controller', () => {
 
   test('with 11 of 60 nodes down their pods go', async () => {
     await evicted(await die(0, 10), GONE_WITHIN_MS);
-    assert.deepEqual(await trips(), []);
+    assert.deepEqual(await ruling.trips(), []);
   });
 
   test('with 20 of 60 down the twelfth has tripped the guard, and no pod of it or of later ones goes', async () => {
     const pods = await die(10, 19);
     await assertHeld(pods);
-    assert.deepEqual(inShort(await trips()), ['cluster 12 of 60']);
+    assert.deepEqual(inShort(await ruling.trips()), ['cluster 12 of 60']);
   });
 
   test('what is due on a node that was down for 15 minutes before goes', async () => {
     await evicted([await addPod(longDead, 'of-long-dead')], GONE_WITHIN_MS);
-    assert.equal((await trips()).length, 1);
+    assert.equal((await ruling.trips()).length, 1);
   });
 
   test('with 40 of 60 down the zones have tripped, too', async () => {
     const pods = await die(19, 39);
     await assertHeld(pods);
-    assert.deepEqual(inShort(await trips()), ['a', 'b', 'c', 'cluster 12 of 60']);
+    assert.deepEqual(inShort(await ruling.trips()), ['a', 'b', 'c', 'cluster 12 of 60']);
   });
 
   test('once an operator has released it, everything that was held goes, and nothing else', async () => {
-    await operator.releaseGuard(CLUSTER, 'a test');
+    await ruling.releaseGuard();
     await evicted(
       living.slice(10, 39).map(({ pod }) => pod),
       RELEASED_WITHIN_MS,
     );
     assertUntouched(...living.slice(39).map(({ pod }) => pod));
-    assert.deepEqual(await trips(), []);
+    assert.deepEqual(await ruling.trips(), []);
   });
 
   test('with all down, the next one has tripped it again', async () => {
     const pods = await die(39, 59);
     await assertHeld(pods);
-    assert.ok(inShort(await trips()).includes('cluster 41 of 60'));
+    assert.ok(inShort(await ruling.trips()).includes('cluster 41 of 60'));
   });
 
   test('pods of nodes that come back stay, whoever releases the guard then', async () => {
     const back = living.slice(39);
     for (const { node } of back) nodes.revive(node);
     await nodes.untilUp(back.map(({ node }) => node));
-    await operator.releaseGuard(CLUSTER, 'a test');
+    await ruling.releaseGuard();
     await assertHeld(back.map(({ pod }) => pod));
   });
 });

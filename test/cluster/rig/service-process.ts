@@ -44,16 +44,18 @@ export interface Exit {
 /** The service as an operator runs it: `npm start -- --context … --kubeconfig … --state … --policy …`, without npm between. */
 export class ServiceProcess {
   readonly output: OutputLine[] = [];
+  readonly stateDir: string;
   readonly #child: ChildProcess;
   readonly #exit: Promise<Exit>;
   readonly #port: number;
   readonly #contexts: readonly string[];
   #ended: Exit | undefined;
 
-  private constructor(child: ChildProcess, port: number, contexts: readonly string[]) {
+  private constructor(child: ChildProcess, port: number, { contexts, stateDir }: ServiceOptions) {
     this.#child = child;
     this.#port = port;
     this.#contexts = contexts;
+    this.stateDir = stateDir;
     let stderr = '';
     child.stderr?.setEncoding('utf8').on('data', (text: string) => {
       stderr += text;
@@ -90,7 +92,7 @@ export class ServiceProcess {
       env: { ...process.env, ...options.env },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
-    return new ServiceProcess(child, port, options.contexts);
+    return new ServiceProcess(child, port, options);
   }
 
   /** Starts it and waits until it watches all its clusters. */

@@ -1,0 +1,48 @@
+import { join } from 'node:path';
+import { openDatabase } from '#functions/local/sqlite-database.ts';
+import { SqliteRulebook } from '#functions/local/sqlite-rulebook.ts';
+import { STORE_FILE } from '#functions/local/state-directory.ts';
+import { Operator } from '#shared/clusters/operator.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
+import type { HoldTarget, Trip } from '#shared/eviction/policy.ts';
+import { systemClock } from '#shared/time/clock.ts';
+import type { ServiceProcess } from './service-process.ts';
+import { CONTEXT } from './stage.ts';
+
+const CLUSTER = clusterName(CONTEXT);
+const WHY = 'a test';
+
+/** What governs the stage's cluster under a service that runs, and an operator who changes that. */
+export class Ruling {
+  readonly #rulebook: SqliteRulebook;
+  readonly #operator: Operator;
+
+  constructor({ stateDir }: Pick<ServiceProcess, 'stateDir'>) {
+    const database = openDatabase(join(stateDir, STORE_FILE));
+    this.#rulebook = new SqliteRulebook({ database });
+    this.#operator = new Operator({ rulebook: this.#rulebook, clock: systemClock, who: 'suite' });
+  }
+
+  async applyPolicy(document: string): Promise<void> {
+    await this.#operator.applyPolicy(CLUSTER, document);
+  }
+
+  /** What the guard holds. */
+  async trips(): Promise<readonly Trip[]> {
+    return (await this.#rulebook.read(CLUSTER)).guard.trips;
+  }
+
+  /** Lets go what the guard holds. */
+  async releaseGuard(): Promise<void> {
+    await this.#operator.releaseGuard(CLUSTER, WHY);
+  }
+
+  /** Returns the name by which it is released. */
+  async hold(target: HoldTarget): Promise<string> {
+    return (await this.#operator.hold(CLUSTER, target, { why: WHY })).id;
+  }
+
+  async release(hold: string): Promise<void> {
+    await this.#operator.release(CLUSTER, hold, WHY);
+  }
+}

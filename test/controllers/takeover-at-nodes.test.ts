@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
+import { CALM_MS } from '#shared/eviction/guard.ts';
 import { NODE_NOT_READY, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { assertUntouched } from '#test/cluster/rig/deadline.ts';
+import { Ruling } from '#test/cluster/rig/ruling.ts';
 import { TakeoverStage } from '#test/cluster/rig/takeover-stage.ts';
 import { FOREVER, tolerates } from '#test/cluster/rig/tolerations.ts';
 import { until } from '#test/cluster/rig/until.ts';
@@ -18,6 +20,16 @@ const OWN_SECONDS = 3;
 const NOTICED_WITHIN_MS = 40_000;
 /** The node controller taints one node in ten seconds, and asks again for what was not admitted. */
 const ASKED_AGAIN_WITHIN_MS = 30_000;
+/** Once nothing holds a pod that is due. */
+const LET_GO_WITHIN_MS = 15_000;
+/** Of the steady ones and these, half: the node controller slows down where more of a zone fail. */
+const FAILING_NODES = 5;
+/** What policy says where nodes fail in numbers: soon, to see that nothing follows. */
+const HELD_SECONDS = 5;
+/** So long after they are due nothing must have happened to pods: the node controller tries twice. */
+const HELD_MS = 10_000;
+/** Nodes say every ten seconds how they are, and the guard asks itself as often whether time lets something go. */
+const CALM_SEEN_WITHIN_MS = 40_000;
 const KEYS = [NODE_NOT_READY, NODE_UNREACHABLE];
 const POLICY = {
   virtualKeys: KEYS,
@@ -25,10 +37,26 @@ const POLICY = {
 };
 const TWIN = 'NoSchedule';
 
+/** Only looks on. Its guard trips by as many nodes as fail at once below, and by no fewer. */
+const ONLOOKER = `mode: observe
+guard:
+  cluster: { percent: 20, nodes: ${FAILING_NODES} }
+  zone: off
+  people: off
+`;
+
 let stage: TakeoverStage;
+/** Of the first service that evicts. */
+let ruling: Ruling;
+/** Of one that runs all the while. */
+let onlooker: Ruling;
+/** When the nodes that failed at once began to come back. */
+let backSince: number;
 before(async () => {
   stage = await TakeoverStage.open();
   stage.command('apply', '--lapse', String(LAPSE_SECONDS));
+  const policy = stage.stage.write('onlooker.yaml', ONLOOKER);
+  onlooker = new Ruling(await stage.stage.start({ policy }));
 });
 afterEach((context) => {
   stage.nodes.check();
@@ -57,11 +85,51 @@ const executing = (node: string) =>
     .taints(node)
     .then((taints) => taints.filter(({ key, effect }) => KEYS.includes(key) && effect === 'NoExecute'));
 
-test('pods of nodes that are not ready or unreachable go by our rule, and the built-in controller deletes none', async (t) => {
-  const service = await stage.serve(POLICY);
-  await stage.heartbeatAfter(0);
+test('where many nodes fail at once the guard holds their pods until it is released, and nobody else evicts them', async () => {
+  const { cluster } = stage.stage;
+  const seconds = Object.fromEntries(KEYS.map((key) => [key, HELD_SECONDS]));
+  const since = Date.now();
+  const service = await stage.serve({ ...POLICY, tolerationSeconds: seconds });
+  await stage.heartbeatAfter(since);
+  ruling = new Ruling(service);
+  const names = Array.from({ length: FAILING_NODES }, (_, index) => `many-${index}`);
+  const nodes = await Promise.all(names.map((name) => stage.nodes.add(name)));
+  const pods = await Promise.all(
+    nodes.map((node, index) =>
+      cluster.addPod(node, `many-${index}`, { tolerations: KEYS.map((key) => tolerates(key, OWN_SECONDS)) }),
+    ),
+  );
+  await Promise.all(nodes.map((node) => stage.nodes.fail(node)));
+  await stage.nodes.untilDown(nodes);
+  const dueAt = Date.now() + HELD_SECONDS * 1000;
+  await until('they are overdue', HELD_MS + dueAt - Date.now() + 1_000, () => Date.now() >= dueAt + HELD_MS);
+  assertUntouched(...pods);
+  assert.deepEqual(
+    (await ruling.trips()).map(({ scope, nodes: down }) => `${scope} ${down}`),
+    ['cluster 3'],
+  );
+  assert.deepEqual(
+    (await onlooker.trips()).map(({ scope, nodes: down }) => `${scope} ${down}`),
+    [`cluster ${FAILING_NODES}`],
+  );
+  await ruling.releaseGuard();
+  await Promise.all(pods.map((pod) => gone(pod, LET_GO_WITHIN_MS)));
+  assert.deepEqual((await Promise.all(nodes.map(executing))).flat(), []);
+  assert.equal(await stage.builtIn.deletions(), 0);
+  backSince = Date.now();
+  for (const node of nodes) stage.nodes.revive(node);
+  await stage.nodes.untilUp(nodes);
+  for (const node of nodes) await stage.nodes.remove(node);
+});
+
+test('pods of nodes that are not ready or unreachable go by our rule, unless they are held, and the built-in controller deletes none', async (t) => {
+  const { service } = stage.stage;
+  await ruling.applyPolicy(JSON.stringify({ mode: 'enforce', ...POLICY }));
   const [silent, unready] = [await stage.nodes.add('silent'), await stage.nodes.add('unready')];
   const pods = [await podsOn(silent, 'silent'), await podsOn(unready, 'unready')];
+  const held = await stage.stage.cluster.addPod(unready, 'unready-held');
+  const { namespace } = stage.stage.cluster;
+  const hold = await ruling.hold({ kind: 'pod', namespace, name: held.name });
   stage.nodes.die(silent);
   await stage.nodes.fail(unready);
   const noticed = await Promise.all([
@@ -77,12 +145,15 @@ test('pods of nodes that are not ready or unreachable go by our rule, and the bu
     }
     assertUntouched(forever);
   }
+  assertUntouched(held);
+  await ruling.release(hold);
+  await gone(held, LET_GO_WITHIN_MS);
   for (const node of [silent, unready]) {
     assert.deepEqual(await executing(node), []);
     await stage.nodes.remove(node);
   }
   assert.equal(await stage.builtIn.deletions(), 0);
-  assert.equal(await service.metric('taint_eviction_controller_pod_deletions_total'), 4);
+  assert.equal(await service.metric('taint_eviction_controller_pod_deletions_total'), FAILING_NODES + 5);
   assert.match(stage.command('status'), /at nodes +alive since/);
 });
 
@@ -195,4 +266,15 @@ test('release gives eviction back at once, and leaves nothing behind', async () 
   }
   assert.match(stage.command('release'), /nothing to release/);
   await stage.nodes.remove(node);
+});
+
+test('a guard that nobody releases lets go by itself, once it was calm for five minutes', async (t) => {
+  const leftMs = backSince + CALM_MS + CALM_SEEN_WITHIN_MS - Date.now();
+  await until('the guard lets go', leftMs, async () => (await onlooker.trips()).length === 0);
+  const [service] = stage.stage.services;
+  const released = service?.said('the guard holds them no longer', 'released by itself') ?? [];
+  assert.equal(released.length, 1);
+  const afterMs = (released[0]?.at ?? 0) - backSince;
+  t.diagnostic(`it let go ${afterMs} ms after the nodes began to come back`);
+  assert.ok(afterMs >= CALM_MS, `it let go after ${afterMs} ms`);
 });

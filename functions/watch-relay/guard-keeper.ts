@@ -109,15 +109,20 @@ export class GuardKeeper {
   }
 
   #review({ trips, released: stored = [] }: GuardState): GuardReview {
-    const { now } = this.#deps.clock;
+    const { clock } = this.#deps;
     const { tally } = this.#view;
     this.#changes = tally.changes;
     const { withinMs = 0 } = this.#policy.people ?? {};
     // What people did does not get old while it holds evictions: to let go then would only have put them off.
-    const { trippedAt = now() } = trips.find(({ scope }) => scope === 'people') ?? {};
+    const { trippedAt = clock.now() } = trips.find(({ scope }) => scope === 'people') ?? {};
     const counts = tally.counts(trippedAt - withinMs);
     const released = stored.flatMap((each) => ('upTo' in each ? each : this.#counted(each)));
-    const review = reviewGuard(this.#policy, counts, { trips, released, episodes: this.#episodes }, now());
+    const review = reviewGuard(
+      this.#policy,
+      counts,
+      { trips, released, episodes: this.#episodes },
+      clock.now(),
+    );
     this.#adding = review.added.length > 0;
     return review;
   }

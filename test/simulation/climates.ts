@@ -43,6 +43,8 @@ export interface Climate {
   readonly outageMs?: readonly [atLeast: number, atMost: number];
   /** Nodes of the first cluster. */
   readonly nodes: number;
+  /** How often nodes of it go down, alone or many at a time, in an episode. */
+  readonly blackouts: number;
   /** Whether there is a second, healthy cluster. */
   readonly neighbour: boolean;
   /** How often the cluster is unregistered for a while. */
@@ -55,7 +57,7 @@ export interface Climate {
 const FAIR: Climate = {
   store: 'dynamodb',
   ...{ trouble: 0, death: 0, conflict: 0, duplicate: 0, dropped: 0, spells: 0, relayChanges: 0, gap: 0 },
-  ...{ apiMs: 80, watchLagMs: 150, callsAtOnce: 48, mostPods: 8, pageItems: 1000, nodes: 2 },
+  ...{ apiMs: 80, watchLagMs: 150, callsAtOnce: 48, mostPods: 8, pageItems: 1000, nodes: 2, blackouts: 0 },
   ...{ streamedLists: true, ownWatches: 100 },
   ...{ neighbour: false, unregistered: 0, episodes: 1, quietMs: 0 },
 };
@@ -93,6 +95,8 @@ export const CLIMATES = {
   },
   /** All is well, and many nodes are tainted at once. */
   wide: { ...FAIR, nodes: 12 },
+  /** Nodes go down, by ones and by zones. */
+  dark: { ...FAIR, nodes: 12, blackouts: 3, mostPods: 4, relayChanges: 1 },
   /** An API server is away for days: what is due outlives its time to live, or is given up. */
   exiled: { ...FAIR, nodes: 3, outageMs: [20 * HOUR_MS, 120 * HOUR_MS], duplicate: 0.02 },
   breezy: {
@@ -135,6 +139,7 @@ export const CLIMATE_NAMES: readonly [ClimateName, ...ClimateName[]] = [
     'crowded',
     'fickle',
     'sick',
+    'dark',
     'exiled',
     'breezy',
     'stormy',

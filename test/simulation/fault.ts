@@ -1,8 +1,9 @@
 import type { Context, DynamoDBBatchResponse, DynamoDBStreamEvent } from 'aws-lambda';
 import type { ClusterView } from '#functions/watch-relay/cluster-view.ts';
+import type { GuardKeeper } from '#functions/watch-relay/guard-keeper.ts';
 import type { RulesListener } from '#functions/watch-relay/rules-watch.ts';
 import type { leaseEpochs } from '#shared/clusters/lease.ts';
-import type { RulesReader } from '#shared/clusters/rulebook.ts';
+import type { Rulebook, RulesReader } from '#shared/clusters/rulebook.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import type { QueueKey } from '#shared/queues/queue-set.ts';
 import type { QueueSender } from '#shared/queues/sender.ts';
@@ -22,6 +23,12 @@ type LeaseEpoch = ReturnType<typeof leaseEpochs>;
 /** Whoever stands behind a port. */
 export type User = QueueKey | 'expiry';
 
+/** The guard of a cluster, as its relay uses it. */
+export type Guard = Pick<GuardKeeper, 'mayTell' | 'ruled' | 'counted' | 'look'>;
+
+/** Where the guard of a cluster is written. */
+export type GuardBook = Pick<Rulebook, 'read' | 'changeGuard'>;
+
 /** Where a defect may be planted: between the service's parts and the ports that they stand on. */
 export interface Hooks {
   store(store: Store, user: User, scene: Scene): Store;
@@ -34,6 +41,9 @@ export interface Hooks {
   relayRuled(hear: RulesListener): RulesListener;
   /** What a function sends to `evictions-due`. */
   dueQueue(queue: QueueSender, user: User, scene: Scene): QueueSender;
+  /** The guard that a relay keeps, and where that is written. */
+  relayGuard(guard: Guard): Guard;
+  guardBook(book: GuardBook, scene: Scene): GuardBook;
   /** What a relay knows, and how it reaches a cluster's API server. */
   relayView(view: ClusterView): ClusterView;
   relayApi(api: KubernetesApi, scene: Scene): KubernetesApi;
@@ -50,6 +60,8 @@ export const SOUND: Hooks = {
   leaseEpoch: (read) => read,
   rules: (read) => read,
   relayRuled: (hear) => hear,
+  relayGuard: (guard) => guard,
+  guardBook: (book) => book,
   dueQueue: (queue) => queue,
   relayView: (view) => view,
   relayApi: (api) => api,

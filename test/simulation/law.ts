@@ -9,6 +9,7 @@ import {
 } from '#shared/eviction/policy.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import { endsOf, type SimulatedRulebook } from './simulated-rulebook.ts';
+import { DOWN_KEYS } from './truth.ts';
 
 /** A pod that one taint makes go. */
 export interface Defendant {
@@ -23,7 +24,6 @@ export interface Defendant {
 }
 
 const OUT_OF_SERVICE = 'node.kubernetes.io/out-of-service';
-const DOWN = ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'];
 const QUARTER_HOUR_MS = 15 * 60_000;
 
 /**
@@ -107,7 +107,7 @@ export class Law {
   }
 }
 
-const policyOf = ({ orders }: Rulings): Policy => orders.policy?.read ?? DEFAULT_POLICY;
+export const policyOf = ({ orders }: Rulings): Policy => orders.policy?.read ?? DEFAULT_POLICY;
 
 /** Whether nothing at all may go. */
 function isStopped(rulings: Rulings, at: EpochMs): boolean {
@@ -127,7 +127,7 @@ function forbids(rulings: Rulings, of: Defendant, at: EpochMs): boolean {
   if (rulings.orders.holds.some((hold) => stands(hold) && isHeld(hold, of))) return true;
   if (exclude.some((each) => stands(each) && isNamed(each, of))) return true;
   if (only.length > 0 && !only.some((each) => stands(each) && isNamed(each, of))) return true;
-  return rulings.guard.trips.some((trip) => isGuarded(trip, of));
+  return rulings.guard.trips.some((trip) => isHeldBy(trip, of));
 }
 
 function isHeld({ target }: Hold, { pod, node }: Defendant): boolean {
@@ -151,9 +151,13 @@ function isNamed({ namespaces, labels, taints }: Selection, { pod, key }: Defend
   );
 }
 
-function isGuarded({ scope, zone, trippedAt }: Trip, of: Defendant): boolean {
+/** Whether a trip of the guard, if it stands, keeps a pod from going. */
+export function isHeldBy(
+  { scope, zone, trippedAt }: Pick<Trip, 'scope' | 'zone' | 'trippedAt'>,
+  of: Defendant,
+): boolean {
   if (of.key === OUT_OF_SERVICE) return false;
-  const down = DOWN.includes(of.key);
+  const down = DOWN_KEYS.includes(of.key);
   if (scope === 'people') return !down;
   if (!down || (of.downSince ?? Infinity) <= trippedAt - QUARTER_HOUR_MS) return false;
   return scope === 'cluster' || of.zone === undefined || of.zone === zone;

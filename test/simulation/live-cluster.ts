@@ -7,7 +7,7 @@ import type {
   PodOwner,
   PodRef,
 } from '#shared/kubernetes/api.ts';
-import type { LiveTaint, Taint, Toleration } from '#shared/taints/taint.ts';
+import type { LiveTaint, Toleration } from '#shared/taints/taint.ts';
 import { FakeCluster } from '#test/world/fake-cluster.ts';
 import { Chronicle, type Happening } from './chronicle.ts';
 import type { Sent } from './simulated-api.ts';
@@ -26,7 +26,7 @@ export interface PodSpec extends PodRef {
 
 /** Told of what is done in a cluster, and of what the service does there. */
 export interface Witness {
-  node(name: NodeName, taints: readonly Taint[] | undefined): void;
+  node(name: NodeName, taints: readonly LiveTaint[] | undefined): void;
   pod(pod: LivePod): void;
   mark(pod: LivePod, sent: Sent): void;
   deletion(pod: LivePod, meant: PodUid, sent: Sent): void;
@@ -71,7 +71,8 @@ export class LiveCluster extends FakeCluster {
   /** `by`: who writes the list. The server notes that, and the second. */
   setNode(name: NodeName, taints: readonly LiveTaint[], by: string): void {
     const at = this.#clock.now();
-    const taintsStamp = `${by}@${Math.floor(at / 1000)}`;
+    const second = new Date(Math.floor(at / 1000) * 1000).toISOString();
+    const taintsStamp = `${by}@${second}`;
     const node = this.putNode({ name, taints, taintsStamp, zone: zoneOf(name) });
     const state = this.truth.nodeIs(at, name, taints, node.taintsStamp);
     this.#witness.node(name, taints);

@@ -1,10 +1,10 @@
-import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { EpochMs } from '#shared/eviction/identity.ts';
 import {
   DEFAULT_POLICY,
+  type GuardPolicy,
   type HoldTarget,
   type Policy,
   type Selection,
-  type Trip,
 } from '#shared/eviction/policy.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import type { LiveCluster } from './live-cluster.ts';
@@ -23,13 +23,28 @@ const LONGEST_MS = [3_000, MINUTE_MS, 5 * MINUTE_MS, 20 * MINUTE_MS, 60 * MINUTE
 const INTERFERENCE_CHANCE = 0.1;
 const INTERFERENCE_MS = 1_500;
 const DRAINS = [0.5, 2, 10, 50] as const;
+const { guard: DEFAULT_GUARD } = DEFAULT_POLICY;
+/** What counts as too many nodes at a time; where there are few, no default is ever reached. */
+const GUARDS: readonly [GuardPolicy, ...GuardPolicy[]] = [
+  DEFAULT_GUARD,
+  { shadow: false },
+  { shadow: false, cluster: { percent: 30, nodes: 2 }, zone: { percent: 50, nodes: 2 } },
+  {
+    shadow: false,
+    cluster: { percent: 60, nodes: 2 },
+    zone: { percent: 60, nodes: 1 },
+    people: { percent: 50, nodes: 2, withinMs: 10 * MINUTE_MS },
+  },
+];
+/** It is watched, but holds nothing. */
+const SHADOWED: GuardPolicy = { ...DEFAULT_GUARD, shadow: true };
 
 /** Says that something is so, and returns what takes it back. */
 type Order = (until: { readonly until?: EpochMs }) => () => void;
 
 /**
- * Somebody to whom a cluster belongs: observes, pauses and stops it, holds and excludes pods, has its guard tripped, and takes
- * all of that back, at any time. Some of it ends by itself before.
+ * Somebody to whom a cluster belongs: observes, pauses and stops it, holds and excludes pods, says what its guard watches, and
+ * takes all of that back, at any time. Some of it ends by itself before. What the guard holds is released by hand, or not.
  */
 export class Owner {
   readonly #cluster: LiveCluster;
@@ -51,12 +66,14 @@ export class Owner {
     const [first] = weather.episodes;
     // Until somebody says something, it is observed.
     const enforcedAt = random.chance(0.8) || !first ? clock.now() : random.between(first.from, first.to);
-    this.#at(enforcedAt, () => this.#decree({ mode: 'enforce', drain: random.pick(DRAINS) }));
+    const [drain, guard] = [random.pick(DRAINS), random.pick(GUARDS)];
+    this.#at(enforcedAt, () => this.#decree({ mode: 'enforce', drain, guard }));
     const orders = weather.climate.mostPods > FULL_PODS ? ORDERS.few : ORDERS.usual;
     for (const { from, to } of weather.episodes) {
       for (let count = 0; count < orders; count++) {
         this.#at(random.between(from, to), () => this.#order());
       }
+      if (random.chance(0.5)) this.#at(random.between(from, to + 30 * MINUTE_MS), () => this.#releaseGuard());
     }
     let interferences = 0;
     cluster.onMarked = (pod) => {
@@ -88,9 +105,9 @@ export class Owner {
 
   #draw(pod: LivePod | undefined): Order {
     const { name } = this.#cluster;
-    const rulebook = this.#rulebook;
+    const [rulebook, random] = [this.#rulebook, this.#random];
     const act = { who: 'anna', at: this.#scene.clock.now(), why: 'because' };
-    const drawn = this.#random.pick<() => Order>([
+    const drawn = random.pick<() => Order>([
       () => () => this.#policyFor({ mode: 'observe' }, { mode: 'enforce' }),
       () =>
         ({ until }) => {
@@ -111,8 +128,9 @@ export class Owner {
       () => this.#select('exclude'),
       () => this.#select('exclude'),
       () => this.#select('only'),
-      () => () => this.#policyFor({ drain: this.#random.pick(DRAINS) }, { drain: this.#random.pick(DRAINS) }),
-      () => () => this.#trip(),
+      () => () => this.#policyFor({ drain: random.pick(DRAINS) }, { drain: random.pick(DRAINS) }),
+      () => () =>
+        this.#policyFor({ guard: random.pick([...GUARDS, SHADOWED]) }, { guard: random.pick(GUARDS) }),
     ]);
     return drawn();
   }
@@ -182,36 +200,16 @@ export class Owner {
     this.#rulebook.setPolicy(name, { ...this.#policy, [list]: change(this.#policy[list]) });
   }
 
-  /** The guard trips, in all zones at once where it trips in one. */
-  #trip(): () => void {
-    const { name } = this.#cluster;
-    const random = this.#random;
-    const about = { trippedAt: this.#scene.clock.now(), nodes: 3, outOf: 10 };
-    const trips = random.pick<readonly Trip[]>([
-      [{ ...about, scope: 'cluster' }],
-      [{ ...about, scope: 'people' }],
-      ['a', 'b'].map((zone) => ({ ...about, scope: 'zone', zone })),
-    ]);
-    this.#rulebook.setTrips(name, (before) => [...before, ...trips]);
-    return () => {
-      // One zone is released before the other.
-      for (const trip of trips) this.#at(this.#releaseAt(), () => this.#release(name, trip));
-    };
-  }
-
-  #releaseAt(): EpochMs {
-    return this.#scene.clock.now() + this.#random.between(0, 2 * MINUTE_MS);
-  }
-
-  #release(name: ClusterName, trip: Trip): void {
-    this.#rulebook.setTrips(name, (trips) => trips.filter((each) => each !== trip));
+  #releaseGuard(): void {
+    this.#rulebook.releaseGuard(this.#cluster.name);
+    this.#scene.story.tell('guard-released', { cluster: this.#cluster.name });
   }
 
   #said() {
-    const { orders, guard, fleetStop } = this.#rulebook.now(this.#cluster.name);
-    const { mode, pausedUntil, drain, exclude, only } = this.#policy;
+    const { orders, fleetStop } = this.#rulebook.now(this.#cluster.name);
+    const { mode, pausedUntil, drain, exclude, only, guard } = this.#policy;
     const { stop, holds } = orders;
-    return { mode, pausedUntil, drain, exclude, only, stop, fleetStop, holds, trips: guard.trips };
+    return { mode, pausedUntil, drain, exclude, only, stop, fleetStop, holds, guard };
   }
 
   #anyPod(): LivePod | undefined {

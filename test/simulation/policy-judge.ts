@@ -14,7 +14,6 @@ import { type LiveCluster, zoneOf } from './live-cluster.ts';
 import type { NodeLook, Sent } from './simulated-api.ts';
 import type { Freedom } from './truth.ts';
 
-const DOWN_KEYS = ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'];
 /** Rules are at most so old when a mark or a deletion is sent. */
 const RULES_AGE_MS = 1_000;
 /** A pod that was let go just before it fell due may be held by what was read before that. */
@@ -182,14 +181,12 @@ export class PolicyJudge {
 
 function defendant({ truth }: LiveCluster, pod: LivePod, state: number, key: string): Defendant {
   if (pod.node === undefined) throw new Error(`${pod.uid} is on no node`);
-  const { taints, there } = truth.lookOf(pod.node, state);
-  const found = taints.filter((taint) => DOWN_KEYS.includes(taint.key)).map(({ timeAdded }) => timeAdded);
-  const downSince = Math.min(...found.map((at = Infinity) => at));
+  const { there, downSince } = truth.lookOf(pod.node, state);
   return {
     pod,
     node: pod.node,
     zone: there ? zoneOf(pod.node) : undefined,
-    downSince: there && downSince < Infinity ? downSince : undefined,
+    downSince,
     key,
   };
 }

@@ -7,6 +7,7 @@ import type { OutgoingMessage, QueueSender, VisibilityControl } from '#shared/qu
 import { AwsTimers } from '#shared/timers/aws-timers.ts';
 import type { Timers } from '#shared/timers/timers.ts';
 import { enforcing } from '#test/world/enforced-rules.ts';
+import type { GuardBook } from './fault.ts';
 import type { Process, Surroundings } from './process.ts';
 import { MATCHING, type Scene } from './scene.ts';
 import type { SimulatedQueue } from './simulated-queue.ts';
@@ -79,6 +80,12 @@ export function rulesPort(process: Process, { rulebook, clock }: Scene): RulesRe
   const read: SimulatedRulebook['read'] = (cluster) => process.request('store', () => rulebook.read(cluster));
   return rulesReader({ rulebook: { read }, matching: MATCHING, clock });
 }
+
+/** Where a process's guard is written. */
+export const guardPort = (process: Process, rulebook: SimulatedRulebook): GuardBook => ({
+  read: (cluster) => process.request('store', () => rulebook.read(cluster)),
+  changeGuard: (...asked) => process.request('store', () => rulebook.changeGuard(...asked)),
+});
 
 /** How often a relay reads the rules. */
 const POLL_MS = 2_000;

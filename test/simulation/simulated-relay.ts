@@ -1,23 +1,28 @@
 import { Registry } from 'prom-client';
+import type { ClusterView } from '#functions/watch-relay/cluster-view.ts';
 import { ClusterWatch } from '#functions/watch-relay/cluster-watch.ts';
 import { PodFollowLimits } from '#functions/watch-relay/follow-pods.ts';
+import { GuardKeeper, type GuardKeeperDeps } from '#functions/watch-relay/guard-keeper.ts';
 import { Outbox } from '#functions/watch-relay/outbox.ts';
 import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
 import type { RulesListener } from '#functions/watch-relay/rules-watch.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import type { QueueSender } from '#shared/queues/sender.ts';
 import { enforced } from '#test/world/enforced-rules.ts';
+import type { Guard } from './fault.ts';
 import { KnowingView } from './knowing-view.ts';
 import type { LiveCluster } from './live-cluster.ts';
-import { queuePort, rulesWatch } from './ports.ts';
+import { guardPort, queuePort, rulesWatch } from './ports.ts';
 import { Process } from './process.ts';
 import { MATCHING, type Scene } from './scene.ts';
 import { SimulatedApi } from './simulated-api.ts';
 
 const RETRY_MS = 2_000;
+/** How often it asks whether time lets something go that the guard holds. */
+const LOOK_MS = 10_000;
 const METRICS = relayMetrics(new Registry());
 
-/** The relay's watch, view and outbox over one simulated cluster, from its take-over of the lease to its death. */
+/** The relay's watch, view, guard and outbox over one simulated cluster, from its take-over of the lease to its death. */
 export class SimulatedRelay {
   readonly process: Process;
   readonly #scene: Scene;
@@ -56,20 +61,23 @@ export class SimulatedRelay {
       log,
       metrics: METRICS,
     });
-    // It does not know when it has lost its lease.
-    outbox.open(name, view, () => true);
     const api = fault.relayApi(new SimulatedApi(this.#cluster, process, scene, knowing), scene);
     let recalled = false;
-    let watch: ClusterWatch | undefined;
-    const see = (rules: Rules) =>
-      new ClusterWatch(name, api, view, {
+    const ended = new AbortController();
+    const { signal } = ended;
+    let seeing: { readonly watch: ClusterWatch; readonly guard: Guard | undefined } | undefined;
+    const see = (rules: Rules) => {
+      // It does not know when it has lost its lease.
+      const knows = () => view.listed && watch.hearing.kind !== 'deaf';
+      const guard = this.#guard(view, rules, { knows, freed: () => outbox.send(), signal });
+      const watch = new ClusterWatch(name, api, view, {
         store,
         limits: new FewWatches(weather.climate.ownWatches),
         clock,
         log,
         metrics: METRICS,
         rules,
-        counted: () => undefined,
+        counted: () => guard?.counted(),
         tell: (subjects, wake) => {
           outbox.mark(name, subjects, wake);
           // Only of what it has recalled from the store is it told that it is to wake.
@@ -77,21 +85,44 @@ export class SimulatedRelay {
           if (recalled && !view.awaitsPods) this.#synced();
         },
       });
-    const ended = new AbortController();
-    const ruled = fault.relayRuled((rules) => watch?.ruled(rules));
-    this.#followRules(ended.signal, (rules) => {
-      if (watch) {
-        ruled(rules);
-        return;
-      }
-      watch = see(rules);
+      outbox.open(name, view, () => guard?.mayTell ?? true);
       watch.start();
+      return { watch, guard };
+    };
+    const ruled = fault.relayRuled((rules) => seeing?.watch.ruled(rules));
+    this.#followRules(signal, (rules) => {
+      seeing?.guard?.ruled(rules);
+      if (seeing) ruled(rules);
+      else seeing = see(rules);
     });
     void process.death.then(() => {
       ended.abort();
       outbox.stop();
-      void watch?.stop();
+      void seeing?.watch.stop();
     });
+  }
+
+  /** The cluster's guard; where nobody owns the cluster, there is none. */
+  #guard(
+    view: ClusterView,
+    rules: Rules,
+    deps: Pick<GuardKeeperDeps, 'knows' | 'freed' | 'signal'>,
+  ): Guard | undefined {
+    const { clock, fault, log, rulebook } = this.#scene;
+    if (!rulebook) return undefined;
+    const written = fault.guardBook(guardPort(this.process, rulebook), this.#scene);
+    const keeper = new GuardKeeper(this.#cluster.name, view, rules, {
+      ...deps,
+      rulebook: written,
+      clock,
+      log,
+    });
+    const guard = fault.relayGuard(keeper);
+    const looking = clock.setInterval(LOOK_MS, () => guard.look());
+    deps.signal.addEventListener('abort', () => {
+      looking.off = true;
+    });
+    return guard;
   }
 
   /** As of what governs the cluster is heard, first as it is. */

@@ -1,21 +1,25 @@
-import type { Rulebook, Rulings } from '#shared/clusters/rulebook.ts';
+import type { AuditEntry, Change, GuardState, Rulebook, Rulings } from '#shared/clusters/rulebook.ts';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
-import type { Hold, Policy, Stop, Trip } from '#shared/eviction/policy.ts';
+import type { Hold, Policy, ReleasedTrip, Stop, Trip } from '#shared/eviction/policy.ts';
 import type { Clock } from '#shared/time/clock.ts';
 
 /** What was written of a cluster, and since when it stood. */
 export interface Ruling {
   readonly at: EpochMs;
   readonly rulings: Rulings;
+  /** What the guard did, or who released it; absent: something else was written. */
+  readonly guardAct?: AuditEntry['kind'] | undefined;
 }
 
 const UNSAID: Rulings = { orders: { revision: 0, holds: [] }, guard: { revision: 0, trips: [] } };
 
 /** What governs the clusters, and what ever did. Whoever writes is heard at once by whoever reads after that. */
-export class SimulatedRulebook implements Pick<Rulebook, 'read'> {
+export class SimulatedRulebook implements Pick<Rulebook, 'read' | 'changeGuard'> {
   readonly #clock: Clock;
   readonly #written = new Map<ClusterName, Ruling[]>();
   readonly #listeners = new Set<() => void>();
+  /** Called with whatever is written, right then. */
+  onWritten: (cluster: ClusterName, ruling: Ruling, before: Rulings) => void = () => undefined;
 
   constructor(clusters: readonly ClusterName[], clock: Clock) {
     this.#clock = clock;
@@ -71,9 +75,29 @@ export class SimulatedRulebook implements Pick<Rulebook, 'read'> {
     this.#write(cluster, { ...others, orders: { ...orders, revision, holds } });
   }
 
-  setTrips(cluster: ClusterName, change: (trips: readonly Trip[]) => readonly Trip[]): void {
+  async changeGuard(
+    cluster: ClusterName,
+    found: GuardState,
+    all: readonly (Trip | ReleasedTrip)[],
+    entry?: AuditEntry,
+  ): Promise<Change> {
     const { guard, ...others } = this.now(cluster);
-    this.#write(cluster, { ...others, guard: { revision: guard.revision + 1, trips: change(guard.trips) } });
+    if (guard.revision !== found.revision) return 'conflict';
+    const released = all.filter((trip) => 'upTo' in trip);
+    const trips = all.filter((trip) => !('upTo' in trip));
+    this.#write(
+      cluster,
+      { ...others, guard: { revision: guard.revision + 1, trips, released } },
+      entry?.kind,
+    );
+    return 'changed';
+  }
+
+  /** Somebody lets go whatever the guard of a cluster holds. */
+  releaseGuard(cluster: ClusterName): void {
+    const { guard, ...others } = this.now(cluster);
+    if (guard.trips.length === 0) return;
+    this.#write(cluster, { ...others, guard: { revision: guard.revision + 1, trips: [] } }, 'release-guard');
   }
 
   /** Resolves when something is written, or at that moment. */
@@ -85,8 +109,11 @@ export class SimulatedRulebook implements Pick<Rulebook, 'read'> {
     this.#listeners.delete(resolve);
   }
 
-  #write(cluster: ClusterName, rulings: Rulings): void {
-    this.#written.get(cluster)?.push({ at: this.#clock.now(), rulings });
+  #write(cluster: ClusterName, rulings: Rulings, guardAct?: AuditEntry['kind']): void {
+    const before = this.now(cluster);
+    const ruling = { at: this.#clock.now(), rulings, guardAct };
+    this.#written.get(cluster)?.push(ruling);
+    this.onWritten(cluster, ruling, before);
     for (const listen of [...this.#listeners]) listen();
   }
 }

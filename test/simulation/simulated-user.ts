@@ -1,6 +1,7 @@
 import { type EpochMs, type NodeName, nodeName } from '#shared/eviction/identity.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import { type LiveTaint, NODE_NOT_READY, NODE_UNREACHABLE, type Toleration } from '#shared/taints/taint.ts';
+import { Blackouts } from './blackouts.ts';
 import type { LiveCluster, PodSpec } from './live-cluster.ts';
 import type { Scene } from './scene.ts';
 import type { Episode } from './weather.ts';
@@ -38,6 +39,7 @@ export class SimulatedUser {
     for (const node of [...this.#nodes, IDLE_NODE]) cluster.setNode(node, [], 'kubelet');
     this.#createPods();
     for (const episode of scene.weather.episodes) this.#planEpisode(episode);
+    new Blackouts(cluster, this.#nodes, scene);
     cluster.onGone = (spec) => this.#replace(spec);
   }
 
@@ -59,7 +61,8 @@ export class SimulatedUser {
     for (let actions = 0; actions < ACTIONS; actions++) {
       clock.setAlarm(random.between(from, to), () => this.#act(to));
     }
-    if (this.#nodes.length > ACTIVE_NODES) this.#planSweep(from, to);
+    if (this.#nodes.length > ACTIVE_NODES && this.#scene.weather.climate.blackouts === 0)
+      this.#planSweep(from, to);
   }
 
   /** All nodes are tainted, and untainted long after. */

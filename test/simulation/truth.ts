@@ -7,6 +7,12 @@ import type { LiveTaint, MatchOptions, Toleration } from '#shared/taints/taint.t
 import type { Disturbances } from './disturbances.ts';
 import { Knowledge } from './knowledge.ts';
 
+/** By taints of these keys node controllers say that a node is down. */
+export const DOWN_KEYS: readonly string[] = [
+  'node.kubernetes.io/not-ready',
+  'node.kubernetes.io/unreachable',
+];
+
 /** A node as it was for a while. */
 interface NodePast {
   readonly at: EpochMs;
@@ -17,6 +23,8 @@ interface NodePast {
   /** Whether its last pod took its taints along. */
   readonly deserted: boolean;
   readonly stamp: string | undefined;
+  /** When a node controller found it down, by any taint that says so, while it is there. */
+  readonly downSince: EpochMs | undefined;
 }
 
 interface PodPast {
@@ -27,6 +35,13 @@ interface PodPast {
 
 /** The start of the countdown of a taint that a node has in one of its states. */
 type Start = (taint: LiveTaint, past: NodePast) => EpochMs;
+
+/** A node as who looks at it sees it. */
+interface Look {
+  readonly taints: readonly LiveTaint[];
+  readonly there: boolean;
+  readonly downSince: EpochMs | undefined;
+}
 
 /** By when a pod is let go that is due by a taint. */
 export type Freedom = (key: string, dueAt: EpochMs) => EpochMs | undefined;
@@ -55,12 +70,15 @@ export class Truth {
   nodeIs(at: EpochMs, name: NodeName, taints: readonly LiveTaint[] | undefined, stamp?: string): number {
     const past = this.#pastOf(name);
     const evicting = taints?.filter(({ effect }) => effect === 'NoExecute') ?? past.at(-1)?.taints ?? [];
-    return this.#add(name, { at, taints: evicting, deleted: taints === undefined, deserted: false, stamp });
+    const downSince = foundDownAt(taints ?? []);
+    const deleted = taints === undefined;
+    return this.#add(name, { at, taints: evicting, deleted, deserted: false, stamp, downSince });
   }
 
   /** The last pod of a deleted node is gone or going: nobody remembers its taints any more. */
   nodeIsDeserted(at: EpochMs, name: NodeName): void {
-    this.#add(name, { at, taints: [], deleted: true, deserted: true, stamp: undefined });
+    const nothing = { taints: [], stamp: undefined, downSince: undefined };
+    this.#add(name, { at, ...nothing, deleted: true, deserted: true });
   }
 
   #add(name: NodeName, past: Omit<NodePast, 'state'>): number {
@@ -109,10 +127,11 @@ export class Truth {
     return before !== undefined && this.knowledge.decidedBy(name, before.state, Infinity);
   }
 
-  /** The taints that a node has in a state, and whether it is there. */
-  lookOf(name: NodeName, state: number): { readonly taints: readonly LiveTaint[]; readonly there: boolean } {
+  /** The taints that a node has in a state, whether it is there, and when it was found down. */
+  lookOf(name: NodeName, state: number): Look {
     const past = this.#pastOf(name).find((each) => each.state === state);
-    return { taints: past?.taints ?? [], there: past !== undefined && !past.deleted };
+    const there = past !== undefined && !past.deleted;
+    return { taints: past?.taints ?? [], there, downSince: past?.downSince };
   }
 
   /** The number of a node's present state; `undefined`: there never was one. */
@@ -266,6 +285,14 @@ export class Truth {
     if (!pod) throw new Error(`nobody knows of pod ${uid}`);
     return pod;
   }
+}
+
+/** The first moment that a taint gives of those by which node controllers say that a node is down. */
+function foundDownAt(taints: readonly LiveTaint[]): EpochMs | undefined {
+  const found = taints.flatMap(({ key, timeAdded }) =>
+    timeAdded !== undefined && DOWN_KEYS.includes(key) ? [timeAdded] : [],
+  );
+  return found.length > 0 ? Math.min(...found) : undefined;
 }
 
 /** How the start of a countdown is reckoned. */

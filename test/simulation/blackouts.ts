@@ -1,0 +1,93 @@
+import type { EpochMs, NodeName } from '#shared/eviction/identity.ts';
+import {
+  type LiveTaint,
+  NODE_NOT_READY,
+  NODE_OUT_OF_SERVICE,
+  NODE_UNREACHABLE,
+} from '#shared/taints/taint.ts';
+import { type LiveCluster, zoneOf } from './live-cluster.ts';
+import type { Scene } from './scene.ts';
+import type { Episode } from './weather.ts';
+
+const SECOND_MS = 1_000;
+const MINUTE_MS = 60 * SECOND_MS;
+/** It takes so long at most until all nodes of one are down; often they go at once. */
+const SPREAD_MS = [0, 5 * SECOND_MS, 60 * SECOND_MS, 10 * MINUTE_MS] as const;
+/** How long nodes stay down at most. */
+const LASTING_MS = [MINUTE_MS, 10 * MINUTE_MS, 40 * MINUTE_MS] as const;
+/** The node controller evicts from a node in so long at most after it is found down. */
+const PACE_MS = [0, 200, 30 * SECOND_MS, 10 * MINUTE_MS] as const;
+/** How often it evicts from a node at all: where most are down it does not. */
+const EVICTED_CHANCE = 0.85;
+/** How often somebody says that a node does not run, and how soon. */
+const OUT_OF_SERVICE_CHANCE = 0.1;
+const OUT_OF_SERVICE_MS = 10 * MINUTE_MS;
+
+/**
+ * Nodes go down, alone or many at a time, and come back, as the node controller says: by a NoSchedule taint at once, and by the
+ * NoExecute one in its turn, or never.
+ */
+export class Blackouts {
+  readonly #cluster: LiveCluster;
+  readonly #nodes: readonly NodeName[];
+  readonly #scene: Scene;
+
+  constructor(cluster: LiveCluster, nodes: readonly NodeName[], scene: Scene) {
+    this.#cluster = cluster;
+    this.#nodes = nodes;
+    this.#scene = scene;
+    for (const episode of scene.weather.episodes) {
+      for (let count = 0; count < scene.weather.climate.blackouts; count++) this.#plan(episode);
+    }
+  }
+
+  #plan({ from, to }: Episode): void {
+    const { random } = this.#scene;
+    const at = random.between(from, to);
+    const zone = random.pick(['a', 'b', undefined]);
+    const inReach = this.#nodes.filter((node) => zone === undefined || zoneOf(node) === zone);
+    const most = random.between(1, inReach.length);
+    const [spreadMs, lastingMs, paceMs] = [
+      random.pick(SPREAD_MS),
+      random.pick(LASTING_MS),
+      random.pick(PACE_MS),
+    ];
+    const first = random.between(0, inReach.length - 1);
+    for (let count = 0; count < most; count++) {
+      const node = inReach[(first + count) % inReach.length];
+      if (node) this.#goDown(node, at + random.between(0, spreadMs), lastingMs, paceMs);
+    }
+  }
+
+  #goDown(node: NodeName, at: EpochMs, lastingMs: number, paceMs: number): void {
+    const { clock, random } = this.#scene;
+    const key = random.pick([NODE_NOT_READY, NODE_UNREACHABLE]);
+    clock.setAlarm(at, () => this.#taint(node, { key, effect: 'NoSchedule' }));
+    const backAt = at + random.between(SECOND_MS, lastingMs);
+    const evictedAt = at + random.between(0, paceMs);
+    if (random.chance(EVICTED_CHANCE) && evictedAt < backAt)
+      clock.setAlarm(evictedAt, () => this.#taint(node, { key, effect: 'NoExecute' }));
+    const outAt = at + random.between(0, OUT_OF_SERVICE_MS);
+    if (random.chance(OUT_OF_SERVICE_CHANCE) && outAt < backAt)
+      clock.setAlarm(outAt, () => this.#taint(node, { key: NODE_OUT_OF_SERVICE, effect: 'NoExecute' }));
+    clock.setAlarm(backAt, () => this.#recover(node, [key, NODE_OUT_OF_SERVICE]));
+  }
+
+  #taint(node: NodeName, { key, effect }: Pick<LiveTaint, 'key' | 'effect'>): void {
+    const found = this.#cluster.liveNodes.get(node);
+    if (!found || found.taints.some((taint) => taint.key === key && taint.effect === effect)) return;
+    const byController = key !== NODE_OUT_OF_SERVICE;
+    const second = Math.floor(this.#scene.clock.now() / SECOND_MS) * SECOND_MS;
+    const taint = { key, effect, ...(byController ? { timeAdded: second } : {}) };
+    this.#cluster.setNode(node, [...found.taints, taint], writerOf(byController));
+  }
+
+  #recover(node: NodeName, keys: readonly string[]): void {
+    const found = this.#cluster.liveNodes.get(node);
+    const kept = found?.taints.filter(({ key }) => !keys.includes(key));
+    if (!found || !kept || kept.length === found.taints.length) return;
+    this.#cluster.setNode(node, kept, writerOf(true));
+  }
+}
+
+const writerOf = (byController: boolean): string => (byController ? 'kube-controller-manager' : 'kubectl');

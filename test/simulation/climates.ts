@@ -97,6 +97,12 @@ export const CLIMATES = {
   wide: { ...FAIR, nodes: 12 },
   /** Nodes go down, by ones and by zones. */
   dark: { ...FAIR, nodes: 12, blackouts: 3, mostPods: 4, relayChanges: 1 },
+  /** The same, and all else goes wrong, too. */
+  gloomy: {
+    ...FAIR,
+    ...{ nodes: 12, blackouts: 3, mostPods: 4, relayChanges: 4, gap: 0.03, ownWatches: 4, spells: 4 },
+    ...{ trouble: 0.03, death: 0.004, conflict: 0.03, duplicate: 0.1, dropped: 0.1 },
+  },
   /** An API server is away for days: what is due outlives its time to live, or is given up. */
   exiled: { ...FAIR, nodes: 3, outageMs: [20 * HOUR_MS, 120 * HOUR_MS], duplicate: 0.02 },
   breezy: {
@@ -140,6 +146,7 @@ export const CLIMATE_NAMES: readonly [ClimateName, ...ClimateName[]] = [
     'fickle',
     'sick',
     'dark',
+    'gloomy',
     'exiled',
     'breezy',
     'stormy',

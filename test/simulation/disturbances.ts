@@ -83,6 +83,28 @@ export class Disturbances {
     }
   }
 
+  /** Whether nothing that went wrong was felt in a cluster between these two. */
+  isQuiet(cluster: ClusterName, from: EpochMs, to: EpochMs): boolean {
+    return this.#feltUntil(cluster, from, to) === undefined;
+  }
+
+  /** When nothing that went wrong was felt for so long in a cluster, since then. */
+  quietBy(cluster: ClusterName, since: EpochMs, ms: number): EpochMs {
+    let from = since;
+    for (;;) {
+      const until = this.#feltUntil(cluster, from, from + ms);
+      if (until === undefined) return from + ms + SLACK_MS;
+      from = until;
+    }
+  }
+
+  #feltUntil(cluster: ClusterName, from: EpochMs, to: EpochMs): EpochMs | undefined {
+    const felt = this.#all.filter(
+      (each) => (each.cluster ?? cluster) === cluster && each.from <= to && each.until + SLACK_MS > from,
+    );
+    return felt.length === 0 ? undefined : Math.max(...felt.map(({ until }) => until + SLACK_MS));
+  }
+
   /** By when a cluster's work that was to be done at `at` must be done, given what went wrong, of these kinds. */
   excusedUntil(cluster: ClusterName, at: EpochMs, kinds?: readonly DisturbanceKind[]): EpochMs {
     let until = at + SLACK_MS;

@@ -3,7 +3,9 @@ import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/id
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import type { OutgoingMessage } from '#shared/queues/sender.ts';
 import type { Store } from '#shared/store/store.ts';
+import type { LiveTaint } from '#shared/taints/taint.ts';
 import type { LogFields } from '#shared/telemetry/log.ts';
+import { GuardJudge } from './guard-judge.ts';
 import type { House } from './house.ts';
 import type { LiveCluster } from './live-cluster.ts';
 import { MessageJudge } from './message-judge.ts';
@@ -35,6 +37,7 @@ export class Judge {
   readonly #bench: Bench;
   readonly #records: RecordJudge;
   readonly #messages: MessageJudge;
+  readonly #guard: GuardJudge;
   readonly #policy: PolicyJudge;
   readonly #evicted = new Set<PodUid>();
   readonly #overdue = new Set<PodUid>();
@@ -46,7 +49,8 @@ export class Judge {
     };
     this.#records = new RecordJudge(bench, accuse);
     this.#messages = new MessageJudge(bench, this.#records, accuse);
-    this.#policy = new PolicyJudge(bench, accuse);
+    this.#guard = new GuardJudge(bench, accuse);
+    this.#policy = new PolicyJudge(bench, this.#guard, accuse);
     const audit = async () => {
       await this.audit();
       const { clock, weather } = bench;
@@ -78,6 +82,11 @@ export class Judge {
   /** P7: the pods of a node are read; `undefined`: of all nodes. */
   podsRead(cluster: ClusterName, node: NodeName | undefined): void {
     this.#messages.podsRead(cluster, node);
+  }
+
+  /** A node is now so; `taints`: `undefined` = it is gone. */
+  nodeIs(cluster: ClusterName, node: NodeName, taints: readonly LiveTaint[] | undefined): void {
+    this.#guard.nodeIs(cluster, node, taints);
   }
 
   /** P9: a pod is marked. */
@@ -122,6 +131,7 @@ export class Judge {
     for (const cluster of this.#bench.clusters) this.#auditPods(cluster);
     await this.#records.audit();
     this.#messages.audit();
+    this.#guard.audit();
   }
 
   #auditPods(cluster: LiveCluster): void {

@@ -1,3 +1,5 @@
+import type { NodeTally } from '#functions/watch-relay/node-tally.ts';
+import type { Affected } from '#shared/eviction/guard.ts';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
@@ -204,6 +206,54 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
         async (...asked) => ({ ...(await read(...asked)), stops: [] }),
     },
   },
+  'what the guard holds is evicted': {
+    climate: 'dark',
+    governed: true,
+    fault: {
+      rules:
+        (read) =>
+        async (...asked) => ({ ...(await read(...asked)), trips: [] }),
+    },
+  },
+  'the guard trips one node too late': {
+    climate: 'dark',
+    governed: true,
+    fault: { relayView: counting((counts) => ({ ...counts, nodes: Math.max(0, counts.nodes - 1) })) },
+  },
+  'what is told does not wait until a trip is written': {
+    climate: 'dark',
+    governed: true,
+    fault: {
+      relayGuard: (guard) => instead(guard, { mayTell: true }),
+      // As a rule that is done too soon to show.
+      guardBook: (book, { clock }) =>
+        instead(book, {
+          changeGuard: async (...asked) => {
+            await clock.sleep(3_000);
+            return book.changeGuard(...asked);
+          },
+        }),
+    },
+  },
+  'it is calm for the guard as soon as the first nodes come back': {
+    climate: 'dark',
+    governed: true,
+    fault: {
+      relayView: (view) => {
+        const most = new Map<number, number>();
+        return counting((counts) => {
+          const { nodes, outOf } = counts;
+          most.set(outOf, Math.max(most.get(outOf) ?? 0, nodes));
+          return nodes < (most.get(outOf) ?? 0) ? { ...counts, nodes: 0 } : counts;
+        })(view);
+      },
+    },
+  },
+  'the guard asks nobody what time it is': {
+    climate: 'dark',
+    governed: true,
+    fault: { relayGuard: (guard) => instead(guard, { look: () => undefined }) },
+  },
   'what is excluded by its labels is evicted': {
     climate: 'fair',
     governed: true,
@@ -265,6 +315,19 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
     },
   },
 };
+
+/** A relay's view by which its guard counts otherwise: those in the cluster, and those in each zone. */
+function counting(count: (affected: Affected) => Affected): Hooks['relayView'] {
+  return (view) => {
+    const { tally } = view;
+    const counts: NodeTally['counts'] = (from) => {
+      const { cluster, zones, people } = tally.counts(from);
+      const inZones = [...zones].map(([zone, affected]) => [zone, count(affected)] as const);
+      return { cluster: count(cluster), zones: new Map(inZones), people };
+    };
+    return instead(view, { tally: instead(tally, { counts }) });
+  };
+}
 
 /** Rules as they were when they were last read, so long ago at most. */
 function keptFor(ms: number): Hooks['rules'] {

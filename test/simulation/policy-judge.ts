@@ -8,6 +8,7 @@ import {
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import type { Commit, Store } from '#shared/store/store.ts';
 import type { LogFields } from '#shared/telemetry/log.ts';
+import type { GuardJudge } from './guard-judge.ts';
 import type { Accuse, Bench } from './judge.ts';
 import { type Defendant, Law } from './law.ts';
 import { type LiveCluster, zoneOf } from './live-cluster.ts';
@@ -29,6 +30,7 @@ const PACE = 2;
 export class PolicyJudge {
   readonly #bench: Bench;
   readonly #accuse: Accuse;
+  readonly #guard: GuardJudge;
   readonly #law: Law | undefined;
   /** When each scheduled pod falls due by its record. */
   readonly #fireAt = new Map<PodUid, EpochMs>();
@@ -41,8 +43,9 @@ export class PolicyJudge {
   /** What was told of in a cluster that is observed. */
   readonly #wouldHave = new Set<string>();
 
-  constructor(bench: Bench, accuse: Accuse) {
+  constructor(bench: Bench, guard: GuardJudge, accuse: Accuse) {
     this.#bench = bench;
+    this.#guard = guard;
     this.#accuse = accuse;
     this.#law = bench.rulebook && new Law(bench.rulebook);
   }
@@ -50,10 +53,8 @@ export class PolicyJudge {
   /** A pod is marked. It waits for its turn, so its node may have been looked at long ago. */
   mark(cluster: LiveCluster, pod: LivePod, sent: Sent): void {
     const looks = sent.looks.filter(({ node }) => node === pod.node);
-    const keysIn = ({ state }: NodeLook) =>
-      state === undefined || pod.node === undefined
-        ? []
-        : cluster.truth.lookOf(pod.node, state).taints.map(({ key }) => key);
+    const keysIn = ({ node, state, begunAt }: NodeLook) =>
+      state === undefined ? [] : cluster.truth.keysBy(node, state, begunAt);
     this.#judge('marked', cluster, pod, sent, looks, keysIn);
   }
 
@@ -61,10 +62,8 @@ export class PolicyJudge {
   deletion(cluster: LiveCluster, pod: LivePod, sent: Sent, looks: readonly NodeLook[]): void {
     const dueBy = ({ node, state, begunAt }: NodeLook) => {
       if (state === undefined) return [];
-      const keys = new Set(cluster.truth.lookOf(node, state).taints.map(({ key }) => key));
-      return [...keys].filter(
-        (key) => (cluster.truth.mayGo(pod.uid, state, begunAt, key) ?? Infinity) <= sent.sentAt,
-      );
+      const mayGo = (key: string) => cluster.truth.mayGo(pod.uid, state, begunAt, key) ?? Infinity;
+      return cluster.truth.keysBy(node, state, begunAt).filter((key) => mayGo(key) <= sent.sentAt);
     };
     this.#judge('deleted', cluster, pod, sent, looks, dueBy);
     this.#judgePace(cluster, pod, sent);
@@ -100,13 +99,18 @@ export class PolicyJudge {
   ): void {
     const law = this.#law;
     if (!law) return;
+    const { name } = cluster;
     const cases = looks.flatMap((look) =>
-      keysOf(look).map((key) => defendant(cluster, pod, look.state ?? 0, key)),
+      keysOf(look).map((key) => {
+        const of = defendant(cluster, pod, look.state ?? 0, key);
+        return (
+          law.forbidsThroughout(name, of, sentAt - RULES_AGE_MS, sentAt) ||
+          this.#guard.forbids(name, of, look.state ?? 0, sentAt)
+        );
+      }),
     );
-    const forbidden = cases.every((each) =>
-      law.forbidsThroughout(cluster.name, each, sentAt - RULES_AGE_MS, sentAt),
-    );
-    if (cases.length > 0 && forbidden) this.#accuse(`P9: ${pod.uid} was ${what} although that was forbidden`);
+    if (cases.length > 0 && cases.every((forbidden) => forbidden))
+      this.#accuse(`P9: ${pod.uid} was ${what} although that was forbidden`);
   }
 
   /** By when a pod is to have been let go that rules forbade to evict. */

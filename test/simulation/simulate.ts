@@ -120,6 +120,7 @@ function setScene(surroundings: Surroundings, story: Story, governed: boolean, f
       node: (node, taints) => {
         const told = taints?.map(({ key, value, effect }) => `${key}=${value ?? ''}:${effect}`) ?? 'gone';
         story.tell('node', { cluster: name, node, taints: told });
+        judge.nodeIs(name, node, taints);
       },
       pod: ({ uid, node, terminating, tolerations }) => {
         const told = tolerations

@@ -38,7 +38,6 @@ type Start = (taint: LiveTaint, past: NodePast) => EpochMs;
 
 /** A node as who looks at it sees it. */
 interface Look {
-  readonly taints: readonly LiveTaint[];
   readonly there: boolean;
   readonly downSince: EpochMs | undefined;
 }
@@ -127,11 +126,10 @@ export class Truth {
     return before !== undefined && this.knowledge.decidedBy(name, before.state, Infinity);
   }
 
-  /** The taints that a node has in a state, whether it is there, and when it was found down. */
+  /** Whether a node is there in a state, and when it was found down. */
   lookOf(name: NodeName, state: number): Look {
     const past = this.#pastOf(name).find((each) => each.state === state);
-    const there = past !== undefined && !past.deleted;
-    return { taints: past?.taints ?? [], there, downSince: past?.downSince };
+    return { there: past !== undefined && !past.deleted, downSince: past?.downSince };
   }
 
   /** The number of a node's present state; `undefined`: there never was one. */
@@ -177,6 +175,12 @@ export class Truth {
     });
     const possible = moments.filter((moment) => moment !== undefined);
     return possible.length > 0 ? Math.min(...possible) : undefined;
+  }
+
+  /** The keys of the taints by which pods may be judged by one who looked at their node at `lookedAt` and saw that state. */
+  keysBy(name: NodeName, seen: number, lookedAt: EpochMs): readonly string[] {
+    const taints = this.#candidates(name, seen, lookedAt).flatMap((past) => past.taints);
+    return [...new Set(taints.map(({ key }) => key))];
   }
 
   /** What a look that saw a state may be judged by: of a deleted node also what was told by then of it while it was there. */

@@ -1,0 +1,370 @@
+import type { Rulings } from '#shared/clusters/rulebook.ts';
+import type { ClusterName, EpochMs, NodeName } from '#shared/eviction/identity.ts';
+import type { GuardPolicy, Threshold, Trip } from '#shared/eviction/policy.ts';
+import type { LiveTaint } from '#shared/taints/taint.ts';
+import type { Accuse, Bench } from './judge.ts';
+import { type Defendant, isHeldBy, policyOf } from './law.ts';
+import { type LiveCluster, zoneOf } from './live-cluster.ts';
+import type { Ruling } from './simulated-rulebook.ts';
+import { DOWN_KEYS } from './truth.ts';
+
+const MINUTE_MS = 60_000;
+/** For so long fewer than half must be down before the guard lets go by itself. */
+const CALM_MS = 5 * MINUTE_MS;
+/** A relay looks so often whether that is so. */
+const LOOK_MS = 10_000;
+/** What is written is in force this soon at each mark and deletion. */
+const IN_FORCE_MS = 1_000;
+/** A relay hears of other rules this soon. */
+const HEARD_MS = 4_500;
+/** What was so for a shorter time may have been overlooked. */
+const BRIEF_MS = 15_000;
+
+/** Of the nodes of a cluster, or of one of its zones, those that are down. */
+interface Tally {
+  readonly down: number;
+  readonly outOf: number;
+}
+
+/**
+ * What was so from a moment on. A node that joins comes down, and counts for nothing until it was up; but who does not see it
+ * come cannot know that.
+ */
+interface Moment {
+  readonly at: EpochMs;
+  /** Without nodes that join, and with them. */
+  readonly least: Tally;
+  readonly most: Tally;
+}
+
+/** Moments, as policy has it. */
+interface Found extends Moment {
+  readonly isTooMany: boolean;
+  readonly mayBeTooMany: boolean;
+  /** Fewer than half as many as would be too many. */
+  readonly isCalm: boolean;
+  readonly mayBeCalm: boolean;
+}
+
+/** A cluster, or one of its zones, that its guard watches: what was so there, and what is demanded of the guard since. */
+interface Scope {
+  readonly zone: string | undefined;
+  readonly past: Found[];
+  /** Since when too many are down without a break; absent: they are not, or somebody let go what they held. */
+  tooMany?: Crossing | undefined;
+  /** Since when fewer than half are down without a break. */
+  calmSince?: EpochMs | undefined;
+  /** When somebody let go what was held; absent: that counts no longer. */
+  releasedAt?: EpochMs | undefined;
+}
+
+/** A threshold is crossed. */
+interface Crossing {
+  readonly at: EpochMs;
+  /** The state of a node that crossed it, by its number in the truth; absent: another policy did. */
+  readonly by: number | undefined;
+  /** Whether the guard held since. */
+  held: boolean;
+}
+
+/** A node as it is, as far as the guard is concerned. */
+interface Standing {
+  readonly isDown: boolean;
+  readonly wasUp: boolean;
+  readonly zone: string;
+}
+
+/** For how long a node had a NoExecute taint of a node controller. */
+interface Spell {
+  readonly node: NodeName;
+  readonly from: EpochMs;
+  /** The state in which it came, and that in which it was gone; absent: it is there. */
+  readonly since: number;
+  until?: { readonly state: number; readonly at: EpochMs };
+}
+
+interface Watched {
+  readonly cluster: LiveCluster;
+  readonly nodes: Map<NodeName, Standing>;
+  readonly scopes: readonly Scope[];
+  readonly spells: Spell[];
+  policy: GuardPolicy;
+  policyAt: EpochMs;
+}
+
+/**
+ * P9, of the guard: by which nodes really were down in each cluster and zone, at each moment, and by the policy's table. It does
+ * not ask what the guard made of that, but for the moment at which it tripped and where somebody let go.
+ */
+export class GuardJudge {
+  readonly #bench: Bench;
+  readonly #accuse: Accuse;
+  readonly #watched = new Map<ClusterName, Watched>();
+
+  constructor(bench: Bench, accuse: Accuse) {
+    this.#bench = bench;
+    this.#accuse = accuse;
+    const { rulebook, clusters } = bench;
+    if (!rulebook) return;
+    const zones = [undefined, 'a', 'b'];
+    for (const cluster of clusters) {
+      this.#watched.set(cluster.name, {
+        cluster,
+        nodes: new Map(),
+        scopes: zones.map((zone) => ({ zone, past: [] })),
+        spells: [],
+        policy: policyOf(rulebook.now(cluster.name)).guard,
+        policyAt: bench.clock.now(),
+      });
+    }
+    rulebook.onWritten = (cluster, ruling, before) => this.#written(cluster, ruling, before);
+  }
+
+  /** A node is now so; `taints`: `undefined` = it is gone. */
+  nodeIs(cluster: ClusterName, node: NodeName, taints: readonly LiveTaint[] | undefined): void {
+    const watched = this.#watched.get(cluster);
+    const state = watched?.cluster.truth.stateOf(node);
+    if (!watched || state === undefined) return;
+    const told = taints?.filter(({ key }) => DOWN_KEYS.includes(key)) ?? [];
+    const isDown = told.some(({ effect }) => effect !== 'PreferNoSchedule');
+    const wasUp = !isDown || (watched.nodes.get(node)?.wasUp ?? false);
+    if (taints) watched.nodes.set(node, { isDown, wasUp, zone: zoneOf(node) });
+    else watched.nodes.delete(node);
+    // A node that is gone keeps its last taints.
+    if (taints)
+      this.#noteSpell(
+        watched,
+        node,
+        state,
+        told.some(({ effect }) => effect === 'NoExecute'),
+      );
+    for (const scope of watched.scopes) this.#review(watched, scope, state);
+  }
+
+  #noteSpell({ spells }: Watched, node: NodeName, state: number, has: boolean): void {
+    const last = spells.findLast((each) => each.node === node);
+    const at = this.#bench.clock.now();
+    if (has && (!last || last.until)) spells.push({ node, from: at, since: state });
+    if (!has && last && !last.until) last.until = { state, at };
+  }
+
+  #written(cluster: ClusterName, { at, rulings, guardAct }: Ruling, before: Rulings): void {
+    const watched = this.#watched.get(cluster);
+    if (!watched) return;
+    const { guard } = policyOf(rulings);
+    if (guard !== watched.policy) {
+      watched.policy = guard;
+      watched.policyAt = at;
+      for (const scope of watched.scopes) this.#review(watched, scope, undefined);
+    }
+    if (guardAct === undefined) return;
+    for (const scope of watched.scopes) {
+      const [was, is] = [tripOf(scope, before), tripOf(scope, rulings)];
+      const touched = guardAct === 'release-guard' && (was || releasedIn(scope, before));
+      if (touched) {
+        scope.releasedAt = at;
+        scope.tooMany = undefined;
+      } else if (was && !is) {
+        this.#judgeEnd(watched, scope);
+      } else if (is && is.trippedAt !== was?.trippedAt) {
+        this.#judgeTrip(watched, scope, is);
+      }
+      if (is && scope.tooMany) scope.tooMany.held = true;
+    }
+  }
+
+  /** Nodes changed, or the policy. `state`: the node's that did. */
+  #review(watched: Watched, scope: Scope, state: number | undefined): void {
+    const { cluster, policy } = watched;
+    const at = this.#bench.clock.now();
+    this.#forgetRelease(watched, scope, at);
+    const moment = found(scope.zone, policy, { at, ...this.#count(watched, scope.zone) });
+    scope.past.push(moment);
+    scope.calmSince = moment.isCalm ? (scope.calmSince ?? at) : undefined;
+    const isNews = moment.isTooMany && this.#exceedsRelease(watched, scope, moment);
+    if (scope.tooMany && !isNews) this.#judgeCrossing(watched, scope);
+    if (!isNews) scope.tooMany = undefined;
+    const { rulebook } = this.#bench;
+    const trip = rulebook && tripOf(scope, rulebook.now(cluster.name));
+    if (isNews) scope.tooMany ??= { at, by: state, held: trip !== undefined };
+  }
+
+  #count({ nodes }: Watched, zone: string | undefined): Omit<Moment, 'at'> {
+    const all = [...nodes.values()].filter((node) => zone === undefined || node.zone === zone);
+    return { least: tallyOf(all.filter(({ wasUp }) => wasUp)), most: tallyOf(all) };
+  }
+
+  /** What was let go counts until it was calm for as long as the guard takes to see it. */
+  #forgetRelease(watched: Watched, scope: Scope, now: EpochMs): void {
+    const { releasedAt, calmSince } = scope;
+    if (releasedAt === undefined || calmSince === undefined) return;
+    if (now > this.#calmBy(watched, Math.max(releasedAt, calmSince))) scope.releasedAt = undefined;
+  }
+
+  /** By when a guard has seen that it was calm since then. */
+  #calmBy({ cluster }: Watched, since: EpochMs): EpochMs {
+    const { disturbances, weather } = this.#bench;
+    const from = since + weather.climate.watchLagMs;
+    return disturbances.quietBy(cluster.name, from, CALM_MS) + LOOK_MS;
+  }
+
+  /** Whether more nodes are down than somebody may have seen who let go what they held. */
+  #exceedsRelease({ cluster }: Watched, { releasedAt, past }: Scope, { at, least }: Moment): boolean {
+    const { disturbances, weather } = this.#bench;
+    if (releasedAt === undefined) return true;
+    const { watchLagMs } = weather.climate;
+    const notedBy = disturbances.excusedUntil(cluster.name, releasedAt + HEARD_MS + watchLagMs);
+    if (at <= notedBy) return false;
+    const seen = during(past, releasedAt - watchLagMs - BRIEF_MS, notedBy);
+    return least.down > Math.max(0, ...seen.map(({ most }) => most.down));
+  }
+
+  /** When a guard holds at the latest since when too many are down. */
+  #heldBy({ cluster }: Watched, { at, by }: Crossing): EpochMs {
+    const { disturbances, weather } = this.#bench;
+    const heardMs = by === undefined ? HEARD_MS : weather.climate.watchLagMs;
+    return disturbances.excusedUntil(cluster.name, at + heardMs);
+  }
+
+  /** Too many were down, and are no more, or all is over. */
+  #judgeCrossing(watched: Watched, scope: Scope): void {
+    const { tooMany, past } = scope;
+    if (!tooMany || tooMany.held || this.#bench.clock.now() <= this.#heldBy(watched, tooMany)) return;
+    tooMany.held = true;
+    const { down, outOf } = past.findLast(({ isTooMany }) => isTooMany)?.least ?? { down: 0, outOf: 0 };
+    this.#accuse(
+      `P9: the guard held nothing in ${nameOf(watched, scope)} when ${down} of ${outOf} were down`,
+    );
+  }
+
+  /** The guard holds. */
+  #judgeTrip(watched: Watched, scope: Scope, { trippedAt }: Trip): void {
+    const { cluster, policyAt } = watched;
+    const { disturbances, weather } = this.#bench;
+    const from = trippedAt - weather.climate.watchLagMs - BRIEF_MS;
+    if (policyAt >= from || !disturbances.isQuiet(cluster.name, from, trippedAt)) return;
+    if (during(scope.past, from, trippedAt).some(({ mayBeTooMany }) => mayBeTooMany)) return;
+    this.#accuse(`P9: the guard tripped in ${nameOf(watched, scope)} although too few nodes were down`);
+  }
+
+  /** The guard let go by itself. */
+  #judgeEnd(watched: Watched, scope: Scope): void {
+    const { cluster, policy, policyAt } = watched;
+    const { clock, disturbances, weather } = this.#bench;
+    const now = clock.now();
+    this.#judgeCalm(watched, scope);
+    const heardMs = weather.climate.watchLagMs + BRIEF_MS;
+    const [from, to] = [now - CALM_MS + heardMs, now - heardMs];
+    const isWatched = (scope.zone === undefined ? policy.cluster : policy.zone) && !policy.shadow;
+    if (!isWatched || policyAt >= now - CALM_MS - heardMs) return;
+    if (!disturbances.isQuiet(cluster.name, now - CALM_MS, now)) return;
+    const restless = lasting(scope.past, from, to).some(({ mayBeCalm, ms }) => !mayBeCalm && ms > BRIEF_MS);
+    if (restless) this.#accuse(`P9: the guard let go in ${nameOf(watched, scope)} although it was not calm`);
+  }
+
+  /** What is held although it has been calm for long enough. */
+  #judgeCalm(watched: Watched, scope: Scope): void {
+    const { clock, rulebook } = this.#bench;
+    const { calmSince } = scope;
+    const trip = rulebook && tripOf(scope, rulebook.now(watched.cluster.name));
+    if (!trip || calmSince === undefined) return;
+    const lateMs = clock.now() - this.#calmBy(watched, Math.max(calmSince, watched.policyAt + HEARD_MS));
+    if (lateMs > 0) this.#accuse(`P9: the guard held in ${nameOf(watched, scope)} ${lateMs} ms too long`);
+  }
+
+  /** Whether a pod may not go because too many nodes are down. `seen`: the state of its node that it is decided by. */
+  forbids(cluster: ClusterName, of: Defendant, seen: number, sentAt: EpochMs): boolean {
+    const watched = this.#watched.get(cluster);
+    const rulings = this.#bench.rulebook?.now(cluster);
+    if (!watched || !rulings || !DOWN_KEYS.includes(of.key)) return false;
+    return watched.scopes.some((scope) => {
+      const { tooMany, zone } = scope;
+      if (!tooMany) return false;
+      // Who does not say when the guard tripped has it trip now.
+      const trippedAt = tripOf(scope, rulings)?.trippedAt ?? sentAt;
+      const trip =
+        zone === undefined
+          ? ({ scope: 'cluster', trippedAt } as const)
+          : ({ scope: 'zone', zone, trippedAt } as const);
+      if (!isHeldBy(trip, of)) return false;
+      // Of what came after the last node that was one too many nobody heard before the guard held.
+      if (tooMany.by !== undefined && this.#taintedFrom(watched, of.node, seen) >= tooMany.by) return true;
+      return sentAt - IN_FORCE_MS > this.#heldBy(watched, tooMany);
+    });
+  }
+
+  /** In which state a node got the taint that it has in that one, or had before, as far as one may know who did not hear of a gap. */
+  #taintedFrom({ cluster, spells }: Watched, node: NodeName, seen: number): number {
+    const { disturbances, weather } = this.#bench;
+    const past = spells.filter((each) => each.node === node && each.since <= seen);
+    let first = past.pop();
+    for (let before = past.pop(); first && before?.until; before = past.pop()) {
+      const heardBy = disturbances.excusedUntil(cluster.name, before.until.at + weather.climate.watchLagMs);
+      if (first.from > heardBy) break;
+      first = before;
+    }
+    return first?.since ?? 0;
+  }
+
+  /** Holds what there is now against what is demanded. */
+  audit(): void {
+    for (const watched of this.#watched.values()) {
+      for (const scope of watched.scopes) {
+        this.#judgeCrossing(watched, scope);
+        this.#judgeCalm(watched, scope);
+      }
+    }
+  }
+}
+
+const nameOf = ({ cluster }: Watched, { zone }: Scope): string =>
+  zone === undefined ? cluster.name : `zone ${zone} of ${cluster.name}`;
+
+const isOf =
+  ({ zone }: Scope) =>
+  (trip: Trip): boolean =>
+    trip.scope === (zone === undefined ? 'cluster' : 'zone') && trip.zone === zone;
+
+const tripOf = (scope: Scope, { guard }: Rulings): Trip | undefined => guard.trips.find(isOf(scope));
+
+const releasedIn = (scope: Scope, { guard }: Rulings): boolean => guard.released?.some(isOf(scope)) ?? false;
+
+const tallyOf = (nodes: readonly Standing[]): Tally => ({
+  down: nodes.filter(({ isDown }) => isDown).length,
+  outOf: nodes.length,
+});
+
+/** By the table of the guard: percentage and number both reached; in a cluster also all of its nodes, however few. */
+function found(zone: string | undefined, policy: GuardPolicy, moment: Moment): Found {
+  const threshold: Threshold | undefined = zone === undefined ? policy.cluster : policy.zone;
+  const { least, most } = moment;
+  const isEnough = (down: number, outOf: number) => {
+    if (!threshold || policy.shadow || down === 0) return false;
+    const reached = down * 100 >= threshold.percent * outOf && down >= threshold.nodes;
+    return reached || (zone === undefined && down >= outOf);
+  };
+  return {
+    ...moment,
+    isTooMany: isEnough(least.down, least.outOf),
+    mayBeTooMany: isEnough(most.down, most.outOf),
+    isCalm: !isEnough(2 * most.down, least.outOf),
+    mayBeCalm: !isEnough(2 * least.down, most.outOf),
+  };
+}
+
+/** What was so at any time between these two. */
+const during = (past: readonly Found[], from: EpochMs, to: EpochMs): readonly Found[] =>
+  past.filter(({ at }, index) => at <= to && (past[index + 1]?.at ?? Infinity) >= from);
+
+/** What was so between these two, and for how long at a stretch. */
+function lasting(past: readonly Found[], from: EpochMs, to: EpochMs) {
+  const stretches: { readonly mayBeCalm: boolean; ms: number }[] = [];
+  const moments = during(past, from, to);
+  for (const [index, { at, mayBeCalm }] of moments.entries()) {
+    const ms = Math.min(to, moments[index + 1]?.at ?? to) - Math.max(from, at);
+    const last = stretches.at(-1);
+    if (last?.mayBeCalm === mayBeCalm) last.ms += ms;
+    else stretches.push({ mayBeCalm, ms });
+  }
+  return stretches;
+}

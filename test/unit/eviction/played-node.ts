@@ -1,0 +1,150 @@
+import fc from 'fast-check';
+import type { Delta, PodFacts } from '#shared/eviction/facts.ts';
+import { type EpochMs, nodeName, type PodUid } from '#shared/eviction/identity.ts';
+import { judge } from '#shared/eviction/judge.ts';
+import type { HoldTarget, Policy, Rules, Selection } from '#shared/eviction/policy.ts';
+import { type EvictionRecord, ending, type Partition } from '#shared/eviction/records.ts';
+import { dueOf } from '#shared/eviction/retry.ts';
+import { partitionOf } from '#shared/store/store.ts';
+import { firstMatch } from '#shared/taints/match.ts';
+import { at, committed, emptyPartition, planned, ref, rules } from './builders.ts';
+import { longRelayHistory } from './relay-history.ts';
+
+const until: fc.Arbitrary<{ readonly until?: EpochMs }> = fc.option(
+  fc.integer({ min: 0, max: 120 }).map((second) => ({ until: at(second) })),
+  { nil: {} },
+);
+const selection: fc.Arbitrary<Selection> = fc
+  .tuple(
+    fc.constantFrom<Selection>(
+      { namespaces: ['default'] },
+      { namespaces: ['other'] },
+      { labels: { matchLabels: { odd: 'true' } } },
+      { taints: ['a'] },
+      { taints: ['b'], labels: { matchExpressions: [{ key: 'odd', operator: 'DoesNotExist' }] } },
+    ),
+    until,
+  )
+  .map(([selected, ends]) => ({ ...selected, ...ends }));
+const target = fc.constantFrom<HoldTarget>(
+  { kind: 'node', node: ref.node },
+  { kind: 'node', node: nodeName('another') },
+  { kind: 'pod', namespace: 'default', name: 'pod-u1.0' },
+  { kind: 'pod', namespace: 'other', name: 'pod-u0.0' },
+);
+export const act = { who: 'anna', at: at(0), why: 'because' };
+const seldom = <T>(each: fc.Arbitrary<T>) =>
+  fc.oneof({ weight: 6, arbitrary: fc.constant([]) }, { weight: 1, arbitrary: fc.tuple(each) });
+
+const anyPolicy: fc.Arbitrary<Partial<Policy>> = fc
+  .record({
+    mode: fc.constantFrom('enforce', 'enforce', 'enforce', 'enforce', 'observe', 'paused'),
+    exclude: seldom(selection),
+    only: seldom(selection),
+    drain: fc.constantFrom(0.5, 50),
+    ends: until,
+  })
+  .map(({ ends, ...policy }) => ({
+    ...policy,
+    ...(ends.until === undefined ? {} : { pausedUntil: ends.until }),
+  }));
+const anyRules: fc.Arbitrary<Rules> = fc
+  .record({
+    policy: anyPolicy,
+    stops: seldom(until.map((ends) => ({ ...act, ...ends, scope: 'fleet' as const }))),
+    holds: seldom(
+      fc.tuple(target, until).map(([held, ends]) => ({ ...act, ...ends, id: 'h', target: held })),
+    ),
+    trips: seldom(
+      fc
+        .constantFrom('people', 'cluster')
+        .map((scope) => ({ scope, trippedAt: at(0), nodes: 3, outOf: 3 }) as const),
+    ),
+  })
+  .map((said) => ({ ...rules, ...said, policy: { ...rules.policy, ...said.policy } }));
+
+/** What a relay told, and under which rules each word was heard; each other rules than the one before. */
+export const governed = longRelayHistory.chain(({ deltas, resync }) =>
+  fc.record({
+    deltas: fc.constant([...deltas, resync]),
+    ruled: fc
+      .array(anyRules, { minLength: deltas.length + 1, maxLength: deltas.length + 1 })
+      .map((all) => all.map((each, index) => ({ ...each, policyRevision: index + 1, guardRevision: index }))),
+  }),
+);
+
+export const labelsOf = (uid: PodUid): Record<string, string> =>
+  Number(uid.slice(1, 2)) % 2 === 1 ? { odd: 'true' } : {};
+
+/** One node's partition, and what is evicted there; what is due is looked at after each word, and the live node is as told. */
+export class PlayedNode {
+  partition: Partition = emptyPartition;
+  readonly evicted: PodUid[] = [];
+  readonly #pods = new Map<PodUid, PodFacts>();
+  readonly #onEvict: (pod: PodFacts, dueBy: readonly string[], now: EpochMs) => void;
+
+  constructor(onEvict: (pod: PodFacts, dueBy: readonly string[], now: EpochMs) => void = () => undefined) {
+    this.#onEvict = onEvict;
+  }
+
+  hear(delta: Delta, given: Rules, now = delta.observedAt): this {
+    if (delta.kind === 'node') this.#pods.clear();
+    if (delta.kind === 'node') for (const pod of delta.pods) this.#pods.set(pod.uid, pod);
+    if (delta.kind === 'pod') this.#pods.set(delta.pod.uid, delta.pod);
+    if (delta.kind === 'pod-gone') this.#pods.delete(delta.uid);
+    for (const uid of this.evicted) this.#pods.delete(uid);
+    this.partition = committed(this.partition, planned(this.partition, delta, {}, given));
+    return this.look(delta, given, now);
+  }
+
+  look({ taints, deletedAt }: Delta, given: Rules, now: EpochMs): this {
+    const { node } = this.partition;
+    const live = deletedAt === undefined ? taints : undefined;
+    const verdictOn = judge(node, { node: ref.node, at: now, taints: live }, given);
+    for (const record of dueOf(this.partition, now)) {
+      const pod = this.#pods.get(record.uid);
+      const seen = pod && { ...pod, labels: labelsOf(pod.uid), terminating: false, disrupted: false };
+      const verdict = verdictOn(record, seen);
+      if (verdict.kind === 'hold' || verdict.kind === 'reschedule') this.#write(verdict.record);
+      else if (verdict.kind === 'end') this.#end(record, verdict.outcome);
+      else if (verdict.kind === 'cancel') this.#end(record, 'cancelled');
+      else if (verdict.kind === 'evict' && pod) {
+        this.#onEvict(pod, this.#dueBy(pod, record, now), now);
+        this.evicted.push(record.uid);
+        this.#pods.delete(record.uid);
+        this.#end(record, 'done');
+      }
+    }
+    return this;
+  }
+
+  #dueBy({ tolerations }: PodFacts, { podSince }: EvictionRecord, now: EpochMs): readonly string[] {
+    const due = (this.partition.node?.taints ?? []).filter((taint) => {
+      const match = firstMatch(tolerations, taint, rules.matching);
+      const seconds = match ? Number(match.tolerationSeconds ?? Infinity) : 0;
+      return Math.max(taint.since, podSince) + seconds * 1000 <= now;
+    });
+    return due.map(({ key }) => key);
+  }
+
+  #write(record: EvictionRecord): void {
+    const scheduled = new Map(this.partition.scheduled).set(record.uid, record);
+    this.partition = { ...this.partition, scheduled };
+  }
+
+  #end(record: EvictionRecord, outcome: 'done' | 'gone' | 'would-have' | 'cancelled'): void {
+    const left = [...this.partition.scheduled.values()].filter(({ uid }) => uid !== record.uid);
+    const ended = [...this.partition.ended.values(), { ...ending(record, { outcome }), endedAt: at(0) }];
+    this.partition = partitionOf(this.partition, left, ended);
+  }
+}
+
+export const play = (
+  deltas: readonly Delta[],
+  ruledBy: (index: number) => Rules,
+  played = new PlayedNode(),
+): PlayedNode => {
+  for (const [index, delta] of deltas.entries()) played.hear(delta, ruledBy(index));
+  return played;
+};
+export const ofIndex = (ruled: readonly Rules[]) => (index: number) => ruled[index] ?? rules;

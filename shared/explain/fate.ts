@@ -1,0 +1,253 @@
+import { type Brake, nextExpiry } from '#shared/eviction/brake.ts';
+import type { Delta, NodeFacts, SeenTaint } from '#shared/eviction/facts.ts';
+import { type EpochMs, type NodeName, podUid } from '#shared/eviction/identity.ts';
+import { judge, type NodeLook, type SeenPod } from '#shared/eviction/judge.ts';
+import { mergeNodeState } from '#shared/eviction/node-state.ts';
+import { plan } from '#shared/eviction/plan.ts';
+import type { Method, Rules } from '#shared/eviction/policy.ts';
+import {
+  type EvictionRecord,
+  isTombstone,
+  type NodeState,
+  type Partition,
+  type Reason,
+  type TimedTaint,
+} from '#shared/eviction/records.ts';
+import { momentOf } from '#shared/eviction/retry.ts';
+import { evictingTaints } from '#shared/taints/virtual.ts';
+import { type Budget, budgetsOf, refuses } from './budgets.ts';
+
+/** A pod as the API server shows it. */
+export interface AskedPod extends SeenPod {
+  readonly namespace: string;
+  readonly name: string;
+  /** `undefined` until bound. */
+  readonly node: NodeName | undefined;
+  readonly owner?: { readonly kind: string; readonly name: string };
+  /** When it was bound to its node. */
+  readonly podSince: EpochMs;
+  /** With `terminating`: when its grace period is over, and what has to be done before it may go. */
+  readonly leaving?: { readonly overAt: EpochMs; readonly finalizers: readonly string[] };
+}
+
+/** A node, and all by which its pods are decided, at one moment. */
+export interface NodeCase {
+  readonly now: EpochMs;
+  /** What is stored of it. */
+  readonly partition: Partition;
+  readonly rules: Rules;
+  /** As the API server shows it; `taints` are `undefined` where there is no such node. */
+  readonly live: Pick<NodeLook, 'taints' | 'taintsStamp' | 'zone'>;
+  /** A taint of which nothing is stored counts from then on, or since it says itself; absent: from now on. */
+  readonly foundAt?: EpochMs;
+  /** In the namespace of the pods; absent: not known. */
+  readonly budgets?: readonly Budget[];
+}
+
+/** What a pod is due by, and when. */
+interface Due {
+  /** Its deadline, or when it was heard of, if that came later. */
+  readonly dueAt: EpochMs;
+  readonly reasons: readonly Reason[];
+}
+
+/** What becomes of a pod that is there, as long as nothing changes. */
+export type Fate =
+  | (Due & {
+      readonly kind: 'goes';
+      /** Not before; now, where it is due and nothing keeps it. */
+      readonly at: EpochMs;
+      readonly by: Method['kind'];
+      /** It is due before that, and these keep it for so long, one after the other. */
+      readonly heldBy: readonly Brake[];
+      /** It waits for its turn among others: under the cluster's rate, or because all that was held is let go in turn. */
+      readonly inTurn?: 'rate' | 'drain';
+      /** It failed, and is tried again at `at`. */
+      readonly failing?: { readonly error: string; readonly attempts: number };
+      /** Its disruption budgets keep it until `at`. */
+      readonly blockedBy: readonly string[];
+    })
+  /** It is due, or will be, and nothing that is known of lets it go. */
+  | (Due & { readonly kind: 'held'; readonly by: Brake })
+  /** Its disruption budgets keep it, and policy says never to go against them. */
+  | (Due & { readonly kind: 'blocked'; readonly by: readonly string[] })
+  | (Due & { readonly kind: 'gave-up'; readonly at: EpochMs; readonly error: string })
+  | {
+      readonly kind: 'stays';
+      /** `bound-later`: its node is gone, and the taints that it had concern no pod that came later. */
+      readonly because: 'unbound' | 'untainted' | 'tolerated' | 'bound-later';
+    }
+  /** It is terminating. */
+  | {
+      readonly kind: 'leaving';
+      /** Who deleted it; `eviction-api`: whoever asked that. */
+      readonly by: 'taintward' | 'taint-manager' | 'eviction-api' | 'other';
+      readonly overAt?: EpochMs;
+      readonly finalizers: readonly string[];
+    };
+
+/** Newer than any version that a relay ever told. */
+const NEWEST = { epoch: Number.MAX_SAFE_INTEGER, sequence: 0 };
+/** Rules that end one after the other: a cluster has a hundred holds at most. */
+const MAX_STEPS = 1_000;
+
+/** What is known of a node, once all that it shows has been told. */
+export interface NodeForesight {
+  /** The taints that evict, each with the start of its countdown. */
+  readonly taints: readonly TimedTaint[];
+  /** When the node went; absent: it is there. */
+  readonly deletedAt?: EpochMs;
+  fateOf(pod: AskedPod): Fate;
+}
+
+/**
+ * Tells what becomes of the pods of a node as long as nothing changes: first `plan` hears what the API server shows, as if a
+ * relay told it just now, and then `judge` is asked at each moment at which something is to be looked at, until one of them
+ * lets the pod go or none is left.
+ */
+export function foresee(asked: NodeCase): NodeForesight {
+  const { now, partition, rules, live } = asked;
+  const facts = toldNow(asked);
+  const node = mergeNodeState(partition.node, { ...facts, kind: 'pod-gone', uid: podUid('') }, now);
+  const verdictAt = (at: EpochMs) => judge(node, { ...live, node: partition.ref.node, at }, rules);
+  const fateOf = (pod: AskedPod): Fate => {
+    if (pod.terminating) return leaving(pod);
+    if (pod.node === undefined) return { kind: 'stays', because: 'unbound' };
+    const { uid, namespace, name, owner, podSince, tolerations } = pod;
+    const told = { uid, namespace, name, podSince, tolerations, ...(owner ? { owner } : {}) };
+    const delta: Delta = { ...facts, kind: 'pod', pod: told };
+    const [decision] = plan(partition, delta, rules, { now }).decisions;
+    if (decision && 'record' in decision) return follow(decision.record, pod, node, { asked, verdictAt });
+    const record = partition.scheduled.get(uid);
+    if (!decision && record?.gaveUpAt !== undefined) return gaveUp(record, record.gaveUpAt);
+    const end = partition.ended.get(uid);
+    // It was deleted after the API server showed it.
+    if (end && isTombstone(end)) return leaving({ ...pod, disrupted: end.outcome === 'done' });
+    return staying(node, pod);
+  };
+  const { taints, deletedAt } = node;
+  return { taints, ...(deletedAt === undefined ? {} : { deletedAt }), fateOf };
+}
+
+/** What the API server shows of a node, as a relay would tell it. */
+function toldNow({ now, partition, rules, live, foundAt = now }: NodeCase): NodeFacts {
+  const facts = { ref: partition.ref, version: NEWEST, observedAt: now };
+  if (live.taints === undefined) {
+    const { taints = [], deletedAt = now } = partition.node ?? {};
+    const last = taints.map(({ since, ...taint }): SeenTaint => ({ ...taint, seenAt: since }));
+    return { ...facts, taints: last, deletedAt };
+  }
+  const taints = evictingTaints(live.taints, rules.policy.virtualKeys).map(
+    (taint): SeenTaint => ({
+      ...taint,
+      known: 'found',
+      seenAt: Math.min(taint.timeAdded ?? foundAt, foundAt),
+    }),
+  );
+  return { ...facts, taints, ...(live.taintsStamp === undefined ? {} : { taintsStamp: live.taintsStamp }) };
+}
+
+/** By what a pod that is scheduled is followed. */
+interface Course {
+  readonly asked: NodeCase;
+  /** The judge of the node, as it is now, at a moment to come. */
+  verdictAt(at: EpochMs): ReturnType<typeof judge>;
+}
+
+/** Asks the judge of a pod at one moment after the other. */
+function follow(
+  scheduled: EvictionRecord,
+  pod: AskedPod,
+  node: NodeState,
+  { asked, verdictAt }: Course,
+): Fate {
+  const { now, rules, budgets = [] } = asked;
+  const heldBy: Brake[] = [];
+  let blockedBy: readonly string[] = [];
+  // What was held, and is not any more, is about to be woken.
+  let drained = scheduled.held !== undefined || scheduled.notBefore !== undefined;
+  let record = scheduled;
+  let at = Math.max(now, record.held ? now : (momentOf(record, node) ?? now));
+  for (let steps = 0; steps < MAX_STEPS; steps++) {
+    const { fireAt: dueAt, reasons } = record;
+    const verdict = verdictAt(at)(record, pod);
+    switch (verdict.kind) {
+      case 'evict': {
+        const asks = verdict.by === 'evict' ? budgetsOf(budgets, pod.labels ?? {}) : [];
+        if (!refuses(asks)) {
+          const ruled = rules.policy.rate !== undefined && !verdict.unlimited;
+          const inTurn = ruled ? 'rate' : drained ? 'drain' : undefined;
+          return {
+            ...{ kind: 'goes', at, by: verdict.by, dueAt, reasons, heldBy, blockedBy },
+            ...(inTurn ? { inTurn } : {}),
+            ...failing(record, node, now),
+          };
+        }
+        blockedBy = asks.map(({ name }) => name);
+        const { method } = rules.policy;
+        if (method.kind === 'delete' || method.afterDeadline === 'never')
+          return { kind: 'blocked', dueAt, reasons, by: blockedBy };
+        const since = record.blocked?.since ?? at;
+        const nextTryAt = Math.max(at + 1, since + method.deadlineMs);
+        record = { ...record, blocked: { since, nextTryAt, reason: '' } };
+        at = nextTryAt;
+        break;
+      }
+      case 'hold': {
+        const { held } = verdict.record;
+        if (!held) throw new Error('a verdict to hold says by what');
+        const ends = [held.until, nextExpiry(rules, at)].filter((end) => end !== undefined && end > at);
+        if (ends.length === 0) return { kind: 'held', dueAt, reasons, by: held.by };
+        if (!isSame(heldBy.at(-1), held.by)) heldBy.push(held.by);
+        drained = held.until === undefined;
+        record = verdict.record;
+        at = Math.min(...ends.map(Number));
+        break;
+      }
+      case 'reschedule':
+        record = verdict.record;
+        at = record.fireAt;
+        break;
+      case 'cancel':
+        return staying(node, pod);
+      case 'end':
+        return leaving(pod);
+      case 'behind':
+        throw new Error('all that the node shows has been told');
+      default:
+        verdict satisfies never;
+    }
+  }
+  throw new Error(`rules ended ${MAX_STEPS} times, and still something holds the pod`);
+}
+
+function staying({ taints, deletedAt }: NodeState, { podSince }: AskedPod): Fate {
+  if (taints.length === 0) return { kind: 'stays', because: 'untainted' };
+  const isLater = deletedAt !== undefined && podSince > deletedAt;
+  return { kind: 'stays', because: isLater ? 'bound-later' : 'tolerated' };
+}
+
+function leaving({ disrupted, evicted, deleted, leaving }: AskedPod): Fate {
+  const { overAt, finalizers = [] } = leaving ?? {};
+  const other = deleted?.by ?? 'other';
+  const by = disrupted && !deleted ? 'taintward' : evicted ? 'eviction-api' : other;
+  return { kind: 'leaving', by, ...(overAt === undefined ? {} : { overAt }), finalizers };
+}
+
+/** `at`: since when it is left alone. */
+export function gaveUp({ fireAt: dueAt, reasons, failure }: EvictionRecord, at: EpochMs): Fate {
+  return { kind: 'gave-up', dueAt, reasons, at, error: failure?.error ?? '' };
+}
+
+/** That a record which is due by now failed, and waits for its next try. */
+export function failing(
+  { fireAt, failure }: EvictionRecord,
+  { retry }: Pick<NodeState, 'retry'>,
+  now: EpochMs,
+): Pick<Extract<Fate, { kind: 'goes' }>, 'failing'> {
+  if (fireAt > now || !retry || !(retry.everything || failure)) return {};
+  return { failing: { error: failure?.error ?? retry.error, attempts: retry.attempts } };
+}
+
+const isSame = (one: Brake | undefined, other: Brake): boolean =>
+  one?.kind === other.kind && (one.kind !== 'hold' || (other.kind === 'hold' && one.id === other.id));

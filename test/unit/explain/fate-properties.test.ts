@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { nextExpiry } from '#shared/eviction/brake.ts';
+import type { NodeDelta, PodFacts } from '#shared/eviction/facts.ts';
+import type { EpochMs } from '#shared/eviction/identity.ts';
+import type { Rules, Selection } from '#shared/eviction/policy.ts';
+import { nextMomentOf } from '#shared/eviction/retry.ts';
+import { type AskedPod, type Fate, foresee } from '#shared/explain/fate.ts';
+import { rules as enforced, ref } from '#test/unit/eviction/builders.ts';
+import { act, governed, labelsOf, ofIndex, type PlayedNode, play } from '#test/unit/eviction/played-node.ts';
+
+const asked = (pod: PodFacts, { ref }: NodeDelta): AskedPod => ({
+  ...pod,
+  node: ref.node,
+  labels: labelsOf(pod.uid),
+  terminating: false,
+  disrupted: false,
+});
+
+interface Forbidden {
+  readonly what: 'nothing' | 'stop' | 'hold' | 'exclude' | 'pause';
+  readonly seconds: number;
+}
+
+/** What is forbidden in the end, too, and for how long. */
+const forAWhile: fc.Arbitrary<Forbidden> = fc.record({
+  what: fc.constantFrom<Forbidden['what']>('nothing', 'stop', 'hold', 'exclude', 'pause'),
+  seconds: fc.integer({ min: 1, max: 60 }),
+});
+
+function forbidding(rules: Rules, { what, seconds }: Forbidden, now: EpochMs): Rules {
+  const until = now + seconds * 1000;
+  const { policy, stops, holds } = rules;
+  const selection: Selection = { labels: { matchLabels: { odd: 'true' } }, until };
+  switch (what) {
+    case 'stop':
+      return { ...rules, stops: [...stops, { ...act, scope: 'cluster', until }] };
+    case 'hold':
+      return {
+        ...rules,
+        holds: [...holds, { ...act, id: 'late', target: { kind: 'node', node: ref.node }, until }],
+      };
+    case 'exclude':
+      return { ...rules, policy: { ...policy, exclude: [...policy.exclude, selection] } };
+    case 'pause':
+      return { ...rules, policy: { ...policy, mode: 'paused', pausedUntil: until } };
+    case 'nothing':
+      return rules;
+    default:
+      return what satisfies never;
+  }
+}
+
+/** Plays on while nothing changes, but that relays tell again of all there is; returns when each pod went. */
+function playOn(played: PlayedNode, last: NodeDelta, rules: Rules): ReadonlyMap<string, EpochMs> {
+  const went = new Map<string, EpochMs>();
+  let now: EpochMs | undefined = last.observedAt;
+  for (let sequence = last.version.sequence + 1; now !== undefined; sequence++) {
+    const before = new Set(played.evicted);
+    played.hear({ ...last, version: { epoch: 1, sequence }, observedAt: now, wake: true }, rules);
+    for (const uid of played.evicted) if (!before.has(uid)) went.set(uid, now);
+    const moments: readonly (EpochMs | undefined)[] = [
+      nextMomentOf(played.partition, now),
+      nextExpiry(rules, now),
+    ];
+    const later = moments.filter((moment) => moment !== undefined);
+    now = later.length > 0 ? Math.min(...later) : undefined;
+  }
+  return went;
+}
+
+test('what is foretold of each pod is what happens while nothing changes', () => {
+  const seen: Record<string, number> = {};
+  fc.assert(
+    fc.property(governed, forAWhile, ({ deltas, ruled }, late) => {
+      const played = play(deltas, ofIndex(ruled));
+      const last = deltas.at(-1);
+      assert.ok(last?.kind === 'node');
+      const rules = forbidding(ruled.at(-1) ?? enforced, late, last.observedAt);
+      const { fateOf } = foresee({
+        now: last.observedAt,
+        partition: played.partition,
+        rules,
+        live: { taints: last.deletedAt === undefined ? last.taints : undefined },
+      });
+      const gone = new Set(played.evicted);
+      const there = last.pods.filter(({ uid }) => !gone.has(uid));
+      const fates = there.map((pod): [string, Fate] => [pod.uid, fateOf(asked(pod, last))]);
+      const went = playOn(played, last, rules);
+      for (const [uid, fate] of fates) {
+        const kind = fate.kind === 'goes' && fate.heldBy.length > 0 ? 'goes, held before' : fate.kind;
+        seen[kind] = (seen[kind] ?? 0) + 1;
+        assert.equal(
+          went.get(uid),
+          fate.kind === 'goes' ? fate.at : undefined,
+          `${uid}: ${JSON.stringify(fate)}`,
+        );
+      }
+    }),
+    { numRuns: 1_000 },
+  );
+  for (const kind of ['goes', 'goes, held before', 'held', 'stays'])
+    assert.ok((seen[kind] ?? 0) > 20, `hardly any pod ${kind}: ${seen[kind]}`);
+});

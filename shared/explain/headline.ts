@@ -1,0 +1,212 @@
+import type { EpochMs } from '#shared/eviction/identity.ts';
+import type { Reason } from '#shared/eviction/records.ts';
+import { taintText } from '#shared/taints/taint.ts';
+import type { BrakeAccount } from './brakes.ts';
+import type { Fate } from './fate.ts';
+import type { PastFate } from './past.ts';
+import type { PodAnswer } from './pod.ts';
+
+/** A moment for people, like `2026-11-22T08:00:00Z (in 4 min)`. */
+export type MomentText = (at: EpochMs) => string;
+
+/** What will happen to a pod and when, or what happened: one sentence, or two where the built-in controller goes its own way. */
+export function headline(answer: PodAnswer, moment: MomentText): string {
+  const { namespace, name, before } = answer;
+  const told = `${namespace}/${name} ${fateText(answer, moment)}`;
+  const rival = rivalText(answer, moment);
+  const earlier = before ? `An earlier pod of this name ${pastText(before, answer, moment)}` : '';
+  return [told, rival, earlier].filter((sentence) => sentence !== '').join(' ');
+}
+
+function fateText(answer: PodAnswer, moment: MomentText): string {
+  const { fate, at: now, decidedBy } = answer;
+  switch (fate.kind) {
+    case 'goes':
+      return decidedBy === 'built-in' ? builtInText(fate, answer, moment) : goesText(fate, answer, moment);
+    case 'held':
+      return heldText(fate, answer, moment);
+    case 'blocked':
+      return `${dueText(fate.dueAt, now, moment)}, and stays for as long as ${budgetText(fate.by)}: policy says never to delete it against that.`;
+    case 'gave-up':
+      return `was due at ${moment(fate.dueAt)}, and its eviction was given up at ${moment(fate.at)}: ${fate.error}.`;
+    case 'stays':
+      return `stays: ${staysText(fate.because, answer)}.`;
+    case 'leaving':
+      return leavingText(fate, answer, moment);
+    case 'evicted':
+    case 'gone':
+    case 'not-found':
+      return pastText(fate, answer, moment);
+    case 'unknown':
+      return `may go or stay: ${fate.why}.`;
+    default:
+      return fate satisfies never;
+  }
+}
+
+type Going = Extract<Fate, { kind: 'goes' }>;
+
+function goesText(fate: Going, { at: now, policy, brakes }: PodAnswer, moment: MomentText): string {
+  const { at, dueAt, reasons, failing, blockedBy, inTurn } = fate;
+  const because = reasonsText(reasons);
+  const [brake] = brakes;
+  if (brake)
+    return `${dueText(dueAt, now, moment)}, because ${because}; it is held by ${brakeText(brake, moment)}, and goes at ${moment(at)}.`;
+  if (failing)
+    return `is due since ${moment(dueAt)}, because ${because}; its eviction failed ${times(failing.attempts)} (${failing.error}), and is tried again at ${moment(at)}.`;
+  if (blockedBy.length > 0)
+    return `${dueText(dueAt, now, moment)}, because ${because}; ${budgetText(blockedBy)}, and it is deleted at ${moment(at)} all the same.`;
+  const turn =
+    inTurn === 'rate'
+      ? `, in its turn at ${policy?.rate ?? ''} pods a second`
+      : inTurn === 'drain'
+        ? ', in its turn among what was held'
+        : '';
+  if (at <= now) return `goes now${turn}: it is due since ${moment(dueAt)}, because ${because}.`;
+  return `goes at ${moment(at)}${turn}, because ${because}.`;
+}
+
+/** Where only the cluster was asked. */
+function builtInText({ at, reasons }: Going, { at: now, builtIn }: PodAnswer, moment: MomentText): string {
+  const because = reasonsText(reasons);
+  const when = at <= now ? 'now' : `at ${moment(at)} at the latest`;
+  switch (builtIn?.state) {
+    case 'on':
+      return `goes ${when}, by the built-in controller, because ${because}.`;
+    case 'off':
+      return `is to go ${when}, because ${because}; the built-in controller is off, so it stays unless something else evicts here.`;
+    default:
+      return `goes ${when}, if the built-in controller or Taintward evicts here, because ${because}.`;
+  }
+}
+
+function heldText(
+  { dueAt, reasons, by }: Extract<Fate, { kind: 'held' }>,
+  { at: now, brakes: [brake] }: PodAnswer,
+  moment: MomentText,
+): string {
+  const because = reasonsText(reasons);
+  if (by.kind === 'observe') {
+    const would = dueAt <= now ? 'would have gone' : 'would go';
+    return `${would} at ${moment(dueAt)}, because ${because}; Taintward only observes the cluster.`;
+  }
+  return `${dueText(dueAt, now, moment)}, because ${because}, but is held by ${brake ? brakeText(brake, moment) : by.kind}.`;
+}
+
+const dueText = (dueAt: EpochMs, now: EpochMs, moment: MomentText): string =>
+  `${dueAt <= now ? 'is due since' : 'falls due at'} ${moment(dueAt)}`;
+
+function staysText(
+  because: Extract<Fate, { kind: 'stays' }>['because'],
+  { node, taints }: PodAnswer,
+): string {
+  switch (because) {
+    case 'unbound':
+      return 'it is on no node yet, and taints evict from nodes';
+    case 'untainted':
+      return `node ${node} has no taint that evicts`;
+    case 'tolerated': {
+      const evicting = taints.filter(({ evicts }) => evicts !== 'no').map(({ taint }) => taintText(taint));
+      return `it tolerates ${evicting.join(' and ')} of node ${node} for ever`;
+    }
+    case 'bound-later':
+      return `node ${node} is gone, and the taints that it had concern no pod that was bound later`;
+    default:
+      return because satisfies never;
+  }
+}
+
+function leavingText(
+  { by, overAt, finalizers }: Extract<Fate, { kind: 'leaving' }>,
+  { at: now, stuck }: PodAnswer,
+  moment: MomentText,
+): string {
+  const deleted = {
+    taintward: 'was evicted by Taintward',
+    'taint-manager': 'was evicted by the built-in controller',
+    'eviction-api': 'was evicted by way of the Eviction API',
+    other: 'was deleted by somebody else',
+  }[by];
+  if (overAt === undefined) return `${deleted}, and is terminating.`;
+  if (!stuck && overAt > now) return `${deleted}, and has until ${moment(overAt)} to end.`;
+  const waits = finalizers.length > 0 ? `, and waits for its finalizers (${finalizers.join(', ')})` : '';
+  return `${deleted} and does not leave: its grace period was over at ${moment(overAt)}${waits}.`;
+}
+
+function pastText(fate: PastFate, { cluster, decidedBy }: PodAnswer, moment: MomentText): string {
+  switch (fate.kind) {
+    case 'evicted':
+      return `was evicted from node ${fate.node} at ${moment(fate.at)}, because ${reasonsText(fate.reasons)}.`;
+    case 'gone': {
+      const { at, node, by, dueAt, reasons, cancelled, observed } = fate;
+      const ours =
+        dueAt === undefined
+          ? '; nothing of Taintward called for that'
+          : cancelled
+            ? `; its eviction had been cancelled, because ${cancelled === 'taint-removed' ? 'the taint was removed' : 'it tolerates the taint for ever'}`
+            : `; by Taintward it ${observed ? 'would have gone' : 'was to go'} at ${moment(dueAt)}, because ${reasonsText(reasons)}`;
+      if (by === 'taint-manager')
+        return `was evicted from node ${node} by the built-in controller at ${moment(at)}${ours}.`;
+      if (by === 'other') return `was deleted from node ${node} by somebody else at ${moment(at)}${ours}.`;
+      return `is gone, and who deleted it is not known; it was last heard of on node ${node} at ${moment(at)}${ours}.`;
+    }
+    case 'not-found':
+      return decidedBy === 'taintward'
+        ? `is not there in cluster ${cluster}, and history knows no pod of that name.`
+        : `is not there in cluster ${cluster}; what became of it only the service knows (--table, --state).`;
+    default:
+      return fate satisfies never;
+  }
+}
+
+/** That the built-in controller evicts the pod, where Taintward would not, or not yet. */
+function rivalText({ decidedBy, fate, builtIn }: PodAnswer, moment: MomentText): string {
+  const evictsAt = builtIn?.evictsAt;
+  if (decidedBy === 'built-in' || evictsAt === undefined || builtIn?.state === 'off') return '';
+  const standing = fate.kind === 'goes' ? fate.at : fate.kind === 'leaving' ? -Infinity : Infinity;
+  if (evictsAt >= standing) return '';
+  return builtIn?.state === 'on'
+    ? `But the built-in controller is on, and evicts it at ${moment(evictsAt)}.`
+    : `Should the built-in controller be on, which is not known, it evicts it at ${moment(evictsAt)}.`;
+}
+
+/** Why a pod must go: "it tolerates a:NoExecute for 300 s". */
+export function reasonsText(reasons: readonly Reason[]): string {
+  const texts = reasons.map(({ taint, toleration, seconds, policy }) => {
+    if (policy !== undefined && policy !== 'takeover')
+      return `by policy it tolerates ${taintText(taint)} for ${seconds} s`;
+    return toleration === undefined
+      ? `it does not tolerate ${taintText(taint)}`
+      : `it tolerates ${taintText(taint)} for ${seconds} s`;
+  });
+  return texts.length === 0 ? 'nobody knows any more' : texts.join(' and ');
+}
+
+/** What keeps a pod: "hold h3f9a2c1d (anna: is being debugged) until …". */
+export function brakeText({ by, act, trip }: BrakeAccount, moment: MomentText): string {
+  const said = act ? ` (${act.who}: ${act.why})` : '';
+  const until = 'until' in by && by.until !== undefined ? ` until ${moment(by.until)}` : '';
+  switch (by.kind) {
+    case 'observe':
+      return 'policy, which only observes';
+    case 'paused':
+      return `policy, which is paused${until}`;
+    case 'stopped':
+      return `the stop of ${by.scope === 'fleet' ? 'all clusters' : 'the cluster'}${said}${until}`;
+    case 'hold':
+      return `hold ${by.id}${said}${until}`;
+    case 'excluded':
+      return `policy, which excludes it${until}`;
+    case 'guard':
+      return `the guard${trip === undefined ? '' : ` (${trip})`}`;
+    default:
+      return by satisfies never;
+  }
+}
+
+const budgetText = (names: readonly string[]): string =>
+  names.length > 1
+    ? `it has several disruption budgets (${names.join(', ')}), which the Eviction API refuses`
+    : `its disruption budget ${names.join()} allows no disruption`;
+
+const times = (count: number): string => (count === 1 ? 'once' : `${count} times`);

@@ -1,0 +1,78 @@
+import type { Brake } from '#shared/eviction/brake.ts';
+import type { Deletion } from '#shared/eviction/facts.ts';
+import type { EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
+import type { Noted } from '#shared/eviction/noted.ts';
+import type { CancelReason, Outcome, Reason } from '#shared/eviction/records.ts';
+
+/** Something that history tells of a pod. */
+export interface PastEntry {
+  readonly at: EpochMs;
+  readonly ref: { readonly node: NodeName };
+  readonly uid: PodUid;
+  readonly what: 'scheduled' | Noted['what'] | Outcome;
+  /** When it was to go, as was known then. */
+  readonly fireAt: EpochMs;
+  readonly reasons: readonly Reason[];
+  readonly movedFrom?: EpochMs;
+  readonly by?: Brake;
+  readonly lateMs?: number;
+  readonly cancelled?: CancelReason;
+  readonly error?: string;
+  readonly deleted?: Deletion;
+}
+
+/** What became of a pod that is there no more. */
+export type PastFate =
+  | {
+      readonly kind: 'evicted';
+      readonly at: EpochMs;
+      readonly node: NodeName;
+      readonly lateMs: number;
+      readonly dueAt: EpochMs;
+      readonly reasons: readonly Reason[];
+    }
+  | {
+      readonly kind: 'gone';
+      /** When it was deleted; where history does not say who did that, when it was last heard of. */
+      readonly at: EpochMs;
+      readonly node: NodeName;
+      /** Absent: history does not say. */
+      readonly by?: Deletion['by'];
+      /** When it was to go by us; absent: it was not. */
+      readonly dueAt?: EpochMs;
+      readonly reasons: readonly Reason[];
+      /** Its eviction was cancelled while it was there. */
+      readonly cancelled?: CancelReason;
+      /** It was due in a cluster that was only observed. */
+      readonly observed: boolean;
+    }
+  /** History, for as long as it is kept, knows no pod of this name. */
+  | { readonly kind: 'not-found' };
+
+/** More than that no date holds: nothing of ours was to evict it. */
+const NEVER: EpochMs = 8.64e15;
+
+/** What became of the last of the pods that history tells of, but of `except`. `entries`: the oldest first. */
+export function pastFate(entries: readonly PastEntry[], except?: PodUid): PastFate {
+  const last = entries.findLast(({ uid }) => uid !== except);
+  if (!last) return { kind: 'not-found' };
+  const own = entries.filter(({ uid }) => uid === last.uid);
+  const done = own.findLast(({ what }) => what === 'done');
+  const { node } = last.ref;
+  if (done) {
+    const { at, lateMs = 0, fireAt: dueAt, reasons } = done;
+    return { kind: 'evicted', at, node, lateMs, dueAt, reasons };
+  }
+  const { deleted, fireAt, reasons } = own.findLast((entry) => entry.deleted) ?? last;
+  const cancelled = last.cancelled === 'pod-gone' ? undefined : last.cancelled;
+  return {
+    kind: 'gone',
+    at: deleted?.at ?? last.at,
+    node,
+    ...(deleted ? { by: deleted.by } : {}),
+    ...(fireAt >= NEVER ? {} : { dueAt: fireAt }),
+    reasons,
+    ...(cancelled ? { cancelled } : {}),
+    observed: own.some(({ what }) => what === 'would-have'),
+  };
+}

@@ -1,0 +1,277 @@
+import { mayStillHold, wholeBrake } from '#shared/eviction/brake.ts';
+import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
+import { DEFAULT_POLICY, type Policy, type Rules } from '#shared/eviction/policy.ts';
+import type { EvictionRecord, Partition } from '#shared/eviction/records.ts';
+import { momentOf } from '#shared/eviction/retry.ts';
+import type { MatchOptions } from '#shared/taints/taint.ts';
+import { accountOfBrake, type BrakeAccount } from './brakes.ts';
+import { type Budget, budgetsOf } from './budgets.ts';
+import { type BuiltIn, builtInDeadline } from './built-in.ts';
+import { type AskedPod, type Fate, failing, foresee, gaveUp, type NodeCase } from './fate.ts';
+import { type Known, knownOr } from './known.ts';
+import { type PastEntry, type PastFate, pastFate } from './past.ts';
+import { type Remedy, releaseCommand, remediesFor } from './remedies.ts';
+import { type Scheduling, schedulingOf } from './scheduling.ts';
+import { accountsOf, type TaintAccount } from './taints.ts';
+
+/** A pod that was evicted and does not leave, as its relay reports it. */
+export interface StuckReport {
+  readonly uid: PodUid;
+  /** When its grace period was over. */
+  readonly overAt: EpochMs;
+  readonly finalizers: readonly string[];
+  /** Of its node: there, not reached by the node controller, or deleted. */
+  readonly nodeState: 'there' | 'unreachable' | 'gone';
+}
+
+/** What the service knows of a cluster, as far as that can be had. */
+export interface ServiceFacts {
+  readonly rules: Known<Rules>;
+  /** Of the pod's node; of the node on which it is scheduled to go, where the pod itself is not known. */
+  readonly partition: Known<Partition>;
+  /** Of pods of this name, the oldest first. */
+  readonly history: Known<readonly PastEntry[]>;
+  /** Pods of the cluster that do not leave. */
+  readonly stuck: Known<readonly StuckReport[]>;
+}
+
+/** All that is known of a pod at one moment, by its name. */
+export interface PodCase {
+  readonly now: EpochMs;
+  readonly cluster: ClusterName;
+  readonly namespace: string;
+  readonly name: string;
+  /** As the API server shows it; `undefined`: there is none. */
+  readonly pod: Known<AskedPod | undefined>;
+  /** The pod's node, as the API server shows it. */
+  readonly node: Known<NodeCase['live']>;
+  /** With a node: see {@link NodeCase}. */
+  readonly foundAt?: EpochMs;
+  /** Absent: only the cluster was asked. */
+  readonly service?: ServiceFacts;
+  /** Those of the pod's namespace. */
+  readonly budgets: Known<readonly Budget[]>;
+  readonly builtIn: Known<BuiltIn>;
+  readonly matching: MatchOptions;
+}
+
+/** That it cannot be said what becomes of a pod, and why. */
+export interface UnknownFate {
+  readonly kind: 'unknown';
+  readonly why: string;
+}
+
+/** Why a pod goes or stays, and what happens next. Plain data; times are epoch ms. */
+export interface PodAnswer {
+  readonly at: EpochMs;
+  readonly cluster: ClusterName;
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid?: PodUid;
+  readonly node?: NodeName;
+  readonly owner?: { readonly kind: string; readonly name: string };
+  /** Whose decision is told: without the service it is the built-in controller's, where that runs. */
+  readonly decidedBy: 'taintward' | 'built-in';
+  readonly fate: Fate | PastFate | UnknownFate;
+  /** What became of an earlier pod of this name, as far as history tells of one. */
+  readonly before?: PastFate;
+  readonly stuck?: StuckReport;
+  readonly taints: readonly TaintAccount[];
+  /** What keeps the pod now, or will when it is due. */
+  readonly brakes: readonly BrakeAccount[];
+  /** Absent: not known, or nobody manages the cluster. */
+  readonly policy?: Pick<
+    Policy,
+    'mode' | 'pausedUntil' | 'method' | 'rate' | 'drain' | 'virtualKeys' | 'tolerationSeconds'
+  >;
+  /** Those that are about the pod; absent: not known. */
+  readonly budgets?: readonly Budget[];
+  /** `evictsAt`: when it evicts the pod, where it runs; absent: never. */
+  readonly builtIn?: BuiltIn & { readonly evictsAt?: EpochMs };
+  readonly scheduling?: Scheduling;
+  /** The oldest first. */
+  readonly history: readonly PastEntry[];
+  readonly remedies: readonly Remedy[];
+  /** The command that lets the pod go, where something keeps it. */
+  readonly release?: string;
+  /** What could not be found out, and why. */
+  readonly unknown: readonly { readonly what: string; readonly why: string }[];
+}
+
+/** Says why a pod goes or stays and what happens next, by the decisions of the core itself. */
+export function explainPod(asked: PodCase): PodAnswer {
+  const { now, cluster, namespace, name, service } = asked;
+  const pod = knownOr(asked.pod, undefined);
+  const history = service ? knownOr(service.history, []) : [];
+  const answer = {
+    ...{ at: now, cluster, namespace, name, history, unknown: unknownOf(asked) },
+    decidedBy: service ? 'taintward' : 'built-in',
+    taints: [],
+    brakes: [],
+    remedies: [],
+  } as const;
+  if ('unknown' in asked.pod) return { ...answer, ...byRecord(asked, asked.pod.unknown) };
+  if (!pod) return { ...answer, fate: pastFate(history) };
+  const { uid, node, owner } = pod;
+  const before = pastFate(history, uid);
+  const stuck = service && knownOr(service.stuck, []).find((report) => report.uid === uid);
+  return {
+    ...answer,
+    uid,
+    ...(node === undefined ? {} : { node }),
+    ...(owner ? { owner } : {}),
+    ...(before.kind === 'not-found' ? {} : { before }),
+    ...(stuck ? { stuck } : {}),
+    ...byLife(asked, pod),
+  };
+}
+
+/** What governs where the built-in controller decides alone. */
+const builtInRules = (matching: MatchOptions): Rules => ({
+  policy: { ...DEFAULT_POLICY, mode: 'enforce', guard: { shadow: false } },
+  ...{ ordersRevision: 0, policyRevision: 0, stops: [], holds: [], trips: [], guardRevision: 0, matching },
+});
+
+type Told = Pick<PodAnswer, 'fate'> & Partial<PodAnswer>;
+
+/** By what the API server shows, and what is stored. */
+function byLife(asked: PodCase, pod: AskedPod): Told {
+  const { now, cluster, service, matching } = asked;
+  const given = service?.rules ?? { value: builtInRules(matching) };
+  const rules = knownOr(given, builtInRules(matching));
+  const partition = partitionIn(asked, pod);
+  const live = knownOr(asked.node, storedLife(partition));
+  const budgets = knownOr(asked.budgets, undefined);
+  if (pod.node !== undefined && !live && 'unknown' in asked.node)
+    return { fate: { kind: 'unknown', why: asked.node.unknown } };
+  const node: NodeCase = {
+    ...{ now, partition, rules, live: live ?? { taints: [] } },
+    ...(asked.foundAt === undefined ? {} : { foundAt: asked.foundAt }),
+    ...(budgets ? { budgets } : {}),
+  };
+  const foresight = foresee(node);
+  const foretold = foresight.fateOf(pod);
+  const fate = foretold.kind !== 'stays' && 'unknown' in given ? ungoverned(given.unknown) : foretold;
+  const record = partition.scheduled.get(pod.uid) ?? partition.ended.get(pod.uid);
+  const podSince = record?.podSince ?? pod.podSince;
+  const taints =
+    pod.node === undefined ? [] : accountsOf(foresight, node.live.taints ?? [], pod, podSince, rules);
+  const evictsAt = pod.node === undefined ? undefined : builtInDeadline(foresight, pod, podSince, rules);
+  const builtIn = knownOr(asked.builtIn, { state: 'unknown', evidence: '' } as const);
+  const nodeGone = foresight.deletedAt !== undefined;
+  const brakes = brakesOf(foretold).map((by) => accountOfBrake(by, rules));
+  const [first] = brakes;
+  const release = first
+    ? releaseCommand(first.by, cluster)
+    : fate.kind === 'gave-up'
+      ? `taintward retry ${cluster}`
+      : undefined;
+  return {
+    fate,
+    taints,
+    brakes,
+    ...(service && 'value' in given ? { policy: policyOf(rules.policy) } : {}),
+    ...(budgets ? { budgets: budgetsOf(budgets, pod.labels ?? {}) } : {}),
+    builtIn: { ...builtIn, ...(evictsAt === undefined ? {} : { evictsAt }) },
+    ...(pod.node === undefined ? {} : { scheduling: schedulingOf(pod.owner, taints, foretold, nodeGone) }),
+    remedies:
+      pod.node === undefined
+        ? []
+        : remediesFor(taints, { ...(service ? { cluster } : {}), node: pod.node, nodeGone, pod }, foretold),
+    ...(release === undefined ? {} : { release }),
+  };
+}
+
+/** By what is stored alone: the pod's own schedule, where it has one. */
+function byRecord({ service, namespace, name, now, cluster }: PodCase, why: string): Told {
+  const partition = service && knownOr(service.partition, undefined);
+  const record = partition?.scheduled
+    .values()
+    .find((each) => each.namespace === namespace && each.name === name);
+  if (!service || !partition || !record) return { fate: { kind: 'unknown', why } };
+  const { uid, owner } = record;
+  const { node } = partition.ref;
+  if ('unknown' in service.rules) return { fate: ungoverned(service.rules.unknown), uid, node };
+  const rules = service.rules.value;
+  const fate = recordedFate(record, partition, rules, now);
+  const brakes = brakesOf(fate).map((by) => accountOfBrake(by, rules));
+  const [first] = brakes;
+  return {
+    ...{ fate, uid, node, brakes, policy: policyOf(rules.policy) },
+    ...(owner ? { owner } : {}),
+    ...(first ? { release: releaseCommand(first.by, cluster) } : {}),
+  };
+}
+
+function recordedFate(record: EvictionRecord, { node }: Partition, rules: Rules, now: EpochMs): Fate {
+  const { fireAt: dueAt, reasons, held, gaveUpAt } = record;
+  if (gaveUpAt !== undefined) return gaveUp(record, gaveUpAt);
+  const stillHeld = held && mayStillHold(held.by, rules, now) ? held.by : undefined;
+  const by = wholeBrake(rules, Math.max(now, dueAt)) ?? stillHeld;
+  if (by) return { kind: 'held', dueAt, reasons, by };
+  return {
+    ...{ kind: 'goes', at: Math.max(now, momentOf(record, node) ?? now), by: rules.policy.method.kind },
+    ...{ dueAt, reasons, heldBy: [], blockedBy: [] },
+    ...failing(record, node ?? {}, now),
+  };
+}
+
+const ungoverned = (why: string): UnknownFate => ({
+  kind: 'unknown',
+  why: `what governs the cluster cannot be read, and nothing is evicted there until it can (${why})`,
+});
+
+const brakesOf = (fate: Fate) => (fate.kind === 'held' ? [fate.by] : fate.kind === 'goes' ? fate.heldBy : []);
+
+const policyOf = ({
+  mode,
+  pausedUntil,
+  method,
+  rate,
+  drain,
+  virtualKeys,
+  tolerationSeconds,
+}: Policy): NonNullable<PodAnswer['policy']> => ({
+  ...{ mode, method, drain, virtualKeys, tolerationSeconds },
+  ...(pausedUntil === undefined ? {} : { pausedUntil }),
+  ...(rate === undefined ? {} : { rate }),
+});
+
+function partitionIn({ cluster, service }: PodCase, { node }: AskedPod): Partition {
+  const nothing: Partition = {
+    ref: { cluster, node: node ?? ('' as NodeName) },
+    ...{ revision: 0, node: undefined, scheduled: new Map(), ended: new Map() },
+  };
+  return service ? knownOr(service.partition, nothing) : nothing;
+}
+
+/** What is stored of a node that cannot be looked at. */
+function storedLife({ node }: Partition): NodeCase['live'] | undefined {
+  if (!node) return undefined;
+  const { taintsStamp, deletedAt } = node;
+  const taints = node.taints.map(({ virtual: _virtual, ...taint }) => taint);
+  return { taints: deletedAt === undefined ? taints : undefined, taintsStamp };
+}
+
+function unknownOf({ pod, node, service, budgets, builtIn }: PodCase): PodAnswer['unknown'] {
+  const isThere = 'value' in pod && pod.value !== undefined;
+  const facts: readonly (readonly [string, Known<unknown>])[] = [
+    ['the pod', pod],
+    ...(isThere ? ([['its node', node]] as const) : []),
+    ...(service
+      ? ([
+          ['rules', service.rules],
+          ['what is stored of its node', service.partition],
+          ['history', service.history],
+          ['stuck pods', service.stuck],
+        ] as const)
+      : []),
+    ...(isThere
+      ? ([
+          ['budgets', budgets],
+          ['the built-in controller', builtIn],
+        ] as const)
+      : []),
+  ];
+  return facts.flatMap(([what, fact]) => ('unknown' in fact ? [{ what, why: fact.unknown }] : []));
+}

@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { podDeadlines } from '#shared/eviction/pod-deadline.ts';
+import { known } from '#shared/explain/known.ts';
+import { explainPod, type PodAnswer } from '#shared/explain/pod.ts';
+import type { Toleration } from '#shared/taints/taint.ts';
+import { at, rules, tolerating } from '#test/unit/eviction/builders.ts';
+import { aCase, aPod, NOW, since } from './builders.ts';
+
+const KEYS = ['a', 'b', 'node.kubernetes.io/not-ready'];
+const taints = fc
+  .uniqueArray(fc.tuple(fc.constantFrom(...KEYS), fc.integer({ min: 0, max: NOW })), {
+    selector: ([key]) => key,
+  })
+  .map((all) => all.map(([key, second]) => since(second, key)));
+const tolerations = fc.array(
+  fc.oneof(
+    fc
+      .tuple(fc.constantFrom(...KEYS), fc.option(fc.integer({ min: -1, max: 300 }), { nil: undefined }))
+      .map(([key, seconds]) => tolerating(key, seconds)),
+    fc.integer({ min: 0, max: 300 }).map((seconds) => ({
+      operator: 'Exists',
+      effect: 'NoExecute',
+      tolerationSeconds: BigInt(seconds),
+    })),
+  ),
+  { maxLength: 4 },
+);
+
+test('of the taints those decide that set the deadline, by the tolerations that its reasons name', () => {
+  fc.assert(
+    fc.property(taints, tolerations, (on, tolerated) => {
+      const answer = explainPod(aCase(on, { pod: known(aPod({ tolerations: tolerated })) }));
+      const expected = podDeadlines(on, undefined, rules)(tolerated, at(0));
+      const deciding = answer.taints.filter(({ decides }) => decides);
+      assert.deepEqual(
+        deciding.map(({ taint, since: started, known: how, seconds, toleration }) => ({
+          ...{ taint, since: started, known: how, seconds },
+          ...(toleration ? { toleration: toleration.index } : {}),
+        })),
+        expected?.reasons ?? [],
+      );
+      const deadlines = answer.taints.flatMap(({ deadlineAt }) => deadlineAt ?? []);
+      assert.equal(deadlines.length > 0 ? Math.min(...deadlines) : undefined, expected?.at);
+      assert.equal(answer.fate.kind, expected ? 'goes' : 'stays');
+    }),
+  );
+});
+
+interface Operation {
+  readonly op: 'add' | 'remove';
+  readonly path: string;
+  readonly value?: Toleration | readonly Toleration[];
+}
+
+/** What `kubectl patch --type json` makes of tolerations. */
+function patched(tolerated: readonly Toleration[], { remedies }: PodAnswer): readonly Toleration[] {
+  const remedy = remedies.find(({ kind }) => kind === 'tolerate');
+  const [, json = '[]'] = /--patch '(.+)'$/.exec(remedy?.kind === 'tolerate' ? remedy.command : '') ?? [];
+  return (JSON.parse(json) as readonly Operation[]).reduce<readonly Toleration[]>((all, { path, value }) => {
+    const [, index] = /^\/spec\/tolerations\/(\d+)\/tolerationSeconds$/.exec(path) ?? [];
+    if (index === undefined) return all.concat(value ?? []);
+    return all.map((each, place) => {
+      const { tolerationSeconds: _removed, ...rest } = each;
+      return place === Number(index) ? rest : each;
+    });
+  }, tolerated);
+}
+
+test('a pod stays whose tolerations are patched as was told, and one that goes is told how', () => {
+  fc.assert(
+    fc.property(taints, tolerations, (on, tolerated) => {
+      const asked = (list: readonly Toleration[]) =>
+        explainPod(aCase(on, { pod: known(aPod({ tolerations: list })) }));
+      const answer = asked(tolerated);
+      assert.equal(answer.remedies.length > 0, answer.fate.kind === 'goes');
+      assert.equal(asked(patched(tolerated, answer)).fate.kind, 'stays');
+    }),
+  );
+});
+
+test('a pod stays that all the taints are removed for that were told', () => {
+  fc.assert(
+    fc.property(taints, tolerations, (on, tolerated) => {
+      const pod = known(aPod({ tolerations: tolerated }));
+      const removed = explainPod(aCase(on, { pod })).remedies.flatMap((remedy) =>
+        remedy.kind === 'untaint' ? [remedy.taint] : remedy.kind === 'mend-node' ? remedy.taints : [],
+      );
+      const left = on.filter(({ key }) => !removed.some((taint) => taint.key === key));
+      assert.equal(explainPod(aCase(left, { pod })).fate.kind, 'stays');
+    }),
+  );
+});

@@ -1,0 +1,348 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { podUid } from '#shared/eviction/identity.ts';
+import type { Hold } from '#shared/eviction/policy.ts';
+import { known } from '#shared/explain/known.ts';
+import type { PastEntry } from '#shared/explain/past.ts';
+import { explainPod, type PodCase } from '#shared/explain/pod.ts';
+import { after, at, nodeDelta, pod, recordIn, ref, taint, tolerating } from '#test/unit/eviction/builders.ts';
+import { aCase, aPod, line, ruled, service, since, stored } from './builders.ts';
+
+const NOT_READY = 'node.kubernetes.io/not-ready';
+const act = { who: 'anna', at: at(90), why: 'is being debugged' };
+const hold = (fields: Partial<Hold> = {}): Hold => ({
+  ...act,
+  id: 'h1',
+  target: { kind: 'node', node: ref.node },
+  ...fields,
+});
+const governed = (
+  given: Parameters<typeof ruled>[0],
+  more: Parameters<typeof ruled>[1] = {},
+): Partial<PodCase> => ({
+  service: service({ rules: known(ruled(given, more)), partition: known(stored([since(80)])) }),
+});
+const on = { builtIn: known({ state: 'on', evidence: 'its flags' } as const) };
+
+const LINES: readonly (readonly [string, PodCase, string])[] = [
+  ['a countdown', aCase([since(80)]), 'shop/web-0 goes at 140s, because it tolerates a:NoExecute for 60 s.'],
+  [
+    'one that is over',
+    aCase([since(20)]),
+    'shop/web-0 goes now: it is due since 100s, because it tolerates a:NoExecute for 60 s.',
+  ],
+  [
+    'a taint that nothing tolerates',
+    aCase([since(80, 'b', { value: 'v' })]),
+    'shop/web-0 goes now: it is due since 100s, because it does not tolerate b=v:NoExecute.',
+  ],
+  [
+    'two taints, of which one comes first',
+    aCase([since(80), since(90, 'b')], {
+      pod: known(aPod({ tolerations: [tolerating('a', 60), tolerating('b', 20)] })),
+    }),
+    'shop/web-0 goes at 110s, because it tolerates b:NoExecute for 20 s.',
+  ],
+  ['no taint', aCase([]), 'shop/web-0 stays: node n1 has no taint that evicts.'],
+  [
+    'a pod that tolerates all',
+    aCase([since(80)], { pod: known(aPod({ tolerations: [{ operator: 'Exists' }] })) }),
+    'shop/web-0 stays: it tolerates a:NoExecute of node n1 for ever.',
+  ],
+  [
+    'a pod that no node has',
+    aCase([], { pod: known(aPod({ node: undefined })) }),
+    'shop/web-0 stays: it is on no node yet, and taints evict from nodes.',
+  ],
+  [
+    'a cluster that is observed',
+    aCase([since(80)], governed({ mode: 'observe' })),
+    'shop/web-0 would go at 140s, because it tolerates a:NoExecute for 60 s; Taintward only observes the cluster.',
+  ],
+  [
+    'a cluster that is observed where the built-in controller evicts',
+    aCase([since(80)], { ...governed({ mode: 'observe' }), ...on }),
+    'shop/web-0 would go at 140s, because it tolerates a:NoExecute for 60 s; Taintward only observes the cluster. But the built-in controller is on, and evicts it at 140s.',
+  ],
+  [
+    'a hold',
+    aCase([since(80)], governed({}, { holds: [hold()] })),
+    'shop/web-0 falls due at 140s, because it tolerates a:NoExecute for 60 s, but is held by hold h1 (anna: is being debugged).',
+  ],
+  [
+    'a hold that ends',
+    aCase([since(80)], governed({}, { holds: [hold({ until: at(200) })] })),
+    'shop/web-0 falls due at 140s, because it tolerates a:NoExecute for 60 s; it is held by hold h1 (anna: is being debugged) until 200s, and goes at 200s.',
+  ],
+  [
+    'a hold that ends before the pod is due',
+    aCase([since(80)], governed({}, { holds: [hold({ until: at(120) })] })),
+    'shop/web-0 goes at 140s, because it tolerates a:NoExecute for 60 s.',
+  ],
+  [
+    'a guard that tripped',
+    aCase([since(80)], governed({}, { trips: [{ scope: 'people', trippedAt: at(90), nodes: 5, outOf: 9 }] })),
+    'shop/web-0 falls due at 140s, because it tolerates a:NoExecute for 60 s, but is held by the guard (5 of 9 nodes were tainted by people).',
+  ],
+  [
+    'seconds that policy gives',
+    aCase([since(80)], governed({ tolerationSeconds: { a: 30 } })),
+    'shop/web-0 goes at 110s, because by policy it tolerates a:NoExecute for 30 s.',
+  ],
+  [
+    'a longer time than the built-in controller knows of',
+    aCase([since(80)], { ...governed({ tolerationSeconds: { a: 90 } }), ...on }),
+    'shop/web-0 goes at 170s, because by policy it tolerates a:NoExecute for 90 s. But the built-in controller is on, and evicts it at 140s.',
+  ],
+  [
+    'a rate',
+    aCase([since(80)], governed({ rate: 5 })),
+    'shop/web-0 goes at 140s, in its turn at 5 pods a second, because it tolerates a:NoExecute for 60 s.',
+  ],
+  [
+    'a disruption budget',
+    aCase([since(80)], {
+      ...governed({ method: { kind: 'evict', deadlineMs: 60_000, afterDeadline: 'delete' } }),
+      budgets: known([{ name: 'web', selector: {}, allowed: 0 }]),
+    }),
+    'shop/web-0 falls due at 140s, because it tolerates a:NoExecute for 60 s; its disruption budget web allows no disruption, and it is deleted at 200s all the same.',
+  ],
+  [
+    'a disruption budget that policy never goes against',
+    aCase([since(80)], {
+      ...governed({ method: { kind: 'evict', deadlineMs: 60_000, afterDeadline: 'never' } }),
+      budgets: known([{ name: 'web', selector: {}, allowed: 0 }]),
+    }),
+    'shop/web-0 falls due at 140s, and stays for as long as its disruption budget web allows no disruption: policy says never to delete it against that.',
+  ],
+  [
+    'a pod that was evicted and ends',
+    aCase([since(20)], {
+      pod: known(aPod({ terminating: true, disrupted: true, leaving: { overAt: at(130), finalizers: [] } })),
+    }),
+    'shop/web-0 was evicted by Taintward, and has until 130s to end.',
+  ],
+  [
+    'one that does not end',
+    aCase([since(20)], {
+      pod: known(
+        aPod({ terminating: true, disrupted: true, leaving: { overAt: at(30), finalizers: ['x/y'] } }),
+      ),
+    }),
+    'shop/web-0 was evicted by Taintward and does not leave: its grace period was over at 30s, and waits for its finalizers (x/y).',
+  ],
+  [
+    'rules that cannot be read',
+    aCase([since(80)], { service: service({ rules: { unknown: 'the table is away' } }) }),
+    'shop/web-0 may go or stay: what governs the cluster cannot be read, and nothing is evicted there until it can (the table is away).',
+  ],
+  [
+    'a node that is gone',
+    aCase([since(80)], { node: known({ taints: undefined }) }),
+    'shop/web-0 goes at 140s, because it tolerates a:NoExecute for 60 s.',
+  ],
+];
+
+for (const [what, asked, expected] of LINES)
+  test(`the first line tells of ${what}`, () => {
+    assert.equal(line(asked), expected);
+  });
+
+test('only the cluster asked, it is told what the built-in controller does', () => {
+  const { service: _service, ...bare } = aCase([since(80)], { foundAt: at(90) });
+  assert.equal(
+    line({ ...bare, ...on }),
+    'shop/web-0 goes at 150s at the latest, by the built-in controller, because it tolerates a:NoExecute for 60 s.',
+  );
+  assert.equal(
+    line({ ...bare, builtIn: { unknown: 'forbidden' } }),
+    'shop/web-0 goes at 150s at the latest, if the built-in controller or Taintward evicts here, because it tolerates a:NoExecute for 60 s.',
+  );
+});
+
+const entry = (second: number, what: PastEntry['what'], fields: Partial<PastEntry> = {}): PastEntry => ({
+  ...{ at: at(second), ref, uid: podUid('u0'), what, fireAt: at(60) },
+  reasons: [
+    { taint: { key: 'a', effect: 'NoExecute' }, since: at(0), known: 'appeared', toleration: 0, seconds: 60 },
+  ],
+  ...fields,
+});
+const gone = (...history: readonly PastEntry[]): PodCase =>
+  aCase([], { pod: known(undefined), service: service({ history: known(history) }) });
+
+test('of a pod that is gone history tells what became of it', () => {
+  const cases: readonly (readonly [PodCase, string])[] = [
+    [
+      gone(entry(0, 'scheduled'), entry(61, 'done', { lateMs: 300 })),
+      'shop/web-0 was evicted from node n1 at 61s, because it tolerates a:NoExecute for 60 s.',
+    ],
+    [
+      gone(entry(0, 'scheduled'), entry(31, 'gone', { deleted: { at: at(30), by: 'other' } })),
+      'shop/web-0 was deleted from node n1 by somebody else at 30s; by Taintward it was to go at 60s, because it tolerates a:NoExecute for 60 s.',
+    ],
+    [
+      gone(entry(31, 'gone', { deleted: { at: at(30), by: 'taint-manager' }, fireAt: 8.64e15, reasons: [] })),
+      'shop/web-0 was evicted from node n1 by the built-in controller at 30s; nothing of Taintward called for that.',
+    ],
+    [
+      gone(entry(0, 'scheduled'), entry(20, 'cancelled', { cancelled: 'taint-removed' })),
+      'shop/web-0 is gone, and who deleted it is not known; it was last heard of on node n1 at 20s; its eviction had been cancelled, because the taint was removed.',
+    ],
+    [gone(), 'shop/web-0 is not there in cluster c1, and history knows no pod of that name.'],
+  ];
+  for (const [asked, expected] of cases) assert.equal(line(asked), expected);
+});
+
+test('a pod that follows one of its name is told of first, and then the one before it', () => {
+  const history = known([entry(61, 'done', { lateMs: 300 })]);
+  assert.equal(
+    line(aCase([], { service: service({ history }) })),
+    'shop/web-0 stays: node n1 has no taint that evicts. An earlier pod of this name was evicted from node n1 at 61s, because it tolerates a:NoExecute for 60 s.',
+  );
+});
+
+test('each taint is set against the toleration that decides, and those that come too late are named', () => {
+  const tolerations = [tolerating('a', 60), { operator: 'Exists' }, tolerating('a')];
+  const taints = [since(80), since(90, 'b')];
+  const { taints: accounts } = explainPod({
+    ...aCase(taints, { pod: known(aPod({ tolerations })) }),
+    node: known({
+      taints: [
+        { key: 'a', effect: 'NoExecute' },
+        { key: 'b', effect: 'NoExecute' },
+        { key: 'c', effect: 'NoSchedule' },
+      ],
+    }),
+  });
+  assert.deepEqual(accounts, [
+    {
+      taint: { key: 'a', effect: 'NoExecute' },
+      ...{ evicts: 'yes', since: at(80), known: 'appeared', seconds: 60, deadlineAt: at(140), decides: true },
+      ...{ toleration: { index: 0, seconds: 60 }, shadowed: [{ index: 1 }, { index: 2 }], schedules: true },
+    },
+    {
+      taint: { key: 'b', effect: 'NoExecute' },
+      ...{ evicts: 'yes', since: at(90), known: 'appeared', decides: false },
+      ...{ toleration: { index: 1 }, shadowed: [], schedules: true },
+    },
+    {
+      taint: { key: 'c', effect: 'NoSchedule' },
+      ...{ evicts: 'no', decides: false, toleration: { index: 1 }, shadowed: [], schedules: true },
+    },
+  ]);
+});
+
+test('a NoSchedule taint that policy has evict is told as virtual, and whoever tolerates it as it is stays', () => {
+  const taints = [since(80, 'm', { effect: 'NoSchedule' })];
+  const virtual = (tolerations: ReturnType<typeof aPod>['tolerations']) =>
+    explainPod(
+      aCase(taints, {
+        ...governed({ virtualKeys: ['m'] }),
+        pod: known(aPod({ tolerations })),
+      }),
+    );
+  const goes = virtual([]);
+  assert.equal(goes.fate.kind, 'goes');
+  assert.deepEqual(
+    goes.taints.map(({ evicts, changedBy }) => [evicts, changedBy]),
+    [['virtual', 'virtualKeys']],
+  );
+  assert.equal(goes.builtIn?.evictsAt, undefined, 'the built-in controller does not look at it');
+  assert.equal(virtual([{ key: 'm', operator: 'Exists', effect: 'NoSchedule' }]).fate.kind, 'stays');
+});
+
+test('where nothing but a time limit keeps it away, the next pod may come back to be evicted again', () => {
+  const of = (fields: Partial<PodCase>) => explainPod(aCase([since(80)], fields)).scheduling;
+  assert.deepEqual(of({}), { replacedBy: 'controller', keptOffBy: [], loops: true });
+  const { owner: _owner, ...bare } = aPod();
+  assert.deepEqual(of({ pod: known(bare) }), { replacedBy: 'nobody', keptOffBy: [], loops: false });
+  const more = [
+    { key: 'a', effect: 'NoExecute' },
+    { key: 'x', effect: 'NoSchedule' },
+  ];
+  assert.deepEqual(of({ node: known({ taints: more }) }), {
+    ...{ replacedBy: 'controller', loops: false },
+    keptOffBy: [{ key: 'x', effect: 'NoSchedule' }],
+  });
+});
+
+test('what would keep the pod is told as commands', () => {
+  const { remedies } = explainPod(
+    aCase([since(80), since(90, 'b'), since(90, NOT_READY)], {
+      pod: known(aPod({ tolerations: [tolerating('a', 60), tolerating(NOT_READY, 300)] })),
+    }),
+  );
+  assert.deepEqual(remedies, [
+    {
+      kind: 'tolerate',
+      command: `kubectl patch pod web-0 --namespace shop --type json --patch '[{"op":"remove","path":"/spec/tolerations/0/tolerationSeconds"},{"op":"remove","path":"/spec/tolerations/1/tolerationSeconds"},{"op":"add","path":"/spec/tolerations/-","value":{"key":"b","operator":"Exists","effect":"NoExecute"}}]'`,
+    },
+    {
+      kind: 'untaint',
+      taint: { key: 'a', effect: 'NoExecute' },
+      command: 'kubectl taint nodes n1 a:NoExecute-',
+    },
+    {
+      kind: 'untaint',
+      taint: { key: 'b', effect: 'NoExecute' },
+      command: 'kubectl taint nodes n1 b:NoExecute-',
+    },
+    { kind: 'mend-node', taints: [{ key: NOT_READY, effect: 'NoExecute' }] },
+    { kind: 'hold', command: "taintward hold pod shop/web-0 --cluster c1 --why 'REASON'" },
+  ]);
+});
+
+test('a held pod is told with the command that lets it go', () => {
+  const held = explainPod(aCase([since(20)], governed({}, { holds: [hold()] })));
+  assert.equal(held.release, "taintward release h1 --why 'REASON'");
+  assert.deepEqual(held.brakes, [
+    {
+      by: { kind: 'hold', id: 'h1' },
+      act: { who: 'anna', at: at(90), why: 'is being debugged' },
+      target: hold().target,
+    },
+  ]);
+});
+
+test('an API server that does not answer leaves what is stored, and what is not known is said', () => {
+  const partition = after(nodeDelta(80, { taints: [taint('a', 80)] }));
+  const record = recordIn(partition);
+  assert.ok(record);
+  const unreachable = { unknown: 'the API server does not answer' };
+  const answer = explainPod(
+    aCase([], {
+      ...{ namespace: 'default', name: record.name, pod: unreachable, node: unreachable },
+      service: service({ partition: known(partition) }),
+    }),
+  );
+  assert.deepEqual(answer.fate, {
+    ...{ kind: 'goes', at: at(140), by: 'delete', dueAt: at(140), reasons: record.reasons },
+    ...{ heldBy: [], blockedBy: [] },
+  });
+  assert.deepEqual(answer.unknown, [{ what: 'the pod', why: 'the API server does not answer' }]);
+});
+
+test('an eviction that fails, and one that was given up, are told with their errors', () => {
+  const partition = after(
+    nodeDelta(1, { taints: [taint('a', 0)], pods: [pod('u1', { namespace: 'shop', name: 'web-0' })] }),
+  );
+  const record = recordIn(partition);
+  assert.ok(record && partition.node);
+  const failure = { since: at(61), error: 'the webhook refuses' };
+  const retry = { attempts: 3, nextTryAt: at(130), since: at(61), error: failure.error, everything: false };
+  const asked = (fields: object, node = {}) => {
+    const scheduled = new Map([[record.uid, { ...record, failure, ...fields }]]);
+    const facts = { ...partition, scheduled, node: { ...partition.node, ...node } } as typeof partition;
+    return aCase([since(0)], { service: service({ partition: known(facts) }) });
+  };
+  assert.equal(
+    line(asked({}, { retry })),
+    'shop/web-0 is due since 60s, because it tolerates a:NoExecute for 60 s; its eviction failed 3 times (the webhook refuses), and is tried again at 130s.',
+  );
+  const answer = asked({ gaveUpAt: at(95) });
+  assert.equal(
+    line(answer),
+    'shop/web-0 was due at 60s, and its eviction was given up at 95s: the webhook refuses.',
+  );
+  assert.equal(explainPod(answer).release, 'taintward retry c1');
+});

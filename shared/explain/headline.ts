@@ -3,6 +3,7 @@ import type { Reason } from '#shared/eviction/records.ts';
 import { taintText } from '#shared/taints/taint.ts';
 import type { BrakeAccount } from './brakes.ts';
 import type { Fate } from './fate.ts';
+import type { NodeAnswer } from './node.ts';
 import type { PastFate } from './past.ts';
 import type { PodAnswer } from './pod.ts';
 
@@ -168,6 +169,69 @@ function rivalText({ decidedBy, fate, builtIn }: PodAnswer, moment: MomentText):
   return builtIn?.state === 'on'
     ? `But the built-in controller is on, and evicts it at ${moment(evictsAt)}.`
     : `Should the built-in controller be on, which is not known, it evicts it at ${moment(evictsAt)}.`;
+}
+
+/** What happens on a node: one sentence, or two where the built-in controller goes its own way. */
+export function nodeHeadline(answer: NodeAnswer, moment: MomentText): string {
+  const { node, cluster, state, taints, pods, at: now, decidedBy, builtIn } = answer;
+  const evicting = taints.filter(({ evicts }) => evicts !== 'no').map(({ taint }) => taintText(taint));
+  if (state === 'gone' && pods.length === 0)
+    return `${node} is not there in cluster ${cluster}, and no pod of it is left.`;
+  const what = state === 'gone' ? `${node} is gone, and had` : `${node} has`;
+  if (evicting.length === 0)
+    return `${what} no taint that evicts: ${countText(pods.length, 'stays', 'stay')}.`;
+  const going = pods.flatMap(({ fate }) => (fate.kind === 'goes' ? [fate.at] : []));
+  const [first, last] = [Math.min(...going), Math.max(...going)];
+  const when =
+    last <= now
+      ? 'now'
+      : first === last
+        ? `at ${moment(last)}`
+        : `by ${moment(last)}, the first ${first <= now ? 'now' : `at ${moment(first)}`}`;
+  const kept = pods.filter(({ fate }) =>
+    ['held', 'blocked', 'gave-up', 'unknown'].includes(fate.kind),
+  ).length;
+  const observed = pods.filter(({ fate }) => fate.kind === 'held' && fate.by.kind === 'observe').length;
+  const by = decidedBy === 'built-in' ? builtInSubject(builtIn) : '';
+  const parts = [
+    going.length > 0 ? `${countText(going.length, 'goes', 'go')} ${when}${by}` : '',
+    observed > 0 ? `${countText(observed, 'would go', 'would go')}, were the cluster not only observed` : '',
+    kept > observed ? `${countText(kept - observed, 'is kept', 'are kept')}` : '',
+    ...(['leaving', 'stays'] as const).map((kind) => {
+      const count = pods.filter(({ fate }) => fate.kind === kind).length;
+      if (count === 0) return '';
+      return kind === 'leaving'
+        ? countText(count, 'is terminating', 'are terminating')
+        : countText(count, 'stays', 'stay');
+    }),
+  ].filter((part) => part !== '');
+  const told = `${what} ${evicting.join(' and ')}: ${parts.length > 0 ? parts.join('; ') : 'there is no pod'}.`;
+  const rival = nodeRivalText(answer, moment);
+  return rival === '' ? told : `${told} ${rival}`;
+}
+
+const countText = (count: number, one: string, many: string): string =>
+  count === 1 ? `1 pod ${one}` : `${count} pods ${many}`;
+
+function builtInSubject({ state }: NodeAnswer['builtIn']): string {
+  if (state === 'on') return ' by the built-in controller';
+  return state === 'off'
+    ? ' if something evicts here, for the built-in controller is off'
+    : ' if the built-in controller or Taintward evicts here';
+}
+
+/** That the built-in controller evicts pods of a node that Taintward would not, or not yet. */
+function nodeRivalText({ decidedBy, builtIn, pods }: NodeAnswer, moment: MomentText): string {
+  if (decidedBy === 'built-in' || builtIn.state === 'off') return '';
+  const earlier = pods.flatMap(({ fate, builtInAt }) => {
+    const standing = fate.kind === 'goes' ? fate.at : fate.kind === 'leaving' ? -Infinity : Infinity;
+    return builtInAt !== undefined && builtInAt < standing ? [builtInAt] : [];
+  });
+  if (earlier.length === 0) return '';
+  const what = `evicts ${earlier.length} of them before that, the first at ${moment(Math.min(...earlier))}`;
+  return builtIn.state === 'on'
+    ? `But the built-in controller is on, and ${what}.`
+    : `Should the built-in controller be on, which is not known, it ${what}.`;
 }
 
 /** Why a pod must go: "it tolerates a:NoExecute for 300 s". */

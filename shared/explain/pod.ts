@@ -1,15 +1,22 @@
-import { mayStillHold, wholeBrake } from '#shared/eviction/brake.ts';
 import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
-import { DEFAULT_POLICY, type Policy, type Rules } from '#shared/eviction/policy.ts';
-import type { EvictionRecord, Partition } from '#shared/eviction/records.ts';
-import { momentOf } from '#shared/eviction/retry.ts';
+import type { Rules } from '#shared/eviction/policy.ts';
+import type { Partition } from '#shared/eviction/records.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
 import { accountOfBrake, type BrakeAccount } from './brakes.ts';
 import { type Budget, budgetsOf } from './budgets.ts';
 import { type BuiltIn, builtInDeadline } from './built-in.ts';
-import { type AskedPod, type Fate, failing, foresee, gaveUp, type NodeCase } from './fate.ts';
+import { type AskedPod, type Fate, foresee, type NodeCase } from './fate.ts';
+import {
+  brakesOf,
+  builtInRules,
+  type PolicyAccount,
+  policyOf,
+  type UnknownFate,
+  ungoverned,
+} from './governing.ts';
 import { type Known, knownOr } from './known.ts';
 import { type PastEntry, type PastFate, pastFate } from './past.ts';
+import { recordedFate } from './recorded-fate.ts';
 import { type Remedy, releaseCommand, remediesFor } from './remedies.ts';
 import { type Scheduling, schedulingOf } from './scheduling.ts';
 import { accountsOf, type TaintAccount } from './taints.ts';
@@ -55,12 +62,6 @@ export interface PodCase {
   readonly matching: MatchOptions;
 }
 
-/** That it cannot be said what becomes of a pod, and why. */
-export interface UnknownFate {
-  readonly kind: 'unknown';
-  readonly why: string;
-}
-
 /** Why a pod goes or stays, and what happens next. Plain data; times are epoch ms. */
 export interface PodAnswer {
   readonly at: EpochMs;
@@ -80,10 +81,7 @@ export interface PodAnswer {
   /** What keeps the pod now, or will when it is due. */
   readonly brakes: readonly BrakeAccount[];
   /** Absent: not known, or nobody manages the cluster. */
-  readonly policy?: Pick<
-    Policy,
-    'mode' | 'pausedUntil' | 'method' | 'rate' | 'drain' | 'virtualKeys' | 'tolerationSeconds'
-  >;
+  readonly policy?: PolicyAccount;
   /** Those that are about the pod; absent: not known. */
   readonly budgets?: readonly Budget[];
   /** `evictsAt`: when it evicts the pod, where it runs; absent: never. */
@@ -125,12 +123,6 @@ export function explainPod(asked: PodCase): PodAnswer {
     ...byLife(asked, pod),
   };
 }
-
-/** What governs where the built-in controller decides alone. */
-const builtInRules = (matching: MatchOptions): Rules => ({
-  policy: { ...DEFAULT_POLICY, mode: 'enforce', guard: { shadow: false } },
-  ...{ ordersRevision: 0, policyRevision: 0, stops: [], holds: [], trips: [], guardRevision: 0, matching },
-});
 
 type Told = Pick<PodAnswer, 'fate'> & Partial<PodAnswer>;
 
@@ -193,7 +185,7 @@ function byRecord({ service, namespace, name, now, cluster }: PodCase, why: stri
   const { node } = partition.ref;
   if ('unknown' in service.rules) return { fate: ungoverned(service.rules.unknown), uid, node };
   const rules = service.rules.value;
-  const fate = recordedFate(record, partition, rules, now);
+  const fate = recordedFate(record, partition.node, rules, now);
   const brakes = brakesOf(fate).map((by) => accountOfBrake(by, rules));
   const [first] = brakes;
   return {
@@ -202,40 +194,6 @@ function byRecord({ service, namespace, name, now, cluster }: PodCase, why: stri
     ...(first ? { release: releaseCommand(first.by, cluster) } : {}),
   };
 }
-
-function recordedFate(record: EvictionRecord, { node }: Partition, rules: Rules, now: EpochMs): Fate {
-  const { fireAt: dueAt, reasons, held, gaveUpAt } = record;
-  if (gaveUpAt !== undefined) return gaveUp(record, gaveUpAt);
-  const stillHeld = held && mayStillHold(held.by, rules, now) ? held.by : undefined;
-  const by = wholeBrake(rules, Math.max(now, dueAt)) ?? stillHeld;
-  if (by) return { kind: 'held', dueAt, reasons, by };
-  return {
-    ...{ kind: 'goes', at: Math.max(now, momentOf(record, node) ?? now), by: rules.policy.method.kind },
-    ...{ dueAt, reasons, heldBy: [], blockedBy: [] },
-    ...failing(record, node ?? {}, now),
-  };
-}
-
-const ungoverned = (why: string): UnknownFate => ({
-  kind: 'unknown',
-  why: `what governs the cluster cannot be read, and nothing is evicted there until it can (${why})`,
-});
-
-const brakesOf = (fate: Fate) => (fate.kind === 'held' ? [fate.by] : fate.kind === 'goes' ? fate.heldBy : []);
-
-const policyOf = ({
-  mode,
-  pausedUntil,
-  method,
-  rate,
-  drain,
-  virtualKeys,
-  tolerationSeconds,
-}: Policy): NonNullable<PodAnswer['policy']> => ({
-  ...{ mode, method, drain, virtualKeys, tolerationSeconds },
-  ...(pausedUntil === undefined ? {} : { pausedUntil }),
-  ...(rate === undefined ? {} : { rate }),
-});
 
 function partitionIn({ cluster, service }: PodCase, { node }: AskedPod): Partition {
   const nothing: Partition = {

@@ -1,0 +1,46 @@
+import type { Brake } from '#shared/eviction/brake.ts';
+import { DEFAULT_POLICY, type Policy, type Rules } from '#shared/eviction/policy.ts';
+import type { MatchOptions } from '#shared/taints/taint.ts';
+import type { Fate } from './fate.ts';
+
+/** What of a policy concerns pods that are due. */
+export type PolicyAccount = Pick<
+  Policy,
+  'mode' | 'pausedUntil' | 'method' | 'rate' | 'drain' | 'virtualKeys' | 'tolerationSeconds'
+>;
+
+/** That it cannot be said what becomes of a pod, and why. */
+export interface UnknownFate {
+  readonly kind: 'unknown';
+  readonly why: string;
+}
+
+/** What governs where the built-in controller decides alone. */
+export const builtInRules = (matching: MatchOptions): Rules => ({
+  policy: { ...DEFAULT_POLICY, mode: 'enforce', guard: { shadow: false } },
+  ...{ ordersRevision: 0, policyRevision: 0, stops: [], holds: [], trips: [], guardRevision: 0, matching },
+});
+
+/** Of a pod in a cluster whose rules cannot be read. */
+export const ungoverned = (why: string): UnknownFate => ({
+  kind: 'unknown',
+  why: `what governs the cluster cannot be read, and nothing is evicted there until it can (${why})`,
+});
+
+/** What keeps a pod, one after the other. */
+export const brakesOf = (fate: Fate): readonly Brake[] =>
+  fate.kind === 'held' ? [fate.by] : fate.kind === 'goes' ? fate.heldBy : [];
+
+export const policyOf = ({
+  mode,
+  pausedUntil,
+  method,
+  rate,
+  drain,
+  virtualKeys,
+  tolerationSeconds,
+}: Policy): PolicyAccount => ({
+  ...{ mode, method, drain, virtualKeys, tolerationSeconds },
+  ...(pausedUntil === undefined ? {} : { pausedUntil }),
+  ...(rate === undefined ? {} : { rate }),
+});

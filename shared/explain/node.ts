@@ -1,0 +1,293 @@
+import type { Brake } from '#shared/eviction/brake.ts';
+import type { Evidence } from '#shared/eviction/facts.ts';
+import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
+import type { Partition } from '#shared/eviction/records.ts';
+import { evicts, type MatchOptions, type Taint } from '#shared/taints/taint.ts';
+import { accountOfBrake, type BrakeAccount } from './brakes.ts';
+import type { Budget } from './budgets.ts';
+import { type BuiltIn, builtInDeadline } from './built-in.ts';
+import { type AskedPod, type Fate, foresee, type NodeCase } from './fate.ts';
+import {
+  brakesOf,
+  builtInRules,
+  type PolicyAccount,
+  policyOf,
+  type UnknownFate,
+  ungoverned,
+} from './governing.ts';
+import { type Known, knownOr } from './known.ts';
+import type { PastEntry } from './past.ts';
+import type { ServiceFacts } from './pod.ts';
+import { recordedFate } from './recorded-fate.ts';
+
+/** Something that history tells of a pod of a node. */
+export interface NodePastEntry extends PastEntry {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** All that is known of a node at one moment. */
+export interface NodeQuestion {
+  readonly now: EpochMs;
+  readonly cluster: ClusterName;
+  readonly node: NodeName;
+  /** As the API server shows it. */
+  readonly live: Known<NodeCase['live']>;
+  readonly foundAt?: EpochMs;
+  /** Those that the API server shows on it. */
+  readonly pods: Known<readonly AskedPod[]>;
+  /** By namespace; absent: not known. */
+  readonly budgets: Known<ReadonlyMap<string, readonly Budget[]>>;
+  readonly service?: Pick<ServiceFacts, 'rules' | 'partition'> & {
+    /** Of this node, the oldest first. */
+    readonly history: Known<readonly NodePastEntry[]>;
+  };
+  readonly builtIn: Known<BuiltIn>;
+  readonly matching: MatchOptions;
+}
+
+/** A taint of a node. */
+export interface NodeTaint {
+  readonly taint: Pick<Taint, 'key' | 'value' | 'effect'>;
+  readonly evicts: 'yes' | 'virtual' | 'no';
+  /** When its countdown started, and how that is known; with those that evict only. */
+  readonly since?: EpochMs;
+  readonly known?: Evidence;
+}
+
+/** What becomes of one pod. */
+export interface NodePod {
+  readonly uid: PodUid;
+  readonly namespace: string;
+  readonly name: string;
+  readonly owner?: { readonly kind: string; readonly name: string };
+  readonly fate: Fate | UnknownFate;
+  /** When the built-in controller evicts it, where that runs; absent: never. */
+  readonly builtInAt?: EpochMs;
+}
+
+/** What becomes of the pods of one workload. */
+export interface NodeWorkload {
+  readonly namespace: string;
+  /** The controller that runs them; absent: nobody makes them anew. */
+  readonly owner?: { readonly kind: string; readonly name: string };
+  readonly pods: number;
+  /** How many go, and the first and the last of these; those that are due go now. */
+  readonly goes: { readonly pods: number; readonly firstAt?: EpochMs; readonly lastAt?: EpochMs };
+  /** How many are kept, by what it is that keeps them for no known time. */
+  readonly kept: readonly { readonly by: Brake['kind'] | 'budget' | 'gave-up'; readonly pods: number }[];
+  readonly leaving: number;
+  readonly stays: readonly {
+    readonly because: Extract<Fate, { kind: 'stays' }>['because'];
+    readonly pods: number;
+  }[];
+}
+
+/** What happens on a node and why. Plain data; times are epoch ms. */
+export interface NodeAnswer {
+  readonly at: EpochMs;
+  readonly cluster: ClusterName;
+  readonly node: NodeName;
+  readonly zone?: string;
+  readonly decidedBy: 'taintward' | 'built-in';
+  readonly state: 'there' | 'gone' | 'unknown';
+  /** With `gone`: since when, as far as that is known. */
+  readonly deletedAt?: EpochMs;
+  readonly taints: readonly NodeTaint[];
+  /** By namespace and name. */
+  readonly workloads: readonly NodeWorkload[];
+  /** The first to go first, then those that are kept, and those that stay. */
+  readonly pods: readonly NodePod[];
+  /** What keeps some of them, each once. */
+  readonly brakes: readonly BrakeAccount[];
+  readonly policy?: PolicyAccount;
+  readonly builtIn: BuiltIn;
+  readonly history: readonly NodePastEntry[];
+  readonly unknown: readonly { readonly what: string; readonly why: string }[];
+}
+
+/** Says what happens on a node and why, by the decisions of the core itself. */
+export function explainNode(asked: NodeQuestion): NodeAnswer {
+  const { now, cluster, node, live, service, matching } = asked;
+  const given = service?.rules ?? { value: builtInRules(matching) };
+  const rules = knownOr(given, builtInRules(matching));
+  const partition = knownOr<Partition, Partition>(service?.partition ?? { unknown: '' }, {
+    ref: { cluster, node },
+    ...{ revision: 0, node: undefined, scheduled: new Map(), ended: new Map() },
+  });
+  const shown = knownOr(live, undefined);
+  const { taints = [], deletedAt, pods } = fatesIn(asked, { partition, rules, shown });
+  const governed = 'unknown' in given ? pods.map((pod) => ungovernedPod(pod, given.unknown)) : pods;
+  const brakes = new Map(
+    pods.flatMap(({ fate }) => brakesOf(fate)).map((by) => [by.kind === 'hold' ? by.id : by.kind, by]),
+  );
+  return {
+    ...{ at: now, cluster, node, decidedBy: service ? 'taintward' : 'built-in' },
+    ...(shown?.zone === undefined ? {} : { zone: shown.zone }),
+    state: shown === undefined ? 'unknown' : shown.taints === undefined ? 'gone' : 'there',
+    ...(deletedAt === undefined ? {} : { deletedAt }),
+    taints,
+    workloads: workloadsOf(governed, now),
+    pods: governed.toSorted((a, b) => rankOf(a.fate) - rankOf(b.fate) || (nameOf(a) < nameOf(b) ? -1 : 1)),
+    brakes: [...brakes.values()].map((by) => accountOfBrake(by, rules)),
+    ...(service && 'value' in given ? { policy: policyOf(rules.policy) } : {}),
+    builtIn: knownOr(asked.builtIn, { state: 'unknown', evidence: '' } as const),
+    history: service ? knownOr(service.history, []) : [],
+    unknown: unknownOf(asked),
+  };
+}
+
+/** A pod, before it is asked whether its cluster's rules are known. */
+type Foretold = Omit<NodePod, 'fate'> & { readonly fate: Fate };
+
+interface Fates {
+  readonly taints?: readonly NodeTaint[];
+  readonly deletedAt?: EpochMs;
+  readonly pods: readonly Foretold[];
+}
+
+function fatesIn(
+  { now, pods, budgets, foundAt }: NodeQuestion,
+  {
+    partition,
+    rules,
+    shown,
+  }: Pick<NodeCase, 'partition' | 'rules'> & { readonly shown: NodeCase['live'] | undefined },
+): Fates {
+  if (!shown || 'unknown' in pods) {
+    const { node, scheduled } = partition;
+    return {
+      taints: node?.taints.map(timedTaint) ?? [],
+      pods: [...scheduled.values()].map((record) => ({
+        ...who(record),
+        fate: recordedFate(record, node, rules, now),
+      })),
+    };
+  }
+  const asked = { now, partition, rules, live: shown, ...(foundAt === undefined ? {} : { foundAt }) };
+  const ofNamespace = knownOr(budgets, undefined);
+  const foresights = new Map(
+    [...new Set(pods.value.map(({ namespace }) => namespace))].map((namespace) => {
+      const its = ofNamespace?.get(namespace);
+      return [namespace, foresee(its ? { ...asked, budgets: its } : asked)];
+    }),
+  );
+  const { taints, deletedAt } = foresee(asked);
+  const timed = taints.map(timedTaint);
+  const others = (shown.taints ?? []).filter(
+    ({ key, effect }) => !taints.some((taint) => taint.key === key && taint.effect === effect),
+  );
+  return {
+    taints: [...timed, ...others.map((taint) => ({ taint: plain(taint), evicts: 'no' as const }))],
+    ...(deletedAt === undefined ? {} : { deletedAt }),
+    pods: pods.value.flatMap((pod) => {
+      const foresight = foresights.get(pod.namespace);
+      if (!foresight) return [];
+      const record = partition.scheduled.get(pod.uid);
+      const builtInAt = builtInDeadline(foresight, pod, record?.podSince ?? pod.podSince, rules);
+      const told = { ...who(pod), fate: foresight.fateOf(pod) };
+      return [builtInAt === undefined ? told : { ...told, builtInAt }];
+    }),
+  };
+}
+
+const who = ({ uid, namespace, name, owner }: Omit<NodePod, 'fate'>) => ({
+  ...{ uid, namespace, name },
+  ...(owner ? { owner } : {}),
+});
+
+const plain = ({ key, value, effect }: Taint): NodeTaint['taint'] => ({
+  key,
+  ...(value ? { value } : {}),
+  effect,
+});
+
+const timedTaint = ({
+  since,
+  known,
+  ...taint
+}: Taint & { readonly since: EpochMs; readonly known: Evidence }): NodeTaint => ({
+  taint: plain(taint),
+  evicts: taint.virtual ? 'virtual' : evicts(taint) ? 'yes' : 'no',
+  ...{ since, known },
+});
+
+const ungovernedPod = (pod: Foretold, why: string): NodePod =>
+  pod.fate.kind === 'stays' || pod.fate.kind === 'leaving' ? pod : { ...pod, fate: ungoverned(why) };
+
+const nameOf = ({ namespace, name }: NodePod): string => `${namespace}/${name}`;
+
+/** Those that go come by their moments, before all others. */
+function rankOf(fate: NodePod['fate']): number {
+  switch (fate.kind) {
+    case 'leaving':
+      return -1;
+    case 'goes':
+      return fate.at;
+    case 'held':
+    case 'blocked':
+    case 'gave-up':
+    case 'unknown':
+      return 9e15;
+    case 'stays':
+      return 9.001e15;
+    default:
+      return fate satisfies never;
+  }
+}
+
+function workloadsOf(pods: readonly NodePod[], now: EpochMs): readonly NodeWorkload[] {
+  const workloads = Map.groupBy(pods, (pod) => {
+    const { namespace, owner, name } = pod;
+    return owner ? `${namespace}/${owner.name}/${owner.kind}` : `${namespace}/${name}/`;
+  });
+  return [...workloads]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .flatMap(([, its]) => its.slice(0, 1).map((first) => workloadOf(first, its, now)));
+}
+
+function workloadOf({ namespace, owner }: NodePod, pods: readonly NodePod[], now: EpochMs): NodeWorkload {
+  const moments = pods
+    .flatMap(({ fate }) => (fate.kind === 'goes' ? [Math.max(fate.at, now)] : []))
+    .sort((a, b) => a - b);
+  const [firstAt, lastAt] = [moments[0], moments.at(-1)];
+  const kept = pods.flatMap(({ fate }) => {
+    if (fate.kind === 'held') return [fate.by.kind];
+    if (fate.kind === 'blocked') return ['budget' as const];
+    return fate.kind === 'gave-up' ? [fate.kind] : [];
+  });
+  const stays = pods.flatMap(({ fate }) => (fate.kind === 'stays' ? [fate.because] : []));
+  return {
+    namespace,
+    ...(owner ? { owner } : {}),
+    pods: pods.length,
+    goes: {
+      pods: moments.length,
+      ...(firstAt === undefined ? {} : { firstAt }),
+      ...(lastAt === undefined ? {} : { lastAt }),
+    },
+    kept: [...Map.groupBy(kept, (by) => by)].map(([by, each]) => ({ by, pods: each.length })),
+    leaving: pods.filter(({ fate }) => fate.kind === 'leaving').length,
+    stays: [...Map.groupBy(stays, (because) => because)].map(([because, each]) => ({
+      because,
+      pods: each.length,
+    })),
+  };
+}
+
+function unknownOf({ live, pods, budgets, service, builtIn }: NodeQuestion): NodeAnswer['unknown'] {
+  const facts: readonly (readonly [string, Known<unknown>])[] = [
+    ['the node', live],
+    ['its pods', pods],
+    ['budgets', budgets],
+    ...(service
+      ? ([
+          ['rules', service.rules],
+          ['what is stored of it', service.partition],
+          ['history', service.history],
+        ] as const)
+      : []),
+    ['the built-in controller', builtIn],
+  ];
+  return facts.flatMap(([what, fact]) => ('unknown' in fact ? [{ what, why: fact.unknown }] : []));
+}

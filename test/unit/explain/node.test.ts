@@ -1,0 +1,147 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { podUid } from '#shared/eviction/identity.ts';
+import type { AskedPod } from '#shared/explain/fate.ts';
+import { nodeHeadline } from '#shared/explain/headline.ts';
+import { known } from '#shared/explain/known.ts';
+import { explainNode, type NodeQuestion } from '#shared/explain/node.ts';
+import { at, ref, rules, tolerating } from '#test/unit/eviction/builders.ts';
+import { aPod, NOW, ruled, since, stored } from './builders.ts';
+
+const numbered = (index: number, fields: Partial<AskedPod> = {}): AskedPod =>
+  aPod({ uid: podUid(`u${index}`), name: `web-${index}`, ...fields });
+
+/** Tolerated for a minute, for two, not at all, for ever. */
+const PODS = [
+  numbered(0),
+  numbered(1, { tolerations: [tolerating('a', 120)] }),
+  numbered(2, { tolerations: [], owner: { kind: 'StatefulSet', name: 'db' } }),
+  numbered(3, { tolerations: [{ operator: 'Exists' }], owner: { kind: 'DaemonSet', name: 'agent' } }),
+];
+const TAINTS = [since(80)];
+
+const question = (fields: Partial<NodeQuestion> = {}): NodeQuestion => ({
+  ...{ now: at(NOW), cluster: ref.cluster, node: ref.node },
+  live: known({ taints: [{ key: 'a', effect: 'NoExecute' }] }),
+  pods: known(PODS),
+  budgets: known(new Map()),
+  service: { rules: known(rules), partition: known(stored(TAINTS)), history: known([]) },
+  builtIn: known({ state: 'off', evidence: 'its flags' }),
+  matching: rules.matching,
+  ...fields,
+});
+const line = (asked: NodeQuestion): string =>
+  nodeHeadline(explainNode(asked), (moment) => `${(moment - at(0)) / 1000}s`);
+const ruledBy = (given: Parameters<typeof ruled>[0], more: Parameters<typeof ruled>[1] = {}) => ({
+  service: {
+    ...{ rules: known(ruled(given, more)), partition: known(stored(TAINTS)), history: known([]) },
+  },
+});
+
+test('the first line tells how many pods go and when, and how many are kept, terminate and stay', () => {
+  const cases: readonly (readonly [NodeQuestion, string])[] = [
+    [question(), 'n1 has a:NoExecute: 3 pods go by 200s, the first now; 1 pod stays.'],
+    [question({ live: known({ taints: [] }) }), 'n1 has no taint that evicts: 4 pods stay.'],
+    [
+      question({ live: known({ taints: undefined }), pods: known([]) }),
+      'n1 is not there in cluster c1, and no pod of it is left.',
+    ],
+    [
+      question({ live: known({ taints: undefined }) }),
+      'n1 is gone, and had a:NoExecute: 3 pods go by 200s, the first now; 1 pod stays.',
+    ],
+    [
+      question(ruledBy({ mode: 'observe' })),
+      'n1 has a:NoExecute: 3 pods would go, were the cluster not only observed; 1 pod stays.',
+    ],
+    [
+      question({
+        ...ruledBy({}, { stops: [{ who: 'anna', at: at(90), why: 'an incident', scope: 'cluster' }] }),
+        builtIn: known({ state: 'on', evidence: 'its flags' }),
+      }),
+      'n1 has a:NoExecute: 3 pods are kept; 1 pod stays. But the built-in controller is on, and evicts 3 of them before that, the first at 80s.',
+    ],
+    [
+      question({ pods: known([numbered(0, { terminating: true, disrupted: true })]) }),
+      'n1 has a:NoExecute: 1 pod is terminating.',
+    ],
+  ];
+  for (const [asked, expected] of cases) assert.equal(line(asked), expected);
+});
+
+test('pods are told by workload, the first to go first', () => {
+  const { workloads, pods } = explainNode(question());
+  assert.deepEqual(
+    pods.map(({ name, fate }) => [name, fate.kind]),
+    [
+      ['web-2', 'goes'],
+      ['web-0', 'goes'],
+      ['web-1', 'goes'],
+      ['web-3', 'stays'],
+    ],
+  );
+  assert.deepEqual(
+    workloads.map(({ owner, pods: count, goes, stays }) => [owner?.name, count, goes, stays]),
+    [
+      ['agent', 1, { pods: 0 }, [{ because: 'tolerated', pods: 1 }]],
+      ['db', 1, { pods: 1, firstAt: at(NOW), lastAt: at(NOW) }, []],
+      ['web-5d4f', 2, { pods: 2, firstAt: at(140), lastAt: at(200) }, []],
+    ],
+  );
+});
+
+test('taints are told with since when they are there, and those that do not evict without', () => {
+  const { taints } = explainNode(
+    question({
+      live: known({
+        taints: [
+          { key: 'x', effect: 'NoSchedule' },
+          { key: 'a', effect: 'NoExecute' },
+        ],
+      }),
+    }),
+  );
+  assert.deepEqual(taints, [
+    { taint: { key: 'a', effect: 'NoExecute' }, evicts: 'yes', since: at(80), known: 'appeared' },
+    { taint: { key: 'x', effect: 'NoSchedule' }, evicts: 'no' },
+  ]);
+});
+
+test('what holds some of the pods is told once, with who said so and why', () => {
+  const hold = {
+    id: 'h1',
+    who: 'anna',
+    at: at(90),
+    why: 'a backup',
+    target: { kind: 'node', node: ref.node },
+  } as const;
+  const { brakes, workloads } = explainNode(question(ruledBy({}, { holds: [hold] })));
+  assert.deepEqual(brakes, [
+    {
+      by: { kind: 'hold', id: 'h1' },
+      act: { who: 'anna', at: at(90), why: 'a backup' },
+      target: hold.target,
+    },
+  ]);
+  assert.deepEqual(
+    workloads.map(({ kept }) => kept),
+    [[], [{ by: 'hold', pods: 1 }], [{ by: 'hold', pods: 2 }]],
+  );
+});
+
+test('rules that cannot be read leave open what becomes of those that are due', () => {
+  const answer = explainNode(
+    question({
+      service: {
+        rules: { unknown: 'the table is away' },
+        partition: known(stored(TAINTS)),
+        history: known([]),
+      },
+    }),
+  );
+  assert.deepEqual(
+    answer.pods.map(({ fate }) => fate.kind),
+    ['unknown', 'unknown', 'unknown', 'stays'],
+  );
+  assert.deepEqual(answer.unknown, [{ what: 'rules', why: 'the table is away' }]);
+});

@@ -1,0 +1,444 @@
+import { type Brake, wholeBrake } from '#shared/eviction/brake.ts';
+import { type GuardCounts, reviewGuard } from '#shared/eviction/guard.ts';
+import type { EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
+import type { ReleasedTrip, Rules, Trip } from '#shared/eviction/policy.ts';
+import { claimOf } from '#shared/eviction/rate.ts';
+import type { Partition } from '#shared/eviction/records.ts';
+import type { LiveTaint, Taint } from '#shared/taints/taint.ts';
+import { type Budget, budgetsOf } from './budgets.ts';
+import { type AskedPod, type Fate, foresee } from './fate.ts';
+
+/** Pods that go within so long of each other go together: a replacement is hardly ready sooner. */
+export const TOGETHER_MS = 60_000;
+
+/** A node that is to be tainted, as it is. */
+export interface NodeToTaint {
+  readonly zone?: string;
+  /** All effects. */
+  readonly taints: readonly LiveTaint[];
+  /** What is stored of it. */
+  readonly partition: Partition;
+}
+
+/** A pod of one of these nodes. */
+export interface PodThere extends AskedPod {
+  readonly node: NodeName;
+  /** It stands in what is ready of its workload, and in what its budgets count. */
+  readonly ready: boolean;
+}
+
+/** What it takes to say which pods would go. */
+export interface Situation {
+  readonly now: EpochMs;
+  readonly taint: Taint;
+  readonly nodes: readonly NodeToTaint[];
+  readonly pods: readonly PodThere[];
+  readonly rules: Rules;
+  /** Of the whole cluster, with the taint on these nodes. */
+  readonly counts: GuardCounts;
+  readonly released: readonly ReleasedTrip[];
+}
+
+/** What runs pods: the last of the controllers behind them. */
+export interface Workload {
+  readonly namespace: string;
+  /** `Pod`: nothing runs it, and nobody makes it anew. */
+  readonly kind: string;
+  readonly name: string;
+}
+
+/** How many pods a workload wants, and has ready in the whole cluster. */
+export interface Replicas {
+  readonly desired: number;
+  readonly ready: number;
+}
+
+/** What the Eviction API said of one pod, had it been evicted alone. */
+export type Answer =
+  | { readonly kind: 'allowed' }
+  | { readonly kind: 'blocked'; readonly reason: string }
+  /** It could not be asked. */
+  | { readonly kind: 'unknown'; readonly why: string };
+
+/** What was found out beside the situation itself. */
+export interface Findings {
+  /** By the pods' UIDs; a pod that is not named is its own. */
+  readonly workloads: ReadonlyMap<PodUid, Workload>;
+  /** By {@link workloadText}; what is not named is not known. */
+  readonly replicas: ReadonlyMap<string, Replicas>;
+  /** By namespace; `undefined`: they cannot be read. */
+  readonly budgets: ReadonlyMap<string, readonly Budget[]> | undefined;
+  /** Of those of the pods that were asked for. */
+  readonly answers: ReadonlyMap<PodUid, Answer>;
+}
+
+/** Why pods would not go, in a word; `hold` with what holds them. */
+export interface Stay {
+  readonly because: 'hold' | 'excluded' | 'tolerated' | 'untainted' | 'leaving' | 'gave-up' | 'unknown';
+  readonly hold?: string;
+}
+
+/** What would become of the pods of a workload that are on the nodes. */
+export interface WorkloadFate extends Workload {
+  readonly pods: number;
+  readonly now: number;
+  /** How many go later, and when the first and the last of these. */
+  readonly later: { readonly pods: number; readonly firstAt?: EpochMs; readonly lastAt?: EpochMs };
+  readonly stays: readonly (Stay & { readonly pods: number })[];
+  readonly replicas?: Replicas;
+  /** The most of its ready pods that go together. */
+  readonly together: number;
+}
+
+/** What would become of a budget. */
+export interface BudgetFate {
+  readonly namespace: string;
+  /** Absent: the budgets of the namespace cannot be read; the Eviction API was asked all the same. */
+  readonly name?: string;
+  /** Healthy pods that may go now. */
+  readonly allowed?: number;
+  /** Of its pods, those that would go. */
+  readonly going: number;
+  /** The most ready ones of these that go together. */
+  readonly together: number;
+  /** Those of them that the Eviction API would not let go, each asked alone. */
+  readonly blocked: number;
+  /** What it said of the first of these. */
+  readonly reason?: string;
+  /** `asked`: the Eviction API said so of each pod alone; `computed`: by the budget's status only, `why` the API could not be asked. */
+  readonly known: 'asked' | 'computed';
+  readonly why?: string;
+  /** More go together than it allows, or one that may not go. */
+  readonly breaks: boolean;
+  /** It is heeded (method `evict`): what it forbids waits for it. */
+  readonly heeded: boolean;
+}
+
+/** What a taint would break. */
+export type Break =
+  | { readonly kind: 'guard'; readonly trip: Trip }
+  | { readonly kind: 'budget'; readonly budget: BudgetFate }
+  /** All of its ready pods go together. */
+  | { readonly kind: 'emptied'; readonly workload: WorkloadFate }
+  /** Nobody makes it anew. */
+  | { readonly kind: 'bare-pod'; readonly namespace: string; readonly name: string; readonly at: EpochMs };
+
+/** One pod, for those who want to know of each. */
+export interface PodFate {
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: PodUid;
+  readonly node: NodeName;
+  readonly workload: Workload;
+  readonly fate: Fate;
+}
+
+/** What would happen if some nodes had a taint. Counts are of pods on these nodes; times are epoch ms. */
+export interface WhatIf {
+  readonly at: EpochMs;
+  readonly taint: Taint;
+  readonly nodes: readonly NodeName[];
+  readonly pods: number;
+  readonly now: number;
+  readonly later: number;
+  readonly stays: number;
+  /** Of those that go, those that the guard would hold before. */
+  readonly guarded: number;
+  /** What forbids every eviction now; what is said here is what follows once it does no more. */
+  readonly brake?: Brake;
+  readonly guard: GuardFate;
+  readonly pace: Pace;
+  readonly breaks: readonly Break[];
+  readonly workloads: readonly WorkloadFate[];
+  readonly budgets: readonly BudgetFate[];
+  readonly each: readonly PodFate[];
+}
+
+/** What the guard would say. */
+export interface GuardFate {
+  /** Those that the taint trips; in `shadow` it would only tell of them. */
+  readonly trips: readonly Trip[];
+  readonly shadow: boolean;
+  /** Those that stand already. */
+  readonly standing: readonly Trip[];
+}
+
+/** How long it takes. */
+export interface Pace {
+  /** Pods per second; absent: no limit. */
+  readonly rate?: number;
+  /** When the last pod has gone, by the rate; absent: none goes. */
+  readonly lastAt?: EpochMs;
+  /** Pods per second that go when what was held is let go. */
+  readonly drain: number;
+  /** So long that takes for all that go, had they been held. */
+  readonly drainMs: number;
+}
+
+/** What would become of each pod. */
+export interface Fates {
+  readonly pods: ReadonlyMap<PodUid, Fate>;
+  /** Those that the guard would hold before. */
+  readonly guarded: ReadonlySet<PodUid>;
+  readonly guard: GuardFate;
+}
+
+/**
+ * Foresees the pods of nodes that get a taint now. Observing, stops, pauses and the guard are left out, for each ends by one
+ * word, and then all goes as it is said here; holds and exclusions count.
+ */
+export function fatesOf({ now, taint, nodes, pods, rules, counts, released }: Situation): Fates {
+  const { shadow } = rules.policy.guard;
+  const review = reviewGuard(rules.policy.guard, counts, { trips: rules.trips, released, episodes: [] }, now);
+  const { pausedUntil: _pausedUntil, ...policy } = rules.policy;
+  const free: Rules = { ...rules, policy: { ...policy, mode: 'enforce' }, stops: [], trips: [] };
+  const byNode = Map.groupBy(pods, ({ node }) => node);
+  const fates = new Map<PodUid, Fate>();
+  const guarded = new Set<PodUid>();
+  for (const { partition, taints, zone } of nodes) {
+    const live = { taints: withTaint(taints, taint), zone };
+    const freely = foresee({ now, partition, live, rules: free });
+    const underGuard = foresee({ now, partition, live, rules: { ...free, trips: review.trips } });
+    for (const pod of byNode.get(partition.ref.node) ?? []) {
+      fates.set(pod.uid, freely.fateOf(pod));
+      const fate = review.trips.length > 0 ? underGuard.fateOf(pod) : undefined;
+      if (fate?.kind === 'held' && fate.by.kind === 'guard') guarded.add(pod.uid);
+    }
+  }
+  const trips = shadow ? review.wouldTrip : review.added;
+  const standing = review.trips.filter((trip) => !review.added.includes(trip));
+  return { pods: fates, guarded, guard: { trips, shadow, standing } };
+}
+
+/** A node's taints with one more; one of its key and effect is replaced, as `kubectl taint --overwrite` does. */
+const withTaint = (taints: readonly LiveTaint[], taint: Taint): readonly LiveTaint[] => [
+  ...taints.filter(({ key, effect }) => key !== taint.key || effect !== taint.effect),
+  taint,
+];
+
+/** The pods that would go and have a budget, or may have one: those to ask the Eviction API for. */
+export const podsToAsk = (
+  { pods }: Situation,
+  fates: Fates,
+  budgets: Findings['budgets'],
+): readonly PodThere[] =>
+  pods.filter(
+    (pod) => fates.pods.get(pod.uid)?.kind === 'goes' && (!budgets || budgetsOfPod(pod, budgets).length > 0),
+  );
+
+/** Says what would happen, by all that was found out. */
+export function whatIf(situation: Situation, fates: Fates, findings: Findings): WhatIf {
+  const { now, taint, nodes, pods, rules } = situation;
+  const { guard, guarded } = fates;
+  const told = pods.map((pod): Told => {
+    const fate = fates.pods.get(pod.uid);
+    if (!fate) throw new Error(`pod ${pod.namespace}/${pod.name} is on none of the nodes`);
+    const { namespace, name, uid } = pod;
+    return { pod, fate, workload: findings.workloads.get(uid) ?? { namespace, kind: 'Pod', name } };
+  });
+  const going = told.filter(isGoing);
+  const gone = going.filter(({ fate }) => fate.at <= now).length;
+  const workloads = Map.groupBy(told, ({ workload }) => workloadText(workload))
+    .entries()
+    .map(([text, its]) => workloadFate(its, findings.replicas.get(text), now))
+    .toArray()
+    .sort((a, b) => (workloadText(a) < workloadText(b) ? -1 : 1));
+  const budgets = findings.budgets
+    ? budgetFates(going, findings.budgets, findings.answers)
+    : unreadBudgetFates(going, findings.answers);
+  const brake = wholeBrake(rules, now);
+  return {
+    at: now,
+    taint,
+    nodes: nodes.map(({ partition }) => partition.ref.node),
+    pods: told.length,
+    now: gone,
+    later: going.length - gone,
+    stays: told.length - going.length,
+    guarded: guarded.size,
+    ...(brake ? { brake } : {}),
+    guard,
+    pace: paceOf(going, rules),
+    breaks: [
+      ...(guard.shadow ? [] : guard.trips.map((trip): Break => ({ kind: 'guard', trip }))),
+      ...budgets.filter(({ breaks }) => breaks).map((budget): Break => ({ kind: 'budget', budget })),
+      ...workloads.filter(isEmptied).map((workload): Break => ({ kind: 'emptied', workload })),
+      ...going
+        .filter(({ workload }) => workload.kind === 'Pod')
+        .map(
+          ({ pod: { namespace, name }, fate: { at } }): Break => ({ kind: 'bare-pod', namespace, name, at }),
+        ),
+    ],
+    workloads,
+    budgets,
+    each: told.map(({ pod: { namespace, name, uid, node }, workload, fate }) => ({
+      ...{ namespace, name, uid, node, workload, fate },
+    })),
+  };
+}
+
+/** A workload's own name in a cluster. */
+export const workloadText = ({ namespace, kind, name }: Workload): string => `${namespace}/${kind}/${name}`;
+
+/** A pod, and what would become of it. */
+interface Told {
+  readonly pod: PodThere;
+  readonly workload: Workload;
+  readonly fate: Fate;
+}
+
+type Going = Told & { readonly fate: Extract<Fate, { kind: 'goes' }> };
+
+const isGoing = (told: Told): told is Going => told.fate.kind === 'goes';
+
+function paceOf(going: readonly Going[], { policy: { rate, drain } }: Rules): Pace {
+  const lastAt = lastOf(going, rate);
+  return {
+    ...(rate === undefined ? {} : { rate }),
+    ...(lastAt === undefined ? {} : { lastAt }),
+    drain,
+    drainMs: Math.floor((Math.max(0, going.length - 1) / drain) * 1000),
+  };
+}
+
+/** When the last of these pods has gone, at so many a second. */
+function lastOf(going: readonly Going[], rate: number | undefined): EpochMs | undefined {
+  const sorted = going.map(({ fate }) => fate).sort((a, b) => a.at - b.at);
+  const last = sorted.at(-1)?.at;
+  if (rate === undefined || last === undefined) return last;
+  const limited = sorted.filter(({ inTurn }) => inTurn === 'rate');
+  let freeAt = Number.NEGATIVE_INFINITY;
+  for (const [at, fates] of Map.groupBy(limited, (fate) => fate.at)) {
+    freeAt = Math.max(freeAt, at);
+    for (let left = fates.length; left > 0; ) {
+      const claim = claimOf(left, rate);
+      left -= claim.pods;
+      freeAt += claim.takesMs;
+    }
+  }
+  return Math.max(last, freeAt);
+}
+
+function workloadFate(its: readonly Told[], replicas: Replicas | undefined, now: EpochMs): WorkloadFate {
+  const [first] = its;
+  if (!first) throw new Error('a workload has pods here');
+  const going = its.filter(isGoing);
+  const later = going.map(({ fate }) => fate.at).filter((at) => at > now);
+  const stays = Map.groupBy(
+    its.flatMap(({ fate }) => stayOf(fate) ?? []),
+    stayKey,
+  );
+  return {
+    ...first.workload,
+    pods: its.length,
+    now: going.length - later.length,
+    later: {
+      pods: later.length,
+      ...(later.length > 0 ? { firstAt: Math.min(...later), lastAt: Math.max(...later) } : {}),
+    },
+    stays: [...stays.values()].flatMap((alike) =>
+      alike.slice(0, 1).map((stay) => ({ ...stay, pods: alike.length })),
+    ),
+    ...(replicas ? { replicas } : {}),
+    together: mostReadyTogether(going),
+  };
+}
+
+/** Why a pod does not go; `undefined`: it goes. */
+function stayOf(fate: Fate): Stay | undefined {
+  switch (fate.kind) {
+    case 'goes':
+      return undefined;
+    case 'held':
+      return fate.by.kind === 'hold' ? { because: 'hold', hold: fate.by.id } : { because: 'excluded' };
+    case 'stays':
+      return {
+        because: fate.because === 'tolerated' || fate.because === 'untainted' ? fate.because : 'unknown',
+      };
+    case 'leaving':
+    case 'gave-up':
+      return { because: fate.kind };
+    case 'blocked':
+      return { because: 'unknown' };
+    default:
+      return fate satisfies never;
+  }
+}
+
+const stayKey = ({ because, hold = '' }: Stay): string => `${because} ${hold}`;
+
+/** What nobody relies on to be ready at any moment. */
+const NEVER_EMPTIED: readonly string[] = ['Job', 'CronJob', 'Pod', 'Node'];
+
+const isEmptied = ({ kind, replicas, together }: WorkloadFate): boolean =>
+  !NEVER_EMPTIED.includes(kind) && replicas !== undefined && together > 0 && together >= replicas.ready;
+
+function budgetFates(
+  going: readonly Going[],
+  budgets: ReadonlyMap<string, readonly Budget[]>,
+  answers: Findings['answers'],
+): readonly BudgetFate[] {
+  return budgets
+    .entries()
+    .flatMap(([namespace, ofNamespace]) => ofNamespace.map((budget) => ({ namespace, budget })))
+    .flatMap(({ namespace, budget }) => {
+      const its = going.filter(({ pod }) => budgetsOfPod(pod, budgets).includes(budget));
+      const { name, allowed } = budget;
+      return its.length === 0 ? [] : [budgetFate(its, answers, { namespace, name, allowed })];
+    })
+    .toArray();
+}
+
+/** Where budgets cannot be read, which pods have one is known only of those that it keeps. */
+const unreadBudgetFates = (going: readonly Going[], answers: Findings['answers']): readonly BudgetFate[] =>
+  Map.groupBy(
+    going.filter(({ pod }) => answers.get(pod.uid)?.kind === 'blocked'),
+    ({ pod }) => pod.namespace,
+  )
+    .entries()
+    .map(([namespace, its]) => budgetFate(its, answers, { namespace }))
+    .toArray();
+
+function budgetFate(
+  going: readonly Going[],
+  answers: Findings['answers'],
+  of: Pick<BudgetFate, 'namespace' | 'name' | 'allowed'>,
+): BudgetFate {
+  const together = mostReadyTogether(going);
+  const said = going.map((each) => ({ ...each, answer: answers.get(each.pod.uid) }));
+  const why = said.flatMap(({ answer }) => (answer?.kind === 'unknown' ? [answer.why] : [])).at(0);
+  const blocked = said.flatMap(({ pod, fate, answer }) =>
+    answer?.kind === 'blocked' ? [{ pod, fate, reason: answer.reason }] : [],
+  );
+  const [first] = blocked;
+  return {
+    ...of,
+    going: going.length,
+    together,
+    blocked: blocked.length,
+    ...(first ? { reason: first.reason } : {}),
+    ...(why === undefined ? { known: 'asked' } : { known: 'computed', why }),
+    breaks:
+      together > (of.allowed ?? Number.POSITIVE_INFINITY) ||
+      // To delete one that is not ready disrupts nothing.
+      blocked.some(({ pod, fate }) => pod.ready || fate.by === 'evict'),
+    heeded: going.every(({ fate }) => fate.by === 'evict'),
+  };
+}
+
+const budgetsOfPod = (
+  { namespace, labels = {} }: PodThere,
+  budgets: ReadonlyMap<string, readonly Budget[]>,
+): readonly Budget[] => budgetsOf(budgets.get(namespace) ?? [], labels);
+
+/** The most ready ones of these pods that go within {@link TOGETHER_MS}. */
+function mostReadyTogether(going: readonly Going[]): number {
+  const moments = going.filter(({ pod }) => pod.ready).map(({ fate }) => fate.at);
+  const sorted = moments.sort((a, b) => a - b);
+  let [most, from] = [0, 0];
+  for (const [index, at] of sorted.entries()) {
+    while (at - (sorted[from] ?? at) > TOGETHER_MS) from += 1;
+    most = Math.max(most, index - from + 1);
+  }
+  return most;
+}

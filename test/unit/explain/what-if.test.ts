@@ -1,0 +1,344 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import type { NodeDelta } from '#shared/eviction/facts.ts';
+import { nodeName, podUid } from '#shared/eviction/identity.ts';
+import type { Policy, Rules } from '#shared/eviction/policy.ts';
+import type { Budget } from '#shared/explain/budgets.ts';
+import {
+  type Answer,
+  type Findings,
+  fatesOf,
+  type NodeToTaint,
+  type PodThere,
+  podsToAsk,
+  type Situation,
+  whatIf,
+} from '#shared/explain/what-if.ts';
+import type { LiveTaint, Toleration } from '#shared/taints/taint.ts';
+import { at, emptyPartition, planned, ref, rules, tolerating } from '../eviction/builders.ts';
+
+const TAINT = { key: 'a', effect: 'NoExecute' };
+const NOW = at(0);
+const DEPLOYMENT = { namespace: 'default', kind: 'Deployment', name: 'web' };
+
+const nodeOf = (name: string, taints: readonly LiveTaint[] = []): NodeToTaint => ({
+  taints,
+  partition: { ...emptyPartition, ref: { ...ref, node: nodeName(name) } },
+});
+
+const podOf = (uid: string, fields: Partial<PodThere> = {}): PodThere => ({
+  uid: podUid(uid),
+  namespace: 'default',
+  name: uid,
+  node: ref.node,
+  podSince: at(-60),
+  tolerations: [],
+  labels: { app: 'web' },
+  owner: { kind: 'ReplicaSet', name: 'web-1' },
+  ready: true,
+  terminating: false,
+  disrupted: false,
+  ...fields,
+});
+
+const situationOf = (fields: Partial<Situation> = {}): Situation => ({
+  now: NOW,
+  taint: TAINT,
+  nodes: [nodeOf(ref.node)],
+  pods: [podOf('u1')],
+  rules,
+  counts: { cluster: { nodes: 0, outOf: 9 }, zones: new Map(), people: { nodes: 1, outOf: 9 } },
+  released: [],
+  ...fields,
+});
+
+/** All pods with an owner are of one Deployment, with so many ready pods in the whole cluster. */
+function answered(
+  given: Partial<Situation>,
+  {
+    ready = 10,
+    budgets = [],
+    answers = {},
+  }: {
+    readonly ready?: number;
+    readonly budgets?: readonly Budget[];
+    readonly answers?: Readonly<Record<string, Answer>>;
+  } = {},
+) {
+  const situation = situationOf(given);
+  const owned = situation.pods.filter(({ owner }) => owner);
+  const findings: Findings = {
+    workloads: new Map(owned.map(({ uid }) => [uid, DEPLOYMENT])),
+    replicas: new Map([['default/Deployment/web', { desired: 10, ready }]]),
+    budgets: new Map([['default', budgets]]),
+    answers: new Map(Object.entries(answers).map(([uid, answer]) => [podUid(uid), answer])),
+  };
+  return whatIf(situation, fatesOf(situation), findings);
+}
+
+const byPolicy = (policy: Partial<Policy>): Rules => ({ ...rules, policy: { ...rules.policy, ...policy } });
+
+const ofWeb = (allowed: number): Budget => ({
+  name: 'web',
+  selector: { matchLabels: { app: 'web' } },
+  allowed,
+});
+
+describe('by workload', () => {
+  test('pods go now, later or stay by what they tolerate', () => {
+    const answer = answered({
+      pods: [
+        podOf('now'),
+        podOf('soon', { tolerations: [tolerating('a', 30)] }),
+        podOf('late', { tolerations: [tolerating('a', 300)] }),
+        podOf('never', { tolerations: [tolerating('a')] }),
+        podOf('leaving', { terminating: true }),
+      ],
+    });
+    assert.deepEqual(answer.workloads, [
+      {
+        ...DEPLOYMENT,
+        pods: 5,
+        now: 1,
+        later: { pods: 2, firstAt: at(30), lastAt: at(300) },
+        stays: [
+          { because: 'tolerated', pods: 1 },
+          { because: 'leaving', pods: 1 },
+        ],
+        replicas: { desired: 10, ready: 10 },
+        together: 2,
+      },
+    ]);
+    assert.deepEqual(answer.breaks, []);
+    assert.equal(answer.pace.lastAt, at(300));
+  });
+
+  test('a hold keeps a pod, and puts it off while it lasts', () => {
+    const act = { who: 'anna', at: NOW, why: 'because' };
+    const target = (name: string) => ({ kind: 'pod', namespace: 'default', name }) as const;
+    const holds = [
+      { ...act, id: 'h1', target: target('kept') },
+      { ...act, id: 'h2', target: target('put-off'), until: at(90) },
+    ];
+    const { workloads } = answered({ pods: [podOf('kept'), podOf('put-off')], rules: { ...rules, holds } });
+    assert.deepEqual(workloads[0]?.stays, [{ because: 'hold', hold: 'h1', pods: 1 }]);
+    assert.deepEqual(workloads[0]?.later, { pods: 1, firstAt: at(90), lastAt: at(90) });
+  });
+
+  test('what policy excludes stays', () => {
+    const { workloads } = answered({ rules: byPolicy({ exclude: [{ namespaces: ['default'] }] }) });
+    assert.deepEqual(workloads[0]?.stays, [{ because: 'excluded', pods: 1 }]);
+  });
+
+  test('seconds of the policy count in place of what a pod says', () => {
+    const pods = [podOf('u1', { tolerations: [tolerating('a', 300)] })];
+    const { workloads } = answered({ pods, rules: byPolicy({ tolerationSeconds: { a: 5 } }) });
+    assert.equal(workloads[0]?.later.firstAt, at(5));
+  });
+
+  test('a NoSchedule taint moves nobody, unless policy reads it as NoExecute', () => {
+    const taint = { key: 'a', effect: 'NoSchedule' };
+    assert.deepEqual(answered({ taint }).workloads[0]?.stays, [{ because: 'untainted', pods: 1 }]);
+    assert.equal(answered({ taint, rules: byPolicy({ virtualKeys: ['a'] }) }).now, 1);
+  });
+
+  test('a taint of the same key and effect is replaced', () => {
+    const only: Toleration = { key: 'a', value: 'old', effect: 'NoExecute' };
+    const nodes = [nodeOf(ref.node, [{ ...TAINT, value: 'old' }])];
+    assert.equal(answered({ nodes, pods: [podOf('u1', { tolerations: [only] })] }).now, 1);
+  });
+});
+
+describe('what breaks', () => {
+  test('a workload whose ready pods all go together is left with none', () => {
+    const pods = [podOf('u1'), podOf('u2', { tolerations: [tolerating('a', 30)] })];
+    assert.deepEqual(
+      answered({ pods }, { ready: 2 }).breaks.map(({ kind }) => kind),
+      ['emptied'],
+    );
+    assert.deepEqual(answered({ pods }, { ready: 3 }).breaks, []);
+  });
+
+  test('a workload whose pods go minutes apart is not: others are ready by then', () => {
+    const pods = [podOf('u1'), podOf('u2', { tolerations: [tolerating('a', 300)] })];
+    assert.deepEqual(answered({ pods }, { ready: 2 }).breaks, []);
+  });
+
+  test('a pod that is not ready leaves none less', () => {
+    assert.deepEqual(answered({ pods: [podOf('u1', { ready: false })] }, { ready: 1 }).breaks, []);
+  });
+
+  test('a bare pod is made anew by nobody', () => {
+    const { owner: _owner, ...bare } = podOf('bare');
+    assert.deepEqual(answered({ pods: [bare] }).breaks, [
+      { kind: 'bare-pod', namespace: 'default', name: 'bare', at: NOW },
+    ]);
+  });
+
+  test('a budget lets each pod go that is asked for alone, but not both together', () => {
+    const answers = { u1: { kind: 'allowed' }, u2: { kind: 'allowed' } } as const;
+    const { budgets, breaks } = answered(
+      { pods: [podOf('u1'), podOf('u2')] },
+      { budgets: [ofWeb(1)], answers },
+    );
+    assert.deepEqual(budgets, [
+      {
+        ...{ namespace: 'default', name: 'web', allowed: 1, going: 2, together: 2, blocked: 0 },
+        ...{ known: 'asked', breaks: true, heeded: false },
+      },
+    ]);
+    assert.deepEqual(
+      breaks.map(({ kind }) => kind),
+      ['budget'],
+    );
+  });
+
+  test('what could not be asked is computed, and says why', () => {
+    const answers = { u1: { kind: 'unknown', why: 'forbidden' } } as const;
+    const [budget] = answered({}, { budgets: [ofWeb(0)], answers }).budgets;
+    assert.deepEqual([budget?.known, budget?.why, budget?.breaks], ['computed', 'forbidden', true]);
+  });
+
+  test('a pod that is not ready and may not go breaks a budget only where it is heeded', () => {
+    const pods = [podOf('u1', { ready: false })];
+    const known = { budgets: [ofWeb(0)], answers: { u1: { kind: 'blocked', reason: 'no' } as const } };
+    assert.deepEqual(answered({ pods }, known).breaks, []);
+    const method = { kind: 'evict', deadlineMs: 60_000, afterDeadline: 'delete' } as const;
+    const heeding = answered({ pods, rules: byPolicy({ method }) }, known);
+    assert.deepEqual(
+      heeding.breaks.map((each) => each.kind === 'budget' && [each.budget.heeded, each.budget.reason]),
+      [[true, 'no']],
+    );
+  });
+
+  test('only pods that would go and have a budget are asked for', () => {
+    const pods = [
+      podOf('u1'),
+      podOf('other', { labels: { app: 'other' } }),
+      podOf('stays', { tolerations: [tolerating('a')] }),
+    ];
+    const situation = situationOf({ pods });
+    const asked = (budgets: Findings['budgets']) =>
+      podsToAsk(situation, fatesOf(situation), budgets).map(({ uid }) => uid);
+    assert.deepEqual(asked(new Map([['default', [ofWeb(1)]]])), ['u1']);
+    assert.deepEqual(asked(undefined), ['u1', 'other']);
+  });
+
+  test('the guard trips, and would hold what goes', () => {
+    const people = { nodes: 5, outOf: 9 };
+    const counts = { cluster: { nodes: 0, outOf: 9 }, zones: new Map(), people };
+    const { breaks, guarded, now } = answered({ counts });
+    assert.deepEqual(breaks, [{ kind: 'guard', trip: { scope: 'people', trippedAt: NOW, ...people } }]);
+    assert.deepEqual([guarded, now], [1, 1]);
+  });
+
+  test('a guard in shadow only tells', () => {
+    const people = { nodes: 5, outOf: 9 };
+    const counts = { cluster: { nodes: 0, outOf: 9 }, zones: new Map(), people };
+    const guard = { ...rules.policy.guard, shadow: true };
+    const answer = answered({ counts, rules: byPolicy({ guard }) });
+    assert.deepEqual(answer.breaks, []);
+    assert.equal(answer.guard.trips.length, 1);
+    assert.equal(answer.guarded, 0);
+  });
+});
+
+test('what forbids everything is told, and what would follow it all the same', () => {
+  const { brake, now } = answered({ rules: byPolicy({ mode: 'observe' }) });
+  assert.deepEqual(brake, { kind: 'observe' });
+  assert.equal(now, 1);
+});
+
+test('by its rate a cluster takes its time', () => {
+  const pods = ['u1', 'u2', 'u3', 'u4'].map((uid) => podOf(uid));
+  assert.equal(answered({ pods, rules: byPolicy({ rate: 2 }) }).pace.lastAt, at(2));
+  assert.equal(answered({ pods, rules: byPolicy({ drain: 1 }) }).pace.drainMs, 3000);
+});
+
+const toleration: fc.Arbitrary<Toleration> = fc.record(
+  {
+    key: fc.constantFrom('a', 'b', ''),
+    operator: fc.constantFrom('Exists', 'Equal'),
+    value: fc.constantFrom('', 'x'),
+    effect: fc.constantFrom('NoExecute', 'NoSchedule', ''),
+    tolerationSeconds: fc.integer({ min: -1, max: 120 }).map(BigInt),
+  },
+  { requiredKeys: ['key', 'operator'] },
+);
+const world = fc.record({
+  taint: fc.record({
+    key: fc.constantFrom('a', 'b'),
+    value: fc.constantFrom('', 'x'),
+    effect: fc.constantFrom('NoExecute', 'NoExecute', 'NoSchedule'),
+  }),
+  taints: fc.uniqueArray(
+    fc.record({ key: fc.constantFrom('a', 'b', 'c'), effect: fc.constantFrom('NoExecute', 'NoSchedule') }),
+    { selector: ({ key, effect }) => `${key}:${effect}`, maxLength: 3 },
+  ),
+  tolerations: fc.array(fc.array(toleration, { maxLength: 3 }), { maxLength: 6 }),
+  virtualKeys: fc.subarray(['a', 'b']),
+});
+
+test('what would happen is what is planned once it has happened', () => {
+  fc.assert(
+    fc.property(world, ({ taint, taints, tolerations, virtualKeys }) => {
+      const ruled = byPolicy({ virtualKeys });
+      const pods = tolerations.map((each, index) => podOf(`u${index}`, { tolerations: each }));
+      const nodes = [nodeOf(ref.node, taints)];
+      const { each, now, later, stays } = answered({ taint, nodes, pods, rules: ruled });
+      assert.equal(now + later + stays, pods.length);
+
+      const others = taints.filter(({ key, effect }) => key !== taint.key || effect !== taint.effect);
+      const isVirtual = ({ key, effect }: LiveTaint) =>
+        effect === 'NoSchedule' &&
+        virtualKeys.includes(key) &&
+        ![...others, taint].some((other) => other.key === key && other.effect === 'NoExecute');
+      const delta: NodeDelta = {
+        kind: 'node',
+        ref,
+        version: { epoch: 1, sequence: 1 },
+        observedAt: NOW,
+        taints: [...others, taint]
+          .filter((each) => each.effect === 'NoExecute' || isVirtual(each))
+          .map((each) => ({
+            ...each,
+            ...(isVirtual(each) ? { virtual: true } : {}),
+            known: 'appeared',
+            seenAt: NOW,
+          })),
+        pods,
+        wake: false,
+      };
+      const { schedule } = planned(emptyPartition, delta, {}, ruled);
+      assert.deepEqual(
+        each.flatMap(({ uid, fate }) => (fate.kind === 'goes' ? [[uid, fate.at, fate.reasons.length]] : [])),
+        schedule.map(({ uid, fireAt, reasons }) => [uid, fireAt, reasons.length]),
+      );
+    }),
+  );
+});
+
+test('each pod of any cluster goes now, later or stays, and is of one workload', () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.record({ node: fc.nat(2), seconds: fc.option(fc.nat(90)), bare: fc.boolean() })),
+      fc.boolean(),
+      (given, excluded) => {
+        const pods = given.map(({ node, seconds, bare }, index) => {
+          const { owner, ...pod } = podOf(`u${index}`, { node: nodeName(`n${node}`) });
+          const tolerations = seconds === null ? [] : [tolerating('a', seconds)];
+          return { ...pod, tolerations, ...(bare || !owner ? {} : { owner }) };
+        });
+        const exclude = excluded ? [{ labels: { matchLabels: { app: 'web' } } }] : [];
+        const nodes = ['n0', 'n1', 'n2'].map((name) => nodeOf(name));
+        const answer = answered({ nodes, pods, rules: byPolicy({ exclude }) });
+        const sum = (counts: readonly number[]) => counts.reduce((all, count) => all + count, 0);
+        assert.equal(answer.now + answer.later + answer.stays, pods.length);
+        for (const { now, later, stays, pods: all } of answer.workloads)
+          assert.equal(now + later.pods + sum(stays.map((stay) => stay.pods)), all);
+        assert.equal(sum(answer.workloads.map((workload) => workload.pods)), pods.length);
+      },
+    ),
+  );
+});

@@ -1,0 +1,360 @@
+import { deadline } from '#shared/taints/deadline.ts';
+import { INT64_MAX, INT64_MIN, parseInt64 } from '#shared/taints/int64.ts';
+import { tolerates } from '#shared/taints/match.ts';
+import { DOWN_KEYS, type MatchOptions, type Taint, type Toleration } from '#shared/taints/taint.ts';
+
+/**
+ * How much a finding matters. `error`: the API server refuses it, or it never matches; `warning`: it does something else
+ * than it seems to; `note`: it may be meant so.
+ */
+export type Level = 'error' | 'warning' | 'note';
+
+/** What is looked for; docs/lint.md tells more of each. */
+export const LINT_RULES = {
+  'unknown-effect': {
+    level: 'error',
+    title: 'The effect is none that Kubernetes knows, so no taint is tolerated.',
+    fix: 'Write NoExecute, NoSchedule or PreferNoSchedule, or leave the effect out for all three.',
+  },
+  'unknown-operator': {
+    level: 'error',
+    title: 'The operator is none that Kubernetes knows, so no taint is tolerated.',
+    fix: 'Write Exists or Equal.',
+  },
+  'empty-key': {
+    level: 'error',
+    title: 'Without a key only the operator Exists is allowed.',
+    fix: 'Name the key; or write operator: Exists, which tolerates every taint.',
+  },
+  'value-with-exists': {
+    level: 'error',
+    title: 'The operator Exists takes no value.',
+    fix: 'Drop the value, or write operator: Equal to tolerate that value alone.',
+  },
+  'seconds-without-noexecute': {
+    level: 'error',
+    title: 'tolerationSeconds are only allowed with the effect NoExecute.',
+    fix: 'Write effect: NoExecute, or drop tolerationSeconds.',
+  },
+  'no-integer': {
+    level: 'error',
+    title: 'Lt and Gt compare with a whole number only, so no taint is tolerated.',
+    fix: 'Write a 64-bit integer without leading zeros or plus sign.',
+  },
+  'comparison-off': {
+    level: 'warning',
+    title: 'Lt and Gt match nothing where the feature gate TaintTolerationComparisonOperators is off.',
+    fix: 'Use Equal or Exists; or switch the gate on, and tell Taintward so with --comparison-operators.',
+  },
+  shadowed: {
+    level: 'warning',
+    title: 'An earlier toleration matches whatever this one matches, and only the first that matches counts.',
+    fix: 'Put the more specific toleration first, or drop the one that does not count.',
+  },
+  'zero-seconds': {
+    level: 'warning',
+    title: 'Tolerated for no time at all: a scheduler may place the pod there, and it is evicted at once.',
+    fix: 'Drop the toleration, so that the pod is placed elsewhere; or give it time.',
+  },
+  'replacement-loops': {
+    level: 'warning',
+    title: 'The replacement of an evicted pod may be placed on the same node, and is evicted again.',
+    fix: 'Have nodes carry a NoSchedule taint of the key, too, and do not tolerate that; or tolerate for ever, or not at all.',
+  },
+  'unknown-key': {
+    level: 'note',
+    title: 'No node has a taint of this key.',
+    fix: 'Check the spelling; or drop the toleration if its taint is gone for good.',
+  },
+  'whitelist-refuses-takeover': {
+    level: 'warning',
+    title: 'The whitelist of a namespace refuses pods that are taken over.',
+    fix: 'Allow the tolerations of the takeover in the annotation scheduler.alpha.kubernetes.io/tolerationsWhitelist, or leave the namespace out of the takeover.',
+  },
+} as const satisfies Readonly<
+  Record<string, { readonly level: Level; readonly title: string; readonly fix: string }>
+>;
+
+export type LintRule = keyof typeof LINT_RULES;
+
+/** One thing that is wrong. */
+export interface Finding {
+  readonly rule: LintRule;
+  readonly level: Level;
+  /** A sentence. */
+  readonly message: string;
+  /** What to do; a sentence. */
+  readonly fix: string;
+  /** The place of the toleration in its list, from 0; absent: it is about none of them. */
+  readonly toleration?: number;
+}
+
+/** Tolerations as a manifest or an object says them, and what runs pods by it. */
+export interface Template {
+  /** Of the object they stand in: `Deployment`, `Pod`, ... */
+  readonly kind: string;
+  readonly tolerations: readonly Toleration[];
+}
+
+/** By what tolerations are judged. */
+export interface LintContext {
+  readonly matching: MatchOptions;
+  /** Keys of all taints that nodes have or are known to have had; absent: nobody knows. */
+  readonly keys?: ReadonlySet<string>;
+}
+
+/** Says what is wrong with tolerations, in their order. One that the API server refuses is not looked at further. */
+export function lintTemplate(template: Template, { matching, keys }: LintContext): readonly Finding[] {
+  const { tolerations } = template;
+  const findings: Finding[] = [];
+  const good: (Toleration | undefined)[] = [];
+  for (const [index, toleration] of tolerations.entries()) {
+    const faults = faultsOf(toleration, matching);
+    good.push(faults.length === 0 ? toleration : undefined);
+    findings.push(...faults.map((rule) => finding(rule, index, `${textOf(index, toleration)}${SAYS[rule]}`)));
+  }
+  for (const [index, toleration] of good.entries()) {
+    if (!toleration) continue;
+    findings.push(
+      ...[
+        shadowOf(index, toleration, good, matching),
+        limitOf(index, toleration, good, template.kind, matching),
+        strangeKey(index, toleration, keys),
+      ].filter((each) => each !== undefined),
+    );
+  }
+  findings.push(...defaultLoops(template, good, matching));
+  return findings.sort((a, b) => (a.toleration ?? tolerations.length) - (b.toleration ?? tolerations.length));
+}
+
+/** A toleration of a whitelist, or one that is held against it. */
+export interface Whitelisting {
+  readonly namespace: string;
+  /** What the annotation allows; `undefined`: it cannot be read. */
+  readonly whitelist: readonly Toleration[] | undefined;
+  /** What the pods of a takeover are given. */
+  readonly taken: readonly Toleration[];
+}
+
+/**
+ * Whether the plugin PodTolerationRestriction, where it is on, refuses pods of a namespace once they are taken over. Upstream:
+ * `VerifyAgainstWhitelist`.
+ */
+export function lintWhitelist({ namespace, whitelist, taken }: Whitelisting): readonly Finding[] {
+  const rule = 'whitelist-refuses-takeover';
+  if (whitelist === undefined) {
+    const message = `The whitelist of namespace ${namespace} cannot be read, so the plugin PodTolerationRestriction refuses every pod there.`;
+    return [{ rule, ...byRule(rule), message }];
+  }
+  const refused = taken.find((toleration) => !whitelist.some((allowed) => isWithin(toleration, allowed)));
+  if (whitelist.length === 0 || !refused) return [];
+  const message = `Namespace ${namespace} allows no toleration ${tolerationText(refused)}, so where the plugin PodTolerationRestriction is on, it refuses pods that are taken over.`;
+  return [{ rule, ...byRule(rule), message }];
+}
+
+/** A toleration as people write it: `key=value:NoExecute for 30 s`. */
+export function tolerationText({ key, operator, value = '', effect, tolerationSeconds }: Toleration): string {
+  const compared = { Exists: '', Lt: `<${value}`, Gt: `>${value}` }[operator ?? ''] ?? `=${value}`;
+  const forSeconds = tolerationSeconds === undefined ? '' : ` for ${tolerationSeconds} s`;
+  return `${key || 'every key'}${compared}${effect ? `:${effect}` : ''}${forSeconds}`;
+}
+
+const EFFECTS: readonly string[] = ['', 'NoExecute', 'NoSchedule', 'PreferNoSchedule'];
+const OPERATORS: readonly string[] = ['', 'Equal', 'Exists', 'Lt', 'Gt'];
+
+type Fault = Extract<
+  LintRule,
+  | 'unknown-effect'
+  | 'unknown-operator'
+  | 'empty-key'
+  | 'value-with-exists'
+  | 'seconds-without-noexecute'
+  | 'no-integer'
+  | 'comparison-off'
+>;
+
+const SAYS: Readonly<Record<Fault, string>> = {
+  'unknown-effect': ' has an effect that Kubernetes does not know, so it tolerates nothing.',
+  'unknown-operator': ' has an operator that Kubernetes does not know, so it tolerates nothing.',
+  'empty-key': ' names no key, which only the operator Exists may.',
+  'value-with-exists': ' has a value, which the operator Exists does not take.',
+  'seconds-without-noexecute': ' has tolerationSeconds, which only the effect NoExecute may.',
+  'no-integer': ' compares with what is no 64-bit integer, so it tolerates nothing.',
+  'comparison-off':
+    ' tolerates nothing where the feature gate TaintTolerationComparisonOperators is off, as it is by default.',
+};
+
+/** Why it is refused, or matches nothing. Upstream: `ValidateTolerations`. */
+function faultsOf(
+  { key = '', operator = '', value = '', effect = '', tolerationSeconds }: Toleration,
+  { comparisonOperators }: MatchOptions,
+): readonly Fault[] {
+  const compares = operator === 'Lt' || operator === 'Gt';
+  const faults: readonly (readonly [Fault, boolean])[] = [
+    ['unknown-effect', !EFFECTS.includes(effect)],
+    ['unknown-operator', !OPERATORS.includes(operator)],
+    ['empty-key', key === '' && operator !== 'Exists'],
+    ['value-with-exists', operator === 'Exists' && value !== ''],
+    [
+      'seconds-without-noexecute',
+      tolerationSeconds !== undefined && effect !== 'NoExecute' && EFFECTS.includes(effect),
+    ],
+    ['no-integer', compares && parseInt64(value) === undefined],
+    ['comparison-off', compares && parseInt64(value) !== undefined && !comparisonOperators],
+  ];
+  return faults.filter(([, is]) => is).map(([rule]) => rule);
+}
+
+/** What stands in a list of which some were left out as refused. */
+type Good = readonly (Toleration | undefined)[];
+
+/** Only eviction asks for the first that matches; schedulers ask whether any does. */
+function shadowOf(
+  index: number,
+  toleration: Toleration,
+  good: Good,
+  matching: MatchOptions,
+): Finding | undefined {
+  const samples = samplesOf(toleration);
+  const covers = (other: Toleration | undefined) =>
+    other !== undefined && samples.every((taint) => tolerates(taint, other, matching));
+  if (!matchesExecuting(toleration)) return undefined;
+  const at = good.slice(0, index).findIndex(covers);
+  const first = good[at];
+  if (!first || secondsOf(first, samples, matching) === secondsOf(toleration, samples, matching))
+    return undefined;
+  return finding(
+    'shadowed',
+    index,
+    `${textOf(index, toleration)} never decides when a pod is evicted: ${textOf(at, first)} comes first and matches all that it matches.`,
+  );
+}
+
+/** What a finite toleration comes to, if it is the one that decides. */
+function limitOf(
+  index: number,
+  toleration: Toleration,
+  good: Good,
+  kind: string,
+  matching: MatchOptions,
+): Finding | undefined {
+  const decides = (taint: Taint) =>
+    good.findIndex((each) => each && tolerates(taint, each, matching)) === index;
+  const sample = samplesOf(toleration).find(decides);
+  if (!sample || !matchesExecuting(toleration)) return undefined;
+  const seconds = secondsOf(toleration, [sample], matching);
+  if (seconds === undefined) return undefined;
+  if (seconds === 0n) {
+    const what = `${textOf(index, toleration)} is over at once: a scheduler may place the pod on such a node all the same, and it is evicted there at once.`;
+    return finding('zero-seconds', index, what);
+  }
+  if (
+    !isReplaced(kind) ||
+    (DOWN_KEYS.includes(sample.key) && !staysSchedulable(sample.key, kind, good, matching))
+  )
+    return undefined;
+  return finding(
+    'replacement-loops',
+    index,
+    `${textOf(index, toleration)} is over after ${seconds} s, but no scheduler asks for how long: the replacement may be placed on the same node, and is evicted again after ${seconds} s.`,
+  );
+}
+
+/** Seconds that API servers give a pod that says nothing of its node being down (plugin DefaultTolerationSeconds). */
+const DEFAULT_SECONDS = 300n;
+
+/** The same for what a pod is given by default. */
+function defaultLoops({ kind }: Template, good: Good, matching: MatchOptions): readonly Finding[] {
+  if (!isReplaced(kind)) return [];
+  const keys = DOWN_KEYS.filter(
+    (key) => !good.some((each) => each && (!each.key || each.key === key) && matchesExecuting(each)),
+  ).filter((key) => staysSchedulable(key, kind, good, matching));
+  const [key] = keys;
+  if (key === undefined) return [];
+  const message = `${keys.map((each) => `${each}:NoSchedule`).join(' and ')} ${keys.length > 1 ? 'are' : 'is'} tolerated, and NoExecute only for the ${DEFAULT_SECONDS} s that API servers give by default: the replacement may be placed on the same node, and is evicted again.`;
+  const toleration = good.findIndex(
+    (each) => each && tolerates({ key, effect: 'NoSchedule' }, each, matching),
+  );
+  return [{ rule: 'replacement-loops', ...byRule('replacement-loops'), message, toleration }];
+}
+
+/** The node controller adds a NoSchedule taint of the key as well; those of DaemonSets tolerate both for ever. */
+const staysSchedulable = (key: string, kind: string, good: Good, matching: MatchOptions): boolean =>
+  kind !== 'DaemonSet' &&
+  good.some((each) => each && tolerates({ key, effect: 'NoSchedule' }, each, matching));
+
+/** Nobody makes a bare pod anew. */
+const isReplaced = (kind: string): boolean => kind !== 'Pod';
+
+/** Keys that Kubernetes and its clouds set, whether a node has them now or not. */
+const WELL_KNOWN =
+  /^(?:CriticalAddonsOnly|(?:[a-z0-9-]+\.)*(?:node\.kubernetes\.io|node\.cloudprovider\.kubernetes\.io|node-role\.kubernetes\.io)\/.*)$/;
+
+function strangeKey(
+  index: number,
+  toleration: Toleration,
+  keys: ReadonlySet<string> | undefined,
+): Finding | undefined {
+  const { key = '' } = toleration;
+  if (key === '' || !keys || keys.has(key) || WELL_KNOWN.test(key)) return undefined;
+  return finding(
+    'unknown-key',
+    index,
+    `${textOf(index, toleration)} is for a taint that no node has, or is known to have had.`,
+  );
+}
+
+const matchesExecuting = ({ effect = '' }: Toleration): boolean => effect === '' || effect === 'NoExecute';
+
+/** A key, and a value, that no taint has. */
+const ANY = ' ';
+
+/** NoExecute taints such that whoever tolerates each of them tolerates all that this toleration tolerates. */
+function samplesOf({ key, operator = '', value = '' }: Toleration): readonly Taint[] {
+  const taint = (sample: string): Taint => ({ key: key || ANY, value: sample, effect: 'NoExecute' });
+  const bound = parseInt64(value) ?? 0n;
+  switch (operator) {
+    case 'Exists':
+      return [taint(ANY)];
+    case 'Lt':
+      return [taint(String(bound - 1n)), taint(String(INT64_MIN))];
+    case 'Gt':
+      return [taint(String(bound + 1n)), taint(String(INT64_MAX))];
+    default:
+      return [taint(value)];
+  }
+}
+
+/** For so long it tolerates the first of the samples; `undefined`: for ever. */
+function secondsOf(
+  toleration: Toleration,
+  [sample]: readonly Taint[],
+  matching: MatchOptions,
+): bigint | undefined {
+  if (!sample) return undefined;
+  return deadline([toleration], [{ ...sample, since: 0 }], 0, matching)?.because[0]?.seconds;
+}
+
+/** Whether an entry of a whitelist allows a toleration. Upstream: `isSuperset`. */
+function isWithin(toleration: Toleration, allowed: Toleration): boolean {
+  const { key = '', operator = '', effect = '', value = '', tolerationSeconds } = allowed;
+  if ((toleration.key ?? '') !== key && (key !== '' || operator !== 'Exists')) return false;
+  if ((toleration.effect ?? '') !== effect && effect !== '') return false;
+  if (effect === 'NoExecute' && tolerationSeconds !== undefined) {
+    const { tolerationSeconds: seconds } = toleration;
+    if (seconds === undefined || seconds > tolerationSeconds) return false;
+  }
+  return operator === 'Exists' || (toleration.operator === 'Equal' && (toleration.value ?? '') === value);
+}
+
+const textOf = (index: number, toleration: Toleration): string =>
+  `tolerations[${index}] (${tolerationText(toleration)})`;
+
+const byRule = (rule: LintRule) => ({ level: LINT_RULES[rule].level, fix: LINT_RULES[rule].fix });
+
+const finding = (rule: LintRule, toleration: number, message: string): Finding => ({
+  rule,
+  ...byRule(rule),
+  message,
+  toleration,
+});

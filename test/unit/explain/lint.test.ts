@@ -1,0 +1,154 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { type LintContext, type LintRule, lintTemplate, lintWhitelist } from '#shared/explain/lint.ts';
+import { deadline } from '#shared/taints/deadline.ts';
+import { NODE_NOT_READY, NODE_UNREACHABLE, type Toleration } from '#shared/taints/taint.ts';
+
+const OFF: LintContext = { matching: { comparisonOperators: false } };
+const ON: LintContext = { matching: { comparisonOperators: true } };
+
+/** `key[=value][:effect][@seconds]`; without `=` it is Exists. */
+function toleration(text: string): Toleration {
+  const [, key = '', sign, value = '', effect = '', seconds] =
+    /^([^=<>:@]*)(?:([=<>])([^:@]*))?(?::([^@]*))?(?:@(.*))?$/.exec(text) ?? [];
+  const operator = { '=': 'Equal', '<': 'Lt', '>': 'Gt' }[sign ?? ''] ?? 'Exists';
+  return {
+    ...{ key, operator, value, effect },
+    ...(seconds === undefined ? {} : { tolerationSeconds: BigInt(seconds) }),
+  };
+}
+
+/** Each finding as `rule` or `rule@index`. */
+const found = (texts: readonly string[], context = OFF, kind = 'Deployment'): readonly string[] =>
+  lintTemplate({ kind, tolerations: texts.map(toleration) }, context).map(
+    ({ rule, toleration: index }) => `${rule}${index === undefined ? '' : `@${index}`}`,
+  );
+
+const DOWN = [`${NODE_NOT_READY}:NoExecute@60`, `${NODE_UNREACHABLE}:NoExecute@60`];
+
+const rows: readonly (readonly [what: string, texts: readonly string[], findings: readonly string[]])[] = [
+  ['nothing', [], []],
+  ['for ever', ['a:NoExecute', 'b=x:NoSchedule'], []],
+  ['everything', [''], []],
+  ['an effect that is misspelt', ['a:NoExcute'], ['unknown-effect@0']],
+  ['no key, and Equal', ['=x:NoExecute'], ['empty-key@0']],
+  ['seconds for every effect', ['a@60'], ['seconds-without-noexecute@0']],
+  ['seconds for NoSchedule', ['a:NoSchedule@60'], ['seconds-without-noexecute@0']],
+  ['finite seconds of a key', ['a:NoExecute@60'], ['replacement-loops@0']],
+  ['finite seconds of every key', [':NoExecute@60'], ['replacement-loops@0']],
+  ['no seconds', ['a:NoExecute@0'], ['zero-seconds@0']],
+  ['negative seconds', ['a:NoExecute@-5'], ['zero-seconds@0']],
+  ['the largest int64: for ever', ['a:NoExecute@9223372036854775807'], []],
+  ['a wildcard before seconds', [':NoExecute', 'a:NoExecute@60'], ['shadowed@1']],
+  ['seconds before a wildcard', ['a:NoExecute@60', ':NoExecute'], ['replacement-loops@0']],
+  ['a value behind its key', ['a:NoExecute', 'a=x:NoExecute@60'], ['shadowed@1']],
+  ['a value before its key', ['a=x:NoExecute@60', 'a:NoExecute'], ['replacement-loops@0']],
+  ['another value', ['a=x:NoExecute', 'a=y:NoExecute@60'], ['replacement-loops@1']],
+  ['the same twice: it makes no difference', ['a:NoExecute', 'a:NoExecute'], []],
+  ['NoSchedule before NoExecute', ['a:NoSchedule', 'a:NoExecute@60'], ['replacement-loops@1']],
+  ['NoExecute behind all effects', ['a', 'a:NoExecute@60'], ['shadowed@1']],
+  ['seconds while the node is down', DOWN, []],
+  [
+    'the same, and its NoSchedule taint',
+    [...DOWN, ':NoSchedule'],
+    ['replacement-loops@0', 'replacement-loops@1'],
+  ],
+  ['every NoSchedule taint', [':NoSchedule'], ['replacement-loops@0']],
+  [
+    'an unready node for ever, but none out of reach',
+    [NODE_NOT_READY, `${NODE_UNREACHABLE}:NoSchedule`],
+    ['replacement-loops@1'],
+  ],
+  ['numbers', ['a<5:NoExecute'], ['comparison-off@0']],
+  ['what is no number', ['a<five:NoExecute'], ['no-integer@0']],
+];
+
+describe('of tolerations', () => {
+  for (const [what, texts, findings] of rows) {
+    test(`${what}: ${findings.join(', ') || 'nothing'}`, () => assert.deepEqual(found(texts), findings));
+  }
+
+  test('an operator that is misspelt, or one with a value too many', () => {
+    const rulesOf = (given: Toleration): readonly LintRule[] =>
+      lintTemplate({ kind: 'Pod', tolerations: [given] }, OFF).map(({ rule }) => rule);
+    assert.deepEqual(rulesOf({ key: 'a', operator: 'exists' }), ['unknown-operator']);
+    assert.deepEqual(rulesOf({ key: 'a', operator: 'Exists', value: 'x' }), ['value-with-exists']);
+  });
+
+  test('numbers match where the gate is on, and the wider comparison shadows the narrower', () => {
+    assert.deepEqual(found(['a<5:NoExecute'], ON), []);
+    assert.deepEqual(found(['a<9:NoExecute', 'a<5:NoExecute@60'], ON), ['shadowed@1']);
+    assert.deepEqual(found(['a<5:NoExecute', 'a<9:NoExecute@60'], ON), ['replacement-loops@1']);
+    assert.deepEqual(found(['a>3:NoExecute', 'a<5:NoExecute@60'], ON), ['replacement-loops@1']);
+  });
+
+  test('nobody makes a bare pod anew, and DaemonSets tolerate for ever that their nodes are down', () => {
+    assert.deepEqual(found(['a:NoExecute@60'], OFF, 'Pod'), []);
+    assert.deepEqual(found([':NoSchedule'], OFF, 'DaemonSet'), []);
+    assert.deepEqual(found(['a:NoExecute@60'], OFF, 'DaemonSet'), ['replacement-loops@0']);
+  });
+
+  test('a key that no node has is noted, unless it is of Kubernetes', () => {
+    const context: LintContext = { ...OFF, keys: new Set(['a']) };
+    const texts = ['a', 'b', 'node-role.kubernetes.io/control-plane', 'node.kubernetes.io/disk-pressure'];
+    assert.deepEqual(found(texts, context), ['unknown-key@1']);
+  });
+
+  test('each finding is a sentence that names the toleration', () => {
+    const [finding] = lintTemplate({ kind: 'Pod', tolerations: [toleration('a=x:NoExecute@0')] }, OFF);
+    assert.match(finding?.message ?? '', /^tolerations\[0\] \(a=x:NoExecute for 0 s\) is over at once.*\.$/);
+  });
+});
+
+describe('a whitelist', () => {
+  const taken = [toleration(`${NODE_NOT_READY}:NoExecute@3900`)];
+  const refuses = (whitelist: readonly Toleration[] | undefined) =>
+    lintWhitelist({ namespace: 'ns', whitelist, taken }).length > 0;
+
+  test('allows a takeover when one of it matches as much, for as long', () => {
+    assert.equal(refuses([]), false);
+    assert.equal(refuses([toleration('')]), false);
+    assert.equal(refuses([toleration(`${NODE_NOT_READY}:NoExecute`)]), false);
+    assert.equal(refuses([toleration(`${NODE_NOT_READY}:NoExecute@3900`)]), false);
+  });
+
+  test('refuses it otherwise, or when it cannot be read', () => {
+    assert.equal(refuses([toleration(`${NODE_NOT_READY}:NoExecute@300`)]), true);
+    assert.equal(refuses([toleration(`${NODE_UNREACHABLE}:NoExecute`)]), true);
+    assert.equal(refuses([toleration(`${NODE_NOT_READY}=:NoExecute`)]), true);
+    assert.equal(refuses(undefined), true);
+  });
+});
+
+const any: fc.Arbitrary<Toleration> = fc.record(
+  {
+    key: fc.constantFrom('a', 'b', ''),
+    operator: fc.constantFrom('Exists', 'Equal', 'Lt', 'Gt', 'exists'),
+    value: fc.constantFrom('', 'x', '3', '5'),
+    effect: fc.constantFrom('NoExecute', 'NoExecute', 'NoSchedule', ''),
+    tolerationSeconds: fc.integer({ min: -1, max: 3 }).map(BigInt),
+  },
+  { requiredKeys: ['operator'] },
+);
+const taints = fc.record({
+  key: fc.constantFrom('a', 'b', 'c'),
+  value: fc.constantFrom('', 'x', '2', '4', '9'),
+  effect: fc.constant('NoExecute'),
+  since: fc.constant(0),
+});
+
+test('whatever is shadowed decides nothing: without it each taint evicts as it did', () => {
+  fc.assert(
+    fc.property(fc.array(any, { maxLength: 4 }), taints, fc.boolean(), (tolerations, taint, gate) => {
+      const matching = { comparisonOperators: gate };
+      const findings = lintTemplate({ kind: 'Deployment', tolerations }, { matching });
+      const shadowed = new Set(
+        findings.filter(({ rule }) => rule === 'shadowed').map(({ toleration: index }) => index),
+      );
+      const left = tolerations.filter((_, index) => !shadowed.has(index));
+      const at = (list: readonly Toleration[]) => deadline(list, [taint], 0, matching)?.atMs;
+      assert.equal(at(left), at(tolerations));
+    }),
+  );
+});

@@ -1,8 +1,8 @@
 import { type Command, Option } from 'commander';
 import { clusterNamed } from '#functions/operator/fleet.ts';
 import type { AuditEntry } from '#shared/clusters/rulebook.ts';
-import { HISTORY_DAYS } from '#shared/store/stored.ts';
-import { type CliDeps, parseDuration } from './command.ts';
+import type { CliDeps } from './command.ts';
+import { type MomentGiven, momentOf, parseMoment } from './moment.ts';
 import {
   type Column,
   type OutputFormat,
@@ -15,7 +15,7 @@ import {
 import { withFleet } from './with-fleet.ts';
 
 interface AuditOptions {
-  readonly since: number;
+  readonly since?: MomentGiven;
   readonly output: OutputFormat;
 }
 
@@ -26,9 +26,10 @@ export function addAuditCommand(program: Command, deps: CliDeps): void {
     .description('shows who applied policies, stopped, held and released, when, and why; the newest first')
     .argument('[cluster]', 'its name (default: all clusters)')
     .addOption(
-      new Option('--since <duration>', 'how far back, like 12h')
-        .argParser(parseDuration)
-        .default(HISTORY_DAYS * 86_400_000, `${HISTORY_DAYS}d, for which it is kept`),
+      new Option(
+        '--since <when>',
+        'from then on: 30m, 2h, 7d ago, or a date (default: all that is kept)',
+      ).argParser(parseMoment),
     )
     .addOption(outputOption());
   withExamples(command, 'taintward audit', 'taintward audit prod --since 12h -o json').action(
@@ -37,7 +38,7 @@ export function addAuditCommand(program: Command, deps: CliDeps): void {
         const cluster = name === undefined ? undefined : await clusterNamed(name, fleet);
         const now = deps.clock.now();
         const entries = await fleet.rulebook.audit({
-          from: now - since,
+          from: since ? momentOf(since, now) : 0,
           // Clocks differ a little.
           to: now + 60_000,
           ...(cluster === undefined ? {} : { cluster }),

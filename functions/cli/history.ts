@@ -2,12 +2,12 @@ import { Argument, type Command, InvalidArgumentError, Option } from 'commander'
 import type { Fleet } from '#functions/operator/fleet.ts';
 import { clusterNameSchema } from '#shared/clusters/registry.ts';
 import type { Brake } from '#shared/eviction/brake.ts';
-import { type ClusterName, type EpochMs, type NodeName, nodeName } from '#shared/eviction/identity.ts';
+import { type ClusterName, type NodeName, nodeName } from '#shared/eviction/identity.ts';
 import type { CancelReason } from '#shared/eviction/records.ts';
 import type { HistoryEntry, HistoryQuery } from '#shared/store/history.ts';
-import { DURATION_FORM, durationMs } from '#shared/time/duration.ts';
 import type { CliDeps } from './command.ts';
 import { compare, comparisonJson, comparisonText } from './comparison.ts';
+import { type MomentGiven, momentOf, parseMoment } from './moment.ts';
 import {
   type Column,
   type OutputFormat,
@@ -30,9 +30,6 @@ interface HistoryOptions {
   readonly compare?: true;
   readonly output: OutputFormat;
 }
-
-/** A moment as it was given: so long ago, or as a date. */
-type MomentGiven = { readonly agoMs: number } | { readonly at: EpochMs };
 
 const DEFAULT_SINCE = '24h';
 
@@ -107,20 +104,6 @@ function parseCluster(text: string): ClusterName {
   if (data === undefined) throw new InvalidArgumentError(`It ${error.issues[0]?.message}.`);
   return data;
 }
-
-function parseMoment(text: string): MomentGiven {
-  if (DURATION_FORM.test(text)) return { agoMs: durationMs(text) ?? 0 };
-  const at = Date.parse(text);
-  if (Number.isNaN(at)) {
-    throw new InvalidArgumentError(
-      'Give so long ago, like 30m, 2h or 7d, or a date like 2026-11-22T05:00:00Z.',
-    );
-  }
-  return { at };
-}
-
-const momentOf = (given: MomentGiven, now: EpochMs): EpochMs =>
-  'at' in given ? given.at : now - given.agoMs;
 
 function historyText(entries: readonly HistoryEntry[], wide: boolean, paint: Paint): string {
   if (entries.length === 0) return 'Nothing happened in that time: --since 7d goes further back.\n';

@@ -138,6 +138,8 @@ test('the audit shows who did what, and why, the newest first', async (t) => {
   assert.equal(await run('audit', 'stage'), 'Nobody changed anything.\n');
   const [newest] = JSON.parse(await run('audit', 'prod', '--since', '30s', '-o', 'json'));
   assert.equal(newest.kind, 'resume');
+  const dated = JSON.parse(await run('audit', '--since', '2026-11-21T12:00:30Z', '-o', 'json'));
+  assert.deepEqual(dated, [newest]);
 });
 
 test('what is to be evicted is shown, the first to go first, with what holds it', async (t) => {

@@ -1,0 +1,21 @@
+import { InvalidArgumentError } from 'commander';
+import type { EpochMs } from '#shared/eviction/identity.ts';
+import { DURATION_FORM, durationMs } from '#shared/time/duration.ts';
+
+/** A moment as it was given: so long ago, or as a date. */
+export type MomentGiven = { readonly agoMs: number } | { readonly at: EpochMs };
+
+/** Reads a moment of an option. Throws `InvalidArgumentError`. */
+export function parseMoment(text: string): MomentGiven {
+  if (DURATION_FORM.test(text)) return { agoMs: durationMs(text) ?? 0 };
+  const at = Date.parse(text);
+  if (Number.isNaN(at)) {
+    throw new InvalidArgumentError(
+      'Give so long ago, like 30m, 2h or 7d, or a date like 2026-11-22T05:00:00Z.',
+    );
+  }
+  return { at };
+}
+
+export const momentOf = (given: MomentGiven, now: EpochMs): EpochMs =>
+  'at' in given ? given.at : now - given.agoMs;

@@ -1,6 +1,6 @@
 import type { Node } from 'constructs';
 import * as z from 'zod';
-import { HISTORY_DAYS, LEAST_HISTORY_DAYS } from '#shared/store/stored.ts';
+import { HISTORY_DAYS, LEAST_HISTORY_DAYS, MOST_HISTORY_DAYS } from '#shared/store/stored.ts';
 
 /** Our keys in the CDK context start with this, so that a misspelt one is told from the CDK's own. */
 const PREFIX = 'taintward:';
@@ -53,8 +53,8 @@ const schema = z
       .number()
       .refine((days) => LOG_RETENTION_DAYS.includes(days), `must be one of ${LOG_RETENTION_DAYS.join(', ')}`)
       .default(30),
-    /** For how many days what became of evictions is kept. */
-    historyDays: count(LEAST_HISTORY_DAYS, 3650).default(HISTORY_DAYS),
+    /** For how many days what became of evictions, and the audit, is kept. */
+    historyDays: count(LEAST_HISTORY_DAYS, MOST_HISTORY_DAYS).default(HISTORY_DAYS),
     /** Whether the table survives `cdk destroy` and is protected against deletion. */
     retainTable: flag.default(true),
     /** Batches handled at a time. Each may take as many requests to API servers as it has pods to evict. */

@@ -1,4 +1,4 @@
-import { RemovalPolicy, Stack } from 'aws-cdk-lib';
+import { RemovalPolicy, Stack, Tags } from 'aws-cdk-lib';
 import {
   AttributeType,
   BillingMode,
@@ -12,13 +12,15 @@ import { Construct } from 'constructs';
 import type { tableVariables, ValuesOf } from '#shared/aws/environment.ts';
 import { LEASE_PREFIX } from '#shared/clusters/dynamodb-leases.ts';
 import { CLUSTER_PREFIX, FLEET_KEY } from '#shared/clusters/dynamodb-rulebook.ts';
-import { CLUSTER_INDEX, TTL_ATTRIBUTE } from '#shared/store/table-definition.ts';
+import { CLUSTER_INDEX, HISTORY_DAYS_TAG, TTL_ATTRIBUTE } from '#shared/store/table-definition.ts';
 import { type Grantee, grantWildcard } from './grantee.ts';
 
 export interface StateProps {
   readonly tableName: string;
   /** Whether the table outlives the stack and is protected against deletion. */
   readonly retain: boolean;
+  /** For how many days history and audit are kept. */
+  readonly historyDays: number;
 }
 
 const KEY_ATTRIBUTES = ['pk', 'sk', 'clusterKey', 'clusterSort'];
@@ -37,7 +39,7 @@ export class State extends Construct {
   readonly table: Table;
   readonly #tableName: string;
 
-  constructor(scope: Construct, id: string, { tableName, retain }: StateProps) {
+  constructor(scope: Construct, id: string, { tableName, retain, historyDays }: StateProps) {
     super(scope, id);
     this.#tableName = tableName;
     const text = (name: string) => ({ name, type: AttributeType.STRING });
@@ -67,6 +69,7 @@ export class State extends Construct {
         ],
       }),
     });
+    Tags.of(this.table).add(HISTORY_DAYS_TAG, String(historyDays));
     this.table.addGlobalSecondaryIndex({
       indexName: CLUSTER_INDEX,
       partitionKey: text('clusterKey'),
@@ -96,10 +99,16 @@ export class State extends Construct {
    */
   bindLeases(grantee: Grantee): void {
     this.bindRegistry(grantee);
+    this.#bindTags(grantee);
     this.#bind(grantee, ['GetItem', 'Query'], [this.table.tableArn]);
     this.#bind(grantee, ['UpdateItem'], [this.table.tableArn], {
       'ForAllValues:StringLike': { 'dynamodb:LeadingKeys': [`${LEASE_PREFIX}*`] },
     });
+  }
+
+  /** Lets somebody know for how long what he writes into the audit is kept. */
+  #bindTags(grantee: Grantee): void {
+    this.#bind(grantee, ['DescribeTable', 'ListTagsOfResource'], [this.table.tableArn]);
   }
 
   /** Lets a process read the registry and what else is found by the index. */
@@ -130,6 +139,7 @@ export class State extends Construct {
 
   /** Orders and entries of the audit are changed by attribute, and never put whole. */
   #bindRulings(grantee: Grantee, attributes: readonly string[]): void {
+    this.#bindTags(grantee);
     this.#bind(grantee, ['UpdateItem'], [this.table.tableArn], {
       'ForAllValues:StringLike': {
         'dynamodb:LeadingKeys': [`${CLUSTER_PREFIX}*`, `${LEASE_PREFIX}*`, FLEET_KEY],

@@ -17,7 +17,11 @@ export class TaintwardStack extends Stack {
   constructor(scope: Construct, id: string, { config, ...props }: StackProps & { readonly config: Config }) {
     super(scope, id, { description: 'Taintward: Kubernetes NoExecute taint eviction for a fleet', ...props });
     const prefix = config.name;
-    const state = new State(this, 'State', { tableName: prefix, retain: config.retainTable });
+    const state = new State(this, 'State', {
+      tableName: prefix,
+      retain: config.retainTable,
+      historyDays: config.historyDays,
+    });
     const deltas = new Deltas(this, 'Deltas', { prefix });
     const timers = new Timers(this, 'Timers', { prefix });
     const clusters = new ClusterAccess(this, 'Clusters', config);

@@ -55,6 +55,7 @@ async function run(options: StartOptions): Promise<void> {
     matching: { comparisonOperators: options.comparisonOperators },
     // The simulated cluster is there to be tried.
     policies: { enforce: options.enforce || wantsDemo, file: options.policyFile },
+    historyDays: options.historyDays,
     log,
   });
   log.info('relay.started', { port: service.probePort });

@@ -1,4 +1,5 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
+import { HISTORY_DAYS, LEAST_HISTORY_DAYS, MOST_HISTORY_DAYS } from '#shared/store/stored.ts';
 import { VERSION } from '#shared/version.ts';
 import { LOG_FORMATS, type LogFormat } from './voice.ts';
 
@@ -15,6 +16,7 @@ export interface StartOptions {
   readonly log: LogFormat;
   readonly enforce: boolean;
   readonly policyFile: string | undefined;
+  readonly historyDays: number;
 }
 
 /** Where health and metrics are served unless told otherwise: any free port. */
@@ -53,6 +55,11 @@ export function parseOptions(argv: readonly string[]): StartOptions {
         .default('.taintward'),
     )
     .addOption(
+      new Option('--history-days <number>', 'for so long history and audit are kept')
+        .argParser(parseHistoryDays)
+        .default(HISTORY_DAYS),
+    )
+    .addOption(
       new Option('--host <address>', 'where /healthz, /readyz and /metrics are served')
         .argParser(notEmpty('an address of this machine'))
         .default('127.0.0.1'),
@@ -87,6 +94,7 @@ export function parseOptions(argv: readonly string[]): StartOptions {
     log: LogFormat;
     enforce: boolean;
     policy?: string;
+    historyDays: number;
   }>();
   if (found.kubeconfig !== undefined && found.context.length === 0) {
     command.error('error: --kubeconfig needs at least one --context NAME: say which cluster to manage');
@@ -102,6 +110,7 @@ export function parseOptions(argv: readonly string[]): StartOptions {
     log: found.log,
     enforce: found.enforce,
     policyFile: found.policy,
+    historyDays: found.historyDays,
   };
 }
 
@@ -110,6 +119,14 @@ function notEmpty(what: string): (text: string) => string {
     if (text === '') throw new InvalidArgumentError(`name ${what}, or leave it out.`);
     return text;
   };
+}
+
+function parseHistoryDays(text: string): number {
+  const days = Number(text);
+  if (!/^\d+$/.test(text) || days < LEAST_HISTORY_DAYS || days > MOST_HISTORY_DAYS) {
+    throw new InvalidArgumentError(`give days, from ${LEAST_HISTORY_DAYS} to ${MOST_HISTORY_DAYS}.`);
+  }
+  return days;
 }
 
 function parsePort(text: string): number {

@@ -60,6 +60,8 @@ export interface LocalServiceOptions {
   readonly probes: ProbeAddress;
   readonly matching: MatchOptions;
   readonly policies: ChosenPolicies;
+  /** For how many days history and audit are kept. */
+  readonly historyDays: number;
   readonly log: Log;
 }
 
@@ -77,7 +79,7 @@ export interface LocalService {
  * the operator.
  */
 export async function startLocalService(options: LocalServiceOptions): Promise<LocalService> {
-  const { clusters, log, matching, state } = options;
+  const { clusters, historyDays, log, matching, state } = options;
   const { apis } = clusters;
   const clock = systemClock;
   const registry = new Registry();
@@ -149,8 +151,8 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   const queues = [nodeDeltas, podDeltas, evictionsDue];
   const upkeep = startUpkeep(
     [
-      { name: 'purge', everyMs: UPKEEP_MS, run: () => store.purge(clock.now()) },
-      { name: 'purge-audit', everyMs: UPKEEP_MS, run: () => rulebook.purge(clock.now()) },
+      { name: 'purge', everyMs: UPKEEP_MS, run: () => store.purge(clock.now(), historyDays) },
+      { name: 'purge-audit', everyMs: UPKEEP_MS, run: () => rulebook.purge(clock.now(), historyDays) },
       { name: 'purge-dead-letters', everyMs: UPKEEP_MS, run: () => deadLetters.purge() },
       { name: 'rearm', everyMs: UPKEEP_MS, run: () => timers.rearm(store) },
       { name: 'policy-file', everyMs: POLICY_FILE_MS, run: () => policies.reread() },

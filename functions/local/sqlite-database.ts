@@ -4,7 +4,7 @@ import { createOwnerOnly, makeOwnerOnly } from '#shared/files/owner-only.ts';
 import { StoreError } from '#shared/store/store.ts';
 
 /** The version of the tables below, kept in the file as `user_version`. */
-const SCHEMA_VERSION = 7;
+const SCHEMA_VERSION = 8;
 /** Marks the file as ours ("TntW"), so that no other program's database is written into. */
 const APPLICATION_ID = 0x546e7457;
 /** How long a statement waits for another process's transaction. */
@@ -12,7 +12,7 @@ const BUSY_TIMEOUT_MS = 5_000;
 
 /**
  * `json` and a node's `state` are whole; what queries need is generated, so nothing is kept twice.
- * `ttl` is in epoch seconds, as DynamoDB's.
+ * `ttl` is in epoch seconds, as DynamoDB's; history and audit have none, because who removes them knows how long they are kept.
  */
 const SCHEMA = `
   CREATE TABLE nodes (
@@ -45,23 +45,21 @@ const SCHEMA = `
     node TEXT NOT NULL,
     uid TEXT NOT NULL,
     ended_at INTEGER NOT NULL,
-    json TEXT NOT NULL,
-    ttl INTEGER NOT NULL
+    json TEXT NOT NULL
   ) STRICT;
   CREATE INDEX ended_recently ON ended (cluster, node, ended_at);
   CREATE INDEX ended_history ON ended (cluster, ended_at);
-  CREATE INDEX ended_ttl ON ended (ttl);
+  CREATE INDEX ended_age ON ended (ended_at);
 
   CREATE TABLE noted (
     id INTEGER PRIMARY KEY,
     cluster TEXT NOT NULL,
     node TEXT NOT NULL,
     at INTEGER NOT NULL,
-    json TEXT NOT NULL,
-    ttl INTEGER NOT NULL
+    json TEXT NOT NULL
   ) STRICT;
   CREATE INDEX noted_history ON noted (cluster, at);
-  CREATE INDEX noted_ttl ON noted (ttl);
+  CREATE INDEX noted_age ON noted (at);
 
   CREATE TABLE leases (
     cluster TEXT PRIMARY KEY,
@@ -96,11 +94,9 @@ const SCHEMA = `
     id INTEGER PRIMARY KEY,
     cluster TEXT,
     at INTEGER NOT NULL,
-    json TEXT NOT NULL,
-    ttl INTEGER NOT NULL
+    json TEXT NOT NULL
   ) STRICT;
   CREATE INDEX audit_at ON audit (at);
-  CREATE INDEX audit_ttl ON audit (ttl);
 
   PRAGMA application_id = ${APPLICATION_ID};
   PRAGMA user_version = ${SCHEMA_VERSION};

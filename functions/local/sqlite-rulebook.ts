@@ -20,7 +20,7 @@ import {
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import type { Stop, Trip } from '#shared/eviction/policy.ts';
 import { StoreError } from '#shared/store/store.ts';
-import { HISTORY_DAYS, historyTtl, parseStored } from '#shared/store/stored.ts';
+import { HISTORY_DAYS, historyBefore, parseStored } from '#shared/store/stored.ts';
 import { inTransaction, orSqliteStoreError } from './sqlite-database.ts';
 
 const ordersRow = z.object({ revision: z.int().positive(), json: z.string() });
@@ -116,10 +116,10 @@ export class SqliteRulebook implements Rulebook {
     return rows.map((row) => parseJson(auditSchema, row, 'entry of the audit'));
   }
 
-  /** Removes entries of the audit when their time is over: what TTL does in DynamoDB. Throws `StoreError`. */
-  purge(now: EpochMs): void {
+  /** Removes entries of the audit that are older than `historyDays`: what TTL does in DynamoDB. Throws `StoreError`. */
+  purge(now: EpochMs, historyDays = HISTORY_DAYS): void {
     orSqliteStoreError(this.#path, () =>
-      this.#statements.purgeAudit.run({ nowSeconds: Math.floor(now / 1000) }),
+      this.#statements.purgeAudit.run({ before: historyBefore(now, historyDays) }),
     );
   }
 
@@ -155,7 +155,7 @@ export class SqliteRulebook implements Rulebook {
   #note(entry: AuditEntry): void {
     const { cluster, at } = entry;
     const json = JSON.stringify(entry);
-    this.#statements.note.run({ cluster: cluster ?? null, at, json, ttl: historyTtl(at, HISTORY_DAYS) });
+    this.#statements.note.run({ cluster: cluster ?? null, at, json });
   }
 
   #transaction<T>(kind: 'DEFERRED' | 'IMMEDIATE', work: () => T): T {
@@ -180,11 +180,11 @@ function prepareStatements(database: DatabaseSync) {
     fleetStop: database.prepare('SELECT json FROM fleet_stop'),
     deleteFleetStop: database.prepare('DELETE FROM fleet_stop'),
     writeFleetStop: database.prepare('INSERT INTO fleet_stop (at, json) VALUES (:at, :json)'),
-    note: database.prepare('INSERT INTO audit (cluster, at, json, ttl) VALUES (:cluster, :at, :json, :ttl)'),
+    note: database.prepare('INSERT INTO audit (cluster, at, json) VALUES (:cluster, :at, :json)'),
     audit: database.prepare(`
       SELECT json FROM audit
       WHERE at >= :from AND at < :to AND (:cluster IS NULL OR cluster IS NULL OR cluster = :cluster)
       ORDER BY at DESC, id DESC`),
-    purgeAudit: database.prepare('DELETE FROM audit WHERE ttl <= :nowSeconds'),
+    purgeAudit: database.prepare('DELETE FROM audit WHERE at <= :before'),
   };
 }

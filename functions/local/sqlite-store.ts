@@ -20,7 +20,7 @@ import {
 import {
   endedSchema,
   HISTORY_DAYS,
-  historyTtl,
+  historyBefore,
   nodeStateSchema,
   nodeTtl,
   parseStored,
@@ -130,7 +130,7 @@ export class SqliteStore implements Store {
       }
       for (const note of change.noted ?? []) {
         const json = JSON.stringify(note);
-        this.#statements.writeNoted.run({ cluster, node, at: now, json, ttl: historyTtl(now, HISTORY_DAYS) });
+        this.#statements.writeNoted.run({ cluster, node, at: now, json });
       }
       this.#end(ref, change.end, now);
       return 'committed';
@@ -150,8 +150,7 @@ export class SqliteStore implements Store {
     for (const pod of pods) {
       const json = JSON.stringify({ ...pod, endedAt } satisfies EndedPod);
       const { uid } = pod;
-      const ttl = historyTtl(endedAt, HISTORY_DAYS);
-      this.#statements.writeEnded.run({ cluster, node, uid, endedAt, json, ttl });
+      this.#statements.writeEnded.run({ cluster, node, uid, endedAt, json });
       this.#statements.deleteRecord.run({ cluster, node, uid });
     }
   }
@@ -199,12 +198,16 @@ export class SqliteStore implements Store {
     return rows.map((row) => parseStored(standingRow, row, 'count of scheduled evictions'));
   }
 
-  /** Removes what ended, and nodes with nothing left to watch, when their time is over: what TTL does in DynamoDB. */
-  async purge(now: EpochMs): Promise<void> {
+  /**
+   * Removes history that is older than `historyDays`, and nodes with nothing left to watch when their time is over: what TTL
+   * does in DynamoDB.
+   */
+  async purge(now: EpochMs, historyDays = HISTORY_DAYS): Promise<void> {
     const nowSeconds = Math.floor(now / 1000);
+    const before = historyBefore(now, historyDays);
     this.#transaction('IMMEDIATE', () => {
-      this.#statements.purgeEnded.run({ nowSeconds });
-      this.#statements.purgeNoted.run({ nowSeconds });
+      this.#statements.purgeEnded.run({ before });
+      this.#statements.purgeNoted.run({ before });
       this.#statements.purgeNodes.run({ nowSeconds });
     });
   }
@@ -261,10 +264,10 @@ function prepareStatements(database: DatabaseSync) {
       'DELETE FROM scheduled WHERE cluster = :cluster AND node = :node AND uid = :uid',
     ),
     writeEnded: database.prepare(`
-      INSERT INTO ended (cluster, node, uid, ended_at, json, ttl)
-      VALUES (:cluster, :node, :uid, :endedAt, :json, :ttl)`),
+      INSERT INTO ended (cluster, node, uid, ended_at, json)
+      VALUES (:cluster, :node, :uid, :endedAt, :json)`),
     writeNoted: database.prepare(
-      'INSERT INTO noted (cluster, node, at, json, ttl) VALUES (:cluster, :node, :at, :json, :ttl)',
+      'INSERT INTO noted (cluster, node, at, json) VALUES (:cluster, :node, :at, :json)',
     ),
     taintedNodes: database.prepare(`
       SELECT node, state FROM nodes
@@ -280,8 +283,8 @@ function prepareStatements(database: DatabaseSync) {
     standings: database.prepare(
       'SELECT cluster, standing, count(*) AS evictions FROM scheduled GROUP BY cluster, standing',
     ),
-    purgeEnded: database.prepare('DELETE FROM ended WHERE ttl <= :nowSeconds'),
-    purgeNoted: database.prepare('DELETE FROM noted WHERE ttl <= :nowSeconds'),
+    purgeEnded: database.prepare('DELETE FROM ended WHERE ended_at <= :before'),
+    purgeNoted: database.prepare('DELETE FROM noted WHERE at <= :before'),
     purgeNodes: database.prepare('DELETE FROM nodes WHERE ttl <= :nowSeconds'),
   };
 }

@@ -6,7 +6,8 @@ import type { Stop, Trip } from '#shared/eviction/policy.ts';
 import type { DynamoDbTable, Item, Key, Update } from '#shared/store/dynamodb-table.ts';
 import { padded } from '#shared/store/items.ts';
 import { StoreError } from '#shared/store/store.ts';
-import { HISTORY_DAYS, historyTtl, parseStored } from '#shared/store/stored.ts';
+import { HISTORY_DAYS, historyTtl, MOST_HISTORY_DAYS, parseStored } from '#shared/store/stored.ts';
+import { HISTORY_DAYS_TAG } from '#shared/store/table-definition.ts';
 import { LEASE_PREFIX } from './dynamodb-leases.ts';
 import type { AuditEntry, AuditQuery, Change, GuardState, Orders, Rulebook, Rulings } from './rulebook.ts';
 import {
@@ -55,6 +56,8 @@ const fleetStopSchema = z.strictObject({
  */
 export class DynamoDbRulebook implements Rulebook {
   readonly #table: DynamoDbTable;
+  /** For how many days the audit is kept; absent: that is not known yet. */
+  #days: Promise<number> | undefined;
 
   constructor(table: DynamoDbTable) {
     this.#table = table;
@@ -132,8 +135,20 @@ export class DynamoDbRulebook implements Rulebook {
   }
 
   async #write(update: Update, entry: AuditEntry): Promise<Change> {
-    const written = await this.#table.transact([{ update }, { update: auditUpdate(entry) }]);
+    const days = await this.#historyDays();
+    const written = await this.#table.transact([{ update }, { update: auditUpdate(entry, days) }]);
     return written ? 'changed' : 'conflict';
+  }
+
+  /** As the table is tagged, which is read once. Never rejects: nobody may be kept from stopping evictions by that. */
+  async #historyDays(): Promise<number> {
+    this.#days ??= this.#table.tag(HISTORY_DAYS_TAG).then(daysOf);
+    try {
+      return await this.#days;
+    } catch {
+      this.#days = undefined;
+      return HISTORY_DAYS;
+    }
   }
 
   async audit({ cluster, from, to }: AuditQuery): Promise<readonly AuditEntry[]> {
@@ -152,6 +167,11 @@ export class DynamoDbRulebook implements Rulebook {
       .sort((a, b) => b.at - a.at);
   }
 }
+
+/** A tag is text that anybody may have written. */
+const tagSchema = z.coerce.number().int().positive().max(MOST_HISTORY_DAYS).catch(HISTORY_DAYS);
+
+const daysOf = (tag: string | undefined): number => tagSchema.parse(tag);
 
 /** Items by their keys. */
 type Items = ReadonlyMap<string, Item>;
@@ -195,12 +215,12 @@ function partitionOf({ cluster, kind }: AuditEntry): string {
 }
 
 /** An update that makes an item, so that no right to put items is needed. */
-function auditUpdate(entry: AuditEntry): Update {
+function auditUpdate(entry: AuditEntry, days: number): Update {
   const fields = Object.fromEntries(Object.entries(entry).filter(([, value]) => value !== undefined));
   const sort = `${padded(entry.at)}#${randomBytes(6).toString('base64url')}`;
   return {
     key: { pk: partitionOf(entry), sk: `${AUDIT_KEY}#${sort}` },
-    set: { ...fields, clusterKey: AUDIT_KEY, clusterSort: sort, ttl: historyTtl(entry.at, HISTORY_DAYS) },
+    set: { ...fields, clusterKey: AUDIT_KEY, clusterSort: sort, ttl: historyTtl(entry.at, days) },
     // What was done stays as it was written.
     expected: { who: undefined },
   };

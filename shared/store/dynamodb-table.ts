@@ -4,8 +4,10 @@ import {
   BatchWriteItemCommand,
   ConditionalCheckFailedException,
   DeleteItemCommand,
+  DescribeTableCommand,
   type DynamoDBClient,
   GetItemCommand,
+  ListTagsOfResourceCommand,
   PutItemCommand,
   paginateQuery,
   type QueryCommandInput,
@@ -224,6 +226,21 @@ export class DynamoDbTable {
       if (lostRace(error)) return false;
       throw dynamoDbStoreError(error, this.#name);
     }
+  }
+
+  /** What the table's tag of this name says; `undefined`: it has none. */
+  async tag(name: string): Promise<string | undefined> {
+    const describe = new DescribeTableCommand({ TableName: this.#name });
+    const { Table } = await this.#orStoreError(this.#client.send(describe));
+    let next: string | undefined;
+    do {
+      const list = new ListTagsOfResourceCommand({ ResourceArn: Table?.TableArn, NextToken: next });
+      const { Tags = [], NextToken } = await this.#orStoreError(this.#client.send(list));
+      const found = Tags.find(({ Key }) => Key === name);
+      if (found) return found.Value;
+      next = NextToken;
+    } while (next !== undefined);
+    return undefined;
   }
 
   #action(write: Write): TransactWriteItem {

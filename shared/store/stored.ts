@@ -4,10 +4,11 @@ import type { Noted } from '#shared/eviction/noted.ts';
 import type { EndedPod, EvictionRecord, NodeState } from '#shared/eviction/records.ts';
 import { StoreError } from './store.ts';
 
-/** For how many days what became of evictions is kept, unless configured otherwise. */
+/** For how many days what became of evictions, and what operators said, is kept, unless configured otherwise. */
 export const HISTORY_DAYS = 7;
 /** And at least: ends are tombstones, too. */
 export const LEAST_HISTORY_DAYS = 1;
+export const MOST_HISTORY_DAYS = 3650;
 
 const DAY_SECONDS = 24 * 3600;
 
@@ -28,6 +29,9 @@ const LEFT_ALONE_SECONDS = 30 * 24 * 3600;
 
 /** When what is history from now on may be removed; epoch seconds. */
 export const historyTtl = (now: EpochMs, days: number): number => ttlAfter(now, days * DAY_SECONDS);
+
+/** What happened then or before is history no longer. */
+export const historyBefore = (now: EpochMs, days: number): EpochMs => now - days * DAY_SECONDS * 1000;
 
 /** When a node with nothing left to watch may be removed; epoch seconds. */
 export const nodeTtl = (now: EpochMs): number => ttlAfter(now, NODE_SECONDS);

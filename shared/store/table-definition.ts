@@ -3,6 +3,9 @@ import type { CreateTableCommandInput } from '@aws-sdk/client-dynamodb';
 /** The attribute that holds when DynamoDB may remove an item, in epoch seconds. */
 export const TTL_ATTRIBUTE = 'ttl';
 
+/** The table's tag that says for how many days history and audit are kept: to who writes there and is not deployed with it. */
+export const HISTORY_DAYS_TAG = 'taintward:history-days';
+
 /** The sparse index: registrations; the tainted nodes of each cluster, and what ended there. */
 export const CLUSTER_INDEX = 'by-cluster';
 

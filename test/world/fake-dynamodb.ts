@@ -7,8 +7,10 @@ import {
   ConditionalCheckFailedException,
   DeleteItemCommand,
   type DeleteItemCommandInput,
+  DescribeTableCommand,
   DynamoDBClient,
   GetItemCommand,
+  ListTagsOfResourceCommand,
   PutItemCommand,
   type PutItemCommandInput,
   QueryCommand,
@@ -76,6 +78,8 @@ export class FakeDynamoDb {
   readonly #index = new Map<string, Item>();
   #indexWrites: IndexWrite[] = [];
   readonly #removeAt = new Map<string, EpochMs>();
+  /** Of the table; on pages of one. */
+  tags: readonly { readonly Key: string; readonly Value: string }[] = [];
   /** Called for each item that is read by a query. */
   onQueried: (item: Item) => void = () => undefined;
   /** Called for each item that is put or updated. */
@@ -135,6 +139,9 @@ export class FakeDynamoDb {
     if (command instanceof PutItemCommand) return this.#write({ Put: command.input }).answer;
     if (command instanceof DeleteItemCommand) return this.#write({ Delete: command.input }).answer;
     if (command instanceof UpdateItemCommand) return this.#write({ Update: command.input }).answer;
+    if (command instanceof DescribeTableCommand) return { Table: { TableArn: 'arn' } };
+    if (command instanceof ListTagsOfResourceCommand)
+      return this.#tagsFrom(Number(command.input.NextToken ?? 0));
     throw new Error(`the fake DynamoDB does not understand ${command?.constructor.name}`);
   }
 
@@ -150,6 +157,11 @@ export class FakeDynamoDb {
       Object.assign(this, { onQueried, onWritten });
       this.#whims = whims;
     }
+  }
+
+  #tagsFrom(place: number): object {
+    const more = place + 1 < this.tags.length ? { NextToken: String(place + 1) } : {};
+    return { Tags: this.tags.slice(place, place + 1), ...more };
   }
 
   #get(key: Item | undefined): Item | undefined {

@@ -74,3 +74,39 @@ test('of orders only what changed is written, so that who may hold need not be a
   const written = [...fake.items()].find(({ sk }) => sk?.S === 'POLICY');
   assert.deepEqual(Object.keys(written ?? {}).toSorted(), ['holds', 'pk', 'revision', 'sk']);
 });
+
+const aStop = { who: 'anna', at: NOW, why: 'x', scope: 'fleet' } as const;
+const anEntry = { who: 'anna', at: NOW, kind: 'stop', what: 'stopped evictions' } as const;
+const daysKept = (fake: FakeDynamoDb) =>
+  [...fake.items()]
+    .filter(({ sk }) => sk?.S?.startsWith('AUDIT#'))
+    .map(({ ttl }) => (Number(ttl?.N) - Math.ceil(NOW / 1000)) / 86_400);
+
+test('the audit is kept for as long as the table is tagged with, which is read once', async () => {
+  const { fake, commands, rulebook } = aRulebook();
+  fake.tags = [
+    { Key: 'team', Value: 'platform' },
+    { Key: 'taintward:history-days', Value: '90' },
+  ];
+  await rulebook.changeFleetStop(undefined, aStop, anEntry);
+  await rulebook.changeFleetStop(aStop, undefined, anEntry);
+  assert.deepEqual(daysKept(fake), [90, 90]);
+  assert.equal(commands.filter((name) => name === 'DescribeTableCommand').length, 1);
+});
+
+test('who may not read tags, or finds none of use, keeps the audit for a week: what he says counts', async () => {
+  for (const tags of [[], [{ Key: 'taintward:history-days', Value: 'for ever' }]]) {
+    const { fake, rulebook } = aRulebook();
+    fake.tags = tags;
+    await rulebook.changeFleetStop(undefined, aStop, anEntry);
+    assert.deepEqual(daysKept(fake), [7]);
+  }
+  const { fake, rulebook } = aRulebook();
+  Object.defineProperty(fake, 'tags', {
+    get: () => {
+      throw Object.assign(new Error('not authorized'), { name: 'AccessDeniedException' });
+    },
+  });
+  assert.equal(await rulebook.changeFleetStop(undefined, aStop, anEntry), 'changed');
+  assert.deepEqual(daysKept(fake), [7]);
+});

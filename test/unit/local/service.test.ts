@@ -31,6 +31,7 @@ async function startService(
     state,
     probes: { host: '127.0.0.1', port: 0, setBy: { host: '--host', port: '--port' } },
     matching: { comparisonOperators: false },
+    historyDays: 7,
     policies: { enforce: false },
     log,
   });

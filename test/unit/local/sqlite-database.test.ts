@@ -62,8 +62,8 @@ describe('openDatabase', () => {
   });
 
   for (const [version, reason] of [
-    [8, 'a newer release wrote it \\(schema 8, this one knows 7\\); upgrade'],
-    [1, 'an older release wrote it \\(schema 1, this one knows 7\\); move it away'],
+    [9, 'a newer release wrote it \\(schema 9, this one knows 8\\); upgrade'],
+    [1, 'an older release wrote it \\(schema 1, this one knows 8\\); move it away'],
   ] as const) {
     test(`refuses a database of another release: schema ${version}`, () => {
       const database = openDatabase(path);

@@ -47,13 +47,14 @@ test('history is removed when its days are over', async () => {
   ];
   await store.commit(ref, 0, { node: aNode(), schedule: [record], noted, end: [], live: true }, NOW);
   await store.end(ref, [anEnding()], NOW);
-  const left = async (now: number) => {
-    await store.purge(now);
+  const left = async (now: number, days = HISTORY_DAYS) => {
+    await store.purge(now, days);
     const found = history.entries({ cluster: ref.cluster, from: 0, to: now });
     return (await Array.fromAsync(found)).map(({ what }) => what).sort();
   };
   const over = NOW + HISTORY_DAYS * 24 * 3_600_000;
   assert.deepEqual(await left(over - 1_000), ['done', 'scheduled', 'scheduled', 'would-have']);
+  assert.deepEqual(await left(over, HISTORY_DAYS + 1), ['done', 'scheduled', 'scheduled', 'would-have']);
   assert.deepEqual(await left(over), ['scheduled']);
   store.close();
 });

@@ -35,6 +35,8 @@ test('entries of the audit go when their time is over', async () => {
   const told = async () => (await rulebook.audit({ from: 0, to: 1 })).length;
   rulebook.purge(KEPT_MS - 1);
   assert.equal(await told(), 1);
+  rulebook.purge(KEPT_MS, HISTORY_DAYS + 1);
+  assert.equal(await told(), 1);
   rulebook.purge(KEPT_MS);
   assert.equal(await told(), 0);
   database.close();

@@ -114,6 +114,10 @@ describe('the table', () => {
     assert.deepEqual(properties()['StreamSpecification'], { StreamViewType: 'OLD_IMAGE' });
   });
 
+  test('says by a tag for how long history and audit are kept', () => {
+    assert.deepEqual(properties()['Tags'], [{ Key: 'taintward:history-days', Value: '7' }]);
+  });
+
   test('can be restored to any point in time', () => {
     assert.deepEqual(properties()['PointInTimeRecoverySpecification'], { PointInTimeRecoveryEnabled: true });
   });

@@ -1,6 +1,8 @@
 import { Argument, type Command, InvalidArgumentError, Option } from 'commander';
 import type { Fleet } from '#functions/operator/fleet.ts';
+import { type Happening, happened } from '#functions/operator/history.ts';
 import { clusterNameSchema } from '#shared/clusters/registry.ts';
+import type { AuditEntry } from '#shared/clusters/rulebook.ts';
 import type { Brake } from '#shared/eviction/brake.ts';
 import { type ClusterName, type NodeName, nodeName } from '#shared/eviction/identity.ts';
 import type { CancelReason } from '#shared/eviction/records.ts';
@@ -37,7 +39,9 @@ const DEFAULT_SINCE = '24h';
 export function addHistoryCommand(program: Command, deps: CliDeps): void {
   const command = program
     .command('history')
-    .description('shows what was scheduled, moved, held, evicted, and what would have been; the newest last')
+    .description(
+      'shows what was scheduled, moved, held, evicted, what would have been, and what was said; the newest last',
+    )
     .addArgument(new Argument('[cluster]', 'of which cluster; all, if none is named').argParser(parseCluster))
     .addOption(new Option('--node <name>', 'on this node').argParser((name) => nodeName(name)))
     .option('--namespace <name>', 'of pods in this namespace')
@@ -57,7 +61,8 @@ export function addHistoryCommand(program: Command, deps: CliDeps): void {
     'taintward history prod --since 7d --compare',
   ).action((cluster: ClusterName | undefined) =>
     withFleet<HistoryOptions>(command, deps, async (fleet, options) => {
-      const entries = await read(cluster, options, fleet, deps);
+      const happenings = await read(cluster, options, fleet, deps);
+      const entries = happenings.flatMap((each) => (each.of === 'pod' ? [each.entry] : []));
       const { output, compare: compared } = options;
       const comparison = compared && compare(entries);
       deps.print(
@@ -65,7 +70,10 @@ export function addHistoryCommand(program: Command, deps: CliDeps): void {
           output,
           comparison
             ? { data: () => comparisonJson(comparison), text: () => comparisonText(comparison) }
-            : { data: () => entries.map(entryJson), text: (wide) => historyText(entries, wide, deps.paint) },
+            : {
+                data: () => happenings.map(happeningJson),
+                text: (wide) => historyText(happenings, wide, deps.paint),
+              },
         ),
       );
     }),
@@ -78,7 +86,7 @@ async function read(
   { since, until, ...which }: HistoryOptions,
   fleet: Fleet,
   { clock, progress }: CliDeps,
-): Promise<readonly HistoryEntry[]> {
+): Promise<readonly Happening[]> {
   const now = clock.now();
   const { node, namespace, pod } = which;
   const about: Omit<HistoryQuery, 'cluster'> = {
@@ -89,14 +97,11 @@ async function read(
     to: until ? momentOf(until, now) : now,
   };
   const clusters = cluster === undefined ? await fleet.clusters() : [cluster];
-  const found: HistoryEntry[] = [];
-  for (const [index, each] of clusters.entries()) {
-    progress(`Reading the history of ${each}, ${index + 1} of ${clusters.length}`);
-    for await (const entry of fleet.history.entries({ cluster: each, ...about })) found.push(entry);
-  }
+  const found = await happened(fleet, clusters, about, (each, index) =>
+    progress(`Reading the history of ${each}, ${index + 1} of ${clusters.length}`),
+  );
   progress();
-  // Those of one moment in the order in which they happened.
-  return found.reverse().sort((a, b) => a.at - b.at);
+  return found;
 }
 
 function parseCluster(text: string): ClusterName {
@@ -105,25 +110,62 @@ function parseCluster(text: string): ClusterName {
   return data;
 }
 
-function historyText(entries: readonly HistoryEntry[], wide: boolean, paint: Paint): string {
-  if (entries.length === 0) return 'Nothing happened in that time: --since 7d goes further back.\n';
-  const several = new Set(entries.map(({ ref }) => ref.cluster)).size > 1;
+function historyText(happenings: readonly Happening[], wide: boolean, paint: Paint): string {
+  if (happenings.length === 0) return 'Nothing happened in that time: --since 7d goes further back.\n';
+  const several = new Set(happenings.map(clusterOf).filter((cluster) => cluster !== undefined)).size > 1;
   const columns = COLUMNS.filter(({ head }) => several || wide || head !== 'CLUSTER');
-  return tableOf(entries, columns, { wide, paint });
+  return tableOf(happenings, columns, { wide, paint });
 }
 
-const COLUMNS: readonly Column<HistoryEntry>[] = [
-  { head: 'TIME', of: ({ at }) => timeText(at) },
-  { head: 'CLUSTER', of: ({ ref }) => ref.cluster },
-  { head: 'WHAT', of: ({ what }) => WHAT[what] },
-  { head: 'POD', of: ({ namespace, name }) => `${namespace}/${name}` },
-  { head: 'NODE', of: ({ ref }) => ref.node },
-  { head: 'DUE', of: dueText },
-  { head: 'LATE', of: ({ lateMs }) => (lateMs === undefined ? '' : `${lateMs} ms`) },
-  { head: 'BY', of: whoText },
-  { head: 'UID', of: ({ uid }) => uid, wide: true },
-  { head: 'BECAUSE', of: becauseText },
+const ALL = '(all)';
+
+const clusterOf = ({ of, entry }: Happening): ClusterName | undefined =>
+  of === 'pod' ? entry.ref.cluster : entry.cluster;
+
+/** What is told of a pod; and in its place of what was done to a cluster: nothing, unless something is. */
+const cell =
+  (ofPod: (entry: HistoryEntry) => string, ofCluster: (entry: AuditEntry) => string = () => '') =>
+  (happening: Happening): string =>
+    happening.of === 'pod' ? ofPod(happening.entry) : ofCluster(happening.entry);
+
+const COLUMNS: readonly Column<Happening>[] = [
+  { head: 'TIME', of: ({ entry }) => timeText(entry.at) },
+  { head: 'CLUSTER', of: (happening) => clusterOf(happening) ?? ALL },
+  {
+    head: 'WHAT',
+    of: cell(
+      ({ what }) => WHAT[what],
+      ({ kind }) => SAID[kind],
+    ),
+  },
+  {
+    head: 'POD',
+    of: cell(
+      ({ namespace, name }) => `${namespace}/${name}`,
+      ({ cluster }) => (cluster === undefined ? '(all clusters)' : ALL),
+    ),
+  },
+  { head: 'NODE', of: cell(({ ref }) => ref.node) },
+  { head: 'DUE', of: cell(dueText) },
+  { head: 'LATE', of: cell(({ lateMs }) => (lateMs === undefined ? '' : `${lateMs} ms`)) },
+  { head: 'BY', of: cell(whoText, ({ who }) => who) },
+  { head: 'UID', of: cell(({ uid }) => uid), wide: true },
+  {
+    head: 'BECAUSE',
+    of: cell(becauseText, ({ what, why }) => (why === undefined ? what : `${what}: ${why}`)),
+  },
 ];
+
+const SAID: Readonly<Record<AuditEntry['kind'], string>> = {
+  policy: 'policy',
+  stop: 'stop',
+  resume: 'resume',
+  hold: 'hold',
+  release: 'release',
+  'release-guard': 'guard released',
+  'guard-tripped': 'guard tripped',
+  'guard-calm': 'guard let go',
+};
 
 const WHAT: Readonly<Record<HistoryEntry['what'], string>> = {
   scheduled: 'scheduled',
@@ -188,7 +230,18 @@ function becauseText(entry: HistoryEntry): string {
   ].join('; ');
 }
 
-/** An entry for programs. */
+/** For programs. What concerns a cluster, or all of them, names no pod. */
+function happeningJson(happening: Happening): object {
+  if (happening.of === 'pod') return entryJson(happening.entry);
+  const { at, cluster, kind, who, what, why } = happening.entry;
+  return {
+    time: new Date(at).toISOString(),
+    ...(cluster === undefined ? {} : { cluster }),
+    ...{ what: kind, who, said: what },
+    ...(why === undefined ? {} : { why }),
+  };
+}
+
 function entryJson({ at, ref, name, fireAt, movedFrom, deleted, ...entry }: HistoryEntry): object {
   const { reasons, uid, namespace, what, ...more } = entry;
   return {

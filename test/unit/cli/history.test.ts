@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { createProgram } from '#functions/cli/program.ts';
 import { SqliteLeases } from '#functions/local/sqlite-leases.ts';
+import { SqliteRulebook } from '#functions/local/sqlite-rulebook.ts';
 import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import { STORE_FILE } from '#functions/local/state-directory.ts';
 import { localFleet } from '#functions/operator/local-fleet.ts';
@@ -94,6 +95,36 @@ test('what happened is told line by line, the newest last, with why and who', as
     `2026-11-21T12:05:00Z | evicted | default/a | n1 | 2026-11-21T12:05:00Z | 42 ms | taintward | ${because}`,
   );
   assert.match(String(lines[5]), / {3}built-in controller, 2026-11-21T12:06:00Z {3}/);
+});
+
+test('what was done to the cluster, by people or its guard, stands between what happened to pods', async (t) => {
+  const { store, run, write } = commandLine(t);
+  const rulebook = new SqliteRulebook({ database: store.database });
+  const { cluster } = REF;
+  const a = pod('a');
+  await write(0, [a]);
+  const trip = { scope: 'cluster', trippedAt: at(1), nodes: 6, outOf: 10 } as const;
+  const said = { who: 'the guard', at: at(1), kind: 'guard-tripped', what: 'the guard holds' } as const;
+  await rulebook.changeGuard(cluster, { revision: 0, trips: [] }, [trip], { cluster, ...said });
+  const stop = { who: 'anna', at: at(2), why: 'a storm', scope: 'fleet' } as const;
+  const stopped = { who: 'anna', at: at(2), kind: 'stop', what: 'stopped all', why: 'a storm' } as const;
+  await rulebook.changeFleetStop(undefined, stop, stopped);
+  await store.end(REF, [anEnding(a)], at(3));
+  const cells = async (...args: string[]) =>
+    (await run(...args))
+      .trimEnd()
+      .split('\n')
+      .slice(1)
+      .map((line) => line.split(/ {3,}/).slice(1));
+  const [, tripped, all, evicted] = await cells('prod');
+  assert.deepEqual(tripped, ['guard tripped', '(all)', 'the guard', 'the guard holds']);
+  assert.deepEqual(all, ['stop', '(all clusters)', 'anna', 'stopped all: a storm']);
+  assert.deepEqual(evicted?.slice(0, 2), ['evicted', 'default/a']);
+  assert.equal((await cells('prod', '--pod', 'a')).length, 2);
+  const [, json, ofAll] = JSON.parse(await run('prod', '-o', 'json'));
+  const time = '2026-11-21T12:01:00.000Z';
+  assert.deepEqual(json, { time, cluster, what: 'guard-tripped', who: 'the guard', said: 'the guard holds' });
+  assert.equal('cluster' in ofAll, false);
 });
 
 test('what is asked for can be narrowed, and named without its cluster', async (t) => {

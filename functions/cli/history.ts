@@ -148,6 +148,7 @@ const COLUMNS: readonly Column<Happening>[] = [
   { head: 'NODE', of: cell(({ ref }) => ref.node) },
   { head: 'DUE', of: cell(dueText) },
   { head: 'LATE', of: cell(({ lateMs }) => (lateMs === undefined ? '' : `${lateMs} ms`)) },
+  { head: 'GONE', of: cell(goneText) },
   { head: 'BY', of: cell(whoText, ({ who }) => who) },
   { head: 'UID', of: cell(({ uid }) => uid), wide: true },
   {
@@ -190,6 +191,12 @@ const CANCELLED: Readonly<Record<CancelReason, string>> = {
 /** Nothing of ours makes a pod go that has no reasons. */
 function dueText({ fireAt, reasons }: HistoryEntry): string {
   return reasons.length === 0 ? '' : timeText(fireAt);
+}
+
+/** How long after it was deleted; clocks differ a little. */
+function goneText({ at, deleted, goneAt }: HistoryEntry): string {
+  if (goneAt === undefined) return '';
+  return `after ${Math.max(0, (goneAt - (deleted?.at ?? at)) / 1000).toFixed(1)} s`;
 }
 
 function whoText({ what, deleted, by }: HistoryEntry): string {
@@ -242,7 +249,7 @@ function happeningJson(happening: Happening): object {
   };
 }
 
-function entryJson({ at, ref, name, fireAt, movedFrom, deleted, ...entry }: HistoryEntry): object {
+function entryJson({ at, ref, name, fireAt, movedFrom, deleted, goneAt, ...entry }: HistoryEntry): object {
   const { reasons, uid, namespace, what, ...more } = entry;
   return {
     time: new Date(at).toISOString(),
@@ -251,6 +258,7 @@ function entryJson({ at, ref, name, fireAt, movedFrom, deleted, ...entry }: Hist
     ...(reasons.length === 0 ? {} : { due: new Date(fireAt).toISOString() }),
     ...(movedFrom === undefined ? {} : { movedFrom: new Date(movedFrom).toISOString() }),
     ...(deleted ? { deletedBy: deleted.by, deletedAt: new Date(deleted.at).toISOString() } : {}),
+    ...(goneAt === undefined ? {} : { goneAt: new Date(goneAt).toISOString() }),
     ...more,
     because: reasonsJson(reasons),
   };

@@ -4,7 +4,7 @@ import { createOwnerOnly, makeOwnerOnly } from '#shared/files/owner-only.ts';
 import { StoreError } from '#shared/store/store.ts';
 
 /** The version of the tables below, kept in the file as `user_version`. */
-const SCHEMA_VERSION = 8;
+const SCHEMA_VERSION = 9;
 /** Marks the file as ours ("TntW"), so that no other program's database is written into. */
 const APPLICATION_ID = 0x546e7457;
 /** How long a statement waits for another process's transaction. */
@@ -60,6 +60,14 @@ const SCHEMA = `
   ) STRICT;
   CREATE INDEX noted_history ON noted (cluster, at);
   CREATE INDEX noted_age ON noted (at);
+
+  CREATE TABLE gone (
+    cluster TEXT NOT NULL,
+    uid TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (cluster, uid)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX gone_age ON gone (at);
 
   CREATE TABLE leases (
     cluster TEXT PRIMARY KEY,

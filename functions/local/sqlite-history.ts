@@ -6,9 +6,11 @@ import {
   type EpochMs,
   type NodeName,
   nodeName,
+  podUid,
 } from '#shared/eviction/identity.ts';
 import {
   entriesOf,
+  type GonePod,
   type History,
   type HistoryEntry,
   type HistoryItem,
@@ -17,7 +19,7 @@ import {
   type RecentEvictions,
 } from '#shared/store/history.ts';
 import { endedSchema, notedSchema, parseStored, recordSchema } from '#shared/store/stored.ts';
-import { orSqliteStoreError } from './sqlite-database.ts';
+import { inTransaction, orSqliteStoreError } from './sqlite-database.ts';
 
 const text = z.string().min(1);
 const row = z.object({
@@ -27,6 +29,7 @@ const row = z.object({
   json: text,
 });
 const clusterRow = z.object({ cluster: text.transform(clusterName) });
+const goneRow = z.object({ uid: text.transform(podUid), at: z.int() });
 const recordRow = z.object({ node: text.transform(nodeName), json: text });
 
 /** History in the embedded store's database, which another process may be writing to. */
@@ -41,7 +44,30 @@ export class SqliteHistory implements History, RecentEvictions {
   }
 
   entries(query: HistoryQuery): AsyncIterable<HistoryEntry> {
-    return entriesOf({ scheduled: this.#scheduled(query), items: this.#items(query) }, query);
+    return entriesOf(
+      { scheduled: this.#scheduled(query), items: this.#items(query), gone: this.#gone(query) },
+      query,
+    );
+  }
+
+  async noteGone(cluster: ClusterName, pods: readonly GonePod[]): Promise<void> {
+    this.#run(() => {
+      const note = this.#database.prepare(
+        'INSERT INTO gone (cluster, uid, at) VALUES (:cluster, :uid, :at) ON CONFLICT DO NOTHING',
+      );
+      inTransaction(this.#database, 'IMMEDIATE', () => {
+        for (const { uid, at } of pods) note.run({ cluster, uid, at });
+      });
+    });
+  }
+
+  async *#gone({ cluster, from }: HistoryQuery): AsyncIterable<GonePod> {
+    const rows = this.#run(() =>
+      this.#database
+        .prepare('SELECT uid, at FROM gone WHERE cluster = :cluster AND at >= :from')
+        .all({ cluster, from }),
+    );
+    for (const each of rows) yield parseStored(goneRow, each, `row of a gone pod of ${cluster}`);
   }
 
   nodesEvictedFrom(cluster: ClusterName, from: EpochMs): Promise<ReadonlySet<NodeName>> {

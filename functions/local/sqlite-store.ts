@@ -208,6 +208,7 @@ export class SqliteStore implements Store {
     this.#transaction('IMMEDIATE', () => {
       this.#statements.purgeEnded.run({ before });
       this.#statements.purgeNoted.run({ before });
+      this.#statements.purgeGone.run({ before });
       this.#statements.purgeNodes.run({ nowSeconds });
     });
   }
@@ -285,6 +286,7 @@ function prepareStatements(database: DatabaseSync) {
     ),
     purgeEnded: database.prepare('DELETE FROM ended WHERE ended_at <= :before'),
     purgeNoted: database.prepare('DELETE FROM noted WHERE at <= :before'),
+    purgeGone: database.prepare('DELETE FROM gone WHERE at <= :before'),
     purgeNodes: database.prepare('DELETE FROM nodes WHERE ttl <= :nowSeconds'),
   };
 }

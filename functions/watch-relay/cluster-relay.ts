@@ -5,12 +5,13 @@ import { MOST_STUCK, type StuckPod } from '#shared/clusters/stuck.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Rules, Trip } from '#shared/eviction/policy.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
-import type { RecentEvictions } from '#shared/store/history.ts';
+import type { History, RecentEvictions } from '#shared/store/history.ts';
 import type { Store } from '#shared/store/store.ts';
 import { pause } from '#shared/time/pause.ts';
 import { ClusterView, type ViewCounts } from './cluster-view.ts';
 import { ClusterWatch, type Hearing } from './cluster-watch.ts';
 import type { PodFollowLimits } from './follow-pods.ts';
+import { GoneNotes } from './gone-notes.ts';
 import { GuardKeeper } from './guard-keeper.ts';
 import { type LeaseEnd, LeaseKeeper, type LeaseKeeperDeps } from './lease-keeper.ts';
 import type { Outbox } from './outbox.ts';
@@ -30,10 +31,10 @@ const EVICTED_WITHIN_MS = 10 * 60_000;
 
 export interface ClusterRelayDeps extends LeaseKeeperDeps {
   readonly store: Store;
-  readonly history: RecentEvictions;
   readonly outbox: Outbox;
   readonly rules: Pick<RulesWatch, 'follow'>;
   readonly rulebook: Pick<Rulebook, 'read' | 'changeGuard'>;
+  readonly history: Pick<History, 'noteGone'> & RecentEvictions;
   readonly limits: PodFollowLimits;
   readonly metrics: RelayMetrics;
 }
@@ -48,6 +49,7 @@ interface Seeing {
   readonly guard: GuardKeeper;
   readonly takeover: Promise<void>;
   takeoverState: TakeoverState;
+  readonly gone: GoneNotes;
   rules: Rules;
   /** Evicted pods that do not leave, as was last said; absent: it is not known what was. */
   reported?: readonly StuckPod[];
@@ -147,6 +149,7 @@ export class ClusterRelay {
     }
     await this.#seeing?.watch.stop();
     await this.#seeing?.takeover;
+    await this.#seeing?.gone.written();
     if (signal.reason !== ('lost' satisfies LeaseEnd)) await this.#drain();
     outbox.dropCluster(this.#cluster);
     this.#seeing = undefined;
@@ -154,17 +157,19 @@ export class ClusterRelay {
   }
 
   #see(lease: Lease, rules: Rules, signal: AbortSignal): void {
-    const { outbox, store, rulebook, clock, log } = this.#deps;
+    const { outbox, store, rulebook, history, clock, log } = this.#deps;
     const view = new ClusterView(this.#cluster, lease.epoch);
     const guard = new GuardKeeper(this.#cluster, view, rules, {
       ...{ rulebook, clock, log, signal },
       knows: () => view.listed && watch.hearing.kind !== 'deaf' && this.#keeper.maySpeak(),
       freed: () => outbox.send(),
     });
+    const gone = new GoneNotes(this.#cluster, { history, log, signal });
     const watch = new ClusterWatch(this.#cluster, this.#api, view, {
       ...this.#deps,
       rules,
       counted: () => guard.counted(),
+      gone: (pods) => gone.add(pods),
       tell: (subjects, wake) => outbox.mark(this.#cluster, subjects, wake),
     });
     const takeover = keepTakeover(
@@ -181,7 +186,7 @@ export class ClusterRelay {
       },
       signal,
     );
-    this.#seeing = { view, watch, guard, rules, takeover, takeoverState: 'none' };
+    this.#seeing = { view, watch, guard, rules, takeover, takeoverState: 'none', gone };
     outbox.open(this.#cluster, view, () => this.#keeper.maySpeak() && guard.mayTell);
     watch.start();
   }

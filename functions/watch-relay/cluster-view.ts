@@ -144,6 +144,11 @@ export class ClusterView {
     return this.#leaving.stuck(now).map((pod) => ({ ...pod, nodeState: this.#nodeState(pod.node) }));
   }
 
+  /** Evicted pods that are gone since this was last called. */
+  takeGone(): readonly PodUid[] {
+    return this.#leaving.takeGone();
+  }
+
   #nodeState(node: NodeName): StuckPod['nodeState'] {
     const entry = this.#nodes.get(node);
     if (!entry || entry.deletedAt !== undefined) return 'gone';

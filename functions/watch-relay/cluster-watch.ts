@@ -3,6 +3,7 @@ import { RESYNC_MS } from '#shared/eviction/facts.ts';
 import type { ClusterName, EpochMs, NodeName } from '#shared/eviction/identity.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
+import type { GonePod } from '#shared/store/history.ts';
 import type { Store, TaintedNode } from '#shared/store/store.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
@@ -35,6 +36,8 @@ export interface ClusterWatchDeps {
   readonly rules: Rules;
   /** Nodes changed, also where there is nothing to tell. Called before `tell`. */
   counted(): void;
+  /** Evicted pods are gone. */
+  gone(pods: readonly GonePod[]): void;
   /** There is something to tell. `wake`: what is overdue there is to be looked at at once. */
   tell(subjects: readonly Subject[], wake: boolean): void;
 }
@@ -85,11 +88,13 @@ export class ClusterWatch {
         replace: (node, listed) => {
           this.#deps.metrics.lists.inc(this.#labels('pods'));
           this.#tell(view.replacePods(node, listed, deps.clock.now()));
+          this.#tellGone();
           this.#follow(node);
           this.#seeSynced();
         },
         change: ({ kind, object }) => {
           this.#tell(kind === 'upsert' ? view.upsertPod(object, deps.clock.now()) : view.deletePod(object));
+          if (kind === 'delete') this.#tellGone();
           // It may have been the last that left a node without taints.
           if (kind === 'delete' && object.node) this.#follow(object.node);
         },
@@ -182,6 +187,12 @@ export class ClusterWatch {
     for (const { node, uid } of subjects) if (uid === undefined) this.#follow(node);
     // Until then all is told by the resync that is on its way.
     if (this.#recalled && subjects.length > 0) this.#deps.tell(subjects, false);
+  }
+
+  #tellGone(): void {
+    const at = this.#deps.clock.now();
+    const gone = this.#view.takeGone().map((uid) => ({ uid, at }));
+    if (gone.length > 0) this.#deps.gone(gone);
   }
 
   #follow(node: NodeName): void {

@@ -15,6 +15,9 @@ export class LeavingPods {
   /** A node that is there without pods is awaited: its list tells. */
   readonly #nodes = new Map<NodeName, Map<PodUid, Leaving>>();
 
+  /** Those that are gone, and were not {@link takeGone taken} yet. */
+  #gone: PodUid[] = [];
+
   /** Whether a node's pods are to be followed for those that leave it. */
   has(node: NodeName): boolean {
     return this.#nodes.has(node);
@@ -31,6 +34,8 @@ export class LeavingPods {
 
   /** A complete list of a node's pods. */
   replace(node: NodeName, pods: readonly LivePod[]): void {
+    const there = new Set(pods.map(({ uid }) => uid));
+    for (const uid of this.#nodes.get(node)?.keys() ?? []) if (!there.has(uid)) this.#gone.push(uid);
     this.#nodes.delete(node);
     for (const pod of pods) if (pod.node === node) this.see(pod);
   }
@@ -42,10 +47,19 @@ export class LeavingPods {
     this.#nodes.set(node, pods);
   }
 
-  /** It is gone. */
-  lose({ uid, node }: LivePod): void {
+  /** It is gone. One without a grace period is so at once, and is not seen to leave. */
+  lose({ uid, node, disrupted, evicted }: LivePod): void {
     const pods = node && this.#nodes.get(node);
-    if (pods?.delete(uid) && pods.size === 0) this.#nodes.delete(node as NodeName);
+    const left = pods?.delete(uid) ?? false;
+    if (left && pods?.size === 0) this.#nodes.delete(node as NodeName);
+    if (left || disrupted || evicted) this.#gone.push(uid);
+  }
+
+  /** Evicted pods that are gone since this was last called. */
+  takeGone(): readonly PodUid[] {
+    const gone = this.#gone;
+    this.#gone = [];
+    return gone;
   }
 
   /** Those that take too long, the longest first. */

@@ -5,9 +5,9 @@ import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import type { Stop, Trip } from '#shared/eviction/policy.ts';
 import type { DynamoDbTable, Item, Key, Update } from '#shared/store/dynamodb-table.ts';
 import { padded } from '#shared/store/items.ts';
+import { Retention } from '#shared/store/retention.ts';
 import { StoreError } from '#shared/store/store.ts';
-import { HISTORY_DAYS, historyTtl, MOST_HISTORY_DAYS, parseStored } from '#shared/store/stored.ts';
-import { HISTORY_DAYS_TAG } from '#shared/store/table-definition.ts';
+import { historyTtl, parseStored } from '#shared/store/stored.ts';
 import { LEASE_PREFIX } from './dynamodb-leases.ts';
 import type { AuditEntry, AuditQuery, Change, GuardState, Orders, Rulebook, Rulings } from './rulebook.ts';
 import {
@@ -56,11 +56,11 @@ const fleetStopSchema = z.strictObject({
  */
 export class DynamoDbRulebook implements Rulebook {
   readonly #table: DynamoDbTable;
-  /** For how many days the audit is kept; absent: that is not known yet. */
-  #days: Promise<number> | undefined;
+  readonly #retention: Retention;
 
   constructor(table: DynamoDbTable) {
     this.#table = table;
+    this.#retention = new Retention(table);
   }
 
   async read(cluster: ClusterName): Promise<Rulings> {
@@ -135,20 +135,9 @@ export class DynamoDbRulebook implements Rulebook {
   }
 
   async #write(update: Update, entry: AuditEntry): Promise<Change> {
-    const days = await this.#historyDays();
+    const days = await this.#retention.historyDays();
     const written = await this.#table.transact([{ update }, { update: auditUpdate(entry, days) }]);
     return written ? 'changed' : 'conflict';
-  }
-
-  /** As the table is tagged, which is read once. Never rejects: nobody may be kept from stopping evictions by that. */
-  async #historyDays(): Promise<number> {
-    this.#days ??= this.#table.tag(HISTORY_DAYS_TAG).then(daysOf);
-    try {
-      return await this.#days;
-    } catch {
-      this.#days = undefined;
-      return HISTORY_DAYS;
-    }
   }
 
   async audit({ cluster, from, to }: AuditQuery): Promise<readonly AuditEntry[]> {
@@ -167,11 +156,6 @@ export class DynamoDbRulebook implements Rulebook {
       .sort((a, b) => b.at - a.at);
   }
 }
-
-/** A tag is text that anybody may have written. */
-const tagSchema = z.coerce.number().int().positive().max(MOST_HISTORY_DAYS).catch(HISTORY_DAYS);
-
-const daysOf = (tag: string | undefined): number => tagSchema.parse(tag);
 
 /** Items by their keys. */
 type Items = ReadonlyMap<string, Item>;

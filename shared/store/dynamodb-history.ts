@@ -1,4 +1,6 @@
+import { randomBytes } from 'node:crypto';
 import pMap from 'p-map';
+import { LEASE_PREFIX } from '#shared/clusters/dynamodb-leases.ts';
 import {
   type ClusterName,
   type EpochMs,
@@ -10,6 +12,7 @@ import type { EvictionRecord } from '#shared/eviction/records.ts';
 import type { DynamoDbTable, Item } from './dynamodb-table.ts';
 import {
   entriesOf,
+  type GonePod,
   type History,
   type HistoryEntry,
   type HistoryItem,
@@ -22,19 +25,26 @@ import {
   changedSince,
   ENDED_END,
   endedSince,
+  GONE_END,
+  goneAttributes,
+  goneSince,
   historyKeys,
   historySince,
   isEnded,
   momentOfHistory,
   parseChangedItem,
   parseEndedItem,
+  parseGoneItem,
   parseScheduledItem,
   refOfItem,
   SCHEDULED_END,
   SCHEDULED_PREFIX,
   taintedKeys,
 } from './items.ts';
+import { Retention } from './retention.ts';
 
+/** Pods of one item of what is gone: it holds 400 KB at most. */
+const GONE_PODS = 5_000;
 /** Nodes whose records are read at a time. */
 const PARALLEL_NODES = 8;
 
@@ -44,9 +54,11 @@ const PARALLEL_NODES = 8;
  */
 export class DynamoDbHistory implements History, RecentEvictions {
   readonly #table: DynamoDbTable;
+  readonly #retention: Retention;
 
   constructor(table: DynamoDbTable) {
     this.#table = table;
+    this.#retention = new Retention(table);
   }
 
   entries(query: HistoryQuery): AsyncIterable<HistoryEntry> {
@@ -58,9 +70,10 @@ export class DynamoDbHistory implements History, RecentEvictions {
         table.queryBackward(nodeKey(ref), changedSince(from), CHANGED_END),
         table.queryBackward(nodeKey(ref), endedSince(from), ENDED_END),
       ]);
-      return entriesOf({ scheduled: this.#scheduledOn([ref]), items }, query);
+      return entriesOf({ scheduled: this.#scheduledOn([ref]), items, gone: this.#gone(query) }, query);
     }
-    return entriesOf({ scheduled: this.#scheduledIn(cluster), items: this.#itemsOf(cluster, from) }, query);
+    const items = this.#itemsOf(cluster, from);
+    return entriesOf({ scheduled: this.#scheduledIn(cluster), items, gone: this.#gone(query) }, query);
   }
 
   nodesEvictedFrom(cluster: ClusterName, from: EpochMs): Promise<ReadonlySet<NodeName>> {
@@ -71,6 +84,23 @@ export class DynamoDbHistory implements History, RecentEvictions {
     return newestFirst(
       historyKeys(cluster).map((key) => this.#table.indexedBackward(key, historySince(from))),
     );
+  }
+
+  /** By attribute, as all that a relay writes. */
+  async noteGone(cluster: ClusterName, pods: readonly GonePod[]): Promise<void> {
+    const inOrder = pods.toSorted((a, b) => a.at - b.at);
+    for (let from = 0; from < inOrder.length; from += GONE_PODS) {
+      const some = inOrder.slice(from, from + GONE_PODS);
+      const last = some.at(-1)?.at ?? 0;
+      const sk = `${goneSince(last)}#${randomBytes(6).toString('base64url')}`;
+      const set = goneAttributes(last, some, await this.#retention.historyDays());
+      await this.#table.update({ key: { pk: goneKey(cluster), sk }, set });
+    }
+  }
+
+  async *#gone({ cluster, from }: HistoryQuery): AsyncIterable<GonePod> {
+    const items = this.#table.query(goneKey(cluster), goneSince(from), GONE_END);
+    for await (const item of items) yield* parseGoneItem(item);
   }
 
   async *#scheduledIn(cluster: ClusterName): AsyncIterable<Standing> {
@@ -93,6 +123,8 @@ export class DynamoDbHistory implements History, RecentEvictions {
     yield* found.flat();
   }
 }
+
+const goneKey = (cluster: ClusterName): string => `${LEASE_PREFIX}${cluster}`;
 
 interface Standing {
   readonly ref: NodeRef;

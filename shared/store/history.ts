@@ -22,6 +22,8 @@ export interface HistoryEntry {
   readonly by?: Brake;
   /** With `done`: how long after `fireAt`. */
   readonly lateMs?: number;
+  /** With what was deleted, by us or somebody else: when the pod was gone, as its relay saw it; absent: none did. */
+  readonly goneAt?: EpochMs;
   readonly cancelled?: CancelReason;
   readonly error?: string;
   /** Somebody else deleted the pod. */
@@ -43,6 +45,14 @@ export interface HistoryQuery {
 export interface History {
   /** The newest first. Rejects with `StoreError`. */
   entries(query: HistoryQuery): AsyncIterable<HistoryEntry>;
+  /** Notes when evicted pods were gone; any number of them, in few writes. Rejects with `StoreError`. */
+  noteGone(cluster: ClusterName, pods: readonly GonePod[]): Promise<void>;
+}
+
+/** An evicted pod that is gone. */
+export interface GonePod {
+  readonly uid: PodUid;
+  readonly at: EpochMs;
 }
 
 /** Where pods were evicted lately. */
@@ -65,6 +75,8 @@ export interface StoredHistory {
   readonly scheduled: AsyncIterable<{ readonly ref: NodeRef; readonly record: EvictionRecord }>;
   /** Everything since `from`, also what is younger than asked for; the newest first. */
   readonly items: AsyncIterable<HistoryItem>;
+  /** All that were gone since `from`. */
+  readonly gone: AsyncIterable<GonePod>;
 }
 
 /**
@@ -72,7 +84,7 @@ export interface StoredHistory {
  * says it, or its end, and what it was then, if it moved since, say the notes of that.
  */
 export async function* entriesOf(
-  { scheduled, items }: StoredHistory,
+  { scheduled, items, gone }: StoredHistory,
   query: HistoryQuery,
 ): AsyncIterable<HistoryEntry> {
   const asks = ({ at }: HistoryEntry) => at >= query.from && at <= query.to;
@@ -80,6 +92,8 @@ export async function* entriesOf(
   for await (const { ref, record } of scheduled) {
     if (isAbout(query, ref, record)) begun.add(beginning(ref, record, record.startedAt));
   }
+  const goneAt = new Map<PodUid, EpochMs>();
+  for await (const { uid, at } of gone) goneAt.set(uid, Math.min(at, goneAt.get(uid) ?? at));
   for await (const { ref, at, noted, ended } of items) {
     yield* begun.since(at).filter(asks);
     for (const note of noted) {
@@ -90,7 +104,7 @@ export async function* entriesOf(
     for (const end of ended) {
       if (!isAbout(query, ref, end)) continue;
       if (end.startedAt !== undefined) begun.add(beginning(ref, end, end.startedAt));
-      yield* [endedEntry(ref, end)].filter(asks);
+      yield* [endedEntry(ref, end, goneAt.get(end.uid))].filter(asks);
     }
   }
   yield* begun.since(query.from).filter(asks);
@@ -143,11 +157,12 @@ function notedEntry(ref: NodeRef, note: Noted, at: EpochMs): HistoryEntry {
   }
 }
 
-function endedEntry(ref: NodeRef, end: EndedPod): HistoryEntry {
+function endedEntry(ref: NodeRef, end: EndedPod, goneAt: EpochMs | undefined): HistoryEntry {
   const { outcome, lateMs, cancelled, error, deleted, endedAt } = end;
   return {
     ...entry(ref, end, endedAt, outcome),
     ...(lateMs === undefined ? {} : { lateMs }),
+    ...(goneAt !== undefined && (outcome === 'done' || deleted) ? { goneAt } : {}),
     ...(cancelled ? { cancelled } : {}),
     ...(error === undefined ? {} : { error }),
     ...(deleted ? { deleted } : {}),

@@ -7,10 +7,12 @@ import {
   nodeKey,
   type PodUid,
   parseNodeKey,
+  podUid,
 } from '#shared/eviction/identity.ts';
 import type { Noted } from '#shared/eviction/noted.ts';
 import type { EndedPod, Ending, EvictionRecord, NodeState, Reason } from '#shared/eviction/records.ts';
 import type { Item, Key } from './dynamodb-table.ts';
+import type { GonePod } from './history.ts';
 import {
   endedSchema,
   historyTtl,
@@ -35,6 +37,11 @@ const CHANGED_PREFIX = 'CHANGED#';
 /** Follows every sort key that starts with `CHANGED_PREFIX`. */
 export const CHANGED_END = 'CHANGED$';
 
+/** Sort keys of when evicted pods of a cluster were gone, likewise, beside its lease: a relay writes them. */
+const GONE_PREFIX = 'GONE#';
+/** Follows every sort key that starts with `GONE_PREFIX`. */
+export const GONE_END = 'GONE$';
+
 /** A cluster's tainted nodes, and the history of what was there, have this many keys in the index, so that none is written to by all. */
 const SHARDS = 8;
 
@@ -53,6 +60,9 @@ export const endedSince = (moment: EpochMs): string => `${ENDED_PREFIX}${padded(
 
 /** The first sort key of what else became of evictions at that moment or later. */
 export const changedSince = (moment: EpochMs): string => `${CHANGED_PREFIX}${padded(Math.max(0, moment))}`;
+
+/** The first sort key of items of which the last pod was gone at that moment or later. */
+export const goneSince = (moment: EpochMs): string => `${GONE_PREFIX}${padded(Math.max(0, moment))}`;
 
 /** A moment as text that sorts as moments do. */
 export const padded = (moment: EpochMs): string => String(moment).padStart(MOMENT_DIGITS, '0');
@@ -174,6 +184,38 @@ function historyItem(prefix: string, { ref, at, pass, days }: HistoryItemOf): It
     clusterSort: `${padded(at)}#${ref.node}#${pass}`,
     ttl: historyTtl(at, days),
   };
+}
+
+/** When some pods were gone, the last of them at `last`, as attributes of an item: a pod costs 30 bytes. */
+export const goneAttributes = (last: EpochMs, pods: readonly GonePod[], days: number): Item => ({
+  pods: Object.fromEntries(pods.map(({ uid, at }) => [packed(uid), last - at])),
+  ttl: historyTtl(last, days),
+});
+
+const goneSchema = z.object({
+  sk: z.string().regex(/^GONE#\d{16}#/),
+  pods: z.record(z.string().min(1), z.int().nonnegative()),
+});
+
+/** Reads a GONE item. Throws `StoreError`. */
+export function parseGoneItem(item: Item): readonly GonePod[] {
+  const { sk, pods } = parseStored(goneSchema, item, nameOf(item));
+  const last = Number(sk.slice(GONE_PREFIX.length).slice(0, MOMENT_DIGITS));
+  return Object.entries(pods).map(([uid, beforeMs]) => ({ uid: unpacked(uid), at: last - beforeMs }));
+}
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+/** Precedes what is no UUID, and so stands as it is. */
+const AS_IT_IS = '=';
+
+/** A UUID in 22 characters. */
+const packed = (uid: PodUid): string =>
+  UUID.test(uid) ? Buffer.from(uid.replaceAll('-', ''), 'hex').toString('base64url') : `${AS_IT_IS}${uid}`;
+
+function unpacked(text: string): PodUid {
+  if (text.startsWith(AS_IT_IS)) return podUid(text.slice(AS_IT_IS.length));
+  const hex = Buffer.from(text, 'base64url').toString('hex');
+  return podUid(hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-'));
 }
 
 /** Of the pods of one item: what all of history tells of each. */

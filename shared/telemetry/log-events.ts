@@ -152,6 +152,8 @@ export type LogEvents = {
   /** A relay knows all nodes of its cluster, and all pods of the tainted ones. */
   'relay.synced': OfCluster & { readonly nodes: number; readonly tainted: number; readonly pods: number };
   /** What the store holds of the cluster could not be read. */
+  /** When evicted pods were gone could not be written into history. */
+  'relay.gone-unnoted': OfCluster & Why & { readonly pods: number };
   'relay.resync-failed': OfCluster & Why;
   /** A queue takes nothing; `waiting` deltas are sent again. */
   'relay.queue-unreachable': OfQueue & Why & { readonly waiting: number };

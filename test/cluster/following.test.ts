@@ -146,6 +146,7 @@ class History {
         metrics: relayMetrics(new Registry()),
         rules: enforced({ comparisonOperators: false }),
         counted: () => undefined,
+        gone: () => undefined,
         tell: (subjects) => this.#told.hear(subjects),
       },
     );

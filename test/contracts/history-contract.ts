@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { type ClusterName, nodeName } from '#shared/eviction/identity.ts';
+import { type ClusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import type { Noted } from '#shared/eviction/noted.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
 import type { History, HistoryEntry, HistoryQuery, RecentEvictions } from '#shared/store/history.ts';
@@ -11,7 +11,9 @@ import { aCluster, aNode, anEnding, aReason, aRecord, aRef, NOW, someRecords } f
 /** A store and the history of what is written there. */
 export interface HistoryUnderContract {
   readonly store: Store;
-  readonly history: History & RecentEvictions;
+  readonly history: Pick<History, 'entries'> & RecentEvictions;
+  /** By which what is gone is noted, as by another process. */
+  readonly notes: Pick<History, 'noteGone'>;
   close(): Promise<void>;
 }
 
@@ -57,6 +59,43 @@ export function historyContract(name: string, make: () => Promise<HistoryUnderCo
         what === 'would-have' ? ({ kind: 'observe' } as const) : ({ kind: 'hold', id: 'h1' } as const);
       return { uid, namespace, name: pod, fireAt, reasons, what, by };
     };
+
+    test('when deleted pods were gone is told with their ends, whenever that was', async () => {
+      const ref = aRef();
+      const [evicted, theirs, cancelled, still] = someRecords(4);
+      assert.ok(evicted && theirs && cancelled && still);
+      const deleted = { at: at(1), by: 'other' } as const;
+      await store.end(ref, [anEnding(evicted), anEnding(still)], at(1));
+      await store.end(ref, [anEnding(theirs, { outcome: 'gone', deleted })], at(2));
+      await store.end(ref, [anEnding(cancelled, { outcome: 'cancelled' })], at(3));
+      const { notes } = underContract;
+      const gone = (record: EvictionRecord, minutes: number) => ({ uid: record.uid, at: at(minutes) });
+      await notes.noteGone(ref.cluster, [gone(theirs, 5), gone(evicted, 4)]);
+      // A list tells again what a watch has told.
+      await notes.noteGone(ref.cluster, [gone(evicted, 6), gone(cancelled, 6)]);
+      await notes.noteGone(aCluster(), [gone(still, 7)]);
+      const told = async (query: Partial<HistoryQuery>) =>
+        (await read(ref.cluster, query))
+          .filter(({ what }) => what !== 'scheduled')
+          .map(({ uid, goneAt }) => [uid, goneAt])
+          .toSorted();
+      const expected = [
+        [evicted.uid, at(4)],
+        [theirs.uid, at(5)],
+        [cancelled.uid, undefined],
+        [still.uid, undefined],
+      ].toSorted();
+      await eventually(async () => assert.deepEqual(await told({ to: at(3) }), expected));
+      assert.deepEqual(await told({ to: at(3), node: ref.node }), expected);
+    });
+
+    test('any number of pods can be gone at once', async () => {
+      const cluster = aCluster();
+      const pods = Array.from({ length: 6_000 }, (_, index) => ({ uid: podUid(`u${index}`), at: at(index) }));
+      await underContract.notes.noteGone(cluster, pods);
+      await underContract.notes.noteGone(cluster, []);
+      assert.deepEqual(await read(cluster), []);
+    });
 
     test('nothing is told of a cluster that nothing is known of', async () => {
       assert.deepEqual(await read(aCluster()), []);

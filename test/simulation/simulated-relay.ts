@@ -78,6 +78,7 @@ export class SimulatedRelay {
         metrics: METRICS,
         rules,
         counted: () => guard?.counted(),
+        gone: () => undefined,
         tell: (subjects, wake) => {
           outbox.mark(name, subjects, wake);
           // Only of what it has recalled from the store is it told that it is to wake.

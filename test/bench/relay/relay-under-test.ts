@@ -54,8 +54,8 @@ const metrics = relayMetrics(new Registry());
 const store = new SqliteStore({ path: setting.leases });
 const relay = new Relay({
   leases: new SqliteLeases({ database: store.database }),
-  store,
   history: new SqliteHistory({ database: store.database }),
+  store,
   outbox: new Outbox({ nodeDeltas, podDeltas, clock, log, metrics }),
   clock,
   stopwatch: systemStopwatch,

@@ -5,5 +5,6 @@ import { historyContract } from '../history-contract.ts';
 
 historyContract('DynamoDbHistory', async () => {
   const { table, close } = await createTestTable();
-  return { store: new DynamoDbStore(table), history: new DynamoDbHistory(table), close };
+  const history = new DynamoDbHistory(table);
+  return { store: new DynamoDbStore(table), history, notes: history, close };
 });

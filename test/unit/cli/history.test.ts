@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { createProgram } from '#functions/cli/program.ts';
+import { SqliteHistory } from '#functions/local/sqlite-history.ts';
 import { SqliteLeases } from '#functions/local/sqlite-leases.ts';
 import { SqliteRulebook } from '#functions/local/sqlite-rulebook.ts';
 import { SqliteStore } from '#functions/local/sqlite-store.ts';
@@ -76,6 +77,8 @@ test('what happened is told line by line, the newest last, with why and who', as
   await store.end(REF, [anEnding(a, { lateMs: 42 })], at(5));
   const deleted = { at: at(6), by: 'taint-manager' } as const;
   await store.end(REF, [anEnding(b, { outcome: 'gone', cancelled: 'pod-gone', deleted })], at(6));
+  const history = new SqliteHistory({ database: store.database });
+  await history.noteGone(REF.cluster, [{ uid: a.uid, at: at(5) + 31_400 }]);
   const lines = (await run('prod')).trimEnd().split('\n');
   assert.deepEqual(
     lines.map((line) => line.split(/ {3,}/).slice(1, 3)),
@@ -92,7 +95,7 @@ test('what happened is told line by line, the newest last, with why and who', as
     'node.kubernetes.io/unreachable:NoExecute since 2026-11-21T11:59:59Z (appeared), toleration 1: 300 s';
   assert.equal(
     lines[3]?.replaceAll(/ {3,}/g, ' | '),
-    `2026-11-21T12:05:00Z | evicted | default/a | n1 | 2026-11-21T12:05:00Z | 42 ms | taintward | ${because}`,
+    `2026-11-21T12:05:00Z | evicted | default/a | n1 | 2026-11-21T12:05:00Z | 42 ms | after 31.4 s | taintward | ${because}`,
   );
   assert.match(String(lines[5]), / {3}built-in controller, 2026-11-21T12:06:00Z {3}/);
 });

@@ -62,8 +62,8 @@ describe('openDatabase', () => {
   });
 
   for (const [version, reason] of [
-    [9, 'a newer release wrote it \\(schema 9, this one knows 8\\); upgrade'],
-    [1, 'an older release wrote it \\(schema 1, this one knows 8\\); move it away'],
+    [10, 'a newer release wrote it \\(schema 10, this one knows 9\\); upgrade'],
+    [1, 'an older release wrote it \\(schema 1, this one knows 9\\); move it away'],
   ] as const) {
     test(`refuses a database of another release: schema ${version}`, () => {
       const database = openDatabase(path);

@@ -13,7 +13,7 @@ import { aNode, anEnding, aRecord, aRef, NOW } from '#test/contracts/partition-b
 historyContract('SqliteHistory', async () => {
   const store = new SqliteStore({ path: ':memory:' });
   const history = new SqliteHistory({ database: store.database });
-  return { store, history, close: async () => store.close() };
+  return { store, history, notes: history, close: async () => store.close() };
 });
 
 historyContract('SqliteHistory of a file that another connection writes', async () => {
@@ -26,7 +26,8 @@ historyContract('SqliteHistory of a file that another connection writes', async 
     store.close();
     rmSync(directory, { recursive: true });
   };
-  return { store, history: new SqliteHistory({ database }), close };
+  const notes = new SqliteHistory({ database: store.database });
+  return { store, history: new SqliteHistory({ database }), notes, close };
 });
 
 test('a database that is not there is not made', () => {

@@ -39,7 +39,8 @@ for (const [what, whims] of [
 ] as const) {
   historyContract(`DynamoDbHistory over ${what}`, async () => {
     const table = freshTable(whims);
-    return { store: new DynamoDbStore(table), history: new DynamoDbHistory(table), close };
+    const history = new DynamoDbHistory(table);
+    return { store: new DynamoDbStore(table), history, notes: history, close };
   });
 }
 leaseContract('DynamoDbLeases over the fake DynamoDB', async () => ({

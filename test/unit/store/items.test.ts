@@ -1,17 +1,20 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
+import { clusterName, nodeName, type PodUid, podUid } from '#shared/eviction/identity.ts';
 import type { Noted } from '#shared/eviction/noted.ts';
 import { fromAttributes, type Item, toAttributes } from '#shared/store/dynamodb-table.ts';
 import {
   changedItem,
   endedItem,
   endedSince,
+  goneAttributes,
+  goneSince,
   momentOfHistory,
   nodeAttributes,
   parseChangedItem,
   parseEndedItem,
+  parseGoneItem,
   parseScheduledItem,
   refOfItem,
   scheduledItem,
@@ -166,6 +169,37 @@ describe('what became of evictions that are still to come', () => {
         message: new RegExp(`^The stored item CHANGED#\\S+ of c#n cannot be read \\(${field}: `),
       });
     }
+  });
+});
+
+describe('when pods were gone', () => {
+  /** The UID of a static pod's mirror. */
+  const HASH = fc.uuid().map((uuid) => uuid.replaceAll('-', ''));
+  const goneItem = (pods: readonly { readonly uid: PodUid; readonly at: number }[]): Item => {
+    const last = Math.max(...pods.map(({ at }) => at));
+    return { pk: 'LEASE#prod', sk: `${goneSince(last)}#pass`, ...goneAttributes(last, pods, 7) };
+  };
+
+  test('reads back, whatever their UIDs look like', () => {
+    const uid = fc.oneof(fc.uuid(), name, HASH).map(podUid);
+    const pods = fc.uniqueArray(
+      fc.record({ uid, at: fc.integer({ min: NOW, max: NOW + 2_000 }) }, { noNullPrototype: true }),
+      {
+        minLength: 1,
+        selector: (pod) => pod.uid,
+      },
+    );
+    fc.assert(
+      fc.property(pods, (given) => {
+        const inOrder = (some: typeof given) => some.toSorted((a, b) => (a.uid < b.uid ? -1 : 1));
+        assert.deepEqual(inOrder([...parseGoneItem(stored(goneItem(given)))]), inOrder(given));
+      }),
+    );
+  });
+
+  test('takes two writes for 50 pods', () => {
+    const pods = someRecords(50).map(({ uid }, index) => ({ uid, at: NOW + 40 * index }));
+    assert.ok(itemBytes(toAttributes(goneItem(pods))) <= 2_048);
   });
 });
 

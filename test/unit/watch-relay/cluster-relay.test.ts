@@ -482,6 +482,29 @@ test('evicted pods that do not leave are followed when their node is untainted, 
   assert.deepEqual(last?.kind === 'node' && last.pods.map(({ uid }) => uid), ['u2']);
 });
 
+test('when an evicted pod was gone is noted in the history', async (context) => {
+  const given = bench(context);
+  const leaving = livePod('u1', { terminating: true, disrupted: true, resourceVersion: '3' });
+  given.cluster.pods.watches = [
+    { events: [], end: undefined, afterMs: 5 * SECOND },
+    { events: [{ kind: 'delete', object: leaving }], end: 'quiet' },
+  ];
+  const { relay } = relayOf(context, given);
+  relay.start();
+  await given.time.pass(SECOND);
+  await given.store.end(
+    { cluster: CLUSTER, node: nodeName('n1') },
+    [anEnding(aRecord({ uid: podUid('u1') }))],
+    Date.now(),
+  );
+  const evictedAt = Date.now();
+  await given.time.pass(20 * SECOND);
+  const history = new SqliteHistory({ database: given.store.database });
+  const entries = await Array.fromAsync(history.entries({ cluster: CLUSTER, from: 0, to: Date.now() }));
+  const { goneAt } = entries.find(({ what }) => what === 'done') ?? {};
+  assert.ok(goneAt !== undefined && goneAt > evictedAt && goneAt < evictedAt + 10 * SECOND, `${goneAt}`);
+});
+
 test('what a relay said of evicted pods that do not leave is read by the next one, which looks whether they are gone', async (context) => {
   const given = bench(context);
   given.cluster.nodes.lists = [{ items: [liveNode('n1')], resourceVersion: '1' }];

@@ -82,6 +82,17 @@ describe('an evicted pod', () => {
   });
 });
 
+test('evicted pods that are gone are told of once, with or without a grace period, also those that only a list lacks', () => {
+  const view = viewOf('a', leaving('u1'), leaving('u2'), livePod('u3'), livePod('u4'), livePod('u5'));
+  view.deletePod(leaving('u1'));
+  view.deletePod(livePod('u3', { disrupted: true }));
+  view.deletePod(livePod('u4', { evicted: true }));
+  view.deletePod(livePod('u5'));
+  assert.deepEqual(view.takeGone(), ['u1', 'u3', 'u4']);
+  view.replacePods(N1, [], at(2));
+  assert.deepEqual([view.takeGone(), view.takeGone()], [['u2'], []]);
+});
+
 test('a pod that was deleted otherwise is not followed when its node loses its taints', () => {
   const view = viewOf('a', leaving('u1', { disrupted: false }));
   view.upsertNode(liveNode('n1'), at(1));

@@ -53,8 +53,8 @@ test('a missing secret or EKS cluster keeps no other cluster unseen, and the rel
   const outbox = new Outbox({ ...queues, clock, log, metrics });
   const relay = new Relay({
     leases,
-    store,
     history: new SqliteHistory({ database: store.database }),
+    store,
     outbox,
     clock,
     stopwatch,

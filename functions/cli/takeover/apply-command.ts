@@ -69,7 +69,7 @@ async function mustHaveRights(objects: ClusterObjects): Promise<void> {
   const missing = await missingTakeoverRights(objects);
   if (missing.length === 0) return;
   throw new CliError(
-    `The credentials for ${objects.host} lack rights, which cdk/rbac/takeover grants: ${missing.join(', ')}.`,
+    `The credentials for ${objects.host} lack rights, which cdk/rbac/operators/admin.yaml grants: ${missing.join(', ')}.`,
   );
 }
 

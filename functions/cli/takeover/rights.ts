@@ -2,7 +2,7 @@ import type { ClusterObjects } from '#functions/operator/cluster-objects.ts';
 import { fieldsOf } from '#shared/kubernetes/api-json.ts';
 import { TAKEOVER_GROUP } from '#shared/kubernetes/takeover.ts';
 
-/** What an operator does to a cluster with `taintward takeover`, as the rules of a ClusterRole; see cdk/rbac/takeover. */
+/** What an operator does to a cluster with `taintward takeover`, as the rules of a ClusterRole; see cdk/rbac/operators. */
 export const TAKEOVER_RULES = [
   {
     apiGroups: ['apiextensions.k8s.io'],

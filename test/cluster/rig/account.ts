@@ -2,7 +2,9 @@ import { z } from 'zod';
 import type { TestCluster } from './test-cluster.ts';
 
 interface Rule {
+  /** Of the core group, unless there is a `group`. */
   readonly resource: string;
+  readonly group?: string;
   readonly verbs: readonly string[];
 }
 
@@ -76,7 +78,11 @@ export class Account {
       apiVersion: 'rbac.authorization.k8s.io/v1',
       kind: 'ClusterRole',
       metadata: { name: this.#roleName, labels: this.#cluster.labels },
-      rules: rules.map(({ resource, verbs }) => ({ apiGroups: [''], resources: [resource], verbs })),
+      rules: rules.map(({ group = '', resource, verbs }) => ({
+        apiGroups: [group],
+        resources: [resource],
+        verbs,
+      })),
     });
   }
 }

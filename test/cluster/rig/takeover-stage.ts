@@ -4,11 +4,11 @@ import type { Mode } from '#shared/eviction/policy.ts';
 import type { Takeover } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { projectTakeover, TAKEOVER_PATH } from '#shared/kubernetes/takeover.ts';
-import { loadContexts } from '#test/world/load-contexts.ts';
 import { ControllerManager } from './controller-manager.ts';
 import { MortalNodes } from './mortal-nodes.ts';
+import { person, type Size } from './people.ts';
 import type { ServiceProcess } from './service-process.ts';
-import { Stage } from './stage.ts';
+import { CONTEXT, Stage } from './stage.ts';
 import { until } from './until.ts';
 import { WatchedNode, type WatchedTaint } from './watched.ts';
 
@@ -30,27 +30,39 @@ export class TakeoverStage {
   readonly stage: Stage;
   readonly builtIn: ControllerManager;
   readonly nodes: MortalNodes;
+  /** Paths of kubeconfigs. */
+  readonly #people: Readonly<Record<'viewer' | 'admin', string>>;
 
-  private constructor(stage: Stage, builtIn: ControllerManager, nodes: MortalNodes) {
+  private constructor(
+    stage: Stage,
+    builtIn: ControllerManager,
+    nodes: MortalNodes,
+    people: Readonly<Record<'viewer' | 'admin', string>>,
+  ) {
     this.stage = stage;
     this.builtIn = builtIn;
     this.nodes = nodes;
+    this.#people = people;
   }
 
   static async open(): Promise<TakeoverStage> {
     const builtIn = await ControllerManager.start('node-lifecycle-controller', 'taint-eviction-controller');
     const stage = await Stage.open();
+    const kubeconfigOf = async (size: Size) => {
+      const { token } = await person(stage.cluster, size);
+      return stage.writeKubeconfig(`${size}.kubeconfig`, stage.cluster.connection, token);
+    };
+    const people = { viewer: await kubeconfigOf('viewer'), admin: await kubeconfigOf('admin') };
     const nodes = new MortalNodes(stage.cluster);
     for (let steady = 0; steady < STEADY_NODES; steady++) await nodes.add(`steady-${steady}`);
-    return new TakeoverStage(stage, builtIn, nodes);
+    return new TakeoverStage(stage, builtIn, nodes, people);
   }
 
-  /** Runs `taintward takeover …` on the cluster, by an administrator's kubeconfig; returns what it says. */
-  command(...args: readonly string[]): string {
-    const kubeconfig = process.env['KUBECONFIG'] ?? '';
-    const [context] = loadContexts({ kubeconfig, contexts: [] });
-    const reach = ['--context', context?.name ?? '', '--kubeconfig', kubeconfig];
-    return execFileSync(process.execPath, ['functions/cli/main.ts', 'takeover', ...args, ...reach], {
+  /** Runs `taintward takeover …` on the cluster with the least rights it takes: to look, a viewer's. Returns what it says. */
+  command(verb: 'apply' | 'adopt' | 'release' | 'status', ...args: readonly string[]): string {
+    const kubeconfig = this.#people[verb === 'status' ? 'viewer' : 'admin'];
+    const reach = ['--context', CONTEXT, '--kubeconfig', kubeconfig];
+    return execFileSync(process.execPath, ['functions/cli/main.ts', 'takeover', verb, ...args, ...reach], {
       cwd: ROOT,
       encoding: 'utf8',
       stdio: ['ignore', 'pipe', 'pipe'],

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { test } from 'node:test';
-import { load } from 'js-yaml';
+import { describe, test } from 'node:test';
+import { load, loadAll } from 'js-yaml';
 import * as z from 'zod';
 import { TAKEOVER_RULES } from '#functions/cli/takeover/rights.ts';
 import {
@@ -64,17 +64,61 @@ for (const [part, rights, group] of [
   });
 }
 
-const AnyRole = z.object({ rules: z.array(z.record(z.string(), z.array(z.string()))) });
+const Rules = z.array(z.record(z.enum(['apiGroups', 'resources', 'verbs']), z.array(z.string())));
+const OperatorRole = z.tuple([
+  z.object({ kind: z.literal('ClusterRole'), metadata: z.object({ name: z.string() }), rules: Rules }),
+  ClusterRoleBinding,
+]);
+const SIZES = ['viewer', 'operator', 'admin'] as const;
 
-test('the role of whoever takes over grants what taintward takeover does, and to look at the metrics of EKS', () => {
-  const { rules } = read(AnyRole, 'takeover', 'cluster-role.yaml');
-  const metrics = { apiGroups: ['metrics.eks.amazonaws.com'], resources: ['kcm/metrics'], verbs: ['get'] };
-  assert.deepEqual(rules, [...TAKEOVER_RULES, metrics]);
-  const { roleRef, subjects } = read(ClusterRoleBinding, 'takeover', 'cluster-role-binding.yaml');
-  assert.deepEqual(
-    [roleRef.name, subjects],
-    ['taintward-takeover-operator', [{ kind: 'Group', name: 'taintward-takeover-operator' }]],
+/** As `verb group/resource`. */
+const flat = (rules: z.output<typeof Rules>): readonly string[] =>
+  rules.flatMap(({ apiGroups, resources, verbs }) =>
+    apiGroups.flatMap((group) => resources.flatMap((of) => verbs.map((verb) => `${verb} ${group}/${of}`))),
   );
+
+describe('what people may do in a cluster', () => {
+  const role = (size: string) =>
+    OperatorRole.parse(loadAll(readFileSync(join(RBAC_DIR, 'operators', `${size}.yaml`), 'utf8')));
+  const added = (size: string) => flat(role(size)[0].rules);
+
+  test('grows with the size: each role is bound to its group and to the larger ones, and repeats nothing', () => {
+    for (const [index, size] of SIZES.entries()) {
+      const [{ metadata }, { roleRef, subjects }] = role(size);
+      assert.deepEqual([metadata.name, roleRef.name], [`taintward-${size}`, `taintward-${size}`]);
+      assert.deepEqual(
+        subjects.map(({ name }) => name),
+        SIZES.slice(index).map((group) => `taintward-${group}`),
+      );
+    }
+    const all = SIZES.flatMap(added);
+    assert.equal(new Set(all).size, all.length);
+    assert.deepEqual(
+      read(Kustomization, 'operators', 'kustomization.yaml').resources,
+      SIZES.map((size) => `${size}.yaml`),
+    );
+  });
+
+  test('is to look, for viewers', () => {
+    assert.ok(added('viewer').every((right) => /^(get|list) /.test(right)));
+  });
+
+  test('is besides to ask the Eviction API, for operators', () => {
+    assert.deepEqual(added('operator'), ['create /pods/eviction']);
+  });
+
+  test('is besides what taintward takeover does, and nothing more, for admins', () => {
+    const needed = flat(Rules.parse(TAKEOVER_RULES));
+    const all = new Set(SIZES.flatMap(added));
+    assert.deepEqual(
+      needed.filter((right) => !all.has(right)),
+      [],
+    );
+    assert.deepEqual(
+      added('admin').filter((right) => !needed.includes(right)),
+      [],
+    );
+  });
 });
 
 test('both together grant exactly what is checked before a cluster is managed', () => {

@@ -96,7 +96,7 @@ describe('nothing is applied', () => {
     });
     await assert.rejects(
       run('apply', '--context', 'x'),
-      /cdk\/rbac\/takeover grants: create takeovers, patch takeovers, delete takeovers\./,
+      /cdk\/rbac\/operators\/admin\.yaml grants: create takeovers, patch takeovers, delete takeovers\./,
     );
     assert.deepEqual(wrote(), []);
   });

@@ -59,10 +59,16 @@ function addApply(policy: Command, deps: CliDeps): void {
             ? 'has this policy now; it takes effect within 5 s'
             : 'had this policy already';
         deps.print(`Cluster ${cluster} ${what}.\n`);
+        if (outcome === 'applied' && parsePolicyDocument(text).method.kind === 'evict')
+          deps.print(EVICT_NEEDS);
       }
     }),
   );
 }
+
+/** Whether it is so, only the service can ask: the right is its own. */
+const EVICT_NEEDS =
+  'Its method is evict: the service needs the right to create pods/eviction there (cdk/rbac/eviction-api); where it lacks it, its log says policy.right-missing.\n';
 
 /** Where pods would go that did not until now, shows how many are due, and asks. Rejects with `CliError` when it cannot. */
 async function mayApply(

@@ -19,6 +19,7 @@ import { eventBusOf } from '#shared/telemetry/event-bus.ts';
 import { jsonLog } from '#shared/telemetry/log.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { AwsTimers } from '#shared/timers/aws-timers.ts';
+import { CheckedAccess } from './checked-access.ts';
 import { createHandler } from './handler.ts';
 
 const environment = readEnvironment(evictEnvironment, process.env);
@@ -32,6 +33,18 @@ const table = new DynamoDbTable({
   tableName: environment.TABLE_NAME,
 });
 
+const rules = rulesReader({
+  rulebook: new DynamoDbRulebook(table),
+  matching: { comparisonOperators: environment.COMPARISON_OPERATORS },
+  clock,
+});
+const clusters = new RegisteredClusters({
+  registry: new DynamoDbClusterRegistry(table),
+  connect: connector({ aws: new AwsClients(), clock }),
+  clock,
+  installation: environment.INSTALLATION,
+});
+
 /** The entry of the Lambda function on `evictions-due`. */
 export const handler = createHandler({
   store: new DynamoDbStore(table, { historyDays: environment.HISTORY_DAYS }),
@@ -43,12 +56,7 @@ export const handler = createHandler({
     dueQueueArn: environment.EVICTIONS_DUE_ARN,
     clock,
   }),
-  clusters: new RegisteredClusters({
-    registry: new DynamoDbClusterRegistry(table),
-    connect: connector({ aws: new AwsClients(), clock }),
-    clock,
-    installation: environment.INSTALLATION,
-  }),
+  clusters: new CheckedAccess({ clusters, rules, clock, log }),
   visibility: new SqsVisibility({ client: sqs, queueUrl: environment.SOURCE_QUEUE_URL, log }),
   deadLetters: new SqsSender({ client: sqs, queueUrl: environment.DEAD_LETTER_QUEUE_URL }),
   metrics: emfEvictionMetrics(stdoutEmf(environment.METRIC_NAMESPACE)),
@@ -56,9 +64,5 @@ export const handler = createHandler({
   notices,
   clock,
   log,
-  rules: rulesReader({
-    rulebook: new DynamoDbRulebook(table),
-    matching: { comparisonOperators: environment.COMPARISON_OPERATORS },
-    clock,
-  }),
+  rules,
 });

@@ -82,7 +82,7 @@ export class ManagedClusters {
   }
 
   /** Of all clusters, also those that cannot be reached: what is to be done there is tried again until it can be. */
-  get apis(): ReadonlyMap<ClusterName, KubernetesApi> {
+  get apis(): ReadonlyMap<ClusterName, KubernetesApi & RightsReview> {
     return new Map(this.#clusters.map(({ name, api }) => [name, api]));
   }
 

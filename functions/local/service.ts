@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import { Registry } from 'prom-client';
 import { createHandler as createDeltaHandler, DELTA_BATCH_SIZE } from '#functions/deltas/handler.ts';
+import { CheckedAccess } from '#functions/evict/checked-access.ts';
 import { createHandler as createEvictHandler } from '#functions/evict/handler.ts';
 import { Outbox } from '#functions/watch-relay/outbox.ts';
 import { type ProbeAddress, startProbeServer } from '#functions/watch-relay/probe-server.ts';
@@ -47,6 +48,8 @@ const EVICT_FEED = { batchSize: 1, concurrency: 64 };
 const UPKEEP_MS = 3_600_000;
 /** How often the file of the policy is looked at: what it says is to hold within 5 s. */
 const POLICY_FILE_MS = 1_000;
+/** How soon it is seen that a policy asks for more than the credentials may do. */
+const RIGHTS_MS = 2_000;
 /** How soon a dead letter goes back to its queue once an operator asked for it. */
 const REDRIVE_MS = 5_000;
 
@@ -110,9 +113,13 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
     visibility: queue,
     deadLetters: deadLetters.sender(queue.spec.name),
   });
+  const access = new CheckedAccess({
+    clusters: { api: async (cluster) => apis.get(cluster) ?? refuseUnknown(cluster) },
+    ...{ rules: common.rules, clock, log },
+  });
   const evict = createEvictHandler({
     ...depsOn(evictionsDue),
-    clusters: { api: async (cluster) => apis.get(cluster) ?? refuseUnknown(cluster) },
+    clusters: access,
     rates: new EmbeddedRateLimiter(),
     metrics: prometheusEvictionMetrics(registry),
   });
@@ -156,6 +163,8 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
       { name: 'purge-dead-letters', everyMs: UPKEEP_MS, run: () => deadLetters.purge() },
       { name: 'rearm', everyMs: UPKEEP_MS, run: () => timers.rearm(store) },
       { name: 'policy-file', everyMs: POLICY_FILE_MS, run: () => policies.reread() },
+      // Policies are checked before anything falls due. Not awaited: a cluster that is slow to answer keeps no other task.
+      { name: 'rights', everyMs: RIGHTS_MS, run: () => names.forEach((name) => void access.api(name)) },
       { name: 'redrive', everyMs: REDRIVE_MS, run: () => redrive(deadLetters, queues) },
     ],
     log,

@@ -101,6 +101,8 @@ export type LogEvents = {
   'rules.changed': OfCluster;
   /** Another installation, `rival`, evicts in a cluster of ours. */
   'cluster.shared': OfCluster & Why & { readonly rival: string };
+  /** A cluster's policy asks for what the credentials may not do there. */
+  'policy.right-missing': OfCluster & Why;
   /** A cluster's policy was taken over from the file that the command line names. */
   'policy.applied': OfCluster & { readonly mode: Mode };
   /** That file holds no policy any more; what was applied before stands. */

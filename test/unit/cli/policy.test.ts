@@ -92,6 +92,15 @@ test('where nobody can be asked, evicting needs --yes', async (t) => {
   assert.deepEqual(await modes(), ['enforce', undefined]);
 });
 
+test('a policy that evicts by the Eviction API is applied with a word on the right that takes', async (t) => {
+  const { run, file } = withFile(t, 'mode: observe\nmethod: evict');
+  assert.match(
+    await run('policy', 'apply', '-f', file, 'prod'),
+    /needs the right to create pods\/eviction there/,
+  );
+  assert.doesNotMatch(await run('policy', 'apply', '-f', file, 'prod'), /eviction/);
+});
+
 test('clusters are named, or all are meant, and they exist', async (t) => {
   const { run, file } = withFile(t, 'mode: observe');
   const either = { message: 'Name clusters, or say --all for all of them.' };

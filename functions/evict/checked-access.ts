@@ -1,0 +1,68 @@
+import type { ClusterAccess } from '#shared/clusters/registered-clusters.ts';
+import type { RulesReader } from '#shared/clusters/rulebook.ts';
+import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { KubernetesApi } from '#shared/kubernetes/api.ts';
+import { EVICTION_API_RIGHTS, missingRights, type RightsReview } from '#shared/kubernetes/rights.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import type { Clock } from '#shared/time/clock.ts';
+
+/** The same lack is told again this often. */
+const TELL_AGAIN_MS = 10 * 60_000;
+/** A cluster that did not answer is asked again after this. */
+const ASK_AGAIN_MS = 60_000;
+
+export interface CheckedAccessDeps {
+  readonly clusters: { api(cluster: ClusterName): Promise<KubernetesApi & RightsReview> };
+  readonly rules: RulesReader;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+interface Checked {
+  /** Of the policy. */
+  readonly revision: number;
+  readonly nextAt: EpochMs;
+}
+
+/**
+ * Clusters as they are reached. Where policy says `method: evict` it is checked once for each policy whether the credentials have
+ * the right to, and else told: before the first eviction, which would have to fail to show it.
+ */
+export class CheckedAccess implements ClusterAccess {
+  readonly #deps: CheckedAccessDeps;
+  readonly #checked = new Map<ClusterName, Checked>();
+
+  constructor(deps: CheckedAccessDeps) {
+    this.#deps = deps;
+  }
+
+  async api(cluster: ClusterName): Promise<KubernetesApi> {
+    const api = await this.#deps.clusters.api(cluster);
+    await this.#check(cluster, api);
+    return api;
+  }
+
+  /** Never rejects: what cannot be reached or read is told by whoever needs it. */
+  async #check(cluster: ClusterName, api: RightsReview): Promise<void> {
+    const { rules, clock, log } = this.#deps;
+    try {
+      const { policy, policyRevision: revision } = await rules(cluster);
+      if (policy.method.kind !== 'evict') {
+        this.#checked.delete(cluster);
+        return;
+      }
+      const now = clock.now();
+      const before = this.#checked.get(cluster);
+      if (before?.revision === revision && now < before.nextAt) return;
+      this.#checked.set(cluster, { revision, nextAt: now + ASK_AGAIN_MS });
+      const missing = await missingRights(api, EVICTION_API_RIGHTS);
+      this.#checked.set(cluster, { revision, nextAt: missing.length > 0 ? now + TELL_AGAIN_MS : Infinity });
+      if (missing.length > 0) log.error('policy.right-missing', { cluster, reason: sentence(api, missing) });
+    } catch {
+      // It is asked again.
+    }
+  }
+}
+
+const sentence = ({ host }: RightsReview, missing: readonly string[]): string =>
+  `The policy says method: evict, and the credentials for ${host} lack the right to ${missing.join(', ')}: grant it (cdk/rbac/eviction-api), because until then only pods of nodes that are down or gone are evicted there.`;

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { StuckPod } from '#shared/clusters/stuck.ts';
 import { type Draining, drainOrder } from '#shared/eviction/drain.ts';
@@ -45,6 +46,12 @@ interface NodeEntry {
   readonly deletedAt?: EpochMs;
 }
 
+/** A pod as it is known here. */
+interface SeenPod extends PodFacts {
+  /** Changes with its labels, by which policy may exclude it: they themselves take ten times the memory. Absent: it has none. */
+  readonly labelsMark?: string;
+}
+
 /** How much a view knows. `pods`: those of tainted nodes. */
 export interface ViewCounts {
   readonly nodes: number;
@@ -74,7 +81,7 @@ export class ClusterView {
   #guardRevision: number | undefined;
   readonly #nodes = new Map<NodeName, NodeEntry>();
   /** Of nodes whose list is in. */
-  readonly #pods = new Map<NodeName, Map<PodUid, PodFacts>>();
+  readonly #pods = new Map<NodeName, Map<PodUid, SeenPod>>();
   readonly #leaving = new LeavingPods();
   /** Pods of followed nodes that somebody else deleted, for as long as a delta counts that tells of it. */
   readonly #deleted = new Map<NodeName, Map<PodUid, DeletedPod>>();
@@ -238,8 +245,9 @@ export class ClusterView {
     const pods = node && this.#pods.get(node);
     if (!pods) return [];
     const before = pods.get(uid);
-    if (before && sameTolerations(before, pod)) return [];
-    pods.set(uid, podFacts(pod, before, now));
+    const seen = podFacts(pod, before, now);
+    if (before && isSame(before, seen)) return [];
+    pods.set(uid, seen);
     return [{ node, uid }];
   }
 
@@ -423,18 +431,26 @@ function setAnewAt(
   return isAnew ? Math.min(timeAdded, now) : 0;
 }
 
-function podFacts(pod: LivePod, before: PodFacts | undefined, now: EpochMs): PodFacts {
-  const { uid, namespace, name, owner, tolerations } = pod;
+function podFacts(pod: LivePod, before: PodFacts | undefined, now: EpochMs): SeenPod {
+  const { uid, namespace, name, owner, tolerations, labels } = pod;
   const podSince = before?.podSince ?? Math.max(pod.podSince, Math.min(now, pod.podSince + TRUNCATED_MS));
-  return { uid, namespace, name, ...(owner ? { owner } : {}), tolerations, podSince };
+  const mark = labels ? { labelsMark: hash('md5', JSON.stringify(labels), 'base64') } : {};
+  return { uid, namespace, name, ...(owner ? { owner } : {}), tolerations, podSince, ...mark };
 }
 
 /** A pod as a delta tells of it: of its tolerations only those that decide. */
-function asTold<Pod extends PodFacts>(pod: Pod, cut: ReturnType<typeof decidingTolerations>): Pod {
+function asTold<Pod extends SeenPod>(
+  { labelsMark: _labelsMark, ...pod }: Pod,
+  cut: ReturnType<typeof decidingTolerations>,
+): Omit<Pod, 'labelsMark'> {
   return { ...pod, tolerations: cut(pod.tolerations) };
 }
 
-/** Lists are shared objects as a rule, so the comparison is by identity first. */
-function sameTolerations(before: PodFacts, pod: LivePod): boolean {
-  return before.tolerations === pod.tolerations || isDeepStrictEqual(before.tolerations, pod.tolerations);
-}
+/**
+ * Whether nothing about a pod changed by which it is decided, or held: its labels, and its owner, which lets go of a pod that it does
+ * not select any more. Lists are shared objects as a rule, so identity comes first.
+ */
+const isSame = (before: SeenPod, pod: SeenPod): boolean =>
+  before.labelsMark === pod.labelsMark &&
+  isDeepStrictEqual(before.owner, pod.owner) &&
+  (before.tolerations === pod.tolerations || isDeepStrictEqual(before.tolerations, pod.tolerations));

@@ -92,6 +92,9 @@ export function mayStillHold(brake: Brake, rules: Rules, now: EpochMs): boolean 
   }
 }
 
+/** Whether what holds a pod depends on the pod: on its labels, on what runs it, or on which taints make it go. */
+export const isOfPod = (brake: Brake): boolean => brake.kind === 'hold' || isOfTaints(brake);
+
 /** Whether what holds a pod depends on which of its taints make it go. */
 export const isOfTaints = ({ kind }: Brake): boolean => kind === 'excluded' || kind === 'guard';
 

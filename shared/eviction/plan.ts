@@ -1,4 +1,4 @@
-import { isOfTaints, mayStillHold } from './brake.ts';
+import { isOfPod, isOfTaints, mayStillHold } from './brake.ts';
 import {
   compareVersions,
   DELTA_MAX_AGE_MS,
@@ -202,8 +202,9 @@ function podDecider(
     if (record.fireAt !== fireAt) return { kind: 'reschedule', record: next };
     if (isFree) return { kind: 'free', record: freed(record, pod, rules, now) };
     const { held } = record;
-    // Another taint that makes it go, or a toleration that it lacks by now, may be one that nothing forbids.
-    const isDoubtful = held && isOfTaints(held.by) && (delta.kind === 'pod' || !sameFacts(known, node));
+    // Another taint that makes it go, or a toleration or label that it lacks by now, may be one that nothing forbids.
+    const isDoubtful =
+      held && (delta.kind === 'pod' ? isOfPod(held.by) : isOfTaints(held.by) && !sameFacts(known, node));
     if (delta.kind === 'node' && !isDoubtful) return leaveAsItIs(node, delta, record);
     const judgedAnew = isDoubtful ? { held: { ...held, until: now } } : {};
     return { kind: 'confirm', record: { ...next, ...trialsOf(record), ...judgedAnew } };

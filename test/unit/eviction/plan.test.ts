@@ -17,6 +17,7 @@ import {
   podDelta,
   podGone,
   recordIn,
+  ref,
   rules,
   taint,
   tolerating,
@@ -413,6 +414,20 @@ describe('a pod that is held', () => {
       assert.equal(untilIn(nodeDelta(120)), at(500));
       assert.deepEqual(planned(excluding, nodeDelta(120)).arm, []);
     });
+  });
+
+  test('by a hold is judged anew when it has changed itself: the hold may be on what ran it', () => {
+    const by = { kind: 'hold', id: 'h1' } as const;
+    const kept: EvictionRecord = { ...record, held: { by, since: at(60) } };
+    const keeping = { ...scheduled, scheduled: new Map([[record.uid, kept]]) };
+    const holding: Rules = {
+      ...rules,
+      holds: [{ id: 'h1', who: 'anna', at: 0, why: 'x', target: { kind: 'node', node: ref.node } }],
+    };
+    const untilIn = (delta: Delta) =>
+      recordIn(committed(keeping, planned(keeping, delta, {}, holding)))?.held?.until;
+    assert.equal(untilIn(podDelta(120)), at(120));
+    assert.equal(untilIn(nodeDelta(120)), undefined);
   });
 
   test('has another deadline like any other pod, and is not held then', () => {

@@ -212,6 +212,21 @@ describe('a pod on a tainted node', () => {
     assert.deepEqual(delta.kind === 'pod' && delta.pod.tolerations, []);
   });
 
+  test('is told when its labels change, or what runs it: policy may exclude it for them', () => {
+    const web = { kind: 'ReplicaSet', name: 'web-1' };
+    const before = livePod('u1', { labels: { app: 'web' }, owner: web });
+    const view = tainted(before);
+    assert.deepEqual(view.upsertPod({ ...before, resourceVersion: '2' }, at(1)), []);
+    const delta = only(view.upsertPod({ ...before, labels: { app: 'debug' } }, at(2)));
+    assert.deepEqual(delta.kind === 'pod' && Object.keys(delta.pod).toSorted(), [
+      ...['name', 'namespace', 'owner', 'podSince', 'tolerations', 'uid'],
+    ]);
+    assert.deepEqual(told(view.upsertPod(livePod('u1', { labels: { app: 'debug' } }), at(3))), [
+      'n1 a: has u1',
+    ]);
+    assert.deepEqual(told(view.upsertPod(livePod('u1'), at(4))), ['n1 a: has u1']);
+  });
+
   test('is told when it goes', () => {
     const view = tainted(livePod());
     assert.deepEqual(told(view.deletePod(livePod(), at(1))), ['n1 a: lost u1']);

@@ -4,7 +4,7 @@ import { createOwnerOnly, makeOwnerOnly } from '#shared/files/owner-only.ts';
 import { StoreError } from '#shared/store/store.ts';
 
 /** The version of the tables below, kept in the file as `user_version`. */
-const SCHEMA_VERSION = 9;
+const SCHEMA_VERSION = 10;
 /** Marks the file as ours ("TntW"), so that no other program's database is written into. */
 const APPLICATION_ID = 0x546e7457;
 /** How long a statement waits for another process's transaction. */
@@ -93,10 +93,11 @@ const SCHEMA = `
     trips TEXT NOT NULL
   ) STRICT, WITHOUT ROWID;
 
-  CREATE TABLE fleet_stop (
-    at INTEGER PRIMARY KEY,
-    json TEXT NOT NULL
-  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE fleet (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    revision INTEGER NOT NULL,
+    stop TEXT
+  ) STRICT;
 
   CREATE TABLE audit (
     id INTEGER PRIMARY KEY,

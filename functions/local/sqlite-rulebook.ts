@@ -25,6 +25,7 @@ import { inTransaction, orSqliteStoreError } from './sqlite-database.ts';
 
 const ordersRow = z.object({ revision: z.int().positive(), json: z.string() });
 const guardRow = z.object({ revision: z.int().positive(), trips: z.string() });
+const fleetRow = z.object({ revision: z.int().positive(), stop: z.string().nullable() });
 const jsonRow = z.object({ json: z.string() });
 
 const ordersSchema = z.strictObject({
@@ -32,6 +33,8 @@ const ordersSchema = z.strictObject({
   stop: stopSchema.exactOptional(),
   holds: z.array(holdSchema),
 });
+
+type Fleet = Pick<Rulings, 'fleetStop' | 'fleetRevision'>;
 
 /** The rulebook in the embedded store's database, where another process may write too. Every method rejects with `StoreError`. */
 export class SqliteRulebook implements Rulebook {
@@ -47,16 +50,16 @@ export class SqliteRulebook implements Rulebook {
   }
 
   async read(cluster: ClusterName): Promise<Rulings> {
-    return this.#transaction('DEFERRED', () => this.#rulings(cluster, this.#fleetStop()));
+    return this.#transaction('DEFERRED', () => this.#rulings(cluster, this.#fleet()));
   }
 
   async readAll(clusters: readonly ClusterName[]): Promise<ReadonlyMap<ClusterName, Rulings>> {
     return this.#transaction('DEFERRED', () => {
-      const fleetStop = this.#fleetStop();
+      const fleet = this.#fleet();
       const found = new Map<ClusterName, Rulings>();
       for (const cluster of clusters) {
         try {
-          found.set(cluster, this.#rulings(cluster, fleetStop));
+          found.set(cluster, this.#rulings(cluster, fleet));
         } catch (error) {
           if (!(error instanceof StoreError)) throw error;
         }
@@ -81,14 +84,15 @@ export class SqliteRulebook implements Rulebook {
   }
 
   async fleetStop(): Promise<Stop | undefined> {
-    return orSqliteStoreError(this.#path, () => this.#fleetStop());
+    return orSqliteStoreError(this.#path, () => this.#fleet().fleetStop);
   }
 
   async changeFleetStop(found: Stop | undefined, next: Stop | undefined, entry: AuditEntry): Promise<Change> {
     return this.#transaction('IMMEDIATE', () => {
-      if (this.#fleetStop()?.at !== found?.at) return 'conflict';
-      this.#statements.deleteFleetStop.run();
-      if (next) this.#statements.writeFleetStop.run({ at: next.at, json: JSON.stringify(next) });
+      const { fleetStop, fleetRevision } = this.#fleet();
+      if (fleetStop?.at !== found?.at) return 'conflict';
+      const stop = next ? JSON.stringify(next) : null;
+      this.#statements.writeFleet.run({ revision: fleetRevision + 1, stop });
       this.#note(entry);
       return 'changed';
     });
@@ -123,11 +127,11 @@ export class SqliteRulebook implements Rulebook {
     );
   }
 
-  #rulings(cluster: ClusterName, fleetStop: Stop | undefined): Rulings {
+  #rulings(cluster: ClusterName, fleet: Fleet): Rulings {
     return {
       orders: this.#orders(cluster),
       guard: this.#guard(cluster),
-      ...(fleetStop ? { fleetStop } : {}),
+      ...fleet,
     };
   }
 
@@ -147,9 +151,13 @@ export class SqliteRulebook implements Rulebook {
     return guardStateOf(revision, parseStored(tripsSchema, JSON.parse(trips), what));
   }
 
-  #fleetStop(): Stop | undefined {
-    const row = this.#statements.fleetStop.get();
-    return row && parseJson(stopSchema, row, 'stop of all clusters');
+  #fleet(): Fleet {
+    const row = this.#statements.fleet.get();
+    if (!row) return { fleetRevision: 0 };
+    const what = 'stop of all clusters';
+    const { revision: fleetRevision, stop } = parseStored(fleetRow, row, what);
+    if (stop === null) return { fleetRevision };
+    return { fleetRevision, fleetStop: parseStored(stopSchema, JSON.parse(stop), what) };
   }
 
   #note(entry: AuditEntry): void {
@@ -177,9 +185,10 @@ function prepareStatements(database: DatabaseSync) {
     writeGuard: database.prepare(`
       INSERT INTO guards (cluster, revision, trips) VALUES (:cluster, :revision, :trips)
       ON CONFLICT DO UPDATE SET revision = excluded.revision, trips = excluded.trips`),
-    fleetStop: database.prepare('SELECT json FROM fleet_stop'),
-    deleteFleetStop: database.prepare('DELETE FROM fleet_stop'),
-    writeFleetStop: database.prepare('INSERT INTO fleet_stop (at, json) VALUES (:at, :json)'),
+    fleet: database.prepare('SELECT revision, stop FROM fleet'),
+    writeFleet: database.prepare(`
+      INSERT INTO fleet (id, revision, stop) VALUES (1, :revision, :stop)
+      ON CONFLICT DO UPDATE SET revision = excluded.revision, stop = excluded.stop`),
     note: database.prepare('INSERT INTO audit (cluster, at, json) VALUES (:cluster, :at, :json)'),
     audit: database.prepare(`
       SELECT json FROM audit

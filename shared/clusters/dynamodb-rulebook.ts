@@ -47,6 +47,7 @@ const fleetStopSchema = z.strictObject({
   ...key,
   stop: stopSchema.exactOptional(),
   stoppedAt: z.int().exactOptional(),
+  revision,
 });
 
 /**
@@ -70,7 +71,7 @@ export class DynamoDbRulebook implements Rulebook {
   async readAll(clusters: readonly ClusterName[]): Promise<ReadonlyMap<ClusterName, Rulings>> {
     const items = await this.#items(clusters, false);
     // What concerns all and cannot be read leaves none out: it rejects.
-    fleetStopOf(items);
+    fleetOf(items);
     const found = new Map<ClusterName, Rulings>();
     for (const cluster of clusters) {
       try {
@@ -107,13 +108,14 @@ export class DynamoDbRulebook implements Rulebook {
   }
 
   async fleetStop(): Promise<Stop | undefined> {
-    return fleetStopOf(await this.#items([], true));
+    return fleetOf(await this.#items([], true)).fleetStop;
   }
 
   async changeFleetStop(found: Stop | undefined, next: Stop | undefined, entry: AuditEntry): Promise<Change> {
     const update: Update = {
       key: FLEET_STOP_KEY,
       set: { stop: next, stoppedAt: next?.at },
+      add: { revision: 1 },
       expected: { stoppedAt: found?.at },
     };
     return this.#write(update, entry);
@@ -165,11 +167,10 @@ const idOf = ({ pk, sk }: Key): string => `${pk}\n${sk}`;
 function rulingsOf(cluster: ClusterName, items: Items): Rulings {
   const orders = items.get(idOf(ordersKey(cluster)));
   const guard = items.get(idOf(guardKey(cluster)));
-  const fleetStop = fleetStopOf(items);
   return {
     orders: orders ? ordersOf(cluster, orders) : { revision: 0, holds: [] },
     guard: guard ? guardOf(cluster, guard) : { revision: 0, trips: [] },
-    ...(fleetStop ? { fleetStop } : {}),
+    ...fleetOf(items),
   };
 }
 
@@ -184,9 +185,11 @@ function guardOf(cluster: ClusterName, item: Item): GuardState {
   return guardStateOf(revision, trips);
 }
 
-function fleetStopOf(items: Items): Stop | undefined {
+function fleetOf(items: Items): Pick<Rulings, 'fleetStop' | 'fleetRevision'> {
   const item = items.get(idOf(FLEET_STOP_KEY));
-  return item && parseStored(fleetStopSchema, item, 'stop of all clusters').stop;
+  if (!item) return { fleetRevision: 0 };
+  const { stop, revision: fleetRevision } = parseStored(fleetStopSchema, item, 'stop of all clusters');
+  return { fleetRevision, ...(stop ? { fleetStop: stop } : {}) };
 }
 
 const auditSort = (at: EpochMs): string => `${AUDIT_KEY}#${padded(at)}`;

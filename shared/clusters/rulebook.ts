@@ -37,6 +37,8 @@ export interface Rulings {
   readonly guard: GuardState;
   /** Of all clusters. */
   readonly fleetStop?: Stop;
+  /** Grows with each change of that; 0: they were never stopped. */
+  readonly fleetRevision: number;
 }
 
 /** What the guard does by itself: it holds evictions, or lets them go. */
@@ -147,10 +149,10 @@ export const allRulesReader =
   };
 
 /** What is written of a cluster, as the core is given it. Where there is no policy, the default holds: it is observed. */
-export function rulesOf({ orders, guard, fleetStop }: Rulings, matching: MatchOptions): Rules {
+export function rulesOf({ orders, guard, fleetStop, fleetRevision }: Rulings, matching: MatchOptions): Rules {
   return {
     policy: orders.policy?.read ?? DEFAULT_POLICY,
-    ordersRevision: orders.revision,
+    ordersRevision: orders.revision + fleetRevision,
     policyRevision: orders.policy?.revision ?? 0,
     stops: [fleetStop, orders.stop].filter((stop) => stop !== undefined),
     holds: orders.holds,

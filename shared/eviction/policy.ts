@@ -158,7 +158,7 @@ export interface FreshRelease extends Trip {
 /** All that governs a cluster at a moment beside its taints. */
 export interface Rules {
   readonly policy: Policy;
-  /** Grows with whatever operators say of the cluster, so that a word that was taken back at once is noticed, too. */
+  /** Grows with whatever operators say of the cluster, or of all, so that a word that was taken back at once is noticed, too. */
   readonly ordersRevision: number;
   /** Grows with each change of the policy; 0: it was never set. */
   readonly policyRevision: number;

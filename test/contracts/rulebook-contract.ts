@@ -83,7 +83,11 @@ export function rulebookContract(name: string, make: () => Promise<RulebookUnder
 
     test('of a cluster of which nothing was ever said, nothing is said', async () => {
       const cluster = aCluster('admin@prod/eu:1');
-      const nothing = { orders: { revision: 0, holds: [] }, guard: { revision: 0, trips: [] } };
+      const nothing = {
+        orders: { revision: 0, holds: [] },
+        guard: { revision: 0, trips: [] },
+        fleetRevision: 0,
+      };
       assert.deepEqual(await rulebook.read(cluster), nothing);
       assert.deepEqual(await rulebook.readAll([cluster]), new Map([[cluster, nothing]]));
     });
@@ -174,6 +178,7 @@ export function rulebookContract(name: string, make: () => Promise<RulebookUnder
       const cluster = aCluster();
       const stop = aStop({ scope: 'fleet' });
       const entry = anEntry({ what: 'stopped all clusters' });
+      const { fleetRevision } = await rulebook.read(cluster);
       assert.equal(await rulebook.changeFleetStop(undefined, stop, entry), 'changed');
       assert.equal(await rulebook.changeFleetStop(undefined, aStop({ at: NOW + 1 }), entry), 'conflict');
       assert.deepEqual((await rulebook.read(cluster)).fleetStop, stop);
@@ -185,6 +190,8 @@ export function rulebookContract(name: string, make: () => Promise<RulebookUnder
       assert.equal(await rulebook.changeFleetStop(other, undefined, entry), 'changed');
       assert.equal('fleetStop' in (await rulebook.read(cluster)), false);
       assert.equal(await rulebook.fleetStop(), undefined);
+      // Of what was said and taken back between two looks, this alone is left.
+      assert.equal((await rulebook.read(cluster)).fleetRevision, fleetRevision + 3);
     });
 
     test('many clusters are read at once, each as it is', async () => {

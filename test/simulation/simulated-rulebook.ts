@@ -11,7 +11,11 @@ export interface Ruling {
   readonly guardAct?: AuditEntry['kind'] | undefined;
 }
 
-const UNSAID: Rulings = { orders: { revision: 0, holds: [] }, guard: { revision: 0, trips: [] } };
+const UNSAID: Rulings = {
+  orders: { revision: 0, holds: [] },
+  guard: { revision: 0, trips: [] },
+  fleetRevision: 0,
+};
 
 /** What governs the clusters, and what ever did. Whoever writes is heard at once by whoever reads after that. */
 export class SimulatedRulebook implements Pick<Rulebook, 'read' | 'changeGuard'> {
@@ -64,8 +68,9 @@ export class SimulatedRulebook implements Pick<Rulebook, 'read' | 'changeGuard'>
   /** Of all clusters; as {@link setStop}. */
   setFleetStop(fleetStop?: Stop): void {
     for (const cluster of this.#written.keys()) {
-      const { fleetStop: _before, ...others } = this.now(cluster);
-      this.#write(cluster, { ...others, ...(fleetStop ? { fleetStop } : {}) });
+      const { fleetStop: _before, fleetRevision, ...others } = this.now(cluster);
+      const revised = { ...others, fleetRevision: fleetRevision + 1 };
+      this.#write(cluster, { ...revised, ...(fleetStop ? { fleetStop } : {}) });
     }
   }
 

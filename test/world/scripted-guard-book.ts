@@ -18,7 +18,7 @@ export class ScriptedGuardBook implements Pick<Rulebook, 'read' | 'changeGuard'>
 
   async read(_cluster: ClusterName): Promise<Rulings> {
     this.#beThere();
-    return { orders: { revision: 0, holds: [] }, guard: this.state };
+    return { orders: { revision: 0, holds: [] }, guard: this.state, fleetRevision: 0 };
   }
 
   async changeGuard(

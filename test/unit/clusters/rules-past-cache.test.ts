@@ -12,7 +12,7 @@ function bench() {
     read: async (): Promise<Rulings> => {
       written.reads += 1;
       const guard = { revision: written.revision, trips: [] };
-      return { orders: { revision: 0, holds: [] }, guard };
+      return { orders: { revision: 0, holds: [] }, guard, fleetRevision: 0 };
     },
   };
   const matching = { comparisonOperators: false };

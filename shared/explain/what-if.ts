@@ -66,8 +66,8 @@ export interface Findings {
   readonly workloads: ReadonlyMap<PodUid, Workload>;
   /** By {@link workloadText}; what is not named is not known. */
   readonly replicas: ReadonlyMap<string, Replicas>;
-  /** By namespace; `undefined`: they cannot be read. */
-  readonly budgets: ReadonlyMap<string, readonly Budget[]> | undefined;
+  /** By namespace; of one that is missing they cannot be read. */
+  readonly budgets: ReadonlyMap<string, readonly Budget[]>;
   /** Of those of the pods that were asked for. */
   readonly answers: ReadonlyMap<PodUid, Answer>;
 }
@@ -211,7 +211,7 @@ export function fatesOf({ now, taint, nodes, pods, rules, counts, released }: Si
 }
 
 /** A node's taints with one more; one of its key and effect is replaced, as `kubectl taint --overwrite` does. */
-const withTaint = (taints: readonly LiveTaint[], taint: Taint): readonly LiveTaint[] => [
+export const withTaint = (taints: readonly LiveTaint[], taint: Taint): readonly LiveTaint[] => [
   ...taints.filter(({ key, effect }) => key !== taint.key || effect !== taint.effect),
   taint,
 ];
@@ -222,9 +222,10 @@ export const podsToAsk = (
   fates: Fates,
   budgets: Findings['budgets'],
 ): readonly PodThere[] =>
-  pods.filter(
-    (pod) => fates.pods.get(pod.uid)?.kind === 'goes' && (!budgets || budgetsOfPod(pod, budgets).length > 0),
-  );
+  pods.filter((pod) => {
+    const known = budgetsOfPod(pod, budgets);
+    return fates.pods.get(pod.uid)?.kind === 'goes' && (known === undefined || known.length > 0);
+  });
 
 /** Says what would happen, by all that was found out. */
 export function whatIf(situation: Situation, fates: Fates, findings: Findings): WhatIf {
@@ -243,9 +244,7 @@ export function whatIf(situation: Situation, fates: Fates, findings: Findings): 
     .map(([text, its]) => workloadFate(its, findings.replicas.get(text), now))
     .toArray()
     .sort((a, b) => (workloadText(a) < workloadText(b) ? -1 : 1));
-  const budgets = findings.budgets
-    ? budgetFates(going, findings.budgets, findings.answers)
-    : unreadBudgetFates(going, findings.answers);
+  const budgets = budgetFates(going, findings);
   const brake = wholeBrake(rules, now);
   return {
     at: now,
@@ -373,31 +372,21 @@ const NEVER_EMPTIED: readonly string[] = ['Job', 'CronJob', 'Pod', 'Node'];
 const isEmptied = ({ kind, replicas, together }: WorkloadFate): boolean =>
   !NEVER_EMPTIED.includes(kind) && replicas !== undefined && together > 0 && together >= replicas.ready;
 
-function budgetFates(
-  going: readonly Going[],
-  budgets: ReadonlyMap<string, readonly Budget[]>,
-  answers: Findings['answers'],
-): readonly BudgetFate[] {
-  return budgets
-    .entries()
-    .flatMap(([namespace, ofNamespace]) => ofNamespace.map((budget) => ({ namespace, budget })))
-    .flatMap(({ namespace, budget }) => {
-      const its = going.filter(({ pod }) => budgetsOfPod(pod, budgets).includes(budget));
+/** Where budgets cannot be read, which pods have one is known only of those that the Eviction API would not let go. */
+function budgetFates(going: readonly Going[], { budgets, answers }: Findings): readonly BudgetFate[] {
+  const read = [...budgets].flatMap(([namespace, ofNamespace]) =>
+    ofNamespace.flatMap((budget) => {
+      const its = going.filter(({ pod }) => budgetsOfPod(pod, budgets)?.includes(budget));
       const { name, allowed } = budget;
       return its.length === 0 ? [] : [budgetFate(its, answers, { namespace, name, allowed })];
-    })
-    .toArray();
+    }),
+  );
+  const blocked = going.filter(
+    ({ pod }) => !budgets.has(pod.namespace) && answers.get(pod.uid)?.kind === 'blocked',
+  );
+  const unread = Map.groupBy(blocked, ({ pod }) => pod.namespace);
+  return [...read, ...[...unread].map(([namespace, its]) => budgetFate(its, answers, { namespace }))];
 }
-
-/** Where budgets cannot be read, which pods have one is known only of those that it keeps. */
-const unreadBudgetFates = (going: readonly Going[], answers: Findings['answers']): readonly BudgetFate[] =>
-  Map.groupBy(
-    going.filter(({ pod }) => answers.get(pod.uid)?.kind === 'blocked'),
-    ({ pod }) => pod.namespace,
-  )
-    .entries()
-    .map(([namespace, its]) => budgetFate(its, answers, { namespace }))
-    .toArray();
 
 function budgetFate(
   going: readonly Going[],
@@ -426,10 +415,14 @@ function budgetFate(
   };
 }
 
-const budgetsOfPod = (
+/** `undefined`: they cannot be read. */
+function budgetsOfPod(
   { namespace, labels = {} }: PodThere,
-  budgets: ReadonlyMap<string, readonly Budget[]>,
-): readonly Budget[] => budgetsOf(budgets.get(namespace) ?? [], labels);
+  budgets: Findings['budgets'],
+): readonly Budget[] | undefined {
+  const ofNamespace = budgets.get(namespace);
+  return ofNamespace && budgetsOf(ofNamespace, labels);
+}
 
 /** The most ready ones of these pods that go within {@link TOGETHER_MS}. */
 function mostReadyTogether(going: readonly Going[]): number {

@@ -256,7 +256,7 @@ export class RestApi implements KubernetesApi, RightsReview {
 }
 
 /** A budget's refusal names its cause; that of a pod with several budgets, which has no name, can be told by its words. */
-const isOfBudgets = ({ status, causes, message }: ApiError): boolean =>
+export const isOfBudgets = ({ status, causes, message }: ApiError): boolean =>
   (status === 429 && causes.includes('DisruptionBudget')) ||
   (status === 500 && message.includes('more than one PodDisruptionBudget'));
 

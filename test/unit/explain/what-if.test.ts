@@ -222,7 +222,7 @@ describe('what breaks', () => {
     const asked = (budgets: Findings['budgets']) =>
       podsToAsk(situation, fatesOf(situation), budgets).map(({ uid }) => uid);
     assert.deepEqual(asked(new Map([['default', [ofWeb(1)]]])), ['u1']);
-    assert.deepEqual(asked(undefined), ['u1', 'other']);
+    assert.deepEqual(asked(new Map()), ['u1', 'other']);
   });
 
   test('the guard trips, and would hold what goes', () => {

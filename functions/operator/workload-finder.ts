@@ -1,0 +1,106 @@
+import { type Replicas, type Workload, workloadText } from '#shared/explain/what-if.ts';
+import { ApiError } from '#shared/kubernetes/api-error.ts';
+import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/api-json.ts';
+import type { ClusterObjects } from './cluster-objects.ts';
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** Where the controllers of Kubernetes are, by the group and kind of an owner reference. */
+const COLLECTIONS: Readonly<Record<string, string>> = {
+  'apps/ReplicaSet': '/apis/apps/v1/namespaces/*/replicasets',
+  'apps/Deployment': '/apis/apps/v1/namespaces/*/deployments',
+  'apps/StatefulSet': '/apis/apps/v1/namespaces/*/statefulsets',
+  'apps/DaemonSet': '/apis/apps/v1/namespaces/*/daemonsets',
+  'batch/Job': '/apis/batch/v1/namespaces/*/jobs',
+  'batch/CronJob': '/apis/batch/v1/namespaces/*/cronjobs',
+  '/ReplicationController': '/api/v1/namespaces/*/replicationcontrollers',
+};
+/** A Deployment's ReplicaSet's pod; nothing of Kubernetes goes deeper. */
+const DEEPEST = 4;
+
+/**
+ * Finds what runs pods: from owner to owner, to the last that is known. Each owner is read once; of one that may not be read,
+ * the name in the owner reference has to do.
+ */
+export class WorkloadFinder {
+  readonly #objects: ClusterObjects;
+  readonly #read = new Map<string, Promise<Json | undefined>>();
+  readonly #replicas = new Map<string, Replicas>();
+  readonly #unknown = new Map<string, string>();
+
+  constructor(objects: ClusterObjects) {
+    this.#objects = objects;
+  }
+
+  /** Of the workloads found so far that Kubernetes itself runs, by {@link workloadText}. */
+  get replicas(): ReadonlyMap<string, Replicas> {
+    return this.#replicas;
+  }
+
+  /** What could not be read so far; a sentence for each kind. */
+  get unknown(): readonly string[] {
+    return [...this.#unknown.values()];
+  }
+
+  /** What runs a pod (its JSON); `undefined`: nothing does. Rejects with `ApiError` where the server cannot be reached. */
+  async of(pod: unknown): Promise<Workload | undefined> {
+    const { namespace, ownerReferences } = fieldsOf(fieldsOf(pod)['metadata']);
+    return this.#lastOwner(textOf(namespace), ownerReferences, DEEPEST);
+  }
+
+  async #lastOwner(
+    namespace: string,
+    ownerReferences: unknown,
+    depth: number,
+  ): Promise<Workload | undefined> {
+    const owner = itemsOf(ownerReferences)
+      .map(fieldsOf)
+      .find(({ controller }) => controller === true);
+    if (!owner || depth === 0) return undefined;
+    const [kind, name] = [textOf(owner['kind']), textOf(owner['name'])];
+    // The version is what follows the last slash; the core group has none, and no name.
+    const group = textOf(owner['apiVersion']).replace(/\/?[^/]*$/, '');
+    const workload = { namespace, kind, name };
+    const collection = COLLECTIONS[`${group}/${kind}`];
+    const json = collection && (await this.#get(`${collection.replace('*', namespace)}/${name}`, kind));
+    if (!json) return workload;
+    const behind = await this.#lastOwner(namespace, fieldsOf(json['metadata'])['ownerReferences'], depth - 1);
+    if (behind) return behind;
+    const replicas = replicasOf(kind, json);
+    if (replicas) this.#replicas.set(workloadText(workload), replicas);
+    return workload;
+  }
+
+  /** `undefined`: it is not there, or may not be read. */
+  #get(path: string, kind: string): Promise<Json | undefined> {
+    const known = this.#read.get(path);
+    if (known) return known;
+    const reading = this.#objects.get(path).catch((error: unknown) => {
+      if (!(error instanceof ApiError) || error.status !== 403) throw error;
+      const why = `Some ${kind}s cannot be read, so who runs their pods and how many are ready is not known: ${error.message}`;
+      if (!this.#unknown.has(kind)) this.#unknown.set(kind, why);
+      return undefined;
+    });
+    this.#read.set(path, reading);
+    return reading;
+  }
+}
+
+/** `undefined`: it keeps no number of pods ready. */
+function replicasOf(kind: string, { spec, status }: Json): Replicas | undefined {
+  const { replicas } = fieldsOf(spec);
+  const { readyReplicas, numberReady, desiredNumberScheduled } = fieldsOf(status);
+  switch (kind) {
+    case 'DaemonSet':
+      return { desired: countOf(desiredNumberScheduled, 0), ready: countOf(numberReady, 0) };
+    case 'Deployment':
+    case 'ReplicaSet':
+    case 'ReplicationController':
+    case 'StatefulSet':
+      return { desired: countOf(replicas, 1), ready: countOf(readyReplicas, 0) };
+    default:
+      return undefined;
+  }
+}
+
+const countOf = (value: unknown, absent: number): number => (typeof value === 'number' ? value : absent);

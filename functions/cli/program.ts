@@ -12,6 +12,7 @@ import { addPolicyCommand } from './policy.ts';
 import { addRetryCommand } from './retry.ts';
 import { addStopCommands } from './stops.ts';
 import { addTakeoverCommand } from './takeover/command.ts';
+import { addWhatIfCommand } from './what-if.ts';
 
 /** The operator's command line. Every action rejects with an error whose message is for the operator. */
 export function createProgram(deps: CliDeps): Command {
@@ -47,6 +48,7 @@ export function createProgram(deps: CliDeps): Command {
   addAuditCommand(program, deps);
   addRetryCommand(program, deps);
   addTakeoverCommand(program, deps);
+  addWhatIfCommand(program, deps);
   return program;
 }
 

@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { after, before, describe, test } from 'node:test';
+import type { CliDeps } from '#functions/cli/command.ts';
+import { createProgram } from '#functions/cli/program.ts';
+import { systemClock } from '#shared/time/clock.ts';
+import { type SettledCluster, settledCluster } from '#test/world/settled-cluster.ts';
+import { quiet } from './command-line.ts';
+import { plainOutput } from './plain-output.ts';
+
+const DOC = readFileSync(new URL('../../../docs/what-if.md', import.meta.url), 'utf8');
+const ALL = 'node-1,node-2,node-3,node-4';
+
+describe('taintward what-if, in the simulated cluster', () => {
+  let settled: SettledCluster;
+  before(async () => {
+    settled = await settledCluster(async ({ objects }) => {
+      await objects.create('/api/v1/namespaces/default/pods', {
+        metadata: { name: 'debug' },
+        spec: { nodeName: 'node-1', containers: [{ name: 'debug', image: 'busybox' }] },
+      });
+      return 1;
+    });
+  });
+  after(() => settled.close());
+
+  async function run(...args: readonly string[]) {
+    const { state, deps } = plainOutput();
+    let complaint = '';
+    const program = createProgram({
+      live: async () => settled.fleet,
+      clock: systemClock,
+      ...deps,
+    } satisfies Partial<CliDeps> as unknown as CliDeps);
+    quiet(program, (text) => {
+      complaint += text;
+    });
+    await program.parseAsync(['what-if', ...args], { from: 'user' }).catch((error: unknown) => {
+      if (complaint === '') throw error;
+    });
+    return { ...state, complaint };
+  }
+
+  test('it prints what the documentation shows, and exits 2 because something breaks', async () => {
+    const { printed, exitCode } = await run('--taint', 'maintenance=now:NoExecute', '--nodes', ALL);
+    assert.ok(DOC.includes(`\n${printed}\`\`\`\n`), printed);
+    assert.equal(exitCode, 2);
+  });
+
+  test('wide, it tells of each pod', async () => {
+    const { printed } = await run('--taint', 'maintenance:NoExecute', '--nodes', 'node-1', '-o', 'wide');
+    assert.match(printed, /default\/debug +node-1 +goes now +maintenance:NoExecute/);
+  });
+
+  test('where nothing breaks it exits 0', async () => {
+    const { printed, exitCode } = await run('--taint', 'maintenance:NoSchedule', '--nodes', 'zone!=z');
+    assert.match(printed, /of 17 pods there 0 would go now, 0 later, and 17 stay/);
+    assert.match(printed, /Nothing breaks\.\n$/);
+    assert.equal(exitCode, 0);
+  });
+
+  test('programs get it as JSON, or YAML, with moments as texts', async () => {
+    const { printed } = await run('--taint', 'maintenance:NoExecute', '--nodes', ALL, '-o', 'json');
+    const answer = JSON.parse(printed);
+    assert.deepEqual([answer.pods, answer.now, answer.later, answer.stays], [17, 7, 6, 4]);
+    assert.match(answer.pace.lastAt, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
+    assert.equal(answer.each.length, 17);
+    const yaml = await run('--taint', 'maintenance:NoExecute', '--nodes', ALL, '-o', 'yaml');
+    assert.match(yaml.printed, /^cluster: simulated\n/);
+  });
+
+  test('a taint or nodes that cannot be read are refused', async () => {
+    const taint = await run('--taint', 'maintenance', '--nodes', ALL);
+    assert.match(taint.complaint, /"maintenance" has no effect/);
+    const nodes = await run('--taint', 'maintenance:NoExecute', '--nodes', 'zone=a,=');
+    assert.match(nodes.complaint, /label selector part "="/);
+  });
+});

@@ -11,6 +11,11 @@ export type Level = 'error' | 'warning' | 'note';
 
 /** What is looked for; docs/lint.md tells more of each. */
 export const LINT_RULES = {
+  'unreadable-manifest': {
+    level: 'error',
+    title: 'The file is not YAML or JSON.',
+    fix: 'Lint what is rendered: helm template or kustomize build, piped into taintward lint -f -.',
+  },
   'unknown-effect': {
     level: 'error',
     title: 'The effect is none that Kubernetes knows, so no taint is tolerated.',
@@ -127,9 +132,11 @@ export function lintTemplate(template: Template, { matching, keys }: LintContext
   return findings.sort((a, b) => (a.toleration ?? tolerations.length) - (b.toleration ?? tolerations.length));
 }
 
-/** A toleration of a whitelist, or one that is held against it. */
+/** The whitelist of a namespace, and what is held against it. */
 export interface Whitelisting {
   readonly namespace: string;
+  /** Its pods are taken over already, or are about to be. */
+  readonly takenOver: boolean;
   /** What the annotation allows; `undefined`: it cannot be read. */
   readonly whitelist: readonly Toleration[] | undefined;
   /** What the pods of a takeover are given. */
@@ -140,16 +147,18 @@ export interface Whitelisting {
  * Whether the plugin PodTolerationRestriction, where it is on, refuses pods of a namespace once they are taken over. Upstream:
  * `VerifyAgainstWhitelist`.
  */
-export function lintWhitelist({ namespace, whitelist, taken }: Whitelisting): readonly Finding[] {
+export function lintWhitelist({ namespace, takenOver, whitelist, taken }: Whitelisting): readonly Finding[] {
   const rule = 'whitelist-refuses-takeover';
+  const level: Level = takenOver ? LINT_RULES[rule].level : 'note';
+  const known = { ...byRule(rule), rule, level } as const;
   if (whitelist === undefined) {
-    const message = `The whitelist of namespace ${namespace} cannot be read, so the plugin PodTolerationRestriction refuses every pod there.`;
-    return [{ rule, ...byRule(rule), message }];
+    const message = `The whitelist of namespace ${namespace} cannot be read, so the plugin PodTolerationRestriction, where it is on, refuses every pod there.`;
+    return [{ ...known, message }];
   }
   const refused = taken.find((toleration) => !whitelist.some((allowed) => isWithin(toleration, allowed)));
   if (whitelist.length === 0 || !refused) return [];
-  const message = `Namespace ${namespace} allows no toleration ${tolerationText(refused)}, so where the plugin PodTolerationRestriction is on, it refuses pods that are taken over.`;
-  return [{ rule, ...byRule(rule), message }];
+  const message = `Namespace ${namespace} allows no toleration ${tolerationText(refused)}, so the plugin PodTolerationRestriction, where it is on, refuses pods that are taken over.`;
+  return [{ ...known, message }];
 }
 
 /** A toleration as people write it: `key=value:NoExecute for 30 s`. */

@@ -104,13 +104,21 @@ describe('of tolerations', () => {
 describe('a whitelist', () => {
   const taken = [toleration(`${NODE_NOT_READY}:NoExecute@3900`)];
   const refuses = (whitelist: readonly Toleration[] | undefined) =>
-    lintWhitelist({ namespace: 'ns', whitelist, taken }).length > 0;
+    lintWhitelist({ namespace: 'ns', takenOver: true, whitelist, taken }).length > 0;
 
   test('allows a takeover when one of it matches as much, for as long', () => {
     assert.equal(refuses([]), false);
     assert.equal(refuses([toleration('')]), false);
     assert.equal(refuses([toleration(`${NODE_NOT_READY}:NoExecute`)]), false);
     assert.equal(refuses([toleration(`${NODE_NOT_READY}:NoExecute@3900`)]), false);
+  });
+
+  test('is but noted where nothing is taken over', () => {
+    const whitelist = [toleration('a')];
+    const levels = [true, false].map(
+      (takenOver) => lintWhitelist({ namespace: 'ns', takenOver, whitelist, taken })[0]?.level,
+    );
+    assert.deepEqual(levels, ['warning', 'note']);
   });
 
   test('refuses it otherwise, or when it cannot be read', () => {

@@ -7,6 +7,7 @@ import { type CliDeps, CliError } from './command.ts';
 import { EXIT_CODES_TEXT } from './exit-codes.ts';
 import { addHistoryCommand } from './history.ts';
 import { addHoldCommands } from './holds.ts';
+import { addLintCommand } from './lint.ts';
 import { addPendingCommand } from './pending.ts';
 import { addPolicyCommand } from './policy.ts';
 import { addRetryCommand } from './retry.ts';
@@ -49,6 +50,7 @@ export function createProgram(deps: CliDeps): Command {
   addRetryCommand(program, deps);
   addTakeoverCommand(program, deps);
   addWhatIfCommand(program, deps);
+  addLintCommand(program, deps);
   return program;
 }
 

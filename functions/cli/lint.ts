@@ -1,0 +1,119 @@
+import { type Command, Option } from 'commander';
+import { theCluster } from '#functions/operator/fleet.ts';
+import { type LintFinding, type LintReport, lintCluster, lintManifests } from '#functions/operator/lint.ts';
+import type { Level } from '#shared/explain/lint.ts';
+import { type CliDeps, CliError } from './command.ts';
+import { EXIT } from './exit-codes.ts';
+import { manifestFiles } from './manifest-files.ts';
+import { type Column, jsonText, type OutputFormat, shownAs, tableOf, withExamples } from './output.ts';
+import type { Paint } from './paint.ts';
+import { sarifOf } from './sarif.ts';
+import { addLiveOptions, withLive } from './with-fleet.ts';
+
+interface LintOptions {
+  readonly file: readonly string[];
+  readonly namespace?: string;
+  readonly context?: string;
+  readonly comparisonOperators: boolean;
+  readonly output: OutputFormat | 'sarif';
+}
+
+/** `taintward lint`: tolerations that cannot do what they seem to, in a cluster or in manifests. */
+export function addLintCommand(program: Command, deps: CliDeps): void {
+  const command = program
+    .command('lint')
+    .description(
+      'looks for tolerations that cannot do what they seem to, in a cluster or in manifests (docs/lint.md); exits 2 if there ' +
+        'are errors or warnings, notes do not count',
+    )
+    .argument('[cluster]', 'its name (default: the only one)')
+    .addOption(
+      new Option(
+        '-f, --file <path>',
+        'in place of a cluster: manifests in a file, below a directory, or - for standard input; may be given again',
+      )
+        .argParser((path: string, paths: readonly string[]) => [...paths, path])
+        .default([], 'none'),
+    )
+    .option('-n, --namespace <name>', 'only this namespace of the cluster')
+    .option(
+      '--comparison-operators',
+      'take it that the feature gate TaintTolerationComparisonOperators is on, so that Lt and Gt match',
+      false,
+    )
+    .addOption(
+      new Option('-o, --output <format>', 'how to show it')
+        .choices(['table', 'wide', 'json', 'yaml', 'sarif'])
+        .default('table'),
+    );
+  addLiveOptions(
+    withExamples(
+      command,
+      'taintward lint prod -n shop',
+      'taintward lint --context kind-kind -o wide',
+      'taintward lint -f deploy/ -o sarif > lint.sarif',
+      'helm template chart | taintward lint -f -',
+    ),
+  ).action(async (name: string | undefined) => {
+    const options = command.optsWithGlobals<LintOptions>();
+    const { file, comparisonOperators, output } = options;
+    const matching = { comparisonOperators };
+    const show = (report: LintReport) => {
+      deps.print(
+        output === 'sarif'
+          ? jsonText(sarifOf(report))
+          : shownAs(output, {
+              data: () => report,
+              text: (wide) => reportText(report, wide, deps.paint),
+            }),
+      );
+      if (report.findings.some(({ level }) => level !== 'note')) deps.exitWith(EXIT.needsYou);
+    };
+    if (file.length === 0) {
+      await withLive<LintOptions>(command, deps, async (fleet, { namespace }) => {
+        const cluster = await theCluster(name, fleet);
+        const world = { now: deps.clock.now, progress: deps.progress };
+        show(await lintCluster(fleet, { cluster, namespace, matching }, world));
+      });
+      return;
+    }
+    if (name !== undefined || options.context !== undefined || options.namespace !== undefined) {
+      throw new CliError('--file is for manifests: leave it out, or cluster, --context and --namespace.');
+    }
+    show(lintManifests(await manifestFiles(file, process.stdin), matching));
+  });
+}
+
+function reportText({ objects, findings, unknown }: LintReport, wide: boolean, paint: Paint): string {
+  const table =
+    findings.length === 0 ? '' : `${tableOf(findings, columnsOf(findings, paint), { wide, paint })}\n`;
+  const counts = LEVELS.map((level) => ({
+    level,
+    count: findings.filter((each) => each.level === level).length,
+  }))
+    .filter(({ count }) => count > 0)
+    .map(({ level, count }) => `${count} ${level}${count === 1 ? '' : 's'}`);
+  const found = counts.length === 0 ? 'nothing was found' : counts.join(', ');
+  const left = unknown.map((each) => `${each.endsWith('.') ? each : `${each}.`}\n`).join('');
+  return `${table}${left}${objects} ${objects === 1 ? 'object was' : 'objects were'} looked at: ${found}.\n`;
+}
+
+const LEVELS: readonly Level[] = ['error', 'warning', 'note'];
+
+function columnsOf(findings: readonly LintFinding[], paint: Paint): readonly Column<LintFinding>[] {
+  const where: Column<LintFinding> = { head: 'WHERE', of: ({ at }) => (at ? `${at.file}:${at.line}` : '') };
+  return [
+    ...(findings.some(({ at }) => at) ? [where] : []),
+    { head: 'OBJECT', of: ({ object }) => objectText(object) },
+    { head: 'LEVEL', of: ({ level }) => paintedLevel(level, paint) },
+    { head: 'RULE', of: ({ rule }) => rule },
+    { head: 'SAYS', of: ({ message }) => message },
+    { head: 'FIX', of: ({ fix }) => fix, wide: true },
+  ];
+}
+
+const objectText = ({ namespace, kind, name }: LintFinding['object']): string =>
+  `${namespace === undefined ? '' : `${namespace}/`}${kind}/${name}`;
+
+const paintedLevel = (level: Level, paint: Paint): string =>
+  level === 'note' ? level : paint(level === 'error' ? 'red' : 'yellow', level);

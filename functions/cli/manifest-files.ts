@@ -1,0 +1,46 @@
+import { readdir, readFile, stat } from 'node:fs/promises';
+import { join, relative, sep } from 'node:path';
+import { text } from 'node:stream/consumers';
+import type { ManifestFile } from '#functions/operator/lint.ts';
+import { CliError } from './command.ts';
+
+const MANIFEST = /\.(?:ya?ml|json)$/;
+
+/**
+ * The manifests at these paths: files, those below directories that are named like YAML or JSON, and `-`, which is standard
+ * input. Named from the directory in which the process runs, with slashes. Rejects with `CliError` for what cannot be read.
+ */
+export async function manifestFiles(
+  paths: readonly string[],
+  input: NodeJS.ReadableStream,
+): Promise<readonly ManifestFile[]> {
+  const files: ManifestFile[] = [];
+  for (const path of paths) {
+    if (path === '-') {
+      files.push({ name: 'stdin', text: await text(input) });
+      continue;
+    }
+    try {
+      for (const file of await filesAt(path)) {
+        files.push({ name: nameOf(file), text: await readFile(file, 'utf8') });
+      }
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      throw new CliError(
+        `${path} cannot be read (${why}): name a file, a directory, or - for standard input.`,
+      );
+    }
+  }
+  return files;
+}
+
+async function filesAt(path: string): Promise<readonly string[]> {
+  if (!(await stat(path)).isDirectory()) return [path];
+  const below = await readdir(path, { recursive: true, withFileTypes: true });
+  return below
+    .filter((entry) => entry.isFile() && MANIFEST.test(entry.name))
+    .map((entry) => join(entry.parentPath, entry.name))
+    .sort();
+}
+
+const nameOf = (file: string): string => relative('', file).split(sep).join('/');

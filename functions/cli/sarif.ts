@@ -1,0 +1,61 @@
+import type { LintFinding, LintReport } from '#functions/operator/lint.ts';
+import { LINT_RULES } from '#shared/explain/lint.ts';
+import { VERSION } from '#shared/version.ts';
+
+const RULES = Object.entries(LINT_RULES);
+
+/**
+ * A report as SARIF 2.1.0, which code hosts show beside the lines. What is in a cluster has no line; it is named as a logical
+ * location.
+ */
+export const sarifOf = ({ findings, unknown }: LintReport): object => ({
+  $schema: 'https://json.schemastore.org/sarif-2.1.0.json',
+  version: '2.1.0',
+  runs: [
+    {
+      tool: {
+        driver: {
+          name: 'taintward lint',
+          semanticVersion: VERSION,
+          rules: RULES.map(([id, { level, title, fix }]) => ({
+            id,
+            shortDescription: { text: title },
+            help: { text: fix },
+            defaultConfiguration: { level },
+          })),
+        },
+      },
+      invocations: [
+        {
+          executionSuccessful: true,
+          toolExecutionNotifications: unknown.map((text) => ({ level: 'warning', message: { text } })),
+        },
+      ],
+      results: findings.map(resultOf),
+    },
+  ],
+});
+
+function resultOf({ rule, level, message, fix, object, at }: LintFinding): object {
+  const { namespace, kind, name } = object;
+  const inNamespace = namespace === undefined ? '' : `${namespace}/`;
+  return {
+    ruleId: rule,
+    ruleIndex: RULES.findIndex(([id]) => id === rule),
+    level,
+    message: { text: `${message} ${fix}` },
+    locations: [
+      {
+        ...(at
+          ? {
+              physicalLocation: {
+                artifactLocation: { uri: at.file.split('/').map(encodeURIComponent).join('/') },
+                region: { startLine: at.line },
+              },
+            }
+          : {}),
+        logicalLocations: [{ fullyQualifiedName: `${inNamespace}${kind}/${name}`, name, kind: 'resource' }],
+      },
+    ],
+  };
+}

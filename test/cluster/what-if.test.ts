@@ -1,0 +1,159 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import type { ContextFleet } from '#functions/operator/fleet.ts';
+import { liveCluster } from '#functions/operator/live-cluster.ts';
+import { askWhatIf } from '#functions/operator/what-if.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
+import type { Connection } from '#shared/kubernetes/connection.ts';
+import { systemClock } from '#shared/time/clock.ts';
+import { loadContexts } from '#test/world/load-contexts.ts';
+import { Account, LEAST_RIGHTS } from './rig/account.ts';
+import { fileStage } from './rig/file-stage.ts';
+import { CONTEXT } from './rig/stage.ts';
+
+const stage = fileStage('bare');
+
+const CLUSTER = clusterName('real');
+
+/** The cluster, by the rights of whoever connects. */
+const fleetBy = (connection: Connection): ContextFleet => ({
+  kind: 'context',
+  where: 'a test',
+  clusters: async () => [CLUSTER],
+  manages: async () => true,
+  cluster: async () => liveCluster(CLUSTER, connection, systemClock),
+  close: () => undefined,
+});
+
+describe('what a taint would do on a real API server', () => {
+  /** Three pods: two of a Deployment with a budget, and a bare one. */
+  let node: string;
+  before(async () => {
+    const { cluster } = stage();
+    const { api, namespace } = cluster;
+    node = await cluster.addNode('what-if');
+    const labels = { app: 'what-if' };
+    const spec = {
+      replicas: 2,
+      selector: { matchLabels: labels },
+      template: { metadata: { labels }, spec: { containers: [{ name: 'c', image: 'busybox' }] } },
+    };
+    // As the controllers of a Deployment would, which may not run here.
+    const apps = `/apis/apps/v1/namespaces/${namespace}`;
+    const owned = async (kind: string, plural: string, name: string, owner?: object) => {
+      const ownerReferences = owner ? [owner] : [];
+      const made = await api.create(`${apps}/${plural}`, {
+        metadata: { name, labels, ownerReferences },
+        spec,
+      });
+      const status = { replicas: 2, readyReplicas: 2, availableReplicas: 2 };
+      await api.patchStatus(`${apps}/${plural}/${name}`, status);
+      const { uid } = (made as { metadata: { uid: string } }).metadata;
+      return { apiVersion: 'apps/v1', kind, name, uid, controller: true };
+    };
+    const deployment = await owned('Deployment', 'deployments', 'what-if');
+    const replicaSet = await owned('ReplicaSet', 'replicasets', 'what-if-1', deployment);
+    for (const name of ['what-if-1-a', 'what-if-1-b']) {
+      await cluster.addPod(node, name, { labels });
+      await api.patch(`/api/v1/namespaces/${namespace}/pods/${name}`, {
+        metadata: { ownerReferences: [replicaSet] },
+      });
+    }
+    await cluster.addPod(node, 'bare');
+  });
+  after(async () => {
+    const { api, namespace } = stage().cluster;
+    await api.remove(`/apis/apps/v1/namespaces/${namespace}/deployments/what-if`);
+  });
+
+  const ask = (connection: Connection = stage().cluster.connection) =>
+    askWhatIf(
+      fleetBy(connection),
+      {
+        cluster: CLUSTER,
+        taint: { key: 'maintenance', effect: 'NoExecute' },
+        nodes: { names: [node] },
+        matching: { comparisonOperators: false },
+      },
+      { now: systemClock.now, progress: () => undefined },
+    );
+
+  /** Who may do no more than this. */
+  async function limitedTo(name: string, rights: typeof LEAST_RIGHTS): Promise<Connection> {
+    const { cluster } = stage();
+    const account = await Account.create(cluster, name, rights);
+    const kubeconfig = await stage().writeKubeconfig(name, cluster.connection, account.token);
+    const [context] = loadContexts({ kubeconfig, contexts: [CONTEXT] });
+    assert.ok(context);
+    return context.connection;
+  }
+
+  const allowedNow = async () => {
+    const { api, namespace } = stage().cluster;
+    const budget = await api.read(`/apis/policy/v1/namespaces/${namespace}/poddisruptionbudgets/what-if`);
+    return (budget as { status: { disruptionsAllowed: number } }).status.disruptionsAllowed;
+  };
+
+  test('each pod may go alone, but not both: the budget breaks, and nothing is spent by asking', async () => {
+    const { cluster } = stage();
+    await cluster.setBudget('what-if', 2, 1);
+    const { budgets, breaks, workloads, unknown } = await ask();
+    assert.deepEqual(budgets, [
+      {
+        ...{ namespace: cluster.namespace, name: 'what-if', allowed: 1, going: 2, together: 2, blocked: 0 },
+        ...{ known: 'asked', breaks: true, heeded: false },
+      },
+    ]);
+    assert.deepEqual(
+      workloads.map(({ kind, name, now, replicas }) => [kind, name, now, replicas?.ready]),
+      [
+        ['Deployment', 'what-if', 2, 2],
+        ['Pod', 'bare', 1, undefined],
+      ],
+    );
+    assert.deepEqual(
+      breaks.map(({ kind }) => kind).filter((kind) => kind !== 'guard'),
+      ['budget', 'emptied', 'bare-pod'],
+    );
+    assert.deepEqual(unknown, []);
+    assert.equal(await allowedNow(), 1);
+    const pods = [...cluster.witness.pods.values()].filter(({ name }) => name.startsWith('what-if'));
+    assert.deepEqual(
+      pods.map(({ evictedAt, disruption }) => [evictedAt, disruption]),
+      [
+        [undefined, undefined],
+        [undefined, undefined],
+      ],
+    );
+  });
+
+  test('a budget that allows nothing is told in the words of the API server', async () => {
+    await stage().cluster.setBudget('what-if', 2, 2);
+    const [budget] = (await ask()).budgets;
+    assert.deepEqual([budget?.blocked, budget?.allowed, budget?.breaks], [2, 0, true]);
+    assert.match(budget?.reason ?? '', /needs 2 healthy pods and has 2 currently/);
+  });
+
+  test('who may ask for evictions, but read no budgets, hears of them all the same', async () => {
+    await stage().cluster.setBudget('what-if', 2, 2);
+    const rights = [...LEAST_RIGHTS, { resource: 'pods/eviction', verbs: ['create'] }];
+    const { budgets, unknown } = await ask(await limitedTo('asker', rights));
+    assert.deepEqual(
+      budgets.map(({ name, blocked, known, breaks }) => [name, blocked, known, breaks]),
+      [[undefined, 2, 'asked', true]],
+    );
+    assert.equal(unknown.length, 2);
+    assert.match(unknown.join('\n'), /Budgets of namespace .* cannot be read/);
+    assert.match(unknown.join('\n'), /Some ReplicaSets cannot be read/);
+  });
+
+  test('who may do neither is told so, and by whom pods are run only by name', async () => {
+    const { budgets, unknown, workloads } = await ask(await limitedTo('reader', LEAST_RIGHTS));
+    assert.deepEqual(budgets, []);
+    assert.match(unknown.join('\n'), /The Eviction API cannot be asked in namespace/);
+    assert.deepEqual(
+      workloads.map(({ kind }) => kind),
+      ['Pod', 'ReplicaSet'],
+    );
+  });
+});

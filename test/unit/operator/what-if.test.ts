@@ -6,6 +6,7 @@ import { askWhatIf, type NodeChoice } from '#functions/operator/what-if.ts';
 import { Operator } from '#shared/clusters/operator.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
+import { NODE_UNREACHABLE, type Taint } from '#shared/taints/taint.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { embeddedFleet } from '#test/world/embedded-fleet.ts';
@@ -27,12 +28,12 @@ describe('in the simulated cluster', () => {
   });
   after(() => settled.close());
 
-  const ask = (nodes: NodeChoice, fleet: ContextFleet = settled.fleet) =>
+  const ask = (nodes: NodeChoice, fleet: ContextFleet = settled.fleet, taint: Taint = TAINT) =>
     askWhatIf(
       fleet,
       {
         cluster: clusterName(settled.cluster.context),
-        taint: TAINT,
+        taint,
         nodes,
         matching: { comparisonOperators: false },
       },
@@ -93,6 +94,19 @@ describe('in the simulated cluster', () => {
       breaks.map(({ kind }) => kind),
       ['budget', 'emptied', 'emptied', 'emptied', 'bare-pod'],
     );
+  });
+
+  test('the guard counts the nodes that would be down, and would hold what goes', async () => {
+    const taint = { key: NODE_UNREACHABLE, effect: 'NoExecute' };
+    const three = await ask({ names: ['node-1', 'node-2', 'node-3'] }, settled.fleet, taint);
+    assert.deepEqual(
+      three.guard.trips.map(({ scope, nodes, outOf }) => [scope, nodes, outOf]),
+      [['cluster', 3, 4]],
+    );
+    // Pods that say nothing of it stay for the 300 s that the API server gives them.
+    assert.deepEqual([three.now, three.guarded], [0, three.later]);
+    const two = await ask({ names: ['node-1', 'node-2'] }, settled.fleet, taint);
+    assert.deepEqual([two.guard.trips, two.guarded], [[], 0]);
   });
 
   test('who may not ask it is told by what budgets say themselves', async () => {

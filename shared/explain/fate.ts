@@ -14,6 +14,7 @@ import {
   type TimedTaint,
 } from '#shared/eviction/records.ts';
 import { momentOf } from '#shared/eviction/retry.ts';
+import type { LiveTaint } from '#shared/taints/taint.ts';
 import { evictingTaints } from '#shared/taints/virtual.ts';
 import { type Budget, budgetsOf, refuses } from './budgets.ts';
 
@@ -38,7 +39,10 @@ export interface NodeCase {
   readonly rules: Rules;
   /** As the API server shows it; `taints` are `undefined` where there is no such node. */
   readonly live: Pick<NodeLook, 'taints' | 'taintsStamp' | 'zone'>;
-  /** A taint of which nothing is stored counts from then on, or since it says itself; absent: from now on. */
+  /**
+   * Where no service counts: since when the taints are there at the latest, but for those that say it themselves. Absent: one of
+   * which nothing is stored counts from now on.
+   */
   readonly foundAt?: EpochMs;
   /** In the namespace of the pods; absent: not known. */
   readonly budgets?: readonly Budget[];
@@ -130,19 +134,17 @@ export function foresee(asked: NodeCase): NodeForesight {
 }
 
 /** What the API server shows of a node, as a relay would tell it. */
-function toldNow({ now, partition, rules, live, foundAt = now }: NodeCase): NodeFacts {
+function toldNow({ now, partition, rules, live, foundAt }: NodeCase): NodeFacts {
   const facts = { ref: partition.ref, version: NEWEST, observedAt: now };
   if (live.taints === undefined) {
     const { taints = [], deletedAt = now } = partition.node ?? {};
     const last = taints.map(({ since, ...taint }): SeenTaint => ({ ...taint, seenAt: since }));
     return { ...facts, taints: last, deletedAt };
   }
+  const seenAt = ({ timeAdded }: LiveTaint) =>
+    foundAt === undefined ? now : Math.min(timeAdded ?? foundAt, foundAt);
   const taints = evictingTaints(live.taints, rules.policy.virtualKeys).map(
-    (taint): SeenTaint => ({
-      ...taint,
-      known: 'found',
-      seenAt: Math.min(taint.timeAdded ?? foundAt, foundAt),
-    }),
+    (taint): SeenTaint => ({ ...taint, known: 'found', seenAt: seenAt(taint) }),
   );
   return { ...facts, taints, ...(live.taintsStamp === undefined ? {} : { taintsStamp: live.taintsStamp }) };
 }

@@ -12,11 +12,13 @@ export type MomentText = (at: EpochMs) => string;
 
 /** What will happen to a pod and when, or what happened: one sentence, or two where the built-in controller goes its own way. */
 export function headline(answer: PodAnswer, moment: MomentText): string {
-  const { namespace, name, before } = answer;
+  const { namespace, name, before, fate, unknown } = answer;
   const told = `${namespace}/${name} ${fateText(answer, moment)}`;
   const rival = rivalText(answer, moment);
   const earlier = before ? `An earlier pod of this name ${pastText(before, answer, moment)}` : '';
-  return [told, rival, earlier].filter((sentence) => sentence !== '').join(' ');
+  const isUnseen = fate.kind !== 'unknown' && unknown.some(({ what }) => what === 'the pod');
+  const unseen = isUnseen ? 'That is by its record: the pod itself could not be looked at.' : '';
+  return [told, unseen, rival, earlier].filter((sentence) => sentence !== '').join(' ');
 }
 
 function fateText(answer: PodAnswer, moment: MomentText): string {
@@ -54,7 +56,7 @@ function goesText(fate: Going, { at: now, policy, brakes }: PodAnswer, moment: M
   if (brake)
     return `${dueText(dueAt, now, moment)}, because ${because}; it is held by ${brakeText(brake, moment)}, and goes at ${moment(at)}.`;
   if (failing)
-    return `is due since ${moment(dueAt)}, because ${because}; its eviction failed ${times(failing.attempts)} (${failing.error}), and is tried again at ${moment(at)}.`;
+    return `is due since ${moment(dueAt)}, because ${because}; its eviction failed ${times(failing.attempts)} (${failing.error}), and is tried again by ${moment(at)}.`;
   if (blockedBy.length > 0)
     return `${dueText(dueAt, now, moment)}, because ${because}; ${budgetText(blockedBy)}, and it is deleted at ${moment(at)} all the same.`;
   const turn =
@@ -160,20 +162,30 @@ function pastText(fate: PastFate, { cluster, decidedBy }: PodAnswer, moment: Mom
   }
 }
 
+/** Whoever is spared for so long by the built-in controller is not evicted by it: it does not run. */
+const SPARED_MS = 10 * 60_000;
+
 /** That the built-in controller evicts the pod, where Taintward would not, or not yet. */
-function rivalText({ decidedBy, fate, builtIn }: PodAnswer, moment: MomentText): string {
+function rivalText({ at: now, decidedBy, fate, builtIn }: PodAnswer, moment: MomentText): string {
   const evictsAt = builtIn?.evictsAt;
   if (decidedBy === 'built-in' || evictsAt === undefined || builtIn?.state === 'off') return '';
   const standing = fate.kind === 'goes' ? fate.at : fate.kind === 'leaving' ? -Infinity : Infinity;
   if (evictsAt >= standing) return '';
-  return builtIn?.state === 'on'
-    ? `But the built-in controller is on, and evicts it at ${moment(evictsAt)}.`
-    : `Should the built-in controller be on, which is not known, it evicts it at ${moment(evictsAt)}.`;
+  const isDue = evictsAt <= now;
+  if (builtIn?.state === 'on') {
+    const when = isDue
+      ? `any moment: by its rule it is due since ${moment(evictsAt)}`
+      : `at ${moment(evictsAt)}`;
+    return `But the built-in controller is on, and evicts it ${when}.`;
+  }
+  if (now - evictsAt > SPARED_MS) return '';
+  const would = isDue ? 'would have evicted it' : 'evicts it';
+  return `Should the built-in controller be on, which is not known, it ${would} at ${moment(evictsAt)}.`;
 }
 
 /** What happens on a node: one sentence, or two where the built-in controller goes its own way. */
 export function nodeHeadline(answer: NodeAnswer, moment: MomentText): string {
-  const { node, cluster, state, taints, pods, at: now, decidedBy, builtIn } = answer;
+  const { node, cluster, state, taints, pods, at: now, decidedBy, builtIn, unknown } = answer;
   const evicting = taints.filter(({ evicts }) => evicts !== 'no').map(({ taint }) => taintText(taint));
   if (state === 'gone' && pods.length === 0)
     return `${node} is not there in cluster ${cluster}, and no pod of it is left.`;
@@ -206,8 +218,9 @@ export function nodeHeadline(answer: NodeAnswer, moment: MomentText): string {
     }),
   ].filter((part) => part !== '');
   const told = `${what} ${evicting.join(' and ')}: ${parts.length > 0 ? parts.join('; ') : 'there is no pod'}.`;
-  const rival = nodeRivalText(answer, moment);
-  return rival === '' ? told : `${told} ${rival}`;
+  const isUnseen = unknown.some(({ what }) => what === 'the node' || what === 'its pods');
+  const unseen = isUnseen ? 'That is by what is stored: the node itself could not be looked at.' : '';
+  return [told, unseen, nodeRivalText(answer, moment)].filter((sentence) => sentence !== '').join(' ');
 }
 
 const countText = (count: number, one: string, many: string): string =>
@@ -221,17 +234,18 @@ function builtInSubject({ state }: NodeAnswer['builtIn']): string {
 }
 
 /** That the built-in controller evicts pods of a node that Taintward would not, or not yet. */
-function nodeRivalText({ decidedBy, builtIn, pods }: NodeAnswer, moment: MomentText): string {
+function nodeRivalText({ at: now, decidedBy, builtIn, pods }: NodeAnswer, moment: MomentText): string {
   if (decidedBy === 'built-in' || builtIn.state === 'off') return '';
   const earlier = pods.flatMap(({ fate, builtInAt }) => {
     const standing = fate.kind === 'goes' ? fate.at : fate.kind === 'leaving' ? -Infinity : Infinity;
     return builtInAt !== undefined && builtInAt < standing ? [builtInAt] : [];
   });
+  const first = Math.min(...earlier);
   if (earlier.length === 0) return '';
-  const what = `evicts ${earlier.length} of them before that, the first at ${moment(Math.min(...earlier))}`;
-  return builtIn.state === 'on'
-    ? `But the built-in controller is on, and ${what}.`
-    : `Should the built-in controller be on, which is not known, it ${what}.`;
+  const sooner = `${earlier.length} of them sooner, the first at ${moment(first)}`;
+  if (builtIn.state === 'on') return `But the built-in controller is on, and evicts ${sooner}.`;
+  if (now - first > SPARED_MS) return '';
+  return `Should the built-in controller be on, which is not known, it evicts ${sooner}.`;
 }
 
 /** Why a pod must go: "it tolerates a:NoExecute for 300 s". */

@@ -59,7 +59,7 @@ test('the first line tells how many pods go and when, and how many are kept, ter
         ...ruledBy({}, { stops: [{ who: 'anna', at: at(90), why: 'an incident', scope: 'cluster' }] }),
         builtIn: known({ state: 'on', evidence: 'its flags' }),
       }),
-      'n1 has a:NoExecute: 3 pods are kept; 1 pod stays. But the built-in controller is on, and evicts 3 of them before that, the first at 80s.',
+      'n1 has a:NoExecute: 3 pods are kept; 1 pod stays. But the built-in controller is on, and evicts 3 of them sooner, the first at 80s.',
     ],
     [
       question({ pods: known([numbered(0, { terminating: true, disrupted: true })]) }),

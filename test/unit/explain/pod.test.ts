@@ -6,7 +6,7 @@ import { known } from '#shared/explain/known.ts';
 import type { PastEntry } from '#shared/explain/past.ts';
 import { explainPod, type PodCase } from '#shared/explain/pod.ts';
 import { after, at, nodeDelta, pod, recordIn, ref, taint, tolerating } from '#test/unit/eviction/builders.ts';
-import { aCase, aPod, line, ruled, service, since, stored } from './builders.ts';
+import { aCase, aPod, line, lineOf, ruled, service, since, stored } from './builders.ts';
 
 const NOT_READY = 'node.kubernetes.io/not-ready';
 const act = { who: 'anna', at: at(90), why: 'is being debugged' };
@@ -320,6 +320,10 @@ test('an API server that does not answer leaves what is stored, and what is not 
     ...{ heldBy: [], blockedBy: [] },
   });
   assert.deepEqual(answer.unknown, [{ what: 'the pod', why: 'the API server does not answer' }]);
+  assert.equal(
+    lineOf(answer),
+    'default/pod-u1 goes at 140s, because it tolerates a:NoExecute for 60 s. That is by its record: the pod itself could not be looked at.',
+  );
 });
 
 test('an eviction that fails, and one that was given up, are told with their errors', () => {
@@ -337,7 +341,7 @@ test('an eviction that fails, and one that was given up, are told with their err
   };
   assert.equal(
     line(asked({}, { retry })),
-    'shop/web-0 is due since 60s, because it tolerates a:NoExecute for 60 s; its eviction failed 3 times (the webhook refuses), and is tried again at 130s.',
+    'shop/web-0 is due since 60s, because it tolerates a:NoExecute for 60 s; its eviction failed 3 times (the webhook refuses), and is tried again by 130s.',
   );
   const answer = asked({ gaveUpAt: at(95) });
   assert.equal(

@@ -9,6 +9,7 @@ import { LiveCluster } from './live-cluster.ts';
 import { Operator } from './operator.ts';
 import { Owner } from './owner.ts';
 import type { Surroundings } from './process.ts';
+import { type Foresee, Prophet } from './prophet.ts';
 import { MATCHING, openQueues, type Scene } from './scene.ts';
 import { SeededRandom } from './seeded-random.ts';
 import { runFunctions } from './simulated-functions.ts';
@@ -37,6 +38,8 @@ export interface SimulationOptions {
   readonly governed?: boolean;
   /** A defect to plant; absent: none. */
   readonly fault?: Partial<Hooks>;
+  /** Whether it is asked what becomes of pods, by whichever function; who asks only looks on. Absent: no. */
+  readonly foretold?: Foresee;
 }
 
 export interface Simulated {
@@ -47,6 +50,11 @@ export interface Simulated {
   readonly story: readonly string[];
   /** Pods that the service evicted. */
   readonly evicted: number;
+  /** With `foretold`: what was told and happened otherwise, and how often what was told. */
+  readonly prophecies: {
+    readonly broken: readonly string[];
+    readonly told: Readonly<Record<string, number>>;
+  };
 }
 
 /** Plays the random history of a seed: the real handlers and relays over a world that goes wrong. */
@@ -71,10 +79,9 @@ async function play(
   const weather = new Weather(climate, episodesOf(climate, random), { clock, random, disturbances });
   const story = new Story(clock);
   const { governed = owners.chance(0.5) } = options;
-  const scene = setScene({ clock, random, weather, disturbances }, story, governed, {
-    ...SOUND,
-    ...options.fault,
-  });
+  const fault = { ...SOUND, ...options.fault };
+  const audience: Audience = {};
+  const scene = setScene({ clock, random, weather, disturbances }, { story, governed, fault, audience });
   for (const cluster of scene.clusters) {
     await scene.house.open.registry.add({ name: cluster.name, access: ACCESS, addedAt: clock.now() });
   }
@@ -89,13 +96,19 @@ async function play(
     const relays = scene.clusters.map((cluster) => new SimulatedRelays(cluster, scene));
     if (first && relays[0]) new Operator(first, relays[0], scene);
   }
+  const { foretold } = options;
+  const prophet = foretold && new Prophet(scene, foretold);
+  audience.prophet = prophet;
   const { rulebook } = scene;
   const owned = rulebook ? scene.clusters.map((cluster) => new Owner(cluster, rulebook, owners, scene)) : [];
   await clock.advanceTo(Math.max(...weather.episodes.map(({ to }) => to)));
   await clock.advanceTo(Math.max(weather.endAt, ...owned.map(({ endAt }) => endAt)) + CALM_MS);
   await scene.judge.judgeEnd();
+  prophet?.judgeEnd();
   scene.house.close();
-  return { climate: name, faults: scene.judge.faults, story: story.lines, evicted: scene.judge.evicted };
+  const prophecies = { broken: prophet?.faults ?? [], told: prophet?.told ?? {} };
+  const { faults, evicted } = scene.judge;
+  return { climate: name, faults, story: story.lines, evicted, prophecies };
 }
 
 function episodesOf({ episodes, quietMs }: Climate, random: SeededRandom): readonly Episode[] {
@@ -107,7 +120,19 @@ function episodesOf({ episodes, quietMs }: Climate, random: SeededRandom): reado
   });
 }
 
-function setScene(surroundings: Surroundings, story: Story, governed: boolean, fault: Hooks): Scene {
+/** Who looks on. */
+interface Audience {
+  prophet?: Prophet | undefined;
+}
+
+interface Staging {
+  readonly story: Story;
+  readonly governed: boolean;
+  readonly fault: Hooks;
+  readonly audience: Audience;
+}
+
+function setScene(surroundings: Surroundings, { story, governed, fault, audience }: Staging): Scene {
   const { clock, weather, disturbances } = surroundings;
   const { store, neighbour } = weather.climate;
   const queues = openQueues(surroundings);
@@ -121,8 +146,11 @@ function setScene(surroundings: Surroundings, story: Story, governed: boolean, f
         const told = taints?.map(({ key, value, effect }) => `${key}=${value ?? ''}:${effect}`) ?? 'gone';
         story.tell('node', { cluster: name, node, taints: told });
         judge.nodeIs(name, node, taints);
+        audience.prophet?.nodeChanged(name, node);
       },
-      pod: ({ uid, node, terminating, tolerations }) => {
+      pod: (pod) => {
+        const { uid, node, terminating, tolerations } = pod;
+        audience.prophet?.podChanged(uid);
         const told = tolerations
           .slice(-4)
           .map((each) => `${each.key} ${each.tolerationSeconds ?? 'for ever'}`);
@@ -136,6 +164,7 @@ function setScene(surroundings: Surroundings, story: Story, governed: boolean, f
         story.tell('deletion', { uid: pod.uid });
         const cluster = clusters.find((each) => each.name === name);
         if (cluster) judge.deletion(cluster, pod, meant, sent);
+        if (!pod.terminating) audience.prophet?.deletion(name, pod.uid, sent.sentAt);
       },
     });
   });

@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { foresee } from '#shared/explain/fate.ts';
+import type { ClimateName } from '#test/simulation/climates.ts';
+import type { Foresee } from '#test/simulation/prophet.ts';
+import { type Simulated, simulate } from '#test/simulation/simulate.ts';
+
+/** `SIMULATION_FROM=<number>` plays other histories than usual. */
+const { SIMULATION_FROM = '0' } = process.env;
+const FROM = Number(SIMULATION_FROM);
+const CLIMATES: readonly [ClimateName, ...ClimateName[]] = ['fair', 'alone', 'shifting', 'slow', 'fickle'];
+/** So many are played in each climate, and at most until a lie shows. */
+const ROUNDS = 3;
+const UNTIL_CAUGHT = 40;
+
+const played = (seed: number, foretold: Foresee): Promise<Simulated> =>
+  simulate(seed, { foretold, governed: true, climate: CLIMATES[seed % CLIMATES.length] ?? CLIMATES[0] });
+
+test('what is foretold of pods is what happens to them while nothing changes', async (context) => {
+  const told: Record<string, number> = {};
+  for (let seed = FROM; seed < FROM + ROUNDS * CLIMATES.length; seed++) {
+    const { prophecies, climate } = await played(seed, foresee);
+    assert.deepEqual(prophecies.broken, [], `${climate} history ${seed}`);
+    for (const [what, count] of Object.entries(prophecies.told)) told[what] = (told[what] ?? 0) + count;
+  }
+  context.diagnostic(JSON.stringify(told));
+  for (const what of ['goes', 'goes, held before', 'held', 'stays'])
+    assert.ok((told[what] ?? 0) > 10, `it was hardly ever told that a pod ${what}`);
+});
+
+const LIES: Readonly<Record<string, Foresee>> = {
+  'holds are overlooked': (asked) => foresee({ ...asked, rules: { ...asked.rules, holds: [] } }),
+  'stops are overlooked': (asked) => foresee({ ...asked, rules: { ...asked.rules, stops: [] } }),
+  'what is stored is forgotten, and with it since when taints are there': (asked) =>
+    foresee({ ...asked, partition: { ...asked.partition, node: undefined, scheduled: new Map() } }),
+};
+
+describe('the simulation finds out when', () => {
+  for (const [name, lie] of Object.entries(LIES)) {
+    test(name, async (context) => {
+      for (let seed = 0; seed < UNTIL_CAUGHT; seed++) {
+        const { prophecies } = await played(seed, lie);
+        const [first] = prophecies.broken;
+        if (first === undefined) continue;
+        context.diagnostic(`caught after ${seed + 1} histories: ${first}`);
+        return;
+      }
+      assert.fail(`not caught in ${UNTIL_CAUGHT} histories`);
+    });
+  }
+});

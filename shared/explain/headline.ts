@@ -7,7 +7,7 @@ import type { NodeAnswer } from './node.ts';
 import type { PastFate } from './past.ts';
 import type { PodAnswer } from './pod.ts';
 
-/** A moment for people, like `2026-11-22T08:00:00Z (in 4 min)`. */
+/** A moment for people, like `2026-11-22T08:00:00Z (in 4 m)`. */
 export type MomentText = (at: EpochMs) => string;
 
 /** What will happen to a pod and when, or what happened: one sentence, or two where the built-in controller goes its own way. */

@@ -1,0 +1,115 @@
+import pMap from 'p-map';
+import { rulesOf } from '#shared/clusters/rulebook.ts';
+import type { ClusterName, EpochMs, NodeName } from '#shared/eviction/identity.ts';
+import type { Budget } from '#shared/explain/budgets.ts';
+import type { BuiltIn } from '#shared/explain/built-in.ts';
+import { nodeHeadline } from '#shared/explain/headline.ts';
+import { type Known, known, knownOr } from '#shared/explain/known.ts';
+import { explainNode, type NodeAnswer, type NodeQuestion } from '#shared/explain/node.ts';
+import type { LivePod } from '#shared/kubernetes/api.ts';
+import { projectPod } from '#shared/kubernetes/project.ts';
+import type { HistoryEntry } from '#shared/store/history.ts';
+import type { MatchOptions } from '#shared/taints/taint.ts';
+import type { Clock } from '#shared/time/clock.ts';
+import { budgetsIn } from './budgets.ts';
+import { builtInOf } from './built-in.ts';
+import type { ClusterObjects } from './cluster-objects.ts';
+import { factOf } from './facts.ts';
+import { type ContextFleet, type Fleet, FleetError } from './fleet.ts';
+import type { LiveCluster } from './live-cluster.ts';
+import { liveNode, taintsWrittenAt } from './live-node.ts';
+import { momentText } from './moment-text.ts';
+import { recentHistory } from './recent-history.ts';
+
+/** About which node is asked. */
+export interface AskedNode {
+  readonly cluster: ClusterName;
+  readonly node: NodeName;
+  readonly matching: MatchOptions;
+}
+
+/** An answer, with what happens there as a sentence. */
+export interface NodeStory extends Omit<NodeAnswer, 'history'> {
+  readonly headline: string;
+  /** The oldest first. */
+  readonly history: readonly HistoryEntry[];
+}
+
+/** Namespaces whose budgets are read at a time. */
+const PARALLEL_NAMESPACES = 8;
+
+/**
+ * Asks what happens on a node and why: of the service what it knows, and of the cluster what the caller may read. What cannot be
+ * had is said. Rejects with `FleetError` for a node of which nobody knows, and with `ApiError` where nothing but the cluster
+ * can be asked, and that does not answer.
+ */
+export async function askNode(
+  fleet: Fleet | ContextFleet,
+  { cluster, node, matching }: AskedNode,
+  { clock }: { readonly clock: Clock },
+): Promise<NodeStory> {
+  const reached = await factOf(() => fleet.cluster(cluster));
+  const reader = knownOr(reached, undefined);
+  try {
+    const ask = <T>(what: (live: LiveCluster) => Promise<T>): Promise<Known<T>> =>
+      'unknown' in reached ? Promise.resolve(reached) : factOf(() => what(reached.value));
+    const live =
+      fleet.kind === 'context' && reader
+        ? known(await liveNode(reader, node))
+        : await ask((cluster) => liveNode(cluster, node));
+    const pods = await ask(({ objects }) => podsOn(objects, node));
+    const namespaces = [...new Set(knownOr(pods, []).map(({ namespace }) => namespace))];
+    const [budgets, builtIn, service] = await Promise.all([
+      ask(({ objects }) => budgetsOfAll(objects, namespaces)),
+      ask(({ objects }): Promise<BuiltIn> => builtInOf(objects)),
+      fleet.kind === 'context' ? undefined : serviceFacts(fleet, { cluster, node, matching }, clock.now()),
+    ]);
+    const shown = knownOr(live, undefined);
+    const foundAt = fleet.kind === 'context' && shown ? taintsWrittenAt(shown) : undefined;
+    const asked: NodeQuestion = {
+      ...{ now: clock.now(), cluster, node, live, pods, budgets, builtIn, matching },
+      ...(foundAt === undefined ? {} : { foundAt }),
+      ...(service ? { service } : {}),
+    };
+    const answer = explainNode(asked);
+    const isStranger = answer.state === 'gone' && answer.pods.length === 0 && answer.history.length === 0;
+    if (isStranger) throw new FleetError(`There is no node ${node} in cluster ${cluster}: check its name.`);
+    return {
+      headline: nodeHeadline(answer, (at) => momentText(at, asked.now)),
+      ...answer,
+      history: service ? knownOr(service.history, []) : [],
+    };
+  } finally {
+    reader?.close();
+  }
+}
+
+async function podsOn(objects: ClusterObjects, node: NodeName): Promise<readonly LivePod[]> {
+  const pods = await Array.fromAsync(
+    objects.list('/api/v1/pods', { fieldSelector: `spec.nodeName=${node}` }),
+  );
+  return pods.map(projectPod);
+}
+
+async function budgetsOfAll(
+  objects: ClusterObjects,
+  namespaces: readonly string[],
+): Promise<ReadonlyMap<string, readonly Budget[]>> {
+  const read = async (namespace: string) => [namespace, await budgetsIn(objects, namespace)] as const;
+  return new Map(await pMap(namespaces, read, { concurrency: PARALLEL_NAMESPACES }));
+}
+
+async function serviceFacts(
+  { rulebook, store, history }: Fleet,
+  { cluster, node, matching }: AskedNode,
+  now: EpochMs,
+): Promise<
+  Omit<NonNullable<NodeQuestion['service']>, 'history'> & { readonly history: Known<readonly HistoryEntry[]> }
+> {
+  const [rules, partition, past] = await Promise.all([
+    factOf(async () => rulesOf(await rulebook.read(cluster), matching)),
+    factOf(() => store.load({ cluster, node }, now)),
+    factOf(() => recentHistory(history, { cluster, node }, now)),
+  ]);
+  return { rules, partition, history: past };
+}

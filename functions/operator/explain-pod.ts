@@ -1,0 +1,113 @@
+import { rulesOf } from '#shared/clusters/rulebook.ts';
+import { type ClusterName, type EpochMs, type NodeName, nodeName } from '#shared/eviction/identity.ts';
+import type { Partition } from '#shared/eviction/records.ts';
+import type { BuiltIn } from '#shared/explain/built-in.ts';
+import { headline } from '#shared/explain/headline.ts';
+import { type Known, known, knownOr } from '#shared/explain/known.ts';
+import { explainPod, type PodAnswer, type PodCase, type ServiceFacts } from '#shared/explain/pod.ts';
+import type { HistoryEntry } from '#shared/store/history.ts';
+import type { MatchOptions } from '#shared/taints/taint.ts';
+import type { Clock } from '#shared/time/clock.ts';
+import { budgetsIn } from './budgets.ts';
+import { builtInOf } from './built-in.ts';
+import { factOf } from './facts.ts';
+import type { ContextFleet, Fleet } from './fleet.ts';
+import type { LiveCluster } from './live-cluster.ts';
+import { liveNode, taintsWrittenAt } from './live-node.ts';
+import { momentText } from './moment-text.ts';
+import { pendingOf } from './pending.ts';
+import { recentHistory } from './recent-history.ts';
+
+/** About which pod is asked. */
+export interface PodQuestion {
+  readonly cluster: ClusterName;
+  readonly namespace: string;
+  readonly name: string;
+  readonly matching: MatchOptions;
+}
+
+/** An answer, with what will happen and when as a sentence. */
+export interface PodStory extends Omit<PodAnswer, 'history'> {
+  readonly headline: string;
+  /** The oldest first. */
+  readonly history: readonly HistoryEntry[];
+}
+
+/**
+ * Asks why a pod goes or stays, and what happens next: of the service what it knows, and of the cluster what the caller may read.
+ * What cannot be had is said. Rejects with `ApiError` where nothing but the cluster can be asked, and that does not answer.
+ */
+export async function askPod(
+  fleet: Fleet | ContextFleet,
+  { cluster, namespace, name, matching }: PodQuestion,
+  { clock }: { readonly clock: Clock },
+): Promise<PodStory> {
+  const reached = await factOf(() => fleet.cluster(cluster));
+  const live = knownOr(reached, undefined);
+  try {
+    const ask = <T>(what: (live: LiveCluster) => Promise<T>): Promise<Known<T>> =>
+      'unknown' in reached ? Promise.resolve(reached) : factOf(() => what(reached.value));
+    const pod =
+      fleet.kind === 'context' && live
+        ? known(await live.api.getPod({ namespace, name }))
+        : await ask(({ api }) => api.getPod({ namespace, name }));
+    const on =
+      knownOr(pod, undefined)?.node ?? (await scheduledOn(fleet, { cluster, namespace, name }, pod, clock));
+    const none: NodeName = nodeName('');
+    const [node, budgets, builtIn, service] = await Promise.all([
+      on === undefined ? known({ taints: [] }) : ask((cluster) => liveNode(cluster, on)),
+      ask(({ objects }) => budgetsIn(objects, namespace)),
+      ask(({ objects }): Promise<BuiltIn> => builtInOf(objects)),
+      fleet.kind === 'context'
+        ? undefined
+        : serviceFacts(fleet, { cluster, namespace, name, matching }, on ?? none, clock.now()),
+    ]);
+    const shown = knownOr(node, undefined);
+    const foundAt = fleet.kind === 'context' && shown ? taintsWrittenAt(shown) : undefined;
+    const asked: PodCase = {
+      ...{ now: clock.now(), cluster, namespace, name, pod, node, budgets, builtIn, matching },
+      ...(foundAt === undefined ? {} : { foundAt }),
+      ...(service ? { service } : {}),
+    };
+    const answer = explainPod(asked);
+    return {
+      headline: headline(answer, (at) => momentText(at, asked.now)),
+      ...answer,
+      history: service ? knownOr(service.history, []) : [],
+    };
+  } finally {
+    live?.close();
+  }
+}
+
+/** The node on which a pod that cannot be looked at is scheduled to go. */
+async function scheduledOn(
+  fleet: Fleet | ContextFleet,
+  { cluster, namespace, name }: Omit<PodQuestion, 'matching'>,
+  pod: PodCase['pod'],
+  clock: Clock,
+): Promise<NodeName | undefined> {
+  if (fleet.kind === 'context' || !('unknown' in pod)) return undefined;
+  const pending = await factOf(() => pendingOf(fleet.store, cluster, clock.now()));
+  return knownOr(pending, []).find(({ record }) => record.namespace === namespace && record.name === name)
+    ?.node;
+}
+
+async function serviceFacts(
+  { rulebook, store, history, leases }: Fleet,
+  { cluster, namespace, name, matching }: PodQuestion,
+  node: NodeName,
+  now: EpochMs,
+): Promise<Omit<ServiceFacts, 'history'> & { readonly history: Known<readonly HistoryEntry[]> }> {
+  const nothing: Partition = {
+    ref: { cluster, node },
+    ...{ revision: 0, node: undefined, scheduled: new Map(), ended: new Map() },
+  };
+  const [rules, partition, past, stuck] = await Promise.all([
+    factOf(async () => rulesOf(await rulebook.read(cluster), matching)),
+    node === '' ? known(nothing) : factOf(() => store.load({ cluster, node }, now)),
+    factOf(() => recentHistory(history, { cluster, namespace, pod: name }, now)),
+    factOf(() => leases.stuck(cluster)),
+  ]);
+  return { rules, partition, history: past, stuck };
+}

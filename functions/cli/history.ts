@@ -110,6 +110,14 @@ function parseCluster(text: string): ClusterName {
   return data;
 }
 
+/** What happened to pods, for people, in its order. */
+export const podHistoryText = (entries: readonly HistoryEntry[], wide: boolean, paint: Paint): string =>
+  historyText(
+    entries.map((entry) => ({ of: 'pod', entry })),
+    wide,
+    paint,
+  );
+
 function historyText(happenings: readonly Happening[], wide: boolean, paint: Paint): string {
   if (happenings.length === 0) return 'Nothing happened in that time: --since 7d goes further back.\n';
   const several = new Set(happenings.map(clusterOf).filter((cluster) => cluster !== undefined)).size > 1;

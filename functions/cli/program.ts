@@ -5,6 +5,7 @@ import { addAuditCommand } from './audit.ts';
 import { addClustersCommand } from './clusters.ts';
 import { type CliDeps, CliError } from './command.ts';
 import { EXIT_CODES_TEXT } from './exit-codes.ts';
+import { addExplainCommand } from './explain.ts';
 import { addHistoryCommand } from './history.ts';
 import { addHoldCommands } from './holds.ts';
 import { addLintCommand } from './lint.ts';
@@ -40,6 +41,7 @@ export function createProgram(deps: CliDeps): Command {
     )
     .addHelpText('after', EXIT_CODES_TEXT)
     .hook('preAction', oneFleet);
+  addExplainCommand(program, deps);
   addClustersCommand(program, deps);
   addHistoryCommand(program, deps);
   addPolicyCommand(program, deps);

@@ -1,0 +1,108 @@
+import { Argument, type Command, InvalidArgumentError } from 'commander';
+import { askNode } from '#functions/operator/explain-node.ts';
+import { askPod } from '#functions/operator/explain-pod.ts';
+import { theCluster } from '#functions/operator/fleet.ts';
+import { type NodeName, nodeName } from '#shared/eviction/identity.ts';
+import type { CliDeps } from './command.ts';
+import { nodeStoryText } from './node-story.ts';
+import { type OutputFormat, outputOption, shownAs, withExamples } from './output.ts';
+import { podStoryText } from './pod-story.ts';
+import { addLiveOptions, withLive } from './with-fleet.ts';
+
+interface ExplainOptions {
+  readonly cluster?: string;
+  readonly comparisonOperators: boolean;
+  readonly output: OutputFormat;
+}
+
+interface NamedPod {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** `taintward explain`: why a pod goes or stays and what happens next, or what happens on a node. */
+export function addExplainCommand(program: Command, deps: CliDeps): void {
+  const explain = program
+    .command('explain')
+    .description('says why a pod goes or stays, or what happens on a node, and what happens next');
+  addPodCommand(explain, deps);
+  addNodeCommand(explain, deps);
+}
+
+function addPodCommand(explain: Command, deps: CliDeps): void {
+  const command = explain
+    .command('pod')
+    .description('says why a pod was evicted, will be or will not, when, and what would keep it')
+    .addArgument(new Argument('<pod>', 'NAMESPACE/NAME; it may be gone already').argParser(parsePod));
+  addQuestionOptions(command);
+  withExamples(
+    command,
+    'taintward explain pod shop/web-0',
+    'taintward explain pod shop/web-0 --cluster prod -o json',
+    'taintward explain pod shop/web-0 --context staging    # asks that cluster alone',
+  ).action((pod: NamedPod) =>
+    withLive<ExplainOptions>(command, deps, async (fleet, options) => {
+      const { output, comparisonOperators } = options;
+      const cluster = await theCluster(options.cluster, fleet);
+      const story = await askPod(fleet, { cluster, ...pod, matching: { comparisonOperators } }, deps);
+      deps.print(
+        shownAs(output, {
+          data: () => withDates(story),
+          text: (wide) => podStoryText(story, { wide, paint: deps.paint }),
+        }),
+      );
+    }),
+  );
+}
+
+function addNodeCommand(explain: Command, deps: CliDeps): void {
+  const command = explain
+    .command('node')
+    .description('says which pods of a node go and when, what keeps others, and which stay and why')
+    .addArgument(new Argument('<node>', 'its name').argParser((name) => nodeName(name)));
+  addQuestionOptions(command);
+  withExamples(command, 'taintward explain node worker-1', 'taintward explain node worker-1 -o wide').action(
+    (node: NodeName) =>
+      withLive<ExplainOptions>(command, deps, async (fleet, options) => {
+        const { output, comparisonOperators } = options;
+        const cluster = await theCluster(options.cluster, fleet);
+        const story = await askNode(fleet, { cluster, node, matching: { comparisonOperators } }, deps);
+        deps.print(
+          shownAs(output, {
+            data: () => withDates(story),
+            text: (wide) => nodeStoryText(story, { wide, paint: deps.paint }),
+          }),
+        );
+      }),
+  );
+}
+
+const addQuestionOptions = (command: Command): Command =>
+  addLiveOptions(command.option('--cluster <name>', 'its cluster (default: the only one)'))
+    .option(
+      '--comparison-operators',
+      'tolerations may say Lt and Gt: the gate TaintTolerationComparisonOperators is on',
+      false,
+    )
+    .addOption(outputOption());
+
+function parsePod(text: string): NamedPod {
+  const [namespace, name, ...more] = text.split('/');
+  if (namespace && name && more.length === 0) return { namespace, name };
+  throw new InvalidArgumentError('Name a pod as NAMESPACE/NAME, like shop/web-0.');
+}
+
+/** Fields that hold a moment. */
+const MOMENT = /^(?:at|since|until|movedFrom|pausedUntil|timeAdded|.*At)$/;
+
+/** The same for programs: moments as ISO texts. */
+function withDates(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withDates);
+  if (value === null || typeof value !== 'object') return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([field, of]) => [
+      field,
+      typeof of === 'number' && MOMENT.test(field) ? new Date(of).toISOString() : withDates(of),
+    ]),
+  );
+}

@@ -1,0 +1,114 @@
+import type { NodeStory } from '#functions/operator/explain-node.ts';
+import { brakeText } from '#shared/explain/headline.ts';
+import type { NodePod, NodeTaint, NodeWorkload } from '#shared/explain/node.ts';
+import { taintText } from '#shared/taints/taint.ts';
+import { podHistoryText } from './history.ts';
+import { type Column, tableOf, timeText } from './output.ts';
+import type { Paint } from './paint.ts';
+import { linesOf, sectionsText } from './sections.ts';
+
+/** A node's story for people: the answer, then what it rests on; `wide`: with each pod. */
+export function nodeStoryText(
+  { headline, taints, workloads, pods, brakes, policy, builtIn, history, unknown }: NodeStory,
+  { wide, paint }: { readonly wide: boolean; readonly paint: Paint },
+): string {
+  const table = <Row>(rows: readonly Row[], columns: readonly Column<Row>[]) =>
+    rows.length > 0 ? linesOf(tableOf(rows, columns, { wide, paint })) : [];
+  const { state, evidence } = builtIn;
+  return sectionsText(
+    headline,
+    [
+      { heading: 'Taints', lines: table(taints, TAINT_COLUMNS) },
+      { heading: 'Pods by workload', lines: table(workloads, WORKLOAD_COLUMNS) },
+      { heading: 'Pods', lines: wide ? table(pods, POD_COLUMNS) : [] },
+      {
+        heading: 'What governs it',
+        lines: [
+          ...(policy ? [`policy: ${policy.mode}`] : []),
+          ...brakes.map((brake) => `held by: ${brakeText(brake, timeText)}`),
+          `built-in controller: ${state}${evidence === '' ? '' : ` (${evidence})`}`,
+        ],
+      },
+      { heading: 'History', lines: history.length > 0 ? linesOf(podHistoryText(history, wide, paint)) : [] },
+      { heading: 'Not known', lines: unknown.map(({ what, why }) => `${what}: ${why}`) },
+    ],
+    paint,
+  );
+}
+
+const TAINT_COLUMNS: readonly Column<NodeTaint>[] = [
+  { head: 'TAINT', of: ({ taint }) => taintText(taint) },
+  {
+    head: 'EVICTS',
+    of: ({ evicts }) => (evicts === 'virtual' ? 'by policy' : evicts),
+  },
+  {
+    head: 'SINCE',
+    of: ({ since, known }) => (since === undefined ? '' : `${timeText(since)} (${known})`),
+  },
+];
+
+const WORKLOAD_COLUMNS: readonly Column<NodeWorkload>[] = [
+  {
+    head: 'WORKLOAD',
+    of: ({ namespace, owner }) => `${namespace}/${owner ? `${owner.kind}/${owner.name}` : '(none)'}`,
+  },
+  { head: 'PODS', of: ({ pods }) => String(pods) },
+  {
+    head: 'GO',
+    of: ({ goes: { pods, firstAt, lastAt } }) => {
+      if (firstAt === undefined || lastAt === undefined) return '';
+      return `${pods}: ${timeText(firstAt)}${lastAt === firstAt ? '' : ` to ${timeText(lastAt)}`}`;
+    },
+  },
+  { head: 'KEPT', of: ({ kept }) => kept.map(({ by, pods }) => `${pods} by ${KEPT_BY[by]}`).join(', ') },
+  {
+    head: 'STAY',
+    of: ({ stays }) => stays.map(({ because, pods }) => `${pods}: ${STAYS[because]}`).join(', '),
+  },
+  { head: 'LEAVING', of: ({ leaving }) => (leaving === 0 ? '' : String(leaving)) },
+];
+
+const KEPT_BY: Readonly<Record<NodeWorkload['kept'][number]['by'], string>> = {
+  observe: 'observe',
+  paused: 'a pause',
+  stopped: 'a stop',
+  hold: 'a hold',
+  excluded: 'policy',
+  guard: 'the guard',
+  budget: 'a budget',
+  'gave-up': 'failures (given up)',
+};
+
+const STAYS: Readonly<Record<NodeWorkload['stays'][number]['because'], string>> = {
+  unbound: 'on no node',
+  untainted: 'no taint evicts',
+  tolerated: 'tolerated for ever',
+  'bound-later': 'bound after the node went',
+};
+
+const POD_COLUMNS: readonly Column<NodePod>[] = [
+  { head: 'POD', of: ({ namespace, name }) => `${namespace}/${name}` },
+  { head: 'FATE', of: ({ fate }) => fateText(fate) },
+];
+
+function fateText(fate: NodePod['fate']): string {
+  switch (fate.kind) {
+    case 'goes':
+      return `goes ${timeText(fate.at)}`;
+    case 'held':
+      return `${KEPT_BY[fate.by.kind]}, due ${timeText(fate.dueAt)}`;
+    case 'blocked':
+      return `budget ${fate.by.join(', ')}, due ${timeText(fate.dueAt)}`;
+    case 'gave-up':
+      return `given up ${timeText(fate.at)}`;
+    case 'stays':
+      return `stays: ${STAYS[fate.because]}`;
+    case 'leaving':
+      return 'terminating';
+    case 'unknown':
+      return 'not known';
+    default:
+      return fate satisfies never;
+  }
+}

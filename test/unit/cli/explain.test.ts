@@ -1,0 +1,104 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { FleetError } from '#functions/operator/fleet.ts';
+import { Operator } from '#shared/clusters/operator.ts';
+import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
+import { aNode, anEnding, aRecord, aTaint } from '#test/contracts/partition-builders.ts';
+import { commandLine, NOW } from './command-line.ts';
+
+const PROD = clusterName('prod');
+const WHY = 'Cannot get pods at prod: the connection was refused';
+
+/** The command line, on a cluster that does not answer: web-0 was evicted there, and web-1 is to go in 4 minutes. */
+async function bench(t: TestContext) {
+  const line = commandLine(t);
+  const { store, rulebook, clock, fleet } = line;
+  Object.assign(fleet, { cluster: () => Promise.reject(new FleetError(`${WHY}.`)) });
+  const operator = new Operator({ rulebook, clock, who: 'anna' });
+  await operator.applyPolicy(PROD, 'mode: enforce');
+  const ref = { cluster: PROD, node: nodeName('node-1') };
+  const gone = aRecord({ uid: podUid('u0'), startedAt: NOW - 400_000, fireAt: NOW - 100_000 });
+  const owner = { kind: 'ReplicaSet', name: 'web-5d4f' };
+  const coming = aRecord({ uid: podUid('u1'), name: 'web-1', owner, fireAt: NOW + 240_000 });
+  const node = aNode({ taints: [aTaint({ since: NOW - 60_000 })] });
+  const change = { node, schedule: [gone, coming], end: [], live: true };
+  await store.commit(ref, 0, change, NOW - 400_000);
+  await store.end(ref, [anEnding(gone, { lateMs: 12 })], NOW - 100_000);
+  return { ...line, operator };
+}
+
+test('the first line says what happens to a pod, the rest what that rests on, and what is not known', async (t) => {
+  const { run } = await bench(t);
+  assert.deepEqual((await run('explain', 'pod', 'default/web-1', '--cluster', 'prod')).split('\n'), [
+    'default/web-1 goes at 2026-11-21T12:04:00Z (in 4 m), because it tolerates node.kubernetes.io/unreachable:NoExecute for 300 s. That is by its record: the pod itself could not be looked at.',
+    '',
+    'What governs it',
+    '  policy: enforce, deletes',
+    '',
+    'History',
+    '  TIME                   WHAT        POD             NODE     DUE                    LATE   GONE   BY   BECAUSE',
+    '  2026-11-21T12:00:00Z   scheduled   default/web-1   node-1   2026-11-21T12:04:00Z                      node.kubernetes.io/unreachable:NoExecute since 2026-11-21T11:59:59Z (appeared), toleration 1: 300 s',
+    '',
+    'Not known',
+    `  the pod: ${WHY}`,
+    '',
+  ]);
+});
+
+test('a held pod is shown with who holds it and why, and with the command that lets it go', async (t) => {
+  const { run, operator } = await bench(t);
+  await operator.stop(PROD, { why: 'an incident' });
+  const told = await run('explain', 'pod', 'default/web-1', '--cluster', 'prod');
+  assert.match(
+    told,
+    /^default\/web-1 falls due at \S+ \(in 4 m\), .*, but is held by the stop of the cluster \(anna: an incident\)\./,
+  );
+  assert.match(told, /What lets it go\n {2}taintward resume prod --why 'REASON'\n/);
+});
+
+test('programs get all of it, with moments as texts', async (t) => {
+  const { run } = await bench(t);
+  const story = JSON.parse(await run('explain', 'pod', 'default/web-1', '--cluster', 'prod', '-o', 'json'));
+  assert.deepEqual(story.fate, {
+    kind: 'goes',
+    at: '2026-11-21T12:04:00.000Z',
+    by: 'delete',
+    dueAt: '2026-11-21T12:04:00.000Z',
+    reasons: [
+      {
+        taint: { key: 'node.kubernetes.io/unreachable', effect: 'NoExecute' },
+        ...{ since: '2026-11-21T11:59:59.000Z', known: 'appeared', toleration: 1, seconds: 300 },
+      },
+    ],
+    ...{ heldBy: [], blockedBy: [] },
+  });
+  assert.deepEqual(story.unknown, [{ what: 'the pod', why: WHY }]);
+  assert.match(
+    await run('explain', 'pod', 'default/web-1', '--cluster', 'prod', '-o', 'yaml'),
+    /^headline: .*\nat: ['"]?2026-11-21T12:00:00\.000Z/,
+  );
+});
+
+test('a node is shown by workload, and each of its pods where there is room', async (t) => {
+  const { run } = await bench(t);
+  const told = await run('explain', 'node', 'node-1', '--cluster', 'prod');
+  assert.match(
+    told,
+    /^node-1 has node\.kubernetes\.io\/unreachable:NoExecute: 1 pod goes at 2026-11-21T12:04:00Z \(in 4 m\)\. That is by what is stored: the node itself could not be looked at\.\n/,
+  );
+  assert.match(told, / {2}default\/ReplicaSet\/web-5d4f {3}1 +1: 2026-11-21T12:04:00Z\n/);
+  assert.doesNotMatch(told, / {2}default\/web-1 {3}goes/);
+  assert.match(
+    await run('explain', 'node', 'node-1', '--cluster', 'prod', '-o', 'wide'),
+    /Pods\n {2}POD {13}FATE\n {2}default\/web-1 {3}goes 2026-11-21T12:04:00Z\n/,
+  );
+});
+
+test('a pod is named with its namespace, and a cluster where there are several', async (t) => {
+  const { run, state } = await bench(t);
+  await assert.rejects(run('explain', 'pod', 'web-1'));
+  assert.match(state.complaint, /Name a pod as NAMESPACE\/NAME, like shop\/web-0\./);
+  await assert.rejects(run('explain', 'pod', 'default/web-1'), {
+    message: 'Say which cluster is meant: there are prod, stage.',
+  });
+});

@@ -71,8 +71,8 @@ export type Fate =
       /** Its disruption budgets keep it until `at`. */
       readonly blockedBy: readonly string[];
     })
-  /** It is due, or will be, and nothing that is known of lets it go. */
-  | (Due & { readonly kind: 'held'; readonly by: Brake })
+  /** It is due, or will be, and nothing that is known of lets it go; `before`: what keeps it until then, one after the other. */
+  | (Due & { readonly kind: 'held'; readonly by: Brake; readonly before: readonly Brake[] })
   /** Its disruption budgets keep it, and policy says never to go against them. */
   | (Due & { readonly kind: 'blocked'; readonly by: readonly string[] })
   | (Due & { readonly kind: 'gave-up'; readonly at: EpochMs; readonly error: string })
@@ -199,7 +199,7 @@ function follow(
         const { held } = verdict.record;
         if (!held) throw new Error('a verdict to hold says by what');
         const ends = [held.until, nextExpiry(rules, at)].filter((end) => end !== undefined && end > at);
-        if (ends.length === 0) return { kind: 'held', dueAt, reasons, by: held.by };
+        if (ends.length === 0) return { kind: 'held', dueAt, reasons, by: held.by, before: heldBy };
         if (!isSame(heldBy.at(-1), held.by)) heldBy.push(held.by);
         drained = held.until === undefined;
         record = verdict.record;

@@ -29,7 +29,7 @@ export const ungoverned = (why: string): UnknownFate => ({
 
 /** What keeps a pod, one after the other. */
 export const brakesOf = (fate: Fate): readonly Brake[] =>
-  fate.kind === 'held' ? [fate.by] : fate.kind === 'goes' ? fate.heldBy : [];
+  fate.kind === 'held' ? [...fate.before, fate.by] : fate.kind === 'goes' ? fate.heldBy : [];
 
 export const policyOf = ({
   mode,

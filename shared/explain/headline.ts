@@ -52,9 +52,9 @@ type Going = Extract<Fate, { kind: 'goes' }>;
 function goesText(fate: Going, { at: now, policy, brakes }: PodAnswer, moment: MomentText): string {
   const { at, dueAt, reasons, failing, blockedBy, inTurn } = fate;
   const because = reasonsText(reasons);
-  const [brake] = brakes;
-  if (brake)
-    return `${dueText(dueAt, now, moment)}, because ${because}; it is held by ${brakeText(brake, moment)}, and goes at ${moment(at)}.`;
+  const held = brakes.map((brake) => brakeText(brake, moment)).join(', and then by ');
+  if (held !== '')
+    return `${dueText(dueAt, now, moment)}, because ${because}; it is held by ${held}, and goes at ${moment(at)}.`;
   if (failing)
     return `is due since ${moment(dueAt)}, because ${because}; its eviction failed ${times(failing.attempts)} (${failing.error}), and is tried again by ${moment(at)}.`;
   if (blockedBy.length > 0)
@@ -85,15 +85,16 @@ function builtInText({ at, reasons }: Going, { at: now, builtIn }: PodAnswer, mo
 
 function heldText(
   { dueAt, reasons, by }: Extract<Fate, { kind: 'held' }>,
-  { at: now, brakes: [brake] }: PodAnswer,
+  { at: now, brakes }: PodAnswer,
   moment: MomentText,
 ): string {
   const because = reasonsText(reasons);
+  const held = brakes.map((brake) => brakeText(brake, moment)).join(', and then by ');
   if (by.kind === 'observe') {
     const would = dueAt <= now ? 'would have gone' : 'would go';
     return `${would} at ${moment(dueAt)}, because ${because}; Taintward only observes the cluster.`;
   }
-  return `${dueText(dueAt, now, moment)}, because ${because}, but is held by ${brake ? brakeText(brake, moment) : by.kind}.`;
+  return `${dueText(dueAt, now, moment)}, because ${because}, but is held by ${held}.`;
 }
 
 const dueText = (dueAt: EpochMs, now: EpochMs, moment: MomentText): string =>

@@ -16,7 +16,7 @@ export function recordedFate(
   if (gaveUpAt !== undefined) return gaveUp(record, gaveUpAt);
   const stillHeld = held && mayStillHold(held.by, rules, now) ? held.by : undefined;
   const by = wholeBrake(rules, Math.max(now, dueAt)) ?? stillHeld;
-  if (by) return { kind: 'held', dueAt, reasons, by };
+  if (by) return { kind: 'held', dueAt, reasons, by, before: [] };
   return {
     ...{ kind: 'goes', at: Math.max(now, momentOf(record, node) ?? now), by: rules.policy.method.kind },
     ...{ dueAt, reasons, heldBy: [], blockedBy: [] },

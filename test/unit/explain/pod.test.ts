@@ -75,6 +75,14 @@ const LINES: readonly (readonly [string, PodCase, string])[] = [
     'shop/web-0 falls due at 140s, because it tolerates a:NoExecute for 60 s; it is held by hold h1 (anna: is being debugged) until 200s, and goes at 200s.',
   ],
   [
+    'a stop that ends, and a hold that does not',
+    aCase(
+      [since(80)],
+      governed({}, { stops: [{ ...act, scope: 'cluster', until: at(300) }], holds: [hold()] }),
+    ),
+    'shop/web-0 falls due at 140s, because it tolerates a:NoExecute for 60 s, but is held by the stop of the cluster (anna: is being debugged) until 300s, and then by hold h1 (anna: is being debugged).',
+  ],
+  [
     'a hold that ends before the pod is due',
     aCase([since(80)], governed({}, { holds: [hold({ until: at(120) })] })),
     'shop/web-0 goes at 140s, because it tolerates a:NoExecute for 60 s.',

@@ -20,6 +20,8 @@ export interface CliDeps {
   readonly clock: Clock;
   /** To standard output; the text ends with a line feed. */
   print(text: string): void;
+  /** To standard error, likewise. */
+  complain(text: string): void;
   readonly paint: Paint;
   /** On standard error, for work that takes its time. */
   readonly progress: Progress;

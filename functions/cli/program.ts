@@ -4,6 +4,9 @@ import { VERSION } from '#shared/version.ts';
 import { addAuditCommand } from './audit.ts';
 import { addClustersCommand } from './clusters.ts';
 import { type CliDeps, CliError } from './command.ts';
+import { addCompletion } from './completion.ts';
+import { addDeadLettersCommand } from './dead-letters.ts';
+import { addDoctorCommand } from './doctor.ts';
 import { EXIT_CODES_TEXT } from './exit-codes.ts';
 import { addExplainCommand } from './explain.ts';
 import { addHistoryCommand } from './history.ts';
@@ -12,6 +15,7 @@ import { addLintCommand } from './lint.ts';
 import { addPendingCommand } from './pending.ts';
 import { addPolicyCommand } from './policy.ts';
 import { addRetryCommand } from './retry.ts';
+import { addStatusCommand } from './status.ts';
 import { addStopCommands } from './stops.ts';
 import { addTakeoverCommand } from './takeover/command.ts';
 import { addWhatIfCommand } from './what-if.ts';
@@ -21,6 +25,7 @@ export function createProgram(deps: CliDeps): Command {
   const program = new Command('taintward')
     // Whoever runs it decides how the process ends.
     .exitOverride()
+    .configureOutput({ writeOut: (text) => deps.print(text), writeErr: (text) => deps.complain(text) })
     .version(VERSION)
     .configureHelp({ showGlobalOptions: true })
     .description(
@@ -42,17 +47,21 @@ export function createProgram(deps: CliDeps): Command {
     .addHelpText('after', EXIT_CODES_TEXT)
     .hook('preAction', oneFleet);
   addExplainCommand(program, deps);
-  addClustersCommand(program, deps);
-  addHistoryCommand(program, deps);
-  addPolicyCommand(program, deps);
+  addWhatIfCommand(program, deps);
   addPendingCommand(program, deps);
+  addHistoryCommand(program, deps);
+  addStatusCommand(program, deps);
   addStopCommands(program, deps);
   addHoldCommands(program, deps);
-  addAuditCommand(program, deps);
   addRetryCommand(program, deps);
+  addPolicyCommand(program, deps);
+  addAuditCommand(program, deps);
   addTakeoverCommand(program, deps);
-  addWhatIfCommand(program, deps);
+  addClustersCommand(program, deps);
+  addDeadLettersCommand(program, deps);
+  addDoctorCommand(program, deps);
   addLintCommand(program, deps);
+  addCompletion(program, deps);
   return program;
 }
 

@@ -63,6 +63,7 @@ export class EmbeddedQueue implements QueueSender, VisibilityControl {
   readonly #knownIds = new Map<string, EpochMs>();
   #sent = 0;
   #heldCharacters = 0;
+  #held = 0;
   #whenVisible: () => void = () => undefined;
 
   constructor(deps: EmbeddedQueueDeps) {
@@ -89,6 +90,11 @@ export class EmbeddedQueue implements QueueSender, VisibilityControl {
         this.#deps.log.warn('visibility.unchanged', { queue: this.spec.name, reason });
       }
     }
+  }
+
+  /** How many messages it holds, those in flight and delayed included. */
+  get size(): number {
+    return this.#held;
   }
 
   /** Calls `listener` from now on whenever there may be something to receive. */
@@ -121,6 +127,7 @@ export class EmbeddedQueue implements QueueSender, VisibilityControl {
   delete(receiptHandle: string): boolean {
     const message = this.#inFlight.get(receiptHandle);
     if (!message) return false;
+    this.#held -= 1;
     this.#heldCharacters -= message.content.body.length;
     this.#endFlight(message);
     return true;
@@ -131,6 +138,7 @@ export class EmbeddedQueue implements QueueSender, VisibilityControl {
     const now = this.#deps.clock.now();
     const { groupId = '', delaySeconds = 0, body } = content;
     this.#sent += 1;
+    this.#held += 1;
     this.#heldCharacters += body.length;
     const message: Message = {
       content,
@@ -223,6 +231,7 @@ export class EmbeddedQueue implements QueueSender, VisibilityControl {
     const { name: queue } = this.spec;
     try {
       deadLetters.add(queue, content, `received ${receives} times and never handled`);
+      this.#held -= 1;
       this.#heldCharacters -= content.body.length;
       log.error('message.dead-lettered', { queue, messageId, receives });
     } catch (error) {

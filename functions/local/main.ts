@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { RequestListener } from 'node:http';
 import { isIPv6 } from 'node:net';
 import { hostname } from 'node:os';
 import { ProbeAddressError } from '#functions/watch-relay/probe-server.ts';
@@ -13,8 +14,9 @@ import { ClustersRefusedError, ManagedClusters } from './managed-clusters.ts';
 import { parseOptions, type StartOptions } from './options.ts';
 import { REACHED_BY_FILE, writeReachedBy } from './reached-by.ts';
 import { rulesLines } from './rules-lines.ts';
-import { startLocalService } from './service.ts';
+import { type LocalService, startLocalService } from './service.ts';
 import { StateDirectoryError, takeStateDirectory } from './state-directory.ts';
+import { listenOnSocket, SOCKET_FILE } from './state-socket.ts';
 import { voice } from './voice.ts';
 
 /** Whatever goes wrong by the operator's hand is one of these, with a message made for the operator. */
@@ -59,6 +61,11 @@ async function run(options: StartOptions): Promise<void> {
     log,
   });
   log.info('relay.started', { port: service.probePort });
+  const socket = await listenOnSocket(state.file(SOCKET_FILE), serveView(service));
+  if (!socket)
+    log.warn('socket.unavailable', {
+      reason: `${state.file(SOCKET_FILE)} is too long for the path of a socket`,
+    });
   const names = chosen.map(({ name }) => name).join(', ');
   const host = isIPv6(options.host) ? `[${options.host}]` : options.host;
   say(`Managing ${names}. Health and metrics: http://${host}:${service.probePort}/readyz, /metrics`);
@@ -70,12 +77,21 @@ async function run(options: StartOptions): Promise<void> {
   await stopped.promise;
   log.info('relay.stopping');
   say('Stopping. Timers are kept; start again to go on.');
+  await socket?.close();
   await service.stop();
   clusters.close();
   await demo?.close();
   state.release();
   log.info('relay.stopped');
 }
+
+/** What the process knows, for whoever may read its state directory. */
+const serveView =
+  ({ view }: Pick<LocalService, 'view'>): RequestListener =>
+  ({ method, url }, response) => {
+    if (method !== 'GET' || url !== '/service') return void response.writeHead(404).end();
+    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(view()));
+  };
 
 try {
   await run(parseOptions(process.argv.slice(2)));

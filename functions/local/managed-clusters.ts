@@ -54,6 +54,7 @@ export class ManagedClusters {
   readonly #verdicts: ReadonlyMap<ClusterName, Promise<Trouble | undefined>>;
   /** Of those that are not in service. */
   readonly #states = new Map<ClusterName, ClusterState>();
+  readonly #troubles = new Map<ClusterName, string>();
 
   private constructor(clusters: readonly ChosenCluster[], deps: ManagedClustersDeps) {
     this.#clusters = clusters;
@@ -91,6 +92,11 @@ export class ManagedClusters {
     return this.#states;
   }
 
+  /** Why each of those is not in service, as was found last; one sentence each. */
+  get troubles(): ReadonlyMap<ClusterName, string> {
+    return this.#troubles;
+  }
+
   /** Has `take` take each cluster into service, once, when it can be managed; none any more once `signal` aborts. */
   admit(take: Take, signal: AbortSignal): void {
     for (const cluster of this.#clusters) void this.#admit(cluster, take, signal);
@@ -112,10 +118,12 @@ export class ManagedClusters {
     }
     if (signal.aborted) return;
     this.#states.delete(cluster.name);
+    this.#troubles.delete(cluster.name);
     take(cluster.name, cluster.api);
   }
 
-  #see(cluster: ClusterName, { kind }: Trouble): void {
+  #see(cluster: ClusterName, { kind, error }: Trouble): void {
+    this.#troubles.set(cluster, error.message);
     if (kind === 'refused') this.#states.set(cluster, { kind });
     else if (this.#states.get(cluster)?.kind !== 'deaf') {
       this.#states.set(cluster, { kind: 'deaf', since: this.#deps.clock.now() });

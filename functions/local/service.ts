@@ -5,7 +5,11 @@ import { createHandler as createDeltaHandler, DELTA_BATCH_SIZE } from '#function
 import { CheckedAccess } from '#functions/evict/checked-access.ts';
 import { createHandler as createEvictHandler } from '#functions/evict/handler.ts';
 import { Outbox } from '#functions/watch-relay/outbox.ts';
-import { type ProbeAddress, startProbeServer } from '#functions/watch-relay/probe-server.ts';
+import {
+  type ClusterState,
+  type ProbeAddress,
+  startProbeServer,
+} from '#functions/watch-relay/probe-server.ts';
 import { Relay } from '#functions/watch-relay/relay.ts';
 import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
 import { RulesWatch } from '#functions/watch-relay/rules-watch.ts';
@@ -20,6 +24,7 @@ import { QUEUES, type QueueSpec } from '#shared/queues/queue-set.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { systemClock, systemStopwatch } from '#shared/time/clock.ts';
+import { VERSION } from '#shared/version.ts';
 import { DeadLetters } from './dead-letters.ts';
 import { startEventSource } from './embedded-event-source.ts';
 import { EmbeddedQueue } from './embedded-queue.ts';
@@ -28,6 +33,7 @@ import { EmbeddedTimers } from './embedded-timers.ts';
 import { prometheusEvictionMetrics, standingMetrics } from './eviction-metrics.ts';
 import { localContext } from './lambda-context.ts';
 import type { ManagedClusters } from './managed-clusters.ts';
+import type { ServiceClusterView, ServiceView } from './service-view.ts';
 import { SqliteHistory } from './sqlite-history.ts';
 import { SqliteLeases } from './sqlite-leases.ts';
 import { SqliteRulebook } from './sqlite-rulebook.ts';
@@ -58,7 +64,7 @@ const NOTHING_FAILED: SQSBatchResponse = { batchItemFailures: [] };
 type Handler = (event: SQSEvent, context: Context) => Promise<SQSBatchResponse | undefined>;
 
 export interface LocalServiceOptions {
-  readonly clusters: Pick<ManagedClusters, 'apis' | 'states' | 'admit'>;
+  readonly clusters: Pick<ManagedClusters, 'apis' | 'states' | 'troubles' | 'admit'>;
   readonly state: StateDirectory;
   readonly probes: ProbeAddress;
   readonly matching: MatchOptions;
@@ -72,6 +78,8 @@ export interface LocalService {
   readonly probePort: number;
   /** What governs its clusters now; rejects with `StoreError`. */
   rules(): Promise<ReadonlyMap<ClusterName, Rules>>;
+  /** What it knows, and nobody else. */
+  view(): ServiceView;
   /** Finishes what is in hand, gives the leases up and ends. Nothing timed is lost. */
   stop(): Promise<void>;
 }
@@ -85,6 +93,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   const { clusters, historyDays, log, matching, state } = options;
   const { apis } = clusters;
   const clock = systemClock;
+  const startedAt = clock.now();
   const registry = new Registry();
   const metrics = relayMetrics(registry);
   const store = new SqliteStore({ path: state.file(STORE_FILE) });
@@ -177,6 +186,12 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   return {
     probePort: probes.port,
     rules: () => readAll(names),
+    view: () => ({
+      version: VERSION,
+      startedAt,
+      clusters: clusterViews(clusters, relay),
+      queues: Object.fromEntries(queues.map((queue) => [queue.spec.name, queue.size])),
+    }),
     async stop() {
       stopping.abort();
       await upkeep.stop();
@@ -188,6 +203,32 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
       store.close();
     },
   };
+}
+
+function clusterViews(
+  { states, troubles }: LocalServiceOptions['clusters'],
+  relay: Relay,
+): ServiceView['clusters'] {
+  const known = relay.clusters();
+  const all = new Map<ClusterName, ClusterState>([...states, ...relay.states()]);
+  return Object.fromEntries(
+    [...all].map(([name, state]): [string, ServiceClusterView] => {
+      const { counts, heardAt, tally } = known.get(name) ?? {};
+      const why = troubles.get(name);
+      return [
+        name,
+        {
+          state: state.kind,
+          ...(state.kind === 'deaf' ? { since: state.since } : {}),
+          ...(why === undefined ? {} : { why }),
+          ...(heardAt === undefined ? {} : { heardAt }),
+          ...(counts ?? { nodes: 0, tainted: 0, pods: 0 }),
+          down: tally?.cluster.nodes ?? 0,
+          taintedByPeople: tally?.people.nodes ?? 0,
+        },
+      ];
+    }),
+  );
 }
 
 /** Sends the dead letters again that an operator asked for; what is not taken is a dead letter as before. */

@@ -15,7 +15,7 @@ import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { type Fleet, FleetError } from './fleet.ts';
 import { liveCluster } from './live-cluster.ts';
-import { SqsDeadLetters } from './sqs-dead-letters.ts';
+import { SqsQueues } from './sqs-queues.ts';
 
 /** The fleet of a deployment. Who speaks is who AWS says it is; clusters are asked as they are registered, by the caller's credentials. */
 export function deployedFleet(
@@ -27,6 +27,7 @@ export function deployedFleet(
   const table = new DynamoDbTable({ client: dynamoDb, tableName });
   const registry = new DynamoDbClusterRegistry(table);
   const rulebook = new DynamoDbRulebook(table);
+  const queues = new SqsQueues({ client: sqs, prefix: tableName });
   return {
     kind: 'deployed',
     where: `table ${tableName}`,
@@ -35,7 +36,9 @@ export function deployedFleet(
     store: new DynamoDbStore(table),
     history: new DynamoDbHistory(table),
     leases: new DynamoDbLeases(table),
-    deadLetters: new SqsDeadLetters({ client: sqs, prefix: tableName }),
+    deadLetters: queues,
+    backlog: () => queues.backlog(),
+    service: async () => undefined,
     clusters: async () => (await registry.list()).map(({ name }) => name),
     manages: async (cluster) => (await registry.get(cluster)) !== undefined,
     async cluster(name) {

@@ -1,4 +1,5 @@
 import pMap from 'p-map';
+import type { ServiceView } from '#functions/local/service-view.ts';
 import type { Leases } from '#shared/clusters/lease.ts';
 import type { Operator } from '#shared/clusters/operator.ts';
 import { type ClusterRegistry, clusterNameSchema } from '#shared/clusters/registry.ts';
@@ -48,6 +49,10 @@ export interface Fleet extends Clusters {
   /** Absent where clusters are chosen otherwise: at an `npm start`. */
   readonly registry?: ClusterRegistry;
   readonly deadLetters: DeadLetterBox;
+  /** How many messages each queue holds, about; `undefined`: nobody runs who could say it. */
+  backlog(): Promise<ReadonlyMap<string, number> | undefined>;
+  /** What the one process says of itself that runs this fleet; `undefined`: none does. */
+  service(): Promise<ServiceView | undefined>;
   /** For words that are noted as those of who runs this process. */
   operator(): Promise<Operator>;
   /** To `evictions-due`. */

@@ -2,11 +2,13 @@ import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { DeadLetters } from '#functions/local/dead-letters.ts';
 import { REACHED_BY_FILE, readReachedBy } from '#functions/local/reached-by.ts';
+import { type ServiceView, serviceViewSchema } from '#functions/local/service-view.ts';
 import { SqliteHistory } from '#functions/local/sqlite-history.ts';
 import { SqliteLeases } from '#functions/local/sqlite-leases.ts';
 import { SqliteRulebook } from '#functions/local/sqlite-rulebook.ts';
 import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import { STORE_FILE } from '#functions/local/state-directory.ts';
+import { askSocket, SOCKET_FILE } from '#functions/local/state-socket.ts';
 import { localContextConnection } from '#shared/clusters/local-context-connection.ts';
 import { localUser } from '#shared/clusters/local-user.ts';
 import { Operator } from '#shared/clusters/operator.ts';
@@ -33,6 +35,10 @@ export function localFleet(directory: string, clock: Clock): Fleet {
   const rulebook = new SqliteRulebook({ database });
   const leases = new SqliteLeases({ database });
   const letters = new DeadLetters({ database, clock, log: logTo(() => undefined) });
+  const service = async (): Promise<ServiceView | undefined> => {
+    const answer = await askSocket(join(dir, SOCKET_FILE), '/service');
+    return answer === undefined ? undefined : serviceViewSchema.parse(answer);
+  };
   return {
     kind: 'local',
     where: `state directory ${dir}`,
@@ -57,6 +63,11 @@ export function localFleet(directory: string, clock: Clock): Fleet {
       const access = { kind: 'local-context', context, ...(kubeconfig ? { kubeconfig } : {}) } as const;
       return liveCluster(name, localContextConnection(access), clock);
     },
+    async backlog() {
+      const view = await service();
+      return view && new Map(Object.entries(view.queues));
+    },
+    service,
     operator: async () => new Operator({ rulebook, clock, who: localUser() }),
     dueQueue: async () => redriving(letters),
     close: () => store.close(),

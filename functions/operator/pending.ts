@@ -13,7 +13,7 @@ export interface Pending {
   readonly record: EvictionRecord;
 }
 
-/** What is to be evicted in a cluster, the first to go first; what ended in this moment may still be among it. Rejects with `StoreError`. */
+/** What is to be evicted in a cluster, the first to go first, and by name; what ended in this moment may still be among it. Rejects with `StoreError`. */
 export async function pendingOf(
   store: Store,
   cluster: ClusterName,
@@ -25,5 +25,7 @@ export async function pendingOf(
   });
   return partitions
     .flatMap(({ ref, scheduled }) => [...scheduled.values()].map((record) => ({ ...ref, record })))
-    .sort((a, b) => a.record.fireAt - b.record.fireAt);
+    .sort((a, b) => a.record.fireAt - b.record.fireAt || (nameOf(a) < nameOf(b) ? -1 : 1));
 }
+
+const nameOf = ({ record }: Pending): string => `${record.namespace}/${record.name}`;

@@ -2,7 +2,8 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Lease } from '#shared/clusters/lease.ts';
 import type { Rulebook } from '#shared/clusters/rulebook.ts';
 import { MOST_STUCK, type StuckPod } from '#shared/clusters/stuck.ts';
-import type { ClusterName } from '#shared/eviction/identity.ts';
+import type { GuardCounts } from '#shared/eviction/guard.ts';
+import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import type { Rules, Trip } from '#shared/eviction/policy.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import type { History, RecentEvictions } from '#shared/store/history.ts';
@@ -98,6 +99,16 @@ export class ClusterRelay {
 
   get counts(): ViewCounts {
     return this.#seeing?.view.counts ?? NO_COUNTS;
+  }
+
+  /** When the cluster last gave a sign of life; `undefined`: not since this relay speaks for it. */
+  get heardAt(): EpochMs | undefined {
+    return this.#seeing?.watch.heardAt;
+  }
+
+  /** What its guard judges by; `undefined`: it is not known here. */
+  get tally(): GuardCounts | undefined {
+    return this.#seeing?.guard.counts;
   }
 
   /** Evicted pods that do not leave. */

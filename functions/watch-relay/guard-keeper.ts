@@ -1,5 +1,12 @@
 import type { AuditEntry, GuardState, Rulebook } from '#shared/clusters/rulebook.ts';
-import { type Episode, type GuardReview, reviewGuard, tripText, unheard } from '#shared/eviction/guard.ts';
+import {
+  type Episode,
+  type GuardCounts,
+  type GuardReview,
+  reviewGuard,
+  tripText,
+  unheard,
+} from '#shared/eviction/guard.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { FreshRelease, GuardPolicy, ReleasedTrip, Rules, Trip } from '#shared/eviction/policy.ts';
 import type { Log } from '#shared/telemetry/log.ts';
@@ -54,6 +61,11 @@ export class GuardKeeper {
   /** What it holds. */
   get trips(): readonly Trip[] {
     return this.#state?.trips ?? [];
+  }
+
+  /** What it judges by. */
+  get counts(): GuardCounts {
+    return this.#counts(this.trips);
   }
 
   /** Whether anything may be told of the cluster: to be asked right before. */
@@ -112,10 +124,7 @@ export class GuardKeeper {
     const { clock } = this.#deps;
     const { tally } = this.#view;
     this.#changes = tally.changes;
-    const { withinMs = 0 } = this.#policy.people ?? {};
-    // What people did does not get old while it holds evictions: to let go then would only have put them off.
-    const { trippedAt = clock.now() } = trips.find(({ scope }) => scope === 'people') ?? {};
-    const counts = tally.counts(trippedAt - withinMs);
+    const counts = this.#counts(trips);
     const released = stored.flatMap((each) => ('upTo' in each ? each : this.#counted(each)));
     const review = reviewGuard(
       this.#policy,
@@ -132,6 +141,13 @@ export class GuardKeeper {
     // Who released what this relay holds has seen the nodes that it sees.
     if (this.#episodes.some((each) => stands([each.trip], trip))) return [];
     return [{ ...trip, upTo: this.#view.tally.affectedBy(trip, releasedAt) }];
+  }
+
+  #counts(trips: readonly Trip[]): GuardCounts {
+    const { withinMs = 0 } = this.#policy.people ?? {};
+    // What people did does not get old while it holds evictions: to let go then would only have put them off.
+    const { trippedAt = this.#deps.clock.now() } = trips.find(({ scope }) => scope === 'people') ?? {};
+    return this.#view.tally.counts(trippedAt - withinMs);
   }
 
   /** Writes what is to be written, again and again until there is nothing. Never rejects. */

@@ -76,6 +76,11 @@ export class Relay {
     return new Map([...this.#clusters].map(([name, cluster]) => [name, cluster.state]));
   }
 
+  /** Each cluster as this relay knows it. */
+  clusters(): ReadonlyMap<ClusterName, Pick<ClusterRelay, 'state' | 'counts' | 'heardAt' | 'tally'>> {
+    return this.#clusters;
+  }
+
   /** What the guard of each cluster holds that this relay speaks for. */
   trips(): ReadonlyMap<ClusterName, readonly Trip[]> {
     return new Map([...this.#clusters].map(([name, cluster]) => [name, cluster.trips]));

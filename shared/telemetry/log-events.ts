@@ -176,6 +176,8 @@ export type LogEvents = {
   'batch.failed': OfQueue & Why & { readonly messages: number };
   /** When a message comes again could not be set. */
   'visibility.unchanged': OfQueue & Why;
+  /** Nobody can ask the process through its state directory. */
+  'socket.unavailable': Why;
   /** There is no room for a dead letter that is older than the others. */
   'dead-letter.dropped': OfQueue & Why & { readonly id: number };
   /** A dead letter could not be kept; its message comes again. */

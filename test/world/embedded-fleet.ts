@@ -38,6 +38,8 @@ export function embeddedFleet(
     clusters: async () => names,
     manages: async (cluster) => names.includes(cluster),
     cluster: (name) => assert.fail(`cluster ${name} was asked`),
+    backlog: async () => new Map(),
+    service: async () => undefined,
     operator: async () => new Operator({ rulebook, clock, who: 'anna' }),
     dueQueue: async () => ({
       send: async (messages) => {

@@ -3,10 +3,11 @@ import type { CliDeps } from '#functions/cli/command.ts';
 /** Of what commands need of the world: output without colours and progress, which is looked at once. The code is where they left it, if they did. */
 export function plainOutput() {
   const state = { printed: '', exitCode: 0 };
-  const deps: Pick<CliDeps, 'print' | 'paint' | 'progress' | 'watch' | 'exitWith'> = {
+  const deps: Pick<CliDeps, 'print' | 'complain' | 'paint' | 'progress' | 'watch' | 'exitWith'> = {
     print: (text) => {
       state.printed += text;
     },
+    complain: () => undefined,
     paint: (_, text) => text,
     progress: () => undefined,
     // Once is enough.

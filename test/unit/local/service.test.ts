@@ -27,7 +27,7 @@ async function startService(
   const state = takeStateDirectory(dir);
   const log = recordingLog();
   const service = await startLocalService({
-    clusters: { apis: new Map(), states, admit: () => undefined },
+    clusters: { apis: new Map(), states, troubles: new Map(), admit: () => undefined },
     state,
     probes: { host: '127.0.0.1', port: 0, setBy: { host: '--host', port: '--port' } },
     matching: { comparisonOperators: false },

@@ -19,11 +19,17 @@ const BOXES: readonly { readonly name: string; readonly queue: string }[] = [
 
 /** For how long a message that was read is unseen by others, should this process die before it gives it back; seconds. */
 const UNSEEN_SECONDS = 10;
+/** Together, all that a queue holds. */
+const COUNTS = [
+  'ApproximateNumberOfMessages',
+  'ApproximateNumberOfMessagesNotVisible',
+  'ApproximateNumberOfMessagesDelayed',
+] as const;
 /** SQS hands out no more at a time. */
 const MOST_AT_ONCE = 10;
 
-/** The dead-letter queues of a deployment, read and moved with the caller's rights. Every method rejects with `FleetError`. */
-export class SqsDeadLetters implements DeadLetterBox {
+/** The queues of a deployment and their dead letters, with the caller's rights. Every method rejects with `FleetError`. */
+export class SqsQueues implements DeadLetterBox {
   readonly #client: SQSClient;
   readonly #prefix: string;
 
@@ -31,6 +37,14 @@ export class SqsDeadLetters implements DeadLetterBox {
   constructor({ client, prefix }: { readonly client: SQSClient; readonly prefix: string }) {
     this.#client = client;
     this.#prefix = prefix;
+  }
+
+  /** How many messages wait, are handled or delayed, of each queue. */
+  async backlog(): Promise<ReadonlyMap<string, number>> {
+    const all = Object.values(QUEUES).map(
+      async ({ name }) => [name, (await this.#attributes(name)).messages] as const,
+    );
+    return new Map(await Promise.all(all));
   }
 
   async count(): Promise<ReadonlyMap<string, number>> {
@@ -109,13 +123,13 @@ export class SqsDeadLetters implements DeadLetterBox {
       this.#client.send(
         new GetQueueAttributesCommand({
           QueueUrl,
-          AttributeNames: ['QueueArn', 'ApproximateNumberOfMessages'],
+          AttributeNames: ['QueueArn', ...COUNTS],
         }),
       ),
     );
     return {
       arn: Attributes['QueueArn'] ?? '',
-      messages: Number(Attributes['ApproximateNumberOfMessages'] ?? 0),
+      messages: COUNTS.reduce((sum, name) => sum + Number(Attributes[name] ?? 0), 0),
     };
   }
 

@@ -1,0 +1,58 @@
+import tab from '@bomb.sh/tab/commander';
+import type { Command } from 'commander';
+import type { FleetChoice } from '#functions/operator/fleet-choice.ts';
+import type { CliDeps } from './command.ts';
+import { withExamples } from './output.ts';
+
+/** Whoever presses Tab does not wait for longer. */
+const NAMES_MS = 1_500;
+/** Arguments and options that are names of clusters. */
+const OF_CLUSTERS = ['cluster', 'clusters'];
+
+/** `taintward complete`: scripts by which shells complete its commands, options, and the names of clusters. To be added last. */
+export function addCompletion(program: Command, deps: CliDeps): void {
+  const root = tab(program);
+  let names: readonly string[] = [];
+  const complete = (say: (value: string, description: string) => void) => {
+    for (const name of names) say(name, 'cluster');
+  };
+  for (const { arguments: args, options } of root.commands.values()) {
+    for (const known of [...args, ...options]) {
+      const [name, place] = known;
+      if (OF_CLUSTERS.includes(name)) place.handler = complete;
+    }
+  }
+  const command = program.commands.find((each) => each.name() === 'complete');
+  command
+    ?.description('prints the script by which a shell completes taintward')
+    .hook('preAction', async () => {
+      const { rawArgs } = program as Command & { readonly rawArgs: readonly string[] };
+      const words = rawArgs.slice(rawArgs.indexOf('--') + 1);
+      if (rawArgs.includes('--')) names = await clusterNames(words, deps);
+    });
+  if (command) {
+    withExamples(command, 'source <(taintward complete bash)', 'taintward complete fish | source');
+  }
+}
+
+/** Of the fleet that the words so far name; none where that is not known in time. Never rejects. */
+async function clusterNames(words: readonly string[], deps: CliDeps): Promise<readonly string[]> {
+  const after = (flag: string) => {
+    const at = words.lastIndexOf(flag);
+    return at < 0 ? undefined : words[at + 1];
+  };
+  const said = { state: after('--state'), table: after('--table') };
+  const env = { state: process.env['TAINTWARD_STATE'], table: process.env['TAINTWARD_TABLE'] };
+  const { state, table } = said.state || said.table ? said : env;
+  const choice: FleetChoice = { ...(state ? { state } : {}), ...(table ? { table } : {}) };
+  const late = AbortSignal.timeout(NAMES_MS);
+  const none = new Promise<readonly string[]>((resolve) => late.addEventListener('abort', () => resolve([])));
+  try {
+    const fleet = deps.fleet(choice);
+    const found = await Promise.race([fleet.clusters(), none]);
+    fleet.close();
+    return found;
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,171 @@
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import type { DeadLetter } from '#functions/operator/dead-letters.ts';
+import type { Fleet } from '#functions/operator/fleet.ts';
+import { QUEUES } from '#shared/queues/queue-set.ts';
+import { type CliDeps, CliError } from './command.ts';
+import {
+  type Column,
+  type OutputFormat,
+  outputOption,
+  shownAs,
+  tableOf,
+  tableText,
+  timeText,
+  withExamples,
+} from './output.ts';
+import { withFleet } from './with-fleet.ts';
+
+/** Letters that are read, unless told otherwise: each ten are a call. */
+const DEFAULT_LIMIT = 100;
+const MOST_LETTERS = 1_000;
+const QUEUE_NAMES = Object.values(QUEUES).map(({ name }) => name);
+
+interface ListOptions {
+  readonly queue?: string;
+  readonly limit: number;
+  readonly output: OutputFormat;
+}
+
+/** `taintward dead-letters`: messages that nobody could handle. */
+export function addDeadLettersCommand(program: Command, deps: CliDeps): void {
+  const letters = program
+    .command('dead-letters')
+    .description('messages that nobody could read or do: why, and once that is mended, again');
+  addList(letters, deps);
+  addShow(letters, deps);
+  addRedrive(letters, deps);
+}
+
+function addList(letters: Command, deps: CliDeps): void {
+  const command = letters
+    .command('list')
+    .description('shows them, the oldest first; on AWS others cannot see them for up to ten seconds')
+    .addOption(queueOption())
+    .addOption(limitOption())
+    .addOption(outputOption());
+  withExamples(
+    command,
+    'taintward dead-letters list',
+    'taintward dead-letters list --queue evictions-due -o json',
+  ).action(() =>
+    withFleet<ListOptions>(command, deps, async (fleet, { queue, limit, output }) => {
+      const found = await fleet.deadLetters.list(limit, queue);
+      deps.print(
+        shownAs(output, {
+          data: () => found.map(letterJson),
+          text: (wide) =>
+            found.length === 0
+              ? 'There is no dead letter.\n'
+              : tableOf(found, COLUMNS, { wide, paint: deps.paint }),
+        }),
+      );
+    }),
+  );
+}
+
+function addShow(letters: Command, deps: CliDeps): void {
+  const command = letters
+    .command('show')
+    .description('shows one of them with all it says')
+    .argument('<id>', 'as list shows it, or how it begins')
+    .addOption(queueOption())
+    .addOption(limitOption())
+    .addOption(outputOption());
+  withExamples(command, 'taintward dead-letters show 7').action((id: string) =>
+    withFleet<ListOptions>(command, deps, async (fleet, { queue, limit, output }) => {
+      const letter = await letterOf(id, fleet, limit, queue);
+      deps.print(
+        shownAs(output, {
+          data: () => letterJson(letter),
+          text: () =>
+            tableText([
+              ['ID', letter.id],
+              ['QUEUE', letter.queue],
+              ['SINCE', timeText(letter.at)],
+              ['WHY', whyText(letter)],
+              ['SAYS', JSON.stringify(bodyOf(letter))],
+            ]),
+        }),
+      );
+    }),
+  );
+}
+
+function addRedrive(letters: Command, deps: CliDeps): void {
+  const command = letters
+    .command('redrive')
+    .description('sends those of a queue to it again, which is safe at any age: what is so by then decides')
+    .addOption(queueOption())
+    .option('--all', 'of all queues', false);
+  withExamples(
+    command,
+    'taintward dead-letters redrive --queue evictions-due',
+    'taintward dead-letters redrive --all',
+  ).action(() =>
+    withFleet<{ queue?: string; all: boolean }>(command, deps, async (fleet, { queue, all }) => {
+      if ((queue === undefined) !== all)
+        throw new CliError('Say --queue NAME, or --all for those of all queues.');
+      for (const each of queue === undefined ? QUEUE_NAMES : [queue]) {
+        deps.progress(`Sending the dead letters of ${each} again`);
+        const count = await fleet.deadLetters.redrive(each);
+        deps.print(
+          count === 0
+            ? `There is no dead letter of ${each}.\n`
+            : `Dead letters of ${each} that are sent again, about: ${count}. taintward dead-letters list shows what comes back.\n`,
+        );
+      }
+    }),
+  );
+}
+
+async function letterOf(id: string, fleet: Fleet, limit: number, queue?: string): Promise<DeadLetter> {
+  const found = (await fleet.deadLetters.list(limit, queue)).filter((each) => each.id.startsWith(id));
+  const [letter, ...more] = found.some((each) => each.id === id)
+    ? found.filter((each) => each.id === id)
+    : found;
+  if (letter === undefined) {
+    throw new CliError(
+      `There is no dead letter ${id} among ${limit}: taintward dead-letters list shows them.`,
+    );
+  }
+  if (more.length === 0) return letter;
+  throw new CliError(`${more.length + 1} dead letters begin with ${id}: say more of it.`);
+}
+
+const queueOption = (): Option =>
+  new Option('--queue <name>', 'of this queue only').choices([...QUEUE_NAMES, 'expiry']);
+
+const limitOption = (): Option =>
+  new Option('--limit <number>', 'look at no more of each queue')
+    .argParser((text) => {
+      const limit = Number(text);
+      if (Number.isInteger(limit) && limit > 0 && limit <= MOST_LETTERS) return limit;
+      throw new InvalidArgumentError(`It is a number from 1 to ${MOST_LETTERS}.`);
+    })
+    .default(DEFAULT_LIMIT);
+
+const COLUMNS: readonly Column<DeadLetter>[] = [
+  { head: 'ID', of: ({ id }) => id },
+  { head: 'QUEUE', of: ({ queue }) => queue },
+  { head: 'SINCE', of: ({ at }) => timeText(at) },
+  { head: 'WHY', of: whyText },
+  { head: 'SAYS', of: (letter) => JSON.stringify(bodyOf(letter)), wide: true },
+];
+
+function whyText({ reason }: DeadLetter): string {
+  return reason ?? 'it came too often: the log of its function says why';
+}
+
+/** As it was meant, where it can be read. */
+function bodyOf({ body }: DeadLetter): unknown {
+  try {
+    return JSON.parse(body);
+  } catch {
+    return body;
+  }
+}
+
+const letterJson = (letter: DeadLetter): object => ({
+  ...{ id: letter.id, queue: letter.queue, since: timeText(letter.at) },
+  ...{ reason: letter.reason, body: bodyOf(letter) },
+});

@@ -1,0 +1,53 @@
+import type { Command } from 'commander';
+import { examine, type Finding } from '#functions/operator/doctor.ts';
+import { clusterOrAll } from '#functions/operator/fleet.ts';
+import type { CliDeps } from './command.ts';
+import { EXIT } from './exit-codes.ts';
+import { type OutputFormat, outputOption, shownAs, withExamples } from './output.ts';
+import type { Paint } from './paint.ts';
+import { addLiveOptions, withLive } from './with-fleet.ts';
+
+/** `taintward doctor`: whether everything is in place, and what to do about what is not. */
+export function addDoctorCommand(program: Command, deps: CliDeps): void {
+  const command = program
+    .command('doctor')
+    .description(
+      'looks whether everything is in place, and says what to do about what is not; ends with 2 when something is bad',
+    )
+    .argument('[cluster]', 'its name (default: all clusters)')
+    .addOption(outputOption());
+  withExamples(
+    addLiveOptions(command),
+    'taintward doctor',
+    'taintward doctor prod -o json',
+    'taintward doctor --context kind-kind',
+  ).action((name: string | undefined) =>
+    withLive<{ output: OutputFormat }>(command, deps, async (fleet, { output }) => {
+      const findings = await examine(fleet, await clusterOrAll(name, fleet), deps);
+      deps.print(shownAs(output, { data: () => findings, text: () => findingsText(findings, deps.paint) }));
+      if (findings.some(({ verdict }) => verdict === 'bad')) deps.exitWith(EXIT.needsYou);
+    }),
+  );
+}
+
+const VERDICTS = {
+  ok: { text: 'ok  ', style: 'green' },
+  warn: { text: 'warn', style: 'yellow' },
+  bad: { text: 'BAD ', style: 'red' },
+} as const;
+
+function findingsText(findings: readonly Finding[], paint: Paint): string {
+  const groups = Map.groupBy(findings, ({ cluster }) => cluster);
+  return [...groups]
+    .map(([cluster, found]) => {
+      const head = paint('bold', cluster === undefined ? 'Fleet' : `Cluster ${cluster}`);
+      return `${head}\n${found.map((finding) => findingText(finding, paint)).join('')}`;
+    })
+    .join('\n');
+}
+
+function findingText({ verdict, what, says, fix }: Finding, paint: Paint): string {
+  const { text, style } = VERDICTS[verdict];
+  const advice = fix === undefined ? '' : `${' '.repeat(21)}${paint('dim', fix)}\n`;
+  return `  ${paint(style, text)} ${what.padEnd(13)} ${says}\n${advice}`;
+}

@@ -1,0 +1,47 @@
+import { CommanderError } from 'commander';
+import { FleetError } from '#functions/operator/fleet.ts';
+import { OrderError } from '#shared/clusters/operator.ts';
+import { PolicyError } from '#shared/clusters/policy-document.ts';
+import { ApiError } from '#shared/kubernetes/api-error.ts';
+import { KubeconfigError } from '#shared/kubernetes/kubeconfig-file.ts';
+import { QueueError } from '#shared/queues/sender.ts';
+import { StoreError } from '#shared/store/store.ts';
+import { type CliDeps, CliError } from './command.ts';
+import { EXIT, type ExitCode } from './exit-codes.ts';
+import { createProgram } from './program.ts';
+
+/** Whatever goes wrong by the operator's hand is one of these, with a message made for the operator. */
+const OPERATOR_ERRORS = [
+  ApiError,
+  CliError,
+  FleetError,
+  KubeconfigError,
+  OrderError,
+  PolicyError,
+  QueueError,
+  StoreError,
+];
+
+/** Does what a command line says, and tells how it ended. What went wrong is said. */
+export async function run(argv: readonly string[], deps: Omit<CliDeps, 'exitWith'>): Promise<ExitCode> {
+  let code: ExitCode = EXIT.fine;
+  const program = createProgram({
+    ...deps,
+    exitWith: (found) => {
+      code = found;
+    },
+  });
+  try {
+    await program.parseAsync(argv, { from: 'user' });
+    return code;
+  } catch (error) {
+    // Commander has said it.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.fine : EXIT.usage;
+    deps.progress();
+    const known = OPERATOR_ERRORS.some((kind) => error instanceof kind);
+    deps.complain(`taintward: ${known ? (error as Error).message : (error as Error).stack}\n`);
+    return EXIT.failed;
+  } finally {
+    deps.progress();
+  }
+}

@@ -1,0 +1,34 @@
+import * as z from 'zod';
+
+const moment = z.int();
+
+/** What a process that runs the whole service knows of a cluster, and nobody else. */
+const clusterViewSchema = z.object({
+  /** `standby`: nobody speaks for it yet; `refused`: its credentials, or their rights, are not enough. */
+  state: z.enum(['live', 'syncing', 'deaf', 'standby', 'refused']),
+  /** With `deaf`: since when nothing is heard. */
+  since: moment.optional(),
+  /** With `refused` and `deaf`: a sentence, where one is known. */
+  why: z.string().optional(),
+  /** The last sign of life. */
+  heardAt: moment.optional(),
+  nodes: z.int(),
+  tainted: z.int(),
+  /** Of tainted nodes. */
+  pods: z.int(),
+  /** Of all nodes, as the guard counts: those that are down, and those that people tainted lately. */
+  down: z.int(),
+  taintedByPeople: z.int(),
+});
+
+export const serviceViewSchema = z.object({
+  version: z.string(),
+  startedAt: moment,
+  clusters: z.record(z.string(), clusterViewSchema),
+  /** How many messages each queue holds, those in flight and delayed included. */
+  queues: z.record(z.string(), z.int()),
+});
+
+export type ServiceClusterView = z.infer<typeof clusterViewSchema>;
+/** What a process that runs the whole service says of itself to who may read its state directory. */
+export type ServiceView = z.infer<typeof serviceViewSchema>;

@@ -1,0 +1,72 @@
+import { once } from 'node:events';
+import { rmSync } from 'node:fs';
+import { createServer, request as httpRequest, type RequestListener } from 'node:http';
+import { relative } from 'node:path';
+import { json } from 'node:stream/consumers';
+
+/** In the state directory: where its process answers whoever may read that directory. */
+export const SOCKET_FILE = 'service.sock';
+
+/** What the system takes as a socket's path, in bytes; that of macOS is the shorter one. */
+const LONGEST_PATH = 103;
+/** A process that is alive answers at once. */
+const ANSWER_MS = 2_000;
+/** For nobody but its owner. */
+const UMASK = 0o177;
+
+export interface StateSocket {
+  close(): Promise<void>;
+}
+
+/**
+ * Answers HTTP on a socket at `path`, with the rights of the files beside it. What a killed process left there goes. `undefined`:
+ * the path is too long for a socket.
+ */
+export async function listenOnSocket(
+  path: string,
+  listener: RequestListener,
+): Promise<StateSocket | undefined> {
+  const short = reachable(path);
+  if (short === undefined) return undefined;
+  rmSync(path, { force: true });
+  const server = createServer(listener);
+  const umask = process.umask(UMASK);
+  try {
+    server.listen(short);
+  } finally {
+    process.umask(umask);
+  }
+  await once(server, 'listening');
+  return {
+    async close() {
+      const closed = once(server, 'close');
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+/** The JSON that is answered on the socket at `path`; `undefined`: nobody answers there. Rejects when it is refused. */
+export async function askSocket(path: string, question: string): Promise<unknown> {
+  const socketPath = reachable(path);
+  if (socketPath === undefined) return undefined;
+  const asked = httpRequest({ socketPath, path: question, agent: false, timeout: ANSWER_MS });
+  asked.once('timeout', () => asked.destroy());
+  asked.end();
+  try {
+    const [response] = await once(asked, 'response');
+    const answer = await json(response);
+    if (response.statusCode === 200) return answer;
+    throw new Error(`${path} answers ${response.statusCode} to ${question}`);
+  } catch (error) {
+    if (NOBODY.includes((error as NodeJS.ErrnoException).code ?? '')) return undefined;
+    throw error;
+  }
+}
+
+const NOBODY = ['ENOENT', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ENOTSOCK'];
+
+/** A path by which the system finds it, from here if need be. */
+const reachable = (path: string): string | undefined =>
+  [path, relative(process.cwd(), path)].find((each) => Buffer.byteLength(each) <= LONGEST_PATH);

@@ -1,0 +1,344 @@
+import pMap from 'p-map';
+import type { Rulings } from '#shared/clusters/rulebook.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
+import { DEFAULT_POLICY, type Mode } from '#shared/eviction/policy.ts';
+import { EVICTION_API_RIGHTS, missingRights, NEEDED_RIGHTS } from '#shared/kubernetes/rights.ts';
+import { isAlive } from '#shared/kubernetes/takeover.ts';
+import type { Clock } from '#shared/time/clock.ts';
+import { pause } from '#shared/time/pause.ts';
+import { VERSION } from '#shared/version.ts';
+import { type BuiltIn, builtInOf } from './built-in.ts';
+import type { ContextFleet, Fleet } from './fleet.ts';
+import type { LiveCluster } from './live-cluster.ts';
+import { DEAF_MS } from './status.ts';
+
+/** Clusters that are asked at a time. */
+const PARALLEL_CLUSTERS = 8;
+/** Clocks that are kept in step differ by milliseconds; the alarm of the stack rings from here on, too. */
+const MAX_SKEW_MS = 1_000;
+/** So many questions find it out, so far apart. */
+const CLOCK_QUESTIONS = 12;
+const CLOCK_QUESTION_MS = 130;
+/** Messages in a queue that is keeping up. */
+const MOST_WAITING = 1_000;
+
+/** What was looked at, what is so, and what to do about it. */
+export interface Finding {
+  /** Absent: the fleet. */
+  readonly cluster?: ClusterName;
+  readonly what:
+    | 'store'
+    | 'process'
+    | 'versions'
+    | 'identity'
+    | 'queues'
+    | 'dead letters'
+    | 'reach'
+    | 'rights'
+    | 'clocks'
+    | 'relay'
+    | 'built-in'
+    | 'takeover';
+  readonly verdict: 'ok' | 'warn' | 'bad';
+  /** One sentence. */
+  readonly says: string;
+  /** One sentence; absent: nothing is to be done. */
+  readonly fix?: string;
+}
+
+export interface DoctorDeps {
+  readonly clock: Clock;
+  readonly progress: (text?: string) => void;
+}
+
+type Told = Omit<Finding, 'cluster'>;
+
+const ok = (what: Told['what'], says: string): Told => ({ what, verdict: 'ok', says });
+const warn = (what: Told['what'], says: string, fix: string): Told => ({ what, verdict: 'warn', says, fix });
+const bad = (what: Told['what'], says: string, fix: string): Told => ({ what, verdict: 'bad', says, fix });
+
+/** What is well and what is not, of the fleet and of these clusters. What cannot be looked at is a finding. */
+export async function examine(
+  fleet: Fleet | ContextFleet,
+  clusters: readonly ClusterName[],
+  { clock, progress }: DoctorDeps,
+): Promise<readonly Finding[]> {
+  const ofFleet = fleet.kind === 'context' ? [] : await examineFleet(fleet, clock);
+  let done = 0;
+  const ofClusters = await pMap(
+    clusters,
+    async (cluster) => {
+      const found = await examineCluster(fleet, cluster, clock);
+      done += 1;
+      progress(`Clusters looked at: ${done} of ${clusters.length}`);
+      return found.map((finding): Finding => ({ cluster, ...finding }));
+    },
+    { concurrency: PARALLEL_CLUSTERS },
+  );
+  progress();
+  return [...ofFleet, ...ofClusters.flat()];
+}
+
+async function examineFleet(fleet: Fleet, clock: Clock): Promise<readonly Told[]> {
+  const groups = await Promise.all([
+    looked('store', 'check the name, and your rights to it', async () => {
+      const askedAt = clock.now();
+      await fleet.rulebook.fleetStop();
+      return [ok('store', `The ${fleet.where} answers within ${clock.now() - askedAt} ms.`)];
+    }),
+    fleet.kind === 'local' ? examineProcess(fleet) : [],
+    looked('identity', 'check your credentials', async () => {
+      await fleet.operator();
+      return [ok('identity', 'It is known who you are, as the audit has to.')];
+    }),
+    looked('queues', 'check your rights to its queues', async () => queueFindings(await fleet.backlog())),
+    looked('dead letters', 'check your rights to its queues', async () =>
+      deadLetterFindings(await fleet.deadLetters.count()),
+    ),
+  ]);
+  return groups.flat();
+}
+
+/** A question that fails is a finding itself. */
+async function looked(
+  what: Told['what'],
+  fix: string,
+  look: () => Promise<readonly Told[]>,
+): Promise<readonly Told[]> {
+  try {
+    return await look();
+  } catch (error) {
+    return [bad(what, messageOf(error), `${fix}.`)];
+  }
+}
+
+const examineProcess = (fleet: Fleet): Promise<readonly Told[]> =>
+  looked('process', 'start it anew', async () => {
+    const service = await fleet.service();
+    if (!service) {
+      return [
+        warn(
+          'process',
+          'No npm start runs on this state directory, so nothing is noticed or evicted; timers are kept.',
+          'Start it with npm start.',
+        ),
+      ];
+    }
+    const runs = ok('process', `It runs since ${new Date(service.startedAt).toISOString()}.`);
+    if (service.version === VERSION) return [runs, ok('versions', `It is ${VERSION}, as this command is.`)];
+    return [
+      runs,
+      warn(
+        'versions',
+        `It is ${service.version}, and this command ${VERSION}.`,
+        'Restart it, or use the command of its release.',
+      ),
+    ];
+  });
+
+function queueFindings(backlog: ReadonlyMap<string, number> | undefined): readonly Told[] {
+  if (!backlog) return [];
+  const full = [...backlog].filter(([, count]) => count > MOST_WAITING);
+  if (full.length === 0) return [ok('queues', 'Its queues are read as fast as they are written.')];
+  return full.map(([queue, count]) =>
+    warn(
+      'queues',
+      `${count} messages wait in ${queue}.`,
+      'See the log of its function: it fails, is throttled, or has too little concurrency.',
+    ),
+  );
+}
+
+function deadLetterFindings(counts: ReadonlyMap<string, number>): readonly Told[] {
+  if (counts.size === 0) return [ok('dead letters', 'There is none.')];
+  return [...counts].map(([queue, count]) =>
+    warn(
+      'dead letters',
+      `There are ${count} of ${queue}.`,
+      'taintward dead-letters list says why; mend that, then taintward dead-letters redrive.',
+    ),
+  );
+}
+
+async function examineCluster(
+  fleet: Fleet | ContextFleet,
+  cluster: ClusterName,
+  clock: Clock,
+): Promise<readonly Told[]> {
+  const known = fleet.kind === 'context' ? undefined : await fleet.rulebook.read(cluster).catch(messageOf);
+  const rulings = typeof known === 'string' ? undefined : known;
+  return [
+    ...(typeof known === 'string'
+      ? [bad('store', known, 'Upgrade this command, or apply its policy anew.')]
+      : []),
+    ...(fleet.kind === 'context' ? [] : await relayFindings(fleet, cluster, clock)),
+    ...(await looked('reach', 'Check its address, your credentials and the network', () =>
+      examineLive(fleet, cluster, rulings, clock),
+    )),
+  ];
+}
+
+const relayFindings = (fleet: Fleet, cluster: ClusterName, clock: Clock): Promise<readonly Told[]> =>
+  looked('relay', 'check your rights', async () => {
+    const [lease, service] = await Promise.all([fleet.leases.look(cluster), fleet.service()]);
+    const view = service?.clusters[cluster];
+    if (view?.state === 'refused') {
+      return [
+        bad(
+          'relay',
+          `It does not let the service in: ${view.why ?? ''}`,
+          'Give its credentials what is missing.',
+        ),
+      ];
+    }
+    const heardAt = view?.heardAt ?? lease?.heardAt;
+    if (heardAt === undefined) {
+      return [
+        bad(
+          'relay',
+          'No relay ever heard from it.',
+          'Look whether a relay runs, and at its log: relay.watch-failed says why it hears nothing.',
+        ),
+      ];
+    }
+    const lagMs = clock.now() - heardAt;
+    if (lagMs < DEAF_MS) return [ok('relay', `It was heard ${Math.round(lagMs / 1000)} s ago.`)];
+    return [
+      bad(
+        'relay',
+        `It was last heard ${Math.round(lagMs / 1000)} s ago; ${lease?.holder === undefined ? 'nobody speaks for it' : `${lease.holder} speaks for it`}.`,
+        'Look whether a relay runs, and at its log: relay.watch-failed says why it hears nothing. Timers go on.',
+      ),
+    ];
+  });
+
+async function examineLive(
+  fleet: Fleet | ContextFleet,
+  cluster: ClusterName,
+  rulings: Rulings | undefined,
+  clock: Clock,
+): Promise<readonly Told[]> {
+  const live = await fleet.cluster(cluster);
+  try {
+    const askedAt = clock.now();
+    const version = await live.objects.get('/version');
+    const reached = ok(
+      'reach',
+      `Its API server answers you within ${clock.now() - askedAt} ms; it is ${String(version?.['gitVersion'] ?? 'of an unknown version')}.`,
+    );
+    const policy = rulings?.orders.policy?.read ?? DEFAULT_POLICY;
+    const groups = await Promise.all([
+      looked('rights', 'Grant them in all namespaces', () => rightsFindings(fleet, live, policy.method.kind)),
+      looked('built-in', 'Grant yourself to list nodes and pods', () =>
+        builtInFindings(live, rulings, clock),
+      ),
+    ]);
+    return [reached, ...(await clockFindings(live)), ...groups.flat()];
+  } finally {
+    live.close();
+  }
+}
+
+async function rightsFindings(
+  fleet: Fleet | ContextFleet,
+  { api }: LiveCluster,
+  method: 'delete' | 'evict',
+): Promise<readonly Told[]> {
+  const needs = method === 'evict' ? [...NEEDED_RIGHTS, ...EVICTION_API_RIGHTS] : NEEDED_RIGHTS;
+  const missing = await missingRights(api, needs);
+  // Of a deployment, its functions have identities of their own.
+  const whose = fleet.kind === 'deployed' ? 'You have' : 'These credentials have';
+  if (missing.length === 0) return [ok('rights', `${whose} all rights that the service needs there.`)];
+  const says = `${whose} not all rights that the service needs there: ${missing.join(', ')}.`;
+  return fleet.kind === 'deployed'
+    ? [
+        warn(
+          'rights',
+          says,
+          'Nothing, if its functions have them: their log would say cluster.refused otherwise.',
+        ),
+      ]
+    : [bad('rights', says, 'Grant them in all namespaces: cdk/rbac has the roles.')];
+}
+
+/** Answers tell the time to the second: a few of them, at different parts of a second, tell more. */
+async function clockFindings({ api }: LiveCluster): Promise<readonly Told[]> {
+  for (let asked = 0; api.skewMs === undefined && asked < CLOCK_QUESTIONS; asked++) {
+    await api.allowed({ verb: 'list', resource: 'nodes' });
+    await pause(CLOCK_QUESTION_MS);
+  }
+  const { skewMs } = api;
+  if (skewMs === undefined) return [ok('clocks', 'How far its clock is from the one here is not known.')];
+  const apart = `Its clock is ${Math.abs(Math.round(skewMs))} ms ${skewMs < 0 ? 'behind' : 'ahead of'} the one here.`;
+  if (Math.abs(skewMs) <= MAX_SKEW_MS) return [ok('clocks', apart)];
+  return [
+    warn(
+      'clocks',
+      apart,
+      'Keep both in step (NTP): deadlines count from the API server’s moments, and fire by ours.',
+    ),
+  ];
+}
+
+/** Who evicts there, and whether somebody does. */
+async function builtInFindings(
+  live: LiveCluster,
+  rulings: Rulings | undefined,
+  clock: Clock,
+): Promise<readonly Told[]> {
+  const [builtIn, takeover] = await Promise.all([builtInOf(live.objects), live.api.getTakeover()]);
+  const now = clock.now() + (live.api.skewMs ?? 0);
+  const isTaken = takeover !== undefined && isAlive(takeover, now);
+  const taken: readonly Told[] = !takeover
+    ? []
+    : isTaken
+      ? [
+          ok(
+            'takeover',
+            'The takeover at its nodes is alive: the built-in controller rests for their taints.',
+          ),
+        ]
+      : [
+          bad(
+            'takeover',
+            'The takeover at its nodes is not renewed: the built-in controller evicts.',
+            'taintward takeover status says since when; the log of the relay says why (takeover.withheld).',
+          ),
+        ];
+  const mode = rulings && (rulings.orders.policy?.read.mode ?? DEFAULT_POLICY.mode);
+  return [builtInFinding(builtIn, mode, isTaken), ...taken];
+}
+
+function builtInFinding({ state, evidence }: BuiltIn, mode: Mode | undefined, isTaken: boolean): Told {
+  const by = `by ${evidence}`;
+  switch (state) {
+    case 'on':
+      if (mode !== 'enforce') return ok('built-in', `It is on (${by}), and evicts alone.`);
+      if (isTaken) return ok('built-in', `It is on (${by}), and rests for the taints that are taken over.`);
+      return warn(
+        'built-in',
+        `It is on (${by}), and so are we: whoever is first evicts, with none of what the policy forbids.`,
+        'Switch it off (--controllers=*,-taint-eviction-controller), or taintward takeover apply where that is impossible.',
+      );
+    case 'off':
+      if (mode === 'enforce') return ok('built-in', `It is off (${by}), and we evict.`);
+      if (mode === undefined) return ok('built-in', `It is off (${by}): somebody else has to evict.`);
+      return bad(
+        'built-in',
+        `It is off (${by}), and the policy is ${mode}: nobody evicts.`,
+        mode === 'paused'
+          ? 'taintward resume, unless that is meant.'
+          : 'taintward policy apply one of the mode enforce, unless that is meant.',
+      );
+    case 'unknown':
+      return warn(
+        'built-in',
+        `Whether it runs is unknown: ${evidence}.`,
+        'Look at the flags of kube-controller-manager, or ask who runs the control plane.',
+      );
+    default:
+      return state satisfies never;
+  }
+}
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -1,0 +1,42 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { TestContext } from 'node:test';
+import { PROJECT_DIR } from '../../cdk/bundle.ts';
+
+/** An `npm start` of its own, until the test is over. */
+export interface NpmStart {
+  /** Its state directory. */
+  readonly state: string;
+  /** At the prompt of the simulated cluster. */
+  type(line: string): void;
+}
+
+/** Starts it with these arguments, on the simulated cluster without any, and waits until it has listed its clusters. */
+export async function npmStart(t: TestContext, ...args: readonly string[]): Promise<NpmStart> {
+  const dir = mkdtempSync(join(tmpdir(), 'tw-'));
+  const state = join(dir, 'state');
+  const child = spawn(
+    process.execPath,
+    [join(PROJECT_DIR, 'functions/local/main.ts'), '--log', 'json', '--state', state, ...args],
+    { stdio: ['pipe', 'pipe', 'ignore'] },
+  );
+  t.after(async () => {
+    if (child.exitCode === null) {
+      child.kill();
+      await once(child, 'exit');
+    }
+    rmSync(dir, { recursive: true });
+  });
+  const lines = createInterface({ input: child.stdout });
+  await new Promise<void>((resolve, reject) => {
+    child.once('exit', (code) => reject(new Error(`npm start ended with ${code}`)));
+    lines.on('line', (line) => {
+      if (JSON.parse(line).event === 'relay.synced') resolve();
+    });
+  });
+  return { state, type: (line) => void child.stdin.write(`${line}\n`) };
+}

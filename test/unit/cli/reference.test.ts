@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import type { CliDeps } from '#functions/cli/command.ts';
+import { createProgram } from '#functions/cli/program.ts';
+import { leavesOf, referenceOf } from '#functions/cli/reference.ts';
+
+const program = () => createProgram({} as CliDeps);
+
+test('docs/cli.md is what the program says of itself; npm run docs:cli makes it so', () => {
+  const written = readFileSync(join(import.meta.dirname, '../../../docs/cli.md'), 'utf8');
+  assert.ok(written === referenceOf(program()), 'docs/cli.md is not up to date: run npm run docs:cli');
+});
+
+describe('each command has a description and examples that it understands', () => {
+  const page = referenceOf(program());
+  for (const command of leavesOf(program(), program().createHelp())) {
+    const path = [...pathOf(command)];
+    test(path.join(' '), () => {
+      assert.notEqual(command.description(), '');
+      const name = ['taintward', ...path].join(' ');
+      const section = page.split('\n### ').find((each) => each.startsWith(`${name}\n`)) ?? '';
+      const [, examples = ''] = /```sh\n(.*?)```/s.exec(section) ?? [];
+      assert.ok(
+        examples.split('\n').some((line) => line.startsWith(name)),
+        section,
+      );
+    });
+  }
+});
+
+function pathOf(command: ReturnType<typeof program>): readonly string[] {
+  return command.parent ? [...pathOf(command.parent), command.name()] : [];
+}

@@ -1,6 +1,8 @@
 import { type IPrincipal, ManagedPolicy } from 'aws-cdk-lib/aws-iam';
 import { Construct } from 'constructs';
 import type { ClusterAccess } from './cluster-access.ts';
+import type { Deltas } from './deltas.ts';
+import type { Functions } from './functions.ts';
 import type { Grantee } from './grantee.ts';
 import type { State } from './state.ts';
 import type { Timers } from './timers.ts';
@@ -8,13 +10,19 @@ import type { Timers } from './timers.ts';
 export interface OperatorRightsProps {
   readonly prefix: string;
   readonly state: State;
+  readonly deltas: Deltas;
   readonly timers: Timers;
+  readonly functions: Functions;
   readonly clusters: ClusterAccess;
 }
 
 /** What people may do by the command line, in three sizes: a managed policy each, to attach to their roles. */
 export class OperatorRights extends Construct {
-  constructor(scope: Construct, id: string, { prefix, state, timers, clusters }: OperatorRightsProps) {
+  constructor(
+    scope: Construct,
+    id: string,
+    { prefix, state, deltas, timers, functions, clusters }: OperatorRightsProps,
+  ) {
     super(scope, id);
     const viewer = new Size(
       this,
@@ -26,7 +34,7 @@ export class OperatorRights extends Construct {
       this,
       'Operator',
       `${prefix}-operator`,
-      'May see what Taintward does, and stop, hold, release and retry evictions.',
+      'May see what Taintward does, and stop, hold, release, retry and redrive evictions.',
     );
     const admin = new Size(
       this,
@@ -34,8 +42,16 @@ export class OperatorRights extends Construct {
       `${prefix}-admin`,
       'May do all that the command line of Taintward can, policies and clusters included.',
     );
-    for (const size of [viewer, operator, admin]) state.bindView(size);
-    for (const size of [operator, admin]) timers.bindRetry(size);
+    const queues = [deltas.nodes, deltas.pods, timers.due];
+    for (const size of [viewer, operator, admin]) {
+      state.bindView(size);
+      for (const queue of [...queues, functions.expiryDeadLetters]) queue.bindCount(size);
+    }
+    for (const size of [operator, admin]) {
+      timers.bindRetry(size);
+      for (const queue of queues) queue.bindRedrive(size);
+      functions.expiryDeadLetters.bindRead(size);
+    }
     state.bindHolding(operator);
     state.bindRuling(admin);
     clusters.bind(admin);

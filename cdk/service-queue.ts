@@ -60,6 +60,22 @@ export class ServiceQueue extends Construct {
   grantSend(grantee: Grantee): void {
     grantSend(this.queue, grantee);
   }
+
+  /** Lets somebody at a terminal see how many messages it and its dead letters hold. */
+  bindCount(grantee: Grantee): void {
+    grantCount([this.queue, this.deadLetters.queue], grantee);
+  }
+
+  /** Lets somebody at a terminal read its dead letters, and send them again. */
+  bindRedrive(grantee: Grantee): void {
+    this.deadLetters.bindRead(grantee);
+    Grant.addToPrincipal({
+      grantee,
+      actions: ['sqs:StartMessageMoveTask', 'sqs:DeleteMessage'],
+      resourceArns: [this.deadLetters.queue.queueArn],
+    });
+    grantSend(this.queue, grantee);
+  }
 }
 
 export interface DeadLetterQueueProps {
@@ -100,12 +116,34 @@ export class DeadLetterQueue extends Construct {
     }
   }
 
+  /** Lets somebody at a terminal see how many messages it holds. */
+  bindCount(grantee: Grantee): void {
+    grantCount([this.queue], grantee);
+  }
+
+  /** Lets somebody at a terminal read its messages, and have others see them again. */
+  bindRead(grantee: Grantee): void {
+    Grant.addToPrincipal({
+      grantee,
+      actions: ['sqs:ReceiveMessage', 'sqs:ChangeMessageVisibility'],
+      resourceArns: [this.queue.queueArn],
+    });
+  }
+
   bindSend(grantee: Grantee): void {
     grantee.setEnvironment({
       DEAD_LETTER_QUEUE_URL: this.queue.queueUrl,
     } satisfies ValuesOf<typeof deadLetterVariables>);
     grantSend(this.queue, grantee);
   }
+}
+
+function grantCount(queues: readonly Queue[], grantee: Grantee): void {
+  Grant.addToPrincipal({
+    grantee,
+    actions: ['sqs:GetQueueUrl', 'sqs:GetQueueAttributes'],
+    resourceArns: queues.map(({ queueArn }) => queueArn),
+  });
 }
 
 function commonProps(queueName: string, fifo: boolean): QueueProps {

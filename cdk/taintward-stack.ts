@@ -34,13 +34,13 @@ export class TaintwardStack extends Stack {
     } else {
       this.#sayHowToRun(new ExternalRelay(this, 'Relay', shared));
     }
-    new OperatorRights(this, 'OperatorRights', { prefix, state, timers, clusters });
     // Clusters that are reached from a VPC alone are so by `evict` too.
     const functions = new Functions(this, 'Functions', {
       ...shared,
       notices: new Notices(this, 'Notices', config),
       ...(network && !isOwnVpc ? { network } : {}),
     });
+    new OperatorRights(this, 'OperatorRights', { prefix, state, deltas, timers, functions, clusters });
     const { dashboard } = new Monitoring(this, 'Monitoring', { ...shared, functions });
     this.#say('Dashboard', 'Where to look.', this.#dashboardUrl(dashboard.name));
     this.#say('TableName', 'The command line is told of it by TAINTWARD_TABLE.', state.table.tableName);

@@ -112,11 +112,12 @@ describe('people', () => {
     lines(size)
       .filter(({ Action }) => Action.includes(action))
       .map(({ Condition }) => Condition as Record<string, Record<string, readonly string[]>>);
-  const WRITES = /:(Put|Update|Delete|BatchWrite)Item|:Send/;
+  const WRITES =
+    /:(Put|Update|Delete|BatchWrite)Item|:Send|:ReceiveMessage|:DeleteMessage|:StartMessageMoveTask/;
 
   test('who views changes nothing', () => {
     const actions = lines('viewer').flatMap(({ Action }) => Action);
-    assert.ok(actions.includes('dynamodb:Query'));
+    assert.ok(actions.includes('dynamodb:Query') && actions.includes('sqs:GetQueueAttributes'));
     assert.deepEqual(
       actions.filter((action) => WRITES.test(action)),
       [],
@@ -133,6 +134,15 @@ describe('people', () => {
     for (const name of ['policy', 'access', 'epoch', 'holder']) assert.ok(!attributes.includes(name), name);
     assert.deepEqual(conditionsOf('operator', 'dynamodb:PutItem'), []);
     assert.deepEqual(conditionsOf('operator', 'dynamodb:DeleteItem'), []);
+  });
+
+  test('who operates reads dead letters and sends them again, but those of expiry, which go nowhere', () => {
+    const queuesOf = (action: string) =>
+      lines('operator')
+        .filter(({ Action }) => Action.includes(action))
+        .flatMap(({ Resource }) => Resource).length;
+    assert.equal(queuesOf('sqs:ReceiveMessage'), 4);
+    assert.equal(queuesOf('sqs:StartMessageMoveTask'), 3);
   });
 
   test('who operates may write each attribute that stopping, holding and releasing write', async () => {

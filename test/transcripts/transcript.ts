@@ -47,9 +47,14 @@ export async function taintward(...args: readonly string[]): Promise<Said> {
 
 /** What differs from run to run, and by what it is replaced. */
 const MASKS: readonly (readonly [RegExp, string])[] = [
+  [/\bit is v\d[\w.+-]*\w/g, 'it is <version>'],
+  [/(?<=^(Versions: .*| {2}ok {3}versions .*))\d+\.\d+\.\d+/gm, '<version>'],
+  [/(?<=(kubernetes|cli|service): )v?\d+\.\d+\.\d+/g, '<version>'],
   [/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g, '<time>'],
   [/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g, '<uuid>'],
   [/\bh[0-9a-f]{8}\b/g, '<hold>'],
+  [/\bv\d+\.\d+\.\d+[\w.+-]*/g, '<version>'],
+  [/\bafter \d+\.\d s\b/g, 'after <span>'],
   [/-?\b\d+ ms\b( (ahead of|behind))?/g, '<ms>'],
   [/\b(\d+ [dhms])( \d+ [dhms])? ago\b/g, '<span> ago'],
   [/\b(\d+ [dhms])( \d+ [dhms])?(?= {2,}|$)/gm, '<span>'],
@@ -73,19 +78,34 @@ const masked = (text: string): string =>
  */
 export class Transcript {
   readonly #always: readonly string[];
+  readonly #names: Iterable<readonly [string | RegExp, string]>;
+  readonly #run: typeof taintward;
   #text = '';
 
-  /** `always`: words that each command has, and nobody needs to read. */
-  constructor(...always: readonly string[]) {
+  /**
+   * `always`: words that each command has, and nobody needs to read. `names`: what else differs from run to run, texts or global
+   * patterns, and by what it is replaced. `run`: how a command is run, if not in this process.
+   */
+  constructor({
+    always = [],
+    names = [],
+    run: runCommand = taintward,
+  }: {
+    readonly always?: readonly string[];
+    readonly names?: Iterable<readonly [string | RegExp, string]>;
+    readonly run?: typeof taintward;
+  } = {}) {
     this.#always = always;
+    this.#names = names;
+    this.#run = runCommand;
   }
 
   /** Says a command, and notes what it answers. */
   async say(...args: readonly string[]): Promise<Said> {
-    const said = await taintward(...args, ...this.#always);
-    const words = args.map((word) => (/[\s'"]/.test(word) ? `'${word}'` : word)).join(' ');
+    const said = await this.#run(...args, ...this.#always);
+    const words = args.map((word) => (/[\s'"]|^$/.test(word) ? `'${word}'` : word)).join(' ');
     const end = said.code === 0 ? '' : `[ends with ${said.code}]\n`;
-    this.#text += `$ taintward ${words}\n${masked(said.out)}${masked(said.err)}${end}\n`;
+    this.#text += `$ taintward ${words}\n${said.out}${said.err}${end}\n`;
     return said;
   }
 
@@ -93,7 +113,7 @@ export class Transcript {
   async until(isAwaited: (said: Said) => boolean, args: readonly string[], withinMs = 60_000): Promise<void> {
     const deadlineAt = Date.now() + withinMs;
     for (;;) {
-      const said = await taintward(...args, ...this.#always);
+      const said = await this.#run(...args, ...this.#always);
       if (isAwaited(said)) break;
       assert.ok(Date.now() < deadlineAt, `taintward ${args.join(' ')} still says: ${said.out}${said.err}`);
     }
@@ -107,6 +127,7 @@ export class Transcript {
 
   /** Compares it with a file of that path. */
   compare(t: TestContext, path: string): void {
-    t.assert.fileSnapshot(this.#text, path, { serializers: [String] });
+    const named = [...this.#names].reduce((text, [name, mask]) => text.replaceAll(name, mask), this.#text);
+    t.assert.fileSnapshot(masked(named), path, { serializers: [String] });
   }
 }

@@ -37,7 +37,7 @@ export function embeddedFleet(
     deadLetters: localDeadLetters(letters),
     clusters: async () => names,
     manages: async (cluster) => names.includes(cluster),
-    cluster: (name) => assert.fail(`cluster ${name} was asked`),
+    cluster: async (name) => assert.fail(`cluster ${name} was asked`),
     backlog: async () => new Map(),
     service: async () => undefined,
     operator: async () => new Operator({ rulebook, clock, who: 'anna' }),

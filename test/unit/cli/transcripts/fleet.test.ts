@@ -7,7 +7,7 @@ const golden = (name: string) => join(import.meta.dirname, `${name}.txt`);
 
 test('what waits on the simulated cluster is shown, held, stopped and resumed', async (t) => {
   const { state, type } = await npmStart(t);
-  const at = new Transcript('--state', state);
+  const at = new Transcript({ always: ['--state', state] });
   await at.say('doctor');
   await at.say('pending');
   await at.say(
@@ -44,10 +44,10 @@ test('what waits on the simulated cluster is shown, held, stopped and resumed', 
 
 test('what went from the simulated cluster is told', async (t) => {
   const { state, type } = await npmStart(t);
-  const at = new Transcript('--state', state);
+  const at = new Transcript({ always: ['--state', state] });
   type('taint node-1 gone=yes:NoExecute');
   at.note('node-1 is tainted, and none of its pods but those of daemons tolerates that.');
-  await at.until(({ out }) => /evicted/.test(out), ['history', '--pod', 'db-0']);
+  await at.until(({ out }) => /evicted.* after /.test(out), ['history', '--pod', 'db-0']);
   await at.say('history', 'simulated', '--pod', 'db-0', '-o', 'yaml');
   await at.say('history', '--pod', 'db-0', '--compare');
   at.compare(t, golden('history'));
@@ -55,7 +55,9 @@ test('what went from the simulated cluster is told', async (t) => {
 
 test('a cluster is looked at by a bare context', async (t) => {
   const { state } = await npmStart(t);
-  const at = new Transcript('--kubeconfig', join(state, 'cluster', 'simulated-cluster.kubeconfig'));
+  const at = new Transcript({
+    always: ['--kubeconfig', join(state, 'cluster', 'simulated-cluster.kubeconfig')],
+  });
   await at.say('doctor', '--context', 'simulated');
   await at.say('doctor', '--context', 'nowhere');
   at.compare(t, golden('bare-context'));
@@ -63,7 +65,7 @@ test('a cluster is looked at by a bare context', async (t) => {
 
 test('what cannot be done is refused in a sentence', async (t) => {
   const { state } = await npmStart(t);
-  const at = new Transcript('--state', state);
+  const at = new Transcript({ always: ['--state', state] });
   await at.say('status', 'nowhere');
   await at.say('stop', 'simulated');
   await at.say('pause', 'simulated', '--why', '');

@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { load } from 'js-yaml';
+import * as z from 'zod';
+import { packPlugin } from '../../../krew/pack.ts';
+
+const URL = 'https://example.com/kubectl-taintward.tar.gz';
+const line = z.string().regex(/^[^\r\n]+$/);
+
+/** Upstream: krew, pkg/index/indexscanner and internal/index/validation, with the limits of its index's guide. */
+const krewManifest = z.strictObject({
+  apiVersion: z.literal('krew.googlecontainertools.github.com/v1alpha2'),
+  kind: z.literal('Plugin'),
+  metadata: z.strictObject({ name: z.string().regex(/^[\w-]+$/) }),
+  spec: z.strictObject({
+    version: z.string().regex(/^v\d+\.\d+\.\d+(-[\w.]+)?$/),
+    shortDescription: line.max(50),
+    description: z.string().min(1),
+    caveats: z.string().optional(),
+    homepage: z.url().optional(),
+    platforms: z
+      .array(
+        z.strictObject({
+          selector: z.strictObject({
+            matchExpressions: z.array(
+              z.strictObject({
+                key: z.enum(['os', 'arch']),
+                operator: z.enum(['In', 'NotIn', 'Exists', 'DoesNotExist']),
+                values: z.array(z.string()),
+              }),
+            ),
+          }),
+          uri: z.url(),
+          sha256: z.string().regex(/^[a-f0-9]{64}$/),
+          bin: line,
+          files: z.array(z.strictObject({ from: line, to: line })).min(1),
+        }),
+      )
+      .min(1),
+  }),
+});
+
+test('the plugin is one program in an archive, with a manifest that krew takes', (t) => {
+  const directory = mkdtempSync(join(tmpdir(), 'krew-'));
+  t.after(() => rmSync(directory, { recursive: true }));
+  const { archive, manifest } = packPlugin(directory, URL);
+  const { spec } = krewManifest.parse(load(readFileSync(manifest, 'utf8')));
+  const [platform = assert.fail('it has no platform')] = spec.platforms;
+  assert.equal(platform.uri, URL);
+  const files = execFileSync('tar', ['-tzf', archive], { encoding: 'utf8' }).trim().split('\n');
+  assert.deepEqual(files.toSorted(), platform.files.map(({ from }) => from).toSorted());
+  assert.ok(files.includes(platform.bin));
+  const program = join(directory, platform.bin);
+  assert.equal(
+    `v${execFileSync(process.execPath, [program, '--version'], { encoding: 'utf8' }).trim()}`,
+    spec.version,
+  );
+  const held = execFileSync(process.execPath, [program, 'policy', 'schema'], { encoding: 'utf8' });
+  assert.match(held, /pausedUntil/);
+});

@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { statusOf } from '#functions/operator/status.ts';
+import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
+import { StoreError } from '#shared/store/store.ts';
+import { aNode, aRecord, aRef } from '#test/contracts/partition-builders.ts';
+import { DrivenClock } from '#test/world/driven-clock.ts';
+import { embeddedFleet } from '#test/world/embedded-fleet.ts';
+
+const NOW = Date.UTC(2026, 10, 21, 12);
+const MINUTE_MS = 60_000;
+const prod = clusterName('prod');
+
+/** A fleet of the cluster `prod`, which was heard a moment ago and is not asked. */
+async function heard(t: TestContext) {
+  const clock = new DrivenClock(NOW);
+  const found = embeddedFleet(t, { clusters: ['prod'], clock });
+  const lease = await found.leases.take(prod, undefined, 'relay-1', NOW);
+  assert.ok(lease);
+  await found.leases.renew(lease, { renewedAt: NOW, heardAt: NOW, nodes: 7 });
+  const status = (fleet = found.fleet) => statusOf(fleet, [prod], { clock, progress: () => undefined });
+  return { ...found, lease, clock, status };
+}
+
+test('a fleet that goes on by itself needs nobody', async (t) => {
+  const { status } = await heard(t);
+  const { needs, clusters } = await status();
+  assert.deepEqual(needs, []);
+  const [{ mode, holder, lagMs, nodes, pending, builtIn } = assert.fail('there is no cluster')] = clusters;
+  assert.deepEqual([mode, holder, lagMs, nodes, pending], ['observe', 'relay-1', 0, 7, 0]);
+  assert.deepEqual(builtIn, { state: 'unknown', evidence: 'cluster prod was asked' });
+});
+
+test('what needs somebody is told, the most urgent first', async (t) => {
+  const { status, store, leases, lease, rulebook, letters, fleet, clock } = await heard(t);
+  const schedule = [
+    aRecord({ name: 'late', fireAt: NOW - 2 * MINUTE_MS }),
+    aRecord({ name: 'lost', fireAt: NOW - MINUTE_MS, gaveUpAt: NOW }),
+    aRecord({ name: 'held', fireAt: NOW - MINUTE_MS, held: { by: { kind: 'observe' }, since: NOW } }),
+    aRecord({ name: 'next', fireAt: NOW + 10 * MINUTE_MS }),
+  ];
+  await store.commit(aRef(prod), 0, { node: aNode(), schedule, end: [], live: true }, NOW);
+  await leases.reportStuck(lease, [
+    {
+      ...{ node: nodeName('n1'), uid: podUid('u'), namespace: 'default', name: 'stuck' },
+      ...{ overAt: NOW, finalizers: [], nodeState: 'gone' },
+    },
+  ]);
+  const { guard } = await rulebook.read(prod);
+  await rulebook.changeGuard(prod, guard, [{ scope: 'cluster', trippedAt: NOW, nodes: 3, outOf: 7 }]);
+  letters.add('evictions-due', { body: '{}' }, 'nobody can read it');
+  await (await fleet.operator()).stop(prod, { why: 'an incident' });
+  await clock.advanceTo(NOW + 3 * MINUTE_MS);
+  const { needs, clusters } = await status();
+  assert.deepEqual(
+    needs.map(({ kind }) => kind),
+    ['guard-tripped', 'deaf', 'late', 'given-up', 'dead-letters', 'stuck', 'stopped'],
+  );
+  const [{ tainted, pending, held, gaveUp, lateMs, nextAt } = assert.fail('there is no cluster')] = clusters;
+  assert.deepEqual([tainted, pending, held, gaveUp], [1, 4, 1, 1]);
+  assert.deepEqual([lateMs, nextAt], [5 * MINUTE_MS, NOW + 10 * MINUTE_MS]);
+});
+
+test('what cannot be read of one cluster, or of the queues, keeps nothing else back', async (t) => {
+  const { status, fleet } = await heard(t);
+  const gone = () => Promise.reject(new StoreError('It is away.'));
+  const { needs, unknown, clusters, deadLetters } = await status({
+    ...fleet,
+    leases: { look: gone, stuck: gone },
+    deadLetters: { ...fleet.deadLetters, count: gone },
+  });
+  assert.deepEqual(
+    needs.map(({ kind, text }) => [kind, text]),
+    [['unreadable', 'Cluster prod cannot be read: It is away.']],
+  );
+  assert.deepEqual(clusters, [{ cluster: 'prod', error: 'It is away.' }]);
+  assert.equal(deadLetters, undefined);
+  assert.deepEqual(unknown, ['No npm start runs on this state directory now.', 'It is away.']);
+});

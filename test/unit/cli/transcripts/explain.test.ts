@@ -1,0 +1,52 @@
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { npmStart } from '#test/transcripts/npm-start.ts';
+import { Transcript, taintward } from '#test/transcripts/transcript.ts';
+
+const golden = (name: string) => join(import.meta.dirname, `${name}.txt`);
+const DB = ['explain', 'pod', 'default/db-0'];
+
+test('a pod of the simulated cluster is explained before it is tainted, while it counts down, and while it is held', async (t) => {
+  const { state, type } = await npmStart(t);
+  const at = new Transcript({ always: ['--state', state] });
+  await at.until(({ out }) => out.includes('stays'), DB);
+  type('taint node-1 node.kubernetes.io/unreachable:NoExecute');
+  at.note(
+    'node-1 is tainted as one that cannot be reached, which all of its pods tolerate for five minutes.',
+  );
+  await at.until(({ out }) => out.includes('scheduled'), DB);
+  await at.say(
+    ...['hold', 'workload', 'default/StatefulSet/db', '--cluster', 'simulated', '--why', 'a backup runs'],
+  );
+  await at.say(...DB, '-o', 'yaml');
+  await at.say('stop', 'simulated', '--why', 'an incident', '--for', '1h');
+  await at.say(...DB);
+  await at.say('explain', 'pod', 'default/nix');
+  await at.say('explain', 'pod', 'nix');
+  await at.say('explain', 'node', 'nix');
+  at.compare(t, golden('explain'));
+});
+
+test('a pod is explained by a bare context, without any service', async (t) => {
+  const { state, type } = await npmStart(t);
+  const kubeconfig = join(state, 'cluster', 'simulated-cluster.kubeconfig');
+  const at = new Transcript({ always: ['--kubeconfig', kubeconfig, '--context', 'simulated'] });
+  await taintward(
+    'hold',
+    'node',
+    'node-1',
+    '--cluster',
+    'simulated',
+    '--why',
+    'a backup runs',
+    '--state',
+    state,
+  );
+  type('taint node-1 node.kubernetes.io/unreachable:NoExecute');
+  at.note(
+    'node-1 is tainted as one that cannot be reached, which all of its pods tolerate for five minutes.',
+  );
+  await at.until(({ out }) => out.includes('unreachable'), DB);
+  await at.say('explain', 'pod', 'default/nix');
+  at.compare(t, golden('explain-bare-context'));
+});

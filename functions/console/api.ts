@@ -1,0 +1,385 @@
+import * as z from 'zod';
+import { clusterNameSchema } from '#shared/clusters/registry.ts';
+import type { AuditEntry } from '#shared/clusters/rulebook.ts';
+import type { StuckPod } from '#shared/clusters/stuck.ts';
+import { type ClusterName, type EpochMs, type NodeName, nodeName } from '#shared/eviction/identity.ts';
+import type { Hold, Mode, Stop, Trip } from '#shared/eviction/policy.ts';
+import type { TimedTaint } from '#shared/eviction/records.ts';
+import type { HistoryEntry } from '#shared/store/history.ts';
+
+/**
+ * What the console's page asks and is answered, in JSON; times are epoch ms. Paths are relative to where the page is. A
+ * question is a GET whose parameters are the fields of its schema; an act is a POST of JSON with the header
+ * {@link TOKEN_HEADER}. What fails is answered by {@link Failure} and a status from 400 on. The page imports types of this
+ * file only: what else is here is the server's.
+ */
+export interface Api {
+  'GET api/session': { readonly asks: Nothing; readonly answer: Session };
+  'GET api/status': { readonly asks: Nothing; readonly answer: FleetStatus };
+  'GET api/pending': { readonly asks: z.input<typeof pendingSchema>; readonly answer: PendingPage };
+  'GET api/timeline': { readonly asks: z.input<typeof timelineSchema>; readonly answer: Timeline };
+  'GET api/nodes': { readonly asks: z.input<typeof ofClusterSchema>; readonly answer: readonly NodeRow[] };
+  'GET api/stuck': { readonly asks: z.input<typeof ofClusterSchema>; readonly answer: readonly StuckRow[] };
+  'GET api/history': { readonly asks: z.input<typeof historySchema>; readonly answer: HistoryPage };
+  'GET api/audit': { readonly asks: z.input<typeof auditSchema>; readonly answer: readonly AuditEntry[] };
+  'GET api/policy': { readonly asks: z.input<typeof inClusterSchema>; readonly answer: PolicyShown };
+  /** `shared/explain/pod.ts` says of what. */
+  'GET api/explain/pod': { readonly asks: z.input<typeof podSchema>; readonly answer: unknown };
+  /** `shared/explain/node.ts` says of what. */
+  'GET api/explain/node': { readonly asks: z.input<typeof nodeSchema>; readonly answer: unknown };
+  /** `shared/explain/what-if.ts` says of what. */
+  'GET api/what-if': { readonly asks: z.input<typeof whatIfSchema>; readonly answer: unknown };
+  /** What an act would do, to be shown before it is done. */
+  'POST api/preview': { readonly asks: z.input<typeof actSchema>; readonly answer: Preview };
+  /** Does an act that was shown. 409: something has changed since, so it is to be shown again. */
+  'POST api/acts': { readonly asks: z.input<typeof confirmedSchema>; readonly answer: Done };
+  /** Of the simulated cluster only: 404 where there is none. */
+  'GET api/demo/nodes': { readonly asks: Nothing; readonly answer: readonly DemoNode[] };
+  'POST api/demo/taint': { readonly asks: z.input<typeof demoTaintSchema>; readonly answer: Done };
+  'POST api/demo/untaint': { readonly asks: z.input<typeof demoTaintSchema>; readonly answer: Done };
+}
+
+/** `GET api/live`: server-sent events, named so, each with this as its JSON. At most one of each in a second. */
+export interface LiveEvents {
+  /** First of all, and whenever it changed. */
+  readonly status: FleetStatus;
+  /** What changed of what is pending. */
+  readonly pending: PendingDelta;
+  /** Nothing can be read for now; it goes on by itself. */
+  readonly trouble: Failure;
+  /** The session is over: nothing more will come. */
+  readonly end: { readonly why: string };
+}
+
+/** The header in which an act carries the session's token. */
+export const TOKEN_HEADER = 'x-taintward-token';
+
+/** Rows of a page at most: all that a page needs to scroll through without asking. */
+export const MOST_ROWS = 20_000;
+/** Entries of history in an answer at most. */
+export const MOST_ENTRIES = 1_000;
+
+type Nothing = Readonly<Record<never, never>>;
+
+export interface Failure {
+  /** One sentence that says what to do. */
+  readonly error: string;
+}
+
+/** Who looks at what. */
+export interface Session {
+  /** What an act has to carry in {@link TOKEN_HEADER}. */
+  readonly token: string;
+  /** As whom acts are noted in the audit. */
+  readonly who: string;
+  readonly version: string;
+  /** Where the fleet is, for people: a state directory, a table, or the simulated cluster. */
+  readonly place: string;
+  /** The simulated cluster, whose nodes may be tainted by click; absent: there is none. */
+  readonly demo?: { readonly cluster: ClusterName };
+  /** The server's clock, by which countdowns run. */
+  readonly now: EpochMs;
+}
+
+export interface FleetStatus {
+  readonly at: EpochMs;
+  /** What needs somebody, the most urgent first. */
+  readonly needs: readonly Need[];
+  readonly fleetStop?: Stop;
+  readonly clusters: readonly ClusterStatus[];
+}
+
+/** Something that does not go on well by itself. */
+export interface Need {
+  readonly kind:
+    | 'guard-tripped'
+    | 'deaf'
+    | 'stuck'
+    | 'given-up'
+    | 'stopped'
+    | 'late'
+    | 'rival'
+    | 'unreadable';
+  /** Absent: all of them. */
+  readonly cluster?: ClusterName;
+  readonly since?: EpochMs;
+  /** A sentence. */
+  readonly text: string;
+}
+
+export interface ClusterStatus {
+  readonly cluster: ClusterName;
+  /** What cannot be read of it, as a sentence; then the rest may be missing. */
+  readonly error?: string;
+  readonly mode: Mode;
+  /** With `paused`. */
+  readonly pausedUntil?: EpochMs;
+  /** 0: it was never set. */
+  readonly policyRevision: number;
+  /** Of this cluster alone. */
+  readonly stop?: Stop;
+  readonly holds: readonly Hold[];
+  /** What the guard holds. */
+  readonly trips: readonly Trip[];
+  readonly builtIn: { readonly state: 'on' | 'off' | 'unknown'; readonly evidence: string };
+  /** When a relay last heard from it; absent: none ever did. */
+  readonly heardAt?: EpochMs;
+  readonly hearing: 'live' | 'deaf' | 'never';
+  /** How many it has; absent: no relay knows. */
+  readonly nodes?: number;
+  readonly tainted: number;
+  /** Pods that are to be evicted: those below and those that wait for their moment. */
+  readonly pending: number;
+  readonly standings: Readonly<Record<PendingStanding, number>>;
+  /** Evicted pods that do not leave. */
+  readonly stuck: number;
+  /** For how long the eviction is due that is due longest and that nothing holds; 0: none is. */
+  readonly lateMs: number;
+  /** When the next is due; absent: none is to come. */
+  readonly nextAt?: EpochMs;
+}
+
+/**
+ * How an eviction stands: its moment is to come (`waiting`), it is due and goes (`due`), it is due and held (by what), a
+ * disruption budget or the rate forbids it for now, it failed and is tried again, or was given up.
+ */
+export const STANDINGS = [
+  'waiting',
+  'due',
+  'observe',
+  'paused',
+  'stopped',
+  'hold',
+  'excluded',
+  'guard',
+  'budget',
+  'rate',
+  'failing',
+  'gave-up',
+] as const;
+export type PendingStanding = (typeof STANDINGS)[number];
+
+/** One pod that is to be evicted; a tuple, because there may be ten thousand. */
+export type PendingRow = readonly [
+  /** Unique in the fleet, together with the cluster. */
+  uid: string,
+  cluster: ClusterName,
+  node: NodeName,
+  namespace: string,
+  pod: string,
+  dueAt: EpochMs,
+  standing: PendingStanding,
+  /** As kubectl prints them, by comma. */
+  taints: string,
+  /** What holds it, for people; mostly empty. */
+  note: string,
+];
+
+export interface PendingPage {
+  /** What `GET api/live` tells changes of: grows with each. */
+  readonly version: number;
+  readonly at: EpochMs;
+  /** How many there are that were asked for, on all pages. */
+  readonly total: number;
+  readonly rows: readonly PendingRow[];
+}
+
+/** What makes of one version of all that is pending another; who has not `from` asks `GET api/pending` anew. */
+export interface PendingDelta {
+  readonly from: number;
+  readonly version: number;
+  readonly at: EpochMs;
+  /** New, or other than before. */
+  readonly put: readonly PendingRow[];
+  /** By cluster and UID. */
+  readonly gone: readonly (readonly [cluster: ClusterName, uid: string])[];
+}
+
+/** What goes when, from the minute that `from` is in on. */
+export interface Timeline {
+  readonly at: EpochMs;
+  /** The beginning of the first minute. */
+  readonly from: EpochMs;
+  /** Sixty, one after the other; who is overdue is in the first, who is held in none. */
+  readonly minutes: readonly Readonly<Record<TimelineKind, number>>[];
+  /** What is due and held, or was given up: it has no moment. */
+  readonly held: number;
+  /** What goes after the last minute. */
+  readonly later: number;
+}
+
+/** What happens to it then, as rules are now: it goes, something holds it, or it is only told. */
+export type TimelineKind = 'goes' | 'held' | 'observed';
+
+export interface NodeRow {
+  readonly cluster: ClusterName;
+  readonly node: NodeName;
+  readonly taints: readonly TimedTaint[];
+  readonly pending: number;
+  /** Of the pending: they are due and held. */
+  readonly held: number;
+  readonly nextAt?: EpochMs;
+  /** The Node object is gone. */
+  readonly deletedAt?: EpochMs;
+  /** Evictions failed here: what went wrong, and when they are tried again. */
+  readonly retry?: { readonly error: string; readonly nextTryAt: EpochMs };
+}
+
+export interface StuckRow extends StuckPod {
+  readonly cluster: ClusterName;
+}
+
+export interface HistoryPage {
+  /** The newest first. */
+  readonly entries: readonly HistoryEntry[];
+  /** There are older ones: ask again with `to` of the last entry's moment. */
+  readonly more: boolean;
+}
+
+export interface PolicyShown {
+  readonly cluster: ClusterName;
+  /** 0: none was applied, and the text is that of the default. */
+  readonly revision: number;
+  readonly text: string;
+  readonly mode: Mode;
+}
+
+export interface Preview {
+  /** What will happen, one sentence each. */
+  readonly says: readonly string[];
+  /** How many pods go at once by it; 0: none. */
+  readonly goes: number;
+  /** What `POST api/acts` has to carry as `confirm`. */
+  readonly confirm: string;
+}
+
+export interface Done {
+  /** What was done, as a sentence. */
+  readonly says: string;
+}
+
+/** A node of the simulated cluster, tainted or not. */
+export interface DemoNode {
+  readonly node: string;
+  /** As kubectl prints them. */
+  readonly taints: readonly string[];
+  readonly pods: readonly {
+    readonly namespace: string;
+    readonly pod: string;
+    readonly uid: string;
+    /** `Pending`, `Running` or `Terminating`, unless somebody set another phase. */
+    readonly status: string;
+  }[];
+}
+
+const text = z.string().min(1).max(253);
+const why = z.string().trim().min(1, 'say why, for those who read the audit').max(500);
+/** Up to a year. */
+const forMs = z.int().min(1_000).max(31_536_000_000).optional();
+const moment = z.coerce.number().int().nonnegative();
+const node = text.transform(nodeName);
+
+export const nothingSchema = z.strictObject({});
+export const inClusterSchema = z.strictObject({ cluster: clusterNameSchema });
+/** Absent: all clusters. */
+export const ofClusterSchema = z.strictObject({ cluster: clusterNameSchema.optional() });
+
+export const pendingSchema = z.strictObject({
+  cluster: clusterNameSchema.optional(),
+  node: node.optional(),
+  namespace: text.optional(),
+  /** Part of a pod's, node's or namespace's name. */
+  search: z.string().max(253).optional(),
+  standing: z.enum(STANDINGS).optional(),
+  sort: z.enum(['due', 'pod', 'node', 'cluster', 'standing']).default('due'),
+  order: z.enum(['up', 'down']).default('up'),
+  offset: z.coerce.number().int().nonnegative().default(0),
+  limit: z.coerce.number().int().min(1).max(MOST_ROWS).default(500),
+});
+export type PendingQuery = z.output<typeof pendingSchema>;
+
+export const timelineSchema = ofClusterSchema;
+
+export const historySchema = z.strictObject({
+  cluster: clusterNameSchema.optional(),
+  node: node.optional(),
+  namespace: text.optional(),
+  pod: text.optional(),
+  what: z
+    .enum([
+      'scheduled',
+      'moved',
+      'held',
+      'freed',
+      'blocked',
+      'would-have',
+      'gave-up',
+      'done',
+      'gone',
+      'cancelled',
+      'unregistered',
+    ] satisfies HistoryEntry['what'][])
+    .optional(),
+  /** Default: a day ago. */
+  from: moment.optional(),
+  to: moment.optional(),
+  limit: z.coerce.number().int().min(1).max(MOST_ENTRIES).default(200),
+});
+export type HistoryAsked = z.output<typeof historySchema>;
+
+export const auditSchema = z.strictObject({
+  cluster: clusterNameSchema.optional(),
+  /** Default: thirty days ago. */
+  from: moment.optional(),
+  to: moment.optional(),
+});
+
+export const podSchema = z.strictObject({ cluster: clusterNameSchema, namespace: text, pod: text });
+export const nodeSchema = z.strictObject({ cluster: clusterNameSchema, node });
+
+export const whatIfSchema = z.strictObject({
+  cluster: clusterNameSchema,
+  /** As kubectl writes it: `key=value:NoExecute`. */
+  taint: z.string().min(1).max(700),
+  /** A label selector, or absent: all nodes. */
+  selector: z.string().max(2_000).optional(),
+  /** Names by comma, in place of a selector. */
+  nodes: z.string().max(20_000).optional(),
+});
+
+export type WhatIfAsked = z.output<typeof whatIfSchema>;
+
+const target = z.discriminatedUnion('kind', [
+  z.strictObject({ kind: z.literal('pod'), namespace: text, name: text }),
+  z.strictObject({
+    kind: z.literal('workload'),
+    namespace: text,
+    owner: z.strictObject({ kind: text, name: text }),
+  }),
+  z.strictObject({ kind: z.literal('node'), node }),
+]);
+
+const cluster = clusterNameSchema;
+
+/** What an operator does. `stop` and `resume` without a cluster are of all clusters. */
+export const actSchema = z.discriminatedUnion('kind', [
+  z.strictObject({ kind: z.literal('stop'), cluster: cluster.optional(), why, forMs }),
+  z.strictObject({ kind: z.literal('resume'), cluster: cluster.optional(), why }),
+  z.strictObject({ kind: z.literal('pause'), cluster, why, forMs }),
+  /** Takes a pause back. */
+  z.strictObject({ kind: z.literal('unpause'), cluster, why }),
+  z.strictObject({ kind: z.literal('hold'), cluster, target, why, forMs }),
+  z.strictObject({ kind: z.literal('release'), cluster, id: text, why }),
+  z.strictObject({ kind: z.literal('release-guard'), cluster, why }),
+  /** Has evictions tried again that were given up: of all clusters, of one, or of a node. */
+  z.strictObject({ kind: z.literal('retry'), cluster: cluster.optional(), node: node.optional(), why }),
+]);
+export type Act = z.output<typeof actSchema>;
+
+export const confirmedSchema = z.strictObject({ act: actSchema, confirm: z.string().max(100) });
+
+export const demoTaintSchema = z.strictObject({
+  node,
+  /** `key=value:Effect` or `key:Effect`; to untaint, `key` alone does, too. */
+  taint: z.string().min(1).max(700),
+});

@@ -41,12 +41,13 @@ export interface OperatorDeps {
 export class Operator {
   readonly #rulebook: Rulebook;
   readonly #clock: Clock;
-  readonly #who: string;
+  /** Who speaks, as the audit names them. */
+  readonly who: string;
 
   constructor({ rulebook, clock, who }: OperatorDeps) {
     this.#rulebook = rulebook;
     this.#clock = clock;
-    this.#who = who;
+    this.who = who;
   }
 
   /** Has a policy document hold in a cluster. Rejects with `PolicyError`, too. */
@@ -253,11 +254,11 @@ export class Operator {
 
   #act({ why, forMs }: Reasons) {
     const at = this.#clock.now();
-    return { who: this.#who, at, why: reason(why), ...(forMs === undefined ? {} : { until: at + forMs }) };
+    return { who: this.who, at, why: reason(why), ...(forMs === undefined ? {} : { until: at + forMs }) };
   }
 
   #entry(entry: Omit<AuditEntry, 'who' | 'at'>): AuditEntry {
-    return { who: this.#who, at: this.#clock.now(), ...entry };
+    return { who: this.who, at: this.#clock.now(), ...entry };
   }
 }
 

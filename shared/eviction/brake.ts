@@ -1,7 +1,7 @@
 import { DOWN_KEYS, NODE_OUT_OF_SERVICE } from '#shared/taints/taint.ts';
 import type { PodFacts } from './facts.ts';
 import type { EpochMs, NodeName } from './identity.ts';
-import type { Hold, LabelExpression, LabelSelector, Rules, Selection, Trip } from './policy.ts';
+import type { Hold, HoldTarget, LabelExpression, LabelSelector, Rules, Selection, Trip } from './policy.ts';
 
 type Owner = NonNullable<PodFacts['owner']>;
 
@@ -113,11 +113,12 @@ const isOn = (until: EpochMs | undefined, now: EpochMs): boolean => until === un
 const untilOf = ({ until }: { readonly until?: EpochMs }) => (until === undefined ? {} : { until });
 
 function holdOn(holds: readonly Hold[], pod: Braked, now: EpochMs): Brake | undefined {
-  const hold = holds.find((each) => isOn(each.until, now) && targets(each, pod));
+  const hold = holds.find((each) => isOn(each.until, now) && isTarget(each.target, pod));
   return hold && { kind: 'hold', id: hold.id, ...untilOf(hold) };
 }
 
-function targets({ target }: Hold, { node, record }: Braked): boolean {
+/** Whether a hold on `target` is one on this pod. */
+export function isTarget(target: HoldTarget, { node, record }: Pick<Braked, 'node' | 'record'>): boolean {
   switch (target.kind) {
     case 'node':
       return target.node === node;

@@ -125,6 +125,8 @@ export type LogEvents = {
   /** There is nothing any more by which it could say so. */
   'takeover.ended': OfCluster;
 
+  /** Something that the console was asked for failed. */
+  'console.failed': Why & { readonly path: string };
   /** The relay's process is up; its probes answer on `port`. */
   'relay.started': { readonly port: number };
   /** It was asked to stop. */

@@ -1,0 +1,210 @@
+import { createHash } from 'node:crypto';
+import type { Fleet } from '#functions/operator/fleet.ts';
+import { OrderError, targetText } from '#shared/clusters/operator.ts';
+import { isTarget } from '#shared/eviction/brake.ts';
+import { type ClusterName, nodeKey } from '#shared/eviction/identity.ts';
+import { encodeRetry } from '#shared/queues/due-message.ts';
+import { durationText } from '#shared/time/duration.ts';
+import type { Act, Done, Preview } from './api.ts';
+import type { FleetView, PendingSeen, Seen } from './fleet-view.ts';
+
+/** Something that an act depends on has changed since it was shown; the message says so. */
+export class StaleActError extends Error {
+  override readonly name = 'StaleActError';
+}
+
+/** Of a fleet, what acts reach. */
+export type ChangedFleet = Pick<Fleet, 'operator' | 'dueQueue' | 'manages'>;
+
+export interface ActDeps {
+  readonly fleet: ChangedFleet;
+  readonly view: FleetView;
+}
+
+/** What an act would do now. Rejects with `OrderError` for one that can do nothing, and with `StoreError`. */
+export async function previewAct(act: Act, { fleet, view }: ActDeps): Promise<Preview> {
+  await known(act, fleet);
+  return preview(act, await view.lookAnew());
+}
+
+/**
+ * Does an act that was shown: `confirm` is what its preview said. Rejects with `StaleActError` when what it depends on is not
+ * as it was, with `OrderError`, `StoreError` and `QueueError`.
+ */
+export async function performAct(act: Act, confirm: string, { fleet, view }: ActDeps): Promise<Done> {
+  await known(act, fleet);
+  const seen = await view.lookAnew();
+  if (preview(act, seen).confirm !== confirm) {
+    throw new StaleActError('Something has changed since this was shown: look at it again.');
+  }
+  const done = { says: await perform(act, seen, fleet) };
+  await view.lookAnew();
+  return done;
+}
+
+async function known({ cluster }: Act, fleet: ChangedFleet): Promise<void> {
+  if (cluster === undefined || (await fleet.manages(cluster))) return;
+  throw new OrderError(`There is no cluster ${cluster}: load the page again.`);
+}
+
+function preview(act: Act, seen: Seen): Preview {
+  const { says, goes = [] } = shown(act, seen);
+  return { says, goes: goes.length, confirm: confirmation(act, seen) };
+}
+
+/** Changes with what people and guards said of what the act is of, and not with each pod. */
+function confirmation(act: Act, { fleetStop, clusters }: Seen): string {
+  const of = clusters
+    .filter(({ cluster }) => (act.cluster ?? cluster) === cluster)
+    .map(({ cluster, rulings }) => [cluster, rulings?.orders.revision, rulings?.guard.revision]);
+  return createHash('sha256')
+    .update(JSON.stringify([act, fleetStop, of]))
+    .digest('base64url');
+}
+
+interface Shown {
+  readonly says: readonly string[];
+  /** What is let go by it. */
+  readonly goes?: readonly PendingSeen[];
+}
+
+function shown(act: Act, seen: Seen): Shown {
+  const pending = seen.pending.filter(({ cluster }) => (act.cluster ?? cluster) === cluster);
+  const orders = seen.clusters.find(({ cluster }) => cluster === act.cluster)?.rulings?.orders;
+  const policy = orders?.policy?.read;
+  const drain = policy?.drain;
+  switch (act.kind) {
+    case 'stop':
+      return {
+        says: [
+          `Nothing is evicted in ${place(act.cluster)} from now on, ${untilText(act.forMs, 'it is resumed')}.`,
+          `${pods(pending)} to be evicted; those that fall due meanwhile are held.`,
+        ],
+      };
+    case 'resume': {
+      const goes = pending.filter(({ row: [, , , , , , standing] }) => standing === 'stopped');
+      return {
+        says: [`Evictions in ${place(act.cluster)} go on.`, goesText(goes, drain)],
+        goes,
+      };
+    }
+    case 'pause':
+      return {
+        says: [
+          `Policy of cluster ${act.cluster} is paused, ${untilText(act.forMs, 'the pause is taken back')}: nothing is evicted there.`,
+          `${pods(pending)} to be evicted; those that fall due meanwhile are held.`,
+        ],
+      };
+    case 'unpause': {
+      const goes = pending.filter(({ row: [, , , , , , standing] }) => standing === 'paused');
+      return { says: [`Policy of cluster ${act.cluster} is enforced again.`, goesText(goes, drain)], goes };
+    }
+    case 'hold': {
+      const held = pending.filter(({ node, record }) => isTarget(act.target, { node, record }));
+      return {
+        says: [
+          `${capital(targetText(act.target))} of cluster ${act.cluster} stays, ${untilText(act.forMs, 'it is released')}.`,
+          `${pods(held)} to be evicted among that.`,
+        ],
+      };
+    }
+    case 'release': {
+      const hold = orders?.holds.find(({ id }) => id === act.id);
+      if (!hold)
+        throw new OrderError(
+          `There is no hold ${act.id} in cluster ${act.cluster}: it expired, or was released.`,
+        );
+      const goes = pending.filter(
+        ({ record: { held } }) => held?.by.kind === 'hold' && held.by.id === act.id,
+      );
+      return {
+        says: [`${capital(targetText(hold.target))} is held no longer.`, goesText(goes, drain)],
+        goes,
+      };
+    }
+    case 'release-guard': {
+      const goes = pending.filter(({ row: [, , , , , , standing] }) => standing === 'guard');
+      return {
+        says: [`What the guard of cluster ${act.cluster} holds is let go.`, goesText(goes, drain)],
+        goes,
+      };
+    }
+    case 'retry': {
+      const goes = givenUp(pending, act);
+      return { says: [`${pods(goes)} given up, and tried again.`], goes };
+    }
+    default:
+      return act satisfies never;
+  }
+}
+
+async function perform(act: Act, { pending }: Seen, fleet: ChangedFleet): Promise<string> {
+  const operator = await fleet.operator();
+  switch (act.kind) {
+    case 'stop': {
+      const reasons = { why: act.why, forMs: act.forMs };
+      if (act.cluster === undefined) await operator.stopAll(reasons);
+      else await operator.stop(act.cluster, reasons);
+      return `Nothing is evicted in ${place(act.cluster)} from now on.`;
+    }
+    case 'resume':
+      if (act.cluster === undefined) await operator.resumeAll(act.why);
+      else await operator.resume(act.cluster, act.why);
+      return `The stop of ${place(act.cluster)} is taken back.`;
+    case 'pause':
+      await operator.pause(act.cluster, { why: act.why, forMs: act.forMs });
+      return `Cluster ${act.cluster} is paused.`;
+    case 'unpause':
+      await operator.unpause(act.cluster, act.why);
+      return `Cluster ${act.cluster} is enforced again.`;
+    case 'hold': {
+      const { id } = await operator.hold(act.cluster, act.target, {
+        why: act.why,
+        forMs: act.forMs,
+      });
+      return `Hold ${id}: ${targetText(act.target)} stays.`;
+    }
+    case 'release':
+      await operator.release(act.cluster, act.id, act.why);
+      return `Hold ${act.id} is released.`;
+    case 'release-guard':
+      await operator.releaseGuard(act.cluster, act.why);
+      return `What the guard of cluster ${act.cluster} held is let go.`;
+    case 'retry': {
+      const tried = givenUp(pending, act);
+      await retry(tried, fleet);
+      return `Evictions that are tried again: ${tried.length}.`;
+    }
+    default:
+      return act satisfies never;
+  }
+}
+
+/** Has evictions tried again that were given up: told to each of their nodes. */
+async function retry(pods: readonly PendingSeen[], fleet: ChangedFleet): Promise<void> {
+  const nodes = Map.groupBy(pods, nodeKey);
+  const messages = [...nodes.values()].flatMap((each) => {
+    const [first] = each;
+    return first ? [{ body: encodeRetry({ ...first, pods: each.map(({ record }) => record.uid) }) }] : [];
+  });
+  const [failure] = await (await fleet.dueQueue()).send(messages);
+  if (failure) throw new OrderError(`The queue does not take it (${failure.reason}): try again.`);
+}
+
+const givenUp = (pending: readonly PendingSeen[], act: Extract<Act, { kind: 'retry' }>) =>
+  pending.filter(({ node, record }) => record.gaveUpAt !== undefined && (act.node ?? node) === node);
+
+const place = (cluster: ClusterName | undefined): string =>
+  cluster === undefined ? 'all clusters' : `cluster ${cluster}`;
+
+const untilText = (forMs: number | undefined, taken: string): string =>
+  forMs === undefined ? `until ${taken}` : `for ${durationText(forMs)}`;
+
+const pods = ({ length }: readonly unknown[]): string => (length === 1 ? '1 pod is' : `${length} pods are`);
+
+const goesText = (goes: readonly unknown[], drain: number | undefined): string =>
+  goes.length === 0
+    ? 'No pod is held by it now.'
+    : `${pods(goes)} due and let go${drain === undefined ? '' : `, ${drain} a second`}.`;
+
+const capital = (sentence: string): string => `${sentence.charAt(0).toUpperCase()}${sentence.slice(1)}`;

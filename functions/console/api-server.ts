@@ -1,0 +1,135 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type * as z from 'zod';
+import { CliError } from '#functions/cli/command.ts';
+import { TaintArgumentError } from '#functions/local/simulated-cluster/taint-argument.ts';
+import { FleetError } from '#functions/operator/fleet.ts';
+import { OrderError } from '#shared/clusters/operator.ts';
+import { PolicyError } from '#shared/clusters/policy-document.ts';
+import { ApiError } from '#shared/kubernetes/api-error.ts';
+import { KubeconfigError } from '#shared/kubernetes/kubeconfig-file.ts';
+import { QueueError } from '#shared/queues/sender.ts';
+import { StoreError } from '#shared/store/store.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import { StaleActError } from './acts.ts';
+import { type Answers, NothingThereError } from './answers.ts';
+import type { Failure } from './api.ts';
+import type { Live } from './live.ts';
+
+/** All that is ever sent is a few lines. */
+const MOST_BODY_BYTES = 64 * 1024;
+
+/** Errors whose messages are for whoever asks, and the status that they are answered with. */
+const STATUS: readonly (readonly [number, readonly (new (...args: never[]) => Error)[]])[] = [
+  [404, [NothingThereError]],
+  [409, [StaleActError]],
+  [422, [CliError, FleetError, KubeconfigError, OrderError, PolicyError, TaintArgumentError]],
+  [502, [ApiError, QueueError, StoreError]],
+];
+
+/** What is asked for, and by which session. */
+export interface Asked {
+  /** As it is named in `Api`: `api/status`. */
+  readonly path: string;
+  readonly searchParams: URLSearchParams;
+  /** Of the session; empty where there is none. */
+  readonly token: string;
+  /** Aborts when the session ends. */
+  readonly ended: AbortSignal;
+}
+
+export interface ApiServerDeps {
+  readonly answers: Answers;
+  readonly live: Live;
+  readonly log: Log;
+}
+
+/** Answers the console's API over HTTP, to whoever it is handed: it asks nobody who they are. */
+export class ApiServer {
+  readonly #answers: Answers;
+  readonly #live: Live;
+  readonly #log: Log;
+
+  constructor({ answers, live, log }: ApiServerDeps) {
+    this.#answers = answers;
+    this.#live = live;
+    this.#log = log;
+  }
+
+  /** Never rejects. */
+  async answer(request: IncomingMessage, response: ServerResponse, asked: Asked): Promise<void> {
+    try {
+      await this.#answer(request, response, asked);
+    } catch (error) {
+      const failure = failureOf(error);
+      // Neither what was asked nor by whom: tokens are in that.
+      if (failure.status >= 500) this.#log.error('console.failed', { path: asked.path, reason: error });
+      if (response.headersSent) response.destroy();
+      else sendJson(response, failure.status, { error: failure.message } satisfies Failure);
+    }
+  }
+
+  async #answer(
+    request: IncomingMessage,
+    response: ServerResponse,
+    { path, searchParams, token, ended }: Asked,
+  ): Promise<void> {
+    if (request.method === 'GET' && path === 'api/live') {
+      if (!(await this.#live.join(response, ended))) throw new RefusedError(503, 'Too many pages listen.');
+      return;
+    }
+    const route = `${request.method} ${path}`;
+    if (!Object.hasOwn(this.#answers, route)) throw new RefusedError(404, `There is no ${route}.`);
+    const { schema, answer } = this.#answers[route as keyof Answers];
+    const asks = request.method === 'GET' ? Object.fromEntries(searchParams) : await readJson(request);
+    const read = schema.safeParse(asks);
+    if (!read.success) throw new RefusedError(400, sentence(read.error));
+    sendJson(response, 200, await answer(read.data, token));
+  }
+}
+
+/** It is answered by this status. */
+class RefusedError extends Error {
+  override readonly name = 'RefusedError';
+  readonly status: number;
+
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+function failureOf(error: unknown): { readonly status: number; readonly message: string } {
+  if (error instanceof RefusedError) return error;
+  const [status] = STATUS.find(([, kinds]) => kinds.some((kind) => error instanceof kind)) ?? [];
+  if (status === undefined) return { status: 500, message: 'The console failed: its log says why.' };
+  return { status, message: (error as Error).message };
+}
+
+function sentence({ issues: [issue] }: z.ZodError): string {
+  const name = issue?.path.join('.');
+  return name ? `${name}: ${issue?.message}.` : `${issue?.message}.`;
+}
+
+async function readJson(request: IncomingMessage): Promise<unknown> {
+  const type = request.headers['content-type']?.split(';')[0]?.trim();
+  // What a form of another page can send is of other types.
+  if (type !== 'application/json') throw new RefusedError(415, 'Send JSON, as application/json.');
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > MOST_BODY_BYTES) throw new RefusedError(413, `Send at most ${MOST_BODY_BYTES} bytes.`);
+    chunks.push(chunk);
+  }
+  try {
+    return JSON.parse(Buffer.concat(chunks).toString());
+  } catch {
+    throw new RefusedError(400, 'What was sent is no JSON.');
+  }
+}
+
+function sendJson(response: ServerResponse, status: number, answer: unknown): void {
+  const body = Buffer.from(JSON.stringify(answer));
+  response.writeHead(status, { 'content-type': 'application/json', 'content-length': body.length });
+  response.end(body);
+}

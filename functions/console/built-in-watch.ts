@@ -1,0 +1,60 @@
+import { type BuiltIn, builtInOf } from '#functions/operator/built-in.ts';
+import type { Fleet } from '#functions/operator/fleet.ts';
+import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { Clock } from '#shared/time/clock.ts';
+
+/** What it is known by is read of whole control planes: it changes seldom. */
+const ASK_AGAIN_MS = 5 * 60_000;
+
+const NOT_ASKED: BuiltIn = { state: 'unknown', evidence: 'its cluster has not answered yet' };
+
+interface Known {
+  readonly askedAt: EpochMs;
+  readonly builtIn: BuiltIn;
+}
+
+export interface BuiltInWatchDeps {
+  readonly fleet: Pick<Fleet, 'cluster'>;
+  readonly clock: Clock;
+  /** Absent: as a cluster's objects tell. */
+  readonly ask?: typeof builtInOf;
+}
+
+/** Knows of clusters whether their built-in controller runs: asked in the background, so that nobody waits for it. */
+export class BuiltInWatch {
+  readonly #deps: BuiltInWatchDeps;
+  readonly #known = new Map<ClusterName, Known>();
+  readonly #asking = new Map<ClusterName, Promise<void>>();
+
+  constructor(deps: BuiltInWatchDeps) {
+    this.#deps = deps;
+  }
+
+  /** As far as is known by now. */
+  of(cluster: ClusterName): BuiltIn {
+    const known = this.#known.get(cluster);
+    const isOld = !known || this.#deps.clock.now() - known.askedAt >= ASK_AGAIN_MS;
+    if (isOld && !this.#asking.has(cluster)) {
+      const asking = this.#ask(cluster).finally(() => this.#asking.delete(cluster));
+      this.#asking.set(cluster, asking);
+    }
+    return known?.builtIn ?? NOT_ASKED;
+  }
+
+  async #ask(cluster: ClusterName): Promise<void> {
+    const { fleet, clock, ask = builtInOf } = this.#deps;
+    const askedAt = clock.now();
+    let builtIn: BuiltIn;
+    try {
+      const live = await fleet.cluster(cluster);
+      try {
+        builtIn = await ask(live.objects);
+      } finally {
+        live.close();
+      }
+    } catch (error) {
+      builtIn = { state: 'unknown', evidence: error instanceof Error ? error.message : String(error) };
+    }
+    this.#known.set(cluster, { askedAt, builtIn });
+  }
+}

@@ -1,0 +1,228 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { type AddressInfo, isIPv6 } from 'node:net';
+import type { Clock } from '#shared/time/clock.ts';
+import { type Failure, TOKEN_HEADER } from './api.ts';
+import type { ApiServer } from './api-server.ts';
+import type { PageFiles } from './page-files.ts';
+import { isSame, Sessions } from './session.ts';
+
+/** The console cannot be served where it is to be; the message names the setting and the fix. */
+export class ConsoleAddressError extends Error {
+  override readonly name = 'ConsoleAddressError';
+}
+
+export interface ConsoleOptions {
+  /** An address of the loopback interface; absent: that of IPv4. */
+  readonly host?: string;
+  /** 0: any free one. */
+  readonly port: number;
+  readonly api: ApiServer;
+  readonly page: PageFiles;
+  readonly clock: Clock;
+}
+
+export interface Console {
+  /** Where it is, for people. */
+  readonly address: string;
+  /** A new URL by which one browser gets in, once: it is as secret as what it shows. */
+  link(): string;
+  /** Ends all sessions and connections. */
+  close(): Promise<void>;
+}
+
+const LOOPBACK = ['127.0.0.1', '::1'];
+const COOKIE = 'taintward';
+const CONNECTIONS = 64;
+/** A request that is not told to its end by then is none. */
+const REQUEST_TIMEOUT_MS = 10_000;
+const TEXT = 'text/plain; charset=utf-8';
+
+/** What every answer carries. */
+const HEADERS: Readonly<Record<string, string>> = {
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'no-referrer',
+  'x-frame-options': 'DENY',
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  'cross-origin-embedder-policy': 'require-corp',
+  'permissions-policy': 'camera=(), geolocation=(), microphone=()',
+};
+
+/**
+ * Serves the console on the loopback interface, to browsers that have opened one of its links. See
+ * docs/decisions/console.md for what it withstands. Rejects with `ConsoleAddressError`.
+ */
+export async function startConsole(options: ConsoleOptions): Promise<Console> {
+  const { host = '127.0.0.1', api, page, clock } = options;
+  if (!LOOPBACK.includes(host)) {
+    throw new ConsoleAddressError(
+      `the console is served on ${LOOPBACK.join(' or ')} only, and not on ${host}: reach it from elsewhere by ssh -L`,
+    );
+  }
+  const sessions = new Sessions({ clock });
+  const server = createServer({ requestTimeout: REQUEST_TIMEOUT_MS, maxHeaderSize: 8_192 });
+  server.maxConnections = CONNECTIONS;
+  const port = await listen(server, host, options.port);
+  const named = isIPv6(host) ? `[${host}]` : host;
+  const authorities = [`${named}:${port}`, `localhost:${port}`];
+  const guarded = new Guarded({ authorities, sessions, api, page });
+  server.on('request', (request, response) => void guarded.answer(request, response));
+  return {
+    address: `http://${named}:${port}`,
+    link: () => `http://${named}:${port}/?key=${sessions.link()}`,
+    async close() {
+      sessions.close();
+      const closed = server.listening ? once(server, 'close') : undefined;
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+interface GuardedDeps {
+  readonly authorities: readonly string[];
+  readonly sessions: Sessions;
+  readonly api: ApiServer;
+  readonly page: PageFiles;
+}
+
+/** Who is let in, and to what. */
+class Guarded {
+  readonly #deps: GuardedDeps;
+  readonly #policy: string;
+
+  constructor(deps: GuardedDeps) {
+    this.#deps = deps;
+    this.#policy = [
+      "default-src 'none'",
+      `script-src 'self' '${deps.page.inlineHash}'`,
+      "style-src 'self'",
+      "img-src 'self'",
+      "connect-src 'self'",
+      "base-uri 'none'",
+      "form-action 'none'",
+      "frame-ancestors 'none'",
+    ].join('; ');
+  }
+
+  async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { authorities, sessions, api, page } = this.#deps;
+    for (const [name, value] of Object.entries(HEADERS)) response.setHeader(name, value);
+    response.setHeader('content-security-policy', this.#policy);
+    response.setHeader('cache-control', 'no-store');
+    // A page whose name was made to lead here says that name.
+    const authority = request.headers.host ?? '';
+    if (!authorities.includes(authority)) {
+      return refuse(response, 421, `The console is at http://${authorities[0]} and under no other name.`);
+    }
+    const url = URL.parse(request.url ?? '/', `http://${authority}`);
+    if (!url) return refuse(response, 400, 'That is no URL.');
+    const { pathname, searchParams } = url;
+    if (pathname === '/') {
+      this.#enter(request, response, searchParams.get('key'));
+      return;
+    }
+    const [, first = '', ...rest] = pathname.split('/');
+    const session = sessions.find(first, cookieOf(request));
+    if (!session) return refuse(response, 401, NO_SESSION);
+    const path = rest.join('/');
+    const site = request.headers['sec-fetch-site'];
+    const isPage = path === '';
+    // Navigations may come from anywhere: what they bring is our page at most.
+    if (!isPage && site !== undefined && site !== 'same-origin') return refuse(response, 403, ELSEWHERE);
+    if (request.method === 'GET' || request.method === 'HEAD') {
+      if (isPage) return send(request, response, page.document);
+      if (path.startsWith('assets/')) return this.#asset(request, response, path.slice('assets/'.length));
+    } else {
+      if (request.headers.origin !== `http://${authority}`) return refuse(response, 403, ELSEWHERE);
+      const given = request.headers[TOKEN_HEADER];
+      if (typeof given !== 'string' || !isSame(given, session.token)) return refuse(response, 403, NO_TOKEN);
+    }
+    const { token, ended } = session;
+    await api.answer(request, response, { path, searchParams, token, ended });
+  }
+
+  /** Makes a session of a link. */
+  #enter(request: IncomingMessage, response: ServerResponse, key: string | null): void {
+    const { sessions } = this.#deps;
+    // What only looks ahead is not to use the link up.
+    const looksAhead = request.method !== 'GET' || /prefetch|prerender/.test(purposeOf(request));
+    const session = key === null || looksAhead ? undefined : sessions.open(key);
+    if (!session) {
+      refuse(response, 401, NO_SESSION);
+      return;
+    }
+    const { path, cookie } = session;
+    response.setHeader('set-cookie', `${COOKIE}=${cookie}; Path=/${path}/; HttpOnly; SameSite=Strict`);
+    // Not a redirect: where the link stood on a page of another site, a strict cookie would not come along.
+    response.writeHead(200, { 'content-type': 'text/html; charset=utf-8' });
+    response.end(
+      `<!doctype html><html lang="en"><meta charset="utf-8"><title>Taintward</title>` +
+        `<meta http-equiv="refresh" content="0; url=/${path}/"><a href="/${path}/">Go on to the console</a></html>\n`,
+    );
+  }
+
+  #asset(request: IncomingMessage, response: ServerResponse, path: string): void {
+    const { page } = this.#deps;
+    const prefix = `${page.version}/`;
+    const asset = path.startsWith(prefix) ? page.asset(path.slice(prefix.length)) : undefined;
+    if (!asset) {
+      refuse(response, 404, 'There is no such file: load the page again.');
+      return;
+    }
+    const etag = `"${page.version}"`;
+    response.setHeader('etag', etag);
+    response.setHeader('cache-control', 'private, max-age=31536000, immutable');
+    if (request.headers['if-none-match'] === etag) {
+      response.writeHead(304);
+      response.end();
+      return;
+    }
+    send(request, response, asset);
+  }
+}
+
+const NO_SESSION =
+  'This session has ended, or the link was opened before: get a new link where the console was started.';
+const ELSEWHERE = 'Another page asked for this: open the console by its own link.';
+const NO_TOKEN = 'This is not from a page of this session: load it again.';
+
+async function listen(server: ReturnType<typeof createServer>, host: string, port: number): Promise<number> {
+  try {
+    server.listen(port, host);
+    await once(server, 'listening');
+    return (server.address() as AddressInfo).port;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new ConsoleAddressError(
+      `the console cannot be served on port ${port} of ${host} (${code}): choose another, or 0 for any`,
+    );
+  }
+}
+
+const purposeOf = ({ headers }: IncomingMessage): string =>
+  `${headers['sec-purpose'] ?? ''} ${headers['purpose'] ?? ''}`;
+
+function cookieOf({ headers }: IncomingMessage): string | undefined {
+  const prefix = `${COOKIE}=`;
+  const found = (headers.cookie ?? '').split('; ').find((each) => each.startsWith(prefix));
+  return found?.slice(prefix.length);
+}
+
+function send(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { type, body }: { readonly type: string; readonly body: Buffer },
+): void {
+  response.writeHead(200, { 'content-type': type, 'content-length': body.length });
+  response.end(request.method === 'HEAD' ? undefined : body);
+}
+
+/** In JSON to the page, in words to who opens something by hand. */
+function refuse(response: ServerResponse, status: number, error: string): void {
+  const json = /^\/[^/]+\/api\//.test(response.req.url ?? '');
+  response.writeHead(status, { 'content-type': json ? 'application/json' : TEXT });
+  response.end(json ? JSON.stringify({ error } satisfies Failure) : `${error}\n`);
+}

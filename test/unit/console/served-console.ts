@@ -1,0 +1,124 @@
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { type IncomingMessage, request } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import type { DemoCluster, Questions } from '#functions/console/answers.ts';
+import type { Api } from '#functions/console/api.ts';
+import { openConsole } from '#functions/console/open-console.ts';
+import { readPageFiles } from '#functions/console/page-files.ts';
+import { FleetError } from '#functions/operator/fleet.ts';
+import { NOW } from '#test/contracts/partition-builders.ts';
+import { recordingLog } from '#test/contracts/recording-log.ts';
+import { DrivenClock } from '#test/world/driven-clock.ts';
+import { embeddedFleet } from '#test/world/embedded-fleet.ts';
+
+export interface Answered {
+  readonly status: number;
+  readonly headers: IncomingMessage['headers'];
+  readonly body: string;
+}
+
+/** A page of one module, which is all that these tests need of one. */
+export function aPage(t: TestContext): string {
+  const directory = mkdtempSync(join(tmpdir(), 'page-'));
+  t.after(() => rmSync(directory, { recursive: true }));
+  writeFileSync(
+    join(directory, 'index.html'),
+    '<!doctype html><title>T</title><link rel="stylesheet" href="assets/styles.css"><script type="module" src="assets/main.ts"></script>',
+  );
+  writeFileSync(join(directory, 'styles.css'), 'body { margin: 0 }');
+  writeFileSync(
+    join(directory, 'main.ts'),
+    "import { h } from 'preact';\nexport const made: unknown = h('p', null);\n",
+  );
+  return directory;
+}
+
+const NO_QUESTIONS: Questions = {
+  explainPod: async (asks) => ({ asked: asks }),
+  explainNode: async (asks) => ({ asked: asks }),
+  whatIf: async (asks) => ({ asked: asks }),
+};
+
+/** A console of a fleet in memory, and requests to it as they are given, whatever a browser would let through. */
+export async function servedConsole(
+  t: TestContext,
+  { clusters = ['prod'], demo }: { readonly clusters?: readonly string[]; readonly demo?: DemoCluster } = {},
+) {
+  const clock = new DrivenClock(NOW);
+  const world = embeddedFleet(
+    t,
+    {
+      clusters,
+      clock,
+    },
+    {
+      cluster: async () => {
+        throw new FleetError('it cannot be asked');
+      },
+    },
+  );
+  const log = recordingLog();
+  const console = await openConsole({
+    fleet: world.fleet,
+    questions: NO_QUESTIONS,
+    matching: { comparisonOperators: false },
+    demo,
+    port: 0,
+    clock,
+    log,
+    page: readPageFiles(aPage(t)),
+  });
+  t.after(() => console.close());
+  const { port, host } = new URL(console.address);
+
+  const send = async (
+    method: string,
+    path: string,
+    headers: Readonly<Record<string, string>> = {},
+    body = '',
+  ): Promise<Answered> => {
+    const sent = request({ host: '127.0.0.1', port, method, path, headers, agent: false });
+    sent.end(body);
+    const [response] = (await once(sent, 'response')) as [IncomingMessage];
+    const chunks = await Array.fromAsync(response as AsyncIterable<Buffer>);
+    const { statusCode: status = 0, headers: answered } = response;
+    return { status, headers: answered, body: Buffer.concat(chunks).toString() };
+  };
+
+  /** Opens a link as a browser does. */
+  const enter = async (link = console.link()) => {
+    const { pathname, search } = new URL(link);
+    const entered = await send('GET', `${pathname}${search}`);
+    const cookie = entered.headers['set-cookie']?.[0]?.split(';')[0] ?? '';
+    const path = /url=(\/[^/]+\/)/.exec(entered.body)?.[1] ?? '';
+    const { token } = JSON.parse((await send('GET', `${path}api/session`, { cookie })).body) as {
+      token: string;
+    };
+    /** What the page sends with each act. */
+    const own = {
+      cookie,
+      'x-taintward-token': token,
+      origin: `http://${host}`,
+      'content-type': 'application/json',
+      'sec-fetch-site': 'same-origin',
+    };
+    /** Asks as the page does. */
+    const ask = async <Route extends keyof Api>(
+      route: Route,
+      asks: Api[Route]['asks'],
+    ): Promise<Api[Route]['answer']> => {
+      const [method = '', name] = route.split(' ');
+      const answer =
+        method === 'GET'
+          ? await send('GET', `${path}${name}?${new URLSearchParams(asks as Record<string, string>)}`, own)
+          : await send(method, `${path}${name}`, own, JSON.stringify(asks));
+      if (answer.status !== 200) throw new Error(`${answer.status} ${answer.body}`);
+      return JSON.parse(answer.body) as Api[Route]['answer'];
+    };
+    return { path, cookie, token, own, ask, entered };
+  };
+  return { ...world, clock, log, console, host, port, send, enter };
+}

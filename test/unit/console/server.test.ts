@@ -1,0 +1,234 @@
+import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { test } from 'node:test';
+import { ConsoleAddressError, startConsole } from '#functions/console/server.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
+import { StoreError } from '#shared/store/store.ts';
+import { servedConsole } from './served-console.ts';
+
+const ACT = JSON.stringify({ kind: 'stop', cluster: 'prod', why: 'a test' });
+
+test('a link lets one browser in, once; its cookie is for no script, no other site and no other path', async (t) => {
+  const { console, enter, send } = await servedConsole(t);
+  const link = console.link();
+  const { entered, path, cookie } = await enter(link);
+  assert.equal(entered.status, 200);
+  assert.match(
+    entered.headers['set-cookie']?.[0] ?? '',
+    new RegExp(`^taintward=[\\w-]{32}; Path=${path}; HttpOnly; SameSite=Strict$`),
+  );
+  const { pathname, search } = new URL(link);
+  const again = await send('GET', `${pathname}${search}`);
+  assert.equal(again.status, 401);
+  assert.match(again.body, /the link was opened before/);
+  assert.equal(again.headers['set-cookie'], undefined);
+  assert.equal((await send('GET', path, { cookie })).status, 200);
+});
+
+test('what only looks ahead does not use a link up', async (t) => {
+  const { console, enter, send } = await servedConsole(t);
+  const link = console.link();
+  const { pathname, search } = new URL(link);
+  assert.equal((await send('HEAD', `${pathname}${search}`)).status, 401);
+  assert.equal((await send('GET', `${pathname}${search}`, { 'sec-purpose': 'prefetch' })).status, 401);
+  assert.equal((await enter(link)).entered.status, 200);
+});
+
+test('without the cookie, with a wrong one, or under another path nothing is told', async (t) => {
+  const { enter, send, log } = await servedConsole(t);
+  const [one, other] = [await enter(), await enter()];
+  const cases: [string, Record<string, string>][] = [
+    [one.path, {}],
+    [`${one.path}api/status`, {}],
+    [`${one.path}api/status`, { cookie: 'taintward=guessed' }],
+    [`${one.path}api/status`, { cookie: other.cookie }],
+    [`${one.path}assets/whatever/main.ts`, {}],
+    ['/api/status', { cookie: one.cookie }],
+    ['/', { cookie: one.cookie }],
+    ['/?key=guessed', {}],
+  ];
+  for (const [path, headers] of cases) {
+    assert.equal((await send('GET', path, headers)).status, 401, `${path} ${JSON.stringify(headers)}`);
+  }
+  assert.equal((await send('GET', `${one.path}api/status`, { cookie: one.cookie })).status, 200);
+  assert.deepEqual(log.lines, []);
+});
+
+test('a page whose name was made to lead here (DNS rebinding) is refused, cookie or not', async (t) => {
+  const { enter, send, port } = await servedConsole(t);
+  const { path, own } = await enter();
+  for (const host of [
+    `evil.example:${port}`,
+    'evil.example',
+    '127.0.0.1',
+    `127.0.0.1.evil.example:${port}`,
+  ]) {
+    const refused = await send('GET', `${path}api/status`, { ...own, host });
+    assert.equal(refused.status, 421, host);
+    assert.doesNotMatch(refused.body, /clusters/);
+  }
+  assert.equal((await send('GET', `${path}api/status`, { ...own, host: `localhost:${port}` })).status, 200);
+});
+
+test('an act that another page sends (CSRF) is refused, whichever of the signs is missing', async (t) => {
+  const { enter, send, rulebook } = await servedConsole(t);
+  const { path, own } = await enter();
+  const { origin: _, ...noOrigin } = own;
+  const { 'x-taintward-token': __, ...noToken } = own;
+  const cases: [string, Record<string, string>, number][] = [
+    ['no origin', noOrigin, 403],
+    ['another origin', { ...own, origin: 'https://evil.example' }, 403],
+    ['an opaque origin', { ...own, origin: 'null' }, 403],
+    ['another port of this machine', { ...own, origin: 'http://127.0.0.1:1' }, 403],
+    ['another site', { ...own, 'sec-fetch-site': 'cross-site' }, 403],
+    ['another port', { ...own, 'sec-fetch-site': 'same-site' }, 403],
+    ['typed by hand', { ...own, 'sec-fetch-site': 'none' }, 403],
+    ['no token', noToken, 403],
+    ['a wrong token', { ...own, 'x-taintward-token': 'guessed' }, 403],
+    ['a form', { ...own, 'content-type': 'text/plain' }, 415],
+    ['a form', { ...own, 'content-type': 'application/x-www-form-urlencoded' }, 415],
+  ];
+  for (const [what, headers, status] of cases) {
+    assert.equal((await send('POST', `${path}api/preview`, headers, ACT)).status, status, what);
+  }
+  assert.equal((await send('POST', `${path}api/preview`, own, ACT)).status, 200);
+  const { orders } = await rulebook.read(clusterName('prod'));
+  assert.equal(orders.revision, 0);
+});
+
+test('what another page asks for is not answered, be it data or a script', async (t) => {
+  const { enter, send } = await servedConsole(t);
+  const { path, cookie } = await enter();
+  for (const site of ['cross-site', 'same-site']) {
+    const headers = { cookie, 'sec-fetch-site': site };
+    assert.equal((await send('GET', `${path}api/session`, headers)).status, 403);
+    assert.equal((await send('GET', `${path}assets/x/main.ts`, headers)).status, 403);
+  }
+});
+
+test('no method but GET, HEAD and POST, and no question as an act', async (t) => {
+  const { enter, send } = await servedConsole(t);
+  const { path, own } = await enter();
+  for (const method of ['PUT', 'DELETE', 'PATCH', 'OPTIONS']) {
+    assert.equal((await send(method, `${path}api/acts`, own)).status, 404, method);
+  }
+  assert.equal((await send('GET', `${path}api/acts`, own)).status, 404);
+  assert.equal((await send('POST', `${path}api/status`, own, '{}')).status, 404);
+  assert.equal((await send('GET', `${path}api/toString`, own)).status, 404);
+});
+
+test('no inline script runs but the import map, nothing comes from elsewhere, and nobody frames it', async (t) => {
+  const { enter, send } = await servedConsole(t);
+  const { path, cookie } = await enter();
+  for (const each of [path, `${path}api/status`, '/', `${path}none`]) {
+    const { headers } = await send('GET', each, { cookie });
+    const policy = String(headers['content-security-policy']);
+    assert.match(policy, /^default-src 'none'; script-src 'self' 'sha256-[\w+/=]{44}'; style-src 'self'; /);
+    assert.match(policy, /connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'$/);
+    assert.doesNotMatch(policy, /unsafe|https?:|\*/);
+    assert.equal(headers['x-content-type-options'], 'nosniff');
+    assert.equal(headers['referrer-policy'], 'no-referrer');
+    assert.equal(headers['x-frame-options'], 'DENY');
+    assert.equal(headers['cross-origin-opener-policy'], 'same-origin');
+    assert.equal(headers['cross-origin-resource-policy'], 'same-origin');
+    assert.equal(headers['access-control-allow-origin'], undefined);
+    assert.equal(headers['cache-control'], 'no-store');
+  }
+});
+
+test('a body is read up to its limit, and one that is no JSON is refused in a sentence', async (t) => {
+  const { enter, send } = await servedConsole(t);
+  const { path, own } = await enter();
+  const long = JSON.stringify({ kind: 'stop', why: 'x'.repeat(70_000) });
+  assert.equal((await send('POST', `${path}api/preview`, own, long)).status, 413);
+  const broken = await send('POST', `${path}api/preview`, own, '{');
+  assert.deepEqual([broken.status, broken.body], [400, '{"error":"What was sent is no JSON."}']);
+  const unknown = await send('POST', `${path}api/preview`, own, '{"kind":"stop","why":"x","host":"evil"}');
+  assert.equal(unknown.status, 400);
+});
+
+test('a session ends by itself, and all of them with the console', async (t) => {
+  const { enter, send, clock, console } = await servedConsole(t);
+  const { path, cookie } = await enter();
+  await clock.advanceTo(clock.now() + 12 * 3_600_000);
+  assert.equal((await send('GET', path, { cookie })).status, 401);
+  const link = console.link();
+  await console.close();
+  await assert.rejects(send('GET', link));
+});
+
+test('paths that lead out of the page, and URLs that are none, are refused', async (t) => {
+  const { enter, send } = await servedConsole(t);
+  const { path, cookie } = await enter();
+  const page = (await send('GET', path, { cookie })).body;
+  const version = /assets\/([\w-]+)\/main\.ts/.exec(page)?.[1] ?? '';
+  for (const each of [
+    '../server.ts',
+    '..%2fserver.ts',
+    '/etc/passwd',
+    'packages/preact/../../package.json',
+  ]) {
+    const { status } = await send('GET', `${path}assets/${version}/${each}`, { cookie });
+    assert.ok(status === 404 || status === 401, `${each}: ${status}`);
+  }
+  assert.equal((await send('GET', 'http://[', { cookie })).status, 400);
+});
+
+test('assets are kept for good under the name of their content, and asked for again by it', async (t) => {
+  const { enter, send } = await servedConsole(t);
+  const { path, cookie } = await enter();
+  const page = (await send('GET', path, { cookie })).body;
+  const asset = /assets\/[\w-]+\/main\.ts/.exec(page)?.[0] ?? '';
+  const first = await send('GET', `${path}${asset}`, { cookie });
+  assert.equal(first.headers['content-type'], 'text/javascript; charset=utf-8');
+  assert.equal(first.headers['cache-control'], 'private, max-age=31536000, immutable');
+  assert.match(first.body, /export const made {10}= h/);
+  const again = await send('GET', `${path}${asset}`, { cookie, 'if-none-match': first.headers.etag ?? '' });
+  assert.deepEqual([again.status, again.body], [304, '']);
+  assert.equal((await send('GET', `${path}assets/older/main.ts`, { cookie })).status, 404);
+});
+
+test('it is served on the loopback interface or not at all, and a port that is taken is told', async (t) => {
+  const taken = createServer().listen(0, '127.0.0.1');
+  t.after(() => taken.close());
+  await new Promise((listening) => taken.once('listening', listening));
+  const { port } = taken.address() as AddressInfo;
+  const none = undefined as never;
+  for (const host of ['0.0.0.0', '::', '192.0.2.1', 'localhost.evil.example']) {
+    await assert.rejects(
+      startConsole({ host, port: 0, api: none, page: none, clock: none }),
+      (error: unknown) =>
+        error instanceof ConsoleAddressError && /127\.0\.0\.1 or ::1 only/.test(error.message),
+    );
+  }
+  await assert.rejects(
+    startConsole({ port, api: none, page: none, clock: none }),
+    new ConsoleAddressError(
+      `the console cannot be served on port ${port} of 127.0.0.1 (EADDRINUSE): choose another, or 0 for any`,
+    ),
+  );
+});
+
+test('neither token, cookie, path nor key is ever logged, whatever fails', async (t) => {
+  const { enter, send, log, fleet, console } = await servedConsole(t);
+  const { path, cookie, token, own, entered } = await enter();
+  t.mock.method(fleet.history, 'entries', () => {
+    throw new StoreError('the store is gone');
+  });
+  assert.equal((await send('GET', `${path}api/history?pod=x`, own)).status, 502);
+  const told = JSON.stringify(
+    log.lines.map(({ fields }) => ({ ...fields, reason: String(fields['reason']) })),
+  );
+  assert.match(told, /api\/history/);
+  for (const secret of [
+    path.replaceAll('/', ''),
+    cookie.split('=')[1],
+    token,
+    new URL(console.link()).search.slice(5),
+  ]) {
+    assert.ok(secret && secret.length >= 32);
+    assert.ok(!told.includes(secret));
+  }
+  assert.equal(entered.status, 200);
+});

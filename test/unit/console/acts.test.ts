@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import type { Act } from '#functions/console/api.ts';
+import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
+import { aNode, aRecord, NOW } from '#test/contracts/partition-builders.ts';
+import { servedConsole } from './served-console.ts';
+
+const PROD = clusterName('prod');
+
+/** A console of an enforced cluster, in which a pod is held by a stop, one waits and one was given up. */
+async function enforced(t: TestContext) {
+  const served = await servedConsole(t);
+  const { store, fleet, rulebook } = served;
+  const schedule = [
+    aRecord({ name: 'held', fireAt: NOW, held: { by: { kind: 'stopped', scope: 'cluster' }, since: NOW } }),
+    aRecord({ name: 'waits' }),
+    aRecord({ name: 'given-up', uid: podUid('u1'), fireAt: NOW, gaveUpAt: NOW }),
+  ];
+  const ref = { cluster: PROD, node: nodeName('node-1') };
+  await store.commit(ref, 0, { node: aNode(), schedule, end: [], live: true }, NOW);
+  const operator = await fleet.operator();
+  await operator.applyPolicy(PROD, '# Ours, by hand.\nmode: enforce # since May\ndrain: 5\n');
+  const entered = await served.enter();
+  const { ask } = entered;
+  const perform = async (act: Act) => {
+    const { confirm } = await ask('POST api/preview', act);
+    return (await ask('POST api/acts', { act, confirm })).says;
+  };
+  const orders = async () => (await rulebook.read(PROD)).orders;
+  return { ...served, ...entered, operator, perform, orders };
+}
+
+test('an act is shown before it is done, with how many pods go by it', async (t) => {
+  const { ask, operator, perform, orders } = await enforced(t);
+  await operator.stop(PROD, { why: 'an incident' });
+  const act = { kind: 'resume', cluster: PROD, why: 'it is over' } as const;
+  const { says, goes } = await ask('POST api/preview', act);
+  assert.deepEqual(
+    [says, goes],
+    [['Evictions in cluster prod go on.', '1 pod is due and let go, 5 a second.'], 1],
+  );
+  assert.ok((await orders()).stop);
+  assert.equal(await perform(act), 'The stop of cluster prod is taken back.');
+  assert.equal((await orders()).stop, undefined);
+});
+
+test('what was not shown, or not as it is by now, is not done', async (t) => {
+  const { ask, operator, orders } = await enforced(t);
+  const act = { kind: 'stop', cluster: PROD, why: 'an incident' } as const;
+  const { confirm } = await ask('POST api/preview', act);
+  await assert.rejects(ask('POST api/acts', { act, confirm: 'guessed' }), /409/);
+  await assert.rejects(ask('POST api/acts', { act: { ...act, why: 'another' }, confirm }), /409/);
+  await operator.hold(PROD, { kind: 'node', node: nodeName('node-1') }, { why: 'meanwhile' });
+  await assert.rejects(ask('POST api/acts', { act, confirm }), /409 .*look at it again/);
+  assert.equal((await orders()).stop, undefined);
+});
+
+test('a pause leaves the policy as it was written but for its mode, and ends by itself or by hand', async (t) => {
+  const { perform, orders } = await enforced(t);
+  await perform({ kind: 'pause', cluster: PROD, why: 'maintenance', forMs: 60_000 });
+  const { policy } = await orders();
+  assert.equal(
+    policy?.text,
+    '# Ours, by hand.\nmode: paused # since May\npausedUntil: 2026-11-21T12:01:00.000Z\ndrain: 5\n',
+  );
+  assert.equal(policy.read.pausedUntil, NOW + 60_000);
+  await perform({ kind: 'unpause', cluster: PROD, why: 'done early' });
+  assert.equal((await orders()).policy?.read.mode, 'enforce');
+});
+
+test('holds and what the guard holds are released, and what was given up is tried again', async (t) => {
+  const { perform, orders, sent, rulebook, ask } = await enforced(t);
+  const target = { kind: 'pod', namespace: 'default', name: 'waits' } as const;
+  assert.match(
+    await perform({ kind: 'hold', cluster: PROD, target, why: 'mine' }),
+    /^Hold h\w{8}: pod default\/waits stays/,
+  );
+  const [hold] = (await orders()).holds;
+  assert.ok(hold);
+  await perform({ kind: 'release', cluster: PROD, id: hold.id, why: 'no more' });
+  assert.deepEqual((await orders()).holds, []);
+  const trip = { scope: 'cluster', trippedAt: NOW, nodes: 3, outOf: 4 } as const;
+  await rulebook.changeGuard(PROD, (await rulebook.read(PROD)).guard, [trip]);
+  await perform({ kind: 'release-guard', cluster: PROD, why: 'known' });
+  assert.deepEqual((await rulebook.read(PROD)).guard.trips, []);
+  assert.equal(await perform({ kind: 'retry', why: 'mended' }), 'Evictions that are tried again: 1.');
+  assert.match(sent[0] ?? '', /"kind":"retry".*"u1"/);
+  const kinds = (await ask('GET api/audit', { to: NOW + 1 })).map(({ kind }) => kind);
+  assert.deepEqual(kinds.sort(), ['hold', 'policy', 'release', 'release-guard']);
+});
+
+test('all clusters are stopped and resumed together', async (t) => {
+  const { perform, rulebook } = await enforced(t);
+  await perform({ kind: 'stop', why: 'an incident' });
+  assert.equal((await rulebook.fleetStop())?.why, 'an incident');
+  await perform({ kind: 'resume', why: 'it is over' });
+  assert.equal(await rulebook.fleetStop(), undefined);
+});
+
+test('an act without a reason, on a cluster that is none, or with nothing to do is refused in a sentence', async (t) => {
+  const { ask } = await enforced(t);
+  const refused: [Act, RegExp][] = [
+    [{ kind: 'stop', cluster: PROD, why: ' ' }, /400 .*say why/],
+    [{ kind: 'stop', cluster: clusterName('none'), why: 'x' }, /422 .*no cluster none/],
+    [{ kind: 'release', cluster: PROD, id: 'h0', why: 'x' }, /422 .*no hold h0/],
+  ];
+  for (const [act, expected] of refused) await assert.rejects(ask('POST api/preview', act), expected);
+  const act = { kind: 'unpause', cluster: PROD, why: 'x' } as const;
+  const { confirm } = await ask('POST api/preview', act);
+  await assert.rejects(ask('POST api/acts', { act, confirm }), /422 .*is not paused/);
+});

@@ -1,0 +1,279 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
+import type { EvictionRecord } from '#shared/eviction/records.ts';
+import { aNode, anEnding, aReason, aRecord, NOW, someRecords } from '#test/contracts/partition-builders.ts';
+import { servedConsole } from './served-console.ts';
+
+const PROD = clusterName('prod');
+const MINUTE = 60_000;
+
+/** A console of a cluster with these records on its nodes. */
+async function consoleOf(
+  t: Parameters<typeof servedConsole>[0],
+  nodes: Readonly<Record<string, readonly EvictionRecord[]>>,
+  clusters: readonly string[] = ['prod'],
+) {
+  const served = await servedConsole(t, { clusters });
+  for (const [name, schedule] of Object.entries(nodes)) {
+    const ref = { cluster: PROD, node: nodeName(name) };
+    await served.store.commit(ref, 0, { node: aNode(), schedule, end: [], live: true }, NOW);
+  }
+  const operator = await served.fleet.operator();
+  return { ...served, operator, ...(await served.enter()) };
+}
+
+test('a session tells who acts, what is looked at, and the token that acts carry', async (t) => {
+  const { ask, token } = await consoleOf(t, {});
+  const session = await ask('GET api/session', {});
+  assert.deepEqual(
+    { ...session, version: '' },
+    { token, who: 'anna', version: '', place: 'a test', now: NOW },
+  );
+});
+
+test('what is pending comes in pages, sorted and searched, as rows of what holds each', async (t) => {
+  const held = aRecord({
+    name: 'held',
+    fireAt: NOW - MINUTE,
+    held: { by: { kind: 'stopped', scope: 'cluster' }, since: NOW },
+  });
+  const { ask, operator } = await consoleOf(t, {
+    'node-1': [
+      held,
+      aRecord({ name: 'later', fireAt: NOW + MINUTE, reasons: [aReason('maintenance', 'now')] }),
+    ],
+    'node-2': [
+      aRecord({
+        name: 'given-up',
+        fireAt: NOW - 5 * MINUTE,
+        gaveUpAt: NOW,
+        failure: { since: NOW, error: 'no' },
+      }),
+      aRecord({
+        name: 'blocked',
+        fireAt: NOW,
+        blocked: { since: NOW, nextTryAt: NOW + 1, reason: 'budget' },
+      }),
+    ],
+  });
+  await operator.stop(PROD, { why: 'a test' });
+  const all = await ask('GET api/pending', {});
+  assert.deepEqual(
+    all.rows.map(([, cluster, node, namespace, pod, dueAt, standing, taints, note]) => [
+      ...[cluster, node, namespace, pod, dueAt - NOW, standing, taints, note],
+    ]),
+    [
+      [
+        'prod',
+        'node-2',
+        'default',
+        'given-up',
+        -5 * MINUTE,
+        'gave-up',
+        'node.kubernetes.io/unreachable:NoExecute',
+        'no',
+      ],
+      [
+        'prod',
+        'node-1',
+        'default',
+        'held',
+        -MINUTE,
+        'stopped',
+        'node.kubernetes.io/unreachable:NoExecute',
+        'anna: a test',
+      ],
+      [
+        'prod',
+        'node-2',
+        'default',
+        'blocked',
+        0,
+        'budget',
+        'node.kubernetes.io/unreachable:NoExecute',
+        'budget',
+      ],
+      ['prod', 'node-1', 'default', 'later', MINUTE, 'waiting', 'maintenance=now:NoExecute', ''],
+    ],
+  );
+  const names = async (asks: Parameters<typeof ask<'GET api/pending'>>[1]) =>
+    (await ask('GET api/pending', asks)).rows.map(([, , , , pod]) => pod);
+  assert.deepEqual(await names({ sort: 'pod', offset: 1, limit: 2 }), ['given-up', 'held']);
+  assert.deepEqual(await names({ sort: 'due', order: 'down', limit: 1 }), ['later']);
+  assert.deepEqual(await names({ search: 'node-2', sort: 'pod' }), ['blocked', 'given-up']);
+  assert.deepEqual(await names({ standing: 'stopped' }), ['held']);
+  assert.deepEqual(await names({ cluster: 'other' }), []);
+  await assert.rejects(ask('GET api/pending', { limit: 1_000_000 }), /^Error: 400 .*limit/);
+});
+
+test('the status says how each cluster stands, and what needs somebody, the most urgent first', async (t) => {
+  const late = aRecord({ name: 'late', fireAt: NOW - 2 * MINUTE });
+  const given = aRecord({ name: 'given-up', fireAt: NOW - MINUTE, gaveUpAt: NOW });
+  const { ask, operator, leases } = await consoleOf(t, { 'node-1': [late, given, aRecord()] });
+  const lease = await leases.take(PROD, undefined, 'relay', NOW - 5 * MINUTE);
+  assert.ok(lease);
+  await leases.renew(lease, { renewedAt: NOW - 5 * MINUTE, heardAt: NOW - 5 * MINUTE, nodes: 9 });
+  await operator.stop(PROD, { why: 'a drill', forMs: MINUTE });
+  const { needs, clusters } = await ask('GET api/status', {});
+  assert.deepEqual(
+    needs.map(({ kind, text }) => [kind, text]),
+    [
+      ['deaf', 'No relay has heard from its API server lately: what changes there is not noticed.'],
+      ['late', 'An eviction is late by 2m.'],
+      ['given-up', 'An eviction was given up: look why, and retry.'],
+      ['stopped', 'Stopped by anna: a drill.'],
+    ],
+  );
+  const [prod] = clusters;
+  assert.ok(prod);
+  const { mode, hearing, nodes, tainted, pending, standings, lateMs, nextAt } = prod;
+  assert.deepEqual(
+    { mode, hearing, nodes, tainted, pending, lateMs, nextAt },
+    {
+      ...{ mode: 'observe', hearing: 'deaf', nodes: 9, tainted: 1, pending: 3 },
+      ...{ lateMs: 2 * MINUTE, nextAt: NOW + 5 * MINUTE },
+    },
+  );
+  assert.deepEqual([standings.due, standings['gave-up'], standings.waiting], [1, 1, 1]);
+});
+
+test('a cluster that cannot be read says so beside the others', async (t) => {
+  const { ask, rulebook } = await consoleOf(t, { 'node-1': [aRecord()] }, ['prod', 'torn']);
+  const read = rulebook.read.bind(rulebook);
+  t.mock.method(rulebook, 'read', async (cluster: typeof PROD) => {
+    if (cluster !== PROD) throw new Error('it was written by a newer release');
+    return read(cluster);
+  });
+  const { clusters, needs } = await ask('GET api/status', {});
+  assert.deepEqual(
+    clusters.map(({ cluster, pending, error }) => [cluster, pending, error]),
+    [
+      ['prod', 1, undefined],
+      ['torn', 0, 'it was written by a newer release'],
+    ],
+  );
+  assert.deepEqual([needs[0]?.kind, needs[0]?.cluster], ['unreadable', 'torn']);
+});
+
+test('the timeline counts what goes in each minute of the next hour, and what something holds then', async (t) => {
+  const web = { kind: 'ReplicaSet', name: 'web-5d4f8c7b9d' };
+  const { ask, operator } = await consoleOf(t, {
+    'node-1': [
+      aRecord({ fireAt: NOW - MINUTE }),
+      aRecord({ fireAt: NOW + 10_000 }),
+      aRecord({ fireAt: NOW + 5 * MINUTE }),
+      aRecord({ fireAt: NOW + 5 * MINUTE, owner: web }),
+      aRecord({ fireAt: NOW + 59 * MINUTE }),
+      aRecord({ fireAt: NOW + 61 * MINUTE }),
+      aRecord({ fireAt: NOW, held: { by: { kind: 'paused' }, since: NOW } }),
+    ],
+  });
+  await operator.applyPolicy(PROD, 'mode: enforce');
+  const target = {
+    kind: 'workload',
+    namespace: 'default',
+    owner: { kind: 'Deployment', name: 'web' },
+  } as const;
+  await operator.hold(PROD, target, { why: 'a test' });
+  await operator.stop(PROD, { why: 'a test', forMs: 4 * MINUTE });
+  const { from, minutes, held, later } = await ask('GET api/timeline', {});
+  assert.deepEqual([from, minutes.length, held, later], [NOW, 60, 1, 1]);
+  const counts = minutes.flatMap((minute, index) =>
+    Object.values(minute).some((count) => count > 0) ? [[index, minute]] : [],
+  );
+  assert.deepEqual(counts, [
+    [0, { goes: 0, held: 2, observed: 0 }],
+    [5, { goes: 1, held: 1, observed: 0 }],
+    [59, { goes: 1, held: 0, observed: 0 }],
+  ]);
+});
+
+test('of a cluster that is only observed, the timeline says what would have gone', async (t) => {
+  const { ask } = await consoleOf(t, { 'node-1': [aRecord({ fireAt: NOW + MINUTE })] });
+  const { minutes } = await ask('GET api/timeline', { cluster: 'prod' });
+  assert.deepEqual(minutes[1], { goes: 0, held: 0, observed: 1 });
+});
+
+test('ten thousand pending rows are read and told in a moment, and a tuple each', async (t) => {
+  const nodes = Object.fromEntries(
+    Array.from({ length: 100 }, (_, index) => [`node-${index}`, someRecords(100)]),
+  );
+  const { ask } = await consoleOf(t, nodes);
+  const began = performance.now();
+  const { rows, total } = await ask('GET api/pending', { limit: 20_000 });
+  const tookMs = performance.now() - began;
+  assert.deepEqual([rows.length, total], [10_000, 10_000]);
+  assert.ok(tookMs < 10_000, `${tookMs} ms`);
+  t.diagnostic(`${Math.round(tookMs)} ms, ${JSON.stringify(rows).length} bytes`);
+});
+
+test('tainted nodes come with their taints and how many pods are pending there', async (t) => {
+  const { ask } = await consoleOf(t, {
+    'node-1': [aRecord({ fireAt: NOW + MINUTE }), aRecord({ held: { by: { kind: 'observe' }, since: NOW } })],
+    'node-2': [],
+  });
+  const rows = await ask('GET api/nodes', { cluster: 'prod' });
+  assert.deepEqual(
+    rows.map(({ node, pending, held, nextAt, taints }) => [node, pending, held, nextAt, taints.length]),
+    [
+      ['node-1', 2, 1, NOW + MINUTE, 1],
+      ['node-2', 0, 0, undefined, 1],
+    ],
+  );
+});
+
+test('history comes the newest first, by what happened, and says whether there is more', async (t) => {
+  const { ask, store } = await consoleOf(t, {});
+  const ref = { cluster: PROD, node: nodeName('node-1') };
+  for (const index of [1, 2, 3]) {
+    const record = aRecord({ name: `web-${index}`, uid: podUid(`u${index}`), startedAt: NOW - 9 * MINUTE });
+    await store.end(ref, [anEnding(record)], NOW - index * MINUTE);
+  }
+  const done = await ask('GET api/history', { what: 'done', limit: 2 });
+  assert.deepEqual([done.entries.map(({ name }) => name), done.more], [['web-1', 'web-2'], true]);
+  const older = await ask('GET api/history', { what: 'done', to: NOW - 3 * MINUTE });
+  assert.deepEqual([older.entries.map(({ name }) => name), older.more], [['web-3'], false]);
+  assert.deepEqual((await ask('GET api/history', { pod: 'web-2' })).entries.length, 2);
+});
+
+test('a policy is shown as it was written, and the audit says who wrote it', async (t) => {
+  const { ask, operator } = await consoleOf(t, {});
+  assert.match((await ask('GET api/policy', { cluster: 'prod' })).text, /^mode: observe/);
+  await operator.applyPolicy(PROD, '# ours\nmode: enforce\n', 'a test');
+  assert.deepEqual(await ask('GET api/policy', { cluster: 'prod' }), {
+    ...{ cluster: 'prod', revision: 1, text: '# ours\nmode: enforce\n', mode: 'enforce' },
+  });
+  const [entry] = await ask('GET api/audit', {});
+  assert.deepEqual([entry?.who, entry?.kind, entry?.why], ['anna', 'policy', 'a test']);
+  await assert.rejects(ask('GET api/policy', { cluster: 'none' }), /404 .*There is no cluster none/);
+});
+
+test('what is asked of a pod, of a node and of a taint is passed on as it was read', async (t) => {
+  const { ask } = await consoleOf(t, {});
+  const pod = { cluster: 'prod', namespace: 'default', pod: 'web-0' };
+  assert.deepEqual(await ask('GET api/explain/pod', pod), { asked: pod });
+  const node = { cluster: 'prod', node: 'node-1' };
+  assert.deepEqual(await ask('GET api/explain/node', node), { asked: node });
+  const whatIf = { cluster: 'prod', taint: 'maintenance=now:NoExecute' };
+  assert.deepEqual(await ask('GET api/what-if', whatIf), { asked: whatIf });
+});
+
+test('nodes of the simulated cluster are tainted by click, and of no other', async (t) => {
+  const real = await consoleOf(t, {});
+  const asks = { node: 'node-1', taint: 'maintenance:NoExecute' };
+  await assert.rejects(real.ask('POST api/demo/taint', asks), /404 .*no simulated cluster/);
+  const done: string[] = [];
+  const demo = {
+    cluster: PROD,
+    nodes: () => [{ node: 'node-1', taints: [], pods: [] }],
+    taint: (...what: string[]) => void done.push(`taint ${what.join(' ')}`),
+    untaint: (...what: string[]) => void done.push(`untaint ${what.join(' ')}`),
+  };
+  const { ask } = await (await servedConsole(t, { demo })).enter();
+  assert.deepEqual((await ask('GET api/session', {})).demo, { cluster: 'prod' });
+  assert.deepEqual(await ask('GET api/demo/nodes', {}), [{ node: 'node-1', taints: [], pods: [] }]);
+  await ask('POST api/demo/taint', asks);
+  await ask('POST api/demo/untaint', asks);
+  assert.deepEqual(done, ['taint node-1 maintenance:NoExecute', 'untaint node-1 maintenance:NoExecute']);
+});

@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { BuiltInWatch } from '#functions/console/built-in-watch.ts';
+import type { LiveCluster } from '#functions/operator/live-cluster.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
+import { eventually } from '#test/contracts/eventually.ts';
+import { NOW } from '#test/contracts/partition-builders.ts';
+import { DrivenClock } from '#test/world/driven-clock.ts';
+
+const PROD = clusterName('prod');
+
+test('a built-in controller is asked for in the background, once in five minutes, and what fails is its evidence', async () => {
+  const clock = new DrivenClock(NOW);
+  let [asked, closed] = [0, 0];
+  const live = { close: () => closed++ } as unknown as LiveCluster;
+  const watch = new BuiltInWatch({
+    fleet: {
+      cluster: async () => {
+        if (asked++ > 0) throw new Error('it does not answer');
+        return live;
+      },
+    },
+    clock,
+    ask: async () => ({ state: 'off', evidence: 'its flags' }),
+  });
+  assert.equal(watch.of(PROD).state, 'unknown');
+  await eventually(async () => assert.equal(watch.of(PROD).state, 'off'));
+  assert.deepEqual([asked, closed], [1, 1]);
+  await clock.advanceTo(NOW + 5 * 60_000);
+  assert.equal(watch.of(PROD).state, 'off');
+  await eventually(async () =>
+    assert.deepEqual(watch.of(PROD), { state: 'unknown', evidence: 'it does not answer' }),
+  );
+  assert.deepEqual([asked, closed], [2, 1]);
+});

@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Sessions } from '#functions/console/session.ts';
+import { NOW } from '#test/contracts/partition-builders.ts';
+import { DrivenClock } from '#test/world/driven-clock.ts';
+
+test('there are so many sessions and unopened links at most: the oldest end, and say so', () => {
+  const sessions = new Sessions({ clock: new DrivenClock(NOW) });
+  const open = () => {
+    const session = sessions.open(sessions.link());
+    assert.ok(session);
+    return session;
+  };
+  const [first, second] = [open(), open()];
+  for (let count = 0; count < 15; count++) open();
+  assert.ok(first.ended.aborted);
+  assert.equal(sessions.find(first.path, first.cookie), undefined);
+  assert.equal(sessions.find(second.path, second.cookie), second);
+  const links = Array.from({ length: 17 }, () => sessions.link());
+  assert.equal(sessions.open(links[0] ?? ''), undefined);
+  assert.ok(sessions.open(links[1] ?? ''));
+});
+
+test('no two sessions share a secret, and none of one is good for another', () => {
+  const sessions = new Sessions({ clock: new DrivenClock(NOW) });
+  const [one, other] = [sessions.open(sessions.link()), sessions.open(sessions.link())];
+  assert.ok(one && other);
+  const secrets = [one, other].flatMap(({ path, cookie, token }) => [path, cookie, token]);
+  assert.equal(new Set(secrets).size, 6);
+  for (const wrong of [other.cookie, one.token, one.path, '', undefined]) {
+    assert.equal(sessions.find(one.path, wrong), undefined);
+  }
+  assert.equal(sessions.find('__proto__', one.cookie), undefined);
+  sessions.close();
+  assert.ok(one.ended.aborted && other.ended.aborted);
+  assert.equal(sessions.find(one.path, one.cookie), undefined);
+});

@@ -1,5 +1,8 @@
 import type * as z from 'zod';
+import type { NodeStory } from '#functions/operator/explain-node.ts';
+import type { PodStory } from '#functions/operator/explain-pod.ts';
 import type { Fleet } from '#functions/operator/fleet.ts';
+import type { WhatIfAnswer } from '#functions/operator/what-if.ts';
 import { policyText } from '#shared/clusters/policy-document.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
@@ -43,9 +46,9 @@ export interface DemoCluster {
 
 /** What is asked of one pod, of one node, and of a taint that is not there. */
 export interface Questions {
-  explainPod(asks: z.output<typeof podSchema>): Promise<unknown>;
-  explainNode(asks: z.output<typeof nodeSchema>): Promise<unknown>;
-  whatIf(asks: z.output<typeof whatIfSchema>): Promise<unknown>;
+  explainPod(asks: z.output<typeof podSchema>): Promise<PodStory>;
+  explainNode(asks: z.output<typeof nodeSchema>): Promise<NodeStory>;
+  whatIf(asks: z.output<typeof whatIfSchema>): Promise<WhatIfAnswer>;
 }
 
 export interface AnswersDeps {

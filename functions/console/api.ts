@@ -1,4 +1,7 @@
 import * as z from 'zod';
+import type { NodeStory } from '#functions/operator/explain-node.ts';
+import type { PodStory } from '#functions/operator/explain-pod.ts';
+import type { WhatIfAnswer } from '#functions/operator/what-if.ts';
 import { clusterNameSchema } from '#shared/clusters/registry.ts';
 import type { AuditEntry } from '#shared/clusters/rulebook.ts';
 import type { StuckPod } from '#shared/clusters/stuck.ts';
@@ -23,12 +26,9 @@ export interface Api {
   'GET api/history': { readonly asks: z.input<typeof historySchema>; readonly answer: HistoryPage };
   'GET api/audit': { readonly asks: z.input<typeof auditSchema>; readonly answer: readonly AuditEntry[] };
   'GET api/policy': { readonly asks: z.input<typeof inClusterSchema>; readonly answer: PolicyShown };
-  /** `shared/explain/pod.ts` says of what. */
-  'GET api/explain/pod': { readonly asks: z.input<typeof podSchema>; readonly answer: unknown };
-  /** `shared/explain/node.ts` says of what. */
-  'GET api/explain/node': { readonly asks: z.input<typeof nodeSchema>; readonly answer: unknown };
-  /** `shared/explain/what-if.ts` says of what. */
-  'GET api/what-if': { readonly asks: z.input<typeof whatIfSchema>; readonly answer: unknown };
+  'GET api/explain/pod': { readonly asks: z.input<typeof podSchema>; readonly answer: PodStory };
+  'GET api/explain/node': { readonly asks: z.input<typeof nodeSchema>; readonly answer: NodeStory };
+  'GET api/what-if': { readonly asks: z.input<typeof whatIfSchema>; readonly answer: WhatIfAnswer };
   /** What an act would do, to be shown before it is done. */
   'POST api/preview': { readonly asks: z.input<typeof actSchema>; readonly answer: Preview };
   /** Does an act that was shown. 409: something has changed since, so it is to be shown again. */

@@ -8,6 +8,7 @@ import { BuiltInWatch } from './built-in-watch.ts';
 import { FleetView } from './fleet-view.ts';
 import { Live } from './live.ts';
 import { type PageFiles, readPageFiles } from './page-files.ts';
+import { questionsTo } from './questions.ts';
 import { type Console, startConsole } from './server.ts';
 
 /** What was read of a fleet is relied on for so long (ms): a table's reads are paid for, those of a file are not. */
@@ -15,7 +16,8 @@ const MAX_AGE_MS = { local: 1_000, deployed: 5_000 };
 
 export interface ConsoleOfFleet {
   readonly fleet: Fleet;
-  readonly questions: Questions;
+  /** Absent: they are put to the fleet. */
+  readonly questions?: Questions;
   readonly matching: MatchOptions;
   readonly demo?: DemoCluster | undefined;
   readonly host?: string | undefined;
@@ -28,7 +30,8 @@ export interface ConsoleOfFleet {
 
 /** Serves the console of a fleet, until it is closed. Rejects with `ConsoleAddressError`. */
 export async function openConsole(options: ConsoleOfFleet): Promise<Console> {
-  const { fleet, questions, matching, demo, host, port, clock, log, page = readPageFiles() } = options;
+  const { fleet, matching, demo, host, port, clock, log, page = readPageFiles() } = options;
+  const { questions = questionsTo(fleet, { matching, clock }) } = options;
   const builtIns = new BuiltInWatch({ fleet, clock });
   const view = new FleetView({
     fleet,

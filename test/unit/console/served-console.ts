@@ -36,11 +36,10 @@ export function aPage(t: TestContext): string {
   return directory;
 }
 
-const NO_QUESTIONS: Questions = {
-  explainPod: async (asks) => ({ asked: asks }),
-  explainNode: async (asks) => ({ asked: asks }),
-  whatIf: async (asks) => ({ asked: asks }),
-};
+/** Answers with what was asked. */
+const NO_QUESTIONS = Object.fromEntries(
+  ['explainPod', 'explainNode', 'whatIf'].map((name) => [name, async (asks: object) => ({ asked: asks })]),
+) as unknown as Questions;
 
 /** A console of a fleet in memory, and requests to it as they are given, whatever a browser would let through. */
 export async function servedConsole(

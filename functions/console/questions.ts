@@ -1,0 +1,32 @@
+import { parseLabelSelector } from '#functions/cli/takeover/label-selector.ts';
+import { parseTaint } from '#functions/local/simulated-cluster/taint-argument.ts';
+import { askNode } from '#functions/operator/explain-node.ts';
+import { askPod } from '#functions/operator/explain-pod.ts';
+import type { Fleet } from '#functions/operator/fleet.ts';
+import { askWhatIf, type NodeChoice } from '#functions/operator/what-if.ts';
+import type { MatchOptions } from '#shared/taints/taint.ts';
+import type { Clock } from '#shared/time/clock.ts';
+import type { Questions } from './answers.ts';
+import type { WhatIfAsked } from './api.ts';
+
+/** Asks what the command line asks, with the rights of whoever runs this process. */
+export const questionsTo = (
+  fleet: Fleet,
+  { matching, clock }: { readonly matching: MatchOptions; readonly clock: Clock },
+): Questions => ({
+  explainPod: ({ cluster, namespace, pod: name }) =>
+    askPod(fleet, { cluster, namespace, name, matching }, { clock }),
+  explainNode: ({ cluster, node }) => askNode(fleet, { cluster, node, matching }, { clock }),
+  whatIf: ({ cluster, taint, ...which }) =>
+    askWhatIf(
+      fleet,
+      { cluster, taint: parseTaint(taint), nodes: choiceOf(which), matching },
+      { now: () => clock.now(), progress: () => undefined },
+    ),
+});
+
+/** Neither names nor labels: all of them. */
+const choiceOf = ({ nodes, selector }: Pick<WhatIfAsked, 'nodes' | 'selector'>): NodeChoice =>
+  nodes === undefined
+    ? { labels: { matchExpressions: selector === undefined ? [] : parseLabelSelector(selector) } }
+    : { names: nodes.split(',').map((name) => name.trim()) };

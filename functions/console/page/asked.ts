@@ -1,0 +1,40 @@
+import { useEffect, useState } from 'preact/hooks';
+import { whenever } from './live.ts';
+import { sentenceOf } from './server.ts';
+
+/** What became of a question. */
+export type Asked<T> =
+  | { readonly kind: 'asking' }
+  | { readonly kind: 'answered'; readonly answer: T }
+  | { readonly kind: 'failed'; readonly error: string };
+
+/**
+ * Asks when it is shown, when one of `by` changes, and, with `live`, whenever something happens that may change the answer;
+ * meanwhile the last answer stands.
+ */
+export function useAsked<T>(
+  ask: (signal: AbortSignal) => Promise<T>,
+  by: readonly unknown[],
+  live: boolean,
+): Asked<T> {
+  const [asked, setAsked] = useState<Asked<T>>({ kind: 'asking' });
+  useEffect(() => {
+    const aborted = new AbortController();
+    const once = () => {
+      ask(aborted.signal).then(
+        (answer) => {
+          if (!aborted.signal.aborted) setAsked({ kind: 'answered', answer });
+        },
+        (error: unknown) => {
+          if (!aborted.signal.aborted) setAsked({ kind: 'failed', error: sentenceOf(error) });
+        },
+      );
+    };
+    const end = live ? whenever(once) : once();
+    return () => {
+      aborted.abort();
+      end?.();
+    };
+  }, by);
+  return asked;
+}

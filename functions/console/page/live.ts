@@ -1,0 +1,180 @@
+import { computed, effect, signal } from '@preact/signals';
+import type {
+  ClusterStatus,
+  FleetStatus,
+  LiveEvents,
+  PendingDelta,
+  PendingPage,
+  PendingRow,
+  Session,
+} from '../api.ts';
+import { get, sentenceOf } from './server.ts';
+
+/** How the page hears from the server. */
+export type Connection =
+  | { readonly state: 'connecting' | 'live' }
+  | { readonly state: 'lost'; readonly since: number }
+  /** Nothing more will come. */
+  | { readonly state: 'over'; readonly why: string };
+
+export const connection = signal<Connection>({ state: 'connecting' });
+export const session = signal<Session | undefined>(undefined);
+export const status = signal<FleetStatus | undefined>(undefined);
+/** All that is to be evicted, by cluster and UID; `undefined` until it is known. */
+export const pending = signal<ReadonlyMap<string, PendingRow> | undefined>(undefined);
+/** How many there are, should they be more than a page may have. */
+export const pendingTotal = signal(0);
+/** Grows with whatever changes of what is pending: then what is told of it otherwise may have changed, too. */
+export const pendingVersion = signal(0);
+/** What the server cannot find out, as a sentence: then what is shown may be old. */
+export const trouble = signal('');
+/** The server's clock, to the second: countdowns run by it. */
+export const now = signal(Date.now());
+
+export const clusters = computed<readonly ClusterStatus[]>(() => status.value?.clusters ?? []);
+
+/** Milliseconds by which the server's clock is ahead of this one. */
+let ahead = 0;
+const tick = () => {
+  now.value = Date.now() + ahead;
+};
+const hear = (at: number) => {
+  ahead = at - Date.now();
+  tick();
+};
+
+/** A connection that failed for good is begun anew after so long. */
+const AGAIN_MS = 2_000;
+/** No more than a page may have: see `MOST_ROWS` of the server. */
+const ALL_ROWS = 20_000;
+
+const rowKey = ([uid, cluster]: PendingRow): string => `${cluster}/${uid}`;
+
+/** Begins to listen, for as long as the page is there. */
+export function listen(): void {
+  setInterval(tick, 1_000);
+  void get('GET api/session', {}).then((answer) => {
+    session.value = answer;
+    hear(answer.now);
+  }, lost);
+  connect();
+}
+
+function connect(): void {
+  const source = new EventSource('api/live');
+  const on = <Name extends keyof LiveEvents>(name: Name, take: (data: LiveEvents[Name]) => void) =>
+    source.addEventListener(name, (event) => take(JSON.parse(event.data)));
+  source.addEventListener('open', () => {
+    connection.value = { state: 'live' };
+    void readPending();
+  });
+  on('status', (data) => {
+    hear(data.at);
+    status.value = data;
+    trouble.value = '';
+  });
+  on('pending', (delta) => {
+    hear(delta.at);
+    take(delta);
+    trouble.value = '';
+  });
+  on('trouble', ({ error }) => {
+    trouble.value = error;
+  });
+  on('end', ({ why }) => {
+    source.close();
+    connection.value = { state: 'over', why };
+  });
+  source.addEventListener('error', () => {
+    lost();
+    if (source.readyState !== EventSource.CLOSED) return;
+    // The browser does not try again once it was refused; who is refused for good is told why.
+    setTimeout(() => void again(), AGAIN_MS);
+  });
+}
+
+async function again(): Promise<void> {
+  try {
+    session.value = await get('GET api/session', {});
+    connect();
+  } catch (error) {
+    if (isRefused(error)) connection.value = { state: 'over', why: sentenceOf(error) };
+    else setTimeout(() => void again(), AGAIN_MS);
+  }
+}
+
+const isRefused = (error: unknown): boolean =>
+  error instanceof Error && 'status' in error && (error.status === 401 || error.status === 403);
+
+function lost(): void {
+  const { state } = connection.value;
+  if (state === 'connecting' || state === 'live') connection.value = { state: 'lost', since: Date.now() };
+}
+
+let reading: Promise<void> | undefined;
+/** Deltas that came while all was being read. */
+let early: PendingDelta[] = [];
+
+function readPending(): Promise<void> {
+  reading ??= get('GET api/pending', { limit: ALL_ROWS })
+    .then(replace, lost)
+    .finally(() => {
+      reading = undefined;
+    });
+  return reading;
+}
+
+function replace({ rows, total, version }: PendingPage): void {
+  pending.value = new Map(rows.map((row) => [rowKey(row), row]));
+  pendingTotal.value = total;
+  pendingVersion.value = version;
+  const later = early.filter((delta) => delta.version > version);
+  early = [];
+  for (const delta of later) take(delta);
+}
+
+function take(delta: PendingDelta): void {
+  const rows = pending.value;
+  if (reading || !rows) {
+    early.push(delta);
+    if (!reading) void readPending();
+    return;
+  }
+  if (delta.version <= pendingVersion.value) return;
+  // Some of it was missed, or there is more than this page knows of.
+  if (delta.from !== pendingVersion.value || pendingTotal.value > rows.size) return void readPending();
+  const next = new Map(rows);
+  for (const [cluster, uid] of delta.gone) next.delete(`${cluster}/${uid}`);
+  for (const row of delta.put) next.set(rowKey(row), row);
+  pending.value = next;
+  pendingTotal.value = next.size;
+  pendingVersion.value = delta.version;
+}
+
+/** What waits for the next chance to ask, at most this often. */
+const ASK_EVERY_MS = 1_500;
+
+/**
+ * Calls `ask` at once, and again whenever what is pending changed, though not more often than people can read. Returns how to
+ * end that.
+ */
+export function whenever(ask: () => void): () => void {
+  let waits: ReturnType<typeof setTimeout> | undefined;
+  let askedAt = 0;
+  const end = effect(() => {
+    void pendingVersion.value;
+    void status.value;
+    waits ??= setTimeout(
+      () => {
+        waits = undefined;
+        askedAt = Date.now();
+        ask();
+      },
+      Math.max(0, askedAt + ASK_EVERY_MS - Date.now()),
+    );
+  });
+  return () => {
+    end();
+    clearTimeout(waits);
+  };
+}

@@ -1,0 +1,57 @@
+import type { Api, Failure } from '../api.ts';
+
+type Questions = Extract<keyof Api, `GET ${string}`>;
+type Orders = Extract<keyof Api, `POST ${string}`>;
+
+/** The server said no, or nothing; the message is its sentence, for people. */
+export class ServerError extends Error {
+  override readonly name = 'ServerError';
+  /** Of HTTP; 0: there was no answer. */
+  readonly status: number;
+
+  constructor(message: string, status: number) {
+    super(message);
+    this.status = status;
+  }
+}
+
+/** Asks a question. Rejects with `ServerError`. */
+export async function get<Q extends Questions>(
+  question: Q,
+  asks: Api[Q]['asks'],
+  signal?: AbortSignal,
+): Promise<Api[Q]['answer']> {
+  const fields = Object.entries(asks).filter(([, value]) => value !== undefined && value !== '');
+  const query = new URLSearchParams(fields.map(([name, value]) => [name, String(value)]));
+  const path = `${question.slice('GET '.length)}${query.size > 0 ? `?${query}` : ''}`;
+  return answer(path, signal ? { signal } : {});
+}
+
+let token: Promise<string> | undefined;
+
+/** Has something done. Rejects with `ServerError`. */
+export async function post<O extends Orders>(order: O, asks: Api[O]['asks']): Promise<Api[O]['answer']> {
+  token ??= get('GET api/session', {}).then((session) => session.token);
+  token.catch(() => {
+    token = undefined;
+  });
+  return answer(order.slice('POST '.length), {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'x-taintward-token': await token },
+    body: JSON.stringify(asks),
+  });
+}
+
+async function answer<T>(path: string, init: RequestInit): Promise<T> {
+  const response = await fetch(path, init).catch((error: unknown) => {
+    if (error instanceof DOMException && error.name === 'AbortError') throw error;
+    throw new ServerError('The server does not answer: is taintward still running?', 0);
+  });
+  if (response.ok) return response.json();
+  const failure: Partial<Failure> = await response.json().catch(() => ({}));
+  throw new ServerError(failure.error ?? `The server answered ${response.status}.`, response.status);
+}
+
+/** What to tell people of something that was thrown. */
+export const sentenceOf = (error: unknown): string =>
+  error instanceof Error ? error.message : String(error);

@@ -1,0 +1,21 @@
+import { effect, signal } from '@preact/signals';
+
+/** As the system says, or as somebody chose here. */
+export type Theme = 'auto' | 'light' | 'dark';
+
+const KEY = 'taintward.theme';
+const THEMES: readonly Theme[] = ['auto', 'light', 'dark'];
+
+const isTheme = (value: unknown): value is Theme => THEMES.some((theme) => theme === value);
+
+const stored = localStorage.getItem(KEY);
+
+export const theme = signal<Theme>(isTheme(stored) ? stored : 'auto');
+
+effect(() => {
+  document.documentElement.dataset['theme'] = theme.value;
+  localStorage.setItem(KEY, theme.value);
+});
+
+/** The one that comes after this one on the switch. */
+export const nextTheme = (now: Theme): Theme => THEMES[(THEMES.indexOf(now) + 1) % THEMES.length] ?? 'auto';

@@ -1,0 +1,104 @@
+import { html } from 'htm/preact';
+import type { VNode } from 'preact';
+import { confirm, type Intent } from './acts.ts';
+import { Icon, type IconName } from './icons.ts';
+
+interface ActButtonProps {
+  readonly intent: Intent;
+  /** What it says; absent: the intent's verb. */
+  readonly text?: string;
+  /** What it is about, for those who hear it alone. */
+  readonly about?: string;
+  readonly icon?: IconName;
+  readonly look?: 'plain' | 'main' | 'goes' | 'edged';
+}
+
+/** Has something done, once it was confirmed. */
+export const ActButton = ({ intent, text, about, icon, look }: ActButtonProps): VNode => html`
+  <button type="button" class=${`button ${look ?? ''}`} onClick=${() => confirm(intent)}>
+    ${icon && html`<${Icon} name=${icon} />`}
+    <span class="word">${text ?? intent.verb}${about !== undefined && html`<span class="unseen"> ${about}</span>`}</span>
+  </button>
+`;
+
+export const stopAll = (): Intent => ({
+  title: 'Stop all evictions in all clusters?',
+  verb: 'Stop all',
+  draft: { kind: 'stop' },
+  lasts: true,
+});
+
+export const resumeAll = (): Intent => ({
+  title: 'Take the stop of all clusters back?',
+  verb: 'Resume',
+  draft: { kind: 'resume' },
+});
+
+export const stopCluster = (cluster: string): Intent => ({
+  title: `Stop all evictions in ${cluster}?`,
+  verb: 'Stop',
+  draft: { kind: 'stop', cluster },
+  lasts: true,
+});
+
+export const resumeCluster = (cluster: string): Intent => ({
+  title: `Resume evictions in ${cluster}?`,
+  verb: 'Resume',
+  draft: { kind: 'resume', cluster },
+});
+
+export const pauseCluster = (cluster: string): Intent => ({
+  title: `Pause ${cluster}?`,
+  verb: 'Pause',
+  draft: { kind: 'pause', cluster },
+  lasts: true,
+});
+
+export const unpauseCluster = (cluster: string): Intent => ({
+  title: `End the pause of ${cluster}?`,
+  verb: 'End the pause',
+  draft: { kind: 'unpause', cluster },
+});
+
+export const releaseGuard = (cluster: string): Intent => ({
+  title: `Release the guard of ${cluster}?`,
+  verb: 'Release the guard',
+  draft: { kind: 'release-guard', cluster },
+});
+
+export const releaseHold = (cluster: string, id: string): Intent => ({
+  title: `Release hold ${id}?`,
+  verb: 'Release',
+  draft: { kind: 'release', cluster, id },
+});
+
+export const holdPod = (cluster: string, namespace: string, name: string): Intent => ({
+  title: `Hold pod ${namespace}/${name}?`,
+  verb: 'Hold',
+  draft: { kind: 'hold', cluster, target: { kind: 'pod', namespace, name } },
+  lasts: true,
+});
+
+export const holdWorkload = (
+  cluster: string,
+  namespace: string,
+  owner: { readonly kind: string; readonly name: string },
+): Intent => ({
+  title: `Hold the pods of ${owner.kind} ${namespace}/${owner.name}?`,
+  verb: 'Hold',
+  draft: { kind: 'hold', cluster, target: { kind: 'workload', namespace, owner } },
+  lasts: true,
+});
+
+export const holdNode = (cluster: string, node: string): Intent => ({
+  title: `Hold the pods of node ${node}?`,
+  verb: 'Hold',
+  draft: { kind: 'hold', cluster, target: { kind: 'node', node } },
+  lasts: true,
+});
+
+export const retry = (cluster: string, node?: string): Intent => ({
+  title: `Try again what was given up ${node === undefined ? `in ${cluster}` : `on ${node}`}?`,
+  verb: 'Try again',
+  draft: { kind: 'retry', cluster, ...(node === undefined ? {} : { node }) },
+});

@@ -1,0 +1,185 @@
+import { signal } from '@preact/signals';
+import { html } from 'htm/preact';
+import type { VNode } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { Api, Preview } from '../api.ts';
+import { counted } from './moments.ts';
+import { post, ServerError, sentenceOf } from './server.ts';
+
+type Act = Api['POST api/preview']['asks'];
+
+/** An act of which it is yet to be said why, and for how long. */
+type Draft = Act extends infer Each ? (Each extends Act ? Omit<Each, 'why' | 'forMs'> : never) : never;
+
+/** Something to be done once it was confirmed. */
+export interface Intent {
+  readonly title: string;
+  /** What its button says. */
+  readonly verb: string;
+  readonly draft: Draft;
+  /** Whether it may end by itself. */
+  readonly lasts?: true;
+}
+
+const intent = signal<Intent | undefined>(undefined);
+/** What was done last, for a while. */
+export const said = signal('');
+
+/** Asks whoever looks whether this is to be done, and why. */
+export function confirm(asked: Intent): void {
+  intent.value = asked;
+}
+
+const SAID_FOR_MS = 6_000;
+let saying: ReturnType<typeof setTimeout> | undefined;
+
+/** Tells that something was done. */
+export function say(text: string): void {
+  said.value = text;
+  clearTimeout(saying);
+  saying = setTimeout(() => {
+    said.value = '';
+  }, SAID_FOR_MS);
+}
+
+const MINUTE_MS = 60_000;
+const LASTS: readonly (readonly [ms: number, text: string])[] = [
+  [0, 'until somebody takes it back'],
+  [15 * MINUTE_MS, 'for 15 minutes'],
+  [60 * MINUTE_MS, 'for an hour'],
+  [4 * 60 * MINUTE_MS, 'for 4 hours'],
+  [24 * 60 * MINUTE_MS, 'for a day'],
+  [7 * 24 * 60 * MINUTE_MS, 'for a week'],
+];
+
+/** Shows what an act will do, asks why, and does it. */
+export function Confirmation(): VNode | undefined {
+  const asked = intent.value;
+  return asked && html`<${Form} key=${asked.title} intent=${asked} />`;
+}
+
+const actOf = ({ draft, lasts }: Intent, why: string, forMs: number): Act =>
+  ({ ...draft, why, ...(lasts && forMs > 0 ? { forMs } : {}) }) as Act;
+
+/** The server shows an act only with its reason, which changes nothing of what it does. */
+const NO_REASON_YET = '…';
+
+function Form({ intent: asked }: { readonly intent: Intent }): VNode {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const [why, setWhy] = useState('');
+  const [forMs, setForMs] = useState(0);
+  const [shown, setShown] = useState<Preview | undefined>(undefined);
+  const [error, setError] = useState('');
+  const [busy, setBusy] = useState(false);
+  useEffect(() => {
+    dialog.current?.showModal();
+  }, []);
+  useEffect(() => {
+    let stale = false;
+    post('POST api/preview', actOf(asked, NO_REASON_YET, forMs)).then(
+      (preview) => {
+        if (!stale) setShown(preview);
+      },
+      (thrown: unknown) => {
+        if (!stale) setError(sentenceOf(thrown));
+      },
+    );
+    return () => {
+      stale = true;
+    };
+  }, [forMs]);
+
+  async function submit(): Promise<void> {
+    setBusy(true);
+    setError('');
+    try {
+      const act = actOf(asked, why.trim(), forMs);
+      const preview = await post('POST api/preview', act);
+      // Whoever confirmed saw what goes by it; more than that is to be seen first.
+      if (shown === undefined || preview.goes > shown.goes) {
+        setShown(preview);
+        setError('Something has changed meanwhile: look at what will happen now, and confirm again.');
+        return;
+      }
+      const done = await post('POST api/acts', { act, confirm: preview.confirm });
+      dialog.current?.close();
+      say(done.says);
+    } catch (thrown) {
+      const changed = thrown instanceof ServerError && thrown.status === 409;
+      if (changed) setShown(await post('POST api/preview', actOf(asked, NO_REASON_YET, forMs)));
+      setError(sentenceOf(thrown));
+    } finally {
+      setBusy(false);
+    }
+  }
+
+  return html`
+    <dialog
+      ref=${dialog}
+      aria-labelledby="confirm-title"
+      onClose=${() => {
+        intent.value = undefined;
+      }}
+    >
+      <form
+        onSubmit=${(event: Event) => {
+          event.preventDefault();
+          if (!busy) void submit();
+        }}
+      >
+        <h2 id="confirm-title">${asked.title}</h2>
+        <div class="says">
+          ${
+            shown
+              ? html`<ul>${shown.says.map((each) => html`<li key=${each}>${each}</li>`)}</ul>`
+              : html`<p class="soft">${error === '' ? 'Looking at what will happen …' : ''}</p>`
+          }
+          ${
+            shown !== undefined &&
+            shown.goes > 0 &&
+            html`<p class="tag" data-tone="goes">${counted(shown.goes, 'pod goes', 'pods go')} at once</p>`
+          }
+        </div>
+        <label class="field">
+          <span>Why, for those who read the audit</span>
+          <textarea
+            required
+            maxlength="500"
+            rows="2"
+            autofocus
+            value=${why}
+            onInput=${(event: Event) => {
+              if (event.currentTarget instanceof HTMLTextAreaElement) setWhy(event.currentTarget.value);
+            }}
+          ></textarea>
+        </label>
+        ${
+          asked.lasts &&
+          html`<label class="field">
+            <span>How long</span>
+            <select
+              value=${String(forMs)}
+              onChange=${(event: Event) => {
+                if (event.currentTarget instanceof HTMLSelectElement)
+                  setForMs(Number(event.currentTarget.value));
+              }}
+            >
+              ${LASTS.map(([ms, text]) => html`<option key=${ms} value=${String(ms)}>${text}</option>`)}
+            </select>
+          </label>`
+        }
+        ${error !== '' && html`<p class="failed" role="alert">${error}</p>`}
+        <div class="buttons">
+          <button type="button" class="button" onClick=${() => dialog.current?.close()}>Cancel</button>
+          <button
+            type="submit"
+            class=${`button ${(shown?.goes ?? 0) > 0 ? 'goes' : 'main'}`}
+            disabled=${busy || shown === undefined || why.trim() === ''}
+          >
+            ${asked.verb}
+          </button>
+        </div>
+      </form>
+    </dialog>
+  `;
+}

@@ -1,0 +1,137 @@
+import { html } from 'htm/preact';
+import type { ComponentChildren, VNode } from 'preact';
+import type { TimedTaint } from '#shared/eviction/records.ts';
+import { clusters, now } from './live.ts';
+import { countdownText, isoText, momentText, roughText } from './moments.ts';
+import { href } from './route.ts';
+import { type Tone, taintText } from './words.ts';
+
+/** A word with a colour that says the same. */
+export const Tag = ({ text, tone }: { readonly text: string; readonly tone?: Tone | undefined }): VNode =>
+  html`<span class="tag" data-tone=${tone}>${text}</span>`;
+
+/** How long until a moment, by the second. */
+export const Countdown = ({ at }: { readonly at: number }): VNode =>
+  html`<time dateTime=${isoText(at)} title=${isoText(at)}>${countdownText(at - now.value)}</time>`;
+
+/** A moment, as near ones are written. */
+export const Moment = ({ at }: { readonly at: number }): VNode =>
+  html`<time dateTime=${isoText(at)} title=${isoText(at)}>${momentText(at, now.value)}</time>`;
+
+/** How long ago a moment was. */
+export const Ago = ({ at }: { readonly at: number }): VNode =>
+  html`<time dateTime=${isoText(at)} title=${isoText(at)}>${roughText(now.value - at)}</time>`;
+
+export const Taints = ({ taints }: { readonly taints: readonly TimedTaint[] }): VNode =>
+  html`${taints.map((taint) => html`<span key=${taintText(taint)} class="taint">${taintText(taint)}</span> `)}`;
+
+interface PodLinkProps {
+  readonly cluster: string;
+  readonly namespace: string;
+  readonly pod: string;
+}
+
+/** To a pod's story. */
+export const PodLink = ({ cluster, namespace, pod }: PodLinkProps): VNode =>
+  html`<a href=${href(['pod', cluster, namespace, pod])} title=${`${namespace}/${pod}`}><span class="soft">${namespace}/</span>${pod}</a>`;
+
+/** To a node's story. */
+export const NodeLink = ({ cluster, node }: { readonly cluster: string; readonly node: string }): VNode =>
+  html`<a href=${href(['node', cluster, node])}>${node}</a>`;
+
+interface EmptyProps {
+  readonly title: string;
+  readonly children?: ComponentChildren;
+}
+
+/** What there would be, where there is nothing. */
+export const Empty = ({ title, children }: EmptyProps): VNode => html`
+  <div class="empty">
+    <strong>${title}</strong>
+    <p>${children}</p>
+  </div>
+`;
+
+/** What could not be asked. */
+export const Failed = ({ error }: { readonly error: string }): VNode =>
+  html`<p class="card pad failed" role="alert">${error}</p>`;
+
+interface TitleProps {
+  readonly title: string;
+  readonly lead?: ComponentChildren;
+  readonly children?: ComponentChildren;
+}
+
+/** What a view is called, which hears the focus when one comes to it. */
+export const Title = ({ title, lead, children }: TitleProps): VNode => html`
+  <div class="title">
+    <div>
+      <h1 tabindex="-1">${title}</h1>
+      ${lead !== undefined && html`<div class="soft">${lead}</div>`}
+    </div>
+    ${children !== undefined && html`<div class="buttons">${children}</div>`}
+  </div>
+`;
+
+interface ChoiceProps {
+  readonly label: string;
+  readonly value: string;
+  readonly options: readonly (readonly [value: string, text: string])[];
+  readonly onChoice: (value: string) => void;
+}
+
+/** One of some, by a list. */
+export const Choice = ({ label, value, options, onChoice }: ChoiceProps): VNode => html`
+  <label class="field">
+    <span>${label}</span>
+    <select
+      value=${value}
+      onChange=${(event: Event) => {
+        if (event.currentTarget instanceof HTMLSelectElement) onChoice(event.currentTarget.value);
+      }}
+    >
+      ${options.map(([each, text]) => html`<option key=${each} value=${each}>${text}</option>`)}
+    </select>
+  </label>
+`;
+
+/** Which cluster is looked at; nothing where there is only one. */
+export const ClusterChoice = ({
+  value,
+  onChoice,
+  all = true,
+}: Pick<ChoiceProps, 'value' | 'onChoice'> & { readonly all?: boolean }): VNode | undefined => {
+  const names = clusters.value.map(({ cluster }) => cluster);
+  if (names.length < 2) return undefined;
+  const options = [
+    ...(all ? [['', 'all clusters'] as const] : []),
+    ...names.map((name) => [name, name] as const),
+  ];
+  return html`<${Choice} label="Cluster" ...${{ value, onChoice, options }} />`;
+};
+
+interface SearchProps {
+  readonly label: string;
+  readonly value: string;
+  readonly placeholder?: string;
+  /** It is mostly long. */
+  readonly wide?: true;
+  readonly onText: (text: string) => void;
+}
+
+/** Text by which something is looked for while it is typed. */
+export const TextField = ({ label, value, placeholder, wide, onText }: SearchProps): VNode => html`
+  <label class=${wide ? 'field wide' : 'field'}>
+    <span>${label}</span>
+    <input
+      type="text"
+      autocomplete="off"
+      spellcheck=${false}
+      value=${value}
+      placeholder=${placeholder}
+      onInput=${(event: Event) => {
+        if (event.currentTarget instanceof HTMLInputElement) onText(event.currentTarget.value);
+      }}
+    />
+  </label>
+`;

@@ -1,0 +1,210 @@
+import {
+  observeWindowOffset,
+  observeWindowRect,
+  type Range,
+  Virtualizer,
+  windowScroll,
+} from '@tanstack/virtual-core';
+import { html } from 'htm/preact';
+import type { ComponentChildren, VNode } from 'preact';
+import { useLayoutEffect, useMemo, useReducer, useRef } from 'preact/hooks';
+
+/** One column of a table. */
+export interface Column<Row> {
+  readonly key: string;
+  readonly head: string;
+  /** As in `grid-template-columns`. */
+  readonly width: string;
+  readonly cell: (row: Row) => ComponentChildren;
+  /** What it is sorted by; absent: it is not. */
+  readonly by?: (row: Row) => string | number;
+  /** Numbers stand at the right. */
+  readonly numeric?: true;
+  /** Its head is only read aloud. */
+  readonly unseen?: true;
+}
+
+/** By which column rows are sorted. */
+export interface Order {
+  readonly column: string;
+  readonly direction: 'ascending' | 'descending';
+}
+
+interface RowsProps<Row> {
+  readonly label: string;
+  readonly columns: readonly Column<Row>[];
+  readonly rows: readonly Row[];
+  readonly keyOf: (row: Row) => string;
+  readonly order?: Order;
+  readonly onOrder?: (order: Order) => void;
+  /** Text stands in as many lines as it needs; else in one, with the rest cut off. */
+  readonly wrap?: true;
+}
+
+/** A row in pixels: of one line, as the styles have it, or with its columns below each other, before it was measured. */
+const ROW_HEIGHT = 45;
+const CARD_HEIGHT = 150;
+/** Narrower windows have cards. */
+const CARDS_BELOW = 700;
+
+/**
+ * A table that scrolls with the page, of whose rows only those in sight stand in the document. The row that has the focus
+ * stays, wherever one scrolls, and assistive technology is told how many there are and which these are.
+ */
+export function Rows<Row>({ label, columns, rows, keyOf, order, onOrder, wrap }: RowsProps<Row>): VNode {
+  const [, redraw] = useReducer((count: number) => count + 1, 0);
+  const body = useRef<HTMLDivElement>(null);
+  const focused = useRef<string | undefined>(undefined);
+  const keyAt = (index: number) => {
+    const row = rows[index];
+    return row === undefined ? String(index) : keyOf(row);
+  };
+  const options = {
+    count: rows.length,
+    getScrollElement: () => window,
+    estimateSize: () => (window.innerWidth < CARDS_BELOW ? CARD_HEIGHT : ROW_HEIGHT),
+    overscan: 6,
+    getItemKey: keyAt,
+    scrollMargin: topOf(body.current),
+    observeElementRect: observeWindowRect,
+    observeElementOffset: observeWindowOffset,
+    scrollToFn: windowScroll,
+    initialOffset: () => window.scrollY,
+    initialRect: { width: window.innerWidth, height: window.innerHeight },
+    rangeExtractor: (range: Range) => inSight(range, focusedIndex()),
+    onChange: () => redraw(0),
+  };
+  const focusedIndex = () =>
+    focused.current === undefined ? -1 : rows.findIndex((row) => keyOf(row) === focused.current);
+  const virtualizer = useMemo(() => new Virtualizer<Window, HTMLElement>(options), []);
+  virtualizer.setOptions(options);
+  // What is above the window and turns out to be higher than it was taken for moves nobody who scrolls.
+  virtualizer.shouldAdjustScrollPositionOnItemSizeChange = (
+    { start },
+    _delta,
+    { isScrolling, scrollOffset },
+  ) => !isScrolling && start < (scrollOffset ?? 0);
+  useLayoutEffect(() => virtualizer._didMount(), [virtualizer]);
+  useLayoutEffect(() => virtualizer._willUpdate());
+  // Where the table begins is known once it stands in the page.
+  useLayoutEffect(() => {
+    if (topOf(body.current) !== virtualizer.options.scrollMargin) redraw(0);
+  });
+  const template = columns.map(({ width }) => width).join(' ');
+  return html`
+    <div
+      class=${wrap ? 'rows wrap' : 'rows'}
+      role="table"
+      aria-label=${label}
+      aria-rowcount=${rows.length + 1}
+      aria-colcount=${columns.length}
+      style=${{ '--columns': template }}
+      onFocusIn=${(event: FocusEvent) => {
+        const row = event.target instanceof Element ? event.target.closest('[data-key]') : null;
+        focused.current = row instanceof HTMLElement ? row.dataset['key'] : undefined;
+      }}
+      onFocusOut=${() => {
+        focused.current = undefined;
+      }}
+    >
+      <div class="heads" role="rowgroup">
+        <div class="row" role="row" aria-rowindex="1">
+          ${columns.map((column) => html`<${Head} key=${column.key} ...${{ column, order, onOrder }} />`)}
+        </div>
+      </div>
+      <div
+        class="body"
+        role="rowgroup"
+        ref=${body}
+        style=${{ height: `${virtualizer.getTotalSize()}px` }}
+      >
+        ${virtualizer.getVirtualItems().map(({ index, key, start }) => {
+          const row = rows[index];
+          if (row === undefined) return undefined;
+          return html`
+            <div
+              key=${key}
+              class="row"
+              role="row"
+              aria-rowindex=${index + 2}
+              data-index=${index}
+              data-key=${key}
+              ref=${virtualizer.measureElement}
+              style=${{ transform: `translateY(${start - virtualizer.options.scrollMargin}px)` }}
+            >
+              ${columns.map(
+                ({ key: column, head, numeric, unseen, cell }) => html`
+                  <div
+                    key=${column}
+                    role="cell"
+                    data-column=${column}
+                    data-head=${unseen ? undefined : head}
+                    class=${numeric ? 'numeric' : undefined}
+                  >
+                    ${cell(row)}
+                  </div>
+                `,
+              )}
+            </div>
+          `;
+        })}
+      </div>
+    </div>
+  `;
+}
+
+/** Where an element begins in the page, in whole pixels. */
+const topOf = (element: HTMLElement | null): number =>
+  element ? Math.round(element.getBoundingClientRect().top + window.scrollY) : 0;
+
+/** The rows in sight, and the one that has the focus. */
+function inSight({ startIndex, endIndex, overscan, count }: Range, focused: number): number[] {
+  const first = Math.max(0, startIndex - overscan);
+  const last = Math.min(count - 1, endIndex + overscan);
+  const seen = Array.from({ length: Math.max(0, last - first + 1) }, (_, place) => first + place);
+  if (focused < 0 || (focused >= first && focused <= last)) return seen;
+  return focused < first ? [focused, ...seen] : [...seen, focused];
+}
+
+interface HeadProps<Row> {
+  readonly column: Column<Row>;
+  readonly order?: Order;
+  readonly onOrder?: (order: Order) => void;
+}
+
+function Head<Row>({ column, order, onOrder }: HeadProps<Row>): VNode {
+  const { key, head, by, numeric, unseen } = column;
+  const sorted = order?.column === key ? order.direction : undefined;
+  const next = sorted === 'ascending' ? 'descending' : 'ascending';
+  return html`
+    <div
+      role="columnheader"
+      data-column=${key}
+      class=${numeric ? 'numeric' : undefined}
+      aria-sort=${by && onOrder ? (sorted ?? 'none') : undefined}
+    >
+      ${
+        by && onOrder
+          ? html`<button type="button" class="sort" onClick=${() => onOrder({ column: key, direction: next })}>
+              ${head}<span class="arrow" aria-hidden="true"></span>
+            </button>`
+          : html`<span class=${unseen ? 'unseen' : undefined}>${head}</span>`
+      }
+    </div>
+  `;
+}
+
+/** Rows in an order, ties as they were. */
+export function sorted<Row>(
+  rows: readonly Row[],
+  columns: readonly Column<Row>[],
+  { column, direction }: Order,
+): readonly Row[] {
+  const by = columns.find(({ key }) => key === column)?.by;
+  if (!by) return rows;
+  const sign = direction === 'ascending' ? 1 : -1;
+  return rows
+    .map((row) => ({ row, value: by(row) }))
+    .sort((a, b) => (a.value < b.value ? -sign : a.value > b.value ? sign : 0))
+    .map(({ row }) => row);
+}

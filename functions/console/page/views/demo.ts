@@ -1,0 +1,94 @@
+import { html } from 'htm/preact';
+import type { VNode } from 'preact';
+import { useState } from 'preact/hooks';
+import type { DemoNode, PendingRow } from '../../api.ts';
+import { say } from '../acts.ts';
+import { useAsked } from '../asked.ts';
+import { now, pending } from '../live.ts';
+import { countdownText } from '../moments.ts';
+import { href } from '../route.ts';
+import { get, post, sentenceOf } from '../server.ts';
+
+/** The taint that the demo's workloads take each in its own way. */
+const TAINT = 'maintenance=now:NoExecute';
+const KEY = 'maintenance';
+
+/** The simulated cluster to try: its nodes, what runs there, and a taint by click. */
+export function DemoNodes({ cluster }: { readonly cluster: string }): VNode {
+  const asked = useAsked((signal) => get('GET api/demo/nodes', {}, signal), [], true);
+  const nodes = asked.kind === 'answered' ? asked.answer : [];
+  const rows = new Map([...(pending.value?.values() ?? [])].map((row) => [row[0], row]));
+  return html`
+    <section class="section" aria-labelledby="try">
+      <div class="lead">
+        <h2 id="try">Try it: taint a node</h2>
+        <p class="soft small">
+          web goes at once, db after 10 s, checkout after 30 s, logs stays
+        </p>
+      </div>
+      ${asked.kind === 'failed' && html`<p class="failed">${asked.error}</p>`}
+      <ul class="demo">
+        ${nodes.map((node) => html`<${Node} key=${node.node} ...${{ cluster, node, rows }} />`)}
+      </ul>
+    </section>
+  `;
+}
+
+interface NodeProps {
+  readonly cluster: string;
+  readonly node: DemoNode;
+  readonly rows: ReadonlyMap<string, PendingRow>;
+}
+
+function Node({ cluster, node: { node, taints, pods }, rows }: NodeProps): VNode {
+  const [busy, setBusy] = useState(false);
+  const tainted = taints.some((taint) => taint.startsWith(KEY));
+  const change = async () => {
+    setBusy(true);
+    try {
+      const asks = { node, taint: tainted ? KEY : TAINT };
+      const done = tainted
+        ? await post('POST api/demo/untaint', asks)
+        : await post('POST api/demo/taint', asks);
+      say(done.says);
+    } catch (error) {
+      say(sentenceOf(error));
+    } finally {
+      setBusy(false);
+    }
+  };
+  return html`
+    <li class="card" data-tainted=${tainted}>
+      <div class="lead">
+        <h3><a href=${href(['node', cluster, node])}>${node}</a></h3>
+        <button type="button" class=${`button ${tainted ? '' : 'main'}`} disabled=${busy} onClick=${change}>
+          ${tainted ? 'Untaint' : 'Taint'}<span class="unseen"> ${node}</span>
+        </button>
+      </div>
+      <p class="small soft">
+        ${taints.length === 0 ? 'no taint' : taints.map((taint) => html`<span key=${taint} class="taint">${taint}</span>`)}
+      </p>
+      <ul class="pods">
+        ${pods.map((pod) => html`<${Pod} key=${pod.uid} ...${{ cluster, pod, row: rows.get(pod.uid) }} />`)}
+      </ul>
+    </li>
+  `;
+}
+
+interface PodProps {
+  readonly cluster: string;
+  readonly pod: DemoNode['pods'][number];
+  readonly row: PendingRow | undefined;
+}
+
+function Pod({ cluster, pod: { namespace, pod, status }, row }: PodProps): VNode {
+  const counts = row?.[6] === 'waiting' ? countdownText(row[5] - now.value) : undefined;
+  const leaving = status === 'Terminating';
+  const state = counts ?? (row ? 'due' : leaving ? 'leaving' : '');
+  return html`
+    <li data-state=${counts ? 'counts' : row || leaving ? 'goes' : undefined}>
+      <a href=${href(['pod', cluster, namespace, pod])}>${pod}</a>
+      ${state !== '' && html`<span class="left">${state}</span>`}
+    </li>
+  `;
+}

@@ -1,0 +1,83 @@
+import { html } from 'htm/preact';
+import type { VNode } from 'preact';
+import type { Timeline, TimelineKind } from '../../api.ts';
+import { useAsked } from '../asked.ts';
+import { now } from '../live.ts';
+import { counted, momentText } from '../moments.ts';
+import { get } from '../server.ts';
+
+const KINDS: readonly (readonly [TimelineKind, string])[] = [
+  ['goes', 'goes'],
+  ['held', 'will be held'],
+  ['observed', 'is only told'],
+];
+const MINUTE_MS = 60_000;
+/** So many minutes stand between two marks below. */
+const MARK_EVERY = 10;
+
+/** The next hour, minute by minute. */
+export function NextHour(): VNode {
+  const asked = useAsked((signal) => get('GET api/timeline', {}, signal), [], true);
+  const timeline = asked.kind === 'answered' ? asked.answer : undefined;
+  const most = Math.max(1, ...(timeline?.minutes ?? []).map(sum));
+  return html`
+    <figure class="card pad hour">
+      <div class="lead">
+        <h2 id="next-hour">The next hour</h2>
+        <ul class="legend">
+          ${KINDS.map(([kind, text]) => html`<li key=${kind}><span class="swatch" data-kind=${kind}></span>${text}</li>`)}
+        </ul>
+      </div>
+      <div class="bars" role="img" aria-label=${timeline ? summary(timeline) : 'The timeline is not there yet'}>
+        ${most > 1 && html`<span class="most">${counted(most, 'pod')} a minute</span>`}
+        ${(timeline?.minutes ?? []).map(
+          (minute, index) => html`
+            <div key=${index} class="minute" title=${minuteText(timeline, index)}>
+              ${KINDS.map(
+                ([kind]) =>
+                  minute[kind] > 0 &&
+                  html`<span key=${kind} data-kind=${kind} style=${{ '--share': String(minute[kind] / most) }}></span>`,
+              )}
+            </div>
+          `,
+        )}
+      </div>
+      <div class="marks" aria-hidden="true">
+        ${Array.from({ length: 60 / MARK_EVERY }, (_, index) => {
+          const at = (timeline?.from ?? now.value) + index * MARK_EVERY * MINUTE_MS;
+          return html`<span key=${index}>${index === 0 ? 'now' : momentText(at, now.value).slice(0, 5)}</span>`;
+        })}
+      </div>
+      <figcaption class="soft small">${timeline && summary(timeline)}</figcaption>
+    </figure>
+  `;
+}
+
+const sum = (minute: Timeline['minutes'][number]): number =>
+  KINDS.reduce((total, [kind]) => total + minute[kind], 0);
+
+function minuteText(timeline: Timeline | undefined, index: number): string | undefined {
+  const minute = timeline?.minutes[index];
+  if (!timeline || !minute || sum(minute) === 0) return undefined;
+  const parts = KINDS.filter(([kind]) => minute[kind] > 0).map(([kind, text]) => `${minute[kind]} ${text}`);
+  return `${momentText(timeline.from + index * MINUTE_MS, now.value).slice(0, 5)}: ${parts.join(', ')}`;
+}
+
+/** The same in words. */
+function summary({ minutes, held, later }: Timeline): string {
+  const [going = 0, holding = 0, told = 0] = KINDS.map(([kind]) =>
+    minutes.reduce((total, minute) => total + minute[kind], 0),
+  );
+  const parts = [
+    ...(going > 0 ? [`${counted(going, 'pod goes', 'pods go')}`] : []),
+    ...(holding > 0 ? [`${counted(holding, 'pod')} will be held`] : []),
+    ...(told > 0 ? [`${counted(told, 'pod')} would go, and ${told === 1 ? 'is' : 'are'} only told`] : []),
+  ];
+  const hour =
+    parts.length === 0 ? 'Nothing falls due within the hour' : `Within the hour ${parts.join(', ')}`;
+  const rest = [
+    ...(later > 0 ? [`${counted(later, 'pod')} later`] : []),
+    ...(held > 0 ? [`${counted(held, 'pod')} due and held`] : []),
+  ];
+  return `${[hour, ...rest].join('; ')}.`;
+}

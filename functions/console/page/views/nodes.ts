@@ -1,0 +1,126 @@
+import { html } from 'htm/preact';
+import type { VNode } from 'preact';
+import type { NodeRow } from '../../api.ts';
+import { useAsked } from '../asked.ts';
+import { clusters, session } from '../live.ts';
+import { counted } from '../moments.ts';
+import { Ago, ClusterChoice, Countdown, Empty, Failed, NodeLink, Tag, Taints, Title } from '../parts.ts';
+import { ask, route } from '../route.ts';
+import { type Column, type Order, Rows, sorted } from '../rows.ts';
+import { get } from '../server.ts';
+import { DemoNodes } from './demo.ts';
+
+/** The nodes that are tainted. */
+export function Nodes(): VNode {
+  const { query } = route.value;
+  const cluster = query.get('cluster') ?? '';
+  const order = orderOf(query.get('sort'));
+  const asked = useAsked(
+    (signal) => get('GET api/nodes', { cluster: cluster || undefined }, signal),
+    [cluster],
+    true,
+  );
+  const columns = clusters.value.length > 1 ? COLUMNS : COLUMNS.filter(({ key }) => key !== 'cluster');
+  const rows = asked.kind === 'answered' ? asked.answer : [];
+  const demo = session.value?.demo;
+  return html`
+    <${Title}
+      title="Tainted nodes"
+      lead=${asked.kind === 'asking' ? 'Asking the server …' : counted(rows.length, 'node')}
+    />
+    <search class="filters">
+      <${ClusterChoice} value=${cluster} onChoice=${(value: string) => ask({ cluster: value })} />
+    </search>
+    ${asked.kind === 'failed' && html`<${Failed} error=${asked.error} />`}
+    ${
+      asked.kind === 'answered' && rows.length === 0
+        ? html`<${Empty} title="No node is tainted">
+            Nodes with a NoExecute taint stand here, with since when each taint counts and how many of their pods are to go.
+          </${Empty}>`
+        : html`<${Rows}
+            label="Tainted nodes" wrap
+            columns=${columns}
+            rows=${sorted(rows, COLUMNS, order)}
+            keyOf=${({ cluster: of, node }: NodeRow) => `${of}/${node}`}
+            order=${order}
+            onOrder=${({ column, direction }: Order) => ask({ sort: `${direction === 'descending' ? '-' : ''}${column}` })}
+          />`
+    }
+    ${demo && html`<${DemoNodes} cluster=${demo.cluster} />`}
+  `;
+}
+
+const orderOf = (text: string | null): Order => {
+  const descending = text?.startsWith('-') ?? false;
+  const column = text?.replace(/^-/, '') || 'next';
+  return { column, direction: descending ? 'descending' : 'ascending' };
+};
+
+const COLUMNS: readonly Column<NodeRow>[] = [
+  {
+    key: 'node',
+    head: 'Node',
+    width: 'minmax(9rem, 1.6fr)',
+    by: ({ node }) => node,
+    cell: ({ cluster, node, deletedAt }) => html`
+      <${NodeLink} ...${{ cluster, node }} />${deletedAt !== undefined && html` <${Tag} text="deleted" />`}
+    `,
+  },
+  {
+    key: 'next',
+    head: 'Next in',
+    width: 'minmax(5rem, 0.6fr)',
+    numeric: true,
+    by: ({ nextAt }) => nextAt ?? Number.MAX_SAFE_INTEGER,
+    cell: ({ nextAt }) =>
+      nextAt === undefined
+        ? html`<span class="soft">none</span>`
+        : html`<span class="left"><${Countdown} at=${nextAt} /></span>`,
+  },
+  {
+    key: 'taints',
+    head: 'Taints',
+    width: 'minmax(12rem, 3fr)',
+    by: ({ taints }) => taints[0]?.key ?? '',
+    cell: ({ taints }) => html`<${Taints} taints=${taints} />`,
+  },
+  {
+    key: 'since',
+    head: 'Since',
+    width: 'minmax(6rem, 0.9fr)',
+    by: ({ taints }) => Math.min(...taints.map(({ since }) => since)),
+    cell: ({ taints }) =>
+      taints.length === 0 ? '' : html`<${Ago} at=${Math.min(...taints.map(({ since }) => since))} />`,
+  },
+  {
+    key: 'cluster',
+    head: 'Cluster',
+    width: 'minmax(5rem, 0.9fr)',
+    by: ({ cluster }) => cluster,
+    cell: ({ cluster }) => cluster,
+  },
+  {
+    key: 'pending',
+    head: 'Pending',
+    width: 'minmax(4rem, 0.5fr)',
+    numeric: true,
+    by: ({ pending }) => pending,
+    cell: ({ pending }) => pending.toLocaleString('en'),
+  },
+  {
+    key: 'held',
+    head: 'Held',
+    width: 'minmax(4rem, 0.5fr)',
+    numeric: true,
+    by: ({ held }) => held,
+    cell: ({ held }) => held.toLocaleString('en'),
+  },
+  {
+    key: 'retry',
+    head: 'Trouble',
+    width: 'minmax(4rem, 1fr)',
+    cell: ({ retry }) =>
+      retry &&
+      html`<span class="failed small" title=${retry.error}>again in <${Countdown} at=${retry.nextTryAt} />: ${retry.error}</span>`,
+  },
+];

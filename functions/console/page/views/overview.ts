@@ -1,0 +1,223 @@
+import { html } from 'htm/preact';
+import type { VNode } from 'preact';
+import type { ClusterStatus, Need, PendingRow } from '../../api.ts';
+import { ActButton, releaseGuard, resumeAll, resumeCluster, retry, stopCluster } from '../act-button.ts';
+import { clusters, now, pending, session, status } from '../live.ts';
+import { counted, spanText } from '../moments.ts';
+import { Ago, Countdown, Empty, PodLink, Tag, Title } from '../parts.ts';
+import { href } from '../route.ts';
+import { type Column, Rows } from '../rows.ts';
+import { modeOf } from '../words.ts';
+import { DemoNodes } from './demo.ts';
+import { NextHour } from './next-hour.ts';
+
+/** What needs somebody, what goes next, and how each cluster does. */
+export function Overview(): VNode {
+  const known = status.value;
+  const { demo, place } = session.value ?? {};
+  const going = clusters.value.reduce((sum, each) => sum + each.pending, 0);
+  const lead = `${counted(clusters.value.length, 'cluster')}, ${counted(going, 'pod')} to be evicted${place ? ` · ${place}` : ''}`;
+  return html`
+    <${Title} title="Overview" lead=${known ? lead : 'Asking the server …'} />
+    ${known && html`<${Needs} needs=${known.needs.filter(({ kind, cluster }) => kind !== 'stopped' || cluster !== undefined)} />`}
+    ${demo && html`<${DemoNodes} cluster=${demo.cluster} />`}
+    <section class="next" aria-labelledby="next-hour">
+      <${NextHour} />
+      <${NextToGo} />
+    </section>
+    <section class="section" aria-labelledby="clusters">
+      <h2 id="clusters">Clusters</h2>
+      ${
+        known && known.clusters.length === 0
+          ? html`<${Empty} title="No cluster is managed yet">
+              Register one with <code>npx taintward clusters add</code>. It is only observed until its policy says otherwise.
+            </${Empty}>`
+          : html`<${Rows}
+              label="Clusters" wrap
+              columns=${CLUSTER_COLUMNS}
+              rows=${clusters.value}
+              keyOf=${({ cluster }: ClusterStatus) => cluster}
+            />`
+      }
+    </section>
+  `;
+}
+
+const Needs = ({ needs }: { readonly needs: readonly Need[] }): VNode => html`
+  <section class="section" aria-labelledby="needs">
+    <h2 id="needs">What needs you</h2>
+    ${
+      needs.length === 0
+        ? html`<p class="card pad calm">
+            <span class="lamp" data-tone="well"></span>
+            <span>Nothing. <span class="soft">A guard that trips, a cluster that falls silent, a pod that does not leave: it would stand here.</span></span>
+          </p>`
+        : html`<ul class="card needs">
+            ${needs.map(
+              (need) => html`
+                <li key=${`${need.kind} ${need.cluster} ${need.text}`}>
+                  <span class="lamp" data-tone=${URGENT.includes(need.kind) ? 'goes' : 'held'}></span>
+                  <p>
+                    ${need.cluster !== undefined && html`<a class="strong" href=${href(['rules', need.cluster])}>${need.cluster}</a> `}${need.text}
+                    ${need.since !== undefined && html` <span class="soft small">for <${Ago} at=${need.since} /></span>`}
+                  </p>
+                  <${Remedy} need=${need} />
+                </li>
+              `,
+            )}
+          </ul>`
+    }
+  </section>
+`;
+
+const URGENT: readonly Need['kind'][] = ['guard-tripped', 'deaf', 'given-up', 'unreadable', 'rival'];
+
+/** What one can do about it. */
+function Remedy({ need: { kind, cluster } }: { readonly need: Need }): VNode | undefined {
+  const see = (path: string, text: string) =>
+    html`<a class="button" href=${href([path], { cluster: cluster ?? '' })}>${text}</a>`;
+  switch (kind) {
+    case 'guard-tripped':
+      return html`<div class="buttons">
+        ${see('nodes', 'See the nodes')}
+        ${cluster && html`<${ActButton} intent=${releaseGuard(cluster)} about=${`of ${cluster}`} />`}
+      </div>`;
+    case 'stopped':
+      return html`<${ActButton} intent=${cluster ? resumeCluster(cluster) : resumeAll()} about=${cluster} />`;
+    case 'given-up':
+      return html`<div class="buttons">
+        ${see('pending', 'See which')}
+        ${cluster && html`<${ActButton} intent=${retry(cluster)} about=${`in ${cluster}`} />`}
+      </div>`;
+    case 'stuck':
+      return see('pending', 'See which');
+    case 'late':
+      return see('pending', 'See which');
+    case 'deaf':
+    case 'rival':
+    case 'unreadable':
+      return undefined;
+    default:
+      return kind satisfies never;
+  }
+}
+
+/** Those that go next, as text: the timeline's first bar, read aloud. */
+function NextToGo(): VNode {
+  const next = soonest(5);
+  return html`
+    <div class="card pad soonest">
+      <h2>Next to go</h2>
+      ${
+        next.length === 0
+          ? html`<p class="soft">Nobody. Pods are counted down here once a node gets a taint that they do not tolerate for ever.</p>`
+          : html`<ol>
+              ${next.map(
+                ([uid, cluster, node, namespace, pod, dueAt]) => html`
+                  <li key=${uid}>
+                    <span class="left"><${Countdown} at=${dueAt} /></span>
+                    <span class="who">
+                      <${PodLink} ...${{ cluster, namespace, pod }} />
+                      <span class="soft small">${node}</span>
+                    </span>
+                  </li>
+                `,
+              )}
+            </ol>`
+      }
+    </div>
+  `;
+}
+
+function soonest(most: number): readonly PendingRow[] {
+  const going = [...(pending.value?.values() ?? [])].filter(([, , , , , , standing]) =>
+    GOING.includes(standing),
+  );
+  return going.sort((a, b) => a[5] - b[5]).slice(0, most);
+}
+
+const GOING: readonly PendingRow[6][] = ['waiting', 'due', 'rate', 'budget'];
+
+/** What forbids it somebody said, or the guard. */
+const heldOf = ({ standings }: ClusterStatus): number =>
+  standings.paused + standings.stopped + standings.hold + standings.excluded + standings.guard;
+
+const number = (count: number): string => count.toLocaleString('en');
+
+const CLUSTER_COLUMNS: readonly Column<ClusterStatus>[] = [
+  {
+    key: 'cluster',
+    head: 'Cluster',
+    width: 'minmax(8rem, 1.6fr)',
+    cell: ({ cluster, error }) => html`
+      <a class="strong" href=${href(['rules', cluster])}>${cluster}</a>
+      ${error !== undefined && html` <span class="failed small">${error}</span>`}
+    `,
+  },
+  {
+    key: 'mode',
+    head: 'Mode',
+    width: 'minmax(6.5rem, 0.9fr)',
+    cell: (each) => html`<${Tag} ...${modeOf(each, status.value?.fleetStop !== undefined)} />`,
+  },
+  {
+    key: 'built-in',
+    head: 'Built-in',
+    width: 'minmax(4.5rem, 0.6fr)',
+    cell: ({ builtIn }) =>
+      html`<span title=${builtIn.evidence} class=${builtIn.state === 'unknown' ? 'soft' : ''}>${builtIn.state}</span>`,
+  },
+  {
+    key: 'tainted',
+    head: 'Tainted',
+    width: 'minmax(4.5rem, 0.6fr)',
+    numeric: true,
+    cell: ({ cluster, tainted, nodes }) => html`
+      <a href=${href(['nodes'], { cluster })}>${number(tainted)}</a>
+      ${nodes !== undefined && html`<span class="soft"> of ${number(nodes)}</span>`}
+    `,
+  },
+  {
+    key: 'pending',
+    head: 'Pending',
+    width: 'minmax(4.5rem, 0.6fr)',
+    numeric: true,
+    cell: ({ cluster, pending: count }) =>
+      html`<a href=${href(['pending'], { cluster })}>${number(count)}</a>`,
+  },
+  {
+    key: 'held',
+    head: 'Held',
+    width: 'minmax(3rem, 0.4fr)',
+    numeric: true,
+    cell: (each) => number(heldOf(each)),
+  },
+  {
+    key: 'late',
+    head: 'Late by',
+    width: 'minmax(4.5rem, 0.6fr)',
+    numeric: true,
+    cell: ({ lateMs }) => (lateMs === 0 ? html`<span class="soft">on time</span>` : spanText(lateMs)),
+  },
+  {
+    key: 'heard',
+    head: 'Heard',
+    width: 'minmax(6rem, 0.8fr)',
+    cell: ({ hearing, heardAt }) =>
+      hearing === 'live'
+        ? html`<span class="heard"><span class="lamp" data-tone="well"></span>live</span>`
+        : html`<span class="heard"><span class="lamp" data-tone="goes"></span>${
+            heardAt === undefined ? 'never' : `${spanText(now.value - heardAt)} ago`
+          }</span>`,
+  },
+  {
+    key: 'acts',
+    head: 'What to do',
+    unseen: true,
+    width: '6rem',
+    cell: ({ cluster, stop }) =>
+      stop
+        ? html`<${ActButton} intent=${resumeCluster(cluster)} about=${cluster} icon="resume" />`
+        : html`<${ActButton} intent=${stopCluster(cluster)} about=${cluster} icon="stop" look="edged" />`,
+  },
+];

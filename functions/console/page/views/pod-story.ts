@@ -1,0 +1,210 @@
+import { html } from 'htm/preact';
+import type { VNode } from 'preact';
+import type { PodStory as Story } from '#functions/operator/explain-pod.ts';
+import type { Remedy } from '#shared/explain/remedies.ts';
+import type { TaintAccount } from '#shared/explain/taints.ts';
+import { ActButton, holdPod, holdWorkload, releaseHold } from '../act-button.ts';
+import { useAsked } from '../asked.ts';
+import { now } from '../live.ts';
+import { spanText } from '../moments.ts';
+import { Countdown, Failed, Moment, NodeLink, Tag, Title } from '../parts.ts';
+import { route } from '../route.ts';
+import { type Column, Rows } from '../rows.ts';
+import { get } from '../server.ts';
+import { type Tone, taintText } from '../words.ts';
+import { Around, localText, Past } from './story.ts';
+
+/** Why a pod goes, or does not, when, and what would save it. */
+export function PodStory(): VNode {
+  const [, cluster = '', namespace = '', pod = ''] = route.value.path;
+  const asked = useAsked(
+    (signal) => get('GET api/explain/pod', { cluster, namespace, pod }, signal),
+    [cluster, namespace, pod],
+    true,
+  );
+  const answer = asked.kind === 'answered' ? asked.answer : undefined;
+  const held = answer?.brakes.flatMap(({ by }) => (by.kind === 'hold' ? [by.id] : [])) ?? [];
+  const there = answer !== undefined && !PAST.includes(answer.fate.kind);
+  return html`
+    <${Title} title=${`${namespace}/${pod}`} lead=${answer ? html`<${Where} answer=${answer} />` : 'Asking the server …'}>
+      ${held.map((id) => html`<${ActButton} key=${id} intent=${releaseHold(cluster, id)} text=${`Release hold ${id}`} />`)}
+      ${there && held.length === 0 && html`<${ActButton} intent=${holdPod(cluster, namespace, pod)} text="Hold this pod" icon="hold" />`}
+      ${
+        there &&
+        held.length === 0 &&
+        answer.owner &&
+        html`<${ActButton}
+          intent=${holdWorkload(cluster, namespace, answer.owner)}
+          text=${`Hold all of ${answer.owner.kind} ${answer.owner.name}`}
+        />`
+      }
+    </${Title}>
+    ${asked.kind === 'failed' && html`<${Failed} error=${asked.error} />`}
+    ${
+      answer &&
+      html`
+        <${Verdict} answer=${answer} />
+        ${
+          answer.taints.length > 0 &&
+          html`<section class="section" aria-labelledby="taints">
+            <h2 id="taints">Taint against toleration</h2>
+            <${Rows}
+              label="Taints of its node" wrap
+              columns=${TAINT_COLUMNS}
+              rows=${answer.taints}
+              keyOf=${({ taint }: TaintAccount) => taintText(taint)}
+            />
+          </section>`
+        }
+        <${Around} ...${answer} further=${answer.scheduling ? [['A scheduler', schedulingText(answer.scheduling)]] : []} />
+        <${Remedies} remedies=${answer.remedies} />
+        <${Past} entries=${answer.history.toReversed()} />
+      `
+    }
+  `;
+}
+
+const PAST: readonly Story['fate']['kind'][] = ['evicted', 'gone', 'not-found', 'leaving'];
+
+const Where = ({ answer: { cluster, node, owner } }: { readonly answer: Story }): VNode => html`
+  ${owner && html`${owner.kind} ${owner.name} · `}
+  ${node === undefined ? 'on no node' : html`on <${NodeLink} ...${{ cluster, node }} />`} · ${cluster}
+`;
+
+/** What happens, and when. */
+function Verdict({ answer }: { readonly answer: Story }): VNode {
+  const { fate } = answer;
+  const at = fate.kind === 'goes' && fate.at > now.value ? fate.at : undefined;
+  return html`
+    <div class="card verdict" data-tone=${toneOf(fate.kind)}>
+      ${at !== undefined && html`<p class="big" aria-hidden="true"><${Countdown} at=${at} /></p>`}
+      <p>${localText(answer.headline, answer.at)}</p>
+    </div>
+  `;
+}
+
+function toneOf(kind: Story['fate']['kind']): Tone | undefined {
+  switch (kind) {
+    case 'goes':
+    case 'gave-up':
+    case 'evicted':
+      return 'goes';
+    case 'held':
+    case 'blocked':
+    case 'leaving':
+    case 'unknown':
+      return 'held';
+    case 'stays':
+      return 'well';
+    case 'gone':
+    case 'not-found':
+      return undefined;
+    default:
+      return kind satisfies never;
+  }
+}
+
+const TAINT_COLUMNS: readonly Column<TaintAccount>[] = [
+  {
+    key: 'taint',
+    head: 'Taint',
+    width: 'minmax(10rem, 2.6fr)',
+    cell: ({ taint, decides }) => html`
+      <span class="taint" title=${taintText(taint)}>${taintText(taint)}</span>${decides && html` <${Tag} text="decides" tone="goes" />`}
+    `,
+  },
+  {
+    key: 'deadline',
+    head: 'Deadline',
+    width: 'minmax(6rem, 0.8fr)',
+    numeric: true,
+    cell: ({ deadlineAt, evicts }) =>
+      deadlineAt !== undefined
+        ? html`<${Moment} at=${deadlineAt} />`
+        : html`<span class="soft">${evicts === 'no' ? 'does not evict' : 'never'}</span>`,
+  },
+  {
+    key: 'toleration',
+    head: 'Toleration',
+    width: 'minmax(9rem, 1.6fr)',
+    cell: (account) => {
+      const text = tolerationText(account);
+      return html`<span title=${text}>${text}</span>`;
+    },
+  },
+  {
+    key: 'since',
+    head: 'Counts since',
+    width: 'minmax(8rem, 1fr)',
+    cell: ({ since, known }) =>
+      since !== undefined &&
+      html`<${Moment} at=${since} /> <span class="soft small">${known === 'found' ? 'when found' : known}</span>`,
+  },
+  {
+    key: 'schedules',
+    head: 'New pods here',
+    width: 'minmax(6rem, 0.8fr)',
+    cell: ({ schedules }) => (schedules ? 'may come' : html`<span class="soft">are kept off</span>`),
+  },
+];
+
+function tolerationText({ toleration, shadowed, seconds, changedBy, evicts }: TaintAccount): string {
+  const later = shadowed.map(({ index }) => `tolerations[${index}]`).join(', ');
+  const first =
+    toleration === undefined
+      ? 'none matches'
+      : `tolerations[${toleration.index}], ${seconds === undefined || evicts === 'no' ? 'for ever' : `for ${spanText(seconds * 1_000)}`}`;
+  return [
+    first,
+    ...(changedBy === undefined
+      ? []
+      : [`changed by ${changedBy === 'takeover' ? 'takeover' : `policy (${changedBy})`}`]),
+    ...(later === '' ? [] : [`shadows ${later}`]),
+  ].join('; ');
+}
+
+function schedulingText({ replacedBy, keptOffBy, loops }: NonNullable<Story['scheduling']>): string {
+  const who = {
+    nobody: 'Nobody makes it anew once it is gone.',
+    controller: 'Its controller makes another, somewhere.',
+    daemonset: 'Its DaemonSet makes another on this node.',
+    kubelet: 'Its kubelet runs it anew: it is a static pod.',
+  }[replacedBy];
+  if (loops)
+    return `${who} It may come to this node again, only to be evicted again: for how long a taint is tolerated does not count there.`;
+  if (keptOffBy.length === 0 || replacedBy === 'nobody') return who;
+  return `${who} ${keptOffBy.map(taintText).join(', ')} keeps such pods off this node.`;
+}
+
+const Remedies = ({ remedies }: { readonly remedies: readonly Remedy[] }): VNode | undefined =>
+  remedies.length === 0
+    ? undefined
+    : html`
+        <section class="section" aria-labelledby="saves">
+          <h2 id="saves">What would save it</h2>
+          <ul class="card needs">
+            ${remedies.map(
+              (remedy) => html`
+                <li key=${JSON.stringify(remedy)}>
+                  <p>${remedyText(remedy)}${'command' in remedy && html`<code class="command">${remedy.command}</code>`}</p>
+                </li>
+              `,
+            )}
+          </ul>
+        </section>
+      `;
+
+function remedyText(remedy: Remedy): string {
+  switch (remedy.kind) {
+    case 'tolerate':
+      return 'It tolerates the taint for ever; for the next pods, say so in the template of their workload.';
+    case 'untaint':
+      return `The taint ${taintText(remedy.taint)} is taken away.`;
+    case 'mend-node':
+      return 'Its node comes back: the node controller then takes its taints away.';
+    case 'hold':
+      return 'It is held, by the button above or on the command line.';
+    default:
+      return remedy satisfies never;
+  }
+}

@@ -1,0 +1,114 @@
+import { html } from 'htm/preact';
+import type { VNode } from 'preact';
+import type { PodAnswer } from '#shared/explain/pod.ts';
+import { momentText } from '../moments.ts';
+import { Ago, Empty, Moment, PodLink, Tag } from '../parts.ts';
+import { becauseText, type Told, WHAT } from '../words.ts';
+
+interface PastProps {
+  /** Each with its pod where they are of several. */
+  readonly entries: readonly (Told & {
+    readonly pod?: { readonly cluster: string; readonly namespace: string; readonly pod: string };
+  })[];
+}
+
+/** What happened, the newest first. */
+export const Past = ({ entries }: PastProps): VNode => html`
+  <section class="section" aria-labelledby="past">
+    <h2 id="past">What happened</h2>
+    ${
+      entries.length === 0
+        ? html`<${Empty} title="Nothing yet">What becomes of it is told here for seven days, with its reasons.</${Empty}>`
+        : html`<ol class="past">
+            ${entries.map(
+              (entry) => html`
+                <li key=${`${entry.at} ${entry.uid} ${entry.what} ${entry.fireAt}`} data-tone=${WHAT[entry.what].tone}>
+                  <span class="soft"><${Moment} at=${entry.at} /></span>
+                  <div>
+                    <${Tag} ...${WHAT[entry.what]} />
+                    ${entry.pod && html` <${PodLink} ...${entry.pod} />`}
+                    <p class="soft">${becauseText(entry, entry.at)}</p>
+                  </div>
+                </li>
+              `,
+            )}
+          </ol>`
+    }
+  </section>
+`;
+
+/** A sentence with its moments as they are written here, and without how far they were when it was asked for. */
+export const localText = (sentence: string, now: number): string =>
+  sentence.replaceAll(/(\d{4}-\d\d-\d\dT[\d:.]+Z)(?: \((?:in [^)]+|[^)]+ ago|now)\))?/g, (_, iso: string) =>
+    momentText(Date.parse(iso), now),
+  );
+
+interface AroundProps extends Pick<PodAnswer, 'policy' | 'builtIn' | 'brakes' | 'unknown'> {
+  readonly budgets?: PodAnswer['budgets'];
+  /** What else is to be told, by name. */
+  readonly further?: readonly (readonly [string, string])[];
+}
+
+/** All else that bears on a pod or a node. */
+export function Around({
+  policy,
+  builtIn,
+  budgets,
+  brakes,
+  unknown,
+  further = [],
+}: AroundProps): VNode | undefined {
+  const facts: readonly (readonly [string, VNode | string])[] = [
+    ...brakes.map(({ by, act, trip }) => {
+      const said = act
+        ? html`${act.why} <span class="soft small">${act.who}, <${Ago} at=${act.at} /> ago</span>`
+        : (trip ?? '');
+      return [HELD_BY[by.kind], html`${by.kind === 'hold' ? `${by.id}: ` : ''}${said}`] as const;
+    }),
+    ...(policy ? [['Policy', policyText(policy)] as const] : []),
+    ...(builtIn
+      ? [
+          [
+            'Built-in controller',
+            html`${builtIn.state} <span class="soft small">${builtIn.evidence}</span>`,
+          ] as const,
+        ]
+      : []),
+    ...further,
+    ...(budgets && budgets.length > 0
+      ? [
+          [
+            'Disruption budgets',
+            budgets.map(({ name, allowed }) => `${name} (${allowed} may go)`).join(', '),
+          ] as const,
+        ]
+      : []),
+    ...unknown.map(({ what, why }) => [`Not known: ${what}`, why] as const),
+  ];
+  if (facts.length === 0) return undefined;
+  return html`
+    <section class="section" aria-labelledby="around">
+      <h2 id="around">What else counts</h2>
+      <dl class="facts card pad">
+        ${facts.map(
+          ([name, text]) => html`<dt key=${name}>${name}</dt>
+            <dd>${text}</dd>`,
+        )}
+      </dl>
+    </section>
+  `;
+}
+
+const HELD_BY: Readonly<Record<PodAnswer['brakes'][number]['by']['kind'], string>> = {
+  observe: 'Only observed',
+  paused: 'Paused',
+  stopped: 'Stopped',
+  hold: 'On hold',
+  excluded: 'Excluded by policy',
+  guard: 'Held by the guard',
+};
+
+function policyText({ mode, method, rate }: NonNullable<PodAnswer['policy']>): string {
+  const how = method.kind === 'evict' ? 'the Eviction API' : 'delete';
+  return `${mode}, by ${how}${rate === undefined ? '' : `, ${rate} pods a second`}`;
+}

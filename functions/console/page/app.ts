@@ -1,0 +1,175 @@
+import { html } from 'htm/preact';
+import type { ComponentType, VNode } from 'preact';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
+import { ActButton, resumeAll, stopAll } from './act-button.ts';
+import { Confirmation, said } from './acts.ts';
+import { Icon, type IconName, Mark } from './icons.ts';
+import { connection, now, pendingTotal, status, trouble } from './live.ts';
+import { momentText } from './moments.ts';
+import { Empty, Title } from './parts.ts';
+import { href, route } from './route.ts';
+import { nextTheme, type Theme, theme } from './theme.ts';
+import { History } from './views/history.ts';
+import { NodeStory } from './views/node-story.ts';
+import { Nodes } from './views/nodes.ts';
+import { Overview } from './views/overview.ts';
+import { Pending } from './views/pending.ts';
+import { PodStory } from './views/pod-story.ts';
+import { RulesView } from './views/rules.ts';
+import { WhatIf } from './views/what-if.ts';
+
+/** The views that are chosen from, by the first word of their address. */
+const VIEWS: readonly (readonly [path: string, title: string, icon: IconName, view: ComponentType])[] = [
+  ['', 'Overview', 'overview', Overview],
+  ['nodes', 'Nodes', 'nodes', Nodes],
+  ['pending', 'Pending', 'pending', Pending],
+  ['history', 'History', 'history', History],
+  ['what-if', 'What if', 'what-if', WhatIf],
+  ['rules', 'Rules', 'rules', RulesView],
+];
+/** Those that are come to by a name. */
+const STORIES: Readonly<Record<string, ComponentType>> = { pod: PodStory, node: NodeStory };
+
+/** The whole page. */
+export function App(): VNode {
+  const { path } = route.value;
+  const [first = ''] = path;
+  const View = STORIES[first] ?? VIEWS.find(([name]) => name === first)?.[3] ?? Nowhere;
+  return html`
+    <a class="skip" href="#main" onClick=${skip}>Skip to the content</a>
+    <${Side} />
+    <main id="main" tabindex="-1">
+      <${Banners} />
+      <div class="page" key=${path.join('/')}><${View} /></div>
+      <${Arrival} />
+    </main>
+    <${Confirmation} />
+    <div class="toast" role="status">${said.value}</div>
+  `;
+}
+
+function skip(event: Event): void {
+  event.preventDefault();
+  document.getElementById('main')?.focus();
+}
+
+/** Who comes to another view hears its title, as after a page was loaded. */
+function Arrival(): undefined {
+  const path = route.value.path.join('/');
+  const from = useRef(path);
+  useEffect(() => {
+    const heading = document.querySelector('h1');
+    document.title = `${heading?.textContent ?? 'Console'} · Taintward`;
+    if (from.current === path) return;
+    from.current = path;
+    window.scrollTo(0, 0);
+    if (heading instanceof HTMLElement) heading.focus({ preventScroll: true });
+  }, [path]);
+}
+
+const Nowhere = (): VNode => html`
+  <${Title} title="There is no such page" />
+  <${Empty} title="The address is not known here"><a href="#/">Go to the overview</a>.</${Empty}>
+`;
+
+function Side(): VNode {
+  const [first = ''] = route.value.path;
+  const count = pendingTotal.value;
+  return html`
+    <header class="side">
+      <a class="brand" href="#/"><${Mark} />Taintward</a>
+      <nav class="views" aria-label="Views">
+        ${VIEWS.map(
+          ([path, title, icon]) => html`
+            <a key=${path} href=${href([path].filter(Boolean))} aria-current=${path === first ? 'page' : undefined}>
+              <${Icon} name=${icon} />${title}
+              ${
+                path === 'pending' &&
+                count > 0 &&
+                html`<span class="count">${count.toLocaleString('en')}<span class="unseen"> pods</span></span>`
+              }
+            </a>
+          `,
+        )}
+      </nav>
+      <div class="foot">
+        ${
+          status.value?.fleetStop
+            ? html`<${ActButton} intent=${resumeAll()} text="Resume all" icon="resume" />`
+            : html`<${ActButton} intent=${stopAll()} icon="stop" look="edged" />`
+        }
+        <${ThemeSwitch} />
+        <${Lamp} />
+      </div>
+    </header>
+  `;
+}
+
+const THEME_TEXT: Readonly<Record<Theme, string>> = { auto: 'As the system', light: 'Light', dark: 'Dark' };
+
+const ThemeSwitch = (): VNode => html`
+  <button
+    type="button"
+    class="button plain"
+    onClick=${() => {
+      theme.value = nextTheme(theme.value);
+    }}
+  >
+    <${Icon} name=${theme.value} /><span class="word"><span class="unseen">Theme: </span>${THEME_TEXT[theme.value]}</span>
+  </button>
+`;
+
+/** Whether what is shown is what is. */
+function Lamp(): VNode {
+  const { state } = connection.value;
+  const tone = state === 'live' ? 'well' : state === 'connecting' ? 'held' : 'goes';
+  const text = { live: 'live', connecting: 'connecting', lost: 'not connected', over: 'session over' }[state];
+  return html`<div class="connection"><span class="lamp" data-tone=${tone}></span><span class="word">${text}</span></div>`;
+}
+
+/** What everybody has to know, whatever they look at. */
+function Banners(): VNode {
+  const held = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    // Heads of tables stick below them.
+    const height = held.current?.offsetHeight ?? 0;
+    document.documentElement.style.setProperty('--banners', `${height}px`);
+  });
+  const connected = connection.value;
+  const stop = status.value?.fleetStop;
+  return html`
+    <div class="banners" ref=${held} role="status">
+      ${
+        connected.state === 'lost' &&
+        html`<div class="banner" data-tone="goes">
+          <p>
+            <strong>The connection is lost.</strong> What you see is from ${momentText(connected.since, now.value)}, and countdowns run on
+            without the server. It is tried again by itself.
+          </p>
+        </div>`
+      }
+      ${
+        connected.state === 'over' &&
+        html`<div class="banner" data-tone="goes">
+          <p><strong>This session is over.</strong> ${connected.why}</p>
+        </div>`
+      }
+      ${
+        trouble.value !== '' &&
+        html`<div class="banner" data-tone="goes">
+          <p><strong>The server cannot look at its clusters.</strong> ${trouble.value}</p>
+        </div>`
+      }
+      ${
+        stop &&
+        html`<div class="banner">
+          <p>
+            <strong>All evictions are stopped</strong> in every cluster${stop.until === undefined ? '' : ` until ${momentText(stop.until, now.value)}`}:
+            ${' '}${stop.why} <span class="small">(${stop.who}, ${momentText(stop.at, now.value)})</span>
+          </p>
+          <${ActButton} intent=${resumeAll()} />
+        </div>`
+      }
+    </div>
+  `;
+}

@@ -1,0 +1,9 @@
+// Before whatever reads it.
+import './environment.ts';
+import { html, render } from 'htm/preact';
+import { App } from './app.ts';
+import { listen } from './live.ts';
+
+const root = document.getElementById('app');
+if (root) render(html`<${App} />`, root);
+listen();

@@ -1,4 +1,6 @@
 import { styleText } from 'node:util';
+import type { DemoCluster } from '#functions/console/answers.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { listenForLines } from './prompt.ts';
 import { type SimulatedCluster, startSimulatedCluster } from './simulated-cluster/cluster.ts';
@@ -8,8 +10,10 @@ import type { Voice } from './voice.ts';
 export interface Demo {
   readonly kubeconfig: string;
   readonly context: string;
-  /** Says what to type and listens for it, once the service watches. */
-  invite(): void;
+  /** For who taints its nodes by click. */
+  readonly byClick: DemoCluster;
+  /** Says what to open and type, and listens for it, once the service watches. `link` makes a new URL of the console. */
+  invite(link?: () => string): void;
   close(): Promise<void>;
 }
 
@@ -23,12 +27,13 @@ export async function startDemo(dir: string, clock: Clock, voice: Voice, quit: (
   return {
     kubeconfig: cluster.kubeconfig,
     context: cluster.context,
-    invite() {
-      say(WELCOME(cluster));
+    byClick: clickable(cluster),
+    invite(link) {
+      say(WELCOME(cluster, link?.()));
       prompt.onLine((line) => {
         const [command = '', ...words] = line.trim().split(/\s+/);
         if (command === 'quit' || command === 'exit') quit();
-        else if (command !== '') answer(cluster, command, words, say);
+        else if (command !== '') answer({ cluster, link }, command, words, say);
       });
     },
     async close() {
@@ -38,13 +43,33 @@ export async function startDemo(dir: string, clock: Clock, voice: Voice, quit: (
   };
 }
 
-const WELCOME = (cluster: SimulatedCluster): string => `
+/** As the console shows it. */
+const clickable = (cluster: SimulatedCluster): DemoCluster => ({
+  cluster: clusterName(cluster.context),
+  nodes() {
+    const pods = Map.groupBy(cluster.pods(), ({ node }) => node);
+    return cluster.nodes().map(({ name, taints }) => ({
+      node: name,
+      taints,
+      pods: (pods.get(name) ?? []).map(({ namespace, name: pod, uid, status }) => ({
+        namespace,
+        pod,
+        uid,
+        status,
+      })),
+    }));
+  },
+  taint: (node, taint) => cluster.taint(node, taint),
+  untaint: (node, taint) => cluster.untaint(node, taint),
+});
+
+const WELCOME = (cluster: SimulatedCluster, link: string | undefined): string => `
 A simulated cluster of ${cluster.nodes().length} nodes is up, with pods of four workloads:
   web        tolerates nothing but the defaults: goes at once
   checkout   tolerates the taint "maintenance" for 30 s
   db         a StatefulSet, tolerates it for 10 s and comes back under the same name
   logs       a DaemonSet, tolerates everything for ever
-
+${link === undefined ? '' : `\nSee it, and taint by click (the link works once; type "console" for another):\n  ${styleText('bold', link)}\n`}
 Type, and press Enter:
   ${styleText('bold', TRY)}
   ${styleText('bold', 'untaint node-1 maintenance')}
@@ -58,23 +83,25 @@ const HELP = `  taint NODE KEY[=VALUE]:EFFECT   for example: ${TRY}
   untaint NODE KEY[:EFFECT]       takes a taint away
   nodes                           the nodes and their taints
   pods [NODE]                     the pods and where they run
+  console                         a link to the console, for one browser
   quit                            ends the service; the cluster is kept`;
 
-function answer(
-  cluster: SimulatedCluster,
-  command: string,
-  words: readonly string[],
-  say: Voice['say'],
-): void {
+/** What the prompt speaks of. */
+interface Prompted {
+  readonly cluster: SimulatedCluster;
+  readonly link: (() => string) | undefined;
+}
+
+function answer(prompted: Prompted, command: string, words: readonly string[], say: Voice['say']): void {
   try {
-    perform(cluster, command, words, say);
+    perform(prompted, command, words, say);
   } catch (error) {
     say(error instanceof Error ? error.message : String(error));
   }
 }
 
 function perform(
-  cluster: SimulatedCluster,
+  { cluster, link }: Prompted,
   command: string,
   words: readonly string[],
   say: Voice['say'],
@@ -94,6 +121,9 @@ function perform(
       for (const pod of cluster.pods().filter((each) => node === '' || each.node === node)) {
         say(`  ${pod.node ?? 'pending'}  ${pod.namespace}/${pod.name}  ${pod.status}`);
       }
+      return;
+    case 'console':
+      say(link ? `  ${link()}` : 'The console is not served: start again without --no-console.');
       return;
     default:
       say(command === 'help' ? HELP : `"${command}" is no command. There are:\n${HELP}`);

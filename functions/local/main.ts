@@ -2,12 +2,16 @@ import { randomUUID } from 'node:crypto';
 import type { RequestListener } from 'node:http';
 import { isIPv6 } from 'node:net';
 import { hostname } from 'node:os';
+import type { DemoCluster } from '#functions/console/answers.ts';
+import { type Console, ConsoleAddressError } from '#functions/console/server.ts';
+import { localFleet } from '#functions/operator/local-fleet.ts';
 import { ProbeAddressError } from '#functions/watch-relay/probe-server.ts';
 import { OrderError } from '#shared/clusters/operator.ts';
 import { PolicyError } from '#shared/clusters/policy-document.ts';
 import { readPolicyFile } from '#shared/clusters/policy-file.ts';
 import { KubeconfigError } from '#shared/kubernetes/kubeconfig-file.ts';
 import { StoreError } from '#shared/store/store.ts';
+import type { Log } from '#shared/telemetry/log.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { chosenClusters, reachedBy } from './chosen-clusters.ts';
 import { ClustersRefusedError, ManagedClusters } from './managed-clusters.ts';
@@ -22,6 +26,7 @@ import { voice } from './voice.ts';
 /** Whatever goes wrong by the operator's hand is one of these, with a message made for the operator. */
 const OPERATOR_ERRORS = [
   ClustersRefusedError,
+  ConsoleAddressError,
   KubeconfigError,
   OrderError,
   PolicyError,
@@ -70,7 +75,9 @@ async function run(options: StartOptions): Promise<void> {
   const host = isIPv6(options.host) ? `[${options.host}]` : options.host;
   say(`Managing ${names}. Health and metrics: http://${host}:${service.probePort}/readyz, /metrics`);
   for (const line of rulesLines(await service.rules(), systemClock.now())) say(line);
-  demo?.invite();
+  const console = await serveConsole(options, state.path, { demo: demo?.byClick, log });
+  if (demo) demo.invite(console && (() => console.link()));
+  else if (console) say(`Console, for one browser: ${console.link()}`);
 
   process.once('SIGINT', () => stopped.resolve());
   process.once('SIGTERM', () => stopped.resolve());
@@ -78,6 +85,7 @@ async function run(options: StartOptions): Promise<void> {
   log.info('relay.stopping');
   say('Stopping. Timers are kept; start again to go on.');
   await socket?.close();
+  await console?.close();
   await service.stop();
   clusters.close();
   await demo?.close();
@@ -92,6 +100,26 @@ const serveView =
     if (method !== 'GET' || url !== '/service') return void response.writeHead(404).end();
     response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(view()));
   };
+
+/** The console of what is in this state directory, if it is to be. */
+async function serveConsole(
+  { consolePort: port, comparisonOperators }: StartOptions,
+  directory: string,
+  { demo, log }: { readonly demo: DemoCluster | undefined; readonly log: Log },
+): Promise<Console | undefined> {
+  if (port === undefined) return undefined;
+  const { openConsole } = await import('#functions/console/open-console.ts');
+  const fleet = localFleet(directory, systemClock);
+  const matching = { comparisonOperators };
+  const console = await openConsole({ fleet, matching, demo, port, clock: systemClock, log });
+  return {
+    ...console,
+    async close() {
+      await console.close();
+      fleet.close();
+    },
+  };
+}
 
 try {
   await run(parseOptions(process.argv.slice(2)));

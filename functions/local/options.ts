@@ -17,9 +17,11 @@ export interface StartOptions {
   readonly enforce: boolean;
   readonly policyFile: string | undefined;
   readonly historyDays: number;
+  /** The port of the console; absent: it is not served. */
+  readonly consolePort: number | undefined;
 }
 
-/** Where health and metrics are served unless told otherwise: any free port. */
+/** Where something is served unless told otherwise: any free port. */
 const DEFAULT_PORT = 0;
 const HIGHEST_PORT = 65_535;
 
@@ -67,6 +69,15 @@ export function parseOptions(argv: readonly string[]): StartOptions {
     .addOption(
       new Option('--port <number>', 'their port').argParser(parsePort).default(DEFAULT_PORT, 'any free one'),
     )
+    .addOption(
+      new Option(
+        '--console-port <number>',
+        'where this machine alone is served the console, which shows what happens and lets it be stopped',
+      )
+        .argParser(parsePort)
+        .default(DEFAULT_PORT, 'any free one; none with --in-cluster or --log json'),
+    )
+    .option('--no-console', 'serve no console')
     .option(
       '--comparison-operators',
       'let tolerations with the operators Lt and Gt match; only for clusters whose API server has the gate ' +
@@ -95,6 +106,8 @@ export function parseOptions(argv: readonly string[]): StartOptions {
     enforce: boolean;
     policy?: string;
     historyDays: number;
+    console: boolean;
+    consolePort: number;
   }>();
   if (found.kubeconfig !== undefined && found.context.length === 0) {
     command.error('error: --kubeconfig needs at least one --context NAME: say which cluster to manage');
@@ -111,6 +124,8 @@ export function parseOptions(argv: readonly string[]): StartOptions {
     enforce: found.enforce,
     policyFile: found.policy,
     historyDays: found.historyDays,
+    // Its link is for whoever sits at the terminal, and for no log.
+    consolePort: found.console && !found.inCluster && found.log === 'text' ? found.consolePort : undefined,
   };
 }
 

@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { type TestContext, test } from 'node:test';
+import type { Api } from '#functions/console/api.ts';
+import { clusterName, nodeName } from '#shared/eviction/identity.ts';
+import { eventually } from '#test/contracts/eventually.ts';
+import { PROJECT_DIR } from '../../../cdk/bundle.ts';
+
+const CLUSTER = clusterName('simulated');
+const NODE = nodeName('node-1');
+const TAINT = 'maintenance=now:NoExecute';
+
+/** An `npm start` of the simulated cluster, and the next link that it prints. */
+function started(t: TestContext, ...args: string[]) {
+  const dir = mkdtempSync(join(tmpdir(), 'console-'));
+  t.after(() => rmSync(dir, { recursive: true, force: true }));
+  const main = join(PROJECT_DIR, 'functions/local/main.ts');
+  const child: ChildProcess = spawn(process.execPath, [main, '--state', join(dir, 'state'), ...args], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  t.after(() => child.kill('SIGKILL'));
+  assert.ok(child.stdout && child.stdin);
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  const until = async (pattern: RegExp): Promise<string> => {
+    for (;;) {
+      const { value, done } = await lines.next();
+      assert.ok(!done, `it ended before it said ${pattern}`);
+      const [found] = pattern.exec(value) ?? [];
+      if (found !== undefined) return found;
+    }
+  };
+  return { until, type: (line: string) => child.stdin?.write(`${line}\n`) };
+}
+
+/** Asks as the page does that a link opens. */
+async function opened(link: string) {
+  const { origin } = new URL(link);
+  const entered = await fetch(link);
+  const [cookie = ''] = entered.headers.get('set-cookie')?.split(';') ?? [];
+  const [path = ''] = /(?<=url=)\/[^/]+\//.exec(await entered.text()) ?? [];
+  const headers: Record<string, string> = { cookie, origin, 'content-type': 'application/json' };
+  const ask = async <Route extends keyof Api>(
+    route: Route,
+    asks: Api[Route]['asks'],
+  ): Promise<Api[Route]['answer']> => {
+    const [method = '', name] = route.split(' ');
+    const query = method === 'GET' ? `?${new URLSearchParams(asks as Record<string, string>)}` : '';
+    const body = method === 'GET' ? {} : { body: JSON.stringify(asks) };
+    const answer = await fetch(`${origin}${path}${name}${query}`, { method, headers, ...body });
+    const json = await answer.json();
+    assert.equal(answer.status, 200, JSON.stringify(json));
+    return json as Api[Route]['answer'];
+  };
+  headers['x-taintward-token'] = (await ask('GET api/session', {})).token;
+  return { ask, entered };
+}
+
+test('npm start prints a link to its console, where a taint by click evicts, and a stop keeps pods', async (t) => {
+  const { until, type } = started(t);
+  const link = await until(/http:\/\/127\.0\.0\.1:\d+\/\?key=\S+/);
+  await until(/watching 4 nodes/);
+  const { ask } = await opened(link);
+  assert.deepEqual((await ask('GET api/session', {})).demo, { cluster: 'simulated' });
+  assert.equal((await ask('GET api/demo/nodes', {})).length, 4);
+
+  const stop = { kind: 'stop', cluster: CLUSTER, why: 'a test' } as const;
+  const { confirm } = await ask('POST api/preview', stop);
+  await ask('POST api/acts', { act: stop, confirm });
+  await ask('POST api/demo/taint', { node: NODE, taint: TAINT });
+  await eventually(async () => {
+    const { rows } = await ask('GET api/pending', { standing: 'stopped' });
+    assert.ok(rows.length > 0, 'the pods of web are due at once, and held');
+  });
+  const [node] = await ask('GET api/nodes', {});
+  assert.deepEqual([node?.node, node?.taints.map(({ key }) => key)], ['node-1', ['maintenance']]);
+
+  const resume = { kind: 'resume', cluster: CLUSTER, why: 'it is over' } as const;
+  const shown = await ask('POST api/preview', resume);
+  assert.ok(shown.goes > 0);
+  await ask('POST api/acts', { act: resume, confirm: shown.confirm });
+  await eventually(async () => {
+    const { entries } = await ask('GET api/history', { what: 'done' });
+    assert.ok(entries.length > 0, 'they go');
+  });
+  const story = await ask('GET api/explain/node', { cluster: CLUSTER, node: NODE });
+  assert.match(story.headline, /^node-1 has maintenance=now:NoExecute/);
+  await ask('POST api/demo/untaint', { node: NODE, taint: 'maintenance' });
+  await eventually(async () => assert.deepEqual(await ask('GET api/nodes', {}), []));
+
+  assert.equal((await fetch(link)).status, 401, 'a link counts once');
+  type('console');
+  const another = await opened(await until(/http:\/\/127\.0\.0\.1:\d+\/\?key=\S+/));
+  assert.equal(another.entered.status, 200);
+});
+
+test('with --no-console there is none, which the prompt says', async (t) => {
+  const { until, type } = started(t, '--no-console');
+  const invited = await until(/^See it|^Type, and press Enter/);
+  assert.equal(invited, 'Type, and press Enter');
+  type('console');
+  await until(/The console is not served: start again without --no-console/);
+});

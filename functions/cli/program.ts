@@ -5,6 +5,7 @@ import { addAuditCommand } from './audit.ts';
 import { addClustersCommand } from './clusters.ts';
 import { type CliDeps, CliError } from './command.ts';
 import { addCompletion } from './completion.ts';
+import { addConsoleCommand } from './console.ts';
 import { addDeadLettersCommand } from './dead-letters.ts';
 import { addDoctorCommand } from './doctor.ts';
 import { EXIT_CODES_TEXT } from './exit-codes.ts';
@@ -61,6 +62,7 @@ export function createProgram(deps: CliDeps): Command {
   addDeadLettersCommand(program, deps);
   addDoctorCommand(program, deps);
   addLintCommand(program, deps);
+  addConsoleCommand(program, deps);
   addCompletion(program, deps);
   return program;
 }

@@ -1,0 +1,83 @@
+import { once } from 'node:events';
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { narrator } from '#functions/local/narrator.ts';
+import { type Browser, startBrowser } from './browser.ts';
+import { type CliDeps, CliError } from './command.ts';
+import { withExamples } from './output.ts';
+import { withFleet } from './with-fleet.ts';
+
+interface ConsoleOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly open: boolean;
+  readonly comparisonOperators: boolean;
+}
+
+/** What the command needs beside what all do. */
+export interface ConsoleCommandDeps {
+  readonly browser: Browser;
+  /** Resolves when somebody wants it to end. */
+  untilStopped(): Promise<unknown>;
+}
+
+const HIGHEST_PORT = 65_535;
+
+const OF_THIS_PROCESS: ConsoleCommandDeps = {
+  browser: startBrowser,
+  untilStopped: () => Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')]),
+};
+
+/** `taintward console`: a page that shows what happens and what goes when, and lets it be stopped. */
+export function addConsoleCommand(
+  program: Command,
+  deps: CliDeps,
+  { browser, untilStopped } = OF_THIS_PROCESS,
+): void {
+  const command = program
+    .command('console')
+    .description(
+      'serves a page, to this machine alone, that shows what happens and goes when, and lets it be stopped',
+    )
+    .option('--host <address>', 'on which loopback address: 127.0.0.1 or ::1', '127.0.0.1')
+    .addOption(new Option('--port <number>', 'its port').argParser(parsePort).default(0, 'any free one'))
+    .option('--no-open', 'only print the link, and open no browser')
+    .option(
+      '--comparison-operators',
+      'let tolerations with the operators Lt and Gt match, as where the service is told so',
+      false,
+    );
+  withExamples(
+    command,
+    'taintward console',
+    'taintward console --table taintward --port 8080 --no-open    # reached by ssh -L 8080:127.0.0.1:8080',
+  ).action(() =>
+    withFleet<ConsoleOptions>(command, deps, async (fleet, options) => {
+      const { host, port, open, comparisonOperators } = options;
+      const { openConsole } = await import('#functions/console/open-console.ts');
+      const { clock, print } = deps;
+      const stopped = untilStopped();
+      const console = await openConsole({
+        ...{ fleet, host, port, clock },
+        matching: { comparisonOperators },
+        log: narrator(clock, (line) => void process.stderr.write(`${line}\n`)),
+      }).catch((error: Error) => {
+        throw error.name === 'ConsoleAddressError' ? new CliError(error.message) : error;
+      });
+      const opened = open ? browser(console.link()) : undefined;
+      try {
+        print(`The console of ${fleet.where}; the link lets one browser in, once:\n${console.link()}\n`);
+        print('Ctrl-C ends it.\n');
+        await stopped;
+      } finally {
+        opened?.close();
+        await console.close();
+      }
+    }),
+  );
+}
+
+function parsePort(text: string): number {
+  const port = Number(text);
+  if (/^\d+$/.test(text) && port <= HIGHEST_PORT) return port;
+  throw new InvalidArgumentError(`A port is a number from 0 to ${HIGHEST_PORT}.`);
+}

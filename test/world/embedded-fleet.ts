@@ -10,12 +10,12 @@ import { localDeadLetters } from '#functions/operator/local-dead-letters.ts';
 import { Operator } from '#shared/clusters/operator.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { logTo } from '#shared/telemetry/log.ts';
-import type { DrivenClock } from './driven-clock.ts';
+import type { Clock } from '#shared/time/clock.ts';
 
 /** A fleet of these clusters in memory, for whom anna speaks, of which nothing was said; `parts` in place of its own. */
 export function embeddedFleet(
-  t: TestContext,
-  { clusters, clock }: { readonly clusters: readonly string[]; readonly clock: DrivenClock },
+  t: Pick<TestContext, 'after'>,
+  { clusters, clock }: { readonly clusters: readonly string[]; readonly clock: Clock },
   parts: Partial<Fleet> = {},
 ) {
   const names = clusters.map(clusterName);

@@ -1,0 +1,70 @@
+import { after, before, test } from 'node:test';
+import { CONTEXT, Stage } from '#test/cluster/rig/stage.ts';
+import { testBrowser, Visitor } from './rig/browser.ts';
+import { confirm } from './rig/confirm.ts';
+import { Service } from './rig/service.ts';
+
+const browser = testBrowser();
+/** So long a pod tolerates the taint: time to hold it. */
+const SECONDS = 20;
+
+// Against the API server that KUBECONFIG names; without, the demo is what there is.
+const skip = process.env['KUBECONFIG'] ? false : 'KUBECONFIG is not set';
+let stage: Stage;
+let service: Service;
+let visitor: Visitor;
+
+before(async () => {
+  if (skip) return;
+  stage = await Stage.open();
+  service = await Service.start('--context', CONTEXT, '--kubeconfig', stage.kubeconfig, '--enforce');
+  visitor = await Visitor.enter(await browser(), service.link);
+});
+after(async () => {
+  await visitor?.leave();
+  await service?.stop();
+  await stage?.close();
+});
+
+test('on a real API server a pod counts down, is held, released, and its story tells of it', {
+  skip,
+}, async () => {
+  const { page } = visitor;
+  const { cluster } = stage;
+  const node = await cluster.addNode('console');
+  const tolerations = [
+    { key: 'maintenance', operator: 'Exists', effect: 'NoExecute', tolerationSeconds: SECONDS },
+  ];
+  await cluster.addPod(node, 'held', { tolerations });
+  await cluster.taint(node, { key: 'maintenance' });
+
+  await page.getByRole('link', { name: /^Pending/ }).click();
+  const row = page.locator('[role="table"] [data-key]', { hasText: `${cluster.namespace}/held` });
+  await row.getByText('counting down').waitFor();
+  await confirm(page, row.getByRole('button', { name: 'Hold' }), 'is being debugged');
+  await row.getByText('on hold').waitFor();
+  await row.getByRole('link', { name: 'held' }).click();
+  await page
+    .locator('.verdict')
+    .getByText(/is held by hold/)
+    .waitFor();
+  await page.getByText('tolerations[0], for 20 s').waitFor();
+  await confirm(page, page.getByRole('button', { name: /^Release hold/ }), 'is debugged');
+  await page
+    .locator('.verdict')
+    .getByText(/was (evicted|deleted)/)
+    .waitFor();
+  await page.locator('.past').getByText('evicted', { exact: true }).waitFor();
+});
+
+test('on a real API server what a taint would do is told without doing it', { skip }, async () => {
+  const { page } = visitor;
+  const { cluster } = stage;
+  const node = await cluster.addNode('asked');
+  await cluster.addPod(node, 'bare');
+  await page.getByRole('link', { name: 'What if' }).click();
+  await page.getByRole('textbox', { name: 'Taint' }).fill('gone:NoExecute');
+  await page.getByLabel(/^Nodes/).fill(node);
+  await page.getByRole('button', { name: 'Find out' }).click();
+  await page.getByText(/nobody makes it\s+anew/).waitFor();
+});

@@ -1,0 +1,206 @@
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import type { Page } from 'playwright-core';
+import { assertAccessible, PHONE, THEMES, testBrowser, Visitor } from './rig/browser.ts';
+import { confirm } from './rig/confirm.ts';
+import { Service } from './rig/service.ts';
+
+const browser = testBrowser();
+let service: Service;
+let visitor: Visitor;
+let page: Page;
+
+before(async () => {
+  service = await Service.start();
+  visitor = await Visitor.enter(await browser(), service.link);
+  page = visitor.page;
+});
+after(async () => {
+  await visitor?.leave();
+  await service?.stop();
+});
+
+/** The pods of a workload that are on a node by now, as the demo's card of that node shows them. */
+const onCard = (node: string, workload: string) =>
+  page.locator('.demo > li', { hasText: node }).getByRole('link', { name: new RegExp(`^${workload}-`) });
+
+const row = (pod: string) => page.locator('[role="table"] [data-key]', { hasText: pod });
+
+test('the first minute: a click taints a node, a pod counts down and is gone, another one is held and let go', async () => {
+  await page.getByRole('heading', { name: 'Try it: taint a node' }).waitFor();
+  for (const node of ['node-1', 'node-2']) {
+    await page.getByRole('button', { name: `Taint ${node}` }).click();
+    await page.getByRole('button', { name: `Untaint ${node}` }).waitFor();
+  }
+  const goes = (await onCard('node-1', 'checkout').first().textContent()) ?? '';
+  const stays = (await onCard('node-2', 'checkout').first().textContent()) ?? '';
+  const soonest = page.locator('.soonest li', { hasText: goes });
+  await soonest.getByText(/^0:[0-3]\d$/).waitFor();
+
+  await page.getByRole('link', { name: /^Pending/ }).click();
+  await row(goes).getByText('counting down').waitFor();
+  await confirm(page, row(stays).getByRole('button', { name: 'Hold' }), 'is being debugged');
+  await page
+    .getByRole('status')
+    .getByText(/^Hold h.* stays\.$/)
+    .waitFor();
+
+  await row(goes).waitFor({ state: 'detached' });
+  await row(stays).getByText('on hold').waitFor();
+  await row(stays)
+    .getByRole('link', { name: new RegExp(stays) })
+    .click();
+  await page.getByRole('heading', { level: 1, name: stays }).waitFor();
+  await page
+    .locator('.verdict')
+    .getByText(/is held by hold h\w+ \(.*: is being debugged\)/)
+    .waitFor();
+  await confirm(page, page.getByRole('button', { name: /^Release hold/ }), 'is debugged');
+  await page
+    .locator('.verdict')
+    .getByText(/was (evicted|deleted)/)
+    .waitFor();
+
+  await page.getByRole('link', { name: 'History' }).click();
+  await page.getByLabel('Pod').fill(stays);
+  await page.getByLabel('What').selectOption('evicted');
+  await row(stays).getByText('evicted').waitFor();
+  await page.getByText('1 entry', { exact: true }).waitFor();
+  await page.getByLabel('What').selectOption('held');
+  await row(stays)
+    .getByText(/hold h/)
+    .waitFor();
+  await page.getByLabel('Pod').fill('nobody');
+  await page.getByText('Nothing of that kind happened').waitFor();
+});
+
+test('untainting by click saves who still counts down, and history says so', async () => {
+  await visitor.go('#/');
+  for (const node of ['node-1', 'node-2'])
+    await page.getByRole('button', { name: `Untaint ${node}` }).click();
+  await page.getByRole('button', { name: 'Taint node-3' }).click();
+  const saved = (await onCard('node-3', 'checkout').first().textContent()) ?? '';
+  await page.locator('.soonest li', { hasText: saved }).waitFor();
+  await page.getByRole('button', { name: 'Untaint node-3' }).click();
+  await page.locator('.soonest li', { hasText: saved }).waitFor({ state: 'detached' });
+  await visitor.go(`#/history?pod=${saved}`);
+  await row(saved).getByText('the taint was removed').waitFor();
+});
+
+test('by the keyboard alone everything is stopped, with a reason, and resumed', async () => {
+  await visitor.go('#/');
+  await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
+  await tabTo('Stop all');
+  await page.keyboard.press('Enter');
+  const dialog = page.getByRole('dialog', { name: 'Stop all evictions in all clusters?' });
+  await dialog.getByText(/^Nothing is evicted in all clusters/).waitFor();
+  await page.keyboard.type('incident 4711');
+  await page.keyboard.press('Escape');
+  await dialog.waitFor({ state: 'hidden' });
+  // Who thought better of it is where they were.
+  assert.equal(await focusedText(), 'Stop all');
+
+  await page.keyboard.press('Enter');
+  await dialog.getByText(/^Nothing is evicted in all clusters/).waitFor();
+  await page.keyboard.type('incident 4711');
+  await page.keyboard.press('Tab');
+  await page.keyboard.press('Tab');
+  await page.keyboard.press('Tab');
+  assert.equal(await focusedText(), 'Stop all');
+  await page.keyboard.press('Enter');
+  const banner = page.locator('.banner', { hasText: 'All evictions are stopped' });
+  await banner.getByText('incident 4711').waitFor();
+
+  await page.getByRole('heading', { level: 1 }).focus();
+  await page.keyboard.press('Shift+Tab');
+  assert.equal(await focusedText(), 'Resume');
+  await page.keyboard.press('Enter');
+  await page.getByRole('dialog').getByText(/go on/).waitFor();
+  await page.keyboard.type('it is over');
+  await page.keyboard.press('Tab');
+  await page.keyboard.press('Tab');
+  await page.keyboard.press('Enter');
+  await banner.waitFor({ state: 'detached' });
+});
+
+test('stories, dialogs and the demo have no violation that axe finds, in both themes', async () => {
+  const nodes = { light: 'node-4', dark: 'node-3' };
+  for (const colorScheme of THEMES) {
+    const node = nodes[colorScheme];
+    await page.emulateMedia({ colorScheme });
+    await visitor.go('#/');
+    await page.getByRole('button', { name: `Taint ${node}` }).click();
+    // First what there is only as long as the pod counts down.
+    await page.locator('.soonest li', { hasText: 'checkout' }).getByRole('link').first().click();
+    await page.getByRole('button', { name: 'Hold this pod' }).click();
+    await page
+      .getByRole('dialog')
+      .getByText(/stays, until/)
+      .waitFor();
+    await assertAccessible(page, `dialog ${colorScheme}`);
+    await page.keyboard.press('Escape');
+    await assertAccessible(page, `story of a pod ${colorScheme}`);
+    await visitor.go(`#/node/simulated/${node}`);
+    await page.getByRole('table', { name: 'Pods of the node' }).waitFor();
+    await assertAccessible(page, `story of a node ${colorScheme}`);
+    await visitor.go('#/');
+    await page.getByRole('button', { name: `Untaint ${node}` }).waitFor();
+    await assertAccessible(page, `demo ${colorScheme}`);
+    await page.getByRole('button', { name: `Untaint ${node}` }).click();
+    await page.getByRole('button', { name: `Taint ${node}` }).waitFor();
+  }
+});
+
+test('what a taint would do is said before it is done, with what it would break', async () => {
+  await page.getByRole('link', { name: 'What if' }).click();
+  await page.getByRole('textbox', { name: 'Taint' }).fill('maintenance:NoExecute');
+  await page.getByLabel(/^Nodes/).fill('topology.kubernetes.io/zone=zone-a');
+  await page.keyboard.press('Enter');
+  await page.getByText('maintenance:NoExecute on 2 nodes').waitFor();
+  await page
+    .getByRole('table', { name: 'Workloads' })
+    .locator('[data-key="default/Deployment/web"]')
+    .waitFor();
+  await page.getByRole('heading', { name: 'What it would break' }).waitFor();
+  await page.getByLabel(/^Nodes/).fill('node-9');
+  await page.getByRole('button', { name: 'Find out' }).click();
+  await page.getByRole('alert').waitFor();
+});
+
+test('the rules of a cluster, and who said what', async () => {
+  await page.getByRole('link', { name: 'Rules' }).click();
+  await page
+    .getByLabel('Policy document')
+    .getByText(/mode: enforce/)
+    .waitFor();
+  await page.getByRole('table', { name: 'Audit' }).getByText('incident 4711').first().waitFor();
+  await confirm(page, page.getByRole('button', { name: 'Pause' }), 'upgrade');
+  await page.getByText('Nothing is deleted until somebody ends the pause.').waitFor();
+  await confirm(page, page.getByRole('button', { name: 'End the pause' }), 'upgraded');
+  await page.getByText('Pods are evicted when their time is over.').waitFor();
+});
+
+test('on a phone all of it is there, and nothing is wider than the screen', async () => {
+  await page.setViewportSize(PHONE);
+  for (const view of ['Overview', 'Nodes', 'Pending', 'History', 'What if', 'Rules']) {
+    await page
+      .getByRole('navigation')
+      .getByRole('link', { name: new RegExp(`^${view}`) })
+      .click();
+    await page.getByRole('heading', { level: 1 }).and(page.locator(':focus')).waitFor();
+    const wider = await page.evaluate('document.documentElement.scrollWidth - window.innerWidth');
+    assert.equal(wider, 0, view);
+  }
+});
+
+const focusedText = async (): Promise<string> =>
+  String(await page.evaluate('document.activeElement.innerText')).trim();
+
+/** Presses Tab until the focus is where it says so. */
+async function tabTo(text: string): Promise<void> {
+  for (let presses = 0; presses < 60; presses++) {
+    if ((await focusedText()) === text) return;
+    await page.keyboard.press('Tab');
+  }
+  assert.fail(`Tab does not lead to ${text}`);
+}

@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { assertAccessible, PHONE, THEMES, testBrowser, Visitor } from './rig/browser.ts';
+import { openScene } from './rig/scene.ts';
+
+const browser = testBrowser();
+
+const MANY = 10_000;
+/** A screen has room for some thirty rows. */
+const MOST_ROWS_IN_DOCUMENT = 60;
+
+test('ten thousand pods that count down scroll with few rows in the document, are found, sorted and counted', async (t) => {
+  const scene = await openScene(t, MANY);
+  t.after(() => scene.close());
+  const visitor = await Visitor.enter(await browser(), scene.link());
+  const { page } = visitor;
+  const table = page.getByRole('table', { name: 'Pods to be evicted' });
+  const rows = table.locator('[data-key]');
+
+  const beganAt = performance.now();
+  await visitor.go('#/pending');
+  await rows.first().waitFor();
+  await page.getByLabel('Find a pod, node or taint').fill('frontend');
+  await page.getByText(/^[\d,]+ pods of 10,007 pods/).waitFor();
+  t.diagnostic(`${MANY} rows: shown and filtered after ${Math.round(performance.now() - beganAt)} ms`);
+  await page.getByLabel('Find a pod, node or taint').fill('');
+  await page.getByText('10,007 pods to be evicted').waitFor();
+
+  assert.equal(await table.getAttribute('aria-rowcount'), '10008');
+  assert.ok((await rows.count()) <= MOST_ROWS_IN_DOCUMENT, `${await rows.count()} rows`);
+  await page.getByRole('heading', { level: 1 }).focus();
+  await page.keyboard.press('End');
+  await table.locator('[aria-rowindex="10008"]').waitFor();
+  assert.ok((await rows.count()) <= MOST_ROWS_IN_DOCUMENT, `${await rows.count()} rows`);
+  await page.keyboard.press('Home');
+  await table.locator('[aria-rowindex="2"]').waitFor();
+
+  const due = table.getByRole('columnheader', { name: 'Due' });
+  assert.equal(await due.getAttribute('aria-sort'), 'ascending');
+  await due.getByRole('button').click();
+  await table
+    .getByRole('columnheader', { name: 'Due' })
+    .and(page.locator('[aria-sort="descending"]'))
+    .waitFor();
+  await visitor.leave();
+});
+
+test('the row that has the focus stays, however far one scrolls', async (t) => {
+  const scene = await openScene(t, 1_000);
+  t.after(() => scene.close());
+  const visitor = await Visitor.enter(await browser(), scene.link());
+  const { page } = visitor;
+  await visitor.go('#/pending');
+  const first = page.locator('[aria-rowindex="3"] a').first();
+  await first.focus();
+  await page.keyboard.press('End');
+  await page.locator('[aria-rowindex="1008"]').waitFor();
+  assert.equal(await first.evaluate((link) => link === link.ownerDocument.activeElement), true);
+  await visitor.leave();
+});
+
+test('no view has a violation that axe finds, in both themes, on a desk and on a phone', async (t) => {
+  const scene = await openScene(t);
+  t.after(() => scene.close());
+  for (const colorScheme of THEMES) {
+    // What is where does not depend on the theme.
+    for (const viewport of colorScheme === 'light' ? [undefined, PHONE] : [undefined]) {
+      const visitor = await Visitor.enter(await browser(), scene.link(), {
+        colorScheme,
+        ...(viewport ? { viewport } : {}),
+      });
+      const { page } = visitor;
+      for (const view of ['', 'nodes', 'pending', 'history', 'what-if', 'rules/prod-eu']) {
+        await visitor.go(`#/${view}`);
+        await page.locator('[role="table"] [data-key], .empty').first().waitFor();
+        await assertAccessible(page, `${view} ${colorScheme} ${viewport ? 'phone' : 'desk'}`);
+        const overflow = await page.evaluate('document.documentElement.scrollWidth - window.innerWidth');
+        assert.ok(Number(overflow) <= 0, `${view} is ${overflow} px too wide`);
+      }
+      await visitor.leave();
+    }
+  }
+});
+
+test('a page that hears nothing any more says so, and a session that is over says what to do', async (t) => {
+  const scene = await openScene(t);
+  const visitor = await Visitor.enter(await browser(), scene.link());
+  const { page } = visitor;
+  await page.getByText('live', { exact: true }).first().waitFor();
+  await scene.close();
+  await page.getByText(/The connection is lost|This session is over/).waitFor();
+  await visitor.leave();
+});

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Lease } from '#shared/clusters/lease.ts';
 import type { Rulebook } from '#shared/clusters/rulebook.ts';
 import { MOST_STUCK, type StuckPod } from '#shared/clusters/stuck.ts';
+import { type WholeBrake, wholeBrake } from '#shared/eviction/brake.ts';
 import type { GuardCounts } from '#shared/eviction/guard.ts';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import type { Rules, Trip } from '#shared/eviction/policy.ts';
@@ -39,6 +40,9 @@ export interface ClusterRelayDeps extends LeaseKeeperDeps {
   readonly limits: PodFollowLimits;
   readonly metrics: RelayMetrics;
 }
+
+/** What a cluster's policy says and its stops let through. */
+export type ModeInForce = 'enforce' | WholeBrake['kind'];
 
 /** Where a relay stands with a cluster: another relay speaks for it, or how this one, which does, hears it. */
 export type ClusterRelayState = { readonly kind: 'standby' } | Hearing;
@@ -124,6 +128,12 @@ export class ClusterRelay {
   /** Whether the cluster is taken over, and the heartbeat of that given. */
   get takeover(): TakeoverState {
     return this.#seeing?.takeoverState ?? 'none';
+  }
+
+  /** How the cluster is governed now; `undefined`: this relay does not know it. */
+  get mode(): ModeInForce | undefined {
+    const { clock } = this.#deps;
+    return this.#seeing && (wholeBrake(this.#seeing.rules, clock.now())?.kind ?? 'enforce');
   }
 
   start(): void {

@@ -19,6 +19,9 @@ const CALLS_OF_CLUSTER = 12;
 const WORK_MS = 5;
 const BACKOFF: Backoff = { firstMs: 100, longestMs: 10_000 };
 
+/** What log and metrics call the queues. */
+export const LANE_NAMES = ['node-deltas', 'pod-deltas'] as const;
+
 /** One cluster's part of what is to be told. */
 export interface Spoken {
   readonly dirty: DirtySet;
@@ -34,7 +37,7 @@ interface Word {
 }
 
 export interface LaneDeps {
-  readonly name: string;
+  readonly name: (typeof LANE_NAMES)[number];
   readonly queue: QueueSender;
   readonly kind: 'node' | 'pod';
   readonly clock: Clock;

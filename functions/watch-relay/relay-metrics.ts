@@ -9,17 +9,21 @@ import {
   STUCK_PODS,
   TAKEOVERS_WITHHELD,
 } from '#shared/telemetry/metrics.ts';
-import type { ClusterRelayState } from './cluster-relay.ts';
+import type { ClusterRelayState, ModeInForce } from './cluster-relay.ts';
 import type { ViewCounts } from './cluster-view.ts';
+import { LANE_NAMES } from './lane.ts';
 import type { TakeoverState } from './takeover-heartbeat.ts';
 
 const RESOURCES = ['nodes', 'pods'] as const;
 const SCOPES: readonly Trip['scope'][] = ['cluster', 'zone', 'people'];
+const MODES: readonly ModeInForce[] = ['observe', 'enforce', 'paused', 'stopped'];
 
 /** Where the relay stands with a cluster, and how much it knows of it. */
 export interface ClusterStanding {
   readonly cluster: ClusterName;
   readonly state: ClusterRelayState;
+  /** `undefined`: it is not known here. */
+  readonly mode: ModeInForce | undefined;
   readonly counts: ViewCounts;
   /** Evicted pods that do not leave. */
   readonly stuck: number;
@@ -36,6 +40,13 @@ export function relayMetrics(registry: Registry, emf?: Emf) {
     name: REFUSED_DELTAS,
     help: 'Deltas that a queue can never take (over 1 MiB) and that were dropped.',
     labelNames: ['queue'] as const,
+    registers,
+  });
+  // A series that begins with 1 is no increase to Prometheus.
+  for (const queue of LANE_NAMES) refused.inc({ queue }, 0);
+  const overBudget = new Gauge({
+    name: OVER_BUDGET,
+    help: 'Nodes that the relay follows beyond its budget, for want of other relays.',
     registers,
   });
   let standings: () => readonly ClusterStanding[] = () => [];
@@ -104,6 +115,19 @@ export function relayMetrics(registry: Registry, emf?: Emf) {
       }
     },
   });
+  new Gauge({
+    name: 'taintward_cluster_mode',
+    help: 'How the cluster is governed: 1 for the mode that is in force, observe, enforce, paused or stopped, and 0 for the others.',
+    labelNames: [...labelNames, 'mode'] as const,
+    registers,
+    collect() {
+      this.reset();
+      for (const { cluster, mode: inForce } of standings()) {
+        if (inForce === undefined) continue;
+        for (const mode of MODES) this.set({ cluster, mode }, mode === inForce ? 1 : 0);
+      }
+    },
+  });
   const lists = new Counter({
     name: 'taintward_relay_lists_total',
     help: 'Complete lists taken: of all nodes, and of the pods of one node.',
@@ -140,6 +164,8 @@ export function relayMetrics(registry: Registry, emf?: Emf) {
     }),
     /** Notes by how many nodes the relay is over its budget. */
     overBudget(nodes: number): void {
+      overBudget.set(nodes);
+      if (nodes === 0) return;
       emf?.put(OVER_BUDGET, 'Count', nodes);
       emf?.flush();
     },

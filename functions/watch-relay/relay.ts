@@ -29,8 +29,8 @@ export class Relay {
     this.#deps = { ...deps, fleet: this.#fleet, limits: new PodFollowLimits() };
     this.#sharing = this.#share();
     deps.metrics.observe(() =>
-      [...this.#clusters].map(([cluster, { state, counts, trips, takeover, stuck }]) => ({
-        ...{ cluster, state, counts, trips, takeover },
+      [...this.#clusters].map(([cluster, { state, mode, counts, trips, takeover, stuck }]) => ({
+        ...{ cluster, state, mode, counts, trips, takeover },
         stuck: stuck.length,
       })),
     );
@@ -95,7 +95,7 @@ export class Relay {
       await pause(SHARE_MS * (0.5 + Math.random() / 2), signal);
       const { load, excess } = this.#fleet;
       metrics.load.set(load);
-      if (excess > 0) metrics.overBudget(excess);
+      metrics.overBudget(excess);
       const trips = [...this.trips().values()].flat().length;
       if (trips > 0) metrics.guardTripped(trips);
       const withheld = [...this.#clusters.values()].filter(({ takeover }) => takeover === 'withheld').length;

@@ -60,8 +60,11 @@ export function brakeOn(rules: Rules, pod: Braked, now: EpochMs): Brake | undefi
   return { ...first, revision, guardRevision, ...until };
 }
 
+/** What keeps every pod of a cluster that is due. */
+export type WholeBrake = Extract<Brake, { readonly kind: 'observe' | 'paused' | 'stopped' }>;
+
 /** What forbids every eviction in a cluster at `now`; one that is observed has nothing to stop. */
-export function wholeBrake({ policy, stops }: Rules, now: EpochMs): Brake | undefined {
+export function wholeBrake({ policy, stops }: Rules, now: EpochMs): WholeBrake | undefined {
   if (policy.mode === 'observe') return { kind: 'observe' };
   const stop = stops.find(({ until }) => isOn(until, now));
   if (stop) return { kind: 'stopped', scope: stop.scope, ...untilOf(stop) };

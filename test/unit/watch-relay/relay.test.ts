@@ -10,9 +10,10 @@ import { Outbox } from '#functions/watch-relay/outbox.ts';
 import { Relay } from '#functions/watch-relay/relay.ts';
 import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
 import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
+import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
 import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { Emf } from '#shared/telemetry/emf.ts';
-import { GUARD_TRIPS, TAKEOVERS_WITHHELD } from '#shared/telemetry/metrics.ts';
+import { GUARD_TRIPS, OVER_BUDGET, TAKEOVERS_WITHHELD } from '#shared/telemetry/metrics.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { driveTimers } from '#test/world/driven-timers.ts';
 import { ScriptedGuardBook } from '#test/world/scripted-guard-book.ts';
@@ -43,7 +44,7 @@ function bench(context: TestContext) {
     const deps = { ...common, rules, rulebook: new ScriptedGuardBook(), holder, nodeBudget };
     const relay = new Relay(deps);
     context.after(() => relay.stop());
-    return { relay, nodes, log, registry, written };
+    return { relay, rules, nodes, log, registry, written };
   };
   const holderOf = async (name: ClusterName) => (await leases.look(name))?.holder;
   const clusterOf = (...keys: readonly string[]) => {
@@ -136,16 +137,41 @@ test('a relay that joins gets its share, one cluster at a time, and then nothing
 
 test('a relay whose budget is used up takes what nobody else does, later, and says so', async (context) => {
   const { time, relayOf, holderOf, clusterOf } = bench(context);
-  const { relay, log } = relayOf('small', 150);
+  const { relay, log, registry } = relayOf('small', 150);
+  const over = async () => (await registry.getSingleMetric(OVER_BUDGET)?.get())?.values[0]?.value;
   relay.add(C1, clusterOf());
   await time.pass(SECOND);
   relay.add(C2, clusterOf());
   await time.pass(OVER_BUDGET_MS - SECOND);
   assert.deepEqual(await Promise.all([C1, C2].map(holderOf)), ['small', undefined]);
+  assert.equal(await over(), 0);
   await time.pass(7 * SECOND);
   assert.deepEqual(await Promise.all([C1, C2].map(holderOf)), ['small', 'small']);
   const said = log.lines.filter(({ event }) => event === 'relay.over-budget');
   assert.equal(said.length, 1);
+  assert.equal(await over(), 52);
+});
+
+test('the mode in force of each cluster that it speaks for is told by metrics', async (context) => {
+  const { time, relayOf, clusterOf } = bench(context);
+  const { relay, rules, registry } = relayOf('r1');
+  const modes = async () => {
+    const values = (await registry.getSingleMetric('taintward_cluster_mode')?.get())?.values ?? [];
+    assert.ok(values.length === 0 || values.length === 4);
+    return values.filter(({ value }) => value === 1).map(({ labels }) => labels['mode']);
+  };
+  relay.add(C1, clusterOf());
+  assert.deepEqual(await modes(), []);
+  await time.pass(SECOND);
+  assert.deepEqual(await modes(), ['enforce']);
+  rules.say({ policy: { ...DEFAULT_POLICY, mode: 'observe' } });
+  assert.deepEqual(await modes(), ['observe']);
+  rules.say({ policy: { ...DEFAULT_POLICY, mode: 'paused', pausedUntil: Date.now() + SECOND } });
+  assert.deepEqual(await modes(), ['paused']);
+  await time.pass(SECOND);
+  assert.deepEqual(await modes(), ['enforce']);
+  rules.say({ stops: [{ scope: 'fleet', at: 0, who: 'ann', why: 'drill' }] });
+  assert.deepEqual(await modes(), ['stopped']);
 });
 
 test('what the guard of a cluster holds is told by metrics for as long as it does', async (context) => {

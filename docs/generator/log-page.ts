@@ -1,0 +1,141 @@
+import type { Node } from 'typescript/unstable/ast';
+import {
+  isCallExpression,
+  isPropertyAccessExpression,
+  isTypeAliasDeclaration,
+} from 'typescript/unstable/ast/is';
+import {
+  type Checker,
+  isUnionType,
+  type Symbol as Property,
+  SymbolFlags,
+  type Type,
+  TypeFlags,
+} from 'typescript/unstable/sync';
+import type { Severity } from '#shared/telemetry/log.ts';
+import type { ServiceCode } from './service-code.ts';
+import { table } from './table.ts';
+
+const SEVERITIES: readonly string[] = ['debug', 'info', 'warn', 'error'] satisfies readonly Severity[];
+
+interface Event {
+  readonly name: string;
+  readonly levels: ReadonlySet<string>;
+  readonly fields: readonly Property[];
+  readonly meaning: string;
+}
+
+/** docs/log.md, from the type `LogEvents` and from where each of its events is logged. */
+export function logPage(code: ServiceCode): string {
+  const { checker } = code;
+  const events = eventsOf(code);
+  const rows = events.map(({ name, levels, fields, meaning }) => [
+    `\`${name}\``,
+    [...levels].sort().join(', '),
+    fields.map(fieldText).join(' '),
+    meaning,
+  ]);
+  return `# The log
+
+<!-- Made from the code by npm run docs. -->
+
+The functions on AWS, the relay and \`npm start -- --log json\` write a line of JSON for each change of state, with \`level\`, \`time\`
+(RFC 3339, UTC), \`event\` and the fields of that event. Lines of functions have \`requestId\`, too. A field with \`?\` may be missing;
+\`debug\` is not written.
+
+What ends in \`At\`, \`at\` and \`since\` are milliseconds since 1970; what ends in \`Ms\` is how many. \`reason\` is mostly a sentence for people, whose
+words may change with any release.
+
+## Events
+
+${table(['event', 'level', 'fields', 'meaning'], rows)}
+
+## Fields
+
+${fieldTable(events, checker)}
+`;
+}
+
+function eventsOf({ checker, files, file }: ServiceCode): readonly Event[] {
+  const declared = file('shared/telemetry/log-events.ts').statements.find(
+    (each) => isTypeAliasDeclaration(each) && each.name.text === 'LogEvents',
+  );
+  const type = declared && checker.getTypeAtLocation(declared);
+  if (!type) throw new Error('shared/telemetry/log-events.ts declares no type LogEvents');
+  const levels = levelsByEvent(checker, files);
+  return checker.getPropertiesOfType(type).map((property) => ({
+    name: property.name,
+    levels: levels.get(property.name) ?? unlogged(property.name),
+    fields: checker.getPropertiesOfType(typeOf(checker, property)),
+    meaning: checker.getDocumentationCommentOfSymbol(property).replaceAll('\n', ' '),
+  }));
+}
+
+function unlogged(event: string): never {
+  throw new Error(`nothing logs ${event}: take it out of LogEvents`);
+}
+
+/** By which of a log's methods each event is logged. */
+function levelsByEvent(checker: Checker, files: readonly Node[]): ReadonlyMap<string, ReadonlySet<string>> {
+  const levels = new Map<string, Set<string>>();
+  const visit = (node: Node): void => {
+    if (isCallExpression(node) && isPropertyAccessExpression(node.expression)) {
+      const level = node.expression.name.text;
+      const [event] = node.arguments;
+      const type = event && SEVERITIES.includes(level) ? checker.getTypeAtLocation(event) : undefined;
+      for (const name of type ? literals(type) : []) {
+        levels.set(name, (levels.get(name) ?? new Set()).add(level));
+      }
+    }
+    node.forEachChild(visit);
+  };
+  for (const file of files) visit(file);
+  return levels;
+}
+
+function literals(type: Type): readonly string[] {
+  if (isUnionType(type)) return type.getTypes().flatMap(literals);
+  return type.flags & TypeFlags.StringLiteral ? [String((type as Type & { value: unknown }).value)] : [];
+}
+
+function fieldTable(events: readonly Event[], checker: Checker): string {
+  const kinds = new Map<string, Set<string>>();
+  for (const { fields } of events) {
+    for (const field of fields) {
+      kinds.set(
+        field.name,
+        (kinds.get(field.name) ?? new Set()).add(kindOf(checker, typeOf(checker, field))),
+      );
+    }
+  }
+  const rows = [...kinds].sort(([a], [b]) => (a < b ? -1 : 1));
+  return table(
+    ['field', 'JSON'],
+    rows.map(([name, kind]) => [`\`${name}\``, [...kind].join('; ')]),
+  );
+}
+
+function typeOf(checker: Checker, property: Property): Type {
+  const type = checker.getTypeOfSymbol(property);
+  if (!type) throw new Error(`${property.name} has no type`);
+  return type;
+}
+
+/** What a value of this type is in JSON, where an error is its message. */
+function kindOf(checker: Checker, type: Type): string {
+  const text = literals(type).map((each) => `\`${each}\``);
+  if (text.length > 0) return text.join(', ');
+  if (type.flags & TypeFlags.Unknown) return 'string';
+  const some = checker.getNonNullableType(type) ?? type;
+  if (checker.isArrayType(some)) {
+    const [item] = checker.getTypeArguments(some as never);
+    return `list of ${item ? kindOf(checker, item) : 'values'}s`;
+  }
+  if (checker.isTypeAssignableTo(some, checker.getStringType())) return 'string';
+  if (checker.isTypeAssignableTo(some, checker.getNumberType())) return 'number';
+  if (checker.isTypeAssignableTo(some, checker.getBooleanType())) return 'boolean';
+  return 'object';
+}
+
+const fieldText = ({ name, flags }: Property): string =>
+  `\`${name}${flags & SymbolFlags.Optional ? '?' : ''}\``;

@@ -1,0 +1,84 @@
+import { type Metric, Registry } from 'prom-client';
+import { createHandler as createHeartbeat } from '#functions/heartbeat/handler.ts';
+import { prometheusEvictionMetrics, standingMetrics } from '#functions/local/eviction-metrics.ts';
+import { localContext } from '#functions/local/lambda-context.ts';
+import { LANE_NAMES } from '#functions/watch-relay/lane.ts';
+import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
+import { Emf, emfEvictionMetrics, type MetricUnit } from '#shared/telemetry/emf.ts';
+import { logTo } from '#shared/telemetry/log.ts';
+
+/** Who counts a metric. */
+export type Counted = 'relay' | 'npm start';
+export type Writer = 'relay' | 'evict' | 'heartbeat';
+
+/** A metric, in Prometheus, CloudWatch or both. */
+export interface CatalogueEntry {
+  readonly name: string;
+  /** Absent: Prometheus does not have it. */
+  readonly prometheus?: {
+    readonly type: string;
+    readonly labels: readonly string[];
+    readonly help: string;
+    readonly servedBy: readonly Counted[];
+  };
+  /** Absent: CloudWatch does not have it. */
+  readonly cloudWatch?: { readonly unit: MetricUnit; readonly writtenBy: Writer };
+}
+
+/** Every metric there is, by name: what the registries hold, and what is written when all is told that can be. */
+export async function metricsCatalogue(): Promise<readonly CatalogueEntry[]> {
+  const served = await servedMetrics();
+  const written = await writtenMetrics();
+  const names = [...new Set([...served.keys(), ...written.keys()])].sort();
+  return names.map((name) => {
+    const [prometheus, cloudWatch] = [served.get(name), written.get(name)];
+    return { name, ...(prometheus ? { prometheus } : {}), ...(cloudWatch ? { cloudWatch } : {}) };
+  });
+}
+
+async function servedMetrics(): Promise<ReadonlyMap<string, NonNullable<CatalogueEntry['prometheus']>>> {
+  const relay = new Registry();
+  relayMetrics(relay);
+  const start = new Registry();
+  relayMetrics(start);
+  prometheusEvictionMetrics(start);
+  standingMetrics(start, { standings: () => [] });
+  const inRelay = new Set(relay.getMetricsAsArray().map(({ name }) => name));
+  // prom-client has the names of labels at run time only.
+  const metrics = start.getMetricsAsArray() as unknown as readonly (Metric & {
+    labelNames: readonly string[];
+  })[];
+  const entries = metrics.map(async (metric) => {
+    const { name, type, help } = await metric.get();
+    const servedBy: readonly Counted[] = inRelay.has(name) ? ['relay', 'npm start'] : ['npm start'];
+    return [name, { type: String(type), labels: metric.labelNames, help, servedBy }] as const;
+  });
+  return new Map(await Promise.all(entries));
+}
+
+async function writtenMetrics(): Promise<ReadonlyMap<string, NonNullable<CatalogueEntry['cloudWatch']>>> {
+  const written = new Map<string, NonNullable<CatalogueEntry['cloudWatch']>>();
+  const emfOf = (writtenBy: Writer) =>
+    new Emf({
+      namespace: 'taintward',
+      clock: { now: () => 0 },
+      write: (line) => {
+        const [{ Metrics }] = JSON.parse(line)._aws.CloudWatchMetrics;
+        for (const { Name, Unit } of Metrics) written.set(Name, { unit: Unit, writtenBy });
+      },
+    });
+  for (const tell of Object.values(emfEvictionMetrics(emfOf('evict')))) tell(1);
+  const relay = relayMetrics(new Registry(), emfOf('relay'));
+  for (const tell of [relay.overBudget, relay.podsStuck, relay.takeoversWithheld, relay.guardTripped])
+    tell(1);
+  relay.refused(LANE_NAMES[0]);
+  const heartbeat = createHeartbeat({
+    registry: { list: async () => [] },
+    leases: { lookAtAll: async () => [] },
+    emf: emfOf('heartbeat'),
+    stopwatch: () => 0,
+    log: logTo(() => undefined),
+  });
+  await heartbeat({}, localContext(1));
+  return written;
+}

@@ -1,0 +1,17 @@
+import { join } from 'node:path';
+import { logPage } from './log-page.ts';
+import { metricsPage } from './metrics-page.ts';
+import { readServiceCode } from './service-code.ts';
+
+/** A page that is made from the code. */
+export interface Page {
+  readonly path: string;
+  readonly text: string;
+}
+
+/** All of them, as the code has them now. */
+export async function pages(): Promise<readonly Page[]> {
+  using code = readServiceCode();
+  const page = (name: string, text: string) => ({ path: join(import.meta.dirname, '..', name), text });
+  return [page('metrics.md', await metricsPage(code)), page('log.md', logPage(code))];
+}

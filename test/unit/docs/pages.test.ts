@@ -1,0 +1,27 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { basename } from 'node:path';
+import { test } from 'node:test';
+import * as constants from '#shared/telemetry/metrics.ts';
+import { ownMetrics } from '../../../cdk/metrics.ts';
+import { metricsCatalogue } from '../../../docs/generator/metrics-catalogue.ts';
+import { pages } from '../../../docs/generator/pages.ts';
+
+test('pages that are made from the code say what the code does', async () => {
+  for (const { path, text } of await pages()) {
+    const found = readFileSync(path, 'utf8');
+    assert.ok(
+      found === text,
+      `docs/${basename(path)} is not what the code says: write it anew with npm run docs`,
+    );
+  }
+});
+
+test('the catalogue has all metrics that CloudWatch is told of, and the stack reads them all', async () => {
+  const catalogue = await metricsCatalogue();
+  const written = catalogue.filter(({ cloudWatch }) => cloudWatch).map(({ name }) => name);
+  assert.deepEqual(written, Object.values(constants).toSorted());
+  const { late, ...read } = ownMetrics('taintward');
+  const names = [late('p50'), ...Object.values(read)].map(({ metricName }) => metricName);
+  assert.deepEqual(names.toSorted(), written);
+});

@@ -32,7 +32,7 @@ export async function metricsPage(code: ServiceCode): Promise<string> {
 
 Served at \`/metrics\` by \`npm start\` and by each relay of a deployed service. What only \`npm start\` serves is counted by functions in a
 deployed one, which tell [CloudWatch](#cloudwatch). Counters count since the process began; metrics by cluster are those of the
-clusters that the process follows.
+clusters that the process follows. [Integrations](integrations.md) has alert rules and a dashboard.
 
 ${table(['metric', 'type', 'labels', 'served by', 'meaning'], prometheus)}
 

@@ -3,6 +3,7 @@ import { before, describe, test } from 'node:test';
 import type { Template } from 'aws-cdk-lib/assertions';
 import { EXPIRY_DEAD_LETTER_NAME, QUEUES } from '#shared/queues/queue-set.ts';
 import * as names from '#shared/telemetry/metrics.ts';
+import { alertRules } from '#test/prometheus/alert-rules.ts';
 import { FUNCTION_NAMES } from '../../../../cdk/bundle.ts';
 import { type Properties, readable, resourcesOf } from './resources.ts';
 import { synthesized } from './synthesized.ts';
@@ -24,6 +25,14 @@ const alarmNamed = (name: string): Properties => {
   assert.ok(alarm, name);
   return alarm;
 };
+
+test('each alarm on what the service counts itself has a rule for Prometheus of the same name', () => {
+  const own = [...alarms.values()].filter(({ Namespace }) => Namespace === 'taintward');
+  const summaries = alertRules().map(({ annotations }) => annotations.summary);
+  for (const { AlarmName } of own) {
+    assert.ok(summaries.includes(String(AlarmName).replace('taintward: ', '')), String(AlarmName));
+  }
+});
 
 describe('an alarm rings', () => {
   test('for a single dead letter, in any queue', () => {

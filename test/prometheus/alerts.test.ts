@@ -1,0 +1,19 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { ALERTS_FILE, alertRules } from './alert-rules.ts';
+import { promtool } from './promtool.ts';
+
+const CASES = join(import.meta.dirname, 'alerts.test.yaml');
+
+test('Prometheus takes the alert rules', () => {
+  promtool('check', 'rules', '--lint=all', '--lint-fatal', ALERTS_FILE);
+});
+
+test('each alert rings when it should, not before, and not when all is well', () => {
+  const cases = readFileSync(CASES, 'utf8');
+  for (const { alert } of alertRules())
+    assert.ok(cases.includes(`alertname="${alert}"`), `${alert} has no case`);
+  promtool('test', 'rules', CASES);
+});

@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { dump } from 'js-yaml';
+import { POD_DELETIONS } from '#shared/telemetry/metrics.ts';
+import { ALERTS_FILE } from './alert-rules.ts';
+import { panelQueries } from './dashboard.ts';
+import { startDemoService } from './demo-service.ts';
+import { promtool } from './promtool.ts';
+import { scrapedSeries } from './scraped-series.ts';
+
+/** Of the scrapes that Prometheus is told of. */
+const INTERVAL_SECONDS = 15;
+
+/** Scrapes of a service before, while and after it evicts pods, and the name of its cluster. */
+async function scrapesOfEvictions(context: TestContext) {
+  const service = await startDemoService(context);
+  const before = await service.scrape();
+  service.type('taint node-1 maintenance=now:NoExecute');
+  const { cluster } = await service.logged('eviction.done');
+  const [during, after] = [await service.scrape(), await service.scrape()];
+  assert.match(after, new RegExp(`^${POD_DELETIONS} [1-9]`, 'm'));
+  return { scrapes: [before, during, after], cluster: String(cluster) };
+}
+
+test('each query of the dashboard has an answer where pods are evicted, and no alert rings', async (context) => {
+  const { scrapes, cluster } = await scrapesOfEvictions(context);
+  const dir = mkdtempSync(join(tmpdir(), 'prometheus-'));
+  context.after(() => rmSync(dir, { recursive: true }));
+  const eval_time = `${(scrapes.length - 1) * INTERVAL_SECONDS}s`;
+  const queries = panelQueries().map(({ expr }) =>
+    expr.replaceAll('$cluster', cluster).replaceAll('$__rate_interval', `${4 * INTERVAL_SECONDS}s`),
+  );
+  const tests = join(dir, 'dashboard.test.yaml');
+  writeFileSync(
+    tests,
+    dump({
+      rule_files: [ALERTS_FILE],
+      evaluation_interval: `${INTERVAL_SECONDS}s`,
+      tests: [
+        {
+          interval: `${INTERVAL_SECONDS}s`,
+          input_series: scrapedSeries(scrapes),
+          promql_expr_test: [
+            ...queries.map((expr) => ({
+              // What is no number, such as a percentile of nothing, is no answer.
+              expr: `count((${expr}) >= -Inf) > bool 0`,
+              eval_time,
+              exp_samples: [{ labels: '{}', value: 1 }],
+            })),
+            { expr: 'ALERTS{alertstate="firing"}', eval_time, exp_samples: [] },
+          ],
+        },
+      ],
+    }),
+  );
+  promtool('test', 'rules', tests);
+});

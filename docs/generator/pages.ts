@@ -1,4 +1,6 @@
 import { join } from 'node:path';
+import * as z from 'zod';
+import { noticeSchema } from '#shared/telemetry/notice.ts';
 import { logPage } from './log-page.ts';
 import { metricsPage } from './metrics-page.ts';
 import { readServiceCode } from './service-code.ts';
@@ -13,5 +15,10 @@ export interface Page {
 export async function pages(): Promise<readonly Page[]> {
   using code = readServiceCode();
   const page = (name: string, text: string) => ({ path: join(import.meta.dirname, '..', name), text });
-  return [page('metrics.md', await metricsPage(code)), page('log.md', logPage(code))];
+  const eventsSchema = z.toJSONSchema(noticeSchema, { io: 'input' });
+  return [
+    page('metrics.md', await metricsPage(code)),
+    page('log.md', logPage(code)),
+    page('events.schema.json', `${JSON.stringify(eventsSchema, null, 2)}\n`),
+  ];
 }

@@ -6,6 +6,13 @@ import * as z from 'zod';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import type { LogLine } from '#shared/telemetry/log-events.ts';
 import { noticeOf, noticeSchema } from '#shared/telemetry/notice.ts';
+import { at, rules, tolerating } from '#test/unit/eviction/builders.ts';
+import { liveNode, livePod } from '#test/unit/watch-relay/live-objects.ts';
+import { World } from '#test/world/world.ts';
+
+const DOCS = join(import.meta.dirname, '../../../docs');
+/** As others read it, who know nothing of ours. */
+const documented = z.fromJSONSchema(JSON.parse(readFileSync(join(DOCS, 'events.schema.json'), 'utf8')));
 
 const NOW = Date.UTC(2026, 10, 22, 5, 41, 7, 123);
 const pod = {
@@ -58,11 +65,40 @@ test('a notice names its pod, its moment, its taints and what holds it', () => {
 });
 
 test('what the documents say of it is so', () => {
-  const text = readFileSync(join(import.meta.dirname, '../../../docs/events.md'), 'utf8');
-  const [example, schema] = [...text.matchAll(/```json\n(.*?)```/gs)].map(([, json = '']) =>
-    JSON.parse(json),
-  );
-  assert.deepEqual(schema, JSON.parse(JSON.stringify(z.toJSONSchema(noticeSchema, { io: 'input' }))));
-  assert.deepEqual(noticeSchema.parse(example), example);
+  const text = readFileSync(join(DOCS, 'events.md'), 'utf8');
+  const example = JSON.parse(/```json\n(.*?)```/s.exec(text)?.[1] ?? '');
+  assert.deepEqual(documented.parse(example), example);
   for (const event of noticeSchema.shape.event.options) assert.ok(text.includes(`\`${event}\``), event);
 });
+
+test('what real evictions tell is as the documented schema says', async () => {
+  const told = (await evictionsTold()).flatMap((line) => noticeOf(line, NOW) ?? []);
+  assert.deepEqual(
+    new Set(told.map(({ event }) => event)),
+    new Set(['scheduled', 'moved', 'cancelled', 'done']),
+  );
+  for (const notice of told) documented.parse(JSON.parse(JSON.stringify(notice)));
+  const [{ uid: _, ...nameless } = {}] = told;
+  assert.throws(() => documented.parse(nameless));
+});
+
+/** What the service logs while it evicts a pod, puts an eviction off, and cancels one. */
+async function evictionsTold(): Promise<readonly LogLine[]> {
+  const world = new World(at(0), rules.matching);
+  const taint = async (...keys: readonly string[]) => {
+    const node = world.cluster.putNode(liveNode('n1', ...keys));
+    await world.deliver(world.view?.upsertNode(node, world.clock.now()) ?? []);
+  };
+  world.cluster.putNode(liveNode());
+  world.cluster.putPod(livePod('u1', { tolerations: [tolerating('a', 10)], podSince: at(-9999) }));
+  world.cluster.putPod(
+    livePod('u2', { tolerations: [tolerating('a', 60), tolerating('b', 30)], podSince: at(-9999) }),
+  );
+  await world.deliver(await world.start());
+  await taint('a');
+  await taint('a', 'b');
+  await world.clock.advanceTo(at(20));
+  await taint();
+  // The world keeps fields without the event that they are of.
+  return world.log as unknown as readonly LogLine[];
+}

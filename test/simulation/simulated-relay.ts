@@ -28,6 +28,7 @@ export class SimulatedRelay {
   readonly #scene: Scene;
   readonly #cluster: LiveCluster;
   readonly #synced: () => void;
+  #hasLease = false;
 
   /** `synced`: called as soon as everything is there that it takes to tell of the whole cluster. */
   constructor(cluster: LiveCluster, scene: Scene, synced: () => void, process = new Process(scene)) {
@@ -36,6 +37,11 @@ export class SimulatedRelay {
     this.process = process;
     this.#synced = synced;
     void this.#speak();
+  }
+
+  /** Whether it took the lease, which it may have lost since. */
+  get hasLease(): boolean {
+    return this.#hasLease;
   }
 
   async #speak(): Promise<void> {
@@ -50,6 +56,7 @@ export class SimulatedRelay {
       if (!taken) throw new Error('another relay was faster');
       return taken;
     });
+    this.#hasLease = true;
     scene.story.tell('relay', { cluster: name, epoch: lease.epoch });
     scene.judge.leaseTaken(name, lease.epoch);
     const knowing = new KnowingView(name, lease.epoch, this.#cluster.truth, clock);

@@ -48,8 +48,11 @@ export class SimulatedRelays {
   #succeed(): void {
     if (!this.#registered) return;
     const { clock, random } = this.#scene;
-    const old = this.#relay.process;
-    clock.setAlarm(clock.now() + random.between(0, LONGEST_UNKNOWING_MS), () => old.die());
+    const { process, hasLease } = this.#relay;
+    const diesAt = clock.now() + random.between(0, LONGEST_UNKNOWING_MS);
+    // One that asks for the lease still would take it from its successor, and die with it.
+    if (hasLease) clock.setAlarm(diesAt, () => process.die());
+    else process.die();
     this.#relay = this.#start();
   }
 

@@ -135,9 +135,9 @@ export class RecordJudge {
     const { clock, clusters } = this.#bench;
     const there = clusters.find(({ name }) => name === cluster);
     const pod = there && [...there.livePods.values()].find((each) => each.uid === uid);
+    const listedAt = clock.now() - LISTED_MS;
     // One that is younger may be missing in a list that its relay was given, and of a deleted node nothing is known.
-    if (!pod || pod.terminating || pod.podSince > clock.now() - LISTED_MS || !there.liveNodes.has(node))
-      return;
+    if (!pod || pod.terminating || pod.podSince > listedAt || !there.truth.wasThere(node, listedAt)) return;
     this.#once(`P3: the eviction of ${uid} was cancelled as if it had gone`);
   }
 

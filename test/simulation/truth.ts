@@ -126,6 +126,12 @@ export class Truth {
     return before !== undefined && this.knowledge.decidedBy(name, before.state, Infinity);
   }
 
+  /** Whether a node was there all the time from `since` until now. */
+  wasThere(name: NodeName, since: EpochMs): boolean {
+    const past = this.#pastOf(name);
+    return past.every(({ deleted }, index) => !deleted || (past[index + 1]?.at ?? Infinity) <= since);
+  }
+
   /** Whether a node is there in a state, and when it was found down. */
   lookOf(name: NodeName, state: number): Look {
     const past = this.#pastOf(name).find((each) => each.state === state);

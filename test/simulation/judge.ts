@@ -94,6 +94,11 @@ export class Judge {
     this.#policy.mark(cluster, pod, sent);
   }
 
+  /** A budget forbids to evict a pod. */
+  blocked(uid: PodUid): void {
+    this.#policy.blocked(uid);
+  }
+
   /** The service logs something. */
   logged(event: string, fields: LogFields): void {
     this.#policy.logged(event, fields);

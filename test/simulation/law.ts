@@ -23,7 +23,7 @@ export interface Defendant {
   readonly key: string;
 }
 
-const OUT_OF_SERVICE = 'node.kubernetes.io/out-of-service';
+export const OUT_OF_SERVICE = 'node.kubernetes.io/out-of-service';
 const QUARTER_HOUR_MS = 15 * 60_000;
 
 /**
@@ -69,14 +69,9 @@ export class Law {
     return released === Infinity ? undefined : released;
   }
 
-  /** The highest pace at which pods were let go between these two, per second. */
-  fastestDrain(cluster: ClusterName, from: EpochMs, to: EpochMs): number {
-    return Math.max(...this.#inForce(cluster, from, to).map((rulings) => policyOf(rulings).drain));
-  }
-
-  /** The lowest pace at which pods were let go between these two, per second. */
-  slowestDrain(cluster: ClusterName, from: EpochMs, to: EpochMs): number {
-    return Math.min(...this.#inForce(cluster, from, to).map((rulings) => policyOf(rulings).drain));
+  /** The policies that were in force for a while between these two. */
+  policies(cluster: ClusterName, from: EpochMs, to: EpochMs): readonly Policy[] {
+    return this.#inForce(cluster, from, to).map(policyOf);
   }
 
   /** All that was in force for a while between these two. */

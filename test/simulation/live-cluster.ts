@@ -29,6 +29,8 @@ export interface Witness {
   node(name: NodeName, taints: readonly LiveTaint[] | undefined): void;
   pod(pod: LivePod): void;
   mark(pod: LivePod, sent: Sent): void;
+  /** A budget forbids to evict a pod. */
+  blocked(pod: PodUid): void;
   deletion(pod: LivePod, meant: PodUid, sent: Sent): void;
 }
 
@@ -156,8 +158,10 @@ export class LiveCluster extends FakeCluster {
 
   /** As {@link evictPod}. */
   async evictPodAs(pod: PodRef, preconditions: DeletePreconditions, sent: Sent): Promise<EvictionAnswer> {
-    const answer = this.askBudgets(this.find(pod, preconditions));
-    if (answer.kind === 'evicted') await this.deletePodAs(pod, preconditions, sent);
+    const found = this.find(pod, preconditions);
+    const answer = this.askBudgets(found);
+    if (answer.kind === 'evicted') await this.deletePodAs(pod, preconditions, { ...sent, means: 'evict' });
+    else this.#witness.blocked(found.uid);
     return answer;
   }
 

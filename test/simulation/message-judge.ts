@@ -108,7 +108,7 @@ export class MessageJudge {
     const { kind, cluster, node, at } = about;
     if (again || receives > 1) this.#isCaused(about);
     if (kind !== 'due' || receives > 1) return;
-    // Of pods that were held each goes in its turn.
+    // Of pods that were held, or have a rate, each goes in its turn, and a budget is asked for as long as it blocks.
     if (this.#records.isTurn({ cluster, node }, at)) return;
     const key = `${cluster} ${node}`;
     const now = this.#bench.clock.now();

@@ -3,6 +3,7 @@ import {
   DEFAULT_POLICY,
   type GuardPolicy,
   type HoldTarget,
+  type Method,
   type Policy,
   type Selection,
 } from '#shared/eviction/policy.ts';
@@ -36,6 +37,15 @@ const GUARDS: readonly [GuardPolicy, ...GuardPolicy[]] = [
     people: { percent: 50, nodes: 2, withinMs: 10 * MINUTE_MS },
   },
 ];
+/** How pods go; where budgets are heeded, they block some. */
+const METHODS: readonly [Method, ...Method[]] = [
+  { kind: 'delete' },
+  { kind: 'evict', deadlineMs: 2 * MINUTE_MS, afterDeadline: 'delete' },
+  { kind: 'evict', deadlineMs: 10 * MINUTE_MS, afterDeadline: 'never' },
+];
+/** Pods per second; the last one is as good as none. */
+const RATES = [0.2, 1, 5] as const;
+const NO_RATE = 1_000;
 /** It is watched, but holds nothing. */
 const SHADOWED: GuardPolicy = { ...DEFAULT_GUARD, shadow: true };
 
@@ -43,8 +53,9 @@ const SHADOWED: GuardPolicy = { ...DEFAULT_GUARD, shadow: true };
 type Order = (until: { readonly until?: EpochMs }) => () => void;
 
 /**
- * Somebody to whom a cluster belongs: observes, pauses and stops it, holds and excludes pods, says what its guard watches, and
- * takes all of that back, at any time. Some of it ends by itself before. What the guard holds is released by hand, or not.
+ * Somebody to whom a cluster belongs: observes, pauses and stops it, holds and excludes pods, says how pods go, how fast, what
+ * budgets they have and what its guard watches, and takes all of that back, at any time. Some of it ends by itself before. What
+ * the guard holds is released by hand, or not.
  */
 export class Owner {
   readonly #cluster: LiveCluster;
@@ -66,8 +77,8 @@ export class Owner {
     const [first] = weather.episodes;
     // Until somebody says something, it is observed.
     const enforcedAt = random.chance(0.8) || !first ? clock.now() : random.between(first.from, first.to);
-    const [drain, guard] = [random.pick(DRAINS), random.pick(GUARDS)];
-    this.#at(enforcedAt, () => this.#decree({ mode: 'enforce', drain, guard }));
+    const [drain, guard, method] = [random.pick(DRAINS), random.pick(GUARDS), random.pick(METHODS)];
+    this.#at(enforcedAt, () => this.#decree({ mode: 'enforce', drain, guard, method }));
     const orders = weather.climate.mostPods > FULL_PODS ? ORDERS.few : ORDERS.usual;
     for (const { from, to } of weather.episodes) {
       for (let count = 0; count < orders; count++) {
@@ -129,6 +140,9 @@ export class Owner {
       () => this.#select('exclude'),
       () => this.#select('only'),
       () => () => this.#policyFor({ drain: random.pick(DRAINS) }, { drain: random.pick(DRAINS) }),
+      () => () => this.#policyFor({ method: random.pick(METHODS) }, { method: random.pick(METHODS) }),
+      () => () => this.#policyFor({ rate: random.pick(RATES) }, { rate: NO_RATE }),
+      () => () => this.#budget(),
       () => () =>
         this.#policyFor({ guard: random.pick([...GUARDS, SHADOWED]) }, { guard: random.pick(GUARDS) }),
     ]);
@@ -200,6 +214,16 @@ export class Owner {
     this.#rulebook.setPolicy(name, { ...this.#policy, [list]: change(this.#policy[list]) });
   }
 
+  /** A disruption budget lets few pods go, or none. */
+  #budget(): () => void {
+    const { budgets } = this.#cluster;
+    const random = this.#random;
+    this.#orders += 1;
+    const name = `b${this.#orders}`;
+    budgets.set(name, { app: random.pick(['web', 'batch']), allowed: random.between(0, 3) });
+    return () => budgets.delete(name);
+  }
+
   #releaseGuard(): void {
     this.#rulebook.releaseGuard(this.#cluster.name);
     this.#scene.story.tell('guard-released', { cluster: this.#cluster.name });
@@ -207,9 +231,10 @@ export class Owner {
 
   #said() {
     const { orders, fleetStop } = this.#rulebook.now(this.#cluster.name);
-    const { mode, pausedUntil, drain, exclude, only, guard } = this.#policy;
+    const { mode, pausedUntil, drain, exclude, only, ...others } = this.#policy;
+    const { guard, method, rate } = others;
     const { stop, holds } = orders;
-    return { mode, pausedUntil, drain, exclude, only, stop, fleetStop, holds, guard };
+    return { mode, pausedUntil, drain, exclude, only, stop, fleetStop, holds, guard, method, rate };
   }
 
   #anyPod(): LivePod | undefined {

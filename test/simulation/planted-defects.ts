@@ -299,6 +299,32 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
     governed: true,
     fault: { relayRuled: () => () => undefined },
   },
+  'a cluster’s rate is ignored': {
+    climate: 'wide',
+    governed: true,
+    fault: {
+      rules:
+        (read) =>
+        async (...asked) => {
+          const { policy, ...rules } = await read(...asked);
+          const { rate: _rate, ...others } = policy;
+          return { ...rules, policy: others };
+        },
+    },
+  },
+  'budgets are not asked': {
+    climate: 'fair',
+    governed: true,
+    fault: {
+      api: (api) =>
+        instead(api, {
+          evictPod: async (...asked) => {
+            await api.deletePod(...asked);
+            return { kind: 'evicted' };
+          },
+        }),
+    },
+  },
   'what is let go goes at once, and not in its turn': {
     climate: 'wide',
     governed: true,

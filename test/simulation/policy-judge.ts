@@ -5,15 +5,16 @@ import {
   nodeKey,
   type PodUid,
 } from '#shared/eviction/identity.ts';
+import type { Method } from '#shared/eviction/policy.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import type { Commit, Store } from '#shared/store/store.ts';
 import type { LogFields } from '#shared/telemetry/log.ts';
 import type { GuardJudge } from './guard-judge.ts';
 import type { Accuse, Bench } from './judge.ts';
-import { type Defendant, Law } from './law.ts';
+import { type Defendant, Law, OUT_OF_SERVICE } from './law.ts';
 import { type LiveCluster, zoneOf } from './live-cluster.ts';
 import type { NodeLook, Sent } from './simulated-api.ts';
-import type { Freedom } from './truth.ts';
+import { DOWN_KEYS, type Freedom } from './truth.ts';
 
 /** Rules are at most so old when a mark or a deletion is sent. */
 const RULES_AGE_MS = 1_000;
@@ -21,6 +22,16 @@ const RULES_AGE_MS = 1_000;
 const JUST_BEFORE_MS = 5_000;
 /** A relay notices so soon what is let go, and tells it a second time to those who were just holding it. */
 const RELEASE_MS = 9_000;
+
+/** Turns under a rate are given out for so long ahead, and who has none asks again after that. */
+const TURNS_MS = 60_000;
+/** A turn may be taken so late, or together with the others of its second. */
+const LATE_MS = 7_000;
+/** Some turns are taken in vain: nobody goes who is held by then. */
+const RATED = 3;
+/** A budget that blocks is asked again after so long, and where that has failed for long, after so long at most. */
+const BUDGET_MS = 5_000;
+const RETRY_MS = 6 * 60_000;
 
 /** Of what is let go so much may go at once; that which waits from a release before, too. */
 const BURST = 3;
@@ -32,6 +43,10 @@ export class PolicyJudge {
   readonly #accuse: Accuse;
   readonly #guard: GuardJudge;
   readonly #law: Law | undefined;
+  /** When each pod was blocked by a budget first and last. */
+  readonly #blocks = new Map<PodUid, { readonly first: EpochMs; readonly last: EpochMs }>();
+  /** When pods went of clusters that have a rate, by the rate. */
+  readonly #paced = new Map<string, EpochMs[]>();
   /** When each scheduled pod falls due by its record. */
   readonly #fireAt = new Map<PodUid, EpochMs>();
   /** When pods went that were let go together. */
@@ -56,6 +71,13 @@ export class PolicyJudge {
     const keysIn = ({ node, state, begunAt }: NodeLook) =>
       state === undefined ? [] : cluster.truth.keysBy(node, state, begunAt);
     this.#judge('marked', cluster, pod, sent, looks, keysIn);
+    this.#judgeMeans('marked', cluster, pod, sent, looks, keysIn);
+  }
+
+  /** A budget forbids to evict a pod. */
+  blocked(uid: PodUid): void {
+    const last = this.#bench.clock.now();
+    this.#blocks.set(uid, { first: this.#blocks.get(uid)?.first ?? last, last });
   }
 
   /** `looks`: those that it may have been decided by. */
@@ -66,7 +88,55 @@ export class PolicyJudge {
       return cluster.truth.keysBy(node, state, begunAt).filter((key) => mayGo(key) <= sent.sentAt);
     };
     this.#judge('deleted', cluster, pod, sent, looks, dueBy);
+    this.#judgeMeans('deleted', cluster, pod, sent, looks, dueBy);
     this.#judgePace(cluster, pod, sent);
+    this.#judgeRate(cluster, sent, looks.flatMap(dueBy));
+  }
+
+  /** Pods go by the means that policy says; those of nodes that do not run are always deleted. */
+  #judgeMeans(
+    what: string,
+    { name, truth }: LiveCluster,
+    { uid }: LivePod,
+    { sentAt, means }: Sent,
+    looks: readonly NodeLook[],
+    keysOf: (look: NodeLook) => readonly string[],
+  ): void {
+    const methods = this.#law?.policies(name, sentAt - RULES_AGE_MS, sentAt).map(({ method }) => method);
+    if (!methods || looks.length === 0) return;
+    if (means === 'evict') {
+      if (methods.every(({ kind }) => kind === 'delete'))
+        this.#accuse(`P9: the budgets of ${uid} were asked although policy says otherwise`);
+      return;
+    }
+    const runs = looks.every(
+      (look) =>
+        truth.lookOf(look.node, look.state ?? 0).there &&
+        !keysOf(look).some((key) => DOWN_KEYS.includes(key) || key === OUT_OF_SERVICE),
+    );
+    const { first = Infinity } = this.#blocks.get(uid) ?? {};
+    const isOver = (method: Method & { readonly kind: 'evict' }) =>
+      method.afterDeadline === 'delete' && sentAt - first >= method.deadlineMs;
+    const asked = methods.every((method) => method.kind === 'evict' && !isOver(method));
+    if (runs && asked) this.#accuse(`P9: ${uid} was ${what} and its budgets were not asked`);
+  }
+
+  /** No more pods go in any span of time than policy says, and little more at once. */
+  #judgeRate({ name }: LiveCluster, { sentAt }: Sent, keys: readonly string[]): void {
+    const { disturbances } = this.#bench;
+    const [policy, ...others] = this.#law?.policies(name, sentAt - TURNS_MS, sentAt) ?? [];
+    const rate = policy?.rate;
+    const key = `${name} ${rate}`;
+    if (rate === undefined || others.some((other) => other.rate !== rate)) this.#paced.delete(key);
+    else if (!keys.includes(OUT_OF_SERVICE)) this.#paced.set(key, [...(this.#paced.get(key) ?? []), sentAt]);
+    const gone = this.#paced.get(key) ?? [];
+    for (const [index, from] of gone.entries()) {
+      const count = gone.length - index;
+      const most = 1 + Math.ceil(((rate ?? 0) * (sentAt - from + LATE_MS)) / 1000);
+      if (count <= most || !disturbances.isQuiet(name, from - TURNS_MS, sentAt)) continue;
+      this.#accuse(`P9: ${count} pods went in ${sentAt - from} ms at a rate of ${rate}/s`);
+      return;
+    }
   }
 
   /** What was let go with everything else goes at the pace that policy says. */
@@ -82,7 +152,7 @@ export class PolicyJudge {
     const key = `${name} ${releasedAt}`;
     const gone = [...(this.#released.get(key) ?? []), sentAt];
     this.#released.set(key, gone);
-    const drain = law.fastestDrain(name, dueAt, sentAt);
+    const drain = Math.max(...law.policies(name, dueAt, sentAt).map((policy) => policy.drain));
     const most = BURST + PACE * drain * ((sentAt - releasedAt) / 1000);
     if (gone.length > most) {
       this.#accuse(`P9: ${gone.length} pods went in ${sentAt - releasedAt} ms at a pace of ${drain}/s`);
@@ -122,10 +192,21 @@ export class PolicyJudge {
     const now = this.#bench.clock.now();
     return (key, dueAt) => {
       const of = defendant(cluster, pod, state, key);
-      const last = law.lastForbidden(name, of, dueAt - JUST_BEFORE_MS, now);
-      if (last === undefined || last === Infinity) return last;
-      const turnMs = (cluster.mostPods / law.slowestDrain(name, last, now)) * 1000;
-      return this.#bench.disturbances.excusedUntil(name, last) + RELEASE_MS + turnMs;
+      const forbidden = law.lastForbidden(name, of, dueAt - JUST_BEFORE_MS, now);
+      if (forbidden === Infinity) return forbidden;
+      const policies = law.policies(name, forbidden ?? dueAt - JUST_BEFORE_MS, now);
+      const blocked = this.#blocks.get(pod.uid)?.last;
+      const isNever = policies.some(
+        ({ method }) => method.kind === 'evict' && method.afterDeadline === 'never',
+      );
+      const asked = blocked === undefined ? undefined : blocked + (isNever ? RETRY_MS : BUDGET_MS);
+      const rate = Math.min(...policies.map((policy) => policy.rate ?? Infinity));
+      if (forbidden === undefined && asked === undefined && rate === Infinity) return undefined;
+      const drain = Math.min(...policies.map((policy) => policy.drain));
+      const drainMs = forbidden === undefined ? 0 : (cluster.mostPods / drain) * 1000;
+      const rateMs = rate === Infinity ? 0 : 2 * TURNS_MS + ((RATED * cluster.mostPods) / rate) * 1000;
+      const last = Math.max(forbidden ?? dueAt, asked ?? dueAt);
+      return this.#bench.disturbances.excusedUntil(name, last) + RELEASE_MS + drainMs + rateMs;
     };
   }
 

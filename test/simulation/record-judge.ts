@@ -103,7 +103,8 @@ export class RecordJudge {
     for (const record of schedule) {
       this.#scheduled.set(record.uid, ref);
       this.#versions.set(record.uid, record.version);
-      if (record.notBefore !== undefined) this.#turns.add(turnOf(ref, record.notBefore));
+      for (const turn of [record.notBefore, record.turnAt, record.blocked?.nextTryAt])
+        if (turn !== undefined) this.#turns.add(turnOf(ref, turn));
       if (record.gaveUpAt === undefined) this.#givenUp.delete(record.uid);
       else if (!this.#givenUp.has(record.uid)) this.#gaveUp(ref, record.uid);
     }

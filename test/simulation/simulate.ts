@@ -160,6 +160,7 @@ function setScene(surroundings: Surroundings, { story, governed, fault, audience
         const cluster = clusters.find((each) => each.name === name);
         if (cluster) judge.mark(cluster, pod, sent);
       },
+      blocked: (uid) => judge.blocked(uid),
       deletion: (pod, meant, sent) => {
         story.tell('deletion', { uid: pod.uid });
         const cluster = clusters.find((each) => each.name === name);

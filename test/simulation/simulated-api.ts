@@ -1,5 +1,6 @@
 import { type ClusterAccess, UnknownClusterError } from '#shared/clusters/registered-clusters.ts';
 import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
+import type { Method } from '#shared/eviction/policy.ts';
 import type {
   DeletePreconditions,
   EvictionAnswer,
@@ -33,6 +34,8 @@ export interface Sent {
   readonly sentAt: EpochMs;
   /** What the process has seen of nodes. */
   readonly looks: readonly NodeLook[];
+  /** By what a pod is deleted. */
+  readonly means: Method['kind'];
   /** When the pod's mark was answered, if this process marked it. */
   readonly markedAt: EpochMs | undefined;
 }
@@ -167,7 +170,7 @@ export class SimulatedApi implements KubernetesApi {
   }
 
   #sent(markedAt: EpochMs | undefined): Sent {
-    return { sentAt: this.#scene.clock.now(), looks: [...this.#looks], markedAt };
+    return { sentAt: this.#scene.clock.now(), looks: [...this.#looks], means: 'delete', markedAt };
   }
 
   createEvent(event: PodEvent): Promise<void> {

@@ -66,7 +66,8 @@ const MASKS: readonly (readonly [RegExp, string])[] = [
   [/(?<=\S) {2,}/g, '   '],
 ];
 
-const masked = (text: string): string =>
+/** What the command line says, without what differs from run to run. */
+export const masked = (text: string): string =>
   MASKS.reduce((result, [pattern, mask]) => result.replace(pattern, mask), text).replaceAll(
     localUser(),
     '<you>',

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { clusterOrAll } from '#functions/operator/fleet.ts';
-import { type ClusterStatus, DEAF_MS, type FleetStatus, statusOf } from '#functions/operator/status.ts';
+import { hearingOf, type Need } from '#functions/operator/needs.ts';
+import { type ClusterStatus, type FleetStatus, statusOf } from '#functions/operator/status.ts';
 import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { CliDeps } from './command.ts';
 import { EXIT } from './exit-codes.ts';
@@ -61,9 +62,14 @@ function statusText(status: FleetStatus, wide: boolean, paint: Paint): string {
   const found =
     needs.length === 0
       ? `${paint('green', 'Nothing needs you.')}\n`
-      : `${paint('bold', 'Needs you')}\n${needs.map(({ text }) => `  ${paint('red', '!')} ${text}\n`).join('')}`;
+      : `${paint('bold', 'Needs you')}\n${needs.map((need) => `  ${paint('red', '!')} ${needText(need)}\n`).join('')}`;
   return `${table}\n${lines}\n${found}`;
 }
+
+const needText = ({ cluster, text, remedy }: Need): string =>
+  [...(cluster === undefined ? [] : [`${cluster}:`]), text, ...(remedy === undefined ? [] : [remedy])].join(
+    ' ',
+  );
 
 const countsText = (counts: Readonly<Record<string, number>>): string =>
   Object.entries(counts)
@@ -81,7 +87,9 @@ function columnsAt(at: EpochMs, paint: Paint): readonly Column<ClusterStatus>[] 
     {
       head: 'HEARD',
       of: ({ heardAt, lagMs = 0 }) =>
-        heardAt === undefined ? bad('never', true) : bad(`${spanText(lagMs)} ago`, lagMs >= DEAF_MS),
+        heardAt === undefined
+          ? bad('never', true)
+          : bad(`${spanText(lagMs)} ago`, hearingOf(heardAt, at) !== 'live'),
     },
     { head: 'NODES', of: ({ nodes }) => count(nodes) },
     { head: 'TAINTED', of: ({ tainted }) => count(tainted) },
@@ -110,10 +118,11 @@ function modeText({ mode, pausedUntil, error }: ClusterStatus): string {
 }
 
 /** For programs. */
-function statusJson({ at, clusters, stop, ...status }: FleetStatus): object {
+function statusJson({ at, clusters, stop, needs, ...status }: FleetStatus): object {
   return {
     at: timeText(at),
     ...status,
+    needs: needs.map(({ since, ...need }) => ({ ...need, ...momentsJson({ since }) })),
     ...(stop ? { stop: actJson(stop) } : {}),
     clusters: clusters.map(({ heardAt, nextAt, pausedUntil, trips, stop: own, service, ...rest }) => ({
       ...rest,

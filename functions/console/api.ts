@@ -1,6 +1,8 @@
 import * as z from 'zod';
+import type { ServiceClusterView } from '#functions/local/service-view.ts';
 import type { NodeStory } from '#functions/operator/explain-node.ts';
 import type { PodStory } from '#functions/operator/explain-pod.ts';
+import type { Hearing, Need } from '#functions/operator/needs.ts';
 import type { WhatIfAnswer } from '#functions/operator/what-if.ts';
 import { clusterNameSchema } from '#shared/clusters/registry.ts';
 import type { AuditEntry } from '#shared/clusters/rulebook.ts';
@@ -89,24 +91,6 @@ export interface FleetStatus {
   readonly clusters: readonly ClusterStatus[];
 }
 
-/** Something that does not go on well by itself. */
-export interface Need {
-  readonly kind:
-    | 'guard-tripped'
-    | 'deaf'
-    | 'stuck'
-    | 'given-up'
-    | 'stopped'
-    | 'late'
-    | 'rival'
-    | 'unreadable';
-  /** Absent: all of them. */
-  readonly cluster?: ClusterName;
-  readonly since?: EpochMs;
-  /** A sentence. */
-  readonly text: string;
-}
-
 export interface ClusterStatus {
   readonly cluster: ClusterName;
   /** What cannot be read of it, as a sentence; then the rest may be missing. */
@@ -122,9 +106,13 @@ export interface ClusterStatus {
   /** What the guard holds. */
   readonly trips: readonly Trip[];
   readonly builtIn: { readonly state: 'on' | 'off' | 'unknown'; readonly evidence: string };
+  /** As the process says that runs it; absent: it is a deployment, or nothing runs. */
+  readonly service?: ServiceClusterView;
+  /** Who speaks for it; absent: nobody. */
+  readonly holder?: string;
   /** When a relay last heard from it; absent: none ever did. */
   readonly heardAt?: EpochMs;
-  readonly hearing: 'live' | 'deaf' | 'never';
+  readonly hearing: Hearing;
   /** How many it has; absent: no relay knows. */
   readonly nodes?: number;
   readonly tainted: number;

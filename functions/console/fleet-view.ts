@@ -1,5 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import pMap from 'p-map';
+import type { ServiceClusterView, ServiceView } from '#functions/local/service-view.ts';
 import type { BuiltIn } from '#functions/operator/built-in.ts';
 import type { Fleet } from '#functions/operator/fleet.ts';
 import type { LeaseRecord } from '#shared/clusters/lease.ts';
@@ -39,6 +40,8 @@ export interface ClusterSeen {
   readonly rulings?: Rulings;
   readonly rules?: Rules;
   readonly lease?: LeaseRecord;
+  /** As the process says that runs it. */
+  readonly service?: ServiceClusterView;
   readonly builtIn: BuiltIn;
   readonly tainted: readonly TaintedNode[];
   readonly stuck: readonly StuckPod[];
@@ -53,7 +56,7 @@ export interface PendingSeen {
 }
 
 /** Of a fleet, what the console looks at. */
-export type ViewedFleet = Pick<Fleet, 'rulebook' | 'store' | 'leases' | 'clusters'>;
+export type ViewedFleet = Pick<Fleet, 'rulebook' | 'store' | 'leases' | 'clusters' | 'service'>;
 
 export interface FleetViewDeps {
   readonly fleet: ViewedFleet;
@@ -134,8 +137,13 @@ function changes(before: Seen | undefined, pending: readonly PendingSeen[], at: 
 
 async function readFleet(deps: FleetViewDeps, at: EpochMs): Promise<Omit<Seen, 'version'>> {
   const { fleet } = deps;
-  const [clusters, fleetStop] = await Promise.all([fleet.clusters(), fleet.rulebook.fleetStop()]);
-  const read = await pMap(clusters, (cluster) => readCluster(cluster, deps, at), {
+  const [clusters, fleetStop, service] = await Promise.all([
+    fleet.clusters(),
+    fleet.rulebook.fleetStop(),
+    // A process that does not answer keeps nothing else back.
+    fleet.service().catch(() => undefined),
+  ]);
+  const read = await pMap(clusters, (cluster) => readCluster(cluster, service, deps, at), {
     concurrency: PARALLEL_CLUSTERS,
   });
   return {
@@ -148,10 +156,12 @@ async function readFleet(deps: FleetViewDeps, at: EpochMs): Promise<Omit<Seen, '
 
 async function readCluster(
   cluster: ClusterName,
+  service: ServiceView | undefined,
   { fleet, builtIn, matching }: FleetViewDeps,
   at: EpochMs,
 ): Promise<{ readonly seen: ClusterSeen; readonly pending: readonly PendingSeen[] }> {
-  const known = { cluster, builtIn: builtIn(cluster) };
+  const view = service?.clusters[cluster];
+  const known = { cluster, builtIn: builtIn(cluster), ...(view ? { service: view } : {}) };
   try {
     const [rulings, lease, stuck, tainted] = await Promise.all([
       fleet.rulebook.read(cluster),

@@ -1,12 +1,10 @@
-import { tripText } from '#shared/eviction/guard.ts';
+import { hearingOf, isOn, latenessOf, needsOf } from '#functions/operator/needs.ts';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
 import { momentOf } from '#shared/eviction/retry.ts';
-import { durationText } from '#shared/time/duration.ts';
 import {
   type ClusterStatus,
   type FleetStatus,
-  type Need,
   type NodeRow,
   type PendingPage,
   type PendingQuery,
@@ -20,10 +18,6 @@ import {
 import type { ClusterSeen, PendingSeen, Seen } from './fleet-view.ts';
 import { brakeThen } from './standing.ts';
 
-/** A relay says what it hears every few seconds: who was not heard of for so long is not heard. */
-const DEAF_MS = 60_000;
-/** What is due for longer and held by nothing is late. */
-const LATE_MS = 60_000;
 const MINUTE_MS = 60_000;
 const MINUTES = 60;
 
@@ -32,44 +26,22 @@ export function statusOf(seen: Seen): FleetStatus {
   const pending = Map.groupBy(seen.pending, ({ cluster }) => cluster);
   const clusters = seen.clusters.map((each) => clusterStatus(each, pending.get(each.cluster) ?? [], seen.at));
   const { at, fleetStop } = seen;
+  const stopped = fleetStop && isOn(fleetStop, at) ? { stop: fleetStop } : {};
+  const facts = clusters.map((each) => ({ ...each, gaveUp: each.standings['gave-up'] }));
   return {
     at,
-    needs: [
-      ...clusters.flatMap((each) => needsOf(each, at)),
-      ...(fleetStop
-        ? [
-            {
-              kind: 'stopped' as const,
-              since: fleetStop.at,
-              text: `All clusters are stopped by ${fleetStop.who}: ${fleetStop.why}.`,
-            },
-          ]
-        : []),
-    ].sort((a, b) => URGENCY.indexOf(a.kind) - URGENCY.indexOf(b.kind)),
-    ...(fleetStop ? { fleetStop } : {}),
+    needs: needsOf({ at, clusters: facts, ...stopped }),
+    ...(stopped.stop ? { fleetStop: stopped.stop } : {}),
     clusters,
   };
 }
 
-/** The most urgent first. */
-const URGENCY: readonly Need['kind'][] = [
-  'unreadable',
-  'guard-tripped',
-  'deaf',
-  'late',
-  'given-up',
-  'stuck',
-  'stopped',
-];
-
 function clusterStatus(seen: ClusterSeen, pending: readonly PendingSeen[], at: EpochMs): ClusterStatus {
-  const { cluster, error, rulings, rules, lease, builtIn, tainted, stuck } = seen;
+  const { cluster, error, rulings, rules, lease, service, builtIn, tainted, stuck } = seen;
+  const heardAt = service?.heardAt ?? lease?.heardAt;
   const policy = rules?.policy ?? DEFAULT_POLICY;
   const standings = Object.fromEntries(STANDINGS.map((each) => [each, 0])) as Record<PendingStanding, number>;
   for (const { row } of pending) standings[row[6]]++;
-  const moments = pending
-    .map(({ record }) => momentOf(record, undefined))
-    .filter((each) => each !== undefined);
   const next = Math.min(...pending.map(({ record }) => record.fireAt).filter((fireAt) => fireAt > at));
   const { stop, holds = [] } = rulings?.orders ?? {};
   return {
@@ -78,57 +50,25 @@ function clusterStatus(seen: ClusterSeen, pending: readonly PendingSeen[], at: E
     mode: policy.mode === 'paused' && at >= (policy.pausedUntil ?? Infinity) ? 'enforce' : policy.mode,
     ...(policy.pausedUntil === undefined ? {} : { pausedUntil: policy.pausedUntil }),
     policyRevision: rules?.policyRevision ?? 0,
-    ...(stop && at < (stop.until ?? Infinity) ? { stop } : {}),
+    ...(stop && isOn(stop, at) ? { stop } : {}),
     holds: holds.filter(({ until = Infinity }) => at < until),
     trips: rules?.trips ?? [],
     builtIn,
-    ...(lease?.heardAt === undefined ? {} : { heardAt: lease.heardAt }),
-    hearing: lease?.heardAt === undefined ? 'never' : at - lease.heardAt < DEAF_MS ? 'live' : 'deaf',
+    ...(service ? { service } : {}),
+    ...(lease?.holder === undefined ? {} : { holder: lease.holder }),
+    ...(heardAt === undefined ? {} : { heardAt }),
+    hearing: hearingOf(heardAt, at),
     ...(lease?.nodes === undefined ? {} : { nodes: lease.nodes }),
     tainted: tainted.length,
     pending: pending.length,
     standings,
     stuck: stuck.length,
-    lateMs: at - moments.reduce((least, moment) => Math.min(least, moment), at),
+    lateMs: latenessOf(
+      pending.map(({ record }) => record),
+      at,
+    ),
     ...(next === Infinity ? {} : { nextAt: next }),
   };
-}
-
-function needsOf(status: ClusterStatus, at: EpochMs): readonly Need[] {
-  const { cluster, error, trips, heardAt, hearing, stuck, standings, stop, lateMs } = status;
-  const need = (kind: Need['kind'], text: string, since?: EpochMs): Need => ({
-    kind,
-    cluster,
-    ...(since === undefined ? {} : { since }),
-    text,
-  });
-  const needs: Need[] = trips.map((trip) =>
-    need('guard-tripped', `The guard holds evictions: ${tripText(trip)}.`, trip.trippedAt),
-  );
-  if (error !== undefined) needs.push(need('unreadable', error));
-  if (hearing === 'deaf') {
-    const text = 'No relay has heard from its API server lately: what changes there is not noticed.';
-    needs.push(need('deaf', text, heardAt));
-  }
-  if (lateMs >= LATE_MS) {
-    needs.push(need('late', `An eviction is late by ${durationText(lateMs)}.`, at - lateMs));
-  }
-  const givenUp = standings['gave-up'];
-  if (givenUp > 0) {
-    needs.push(
-      need(
-        'given-up',
-        `${givenUp === 1 ? 'An eviction was' : `${givenUp} evictions were`} given up: look why, and retry.`,
-      ),
-    );
-  }
-  if (stuck > 0) {
-    needs.push(
-      need('stuck', `${stuck === 1 ? 'An evicted pod does' : `${stuck} evicted pods do`} not leave.`),
-    );
-  }
-  if (stop) needs.push(need('stopped', `Stopped by ${stop.who}: ${stop.why}.`, stop.at));
-  return needs;
 }
 
 /** A page of what is pending. */

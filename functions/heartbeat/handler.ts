@@ -1,5 +1,6 @@
 import middy from '@middy/core';
 import {
+  DEAF_AFTER_MS,
   LEASE_TTL_MS,
   type LeaseReader,
   type LeaseRecord,
@@ -14,9 +15,6 @@ import type { Log } from '#shared/telemetry/log.ts';
 import { DEAF_CLUSTERS, UNWATCHED_CLUSTERS } from '#shared/telemetry/metrics.ts';
 import type { Stopwatch } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
-
-/** An API server sends a bookmark every minute: this long without a word, its cluster is out of reach. */
-export const DEAF_AFTER_MS = 120_000;
 
 export interface HeartbeatDeps {
   readonly registry: Pick<ClusterRegistry, 'list'>;

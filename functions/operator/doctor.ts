@@ -10,7 +10,7 @@ import { VERSION } from '#shared/version.ts';
 import { type BuiltIn, builtInOf } from './built-in.ts';
 import type { ContextFleet, Fleet } from './fleet.ts';
 import type { LiveCluster } from './live-cluster.ts';
-import { DEAF_MS } from './status.ts';
+import { hearingOf } from './needs.ts';
 
 /** Clusters that are asked at a time. */
 const PARALLEL_CLUSTERS = 8;
@@ -202,7 +202,8 @@ const relayFindings = (fleet: Fleet, cluster: ClusterName, clock: Clock): Promis
       ];
     }
     const lagMs = clock.now() - heardAt;
-    if (lagMs < DEAF_MS) return [ok('relay', `It was heard ${Math.round(lagMs / 1000)} s ago.`)];
+    if (hearingOf(heardAt, clock.now()) === 'live')
+      return [ok('relay', `It was heard ${Math.round(lagMs / 1000)} s ago.`)];
     return [
       bad(
         'relay',

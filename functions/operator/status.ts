@@ -1,25 +1,20 @@
 import pMap from 'p-map';
 import type { ServiceClusterView, ServiceView } from '#functions/local/service-view.ts';
 import type { Rulings } from '#shared/clusters/rulebook.ts';
-import { tripText } from '#shared/eviction/guard.ts';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY, type Mode, type Stop, type Trip } from '#shared/eviction/policy.ts';
-import type { EvictionRecord } from '#shared/eviction/records.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
 import { VERSION } from '#shared/version.ts';
 import { type BuiltIn, builtInOf } from './built-in.ts';
 import type { Fleet } from './fleet.ts';
+import { isOn, latenessOf, type Need, needsOf } from './needs.ts';
 import { pendingOf } from './pending.ts';
 
 /** Clusters that are asked at a time. */
 const PARALLEL_CLUSTERS = 8;
 /** A cluster that does not say by then whether its built-in controller runs is not waited for. */
 const LIVE_MS = 5_000;
-/** A cluster in which nothing happens is heard once a minute: what was not heard of for so long is not heard. */
-export const DEAF_MS = 2 * 60_000;
-/** What is due for longer, and held by nothing, is late. */
-const LATE_MS = 60_000;
 
 /** How a fleet does; moments are epoch milliseconds. */
 export interface FleetStatus {
@@ -42,24 +37,6 @@ export interface FleetStatus {
   readonly unknown: readonly string[];
   /** What does not go on well by itself; the most urgent first. */
   readonly needs: readonly Need[];
-}
-
-/** Something that needs somebody. */
-export interface Need {
-  readonly kind:
-    | 'unreadable'
-    | 'refused'
-    | 'guard-tripped'
-    | 'deaf'
-    | 'late'
-    | 'given-up'
-    | 'dead-letters'
-    | 'stuck'
-    | 'stopped';
-  /** Absent: the fleet. */
-  readonly cluster?: ClusterName;
-  /** A sentence that says what to do. */
-  readonly text: string;
 }
 
 export interface ClusterStatus {
@@ -184,7 +161,7 @@ async function clusterStatus(
       held: records.filter(({ held, gaveUpAt }) => held && gaveUpAt === undefined).length,
       gaveUp: records.filter(({ gaveUpAt }) => gaveUpAt !== undefined).length,
       stuck: stuck.length,
-      lateMs: Math.max(0, ...records.map((record) => latenessMs(record, now))),
+      lateMs: latenessOf(records, now),
       ...(next === undefined ? {} : { nextAt: next }),
     };
   } catch (error) {
@@ -202,13 +179,6 @@ function rulesOf({ orders, guard }: Rulings, now: EpochMs): Partial<ClusterStatu
     trips: guard.trips,
     ...(orders.stop && isOn(orders.stop, now) ? { stop: orders.stop } : {}),
   };
-}
-
-const isOn = ({ until }: Stop, now: EpochMs): boolean => until === undefined || now < until;
-
-/** What it has not been done for, although nothing forbids it. */
-function latenessMs({ fireAt, held, gaveUpAt, blocked, turnAt }: EvictionRecord, now: EpochMs): number {
-  return held || gaveUpAt !== undefined || blocked || turnAt !== undefined ? 0 : now - fireAt;
 }
 
 /** What only the cluster itself can say; it is not waited for for long. */
@@ -242,104 +212,6 @@ async function liveFacts(
     over.abort();
     live.close();
   }
-}
-
-function needsOf(status: Omit<FleetStatus, 'needs'>): readonly Need[] {
-  const { clusters, stop, deadLetters = {}, at } = status;
-  const dead = Object.entries(deadLetters).filter(([, count]) => count > 0);
-  return [
-    ...clusters.flatMap((each) => needsOfCluster(each, at)),
-    ...dead.map(
-      ([queue, count]): Need => ({
-        kind: 'dead-letters',
-        text: `${count === 1 ? '1 dead letter' : `${count} dead letters`} of ${queue}: taintward dead-letters list shows why, redrive sends them again.`,
-      }),
-    ),
-    ...(stop
-      ? [
-          {
-            kind: 'stopped',
-            text: `All clusters are stopped by ${stop.who} (${stop.why}): taintward resume --all goes on.`,
-          } as const,
-        ]
-      : []),
-  ].sort((a, b) => URGENCY.indexOf(a.kind) - URGENCY.indexOf(b.kind));
-}
-
-const URGENCY: readonly Need['kind'][] = [
-  'unreadable',
-  'refused',
-  'guard-tripped',
-  'deaf',
-  'late',
-  'given-up',
-  'dead-letters',
-  'stuck',
-  'stopped',
-];
-
-function needsOfCluster(status: ClusterStatus, at: EpochMs): readonly Need[] {
-  const { cluster, error, service, trips = [], gaveUp = 0, stuck = 0, lateMs = 0, stop } = status;
-  const need = (kind: Need['kind'], text: string): Need => ({ kind, cluster, text });
-  if (error !== undefined) return [need('unreadable', `Cluster ${cluster} cannot be read: ${error}`)];
-  return [
-    ...(service?.state === 'refused'
-      ? [need('refused', `Cluster ${cluster} does not let the service in: ${service.why ?? 'see its log'}`)]
-      : hearingNeeds(status, at).map((text) => need('deaf', text))),
-    ...trips.map((trip) =>
-      need(
-        'guard-tripped',
-        `The guard of cluster ${cluster} holds evictions: ${tripText(trip)}; if that is no mistake, taintward release guard ${cluster}.`,
-      ),
-    ),
-    ...(lateMs > LATE_MS
-      ? [
-          need(
-            'late',
-            `An eviction in cluster ${cluster} is ${Math.round(lateMs / 1000)} s late, and nothing holds it: taintward pending ${cluster} says which, taintward doctor why.`,
-          ),
-        ]
-      : []),
-    ...(gaveUp > 0
-      ? [
-          need(
-            'given-up',
-            `${gaveUp} evictions in cluster ${cluster} were given up: mend what taintward pending ${cluster} says, then taintward retry ${cluster}.`,
-          ),
-        ]
-      : []),
-    ...(stuck > 0
-      ? [
-          need(
-            'stuck',
-            `${stuck} evicted pods of cluster ${cluster} do not leave: taintward pending ${cluster} --stuck says what helps.`,
-          ),
-        ]
-      : []),
-    ...(stop
-      ? [
-          need(
-            'stopped',
-            `Cluster ${cluster} is stopped by ${stop.who} (${stop.why}): taintward resume ${cluster} goes on.`,
-          ),
-        ]
-      : []),
-  ];
-}
-
-/** What keeps a cluster from being heard. */
-function hearingNeeds({ cluster, heardAt, holder, service }: ClusterStatus, at: EpochMs): readonly string[] {
-  if (service?.state === 'syncing') return [];
-  if (heardAt === undefined) {
-    return [
-      `No relay ever heard from cluster ${cluster}: taintward doctor ${cluster} says whether one could.`,
-    ];
-  }
-  if (at - heardAt < DEAF_MS) return [];
-  const who = holder === undefined ? 'nobody speaks for it' : `${holder} speaks for it`;
-  return [
-    `Cluster ${cluster} was last heard from ${Math.round((at - heardAt) / 1000)} s ago, and ${who}: look whether the relay runs, and taintward doctor ${cluster}.`,
-  ];
 }
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -9,6 +9,9 @@ import type { StuckPod } from './stuck.ts';
  */
 export const LEASE_TTL_MS = 10_000;
 
+/** An API server sends a bookmark every minute: this long without a word, its cluster is out of reach. */
+export const DEAF_AFTER_MS = 120_000;
+
 /** Another relay's wish to have a lease. */
 export interface Bid {
   readonly holder: string;

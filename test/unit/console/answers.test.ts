@@ -119,9 +119,9 @@ test('the status says how each cluster stands, and what needs somebody, the most
   assert.deepEqual(
     needs.map(({ kind, text }) => [kind, text]),
     [
-      ['deaf', 'No relay has heard from its API server lately: what changes there is not noticed.'],
-      ['late', 'An eviction is late by 2m.'],
-      ['given-up', 'An eviction was given up: look why, and retry.'],
+      ['deaf', 'No relay hears it, and relay speaks for it: what changes there is not noticed.'],
+      ['late', 'An eviction is late by 2m, and nothing holds it.'],
+      ['given-up', 'An eviction was given up.'],
       ['stopped', 'Stopped by anna: a drill.'],
     ],
   );

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { Context } from 'aws-lambda';
-import { createHandler, DEAF_AFTER_MS } from '#functions/heartbeat/handler.ts';
-import { LEASE_TTL_MS, type LeaseRecord } from '#shared/clusters/lease.ts';
+import { createHandler } from '#functions/heartbeat/handler.ts';
+import { DEAF_AFTER_MS, LEASE_TTL_MS, type LeaseRecord } from '#shared/clusters/lease.ts';
 import type { RegisteredCluster } from '#shared/clusters/registry.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { StoreError } from '#shared/store/store.ts';

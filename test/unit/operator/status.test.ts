@@ -71,7 +71,7 @@ test('what cannot be read of one cluster, or of the queues, keeps nothing else b
   });
   assert.deepEqual(
     needs.map(({ kind, text }) => [kind, text]),
-    [['unreadable', 'Cluster prod cannot be read: It is away.']],
+    [['unreadable', 'It cannot be read: It is away.']],
   );
   assert.deepEqual(clusters, [{ cluster: 'prod', error: 'It is away.' }]);
   assert.equal(deadLetters, undefined);

@@ -1,6 +1,7 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
-import type { ClusterStatus, Need, PendingRow } from '../../api.ts';
+import type { Need } from '#functions/operator/needs.ts';
+import type { ClusterStatus, PendingRow } from '../../api.ts';
 import { ActButton, releaseGuard, resumeAll, resumeCluster, retry, stopCluster } from '../act-button.ts';
 import { clusters, now, pending, session, status } from '../live.ts';
 import { counted, spanText } from '../moments.ts';
@@ -70,7 +71,7 @@ const Needs = ({ needs }: { readonly needs: readonly Need[] }): VNode => html`
   </section>
 `;
 
-const URGENT: readonly Need['kind'][] = ['guard-tripped', 'deaf', 'given-up', 'unreadable', 'rival'];
+const URGENT: readonly Need['kind'][] = ['unreadable', 'refused', 'guard-tripped', 'deaf', 'given-up'];
 
 /** What one can do about it. */
 function Remedy({ need: { kind, cluster } }: { readonly need: Need }): VNode | undefined {
@@ -94,7 +95,8 @@ function Remedy({ need: { kind, cluster } }: { readonly need: Need }): VNode | u
     case 'late':
       return see('pending', 'See which');
     case 'deaf':
-    case 'rival':
+    case 'refused':
+    case 'dead-letters':
     case 'unreadable':
       return undefined;
     default:

@@ -1,0 +1,43 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type ClusterFacts, hearingOf, latenessOf, needsOf } from '#functions/operator/needs.ts';
+import { DEAF_AFTER_MS } from '#shared/clusters/lease.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
+import { aRecord, NOW } from '#test/contracts/partition-builders.ts';
+
+const cluster = clusterName('prod');
+const VIEW = { nodes: 0, tainted: 0, pods: 0, down: 0, taintedByPeople: 0 };
+const kindsOf = (facts: Partial<ClusterFacts>) =>
+  needsOf({ at: NOW, clusters: [{ cluster, heardAt: NOW, ...facts }] }).map(({ kind }) => kind);
+
+test('a cluster is deaf when it was not heard for as long as the heartbeat waits', () => {
+  assert.equal(hearingOf(NOW - DEAF_AFTER_MS, NOW), 'live');
+  assert.equal(hearingOf(NOW - DEAF_AFTER_MS - 1, NOW), 'deaf');
+  assert.equal(hearingOf(undefined, NOW), 'never');
+  assert.deepEqual(kindsOf({ heardAt: NOW - DEAF_AFTER_MS - 1 }), ['deaf']);
+});
+
+test('a cluster that is not let in, or only now read, is not called deaf as well', () => {
+  const heardAt = NOW - DEAF_AFTER_MS - 1;
+  assert.deepEqual(kindsOf({ heardAt, service: { ...VIEW, state: 'refused' } }), ['refused']);
+  assert.deepEqual(kindsOf({ heardAt, service: { ...VIEW, state: 'syncing' } }), []);
+});
+
+test('of a cluster that cannot be read nothing else is said', () => {
+  assert.deepEqual(kindsOf({ error: 'It is away.', heardAt: 0, stuck: 1 }), ['unreadable']);
+});
+
+test('an eviction is late from its own moment on, and not while something holds it', () => {
+  const fireAt = NOW - 120_000;
+  const of = (...records: Parameters<typeof aRecord>[0][]) =>
+    latenessOf(
+      records.map((each) => aRecord({ fireAt, ...each })),
+      NOW,
+    );
+  assert.equal(of({}, { fireAt: NOW - 60_000 }), 120_000);
+  assert.equal(of({ turnAt: NOW - 30_000 }), 30_000);
+  assert.equal(of({ fireAt: NOW + 1 }), 0);
+  assert.equal(of({ held: { by: { kind: 'observe' }, since: fireAt } }, { gaveUpAt: NOW }), 0);
+  assert.deepEqual(kindsOf({ lateMs: 59_999 }), []);
+  assert.deepEqual(kindsOf({ lateMs: 60_000 }), ['late']);
+});

@@ -7,6 +7,7 @@ import type { ClusterName, EpochMs, NodeName } from '#shared/eviction/identity.t
 import type { LabelSelector, ReleasedTrip, Rules } from '#shared/eviction/policy.ts';
 import type { Partition } from '#shared/eviction/records.ts';
 import type { Budget } from '#shared/explain/budgets.ts';
+import { enforcedRules } from '#shared/explain/governing.ts';
 import {
   type Answer,
   type Findings,
@@ -26,6 +27,7 @@ import { projectNode, projectPod } from '#shared/kubernetes/project.ts';
 import { isOfBudgets } from '#shared/kubernetes/rest-api.ts';
 import type { MatchOptions, Taint } from '#shared/taints/taint.ts';
 import { evictingTaints } from '#shared/taints/virtual.ts';
+import { budgetsIn } from './budgets.ts';
 import type { ClusterObjects } from './cluster-objects.ts';
 import { type ContextFleet, type Fleet, FleetError } from './fleet.ts';
 import { WorkloadFinder } from './workload-finder.ts';
@@ -73,9 +75,8 @@ export async function askWhatIf(
   const live = await fleet.cluster(cluster);
   try {
     const { objects } = live;
-    const rulings = fleet.kind === 'context' ? BY_DEFAULT : await fleet.rulebook.read(cluster);
-    const rules =
-      fleet.kind === 'context' ? enforced(rulesOf(rulings, matching)) : rulesOf(rulings, matching);
+    const rulings = fleet.kind === 'context' ? undefined : await fleet.rulebook.read(cluster);
+    const rules = rulings ? rulesOf(rulings, matching) : enforcedRules(matching);
     const unknown: string[] = [];
     progress('reading nodes');
     const all = await nodesOf(objects);
@@ -90,7 +91,7 @@ export async function askWhatIf(
       ...{ now: at, taint, rules },
       nodes: chosen.map((node, index) => toTaint(node, partitions[index])),
       pods: pods.map(({ pod }) => pod),
-      ...guardWith(all, chosen, { taint, rules, guard: rulings.guard, now: at }),
+      ...guardWith(all, chosen, { taint, rules, guard: rulings?.guard ?? { trips: [] }, now: at }),
     };
     const fates = fatesOf(situation);
     progress('reading workloads and budgets');
@@ -116,15 +117,6 @@ export async function askWhatIf(
     live.close();
   }
 }
-
-/** Of a cluster of which nobody has said anything. */
-const BY_DEFAULT: Rulings = {
-  orders: { revision: 0, holds: [] },
-  guard: { revision: 0, trips: [] },
-  fleetRevision: 0,
-};
-
-const enforced = (rules: Rules): Rules => ({ ...rules, policy: { ...rules.policy, mode: 'enforce' } });
 
 interface NodeHere {
   readonly node: LiveNode;
@@ -232,7 +224,7 @@ function guardWith(
   }: {
     readonly taint: Taint;
     readonly rules: Rules;
-    readonly guard: Rulings['guard'];
+    readonly guard: Pick<Rulings['guard'], 'trips' | 'released'>;
     readonly now: EpochMs;
   },
 ): Pick<Situation, 'counts' | 'released'> {
@@ -264,11 +256,8 @@ async function budgetsOf(
   unknown: string[],
 ): Promise<ReadonlyMap<string, readonly Budget[]>> {
   const read = async (namespace: string) => {
-    const budgets: Budget[] = [];
     try {
-      const path = `/apis/policy/v1/namespaces/${namespace}/poddisruptionbudgets`;
-      for await (const json of objects.list(path)) budgets.push(projectBudget(json));
-      return [[namespace, budgets] as const];
+      return [[namespace, await budgetsIn(objects, namespace)] as const];
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       unknown.push(
@@ -278,17 +267,6 @@ async function budgetsOf(
     }
   };
   return new Map((await pMap(namespaces, read, { concurrency: PARALLEL_CALLS })).flat());
-}
-
-function projectBudget({ metadata, spec, status }: Readonly<Record<string, unknown>>): Budget {
-  const { selector } = fieldsOf(spec);
-  const { disruptionsAllowed } = fieldsOf(status);
-  return {
-    name: textOf(fieldsOf(metadata)['name']),
-    // The API server lets in no other.
-    ...(selector ? { selector: selector as LabelSelector } : {}),
-    allowed: typeof disruptionsAllowed === 'number' ? disruptionsAllowed : 0,
-  };
 }
 
 /** Asks the Eviction API for each of these pods alone, as a dry run; whoever may not ask in a namespace asks there once. */

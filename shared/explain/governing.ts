@@ -15,11 +15,17 @@ export interface UnknownFate {
   readonly why: string;
 }
 
-/** What governs where the built-in controller decides alone. */
-export const builtInRules = (matching: MatchOptions): Rules => ({
-  policy: { ...DEFAULT_POLICY, mode: 'enforce', guard: { shadow: false } },
+/** What would govern a cluster of which nobody has said anything, were it enforced. */
+export const enforcedRules = (matching: MatchOptions): Rules => ({
+  policy: { ...DEFAULT_POLICY, mode: 'enforce' },
   ...{ ordersRevision: 0, policyRevision: 0, stops: [], holds: [], trips: [], guardRevision: 0, matching },
 });
+
+/** What governs where the built-in controller decides alone: the same without a guard. */
+export function builtInRules(matching: MatchOptions): Rules {
+  const { policy, ...rules } = enforcedRules(matching);
+  return { ...rules, policy: { ...policy, guard: { shadow: false } } };
+}
 
 /** Of a pod in a cluster whose rules cannot be read. */
 export const ungoverned = (why: string): UnknownFate => ({

@@ -1,5 +1,6 @@
 import { CommanderError } from 'commander';
 import { FleetError } from '#functions/operator/fleet.ts';
+import { LabelSelectorError } from '#functions/operator/label-selector.ts';
 import { OrderError } from '#shared/clusters/operator.ts';
 import { PolicyError } from '#shared/clusters/policy-document.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
@@ -16,6 +17,7 @@ const OPERATOR_ERRORS = [
   CliError,
   FleetError,
   KubeconfigError,
+  LabelSelectorError,
   OrderError,
   PolicyError,
   QueueError,

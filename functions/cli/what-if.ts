@@ -1,13 +1,14 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { parseTaint, TaintArgumentError } from '#functions/local/simulated-cluster/taint-argument.ts';
 import { theCluster } from '#functions/operator/fleet.ts';
+import { LabelSelectorError, parseLabelSelector } from '#functions/operator/label-selector.ts';
 import { askWhatIf, type NodeChoice, type WhatIfAnswer } from '#functions/operator/what-if.ts';
 import { tripText } from '#shared/eviction/guard.ts';
 import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { Fate } from '#shared/explain/fate.ts';
 import type { Break, BudgetFate, Stay, WorkloadFate } from '#shared/explain/what-if.ts';
 import { type Taint, taintText } from '#shared/taints/taint.ts';
-import { type CliDeps, CliError } from './command.ts';
+import { parseTaint, TaintArgumentError } from '#shared/taints/taint-argument.ts';
+import type { CliDeps } from './command.ts';
 import { EXIT } from './exit-codes.ts';
 import {
   type Column,
@@ -20,7 +21,6 @@ import {
   withExamples,
 } from './output.ts';
 import type { Paint } from './paint.ts';
-import { parseLabelSelector } from './takeover/label-selector.ts';
 import { addLiveOptions, withLive } from './with-fleet.ts';
 
 interface WhatIfOptions {
@@ -95,7 +95,7 @@ function readNodes(text: string): NodeChoice {
   try {
     return { labels: { matchExpressions: parseLabelSelector(text) } };
   } catch (error) {
-    if (error instanceof CliError) throw new InvalidArgumentError(error.message);
+    if (error instanceof LabelSelectorError) throw new InvalidArgumentError(error.message);
     throw error;
   }
 }

@@ -1,14 +1,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type * as z from 'zod';
-import { CliError } from '#functions/cli/command.ts';
-import { TaintArgumentError } from '#functions/local/simulated-cluster/taint-argument.ts';
 import { FleetError } from '#functions/operator/fleet.ts';
+import { LabelSelectorError } from '#functions/operator/label-selector.ts';
 import { OrderError } from '#shared/clusters/operator.ts';
 import { PolicyError } from '#shared/clusters/policy-document.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { KubeconfigError } from '#shared/kubernetes/kubeconfig-file.ts';
 import { QueueError } from '#shared/queues/sender.ts';
 import { StoreError } from '#shared/store/store.ts';
+import { TaintArgumentError } from '#shared/taints/taint-argument.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { StaleActError } from './acts.ts';
 import { type Answers, NothingThereError } from './answers.ts';
@@ -22,7 +22,7 @@ const MOST_BODY_BYTES = 64 * 1024;
 const STATUS: readonly (readonly [number, readonly (new (...args: never[]) => Error)[]])[] = [
   [404, [NothingThereError]],
   [409, [StaleActError]],
-  [422, [CliError, FleetError, KubeconfigError, OrderError, PolicyError, TaintArgumentError]],
+  [422, [FleetError, KubeconfigError, LabelSelectorError, OrderError, PolicyError, TaintArgumentError]],
   [502, [ApiError, QueueError, StoreError]],
 ];
 

@@ -1,10 +1,10 @@
-import { parseLabelSelector } from '#functions/cli/takeover/label-selector.ts';
-import { parseTaint } from '#functions/local/simulated-cluster/taint-argument.ts';
 import { askNode } from '#functions/operator/explain-node.ts';
 import { askPod } from '#functions/operator/explain-pod.ts';
 import type { Fleet } from '#functions/operator/fleet.ts';
+import { parseLabelSelector } from '#functions/operator/label-selector.ts';
 import { askWhatIf, type NodeChoice } from '#functions/operator/what-if.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
+import { parseTaint } from '#shared/taints/taint-argument.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { Questions } from './answers.ts';
 import type { WhatIfAsked } from './api.ts';

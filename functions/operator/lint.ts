@@ -1,6 +1,4 @@
 import { YAMLException } from 'js-yaml';
-import { POD_TAKEOVER, TAKEOVER_LABEL } from '#functions/cli/takeover/at-pods.ts';
-import { takenOver } from '#functions/cli/takeover/taken-tolerations.ts';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import { type Finding, LINT_RULES, lintTemplate, lintWhitelist } from '#shared/explain/lint.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
@@ -10,6 +8,8 @@ import { DOWN_KEYS, type MatchOptions, type Toleration } from '#shared/taints/ta
 import type { ClusterObjects } from './cluster-objects.ts';
 import type { ContextFleet, Fleet } from './fleet.ts';
 import { readPlacedYaml } from './placed-yaml.ts';
+import { POD_TAKEOVER, TAKEOVER_LABEL } from './takeover/at-pods.ts';
+import { takenOver } from './takeover/taken-tolerations.ts';
 
 /** What a finding is about. */
 export interface LintedObject {

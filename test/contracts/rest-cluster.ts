@@ -1,4 +1,4 @@
-import { TAKEOVER_CRD, takeoverLive } from '#functions/cli/takeover/at-nodes.ts';
+import { TAKEOVER_CRD, takeoverLive } from '#functions/operator/takeover/at-nodes.ts';
 import type { NodeName } from '#shared/eviction/identity.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/api-json.ts';

@@ -1,11 +1,11 @@
 import type { Command } from 'commander';
 import { type CliDeps, CliError } from '#functions/cli/command.ts';
 import { withExamples } from '#functions/cli/output.ts';
+import { takenOver } from '#functions/operator/takeover/taken-tolerations.ts';
 import { installedAtPods } from './installed.ts';
 import { type Moves, movePods } from './move-pods.ts';
 import { namespacesOf, podsOf, taintedNodes } from './namespaces.ts';
 import { addReachOptions, withCluster } from './reach.ts';
-import { takenOver } from './taken-tolerations.ts';
 
 /** `taintward takeover adopt`: takes over pods that were there before the takeover. */
 export function addAdoptCommand(takeover: Command, deps: CliDeps): void {

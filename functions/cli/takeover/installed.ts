@@ -1,10 +1,16 @@
 import type { ClusterObjects } from '#functions/operator/cluster-objects.ts';
+import { NODE_BINDING } from '#functions/operator/takeover/at-nodes.ts';
+import {
+  kyvernoPodTakeover,
+  POD_BINDING,
+  POD_TAKEOVER,
+  type PodTakeover,
+  podTakeover,
+} from '#functions/operator/takeover/at-pods.ts';
+import { pathOf, type Requirement } from '#functions/operator/takeover/manifest.ts';
 import type { Takeover } from '#shared/kubernetes/api.ts';
 import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/api-json.ts';
 import { projectTakeover, TAKEOVER_PATH } from '#shared/kubernetes/takeover.ts';
-import { NODE_BINDING } from './at-nodes.ts';
-import { kyvernoPodTakeover, POD_BINDING, POD_TAKEOVER, type PodTakeover, podTakeover } from './at-pods.ts';
-import { pathOf, type Requirement } from './manifest.ts';
 
 /** A takeover at the pods that a cluster has. */
 export interface InstalledPodTakeover {

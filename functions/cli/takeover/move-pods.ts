@@ -1,11 +1,15 @@
 import pMap from 'p-map';
 import type { Progress } from '#functions/cli/progress.ts';
 import type { ClusterObjects, PatchOperation } from '#functions/operator/cluster-objects.ts';
+import { TAKEOVER_LABEL } from '#functions/operator/takeover/at-pods.ts';
+import {
+  type PodState,
+  type TolerationJson,
+  timeless,
+} from '#functions/operator/takeover/taken-tolerations.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/api-json.ts';
 import { TAKEOVER_ANNOTATION } from '#shared/taints/takeover-note.ts';
-import { TAKEOVER_LABEL } from './at-pods.ts';
-import { type PodState, type TolerationJson, timeless } from './taken-tolerations.ts';
 
 /**
  * The annotation of a pod between two patches, which says what the second is to make of it; so whoever comes after somebody

@@ -1,9 +1,13 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { CliError } from '#functions/cli/command.ts';
-import { NODE_CONTROLLER_KEYS, NODE_TAKEOVER, type NodeTakeover } from './at-nodes.ts';
-import { POD_TAKEOVER, type PodTakeover, TAKEOVER_LABEL } from './at-pods.ts';
-import { parseLabelSelector } from './label-selector.ts';
-import type { Requirement } from './manifest.ts';
+import { parseLabelSelector } from '#functions/operator/label-selector.ts';
+import {
+  NODE_CONTROLLER_KEYS,
+  NODE_TAKEOVER,
+  type NodeTakeover,
+} from '#functions/operator/takeover/at-nodes.ts';
+import { POD_TAKEOVER, type PodTakeover, TAKEOVER_LABEL } from '#functions/operator/takeover/at-pods.ts';
+import type { Requirement } from '#functions/operator/takeover/manifest.ts';
 
 /** Which takeover is meant, as flags say it. */
 export interface TakeoverOptions {

@@ -3,17 +3,22 @@ import type { Command } from 'commander';
 import { type CliDeps, CliError } from '#functions/cli/command.ts';
 import { withExamples } from '#functions/cli/output.ts';
 import { ClusterObjects } from '#functions/operator/cluster-objects.ts';
+import { NODE_BINDING, NODE_TAKEOVER, nodeTakeover } from '#functions/operator/takeover/at-nodes.ts';
+import {
+  kyvernoPodTakeover,
+  POD_BINDING,
+  POD_TAKEOVER,
+  podTakeover,
+} from '#functions/operator/takeover/at-pods.ts';
+import { type Manifest, pathOf } from '#functions/operator/takeover/manifest.ts';
+import { restored } from '#functions/operator/takeover/taken-tolerations.ts';
 import { fieldsOf, itemsOf } from '#shared/kubernetes/api-json.ts';
 import { report } from './adopt-command.ts';
-import { NODE_BINDING, NODE_TAKEOVER, nodeTakeover } from './at-nodes.ts';
-import { kyvernoPodTakeover, POD_BINDING, POD_TAKEOVER, podTakeover } from './at-pods.ts';
 import { installedAtPods } from './installed.ts';
-import { type Manifest, pathOf } from './manifest.ts';
 import { movePods, projectTakenPod } from './move-pods.ts';
 import { namespacesOf, taintedNodes, takesOverIn } from './namespaces.ts';
 import { type Way, wayOption } from './options.ts';
 import { addReachOptions, withCluster } from './reach.ts';
-import { restored } from './taken-tolerations.ts';
 
 /** So many tries in a row, for each API server, each on a connection of its own, have to go without the policy. */
 const UNTAKEN_TRIES = 5;

@@ -3,6 +3,7 @@ import type { CliDeps } from '#functions/cli/command.ts';
 import { type OutputFormat, outputOption, shownAs, tableText, withExamples } from '#functions/cli/output.ts';
 import { type BuiltIn, builtInOf } from '#functions/operator/built-in.ts';
 import type { ClusterObjects } from '#functions/operator/cluster-objects.ts';
+import { takenOver } from '#functions/operator/takeover/taken-tolerations.ts';
 import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { Takeover } from '#shared/kubernetes/api.ts';
 import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/api-json.ts';
@@ -10,7 +11,6 @@ import { isAlive } from '#shared/kubernetes/takeover.ts';
 import { type InstalledPodTakeover, installedAtNodes, installedAtPods } from './installed.ts';
 import { namespacesOf, podsOf } from './namespaces.ts';
 import { addReachOptions, withCluster } from './reach.ts';
-import { takenOver } from './taken-tolerations.ts';
 
 /** How a cluster stands. Moments are of the API server's clock. */
 interface Status {

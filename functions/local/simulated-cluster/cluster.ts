@@ -1,6 +1,13 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Taint, taintText } from '#shared/taints/taint.ts';
+import {
+  addTaint,
+  parseTaint,
+  parseTaintRemoval,
+  removeTaint,
+  TaintArgumentError,
+} from '#shared/taints/taint-argument.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { type ApiServerLog, SIMULATED_CONTEXT, startApiServer, writeKubeconfig } from './api/server.ts';
 import { Controllers } from './controllers/controllers.ts';
@@ -10,13 +17,6 @@ import { taintsOf } from './objects/admission.ts';
 import type { NodeObject, PodObject } from './objects/kinds.ts';
 import { openStateFile, type StateFileLog } from './objects/state-file.ts';
 import { ObjectStore } from './objects/store.ts';
-import {
-  addTaint,
-  parseTaint,
-  parseTaintRemoval,
-  removeTaint,
-  TaintArgumentError,
-} from './taint-argument.ts';
 
 export interface SimulatedClusterOptions {
   readonly clock: Clock;

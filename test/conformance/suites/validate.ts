@@ -4,7 +4,7 @@ import {
   taintProblems,
   tolerationProblems,
   tolerationsUpdateProblems,
-} from '#functions/local/simulated-cluster/objects/validation.ts';
+} from '#shared/taints/validation.ts';
 import { matchOptions, taint, toleration } from '../case-fields.ts';
 import { compare, readCases, type Suite } from '../suite.ts';
 

@@ -1,5 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { MatchOptions, Taint, Toleration } from '#shared/taints/taint.ts';
+import {
+  type Problem,
+  taintProblems,
+  tolerationProblems,
+  tolerationsUpdateProblems,
+} from '#shared/taints/validation.ts';
 import type { TolerationObject } from './core-kinds.ts';
 import {
   type Drafts,
@@ -11,7 +17,6 @@ import {
 } from './kinds.ts';
 import { containerCauses, withPodDefaults } from './pod-spec.ts';
 import { invalid, type StatusCause } from './status.ts';
-import { type Problem, taintProblems, tolerationProblems, tolerationsUpdateProblems } from './validation.ts';
 import {
   budgetCauses,
   type WorkloadName,

@@ -1,5 +1,5 @@
-import { parseInt64 } from '#shared/taints/int64.ts';
-import type { Effect, MatchOptions, Taint, Toleration } from '#shared/taints/taint.ts';
+import { parseInt64 } from './int64.ts';
+import type { Effect, MatchOptions, Taint, Toleration } from './taint.ts';
 
 /** The API server's kinds of field error. */
 export type ProblemType =

@@ -1,5 +1,5 @@
-import { type Taint, taintText } from '#shared/taints/taint.ts';
-import { taintProblems } from './objects/validation.ts';
+import { type Taint, taintText } from './taint.ts';
+import { taintProblems } from './validation.ts';
 
 /** A taint to remove: that of a key and effect, or every one of a key. */
 export interface TaintRemoval {

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { POD_TAKEOVER } from '#functions/cli/takeover/at-pods.ts';
+import { POD_TAKEOVER } from '#functions/operator/takeover/at-pods.ts';
 import {
   restored,
   type TolerationJson,
   takenOver,
   timeless,
-} from '#functions/cli/takeover/taken-tolerations.ts';
+} from '#functions/operator/takeover/taken-tolerations.ts';
 
 const takeover = { ...POD_TAKEOVER, keys: ['a', 'b'] };
 const exists = (key: string, tolerationSeconds?: number): TolerationJson => ({

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import type { Taint, Toleration } from '#shared/taints/taint.ts';
 import {
   type Problem,
   taintProblems,
   tolerationProblems,
   tolerationsUpdateProblems,
-} from '#functions/local/simulated-cluster/objects/validation.ts';
-import type { Taint, Toleration } from '#shared/taints/taint.ts';
+} from '#shared/taints/validation.ts';
 import * as arbitrary from '#test/unit/taints/arbitraries.ts';
 
 const gateOn = { comparisonOperators: true };

@@ -1,13 +1,17 @@
-import { CliError } from '#functions/cli/command.ts';
-import type { Requirement } from './manifest.ts';
+import type { Requirement } from './takeover/manifest.ts';
 
 const NAME = /^(?:[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?\/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
 const VALUE = /^(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$/;
 const SET = /^(\S+)\s+(in|notin)\s*\(([^()]*)\)$/;
 const EQUALITY = /^([^=!\s]+)\s*(==?|!=)\s*([^=!\s]*)$/;
 
+/** A label selector's text is wrong; the message says what to write. */
+export class LabelSelectorError extends Error {
+  override readonly name = 'LabelSelectorError';
+}
+
 /**
- * A label selector as kubectl takes it: `team=web,env in (test,prod),!legacy`. Throws `CliError` for what is none.
+ * A label selector as kubectl takes it: `team=web,env in (test,prod),!legacy`. Throws `LabelSelectorError` for what is none.
  * Upstream: `labels.Parse`.
  */
 export function parseLabelSelector(text: string): readonly Requirement[] {
@@ -31,7 +35,7 @@ function parsePart(part: string): Requirement {
 function checked(part: string, requirement: Requirement): Requirement {
   const { key, values = [] } = requirement;
   if (NAME.test(key) && values.every((value) => VALUE.test(value))) return requirement;
-  throw new CliError(
+  throw new LabelSelectorError(
     `The label selector part "${part}" cannot be read: write it like team=web, env in (test,prod) or !legacy.`,
   );
 }

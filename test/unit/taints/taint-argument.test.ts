@@ -6,7 +6,7 @@ import {
   parseTaintRemoval,
   removeTaint,
   TaintArgumentError,
-} from '#functions/local/simulated-cluster/taint-argument.ts';
+} from '#shared/taints/taint-argument.ts';
 
 const refused = (message: RegExp) => (error: unknown) => {
   assert.ok(error instanceof TaintArgumentError);

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import type { RequestListener } from 'node:http';
 import { isIPv6 } from 'node:net';
 import { hostname } from 'node:os';
-import type { DemoCluster } from '#functions/console/answers.ts';
+import type { ApiServer } from '#functions/console/api-server.ts';
+import type { FleetApiOptions } from '#functions/console/fleet-api.ts';
 import { type Console, ConsoleAddressError } from '#functions/console/server.ts';
 import { localFleet } from '#functions/operator/local-fleet.ts';
 import { ProbeAddressError } from '#functions/watch-relay/probe-server.ts';
@@ -11,14 +11,14 @@ import { PolicyError } from '#shared/clusters/policy-document.ts';
 import { readPolicyFile } from '#shared/clusters/policy-file.ts';
 import { KubeconfigError } from '#shared/kubernetes/kubeconfig-file.ts';
 import { StoreError } from '#shared/store/store.ts';
-import type { Log } from '#shared/telemetry/log.ts';
 import { systemClock } from '#shared/time/clock.ts';
+import { answerSocket } from './answer-socket.ts';
 import { chosenClusters, reachedBy } from './chosen-clusters.ts';
 import { ClustersRefusedError, ManagedClusters } from './managed-clusters.ts';
 import { parseOptions, type StartOptions } from './options.ts';
 import { REACHED_BY_FILE, writeReachedBy } from './reached-by.ts';
 import { rulesLines } from './rules-lines.ts';
-import { type LocalService, startLocalService } from './service.ts';
+import { startLocalService } from './service.ts';
 import { StateDirectoryError, takeStateDirectory } from './state-directory.ts';
 import { listenOnSocket, SOCKET_FILE } from './state-socket.ts';
 import { voice } from './voice.ts';
@@ -55,18 +55,24 @@ async function run(options: StartOptions): Promise<void> {
   );
   writeReachedBy(state.file(REACHED_BY_FILE), reachedBy(choice));
   const clusters = await ManagedClusters.open(chosen, { clock: systemClock, log });
+  const matching = { comparisonOperators: options.comparisonOperators };
   const service = await startLocalService({
     clusters,
     state,
     probes: { host: options.host, port: options.port, setBy: { host: '--host', port: '--port' } },
-    matching: { comparisonOperators: options.comparisonOperators },
+    matching,
     // The simulated cluster is there to be tried.
     policies: { enforce: options.enforce || wantsDemo, file: options.policyFile },
     historyDays: options.historyDays,
     log,
   });
   log.info('relay.started', { port: service.probePort });
-  const socket = await listenOnSocket(state.file(SOCKET_FILE), serveView(service));
+  const fleet = localFleet(state.path, systemClock);
+  const asked = { fleet, matching, demo: demo?.byClick, clock: systemClock, log };
+  const socket = await listenOnSocket(
+    state.file(SOCKET_FILE),
+    answerSocket({ view: service.view, api: () => apiOf(asked) }),
+  );
   if (!socket)
     log.warn('socket.unavailable', {
       reason: `${state.file(SOCKET_FILE)} is too long for the path of a socket`,
@@ -75,7 +81,7 @@ async function run(options: StartOptions): Promise<void> {
   const host = isIPv6(options.host) ? `[${options.host}]` : options.host;
   say(`Managing ${names}. Health and metrics: http://${host}:${service.probePort}/readyz, /metrics`);
   for (const line of rulesLines(await service.rules(), systemClock.now())) say(line);
-  const console = await serveConsole(options, state.path, { demo: demo?.byClick, log });
+  const console = await serveConsole(options.consolePort, asked);
   if (demo) demo.invite(console && (() => console.link()));
   else if (console) say(`Console, for one browser: ${console.link()}`);
 
@@ -86,6 +92,7 @@ async function run(options: StartOptions): Promise<void> {
   say('Stopping. Timers are kept; start again to go on.');
   await socket?.close();
   await console?.close();
+  fleet.close();
   await service.stop();
   clusters.close();
   await demo?.close();
@@ -93,32 +100,15 @@ async function run(options: StartOptions): Promise<void> {
   log.info('relay.stopped');
 }
 
-/** What the process knows, for whoever may read its state directory. */
-const serveView =
-  ({ view }: Pick<LocalService, 'view'>): RequestListener =>
-  ({ method, url }, response) => {
-    if (method !== 'GET' || url !== '/service') return void response.writeHead(404).end();
-    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(view()));
-  };
+/** The console's API of a fleet. Who never asks it need not load it. */
+const apiOf = async (options: FleetApiOptions): Promise<ApiServer> =>
+  (await import('#functions/console/fleet-api.ts')).fleetApi(options);
 
-/** The console of what is in this state directory, if it is to be. */
-async function serveConsole(
-  { consolePort: port, comparisonOperators }: StartOptions,
-  directory: string,
-  { demo, log }: { readonly demo: DemoCluster | undefined; readonly log: Log },
-): Promise<Console | undefined> {
+/** The console, if it is to be. */
+async function serveConsole(port: number | undefined, asked: FleetApiOptions): Promise<Console | undefined> {
   if (port === undefined) return undefined;
   const { openConsole } = await import('#functions/console/open-console.ts');
-  const fleet = localFleet(directory, systemClock);
-  const matching = { comparisonOperators };
-  const console = await openConsole({ fleet, matching, demo, port, clock: systemClock, log });
-  return {
-    ...console,
-    async close() {
-      await console.close();
-      fleet.close();
-    },
-  };
+  return openConsole({ ...asked, port });
 }
 
 try {

@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { type IncomingMessage, request } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { json } from 'node:stream/consumers';
+import { type TestContext, test } from 'node:test';
+import { fleetApi } from '#functions/console/fleet-api.ts';
+import { answerSocket } from '#functions/local/answer-socket.ts';
+import { askSocket, listenOnSocket } from '#functions/local/state-socket.ts';
+import { NOW } from '#test/contracts/partition-builders.ts';
+import { recordingLog } from '#test/contracts/recording-log.ts';
+import { DrivenClock } from '#test/world/driven-clock.ts';
+import { embeddedFleet } from '#test/world/embedded-fleet.ts';
+
+const VIEW = { version: '1.0.0', startedAt: NOW, clusters: {}, queues: {} };
+
+async function answered(t: TestContext) {
+  const dir = mkdtempSync(join(tmpdir(), 'socket-'));
+  t.after(() => rmSync(dir, { recursive: true }));
+  const clock = new DrivenClock(NOW);
+  const { fleet } = embeddedFleet(t, { clusters: ['prod'], clock });
+  const matching = { comparisonOperators: false };
+  const api = t.mock.fn(async () => fleetApi({ fleet, matching, clock, log: recordingLog() }));
+  const path = join(dir, 'service.sock');
+  const socket = await listenOnSocket(path, answerSocket({ view: () => VIEW, api }));
+  t.after(() => socket?.close());
+  return { path, api };
+}
+
+test('the socket says what the process knows, and makes the API when it is first asked', async (t) => {
+  const { path, api } = await answered(t);
+  assert.deepEqual(await askSocket(path, '/service'), VIEW);
+  assert.equal(api.mock.callCount(), 0);
+  const { at, clusters } = (await askSocket(path, '/api/status')) as {
+    at: number;
+    clusters: { cluster: string }[];
+  };
+  assert.deepEqual([at, clusters.map(({ cluster }) => cluster)], [NOW, ['prod']]);
+  assert.deepEqual(await askSocket(path, '/api/nodes?cluster=prod'), []);
+  assert.equal(api.mock.callCount(), 1);
+  await assert.rejects(askSocket(path, '/api/what'), /answers 404/);
+});
+
+test('an act needs neither session nor token there', async (t) => {
+  const { path } = await answered(t);
+  const body = JSON.stringify({ kind: 'stop', cluster: 'prod', why: 'a drill' });
+  const headers = { 'content-type': 'application/json' };
+  const sent = request({ socketPath: path, path: '/api/preview', method: 'POST', headers, agent: false });
+  sent.end(body);
+  const [response] = (await once(sent, 'response')) as [IncomingMessage];
+  assert.equal(response.statusCode, 200, JSON.stringify(await json(response)));
+});

@@ -1,0 +1,20 @@
+import { test } from 'node:test';
+import { followPage } from '#test/transcripts/follow-page.ts';
+import { fileStage } from './rig/file-stage.ts';
+import { CONTEXT } from './rig/stage.ts';
+
+const stage = fileStage('bare');
+
+test('the way from observing to enforcing is as its page says, command after command', async (t) => {
+  const { cluster, kubeconfig } = stage();
+  const node = await cluster.addNode('followed');
+  await cluster.addPod(node, 'followed');
+  await followPage(t, 'observe-to-enforce.md', {
+    names: [
+      ['staging', CONTEXT],
+      ['worker-1', node],
+      ['shop', cluster.namespace],
+    ],
+    env: { ...process.env, KUBECONFIG: kubeconfig },
+  });
+});

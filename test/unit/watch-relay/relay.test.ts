@@ -149,6 +149,8 @@ test('a relay whose budget is used up takes what nobody else does, later, and sa
   assert.deepEqual(await Promise.all([C1, C2].map(holderOf)), ['small', 'small']);
   const said = log.lines.filter(({ event }) => event === 'relay.over-budget');
   assert.equal(said.length, 1);
+  // By its next look at its load the node of the second is listed.
+  await time.pass(5 * SECOND);
   assert.equal(await over(), 52);
 });
 

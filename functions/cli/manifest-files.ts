@@ -2,6 +2,7 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import { join, relative, sep } from 'node:path';
 import { text } from 'node:stream/consumers';
 import type { ManifestFile } from '#functions/operator/lint.ts';
+import { errorMessage } from '#shared/error-message.ts';
 import { CliError } from './command.ts';
 
 const MANIFEST = /\.(?:ya?ml|json)$/;
@@ -25,7 +26,7 @@ export async function manifestFiles(
         files.push({ name: nameOf(file), text: await readFile(file, 'utf8') });
       }
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = errorMessage(error);
       throw new CliError(
         `${path} cannot be read (${why}): name a file, a directory, or - for standard input.`,
       );

@@ -1,5 +1,6 @@
 import { type BuiltIn, builtInOf } from '#functions/operator/built-in.ts';
 import type { Fleet } from '#functions/operator/fleet.ts';
+import { errorMessage } from '#shared/error-message.ts';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import type { Clock } from '#shared/time/clock.ts';
 
@@ -53,7 +54,7 @@ export class BuiltInWatch {
         live.close();
       }
     } catch (error) {
-      builtIn = { state: 'unknown', evidence: error instanceof Error ? error.message : String(error) };
+      builtIn = { state: 'unknown', evidence: errorMessage(error) };
     }
     this.#known.set(cluster, { askedAt, builtIn });
   }

@@ -6,6 +6,7 @@ import type { Fleet } from '#functions/operator/fleet.ts';
 import type { LeaseRecord } from '#shared/clusters/lease.ts';
 import { type Rulings, rulesOf } from '#shared/clusters/rulebook.ts';
 import type { StuckPod } from '#shared/clusters/stuck.ts';
+import { errorMessage } from '#shared/error-message.ts';
 import type { ClusterName, EpochMs, NodeName } from '#shared/eviction/identity.ts';
 import type { Rules, Stop } from '#shared/eviction/policy.ts';
 import type { EvictionRecord, NodeState } from '#shared/eviction/records.ts';
@@ -178,7 +179,7 @@ async function readCluster(
       pending: pending.flat(),
     };
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = errorMessage(error);
     return { seen: { ...known, error: reason, tainted: [], stuck: [] }, pending: [] };
   }
 }

@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import { errorMessage } from '#shared/error-message.ts';
 import { pause } from '#shared/time/pause.ts';
 import type { FleetStatus, LiveEvents } from './api.ts';
 import type { FleetView } from './fleet-view.ts';
@@ -79,7 +80,7 @@ export class Live {
       try {
         await this.#view.look();
       } catch (error) {
-        const trouble = { error: error instanceof Error ? error.message : String(error) };
+        const trouble = { error: errorMessage(error) };
         for (const [response] of this.#listeners) this.#tell(response, 'trouble', trouble);
       }
     }

@@ -1,5 +1,6 @@
 import { styleText } from 'node:util';
 import type { DemoCluster } from '#functions/console/answers.ts';
+import { errorMessage } from '#shared/error-message.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { listenForLines } from './prompt.ts';
@@ -96,7 +97,7 @@ function answer(prompted: Prompted, command: string, words: readonly string[], s
   try {
     perform(prompted, command, words, say);
   } catch (error) {
-    say(error instanceof Error ? error.message : String(error));
+    say(errorMessage(error));
   }
 }
 

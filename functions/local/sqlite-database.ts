@@ -1,5 +1,6 @@
 import { DatabaseSync } from 'node:sqlite';
 import * as z from 'zod';
+import { errorMessage } from '#shared/error-message.ts';
 import { createOwnerOnly, makeOwnerOnly } from '#shared/files/owner-only.ts';
 import { StoreError } from '#shared/store/store.ts';
 
@@ -230,7 +231,7 @@ export function orSqliteStoreError<T>(path: string, work: () => T): T {
 /** What SQLite made of a call, as one sentence that names the file and says what to do. A `StoreError` stays itself. */
 function sqliteStoreError(error: unknown, path: string): StoreError {
   if (error instanceof StoreError) return error;
-  const message = error instanceof Error ? error.message : String(error);
+  const message = errorMessage(error);
   const found = sqliteError.safeParse(error);
   const remedy = found.success ? REMEDIES.get(found.data.errcode & PRIMARY_CODE_MASK) : undefined;
   const text = remedy ? `${remedy} (${message})` : message;

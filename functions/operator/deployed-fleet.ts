@@ -7,6 +7,7 @@ import { DynamoDbLeases } from '#shared/clusters/dynamodb-leases.ts';
 import { DynamoDbClusterRegistry } from '#shared/clusters/dynamodb-registry.ts';
 import { DynamoDbRulebook } from '#shared/clusters/dynamodb-rulebook.ts';
 import { Operator } from '#shared/clusters/operator.ts';
+import { errorMessage } from '#shared/error-message.ts';
 import { QUEUES } from '#shared/queues/queue-set.ts';
 import { SqsSender } from '#shared/queues/sqs-sender.ts';
 import { DynamoDbHistory } from '#shared/store/dynamodb-history.ts';
@@ -65,7 +66,7 @@ async function queueUrl(client: SQSClient, name: string): Promise<string> {
     if (QueueUrl) return QueueUrl;
     throw new Error('it has no URL');
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = errorMessage(error);
     throw new FleetError(
       `The queue ${name} cannot be found (${reason}): check table, account, region and rights.`,
     );
@@ -78,7 +79,7 @@ async function callerIdentity(): Promise<string> {
     if (Arn) return Arn;
     throw new Error('it names nobody');
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = errorMessage(error);
     throw new FleetError(
       `AWS does not say who you are, which the audit has to know (${reason}): check credentials and network.`,
     );

@@ -1,5 +1,6 @@
 import pMap from 'p-map';
 import type { Rulings } from '#shared/clusters/rulebook.ts';
+import { errorMessage } from '#shared/error-message.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY, type Mode } from '#shared/eviction/policy.ts';
 import { EVICTION_API_RIGHTS, missingRights, NEEDED_RIGHTS } from '#shared/kubernetes/rights.ts';
@@ -108,7 +109,7 @@ async function looked(
   try {
     return await look();
   } catch (error) {
-    return [bad(what, messageOf(error), `${fix}.`)];
+    return [bad(what, errorMessage(error), `${fix}.`)];
   }
 }
 
@@ -165,7 +166,7 @@ async function examineCluster(
   cluster: ClusterName,
   clock: Clock,
 ): Promise<readonly Told[]> {
-  const known = fleet.kind === 'context' ? undefined : await fleet.rulebook.read(cluster).catch(messageOf);
+  const known = fleet.kind === 'context' ? undefined : await fleet.rulebook.read(cluster).catch(errorMessage);
   const rulings = typeof known === 'string' ? undefined : known;
   return [
     ...(typeof known === 'string'
@@ -341,5 +342,3 @@ function builtInFinding({ state, evidence }: BuiltIn, mode: Mode | undefined, is
       return state satisfies never;
   }
 }
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -7,6 +7,7 @@ import {
   type SQSClient,
   StartMessageMoveTaskCommand,
 } from '@aws-sdk/client-sqs';
+import { errorMessage } from '#shared/error-message.ts';
 import { EXPIRY_DEAD_LETTER_NAME, QUEUES } from '#shared/queues/queue-set.ts';
 import type { DeadLetter, DeadLetterBox } from './dead-letters.ts';
 import { FleetError } from './fleet.ts';
@@ -144,7 +145,7 @@ export class SqsQueues implements DeadLetterBox {
     try {
       return await ask();
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = errorMessage(error);
       throw new FleetError(
         `The queue ${this.#prefix}-${name} does not answer (${reason}): check table, account and region, and that you have ${right}.`,
         { cause: error },

@@ -1,6 +1,7 @@
 import pMap from 'p-map';
 import type { ServiceClusterView, ServiceView } from '#functions/local/service-view.ts';
 import type { Rulings } from '#shared/clusters/rulebook.ts';
+import { errorMessage } from '#shared/error-message.ts';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY, type Mode, type Stop, type Trip } from '#shared/eviction/policy.ts';
 import type { Clock } from '#shared/time/clock.ts';
@@ -89,7 +90,7 @@ export async function statusOf(
     try {
       return await ask;
     } catch (error) {
-      unknown.push(messageOf(error));
+      unknown.push(errorMessage(error));
       return undefined;
     }
   };
@@ -165,7 +166,7 @@ async function clusterStatus(
       ...(next === undefined ? {} : { nextAt: next }),
     };
   } catch (error) {
-    return { cluster, error: messageOf(error) };
+    return { cluster, error: errorMessage(error) };
   }
 }
 
@@ -191,7 +192,7 @@ async function liveFacts(
   try {
     live = await fleet.cluster(cluster);
   } catch (error) {
-    return unknown(messageOf(error));
+    return unknown(errorMessage(error));
   }
   const { objects } = live;
   const over = new AbortController();
@@ -203,7 +204,7 @@ async function liveFacts(
       const version = await objects.get('/version');
       return { builtIn: await builtInOf(objects), kubernetes: String(version?.['gitVersion'] ?? '') };
     } catch (error) {
-      return unknown(messageOf(error));
+      return unknown(errorMessage(error));
     }
   };
   try {
@@ -213,5 +214,3 @@ async function liveFacts(
     live.close();
   }
 }
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

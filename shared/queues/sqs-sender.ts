@@ -4,6 +4,7 @@ import {
   type SendMessageBatchRequestEntry,
   type SQSClient,
 } from '@aws-sdk/client-sqs';
+import { errorMessage } from '#shared/error-message.ts';
 import { MAX_BATCH_BYTES, MAX_BATCH_MESSAGES } from './limits.ts';
 import { ATTRIBUTE_TYPE, messageBytes, type Numbered, SendFailures, withoutFaulty } from './message-fault.ts';
 import { type OutgoingMessage, QueueError, type QueueSender, type SendFailure } from './sender.ts';
@@ -33,7 +34,7 @@ export class SqsSender implements QueueSender {
       } catch (error) {
         if (at === 0) throw this.#unreachable(error);
         // What earlier calls sent is in the queue: only the rest is to be sent again.
-        const reason = `the queue could not be reached any more: ${messageOf(error)}`;
+        const reason = `the queue could not be reached any more: ${errorMessage(error)}`;
         for (const each of batches.slice(at).flat()) failures.add(each, reason, false);
         break;
       }
@@ -50,7 +51,7 @@ export class SqsSender implements QueueSender {
 
   #unreachable(cause: unknown): QueueError {
     return new QueueError(
-      `queue ${queueName(this.#queueUrl)} could not be reached: ${messageOf(cause)}; check that it exists and that sqs:SendMessage is granted`,
+      `queue ${queueName(this.#queueUrl)} could not be reached: ${errorMessage(cause)}; check that it exists and that sqs:SendMessage is granted`,
       { cause },
     );
   }
@@ -102,8 +103,6 @@ function toEntry({ index, message }: Numbered): SendMessageBatchRequestEntry {
     MessageAttributes: Object.fromEntries(messageAttributes),
   };
 }
-
-const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
 
 /** The name of a queue, as its URL ends. */
 export function queueName(queueUrl: string): string {

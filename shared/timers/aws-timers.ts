@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { ConflictException, CreateScheduleCommand, type SchedulerClient } from '@aws-sdk/client-scheduler';
+import { errorMessage } from '#shared/error-message.ts';
 import { type EpochMs, type NodeRef, nodeKey } from '#shared/eviction/identity.ts';
 import { encodeDue } from '#shared/queues/due-message.ts';
 import { MAX_DELAY_SECONDS } from '#shared/queues/limits.ts';
@@ -118,7 +119,7 @@ export function scheduleName(ref: NodeRef, at: EpochMs): string {
 }
 
 function timerError({ cluster, node }: NodeRef, cause: unknown): TimerError {
-  const reason = cause instanceof Error ? cause.message : String(cause);
+  const reason = errorMessage(cause);
   return new TimerError(
     `node ${node} of ${cluster}: a timer could not be armed: ${reason}; the message that asked for it comes again`,
     { cause },

@@ -1,5 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { errorMessage } from '#shared/error-message.ts';
 import { parseInt64Json } from '#shared/kubernetes/api-json.ts';
 import { type ConformanceCase, caseFile, describeIssue } from './suite.ts';
 import { suites } from './suites.ts';
@@ -44,7 +45,7 @@ async function readCaseFile(directory: string, name: string): Promise<ReadFile> 
     content = parseInt64Json(await readFile(join(directory, name), 'utf8'));
   } catch (error) {
     const reason = error instanceof SyntaxError ? 'is not JSON' : 'cannot be read';
-    return { name, fault: `${name} ${reason}: ${error instanceof Error ? error.message : String(error)}.` };
+    return { name, fault: `${name} ${reason}: ${errorMessage(error)}.` };
   }
   const file = caseFile.safeParse(content);
   if (!file.success) return { name, fault: `${name} is not a case file: ${describeIssue(file.error)}.` };

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
+import { errorMessage } from '#shared/error-message.ts';
 
 /** What a case expects and what the code says instead. */
 export interface Mismatch {
@@ -67,7 +68,7 @@ async function settle<C>(
   } catch (error) {
     return {
       expected: 'an answer',
-      got: `thrown: ${error instanceof Error ? error.message : String(error)}`,
+      got: `thrown: ${errorMessage(error)}`,
     };
   }
 }

@@ -10,6 +10,7 @@ import type { StuckPod } from '#shared/clusters/stuck.ts';
 import { type ClusterName, type EpochMs, type NodeName, nodeName } from '#shared/eviction/identity.ts';
 import type { Hold, Mode, Stop, Trip } from '#shared/eviction/policy.ts';
 import type { TimedTaint } from '#shared/eviction/records.ts';
+import type { BuiltIn } from '#shared/explain/built-in.ts';
 import type { HistoryEntry } from '#shared/store/history.ts';
 
 /**
@@ -105,7 +106,7 @@ export interface ClusterStatus {
   readonly holds: readonly Hold[];
   /** What the guard holds. */
   readonly trips: readonly Trip[];
-  readonly builtIn: { readonly state: 'on' | 'off' | 'unknown'; readonly evidence: string };
+  readonly builtIn: BuiltIn;
   /** As the process says that runs it; absent: it is a deployment, or nothing runs. */
   readonly service?: ServiceClusterView;
   /** Who speaks for it; absent: nobody. */

@@ -1,7 +1,8 @@
-import { type BuiltIn, builtInOf } from '#functions/operator/built-in.ts';
+import { builtInOf } from '#functions/operator/built-in.ts';
 import type { Fleet } from '#functions/operator/fleet.ts';
 import { errorMessage } from '#shared/error-message.ts';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { BuiltIn } from '#shared/explain/built-in.ts';
 import type { Clock } from '#shared/time/clock.ts';
 
 /** What it is known by is read of whole control planes: it changes seldom. */

@@ -1,7 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import pMap from 'p-map';
 import type { ServiceClusterView, ServiceView } from '#functions/local/service-view.ts';
-import type { BuiltIn } from '#functions/operator/built-in.ts';
 import type { Fleet } from '#functions/operator/fleet.ts';
 import type { LeaseRecord } from '#shared/clusters/lease.ts';
 import { type Rulings, rulesOf } from '#shared/clusters/rulebook.ts';
@@ -10,6 +9,7 @@ import { errorMessage } from '#shared/error-message.ts';
 import type { ClusterName, EpochMs, NodeName } from '#shared/eviction/identity.ts';
 import type { Rules, Stop } from '#shared/eviction/policy.ts';
 import type { EvictionRecord, NodeState } from '#shared/eviction/records.ts';
+import type { BuiltIn } from '#shared/explain/built-in.ts';
 import type { Store, TaintedNode } from '#shared/store/store.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
 import { taintText } from '#shared/taints/taint.ts';

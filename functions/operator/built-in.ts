@@ -1,13 +1,8 @@
+import type { BuiltIn } from '#shared/explain/built-in.ts';
 import { TAINT_MANAGER_REASON } from '#shared/kubernetes/announcement.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/api-json.ts';
 import type { ClusterObjects } from './cluster-objects.ts';
-
-/** Whether the built-in controller runs, and by which evidence. */
-export interface BuiltIn {
-  readonly state: 'on' | 'off' | 'unknown';
-  readonly evidence: string;
-}
 
 const CONTROLLER = 'taint-eviction-controller';
 const MANAGER_PODS = '/api/v1/namespaces/kube-system/pods';

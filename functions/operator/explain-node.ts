@@ -2,7 +2,6 @@ import pMap from 'p-map';
 import { rulesOf } from '#shared/clusters/rulebook.ts';
 import type { ClusterName, EpochMs, NodeName } from '#shared/eviction/identity.ts';
 import type { Budget } from '#shared/explain/budgets.ts';
-import type { BuiltIn } from '#shared/explain/built-in.ts';
 import { nodeHeadline } from '#shared/explain/headline.ts';
 import { type Known, known, knownOr } from '#shared/explain/known.ts';
 import { explainNode, type NodeAnswer, type NodeQuestion } from '#shared/explain/node.ts';
@@ -61,7 +60,7 @@ export async function askNode(
     const namespaces = [...new Set(knownOr(pods, []).map(({ namespace }) => namespace))];
     const [budgets, builtIn, service] = await Promise.all([
       ask(({ objects }) => budgetsOfAll(objects, namespaces)),
-      ask(({ objects }): Promise<BuiltIn> => builtInOf(objects)),
+      ask(({ objects }) => builtInOf(objects)),
       fleet.kind === 'context' ? undefined : serviceFacts(fleet, { cluster, node, matching }, clock.now()),
     ]);
     const shown = knownOr(live, undefined);

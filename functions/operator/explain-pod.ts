@@ -1,7 +1,6 @@
 import { rulesOf } from '#shared/clusters/rulebook.ts';
 import { type ClusterName, type EpochMs, type NodeName, nodeName } from '#shared/eviction/identity.ts';
 import type { Partition } from '#shared/eviction/records.ts';
-import type { BuiltIn } from '#shared/explain/built-in.ts';
 import { headline } from '#shared/explain/headline.ts';
 import { type Known, known, knownOr } from '#shared/explain/known.ts';
 import { explainPod, type PodAnswer, type PodCase, type ServiceFacts } from '#shared/explain/pod.ts';
@@ -57,7 +56,7 @@ export async function askPod(
     const [node, budgets, builtIn, service] = await Promise.all([
       on === undefined ? known({ taints: [] }) : ask((cluster) => liveNode(cluster, on)),
       ask(({ objects }) => budgetsIn(objects, namespace)),
-      ask(({ objects }): Promise<BuiltIn> => builtInOf(objects)),
+      ask(({ objects }) => builtInOf(objects)),
       fleet.kind === 'context'
         ? undefined
         : serviceFacts(fleet, { cluster, namespace, name, matching }, on ?? none, clock.now()),

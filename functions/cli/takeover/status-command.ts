@@ -1,10 +1,11 @@
 import type { Command } from 'commander';
 import type { CliDeps } from '#functions/cli/command.ts';
 import { type OutputFormat, outputOption, shownAs, tableText, withExamples } from '#functions/cli/output.ts';
-import { type BuiltIn, builtInOf } from '#functions/operator/built-in.ts';
+import { builtInOf } from '#functions/operator/built-in.ts';
 import type { ClusterObjects } from '#functions/operator/cluster-objects.ts';
 import { takenOver } from '#functions/operator/takeover/taken-tolerations.ts';
 import type { EpochMs } from '#shared/eviction/identity.ts';
+import type { BuiltIn } from '#shared/explain/built-in.ts';
 import type { Takeover } from '#shared/kubernetes/api.ts';
 import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/api-json.ts';
 import { isAlive } from '#shared/kubernetes/takeover.ts';

@@ -1,7 +1,7 @@
 import pMap from 'p-map';
 import type { ClusterName, EpochMs, NodeName } from '#shared/eviction/identity.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
-import type { Store } from '#shared/store/store.ts';
+import type { Store, TaintedNode } from '#shared/store/store.ts';
 
 /** Nodes that are read at a time. */
 const PARALLEL_NODES = 16;
@@ -13,13 +13,24 @@ export interface Pending {
   readonly record: EvictionRecord;
 }
 
-/** What is to be evicted in a cluster, the first to go first, and by name; what ended in this moment may still be among it. Rejects with `StoreError`. */
-export async function pendingOf(
+/** What is to be evicted in a cluster, as {@link pendingOn}. Rejects with `StoreError`. */
+export const pendingOf = async (
   store: Store,
   cluster: ClusterName,
   now: EpochMs,
+): Promise<readonly Pending[]> =>
+  pendingOn(await Array.fromAsync(store.taintedNodes(cluster)), store, cluster, now);
+
+/**
+ * What is to be evicted from these nodes of a cluster, the first to go first, and by name; what ended in this moment may still be
+ * among it. Rejects with `StoreError`.
+ */
+export async function pendingOn(
+  nodes: readonly Pick<TaintedNode, 'node'>[],
+  store: Pick<Store, 'load'>,
+  cluster: ClusterName,
+  now: EpochMs,
 ): Promise<readonly Pending[]> {
-  const nodes = await Array.fromAsync(store.taintedNodes(cluster));
   const partitions = await pMap(nodes, ({ node }) => store.load({ cluster, node }, now), {
     concurrency: PARALLEL_NODES,
   });

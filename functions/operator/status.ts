@@ -11,7 +11,7 @@ import { VERSION } from '#shared/version.ts';
 import { builtInOf } from './built-in.ts';
 import type { Fleet } from './fleet.ts';
 import { isOn, latenessOf, type Need, needsOf } from './needs.ts';
-import { pendingOf } from './pending.ts';
+import { pendingOn } from './pending.ts';
 
 /** Clusters that are asked at a time. */
 const PARALLEL_CLUSTERS = 8;
@@ -136,14 +136,13 @@ async function clusterStatus(
   clock: Clock,
 ): Promise<ClusterStatus> {
   try {
-    const [rulings, lease, stuck, pending, live] = await Promise.all([
+    const [rulings, lease, stuck, { tainted, pending }, live] = await Promise.all([
       fleet.rulebook.read(cluster),
       fleet.leases.look(cluster),
       fleet.leases.stuck(cluster),
-      pendingOf(fleet.store, cluster, clock.now()),
+      waiting(fleet, cluster, clock),
       liveFacts(fleet, cluster),
     ]);
-    const tainted = await Array.fromAsync(fleet.store.taintedNodes(cluster));
     const now = clock.now();
     const view = service?.clusters[cluster];
     const heardAt = view?.heardAt ?? lease?.heardAt;
@@ -169,6 +168,12 @@ async function clusterStatus(
   } catch (error) {
     return { cluster, error: errorMessage(error) };
   }
+}
+
+/** What is to be evicted, and the nodes that have it. */
+async function waiting({ store }: Fleet, cluster: ClusterName, clock: Clock) {
+  const tainted = await Array.fromAsync(store.taintedNodes(cluster));
+  return { tainted, pending: await pendingOn(tainted, store, cluster, clock.now()) };
 }
 
 function rulesOf({ orders, guard }: Rulings, now: EpochMs): Partial<ClusterStatus> {

@@ -5,7 +5,7 @@ import { wholeBrake } from '#shared/eviction/brake.ts';
 import type { EpochMs, PodUid } from '#shared/eviction/identity.ts';
 import { judge, type NodeLook, type Verdict } from '#shared/eviction/judge.ts';
 import type { Method, Rules } from '#shared/eviction/policy.ts';
-import { askAgainAt } from '#shared/eviction/rate.ts';
+import { askAgainAt, hasTurn } from '#shared/eviction/rate.ts';
 import {
   type CancelReason,
   type Ending,
@@ -115,12 +115,12 @@ export class Pass {
   ): Promise<readonly EvictionRecord[]> {
     const { rate } = rules.policy;
     if (rate === undefined) return due;
+    const now = this.#deps.clock.now();
     const asking = due.filter((record) => {
-      const found = record.turnAt === undefined && verdict(record, pods.get(record.uid));
+      const found = !hasTurn(record, now) && verdict(record, pods.get(record.uid));
       return found && found.kind === 'evict' && !found.unlimited;
     });
     if (asking.length === 0) return due;
-    const now = this.#deps.clock.now();
     try {
       const turns = await this.#deps.rates.take(this.#partition.ref.cluster, asking.length, rate, now);
       for (const [index, { uid }] of asking.entries()) {

@@ -1,10 +1,21 @@
 import type { EpochMs } from './identity.ts';
+import type { EvictionRecord } from './records.ts';
 
 /** Turns are given out for so long ahead; who gets none asks again after that time. */
 export const TURNS_AHEAD_MS = 60_000;
 
 /** Turns of one second come together, so that a node with many has one message for them. */
 const TOGETHER_MS = 1_000;
+
+/** A turn lasts until a first try that failed has come again. */
+const TURN_LASTS_MS = 6_000;
+
+/**
+ * Whether a record has a turn that counts at `now`. One that nobody took in its time has passed, and another is asked for:
+ * turns that pods missed together, waiting for a node to be understood or for a server, would let them all go at once.
+ */
+export const hasTurn = ({ turnAt }: Pick<EvictionRecord, 'turnAt'>, now: EpochMs): boolean =>
+  turnAt !== undefined && now - turnAt <= TURN_LASTS_MS;
 
 /** Turns that are asked for together, and the time that they take. */
 export interface Claim {

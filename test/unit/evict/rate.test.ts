@@ -97,6 +97,18 @@ describe('where the cluster has a rate', () => {
     assert.deepEqual(deletedFrom(bench), ['u1']);
   });
 
+  test('turns that passed while nobody could go do not let all go at once', async () => {
+    const bench = await limited(5);
+    await evictNode(ref, bench);
+    await bench.clock.advanceTo(at(180));
+    await evictNode(ref, bench);
+    await until(bench, at(190));
+    assert.deepEqual(
+      bench.cluster.deletions.map((deletion) => (deletion.at - at(60)) / 1000),
+      [0, 0, 120, 120, 121],
+    );
+  });
+
   test('no turn is taken for what does not go', async () => {
     const bench = await limited(2, { ...at2PerSecond, policy: { ...at2PerSecond.policy, mode: 'observe' } });
     await evictNode(ref, bench);

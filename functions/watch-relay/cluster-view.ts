@@ -87,6 +87,8 @@ export class ClusterView {
   readonly #deleted = new Map<NodeName, Map<PodUid, DeletedPod>>();
   /** Nodes that went without a taint. The store may not know that yet. */
   readonly #wentUntainted = new Set<NodeName>();
+  /** Nodes that went, and after them the last of their pods. The store may not know that yet. */
+  readonly #deserted = new Set<NodeName>();
   #listed = false;
   /** The place of each pod among those that may have been held, as of the last wake; further ones follow as they are told. */
   readonly #ranks = new Map<PodUid, number>();
@@ -189,6 +191,7 @@ export class ClusterView {
     const known = this.#nodes.get(name);
     const before = known ?? UNTAINTED;
     this.#wentUntainted.delete(name);
+    this.#deserted.delete(name);
     const taints = seeTaints(
       evictingTaints(node.taints, this.virtualKeys),
       known,
@@ -307,7 +310,9 @@ export class ClusterView {
       if (this.#deletedOf(node, now).length === 0) this.#deleted.delete(node);
     }
     const names = new Set([...this.followed(), ...stored.map(({ node }) => node)]);
-    for (const node of this.#wentUntainted) if (!names.has(node)) this.#wentUntainted.delete(node);
+    for (const went of [this.#wentUntainted, this.#deserted]) {
+      for (const node of went) if (!names.has(node)) went.delete(node);
+    }
     return [...names].map((node) => ({ node }));
   }
 
@@ -377,6 +382,7 @@ export class ClusterView {
     if (deserted) {
       this.#nodes.delete(node);
       this.#pods.delete(node);
+      this.#deserted.add(node);
     }
     return deserted;
   }
@@ -384,7 +390,9 @@ export class ClusterView {
   #facts(node: NodeName, now: EpochMs): NodeFacts {
     this.#sequence += 1;
     const version: Version = { epoch: this.#epoch, sequence: this.#sequence };
-    const entry = this.#nodes.get(node) ?? { taints: [], deletedAt: now };
+    // Of the pods of a node that went without its taints nothing is known: it is told of as untainted.
+    const gone = this.#deserted.has(node) ? { taints: [], deletedAt: now } : UNTAINTED;
+    const entry = this.#nodes.get(node) ?? gone;
     const guard = this.#guardRevision ? { guardRevision: this.#guardRevision } : {};
     return { ref: { cluster: this.#cluster, node }, version, observedAt: now, ...entry, ...guard };
   }

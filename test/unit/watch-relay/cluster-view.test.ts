@@ -458,7 +458,7 @@ describe('a deleted node', () => {
     view.deleteNode(N1, at(5));
     for (const second of [6, 7]) {
       const resync = view.resync([stored('n1', 'a')], at(second), false);
-      assert.deepEqual(told(resync), ['n1 deleted untainted: no pods']);
+      assert.deepEqual(told(resync), ['n1 untainted: no pods']);
     }
     assert.deepEqual(view.resync([], at(8), false), []);
     assert.deepEqual(told(view.resync([stored('n1', 'a')], at(9), false)), ['n1 deleted a: u1']);
@@ -584,7 +584,7 @@ describe('a resync', () => {
     const { node, state } = stored('n1', 'a');
     const doubtful = state.taints.map((each) => ({ ...each, known: 'found', since: at(-90) }) as const);
     const delta = only(view.resync([{ node, state: { ...state, taints: doubtful } }], at(1), false));
-    assert.deepEqual(told([delta]), ['n1 deleted untainted: no pods']);
+    assert.deepEqual(told([delta]), ['n1 untainted: no pods']);
     assert.deepEqual(only(view.upsertNode(liveNode('n1', 'a'), at(3))).taints, [taint('a', 3)]);
   });
 

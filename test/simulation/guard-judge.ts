@@ -117,7 +117,6 @@ export class GuardJudge {
         policyAt: bench.clock.now(),
       });
     }
-    rulebook.onWritten = (cluster, ruling, before) => this.#written(cluster, ruling, before);
   }
 
   /** A node is now so; `taints`: `undefined` = it is gone. */
@@ -148,7 +147,8 @@ export class GuardJudge {
     if (!has && last && !last.until) last.until = { state, at };
   }
 
-  #written(cluster: ClusterName, { at, rulings, guardAct }: Ruling, before: Rulings): void {
+  /** What governs a cluster was written anew. */
+  written(cluster: ClusterName, { at, rulings, guardAct }: Ruling, before: Rulings): void {
     const watched = this.#watched.get(cluster);
     if (!watched) return;
     const { guard } = policyOf(rulings);

@@ -1,4 +1,5 @@
 import { LOOK_MAX_AGE_MS } from '#functions/evict/pass.ts';
+import type { Rulings } from '#shared/clusters/rulebook.ts';
 import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import type { OutgoingMessage } from '#shared/queues/sender.ts';
@@ -7,6 +8,7 @@ import type { LiveTaint } from '#shared/taints/taint.ts';
 import type { LogFields } from '#shared/telemetry/log.ts';
 import { GuardJudge } from './guard-judge.ts';
 import type { House } from './house.ts';
+import { policyOf } from './law.ts';
 import type { LiveCluster } from './live-cluster.ts';
 import { MessageJudge } from './message-judge.ts';
 import { PolicyJudge } from './policy-judge.ts';
@@ -14,7 +16,7 @@ import type { Surroundings } from './process.ts';
 import { RecordJudge } from './record-judge.ts';
 import type { Queues } from './scene.ts';
 import type { Sent } from './simulated-api.ts';
-import type { SimulatedRulebook } from './simulated-rulebook.ts';
+import type { Ruling, SimulatedRulebook } from './simulated-rulebook.ts';
 
 /** What a judge looks at. */
 export interface Bench extends Surroundings {
@@ -51,6 +53,7 @@ export class Judge {
     this.#messages = new MessageJudge(bench, this.#records, accuse);
     this.#guard = new GuardJudge(bench, accuse);
     this.#policy = new PolicyJudge(bench, this.#guard, accuse);
+    if (bench.rulebook) bench.rulebook.onWritten = (...written) => this.#ruled(...written);
     const audit = async () => {
       await this.audit();
       const { clock, weather } = bench;
@@ -58,6 +61,12 @@ export class Judge {
       clock.setAlarm(clock.now() + (busy ? AUDIT_MS : QUIET_AUDIT_MS), () => void audit());
     };
     bench.clock.setAlarm(bench.clock.now() + AUDIT_MS, () => void audit());
+  }
+
+  #ruled(name: ClusterName, ruling: Ruling, before: Rulings): void {
+    const { truth } = this.#bench.clusters.find((each) => each.name === name) ?? {};
+    truth?.termsAre(ruling.at, policyOf(ruling.rulings).tolerationSeconds);
+    this.#guard.written(name, ruling, before);
   }
 
   get evicted(): number {

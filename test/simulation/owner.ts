@@ -12,7 +12,7 @@ import type { LiveCluster } from './live-cluster.ts';
 import type { Scene } from './scene.ts';
 import type { SeededRandom } from './seeded-random.ts';
 import type { SimulatedRulebook } from './simulated-rulebook.ts';
-import { TAINT_KEYS } from './simulated-user.ts';
+import { SECONDS, TAINT_KEYS } from './simulated-user.ts';
 
 const MINUTE_MS = 60_000;
 /** In one episode; where nodes are full, each has hundreds of pods decided anew. */
@@ -143,6 +143,7 @@ export class Owner {
       () => () => this.#policyFor({ method: random.pick(METHODS) }, { method: random.pick(METHODS) }),
       () => () => this.#policyFor({ rate: random.pick(RATES) }, { rate: NO_RATE }),
       () => () => this.#budget(),
+      () => () => this.#policyFor({ tolerationSeconds: this.#seconds() }, { tolerationSeconds: {} }),
       () => () =>
         this.#policyFor({ guard: random.pick([...GUARDS, SHADOWED]) }, { guard: random.pick(GUARDS) }),
     ]);
@@ -212,6 +213,10 @@ export class Owner {
   ) {
     const { name } = this.#cluster;
     this.#rulebook.setPolicy(name, { ...this.#policy, [list]: change(this.#policy[list]) });
+  }
+
+  #seconds(): Policy['tolerationSeconds'] {
+    return { [this.#random.pick(TAINT_KEYS)]: this.#random.pick(SECONDS) };
   }
 
   /** A disruption budget lets few pods go, or none. */

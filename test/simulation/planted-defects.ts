@@ -313,6 +313,18 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
         },
     },
   },
+  'the seconds are ignored for which pods tolerate a taint by policy': {
+    climate: 'fair',
+    governed: true,
+    fault: {
+      rules:
+        (read) =>
+        async (...asked) => {
+          const { policy, ...rules } = await read(...asked);
+          return { ...rules, policy: { ...policy, tolerationSeconds: {} } };
+        },
+    },
+  },
   'budgets are not asked': {
     climate: 'fair',
     governed: true,

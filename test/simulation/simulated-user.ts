@@ -10,7 +10,7 @@ export const TAINT_KEYS = ['a', 'b', NODE_NOT_READY, NODE_UNREACHABLE] as const;
 /** Keys of the node controllers, which say when they set a taint. */
 const TIMED_KEYS: readonly string[] = [NODE_NOT_READY, NODE_UNREACHABLE];
 /** Tolerated for so many seconds; beyond 900 a timer needs a schedule. */
-const SECONDS = [0, 1, 5, 20, 60, 120, 300, 1000, 2500] as const;
+export const SECONDS = [0, 1, 5, 20, 60, 120, 300, 1000, 2500] as const;
 /** In one episode, on two nodes. */
 const ACTIONS = 30;
 /** Nodes that are acted on; more of them are only tainted and untainted all at once. */

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import { BEHIND_PATIENCE_MS } from '#shared/eviction/judge.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
@@ -12,6 +13,11 @@ export const DOWN_KEYS: readonly string[] = [
   'node.kubernetes.io/not-ready',
   'node.kubernetes.io/unreachable',
 ];
+
+/** Policy that is in force when a pod is judged is no older than this, and the look by which it is. */
+const TERMS_AGE_MS = 1_000;
+/** By when all is decided anew that other policy puts off or brings forward. */
+const TERMS_HEARD_MS = 9_000;
 
 /** A node as it was for a while. */
 interface NodePast {
@@ -31,6 +37,12 @@ interface PodPast {
   readonly node: NodeName;
   readonly podSince: EpochMs;
   readonly tolerations: { readonly at: EpochMs; readonly tolerations: readonly Toleration[] }[];
+}
+
+/** For how many seconds pods tolerate taints of some keys, by policy, whatever they say; from a moment on. */
+interface Terms {
+  readonly at: EpochMs;
+  readonly seconds: Readonly<Record<string, number>>;
 }
 
 /** The start of the countdown of a taint that a node has in one of its states. */
@@ -57,6 +69,7 @@ export class Truth {
   readonly #nodes = new Map<NodeName, NodePast[]>();
   readonly #pods = new Map<PodUid, PodPast>();
   readonly #changedAt = new Map<NodeName, EpochMs>();
+  readonly #terms: [Terms, ...Terms[]] = [{ at: 0, seconds: {} }];
   #states = 0;
 
   constructor(cluster: ClusterName, options: MatchOptions, disturbances: Disturbances) {
@@ -95,6 +108,15 @@ export class Truth {
     this.#pods.set(pod.uid, past);
   }
 
+  /** From now on policy says for how many seconds pods tolerate taints of these keys. */
+  termsAre(at: EpochMs, seconds: Terms['seconds']): void {
+    if (!isDeepStrictEqual(seconds, this.#termsNow.seconds)) this.#terms.push({ at, seconds });
+  }
+
+  get #termsNow(): Terms {
+    return this.#terms.at(-1) ?? this.#terms[0];
+  }
+
   /** A pod is gone for good. */
   podIsGone(at: EpochMs, node: NodeName | undefined): void {
     if (node !== undefined) this.#changedAt.set(node, at);
@@ -102,7 +124,7 @@ export class Truth {
 
   /** When a node or one of its pods changed last. */
   changedAt(name: NodeName): EpochMs {
-    return this.#changedAt.get(name) ?? 0;
+    return Math.max(this.#changedAt.get(name) ?? 0, this.#termsNow.at + TERMS_HEARD_MS);
   }
 
   /** What a node's pods are to be judged by; `undefined`: it went, and nobody was told what it was like. */
@@ -171,13 +193,18 @@ export class Truth {
    */
   mayGo(uid: PodUid, seen: number, lookedAt: EpochMs, key?: string): EpochMs | undefined {
     const pod = this.#podOf(uid);
+    const start = (patient: boolean): Start => this.#lenientStart(pod.node, lookedAt, patient);
+    const inForce = this.#terms.filter(
+      (_, index) => (this.#terms[index + 1]?.at ?? Infinity) >= lookedAt - TERMS_AGE_MS,
+    );
     const moments = this.#candidates(pod.node, seen, lookedAt).flatMap((past) => {
       // When a node went is known by when a relay heard of it.
       if (past.deleted && pod.podSince >= this.knowledge.seenAt(past.state)) return [];
-      const start = (patient: boolean): Start => this.#lenientStart(pod.node, lookedAt, patient);
-      const known = this.#deadline(pod, past, start(false), key);
-      const waited = this.#deadline(pod, past, start(true), key);
-      return [known, waited === undefined ? undefined : waited + BEHIND_PATIENCE_MS];
+      return inForce.flatMap((terms) => {
+        const known = this.#deadline(pod, past, start(false), terms, key);
+        const waited = this.#deadline(pod, past, start(true), terms, key);
+        return [known, waited === undefined ? undefined : waited + BEHIND_PATIENCE_MS];
+      });
     });
     const possible = moments.filter((moment) => moment !== undefined);
     return possible.length > 0 ? Math.min(...possible) : undefined;
@@ -258,9 +285,11 @@ export class Truth {
       const recreatedAt = past.findLast((each, index) => !each.deleted && past[index - 1]?.deleted)?.at ?? 0;
       return by(Math.max(startOf(past, taint, node, STRICT), recreatedAt, pod.podSince));
     };
-    const deadline = this.#deadline(pod, node, start, key);
+    const terms = this.#termsNow;
+    const deadline = this.#deadline(pod, node, start, terms, key);
     if (deadline === undefined) return undefined;
-    return by(Math.max(deadline, ...[node.at, tolerations.at, pod.podSince].map(by)));
+    const changes = [node.at, tolerations.at, pod.podSince, terms.at + TERMS_HEARD_MS];
+    return by(Math.max(deadline, ...changes.map(by)));
   }
 
   /** Whether a pod is to go at some time, as things are now, and when at the earliest. */
@@ -269,16 +298,22 @@ export class Truth {
     const past = this.#pastOf(pod.node);
     const node = past.at(-1);
     if (!node || this.isLost(uid)) return undefined;
-    return this.#deadline(pod, node, (taint) => startOf(past, taint, node, STRICT));
+    return this.#deadline(pod, node, (taint) => startOf(past, taint, node, STRICT), this.#termsNow);
   }
 
-  #deadline(pod: PodPast, node: NodePast, start: Start, key?: string): EpochMs | undefined {
+  #deadline(
+    pod: PodPast,
+    node: NodePast,
+    start: Start,
+    { seconds: bySaid }: Terms,
+    key?: string,
+  ): EpochMs | undefined {
     const tolerations = pod.tolerations.at(-1)?.tolerations ?? [];
     const ends = node.taints.flatMap((taint) => {
       if (key !== undefined && taint.key !== key) return [];
       const match = firstMatch(tolerations, taint, this.#options);
       if (match && match.tolerationSeconds === undefined) return [];
-      const seconds = Math.max(0, Number(match?.tolerationSeconds ?? 0));
+      const seconds = bySaid[taint.key] ?? Math.max(0, Number(match?.tolerationSeconds ?? 0));
       return [Math.max(start(taint, node), pod.podSince) + seconds * 1000];
     });
     return ends.length > 0 ? Math.min(...ends) : undefined;

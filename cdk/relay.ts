@@ -15,7 +15,7 @@ import {
 } from 'aws-cdk-lib/aws-ecs';
 import { type IPrincipal, ManagedPolicy } from 'aws-cdk-lib/aws-iam';
 import { LogGroup } from 'aws-cdk-lib/aws-logs';
-import { Construct } from 'constructs';
+import { Construct, type IDependable } from 'constructs';
 import { type metricVariables, NODES_PER_MIB, PROBE_PORT, type ValuesOf } from '#shared/aws/environment.ts';
 import { PROJECT_DIR } from './bundle.ts';
 import type { ClusterAccess } from './cluster-access.ts';
@@ -117,6 +117,14 @@ export class FargateRelay extends Construct implements Grantee {
       assignPublicIp: network.isPublic,
       propagateTags: PropagatedTagSource.SERVICE,
     });
+    // Tasks that stop need their way out: without it they neither drain nor end, and the stack cannot be destroyed. And
+    // whoever starts them needs the right to pull their image.
+    this.runWithin(network, task.obtainExecutionRole());
+  }
+
+  /** Has the relays started, and replaced, when `others` are there, and stopped before they go. */
+  runWithin(...others: readonly IDependable[]): void {
+    this.service.node.addDependency(...others);
   }
 
   setEnvironment(values: Readonly<Record<string, string>>): void {

@@ -29,17 +29,22 @@ export class TaintwardStack extends Stack {
     const isOwnVpc = config.vpcId === undefined;
     const network =
       config.relay === 'fargate' || !isOwnVpc ? new Network(this, 'Network', config) : undefined;
-    if (network && config.relay === 'fargate') {
-      new FargateRelay(this, 'Relay', { ...shared, network });
-    } else {
-      this.#sayHowToRun(new ExternalRelay(this, 'Relay', shared));
-    }
+    const relay =
+      network && config.relay === 'fargate'
+        ? new FargateRelay(this, 'Relay', { ...shared, network })
+        : new ExternalRelay(this, 'Relay', shared);
     // Clusters that are reached from a VPC alone are so by `evict` too.
     const functions = new Functions(this, 'Functions', {
       ...shared,
       notices: new Notices(this, 'Notices', config),
       ...(network && !isOwnVpc ? { network } : {}),
     });
+    if (relay instanceof FargateRelay) {
+      // Functions that read what a new relay sends are there before it; and ECS has had a moment to make its own role.
+      relay.runWithin(...functions.all.map(({ lambda }) => lambda));
+    } else {
+      this.#sayHowToRun(relay);
+    }
     new OperatorRights(this, 'OperatorRights', { prefix, state, deltas, timers, functions, clusters });
     const { dashboard } = new Monitoring(this, 'Monitoring', { ...shared, functions });
     this.#say('Dashboard', 'Where to look.', this.#dashboardUrl(dashboard.name));

@@ -68,6 +68,39 @@ describe('the relay on Fargate', () => {
     assert.equal(container()['PortMappings'], undefined);
   });
 
+  describe('and its surroundings:', () => {
+    interface Resource {
+      readonly Type: string;
+      readonly DependsOn?: readonly string[];
+    }
+    const resources = (of: Template) => Object.entries(of.toJSON()['Resources'] as Record<string, Resource>);
+    const service = (of: Template) => resources(of).find(([, { Type }]) => Type === 'AWS::ECS::Service')?.[1];
+    const awaited = (of: Template, type: RegExp) => {
+      const ids = resources(of).flatMap(([id, { Type }]) => (type.test(Type) ? [id] : []));
+      assert.ok(ids.length > 0);
+      return ids.filter((id) => !service(of)?.DependsOn?.includes(id));
+    };
+
+    test('its network is there before it starts, and until its last task has drained', () => {
+      assert.deepEqual(awaited(template, /^AWS::EC2::/), []);
+      const imported = synthesized({
+        'taintward:vpcId': 'vpc-0123456789abcdef0',
+        'taintward:subnetIds': ['subnet-0123456789abcdef0'],
+      });
+      assert.deepEqual(awaited(imported, /^AWS::EC2::SecurityGroup$/), []);
+    });
+
+    test('functions that read what it sends are there, and replaced, before it', () => {
+      assert.deepEqual(awaited(template, /^AWS::Lambda::Function$/), []);
+    });
+
+    test('its cluster waits for nothing: ECS makes its service-linked role with the first one of an account', () => {
+      const [[, cluster] = []] = resources(template).filter(([, { Type }]) => Type === 'AWS::ECS::Cluster');
+      assert.equal(cluster?.DependsOn, undefined);
+      assert.doesNotMatch(JSON.stringify(cluster), /"Ref"|Fn::|CapacityProviders/);
+    });
+  });
+
   test('is as many and as large as is chosen', () => {
     const chosen = synthesized({
       'taintward:relayCount': '5',

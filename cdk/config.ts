@@ -55,7 +55,7 @@ const schema = z
       .default(30),
     /** For how many days what became of evictions, and the audit, is kept. */
     historyDays: count(LEAST_HISTORY_DAYS, MOST_HISTORY_DAYS).default(HISTORY_DAYS),
-    /** Whether the table survives `cdk destroy` and is protected against deletion. */
+    /** Whether the table survives `cdk destroy`, and nobody but a deployment may delete it. */
     retainTable: flag.default(true),
     /** Batches handled at a time. Each may take as many requests to API servers as it has pods to evict. */
     evictConcurrency: count(2, 1000).default(50),

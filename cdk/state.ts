@@ -1,4 +1,4 @@
-import { RemovalPolicy, Stack, Tags } from 'aws-cdk-lib';
+import { DefaultStackSynthesizer, Fn, RemovalPolicy, Stack, Tags } from 'aws-cdk-lib';
 import {
   AttributeType,
   BillingMode,
@@ -17,7 +17,7 @@ import { type Grantee, grantWildcard } from './grantee.ts';
 
 export interface StateProps {
   readonly tableName: string;
-  /** Whether the table outlives the stack and is protected against deletion. */
+  /** Whether the table outlives the stack, and nobody but the stack's own deployment may delete it. */
   readonly retain: boolean;
   /** For how many days history and audit are kept. */
   readonly historyDays: number;
@@ -53,20 +53,10 @@ export class State extends Construct {
       stream: StreamViewType.OLD_IMAGE,
       pointInTimeRecoverySpecification: { pointInTimeRecoveryEnabled: true },
       encryption: TableEncryption.DEFAULT,
-      deletionProtection: retain,
-      removalPolicy: retain ? RemovalPolicy.RETAIN : RemovalPolicy.DESTROY,
+      // A first deployment that fails takes its empty table back, which else would stand in the way of the next one.
+      removalPolicy: retain ? RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE : RemovalPolicy.DESTROY,
       resourcePolicy: new PolicyDocument({
-        statements: [
-          new PolicyStatement({
-            sid: 'TlsOnly',
-            effect: Effect.DENY,
-            principals: [new AnyPrincipal()],
-            // Wildcards that take away: nobody may do anything to this table in the clear.
-            actions: ['dynamodb:*'],
-            resources: ['*'],
-            conditions: { Bool: { 'aws:SecureTransport': 'false' } },
-          }),
-        ],
+        statements: [overTlsOnly(), ...(retain ? [deletedByDeploymentsOnly(Stack.of(this))] : [])],
       }),
     });
     Tags.of(this.table).add(HISTORY_DAYS_TAG, String(historyDays));
@@ -181,4 +171,36 @@ export class State extends Construct {
       ...(conditions ? { conditions } : {}),
     });
   }
+}
+
+/** Nobody may do anything to the table in the clear. */
+function overTlsOnly(): PolicyStatement {
+  return new PolicyStatement({
+    sid: 'TlsOnly',
+    effect: Effect.DENY,
+    principals: [new AnyPrincipal()],
+    actions: ['dynamodb:*'],
+    resources: ['*'],
+    conditions: { Bool: { 'aws:SecureTransport': 'false' } },
+  });
+}
+
+/**
+ * Nobody may delete the table but CloudFormation, as the role that `cdk deploy` gives it or as its caller. DynamoDB's own
+ * deletion protection would keep a failed first deployment, too, from taking its table back.
+ */
+function deletedByDeploymentsOnly({ synthesizer }: Stack): PolicyStatement {
+  if (!(synthesizer instanceof DefaultStackSynthesizer))
+    throw new Error('cdk deploy would use a role that is not known here');
+  return new PolicyStatement({
+    sid: 'DeletedByDeploymentsOnly',
+    effect: Effect.DENY,
+    principals: [new AnyPrincipal()],
+    actions: ['dynamodb:DeleteTable'],
+    resources: ['*'],
+    conditions: {
+      ArnNotEquals: { 'aws:PrincipalArn': Fn.sub(synthesizer.cloudFormationExecutionRoleArn) },
+      'ForAllValues:StringNotEquals': { 'aws:CalledVia': 'cloudformation.amazonaws.com' },
+    },
+  });
 }

@@ -103,7 +103,12 @@ export class DeployedStage {
 
   /** `npx taintward …`. Rejects when it fails. */
   cli(...args: readonly string[]): Promise<CommandResult> {
-    const env = { ...accountEnvironment(this.account.url), TAINTWARD_TABLE: this.state.tableName };
+    return this.cliOf(this.state.tableName, ...args);
+  }
+
+  /** The same, of the service whose table is of that name. */
+  cliOf(table: string, ...args: readonly string[]): Promise<CommandResult> {
+    const env = { ...accountEnvironment(this.account.url), TAINTWARD_TABLE: table };
     return run(process.execPath, [CLI, ...args], { env, withinMs: CLI_WITHIN_MS });
   }
 

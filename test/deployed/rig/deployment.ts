@@ -8,22 +8,25 @@ import { accountEnvironment, type EmulatedAccount } from './emulated-account.ts'
 /** What the stack is called, and what the names of all that is in it start with. */
 const STACK = 'taintward';
 /** A relay of our own, because the stand-in runs no containers; a table that goes with the stack. */
-const SETTINGS = { relay: 'external', retainTable: 'false' };
+const SETTINGS = { name: STACK, relay: 'external', retainTable: 'false' };
+
+type Settings = Readonly<Record<string, string>>;
 const COMMAND_WITHIN_MS = 180_000;
 const CDKLOCAL = join(ROOT, 'node_modules/.bin/cdklocal');
 
-const Outputs = z.object({
-  [STACK]: z.record(z.string(), z.string()),
-});
+const Outputs = z.record(z.string(), z.record(z.string(), z.string()));
 
 /** The stack in an emulated account. */
 export class Deployment {
   readonly #account: EmulatedAccount;
   readonly #dir = mkdtempSync(join(tmpdir(), 'taintward-deployed-'));
+  readonly #settings: typeof SETTINGS;
   #outputs: Readonly<Record<string, string>> = {};
 
-  constructor(account: EmulatedAccount) {
+  /** `settings`: context keys without their prefix. */
+  constructor(account: EmulatedAccount, settings: Partial<typeof SETTINGS> = {}) {
     this.#account = account;
+    this.#settings = { ...SETTINGS, ...settings };
   }
 
   /** What the guide says to do once per account and region. */
@@ -31,11 +34,12 @@ export class Deployment {
     await this.#cdk('bootstrap', [this.#account.environment]);
   }
 
-  /** What the guide says. `settings`: context keys without their prefix. */
-  async deploy(settings: Readonly<Record<string, string>> = {}): Promise<void> {
+  /** What the guide says, with options, if it says so. `settings`: context keys without their prefix. */
+  async deploy(settings: Settings = {}, options: readonly string[] = []): Promise<void> {
     const outputs = join(this.#dir, 'outputs.json');
-    await this.#cdk('deploy', ['--require-approval', 'never', '--outputs-file', outputs], settings);
-    this.#outputs = Outputs.parse(JSON.parse(readFileSync(outputs, 'utf8')))[STACK];
+    const args = ['--require-approval', 'never', '--outputs-file', outputs, ...options];
+    await this.#cdk('deploy', args, settings);
+    this.#outputs = Outputs.parse(JSON.parse(readFileSync(outputs, 'utf8')))[this.#settings.name] ?? {};
   }
 
   async destroy(): Promise<void> {
@@ -51,7 +55,7 @@ export class Deployment {
   }
 
   functionName(name: string): string {
-    return `${STACK}-${name}`;
+    return `${this.#settings.name}-${name}`;
   }
 
   logGroup(name: string): string {
@@ -62,12 +66,8 @@ export class Deployment {
     rmSync(this.#dir, { recursive: true, force: true });
   }
 
-  async #cdk(
-    command: string,
-    args: readonly string[],
-    settings: Readonly<Record<string, string>> = {},
-  ): Promise<void> {
-    const context = Object.entries({ ...SETTINGS, ...settings }).flatMap(([key, value]) => [
+  async #cdk(command: string, args: readonly string[], settings: Settings = {}): Promise<void> {
+    const context = Object.entries({ ...this.#settings, ...settings }).flatMap(([key, value]) => [
       '-c',
       `taintward:${key}=${value}`,
     ]);

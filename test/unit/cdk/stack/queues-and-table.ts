@@ -122,11 +122,11 @@ describe('the table', () => {
     assert.deepEqual(properties()['PointInTimeRecoverySpecification'], { PointInTimeRecoveryEnabled: true });
   });
 
-  test('is closed to whoever comes without TLS', () => {
+  test('is closed to whoever comes without TLS, and deleted by nobody but CloudFormation', () => {
     const { PolicyDocument } = properties()['ResourcePolicy'] as {
       PolicyDocument: { Statement: readonly object[] };
     };
-    assert.deepEqual(PolicyDocument.Statement, [
+    assert.deepEqual(readable(PolicyDocument.Statement), [
       {
         Sid: 'TlsOnly',
         Effect: 'Deny',
@@ -135,24 +135,48 @@ describe('the table', () => {
         Resource: '*',
         Condition: WITHOUT_TLS,
       },
+      {
+        Sid: 'DeletedByDeploymentsOnly',
+        Effect: 'Deny',
+        Principal: { AWS: '*' },
+        Action: 'dynamodb:DeleteTable',
+        Resource: '*',
+        Condition: {
+          ArnNotEquals: {
+            'aws:PrincipalArn':
+              'arn:<AWS::Partition>:iam::<AWS::AccountId>:role/cdk-hnb659fds-cfn-exec-role-<AWS::AccountId>-<AWS::Region>',
+          },
+          'ForAllValues:StringNotEquals': { 'aws:CalledVia': 'cloudformation.amazonaws.com' },
+        },
+      },
     ]);
   });
 });
 
 describe('destroying the stack', () => {
   const retained = (of: Template) =>
-    Object.entries(of.toJSON()['Resources'] as Record<string, { Type: string; DeletionPolicy?: string }>)
-      .filter(([, { DeletionPolicy = 'Delete' }]) => DeletionPolicy !== 'Delete')
-      .map(([, { Type }]) => Type);
+    Object.values(
+      of.toJSON()['Resources'] as Record<
+        string,
+        { Type: string; DeletionPolicy?: string; UpdateReplacePolicy?: string }
+      >,
+    )
+      .filter(({ DeletionPolicy = 'Delete' }) => DeletionPolicy !== 'Delete')
+      .map(({ Type, DeletionPolicy, UpdateReplacePolicy }) => [Type, DeletionPolicy, UpdateReplacePolicy]);
 
-  test('leaves the table, which is also protected against deletion, and nothing else', () => {
-    assert.deepEqual(retained(template), [TABLE]);
-    assert.equal([...resourcesOf(template, TABLE).values()][0]?.['DeletionProtectionEnabled'], true);
+  test('leaves the table and nothing else; a first deployment that fails leaves not even that', () => {
+    assert.deepEqual(retained(template), [[TABLE, 'RetainExceptOnCreate', 'Retain']]);
+    // What cannot be deleted cannot be rolled back.
+    assert.equal([...resourcesOf(template, TABLE).values()][0]?.['DeletionProtectionEnabled'], undefined);
   });
 
   test('leaves nothing at all when that is wanted', () => {
     const all = synthesized({ 'taintward:retainTable': 'false' });
     assert.deepEqual(retained(all), []);
-    assert.equal([...resourcesOf(all, TABLE).values()][0]?.['DeletionProtectionEnabled'], false);
+    assert.doesNotMatch(JSON.stringify(all.toJSON()), /DeletedByDeploymentsOnly/);
+  });
+
+  test('finds the table again, should it be deployed once more: it is named by a text, not by a reference', () => {
+    assert.equal([...resourcesOf(template, TABLE).values()][0]?.['TableName'], 'taintward');
   });
 });

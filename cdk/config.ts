@@ -1,3 +1,4 @@
+import { Aws } from 'aws-cdk-lib';
 import type { Node } from 'constructs';
 import * as z from 'zod';
 import { HISTORY_DAYS, LEAST_HISTORY_DAYS, MOST_HISTORY_DAYS } from '#shared/store/stored.ts';
@@ -65,7 +66,7 @@ const schema = z
     /** Roles that may be assumed to reach EKS clusters; `*` for any account or at the end of a prefix. */
     clusterRoles: list(
       matching(/^arn:[^:]+:iam::(\d{12}|\*):role\/.+$/, 'arn:aws:iam::*:role/taintward-*'),
-    ).default(['arn:aws:iam::*:role/taintward-*']),
+    ).default([`arn:${Aws.PARTITION}:iam::*:role/taintward-*`]),
     /** Whether the clusters' gate `TaintTolerationComparisonOperators` is on, so that `Lt` and `Gt` match. */
     comparisonOperators: flag.default(false),
   })

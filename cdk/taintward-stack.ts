@@ -2,6 +2,7 @@ import { CfnOutput, Stack, type StackProps } from 'aws-cdk-lib';
 import type { Construct } from 'constructs';
 import { ClusterAccess } from './cluster-access.ts';
 import type { Config } from './config.ts';
+import { consoleHost } from './console-host.ts';
 import { Deltas } from './deltas.ts';
 import { Functions } from './functions.ts';
 import { Monitoring } from './monitoring.ts';
@@ -68,7 +69,8 @@ export class TaintwardStack extends Stack {
   }
 
   #dashboardUrl(name: string): string {
-    return `https://${this.region}.console.aws.amazon.com/cloudwatch/home?region=${this.region}#dashboards/dashboard/${name}`;
+    const { region } = this;
+    return `https://${region}.${consoleHost(this)}/cloudwatch/home?region=${region}#dashboards/dashboard/${name}`;
   }
 
   #say(name: string, description: string, value: string): void {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { App } from 'aws-cdk-lib';
+import { App, Aws } from 'aws-cdk-lib';
 import { type Config, ConfigError, readConfig } from '../../../../cdk/config.ts';
 
 function read(context: Readonly<Record<string, unknown>>): Config {
@@ -31,7 +31,7 @@ describe('the configuration', () => {
       evictConcurrency: 50,
       deltaConcurrency: 20,
       kubeconfigSecrets: ['taintward/*'],
-      clusterRoles: ['arn:aws:iam::*:role/taintward-*'],
+      clusterRoles: [`arn:${Aws.PARTITION}:iam::*:role/taintward-*`],
       comparisonOperators: false,
     } satisfies Config);
   });

@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { type Place, readIn } from './place.ts';
+import { synthesized } from './synthesized.ts';
+
+const PLACES: readonly (Place & { readonly consoleHost: string })[] = [
+  {
+    partition: 'aws',
+    region: 'eu-west-1',
+    urlSuffix: 'amazonaws.com',
+    consoleHost: 'console.aws.amazon.com',
+  },
+  {
+    partition: 'aws-cn',
+    region: 'cn-north-1',
+    urlSuffix: 'amazonaws.com.cn',
+    consoleHost: 'console.amazonaws.cn',
+  },
+  {
+    partition: 'aws-us-gov',
+    region: 'us-gov-west-1',
+    urlSuffix: 'amazonaws.com',
+    consoleHost: 'console.amazonaws-us-gov.com',
+  },
+  {
+    partition: 'aws-eusc',
+    region: 'eusc-de-east-1',
+    urlSuffix: 'amazonaws.eu',
+    consoleHost: 'console.amazonaws-eusc.eu',
+  },
+];
+
+const DEPLOYMENTS = {
+  'by default': {},
+  'with a relay of your own': { 'taintward:relay': 'external' },
+  'in a VPC of yours, with an event bus': {
+    'taintward:vpcId': 'vpc-0123456789abcdef0',
+    'taintward:subnetIds': 'subnet-0123456789abcdef0',
+    'taintward:eventBus': 'ops',
+  },
+};
+
+/** What services are called, in policies and in what they write, is the same in all partitions. */
+const PRINCIPALS = ['cloudformation', 'dynamodb', 'ecs-tasks', 'events', 'lambda', 'scheduler'].map(
+  (service) => `${service}.amazonaws.com`,
+);
+
+for (const place of PLACES) {
+  describe(`in the partition ${place.partition}`, () => {
+    for (const [how, context] of Object.entries(DEPLOYMENTS)) {
+      const template = () => readIn(place, synthesized(context));
+
+      test(`every ARN is of that partition, ${how}`, () => {
+        const arns = JSON.stringify(template()).match(/arn:[^:]*:/g) ?? [];
+        assert.ok(arns.length > 0);
+        assert.deepEqual([...new Set(arns)], [`arn:${place.partition}:`]);
+      });
+
+      test(`every host is one of that partition, ${how}`, () => {
+        const { region, urlSuffix, consoleHost } = place;
+        const hosts = JSON.stringify(template()).match(/[\w.-]*amazon[\w-]*(\.[\w-]+)+/g) ?? [];
+        const others = hosts.filter((host) => !PRINCIPALS.includes(host));
+        // VPC endpoints are named from the end, in every partition.
+        const isOurs = (host: string) =>
+          host === `${region}.${consoleHost}` ||
+          host === `com.amazonaws.${region}.dynamodb` ||
+          host.endsWith(`.${region}.${urlSuffix}`);
+        assert.deepEqual(
+          others.filter((host) => !isOurs(host)),
+          [],
+        );
+        assert.ok(others.includes(`${region}.${consoleHost}`));
+      });
+    }
+  });
+}

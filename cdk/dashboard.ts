@@ -14,6 +14,7 @@ import {
 import type { Queue } from 'aws-cdk-lib/aws-sqs';
 import { Construct } from 'constructs';
 import type { LogEvent } from '#shared/telemetry/log-events.ts';
+import { accountWideName } from './account-wide-name.ts';
 import type { Config } from './config.ts';
 import type { Deltas } from './deltas.ts';
 import type { Functions } from './functions.ts';
@@ -52,12 +53,18 @@ export class ServiceDashboard extends Construct {
 
   constructor(scope: Construct, id: string, props: ServiceDashboardProps) {
     super(scope, id);
-    this.name = props.config.name;
+    this.name = accountWideName(this, props.config.name);
     new Dashboard(this, 'Dashboard', {
       dashboardName: this.name,
       defaultInterval: Duration.hours(3),
       widgets: [
-        [new TextWidget({ width: 24, height: 1, markdown: `# ${this.name}: NoExecute taint eviction` })],
+        [
+          new TextWidget({
+            width: 24,
+            height: 1,
+            markdown: `# ${props.config.name}: NoExecute taint eviction`,
+          }),
+        ],
         [new AlarmStatusWidget({ title: 'Alarms', width: 24, height: 4, alarms: [...props.alarms] })],
         evictions(props),
         [byCluster(props)],

@@ -1,5 +1,6 @@
 import { type IPrincipal, ManagedPolicy } from 'aws-cdk-lib/aws-iam';
 import { Construct } from 'constructs';
+import { accountWideName } from './account-wide-name.ts';
 import type { ClusterAccess } from './cluster-access.ts';
 import type { Deltas } from './deltas.ts';
 import type { Functions } from './functions.ts';
@@ -62,10 +63,10 @@ export class OperatorRights extends Construct {
 class Size extends Construct implements Grantee {
   readonly grantPrincipal: IPrincipal;
 
-  constructor(scope: Construct, id: string, managedPolicyName: string, description: string) {
+  constructor(scope: Construct, id: string, name: string, description: string) {
     super(scope, id);
     this.grantPrincipal = new ManagedPolicy(this, 'Policy', {
-      managedPolicyName,
+      managedPolicyName: accountWideName(this, name),
       description,
     }).grantPrincipal;
   }

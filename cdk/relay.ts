@@ -17,6 +17,7 @@ import { type IPrincipal, ManagedPolicy } from 'aws-cdk-lib/aws-iam';
 import { LogGroup } from 'aws-cdk-lib/aws-logs';
 import { Construct, type IDependable } from 'constructs';
 import { type metricVariables, NODES_PER_MIB, PROBE_PORT, type ValuesOf } from '#shared/aws/environment.ts';
+import { accountWideName } from './account-wide-name.ts';
 import { PROJECT_DIR } from './bundle.ts';
 import type { ClusterAccess } from './cluster-access.ts';
 import type { Config } from './config.ts';
@@ -143,7 +144,7 @@ export class ExternalRelay extends Construct implements Grantee {
   constructor(scope: Construct, id: string, props: RelayProps) {
     super(scope, id);
     this.policy = new ManagedPolicy(this, 'Policy', {
-      managedPolicyName: `${props.config.name}-relay`,
+      managedPolicyName: accountWideName(this, `${props.config.name}-relay`),
       description: 'What a relay of Taintward may do. Attach it to the role or user that yours runs as.',
     });
     this.grantPrincipal = this.policy.grantPrincipal;

@@ -3,6 +3,7 @@ import './stack/config.ts';
 import './stack/functions.ts';
 import './stack/monitoring.ts';
 import './stack/nag.ts';
+import './stack/names.ts';
 import './stack/partitions.ts';
 import './stack/permissions.ts';
 import './stack/queues-and-table.ts';

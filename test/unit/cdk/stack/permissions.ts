@@ -104,7 +104,7 @@ describe('people', () => {
   const lines = (size: string) => {
     const [, policy] =
       [...resourcesOf(fargate, 'AWS::IAM::ManagedPolicy')].find(
-        ([, { ManagedPolicyName }]) => ManagedPolicyName === `taintward-${size}`,
+        ([, { ManagedPolicyName }]) => readable(ManagedPolicyName) === `taintward-${size}-<AWS::Region>`,
       ) ?? [];
     return statementsIn(policy?.['PolicyDocument']);
   };

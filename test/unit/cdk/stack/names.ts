@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { Template } from 'aws-cdk-lib/assertions';
+import { type Place, readIn } from './place.ts';
+import { statementsIn } from './resources.ts';
+import { synthesized } from './synthesized.ts';
+
+/** What an account has once in each region, by the property that names it. */
+const NAMED_IN_REGION: Readonly<Record<string, string>> = {
+  'AWS::CloudWatch::Alarm': 'AlarmName',
+  'AWS::DynamoDB::Table': 'TableName',
+  'AWS::ECS::Cluster': 'ClusterName',
+  'AWS::ECS::Service': 'ServiceName',
+  'AWS::ECS::TaskDefinition': 'Family',
+  'AWS::Lambda::Function': 'FunctionName',
+  'AWS::Logs::LogGroup': 'LogGroupName',
+  'AWS::SQS::Queue': 'QueueName',
+  'AWS::Scheduler::ScheduleGroup': 'Name',
+};
+
+/**
+ * What an account has once in all regions. IAM knows no regions; "all dashboards in your account are global"
+ * (https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutDashboard.html).
+ */
+const NAMED_IN_ACCOUNT: Readonly<Record<string, string>> = {
+  'AWS::CloudWatch::Dashboard': 'DashboardName',
+  'AWS::IAM::ManagedPolicy': 'ManagedPolicyName',
+  'AWS::IAM::Role': 'RoleName',
+};
+
+/** What has no name, a part of something else, or is named by CloudFormation. */
+const UNNAMED = [
+  'AWS::EC2::InternetGateway',
+  'AWS::EC2::Route',
+  'AWS::EC2::RouteTable',
+  'AWS::EC2::SecurityGroup',
+  'AWS::EC2::Subnet',
+  'AWS::EC2::SubnetRouteTableAssociation',
+  'AWS::EC2::VPC',
+  'AWS::EC2::VPCEndpoint',
+  'AWS::EC2::VPCGatewayAttachment',
+  'AWS::Events::Rule',
+  'AWS::IAM::Policy',
+  'AWS::Lambda::EventSourceMapping',
+  'AWS::Lambda::Permission',
+  'AWS::SQS::QueuePolicy',
+];
+
+interface Resource {
+  readonly Type: string;
+  readonly Properties: Readonly<Record<string, unknown>>;
+}
+
+const IRELAND: Place = { partition: 'aws', region: 'eu-west-1', urlSuffix: 'amazonaws.com' };
+const OHIO: Place = { ...IRELAND, region: 'us-east-2' };
+
+const resourcesIn = (place: Place, template: Template): readonly Resource[] =>
+  Object.values(readIn(place, template)['Resources'] as Readonly<Record<string, Resource>>);
+
+/** The names that a deployment takes, with their types. */
+function taken(place: Place, template: Template, named: Readonly<Record<string, string>>): readonly string[] {
+  return resourcesIn(place, template).flatMap(({ Type, Properties }) => {
+    const name = named[Type] === undefined ? undefined : Properties[named[Type]];
+    return name === undefined ? [] : [`${Type} ${String(name)}`];
+  });
+}
+
+const common = (some: readonly string[], others: readonly string[]) =>
+  some.filter((name) => others.includes(name));
+
+describe('what the stack names', () => {
+  const deployments = () => [synthesized(), synthesized({ 'taintward:relay': 'external' })];
+
+  test('is known here, type by type', () => {
+    const known = [...Object.keys(NAMED_IN_REGION), ...Object.keys(NAMED_IN_ACCOUNT), ...UNNAMED];
+    const found = new Set(
+      deployments().flatMap((each) => resourcesIn(IRELAND, each).map(({ Type }) => Type)),
+    );
+    assert.deepEqual(
+      [...found].filter((type) => !known.includes(type)),
+      [],
+    );
+  });
+
+  test('in all regions at once has another name in each, so that one account can hold it twice', () => {
+    for (const template of deployments()) {
+      const here = taken(IRELAND, template, NAMED_IN_ACCOUNT);
+      assert.ok(here.length > 3);
+      assert.deepEqual(common(here, taken(OHIO, template, NAMED_IN_ACCOUNT)), []);
+    }
+  });
+
+  test('is named otherwise in a stage of another name, so that one region can hold both', () => {
+    const all = { ...NAMED_IN_REGION, ...NAMED_IN_ACCOUNT };
+    const staging = taken(IRELAND, synthesized({ 'taintward:name': 'staging' }), all);
+    assert.ok(staging.length > 40);
+    assert.deepEqual(common(staging, taken(IRELAND, synthesized(), all)), []);
+  });
+});
+
+test('a function that is called once more while the stack is destroyed cannot make its log anew', () => {
+  const policies = resourcesIn(IRELAND, synthesized()).flatMap(({ Properties }) =>
+    Properties['PolicyDocument'] === undefined ? [] : statementsIn(Properties['PolicyDocument']),
+  );
+  const onLogs = new Set(policies.flatMap(({ Action }) => Action.filter((each) => each.startsWith('logs:'))));
+  assert.deepEqual([...onLogs].toSorted(), ['logs:CreateLogStream', 'logs:PutLogEvents']);
+});

@@ -756,6 +756,18 @@ test('another installation that evicts there is told of, once', async () => {
   assert.equal(bench.rivals, 1);
 });
 
+test('two installations, each with a store of its own, have each pod go once, and told once', async () => {
+  const here = await due(...podsNamed(10));
+  const there = { ...(await due(...podsNamed(10))), cluster: here.cluster, clusters: here.clusters };
+  await Promise.all([evictNode(ref, here), evictNode(ref, there)]);
+  assert.equal(deletedFrom(here).length, 10);
+  assert.equal(here.cluster.events.length, 10);
+  const states = [await statesIn(here), await statesIn(there)];
+  for (const { uid } of podsNamed(10)) {
+    assert.deepEqual(states.map((each) => each[uid]).toSorted(), ['done', 'gone'], uid);
+  }
+});
+
 test('two passes at once do no harm', async () => {
   const bench = await due(...podsNamed(10));
   await Promise.all([evictNode(ref, bench), evictNode(ref, bench)]);

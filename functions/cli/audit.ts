@@ -1,17 +1,10 @@
 import { type Command, Option } from 'commander';
 import { clusterNamed } from '#functions/operator/fleet.ts';
 import type { AuditEntry } from '#shared/clusters/rulebook.ts';
+import { timeText } from '#shared/time/time-text.ts';
 import type { CliDeps } from './command.ts';
 import { type MomentGiven, momentOf, parseMoment } from './moment.ts';
-import {
-  type Column,
-  type OutputFormat,
-  outputOption,
-  shownAs,
-  tableOf,
-  timeText,
-  withExamples,
-} from './output.ts';
+import { type Column, type OutputFormat, outputOption, shownAs, tableOf, withExamples } from './output.ts';
 import { withFleet } from './with-fleet.ts';
 
 interface AuditOptions {

@@ -1,7 +1,8 @@
 import type { EpochMs, NodeRef } from '#shared/eviction/identity.ts';
 import type { Reason } from '#shared/eviction/records.ts';
 import type { HistoryEntry } from '#shared/store/history.ts';
-import { tableText, timeText } from './output.ts';
+import { timeText } from '#shared/time/time-text.ts';
+import { tableText } from './output.ts';
 import { reasonsJson, reasonTexts } from './reasons.ts';
 
 /** A pod that the built-in controller evicted, or that was due by us, or both. */

@@ -2,6 +2,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { DeadLetter } from '#functions/operator/dead-letters.ts';
 import type { Fleet } from '#functions/operator/fleet.ts';
 import { QUEUES } from '#shared/queues/queue-set.ts';
+import { timeText } from '#shared/time/time-text.ts';
 import { type CliDeps, CliError } from './command.ts';
 import {
   type Column,
@@ -10,7 +11,6 @@ import {
   shownAs,
   tableOf,
   tableText,
-  timeText,
   withExamples,
 } from './output.ts';
 import { withFleet } from './with-fleet.ts';

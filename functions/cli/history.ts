@@ -7,18 +7,11 @@ import type { Brake } from '#shared/eviction/brake.ts';
 import { type ClusterName, type NodeName, nodeName } from '#shared/eviction/identity.ts';
 import type { CancelReason } from '#shared/eviction/records.ts';
 import type { HistoryEntry, HistoryQuery } from '#shared/store/history.ts';
+import { timeText } from '#shared/time/time-text.ts';
 import type { CliDeps } from './command.ts';
 import { compare, comparisonJson, comparisonText } from './comparison.ts';
 import { type MomentGiven, momentOf, parseMoment } from './moment.ts';
-import {
-  type Column,
-  type OutputFormat,
-  outputOption,
-  shownAs,
-  tableOf,
-  timeText,
-  withExamples,
-} from './output.ts';
+import { type Column, type OutputFormat, outputOption, shownAs, tableOf, withExamples } from './output.ts';
 import type { Paint } from './paint.ts';
 import { reasonsJson, reasonTexts } from './reasons.ts';
 import { withFleet } from './with-fleet.ts';

@@ -4,16 +4,9 @@ import { targetText } from '#shared/clusters/operator.ts';
 import type { Rulings } from '#shared/clusters/rulebook.ts';
 import { type ClusterName, type EpochMs, nodeName } from '#shared/eviction/identity.ts';
 import type { HoldTarget } from '#shared/eviction/policy.ts';
+import { timeText } from '#shared/time/time-text.ts';
 import { type CliDeps, CliError, forOption, whyOption } from './command.ts';
-import {
-  type Column,
-  type OutputFormat,
-  outputOption,
-  shownAs,
-  tableOf,
-  timeText,
-  withExamples,
-} from './output.ts';
+import { type Column, type OutputFormat, outputOption, shownAs, tableOf, withExamples } from './output.ts';
 import { withFleet } from './with-fleet.ts';
 
 /** `taintward hold`, `release`, `holds`: what is kept from being evicted, by people and by the guard. */

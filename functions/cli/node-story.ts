@@ -2,8 +2,9 @@ import type { NodeStory } from '#functions/operator/explain-node.ts';
 import { brakeText } from '#shared/explain/headline.ts';
 import type { NodePod, NodeTaint, NodeWorkload } from '#shared/explain/node.ts';
 import { taintText } from '#shared/taints/taint.ts';
+import { timeText } from '#shared/time/time-text.ts';
 import { podHistoryText } from './history.ts';
-import { type Column, tableOf, timeText } from './output.ts';
+import { type Column, tableOf } from './output.ts';
 import type { Paint } from './paint.ts';
 import { linesOf, sectionsText } from './sections.ts';
 

@@ -1,7 +1,6 @@
 import { stripVTControlCharacters } from 'node:util';
 import { type Command, Option } from 'commander';
 import { dump } from 'js-yaml';
-import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { Paint } from './paint.ts';
 
 const COLUMN_GAP = '   ';
@@ -35,9 +34,6 @@ export function shownAs(format: OutputFormat, { data, text }: Shown): string {
       return format satisfies never;
   }
 }
-
-/** To the second, as everything in the cluster. */
-export const timeText = (at: EpochMs): string => new Date(at).toISOString().replace(/\.\d+Z$/, 'Z');
 
 /** How long ago, or how long from now on, in its two largest units: `4 m 10 s`. Never below zero. */
 export function spanText(ms: number): string {

@@ -6,6 +6,7 @@ import type { Rulings } from '#shared/clusters/rulebook.ts';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
 import { taintText } from '#shared/taints/taint.ts';
+import { timeText } from '#shared/time/time-text.ts';
 import type { CliDeps } from './command.ts';
 import {
   type Column,
@@ -15,7 +16,6 @@ import {
   shownAs,
   spanText,
   tableOf,
-  timeText,
   withExamples,
 } from './output.ts';
 import { reasonTexts } from './reasons.ts';

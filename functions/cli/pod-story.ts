@@ -2,8 +2,9 @@ import type { PodStory } from '#functions/operator/explain-pod.ts';
 import { brakeText } from '#shared/explain/headline.ts';
 import type { PlacedToleration, TaintAccount } from '#shared/explain/taints.ts';
 import { taintText } from '#shared/taints/taint.ts';
+import { timeText } from '#shared/time/time-text.ts';
 import { podHistoryText } from './history.ts';
-import { type Column, spanText, tableOf, timeText } from './output.ts';
+import { type Column, spanText, tableOf } from './output.ts';
 import type { Paint } from './paint.ts';
 import { linesOf, sectionsText } from './sections.ts';
 

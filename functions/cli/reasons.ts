@@ -1,6 +1,6 @@
 import type { Reason } from '#shared/eviction/records.ts';
 import { taintText } from '#shared/taints/taint.ts';
-import { timeText } from './output.ts';
+import { timeText } from '#shared/time/time-text.ts';
 
 /** Why a pod must go, for people. */
 export function reasonTexts(reasons: readonly Reason[]): readonly string[] {

@@ -3,6 +3,7 @@ import { clusterOrAll } from '#functions/operator/fleet.ts';
 import { hearingOf, type Need } from '#functions/operator/needs.ts';
 import { type ClusterStatus, type FleetStatus, statusOf } from '#functions/operator/status.ts';
 import type { EpochMs } from '#shared/eviction/identity.ts';
+import { timeText } from '#shared/time/time-text.ts';
 import type { CliDeps } from './command.ts';
 import { EXIT } from './exit-codes.ts';
 import {
@@ -12,7 +13,6 @@ import {
   shownAs,
   spanText,
   tableOf,
-  timeText,
   withExamples,
 } from './output.ts';
 import type { Paint } from './paint.ts';

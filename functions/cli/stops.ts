@@ -2,8 +2,9 @@ import { type Command, Option } from 'commander';
 import { clusterNamed, clustersNamed, type Fleet } from '#functions/operator/fleet.ts';
 import type { Operator } from '#shared/clusters/operator.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
+import { timeText } from '#shared/time/time-text.ts';
 import { type CliDeps, CliError, forOption, whyOption } from './command.ts';
-import { timeText, withExamples } from './output.ts';
+import { withExamples } from './output.ts';
 import { withFleet } from './with-fleet.ts';
 
 interface StopOptions {

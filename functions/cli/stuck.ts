@@ -1,7 +1,8 @@
 import type { StuckPod } from '#shared/clusters/stuck.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { NODE_OUT_OF_SERVICE } from '#shared/taints/taint.ts';
-import { type Column, type Shown, tableOf, timeText } from './output.ts';
+import { timeText } from '#shared/time/time-text.ts';
+import { type Column, type Shown, tableOf } from './output.ts';
 import type { Paint } from './paint.ts';
 
 /** An evicted pod that does not leave. */

@@ -8,6 +8,7 @@ import type { Fate } from '#shared/explain/fate.ts';
 import type { Break, BudgetFate, Stay, WorkloadFate } from '#shared/explain/what-if.ts';
 import { type Taint, taintText } from '#shared/taints/taint.ts';
 import { parseTaint, TaintArgumentError } from '#shared/taints/taint-argument.ts';
+import { timeText } from '#shared/time/time-text.ts';
 import type { CliDeps } from './command.ts';
 import { EXIT } from './exit-codes.ts';
 import {
@@ -17,7 +18,6 @@ import {
   shownAs,
   spanText,
   tableOf,
-  timeText,
   withExamples,
 } from './output.ts';
 import type { Paint } from './paint.ts';

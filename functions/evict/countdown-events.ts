@@ -1,8 +1,8 @@
 import type { Brake } from '#shared/eviction/brake.ts';
-import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
 import type { PodEvent } from '#shared/kubernetes/api.ts';
 import { type Because, becauseOf, type Countdown } from '#shared/queues/due-message.ts';
+import { timeText } from '#shared/time/time-text.ts';
 
 /*
  * What we tell of a countdown beside the built-in controller's Events, whose words and reason stay as they are: each of
@@ -50,9 +50,6 @@ const about = (
   { uid, namespace, name }: Pick<EvictionRecord, 'uid' | 'namespace' | 'name'>,
   { key, reason, message }: Pick<PodEvent, 'key' | 'reason' | 'message'>,
 ): PodEvent => ({ pod: { namespace, name }, key: `${uid}/${key}`, type: 'Normal', reason, message });
-
-/** RFC 3339, in UTC, to the second, as Kubernetes writes times. */
-const timeText = (at: EpochMs): string => new Date(at).toISOString().replace(/\.\d+Z$/, 'Z');
 
 const becauseText = (because: readonly Because[]): string =>
   because

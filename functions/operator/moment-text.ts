@@ -1,4 +1,5 @@
 import type { EpochMs } from '#shared/eviction/identity.ts';
+import { timeText } from '#shared/time/time-text.ts';
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
@@ -7,9 +8,9 @@ const DAY_MS = 24 * HOUR_MS;
 
 /** A moment for people who ask at `now`: "2026-11-22T08:00:00Z (in 4 m)". */
 export function momentText(at: EpochMs, now: EpochMs): string {
-  const text = new Date(at).toISOString().replace(/\.\d+Z$/, 'Z');
   const distance = distanceText(Math.abs(at - now));
-  return distance === '' ? `${text} (now)` : `${text} (${at > now ? `in ${distance}` : `${distance} ago`})`;
+  const apart = distance === '' ? 'now' : at > now ? `in ${distance}` : `${distance} ago`;
+  return `${timeText(at)} (${apart})`;
 }
 
 /** Rounded to what matters; "" for less than a second. */

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { EpochMs, PodUid } from '#shared/eviction/identity.ts';
+import { timeText } from '#shared/time/time-text.ts';
 import type { PodEvent } from './api.ts';
 
 /** `v1.PodReasonDeletionByTaintManager`: why the condition `DisruptionTarget` was set. */
@@ -25,7 +26,7 @@ export function disruptionPatch(uid: PodUid, generation: number, now: EpochMs): 
           type: 'DisruptionTarget',
           ...(generation > 0 ? { observedGeneration: generation } : {}),
           status: 'True',
-          lastTransitionTime: kubernetesTime(now),
+          lastTransitionTime: timeText(now),
           reason: TAINT_MANAGER_REASON,
           message: 'Taint manager: deleting due to NoExecute taint',
         },
@@ -44,7 +45,7 @@ const HASH_LENGTH = 16;
 /** The `core/v1.Event` that upstream's recorder would make of it, but named by its key. */
 export function eventBody(event: PodEvent, now: EpochMs): object {
   const { namespace, name } = event.pod;
-  const at = kubernetesTime(now);
+  const at = timeText(now);
   return {
     apiVersion: 'v1',
     kind: 'Event',
@@ -68,6 +69,3 @@ function eventName(pod: string, key: string): string {
   // A part of a DNS name must not end in what the cut may leave there.
   return `${pod.slice(0, MAX_NAME_LENGTH - HASH_LENGTH - 1).replace(/[-.]+$/, '')}.${hash}`;
 }
-
-/** `metav1.Time`: RFC 3339 in UTC, cut to the second. */
-const kubernetesTime = (at: EpochMs): string => new Date(at).toISOString().replace(/\.\d+Z$/, 'Z');

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { timeText } from '#functions/cli/output.ts';
 import type { StuckPod } from '#shared/clusters/stuck.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
+import { timeText } from '#shared/time/time-text.ts';
 import { commandLine, NOW } from './command-line.ts';
 
 const stuck = (name: string, nodeState: StuckPod['nodeState'], ...finalizers: string[]): StuckPod => ({

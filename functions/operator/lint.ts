@@ -3,6 +3,7 @@ import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import { type Finding, LINT_RULES, lintTemplate, lintWhitelist } from '#shared/explain/lint.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/api-json.ts';
+import { controllerOf } from '#shared/kubernetes/controller-of.ts';
 import { INT64_MAX, INT64_MIN } from '#shared/taints/int64.ts';
 import { DOWN_KEYS, type MatchOptions, type Toleration } from '#shared/taints/taint.ts';
 import type { ClusterObjects } from './cluster-objects.ts';
@@ -145,21 +146,18 @@ const SOURCES = [
 /** Controllers whose own objects are looked at, and kubelets, whose pods nobody can change in the cluster. */
 const LOOKED_AT: readonly string[] = [...SOURCES.map(({ kind }) => kind), 'Node'];
 
-const controllerOf = (json: Json): Json | undefined =>
-  itemsOf(fieldsOf(json['metadata'])['ownerReferences'])
-    .map(fieldsOf)
-    .find(({ controller }) => controller === true);
+const ownerOf = (json: Json): Json | undefined => controllerOf(fieldsOf(json['metadata'])['ownerReferences']);
 
 const isRunByAnother = (json: Json): boolean =>
-  LOOKED_AT.includes(textOf(controllerOf(json)?.['kind'])) || isScaledAway(json);
+  LOOKED_AT.includes(textOf(ownerOf(json)?.['kind'])) || isScaledAway(json);
 
 /** What another controller has left behind without pods, as of an older version. */
 const isScaledAway = (json: Json): boolean =>
-  controllerOf(json) !== undefined && fieldsOf(json['spec'])['replicas'] === 0;
+  ownerOf(json) !== undefined && fieldsOf(json['spec'])['replicas'] === 0;
 
 /** An object under its kind, or, where a controller that nobody here knows runs it, under that. */
 function ownedAs(kind: string, json: Json): Json {
-  const owner = controllerOf(json);
+  const owner = ownerOf(json);
   const metadata = fieldsOf(json['metadata']);
   if (!owner) return { kind, metadata };
   const { kind: ofOwner, name } = owner;

@@ -1,6 +1,7 @@
 import { type Replicas, type Workload, workloadText } from '#shared/explain/what-if.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
-import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/api-json.ts';
+import { fieldsOf, textOf } from '#shared/kubernetes/api-json.ts';
+import { controllerOf } from '#shared/kubernetes/controller-of.ts';
 import type { ClusterObjects } from './cluster-objects.ts';
 
 type Json = Readonly<Record<string, unknown>>;
@@ -53,9 +54,7 @@ export class WorkloadFinder {
     ownerReferences: unknown,
     depth: number,
   ): Promise<Workload | undefined> {
-    const owner = itemsOf(ownerReferences)
-      .map(fieldsOf)
-      .find(({ controller }) => controller === true);
+    const owner = controllerOf(ownerReferences);
     if (!owner || depth === 0) return undefined;
     const [kind, name] = [textOf(owner['kind']), textOf(owner['name'])];
     // The version is what follows the last slash; the core group has none, and no name.

@@ -11,6 +11,7 @@ import { EVICTION_API_REASON, FIELD_MANAGER, TAINT_MANAGER_REASON } from './anno
 import type { LiveNode, LivePod, PodOwner } from './api.ts';
 import { ApiError } from './api-error.ts';
 import { fieldsOf, itemsOf, textOf } from './api-json.ts';
+import { controllerOf } from './controller-of.ts';
 
 /**
  * Hands out one shared object per key, so that what thousands of pods have in common is kept once. When it is
@@ -178,9 +179,7 @@ function stampOfTaints(managedFields: unknown): string {
 }
 
 function projectOwner(ownerReferences: unknown): PodOwner | undefined {
-  const controller = itemsOf(ownerReferences)
-    .map(fieldsOf)
-    .find((reference) => reference['controller'] === true);
+  const controller = controllerOf(ownerReferences);
   if (controller === undefined) return undefined;
   const [kind, name] = [textOf(controller['kind']), textOf(controller['name'])];
   return owners.get(`${kind}/${name}`, () => Object.freeze({ kind, name }));

@@ -1,9 +1,8 @@
 import pMap from 'p-map';
-import { rulesOf } from '#shared/clusters/rulebook.ts';
 import type { ClusterName, EpochMs, NodeName } from '#shared/eviction/identity.ts';
 import type { Budget } from '#shared/explain/budgets.ts';
 import { nodeHeadline } from '#shared/explain/headline.ts';
-import { type Known, known, knownOr } from '#shared/explain/known.ts';
+import { type Known, knownOr } from '#shared/explain/known.ts';
 import { explainNode, type NodeAnswer, type NodeQuestion } from '#shared/explain/node.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import { projectPod } from '#shared/kubernetes/project.ts';
@@ -15,9 +14,9 @@ import { builtInOf } from './built-in.ts';
 import type { ClusterObjects } from './cluster-objects.ts';
 import { factOf } from './facts.ts';
 import { type ContextFleet, type Fleet, FleetError } from './fleet.ts';
-import type { LiveCluster } from './live-cluster.ts';
 import { liveNode, taintsWrittenAt } from './live-node.ts';
 import { momentText } from './moment-text.ts';
+import { reach, rulesNow } from './reach.ts';
 import { recentHistory } from './recent-history.ts';
 
 /** About which node is asked. */
@@ -47,15 +46,9 @@ export async function askNode(
   { cluster, node, matching }: AskedNode,
   { clock }: { readonly clock: Clock },
 ): Promise<NodeStory> {
-  const reached = await factOf(() => fleet.cluster(cluster));
-  const reader = knownOr(reached, undefined);
+  const { ask, askFirst, close } = await reach(fleet, cluster);
   try {
-    const ask = <T>(what: (live: LiveCluster) => Promise<T>): Promise<Known<T>> =>
-      'unknown' in reached ? Promise.resolve(reached) : factOf(() => what(reached.value));
-    const live =
-      fleet.kind === 'context' && reader
-        ? known(await liveNode(reader, node))
-        : await ask((cluster) => liveNode(cluster, node));
+    const live = await askFirst((reached) => liveNode(reached, node));
     const pods = await ask(({ objects }) => podsOn(objects, node));
     const namespaces = [...new Set(knownOr(pods, []).map(({ namespace }) => namespace))];
     const [budgets, builtIn, service] = await Promise.all([
@@ -79,7 +72,7 @@ export async function askNode(
       history: service ? knownOr(service.history, []) : [],
     };
   } finally {
-    reader?.close();
+    close();
   }
 }
 
@@ -99,16 +92,16 @@ async function budgetsOfAll(
 }
 
 async function serviceFacts(
-  { rulebook, store, history }: Fleet,
+  fleet: Fleet,
   { cluster, node, matching }: AskedNode,
   now: EpochMs,
 ): Promise<
   Omit<NonNullable<NodeQuestion['service']>, 'history'> & { readonly history: Known<readonly HistoryEntry[]> }
 > {
   const [rules, partition, past] = await Promise.all([
-    factOf(async () => rulesOf(await rulebook.read(cluster), matching)),
-    factOf(() => store.load({ cluster, node }, now)),
-    factOf(() => recentHistory(history, { cluster, node }, now)),
+    rulesNow(fleet, cluster, matching),
+    factOf(() => fleet.store.load({ cluster, node }, now)),
+    factOf(() => recentHistory(fleet.history, { cluster, node }, now)),
   ]);
   return { rules, partition, history: past };
 }

@@ -1,4 +1,3 @@
-import { rulesOf } from '#shared/clusters/rulebook.ts';
 import { type ClusterName, type EpochMs, type NodeName, nodeName } from '#shared/eviction/identity.ts';
 import type { Partition } from '#shared/eviction/records.ts';
 import { headline } from '#shared/explain/headline.ts';
@@ -11,10 +10,10 @@ import { budgetsIn } from './budgets.ts';
 import { builtInOf } from './built-in.ts';
 import { factOf } from './facts.ts';
 import type { ContextFleet, Fleet } from './fleet.ts';
-import type { LiveCluster } from './live-cluster.ts';
 import { liveNode, taintsWrittenAt } from './live-node.ts';
 import { momentText } from './moment-text.ts';
 import { pendingOf } from './pending.ts';
+import { reach, rulesNow } from './reach.ts';
 import { recentHistory } from './recent-history.ts';
 
 /** About which pod is asked. */
@@ -41,20 +40,14 @@ export async function askPod(
   { cluster, namespace, name, matching }: PodQuestion,
   { clock }: { readonly clock: Clock },
 ): Promise<PodStory> {
-  const reached = await factOf(() => fleet.cluster(cluster));
-  const live = knownOr(reached, undefined);
+  const { ask, askFirst, close } = await reach(fleet, cluster);
   try {
-    const ask = <T>(what: (live: LiveCluster) => Promise<T>): Promise<Known<T>> =>
-      'unknown' in reached ? Promise.resolve(reached) : factOf(() => what(reached.value));
-    const pod =
-      fleet.kind === 'context' && live
-        ? known(await live.api.getPod({ namespace, name }))
-        : await ask(({ api }) => api.getPod({ namespace, name }));
+    const pod = await askFirst(({ api }) => api.getPod({ namespace, name }));
     const on =
       knownOr(pod, undefined)?.node ?? (await scheduledOn(fleet, { cluster, namespace, name }, pod, clock));
     const none: NodeName = nodeName('');
     const [node, budgets, builtIn, service] = await Promise.all([
-      on === undefined ? known({ taints: [] }) : ask((cluster) => liveNode(cluster, on)),
+      on === undefined ? known({ taints: [] }) : ask((live) => liveNode(live, on)),
       ask(({ objects }) => budgetsIn(objects, namespace)),
       ask(({ objects }) => builtInOf(objects)),
       fleet.kind === 'context'
@@ -75,7 +68,7 @@ export async function askPod(
       history: service ? knownOr(service.history, []) : [],
     };
   } finally {
-    live?.close();
+    close();
   }
 }
 
@@ -93,7 +86,7 @@ async function scheduledOn(
 }
 
 async function serviceFacts(
-  { rulebook, store, history, leases }: Fleet,
+  fleet: Fleet,
   { cluster, namespace, name, matching }: PodQuestion,
   node: NodeName,
   now: EpochMs,
@@ -102,8 +95,9 @@ async function serviceFacts(
     ref: { cluster, node },
     ...{ revision: 0, node: undefined, scheduled: new Map(), ended: new Map() },
   };
+  const { store, history, leases } = fleet;
   const [rules, partition, past, stuck] = await Promise.all([
-    factOf(async () => rulesOf(await rulebook.read(cluster), matching)),
+    rulesNow(fleet, cluster, matching),
     node === '' ? known(nothing) : factOf(() => store.load({ cluster, node }, now)),
     factOf(() => recentHistory(history, { cluster, namespace, pod: name }, now)),
     factOf(() => leases.stuck(cluster)),

@@ -67,8 +67,8 @@ function tolerationText({ toleration, changedBy, seconds }: TaintAccount): strin
 const placeText = ({ index, seconds }: PlacedToleration): string =>
   `[${index}] ${seconds === undefined ? 'for ever' : `${seconds} s`}`;
 
-function governingLines({ policy, brakes, budgets = [], builtIn }: PodStory): readonly string[] {
-  const lines: string[] = [];
+function governingLines({ policy, brakes, budgets = [], builtIn, ...story }: PodStory): readonly string[] {
+  const lines: string[] = workloadLines(story);
   if (policy) {
     const { mode, method, rate } = policy;
     const by = method.kind === 'delete' ? 'deletes' : 'asks the Eviction API';
@@ -89,10 +89,18 @@ function governingLines({ policy, brakes, budgets = [], builtIn }: PodStory): re
   return lines;
 }
 
-function schedulingLines({ scheduling, owner, node, fate, taints }: PodStory): readonly string[] {
+/** What runs it; and, where something stands between the two, what made it. Whom a kubelet runs stands on its own. */
+function workloadLines({ workload, owner }: Pick<PodStory, 'workload' | 'owner'>): string[] {
+  if (!workload || !owner || workload.kind === 'Node') return [];
+  const made = workload.kind === owner.kind ? '' : `, by ${owner.kind} ${owner.name}`;
+  return [`workload: ${workload.kind} ${workload.name}${made}`];
+}
+
+function schedulingLines({ scheduling, owner, workload, node, fate, taints }: PodStory): readonly string[] {
   if (!scheduling || fate.kind === 'stays') return [];
   const { replacedBy, keptOffBy, loops } = scheduling;
-  const by = owner ? `${owner.kind} ${owner.name}` : '';
+  const maker = workload ?? owner;
+  const by = maker ? `${maker.kind} ${maker.name}` : '';
   switch (replacedBy) {
     case 'nobody':
       return ['nobody makes another: no controller owns it'];

@@ -2,9 +2,8 @@ import pMap from 'p-map';
 import type { ClusterName, EpochMs, NodeName } from '#shared/eviction/identity.ts';
 import type { Budget } from '#shared/explain/budgets.ts';
 import { nodeHeadline } from '#shared/explain/headline.ts';
-import { type Known, knownOr } from '#shared/explain/known.ts';
+import { type Known, known, knownOr } from '#shared/explain/known.ts';
 import { explainNode, type NodeAnswer, type NodeQuestion } from '#shared/explain/node.ts';
-import type { LivePod } from '#shared/kubernetes/api.ts';
 import { projectPod } from '#shared/kubernetes/project.ts';
 import type { HistoryEntry } from '#shared/store/history.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
@@ -18,6 +17,7 @@ import { liveNode, taintsWrittenAt } from './live-node.ts';
 import { momentText } from './moment-text.ts';
 import { reach, rulesNow } from './reach.ts';
 import { recentHistory } from './recent-history.ts';
+import { type OwnedPod, workloadsOf } from './workload-finder.ts';
 
 /** About which node is asked. */
 export interface AskedNode {
@@ -49,9 +49,12 @@ export async function askNode(
   const { ask, askFirst, close } = await reach(fleet, cluster);
   try {
     const live = await askFirst((reached) => liveNode(reached, node));
-    const pods = await ask(({ objects }) => podsOn(objects, node));
-    const namespaces = [...new Set(knownOr(pods, []).map(({ namespace }) => namespace))];
-    const [budgets, builtIn, service] = await Promise.all([
+    const found = await ask(({ objects }) => podsOn(objects, node));
+    const there = knownOr(found, []);
+    const pods = 'unknown' in found ? found : known(there.map(({ pod }) => pod));
+    const namespaces = [...new Set(there.map(({ pod }) => pod.namespace))];
+    const [workloads, budgets, builtIn, service] = await Promise.all([
+      there.length > 0 ? ask(({ objects }) => workloadsOf(objects, there)) : known(new Map()),
       ask(({ objects }) => budgetsOfAll(objects, namespaces)),
       ask(({ objects }) => builtInOf(objects)),
       fleet.kind === 'context' ? undefined : serviceFacts(fleet, { cluster, node, matching }, clock.now()),
@@ -59,7 +62,7 @@ export async function askNode(
     const shown = knownOr(live, undefined);
     const foundAt = fleet.kind === 'context' && shown ? taintsWrittenAt(shown) : undefined;
     const asked: NodeQuestion = {
-      ...{ now: clock.now(), cluster, node, live, pods, budgets, builtIn, matching },
+      ...{ now: clock.now(), cluster, node, live, pods, workloads, budgets, builtIn, matching },
       ...(foundAt === undefined ? {} : { foundAt }),
       ...(service ? { service } : {}),
     };
@@ -76,11 +79,11 @@ export async function askNode(
   }
 }
 
-async function podsOn(objects: ClusterObjects, node: NodeName): Promise<readonly LivePod[]> {
+async function podsOn(objects: ClusterObjects, node: NodeName): Promise<readonly OwnedPod[]> {
   const pods = await Array.fromAsync(
     objects.list('/api/v1/pods', { fieldSelector: `spec.nodeName=${node}` }),
   );
-  return pods.map(projectPod);
+  return pods.map((json) => ({ pod: projectPod(json), json }));
 }
 
 async function budgetsOfAll(

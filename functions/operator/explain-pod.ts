@@ -3,11 +3,14 @@ import type { Partition } from '#shared/eviction/records.ts';
 import { headline } from '#shared/explain/headline.ts';
 import { type Known, known, knownOr } from '#shared/explain/known.ts';
 import { explainPod, type PodAnswer, type PodCase, type ServiceFacts } from '#shared/explain/pod.ts';
+import type { Workload } from '#shared/explain/workload.ts';
+import { projectPod } from '#shared/kubernetes/project.ts';
 import type { HistoryEntry } from '#shared/store/history.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { budgetsIn } from './budgets.ts';
 import { builtInOf } from './built-in.ts';
+import type { ClusterObjects } from './cluster-objects.ts';
 import { factOf } from './facts.ts';
 import type { ContextFleet, Fleet } from './fleet.ts';
 import { liveNode, taintsWrittenAt } from './live-node.ts';
@@ -15,6 +18,7 @@ import { momentText } from './moment-text.ts';
 import { pendingOf } from './pending.ts';
 import { reach, rulesNow } from './reach.ts';
 import { recentHistory } from './recent-history.ts';
+import { type OwnedPod, workloadsOf } from './workload-finder.ts';
 
 /** About which pod is asked. */
 export interface PodQuestion {
@@ -42,11 +46,13 @@ export async function askPod(
 ): Promise<PodStory> {
   const { ask, askFirst, close } = await reach(fleet, cluster);
   try {
-    const pod = await askFirst(({ api }) => api.getPod({ namespace, name }));
-    const on =
-      knownOr(pod, undefined)?.node ?? (await scheduledOn(fleet, { cluster, namespace, name }, pod, clock));
+    const found = await askFirst(({ objects }) => podNamed(objects, { namespace, name }));
+    const there = knownOr(found, undefined);
+    const pod = 'unknown' in found ? found : known(there?.pod);
+    const on = there?.pod.node ?? (await scheduledOn(fleet, { cluster, namespace, name }, pod, clock));
     const none: NodeName = nodeName('');
-    const [node, budgets, builtIn, service] = await Promise.all([
+    const [workload, node, budgets, builtIn, service] = await Promise.all([
+      there ? ask(({ objects }) => runnerOf(objects, there)) : known(undefined),
       on === undefined ? known({ taints: [] }) : ask((live) => liveNode(live, on)),
       ask(({ objects }) => budgetsIn(objects, namespace)),
       ask(({ objects }) => builtInOf(objects)),
@@ -57,7 +63,7 @@ export async function askPod(
     const shown = knownOr(node, undefined);
     const foundAt = fleet.kind === 'context' && shown ? taintsWrittenAt(shown) : undefined;
     const asked: PodCase = {
-      ...{ now: clock.now(), cluster, namespace, name, pod, node, budgets, builtIn, matching },
+      ...{ now: clock.now(), cluster, namespace, name, pod, workload, node, budgets, builtIn, matching },
       ...(foundAt === undefined ? {} : { foundAt }),
       ...(service ? { service } : {}),
     };
@@ -71,6 +77,19 @@ export async function askPod(
     close();
   }
 }
+
+/** `undefined`: there is none. */
+async function podNamed(
+  objects: ClusterObjects,
+  { namespace, name }: Pick<PodQuestion, 'namespace' | 'name'>,
+): Promise<OwnedPod | undefined> {
+  const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}`;
+  const json = await objects.get(path);
+  return json && { pod: projectPod(json), json };
+}
+
+const runnerOf = async (objects: ClusterObjects, pod: OwnedPod): Promise<Workload | undefined> =>
+  (await workloadsOf(objects, [pod])).get(pod.pod.uid);
 
 /** The node on which a pod that cannot be looked at is scheduled to go. */
 async function scheduledOn(

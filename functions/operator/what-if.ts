@@ -30,7 +30,7 @@ import { evictingTaints } from '#shared/taints/virtual.ts';
 import { budgetsIn } from './budgets.ts';
 import type { ClusterObjects } from './cluster-objects.ts';
 import { type ContextFleet, type Fleet, FleetError } from './fleet.ts';
-import { WorkloadFinder } from './workload-finder.ts';
+import { type OwnedPod, WorkloadFinder } from './workload-finder.ts';
 
 /** Calls under way at a time, of each kind. */
 const PARALLEL_CALLS = 8;
@@ -97,16 +97,14 @@ export async function askWhatIf(
     progress('reading workloads and budgets');
     const finder = new WorkloadFinder(objects);
     const [workloads, budgets] = await Promise.all([
-      pMap(pods, async ({ pod, json }) => [pod.uid, await finder.of(json)] as const, {
-        concurrency: PARALLEL_CALLS,
-      }),
+      finder.ofEach(pods),
       budgetsOf(objects, [...new Set(situation.pods.map(({ namespace }) => namespace))], unknown),
     ]);
     unknown.push(...finder.unknown);
     const asked = podsToAsk(situation, fates, budgets);
     progress(`asking the Eviction API for ${asked.length} pods`);
     const findings: Findings = {
-      workloads: new Map(workloads.flatMap(([uid, found]) => (found ? [[uid, found] as const] : []))),
+      workloads,
       replicas: finder.replicas,
       budgets,
       answers: await answersFor(objects, asked, unknown),
@@ -152,9 +150,8 @@ function chosenNodes(all: readonly NodeHere[], choice: NodeChoice): readonly Liv
   throw new FleetError('No node has these labels: kubectl get nodes --show-labels tells which there are.');
 }
 
-interface PodHere {
+interface PodHere extends OwnedPod {
   readonly pod: PodThere;
-  readonly json: unknown;
 }
 
 async function podsOf(objects: ClusterObjects, nodes: readonly LiveNode[]): Promise<readonly PodHere[]> {

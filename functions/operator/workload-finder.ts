@@ -1,8 +1,13 @@
-import { type Replicas, type Workload, workloadText } from '#shared/explain/what-if.ts';
+import pMap from 'p-map';
+import type { PodUid } from '#shared/eviction/identity.ts';
+import type { AskedPod } from '#shared/explain/fate.ts';
+import type { Replicas } from '#shared/explain/what-if.ts';
+import { type Workload, workloadText } from '#shared/explain/workload.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { fieldsOf, textOf } from '#shared/kubernetes/api-json.ts';
 import { controllerOf } from '#shared/kubernetes/controller-of.ts';
 import type { ClusterObjects } from './cluster-objects.ts';
+import { FleetError } from './fleet.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -18,6 +23,29 @@ const COLLECTIONS: Readonly<Record<string, string>> = {
 };
 /** A Deployment's ReplicaSet's pod; nothing of Kubernetes goes deeper. */
 const DEEPEST = 4;
+/** Pods whose owners are read at a time. */
+const PARALLEL_PODS = 8;
+
+/** A pod, and its JSON, of which only what says who owns it is looked at. */
+export interface OwnedPod {
+  readonly pod: AskedPod;
+  readonly json: unknown;
+}
+
+/**
+ * What runs each of these pods, by UID; one that is missing nothing does. Rejects with `FleetError` where the caller may not read
+ * that, and with `ApiError` where the server cannot be reached.
+ */
+export async function workloadsOf(
+  objects: ClusterObjects,
+  pods: readonly OwnedPod[],
+): Promise<ReadonlyMap<PodUid, Workload>> {
+  const finder = new WorkloadFinder(objects);
+  const workloads = await finder.ofEach(pods);
+  const [unread] = finder.unknown;
+  if (unread === undefined) return workloads;
+  throw new FleetError(unread);
+}
 
 /**
  * Finds what runs pods: from owner to owner, to the last that is known. Each owner is read once; of one that may not be read,
@@ -43,10 +71,19 @@ export class WorkloadFinder {
     return [...this.#unknown.values()];
   }
 
-  /** What runs a pod (its JSON); `undefined`: nothing does. Rejects with `ApiError` where the server cannot be reached. */
-  async of(pod: unknown): Promise<Workload | undefined> {
-    const { namespace, ownerReferences } = fieldsOf(fieldsOf(pod)['metadata']);
-    return this.#lastOwner(textOf(namespace), ownerReferences, DEEPEST);
+  /**
+   * What runs each of these pods, by UID; one that is missing nothing does. Rejects with `ApiError` where the server cannot be
+   * reached.
+   */
+  async ofEach(pods: readonly OwnedPod[]): Promise<ReadonlyMap<PodUid, Workload>> {
+    const workloads = new Map<PodUid, Workload>();
+    const find = async ({ pod, json }: OwnedPod) => {
+      const { namespace, ownerReferences } = fieldsOf(fieldsOf(json)['metadata']);
+      const workload = await this.#lastOwner(textOf(namespace), ownerReferences, DEEPEST);
+      if (workload) workloads.set(pod.uid, workload);
+    };
+    await pMap(pods, find, { concurrency: PARALLEL_PODS });
+    return workloads;
   }
 
   async #lastOwner(

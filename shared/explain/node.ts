@@ -19,6 +19,7 @@ import { type Known, knownOr } from './known.ts';
 import type { PastEntry } from './past.ts';
 import type { ServiceFacts } from './pod.ts';
 import { recordedFate } from './recorded-fate.ts';
+import type { Workload } from './workload.ts';
 
 /** Something that history tells of a pod of a node. */
 export interface NodePastEntry extends PastEntry {
@@ -36,6 +37,8 @@ export interface NodeQuestion {
   readonly foundAt?: EpochMs;
   /** Those that the API server shows on it. */
   readonly pods: Known<readonly AskedPod[]>;
+  /** What runs them; one that is missing nothing does. */
+  readonly workloads: Known<ReadonlyMap<PodUid, Workload>>;
   /** By namespace; absent: not known. */
   readonly budgets: Known<ReadonlyMap<string, readonly Budget[]>>;
   readonly service?: Pick<ServiceFacts, 'rules' | 'partition'> & {
@@ -60,7 +63,10 @@ export interface NodePod {
   readonly uid: PodUid;
   readonly namespace: string;
   readonly name: string;
+  /** The controller that made it. */
   readonly owner?: { readonly kind: string; readonly name: string };
+  /** What runs it, as far as that is known: its owner, or what stands behind that. */
+  readonly workload?: Workload;
   readonly fate: Fate | UnknownFate;
   /** When the built-in controller evicts it, where that runs; absent: never. */
   readonly builtInAt?: EpochMs;
@@ -69,7 +75,7 @@ export interface NodePod {
 /** What becomes of the pods of one workload. */
 export interface NodeWorkload {
   readonly namespace: string;
-  /** The controller that runs them; absent: nobody makes them anew. */
+  /** What runs them, or, as long as that is not known, made them; absent: nobody makes them anew. */
   readonly owner?: { readonly kind: string; readonly name: string };
   readonly pods: number;
   /** How many go, and the first and the last of these; those that are due go now. */
@@ -147,7 +153,7 @@ interface Fates {
 }
 
 function fatesIn(
-  { now, pods, budgets, foundAt }: NodeQuestion,
+  { now, pods, workloads, budgets, foundAt }: NodeQuestion,
   {
     partition,
     rules,
@@ -166,6 +172,7 @@ function fatesIn(
   }
   const asked = { now, partition, rules, live: shown, ...(foundAt === undefined ? {} : { foundAt }) };
   const ofNamespace = knownOr(budgets, undefined);
+  const runBy = knownOr(workloads, undefined);
   const foresights = new Map(
     [...new Set(pods.value.map(({ namespace }) => namespace))].map((namespace) => {
       const its = ofNamespace?.get(namespace);
@@ -185,7 +192,8 @@ function fatesIn(
       if (!foresight) return [];
       const record = partition.scheduled.get(pod.uid);
       const builtInAt = builtInDeadline(foresight, pod, record?.podSince ?? pod.podSince, rules);
-      const told = { ...who(pod), fate: foresight.fateOf(pod) };
+      const workload = runBy?.get(pod.uid);
+      const told = { ...who(pod), ...(workload ? { workload } : {}), fate: foresight.fateOf(pod) };
       return [builtInAt === undefined ? told : { ...told, builtInAt }];
     }),
   };
@@ -238,7 +246,8 @@ function rankOf(fate: NodePod['fate']): number {
 
 function workloadsOf(pods: readonly NodePod[], now: EpochMs): readonly NodeWorkload[] {
   const workloads = Map.groupBy(pods, (pod) => {
-    const { namespace, owner, name } = pod;
+    const { namespace, name } = pod;
+    const owner = runnerOf(pod);
     return owner ? `${namespace}/${owner.name}/${owner.kind}` : `${namespace}/${name}/`;
   });
   return [...workloads]
@@ -246,7 +255,11 @@ function workloadsOf(pods: readonly NodePod[], now: EpochMs): readonly NodeWorkl
     .flatMap(([, its]) => its.slice(0, 1).map((first) => workloadOf(first, its, now)));
 }
 
-function workloadOf({ namespace, owner }: NodePod, pods: readonly NodePod[], now: EpochMs): NodeWorkload {
+const runnerOf = ({ workload, owner }: NodePod): NodeWorkload['owner'] =>
+  workload ? { kind: workload.kind, name: workload.name } : owner;
+
+function workloadOf(first: NodePod, pods: readonly NodePod[], now: EpochMs): NodeWorkload {
+  const owner = runnerOf(first);
   const moments = pods
     .flatMap(({ fate }) => (fate.kind === 'goes' ? [Math.max(fate.at, now)] : []))
     .sort((a, b) => a - b);
@@ -258,7 +271,7 @@ function workloadOf({ namespace, owner }: NodePod, pods: readonly NodePod[], now
   });
   const stays = pods.flatMap(({ fate }) => (fate.kind === 'stays' ? [fate.because] : []));
   return {
-    namespace,
+    namespace: first.namespace,
     ...(owner ? { owner } : {}),
     pods: pods.length,
     goes: {
@@ -275,10 +288,18 @@ function workloadOf({ namespace, owner }: NodePod, pods: readonly NodePod[], now
   };
 }
 
-function unknownOf({ live, pods, budgets, service, builtIn }: NodeQuestion): NodeAnswer['unknown'] {
+function unknownOf({
+  live,
+  pods,
+  workloads,
+  budgets,
+  service,
+  builtIn,
+}: NodeQuestion): NodeAnswer['unknown'] {
   const facts: readonly (readonly [string, Known<unknown>])[] = [
     ['the node', live],
     ['its pods', pods],
+    ['what runs them', workloads],
     ['budgets', budgets],
     ...(service
       ? ([

@@ -20,6 +20,7 @@ import { recordedFate } from './recorded-fate.ts';
 import { type Remedy, releaseCommand, remediesFor } from './remedies.ts';
 import { type Scheduling, schedulingOf } from './scheduling.ts';
 import { accountsOf, type TaintAccount } from './taints.ts';
+import type { Workload } from './workload.ts';
 
 /** A pod that was evicted and does not leave, as its relay reports it. */
 export interface StuckReport {
@@ -50,6 +51,8 @@ export interface PodCase {
   readonly name: string;
   /** As the API server shows it; `undefined`: there is none. */
   readonly pod: Known<AskedPod | undefined>;
+  /** What runs the pod; `undefined`: nothing does. */
+  readonly workload: Known<Workload | undefined>;
   /** The pod's node, as the API server shows it. */
   readonly node: Known<NodeCase['live']>;
   /** With a node: see {@link NodeCase}. */
@@ -70,7 +73,10 @@ export interface PodAnswer {
   readonly name: string;
   readonly uid?: PodUid;
   readonly node?: NodeName;
+  /** The controller that made it. */
   readonly owner?: { readonly kind: string; readonly name: string };
+  /** What runs it, which is its owner, or stands behind that: a Deployment behind a ReplicaSet. Absent: not known, or nothing. */
+  readonly workload?: Workload;
   /** Whose decision is told: without the service it is the built-in controller's, where that runs. */
   readonly decidedBy: 'taintward' | 'built-in';
   readonly fate: Fate | PastFate | UnknownFate;
@@ -111,6 +117,7 @@ export function explainPod(asked: PodCase): PodAnswer {
   if ('unknown' in asked.pod) return { ...answer, ...byRecord(asked, asked.pod.unknown) };
   if (!pod) return { ...answer, fate: pastFate(history) };
   const { uid, node, owner } = pod;
+  const workload = knownOr(asked.workload, undefined);
   const before = pastFate(history, uid);
   const stuck = service && knownOr(service.stuck, []).find((report) => report.uid === uid);
   return {
@@ -118,6 +125,7 @@ export function explainPod(asked: PodCase): PodAnswer {
     uid,
     ...(node === undefined ? {} : { node }),
     ...(owner ? { owner } : {}),
+    ...(workload ? { workload } : {}),
     ...(before.kind === 'not-found' ? {} : { before }),
     ...(stuck ? { stuck } : {}),
     ...byLife(asked, pod),
@@ -211,11 +219,16 @@ function storedLife({ node }: Partition): NodeCase['live'] | undefined {
   return { taints: deletedAt === undefined ? taints : undefined, taintsStamp };
 }
 
-function unknownOf({ pod, node, service, budgets, builtIn }: PodCase): PodAnswer['unknown'] {
+function unknownOf({ pod, workload, node, service, budgets, builtIn }: PodCase): PodAnswer['unknown'] {
   const isThere = 'value' in pod && pod.value !== undefined;
   const facts: readonly (readonly [string, Known<unknown>])[] = [
     ['the pod', pod],
-    ...(isThere ? ([['its node', node]] as const) : []),
+    ...(isThere
+      ? ([
+          ['its workload', workload],
+          ['its node', node],
+        ] as const)
+      : []),
     ...(service
       ? ([
           ['rules', service.rules],

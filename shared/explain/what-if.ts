@@ -7,6 +7,7 @@ import type { Partition } from '#shared/eviction/records.ts';
 import type { LiveTaint, Taint } from '#shared/taints/taint.ts';
 import { type Budget, budgetsOf } from './budgets.ts';
 import { type AskedPod, type Fate, foresee } from './fate.ts';
+import { type Workload, workloadText } from './workload.ts';
 
 /** Pods that go within so long of each other go together: a replacement is hardly ready sooner. */
 export const TOGETHER_MS = 60_000;
@@ -37,14 +38,6 @@ export interface Situation {
   /** Of the whole cluster, with the taint on these nodes. */
   readonly counts: GuardCounts;
   readonly released: readonly ReleasedTrip[];
-}
-
-/** What runs pods: the last of the controllers behind them. */
-export interface Workload {
-  readonly namespace: string;
-  /** `Pod`: nothing runs it, and nobody makes it anew. */
-  readonly kind: string;
-  readonly name: string;
 }
 
 /** How many pods a workload wants, and has ready in the whole cluster. */
@@ -275,9 +268,6 @@ export function whatIf(situation: Situation, fates: Fates, findings: Findings): 
     })),
   };
 }
-
-/** A workload's own name in a cluster. */
-export const workloadText = ({ namespace, kind, name }: Workload): string => `${namespace}/${kind}/${name}`;
 
 /** A pod, and what would become of it. */
 interface Told {

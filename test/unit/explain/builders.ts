@@ -50,6 +50,7 @@ export const ruled = (policy: Partial<Rules['policy']>, more: Partial<Rules> = {
 export const aCase = (taints: readonly TimedTaint[], fields: Partial<PodCase> = {}): PodCase => ({
   ...{ now: at(NOW), cluster: ref.cluster, namespace: 'shop', name: 'web-0' },
   pod: known(aPod()),
+  workload: known(undefined),
   node: known({
     taints: taints.map(({ since: _since, known: _known, virtual: _virtual, ...taint }) => taint),
   }),

@@ -24,6 +24,7 @@ const question = (fields: Partial<NodeQuestion> = {}): NodeQuestion => ({
   ...{ now: at(NOW), cluster: ref.cluster, node: ref.node },
   live: known({ taints: [{ key: 'a', effect: 'NoExecute' }] }),
   pods: known(PODS),
+  workloads: known(new Map()),
   budgets: known(new Map()),
   service: { rules: known(rules), partition: known(stored(TAINTS)), history: known([]) },
   builtIn: known({ state: 'off', evidence: 'its flags' }),
@@ -87,6 +88,18 @@ test('pods are told by workload, the first to go first', () => {
       ['db', 1, { pods: 1, firstAt: at(NOW), lastAt: at(NOW) }, []],
       ['web-5d4f', 2, { pods: 2, firstAt: at(140), lastAt: at(200) }, []],
     ],
+  );
+});
+
+test('what stands behind the owners of pods is told in place of them, once for all of its owners', () => {
+  const web = { namespace: 'shop', kind: 'Deployment', name: 'web' };
+  const pods = [numbered(0), numbered(1, { owner: { kind: 'ReplicaSet', name: 'web-77f9' } })];
+  const { workloads } = explainNode(
+    question({ pods: known(pods), workloads: known(new Map(pods.map(({ uid }) => [uid, web]))) }),
+  );
+  assert.deepEqual(
+    workloads.map(({ owner, pods: count }) => [owner, count]),
+    [[{ kind: 'Deployment', name: 'web' }, 2]],
   );
 });
 

@@ -78,6 +78,8 @@ test('a pod is told of by what its API server shows, and by the rules of now', a
     tainted.budgets?.map((budget) => budget.name),
     ['checkout'],
   );
+  assert.deepEqual(tainted.workload, { namespace: 'default', kind: 'Deployment', name: 'checkout' });
+  assert.equal(tainted.owner?.kind, 'ReplicaSet');
   assert.equal(tainted.scheduling?.loops, true);
   assert.deepEqual(tainted.unknown, []);
   await operator.hold(CLUSTER, { kind: 'node', node: NODE }, { why: 'a backup runs' });
@@ -94,6 +96,8 @@ test('a node is told of by workload', async (t) => {
   cluster.taint('node-1', 'maintenance=now:NoExecute');
   const story = await askNode(fleet, { cluster: CLUSTER, node: NODE, matching }, deps);
   assert.match(lineOf(story), /^node-1 has maintenance=now:NoExecute: \d+ pods? goe?s? .*; 1 pod stays\.$/);
+  const checkout = story.workloads.find(({ owner }) => owner?.name === 'checkout');
+  assert.equal(checkout?.owner?.kind, 'Deployment');
   const logs = story.workloads.find(({ owner }) => owner?.name === 'logs');
   assert.deepEqual(logs?.stays, [{ because: 'tolerated', pods: 1 }]);
   await assert.rejects(askNode(fleet, { cluster: CLUSTER, node: nodeName('nix'), matching }, deps), {

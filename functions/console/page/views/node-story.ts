@@ -134,6 +134,9 @@ const podColumns = (cluster: string): readonly Column<NodePod>[] => [
     key: 'workload',
     head: 'Workload',
     width: 'minmax(9rem, 1.6fr)',
-    cell: ({ owner }) => (owner ? `${owner.kind} ${owner.name}` : html`<span class="soft">none</span>`),
+    cell: ({ owner, workload }) => {
+      const runner = workload ?? owner;
+      return runner ? `${runner.kind} ${runner.name}` : html`<span class="soft">none</span>`;
+    },
   },
 ];

@@ -24,6 +24,7 @@ export function PodStory(): VNode {
   );
   const answer = asked.kind === 'answered' ? asked.answer : undefined;
   const held = answer?.brakes.flatMap(({ by }) => (by.kind === 'hold' ? [by.id] : [])) ?? [];
+  const all = answer && heldWith(answer);
   const there = answer !== undefined && !PAST.includes(answer.fate.kind);
   return html`
     <${Title} title=${`${namespace}/${pod}`} lead=${answer ? html`<${Where} answer=${answer} />` : 'Asking the server …'}>
@@ -32,10 +33,10 @@ export function PodStory(): VNode {
       ${
         there &&
         held.length === 0 &&
-        answer.owner &&
+        all &&
         html`<${ActButton}
-          intent=${holdWorkload(cluster, namespace, answer.owner)}
-          text=${`Hold all of ${answer.owner.kind} ${answer.owner.name}`}
+          intent=${holdWorkload(cluster, namespace, all)}
+          text=${`Hold all of ${all.kind} ${all.name}`}
         />`
       }
     </${Title}>
@@ -66,10 +67,19 @@ export function PodStory(): VNode {
 
 const PAST: readonly Story['fate']['kind'][] = ['evicted', 'gone', 'not-found', 'leaving'];
 
-const Where = ({ answer: { cluster, node, owner } }: { readonly answer: Story }): VNode => html`
-  ${owner && html`${owner.kind} ${owner.name} · `}
-  ${node === undefined ? 'on no node' : html`on <${NodeLink} ...${{ cluster, node }} />`} · ${cluster}
-`;
+/** Behind their owners, holds know these. */
+const HELD_WHOLE: readonly string[] = ['Deployment', 'CronJob'];
+
+const heldWith = ({ workload, owner }: Story): Story['owner'] =>
+  workload && HELD_WHOLE.includes(workload.kind) ? { kind: workload.kind, name: workload.name } : owner;
+
+function Where({ answer: { cluster, node, owner, workload } }: { readonly answer: Story }): VNode {
+  const runner = workload ?? owner;
+  return html`
+    ${runner && html`${runner.kind} ${runner.name} · `}
+    ${node === undefined ? 'on no node' : html`on <${NodeLink} ...${{ cluster, node }} />`} · ${cluster}
+  `;
+}
 
 /** What happens, and when. */
 function Verdict({ answer }: { readonly answer: Story }): VNode {

@@ -11,6 +11,7 @@ import type { Clock } from '#shared/time/clock.ts';
 import { budgetsIn } from './budgets.ts';
 import { builtInOf } from './built-in.ts';
 import type { ClusterObjects } from './cluster-objects.ts';
+import { deafnessOf } from './deafness.ts';
 import { factOf } from './facts.ts';
 import { type ContextFleet, type Fleet, FleetError } from './fleet.ts';
 import { liveNode, taintsWrittenAt } from './live-node.ts';
@@ -101,10 +102,11 @@ async function serviceFacts(
 ): Promise<
   Omit<NonNullable<NodeQuestion['service']>, 'history'> & { readonly history: Known<readonly HistoryEntry[]> }
 > {
-  const [rules, partition, past] = await Promise.all([
+  const [rules, partition, past, deaf] = await Promise.all([
     rulesNow(fleet, cluster, matching),
     factOf(() => fleet.store.load({ cluster, node }, now)),
     factOf(() => recentHistory(fleet.history, { cluster, node }, now)),
+    factOf(() => deafnessOf(fleet, cluster, now)),
   ]);
-  return { rules, partition, history: past };
+  return { rules, partition, history: past, deaf };
 }

@@ -11,6 +11,7 @@ import type { Clock } from '#shared/time/clock.ts';
 import { budgetsIn } from './budgets.ts';
 import { builtInOf } from './built-in.ts';
 import type { ClusterObjects } from './cluster-objects.ts';
+import { deafnessOf } from './deafness.ts';
 import { factOf } from './facts.ts';
 import type { ContextFleet, Fleet } from './fleet.ts';
 import { liveNode, taintsWrittenAt } from './live-node.ts';
@@ -115,11 +116,12 @@ async function serviceFacts(
     ...{ revision: 0, node: undefined, scheduled: new Map(), ended: new Map() },
   };
   const { store, history, leases } = fleet;
-  const [rules, partition, past, stuck] = await Promise.all([
+  const [rules, partition, past, stuck, deaf] = await Promise.all([
     rulesNow(fleet, cluster, matching),
     node === '' ? known(nothing) : factOf(() => store.load({ cluster, node }, now)),
     factOf(() => recentHistory(history, { cluster, namespace, pod: name }, now)),
     factOf(() => leases.stuck(cluster)),
+    factOf(() => deafnessOf(fleet, cluster, now)),
   ]);
-  return { rules, partition, history: past, stuck };
+  return { rules, partition, history: past, stuck, deaf };
 }

@@ -2,6 +2,7 @@ import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { Reason } from '#shared/eviction/records.ts';
 import { taintText } from '#shared/taints/taint.ts';
 import type { BrakeAccount } from './brakes.ts';
+import type { DeafAccount } from './deafness.ts';
 import type { Fate } from './fate.ts';
 import type { NodeAnswer } from './node.ts';
 import type { PastFate } from './past.ts';
@@ -10,15 +11,19 @@ import type { PodAnswer } from './pod.ts';
 /** A moment for people, like `2026-11-22T08:00:00Z (in 4 m)`. */
 export type MomentText = (at: EpochMs) => string;
 
-/** What will happen to a pod and when, or what happened: one sentence, or two where the built-in controller goes its own way. */
+/**
+ * What will happen to a pod and when, or what happened: one sentence, and more where nobody hears its cluster or the built-in
+ * controller goes its own way.
+ */
 export function headline(answer: PodAnswer, moment: MomentText): string {
   const { namespace, name, before, fate, unknown } = answer;
   const told = `${namespace}/${name} ${fateText(answer, moment)}`;
+  const deaf = deafText(answer, 'its eviction is', moment);
   const rival = rivalText(answer, moment);
   const earlier = before ? `An earlier pod of this name ${pastText(before, answer, moment)}` : '';
   const isUnseen = fate.kind !== 'unknown' && unknown.some(({ what }) => what === 'the pod');
   const unseen = isUnseen ? 'That is by its record: the pod itself could not be looked at.' : '';
-  return [told, unseen, rival, earlier].filter((sentence) => sentence !== '').join(' ');
+  return [told, unseen, deaf, rival, earlier].filter((sentence) => sentence !== '').join(' ');
 }
 
 function fateText(answer: PodAnswer, moment: MomentText): string {
@@ -163,6 +168,22 @@ function pastText(fate: PastFate, { cluster, decidedBy }: PodAnswer, moment: Mom
   }
 }
 
+/** That nobody hears the cluster. `evictions`: those that are not scheduled, with their verb. */
+function deafText(
+  { cluster, deaf }: { readonly cluster: string; readonly deaf?: DeafAccount },
+  evictions: string,
+  moment: MomentText,
+): string {
+  if (!deaf) return '';
+  const heard =
+    deaf.since === undefined
+      ? `no relay ever heard from cluster ${cluster}`
+      : `no relay has heard from cluster ${cluster} since ${moment(deaf.since)}`;
+  return deaf.unscheduled > 0
+    ? `But ${heard}: ${evictions} not scheduled until one does.`
+    : `N${heard.slice(1)}: what changes there is not noticed.`;
+}
+
 /** Whoever is spared for so long by the built-in controller is not evicted by it: it does not run. */
 const SPARED_MS = 10 * 60_000;
 
@@ -184,15 +205,18 @@ function rivalText({ at: now, decidedBy, fate, builtIn }: PodAnswer, moment: Mom
   return `Should the built-in controller be on, which is not known, it ${would} at ${moment(evictsAt)}.`;
 }
 
-/** What happens on a node: one sentence, or two where the built-in controller goes its own way. */
+/** What happens on a node: one sentence, and more where nobody hears its cluster or the built-in controller goes its own way. */
 export function nodeHeadline(answer: NodeAnswer, moment: MomentText): string {
   const { node, cluster, state, taints, pods, at: now, decidedBy, builtIn, unknown } = answer;
   const evicting = taints.filter(({ evicts }) => evicts !== 'no').map(({ taint }) => taintText(taint));
   if (state === 'gone' && pods.length === 0)
     return `${node} is not there in cluster ${cluster}, and no pod of it is left.`;
   const what = state === 'gone' ? `${node} is gone, and had` : `${node} has`;
+  const { unscheduled = 0 } = answer.deaf ?? {};
+  const evictions = unscheduled === 1 ? '1 eviction is' : `${unscheduled} evictions are`;
+  const deaf = deafText(answer, evictions, moment);
   if (evicting.length === 0)
-    return `${what} no taint that evicts: ${countText(pods.length, 'stays', 'stay')}.`;
+    return `${what} no taint that evicts: ${countText(pods.length, 'stays', 'stay')}.${deaf === '' ? '' : ` ${deaf}`}`;
   const going = pods.flatMap(({ fate }) => (fate.kind === 'goes' ? [fate.at] : []));
   const [first, last] = [Math.min(...going), Math.max(...going)];
   const when =
@@ -221,7 +245,7 @@ export function nodeHeadline(answer: NodeAnswer, moment: MomentText): string {
   const told = `${what} ${evicting.join(' and ')}: ${parts.length > 0 ? parts.join('; ') : 'there is no pod'}.`;
   const isUnseen = unknown.some(({ what }) => what === 'the node' || what === 'its pods');
   const unseen = isUnseen ? 'That is by what is stored: the node itself could not be looked at.' : '';
-  return [told, unseen, nodeRivalText(answer, moment)].filter((sentence) => sentence !== '').join(' ');
+  return [told, unseen, deaf, nodeRivalText(answer, moment)].filter((sentence) => sentence !== '').join(' ');
 }
 
 const countText = (count: number, one: string, many: string): string =>

@@ -6,6 +6,7 @@ import { evicts, type MatchOptions, type Taint } from '#shared/taints/taint.ts';
 import { accountOfBrake, type BrakeAccount } from './brakes.ts';
 import type { Budget } from './budgets.ts';
 import { type BuiltIn, builtInDeadline } from './built-in.ts';
+import type { DeafAccount } from './deafness.ts';
 import { type AskedPod, type Fate, foresee, type NodeCase } from './fate.ts';
 import {
   brakesOf,
@@ -17,7 +18,7 @@ import {
 } from './governing.ts';
 import { type Known, knownOr } from './known.ts';
 import type { PastEntry } from './past.ts';
-import type { ServiceFacts } from './pod.ts';
+import { isToGo, type ServiceFacts } from './pod.ts';
 import { recordedFate } from './recorded-fate.ts';
 import type { Workload } from './workload.ts';
 
@@ -41,7 +42,7 @@ export interface NodeQuestion {
   readonly workloads: Known<ReadonlyMap<PodUid, Workload>>;
   /** By namespace; absent: not known. */
   readonly budgets: Known<ReadonlyMap<string, readonly Budget[]>>;
-  readonly service?: Pick<ServiceFacts, 'rules' | 'partition'> & {
+  readonly service?: Pick<ServiceFacts, 'rules' | 'partition' | 'deaf'> & {
     /** Of this node, the oldest first. */
     readonly history: Known<readonly NodePastEntry[]>;
   };
@@ -99,6 +100,8 @@ export interface NodeAnswer {
   readonly state: 'there' | 'gone' | 'unknown';
   /** With `gone`: since when, as far as that is known. */
   readonly deletedAt?: EpochMs;
+  /** Absent: a relay hears the cluster, or it is not known whether one does. */
+  readonly deaf?: DeafAccount;
   readonly taints: readonly NodeTaint[];
   /** By namespace and name. */
   readonly workloads: readonly NodeWorkload[];
@@ -124,6 +127,8 @@ export function explainNode(asked: NodeQuestion): NodeAnswer {
   const shown = knownOr(live, undefined);
   const { taints = [], deletedAt, pods } = fatesIn(asked, { partition, rules, shown });
   const governed = 'unknown' in given ? pods.map((pod) => ungovernedPod(pod, given.unknown)) : pods;
+  const deaf = service && knownOr(service.deaf, undefined);
+  const unscheduled = pods.filter(({ uid, fate }) => isToGo(fate) && !partition.scheduled.has(uid)).length;
   const brakes = new Map(
     pods.flatMap(({ fate }) => brakesOf(fate)).map((by) => [by.kind === 'hold' ? by.id : by.kind, by]),
   );
@@ -132,6 +137,7 @@ export function explainNode(asked: NodeQuestion): NodeAnswer {
     ...(shown?.zone === undefined ? {} : { zone: shown.zone }),
     state: shown === undefined ? 'unknown' : shown.taints === undefined ? 'gone' : 'there',
     ...(deletedAt === undefined ? {} : { deletedAt }),
+    ...(deaf ? { deaf: { ...deaf, unscheduled } } : {}),
     taints,
     workloads: workloadsOf(governed, now),
     pods: governed.toSorted((a, b) => rankOf(a.fate) - rankOf(b.fate) || (nameOf(a) < nameOf(b) ? -1 : 1)),
@@ -306,6 +312,7 @@ function unknownOf({
           ['rules', service.rules],
           ['what is stored of it', service.partition],
           ['history', service.history],
+          ['whether a relay hears the cluster', service.deaf],
         ] as const)
       : []),
     ['the built-in controller', builtIn],

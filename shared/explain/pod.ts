@@ -5,6 +5,7 @@ import type { MatchOptions } from '#shared/taints/taint.ts';
 import { accountOfBrake, type BrakeAccount } from './brakes.ts';
 import { type Budget, budgetsOf } from './budgets.ts';
 import { type BuiltIn, builtInDeadline } from './built-in.ts';
+import type { DeafAccount, Deafness } from './deafness.ts';
 import { type AskedPod, type Fate, foresee, type NodeCase } from './fate.ts';
 import {
   brakesOf,
@@ -41,6 +42,8 @@ export interface ServiceFacts {
   readonly history: Known<readonly PastEntry[]>;
   /** Pods of the cluster that do not leave. */
   readonly stuck: Known<readonly StuckReport[]>;
+  /** `undefined`: a relay hears the cluster. */
+  readonly deaf: Known<Deafness | undefined>;
 }
 
 /** All that is known of a pod at one moment, by its name. */
@@ -83,6 +86,8 @@ export interface PodAnswer {
   /** What became of an earlier pod of this name, as far as history tells of one. */
   readonly before?: PastFate;
   readonly stuck?: StuckReport;
+  /** Absent: a relay hears the cluster, or it is not known whether one does. */
+  readonly deaf?: DeafAccount;
   readonly taints: readonly TaintAccount[];
   /** What keeps the pod now, or will when it is due. */
   readonly brakes: readonly BrakeAccount[];
@@ -107,8 +112,10 @@ export function explainPod(asked: PodCase): PodAnswer {
   const { now, cluster, namespace, name, service } = asked;
   const pod = knownOr(asked.pod, undefined);
   const history = service ? knownOr(service.history, []) : [];
+  const deaf = service && knownOr(service.deaf, undefined);
   const answer = {
     ...{ at: now, cluster, namespace, name, history, unknown: unknownOf(asked) },
+    ...(deaf ? { deaf: { ...deaf, unscheduled: 0 } } : {}),
     decidedBy: service ? 'taintward' : 'built-in',
     taints: [],
     brakes: [],
@@ -120,6 +127,8 @@ export function explainPod(asked: PodCase): PodAnswer {
   const workload = knownOr(asked.workload, undefined);
   const before = pastFate(history, uid);
   const stuck = service && knownOr(service.stuck, []).find((report) => report.uid === uid);
+  const told = byLife(asked, pod);
+  const unscheduled = isToGo(told.fate) && !partitionIn(asked, pod).scheduled.has(uid) ? 1 : 0;
   return {
     ...answer,
     uid,
@@ -128,9 +137,14 @@ export function explainPod(asked: PodCase): PodAnswer {
     ...(workload ? { workload } : {}),
     ...(before.kind === 'not-found' ? {} : { before }),
     ...(stuck ? { stuck } : {}),
-    ...byLife(asked, pod),
+    ...(deaf ? { deaf: { ...deaf, unscheduled } } : {}),
+    ...told,
   };
 }
+
+/** Whether a pod goes once nothing keeps it. */
+export const isToGo = ({ kind }: PodAnswer['fate']): boolean =>
+  kind === 'goes' || kind === 'held' || kind === 'blocked';
 
 type Told = Pick<PodAnswer, 'fate'> & Partial<PodAnswer>;
 
@@ -235,6 +249,7 @@ function unknownOf({ pod, workload, node, service, budgets, builtIn }: PodCase):
           ['what is stored of its node', service.partition],
           ['history', service.history],
           ['stuck pods', service.stuck],
+          ['whether a relay hears the cluster', service.deaf],
         ] as const)
       : []),
     ...(isThere

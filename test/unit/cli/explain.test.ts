@@ -4,6 +4,7 @@ import { FleetError } from '#functions/operator/fleet.ts';
 import { Operator } from '#shared/clusters/operator.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import { aNode, anEnding, aRecord, aTaint } from '#test/contracts/partition-builders.ts';
+import { heardCluster } from '#test/world/heard-cluster.ts';
 import { commandLine, NOW } from './command-line.ts';
 
 const PROD = clusterName('prod');
@@ -12,7 +13,8 @@ const WHY = 'Cannot get pods at prod: the connection was refused';
 /** The command line, on a cluster that does not answer: web-0 was evicted there, and web-1 is to go in 4 minutes. */
 async function bench(t: TestContext) {
   const line = commandLine(t);
-  const { store, rulebook, clock, fleet } = line;
+  const { store, rulebook, leases, clock, fleet } = line;
+  await heardCluster(leases, PROD, NOW);
   Object.assign(fleet, { cluster: () => Promise.reject(new FleetError(`${WHY}.`)) });
   const operator = new Operator({ rulebook, clock, who: 'anna' });
   await operator.applyPolicy(PROD, 'mode: enforce');

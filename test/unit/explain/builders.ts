@@ -37,6 +37,7 @@ export const service = (fields: Partial<ServiceFacts> = {}): ServiceFacts => ({
   partition: known(emptyPartition),
   history: known([]),
   stuck: known([]),
+  deaf: known(undefined),
   ...fields,
 });
 

@@ -26,7 +26,12 @@ const question = (fields: Partial<NodeQuestion> = {}): NodeQuestion => ({
   pods: known(PODS),
   workloads: known(new Map()),
   budgets: known(new Map()),
-  service: { rules: known(rules), partition: known(stored(TAINTS)), history: known([]) },
+  service: {
+    rules: known(rules),
+    partition: known(stored(TAINTS)),
+    history: known([]),
+    deaf: known(undefined),
+  },
   builtIn: known({ state: 'off', evidence: 'its flags' }),
   matching: rules.matching,
   ...fields,
@@ -35,7 +40,18 @@ const line = (asked: NodeQuestion): string =>
   nodeHeadline(explainNode(asked), (moment) => `${(moment - at(0)) / 1000}s`);
 const ruledBy = (given: Parameters<typeof ruled>[0], more: Parameters<typeof ruled>[1] = {}) => ({
   service: {
-    ...{ rules: known(ruled(given, more)), partition: known(stored(TAINTS)), history: known([]) },
+    ...{
+      rules: known(ruled(given, more)),
+      partition: known(stored(TAINTS)),
+      history: known([]),
+      deaf: known(undefined),
+    },
+  },
+});
+const deafSince = (second: number): Partial<NodeQuestion> => ({
+  service: {
+    ...{ rules: known(rules), partition: known(stored(TAINTS)), history: known([]) },
+    deaf: known({ since: at(second) }),
   },
 });
 
@@ -65,6 +81,14 @@ test('the first line tells how many pods go and when, and how many are kept, ter
     [
       question({ pods: known([numbered(0, { terminating: true, disrupted: true })]) }),
       'n1 has a:NoExecute: 1 pod is terminating.',
+    ],
+    [
+      question(deafSince(40)),
+      'n1 has a:NoExecute: 3 pods go by 200s, the first now; 1 pod stays. But no relay has heard from cluster c1 since 40s: 3 evictions are not scheduled until one does.',
+    ],
+    [
+      question({ ...deafSince(40), live: known({ taints: [] }) }),
+      'n1 has no taint that evicts: 4 pods stay. No relay has heard from cluster c1 since 40s: what changes there is not noticed.',
     ],
   ];
   for (const [asked, expected] of cases) assert.equal(line(asked), expected);
@@ -149,6 +173,7 @@ test('rules that cannot be read leave open what becomes of those that are due', 
         rules: { unknown: 'the table is away' },
         partition: known(stored(TAINTS)),
         history: known([]),
+        deaf: known(undefined),
       },
     }),
   );

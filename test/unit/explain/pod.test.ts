@@ -145,6 +145,35 @@ const LINES: readonly (readonly [string, PodCase, string])[] = [
     'shop/web-0 may go or stay: what governs the cluster cannot be read, and nothing is evicted there until it can (the table is away).',
   ],
   [
+    'a cluster that no relay hears, by which it is scheduled already',
+    aCase([since(80)], {
+      service: service({
+        partition: known(
+          after(
+            nodeDelta(80, {
+              taints: [taint('a', 80)],
+              pods: [pod('u1', { namespace: 'shop', name: 'web-0' })],
+            }),
+          ),
+        ),
+        deaf: known({ since: at(85) }),
+      }),
+    }),
+    'shop/web-0 goes at 140s, because it tolerates a:NoExecute for 60 s. No relay has heard from cluster c1 since 85s: what changes there is not noticed.',
+  ],
+  [
+    'a cluster that no relay hears, before it is scheduled',
+    aCase([since(80)], {
+      service: service({ partition: known(stored([since(80)])), deaf: known({ since: at(75) }) }),
+    }),
+    'shop/web-0 goes at 140s, because it tolerates a:NoExecute for 60 s. But no relay has heard from cluster c1 since 75s: its eviction is not scheduled until one does.',
+  ],
+  [
+    'a cluster that no relay ever heard',
+    aCase([], { service: service({ deaf: known({}) }) }),
+    'shop/web-0 stays: node n1 has no taint that evicts. No relay ever heard from cluster c1: what changes there is not noticed.',
+  ],
+  [
     'a node that is gone',
     aCase([since(80)], { node: known({ taints: undefined }) }),
     'shop/web-0 goes at 140s, because it tolerates a:NoExecute for 60 s.',

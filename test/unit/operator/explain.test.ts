@@ -4,10 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { type SimulatedCluster, startSimulatedCluster } from '#functions/local/simulated-cluster/cluster.ts';
+import type { ClusterObjects } from '#functions/operator/cluster-objects.ts';
 import { askNode } from '#functions/operator/explain-node.ts';
 import { askPod } from '#functions/operator/explain-pod.ts';
 import type { ContextFleet, Fleet } from '#functions/operator/fleet.ts';
 import { type LiveCluster, liveCluster } from '#functions/operator/live-cluster.ts';
+import { DEAF_AFTER_MS } from '#shared/clusters/lease.ts';
 import { Operator } from '#shared/clusters/operator.ts';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
@@ -16,6 +18,7 @@ import { systemClock } from '#shared/time/clock.ts';
 import { aNode, anEnding, aRecord, aTaint } from '#test/contracts/partition-builders.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { embeddedFleet } from '#test/world/embedded-fleet.ts';
+import { heardCluster } from '#test/world/heard-cluster.ts';
 import { loadContexts } from '#test/world/load-contexts.ts';
 
 const CLUSTER = clusterName('simulated');
@@ -39,6 +42,7 @@ async function stage(t: TestContext, parts: Partial<Fleet> = {}) {
   const embedded = embeddedFleet(t, { clusters: [CLUSTER], clock }, { cluster: live, ...parts });
   const operator = new Operator({ rulebook: embedded.rulebook, clock, who: 'anna' });
   await operator.applyPolicy(CLUSTER, 'mode: enforce');
+  await heardCluster(embedded.leases, CLUSTER, clock.now());
   const bare: ContextFleet = {
     kind: 'context',
     where: 'a test',
@@ -174,6 +178,45 @@ test('an API server that cannot be asked leaves the records, and says why', asyn
     /^default\/web-9 goes at T, .* That is by its record: the pod itself could not be looked at\.$/,
   );
   assert.deepEqual(story.unknown, [{ what: 'the pod', why: 'Cannot get pods: the connection was refused' }]);
+});
+
+test('that no relay hears the cluster any more is told, and which eviction is therefore not scheduled', async (t) => {
+  const { cluster, fleet, leases, clock } = await stage(t);
+  const name = await podOn(cluster, 'checkout');
+  await heardCluster(leases, CLUSTER, clock.now() - 2 * DEAF_AFTER_MS);
+  cluster.taint('node-1', 'maintenance=now:NoExecute');
+  const pod = await askPod(fleet, { cluster: CLUSTER, namespace: 'default', name, matching }, deps);
+  assert.match(
+    lineOf(pod),
+    / for 30 s\. But no relay has heard from cluster simulated since T: its eviction is not scheduled until one does\./,
+  );
+  const node = await askNode(fleet, { cluster: CLUSTER, node: NODE, matching }, deps);
+  assert.match(lineOf(node), /since T: \d+ evictions are not scheduled until one does\./);
+});
+
+test('who may not read what runs a pod is told what made it', async (t) => {
+  const { cluster, fleet } = await stage(t);
+  const name = await podOn(cluster, 'checkout');
+  const live = async (asked: typeof CLUSTER) => {
+    const reached = await fleet.cluster(asked);
+    const { objects } = reached;
+    const limited: Pick<ClusterObjects, 'get' | 'list' | 'text'> = {
+      async get(path) {
+        if (path.includes('/replicasets/')) throw new ApiError(`${path} is forbidden.`, 403, 'Forbidden');
+        return objects.get(path);
+      },
+      list: (path, query) => objects.list(path, query),
+      text: (path) => objects.text(path),
+    };
+    return { ...reached, objects: limited as ClusterObjects };
+  };
+  const question = { cluster: CLUSTER, namespace: 'default', name, matching };
+  const story = await askPod({ ...fleet, cluster: live }, question, deps);
+  assert.deepEqual([story.workload, story.owner?.kind], [undefined, 'ReplicaSet']);
+  assert.deepEqual(
+    story.unknown.map(({ what }) => what),
+    ['its workload'],
+  );
 });
 
 test('rules that cannot be read are said to be so, and nothing is foretold by others', async (t) => {

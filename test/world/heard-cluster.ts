@@ -1,0 +1,10 @@
+import assert from 'node:assert/strict';
+import type { Leases } from '#shared/clusters/lease.ts';
+import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+
+/** Has a relay hear from a cluster at that moment. */
+export async function heardCluster(leases: Leases, cluster: ClusterName, at: EpochMs): Promise<void> {
+  const lease = await leases.take(cluster, await leases.look(cluster), 'relay-1', at);
+  assert.ok(lease);
+  await leases.renew(lease, { renewedAt: at, heardAt: at });
+}

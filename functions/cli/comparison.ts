@@ -67,8 +67,8 @@ function differences({
   return medianMs === undefined || mostMs === undefined ? undefined : { medianMs, mostMs };
 }
 
-/** For people: a line for each pod, and what it comes to. */
-export function comparisonText(comparison: Comparison): string {
+/** For people: a line for each pod, and what it comes to. `room`: of a line. */
+export function comparisonText(comparison: Comparison, room: number): string {
   const { both, builtInOnly, oursOnly } = comparison;
   const line = (pod: ComparedPod): readonly string[] => [
     `${pod.namespace}/${pod.name}`,
@@ -80,7 +80,7 @@ export function comparisonText(comparison: Comparison): string {
   ];
   const pods = [...both, ...builtInOnly, ...oursOnly];
   const heads = ['POD', 'NODE', 'BUILT-IN EVICTED AT', 'WE WOULD HAVE AT', 'DIFFERENCE', 'BECAUSE'];
-  const table = pods.length === 0 ? '' : `${tableText([heads, ...pods.map(line)])}\n`;
+  const table = pods.length === 0 ? '' : `${tableText([heads, ...pods.map(line)], room)}\n`;
   return `${table}${summaryText(comparison)}\n`;
 }
 

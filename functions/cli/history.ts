@@ -11,9 +11,18 @@ import { timeText } from '#shared/time/time-text.ts';
 import type { CliDeps } from './command.ts';
 import { compare, comparisonJson, comparisonText } from './comparison.ts';
 import { type MomentGiven, momentOf, parseMoment } from './moment.ts';
-import { type Column, type OutputFormat, outputOption, shownAs, tableOf, withExamples } from './output.ts';
+import {
+  type Column,
+  type OutputFormat,
+  outputOption,
+  roomIn,
+  shownAs,
+  tableOf,
+  withExamples,
+} from './output.ts';
 import type { Paint } from './paint.ts';
 import { reasonsJson, reasonTexts } from './reasons.ts';
+import { tableLines } from './sections.ts';
 import { withFleet } from './with-fleet.ts';
 
 interface HistoryOptions {
@@ -62,7 +71,10 @@ export function addHistoryCommand(program: Command, deps: CliDeps): void {
         shownAs(
           output,
           comparison
-            ? { data: () => comparisonJson(comparison), text: () => comparisonText(comparison) }
+            ? {
+                data: () => comparisonJson(comparison),
+                text: (wide) => comparisonText(comparison, roomIn({ wide, paint: deps.paint })),
+              }
             : {
                 data: () => happenings.map(happeningJson),
                 text: (wide) => historyText(happenings, wide, deps.paint),
@@ -103,19 +115,23 @@ function parseCluster(text: string): ClusterName {
   return data;
 }
 
-/** What happened to pods, for people, in its order. */
-export const podHistoryText = (entries: readonly HistoryEntry[], wide: boolean, paint: Paint): string =>
-  historyText(
-    entries.map((entry) => ({ of: 'pod', entry })),
-    wide,
-    paint,
-  );
+/** What happened to pods, for people, in its order: a part of an answer. */
+export function podHistoryLines(
+  entries: readonly HistoryEntry[],
+  look: { readonly wide: boolean; readonly paint: Paint },
+): readonly string[] {
+  const happenings = entries.map((entry): Happening => ({ of: 'pod', entry }));
+  return tableLines(happenings, columnsFor(happenings, look.wide), look);
+}
 
 function historyText(happenings: readonly Happening[], wide: boolean, paint: Paint): string {
   if (happenings.length === 0) return 'Nothing happened in that time: --since 7d goes further back.\n';
+  return tableOf(happenings, columnsFor(happenings, wide), { wide, paint });
+}
+
+function columnsFor(happenings: readonly Happening[], wide: boolean): readonly Column<Happening>[] {
   const several = new Set(happenings.map(clusterOf).filter((cluster) => cluster !== undefined)).size > 1;
-  const columns = COLUMNS.filter(({ head }) => several || wide || head !== 'CLUSTER');
-  return tableOf(happenings, columns, { wide, paint });
+  return COLUMNS.filter(({ head }) => several || wide || head !== 'CLUSTER');
 }
 
 const ALL = '(all)';

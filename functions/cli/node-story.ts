@@ -3,10 +3,10 @@ import { brakeText } from '#shared/explain/headline.ts';
 import type { NodePod, NodeTaint, NodeWorkload } from '#shared/explain/node.ts';
 import { taintText } from '#shared/taints/taint.ts';
 import { timeText } from '#shared/time/time-text.ts';
-import { podHistoryText } from './history.ts';
-import { type Column, tableOf } from './output.ts';
+import { podHistoryLines } from './history.ts';
+import type { Column } from './output.ts';
 import type { Paint } from './paint.ts';
-import { linesOf, sectionsText } from './sections.ts';
+import { sectionsText, tableLines } from './sections.ts';
 
 /** A node's story for people: the answer, then what it rests on; `wide`: with each pod. */
 export function nodeStoryText(
@@ -14,7 +14,7 @@ export function nodeStoryText(
   { wide, paint }: { readonly wide: boolean; readonly paint: Paint },
 ): string {
   const table = <Row>(rows: readonly Row[], columns: readonly Column<Row>[]) =>
-    rows.length > 0 ? linesOf(tableOf(rows, columns, { wide, paint })) : [];
+    tableLines(rows, columns, { wide, paint });
   const { state, evidence } = builtIn;
   return sectionsText(
     headline,
@@ -30,7 +30,7 @@ export function nodeStoryText(
           `built-in controller: ${state}${evidence === '' ? '' : ` (${evidence})`}`,
         ],
       },
-      { heading: 'History', lines: history.length > 0 ? linesOf(podHistoryText(history, wide, paint)) : [] },
+      { heading: 'History', lines: podHistoryLines(history, { wide, paint }) },
       { heading: 'Not known', lines: unknown.map(({ what, why }) => `${what}: ${why}`) },
     ],
     paint,

@@ -1,6 +1,6 @@
-import { stripVTControlCharacters } from 'node:util';
 import { type Command, Option } from 'commander';
 import { dump } from 'js-yaml';
+import { layout, widthOf } from './fit.ts';
 import type { Paint } from './paint.ts';
 
 const COLUMN_GAP = '   ';
@@ -67,33 +67,55 @@ export interface Column<Row> {
   readonly wide?: true;
 }
 
-/** A line for each row, under heads; without those columns for which there is no room. */
+/** How a table is shown. */
+interface TableLook {
+  /** With all columns, however long the lines become. */
+  readonly wide: boolean;
+  readonly paint: Paint;
+  /** So many characters will stand before each line. */
+  readonly indent?: number;
+}
+
+/** Of a line, for a table. */
+export const roomIn = ({ wide, paint }: Pick<TableLook, 'wide' | 'paint'>): number =>
+  (wide ? undefined : paint.columns) ?? Number.POSITIVE_INFINITY;
+
+/** A line for each row, under heads; without those columns for which there is no room, and in more lines where that is little. */
 export function tableOf<Row>(
   rows: readonly Row[],
   columns: readonly Column<Row>[],
-  { wide, paint }: { readonly wide: boolean; readonly paint: Paint },
+  { wide, paint, indent = 0 }: TableLook,
 ): string {
   const shown = columns.filter((column) => wide || !column.wide);
-  return tableText([
-    shown.map(({ head }) => paint('bold', head)),
-    ...rows.map((row) => shown.map(({ of }) => of(row))),
-  ]);
+  const table = [shown.map(({ head }) => head), ...rows.map((row) => shown.map(({ of }) => of(row)))];
+  return tableText(table, roomIn({ wide, paint }) - indent, (head) => paint('bold', head));
 }
 
-/** Rows in columns as wide as their widest cell; the first row is the heads. */
-export function tableText(rows: readonly (readonly string[])[]): string {
-  const widths = (rows[0] ?? []).map((_, column) =>
-    Math.max(...rows.map((row) => widthOf(row[column] ?? ''))),
-  );
-  const line = (row: readonly string[]) =>
-    row
-      .map((cell, column) => `${cell}${' '.repeat(Math.max(0, (widths[column] ?? 0) - widthOf(cell)))}`)
-      .join(COLUMN_GAP)
-      .trimEnd();
-  return rows.map((row) => `${line(row)}\n`).join('');
+/** Rows in columns as wide as their widest cell, or as `room` lets them be; the first row is the heads. */
+export function tableText(
+  rows: readonly (readonly string[])[],
+  room = Number.POSITIVE_INFINITY,
+  head = (text: string): string => text,
+): string {
+  const gaps = COLUMN_GAP.length * Math.max(0, (rows[0]?.length ?? 0) - 1);
+  const { widths, lines } = layout(rows, room - gaps);
+  const padded = (cell: string, column: number) =>
+    `${cell}${' '.repeat(Math.max(0, (widths[column] ?? 0) - widthOf(cell)))}`;
+  return rows
+    .flatMap((row, index) => {
+      const cells = row.map(lines);
+      const height = Math.max(...cells.map(({ length }) => length));
+      return Array.from({ length: height }, (_, line) =>
+        cells
+          .map((cell) => cell[line] ?? '')
+          .map((text, column) => padded(index === 0 && text !== '' ? head(text) : text, column))
+          .join(COLUMN_GAP)
+          .trimEnd(),
+      );
+    })
+    .map((line) => `${line}\n`)
+    .join('');
 }
-
-const widthOf = (cell: string): number => stripVTControlCharacters(cell).length;
 
 /** Shows in a command's help how it is used. */
 export const withExamples = (command: Command, ...examples: readonly string[]): Command =>

@@ -3,10 +3,10 @@ import { brakeText } from '#shared/explain/headline.ts';
 import type { PlacedToleration, TaintAccount } from '#shared/explain/taints.ts';
 import { taintText } from '#shared/taints/taint.ts';
 import { timeText } from '#shared/time/time-text.ts';
-import { podHistoryText } from './history.ts';
-import { type Column, spanText, tableOf } from './output.ts';
+import { podHistoryLines } from './history.ts';
+import { type Column, spanText } from './output.ts';
 import type { Paint } from './paint.ts';
-import { linesOf, sectionsText } from './sections.ts';
+import { sectionsText, tableLines } from './sections.ts';
 
 /** A pod's story for people: the answer, then what it rests on. */
 export function podStoryText(
@@ -19,16 +19,13 @@ export function podStoryText(
     [
       {
         heading: `Taints of node ${node}, and what the pod says of them (* decides)`,
-        lines: taints.length > 0 ? linesOf(tableOf(taints, columnsFor(taints), { wide, paint })) : [],
+        lines: tableLines(taints, columnsFor(taints), { wide, paint }),
       },
       { heading: 'What governs it', lines: governingLines(story) },
       { heading: 'Once it is gone', lines: schedulingLines(story) },
       { heading: 'What would keep it', lines: keepingLines(story) },
       { heading: 'What lets it go', lines: story.release === undefined ? [] : [story.release] },
-      {
-        heading: 'History',
-        lines: history.length > 0 ? linesOf(podHistoryText(history, wide, paint)) : [],
-      },
+      { heading: 'History', lines: podHistoryLines(history, { wide, paint }) },
       { heading: 'Not known', lines: unknown.map(({ what, why }) => `${what}: ${why}`) },
     ],
     paint,

@@ -11,7 +11,15 @@ import { readPolicyFile } from '#shared/clusters/policy-file.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY, type Policy } from '#shared/eviction/policy.ts';
 import { type CliDeps, CliError } from './command.ts';
-import { jsonText, type OutputFormat, outputOption, shownAs, tableText, withExamples } from './output.ts';
+import {
+  jsonText,
+  type OutputFormat,
+  outputOption,
+  roomIn,
+  shownAs,
+  tableText,
+  withExamples,
+} from './output.ts';
 import { withFleet } from './with-fleet.ts';
 
 interface ApplyOptions {
@@ -140,10 +148,10 @@ function addDiff(policy: Command, deps: CliDeps): void {
       deps.print(
         shownAs(output, {
           data: () => rows.map(([setting, now, next]) => ({ setting, now, next })),
-          text: () =>
+          text: (wide) =>
             rows.length === 0
               ? `No setting of cluster ${cluster} would change.\n`
-              : tableText([['SETTING', 'NOW', 'THEN'], ...rows]),
+              : tableText([['SETTING', 'NOW', 'THEN'], ...rows], roomIn({ wide, paint: deps.paint })),
         }),
       );
     }),

@@ -1,4 +1,8 @@
+import { type Column, tableOf } from './output.ts';
 import type { Paint } from './paint.ts';
+
+/** Before each line of a part. */
+const INDENT = '  ';
 
 /** A part of an answer: a heading, and lines under it. */
 export interface Section {
@@ -12,10 +16,20 @@ export function sectionsText(answer: string, sections: readonly Section[], paint
   const parts = sections
     .filter(({ lines }) => lines.length > 0)
     .map(
-      ({ heading, lines }) => `\n${paint('bold', heading)}\n${lines.map((line) => `  ${line}\n`).join('')}`,
+      ({ heading, lines }) =>
+        `\n${paint('bold', heading)}\n${lines.map((line) => `${INDENT}${line}\n`).join('')}`,
     );
   return `${paint('bold', answer)}\n${parts.join('')}`;
 }
 
-/** The lines of a table, to stand in a section. */
-export const linesOf = (text: string): readonly string[] => text.trimEnd().split('\n');
+/** The lines of a table, to stand in a part. */
+export const tableLines = <Row>(
+  rows: readonly Row[],
+  columns: readonly Column<Row>[],
+  look: { readonly wide: boolean; readonly paint: Paint },
+): readonly string[] =>
+  rows.length === 0
+    ? []
+    : tableOf(rows, columns, { ...look, indent: INDENT.length })
+        .trimEnd()
+        .split('\n');

@@ -1,6 +1,13 @@
 import type { Command } from 'commander';
 import type { CliDeps } from '#functions/cli/command.ts';
-import { type OutputFormat, outputOption, shownAs, tableText, withExamples } from '#functions/cli/output.ts';
+import {
+  type OutputFormat,
+  outputOption,
+  roomIn,
+  shownAs,
+  tableText,
+  withExamples,
+} from '#functions/cli/output.ts';
 import { builtInOf } from '#functions/operator/built-in.ts';
 import type { ClusterObjects } from '#functions/operator/cluster-objects.ts';
 import { takenOver } from '#functions/operator/takeover/taken-tolerations.ts';
@@ -43,7 +50,12 @@ export function addStatusCommand(takeover: Command, deps: CliDeps): void {
     withCluster(name, command, deps, async (objects) => {
       const { output } = command.opts<{ readonly output: OutputFormat }>();
       const status = await statusOf(objects, deps);
-      deps.print(shownAs(output, { data: () => statusJson(status), text: () => statusText(status) }));
+      deps.print(
+        shownAs(output, {
+          data: () => statusJson(status),
+          text: (wide) => statusText(status, roomIn({ wide, paint: deps.paint })),
+        }),
+      );
     }),
   );
 }
@@ -111,7 +123,7 @@ export function alarmsOf(takeover: Takeover, taints: readonly DownTaint[], now: 
   return alarms;
 }
 
-function statusText({ now, nodes, pods, builtIn, alarms }: Status): string {
+function statusText({ now, nodes, pods, builtIn, alarms }: Status, room: number): string {
   const rows = [
     ['TAKEOVER', 'STATE'],
     ['at nodes', nodes ? nodesText(nodes, now) : 'not installed'],
@@ -119,7 +131,7 @@ function statusText({ now, nodes, pods, builtIn, alarms }: Status): string {
     ['built-in controller', `${builtIn.state}: ${builtIn.evidence}`],
     ...alarms.map((alarm) => ['ALARM', alarm]),
   ];
-  return tableText(rows);
+  return tableText(rows, room);
 }
 
 function nodesText(takeover: Takeover, now: EpochMs): string {

@@ -9,6 +9,8 @@ const MANAGER_PODS = '/api/v1/namespaces/kube-system/pods';
 /** Where EKS shows the metrics of its kube-controller-manager. */
 const EKS_METRICS = '/apis/metrics.eks.amazonaws.com/v1/kcm/container/metrics';
 const WORK_QUEUE = 'noexec_taint_node';
+/** What the simulated cluster of `npm start` says at `/version` that it runs on. */
+const SIMULATED = 'simulated';
 /** So begin the field managers of our marks. */
 const OUR_MANAGER = 'taintward';
 /** Nodes whose pods are looked at for marks. */
@@ -16,10 +18,15 @@ const NODES_LOOKED_AT = 20;
 
 /**
  * What is known of the built-in controller: the flags of a control plane that runs in the cluster, the metrics that EKS
- * serves, or marks on pods that it alone can have made. Events prove nothing, for ours carry its name. Rejects with `ApiError`.
+ * serves, what an API server says of itself that has no controllers beside it, or marks on pods that the built-in one alone can
+ * have made. Events prove nothing, for ours carry its name. Rejects with `ApiError`.
  */
 export async function builtInOf(objects: ClusterObjects): Promise<BuiltIn> {
-  const found = (await byFlags(objects)) ?? (await byMetrics(objects)) ?? (await byMarks(objects));
+  const found =
+    (await byFlags(objects)) ??
+    (await byMetrics(objects)) ??
+    (await byVersion(objects)) ??
+    (await byMarks(objects));
   return (
     found ?? {
       state: 'unknown',
@@ -58,19 +65,30 @@ export function runsIt(flags: readonly string[]): boolean {
 }
 
 async function byMetrics(objects: ClusterObjects): Promise<BuiltIn | undefined> {
-  let text: string | undefined;
-  try {
-    text = await objects.text(EKS_METRICS);
-  } catch (error) {
-    // No cluster of EKS, or none that shows them to us.
-    if (error instanceof ApiError && error.status !== 0) return undefined;
-    throw error;
-  }
+  const text = await unlessRefused(objects.text(EKS_METRICS));
+  // No cluster of EKS, or none that shows them to us.
+  if (text === undefined) return undefined;
   const on = text.includes(WORK_QUEUE);
   return {
     state: on ? 'on' : 'off',
     evidence: `the metrics that EKS serves ${on ? 'name' : 'do not name'} its work queue`,
   };
+}
+
+async function byVersion(objects: ClusterObjects): Promise<BuiltIn | undefined> {
+  const { platform } = (await unlessRefused(objects.get('/version'))) ?? {};
+  if (platform !== SIMULATED) return undefined;
+  return { state: 'off', evidence: 'the version of its API server, which is a simulated one' };
+}
+
+/** `undefined`: the API server answers, but not this. */
+async function unlessRefused<T>(asked: Promise<T>): Promise<T | undefined> {
+  try {
+    return await asked;
+  } catch (error) {
+    if (error instanceof ApiError && error.status !== 0) return undefined;
+    throw error;
+  }
 }
 
 async function byMarks(objects: ClusterObjects): Promise<BuiltIn | undefined> {

@@ -86,10 +86,12 @@ test('a pod is told of by what its API server shows, and by the rules of now', a
   assert.equal(tainted.owner?.kind, 'ReplicaSet');
   assert.equal(tainted.scheduling?.loops, true);
   assert.deepEqual(tainted.unknown, []);
+  // There is none beside it.
+  assert.deepEqual(tainted.builtIn?.state, 'off');
   await operator.hold(CLUSTER, { kind: 'node', node: NODE }, { why: 'a backup runs' });
   assert.match(
     lineOf(await ask()),
-    /falls due at T, because .* for 30 s, but is held by hold h\w+ \(anna: a backup runs\)\. Should the built-in controller be on, which is not known, it evicts it at T\.$/,
+    /falls due at T, because .* for 30 s, but is held by hold h\w+ \(anna: a backup runs\)\.$/,
   );
 });
 
@@ -116,7 +118,7 @@ test('where only a cluster is asked, its taints count from when they were writte
   const story = await askPod(bare, { cluster: CLUSTER, namespace: 'default', name, matching }, deps);
   assert.match(
     lineOf(story),
-    /goes at T at the latest, if the built-in controller or Taintward evicts here, because/,
+    /is to go at T at the latest, because .*; the built-in controller is off, so it stays unless something else evicts here\.$/,
   );
   assert.deepEqual(
     story.remedies.map(({ kind }) => kind),
@@ -230,7 +232,7 @@ test('rules that cannot be read are said to be so, and nothing is foretold by ot
   const story = await askPod(blind, { cluster: CLUSTER, namespace: 'default', name, matching }, deps);
   assert.equal(
     lineOf(story),
-    `default/${name} may go or stay: what governs the cluster cannot be read, and nothing is evicted there until it can (the table is throttled). Should the built-in controller be on, which is not known, it evicts it at T.`,
+    `default/${name} may go or stay: what governs the cluster cannot be read, and nothing is evicted there until it can (the table is throttled).`,
   );
   assert.deepEqual(story.unknown, [{ what: 'rules', why: 'the table is throttled' }]);
 });

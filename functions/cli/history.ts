@@ -181,6 +181,7 @@ const SAID: Readonly<Record<AuditEntry['kind'], string>> = {
   hold: 'hold',
   release: 'release',
   'release-guard': 'guard released',
+  retry: 'tried again',
   'guard-tripped': 'guard tripped',
   'guard-calm': 'guard let go',
 };

@@ -173,6 +173,8 @@ async function perform(act: Act, { pending }: Seen, fleet: ChangedFleet): Promis
     case 'retry': {
       const tried = givenUp(pending, act);
       await retry(tried, fleet);
+      for (const [cluster, pods] of Map.groupBy(tried, ({ cluster }) => cluster))
+        await operator.noteRetry(cluster, pods.length, act.why);
       return `Evictions that are tried again: ${tried.length}.`;
     }
     default:

@@ -113,6 +113,10 @@ export class SqliteRulebook implements Rulebook {
     });
   }
 
+  async note(entry: AuditEntry): Promise<void> {
+    orSqliteStoreError(this.#path, () => this.#note(entry));
+  }
+
   async audit({ cluster, from, to }: AuditQuery): Promise<readonly AuditEntry[]> {
     const rows = orSqliteStoreError(this.#path, () =>
       this.#statements.audit.all({ cluster: cluster ?? null, from, to }),

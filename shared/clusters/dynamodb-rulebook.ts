@@ -142,6 +142,10 @@ export class DynamoDbRulebook implements Rulebook {
     return written ? 'changed' : 'conflict';
   }
 
+  async note(entry: AuditEntry): Promise<void> {
+    await this.#table.update(auditUpdate(entry, await this.#retention.historyDays()));
+  }
+
   async audit({ cluster, from, to }: AuditQuery): Promise<readonly AuditEntry[]> {
     const partitions =
       cluster === undefined ? [] : [`${CLUSTER_PREFIX}${cluster}`, guardKey(cluster).pk, FLEET_KEY];

@@ -212,6 +212,13 @@ export class Operator {
     });
   }
 
+  /** Notes that evictions of a cluster, so many, are tried again that were given up. */
+  async noteRetry(cluster: ClusterName, evictions: number, why?: string): Promise<void> {
+    const what = `had evictions tried again that were given up: ${evictions}`;
+    const given = why === undefined ? {} : { why: reason(why) };
+    await this.#rulebook.note(this.#entry({ cluster, kind: 'retry', what, ...given }));
+  }
+
   /** Changes the orders for a cluster, unless there is no `next`. */
   async #order<Result>(
     cluster: ClusterName,

@@ -44,13 +44,13 @@ export interface Rulings {
 /** What the guard does by itself: it holds evictions, or lets them go. */
 export type GuardAct = 'guard-tripped' | 'guard-calm';
 
-/** What governs a cluster, or all of them, was changed: by hand, or by its guard. */
+/** What governs a cluster, or all of them, was changed: by hand, or by its guard; or what was given up is tried again. */
 export interface AuditEntry {
   /** Absent: it concerns all clusters. */
   readonly cluster?: ClusterName;
   readonly who: string;
   readonly at: EpochMs;
-  readonly kind: 'policy' | 'stop' | 'resume' | 'hold' | 'release' | 'release-guard' | GuardAct;
+  readonly kind: 'policy' | 'stop' | 'resume' | 'hold' | 'release' | 'release-guard' | 'retry' | GuardAct;
   /** What was done, for people. */
   readonly what: string;
   readonly why?: string;
@@ -101,6 +101,8 @@ export interface Rulebook {
     trips: readonly Trip[],
     entry?: AuditEntry,
   ): Promise<Change>;
+  /** Puts an entry into the audit of something that changes no rule. */
+  note(entry: AuditEntry): Promise<void>;
   /** The newest first; kept for as long as what ended. May lag behind by a moment. */
   audit(query: AuditQuery): Promise<readonly AuditEntry[]>;
 }

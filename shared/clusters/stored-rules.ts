@@ -136,6 +136,7 @@ export const auditSchema: z.ZodType<AuditEntry> = z.object({
     'hold',
     'release',
     'release-guard',
+    'retry',
     'guard-tripped',
     'guard-calm',
   ]),

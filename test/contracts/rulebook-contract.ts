@@ -162,6 +162,16 @@ export function rulebookContract(name: string, make: () => Promise<RulebookUnder
       }
     });
 
+    test('what changes no rule is noted, and nothing else is', async () => {
+      const cluster = aCluster();
+      const entry = anEntry({ cluster, kind: 'retry', what: 'had evictions tried again' });
+      await rulebook.note(entry);
+      await eventually(async () =>
+        assert.deepEqual(await rulebook.audit({ cluster, from: NOW, to: NOW + 1 }), [entry]),
+      );
+      assert.equal((await rulebook.read(cluster)).orders.revision, 0);
+    });
+
     test('what was released of a guard is told apart from what stands', async () => {
       const cluster = aCluster();
       const { guard: none } = await rulebook.read(cluster);

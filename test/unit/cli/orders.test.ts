@@ -188,12 +188,17 @@ test('what was given up is tried again, by one message for a node', async (t) =>
     NOW,
   );
   assert.equal(
-    await run('retry'),
+    await run('retry', '--why', 'the webhook is mended'),
     'Of cluster prod, evictions that are tried again: 2.\nOf cluster stage, evictions that are tried again: 0.\n',
   );
   const messages = state.sent.map(parseDueMessage);
   assert.deepEqual(
     messages.map((message) => message.kind === 'retry' && message.pods.toSorted()),
     [lost.map(({ uid }) => uid).toSorted()],
+  );
+  const audit = JSON.parse(await run('audit', '-o', 'json'));
+  assert.deepEqual(
+    audit.map(({ cluster, kind, what, why }: Record<string, unknown>) => [cluster, kind, what, why]),
+    [['prod', 'retry', 'had evictions tried again that were given up: 2', 'the webhook is mended']],
   );
 });

@@ -86,7 +86,7 @@ test('holds and what the guard holds are released, and what was given up is trie
   assert.equal(await perform({ kind: 'retry', why: 'mended' }), 'Evictions that are tried again: 1.');
   assert.match(sent[0] ?? '', /"kind":"retry".*"u1"/);
   const kinds = (await ask('GET api/audit', { to: NOW + 1 })).map(({ kind }) => kind);
-  assert.deepEqual(kinds.sort(), ['hold', 'policy', 'release', 'release-guard']);
+  assert.deepEqual(kinds.sort(), ['hold', 'policy', 'release', 'release-guard', 'retry']);
 });
 
 test('all clusters are stopped and resumed together', async (t) => {

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
-/** Opens a URL, if there is anything to open it with; what it left behind goes with `close`. */
-export type Browser = (url: string) => { close(): void };
+/** Opens a URL; what it left behind goes with `close`. `undefined`: there is nothing to open it with. */
+export type Browser = (url: string) => { close(): void } | undefined;
 
 const OPENERS: Readonly<Partial<Record<NodeJS.Platform, readonly [string, ...string[]]>>> = {
   darwin: ['open'],
@@ -21,7 +21,7 @@ export const startBrowser: Browser = (url) => {
   const [command, ...args] = OPENERS[process.platform] ?? [];
   const { DISPLAY, WAYLAND_DISPLAY } = process.env;
   const hasNone = process.platform === 'linux' && !DISPLAY && !WAYLAND_DISPLAY;
-  if (command === undefined || hasNone || !process.stdout.isTTY) return { close: () => undefined };
+  if (command === undefined || hasNone || !process.stdout.isTTY) return undefined;
   const directory = mkdtempSync(join(tmpdir(), 'taintward-'));
   const file = join(directory, 'console.html');
   const page = `<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url=${url}">\n`;

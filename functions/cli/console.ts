@@ -1,6 +1,8 @@
 import { once } from 'node:events';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { narrator } from '#functions/local/narrator.ts';
+import type { Fleet } from '#functions/operator/fleet.ts';
+import { pause } from '#shared/time/pause.ts';
 import { type Browser, startBrowser } from './browser.ts';
 import { type CliDeps, CliError } from './command.ts';
 import { withExamples } from './output.ts';
@@ -18,20 +20,26 @@ export interface ConsoleCommandDeps {
   readonly browser: Browser;
   /** Resolves when somebody wants it to end. */
   untilStopped(): Promise<unknown>;
+  /** Resolves when a browser that was started has read what it was started with. */
+  untilRead(): Promise<unknown>;
 }
 
 const HIGHEST_PORT = 65_535;
 
+/** A browser that is cold takes some seconds. */
+const READ_MS = 15_000;
+
 const OF_THIS_PROCESS: ConsoleCommandDeps = {
   browser: startBrowser,
   untilStopped: () => Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')]),
+  untilRead: () => pause(READ_MS),
 };
 
 /** `taintward console`: a page that shows what happens and what goes when, and lets it be stopped. */
 export function addConsoleCommand(
   program: Command,
   deps: CliDeps,
-  { browser, untilStopped } = OF_THIS_PROCESS,
+  { browser, untilStopped, untilRead } = OF_THIS_PROCESS,
 ): void {
   const command = program
     .command('console')
@@ -53,11 +61,22 @@ export function addConsoleCommand(
   ).action(() =>
     withFleet<ConsoleOptions>(command, deps, async (fleet, options) => {
       const { host, port, open, comparisonOperators } = options;
+      // What serves one already has it show more, and needs no second process.
+      const asked = OWN_ONLY.some((name) => command.getOptionValueSource(name) !== 'default');
+      const served = asked ? undefined : await fleet.consoleLink?.();
+      if (served !== undefined) {
+        deps.print(linkText(fleet, served));
+        const another = open ? await fleet.consoleLink?.() : undefined;
+        const opened = another === undefined ? undefined : browser(another);
+        if (opened) await untilRead();
+        opened?.close();
+        return;
+      }
       const { openConsole } = await import('#functions/console/open-console.ts');
       const { clock, print } = deps;
       const stopped = untilStopped();
       const console = await openConsole({
-        ...{ fleet, host, port, clock },
+        ...{ fleet, host, port, portSetBy: '--port', clock },
         matching: { comparisonOperators },
         log: narrator(clock, (line) => void process.stderr.write(`${line}\n`)),
       }).catch((error: Error) => {
@@ -65,7 +84,7 @@ export function addConsoleCommand(
       });
       const opened = open ? browser(console.link()) : undefined;
       try {
-        print(`The console of ${fleet.where}; the link lets one browser in, once:\n${console.link()}\n`);
+        print(linkText(fleet, console.link()));
         print('Ctrl-C ends it.\n');
         await stopped;
       } finally {
@@ -75,6 +94,12 @@ export function addConsoleCommand(
     }),
   );
 }
+
+/** Options of a console that this process serves. */
+const OWN_ONLY = ['host', 'port', 'comparisonOperators'];
+
+const linkText = ({ where }: Pick<Fleet, 'where'>, link: string): string =>
+  `The console of ${where}; the link lets one browser in, once:\n${link}\n`;
 
 function parsePort(text: string): number {
   const port = Number(text);

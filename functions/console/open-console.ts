@@ -5,13 +5,15 @@ import { type Console, startConsole } from './server.ts';
 export interface ConsoleOfFleet extends FleetApiOptions {
   readonly host?: string | undefined;
   readonly port: number;
+  /** What the operator sets it by. */
+  readonly portSetBy: string;
   /** Absent: the one that is part of this release. */
   readonly page?: PageFiles;
 }
 
 /** Serves the console of a fleet, until it is closed. Rejects with `ConsoleAddressError`. */
 export async function openConsole(options: ConsoleOfFleet): Promise<Console> {
-  const { host, port, clock, page = readPageFiles() } = options;
+  const { host, port, portSetBy, clock, page = readPageFiles() } = options;
   const api = fleetApi(options);
-  return startConsole({ ...(host === undefined ? {} : { host }), port, api, page, clock });
+  return startConsole({ ...(host === undefined ? {} : { host }), port, portSetBy, api, page, clock });
 }

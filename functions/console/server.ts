@@ -17,6 +17,8 @@ export interface ConsoleOptions {
   readonly host?: string;
   /** 0: any free one. */
   readonly port: number;
+  /** What the operator sets it by. */
+  readonly portSetBy: string;
   readonly api: ApiServer;
   readonly page: PageFiles;
   readonly clock: Clock;
@@ -36,6 +38,8 @@ const COOKIE = 'taintward';
 const CONNECTIONS = 64;
 /** A request that is not told to its end by then is none. */
 const REQUEST_TIMEOUT_MS = 10_000;
+/** Browsers send the cookies of all servers of this machine to each of them. */
+const MOST_HEADER_BYTES = 64 * 1024;
 const TEXT = 'text/plain; charset=utf-8';
 
 /** What every answer carries. */
@@ -61,9 +65,9 @@ export async function startConsole(options: ConsoleOptions): Promise<Console> {
     );
   }
   const sessions = new Sessions({ clock });
-  const server = createServer({ requestTimeout: REQUEST_TIMEOUT_MS, maxHeaderSize: 8_192 });
+  const server = createServer({ requestTimeout: REQUEST_TIMEOUT_MS, maxHeaderSize: MOST_HEADER_BYTES });
   server.maxConnections = CONNECTIONS;
-  const port = await listen(server, host, options.port);
+  const port = await listen(server, host, options);
   const named = isIPv6(host) ? `[${host}]` : host;
   const authorities = [`${named}:${port}`, `localhost:${port}`];
   const guarded = new Guarded({ authorities, sessions, api, page });
@@ -185,11 +189,15 @@ class Guarded {
 }
 
 const NO_SESSION =
-  'This session has ended, or the link was opened before: get a new link where the console was started.';
+  'This session has ended, or the link was opened before, or not for an hour: get a new link where the console was started.';
 const ELSEWHERE = 'Another page asked for this: open the console by its own link.';
 const NO_TOKEN = 'This is not from a page of this session: load it again.';
 
-async function listen(server: ReturnType<typeof createServer>, host: string, port: number): Promise<number> {
+async function listen(
+  server: ReturnType<typeof createServer>,
+  host: string,
+  { port, portSetBy }: Pick<ConsoleOptions, 'port' | 'portSetBy'>,
+): Promise<number> {
   try {
     server.listen(port, host);
     await once(server, 'listening');
@@ -197,7 +205,7 @@ async function listen(server: ReturnType<typeof createServer>, host: string, por
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     throw new ConsoleAddressError(
-      `the console cannot be served on port ${port} of ${host} (${code}): choose another, or 0 for any`,
+      `the console cannot be served on port ${port} of ${host} (${code}): choose another with ${portSetBy}, or 0 for any`,
     );
   }
 }

@@ -4,6 +4,8 @@ import type { Clock } from '#shared/time/clock.ts';
 
 /** A session ends after this time, whatever is done in it. */
 const SESSION_MS = 12 * 3_600_000;
+/** A link that nobody has opened by then opens nothing: it may have been left where others look. */
+const LINK_MS = 3_600_000;
 /** Somebody who opens more has forgotten the first. */
 const MOST_SESSIONS = 16;
 /** Links that were made and not opened: the oldest counts no longer. */
@@ -29,8 +31,8 @@ export interface Session {
 /** The sessions of a console. Each is begun by a link, which counts once. */
 export class Sessions {
   readonly #clock: Clock;
-  /** By digest, the oldest first. */
-  readonly #links = new Set<string>();
+  /** By digest, until when each counts; the oldest first. */
+  readonly #links = new Map<string, EpochMs>();
   /** By path, the oldest first. */
   readonly #sessions = new Map<string, { readonly session: Session; readonly end: AbortController }>();
 
@@ -41,20 +43,24 @@ export class Sessions {
   /** The key of a new link. */
   link(): string {
     const key = secret();
-    this.#links.add(digest(key));
-    for (const oldest of [...this.#links].slice(0, -MOST_LINKS)) this.#links.delete(oldest);
+    this.#links.set(digest(key), this.#clock.now() + LINK_MS);
+    for (const oldest of [...this.#links.keys()].slice(0, -MOST_LINKS)) this.#links.delete(oldest);
     return key;
   }
 
-  /** Begins a session by a link's key; `undefined`: it was never made, or has been opened. */
+  /** Begins a session by a link's key; `undefined`: it was never made, has been opened, or is too old. */
   open(key: string): Session | undefined {
-    if (!this.#links.delete(digest(key))) return undefined;
+    const now = this.#clock.now();
+    const link = digest(key);
+    const countsUntil = this.#links.get(link) ?? now;
+    this.#links.delete(link);
+    if (now >= countsUntil) return undefined;
     const end = new AbortController();
     const session: Session = {
       path: secret(),
       cookie: secret(),
       token: secret(),
-      endsAt: this.#clock.now() + SESSION_MS,
+      endsAt: now + SESSION_MS,
       ended: end.signal,
     };
     this.#sessions.set(session.path, { session, end });

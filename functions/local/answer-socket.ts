@@ -1,28 +1,30 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { ApiServer } from '#functions/console/api-server.ts';
-import type { ServiceView } from './service-view.ts';
+import type { ConsoleLink, ServiceView } from './service-view.ts';
 
 export interface SocketAnswers {
   /** What the process knows, and nobody else. */
   readonly view: () => ServiceView;
+  /** A new link to the console that the process serves; `undefined`: it serves none. */
+  readonly link: () => string | undefined;
   /** The console's API; called when it is first asked for. */
   readonly api: () => Promise<ApiServer>;
 }
 
 /**
- * Answers whoever may read the state directory: `/service` is what the process knows, `/api/…` is the console's API. The
- * file's rights say who that is, so there is neither session nor token.
+ * Answers whoever may read the state directory: `/service` is what the process knows, `/console/link`, which is
+ * posted, a new link to its console, `/api/…` that console's API. The file's rights say who that is, so there is neither session nor
+ * token.
  */
-export function answerSocket({ view, api }: SocketAnswers): RequestListener {
+export function answerSocket({ view, link, api }: SocketAnswers): RequestListener {
   let made: Promise<ApiServer> | undefined;
   // It lasts as long as its connection does.
   const { signal: ended } = new AbortController();
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const url = URL.parse(request.url ?? '/', 'http://socket');
-    if (request.method === 'GET' && url?.pathname === '/service') {
-      response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(view()));
-      return;
-    }
+    const route = `${request.method} ${url?.pathname}`;
+    if (route === 'GET /service') return sendJson(response, view());
+    if (route === 'POST /console/link') return sendJson(response, linked(link()));
     if (!url?.pathname.startsWith('/api/')) return void response.writeHead(404).end();
     made ??= api();
     const { pathname, searchParams } = url;
@@ -30,3 +32,8 @@ export function answerSocket({ view, api }: SocketAnswers): RequestListener {
   };
   return (request, response) => void answer(request, response).catch(() => response.destroy());
 }
+
+const linked = (link: string | undefined): ConsoleLink => (link === undefined ? {} : { link });
+
+const sendJson = (response: ServerResponse, answer: ServiceView | ConsoleLink): void =>
+  void response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answer));

@@ -13,8 +13,8 @@ export interface Demo {
   readonly context: string;
   /** For who taints its nodes by click. */
   readonly byClick: DemoCluster;
-  /** Says what to open and type, and listens for it, once the service watches. `link` makes a new URL of the console. */
-  invite(link?: () => string): void;
+  /** Says what to open and type, and listens for it, once the service watches. `link` makes a new URL of its console, if it has one. */
+  invite(link: (() => string) | undefined): void;
   close(): Promise<void>;
 }
 
@@ -22,7 +22,7 @@ const TRY = 'taint node-1 maintenance=now:NoExecute';
 
 /** Brings the simulated cluster up, as it was left in `dir`. `quit` is called when somebody at the prompt asks for it. */
 export async function startDemo(dir: string, clock: Clock, voice: Voice, quit: () => void): Promise<Demo> {
-  const { log, say } = voice;
+  const { log, say, isToTerminal } = voice;
   const cluster = await startSimulatedCluster({ clock, dir, log });
   const prompt = listenForLines(process.stdin, quit);
   return {
@@ -30,7 +30,7 @@ export async function startDemo(dir: string, clock: Clock, voice: Voice, quit: (
     context: cluster.context,
     byClick: clickable(cluster),
     invite(link) {
-      say(WELCOME(cluster, link?.()));
+      say(WELCOME(cluster, link && pageText(isToTerminal ? link() : undefined)));
       prompt.onLine((line) => {
         const [command = '', ...words] = line.trim().split(/\s+/);
         if (command === 'quit' || command === 'exit') quit();
@@ -64,13 +64,19 @@ const clickable = (cluster: SimulatedCluster): DemoCluster => ({
   untaint: (node, taint) => cluster.untaint(node, taint),
 });
 
-const WELCOME = (cluster: SimulatedCluster, link: string | undefined): string => `
+/** Where somebody else may read it, a link is told only to who asks for one. */
+const pageText = (link: string | undefined): string =>
+  link === undefined
+    ? `See it, and taint by click: type "console" for a link, which works once.\n`
+    : `See it, and taint by click (the link works once; type "console" for another):\n  ${styleText('bold', link)}\n`;
+
+const WELCOME = (cluster: SimulatedCluster, page = ''): string => `
 A simulated cluster of ${cluster.nodes().length} nodes is up, with pods of four workloads:
   web        tolerates nothing but the defaults: goes at once
   checkout   tolerates the taint "maintenance" for 30 s
   db         a StatefulSet, tolerates it for 10 s and comes back under the same name
   logs       a DaemonSet, tolerates everything for ever
-${link === undefined ? '' : `\nSee it, and taint by click (the link works once; type "console" for another):\n  ${styleText('bold', link)}\n`}
+${page && `\n${page}`}
 Type, and press Enter:
   ${styleText('bold', TRY)}
   ${styleText('bold', 'untaint node-1 maintenance')}

@@ -4,7 +4,7 @@ import { hostname } from 'node:os';
 import type { ApiServer } from '#functions/console/api-server.ts';
 import type { FleetApiOptions } from '#functions/console/fleet-api.ts';
 import { type Console, ConsoleAddressError } from '#functions/console/server.ts';
-import { localFleet } from '#functions/operator/local-fleet.ts';
+import type { Fleet } from '#functions/operator/fleet.ts';
 import { ProbeAddressError } from '#functions/watch-relay/probe-server.ts';
 import { OrderError } from '#shared/clusters/operator.ts';
 import { PolicyError } from '#shared/clusters/policy-document.ts';
@@ -37,7 +37,7 @@ const OPERATOR_ERRORS = [
 
 async function run(options: StartOptions): Promise<void> {
   const speech = voice(options.log, systemClock);
-  const { log, say } = speech;
+  const { log, say, isToTerminal } = speech;
   const stopped = Promise.withResolvers<void>();
   // A mistake in it is told before anything is begun.
   if (options.policyFile !== undefined) readPolicyFile(options.policyFile);
@@ -67,12 +67,16 @@ async function run(options: StartOptions): Promise<void> {
     log,
   });
   log.info('relay.started', { port: service.probePort });
-  const fleet = localFleet(state.path, systemClock);
-  const asked = { fleet, matching, demo: demo?.byClick, clock: systemClock, log };
-  const socket = await listenOnSocket(
-    state.file(SOCKET_FILE),
-    answerSocket({ view: service.view, api: () => apiOf(asked) }),
-  );
+  let fleet: Fleet | undefined;
+  /** What the console's API asks. Whoever is never asked need not open it. */
+  const asked = async (): Promise<FleetApiOptions> => {
+    const { localFleet } = await import('#functions/operator/local-fleet.ts');
+    fleet ??= localFleet(state.path, systemClock);
+    return { fleet, matching, demo: demo?.byClick, clock: systemClock, log };
+  };
+  let console: Console | undefined;
+  const answers = { view: service.view, link: () => console?.link(), api: async () => apiOf(await asked()) };
+  const socket = await listenOnSocket(state.file(SOCKET_FILE), answerSocket(answers));
   if (!socket)
     log.warn('socket.unavailable', {
       reason: `${state.file(SOCKET_FILE)} is too long for the path of a socket`,
@@ -81,9 +85,15 @@ async function run(options: StartOptions): Promise<void> {
   const host = isIPv6(options.host) ? `[${options.host}]` : options.host;
   say(`Managing ${names}. Health and metrics: http://${host}:${service.probePort}/readyz, /metrics`);
   for (const line of rulesLines(await service.rules(), systemClock.now())) say(line);
-  const console = await serveConsole(options.consolePort, asked);
-  if (demo) demo.invite(console && (() => console.link()));
-  else if (console) say(`Console, for one browser: ${console.link()}`);
+  if (options.consolePort !== undefined) console = await serveConsole(options.consolePort, await asked());
+  if (console) log.info('console.started', { address: console.address });
+  if (demo) demo.invite(console?.link);
+  else if (console) {
+    const link = isToTerminal
+      ? console.link()
+      : `npx taintward --state ${options.stateDir} console gives a link`;
+    say(`Console, for one browser: ${link}`);
+  }
 
   process.once('SIGINT', () => stopped.resolve());
   process.once('SIGTERM', () => stopped.resolve());
@@ -92,7 +102,7 @@ async function run(options: StartOptions): Promise<void> {
   say('Stopping. Timers are kept; start again to go on.');
   await socket?.close();
   await console?.close();
-  fleet.close();
+  fleet?.close();
   await service.stop();
   clusters.close();
   await demo?.close();
@@ -104,11 +114,9 @@ async function run(options: StartOptions): Promise<void> {
 const apiOf = async (options: FleetApiOptions): Promise<ApiServer> =>
   (await import('#functions/console/fleet-api.ts')).fleetApi(options);
 
-/** The console, if it is to be. */
-async function serveConsole(port: number | undefined, asked: FleetApiOptions): Promise<Console | undefined> {
-  if (port === undefined) return undefined;
+async function serveConsole(port: number, asked: FleetApiOptions): Promise<Console> {
   const { openConsole } = await import('#functions/console/open-console.ts');
-  return openConsole({ ...asked, port });
+  return openConsole({ ...asked, port, portSetBy: '--console-port' });
 }
 
 try {

@@ -75,7 +75,7 @@ export function parseOptions(argv: readonly string[]): StartOptions {
         'where this machine alone is served the console, which shows what happens and lets it be stopped',
       )
         .argParser(parsePort)
-        .default(DEFAULT_PORT, 'any free one; none with --in-cluster or --log json'),
+        .default(DEFAULT_PORT, 'any free one; none with --in-cluster'),
     )
     .option('--no-console', 'serve no console')
     .option(
@@ -124,8 +124,8 @@ export function parseOptions(argv: readonly string[]): StartOptions {
     enforce: found.enforce,
     policyFile: found.policy,
     historyDays: found.historyDays,
-    // Its link is for whoever sits at the terminal, and for no log.
-    consolePort: found.console && !found.inCluster && found.log === 'text' ? found.consolePort : undefined,
+    // A pod's loopback interface is nobody's.
+    consolePort: found.console && !found.inCluster ? found.consolePort : undefined,
   };
 }
 

@@ -29,6 +29,10 @@ export const serviceViewSchema = z.object({
   queues: z.record(z.string(), z.int()),
 });
 
+/** How such a process answers who asks for a link to its console; absent: it serves none. */
+export const consoleLinkSchema = z.object({ link: z.string().optional() });
+
+export type ConsoleLink = z.infer<typeof consoleLinkSchema>;
 export type ServiceClusterView = z.infer<typeof clusterViewSchema>;
 /** What a process that runs the whole service says of itself to who may read its state directory. */
 export type ServiceView = z.infer<typeof serviceViewSchema>;

@@ -48,16 +48,20 @@ export async function listenOnSocket(
 }
 
 /** The JSON that is answered on the socket at `path`; `undefined`: nobody answers there. Rejects when it is refused. */
-export async function askSocket(path: string, question: string): Promise<unknown> {
+export async function askSocket(
+  path: string,
+  question: string,
+  method: 'GET' | 'POST' = 'GET',
+): Promise<unknown> {
   const socketPath = reachable(path);
   if (socketPath === undefined) return undefined;
-  const asked = httpRequest({ socketPath, path: question, agent: false, timeout: ANSWER_MS });
+  const asked = httpRequest({ socketPath, method, path: question, agent: false, timeout: ANSWER_MS });
   asked.once('timeout', () => asked.destroy());
   asked.end();
   try {
     const [response] = await once(asked, 'response');
-    const answer = await json(response);
-    if (response.statusCode === 200) return answer;
+    if (response.statusCode === 200) return await json(response);
+    response.resume();
     throw new Error(`${path} answers ${response.statusCode} to ${question}`);
   } catch (error) {
     if (NOBODY.includes((error as NodeJS.ErrnoException).code ?? '')) return undefined;

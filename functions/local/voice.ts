@@ -13,13 +13,15 @@ export interface Voice {
   readonly log: Log;
   /** To whoever has started it. */
   say(line: string): void;
+  /** Whether what is said is read on a terminal, and so can be a secret: what is piped may end in a log. */
+  readonly isToTerminal: boolean;
 }
 
 /** With `json` nothing but the log goes to standard output: what is said goes to standard error. */
 export function voice(format: LogFormat, clock: Clock): Voice {
-  if (format === 'json') return { log: jsonLog(), say: (line) => printLine(process.stderr, line) };
-  const say = (line: string): void => printLine(process.stdout, line);
-  return { log: narrator(clock, say), say };
+  const stream = format === 'json' ? process.stderr : process.stdout;
+  const say = (line: string): void => printLine(stream, line);
+  return { log: format === 'json' ? jsonLog() : narrator(clock, say), say, isToTerminal: stream.isTTY };
 }
 
 /** Colours are for terminals only. */

@@ -53,6 +53,11 @@ export interface Fleet extends Clusters {
   backlog(): Promise<ReadonlyMap<string, number> | undefined>;
   /** What the one process says of itself that runs this fleet; `undefined`: none does. */
   service(): Promise<ServiceView | undefined>;
+  /**
+   * A new link to the console that this process serves itself; `undefined`: it serves none, or none runs. Absent where no process
+   * could.
+   */
+  consoleLink?(): Promise<string | undefined>;
   /** For words that are noted as those of who runs this process. */
   operator(): Promise<Operator>;
   /** To `evictions-due`. */

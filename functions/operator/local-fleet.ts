@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { DeadLetters } from '#functions/local/dead-letters.ts';
 import { REACHED_BY_FILE, readReachedBy } from '#functions/local/reached-by.ts';
-import { type ServiceView, serviceViewSchema } from '#functions/local/service-view.ts';
+import { consoleLinkSchema, type ServiceView, serviceViewSchema } from '#functions/local/service-view.ts';
 import { SqliteHistory } from '#functions/local/sqlite-history.ts';
 import { SqliteLeases } from '#functions/local/sqlite-leases.ts';
 import { SqliteRulebook } from '#functions/local/sqlite-rulebook.ts';
@@ -68,6 +68,10 @@ export function localFleet(directory: string, clock: Clock): Fleet {
       return view && new Map(Object.entries(view.queues));
     },
     service,
+    async consoleLink() {
+      const answer = await askSocket(join(dir, SOCKET_FILE), '/console/link', 'POST');
+      return answer === undefined ? undefined : consoleLinkSchema.parse(answer).link;
+    },
     operator: async () => new Operator({ rulebook, clock, who: localUser() }),
     dueQueue: async () => redriving(letters),
     close: () => store.close(),

@@ -127,6 +127,8 @@ export type LogEvents = {
 
   /** Something that the console was asked for failed. */
   'console.failed': Why & { readonly path: string };
+  /** The console is served there, to who has a link to it. */
+  'console.started': { readonly address: string };
   /** The relay's process is up; its probes answer on `port`. */
   'relay.started': { readonly port: number };
   /** It was asked to stop. */

@@ -126,6 +126,7 @@ export async function openScene(t: Pick<TestContext, 'after'>, pods = 60): Promi
     questions: { explainPod: unanswered, explainNode: unanswered, whatIf: unanswered },
     matching: { comparisonOperators: false },
     port: 0,
+    portSetBy: '--port',
     clock,
     log: recordingLog(),
   });

@@ -1,20 +1,27 @@
+import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { consoleLinkSchema } from '#functions/local/service-view.ts';
+import { askSocket, SOCKET_FILE } from '#functions/local/state-socket.ts';
 import { PROJECT_DIR } from '../../../cdk/bundle.ts';
 
 /** A cold start on a busy machine takes a few seconds. */
 const STARTED_WITHIN_MS = 60_000;
-/** How it says where its console is. */
-const LINK = /http:\/\/\S+\?key=\S+/;
+/** How it says that its console is served. */
+const SERVED = /^(See it|Console)/;
+
+const stateIn = (dir: string): string => join(dir, 'state');
 
 /** `npm start`, without npm between, on a state directory of its own. */
 export class Service {
   /** By which one browser gets into its console. */
   readonly link: string;
+  /** Its state directory. */
+  readonly state: string;
   readonly #child: ChildProcess;
   readonly #dir: string;
 
@@ -22,13 +29,14 @@ export class Service {
     this.#child = child;
     this.#dir = dir;
     this.link = link;
+    this.state = stateIn(dir);
   }
 
-  /** Starts it and waits for the link. Rejects with what it said, should it say none. */
+  /** Starts it, waits for its console, and asks for a link. Rejects with what it said, should it tell of none. */
   static async start(...args: readonly string[]): Promise<Service> {
     const dir = mkdtempSync(join(tmpdir(), 'taintward-console-'));
     const main = join(PROJECT_DIR, 'functions/local/main.ts');
-    const child = spawn(process.execPath, [main, '--state', join(dir, 'state'), ...args], {
+    const child = spawn(process.execPath, [main, '--state', stateIn(dir), ...args], {
       stdio: ['pipe', 'pipe', 'pipe'],
       signal: AbortSignal.timeout(STARTED_WITHIN_MS * 10),
       killSignal: 'SIGKILL',
@@ -37,14 +45,17 @@ export class Service {
     const said: string[] = [];
     child.stderr.setEncoding('utf8').on('data', (text: string) => said.push(text));
     const lines = createInterface({ input: child.stdout });
-    const link = await new Promise<string>((resolve, reject) => {
+    await new Promise<void>((resolve, reject) => {
       lines.on('line', (line) => {
         said.push(line);
-        const [found] = LINK.exec(line) ?? [];
-        if (found !== undefined) resolve(found);
+        if (SERVED.test(line)) resolve();
       });
       lines.once('close', () => reject(new Error(`npm start told of no console:\n${said.join('\n')}`)));
     });
+    const { link } = consoleLinkSchema.parse(
+      await askSocket(join(stateIn(dir), SOCKET_FILE), '/console/link', 'POST'),
+    );
+    assert.ok(link !== undefined, 'it serves no console');
     return new Service(child, dir, link);
   }
 

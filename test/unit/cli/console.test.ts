@@ -21,6 +21,7 @@ test('taintward console serves until it is stopped, prints a link and opens anot
       return { close: () => ended.push('browser') };
     },
     untilStopped: () => stop.promise,
+    untilRead: () => assert.fail('it serves it itself'),
   });
   quiet(program, () => undefined);
   const running = program.parseAsync(['console'], { from: 'user' });
@@ -33,4 +34,34 @@ test('taintward console serves until it is stopped, prints a link and opens anot
   assert.deepEqual(ended, ['browser', 'fleet']);
   await assert.rejects(fetch(link));
   await assert.rejects(program.parseAsync(['console', '--host', '0.0.0.0'], { from: 'user' }), CliError);
+});
+
+test('taintward console takes a link from the process that serves one, and ends once a browser has read another', async (t) => {
+  const clock = new DrivenClock(NOW);
+  const links = ['http://127.0.0.1:1/?key=a', 'http://127.0.0.1:1/?key=b', 'http://127.0.0.1:1/?key=c'];
+  const { fleet } = embeddedFleet(
+    t,
+    { clusters: ['prod'], clock },
+    { consoleLink: async () => links.shift() },
+  );
+  const done: string[] = [];
+  const run = async (...args: string[]) => {
+    const program = new Command();
+    const deps = { fleet: () => fleet, clock, print: (text: string) => done.push(text) };
+    addConsoleCommand(program, deps as unknown as CliDeps, {
+      browser(url) {
+        done.push(`opened ${url}`);
+        return { close: () => done.push('closed') };
+      },
+      untilStopped: () => assert.fail('it serves nothing'),
+      untilRead: async () => done.push('read'),
+    });
+    quiet(program, () => undefined);
+    await program.parseAsync(['console', ...args], { from: 'user' });
+    return done.splice(0);
+  };
+  const [first = '', ...rest] = await run();
+  assert.match(first, /once:\nhttp:\/\/127\.0\.0\.1:1\/\?key=a\n$/);
+  assert.deepEqual(rest, ['opened http://127.0.0.1:1/?key=b', 'read', 'closed']);
+  assert.match((await run('--no-open')).join(), /key=c\n$/);
 });

@@ -12,6 +12,7 @@ import { PROJECT_DIR } from '../../../cdk/bundle.ts';
 
 const CLUSTER = clusterName('simulated');
 const NODE = nodeName('node-1');
+const LINK = /http:\/\/127\.0\.0\.1:\d+\/\?key=\S+/;
 const TAINT = 'maintenance=now:NoExecute';
 
 /** An `npm start` of the simulated cluster, and the next link that it prints. */
@@ -59,10 +60,12 @@ async function opened(link: string) {
   return { ask, entered };
 }
 
-test('npm start prints a link to its console, where a taint by click evicts, and a stop keeps pods', async (t) => {
+test('npm start gives a link to its console, where a taint by click evicts, and a stop keeps pods', async (t) => {
   const { until, type } = started(t);
-  const link = await until(/http:\/\/127\.0\.0\.1:\d+\/\?key=\S+/);
+  await until(/^See it, and taint by click: type "console" for a link/);
   await until(/watching 4 nodes/);
+  type('console');
+  const link = await until(LINK);
   const { ask } = await opened(link);
   assert.deepEqual((await ask('GET api/session', {})).demo, { cluster: 'simulated' });
   assert.equal((await ask('GET api/demo/nodes', {})).length, 4);
@@ -93,7 +96,7 @@ test('npm start prints a link to its console, where a taint by click evicts, and
 
   assert.equal((await fetch(link)).status, 401, 'a link counts once');
   type('console');
-  const another = await opened(await until(/http:\/\/127\.0\.0\.1:\d+\/\?key=\S+/));
+  const another = await opened(await until(LINK));
   assert.equal(another.entered.status, 200);
 });
 

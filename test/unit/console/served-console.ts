@@ -44,7 +44,11 @@ const NO_QUESTIONS = Object.fromEntries(
 /** A console of a fleet in memory, and requests to it as they are given, whatever a browser would let through. */
 export async function servedConsole(
   t: TestContext,
-  { clusters = ['prod'], demo }: { readonly clusters?: readonly string[]; readonly demo?: DemoCluster } = {},
+  {
+    clusters = ['prod'],
+    demo,
+    host: address = '127.0.0.1',
+  }: { readonly clusters?: readonly string[]; readonly demo?: DemoCluster; readonly host?: string } = {},
 ) {
   const clock = new DrivenClock(NOW);
   const world = embeddedFleet(
@@ -65,7 +69,9 @@ export async function servedConsole(
     questions: NO_QUESTIONS,
     matching: { comparisonOperators: false },
     demo,
+    host: address,
     port: 0,
+    portSetBy: '--port',
     clock,
     log,
     page: readPageFiles(aPage(t)),
@@ -79,7 +85,7 @@ export async function servedConsole(
     headers: Readonly<Record<string, string>> = {},
     body = '',
   ): Promise<Answered> => {
-    const sent = request({ host: '127.0.0.1', port, method, path, headers, agent: false });
+    const sent = request({ host: address, port, method, path, headers, agent: false });
     sent.end(body);
     const [response] = (await once(sent, 'response')) as [IncomingMessage];
     const chunks = await Array.fromAsync(response as AsyncIterable<Buffer>);

@@ -7,6 +7,13 @@ import { clusterName } from '#shared/eviction/identity.ts';
 import { StoreError } from '#shared/store/store.ts';
 import { servedConsole } from './served-console.ts';
 
+/** Of a console that is never served. */
+const NOTHING = {
+  portSetBy: '--port',
+  api: undefined as never,
+  page: undefined as never,
+  clock: undefined as never,
+};
 const ACT = JSON.stringify({ kind: 'stop', cluster: 'prod', why: 'a test' });
 
 test('a link lets one browser in, once; its cookie is for no script, no other site and no other path', async (t) => {
@@ -69,6 +76,24 @@ test('a page whose name was made to lead here (DNS rebinding) is refused, cookie
     assert.doesNotMatch(refused.body, /clusters/);
   }
   assert.equal((await send('GET', `${path}api/status`, { ...own, host: `localhost:${port}` })).status, 200);
+});
+
+test('on the IPv6 loopback it is served as on the other, under that name and no third', async (t) => {
+  const { console, enter, send, host, port } = await servedConsole(t, { host: '::1' });
+  assert.equal(host, `[::1]:${port}`);
+  assert.ok(console.link().startsWith(`http://[::1]:${port}/?key=`));
+  const { path, own, ask } = await enter();
+  assert.deepEqual(
+    (await ask('GET api/status', {})).clusters.map(({ cluster }) => cluster),
+    ['prod'],
+  );
+  const stop = { kind: 'stop', cluster: clusterName('prod'), why: 'a test' } as const;
+  const { confirm } = await ask('POST api/preview', stop);
+  await ask('POST api/acts', { act: stop, confirm });
+  assert.equal((await send('GET', `${path}api/status`, { ...own, host: `localhost:${port}` })).status, 200);
+  for (const other of [`127.0.0.1:${port}`, `::1:${port}`, '[::1]', `[::]:${port}`]) {
+    assert.equal((await send('GET', `${path}api/status`, { ...own, host: other })).status, 421, other);
+  }
 });
 
 test('an act that another page sends (CSRF) is refused, whichever of the signs is missing', async (t) => {
@@ -194,18 +219,17 @@ test('it is served on the loopback interface or not at all, and a port that is t
   t.after(() => taken.close());
   await new Promise((listening) => taken.once('listening', listening));
   const { port } = taken.address() as AddressInfo;
-  const none = undefined as never;
   for (const host of ['0.0.0.0', '::', '192.0.2.1', 'localhost.evil.example']) {
     await assert.rejects(
-      startConsole({ host, port: 0, api: none, page: none, clock: none }),
+      startConsole({ ...NOTHING, host, port: 0 }),
       (error: unknown) =>
         error instanceof ConsoleAddressError && /127\.0\.0\.1 or ::1 only/.test(error.message),
     );
   }
   await assert.rejects(
-    startConsole({ port, api: none, page: none, clock: none }),
+    startConsole({ ...NOTHING, port }),
     new ConsoleAddressError(
-      `the console cannot be served on port ${port} of 127.0.0.1 (EADDRINUSE): choose another, or 0 for any`,
+      `the console cannot be served on port ${port} of 127.0.0.1 (EADDRINUSE): choose another with --port, or 0 for any`,
     ),
   );
 });

@@ -21,6 +21,17 @@ test('there are so many sessions and unopened links at most: the oldest end, and
   assert.ok(sessions.open(links[1] ?? ''));
 });
 
+test('a link that nobody opens for an hour opens nothing', async () => {
+  const clock = new DrivenClock(NOW);
+  const sessions = new Sessions({ clock });
+  const [soon, late] = [sessions.link(), sessions.link()];
+  await clock.advanceTo(NOW + 3_599_999);
+  assert.ok(sessions.open(soon));
+  await clock.advanceTo(NOW + 3_600_000);
+  assert.equal(sessions.open(late), undefined);
+  assert.ok(sessions.open(sessions.link()));
+});
+
 test('no two sessions share a secret, and none of one is good for another', () => {
   const sessions = new Sessions({ clock: new DrivenClock(NOW) });
   const [one, other] = [sessions.open(sessions.link()), sessions.open(sessions.link())];

@@ -16,7 +16,7 @@ import { embeddedFleet } from '#test/world/embedded-fleet.ts';
 
 const VIEW = { version: '1.0.0', startedAt: NOW, clusters: {}, queues: {} };
 
-async function answered(t: TestContext) {
+async function answered(t: TestContext, link = (): string | undefined => undefined) {
   const dir = mkdtempSync(join(tmpdir(), 'socket-'));
   t.after(() => rmSync(dir, { recursive: true }));
   const clock = new DrivenClock(NOW);
@@ -24,7 +24,7 @@ async function answered(t: TestContext) {
   const matching = { comparisonOperators: false };
   const api = t.mock.fn(async () => fleetApi({ fleet, matching, clock, log: recordingLog() }));
   const path = join(dir, 'service.sock');
-  const socket = await listenOnSocket(path, answerSocket({ view: () => VIEW, api }));
+  const socket = await listenOnSocket(path, answerSocket({ view: () => VIEW, link, api }));
   t.after(() => socket?.close());
   return { path, api };
 }
@@ -41,6 +41,15 @@ test('the socket says what the process knows, and makes the API when it is first
   assert.deepEqual(await askSocket(path, '/api/nodes?cluster=prod'), []);
   assert.equal(api.mock.callCount(), 1);
   await assert.rejects(askSocket(path, '/api/what'), /answers 404/);
+});
+
+test('it gives links to the console, where one is served, to who posts for them', async (t) => {
+  const links = ['first', 'second'];
+  const { path } = await answered(t, () => links.shift());
+  await assert.rejects(askSocket(path, '/console/link'), /answers 404/);
+  assert.deepEqual(await askSocket(path, '/console/link', 'POST'), { link: 'first' });
+  assert.deepEqual(await askSocket(path, '/console/link', 'POST'), { link: 'second' });
+  assert.deepEqual(await askSocket(path, '/console/link', 'POST'), {});
 });
 
 test('an act needs neither session nor token there', async (t) => {

@@ -49,3 +49,26 @@ test('with --log json standard output holds what the functions would log, and no
   assert.deepEqual(events.slice(-2), ['relay.stopping', 'relay.stopped']);
   assert.match(await said, /^Managing simulated\. .*A simulated cluster of 4 nodes is up/s);
 });
+
+test('with --log json there is a console, too, and no line of the log lets anybody in', async (context) => {
+  const dir = mkdtempSync(join(tmpdir(), 'main-'));
+  context.after(() => rmSync(dir, { recursive: true }));
+  const main = join(PROJECT_DIR, 'functions/local/main.ts');
+  const child = spawn(process.execPath, [main, '--log', 'json', '--state', join(dir, 'state')], {
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
+  context.after(() => child.kill('SIGKILL'));
+  const log: string[] = [];
+  createInterface({ input: child.stdout }).on('line', (line) => log.push(line));
+  for await (const line of createInterface({ input: child.stderr })) {
+    if (line.includes('type "console"')) child.stdin.write('console\n');
+    const [link] = /http:\S+key=\S+/.exec(line) ?? [];
+    if (link === undefined) continue;
+    assert.equal((await fetch(link)).status, 200);
+    const started = log.map((each) => JSON.parse(each)).find(({ event }) => event === 'console.started');
+    assert.equal(started.address, new URL(link).origin);
+    assert.doesNotMatch(log.join('\n'), /key=/);
+    return;
+  }
+  assert.fail('nobody was given a link');
+});

@@ -6,6 +6,12 @@ import { openScene } from './rig/scene.ts';
 const browser = testBrowser();
 
 const MANY = 10_000;
+const CONNECTIONS_OF_A_BROWSER = 6;
+/** What a browser does to a tab that one goes to, or leaves. */
+const LOOKED_AT = (state: 'visible' | 'hidden') => `
+  Object.defineProperty(document, 'visibilityState', { value: '${state}', configurable: true });
+  document.dispatchEvent(new Event('visibilitychange'));
+`;
 /** A screen has room for some thirty rows. */
 const MOST_ROWS_IN_DOCUMENT = 60;
 
@@ -80,6 +86,25 @@ test('no view has a violation that axe finds, in both themes, on a desk and on a
       await visitor.leave();
     }
   }
+});
+
+test('more tabs than a browser has connections to a server are all told, since those that nobody looks at wait', async (t) => {
+  const scene = await openScene(t);
+  t.after(() => scene.close());
+  const visitor = await Visitor.enter(await browser(), scene.link());
+  const first = visitor.page;
+  let last = first;
+  for (let tab = 0; tab < CONNECTIONS_OF_A_BROWSER; tab++) {
+    await last.getByText('live', { exact: true }).first().waitFor();
+    await last.evaluate(LOOKED_AT('hidden'));
+    last = await visitor.another();
+  }
+  await last.getByText('live', { exact: true }).first().waitFor();
+  await last.evaluate(LOOKED_AT('hidden'));
+  await first.evaluate(LOOKED_AT('visible'));
+  await first.getByRole('link', { name: 'History' }).click();
+  await first.locator('[role="table"] [data-key]').first().waitFor();
+  await visitor.leave();
 });
 
 test('a page that hears nothing any more says so, and a session that is over says what to do', async (t) => {

@@ -50,21 +50,36 @@ const ALL_ROWS = 20_000;
 
 const rowKey = ([uid, cluster]: PendingRow): string => `${cluster}/${uid}`;
 
-/** Begins to listen, for as long as the page is there. */
+/** What is heard now; `undefined`: nothing. */
+let source: EventSource | undefined;
+
+/** Begins to listen, for as long as somebody looks at the page. */
 export function listen(): void {
   setInterval(tick, 1_000);
   void get('GET api/session', {}).then((answer) => {
     session.value = answer;
     hear(answer.now);
   }, lost);
-  connect();
+  document.addEventListener('visibilitychange', attend);
+  attend();
+}
+
+/** A browser has six connections to a server for all its tabs: one that nobody looks at must not keep one from the others. */
+function attend(): void {
+  if (connection.value.state === 'over') return;
+  if (document.visibilityState === 'hidden') {
+    source?.close();
+    source = undefined;
+  } else connect();
 }
 
 function connect(): void {
-  const source = new EventSource('api/live');
+  if (source) return;
+  const opened = new EventSource('api/live');
+  source = opened;
   const on = <Name extends keyof LiveEvents>(name: Name, take: (data: LiveEvents[Name]) => void) =>
-    source.addEventListener(name, (event) => take(JSON.parse(event.data)));
-  source.addEventListener('open', () => {
+    opened.addEventListener(name, (event) => take(JSON.parse(event.data)));
+  opened.addEventListener('open', () => {
     connection.value = { state: 'live' };
     void readPending();
   });
@@ -82,12 +97,13 @@ function connect(): void {
     trouble.value = error;
   });
   on('end', ({ why }) => {
-    source.close();
+    opened.close();
     connection.value = { state: 'over', why };
   });
-  source.addEventListener('error', () => {
+  opened.addEventListener('error', () => {
     lost();
-    if (source.readyState !== EventSource.CLOSED) return;
+    if (opened.readyState !== EventSource.CLOSED) return;
+    source = undefined;
     // The browser does not try again once it was refused; who is refused for good is told why.
     setTimeout(() => void again(), AGAIN_MS);
   });
@@ -96,7 +112,7 @@ function connect(): void {
 async function again(): Promise<void> {
   try {
     session.value = await get('GET api/session', {});
-    connect();
+    attend();
   } catch (error) {
     if (isRefused(error)) connection.value = { state: 'over', why: sentenceOf(error) };
     else setTimeout(() => void again(), AGAIN_MS);

@@ -45,25 +45,25 @@ const FONTS = `<?xml version="1.0"?>
 const LAUNCHES = 3;
 
 /** A Chromium that comes with npm, and shows the same text wherever it runs. */
-export async function launch(launches = LAUNCHES): Promise<Browser> {
+export async function launch(flags: readonly string[] = [], launches = LAUNCHES): Promise<Browser> {
   const config = join(tmpdir(), 'taintward-console-fonts.conf');
   writeFileSync(config, FONTS);
   const launched = chromium.launch({
     executablePath: await sparticuz.executablePath(),
     env: { ...process.env, FONTCONFIG_FILE: config },
-    args: sparticuz.args.filter((flag) => !UNWANTED.includes(flag)),
+    args: [...sparticuz.args.filter((flag) => !UNWANTED.includes(flag)), ...flags],
     headless: true,
   });
-  return launches > 1 ? launched.catch(() => launch(launches - 1)) : launched;
+  return launches > 1 ? launched.catch(() => launch(flags, launches - 1)) : launched;
 }
 
-/** A browser for the tests of a file. */
-export function testBrowser(): () => Promise<Browser> {
+/** A browser for the tests of a file, with these flags beside the usual ones. */
+export function testBrowser(...flags: readonly string[]): () => Promise<Browser> {
   let launched: Promise<Browser> | undefined;
   // That it was never there is told by the tests; what else is to be ended must be.
   after(async () => (await launched?.catch(() => undefined))?.close());
   return () => {
-    launched ??= launch();
+    launched ??= launch(flags);
     return launched;
   };
 }
@@ -78,6 +78,10 @@ export class Visitor {
   private constructor(context: BrowserContext, page: Page) {
     this.#context = context;
     this.page = page;
+    this.#listen(page);
+  }
+
+  #listen(page: Page): void {
     page.on('pageerror', (error) => this.complaints.push(String(error)));
     page.on('console', (message) => {
       if (message.type() === 'error' && !/Failed to load resource/.test(message.text()))
@@ -92,6 +96,14 @@ export class Visitor {
     await visitor.page.goto(link);
     await visitor.page.getByRole('heading', { level: 1 }).waitFor();
     return visitor;
+  }
+
+  /** A new tab at the same address. */
+  async another(): Promise<Page> {
+    const page = await this.#context.newPage();
+    this.#listen(page);
+    await page.goto(this.page.url());
+    return page;
   }
 
   /** Goes to a view by its address, as with a bookmark. */

@@ -7,6 +7,7 @@ import {
   type RegisteredCluster,
 } from '#shared/clusters/registry.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
+import { modeOf } from '#shared/eviction/in-force.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { preflight } from '#shared/kubernetes/rights.ts';
 import { type AccessOptions, addAccessOptions, parseAccess } from './access-options.ts';
@@ -54,7 +55,7 @@ async function add(cluster: RegisteredCluster<Access>, fleet: Fleet, deps: CliDe
   const { policy } = (await fleet.rulebook.read(cluster.name)).orders;
   deps.print(
     policy
-      ? `The policy that was applied under this name before holds: ${policy.read.mode}.\n`
+      ? `The policy that was applied under this name before holds: ${modeOf(policy.read, deps.clock.now())}.\n`
       : 'It is observed: nothing is deleted there until a policy says so (taintward policy apply).\n',
   );
   if (cluster.access.kind === 'local-context') {

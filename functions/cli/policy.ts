@@ -9,6 +9,7 @@ import {
 } from '#shared/clusters/policy-document.ts';
 import { readPolicyFile } from '#shared/clusters/policy-file.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
+import { modeOf } from '#shared/eviction/in-force.ts';
 import { DEFAULT_POLICY, type Policy } from '#shared/eviction/policy.ts';
 import { type CliDeps, CliError } from './command.ts';
 import {
@@ -90,7 +91,8 @@ async function mayApply(
   const turning: ClusterName[] = [];
   for (const cluster of clusters) {
     const { orders } = await fleet.rulebook.read(cluster);
-    if (orders.policy?.read.mode !== 'enforce') turning.push(cluster);
+    const now = modeOf(orders.policy?.read ?? DEFAULT_POLICY, clock.now());
+    if (now !== 'enforce') turning.push(cluster);
   }
   if (turning.length === 0) return true;
   for (const cluster of turning) {

@@ -2,6 +2,8 @@ import { type Command, Option } from 'commander';
 import { clusterNamed, clustersNamed, type Fleet } from '#functions/operator/fleet.ts';
 import type { Operator } from '#shared/clusters/operator.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
+import { isOn, modeOf } from '#shared/eviction/in-force.ts';
+import type { Clock } from '#shared/time/clock.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import { type CliDeps, CliError, forOption, whyOption } from './command.ts';
 import { withExamples } from './output.ts';
@@ -95,9 +97,9 @@ function addResumeCommand(program: Command, deps: CliDeps): void {
       }
       const clusters = await clustersNamed(names, all, fleet);
       const operator = await fleet.operator();
-      for (const cluster of clusters) deps.print(await resumed(cluster, why, fleet, operator));
+      for (const cluster of clusters) deps.print(await resumed(cluster, why, fleet, operator, deps.clock));
       const fleetStop = await fleet.rulebook.fleetStop();
-      if (fleetStop) {
+      if (fleetStop && isOn(fleetStop.until, deps.clock.now())) {
         throw new CliError(
           `All clusters are stopped together (${fleetStop.who}: ${fleetStop.why}): taintward resume --all takes that back.`,
         );
@@ -112,10 +114,12 @@ async function resumed(
   why: string,
   { rulebook }: Fleet,
   operator: Operator,
+  clock: Clock,
 ): Promise<string> {
-  const { orders } = await rulebook.read(cluster);
-  const isPaused = orders.policy?.read.mode === 'paused';
-  if (isPaused && !orders.stop) {
+  const { policy, stop } = (await rulebook.read(cluster)).orders;
+  const now = clock.now();
+  const isPaused = policy !== undefined && modeOf(policy.read, now) === 'paused';
+  if (isPaused && !(stop && isOn(stop.until, now))) {
     await operator.unpause(cluster, why);
     return `Cluster ${cluster} is not paused any more.\n`;
   }

@@ -4,7 +4,8 @@ import type { PodStory } from '#functions/operator/explain-pod.ts';
 import type { Fleet } from '#functions/operator/fleet.ts';
 import type { WhatIfAnswer } from '#functions/operator/what-if.ts';
 import { policyText } from '#shared/clusters/policy-document.ts';
-import type { ClusterName } from '#shared/eviction/identity.ts';
+import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import { modeOf } from '#shared/eviction/in-force.ts';
 import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
 import type { HistoryEntry } from '#shared/store/history.ts';
 import type { Clock } from '#shared/time/clock.ts';
@@ -105,7 +106,7 @@ export function answersOf(deps: AnswersDeps): Answers {
       const span = { from: from ?? now - AUDIT_MS, to: to ?? now + 1 };
       return fleet.rulebook.audit({ ...(cluster === undefined ? {} : { cluster }), ...span });
     }),
-    'GET api/policy': route(inClusterSchema, ({ cluster }) => policyOf(fleet, cluster)),
+    'GET api/policy': route(inClusterSchema, ({ cluster }) => policyOf(fleet, cluster, clock.now())),
     'GET api/explain/pod': route(podSchema, (asks) => questions.explainPod(asks)),
     'GET api/explain/node': route(nodeSchema, (asks) => questions.explainNode(asks)),
     'GET api/what-if': route(whatIfSchema, (asks) => questions.whatIf(asks)),
@@ -136,14 +137,14 @@ function simulated(demo: DemoCluster | undefined): DemoCluster {
   );
 }
 
-async function policyOf(fleet: Fleet, cluster: ClusterName): Promise<PolicyShown> {
+async function policyOf(fleet: Fleet, cluster: ClusterName, now: EpochMs): Promise<PolicyShown> {
   if (!(await fleet.manages(cluster))) throw new NothingThereError(`There is no cluster ${cluster}.`);
   const { policy } = (await fleet.rulebook.read(cluster)).orders;
   return {
     cluster,
     revision: policy?.revision ?? 0,
     text: policy?.text ?? policyText(DEFAULT_POLICY),
-    mode: policy?.read.mode ?? DEFAULT_POLICY.mode,
+    mode: modeOf(policy?.read ?? DEFAULT_POLICY, now),
   };
 }
 

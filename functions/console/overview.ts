@@ -1,5 +1,6 @@
-import { hearingOf, isOn, latenessOf, needsOf } from '#functions/operator/needs.ts';
+import { hearingOf, latenessOf, needsOf } from '#functions/operator/needs.ts';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import { isOn, modeOf } from '#shared/eviction/in-force.ts';
 import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
 import { momentOf } from '#shared/eviction/retry.ts';
 import {
@@ -26,7 +27,7 @@ export function statusOf(seen: Seen): FleetStatus {
   const pending = Map.groupBy(seen.pending, ({ cluster }) => cluster);
   const clusters = seen.clusters.map((each) => clusterStatus(each, pending.get(each.cluster) ?? [], seen.at));
   const { at, fleetStop } = seen;
-  const stopped = fleetStop && isOn(fleetStop, at) ? { stop: fleetStop } : {};
+  const stopped = fleetStop && isOn(fleetStop.until, at) ? { stop: fleetStop } : {};
   const facts = clusters.map((each) => ({ ...each, gaveUp: each.standings['gave-up'] }));
   return {
     at,
@@ -40,6 +41,7 @@ function clusterStatus(seen: ClusterSeen, pending: readonly PendingSeen[], at: E
   const { cluster, error, rulings, rules, lease, service, builtIn, tainted, stuck } = seen;
   const heardAt = service?.heardAt ?? lease?.heardAt;
   const policy = rules?.policy ?? DEFAULT_POLICY;
+  const { pausedUntil } = policy;
   const standings = Object.fromEntries(STANDINGS.map((each) => [each, 0])) as Record<PendingStanding, number>;
   for (const { row } of pending) standings[row[6]]++;
   const next = Math.min(...pending.map(({ record }) => record.fireAt).filter((fireAt) => fireAt > at));
@@ -47,11 +49,11 @@ function clusterStatus(seen: ClusterSeen, pending: readonly PendingSeen[], at: E
   return {
     cluster,
     ...(error === undefined ? {} : { error }),
-    mode: policy.mode === 'paused' && at >= (policy.pausedUntil ?? Infinity) ? 'enforce' : policy.mode,
-    ...(policy.pausedUntil === undefined ? {} : { pausedUntil: policy.pausedUntil }),
+    mode: modeOf(policy, at),
+    ...(pausedUntil !== undefined && isOn(pausedUntil, at) ? { pausedUntil } : {}),
     policyRevision: rules?.policyRevision ?? 0,
-    ...(stop && isOn(stop, at) ? { stop } : {}),
-    holds: holds.filter(({ until = Infinity }) => at < until),
+    ...(stop && isOn(stop.until, at) ? { stop } : {}),
+    holds: holds.filter(({ until }) => isOn(until, at)),
     trips: rules?.trips ?? [],
     builtIn,
     ...(service ? { service } : {}),

@@ -2,6 +2,7 @@ import pMap from 'p-map';
 import type { Rulings } from '#shared/clusters/rulebook.ts';
 import { errorMessage } from '#shared/error-message.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
+import { modeOf } from '#shared/eviction/in-force.ts';
 import { DEFAULT_POLICY, type Mode } from '#shared/eviction/policy.ts';
 import type { BuiltIn } from '#shared/explain/built-in.ts';
 import { EVICTION_API_RIGHTS, missingRights, NEEDED_RIGHTS } from '#shared/kubernetes/rights.ts';
@@ -308,7 +309,7 @@ async function builtInFindings(
             'taintward takeover status says since when; the log of the relay says why (takeover.withheld).',
           ),
         ];
-  const mode = rulings && (rulings.orders.policy?.read.mode ?? DEFAULT_POLICY.mode);
+  const mode = rulings && modeOf(rulings.orders.policy?.read ?? DEFAULT_POLICY, clock.now());
   return [builtInFinding(builtIn, mode, isTaken), ...taken];
 }
 

@@ -162,6 +162,3 @@ export const hearingOf = (heardAt: EpochMs | undefined, at: EpochMs): Hearing =>
 /** For how long the one of these is past its moment that is so the longest, and that nothing holds; 0: none is (ms). */
 export const latenessOf = (records: readonly EvictionRecord[], at: EpochMs): number =>
   records.reduce((most, record) => Math.max(most, at - (momentOf(record, undefined) ?? at)), 0);
-
-/** Whether a stop is in force. */
-export const isOn = ({ until = Infinity }: Stop, at: EpochMs): boolean => at < until;

@@ -3,6 +3,7 @@ import type { ServiceClusterView, ServiceView } from '#functions/local/service-v
 import type { Rulings } from '#shared/clusters/rulebook.ts';
 import { errorMessage } from '#shared/error-message.ts';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import { isOn, modeOf } from '#shared/eviction/in-force.ts';
 import { DEFAULT_POLICY, type Mode, type Stop, type Trip } from '#shared/eviction/policy.ts';
 import type { BuiltIn } from '#shared/explain/built-in.ts';
 import type { Clock } from '#shared/time/clock.ts';
@@ -10,7 +11,7 @@ import { pause } from '#shared/time/pause.ts';
 import { VERSION } from '#shared/version.ts';
 import { builtInOf } from './built-in.ts';
 import type { Fleet } from './fleet.ts';
-import { isOn, latenessOf, type Need, needsOf } from './needs.ts';
+import { latenessOf, type Need, needsOf } from './needs.ts';
 import { pendingOn } from './pending.ts';
 
 /** Clusters that are asked at a time. */
@@ -120,7 +121,7 @@ export async function statusOf(
     at,
     where: fleet.where,
     versions: { cli: VERSION, ...(service ? { service: service.version } : {}) },
-    ...(stop && isOn(stop, at) ? { stop } : {}),
+    ...(stop && isOn(stop.until, at) ? { stop } : {}),
     clusters: found,
     ...(deadLetters ? { deadLetters: Object.fromEntries(deadLetters) } : {}),
     ...(backlog ? { backlog: Object.fromEntries(backlog) } : {}),
@@ -177,14 +178,14 @@ async function waiting({ store }: Fleet, cluster: ClusterName, clock: Clock) {
 }
 
 function rulesOf({ orders, guard }: Rulings, now: EpochMs): Partial<ClusterStatus> {
-  const { mode, pausedUntil } = orders.policy?.read ?? DEFAULT_POLICY;
-  const isOver = mode === 'paused' && pausedUntil !== undefined && now >= pausedUntil;
+  const policy = orders.policy?.read ?? DEFAULT_POLICY;
+  const { pausedUntil } = policy;
   return {
-    mode: isOver ? 'enforce' : mode,
-    ...(isOver || pausedUntil === undefined ? {} : { pausedUntil }),
+    mode: modeOf(policy, now),
+    ...(pausedUntil !== undefined && isOn(pausedUntil, now) ? { pausedUntil } : {}),
     policyRevision: orders.policy?.revision ?? 0,
     trips: guard.trips,
-    ...(orders.stop && isOn(orders.stop, now) ? { stop: orders.stop } : {}),
+    ...(orders.stop && isOn(orders.stop.until, now) ? { stop: orders.stop } : {}),
   };
 }
 

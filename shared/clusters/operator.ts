@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import { isOn, modeOf } from '#shared/eviction/in-force.ts';
 import type { FreshRelease, Hold, HoldTarget, Mode, Stop } from '#shared/eviction/policy.ts';
 import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
 import type { Clock } from '#shared/time/clock.ts';
@@ -118,7 +119,7 @@ export class Operator {
   async unpause(cluster: ClusterName, why: string): Promise<void> {
     await this.#order(cluster, (orders) => {
       const { policy } = orders;
-      if (policy?.read.mode !== 'paused') {
+      if (!policy || modeOf(policy.read, this.#clock.now()) !== 'paused') {
         throw new OrderError(`Cluster ${cluster} is not paused: there is nothing to resume.`);
       }
       return { result: undefined, ...this.#withMode(orders, policy, 'enforce', 'ended a pause', why) };
@@ -271,8 +272,11 @@ export class Operator {
 
 /** What still counts of orders. */
 function current({ stop, holds, ...orders }: Orders, now: EpochMs): Orders {
-  const isOn = ({ until }: { readonly until?: EpochMs }) => until === undefined || now < until;
-  return { ...orders, ...(stop && isOn(stop) ? { stop } : {}), holds: holds.filter(isOn) };
+  return {
+    ...orders,
+    ...(stop && isOn(stop.until, now) ? { stop } : {}),
+    holds: holds.filter(({ until }) => isOn(until, now)),
+  };
 }
 
 function reason(why: string): string {

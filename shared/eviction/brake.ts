@@ -1,6 +1,7 @@
 import { DOWN_KEYS, NODE_OUT_OF_SERVICE } from '#shared/taints/taint.ts';
 import type { PodFacts } from './facts.ts';
 import type { EpochMs, NodeName } from './identity.ts';
+import { isOn, modeOf } from './in-force.ts';
 import type { Hold, HoldTarget, LabelExpression, LabelSelector, Rules, Selection, Trip } from './policy.ts';
 
 type Owner = NonNullable<PodFacts['owner']>;
@@ -68,10 +69,9 @@ export function wholeBrake({ policy, stops }: Rules, now: EpochMs): WholeBrake |
   if (policy.mode === 'observe') return { kind: 'observe' };
   const stop = stops.find(({ until }) => isOn(until, now));
   if (stop) return { kind: 'stopped', scope: stop.scope, ...untilOf(stop) };
+  if (modeOf(policy, now) !== 'paused') return undefined;
   const { pausedUntil: until } = policy;
-  if (policy.mode === 'paused' && isOn(until, now))
-    return { kind: 'paused', ...(until === undefined ? {} : { until }) };
-  return undefined;
+  return { kind: 'paused', ...(until === undefined ? {} : { until }) };
 }
 
 /** Whether what held a pod may still hold it: else it is to be judged anew. */
@@ -109,9 +109,6 @@ export function nextExpiry({ policy, stops, holds }: Rules, now: EpochMs): Epoch
   ].filter((moment) => moment !== undefined && moment > now);
   return moments.length === 0 ? undefined : Math.min(...moments.map(Number));
 }
-
-/** Whether what ends at `until` counts at `now`. */
-const isOn = (until: EpochMs | undefined, now: EpochMs): boolean => until === undefined || now < until;
 
 const untilOf = ({ until }: { readonly until?: EpochMs }) => (until === undefined ? {} : { until });
 

@@ -1,4 +1,6 @@
 import type { Brake } from '#shared/eviction/brake.ts';
+import type { EpochMs } from '#shared/eviction/identity.ts';
+import { isOn, modeOf } from '#shared/eviction/in-force.ts';
 import { DEFAULT_POLICY, type Policy, type Rules } from '#shared/eviction/policy.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
 import type { Fate } from './fate.ts';
@@ -37,16 +39,13 @@ export const ungoverned = (why: string): UnknownFate => ({
 export const brakesOf = (fate: Fate): readonly Brake[] =>
   fate.kind === 'held' ? [...fate.before, fate.by] : fate.kind === 'goes' ? fate.heldBy : [];
 
-export const policyOf = ({
-  mode,
-  pausedUntil,
-  method,
-  rate,
-  drain,
-  virtualKeys,
-  tolerationSeconds,
-}: Policy): PolicyAccount => ({
-  ...{ mode, method, drain, virtualKeys, tolerationSeconds },
-  ...(pausedUntil === undefined ? {} : { pausedUntil }),
-  ...(rate === undefined ? {} : { rate }),
-});
+/** A policy as it is at `now`. */
+export function policyOf(policy: Policy, now: EpochMs): PolicyAccount {
+  const { pausedUntil, method, rate, drain, virtualKeys, tolerationSeconds } = policy;
+  return {
+    mode: modeOf(policy, now),
+    ...{ method, drain, virtualKeys, tolerationSeconds },
+    ...(pausedUntil !== undefined && isOn(pausedUntil, now) ? { pausedUntil } : {}),
+    ...(rate === undefined ? {} : { rate }),
+  };
+}

@@ -142,7 +142,7 @@ export function explainNode(asked: NodeQuestion): NodeAnswer {
     workloads: workloadsOf(governed, now),
     pods: governed.toSorted((a, b) => rankOf(a.fate) - rankOf(b.fate) || (nameOf(a) < nameOf(b) ? -1 : 1)),
     brakes: [...brakes.values()].map((by) => accountOfBrake(by, rules)),
-    ...(service && 'value' in given ? { policy: policyOf(rules.policy) } : {}),
+    ...(service && 'value' in given ? { policy: policyOf(rules.policy, now) } : {}),
     builtIn: knownOr(asked.builtIn, { state: 'unknown', evidence: '' } as const),
     history: service ? knownOr(service.history, []) : [],
     unknown: unknownOf(asked),

@@ -184,7 +184,7 @@ function byLife(asked: PodCase, pod: AskedPod): Told {
     fate,
     taints,
     brakes,
-    ...(service && 'value' in given ? { policy: policyOf(rules.policy) } : {}),
+    ...(service && 'value' in given ? { policy: policyOf(rules.policy, now) } : {}),
     ...(budgets ? { budgets: budgetsOf(budgets, pod.labels ?? {}) } : {}),
     builtIn: { ...builtIn, ...(evictsAt === undefined ? {} : { evictsAt }) },
     ...(pod.node === undefined ? {} : { scheduling: schedulingOf(pod.owner, taints, foretold, nodeGone) }),
@@ -211,7 +211,7 @@ function byRecord({ service, namespace, name, now, cluster }: PodCase, why: stri
   const brakes = brakesOf(fate).map((by) => accountOfBrake(by, rules));
   const [first] = brakes;
   return {
-    ...{ fate, uid, node, brakes, policy: policyOf(rules.policy) },
+    ...{ fate, uid, node, brakes, policy: policyOf(rules.policy, now) },
     ...(owner ? { owner } : {}),
     ...(first ? { release: releaseCommand(first.by, cluster) } : {}),
   };

@@ -47,6 +47,18 @@ test('a cluster that is enforced is paused, and resumed', async (t) => {
   assert.equal((await rulebook.read(prod)).orders.policy?.read.mode, 'enforce');
 });
 
+test('what ended by itself is not said to go on, nor taken back', async (t) => {
+  const { run, fleet, clock } = commandLine(t);
+  const operator = await fleet.operator();
+  await operator.applyPolicy(prod, 'mode: enforce\n');
+  await run('pause', 'prod', '--why', 'an upgrade', '--for', '1h');
+  await run('stop', '--all', '--why', 'a worse one', '--for', '1h');
+  await clock.advanceTo(NOW + 3_600_000);
+  await run('stop', 'prod', '--why', 'an incident');
+  assert.equal(await run('resume', 'prod', '--why', 'over'), 'Cluster prod is not stopped any more.\n');
+  await assert.rejects(run('resume', 'prod', '--why', 'over'), { name: 'OrderError' });
+});
+
 test('pods, workloads and nodes are held by name, and released by the name of their hold', async (t) => {
   const { run, rulebook } = commandLine(t);
   const said = await run('hold', 'pod', 'default/web-0', '--cluster', 'prod', '--why', 'a debugger');

@@ -24,6 +24,13 @@ const governed = (
 });
 const on = { builtIn: known({ state: 'on', evidence: 'its flags' } as const) };
 
+test('the policy is told as it is by then: a pause that is over is none', () => {
+  const paused = (until: number) =>
+    explainPod(aCase([since(80)], governed({ mode: 'paused', pausedUntil: at(until) }))).policy;
+  assert.deepEqual([paused(200)?.mode, paused(200)?.pausedUntil], ['paused', at(200)]);
+  assert.deepEqual([paused(90)?.mode, paused(90)?.pausedUntil], ['enforce', undefined]);
+});
+
 const LINES: readonly (readonly [string, PodCase, string])[] = [
   ['a countdown', aCase([since(80)]), 'shop/web-0 goes at 140s, because it tolerates a:NoExecute for 60 s.'],
   [

@@ -1,0 +1,47 @@
+import type { ClusterObjects } from '#functions/operator/cluster-objects.ts';
+import type { LiveCluster } from '#functions/operator/live-cluster.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
+import { ApiError } from '#shared/kubernetes/api-error.ts';
+import { DrivenClock } from './driven-clock.ts';
+import { FakeCluster } from './fake-cluster.ts';
+
+/** What an API server shows, by path: objects, and collections, of which selectors choose nothing here. */
+export type Shown = Readonly<Record<string, object | readonly object[]>>;
+
+/** A cluster that shows nothing else, whose clock is ours, and that allows everything but what `refused` says. */
+export function shownCluster(
+  shown: Shown,
+  now: number,
+  refused: (path: string) => boolean = () => false,
+): LiveCluster {
+  const api = Object.assign(new FakeCluster(new DrivenClock(now)), {
+    ...{ skewMs: 0, host: 'shown', allowed: async () => true },
+  });
+  const at = (path: string) => {
+    if (refused(path)) throw new ApiError(`Cannot get ${path}: it is forbidden.`, 403, 'Forbidden');
+    return shown[path];
+  };
+  const objects: Pick<ClusterObjects, 'get' | 'list' | 'text' | 'skewMs'> = {
+    skewMs: 0,
+    get: async (path) => at(path) as Readonly<Record<string, unknown>> | undefined,
+    async *list(path) {
+      const items = at(path) ?? [];
+      if (Array.isArray(items)) yield* items;
+    },
+    async text(path) {
+      throw new ApiError(`Cannot get ${path}: there is none.`, 404, 'NotFound');
+    },
+  };
+  return { name: clusterName('prod'), api, objects: objects as ClusterObjects, close: () => undefined };
+}
+
+/** What shows that the built-in controller is on, or off: the flags of a control plane. */
+export const controllerManager = (state: 'on' | 'off'): Shown => ({
+  '/api/v1/namespaces/kube-system/pods': [
+    {
+      spec: {
+        containers: [{ command: [`--controllers=*${state === 'on' ? '' : ',-taint-eviction-controller'}`] }],
+      },
+    },
+  ],
+});

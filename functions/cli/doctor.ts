@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
-import { examine, type Finding } from '#functions/operator/doctor.ts';
+import { examine } from '#functions/operator/doctor.ts';
+import type { Finding } from '#functions/operator/finding.ts';
 import { clusterOrAll } from '#functions/operator/fleet.ts';
 import type { CliDeps } from './command.ts';
 import { EXIT } from './exit-codes.ts';

@@ -11,9 +11,12 @@ import type { Clock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
 import { VERSION } from '#shared/version.ts';
 import { builtInOf } from './built-in.ts';
+import { bad, type Finding, ok, type Told, warn } from './finding.ts';
 import type { ContextFleet, Fleet } from './fleet.ts';
 import type { LiveCluster } from './live-cluster.ts';
 import { hearingOf } from './needs.ts';
+import { type TakeoverState, takeoverState } from './takeover/state.ts';
+import { takeoverFindings, type Wanted } from './takeover-findings.ts';
 
 /** Clusters that are asked at a time. */
 const PARALLEL_CLUSTERS = 8;
@@ -25,40 +28,10 @@ const CLOCK_QUESTION_MS = 130;
 /** Messages in a queue that is keeping up. */
 const MOST_WAITING = 1_000;
 
-/** What was looked at, what is so, and what to do about it. */
-export interface Finding {
-  /** Absent: the fleet. */
-  readonly cluster?: ClusterName;
-  readonly what:
-    | 'store'
-    | 'process'
-    | 'versions'
-    | 'identity'
-    | 'queues'
-    | 'dead letters'
-    | 'reach'
-    | 'rights'
-    | 'clocks'
-    | 'relay'
-    | 'built-in'
-    | 'takeover';
-  readonly verdict: 'ok' | 'warn' | 'bad';
-  /** One sentence. */
-  readonly says: string;
-  /** One sentence; absent: nothing is to be done. */
-  readonly fix?: string;
-}
-
 export interface DoctorDeps {
   readonly clock: Clock;
   readonly progress: (text?: string) => void;
 }
-
-type Told = Omit<Finding, 'cluster'>;
-
-const ok = (what: Told['what'], says: string): Told => ({ what, verdict: 'ok', says });
-const warn = (what: Told['what'], says: string, fix: string): Told => ({ what, verdict: 'warn', says, fix });
-const bad = (what: Told['what'], says: string, fix: string): Told => ({ what, verdict: 'bad', says, fix });
 
 /** What is well and what is not, of the fleet and of these clusters. What cannot be looked at is a finding. */
 export async function examine(
@@ -231,11 +204,10 @@ async function examineLive(
       `Its API server answers you within ${clock.now() - askedAt} ms; it is ${String(version?.['gitVersion'] ?? 'of an unknown version')}.`,
     );
     const policy = rulings?.orders.policy?.read ?? DEFAULT_POLICY;
+    const wanted = rulings && { policy, mode: modeOf(policy, clock.now()) };
     const groups = await Promise.all([
       looked('rights', 'Grant them in all namespaces', () => rightsFindings(fleet, live, policy.method.kind)),
-      looked('built-in', 'Grant yourself to list nodes and pods', () =>
-        builtInFindings(live, rulings, clock),
-      ),
+      looked('built-in', 'Grant yourself to list nodes and pods', () => evictorFindings(live, wanted, clock)),
     ]);
     return [reached, ...(await clockFindings(live)), ...groups.flat()];
   } finally {
@@ -285,40 +257,38 @@ async function clockFindings({ api }: LiveCluster): Promise<readonly Told[]> {
 }
 
 /** Who evicts there, and whether somebody does. */
-async function builtInFindings(
-  live: LiveCluster,
-  rulings: Rulings | undefined,
+async function evictorFindings(
+  { objects }: LiveCluster,
+  wanted: Wanted | undefined,
   clock: Clock,
 ): Promise<readonly Told[]> {
-  const [builtIn, takeover] = await Promise.all([builtInOf(live.objects), live.api.getTakeover()]);
-  const now = clock.now() + (live.api.skewMs ?? 0);
-  const isTaken = takeover !== undefined && isAlive(takeover, now);
-  const taken: readonly Told[] = !takeover
-    ? []
-    : isTaken
-      ? [
-          ok(
-            'takeover',
-            'The takeover at its nodes is alive: the built-in controller rests for their taints.',
-          ),
-        ]
-      : [
-          bad(
-            'takeover',
-            'The takeover at its nodes is not renewed: the built-in controller evicts.',
-            'taintward takeover status says since when; the log of the relay says why (takeover.withheld).',
-          ),
-        ];
-  const mode = rulings && modeOf(rulings.orders.policy?.read ?? DEFAULT_POLICY, clock.now());
-  return [builtInFinding(builtIn, mode, isTaken), ...taken];
+  const [builtIn, takeover] = await Promise.all([
+    builtInOf(objects),
+    takeoverState(objects, clock).catch(errorMessage),
+  ]);
+  if (typeof takeover !== 'string') {
+    return [builtInFinding(builtIn, wanted?.mode, takeover), ...takeoverFindings(takeover, wanted)];
+  }
+  const hidden = warn(
+    'takeover',
+    takeover,
+    'Grant yourself the rights of taintward-viewer: cdk/rbac/operators.',
+  );
+  return [builtInFinding(builtIn, wanted?.mode), hidden];
 }
 
-function builtInFinding({ state, evidence }: BuiltIn, mode: Mode | undefined, isTaken: boolean): Told {
+function builtInFinding(
+  { state, evidence }: BuiltIn,
+  mode: Mode | undefined,
+  { nodes, pods, now = 0 }: Partial<TakeoverState> = {},
+): Told {
   const by = `by ${evidence}`;
+  const isTaken = nodes?.live !== undefined && isAlive(nodes.live, now);
   switch (state) {
     case 'on':
       if (mode !== 'enforce') return ok('built-in', `It is on (${by}), and evicts alone.`);
       if (isTaken) return ok('built-in', `It is on (${by}), and rests for the taints that are taken over.`);
+      if (pods) return ok('built-in', `It is on (${by}), and waits longer for the pods that are taken over.`);
       return warn(
         'built-in',
         `It is on (${by}), and so are we: whoever is first evicts, with none of what the policy forbids.`,

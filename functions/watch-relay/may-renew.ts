@@ -1,3 +1,5 @@
+import type { GuardPolicy } from '#shared/eviction/policy.ts';
+
 /** So long an eviction may be overdue before whoever else evicts had better do it. */
 export const MAX_OVERDUE_MS = 60_000;
 
@@ -17,6 +19,10 @@ export interface Standing {
   /** By how much the API server's clock is ahead of ours; `undefined`: not known well enough. */
   readonly skewMs: number | undefined;
 }
+
+/** Whether a guard watches over nodes that are down, and does not only tell. */
+export const watchesDownNodes = ({ shadow, cluster, zone }: GuardPolicy): boolean =>
+  !shadow && (cluster ?? zone) !== undefined;
 
 /**
  * Why a relay may not say now that Taintward evicts in the built-in controller's place, in a few words; `undefined`: it

@@ -4,7 +4,7 @@ import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
-import { type Standing, whyNotRenew } from './may-renew.ts';
+import { type Standing, watchesDownNodes, whyNotRenew } from './may-renew.ts';
 
 /** Four of them fit into the usual lapse. */
 export const HEARTBEAT_MS = 20_000;
@@ -73,7 +73,7 @@ async function beat(deps: TakeoverHeartbeatDeps, signal: AbortSignal): Promise<O
   const { skewMs } = api;
   const overdueMs = await deps.overdueMs(keys);
   const { mode, virtualKeys, guard } = deps.policy();
-  const guarded = !guard.shadow && (guard.cluster ?? guard.zone) !== undefined;
+  const guarded = watchesDownNodes(guard);
   const hearing = deps.hearing();
   const reason = whyNotRenew({ mode, guarded, hearing, keys, virtualKeys, overdueMs, skewMs });
   if (reason !== undefined) return { kind: 'withheld', reason };

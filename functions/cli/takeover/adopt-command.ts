@@ -1,10 +1,10 @@
 import type { Command } from 'commander';
 import { type CliDeps, CliError } from '#functions/cli/command.ts';
 import { withExamples } from '#functions/cli/output.ts';
+import { installedAtPods } from '#functions/operator/takeover/installed.ts';
+import { namespacesOf, podsOf, taintedNodes } from '#functions/operator/takeover/namespaces.ts';
 import { takenOver } from '#functions/operator/takeover/taken-tolerations.ts';
-import { installedAtPods } from './installed.ts';
 import { type Moves, movePods } from './move-pods.ts';
-import { namespacesOf, podsOf, taintedNodes } from './namespaces.ts';
 import { addReachOptions, withCluster } from './reach.ts';
 
 /** `taintward takeover adopt`: takes over pods that were there before the takeover. */
@@ -15,7 +15,8 @@ export function addAdoptCommand(takeover: Command, deps: CliDeps): void {
   withExamples(addReachOptions(command), 'taintward takeover adopt prod').action((name: string | undefined) =>
     withCluster(name, command, deps, async (objects) => {
       const installed = await installedAtPods(objects);
-      if (!installed) {
+      // One that lacks its binding takes nothing over, and is being released, perhaps.
+      if (!installed || installed.faults.missing.length > 0) {
         throw new CliError(
           'There is no takeover at pods to adopt for: taintward takeover apply --at pod first. At nodes, nothing has to be adopted.',
         );

@@ -1,66 +1,18 @@
 import pMap from 'p-map';
 import type { Progress } from '#functions/cli/progress.ts';
 import type { ClusterObjects, PatchOperation } from '#functions/operator/cluster-objects.ts';
-import { TAKEOVER_LABEL } from '#functions/operator/takeover/at-pods.ts';
+import { MOVING_ANNOTATION, type PodJson, projectTakenPod } from '#functions/operator/takeover/taken-pod.ts';
 import {
   type PodState,
   type TolerationJson,
   timeless,
 } from '#functions/operator/takeover/taken-tolerations.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
-import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/api-json.ts';
 import { TAKEOVER_ANNOTATION } from '#shared/taints/takeover-note.ts';
 
-/**
- * The annotation of a pod between two patches, which says what the second is to make of it; so whoever comes after somebody
- * who died in between ends what that one began.
- */
-const MOVING_ANNOTATION = 'taintward.dev/takeover-moving';
 const PODS_AT_ONCE = 10;
 /** Of a pod that somebody else changes at the same time. */
 const TRIES = 5;
-
-/** A pod, as far as a takeover goes. */
-export interface PodJson {
-  readonly namespace: string;
-  readonly name: string;
-  readonly node: string;
-  readonly resourceVersion: string;
-  readonly state: PodState;
-  /** What its second patch was to make of it; absent: nothing is under way. */
-  readonly moving?: PodState;
-  /** It is to stay as it is: it is leaving, the kubelet's own, or opted out. */
-  readonly untouchable: boolean;
-  readonly hasAnnotations: boolean;
-}
-
-export function projectTakenPod(json: unknown): PodJson {
-  const { metadata, spec } = fieldsOf(json);
-  const meta = fieldsOf(metadata);
-  const annotations = fieldsOf(meta['annotations']);
-  const moving = textOf(annotations[MOVING_ANNOTATION]);
-  return {
-    namespace: textOf(meta['namespace']),
-    name: textOf(meta['name']),
-    node: textOf(fieldsOf(spec)['nodeName']),
-    resourceVersion: textOf(meta['resourceVersion']),
-    state: {
-      tolerations: itemsOf(fieldsOf(spec)['tolerations']).map(fieldsOf),
-      note: textOf(annotations[TAKEOVER_ANNOTATION]),
-    },
-    ...(moving === '' ? {} : { moving: parseMoving(moving) }),
-    untouchable:
-      textOf(meta['deletionTimestamp']) !== '' ||
-      'kubernetes.io/config.mirror' in annotations ||
-      fieldsOf(meta['labels'])[TAKEOVER_LABEL] === 'off',
-    hasAnnotations: meta['annotations'] !== undefined,
-  };
-}
-
-function parseMoving(text: string): PodState {
-  const { tolerations, note } = fieldsOf(JSON.parse(text));
-  return { tolerations: itemsOf(tolerations).map(fieldsOf), note: textOf(note) };
-}
 
 /** What became of pods that were to be something else. */
 export interface Moves {

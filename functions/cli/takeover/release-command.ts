@@ -10,13 +10,14 @@ import {
   POD_TAKEOVER,
   podTakeover,
 } from '#functions/operator/takeover/at-pods.ts';
+import { installedAtPods } from '#functions/operator/takeover/installed.ts';
 import { type Manifest, pathOf } from '#functions/operator/takeover/manifest.ts';
+import { namespacesOf, taintedNodes, takesOverIn } from '#functions/operator/takeover/namespaces.ts';
+import { projectTakenPod } from '#functions/operator/takeover/taken-pod.ts';
 import { restored } from '#functions/operator/takeover/taken-tolerations.ts';
 import { fieldsOf, itemsOf } from '#shared/kubernetes/api-json.ts';
 import { report } from './adopt-command.ts';
-import { installedAtPods } from './installed.ts';
-import { movePods, projectTakenPod } from './move-pods.ts';
-import { namespacesOf, taintedNodes, takesOverIn } from './namespaces.ts';
+import { movePods } from './move-pods.ts';
 import { type Way, wayOption } from './options.ts';
 import { addReachOptions, withCluster } from './reach.ts';
 

@@ -96,7 +96,7 @@ export const NODE_BINDING = bindingOf(NAME, {
 
 /** The objects of a takeover at the node, in the order in which they are applied. */
 export function nodeTakeover(takeover: NodeTakeover): readonly Manifest[] {
-  return [TAKEOVER_CRD, takeoverLive(takeover), ...renewersRight(), policy(takeover), NODE_BINDING];
+  return [TAKEOVER_CRD, takeoverLive(takeover), ...renewersRight(), nodePolicy(takeover), NODE_BINDING];
 }
 
 /** The relay may renew `takeovers/live`, and has no other right to change anything. */
@@ -125,7 +125,8 @@ function renewersRight(): readonly Manifest[] {
   ];
 }
 
-function policy({ keys, lapseSeconds }: NodeTakeover): Manifest {
+/** The policy that does not admit those taints. */
+export function nodePolicy({ keys, lapseSeconds }: NodeTakeover): Manifest {
   const downTaint = `t.effect == "NoExecute" && t.key in ${celList(keys)}`;
   return {
     apiVersion: ADMISSION,

@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { examine } from '#functions/operator/doctor.ts';
+import type { Fleet } from '#functions/operator/fleet.ts';
+import { NODE_TAKEOVER, nodeTakeover } from '#functions/operator/takeover/at-nodes.ts';
+import { POD_TAKEOVER, podTakeover } from '#functions/operator/takeover/at-pods.ts';
+import { type Manifest, pathOf } from '#functions/operator/takeover/manifest.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
+import { TAKEOVER_PATH } from '#shared/kubernetes/takeover.ts';
+import { TAKEOVER_ANNOTATION } from '#shared/taints/takeover-note.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { embeddedFleet } from '#test/world/embedded-fleet.ts';
 import { controllerManager, type Shown, shownCluster } from '#test/world/shown-cluster.ts';
@@ -36,4 +42,134 @@ test('a pause that is over is told as what it is then: enforced', async (t) => {
   ]);
   await clock.advanceTo(NOW + HOUR_MS);
   assert.deepEqual(about('built-in', await findings()), [['ok', `It is off (${by}), and we evict.`]]);
+});
+
+const path = (manifest: Manifest | undefined): string => (manifest ? pathOf(manifest) : '');
+const [POLICY, BINDING] = podTakeover(POD_TAKEOVER);
+const NAMESPACE = { metadata: { name: 'shop' } };
+const podIn = (name: string, note?: string) => ({
+  metadata: { namespace: 'shop', name, ...(note ? { annotations: { [TAKEOVER_ANNOTATION]: note } } : {}) },
+  spec: { nodeName: 'n1' },
+});
+const [KEY = ''] = POD_TAKEOVER.keys;
+const TAKEN = podIn('taken', `${KEY}=300+3600`);
+/** As the API server shows it: with defaults, and without what is empty. */
+const shownPolicy = { ...POLICY, spec: { ...Object(POLICY?.['spec']), extra: 'a default' } };
+const atPods = (more: Shown = {}): Shown => ({
+  ...controllerManager('on'),
+  [path(POLICY)]: shownPolicy,
+  [path(BINDING)]: BINDING ?? {},
+  '/api/v1/namespaces': [NAMESPACE],
+  '/api/v1/namespaces/shop/pods': [TAKEN],
+  ...more,
+});
+
+const enforced = async (fleet: Fleet, more = '') =>
+  (await fleet.operator()).applyPolicy(prod, `mode: enforce\n${more}`);
+
+test('a takeover at pods is told with what it takes over, and the built-in controller that waits by it', async (t) => {
+  const { fleet, findings } = examined(t, atPods());
+  await enforced(fleet);
+  const found = await findings();
+  assert.deepEqual(about('takeover', found), [
+    [
+      'ok',
+      'At its pods: 1 pod in 1 namespace taken over by the API server; the built-in controller waits for 1h longer.',
+    ],
+  ]);
+  assert.match(
+    String(about('built-in', found)),
+    /^ok,It is on .* waits longer for the pods that are taken over\.$/,
+  );
+});
+
+test('what a takeover at pods lacks is told', async (t) => {
+  const { fleet, findings } = examined(
+    t,
+    atPods({
+      [path(POLICY)]: { ...POLICY, spec: { ...Object(POLICY?.['spec']), failurePolicy: 'Fail' } },
+      '/api/v1/namespaces/shop/pods': [TAKEN, podIn('open')],
+    }),
+  );
+  assert.deepEqual(about('takeover', await findings()), [
+    [
+      'bad',
+      'At its pods: MutatingAdmissionPolicy taintward-takeover-pods is not as this release makes it: apply it again.',
+    ],
+    ['warn', 'At its pods: 1 pod from before it: the built-in controller does not wait for them.'],
+    [
+      'warn',
+      'At its pods: the policy is observe, and the built-in controller waits for 1h longer: for so long nobody evicts 1 pod.',
+    ],
+  ]);
+  await enforced(fleet);
+  assert.equal(about('takeover', await findings()).length, 2);
+});
+
+test('a takeover at pods that is bound to nothing, or selects nothing, takes nothing over', async (t) => {
+  const { [path(BINDING)]: _, ...unbound } = atPods({ '/api/v1/namespaces': [] });
+  const { findings } = examined(t, unbound);
+  assert.deepEqual(about('takeover', await findings()), [
+    [
+      'bad',
+      'At its pods: MutatingAdmissionPolicyBinding taintward-takeover-pods is missing, so nothing is taken over: apply it again, or release it.',
+    ],
+    ['warn', 'At its pods: no namespace is selected, so none are taken over.'],
+  ]);
+});
+
+const atNodes = (spec: object): Shown => ({
+  ...controllerManager('on'),
+  ...Object.fromEntries(
+    nodeTakeover(NODE_TAKEOVER)
+      .filter(({ kind }) => kind.startsWith('Mutating'))
+      .map((manifest) => [pathOf(manifest), manifest]),
+  ),
+  [TAKEOVER_PATH]: { metadata: { resourceVersion: '1' }, spec: { ...NODE_TAKEOVER, ...spec } },
+});
+const heartbeat = new Date(NOW - 10_000).toISOString();
+const ALIVE = { heartbeat, aliveSince: heartbeat };
+const VIRTUAL = `virtualKeys: [${NODE_TAKEOVER.keys.join(', ')}]`;
+
+test('a takeover at nodes that is alive is well, and one that policy is about to end is not', async (t) => {
+  const { fleet, findings } = examined(t, atNodes(ALIVE));
+  await enforced(fleet, VIRTUAL);
+  const found = await findings();
+  assert.deepEqual(about('takeover', found), [
+    ['ok', 'The takeover at its nodes is alive: the built-in controller rests for their taints.'],
+  ]);
+  assert.match(
+    String(about('built-in', found)),
+    /^ok,It is on .* rests for the taints that are taken over\.$/,
+  );
+  await enforced(fleet);
+  assert.deepEqual(about('takeover', await findings()), [
+    [
+      'bad',
+      `At its nodes: its heartbeat is withheld, because policy does not name ${NODE_TAKEOVER.keys.join(' and ')} in virtualKeys.`,
+    ],
+  ]);
+});
+
+test('a takeover at nodes that lapsed, or of which a part is gone, is told', async (t) => {
+  const { findings } = examined(t, atNodes({ heartbeat: new Date(NOW - 100_000).toISOString() }));
+  assert.match(String(about('takeover', await findings())), /^bad,At its nodes: It lapsed 10 s ago: /);
+  const { [TAKEOVER_PATH]: _, ...half } = atNodes({});
+  assert.deepEqual(about('takeover', await examined(t, half).findings()), [
+    [
+      'bad',
+      'At its nodes: Takeover live is missing, so nothing is taken over: apply it again, or release it.',
+    ],
+  ]);
+});
+
+test('who may not look at a takeover is told so, and the rest all the same', async (t) => {
+  const { findings, fleet } = examined(t, {});
+  const live = shownCluster(controllerManager('off'), NOW, (of) => of.includes('admissionregistration'));
+  const found = await findings({ ...fleet, cluster: async () => live });
+  assert.deepEqual(
+    found.filter(({ what }) => what === 'takeover').map(({ verdict, fix }) => [verdict, fix]),
+    [['warn', 'Grant yourself the rights of taintward-viewer: cdk/rbac/operators.']],
+  );
+  assert.equal(about('built-in', found).length, 1);
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { alarmsOf } from '#functions/cli/takeover/status-command.ts';
 import { markerOf, runsIt } from '#functions/operator/built-in.ts';
+import { alarmsOf } from '#functions/operator/takeover/state.ts';
 import type { Takeover } from '#shared/kubernetes/api.ts';
 
 const NOW = Date.UTC(2026, 0, 1);

@@ -1,11 +1,11 @@
 import type { ClusterObjects } from '#functions/operator/cluster-objects.ts';
 import { selectorText } from '#functions/operator/label-selector.ts';
-import { type PodTakeover, selectedNamespaces } from '#functions/operator/takeover/at-pods.ts';
-import { type PodState, takenOver } from '#functions/operator/takeover/taken-tolerations.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { fieldsOf, textOf } from '#shared/kubernetes/api-json.ts';
 import { TAKEOVER_ANNOTATION } from '#shared/taints/takeover-note.ts';
-import { type PodJson, projectTakenPod } from './move-pods.ts';
+import { type PodTakeover, selectedNamespaces } from './at-pods.ts';
+import { type PodJson, projectTakenPod } from './taken-pod.ts';
+import { type PodState, takenOver } from './taken-tolerations.ts';
 
 /** The names of the namespaces that a takeover is for. */
 export async function namespacesOf(

@@ -1,0 +1,96 @@
+import { watchesDownNodes, whyNotRenew } from '#functions/watch-relay/may-renew.ts';
+import type { Mode, Policy } from '#shared/eviction/policy.ts';
+import { isAlive } from '#shared/kubernetes/takeover.ts';
+import { durationText } from '#shared/time/duration.ts';
+import { bad, ok, type Told, warn } from './finding.ts';
+import type { TakeoverState } from './takeover/state.ts';
+
+/** What a cluster's owner wants of us there now. */
+export interface Wanted {
+  readonly mode: Mode;
+  readonly policy: Policy;
+}
+
+/** How it is with the takeovers of a cluster, as far as there are any. `wanted`: absent where only the cluster is known. */
+export const takeoverFindings = (state: TakeoverState, wanted: Wanted | undefined): readonly Told[] => [
+  ...nodeFindings(state, wanted),
+  ...podFindings(state, wanted),
+];
+
+function nodeFindings({ nodes, alarms, now }: TakeoverState, wanted: Wanted | undefined): readonly Told[] {
+  if (!nodes) return [];
+  const wrong = alarms.nodes.map((alarm) =>
+    bad(
+      'takeover',
+      `At its nodes: ${alarm}`,
+      'taintward takeover status says more; the log of the relay says why (takeover.withheld).',
+    ),
+  );
+  const withheld = nodes.live && wanted && whyWithheld(nodes.live.keys, wanted);
+  if (withheld !== undefined) {
+    wrong.push(
+      bad(
+        'takeover',
+        `At its nodes: its heartbeat is withheld, because ${withheld}.`,
+        'taintward policy apply what it needs: docs/takeover.md has it.',
+      ),
+    );
+  }
+  if (wrong.length > 0 || !nodes.live || !isAlive(nodes.live, now)) return wrong;
+  return [
+    ok('takeover', 'The takeover at its nodes is alive: the built-in controller rests for their taints.'),
+  ];
+}
+
+/** What of a policy keeps a relay from renewing the heartbeat. */
+const whyWithheld = (keys: readonly string[], { mode, policy }: Wanted): string | undefined =>
+  whyNotRenew({
+    ...{ mode, keys, guarded: watchesDownNodes(policy.guard), virtualKeys: policy.virtualKeys },
+    ...{ hearing: 'live', overdueMs: 0, skewMs: 0 },
+  });
+
+function podFindings({ pods, alarms }: TakeoverState, wanted: Wanted | undefined): readonly Told[] {
+  if (!pods) return [];
+  const { by, spec, namespaces, taken, open } = pods;
+  const longer = durationText(spec.fallbackSeconds * 1000);
+  const found = alarms.pods.map((alarm) =>
+    bad('takeover', `At its pods: ${alarm}`, 'taintward takeover apply --at pod, or release --at pod.'),
+  );
+  if (namespaces.length === 0) {
+    found.push(
+      warn(
+        'takeover',
+        'At its pods: no namespace is selected, so none are taken over.',
+        'kubectl label namespace NAME taintward.dev/takeover=on, or whatever it was applied with.',
+      ),
+    );
+  }
+  if (open > 0) {
+    found.push(
+      warn(
+        'takeover',
+        `At its pods: ${countText(open, 'pod')} from before it: the built-in controller does not wait for them.`,
+        'taintward takeover adopt.',
+      ),
+    );
+  }
+  if (wanted && wanted.mode !== 'enforce' && taken > 0) {
+    found.push(
+      warn(
+        'takeover',
+        `At its pods: the policy is ${wanted.mode}, and the built-in controller waits for ${longer} longer: for so long nobody evicts ${countText(taken, 'pod')}.`,
+        'taintward policy apply one of the mode enforce, or taintward takeover release --at pod.',
+      ),
+    );
+  }
+  if (found.length > 0) return found;
+  const where = `${countText(taken, 'pod')} in ${countText(namespaces.length, 'namespace')}`;
+  return [
+    ok(
+      'takeover',
+      `At its pods: ${where} taken over by ${by}; the built-in controller waits for ${longer} longer.`,
+    ),
+  ];
+}
+
+const countText = (count: number, what: string): string => `${count} ${what}${count === 1 ? '' : 's'}`;

@@ -5,7 +5,7 @@ import { createOwnerOnly, makeOwnerOnly } from '#shared/files/owner-only.ts';
 import { StoreError } from '#shared/store/store.ts';
 
 /** The version of the tables below, kept in the file as `user_version`. */
-const SCHEMA_VERSION = 10;
+const SCHEMA_VERSION = 11;
 /** Marks the file as ours ("TntW"), so that no other program's database is written into. */
 const APPLICATION_ID = 0x546e7457;
 /** How long a statement waits for another process's transaction. */
@@ -78,6 +78,8 @@ const SCHEMA = `
     renewed_at INTEGER NOT NULL,
     heard_at INTEGER,
     nodes INTEGER,
+    version TEXT,
+    breaker_open INTEGER,
     bid TEXT,
     stuck TEXT
   ) STRICT, WITHOUT ROWID;

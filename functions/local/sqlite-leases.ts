@@ -24,6 +24,8 @@ const rowSchema = z.object({
   renewed_at: z.int(),
   heard_at: z.int().nullable(),
   nodes: z.int().nonnegative().nullable(),
+  version: z.string().nullable(),
+  breaker_open: z.int().nullable(),
   bid: z.string().nullable(),
   stuck: z.string().nullable(),
 });
@@ -52,12 +54,14 @@ export class SqliteLeases implements Leases, Pick<LeaseReader, 'epoch'> {
       ON CONFLICT DO NOTHING
       RETURNING *`);
     this.#take = database.prepare(`
-      UPDATE leases SET holder = :holder, epoch = :epoch, renewals = 0, renewed_at = :now, bid = NULL
+      UPDATE leases SET holder = :holder, epoch = :epoch, renewals = 0, renewed_at = :now, version = NULL,
+        breaker_open = NULL, bid = NULL
       WHERE cluster = :cluster AND holder IS :foundHolder AND epoch = :foundEpoch AND renewals = :foundRenewals
       RETURNING *`);
     this.#renew = database.prepare(`
       UPDATE leases SET renewals = renewals + 1, renewed_at = :renewedAt,
         heard_at = coalesce(:heardAt, heard_at), nodes = coalesce(:nodes, nodes),
+        version = coalesce(:version, version), breaker_open = coalesce(:breakerOpen, breaker_open),
         bid = iif(:declines, NULL, bid)
       WHERE cluster = :cluster AND holder = :holder AND epoch = :epoch
       RETURNING *`);
@@ -69,9 +73,11 @@ export class SqliteLeases implements Leases, Pick<LeaseReader, 'epoch'> {
       WHERE cluster = :cluster AND holder = :holder AND epoch = :epoch`);
     // A released lease keeps its row, so the epoch it counts never goes back.
     this.#release = database.prepare(`
-      UPDATE leases SET holder = NULL
+      UPDATE leases SET holder = NULL, version = NULL, breaker_open = NULL
       WHERE cluster = :cluster AND holder = :holder AND epoch = :epoch`);
-    this.#releaseAll = database.prepare('UPDATE leases SET holder = NULL');
+    this.#releaseAll = database.prepare(
+      'UPDATE leases SET holder = NULL, version = NULL, breaker_open = NULL',
+    );
   }
 
   async look(cluster: ClusterName): Promise<LeaseRecord | undefined> {
@@ -101,9 +107,12 @@ export class SqliteLeases implements Leases, Pick<LeaseReader, 'epoch'> {
 
   async renew(
     { cluster, holder, epoch }: Lease,
-    { renewedAt, heardAt, nodes, declines }: LeaseReport,
+    { renewedAt, heardAt, nodes, version, breakerOpen, declines }: LeaseReport,
   ): Promise<Lease | undefined> {
-    const report = { renewedAt, heardAt: heardAt ?? null, nodes: nodes ?? null, declines: declines ? 1 : 0 };
+    const report = {
+      ...{ renewedAt, heardAt: heardAt ?? null, nodes: nodes ?? null, version: version ?? null },
+      ...{ breakerOpen: breakerOpen === undefined ? null : Number(breakerOpen), declines: declines ? 1 : 0 },
+    };
     const row = orSqliteStoreError(this.#path, () => this.#renew.get({ cluster, holder, epoch, ...report }));
     return row && { ...recordOf(cluster, row), holder };
   }
@@ -159,6 +168,8 @@ function recordOf(cluster: ClusterName, row: unknown): LeaseRecord {
     renewedAt: found.renewed_at,
     ...(found.heard_at === null ? {} : { heardAt: found.heard_at }),
     ...(found.nodes === null ? {} : { nodes: found.nodes }),
+    ...(found.version === null ? {} : { version: found.version }),
+    ...(found.breaker_open === null ? {} : { breakerOpen: found.breaker_open === 1 }),
     ...(found.bid === null
       ? {}
       : { bid: parseStored(bidSchema, JSON.parse(found.bid), `bid for cluster ${cluster}`) }),

@@ -92,6 +92,7 @@ export class ClusterRelay {
         },
         heardAt: () => this.#seeing?.watch.heardAt,
         nodes: () => (this.#seeing?.view.listed ? this.#seeing.view.counts.nodes : undefined),
+        breakerOpen: () => api.breakerOpen,
       },
       deps,
     );

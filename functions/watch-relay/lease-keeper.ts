@@ -11,6 +11,7 @@ import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock, Stopwatch } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
+import { VERSION } from '#shared/version.ts';
 import type { Fleet } from './fleet.ts';
 
 /** Three tries to renew fit into a lease's time. */
@@ -35,6 +36,8 @@ export interface Tenant {
   heardAt(): EpochMs | undefined;
   /** How many nodes the cluster has; `undefined`: not known yet. */
   nodes(): number | undefined;
+  /** Whether its API server is not asked for some seconds, because it does not answer. */
+  breakerOpen(): boolean;
 }
 
 export interface LeaseKeeperDeps {
@@ -215,6 +218,8 @@ export class LeaseKeeper {
     const [heardAt, nodes] = [this.#tenant.heardAt(), this.#tenant.nodes()];
     return {
       renewedAt: this.#deps.clock.now(),
+      version: VERSION,
+      breakerOpen: this.#tenant.breakerOpen(),
       ...(heardAt === undefined ? {} : { heardAt }),
       ...(nodes === undefined ? {} : { nodes }),
       ...(declines ? { declines } : {}),

@@ -24,6 +24,8 @@ const recordSchema = z.object({
   renewedAt: z.int(),
   heardAt: z.int().exactOptional(),
   nodes: z.int().nonnegative().exactOptional(),
+  version: z.string().exactOptional(),
+  breakerOpen: z.boolean().exactOptional(),
   bid: bidSchema.exactOptional(),
 });
 
@@ -31,6 +33,9 @@ const recordSchema = z.object({
 const stuckKey = (cluster: ClusterName): Key => ({ pk: `${LEASE_PREFIX}${cluster}`, sk: 'STUCK' });
 
 const leaseKey = (cluster: ClusterName): Key => ({ pk: `${LEASE_PREFIX}${cluster}`, sk: 'LEASE' });
+
+/** Without what a holder says of itself. */
+const OF_NOBODY = { holder: undefined, version: undefined, breakerOpen: undefined };
 
 /** Leases as `LEASE` items of the store's table, never deleted. Every method rejects with `StoreError`. */
 export class DynamoDbLeases implements Leases, LeaseReader {
@@ -53,7 +58,10 @@ export class DynamoDbLeases implements Leases, LeaseReader {
   ): Promise<Lease | undefined> {
     const item = await this.#table.update({
       key: leaseKey(cluster),
-      set: { holder, epoch: nextEpoch(found?.epoch, now), renewals: 0, renewedAt: now, bid: undefined },
+      set: {
+        ...{ ...OF_NOBODY, holder, epoch: nextEpoch(found?.epoch, now), renewals: 0, renewedAt: now },
+        bid: undefined,
+      },
       expected: { holder: found?.holder, epoch: found?.epoch, renewals: found?.renewals },
     });
     return item && leaseOf(cluster, item, holder);
@@ -61,7 +69,7 @@ export class DynamoDbLeases implements Leases, LeaseReader {
 
   async renew(
     { cluster, holder, epoch }: Lease,
-    { renewedAt, heardAt, nodes, declines }: LeaseReport,
+    { renewedAt, heardAt, nodes, version, breakerOpen, declines }: LeaseReport,
   ): Promise<Lease | undefined> {
     const item = await this.#table.update({
       key: leaseKey(cluster),
@@ -69,6 +77,8 @@ export class DynamoDbLeases implements Leases, LeaseReader {
         renewedAt,
         ...(heardAt === undefined ? {} : { heardAt }),
         ...(nodes === undefined ? {} : { nodes }),
+        ...(version === undefined ? {} : { version }),
+        ...(breakerOpen === undefined ? {} : { breakerOpen }),
         ...(declines ? { bid: undefined } : {}),
       },
       // Added, not set: a renewal that the client sends again, because its answer was lost, is not refused.
@@ -95,7 +105,7 @@ export class DynamoDbLeases implements Leases, LeaseReader {
   async release({ cluster, holder, epoch }: Lease): Promise<void> {
     await this.#table.update({
       key: leaseKey(cluster),
-      set: { holder: undefined },
+      set: OF_NOBODY,
       expected: { holder, epoch },
     });
   }

@@ -40,6 +40,10 @@ export interface LeaseRecord {
   readonly heardAt?: EpochMs;
   /** How many nodes the cluster had when a relay last knew them; absent: none ever did. */
   readonly nodes?: number;
+  /** The release of the relay that holds it, as it renews; absent: it did not say yet. */
+  readonly version?: string;
+  /** Whether that relay has stopped asking the cluster's API server for some seconds, because it does not answer. */
+  readonly breakerOpen?: boolean;
   /** Who asks for it; stays when it is released, and ends when it is taken. */
   readonly bid?: Bid;
 }
@@ -50,7 +54,8 @@ export interface Lease extends LeaseRecord {
 }
 
 /** What a holder says of itself and the cluster as it renews; what it does not know stays as it was. */
-export interface LeaseReport extends Pick<LeaseRecord, 'renewedAt' | 'heardAt' | 'nodes'> {
+export interface LeaseReport
+  extends Pick<LeaseRecord, 'renewedAt' | 'heardAt' | 'nodes' | 'version' | 'breakerOpen'> {
   /** Ends the bid that there is. */
   readonly declines?: true;
 }

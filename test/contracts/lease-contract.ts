@@ -113,6 +113,24 @@ export function leaseContract(name: string, make: () => Promise<LeasesUnderContr
       assert.deepEqual([none?.heardAt, none?.nodes], [NOW + 9_000, 0]);
     });
 
+    test('what a holder says of itself stays with its renewals, and ends with its lease', async () => {
+      const cluster = aCluster();
+      const lease = await taken(cluster, 'a');
+      const said = { version: '1.2.3', breakerOpen: true };
+      const first = await leases.renew(lease, { renewedAt: NOW, ...said });
+      assert.ok(first);
+      const again = await renewed(first);
+      assert.deepEqual([again.version, again.breakerOpen], ['1.2.3', true]);
+      assert.equal((await leases.renew(again, { renewedAt: NOW, breakerOpen: false }))?.breakerOpen, false);
+      const next = await taken(cluster, 'b');
+      assert.deepEqual([next.version, next.breakerOpen], [undefined, undefined]);
+      const told = await leases.renew(next, { renewedAt: NOW, ...said });
+      assert.ok(told);
+      await leases.release(told);
+      const free = await leases.look(cluster);
+      assert.deepEqual([free?.version, free?.breakerOpen], [undefined, undefined]);
+    });
+
     test('who asks for a lease shows until he is declined, or somebody has taken it', async () => {
       const cluster = aCluster();
       const lease = await taken(cluster, 'a');

@@ -62,8 +62,8 @@ describe('openDatabase', () => {
   });
 
   for (const [version, reason] of [
-    [11, 'a newer release wrote it \\(schema 11, this one knows 10\\); upgrade'],
-    [1, 'an older release wrote it \\(schema 1, this one knows 10\\); move it away'],
+    [12, 'a newer release wrote it \\(schema 12, this one knows 11\\); upgrade'],
+    [1, 'an older release wrote it \\(schema 1, this one knows 11\\); move it away'],
   ] as const) {
     test(`refuses a database of another release: schema ${version}`, () => {
       const database = openDatabase(path);

@@ -8,6 +8,7 @@ import { LEASE_LOOK_MS, LEASE_RENEW_MS, LeaseKeeper } from '#functions/watch-rel
 import { LEASE_TTL_MS, type Lease, type Leases } from '#shared/clusters/lease.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { StoreError } from '#shared/store/store.ts';
+import { VERSION } from '#shared/version.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { driveTimers } from '#test/world/driven-timers.ts';
 
@@ -55,6 +56,7 @@ function bench(context: TestContext) {
       drainMs: 0,
       heardAt: undefined as number | undefined,
       nodes: undefined as number | undefined,
+      breakerOpen: false,
     };
     const stopwatch = () => Date.now() + skew.stopwatchMs;
     const keeper = new LeaseKeeper(
@@ -71,6 +73,7 @@ function bench(context: TestContext) {
         },
         heardAt: () => tenant.heardAt,
         nodes: () => tenant.nodes,
+        breakerOpen: () => tenant.breakerOpen,
       },
       {
         leases: table,
@@ -248,6 +251,10 @@ describe('a relay that holds a lease', () => {
     await time.pass(LEASE_RENEW_MS);
     const record = await leases.look(CLUSTER);
     assert.deepEqual([record?.heardAt, record?.nodes], [heardAt, 7]);
+    assert.deepEqual([record?.version, record?.breakerOpen], [VERSION, false]);
+    one.tenant.breakerOpen = true;
+    await time.pass(LEASE_RENEW_MS);
+    assert.equal((await leases.look(CLUSTER))?.breakerOpen, true);
   });
 
   test('may not speak after it was paused, until it has renewed', async (context) => {

@@ -3,6 +3,7 @@ import { SnsAction } from 'aws-cdk-lib/aws-cloudwatch-actions';
 import { type ITopic, Topic } from 'aws-cdk-lib/aws-sns';
 import { Construct } from 'constructs';
 import { MAX_DELAY_SECONDS } from '#shared/queues/limits.ts';
+import { alarmName } from '#shared/telemetry/alarm-name.ts';
 import type { Config } from './config.ts';
 import { ServiceDashboard } from './dashboard.ts';
 import type { Deltas } from './deltas.ts';
@@ -225,7 +226,7 @@ export class Monitoring extends Construct {
 
   #alarm({ id, name, says, metric, threshold, minutes, whenMissing }: AlarmSpec): Alarm {
     const alarm = new Alarm(this, id, {
-      alarmName: `${this.#props.config.name}: ${name}`,
+      alarmName: alarmName(this.#props.config.name, name),
       alarmDescription: says,
       metric,
       threshold,

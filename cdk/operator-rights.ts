@@ -1,10 +1,11 @@
+import { Stack } from 'aws-cdk-lib';
 import { type IPrincipal, ManagedPolicy } from 'aws-cdk-lib/aws-iam';
 import { Construct } from 'constructs';
 import { accountWideName } from './account-wide-name.ts';
 import type { ClusterAccess } from './cluster-access.ts';
 import type { Deltas } from './deltas.ts';
 import type { Functions } from './functions.ts';
-import type { Grantee } from './grantee.ts';
+import { type Grantee, grantWildcard } from './grantee.ts';
 import type { State } from './state.ts';
 import type { Timers } from './timers.ts';
 
@@ -46,6 +47,7 @@ export class OperatorRights extends Construct {
     const queues = [deltas.nodes, deltas.pods, timers.due];
     for (const size of [viewer, operator, admin]) {
       state.bindView(size);
+      bindAccount(size);
       for (const queue of [...queues, functions.expiryDeadLetters]) queue.bindCount(size);
     }
     for (const size of [operator, admin]) {
@@ -56,6 +58,27 @@ export class OperatorRights extends Construct {
     state.bindHolding(operator);
     state.bindRuling(admin);
     clusters.bind(admin);
+  }
+}
+
+/** Lets somebody see what limits the service in its account, and its alarms. */
+function bindAccount(size: Size): void {
+  grantWildcard(size, {
+    action: 'cloudwatch:DescribeAlarms',
+    resources: [Stack.of(size).formatArn({ service: 'cloudwatch', resource: 'alarm:*' })],
+    reason:
+      'A list of alarms is asked of all alarms of the account, also where only some names are asked for.',
+  });
+  for (const action of [
+    'lambda:GetAccountSettings',
+    'lambda:ListEventSourceMappings',
+    'dynamodb:DescribeLimits',
+  ]) {
+    grantWildcard(size, {
+      action,
+      resources: ['*'],
+      reason: 'The action knows no resource: it is of the account.',
+    });
   }
 }
 

@@ -12,7 +12,13 @@ import { Construct } from 'constructs';
 import type { tableVariables, ValuesOf } from '#shared/aws/environment.ts';
 import { LEASE_PREFIX } from '#shared/clusters/dynamodb-leases.ts';
 import { CLUSTER_PREFIX, FLEET_KEY } from '#shared/clusters/dynamodb-rulebook.ts';
-import { CLUSTER_INDEX, HISTORY_DAYS_TAG, TTL_ATTRIBUTE } from '#shared/store/table-definition.ts';
+import {
+  CLUSTER_INDEX,
+  HISTORY_DAYS_TAG,
+  RELEASE_TAG,
+  TTL_ATTRIBUTE,
+} from '#shared/store/table-definition.ts';
+import { VERSION } from '#shared/version.ts';
 import { type Grantee, grantWildcard } from './grantee.ts';
 
 export interface StateProps {
@@ -60,6 +66,7 @@ export class State extends Construct {
       }),
     });
     Tags.of(this.table).add(HISTORY_DAYS_TAG, String(historyDays));
+    Tags.of(this.table).add(RELEASE_TAG, VERSION);
     this.table.addGlobalSecondaryIndex({
       indexName: CLUSTER_INDEX,
       partitionKey: text('clusterKey'),
@@ -96,7 +103,7 @@ export class State extends Construct {
     });
   }
 
-  /** Lets somebody know for how long what he writes into the audit is kept. */
+  /** Lets somebody know which release was deployed, and for how long what he writes into the audit is kept. */
   #bindTags(grantee: Grantee): void {
     this.#bind(grantee, ['DescribeTable', 'ListTagsOfResource'], [this.table.tableArn]);
   }
@@ -110,6 +117,7 @@ export class State extends Construct {
   /** Lets somebody see everything: the table holds no secrets. */
   bindView(grantee: Grantee): void {
     this.bindRegistry(grantee);
+    this.#bindTags(grantee);
     this.#bind(grantee, ['GetItem', 'Query'], [this.table.tableArn]);
   }
 

@@ -1,4 +1,6 @@
+import { CloudWatchClient } from '@aws-sdk/client-cloudwatch';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { LambdaClient } from '@aws-sdk/client-lambda';
 import { GetQueueUrlCommand, SQSClient } from '@aws-sdk/client-sqs';
 import { GetCallerIdentityCommand, STSClient } from '@aws-sdk/client-sts';
 import { CLIENT_SETTINGS, SQS_SETTINGS } from '#shared/aws/client-settings.ts';
@@ -14,6 +16,7 @@ import { DynamoDbHistory } from '#shared/store/dynamodb-history.ts';
 import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
 import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import { AwsAccount } from './aws-account.ts';
 import { type Fleet, FleetError } from './fleet.ts';
 import { liveCluster } from './live-cluster.ts';
 import { SqsQueues } from './sqs-queues.ts';
@@ -25,6 +28,8 @@ export function deployedFleet(
 ): Fleet {
   const dynamoDb = new DynamoDBClient(CLIENT_SETTINGS);
   const sqs = new SQSClient(SQS_SETTINGS);
+  const lambda = new LambdaClient(CLIENT_SETTINGS);
+  const cloudWatch = new CloudWatchClient(CLIENT_SETTINGS);
   const table = new DynamoDbTable({ client: dynamoDb, tableName });
   const registry = new DynamoDbClusterRegistry(table);
   const rulebook = new DynamoDbRulebook(table);
@@ -38,6 +43,7 @@ export function deployedFleet(
     history: new DynamoDbHistory(table),
     leases: new DynamoDbLeases(table),
     deadLetters: queues,
+    account: new AwsAccount({ dynamoDb, lambda, cloudWatch, table, tableName, prefix: tableName }),
     backlog: () => queues.backlog(),
     service: async () => undefined,
     clusters: async () => (await registry.list()).map(({ name }) => name),
@@ -54,8 +60,7 @@ export function deployedFleet(
         queueUrl: await queueUrl(sqs, `${tableName}-${QUEUES.evictionsDue.name}`),
       }),
     close() {
-      dynamoDb.destroy();
-      sqs.destroy();
+      for (const client of [dynamoDb, sqs, lambda, cloudWatch]) client.destroy();
     },
   };
 }

@@ -10,6 +10,8 @@ import { isAlive } from '#shared/kubernetes/takeover.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
 import { VERSION } from '#shared/version.ts';
+import type { Account } from './account.ts';
+import { alarmFindings, quotaFindings, versionFindings } from './account-findings.ts';
 import { builtInOf } from './built-in.ts';
 import { bad, type Finding, ok, type Told, warn } from './finding.ts';
 import type { ContextFleet, Fleet } from './fleet.ts';
@@ -71,6 +73,7 @@ async function examineFleet(fleet: Fleet, clock: Clock): Promise<readonly Told[]
     looked('dead letters', 'check your rights to its queues', async () =>
       deadLetterFindings(await fleet.deadLetters.count()),
     ),
+    fleet.account ? examineAccount(fleet.account, fleet) : [],
   ]);
   return groups.flat();
 }
@@ -80,12 +83,48 @@ async function looked(
   what: Told['what'],
   fix: string,
   look: () => Promise<readonly Told[]>,
+  told: typeof bad = bad,
 ): Promise<readonly Told[]> {
   try {
     return await look();
   } catch (error) {
-    return [bad(what, errorMessage(error), `${fix}.`)];
+    return [told(what, errorMessage(error), `${fix}.`)];
   }
+}
+
+/** Who may not look is told so: nothing is bad because of that. */
+const SEE_ACCOUNT = 'Attach taintward-viewer of this release to your role, or look in the console of AWS';
+
+async function examineAccount(account: Account, fleet: Fleet): Promise<readonly Told[]> {
+  const leases = async () => {
+    const all = (await fleet.clusters()).map((cluster) => fleet.leases.look(cluster));
+    return (await Promise.all(all)).filter((lease) => lease !== undefined);
+  };
+  const groups = await Promise.all([
+    looked(
+      'versions',
+      SEE_ACCOUNT,
+      async () => {
+        const held = (await leases()).filter(({ holder }) => holder !== undefined);
+        return versionFindings(
+          await account.release(),
+          held.map(({ version }) => version),
+        );
+      },
+      warn,
+    ),
+    looked(
+      'quotas',
+      SEE_ACCOUNT,
+      async () => {
+        const nodes = (await leases()).reduce((sum, lease) => sum + (lease.nodes ?? 0), 0);
+        return quotaFindings(await account.quotas(), nodes);
+      },
+      warn,
+    ),
+    looked('alarms', SEE_ACCOUNT, async () => alarmFindings(await account.alarms()), warn),
+  ]);
+  return groups.flat();
 }
 
 const examineProcess = (fleet: Fleet): Promise<readonly Told[]> =>

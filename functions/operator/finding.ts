@@ -11,6 +11,8 @@ export interface Finding {
     | 'identity'
     | 'queues'
     | 'dead letters'
+    | 'quotas'
+    | 'alarms'
     | 'reach'
     | 'rights'
     | 'clocks'

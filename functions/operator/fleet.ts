@@ -8,6 +8,7 @@ import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { QueueSender } from '#shared/queues/sender.ts';
 import type { History } from '#shared/store/history.ts';
 import type { Store } from '#shared/store/store.ts';
+import type { Account } from './account.ts';
 import type { DeadLetterBox } from './dead-letters.ts';
 import type { LiveCluster } from './live-cluster.ts';
 
@@ -49,6 +50,8 @@ export interface Fleet extends Clusters {
   /** Absent where clusters are chosen otherwise: at an `npm start`. */
   readonly registry?: ClusterRegistry;
   readonly deadLetters: DeadLetterBox;
+  /** Where it is deployed; absent: an `npm start` is in no account. */
+  readonly account?: Account;
   /** How many messages each queue holds, about; `undefined`: nobody runs who could say it. */
   backlog(): Promise<ReadonlyMap<string, number> | undefined>;
   /** What the one process says of itself that runs this fleet; `undefined`: none does. */

@@ -6,6 +6,9 @@ export const TTL_ATTRIBUTE = 'ttl';
 /** The table's tag that says for how many days history and audit are kept: to who writes there and is not deployed with it. */
 export const HISTORY_DAYS_TAG = 'taintward:history-days';
 
+/** The table's tag that says which release was deployed with it. */
+export const RELEASE_TAG = 'taintward:release';
+
 /** The sparse index: registrations; the tainted nodes of each cluster, and what ended there. */
 export const CLUSTER_INDEX = 'by-cluster';
 

@@ -1,13 +1,15 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import type { Account } from '#functions/operator/account.ts';
 import { examine } from '#functions/operator/doctor.ts';
-import type { Fleet } from '#functions/operator/fleet.ts';
+import { type Fleet, FleetError } from '#functions/operator/fleet.ts';
 import { NODE_TAKEOVER, nodeTakeover } from '#functions/operator/takeover/at-nodes.ts';
 import { POD_TAKEOVER, podTakeover } from '#functions/operator/takeover/at-pods.ts';
 import { type Manifest, pathOf } from '#functions/operator/takeover/manifest.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { TAKEOVER_PATH } from '#shared/kubernetes/takeover.ts';
 import { TAKEOVER_ANNOTATION } from '#shared/taints/takeover-note.ts';
+import { VERSION } from '#shared/version.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { embeddedFleet } from '#test/world/embedded-fleet.ts';
 import { controllerManager, type Shown, shownCluster } from '#test/world/shown-cluster.ts';
@@ -172,4 +174,43 @@ test('who may not look at a takeover is told so, and the rest all the same', asy
     [['warn', 'Grant yourself the rights of taintward-viewer: cdk/rbac/operators.']],
   );
   assert.equal(about('built-in', found).length, 1);
+});
+
+const WELL: Account = {
+  release: async () => VERSION,
+  quotas: async () => ({
+    ...{ invocations: 1000, writesAtOnce: 4000, mostWrites: 40_000 },
+    batches: { 'node-delta': 20, 'pod-delta': 20, evict: 50 },
+  }),
+  alarms: async () => [{ name: 'a', state: 'OK', since: NOW, says: '', receivers: 1 }],
+};
+const ofAccount = (findings: Awaited<ReturnType<typeof examine>>) =>
+  findings
+    .filter(({ what }) => ['versions', 'quotas', 'alarms'].includes(what))
+    .map(({ what, verdict }) => `${what} ${verdict}`);
+
+test('of a deployment, releases, quotas for all of its nodes, and alarms are looked at', async (t) => {
+  const { fleet, leases, findings } = examined(t, {});
+  const deployed: Fleet = { ...fleet, kind: 'deployed', account: WELL };
+  assert.deepEqual(ofAccount(await findings(deployed)), [
+    'versions ok',
+    'quotas ok',
+    'quotas ok',
+    'alarms ok',
+  ]);
+  const lease = await leases.take(prod, undefined, 'relay-1', NOW);
+  assert.ok(lease);
+  await leases.renew(lease, { renewedAt: NOW, nodes: 30_000, version: '0.0.9' });
+  assert.deepEqual(ofAccount(await findings(deployed)), [
+    ...['versions warn', 'quotas ok', 'quotas warn', 'quotas warn', 'alarms ok'],
+  ]);
+});
+
+test('what of an account may not be looked at is one finding each, and none is bad for that', async (t) => {
+  const { fleet, findings } = examined(t, {});
+  const refuse = () => Promise.reject(new FleetError('AWS does not tell of it.'));
+  const account: Account = { release: refuse, quotas: refuse, alarms: refuse };
+  assert.deepEqual(ofAccount(await findings({ ...fleet, kind: 'deployed', account })), [
+    ...['versions warn', 'quotas warn', 'alarms warn'],
+  ]);
 });

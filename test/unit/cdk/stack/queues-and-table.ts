@@ -4,6 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Template } from 'aws-cdk-lib/assertions';
 import { EXPIRY_DEAD_LETTER_NAME, QUEUES, visibilitySeconds } from '#shared/queues/queue-set.ts';
 import { CLUSTER_INDEX, TTL_ATTRIBUTE, tableDefinition } from '#shared/store/table-definition.ts';
+import { VERSION } from '#shared/version.ts';
 import { readable, resourcesOf, resourceWith, statementsIn } from './resources.ts';
 import { synthesized } from './synthesized.ts';
 
@@ -114,8 +115,11 @@ describe('the table', () => {
     assert.deepEqual(properties()['StreamSpecification'], { StreamViewType: 'OLD_IMAGE' });
   });
 
-  test('says by a tag for how long history and audit are kept', () => {
-    assert.deepEqual(properties()['Tags'], [{ Key: 'taintward:history-days', Value: '7' }]);
+  test('says by tags for how long history and audit are kept, and which release was deployed', () => {
+    assert.deepEqual(properties()['Tags'], [
+      { Key: 'taintward:history-days', Value: '7' },
+      { Key: 'taintward:release', Value: VERSION },
+    ]);
   });
 
   test('can be restored to any point in time', () => {

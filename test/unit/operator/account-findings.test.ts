@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { AlarmSeen, Quotas } from '#functions/operator/account.ts';
+import { alarmFindings, quotaFindings, versionFindings } from '#functions/operator/account-findings.ts';
+import type { Told } from '#functions/operator/finding.ts';
+import { VERSION } from '#shared/version.ts';
+
+const verdicts = (findings: readonly Told[]) => findings.map(({ verdict, says }) => `${verdict}: ${says}`);
+const fixes = (findings: readonly Told[]) => findings.flatMap(({ fix }) => fix ?? []);
+
+describe('quotas', () => {
+  const quotas = (more: Partial<Quotas> = {}): Quotas => ({
+    invocations: 1000,
+    batches: { 'node-delta': 20, 'pod-delta': 20, evict: 50 },
+    writesAtOnce: 4000,
+    mostWrites: 40_000,
+    ...more,
+  });
+
+  test('are enough for the default configuration of a small fleet', () => {
+    assert.deepEqual(verdicts(quotaFindings(quotas(), 5_000)), [
+      'ok: Lambda runs 1000 invocations at a time for functions that have none reserved, and the service uses up to 92.',
+      'ok: The table takes 4000 writes a second at once (2000 pods that are scheduled), and grows to 40000.',
+    ]);
+  });
+
+  test('are not where a new account runs ten invocations', () => {
+    const [lambda] = quotaFindings(quotas({ invocations: 10 }), 0);
+    assert.equal(lambda?.verdict, 'warn');
+    assert.match(lambda?.fix ?? '', /Concurrent executions/);
+  });
+
+  test('are judged by how many nodes there are', () => {
+    assert.deepEqual(fixes(quotaFindings(quotas(), 5_001)), ['Deploy with taintward:evictConcurrency 200.']);
+    assert.deepEqual(fixes(quotaFindings(quotas(), 20_001)), [
+      'Set a warm throughput of 20000 writes on the table, before many nodes are tainted at a time.',
+      'Deploy with taintward:evictConcurrency 500 and taintward:deltaConcurrency 100.',
+    ]);
+    const large = quotas({
+      invocations: 2000,
+      batches: { 'node-delta': 100, 'pod-delta': 100, evict: 500 },
+      writesAtOnce: 20_000,
+    });
+    assert.deepEqual(fixes(quotaFindings(large, 100_000)), []);
+  });
+});
+
+describe('alarms', () => {
+  const alarm = (name: string, more: Partial<AlarmSeen> = {}): AlarmSeen => ({
+    ...{ name, state: 'OK', since: 0, says: `${name} says.`, receivers: 1 },
+    ...more,
+  });
+
+  test('are well that tell somebody and do not ring', () => {
+    assert.deepEqual(verdicts(alarmFindings([alarm('a'), alarm('b')])), [
+      'ok: All 2 tell somebody when they ring.',
+    ]);
+  });
+
+  test('that tell nobody are no use', () => {
+    const [all] = alarmFindings([alarm('a', { receivers: 0 }), alarm('b', { receivers: 0 })]);
+    assert.deepEqual([all?.verdict, all?.says], ['warn', 'Of 2, all tell nobody when they ring.']);
+    assert.match(all?.fix ?? '', /taintward:alarmTopicArn/);
+    const [some] = alarmFindings([alarm('a', { receivers: 0 }), alarm('b')]);
+    assert.equal(some?.says, 'Of 2, 1 tell nobody when they ring.');
+  });
+
+  test('that ring say what they mean', () => {
+    const [rings] = alarmFindings([alarm('late evictions', { state: 'ALARM' })]);
+    assert.deepEqual(rings, {
+      what: 'alarms',
+      verdict: 'bad',
+      says: 'It rings since 1970-01-01T00:00:00.000Z: late evictions.',
+      fix: 'late evictions says.',
+    });
+  });
+
+  test('without data, or removed, are told', () => {
+    assert.equal(
+      alarmFindings([alarm('a', { state: 'INSUFFICIENT_DATA' })]).at(-1)?.says,
+      'Of 1, all have no data yet, as in the first minutes.',
+    );
+    assert.equal(alarmFindings([])[0]?.verdict, 'warn');
+  });
+});
+
+describe('releases', () => {
+  const rows: readonly (readonly [string, string | undefined, readonly (string | undefined)[], string])[] = [
+    ['all one', VERSION, [VERSION], `ok: Functions and relays are ${VERSION}, as this command is.`],
+    ['without relays', VERSION, [], `ok: Functions are ${VERSION}, as this command is.`],
+    ['other functions', '0.0.9', ['0.0.9'], `warn: The functions are 0.0.9, and this command ${VERSION}.`],
+    [
+      'an older relay',
+      VERSION,
+      ['0.0.9', VERSION],
+      `warn: The functions are ${VERSION}, and there are relays 0.0.9.`,
+    ],
+    [
+      'a relay that does not say it',
+      VERSION,
+      [undefined],
+      `warn: The functions are ${VERSION}, and there are relays of one that does not say which.`,
+    ],
+    ['functions that do not', undefined, [VERSION], 'warn: Of which release the functions are is not said.'],
+  ];
+  for (const [name, release, relays, expected] of rows)
+    test(name, () => assert.deepEqual(verdicts(versionFindings(release, relays)), [expected]));
+});

@@ -1,7 +1,13 @@
 import type { Command } from 'commander';
 import { clusterOrAll } from '#functions/operator/fleet.ts';
 import { hearingOf, type Need } from '#functions/operator/needs.ts';
-import { type ClusterStatus, type FleetStatus, statusOf } from '#functions/operator/status.ts';
+import {
+  type ClusterStatus,
+  type FleetStatus,
+  type RelayStatus,
+  statusOf,
+} from '#functions/operator/status.ts';
+import { LEASE_TTL_MS } from '#shared/clusters/lease.ts';
 import type { EpochMs } from '#shared/eviction/identity.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import type { CliDeps } from './command.ts';
@@ -16,7 +22,10 @@ import {
   withExamples,
 } from './output.ts';
 import type { Paint } from './paint.ts';
-import { withFleet } from './with-fleet.ts';
+import { addLiveOptions, withLive } from './with-fleet.ts';
+
+/** A relay renews each few seconds; one that did not for so long is gone, if clocks agree. */
+const SILENT_MS = 3 * LEASE_TTL_MS;
 
 /** `taintward status`: how the fleet does, and what needs somebody. */
 export function addStatusCommand(program: Command, deps: CliDeps): void {
@@ -25,23 +34,27 @@ export function addStatusCommand(program: Command, deps: CliDeps): void {
     .description('shows how clusters do and what needs you; ends with 2 when something does')
     .argument('[cluster]', 'its name (default: all clusters)')
     .addOption(outputOption());
-  withExamples(command, 'taintward status', 'taintward status prod -o yaml').action(
-    (name: string | undefined) =>
-      withFleet<{ output: OutputFormat }>(command, deps, async (fleet, { output }) => {
-        const status = await statusOf(fleet, await clusterOrAll(name, fleet), deps);
-        deps.print(
-          shownAs(output, {
-            data: () => statusJson(status),
-            text: (wide) => statusText(status, wide, deps.paint),
-          }),
-        );
-        if (status.needs.length > 0) deps.exitWith(EXIT.needsYou);
-      }),
+  withExamples(
+    addLiveOptions(command),
+    'taintward status',
+    'taintward status prod -o yaml',
+    'taintward status --context kind-kind',
+  ).action((name: string | undefined) =>
+    withLive<{ output: OutputFormat }>(command, deps, async (fleet, { output }) => {
+      const status = await statusOf(fleet, await clusterOrAll(name, fleet), deps);
+      deps.print(
+        shownAs(output, {
+          data: () => statusJson(status),
+          text: (wide) => statusText(status, wide, deps.paint),
+        }),
+      );
+      if (status.needs.length > 0) deps.exitWith(EXIT.needsYou);
+    }),
   );
 }
 
 function statusText(status: FleetStatus, wide: boolean, paint: Paint): string {
-  const { clusters, where, versions, deadLetters, backlog, unknown, needs, at } = status;
+  const { clusters, relays, where, versions, deadLetters, backlog, unknown, needs, at } = status;
   const table =
     clusters.length === 0
       ? 'No cluster is managed.\n'
@@ -51,7 +64,7 @@ function statusText(status: FleetStatus, wide: boolean, paint: Paint): string {
     [
       'Versions',
       Object.entries(versions)
-        .map(([of, version]) => `${of} ${version}`)
+        .map(([of, version]) => `${of} ${[version].flat().join(' and ')}`)
         .join(', '),
     ],
     ['Dead letters', deadLetters ? countsText(deadLetters) : 'unknown'],
@@ -63,7 +76,8 @@ function statusText(status: FleetStatus, wide: boolean, paint: Paint): string {
     needs.length === 0
       ? `${paint('green', 'Nothing needs you.')}\n`
       : `${paint('bold', 'Needs you')}\n${needs.map((need) => `  ${paint('red', '!')} ${needText(need)}\n`).join('')}`;
-  return `${table}\n${lines}\n${found}`;
+  const spoken = relays.length === 0 ? '' : `\n${tableOf(relays, relayColumns(at, paint), { wide, paint })}`;
+  return `${table}${spoken}\n${lines}\n${found}`;
 }
 
 const needText = ({ cluster, text, remedy }: Need): string =>
@@ -77,6 +91,23 @@ const countsText = (counts: Readonly<Record<string, number>>): string =>
     .map(([queue, count]) => `${queue} ${count}`)
     .join(', ') || 'none';
 
+function relayColumns(at: EpochMs, paint: Paint): readonly Column<RelayStatus>[] {
+  return [
+    { head: 'RELAY', of: ({ holder }) => holder },
+    { head: 'VERSION', of: ({ version = '?' }) => version },
+    { head: 'CLUSTERS', of: ({ clusters }) => `${clusters.length}` },
+    { head: 'NODES', of: ({ nodes }) => `${nodes}` },
+    {
+      head: 'RENEWED',
+      of: ({ renewedAt }) => {
+        const agoMs = Math.max(0, at - renewedAt);
+        const text = `${spanText(agoMs)} ago`;
+        return agoMs > SILENT_MS ? paint('red', text) : text;
+      },
+    },
+  ];
+}
+
 function columnsAt(at: EpochMs, paint: Paint): readonly Column<ClusterStatus>[] {
   const count = (value: number | undefined) => (value === undefined ? '?' : `${value}`);
   const bad = (text: string, isBad: boolean) => (isBad && text !== '' ? paint('red', text) : text);
@@ -86,16 +117,22 @@ function columnsAt(at: EpochMs, paint: Paint): readonly Column<ClusterStatus>[] 
     { head: 'BUILT-IN', of: ({ builtIn }) => bad(builtIn?.state ?? '?', builtIn?.state === 'on') },
     {
       head: 'HEARD',
-      of: ({ heardAt, lagMs = 0 }) =>
+      of: ({ mode, heardAt, lagMs = 0 }) =>
         heardAt === undefined
-          ? bad('never', true)
+          ? mode === undefined
+            ? '?'
+            : bad('never', true)
           : bad(`${spanText(lagMs)} ago`, hearingOf(heardAt, at) !== 'live'),
     },
     { head: 'NODES', of: ({ nodes }) => count(nodes) },
     { head: 'TAINTED', of: ({ tainted }) => count(tainted) },
     { head: 'PENDING', of: ({ pending }) => count(pending) },
     { head: 'HELD', of: ({ held }) => count(held) },
-    { head: 'STUCK', of: ({ stuck = 0, gaveUp = 0 }) => bad(`${stuck + gaveUp}`, stuck + gaveUp > 0) },
+    {
+      head: 'STUCK',
+      of: ({ stuck, gaveUp = 0 }) =>
+        stuck === undefined ? '?' : bad(`${stuck + gaveUp}`, stuck + gaveUp > 0),
+    },
     { head: 'LATE', of: ({ lateMs = 0 }) => (lateMs < 1_000 ? '' : spanText(lateMs)) },
     { head: 'NEXT', of: ({ nextAt }) => (nextAt === undefined ? '' : `in ${spanText(nextAt - at)}`) },
     {
@@ -105,9 +142,16 @@ function columnsAt(at: EpochMs, paint: Paint): readonly Column<ClusterStatus>[] 
     { head: 'STOP', of: ({ stop }) => (stop ? bad(stop.who, true) : '') },
     { head: 'HOLDER', of: ({ holder = '' }) => holder, wide: true },
     { head: 'RELAY', of: ({ service }) => service?.state ?? '', wide: true },
+    {
+      head: 'BREAKER',
+      of: ({ breakerOpen }) =>
+        breakerOpen === undefined ? '?' : bad(breakerOpen ? 'open' : 'closed', breakerOpen),
+      wide: true,
+    },
+    { head: 'RETRYING', of: ({ retrying }) => count(retrying), wide: true },
     { head: 'DOWN', of: ({ service }) => (service ? `${service.down}` : ''), wide: true },
     { head: 'KUBERNETES', of: ({ kubernetes = '' }) => kubernetes, wide: true },
-    { head: 'POLICY', of: ({ policyRevision = 0 }) => `${policyRevision}`, wide: true },
+    { head: 'POLICY', of: ({ policyRevision }) => count(policyRevision), wide: true },
     { head: 'EVIDENCE', of: ({ builtIn }) => builtIn?.evidence ?? '', wide: true },
   ];
 }
@@ -118,12 +162,13 @@ function modeText({ mode, pausedUntil, error }: ClusterStatus): string {
 }
 
 /** For programs. */
-function statusJson({ at, clusters, stop, needs, ...status }: FleetStatus): object {
+function statusJson({ at, clusters, relays, stop, needs, ...status }: FleetStatus): object {
   return {
     at: timeText(at),
     ...status,
     needs: needs.map(({ since, ...need }) => ({ ...need, ...momentsJson({ since }) })),
     ...(stop ? { stop: actJson(stop) } : {}),
+    relays: relays.map(({ renewedAt, ...relay }) => ({ ...relay, renewedAt: timeText(renewedAt) })),
     clusters: clusters.map(({ heardAt, nextAt, pausedUntil, trips, stop: own, service, ...rest }) => ({
       ...rest,
       ...momentsJson({ heardAt, nextAt, pausedUntil }),

@@ -113,6 +113,8 @@ export interface ClusterStatus {
   readonly holder?: string;
   /** When a relay last heard from it; absent: none ever did. */
   readonly heardAt?: EpochMs;
+  /** Whether who speaks for it has stopped asking its API server for some seconds; absent: nobody says it. */
+  readonly breakerOpen?: boolean;
   readonly hearing: Hearing;
   /** How many it has; absent: no relay knows. */
   readonly nodes?: number;

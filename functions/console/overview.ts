@@ -40,6 +40,7 @@ export function statusOf(seen: Seen): FleetStatus {
 function clusterStatus(seen: ClusterSeen, pending: readonly PendingSeen[], at: EpochMs): ClusterStatus {
   const { cluster, error, rulings, rules, lease, service, builtIn, tainted, stuck } = seen;
   const heardAt = service?.heardAt ?? lease?.heardAt;
+  const breakerOpen = service?.breakerOpen ?? lease?.breakerOpen;
   const policy = rules?.policy ?? DEFAULT_POLICY;
   const { pausedUntil } = policy;
   const standings = Object.fromEntries(STANDINGS.map((each) => [each, 0])) as Record<PendingStanding, number>;
@@ -59,6 +60,7 @@ function clusterStatus(seen: ClusterSeen, pending: readonly PendingSeen[], at: E
     ...(service ? { service } : {}),
     ...(lease?.holder === undefined ? {} : { holder: lease.holder }),
     ...(heardAt === undefined ? {} : { heardAt }),
+    ...(breakerOpen === undefined ? {} : { breakerOpen }),
     hearing: hearingOf(heardAt, at),
     ...(lease?.nodes === undefined ? {} : { nodes: lease.nodes }),
     tainted: tainted.length,

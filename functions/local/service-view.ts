@@ -12,6 +12,8 @@ const clusterViewSchema = z.object({
   why: z.string().optional(),
   /** The last sign of life. */
   heardAt: moment.optional(),
+  /** Whether its API server is not asked for some seconds, because it does not answer. */
+  breakerOpen: z.boolean(),
   nodes: z.int(),
   tainted: z.int(),
   /** Of tainted nodes. */

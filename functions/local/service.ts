@@ -206,7 +206,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
 }
 
 function clusterViews(
-  { states, troubles }: LocalServiceOptions['clusters'],
+  { apis, states, troubles }: LocalServiceOptions['clusters'],
   relay: Relay,
 ): ServiceView['clusters'] {
   const known = relay.clusters();
@@ -222,6 +222,7 @@ function clusterViews(
           ...(state.kind === 'deaf' ? { since: state.since } : {}),
           ...(why === undefined ? {} : { why }),
           ...(heardAt === undefined ? {} : { heardAt }),
+          breakerOpen: apis.get(name)?.breakerOpen ?? false,
           ...(counts ?? { nodes: 0, tainted: 0, pods: 0 }),
           down: tally?.cluster.nodes ?? 0,
           taintedByPeople: tally?.people.nodes ?? 0,

@@ -16,6 +16,7 @@ const KINDS = [
   'refused',
   'guard-tripped',
   'deaf',
+  'out-of-reach',
   'late',
   'given-up',
   'dead-letters',
@@ -48,6 +49,8 @@ export interface ClusterFacts {
   /** Who speaks for it; absent: nobody. */
   readonly holder?: string;
   readonly heardAt?: EpochMs;
+  /** Whether the relay has stopped asking its API server for some seconds, because that does not answer. */
+  readonly breakerOpen?: boolean;
   readonly trips?: readonly Trip[];
   readonly gaveUp?: number;
   /** Evicted pods that do not leave. */
@@ -137,10 +140,17 @@ function needsOfCluster(facts: ClusterFacts, at: EpochMs): readonly Need[] {
   return needs;
 }
 
-/** That nobody hears it, if so. */
-function hearingNeeds({ cluster, heardAt, holder }: ClusterFacts, at: EpochMs): readonly Need[] {
+/** That nobody hears it, or that it does not answer, if so. */
+function hearingNeeds(
+  { cluster, heardAt, holder, service, breakerOpen = service?.breakerOpen }: ClusterFacts,
+  at: EpochMs,
+): readonly Need[] {
   const hearing = hearingOf(heardAt, at);
-  if (hearing === 'live') return [];
+  if (hearing === 'live') {
+    const text = 'Its API server does not answer: it is asked again every few seconds.';
+    const remedy = `If that lasts, taintward doctor ${cluster}.`;
+    return breakerOpen ? [{ kind: 'out-of-reach', cluster, text, remedy }] : [];
+  }
   const who = holder === undefined ? 'nobody speaks for it' : `${holder} speaks for it`;
   const text =
     hearing === 'never'

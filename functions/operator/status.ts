@@ -1,16 +1,18 @@
 import pMap from 'p-map';
 import type { ServiceClusterView, ServiceView } from '#functions/local/service-view.ts';
+import type { LeaseRecord } from '#shared/clusters/lease.ts';
 import type { Rulings } from '#shared/clusters/rulebook.ts';
 import { errorMessage } from '#shared/error-message.ts';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import { isOn, modeOf } from '#shared/eviction/in-force.ts';
 import { DEFAULT_POLICY, type Mode, type Stop, type Trip } from '#shared/eviction/policy.ts';
 import type { BuiltIn } from '#shared/explain/built-in.ts';
+import { fieldsOf, itemsOf } from '#shared/kubernetes/api-json.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
 import { VERSION } from '#shared/version.ts';
 import { builtInOf } from './built-in.ts';
-import type { Fleet } from './fleet.ts';
+import type { ContextFleet, Fleet } from './fleet.ts';
 import { latenessOf, type Need, needsOf } from './needs.ts';
 import { pendingOn } from './pending.ts';
 
@@ -26,9 +28,15 @@ export interface FleetStatus {
   readonly where: string;
   readonly versions: {
     readonly cli: string;
-    /** Of the `npm start`; absent: none runs, or it is a deployment, which does not say. */
+    /** Of the `npm start`; absent: none runs, or it is none. */
     readonly service?: string;
+    /** Of the functions of a deployment; absent: it is none, or does not say. */
+    readonly functions?: string;
+    /** Of the relays that say it, each once. */
+    readonly relays?: readonly string[];
   };
+  /** Who speaks for at least one of the clusters. */
+  readonly relays: readonly RelayStatus[];
   /** Of all clusters together. */
   readonly stop?: Stop;
   readonly clusters: readonly ClusterStatus[];
@@ -40,6 +48,18 @@ export interface FleetStatus {
   readonly unknown: readonly string[];
   /** What does not go on well by itself; the most urgent first. */
   readonly needs: readonly Need[];
+}
+
+export interface RelayStatus {
+  /** Its name in leases. */
+  readonly holder: string;
+  /** Its release; absent: it does not say. */
+  readonly version?: string;
+  readonly clusters: readonly ClusterName[];
+  /** Of these clusters, as far as they are known. */
+  readonly nodes: number;
+  /** When it last renewed one of their leases. */
+  readonly renewedAt: EpochMs;
 }
 
 export interface ClusterStatus {
@@ -54,6 +74,11 @@ export interface ClusterStatus {
   readonly kubernetes?: string;
   /** Who speaks for it; absent: nobody. */
   readonly holder?: string;
+  /**
+   * Whether the process that speaks for it has stopped asking its API server for some seconds, because that does not answer;
+   * absent: nobody says it.
+   */
+  readonly breakerOpen?: boolean;
   /** When a relay last heard from it. */
   readonly heardAt?: EpochMs;
   /** How long ago that was, in milliseconds. */
@@ -62,6 +87,8 @@ export interface ClusterStatus {
   readonly service?: ServiceClusterView;
   readonly nodes?: number;
   readonly tainted?: number;
+  /** Of the tainted nodes, those where evictions failed and are tried again. */
+  readonly retrying?: number;
   readonly pending?: number;
   /** Of the pending: they are due, and something forbids it. */
   readonly held?: number;
@@ -81,12 +108,17 @@ export interface StatusDeps {
   readonly progress: (text?: string) => void;
 }
 
-/** How these clusters do. What cannot be known of one is said of it, and keeps nothing of the others back. */
+/**
+ * How these clusters do. What cannot be known of one is said of it, and keeps nothing of the others back. Of a context alone
+ * that is what its API server says.
+ */
 export async function statusOf(
-  fleet: Fleet,
+  fleet: Fleet | ContextFleet,
   clusters: readonly ClusterName[],
-  { clock, progress }: StatusDeps,
+  deps: StatusDeps,
 ): Promise<FleetStatus> {
+  if (fleet.kind === 'context') return contextStatus(fleet, clusters, deps);
+  const { clock, progress } = deps;
   const unknown: string[] = [];
   const orUnknown = async <T>(ask: Promise<T>): Promise<T | undefined> => {
     try {
@@ -96,8 +128,9 @@ export async function statusOf(
       return undefined;
     }
   };
-  const [service, deadLetters, backlog, stop] = await Promise.all([
+  const [service, functions, deadLetters, backlog, stop] = await Promise.all([
     orUnknown(fleet.service()),
+    fleet.account && orUnknown(fleet.account.release()),
     orUnknown(fleet.deadLetters.count()),
     orUnknown(fleet.backlog()),
     orUnknown(fleet.rulebook.fleetStop()),
@@ -117,12 +150,21 @@ export async function statusOf(
   const at = clock.now();
   const runs: readonly string[] =
     fleet.kind === 'local' && !service ? ['No npm start runs on this state directory now.'] : [];
+  const relays = relaysOf(found.flatMap(({ lease }) => lease ?? []));
+  const releases = [...new Set(relays.flatMap(({ version }) => version ?? []))];
   const status = {
     at,
     where: fleet.where,
-    versions: { cli: VERSION, ...(service ? { service: service.version } : {}) },
+    versions: {
+      cli: VERSION,
+      ...(service ? { service: service.version } : {}),
+      ...(functions === undefined ? {} : { functions }),
+      // The one process is its relay, too.
+      ...(fleet.kind === 'local' || releases.length === 0 ? {} : { relays: releases }),
+    },
+    relays,
     ...(stop && isOn(stop.until, at) ? { stop } : {}),
-    clusters: found,
+    clusters: found.map(({ status: each }) => each),
     ...(deadLetters ? { deadLetters: Object.fromEntries(deadLetters) } : {}),
     ...(backlog ? { backlog: Object.fromEntries(backlog) } : {}),
     unknown: [...runs, ...new Set(unknown)],
@@ -130,12 +172,74 @@ export async function statusOf(
   return { ...status, needs: needsOf(status) };
 }
 
+/** Who holds these leases, by name. */
+function relaysOf(leases: readonly LeaseRecord[]): readonly RelayStatus[] {
+  return [...Map.groupBy(leases, ({ holder }) => holder)]
+    .flatMap(([holder, held]): readonly RelayStatus[] => {
+      if (holder === undefined) return [];
+      const [version] = held.flatMap((lease) => lease.version ?? []);
+      return [
+        {
+          holder,
+          ...(version === undefined ? {} : { version }),
+          clusters: held.map(({ cluster }) => cluster),
+          nodes: held.reduce((sum, { nodes = 0 }) => sum + nodes, 0),
+          renewedAt: Math.max(...held.map(({ renewedAt }) => renewedAt)),
+        },
+      ];
+    })
+    .sort((a, b) => (a.holder < b.holder ? -1 : 1));
+}
+
+/** Of clusters of which nothing is known but what they say themselves. */
+async function contextStatus(
+  fleet: ContextFleet,
+  clusters: readonly ClusterName[],
+  { clock }: StatusDeps,
+): Promise<FleetStatus> {
+  const found = await pMap(clusters, (cluster) => contextClusterStatus(fleet, cluster));
+  const at = clock.now();
+  return {
+    at,
+    where: fleet.where,
+    versions: { cli: VERSION },
+    relays: [],
+    clusters: found,
+    unknown: [
+      'Only the cluster was asked: what a service knows of it is in its table, or in its state directory.',
+    ],
+    needs: needsOf({ at, clusters: found.filter(({ error }) => error !== undefined) }),
+  };
+}
+
+async function contextClusterStatus(fleet: ContextFleet, cluster: ClusterName): Promise<ClusterStatus> {
+  const live = await fleet.cluster(cluster);
+  try {
+    const { objects } = live;
+    const version = await objects.get('/version');
+    const nodes = await Array.fromAsync(objects.list('/api/v1/nodes'), ({ spec }) =>
+      itemsOf(fieldsOf(spec)['taints']).map(fieldsOf),
+    );
+    return {
+      cluster,
+      builtIn: await builtInOf(objects),
+      kubernetes: String(version?.['gitVersion'] ?? ''),
+      nodes: nodes.length,
+      tainted: nodes.filter((taints) => taints.some(({ effect }) => effect === 'NoExecute')).length,
+    };
+  } catch (error) {
+    return { cluster, error: errorMessage(error) };
+  } finally {
+    live.close();
+  }
+}
+
 async function clusterStatus(
   fleet: Fleet,
   cluster: ClusterName,
   service: ServiceView | undefined,
   clock: Clock,
-): Promise<ClusterStatus> {
+): Promise<{ readonly status: ClusterStatus; readonly lease?: LeaseRecord | undefined }> {
   try {
     const [rulings, lease, stuck, { tainted, pending }, live] = await Promise.all([
       fleet.rulebook.read(cluster),
@@ -147,18 +251,21 @@ async function clusterStatus(
     const now = clock.now();
     const view = service?.clusters[cluster];
     const heardAt = view?.heardAt ?? lease?.heardAt;
+    const breakerOpen = view?.breakerOpen ?? lease?.breakerOpen;
     const records = pending.map(({ record }) => record);
     const next = records.map(({ fireAt }) => fireAt).find((fireAt) => fireAt > now);
     const nodes = view?.state === 'live' ? view.nodes : lease?.nodes;
-    return {
+    const status = {
       cluster,
       ...rulesOf(rulings, now),
       ...live,
       ...(lease?.holder === undefined ? {} : { holder: lease.holder }),
       ...(heardAt === undefined ? {} : { heardAt, lagMs: Math.max(0, now - heardAt) }),
+      ...(breakerOpen === undefined ? {} : { breakerOpen }),
       ...(view ? { service: view } : {}),
       ...(nodes === undefined ? {} : { nodes }),
       tainted: tainted.length,
+      retrying: tainted.filter(({ state }) => state.retry).length,
       pending: records.length,
       held: records.filter(({ held, gaveUpAt }) => held && gaveUpAt === undefined).length,
       gaveUp: records.filter(({ gaveUpAt }) => gaveUpAt !== undefined).length,
@@ -166,8 +273,9 @@ async function clusterStatus(
       lateMs: latenessOf(records, now),
       ...(next === undefined ? {} : { nextAt: next }),
     };
+    return { status, lease };
   } catch (error) {
-    return { cluster, error: errorMessage(error) };
+    return { status: { cluster, error: errorMessage(error) } };
   }
 }
 

@@ -49,9 +49,10 @@ export async function taintward(...args: readonly string[]): Promise<Said> {
 const MASKS: readonly (readonly [RegExp, string])[] = [
   [/\bit is v\d[\w.+-]*\w/g, 'it is <version>'],
   [/(?<=^(Versions: .*| {2}ok {3}versions .*))\d+\.\d+\.\d+/gm, '<version>'],
-  [/(?<=(kubernetes|cli|service): )v?\d+\.\d+\.\d+/g, '<version>'],
+  [/(?<=(kubernetes|cli|service|version): )v?\d+\.\d+\.\d+/g, '<version>'],
   [/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g, '<time>'],
   [/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g, '<uuid>'],
+  [/(?<=<uuid> +)\d+\.\d+\.\d+/g, '<version>'],
   [/\bh[0-9a-f]{8}\b/g, '<hold>'],
   [/\bv\d+\.\d+\.\d+[\w.+-]*/g, '<version>'],
   [/\bafter \d+\.\d s\b/g, 'after <span>'],

@@ -6,7 +6,7 @@ import { clusterName } from '#shared/eviction/identity.ts';
 import { aRecord, NOW } from '#test/contracts/partition-builders.ts';
 
 const cluster = clusterName('prod');
-const VIEW = { nodes: 0, tainted: 0, pods: 0, down: 0, taintedByPeople: 0 };
+const VIEW = { nodes: 0, tainted: 0, pods: 0, down: 0, taintedByPeople: 0, breakerOpen: false };
 const kindsOf = (facts: Partial<ClusterFacts>) =>
   needsOf({ at: NOW, clusters: [{ cluster, heardAt: NOW, ...facts }] }).map(({ kind }) => kind);
 

@@ -1,11 +1,15 @@
 import assert from 'node:assert/strict';
-import { type TestContext, test } from 'node:test';
+import { describe, type TestContext, test } from 'node:test';
+import type { ContextFleet } from '#functions/operator/fleet.ts';
+import type { LiveCluster } from '#functions/operator/live-cluster.ts';
 import { statusOf } from '#functions/operator/status.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import { StoreError } from '#shared/store/store.ts';
+import { VERSION } from '#shared/version.ts';
 import { aNode, aRecord, aRef } from '#test/contracts/partition-builders.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { embeddedFleet } from '#test/world/embedded-fleet.ts';
+import { controllerManager, shownCluster } from '#test/world/shown-cluster.ts';
 
 const NOW = Date.UTC(2026, 10, 21, 12);
 const MINUTE_MS = 60_000;
@@ -76,4 +80,60 @@ test('what cannot be read of one cluster, or of the queues, keeps nothing else b
   assert.deepEqual(clusters, [{ cluster: 'prod', error: 'It is away.' }]);
   assert.equal(deadLetters, undefined);
   assert.deepEqual(unknown, ['No npm start runs on this state directory now.', 'It is away.']);
+});
+
+test('relays are told with what they have on their hands, and the releases of all parts with them', async (t) => {
+  const { status, lease, leases, fleet } = await heard(t);
+  await leases.renew(lease, { renewedAt: NOW, heardAt: NOW, nodes: 7, version: '1.2.3' });
+  const account = { release: async () => '1.2.2', quotas: assert.fail, alarms: assert.fail };
+  const { relays, versions } = await status({ ...fleet, kind: 'deployed', account });
+  assert.deepEqual(relays, [
+    { holder: 'relay-1', version: '1.2.3', clusters: ['prod'], nodes: 7, renewedAt: NOW },
+  ]);
+  assert.deepEqual(versions, { cli: VERSION, functions: '1.2.2', relays: ['1.2.3'] });
+});
+
+test('a cluster whose API server does not answer needs somebody before it counts as deaf', async (t) => {
+  const { status, lease, leases, store } = await heard(t);
+  await leases.renew(lease, { renewedAt: NOW, heardAt: NOW, breakerOpen: true });
+  const retry = { attempts: 1, nextTryAt: NOW, since: NOW, error: 'no answer', everything: true };
+  await store.commit(aRef(prod), 0, { node: aNode({ retry }), schedule: [], end: [], live: true }, NOW);
+  const { needs, clusters } = await status();
+  assert.deepEqual(
+    needs.map(({ kind }) => kind),
+    ['out-of-reach'],
+  );
+  assert.deepEqual([clusters[0]?.breakerOpen, clusters[0]?.retrying], [true, 1]);
+});
+
+describe('of a bare context', () => {
+  const nodes = [{ spec: { taints: [{ key: 'a', effect: 'NoExecute' }] } }, { spec: {} }];
+  const statusIn = (live: LiveCluster) => {
+    const clock = new DrivenClock(NOW);
+    const fleet: ContextFleet = {
+      ...{ kind: 'context', where: 'context kind', close: () => undefined },
+      ...{ clusters: async () => [prod], manages: async () => true, cluster: async () => live },
+    };
+    return statusOf(fleet, [prod], { clock, progress: () => undefined });
+  };
+
+  test('what its cluster shows is told, and nobody is missed who was never asked', async () => {
+    const shown = {
+      ...controllerManager('on'),
+      '/api/v1/nodes': nodes,
+      '/version': { gitVersion: 'v1.36.3' },
+    };
+    const { clusters, needs, relays } = await statusIn(shownCluster(shown, NOW));
+    assert.deepEqual([needs, relays], [[], []]);
+    const [{ nodes: all, tainted, kubernetes, builtIn, mode } = assert.fail()] = clusters;
+    assert.deepEqual([all, tainted, kubernetes, builtIn?.state, mode], [2, 1, 'v1.36.3', 'on', undefined]);
+  });
+
+  test('one that does not let us in needs somebody', async () => {
+    const { needs } = await statusIn(shownCluster({}, NOW, () => true));
+    assert.deepEqual(
+      needs.map(({ kind }) => kind),
+      ['unreadable'],
+    );
+  });
 });

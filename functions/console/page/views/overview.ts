@@ -95,6 +95,7 @@ function Remedy({ need: { kind, cluster } }: { readonly need: Need }): VNode | u
     case 'late':
       return see('pending', 'See which');
     case 'deaf':
+    case 'out-of-reach':
     case 'refused':
     case 'dead-letters':
     case 'unreadable':

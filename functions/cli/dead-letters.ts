@@ -26,6 +26,12 @@ interface ListOptions {
   readonly output: OutputFormat;
 }
 
+interface RedriveOptions {
+  readonly queue?: string;
+  readonly limit: number;
+  readonly all: boolean;
+}
+
 /** `taintward dead-letters`: messages that nobody could handle. */
 export function addDeadLettersCommand(program: Command, deps: CliDeps): void {
   const letters = program
@@ -94,17 +100,26 @@ function addShow(letters: Command, deps: CliDeps): void {
 function addRedrive(letters: Command, deps: CliDeps): void {
   const command = letters
     .command('redrive')
-    .description('sends those of a queue to it again, which is safe at any age: what is so by then decides')
+    .description('sends them to their queue again, which is safe at any age: what is so by then decides')
+    .argument('[id]', 'only this one: as list shows it, or how it begins')
     .addOption(queueOption())
+    .addOption(limitOption())
     .option('--all', 'of all queues', false);
   withExamples(
     command,
+    'taintward dead-letters redrive 7',
     'taintward dead-letters redrive --queue evictions-due',
     'taintward dead-letters redrive --all',
-  ).action(() =>
-    withFleet<{ queue?: string; all: boolean }>(command, deps, async (fleet, { queue, all }) => {
-      if ((queue === undefined) !== all)
-        throw new CliError('Say --queue NAME, or --all for those of all queues.');
+  ).action((id: string | undefined) =>
+    withFleet<RedriveOptions>(command, deps, async (fleet, { queue, limit, all }) => {
+      if (id !== undefined && !all) {
+        const letter = await letterOf(id, fleet, limit, queue);
+        await fleet.deadLetters.redriveOne(letter);
+        deps.print(`Dead letter ${letter.id} of ${letter.queue} is sent again.\n`);
+        return;
+      }
+      if (id !== undefined || (queue === undefined) !== all)
+        throw new CliError('Say which: ID, --queue NAME, or --all for those of all queues.');
       for (const each of queue === undefined ? QUEUE_NAMES : [queue]) {
         deps.progress(`Sending the dead letters of ${each} again`);
         const count = await fleet.deadLetters.redrive(each);

@@ -21,4 +21,6 @@ export interface DeadLetterBox {
   list(limit: number, queue?: string): Promise<readonly DeadLetter[]>;
   /** Has all of a queue sent to it again, and tells how many those were, about. */
   redrive(queue: string): Promise<number>;
+  /** Sends one of them to its queue again. */
+  redriveOne(letter: Pick<DeadLetter, 'id' | 'queue'>): Promise<void>;
 }

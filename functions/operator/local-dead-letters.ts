@@ -15,5 +15,6 @@ export function localDeadLetters(letters: DeadLetters): DeadLetterBox {
         .slice(0, limit)
         .map(({ id, queue: from, at, reason, body }) => ({ id: `${id}`, queue: from, at, reason, body })),
     redrive: async (queue) => of(queue).filter(({ id }) => letters.redrive(id)).length,
+    redriveOne: async ({ id }) => void letters.redrive(Number(id)),
   };
 }

@@ -1,9 +1,11 @@
 import {
   ChangeMessageVisibilityBatchCommand,
+  DeleteMessageCommand,
   GetQueueAttributesCommand,
   GetQueueUrlCommand,
   type Message,
   ReceiveMessageCommand,
+  SendMessageCommand,
   type SQSClient,
   StartMessageMoveTaskCommand,
 } from '@aws-sdk/client-sqs';
@@ -28,6 +30,8 @@ const COUNTS = [
 ] as const;
 /** SQS hands out no more at a time. */
 const MOST_AT_ONCE = 10;
+/** Messages that are looked through for the one that is to be sent again. */
+const MOST_SEARCHED = 1_000;
 
 /** The queues of a deployment and their dead letters, with the caller's rights. Every method rejects with `FleetError`. */
 export class SqsQueues implements DeadLetterBox {
@@ -63,47 +67,88 @@ export class SqsQueues implements DeadLetterBox {
   }
 
   async redrive(queue: string): Promise<number> {
-    const { name } = boxOf(queue);
-    if (name === EXPIRY_DEAD_LETTER_NAME) {
-      throw new FleetError('What expiry set aside goes nowhere: the next resync tells of those pods anew.');
-    }
+    const { name } = redrivable(queue);
     const box = await this.#attributes(name);
     if (box.messages === 0) return 0;
-    // Named, because SQS does not know where a letter came from that a function put there itself.
     const destination = await this.#attributes(queue);
-    await this.#asked(name, 'sqs:StartMessageMoveTask', () =>
-      this.#client.send(
-        new StartMessageMoveTaskCommand({ SourceArn: box.arn, DestinationArn: destination.arn }),
-      ),
-    );
+    // The destination is named, because SQS does not know where a letter came from that a function put there itself.
+    const command = new StartMessageMoveTaskCommand({
+      SourceArn: box.arn,
+      DestinationArn: destination.arn,
+    });
+    try {
+      await this.#client.send(command);
+    } catch (error) {
+      throw notMoved(queue, error);
+    }
     return box.messages;
+  }
+
+  async redriveOne({ id, queue }: Pick<DeadLetter, 'id' | 'queue'>): Promise<void> {
+    const { name } = redrivable(queue);
+    const [from, to] = await Promise.all([this.#url(name), this.#url(queue)]);
+    const seen = new Map<string, Message>();
+    try {
+      await this.#receive(name, from, MOST_SEARCHED, seen, id);
+      const letter = seen.get(id);
+      if (!letter) throw new FleetError(`Dead letter ${id} of ${queue} is not there any more.`);
+      const { MessageGroupId } = letter.Attributes ?? {};
+      // Sent before it is deleted: twice does no harm, never does.
+      const command = new SendMessageCommand({
+        QueueUrl: to,
+        MessageBody: letter.Body,
+        MessageAttributes: letter.MessageAttributes,
+        ...(MessageGroupId === undefined ? {} : { MessageGroupId }),
+        // A letter that comes back has another id, so it is not taken for this one.
+        ...(queue.endsWith('.fifo') ? { MessageDeduplicationId: `redrive-${id}` } : {}),
+      });
+      await this.#asked(queue, 'sqs:SendMessage', () => this.#client.send(command));
+      const { ReceiptHandle } = letter;
+      await this.#asked(name, 'sqs:DeleteMessage', () =>
+        this.#client.send(new DeleteMessageCommand({ QueueUrl: from, ReceiptHandle })),
+      );
+      seen.delete(id);
+    } finally {
+      await this.#giveBack(from, [...seen.values()]);
+    }
   }
 
   async #peek({ name, queue }: (typeof BOXES)[number], limit: number): Promise<readonly DeadLetter[]> {
     const QueueUrl = await this.#url(name);
     const seen = new Map<string, Message>();
     try {
-      while (seen.size < limit) {
-        const { Messages = [] } = await this.#asked(name, 'sqs:ReceiveMessage', () =>
-          this.#client.send(
-            new ReceiveMessageCommand({
-              QueueUrl,
-              MaxNumberOfMessages: Math.min(MOST_AT_ONCE, limit - seen.size),
-              VisibilityTimeout: UNSEEN_SECONDS,
-              WaitTimeSeconds: 1,
-              MessageAttributeNames: ['All'],
-              MessageSystemAttributeNames: ['SentTimestamp'],
-            }),
-          ),
-        );
-        const news = Messages.filter(({ MessageId = '' }) => !seen.has(MessageId));
-        for (const message of Messages) seen.set(message.MessageId ?? '', message);
-        if (news.length === 0) break;
-      }
+      await this.#receive(name, QueueUrl, limit, seen);
     } finally {
       await this.#giveBack(QueueUrl, [...seen.values()]);
     }
     return [...seen.values()].map((message) => letterOf(message, queue));
+  }
+
+  /** Takes messages by their ids into `seen`, until there is no other, or `wanted` is among them. */
+  async #receive(
+    name: string,
+    QueueUrl: string,
+    limit: number,
+    seen: Map<string, Message>,
+    wanted?: string,
+  ): Promise<void> {
+    while (seen.size < limit && !(wanted !== undefined && seen.has(wanted))) {
+      const { Messages = [] } = await this.#asked(name, 'sqs:ReceiveMessage', () =>
+        this.#client.send(
+          new ReceiveMessageCommand({
+            QueueUrl,
+            MaxNumberOfMessages: Math.min(MOST_AT_ONCE, limit - seen.size),
+            VisibilityTimeout: UNSEEN_SECONDS,
+            WaitTimeSeconds: 1,
+            MessageAttributeNames: ['All'],
+            MessageSystemAttributeNames: ['SentTimestamp', 'MessageGroupId'],
+          }),
+        ),
+      );
+      const news = Messages.filter(({ MessageId = '' }) => !seen.has(MessageId));
+      for (const message of Messages) seen.set(message.MessageId ?? '', message);
+      if (news.length === 0) return;
+    }
   }
 
   /** At once; what is not given back comes back by itself. */
@@ -160,6 +205,22 @@ function boxOf(queue: string): (typeof BOXES)[number] {
   throw new FleetError(
     `There is no queue ${queue}: there are ${BOXES.map((each) => each.queue).join(', ')}.`,
   );
+}
+
+/** The same of a queue that letters can go back to. Throws `FleetError`. */
+function redrivable(queue: string): (typeof BOXES)[number] {
+  const box = boxOf(queue);
+  if (box.name !== EXPIRY_DEAD_LETTER_NAME) return box;
+  throw new FleetError('What expiry set aside goes nowhere: the next resync tells of those pods anew.');
+}
+
+/** Why a move task was not started. SQS runs one at a time for each queue, and says so in its own words only. */
+function notMoved(queue: string, error: unknown): FleetError {
+  const reason = errorMessage(error);
+  const message = /task running/i.test(reason)
+    ? `The dead letters of ${queue} are being sent again already (${reason}): wait until that is done.`
+    : `The dead letters of ${queue} cannot be moved (${reason}): check that you have sqs:StartMessageMoveTask, ReceiveMessage and DeleteMessage on theirs and sqs:SendMessage on it, or send them one by one: taintward dead-letters redrive ID.`;
+  return new FleetError(message, { cause: error });
 }
 
 function letterOf(

@@ -1,6 +1,5 @@
 import {
   ChangeMessageVisibilityCommand,
-  DeleteMessageCommand,
   GetQueueAttributesCommand,
   GetQueueUrlCommand,
   type Message,
@@ -73,22 +72,6 @@ export class DeployedQueue {
     const message = await this.#receive();
     if (message?.ReceiptHandle) await this.#show(message.ReceiptHandle);
     return message;
-  }
-
-  /**
-   * What `aws sqs start-message-move-task` does with a dead-letter queue, which the stand-in does not offer: moves every message
-   * back to the queue it came from. Returns how many.
-   */
-  async redriveTo(source: DeployedQueue): Promise<number> {
-    for (let moved = 0; ; moved++) {
-      const message = await this.#receive();
-      if (!message?.Body) return moved;
-      const { MessageGroupId: group } = message.Attributes ?? {};
-      await source.send(message.Body, group ? { group, id: `redrive-${message.MessageId}` } : undefined);
-      await this.#client.send(
-        new DeleteMessageCommand({ QueueUrl: this.url, ReceiptHandle: message.ReceiptHandle }),
-      );
-    }
   }
 
   /** Runs `action` while the queue gives messages up after fewer receives, so that the test need not wait for minutes. */

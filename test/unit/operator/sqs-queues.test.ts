@@ -3,10 +3,19 @@ import { test } from 'node:test';
 import type { SQSClient } from '@aws-sdk/client-sqs';
 import { SqsQueues } from '#functions/operator/sqs-queues.ts';
 
-type Letter = { readonly MessageId: string; readonly Body: string; readonly reason?: string };
+type Letter = {
+  readonly MessageId: string;
+  readonly Body: string;
+  readonly reason?: string;
+  readonly group?: string;
+};
 
-/** The queues of a stack `tw` with these letters in the dead-letter queue of `evictions-due`. */
-function queues(letters: readonly Letter[]) {
+/** The queues of a stack `tw` with these letters in the dead-letter queue of a queue; a command of these names fails. */
+function queues(
+  letters: readonly Letter[],
+  box = 'evictions-due-dlq',
+  faults: Readonly<Record<string, string>> = {},
+) {
   const sent: { readonly name: string; readonly input: Record<string, unknown> }[] = [];
   let unread = [...letters];
   const answer = (name: string, input: Record<string, unknown>) => {
@@ -15,19 +24,19 @@ function queues(letters: readonly Letter[]) {
       case 'GetQueueUrlCommand':
         return { QueueUrl: `https://sqs/${input['QueueName']}` };
       case 'GetQueueAttributesCommand': {
-        const count = url.endsWith('/tw-evictions-due-dlq') ? letters.length : 0;
+        const count = url.endsWith(`/tw-${box}`) ? letters.length : 0;
         const arn = url.replace('https://sqs/', 'arn:aws:sqs:eu-west-1:1:');
         return { Attributes: { QueueArn: arn, ApproximateNumberOfMessages: `${count}` } };
       }
       case 'ReceiveMessageCommand': {
-        if (!url.endsWith('/tw-evictions-due-dlq')) return {};
+        if (!url.endsWith(`/tw-${box}`)) return {};
         const page = unread.slice(0, Number(input['MaxNumberOfMessages']));
         unread = unread.slice(page.length);
         return {
-          Messages: page.map(({ reason, ...letter }, index) => ({
+          Messages: page.map(({ reason, group, ...letter }, index) => ({
             ...letter,
             ReceiptHandle: letter.MessageId,
-            Attributes: { SentTimestamp: `${1_000 + index}` },
+            Attributes: { SentTimestamp: `${1_000 + index}`, ...(group ? { MessageGroupId: group } : {}) },
             ...(reason ? { MessageAttributes: { reason: { DataType: 'String', StringValue: reason } } } : {}),
           })),
         };
@@ -38,6 +47,8 @@ function queues(letters: readonly Letter[]) {
   };
   const client = {
     send: async (command: { readonly input: Record<string, unknown> }) => {
+      const fault = faults[command.constructor.name];
+      if (fault !== undefined) throw new Error(fault);
       sent.push({ name: command.constructor.name, input: command.input });
       return answer(command.constructor.name, command.input);
     },
@@ -78,9 +89,67 @@ test('dead letters are moved to the queue that they are of, which is named', asy
   ]);
 });
 
+test('one letter is sent again as it was, and deleted; the others that were looked through are given back', async () => {
+  const { box, of } = queues([...many, { MessageId: 'm', Body: 'x', reason: 'it was given up' }]);
+  await box.redriveOne({ id: 'm', queue: 'evictions-due' });
+  assert.deepEqual(of('SendMessageCommand'), [
+    {
+      QueueUrl: 'https://sqs/tw-evictions-due',
+      MessageBody: 'x',
+      MessageAttributes: { reason: { DataType: 'String', StringValue: 'it was given up' } },
+    },
+  ]);
+  assert.deepEqual(of('DeleteMessageCommand'), [
+    { QueueUrl: 'https://sqs/tw-evictions-due-dlq', ReceiptHandle: 'm' },
+  ]);
+  const back = of('ChangeMessageVisibilityBatchCommand').flatMap(({ Entries }) => Entries as object[]);
+  assert.equal(back.length, many.length);
+});
+
+test('one of a FIFO queue keeps its group, and is not taken for one that was sent before', async () => {
+  const letter = { MessageId: 'm', Body: 'x', group: 'a node' };
+  const { box, of } = queues([letter], 'node-deltas-dlq.fifo');
+  await box.redriveOne({ id: 'm', queue: 'node-deltas.fifo' });
+  const [{ MessageGroupId, MessageDeduplicationId } = {}] = of('SendMessageCommand');
+  assert.deepEqual([MessageGroupId, MessageDeduplicationId], ['a node', 'redrive-m']);
+});
+
+test('a letter that cannot be sent is not deleted, and one that is gone is said to be', async () => {
+  const { box, of } = queues(many, 'evictions-due-dlq', { SendMessageCommand: 'not authorized' });
+  await assert.rejects(box.redriveOne({ id: 'm3', queue: 'evictions-due' }), {
+    name: 'FleetError',
+    message: /tw-evictions-due does not answer \(not authorized\).* sqs:SendMessage\.$/,
+  });
+  await assert.rejects(queues(many).box.redriveOne({ id: 'gone', queue: 'evictions-due' }), {
+    name: 'FleetError',
+    message: 'Dead letter gone of evictions-due is not there any more.',
+  });
+  assert.deepEqual(of('DeleteMessageCommand'), []);
+  const back = of('ChangeMessageVisibilityBatchCommand').flatMap(({ Entries }) => Entries as object[]);
+  assert.equal(back.length, 10);
+});
+
+test('letters of a queue that are moved already are said to be: SQS has one task for each queue', async () => {
+  const running = 'There is already a task running. Only one active task is allowed for a source queue.';
+  const { box } = queues(many, 'evictions-due-dlq', { StartMessageMoveTaskCommand: running });
+  await assert.rejects(box.redrive('evictions-due'), {
+    name: 'FleetError',
+    message: /^The dead letters of evictions-due are being sent again already .*: wait until that is done\.$/,
+  });
+});
+
+test('letters that cannot be moved can be sent one by one, which is said', async () => {
+  const { box } = queues(many, 'evictions-due-dlq', { StartMessageMoveTaskCommand: 'unsupported' });
+  await assert.rejects(box.redrive('evictions-due'), {
+    name: 'FleetError',
+    message: /cannot be moved \(unsupported\).* taintward dead-letters redrive ID\.$/,
+  });
+});
+
 test('nothing is moved where there is nothing, and what expiry set aside goes nowhere', async () => {
   const { box, of } = queues([]);
   assert.equal(await box.redrive('pod-deltas.fifo'), 0);
   await assert.rejects(box.redrive('expiry'), { name: 'FleetError', message: /goes nowhere/ });
+  await assert.rejects(box.redriveOne({ id: 'm', queue: 'expiry' }), { message: /goes nowhere/ });
   assert.deepEqual(of('StartMessageMoveTaskCommand'), []);
 });

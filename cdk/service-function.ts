@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { AssetHashType, DockerImage, Duration, RemovalPolicy, Validations } from 'aws-cdk-lib';
-import { type IPrincipal, ManagedPolicy, Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
+import { Grant, type IPrincipal, ManagedPolicy, Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import { Architecture, Code, Function as LambdaFunction, Runtime } from 'aws-cdk-lib/aws-lambda';
 import { LogGroup, type RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { Construct } from 'constructs';
@@ -74,6 +74,15 @@ export class ServiceFunction extends Construct implements Grantee {
         : {}),
     });
     this.grantPrincipal = this.lambda.grantPrincipal;
+  }
+
+  /** Lets somebody at a terminal ask it something. */
+  bindInvoke(grantee: Grantee): void {
+    Grant.addToPrincipal({
+      grantee,
+      actions: ['lambda:InvokeFunction'],
+      resourceArns: [this.lambda.functionArn],
+    });
   }
 
   setEnvironment(values: Readonly<Record<string, string>>): void {

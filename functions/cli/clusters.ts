@@ -1,5 +1,5 @@
 import { Argument, type Command, InvalidArgumentError } from 'commander';
-import type { Fleet } from '#functions/operator/fleet.ts';
+import { type Fleet, FleetError } from '#functions/operator/fleet.ts';
 import {
   type Access,
   type ClusterRegistry,
@@ -8,6 +8,7 @@ import {
 } from '#shared/clusters/registry.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { modeOf } from '#shared/eviction/in-force.ts';
+import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { preflight } from '#shared/kubernetes/rights.ts';
 import { type AccessOptions, addAccessOptions, parseAccess } from './access-options.ts';
@@ -36,22 +37,29 @@ function addAddCommand(clusters: Command, deps: CliDeps): void {
     .description('has a cluster managed, after a check that it can be reached and grants what is needed')
     .addArgument(nameArgument());
   withExamples(
-    addAccessOptions(command),
+    addAccessOptions(command).option('--no-check', 'register it without asking whether it can be reached'),
     'taintward clusters add prod --eks prod --region eu-west-1',
     'taintward clusters add edge --kubeconfig-secret arn:aws:secretsmanager:eu-west-1:111122223333:secret:edge',
   ).action(async (name: ClusterName) => {
-    const options = command.optsWithGlobals<AccessOptions>();
+    const options = command.optsWithGlobals<AccessOptions & { readonly check: boolean }>();
     const access = parseAccess(options);
-    await withFleet(command, deps, (fleet) => add({ name, access, addedAt: deps.clock.now() }, fleet, deps));
+    const cluster = { name, access, addedAt: deps.clock.now() };
+    await withFleet(command, deps, (fleet) => add(cluster, options.check, fleet, deps));
   });
 }
 
-async function add(cluster: RegisteredCluster<Access>, fleet: Fleet, deps: CliDeps): Promise<void> {
+async function add(
+  cluster: RegisteredCluster<Access>,
+  checks: boolean,
+  fleet: Fleet,
+  deps: CliDeps,
+): Promise<void> {
   const registry = registryOf(fleet);
   if (await registry.get(cluster.name)) throw alreadyThere(cluster.name);
-  await check(cluster, deps);
+  const found = checks ? await checked(cluster, fleet, deps) : 'Nobody was asked whether it can be reached';
   if ((await registry.add(cluster)) === 'exists') throw alreadyThere(cluster.name);
   deps.print(`Cluster ${cluster.name} is registered and managed within 30 s.\n`);
+  deps.print(`${found}: taintward status says whether its relay hears from it.\n`);
   const { policy } = (await fleet.rulebook.read(cluster.name)).orders;
   deps.print(
     policy
@@ -64,6 +72,31 @@ async function add(cluster: RegisteredCluster<Access>, fleet: Fleet, deps: CliDe
     );
   }
 }
+
+/**
+ * Who found that the cluster can be managed: this machine, or else the deployed `evict`, whose network and identity may be let in
+ * where those of the operator are not. Rejects with `ApiError` or `CliError`: neither did; it says why.
+ */
+async function checked(cluster: RegisteredCluster<Access>, fleet: Fleet, deps: CliDeps): Promise<string> {
+  try {
+    await check(cluster, deps);
+    return 'It was reached from here, and grants what is needed';
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    // No function has a kubeconfig file.
+    if (!fleet.checkAccess || cluster.access.kind === 'local-context') throw error;
+    deps.progress('This machine cannot say whether it can be managed: asking evict');
+    const answer = await fleet.checkAccess(cluster).catch((failure: unknown) => {
+      if (failure instanceof FleetError) throw notChecked(error, failure.message);
+      throw failure;
+    });
+    if (!answer.works) throw notChecked(error, `Asked in its place, evict said: ${answer.reason}`);
+    return `From here it was not (${error.message.replace(/\.$/, '')}), but evict reaches it (Kubernetes ${answer.version}) and has the rights that it needs`;
+  }
+}
+
+const notChecked = ({ message }: ApiError, more: string): CliError =>
+  new CliError(`${message} ${more} Mend that, or say --no-check to register it as it is.`);
 
 /** Rejects with `ApiError`: it cannot be reached, or names what rights are missing. */
 async function check(cluster: RegisteredCluster, deps: CliDeps): Promise<void> {

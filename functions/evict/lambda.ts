@@ -19,6 +19,7 @@ import { eventBusOf } from '#shared/telemetry/event-bus.ts';
 import { jsonLog } from '#shared/telemetry/log.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { AwsTimers } from '#shared/timers/aws-timers.ts';
+import { withAccessCheck } from './access-check.ts';
 import { CheckedAccess } from './checked-access.ts';
 import { createHandler } from './handler.ts';
 
@@ -38,15 +39,15 @@ const rules = rulesReader({
   matching: { comparisonOperators: environment.COMPARISON_OPERATORS },
   clock,
 });
+const connect = connector({ aws: new AwsClients(), clock });
 const clusters = new RegisteredClusters({
   registry: new DynamoDbClusterRegistry(table),
-  connect: connector({ aws: new AwsClients(), clock }),
+  connect,
   clock,
   installation: environment.INSTALLATION,
 });
 
-/** The entry of the Lambda function on `evictions-due`. */
-export const handler = createHandler({
+const handleDue = createHandler({
   store: new DynamoDbStore(table, { historyDays: environment.HISTORY_DAYS }),
   timers: new AwsTimers({
     dueQueue: new SqsSender({ client: sqs, queueUrl: environment.EVICTIONS_DUE_URL }),
@@ -66,3 +67,6 @@ export const handler = createHandler({
   log,
   rules,
 });
+
+/** The entry of the Lambda function on `evictions-due`; `taintward clusters add` asks it whether it reaches a cluster. */
+export const handler = withAccessCheck(handleDue, { connect, clock });

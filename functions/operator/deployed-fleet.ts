@@ -16,10 +16,17 @@ import { DynamoDbHistory } from '#shared/store/dynamodb-history.ts';
 import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
 import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import { askEvict } from './access-check.ts';
 import { AwsAccount } from './aws-account.ts';
 import { type Fleet, FleetError } from './fleet.ts';
 import { liveCluster } from './live-cluster.ts';
 import { SqsQueues } from './sqs-queues.ts';
+
+/** `evict` answers within its own time, and waits for the API server meanwhile. */
+const INVOCATION_SETTINGS = {
+  requestHandler: { ...CLIENT_SETTINGS.requestHandler, requestTimeout: 60_000 },
+  maxAttempts: 1,
+} as const;
 
 /** The fleet of a deployment. Who speaks is who AWS says it is; clusters are asked as they are registered, by the caller's credentials. */
 export function deployedFleet(
@@ -42,6 +49,10 @@ export function deployedFleet(
     store: new DynamoDbStore(table),
     history: new DynamoDbHistory(table),
     leases: new DynamoDbLeases(table),
+    async checkAccess(cluster) {
+      const patient = new LambdaClient(INVOCATION_SETTINGS);
+      return askEvict(patient, `${tableName}-evict`, cluster).finally(() => patient.destroy());
+    },
     deadLetters: queues,
     account: new AwsAccount({ dynamoDb, lambda, cloudWatch, table, tableName, prefix: tableName }),
     backlog: () => queues.backlog(),

@@ -1,5 +1,6 @@
 import pMap from 'p-map';
 import type { ServiceView } from '#functions/local/service-view.ts';
+import type { AccessAnswer, AccessQuestion } from '#shared/clusters/access-check.ts';
 import type { Leases } from '#shared/clusters/lease.ts';
 import type { Operator } from '#shared/clusters/operator.ts';
 import { type ClusterRegistry, clusterNameSchema } from '#shared/clusters/registry.ts';
@@ -49,6 +50,8 @@ export interface Fleet extends Clusters {
   readonly leases: Pick<Leases, 'look' | 'stuck'>;
   /** Absent where clusters are chosen otherwise: at an `npm start`. */
   readonly registry?: ClusterRegistry;
+  /** Whether the deployed `evict` could work in a cluster that is to be registered; absent where there is none. */
+  checkAccess?(cluster: AccessQuestion['checkAccess']): Promise<AccessAnswer>;
   readonly deadLetters: DeadLetterBox;
   /** Where it is deployed; absent: an `npm start` is in no account. */
   readonly account?: Account;

@@ -70,7 +70,8 @@ function parseRegistration(item: Item): RegisteredCluster {
   return { name: clusterSort, access: parseAccess(access), addedAt };
 }
 
-function parseAccess(stored: unknown): Access | UnreadableAccess {
+/** An access as it is stored. */
+export function parseAccess(stored: unknown): Access | UnreadableAccess {
   const { data, error } = accessSchema.safeParse(stored);
   if (data !== undefined) return data;
   const [issue] = error.issues;

@@ -35,6 +35,7 @@ const PARALLEL_READS = 16;
 const VERSION_MAX_AGE_MS = 60 * 60_000;
 const UNKNOWN_VERSION_MAX_AGE_MS = 60_000;
 const TAKEOVER = { resource: 'takeovers.taintward.dev', object: TAKEOVER_NAME, path: TAKEOVER_PATH };
+const VERSION: Call = { verb: 'get', resource: '/version', path: '/version' };
 const ACCESS_REVIEWS = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
 
 /**
@@ -72,6 +73,12 @@ export class RestApi implements KubernetesApi, RightsReview {
 
   takeRival(): string | undefined {
     return this.#marker?.takeRival();
+  }
+
+  /** Which release of Kubernetes the server says it is, like v1.34.2. Rejects with `ApiError`. */
+  async serverVersion(): Promise<string> {
+    const version = await this.#transport.read(VERSION);
+    return textOf(fieldsOf(version)['gitVersion']);
   }
 
   async getNode(name: NodeName): Promise<LiveNode | undefined> {
@@ -234,12 +241,10 @@ export class RestApi implements KubernetesApi, RightsReview {
     if (this.#version && now < this.#version.until) return this.#version.cachesLists;
     const version = {
       until: now + VERSION_MAX_AGE_MS,
-      cachesLists: this.#transport
-        .read({ verb: 'get', resource: '/version', path: '/version' })
-        .then(cachesLists, () => {
-          version.until = now + UNKNOWN_VERSION_MAX_AGE_MS;
-          return false;
-        }),
+      cachesLists: this.#transport.read(VERSION).then(cachesLists, () => {
+        version.until = now + UNKNOWN_VERSION_MAX_AGE_MS;
+        return false;
+      }),
     };
     this.#version = version;
     return version.cachesLists;

@@ -52,11 +52,11 @@ export async function missingRights(api: RightsReview, needs: readonly Right[]):
 }
 
 /**
- * Makes sure that the cluster can be managed, before anything relies on it. Rejects with `ApiError`, one
- * sentence: it cannot be reached, the credentials are refused, or these rights are missing (403).
+ * Makes sure that the cluster can be managed, or what of it needs these rights done, before anything relies on it. Rejects
+ * with `ApiError`, one sentence: it cannot be reached, the credentials are refused, or these rights are missing (403).
  */
-export async function preflight(api: RightsReview): Promise<void> {
-  const missing = await missingRights(api, NEEDED_RIGHTS);
+export async function preflight(api: RightsReview, needs: readonly Right[] = NEEDED_RIGHTS): Promise<void> {
+  const missing = await missingRights(api, needs);
   if (missing.length === 0) return;
   throw new ApiError(
     `The credentials for ${api.host} lack rights: grant them in all namespaces ${missing.join(', ')}.`,

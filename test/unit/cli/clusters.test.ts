@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { createProgram } from '#functions/cli/program.ts';
+import { type Fleet, FleetError } from '#functions/operator/fleet.ts';
 import { Operator } from '#shared/clusters/operator.ts';
 import type { Access, ClusterRegistry, RegisteredCluster } from '#shared/clusters/registry.ts';
 import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
-import { type Answer, json, scriptedServer } from '#test/unit/kubernetes/scripted-server.ts';
+import { type Answer, json, scriptedServer, status } from '#test/unit/kubernetes/scripted-server.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { embeddedFleet } from '#test/world/embedded-fleet.ts';
 import { quiet } from './command-line.ts';
@@ -22,7 +23,16 @@ const registered = (name: string, access: RegisteredCluster['access'] = EKS): Re
 const allowAll: Answer = json({ status: { allowed: true } }, 201);
 
 /** The command line on a registry with these clusters, whose API servers all answer the same. */
-async function commandLine(t: TestContext, answer: Answer, ...clusters: RegisteredCluster[]) {
+const commandLine = (t: TestContext, answer: Answer, ...clusters: RegisteredCluster[]) =>
+  commandLineOf(t, {}, answer, ...clusters);
+
+/** The same on a fleet of which these parts are others. */
+async function commandLineOf(
+  t: TestContext,
+  parts: Partial<Fleet>,
+  answer: Answer,
+  ...clusters: RegisteredCluster[]
+) {
   const { host, requests } = await scriptedServer(t, answer);
   const content = new Map<ClusterName, RegisteredCluster>(clusters.map((each) => [each.name, each]));
   const registry: ClusterRegistry = {
@@ -36,7 +46,11 @@ async function commandLine(t: TestContext, answer: Answer, ...clusters: Register
     remove: async (name) => (content.delete(name) ? 'removed' : 'unknown'),
   };
   const clock = new DrivenClock(NOW);
-  const { fleet, rulebook } = embeddedFleet(t, { clusters: [], clock }, { kind: 'deployed', registry });
+  const { fleet, rulebook } = embeddedFleet(
+    t,
+    { clusters: [], clock },
+    { kind: 'deployed', registry, ...parts },
+  );
   const output = plainOutput();
   const state = Object.assign(output.state, { complaint: '', tables: [] as (string | undefined)[] });
   const program = createProgram({
@@ -67,7 +81,7 @@ test('a cluster that can be reached and grants what is needed is registered', as
   assert.deepEqual([...content.values()], [registered('prod')]);
   assert.match(
     state.printed,
-    /^Cluster prod is registered .*\nIt is observed: nothing is deleted there .*\n$/,
+    /^Cluster prod is registered .*\nIt was reached from here, .*: taintward status says .*\nIt is observed: nothing is deleted there .*\n$/,
   );
   assert.ok(requests.length > 0);
 });
@@ -96,6 +110,66 @@ test('a cluster that cannot be reached is not registered, and why is said', asyn
   const { run, content } = await commandLine(t, (response) => response.destroy());
   await assert.rejects(run(...ADD), { name: 'ApiError', message: /connection was reset/ });
   assert.equal(content.size, 0);
+});
+
+const resets: Answer = (response) => response.destroy();
+
+test('where this machine does not reach a cluster evict is asked, whose word counts, and who spoke is said', async (t) => {
+  const asked: unknown[] = [];
+  const checkAccess: NonNullable<Fleet['checkAccess']> = async (cluster) => {
+    asked.push(cluster);
+    return { works: true, version: 'v1.34.2' };
+  };
+  const { run, state, content } = await commandLineOf(t, { checkAccess }, resets);
+  await run(...ADD);
+  assert.deepEqual(asked, [registered('prod')]);
+  assert.deepEqual([...content.keys()], ['prod']);
+  assert.match(
+    state.printed,
+    /\nFrom here it was not \(.*connection was reset.*\), but evict reaches it \(Kubernetes v1\.34\.2\) and has the rights/,
+  );
+});
+
+test('where this machine is not let in, evict is asked, too: its identity is another one', async (t) => {
+  const checkAccess = async () => ({ works: true, version: 'v1.34.2' }) as const;
+  const { run, content } = await commandLineOf(t, { checkAccess }, status(401, 'Unauthorized', 'no'));
+  await run(...ADD);
+  assert.equal(content.size, 1);
+});
+
+test('a cluster that evict does not reach, either, is not registered, and both say why', async (t) => {
+  const checkAccess = async () => ({ works: false, reason: 'Nobody lets it in.' }) as const;
+  const { run, content } = await commandLineOf(t, { checkAccess }, resets);
+  await assert.rejects(run(...ADD), {
+    name: 'CliError',
+    message:
+      /connection was reset.* Asked in its place, evict said: Nobody lets it in\. Mend that, or say --no-check/,
+  });
+  assert.equal(content.size, 0);
+});
+
+test('where evict cannot be asked it is said why, beside what this machine found', async (t) => {
+  const checkAccess = () => Promise.reject(new FleetError('tw-evict cannot be asked.'));
+  const { run, content } = await commandLineOf(t, { checkAccess }, resets);
+  await assert.rejects(run(...ADD), {
+    name: 'CliError',
+    message: /connection was reset.* tw-evict cannot be asked\. Mend that/,
+  });
+  assert.equal(content.size, 0);
+});
+
+test('evict is not asked of a context of a file, which it does not have', async (t) => {
+  const checkAccess = () => assert.fail('evict was asked');
+  const { run } = await commandLineOf(t, { checkAccess }, resets);
+  await assert.rejects(run('clusters', 'add', 'kind', '--context', 'kind'), { name: 'ApiError' });
+});
+
+test('with --no-check nobody is asked, and that is said', async (t) => {
+  const checkAccess = () => assert.fail('evict was asked');
+  const { run, state, content, requests } = await commandLineOf(t, { checkAccess }, resets);
+  await run(...ADD, '--no-check');
+  assert.deepEqual([content.size, requests.length], [1, 0]);
+  assert.match(state.printed, /\nNobody was asked whether it can be reached: taintward status says/);
 });
 
 test('a name that is taken is refused before anything is asked of the cluster', async (t) => {

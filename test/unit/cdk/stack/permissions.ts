@@ -10,7 +10,7 @@ import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
 import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
 import { aNode, aRecord, aRef } from '#test/contracts/partition-builders.ts';
 import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
-import { readable, resourcesOf, type Statement, statementsIn } from './resources.ts';
+import { readable, resourcesOf, resourceWith, type Statement, statementsIn } from './resources.ts';
 import { synthesized } from './synthesized.ts';
 
 let fargate: Template;
@@ -195,6 +195,16 @@ describe('people', () => {
       'before',
       'policy',
     ]);
+  });
+
+  test('who administers, and nobody else, may ask evict whether it reaches a cluster', () => {
+    const asks = (size: string) =>
+      lines(size)
+        .filter(({ Action }) => Action.includes('lambda:InvokeFunction'))
+        .map(({ Resource }) => Resource);
+    const { id } = resourceWith(fargate, 'AWS::Lambda::Function', 'FunctionName', 'taintward-evict');
+    assert.deepEqual(asks('admin'), [[`<${id}.Arn>`]]);
+    assert.deepEqual([asks('operator'), asks('viewer')], [[], []]);
   });
 
   test('who administers writes policies and registers clusters, and no lease or node', () => {

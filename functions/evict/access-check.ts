@@ -1,0 +1,50 @@
+import {
+  type AccessAnswer,
+  type AccessQuestion,
+  accessQuestionSchema,
+} from '#shared/clusters/access-check.ts';
+import type { Connect } from '#shared/clusters/connect.ts';
+import { parseAccess } from '#shared/clusters/dynamodb-registry.ts';
+import { ApiError } from '#shared/kubernetes/api-error.ts';
+import { RestApi } from '#shared/kubernetes/rest-api.ts';
+import { EVICT_RIGHTS, preflight } from '#shared/kubernetes/rights.ts';
+import type { Clock } from '#shared/time/clock.ts';
+
+export interface AccessCheckDeps {
+  readonly connect: Connect;
+  readonly clock: Clock;
+}
+
+/**
+ * A handler that also answers whether a cluster could be worked in (`AccessQuestion`), which changes nothing there. Who may ask
+ * may invoke the function with any event: no more than who may send to its queue, because what is due decides by itself.
+ */
+export function withAccessCheck<Event, Context, Result>(
+  handler: (event: Event, context: Context) => Promise<Result>,
+  deps: AccessCheckDeps,
+) {
+  return async (event: Event | AccessQuestion, context: Context): Promise<Result | AccessAnswer> =>
+    isQuestion(event) ? answer(event, deps) : handler(event, context);
+}
+
+const isQuestion = <Event>(event: Event | AccessQuestion): event is AccessQuestion =>
+  typeof event === 'object' && event !== null && 'checkAccess' in event;
+
+async function answer(question: AccessQuestion, { connect, clock }: AccessCheckDeps): Promise<AccessAnswer> {
+  const { data, error } = accessQuestionSchema.safeParse(question);
+  if (data === undefined) {
+    const reason = `This release of evict does not understand the question (${error.issues[0]?.message}): deploy the release of this command.`;
+    return { works: false, reason };
+  }
+  const { name, access } = data.checkAccess;
+  const api = new RestApi(connect({ name, access: parseAccess(access), addedAt: clock.now() }), clock);
+  try {
+    await preflight(api, EVICT_RIGHTS);
+    return { works: true, version: await api.serverVersion() };
+  } catch (failure) {
+    if (!(failure instanceof ApiError)) throw failure;
+    return { works: false, reason: failure.message };
+  } finally {
+    api.close();
+  }
+}

@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { withAccessCheck } from '#functions/evict/access-check.ts';
+import type { AccessQuestion } from '#shared/clusters/access-check.ts';
+import type { RegisteredCluster } from '#shared/clusters/registry.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
+import { EVICT_RIGHTS } from '#shared/kubernetes/rights.ts';
+import { systemClock } from '#shared/time/clock.ts';
+import { type Answer, json, scriptedServer } from '#test/unit/kubernetes/scripted-server.ts';
+
+const QUESTION: AccessQuestion = {
+  checkAccess: {
+    name: clusterName('prod'),
+    access: { kind: 'eks', clusterName: 'production', region: 'eu-west-1' },
+  },
+};
+
+/** evict, before API servers that answer so. */
+async function evict(t: TestContext, answer: Answer) {
+  const { connection, requests, host } = await scriptedServer(t, answer);
+  const reached: RegisteredCluster[] = [];
+  const handled: unknown[] = [];
+  const connect = (cluster: RegisteredCluster) => {
+    reached.push(cluster);
+    return connection;
+  };
+  const handle = async (event: { readonly Records: readonly string[] }) => {
+    handled.push(event);
+    return 'handled';
+  };
+  const ask = withAccessCheck(handle, { connect, clock: systemClock });
+  return { ask: (event: Parameters<typeof ask>[0]) => ask(event, {}), requests, host, reached, handled };
+}
+
+/** An API server of this version that grants all verbs but these. */
+const granting =
+  (...refused: readonly string[]): Answer =>
+  (response, request) => {
+    if (request.url === '/version') return json({ gitVersion: 'v1.34.2' })(response, request);
+    const { verb } = JSON.parse(request.body).spec.resourceAttributes;
+    return json({ status: { allowed: !refused.includes(verb) } }, 201)(response, request);
+  };
+
+test('evict says that it could work in a cluster, and of which version that is', async (t) => {
+  const { ask, requests, reached } = await evict(t, granting());
+  assert.deepEqual(await ask(QUESTION), { works: true, version: 'v1.34.2' });
+  assert.deepEqual(reached[0]?.access, QUESTION.checkAccess.access);
+  const reviews = requests.filter(({ method }) => method === 'POST');
+  assert.equal(reviews.length, EVICT_RIGHTS.length);
+});
+
+test('evict says which of its rights it lacks there', async (t) => {
+  const { ask, host } = await evict(t, granting('delete'));
+  assert.deepEqual(await ask(QUESTION), {
+    works: false,
+    reason: `The credentials for ${host} lack rights: grant them in all namespaces delete pods.`,
+  });
+});
+
+test('evict says why it does not reach a cluster', async (t) => {
+  const { ask } = await evict(t, (response) => response.destroy());
+  const answer = await ask(QUESTION);
+  assert.ok(typeof answer === 'object' && !answer.works);
+  assert.match(answer.reason, /connection was reset/);
+});
+
+test('a question that is none is answered, and reaches nobody', async (t) => {
+  const { ask, reached } = await evict(t, granting());
+  const answer = await ask({ checkAccess: { name: 'a#b' } } as unknown as AccessQuestion);
+  assert.ok(typeof answer === 'object' && !answer.works);
+  assert.match(answer.reason, /does not understand the question .*: deploy the release of this command\.$/);
+  assert.deepEqual(reached, []);
+});
+
+test('messages are handled as ever', async (t) => {
+  const { ask, reached, handled } = await evict(t, granting());
+  assert.equal(await ask({ Records: ['a message'] }), 'handled');
+  assert.deepEqual([handled, reached], [[{ Records: ['a message'] }], []]);
+});

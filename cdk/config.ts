@@ -40,6 +40,8 @@ const schema = z
     vpcId: matching(/^vpc-[0-9a-f]+$/, 'vpc-0123456789abcdef0').exactOptional(),
     /** Private subnets of that VPC with a way to the clusters and to the AWS APIs (NAT or endpoints). */
     subnetIds: list(matching(/^subnet-[0-9a-f]+$/, 'subnet-0123456789abcdef0')).exactOptional(),
+    /** Whether relays, and `evict` with them, leave the stack's own VPC by addresses that stay: for allow-lists of clusters. */
+    fixedAddresses: flag.default(false),
     /** SNS topic that alarms are sent to. */
     alarmTopicArn: matching(
       /^arn:[^:]+:sns:[^:]+:\d{12}:.+$/,
@@ -63,6 +65,13 @@ const schema = z
     deltaConcurrency: count(2, 1000).default(20),
     /** Names of the secrets in this account and region that may hold kubeconfigs; `*` at the end of a prefix. */
     kubeconfigSecrets: list(matching(/^[\w/+=.@-]+\*?$/, 'taintward/*')).default(['taintward/*']),
+    /** KMS keys of these secrets, where they are not encrypted by the key of Secrets Manager itself. */
+    secretKeys: list(
+      matching(
+        /^arn:[^:]+:kms:[^:]+:\d{12}:key\/.+$/,
+        'arn:aws:kms:eu-west-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab',
+      ),
+    ).exactOptional(),
     /** Roles that may be assumed to reach EKS clusters; `*` for any account or at the end of a prefix. */
     clusterRoles: list(
       matching(/^arn:[^:]+:iam::(\d{12}|\*):role\/.+$/, 'arn:aws:iam::*:role/taintward-*'),
@@ -73,6 +82,10 @@ const schema = z
   .refine(({ vpcId, subnetIds }) => (vpcId === undefined) === (subnetIds === undefined), {
     path: ['vpcId'],
     error: 'needs subnetIds, and subnetIds needs it: give both or neither',
+  })
+  .refine(({ vpcId, fixedAddresses }) => vpcId === undefined || !fixedAddresses, {
+    path: ['fixedAddresses'],
+    error: 'cannot stand beside vpcId: from a VPC of yours the addresses are those of its NAT gateways',
   });
 
 /** What can be chosen about a deployment. */

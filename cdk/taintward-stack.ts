@@ -27,18 +27,18 @@ export class TaintwardStack extends Stack {
     const timers = new Timers(this, 'Timers', { prefix });
     const clusters = new ClusterAccess(this, 'Clusters', config);
     const shared = { config, state, deltas, timers, clusters };
-    const isOwnVpc = config.vpcId === undefined;
-    const network =
-      config.relay === 'fargate' || !isOwnVpc ? new Network(this, 'Network', config) : undefined;
+    const needsNetwork = config.relay === 'fargate' || config.vpcId !== undefined || config.fixedAddresses;
+    const network = needsNetwork ? new Network(this, 'Network', config) : undefined;
     const relay =
       network && config.relay === 'fargate'
         ? new FargateRelay(this, 'Relay', { ...shared, network })
         : new ExternalRelay(this, 'Relay', shared);
-    // Clusters that are reached from a VPC alone are so by `evict` too.
+    // Clusters that let in a network or addresses alone let in `evict` only there.
+    const closed = network?.isPublic === false ? network : undefined;
     const functions = new Functions(this, 'Functions', {
       ...shared,
       notices: new Notices(this, 'Notices', config),
-      ...(network && !isOwnVpc ? { network } : {}),
+      ...(closed ? { network: closed } : {}),
     });
     if (relay instanceof FargateRelay) {
       // Functions that read what a new relay sends are there before it; and ECS has had a moment to make its own role.
@@ -46,6 +46,7 @@ export class TaintwardStack extends Stack {
     } else {
       this.#sayHowToRun(relay);
     }
+    if (closed) this.#sayWhoCalls(closed);
     new OperatorRights(this, 'OperatorRights', { prefix, state, deltas, timers, functions, clusters });
     const { dashboard } = new Monitoring(this, 'Monitoring', { ...shared, functions });
     this.#say('Dashboard', 'Where to look.', this.#dashboardUrl(dashboard.name));
@@ -66,6 +67,20 @@ export class TaintwardStack extends Stack {
       policy.managedPolicyArn,
     );
     this.#say('RelayCommand', 'Start your relays with it; any number shares the fleet.', command);
+  }
+
+  #sayWhoCalls({ securityGroup, addresses }: Network): void {
+    this.#say(
+      'SecurityGroup',
+      'Relays and evict call from it: let it in where clusters have private endpoints.',
+      securityGroup.securityGroupId,
+    );
+    if (addresses.length === 0) return;
+    this.#say(
+      'Addresses',
+      'Relays and evict call from these: let them in where public endpoints have an allow-list.',
+      addresses.join(' '),
+    );
   }
 
   #dashboardUrl(name: string): string {

@@ -60,6 +60,30 @@ const ENVIRONMENT = {
   AWS_REGION: 'eu-west-1',
 };
 
+/** The endpoint of each of the SDK's clients, and of what assumes roles. */
+const ENDPOINTS: Readonly<Record<string, string>> = {
+  'client-dynamodb': 'dynamodb',
+  'client-eks': 'eks',
+  'client-eventbridge': 'events',
+  'client-scheduler': 'scheduler',
+  'client-secrets-manager': 'secretsmanager',
+  'client-sqs': 'sqs',
+  'credential-providers': 'sts',
+};
+
+/** The VPC endpoints that the guide has `caller` call by itself; what Fargate does is in no code of ours. */
+function endpointsInGuide(caller: string): readonly string[] {
+  const guide = readFileSync(join(PROJECT_DIR, 'docs/eks-access.md'), 'utf8');
+  const rows = [...guide.matchAll(/^\| `com\.amazonaws\.REGION\.([\w.]+)`.* \| (.*) \|$/gm)];
+  return rows.flatMap(([, endpoint = '', callers = '']) => (callers.includes(caller) ? [endpoint] : []));
+}
+
+/** Those that the code of a bundle calls, by the clients that it holds. */
+const endpointsCalledBy = (inputs: readonly string[]): readonly string[] => {
+  const clients = inputs.map((path) => /@aws-sdk\/(client-[\w-]+|credential-providers)\//.exec(path)?.[1]);
+  return [...new Set(clients)].flatMap((name) => (name ? (ENDPOINTS[name] ?? `no endpoint of ${name}`) : []));
+};
+
 describe("each function's bundle", () => {
   const dir = mkdtempSync(join(tmpdir(), 'taintward-bundles-'));
   const fileOf = (name: FunctionName) => join(dir, name, BUNDLE_FILE);
@@ -92,6 +116,10 @@ describe("each function's bundle", () => {
         );
       }
     }
+  });
+
+  test('of evict calls the AWS APIs that the guide has VPC endpoints for', () => {
+    assert.deepEqual(endpointsCalledBy(inputsOf('evict')).toSorted(), endpointsInGuide('`evict`').toSorted());
   });
 
   test("carries zod's messages in one language only", () => {
@@ -152,6 +180,10 @@ describe("the relay's bundle", () => {
       ),
       [],
     );
+  });
+
+  test('calls the AWS APIs that the guide has VPC endpoints for', () => {
+    assert.deepEqual(endpointsCalledBy(inputs).toSorted(), endpointsInGuide('relay,').toSorted());
   });
 
   test('runs, and says what its environment lacks', () => {

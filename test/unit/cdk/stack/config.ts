@@ -25,6 +25,7 @@ describe('the configuration', () => {
       relayCount: 2,
       relayCpu: 256,
       relayMemoryMiB: 512,
+      fixedAddresses: false,
       logRetentionDays: 30,
       historyDays: 7,
       retainTable: true,
@@ -96,6 +97,20 @@ describe('a mistake is one sentence that names the key:', () => {
       'subnets without a VPC',
       { 'taintward:subnetIds': 'subnet-01234567' },
       /taintward:vpcId needs subnetIds/,
+    ],
+    [
+      'fixed addresses of a VPC that is not ours',
+      {
+        'taintward:vpcId': 'vpc-0123456789abcdef0',
+        'taintward:subnetIds': 'subnet-01234567',
+        'taintward:fixedAddresses': 'true',
+      },
+      /taintward:fixedAddresses cannot stand beside vpcId: .* NAT gateways\.$/,
+    ],
+    [
+      'a KMS key by its alias, which no right can name',
+      { 'taintward:secretKeys': 'arn:aws:kms:eu-west-1:123456789012:alias/secrets' },
+      /taintward:secretKeys must look like arn:aws:kms:[^ ]*:key\/[-\w]+\.$/,
     ],
     [
       'a role that is none',

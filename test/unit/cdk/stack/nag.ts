@@ -6,6 +6,13 @@ describe('cdk-nag finds nothing that is not acknowledged, with a reason,', () =>
 
   test('with a relay of your own', () => checked({ 'taintward:relay': 'external' }));
 
+  test('behind addresses that stay, with keys of yours', () => {
+    checked({
+      'taintward:fixedAddresses': 'true',
+      'taintward:secretKeys': 'arn:aws:kms:eu-west-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab',
+    });
+  });
+
   test('in a VPC of yours, with narrower and wider rights', () => {
     checked({
       'taintward:name': 'fleet-2',

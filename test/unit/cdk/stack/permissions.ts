@@ -109,6 +109,21 @@ test('what functions may not write are the keys of what governs clusters, and no
   assert.deepEqual([...patterns].toSorted(), ['CLUSTER#*', 'FLEET', 'LEASE#*']);
 });
 
+test('the keys of secrets may be used for what Secrets Manager was asked for, by whoever may read those secrets', () => {
+  const key = 'arn:aws:kms:eu-west-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab';
+  const template = synthesized({ 'taintward:secretKeys': key });
+  const uses = (action: string) => statementsOf(template).filter(({ Action }) => Action.includes(action));
+  const decrypts = uses('kms:Decrypt');
+  assert.equal(decrypts.length, uses('secretsmanager:GetSecretValue').length);
+  for (const { Resource, Condition } of decrypts) {
+    assert.deepEqual(Resource, [key]);
+    assert.deepEqual(Condition, {
+      StringEquals: { 'kms:ViaService': 'secretsmanager.<AWS::Region>.amazonaws.com' },
+    });
+  }
+  assert.ok(!statementsOf(fargate).some(({ Action }) => Action.includes('kms:Decrypt')));
+});
+
 describe('people', () => {
   const lines = (size: string) => {
     const [, policy] =

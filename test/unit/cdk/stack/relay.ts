@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import type { Template } from 'aws-cdk-lib/assertions';
 import { readEnvironment, relayEnvironment } from '#shared/aws/environment.ts';
-import { type Properties, readable, resourcesOf } from './resources.ts';
+import { FUNCTION_NAMES } from '../../../../cdk/bundle.ts';
+import { type Properties, readable, resourcesOf, resourceWith } from './resources.ts';
 import { synthesized } from './synthesized.ts';
 
 const only = (template: Template, type: string): Properties => {
@@ -123,6 +124,99 @@ describe('the relay on Fargate', () => {
     assert.deepEqual(AwsvpcConfiguration['Subnets'], ['subnet-0123456789abcdef0']);
     assert.equal(AwsvpcConfiguration['AssignPublicIp'], 'DISABLED');
     assert.equal(resourcesOf(chosen, 'AWS::EC2::VPC').size, 0);
+  });
+});
+
+test('a release replaces the functions first, and then the relays, which they understand', () => {
+  const { Resources } = synthesized().toJSON() as {
+    Resources: Record<string, { Type: string; DependsOn?: readonly string[] }>;
+  };
+  const ofType = (type: string) => Object.entries(Resources).filter(([, { Type }]) => Type === type);
+  const [[, service] = ['', undefined]] = ofType('AWS::ECS::Service');
+  const functions = ofType('AWS::Lambda::Function').map(([id]) => id);
+  assert.equal(functions.length, FUNCTION_NAMES.length);
+  assert.deepEqual(
+    functions.filter((id) => !service?.DependsOn?.includes(id)),
+    [],
+  );
+});
+
+const outputsOf = (template: Template) =>
+  template.toJSON()['Outputs'] as Record<string, { Value: unknown } | undefined>;
+
+describe('where clusters let in a network or addresses alone,', () => {
+  const VPC = {
+    'taintward:vpcId': 'vpc-0123456789abcdef0',
+    'taintward:subnetIds': 'subnet-0123456789abcdef0',
+  };
+  const evictIn = (template: Template) =>
+    readable(
+      resourceWith(template, 'AWS::Lambda::Function', 'FunctionName', 'taintward-evict').properties[
+        'VpcConfig'
+      ],
+    ) as { SubnetIds: readonly string[]; SecurityGroupIds: readonly string[] };
+  const relayIn = (template: Template) =>
+    (
+      readable(only(template, 'AWS::ECS::Service')['NetworkConfiguration']) as {
+        AwsvpcConfiguration: Properties;
+      }
+    ).AwsvpcConfiguration;
+
+  test('relays and evict are in the same subnets, and call from one security group, which is an output', () => {
+    for (const context of [VPC, { 'taintward:fixedAddresses': 'true' }]) {
+      const template = synthesized(context);
+      const group = readable(outputsOf(template)['SecurityGroup']?.Value);
+      const relay = relayIn(template);
+      assert.deepEqual(relay['SecurityGroups'], [group]);
+      assert.equal(relay['AssignPublicIp'], 'DISABLED');
+      const evict = evictIn(template);
+      assert.deepEqual([evict.SecurityGroupIds, evict.SubnetIds], [[group], relay['Subnets']]);
+    }
+  });
+
+  test('every zone of the own VPC has a NAT gateway with an address that stays, and these are an output', () => {
+    const template = synthesized({ 'taintward:fixedAddresses': 'true' });
+    const addresses = [...resourcesOf(template, 'AWS::EC2::EIP').keys()];
+    const gateways = [...resourcesOf(template, 'AWS::EC2::NatGateway').values()].map(
+      readable,
+    ) as Properties[];
+    assert.deepEqual(
+      gateways.map(({ AllocationId }) => AllocationId),
+      addresses.map((id) => `<${id}.AllocationId>`),
+    );
+    assert.equal(new Set(gateways.map(({ SubnetId }) => SubnetId)).size, 2);
+    assert.equal(
+      readable(outputsOf(template)['Addresses']?.Value),
+      addresses.map((id) => `<${id}.PublicIp>`).join(' '),
+    );
+    // What would else be paid by the byte: the table, and the layers of the image.
+    const endpoints = [...resourcesOf(template, 'AWS::EC2::VPCEndpoint').values()];
+    assert.deepEqual(
+      endpoints.map(({ ServiceName }) => String(readable(ServiceName)).replace(/.*\./, '')).toSorted(),
+      ['dynamodb', 's3'],
+    );
+  });
+
+  test('evict goes by them also where relays run elsewhere', () => {
+    const template = synthesized({ 'taintward:relay': 'external', 'taintward:fixedAddresses': 'true' });
+    assert.equal(resourcesOf(template, 'AWS::EC2::NatGateway').size, 2);
+    assert.equal(evictIn(template).SubnetIds.length, 2);
+  });
+
+  test('API servers, AWS and DNS servers can be called, and nobody can call in', () => {
+    const { SecurityGroupEgress, SecurityGroupIngress } = only(synthesized(VPC), 'AWS::EC2::SecurityGroup');
+    assert.equal(SecurityGroupIngress, undefined);
+    assert.deepEqual(
+      (SecurityGroupEgress as Properties[]).map(({ IpProtocol, FromPort, ToPort }) => [
+        IpProtocol,
+        FromPort,
+        ToPort,
+      ]),
+      [
+        ['tcp', 0, 65_535],
+        ['udp', 53, 53],
+      ],
+    );
   });
 });
 

@@ -14,6 +14,10 @@ export class ConfigError extends Error {
 /** Days for which CloudWatch can keep a log. */
 const LOG_RETENTION_DAYS = [1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 3653];
 
+/** What every table on demand takes from the start, and by default at the most; less or more is not to be had by a setting. */
+const LEAST_WARM_WRITES = 4_000;
+const MOST_WARM_WRITES = 40_000;
+
 /** Values given on the command line (`-c key=value`) are text; a list is separated by commas. */
 const count = (from: number, to: number) =>
   z.coerce.number(`must be a whole number from ${from} to ${to}`).int().min(from).max(to);
@@ -60,6 +64,8 @@ const schema = z
     historyDays: count(LEAST_HISTORY_DAYS, MOST_HISTORY_DAYS).default(HISTORY_DAYS),
     /** Whether the table survives `cdk destroy`, and nobody but a deployment may delete it. */
     retainTable: flag.default(true),
+    /** Write units a second that the table and its index take from one moment to the next; it can only be raised. */
+    warmWrites: count(LEAST_WARM_WRITES, MOST_WARM_WRITES).exactOptional(),
     /** Batches handled at a time. Each may take as many requests to API servers as it has pods to evict. */
     evictConcurrency: count(2, 1000).default(50),
     deltaConcurrency: count(2, 1000).default(20),

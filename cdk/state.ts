@@ -27,6 +27,8 @@ export interface StateProps {
   readonly retain: boolean;
   /** For how many days history and audit are kept. */
   readonly historyDays: number;
+  /** Write units a second that it takes from one moment to the next; absent: what a table on demand has grown to. */
+  readonly warmWrites?: number;
 }
 
 const KEY_ATTRIBUTES = ['pk', 'sk', 'clusterKey', 'clusterSort'];
@@ -45,15 +47,18 @@ export class State extends Construct {
   readonly table: Table;
   readonly #tableName: string;
 
-  constructor(scope: Construct, id: string, { tableName, retain, historyDays }: StateProps) {
+  constructor(scope: Construct, id: string, { tableName, retain, historyDays, warmWrites }: StateProps) {
     super(scope, id);
     this.#tableName = tableName;
     const text = (name: string) => ({ name, type: AttributeType.STRING });
+    // The index too: one that takes less throttles what is written to the table.
+    const warm = warmWrites === undefined ? {} : { warmThroughput: { writeUnitsPerSecond: warmWrites } };
     this.table = new Table(this, 'Table', {
       tableName,
       partitionKey: text('pk'),
       sortKey: text('sk'),
       billingMode: BillingMode.PAY_PER_REQUEST,
+      ...warm,
       timeToLiveAttribute: TTL_ATTRIBUTE,
       // What expired must be readable, and nothing else is of interest.
       stream: StreamViewType.OLD_IMAGE,
@@ -72,6 +77,7 @@ export class State extends Construct {
       partitionKey: text('clusterKey'),
       sortKey: text('clusterSort'),
       projectionType: ProjectionType.KEYS_ONLY,
+      ...warm,
     });
   }
 

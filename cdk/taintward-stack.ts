@@ -22,6 +22,7 @@ export class TaintwardStack extends Stack {
       tableName: prefix,
       retain: config.retainTable,
       historyDays: config.historyDays,
+      ...(config.warmWrites === undefined ? {} : { warmWrites: config.warmWrites }),
     });
     const deltas = new Deltas(this, 'Deltas', { prefix });
     const timers = new Timers(this, 'Timers', { prefix });

@@ -108,6 +108,11 @@ describe('a mistake is one sentence that names the key:', () => {
       /taintward:fixedAddresses cannot stand beside vpcId: .* NAT gateways\.$/,
     ],
     [
+      'fewer warm writes than every table takes',
+      { 'taintward:warmWrites': 1000 },
+      /taintward:warmWrites must be a whole number from 4000 to 40000\.$/,
+    ],
+    [
       'a KMS key by its alias, which no right can name',
       { 'taintward:secretKeys': 'arn:aws:kms:eu-west-1:123456789012:alias/secrets' },
       /taintward:secretKeys must look like arn:aws:kms:[^ ]*:key\/[-\w]+\.$/,

@@ -107,6 +107,20 @@ describe('the table', () => {
     assert.match(JSON.stringify(table['GlobalSecondaryIndexes']), new RegExp(`"${CLUSTER_INDEX}"`));
   });
 
+  test('takes what is planned from one moment to the next, and its index with it', () => {
+    const warm = resourceWith(
+      synthesized({ 'taintward:warmWrites': '20000' }),
+      TABLE,
+      'TableName',
+      'taintward',
+    );
+    const [index] = warm.properties['GlobalSecondaryIndexes'] as { WarmThroughput: unknown }[];
+    for (const { WarmThroughput } of [warm.properties, index ?? {}]) {
+      assert.deepEqual(WarmThroughput, { WriteUnitsPerSecond: 20_000 });
+    }
+    assert.equal(properties()['WarmThroughput'], undefined);
+  });
+
   test('removes what is over, and tells what it was', () => {
     assert.deepEqual(properties()['TimeToLiveSpecification'], {
       AttributeName: TTL_ATTRIBUTE,

@@ -15,6 +15,7 @@ import { addHoldCommands } from './holds.ts';
 import { addLintCommand } from './lint.ts';
 import { addPendingCommand } from './pending.ts';
 import { addPolicyCommand } from './policy.ts';
+import { addRestoreCommand } from './restore.ts';
 import { addRetryCommand } from './retry.ts';
 import { addStatusCommand } from './status.ts';
 import { addStopCommands } from './stops.ts';
@@ -60,6 +61,7 @@ export function createProgram(deps: CliDeps): Command {
   addTakeoverCommand(program, deps);
   addClustersCommand(program, deps);
   addDeadLettersCommand(program, deps);
+  addRestoreCommand(program, deps);
   addDoctorCommand(program, deps);
   addLintCommand(program, deps);
   addConsoleCommand(program, deps);

@@ -18,6 +18,7 @@ import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { askEvict } from './access-check.ts';
 import { AwsAccount } from './aws-account.ts';
+import { copyTable } from './copy-table.ts';
 import { type Fleet, FleetError } from './fleet.ts';
 import { liveCluster } from './live-cluster.ts';
 import { SqsQueues } from './sqs-queues.ts';
@@ -53,6 +54,7 @@ export function deployedFleet(
       const patient = new LambdaClient(INVOCATION_SETTINGS);
       return askEvict(patient, `${tableName}-evict`, cluster).finally(() => patient.destroy());
     },
+    restoreFrom: (restored) => copyTable(dynamoDb, restored, tableName),
     deadLetters: queues,
     account: new AwsAccount({ dynamoDb, lambda, cloudWatch, table, tableName, prefix: tableName }),
     backlog: () => queues.backlog(),

@@ -52,6 +52,8 @@ export interface Fleet extends Clusters {
   readonly registry?: ClusterRegistry;
   /** Whether the deployed `evict` could work in a cluster that is to be registered; absent where there is none. */
   checkAccess?(cluster: AccessQuestion['checkAccess']): Promise<AccessAnswer>;
+  /** Puts all that a restored table holds, but leases, over what is in this one; returns how many items. Absent where there is none. */
+  restoreFrom?(table: string): Promise<number>;
   readonly deadLetters: DeadLetterBox;
   /** Where it is deployed; absent: an `npm start` is in no account. */
   readonly account?: Account;

@@ -1,0 +1,33 @@
+import type { Command } from 'commander';
+import { type CliDeps, CliError } from './command.ts';
+import { withExamples } from './output.ts';
+import { withFleet } from './with-fleet.ts';
+
+/** `taintward restore`: what a restored table holds comes back into the one in use. */
+export function addRestoreCommand(program: Command, deps: CliDeps): void {
+  const command = program
+    .command('restore')
+    .description(
+      'copies what a table holds that was restored from a backup, but leases, into the one in use; stop the relays meanwhile',
+    )
+    .requiredOption('--from <table>', 'the table that was restored')
+    .option('--yes', 'do not ask', false);
+  withExamples(command, 'taintward restore --from taintward-restored').action(() =>
+    withFleet<{ from: string; yes: boolean }>(command, deps, async (fleet, { from, yes }) => {
+      if (!fleet.restoreFrom) {
+        throw new CliError(
+          `Of ${fleet.where} there is no table: copy the directory back, or say --table NAME for one of a deployment.`,
+        );
+      }
+      if (!yes && !(await asked(from, fleet.where, deps))) throw new CliError('Nothing was changed.');
+      deps.progress(`Copying ${from}`);
+      const count = await fleet.restoreFrom(from);
+      deps.print(`Items that were copied from ${from} into ${fleet.where}: ${count}.\n`);
+    }),
+  );
+}
+
+async function asked(from: string, where: string, { confirm }: CliDeps): Promise<boolean> {
+  if (!confirm) throw new CliError('Nobody can be asked whether items may be overwritten: say --yes.');
+  return confirm(`Put what ${from} holds over what is in ${where}?`);
+}

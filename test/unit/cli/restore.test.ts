@@ -1,0 +1,33 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { commandLine } from './command-line.ts';
+
+test('a table is restored once somebody agreed, and how much came back is said', async (t) => {
+  const { run, state, fleet, asked } = commandLine(t);
+  const from: string[] = [];
+  Object.assign(fleet, {
+    restoreFrom: async (table: string) => {
+      from.push(table);
+      return 12;
+    },
+  });
+  await assert.rejects(run('restore', '--from', 'old'), { name: 'CliError', message: /say --yes\.$/ });
+  state.answer = false;
+  await assert.rejects(run('restore', '--from', 'old'), {
+    name: 'CliError',
+    message: 'Nothing was changed.',
+  });
+  assert.deepEqual([asked, from], [['Put what old holds over what is in a test?'], []]);
+  state.answer = true;
+  assert.equal(await run('restore', '--from', 'old'), 'Items that were copied from old into a test: 12.\n');
+  await run('restore', '--from', 'older', '--yes');
+  assert.deepEqual(from, ['old', 'older']);
+});
+
+test('a state directory has no table to be restored', async (t) => {
+  const { run } = commandLine(t);
+  await assert.rejects(run('restore', '--from', 'old', '--yes'), {
+    name: 'CliError',
+    message: /^Of a test there is no table: .* --table NAME/,
+  });
+});

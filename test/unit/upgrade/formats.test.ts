@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import type { Delta } from '#shared/eviction/facts.ts';
+import { encodeDelta, parseDelta } from '#shared/queues/delta-message.ts';
+import {
+  type DueMessage,
+  encodeCancelled,
+  encodeCountdowns,
+  encodeDue,
+  encodeRetry,
+  parseDueMessage,
+} from '#shared/queues/due-message.ts';
+import { DynamoDbTable, fromAttributes, type Item, toAttributes } from '#shared/store/dynamodb-table.ts';
+import { VERSION } from '#shared/version.ts';
+import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
+import { MEANING, readAll, writeAll } from './stored.ts';
+import { DELTAS, DUE, NOW } from './told.ts';
+
+/*
+ * What each release writes, one file a release. The file of the release that runs is renewed by --test-update-snapshots, until
+ * it is released; those of the releases before are never touched again, because this one has to read what they left. All of
+ * them mean the same; of what an older release did not know, its reading is expected without.
+ */
+const FOLDER = join(import.meta.dirname, 'written');
+
+interface Written {
+  readonly deltas: Readonly<Record<string, object>>;
+  readonly due: Readonly<Record<string, object>>;
+  readonly items: readonly Item[];
+}
+
+const RELEASES = readdirSync(FOLDER).map((file) => ({
+  release: file.replace('.json', ''),
+  written: JSON.parse(readFileSync(join(FOLDER, file), 'utf8')) as Written,
+}));
+
+function emptyTable() {
+  const fake = new FakeDynamoDb({ now: () => NOW });
+  return {
+    fake,
+    table: new DynamoDbTable({ client: fakeClient(async (c) => fake.perform(c)), tableName: 't' }),
+  };
+}
+
+/** Keys end with something random where several items of a moment are told apart. */
+const RANDOM = /(?<=^(?:ENDED|CHANGED|GONE|AUDIT)#\d{16}#|^\d{16}#(?:.*#)?)[\w-]{8}$/;
+const withoutChance = (item: Item): Item => ({
+  ...item,
+  ...Object.fromEntries(
+    ['sk', 'clusterSort'].flatMap((name) =>
+      typeof item[name] === 'string' ? [[name, item[name].replace(RANDOM, 'RANDOM__')]] : [],
+    ),
+  ),
+});
+
+const encodeDueMessage = (message: DueMessage): string => {
+  switch (message.kind) {
+    case 'due':
+      return encodeDue(message);
+    case 'cancelled':
+      return encodeCancelled(message).join();
+    case 'countdowns':
+      return encodeCountdowns(message).join();
+    case 'retry':
+      return encodeRetry(message);
+    default:
+      return message satisfies never;
+  }
+};
+
+const encoded = <Message>(messages: Readonly<Record<string, Message>>, encode: (m: Message) => string) =>
+  Object.fromEntries(Object.entries(messages).map(([kind, each]) => [kind, JSON.parse(encode(each))]));
+
+test('what this release writes is what is on record for it', async (t) => {
+  const { fake, table } = emptyTable();
+  await writeAll(table);
+  const items = [...fake.items()]
+    .map((item) => withoutChance(fromAttributes(item)))
+    .sort((a, b) => (`${a['pk']}\n${a['sk']}` < `${b['pk']}\n${b['sk']}` ? -1 : 1));
+  const written = {
+    deltas: encoded<Delta>(DELTAS, encodeDelta),
+    due: encoded<DueMessage>(DUE, encodeDueMessage),
+    items,
+  };
+  t.assert.fileSnapshot(written, join(FOLDER, `${VERSION}.json`), {
+    serializers: [(value) => JSON.stringify(value, null, 2)],
+  });
+});
+
+for (const { release, written } of RELEASES) {
+  test(`what release ${release} has sent is read`, () => {
+    for (const [kind, body] of Object.entries(written.deltas)) {
+      const read = parseDelta(JSON.stringify(body));
+      assert.deepEqual(read, DELTAS[kind as keyof typeof DELTAS]);
+    }
+    for (const [kind, body] of Object.entries(written.due)) {
+      const read = parseDueMessage(JSON.stringify(body));
+      assert.deepEqual({ ...read, v: 1 }, DUE[kind as keyof typeof DUE]);
+    }
+  });
+
+  test(`what release ${release} has stored is read`, async () => {
+    const { fake, table } = emptyTable();
+    for (const item of written.items.map(toAttributes)) fake.set(item, item);
+    assert.deepEqual(await readAll(table), MEANING);
+  });
+}
+
+/** All kinds there are, by what their keys begin with; `prod` is a cluster, whose nodes have partitions. */
+const ITEMS = [
+  ...['CLUSTER AUDIT', 'CLUSTER POLICY', 'CLUSTER REGISTRATION'],
+  ...['FLEET AUDIT', 'FLEET STOP'],
+  ...['LEASE AUDIT', 'LEASE GONE', 'LEASE GUARD', 'LEASE LEASE', 'LEASE STUCK'],
+  ...['RATE RATE', 'prod CHANGED', 'prod ENDED', 'prod NODE', 'prod SCHEDULED'],
+];
+
+test('the record of a release has a message and an item of each kind', () => {
+  const kinds = ({ items }: Written) => [
+    ...new Set(items.map(({ pk, sk }) => [pk, sk].map((key) => String(key).split('#')[0]).join(' '))),
+  ];
+  for (const { written } of RELEASES) {
+    assert.deepEqual(Object.keys(written.deltas), Object.keys(DELTAS));
+    assert.deepEqual(Object.keys(written.due), Object.keys(DUE));
+    assert.deepEqual(kinds(written).toSorted(), ITEMS);
+  }
+});

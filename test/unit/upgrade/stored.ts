@@ -1,0 +1,282 @@
+import { DynamoDbLeases } from '#shared/clusters/dynamodb-leases.ts';
+import { DynamoDbRateLimiter } from '#shared/clusters/dynamodb-rate-limiter.ts';
+import { DynamoDbClusterRegistry } from '#shared/clusters/dynamodb-registry.ts';
+import { DynamoDbRulebook } from '#shared/clusters/dynamodb-rulebook.ts';
+import type { Lease, LeaseRecord } from '#shared/clusters/lease.ts';
+import type { Access, RegisteredCluster } from '#shared/clusters/registry.ts';
+import type { AuditEntry, GuardState, Orders } from '#shared/clusters/rulebook.ts';
+import type { StuckPod } from '#shared/clusters/stuck.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
+import type { Noted } from '#shared/eviction/noted.ts';
+import { DEFAULT_POLICY, type Policy, type Stop } from '#shared/eviction/policy.ts';
+import { type EvictionRecord, ending, type NodeState } from '#shared/eviction/records.ts';
+import { DynamoDbHistory } from '#shared/store/dynamodb-history.ts';
+import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
+import type { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
+import { parseChangedItem, parseGoneItem } from '#shared/store/items.ts';
+import { CLUSTER, FIRST, FOURTH, NOW, REF, SECOND, THIRD } from './told.ts';
+
+const version = { epoch: 1_795_000_000, sequence: 7 };
+
+const reasons = [
+  {
+    taint: { key: 'maintenance', value: 'planned', effect: 'NoExecute' },
+    since: NOW - 1_000,
+    known: 'appeared',
+    toleration: 2,
+    seconds: 300,
+    policy: 'tolerationSeconds',
+  },
+] as const;
+
+const NODE: NodeState = {
+  taints: [
+    {
+      key: 'maintenance',
+      value: 'planned',
+      effect: 'NoExecute',
+      known: 'appeared',
+      since: NOW - 1_000,
+      timeAdded: NOW - 1_000,
+    },
+    {
+      key: 'node.kubernetes.io/unreachable',
+      effect: 'NoSchedule',
+      virtual: true,
+      known: 'found',
+      since: NOW,
+    },
+  ],
+  version,
+  observedAt: NOW,
+  podsVersion: version,
+  deletedAt: NOW - 500,
+  taintsStamp: 'kubectl@2026-11-22T11:59:59Z',
+  guardRevision: 3,
+  retry: { attempts: 2, nextTryAt: NOW + 10_000, since: NOW - 10_000, error: 'refused', everything: true },
+};
+
+const plain: EvictionRecord = {
+  uid: FIRST,
+  namespace: 'default',
+  name: 'web-0',
+  podSince: NOW - 60_000,
+  startedAt: NOW - 1_000,
+  fireAt: NOW + 300_000,
+  reasons,
+  version,
+};
+const by = {
+  kind: 'guard',
+  scope: 'zone',
+  trippedAt: NOW - 2_000,
+  revision: 1,
+  guardRevision: 3,
+  until: NOW + 60_000,
+} as const;
+const busy: EvictionRecord = {
+  ...plain,
+  uid: SECOND,
+  name: 'web-1',
+  owner: { kind: 'StatefulSet', name: 'web' },
+  failure: { since: NOW - 5_000, error: 'a webhook refused' },
+  gaveUpAt: NOW - 1,
+  held: { by, since: NOW - 2_000, until: NOW + 60_000 },
+  blocked: { since: NOW - 3_000, nextTryAt: NOW + 5_000, reason: 'the budget web' },
+  notBefore: NOW + 6_000,
+  turnAt: NOW + 7_000,
+};
+const ended = ending(
+  { ...plain, uid: THIRD, name: 'web-2' },
+  { outcome: 'gone', lateMs: 12, error: 'late', deleted: { at: NOW - 100, by: 'other' } },
+);
+const cancelled = ending(
+  { ...plain, uid: FOURTH, name: 'web-3' },
+  { outcome: 'cancelled', cancelled: 'taint-removed' },
+);
+
+const ofPod = { uid: FIRST, namespace: 'default', name: 'web-0', fireAt: NOW + 300_000, reasons };
+const NOTED: readonly Noted[] = [
+  { ...ofPod, what: 'moved', from: { fireAt: NOW + 1_000, reasons } },
+  { ...ofPod, uid: SECOND, name: 'web-1', what: 'held', by },
+  { ...ofPod, uid: THIRD, name: 'web-2', what: 'blocked', error: 'the budget web' },
+];
+const GONE = [{ uid: FIRST, at: NOW - 10 }];
+
+const ACCESSES: Readonly<Record<string, Access>> = {
+  prod: {
+    kind: 'eks',
+    clusterName: 'production',
+    region: 'eu-west-1',
+    role: { arn: 'arn:aws:iam::210987654321:role/taintward-access', externalId: 'x' },
+  },
+  secret: {
+    kind: 'kubeconfig-secret',
+    secretArn: 'arn:aws:secretsmanager:eu-west-1:123456789012:secret:taintward/edge',
+    context: 'edge',
+  },
+  local: { kind: 'local-context', kubeconfig: '/home/anna/.kube/config', context: 'kind' },
+};
+const REGISTERED: readonly RegisteredCluster<Access>[] = Object.entries(ACCESSES)
+  .map(([name, access]) => ({ name: clusterName(name), access, addedAt: NOW }))
+  .sort((a, b) => (a.name < b.name ? -1 : 1));
+
+const BID = { holder: 'relay-2', load: 120 };
+const STUCK: readonly StuckPod[] = [
+  {
+    node: REF.node,
+    uid: FIRST,
+    namespace: 'default',
+    name: 'web-0',
+    overAt: NOW - 90_000,
+    finalizers: ['example.com/volume'],
+    nodeState: 'unreachable',
+  },
+];
+
+const act = { who: 'arn:aws:iam::123456789012:user/anna', at: NOW, why: 'drill' };
+const clusterStop: Stop = { ...act, scope: 'cluster', until: NOW + 3_600_000 };
+const fleetStop: Stop = { ...act, scope: 'fleet' };
+const POLICY: Policy = {
+  ...DEFAULT_POLICY,
+  mode: 'paused',
+  pausedUntil: NOW + 3_600_000,
+  rate: 5,
+  exclude: [
+    {
+      namespaces: ['kube-system'],
+      labels: {
+        matchLabels: { app: 'db' },
+        matchExpressions: [{ key: 'tier', operator: 'In', values: ['gold'] }],
+      },
+      taints: ['maintenance'],
+      until: NOW + 3_600_000,
+    },
+  ],
+  method: { kind: 'evict', deadlineMs: 900_000, afterDeadline: 'never' },
+  tolerationSeconds: { maintenance: 300 },
+  virtualKeys: ['node.kubernetes.io/unreachable'],
+};
+const ORDERS: Omit<Orders, 'revision'> = {
+  policy: { text: 'mode: paused\n', read: POLICY, revision: 1 },
+  stop: clusterStop,
+  holds: [
+    {
+      ...act,
+      id: 'h1',
+      until: NOW + 3_600_000,
+      target: { kind: 'pod', namespace: 'default', name: 'web-0', uid: FIRST },
+    },
+    {
+      ...act,
+      id: 'h2',
+      target: { kind: 'workload', namespace: 'default', owner: { kind: 'Deployment', name: 'web' } },
+    },
+    { ...act, id: 'h3', target: { kind: 'node', node: REF.node } },
+  ],
+};
+const standing = { scope: 'zone', zone: 'a', trippedAt: NOW - 2_000, nodes: 3, outOf: 4 } as const;
+const released = { scope: 'cluster', trippedAt: NOW - 9_000, nodes: 5, outOf: 9, upTo: 6 } as const;
+const fresh = { scope: 'people', trippedAt: NOW - 8_000, nodes: 5, outOf: 9, releasedAt: NOW } as const;
+const GUARD: GuardState = { revision: 1, trips: [standing], released: [released, fresh] };
+const ofCluster = { who: act.who, at: NOW, cluster: CLUSTER };
+const AUDIT: readonly AuditEntry[] = [
+  { who: act.who, at: NOW + 2, kind: 'stop', what: 'stopped all clusters', why: 'drill' },
+  { ...ofCluster, at: NOW + 1, who: 'relay-1', kind: 'guard-tripped', what: 'holds zone a' },
+  {
+    ...ofCluster,
+    kind: 'policy',
+    what: 'applied a policy',
+    why: 'drill',
+    before: 'mode: observe\n',
+    after: 'mode: paused\n',
+  },
+];
+
+/** Writes an item of each kind that a table holds, with all that it may say, as the release does that runs. */
+export async function writeAll(table: DynamoDbTable): Promise<void> {
+  const store = new DynamoDbStore(table);
+  await store.commit(
+    REF,
+    0,
+    { node: NODE, schedule: [plain, busy], end: [ended, cancelled], noted: NOTED, live: true },
+    NOW,
+  );
+  await new DynamoDbHistory(table).noteGone(CLUSTER, GONE);
+  const registry = new DynamoDbClusterRegistry(table);
+  for (const cluster of REGISTERED) await registry.add(cluster);
+  const leases = new DynamoDbLeases(table);
+  const lease = (await leases.take(CLUSTER, undefined, 'relay-1', NOW)) as Lease;
+  await leases.renew(lease, { renewedAt: NOW + 3_000, heardAt: NOW + 2_000, nodes: 20 });
+  await leases.bid(lease, BID);
+  await leases.reportStuck(lease, STUCK);
+  const rulebook = new DynamoDbRulebook(table);
+  const [ofFleet, ofGuard, ofPolicy] = AUDIT;
+  if (!ofFleet || !ofGuard || !ofPolicy) throw new Error('the audit has three entries');
+  await rulebook.changeOrders(CLUSTER, { revision: 0, holds: [] }, ORDERS, ofPolicy);
+  await rulebook.changeGuard(CLUSTER, { revision: 0, trips: [] }, [standing, released, fresh], ofGuard);
+  await rulebook.changeFleetStop(undefined, fleetStop, ofFleet);
+  await new DynamoDbRateLimiter(table).take(CLUSTER, 5, 1, NOW);
+}
+
+const LEASE: LeaseRecord = {
+  cluster: CLUSTER,
+  holder: 'relay-1',
+  epoch: Math.floor(NOW / 1000),
+  renewals: 1,
+  renewedAt: NOW + 3_000,
+  heardAt: NOW + 2_000,
+  nodes: 20,
+  bid: BID,
+};
+
+/** What these items mean. */
+export const MEANING = {
+  node: NODE,
+  scheduled: [plain, busy],
+  ended: [
+    { ...ended, endedAt: NOW },
+    { ...cancelled, endedAt: NOW },
+  ],
+  tainted: [{ node: REF.node, state: NODE }],
+  noted: NOTED,
+  gone: GONE,
+  registered: REGISTERED,
+  lease: LEASE,
+  stuck: STUCK,
+  rulings: { orders: { revision: 1, ...ORDERS }, guard: GUARD, fleetStop, fleetRevision: 1 },
+  audit: AUDIT,
+  /** Five turns, one a second, are given out already. */
+  nextTurn: NOW + 5_000,
+};
+
+/** What the release that runs reads of them. */
+export async function readAll(table: DynamoDbTable): Promise<typeof MEANING> {
+  const store = new DynamoDbStore(table);
+  const { node, scheduled, ended: over } = await store.load(REF, NOW);
+  if (!node) throw new Error('there is no node');
+  const items = await Array.fromAsync(table.query(`${CLUSTER}#${REF.node}`, 'A'));
+  const changed = items.filter(({ sk }) => String(sk).startsWith('CHANGED#'));
+  const gone = await Array.fromAsync(table.query(`LEASE#${CLUSTER}`, 'GONE#', 'GONE$'));
+  const leases = new DynamoDbLeases(table);
+  const lease = await leases.look(CLUSTER);
+  if (!lease) throw new Error('there is no lease');
+  const rulebook = new DynamoDbRulebook(table);
+  const { fleetStop: stop, ...rulings } = await rulebook.read(CLUSTER);
+  if (!stop) throw new Error('nothing is stopped');
+  const [turn = 0] = await new DynamoDbRateLimiter(table).take(CLUSTER, 1, 1, NOW);
+  return {
+    node,
+    scheduled: [...scheduled.values()],
+    ended: [...over.values()],
+    tainted: await Array.fromAsync(store.taintedNodes(CLUSTER)),
+    noted: changed.flatMap(parseChangedItem),
+    gone: gone.flatMap(parseGoneItem),
+    registered: (await new DynamoDbClusterRegistry(table).list()) as typeof REGISTERED,
+    lease,
+    stuck: await leases.stuck(CLUSTER),
+    rulings: { ...rulings, fleetStop: stop } as typeof MEANING.rulings,
+    audit: await rulebook.audit({ from: 0, to: Number.POSITIVE_INFINITY }),
+    nextTurn: turn,
+  };
+}

@@ -19,7 +19,11 @@ export function quotaFindings(
 ): readonly Told[] {
   const used = Object.values(batches).reduce((sum, count) => sum + count, OTHER_INVOCATIONS);
   const lambda = `Lambda runs ${invocations} invocations at a time for functions that have none reserved, and the service uses up to ${used}`;
-  const table = `The table takes ${writesAtOnce} writes a second at once (${Math.floor(writesAtOnce / WRITES_PER_POD)} pods that are scheduled), and grows to ${mostWrites}.`;
+  const atOnce =
+    writesAtOnce === undefined
+      ? 'nobody says how many'
+      : `${writesAtOnce}, or ${Math.floor(writesAtOnce / WRITES_PER_POD)} pods that are scheduled`;
+  const table = `The table takes up to ${mostWrites} writes a second once it has grown, and at once ${atOnce}.`;
   const size = SIZES.find((each) => nodes > each.nodes);
   return [
     invocations >= used
@@ -29,7 +33,7 @@ export function quotaFindings(
           `${lambda}: beyond that its batches are throttled, and late.`,
           'Have the quota Concurrent executions of Lambda raised, or lower taintward:evictConcurrency and taintward:deltaConcurrency.',
         ),
-    size === undefined || writesAtOnce >= size.writesAtOnce
+    size === undefined || (writesAtOnce ?? Infinity) >= size.writesAtOnce
       ? ok('quotas', table)
       : warn(
           'quotas',

@@ -78,7 +78,9 @@ export class AwsAccount implements Account {
     // -1 is none.
     const own = Table?.OnDemandThroughput?.MaxWriteRequestUnits ?? -1;
     const mostWrites = own < 0 ? TableMaxWriteCapacityUnits : Math.min(own, TableMaxWriteCapacityUnits);
-    return { writesAtOnce: Table?.WarmThroughput?.WriteUnitsPerSecond ?? 0, mostWrites };
+    const writesAtOnce = Table?.WarmThroughput?.WriteUnitsPerSecond;
+    // None is warm that takes nothing: a stand-in says so.
+    return { ...(writesAtOnce ? { writesAtOnce } : {}), mostWrites };
   }
 }
 

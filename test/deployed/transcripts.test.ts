@@ -1,6 +1,9 @@
+import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import type { RelayStatus } from '#functions/operator/status.ts';
+import { VERSION } from '#shared/version.ts';
 import { until } from '#test/cluster/rig/until.ts';
 import { type Said, Transcript } from '#test/transcripts/transcript.ts';
 import { ROOT } from './rig/command.ts';
@@ -24,10 +27,12 @@ test('a session at a deployment', async (t) => {
   const { queues, alpha, beta } = deployed();
   await deployed().withRelays(1);
   await queues.evictionsDueDead.purge();
-  const names = new Map([
+  const names = new Map<string | RegExp, string>([
     // They have the names of runs in them.
     ...[alpha, beta].map(({ name, secretArn }) => [secretArn, `<secret of ${name}>`] as const),
     ...[alpha, beta].map(({ cluster }) => [cluster.run, 'run'] as const),
+    // As many as the stand-in's machine runs, and as there are.
+    [/(?<=Lambda runs |alarms +Of )\d+/g, '<count>'] as const,
   ]);
   const at = new Transcript({ run: taintward, names });
   await at.say('clusters', 'list');
@@ -43,4 +48,17 @@ test('a session at a deployment', async (t) => {
   await at.say('history', 'nowhere');
   await at.say('status', 'nowhere');
   at.compare(t, join(import.meta.dirname, 'transcripts.txt'));
+});
+
+test('status tells of each part of a deployment, and its release', async () => {
+  await deployed().withRelays(1);
+  const { out, err } = await taintward('status', 'beta', '-o', 'json');
+  const { versions, relays, deadLetters, backlog, unknown, clusters } = JSON.parse(out || err);
+  assert.deepEqual(versions, { cli: VERSION, functions: VERSION, relays: [VERSION] });
+  assert.deepEqual(
+    relays.map(({ version, clusters }: RelayStatus) => [version, clusters]),
+    [[VERSION, ['beta']]],
+  );
+  assert.deepEqual([clusters[0].breakerOpen, unknown], [false, []]);
+  assert.ok(deadLetters && backlog);
 });

@@ -169,10 +169,12 @@ test('who may not look at a takeover is told so, and the rest all the same', asy
   const { findings, fleet } = examined(t, {});
   const live = shownCluster(controllerManager('off'), NOW, (of) => of.includes('admissionregistration'));
   const found = await findings({ ...fleet, cluster: async () => live });
-  assert.deepEqual(
-    found.filter(({ what }) => what === 'takeover').map(({ verdict, fix }) => [verdict, fix]),
-    [['warn', 'Grant yourself the rights of taintward-viewer: cdk/rbac/operators.']],
-  );
+  assert.deepEqual(about('takeover', found), [
+    [
+      'ok',
+      'Whether it is taken over is not shown to these credentials: the group taintward-viewer of cdk/rbac/operators may see it.',
+    ],
+  ]);
   assert.equal(about('built-in', found).length, 1);
 });
 
@@ -212,5 +214,15 @@ test('what of an account may not be looked at is one finding each, and none is b
   const account: Account = { release: refuse, quotas: refuse, alarms: refuse };
   assert.deepEqual(ofAccount(await findings({ ...fleet, kind: 'deployed', account })), [
     ...['versions warn', 'quotas warn', 'alarms warn'],
+  ]);
+});
+
+test('a cluster that does not answer its relay is told of before it counts as deaf', async (t) => {
+  const { leases, findings } = examined(t, {});
+  const lease = await leases.take(prod, undefined, 'relay-1', NOW);
+  assert.ok(lease);
+  await leases.renew(lease, { renewedAt: NOW, heardAt: NOW, breakerOpen: true });
+  assert.deepEqual(about('relay', await findings()), [
+    ['warn', 'It was heard 0 s ago, and does not answer now: it is asked again every few seconds.'],
   ]);
 });

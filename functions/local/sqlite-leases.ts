@@ -13,6 +13,7 @@ import {
 import { type StuckPod, stuckSchema } from '#shared/clusters/stuck.ts';
 import { type ClusterName, clusterName, type EpochMs } from '#shared/eviction/identity.ts';
 import { parseStored } from '#shared/store/stored.ts';
+import { VERSION } from '#shared/version.ts';
 import { orSqliteStoreError } from './sqlite-database.ts';
 
 const clusterRow = z.object({ cluster: z.string().transform(clusterName) });
@@ -49,20 +50,19 @@ export class SqliteLeases implements Leases, Pick<LeaseReader, 'epoch'> {
     this.#look = database.prepare('SELECT * FROM leases WHERE cluster = :cluster');
     this.#clusters = database.prepare('SELECT cluster FROM leases ORDER BY cluster');
     this.#takeFirst = database.prepare(`
-      INSERT INTO leases (cluster, holder, epoch, renewals, renewed_at)
-      VALUES (:cluster, :holder, :epoch, 0, :now)
+      INSERT INTO leases (cluster, holder, version, epoch, renewals, renewed_at)
+      VALUES (:cluster, :holder, :version, :epoch, 0, :now)
       ON CONFLICT DO NOTHING
       RETURNING *`);
     this.#take = database.prepare(`
-      UPDATE leases SET holder = :holder, epoch = :epoch, renewals = 0, renewed_at = :now, version = NULL,
+      UPDATE leases SET holder = :holder, epoch = :epoch, renewals = 0, renewed_at = :now, version = :version,
         breaker_open = NULL, bid = NULL
       WHERE cluster = :cluster AND holder IS :foundHolder AND epoch = :foundEpoch AND renewals = :foundRenewals
       RETURNING *`);
     this.#renew = database.prepare(`
       UPDATE leases SET renewals = renewals + 1, renewed_at = :renewedAt,
         heard_at = coalesce(:heardAt, heard_at), nodes = coalesce(:nodes, nodes),
-        version = coalesce(:version, version), breaker_open = coalesce(:breakerOpen, breaker_open),
-        bid = iif(:declines, NULL, bid)
+        breaker_open = coalesce(:breakerOpen, breaker_open), bid = iif(:declines, NULL, bid)
       WHERE cluster = :cluster AND holder = :holder AND epoch = :epoch
       RETURNING *`);
     this.#bid = database.prepare(`
@@ -91,7 +91,7 @@ export class SqliteLeases implements Leases, Pick<LeaseReader, 'epoch'> {
     holder: string,
     now: EpochMs,
   ): Promise<Lease | undefined> {
-    const taken = { cluster, holder, epoch: nextEpoch(found?.epoch, now), now };
+    const taken = { cluster, holder, version: VERSION, epoch: nextEpoch(found?.epoch, now), now };
     const row = orSqliteStoreError(this.#path, () =>
       found
         ? this.#take.get({
@@ -107,10 +107,10 @@ export class SqliteLeases implements Leases, Pick<LeaseReader, 'epoch'> {
 
   async renew(
     { cluster, holder, epoch }: Lease,
-    { renewedAt, heardAt, nodes, version, breakerOpen, declines }: LeaseReport,
+    { renewedAt, heardAt, nodes, breakerOpen, declines }: LeaseReport,
   ): Promise<Lease | undefined> {
     const report = {
-      ...{ renewedAt, heardAt: heardAt ?? null, nodes: nodes ?? null, version: version ?? null },
+      ...{ renewedAt, heardAt: heardAt ?? null, nodes: nodes ?? null },
       ...{ breakerOpen: breakerOpen === undefined ? null : Number(breakerOpen), declines: declines ? 1 : 0 },
     };
     const row = orSqliteStoreError(this.#path, () => this.#renew.get({ cluster, holder, epoch, ...report }));

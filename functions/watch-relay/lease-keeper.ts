@@ -11,7 +11,6 @@ import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock, Stopwatch } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
-import { VERSION } from '#shared/version.ts';
 import type { Fleet } from './fleet.ts';
 
 /** Three tries to renew fit into a lease's time. */
@@ -218,7 +217,6 @@ export class LeaseKeeper {
     const [heardAt, nodes] = [this.#tenant.heardAt(), this.#tenant.nodes()];
     return {
       renewedAt: this.#deps.clock.now(),
-      version: VERSION,
       breakerOpen: this.#tenant.breakerOpen(),
       ...(heardAt === undefined ? {} : { heardAt }),
       ...(nodes === undefined ? {} : { nodes }),

@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { type ClusterName, clusterName, type EpochMs } from '#shared/eviction/identity.ts';
 import type { DynamoDbTable, Item, Key } from '#shared/store/dynamodb-table.ts';
 import { parseStored } from '#shared/store/stored.ts';
+import { VERSION } from '#shared/version.ts';
 import {
   type Bid,
   bidSchema,
@@ -34,9 +35,6 @@ const stuckKey = (cluster: ClusterName): Key => ({ pk: `${LEASE_PREFIX}${cluster
 
 const leaseKey = (cluster: ClusterName): Key => ({ pk: `${LEASE_PREFIX}${cluster}`, sk: 'LEASE' });
 
-/** Without what a holder says of itself. */
-const OF_NOBODY = { holder: undefined, version: undefined, breakerOpen: undefined };
-
 /** Leases as `LEASE` items of the store's table, never deleted. Every method rejects with `StoreError`. */
 export class DynamoDbLeases implements Leases, LeaseReader {
   readonly #table: DynamoDbTable;
@@ -59,8 +57,8 @@ export class DynamoDbLeases implements Leases, LeaseReader {
     const item = await this.#table.update({
       key: leaseKey(cluster),
       set: {
-        ...{ ...OF_NOBODY, holder, epoch: nextEpoch(found?.epoch, now), renewals: 0, renewedAt: now },
-        bid: undefined,
+        ...{ holder, version: VERSION, epoch: nextEpoch(found?.epoch, now), renewals: 0, renewedAt: now },
+        ...{ breakerOpen: undefined, bid: undefined },
       },
       expected: { holder: found?.holder, epoch: found?.epoch, renewals: found?.renewals },
     });
@@ -69,7 +67,7 @@ export class DynamoDbLeases implements Leases, LeaseReader {
 
   async renew(
     { cluster, holder, epoch }: Lease,
-    { renewedAt, heardAt, nodes, version, breakerOpen, declines }: LeaseReport,
+    { renewedAt, heardAt, nodes, breakerOpen, declines }: LeaseReport,
   ): Promise<Lease | undefined> {
     const item = await this.#table.update({
       key: leaseKey(cluster),
@@ -77,7 +75,6 @@ export class DynamoDbLeases implements Leases, LeaseReader {
         renewedAt,
         ...(heardAt === undefined ? {} : { heardAt }),
         ...(nodes === undefined ? {} : { nodes }),
-        ...(version === undefined ? {} : { version }),
         ...(breakerOpen === undefined ? {} : { breakerOpen }),
         ...(declines ? { bid: undefined } : {}),
       },
@@ -105,7 +102,7 @@ export class DynamoDbLeases implements Leases, LeaseReader {
   async release({ cluster, holder, epoch }: Lease): Promise<void> {
     await this.#table.update({
       key: leaseKey(cluster),
-      set: OF_NOBODY,
+      set: { holder: undefined, version: undefined, breakerOpen: undefined },
       expected: { holder, epoch },
     });
   }

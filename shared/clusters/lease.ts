@@ -40,7 +40,7 @@ export interface LeaseRecord {
   readonly heardAt?: EpochMs;
   /** How many nodes the cluster had when a relay last knew them; absent: none ever did. */
   readonly nodes?: number;
-  /** The release of the relay that holds it, as it renews; absent: it did not say yet. */
+  /** The release of the relay that holds it; absent: nobody does, or one that does not say. */
   readonly version?: string;
   /** Whether that relay has stopped asking the cluster's API server for some seconds, because it does not answer. */
   readonly breakerOpen?: boolean;
@@ -54,8 +54,7 @@ export interface Lease extends LeaseRecord {
 }
 
 /** What a holder says of itself and the cluster as it renews; what it does not know stays as it was. */
-export interface LeaseReport
-  extends Pick<LeaseRecord, 'renewedAt' | 'heardAt' | 'nodes' | 'version' | 'breakerOpen'> {
+export interface LeaseReport extends Pick<LeaseRecord, 'renewedAt' | 'heardAt' | 'nodes' | 'breakerOpen'> {
   /** Ends the bid that there is. */
   readonly declines?: true;
 }
@@ -65,7 +64,7 @@ export interface Leases {
   /** A cluster's lease; `undefined`: it was never taken. */
   look(cluster: ClusterName): Promise<LeaseRecord | undefined>;
   /**
-   * Takes a lease with the next epoch, if it still is exactly what a look found. `undefined`: it was taken, renewed or
+   * Takes a lease with the next epoch, for a relay of this release, if it still is exactly what a look found. `undefined`: it was taken, renewed or
    * released since. Whether it is free, or its holder dead, is for the caller to know.
    */
   take(

@@ -3,6 +3,7 @@ import { after, before, describe, test } from 'node:test';
 import type { Lease, LeaseReader, LeaseRecord, Leases } from '#shared/clusters/lease.ts';
 import type { StuckPod } from '#shared/clusters/stuck.ts';
 import { type ClusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
+import { VERSION } from '#shared/version.ts';
 import { aCluster, NOW } from './partition-builders.ts';
 
 /** Leases under contract; every test uses clusters of its own, so one instance serves them all. */
@@ -42,7 +43,10 @@ export function leaseContract(name: string, make: () => Promise<LeasesUnderContr
       const cluster = aCluster('admin@prod/eu:1');
       assert.equal(await leases.look(cluster), undefined);
       const lease = await leases.take(cluster, undefined, 'a', NOW);
-      assert.deepEqual(lease, { cluster, holder: 'a', epoch: FIRST_EPOCH, renewals: 0, renewedAt: NOW });
+      assert.deepEqual(lease, {
+        ...{ cluster, holder: 'a', version: VERSION },
+        ...{ epoch: FIRST_EPOCH, renewals: 0, renewedAt: NOW },
+      });
       assert.deepEqual(await leases.look(cluster), lease);
     });
 
@@ -69,8 +73,7 @@ export function leaseContract(name: string, make: () => Promise<LeasesUnderContr
       const former = await renewed(await taken(cluster, 'a'));
       const hourAgo = NOW - 3_600_000;
       assert.deepEqual(await leases.take(cluster, former, 'b', hourAgo), {
-        cluster,
-        holder: 'b',
+        ...{ cluster, holder: 'b', version: VERSION },
         epoch: FIRST_EPOCH + 1,
         renewals: 0,
         renewedAt: hourAgo,
@@ -116,15 +119,14 @@ export function leaseContract(name: string, make: () => Promise<LeasesUnderContr
     test('what a holder says of itself stays with its renewals, and ends with its lease', async () => {
       const cluster = aCluster();
       const lease = await taken(cluster, 'a');
-      const said = { version: '1.2.3', breakerOpen: true };
-      const first = await leases.renew(lease, { renewedAt: NOW, ...said });
+      const first = await leases.renew(lease, { renewedAt: NOW, breakerOpen: true });
       assert.ok(first);
       const again = await renewed(first);
-      assert.deepEqual([again.version, again.breakerOpen], ['1.2.3', true]);
+      assert.deepEqual([again.version, again.breakerOpen], [VERSION, true]);
       assert.equal((await leases.renew(again, { renewedAt: NOW, breakerOpen: false }))?.breakerOpen, false);
       const next = await taken(cluster, 'b');
-      assert.deepEqual([next.version, next.breakerOpen], [undefined, undefined]);
-      const told = await leases.renew(next, { renewedAt: NOW, ...said });
+      assert.deepEqual([next.version, next.breakerOpen], [VERSION, undefined]);
+      const told = await leases.renew(next, { renewedAt: NOW, breakerOpen: true });
       assert.ok(told);
       await leases.release(told);
       const free = await leases.look(cluster);
@@ -182,7 +184,7 @@ export function leaseContract(name: string, make: () => Promise<LeasesUnderContr
       const cluster = aCluster();
       const former = await taken(cluster, 'a');
       await leases.release(former);
-      const { holder: _holder, ...free } = former;
+      const { holder: _holder, version: _version, ...free } = former;
       assert.deepEqual(await leases.look(cluster), free);
       assert.equal(await leases.renew(former, { renewedAt: NOW }), undefined);
       const present = await taken(cluster, 'b', NOW + 1);

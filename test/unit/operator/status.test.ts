@@ -84,13 +84,13 @@ test('what cannot be read of one cluster, or of the queues, keeps nothing else b
 
 test('relays are told with what they have on their hands, and the releases of all parts with them', async (t) => {
   const { status, lease, leases, fleet } = await heard(t);
-  await leases.renew(lease, { renewedAt: NOW, heardAt: NOW, nodes: 7, version: '1.2.3' });
+  await leases.renew(lease, { renewedAt: NOW, heardAt: NOW, nodes: 7 });
   const account = { release: async () => '1.2.2', quotas: assert.fail, alarms: assert.fail };
   const { relays, versions } = await status({ ...fleet, kind: 'deployed', account });
   assert.deepEqual(relays, [
-    { holder: 'relay-1', version: '1.2.3', clusters: ['prod'], nodes: 7, renewedAt: NOW },
+    { holder: 'relay-1', version: VERSION, clusters: ['prod'], nodes: 7, renewedAt: NOW },
   ]);
-  assert.deepEqual(versions, { cli: VERSION, functions: '1.2.2', relays: ['1.2.3'] });
+  assert.deepEqual(versions, { cli: VERSION, functions: '1.2.2', relays: [VERSION] });
 });
 
 test('a cluster whose API server does not answer needs somebody before it counts as deaf', async (t) => {

@@ -8,7 +8,6 @@ import { LEASE_LOOK_MS, LEASE_RENEW_MS, LeaseKeeper } from '#functions/watch-rel
 import { LEASE_TTL_MS, type Lease, type Leases } from '#shared/clusters/lease.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { StoreError } from '#shared/store/store.ts';
-import { VERSION } from '#shared/version.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { driveTimers } from '#test/world/driven-timers.ts';
 
@@ -251,7 +250,7 @@ describe('a relay that holds a lease', () => {
     await time.pass(LEASE_RENEW_MS);
     const record = await leases.look(CLUSTER);
     assert.deepEqual([record?.heardAt, record?.nodes], [heardAt, 7]);
-    assert.deepEqual([record?.version, record?.breakerOpen], [VERSION, false]);
+    assert.equal(record?.breakerOpen, false);
     one.tenant.breakerOpen = true;
     await time.pass(LEASE_RENEW_MS);
     assert.equal((await leases.look(CLUSTER))?.breakerOpen, true);

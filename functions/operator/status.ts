@@ -150,7 +150,9 @@ export async function statusOf(
   const at = clock.now();
   const runs: readonly string[] =
     fleet.kind === 'local' && !service ? ['No npm start runs on this state directory now.'] : [];
-  const relays = relaysOf(found.flatMap(({ lease }) => lease ?? []));
+  const relays = relaysOf(
+    found.flatMap(({ lease, status: { nodes = 0 } }) => (lease ? [{ ...lease, nodes }] : [])),
+  );
   const releases = [...new Set(relays.flatMap(({ version }) => version ?? []))];
   const status = {
     at,
@@ -173,7 +175,7 @@ export async function statusOf(
 }
 
 /** Who holds these leases, by name. */
-function relaysOf(leases: readonly LeaseRecord[]): readonly RelayStatus[] {
+function relaysOf(leases: readonly (LeaseRecord & { readonly nodes: number })[]): readonly RelayStatus[] {
   return [...Map.groupBy(leases, ({ holder }) => holder)]
     .flatMap(([holder, held]): readonly RelayStatus[] => {
       if (holder === undefined) return [];
@@ -183,7 +185,7 @@ function relaysOf(leases: readonly LeaseRecord[]): readonly RelayStatus[] {
           holder,
           ...(version === undefined ? {} : { version }),
           clusters: held.map(({ cluster }) => cluster),
-          nodes: held.reduce((sum, { nodes = 0 }) => sum + nodes, 0),
+          nodes: held.reduce((sum, { nodes }) => sum + nodes, 0),
           renewedAt: Math.max(...held.map(({ renewedAt }) => renewedAt)),
         },
       ];

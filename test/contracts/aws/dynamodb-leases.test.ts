@@ -24,7 +24,7 @@ test('DynamoDbLeases look at many leases at once, and leave out what was never t
   assert.ok(lease && gone);
   await leases.release(gone);
   const found = await leases.lookAtAll([held, released, unknown]);
-  const { holder: _holder, ...free } = gone;
+  const { holder: _holder, version: _version, ...free } = gone;
   assert.deepEqual(
     new Map(found.map((record) => [record.cluster, record])),
     new Map([

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { tolerates } from '#test/cluster/rig/tolerations.ts';
 import { until } from '#test/cluster/rig/until.ts';
+import { guideRows } from '#test/costs/guide-rows.ts';
 import type { AwsRequest } from './rig/aws-tap.ts';
 import { bill, sum } from './rig/bill.ts';
 import { deployed } from './rig/deployed-stage.ts';
@@ -14,6 +15,9 @@ const TARGET_CALLS_PER_POD = 0.6;
 const TARGET_DOLLARS_PER_MILLION = 2.6;
 /** Of these for computing time, which depends on the machine and is measured, but not judged: 22 ms of 512 MiB each. */
 const COMPUTE_DOLLARS_PER_MILLION = 0.15;
+
+/** A look more or less, of some 27 calls. */
+const TELLING_TOLERANCE = 0.1;
 
 const QUIET_MS = 15_000;
 const MONTH_MS = 730 * 3600 * 1000;
@@ -137,6 +141,9 @@ test(`${PODS} pods of a node that go together: at most ${TARGET_CALLS_PER_POD} A
   }
   t.diagnostic(`${callsPerPod.toFixed(2)} calls per pod, $${dollars.toFixed(2)} per million evictions`);
   assert.ok(callsPerPod <= TARGET_CALLS_PER_POD, `${callsPerPod} calls per pod`);
+  const [, told = ''] = guideRows().find(([what]) => what === 'together') ?? [];
+  const toldPerPod = Number(/: ([\d.]+) per pod$/.exec(told)?.[1]);
+  assert.ok(Math.abs(callsPerPod - toldPerPod) <= TELLING_TOLERANCE, `the guide says ${toldPerPod}`);
   assert.ok(
     dollars - compute <= TARGET_DOLLARS_PER_MILLION - COMPUTE_DOLLARS_PER_MILLION,
     `$${dollars} per million`,

@@ -1,17 +1,6 @@
+import { PRICES, perMillion } from '#test/costs/prices.ts';
 import type { AwsRequest } from './aws-tap.ts';
 import type { Invocation } from './raw-aws.ts';
-
-/** US dollars in us-east-1, November 2026, beyond the free tier. */
-const PRICES = {
-  sqsFifoPerMillion: 0.5,
-  sqsStandardPerMillion: 0.4,
-  dynamoDbWritesPerMillion: 0.625,
-  dynamoDbReadsPerMillion: 0.125,
-  lambdaRequestsPerMillion: 0.2,
-  lambdaArmPerGbSecond: 0.0000133334,
-  schedulerPerMillion: 1,
-  logsPerGb: 0.5,
-} as const;
 
 /** SQS bills a request once for every 64 KiB of its payload. */
 const SQS_CHUNK_BYTES = 64 * 1024;
@@ -137,5 +126,3 @@ function logLine({ name, logged }: FunctionWork): BillLine {
 
 const sqsPrice = (queue: FunctionWork['queue']): number =>
   queue === 'fifo' ? PRICES.sqsFifoPerMillion : PRICES.sqsStandardPerMillion;
-
-const perMillion = (count: number, dollars: number): number => (count * dollars) / 1_000_000;

@@ -1,0 +1,133 @@
+import type { TestContext } from 'node:test';
+import type { Context } from 'aws-lambda';
+import { Registry } from 'prom-client';
+import { createHandler } from '#functions/heartbeat/handler.ts';
+import { followRegistry } from '#functions/watch-relay/follow-registry.ts';
+import { Outbox } from '#functions/watch-relay/outbox.ts';
+import { Relay } from '#functions/watch-relay/relay.ts';
+import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
+import { RulesWatch } from '#functions/watch-relay/rules-watch.ts';
+import { DynamoDbLeases } from '#shared/clusters/dynamodb-leases.ts';
+import { DynamoDbClusterRegistry } from '#shared/clusters/dynamodb-registry.ts';
+import { DynamoDbRulebook } from '#shared/clusters/dynamodb-rulebook.ts';
+import { allRulesReader } from '#shared/clusters/rulebook.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
+import { DynamoDbHistory } from '#shared/store/dynamodb-history.ts';
+import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
+import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
+import { Emf } from '#shared/telemetry/emf.ts';
+import { logTo } from '#shared/telemetry/log.ts';
+import { SeededRandom } from '#test/simulation/seeded-random.ts';
+import { liveNode } from '#test/unit/watch-relay/live-objects.ts';
+import { WatchedCluster } from '#test/unit/watch-relay/watched-cluster.ts';
+import { driveTimers } from '#test/world/driven-timers.ts';
+import { CountedTable, type Units } from './counted-table.ts';
+
+/** Until each relay has what it is to have. */
+const SETTLED_MINUTES = 3;
+/** `heartbeat` is called once in it. */
+const MINUTE_MS = 60_000;
+
+/**
+ * The request units that relays and `heartbeat` take of the table in a minute, on average of so many, on a fleet of so many clusters in which
+ * nothing is tainted. They are those that are deployed; the table and the clusters are fakes, and time is driven.
+ */
+export async function idleUnits(
+  context: TestContext,
+  {
+    relays,
+    clusters,
+    minutes,
+  }: { readonly relays: number; readonly clusters: number; readonly minutes: number },
+): Promise<Units> {
+  context.mock.method(Math, 'random', new SeededRandom(relays * 1000 + clusters).next);
+  const time = driveTimers(context, Date.UTC(2026, 10, 22));
+  const clock = { now: Date.now };
+  const counted = new CountedTable(Date.now);
+  const table = new DynamoDbTable({ client: counted.client, tableName: 'taintward' });
+  const registry = new DynamoDbClusterRegistry(table);
+  for (let index = 0; index < clusters; index++) {
+    const access = { kind: 'eks', clusterName: `production-${index}`, region: 'us-east-1' } as const;
+    await registry.add({ name: clusterName(`production-${index}`), access, addedAt: Date.now() });
+  }
+  const stopping = new AbortController();
+  const running = Array.from({ length: relays }, (_, index) =>
+    runRelay(
+      `ip-10-0-0-${index}.ec2.internal/2d5b4b0e-6a0f-4c0a-9b6c-6f1f7f6a0a${index}`,
+      table,
+      clock,
+      stopping.signal,
+    ),
+  );
+  const heartbeat = createHandler({
+    registry,
+    leases: new DynamoDbLeases(table),
+    emf: quietEmf(clock),
+    stopwatch: Date.now,
+    log: logTo(() => undefined),
+  });
+  const pass = async (count: number) => {
+    for (let passed = 0; passed < count; passed++) {
+      void heartbeat(undefined, {} as Context);
+      await time.pass(MINUTE_MS);
+    }
+  };
+  await pass(SETTLED_MINUTES);
+  const before = counted.units;
+  await pass(minutes);
+  const after = counted.units;
+  stopping.abort();
+  const ended = Promise.all(running);
+  await time.pass(1_000);
+  await ended;
+  return {
+    reads: (after.reads - before.reads) / minutes,
+    writes: (after.writes - before.writes) / minutes,
+  };
+}
+
+const quietEmf = (clock: { readonly now: () => number }): Emf =>
+  new Emf({ namespace: 'taintward', clock, write: () => undefined });
+
+/** As `functions/watch-relay/main.ts` does. */
+async function runRelay(
+  holder: string,
+  table: DynamoDbTable,
+  clock: { readonly now: () => number },
+  signal: AbortSignal,
+): Promise<void> {
+  const log = logTo(() => undefined);
+  const metrics = relayMetrics(new Registry(), quietEmf(clock));
+  const rulebook = new DynamoDbRulebook(table);
+  const rules = new RulesWatch({
+    readAll: allRulesReader(rulebook, { comparisonOperators: false }),
+    clock,
+    log,
+  });
+  const nothing = { send: async () => [] };
+  const relay = new Relay({
+    ...{ rules, rulebook, clock, log, metrics, holder },
+    leases: new DynamoDbLeases(table),
+    store: new DynamoDbStore(table),
+    history: new DynamoDbHistory(table),
+    outbox: new Outbox({ nodeDeltas: nothing, podDeltas: nothing, clock, log, metrics }),
+    stopwatch: Date.now,
+    nodeBudget: Number.POSITIVE_INFINITY,
+  });
+  await followRegistry({
+    registry: new DynamoDbClusterRegistry(table),
+    connect: ({ name }) => ({ host: name, requestOptions: () => Promise.reject(new Error('nobody calls')) }),
+    relay: {
+      add: (name) => {
+        const cluster = new WatchedCluster(clock.now);
+        cluster.nodes.lists = [{ items: [liveNode('n1')], resourceVersion: '1' }];
+        relay.add(name, cluster);
+      },
+      remove: (name) => relay.remove(name),
+    },
+    log,
+    signal,
+  });
+  await relay.stop();
+  await rules.stop();
+}

@@ -1,0 +1,34 @@
+/**
+ * US dollars in us-east-1, November 2026, beyond free tiers, as AWS lists them: aws.amazon.com/SERVICE/pricing for sqs, dynamodb,
+ * lambda, eventbridge, cloudwatch, fargate, vpc and secrets-manager.
+ */
+export const PRICES = {
+  sqsFifoPerMillion: 0.5,
+  sqsStandardPerMillion: 0.4,
+  dynamoDbWritesPerMillion: 0.625,
+  dynamoDbReadsPerMillion: 0.125,
+  /** Once, for what is beyond what the table takes already: a provisioned unit's price for an hour. */
+  dynamoDbWarmWrite: 0.00065,
+  lambdaRequestsPerMillion: 0.2,
+  lambdaArmPerGbSecond: 0.0000133334,
+  schedulerPerMillion: 1,
+  logsPerGb: 0.5,
+  /** A month. */
+  alarm: 0.1,
+  /** A month; three of an account are free. */
+  dashboard: 3,
+  /** A month in which it is told every hour; less in proportion. */
+  metric: 0.3,
+  fargateArmVcpuHour: 0.03238,
+  fargateArmGbHour: 0.00356,
+  publicAddressHour: 0.005,
+  natGatewayHour: 0.045,
+  natGatewayPerGb: 0.045,
+  /** In one zone. */
+  interfaceEndpointHour: 0.01,
+} as const;
+
+export const HOURS_A_MONTH = 730;
+export const SECONDS_A_MONTH = HOURS_A_MONTH * 3600;
+
+export const perMillion = (count: number, dollars: number): number => (count * dollars) / 1_000_000;

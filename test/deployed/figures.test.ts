@@ -11,13 +11,14 @@ import { momentComes } from './rig/on-time.ts';
 const PODS = 50;
 /** Five minutes later takes the same calls: up to 15 minutes a timer is one delayed message. */
 const TOLERATED_SECONDS = 15;
-const TARGET_CALLS_PER_POD = 0.6;
-const TARGET_DOLLARS_PER_MILLION = 2.6;
+/** 27 for all of them, and some more where it takes longer: what governs a cluster is read again every 0.7 s. */
+const TARGET_CALLS_PER_POD = 0.7;
+const TARGET_DOLLARS_PER_MILLION = 2.7;
 /** Of these for computing time, which depends on the machine and is measured, but not judged: 22 ms of 512 MiB each. */
 const COMPUTE_DOLLARS_PER_MILLION = 0.15;
 
-/** A look more or less, of some 27 calls. */
-const TELLING_TOLERANCE = 0.1;
+/** Of calls per pod, between what is measured and what the guide says. */
+const TELLING_TOLERANCE = 0.16;
 
 const QUIET_MS = 15_000;
 const MONTH_MS = 730 * 3600 * 1000;

@@ -103,12 +103,17 @@ export class DeployedStage {
 
   /** `npx taintward …`. Rejects when it fails. */
   cli(...args: readonly string[]): Promise<CommandResult> {
-    return this.cliOf(this.state.tableName, ...args);
+    return this.cliIn({}, ...args);
   }
 
   /** The same, of the service whose table is of that name. */
   cliOf(table: string, ...args: readonly string[]): Promise<CommandResult> {
-    const env = { ...accountEnvironment(this.account.url), TAINTWARD_TABLE: table };
+    return this.cliIn({ TAINTWARD_TABLE: table }, ...args);
+  }
+
+  /** The same, with these environment variables beside. */
+  cliIn(more: NodeJS.ProcessEnv, ...args: readonly string[]): Promise<CommandResult> {
+    const env = { ...accountEnvironment(this.account.url), TAINTWARD_TABLE: this.state.tableName, ...more };
     return run(process.execPath, [CLI, ...args], { env, withinMs: CLI_WITHIN_MS });
   }
 

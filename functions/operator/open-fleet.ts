@@ -20,16 +20,26 @@ export interface OpenFleetDeps {
   readonly connect: Connect;
   /** Says which fleet was taken where none was named. */
   hint(text: string): void;
+  /** The same of one that is the rule where it is meant: of use only should it fail. */
+  hintOnFailure?(text: string): void;
 }
 
 /**
  * The fleet that is meant: the state directory or the table that was named, else that of an `npm start` that runs in this
  * directory, else the table that a stack makes. Throws `FleetError` or `StoreError` when there is none.
  */
-export function openFleet({ state, table }: FleetChoice, { clock, connect, hint }: OpenFleetDeps): Fleet {
+export function openFleet(
+  { state, table }: FleetChoice,
+  { clock, connect, hint, hintOnFailure }: OpenFleetDeps,
+): Fleet {
   if (state !== undefined) return localFleet(state, clock);
   if (table !== undefined) return deployedFleet(table, { clock, connect });
-  if (!runsHere()) return deployedFleet(DEFAULT_TABLE, { clock, connect });
+  if (!runsHere()) {
+    hintOnFailure?.(
+      `No npm start runs in this directory, so that was asked of table ${DEFAULT_TABLE}: name another with --table, or a state directory with --state.`,
+    );
+    return deployedFleet(DEFAULT_TABLE, { clock, connect });
+  }
   hint(`Of the npm start that runs in this directory (--state ${DEFAULT_STATE}).`);
   return localFleet(DEFAULT_STATE, clock);
 }

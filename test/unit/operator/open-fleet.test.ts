@@ -50,9 +50,14 @@ test('without a word the fleet is that of the npm start that runs here, and that
 test('without a word the fleet is the table of a stack where no npm start runs', async (t) => {
   const { deps, hints, state } = await here(t);
   state.release();
-  const fleet = openFleet({}, deps);
+  const onFailure: string[] = [];
+  const fleet = openFleet({}, { ...deps, hintOnFailure: (text) => onFailure.push(text) });
   assert.equal(fleet.where, 'table taintward');
   assert.deepEqual(hints, []);
+  assert.match(
+    onFailure.join(),
+    /^No npm start runs in this directory, so that was asked of table taintward/,
+  );
 });
 
 test('a state directory goes before a table, and a table before what runs here', async (t) => {

@@ -72,6 +72,8 @@ export function addConsoleCommand(
         opened?.close();
         return;
       }
+      // A fleet that cannot be read is told here, and not on a page that shows nothing.
+      await fleet.clusters();
       const { openConsole } = await import('#functions/console/open-console.ts');
       const { clock, print } = deps;
       const stopped = untilStopped();

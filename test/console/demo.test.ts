@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import type { Page } from 'playwright-core';
+import { SqliteStore } from '#functions/local/sqlite-store.ts';
+import { STORE_FILE } from '#functions/local/state-directory.ts';
+import { clusterName, type NodeName, nodeName } from '#shared/eviction/identity.ts';
+import { commitUnderLock } from '#shared/store/store.ts';
+import { systemClock } from '#shared/time/clock.ts';
 import { assertAccessible, PHONE, THEMES, testBrowser, Visitor } from './rig/browser.ts';
 import { confirm } from './rig/confirm.ts';
 import { Service } from './rig/service.ts';
@@ -180,6 +186,41 @@ test('the rules of a cluster, and who said what', async () => {
   await page.getByText('Pods are evicted when their time is over.').waitFor();
 });
 
+test('what was given up needs somebody, and is tried again by click, with a reason', async () => {
+  await visitor.go('#/');
+  const pod = page
+    .locator('.demo > li')
+    .getByRole('link', { name: /^checkout-/ })
+    .first();
+  const lost = (await pod.textContent()) ?? '';
+  const card = page.locator('.demo > li', { hasText: lost });
+  const [node = ''] = /node-\d/.exec((await card.textContent()) ?? '') ?? [];
+  await page.getByRole('button', { name: `Taint ${node}` }).click();
+  await page.locator('.soonest li', { hasText: lost }).waitFor();
+  await giveUp(nodeName(node), lost);
+  await page.locator('.needs li', { hasText: 'given up' }).getByRole('link', { name: 'See which' }).click();
+  await row(lost).getByText('given up').waitFor();
+  await visitor.go(`#/node/simulated/${node}`);
+  await page.getByRole('button', { name: 'Try again' }).waitFor();
+
+  await visitor.go('#/');
+  const need = page.locator('.needs li', { hasText: 'given up' });
+  await need.getByRole('button', { name: 'Try again in simulated' }).click();
+  await page.getByRole('dialog').getByText('1 pod is given up, and tried again.').waitFor();
+  await page.keyboard.press('Escape');
+  await confirm(page, need.getByRole('button', { name: 'Try again in simulated' }), 'the webhook is mended');
+  await page.getByRole('status').getByText('Evictions that are tried again: 1.').waitFor();
+  await need.waitFor({ state: 'detached' });
+
+  await visitor.go(`#/history?pod=${lost}`);
+  await row(lost).getByText('given up').waitFor();
+  await row(lost).getByText('evicted').waitFor();
+  await visitor.go('#/');
+  await page.getByRole('button', { name: `Untaint ${node}` }).click();
+  await visitor.go('#/rules/simulated');
+  await page.getByRole('table', { name: 'Audit' }).getByText('the webhook is mended').waitFor();
+});
+
 test('on a phone all of it is there, and nothing is wider than the screen', async () => {
   await page.setViewportSize(PHONE);
   for (const view of ['Overview', 'Nodes', 'Pending', 'History', 'What if', 'Rules']) {
@@ -192,6 +233,21 @@ test('on a phone all of it is there, and nothing is wider than the screen', asyn
     assert.equal(wider, 0, view);
   }
 });
+
+/** Has a pod be given up, as after four days of failing. */
+async function giveUp(node: NodeName, pod: string): Promise<void> {
+  const store = new SqliteStore({ path: join(service.state, STORE_FILE) });
+  const ref = { cluster: clusterName('simulated'), node };
+  await commitUnderLock(store, ref, undefined, systemClock, ({ scheduled }) => {
+    const now = systemClock.now();
+    const record = [...scheduled.values()].find(({ name }) => name === pod);
+    assert.ok(record, `${pod} is not to be evicted`);
+    const failure = { since: record.startedAt, error: 'a webhook refuses it' };
+    const schedule = [{ ...record, failure, gaveUpAt: now }];
+    return { result: undefined, change: { schedule, end: [], live: true } };
+  });
+  store.close();
+}
 
 const focusedText = async (): Promise<string> =>
   String(await page.evaluate('document.activeElement.innerText')).trim();

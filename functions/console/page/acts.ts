@@ -21,13 +21,16 @@ export interface Intent {
   readonly lasts?: true;
 }
 
-const intent = signal<Intent | undefined>(undefined);
+/** What is asked, and the how manieth question that is: asked again, it is another one. */
+const intent = signal<{ readonly asked: Intent; readonly question: number } | undefined>(undefined);
+let questions = 0;
 /** What was done last, for a while. */
 export const said = signal('');
 
 /** Asks whoever looks whether this is to be done, and why. */
 export function confirm(asked: Intent): void {
-  intent.value = asked;
+  questions += 1;
+  intent.value = { asked, question: questions };
 }
 
 const SAID_FOR_MS = 6_000;
@@ -54,8 +57,8 @@ const LASTS: readonly (readonly [ms: number, text: string])[] = [
 
 /** Shows what an act will do, asks why, and does it. */
 export function Confirmation(): VNode | undefined {
-  const asked = intent.value;
-  return asked && html`<${Form} key=${asked.title} intent=${asked} />`;
+  const { asked, question } = intent.value ?? {};
+  return asked && html`<${Form} key=${question} intent=${asked} />`;
 }
 
 const actOf = ({ draft, lasts }: Intent, why: string, forMs: number): Act =>

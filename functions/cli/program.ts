@@ -30,6 +30,7 @@ export function createProgram(deps: CliDeps): Command {
     .configureOutput({ writeOut: (text) => deps.print(text), writeErr: (text) => deps.complain(text) })
     .version(VERSION)
     .configureHelp({ showGlobalOptions: true })
+    .showHelpAfterError('Behind the command, --help shows how it is used, with examples.')
     .description(
       'Operates Taintward. AWS account and region are those of the AWS SDK: AWS_PROFILE, AWS_REGION.',
     )

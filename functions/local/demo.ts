@@ -114,6 +114,10 @@ function perform(
   say: Voice['say'],
 ): void {
   const [node = '', taint = ''] = words;
+  if (taint === '' && (command === 'taint' || command === 'untaint')) {
+    say(`Say which node, and which taint:\n${HELP}`);
+    return;
+  }
   switch (command) {
     case 'taint':
       cluster.taint(node, taint);

@@ -33,6 +33,7 @@ export function parseOptions(argv: readonly string[]): StartOptions {
         "node's NoExecute taints, or tells what it would evict. With no cluster named, brings up a simulated one to try it on.",
     )
     .version(VERSION)
+    .showHelpAfterError('npm start -- --help lists the options; clusters are named by --context.')
     .addOption(
       new Option('--context <name>', 'a context of the kubeconfig to manage; repeat it for more clusters')
         .argParser((name: string, names: readonly string[]) => [...names, name])

@@ -1,7 +1,7 @@
 import type { NodeTally } from '#functions/watch-relay/node-tally.ts';
 import type { Affected } from '#shared/eviction/guard.ts';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
-import type { Rules } from '#shared/eviction/policy.ts';
+import type { Policy, Rules } from '#shared/eviction/policy.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import { ENDED_WINDOW_MS, type Store } from '#shared/store/store.ts';
 import type { ClimateName } from './climates.ts';
@@ -191,29 +191,17 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
   'holds are ignored': {
     climate: 'fair',
     governed: true,
-    fault: {
-      rules:
-        (read) =>
-        async (...asked) => ({ ...(await read(...asked)), holds: [] }),
-    },
+    fault: { rules: withRules((rules) => ({ ...rules, holds: [] })) },
   },
   'stops are ignored': {
     climate: 'fair',
     governed: true,
-    fault: {
-      rules:
-        (read) =>
-        async (...asked) => ({ ...(await read(...asked)), stops: [] }),
-    },
+    fault: { rules: withRules((rules) => ({ ...rules, stops: [] })) },
   },
   'what the guard holds is evicted': {
     climate: 'dark',
     governed: true,
-    fault: {
-      rules:
-        (read) =>
-        async (...asked) => ({ ...(await read(...asked)), trips: [] }),
-    },
+    fault: { rules: withRules((rules) => ({ ...rules, trips: [] })) },
   },
   'the guard trips one node too late': {
     climate: 'dark',
@@ -258,12 +246,7 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
     climate: 'wide',
     governed: true,
     fault: {
-      rules:
-        (read) =>
-        async (...asked) => {
-          const { policy, ...rules } = await read(...asked);
-          return { ...rules, policy: { ...policy, exclude: policy.exclude.filter(({ labels }) => !labels) } };
-        },
+      rules: withPolicy((policy) => ({ ...policy, exclude: policy.exclude.filter(({ labels }) => !labels) })),
     },
   },
   'rules that were read once are relied on for ever': {
@@ -303,15 +286,7 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
   'a cluster’s rate is ignored': {
     climate: 'wide',
     governed: true,
-    fault: {
-      rules:
-        (read) =>
-        async (...asked) => {
-          const { policy, ...rules } = await read(...asked);
-          const { rate: _rate, ...others } = policy;
-          return { ...rules, policy: others };
-        },
-    },
+    fault: { rules: withPolicy(({ rate: _rate, ...policy }) => policy) },
   },
   'the seconds are ignored for which pods tolerate a taint by policy': {
     climate: 'fair',
@@ -366,6 +341,18 @@ function counting(count: (affected: Affected) => Affected): Hooks['relayView'] {
     };
     return instead(view, { tally: instead(tally, { counts }) });
   };
+}
+
+/** Rules as they are read, but changed. */
+function withRules(change: (rules: Rules) => Rules): Hooks['rules'] {
+  return (read) =>
+    async (...asked) =>
+      change(await read(...asked));
+}
+
+/** The same of the policy among them. */
+function withPolicy(change: (policy: Policy) => Policy): Hooks['rules'] {
+  return withRules(({ policy, ...rules }) => ({ ...rules, policy: change(policy) }));
 }
 
 /** Rules as they were when they were last read, so long ago at most. */

@@ -51,6 +51,15 @@ export async function settledCluster(
   };
 }
 
+/** To prepare it: adds the pod `default/debug` on node-1, which nobody makes anew. Returns how many pods these are. */
+export async function addBarePod({ objects }: LiveCluster): Promise<number> {
+  await objects.create('/api/v1/namespaces/default/pods', {
+    metadata: { name: 'debug' },
+    spec: { nodeName: 'node-1', containers: [{ name: 'debug', image: 'busybox' }] },
+  });
+  return 1;
+}
+
 async function isSettled({ objects }: LiveCluster, pods: number): Promise<boolean> {
   const phases: unknown[] = [];
   for await (const { status } of objects.list('/api/v1/pods')) phases.push(fieldsOf(status)['phase']);

@@ -4,7 +4,7 @@ import { after, before, describe, test } from 'node:test';
 import type { CliDeps } from '#functions/cli/command.ts';
 import { createProgram } from '#functions/cli/program.ts';
 import { systemClock } from '#shared/time/clock.ts';
-import { type SettledCluster, settledCluster } from '#test/world/settled-cluster.ts';
+import { addBarePod, type SettledCluster, settledCluster } from '#test/world/settled-cluster.ts';
 import { quiet } from './command-line.ts';
 import { plainOutput } from './plain-output.ts';
 
@@ -14,13 +14,7 @@ const ALL = 'node-1,node-2,node-3,node-4';
 describe('taintward what-if, in the simulated cluster', () => {
   let settled: SettledCluster;
   before(async () => {
-    settled = await settledCluster(async ({ objects }) => {
-      await objects.create('/api/v1/namespaces/default/pods', {
-        metadata: { name: 'debug' },
-        spec: { nodeName: 'node-1', containers: [{ name: 'debug', image: 'busybox' }] },
-      });
-      return 1;
-    });
+    settled = await settledCluster(addBarePod);
   });
   after(() => settled.close());
 

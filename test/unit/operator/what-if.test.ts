@@ -10,7 +10,7 @@ import { NODE_UNREACHABLE, type Taint } from '#shared/taints/taint.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { embeddedFleet } from '#test/world/embedded-fleet.ts';
-import { type SettledCluster, settledCluster } from '#test/world/settled-cluster.ts';
+import { addBarePod, type SettledCluster, settledCluster } from '#test/world/settled-cluster.ts';
 
 const ALL: NodeChoice = { names: ['node-1', 'node-2', 'node-3', 'node-4'] };
 const TAINT = { key: 'maintenance', effect: 'NoExecute' };
@@ -18,13 +18,7 @@ const TAINT = { key: 'maintenance', effect: 'NoExecute' };
 describe('in the simulated cluster', () => {
   let settled: SettledCluster;
   before(async () => {
-    settled = await settledCluster(async ({ objects }) => {
-      await objects.create('/api/v1/namespaces/default/pods', {
-        metadata: { name: 'debug' },
-        spec: { nodeName: 'node-1', containers: [{ name: 'debug', image: 'busybox' }] },
-      });
-      return 1;
-    });
+    settled = await settledCluster(addBarePod);
   });
   after(() => settled.close());
 

@@ -1,24 +1,41 @@
+import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { npmStart } from '#test/transcripts/npm-start.ts';
 import { Transcript } from '#test/transcripts/transcript.ts';
 import { fileStage } from './rig/file-stage.ts';
+import { person } from './rig/people.ts';
 import { CONTEXT } from './rig/stage.ts';
 import { tolerates } from './rig/tolerations.ts';
 
 const stage = fileStage('bare');
 
+/** Some control planes show whether the built-in controller runs. */
+const BUILT_IN: readonly (readonly [RegExp, string])[] = [
+  [/^ +\w+ +built-in .*\n( {21}.*\n)?/gm, '  (whether the built-in controller runs)\n'],
+  [/(?<=enforce +)(off|unknown)/g, '<built-in>'],
+  [/(?<=^ *built-in controller: ).*/gm, '<built-in>'],
+  [/(?<=^built-in controller +).*/gm, '<built-in>'],
+  [/ Should the built-in controller be on[^.]*\./g, ''],
+  [/(?<=hold it), which the built-in controller[^:]*/g, ''],
+];
+
 test('a session at a real API server', async (t) => {
-  const { cluster } = stage();
-  const { kubeconfig } = stage();
+  const { cluster, kubeconfig } = stage();
   const { state } = await npmStart(t, '--enforce', '--context', CONTEXT, '--kubeconfig', kubeconfig);
-  const names: readonly (readonly [string | RegExp, string])[] = [
-    [cluster.run, 'run'],
-    // Some control planes show their flags.
-    [/^ +\w+ +built-in .*\n( {21}.*\n)?/gm, '  (whether the built-in controller runs)\n'],
-    [/(?<=enforce +)(off|unknown)/g, '<built-in>'],
-  ];
-  const at = new Transcript({ always: ['--state', state], names });
+  const { token } = await person(cluster, 'admin');
+  const own = await stage().writeKubeconfig('own.kubeconfig', cluster.connection, token);
+  const at = new Transcript({
+    always: ['--state', state],
+    names: [
+      [cluster.run, 'run'],
+      [/\(in \d+ [smh]\)/g, '(in <span>)'],
+      ...BUILT_IN,
+      // Whether that was seen by now.
+      [/\bafter \d+\.\d s\b/g, ''],
+    ],
+  });
+  const live = ['--context', CONTEXT, '--kubeconfig', own];
   await at.say('doctor');
   const node = await cluster.addNode('told');
   await cluster.addPod(node, 'told', { tolerations: [tolerates('x', 3_600)] });
@@ -26,13 +43,58 @@ test('a session at a real API server', async (t) => {
   at.note('A pod tolerates the taint of its node for an hour.');
   await at.until(({ out }) => /told/.test(out), ['pending', CONTEXT]);
   await at.say('status');
-  await at.say('hold', 'node', node, '--cluster', CONTEXT, '--why', 'it is being mended');
+  const pod = `${cluster.namespace}/told`;
+  await at.say('explain', 'pod', pod, ...live);
+  await at.say('explain', 'node', node, ...live);
+  at.note('The same with the rights of the service, which reads no budgets.');
+  await at.say('explain', 'pod', pod);
+  await at.say('what-if', '--taint', 'maintenance=now:NoExecute', '--nodes', node, ...live);
+  await at.say('lint', '--namespace', cluster.namespace, ...live);
+
+  const about = ['--cluster', CONTEXT, '--why'];
+  const holds = [
+    await at.say('hold', 'node', node, ...about, 'it is being mended'),
+    await at.say('hold', 'pod', pod, ...about, 'it is being debugged', '--for', '4h'),
+    await at.say('hold', 'workload', `${cluster.namespace}/Deployment/told`, ...about, 'a sale'),
+  ];
   await at.say('holds');
+  for (const { out } of holds) {
+    const [hold = assert.fail(`no hold is named by: ${out}`)] = /\bh[0-9a-f]{8}\b/.exec(out) ?? [];
+    await at.say('release', hold, '--why', 'it is over');
+  }
+  await at.say('stop', CONTEXT, '--why', 'an incident');
+  await at.say('explain', 'pod', pod, ...live);
+  await at.say('resume', CONTEXT, '--why', 'it is over');
   await at.say('pause', CONTEXT, '--why', 'wait a moment');
   await at.say('resume', CONTEXT, '--why', 'go on');
+
+  const policy = stage().write('policy.yaml', 'mode: enforce\nrate: 20\n');
+  await at.say('policy', 'validate', '--file', policy);
+  await at.say('policy', 'diff', CONTEXT, '--file', policy);
+  await at.say('policy', 'apply', CONTEXT, '--file', policy, '--yes');
+  await at.say('policy', 'get', CONTEXT);
+  await at.say('retry', CONTEXT);
+  await at.say('audit');
+
   await cluster.untaint(node, 'x');
   at.note('The taint is taken away.');
   await at.until(({ out }) => !/told/.test(out), ['pending']);
   await at.say('history', '--pod', 'told');
+
+  await cluster.taint(node, { key: 'y' });
+  at.note('Another comes, which the pod does not tolerate.');
+  await at.until(({ out }) => / was evicted from node /.test(out), ['explain', 'pod', pod, ...live]);
+  await at.say('history', '--pod', 'told');
+  await at.say('explain', 'node', node, ...live);
+  await at.say('dead-letters', 'list');
+  await at.say('dead-letters', 'redrive', '--all');
+  await at.say('dead-letters', 'show', '7');
+
+  const here = ['--namespace-selector', `kubernetes.io/metadata.name=${cluster.namespace}`];
+  await at.say('takeover', 'apply', '--at', 'pod', ...here, ...live);
+  await at.say('takeover', 'adopt', ...live);
+  await at.say('takeover', 'status', ...live);
+  await at.say('takeover', 'release', '--at', 'pod', ...live);
+  await at.say('takeover', 'status', ...live);
   at.compare(t, join(import.meta.dirname, 'transcripts.txt'));
 });

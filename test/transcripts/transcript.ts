@@ -62,6 +62,8 @@ const MASKS: readonly (readonly [RegExp, string])[] = [
   [/("?\w+Ms"?: )\d+/g, '$1<ms>'],
   [/\b(web|checkout|logs)-[a-z0-9]{5,10}(-[a-z0-9]{5})?\b/g, '$1-<hash>'],
   [/\/(tmp|var)\/\S*?(?=[\s:;,)]|$)/gm, '<dir>'],
+  // A link is its reader's.
+  [/(?<!\/)\b127\.0\.0\.1:\d+/g, '<server>'],
   [/[ \t]+$/gm, ''],
   // Columns are as wide as what was masked.
   [/(?<=\S) {2,}/g, '   '],

@@ -1,9 +1,14 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { RelayStatus } from '#functions/operator/status.ts';
 import { VERSION } from '#shared/version.ts';
+import { kubeconfigText } from '#test/cluster/rig/kubeconfig.ts';
+import { person } from '#test/cluster/rig/people.ts';
+import { tolerates } from '#test/cluster/rig/tolerations.ts';
 import { until } from '#test/cluster/rig/until.ts';
 import { type Said, Transcript } from '#test/transcripts/transcript.ts';
 import { ROOT } from './rig/command.ts';
@@ -11,42 +16,108 @@ import { deployed } from './rig/deployed-stage.ts';
 import { accountEnvironment } from './rig/emulated-account.ts';
 
 const SOON_MS = 20_000;
+const ENFORCE = 'test/deployed/rig/enforce.yaml';
 
 /** As a process of its own: its account is in the environment. */
 function taintward(...args: readonly string[]): Promise<Said> {
   const { account, state } = deployed();
   const env = { ...accountEnvironment(account.url), TAINTWARD_TABLE: state.tableName };
   return new Promise((resolve) =>
-    execFile(process.execPath, [join(ROOT, 'functions/cli/main.ts'), ...args], { env }, (error, out, err) =>
-      resolve({ out, err, code: Number(error?.code ?? 0) }),
+    execFile(
+      process.execPath,
+      [join(ROOT, 'functions/cli/main.ts'), ...args],
+      { env, cwd: ROOT },
+      (error, out, err) => resolve({ out, err, code: Number(error?.code ?? 0) }),
     ),
   );
 }
 
 test('a session at a deployment', async (t) => {
-  const { queues, alpha, beta } = deployed();
+  const { queues, alpha, beta, state } = deployed();
+  const startedAt = Date.now();
+  const dir = mkdtempSync(join(tmpdir(), 'told-'));
+  t.after(() => rmSync(dir, { recursive: true }));
   await deployed().withRelays(1);
   await queues.evictionsDueDead.purge();
-  const names = new Map<string | RegExp, string>([
+  const { cluster } = beta;
+  const names: readonly (readonly [string | RegExp, string])[] = [
     // They have the names of runs in them.
     ...[alpha, beta].map(({ name, secretArn }) => [secretArn, `<secret of ${name}>`] as const),
-    ...[alpha, beta].map(({ cluster }) => [cluster.run, 'run'] as const),
+    ...[alpha, beta].map((each) => [each.cluster.run, 'run'] as const),
+    [/\(in \d+ [smh]\)/g, '(in <span>)'],
+    [/(?<=--since )\d+s/g, '<span>'],
+    // What other tests left there.
+    [/(?<=^beta +enforce ).*/gm, '(its figures)'],
     // As many as the stand-in's machine runs, and as there are.
-    [/(?<=Lambda runs |alarms +Of )\d+/g, '<count>'] as const,
-  ]);
+    [/(?<=Lambda runs |alarms +Of )\d+/g, '<count>'],
+    [/\bafter \d+\.\d s\b/g, ''],
+  ];
   const at = new Transcript({ run: taintward, names });
   await at.say('clusters', 'list');
+  await at.say('clusters', 'show', 'beta');
+  await at.say('clusters', 'add', 'beta', '--kubeconfig-secret', beta.secretArn, '--context', 'nowhere');
+  await at.say('clusters', 'remove', 'nowhere');
   await at.say('doctor', 'beta');
+  await at.say('status', 'beta');
+  await at.say('status', 'nowhere');
+
+  const node = await cluster.addNode('told');
+  const life = await cluster.addPod(node, 'told', { tolerations: [tolerates('x', 3_600)] });
+  await cluster.taint(node, { key: 'x' });
+  await state.scheduled('beta', life);
+  at.note('A pod tolerates the taint of its node for an hour.');
+  const pod = `${cluster.namespace}/told`;
+  const there = ['--cluster', 'beta'];
+  await at.say('explain', 'pod', pod, ...there);
+  await at.say('explain', 'node', node, ...there);
+  await at.say('what-if', 'beta', '--taint', 'maintenance=now:NoExecute', '--nodes', node);
+  at.note('Who has rights of their own in the cluster asks by these.');
+  const own = join(dir, 'kubeconfig');
+  const { token } = await person(cluster, 'viewer');
+  writeFileSync(own, await kubeconfigText([{ context: 'beta', connection: cluster.connection, token }]));
+  const live = ['--context', 'beta', '--kubeconfig', own];
+  await at.say('explain', 'node', node, ...there, ...live);
+  await at.say('lint', 'beta', '--namespace', cluster.namespace, ...live);
+
+  const why = ['--why', 'it is being mended'];
+  const holds = [
+    await at.say('hold', 'node', node, ...there, ...why),
+    await at.say('hold', 'pod', pod, ...there, ...why, '--for', '4h'),
+    await at.say('hold', 'workload', `${cluster.namespace}/Deployment/told`, ...there, ...why),
+  ];
+  await at.say('holds', 'beta');
+  await at.say('pending', 'beta');
+  for (const { out } of holds) {
+    const [hold = assert.fail(`no hold is named by: ${out}`)] = /\bh[0-9a-f]{8}\b/.exec(out) ?? [];
+    await at.say('release', hold, '--why', 'it is over');
+  }
+  await at.say('stop', 'beta', '--why', 'an incident', '--for', '1h');
+  await at.say('explain', 'pod', pod, ...there);
+  await at.say('resume', 'beta', '--why', 'it is over');
+  await at.say('pause', 'beta', '--why', 'wait a moment');
+  await at.say('resume', 'beta', '--why', 'go on');
+  await at.say('audit', 'beta', '--since', `${Math.ceil((Date.now() - startedAt) / 1_000)}s`);
+  await at.say('policy', 'get', 'beta');
+  await at.say('policy', 'diff', 'beta', '--file', ENFORCE);
+  await at.say('policy', 'apply', 'beta', '--file', ENFORCE, '--yes');
+  await at.say('retry', 'beta');
+
+  await cluster.taint(node, { key: 'y' });
+  at.note('A second taint comes, which it does not tolerate.');
+  await at.until(({ out }) => / was evicted from node /.test(out), ['explain', 'pod', pod, ...there]);
+  await at.say('history', 'beta', '--pod', 'told');
+  await at.say('history', 'nowhere');
+
   await queues.nodeDeltas.send('{"v":1,"kind":"node","cluster":"alpha"}', { group: 'told', id: 'told' });
   await until('the dead letter', SOON_MS, () => queues.nodeDeltasDead.peek());
   at.note('Somebody sent what nobody can read.');
   await at.until(({ out }) => /node-deltas/.test(out), ['dead-letters', 'list']);
+  const { out: letters } = await taintward('dead-letters', 'list', '-o', 'json');
+  await at.say('dead-letters', 'show', JSON.parse(letters)[0].id);
   await queues.nodeDeltasDead.purge();
-  await at.say('hold', 'node', 'n1', '--cluster', 'beta', '--why', 'it is being mended');
-  await at.say('holds', 'beta');
-  await at.say('policy', 'get', 'beta');
-  await at.say('history', 'nowhere');
-  await at.say('status', 'nowhere');
+
+  await at.say('takeover', 'status', 'beta');
+  await at.say('takeover', 'apply', 'beta', '--at', 'node');
   at.compare(t, join(import.meta.dirname, 'transcripts.txt'));
 });
 

@@ -10,6 +10,7 @@ test('a pod of the simulated cluster is explained before it is tainted, while it
   const { state, type } = await npmStart(t);
   const at = new Transcript({ always: ['--state', state] });
   await at.until(({ out }) => out.includes('stays'), DB);
+  await at.until(({ out }) => out.includes('4 pods stay'), ['explain', 'node', 'node-1']);
   type('taint node-1 node.kubernetes.io/unreachable:NoExecute');
   at.note(
     'node-1 is tainted as one that cannot be reached, which all of its pods tolerate for five minutes.',

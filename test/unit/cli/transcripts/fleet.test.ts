@@ -1,7 +1,29 @@
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { npmStart } from '#test/transcripts/npm-start.ts';
 import { Transcript } from '#test/transcripts/transcript.ts';
+
+/** What is said once all of their pods are ready. */
+const ALL_READY = [
+  / of 16 pods /,
+  /all 6 go together/,
+  /all 4 go together/,
+  /all 2 go together/,
+  /checkout +1 +4/,
+];
+
+/** Its second toleration counts for nothing. */
+const SHADOWED = `apiVersion: v1
+kind: Pod
+metadata: { name: web }
+spec:
+  containers: [{ name: web, image: web }]
+  tolerations:
+    - { key: maintenance, operator: Exists, effect: NoExecute, tolerationSeconds: 30 }
+    - { key: maintenance, operator: Exists, effect: NoExecute }
+`;
 
 const golden = (name: string) => join(import.meta.dirname, `${name}.txt`);
 
@@ -42,6 +64,45 @@ test('what waits on the simulated cluster is shown, held, stopped and resumed', 
   at.compare(t, golden('waiting'));
 });
 
+test('what would happen on the simulated cluster is told, and what cannot happen there', async (t) => {
+  const { state } = await npmStart(t);
+  // Where it lies from here.
+  const at = new Transcript({ always: ['--state', state], names: [[/\S*\/(?=pod\.yaml)/g, '']] });
+  const taint = ['--taint', 'maintenance=now:NoExecute', '--nodes', 'node-1,node-2,node-3,node-4'];
+  await at.until(({ out }) => ALL_READY.every((said) => said.test(out)), ['what-if', ...taint]);
+  await at.say('lint');
+  const manifest = join(state, 'pod.yaml');
+  writeFileSync(manifest, SHADOWED);
+  await at.say('lint', '--file', manifest);
+  at.compare(t, golden('asked'));
+});
+
+test('what rules the simulated cluster is said, and taken back', async (t) => {
+  const { state } = await npmStart(t);
+  const at = new Transcript({ always: ['--state', state] });
+  const there = ['--cluster', 'simulated', '--why', 'it is being mended'];
+  const holds = [
+    await at.say('hold', 'pod', 'default/db-0', ...there, '--for', '4h'),
+    await at.say('hold', 'node', 'node-1', ...there),
+  ];
+  await at.say('holds');
+  for (const { out } of holds) {
+    const [hold = assert.fail(`no hold is named by: ${out}`)] = /\bh[0-9a-f]{8}\b/.exec(out) ?? [];
+    await at.say('release', hold, '--why', 'it is over');
+  }
+  await at.say('stop', 'simulated', '--why', 'an incident');
+  await at.say('resume', 'simulated', '--why', 'it is over');
+  const policy = join(state, 'policy.yaml');
+  writeFileSync(policy, 'mode: enforce\nrate: 20\n');
+  await at.say('policy', 'validate', '--file', policy);
+  await at.say('policy', 'diff', 'simulated', '--file', policy);
+  await at.say('policy', 'apply', 'simulated', '--file', policy, '--yes');
+  const kubeconfig = join(state, 'cluster', 'simulated-cluster.kubeconfig');
+  const live = ['--context', 'simulated', '--kubeconfig', kubeconfig];
+  for (const what of ['status', 'apply', 'adopt', 'release']) await at.say('takeover', what, ...live);
+  at.compare(t, golden('ruled'));
+});
+
 test('what went from the simulated cluster is told', async (t) => {
   const { state, type } = await npmStart(t);
   const at = new Transcript({ always: ['--state', state] });
@@ -72,6 +133,9 @@ test('what cannot be done is refused in a sentence', async (t) => {
   await at.say('resume', 'simulated', '--why', 'over');
   await at.say('release', 'h00000000', '--why', 'done');
   await at.say('clusters', 'list');
+  await at.say('clusters', 'show', 'simulated');
+  await at.say('clusters', 'add', 'prod', '--eks', 'prod', '--region', 'eu-west-1');
+  await at.say('clusters', 'remove', 'simulated');
   await at.say('pending', '--table', 'fleet');
   await at.say('dead-letters', 'redrive');
   await at.say('dead-letters', 'show', '7');

@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import type { Command } from 'commander';
+import type { CliDeps } from '#functions/cli/command.ts';
+import { createProgram } from '#functions/cli/program.ts';
+import { leavesOf } from '#functions/cli/reference.ts';
+import { PROJECT_DIR } from '../../../../cdk/bundle.ts';
+
+const SIMULATED_DIR = 'test/unit/cli/transcripts';
+
+/** Where sessions are kept, and why some commands are not said there. */
+const PLACES: readonly {
+  readonly place: string;
+  readonly files: readonly string[];
+  readonly notSaid: Readonly<Record<string, string>>;
+}[] = [
+  {
+    place: 'the simulated cluster',
+    files: readdirSync(join(PROJECT_DIR, SIMULATED_DIR))
+      .filter((name) => name.endsWith('.txt'))
+      .map((name) => join(SIMULATED_DIR, name)),
+    notSaid: {},
+  },
+  {
+    place: 'a real API server',
+    files: ['test/cluster/transcripts.txt'],
+    notSaid: {
+      'clusters add': 'an npm start is given its clusters as it starts: it is refused at the simulated one',
+      'clusters list': 'likewise',
+      'clusters show': 'likewise',
+      'clusters remove': 'likewise',
+    },
+  },
+  {
+    place: 'a deployment',
+    files: ['test/deployed/transcripts.txt'],
+    notSaid: {
+      'policy validate': 'it asks nobody: it is said at the others',
+      'dead-letters redrive': 'the stand-in for AWS moves no messages: test/unit/operator/sqs-queues.test.ts',
+      'takeover adopt': 'it asks the cluster alone, as at a real API server',
+      'takeover release': 'likewise',
+    },
+  },
+];
+
+/** Why some are said nowhere. */
+const NOWHERE: Readonly<Record<string, string>> = {
+  console: 'it goes on until it is stopped: test/unit/cli/console.test.ts',
+  complete: 'it prints the script of a shell: test/unit/cli/completion.test.ts',
+  'policy schema': 'it prints docs/policy.schema.json: test/unit/cli/policy.test.ts',
+  'takeover manifest': 'it prints what apply applies: test/unit/cli/takeover/manifest.test.ts',
+};
+
+const program = createProgram({} as CliDeps);
+const commands = leavesOf(program, program.createHelp()).map((command) => nameOf(command));
+
+function nameOf(command: Command): string {
+  const { parent } = command;
+  return parent?.parent ? `${nameOf(parent)} ${command.name()}` : command.name();
+}
+
+for (const { place, files, notSaid } of PLACES) {
+  describe(`each command is said at ${place}`, () => {
+    const sessions = files.map((file) => readFileSync(join(PROJECT_DIR, file), 'utf8')).join('\n');
+    const excused = { ...NOWHERE, ...notSaid };
+    for (const command of commands) {
+      const reason = excused[command];
+      test(reason === undefined ? command : `${command}, but ${reason}`, () => {
+        const isSaid = new RegExp(`^\\$ taintward ${command}( |$)`, 'm').test(sessions);
+        assert.equal(isSaid, reason === undefined);
+      });
+    }
+    test('what is left out is a command', () => {
+      assert.deepEqual(
+        Object.keys(excused).filter((name) => !commands.includes(name)),
+        [],
+      );
+    });
+  });
+}

@@ -19,7 +19,8 @@ Commands work on the \`npm start\` that runs in the same directory, else on a de
 ${optionsTable(program, help)}
 
 They show what they show with \`-o table\`, \`-o wide\` (all columns), \`-o json\` or \`-o yaml\`; moments are ISO 8601 texts in UTC. Colours
-and progress are for terminals; \`NO_COLOR\` and \`FORCE_COLOR\` say otherwise.
+and progress are for terminals; \`NO_COLOR\` and \`FORCE_COLOR\` say otherwise. On a terminal that is too narrow for a table its cells go on
+in further lines; with \`-o wide\`, and in a pipe, each row is one line.
 
 | exit code | means |
 |---|---|

@@ -207,7 +207,7 @@ export async function writeAll(table: DynamoDbTable): Promise<void> {
   for (const cluster of REGISTERED) await registry.add(cluster);
   const leases = new DynamoDbLeases(table);
   const lease = (await leases.take(CLUSTER, undefined, 'relay-1', NOW)) as Lease;
-  await leases.renew(lease, { renewedAt: NOW + 3_000, heardAt: NOW + 2_000, nodes: 20 });
+  await leases.renew(lease, { renewedAt: NOW + 3_000, heardAt: NOW + 2_000, nodes: 20, breakerOpen: true });
   await leases.bid(lease, BID);
   await leases.reportStuck(lease, STUCK);
   const rulebook = new DynamoDbRulebook(table);
@@ -227,6 +227,7 @@ const LEASE: LeaseRecord = {
   renewedAt: NOW + 3_000,
   heardAt: NOW + 2_000,
   nodes: 20,
+  breakerOpen: true,
   bid: BID,
 };
 
@@ -259,8 +260,10 @@ export async function readAll(table: DynamoDbTable): Promise<typeof MEANING> {
   const changed = items.filter(({ sk }) => String(sk).startsWith('CHANGED#'));
   const gone = await Array.fromAsync(table.query(`LEASE#${CLUSTER}`, 'GONE#', 'GONE$'));
   const leases = new DynamoDbLeases(table);
-  const lease = await leases.look(CLUSTER);
-  if (!lease) throw new Error('there is no lease');
+  const found = await leases.look(CLUSTER);
+  if (!found) throw new Error('there is no lease');
+  // Whoever takes one says his own.
+  const { version: _version, ...lease } = found;
   const rulebook = new DynamoDbRulebook(table);
   const { fleetStop: stop, ...rulings } = await rulebook.read(CLUSTER);
   if (!stop) throw new Error('nothing is stopped');

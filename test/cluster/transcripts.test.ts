@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { npmStart } from '#test/transcripts/npm-start.ts';
-import { Transcript } from '#test/transcripts/transcript.ts';
+import { LATENESS, Transcript } from '#test/transcripts/transcript.ts';
 import { fileStage } from './rig/file-stage.ts';
 import { person } from './rig/people.ts';
 import { CONTEXT } from './rig/stage.ts';
@@ -31,6 +31,7 @@ test('a session at a real API server', async (t) => {
       [cluster.run, 'run'],
       [/\(in \d+ [smh]\)/g, '(in <span>)'],
       ...BUILT_IN,
+      ...LATENESS,
       // Whether that was seen by now.
       [/\bafter \d+\.\d s\b/g, ''],
     ],

@@ -10,7 +10,7 @@ import { kubeconfigText } from '#test/cluster/rig/kubeconfig.ts';
 import { person } from '#test/cluster/rig/people.ts';
 import { tolerates } from '#test/cluster/rig/tolerations.ts';
 import { until } from '#test/cluster/rig/until.ts';
-import { type Said, Transcript } from '#test/transcripts/transcript.ts';
+import { LATENESS, type Said, Transcript } from '#test/transcripts/transcript.ts';
 import { ROOT } from './rig/command.ts';
 import { deployed } from './rig/deployed-stage.ts';
 import { accountEnvironment } from './rig/emulated-account.ts';
@@ -46,6 +46,7 @@ test('a session at a deployment', async (t) => {
     ...[alpha, beta].map((each) => [each.cluster.run, 'run'] as const),
     [/\(in \d+ [smh]\)/g, '(in <span>)'],
     [/(?<=--since )\d+s/g, '<span>'],
+    ...LATENESS,
     // What other tests left there.
     [/(?<=^beta +enforce ).*/gm, '(its figures)'],
     // As many as the stand-in's machine runs, and as there are.

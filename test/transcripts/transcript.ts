@@ -69,6 +69,12 @@ const MASKS: readonly (readonly [RegExp, string])[] = [
   [/(?<=\S) {2,}/g, '   '],
 ];
 
+/** How late an eviction was is told only by who saw it done: not so on a busy machine, at times. */
+export const LATENESS: readonly (readonly [RegExp, string])[] = [
+  [/(?<=^.* evicted .*Z +)\d+ ms\b/gm, ''],
+  [/^ +lateMs: \d+\n/gm, ''],
+];
+
 /** What the command line says, without what differs from run to run. */
 export const masked = (text: string): string =>
   MASKS.reduce((result, [pattern, mask]) => result.replace(pattern, mask), text).replaceAll(

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { npmStart } from '#test/transcripts/npm-start.ts';
-import { Transcript } from '#test/transcripts/transcript.ts';
+import { LATENESS, Transcript } from '#test/transcripts/transcript.ts';
 
 /** What is said once all of their pods are ready. */
 const ALL_READY = [
@@ -105,7 +105,7 @@ test('what rules the simulated cluster is said, and taken back', async (t) => {
 
 test('what went from the simulated cluster is told', async (t) => {
   const { state, type } = await npmStart(t);
-  const at = new Transcript({ always: ['--state', state] });
+  const at = new Transcript({ always: ['--state', state], names: LATENESS });
   type('taint node-1 gone=yes:NoExecute');
   at.note('node-1 is tainted, and none of its pods but those of daemons tolerates that.');
   await at.until(({ out }) => /evicted.* after /.test(out), ['history', '--pod', 'db-0']);

@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
+import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { PROJECT_DIR } from '../../../cdk/bundle.ts';
 
 const LAUNCHER = fileURLToPath(import.meta.resolve('#functions/cli/taintward.js'));
 
@@ -71,3 +75,17 @@ for (const [what, aws, message] of LACKS) {
     );
   });
 }
+
+test('before npm ci, command line and npm start say in a sentence that it comes first', (t) => {
+  const dir = mkdtempSync(join(tmpdir(), 'clone-'));
+  t.after(() => rmSync(dir, { recursive: true }));
+  const installed = join(PROJECT_DIR, 'bin/installed.js');
+  for (const file of [LAUNCHER, installed]) {
+    const copy = join(dir, `${basename(file, '.js')}.mjs`);
+    copyFileSync(file, copy);
+    const { status, stderr } = spawnSync(process.execPath, [copy], { encoding: 'utf8' });
+    assert.equal(status, 1);
+    assert.match(stderr, /^taintward: the dependencies are not installed: run npm ci in [^\n]*\n$/);
+    assert.equal(spawnSync(process.execPath, [installed]).status, 0);
+  }
+});

@@ -42,6 +42,12 @@ export interface AwsTimersDeps {
 export const SCHEDULE_LEAD_SECONDS = 2 * SCHEDULE_PRECISION_SECONDS;
 
 /**
+ * For an hour a schedule tries to reach `evictions-due`, by default it were a day. A resync arms what is overdue much sooner,
+ * and what is dropped then is counted (`InvocationDroppedCount`), so that an alarm rings the same hour.
+ */
+const RETRY_POLICY = { MaximumEventAgeInSeconds: 3600, MaximumRetryAttempts: 185 };
+
+/**
  * Timers on SQS and EventBridge Scheduler. Up to 900 s ahead: a delayed message. Further: a one-time schedule
  * that sends the message two minutes early and then deletes itself. Moments after the year 9999 are not armed:
  * no schedule can name them.
@@ -101,7 +107,12 @@ export class AwsTimers implements Timers {
           ScheduleExpressionTimezone: 'UTC',
           FlexibleTimeWindow: { Mode: 'OFF' },
           ActionAfterCompletion: 'DELETE',
-          Target: { Arn: dueQueueArn, RoleArn: roleArn, Input: encodeDue({ ...ref, at }) },
+          Target: {
+            Arn: dueQueueArn,
+            RoleArn: roleArn,
+            Input: encodeDue({ ...ref, at }),
+            RetryPolicy: RETRY_POLICY,
+          },
         }),
       );
     } catch (error) {

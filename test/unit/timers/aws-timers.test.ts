@@ -78,6 +78,7 @@ describe('AwsTimers', () => {
           Arn: 'arn:aws:sqs:us-east-1:000000000000:evictions-due',
           RoleArn: 'arn:aws:iam::000000000000:role/scheduler',
           Input: encodeDue({ ...ref, at }),
+          RetryPolicy: { MaximumEventAgeInSeconds: 3600, MaximumRetryAttempts: 185 },
         },
       },
     ]);

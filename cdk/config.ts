@@ -51,6 +51,8 @@ const schema = z
       /^arn:[^:]+:sns:[^:]+:\d{12}:.+$/,
       'arn:aws:sns:eu-west-1:123456789012:ops',
     ).exactOptional(),
+    /** Address that is told of alarms; AWS sends it a mail that asks for its consent first. */
+    alarmEmail: matching(/^[^\s@]+@[^\s@]+\.[^\s@]+$/, 'ops@example.com').exactOptional(),
     /** Event bus that is told what becomes of evictions: a name in this account and region, or an ARN. */
     eventBus: matching(
       /^(arn:[^:]+:events:[^:]+:\d{12}:event-bus\/)?[\w.-]{1,256}$/,

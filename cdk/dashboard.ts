@@ -18,7 +18,7 @@ import { accountWideName } from './account-wide-name.ts';
 import type { Config } from './config.ts';
 import type { Deltas } from './deltas.ts';
 import type { Functions } from './functions.ts';
-import { errors, oldest, ownMetrics, scheduler, tableThrottles, waiting } from './metrics.ts';
+import { errors, indexThrottles, oldest, ownMetrics, scheduler, tableThrottles, waiting } from './metrics.ts';
 import type { ServiceFunction } from './service-function.ts';
 import type { State } from './state.ts';
 import type { Timers } from './timers.ts';
@@ -33,8 +33,40 @@ const TOLD_BY_CLUSTER: readonly LogEvent[] = [
   'eviction.done',
   'eviction.gave-up',
 ];
+const DONE: LogEvent = 'eviction.done';
+const RETRIED: LogEvent = 'eviction.retried';
+
+/** The tables by cluster. From the log and not from metrics: one for each cluster would cost more than the rest of the service. */
+export const BY_CLUSTER_QUERIES: readonly { readonly title: string; readonly lines: readonly string[] }[] = [
+  {
+    title: 'Evictions by cluster: how many were scheduled, held, would have gone, went',
+    lines: [
+      'fields cluster, event',
+      `filter event in [${TOLD_BY_CLUSTER.map((event) => `"${event}"`).join(', ')}]`,
+      'stats count(*) as evictions by cluster, event',
+      'sort cluster asc, event asc',
+    ],
+  },
+  {
+    title: 'Milliseconds after the deadline, by cluster',
+    lines: [
+      `filter event = "${DONE}"`,
+      'stats count(*) as evictions, pct(lateMs, 50) as p50, pct(lateMs, 99) as p99, max(lateMs) as longest by cluster',
+      'sort longest desc',
+    ],
+  },
+  {
+    title: 'What was tried again, by cluster',
+    lines: [
+      `filter event = "${RETRIED}"`,
+      'stats count(*) as tries, max(attempts) as inARow, latest(reason) as why by cluster, node',
+      'sort tries desc',
+    ],
+  },
+];
 
 /** Widths and heights are counted in grid units; a row has 24. */
+const HALF = 12;
 const THIRD = 8;
 const HEIGHT = 6;
 
@@ -67,7 +99,8 @@ export class ServiceDashboard extends Construct {
         ],
         [new AlarmStatusWidget({ title: 'Alarms', width: 24, height: 4, alarms: [...props.alarms] })],
         evictions(props),
-        [byCluster(props)],
+        clusters(props),
+        byCluster(props),
         queues(props),
         functions(props),
         platform(props),
@@ -87,37 +120,42 @@ function evictions({ config }: ServiceDashboardProps): IWidget[] {
     }),
     graph('Trouble', {
       'API servers refused': own.refusals,
+      'API servers that did not answer': own.outOfReach,
       'nodes tried again': own.retries,
       'evictions given up': own.givenUp,
-      'installations beside this one': own.rivals,
-      'clocks differ by, s': own.skew,
-      'clusters without a relay': own.unwatchedClusters,
-      'clusters out of reach': own.deafClusters,
-      'nodes over the budget of a relay': own.overBudget,
-      'guards that hold evictions': own.guardTrips,
-      'takeovers that are not renewed': own.takeoversWithheld,
       'evicted pods that do not leave': own.stuckPods,
-      'deltas refused': own.refusedDeltas,
     }),
   ];
 }
 
-/** From the log and not from metrics: one for each cluster would cost more than the rest of the service. */
-function byCluster({ functions: { all } }: ServiceDashboardProps): IWidget {
+function clusters({ config }: ServiceDashboardProps): IWidget[] {
+  const own = ownMetrics(config.name);
+  const trouble = {
+    'clusters without a relay': own.unwatchedClusters,
+    'clusters in which nobody evicts': own.nobodyEvicts,
+    'guards that hold evictions': own.guardTrips,
+    'takeovers that are not renewed': own.takeoversWithheld,
+    'installations beside this one': own.rivals,
+    'deltas refused': own.refusedDeltas,
+    'nodes over the budget of a relay': own.overBudget,
+  };
+  const seconds = { 'since the most silent was heard': own.unheardSeconds, 'clocks differ by': own.skew };
+  return [graph('Clusters and relays', trouble, HALF), graph('Clusters, seconds', seconds, HALF)];
+}
+
+function byCluster({ functions: { all } }: ServiceDashboardProps): IWidget[] {
   const telling = all.filter(({ name }) => ['node-delta', 'pod-delta', 'evict'].includes(name));
-  return new LogQueryWidget({
-    title: 'Evictions by cluster: how many were scheduled, held, would have gone, went',
-    logGroupNames: telling.map(({ lambda }) => lambda.logGroup.logGroupName),
-    view: LogQueryVisualizationType.TABLE,
-    queryLines: [
-      'fields cluster, event',
-      `filter event in [${TOLD_BY_CLUSTER.map((event) => `"${event}"`).join(', ')}]`,
-      'stats count(*) as evictions by cluster, event',
-      'sort cluster asc, event asc',
-    ],
-    width: 24,
-    height: HEIGHT,
-  });
+  return BY_CLUSTER_QUERIES.map(
+    ({ title, lines }) =>
+      new LogQueryWidget({
+        title,
+        logGroupNames: telling.map(({ lambda }) => lambda.logGroup.logGroupName),
+        view: LogQueryVisualizationType.TABLE,
+        queryLines: [...lines],
+        width: THIRD,
+        height: HEIGHT,
+      }),
+  );
 }
 
 function queues({ deltas, timers, functions: { expiryDeadLetters } }: ServiceDashboardProps): IWidget[] {
@@ -151,6 +189,8 @@ function platform({ state, timers }: ServiceDashboardProps): IWidget[] {
     graph('Table: throttled requests', {
       reads: tableThrottles(state, 'Read'),
       writes: tableThrottles(state, 'Write'),
+      'reads of its index': indexThrottles(state, 'Read'),
+      'writes of its index': indexThrottles(state, 'Write'),
     }),
     graph('Schedules', {
       fired: scheduler(timers, 'InvocationAttemptCount'),
@@ -161,7 +201,7 @@ function platform({ state, timers }: ServiceDashboardProps): IWidget[] {
 }
 
 /** A graph of metrics by their labels. */
-function graph(title: string, metrics: Readonly<Record<string, Metric>>): GraphWidget {
+function graph(title: string, metrics: Readonly<Record<string, Metric>>, width: number = THIRD): GraphWidget {
   const left = Object.entries(metrics).map(([label, metric]) => metric.with({ label }));
-  return new GraphWidget({ title, left, width: THIRD, height: HEIGHT });
+  return new GraphWidget({ title, left, width, height: HEIGHT });
 }

@@ -1,13 +1,15 @@
 import { Duration } from 'aws-cdk-lib';
 import { Metric, Stats } from 'aws-cdk-lib/aws-cloudwatch';
 import type { Queue } from 'aws-cdk-lib/aws-sqs';
+import { CLUSTER_INDEX } from '#shared/store/table-definition.ts';
 import {
   API_REFUSALS,
   CLOCK_SKEW,
-  DEAF_CLUSTERS,
   EVICTION_RETRIES,
   GIVEN_UP,
   GUARD_TRIPS,
+  NOBODY_EVICTS,
+  OUT_OF_REACH,
   OVER_BUDGET,
   POD_DELETION_DURATION,
   POD_DELETIONS,
@@ -15,6 +17,7 @@ import {
   RIVALS,
   STUCK_PODS,
   TAKEOVERS_WITHHELD,
+  UNHEARD_SECONDS,
   UNWATCHED_CLUSTERS,
 } from '#shared/telemetry/metrics.ts';
 import type { ServiceFunction } from './service-function.ts';
@@ -38,17 +41,19 @@ export function ownMetrics(namespace: string) {
     /** Seconds after the deadline. */
     late: (statistic: string) => metric(POD_DELETION_DURATION, statistic),
     refusals: metric(API_REFUSALS, Stats.SUM),
+    outOfReach: metric(OUT_OF_REACH, Stats.SUM),
     retries: metric(EVICTION_RETRIES, Stats.SUM),
     givenUp: metric(GIVEN_UP, Stats.SUM),
     rivals: metric(RIVALS, Stats.SUM),
     skew: metric(CLOCK_SKEW, Stats.MAXIMUM),
     refusedDeltas: metric(REFUSED_DELTAS, Stats.SUM),
     unwatchedClusters: metric(UNWATCHED_CLUSTERS, Stats.MAXIMUM),
+    unheardSeconds: metric(UNHEARD_SECONDS, Stats.MAXIMUM),
+    nobodyEvicts: metric(NOBODY_EVICTS, Stats.MAXIMUM),
     overBudget: metric(OVER_BUDGET, Stats.MAXIMUM),
     guardTrips: metric(GUARD_TRIPS, Stats.MAXIMUM),
     takeoversWithheld: metric(TAKEOVERS_WITHHELD, Stats.MAXIMUM),
     stuckPods: metric(STUCK_PODS, Stats.MAXIMUM),
-    deafClusters: metric(DEAF_CLUSTERS, Stats.MAXIMUM),
   };
 }
 
@@ -67,6 +72,14 @@ export const throttles = ({ lambda }: ServiceFunction): Metric =>
 
 export const tableThrottles = ({ table }: State, kind: 'Read' | 'Write'): Metric =>
   table.metric(`${kind}ThrottleEvents`, { period, statistic: Stats.SUM });
+
+/** The table's own metric knows nothing of its index: that one has a dimension more. */
+export const indexThrottles = ({ table }: State, kind: 'Read' | 'Write'): Metric =>
+  table.metric(`${kind}ThrottleEvents`, {
+    period,
+    statistic: Stats.SUM,
+    dimensionsMap: { TableName: table.tableName, GlobalSecondaryIndexName: CLUSTER_INDEX },
+  });
 
 /** Of EventBridge Scheduler, about our schedules. */
 export function scheduler(timers: Timers, metricName: string): Metric {

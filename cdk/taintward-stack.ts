@@ -49,8 +49,9 @@ export class TaintwardStack extends Stack {
     }
     if (closed) this.#sayWhoCalls(closed);
     new OperatorRights(this, 'OperatorRights', { prefix, state, deltas, timers, functions, clusters });
-    const { dashboard } = new Monitoring(this, 'Monitoring', { ...shared, functions });
+    const { dashboard, told } = new Monitoring(this, 'Monitoring', { ...shared, functions });
     this.#say('Dashboard', 'Where to look.', this.#dashboardUrl(dashboard.name));
+    this.#say('AlarmsTell', 'Who is told when an alarm rings.', told);
     this.#say('TableName', 'The command line is told of it by TAINTWARD_TABLE.', state.table.tableName);
     this.#say(
       'NextStep',

@@ -22,7 +22,7 @@ export interface CatalogueEntry {
     readonly servedBy: readonly Counted[];
   };
   /** Absent: CloudWatch does not have it. */
-  readonly cloudWatch?: { readonly unit: MetricUnit; readonly writtenBy: Writer };
+  readonly cloudWatch?: { readonly unit: MetricUnit; readonly writtenBy: readonly Writer[] };
 }
 
 /** Every metric there is, by name: what the registries hold, and what is written when all is told that can be. */
@@ -64,12 +64,16 @@ async function writtenMetrics(): Promise<ReadonlyMap<string, NonNullable<Catalog
       clock: { now: () => 0 },
       write: (line) => {
         const [{ Metrics }] = JSON.parse(line)._aws.CloudWatchMetrics;
-        for (const { Name, Unit } of Metrics) written.set(Name, { unit: Unit, writtenBy });
+        for (const { Name, Unit } of Metrics) {
+          const before = written.get(Name)?.writtenBy ?? [];
+          written.set(Name, { unit: Unit, writtenBy: [...before, writtenBy] });
+        }
       },
     });
   for (const tell of Object.values(emfEvictionMetrics(emfOf('evict')))) tell(1);
   const relay = relayMetrics(new Registry(), emfOf('relay'));
-  for (const tell of [relay.overBudget, relay.podsStuck, relay.takeoversWithheld, relay.guardTripped])
+  const { overBudget, podsStuck, takeoversWithheld, nobodyEvicts, clockSkewed, guardTripped } = relay;
+  for (const tell of [overBudget, podsStuck, takeoversWithheld, nobodyEvicts, clockSkewed, guardTripped])
     tell(1);
   relay.refused(LANE_NAMES[0]);
   const heartbeat = createHeartbeat({

@@ -22,7 +22,9 @@ export async function metricsPage(code: ServiceCode): Promise<string> {
       : [],
   );
   const cloudWatch = catalogue.flatMap(({ name, cloudWatch: metric }) =>
-    metric ? [[`\`${name}\``, metric.unit, metric.writtenBy, meanings.get(name) ?? undocumented(name)]] : [],
+    metric
+      ? [[`\`${name}\``, metric.unit, metric.writtenBy.join(', '), meanings.get(name) ?? undocumented(name)]]
+      : [],
   );
   return `# Metrics
 

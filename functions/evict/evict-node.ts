@@ -56,6 +56,7 @@ export async function evictNode(
     return again;
   } finally {
     recorded();
+    if (api.breakerOpen) deps.metrics.outOfReach();
     if (api.skewMs !== undefined) deps.metrics.clockSkewed(Math.abs(api.skewMs) / 1000);
     tellRivals(ref.cluster, api, deps);
     await postEvents(api, pass.events, deps);

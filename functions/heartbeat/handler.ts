@@ -12,7 +12,7 @@ import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import type { Emf } from '#shared/telemetry/emf.ts';
 import { invocation } from '#shared/telemetry/invocation.ts';
 import type { Log } from '#shared/telemetry/log.ts';
-import { DEAF_CLUSTERS, UNWATCHED_CLUSTERS } from '#shared/telemetry/metrics.ts';
+import { UNHEARD_SECONDS, UNWATCHED_CLUSTERS } from '#shared/telemetry/metrics.ts';
 import type { Stopwatch } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
 
@@ -25,9 +25,9 @@ export interface HeartbeatDeps {
 }
 
 /**
- * Called every minute: counts the registered clusters that no relay speaks for, and those of the others that no relay
- * has heard from lately. Asks the leases and not the relays, so that it does not matter where they run, and that one
- * that is gone altogether is noticed.
+ * Called every minute: counts the registered clusters that no relay speaks for, and says for how long none has heard from
+ * the one that was not heard from for longest. Asks the leases and not the relays, so that it does not matter where they
+ * run, and that one that is gone altogether is noticed.
  */
 export function createHandler({ registry, leases, emf, stopwatch, log }: HeartbeatDeps) {
   const onlooker = new Onlooker(stopwatch);
@@ -43,24 +43,15 @@ export function createHandler({ registry, leases, emf, stopwatch, log }: Heartbe
         onlooker.see(clusters, await leases.lookAtAll(clusters));
       }
       const unwatched = clusters.filter((cluster) => !onlooker.isWatched(cluster));
-      const watched = registered.filter(({ name }) => onlooker.isWatched(name));
-      const deaf = watched.flatMap((cluster) => deafness(cluster, onlooker.recordOf(cluster.name)));
+      const heard = registered.flatMap((cluster) => onlooker.hearing(cluster) ?? []);
       for (const cluster of unwatched) log.warn('cluster.unwatched', { cluster });
-      for (const each of deaf) log.warn('cluster.deaf', each);
+      for (const { cluster, since, unheardMs } of heard) {
+        if (unheardMs > DEAF_AFTER_MS && onlooker.isWatched(cluster))
+          log.warn('cluster.deaf', { cluster, since });
+      }
       emf.put(UNWATCHED_CLUSTERS, 'Count', unwatched.length);
-      emf.put(DEAF_CLUSTERS, 'Count', deaf.length);
+      emf.put(UNHEARD_SECONDS, 'Seconds', Math.max(0, ...heard.map(({ unheardMs }) => unheardMs)) / 1000);
     });
-}
-
-/** The cluster and since when it was not heard of, if that is long ago. */
-function deafness(
-  { name, addedAt }: RegisteredCluster,
-  record: LeaseRecord | undefined,
-): readonly { readonly cluster: ClusterName; readonly since: EpochMs }[] {
-  if (!record) return [];
-  // One that was registered anew was not listened to before.
-  const since = Math.max(record.heardAt ?? addedAt, addedAt);
-  return record.renewedAt - since > DEAF_AFTER_MS ? [{ cluster: name, since }] : [];
 }
 
 /** Tells from two looks at a lease, whenever they were, whether its holder lives. */
@@ -84,8 +75,20 @@ class Onlooker {
     );
   }
 
-  recordOf(cluster: ClusterName): LeaseRecord | undefined {
-    return this.#seen.get(cluster)?.record;
+  /**
+   * Since when, by the clock of who held its lease, no relay has heard from a cluster, and for how long. What passed since
+   * the lease was renewed is of our stopwatch, so no two clocks are compared. `undefined`: its lease was never taken.
+   */
+  hearing({
+    name: cluster,
+    addedAt,
+  }: RegisteredCluster): { cluster: ClusterName; since: EpochMs; unheardMs: number } | undefined {
+    const seen = this.#seen.get(cluster);
+    if (!seen?.record) return undefined;
+    const { heardAt = addedAt, renewedAt } = seen.record;
+    // One that was registered anew was not listened to before.
+    const since = Math.max(heardAt, addedAt);
+    return { cluster, since, unheardMs: Math.max(0, renewedAt - since) + this.#stopwatch() - seen.since };
   }
 
   /** `undefined`: not seen for long enough. */

@@ -5,6 +5,7 @@ import {
   EVICTION_RETRIES,
   type EvictionMetrics,
   GIVEN_UP,
+  OUT_OF_REACH,
   POD_DELETION_DURATION,
   POD_DELETIONS,
   RIVALS,
@@ -36,6 +37,11 @@ export function prometheusEvictionMetrics(registry: Registry): EvictionMetrics {
     help: 'Requests for an eviction that an API server refused or did not answer.',
     registers,
   });
+  const outOfReach = new Counter({
+    name: OUT_OF_REACH,
+    help: 'Looks at a node after which its API server counts as out of reach: it did not answer several calls in a row.',
+    registers,
+  });
   const retries = new Counter({
     name: EVICTION_RETRIES,
     help: 'Looks at a node that failed and are tried again.',
@@ -62,6 +68,7 @@ export function prometheusEvictionMetrics(registry: Registry): EvictionMetrics {
       durations.observe(lateSeconds);
     },
     requestRefused: () => refusals.inc(),
+    outOfReach: () => outOfReach.inc(),
     retried: () => retries.inc(),
     gaveUp: (evictions) => givenUp.inc(evictions),
     rivalSeen: () => rivals.inc(),

@@ -28,6 +28,8 @@ const DRAIN_MS = 5_000;
 const DEAF_MS = 3 * 60_000;
 /** How often it asks itself, and the guard whether time lets something go. */
 const LOOK_MS = 10_000;
+/** What the built-in controller has not evicted for so long it does not evict: it needs a second. */
+const FORGOTTEN_MS = 10 * 60_000;
 /** Pods that were evicted before a relay began are looked for among those evicted so lately: most have half a minute to leave. */
 const EVICTED_WITHIN_MS = 10 * 60_000;
 
@@ -56,6 +58,8 @@ interface Seeing {
   takeoverState: TakeoverState;
   readonly gone: GoneNotes;
   rules: Rules;
+  /** Pods must go, and neither the built-in controller nor this service evicts. */
+  nobodyEvicts: boolean;
   /** Evicted pods that do not leave, as was last said; absent: it is not known what was. */
   reported?: readonly StuckPod[];
 }
@@ -131,6 +135,16 @@ export class ClusterRelay {
     return this.#seeing?.takeoverState ?? 'none';
   }
 
+  /** Whether pods must go and nobody evicts: the built-in controller does not, and policy forbids it to this service. */
+  get nobodyEvicts(): boolean {
+    return this.#seeing?.nobodyEvicts ?? false;
+  }
+
+  /** Milliseconds by which its API server's clock is ahead of ours; `undefined`: it is not known, or another relay's matter. */
+  get skewMs(): number | undefined {
+    return this.#held ? this.#api.skewMs : undefined;
+  }
+
   /** How the cluster is governed now; `undefined`: this relay does not know it. */
   get mode(): ModeInForce | undefined {
     const { clock } = this.#deps;
@@ -167,6 +181,7 @@ export class ClusterRelay {
       if (signal.aborted) break;
       this.#giveAwayIfDeaf();
       this.#seeing?.guard.look();
+      this.#lookWhoEvicts();
       await this.#reportStuck(lease);
     }
     await this.#seeing?.watch.stop();
@@ -208,7 +223,7 @@ export class ClusterRelay {
       },
       signal,
     );
-    this.#seeing = { view, watch, guard, rules, takeover, takeoverState: 'none', gone };
+    this.#seeing = { view, watch, guard, rules, takeover, takeoverState: 'none', gone, nobodyEvicts: false };
     outbox.open(this.#cluster, view, () => this.#keeper.maySpeak() && guard.mayTell);
     watch.start();
   }
@@ -241,6 +256,18 @@ export class ClusterRelay {
     } catch (error) {
       log.error('relay.lease-failed', { cluster: this.#cluster, reason: error });
     }
+  }
+
+  #lookWhoEvicts(): void {
+    const seeing = this.#seeing;
+    if (!seeing) return;
+    const { clock, log } = this.#deps;
+    const before = seeing.nobodyEvicts;
+    seeing.nobodyEvicts =
+      this.mode !== 'enforce' &&
+      seeing.watch.hearing.kind === 'live' &&
+      seeing.view.hasForgotten(clock.now() - FORGOTTEN_MS, seeing.rules);
+    if (seeing.nobodyEvicts && !before) log.warn('cluster.nobody-evicts', { cluster: this.#cluster });
   }
 
   #giveAwayIfDeaf(): void {

@@ -17,6 +17,7 @@ import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/id
 import { isDoubtful } from '#shared/eviction/node-state.ts';
 import { podDeadlines } from '#shared/eviction/pod-deadline.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
+import { builtInDeadline } from '#shared/explain/built-in.ts';
 import type { LiveNode, LivePod } from '#shared/kubernetes/api.ts';
 import type { TaintedNode } from '#shared/store/store.ts';
 import { countdownIdentity } from '#shared/taints/deadline.ts';
@@ -345,6 +346,21 @@ export class ClusterView {
       if (node) nodes.add(node);
     }
     return [...nodes];
+  }
+
+  /**
+   * Whether there is a pod that the built-in controller would have evicted by `before`, had it run: nothing else says of
+   * every cluster that it does not. A pod that it began with is terminating, and so is none of those that are known here.
+   */
+  hasForgotten(before: EpochMs, rules: Pick<Rules, 'matching'>): boolean {
+    return this.#pods.entries().some(([node, pods]) => {
+      const { taints, deletedAt } = this.#nodes.get(node) ?? UNTAINTED;
+      const timed = taints.map(({ seenAt, ...taint }) => ({ ...taint, since: seenAt }));
+      const known = { taints: timed, ...(deletedAt === undefined ? {} : { deletedAt }) };
+      return pods
+        .values()
+        .some((pod) => (builtInDeadline(known, pod, pod.podSince, rules) ?? Infinity) <= before);
+    });
   }
 
   /** What is known of a node that it {@link tells} of, and all its pods. `wake`: what is overdue there is to be looked at at once. */

@@ -3,7 +3,9 @@ import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Trip } from '#shared/eviction/policy.ts';
 import type { Emf } from '#shared/telemetry/emf.ts';
 import {
+  CLOCK_SKEW,
   GUARD_TRIPS,
+  NOBODY_EVICTS,
   OVER_BUDGET,
   REFUSED_DELTAS,
   STUCK_PODS,
@@ -30,6 +32,8 @@ export interface ClusterStanding {
   /** What the guard holds. */
   readonly trips: readonly Trip[];
   readonly takeover: TakeoverState;
+  /** Pods must go there, and nobody evicts. */
+  readonly nobodyEvicts: boolean;
 }
 
 /** What the relay counts. What CloudWatch is to ring an alarm for goes to `emf` too, where there is one. */
@@ -86,6 +90,11 @@ export function relayMetrics(registry: Registry, emf?: Emf) {
     TAKEOVERS_WITHHELD,
     '1 while the cluster is taken over and its heartbeat is withheld: the built-in controller evicts there once that has lapsed.',
     ({ takeover }) => (takeover === 'withheld' ? 1 : 0),
+  );
+  perCluster(
+    NOBODY_EVICTS,
+    '1 while pods of the cluster must go and have not for more than ten minutes: its built-in controller does not evict, and policy forbids it to us.',
+    ({ nobodyEvicts }) => (nobodyEvicts ? 1 : 0),
   );
   new Gauge({
     name: 'taintward_relay_objects',
@@ -177,6 +186,16 @@ export function relayMetrics(registry: Registry, emf?: Emf) {
     /** Notes in how many clusters that are taken over the heartbeat is withheld. */
     takeoversWithheld(clusters: number): void {
       emf?.put(TAKEOVERS_WITHHELD, 'Count', clusters);
+      emf?.flush();
+    },
+    /** Notes in how many clusters pods must go and nobody evicts. */
+    nobodyEvicts(clusters: number): void {
+      emf?.put(NOBODY_EVICTS, 'Count', clusters);
+      emf?.flush();
+    },
+    /** Notes by how many seconds the clock of an API server and ours differ: the most of all clusters. */
+    clockSkewed(seconds: number): void {
+      emf?.put(CLOCK_SKEW, 'Seconds', seconds);
       emf?.flush();
     },
     /** Notes how many trips of the guard stand, in all clusters that the relay speaks for. */

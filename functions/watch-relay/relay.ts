@@ -9,6 +9,9 @@ import { PodFollowLimits } from './follow-pods.ts';
 /** How often a relay looks whether it should have more of the clusters, and tells what it has, jittered by half. */
 const SHARE_MS = 5_000;
 
+/** Smaller differences between clocks are the rule, and told of nowhere. */
+const TOLD_SKEW_MS = 1_000;
+
 /** Follows many clusters in one process, each for as long as it holds that cluster's lease. */
 export class Relay {
   readonly #clusters = new Map<ClusterName, ClusterRelay>();
@@ -29,8 +32,8 @@ export class Relay {
     this.#deps = { ...deps, fleet: this.#fleet, limits: new PodFollowLimits() };
     this.#sharing = this.#share();
     deps.metrics.observe(() =>
-      [...this.#clusters].map(([cluster, { state, mode, counts, trips, takeover, stuck }]) => ({
-        ...{ cluster, state, mode, counts, trips, takeover },
+      [...this.#clusters].map(([cluster, { state, mode, counts, trips, takeover, nobodyEvicts, stuck }]) => ({
+        ...{ cluster, state, mode, counts, trips, takeover, nobodyEvicts },
         stuck: stuck.length,
       })),
     );
@@ -98,10 +101,15 @@ export class Relay {
       metrics.overBudget(excess);
       const trips = [...this.trips().values()].flat().length;
       if (trips > 0) metrics.guardTripped(trips);
-      const withheld = [...this.#clusters.values()].filter(({ takeover }) => takeover === 'withheld').length;
+      const clusters = [...this.#clusters.values()];
+      const withheld = clusters.filter(({ takeover }) => takeover === 'withheld').length;
       if (withheld > 0) metrics.takeoversWithheld(withheld);
-      const stuck = [...this.#clusters.values()].reduce((sum, cluster) => sum + cluster.stuck.length, 0);
+      const unevicted = clusters.filter(({ nobodyEvicts }) => nobodyEvicts).length;
+      if (unevicted > 0) metrics.nobodyEvicts(unevicted);
+      const stuck = clusters.reduce((sum, cluster) => sum + cluster.stuck.length, 0);
       if (stuck > 0) metrics.podsStuck(stuck);
+      const skewMs = Math.max(0, ...clusters.map((cluster) => Math.abs(cluster.skewMs ?? 0)));
+      if (skewMs > TOLD_SKEW_MS) metrics.clockSkewed(skewMs / 1000);
       if (excess > 0 && !wasOver) log.warn('relay.over-budget', { load, excess });
       wasOver = excess > 0;
       const lease = signal.aborted ? undefined : this.#fleet.wanted(this.#clusters.size);

@@ -5,6 +5,7 @@ import {
   EVICTION_RETRIES,
   type EvictionMetrics,
   GIVEN_UP,
+  OUT_OF_REACH,
   POD_DELETION_DURATION,
   POD_DELETIONS,
   RIVALS,
@@ -92,6 +93,7 @@ export function emfEvictionMetrics(emf: Emf): EvictionMetrics {
       emf.put(POD_DELETION_DURATION, 'Seconds', lateSeconds);
     },
     requestRefused: () => emf.put(API_REFUSALS, 'Count', 1),
+    outOfReach: () => emf.put(OUT_OF_REACH, 'Count', 1),
     retried: () => emf.put(EVICTION_RETRIES, 'Count', 1),
     gaveUp: (evictions) => emf.put(GIVEN_UP, 'Count', evictions),
     rivalSeen: () => emf.put(RIVALS, 'Count', 1),

@@ -95,6 +95,8 @@ export type LogEvents = {
   'cluster.unwatched': OfCluster;
   /** A relay holds the lease of a cluster and has heard nothing from it since. */
   'cluster.deaf': OfCluster & { readonly since: EpochMs };
+  /** Pods must go and have not for more than ten minutes: the built-in controller does not evict, and policy forbids it to us. */
+  'cluster.nobody-evicts': OfCluster;
   /** What governs clusters, or one, could not be read; what was read last stands. */
   'rules.unreadable': Partial<OfCluster> & Why;
   /** What governs a cluster changed: all that is tainted there is decided anew. */
@@ -157,9 +159,9 @@ export type LogEvents = {
   'relay.rewound': OfCluster;
   /** A relay knows all nodes of its cluster, and all pods of the tainted ones. */
   'relay.synced': OfCluster & { readonly nodes: number; readonly tainted: number; readonly pods: number };
-  /** What the store holds of the cluster could not be read. */
   /** When evicted pods were gone could not be written into history. */
   'relay.gone-unnoted': OfCluster & Why & { readonly pods: number };
+  /** What the store holds of the cluster could not be read. */
   'relay.resync-failed': OfCluster & Why;
   /** A queue takes nothing; `waiting` deltas are sent again. */
   'relay.queue-unreachable': OfQueue & Why & { readonly waiting: number };

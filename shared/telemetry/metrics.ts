@@ -9,12 +9,16 @@ export const POD_DELETIONS = 'taint_eviction_controller_pod_deletions_total';
 export const POD_DELETION_DURATION = 'taint_eviction_controller_pod_deletion_duration_seconds';
 /** Requests of `evict` that an API server refused or did not answer. */
 export const API_REFUSALS = 'taintward_api_refusals_total';
+/** Looks at a node after which its API server counts as out of reach: it did not answer several calls in a row. */
+export const OUT_OF_REACH = 'taintward_out_of_reach_total';
 /** Looks at a node that failed and are tried again. */
 export const EVICTION_RETRIES = 'taintward_eviction_retries_total';
 /** Registered clusters that no relay speaks for. */
 export const UNWATCHED_CLUSTERS = 'taintward_unwatched_clusters';
-/** Clusters that a relay speaks for and has not heard from lately. */
-export const DEAF_CLUSTERS = 'taintward_deaf_clusters';
+/** Seconds since a relay heard from the registered cluster that was not heard from for longest. */
+export const UNHEARD_SECONDS = 'taintward_unheard_seconds';
+/** Clusters with pods that must go and have not for more than ten minutes: the built-in controller does not evict there, and policy forbids it to us. */
+export const NOBODY_EVICTS = 'taintward_nobody_evicts';
 /** Nodes that a relay follows beyond its budget. */
 export const OVER_BUDGET = 'taintward_relay_over_budget';
 /** Trips of the guard that stand: what holds evictions in clusters, zones, or for what people tainted. */
@@ -27,7 +31,7 @@ export const STUCK_PODS = 'taintward_stuck_pods';
 export const GIVEN_UP = 'taintward_given_up_total';
 /** Other installations that were seen to evict in a cluster of ours. */
 export const RIVALS = 'taintward_rivals_total';
-/** Seconds by which an API server's clock and ours differ. */
+/** Seconds by which an API server's clock and ours differ; of relays, only beyond a second. */
 export const CLOCK_SKEW = 'taintward_clock_skew_seconds';
 /** Deltas that a queue can never take. */
 export const REFUSED_DELTAS = 'taintward_relay_deltas_refused_total';
@@ -38,6 +42,8 @@ export interface EvictionMetrics {
   podDeleted(lateSeconds: number): void;
   /** An API server refused a request, or did not answer it. */
   requestRefused(): void;
+  /** After a look at a node its API server counts as out of reach. */
+  outOfReach(): void;
   /** A node's work failed and is tried again. */
   retried(): void;
   /** So many evictions ended without their pods going. */

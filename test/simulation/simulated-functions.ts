@@ -17,6 +17,7 @@ const NO_METRICS: EvictionMetrics & { flush(): void } = {
   flush: () => undefined,
   podDeleted: () => undefined,
   requestRefused: () => undefined,
+  outOfReach: () => undefined,
   retried: () => undefined,
   gaveUp: () => undefined,
   rivalSeen: () => undefined,

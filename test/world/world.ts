@@ -94,6 +94,7 @@ export class World {
         metrics: {
           podDeleted: () => undefined,
           requestRefused: () => undefined,
+          outOfReach: () => undefined,
           retried: () => undefined,
           gaveUp: () => undefined,
           rivalSeen: () => undefined,

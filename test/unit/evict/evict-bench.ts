@@ -34,6 +34,8 @@ export interface EvictBench extends EvictHandlerDeps {
   /** Evictions that were given up. */
   givenUp: number;
   rivals: number;
+  /** How often a server counted as out of reach. */
+  silences: number;
 }
 
 /** The ports of `evict`, in memory, each to be broken at will. It is second 60: what `scheduled` schedules is due. */
@@ -54,6 +56,7 @@ export function evictBench(): EvictBench {
     lateness: [],
     givenUp: 0,
     rivals: 0,
+    silences: 0,
     timers: {
       arm: async (_ref, fireAts) => {
         if (fireAts.length > 0 && bench.timerOutages > 0) {
@@ -78,6 +81,9 @@ export function evictBench(): EvictBench {
     metrics: {
       podDeleted: (seconds) => bench.lateness.push(seconds),
       requestRefused: () => undefined,
+      outOfReach: () => {
+        bench.silences += 1;
+      },
       retried: () => undefined,
       gaveUp: (evictions) => {
         bench.givenUp += evictions;

@@ -709,6 +709,16 @@ test('a server that counts as out of reach is asked one question, and the others
   assert.deepEqual(deletedFrom(bench), ['u1']);
 });
 
+test('a look after which the server counts as out of reach is counted', async () => {
+  const bench = await due(livePod('u1'));
+  bench.cluster.beforeRequest = () => {
+    bench.cluster.breakerOpen = true;
+    throw serverError(0);
+  };
+  await evictNode(ref, bench);
+  assert.equal(bench.silences, 1);
+});
+
 test('a table that is away is the caller’s to retry', async () => {
   const bench = await due(livePod());
   bench.store.outages = 1;

@@ -24,11 +24,11 @@ function bench(context: TestContext) {
   const time = driveTimers(context, NOW);
   const log = recordingLog();
   const counts: number[] = [];
-  const deaf: number[] = [];
+  const unheard: number[] = [];
   const write = (line: string) => {
-    const { taintward_unwatched_clusters, taintward_deaf_clusters } = JSON.parse(line);
+    const { taintward_unwatched_clusters, taintward_unheard_seconds } = JSON.parse(line);
     counts.push(...taintward_unwatched_clusters);
-    deaf.push(...taintward_deaf_clusters);
+    unheard.push(...taintward_unheard_seconds);
   };
   const table = { names: [] as string[], leases: new Map<string, LeaseRecord>() };
   let looks = 0;
@@ -48,7 +48,7 @@ function bench(context: TestContext) {
     table,
     time,
     log,
-    deaf,
+    unheard,
     /** A lease as it stands; each call is a renewal. */
     renew(name: string, holder?: string, times: Partial<LeaseRecord> = {}) {
       const renewals = (table.leases.get(name)?.renewals ?? 0) + 1;
@@ -119,7 +119,7 @@ test('a beat right after another one looks for long enough, too', async (context
   assert.deepEqual(await second, { unwatched: 0, looks: 2 });
 });
 
-test('the heartbeat counts the clusters that their relays do not hear from, by the relays’ own clocks', async (context) => {
+test('the heartbeat names the clusters that their relays do not hear from, and says for how long, by the relays’ own clocks', async (context) => {
   const given = bench(context);
   given.table.names = ['heard', 'deaf', 'never heard', 'registered anew', 'dead'];
   const renewedAt = NOW + 3_600_000;
@@ -134,7 +134,8 @@ test('the heartbeat counts the clusters that their relays do not hear from, by t
   const beat = given.beat();
   await given.time.pass(LEASE_TTL_MS);
   assert.equal((await beat).unwatched, 1);
-  assert.deepEqual(given.deaf, [2]);
+  // The dead relay's cluster was not heard from for an hour when its lease was renewed last, and nobody knows of any since.
+  assert.deepEqual(given.unheard, [3_610]);
   assert.deepEqual(
     given.log.lines.flatMap(({ event, fields }) => (event === 'cluster.deaf' ? [fields] : [])),
     [
@@ -142,6 +143,21 @@ test('the heartbeat counts the clusters that their relays do not hear from, by t
       { cluster: 'never heard', since: NOW },
     ],
   );
+});
+
+test('for how long nobody heard a cluster counts on while relays hand it over, and when none has it any more', async (context) => {
+  const given = bench(context);
+  given.table.names = ['passed on'];
+  const renew = (holder: string | undefined, unheardMs: number) =>
+    given.renew('passed on', holder, { heardAt: NOW, renewedAt: NOW + unheardMs });
+  renew('a', 190_000);
+  renew(undefined, 200_000);
+  await given.beat();
+  await given.time.pass(MINUTE_MS);
+  await given.beat();
+  renew('b', 320_000);
+  await given.beat();
+  assert.deepEqual(given.unheard, [200, 260, 320]);
 });
 
 test('the heartbeat says that nothing is registered: silence is alarming', async (context) => {

@@ -118,6 +118,49 @@ test('a relay takes the lease, lists, tells what is tainted, and follows', async
   assert.ok(first?.kind === 'node' && first.wake, 'after a take-over, what is overdue is looked at at once');
 });
 
+describe('that nobody evicts', () => {
+  const POLICY: Policy = { ...DEFAULT_POLICY, mode: 'observe' };
+  /** The taint was found a moment ago, and the pod tolerates it for a minute. */
+  const FORGOTTEN_MS = 11 * 60 * SECOND;
+
+  test('is told, once, when a pod is there that the built-in controller should have evicted, and policy forbids it', async (context) => {
+    const given = bench(context);
+    const { relay, rules, events } = relayOf(context, given);
+    rules.say({ policy: POLICY });
+    relay.start();
+    await given.time.pass(FORGOTTEN_MS - 30 * SECOND);
+    assert.equal(relay.nobodyEvicts, false);
+    await given.time.pass(60 * SECOND);
+    assert.equal(relay.nobodyEvicts, true);
+    await given.time.pass(60 * SECOND);
+    assert.equal(events().filter((event) => event === 'cluster.nobody-evicts').length, 1);
+    rules.say({ policy: { ...POLICY, mode: 'enforce' } });
+    await given.time.pass(20 * SECOND);
+    assert.equal(relay.nobodyEvicts, false);
+  });
+
+  test('is not so of pods that tolerate their taints, and of taints that the built-in controller does not heed', async (context) => {
+    const given = bench(context);
+    given.cluster.nodes.lists = [
+      {
+        items: [
+          { ...liveNode('n1', 'a'), taints: [{ key: 'a', effect: 'NoSchedule' }] },
+          liveNode('n2', 'a'),
+        ],
+        resourceVersion: '1',
+      },
+    ];
+    const forGood = livePod('u2', { node: nodeName('n2'), tolerations: [{ key: 'a', operator: 'Exists' }] });
+    given.cluster.pods.lists = [{ items: [livePod(), forGood], resourceVersion: '1' }];
+    const { relay, rules } = relayOf(context, given);
+    rules.say({ policy: { ...POLICY, virtualKeys: ['a'] } });
+    relay.start();
+    await given.time.pass(2 * FORGOTTEN_MS);
+    assert.equal(relay.state.kind, 'live');
+    assert.equal(relay.nobodyEvicts, false);
+  });
+});
+
 test('a relay renews a takeover while it speaks for the cluster, and policy has it evict', async (context) => {
   const given = bench(context);
   const { relay, rules } = relayOf(context, given);

@@ -84,6 +84,11 @@ describe('a mistake is one sentence that names the key:', () => {
       /alarmTopicArn must look like arn:aws:sns:/,
     ],
     [
+      'an address that is none',
+      { 'taintward:alarmEmail': 'ops' },
+      /alarmEmail must look like ops@example\.com\.$/,
+    ],
+    [
       'a name that queues cannot have',
       { 'taintward:name': 'My Fleet' },
       /taintward:name must look like taintward\.$/,

@@ -250,7 +250,7 @@ describe('a relay of your own', () => {
 
 test('the outputs say where to look and what to do next', () => {
   const outputs = synthesized().toJSON()['Outputs'] as Record<string, { Value: unknown }>;
-  assert.deepEqual(Object.keys(outputs).sort(), ['Dashboard', 'NextStep', 'TableName']);
+  assert.deepEqual(Object.keys(outputs).sort(), ['AlarmsTell', 'Dashboard', 'NextStep', 'TableName']);
   assert.match(
     String(readable(outputs['Dashboard']?.Value)),
     /#dashboards\/dashboard\/taintward-<AWS::Region>$/,

@@ -45,13 +45,16 @@ export function readable(value: unknown): unknown {
 
 const texts = z.union([z.string(), z.array(z.string())]).transform((value) => [value].flat());
 
+/** Both forms mean the same. */
+const everybody = z.literal('*').transform((): Record<string, string> => ({ AWS: '*' }));
+
 const Policy = z.object({
   Statement: z.array(
     z.object({
       Effect: z.string(),
       Action: texts,
       Resource: texts.default([]),
-      Principal: z.record(z.string(), z.string()).optional(),
+      Principal: z.union([everybody, z.record(z.string(), z.string())]).optional(),
       Condition: z.unknown().optional(),
     }),
   ),

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { App, Validations } from 'aws-cdk-lib';
-import { Template } from 'aws-cdk-lib/assertions';
+import { Annotations, Match, Template } from 'aws-cdk-lib/assertions';
 import { AwsSolutionsChecks } from 'cdk-nag';
 import { PROJECT_DIR } from '../../../../cdk/bundle.ts';
 import { readConfig } from '../../../../cdk/config.ts';
@@ -22,6 +22,15 @@ export function synthesized(context: Context = {}): Template {
   const template = templates.get(key) ?? inApp(context, (app) => Template.fromStack(stackOf(app)));
   templates.set(key, template);
   return template;
+}
+
+/** What such a deployment warns of. */
+export function warningsOf(context: Context = {}): readonly string[] {
+  return inApp(context, (app) =>
+    Annotations.fromStack(stackOf(app))
+      .findWarning('*', Match.anyValue())
+      .map(({ entry }) => String(entry.data)),
+  );
 }
 
 /** Throws what cdk-nag finds. */

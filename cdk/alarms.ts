@@ -1,0 +1,290 @@
+import { Duration } from 'aws-cdk-lib';
+import { type Metric, Stats, TreatMissingData } from 'aws-cdk-lib/aws-cloudwatch';
+import { MAX_DELAY_SECONDS } from '#shared/queues/limits.ts';
+import type { Config } from './config.ts';
+import type { Deltas } from './deltas.ts';
+import type { Functions } from './functions.ts';
+import {
+  errors,
+  indexThrottles,
+  oldest,
+  ownMetrics,
+  scheduler,
+  tableThrottles,
+  throttles,
+  waiting,
+} from './metrics.ts';
+import type { State } from './state.ts';
+import type { Timers } from './timers.ts';
+
+/** When an alarm rings: `points` of `outOf` looks in a row, each at a metric over its period, reach the threshold. */
+interface Lasting {
+  readonly points: number;
+  readonly outOf: number;
+  /** Over which the metric is taken, if not over its own minute. */
+  readonly period?: Duration;
+}
+
+/** At once: it is not to be even once. */
+const ONCE: Lasting = { points: 1, outOf: 1 };
+/** What must not be: longer than a hand-over between relays, or one count that was missed. */
+const SOME_MINUTES: Lasting = { points: 3, outOf: 3 };
+/** What is measured all the time and may heal by itself. */
+const LASTING: Lasting = { points: 10, outOf: 10 };
+/** What happens when something is tried: a message that crashed its function comes again after minutes. */
+const NOW_AND_THEN: Lasting = { points: 3, outOf: 30 };
+/** Likewise, of what is tried again every five minutes at the latest: at least once in each ten minutes, if it lasts. */
+const AT_EACH_TRY: Lasting = { points: 2, outOf: 2, period: Duration.minutes(10) };
+
+/** Normally it is under a second; a minute late means that something is retried or throttled. */
+const LATE_SECONDS = 60;
+/** Clocks that are kept in step differ by milliseconds. */
+const MAX_SKEW_SECONDS = 1;
+/** An API server sends a bookmark every minute; another relay has tried to hear it by then. */
+const UNHEARD_SECONDS = 300;
+/** A delta is handled at once; one that waits this long holds its node up. */
+const OLDEST_DELTA_SECONDS = 300;
+/** A message that waits for its moment may be this old, and then some. */
+const OLDEST_DUE_SECONDS = MAX_DELAY_SECONDS + 600;
+
+/** What rings, and when. */
+export interface AlarmSpec {
+  readonly id: string;
+  /** Its heading in docs/alarms.md, which says what it means and what to do. */
+  readonly title: string;
+  /** Which of several: a queue, a function. */
+  readonly of?: string;
+  /** The same in a sentence. */
+  readonly says: string;
+  readonly metric: Metric;
+  /** It rings at this value. */
+  readonly threshold: number;
+  readonly lasting: Lasting;
+  /** Absent: no data is no news. */
+  readonly whenMissing?: TreatMissingData;
+}
+
+/** What can go wrong. */
+export interface AlarmedProps {
+  readonly config: Config;
+  readonly state: State;
+  readonly deltas: Deltas;
+  readonly timers: Timers;
+  readonly functions: Functions;
+}
+
+/** All alarms, the most urgent first. */
+export const alarmSpecs = (props: AlarmedProps): readonly AlarmSpec[] => [
+  ...clusterAlarms(props),
+  ...evictionAlarms(props),
+  ...queueAlarms(props),
+  ...platformAlarms(props),
+];
+
+/** Of clusters, and of relays, which watch them. */
+function clusterAlarms({ config }: AlarmedProps): readonly AlarmSpec[] {
+  const own = ownMetrics(config.name);
+  return [
+    {
+      id: 'UnwatchedClusters',
+      title: 'clusters without a relay',
+      says: 'No relay holds the lease of a registered cluster, so nobody notices its taints; timers go on. Or nobody counts: heartbeat fails.',
+      metric: own.unwatchedClusters,
+      threshold: 1,
+      lasting: SOME_MINUTES,
+      whenMissing: TreatMissingData.BREACHING,
+    },
+    {
+      id: 'DeafClusters',
+      title: 'clusters out of reach',
+      says: `No relay has heard a registered cluster for ${UNHEARD_SECONDS} s, so nobody notices its taints; timers go on.`,
+      metric: own.unheardSeconds,
+      threshold: UNHEARD_SECONDS,
+      lasting: ONCE,
+    },
+    {
+      id: 'NobodyEvicts',
+      title: 'nobody evicts',
+      says: 'Pods that must go have been there for more than ten minutes: the built-in controller does not evict in their cluster, and its policy forbids it to Taintward.',
+      metric: own.nobodyEvicts,
+      threshold: 1,
+      lasting: SOME_MINUTES,
+    },
+    {
+      id: 'GuardTripped',
+      title: 'guards hold evictions',
+      says: 'So many nodes of a cluster, or of a zone, are down or were tainted by people that it may be a mistake, so their pods are not evicted.',
+      metric: own.guardTrips,
+      threshold: 1,
+      lasting: ONCE,
+    },
+    {
+      id: 'TakeoverWithheld',
+      title: 'takeovers are not renewed',
+      says: 'A cluster that is taken over is not told that Taintward evicts there, so its built-in controller begins again once the heartbeat has lapsed.',
+      metric: own.takeoversWithheld,
+      threshold: 1,
+      lasting: ONCE,
+    },
+    {
+      id: 'RefusedDeltas',
+      title: 'deltas are refused',
+      says: 'A queue can never take what a relay tells of a node, so its pods are not evicted.',
+      metric: own.refusedDeltas,
+      threshold: 1,
+      lasting: ONCE,
+    },
+    {
+      id: 'ClockSkew',
+      title: 'clocks differ',
+      says: `An API server's clock and ours differ by more than ${MAX_SKEW_SECONDS} s: countdowns may be that much off.`,
+      metric: own.skew,
+      threshold: MAX_SKEW_SECONDS,
+      lasting: SOME_MINUTES,
+    },
+    {
+      id: 'OverBudget',
+      title: 'relays are over their budget',
+      says: 'A relay follows more nodes than its memory is made for, because no other takes them: it may become slow, or run out of memory.',
+      metric: own.overBudget,
+      threshold: 1,
+      lasting: LASTING,
+    },
+  ];
+}
+
+/** Of evictions. */
+function evictionAlarms({ config }: AlarmedProps): readonly AlarmSpec[] {
+  const own = ownMetrics(config.name);
+  return [
+    {
+      id: 'LateEvictions',
+      title: 'late evictions',
+      says: `Pods were evicted more than ${LATE_SECONDS} s after they fell due.`,
+      metric: own.late(Stats.MAXIMUM),
+      threshold: LATE_SECONDS,
+      lasting: ONCE,
+    },
+    {
+      id: 'ApiServersSilent',
+      title: 'API servers do not answer',
+      says: 'An API server did not answer several calls of evict in a row, so what is due there waits.',
+      metric: own.outOfReach,
+      threshold: 1,
+      lasting: AT_EACH_TRY,
+    },
+    {
+      id: 'ApiRefusals',
+      title: 'API servers refuse evictions',
+      says: 'An API server keeps refusing, or does not answer, what evict asks. It is tried again until the policy has it given up.',
+      metric: own.refusals,
+      threshold: 1,
+      lasting: AT_EACH_TRY,
+    },
+    {
+      id: 'GivenUp',
+      title: 'evictions are given up',
+      says: 'Pods that must go were tried for as long as their policy says, or their cluster is not registered any more.',
+      metric: own.givenUp,
+      threshold: 1,
+      lasting: ONCE,
+    },
+    {
+      id: 'StuckPods',
+      title: 'evicted pods do not leave',
+      says: 'Evicted pods terminate for more than a minute longer than their grace period.',
+      metric: own.stuckPods,
+      threshold: 1,
+      lasting: LASTING,
+    },
+    {
+      id: 'SharedClusters',
+      title: 'clusters are shared',
+      says: 'Another installation evicts in a cluster of this one, by rules of its own: what one holds back the other lets go.',
+      metric: own.rivals,
+      threshold: 1,
+      lasting: ONCE,
+    },
+  ];
+}
+
+/** Of queues. */
+function queueAlarms({ deltas, timers, functions }: AlarmedProps): readonly AlarmSpec[] {
+  const queues = [deltas.nodes, deltas.pods, timers.due];
+  const deadLetters = [...queues.map((each) => each.deadLetters), functions.expiryDeadLetters];
+  return [
+    ...deadLetters.map(({ name, queue }) => ({
+      id: `DeadLetters-${name}`,
+      title: 'dead letters',
+      of: name,
+      says: 'Somebody gave up on these messages. To redrive them is safe at any age.',
+      metric: waiting(queue),
+      threshold: 1,
+      lasting: ONCE,
+    })),
+    ...queues.map(({ spec, queue }) => ({
+      id: `Oldest-${spec.name}`,
+      title: 'messages wait',
+      of: spec.name,
+      says: 'Its function fails, is throttled, or has too little concurrency.',
+      metric: oldest(queue),
+      threshold: queue === timers.due.queue ? OLDEST_DUE_SECONDS : OLDEST_DELTA_SECONDS,
+      lasting: SOME_MINUTES,
+    })),
+  ];
+}
+
+/** Of what it all runs on. */
+function platformAlarms({ functions, state, timers }: AlarmedProps): readonly AlarmSpec[] {
+  const kinds = ['Read', 'Write'] as const;
+  return [
+    ...functions.all.flatMap((fn) => [
+      {
+        id: `Errors-${fn.name}`,
+        title: 'functions fail',
+        of: fn.name,
+        says: 'Invocations crash or time out. What they were about comes again.',
+        metric: errors(fn),
+        threshold: 1,
+        lasting: NOW_AND_THEN,
+      },
+      {
+        id: `Throttles-${fn.name}`,
+        title: 'functions are throttled',
+        of: fn.name,
+        says: 'The account lets too few functions run at a time.',
+        metric: throttles(fn),
+        threshold: 1,
+        lasting: NOW_AND_THEN,
+      },
+    ]),
+    ...kinds.flatMap((kind) => [
+      {
+        id: `${kind}Throttles`,
+        title: 'the table throttles',
+        of: `${kind.toLowerCase()}s`,
+        says: 'DynamoDB refuses requests for being too many. They are tried again, later.',
+        metric: tableThrottles(state, kind),
+        threshold: 1,
+        lasting: NOW_AND_THEN,
+      },
+      {
+        id: `Index${kind}Throttles`,
+        title: 'the table throttles',
+        of: `${kind.toLowerCase()}s of its index`,
+        says: 'DynamoDB refuses requests to the index for being too many; while it refuses its writes, the table refuses them, too.',
+        metric: indexThrottles(state, kind),
+        threshold: 1,
+        lasting: NOW_AND_THEN,
+      },
+    ]),
+    {
+      id: 'DroppedSchedules',
+      title: 'schedules are dropped',
+      says: 'EventBridge Scheduler could not send to evictions-due for an hour. The next resync, within ten minutes, has those evictions looked at.',
+      metric: scheduler(timers, 'InvocationDroppedCount'),
+      threshold: 1,
+      lasting: ONCE,
+    },
+  ];
+}

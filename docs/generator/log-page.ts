@@ -40,8 +40,12 @@ export function logPage(code: ServiceCode): string {
 <!-- Made from the code by npm run docs. -->
 
 The functions on AWS, the relay and \`npm start -- --log json\` write a line of JSON for each change of state, with \`level\`, \`time\`
-(RFC 3339, UTC), \`event\` and the fields of that event. Lines of functions have \`requestId\`, too. A field with \`?\` may be missing;
-\`debug\` is not written.
+(RFC 3339, UTC), \`event\` and the fields of that event. A field with \`?\` may be missing; \`debug\` is not written. Lines of functions have
+\`messageId\`, too, of the message that they are about, those of a delta its \`delta\` in its place, and those about no message \`requestId\`.
+
+**\`delta\`** leads through all logs: the relay gives it to each delta that it sends (the epoch of its lease and a count: one in its cluster), the
+delta functions store it with each eviction that they schedule by it, and \`evict\` tells it of each pod that it deletes, be that days later. It is of
+the delta that changed an eviction last, or told of its pod alone. [Queries](queries.md) follow it.
 
 What ends in \`At\`, \`at\` and \`since\` are milliseconds since 1970; what ends in \`Ms\` is how many. \`reason\` is mostly a sentence for people, whose
 words may change with any release.

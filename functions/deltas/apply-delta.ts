@@ -1,6 +1,6 @@
 import type { LeaseReader } from '#shared/clusters/lease.ts';
 import type { RulesReader } from '#shared/clusters/rulebook.ts';
-import { type Delta, onlyPod } from '#shared/eviction/facts.ts';
+import { type Delta, deltaId, onlyPod } from '#shared/eviction/facts.ts';
 import type { EpochMs } from '#shared/eviction/identity.ts';
 import { type Plan, type PodDecision, plan } from '#shared/eviction/plan.ts';
 import { type Ending, type EvictionRecord, isAnnounced } from '#shared/eviction/records.ts';
@@ -130,11 +130,16 @@ async function announce(
   for (const { reason } of failures) deps.log.warn('announcement.refused', { ...ref, reason });
 }
 
-function logChanges({ ref, observedAt }: Delta, { node, nodeChanged, decisions }: Plan, log: Log): void {
+function logChanges(
+  { ref, version, observedAt }: Delta,
+  { node, nodeChanged, decisions }: Plan,
+  log: Log,
+): void {
   if (nodeChanged && node) {
     const { taints, deletedAt } = node;
     log.info('node.changed', {
       ...ref,
+      delta: deltaId(version),
       taints: taints.map(({ key, value, effect }) => ({
         key,
         ...(value === undefined ? {} : { value }),
@@ -147,6 +152,7 @@ function logChanges({ ref, observedAt }: Delta, { node, nodeChanged, decisions }
     if (decision.kind === 'schedule') log.info('eviction.scheduled', evictionFields(ref, decision.record));
     if (decision.kind === 'reschedule')
       log.info('eviction.rescheduled', evictionFields(ref, decision.record));
+    if (decision.kind === 'confirm') log.info('eviction.confirmed', evictionFields(ref, decision.record));
     if (decision.kind === 'free') log.info('eviction.freed', evictionFields(ref, decision.record));
     if (decision.kind !== 'cancel' && decision.kind !== 'evicted-elsewhere') continue;
     const { deleted } = decision.ending;

@@ -1,4 +1,4 @@
-import type { Delta } from '#shared/eviction/facts.ts';
+import { type Delta, deltaId } from '#shared/eviction/facts.ts';
 import { type ConsumerDeps, consume } from '#shared/queues/consumer.ts';
 import { parseDelta } from '#shared/queues/delta-message.ts';
 import { DELTA_MAX_RECEIVES } from '#shared/queues/queue-set.ts';
@@ -31,7 +31,7 @@ export const createHandler = (deps: DeltaHandlerDeps) =>
       order: 'group',
       deadlineMs: DELTA_RECORD_DEADLINE_MS,
       retrySeconds: deltaRetrySeconds,
-      about: ({ ref }) => ref,
+      about: ({ ref, version }) => ({ ...ref, delta: deltaId(version) }),
     },
     deps,
   );

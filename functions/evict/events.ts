@@ -1,5 +1,5 @@
 import pMap from 'p-map';
-import type { Version } from '#shared/eviction/facts.ts';
+import { deltaId, type Version } from '#shared/eviction/facts.ts';
 import type { PodUid } from '#shared/eviction/identity.ts';
 import type { KubernetesApi, PodEvent, PodRef } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
@@ -28,7 +28,7 @@ export function markingForDeletion(pod: EventPod): PodEvent {
 export function cancellingDeletion(pod: EventPod, version: Version): PodEvent {
   return {
     pod: { namespace: pod.namespace, name: pod.name },
-    key: `${pod.uid}/cancelling/${version.epoch}.${version.sequence}`,
+    key: `${pod.uid}/cancelling/${deltaId(version)}`,
     type: 'Normal',
     reason: EVENT_REASON,
     message: `Cancelling deletion of Pod ${pod.namespace}/${pod.name}`,

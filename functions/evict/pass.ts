@@ -18,7 +18,7 @@ import type { KubernetesApi, LivePod, PodEvent } from '#shared/kubernetes/api.ts
 import { ApiError, LateCallError } from '#shared/kubernetes/api-error.ts';
 import type { Store } from '#shared/store/store.ts';
 import type { Log } from '#shared/telemetry/log.ts';
-import { podFields } from '#shared/telemetry/log-events.ts';
+import { evictionRef } from '#shared/telemetry/log-events.ts';
 import type { EvictionMetrics } from '#shared/telemetry/metrics.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { markingForDeletion } from './events.ts';
@@ -299,7 +299,7 @@ export class Pass {
     this.ends.push(ending(record, { outcome: 'done', lateMs }, record.version));
     this.events.push(markingForDeletion(record));
     metrics.podDeleted(lateMs / 1000);
-    log.info('eviction.done', { ...podFields(this.#partition.ref, record), lateMs });
+    log.info('eviction.done', { ...evictionRef(this.#partition.ref, record), lateMs });
   }
 
   #ended(
@@ -308,7 +308,7 @@ export class Pass {
   ): void {
     this.ends.push(ending(record, { outcome, ...(deleted ? { deleted } : {}) }, record.version));
     const event = outcome === 'would-have' ? 'eviction.would-have' : 'eviction.gone';
-    this.#deps.log.info(event, podFields(this.#partition.ref, record));
+    this.#deps.log.info(event, evictionRef(this.#partition.ref, record));
   }
 }
 

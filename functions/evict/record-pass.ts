@@ -19,7 +19,7 @@ import { countdownOf, encodeRetry } from '#shared/queues/due-message.ts';
 import type { QueueSender } from '#shared/queues/sender.ts';
 import { commitUnderLock, type Store } from '#shared/store/store.ts';
 import type { Log } from '#shared/telemetry/log.ts';
-import { evictionFields, podFields } from '#shared/telemetry/log-events.ts';
+import { evictionFields, evictionRef } from '#shared/telemetry/log-events.ts';
 import type { EvictionMetrics } from '#shared/telemetry/metrics.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { Timers } from '#shared/timers/timers.ts';
@@ -238,7 +238,7 @@ function tell(ref: NodeRef, written: Written, pass: Pass, { log, metrics }: Reco
   }
   for (const record of written.held) {
     if (record.held) pass.events.push(heldBack(record, record.held.by));
-    if (record.held?.by.kind === 'observe') log.info('eviction.would-have', podFields(ref, record));
+    if (record.held?.by.kind === 'observe') log.info('eviction.would-have', evictionRef(ref, record));
     else log.info('eviction.held', { ...evictionFields(ref, record), by: record.held?.by.kind });
   }
   if (written.gaveUp.length === 0) return;

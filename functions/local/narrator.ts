@@ -106,7 +106,7 @@ function dueBy({ fireAt, because }: EvictionFields, now: EpochMs): string {
 }
 
 function complaint({ event, fields }: LogLine): string {
-  const { cluster: _cluster, node: _node, reason, ...rest }: LogFields = fields;
+  const { cluster: _cluster, node: _node, delta: _delta, reason, ...rest }: LogFields = fields;
   const details = Object.entries(rest).map(([name, value]) => {
     const isMoment = typeof value === 'number' && MOMENT.test(name);
     return ` ${name}=${isMoment ? dateAndTime(value).replace(' ', 'T') : String(value)}`;

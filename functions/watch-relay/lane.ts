@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Delta } from '#shared/eviction/facts.ts';
+import { type Delta, deltaId, onlyPod } from '#shared/eviction/facts.ts';
 import { type DeltaMessage, deduplicationId, messageGroupId } from '#shared/queues/delta-message.ts';
 import { MAX_BATCH_BYTES, MAX_BATCH_MESSAGES } from '#shared/queues/limits.ts';
 import { messageBytes } from '#shared/queues/message-fault.ts';
@@ -206,10 +206,13 @@ export class Lane {
         refused.set(message.groupId, [...(refused.get(message.groupId) ?? []), word]);
         continue;
       }
+      const told = { ...delta.ref, queue: name, delta: deltaId(delta.version) };
       if (failure) {
         metrics.refused(name);
-        log.error('relay.delta-refused', { queue: name, ...delta.ref, reason: failure.reason });
+        log.error('relay.delta-refused', { ...told, reason: failure.reason });
       } else {
+        const uid = onlyPod(delta);
+        log.info('relay.delta-sent', uid === undefined ? told : { ...told, uid });
         of.dirty.taken(delta);
       }
       of.dirty.answered(delta);

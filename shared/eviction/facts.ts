@@ -47,6 +47,9 @@ export interface Version {
   readonly sequence: number;
 }
 
+/** Names a delta within its cluster, as logs do. */
+export const deltaId = ({ epoch, sequence }: Version): string => `${epoch}.${sequence}`;
+
 /** Negative when `a` is older than `b`, 0 when they are the same, positive when `a` is newer. */
 export function compareVersions(a: Version, b: Version): number {
   return a.epoch - b.epoch || a.sequence - b.sequence;

@@ -27,8 +27,8 @@ export interface Consumption<Message> {
   readonly deadlineMs: number;
   /** Whole seconds until a message that failed comes again; `undefined`: as long as its queue hides it. */
   readonly retrySeconds: (receives: number, error: unknown) => number | undefined;
-  /** The node that a message is about, for the log. */
-  readonly about: (message: Message) => NodeRef;
+  /** For the log: the node that a message is about, and the delta that it is, if it is one. */
+  readonly about: (message: Message) => NodeRef & { readonly delta?: string };
 }
 
 /** A message whose work is not over, though nothing failed: it is to come again then. A queue may round that up to whole seconds. */
@@ -82,8 +82,12 @@ export function consume<Message>(consumption: Consumption<Message>, deps: Consum
       return;
     }
     const receives = receiveCount(record);
+    const { delta } = about(message);
+    // By its id a delta is found in the relay's log, too.
+    const performed = () => perform(message, receives);
     try {
-      const again = await withinDeadline(deadlineMs, perform(message, receives));
+      const working = delta === undefined ? performed() : inLogContext({ delta }, performed);
+      const again = await withinDeadline(deadlineMs, working);
       if (again) throw new AgainError(again);
     } catch (error) {
       if (!(error instanceof AgainError))

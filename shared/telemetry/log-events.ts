@@ -1,5 +1,6 @@
 import type { StuckPod } from '#shared/clusters/stuck.ts';
 import type { Brake } from '#shared/eviction/brake.ts';
+import { deltaId, type Version } from '#shared/eviction/facts.ts';
 import type { ClusterName, EpochMs, NodeName, NodeRef, PodUid } from '#shared/eviction/identity.ts';
 import type { Mode, Trip } from '#shared/eviction/policy.ts';
 import type { CancelReason, Ending, EvictionRecord } from '#shared/eviction/records.ts';
@@ -9,6 +10,8 @@ import { type Taint, taintText } from '#shared/taints/taint.ts';
 type Why = { readonly reason: unknown };
 type OfCluster = { readonly cluster: ClusterName };
 type OfNode = OfCluster & { readonly node: NodeName };
+/** Of which delta of its cluster it is a part: the same in relay, delta functions and `evict`. */
+type OfDelta = { readonly delta: string };
 type OfQueue = { readonly queue: string };
 type OfMessage = { readonly messageId: string };
 type Nothing = Readonly<Record<string, never>>;
@@ -22,8 +25,11 @@ export type PodFields = OfNode & {
   readonly uid: PodUid;
 };
 
+/** Which eviction a line is about: of which pod, and by the delta that told of it last. */
+export type EvictionRef = PodFields & OfDelta;
+
 /** What a line about an eviction that is to come, or will not come, tells of it. */
-export type EvictionFields = PodFields & {
+export type EvictionFields = EvictionRef & {
   readonly fireAt: EpochMs;
   /** The taints that set `fireAt`, as kubectl prints them. */
   readonly because: readonly string[];
@@ -32,7 +38,7 @@ export type EvictionFields = PodFields & {
 /** All that is ever logged: one line per change of state, named `room.event`, and the fields it tells. */
 export type LogEvents = {
   /** A node's taints changed, or the node went. */
-  'node.changed': OfNode & { readonly taints: readonly Taint[]; readonly deletedAt?: EpochMs };
+  'node.changed': OfNode & OfDelta & { readonly taints: readonly Taint[]; readonly deletedAt?: EpochMs };
   /** A pod is to be evicted at `fireAt`. */
   'eviction.scheduled': EvictionFields;
   /** It is to be evicted at `fireAt`, as was stored before this process began. */
@@ -41,6 +47,8 @@ export type LogEvents = {
   'evictions.stand': { readonly more: number };
   /** It is to be evicted at another moment, or for another taint, than was said before. */
   'eviction.rescheduled': EvictionFields;
+  /** A newer delta says the same of it. */
+  'eviction.confirmed': EvictionFields;
   /** It is due, and the rules of its cluster forbid it; it stays scheduled. `by`: the kind of brake. */
   'eviction.held': EvictionFields & { readonly by: Brake['kind'] | undefined };
   /** It is due, and its disruption budget forbids it for now; it is asked for again. */
@@ -48,18 +56,18 @@ export type LogEvents = {
   /** Nothing holds it any more. */
   'eviction.freed': EvictionFields;
   /** It was due in a cluster that is only observed. */
-  'eviction.would-have': PodFields;
+  'eviction.would-have': EvictionRef;
   /** It is not to be evicted any more; `announced`: an Event tells so, too. */
   'eviction.cancelled': EvictionFields & {
     readonly reason: CancelReason | undefined;
     readonly announced: boolean;
   };
   /** It was evicted, `lateMs` after it fell due. */
-  'eviction.done': PodFields & { readonly lateMs: number };
+  'eviction.done': EvictionRef & { readonly lateMs: number };
   /** Another taint manager evicted it, at `deletedAt`. */
   'eviction.elsewhere': EvictionFields & { readonly deletedAt: EpochMs };
   /** It was gone when it was to be evicted. */
-  'eviction.gone': PodFields;
+  'eviction.gone': EvictionRef;
   /** It was evicted, and terminates although its grace period has been over for more than a minute. */
   'pod.stuck': PodFields & {
     readonly overAt: EpochMs;
@@ -165,11 +173,13 @@ export type LogEvents = {
   'relay.resync-failed': OfCluster & Why;
   /** A queue takes nothing; `waiting` deltas are sent again. */
   'relay.queue-unreachable': OfQueue & Why & { readonly waiting: number };
+  /** A queue took a delta, of a node with all its pods or, with `uid`, of one pod. */
+  'relay.delta-sent': OfNode & OfQueue & OfDelta & { readonly uid?: PodUid };
   /** A queue can never take this delta. */
-  'relay.delta-refused': OfNode & OfQueue & Why;
+  'relay.delta-refused': OfNode & OfQueue & OfDelta & Why;
 
   /** A message could not be done, and comes again. */
-  'message.retried': OfNode & Why & { readonly receives: number };
+  'message.retried': OfNode & Partial<OfDelta> & Why & { readonly receives: number };
   /** Nobody can read the message; it was set aside. */
   'message.refused': OfMessage & Why;
   /** Nobody can read the message, and it could not be set aside. */
@@ -213,19 +223,19 @@ export type LogLine = {
 /** What the line of an event is given, after its name. */
 export type Told<Event extends LogEvent> = LogEvents[Event] extends Nothing ? [] : [fields: LogEvents[Event]];
 
-/** What every log line about an eviction tells of it. */
-export function evictionFields(
-  ref: NodeRef,
-  { fireAt, reasons, ...who }: EvictionRecord | Ending,
-): EvictionFields {
+/** What every log line about an eviction that is to come, or will not come, tells of it. */
+export function evictionFields(ref: NodeRef, eviction: EvictionRecord | Ending): EvictionFields {
+  const { fireAt, reasons } = eviction;
   const because = reasons.map(({ taint }) => taintText(taint));
-  return { ...podFields(ref, who), fireAt, because };
+  return { ...evictionRef(ref, eviction), fireAt, because };
 }
 
-/** Which pod of a node a line is about. */
-export function podFields(
+/** Which eviction a line is about. */
+export function evictionRef(
   { cluster, node }: NodeRef,
-  { uid, namespace, name: pod }: Pick<EvictionRecord, 'uid' | 'namespace' | 'name'>,
-): PodFields {
-  return { cluster, node, namespace, pod, uid };
+  { uid, namespace, name: pod, version }: EvictionPod,
+): EvictionRef {
+  return { cluster, node, namespace, pod, uid, delta: deltaId(version) };
 }
+
+type EvictionPod = Pick<EvictionRecord, 'uid' | 'namespace' | 'name'> & { readonly version: Version };

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import type { EpochMs } from '#shared/eviction/identity.ts';
-import type { LogLine, PodFields } from './log-events.ts';
+import type { EvictionRef, LogLine } from './log-events.ts';
 
 /** RFC 3339, in UTC. */
 const time = z.string();
@@ -29,6 +29,10 @@ export const noticeSchema = z
     namespace: z.string(),
     pod: z.string(),
     uid: z.string(),
+    delta: z
+      .string()
+      .optional()
+      .describe('the delta that told of it last: the id by which the logs are followed'),
     dueAt: time.meta({ format: 'date-time', description: 'when the pod is, or was, to go' }).optional(),
     because: z
       .array(z.string())
@@ -74,10 +78,10 @@ export function noticeOf({ event, fields }: LogLine, now: EpochMs): Notice | und
 
 function about(
   event: Notice['event'],
-  { cluster, node, namespace, pod, uid }: PodFields,
+  { cluster, node, namespace, pod, uid, delta }: EvictionRef,
   now: EpochMs,
 ): Notice {
-  return { version: 1, event, at: timeText(now), cluster, node, namespace, pod, uid };
+  return { version: 1, event, at: timeText(now), cluster, node, namespace, pod, uid, delta };
 }
 
 const due = ({ fireAt, because }: { readonly fireAt: EpochMs; readonly because: readonly string[] }) => ({

@@ -7,6 +7,7 @@ import { recordingLog } from '#test/contracts/recording-log.ts';
 
 const cluster = clusterName('c1');
 const node = nodeName('n1');
+const delta = '7.1';
 
 test('an event that nobody knows, a field it has not, and one it lacks do not compile', () => {
   const log = recordingLog();
@@ -24,9 +25,9 @@ test('an event that nobody knows, a field it has not, and one it lacks do not co
 test('the narrator tells of nodes and pods, complains of what goes wrong, and keeps quiet about the rest', () => {
   const told: string[] = [];
   const log = narrator({ now: () => 0 }, (line) => told.push(line));
-  const pod = { cluster, node, namespace: 'shop', pod: 'web', uid: podUid('u1'), fireAt: 30_000 };
+  const pod = { cluster, node, namespace: 'shop', pod: 'web', uid: podUid('u1'), delta, fireAt: 30_000 };
   const eviction = { ...pod, because: ['maintenance=now:NoExecute'] };
-  log.info('node.changed', { cluster, node, taints: [] });
+  log.info('node.changed', { cluster, node, delta, taints: [] });
   log.info('relay.lease-taken', { cluster, epoch: 3 });
   log.info('eviction.scheduled', eviction);
   log.info('eviction.cancelled', { ...eviction, reason: 'taint-removed', announced: true });
@@ -46,7 +47,15 @@ test('the narrator tells date and time of each line, and the date of a moment th
   const noon = new Date(2026, 0, 31, 12).getTime();
   const told: string[] = [];
   const log = narrator({ now: () => noon }, (line) => told.push(stripVTControlCharacters(line)));
-  const pod = { cluster, node, namespace: 'shop', pod: 'web', uid: podUid('u1'), because: ['a:NoExecute'] };
+  const pod = {
+    cluster,
+    node,
+    namespace: 'shop',
+    pod: 'web',
+    uid: podUid('u1'),
+    delta,
+    because: ['a:NoExecute'],
+  };
   log.info('eviction.scheduled', { ...pod, fireAt: noon + 60_000 });
   log.info('eviction.scheduled', { ...pod, fireAt: noon + 12 * 3_600_000 });
   log.warn('eviction.retried', { cluster, node, attempts: 1, nextTryAt: noon + 5_000, reason: 'no route' });

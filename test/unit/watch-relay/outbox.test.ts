@@ -115,6 +115,23 @@ test('deltas go to the queue of their kind, with the ids that keep their order',
   assert.equal(message?.deduplicationId, delta && deduplicationId(delta));
 });
 
+test('each delta that a queue took is logged under its id', async (context) => {
+  const { outbox, log } = bench(context);
+  const cluster = speakFor(outbox, 'c1', { epoch: 7 });
+  cluster.taint('n1', 'a');
+  await outbox.drained();
+  cluster.pods(livePod('u1'));
+  await outbox.drained();
+  const common = { cluster: 'c1', node: 'n1' };
+  assert.deepEqual(
+    log.lines.map(({ event, fields }) => ({ event, fields })),
+    [
+      { event: 'relay.delta-sent', fields: { ...common, queue: 'node-deltas', delta: '7.1' } },
+      { event: 'relay.delta-sent', fields: { ...common, queue: 'pod-deltas', delta: '7.2', uid: 'u1' } },
+    ],
+  );
+});
+
 describe('a call of a queue', () => {
   test('carries what came up in one go, in order', async (context) => {
     const { outbox, nodes } = bench(context);

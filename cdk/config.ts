@@ -84,6 +84,10 @@ const schema = z
     clusterRoles: list(
       matching(/^arn:[^:]+:iam::(\d{12}|\*):role\/.+$/, 'arn:aws:iam::*:role/taintward-*'),
     ).default([`arn:${Aws.PARTITION}:iam::*:role/taintward-*`]),
+    /** Whether `evict` counts by cluster, too: up to 8 metrics for each, which CloudWatch bills by the metric. */
+    metricsByCluster: flag.default(false),
+    /** Whether X-Ray traces the functions. */
+    tracing: flag.default(false),
     /** Whether the clusters' gate `TaintTolerationComparisonOperators` is on, so that `Lt` and `Gt` match. */
     comparisonOperators: flag.default(false),
   })

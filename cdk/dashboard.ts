@@ -7,6 +7,7 @@ import {
   type IWidget,
   LogQueryVisualizationType,
   LogQueryWidget,
+  type MathExpression,
   type Metric,
   Stats,
   TextWidget,
@@ -18,7 +19,16 @@ import { accountWideName } from './account-wide-name.ts';
 import type { Config } from './config.ts';
 import type { Deltas } from './deltas.ts';
 import type { Functions } from './functions.ts';
-import { errors, indexThrottles, oldest, ownMetrics, scheduler, tableThrottles, waiting } from './metrics.ts';
+import {
+  errors,
+  indexThrottles,
+  metricsByCluster,
+  oldest,
+  ownMetrics,
+  scheduler,
+  tableThrottles,
+  waiting,
+} from './metrics.ts';
 import type { ServiceFunction } from './service-function.ts';
 import type { State } from './state.ts';
 import type { Timers } from './timers.ts';
@@ -101,6 +111,7 @@ export class ServiceDashboard extends Construct {
         evictions(props),
         clusters(props),
         byCluster(props),
+        ...(props.config.metricsByCluster ? graphsByCluster(props) : []),
         queues(props),
         functions(props),
         platform(props),
@@ -156,6 +167,24 @@ function byCluster({ functions: { all } }: ServiceDashboardProps): IWidget[] {
         height: HEIGHT,
       }),
   );
+}
+
+function graphsByCluster({ config }: ServiceDashboardProps): IWidget[][] {
+  const each = metricsByCluster(config.name);
+  const lines = (title: string, found: MathExpression) =>
+    new GraphWidget({ title: `${title}, by cluster`, left: [found], width: THIRD, height: HEIGHT });
+  return [
+    [
+      lines('Evictions a minute', each.podsDeleted),
+      lines('Seconds after the deadline, p99', each.late),
+      lines('Evictions given up', each.givenUp),
+    ],
+    [
+      lines('API servers refused', each.refusals),
+      lines('API servers did not answer', each.outOfReach),
+      lines('Clocks differ by, s', each.skew),
+    ],
+  ];
 }
 
 function queues({ deltas, timers, functions: { expiryDeadLetters } }: ServiceDashboardProps): IWidget[] {

@@ -10,6 +10,7 @@ import { EVICT_BATCH_SIZE } from '#functions/evict/handler.ts';
 import { TTL_IDENTITY } from '#functions/expiry/expired-record.ts';
 import { EXPIRY_BATCH_SIZE } from '#functions/expiry/handler.ts';
 import type {
+  clusterMetricVariables,
   historyVariables,
   installationVariables,
   matchingVariables,
@@ -110,6 +111,9 @@ export class Functions extends Construct {
     this.#setHistory(fn);
     this.#setMatching(fn);
     this.#setMetrics(fn);
+    fn.setEnvironment({
+      METRICS_BY_CLUSTER: String(config.metricsByCluster),
+    } satisfies ValuesOf<typeof clusterMetricVariables>);
     const { account, region } = Stack.of(this);
     fn.setEnvironment({
       INSTALLATION: `${config.name}.${region}.${account}`,
@@ -178,6 +182,7 @@ export class Functions extends Construct {
       timeoutSeconds,
       prefix: config.name,
       logRetention: config.logRetentionDays satisfies RetentionDays,
+      tracing: config.tracing,
       ...(network && name === 'evict' ? { network } : {}),
     });
   }

@@ -1,5 +1,5 @@
 import { Duration } from 'aws-cdk-lib';
-import { Metric, Stats } from 'aws-cdk-lib/aws-cloudwatch';
+import { MathExpression, Metric, Stats } from 'aws-cdk-lib/aws-cloudwatch';
 import type { Queue } from 'aws-cdk-lib/aws-sqs';
 import { CLUSTER_INDEX } from '#shared/store/table-definition.ts';
 import {
@@ -54,6 +54,24 @@ export function ownMetrics(namespace: string) {
     guardTrips: metric(GUARD_TRIPS, Stats.MAXIMUM),
     takeoversWithheld: metric(TAKEOVERS_WITHHELD, Stats.MAXIMUM),
     stuckPods: metric(STUCK_PODS, Stats.MAXIMUM),
+  };
+}
+
+/** What `evict` counts, for each cluster by itself; they are there with `taintward:metricsByCluster`. */
+export function metricsByCluster(namespace: string) {
+  const search = (metricName: string, statistic: string) =>
+    new MathExpression({
+      expression: `SEARCH('{${namespace},cluster} MetricName="${metricName}"', '${statistic}')`,
+      label: '',
+      period,
+    });
+  return {
+    podsDeleted: search(POD_DELETIONS, Stats.SUM),
+    late: search(POD_DELETION_DURATION, 'p99'),
+    refusals: search(API_REFUSALS, Stats.SUM),
+    outOfReach: search(OUT_OF_REACH, Stats.SUM),
+    givenUp: search(GIVEN_UP, Stats.SUM),
+    skew: search(CLOCK_SKEW, Stats.MAXIMUM),
   };
 }
 

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { AssetHashType, DockerImage, Duration, RemovalPolicy, Validations } from 'aws-cdk-lib';
 import { Grant, type IPrincipal, ManagedPolicy, Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
-import { Architecture, Code, Function as LambdaFunction, Runtime } from 'aws-cdk-lib/aws-lambda';
+import { Architecture, Code, Function as LambdaFunction, Runtime, Tracing } from 'aws-cdk-lib/aws-lambda';
 import { LogGroup, type RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { Construct } from 'constructs';
 import { BUNDLE_FILE, bundleFunction, type FunctionName, PROJECT_DIR, roomOf } from './bundle.ts';
@@ -20,6 +20,8 @@ export interface ServiceFunctionProps {
   readonly prefix: string;
   readonly timeoutSeconds: number;
   readonly logRetention: RetentionDays;
+  /** Whether X-Ray shows each invocation that it samples: when its message waited, began, ended, failed. */
+  readonly tracing: boolean;
   /** Absent: in no VPC. */
   readonly network?: Network;
 }
@@ -32,7 +34,7 @@ export class ServiceFunction extends Construct implements Grantee {
 
   constructor(scope: Construct, id: string, props: ServiceFunctionProps) {
     super(scope, id);
-    const { name, description, prefix, timeoutSeconds, logRetention, network } = props;
+    const { name, description, prefix, timeoutSeconds, logRetention, tracing, network } = props;
     this.name = name;
     const functionName = `${prefix}-${name}`;
     const logGroup = new LogGroup(this, 'Log', {
@@ -65,6 +67,7 @@ export class ServiceFunction extends Construct implements Grantee {
       environment: { NODE_OPTIONS: '--enable-source-maps' },
       role,
       logGroup,
+      ...(tracing ? { tracing: Tracing.ACTIVE } : {}),
       ...(network
         ? {
             vpc: network.vpc,
@@ -73,6 +76,12 @@ export class ServiceFunction extends Construct implements Grantee {
           }
         : {}),
     });
+    if (tracing) {
+      Validations.of(role).acknowledge({
+        id: 'AwsSolutions-IAM5[Resource::*]',
+        reason: 'xray:PutTraceSegments and PutTelemetryRecords know no resources.',
+      });
+    }
     this.grantPrincipal = this.lambda.grantPrincipal;
   }
 

@@ -4,6 +4,7 @@ import { prometheusEvictionMetrics, standingMetrics } from '#functions/local/evi
 import { localContext } from '#functions/local/lambda-context.ts';
 import { LANE_NAMES } from '#functions/watch-relay/lane.ts';
 import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
 import { Emf, emfEvictionMetrics, type MetricUnit } from '#shared/telemetry/emf.ts';
 import { logTo } from '#shared/telemetry/log.ts';
 
@@ -70,7 +71,7 @@ async function writtenMetrics(): Promise<ReadonlyMap<string, NonNullable<Catalog
         }
       },
     });
-  for (const tell of Object.values(emfEvictionMetrics(emfOf('evict')))) tell(1);
+  for (const tell of Object.values(emfEvictionMetrics(emfOf('evict')))) tell(clusterName('c1'), 1);
   const relay = relayMetrics(new Registry(), emfOf('relay'));
   const { overBudget, podsStuck, takeoversWithheld, nobodyEvicts, clockSkewed, guardTripped } = relay;
   for (const tell of [overBudget, podsStuck, takeoversWithheld, nobodyEvicts, clockSkewed, guardTripped])

@@ -56,8 +56,8 @@ export async function evictNode(
     return again;
   } finally {
     recorded();
-    if (api.breakerOpen) deps.metrics.outOfReach();
-    if (api.skewMs !== undefined) deps.metrics.clockSkewed(Math.abs(api.skewMs) / 1000);
+    if (api.breakerOpen) deps.metrics.outOfReach(ref.cluster);
+    if (api.skewMs !== undefined) deps.metrics.clockSkewed(ref.cluster, Math.abs(api.skewMs) / 1000);
     tellRivals(ref.cluster, api, deps);
     await postEvents(api, pass.events, deps);
   }
@@ -66,7 +66,7 @@ export async function evictNode(
 /** Two installations on one cluster evict twice, each by its own rules: what one holds back the other lets go. */
 function tellRivals(cluster: ClusterName, api: KubernetesApi, { log, metrics }: EvictDeps): void {
   for (let rival = api.takeRival(); rival !== undefined; rival = api.takeRival()) {
-    metrics.rivalSeen();
+    metrics.rivalSeen(cluster);
     const reason = 'another Taintward evicts there, too: end one of the two, or take the cluster from it';
     log.warn('cluster.shared', { cluster, rival, reason });
   }

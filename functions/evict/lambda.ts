@@ -60,7 +60,7 @@ const handleDue = createHandler({
   clusters: new CheckedAccess({ clusters, rules, clock, log }),
   visibility: new SqsVisibility({ client: sqs, queueUrl: environment.SOURCE_QUEUE_URL, log }),
   deadLetters: new SqsSender({ client: sqs, queueUrl: environment.DEAD_LETTER_QUEUE_URL }),
-  metrics: emfEvictionMetrics(stdoutEmf(environment.METRIC_NAMESPACE)),
+  metrics: emfEvictionMetrics(stdoutEmf(environment.METRIC_NAMESPACE, environment.METRICS_BY_CLUSTER)),
   rates: new DynamoDbRateLimiter(table),
   notices,
   clock,

@@ -175,7 +175,7 @@ export class Pass {
       this.fault ??= error;
       return;
     }
-    this.#deps.metrics.requestRefused();
+    this.#deps.metrics.requestRefused(this.#partition.ref.cluster);
     this.retryAfterSeconds = Math.max(this.retryAfterSeconds, error.retryAfterSeconds ?? 0);
     if (record && isOfPod(error)) this.failed.set(record.uid, error.message);
     else this.refusal ??= error;
@@ -298,7 +298,7 @@ export class Pass {
     const lateMs = Math.max(0, clock.now() - record.fireAt);
     this.ends.push(ending(record, { outcome: 'done', lateMs }, record.version));
     this.events.push(markingForDeletion(record));
-    metrics.podDeleted(lateMs / 1000);
+    metrics.podDeleted(this.#partition.ref.cluster, lateMs / 1000);
     log.info('eviction.done', { ...evictionRef(this.#partition.ref, record), lateMs });
   }
 

@@ -70,7 +70,7 @@ export async function recordPass(
   if (askBudgetsAt !== undefined) await timers.arm(ref, [askBudgetsAt]);
   if (retry) {
     await timers.arm(ref, [retry.nextTryAt]);
-    deps.metrics.retried();
+    deps.metrics.retried(ref.cluster);
     const { attempts, nextTryAt, error } = retry;
     deps.log.warn('eviction.retried', { ...ref, attempts, nextTryAt, reason: error });
   }
@@ -242,7 +242,7 @@ function tell(ref: NodeRef, written: Written, pass: Pass, { log, metrics }: Reco
     else log.info('eviction.held', { ...evictionFields(ref, record), by: record.held?.by.kind });
   }
   if (written.gaveUp.length === 0) return;
-  metrics.gaveUp(written.gaveUp.length);
+  metrics.gaveUp(ref.cluster, written.gaveUp.length);
   for (const record of written.gaveUp) {
     pass.events.push(gaveUpDeletion(record));
     log.error('eviction.gave-up', { ...evictionFields(ref, record), reason: record.failure?.error });
@@ -280,7 +280,7 @@ export async function endUnregistered(
     if (end.length === 0) return { result: end };
     return { result: end, change: { schedule: [], end, live: isTainted(found.node) } };
   });
-  deps.metrics.gaveUp(ended.length);
+  deps.metrics.gaveUp(ref.cluster, ended.length);
   for (const each of ended) deps.log.error('eviction.unregistered', { ...evictionFields(ref, each), reason });
 }
 

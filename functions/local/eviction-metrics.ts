@@ -63,16 +63,16 @@ export function prometheusEvictionMetrics(registry: Registry): EvictionMetrics {
     registers,
   });
   return {
-    podDeleted(lateSeconds) {
+    podDeleted(_cluster, lateSeconds) {
       deletions.inc();
       durations.observe(lateSeconds);
     },
     requestRefused: () => refusals.inc(),
     outOfReach: () => outOfReach.inc(),
     retried: () => retries.inc(),
-    gaveUp: (evictions) => givenUp.inc(evictions),
+    gaveUp: (_cluster, evictions) => givenUp.inc(evictions),
     rivalSeen: () => rivals.inc(),
-    clockSkewed: (seconds) => skew.set(seconds),
+    clockSkewed: (_cluster, seconds) => skew.set(seconds),
   };
 }
 

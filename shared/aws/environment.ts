@@ -26,6 +26,7 @@ export function readEnvironment<T>(
  */
 
 const text = z.string().min(1, 'is empty');
+const flag = z.enum(['true', 'false'], 'must be true or false').transform((value) => value === 'true');
 
 /** The table: store, leases and cluster registry. */
 export const tableVariables = { TABLE_NAME: text };
@@ -53,17 +54,16 @@ export const timerVariables = {
 };
 
 /** How tolerations are matched. */
-export const matchingVariables = {
-  COMPARISON_OPERATORS: z
-    .enum(['true', 'false'], 'must be true or false')
-    .transform((value) => value === 'true'),
-};
+export const matchingVariables = { COMPARISON_OPERATORS: flag };
 
 /** Names the installation, to those who share a cluster with it. */
 export const installationVariables = { INSTALLATION: text };
 
 /** Under which namespace CloudWatch shows the metrics. */
 export const metricVariables = { METRIC_NAMESPACE: text };
+
+/** Whether what is counted of a cluster is also a metric of that cluster. */
+export const clusterMetricVariables = { METRICS_BY_CLUSTER: flag };
 
 /** The event bus that is told what becomes of evictions; absent: none. */
 export const noticeVariables = { EVENT_BUS: text.exactOptional() };
@@ -87,6 +87,7 @@ export const deltaEnvironment = z.object({
 export const evictEnvironment = z.object({
   ...deltaEnvironment.shape,
   ...metricVariables,
+  ...clusterMetricVariables,
   ...installationVariables,
 });
 

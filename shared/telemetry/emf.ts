@@ -1,3 +1,4 @@
+import type { ClusterName } from '#shared/eviction/identity.ts';
 import { type Clock, systemClock } from '#shared/time/clock.ts';
 import {
   API_REFUSALS,
@@ -20,42 +21,54 @@ const MAX_VALUES = 100;
 export interface EmfOptions {
   readonly namespace: string;
   readonly clock: Clock;
+  /** Whether what is put of a cluster is also a metric of that cluster, which costs as much again. */
+  readonly byCluster?: boolean;
   /** Takes one line of the log. */
   readonly write: (line: string) => void;
 }
 
+/** Single values of metrics, by name. */
+type Gathered = Map<string, { readonly unit: MetricUnit; readonly values: number[] }>;
+
 /**
  * Metrics as log lines, in CloudWatch's embedded metric format: no call, no wait, and CloudWatch computes percentiles
- * from the single values. They are gathered until `flush`, so that one invocation writes one line.
+ * from the single values. They are gathered until `flush`, so that one invocation writes one line, or one for each cluster.
  */
 export class Emf {
   readonly #options: EmfOptions;
-  readonly #metrics = new Map<string, { readonly unit: MetricUnit; readonly values: number[] }>();
+  /** By the cluster that they are also metrics of, if they are. */
+  readonly #metrics = new Map<ClusterName | undefined, Gathered>();
 
   constructor(options: EmfOptions) {
     this.#options = options;
   }
 
-  /** Notes one value of a metric. */
-  put(name: string, unit: MetricUnit, value: number): void {
-    const metric = this.#metrics.get(name) ?? { unit, values: [] };
+  /** Notes one value of a metric, and of which cluster it is. */
+  put(name: string, unit: MetricUnit, value: number, cluster?: ClusterName): void {
+    const of = this.#options.byCluster ? cluster : undefined;
+    const metrics: Gathered = this.#metrics.get(of) ?? new Map();
+    this.#metrics.set(of, metrics);
+    const metric = metrics.get(name) ?? { unit, values: [] };
     metric.values.push(value);
-    this.#metrics.set(name, metric);
+    metrics.set(name, metric);
   }
 
   /** Writes what was noted since the last time, in as few lines as its format allows. */
   flush(): void {
-    for (let from = 0; ; from += MAX_VALUES) {
-      const part = [...this.#metrics]
-        .map(([name, { unit, values }]) => ({ name, unit, values: values.slice(from, from + MAX_VALUES) }))
-        .filter(({ values }) => values.length > 0);
-      if (part.length === 0) break;
-      this.#options.write(JSON.stringify(this.#document(part)));
+    for (const [cluster, metrics] of this.#metrics) {
+      for (let from = 0; ; from += MAX_VALUES) {
+        const part = [...metrics]
+          .map(([name, { unit, values }]) => ({ name, unit, values: values.slice(from, from + MAX_VALUES) }))
+          .filter(({ values }) => values.length > 0);
+        if (part.length === 0) break;
+        this.#options.write(JSON.stringify(this.#document(cluster, part)));
+      }
     }
     this.#metrics.clear();
   }
 
   #document(
+    cluster: ClusterName | undefined,
     metrics: readonly {
       readonly name: string;
       readonly unit: MetricUnit;
@@ -70,34 +83,36 @@ export class Emf {
           {
             Namespace: namespace,
             // One set without dimensions: one metric for the whole service.
-            Dimensions: [[]],
+            Dimensions: cluster === undefined ? [[]] : [[], ['cluster']],
             Metrics: metrics.map(({ name, unit }) => ({ Name: name, Unit: unit })),
           },
         ],
       },
+      ...(cluster === undefined ? {} : { cluster }),
       ...Object.fromEntries(metrics.map(({ name, values }) => [name, values])),
     };
   }
 }
 
 /** Metrics of a process whose standard output CloudWatch Logs takes. */
-export function stdoutEmf(namespace: string): Emf {
-  return new Emf({ namespace, clock: systemClock, write: (line) => process.stdout.write(`${line}\n`) });
+export function stdoutEmf(namespace: string, byCluster = false): Emf {
+  const write = (line: string) => process.stdout.write(`${line}\n`);
+  return new Emf({ namespace, byCluster, clock: systemClock, write });
 }
 
 /** What `evict` counts, for CloudWatch. */
 export function emfEvictionMetrics(emf: Emf): EvictionMetrics {
   return {
-    podDeleted(lateSeconds) {
-      emf.put(POD_DELETIONS, 'Count', 1);
-      emf.put(POD_DELETION_DURATION, 'Seconds', lateSeconds);
+    podDeleted(cluster, lateSeconds) {
+      emf.put(POD_DELETIONS, 'Count', 1, cluster);
+      emf.put(POD_DELETION_DURATION, 'Seconds', lateSeconds, cluster);
     },
-    requestRefused: () => emf.put(API_REFUSALS, 'Count', 1),
-    outOfReach: () => emf.put(OUT_OF_REACH, 'Count', 1),
-    retried: () => emf.put(EVICTION_RETRIES, 'Count', 1),
-    gaveUp: (evictions) => emf.put(GIVEN_UP, 'Count', evictions),
-    rivalSeen: () => emf.put(RIVALS, 'Count', 1),
-    clockSkewed: (seconds) => emf.put(CLOCK_SKEW, 'Seconds', seconds),
+    requestRefused: (cluster) => emf.put(API_REFUSALS, 'Count', 1, cluster),
+    outOfReach: (cluster) => emf.put(OUT_OF_REACH, 'Count', 1, cluster),
+    retried: (cluster) => emf.put(EVICTION_RETRIES, 'Count', 1, cluster),
+    gaveUp: (cluster, evictions) => emf.put(GIVEN_UP, 'Count', evictions, cluster),
+    rivalSeen: (cluster) => emf.put(RIVALS, 'Count', 1, cluster),
+    clockSkewed: (cluster, seconds) => emf.put(CLOCK_SKEW, 'Seconds', seconds, cluster),
     flush: () => emf.flush(),
   };
 }

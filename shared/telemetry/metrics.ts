@@ -1,3 +1,5 @@
+import type { ClusterName } from '#shared/eviction/identity.ts';
+
 /*
  * The names of our metrics, the same in Prometheus and in CloudWatch. The first two are the built-in controller's own,
  * so that dashboards keep working.
@@ -36,22 +38,22 @@ export const CLOCK_SKEW = 'taintward_clock_skew_seconds';
 /** Deltas that a queue can never take. */
 export const REFUSED_DELTAS = 'taintward_relay_deltas_refused_total';
 
-/** What `evict` counts. */
+/** What `evict` counts, of which cluster. */
 export interface EvictionMetrics {
   /** A pod was deleted, `lateSeconds` after it fell due. */
-  podDeleted(lateSeconds: number): void;
+  podDeleted(cluster: ClusterName, lateSeconds: number): void;
   /** An API server refused a request, or did not answer it. */
-  requestRefused(): void;
+  requestRefused(cluster: ClusterName): void;
   /** After a look at a node its API server counts as out of reach. */
-  outOfReach(): void;
+  outOfReach(cluster: ClusterName): void;
   /** A node's work failed and is tried again. */
-  retried(): void;
+  retried(cluster: ClusterName): void;
   /** So many evictions ended without their pods going. */
-  gaveUp(evictions: number): void;
+  gaveUp(cluster: ClusterName, evictions: number): void;
   /** Another installation was seen to evict in a cluster of ours. */
-  rivalSeen(): void;
+  rivalSeen(cluster: ClusterName): void;
   /** By how much an API server's clock and ours differ, either way. */
-  clockSkewed(seconds: number): void;
+  clockSkewed(cluster: ClusterName, seconds: number): void;
   /** Writes what was counted, where that does not happen by itself. */
   flush?(): void;
 }

@@ -56,6 +56,7 @@ const ENVIRONMENT = {
   HISTORY_DAYS: '7',
   COMPARISON_OPERATORS: 'false',
   METRIC_NAMESPACE: 'taintward',
+  METRICS_BY_CLUSTER: 'false',
   INSTALLATION: 'taintward.eu-west-1.123456789012',
   AWS_REGION: 'eu-west-1',
 };

@@ -79,13 +79,13 @@ export function evictBench(): EvictBench {
     },
     rates: new EmbeddedRateLimiter(),
     metrics: {
-      podDeleted: (seconds) => bench.lateness.push(seconds),
+      podDeleted: (_cluster, seconds) => bench.lateness.push(seconds),
       requestRefused: () => undefined,
       outOfReach: () => {
         bench.silences += 1;
       },
       retried: () => undefined,
-      gaveUp: (evictions) => {
+      gaveUp: (_cluster, evictions) => {
         bench.givenUp += evictions;
       },
       rivalSeen: () => {

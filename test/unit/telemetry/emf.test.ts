@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { clusterName } from '#shared/eviction/identity.ts';
 import { Emf, emfEvictionMetrics } from '#shared/telemetry/emf.ts';
 import { NOW } from '#test/contracts/partition-builders.ts';
 
-function recordingEmf() {
+const C1 = clusterName('c1');
+
+function recordingEmf(byCluster = false) {
   const lines: unknown[] = [];
   const write = (line: string) => lines.push(JSON.parse(line));
-  return { lines, emf: new Emf({ namespace: 'taintward', clock: { now: () => NOW }, write }) };
+  return { lines, emf: new Emf({ namespace: 'taintward', byCluster, clock: { now: () => NOW }, write }) };
 }
 
 describe('metrics in the embedded metric format', () => {
@@ -66,14 +69,36 @@ describe('metrics in the embedded metric format', () => {
     );
   });
 
+  test('by cluster there is a document for each, of metrics of the service and of the cluster at once', () => {
+    const { emf, lines } = recordingEmf(true);
+    emf.put('late', 'Seconds', 1, C1);
+    emf.put('late', 'Seconds', 2, clusterName('c2'));
+    emf.put('late', 'Seconds', 3, C1);
+    emf.put('clusters', 'Count', 2);
+    emf.flush();
+    const documents = lines as {
+      _aws: { CloudWatchMetrics: { Dimensions: string[][] }[] };
+      cluster?: string;
+      late?: number[];
+    }[];
+    assert.deepEqual(
+      documents.map(({ _aws, cluster, late }) => [_aws.CloudWatchMetrics[0]?.Dimensions, cluster, late]),
+      [
+        [[[], ['cluster']], 'c1', [1, 3]],
+        [[[], ['cluster']], 'c2', [2]],
+        [[[]], undefined, undefined],
+      ],
+    );
+  });
+
   test("evictions are counted under the built-in controller's names, in seconds", () => {
     const { emf, lines } = recordingEmf();
     const metrics = emfEvictionMetrics(emf);
-    metrics.podDeleted(1.5);
-    metrics.podDeleted(0.5);
-    metrics.requestRefused();
-    metrics.retried();
-    metrics.rivalSeen();
+    metrics.podDeleted(C1, 1.5);
+    metrics.podDeleted(C1, 0.5);
+    metrics.requestRefused(C1);
+    metrics.retried(C1);
+    metrics.rivalSeen(C1);
     emf.flush();
     const [{ _aws: _header, ...values } = { _aws: undefined }] = lines as { _aws: unknown }[];
     assert.deepEqual(values, {

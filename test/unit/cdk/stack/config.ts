@@ -33,6 +33,8 @@ describe('the configuration', () => {
       deltaConcurrency: 20,
       kubeconfigSecrets: ['taintward/*'],
       clusterRoles: [`arn:${Aws.PARTITION}:iam::*:role/taintward-*`],
+      metricsByCluster: false,
+      tracing: false,
       comparisonOperators: false,
     } satisfies Config);
   });

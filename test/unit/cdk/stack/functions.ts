@@ -45,6 +45,26 @@ const queueArn = (name: string) =>
   `<${resourceWith(template, 'AWS::SQS::Queue', 'QueueName', `taintward-${name}`).id}.Arn>`;
 
 describe('each function', () => {
+  test('is traced, and may say so to X-Ray and nothing else of it, only when that is asked for', () => {
+    const traced = synthesized({ 'taintward:tracing': 'true' });
+    for (const name of FUNCTION_NAMES) {
+      assert.equal(functionNamed(name).properties['TracingConfig'], undefined);
+      assert.deepEqual(functionNamed(name, traced).properties['TracingConfig'], { Mode: 'Active' });
+    }
+    const said = JSON.stringify(traced.toJSON()).match(/"xray:\w+"/g);
+    assert.deepEqual(new Set(said), new Set(['"xray:PutTelemetryRecords"', '"xray:PutTraceSegments"']));
+    assert.doesNotMatch(JSON.stringify(template.toJSON()), /xray/);
+  });
+
+  test('that evicts counts by cluster only when that is asked for', () => {
+    const variables = (of: Template) =>
+      (functionNamed('evict', of).properties['Environment'] as { Variables: Record<string, unknown> })
+        .Variables;
+    assert.equal(variables(template)['METRICS_BY_CLUSTER'], 'false');
+    const given = synthesized({ 'taintward:metricsByCluster': 'true' });
+    assert.equal(variables(given)['METRICS_BY_CLUSTER'], 'true');
+  });
+
   test('runs on Node 24 and arm64, with source maps', () => {
     for (const name of FUNCTION_NAMES) {
       const { properties } = functionNamed(name);

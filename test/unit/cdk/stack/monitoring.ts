@@ -325,6 +325,19 @@ test('the dashboard shows all alarms, and every metric of our own', () => {
   for (const name of Object.values(names)) assert.ok(body.includes(`"${name}"`), name);
 });
 
+test('with metrics by cluster the dashboard finds them, under the names that evict writes', async () => {
+  const graphs = graphsOf(synthesized({ 'taintward:metricsByCluster': 'true' }));
+  const searched = JSON.stringify(graphs).match(/SEARCH\('\{taintward,cluster\} MetricName=\\*"\w+/g) ?? [];
+  const found = searched.map((text) => /\w+$/.exec(text)?.[0] ?? '');
+  assert.equal(found.length, 6);
+  const catalogue = await metricsCatalogue();
+  for (const name of found) {
+    const written = catalogue.find((each) => each.name === name)?.cloudWatch?.writtenBy;
+    assert.ok(written?.includes('evict'), name);
+  }
+  assert.doesNotMatch(JSON.stringify(graphsOf(template)), /SEARCH/);
+});
+
 test('the dashboard tells of each cluster what the log does', () => {
   const [dashboard] = resourcesOf(template, 'AWS::CloudWatch::Dashboard').values();
   const { widgets } = JSON.parse(String(readable(dashboard?.['DashboardBody']))) as {

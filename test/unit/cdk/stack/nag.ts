@@ -16,6 +16,8 @@ describe('cdk-nag finds nothing that is not acknowledged, with a reason,', () =>
 
   test('with alarms by mail', () => checked({ 'taintward:alarmEmail': 'ops@example.com' }));
 
+  test('with traces', () => checked({ 'taintward:tracing': 'true' }));
+
   test('in a VPC of yours, with narrower and wider rights', () => {
     checked({
       'taintward:name': 'fleet-2',

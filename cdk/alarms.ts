@@ -95,7 +95,7 @@ function clusterAlarms({ config }: AlarmedProps): readonly AlarmSpec[] {
       whenMissing: TreatMissingData.BREACHING,
     },
     {
-      id: 'DeafClusters',
+      id: 'UnheardClusters',
       title: 'clusters out of reach',
       says: `No relay has heard a registered cluster for ${UNHEARD_SECONDS} s, so nobody notices its taints; timers go on.`,
       metric: own.unheardSeconds,
@@ -133,6 +133,14 @@ function clusterAlarms({ config }: AlarmedProps): readonly AlarmSpec[] {
       metric: own.refusedDeltas,
       threshold: 1,
       lasting: ONCE,
+    },
+    {
+      id: 'UnsentDeltas',
+      title: 'deltas cannot be sent',
+      says: 'A queue does not take what relays tell, so nothing new is scheduled; timers go on.',
+      metric: own.unsentDeltas,
+      threshold: 1,
+      lasting: SOME_MINUTES,
     },
     {
       id: 'ClockSkew',

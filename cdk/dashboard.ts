@@ -148,6 +148,7 @@ function clusters({ config }: ServiceDashboardProps): IWidget[] {
     'takeovers that are not renewed': own.takeoversWithheld,
     'installations beside this one': own.rivals,
     'deltas refused': own.refusedDeltas,
+    'deltas that could not be sent': own.unsentDeltas,
     'nodes over the budget of a relay': own.overBudget,
   };
   const seconds = { 'since the most silent was heard': own.unheardSeconds, 'clocks differ by': own.skew };

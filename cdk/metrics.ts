@@ -18,6 +18,7 @@ import {
   STUCK_PODS,
   TAKEOVERS_WITHHELD,
   UNHEARD_SECONDS,
+  UNSENT_DELTAS,
   UNWATCHED_CLUSTERS,
 } from '#shared/telemetry/metrics.ts';
 import type { ServiceFunction } from './service-function.ts';
@@ -47,6 +48,7 @@ export function ownMetrics(namespace: string) {
     rivals: metric(RIVALS, Stats.SUM),
     skew: metric(CLOCK_SKEW, Stats.MAXIMUM),
     refusedDeltas: metric(REFUSED_DELTAS, Stats.SUM),
+    unsentDeltas: metric(UNSENT_DELTAS, Stats.SUM),
     unwatchedClusters: metric(UNWATCHED_CLUSTERS, Stats.MAXIMUM),
     unheardSeconds: metric(UNHEARD_SECONDS, Stats.MAXIMUM),
     nobodyEvicts: metric(NOBODY_EVICTS, Stats.MAXIMUM),

@@ -77,6 +77,7 @@ async function writtenMetrics(): Promise<ReadonlyMap<string, NonNullable<Catalog
   for (const tell of [overBudget, podsStuck, takeoversWithheld, nobodyEvicts, clockSkewed, guardTripped])
     tell(1);
   relay.refused(LANE_NAMES[0]);
+  relay.unsent(LANE_NAMES[0], 1);
   const heartbeat = createHeartbeat({
     registry: { list: async () => [] },
     leases: { lookAtAll: async () => [] },

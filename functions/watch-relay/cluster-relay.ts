@@ -266,7 +266,7 @@ export class ClusterRelay {
     seeing.nobodyEvicts =
       this.mode !== 'enforce' &&
       seeing.watch.hearing.kind === 'live' &&
-      seeing.view.hasForgotten(clock.now() - FORGOTTEN_MS, seeing.rules);
+      seeing.view.hasForgotten(clock.now() - FORGOTTEN_MS);
     if (seeing.nobodyEvicts && !before) log.warn('cluster.nobody-evicts', { cluster: this.#cluster });
   }
 

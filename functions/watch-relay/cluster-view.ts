@@ -351,8 +351,10 @@ export class ClusterView {
   /**
    * Whether there is a pod that the built-in controller would have evicted by `before`, had it run: nothing else says of
    * every cluster that it does not. A pod that it began with is terminating, and so is none of those that are known here.
+   * `Lt` and `Gt` match, whether or not they do in the cluster: a pod that might be tolerated is no evidence.
    */
-  hasForgotten(before: EpochMs, rules: Pick<Rules, 'matching'>): boolean {
+  hasForgotten(before: EpochMs): boolean {
+    const rules = { matching: { comparisonOperators: true } };
     return this.#pods.entries().some(([node, pods]) => {
       const { taints, deletedAt } = this.#nodes.get(node) ?? UNTAINTED;
       const timed = taints.map(({ seenAt, ...taint }) => ({ ...taint, since: seenAt }));

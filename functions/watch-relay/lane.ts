@@ -185,7 +185,8 @@ export class Lane {
   }
 
   #unreachable(words: readonly Word[], reason: unknown): undefined {
-    const { name, log } = this.#deps;
+    const { name, log, metrics } = this.#deps;
+    metrics.unsent(name, words.length);
     log.warn('relay.queue-unreachable', { queue: name, waiting: words.length, reason });
     for (const { of, delta } of words) {
       of.dirty.failed(delta);
@@ -225,6 +226,7 @@ export class Lane {
   async #holdBack(words: readonly Word[]): Promise<void> {
     const [first] = words;
     if (!first) return;
+    this.#deps.metrics.unsent(this.#deps.name, words.length);
     const { of, message } = first;
     const refusals = this.#refusals.get(of) ?? new Map<string, number>();
     this.#refusals.set(of, refusals);

@@ -10,6 +10,7 @@ import {
   REFUSED_DELTAS,
   STUCK_PODS,
   TAKEOVERS_WITHHELD,
+  UNSENT_DELTAS,
 } from '#shared/telemetry/metrics.ts';
 import type { ClusterRelayState, ModeInForce } from './cluster-relay.ts';
 import type { ViewCounts } from './cluster-view.ts';
@@ -46,8 +47,14 @@ export function relayMetrics(registry: Registry, emf?: Emf) {
     labelNames: ['queue'] as const,
     registers,
   });
+  const unsent = new Counter({
+    name: UNSENT_DELTAS,
+    help: 'Deltas that a queue did not take for now; they are sent again, as things are then.',
+    labelNames: ['queue'] as const,
+    registers,
+  });
   // A series that begins with 1 is no increase to Prometheus.
-  for (const queue of LANE_NAMES) refused.inc({ queue }, 0);
+  for (const counter of [refused, unsent]) for (const queue of LANE_NAMES) counter.inc({ queue }, 0);
   const overBudget = new Gauge({
     name: OVER_BUDGET,
     help: 'Nodes that the relay follows beyond its budget, for want of other relays.',
@@ -213,6 +220,12 @@ export function relayMetrics(registry: Registry, emf?: Emf) {
     refused(queue: string): void {
       refused.inc({ queue });
       emf?.put(REFUSED_DELTAS, 'Count', 1);
+      emf?.flush();
+    },
+    /** Counts deltas that their queue did not take for now. */
+    unsent(queue: string, deltas: number): void {
+      unsent.inc({ queue }, deltas);
+      emf?.put(UNSENT_DELTAS, 'Count', deltas);
       emf?.flush();
     },
     pending: new Gauge({

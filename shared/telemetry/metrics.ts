@@ -35,6 +35,8 @@ export const GIVEN_UP = 'taintward_given_up_total';
 export const RIVALS = 'taintward_rivals_total';
 /** Seconds by which an API server's clock and ours differ; of relays, only beyond a second. */
 export const CLOCK_SKEW = 'taintward_clock_skew_seconds';
+/** Deltas that a queue did not take; they are sent again, as things are then. */
+export const UNSENT_DELTAS = 'taintward_relay_deltas_unsent_total';
 /** Deltas that a queue can never take. */
 export const REFUSED_DELTAS = 'taintward_relay_deltas_refused_total';
 

@@ -18,7 +18,7 @@ import { deduplicationId, messageGroupId, parseDelta } from '#shared/queues/delt
 import { MAX_BATCH_BYTES } from '#shared/queues/limits.ts';
 import { type OutgoingMessage, QueueError, type SendFailure } from '#shared/queues/sender.ts';
 import { Emf } from '#shared/telemetry/emf.ts';
-import { REFUSED_DELTAS } from '#shared/telemetry/metrics.ts';
+import { REFUSED_DELTAS, UNSENT_DELTAS } from '#shared/telemetry/metrics.ts';
 import { pause } from '#shared/time/pause.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { driveTimers } from '#test/world/driven-timers.ts';
@@ -113,6 +113,21 @@ test('deltas go to the queue of their kind, with the ids that keep their order',
   const [delta] = nodes.taken;
   assert.equal(message?.groupId, delta && messageGroupId(delta.ref));
   assert.equal(message?.deduplicationId, delta && deduplicationId(delta));
+});
+
+test('a queue that takes nothing is counted, for CloudWatch too', async (context) => {
+  const { outbox, nodes, registry, written, time } = bench(context);
+  nodes.onSend = unreachable;
+  speakFor(outbox).taint('n1', 'a');
+  await time.pass(150);
+  nodes.onSend = takeAll;
+  await time.pass(1000);
+  await outbox.drained();
+  assert.match(await registry.getSingleMetricAsString(UNSENT_DELTAS), /queue="node-deltas"} 2$/m);
+  assert.deepEqual(
+    written.map((line) => JSON.parse(line)[UNSENT_DELTAS]),
+    [[1], [1]],
+  );
 });
 
 test('each delta that a queue took is logged under its id', async (context) => {

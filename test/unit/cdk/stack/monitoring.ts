@@ -96,6 +96,11 @@ describe('an alarm rings', () => {
     assert.deepEqual([MetricName, Threshold, EvaluationPeriods], [names.UNHEARD_SECONDS, 300, 1]);
   });
 
+  test('for deltas that no queue takes, if that lasts', () => {
+    const { MetricName, EvaluationPeriods } = alarmNamed('deltas cannot be sent');
+    assert.deepEqual([MetricName, EvaluationPeriods], [names.UNSENT_DELTAS, 3]);
+  });
+
   test('for a cluster in which nobody evicts', () => {
     assert.equal(alarmNamed('nobody evicts')['MetricName'], names.NOBODY_EVICTS);
   });

@@ -47,8 +47,8 @@ export interface Version {
   readonly sequence: number;
 }
 
-/** Names a delta within its cluster, as logs do. */
-export const deltaId = ({ epoch, sequence }: Version): string => `${epoch}.${sequence}`;
+/** Names a delta within its cluster, as logs do. No number: what reads logs would take 7.4 and 7.40 for the same. */
+export const deltaId = ({ epoch, sequence }: Version): string => `${epoch}-${sequence}`;
 
 /** Negative when `a` is older than `b`, 0 when they are the same, positive when `a` is newer. */
 export function compareVersions(a: Version, b: Version): number {

@@ -63,7 +63,7 @@ test('EventBridge takes what an invocation tells, and its rules find it', async 
       namespace: 'shop',
       pod,
       uid,
-      delta: '7.1',
+      delta: '7-1',
       lateMs: 3,
     });
   }

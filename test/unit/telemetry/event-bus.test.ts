@@ -12,7 +12,7 @@ const gone = {
   namespace: 'shop',
   pod: 'web-0',
   uid: podUid('u1'),
-  delta: '7.1',
+  delta: '7-1',
 };
 
 type Answer = () => Promise<Partial<PutEventsCommandOutput>>;

@@ -7,7 +7,7 @@ import { recordingLog } from '#test/contracts/recording-log.ts';
 
 const cluster = clusterName('c1');
 const node = nodeName('n1');
-const delta = '7.1';
+const delta = '7-1';
 
 test('an event that nobody knows, a field it has not, and one it lacks do not compile', () => {
   const log = recordingLog();

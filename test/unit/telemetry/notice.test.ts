@@ -22,7 +22,7 @@ const pod = {
   namespace: 'shop',
   pod: 'web-0',
   uid: podUid('u1'),
-  delta: '7.1',
+  delta: '7-1',
 };
 const eviction = { ...pod, fireAt: NOW - 123, because: ['maintenance:NoExecute'] };
 const reason = new Error('no');
@@ -60,7 +60,7 @@ test('a notice names its pod, its moment, its taints and what holds it', () => {
     namespace: 'shop',
     pod: 'web-0',
     uid: 'u1',
-    delta: '7.1',
+    delta: '7-1',
     dueAt: '2026-11-22T05:41:07.000Z',
     because: ['maintenance:NoExecute'],
     heldBy: 'guard',
@@ -90,11 +90,11 @@ test('the id of the delta that changed an eviction last leads to its end', async
   const idsOf = (event: string) =>
     told.filter((line) => line.event === event).map(({ fields }) => (fields as LogFields)['delta']);
   // Both pods, because of taint a; then both go at other moments, because of b; then the one that is left stays.
-  assert.deepEqual(idsOf('node.changed'), ['1.1', '1.2', '1.3']);
-  assert.deepEqual(idsOf('eviction.scheduled'), ['1.1', '1.1']);
-  assert.deepEqual(idsOf('eviction.rescheduled'), ['1.2', '1.2']);
-  assert.deepEqual(idsOf('eviction.done'), ['1.2']);
-  assert.deepEqual(idsOf('eviction.cancelled'), ['1.3']);
+  assert.deepEqual(idsOf('node.changed'), ['1-1', '1-2', '1-3']);
+  assert.deepEqual(idsOf('eviction.scheduled'), ['1-1', '1-1']);
+  assert.deepEqual(idsOf('eviction.rescheduled'), ['1-2', '1-2']);
+  assert.deepEqual(idsOf('eviction.done'), ['1-2']);
+  assert.deepEqual(idsOf('eviction.cancelled'), ['1-3']);
 });
 
 /** What the service logs while it evicts a pod, puts an eviction off, and cancels one. */

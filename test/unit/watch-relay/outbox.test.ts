@@ -141,8 +141,8 @@ test('each delta that a queue took is logged under its id', async (context) => {
   assert.deepEqual(
     log.lines.map(({ event, fields }) => ({ event, fields })),
     [
-      { event: 'relay.delta-sent', fields: { ...common, queue: 'node-deltas', delta: '7.1' } },
-      { event: 'relay.delta-sent', fields: { ...common, queue: 'pod-deltas', delta: '7.2', uid: 'u1' } },
+      { event: 'relay.delta-sent', fields: { ...common, queue: 'node-deltas', delta: '7-1' } },
+      { event: 'relay.delta-sent', fields: { ...common, queue: 'pod-deltas', delta: '7-2', uid: 'u1' } },
     ],
   );
 });

@@ -117,6 +117,7 @@ test('a session at a deployment', async (t) => {
   await at.say('dead-letters', 'show', JSON.parse(letters)[0].id);
   await queues.nodeDeltasDead.purge();
 
+  await at.say('restore', '--from', 'restored');
   await at.say('takeover', 'status', 'beta');
   await at.say('takeover', 'apply', 'beta', '--at', 'node');
   at.compare(t, join(import.meta.dirname, 'transcripts.txt'));

@@ -136,8 +136,12 @@ test('stories, dialogs and the demo have no violation that axe finds, in both th
     await page.emulateMedia({ colorScheme });
     await visitor.go('#/');
     await page.getByRole('button', { name: `Taint ${node}` }).click();
-    // First what there is only as long as the pod counts down.
     await page.locator('.soonest li', { hasText: 'checkout' }).getByRole('link').first().click();
+    await page.locator('.verdict').waitFor();
+    await assertAccessible(page, `story of a pod ${colorScheme}`);
+    // Of a pod that stays, for however long that takes.
+    await visitor.go('#/');
+    await onCard(node, 'logs').click();
     await page.getByRole('button', { name: 'Hold this pod' }).click();
     await page
       .getByRole('dialog')
@@ -145,7 +149,6 @@ test('stories, dialogs and the demo have no violation that axe finds, in both th
       .waitFor();
     await assertAccessible(page, `dialog ${colorScheme}`);
     await page.keyboard.press('Escape');
-    await assertAccessible(page, `story of a pod ${colorScheme}`);
     await visitor.go(`#/node/simulated/${node}`);
     await page.getByRole('table', { name: 'Pods of the node' }).waitFor();
     await assertAccessible(page, `story of a node ${colorScheme}`);

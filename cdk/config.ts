@@ -37,7 +37,7 @@ const schema = z
     relay: z.enum(['fargate', 'external'], 'must be fargate or external').default('fargate'),
     /** Relays that share the fleet; with two or more, one that dies is stood in for within seconds. */
     relayCount: count(1, 20).default(2),
-    /** Of one relay: vCPU in 1/1024, and memory. A relay of 512 MiB holds some 150,000 pods. */
+    /** Of one relay: vCPU in 1/1024, and memory. A relay of 512 MiB takes on 20,480 nodes, however many pods run there. */
     relayCpu: count(256, 16_384).default(256),
     relayMemoryMiB: count(512, 122_880).default(512),
     /** The VPC that the relay, and `evict` with it, run in; without, the relay gets a small one and `evict` none. */

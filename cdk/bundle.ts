@@ -27,6 +27,9 @@ export const BUNDLE_FILE = 'lambda.mjs';
 /** The file of the relay's bundle. */
 export const RELAY_FILE = 'relay.mjs';
 
+/** The bill of materials beside it, as CycloneDX. */
+export const BILL_FILE = 'relay.cdx.json';
+
 /**
  * Bundles a function with all it imports, the AWS SDK too (Lambda's own is of no fixed version and loads slower), into
  * one file and its source map in `outDir`. Throws when it cannot be built. Returns what went into it.

@@ -5,6 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
+import type { Metafile } from 'esbuild';
+import { billOfMaterials, packagesIn } from '../../../cdk/bill-of-materials.ts';
 import {
   BUNDLE_FILE,
   bundleFunction,
@@ -160,11 +162,28 @@ describe("each function's bundle", () => {
 
 describe("the relay's bundle", () => {
   const dir = mkdtempSync(join(tmpdir(), 'taintward-relay-'));
+  let metafile: Metafile;
   let inputs: readonly string[];
   before(() => {
-    inputs = Object.keys(bundleRelay(dir).inputs);
+    metafile = bundleRelay(dir);
+    inputs = Object.keys(metafile.inputs);
   });
   after(() => rmSync(dir, { recursive: true }));
+
+  test('has a bill of materials that names each package in it once, with version and license, and no other', () => {
+    const { components, dependencies } = billOfMaterials(metafile);
+    const refs = components.map((component) => component['bom-ref']);
+    assert.deepEqual(refs.toSorted(), [...packagesIn(metafile)].toSorted());
+    assert.ok(refs.some((ref) => ref.startsWith('pino@')));
+    for (const component of components) {
+      const { version, licenses } = component as { version?: string; licenses?: readonly object[] };
+      assert.match(version ?? '', /^\d+\./);
+      assert.ok(licenses && licenses.length > 0, component['bom-ref']);
+    }
+    for (const { dependsOn = [] } of dependencies) {
+      for (const ref of dependsOn) assert.ok(refs.includes(ref), ref);
+    }
+  });
 
   test('is made of what the Dockerfile has at hand', () => {
     const dockerfile = readFileSync(join(PROJECT_DIR, 'Dockerfile'), 'utf8');

@@ -10,6 +10,7 @@ test('the way from observing to enforcing is as its page says, command after com
   const node = await cluster.addNode('followed');
   await cluster.addPod(node, 'followed');
   await followPage(t, 'observe-to-enforce.md', {
+    suite: 'cluster',
     names: [
       ['staging', CONTEXT],
       ['worker-1', node],

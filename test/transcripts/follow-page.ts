@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
 import { PROJECT_DIR } from '../../cdk/bundle.ts';
+import { FOLLOWED_PAGES, isFollowed, type Suite } from './followed-pages.ts';
+import { type Block, blocksOf, commandsOf, nameOf, pageText } from './page.ts';
 import { masked } from './transcript.ts';
 
 /** What only asks may be asked again until its answer is as the page says. */
@@ -14,21 +16,21 @@ const ASKS = /^npx taintward (audit|doctor|explain|history|holds|lint|pending|st
 const HOLD = /\bh[0-9a-f]{8}\b/;
 const PATIENCE_MS = 60_000;
 
-/**
- * `sh`: a command of the shell in each line. `text`: typed at the prompt of `npm start`. `yaml`: saved as policy.yaml. Without a
- * language: what the block before it says.
- */
-interface Block {
-  readonly language: string;
-  readonly lines: readonly string[];
+/** What `npx` finds, and the variables that commands before have set. */
+const PRELUDE = `
+npx() {
+  program=$1
+  shift
+  case $program in
+  taintward) "$NODE" "$TAINTWARD" "$@" ;;
+  cdk) "$CDK" "$@" ;;
+  *) return 127 ;;
+  esac
 }
-
-function blocksOf(source: string): readonly Block[] {
-  return [...source.matchAll(/^```(\w*)\n(.*?)^```$/gms)].map(([, language = '', body = '']) => ({
-    language,
-    lines: body.trimEnd().split('\n'),
-  }));
-}
+set -a
+[ ! -e "$VARIABLES" ] || . "$VARIABLES"
+trap 'export -p >"$VARIABLES"' EXIT
+`;
 
 /** What differs from run to run in the lines of `npm start`, beside what differs at the command line. */
 const MASKS: readonly (readonly [RegExp, string])[] = [
@@ -63,6 +65,7 @@ class Follower {
 
   constructor(t: TestContext, env: NodeJS.ProcessEnv) {
     this.#env = env;
+    symlinkSync(join(PROJECT_DIR, 'cdk'), join(this.#dir, 'cdk'));
     t.after(async () => {
       await this.#kill();
       rmSync(this.#dir, { recursive: true });
@@ -96,18 +99,16 @@ class Follower {
   }
 
   async #run(command: string): Promise<string> {
-    const shell = spawn(
-      'sh',
-      ['-c', `npx() { shift; "$NODE" "$TAINTWARD" "$@"; }\n${command.replace(HOLD, this.#hold)}`],
-      {
-        cwd: this.#dir,
-        env: {
-          ...this.#env,
-          NODE: process.execPath,
-          TAINTWARD: join(PROJECT_DIR, 'functions/cli/taintward.js'),
-        },
+    const shell = spawn('sh', ['-c', `${PRELUDE}\n${command.replace(HOLD, this.#hold)}`], {
+      cwd: this.#dir,
+      env: {
+        CDK: 'cdk',
+        ...this.#env,
+        NODE: process.execPath,
+        TAINTWARD: join(PROJECT_DIR, 'functions/cli/taintward.js'),
+        VARIABLES: join(this.#dir, '.variables'),
       },
-    );
+    });
     const [said, complained, [code]] = await Promise.all([
       text(shell.stdout),
       text(shell.stderr),
@@ -151,47 +152,66 @@ class Follower {
     }
   }
 
-  /** Does what a block says, and waits until what comes of it is as expected. */
-  async follow({ language, lines }: Block, expected: readonly string[]): Promise<void> {
-    if (language === 'yaml') return writeFileSync(join(this.#dir, 'policy.yaml'), lines.join('\n'));
-    for (const [index, line] of lines.entries()) {
-      const last = index === lines.length - 1 ? expected : [];
-      if (language === 'text') {
-        this.#heard = '';
-        this.#service?.stdin.write(`${line}\n`);
-        await this.#hears(last);
-        if (line === 'quit') await this.#ended();
-      } else if (line.startsWith('npm start')) {
-        await this.#start(line.split(' ').slice(3));
-        await this.#hears(last);
-      } else {
-        await this.#runUntil(line, last);
-      }
-    }
+  /** Saves what a block shows as policy.yaml. */
+  save({ lines }: Block): void {
+    writeFileSync(join(this.#dir, 'policy.yaml'), lines.join('\n'));
+  }
+
+  /** Types a line at the prompt of `npm start`, and waits until what comes of it is as expected. */
+  async type(line: string, expected: readonly string[]): Promise<void> {
+    this.#heard = '';
+    this.#service?.stdin.write(`${line}\n`);
+    await this.#hears(expected);
+    if (line === 'quit') await this.#ended();
+  }
+
+  /** Runs a command of the shell, likewise. */
+  async run(command: string, expected: readonly string[]): Promise<void> {
+    if (!command.startsWith('npm start')) return this.#runUntil(command, expected);
+    await this.#start(command.split(' ').slice(3));
+    await this.#hears(expected);
   }
 }
 
+export interface FollowOptions {
+  /** Who follows. */
+  readonly suite: Suite;
+  /** What is called otherwise where it is followed. */
+  readonly names?: Iterable<readonly [string, string]>;
+  /** The environment of its commands; `CDK` names what `npx cdk` is there. */
+  readonly env?: NodeJS.ProcessEnv;
+  /** The sections that are followed; absent: all. */
+  readonly sections?: (heading: string) => boolean;
+  /** What policy.yaml holds before the page says so. */
+  readonly policy?: string;
+}
+
 /**
- * Follows a page of docs/, command after command: whatever a block without a language shows has to be said, but for times and names.
- * `names`: what is called otherwise where it is followed. `env`: the environment of its commands.
+ * Follows a page, command after command, as far as a suite runs them: whatever a block without a language shows has to be said, but for
+ * times and names.
  */
 export async function followPage(
   t: TestContext,
   page: string,
-  {
-    names = [],
-    env = process.env,
-  }: {
-    readonly names?: Iterable<readonly [string, string]>;
-    readonly env?: NodeJS.ProcessEnv;
-  } = {},
+  { suite, names = [], env = process.env, sections = () => true, policy = '' }: FollowOptions,
 ): Promise<void> {
-  const source = readFileSync(join(PROJECT_DIR, 'docs', page), 'utf8');
-  const blocks = blocksOf([...names].reduce((said, [name, here]) => said.replaceAll(name, here), source));
+  assert.equal(FOLLOWED_PAGES[page]?.by, suite, `${page} is followed by its own suite`);
+  const called = (text: string): string =>
+    [...names].reduce((said, [name, here]) => said.replaceAll(name, here), text);
+  const blocks = blocksOf(pageText(page));
   const follower = new Follower(t, env);
+  follower.save({ language: 'yaml', lines: [policy], section: '' });
   for (const [index, block] of blocks.entries()) {
-    if (block.language === '') continue;
+    if (!sections(block.section)) continue;
     const next = blocks[index + 1];
-    await follower.follow(block, next?.language === '' ? next.lines : []);
+    const expected = next?.language === '' ? next.lines.map(called) : [];
+    if (block.language === 'yaml') follower.save({ ...block, lines: block.lines.map(called) });
+    if (block.language !== 'sh' && block.language !== 'text') continue;
+    const said = block.language === 'sh' ? commandsOf(block) : block.lines;
+    for (const [at, command] of said.entries()) {
+      const awaited = at === said.length - 1 ? expected : [];
+      if (block.language === 'text') await follower.type(called(command), awaited);
+      else if (isFollowed(page, nameOf(command), suite)) await follower.run(called(command), awaited);
+    }
   }
 }

@@ -1,4 +1,5 @@
 import { test } from 'node:test';
 import { followPage } from '#test/transcripts/follow-page.ts';
 
-test('the tutorial does what it says, command after command', (t) => followPage(t, 'tutorial.md'));
+test('the tutorial does what it says, command after command', (t) =>
+  followPage(t, 'tutorial.md', { suite: 'unit' }));

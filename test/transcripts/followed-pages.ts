@@ -1,0 +1,85 @@
+/** Who follows pages: `npm test`, `npm run test:cluster`, `npm run test:deployed`. */
+export type Suite = 'unit' | 'cluster' | 'deployed';
+
+/** How it is known that the commands of a page do what it says. */
+export interface FollowedPage {
+  /** Runs each command as it stands there; absent: nobody does. */
+  readonly by?: Suite;
+  /** Why all of its commands are run by nobody. */
+  readonly because?: string;
+  /** Commands, by their first line, that are not run, and why. */
+  readonly except?: Readonly<Record<string, string>>;
+}
+
+const ITS_CI = 'what decides whether a change lands runs it, and looks that README says it';
+const EKS = 'asks an API server of EKS, which knows tokens that AWS signed';
+const CONTROLLERS =
+  'npm run test:controllers does the same beside the real controllers; without these nothing is taken over';
+const OWN_CLUSTER = 'observe-to-enforce.md has the same for one cluster, and is followed';
+const NPM_START = 'asks an npm start, and the suite has none; tutorial.md asks one, and is followed';
+const OTHER_SUITE = 'tutorial.md and observe-to-enforce.md have it with its answer, and are followed';
+
+/**
+ * Each page with commands of the shell. What stands here is all that is not run; whatever is not here is run as it stands, so a new
+ * command of a page is run, or needs a reason.
+ */
+export const FOLLOWED_PAGES: Readonly<Record<string, FollowedPage>> = {
+  'README.md': {
+    except: {
+      'npm ci': ITS_CI,
+      'npm start': ITS_CI,
+      'npm test': ITS_CI,
+      'npm start -- --context staging --context production': OWN_CLUSTER,
+      'npx cdk bootstrap': 'operations.md has it, and is followed',
+      'npx cdk deploy': 'operations.md has it, and is followed',
+      'npx taintward clusters add --help': 'is help',
+    },
+  },
+  'tutorial.md': { by: 'unit' },
+  'observe-to-enforce.md': { by: 'cluster' },
+  'operations.md': {
+    by: 'deployed',
+    except: {
+      'npm ci': ITS_CI,
+      'git pull': 'would change what is tested',
+      'npx taintward clusters add prod --eks prod --region eu-west-1': EKS,
+      'AWS_REGION=… TABLE_NAME=… NODE_DELTAS_URL=… POD_DELTAS_URL=… METRIC_NAMESPACE=… npm run relay':
+        'has values left out; the suite starts a relay by the command that the stack prints',
+      'npx taintward history --state .taintward': NPM_START,
+      'aws sqs start-message-move-task --source-arn "$arn-dlq" --destination-arn "$arn"':
+        'the stand-in has no such task',
+    },
+  },
+  'eks-access.md': {
+    by: 'deployed',
+    except: {
+      'npx taintward clusters add NAME --eks CLUSTER --region REGION': EKS,
+      'npx taintward clusters add NAME --eks CLUSTER --region REGION \\': EKS,
+    },
+  },
+  'events.md': { by: 'deployed' },
+  'policy.md': {
+    by: 'deployed',
+    except: {
+      "npx taintward release guard prod --why 'these nodes are dead for certain'":
+        'no guard has tripped; npm run test:controllers releases one that has',
+      'npm start -- --context staging --enforce': OWN_CLUSTER,
+      'npm start -- --context staging --policy policy.yaml': OWN_CLUSTER,
+      'npx taintward --state .taintward policy apply -f policy.yaml staging': NPM_START,
+    },
+  },
+  'takeover.md': { because: CONTROLLERS },
+  'console.md': { because: 'serves until it is ended; npm run test:console opens the console and clicks' },
+  'explain.md': { because: OTHER_SUITE },
+  'integrations.md': { because: 'needs a Prometheus; npm run test:prometheus asks one of what is served' },
+  'lint.md': { because: OTHER_SUITE },
+  'simulated-cluster.md': { because: 'what decides whether a change lands tries kubectl on it' },
+  'what-if.md': { because: OTHER_SUITE },
+  'first-real-deploy.md': { because: 'needs a real account: that is what it is for' },
+};
+
+/** Whether a suite runs a command of a page. */
+export function isFollowed(page: string, command: string, suite: Suite): boolean {
+  const { by, except = {} } = FOLLOWED_PAGES[page] ?? {};
+  return by === suite && !(command in except);
+}

@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { App } from 'aws-cdk-lib';
+import type { CliDeps } from '#functions/cli/command.ts';
+import { createProgram } from '#functions/cli/program.ts';
+import { leavesOf } from '#functions/cli/reference.ts';
+import { parseOptions } from '#functions/local/options.ts';
+import { callsOf } from '#test/transcripts/dry-run.ts';
+import { FOLLOWED_PAGES } from '#test/transcripts/followed-pages.ts';
+import { blocksOf, commandsOf, nameOf, pageText } from '#test/transcripts/page.ts';
+import { PROJECT_DIR } from '../../../cdk/bundle.ts';
+import { readConfig } from '../../../cdk/config.ts';
+
+const CDK_COMMANDS = ['bootstrap', 'deploy', 'destroy', 'diff', 'synth'];
+/** Options of the AWS CDK that pages name. */
+const CDK_FLAGS = ['--force', '--import-existing-resources', '--require-approval'];
+
+const { scripts } = JSON.parse(readFileSync(join(PROJECT_DIR, 'package.json'), 'utf8')) as {
+  readonly scripts: Readonly<Record<string, string>>;
+};
+
+/** The reference of the command line is made from it. */
+const isWritten = (name: string): boolean => name.endsWith('.md') && name !== 'cli.md';
+
+const commandsOfPage = (page: string): readonly string[] =>
+  blocksOf(pageText(page))
+    .filter(({ language }) => language === 'sh')
+    .flatMap(commandsOf);
+
+test('each command of README and docs is run by a suite, or it is said why by none', () => {
+  const pages = ['README.md', ...readdirSync(join(PROJECT_DIR, 'docs')).filter(isWritten)];
+  const withCommands = pages.filter((page) => commandsOfPage(page).length > 0);
+  assert.deepEqual(Object.keys(FOLLOWED_PAGES).toSorted(), withCommands.toSorted());
+  for (const [page, { by, because, except = {} }] of Object.entries(FOLLOWED_PAGES)) {
+    const names = commandsOfPage(page).map(nameOf);
+    const stale = Object.keys(except).filter((name) => !names.includes(name));
+    assert.deepEqual(stale, [], `${page} has no such command any more`);
+    const unexplained = by || because ? [] : names.filter((name) => !(name in except));
+    assert.deepEqual(unexplained, [], `${page} has commands that nobody runs`);
+  }
+});
+
+/** What is done with a program's words; throws where it would not understand them. */
+const READERS: Readonly<Record<string, (args: readonly string[]) => void>> = {
+  npx: ([program = '', ...args]) => {
+    const reader = { cdk: readCdk, taintward: readTaintward }[program];
+    assert.ok(reader, `npx ${program}`);
+    reader(args);
+  },
+  taintward: (args) => readTaintward(args),
+  npm: ([command = '', ...args]) => {
+    if (command === 'ci') return;
+    const script = command === 'run' ? args.find((word) => !word.startsWith('-')) : command;
+    assert.ok(script !== undefined && script in scripts, `npm ${command} ${script}`);
+    if (script === 'start') parseOptions(args.slice(args.indexOf('--') + 1));
+  },
+  kubectl: (args) => {
+    const folder = args[args.indexOf('-k') + 1];
+    if (!args.includes('-k') || folder === undefined) return;
+    assert.ok(existsSync(join(PROJECT_DIR, folder, 'kustomization.yaml')), folder);
+  },
+};
+
+/** Has the command line read the words, and does nothing. */
+function readTaintward(args: readonly string[]): void {
+  let said = '';
+  const note = (text: string) => {
+    said += text;
+  };
+  const program = createProgram({ print: note, complain: note } as unknown as CliDeps);
+  for (const command of leavesOf(program, program.createHelp())) command.action(() => undefined);
+  try {
+    program.parse(args, { from: 'user' });
+  } catch (error) {
+    const { code } = error as { readonly code?: string };
+    if (code !== 'commander.helpDisplayed') assert.fail(`taintward ${args.join(' ')}: ${said || error}`);
+  }
+}
+
+function readCdk([command = '', ...args]: readonly string[]): void {
+  assert.ok(CDK_COMMANDS.includes(command), `cdk ${command}`);
+  const context: Record<string, string> = {};
+  for (let at = 0; at < args.length; at++) {
+    const [word = '', setting = ''] = args.slice(at, at + 2);
+    if (word === '-c') {
+      const [key = '', ...value] = setting.split('=');
+      context[key] = value.join('=');
+      at++;
+    } else {
+      assert.ok(
+        !word.startsWith('-') || CDK_FLAGS.includes(word.split('=')[0] ?? ''),
+        `cdk ${command} ${word}`,
+      );
+    }
+  }
+  readConfig(new App({ context }).node);
+}
+
+for (const page of Object.keys(FOLLOWED_PAGES)) {
+  test(`what ${page} says to type is understood by what it is said to`, () => {
+    for (const { program, args } of callsOf(page)) READERS[program]?.(args);
+  });
+}

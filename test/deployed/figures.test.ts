@@ -23,6 +23,8 @@ const TELLING_TOLERANCE = 0.16;
 const QUIET_MS = 15_000;
 const MONTH_MS = 730 * 3600 * 1000;
 const SOON_MS = 30_000;
+/** Relays that look every few seconds, and leave alone for a minute or two what they have just given away. */
+const SHARED_WITHIN_MS = 180_000;
 /** Work has ended when nobody asked AWS for anything but upkeep, and no queue held anything, for this long. */
 const SETTLED_MS = 3_000;
 
@@ -64,7 +66,12 @@ async function quiet(): Promise<void> {
     const tainted = [...cluster.witness.nodes].filter(([, moments]) => moments.at(-1)?.taints.length);
     await Promise.all(tainted.map(([node]) => cluster.untaint(node)));
   }
-  await deployed().withRelays(2);
+  const relays = await deployed().withRelays(2);
+  // Whoever takes a cluster over reads what is known of it: that is over once each has its share.
+  await until('each relay has a cluster', SHARED_WITHIN_MS, async () => {
+    const states = await Promise.all(relays.map((relay) => relay.states()));
+    return states.every((each) => [...each.values()].includes('live'));
+  });
   // What was armed for pods that need not go any more.
   await queues.evictionsDue.purge();
   await workEnds();

@@ -1,10 +1,14 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { assertUntouched } from '#test/cluster/rig/deadline.ts';
 import { tolerates } from '#test/cluster/rig/tolerations.ts';
 import { until } from '#test/cluster/rig/until.ts';
+import { BILL_FILE } from '../../cdk/bundle.ts';
 import { deployed, REGISTERED_WITHIN_MS } from './rig/deployed-stage.ts';
 import { evictedOnTime } from './rig/on-time.ts';
+import { printedLaunch } from './rig/relay-process.ts';
 
 /** Promised for the clusters of a relay that died. */
 const TAKEN_OVER_WITHIN_MS = 15_000;
@@ -17,6 +21,25 @@ async function holderAndStandby() {
   const standby = await deployed().startRelay();
   return { holder, standby };
 }
+
+test('a relay of the stack is well by its health check, may write nowhere, and says what it is made of', async () => {
+  const [relay] = await deployed().withRelays(1);
+  assert.ok(relay);
+  assert.equal(await relay.isHealthy(), true);
+  assert.equal(await relay.canWrite(), false);
+  const bill = JSON.parse(readFileSync(join(relay.folder, BILL_FILE), 'utf8'));
+  assert.equal(bill.bomFormat, 'CycloneDX');
+});
+
+test('a relay of your own runs by the command that the stack prints, where that runs none', async (t) => {
+  const { deployment } = deployed();
+  t.after(() => deployment.deploy());
+  await deployed().withRelays(0);
+  await deployment.deploy({ relay: 'external' });
+  await deployed().startRelay(printedLaunch(deployment.output('RelayCommand')));
+  await deployed().served();
+  await deployed().withRelays(0);
+});
 
 test('the clusters of a relay that is killed are taken over within 15 s, and evictions go on', async (t) => {
   const { alpha, beta } = deployed();

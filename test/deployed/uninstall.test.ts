@@ -1,14 +1,20 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { followPage } from '#test/transcripts/follow-page.ts';
 import { accountContents } from './rig/account-contents.ts';
 import { deployed } from './rig/deployed-stage.ts';
 
 // Runs last: nothing of the service is left to be tested.
-test('a stack that is destroyed leaves nothing of it in the account', async () => {
-  const { account, deployment } = deployed();
+test('who follows the guide to the end leaves nothing of the service in the account', async (t) => {
+  const { account, state } = deployed();
   const ours = async () => (await accountContents(account.url)).filter((name) => name.includes('taintward'));
   await deployed().withRelays(0);
-  assert.equal((await ours()).length > 0, true);
-  await deployment.destroy();
+  assert.ok((await ours()).includes(state.tableName));
+  await followPage(t, 'operations.md', {
+    suite: 'deployed',
+    sections: (heading) => heading === 'Uninstall',
+    names: [['prod', 'alpha']],
+    env: deployed().guideEnvironment,
+  });
   assert.deepEqual(await ours(), []);
 });

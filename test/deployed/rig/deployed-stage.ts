@@ -10,17 +10,20 @@ import { until } from '#test/cluster/rig/until.ts';
 import { type CommandResult, ROOT, run } from './command.ts';
 import { Deployment } from './deployment.ts';
 import { accountEnvironment, type EmulatedAccount, openEmulatedAccount } from './emulated-account.ts';
+import { taskLaunch } from './image/task.ts';
 import { ManagedCluster } from './managed-cluster.ts';
 import { DeployedQueue } from './queues.ts';
 import { type Invocation, RawAws } from './raw-aws.ts';
-import { RelayProcess } from './relay-process.ts';
+import { type Launch, RelayProcess } from './relay-process.ts';
 import { StoredState } from './stored-state.ts';
 
 /** What the guide calls `npx taintward`. */
 const CLI = join(ROOT, 'functions/cli/taintward.js');
 const CLI_WITHIN_MS = 30_000;
 /** Without a policy a cluster is observed. */
-const ENFORCE = join(import.meta.dirname, 'enforce.yaml');
+export const ENFORCE = join(import.meta.dirname, 'enforce.yaml');
+/** What the stack calls the definition of its relays. */
+const RELAY_TASK = 'taintward-relay';
 /** What the guide promises for a cluster that is added or removed. */
 export const REGISTERED_WITHIN_MS = 30_000;
 /** Lines of each process that a failed test shows. */
@@ -101,6 +104,11 @@ export class DeployedStage {
     return stage;
   }
 
+  /** The environment of who follows the guide. */
+  get guideEnvironment(): NodeJS.ProcessEnv {
+    return { ...this.deployment.environment, KUBECONFIG: process.env['KUBECONFIG'] };
+  }
+
   /** `npx taintward …`. Rejects when it fails. */
   cli(...args: readonly string[]): Promise<CommandResult> {
     return this.cliIn({}, ...args);
@@ -126,11 +134,15 @@ export class DeployedStage {
     await this.cli('clusters', 'remove', name);
   }
 
-  async startRelay(): Promise<RelayProcess> {
-    const { deployment, account } = this;
-    const relay = await RelayProcess.start(account.url, deployment.output('RelayCommand'));
+  /** Starts one more, by default as a task of the stack. */
+  async startRelay(launch?: Launch): Promise<RelayProcess> {
+    const relay = await RelayProcess.start(this.account.url, launch ?? (await this.#task()));
     this.relays.push(relay);
     return relay;
+  }
+
+  async #task(): Promise<Launch> {
+    return taskLaunch(await this.raw.taskDefinition(RELAY_TASK), (name) => this.deployment.image(name));
   }
 
   /** Waits until a relay, or one of two, watches both clusters. */

@@ -1,61 +1,84 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { ROOT, run } from './command.ts';
 import { accountEnvironment, type EmulatedAccount } from './emulated-account.ts';
+import { buildImage, type Image } from './image/build.ts';
 
-/** What the stack is called, and what the names of all that is in it start with. */
-const STACK = 'taintward';
-/** A relay of our own, because the stand-in runs no containers; a table that goes with the stack. */
-const SETTINGS = { name: STACK, relay: 'external', retainTable: 'false' };
+/** What the stack is called by default, and what the names of all that is in it start with. */
+const NAME = 'taintward';
 
+/** Context keys without their prefix. */
 type Settings = Readonly<Record<string, string>>;
 const COMMAND_WITHIN_MS = 180_000;
-const CDKLOCAL = join(ROOT, 'node_modules/.bin/cdklocal');
+/** What `npx cdk` is here. */
+const CDK = join(import.meta.dirname, 'cdk');
 
 const Outputs = z.record(z.string(), z.record(z.string(), z.string()));
 
-/** The stack in an emulated account. */
+/** The stack in an emulated account, as it is by default unless settings say otherwise. */
 export class Deployment {
-  readonly #account: EmulatedAccount;
+  /** The environment in which `npx cdk`, which `CDK` names, leads to the account. */
+  readonly environment: NodeJS.ProcessEnv;
   readonly #dir = mkdtempSync(join(tmpdir(), 'taintward-deployed-'));
-  readonly #settings: typeof SETTINGS;
-  #outputs: Readonly<Record<string, string>> = {};
+  readonly #settings: Settings;
+  /** Images that were built, by the hash of what they were built from. */
+  readonly #images = new Map<string, Image>();
 
-  /** `settings`: context keys without their prefix. */
-  constructor(account: EmulatedAccount, settings: Partial<typeof SETTINGS> = {}) {
-    this.#account = account;
-    this.#settings = { ...SETTINGS, ...settings };
+  constructor(account: EmulatedAccount, settings: Settings = {}) {
+    this.#settings = settings;
+    // The user of a container looks into it.
+    chmodSync(this.#dir, 0o755);
+    this.environment = {
+      ...accountEnvironment(account.url),
+      CDK,
+      CDK_PROJECT: ROOT,
+      CDK_OUT: this.#dir,
+      CDK_ENVIRONMENT: account.environment,
+    };
   }
 
   /** What the guide says to do once per account and region. */
   async bootstrap(): Promise<void> {
-    await this.#cdk('bootstrap', [this.#account.environment]);
+    await this.#cdk('bootstrap');
   }
 
-  /** What the guide says, with options, if it says so. `settings`: context keys without their prefix. */
+  /** What the guide says, with options, if it says so. */
   async deploy(settings: Settings = {}, options: readonly string[] = []): Promise<void> {
-    const outputs = join(this.#dir, 'outputs.json');
-    const args = ['--require-approval', 'never', '--outputs-file', outputs, ...options];
-    await this.#cdk('deploy', args, settings);
-    this.#outputs = Outputs.parse(JSON.parse(readFileSync(outputs, 'utf8')))[this.#settings.name] ?? {};
+    await this.#cdk('deploy', options, settings);
   }
 
   async destroy(): Promise<void> {
-    await this.#cdk('destroy', ['--force']);
+    await this.#cdk('destroy');
   }
 
+  /** What the last deployment has printed. */
   output(name: string): string {
-    const value = this.#outputs[name];
+    const all = Outputs.parse(JSON.parse(readFileSync(join(this.#dir, 'outputs.json'), 'utf8')));
+    const outputs = all[this.#name] ?? {};
+    const value = outputs[name];
     if (value === undefined) {
-      throw new Error(`The stack has no output ${name}: there are ${Object.keys(this.#outputs).join(', ')}.`);
+      throw new Error(`The stack has no output ${name}: there are ${Object.keys(outputs).join(', ')}.`);
     }
     return value;
   }
 
+  /**
+   * The image that a task definition names, built from what `cdk deploy` gives to docker. It does not ask docker here: the stand-in has
+   * it believe that any image was pushed before.
+   */
+  image(name: string): Image {
+    const [hash = ''] = name.split(':').slice(-1);
+    const image =
+      this.#images.get(hash) ??
+      buildImage(join(this.#dir, 'cdk.out', `asset.${hash}`), join(this.#dir, 'images', hash));
+    this.#images.set(hash, image);
+    return image;
+  }
+
   functionName(name: string): string {
-    return `${this.#settings.name}-${name}`;
+    return `${this.#name}-${name}`;
   }
 
   logGroup(name: string): string {
@@ -66,14 +89,15 @@ export class Deployment {
     rmSync(this.#dir, { recursive: true, force: true });
   }
 
-  async #cdk(command: string, args: readonly string[], settings: Settings = {}): Promise<void> {
+  get #name(): string {
+    return this.#settings['name'] ?? NAME;
+  }
+
+  async #cdk(command: string, options: readonly string[] = [], settings: Settings = {}): Promise<void> {
     const context = Object.entries({ ...this.#settings, ...settings }).flatMap(([key, value]) => [
       '-c',
       `taintward:${key}=${value}`,
     ]);
-    await run(CDKLOCAL, [command, ...args, ...context, '--output', join(this.#dir, 'cdk.out')], {
-      env: accountEnvironment(this.#account.url),
-      withinMs: COMMAND_WITHIN_MS,
-    });
+    await run(CDK, [command, ...options, ...context], { env: this.environment, withinMs: COMMAND_WITHIN_MS });
   }
 }

@@ -14,6 +14,8 @@ export interface EmulatedAccount {
   readonly environment: string;
   /** What the deployed functions send to AWS; absent where the stand-in was given and runs them out of reach. */
   readonly functionsTap?: AwsTap;
+  /** Whether it is a MiniStack that was started for this. */
+  readonly isOurs: boolean;
   close(): Promise<void>;
 }
 
@@ -21,7 +23,7 @@ export interface EmulatedAccount {
 export async function openEmulatedAccount(): Promise<EmulatedAccount> {
   const environment = `aws://${ACCOUNT}/${REGION}`;
   const given = process.env['AWS_ENDPOINT_URL'];
-  if (given) return { url: given, environment, close: async () => {} };
+  if (given) return { url: given, environment, isOurs: false, close: async () => {} };
   const port = await freePort();
   const functionsTap = await AwsTap.open(`http://localhost:${port}`);
   const endpoint = await startMiniStack(port, {
@@ -33,7 +35,7 @@ export async function openEmulatedAccount(): Promise<EmulatedAccount> {
     await endpoint.close();
     await functionsTap.close();
   };
-  return { url: endpoint.url, environment, functionsTap, close };
+  return { url: endpoint.url, environment, isOurs: true, functionsTap, close };
 }
 
 /** The environment of a process that speaks to the account, by way of `url`. */

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { TaskDefinition } from './image/task.ts';
 
 const Events = z.object({
   events: z.array(z.object({ timestamp: z.number(), message: z.string() })).default([]),
@@ -7,7 +8,10 @@ const Events = z.object({
 
 const Functions = z.object({ Functions: z.array(z.object({ FunctionName: z.string() })) });
 const LogGroups = z.object({ logGroups: z.array(z.object({ logGroupName: z.string() })) });
-const Configuration = z.object({ Environment: z.object({ Variables: z.record(z.string(), z.string()) }) });
+const Configuration = z.object({
+  Role: z.string(),
+  Environment: z.object({ Variables: z.record(z.string(), z.string()) }),
+});
 
 /** One invocation of a function, as its `REPORT` line tells it. */
 export interface Invocation {
@@ -46,6 +50,23 @@ export class RawAws {
     const path = `/2015-03-31/functions/${functionName}/configuration`;
     const response = await this.#fetch('lambda', path);
     return Configuration.parse(await response.json()).Environment.Variables;
+  }
+
+  /** What ECS runs by that name. */
+  async taskDefinition(taskDefinition: string): Promise<TaskDefinition> {
+    const response = await this.#fetch(
+      'ecs',
+      '/',
+      { taskDefinition },
+      'AmazonEC2ContainerServiceV20141113.DescribeTaskDefinition',
+    );
+    return TaskDefinition.parse(await response.json());
+  }
+
+  /** The ARN of the role that a function runs as. */
+  async role(functionName: string): Promise<string> {
+    const response = await this.#fetch('lambda', `/2015-03-31/functions/${functionName}/configuration`);
+    return Configuration.parse(await response.json()).Role;
   }
 
   /** What a function has logged since a moment, in order. */

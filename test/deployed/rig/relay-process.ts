@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { z } from 'zod';
+import { PROBE_PORT } from '#shared/aws/environment.ts';
 import { freePort } from '#test/aws/server-process.ts';
 import { until } from '#test/cluster/rig/until.ts';
 import { AwsTap } from './aws-tap.ts';
@@ -20,20 +21,46 @@ const Line = z.looseObject({ level: z.string(), time: z.string(), event: z.strin
 /** A line of the relay's log. */
 export type RelayLine = z.infer<typeof Line> & { readonly at: number };
 
-/** A relay as whoever runs one starts it, by the variables that the stack prints; behind a tap of its own. */
+/** How a relay is started. */
+export interface Launch {
+  readonly program: string;
+  readonly args: readonly string[];
+  readonly cwd: string;
+  readonly env: NodeJS.ProcessEnv;
+  /** As whom; absent: as who runs the tests. */
+  readonly uid?: number;
+  /** What is run to see whether it is well. */
+  readonly health?: { readonly program: string; readonly args: readonly string[] };
+}
+
+/** As whoever runs one by the command that the stack prints: `A=1 B=2 npm run relay`. */
+export function printedLaunch(command: string): Launch {
+  assert.match(command, /^([A-Z_]+=\S+ )+npm run relay$/);
+  const assignments = command.split(' ').filter((word) => word.includes('='));
+  const env = Object.fromEntries(assignments.map((each) => each.split(/=(.*)/, 2)));
+  return { program: process.execPath, args: [MAIN], cwd: ROOT, env };
+}
+
+/** A relay, behind a tap of its own. */
 export class RelayProcess {
   readonly tap: AwsTap;
   readonly lines: RelayLine[] = [];
   readonly #child: ChildProcess;
   readonly #port: number;
+  readonly #launch: Launch;
   readonly #exit: Promise<unknown>;
   #ended = false;
   #stderr = '';
 
-  private constructor(child: ChildProcess, tap: AwsTap, port: number) {
+  private constructor(
+    child: ChildProcess,
+    tap: AwsTap,
+    { port, launch }: { readonly port: number; readonly launch: Launch },
+  ) {
     this.#child = child;
     this.tap = tap;
     this.#port = port;
+    this.#launch = launch;
     child.stderr?.setEncoding('utf8').on('data', (text: string) => {
       this.#stderr += text;
     });
@@ -46,17 +73,19 @@ export class RelayProcess {
     });
   }
 
-  /** Starts a relay and waits until it answers. `command`: the one that the stack prints. */
-  static async start(endpoint: string, command: string): Promise<RelayProcess> {
+  /** Starts a relay and waits until it answers. */
+  static async start(endpoint: string, launch: Launch): Promise<RelayProcess> {
     const [tap, port] = await Promise.all([AwsTap.open(endpoint), freePort()]);
     const env = {
       ...accountEnvironment(tap.url),
-      ...variablesOf(command),
+      ...launch.env,
       PROBE_HOST: '127.0.0.1',
       PROBE_PORT: String(port),
     };
-    const child = spawn(process.execPath, [MAIN], { cwd: ROOT, env, stdio: ['ignore', 'pipe', 'pipe'] });
-    const relay = new RelayProcess(child, tap, port);
+    const { program, args, cwd, uid } = launch;
+    const identity = uid === undefined ? {} : { uid, gid: uid };
+    const child = spawn(program, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'], ...identity });
+    const relay = new RelayProcess(child, tap, { port, launch });
     await until('the relay is up', UP_WITHIN_MS, async () => {
       if (relay.#ended) throw new Error(`The relay ended early: ${relay.#stderr}`);
       return (await relay.#get('/healthz')) !== undefined;
@@ -81,6 +110,25 @@ export class RelayProcess {
   /** The first line of an event since a moment, about a cluster. */
   said(event: string, cluster: string, since = 0): RelayLine | undefined {
     return this.lines.find((line) => line.event === event && line['cluster'] === cluster && line.at >= since);
+  }
+
+  /** The folder that it is started in. */
+  get folder(): string {
+    return this.#launch.cwd;
+  }
+
+  /** Whether what ECS asks of its health, but for the port, ends well. */
+  async isHealthy(): Promise<boolean> {
+    const { health } = this.#launch;
+    assert.ok(health, 'nobody asks it for its health');
+    const args = health.args.map((word) => word.replace(`:${PROBE_PORT}/`, `:${this.#port}/`));
+    return (await this.#beside(health.program, args)) === 0;
+  }
+
+  /** Whether who runs as it does can make a file. */
+  async canWrite(): Promise<boolean> {
+    const write = "require('node:fs').writeFileSync('mark', '')";
+    return (await this.#beside(this.#launch.program, ['-e', write])) === 0;
   }
 
   get ended(): boolean {
@@ -111,6 +159,14 @@ export class RelayProcess {
     await this.tap.close();
   }
 
+  /** Runs a program as the relay is run, and returns how it ended. */
+  async #beside(program: string, args: readonly string[]): Promise<unknown> {
+    const { cwd, env, uid } = this.#launch;
+    const identity = uid === undefined ? {} : { uid, gid: uid };
+    const [code] = await once(spawn(program, args, { cwd, env, stdio: 'ignore', ...identity }), 'close');
+    return code;
+  }
+
   #hear(text: string): void {
     const found = Line.safeParse(parseJson(text));
     if (found.success) this.lines.push({ ...found.data, at: Date.now() });
@@ -124,13 +180,6 @@ export class RelayProcess {
     );
     return answer?.text();
   }
-}
-
-/** `A=1 B=2 npm run relay` → A and B. */
-function variablesOf(command: string): NodeJS.ProcessEnv {
-  assert.match(command, /^([A-Z_]+=\S+ )+npm run relay$/);
-  const assignments = command.split(' ').filter((word) => word.includes('='));
-  return Object.fromEntries(assignments.map((each) => each.split(/=(.*)/, 2)));
 }
 
 function parseJson(text: string): unknown {

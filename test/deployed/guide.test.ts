@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import pMap from 'p-map';
+import { callsOf } from '#test/transcripts/dry-run.ts';
+import { followPage } from '#test/transcripts/follow-page.ts';
+import { FOLLOWED_PAGES } from '#test/transcripts/followed-pages.ts';
+import { run } from './rig/command.ts';
+import { deployed, ENFORCE } from './rig/deployed-stage.ts';
+
+const AWS_WITHIN_MS = 30_000;
+/** What the guide's names are called here. */
+const NAMES = [
+  ['staging', 'beta'],
+  ['stage', 'beta'],
+  ['prod', 'alpha'],
+  ['REGION', 'us-east-1'],
+  ['ACCOUNT', '000000000000'],
+] as const;
+
+const policy = readFileSync(ENFORCE, 'utf8');
+
+/** Has both clusters governed as the other tests want it, whatever a page applied or paused. */
+async function enforceAgain(): Promise<void> {
+  for (const cluster of ['alpha', 'beta']) {
+    await deployed().cli('policy', 'apply', '--file', ENFORCE, cluster, '--yes');
+  }
+}
+
+test('the guide does what it says, command after command', async (t) => {
+  await deployed().withRelays(1);
+  t.after(enforceAgain);
+  const env = deployed().guideEnvironment;
+  await followPage(t, 'operations.md', {
+    suite: 'deployed',
+    sections: (heading) => heading !== 'Uninstall',
+    names: NAMES,
+    policy,
+    env,
+  });
+  // As it says behind its last command on that.
+  const deletion = ['dynamodb', 'delete-table', '--table-name', 'taintward-restored'];
+  await run('aws', deletion, { env, withinMs: AWS_WITHIN_MS });
+});
+
+test('policies, stops and holds are as their page says, command after command', async (t) => {
+  await deployed().withRelays(1);
+  t.after(enforceAgain);
+  await followPage(t, 'policy.md', { suite: 'deployed', names: NAMES, env: deployed().guideEnvironment });
+});
+
+test('a bus is told of evictions, and a chat is, as the page on events says', async (t) => {
+  t.after(() => deployed().deployment.deploy());
+  await followPage(t, 'events.md', { suite: 'deployed', env: deployed().guideEnvironment });
+});
+
+test('access to clusters is given and taken as its page says', async (t) => {
+  const { raw, deployment } = deployed();
+  const env = deployed().guideEnvironment;
+  const aws = (...args: readonly string[]) => run('aws', args, { env, withinMs: AWS_WITHIN_MS });
+  const subnets = ['--resources-vpc-config', 'subnetIds=subnet-1,subnet-2'];
+  await aws(
+    'eks',
+    'create-cluster',
+    '--name',
+    'guided',
+    '--role-arn',
+    'arn:aws:iam::000000000000:role/eks',
+    ...subnets,
+  );
+  await followPage(t, 'eks-access.md', {
+    suite: 'deployed',
+    env,
+    names: [
+      ...NAMES.filter(([name]) => name !== 'prod'),
+      ['YOUR_OWN_ROLE_ARN', 'arn:aws:iam::000000000000:role/mine'],
+      ['RELAY_ROLE_ARN', 'arn:aws:iam::000000000000:role/relay'],
+      ['EVICT_ROLE_ARN', 'arn:aws:iam::000000000000:role/evict'],
+      ['ROLE_ARN', await raw.role(deployment.functionName('evict'))],
+      ['EXTERNAL_ID', 'an-id'],
+      ['CLUSTER', 'guided'],
+      ['prod', 'guided'],
+      ['NAME', 'guided'],
+    ],
+  });
+});
+
+test('what pages say to type to AWS is understood by its command line', async () => {
+  const words = Object.keys(FOLLOWED_PAGES)
+    .flatMap(callsOf)
+    // What a filter makes of a table is not there to be read; the guide's own test has it made and written.
+    .filter(({ program, args }) => program === 'aws' && !args.includes('--request-items'))
+    .map(({ args }) => JSON.stringify(args.map((word) => word.replace(/^file:.*/, '{}'))));
+  assert.ok(words.length > 0);
+  const env = { ...deployed().guideEnvironment, AWS_MAX_ATTEMPTS: '1' };
+  await pMap(
+    new Set(words),
+    async (text) => {
+      // It reads and checks all of it before it finds that nobody is there.
+      const args = [...JSON.parse(text), '--endpoint-url', 'http://127.0.0.1:1'];
+      await assert.rejects(
+        run('aws', args, { env, withinMs: AWS_WITHIN_MS }),
+        /Could not connect to the endpoint/,
+      );
+    },
+    { concurrency: 2 },
+  );
+});

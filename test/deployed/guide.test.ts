@@ -6,18 +6,9 @@ import { callsOf } from '#test/transcripts/dry-run.ts';
 import { followPage } from '#test/transcripts/follow-page.ts';
 import { FOLLOWED_PAGES } from '#test/transcripts/followed-pages.ts';
 import { run } from './rig/command.ts';
-import { deployed, ENFORCE } from './rig/deployed-stage.ts';
+import { deployed, ENFORCE, GUIDE_NAMES } from './rig/deployed-stage.ts';
 
 const AWS_WITHIN_MS = 30_000;
-/** What the guide's names are called here. */
-const NAMES = [
-  ['staging', 'beta'],
-  ['stage', 'beta'],
-  ['prod', 'alpha'],
-  ['REGION', 'us-east-1'],
-  ['ACCOUNT', '000000000000'],
-] as const;
-
 const policy = readFileSync(ENFORCE, 'utf8');
 
 /** Has both clusters governed as the other tests want it, whatever a page applied or paused. */
@@ -34,7 +25,7 @@ test('the guide does what it says, command after command', async (t) => {
   await followPage(t, 'operations.md', {
     suite: 'deployed',
     sections: (heading) => heading !== 'Uninstall',
-    names: NAMES,
+    names: GUIDE_NAMES,
     policy,
     env,
   });
@@ -46,7 +37,11 @@ test('the guide does what it says, command after command', async (t) => {
 test('policies, stops and holds are as their page says, command after command', async (t) => {
   await deployed().withRelays(1);
   t.after(enforceAgain);
-  await followPage(t, 'policy.md', { suite: 'deployed', names: NAMES, env: deployed().guideEnvironment });
+  await followPage(t, 'policy.md', {
+    suite: 'deployed',
+    names: GUIDE_NAMES,
+    env: deployed().guideEnvironment,
+  });
 });
 
 test('a bus is told of evictions, and a chat is, as the page on events says', async (t) => {
@@ -72,7 +67,7 @@ test('access to clusters is given and taken as its page says', async (t) => {
     suite: 'deployed',
     env,
     names: [
-      ...NAMES.filter(([name]) => name !== 'prod'),
+      ...GUIDE_NAMES.filter(([name]) => name !== 'prod'),
       ['YOUR_OWN_ROLE_ARN', 'arn:aws:iam::000000000000:role/mine'],
       ['RELAY_ROLE_ARN', 'arn:aws:iam::000000000000:role/relay'],
       ['EVICT_ROLE_ARN', 'arn:aws:iam::000000000000:role/evict'],

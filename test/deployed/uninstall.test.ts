@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { followPage } from '#test/transcripts/follow-page.ts';
 import { accountContents } from './rig/account-contents.ts';
-import { deployed } from './rig/deployed-stage.ts';
+import { deployed, GUIDE_NAMES } from './rig/deployed-stage.ts';
 
 // Runs last: nothing of the service is left to be tested.
 test('who follows the guide to the end leaves nothing of the service in the account', async (t) => {
@@ -13,7 +13,7 @@ test('who follows the guide to the end leaves nothing of the service in the acco
   await followPage(t, 'operations.md', {
     suite: 'deployed',
     sections: (heading) => heading === 'Uninstall',
-    names: [['prod', 'alpha']],
+    names: GUIDE_NAMES,
     env: deployed().guideEnvironment,
   });
   assert.deepEqual(await ours(), []);

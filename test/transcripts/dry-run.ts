@@ -21,16 +21,35 @@ export interface Call {
 
 /** Programs that pages may call. What else they call is not found. */
 const PROGRAMS = [
-  ...['aws', 'base64', 'git', 'helm', 'jq', 'kubectl', 'npm', 'npx', 'rm', 'sleep', 'taintward'],
+  ...[
+    'aws',
+    'base64',
+    'date',
+    'git',
+    'grep',
+    'helm',
+    'jq',
+    'kubectl',
+    'npm',
+    'npx',
+    'rm',
+    'sleep',
+    'taintward',
+    'xargs',
+  ],
 ] as const;
 
 /** Ends a call in the notes; no word has it. */
 const END = '\u001e';
 
-/** Notes how it was called, and says a word that will do wherever it is read: most often it is an ARN that is asked for. */
+/**
+ * Notes how it was called, and says a word that will do wherever it is read: most often it is an ARN that is asked for. What is searched for
+ * is not found, so that nobody waits for ever until it is gone.
+ */
 const NOTE = `#!/bin/sh
 printf '%s\\0' "\${0##*/}" "$@" '${END}' >>"$CALLS"
 echo arn:aws:sns:eu-west-1:123456789012:noted
+[ "\${0##*/}" != grep ]
 `;
 
 /**

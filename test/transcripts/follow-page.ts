@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -14,19 +14,22 @@ import { masked } from './transcript.ts';
 /** What only asks may be asked again until its answer is as the page says. */
 const ASKS = /^npx taintward (audit|doctor|explain|history|holds|lint|pending|status|what-if)\b/;
 const HOLD = /\bh[0-9a-f]{8}\b/;
+const FUNCTION = /^\w+\(\) \{\n/;
 const PATIENCE_MS = 60_000;
 
-/** What `npx` finds, and the variables that commands before have set. */
+/** What `npx` finds. It is a program, so that a variable that is set for it alone is not set for what follows. */
+const NPX = `#!/bin/sh
+program=$1
+shift
+case $program in
+taintward) exec "$NODE" "$TAINTWARD" "$@" ;;
+cdk) exec "$CDK" "$@" ;;
+*) exit 127 ;;
+esac
+`;
+
+/** The variables that commands before have set. */
 const PRELUDE = `
-npx() {
-  program=$1
-  shift
-  case $program in
-  taintward) "$NODE" "$TAINTWARD" "$@" ;;
-  cdk) "$CDK" "$@" ;;
-  *) return 127 ;;
-  esac
-}
 set -a
 [ ! -e "$VARIABLES" ] || . "$VARIABLES"
 trap 'export -p >"$VARIABLES"' EXIT
@@ -62,10 +65,14 @@ class Follower {
   /** What the service said since it was started or told something. */
   #heard = '';
   #hold = '';
+  /** Functions of the shell that commands before have defined. */
+  readonly #functions: string[] = [];
 
   constructor(t: TestContext, env: NodeJS.ProcessEnv) {
     this.#env = env;
     symlinkSync(join(PROJECT_DIR, 'cdk'), join(this.#dir, 'cdk'));
+    mkdirSync(join(this.#dir, 'bin'));
+    writeFileSync(join(this.#dir, 'bin/npx'), NPX, { mode: 0o755 });
     t.after(async () => {
       await this.#kill();
       rmSync(this.#dir, { recursive: true });
@@ -99,11 +106,13 @@ class Follower {
   }
 
   async #run(command: string): Promise<string> {
-    const shell = spawn('sh', ['-c', `${PRELUDE}\n${command.replace(HOLD, this.#hold)}`], {
+    const script = [PRELUDE, ...this.#functions, command.replace(HOLD, this.#hold)].join('\n');
+    const shell = spawn('sh', ['-c', script], {
       cwd: this.#dir,
       env: {
         CDK: 'cdk',
         ...this.#env,
+        PATH: `${join(this.#dir, 'bin')}:${this.#env['PATH']}`,
         NODE: process.execPath,
         TAINTWARD: join(PROJECT_DIR, 'functions/cli/taintward.js'),
         VARIABLES: join(this.#dir, '.variables'),
@@ -120,6 +129,7 @@ class Follower {
       `${command} ends with ${code}: ${complained}`,
     );
     this.#hold = HOLD.exec(said)?.[0] ?? this.#hold;
+    if (FUNCTION.test(command)) this.#functions.push(command);
     return said;
   }
 

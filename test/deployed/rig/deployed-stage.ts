@@ -22,6 +22,14 @@ const CLI = join(ROOT, 'functions/cli/taintward.js');
 const CLI_WITHIN_MS = 30_000;
 /** Without a policy a cluster is observed. */
 export const ENFORCE = join(import.meta.dirname, 'enforce.yaml');
+/** What the guide's names are called here. */
+export const GUIDE_NAMES = [
+  ['staging', 'beta'],
+  ['stage', 'beta'],
+  ['prod', 'alpha'],
+  ['REGION', 'us-east-1'],
+  ['ACCOUNT', '000000000000'],
+] as const;
 /** What the stack calls the definition of its relays. */
 const RELAY_TASK = 'taintward-relay';
 /** What the guide promises for a cluster that is added or removed. */

@@ -86,7 +86,8 @@ function readCdk([command = '', ...args]: readonly string[]): void {
     const [word = '', setting = ''] = args.slice(at, at + 2);
     if (word === '-c') {
       const [key = '', ...value] = setting.split('=');
-      context[key] = value.join('=');
+      // Who types it has to fill in what is left out.
+      if (!setting.includes('…')) context[key] = value.join('=');
       at++;
     } else {
       assert.ok(

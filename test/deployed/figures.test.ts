@@ -7,6 +7,7 @@ import type { AwsRequest } from './rig/aws-tap.ts';
 import { bill, sum } from './rig/bill.ts';
 import { deployed } from './rig/deployed-stage.ts';
 import { momentComes } from './rig/on-time.ts';
+import type { RelayProcess } from './rig/relay-process.ts';
 
 const PODS = 50;
 /** Five minutes later takes the same calls: up to 15 minutes a timer is one delayed message. */
@@ -59,6 +60,14 @@ const workSince = (at: number) =>
     })),
   );
 
+/** Whether a relay has asked, since it took a cluster over, which pods do not leave there: it does so when it next renews the lease. */
+function hasReadOf({ lines, tap }: RelayProcess, cluster: string): boolean {
+  const taken = lines.findLast((line) => line.event === 'relay.lease-taken' && line['cluster'] === cluster);
+  return tap
+    .since(taken?.at ?? Infinity)
+    .some(({ body }) => body.includes('"STUCK"') && body.includes(`LEASE#${cluster}"`));
+}
+
 /** No taint anywhere, and nothing under way. */
 async function quiet(): Promise<void> {
   const { alpha, beta, queues } = deployed();
@@ -67,10 +76,14 @@ async function quiet(): Promise<void> {
     await Promise.all(tainted.map(([node]) => cluster.untaint(node)));
   }
   const relays = await deployed().withRelays(2);
-  // Whoever takes a cluster over reads what is known of it: that is over once each has its share.
-  await until('each relay has a cluster', SHARED_WITHIN_MS, async () => {
-    const states = await Promise.all(relays.map((relay) => relay.states()));
-    return states.every((each) => [...each.values()].includes('live'));
+  await until('each relay has a cluster, and has read what is known of it', SHARED_WITHIN_MS, async () => {
+    const owned = await Promise.all(
+      relays.map(async (relay) => {
+        const live = [...(await relay.states())].filter(([, state]) => state === 'live');
+        return live.length > 0 && live.every(([cluster]) => hasReadOf(relay, cluster));
+      }),
+    );
+    return owned.every(Boolean);
   });
   // What was armed for pods that need not go any more.
   await queues.evictionsDue.purge();

@@ -35,14 +35,18 @@ const FED = [
   { name: 'evict', queue: 'standard' },
 ] as const;
 
+/** What a process asks once, when it first writes into history: for how many days that is kept. */
+const ONCE = ['DescribeTable', 'ListTagsOfResource'];
+
 /**
  * Leases, the registry, what governs clusters, and what the table holds as tainted: what relays ask for however quiet the
  * clusters are. Of what governs them they may hear a moment later; functions may not, and that is part of their work.
  */
-const isUpkeep = ({ service, body }: AwsRequest): boolean =>
+const isUpkeep = ({ service, operation, body }: AwsRequest): boolean =>
   service === 'secretsmanager' ||
   (service === 'dynamodb' &&
-    (/"LEASE"|"CLUSTERS"|"REGISTRATION"/.test(body) ||
+    (ONCE.includes(operation) ||
+      /"LEASE"|"CLUSTERS"|"REGISTRATION"/.test(body) ||
       (/"FLEET"/.test(body) && !/"ConsistentRead":true/.test(body))));
 const isWork = (request: AwsRequest): boolean => !isUpkeep(request);
 

@@ -15,6 +15,9 @@ const ITS_CI = 'what decides whether a change lands runs it, and looks that READ
 const EKS = 'asks an API server of EKS, which knows tokens that AWS signed';
 const CONTROLLERS =
   'npm run test:controllers does the same beside the real controllers; without these nothing is taken over';
+const ANOTHER_STACK =
+  'would be another deployment; the suite makes one beside, destroys it and deploys it again';
+const LEFT_OUT = 'has values left out, of what the account has';
 const OWN_CLUSTER = 'observe-to-enforce.md has the same for one cluster, and is followed';
 const NPM_START = 'asks an npm start, and the suite has none; tutorial.md asks one, and is followed';
 const OTHER_SUITE = 'tutorial.md and observe-to-enforce.md have it with its answer, and are followed';
@@ -42,6 +45,13 @@ export const FOLLOWED_PAGES: Readonly<Record<string, FollowedPage>> = {
     except: {
       'npm ci': ITS_CI,
       'git pull': 'would change what is tested',
+      'aws iam create-service-linked-role --aws-service-name ecs.amazonaws.com':
+        'is refused where that role is, which the page says is fine',
+      'AWS_REGION=eu-west-1 npx cdk deploy': ANOTHER_STACK,
+      'AWS_REGION=eu-west-1 npx cdk deploy -c taintward:name=staging': ANOTHER_STACK,
+      'npx cdk deploy --import-existing-resources': ANOTHER_STACK,
+      'npx taintward dead-letters redrive ID':
+        'has an ID to be filled in; the suite redrives each dead letter by it',
       'npx taintward clusters add prod --eks prod --region eu-west-1': EKS,
       'AWS_REGION=… TABLE_NAME=… NODE_DELTAS_URL=… POD_DELTAS_URL=… METRIC_NAMESPACE=… npm run relay':
         'has values left out; the suite starts a relay by the command that the stack prints',
@@ -55,6 +65,11 @@ export const FOLLOWED_PAGES: Readonly<Record<string, FollowedPage>> = {
     except: {
       'npx taintward clusters add NAME --eks CLUSTER --region REGION': EKS,
       'npx taintward clusters add NAME --eks CLUSTER --region REGION \\': EKS,
+      'npx cdk deploy -c taintward:vpcId=vpc-… -c taintward:subnetIds=subnet-…,subnet-…': LEFT_OUT,
+      'aws ec2 authorize-security-group-ingress --group-id "$cluster_group" --protocol tcp --port 443 --source-group SECURITY_GROUP':
+        LEFT_OUT,
+      'npx cdk deploy -c taintward:fixedAddresses=true': 'the stand-in makes no NAT gateways',
+      'aws eks update-cluster-config --name CLUSTER \\': LEFT_OUT,
     },
   },
   'events.md': { by: 'deployed' },

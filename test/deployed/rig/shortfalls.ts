@@ -53,7 +53,8 @@ const FEATURES: readonly Feature[] = [
   {
     what: '`start-message-move-task`',
     shows: 'it is no action that it knows',
-    provenBy: '`dead-letters redrive --queue` by unit tests; the suite redrives letter by letter (`redrive ID`)',
+    provenBy:
+      '`dead-letters redrive --queue` by unit tests; the suite redrives letter by letter (`redrive ID`)',
     isThere: ({ aws }) => {
       const arn = `arn:aws:sqs:us-east-1:000000000000:${STACK}-evictions-due`;
       return granted(

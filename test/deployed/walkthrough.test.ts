@@ -5,6 +5,7 @@ import pMap from 'p-map';
 import { callsOf } from '#test/transcripts/dry-run.ts';
 import { followPage } from '#test/transcripts/follow-page.ts';
 import { FOLLOWED_PAGES } from '#test/transcripts/followed-pages.ts';
+import { accountContents } from './rig/account-contents.ts';
 import { run } from './rig/command.ts';
 import { deployed, ENFORCE, GUIDE_NAMES } from './rig/deployed-stage.ts';
 
@@ -17,6 +18,8 @@ async function enforceAgain(): Promise<void> {
     await deployed().cli('policy', 'apply', '--file', ENFORCE, cluster, '--yes');
   }
 }
+
+// The last file, by its name: what pages do stays in the history that sessions show.
 
 test('the guide does what it says, command after command', async (t) => {
   await deployed().withRelays(1);
@@ -100,4 +103,19 @@ test('what pages say to type to AWS is understood by its command line', async ()
     },
     { concurrency: 2 },
   );
+});
+
+// The last: nothing of the service is left to be tested.
+test('who follows the guide to the end leaves nothing of the service in the account', async (t) => {
+  const { account, state } = deployed();
+  const ours = async () => (await accountContents(account.url)).filter((name) => name.includes('taintward'));
+  await deployed().withRelays(0);
+  assert.ok((await ours()).includes(state.tableName));
+  await followPage(t, 'operations.md', {
+    suite: 'deployed',
+    sections: (heading) => heading === 'Uninstall',
+    names: GUIDE_NAMES,
+    env: deployed().guideEnvironment,
+  });
+  assert.deepEqual(await ours(), []);
 });

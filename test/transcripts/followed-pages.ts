@@ -50,6 +50,8 @@ export const FOLLOWED_PAGES: Readonly<Record<string, FollowedPage>> = {
       'AWS_REGION=eu-west-1 npx cdk deploy': ANOTHER_STACK,
       'AWS_REGION=eu-west-1 npx cdk deploy -c taintward:name=staging': ANOTHER_STACK,
       'npx cdk deploy --import-existing-resources': ANOTHER_STACK,
+      'npx taintward restore --from taintward-restored':
+        'asks first whether it may overwrite, and nobody is there to answer; its own tests answer',
       'npx taintward dead-letters redrive ID':
         'has an ID to be filled in; the suite redrives each dead letter by it',
       'npx taintward clusters add prod --eks prod --region eu-west-1': EKS,

@@ -105,6 +105,7 @@ export class Functions extends Construct {
       'Evicts what is due on a node.',
     );
     state.bindPartitions(fn);
+    state.bindRates(fn);
     timers.bindArm(fn);
     notices.bind(fn);
     clusters.bind(fn);

@@ -11,6 +11,7 @@ import { AnyPrincipal, Effect, Grant, PolicyDocument, PolicyStatement } from 'aw
 import { Construct } from 'constructs';
 import type { tableVariables, ValuesOf } from '#shared/aws/environment.ts';
 import { LEASE_PREFIX } from '#shared/clusters/dynamodb-leases.ts';
+import { RATE_PREFIX } from '#shared/clusters/dynamodb-rate-limiter.ts';
 import { CLUSTER_PREFIX, FLEET_KEY } from '#shared/clusters/dynamodb-rulebook.ts';
 import {
   CLUSTER_INDEX,
@@ -30,6 +31,20 @@ export interface StateProps {
   /** Write units a second that it takes from one moment to the next; absent: what a table on demand has grown to. */
   readonly warmWrites?: number;
 }
+
+type Conditions = Readonly<Record<string, Readonly<Record<string, string | readonly string[]>>>>;
+
+/**
+ * What a condition on partition keys takes besides: `ForAllValues` is true of a request that names no key at all, as an
+ * empty set has no member that is not as it should be (IAM User Guide, "Single-valued vs. multivalued context keys").
+ */
+const NAMES_KEYS = { Null: { 'dynamodb:LeadingKeys': 'false' } } as const;
+
+/** The partitions that match one of the patterns, and no others. */
+const onlyKeys = (...patterns: readonly string[]): Conditions => ({
+  ...NAMES_KEYS,
+  'ForAllValues:StringLike': { 'dynamodb:LeadingKeys': patterns },
+});
 
 const KEY_ATTRIBUTES = ['pk', 'sk', 'clusterKey', 'clusterSort'];
 /** What is written of stops, holds and releases, and of each in the audit. */
@@ -83,17 +98,23 @@ export class State extends Construct {
 
   /**
    * Lets a function write the partitions of nodes, and read them and what governs clusters. Transactions need the rights of
-   * what they do.
+   * what they do (DynamoDB Developer Guide, "Using IAM with DynamoDB transactions").
    */
   bindPartitions(grantee: Grantee): void {
     const reads = ['GetItem', 'BatchGetItem', 'Query'];
     const writes = ['PutItem', 'UpdateItem', 'DeleteItem', 'BatchWriteItem'];
     this.#bind(grantee, reads, [this.table.tableArn]);
     this.#bind(grantee, writes, [this.table.tableArn], {
+      ...NAMES_KEYS,
       'ForAllValues:StringNotLike': {
-        'dynamodb:LeadingKeys': [`${CLUSTER_PREFIX}*`, `${LEASE_PREFIX}*`, FLEET_KEY],
+        'dynamodb:LeadingKeys': [`${CLUSTER_PREFIX}*`, `${LEASE_PREFIX}*`, `${RATE_PREFIX}*`, FLEET_KEY],
       },
     });
+  }
+
+  /** Lets a function take turns where policy says how fast pods may go. */
+  bindRates(grantee: Grantee): void {
+    this.#bind(grantee, ['UpdateItem'], [this.table.tableArn], onlyKeys(`${RATE_PREFIX}*`));
   }
 
   /**
@@ -104,9 +125,7 @@ export class State extends Construct {
     this.bindRegistry(grantee);
     this.#bindTags(grantee);
     this.#bind(grantee, ['GetItem', 'Query'], [this.table.tableArn]);
-    this.#bind(grantee, ['UpdateItem'], [this.table.tableArn], {
-      'ForAllValues:StringLike': { 'dynamodb:LeadingKeys': [`${LEASE_PREFIX}*`] },
-    });
+    this.#bind(grantee, ['UpdateItem'], [this.table.tableArn], onlyKeys(`${LEASE_PREFIX}*`));
   }
 
   /** Lets somebody know which release was deployed, and for how long what he writes into the audit is kept. */
@@ -136,7 +155,7 @@ export class State extends Construct {
   bindRuling(grantee: Grantee): void {
     this.#bindRulings(grantee, [...HOLDING_ATTRIBUTES, ...POLICY_ATTRIBUTES]);
     this.#bind(grantee, ['PutItem', 'DeleteItem'], [this.table.tableArn], {
-      'ForAllValues:StringLike': { 'dynamodb:LeadingKeys': [`${CLUSTER_PREFIX}*`] },
+      ...onlyKeys(`${CLUSTER_PREFIX}*`),
       'ForAllValues:StringEquals': { 'dynamodb:Attributes': REGISTRATION_ATTRIBUTES },
     });
   }
@@ -145,9 +164,7 @@ export class State extends Construct {
   #bindRulings(grantee: Grantee, attributes: readonly string[]): void {
     this.#bindTags(grantee);
     this.#bind(grantee, ['UpdateItem'], [this.table.tableArn], {
-      'ForAllValues:StringLike': {
-        'dynamodb:LeadingKeys': [`${CLUSTER_PREFIX}*`, `${LEASE_PREFIX}*`, FLEET_KEY],
-      },
+      ...onlyKeys(`${CLUSTER_PREFIX}*`, `${LEASE_PREFIX}*`, FLEET_KEY),
       'ForAllValues:StringEquals': { 'dynamodb:Attributes': attributes },
     });
   }
@@ -171,12 +188,7 @@ export class State extends Construct {
     return streamArn;
   }
 
-  #bind(
-    grantee: Grantee,
-    actions: readonly string[],
-    resourceArns: string[],
-    conditions?: Record<string, Record<string, unknown>>,
-  ): void {
+  #bind(grantee: Grantee, actions: readonly string[], resourceArns: string[], conditions?: Conditions): void {
     grantee.setEnvironment({ TABLE_NAME: this.table.tableName } satisfies ValuesOf<typeof tableVariables>);
     Grant.addToPrincipal({
       grantee,

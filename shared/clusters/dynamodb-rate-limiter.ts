@@ -8,8 +8,8 @@ import type { RateLimiter } from './rate-limiter.ts';
 /** An item that nobody takes turns from for so long has nothing to say; far longer than turns are given out ahead. */
 const KEPT_SECONDS = 24 * 3600;
 
-/** By a partition of its own: functions may not write to that of what governs the cluster. */
-const RATE_PREFIX = 'RATE#';
+/** Turns have partitions of their own: functions may not write to that of what governs the cluster. */
+export const RATE_PREFIX = 'RATE#';
 
 const rateItem = z.object({ takenTo: z.int() });
 

@@ -56,6 +56,15 @@ function statementsOf(template: Template): readonly Statement[] {
     .flatMap(({ PolicyDocument }) => statementsIn(PolicyDocument));
 }
 
+test('a condition on keys holds of no request that names none', () => {
+  const conditions = [fargate, external]
+    .flatMap(statementsOf)
+    .map(({ Condition }) => Condition as Record<string, object> | undefined)
+    .filter((each) => JSON.stringify(each ?? {}).includes('dynamodb:LeadingKeys'));
+  assert.ok(conditions.length > 0);
+  for (const each of conditions) assert.deepEqual(each?.['Null'], { 'dynamodb:LeadingKeys': 'false' });
+});
+
 describe('what is allowed', () => {
   test('with the relay on Fargate is what was last reviewed', (t) => {
     t.assert.snapshot(permissions(fargate), { serializers: [String] });
@@ -89,7 +98,7 @@ describe('what is allowed', () => {
   });
 });
 
-test('what functions may not write are the keys of what governs clusters, and none that they write', async () => {
+test('functions write nodes alone, and evict besides what says how fast pods went', async () => {
   const fake = new FakeDynamoDb({ now: () => 0 });
   const written = new Set<string>();
   fake.onWritten = ({ pk }) => written.add(pk?.S ?? '');
@@ -106,7 +115,7 @@ test('what functions may not write are the keys of what governs clusters, and no
       return condition?.['ForAllValues:StringNotLike']?.['dynamodb:LeadingKeys'] ?? [];
     }),
   );
-  assert.deepEqual([...patterns].toSorted(), ['CLUSTER#*', 'FLEET', 'LEASE#*']);
+  assert.deepEqual([...patterns].toSorted(), ['CLUSTER#*', 'FLEET', 'LEASE#*', 'RATE#*']);
 });
 
 test('the keys of secrets may be used for what Secrets Manager was asked for, by whoever may read those secrets', () => {

@@ -1,69 +1,83 @@
 import { Stack } from 'aws-cdk-lib';
 import { Grant } from 'aws-cdk-lib/aws-iam';
 import { Construct } from 'constructs';
+import type { Part } from '#shared/clusters/registry.ts';
+import type { Config } from './config.ts';
 import { type Grantee, grantWildcard } from './grantee.ts';
 
-export interface ClusterAccessProps {
+/** Of which secrets and roles a part of the service may make use. */
+export interface Ways {
   /** Names, or beginnings of names, of the secrets that hold kubeconfigs. */
-  readonly kubeconfigSecrets: readonly string[];
-  /** ARNs of the KMS keys that these secrets are encrypted by; absent: the one of Secrets Manager itself. */
-  readonly secretKeys?: readonly string[];
+  readonly secrets: readonly string[];
   /** ARNs of the roles that may be assumed. */
-  readonly clusterRoles: readonly string[];
+  readonly roles: readonly string[];
 }
 
-/** What reaching the registered clusters takes of AWS. Who may do what in them is the clusters' own RBAC. */
+/** What reaching the registered clusters takes of AWS, for each part. Who may do what in them is the clusters' own RBAC. */
 export class ClusterAccess extends Construct {
-  readonly #secretArns: string[];
-  readonly #secretKeys: string[];
-  readonly #roleArns: string[];
-  readonly #eksArns: string[];
+  readonly #ways: { readonly [P in Part]: Ways };
+  readonly #secretKeys: readonly string[];
 
-  constructor(
-    scope: Construct,
-    id: string,
-    { kubeconfigSecrets, secretKeys = [], clusterRoles }: ClusterAccessProps,
-  ) {
+  constructor(scope: Construct, id: string, config: Config) {
     super(scope, id);
-    const stack = Stack.of(this);
-    this.#secretArns = kubeconfigSecrets.map((name) =>
-      stack.formatArn({
-        service: 'secretsmanager',
-        // Secrets Manager appends a dash and six characters of its own to a name.
-        resource: `secret:${name.endsWith('*') ? name : `${name}-??????`}`,
-      }),
-    );
-    this.#secretKeys = [...secretKeys];
-    this.#roleArns = [...clusterRoles];
-    this.#eksArns = [
-      stack.formatArn({ service: 'eks', region: '*', resource: 'cluster', resourceName: '*' }),
-    ];
+    const { kubeconfigSecrets, clusterRoles } = config;
+    this.#secretKeys = config.secretKeys ?? [];
+    this.#ways = {
+      relay: {
+        secrets: [...kubeconfigSecrets, ...config.relayKubeconfigSecrets],
+        roles: [...clusterRoles, ...config.relayClusterRoles],
+      },
+      evict: {
+        secrets: [...kubeconfigSecrets, ...config.evictKubeconfigSecrets],
+        roles: [...clusterRoles, ...config.evictClusterRoles],
+      },
+    };
   }
 
-  /** Lets a process find and enter the clusters that are registered. */
-  bind(grantee: Grantee): void {
+  /** Lets a process find and enter the clusters that are registered, as that part. */
+  bind(grantee: Grantee, part: Part): void {
+    this.#bind(grantee, this.#ways[part]);
+  }
+
+  /** Lets somebody find and enter them as either part, to see whether they can be managed. */
+  bindBoth(grantee: Grantee): void {
+    const { relay, evict } = this.#ways;
+    this.#bind(grantee, {
+      secrets: [...new Set([...relay.secrets, ...evict.secrets])],
+      roles: [...new Set([...relay.roles, ...evict.roles])],
+    });
+  }
+
+  #bind(grantee: Grantee, { secrets, roles }: Ways): void {
+    const stack = Stack.of(this);
     grantWildcard(grantee, {
       action: 'eks:DescribeCluster',
-      resources: this.#eksArns,
+      resources: [stack.formatArn({ service: 'eks', region: '*', resource: 'cluster', resourceName: '*' })],
       reason:
         'Clusters are registered at run time, without a deployment. Reading where they are opens none of them.',
     });
     grantWildcard(grantee, {
       action: 'sts:AssumeRole',
-      resources: this.#roleArns,
+      resources: roles,
       reason:
         'Roles of clusters in any account, by the name that says they are meant for this (taintward:clusterRoles).',
     });
     grantWildcard(grantee, {
       action: 'secretsmanager:GetSecretValue',
-      resources: this.#secretArns,
+      resources: secrets.map((name) =>
+        stack.formatArn({
+          service: 'secretsmanager',
+          // Secrets Manager appends a dash and six characters of its own to a name.
+          resource: `secret:${name.endsWith('*') ? name : `${name}-??????`}`,
+        }),
+      ),
       reason: 'Kubeconfigs, by the name that says they are meant for this (taintward:kubeconfigSecrets).',
     });
     if (this.#secretKeys.length === 0) return;
     Grant.addToPrincipal({
       grantee,
       actions: ['kms:Decrypt'],
-      resourceArns: this.#secretKeys,
+      resourceArns: [...this.#secretKeys],
       // For what Secrets Manager was asked for, and nothing else that the keys encrypt.
       conditions: {
         StringEquals: { 'kms:ViaService': `secretsmanager.${Stack.of(this).region}.amazonaws.com` },

@@ -29,6 +29,12 @@ const list = (item: z.ZodType<string>) =>
 const matching = (pattern: RegExp, example: string) =>
   z.string(`must be text like ${example}`).regex(pattern, `must look like ${example}`);
 
+const secretNames = list(matching(/^[\w/+=.@-]+\*?$/, 'taintward/*'));
+const roleArns = list(
+  matching(/^arn:[^:]+:iam::(\d{12}|\*):role\/.+$/, 'arn:aws:iam::*:role/taintward-access'),
+);
+const ALL_ROLES = `arn:${Aws.PARTITION}:iam::*:role/`;
+
 const schema = z
   .strictObject({
     /** Names the stack and everything in it; two installations in one account and region need two names. */
@@ -71,8 +77,13 @@ const schema = z
     /** Batches handled at a time. Each may take as many requests to API servers as it has pods to evict. */
     evictConcurrency: count(2, 1000).default(50),
     deltaConcurrency: count(2, 1000).default(20),
-    /** Names of the secrets in this account and region that may hold kubeconfigs; `*` at the end of a prefix. */
-    kubeconfigSecrets: list(matching(/^[\w/+=.@-]+\*?$/, 'taintward/*')).default(['taintward/*']),
+    /**
+     * Names of the secrets in this account and region that may hold kubeconfigs, for relay and `evict` alike, and those for
+     * one of them alone; `*` at the end of a prefix.
+     */
+    kubeconfigSecrets: secretNames.default(['taintward/*']),
+    relayKubeconfigSecrets: secretNames.default(['taintward-relay/*']),
+    evictKubeconfigSecrets: secretNames.default(['taintward-evict/*']),
     /** KMS keys of these secrets, where they are not encrypted by the key of Secrets Manager itself. */
     secretKeys: list(
       matching(
@@ -80,10 +91,13 @@ const schema = z
         'arn:aws:kms:eu-west-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab',
       ),
     ).exactOptional(),
-    /** Roles that may be assumed to reach EKS clusters; `*` for any account or at the end of a prefix. */
-    clusterRoles: list(
-      matching(/^arn:[^:]+:iam::(\d{12}|\*):role\/.+$/, 'arn:aws:iam::*:role/taintward-*'),
-    ).default([`arn:${Aws.PARTITION}:iam::*:role/taintward-*`]),
+    /**
+     * Roles that may be assumed to reach EKS clusters, by relay and `evict` alike, and those by one of them alone; `*` for any
+     * account or at the end of a prefix.
+     */
+    clusterRoles: roleArns.default([`${ALL_ROLES}taintward-access*`]),
+    relayClusterRoles: roleArns.default([`${ALL_ROLES}taintward-relay*`]),
+    evictClusterRoles: roleArns.default([`${ALL_ROLES}taintward-evict*`]),
     /** Whether `evict` counts by cluster, too: up to 8 metrics for each, which CloudWatch bills by the metric. */
     metricsByCluster: flag.default(false),
     /** Whether X-Ray traces the functions. */

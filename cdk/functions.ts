@@ -108,7 +108,7 @@ export class Functions extends Construct {
     state.bindRates(fn);
     timers.bindArm(fn);
     notices.bind(fn);
-    clusters.bind(fn);
+    clusters.bind(fn, 'evict');
     this.#setHistory(fn);
     this.#setMatching(fn);
     this.#setMetrics(fn);

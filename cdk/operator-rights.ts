@@ -57,7 +57,7 @@ export class OperatorRights extends Construct {
     }
     state.bindHolding(operator);
     state.bindRuling(admin);
-    clusters.bind(admin);
+    clusters.bindBoth(admin);
     // Whether evict reaches a cluster that is to be registered. As an event it takes no more than who may send to its queue.
     functions.evict.bindInvoke(admin);
   }

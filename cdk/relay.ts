@@ -37,7 +37,7 @@ export interface RelayProps {
 function bindRelay(relay: Grantee, { config, state, deltas, clusters }: RelayProps): void {
   state.bindLeases(relay);
   deltas.bindSend(relay);
-  clusters.bind(relay);
+  clusters.bind(relay, 'relay');
   relay.setEnvironment({ METRIC_NAMESPACE: config.name } satisfies ValuesOf<typeof metricVariables>);
 }
 

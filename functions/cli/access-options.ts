@@ -1,14 +1,18 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
-import type { Access, EksAccess } from '#shared/clusters/registry.ts';
+import type { Access, AssumedRole, ByPart, EksAccess } from '#shared/clusters/registry.ts';
 import { CliError } from './command.ts';
 
 const FLAGS = [
   { name: 'eks', flag: '--eks' },
   { name: 'region', flag: '--region' },
   { name: 'roleArn', flag: '--role-arn' },
+  { name: 'relayRoleArn', flag: '--relay-role-arn' },
+  { name: 'evictRoleArn', flag: '--evict-role-arn' },
   { name: 'externalId', flag: '--external-id' },
   { name: 'kubeconfigSecret', flag: '--kubeconfig-secret' },
+  { name: 'relayKubeconfigSecret', flag: '--relay-kubeconfig-secret' },
+  { name: 'evictKubeconfigSecret', flag: '--evict-kubeconfig-secret' },
   { name: 'context', flag: '--context' },
   { name: 'kubeconfig', flag: '--kubeconfig' },
 ] as const;
@@ -20,14 +24,21 @@ export type AccessOptions = { readonly [N in Name]?: string };
 interface Way {
   readonly kind: Access['kind'];
   readonly flag: string;
-  readonly names: readonly Name[];
+  /** What chooses it. */
+  readonly by: readonly Name[];
+  readonly with: readonly Name[];
 }
 
-/** Each way with what belongs to it, first what chooses it. */
 const WAYS: readonly Way[] = [
-  { kind: 'eks', flag: '--eks', names: ['eks', 'region', 'roleArn', 'externalId'] },
-  { kind: 'kubeconfig-secret', flag: '--kubeconfig-secret', names: ['kubeconfigSecret', 'context'] },
-  { kind: 'local-context', flag: '--context', names: ['context', 'kubeconfig'] },
+  {
+    ...{ kind: 'eks', flag: '--eks', by: ['eks'] },
+    with: ['region', 'roleArn', 'relayRoleArn', 'evictRoleArn', 'externalId'],
+  },
+  {
+    ...{ kind: 'kubeconfig-secret', flag: '--kubeconfig-secret', with: ['context'] },
+    by: ['kubeconfigSecret', 'relayKubeconfigSecret', 'evictKubeconfigSecret'],
+  },
+  { kind: 'local-context', flag: '--context', by: ['context'], with: ['kubeconfig'] },
 ];
 
 const ROLE_ARN = /^arn:[^:]+:iam::\d{12}:role\/.+$/;
@@ -38,8 +49,15 @@ export function addAccessOptions(command: Command): Command {
     .option('--eks <cluster>', 'reach it by IAM: its name in EKS')
     .option('--region <region>', 'with --eks: where it is')
     .option('--role-arn <arn>', "with --eks: the role to assume, for another account's clusters")
-    .option('--external-id <id>', 'with --role-arn: what the role wants to hear')
+    .option(
+      '--relay-role-arn <arn>',
+      'in place of --role-arn: the role of the relay, which lists and watches',
+    )
+    .option('--evict-role-arn <arn>', 'and the role of evict, which deletes')
+    .option('--external-id <id>', 'with a role: what it wants to hear')
     .option('--kubeconfig-secret <arn>', 'reach it by a kubeconfig in AWS Secrets Manager')
+    .option('--relay-kubeconfig-secret <arn>', 'in place of it: the kubeconfig of the relay')
+    .option('--evict-kubeconfig-secret <arn>', 'and the kubeconfig of evict')
     .option(
       '--context <name>',
       'of that kubeconfig (default: its current one); by itself: of a kubeconfig file',
@@ -50,17 +68,12 @@ export function addAccessOptions(command: Command): Command {
 /** Throws `CliError` when the flags do not make one way. */
 export function parseAccess(options: AccessOptions): Access {
   const { kind } = wayOf(options);
-  const { eks = '', kubeconfigSecret = '', context = '', kubeconfig } = options;
+  const { eks = '', context = '', kubeconfig } = options;
   switch (kind) {
     case 'eks':
       return { kind, clusterName: eks, region: regionOf(options), ...roleOf(options) };
     case 'kubeconfig-secret':
-      if (!SECRET_ARN.test(kubeconfigSecret)) {
-        throw new CliError(
-          '--kubeconfig-secret is not the ARN of a secret: it is like arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME.',
-        );
-      }
-      return { kind, secretArn: kubeconfigSecret, ...(context && { context }) };
+      return { kind, secretArn: secretOf(options), ...(context && { context }) };
     case 'local-context':
       return { kind, context, ...(kubeconfig && { kubeconfig: resolve(kubeconfig) }) };
     default:
@@ -69,7 +82,7 @@ export function parseAccess(options: AccessOptions): Access {
 }
 
 function wayOf(options: AccessOptions): Way {
-  const way = WAYS.find(({ names: [first] }) => first !== undefined && options[first] !== undefined);
+  const way = WAYS.find(({ by }) => by.some((name) => options[name] !== undefined));
   if (way === undefined) {
     throw new CliError(
       'Say how the cluster is reached: --eks NAME --region REGION, --kubeconfig-secret ARN, or --context NAME.',
@@ -77,7 +90,7 @@ function wayOf(options: AccessOptions): Way {
   }
   for (const { name, flag } of FLAGS) {
     if (options[name] === '') throw new CliError(`${flag} is empty: fill it, or leave it out.`);
-    if (options[name] !== undefined && !way.names.includes(name)) {
+    if (options[name] !== undefined && ![...way.by, ...way.with].includes(name)) {
       throw new CliError(`${flag} cannot stand beside ${way.flag}: leave one of them out.`);
     }
   }
@@ -89,13 +102,51 @@ function regionOf({ region }: AccessOptions): string {
   throw new CliError('--eks needs --region: say where the cluster is.');
 }
 
-function roleOf({ roleArn, externalId }: AccessOptions): Pick<EksAccess, 'role'> {
-  if (roleArn === undefined) {
+function roleOf(options: AccessOptions): Pick<EksAccess, 'role'> {
+  const { externalId } = options;
+  const arn = byPart(options, 'roleArn', 'relayRoleArn', 'evictRoleArn');
+  if (arn === undefined) {
     if (externalId === undefined) return {};
     throw new CliError('--external-id needs --role-arn: it is told to the account whose role is assumed.');
   }
-  if (!ROLE_ARN.test(roleArn)) {
-    throw new CliError('--role-arn is not the ARN of a role: it is like arn:aws:iam::ACCOUNT:role/NAME.');
-  }
-  return { role: { arn: roleArn, ...(externalId && { externalId }) } };
+  const role = (each: string, flag: string): AssumedRole => {
+    if (ROLE_ARN.test(each)) return { arn: each, ...(externalId && { externalId }) };
+    throw new CliError(`${flag} is not the ARN of a role: it is like arn:aws:iam::ACCOUNT:role/NAME.`);
+  };
+  if (typeof arn === 'string') return { role: role(arn, '--role-arn') };
+  return { role: { relay: role(arn.relay, '--relay-role-arn'), evict: role(arn.evict, '--evict-role-arn') } };
 }
+
+function secretOf(options: AccessOptions): ByPart<string> {
+  const arn = byPart(options, 'kubeconfigSecret', 'relayKubeconfigSecret', 'evictKubeconfigSecret') ?? '';
+  const check = (each: string, flag: string): void => {
+    if (SECRET_ARN.test(each)) return;
+    throw new CliError(
+      `${flag} is not the ARN of a secret: it is like arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME.`,
+    );
+  };
+  if (typeof arn === 'string') {
+    check(arn, '--kubeconfig-secret');
+  } else {
+    check(arn.relay, '--relay-kubeconfig-secret');
+    check(arn.evict, '--evict-kubeconfig-secret');
+  }
+  return arn;
+}
+
+/** What was said for both parts, or for each. Throws `CliError` when it was said for one alone. */
+function byPart(options: AccessOptions, both: Name, relay: Name, evict: Name): ByPart<string> | undefined {
+  const [one, ofRelay, ofEvict] = [options[both], options[relay], options[evict]];
+  if (ofRelay === undefined && ofEvict === undefined) return one;
+  const [flag, relayFlag, evictFlag] = [both, relay, evict].map(flagOf);
+  if (one !== undefined) {
+    throw new CliError(
+      `${flag} is for relay and evict alike: leave it out, or ${relayFlag} and ${evictFlag}.`,
+    );
+  }
+  if (ofRelay !== undefined && ofEvict !== undefined) return { relay: ofRelay, evict: ofEvict };
+  const [said, missing] = ofRelay === undefined ? [evictFlag, relayFlag] : [relayFlag, evictFlag];
+  throw new CliError(`${said} needs ${missing}: each of the two has its own, or both have ${flag}.`);
+}
+
+const flagOf = (name: Name): string => FLAGS.find((each) => each.name === name)?.flag ?? name;

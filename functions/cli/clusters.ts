@@ -2,15 +2,20 @@ import { Argument, type Command, InvalidArgumentError } from 'commander';
 import { type Fleet, FleetError } from '#functions/operator/fleet.ts';
 import {
   type Access,
+  type AssumedRole,
+  type ByPart,
   type ClusterRegistry,
   clusterNameSchema,
+  isByPart,
+  ofPart,
+  type Part,
   type RegisteredCluster,
 } from '#shared/clusters/registry.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { modeOf } from '#shared/eviction/in-force.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
-import { preflight } from '#shared/kubernetes/rights.ts';
+import { EVICT_RIGHTS, NEEDED_RIGHTS, preflight, RELAY_RIGHTS } from '#shared/kubernetes/rights.ts';
 import { type AccessOptions, addAccessOptions, parseAccess } from './access-options.ts';
 import { type CliDeps, CliError } from './command.ts';
 import {
@@ -40,6 +45,7 @@ function addAddCommand(clusters: Command, deps: CliDeps): void {
     addAccessOptions(command).option('--no-check', 'register it without asking whether it can be reached'),
     'taintward clusters add prod --eks prod --region eu-west-1',
     'taintward clusters add edge --kubeconfig-secret arn:aws:secretsmanager:eu-west-1:111122223333:secret:edge',
+    'taintward clusters add far --eks far --region eu-west-1 --relay-role-arn arn:aws:iam::111122223333:role/taintward-relay --evict-role-arn arn:aws:iam::111122223333:role/taintward-evict',
   ).action(async (name: ClusterName) => {
     const options = command.optsWithGlobals<AccessOptions & { readonly check: boolean }>();
     const access = parseAccess(options);
@@ -98,13 +104,37 @@ async function checked(cluster: RegisteredCluster<Access>, fleet: Fleet, deps: C
 const notChecked = ({ message }: ApiError, more: string): CliError =>
   new CliError(`${message} ${more} Mend that, or say --no-check to register it as it is.`);
 
-/** Rejects with `ApiError`: it cannot be reached, or names what rights are missing. */
-async function check(cluster: RegisteredCluster, deps: CliDeps): Promise<void> {
-  const api = new RestApi(deps.connect(cluster));
-  try {
-    await preflight(api);
-  } finally {
-    api.close();
+/**
+ * Looks by each identity that the service has there. Rejects with `ApiError`: the cluster cannot be reached, or what rights
+ * are missing.
+ */
+async function check(cluster: RegisteredCluster<Access>, deps: CliDeps): Promise<void> {
+  const looks: readonly (readonly [Part, typeof NEEDED_RIGHTS])[] = hasTwoIdentities(cluster.access)
+    ? [
+        ['relay', RELAY_RIGHTS],
+        ['evict', EVICT_RIGHTS],
+      ]
+    : [['evict', NEEDED_RIGHTS]];
+  for (const [part, needs] of looks) {
+    const api = new RestApi(deps.connect(cluster, part));
+    try {
+      await preflight(api, needs);
+    } finally {
+      api.close();
+    }
+  }
+}
+
+function hasTwoIdentities(access: Access): boolean {
+  switch (access.kind) {
+    case 'eks':
+      return access.role !== undefined && isByPart(access.role);
+    case 'kubeconfig-secret':
+      return isByPart(access.secretArn);
+    case 'local-context':
+      return false;
+    default:
+      return access satisfies never;
   }
 }
 
@@ -200,12 +230,12 @@ const noSuchCluster = (name: ClusterName): CliError =>
 function accessText({ access }: RegisteredCluster): string {
   switch (access.kind) {
     case 'eks': {
-      const role = access.role ? `, as ${access.role.arn}` : '';
+      const role = access.role ? `, as ${textByPart(access.role, ({ arn }) => arn)}` : '';
       return `EKS cluster ${access.clusterName} in ${access.region}${role}`;
     }
     case 'kubeconfig-secret': {
       const context = access.context === undefined ? '' : `, context ${access.context}`;
-      return `kubeconfig in ${access.secretArn}${context}`;
+      return `kubeconfig in ${textByPart(access.secretArn, (arn) => arn)}${context}`;
     }
     case 'local-context':
       return `context ${access.context} of ${access.kubeconfig ?? 'the default kubeconfig file'}`;
@@ -214,6 +244,11 @@ function accessText({ access }: RegisteredCluster): string {
     default:
       return access satisfies never;
   }
+}
+
+function textByPart<T extends string | AssumedRole>(given: ByPart<T>, text: (one: T) => string): string {
+  const [relay, evict] = [text(ofPart(given, 'relay')), text(ofPart(given, 'evict'))];
+  return relay === evict ? relay : `${relay} (relay) and ${evict} (evict)`;
 }
 
 function addedText({ addedAt }: RegisteredCluster): string {

@@ -63,7 +63,7 @@ export function deployedFleet(
     manages: async (cluster) => (await registry.get(cluster)) !== undefined,
     async cluster(name) {
       const registered = await registry.get(name);
-      if (registered) return liveCluster(name, connect(registered), clock);
+      if (registered) return liveCluster(name, connect(registered, 'relay'), clock);
       throw new FleetError(`There is no cluster ${name}: taintward clusters list shows those there are.`);
     },
     operator: async () => new Operator({ rulebook, clock, who: await callerIdentity() }),

@@ -40,7 +40,7 @@ export async function followRegistry({
   const start = (cluster: RegisteredCluster): void => {
     let api: RestApi;
     try {
-      api = new RestApi(connect(cluster));
+      api = new RestApi(connect(cluster, 'relay'));
     } catch (error) {
       // This cluster's trouble alone; it is tried again at the next poll.
       log.error('cluster.refused', { cluster: cluster.name, reason: error });

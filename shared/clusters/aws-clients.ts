@@ -2,7 +2,8 @@ import { EKSClient, type EKSClientConfig } from '@aws-sdk/client-eks';
 import { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
 import { fromTemporaryCredentials } from '@aws-sdk/credential-providers';
 import { CLIENT_SETTINGS } from '#shared/aws/client-settings.ts';
-import type { AssumedRole, EksAccess } from './registry.ts';
+import type { EksWay } from './eks-connection.ts';
+import type { AssumedRole } from './registry.ts';
 
 /** Names us in the CloudTrail of the account whose role is assumed. */
 const SESSION_NAME = 'taintward';
@@ -20,7 +21,7 @@ export class AwsClients {
     this.#config = config;
   }
 
-  eks({ region, role }: Pick<EksAccess, 'region' | 'role'>): EKSClient {
+  eks({ region, role }: Pick<EksWay, 'region' | 'role'>): EKSClient {
     const key = JSON.stringify([region, role?.arn, role?.externalId]);
     return kept(
       this.#eks,

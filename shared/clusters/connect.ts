@@ -2,15 +2,21 @@ import type { Connection } from '#shared/kubernetes/connection.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { AccessError } from './access-error.ts';
 import type { AwsClients } from './aws-clients.ts';
-import { eksConnection } from './eks-connection.ts';
+import { type EksWay, eksConnection } from './eks-connection.ts';
 import { kubeconfigSecretConnection } from './kubeconfig-secret-connection.ts';
-import type { LocalContextAccess, RegisteredCluster } from './registry.ts';
+import {
+  type EksAccess,
+  type LocalContextAccess,
+  ofPart,
+  type Part,
+  type RegisteredCluster,
+} from './registry.ts';
 
 /**
- * A way to a registered cluster. Asks nobody anything yet, so it never fails: what is wrong with the access is
+ * A part's way to a registered cluster. Asks nobody anything yet, so it never fails: what is wrong with the access is
  * said by each call, and a cluster that cannot be reached is that cluster's trouble alone.
  */
-export type Connect = (cluster: RegisteredCluster) => Connection;
+export type Connect = (cluster: RegisteredCluster, part: Part) => Connection;
 
 export interface ConnectDeps {
   readonly aws: AwsClients;
@@ -20,12 +26,16 @@ export interface ConnectDeps {
 }
 
 export function connector({ aws, clock, localContext }: ConnectDeps): Connect {
-  return ({ name, access }) => {
+  return ({ name, access }, part) => {
     switch (access.kind) {
       case 'eks':
-        return eksConnection(access, aws, clock);
+        return eksConnection(eksWay(access, part), aws, clock);
       case 'kubeconfig-secret':
-        return kubeconfigSecretConnection(access, aws, clock);
+        return kubeconfigSecretConnection(
+          { ...access, secretArn: ofPart(access.secretArn, part) },
+          aws,
+          clock,
+        );
       case 'local-context':
         if (localContext) return localContext(access);
         return noWay(
@@ -39,6 +49,11 @@ export function connector({ aws, clock, localContext }: ConnectDeps): Connect {
     }
   };
 }
+
+const eksWay = ({ role, ...access }: EksAccess, part: Part): EksWay => ({
+  ...access,
+  ...(role === undefined ? {} : { role: ofPart(role, part) }),
+});
 
 function noWay(name: string, why: string): Connection {
   return { host: `cluster ${name}`, requestOptions: () => Promise.reject(new AccessError(why)) };

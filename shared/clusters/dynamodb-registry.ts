@@ -46,14 +46,17 @@ export class DynamoDbClusterRegistry implements ClusterRegistry {
 
 const text = z.string().min(1);
 
+/** One for both parts, or one for each: a release that knows the first form alone calls the other unreadable, and says so. */
+const byPart = <T>(one: z.ZodType<T>) => z.union([one, z.object({ relay: one, evict: one })]);
+
 const accessSchema: z.ZodType<Access> = z.discriminatedUnion('kind', [
   z.object({
     kind: z.literal('eks'),
     clusterName: text,
     region: text,
-    role: z.object({ arn: text, externalId: text.exactOptional() }).exactOptional(),
+    role: byPart(z.object({ arn: text, externalId: text.exactOptional() })).exactOptional(),
   }),
-  z.object({ kind: z.literal('kubeconfig-secret'), secretArn: text, context: text.exactOptional() }),
+  z.object({ kind: z.literal('kubeconfig-secret'), secretArn: byPart(text), context: text.exactOptional() }),
   z.object({ kind: z.literal('local-context'), kubeconfig: text.exactOptional(), context: text }),
 ]);
 

@@ -6,7 +6,10 @@ import type { Clock } from '#shared/time/clock.ts';
 import { AccessError, awsAccessError } from './access-error.ts';
 import type { AwsClients } from './aws-clients.ts';
 import { KeptValue, type Obtained } from './kept-value.ts';
-import type { EksAccess } from './registry.ts';
+import type { AssumedRole, EksAccess } from './registry.ts';
+
+/** An EKS cluster as one part of the service reaches it: as itself, or by a role. */
+export type EksWay = Omit<EksAccess, 'role'> & { readonly role?: AssumedRole };
 
 /** How long a cluster takes a token: 15 minutes from its signing, less one for clocks that differ. */
 const TOKEN_LIFE_MS = 14 * 60_000;
@@ -20,7 +23,7 @@ interface Description {
 }
 
 /** Reaches an EKS cluster as an IAM identity: this process's own, or a role that it assumes. */
-export function eksConnection(access: EksAccess, aws: AwsClients, clock: Clock): Connection {
+export function eksConnection(access: EksWay, aws: AwsClients, clock: Clock): Connection {
   const description = new KeptValue(() => describe(access, aws, clock), clock);
   const token = new KeptValue(() => sign(access, aws, clock), clock);
   return {
@@ -36,7 +39,7 @@ export function eksConnection(access: EksAccess, aws: AwsClients, clock: Clock):
   };
 }
 
-async function describe(access: EksAccess, aws: AwsClients, clock: Clock): Promise<Obtained<Description>> {
+async function describe(access: EksWay, aws: AwsClients, clock: Clock): Promise<Obtained<Description>> {
   const command = new DescribeClusterCommand({ name: access.clusterName });
   const { cluster } = await orAccessError('eks:DescribeCluster', aws.eks(access).send(command));
   const server = URL.parse(cluster?.endpoint ?? '');
@@ -51,7 +54,7 @@ async function describe(access: EksAccess, aws: AwsClients, clock: Clock): Promi
   return { value, refreshAt: clock.now() + DESCRIPTION_REFRESH_MS, uselessAt: Number.POSITIVE_INFINITY };
 }
 
-async function sign(access: EksAccess, aws: AwsClients, clock: Clock): Promise<Obtained<string>> {
+async function sign(access: EksWay, aws: AwsClients, clock: Clock): Promise<Obtained<string>> {
   const now = clock.now();
   const signing = eksToken(aws.eks(access), access.clusterName, now);
   const action = access.role ? `sts:AssumeRole on ${access.role.arn}` : 'sts:GetCallerIdentity';

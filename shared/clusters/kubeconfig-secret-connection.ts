@@ -13,15 +13,14 @@ import type { AwsClients } from './aws-clients.ts';
 import { KeptValue } from './kept-value.ts';
 import type { KubeconfigSecretAccess } from './registry.ts';
 
+/** A kubeconfig in a secret, as one part of the service reads it. */
+export type SecretWay = Omit<KubeconfigSecretAccess, 'secretArn'> & { readonly secretArn: string };
+
 /** How soon a rotated secret is noticed when its former content still works; $0.05 buys 10,000 looks. */
 const REFRESH_MS = 5 * 60_000;
 
 /** Reaches a cluster by what a kubeconfig in AWS Secrets Manager holds; reads it again as it rotates. */
-export function kubeconfigSecretConnection(
-  access: KubeconfigSecretAccess,
-  aws: AwsClients,
-  clock: Clock,
-): Connection {
+export function kubeconfigSecretConnection(access: SecretWay, aws: AwsClients, clock: Clock): Connection {
   const { secretArn } = access;
   let host = `the server in ${secretArn}`;
   const kept = new KeptValue(async () => {
@@ -41,7 +40,7 @@ export function kubeconfigSecretConnection(
   };
 }
 
-function contextOf(content: string, { secretArn, context }: KubeconfigSecretAccess): RequestAccess {
+function contextOf(content: string, { secretArn, context }: SecretWay): RequestAccess {
   const source = `in ${secretArn}`;
   const merged = mergeKubeconfigs(source, [parseKubeconfig(content, source)]);
   const name = context ?? currentContext(merged);

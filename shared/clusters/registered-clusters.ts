@@ -73,7 +73,7 @@ export class RegisteredClusters implements ClusterAccess {
       );
     }
     const { connect, clock, installation } = this.#deps;
-    const api = new RestApi(connect(cluster), clock, installation);
+    const api = new RestApi(connect(cluster, 'evict'), clock, installation);
     this.#known.set(name, { cluster, api, checkedAt });
     return api;
   }

@@ -18,6 +18,21 @@ export const clusterNameSchema: z.ZodType<ClusterName, string> = z
   .refine((name) => !RESERVED.includes(name), 'must be another: this one is used in the table itself')
   .transform(clusterName);
 
+/** A part of the service that enters clusters. */
+export type Part = 'relay' | 'evict';
+
+/** The same for both parts that enter clusters, or to each its own. */
+export type ByPart<T> = T | { readonly [P in Part]: T };
+
+/** Whether each part has its own. */
+export const isByPart = <T extends string | AssumedRole>(
+  given: ByPart<T>,
+): given is { readonly [P in Part]: T } => typeof given === 'object' && 'relay' in given;
+
+/** What is meant for that part. */
+export const ofPart = <T extends string | AssumedRole>(given: ByPart<T>, part: Part): T =>
+  isByPart(given) ? given[part] : given;
+
 /** By IAM: the endpoint and CA come from `DescribeCluster`, the token is a presigned STS call. */
 export interface EksAccess {
   readonly kind: 'eks';
@@ -25,7 +40,7 @@ export interface EksAccess {
   readonly clusterName: string;
   readonly region: string;
   /** Assumed before EKS is asked and the token is signed: the cluster is another account's, or wants this role. */
-  readonly role?: AssumedRole;
+  readonly role?: ByPart<AssumedRole>;
 }
 
 export interface AssumedRole {
@@ -37,7 +52,7 @@ export interface AssumedRole {
 /** By a kubeconfig in AWS Secrets Manager. */
 export interface KubeconfigSecretAccess {
   readonly kind: 'kubeconfig-secret';
-  readonly secretArn: string;
+  readonly secretArn: ByPart<string>;
   /** Absent: the kubeconfig's current one. */
   readonly context?: string;
 }
@@ -50,7 +65,7 @@ export interface LocalContextAccess {
   readonly context: string;
 }
 
-/** How a cluster's API server is reached, and as whom. Holds no secret. */
+/** How a cluster's API server is reached, and as whom, by each part. Holds no secret. */
 export type Access = EksAccess | KubeconfigSecretAccess | LocalContextAccess;
 
 /** An access that this release cannot read: a newer one wrote it, or a hand. Such a cluster cannot be reached. */

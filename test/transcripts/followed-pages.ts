@@ -66,7 +66,7 @@ export const FOLLOWED_PAGES: Readonly<Record<string, FollowedPage>> = {
     by: 'deployed',
     except: {
       'npx taintward clusters add NAME --eks CLUSTER --region REGION': EKS,
-      'npx taintward clusters add NAME --eks CLUSTER --region REGION \\': EKS,
+      'npx taintward clusters add NAME --eks CLUSTER --region REGION --external-id EXTERNAL_ID \\': EKS,
       'npx cdk deploy -c taintward:vpcId=vpc-… -c taintward:subnetIds=subnet-…,subnet-…': LEFT_OUT,
       'aws ec2 authorize-security-group-ingress --group-id "$cluster_group" --protocol tcp --port 443 --source-group SECURITY_GROUP':
         LEFT_OUT,

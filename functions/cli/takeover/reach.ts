@@ -25,7 +25,8 @@ export async function withCluster(
   act: (objects: ClusterObjects) => Promise<void>,
 ): Promise<void> {
   const options = command.optsWithGlobals<ReachOptions>();
-  const objects = new ClusterObjects(deps.connect(await reached(name, options, deps)));
+  // Neither part of the service may do what is done here: where they have roles of their own, so needs whoever does it.
+  const objects = new ClusterObjects(deps.connect(await reached(name, options, deps), 'relay'));
   try {
     await act(objects);
   } finally {

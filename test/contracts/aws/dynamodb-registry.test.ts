@@ -24,6 +24,20 @@ const ACCESSES: readonly Access[] = [
     secretArn: 'arn:aws:secretsmanager:eu-west-1:123456789012:secret:prod-AbCdEf',
     context: 'admin@prod',
   },
+  {
+    ...{ kind: 'eks', clusterName: 'prod', region: 'eu-west-1' },
+    role: {
+      relay: { arn: 'arn:aws:iam::210987654321:role/taintward-relay' },
+      evict: { arn: 'arn:aws:iam::210987654321:role/taintward-evict', externalId: 'x' },
+    },
+  },
+  {
+    kind: 'kubeconfig-secret',
+    secretArn: {
+      relay: 'arn:aws:secretsmanager:eu-west-1:123456789012:secret:taintward-relay/prod-AbCdEf',
+      evict: 'arn:aws:secretsmanager:eu-west-1:123456789012:secret:taintward-evict/prod-AbCdEf',
+    },
+  },
   { kind: 'local-context', context: 'kind', kubeconfig: '/home/me/.kube/config' },
 ];
 

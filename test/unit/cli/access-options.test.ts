@@ -18,6 +18,22 @@ test('an EKS cluster is reached as oneself, or by a role and what it wants to he
   });
 });
 
+test('relay and evict may have a role or a secret each', () => {
+  const [relay, evict] = ['relay', 'evict'].map((part) => `arn:aws:iam::210987654321:role/taintward-${part}`);
+  assert.ok(relay && evict);
+  assert.deepEqual(parseAccess({ ...EKS, relayRoleArn: relay, evictRoleArn: evict, externalId: 'x' }), {
+    ...{ kind: 'eks', clusterName: 'prod', region: 'eu-west-1' },
+    role: { relay: { arn: relay, externalId: 'x' }, evict: { arn: evict, externalId: 'x' } },
+  });
+  const secrets = { relay: SECRET_ARN, evict: SECRET_ARN.replace('prod', 'prod-evict') };
+  assert.deepEqual(
+    parseAccess({
+      ...{ relayKubeconfigSecret: secrets.relay, evictKubeconfigSecret: secrets.evict, context: 'c' },
+    }),
+    { kind: 'kubeconfig-secret', secretArn: secrets, context: 'c' },
+  );
+});
+
 test('a context stands beside a secret, or by itself for a kubeconfig file, whose path becomes absolute', () => {
   const secret = { kind: 'kubeconfig-secret', secretArn: SECRET_ARN };
   assert.deepEqual(parseAccess({ kubeconfigSecret: SECRET_ARN }), secret);
@@ -37,6 +53,18 @@ test('flags that do not make one way are refused in one sentence that names them
     [{ eks: 'prod' }, /^--eks needs --region/],
     [{ ...EKS, externalId: 'x' }, /^--external-id needs --role-arn/],
     [{ ...EKS, roleArn: 'admin' }, /^--role-arn is not the ARN of a role/],
+    [{ ...EKS, relayRoleArn: ROLE_ARN }, /^--relay-role-arn needs --evict-role-arn: /],
+    [{ ...EKS, evictRoleArn: ROLE_ARN }, /^--evict-role-arn needs --relay-role-arn: /],
+    [
+      { ...EKS, roleArn: ROLE_ARN, evictRoleArn: ROLE_ARN },
+      /^--role-arn is for relay and evict alike: leave it out, or --relay-role-arn and --evict-role-arn/,
+    ],
+    [{ ...EKS, relayRoleArn: ROLE_ARN, evictRoleArn: 'admin' }, /^--evict-role-arn is not the ARN of a role/],
+    [{ relayKubeconfigSecret: SECRET_ARN }, /^--relay-kubeconfig-secret needs --evict-kubeconfig-secret: /],
+    [
+      { relayKubeconfigSecret: 'prod', evictKubeconfigSecret: SECRET_ARN },
+      /^--relay-kubeconfig-secret is not the ARN of a secret/,
+    ],
     [{ ...EKS, context: 'c' }, /^--context cannot stand beside --eks/],
     [{ ...EKS, kubeconfigSecret: SECRET_ARN }, /^--kubeconfig-secret cannot stand beside --eks/],
     [{ kubeconfigSecret: 'prod' }, /^--kubeconfig-secret is not the ARN of a secret/],

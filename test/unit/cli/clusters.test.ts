@@ -3,8 +3,9 @@ import { type TestContext, test } from 'node:test';
 import { createProgram } from '#functions/cli/program.ts';
 import { type Fleet, FleetError } from '#functions/operator/fleet.ts';
 import { Operator } from '#shared/clusters/operator.ts';
-import type { Access, ClusterRegistry, RegisteredCluster } from '#shared/clusters/registry.ts';
+import type { Access, ClusterRegistry, Part, RegisteredCluster } from '#shared/clusters/registry.ts';
 import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
+import { EVICT_RIGHTS, RELAY_RIGHTS } from '#shared/kubernetes/rights.ts';
 import { type Answer, json, scriptedServer, status } from '#test/unit/kubernetes/scripted-server.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { embeddedFleet } from '#test/world/embedded-fleet.ts';
@@ -52,6 +53,7 @@ async function commandLineOf(
     { kind: 'deployed', registry, ...parts },
   );
   const output = plainOutput();
+  const connected: Part[] = [];
   const state = Object.assign(output.state, { complaint: '', tables: [] as (string | undefined)[] });
   const program = createProgram({
     fleet: ({ table }) => {
@@ -59,10 +61,13 @@ async function commandLineOf(
       return fleet;
     },
     live: () => assert.fail('no command on clusters asks them what lives there'),
-    connect: () => ({
-      host,
-      requestOptions: async () => ({ server: new URL(`http://${host}`), headers: {} }),
-    }),
+    connect: (_cluster, part) => {
+      connected.push(part);
+      return {
+        host,
+        requestOptions: async () => ({ server: new URL(`http://${host}`), headers: {} }),
+      };
+    },
     clock,
     ...output.deps,
   });
@@ -70,7 +75,7 @@ async function commandLineOf(
     state.complaint += text;
   });
   const run = (...args: string[]) => program.parseAsync(args, { from: 'user' });
-  return { run, state, content, requests, host, rulebook };
+  return { run, state, content, requests, host, rulebook, connected };
 }
 
 const ADD = ['clusters', 'add', 'prod', '--eks', 'prod', '--region', 'eu-west-1'];
@@ -104,6 +109,18 @@ test('a cluster that does not grant what is needed is not registered, and what i
     message: `The credentials for ${host} lack rights: grant them in all namespaces delete pods, patch pods/status.`,
   });
   assert.equal(content.size, 0);
+});
+
+test('of a cluster with an identity for each part, each is asked for the rights of that part', async (t) => {
+  const { run, content, requests, connected } = await commandLine(t, allowAll);
+  const role = (part: string) => `arn:aws:iam::210987654321:role/taintward-${part}`;
+  await run(...ADD, '--relay-role-arn', role('relay'), '--evict-role-arn', role('evict'));
+  assert.deepEqual(content.get(clusterName('prod'))?.access, {
+    ...EKS,
+    role: { relay: { arn: role('relay') }, evict: { arn: role('evict') } },
+  });
+  assert.deepEqual(connected, ['relay', 'evict']);
+  assert.equal(requests.length, RELAY_RIGHTS.length + EVICT_RIGHTS.length);
 });
 
 test('a cluster that cannot be reached is not registered, and why is said', async (t) => {
@@ -206,6 +223,7 @@ test('clusters are listed in aligned columns, and each says how it is reached', 
     allowAll,
     registered('prod', { ...EKS, role: { arn: 'arn:aws:iam::210987654321:role/r', externalId: 'x' } }),
     registered('elsewhere', { kind: 'kubeconfig-secret', secretArn: 'arn:secret', context: 'c' }),
+    registered('each', { kind: 'kubeconfig-secret', secretArn: { relay: 'arn:r', evict: 'arn:e' } }),
     registered('mine', { kind: 'local-context', context: 'kind' }),
     registered('odd', { kind: 'unreadable', reason: 'its registration cannot be read' }),
   );
@@ -214,6 +232,7 @@ test('clusters are listed in aligned columns, and each says how it is reached', 
     'NAME        ADDED                      REACHED BY',
     'prod        2026-11-21T12:00:00.000Z   EKS cluster prod in eu-west-1, as arn:aws:iam::210987654321:role/r',
     'elsewhere   2026-11-21T12:00:00.000Z   kubeconfig in arn:secret, context c',
+    'each        2026-11-21T12:00:00.000Z   kubeconfig in arn:r (relay) and arn:e (evict)',
     'mine        2026-11-21T12:00:00.000Z   context kind of the default kubeconfig file',
     'odd         2026-11-21T12:00:00.000Z   its registration cannot be read',
     '',

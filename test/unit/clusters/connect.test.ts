@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Connect, connector } from '#shared/clusters/connect.ts';
 import { localContextConnection } from '#shared/clusters/local-context-connection.ts';
-import type { RegisteredCluster } from '#shared/clusters/registry.ts';
+import type { Part, RegisteredCluster } from '#shared/clusters/registry.ts';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
@@ -15,8 +15,12 @@ const registered = (access: RegisteredCluster['access']): RegisteredCluster => (
   addedAt: 0,
 });
 
-async function complaint(connect: Connect, access: RegisteredCluster['access']): Promise<string> {
-  const api = new RestApi(connect(registered(access)));
+async function complaint(
+  connect: Connect,
+  access: RegisteredCluster['access'],
+  part: Part = 'evict',
+): Promise<string> {
+  const api = new RestApi(connect(registered(access), part));
   try {
     await api.getNode(nodeName('n1'));
     return '';
@@ -30,7 +34,7 @@ async function complaint(connect: Connect, access: RegisteredCluster['access']):
 test('each access asks the service that knows the cluster, and nothing before the first call', async (t) => {
   const { aws, operations } = await scriptedAws(t, {});
   const connect = connector({ aws, clock });
-  connect(registered({ kind: 'eks', clusterName: 'prod', region: 'eu-west-1' }));
+  connect(registered({ kind: 'eks', clusterName: 'prod', region: 'eu-west-1' }), 'evict');
   assert.deepEqual(operations(), []);
   await complaint(connect, { kind: 'eks', clusterName: 'prod', region: 'eu-west-1' });
   await complaint(connect, {
@@ -38,6 +42,42 @@ test('each access asks the service that knows the cluster, and nothing before th
     secretArn: 'arn:aws:secretsmanager:eu-west-1:123456789012:secret:prod-AbCdEf',
   });
   assert.deepEqual(operations(), ['DescribeCluster', 'GetSecretValue']);
+});
+
+test('each part enters by the role and the secret that are its own', async (t) => {
+  const { aws, calls } = await scriptedAws(t, {});
+  const connect = connector({ aws, clock });
+  const role = (name: string) => ({
+    arn: `arn:aws:iam::210987654321:role/taintward-${name}`,
+    externalId: 'x',
+  });
+  const secret = (name: string) =>
+    `arn:aws:secretsmanager:eu-west-1:123456789012:secret:taintward-${name}/prod`;
+  for (const part of ['relay', 'evict'] as const) {
+    await complaint(
+      connect,
+      {
+        ...{ kind: 'eks', clusterName: 'prod', region: 'eu-west-1' },
+        role: { relay: role('relay'), evict: role('evict') },
+      },
+      part,
+    );
+    await complaint(
+      connect,
+      { kind: 'kubeconfig-secret', secretArn: { relay: secret('relay'), evict: secret('evict') } },
+      part,
+    );
+  }
+  const asked = calls.map(({ operation, input }) => {
+    const [, name] = /taintward-(relay|evict)/.exec(decodeURIComponent(input)) ?? [];
+    return `${operation} ${name}`;
+  });
+  assert.deepEqual(asked, [
+    'AssumeRole relay',
+    'GetSecretValue relay',
+    'AssumeRole evict',
+    'GetSecretValue evict',
+  ]);
 });
 
 test('a context of a kubeconfig file is refused where no such file is meant to be', async (t) => {

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { eksConnection } from '#shared/clusters/eks-connection.ts';
-import type { EksAccess } from '#shared/clusters/registry.ts';
+import { type EksWay, eksConnection } from '#shared/clusters/eks-connection.ts';
 import { nodeName } from '#shared/eviction/identity.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
@@ -9,9 +8,9 @@ import { type Answer, scriptedAws } from './scripted-aws.ts';
 
 const START = Date.UTC(2026, 10, 21, 12);
 const MINUTE_MS = 60_000;
-const OWN: EksAccess = { kind: 'eks', clusterName: 'prod', region: 'eu-west-1' };
+const OWN: EksWay = { kind: 'eks', clusterName: 'prod', region: 'eu-west-1' };
 const ROLE_ARN = 'arn:aws:iam::210987654321:role/taintward-access';
-const ASSUMING: EksAccess = { ...OWN, role: { arn: ROLE_ARN, externalId: 'sesame' } };
+const ASSUMING: EksWay = { ...OWN, role: { arn: ROLE_ARN, externalId: 'sesame' } };
 
 const described = (endpoint: string): Answer => ({
   result: {

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { kubeconfigSecretConnection } from '#shared/clusters/kubeconfig-secret-connection.ts';
-import type { KubeconfigSecretAccess } from '#shared/clusters/registry.ts';
+import { kubeconfigSecretConnection, type SecretWay } from '#shared/clusters/kubeconfig-secret-connection.ts';
+
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { type Answer, scriptedAws } from './scripted-aws.ts';
 
 const START = Date.UTC(2026, 10, 21, 12);
 const MINUTE_MS = 60_000;
 const ARN = 'arn:aws:secretsmanager:eu-west-1:123456789012:secret:taintward/prod-AbCdEf';
-const ACCESS: KubeconfigSecretAccess = { kind: 'kubeconfig-secret', secretArn: ARN };
+const ACCESS: SecretWay = { kind: 'kubeconfig-secret', secretArn: ARN };
 
 /** A secret that holds a kubeconfig with one context per token, the first the current one. */
 const kubeconfig = (...tokens: string[]): Answer => ({

@@ -1,11 +1,16 @@
+import type { MaySpeak } from '#shared/clusters/lease-senders.ts';
 import { type Delta, deltaId } from '#shared/eviction/facts.ts';
 import { type ConsumerDeps, consume } from '#shared/queues/consumer.ts';
 import { parseDelta } from '#shared/queues/delta-message.ts';
 import { DELTA_MAX_RECEIVES } from '#shared/queues/queue-set.ts';
+import { RefusedMessageError } from '#shared/queues/refused-message.ts';
 import { type ApplyDeltaDeps, applyDelta } from './apply-delta.ts';
 
 /** What a delta handler needs: the world a delta is applied to, and what every consumer of a queue needs. */
-export interface DeltaHandlerDeps extends ApplyDeltaDeps, ConsumerDeps {}
+export interface DeltaHandlerDeps extends ApplyDeltaDeps, ConsumerDeps {
+  /** Absent: nobody but the relay can send. */
+  readonly maySpeak?: MaySpeak;
+}
 
 /** The longest batch the event source may hand over. */
 export const DELTA_BATCH_SIZE = 5;
@@ -18,13 +23,15 @@ export const DELTA_RECORD_DEADLINE_MS = 5_000;
 /**
  * The Lambda handler of `node-deltas.fifo`, each message of which decides one whole node, and of `pod-deltas.fifo`,
  * each of which is one pod that appeared on, changed on, or left a tainted node. Within a batch, records of one node
- * are applied in order; after one that fails, the rest of that node's are given back too, and other nodes go on.
+ * are applied in order; after one that fails, the rest of that node's are given back too, and other nodes go on. A delta
+ * that was sent by somebody else than the cluster's relays becomes a dead letter.
  */
 export const createHandler = (deps: DeltaHandlerDeps) =>
   consume<Delta>(
     {
       parse: parseDelta,
-      perform: async (delta) => {
+      perform: async (delta, { senderId }) => {
+        await checkSender(delta, senderId, deps);
         await applyDelta(delta, deps);
         return undefined;
       },
@@ -35,6 +42,17 @@ export const createHandler = (deps: DeltaHandlerDeps) =>
     },
     deps,
   );
+
+async function checkSender(
+  { ref: { cluster } }: Delta,
+  senderId: string,
+  { maySpeak }: DeltaHandlerDeps,
+): Promise<void> {
+  if ((await maySpeak?.(cluster, senderId)) ?? true) return;
+  throw new RefusedMessageError(
+    `delta refused: it speaks of cluster ${cluster}, and ${senderId} sent it, who never held that cluster's lease: find out who that is, and whether its keys are in the right hands`,
+  );
+}
 
 /**
  * 1, 6, 36 and 216 s: a lost race is made up for at once, and a table that is away for minutes outlived. After the

@@ -5,7 +5,8 @@ import { CLIENT_SETTINGS, SQS_SETTINGS } from '#shared/aws/client-settings.ts';
 import { deltaEnvironment, readEnvironment } from '#shared/aws/environment.ts';
 import { DynamoDbLeases } from '#shared/clusters/dynamodb-leases.ts';
 import { DynamoDbRulebook } from '#shared/clusters/dynamodb-rulebook.ts';
-import { leaseEpochs } from '#shared/clusters/lease.ts';
+import { onceASecond } from '#shared/clusters/lease.ts';
+import { leaseSenders } from '#shared/clusters/lease-senders.ts';
 import { rulesReader } from '#shared/clusters/rulebook.ts';
 import { SqsSender } from '#shared/queues/sqs-sender.ts';
 import { SqsVisibility } from '#shared/queues/sqs-visibility.ts';
@@ -26,13 +27,16 @@ const table = new DynamoDbTable({
   client: new DynamoDBClient(CLIENT_SETTINGS),
   tableName: environment.TABLE_NAME,
 });
+const leases = new DynamoDbLeases(table);
+const recentLease = onceASecond((cluster) => leases.look(cluster), clock);
 const sqs = new SQSClient(SQS_SETTINGS);
 const dueQueue = new SqsSender({ client: sqs, queueUrl: environment.EVICTIONS_DUE_URL });
 
 /** The entry of both delta functions: that on `node-deltas.fifo` and that on `pod-deltas.fifo`. */
 export const handler = createHandler({
   store: new DynamoDbStore(table, { historyDays: environment.HISTORY_DAYS }),
-  leaseEpoch: leaseEpochs(new DynamoDbLeases(table), clock),
+  leaseEpoch: async (cluster) => (await recentLease(cluster))?.epoch,
+  maySpeak: leaseSenders(leases, recentLease),
   timers: new AwsTimers({
     dueQueue,
     scheduler: new SchedulerClient(CLIENT_SETTINGS),

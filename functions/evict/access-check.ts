@@ -37,7 +37,10 @@ async function answer(question: AccessQuestion, { connect, clock }: AccessCheckD
     return { works: false, reason };
   }
   const { name, access } = data.checkAccess;
-  const api = new RestApi(connect({ name, access: parseAccess(access), addedAt: clock.now() }), clock);
+  const api = new RestApi(
+    connect({ name, access: parseAccess(access), addedAt: clock.now() }, 'evict'),
+    clock,
+  );
   try {
     await preflight(api, EVICT_RIGHTS);
     return { works: true, version: await api.serverVersion() };

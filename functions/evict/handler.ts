@@ -2,7 +2,7 @@ import { UnknownClusterError } from '#shared/clusters/registered-clusters.ts';
 import { type NodeRef, nodeKey, type PodUid } from '#shared/eviction/identity.ts';
 import { isTainted } from '#shared/eviction/records.ts';
 import type { PodEvent } from '#shared/kubernetes/api.ts';
-import { type Again, type ConsumerDeps, consume } from '#shared/queues/consumer.ts';
+import { type Again, type ConsumerDeps, consume, type Delivery } from '#shared/queues/consumer.ts';
 import { type DueMessage, parseDueMessage } from '#shared/queues/due-message.ts';
 import { commitUnderLock } from '#shared/store/store.ts';
 import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
@@ -38,7 +38,7 @@ export function createHandler(deps: EvictHandlerDeps) {
     return passes.run(key, (free) => evictNode(ref, deps, cameBefore.delete(key), free));
   };
 
-  const perform = async (message: DueMessage, receives: number): Promise<Again | undefined> => {
+  const perform = async (message: DueMessage, { receives }: Delivery): Promise<Again | undefined> => {
     const ref: NodeRef = { cluster: message.cluster, node: message.node };
     switch (message.kind) {
       case 'due': {

@@ -3,6 +3,7 @@ import { hostname } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { SQSClient } from '@aws-sdk/client-sqs';
+import { STSClient } from '@aws-sdk/client-sts';
 import { Registry } from 'prom-client';
 import { CLIENT_SETTINGS, SQS_SETTINGS } from '#shared/aws/client-settings.ts';
 import { EnvironmentError, readEnvironment, relayEnvironment } from '#shared/aws/environment.ts';
@@ -23,6 +24,7 @@ import { systemClock, systemStopwatch } from '#shared/time/clock.ts';
 import { parseCommandLine } from './command-line.ts';
 import { followRegistry } from './follow-registry.ts';
 import { Outbox } from './outbox.ts';
+import { ownSender } from './own-sender.ts';
 import { ProbeAddressError, startProbeServer } from './probe-server.ts';
 import { Relay } from './relay.ts';
 import { relayMetrics } from './relay-metrics.ts';
@@ -58,7 +60,7 @@ async function run(): Promise<void> {
   const relay = new Relay({
     rules,
     rulebook,
-    leases: new DynamoDbLeases(table),
+    leases: new DynamoDbLeases(table, { sender: await ownSender(new STSClient(CLIENT_SETTINGS), log) }),
     store: new DynamoDbStore(table),
     history: new DynamoDbHistory(table),
     outbox: new Outbox({

@@ -28,7 +28,11 @@ const recordSchema = z.object({
   version: z.string().exactOptional(),
   breakerOpen: z.boolean().exactOptional(),
   bid: bidSchema.exactOptional(),
+  senders: z.object({ epoch: z.int(), ids: z.array(z.string()) }).exactOptional(),
 });
+
+/** Relays that held a lease one after the other while a message of the first was under way: more is not remembered. */
+const SENDERS = 10;
 
 /** An item of its own: a lease is renewed every few seconds, and each time costs what it holds. */
 const stuckKey = (cluster: ClusterName): Key => ({ pk: `${LEASE_PREFIX}${cluster}`, sk: 'STUCK' });
@@ -38,9 +42,12 @@ const leaseKey = (cluster: ClusterName): Key => ({ pk: `${LEASE_PREFIX}${cluster
 /** Leases as `LEASE` items of the store's table, never deleted. Every method rejects with `StoreError`. */
 export class DynamoDbLeases implements Leases, LeaseReader {
   readonly #table: DynamoDbTable;
+  readonly #sender: string | undefined;
 
-  constructor(table: DynamoDbTable) {
+  /** `sender`: how queues name who takes leases here; absent: it is not known. */
+  constructor(table: DynamoDbTable, { sender }: { readonly sender?: string | undefined } = {}) {
     this.#table = table;
+    this.#sender = sender;
   }
 
   async look(cluster: ClusterName): Promise<LeaseRecord | undefined> {
@@ -54,10 +61,12 @@ export class DynamoDbLeases implements Leases, LeaseReader {
     holder: string,
     now: EpochMs,
   ): Promise<Lease | undefined> {
+    const epoch = nextEpoch(found?.epoch, now);
+    const senders = this.#sender && { epoch, ids: withSender(this.#sender, found?.senders) };
     const item = await this.#table.update({
       key: leaseKey(cluster),
       set: {
-        ...{ holder, version: VERSION, epoch: nextEpoch(found?.epoch, now), renewals: 0, renewedAt: now },
+        ...{ holder, version: VERSION, epoch, renewals: 0, renewedAt: now, senders },
         ...{ breakerOpen: undefined, bid: undefined },
       },
       expected: { holder: found?.holder, epoch: found?.epoch, renewals: found?.renewals },
@@ -112,7 +121,7 @@ export class DynamoDbLeases implements Leases, LeaseReader {
     return items.flatMap((item) => {
       // One that nobody can read is one that no relay can keep.
       const { data } = recordSchema.safeParse(item);
-      return data ? [{ cluster: clusterName(`${item['pk']}`.slice(LEASE_PREFIX.length)), ...data }] : [];
+      return data ? [spoken(clusterName(`${item['pk']}`.slice(LEASE_PREFIX.length)), data)] : [];
     });
   }
 
@@ -121,9 +130,20 @@ export class DynamoDbLeases implements Leases, LeaseReader {
   }
 }
 
-const recordOf = (cluster: ClusterName, item: Item): LeaseRecord => ({
+const withSender = (sender: string, before: readonly string[] = []): readonly string[] =>
+  [sender, ...before.filter((each) => each !== sender)].slice(0, SENDERS);
+
+const recordOf = (cluster: ClusterName, item: Item): LeaseRecord =>
+  spoken(cluster, parseStored(recordSchema, item, `lease of cluster ${cluster}`));
+
+/** A relay of a release that names no senders leaves those of the one before it: they say nothing of its epoch. */
+const spoken = (
+  cluster: ClusterName,
+  { senders, ...record }: z.output<typeof recordSchema>,
+): LeaseRecord => ({
   cluster,
-  ...parseStored(recordSchema, item, `lease of cluster ${cluster}`),
+  ...record,
+  ...(senders?.epoch === record.epoch ? { senders: senders.ids } : {}),
 });
 
 const leaseOf = (cluster: ClusterName, item: Item, holder: string): Lease => ({

@@ -46,6 +46,11 @@ export interface LeaseRecord {
   readonly breakerOpen?: boolean;
   /** Who asks for it; stays when it is released, and ends when it is taken. */
   readonly bid?: Bid;
+  /**
+   * Whose messages speak for the cluster: who sends for its holder, and for those before it, as the queue names senders.
+   * Absent: the holder does not know how it is named, or its queue names nobody.
+   */
+  readonly senders?: readonly string[];
 }
 
 /** A lease that somebody holds. */
@@ -114,22 +119,26 @@ export interface LeaseReader {
   epoch(cluster: ClusterName): Promise<number | undefined>;
 }
 
-/** For how long an epoch that was read is relied on. */
-const EPOCH_MAX_AGE_MS = 1_000;
+/** For how long what was read of a lease is relied on. */
+const READ_MAX_AGE_MS = 1_000;
 
-/** Reads the epochs of leases, each at most once a second. What it returns rejects with `StoreError`. */
-export function leaseEpochs(leases: Pick<LeaseReader, 'epoch'>, clock: Clock): LeaseReader['epoch'] {
-  const known = new Map<
-    ClusterName,
-    { readonly askedAt: EpochMs; readonly epoch: Promise<number | undefined> }
-  >();
+/** Reads of each cluster's lease at most once a second. What it returns rejects as `read` does. */
+export function onceASecond<T>(
+  read: (cluster: ClusterName) => Promise<T>,
+  clock: Clock,
+): (cluster: ClusterName) => Promise<T> {
+  const known = new Map<ClusterName, { readonly askedAt: EpochMs; readonly found: Promise<T> }>();
   return async (cluster) => {
     const askedAt = clock.now();
     const last = known.get(cluster);
-    if (last && askedAt - last.askedAt < EPOCH_MAX_AGE_MS) return last.epoch;
-    const epoch = leases.epoch(cluster);
-    known.set(cluster, { askedAt, epoch });
-    epoch.catch(() => known.delete(cluster));
-    return epoch;
+    if (last && askedAt - last.askedAt < READ_MAX_AGE_MS) return last.found;
+    const found = read(cluster);
+    known.set(cluster, { askedAt, found });
+    found.catch(() => known.delete(cluster));
+    return found;
   };
 }
+
+/** Reads the epochs of leases, each at most once a second. What it returns rejects with `StoreError`. */
+export const leaseEpochs = (leases: Pick<LeaseReader, 'epoch'>, clock: Clock): LeaseReader['epoch'] =>
+  onceASecond((cluster) => leases.epoch(cluster), clock);

@@ -9,15 +9,15 @@ import type { SQSBatchResponse, SQSEvent, SQSRecord } from 'aws-lambda';
 import type { NodeRef } from '#shared/eviction/identity.ts';
 import { invocation } from '#shared/telemetry/invocation.ts';
 import { inLogContext, type Log } from '#shared/telemetry/log.ts';
-import { MalformedMessageError } from './malformed-message.ts';
+import { RefusedMessageError } from './refused-message.ts';
 import type { QueueSender, VisibilityControl } from './sender.ts';
 
 /** How a function deals with one queue's messages. */
 export interface Consumption<Message> {
   /** Reads a message's body. Throws `MalformedMessageError` for one that nobody can read. */
   readonly parse: (body: string) => Message;
-  /** Does what a message asks for; `receives`: how often it came, this time included. Resolves with when to do it again. */
-  readonly perform: (message: Message, receives: number) => Promise<Again | undefined>;
+  /** Does what a message asks for. Resolves with when to do it again; rejects with `RefusedMessageError` for one that is not to be done. */
+  readonly perform: (message: Message, delivery: Delivery) => Promise<Again | undefined>;
   /**
    * `group`: those of a message group one after the other; behind one that fails the rest of its group is given back.
    * `none`: all of a batch at once.
@@ -31,13 +31,22 @@ export interface Consumption<Message> {
   readonly about: (message: Message) => NodeRef & { readonly delta?: string };
 }
 
+/** How a message came, as its queue says. */
+export interface Delivery {
+  /** How often it came, this time included. */
+  readonly receives: number;
+  /** Who sent it: AWS names users and roles by their unique IDs. */
+  readonly senderId: string;
+  readonly groupId: string | undefined;
+}
+
 /** A message whose work is not over, though nothing failed: it is to come again then. A queue may round that up to whole seconds. */
 export interface Again {
   readonly againInSeconds: number;
 }
 
 export interface ConsumerDeps {
-  /** Where messages go that nobody can read. */
+  /** Where messages go that nobody can read, or that are not to be done. */
   readonly deadLetters: QueueSender;
   readonly visibility: VisibilityControl;
   readonly log: Log;
@@ -64,7 +73,7 @@ export class MessageDeadlineError extends Error {
 
 /**
  * The Lambda handler of a queue: reads each message, does its work within its time, and tells the queue which ones
- * to bring again and when. A message that nobody can read is set aside at once, with the reason as an attribute:
+ * to bring again and when. A message that nobody can read, or that is refused, is set aside at once, with the reason as an attribute:
  * retried in place it would come until the queue gives up, and on a FIFO queue hold its group up meanwhile. Nothing
  * that fails is thrown: the response names it.
  */
@@ -77,21 +86,25 @@ export function consume<Message>(consumption: Consumption<Message>, deps: Consum
     try {
       message = parse(record.body);
     } catch (error) {
-      if (!(error instanceof MalformedMessageError)) throw error;
+      if (!(error instanceof RefusedMessageError)) throw error;
       await setAside(record, error, order, deadLetters, log);
       return;
     }
-    const receives = receiveCount(record);
+    const delivery = deliveryOf(record);
     const { delta } = about(message);
     // By its id a delta is found in the relay's log, too.
-    const performed = () => perform(message, receives);
+    const performed = () => perform(message, delivery);
     try {
       const working = delta === undefined ? performed() : inLogContext({ delta }, performed);
       const again = await withinDeadline(deadlineMs, working);
       if (again) throw new AgainError(again);
     } catch (error) {
+      if (error instanceof RefusedMessageError) {
+        await setAside(record, error, order, deadLetters, log);
+        return;
+      }
       if (!(error instanceof AgainError))
-        log.warn('message.retried', { ...about(message), receives, reason: error });
+        log.warn('message.retried', { ...about(message), receives: delivery.receives, reason: error });
       throw error;
     }
   };
@@ -127,7 +140,7 @@ export function consume<Message>(consumption: Consumption<Message>, deps: Consum
         const seconds =
           error instanceof AgainError
             ? error.again.againInSeconds
-            : retrySeconds(receiveCount(record), error);
+            : retrySeconds(deliveryOf(record).receives, error);
         return seconds === undefined ? [] : [{ receiptHandle: record.receiptHandle, seconds }];
       });
       if (retries.length > 0) await visibility.retryIn(retries);
@@ -135,12 +148,16 @@ export function consume<Message>(consumption: Consumption<Message>, deps: Consum
     });
 }
 
-const receiveCount = (record: SQSRecord): number => Number(record.attributes.ApproximateReceiveCount);
+const deliveryOf = ({ attributes }: SQSRecord): Delivery => ({
+  receives: Number(attributes.ApproximateReceiveCount),
+  senderId: attributes.SenderId,
+  groupId: attributes.MessageGroupId,
+});
 
 /** Rejects when the dead-letter queue did not take the message, so that its own queue keeps it. */
 async function setAside(
   { body, messageId, attributes }: SQSRecord,
-  reason: MalformedMessageError,
+  reason: RefusedMessageError,
   order: Consumption<unknown>['order'],
   deadLetters: QueueSender,
   log: Log,

@@ -19,7 +19,7 @@ import {
 import { parseInt64 } from '#shared/taints/int64.ts';
 import type { Toleration } from '#shared/taints/taint.ts';
 import { MAX_MESSAGE_BYTES } from './limits.ts';
-import { MalformedMessageError, parseMessage } from './malformed-message.ts';
+import { MalformedMessageError, parseMessage } from './refused-message.ts';
 
 /** The message format this code writes, and the only one it reads. */
 export const DELTA_MESSAGE_VERSION = 1;

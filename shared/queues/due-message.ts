@@ -11,7 +11,7 @@ import {
 import type { EvictionRecord, Reason } from '#shared/eviction/records.ts';
 import type { PodRef } from '#shared/kubernetes/api.ts';
 import { taintText } from '#shared/taints/taint.ts';
-import { parseMessage } from './malformed-message.ts';
+import { parseMessage } from './refused-message.ts';
 
 /** The message format this code writes, and the only one it reads. */
 export const DUE_MESSAGE_VERSION = 1;

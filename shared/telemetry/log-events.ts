@@ -141,6 +141,8 @@ export type LogEvents = {
   'console.started': { readonly address: string };
   /** The relay's process is up; its probes answer on `port`. */
   'relay.started': { readonly port: number };
+  /** STS does not say who it is: the deltas of its clusters are taken from whoever may send to the queues. */
+  'relay.sender-unknown': Why;
   /** It was asked to stop. */
   'relay.stopping': Nothing;
   /** It stopped in good order. */

@@ -3,9 +3,9 @@ import type { SQSEvent, SQSRecord } from 'aws-lambda';
 /** One message as Lambda hands it over. */
 export function sqsRecord(
   body: string,
-  fields: { messageId?: string; groupId?: string; receives?: number } = {},
+  fields: { messageId?: string; groupId?: string; receives?: number; senderId?: string } = {},
 ): SQSRecord {
-  const { messageId = 'm1', groupId, receives = 1 } = fields;
+  const { messageId = 'm1', groupId, receives = 1, senderId = 'test' } = fields;
   return {
     messageId,
     receiptHandle: messageId,
@@ -13,7 +13,7 @@ export function sqsRecord(
     attributes: {
       ApproximateReceiveCount: String(receives),
       SentTimestamp: '0',
-      SenderId: 'test',
+      SenderId: senderId,
       ApproximateFirstReceiveTimestamp: '0',
       ...(groupId === undefined ? {} : { MessageGroupId: groupId }),
     },

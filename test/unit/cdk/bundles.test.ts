@@ -71,6 +71,7 @@ const ENDPOINTS: Readonly<Record<string, string>> = {
   'client-scheduler': 'scheduler',
   'client-secrets-manager': 'secretsmanager',
   'client-sqs': 'sqs',
+  'client-sts': 'sts',
   'credential-providers': 'sts',
 };
 
@@ -84,7 +85,7 @@ function endpointsInGuide(caller: string): readonly string[] {
 /** Those that the code of a bundle calls, by the clients that it holds. */
 const endpointsCalledBy = (inputs: readonly string[]): readonly string[] => {
   const clients = inputs.map((path) => /@aws-sdk\/(client-[\w-]+|credential-providers)\//.exec(path)?.[1]);
-  return [...new Set(clients)].flatMap((name) => (name ? (ENDPOINTS[name] ?? `no endpoint of ${name}`) : []));
+  return [...new Set(clients.flatMap((name) => (name ? (ENDPOINTS[name] ?? `no endpoint of ${name}`) : [])))];
 };
 
 describe("each function's bundle", () => {

@@ -7,10 +7,11 @@ import {
   DELTA_RECORD_DEADLINE_MS,
 } from '#functions/deltas/handler.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
-import { type NodeRef, nodeName } from '#shared/eviction/identity.ts';
+import { type ClusterName, type NodeRef, nodeName } from '#shared/eviction/identity.ts';
 import { encodeDelta, messageGroupId } from '#shared/queues/delta-message.ts';
 import { DELTA_MAX_RECEIVES, QUEUES } from '#shared/queues/queue-set.ts';
 import { QueueError } from '#shared/queues/sender.ts';
+import { StoreError } from '#shared/store/store.ts';
 import { standings } from '#test/contracts/partition-builders.ts';
 import { at, nodeDelta, podDelta, podGone, ref, taint } from '#test/unit/eviction/builders.ts';
 import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';
@@ -112,6 +113,53 @@ describe('a message that failed', () => {
     const world = await handled(1);
     assert.deepEqual(await failed(createDeltaHandler(world), message('1', nodeDelta(1), 2)), []);
     assert.deepEqual(world.armed, [at(60)]);
+  });
+});
+
+describe('a delta that somebody sends who never held the lease of its cluster', () => {
+  const sentBy = (senderId: string, messageId: string, delta: Delta): SQSRecord =>
+    sqsRecord(encodeDelta(delta), { messageId, senderId, groupId: messageGroupId(delta.ref) });
+  const guarded = () => {
+    const world = scriptedWorld();
+    return Object.assign(world, {
+      maySpeak: async (cluster: ClusterName, senderId: string) =>
+        cluster === ref.cluster && senderId === 'AROARELAY:1',
+    });
+  };
+
+  test('changes nothing and becomes a dead letter that says who it was', async () => {
+    const world = guarded();
+    const handler = createDeltaHandler(world);
+    assert.deepEqual(await failed(handler, sentBy('AROAOTHER:9', '1', nodeDelta(1))), []);
+    assert.deepEqual(await stateOf(world, ref), []);
+    const [letter] = world.deadLetters.sent;
+    assert.equal(letter?.body, encodeDelta(nodeDelta(1)));
+    assert.match(
+      letter?.attributes?.['reason'] ?? '',
+      /^delta refused: it speaks of cluster c1, and AROAOTHER:9 sent it, who never held that cluster's lease: find out/,
+    );
+    const line = world.log.lines.find(({ event }) => event === 'message.refused');
+    assert.equal(line?.fields['messageId'], '1');
+  });
+
+  test('holds up none of those that its relay sends', async () => {
+    const world = guarded();
+    const records = [
+      sentBy('AROAOTHER:9', '1', nodeDelta(2, { taints: [] })),
+      sentBy('AROARELAY:1', '2', nodeDelta(1)),
+    ];
+    assert.deepEqual(await failed(createDeltaHandler(world), ...records), []);
+    assert.deepEqual(await stateOf(world, ref), ['a', 'u1 scheduled']);
+  });
+
+  test('comes again while nobody can say whose lease it is', async () => {
+    const world = Object.assign(scriptedWorld(), {
+      maySpeak: () => Promise.reject(new StoreError('the table is away')),
+    });
+    assert.deepEqual(await failed(createDeltaHandler(world), sentBy('AROARELAY:1', '1', nodeDelta(1))), [
+      '1',
+    ]);
+    assert.deepEqual(world.deadLetters.sent, []);
   });
 });
 

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import type { Delta, PodFacts } from '#shared/eviction/facts.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import { encodeDelta, parseDelta } from '#shared/queues/delta-message.ts';
-import { MalformedMessageError } from '#shared/queues/malformed-message.ts';
+import { MalformedMessageError } from '#shared/queues/refused-message.ts';
 import { INT64_MAX, INT64_MIN } from '#shared/taints/int64.ts';
 import { nodeDelta, pod, podDelta, podGone, taint, tolerating } from '#test/unit/eviction/builders.ts';
 

@@ -10,7 +10,7 @@ import {
   MAX_DUE_MESSAGE_BYTES,
   parseDueMessage,
 } from '#shared/queues/due-message.ts';
-import { MalformedMessageError } from '#shared/queues/malformed-message.ts';
+import { MalformedMessageError } from '#shared/queues/refused-message.ts';
 
 const ref = { cluster: clusterName('c1'), node: nodeName('n1') };
 const version = { epoch: 3, sequence: 17 };

@@ -1,7 +1,12 @@
 import type * as z from 'zod';
 
-/** A message that cannot be read. Sending it again cannot help: it belongs into the dead-letter queue. */
-export class MalformedMessageError extends Error {
+/** A message that is not to be done. Sending it again cannot help: it belongs into the dead-letter queue. */
+export class RefusedMessageError extends Error {
+  override readonly name: string = 'RefusedMessageError';
+}
+
+/** A message that cannot be read. */
+export class MalformedMessageError extends RefusedMessageError {
   override readonly name = 'MalformedMessageError';
 }
 

@@ -34,9 +34,9 @@ export class ClusterAccess extends Construct {
     };
   }
 
-  /** Lets a process find and enter the clusters that are registered, as that part. */
-  bind(grantee: Grantee, part: Part): void {
-    this.#bind(grantee, this.#ways[part]);
+  /** Lets a process find and enter the clusters that are registered, as that part. `instead`: of the ways that part has. */
+  bind(grantee: Grantee, part: Part, instead: Partial<Ways> = {}): void {
+    this.#bind(grantee, { ...this.#ways[part], ...instead });
   }
 
   /** Lets somebody find and enter them as either part, to see whether they can be managed. */

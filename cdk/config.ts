@@ -26,6 +26,15 @@ const flag = z.union([z.boolean(), z.enum(['true', 'false']).transform((value) =
 });
 const list = (item: z.ZodType<string>) =>
   z.preprocess((value) => (typeof value === 'string' ? value.split(',') : value), z.array(item).min(1));
+/** Text that is no JSON is left for the schema to refuse. */
+function parsedJson(value: unknown): unknown {
+  if (typeof value !== 'string') return value;
+  try {
+    return JSON.parse(value);
+  } catch {
+    return value;
+  }
+}
 const matching = (pattern: RegExp, example: string) =>
   z.string(`must be text like ${example}`).regex(pattern, `must look like ${example}`);
 
@@ -35,12 +44,35 @@ const roleArns = list(
 );
 const ALL_ROLES = `arn:${Aws.PARTITION}:iam::*:role/`;
 
+/** A relay of your own that follows some clusters alone. */
+const ownRelay = z.strictObject({
+  /** Their names, without commas and what patterns of IAM make something else of; `*` at the end of a beginning. */
+  clusters: list(matching(/^[!"%-)+\x2d->@-~]+\*?$/, 'edge-1 or edge-*')),
+  /** In place of what all relays have. */
+  clusterRoles: roleArns.exactOptional(),
+  kubeconfigSecrets: secretNames.exactOptional(),
+});
+
 const schema = z
   .strictObject({
     /** Names the stack and everything in it; two installations in one account and region need two names. */
     name: matching(/^[a-z][a-z0-9-]{0,30}$/, 'taintward').default('taintward'),
     /** `fargate`: the stack runs the relay. `external`: you run it, wherever it reaches the clusters from. */
     relay: z.enum(['fargate', 'external'], 'must be fargate or external').default('fargate'),
+    /**
+     * With `relay: external`: relays by name that follow some clusters alone, each with a policy that ends there; an object, or
+     * JSON. Absent: one policy for relays that follow them all.
+     */
+    relays: z
+      .preprocess(
+        parsedJson,
+        z.record(
+          matching(/^[a-z][a-z0-9]{0,15}$/, 'edge'),
+          ownRelay,
+          'must be like {"edge": {"clusters": ["edge-*"]}}',
+        ),
+      )
+      .exactOptional(),
     /** Relays that share the fleet; with two or more, one that dies is stood in for within seconds. */
     relayCount: count(1, 20).default(2),
     /** Of one relay: vCPU in 1/1024, and memory. A relay of 512 MiB takes on 20,480 nodes, however many pods run there. */
@@ -105,6 +137,10 @@ const schema = z
     /** Whether the clusters' gate `TaintTolerationComparisonOperators` is on, so that `Lt` and `Gt` match. */
     comparisonOperators: flag.default(false),
   })
+  .refine(({ relay, relays }) => relays === undefined || relay === 'external', {
+    path: ['relays'],
+    error: 'needs taintward:relay=external: relays that the stack runs follow all clusters',
+  })
   .refine(({ vpcId, subnetIds }) => (vpcId === undefined) === (subnetIds === undefined), {
     path: ['vpcId'],
     error: 'needs subnetIds, and subnetIds needs it: give both or neither',
@@ -113,6 +149,8 @@ const schema = z
     path: ['fixedAddresses'],
     error: 'cannot stand beside vpcId: from a VPC of yours the addresses are those of its NAT gateways',
   });
+
+export type OwnRelay = z.output<typeof ownRelay>;
 
 /** What can be chosen about a deployment. */
 export type Config = z.output<typeof schema>;

@@ -16,11 +16,17 @@ import {
 import { type IPrincipal, ManagedPolicy } from 'aws-cdk-lib/aws-iam';
 import { LogGroup } from 'aws-cdk-lib/aws-logs';
 import { Construct, type IDependable } from 'constructs';
-import { type metricVariables, NODES_PER_MIB, PROBE_PORT, type ValuesOf } from '#shared/aws/environment.ts';
+import {
+  type followedVariables,
+  type metricVariables,
+  NODES_PER_MIB,
+  PROBE_PORT,
+  type ValuesOf,
+} from '#shared/aws/environment.ts';
 import { accountWideName } from './account-wide-name.ts';
 import { PROJECT_DIR } from './bundle.ts';
 import type { ClusterAccess } from './cluster-access.ts';
-import type { Config } from './config.ts';
+import type { Config, OwnRelay } from './config.ts';
 import type { Deltas } from './deltas.ts';
 import type { Grantee } from './grantee.ts';
 import type { Network } from './network.ts';
@@ -33,11 +39,17 @@ export interface RelayProps {
   readonly clusters: ClusterAccess;
 }
 
-/** Gives a relay, wherever it runs, what it needs. */
-function bindRelay(relay: Grantee, { config, state, deltas, clusters }: RelayProps): void {
-  state.bindLeases(relay);
+/** Gives a relay, wherever it runs, what it needs: for all clusters, or for those of `own`. */
+function bindRelay(relay: Grantee, { config, state, deltas, clusters }: RelayProps, own?: OwnRelay): void {
+  state.bindLeases(relay, own?.clusters);
   deltas.bindSend(relay);
-  clusters.bind(relay, 'relay');
+  clusters.bind(relay, 'relay', {
+    ...(own?.clusterRoles && { roles: own.clusterRoles }),
+    ...(own?.kubeconfigSecrets && { secrets: own.kubeconfigSecrets }),
+  });
+  if (own) {
+    relay.setEnvironment({ CLUSTERS: own.clusters.join(',') } satisfies ValuesOf<typeof followedVariables>);
+  }
   relay.setEnvironment({ METRIC_NAMESPACE: config.name } satisfies ValuesOf<typeof metricVariables>);
 }
 
@@ -141,14 +153,19 @@ export class ExternalRelay extends Construct implements Grantee {
   readonly grantPrincipal: IPrincipal;
   readonly environment: Record<string, string> = {};
 
-  constructor(scope: Construct, id: string, props: RelayProps) {
+  /** `name`: of one of `taintward:relays`; absent: for relays that follow all clusters. */
+  constructor(scope: Construct, id: string, { name, ...props }: RelayProps & { readonly name?: string }) {
     super(scope, id);
+    const { config } = props;
     this.policy = new ManagedPolicy(this, 'Policy', {
-      managedPolicyName: accountWideName(this, `${props.config.name}-relay`),
+      managedPolicyName: accountWideName(
+        this,
+        [config.name, 'relay', ...(name === undefined ? [] : [name])].join('-'),
+      ),
       description: 'What a relay of Taintward may do. Attach it to the role or user that yours runs as.',
     });
     this.grantPrincipal = this.policy.grantPrincipal;
-    bindRelay(this, props);
+    bindRelay(this, props, name === undefined ? undefined : config.relays?.[name]);
   }
 
   setEnvironment(values: Readonly<Record<string, string>>): void {

@@ -118,14 +118,20 @@ export class State extends Construct {
   }
 
   /**
-   * Lets the relay keep leases and what the guards hold, write nothing else, and read the registry, what governs clusters,
-   * and the partitions of nodes: what is tainted, what is overdue there, and what was evicted lately.
+   * Lets the relay keep leases and what the guards hold, of all clusters or of those of these names, write nothing else, and
+   * read the registry, what governs clusters, and the partitions of nodes: what is tainted, what is overdue there, and what
+   * was evicted lately. Who may write a cluster's lease speaks for it.
    */
-  bindLeases(grantee: Grantee): void {
+  bindLeases(grantee: Grantee, clusters: readonly string[] = ['*']): void {
     this.bindRegistry(grantee);
     this.#bindTags(grantee);
     this.#bind(grantee, ['GetItem', 'Query'], [this.table.tableArn]);
-    this.#bind(grantee, ['UpdateItem'], [this.table.tableArn], onlyKeys(`${LEASE_PREFIX}*`));
+    this.#bind(
+      grantee,
+      ['UpdateItem'],
+      [this.table.tableArn],
+      onlyKeys(...clusters.map((name) => `${LEASE_PREFIX}${name}`)),
+    );
   }
 
   /** Lets somebody know which release was deployed, and for how long what he writes into the audit is kept. */

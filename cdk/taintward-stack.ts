@@ -33,7 +33,7 @@ export class TaintwardStack extends Stack {
     const relay =
       network && config.relay === 'fargate'
         ? new FargateRelay(this, 'Relay', { ...shared, network })
-        : new ExternalRelay(this, 'Relay', shared);
+        : undefined;
     // Clusters that let in a network or addresses alone let in `evict` only there.
     const closed = network?.isPublic === false ? network : undefined;
     const functions = new Functions(this, 'Functions', {
@@ -41,11 +41,16 @@ export class TaintwardStack extends Stack {
       notices: new Notices(this, 'Notices', config),
       ...(closed ? { network: closed } : {}),
     });
-    if (relay instanceof FargateRelay) {
+    if (relay) {
       // Functions that read what a new relay sends are there before it; and ECS has had a moment to make its own role.
       relay.runWithin(...functions.all.map(({ lambda }) => lambda));
+    } else if (config.relays) {
+      for (const name of Object.keys(config.relays)) {
+        const suffix = `${name.charAt(0).toUpperCase()}${name.slice(1)}`;
+        this.#sayHowToRun(new ExternalRelay(this, `Relay${suffix}`, { ...shared, name }), suffix);
+      }
     } else {
-      this.#sayHowToRun(relay);
+      this.#sayHowToRun(new ExternalRelay(this, 'Relay', shared));
     }
     if (closed) this.#sayWhoCalls(closed);
     new OperatorRights(this, 'OperatorRights', { prefix, state, deltas, timers, functions, clusters });
@@ -60,15 +65,15 @@ export class TaintwardStack extends Stack {
     );
   }
 
-  #sayHowToRun({ policy, environment }: ExternalRelay): void {
+  #sayHowToRun({ policy, environment }: ExternalRelay, suffix = ''): void {
     const variables = Object.entries({ AWS_REGION: this.region, ...environment });
     const command = [...variables.map(([name, value]) => `${name}=${value}`), 'npm run relay'].join(' ');
     this.#say(
-      'RelayPolicy',
+      `RelayPolicy${suffix}`,
       'Attach it to the role or user that your relays run as.',
       policy.managedPolicyArn,
     );
-    this.#say('RelayCommand', 'Start your relays with it; any number shares the fleet.', command);
+    this.#say(`RelayCommand${suffix}`, 'Start your relays with it; any number shares the clusters.', command);
   }
 
   #sayWhoCalls({ securityGroup, addresses }: Network): void {

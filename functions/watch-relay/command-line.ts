@@ -8,6 +8,8 @@ const VARIABLES: Readonly<Record<keyof RelayEnvironment, string>> = {
   NODE_DELTAS_URL: 'the queue for what is told of nodes',
   POD_DELTAS_URL: 'the queue for what is told of pods',
   METRIC_NAMESPACE: 'under which CloudWatch shows the metrics',
+  CLUSTERS:
+    'the only clusters to follow, names and beginnings of names (edge-*), separated by commas; absent: all',
   NODE_BUDGET: 'how many nodes to take on while other relays take the rest; a cluster counts as 100',
   PROBE_HOST: 'where /healthz, /readyz and /metrics are served',
   PROBE_PORT: 'their port',

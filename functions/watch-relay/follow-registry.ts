@@ -12,6 +12,8 @@ const REGISTRY_POLL_MS = 10_000;
 
 export interface FollowRegistryDeps {
   readonly registry: Pick<ClusterRegistry, 'list'>;
+  /** Names, and beginnings of names with `*` behind them, of those that are followed; absent: all are. */
+  readonly only?: readonly string[];
   readonly connect: Connect;
   readonly relay: Pick<Relay, 'add' | 'remove'>;
   readonly log: Log;
@@ -30,6 +32,7 @@ interface Followed {
  */
 export async function followRegistry({
   registry,
+  only,
   connect,
   relay,
   log,
@@ -60,7 +63,8 @@ export async function followRegistry({
 
   while (!signal.aborted) {
     try {
-      const registered = new Map((await registry.list()).map((cluster) => [cluster.name, cluster]));
+      const meant = (await registry.list()).filter(({ name }) => isMeant(name, only));
+      const registered = new Map(meant.map((cluster) => [cluster.name, cluster]));
       for (const each of [...followed.values()]) {
         if (!isDeepStrictEqual(each.cluster, registered.get(each.cluster.name))) end(each);
       }
@@ -70,4 +74,9 @@ export async function followRegistry({
     }
     await pause(REGISTRY_POLL_MS, signal);
   }
+}
+
+function isMeant(name: ClusterName, only: readonly string[] | undefined): boolean {
+  if (only === undefined) return true;
+  return only.some((each) => (each.endsWith('*') ? name.startsWith(each.slice(0, -1)) : name === each));
 }

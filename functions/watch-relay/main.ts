@@ -91,6 +91,7 @@ async function run(): Promise<void> {
   log.info('relay.started', { port: probes.port });
   await followRegistry({
     registry: new DynamoDbClusterRegistry(table),
+    ...(environment.CLUSTERS ? { only: environment.CLUSTERS } : {}),
     connect: connector({ aws: new AwsClients(), clock, localContext: localContextConnection }),
     relay,
     log,

@@ -107,11 +107,17 @@ export const PROBE_PORT = 8080;
 /** Nodes for each MiB of a relay's memory; half of it is left for storms, and for a neighbour's clusters. */
 export const NODES_PER_MIB = 40;
 
+/** The only clusters that a relay follows: names, and beginnings of names with `*` behind them; absent: all. */
+export const followedVariables = {
+  CLUSTERS: text.transform((list) => list.split(',')).exactOptional(),
+};
+
 /** What the relay reads from its environment. */
 export const relayEnvironment = z.object({
   ...tableVariables,
   ...deltaQueueVariables,
   ...metricVariables,
+  ...followedVariables,
   /** How many nodes it takes on while other relays are there to take the rest. Default: that of 512 MiB. */
   NODE_BUDGET: z.coerce
     .number('must be a number')

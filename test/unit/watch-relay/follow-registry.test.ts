@@ -18,7 +18,7 @@ const registered = (name: string, context = name): RegisteredCluster<Access> => 
 });
 
 /** A relay that notes what it is told, following a registry that the test changes. */
-function follow(t: TestContext) {
+function follow(t: TestContext, only?: readonly string[]) {
   const time = driveTimers(t, NOW);
   const stopping = new AbortController();
   const registry = {
@@ -32,6 +32,7 @@ function follow(t: TestContext) {
   const log = recordingLog();
   const ended = followRegistry({
     registry,
+    ...(only ? { only } : {}),
     connect: ({ access }) => {
       const context = access.kind === 'local-context' ? access.context : access.kind;
       connected.push(context);
@@ -58,6 +59,17 @@ function follow(t: TestContext) {
 }
 
 describe('following the registry', () => {
+  test('of a relay for some clusters leaves all others alone', async (t) => {
+    const { registry, told, stop, poll } = follow(t, ['edge-*', 'prod']);
+    registry.clusters = ['edge-1', 'edge', 'prod', 'prod-2', 'stage'].map((name) => registered(name));
+    await poll();
+    assert.deepEqual(told, ['+edge-1', '+prod']);
+    registry.clusters = [registered('edge-2'), registered('stage')];
+    await poll();
+    assert.deepEqual(told.slice(2).toSorted(), ['+edge-2', '-edge-1', '-prod']);
+    await stop();
+  });
+
   test('a cluster that is added or removed is followed, or left, at the next poll', async (t) => {
     const { registry, told, poll, stop } = follow(t);
     registry.clusters = [registered('a'), registered('b')];

@@ -59,8 +59,30 @@ describe('the configuration', () => {
   });
 });
 
+test('relays by name are an object in cdk.json, and JSON on the command line', () => {
+  const relays = { edge: { clusters: ['edge-*'] }, core: { clusters: ['prod', 'stage'] } };
+  const external = { 'taintward:relay': 'external' };
+  assert.deepEqual(read({ ...external, 'taintward:relays': relays }).relays, relays);
+  assert.deepEqual(read({ ...external, 'taintward:relays': JSON.stringify(relays) }).relays, relays);
+});
+
 describe('a mistake is one sentence that names the key:', () => {
   const mistakes: readonly [string, Readonly<Record<string, unknown>>, RegExp][] = [
+    [
+      'relays by name beside those of the stack',
+      { 'taintward:relays': { edge: { clusters: ['edge'] } } },
+      /taintward:relays needs taintward:relay=external: /,
+    ],
+    [
+      'a name of a cluster that IAM would take for a pattern',
+      { 'taintward:relay': 'external', 'taintward:relays': { edge: { clusters: ['e*ge'] } } },
+      /taintward:relays must look like edge-1 or edge-\*/,
+    ],
+    [
+      'relays that are no object',
+      { 'taintward:relay': 'external', 'taintward:relays': 'edge' },
+      /taintward:relays must be like \{"edge": /,
+    ],
     [
       'a key that is not there',
       { 'taintward:relya': 'x' },

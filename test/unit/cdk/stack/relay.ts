@@ -3,7 +3,7 @@ import { before, describe, test } from 'node:test';
 import type { Template } from 'aws-cdk-lib/assertions';
 import { readEnvironment, relayEnvironment } from '#shared/aws/environment.ts';
 import { FUNCTION_NAMES } from '../../../../cdk/bundle.ts';
-import { type Properties, readable, resourcesOf, resourceWith } from './resources.ts';
+import { type Properties, readable, resourcesOf, resourceWith, statementsIn } from './resources.ts';
 import { synthesized } from './synthesized.ts';
 
 const only = (template: Template, type: string): Properties => {
@@ -245,6 +245,48 @@ describe('a relay of your own', () => {
       'https://example.com/1/q',
     ]);
     readEnvironment(relayEnvironment, Object.fromEntries(variables));
+  });
+});
+
+describe('relays of your own for some clusters', () => {
+  const template = () =>
+    synthesized({
+      'taintward:relay': 'external',
+      'taintward:relays': {
+        edge: { clusters: ['edge-*'], kubeconfigSecrets: ['taintward-relay/edge-*'] },
+        core: { clusters: ['prod', 'stage'] },
+      },
+    });
+
+  test('have a policy each, which ends at the leases of their clusters', () => {
+    const policies = [...resourcesOf(template(), 'AWS::IAM::ManagedPolicy').values()];
+    const keys = (name: string) => {
+      const found = policies.find(
+        ({ ManagedPolicyName }) => readable(ManagedPolicyName) === `${name}-<AWS::Region>`,
+      );
+      const update = statementsIn(found?.['PolicyDocument']).find(({ Action }) =>
+        Action.includes('dynamodb:UpdateItem'),
+      );
+      assert.ok(update);
+      const condition = update.Condition as Record<string, Record<string, unknown>>;
+      return condition['ForAllValues:StringLike']?.['dynamodb:LeadingKeys'];
+    };
+    assert.deepEqual([keys('taintward-relay-edge')].flat(), ['LEASE#edge-*']);
+    assert.deepEqual(keys('taintward-relay-core'), ['LEASE#prod', 'LEASE#stage']);
+    assert.ok(
+      policies.every(
+        ({ ManagedPolicyName }) => readable(ManagedPolicyName) !== 'taintward-relay-<AWS::Region>',
+      ),
+    );
+  });
+
+  test('are told which clusters those are', () => {
+    const outputs = template().toJSON()['Outputs'] as Record<string, { Value: unknown }>;
+    const command = (name: string) => String(readable(outputs[`RelayCommand${name}`]?.Value));
+    assert.match(command('Edge'), / CLUSTERS=edge-\* .*npm run relay$/);
+    assert.match(command('Core'), / CLUSTERS=prod,stage .*npm run relay$/);
+    assert.ok(outputs['RelayPolicyEdge'] && outputs['RelayPolicyCore']);
+    assert.equal(outputs['RelayPolicy'], undefined);
   });
 });
 

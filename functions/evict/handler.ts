@@ -38,13 +38,20 @@ export function createHandler(deps: EvictHandlerDeps) {
     return passes.run(key, (free) => evictNode(ref, deps, cameBefore.delete(key), free));
   };
 
-  const perform = async (message: DueMessage, { receives }: Delivery): Promise<Again | undefined> => {
+  const perform = async (
+    message: DueMessage,
+    { receives, groupId }: Delivery,
+  ): Promise<Again | undefined> => {
     const ref: NodeRef = { cluster: message.cluster, node: message.node };
     switch (message.kind) {
       case 'due': {
-        // A timer that no timer of the platform reaches in one go, or one that came a moment early.
         const leftMs = message.at - deps.clock.now();
-        return leftMs > 0 ? { againInSeconds: leftMs / 1000 } : look(ref, receives);
+        if (leftMs <= 0) return look(ref, receives);
+        // A timer that no timer of the platform reaches in one go, or one that came a moment early.
+        if (groupId !== undefined) return { againInSeconds: leftMs / 1000 };
+        // A schedule's, which can name no group on such a queue: from here on its cluster is one among others.
+        await deps.timers.arm(ref, [message.at]);
+        return undefined;
       }
       case 'cancelled': {
         const events = message.pods.map((pod) => cancellingDeletion(pod, message.version));

@@ -24,7 +24,10 @@ import {
 const CONTEXT = {} as Context;
 
 const dueAt = (second: number, messageId = '1', receives = 1): SQSRecord =>
-  sqsRecord(encodeDue({ ...ref, at: at(second) }), { messageId, receives });
+  sqsRecord(encodeDue({ ...ref, at: at(second) }), { messageId, receives, groupId: ref.cluster });
+
+/** As a schedule sends it, which can name no group. */
+const scheduledFor = (second: number): SQSRecord => sqsRecord(encodeDue({ ...ref, at: at(second) }));
 
 /** The ids of the messages that the handler gives back. */
 async function failed(bench: EvictBench, ...records: readonly SQSRecord[]): Promise<readonly string[]> {
@@ -66,6 +69,20 @@ describe('a due message', () => {
     assert.deepEqual(await failed(bench, dueAt(180)), ['1']);
     assert.deepEqual(bench.retries, [{ receiptHandle: '1', seconds: 120 }]);
     assert.deepEqual(deletedFrom(bench), []);
+  });
+
+  test('of a schedule, which comes early, is armed anew, so that it comes as one of its cluster', async () => {
+    const bench = await onePod();
+    assert.deepEqual(await failed(bench, scheduledFor(180)), []);
+    assert.deepEqual(bench.armed, [at(180)]);
+    assert.deepEqual(bench.retries, []);
+    assert.deepEqual(deletedFrom(bench), []);
+  });
+
+  test('of a schedule that could not be armed anew comes again', async () => {
+    const bench = await onePod();
+    bench.timerOutages = 1;
+    assert.deepEqual(await failed(bench, scheduledFor(180)), ['m1']);
   });
 
   test('that comes again and finds only later moments arms the next before it ends', async () => {

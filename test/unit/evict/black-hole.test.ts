@@ -1,0 +1,171 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { type TestContext, test } from 'node:test';
+import type { Context, SQSBatchResponse } from 'aws-lambda';
+import { createHandler, EVICT_BATCH_SIZE } from '#functions/evict/handler.ts';
+import { startEventSource } from '#functions/local/embedded-event-source.ts';
+import { EmbeddedQueue } from '#functions/local/embedded-queue.ts';
+import { EmbeddedRateLimiter } from '#functions/local/embedded-rate-limiter.ts';
+import { SqliteStore } from '#functions/local/sqlite-store.ts';
+import { clusterName, type NodeRef, nodeName, podUid } from '#shared/eviction/identity.ts';
+import type { EvictionRecord } from '#shared/eviction/records.ts';
+import type { Connection } from '#shared/kubernetes/connection.ts';
+import { RestApi } from '#shared/kubernetes/rest-api.ts';
+import { CALL_TIMEOUT_MS } from '#shared/kubernetes/transport.ts';
+import { encodeDue } from '#shared/queues/due-message.ts';
+import { QUEUES } from '#shared/queues/queue-set.ts';
+import { systemClock } from '#shared/time/clock.ts';
+import { aNode, aRecord, aTaint, NOW } from '#test/contracts/partition-builders.ts';
+import { recordingLog } from '#test/contracts/recording-log.ts';
+import { rules } from '#test/unit/eviction/builders.ts';
+import { json, scriptedServer } from '#test/unit/kubernetes/scripted-server.ts';
+import { driveTimers } from '#test/world/driven-timers.ts';
+
+const HOLE = clusterName('hole');
+const HEALTHY = clusterName('healthy');
+const TAINT = { key: 'now', effect: 'NoExecute' } as const;
+const HOLE_NODES = 200;
+const HEALTHY_NODES = 20;
+/** As the stack has it: batches at a time, each in a process of its own. */
+const PROCESSES = 50;
+/** Of real time, for a test that waits in vain. */
+const TIMEOUT_MS = 120_000;
+
+/** An API server that accepts connections and never answers. */
+async function blackHole(t: TestContext) {
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on('error', () => undefined).once('close', () => sockets.delete(socket));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const end = () => {
+    server.close();
+    for (const socket of sockets) socket.destroy();
+  };
+  t.after(end);
+  const url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  const connection: Connection = {
+    host: url.host,
+    requestOptions: async () => ({ server: url, headers: {} }),
+  };
+  return { connection, connected: () => sockets.size, end };
+}
+
+/** A cluster with nodes that are tainted, each with a pod that has to go. */
+async function healthyCluster(t: TestContext) {
+  const nodes = Array.from({ length: HEALTHY_NODES }, (_, index) => nodeName(`n${index}`));
+  const podOf = (node: string) => ({
+    metadata: {
+      ...{ uid: `uid-${node}`, namespace: 'default', name: `pod-${node}`, resourceVersion: '1' },
+      creationTimestamp: '2026-01-01T00:00:00Z',
+    },
+    spec: { nodeName: node },
+    status: {},
+  });
+  const { connection } = await scriptedServer(t, (response, request) => {
+    const [, node = ''] = /(?:nodes\/|pod-|spec\.nodeName%3D)(n\d+)/.exec(request.url) ?? [];
+    if (request.url.startsWith('/version')) json({ major: '1', minor: '36' })(response, request);
+    else if (/\/nodes\//.test(request.url)) {
+      json({ metadata: { name: node, resourceVersion: '1' }, spec: { taints: [TAINT] } })(response, request);
+    } else if (/\/pods\?/.test(request.url)) {
+      json({ metadata: { resourceVersion: '1' }, items: [podOf(node)] })(response, request);
+    } else json(podOf(node))(response, request);
+  });
+  const due = nodes.map((node) => ({
+    ref: { cluster: HEALTHY, node },
+    pod: { uid: podUid(`uid-${node}`), namespace: 'default', name: `pod-${node}` },
+  }));
+  return { connection, due };
+}
+
+test('beside 200 nodes of a cluster that accepts and never answers, those of a healthy one go at once', {
+  timeout: TIMEOUT_MS,
+}, async (t) => {
+  // Time stands still: no call runs into its time-out, however slow this machine is.
+  const time = driveTimers(t, NOW);
+  const hole = await blackHole(t);
+  const healthy = await healthyCluster(t);
+  const store = new SqliteStore({ path: ':memory:' });
+  t.after(() => store.close());
+  const schedule = (ref: NodeRef, fields: Partial<EvictionRecord>) =>
+    store.commit(
+      ref,
+      0,
+      {
+        node: aNode({ taints: [aTaint({ key: 'now', since: NOW - 2_000 })], observedAt: NOW }),
+        ...{ schedule: [aRecord({ podSince: NOW - 60_000, fireAt: NOW, ...fields })], end: [], live: true },
+      },
+      NOW,
+    );
+  const lost = Array.from(
+    { length: HOLE_NODES },
+    (_, index): NodeRef => ({
+      ...{ cluster: HOLE, node: nodeName(`n${index}`) },
+    }),
+  );
+  for (const ref of lost) await schedule(ref, {});
+  for (const { ref, pod } of healthy.due) await schedule(ref, pod);
+
+  const log = recordingLog();
+  const spec = QUEUES.evictionsDue;
+  const queue = new EmbeddedQueue({ spec, deadLetters: { add: () => undefined }, clock: systemClock, log });
+  const lateMs: number[] = [];
+  let retried = 0;
+  /** Each process has connections of its own. */
+  const start = () => {
+    const apis = new Map([
+      [HOLE, new RestApi(hole.connection)],
+      [HEALTHY, new RestApi(healthy.connection)],
+    ]);
+    t.after(() => apis.forEach((api) => void api.close()));
+    return createHandler({
+      ...{ store, clock: systemClock, log, visibility: queue, deadLetters: queue },
+      rules: async () => rules,
+      timers: { arm: async () => undefined },
+      clusters: { api: async (name) => apis.get(name) ?? assert.fail(name) },
+      rates: new EmbeddedRateLimiter(),
+      metrics: {
+        podDeleted: (_cluster, seconds) => lateMs.push(seconds * 1000),
+        requestRefused: () => undefined,
+        outOfReach: () => undefined,
+        retried: () => {
+          retried += 1;
+        },
+        gaveUp: () => undefined,
+        rivalSeen: () => undefined,
+        clockSkewed: () => undefined,
+      },
+    });
+  };
+  const idle = Array.from({ length: PROCESSES }, start);
+  const source = startEventSource({
+    ...{ queue, batchSize: EVICT_BATCH_SIZE, concurrency: PROCESSES, log },
+    handler: async (event) => {
+      const process = idle.pop() ?? assert.fail('more batches than processes');
+      const answer = await process(event, {} as Context);
+      idle.push(process);
+      return answer as SQSBatchResponse;
+    },
+  });
+
+  // The lost nodes come first.
+  const due = [...lost, ...healthy.due.map(({ ref }) => ref)];
+  await queue.send(due.map((ref) => ({ body: encodeDue({ ...ref, at: NOW }), groupId: ref.cluster })));
+  while (lateMs.length < HEALTHY_NODES) await time.settle();
+  assert.deepEqual(new Set(lateMs), new Set([0]));
+  // Not after the others had had their turn: each of those waits for an answer.
+  assert.equal(retried, 0);
+  while (idle.length < PROCESSES - HOLE_NODES / EVICT_BATCH_SIZE) await time.settle();
+  while (hole.connected() < HOLE_NODES) await time.settle();
+
+  // What cannot be reached is tried again by timers of its own, and leaves no message behind.
+  await time.pass(CALL_TIMEOUT_MS);
+  while (queue.size > 0) await time.settle();
+  assert.equal(retried, HOLE_NODES);
+  const partitions = await Promise.all(lost.map((ref) => store.load(ref, Date.now())));
+  assert.ok(partitions.every(({ node, scheduled }) => node?.retry && scheduled.size === 1));
+  await source.stop();
+});

@@ -1,0 +1,32 @@
+import { text } from 'node:stream/consumers';
+import { run } from '#functions/cli/run.ts';
+import { openFleet } from '#functions/operator/open-fleet.ts';
+import { AwsClients } from '#shared/clusters/aws-clients.ts';
+import { connector } from '#shared/clusters/connect.ts';
+import { systemClock } from '#shared/time/clock.ts';
+import { plainOutput } from '#test/unit/cli/plain-output.ts';
+
+/* One command line after the other from standard input, by somebody who says yes. Fails with the first that fails. */
+const lines: readonly (readonly string[])[] = JSON.parse(await text(process.stdin));
+const connect = connector({ aws: new AwsClients(), clock: systemClock });
+const fleetDeps = { clock: systemClock, connect, hint: () => undefined };
+for (const argv of lines) {
+  const { deps } = plainOutput();
+  let complaint = '';
+  const code = await run(argv, {
+    ...deps,
+    complain: (said) => {
+      complaint += said;
+    },
+    fleet: (choice) => openFleet(choice, fleetDeps),
+    live: async (choice) => openFleet(choice, fleetDeps),
+    connect,
+    clock: systemClock,
+    confirm: async () => true,
+  });
+  // Status ends with 2 when something needs somebody.
+  if (code === 0 || code === 2) continue;
+  process.stderr.write(`${argv.join(' ')}: ${complaint}\n`);
+  process.exit(1);
+}
+process.exit(0);

@@ -1,0 +1,122 @@
+import { ACCOUNT, REGION } from './granted.ts';
+import type { IamRequest } from './policy.ts';
+import type { AwsCall } from './recording-aws.ts';
+
+type Fields = Readonly<Record<string, unknown>>;
+type Attributes = Readonly<Record<string, { readonly S?: string }>>;
+
+const arnOf = (service: string, resource: string, region = REGION): string =>
+  `arn:aws:${service}:${region}:${ACCOUNT}:${resource}`;
+
+/** Over TLS, as every SDK calls. */
+const SECURE = { 'aws:SecureTransport': ['true'] };
+
+const request = (action: string, resource: string, context: IamRequest['context'] = {}): IamRequest => ({
+  action,
+  resource,
+  context: { ...SECURE, ...context },
+});
+
+/**
+ * What a call asks IAM for (Service Authorization Reference; DynamoDB Developer Guide, "Using IAM policy conditions" and "Using
+ * IAM with DynamoDB transactions"). Throws for a call that it does not know.
+ */
+export function iamRequests({ service, operation, input, region, path }: AwsCall): readonly IamRequest[] {
+  switch (service) {
+    case 'dynamodb':
+      return tableRequests(operation, input);
+    case 'sqs':
+      return queueRequests(operation, input);
+    case 'scheduler': {
+      const [, name] = /^\/schedules\/([^/?]+)/.exec(path) ?? [];
+      const { RoleArn } = input['Target'] as { RoleArn: string };
+      return [
+        request('scheduler:CreateSchedule', arnOf('scheduler', `schedule/${input['GroupName']}/${name}`)),
+        request('iam:PassRole', RoleArn, { 'iam:PassedToService': ['scheduler.amazonaws.com'] }),
+      ];
+    }
+    case 'events': {
+      const names = (input['Entries'] as readonly { EventBusName: string }[]).map(
+        (each) => each.EventBusName,
+      );
+      return [...new Set(names)].map((name) =>
+        request('events:PutEvents', name.startsWith('arn:') ? name : arnOf('events', `event-bus/${name}`)),
+      );
+    }
+    case 'secretsmanager':
+      return [request(`secretsmanager:${operation}`, String(input['SecretId']))];
+    case 'eks':
+      return [
+        request('eks:DescribeCluster', arnOf('eks', `cluster${path.replace('/clusters', '')}`, region)),
+      ];
+    case 'sts':
+      // Who one is, everybody may ask.
+      return operation === 'AssumeRole' ? [request('sts:AssumeRole', String(input['RoleArn']))] : [];
+    default:
+      throw new Error(`nobody knows what ${service} ${operation} asks for`);
+  }
+}
+
+function tableRequests(operation: string, input: Fields): readonly IamRequest[] {
+  const table = String(input['TableName'] ?? 'taintward');
+  const arn = arnOf('dynamodb', `table/${table}`);
+  const on = (action: string, keys: readonly string[], attributes: readonly string[] = [], index = '') =>
+    request(`dynamodb:${action}`, `${arn}${index}`, {
+      ...(keys.length > 0 ? { 'dynamodb:LeadingKeys': [...new Set(keys)] } : {}),
+      ...(attributes.length > 0 ? { 'dynamodb:Attributes': [...new Set(attributes)] } : {}),
+    });
+  const one = (action: string, fields: Fields): IamRequest => {
+    const item = (fields['Item'] ?? fields['Key']) as Attributes;
+    const names = Object.values((fields['ExpressionAttributeNames'] ?? {}) as Record<string, string>);
+    return on(action, [item['pk']?.S ?? ''], [...Object.keys(item), ...names]);
+  };
+  const batch = (items: readonly Attributes[]) => items.map(({ pk }) => pk?.S ?? '');
+  switch (operation) {
+    case 'GetItem':
+    case 'PutItem':
+    case 'UpdateItem':
+    case 'DeleteItem':
+      return [one(operation, input)];
+    case 'TransactWriteItems':
+      return (input['TransactItems'] as readonly Record<string, Fields>[]).flatMap((action) =>
+        Object.entries(action).map(([kind, fields]) => one(`${kind}Item`, fields)),
+      );
+    case 'Query': {
+      const values = input['ExpressionAttributeValues'] as Attributes;
+      const index = input['IndexName'] === undefined ? '' : `/index/${input['IndexName']}`;
+      return [on('Query', [(values[':pk'] ?? values[':clusterKey'])?.S ?? ''], [], index)];
+    }
+    case 'BatchGetItem': {
+      const [{ Keys }] = Object.values(input['RequestItems'] as object) as [{ Keys: Attributes[] }];
+      return [on('BatchGetItem', batch(Keys))];
+    }
+    case 'BatchWriteItem': {
+      const [writes] = Object.values(input['RequestItems'] as object) as [
+        { DeleteRequest: { Key: Attributes } }[],
+      ];
+      return [on('BatchWriteItem', batch(writes.map(({ DeleteRequest }) => DeleteRequest.Key)))];
+    }
+    case 'DescribeTable':
+    case 'ListTagsOfResource':
+      return [on(operation, [])];
+    default:
+      throw new Error(`nobody knows what ${operation} asks for`);
+  }
+}
+
+/** By what IAM calls a batch. */
+const OF_BATCH = { SendMessageBatch: 'SendMessage', ChangeMessageVisibilityBatch: 'ChangeMessageVisibility' };
+
+function queueRequests(operation: string, input: Fields): readonly IamRequest[] {
+  const { QueueUrl, QueueName, SourceArn, DestinationArn } = input as Record<string, string | undefined>;
+  if (operation === 'StartMessageMoveTask') {
+    // SQS moves as who asked for it.
+    const moves = ['StartMessageMoveTask', 'ReceiveMessage', 'DeleteMessage', 'GetQueueAttributes'];
+    return [
+      ...moves.map((action) => request(`sqs:${action}`, SourceArn ?? '')),
+      request('sqs:SendMessage', DestinationArn ?? ''),
+    ];
+  }
+  const action = OF_BATCH[operation as keyof typeof OF_BATCH] ?? operation;
+  return [request(`sqs:${action}`, arnOf('sqs', QueueName ?? QueueUrl?.split('/').at(-1) ?? ''))];
+}

@@ -35,7 +35,7 @@ export class Granted {
   /** What a managed policy lets do. */
   ofPolicy(name: string): readonly Statement[] {
     const found = this.#of('AWS::IAM::ManagedPolicy').find(
-      ({ ManagedPolicyName }) => ManagedPolicyName === name,
+      ({ ManagedPolicyName }) => this.#resolved(ManagedPolicyName) === `${name}-${REGION}`,
     );
     assert.ok(found, `there is no policy ${name}`);
     return this.#statements(found['PolicyDocument']);

@@ -348,7 +348,10 @@ test('what Lambda does as a function, to feed it, the function may', () => {
   }
 });
 
-test('every call that is in the code was made', () => {
+/** Of doctor, of evict that is asked in place of an operator's machine, and of letters that are sent on one by one. */
+const NOT_MADE = ['Invoke', 'GetAccountSettings', 'DescribeLimits', 'SendMessage', 'DeleteMessage'];
+
+test('every call that is in the code was made, but those that are named', () => {
   const files = globSync('{shared,functions}/**/*.ts', { cwd: PROJECT_DIR });
   const written = files.flatMap((file) =>
     [...readFileSync(join(PROJECT_DIR, file), 'utf8').matchAll(/new (\w+)Command\(\{?/g)].map(
@@ -359,8 +362,8 @@ test('every call that is in the code was made', () => {
   const { length } = written;
   assert.ok(length > 15, `${length} calls`);
   assert.deepEqual(
-    [...new Set(written)].filter((name) => name !== '' && !made.has(name ?? '')),
-    [],
+    [...new Set(written)].filter((name) => name !== '' && !made.has(name ?? '')).toSorted(),
+    NOT_MADE.toSorted(),
   );
 });
 

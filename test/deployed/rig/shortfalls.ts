@@ -77,7 +77,7 @@ const FEATURES: readonly Feature[] = [
     what: 'metrics from the lines of logs, and so our alarms and the dashboard',
     shows: '`heartbeat` has run, and the namespace is empty',
     provenBy:
-      "unit tests of the lines, to the letter of the embedded metric format; the stack's tests of alarms and dashboard",
+      "unit tests of the lines, to the letter of the embedded metric format; the stack's tests, which compare the metrics and dimensions of alarms and dashboard with what the code writes and with a list of what AWS writes",
     isThere: async ({ aws, stage }) => {
       await stage.raw.invoke(stage.deployment.functionName('heartbeat'), {});
       return (
@@ -88,7 +88,8 @@ const FEATURES: readonly Feature[] = [
   {
     what: 'IAM',
     shows: 'a user without any right lists the queues',
-    provenBy: "every statement is in a snapshot of the stack's tests",
+    provenBy:
+      "the template's policies are evaluated against the calls that the code makes, by the stack's tests, and each statement is in their snapshot",
     isThere: async ({ aws, awsAs }) => {
       const user = ['--user-name', 'nobody'];
       await aws('iam', 'create-user', ...user);

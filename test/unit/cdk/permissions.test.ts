@@ -10,7 +10,6 @@ import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { startApiServer } from '#functions/local/simulated-cluster/api/server.ts';
 import { ObjectStore } from '#functions/local/simulated-cluster/objects/store.ts';
 import { DynamoDbLeases } from '#shared/clusters/dynamodb-leases.ts';
-import { DynamoDbRateLimiter } from '#shared/clusters/dynamodb-rate-limiter.ts';
 import { DynamoDbClusterRegistry } from '#shared/clusters/dynamodb-registry.ts';
 import type { Access } from '#shared/clusters/registry.ts';
 import type { NodeDelta, PodGoneDelta } from '#shared/eviction/facts.ts';
@@ -18,11 +17,10 @@ import { type ClusterName, clusterName, type NodeRef, nodeName, podUid } from '#
 import { encodeDelta, messageGroupId } from '#shared/queues/delta-message.ts';
 import { encodeDue } from '#shared/queues/due-message.ts';
 import { DynamoDbHistory } from '#shared/store/dynamodb-history.ts';
-import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
 import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { until } from '#test/cluster/rig/until.ts';
-import { anEnding, aRecord } from '#test/contracts/partition-builders.ts';
+import { aRecord } from '#test/contracts/partition-builders.ts';
 import { RestCluster } from '#test/contracts/rest-cluster.ts';
 import { anExpiry } from '#test/unit/expiry/stream-records.ts';
 import { fakeClient } from '#test/world/fake-dynamodb.ts';
@@ -213,7 +211,7 @@ before(async () => {
   );
   const { epoch } = (await new DynamoDbLeases(table).look(PROD)) ?? assert.fail('the relay has no lease');
   const ref = { cluster: PROD, node: n1 };
-  const { taintsStamp } = (await cluster.api.getNode(n1)) ?? assert.fail('there is no such node');
+  const { taintsStamp = '' } = (await cluster.api.getNode(n1)) ?? assert.fail('there is no such node');
   const delta = (node: NodeRef, ids: readonly string[]) =>
     sqsRecord(encodeDelta(nodeDeltaOf(node, ids, epoch, taintsStamp)), {
       ...{ groupId: messageGroupId(node), senderId: 'AROArelay:1' },
@@ -223,7 +221,8 @@ before(async () => {
   const [first = ''] = uids;
   const { observedAt, taints } = nodeDeltaOf(ref, uids, epoch);
   const gone: PodGoneDelta = {
-    ...{ kind: 'pod-gone', ref, version: { epoch, sequence: 2 }, observedAt, taints, uid: podUid('gone') },
+    ...{ kind: 'pod-gone', ref, version: { epoch, sequence: 2 }, observedAt, taints, taintsStamp },
+    uid: podUid('gone'),
   };
   const ofPod = sqsRecord(encodeDelta(gone), {
     ...{ groupId: messageGroupId(ref), senderId: 'AROArelay:1' },
@@ -243,7 +242,9 @@ before(async () => {
     sqsEvent(due(ref)),
     sqsEvent(...far.map((each) => due(each)), due(ref, Date.now() + 60_000), unreadable),
   );
-  const expired = { ...aRecord({ uid: podUid(first), fireAt: Date.now() - 1_000 }) };
+  const [evicted] = await cluster.api.podsOnNode(n1, [{ namespace: 'permissions', name: 'pod-0' }]);
+  assert.ok(evicted?.terminating ?? true, 'nobody was evicted');
+  const expired = aRecord({ uid: podUid('expired'), fireAt: Date.now() - 1_000 });
   await callFunction('expiry', 'expiry', { Records: [anExpiry(ref, expired)] });
   const unreachable = { key: 'node.kubernetes.io/unreachable', effect: 'NoSchedule' } as const;
   for (const node of down) await cluster.setTaints(node, [unreachable], 'node-controller');
@@ -261,8 +262,6 @@ before(async () => {
   await leases.bid(lease, { holder: 'other', load: 1 });
   await leases.reportStuck(lease, []);
   await new DynamoDbHistory(tableOf('relay')).noteGone(PROD, [{ uid: podUid(first), at: Date.now() }]);
-  await new DynamoDbStore(tableOf('evict')).end(ref, [anEnding()], Date.now());
-  await new DynamoDbRateLimiter(tableOf('evict')).take(PROD, 1, 10, Date.now());
   await callFunction('heartbeat', 'heartbeat', {});
   await typed(
     'operator',

@@ -114,6 +114,8 @@ export class Granted {
   #arn(id: string, attribute = 'Arn'): string {
     const queue = resourcesOf(this.#template, 'AWS::SQS::Queue').get(id);
     if (queue) return `arn:aws:sqs:${REGION}:${ACCOUNT}:${queue['QueueName']}`;
+    const called = resourcesOf(this.#template, 'AWS::Lambda::Function').get(id);
+    if (called) return `arn:aws:lambda:${REGION}:${ACCOUNT}:function:${called['FunctionName']}`;
     const table = resourcesOf(this.#template, 'AWS::DynamoDB::Table').get(id);
     const arn = `arn:aws:dynamodb:${REGION}:${ACCOUNT}:table/${table?.['TableName']}`;
     if (table) return attribute === 'StreamArn' ? `${arn}/stream/2026-11-22T12:00:00.000` : arn;

@@ -1,12 +1,15 @@
 import { ACCOUNT, REGION } from './granted.ts';
 import type { IamRequest } from './policy.ts';
-import type { AwsCall } from './recording-aws.ts';
+import { type AwsCall, functionOf } from './recording-aws.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 type Attributes = Readonly<Record<string, { readonly S?: string }>>;
 
 const arnOf = (service: string, resource: string, region = REGION): string =>
   `arn:aws:${service}:${region}:${ACCOUNT}:${resource}`;
+
+/** What an action asks for that knows no resource. */
+const OF_ACCOUNT = '*';
 
 /** Over TLS, as every SDK calls. */
 const SECURE = { 'aws:SecureTransport': ['true'] };
@@ -49,6 +52,13 @@ export function iamRequests({ service, operation, input, region, path }: AwsCall
       return [
         request('eks:DescribeCluster', arnOf('eks', `cluster${path.replace('/clusters', '')}`, region)),
       ];
+    case 'lambda':
+      if (operation === 'Invoke')
+        return [request('lambda:InvokeFunction', arnOf('lambda', `function:${functionOf(path)}`))];
+      return [request(`lambda:${operation}`, OF_ACCOUNT)];
+    case 'monitoring':
+      // Whatever names it asks for.
+      return [request(`cloudwatch:${operation}`, arnOf('cloudwatch', 'alarm:*'))];
     case 'sts':
       // Who one is, everybody may ask.
       return operation === 'AssumeRole' ? [request('sts:AssumeRole', String(input['RoleArn']))] : [];
@@ -99,6 +109,8 @@ function tableRequests(operation: string, input: Fields): readonly IamRequest[] 
     case 'DescribeTable':
     case 'ListTagsOfResource':
       return [on(operation, [])];
+    case 'DescribeLimits':
+      return [request('dynamodb:DescribeLimits', OF_ACCOUNT)];
     default:
       throw new Error(`nobody knows what ${operation} asks for`);
   }

@@ -45,11 +45,13 @@ const COMMANDS: Readonly<Record<string, new (input: never) => object>> = {
   UpdateItem: UpdateItemCommand,
 };
 
-type Answer = (call: AwsCall) => object | string;
+type Answer = (call: AwsCall) => object | string | Promise<object>;
 
 export interface RecordingAwsOptions {
-  /** What secrets hold, by what their names contain. */
-  readonly secrets: (arn: string) => string;
+  /** What somebody finds in a secret. */
+  readonly secrets: (arn: string, who: string) => string;
+  /** Has a function, by its name, answer an event. */
+  readonly invoke: (functionName: string, event: object) => Promise<object>;
 }
 
 /** An account that answers as AWS does to our code, in memory, and notes who called what. */
@@ -58,13 +60,13 @@ export class RecordingAws implements AsyncDisposable {
   readonly table = new FakeDynamoDb(systemClock);
   /** Whether a call fails as when the service is away. */
   isAway: (call: AwsCall) => boolean = () => false;
-  readonly #secrets: RecordingAwsOptions['secrets'];
+  readonly #options: RecordingAwsOptions;
   readonly #server = createServer(async (request, response) => {
     const call = callOf(request, await text(request));
     this.calls.push(call);
     try {
       if (this.isAway(call)) throw Object.assign(new Error('away'), { name: 'InternalServerError' });
-      const answer = this.#answer(call);
+      const answer = await this.#answer(call);
       const isXml = typeof answer === 'string';
       response.writeHead(200, { 'content-type': isXml ? 'text/xml' : 'application/x-amz-json-1.0' });
       response.end(isXml ? answer : JSON.stringify(answer));
@@ -78,8 +80,8 @@ export class RecordingAws implements AsyncDisposable {
     }
   });
 
-  private constructor({ secrets }: RecordingAwsOptions) {
-    this.#secrets = secrets;
+  private constructor(options: RecordingAwsOptions) {
+    this.#options = options;
   }
 
   static async open(options: RecordingAwsOptions): Promise<RecordingAws> {
@@ -110,9 +112,10 @@ export class RecordingAws implements AsyncDisposable {
     await closed;
   }
 
-  #answer(call: AwsCall): object | string {
+  #answer(call: AwsCall): ReturnType<Answer> {
     const answers: Readonly<Record<string, Answer>> = {
       dynamodb: ({ operation, input }) => {
+        if (operation === 'DescribeLimits') return { TableMaxWriteCapacityUnits: 40_000 };
         const Command = COMMANDS[operation];
         if (!Command) throw new Error(`nobody answers ${operation}`);
         return this.table.perform(new Command(input as never));
@@ -123,7 +126,16 @@ export class RecordingAws implements AsyncDisposable {
         FailedEntryCount: 0,
         Entries: (input['Entries'] as readonly unknown[]).map(() => ({ EventId: randomUUID() })),
       }),
-      secretsmanager: ({ input }) => ({ SecretString: this.#secrets(String(input['SecretId'])) }),
+      secretsmanager: ({ input, who }) => ({
+        SecretString: this.#options.secrets(String(input['SecretId']), who),
+      }),
+      lambda: ({ operation, input, path }) => {
+        if (operation === 'Invoke') return this.#options.invoke(functionOf(path), input);
+        if (operation === 'GetAccountSettings')
+          return { AccountLimit: { UnreservedConcurrentExecutions: 1_000 } };
+        return { EventSourceMappings: [{ ScalingConfig: { MaximumConcurrency: 2 } }] };
+      },
+      monitoring: () => ({ MetricAlarms: [{ AlarmName: 'taintward-late', StateValue: 'OK' }] }),
       // Nobody listens there.
       eks: () => ({ cluster: { endpoint: 'https://127.0.0.1:9', certificateAuthority: { data: 'AA==' } } }),
       sts: ({ operation, who }) => xml(operation, IDENTITY[operation]?.(who) ?? ''),
@@ -187,29 +199,40 @@ function queueAnswer({ operation, input }: AwsCall): object {
       };
     case 'StartMessageMoveTask':
       return { TaskHandle: 'h' };
+    case 'SendMessage':
+      return { MessageId: randomUUID(), MD5OfMessageBody: md5(String(input['MessageBody'])) };
+    case 'DeleteMessage':
+      return {};
     default:
       return { Successful: [] };
   }
 }
 
-/** The one thing that we ask of APIs that name no operation. */
-const REST: Readonly<Record<string, string>> = {
-  'POST scheduler': 'CreateSchedule',
-  'GET eks': 'DescribeCluster',
-};
+/** What we ask of APIs that name no operation, by service and path. */
+const REST: readonly { readonly service: string; readonly path: RegExp; readonly operation: string }[] = [
+  { service: 'scheduler', path: /^\/schedules\/[^/]+$/, operation: 'CreateSchedule' },
+  { service: 'eks', path: /^\/clusters\/[^/]+$/, operation: 'DescribeCluster' },
+  { service: 'lambda', path: /\/invocations$/, operation: 'Invoke' },
+  { service: 'lambda', path: /\/account-settings$/, operation: 'GetAccountSettings' },
+  { service: 'lambda', path: /\/event-source-mappings\?/, operation: 'ListEventSourceMappings' },
+];
 
-function callOf({ headers, url = '', method }: IncomingMessage, body: string): AwsCall {
+/** The function that a path of Lambda names. */
+export const functionOf = (path: string): string => /\/functions\/([^/]+)\//.exec(path)?.[1] ?? '';
+
+function callOf({ headers, url = '' }: IncomingMessage, body: string): AwsCall {
   const [, who = '', region = '', service = ''] =
     /Credential=([^/]+)\/\d+\/([^/]+)\/([^/]+)\//.exec(`${headers.authorization}`) ?? [];
   const target = `${headers['x-amz-target'] ?? ''}`.replace(/^.*\./, '');
   const form = service === 'sts' ? Object.fromEntries(new URLSearchParams(body)) : undefined;
   const input = form ?? (body === '' ? {} : JSON.parse(body));
+  const rest = REST.find((each) => each.service === service && each.path.test(url));
   return {
     who,
     service,
     region,
     path: url,
     input,
-    operation: form?.['Action'] ?? (target || REST[`${method} ${service}`] || ''),
+    operation: form?.['Action'] ?? (target || rest?.operation || ''),
   };
 }

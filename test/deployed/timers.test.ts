@@ -15,7 +15,7 @@ const SOON_MS = 20_000;
 /** The stand-in looks for schedules that are due every ten seconds; the service's minute comes on top elsewhere. */
 const SCHEDULE_FIRES_WITHIN_MS = 90_000;
 
-test('a timer beyond 15 minutes is a schedule two minutes early, whose message waits for the exact rest; a deadline that moves closer is kept', async (t) => {
+test('a timer beyond 15 minutes is a schedule two minutes early, whose message is sent on with its cluster as the group for the exact rest; a deadline that moves closer is kept', async (t) => {
   const { alpha, scheduler, state, queues, raw, deployment, account } = deployed();
   const { cluster } = alpha;
   await deployed().withRelays(1);
@@ -55,26 +55,28 @@ test('a timer beyond 15 minutes is a schedule two minutes early, whose message w
       ActionAfterCompletion: 'DELETE',
     }),
   );
-  const putBack = () =>
+  const sentOn = () =>
     account.functionsTap
       ?.since(movedAt)
-      .filter(({ operation }) => operation === 'ChangeMessageVisibilityBatch');
-  // While it is handled it is in flight, too.
-  await until('the message waits for the rest', SCHEDULE_FIRES_WITHIN_MS, async () => {
-    const { visible, inFlight } = await queues.evictionsDue.depth();
-    return visible === 0 && inFlight > before.inFlight && putBack()?.length !== 0;
+      .filter(({ operation, body }) => operation === 'SendMessageBatch' && body.includes('"DelaySeconds"'));
+  await until('the message is sent on, to wait for the rest', SCHEDULE_FIRES_WITHIN_MS, async () => {
+    const { visible, inFlight, delayed } = await queues.evictionsDue.depth();
+    const waits = visible === 0 && inFlight === before.inFlight && delayed > before.delayed;
+    return waits && sentOn()?.length !== 0;
   });
   assertUntouched(pod);
   await assert.rejects(scheduler.send(new GetScheduleCommand(named)), { name: 'ResourceNotFoundException' });
-  const put = putBack() ?? [];
-  const waits = put.flatMap(({ at: putAt, body }) =>
-    JSON.parse(body).Entries.map((entry: { VisibilityTimeout: number }) => ({
-      restMs: at - putAt,
-      waitMs: entry.VisibilityTimeout * 1000,
+  const sent = sentOn() ?? [];
+  const waits = sent.flatMap(({ at: sentAt, body }) =>
+    JSON.parse(body).Entries.map((entry: { DelaySeconds: number; MessageGroupId?: string }) => ({
+      restMs: at - sentAt,
+      waitMs: entry.DelaySeconds * 1000,
+      group: entry.MessageGroupId,
     })),
   );
-  for (const { restMs, waitMs } of waits) {
+  for (const { restMs, waitMs, group } of waits) {
     assert.ok(waitMs >= restMs && waitMs < restMs + 2_000, `${waitMs} ms, ${restMs} ms left`);
+    assert.equal(group, 'alpha');
   }
   assert.equal(waits.length, account.functionsTap ? 1 : 0);
 
@@ -82,7 +84,7 @@ test('a timer beyond 15 minutes is a schedule two minutes early, whose message w
     present.map((each) => (each.key === 'x' ? { ...each, tolerationSeconds: 1 } : each)),
   );
   await until('the pod goes', SOON_MS, () => pod.evictedAt);
-  t.diagnostic(`the schedule's message came ${put[0] ? put[0].at - movedAt : '?'} ms after it was due`);
+  t.diagnostic(`the schedule's message came ${sent[0] ? sent[0].at - movedAt : '?'} ms after it was due`);
 });
 
 test('a timer that was lost is made good by the record’s time to live, and by nothing that a hand removes', async (t) => {

@@ -12,9 +12,8 @@ import type { RelayProcess } from './rig/relay-process.ts';
 const PODS = 50;
 /** Five minutes later takes the same calls: up to 15 minutes a timer is one delayed message. */
 const TOLERATED_SECONDS = 15;
-/** 27 for all of them, and some more where it takes longer: what governs a cluster is read again every 0.7 s. */
-const TARGET_CALLS_PER_POD = 0.7;
-const TARGET_DOLLARS_PER_MILLION = 2.7;
+const TARGET_CALLS_PER_POD = 0.6;
+const TARGET_DOLLARS_PER_MILLION = 2.6;
 /** Of these for computing time, which depends on the machine and is measured, but not judged: 22 ms of 512 MiB each. */
 const COMPUTE_DOLLARS_PER_MILLION = 0.15;
 

@@ -47,6 +47,9 @@ test('a session at a deployment', async (t) => {
     [/\(in \d+ [smh]\)/g, '(in <span>)'],
     [/(?<=--since )\d+s/g, '<span>'],
     ...LATENESS,
+    [/^\S+\/[0-9a-f-]{36} .*$/gm, '(a relay, its release, and its figures)'],
+    // Both are asked for together; whichever is refused first is told.
+    [/(?<=^taintward: Cannot get .*)mutatingadmissionpolicybindings/gm, 'mutatingadmissionpolicies'],
     // What other tests left there.
     [/(?<=^beta +enforce ).*/gm, '(its figures)'],
     // As many as the stand-in's machine runs, and as there are.

@@ -21,22 +21,20 @@ export interface Call {
 
 /** Programs that pages may call. What else they call is not found. */
 const PROGRAMS = [
-  ...[
-    'aws',
-    'base64',
-    'date',
-    'git',
-    'grep',
-    'helm',
-    'jq',
-    'kubectl',
-    'npm',
-    'npx',
-    'rm',
-    'sleep',
-    'taintward',
-    'xargs',
-  ],
+  'aws',
+  'base64',
+  'date',
+  'git',
+  'grep',
+  'helm',
+  'jq',
+  'kubectl',
+  'npm',
+  'npx',
+  'rm',
+  'sleep',
+  'taintward',
+  'xargs',
 ] as const;
 
 /** Ends a call in the notes; no word has it. */

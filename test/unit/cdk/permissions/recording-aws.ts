@@ -58,21 +58,18 @@ export interface RecordingAwsOptions {
 export class RecordingAws implements AsyncDisposable {
   readonly calls: AwsCall[] = [];
   readonly table = new FakeDynamoDb(systemClock);
-  /** Whether a call fails as when the service is away. */
-  isAway: (call: AwsCall) => boolean = () => false;
   readonly #options: RecordingAwsOptions;
   readonly #server = createServer(async (request, response) => {
     const call = callOf(request, await text(request));
     this.calls.push(call);
     try {
-      if (this.isAway(call)) throw Object.assign(new Error('away'), { name: 'InternalServerError' });
       const answer = await this.#answer(call);
       const isXml = typeof answer === 'string';
       response.writeHead(200, { 'content-type': isXml ? 'text/xml' : 'application/x-amz-json-1.0' });
       response.end(isXml ? answer : JSON.stringify(answer));
     } catch (error) {
       const { name, message, CancellationReasons } = error as Error & { CancellationReasons?: unknown };
-      response.writeHead(name === 'InternalServerError' ? 500 : 400, {
+      response.writeHead(400, {
         'content-type': 'application/x-amz-json-1.0',
         'x-amzn-errortype': name,
       });

@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { load } from 'js-yaml';
 import { z } from 'zod';
@@ -12,6 +13,8 @@ import { kubeconfigText } from './kubeconfig.ts';
 import { ServiceProcess } from './service-process.ts';
 import { runName, TestCluster } from './test-cluster.ts';
 
+/** What was read right before an order may be gone by for so long (docs/policy.md). */
+const RULES_HOLD_MS = 1_000;
 const ROOT = join(import.meta.dirname, '../../..');
 const Kubeconfig = z.object({
   clusters: z.array(z.object({ cluster: z.unknown() })).length(1),
@@ -105,6 +108,13 @@ export class RuledFleet {
     const guard = { cluster: 'off', zone: 'off', people: 'off' };
     writeFileSync(file, JSON.stringify({ guard, ...policy }));
     const whose = clusters.length > 0 ? clusters : ['--all'];
-    await this.taintward('policy', 'apply', '-f', file, ...whose, '--yes');
+    await this.order('policy', 'apply', '-f', file, ...whose, '--yes');
+  }
+
+  /** Runs `taintward …`, which changes what governs clusters, and waits until no decision goes by what was before. */
+  async order(...args: readonly string[]): Promise<string> {
+    const said = await this.taintward(...args);
+    await delay(RULES_HOLD_MS);
+    return said;
   }
 }

@@ -28,7 +28,7 @@ export function addStopCommands(program: Command, deps: CliDeps): void {
 function addStopCommand(program: Command, deps: CliDeps): void {
   const command = program
     .command('stop')
-    .description('stops all evictions in clusters, within 5 s')
+    .description('stops all evictions in clusters, within a second')
     .argument('[clusters...]', 'their names')
     .addOption(allOption())
     .addOption(whyOption())
@@ -60,7 +60,7 @@ function addPauseCommand(program: Command, deps: CliDeps): void {
   const command = program
     .command('pause')
     .description(
-      'has the policy of a cluster that is enforced be paused, within 5 s, and then be as it was; for an emergency, stop',
+      'has the policy of a cluster that is enforced be paused, within a second, and then be as it was; for an emergency, stop',
     )
     .argument('<cluster>', 'its name')
     .addOption(whyOption())

@@ -32,9 +32,6 @@ test('the guide does what it says, command after command', async (t) => {
     policy,
     env,
   });
-  // As it says behind its last command on that.
-  const deletion = ['dynamodb', 'delete-table', '--table-name', 'taintward-restored'];
-  await run('aws', deletion, { env, withinMs: AWS_WITHIN_MS });
 });
 
 test('policies, stops and holds are as their page says, command after command', async (t) => {

@@ -1,4 +1,4 @@
-import { watchesDownNodes, whyNotRenew } from '#functions/watch-relay/may-renew.ts';
+import { watchesDownNodes, whyNotRenew } from '#shared/eviction/may-renew.ts';
 import type { Mode, Policy } from '#shared/eviction/policy.ts';
 import { isAlive } from '#shared/kubernetes/takeover.ts';
 import { durationText } from '#shared/time/duration.ts';

@@ -1,10 +1,10 @@
 import type { ClusterName } from '#shared/eviction/identity.ts';
+import { type Standing, watchesDownNodes, whyNotRenew } from '#shared/eviction/may-renew.ts';
 import type { Policy } from '#shared/eviction/policy.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
-import { type Standing, watchesDownNodes, whyNotRenew } from './may-renew.ts';
 
 /** Four of them fit into the usual lapse. */
 export const HEARTBEAT_MS = 20_000;

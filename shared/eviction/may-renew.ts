@@ -1,4 +1,4 @@
-import type { GuardPolicy } from '#shared/eviction/policy.ts';
+import type { GuardPolicy } from './policy.ts';
 
 /** So long an eviction may be overdue before whoever else evicts had better do it. */
 export const MAX_OVERDUE_MS = 60_000;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { MAX_OVERDUE_MS, type Standing, whyNotRenew } from '#functions/watch-relay/may-renew.ts';
+import { MAX_OVERDUE_MS, type Standing, whyNotRenew } from '#shared/eviction/may-renew.ts';
 
 const WELL: Standing = {
   mode: 'enforce',

@@ -1,7 +1,7 @@
+import { connectionTo, runName } from '#test/cluster/rig/test-cluster.ts';
 import { evictionContract } from '#test/contracts/eviction-contract.ts';
 import { kubernetesContract } from '#test/contracts/kubernetes-contract.ts';
 import { RestCluster } from '#test/contracts/rest-cluster.ts';
-import { connectionTo, runName } from './rig/test-cluster.ts';
 
 /** A real server sends a bookmark about every minute, but leaves one out that says nothing new. */
 const WATCH_SECONDS = 140;

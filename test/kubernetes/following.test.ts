@@ -13,13 +13,13 @@ import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { type LogFields, logTo } from '#shared/telemetry/log.ts';
 import { systemClock } from '#shared/time/clock.ts';
+import { Gate } from '#test/cluster/rig/gate.ts';
+import { runName, TestCluster } from '#test/cluster/rig/test-cluster.ts';
+import { tolerates } from '#test/cluster/rig/tolerations.ts';
+import { until } from '#test/cluster/rig/until.ts';
 import { SeededRandom } from '#test/simulation/seeded-random.ts';
 import { enforced } from '#test/world/enforced-rules.ts';
 import { ToldCluster } from '#test/world/told-cluster.ts';
-import { Gate } from './rig/gate.ts';
-import { runName, TestCluster } from './rig/test-cluster.ts';
-import { tolerates } from './rig/tolerations.ts';
-import { until } from './rig/until.ts';
 
 /** `FOLLOWING_SEED=<number>` plays one history again, as far as a real server lets it be the same. */
 const SEED = Number(process.env['FOLLOWING_SEED'] ?? Math.floor(Math.random() * 1_000_000));

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import * as z from 'zod';
+import { shownText } from '#shared/shown-text.ts';
 import { type Call, callText } from './call.ts';
 
 /** Why an API server did not do what was asked. */
@@ -21,7 +22,8 @@ export class ApiError extends Error {
     retryAfterSeconds?: number,
     { causes = [], ...options }: ErrorOptions & { readonly causes?: readonly string[] } = {},
   ) {
-    super(message, options);
+    // A server has its part in most of them, be it by the name of a pod.
+    super(shownText(message), options);
     this.status = status;
     this.reason = reason;
     this.retryAfterSeconds = retryAfterSeconds;
@@ -54,6 +56,8 @@ type Status = z.infer<typeof Status>;
 
 /** Longer texts of a server are cut: validation errors may repeat whole objects. */
 const MAX_SERVER_TEXT = 500;
+/** A refusal has one for each wrong field, or budget. */
+const MAX_CAUSES = 10;
 
 const RESET = 'the connection was reset';
 const NO_ROUTE = 'there is no route to it; check the network';
@@ -109,12 +113,13 @@ export function failure(call: Call, host: string, why: string, cause?: unknown):
 export const late = (call: Call, host: string): LateCallError =>
   new LateCallError(`Did not ${callText(call)} at ${host}: it could not be sent in time.`);
 
-/** An answer that is no success; `text` is its body. */
+/** An answer that is no success; `text` is its body, `secrets` what it must not repeat to others. */
 export function refusal(
   call: Call,
   host: string,
   { status: httpStatus, headers }: { readonly status: number; readonly headers: IncomingHttpHeaders },
   text: string,
+  secrets: readonly string[],
 ): ApiError {
   const status = parseStatus(text) ?? unknownGroup(call, httpStatus, text);
   // Only the API server itself may call an object gone (404, 409); a page from elsewhere says nothing about it.
@@ -125,26 +130,31 @@ export function refusal(
       `its answer ${httpStatus} is not a Kubernetes API server's; check the server address`,
     );
   }
-  return refused(call, host, { ...status, code: httpStatus }, retryAfterSeconds(headers));
+  return refused(call, host, { ...status, code: httpStatus }, secrets, retryAfterSeconds(headers));
 }
 
-/** What an `ERROR` event of a watch says. */
-export function watchError(call: Call, host: string, object: unknown): ApiError {
+/** What an `ERROR` event of a watch says, likewise. */
+export function watchError(call: Call, host: string, object: unknown, secrets: readonly string[]): ApiError {
   const { data: status } = Status.safeParse(object);
   if (status === undefined) return failure(call, host, 'the watch reported an error without a status');
-  return refused(call, host, status);
+  return refused(call, host, status, secrets);
 }
 
 function refused(
   call: Call,
   host: string,
-  { code, reason = '', message = '', details }: Partial<Status> & Pick<Status, 'code'>,
+  { code, reason: given = '', message = '', details }: Partial<Status> & Pick<Status, 'code'>,
+  secrets: readonly string[],
   retryAfter = details?.retryAfterSeconds,
 ): ApiError {
-  const words = serverText(message);
+  const reason = serverText(given, secrets);
+  const words = serverText(message, secrets);
   const causes = details?.causes ?? [];
   // Mostly the message repeats them; that of a disruption budget does not.
-  const more = causes.map((cause) => serverText(cause.message)).filter((text) => !words.includes(text));
+  const more = causes
+    .slice(0, MAX_CAUSES)
+    .map((cause) => serverText(cause.message, secrets))
+    .filter((text) => !words.includes(text));
   const parts = [
     `${code}${reason === '' ? '' : ` ${reason}`}`,
     ...(words === '' || words === reason ? [] : [words]),
@@ -177,8 +187,14 @@ function parseStatus(text: string): Status | undefined {
   }
 }
 
-const serverText = (message: string): string =>
-  message.replace(/\s+/g, ' ').trim().replace(/\.$/, '').slice(0, MAX_SERVER_TEXT);
+/** A server's words as part of a sentence, without `secrets`: it, or a proxy, may repeat the request. */
+export const serverText = (words: string, secrets: readonly string[] = []): string =>
+  secrets
+    .reduce((text, secret) => text.replaceAll(secret, '…'), words)
+    .replace(/\s+/g, ' ')
+    .trim()
+    .replace(/\.$/, '')
+    .slice(0, MAX_SERVER_TEXT);
 
 /** The header holds seconds or, from some proxies, a date; that is of the clock that also dated the answer. */
 function retryAfterSeconds({

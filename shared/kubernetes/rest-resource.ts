@@ -1,6 +1,6 @@
 import type { NodeName } from '#shared/eviction/identity.ts';
 import type { ListOptions, Page, Resource, WatchEvent, WatchOptions } from './api.ts';
-import { failure, watchError } from './api-error.ts';
+import { failure, serverText } from './api-error.ts';
 import { fieldsOf, textOf } from './api-json.ts';
 import type { Trim } from './bulk.ts';
 import type { Call } from './call.ts';
@@ -102,9 +102,13 @@ export class RestResource<T> implements Resource<T> {
         };
       }
       case 'ERROR':
-        throw watchError(call, this.#transport.host, object);
+        throw this.#transport.watchError(call, object);
       default:
-        throw failure(call, this.#transport.host, `the watch sent an event of unknown type ${String(type)}`);
+        throw failure(
+          call,
+          this.#transport.host,
+          `the watch sent an event of unknown type ${serverText(String(type))}`,
+        );
     }
   }
 }

@@ -1,7 +1,7 @@
 import { promisify } from 'node:util';
 import { gunzip, gunzipSync } from 'node:zlib';
 import { type Clock, systemClock } from '#shared/time/clock.ts';
-import { ApiError, failure, LateCallError, late, refusal, unreachable } from './api-error.ts';
+import { ApiError, failure, LateCallError, late, refusal, unreachable, watchError } from './api-error.ts';
 import { parseInt64Json } from './api-json.ts';
 import { Breaker } from './breaker.ts';
 import type { Trim } from './bulk.ts';
@@ -43,6 +43,8 @@ export class Transport {
   readonly #skew = new ClockSkew();
   readonly #calling: Sockets;
   readonly #following: Sockets;
+  /** What is not to come back in a message: a watch may have begun with the second newest. */
+  #secrets: readonly string[] = [];
   #closed = false;
 
   constructor(connection: Connection, clock: Clock = systemClock) {
@@ -140,6 +142,11 @@ export class Transport {
     }
   }
 
+  /** What an `ERROR` event of a watch says. */
+  watchError(call: Call, object: unknown): ApiError {
+    return watchError(call, this.host, object, this.#secrets);
+  }
+
   /** Ends all connections; a call under way rejects. */
   close(): void {
     this.#closed = true;
@@ -224,8 +231,12 @@ export class Transport {
       const why = error instanceof Error ? error.message.replace(/\.$/, '') : 'no credentials';
       throw failure(call, this.host, why, error);
     });
-    const names = Object.keys(access.headers).map((name) => name.toLowerCase());
-    if (access.server.protocol === 'https:' || !names.includes('authorization')) return access;
+    const authorization = Object.entries(access.headers).find(([name]) => /^authorization$/i.test(name))?.[1];
+    if (authorization === undefined) return access;
+    const secret = authorization.slice(authorization.indexOf(' ') + 1);
+    if (secret !== '' && !this.#secrets.includes(secret))
+      this.#secrets = [secret, ...this.#secrets.slice(0, 1)];
+    if (access.server.protocol === 'https:') return access;
     const why = 'its address is plain http, which would show the token to anybody on the way';
     throw failure(
       call,
@@ -244,7 +255,7 @@ export class Transport {
     if (date) this.#skew.hear({ sentAt, receivedAt: this.#clock.now(), date });
     if (status >= 200 && status < 300) return answer;
     if (status === 401) this.#connection.forgetCredentials?.();
-    throw refusal(call, this.host, answer, String(await body(answer)));
+    throw refusal(call, this.host, answer, String(await body(answer)), this.#secrets);
   }
 }
 

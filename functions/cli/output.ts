@@ -1,5 +1,6 @@
 import { type Command, Option } from 'commander';
 import { dump } from 'js-yaml';
+import { shownLine } from '#shared/shown-text.ts';
 import { layout, widthOf } from './fit.ts';
 import type { Paint } from './paint.ts';
 
@@ -87,7 +88,10 @@ export function tableOf<Row>(
   { wide, paint, indent = 0 }: TableLook,
 ): string {
   const shown = columns.filter((column) => wide || !column.wide);
-  const table = [shown.map(({ head }) => head), ...rows.map((row) => shown.map(({ of }) => of(row)))];
+  const table = [
+    shown.map(({ head }) => head),
+    ...rows.map((row) => shown.map(({ of }) => shownLine(of(row)))),
+  ];
   return tableText(table, roomIn({ wide, paint }) - indent, (head) => paint('bold', head));
 }
 

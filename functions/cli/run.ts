@@ -6,6 +6,7 @@ import { PolicyError } from '#shared/clusters/policy-document.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { KubeconfigError } from '#shared/kubernetes/kubeconfig-file.ts';
 import { QueueError } from '#shared/queues/sender.ts';
+import { shownLines } from '#shared/shown-text.ts';
 import { StoreError } from '#shared/store/store.ts';
 import { type CliDeps, CliError } from './command.ts';
 import { EXIT, type ExitCode } from './exit-codes.ts';
@@ -24,11 +25,15 @@ const OPERATOR_ERRORS = [
   StoreError,
 ];
 
-/** Does what a command line says, and tells how it ended. What went wrong is said. */
+/** Does what a command line says, and tells how it ended. What went wrong is said. Whatever is named how, it acts on no terminal. */
 export async function run(argv: readonly string[], deps: Omit<CliDeps, 'exitWith'>): Promise<ExitCode> {
   let code: ExitCode = EXIT.fine;
+  const complain = (text: string) => deps.complain(shownLines(text));
   const program = createProgram({
     ...deps,
+    print: (text) => deps.print(shownLines(text)),
+    complain,
+    watch: (look) => deps.watch(async () => shownLines(await look())),
     exitWith: (found) => {
       code = found;
     },
@@ -41,7 +46,7 @@ export async function run(argv: readonly string[], deps: Omit<CliDeps, 'exitWith
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.fine : EXIT.usage;
     deps.progress();
     const known = OPERATOR_ERRORS.some((kind) => error instanceof kind);
-    deps.complain(`taintward: ${known ? (error as Error).message : (error as Error).stack}\n`);
+    complain(`taintward: ${known ? (error as Error).message : (error as Error).stack}\n`);
     return EXIT.failed;
   } finally {
     deps.progress();

@@ -3,6 +3,7 @@ import type { Brake } from '#shared/eviction/brake.ts';
 import { tripText } from '#shared/eviction/guard.ts';
 import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { CancelReason } from '#shared/eviction/records.ts';
+import { shownLine } from '#shared/shown-text.ts';
 import { taintText } from '#shared/taints/taint.ts';
 import { type Log, type LogFields, logTo } from '#shared/telemetry/log.ts';
 import type { EvictionFields, LogEvents, LogLine, PodFields } from '#shared/telemetry/log-events.ts';
@@ -19,7 +20,8 @@ export function narrator(clock: Clock, write: (line: string) => void): Log {
     if (told === undefined) return;
     const { cluster, node }: LogFields = line.fields;
     const where = [cluster, node].filter((part) => part !== undefined).join(' ');
-    write(`${styleText('dim', dateAndTime(clock.now()))} ${where ? `${where}  ` : ''}${told}`);
+    const text = `${styleText('dim', dateAndTime(clock.now()))} ${where ? `${where}  ` : ''}${told}`;
+    write(shownLine(text));
   });
 }
 

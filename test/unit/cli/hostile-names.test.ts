@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { styleText } from 'node:util';
+import type { Paint } from '#functions/cli/paint.ts';
+import { run } from '#functions/cli/run.ts';
+import { narrator } from '#functions/local/narrator.ts';
+import { podUid } from '#shared/eviction/identity.ts';
+import { aNode, anEnding, aReason, aRecord, aRef, aTaint, NOW } from '#test/contracts/partition-builders.ts';
+import { DrivenClock } from '#test/world/driven-clock.ts';
+import { commandLine } from './command-line.ts';
+import { plainOutput } from './plain-output.ts';
+
+/** Title of the window, an empty screen, the 8-bit way to a colour, a line of its own, text that reads backwards. */
+const ODD = '\u001b]0;owned\u0007\u001b[2J\u009b31m\nNothing needs you.\r\u202edaeh';
+const PLAIN = 'odd';
+// biome-ignore lint/suspicious/noControlCharactersInRegex: styles begin so
+const STYLES = /\u001b\[(?:1|2|22|3[1-5]|39)m/g;
+const ACTED_UPON = /(?!\n)[\p{Cc}\u202e]/u;
+
+const paint: Paint = (style, text) => styleText(style, text, { validateStream: false });
+
+/** What commands print of a fleet in which everything that others may name is named so, as a relay in the wrong hands can. */
+async function printed(t: TestContext, name: string, ...argv: readonly string[]): Promise<string> {
+  const { fleet, store, letters } = commandLine(t);
+  const [cluster = assert.fail('there is no cluster')] = await fleet.clusters();
+  const ref = aRef(cluster, `n${name}`);
+  const record = aRecord({
+    ...{ uid: podUid('u'), namespace: `ns${name}`, name: `pod${name}`, reasons: [aReason('key', name)] },
+    ...{ owner: { kind: name, name }, attempts: 2, nextTryAt: NOW + 60_000, error: name },
+  });
+  const node = aNode({ taints: [aTaint({ key: 'key', value: name })] });
+  await store.commit(ref, 0, { node, schedule: [record], end: [], live: true }, NOW);
+  await store.commit(aRef(cluster, `m${name}`), 0, { node, schedule: [], end: [], live: true }, NOW);
+  await store.end(aRef(cluster, `m${name}`), [anEnding(record, { error: name })], NOW);
+  letters.add('evictions-due', { body: name }, name);
+  const output = plainOutput();
+  let complaint = '';
+  await run(argv, {
+    ...{ ...output.deps, paint, fleet: () => fleet, live: async () => fleet, clock: new DrivenClock(NOW) },
+    connect: () => assert.fail('a cluster was asked for'),
+    complain: (text) => {
+      complaint += text;
+    },
+  });
+  return output.state.printed + complaint;
+}
+
+const COMMANDS: readonly (readonly string[])[] = [
+  ['pending', 'prod'],
+  ['pending', 'prod', '-o', 'wide'],
+  ['history', 'prod'],
+  ['history', 'prod', '-o', 'wide'],
+  ['status'],
+  ['status', '-o', 'wide'],
+  ['dead-letters', 'list'],
+  ['dead-letters', 'list', '-o', 'wide'],
+];
+
+test('no command lets a name act on the terminal, or begin a line of its own', async (t) => {
+  for (const argv of COMMANDS) {
+    const text = (await printed(t, ODD, ...argv)).replaceAll(STYLES, '');
+    const plain = await printed(t, PLAIN, ...argv);
+    assert.doesNotMatch(text, ACTED_UPON, argv.join(' '));
+    if (argv[0] !== 'status') assert.ok(text.includes('\\u001b]0;owned'), `${argv.join(' ')} names nobody`);
+    assert.equal(text.split('\n').length, plain.split('\n').length, `${argv.join(' ')}\n${text}`);
+  }
+});
+
+test('for programs names are what they are, and still act on no terminal', async (t) => {
+  const text = await printed(t, ODD, 'pending', 'prod', '-o', 'json');
+  assert.doesNotMatch(text, ACTED_UPON);
+  assert.ok(JSON.stringify(JSON.parse(text)).includes(JSON.stringify(`pod${ODD}`)));
+});
+
+test('what goes wrong by a name does not act on the terminal either', async (t) => {
+  assert.doesNotMatch(await printed(t, ODD, 'pending', `prod${ODD}`), ACTED_UPON);
+});
+
+test('no name acts on the terminal of npm start, or begins a line of its own', () => {
+  const lines: string[] = [];
+  const log = narrator(new DrivenClock(NOW), (line) => lines.push(line));
+  const pod = { cluster: `c${ODD}`, node: `n${ODD}`, namespace: ODD, pod: ODD, uid: ODD };
+  log.info('eviction.done', { ...pod, fireAt: NOW, lateMs: 0, because: [ODD] } as never);
+  log.warn('relay.watch-failed', { cluster: ODD, resource: 'nodes', reason: new Error(ODD) } as never);
+  assert.equal(lines.length, 2);
+  for (const line of lines) assert.doesNotMatch(line.replaceAll(STYLES, ''), /[\p{Cc}\u202e]/u);
+});

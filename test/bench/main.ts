@@ -1,59 +1,89 @@
-import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { Console } from 'node:console';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { gzipSync } from 'node:zlib';
-import { BUNDLE_FILE, bundleFunction, FUNCTION_NAMES } from '../../cdk/bundle.ts';
+import { Argument, Command, InvalidArgumentError } from 'commander';
+import { aimText, amount, ratioText } from './figure-text.ts';
+import { type Figure, loadNow, median, type Result, ratioOf, thisMachine } from './result.ts';
+import { type BenchOptions, NotHereError } from './scenario.ts';
+import { SCENARIOS } from './scenarios.ts';
 
-/** Fresh processes per bundle; the median of their times is told. */
-const RUNS = 15;
+const RESULTS = join(import.meta.dirname, 'results');
+/** What others may use of the machine, in cores, before it is said. */
+const QUIET_LOAD = 0.5;
 
-/** Everything that any function reads from its environment; no one is called. */
-const ENVIRONMENT = {
-  TABLE_NAME: 'bench',
-  SOURCE_QUEUE_URL: 'https://example.com/1/source',
-  DEAD_LETTER_QUEUE_URL: 'https://example.com/1/dead',
-  EVICTIONS_DUE_URL: 'https://example.com/1/due',
-  EVICTIONS_DUE_ARN: 'arn:aws:sqs:eu-west-1:123456789012:due',
-  SCHEDULE_GROUP_NAME: 'bench',
-  SCHEDULE_ROLE_ARN: 'arn:aws:iam::123456789012:role/bench',
-  HISTORY_DAYS: '7',
-  COMPARISON_OPERATORS: 'false',
-  METRIC_NAMESPACE: 'bench',
-  AWS_REGION: 'eu-west-1',
+const whole = (text: string): number => {
+  const value = Number(text);
+  if (!Number.isInteger(value) || value < 1) throw new InvalidArgumentError('It has to be 1 or more.');
+  return value;
 };
 
-const IMPORT = `
-const start = performance.now();
-await import(process.argv[1]);
-process.stdout.write(String(performance.now() - start));`;
-
-/** Milliseconds a fresh process takes to load a bundle with its clients, as a cold function does. */
-function coldImportMs(file: string): number {
-  const args = ['--enable-source-maps', '--input-type=module', '--eval', IMPORT, file];
-  return Number(
-    execFileSync(process.execPath, args, { env: { ...process.env, ...ENVIRONMENT }, encoding: 'utf8' }),
-  );
+function row(figure: Figure) {
+  const { ours, peer, unit, note = '' } = figure;
+  return {
+    ours: amount(median(ours), unit),
+    peer: peer ? amount(median(peer.values), unit) : '',
+    'beside what': peer?.name ?? '',
+    ratio: ratioText(ratioOf(figure)),
+    aim: aimText(figure),
+    note,
+  };
 }
 
-function median(numbers: readonly number[]): number {
-  const sorted = [...numbers].sort((a, b) => a - b);
-  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
+/** Measures one scenario and prints it; `undefined`: what it needs is not here, which has been said. */
+async function measure(name: string, options: BenchOptions): Promise<Result | undefined> {
+  const scenario = SCENARIOS[name];
+  if (scenario === undefined) return undefined;
+  const { err, out } = { err: process.stderr, out: process.stdout };
+  err.write(`${name}: ${scenario.about}\n`);
+  const before = loadNow();
+  if (before[0] > QUIET_LOAD) {
+    err.write(
+      `  The machine is busy (load ${before[0]}): times are too long, and ratios hold better than they.\n`,
+    );
+  }
+  const measuredAt = new Date().toISOString();
+  const figures: Figure[] = [];
+  try {
+    await scenario.run((figure) => figures.push(figure), options);
+  } catch (error) {
+    if (!(error instanceof NotHereError)) process.exitCode = 1;
+    const how = error instanceof NotHereError ? 'LEFT OUT' : 'BROKE OFF';
+    err.write(`  ${how}: ${error instanceof NotHereError ? error.message : (error as Error).stack}\n`);
+  }
+  if (figures.length === 0) return undefined;
+  out.write(`\n${name}: ${scenario.about}\n`);
+  new Console(out).table(Object.fromEntries(figures.map((figure) => [figure.what, row(figure)])));
+  const load = { before, after: loadNow() };
+  const machine = thisMachine();
+  out.write(`${machine.cores} × ${machine.cpu}, Node ${machine.node}, load ${before[0]}\n`);
+  return { scenario: name, command: `npm run bench -- ${name}`, measuredAt, machine, load, figures };
 }
 
-const dir = mkdtempSync(join(tmpdir(), 'taintward-bench-'));
-try {
-  const lines = FUNCTION_NAMES.map((name) => {
-    bundleFunction(name, join(dir, name));
-    const file = join(dir, name, BUNDLE_FILE);
-    const code = readFileSync(file);
-    const times = Array.from({ length: RUNS }, () => coldImportMs(file));
-    const columns = [code.length / 1000, gzipSync(code).length / 1000, median(times)];
-    return name.padEnd(12) + columns.map((value) => value.toFixed(0).padStart(12)).join('');
-  });
-  const title = `function    ${['kB', 'kB gzipped', 'import, ms'].map((text) => text.padStart(12)).join('')}`;
-  const note = `Import: median of ${RUNS} fresh processes on ${process.arch}, Node ${process.version}, with source maps.`;
-  process.stdout.write(`${[title, ...lines, '', note].join('\n')}\n`);
-} finally {
-  rmSync(dir, { recursive: true });
-}
+// So that what was started ends, too.
+process.once('SIGINT', () => process.exit(1));
+process.once('SIGTERM', () => process.exit(1));
+
+await new Command('bench')
+  .description('Measures the service beside its peers, turn by turn.')
+  .addArgument(
+    new Argument('[scenarios...]', 'what to measure; without any: all').choices(Object.keys(SCENARIOS)),
+  )
+  .option(
+    '--runs <count>',
+    'how often ours and its peer take turns, in place of what each scenario thinks right',
+    whole,
+  )
+  .option('--short', 'within seconds: shows that it works, measures nothing and writes nothing', false)
+  .option('--out <dir>', 'where each result is written as JSON', RESULTS)
+  .action(async (names: readonly string[], { runs, short, out }) => {
+    mkdirSync(out, { recursive: true });
+    for (const name of names.length > 0 ? names : Object.keys(SCENARIOS)) {
+      const result = await measure(name, { runs, short });
+      // After each scenario, so that a run that is broken off is not lost.
+      if (result && !short) {
+        writeFileSync(join(out, `${name}.json`), `${JSON.stringify(result, undefined, 2)}\n`);
+      }
+    }
+  })
+  .parseAsync();
+process.exit();

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { freePort } from '#test/aws/server-process.ts';
+import { type ProcessUsage, processUsage } from './process-usage.ts';
 import { until } from './until.ts';
 
 const READY_WITHIN_MS = 60_000;
@@ -28,7 +29,24 @@ export class ControllerManager {
   }
 
   /** On the cluster of `KUBECONFIG`. Throws, so that tests fail and are never skipped, when `KCM_BIN` names no binary. */
-  static async start(...controllers: readonly Controller[]): Promise<ControllerManager> {
+  static start(...controllers: readonly Controller[]): Promise<ControllerManager> {
+    return ControllerManager.#start(controllers, []);
+  }
+
+  /** With one controller alone, whose requests to the API server are held to so many a second; 20, as it comes. */
+  static startAt(requestsPerSecond: number, controller: Controller): Promise<ControllerManager> {
+    // A burst is half as much again, as of the defaults.
+    const burst = Math.ceil(requestsPerSecond * 1.5);
+    return ControllerManager.#start(
+      [controller],
+      [`--kube-api-qps=${requestsPerSecond}`, `--kube-api-burst=${burst}`],
+    );
+  }
+
+  static async #start(
+    controllers: readonly Controller[],
+    flags: readonly string[],
+  ): Promise<ControllerManager> {
     const { KCM_BIN, KUBECONFIG = '' } = process.env;
     if (!KCM_BIN)
       throw new Error('KCM_BIN is not set: let it name a kube-controller-manager of Kubernetes 1.36.');
@@ -48,6 +66,7 @@ export class ControllerManager {
         `--secure-port=${port}`,
         `--cert-dir=${dir}`,
         '--authorization-always-allow-paths=/healthz,/metrics',
+        ...flags,
       ],
       { stdio: ['ignore', log, log] },
     );
@@ -71,6 +90,11 @@ export class ControllerManager {
     const line = metrics.split('\n').find((each) => each.startsWith(`${DELETIONS} `));
     if (line === undefined) throw new Error(`The controller manager has no metric ${DELETIONS}.`);
     return Number(line.slice(DELETIONS.length));
+  }
+
+  /** What the process used so far; `undefined` where there is no /proc. */
+  usage(): ProcessUsage | undefined {
+    return processUsage(this.#child.pid);
   }
 
   /** Throws when it ended by itself. */

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { z } from 'zod';
 import { freePort } from '#test/aws/server-process.ts';
+import { type ProcessUsage, processUsage } from './process-usage.ts';
 import { until } from './until.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
@@ -158,16 +159,7 @@ export class ServiceProcess {
   }
 
   /** What the process used so far; `undefined` where there is no /proc. */
-  usage(): { readonly peakMiB: number; readonly cpuSeconds: number } | undefined {
-    try {
-      const status = readFileSync(`/proc/${this.#child.pid}/status`, 'utf8');
-      const stat = readFileSync(`/proc/${this.#child.pid}/stat`, 'utf8');
-      const peakKiB = Number(/^VmHWM:\s+(\d+) kB/m.exec(status)?.[1]);
-      // After the command in parentheses: utime and stime are the fields 14 and 15, in ticks of 10 ms.
-      const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-      return { peakMiB: peakKiB / 1024, cpuSeconds: (Number(fields[11]) + Number(fields[12])) / 100 };
-    } catch {
-      return undefined;
-    }
+  usage(): ProcessUsage | undefined {
+    return processUsage(this.#child.pid);
   }
 }

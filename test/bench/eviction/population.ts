@@ -1,0 +1,144 @@
+import pMap from 'p-map';
+import { NotHereError } from '#test/bench/scenario.ts';
+import type { ProcessUsage } from '#test/cluster/rig/process-usage.ts';
+import { runName, type Span, TestCluster } from '#test/cluster/rig/test-cluster.ts';
+import { until } from '#test/cluster/rig/until.ts';
+import type { WatchedToleration } from '#test/cluster/rig/watched.ts';
+import type { PodLife } from '#test/cluster/rig/witness.ts';
+import type { Contender } from './contender.ts';
+
+/** Requests at a time while nodes and pods are made, and nodes tainted. */
+const PARALLEL = 48;
+const SETTLED_WITHIN_MS = 120_000;
+/** Events come behind the deletions that they tell of; no more do when none came for so long. */
+const EVENTS_QUIET_MS = 3_000;
+const TAINT = { key: 'bench' };
+
+/** What is on each node. */
+export interface Shape {
+  readonly nodes: number;
+  readonly podsPerNode: number;
+  /** Of a node's pods, by their number; absent: none. */
+  readonly tolerations?: (pod: number) => readonly WatchedToleration[];
+}
+
+/** What somebody made of a population whose nodes were all tainted at once. */
+export interface Eviction {
+  /** Those that went within the time that was given. */
+  readonly pods: readonly (PodLife & { readonly number: number; readonly tainted: Span })[];
+  /** From the first taint that was seen to the last eviction that was. */
+  readonly tookMs: number;
+  /** Pods that at least one Event tells of. */
+  readonly told: number;
+  /** Just before the taints, and when all was over. */
+  readonly before: ProcessUsage | undefined;
+  readonly after: ProcessUsage | undefined;
+}
+
+/** Nodes and their pods on the cluster of `KUBECONFIG`, which are evicted and made anew. */
+export class Population {
+  readonly #cluster: TestCluster;
+  readonly #shape: Shape;
+  readonly #nodes: readonly string[];
+  /** By node and number. */
+  readonly #pods = new Map<string, PodLife & { readonly number: number }>();
+  #made = 0;
+
+  private constructor(cluster: TestCluster, shape: Shape, nodes: readonly string[]) {
+    this.#cluster = cluster;
+    this.#shape = shape;
+    this.#nodes = nodes;
+  }
+
+  /** Makes the nodes. Throws `NotHereError` without a cluster. */
+  static async on(shape: Shape): Promise<Population> {
+    if (!process.env['KUBECONFIG'] || !process.env['KCM_BIN']) {
+      throw new NotHereError(
+        'KUBECONFIG is to name a disposable cluster without the taint-eviction-controller, and KCM_BIN a kube-controller-manager of Kubernetes 1.36; `.ci/bench` has both.',
+      );
+    }
+    const cluster = await TestCluster.open('KUBECONFIG', runName());
+    const numbers = Array.from({ length: shape.nodes }, (_, index) => index);
+    const nodes = await pMap(numbers, (index) => cluster.addNode(`${index}`), { concurrency: PARALLEL });
+    // The node controller does not run, so nobody asks for signs of life.
+    for (const node of nodes) cluster.kubelet.removeNode(node);
+    return new Population(cluster, shape, nodes);
+  }
+
+  /** Has all pods there and running, then lets somebody evict them for as long as `withinMs`, and who does so ends. */
+  async evictedBy(contender: Contender, withinMs: number): Promise<Eviction> {
+    await this.#fill();
+    const { witness } = this.#cluster;
+    const eventsBefore = witness.taintManagerEvents().length;
+    const evictor = await contender();
+    try {
+      const before = evictor.usage();
+      const tainting = pMap(this.#nodes, (node) => this.#cluster.taint(node, TAINT), {
+        concurrency: PARALLEL,
+      });
+      const spans = new Map((await tainting).map((span, index) => [this.#nodes[index] ?? '', span]));
+      const firstAt = Math.min(...[...spans.values()].map(({ seenAt }) => seenAt));
+      const pods = [...this.#pods.values()];
+      const inTime = ({ evictedAt = Infinity }: PodLife) => evictedAt - firstAt <= withinMs;
+      await until('pods are evicted', withinMs + SETTLED_WITHIN_MS, () => {
+        const over = Date.now() - firstAt > withinMs;
+        return over || pods.every(({ evictedAt }) => evictedAt !== undefined);
+      });
+      const complete = pods.every(inTime);
+      if (complete) await this.#eventsEnd();
+      const after = evictor.usage();
+      const evicted = pods
+        .filter(inTime)
+        .map((pod) => ({ ...pod, tainted: spans.get(pod.node) ?? { askedAt: 0, seenAt: 0 } }));
+      const lastAt = Math.max(...evicted.map(({ evictedAt = 0 }) => evictedAt));
+      const events = witness.taintManagerEvents().slice(eventsBefore);
+      const told = new Set(events.map(({ involvedObject }) => involvedObject['name'])).size;
+      return { pods: evicted, tookMs: lastAt - firstAt, told, before, after };
+    } finally {
+      await evictor.stop();
+      await pMap(this.#nodes, (node) => this.#cluster.untaint(node), { concurrency: PARALLEL });
+      await this.#evictedGo();
+      this.#cluster.check();
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#cluster.close();
+  }
+
+  async #fill(): Promise<void> {
+    const { podsPerNode, tolerations } = this.#shape;
+    const places = this.#nodes.flatMap((node) =>
+      Array.from({ length: podsPerNode }, (_, number) => ({ node, number })),
+    );
+    const missing = places.filter(({ node, number }) => !this.#pods.has(`${node}/${number}`));
+    await pMap(
+      missing,
+      async ({ node, number }) => {
+        const pod = await this.#cluster.addPod(node, `bench-${this.#made++}`, {
+          tolerations: tolerations?.(number) ?? [],
+        });
+        this.#pods.set(`${node}/${number}`, Object.assign(pod, { number }));
+      },
+      { concurrency: PARALLEL },
+    );
+  }
+
+  async #evictedGo(): Promise<void> {
+    const evicted = [...this.#pods].filter(([, { evictedAt }]) => evictedAt !== undefined);
+    await until('what was evicted is gone', SETTLED_WITHIN_MS, () =>
+      evicted.every(([, { goneAt }]) => goneAt !== undefined),
+    );
+    for (const [place] of evicted) this.#pods.delete(place);
+  }
+
+  async #eventsEnd(): Promise<void> {
+    const { witness } = this.#cluster;
+    let [count, at] = [witness.taintManagerEvents().length, Date.now()];
+    await until('no more Events come', SETTLED_WITHIN_MS, () => {
+      const now = witness.taintManagerEvents().length;
+      if (now !== count) [count, at] = [now, Date.now()];
+      return Date.now() - at > EVENTS_QUIET_MS;
+    });
+  }
+}

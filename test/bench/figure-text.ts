@@ -1,0 +1,27 @@
+import { type Figure, meetsAim } from './result.ts';
+
+/** A value as tables have it: three digits at least, and its unit. */
+export const amount = (value: number | undefined, unit: string): string =>
+  value === undefined || Number.isNaN(value) ? '–' : `${digits(value)}${unit === '' ? '' : ` ${unit}`}`;
+
+/** Three digits where there are fewer before the point, all of them where there are more. */
+export const digits = (value: number): string =>
+  Number(Math.abs(value) < 100 ? value.toPrecision(3) : value.toFixed(0)).toLocaleString('en-US', {
+    maximumSignificantDigits: 15,
+  });
+
+export const ratioText = (ratio: number | undefined): string =>
+  ratio === undefined ? '–' : `${digits(ratio)}×`;
+
+/** What was aimed at, and whether it is so; empty where nothing was. */
+export function aimText(figure: Figure): string {
+  const { aim, unit } = figure;
+  if (aim === undefined) return '';
+  const bound = (value: number) => (aim.of === 'ratio' ? ratioText(value) : amount(value, unit));
+  const bounds = [
+    ...(aim.atLeast === undefined ? [] : [`≥ ${bound(aim.atLeast)}`]),
+    ...(aim.atMost === undefined ? [] : [`≤ ${bound(aim.atMost)}`]),
+  ].join(', ');
+  const met = meetsAim(figure);
+  return met === undefined ? bounds : `${bounds} ${met ? '✓' : '✗'}`;
+}

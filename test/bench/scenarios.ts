@@ -1,0 +1,11 @@
+import { bundles } from './bundles/bundles.ts';
+import { mass } from './eviction/mass.ts';
+import type { Scenario } from './scenario.ts';
+
+/** By the names that the command line takes, in the order in which they are measured. */
+export const SCENARIOS: Readonly<Record<string, Scenario>> = {
+  'mass-1x110': mass({ nodes: 1, podsPerNode: 110 }, 5),
+  'mass-100x50': mass({ nodes: 100, podsPerNode: 50 }, 5),
+  'mass-1000x30': mass({ nodes: 1000, podsPerNode: 30 }, 3),
+  bundles,
+};

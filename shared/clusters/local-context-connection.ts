@@ -3,12 +3,11 @@ import type { LocalContextAccess } from './registry.ts';
 
 /**
  * Reaches a cluster by a context of a kubeconfig file of this machine, plugins included. The file is read when it is
- * first needed. Apart from `connect`, because functions do without it and the client-node it brings.
+ * first needed. Apart from `connect`, because functions do without it.
  */
 export function localContextConnection({ kubeconfig, context }: LocalContextAccess): Connection {
   let connection: Connection | undefined;
   const load = async (): Promise<Connection> => {
-    // client-node takes half a second to load, which is for those who have such a cluster.
     const { contextConnection } = await import('#shared/kubernetes/kubeconfig.ts');
     return contextConnection(context, kubeconfig);
   };

@@ -1,6 +1,6 @@
 import { accessSync, constants } from 'node:fs';
 import type { RequestOptions } from 'node:https';
-import { KubeConfig } from '@kubernetes/client-node';
+import { isIPv6 } from 'node:net';
 import type { Connection, RequestAccess } from './connection.ts';
 import { ExecPlugin, type PluginCredential } from './exec-plugin.ts';
 import {
@@ -14,6 +14,7 @@ import {
   serverUrl,
   systemErrorCode,
 } from './kubeconfig-file.ts';
+import { ownCredentials, type RequestCredentials } from './own-credentials.ts';
 
 /** Where Kubernetes puts a pod's own credentials. */
 const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
@@ -37,31 +38,28 @@ export function contextConnection(name: string, kubeconfig: string | undefined):
  * `root` goes before the well-known paths. Throws `KubeconfigError` outside a pod.
  */
 export function inClusterConnection(root = ''): Connection {
-  if (!process.env['KUBERNETES_SERVICE_HOST'] || !process.env['KUBERNETES_SERVICE_PORT']) {
+  const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port } = process.env;
+  if (!host || !port) {
     throw new KubeconfigError(
       'This process does not run in a Kubernetes pod (KUBERNETES_SERVICE_HOST is not set): use a kubeconfig.',
     );
   }
   const who = 'the service account of this pod';
-  for (const file of ['ca.crt', 'token']) checkReadable(`${root}${SERVICE_ACCOUNT}/${file}`, who);
+  const [ca = '', tokenFile = ''] = ['ca.crt', 'token'].map((file) => `${root}${SERVICE_ACCOUNT}/${file}`);
+  for (const file of [ca, tokenFile]) checkReadable(file, who);
+  const server = new URL(`https://${isIPv6(host) ? `[${host}]` : host}:${port}`);
   const load = () => {
-    const config = new KubeConfig();
-    config.loadFromCluster(root);
-    return { config };
+    const own = ownCredentials({ server: server.href, 'certificate-authority': ca }, { tokenFile });
+    return async () => own();
   };
-  const server = new URL(load().config.getCurrentCluster()?.server ?? '');
   return credentialsConnection({ server }, who, load);
 }
 
 /** Where a server is, and by which proxy. */
 type Way = Pick<RequestAccess, 'server' | 'proxy'>;
 
-/** Where credentials come from. */
-interface Credentials {
-  readonly config: KubeConfig;
-  /** Run by us: client-node ends no plugin that hangs. */
-  readonly plugin?: ExecPlugin;
-}
+/** Gives what a request carries now; what hangs ends with the signal. */
+type Credentials = (signal: AbortSignal) => Promise<RequestCredentials>;
 
 function contextCredentials(name: string, { cluster, user }: ResolvedContext): Credentials {
   refuseUnsupported(name, cluster, user);
@@ -73,16 +71,37 @@ function contextCredentials(name: string, { cluster, user }: ResolvedContext): C
   ]) {
     if (file !== undefined) checkReadable(file, `context "${name}"`);
   }
-  const config = new KubeConfig();
-  config.loadFromString(
-    JSON.stringify({
-      clusters: [{ name, cluster: clientCluster(cluster) }],
-      users: [{ name, user: clientUser(user) }],
-      contexts: [{ name, context: { cluster: name, user: name } }],
-      'current-context': name,
-    }),
-  );
-  return { config, ...(user.exec ? { plugin: new ExecPlugin(user.exec) } : {}) };
+  if (user['auth-provider']) return providerCredentials(name, cluster, user);
+  const own = ownCredentials(cluster, user);
+  // Run by us: client-node ends no plugin that hangs.
+  const plugin = user.exec && new ExecPlugin(user.exec);
+  return async (signal) => (plugin ? withPlugin(own(), await plugin.credential(signal)) : own());
+}
+
+/**
+ * Those of users who log in at an identity provider, as client-node obtains them. Its 868 modules weigh 36 MB and take
+ * half a second to load, which is for them alone.
+ */
+function providerCredentials(name: string, cluster: KubeconfigCluster, user: KubeconfigUser): Credentials {
+  const loading = import('@kubernetes/client-node').then(({ KubeConfig }) => {
+    const config = new KubeConfig();
+    config.loadFromString(
+      JSON.stringify({
+        clusters: [{ name, cluster: clientCluster(cluster) }],
+        users: [{ name, user }],
+        contexts: [{ name, context: { cluster: name, user: name } }],
+        'current-context': name,
+      }),
+    );
+    return config;
+  });
+  // Told to whoever asks.
+  loading.catch(() => undefined);
+  return async () => {
+    const options: RequestOptions = {};
+    await (await loading).applyToHTTPSOptions(options);
+    return accessOf(options);
+  };
 }
 
 /** Left out in silence, each would act as somebody else or take another way than the kubeconfig means. */
@@ -106,20 +125,9 @@ function checkReadable(file: string, who: string): void {
 const clientCluster = ({ 'proxy-url': _, ...cluster }: KubeconfigCluster): object =>
   cluster.server.startsWith('http:') ? { ...cluster, 'insecure-skip-tls-verify': true } : cluster;
 
-function clientUser({ token, tokenFile, exec, ...user }: KubeconfigUser): object {
-  return {
-    ...user,
-    // kubectl's `tokenFile`, read again as it rotates, is known to client-node under this name only.
-    ...(tokenFile === undefined
-      ? { token }
-      : { 'auth-provider': { name: 'tokenFile', config: { tokenFile } } }),
-  };
-}
-
 /**
- * A connection with the credentials of one cluster and one user (client-node keeps a single token file's content per
- * `KubeConfig`, whosoever it is). `who` names the user in messages; `load` reads where they come from, first now (and
- * throws `KubeconfigError`), then after each time the server refused them.
+ * A connection with the credentials of one cluster and one user. `who` names the user in messages; `load` reads where
+ * they come from, first now (and throws `KubeconfigError`), then after each time the server refused them.
  */
 function credentialsConnection(way: Way, who: string, load: () => Credentials): Connection {
   let credentials: Credentials | undefined = load();
@@ -128,10 +136,7 @@ function credentialsConnection(way: Way, who: string, load: () => Credentials): 
   const obtain = async (signal: AbortSignal): Promise<RequestAccess> => {
     try {
       credentials ??= load();
-      const { config, plugin } = credentials;
-      const options: RequestOptions = {};
-      await config.applyToHTTPSOptions(options);
-      return { ...way, ...withPlugin(accessOf(options), await plugin?.credential(signal)) };
+      return { ...way, ...(await credentials(signal)) };
     } catch (error) {
       throw explained(who, error);
     }
@@ -153,9 +158,9 @@ function credentialsConnection(way: Way, who: string, load: () => Credentials): 
 }
 
 const withPlugin = (
-  access: Omit<RequestAccess, keyof Way>,
-  { token, clientCertificateData: cert, clientKeyData: key }: PluginCredential = {},
-): Omit<RequestAccess, keyof Way> => ({
+  access: RequestCredentials,
+  { token, clientCertificateData: cert, clientKeyData: key }: PluginCredential,
+): RequestCredentials => ({
   ...access,
   ...(token ? { headers: { ...access.headers, Authorization: `Bearer ${token.trim()}` } } : {}),
   ...(cert && key ? { cert, key } : {}),
@@ -186,7 +191,7 @@ function accessOf({
   key,
   rejectUnauthorized,
   servername,
-}: RequestOptions): Omit<RequestAccess, keyof Way> {
+}: RequestOptions): RequestCredentials {
   const given = Object.entries(headers ?? {}).map(([name, value]) => [name, String(value).trim()] as const);
   return {
     headers: {

@@ -166,6 +166,17 @@ test('a user name and password become basic authentication, and `as` an imperson
   });
 });
 
+test('who logs in at an identity provider gets the token that it gave', async (t) => {
+  const config = { 'access-token': 'given', expiry: '2999-01-01T00:00:00Z' };
+  const kubeconfig = write(
+    join(folder(t), 'config'),
+    single('a', { 'auth-provider': { name: 'gcp', config }, as: 'thief' }, { 'tls-server-name': 'other' }),
+  );
+  const access = await only(kubeconfig).requestOptions();
+  assert.deepEqual(access.headers, { Authorization: 'Bearer given', 'Impersonate-User': 'thief' });
+  assert.equal(access.servername, 'other');
+});
+
 test('a token file is read again as it rotates', async (t) => {
   const root = folder(t);
   write(join(root, 'token'), 'one\n');

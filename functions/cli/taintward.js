@@ -5,6 +5,8 @@ import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 
 const main = fileURLToPath(new URL('./main.ts', import.meta.url));
+/** Where npm start keeps it, too. */
+const COMPILED = fileURLToPath(new URL('../../node_modules/.cache/taintward', import.meta.url));
 
 function ownNode() {
   try {
@@ -21,6 +23,8 @@ function ownNode() {
 process.on('SIGINT', () => {});
 const { status, signal, error } = spawnSync(ownNode(), [main, ...process.argv.slice(2)], {
   stdio: 'inherit',
+  // What TypeScript becomes is kept from one command to the next, which saves half of its time.
+  env: { NODE_COMPILE_CACHE: COMPILED, ...process.env },
 });
 if (error) process.stderr.write(`taintward: ${error.message}\n`);
 process.exit(status ?? (signal === 'SIGINT' ? 130 : 1));

@@ -4,6 +4,7 @@ import type {
   AuditEntry,
   AuditQuery,
   Change,
+  FleetRulings,
   GuardState,
   Orders,
   Rulebook,
@@ -33,8 +34,6 @@ const ordersSchema = z.strictObject({
   stop: stopSchema.exactOptional(),
   holds: z.array(holdSchema),
 });
-
-type Fleet = Pick<Rulings, 'fleetStop' | 'fleetRevision'>;
 
 /** The rulebook in the embedded store's database, where another process may write too. Every method rejects with `StoreError`. */
 export class SqliteRulebook implements Rulebook {
@@ -131,7 +130,7 @@ export class SqliteRulebook implements Rulebook {
     );
   }
 
-  #rulings(cluster: ClusterName, fleet: Fleet): Rulings {
+  #rulings(cluster: ClusterName, fleet: FleetRulings): Rulings {
     return {
       orders: this.#orders(cluster),
       guard: this.#guard(cluster),
@@ -155,7 +154,7 @@ export class SqliteRulebook implements Rulebook {
     return guardStateOf(revision, parseStored(tripsSchema, JSON.parse(trips), what));
   }
 
-  #fleet(): Fleet {
+  #fleet(): FleetRulings {
     const row = this.#statements.fleet.get();
     if (!row) return { fleetRevision: 0 };
     const what = 'stop of all clusters';

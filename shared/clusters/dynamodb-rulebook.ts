@@ -9,7 +9,16 @@ import { Retention } from '#shared/store/retention.ts';
 import { StoreError } from '#shared/store/store.ts';
 import { historyTtl, parseStored } from '#shared/store/stored.ts';
 import { LEASE_PREFIX } from './dynamodb-leases.ts';
-import type { AuditEntry, AuditQuery, Change, GuardState, Orders, Rulebook, Rulings } from './rulebook.ts';
+import type {
+  AuditEntry,
+  AuditQuery,
+  Change,
+  FleetRulings,
+  GuardState,
+  Orders,
+  Rulebook,
+  Rulings,
+} from './rulebook.ts';
 import {
   auditSchema,
   guardStateOf,
@@ -29,6 +38,7 @@ const AUDIT_KEY = 'AUDIT';
 const ordersKey = (cluster: ClusterName): Key => ({ pk: `${CLUSTER_PREFIX}${cluster}`, sk: 'POLICY' });
 /** Beside the lease, because a relay may write there. */
 const guardKey = (cluster: ClusterName): Key => ({ pk: `${LEASE_PREFIX}${cluster}`, sk: 'GUARD' });
+const keysOf = (cluster: ClusterName): readonly Key[] => [ordersKey(cluster), guardKey(cluster)];
 const FLEET_STOP_KEY: Key = { pk: FLEET_KEY, sk: 'STOP' };
 
 const key = { pk: z.string(), sk: z.string() };
@@ -64,8 +74,11 @@ export class DynamoDbRulebook implements Rulebook {
     this.#retention = new Retention(table);
   }
 
-  async read(cluster: ClusterName): Promise<Rulings> {
-    return rulingsOf(cluster, await this.#items([cluster], true));
+  async read(cluster: ClusterName, fleet?: FleetRulings): Promise<Rulings> {
+    if (!fleet) return rulingsOf(cluster, await this.#items([cluster], true));
+    const { fleetStop, fleetRevision } = fleet;
+    const items = await this.#itemsAt(keysOf(cluster), true);
+    return { ...ownRulingsOf(cluster, items), fleetRevision, ...(fleetStop ? { fleetStop } : {}) };
   }
 
   async readAll(clusters: readonly ClusterName[]): Promise<ReadonlyMap<ClusterName, Rulings>> {
@@ -84,7 +97,10 @@ export class DynamoDbRulebook implements Rulebook {
   }
 
   async #items(clusters: readonly ClusterName[], consistent: boolean): Promise<Items> {
-    const keys = [FLEET_STOP_KEY, ...clusters.flatMap((cluster) => [ordersKey(cluster), guardKey(cluster)])];
+    return this.#itemsAt([FLEET_STOP_KEY, ...clusters.flatMap(keysOf)], consistent);
+  }
+
+  async #itemsAt(keys: readonly Key[], consistent: boolean): Promise<Items> {
     const items = await Array.fromAsync(this.#table.batchGet(keys, { consistent }));
     return new Map(items.map((item) => [idOf({ pk: `${item['pk']}`, sk: `${item['sk']}` }), item]));
   }
@@ -168,13 +184,17 @@ type Items = ReadonlyMap<string, Item>;
 
 const idOf = ({ pk, sk }: Key): string => `${pk}\n${sk}`;
 
-function rulingsOf(cluster: ClusterName, items: Items): Rulings {
+const rulingsOf = (cluster: ClusterName, items: Items): Rulings => ({
+  ...ownRulingsOf(cluster, items),
+  ...fleetOf(items),
+});
+
+function ownRulingsOf(cluster: ClusterName, items: Items): Pick<Rulings, 'orders' | 'guard'> {
   const orders = items.get(idOf(ordersKey(cluster)));
   const guard = items.get(idOf(guardKey(cluster)));
   return {
     orders: orders ? ordersOf(cluster, orders) : { revision: 0, holds: [] },
     guard: guard ? guardOf(cluster, guard) : { revision: 0, trips: [] },
-    ...fleetOf(items),
   };
 }
 
@@ -189,7 +209,7 @@ function guardOf(cluster: ClusterName, item: Item): GuardState {
   return guardStateOf(revision, trips);
 }
 
-function fleetOf(items: Items): Pick<Rulings, 'fleetStop' | 'fleetRevision'> {
+function fleetOf(items: Items): FleetRulings {
   const item = items.get(idOf(FLEET_STOP_KEY));
   if (!item) return { fleetRevision: 0 };
   const { stop, revision: fleetRevision } = parseStored(fleetStopSchema, item, 'stop of all clusters');

@@ -31,14 +31,17 @@ export interface GuardState {
   readonly released?: readonly (ReleasedTrip | FreshRelease)[];
 }
 
-/** All that is written of what governs a cluster. */
-export interface Rulings {
-  readonly orders: Orders;
-  readonly guard: GuardState;
-  /** Of all clusters. */
+/** What is written of all clusters at once. */
+export interface FleetRulings {
   readonly fleetStop?: Stop;
   /** Grows with each change of that; 0: they were never stopped. */
   readonly fleetRevision: number;
+}
+
+/** All that is written of what governs a cluster. */
+export interface Rulings extends FleetRulings {
+  readonly orders: Orders;
+  readonly guard: GuardState;
 }
 
 /** What the guard does by itself: it holds evictions, or lets them go. */
@@ -76,8 +79,8 @@ export type Change = 'changed' | 'conflict';
  * read to the last field: something that is not understood may be what forbids an eviction.
  */
 export interface Rulebook {
-  /** As it is now, strongly consistent. */
-  read(cluster: ClusterName): Promise<Rulings>;
+  /** As it is now, strongly consistent. `fleet`: what is known of all clusters, which need not be read then. */
+  read(cluster: ClusterName, fleet?: FleetRulings): Promise<Rulings>;
   /** Of many clusters in few calls; may lag behind by a moment. A cluster of which something cannot be read is left out. */
   readAll(clusters: readonly ClusterName[]): Promise<ReadonlyMap<ClusterName, Rulings>>;
   /** Puts `next` in place of the orders that were `found`, and the entry into the audit, both or neither. */
@@ -122,21 +125,47 @@ export interface RulesReaderDeps {
   readonly clock: Clock;
 }
 
-/** Reads the rules of clusters, each at most every {@link RULES_MAX_AGE_MS}; the same object for as long as it is relied on. */
+interface Asked<T> {
+  readonly askedAt: EpochMs;
+  readonly found: Promise<T>;
+}
+
+/**
+ * Reads the rules of clusters, each at most every {@link RULES_MAX_AGE_MS}; the same object for as long as it is relied on. What
+ * is written of all clusters is one item, which the processes of a large fleet ask for more often than one partition answers:
+ * it is read with one cluster, and serves all others for the same time.
+ */
 export function rulesReader({ rulebook, matching, clock }: RulesReaderDeps): RulesReader {
-  const known = new Map<ClusterName, { readonly askedAt: EpochMs; readonly rules: Promise<Rules> }>();
+  const known = new Map<ClusterName, Asked<Rules>>();
+  let fleet: Asked<FleetRulings | undefined> | undefined;
+
+  const isFresh = ({ askedAt }: Asked<unknown>): boolean => clock.now() - askedAt < RULES_MAX_AGE_MS;
+
+  const ask = (cluster: ClusterName): Asked<Rulings> => {
+    if (fleet && isFresh(fleet)) {
+      const { askedAt, found } = fleet;
+      // As old as the older of its parts.
+      return { askedAt, found: found.then((rulings) => rulebook.read(cluster, rulings)) };
+    }
+    const askedAt = clock.now();
+    const found = rulebook.read(cluster);
+    // Where this cluster's own cannot be read, the others read for themselves.
+    fleet = { askedAt, found: found.catch(() => undefined) };
+    return { askedAt, found };
+  };
+
   return async (cluster, guardRevision = 0) => {
     const last = known.get(cluster);
-    if (last && clock.now() - last.askedAt < RULES_MAX_AGE_MS) {
-      const rules = await last.rules;
+    if (last && isFresh(last)) {
+      const rules = await last.found;
       if (rules.guardRevision >= guardRevision) return rules;
       // Somebody else who needs newer ones may have asked for them already.
       const next = known.get(cluster);
-      if (next && next !== last) return next.rules;
+      if (next && next !== last) return next.found;
     }
-    const askedAt = clock.now();
-    const rules = rulebook.read(cluster).then((rulings) => rulesOf(rulings, matching));
-    known.set(cluster, { askedAt, rules });
+    const { askedAt, found } = ask(cluster);
+    const rules = found.then((rulings) => rulesOf(rulings, matching));
+    known.set(cluster, { askedAt, found: rules });
     rules.catch(() => known.delete(cluster));
     return rules;
   };

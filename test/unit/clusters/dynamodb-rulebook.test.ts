@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { BatchGetItemCommand } from '@aws-sdk/client-dynamodb';
 import { DynamoDbRulebook } from '#shared/clusters/dynamodb-rulebook.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { DynamoDbTable, toAttributes } from '#shared/store/dynamodb-table.ts';
@@ -57,6 +58,21 @@ test('a cluster takes one call to read, and so do 49', async () => {
   await rulebook.read(prod);
   await rulebook.readAll(Array.from({ length: 49 }, (_, index) => clusterName(`c${index}`)));
   assert.deepEqual(commands, ['BatchGetItemCommand', 'BatchGetItemCommand']);
+});
+
+test('what is known of all clusters is not read again with one of them', async () => {
+  const fake = new FakeDynamoDb({ now: () => NOW });
+  const asked: unknown[] = [];
+  const client = fakeClient(async (command) => {
+    const { RequestItems = {} } = (command as BatchGetItemCommand).input;
+    asked.push(...Object.values(RequestItems).flatMap(({ Keys = [] }) => Keys.map(({ pk }) => pk?.S)));
+    return fake.perform(command);
+  });
+  const rulebook = new DynamoDbRulebook(new DynamoDbTable({ client, tableName: 'table' }));
+  const known = { fleetRevision: 3, fleetStop: aStop };
+  const rulings = await rulebook.read(prod, known);
+  assert.deepEqual([rulings.fleetRevision, rulings.fleetStop], [3, aStop]);
+  assert.deepEqual(asked, ['CLUSTER#prod', 'LEASE#prod']);
 });
 
 test('of orders only what changed is written, so that who may hold need not be allowed to write a policy', async () => {

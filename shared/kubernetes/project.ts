@@ -47,14 +47,17 @@ const owners = new Interner<PodOwner>(NAMES);
 const names = new Interner<string>(NAMES);
 const shared = (name: string) => names.get(name, () => name);
 
-/** A Node's JSON as a {@link LiveNode}. Throws `ApiError` (status 0) when it has no name. */
+/** Of DNS subdomains and UIDs, and wider. A name is a part of keys, paths and lines, in which other characters mean something. */
+const IDENTIFIER = /^[A-Za-z0-9][-A-Za-z0-9_.:]{0,252}$/;
+
+/** A Node's JSON as a {@link LiveNode}. Throws `ApiError` (status 0) when it has no name, or one that no API server takes. */
 export function projectNode(json: unknown): LiveNode {
   const { metadata, spec } = fieldsOf(json);
   const meta = fieldsOf(metadata);
   const taintsStamp = stampOfTaints(meta['managedFields']);
   const zone = textOf(fieldsOf(meta['labels'])['topology.kubernetes.io/zone']);
   return {
-    name: nodeName(shared(required('Node', meta, 'name'))),
+    name: nodeName(shared(identifier('Node', meta, 'name'))),
     resourceVersion: textOf(meta['resourceVersion']),
     taints: itemsOf(fieldsOf(spec)['taints']).map(projectTaint),
     ...(taintsStamp === '' ? {} : { taintsStamp }),
@@ -77,9 +80,9 @@ export function projectPod(json: unknown): LivePod {
   const leaving = projectLeaving(meta);
   const deleted = leaving && projectDeletion(meta, disruption, leaving.overAt);
   return {
-    uid: podUid(required('Pod', meta, 'uid')),
-    namespace: shared(required('Pod', meta, 'namespace')),
-    name: required('Pod', meta, 'name'),
+    uid: podUid(identifier('Pod', meta, 'uid')),
+    namespace: shared(identifier('Pod', meta, 'namespace')),
+    name: identifier('Pod', meta, 'name'),
     resourceVersion: textOf(meta['resourceVersion']),
     generation: typeof meta['generation'] === 'number' ? meta['generation'] : 0,
     node: node === '' ? undefined : nodeName(shared(node)),
@@ -149,6 +152,12 @@ function createdAt(meta: Readonly<Record<string, unknown>>): number {
 function required(kind: string, meta: Readonly<Record<string, unknown>>, field: string): string {
   const value = textOf(meta[field]);
   if (value === '') throw unusable(kind, `metadata.${field}`);
+  return value;
+}
+
+function identifier(kind: string, meta: Readonly<Record<string, unknown>>, field: string): string {
+  const value = required(kind, meta, field);
+  if (!IDENTIFIER.test(value)) throw unusable(kind, `a metadata.${field} that is one`);
   return value;
 }
 

@@ -247,6 +247,19 @@ test('what no stored object lacks is demanded', () => {
   }
 });
 
+test('names and UIDs that no API server gives are refused, for they are parts of keys, paths and lines', () => {
+  const odd = ['prod#n1', '..', 'a/b', 'a b', '\u001b[2J', 'a\nb', '-a', 'ä', 'x'.repeat(254)];
+  for (const name of odd) {
+    assert.throws(() => projectNode({ metadata: { name } }), /without a metadata.name that is one/);
+    for (const field of ['name', 'namespace', 'uid']) {
+      assert.throws(
+        () => projectPod({ metadata: { ...META, [field]: name } }),
+        new RegExp(`without a metadata.${field} that is one`),
+      );
+    }
+  }
+});
+
 test('fields of unexpected types read as absent', () => {
   const pod = projectPod({
     metadata: { ...META, generation: '2', resourceVersion: 3 },

@@ -9,7 +9,7 @@ import { freePort, startServer } from './server-process.ts';
 export async function startDynamoDbLocal(jars: string): Promise<AwsEndpoint> {
   const port = await freePort();
   const url = `http://localhost:${port}`;
-  const close = await startServer({
+  const { close } = await startServer({
     command: 'java',
     args: [
       '-cp',

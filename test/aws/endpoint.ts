@@ -3,6 +3,8 @@ import { freePort, startServer } from './server-process.ts';
 /** Something that speaks the AWS APIs. */
 export interface AwsEndpoint {
   readonly url: string;
+  /** The process that was started for it; absent where it was given. */
+  readonly pid?: number;
   /** Stops what was started for it; leaves an endpoint that was given alone. */
   close(): Promise<void>;
 }
@@ -33,7 +35,7 @@ export async function startMiniStack(
 ): Promise<AwsEndpoint> {
   // MiniStack's queue URLs say `localhost`, so the endpoint does too.
   const url = `http://localhost:${port}`;
-  const close = await startServer({
+  const { pid, close } = await startServer({
     command: 'ministack',
     args: [],
     env: { ...env, BIND_HOST: '127.0.0.1', GATEWAY_PORT: `${port}`, PERSIST_STATE: '0' },
@@ -41,5 +43,5 @@ export async function startMiniStack(
     whenMissing:
       'No AWS endpoint to test against: install MiniStack with `pip install ministack`, or set AWS_ENDPOINT_URL.',
   });
-  return { url, close };
+  return { url, pid, close };
 }

@@ -18,8 +18,14 @@ export interface ServerProgram {
   readonly whenMissing: string;
 }
 
-/** Starts a program and waits until it answers; returns what stops it. It never outlives this process. */
-export async function startServer(program: ServerProgram): Promise<() => Promise<void>> {
+/** A server that runs. */
+export interface RunningServer {
+  readonly pid: number;
+  close(): Promise<void>;
+}
+
+/** Starts a program and waits until it answers. It never outlives this process. */
+export async function startServer(program: ServerProgram): Promise<RunningServer> {
   const child = spawn(program.command, program.args, {
     env: { ...process.env, ...program.env },
     stdio: 'ignore',
@@ -33,7 +39,7 @@ export async function startServer(program: ServerProgram): Promise<() => Promise
   };
   try {
     await untilAnswering(program, failureOf(child, program));
-    return close;
+    return { pid: child.pid ?? 0, close };
   } catch (error) {
     await close();
     throw error;

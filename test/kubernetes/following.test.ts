@@ -304,7 +304,10 @@ class History {
   #taintNow(node: string, keys: readonly string[]): Promise<void> {
     const name = this.#cluster.nodeName(node);
     if (keys.length > 0) this.#everTainted.add(name);
-    return this.#cluster.setTaints(name, keys);
+    return this.#cluster.setTaints(
+      name,
+      keys.map((key) => ({ key })),
+    );
   }
 
   #removeNode(node: string): void {

@@ -19,6 +19,8 @@ export class Gate {
   readonly #listener = net.createServer((client) => this.#enter(client));
   readonly #stalled = new Set<Pair>();
   #shut = false;
+  /** What lets everything that is frozen go on; `undefined`: nothing is frozen. */
+  #thaws: (() => void)[] | undefined;
 
   private constructor(upstream: Connection, to: URL) {
     this.#upstream = upstream;
@@ -69,6 +71,16 @@ export class Gate {
     };
   }
 
+  /** Holds back what the server says on all connections, and on those that come; returns what lets it go on. */
+  freeze(): () => void {
+    const thaws = [this.stall(() => true)];
+    this.#thaws = thaws;
+    return () => {
+      this.#thaws = undefined;
+      for (const thaw of thaws) thaw();
+    };
+  }
+
   /** Breaks all connections, and those that are tried from now on; returns what ends that. */
   shut(): () => void {
     this.#shut = true;
@@ -109,5 +121,7 @@ export class Gate {
         this.#pairs.delete(pair);
       });
     }
+    // All others are stalled.
+    this.#thaws?.push(this.stall(() => true));
   }
 }

@@ -9,7 +9,8 @@ export const COMES_BACK = { 'taintward.dev/comes-back': 'true' } as const;
 
 /** As a kubelet's `nodeStatusUpdateFrequency`: well within the 40 s after which a node counts as not ready. */
 const HEARTBEAT_MS = 10_000;
-const TRIES = 5;
+/** An API server that is stopped for seconds is no fault of the suite's. */
+const TRIED_FOR_MS = 30_000;
 const RETRY_MS = 200;
 
 /**
@@ -115,14 +116,15 @@ export class Kubelet {
   }
 
   async #try(work: () => Promise<unknown>): Promise<void> {
-    for (let tries = 1; ; tries++) {
+    const triedUntil = Date.now() + TRIED_FOR_MS;
+    while (true) {
       try {
         await work();
         return;
       } catch (error) {
         // The object went, or is there already: somebody was faster.
         if (this.#stopped || (error instanceof ApiError && [404, 409].includes(error.status))) return;
-        if (tries === TRIES) throw error;
+        if (Date.now() >= triedUntil) throw error;
         await delay(RETRY_MS);
       }
     }

@@ -141,6 +141,16 @@ export class ServiceProcess {
     return until(`the service says "${parts.join(' … ')}"`, withinMs, () => this.said(...parts).at(-1));
   }
 
+  /** Stops it in its tracks: SIGSTOP. */
+  pause(): void {
+    this.#child.kill('SIGSTOP');
+  }
+
+  /** Lets it go on: SIGCONT. */
+  resume(): void {
+    this.#child.kill('SIGCONT');
+  }
+
   /** `kill -9`. */
   async kill(): Promise<void> {
     this.#child.kill('SIGKILL');

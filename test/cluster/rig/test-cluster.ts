@@ -154,10 +154,17 @@ export class TestCluster {
     });
   }
 
-  /** Replaces a node's NoExecute taints, whatever they are, without a look at it. */
-  async setTaints(node: string, keys: readonly string[]): Promise<void> {
-    const taints = keys.map((key) => ({ key, effect: 'NoExecute' }));
-    await this.api.patch(`/api/v1/nodes/${node}`, { spec: { taints: [KEEP_OUT, ...taints] } });
+  /** Replaces a node's NoExecute taints, whatever they are, without a look at it, and adds labels. */
+  async setTaints(
+    node: string,
+    taints: readonly Omit<WatchedTaint, 'effect'>[],
+    labels: PodSpec['labels'] = {},
+  ): Promise<void> {
+    const set = taints.map((taint) => ({ ...taint, effect: 'NoExecute' }));
+    await this.api.patch(`/api/v1/nodes/${node}`, {
+      metadata: { labels },
+      spec: { taints: [KEEP_OUT, ...set] },
+    });
   }
 
   /** Adds NoExecute taints in one update. */

@@ -8,6 +8,7 @@ import {
 } from 'node:http2';
 import https from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
+import type { Transform } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { generate } from 'selfsigned';
 import type { Connection } from '#shared/kubernetes/connection.ts';
@@ -22,6 +23,19 @@ export interface TappedRequest {
   readonly body: string;
   /** The API server's answer; `undefined` before it comes. */
   status?: number;
+  /** When it was passed on; `undefined`: not yet, or never. */
+  forwardedAt?: number;
+  /** When who asked had the whole answer; `undefined`: not yet, or never. */
+  endedAt?: number;
+}
+
+/** A request between who asks and the API server. */
+export interface Passage {
+  readonly request: TappedRequest;
+  /** The answer that who asked gets. */
+  readonly response: Http2ServerResponse;
+  /** Passes the request on; returns the API server's answer. */
+  readonly forward: () => Promise<http.IncomingMessage>;
 }
 
 /** Requests that are kept from the API server until they are released. */
@@ -57,6 +71,9 @@ export class Wiretap {
   readonly #upstream: Connection;
   readonly #agent = new https.Agent({ keepAlive: true });
   readonly #holds = new Set<Hold>();
+  /** What becomes of a request; by default it is passed on, and so is its answer. */
+  carry: (passage: Passage) => Promise<void> = async ({ response, forward }) =>
+    passOn(await forward(), response);
   #server: Http2SecureServer;
   readonly #sockets = new Set<Socket>();
   #port = 0;
@@ -135,18 +152,23 @@ export class Wiretap {
       hold.requests.push(request);
       await hold.released;
     }
-    await this.#forward(request, headers, response);
+    response.once('finish', () => {
+      request.endedAt = Date.now();
+    });
+    const forward = () => this.#forward(request, headers, response);
+    await this.carry({ request, response, forward });
   }
 
   async #forward(
     request: TappedRequest,
     headers: http.IncomingHttpHeaders,
     response: Http2ServerResponse,
-  ): Promise<void> {
+  ): Promise<http.IncomingMessage> {
     const { server, ca, rejectUnauthorized, servername } = await this.#upstream.requestOptions();
     const passed = Object.entries(headers).filter(
       ([name]) => !HOP_BY_HOP.includes(name) && !name.startsWith(':'),
     );
+    request.forwardedAt = Date.now();
     const call = https.request(new URL(request.path, server), {
       method: request.method,
       agent: this.#agent,
@@ -159,10 +181,19 @@ export class Wiretap {
     call.end(request.body);
     const [answer] = (await once(call, 'response')) as [http.IncomingMessage];
     request.status = answer.statusCode ?? 0;
-    response.writeHead(request.status, withoutHops(answer.headers));
     answer.on('error', () => response.destroy());
-    answer.pipe(response);
+    return answer;
   }
+}
+
+/** Gives an answer of the API server to who asked, as it comes, or by way of `through`. */
+export function passOn(
+  answer: http.IncomingMessage,
+  response: Http2ServerResponse,
+  through?: Transform,
+): void {
+  response.writeHead(answer.statusCode ?? 0, withoutHops(answer.headers));
+  (through ? answer.pipe(through) : answer).pipe(response);
 }
 
 const withoutHops = (headers: http.IncomingHttpHeaders): http.OutgoingHttpHeaders =>

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { AdminApi } from './admin-api.ts';
 import { type Change, listen } from './listen.ts';
 import {
@@ -17,6 +18,8 @@ export interface PodLife {
   readonly seenAt: number;
   readonly generation: number | undefined;
   readonly tolerations: readonly WatchedToleration[];
+  /** What it tolerated from a moment on, the first first. */
+  readonly moments: readonly PodMoment[];
   readonly runningAt?: number;
   /** The `DisruptionTarget` condition, and whether it was seen before the pod's deletion was. */
   readonly disruption?: WatchedCondition & { readonly beforeDeletion: boolean };
@@ -26,9 +29,17 @@ export interface PodLife {
   readonly goneAt?: number;
 }
 
+/** What a pod tolerates from a moment on. */
+export interface PodMoment {
+  readonly at: number;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly tolerations: readonly WatchedToleration[];
+}
+
 /** A node's NoExecute taints from a moment on. */
 export interface NodeMoment {
   readonly at: number;
+  readonly labels: Readonly<Record<string, string>>;
   readonly taints: readonly WatchedTaint[];
   readonly deleted: boolean;
 }
@@ -119,7 +130,12 @@ export class Witness {
   #seeNode(change: Change, { metadata, spec }: WatchedNode): void {
     const taints = spec.taints.filter(({ effect }) => effect === 'NoExecute');
     const moments = this.nodes.get(metadata.name) ?? [];
-    moments.push({ at: Date.now(), taints, deleted: change === 'DELETED' });
+    moments.push({
+      at: Date.now(),
+      labels: metadata.labels,
+      taints,
+      deleted: change === 'DELETED',
+    });
     this.nodes.set(metadata.name, moments);
   }
 
@@ -133,9 +149,14 @@ export class Witness {
       seenAt: at,
       generation: metadata.generation,
       tolerations: spec.tolerations,
+      moments: [],
     };
     this.pods.set(uid, life);
     life.tolerations = spec.tolerations;
+    if (!isDeepStrictEqual(life.moments.at(-1)?.tolerations, spec.tolerations)) {
+      const moment = { at, labels: metadata.labels, tolerations: spec.tolerations };
+      life.moments = [...life.moments, moment];
+    }
     if (metadata.deletionTimestamp === undefined) life.generation = metadata.generation;
     if (status.phase === 'Running') life.runningAt ??= at;
     const disruption = status.conditions.find(({ type }) => type === 'DisruptionTarget');

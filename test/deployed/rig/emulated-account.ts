@@ -16,6 +16,8 @@ export interface EmulatedAccount {
   readonly functionsTap?: AwsTap;
   /** Whether it is a MiniStack that was started for this. */
   readonly isOurs: boolean;
+  /** That MiniStack's process. */
+  readonly pid?: number;
   close(): Promise<void>;
 }
 
@@ -35,7 +37,8 @@ export async function openEmulatedAccount(): Promise<EmulatedAccount> {
     await endpoint.close();
     await functionsTap.close();
   };
-  return { url: endpoint.url, environment, isOurs: true, functionsTap, close };
+  const { url, pid } = endpoint;
+  return { url, environment, isOurs: true, functionsTap, close, ...(pid === undefined ? {} : { pid }) };
 }
 
 /** The environment of a process that speaks to the account, by way of `url`. */

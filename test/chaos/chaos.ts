@@ -1,0 +1,205 @@
+import { setTimeout as passes } from 'node:timers/promises';
+import { Account } from '#test/cluster/rig/account.ts';
+import { quantile } from '#test/cluster/rig/figures.ts';
+import { Gate } from '#test/cluster/rig/gate.ts';
+import { runName, TestCluster } from '#test/cluster/rig/test-cluster.ts';
+import { until } from '#test/cluster/rig/until.ts';
+import { Wiretap } from '#test/cluster/rig/wiretap.ts';
+import { SeededRandom } from '#test/simulation/seeded-random.ts';
+import { behindGate } from './api-server.ts';
+import { historyOf } from './history.ts';
+import { deadlinesOf, judge, type Violation } from './judge.ts';
+import { People } from './people.ts';
+import { type Fault, inWords, type Plan, planOf, type Scale, Tolerations } from './plan.ts';
+import { Weathered } from './sky.ts';
+import type { Form, Victim } from './victim.ts';
+
+/** The longest that anything waits for its next try is five minutes. */
+const QUIET_WITHIN_MS = 8 * 60_000;
+const LOOKS_EVERY_MS = 1_000;
+/** So long nothing is due before it counts as over: who evicts too much does so then. */
+const NOTHING_DUE_MS = 5_000;
+
+/** The cluster, as the service reaches it. */
+export interface Way {
+  readonly cluster: TestCluster;
+  readonly account: Account;
+  readonly gate: Gate;
+}
+
+export interface Settings {
+  readonly scale: Omit<Scale, 'killed' | 'stopped'>;
+  /** Starts the service on what it is to reach by `way`. */
+  readonly start: (way: Way) => Promise<Form>;
+  /** Where the API server belongs to this run. */
+  readonly apiServer?: Victim;
+  /** Only what is to happen is told. */
+  readonly tell: (line: string) => void;
+}
+
+/** What happened, and how the service stood it. Times are milliseconds. */
+export interface Report {
+  readonly seed: number;
+  readonly nodes: number;
+  readonly podsPerNode: number;
+  readonly minutes: number;
+  readonly done: Readonly<Record<string, number>>;
+  readonly faults: Readonly<Record<string, number>>;
+  readonly requests: number;
+  readonly requestsHit: Readonly<Record<string, number>>;
+  readonly pods: number;
+  readonly evictions: number;
+  readonly lateMs: { readonly p50: number; readonly p99: number; readonly longest: number };
+  /** Pods that were due when their taint went, or they came to tolerate it. */
+  readonly saved: number;
+  readonly savedAfterMs: number;
+  /** From the last fault until nothing was due. */
+  readonly settledAfterMs: number;
+  readonly violations: readonly Violation[];
+  readonly crashes: readonly string[];
+}
+
+/** Plays the plan of a seed on a real API server, waits until all is quiet, and compares what happened with the naive rule. */
+export async function chaos({ scale, start, apiServer, tell }: Settings): Promise<Report> {
+  await using opened = new AsyncDisposableStack();
+  const cluster = opened.adopt(await TestCluster.open('KUBECONFIG', runName()), (each) => each.close());
+  const account = await Account.create(cluster, 'service');
+  const tap = opened.adopt(await Wiretap.open(cluster.connection), (each) => each.close());
+  const gate = opened.adopt(await Gate.open(tap.connection), (each) => each.close());
+  const form = opened.adopt(await start({ cluster, account, gate }), (each) => each.close());
+  const victims = [...form.victims, apiServer ?? behindGate(gate)];
+  const named = (able: (victim: Victim) => unknown) => victims.filter(able).map(({ name }) => name);
+  const plan = planOf({
+    ...scale,
+    killed: named(({ kill }) => kill),
+    stopped: named(({ pause }) => pause),
+  });
+  const random = new SeededRandom(scale.seed + 1);
+  const people = new People(cluster, random, new Tolerations(random, plan.longestSeconds));
+  tell(`making ${scale.nodes} nodes of ${scale.podsPerNode} pods`);
+  await people.settle(plan);
+  await form.ready();
+
+  const weathered = new Weathered(new SeededRandom(scale.seed + 2));
+  tap.carry = weathered.carry;
+  const suffering = { victims: new Map(victims.map((each) => [each.name, each])), gate, weathered };
+  await play(plan, { people, suffering, tell, endAt: scale.minutes * 60_000 });
+  cluster.check();
+
+  tell('quiet');
+  const quietAt = Date.now();
+  await form.ready();
+  const history = () => historyOf(cluster, [], people.deleted, Date.now());
+  let nothingSince: number | undefined;
+  await until('nothing is due', QUIET_WITHIN_MS, async () => {
+    await passes(LOOKS_EVERY_MS);
+    const anyDue = deadlinesOf(history()).some((at) => at < Infinity);
+    nothingSince = anyDue ? undefined : (nothingSince ?? Date.now());
+    return nothingSince !== undefined && Date.now() - nothingSince >= NOTHING_DUE_MS;
+  }).catch(() => tell(`after ${QUIET_WITHIN_MS / 60_000} minutes something is still due`));
+  cluster.check();
+
+  const found = judge(historyOf(cluster, tap.requests, people.deleted, Date.now()));
+  const { evictions, violations, lateMs, savedAfterMs } = found;
+  return {
+    ...scale,
+    done: countOf(plan.deeds.map(({ act }) => act.kind)),
+    faults: countOf(plan.faults.map(({ act }) => nameOf(act))),
+    requests: tap.requests.length,
+    requestsHit: Object.fromEntries(weathered.hits),
+    pods: cluster.witness.pods.size,
+    evictions,
+    lateMs: { p50: quantile(lateMs, 0.5), p99: quantile(lateMs, 0.99), longest: quantile(lateMs, 1) },
+    saved: savedAfterMs.length,
+    savedAfterMs: Math.max(0, ...savedAfterMs),
+    settledAfterMs: (nothingSince ?? Date.now()) - quietAt,
+    violations,
+    crashes: form.crashes,
+  };
+}
+
+interface Suffering {
+  readonly victims: ReadonlyMap<string, Victim>;
+  readonly gate: Gate;
+  readonly weathered: Weathered;
+}
+
+/** Has all that is planned happen at its moment; resolves when all of it is over, and every process runs. */
+async function play(
+  plan: Plan,
+  {
+    people,
+    suffering,
+    tell,
+    endAt,
+  }: {
+    readonly people: People;
+    readonly suffering: Suffering;
+    readonly tell: Settings['tell'];
+    readonly endAt: number;
+  },
+): Promise<void> {
+  const beganAt = Date.now();
+  const ended = new AbortController();
+  const replacing = people.replace(ended.signal);
+  const doing: Promise<void>[] = [];
+  const acts = [
+    ...plan.deeds.map(({ at, act }) => ({ at, begin: () => people.do(act) })),
+    ...plan.faults.map(({ at, act }) => ({
+      at,
+      begin: () => {
+        tell(`${((Date.now() - beganAt) / 1000).toFixed(1).padStart(7)} s  ${inWords(act)}`);
+        return suffer(act, suffering);
+      },
+    })),
+  ].toSorted((a, b) => a.at - b.at);
+  for (const { at, begin } of acts) {
+    await passes(Math.max(0, beganAt + at - Date.now()));
+    doing.push(begin());
+  }
+  await passes(Math.max(0, beganAt + endAt - Date.now()));
+  ended.abort();
+  await Promise.all([...doing, replacing]);
+}
+
+async function suffer(fault: Fault, { victims, gate, weathered }: Suffering): Promise<void> {
+  switch (fault.kind) {
+    case 'weather':
+      return weathered.last(fault);
+    case 'cut': {
+      const open = gate.shut();
+      await passes(fault.forMs);
+      return open();
+    }
+    case 'kill': {
+      const victim = victims.get(fault.victim);
+      await victim?.kill?.();
+      await passes(fault.forMs);
+      return victim?.start?.();
+    }
+    case 'stop': {
+      const victim = victims.get(fault.victim);
+      victim?.pause?.();
+      await passes(fault.forMs);
+      return victim?.resume?.();
+    }
+    default:
+      return fault satisfies never;
+  }
+}
+
+const nameOf = (fault: Fault): string => {
+  switch (fault.kind) {
+    case 'weather':
+      return fault.sky;
+    case 'cut':
+      return 'every connection cut';
+    default:
+      return `${fault.victim}: ${fault.kind}`;
+  }
+};
+
+function countOf(names: readonly string[]): Readonly<Record<string, number>> {
+  const groups = Object.entries(Object.groupBy(names, (name) => name));
+  return Object.fromEntries(groups.map(([name, each = []]) => [name, each.length]));
+}

@@ -1,0 +1,197 @@
+import { dueAt, type Taint, type Toleration } from '#test/naive/rule.ts';
+
+/** Something was so from a moment on, which lies between when it was asked for and when it was seen. */
+interface Turn {
+  readonly askedAt: number;
+  readonly seenAt: number;
+}
+
+export interface NodeTurn extends Turn {
+  readonly taints: readonly Taint[];
+}
+
+export interface PodTurn extends Turn {
+  readonly tolerations: readonly Toleration[];
+}
+
+/** One pod (one UID). Its first turn is its creation, bound to its node. */
+export interface JudgedPod {
+  readonly uid: string;
+  readonly name: string;
+  readonly node: string;
+  readonly turns: readonly PodTurn[];
+  /** When it was first seen to leave. */
+  readonly leftAt?: number | undefined;
+  /** The harness deleted it, as people do. */
+  readonly deletedByPeople: boolean;
+}
+
+/** A delete that the service sent, on its way through the proxy. */
+export interface SentDelete {
+  readonly uid: string;
+  /** The oldest state of its node that it may rest upon. */
+  readonly lookedAt: number;
+  /** The API server's; `undefined`: unknown, for the way was cut. */
+  readonly status: number | undefined;
+}
+
+/** All that happened until `endAt`. Times are epoch ms of one clock. */
+export interface History {
+  readonly nodes: ReadonlyMap<string, readonly NodeTurn[]>;
+  readonly pods: readonly JudgedPod[];
+  readonly deletes: readonly SentDelete[];
+  readonly endAt: number;
+}
+
+/** A pod with which the service did something that the rule does not say. */
+export interface Violation {
+  readonly kind: 'lost' | 'wrong' | 'early' | 'doubled';
+  readonly pod: string;
+  readonly node: string;
+  readonly why: string;
+}
+
+export interface Findings {
+  readonly evictions: number;
+  readonly violations: readonly Violation[];
+  /** Of each eviction, from the latest moment at which its pod can have become due until it was seen to leave. */
+  readonly lateMs: readonly number[];
+  /** Pods that were due when their taint went, or what they tolerate changed: for how long. */
+  readonly savedAfterMs: readonly number[];
+}
+
+/** Nodes and pods come by two watches, in no common order. */
+const TWO_WATCHES_MS = 250;
+
+/** From one moment to another, both included. */
+interface Time {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** While a node had a taint, and a pod tolerated something, all the same. `since`: of the taint. */
+interface Stretch extends Time {
+  readonly dueAt: number;
+}
+
+/**
+ * Compares what became of pods with the naive rule. Where a moment is known between two others only, the service has the benefit of the
+ * doubt: what is told here is certain.
+ */
+export function judge({ nodes, pods, deletes, endAt }: History): Findings {
+  const violations: Violation[] = [];
+  const lateMs: number[] = [];
+  const savedAfterMs: number[] = [];
+  const sent = Map.groupBy(deletes, ({ uid }) => uid);
+  let evictions = 0;
+  for (const pod of pods) {
+    const turns = nodes.get(pod.node) ?? [];
+    const mine = sent.get(pod.uid) ?? [];
+    const accepted = mine.filter(({ status = 0 }) => status >= 200 && status < 300);
+    const tell = (kind: Violation['kind'], why: string) =>
+      violations.push({ kind, pod: `${pod.name} (${pod.uid})`, node: pod.node, why });
+    if (accepted.length > 1) tell('doubled', `the API server took ${accepted.length} deletes of it`);
+
+    const overdue = overdueTimes(turns, pod, endAt);
+    const last = overdue.at(-1);
+    const until = pod.leftAt ?? endAt;
+    const standing = last && last.to >= until - TWO_WATCHES_MS ? last : undefined;
+    if (pod.leftAt === undefined) {
+      if (standing) tell('lost', `it is there ${seconds(endAt - standing.from)} after it was due`);
+    } else if (accepted.length > 0 || !pod.deletedByPeople) {
+      evictions += 1;
+      const possible = mine.filter(({ status = 200 }) => status < 300);
+      const from = Math.min(pod.leftAt, ...possible.map(({ lookedAt }) => lookedAt));
+      const wrong = misdeed(possibly(turns, pod, endAt), { from, to: pod.leftAt });
+      if (possible.length === 0) tell('wrong', 'it went, and nobody was seen to delete it');
+      else if (wrong) tell(wrong.kind, wrong.why);
+      lateMs.push(standing ? pod.leftAt - standing.from : 0);
+    }
+    savedAfterMs.push(...overdue.filter((each) => each !== standing).map(({ from, to }) => to - from));
+  }
+  return { evictions, violations, lateMs, savedAfterMs };
+}
+
+/** When each pod that is there has to go, by what was seen last; `Infinity`: never, as things are. */
+export const deadlinesOf = ({
+  nodes,
+  pods,
+  endAt,
+}: Pick<History, 'nodes' | 'pods' | 'endAt'>): readonly number[] =>
+  pods
+    .filter(({ leftAt }) => leftAt === undefined)
+    .map((pod) => {
+      const last = stretchesOf(nodes.get(pod.node) ?? [], pod, { begin: 'seenAt', end: 'seenAt' }, endAt).at(
+        -1,
+      );
+      return last ? Math.max(last.from, last.dueAt) : Infinity;
+    });
+
+/** What an eviction in this time is, by the stretches in which its pod may have had a deadline; `undefined`: right. */
+function misdeed(
+  stretches: readonly Stretch[],
+  { from, to }: Time,
+): Pick<Violation, 'kind' | 'why'> | undefined {
+  const near = stretches.filter((each) => each.from <= to && each.to >= from);
+  if (near.some((each) => each.dueAt <= Math.min(to, each.to))) return undefined;
+  const due = Math.min(...near.map((each) => each.dueAt));
+  if (due === Infinity) {
+    const last = stretches.filter((each) => each.dueAt <= each.to && each.to < from).at(-1);
+    const before = last ? `; it had been due until ${seconds(from - last.to)} before` : '';
+    return { kind: 'wrong', why: `nothing called for that${before}` };
+  }
+  return { kind: 'early', why: `it went ${seconds(due - to)} before it can have been due` };
+}
+
+/** When a pod was due, by what was seen: the latest that it may have been. Times that follow each other are one. */
+function overdueTimes(turns: readonly NodeTurn[], pod: JudgedPod, endAt: number): readonly Time[] {
+  const until = pod.leftAt ?? endAt;
+  const due = stretchesOf(turns, pod, { begin: 'seenAt', end: 'seenAt' }, until)
+    .map((each) => ({ from: Math.max(each.from, each.dueAt), to: each.to }))
+    .filter(({ from, to }) => from < to)
+    .toSorted((a, b) => a.from - b.from);
+  const joined: Time[] = [];
+  for (const each of due) {
+    const before = joined.at(-1);
+    if (before && each.from <= before.to) joined[joined.length - 1] = { from: before.from, to: each.to };
+    else joined.push(each);
+  }
+  return joined;
+}
+
+/** When a pod may have had a deadline, and the earliest that it may have been. */
+const possibly = (turns: readonly NodeTurn[], pod: JudgedPod, endAt: number): readonly Stretch[] =>
+  stretchesOf(turns, pod, { begin: 'askedAt', end: 'seenAt' }, endAt);
+
+/** By which moments of turns something begins and ends. */
+interface Reading {
+  readonly begin: keyof Turn;
+  readonly end: keyof Turn;
+}
+
+function stretchesOf(
+  nodeTurns: readonly NodeTurn[],
+  pod: JudgedPod,
+  { begin, end }: Reading,
+  until: number,
+): readonly Stretch[] {
+  const born = pod.turns[0]?.[begin] ?? until;
+  const since = new Map<string, number>();
+  return nodeTurns.flatMap((turn, index) => {
+    const sinceOf = ({ key, effect }: Taint) => since.get(`${key}:${effect}`);
+    const standing = turn.taints.map((taint) => ({ ...taint, since: sinceOf(taint) ?? turn[begin] }));
+    since.clear();
+    for (const taint of standing) since.set(`${taint.key}:${taint.effect}`, taint.since);
+    const tainted = { from: turn[begin], to: nodeTurns[index + 1]?.[end] ?? until };
+    return pod.turns.flatMap((borne, nth) => {
+      const tolerated = { from: borne[begin], to: pod.turns[nth + 1]?.[end] ?? until };
+      const from = Math.max(tainted.from, tolerated.from);
+      const to = Math.min(tainted.to, tolerated.to, until);
+      if (from > to) return [];
+      const due = dueAt({ since: born, tolerations: borne.tolerations }, standing);
+      return [{ from, to, dueAt: due }];
+    });
+  });
+}
+
+const seconds = (ms: number): string => `${(ms / 1000).toFixed(3)} s`;

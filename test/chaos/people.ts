@@ -1,0 +1,215 @@
+import { setTimeout as passes } from 'node:timers/promises';
+import pMap from 'p-map';
+import { ApiError } from '#shared/kubernetes/api-error.ts';
+import type { TestCluster } from '#test/cluster/rig/test-cluster.ts';
+import { until } from '#test/cluster/rig/until.ts';
+import type { WatchedToleration } from '#test/cluster/rig/watched.ts';
+import type { PodLife } from '#test/cluster/rig/witness.ts';
+import type { SeededRandom } from '#test/simulation/seeded-random.ts';
+import type { Deed, Plan, Tolerations } from './plan.ts';
+
+/** Says on an object when its present state was asked for first, in epoch ms: it cannot be older. */
+const ASKED_AT = 'taintward.dev/asked-at';
+const PARALLEL = 32;
+const MADE_WITHIN_MS = 300_000;
+const AGAIN_AFTER_MS = 300;
+/** A stopped API server answers again within seconds. */
+const INSISTS_FOR_MS = 60_000;
+const LOOKS_EVERY_MS = 250;
+/** As a controller and a scheduler take. */
+const REPLACED_AFTER_MS = [100, 3_000] as const;
+/** A scheduler may know less than we do. */
+const ONTO_TAINTED = 0.1;
+const UNDER_THE_SAME_NAME = 0.6;
+
+/** When the state of an object was asked for; `seenAt` where its labels do not say. */
+export const askedAt = (labels: Readonly<Record<string, string>>, seenAt: number): number =>
+  Number(labels[ASKED_AT] ?? seenAt);
+
+/** What is on a node by our own will. */
+interface WantedTaint {
+  readonly key: string;
+  readonly value: string;
+  readonly timeAdded?: string;
+}
+
+/** Those who taint, deploy and delete, straight at the API server: each of their deeds is done, however often it has to be asked for. */
+export class People {
+  /** UIDs of the pods that they deleted. */
+  readonly deleted = new Set<string>();
+  readonly #cluster: TestCluster;
+  readonly #random: SeededRandom;
+  readonly #tolerations: Tolerations;
+  readonly #nodes: string[] = [];
+  readonly #taints = new Map<string, Map<string, WantedTaint>>();
+  /** One deed at a time for each node and pod, in their order. */
+  readonly #lastOf = new Map<string, Promise<void>>();
+  readonly #replaced = new Set<string>();
+  #made = 0;
+
+  constructor(cluster: TestCluster, random: SeededRandom, tolerations: Tolerations) {
+    this.#cluster = cluster;
+    this.#random = random;
+    this.#tolerations = tolerations;
+  }
+
+  /** Makes the nodes and pods of the beginning. */
+  async settle({ pods }: Plan): Promise<void> {
+    const indices = [...pods.keys()];
+    const nodes = await pMap(indices, (index) => this.#cluster.addNode(`n${index}`), {
+      concurrency: PARALLEL,
+    });
+    this.#nodes.push(...nodes);
+    const made = pods.flatMap((lists, index) =>
+      lists.map((tolerations) => ({ node: nodes[index] ?? '', tolerations })),
+    );
+    await pMap(made, ({ node, tolerations }) => this.#make(this.#newName(), node, tolerations), {
+      concurrency: PARALLEL,
+    });
+    await until('all pods run', MADE_WITHIN_MS, () => {
+      const running = this.#standing().filter(({ runningAt }) => runningAt !== undefined);
+      return running.length === made.length;
+    });
+  }
+
+  /** Does what the plan says; resolves when it is done, or nothing was there to do it to. */
+  do(deed: Deed): Promise<void> {
+    switch (deed.kind) {
+      case 'taint':
+      case 'stamp':
+      case 'untaint':
+        return this.#changeTaints(deed);
+      case 'tolerate':
+        return this.#tolerate(deed);
+      case 'delete': {
+        const pod = this.#drawn(deed.draw);
+        return pod ? this.#inTurn(pod.uid, () => this.#delete(pod)) : Promise.resolve();
+      }
+      default:
+        return deed satisfies never;
+    }
+  }
+
+  /** Until the signal, has another pod come for each that is gone. */
+  async replace(signal: AbortSignal): Promise<void> {
+    const comings: Promise<void>[] = [];
+    while (!signal.aborted) {
+      for (const pod of this.#cluster.witness.pods.values()) {
+        if (pod.goneAt === undefined || this.#replaced.has(pod.uid)) continue;
+        this.#replaced.add(pod.uid);
+        comings.push(this.#replaceSoon(pod, signal));
+      }
+      await passes(LOOKS_EVERY_MS, undefined, { signal }).catch(() => undefined);
+    }
+    await Promise.all(comings);
+  }
+
+  async #replaceSoon({ name }: PodLife, signal: AbortSignal): Promise<void> {
+    const random = this.#random;
+    const next = random.chance(UNDER_THE_SAME_NAME) ? name : this.#newName();
+    const tolerations = this.#tolerations.list();
+    const anywhere = random.chance(ONTO_TAINTED);
+    await passes(random.between(...REPLACED_AFTER_MS), undefined, { signal }).catch(() => undefined);
+    if (signal.aborted) return;
+    const free = this.#nodes.filter((node) => anywhere || (this.#taints.get(node)?.size ?? 0) === 0);
+    await this.#make(next, random.pick(free) ?? random.pick(this.#nodes) ?? '', tolerations);
+  }
+
+  #newName(): string {
+    this.#made += 1;
+    return `p${this.#made}`;
+  }
+
+  async #make(name: string, node: string, tolerations: readonly WatchedToleration[]): Promise<void> {
+    const labels = this.#stamped();
+    try {
+      await this.#insist(() => this.#cluster.createPod(name, { node, tolerations, labels }));
+    } catch (error) {
+      // It was made when it was asked for before, or the one of its name is still leaving.
+      if (!(error instanceof ApiError && error.status === 409)) throw error;
+    }
+  }
+
+  #changeTaints(deed: Extract<Deed, { readonly node: number }>): Promise<void> {
+    const node = this.#nodes[deed.node];
+    if (node === undefined) return Promise.resolve();
+    const wanted = this.#taints.get(node) ?? new Map<string, WantedTaint>();
+    this.#taints.set(node, wanted);
+    return this.#inTurn(node, async () => {
+      const { key } = deed;
+      if (deed.kind === 'untaint') wanted.delete(key);
+      // In whole seconds, as the node controller says it.
+      else if (deed.kind === 'stamp') wanted.set(key, { key, value: deed.value, timeAdded: wholeSeconds() });
+      else wanted.set(key, { key, value: deed.value });
+      const taints = [...wanted.values()];
+      const labels = this.#stamped();
+      await this.#insist(() => this.#cluster.setTaints(node, taints, labels));
+    });
+  }
+
+  #tolerate({ draw, key, seconds }: Extract<Deed, { kind: 'tolerate' }>): Promise<void> {
+    const pod = this.#drawn(draw);
+    if (!pod) return Promise.resolve();
+    return this.#inTurn(pod.uid, async () => {
+      // The server lets nobody change anything but the seconds, and add.
+      const index = pod.tolerations.findIndex(
+        (each) => each.key === key && each.tolerationSeconds !== undefined,
+      );
+      const added = { key, operator: 'Exists', effect: 'NoExecute', tolerationSeconds: seconds };
+      const tolerations =
+        index < 0
+          ? [...pod.tolerations, added]
+          : pod.tolerations.with(index, { ...pod.tolerations[index], tolerationSeconds: seconds });
+      const metadata = { uid: pod.uid, labels: this.#stamped() };
+      const path = this.#cluster.podPath(pod.name);
+      await this.#insist(() => this.#cluster.api.patch(path, { metadata, spec: { tolerations } })).catch(
+        unlessGone,
+      );
+    });
+  }
+
+  async #delete(pod: PodLife): Promise<void> {
+    this.deleted.add(pod.uid);
+    await this.#insist(() => this.#cluster.deletePod(pod));
+  }
+
+  #stamped(): Readonly<Record<string, string>> {
+    return { [ASKED_AT]: String(Date.now()) };
+  }
+
+  #standing(): readonly PodLife[] {
+    return [...this.#cluster.witness.pods.values()].filter(({ evictedAt }) => evictedAt === undefined);
+  }
+
+  #drawn(draw: number): PodLife | undefined {
+    const standing = this.#standing();
+    return standing[Math.floor(draw * standing.length)];
+  }
+
+  #inTurn(what: string, work: () => Promise<void>): Promise<void> {
+    const done = (this.#lastOf.get(what) ?? Promise.resolve()).then(work);
+    this.#lastOf.set(what, done);
+    return done;
+  }
+
+  /** Asks until there is an answer that is neither a failure nor a lack of time. */
+  async #insist(ask: () => Promise<unknown>): Promise<void> {
+    const triedUntil = Date.now() + INSISTS_FOR_MS;
+    while (true) {
+      try {
+        await ask();
+        return;
+      } catch (error) {
+        const isDefinite = error instanceof ApiError && [400, 404, 409, 422].includes(error.status);
+        if (isDefinite || Date.now() > triedUntil) throw error;
+        await passes(AGAIN_AFTER_MS);
+      }
+    }
+  }
+}
+
+function unlessGone(error: unknown): void {
+  if (!(error instanceof ApiError && [404, 409].includes(error.status))) throw error;
+}
+
+const wholeSeconds = (): string => `${new Date().toISOString().slice(0, 19)}Z`;

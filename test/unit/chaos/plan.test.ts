@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { planOf, type Scale } from '#test/chaos/plan.ts';
+
+const SCALE: Scale = {
+  seed: 7,
+  nodes: 40,
+  podsPerNode: 30,
+  minutes: 10,
+  killed: ['service'],
+  stopped: ['service', 'API server'],
+};
+const PLAN = planOf(SCALE);
+
+test('a seed says all that happens, and another one something else', () => {
+  assert.deepEqual(planOf(SCALE), PLAN);
+  assert.notDeepEqual(planOf({ ...SCALE, seed: 8 }), PLAN);
+});
+
+test('everything is within the time, in its order', () => {
+  for (const planned of [PLAN.deeds, PLAN.faults]) {
+    const times = planned.map(({ at }) => at);
+    assert.deepEqual(
+      times,
+      times.toSorted((a, b) => a - b),
+    );
+    assert.ok(times.every((at) => at >= 0 && at < 600_000));
+  }
+});
+
+test('every fault and every deed comes up', () => {
+  const faults = PLAN.faults.map(({ act }) => (act.kind === 'weather' ? act.sky : act.kind));
+  assert.deepEqual([...new Set(faults)].toSorted(), [
+    ...['cut', 'deaf', 'failing', 'kill', 'resetting', 'silent', 'slow', 'stop', 'throttled'],
+  ]);
+  const deeds = PLAN.deeds.map(({ act }) => act.kind);
+  assert.deepEqual([...new Set(deeds)].toSorted(), ['delete', 'stamp', 'taint', 'tolerate', 'untaint']);
+});
+
+test('a taint that went comes back when nobody can have missed that, or says that it is another', () => {
+  const goneAt = new Map<string, number>();
+  for (const { at, act } of PLAN.deeds) {
+    if (act.kind === 'tolerate' || act.kind === 'delete') continue;
+    const taint = `${act.node} ${act.key}`;
+    if (act.kind === 'untaint') goneAt.set(taint, at);
+    else {
+      assert.ok(act.kind === 'stamp' || at - (goneAt.get(taint) ?? -60_000) >= 60_000, taint);
+      goneAt.delete(taint);
+    }
+  }
+});

@@ -1,4 +1,5 @@
 import { bundles } from './bundles/bundles.ts';
+import { deciding } from './deciding/deciding.ts';
 import { mass } from './eviction/mass.ts';
 import type { Scenario } from './scenario.ts';
 
@@ -7,5 +8,6 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   'mass-1x110': mass({ nodes: 1, podsPerNode: 110 }, 5),
   'mass-100x50': mass({ nodes: 100, podsPerNode: 50 }, 5),
   'mass-1000x30': mass({ nodes: 1000, podsPerNode: 30 }, 3),
+  deciding,
   bundles,
 };

@@ -1,4 +1,4 @@
-import { type Cause, deadlineFor, saturate } from '#shared/taints/deadline.ts';
+import { type Cause, type Deadline, deadlineFor, saturate } from '#shared/taints/deadline.ts';
 import type { Toleration } from '#shared/taints/taint.ts';
 import type { EpochMs } from './identity.ts';
 import type { Rules } from './policy.ts';
@@ -21,10 +21,18 @@ export function podDeadlines(
   { matching, policy }: Pick<Rules, 'matching' | 'policy'>,
 ): (tolerations: readonly Toleration[], podSince: EpochMs) => PodDeadline | undefined {
   const deadline = deadlineFor(taints, matching, policy.tolerationSeconds);
+  // Most pods of a node share a deadline with others, and what is said of it.
+  const told = new Map<Deadline<TimedTaint>, PodDeadline>();
   return (tolerations, podSince) => {
     if (deletedAt !== undefined && podSince > deletedAt) return undefined;
     const found = deadline(tolerations, podSince);
-    return found && { at: saturate(found.atMs), reasons: found.because.map(reasonOf) };
+    if (!found) return undefined;
+    let said = told.get(found);
+    if (!said) {
+      said = { at: saturate(found.atMs), reasons: found.because.map(reasonOf) };
+      told.set(found, said);
+    }
+    return said;
   };
 }
 

@@ -57,7 +57,7 @@ export function deadline<T extends StandingTaint>(
 
 /**
  * {@link deadline} for many pods of one node. A toleration list is matched once, however many pods share the
- * object.
+ * object; of those that were there before the taints, all with one list have one deadline, the same object.
  */
 export function deadlineFor<T extends StandingTaint>(
   taints: readonly T[],
@@ -65,12 +65,27 @@ export function deadlineFor<T extends StandingTaint>(
   secondsByKey: SecondsByKey = {},
 ): (tolerations: readonly Toleration[], podSince: number) => Deadline<T> | undefined {
   const evicting = taints.filter(evicts);
-  const known = new WeakMap<readonly Toleration[], readonly Cause<T>[]>();
+  const known = new Map<readonly Toleration[], Limits<T>>();
   return (tolerations, podSince) => {
-    const limits = known.get(tolerations) ?? limitsOf(tolerations, evicting, options, secondsByKey);
-    known.set(tolerations, limits);
-    return earliest(limits, podSince);
+    let limits = known.get(tolerations);
+    if (!limits) {
+      const causes = limitsOf(tolerations, evicting, options, secondsByKey);
+      const from = Math.min(...causes.map(({ taint }) => taint.since));
+      limits = { causes, from, standing: earliest(causes, from) };
+      known.set(tolerations, limits);
+    }
+    return podSince <= limits.from ? limits.standing : earliest(limits.causes, podSince);
   };
+}
+
+/** What one list of tolerations says of a node's taints. */
+interface Limits<T> {
+  /** The taints that it does not tolerate for ever. */
+  readonly causes: readonly Cause<T>[];
+  /** Since when the oldest of them is there. */
+  readonly from: number;
+  /** The deadline of pods that are there since then, or longer. */
+  readonly standing: Deadline<T> | undefined;
 }
 
 /** The taints that a pod does not tolerate for ever. */

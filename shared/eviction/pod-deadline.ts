@@ -39,7 +39,7 @@ export function podDeadlines(
 function reasonOf({ taint, toleration, seconds, policy }: Cause<TimedTaint>): Reason {
   const { key, value, effect, since, known } = taint;
   return {
-    taint: { key, ...(value ? { value } : {}), effect },
+    taint: value ? { key, value, effect } : { key, effect },
     since,
     known,
     ...(toleration === undefined ? {} : { toleration }),

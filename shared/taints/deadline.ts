@@ -64,13 +64,14 @@ export function deadlineFor<T extends StandingTaint>(
   options: MatchOptions,
   secondsByKey: SecondsByKey = {},
 ): (tolerations: readonly Toleration[], podSince: number) => Deadline<T> | undefined {
-  const evicting = taints.filter(evicts);
+  const evicting = taints.filter(evicts).map((taint) => ({ taint, executing: asExecuting(taint) }));
   const known = new Map<readonly Toleration[], Limits<T>>();
   return (tolerations, podSince) => {
     let limits = known.get(tolerations);
     if (!limits) {
       const causes = limitsOf(tolerations, evicting, options, secondsByKey);
-      const from = Math.min(...causes.map(({ taint }) => taint.since));
+      let from = Number.POSITIVE_INFINITY;
+      for (const { taint } of causes) from = Math.min(from, taint.since);
       limits = { causes, from, standing: earliest(causes, from) };
       known.set(tolerations, limits);
     }
@@ -91,18 +92,17 @@ interface Limits<T> {
 /** The taints that a pod does not tolerate for ever. */
 function limitsOf<T extends Taint>(
   tolerations: readonly Toleration[],
-  taints: readonly T[],
+  taints: readonly { readonly taint: T; readonly executing: Taint }[],
   options: MatchOptions,
   secondsByKey: SecondsByKey,
 ): readonly Cause<T>[] {
   const limits: Cause<T>[] = [];
-  for (const taint of taints) {
-    const executing = asExecuting(taint);
+  for (const { taint, executing } of taints) {
     const at = tolerations.findIndex((toleration) => tolerates(executing, toleration, options));
     const match = tolerations[at];
     if (!match && stays(taint, tolerations, options)) continue;
     const limit = limitOf(taint, match, secondsByKey);
-    if (limit) limits.push({ taint, ...(match ? { toleration: match.index ?? at } : {}), ...limit });
+    if (limit) limits.push(match ? { taint, toleration: match.index ?? at, ...limit } : { taint, ...limit });
   }
   return limits;
 }
@@ -119,7 +119,7 @@ function limitOf(
   const ruled = Object.hasOwn(secondsByKey, key) ? BigInt(secondsByKey[key] ?? 0) : own;
   if (ruled !== own) return { seconds: ruled, policy: 'tolerationSeconds' };
   if (own !== said) return { seconds: own, policy: 'takeover' };
-  return { seconds: said, ...(virtual ? { policy: 'virtualKeys' } : {}) };
+  return virtual ? { seconds: said, policy: 'virtualKeys' } : { seconds: said };
 }
 
 /** `undefined`: for ever, as upstream reads an absent `tolerationSeconds` and exactly the largest int64. */

@@ -1,6 +1,8 @@
 import { bundles } from './bundles/bundles.ts';
 import { deciding } from './deciding/deciding.ts';
+import { deadlines } from './eviction/deadlines.ts';
 import { mass } from './eviction/mass.ts';
+import { single } from './eviction/single.ts';
 import type { Scenario } from './scenario.ts';
 
 /** By the names that the command line takes, in the order in which they are measured. */
@@ -8,6 +10,8 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   'mass-1x110': mass({ nodes: 1, podsPerNode: 110 }, 5),
   'mass-100x50': mass({ nodes: 100, podsPerNode: 50 }, 5),
   'mass-1000x30': mass({ nodes: 1000, podsPerNode: 30 }, 3),
+  single,
+  deadlines,
   deciding,
   bundles,
 };

@@ -40,3 +40,10 @@ export const builtIn =
 export const DEFAULT_REQUESTS_PER_SECOND = 20;
 /** More than either can use on one machine. */
 export const AMPLE_REQUESTS_PER_SECOND = 1_000;
+
+const named = (requestsPerSecond: number) =>
+  `built-in, ${requestsPerSecond.toLocaleString('en-US')} requests/s`;
+
+/** What tables call the built-in controller at either limit. */
+export const LIMITED = named(DEFAULT_REQUESTS_PER_SECOND);
+export const AMPLE = named(AMPLE_REQUESTS_PER_SECOND);

@@ -1,16 +1,20 @@
 import { median } from '#test/bench/result.ts';
 import { type Scenario, takingTurns } from '#test/bench/scenario.ts';
 import { quantile } from '#test/cluster/rig/figures.ts';
-import { AMPLE_REQUESTS_PER_SECOND, builtIn, DEFAULT_REQUESTS_PER_SECOND, ours } from './contender.ts';
+import {
+  AMPLE,
+  AMPLE_REQUESTS_PER_SECOND,
+  builtIn,
+  DEFAULT_REQUESTS_PER_SECOND,
+  LIMITED,
+  ours,
+} from './contender.ts';
 import { type Eviction, Population, type Shape } from './population.ts';
 
 const WITHIN_MS = 15 * 60_000;
 /** At its default the built-in controller goes at an even pace, set by its limit: a part of it says what all would. */
 const DEFAULT_WITHIN_MS = 40_000;
 const SHORT_WITHIN_MS = 3_000;
-
-const LIMITED = `built-in, ${DEFAULT_REQUESTS_PER_SECOND} requests/s`;
-const AMPLE = `built-in, ${AMPLE_REQUESTS_PER_SECOND.toLocaleString('en')} requests/s`;
 
 /** So many nodes of so many pods, all tainted at once, beside the built-in controller. */
 export const mass = (shape: Shape, usualRuns: number): Scenario => {

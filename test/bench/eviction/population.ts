@@ -22,10 +22,13 @@ export interface Shape {
   readonly tolerations?: (pod: number) => readonly WatchedToleration[];
 }
 
+/** A pod that was evicted, and when its node was tainted. */
+export type Evicted = PodLife & { readonly number: number; readonly tainted: Span };
+
 /** What somebody made of a population whose nodes were all tainted at once. */
 export interface Eviction {
   /** Those that went within the time that was given. */
-  readonly pods: readonly (PodLife & { readonly number: number; readonly tainted: Span })[];
+  readonly pods: readonly Evicted[];
   /** From the first taint that was seen to the last eviction that was. */
   readonly tookMs: number;
   /** Pods that at least one Event tells of. */
@@ -100,6 +103,31 @@ export class Population {
       await this.#evictedGo();
       this.#cluster.check();
     }
+  }
+
+  /** Has one node tainted, its pods evicted, and all made anew, so many times. */
+  async evictedOneByOne(contender: Contender, times: number, withinMs: number): Promise<readonly Evicted[]> {
+    await this.#fill();
+    const [node = ''] = this.#nodes;
+    const evictor = await contender();
+    const evicted: Evicted[] = [];
+    try {
+      for (let time = 0; time < times; time++) {
+        await this.#fill();
+        const pods = [...this.#pods.values()];
+        const tainted = await this.#cluster.taint(node, TAINT);
+        await until('the pod is evicted', withinMs, () =>
+          pods.every(({ evictedAt }) => evictedAt !== undefined),
+        );
+        evicted.push(...pods.map((pod) => ({ ...pod, tainted })));
+        await this.#cluster.untaint(node);
+        await this.#evictedGo();
+      }
+    } finally {
+      await evictor.stop();
+    }
+    this.#cluster.check();
+    return evicted;
   }
 
   async close(): Promise<void> {

@@ -1,12 +1,13 @@
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Metafile } from 'esbuild';
-import { PROJECT_DIR } from './bundle.ts';
+import { BILL_FILE, PROJECT_DIR } from './bundle.ts';
 
 /** What of a CycloneDX document is looked at; the rest is handed on. */
 interface BillOfMaterials {
-  readonly metadata: { readonly component: Component };
+  readonly metadata: { readonly component: Component; readonly timestamp?: string };
+  readonly serialNumber?: string;
   readonly components: readonly Component[];
   readonly dependencies: readonly { readonly ref: string; readonly dependsOn?: readonly string[] }[];
 }
@@ -14,47 +15,97 @@ interface BillOfMaterials {
 interface Component {
   /** `NAME@VERSION`, as npm has it. */
   readonly 'bom-ref': string;
+  readonly name: string;
+  /** Of the archive that it comes in. */
+  readonly hashes?: readonly { readonly alg: string; readonly content: string }[];
 }
 
 interface Lockfile {
-  readonly packages: Readonly<Record<string, { readonly version?: string }>>;
+  readonly packages: Readonly<Record<string, LockedPackage>>;
 }
+
+interface LockedPackage {
+  readonly version?: string;
+  readonly integrity?: string;
+  /** Nothing that is deployed or run needs it. */
+  readonly dev?: boolean;
+}
+
+const readLockfile = (): Lockfile => JSON.parse(readFileSync(join(PROJECT_DIR, 'package-lock.json'), 'utf8'));
+
+/** A package by its folder, as `NAME@VERSION`. */
+const refOf = (folder: string, { version }: LockedPackage): string =>
+  `${folder.slice(folder.lastIndexOf('node_modules/') + 'node_modules/'.length)}@${version}`;
 
 /**
  * The packages of which something is in a bundle, as `NAME@VERSION`, by the lockfile. Throws when the bundle has one that the lockfile
  * does not know.
  */
 export function packagesIn({ outputs }: Pick<Metafile, 'outputs'>): ReadonlySet<string> {
-  const { packages }: Lockfile = JSON.parse(readFileSync(join(PROJECT_DIR, 'package-lock.json'), 'utf8'));
+  const { packages } = readLockfile();
   const used = Object.values(outputs).flatMap(({ inputs }) =>
     Object.entries(inputs).flatMap(([path, { bytesInOutput }]) => (bytesInOutput > 0 ? [path] : [])),
   );
   return new Set(
     used.flatMap((path) => {
-      // Whatever comes before it, where that folder is a link.
-      const [, folder] = /(node_modules\/(?:.*node_modules\/)?(?:@[^/]+\/)?[^/]+)\//.exec(path) ?? [];
+      const [, folder] = /^(node_modules\/(?:.*node_modules\/)?(?:@[^/]+\/)?[^/]+)\//.exec(path) ?? [];
       if (folder === undefined) return [];
-      const version = packages[folder]?.version;
-      if (version === undefined) throw new Error(`package-lock.json knows no ${folder}: run npm ci.`);
-      return [`${folder.slice(folder.lastIndexOf('node_modules/') + 'node_modules/'.length)}@${version}`];
+      const found = packages[folder];
+      if (found === undefined) throw new Error(`package-lock.json knows no ${folder}: run npm ci.`);
+      return [refOf(folder, found)];
     }),
   );
 }
 
+/** The bill of materials of a bundle, as CycloneDX: of the packages of which something is in it. */
+export const billOfMaterials = (metafile: Pick<Metafile, 'outputs'>): BillOfMaterials =>
+  billOf(packagesIn(metafile));
+
+/** The bill of materials of the whole project but its tools, likewise: it runs from its sources, too. */
+export function billOfProject(): BillOfMaterials {
+  const { '': _project, ...packages } = readLockfile().packages;
+  const kept = Object.entries(packages).filter(([, { dev }]) => !dev);
+  return billOf(new Set(kept.map(([folder, each]) => refOf(folder, each))));
+}
+
+/** Puts a bundle's bill of materials beside it. */
+export function writeBill(metafile: Pick<Metafile, 'outputs'>, dir: string): void {
+  writeFileSync(join(dir, BILL_FILE), JSON.stringify(billOfMaterials(metafile), undefined, 2));
+}
+
 /**
- * The bill of materials of a bundle, as CycloneDX: what npm says of the lockfile, less the packages of which nothing is in the
- * bundle.
+ * What npm says of the lockfile, of these packages. npm leaves out the hash of a package that comes within another one, too, and with
+ * `--omit=dev` those that a tool needs, too. The same packages have the same bill: without the moment, the random number and
+ * the folder's name that npm puts there.
  */
-export function billOfMaterials(metafile: Pick<Metafile, 'outputs'>): BillOfMaterials {
+function billOf(refs: ReadonlySet<string>): BillOfMaterials {
   const args = ['sbom', '--sbom-format=cyclonedx', '--package-lock-only'];
-  const locked: BillOfMaterials = JSON.parse(
+  const printed: BillOfMaterials = JSON.parse(
     execFileSync('npm', args, { cwd: PROJECT_DIR, encoding: 'utf8', stdio: 'pipe' }),
   );
-  const used = packagesIn(metafile);
-  const components = locked.components.filter((component) => used.has(component['bom-ref']));
-  const refs = new Set([locked.metadata.component, ...components].map((component) => component['bom-ref']));
+  const { serialNumber: _random, metadata, ...locked } = printed;
+  const { timestamp: _moment, component, ...rest } = metadata;
+  const ours = { ...component, name: component['bom-ref'].slice(0, component['bom-ref'].lastIndexOf('@')) };
+  const hashes = new Map(
+    Object.entries(readLockfile().packages).flatMap(([folder, each]) =>
+      each.integrity === undefined ? [] : [[refOf(folder, each), hashOf(each.integrity)] as const],
+    ),
+  );
+  const components = locked.components
+    .filter((each) => refs.has(each['bom-ref']))
+    .map((each) => ({ ...each, hashes: [hashes.get(each['bom-ref'])].filter((hash) => hash !== undefined) }));
+  const kept = new Set([ours, ...components].map((each) => each['bom-ref']));
   const dependencies = locked.dependencies
-    .filter(({ ref }) => refs.has(ref))
-    .map(({ ref, dependsOn = [] }) => ({ ref, dependsOn: dependsOn.filter((other) => refs.has(other)) }));
-  return { ...locked, components, dependencies };
+    .filter(({ ref }) => kept.has(ref))
+    .map(({ ref, dependsOn = [] }) => ({ ref, dependsOn: dependsOn.filter((other) => kept.has(other)) }));
+  return { ...locked, metadata: { ...rest, component: ours }, components, dependencies };
+}
+
+/** An integrity of the lockfile, `sha512-BASE64`, in the words of CycloneDX. */
+function hashOf(integrity: string): { readonly alg: string; readonly content: string } {
+  const [algorithm = '', digest = ''] = integrity.split('-');
+  return {
+    alg: algorithm.toUpperCase().replace('SHA', 'SHA-'),
+    content: Buffer.from(digest, 'base64').toString('hex'),
+  };
 }

@@ -58,6 +58,8 @@ export function bundle(entry: string, outfile: string, outDir: string): Metafile
     platform: 'node',
     target: 'node24',
     format: 'esm',
+    // Wherever the packages are linked from, they are those of `node_modules`, in the source map too.
+    preserveSymlinks: true,
     // What packages offer for ESM is smaller, because what is not used can be left out.
     mainFields: ['module', 'main'],
     // CommonJS packages inside call `require`, which an ESM file does not have by itself.

@@ -1,0 +1,26 @@
+import { createHash } from 'node:crypto';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { writeBill } from './bill-of-materials.ts';
+import { bundleFunction, bundleRelay, FUNCTION_NAMES } from './bundle.ts';
+
+/*
+ * What `npm run bundles` calls: builds all that is deployed, into the directory that is given or into none that stays, and prints
+ * the SHA-256 of each file, as `sha256sum` does.
+ */
+const [, , given] = process.argv;
+const dir = given ?? mkdtempSync(join(tmpdir(), 'taintward-bundles-'));
+try {
+  for (const name of FUNCTION_NAMES) bundleFunction(name, join(dir, name));
+  writeBill(bundleRelay(join(dir, 'relay')), join(dir, 'relay'));
+  for (const path of readdirSync(dir, { recursive: true, encoding: 'utf8' }).toSorted()) {
+    if (!statSync(join(dir, path)).isFile()) continue;
+    const hash = createHash('sha256')
+      .update(readFileSync(join(dir, path)))
+      .digest('hex');
+    process.stdout.write(`${hash}  ${path}\n`);
+  }
+} finally {
+  if (given === undefined) rmSync(dir, { recursive: true });
+}

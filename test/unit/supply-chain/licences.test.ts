@@ -1,0 +1,41 @@
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { PROJECT_DIR } from '../../../cdk/bundle.ts';
+import { type Locked, locked, production } from './lockfile.ts';
+
+/** Of what is deployed: whoever passes it on has to name its authors, and nothing more. As packages write them (SPDX). */
+const DEPLOYED = [
+  ...['0BSD', 'Apache-2.0', 'BSD-2-Clause', 'BSD-3-Clause', 'BlueOak-1.0.0', 'ISC', 'MIT', 'MIT-0'],
+  ...['PSF-2.0', 'Python-2.0', 'Unlicense'],
+];
+
+/** Of tools besides: they are used as they are and passed on to nobody. Of a choice, one has to be as above. */
+const OF_TOOLS = [
+  ...['CC-BY-3.0', 'CC-BY-4.0', 'CC0-1.0', 'MPL-2.0'],
+  ...['MIT OR Apache-2.0', '(MIT OR GPL-3.0-or-later)', '(MIT OR CC0-1.0)'],
+];
+
+const said = ({ name, version, license }: Locked) => `${name}@${version}: ${license ?? 'no licence'}`;
+
+test('everything that may be deployed has a licence that allows it', () => {
+  assert.ok(production.length > 100);
+  assert.deepEqual(production.filter(({ license = '' }) => !DEPLOYED.includes(license)).map(said), []);
+});
+
+test('every tool has a licence that allows its use', () => {
+  const allowed = [...DEPLOYED, ...OF_TOOLS];
+  assert.deepEqual(locked.filter(({ license = '' }) => !allowed.includes(license)).map(said), []);
+});
+
+test('what is installed says the same of its licence as the lockfile', () => {
+  // What is for other systems is not installed.
+  const installed = locked.filter(({ path }) => existsSync(join(PROJECT_DIR, path, 'package.json')));
+  assert.ok(installed.length > 200);
+  const others = installed.filter(({ path, version, license }) => {
+    const own = JSON.parse(readFileSync(join(PROJECT_DIR, path, 'package.json'), 'utf8'));
+    return own.version === version && own.license !== license;
+  });
+  assert.deepEqual(others.map(said), []);
+});

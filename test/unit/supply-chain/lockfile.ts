@@ -1,0 +1,50 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { PROJECT_DIR } from '../../../cdk/bundle.ts';
+
+/** What the lockfile says of a package; see npm's "package-lock.json". */
+export interface Locked {
+  /** Where it is put: `node_modules/NAME`, or within another package. */
+  readonly path: string;
+  readonly name: string;
+  readonly version: string;
+  readonly license?: string;
+  readonly integrity?: string;
+  readonly resolved?: string;
+  readonly link?: boolean;
+  /** It comes within the archive of the package that it is in. */
+  readonly inBundle?: boolean;
+  readonly hasInstallScript?: boolean;
+  /** Nothing that is deployed needs it. */
+  readonly dev?: boolean;
+}
+
+type Entry = Partial<Omit<Locked, 'path'>> & {
+  readonly dependencies?: object;
+  readonly devDependencies?: object;
+};
+
+const readJson = (name: string) => JSON.parse(readFileSync(join(PROJECT_DIR, name), 'utf8'));
+
+export const manifest = readJson('package.json') as {
+  readonly dependencies: Readonly<Record<string, string>>;
+  readonly devDependencies: Readonly<Record<string, string>>;
+  readonly allowScripts: Readonly<Record<string, boolean>>;
+};
+
+const { '': root = {}, ...entries } = (
+  readJson('package-lock.json') as { packages: Readonly<Record<string, Entry>> }
+).packages;
+
+/** What the lockfile says of this project itself. */
+export const lockedRoot = root;
+
+export const locked: readonly Locked[] = Object.entries(entries).map(([path, entry]) => ({
+  name: path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length),
+  version: '',
+  ...entry,
+  path,
+}));
+
+/** What may come to be deployed. */
+export const production = locked.filter(({ dev }) => !dev);

@@ -134,18 +134,13 @@ function earliest<T extends StandingTaint>(
   limits: readonly Cause<T>[],
   podSince: number,
 ): Deadline<T> | undefined {
-  let atMs: bigint | undefined;
-  let because: Cause<T>[] = [];
+  let first: { readonly atMs: bigint; readonly because: Cause<T>[] } | undefined;
   for (const limit of limits) {
-    const endMs = BigInt(Math.max(limit.taint.since, podSince)) + limit.seconds * 1000n;
-    if (atMs === undefined || endMs < atMs) {
-      atMs = endMs;
-      because = [limit];
-    } else if (endMs === atMs) {
-      because.push(limit);
-    }
+    const atMs = BigInt(Math.max(limit.taint.since, podSince)) + limit.seconds * 1000n;
+    if (first === undefined || atMs < first.atMs) first = { atMs, because: [limit] };
+    else if (atMs === first.atMs) first.because.push(limit);
   }
-  return atMs === undefined ? undefined : { atMs, because };
+  return first;
 }
 
 /** A moment as a number, cut to the range of JavaScript dates (275,760 years either way). */

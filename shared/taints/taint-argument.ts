@@ -72,6 +72,6 @@ function parts(text: string, example: string): { key: string; value: string; eff
 function valid(text: string, taint: Taint, example: string): Taint {
   const [problem] = taintProblems([taint]);
   if (problem === undefined) return taint;
-  const fault = problem.message.replace(/^taints\[0\]\./, '').replace(/\.$/, '');
+  const fault = problem.message.replace('taints[0].', '').replace(/\.$/, '');
   throw new TaintArgumentError(`"${text}" is no taint: ${fault}; for example ${example}`);
 }

@@ -9,7 +9,6 @@ export function evictingTaints<T extends Taint>(
   taints: readonly T[],
   virtualKeys: readonly string[],
 ): readonly T[] {
-  if (virtualKeys.length === 0) return taints.filter(({ effect }) => effect === 'NoExecute');
   const executing = new Set(taints.filter(({ effect }) => effect === 'NoExecute').map(({ key }) => key));
   const isVirtual = ({ key, effect }: T) =>
     effect === 'NoSchedule' && virtualKeys.includes(key) && !executing.has(key);

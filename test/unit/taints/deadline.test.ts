@@ -267,6 +267,11 @@ describe('the seconds of a pod that is taken over', () => {
 });
 
 describe('the identity of a countdown', () => {
+  test('is written as key and effect', () => {
+    assert.equal(countdownIdentity({ ...taint('a'), value: '1' }), 'a:NoExecute');
+    assert.equal(countdownIdentity(taint('a', START, 'NoSchedule')), 'a:NoSchedule');
+  });
+
   test('is key and effect: a new value is the same taint', () => {
     assert.equal(
       countdownIdentity({ ...taint('a'), value: '1' }),

@@ -93,6 +93,38 @@ describe('the tolerations that decide', () => {
     assert.deepEqual(indexes(asItIs, { key: 'a', operator: 'Gt', value: '5', effect: 'NoExecute' }), [0]);
   });
 
+  test('of one virtual taint do not depend on whether another is tolerated as NoExecute', () => {
+    const virtual = (key: string) => ({ ...taint(key), effect: 'NoSchedule', virtual: true as const });
+    const asItIs = (key: string): Toleration => ({ key, operator: 'Exists', effect: 'NoSchedule' });
+    const list = [asItIs('a'), { ...tolerating('a', 1), effect: 'NoExecute' }, asItIs('b')];
+    assert.deepEqual(
+      decidingTolerations([virtual('a'), virtual('b')])(list).map(({ index }) => index),
+      [1, 2],
+    );
+  });
+
+  test('are found for each of several taints of one key', () => {
+    const given = [
+      { ...taint('a'), value: 'v' },
+      { ...taint('a'), value: 'w' },
+    ];
+    const list: Toleration[] = [
+      { key: 'a', value: 'v' },
+      { key: 'a', value: 'w' },
+    ];
+    assert.deepEqual(
+      decidingTolerations(given)(list).map(({ index }) => index),
+      [0, 1],
+    );
+  });
+
+  test('are none where no taint evicts', () => {
+    assert.deepEqual(
+      decidingTolerations([{ ...taint('a'), effect: 'NoSchedule' }])([{ operator: 'Exists' }]),
+      [],
+    );
+  });
+
   test('are found once for all pods that share a list', () => {
     const shared = [tolerating('a', 1)];
     const cut = decidingTolerations([taint('a')]);

@@ -109,6 +109,16 @@ test('Gt and Lt tell neighbours apart that doubles cannot', () => {
   assert.equal(tolerates(numeric(low), comparing('Gt', high), gateOn), false);
 });
 
+test('Gt and Lt do not match the same number', () => {
+  for (const operator of ['Gt', 'Lt'])
+    assert.equal(tolerates(numeric('5'), comparing(operator, '5'), gateOn), false);
+});
+
+test('an operator that Kubernetes does not know matches nothing', () => {
+  for (const operator of ['In', 'exists', 'gt'])
+    assert.equal(tolerates(numeric('5'), comparing(operator, '5'), gateOn), false);
+});
+
 for (const text of [
   '',
   'high',

@@ -10,6 +10,7 @@ import {
 
 const refused = (message: RegExp) => (error: unknown) => {
   assert.ok(error instanceof TaintArgumentError);
+  assert.equal(error.name, 'TaintArgumentError');
   assert.match(error.message, message);
   return true;
 };
@@ -30,14 +31,20 @@ describe('a taint written as for kubectl', () => {
   for (const [text, fault] of [
     ['maintenance', /"maintenance" has no effect: write for example maintenance=now:NoExecute/],
     ['maintenance=now', /"maintenance=now" is no taint: write for example/],
-    ['maintenance:NoRun', /effect must be one of NoSchedule, PreferNoSchedule, NoExecute/],
+    [
+      'maintenance:NoRun',
+      /^"maintenance:NoRun" is no taint: effect must be one of NoSchedule, PreferNoSchedule, NoExecute, spelled like that; for example maintenance=now:NoExecute or maintenance:NoExecute$/,
+    ],
     ['maintenance:noexecute', /effect must be one of/],
     ['maintenance:', /effect is missing/],
     [':NoExecute', /key must have a name/],
     ['', /has no effect/],
     ['a=b=c:NoExecute', /is no taint: write for example/],
     ['a:b:NoExecute', /is no taint: write for example/],
-    ['a=!!:NoExecute', /value has a character that is not allowed/],
+    [
+      'a=!!:NoExecute',
+      /^"a=!!:NoExecute" is no taint: value has a character that is not allowed: [^;]+ at both ends; for/,
+    ],
     ['maintenance:NoExecute-', /removes a taint: to add one leave the - at its end out/],
   ] as const) {
     test(`${text === '' ? 'nothing' : text} is refused with what to write instead`, () => {
@@ -50,6 +57,7 @@ describe('a taint to remove', () => {
   for (const [text, removal] of [
     ['maintenance-', { key: 'maintenance' }],
     ['maintenance', { key: 'maintenance' }],
+    ['my-gpu-', { key: 'my-gpu' }],
     ['maintenance:NoExecute-', { key: 'maintenance', effect: 'NoExecute' }],
     ['maintenance=now:NoExecute-', { key: 'maintenance', effect: 'NoExecute' }],
   ] as const) {
@@ -72,7 +80,8 @@ describe('the taints of a node', () => {
   const schedule = { key: 'maintenance', effect: 'NoSchedule' };
 
   test('one is added behind the others', () => {
-    assert.deepEqual(addTaint([schedule], now), [schedule, now]);
+    const another = { ...now, key: 'gpu' };
+    assert.deepEqual(addTaint([schedule, another], now), [schedule, another, now]);
   });
 
   test('a new value replaces the old one where it stands', () => {
@@ -81,13 +90,18 @@ describe('the taints of a node', () => {
 
   test('a key and effect removes that one only, a key all of its effects', () => {
     assert.deepEqual(removeTaint([now, schedule], { key: 'maintenance', effect: 'NoExecute' }), [schedule]);
-    assert.deepEqual(removeTaint([now, schedule], { key: 'maintenance' }), []);
+    const another = { ...now, key: 'gpu' };
+    assert.deepEqual(removeTaint([now, another, schedule], { key: 'maintenance' }), [another]);
   });
 
   test('one that is not there is refused with those that are', () => {
     assert.throws(
       () => removeTaint([now], { key: 'maintenance', effect: 'NoSchedule' }),
       refused(/"maintenance:NoSchedule" not found: the node has maintenance=now:NoExecute/),
+    );
+    assert.throws(
+      () => removeTaint([now, schedule], { key: 'gpu' }),
+      refused(/the node has maintenance=now:NoExecute, maintenance:NoSchedule$/),
     );
     assert.throws(() => removeTaint([], { key: 'gpu' }), refused(/"gpu" not found: the node has no taint/));
   });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { ownSeconds } from '#shared/taints/takeover-note.ts';
+import { ownSeconds, TAKEOVER_ANNOTATION } from '#shared/taints/takeover-note.ts';
 import * as arbitrary from './arbitraries.ts';
 
 const NOTE = 'node.kubernetes.io/not-ready=300+3600,example.com/gpu=0+3600';
@@ -22,6 +22,8 @@ test('what is not of its form does not count', () => {
   const forged = [
     'a=5',
     'a=5+0',
+    '!a=5+5',
+    'a=5+5!',
     'a=-5+15',
     'a=05+5 ',
     'a= 5+5',
@@ -32,6 +34,16 @@ test('what is not of its form does not count', () => {
     'a=5+5,'.repeat(200),
   ];
   for (const note of forged) assert.equal(ownSeconds(note, 'a', 10n), undefined, note);
+});
+
+test('a note of a thousand characters does not count, one that is a character shorter does', () => {
+  const longest = (length: number) => `a=5+5,${'b'.repeat(length - 'a=5+5,'.length)}`;
+  assert.equal(ownSeconds(longest(999), 'a', 10n), 5n);
+  assert.equal(ownSeconds(longest(1000), 'a', 10n), undefined);
+});
+
+test('a note is kept under a name that releases and pods have in common', () => {
+  assert.equal(TAKEOVER_ANNOTATION, 'taintward.dev/takeover');
 });
 
 test('no note lengthens anything', () => {

@@ -24,6 +24,8 @@ describe('a key', () => {
     'a.b-c_d',
     'A9',
     'example.com/gpu',
+    'a/k',
+    'a.b/k',
     'a'.repeat(63),
     `${DNS_253}/k`,
     `${'a'.repeat(70)}.b/k`,
@@ -163,6 +165,105 @@ test('the same toleration may stand in a list twice', () => {
   assert.deepEqual(tolerationProblems([toleration, toleration], gateOff), []);
 });
 
+test('an effect is one of those of Kubernetes, in a toleration, too', () => {
+  assert.deepEqual(errors(tolerationProblems([{ operator: 'Exists', effect: 'noexecute' }], gateOff)), [
+    'tolerations[0].effect FieldValueNotSupported',
+  ]);
+});
+
+test('a value may have 63 characters', () => {
+  const of = (length: number) => [{ key: 'k', value: 'v'.repeat(length), effect: 'NoExecute' }];
+  assert.deepEqual(taintProblems(of(63)), []);
+  assert.deepEqual(errors(taintProblems(of(64))), ['taints[0].value FieldValueInvalid']);
+});
+
+describe('what is wrong is said in one sentence with what to do', () => {
+  const messages = (problems: readonly Problem[]) => problems.map(({ message }) => message);
+  const NAME = "use letters, digits, '-', '_' and '.', with a letter or digit at both ends";
+
+  for (const [key, ...faults] of [
+    ['a/b/c', "must be a name with at most one prefix before a '/', for example example.com/gpu"],
+    ['', 'must have a name: write one, for example maintenance'],
+    ['/a', "has nothing before the '/': write a DNS subdomain there, or drop the '/'"],
+    [
+      `${'é'.repeat(254)}/${'é'.repeat(64)}`,
+      "must have at most 253 characters before the '/': shorten the prefix",
+      "must have a DNS subdomain before the '/': use lower-case letters, digits, '-' and '.', with a letter or digit at both ends of each part",
+      'must have at most 63 characters in its name: shorten it',
+      `has a character in its name that is not allowed: ${NAME}`,
+    ],
+  ] as const) {
+    test(`of a key like ${JSON.stringify(key.slice(0, 9))}`, () => {
+      assert.deepEqual(
+        messages(taintProblems([{ key, effect: 'NoExecute' }])),
+        faults.map((fault) => `taints[0].key ${fault}.`),
+      );
+    });
+  }
+
+  test('of taints', () => {
+    const taints = [
+      { key: 'k', value: 'é'.repeat(64), effect: '' },
+      { key: 'k', effect: '' },
+      { key: 'j', effect: 'noexecute' },
+    ];
+    assert.deepEqual(messages(taintProblems(taints)), [
+      'taints[0].value must have at most 63 characters: shorten it.',
+      `taints[0].value has a character that is not allowed: ${NAME}.`,
+      'taints[0].effect is missing: write one of NoSchedule, PreferNoSchedule, NoExecute.',
+      'taints[1].effect is missing: write one of NoSchedule, PreferNoSchedule, NoExecute.',
+      'taints[1] repeats the key and effect of an earlier taint: keep one of them.',
+      'taints[2].effect must be one of NoSchedule, PreferNoSchedule, NoExecute, spelled like that.',
+    ]);
+  });
+
+  const OPERATOR = 'tolerations[0].operator';
+  for (const [says, toleration, message] of [
+    ['a key', {}, `${OPERATOR} must be Exists when the key is empty: set it, or name a key.`],
+    [
+      'seconds',
+      { key: 'k', tolerationSeconds: 1n },
+      'tolerations[0].effect must be NoExecute when tolerationSeconds is set: set it, or drop tolerationSeconds.',
+    ],
+    [
+      'a value',
+      { key: 'k', value: '_' },
+      `${OPERATOR} needs another value: tolerations[0].value has a character that is not allowed: ${NAME}.`,
+    ],
+    [
+      'Exists',
+      { key: 'k', operator: 'Exists', value: 'v' },
+      `${OPERATOR} is Exists, which takes no value: drop tolerations[0].value.`,
+    ],
+    [
+      'a number',
+      { key: 'k', operator: 'Gt', value: 'high' },
+      'tolerations[0].value must be a 64-bit integer without leading zeros or plus sign, such as -5.',
+    ],
+    [
+      'an operator',
+      { key: 'k', operator: 'In' },
+      `${OPERATOR} must be one of Equal, Exists, Lt, Gt, spelled like that.`,
+    ],
+  ] as const) {
+    test(`of a toleration, about ${says}`, () => {
+      assert.deepEqual(messages(tolerationProblems([toleration], gateOn)), [message]);
+    });
+  }
+
+  test('of comparing where the gate is off', () => {
+    assert.deepEqual(messages(tolerationProblems([{ key: 'k', operator: 'Gt', value: '5' }], gateOff)), [
+      `${OPERATOR} Gt needs the feature gate TaintTolerationComparisonOperators: use Equal or Exists.`,
+    ]);
+  });
+
+  test('of an update of a live pod', () => {
+    assert.deepEqual(messages(tolerationsUpdateProblems([], [{ operator: 'Exists' }], gateOff)), [
+      'tolerations of a live pod may only be added or change their tolerationSeconds: keep the existing ones.',
+    ]);
+  });
+});
+
 describe('an update of a live pod', () => {
   const old: Toleration = {
     key: 'k',
@@ -181,6 +282,19 @@ describe('an update of a live pod', () => {
     assert.deepEqual(tolerationsUpdateProblems(updated, [old], gateOff), []);
     const { tolerationSeconds: _, ...forEver } = old;
     assert.deepEqual(tolerationsUpdateProblems([forEver], [old], gateOff), []);
+  });
+
+  test('may spell an absent field as an empty one, and the other way round', () => {
+    const spelledOut = { key: '', operator: '', value: '', effect: '' };
+    const problems = (updated: Toleration, before: Toleration) =>
+      errors(tolerationsUpdateProblems([updated], [before], gateOff));
+    assert.ok(!problems(spelledOut, {}).includes(`${forbidden}`));
+    assert.ok(!problems({}, spelledOut).includes(`${forbidden}`));
+  });
+
+  test('may not drop one of several', () => {
+    const problems = tolerationsUpdateProblems([old], [old, { ...old, key: 'j' }], gateOff);
+    assert.deepEqual(errors(problems), forbidden);
   });
 
   for (const change of [{ key: 'j' }, { operator: '' }, { value: 'w' }, { effect: '' }] as const) {
@@ -220,6 +334,8 @@ describe('an update of a live pod', () => {
     const comparing = { key: 'k', operator: 'Gt', value: '5' };
     const another = { key: 'j', operator: 'Lt', value: '7' };
     assert.deepEqual(tolerationsUpdateProblems([comparing, another], [comparing], gateOff), []);
+    assert.deepEqual(tolerationsUpdateProblems([another, comparing], [another], gateOff), []);
+    assert.deepEqual(tolerationsUpdateProblems([comparing, old], [comparing, old], gateOff), []);
     const notSupported = ['tolerations[1].operator FieldValueNotSupported'];
     assert.deepEqual(errors(tolerationsUpdateProblems([old, another], [old], gateOff)), notSupported);
   });

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { deadline } from '#shared/taints/deadline.ts';
 import { tolerates } from '#shared/taints/match.ts';
 import type { Taint, Toleration } from '#shared/taints/taint.ts';
-import { evictingTaints } from '#shared/taints/virtual.ts';
+import { evictingTaints, stays } from '#shared/taints/virtual.ts';
 import * as arbitrary from './arbitraries.ts';
 
 const START = Date.UTC(2026, 0, 1);
@@ -47,6 +47,14 @@ describe('the taints that evict', () => {
       }),
     );
   });
+});
+
+test('a pod stays by tolerating a virtual taint as NoSchedule, and no other taint', () => {
+  const tolerations = [{ operator: 'Exists', effect: 'NoSchedule' }];
+  const virtual = { ...taint('a', 'NoSchedule'), virtual: true as const };
+  assert.equal(stays(virtual, tolerations, options), true);
+  assert.equal(stays(virtual, [], options), false);
+  assert.equal(stays(taint('a', 'NoSchedule'), tolerations, options), false);
 });
 
 describe('a virtual taint', () => {

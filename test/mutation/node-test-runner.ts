@@ -1,0 +1,154 @@
+import { glob } from 'node:fs/promises';
+import { registerHooks } from 'node:module';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { INSTRUMENTER_CONSTANTS, type InstrumenterContext } from '@stryker-mutator/api/core';
+import { commonTokens, declareClassPlugin, PluginKind, tokens } from '@stryker-mutator/api/plugin';
+import {
+  type DryRunOptions,
+  type DryRunResult,
+  DryRunStatus,
+  determineHitLimitReached,
+  type MutantRunOptions,
+  type MutantRunResult,
+  MutantRunStatus,
+  type TestResult,
+  type TestRunner,
+  type TestRunnerCapabilities,
+  TestStatus,
+  toMutantRunResult,
+} from '@stryker-mutator/api/test-runner';
+import fc from 'fast-check';
+import { type CollectedTest, collectTests, runTest } from './collected-tests.ts';
+
+/** What the runner is told in Stryker's options. */
+export interface NodeTestRunnerOptions {
+  /** Globs of test files. */
+  readonly testFiles: readonly string[];
+}
+
+const COLLECTOR = new URL('./collected-tests.ts', import.meta.url).href;
+
+/** Where instrumented code looks which mutant is active, and tells what it ran. */
+const stryker: { -readonly [Key in keyof InstrumenterContext]: InstrumenterContext[Key] | undefined } = {};
+Object.assign(globalThis, { [INSTRUMENTER_CONSTANTS.NAMESPACE]: stryker });
+
+/**
+ * Runs tests of `node:test` for Stryker in one process: test by test, each mutant with the tests that reach it, within
+ * milliseconds. What a mutant changes while modules load is loaded anew with it. Properties have one seed, so that a mutant
+ * that was killed is killed again.
+ */
+export class NodeTestRunner implements TestRunner {
+  static readonly inject = tokens(commonTokens.options);
+  readonly #files: readonly string[];
+  #tests: readonly CollectedTest[] | undefined;
+  /** Who killed a mutant last comes first: mutants of one place come one after another. */
+  readonly #killers = new Map<string, number>();
+  /** Loads so far. */
+  #loads = 0;
+  /** What failed outside of a test's promise. */
+  #stray: unknown;
+
+  constructor(options: object) {
+    this.#files = (options as { readonly nodeTest: NodeTestRunnerOptions }).nodeTest.testFiles;
+  }
+
+  capabilities(): TestRunnerCapabilities {
+    return { reloadEnvironment: true };
+  }
+
+  async init(): Promise<void> {
+    const sandbox = pathToFileURL(`${process.cwd()}/`).href;
+    fc.configureGlobal({ seed: 1, endOnFailure: true });
+    registerHooks({
+      resolve: (specifier, context, next) => {
+        if (!context.parentURL?.startsWith(sandbox)) return next(specifier, context);
+        if (specifier === 'node:test') return { url: COLLECTOR, shortCircuit: true };
+        const resolved = next(specifier, context);
+        return resolved.url.startsWith(sandbox)
+          ? { ...resolved, url: `${resolved.url}?load=${this.#loads}` }
+          : resolved;
+      },
+    });
+    const stray = (error: unknown) => {
+      this.#stray ??= error;
+    };
+    process.on('unhandledRejection', stray).on('uncaughtException', stray);
+  }
+
+  async dryRun(_options: DryRunOptions): Promise<DryRunResult> {
+    const coverage = { static: {}, perTest: {} };
+    stryker.mutantCoverage = coverage;
+    const tests = await this.#run(await this.#load());
+    stryker.mutantCoverage = undefined;
+    return { status: DryRunStatus.Complete, tests: [...tests], mutantCoverage: coverage };
+  }
+
+  async mutantRun(options: MutantRunOptions): Promise<MutantRunResult> {
+    const { activeMutant, testFilter, hitLimit, reloadEnvironment } = options;
+    stryker.hitLimit = hitLimit;
+    stryker.hitCount = hitLimit === undefined ? undefined : 0;
+    try {
+      if (!reloadEnvironment) this.#tests ??= await this.#load();
+      stryker.activeMutant = activeMutant.id;
+      const tests = reloadEnvironment ? await this.#load() : (this.#tests ?? []);
+      const filter = testFilter && new Set(testFilter);
+      const results = await this.#run(filter ? tests.filter(({ name }) => filter.has(name)) : tests);
+      return toMutantRunResult(
+        determineHitLimitReached(stryker.hitCount, hitLimit) ?? {
+          status: DryRunStatus.Complete,
+          tests: [...results],
+        },
+      );
+    } catch (error) {
+      // Only loading fails: a test file that cannot be loaded is a test that failed.
+      const failureMessage = String(error);
+      return { status: MutantRunStatus.Killed, killedBy: ['loading'], failureMessage, nrOfTests: 0 };
+    } finally {
+      stryker.activeMutant = undefined;
+      if (reloadEnvironment) this.#tests = undefined;
+    }
+  }
+
+  /** All tests of all files, whose modules are new. */
+  async #load(): Promise<readonly CollectedTest[]> {
+    this.#loads += 1;
+    const tests: CollectedTest[] = [];
+    for (const file of (await Array.fromAsync(glob([...this.#files]))).toSorted()) {
+      const url = `${pathToFileURL(join(process.cwd(), file))}?load=${this.#loads}`;
+      tests.push(...(await collectTests(file, () => import(url))));
+    }
+    return tests;
+  }
+
+  /** Runs tests one after the other; those of a mutant until one fails. */
+  async #run(tests: readonly CollectedTest[]): Promise<readonly TestResult[]> {
+    const results: TestResult[] = [];
+    const rank = ({ name }: CollectedTest) => this.#killers.get(name) ?? 0;
+    for (const each of tests.toSorted((one, other) => rank(other) - rank(one))) {
+      stryker.currentTestId = each.name;
+      this.#stray = undefined;
+      const startedAt = performance.now();
+      const failure = await runTest(each).then(
+        () => this.#stray,
+        (error: unknown) => error ?? 'rejected',
+      );
+      const timeSpentMs = performance.now() - startedAt;
+      const result = { id: each.name, name: each.name, timeSpentMs };
+      if (failure === undefined) {
+        results.push({ ...result, status: TestStatus.Success });
+        continue;
+      }
+      results.push({ ...result, status: TestStatus.Failed, failureMessage: String(failure) });
+      if (stryker.activeMutant === undefined) continue;
+      this.#killers.set(each.name, performance.now());
+      break;
+    }
+    stryker.currentTestId = undefined;
+    return results;
+  }
+}
+
+/** By these Stryker finds it, and takes its options. */
+export const strykerValidationSchema = { properties: { nodeTest: { type: 'object' } } };
+export const strykerPlugins = [declareClassPlugin(PluginKind.TestRunner, 'node-test', NodeTestRunner)];

@@ -1,0 +1,10 @@
+/** What is mutated together, and the tests that have to notice. */
+export interface Room {
+  readonly mutate: readonly string[];
+  readonly testFiles: readonly string[];
+}
+
+/** Where decisions are made, and messages carried. */
+export const ROOMS: Readonly<Record<string, Room>> = {
+  taints: { mutate: ['shared/taints/*.ts'], testFiles: ['test/unit/taints/*.test.ts'] },
+};

@@ -34,7 +34,7 @@ export const ours: Contender = async () => {
 export const builtIn =
   (requestsPerSecond: number): Contender =>
   () =>
-    ControllerManager.startAt(requestsPerSecond, 'taint-eviction-controller');
+    ControllerManager.evictingAt(requestsPerSecond);
 
 /** What `--kube-api-qps` is by default. */
 export const DEFAULT_REQUESTS_PER_SECOND = 20;

@@ -14,7 +14,7 @@ const DELETIONS = 'taint_eviction_controller_pod_deletions_total';
 /** After so many seconds without a sign of life a node counts as down; 50 unless it is told otherwise. */
 const GRACE_SECONDS = 15;
 
-type Controller = 'node-lifecycle-controller' | 'taint-eviction-controller';
+type Controller = 'node-lifecycle-controller' | 'taint-eviction-controller' | 'daemonset-controller';
 
 /** The real kube-controller-manager, with some controllers, at their defaults but for how soon a node counts as down. */
 export class ControllerManager {
@@ -33,12 +33,15 @@ export class ControllerManager {
     return ControllerManager.#start(controllers, []);
   }
 
-  /** With one controller alone, whose requests to the API server are held to so many a second; 20, as it comes. */
-  static startAt(requestsPerSecond: number, controller: Controller): Promise<ControllerManager> {
+  /**
+   * The taint-eviction controller alone, whose requests to the API server are held to so many a second (20, as it comes).
+   * The daemonset controller, idle here, makes the index of pods by node: where nobody does, it finds none of a node's.
+   */
+  static evictingAt(requestsPerSecond: number): Promise<ControllerManager> {
     // A burst is half as much again, as of the defaults.
     const burst = Math.ceil(requestsPerSecond * 1.5);
     return ControllerManager.#start(
-      [controller],
+      ['taint-eviction-controller', 'daemonset-controller'],
       [`--kube-api-qps=${requestsPerSecond}`, `--kube-api-burst=${burst}`],
     );
   }

@@ -60,17 +60,17 @@ export class Blackouts {
   }
 
   #goDown(node: NodeName, at: EpochMs, lastingMs: number, paceMs: number): void {
-    const { clock, random } = this.#scene;
+    const { plans, random } = this.#scene;
     const key = random.pick([NODE_NOT_READY, NODE_UNREACHABLE]);
-    clock.setAlarm(at, () => this.#taint(node, { key, effect: 'NoSchedule' }));
+    plans.add(at, () => this.#taint(node, { key, effect: 'NoSchedule' }));
     const backAt = at + random.between(SECOND_MS, lastingMs);
     const evictedAt = at + random.between(0, paceMs);
     if (random.chance(EVICTED_CHANCE) && evictedAt < backAt)
-      clock.setAlarm(evictedAt, () => this.#taint(node, { key, effect: 'NoExecute' }));
+      plans.add(evictedAt, () => this.#taint(node, { key, effect: 'NoExecute' }));
     const outAt = at + random.between(0, OUT_OF_SERVICE_MS);
     if (random.chance(OUT_OF_SERVICE_CHANCE) && outAt < backAt)
-      clock.setAlarm(outAt, () => this.#taint(node, { key: NODE_OUT_OF_SERVICE, effect: 'NoExecute' }));
-    clock.setAlarm(backAt, () => this.#recover(node, [key, NODE_OUT_OF_SERVICE]));
+      plans.add(outAt, () => this.#taint(node, { key: NODE_OUT_OF_SERVICE, effect: 'NoExecute' }));
+    plans.add(backAt, () => this.#recover(node, [key, NODE_OUT_OF_SERVICE]));
   }
 
   #taint(node: NodeName, { key, effect }: Pick<LiveTaint, 'key' | 'effect'>): void {

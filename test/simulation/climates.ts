@@ -49,9 +49,18 @@ export interface Climate {
   readonly neighbour: boolean;
   /** How often the cluster is unregistered for a while. */
   readonly unregistered: number;
-  /** Times in which much happens, and the longest quiet time between them. */
+  /** Times in which much happens, how long each lasts, and the longest quiet time between them. */
   readonly episodes: number;
+  readonly episodeMs: number;
   readonly quietMs: number;
+  /** For so long after the last of it nothing happens or goes wrong. */
+  readonly calmMs: number;
+  /** How often somebody does something in an episode. */
+  readonly acts: number;
+  /** Whether pods tolerate in all the ways there are, for minutes at most; otherwise as most pods do. */
+  readonly motley: boolean;
+  /** Whether each moment has random numbers of its own, so that a history can be made shorter without becoming another one. */
+  readonly momentous: boolean;
 }
 
 const FAIR: Climate = {
@@ -59,7 +68,30 @@ const FAIR: Climate = {
   ...{ trouble: 0, death: 0, conflict: 0, duplicate: 0, dropped: 0, spells: 0, relayChanges: 0, gap: 0 },
   ...{ apiMs: 80, watchLagMs: 150, callsAtOnce: 48, mostPods: 8, pageItems: 1000, nodes: 2, blackouts: 0 },
   ...{ streamedLists: true, ownWatches: 100 },
-  ...{ neighbour: false, unregistered: 0, episodes: 1, quietMs: 0 },
+  ...{
+    neighbour: false,
+    unregistered: 0,
+    episodes: 1,
+    quietMs: 0,
+    acts: 30,
+    motley: false,
+    momentous: false,
+  },
+  ...{ episodeMs: 25 * MINUTE_MS, calmMs: 70 * MINUTE_MS },
+};
+
+/** Few pods on one node, for minutes: so many of these are played in the time of a long one. */
+const BRIEF: Climate = {
+  ...FAIR,
+  ...{
+    nodes: 1,
+    mostPods: 3,
+    acts: 6,
+    motley: true,
+    momentous: true,
+    episodeMs: 4 * MINUTE_MS,
+    calmMs: 12 * MINUTE_MS,
+  },
 };
 
 export const CLIMATES = {
@@ -130,6 +162,13 @@ export const CLIMATES = {
       gap: 0.03,
     },
     ...{ pageItems: 2, spells: 6, apiMs: 400, streamedLists: false },
+  },
+  brief: BRIEF,
+  /** As short, and all goes wrong. What heals by the next resync takes its time. */
+  gusty: {
+    ...BRIEF,
+    ...{ trouble: 0.04, death: 0.008, conflict: 0.05, duplicate: 0.2, dropped: 0.2, relayChanges: 1 },
+    ...{ gap: 0.05, pageItems: 2, calmMs: 35 * MINUTE_MS },
   },
 } as const satisfies Record<string, Climate>;
 

@@ -83,6 +83,17 @@ export class Disturbances {
     }
   }
 
+  /** Whether a process died or a relay took over between these two. */
+  wasReplaced(cluster: ClusterName, from: EpochMs, to: EpochMs): boolean {
+    return this.#all.some(
+      (each) =>
+        ['death', 'relay'].includes(each.kind) &&
+        (each.cluster ?? cluster) === cluster &&
+        from <= each.from &&
+        each.from <= to,
+    );
+  }
+
   /** Whether nothing that went wrong was felt in a cluster between these two. */
   isQuiet(cluster: ClusterName, from: EpochMs, to: EpochMs): boolean {
     return this.#feltUntil(cluster, from, to) === undefined;

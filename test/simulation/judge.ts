@@ -11,8 +11,10 @@ import type { House } from './house.ts';
 import { policyOf } from './law.ts';
 import type { LiveCluster } from './live-cluster.ts';
 import { MessageJudge } from './message-judge.ts';
+import { type Compared, NaiveJudge } from './naive-judge.ts';
 import { PolicyJudge } from './policy-judge.ts';
 import type { Surroundings } from './process.ts';
+import { type PromiseName, type Tried, untried } from './promises.ts';
 import { RecordJudge } from './record-judge.ts';
 import type { Queues } from './scene.ts';
 import type { Sent } from './simulated-api.ts';
@@ -24,6 +26,8 @@ export interface Bench extends Surroundings {
   readonly queues: Queues;
   readonly clusters: readonly LiveCluster[];
   readonly rulebook: SimulatedRulebook | undefined;
+  /** A promise was put to the test. */
+  readonly tried: (promise: PromiseName) => void;
 }
 
 /** Notes what broke a promise. */
@@ -36,15 +40,23 @@ const QUIET_AUDIT_MS = 60 * 60_000;
 /** Holds the service against its promises (P1 to P9 of the design), by what really happened. */
 export class Judge {
   readonly faults: string[] = [];
+  readonly tried: Tried = untried();
   readonly #bench: Bench;
   readonly #records: RecordJudge;
   readonly #messages: MessageJudge;
   readonly #guard: GuardJudge;
   readonly #policy: PolicyJudge;
+  readonly #naive: NaiveJudge;
   readonly #evicted = new Set<PodUid>();
   readonly #overdue = new Set<PodUid>();
 
-  constructor(bench: Bench) {
+  constructor(surroundings: Omit<Bench, 'tried'>) {
+    const bench: Bench = {
+      ...surroundings,
+      tried: (promise) => {
+        this.tried[promise] += 1;
+      },
+    };
     this.#bench = bench;
     const accuse = (what: string) => {
       this.faults.push(what);
@@ -53,6 +65,7 @@ export class Judge {
     this.#messages = new MessageJudge(bench, this.#records, accuse);
     this.#guard = new GuardJudge(bench, accuse);
     this.#policy = new PolicyJudge(bench, this.#guard, accuse);
+    this.#naive = new NaiveJudge(bench, this.#records, accuse);
     if (bench.rulebook) bench.rulebook.onWritten = (...written) => this.#ruled(...written);
     const audit = async () => {
       await this.audit();
@@ -73,6 +86,11 @@ export class Judge {
     return this.#evicted.size;
   }
 
+  /** What was compared with the naive model. */
+  get compared(): Compared {
+    return this.#naive.compared;
+  }
+
   /** A store, watched. */
   watchStore(store: Store, user: string): Store {
     return this.#policy.watch(this.#records.watch(store, user));
@@ -81,6 +99,7 @@ export class Judge {
   /** A relay took a cluster's lease. */
   leaseTaken(cluster: ClusterName, epoch: number): void {
     this.#records.leaseTaken(cluster, epoch);
+    this.#bench.clusters.find(({ name }) => name === cluster)?.truth.knowledge.leaseTaken(epoch);
   }
 
   /** A relay sends a delta. */
@@ -96,6 +115,12 @@ export class Judge {
   /** A node is now so; `taints`: `undefined` = it is gone. */
   nodeIs(cluster: ClusterName, node: NodeName, taints: readonly LiveTaint[] | undefined): void {
     this.#guard.nodeIs(cluster, node, taints);
+    this.#naive.nodeIs(cluster, node, taints);
+  }
+
+  /** A pod is now so. */
+  podIs(cluster: ClusterName, pod: LivePod): void {
+    this.#naive.podIs(cluster, pod);
   }
 
   /** P9: a pod is marked. */
@@ -119,7 +144,9 @@ export class Judge {
     if (pod.uid !== meant) this.#accuse(`P1: ${meant} was meant and ${pod.uid} deleted`);
     if (pod.terminating) return;
     this.#evicted.add(pod.uid);
+    this.#count(cluster, pod);
     this.#records.deleted(cluster.name, pod.uid);
+    this.#naive.deletion(cluster, pod);
     const { sentAt, markedAt = 0 } = sent;
     const looks = sent.looks.filter(
       ({ node, begunAt, answeredAt }) =>
@@ -138,6 +165,16 @@ export class Judge {
     this.#policy.deletion(cluster, pod, sent, looks);
     const latest = cluster.truth.mustGo(pod.uid, this.#policy.freedom(cluster, pod)) ?? Infinity;
     if (clock.now() > latest) this.#accuse(`P2: ${pod.uid} was deleted ${clock.now() - latest} ms late`);
+  }
+
+  /** What the deletion of a pod puts to the test. */
+  #count({ name }: LiveCluster, { uid }: LivePod): void {
+    const { clock, clusters, disturbances, tried, weather } = this.#bench;
+    tried('P1');
+    tried('P2');
+    const scheduledAt = this.#records.scheduledAt(uid);
+    if (scheduledAt !== undefined && disturbances.wasReplaced(name, scheduledAt, clock.now())) tried('P4');
+    if (clusters.some((other) => other.name !== name && weather.outageOf(other.name))) tried('P8');
   }
 
   /** Holds what there is now against what is promised. */
@@ -166,6 +203,7 @@ export class Judge {
     await this.audit();
     await this.#records.judgeEnd();
     this.#messages.judgeEnd();
+    this.#naive.judgeEnd();
   }
 
   #accuse(what: string): void {

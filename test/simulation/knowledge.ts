@@ -29,11 +29,18 @@ interface Told {
  */
 export class Knowledge {
   readonly #relays = new Map<number, Seen>();
+  /** Of the lease, the newest. */
+  #epoch = 0;
   /** By their deduplication ids. */
   readonly #words = new Map<string, Word>();
   readonly #told = new Map<NodeName, Told>();
   readonly #podsSeen = new Map<PodUid, EpochMs>();
   readonly #firstSeen = new Map<number, EpochMs>();
+
+  /** A relay takes the lease. */
+  leaseTaken(epoch: number): void {
+    this.#epoch = Math.max(this.#epoch, epoch);
+  }
 
   /** A relay sees a state of a node. */
   seen(epoch: number, node: NodeName, state: number, at: EpochMs): void {
@@ -88,8 +95,7 @@ export class Knowledge {
     const { states, decided } = this.#toldOf(word.node);
     for (const state of word.seen) if (!states.has(state)) states.set(state, at);
     // What is too old, or told under a lease that another relay has, decides nothing.
-    const fenced = [...this.#relays.keys()].some((epoch) => epoch > word.epoch);
-    if (fenced || at - word.observedAt > DELTA_MAX_AGE_MS) return;
+    if (this.#epoch > word.epoch || at - word.observedAt > DELTA_MAX_AGE_MS) return;
     for (const state of word.seen) if (!decided.has(state)) decided.set(state, at);
   }
 

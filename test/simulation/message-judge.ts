@@ -65,6 +65,7 @@ export class MessageJudge {
 
   /** P7: nobody reads the pods of a node that nothing is to be told of. */
   podsRead(cluster: ClusterName, node: NodeName | undefined): void {
+    this.#bench.tried('P7');
     if (node === IDLE_NODE || node === undefined) {
       this.#once(`P7: the pods of ${node ?? 'all nodes'} of ${cluster} were listed`);
     }
@@ -84,6 +85,7 @@ export class MessageJudge {
   #accepted(body: string): void {
     const { kind, cluster, node } = parse(body);
     if (kind !== 'due') return;
+    this.#bench.tried('P6');
     const mine = this.#underWay().filter((each) => each.cluster === cluster && each.node === node);
     const moments = new Set(mine.map(({ at }) => at)).size;
     const since = this.#bench.clock.now() - LONGEST_DELAY_MS;
@@ -157,6 +159,7 @@ export class MessageJudge {
       else this.#idle.delete(name);
       // Between two audits in idle times there may have been a whole busy one.
       if (!idle || !before || nodes.some(({ changedAt }) => changedAt > before.at)) continue;
+      this.#bench.tried('P7');
       if (this.#told > before.told)
         this.#once(`P7: ${this.#told - before.told} deltas were sent in idle times`);
       if (writes > before.writes) this.#once(`P7: ${writes - before.writes} commits were made in idle times`);

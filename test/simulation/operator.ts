@@ -18,15 +18,15 @@ export class Operator {
     this.#scene = scene;
     this.#cluster = cluster;
     this.#relays = relays;
-    const { clock, random, weather } = scene;
+    const { plans, random, weather } = scene;
     for (const { from, to } of weather.episodes) {
       const at = random.between(from, to) + random.between(0, random.pick(REDRIVES_MS));
-      clock.setAlarm(at, () => {
+      plans.add(at, () => {
         for (const queue of Object.values(scene.queues)) queue.redrive();
       });
       const times = random.between(0, weather.climate.unregistered);
       for (let count = 0; count < times; count++) {
-        clock.setAlarm(random.between(from, to), () => void this.#unregister());
+        plans.add(random.between(from, to), () => void this.#unregister());
       }
     }
   }

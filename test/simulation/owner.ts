@@ -15,10 +15,13 @@ import type { SimulatedRulebook } from './simulated-rulebook.ts';
 import { SECONDS, TAINT_KEYS } from './simulated-user.ts';
 
 const MINUTE_MS = 60_000;
-/** In one episode; where nodes are full, each has hundreds of pods decided anew. */
+/** In one episode; where nodes are full, each has hundreds of pods decided anew, and short ones have no room for more. */
 const ORDERS = { few: 2, usual: 8 };
 const FULL_PODS = 8;
-/** An order stands for so long at most, as often as it is here. */
+const SHORT_MS = 5 * MINUTE_MS;
+/** The guard is released so long after an episode at most. */
+const LATEST_RELEASE_MS = 30 * MINUTE_MS;
+/** An order stands for so long at most, as often as it is here, and no longer than three episodes. */
 const LONGEST_MS = [3_000, MINUTE_MS, 5 * MINUTE_MS, 20 * MINUTE_MS, 60 * MINUTE_MS] as const;
 /** How often somebody interferes just when a pod is marked, and how soon; so often at most in all as there are orders. */
 const INTERFERENCE_CHANCE = 0.1;
@@ -62,6 +65,7 @@ export class Owner {
   readonly #rulebook: SimulatedRulebook;
   readonly #scene: Scene;
   readonly #random: SeededRandom;
+  readonly #longestMs: readonly number[];
   #orders = 0;
   /** By when it all is taken back. */
   endAt: EpochMs;
@@ -79,12 +83,15 @@ export class Owner {
     const enforcedAt = random.chance(0.8) || !first ? clock.now() : random.between(first.from, first.to);
     const [drain, guard, method] = [random.pick(DRAINS), random.pick(GUARDS), random.pick(METHODS)];
     this.#at(enforcedAt, () => this.#decree({ mode: 'enforce', drain, guard, method }));
-    const orders = weather.climate.mostPods > FULL_PODS ? ORDERS.few : ORDERS.usual;
+    const { calmMs, episodeMs, mostPods } = weather.climate;
+    const orders = mostPods > FULL_PODS || episodeMs <= SHORT_MS ? ORDERS.few : ORDERS.usual;
+    const releasedMs = Math.min(LATEST_RELEASE_MS, calmMs / 2);
+    this.#longestMs = LONGEST_MS.filter((ms) => ms <= 3 * episodeMs);
     for (const { from, to } of weather.episodes) {
       for (let count = 0; count < orders; count++) {
         this.#at(random.between(from, to), () => this.#order());
       }
-      if (random.chance(0.5)) this.#at(random.between(from, to + 30 * MINUTE_MS), () => this.#releaseGuard());
+      if (random.chance(0.5)) this.#at(random.between(from, to + releasedMs), () => this.#releaseGuard());
     }
     let interferences = 0;
     cluster.onMarked = (pod) => {
@@ -96,14 +103,14 @@ export class Owner {
 
   #at(at: EpochMs, happen: () => void): void {
     this.endAt = Math.max(this.endAt, at);
-    this.#scene.clock.setAlarm(at, happen);
+    this.#scene.plans.add(at, happen);
   }
 
   /** `pod`: whom it is about, where it is about a pod. */
   #order(pod = this.#anyPod()): void {
     const { clock, story } = this.#scene;
     const random = this.#random;
-    const lastsMs = random.between(0, random.pick(LONGEST_MS));
+    const lastsMs = random.between(0, random.pick(this.#longestMs) ?? 0);
     // It ends by itself, or somebody ends it, perhaps before that.
     const until = random.chance(0.4) ? { until: clock.now() + random.between(0, lastsMs) } : {};
     const takeBack = this.#draw(pod)(until);

@@ -170,6 +170,7 @@ export class PolicyJudge {
     const law = this.#law;
     if (!law) return;
     const { name } = cluster;
+    this.#bench.tried('P9');
     const cases = looks.flatMap((look) =>
       keysOf(look).map((key) => {
         const of = defendant(cluster, pod, look.state ?? 0, key);

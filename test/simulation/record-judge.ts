@@ -12,13 +12,16 @@ import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
 import type { Ending, EvictionRecord, NodeState } from '#shared/eviction/records.ts';
 import { isAnnounced } from '#shared/eviction/records.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
+import { QUEUES } from '#shared/queues/queue-set.ts';
 import { type Commit, ENDED_WINDOW_MS, type Store } from '#shared/store/store.ts';
 import type { Accuse, Bench } from './judge.ts';
 import type { LiveCluster } from './live-cluster.ts';
 import { IDLE_NODE } from './simulated-user.ts';
 
-/** An epoch is read at most a second before it counts, and what is decided by it stored within a message's time. */
+/** An epoch is read at most a second before it counts, and what is decided by it soon stored. */
 const EPOCH_AGE_MS = 7_000;
+/** Where the store refuses or somebody else commits first, that takes until the message's time is over. */
+const MESSAGE_MS = 1_000 + QUEUES.nodeDeltas.functionTimeoutSeconds * 1000;
 /** A list is no older than this when its delta is handled. */
 const LISTED_MS = 5 * 60_000;
 /** Of two processes with one clock. */
@@ -38,6 +41,8 @@ export class RecordJudge {
   readonly #accuse: Accuse;
   /** Every record that was ever scheduled and has not ended yet. */
   readonly #scheduled = new Map<PodUid, NodeRef>();
+  /** When each was first. */
+  readonly #scheduledAt = new Map<PodUid, EpochMs>();
   readonly #givenUp = new Set<PodUid>();
   readonly #epochs = new Map<ClusterName, { readonly epoch: number; readonly at: EpochMs }[]>();
   /** What an Event is to tell. */
@@ -61,6 +66,11 @@ export class RecordJudge {
 
   isGivenUp(uid: PodUid): boolean {
     return this.#givenUp.has(uid);
+  }
+
+  /** When a pod's eviction was first scheduled. */
+  scheduledAt(uid: PodUid): EpochMs | undefined {
+    return this.#scheduledAt.get(uid);
   }
 
   /** Whether a pod that was held was told to go at that moment. */
@@ -102,6 +112,7 @@ export class RecordJudge {
     );
     for (const record of schedule) {
       this.#scheduled.set(record.uid, ref);
+      if (!this.#scheduledAt.has(record.uid)) this.#scheduledAt.set(record.uid, this.#bench.clock.now());
       this.#versions.set(record.uid, record.version);
       for (const turn of [record.notBefore, record.turnAt, record.blocked?.nextTryAt])
         if (turn !== undefined) this.#turns.add(turnOf(ref, turn));
@@ -110,9 +121,11 @@ export class RecordJudge {
     }
     for (const pod of end) this.#ended(ref, pod);
     if (user === 'evictionsDue' || user === 'expiry') return;
-    const fenced = this.#epochs
-      .get(ref.cluster)
-      ?.findLast(({ at }) => at < this.#bench.clock.now() - EPOCH_AGE_MS)?.epoch;
+    const { clock, disturbances } = this.#bench;
+    const readAt = clock.now() - EPOCH_AGE_MS;
+    const refused = disturbances.excusedUntil(ref.cluster, readAt, ['request']) > disturbances.inTime(readAt);
+    const knownAt = refused ? clock.now() - MESSAGE_MS : readAt;
+    const fenced = this.#epochs.get(ref.cluster)?.findLast(({ at }) => at < knownAt)?.epoch;
     const told = [...decided, ...end.filter(({ outcome }) => outcome !== 'gone')];
     if (told.some(({ version }) => version.epoch < (fenced ?? 0))) {
       this.#once(`P5: ${nodeKey(ref)} was decided by a relay that had lost its lease`);
@@ -122,7 +135,7 @@ export class RecordJudge {
   #ended(ref: NodeRef, ending: Ending): void {
     const { clock } = this.#bench;
     const { uid, outcome } = ending;
-    this.#scheduled.delete(uid);
+    if (this.#scheduled.delete(uid)) this.#bench.tried('P6');
     if (outcome === 'cancelled' && isAnnounced(ending, clock.now())) {
       const event = `${uid}/cancelling/`;
       this.#told.push({ cluster: ref.cluster, uid, at: clock.now(), event });
@@ -185,6 +198,7 @@ export class RecordJudge {
       }
       // An Event is a courtesy: where anything went wrong it may be lost.
       const troubled = disturbances.excusedUntil(cluster, at) > disturbances.inTime(at);
+      if (!troubled) this.#bench.tried('P3');
       if (troubled || events.some(({ key }) => key.startsWith(event))) continue;
       this.#once(`P3: there is no Event ${event} of ${uid}`);
     }
@@ -201,6 +215,7 @@ export class RecordJudge {
       if (pods.length > 0 && pods.every(({ uid }) => truth.isLost(uid))) continue;
       const changedAt = truth.changedAt(node);
       if (disturbances.excusedUntil(name, changedAt) >= clock.now()) continue;
+      this.#bench.tried('P5');
       this.#auditTaints(cluster, node, states.get(node));
       const { scheduled } = await this.#load({ cluster: name, node });
       await this.#auditRecords(cluster, node, pods, scheduled);

@@ -5,6 +5,7 @@ import type { Hooks } from './fault.ts';
 import type { House } from './house.ts';
 import type { Judge } from './judge.ts';
 import type { LiveCluster } from './live-cluster.ts';
+import type { Plans } from './plans.ts';
 import type { Surroundings } from './process.ts';
 import { SimulatedQueue } from './simulated-queue.ts';
 import type { SimulatedRulebook } from './simulated-rulebook.ts';
@@ -21,6 +22,7 @@ export interface Scene extends Surroundings {
   readonly scheduler: SimulatedScheduler;
   /** Absent: nobody says anything, and all is enforced. */
   readonly rulebook: SimulatedRulebook | undefined;
+  readonly plans: Plans;
   readonly log: Log;
   readonly story: Story;
   readonly judge: Judge;

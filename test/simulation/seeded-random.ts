@@ -1,14 +1,32 @@
 /** Random numbers that a seed repeats (mulberry32). */
 export class SeededRandom {
+  readonly #seed: number;
   #state: number;
+  #now: (() => number) | undefined;
+  #moment = 0;
 
   /** `seed`: any 32-bit integer. */
   constructor(seed: number) {
+    this.#seed = seed;
     this.#state = seed | 0;
+  }
+
+  /**
+   * From now on each moment (of `now`) has numbers of its own: who leaves out what happens at one of them changes nothing at any
+   * other.
+   */
+  followMoments(now: () => number): void {
+    this.#now = now;
   }
 
   /** From 0 to 1, 1 excluded. */
   readonly next = (): number => {
+    const moment = this.#now?.() ?? 0;
+    if (moment !== this.#moment) {
+      this.#moment = moment;
+      this.#state =
+        Math.imul(this.#seed ^ Math.imul(moment | 0, 0x9e3779b1), 0x85ebca6b) ^ (moment / 2 ** 32);
+    }
     this.#state = (this.#state + 0x6d2b79f5) | 0;
     let mixed = Math.imul(this.#state ^ (this.#state >>> 15), 1 | this.#state);
     mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;

@@ -6,9 +6,12 @@ import { type Hooks, SOUND } from './fault.ts';
 import { dynamoHouse, sqliteHouse } from './house.ts';
 import { Judge } from './judge.ts';
 import { LiveCluster } from './live-cluster.ts';
+import type { Compared } from './naive-judge.ts';
 import { Operator } from './operator.ts';
 import { Owner } from './owner.ts';
+import { Plans } from './plans.ts';
 import type { Surroundings } from './process.ts';
+import type { Tried } from './promises.ts';
 import { type Foresee, Prophet } from './prophet.ts';
 import { MATCHING, openQueues, type Scene } from './scene.ts';
 import { SeededRandom } from './seeded-random.ts';
@@ -24,11 +27,6 @@ import { Truth } from './truth.ts';
 import { type Episode, Weather } from './weather.ts';
 
 const START_AT: EpochMs = Date.UTC(2026, 0, 1);
-const MINUTE_MS = 60_000;
-/** So long things happen and go wrong at a time. */
-const EPISODE_MS = 25 * MINUTE_MS;
-/** From the last of it to the end nothing does. */
-const CALM_MS = 70 * MINUTE_MS;
 const ACCESS: Access = { kind: 'local-context', context: 'simulated' };
 
 export interface SimulationOptions {
@@ -38,6 +36,10 @@ export interface SimulationOptions {
   readonly governed?: boolean;
   /** A defect to plant; absent: none. */
   readonly fault?: Partial<Hooks>;
+  /** A climate that is that one but for this. */
+  readonly changed?: Partial<Climate>;
+  /** What was planned and is left out, by its numbers. */
+  readonly leftOut?: readonly number[];
   /** Whether it is asked what becomes of pods, by whichever function; who asks only looks on. Absent: no. */
   readonly foretold?: Foresee;
 }
@@ -48,8 +50,14 @@ export interface Simulated {
   readonly faults: readonly string[];
   /** What happened, line by line. */
   readonly story: readonly string[];
+  /** Whether clusters had owners, and how many things were planned. */
+  readonly governed: boolean;
+  readonly planned: number;
   /** Pods that the service evicted. */
   readonly evicted: number;
+  /** How often each promise was put to the test, and what was compared with the naive model. */
+  readonly tried: Tried;
+  readonly compared: Compared;
   /** With `foretold`: what was told and happened otherwise, and how often what was told. */
   readonly prophecies: {
     readonly broken: readonly string[];
@@ -74,14 +82,17 @@ async function play(
 ): Promise<Simulated> {
   const picked = random.pick(CLIMATE_NAMES);
   const name = options.climate ?? picked;
-  const climate: Climate = CLIMATES[name];
+  const climate: Climate = { ...CLIMATES[name], ...options.changed };
+  if (climate.momentous) for (const each of [random, owners]) each.followMoments(() => clock.now());
   const disturbances = new Disturbances();
   const weather = new Weather(climate, episodesOf(climate, random), { clock, random, disturbances });
   const story = new Story(clock);
   const { governed = owners.chance(0.5) } = options;
   const fault = { ...SOUND, ...options.fault };
   const audience: Audience = {};
-  const scene = setScene({ clock, random, weather, disturbances }, { story, governed, fault, audience });
+  const plans = new Plans(clock, options.leftOut);
+  const staging = { story, governed, fault, audience, plans };
+  const scene = setScene({ clock, random, weather, disturbances }, staging);
   for (const cluster of scene.clusters) {
     await scene.house.open.registry.add({ name: cluster.name, access: ACCESS, addedAt: clock.now() });
   }
@@ -102,20 +113,33 @@ async function play(
   const { rulebook } = scene;
   const owned = rulebook ? scene.clusters.map((cluster) => new Owner(cluster, rulebook, owners, scene)) : [];
   await clock.advanceTo(Math.max(...weather.episodes.map(({ to }) => to)));
-  await clock.advanceTo(Math.max(weather.endAt, ...owned.map(({ endAt }) => endAt)) + CALM_MS);
+  await clock.advanceTo(Math.max(weather.endAt, ...owned.map(({ endAt }) => endAt)) + climate.calmMs);
   await scene.judge.judgeEnd();
   prophet?.judgeEnd();
   scene.house.close();
   const prophecies = { broken: prophet?.faults ?? [], told: prophet?.told ?? {} };
-  const { faults, evicted } = scene.judge;
-  return { climate: name, faults, story: story.lines, evicted, prophecies };
+  const { faults, evicted, tried, compared } = scene.judge;
+  return {
+    climate: name,
+    faults,
+    story: story.lines,
+    governed,
+    planned: plans.planned,
+    evicted,
+    tried,
+    compared,
+    prophecies,
+  };
 }
 
-function episodesOf({ episodes, quietMs }: Climate, random: SeededRandom): readonly Episode[] {
+function episodesOf(
+  { episodes, episodeMs, calmMs, quietMs }: Climate,
+  random: SeededRandom,
+): readonly Episode[] {
   let from = START_AT;
   return Array.from({ length: episodes }, () => {
-    const episode = { from, to: from + EPISODE_MS };
-    from = episode.to + random.between(CALM_MS, CALM_MS + quietMs);
+    const episode = { from, to: from + episodeMs };
+    from = episode.to + random.between(calmMs, calmMs + quietMs);
     return episode;
   });
 }
@@ -130,9 +154,10 @@ interface Staging {
   readonly governed: boolean;
   readonly fault: Hooks;
   readonly audience: Audience;
+  readonly plans: Plans;
 }
 
-function setScene(surroundings: Surroundings, { story, governed, fault, audience }: Staging): Scene {
+function setScene(surroundings: Surroundings, { story, governed, fault, audience, plans }: Staging): Scene {
   const { clock, weather, disturbances } = surroundings;
   const { store, neighbour } = weather.climate;
   const queues = openQueues(surroundings);
@@ -150,6 +175,7 @@ function setScene(surroundings: Surroundings, { story, governed, fault, audience
       },
       pod: (pod) => {
         const { uid, node, terminating, tolerations } = pod;
+        judge.podIs(name, pod);
         audience.prophet?.podChanged(uid);
         const told = tolerations
           .slice(-4)
@@ -179,6 +205,7 @@ function setScene(surroundings: Surroundings, { story, governed, fault, audience
     queues,
     scheduler,
     rulebook,
+    plans,
     log: story.log,
     story,
     judge,

@@ -22,11 +22,11 @@ export class SimulatedRelays {
     this.#scene = scene;
     this.#cluster = cluster;
     this.#relay = this.#start();
-    const { clock, random, weather } = scene;
+    const { plans, random, weather } = scene;
     const sometimes = (happen: () => void) => {
       for (const { from, to } of weather.episodes) {
         const times = random.between(0, weather.climate.relayChanges);
-        for (let count = 0; count < times; count++) clock.setAlarm(random.between(from, to), happen);
+        for (let count = 0; count < times; count++) plans.add(random.between(from, to), happen);
       }
     };
     sometimes(() => this.#succeed());

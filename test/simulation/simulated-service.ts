@@ -12,7 +12,7 @@ const LONGEST_RESTART_MS = 30_000;
 
 /** The whole service in one process, which is killed now and then and started again: its queues and timers go with it. */
 export function runService(cluster: LiveCluster, store: SqliteStore, scene: Scene): void {
-  const { clock, disturbances, log, queues, random, story, weather } = scene;
+  const { clock, disturbances, log, queues, plans, random, story, weather } = scene;
   let process = new Process(scene);
   let over: (at: number) => void = () => undefined;
   const start = () => {
@@ -44,7 +44,7 @@ export function runService(cluster: LiveCluster, store: SqliteStore, scene: Scen
   start();
   for (const { from, to } of weather.episodes) {
     for (let count = random.between(0, weather.climate.relayChanges); count > 0; count--) {
-      clock.setAlarm(random.between(from, to), restart);
+      plans.add(random.between(from, to), restart);
     }
   }
 }

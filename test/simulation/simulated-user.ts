@@ -4,6 +4,7 @@ import { type LiveTaint, NODE_NOT_READY, NODE_UNREACHABLE, type Toleration } fro
 import { Blackouts } from './blackouts.ts';
 import type { LiveCluster, PodSpec } from './live-cluster.ts';
 import type { Scene } from './scene.ts';
+import type { SeededRandom } from './seeded-random.ts';
 import type { Episode } from './weather.ts';
 
 export const TAINT_KEYS = ['a', 'b', NODE_NOT_READY, NODE_UNREACHABLE] as const;
@@ -11,8 +12,6 @@ export const TAINT_KEYS = ['a', 'b', NODE_NOT_READY, NODE_UNREACHABLE] as const;
 const TIMED_KEYS: readonly string[] = [NODE_NOT_READY, NODE_UNREACHABLE];
 /** Tolerated for so many seconds; beyond 900 a timer needs a schedule. */
 export const SECONDS = [0, 1, 5, 20, 60, 120, 300, 1000, 2500] as const;
-/** In one episode, on two nodes. */
-const ACTIONS = 30;
 /** Nodes that are acted on; more of them are only tainted and untainted all at once. */
 const ACTIVE_NODES = 2;
 /** A list that fits into a pod, and not with all its node's other pods into a message as it is. */
@@ -57,20 +56,19 @@ export class SimulatedUser {
   }
 
   #planEpisode({ from, to }: Episode): void {
-    const { clock, random } = this.#scene;
-    for (let actions = 0; actions < ACTIONS; actions++) {
-      clock.setAlarm(random.between(from, to), () => this.#act(to));
+    const { plans, random, weather } = this.#scene;
+    for (let acts = 0; acts < weather.climate.acts; acts++) {
+      plans.add(random.between(from, to), () => this.#act(to));
     }
-    if (this.#nodes.length > ACTIVE_NODES && this.#scene.weather.climate.blackouts === 0)
-      this.#planSweep(from, to);
+    if (this.#nodes.length > ACTIVE_NODES && weather.climate.blackouts === 0) this.#planSweep(from, to);
   }
 
   /** All nodes are tainted, and untainted long after. */
   #planSweep(from: EpochMs, to: EpochMs): void {
-    const { clock, random, weather } = this.#scene;
+    const { plans, random, weather } = this.#scene;
     const outageMs = weather.climate.outageMs;
     const at = random.between(from, to);
-    clock.setAlarm(at, () => {
+    plans.add(at, () => {
       for (const node of this.#nodes) this.#setTaints(node, [{ key: 'a', effect: 'NoExecute' }], 'kubectl');
     });
     if (!outageMs) return;
@@ -227,7 +225,8 @@ export class SimulatedUser {
   }
 
   #tolerations(): readonly Toleration[] {
-    const { random } = this.#scene;
+    const { random, weather } = this.#scene;
+    if (weather.climate.motley) return motleyTolerations(random);
     const deciding = TAINT_KEYS.flatMap((key): readonly Toleration[] => {
       if (random.chance(0.15)) return [];
       const toleration = { key, operator: 'Exists', effect: 'NoExecute' };
@@ -241,6 +240,21 @@ export class SimulatedUser {
     return this.#cluster.liveNodes.get(name)?.taints ?? [];
   }
 }
+
+/** In all the ways there are, sense or not, which most API servers would take: the first one that matches counts. */
+const motleyTolerations = (random: SeededRandom): readonly Toleration[] =>
+  Array.from({ length: random.between(0, 5) }, (): Toleration => {
+    const key = random.pick(['', ...TAINT_KEYS]);
+    const operator = key === '' ? 'Exists' : random.pick(['', 'Equal', 'Exists', 'Exists', 'exists', 'Gt']);
+    const seconds = random.pick([undefined, -5n, 0n, 1n, 5n, 20n, 60n, 90n]);
+    return {
+      ...(key === '' && random.chance(0.5) ? {} : { key }),
+      operator,
+      ...(operator === 'Exists' ? {} : { value: random.pick(['', 'v', 'V']) }),
+      ...(random.chance(0.3) ? {} : { effect: random.chance(0.8) ? 'NoExecute' : 'NoSchedule' }),
+      ...(seconds === undefined ? {} : { tolerationSeconds: seconds }),
+    };
+  });
 
 /** Tolerations of taints that no node has, with names as long as the API server takes them. */
 const HOG: readonly Toleration[] = Array.from({ length: HOG_TOLERATIONS }, (_, index) => ({

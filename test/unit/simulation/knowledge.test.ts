@@ -1,0 +1,21 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { nodeName } from '#shared/eviction/identity.ts';
+import { Knowledge } from '#test/simulation/knowledge.ts';
+
+const node = nodeName('n1');
+const delta = (epoch: number) => ({
+  body: JSON.stringify({ node, version: { epoch, sequence: 1 }, observedAt: 1_000 }),
+  deduplicationId: `${epoch}-1`,
+});
+
+test('what a relay tells decides nothing once another one has the lease, even one that has seen nothing yet', () => {
+  const knowledge = new Knowledge();
+  knowledge.leaseTaken(1);
+  knowledge.seen(1, node, 7, 1_000);
+  knowledge.sent(delta(1));
+  knowledge.leaseTaken(2);
+  knowledge.taken(delta(1), 2_000);
+  assert.equal(knowledge.decidedBy(node, 7, 3_000), false);
+  assert.equal(knowledge.toldOfAny(node, [7], 3_000), true);
+});

@@ -33,7 +33,7 @@ const MINUTE_MS = 60_000;
  * nothing is tainted. They are those that are deployed; the table and the clusters are fakes, and time is driven.
  */
 export async function idleUnits(
-  context: TestContext,
+  context: Pick<TestContext, 'mock' | 'after'>,
   {
     relays,
     clusters,

@@ -12,7 +12,7 @@ export interface DrivenTimers {
 }
 
 /** Timers and the date stand still, until the end of the test, unless the test moves them. */
-export function driveTimers(context: TestContext, now = 0): DrivenTimers {
+export function driveTimers(context: Pick<TestContext, 'mock' | 'after'>, now = 0): DrivenTimers {
   context.mock.timers.enable({ apis: ['setTimeout', 'Date'], now });
   // Modules that import the functions of node:timers/promises by name get the driven ones only so.
   syncBuiltinESMExports();

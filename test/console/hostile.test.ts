@@ -4,7 +4,13 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import type { Page } from 'playwright-core';
+import { openConsole } from '#functions/console/open-console.ts';
 import type { Console } from '#functions/console/server.ts';
+import { FleetError } from '#functions/operator/fleet.ts';
+import { systemClock } from '#shared/time/clock.ts';
+import { aNode, anEnding, aReason, aRecord, aRef, aTaint } from '#test/contracts/partition-builders.ts';
+import { recordingLog } from '#test/contracts/recording-log.ts';
+import { embeddedFleet } from '#test/world/embedded-fleet.ts';
 import { testBrowser, Visitor } from './rig/browser.ts';
 import { openScene } from './rig/scene.ts';
 
@@ -143,4 +149,64 @@ test('a cookie that another port sets under the same name ends nobody’s sessio
   }
   await page.reload();
   await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
+});
+
+/** What would tell of itself, were it more than text: by an element, a script, an address or a closed attribute. */
+const MARKUP = '"><img src=x onerror="document.title=1"><script>document.title=1</script>javascript:alert(1)';
+
+/** A console of a fleet in which everything that others may name is markup, as a relay in the wrong hands can have it. */
+async function markedUp(t: TestContext): Promise<Console> {
+  const clock = systemClock;
+  const { fleet, store } = embeddedFleet(t, { clusters: ['prod'], clock });
+  const [cluster = assert.fail('there is no cluster')] = await fleet.clusters();
+  const now = clock.now();
+  const ref = aRef(cluster, `node${MARKUP}`);
+  const of = { namespace: `ns${MARKUP}`, owner: { kind: MARKUP, name: MARKUP }, error: MARKUP };
+  const record = { ...of, reasons: [aReason('key', MARKUP)], startedAt: now, podSince: now - 60_000 };
+  const pending = aRecord({ ...record, name: `pending${MARKUP}`, fireAt: now + 3_600_000 });
+  const gone = aRecord({ ...record, name: `gone${MARKUP}`, fireAt: now - 60_000 });
+  const taints = [aTaint({ key: 'key', value: MARKUP, since: now - 60_000 })];
+  const node = aNode({ taints, observedAt: now });
+  await store.commit(ref, 0, { node, schedule: [pending], end: [], live: true }, now);
+  await store.end(ref, [anEnding(gone, { error: MARKUP })], now);
+  await (await fleet.operator()).stop(cluster, { why: MARKUP });
+  return openConsole({
+    ...{ fleet, clock, port: 0, portSetBy: '--port', log: recordingLog() },
+    questions: { explainPod: unanswered, explainNode: unanswered, whatIf: unanswered },
+    matching: { comparisonOperators: false },
+  });
+}
+
+const unanswered = async () => {
+  throw new FleetError(`It is a scene: ${MARKUP}`);
+};
+
+test('names, taints, reasons and errors that are markup are text in every view (XSS)', async (t) => {
+  const scene = await markedUp(t);
+  t.after(() => scene.close());
+  const visitor = await Visitor.enter(await browser(), scene.link());
+  t.after(() => visitor.leave());
+  const { page } = visitor;
+  const odd = encodeURIComponent(MARKUP);
+  const views: readonly (readonly [string, RegExp])[] = [
+    ['#/', /Overview/],
+    ['#/pending', /pending">/],
+    ['#/nodes', /node">/],
+    ['#/history', /gone">/],
+    ['#/rules', /stop/i],
+    [`#/pod/prod/${odd}/${odd}`, /">/],
+    [`#/node/prod/${odd}`, /">/],
+    [`#/what-if?taint=${odd}`, /./],
+  ];
+  for (const [view, shows] of views) {
+    await visitor.go(view);
+    await page.getByRole('main').getByText(shows).first().waitFor();
+    assert.equal(
+      await page.locator('img[src="x"], script:not([src]):not([type="importmap"])').count(),
+      0,
+      view,
+    );
+    assert.equal(await page.locator('a[href^="javascript:"], [onerror]').count(), 0, view);
+    assert.notEqual(await page.title(), '1', view);
+  }
 });

@@ -511,6 +511,20 @@ describe('what nobody may is refused:', () => {
     }
   });
 
+  test('who knows the URL of a queue, the name of the table or an ARN, and has no rights of his own, uses it', () => {
+    for (const who of Object.keys(GRANTED)) {
+      const requests = asked(who);
+      const letIn = requests.filter((each) => allows([], fargate.resourcePolicies, each));
+      assert.deepEqual(letIn.map(shown), [], who);
+    }
+    for (const { statements } of fargate.resourcePolicies) {
+      assert.deepEqual(
+        statements.filter(({ Effect }) => Effect !== 'Deny'),
+        [],
+      );
+    }
+  });
+
   test('anybody speaks to table or queues in the clear', () => {
     const clear = ({ context, ...each }: IamRequest) => ({
       ...each,

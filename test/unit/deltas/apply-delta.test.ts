@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { applyDelta } from '#functions/deltas/apply-delta.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
 import { parseDueMessage } from '#shared/queues/due-message.ts';
 import { QueueError } from '#shared/queues/sender.ts';
@@ -49,6 +50,15 @@ test('a delta ends in records and timers', async () => {
   assert.deepEqual(await states(world), ['u1 scheduled', 'u2 scheduled']);
   assert.deepEqual(world.armed, [at(60), at(70)]);
   assert.deepEqual(logged(world), ['node.changed', 'eviction.scheduled', 'eviction.scheduled']);
+});
+
+test('a pod of another cluster is another one, also under the same UID', async () => {
+  const other = { ...ref, cluster: clusterName('c2') };
+  const world = await worldAfter(nodeDelta(1), nodeDelta(1, { ref: other }));
+  await applyDelta(podGone(2, { ref: other }), world);
+  await applyDelta(nodeDelta(3, { ref: other, pods: [] }), world);
+  await applyDelta(nodeDelta(4, { ref: other, taints: [] }), world);
+  assert.deepEqual(await states(world), ['u1 scheduled']);
 });
 
 test('a delta that changes nothing writes nothing', async () => {

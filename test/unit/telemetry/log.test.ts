@@ -29,3 +29,26 @@ test('a line carries the fields of what its work belongs to, and of no other lin
     { requestId: 'r1', event: 'relay.stopped' },
   ]);
 });
+
+test('an error is logged by its message alone: its stack, cause and fields may hold credentials', () => {
+  const { log, lines } = recordedLog();
+  const cause = new Error('Authorization: Bearer sesame');
+  const reason = Object.assign(new Error('the server refused', { cause }), {
+    config: { headers: { authorization: 'Bearer sesame' } },
+  });
+  log.warn('relay.watch-failed', { cluster: clusterName('c1'), resource: 'nodes', reason });
+  assert.deepEqual(lines, [
+    { cluster: 'c1', resource: 'nodes', reason: 'the server refused', event: 'relay.watch-failed' },
+  ]);
+});
+
+test('a name is within its line, whatever it holds', () => {
+  const written: string[] = [];
+  const log = jsonLog('info', { write: (line: string) => written.push(line) });
+  const odd = clusterName('c\n{"level":"error"}\r\u001b[2J');
+  log.info('cluster.removed', { cluster: odd });
+  assert.equal(written.length, 1);
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: none may be there
+  assert.doesNotMatch(written[0]?.trimEnd() ?? '', /[\u0000-\u001f]/);
+  assert.equal(JSON.parse(written[0] ?? '').cluster, odd);
+});

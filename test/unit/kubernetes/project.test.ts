@@ -260,6 +260,17 @@ test('names and UIDs that no API server gives are refused, for they are parts of
   }
 });
 
+test('of annotations nothing is read but the note of a takeover', () => {
+  const annotations = {
+    'taintward.dev/hold': 'true',
+    'taintward.dev/tolerationSeconds': '9999',
+    'scheduler.alpha.kubernetes.io/tolerations': '[{"operator":"Exists"}]',
+    'scheduler.alpha.kubernetes.io/taints': '[{"key":"a","effect":"NoExecute"}]',
+  };
+  assert.deepEqual(projectPod({ metadata: { ...META, annotations } }), projectPod({ metadata: META }));
+  assert.deepEqual(projectNode({ metadata: { ...META, annotations } }), projectNode({ metadata: META }));
+});
+
 test('fields of unexpected types read as absent', () => {
   const pod = projectPod({
     metadata: { ...META, generation: '2', resourceVersion: 3 },

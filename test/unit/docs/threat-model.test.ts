@@ -1,0 +1,41 @@
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { PROJECT_DIR } from '../../../cdk/bundle.ts';
+
+const page = readFileSync(join(PROJECT_DIR, 'docs/threat-model.md'), 'utf8');
+const HEAD = '| tries | is stopped by | test |';
+
+/** What the tables say, by section: what is tried, what stops it, and the test. */
+const lines = page.split('\n## ').flatMap((section) =>
+  section
+    .split('\n')
+    .filter((line) => line.startsWith('| ') && line !== HEAD)
+    .map((line) => [section.split('\n')[0] ?? '', ...line.slice(2, -2).split(' | ')]),
+);
+
+test('every line of the threat model names what stops it and a test', () => {
+  assert.ok(lines.length > 70);
+  for (const line of lines) {
+    assert.equal(line.length, 4, line.join(' | '));
+    assert.match(line[3] ?? '', /^`test\/[\w/.-]+\.ts`: \S/, line.join(' | '));
+  }
+  const sections = page.split('\n## ').slice(1, -1);
+  assert.equal(page.split(HEAD).length - 1, sections.length, 'a section has no table');
+});
+
+test('every test that the threat model names is there, under that title', () => {
+  for (const [section, tries, , named = ''] of lines) {
+    const [, path = '', title = ''] = /^`(.+?)`: (.+)$/.exec(named) ?? [];
+    assert.ok(existsSync(join(PROJECT_DIR, path)), `${section}, "${tries}": there is no ${path}`);
+    const code = readFileSync(join(PROJECT_DIR, path), 'utf8').replaceAll("\\'", "'");
+    const isThere = ["'", '"', '`'].some((quote) => code.includes(quote + title));
+    assert.ok(isThere, `${section}, "${tries}": ${path} has no test "${title}"`);
+  }
+});
+
+test('no line stands twice', () => {
+  const tried = lines.map(([section, tries]) => `${section}: ${tries}`);
+  assert.deepEqual(tried.toSorted(), [...new Set(tried)].toSorted());
+});

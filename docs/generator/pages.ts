@@ -3,9 +3,10 @@ import * as z from 'zod';
 import { noticeSchema } from '#shared/telemetry/notice.ts';
 import { logPage } from './log-page.ts';
 import { metricsPage } from './metrics-page.ts';
+import { performancePages } from './performance-page.ts';
 import { readServiceCode } from './service-code.ts';
 
-/** A page that is made from the code. */
+/** A page, or a picture on one, that is made from the code, or from what was measured. */
 export interface Page {
   readonly path: string;
   readonly text: string;
@@ -20,5 +21,6 @@ export async function pages(): Promise<readonly Page[]> {
     page('metrics.md', await metricsPage(code)),
     page('log.md', logPage(code)),
     page('events.schema.json', `${JSON.stringify(eventsSchema, null, 2)}\n`),
+    ...Object.entries(performancePages()).map(([name, text]) => page(name, text)),
   ];
 }

@@ -41,7 +41,7 @@ async function measure(name: string, options: BenchOptions): Promise<Result | un
       `  The machine is busy (load ${before[0]}): times are too long, and ratios hold better than they.\n`,
     );
   }
-  const measuredAt = new Date().toISOString();
+  const beganAt = new Date();
   const figures: Figure[] = [];
   try {
     await scenario.run((figure) => figures.push(figure), options);
@@ -55,8 +55,11 @@ async function measure(name: string, options: BenchOptions): Promise<Result | un
   new Console(out).table(Object.fromEntries(figures.map((figure) => [figure.what, row(figure)])));
   const load = { before, after: loadNow() };
   const machine = thisMachine();
+  const tookSeconds = Math.round((Date.now() - beganAt.getTime()) / 1000);
+  const when = { measuredAt: beganAt.toISOString(), tookSeconds };
   out.write(`${machine.cores} × ${machine.cpu}, Node ${machine.node}, load ${before[0]}\n`);
-  return { scenario: name, command: `npm run bench -- ${name}`, measuredAt, machine, load, figures };
+  const { about } = scenario;
+  return { scenario: name, about, command: `npm run bench -- ${name}`, ...when, machine, load, figures };
 }
 
 // So that what was started ends, too.

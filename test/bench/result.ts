@@ -30,9 +30,11 @@ const load = z.tuple([z.number(), z.number(), z.number()]);
 /** What a scenario's file holds. */
 export const resultSchema = z.strictObject({
   scenario: z.string(),
+  about: z.string(),
   command: z.string(),
   /** ISO 8601. */
   measuredAt: z.iso.datetime(),
+  tookSeconds: z.int(),
   machine: z.strictObject({
     cpu: z.string(),
     cores: z.int(),

@@ -3,7 +3,10 @@ import { deciding } from './deciding/deciding.ts';
 import { deadlines } from './eviction/deadlines.ts';
 import { mass } from './eviction/mass.ts';
 import { single } from './eviction/single.ts';
+import { queues } from './queues/queues.ts';
+import { relay } from './relay/beside-peers.ts';
 import type { Scenario } from './scenario.ts';
+import { stores } from './stores/stores.ts';
 
 /** By the names that the command line takes, in the order in which they are measured. */
 export const SCENARIOS: Readonly<Record<string, Scenario>> = {
@@ -13,5 +16,8 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   single,
   deadlines,
   deciding,
+  relay,
   bundles,
+  stores,
+  queues,
 };

@@ -91,6 +91,9 @@ export const FOLLOWED_PAGES: Readonly<Record<string, FollowedPage>> = {
   'explain.md': { because: OTHER_SUITE },
   'integrations.md': { because: 'needs a Prometheus; npm run test:prometheus asks one of what is served' },
   'lint.md': { because: OTHER_SUITE },
+  'performance.md': {
+    because: 'takes minutes, and what it says differs from run to run; CI runs the short form',
+  },
   'queries.md': { because: 'asks Logs Insights; npm test reads each query, and the fields that it names' },
   'simulated-cluster.md': { because: 'what decides whether a change lands tries kubectl on it' },
   'what-if.md': { because: OTHER_SUITE },

@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { aimText, amount } from '#test/bench/figure-text.ts';
+import { type Figure, median, meetsAim, ratioOf } from '#test/bench/result.ts';
+import { takingTurns } from '#test/bench/scenario.ts';
+
+const figure = (fields: Partial<Figure>): Figure => ({
+  what: 'evictions',
+  unit: 'pods/s',
+  better: 'more',
+  ours: [30, 10, 20],
+  ...fields,
+});
+
+test('of several runs the middle one counts, of an even number the lower of two', () => {
+  assert.equal(median([30, 10, 20]), 20);
+  assert.equal(median([4, 1, 3, 2]), 2);
+  assert.equal(median([]), undefined);
+});
+
+test('a ratio is that of medians, and there is none without a peer', () => {
+  assert.equal(ratioOf(figure({ peer: { name: 'other', values: [10, 100, 1] } })), 2);
+  assert.equal(ratioOf(figure({})), undefined);
+  assert.equal(ratioOf(figure({ peer: { name: 'other', values: [] } })), undefined);
+});
+
+test('an aim is met, missed, or not judged where nothing was measured', () => {
+  const peer = { name: 'other', values: [10] };
+  assert.equal(meetsAim(figure({ peer, aim: { of: 'ratio', atLeast: 2 } })), true);
+  assert.equal(meetsAim(figure({ peer, aim: { of: 'ratio', atMost: 1.5 } })), false);
+  assert.equal(meetsAim(figure({ aim: { of: 'value', atMost: 20 } })), true);
+  assert.equal(meetsAim(figure({ ours: [], aim: { of: 'value', atMost: 20 } })), undefined);
+  assert.equal(aimText(figure({ aim: { of: 'value', atMost: 19 } })), '≤ 19 pods/s ✗');
+});
+
+test('a number keeps three digits, and all of those before its point', () => {
+  assert.equal(amount(1234.5, 'ms'), '1,235 ms');
+  assert.equal(amount(0.012345, '$'), '0.0123 $');
+  assert.equal(amount(undefined, 'ms'), '–');
+});
+
+test('contenders take turns, and another one begins each time', async () => {
+  const order: string[] = [];
+  const run = (name: string) => () => order.push(name);
+  const values = await takingTurns(3, { a: run('a'), b: run('b') });
+  assert.equal(order.join(''), 'abbaab');
+  assert.deepEqual(values, { a: [1, 4, 5], b: [2, 3, 6] });
+});

@@ -4,6 +4,7 @@ import type { Clock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
 import { listPages } from './list-pages.ts';
 import { isExpired, livelyWatch, retryMs, SilentWatchError } from './lively-watch.ts';
+import { NodeList, NodeRoom } from './node-room.ts';
 import { isNewer, versionOf } from './resource-version.ts';
 
 /** Where the server streams no lists. 5,000 nodes by 50 take no more memory than streamed; by 500 three times as much. */
@@ -41,16 +42,17 @@ export async function followNodes(
   let version: string | undefined;
   let failures = 0;
   let brokenStreams = 0;
+  const room = new NodeRoom();
   while (!signal.aborted) {
-    let initial: LiveNode[] | undefined;
+    let initial: NodeList | undefined;
     try {
       if (version === undefined && brokenStreams >= BROKEN_STREAMS) {
-        version = await listByPages(nodes, sink, signal);
+        version = await listByPages(nodes, { sink, room, signal });
         // Next time the server may be another one.
         brokenStreams = 0;
         failures = 0;
       }
-      initial = version === undefined ? [] : undefined;
+      initial = version === undefined ? new NodeList() : undefined;
       const from = version === undefined ? { initial: true } : { resourceVersion: version };
       const stands = () => sink.heard();
       for await (const event of livelyWatch(nodes, { ...from, signal }, { clock, stands })) {
@@ -58,12 +60,15 @@ export async function followNodes(
         if (initial) {
           if (event.kind === 'upsert') initial.push(event.object);
           if (event.kind !== 'bookmark' || !event.initialEnd) continue;
-          sink.replace(initial);
+          room.replace(initial.nodes);
+          sink.replace(initial.nodes);
           initial = undefined;
           brokenStreams = 0;
         } else if (version !== undefined && isNewer(version, versionOf(event))) {
           throw new RewoundError();
         } else if ('object' in event) {
+          if (event.kind === 'upsert') room.keep(event.object);
+          else room.forget(event.object.name);
           sink.change(event);
         }
         // Not before: what the sink could not take is heard again.
@@ -122,8 +127,11 @@ async function wasRewound(
 }
 
 /** Tells all nodes to `sink` and resolves with the list's version. Rejects when the list has to be begun anew. */
-async function listByPages(nodes: Resource<LiveNode>, sink: NodeSink, signal: AbortSignal): Promise<string> {
-  const listed: LiveNode[] = [];
+async function listByPages(
+  nodes: Resource<LiveNode>,
+  { sink, room, signal }: { readonly sink: NodeSink; readonly room: NodeRoom; readonly signal: AbortSignal },
+): Promise<string> {
+  const listed = new NodeList();
   let version = '';
   const failed = (error: unknown) => sink.failed(error);
   for await (const page of listPages(nodes, { limit: PAGE_SIZE, signal, failed })) {
@@ -131,6 +139,7 @@ async function listByPages(nodes: Resource<LiveNode>, sink: NodeSink, signal: Ab
     for (const node of page.items) listed.push(node);
     version = page.resourceVersion;
   }
-  sink.replace(listed);
+  room.replace(listed.nodes);
+  sink.replace(listed.nodes);
   return version;
 }

@@ -546,3 +546,66 @@ test('a change that the sink can never take is tried at a growing distance, not 
   await given.time.pass(MINUTE);
   assert.ok(given.failures.length > 2 && given.failures.length < 15, `${given.failures.length} failures`);
 });
+
+describe('nodes without end, as no cluster has them', () => {
+  const large = (name: string, version: string): LiveNode => ({
+    ...node(name, version),
+    taints: [{ key: 'a', value: 'x'.repeat(1024 * 1024), effect: 'NoExecute' }],
+  });
+  const upserts = Array.from({ length: 100 }, (_, index) => ({
+    kind: 'upsert' as const,
+    object: large(`n${index}`, `${index + 2}`),
+  }));
+  const said = ({ failures }: Bench) => failures.map((error) => (error as Error).message);
+  const TOO_MANY = /^Its nodes take more than 64 MiB/;
+
+  test('in a streamed list fill no memory: none of them is kept', async (context) => {
+    const given = bench(context);
+    given.nodes.watches = [{ events: upserts, end: 'hang' }];
+    given.start();
+    await given.time.settle();
+    assert.deepEqual(given.heard, []);
+    assert.match(said(given)[0] ?? '', TOO_MANY);
+  });
+
+  test('under one name fill none either', async (context) => {
+    const given = bench(context);
+    given.nodes.watches = [{ events: upserts.map(() => upserts[0] as Change<LiveNode>), end: 'hang' }];
+    given.start();
+    await given.time.settle();
+    assert.match(said(given)[0] ?? '', TOO_MANY);
+  });
+
+  test('in pages fill none either', async (context) => {
+    const given = bench(context);
+    given.nodes.watches = [{ events: [], end: refused(400) }];
+    given.nodes.lists = [{ items: [large('n', '1')], resourceVersion: '1', continue: 'more' }];
+    given.start();
+    await given.time.settle();
+    assert.match(said(given)[0] ?? '', TOO_MANY);
+    assert.ok(given.nodes.listed.length < 100);
+  });
+
+  test('in a watch fill none either, and those that are known stay', async (context) => {
+    const given = bench(context);
+    given.nodes.watches = [{ events: [...streamed('1', 'a'), ...upserts], end: 'hang' }];
+    given.start();
+    await given.time.settle();
+    assert.equal(given.heard[0], 'all: a');
+    assert.ok(given.heard.length < 65, `${given.heard.length}`);
+    assert.match(said(given)[0] ?? '', TOO_MANY);
+  });
+
+  test('are none where the same few change again and again', async (context) => {
+    const given = bench(context);
+    const changes = upserts.map(({ object }) => ({
+      kind: 'upsert' as const,
+      object: { ...object, name: upserts[0]?.object.name ?? object.name },
+    }));
+    given.nodes.watches = [{ events: [...streamed('1', 'a'), ...changes], end: 'hang' }];
+    given.start();
+    await given.time.settle();
+    assert.deepEqual(said(given), []);
+    assert.equal(given.heard.length, 101);
+  });
+});

@@ -125,7 +125,7 @@ export class LeaseKeeper {
     while (!signal.aborted) {
       let waitMs = LEASE_LOOK_MS * (0.5 + Math.random() / 2);
       try {
-        const record = await leases.look(this.#cluster);
+        const record = await leases.look(this.#cluster, { mayLag: true });
         fleet.saw(this.#cluster, record);
         const now = this.#moment();
         seen = sighting(seen, record, now.stopwatchMs);

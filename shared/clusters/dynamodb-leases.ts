@@ -50,8 +50,11 @@ export class DynamoDbLeases implements Leases, LeaseReader {
     this.#sender = sender;
   }
 
-  async look(cluster: ClusterName): Promise<LeaseRecord | undefined> {
-    const item = await this.#table.get(leaseKey(cluster));
+  async look(
+    cluster: ClusterName,
+    { mayLag = false }: { readonly mayLag?: boolean } = {},
+  ): Promise<LeaseRecord | undefined> {
+    const item = await this.#table.get(leaseKey(cluster), { consistent: !mayLag });
     return item && recordOf(cluster, item);
   }
 

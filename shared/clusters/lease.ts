@@ -66,8 +66,11 @@ export interface LeaseReport extends Pick<LeaseRecord, 'renewedAt' | 'heardAt' |
 
 /** Who may speak for a cluster. Holders are told apart by names that are never used twice. */
 export interface Leases {
-  /** A cluster's lease; `undefined`: it was never taken. */
-  look(cluster: ClusterName): Promise<LeaseRecord | undefined>;
+  /**
+   * A cluster's lease; `undefined`: it was never taken. `mayLag`: as it was a moment ago will do, at half the price. Who waits for it
+   * may ask so: of a lease that is not as it was seen, nothing is taken.
+   */
+  look(cluster: ClusterName, options?: { readonly mayLag?: boolean }): Promise<LeaseRecord | undefined>;
   /**
    * Takes a lease with the next epoch, for a relay of this release, if it still is exactly what a look found. `undefined`: it was taken, renewed or
    * released since. Whether it is free, or its holder dead, is for the caller to know.

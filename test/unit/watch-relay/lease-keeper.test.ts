@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
+import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { openDatabase } from '#functions/local/sqlite-database.ts';
 import { SqliteLeases } from '#functions/local/sqlite-leases.ts';
 import { Fleet, MAX_HANDICAP_MS } from '#functions/watch-relay/fleet.ts';
 import { LEASE_LOOK_MS, LEASE_RENEW_MS, LeaseKeeper } from '#functions/watch-relay/lease-keeper.ts';
-import { LEASE_TTL_MS, type Lease, type Leases } from '#shared/clusters/lease.ts';
+import { LEASE_TTL_MS, type Lease, type LeaseRecord, type Leases } from '#shared/clusters/lease.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { StoreError } from '#shared/store/store.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
@@ -39,8 +40,17 @@ function bench(context: TestContext) {
       await wait();
       return result;
     };
+    const lag = { on: false };
+    let before: LeaseRecord | undefined;
     const connected: Leases = {
-      look: (...args) => stalled(() => leases.look(...args)),
+      // What the look before this one found, where that will do.
+      look: (cluster, { mayLag = false } = {}) =>
+        stalled(async () => {
+          const found = await leases.look(cluster);
+          const told = mayLag && lag.on ? (before ?? found) : found;
+          before = found;
+          return told;
+        }),
       take: (...args) => stalled(() => leases.take(...args)),
       renew: (...args) => stalled(() => leases.renew(...args)),
       bid: (...args) => leases.bid(...args),
@@ -85,7 +95,7 @@ function bench(context: TestContext) {
     );
     context.after(() => keeper.stop());
     const events = () => log.lines.map(({ event }) => event);
-    return { keeper, table, connected, stall, skew, said, tenant, events, holder };
+    return { keeper, table, connected, stall, lag, skew, said, tenant, events, holder };
   };
   /** Dies: its keeper writes nothing any more, and gives nothing up. */
   const kill = ({ table }: ReturnType<typeof keeperOf>) =>
@@ -191,6 +201,22 @@ describe('a lease is taken', () => {
     assert.equal(one.keeper.maySpeak(), true);
   });
 
+  test('by who waited for it as it was a moment ago: that costs half, and what is not as it was seen is not taken', async (context) => {
+    const { keeperOf, untilHeld, kill, leases } = bench(context);
+    const [one, two] = [keeperOf('a'), keeperOf('b')];
+    const asked: unknown[] = [];
+    two.table.look = (cluster, options) => {
+      asked.push(options);
+      return leases.look(cluster);
+    };
+    one.keeper.start();
+    await untilHeld(one, SECOND);
+    two.keeper.start();
+    kill(one);
+    await untilHeld(two, LEASE_TTL_MS + 2 * LEASE_LOOK_MS);
+    assert.ok(asked.length > 1 && asked.every((options) => isDeepStrictEqual(options, { mayLag: true })));
+  });
+
   test('again and again asked for while the table is away', async (context) => {
     const { time, keeperOf, leases } = bench(context);
     const one = keeperOf('a');
@@ -198,17 +224,25 @@ describe('a lease is taken', () => {
     one.keeper.start();
     await time.pass(30 * SECOND);
     assert.ok(one.events().length >= 10 && one.events().every((event) => event === 'relay.lease-failed'));
-    one.table.look = (...args) => leases.look(...args);
+    one.table.look = (cluster) => leases.look(cluster);
     await time.pass(LEASE_LOOK_MS);
     assert.equal(one.keeper.maySpeak(), true);
   });
 });
 
-test('relays never speak for a cluster at the same time, whatever stalls, sleeps or loses the table', async (context) => {
+test('relays never speak for a cluster at the same time, whatever stalls, sleeps, lags or loses the table', async (context) => {
   const { time, keeperOf } = bench(context);
   const step = fc.record({
     relay: fc.nat(2),
-    what: fc.constantFrom('stalls', 'host sleeps', 'clock is set', 'is cut off', 'is back', 'gives away'),
+    what: fc.constantFrom(
+      'stalls',
+      'host sleeps',
+      'clock is set',
+      'lags',
+      'is cut off',
+      'is back',
+      'gives away',
+    ),
     byMs: fc.nat(15 * SECOND),
     thenMs: fc.nat(15 * SECOND),
   });
@@ -217,12 +251,14 @@ test('relays never speak for a cluster at the same time, whatever stalls, sleeps
       const relays = ['a', 'b', 'c'].map((holder) => keeperOf(holder));
       for (const { keeper } of relays) keeper.start();
       for (const { relay, what, byMs, thenMs } of steps) {
-        const { skew, stall, table, connected, keeper } = relays[relay] as (typeof relays)[number];
+        const { skew, stall, lag, table, connected, keeper } = relays[relay] as (typeof relays)[number];
         if (what === 'stalls' || what === 'host sleeps') stall.until = Date.now() + byMs;
         // Only one of them sleeps, and that one's clock is right.
         if (what === 'host sleeps' && relay === 0) skew.stopwatchMs -= byMs;
         if (what === 'clock is set' && relay !== 0) skew.clockMs += byMs - 7 * SECOND;
         if (what === 'is cut off') Object.assign(table, { look: away, take: away, renew: away });
+        if (what === 'lags') lag.on = true;
+        if (what === 'is back') lag.on = false;
         if (what === 'is back') Object.assign(table, connected);
         if (what === 'gives away') keeper.giveAway();
         for (let passed = 0; passed < thenMs; passed += 250) {

@@ -117,7 +117,7 @@ export interface Rulebook {
 export type RulesReader = (cluster: ClusterName, guardRevision?: number) => Promise<Rules>;
 
 /** For how long rules that were read are relied on: with the look's age they are less than a second old at each delete. */
-const RULES_MAX_AGE_MS = 700;
+export const RULES_MAX_AGE_MS = 700;
 
 export interface RulesReaderDeps {
   readonly rulebook: Pick<Rulebook, 'read'>;

@@ -97,6 +97,7 @@ export const FOLLOWED_PAGES: Readonly<Record<string, FollowedPage>> = {
   'queries.md': { because: 'asks Logs Insights; npm test reads each query, and the fields that it names' },
   'simulated-cluster.md': { because: 'what decides whether a change lands tries kubectl on it' },
   'what-if.md': { because: OTHER_SUITE },
+  'scale.md': { because: 'npm test asks the same model, and looks that the page is what it says' },
   'first-real-deploy.md': { because: 'needs a real account: that is what it is for' },
 };
 

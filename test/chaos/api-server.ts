@@ -20,7 +20,7 @@ export interface OwnApiServer {
  */
 export async function ownApiServer(program: string): Promise<OwnApiServer> {
   const dir = mkdtempSync(join(tmpdir(), 'taintward-chaos-api-'));
-  const child = spawn(program, ['up', '--dir', dir], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn(program, ['up', '--dir', dir], { stdio: ['ignore', 'pipe', 'ignore'] });
   const kill = () => child.kill('SIGKILL');
   process.once('exit', kill);
   const ended = once(child, 'close');

@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { cpus, loadavg } from 'node:os';
+import { inspect } from 'node:util';
 import { Command, InvalidArgumentError } from 'commander';
 import { ownApiServer } from './api-server.ts';
 import { chaos } from './chaos.ts';
@@ -53,19 +54,26 @@ async function main(options: Options): Promise<void> {
   if (report.violations.length + report.crashes.length > 0) process.exitCode = 1;
 }
 
-await new Command('npm run chaos --')
-  .description(
-    'Has processes, connections and the API server fail under steady work, and compares what was evicted with a naive rule.',
-  )
-  .option('--seed <number>', 'plays the plan of a seed again', number, Math.ceil(Math.random() * 1_000_000))
-  .option('--nodes <number>', '', number, 200)
-  .option('--pods <number>', 'of each node', number, 30)
-  .option('--minutes <number>', 'for so long; then all has to come to rest', number, 10)
-  .option('--deployed', 'the deployed stack, on AWS_ENDPOINT_URL or a MiniStack')
-  .option(
-    '--testbed <program>',
-    'starts an API server by `program up --dir DIR`, and stops and continues that; else KUBECONFIG is used, and stopped at the proxy',
-  )
-  .option('--json <file>', 'writes what is told, and all violations')
-  .action(main)
-  .parseAsync();
+try {
+  await new Command('npm run chaos --')
+    .description(
+      'Has processes, connections and the API server fail under steady work, and compares what was evicted with a naive rule.',
+    )
+    .option('--seed <number>', 'plays the plan of a seed again', number, Math.ceil(Math.random() * 1_000_000))
+    .option('--nodes <number>', '', number, 200)
+    .option('--pods <number>', 'of each node', number, 30)
+    .option('--minutes <number>', 'for so long; then all has to come to rest', number, 10)
+    .option('--deployed', 'the deployed stack, on AWS_ENDPOINT_URL or a MiniStack')
+    .option(
+      '--testbed <program>',
+      'starts an API server by `program up --dir DIR`, and stops and continues that; else KUBECONFIG is used, and stopped at the proxy',
+    )
+    .option('--json <file>', 'writes what is told, and all violations')
+    .action(main)
+    .parseAsync();
+} catch (error) {
+  // What went wrong while what was opened was closed hides what went wrong first.
+  const first = error instanceof SuppressedError ? error.suppressed : error;
+  process.stderr.write(`${inspect(first)}\n`);
+  process.exitCode = 2;
+}

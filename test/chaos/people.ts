@@ -163,7 +163,7 @@ export class People {
       const metadata = { uid: pod.uid, labels: this.#stamped() };
       const path = this.#cluster.podPath(pod.name);
       await this.#insist(() => this.#cluster.api.patch(path, { metadata, spec: { tolerations } })).catch(
-        unlessGone,
+        unlessRefused,
       );
     });
   }
@@ -208,8 +208,9 @@ export class People {
   }
 }
 
-function unlessGone(error: unknown): void {
-  if (!(error instanceof ApiError && [404, 409].includes(error.status))) throw error;
+/** The pod is gone, or another change was faster than the watch that told what it tolerates. */
+function unlessRefused(error: unknown): void {
+  if (!(error instanceof ApiError && [404, 409, 422].includes(error.status))) throw error;
 }
 
 const wholeSeconds = (): string => `${new Date().toISOString().slice(0, 19)}Z`;

@@ -10,7 +10,7 @@ export const COMES_BACK = { 'taintward.dev/comes-back': 'true' } as const;
 /** As a kubelet's `nodeStatusUpdateFrequency`: well within the 40 s after which a node counts as not ready. */
 const HEARTBEAT_MS = 10_000;
 /** An API server that is stopped for seconds is no fault of the suite's. */
-const TRIED_FOR_MS = 30_000;
+const TRIED_FOR_MS = 60_000;
 const RETRY_MS = 200;
 
 /**

@@ -311,8 +311,7 @@ function endAbsent(
 
 /** What a delta that says that a pod is not there makes of a record that has ended. `undefined`: there is nothing to do. */
 function repeatAbsent(delta: Delta, end: EndedPod): PodDecision | undefined {
-  const was = end.startedAt !== undefined && isBy(delta, end);
-  const told = was && isAnnounced({ ...end, cancelled: 'pod-gone' }, delta.observedAt);
+  const told = isBy(delta, end) && isAnnounced({ ...end, cancelled: 'pod-gone' }, delta.observedAt);
   return told ? repeat(end) : undefined;
 }
 
@@ -336,7 +335,7 @@ function leaveAsItIs(
 
 /** A delta that is delivered again meets the record it ended. */
 function repeat(end: EndedPod | undefined): PodDecision | undefined {
-  return end && end.outcome !== 'done' ? { kind: 'cancelled-before', ending: end } : undefined;
+  return end && { kind: 'cancelled-before', ending: end };
 }
 
 const isBy = (delta: Delta, { version }: { readonly version: Version }): boolean =>

@@ -1,6 +1,15 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { type Braked, brakeOn, matchesLabels, mayStillHold, nextExpiry } from '#shared/eviction/brake.ts';
+import {
+  type Brake,
+  type Braked,
+  brakeOn,
+  isOfPod,
+  isOfTaints,
+  matchesLabels,
+  mayStillHold,
+  nextExpiry,
+} from '#shared/eviction/brake.ts';
 import { nodeName } from '#shared/eviction/identity.ts';
 import type { Hold, HoldTarget, Policy, Rules, Stop, Trip } from '#shared/eviction/policy.ts';
 import { NODE_NOT_READY, NODE_OUT_OF_SERVICE } from '#shared/taints/taint.ts';
@@ -97,6 +106,13 @@ describe('a pod that is due', () => {
       { kind: 'workload', namespace: 'default', owner: { kind: 'Deployment', name: 'we' } },
       false,
     ],
+    [
+      'another workload of its kind',
+      { kind: 'workload', namespace: 'default', owner: { kind: 'ReplicaSet', name: 'web-2' } },
+      false,
+    ],
+    ['a pod of its name elsewhere', { kind: 'pod', namespace: 'x', name: 'pod-u1' }, false],
+    ['another pod of its namespace', { kind: 'pod', namespace: 'default', name: 'pod-u2' }, false],
     ['the pod', { kind: 'pod', namespace: 'default', name: 'pod-u1' }, true],
     ['the pod by its UID', { kind: 'pod', namespace: 'default', name: 'pod-u1', uid: pod('u1').uid }, true],
     ['a namesake by UID', { kind: 'pod', namespace: 'default', name: 'pod-u1', uid: pod('u2').uid }, false],
@@ -107,6 +123,52 @@ describe('a pod that is due', () => {
       assert.equal(kindOf({ ...rules, holds: [hold(target, { until: NOW })] }), undefined);
     });
   }
+
+  test('that nothing runs is of no workload', () => {
+    for (const kind of ['Deployment', 'ReplicaSet', 'Pod']) {
+      const target: HoldTarget = { kind: 'workload', namespace: 'default', owner: { kind, name: 'web' } };
+      assert.equal(kindOf({ ...rules, holds: [hold(target)] }, due({ record: pod('u1') })), undefined);
+    }
+  });
+
+  test('is held until what holds it ends, and for ever where that never does', () => {
+    const revisions = { revision: 1, guardRevision: 0 };
+    const node: HoldTarget = { kind: 'node', node: nodeName('n1') };
+    const until = NOW + 1;
+    const cases: readonly (readonly [Rules, Brake])[] = [
+      [saying({ mode: 'paused', pausedUntil: until }), { kind: 'paused', until }],
+      [saying({ mode: 'paused' }), { kind: 'paused' }],
+      [
+        { ...rules, stops: [stop({ until })] },
+        { kind: 'stopped', scope: 'cluster', until },
+      ],
+      [
+        { ...rules, stops: [stop()] },
+        { kind: 'stopped', scope: 'cluster' },
+      ],
+      [
+        { ...rules, holds: [hold(node, { until })] },
+        { kind: 'hold', id: 'h1', until },
+      ],
+      [
+        { ...rules, holds: [hold(node)] },
+        { kind: 'hold', id: 'h1' },
+      ],
+      [saying({ exclude: [{ taints: ['maintenance'], until }] }), { kind: 'excluded', ...revisions, until }],
+      [saying({ exclude: [{ taints: ['maintenance'] }] }), { kind: 'excluded', ...revisions }],
+    ];
+    for (const [given, brake] of cases) assert.deepEqual(brakeOn(given, due(), NOW), brake);
+  });
+
+  test('is held for the soonest to end of what is said of the taints that call for it', () => {
+    const both = due({ dueBy: ['maintenance', 'other'] });
+    const exclude = [
+      { taints: ['maintenance'], until: NOW + 2 },
+      { taints: ['other'], until: NOW + 1 },
+    ];
+    const brake = brakeOn(saying({ exclude }), both, NOW);
+    assert.equal(brake?.kind === 'excluded' && brake.until, NOW + 1);
+  });
 
   test('is of the Deployment or CronJob whose name its owner continues by one part, and of no other', () => {
     const isHeld = (workload: string, owner: string) => {
@@ -150,6 +212,10 @@ describe('a pod that is due', () => {
   test('goes only when it is named, where policy names what may go; an entry that has expired names nothing', () => {
     assert.equal(kindOf(saying({ only: [{ namespaces: ['default'] }] })), undefined);
     assert.equal(kindOf(saying({ only: [{ namespaces: ['other'] }] })), 'excluded');
+    assert.equal(
+      kindOf(saying({ only: [{ namespaces: ['other'] }, { namespaces: ['default'] }] })),
+      undefined,
+    );
     assert.equal(kindOf(saying({ only: [{ namespaces: ['default'], until: NOW }] })), 'excluded');
   });
 });
@@ -216,6 +282,26 @@ describe('what held a pod', () => {
     }
   });
 
+  test('is one hold and no other', () => {
+    const node: HoldTarget = { kind: 'node', node: nodeName('n1') };
+    const still = held({ ...rules, holds: [hold(node)] });
+    assert.equal(still({ ...rules, holds: [hold(node, { id: 'h2' })] }), false);
+  });
+
+  test('depends on the pod for a hold, and on its taints for the guard and what policy leaves alone', () => {
+    const revisions = { revision: 1, guardRevision: 0 };
+    const cases: readonly (readonly [Brake, ofPod: boolean, ofTaints: boolean])[] = [
+      [{ kind: 'observe' }, false, false],
+      [{ kind: 'paused' }, false, false],
+      [{ kind: 'stopped', scope: 'fleet' }, false, false],
+      [{ kind: 'hold', id: 'h1' }, true, false],
+      [{ kind: 'excluded', ...revisions }, true, true],
+      [{ kind: 'guard', scope: 'zone', trippedAt: NOW, ...revisions }, true, true],
+    ];
+    for (const [brake, ofPod, ofTaints] of cases)
+      assert.deepEqual([isOfPod(brake), isOfTaints(brake)], [ofPod, ofTaints], brake.kind);
+  });
+
   test('the guard holds no longer once it was released, also when it has tripped again since', () => {
     const still = held({ ...rules, trips: [trip({ scope: 'people' })] });
     const again = { ...rules, guardRevision: 2, trips: [trip({ scope: 'people', trippedAt: NOW + 1 })] };
@@ -258,6 +344,7 @@ test('the next expiry is the soonest to come of all that ends by itself', () => 
   assert.equal(nextExpiry(given, NOW), at(1500));
   assert.equal(nextExpiry(given, at(1500)), at(1800));
   assert.equal(nextExpiry(rules, NOW), undefined);
+  assert.equal(nextExpiry(saying({ mode: 'enforce', pausedUntil: at(2000) }), NOW), undefined);
 });
 
 test('labels are matched as by the API server', () => {

@@ -74,6 +74,23 @@ describe('pods that their budgets block', () => {
     assert.equal(second.scheduled.get(pod('u2').uid)?.blocked?.nextTryAt, at(65));
   });
 
+  test('join also what is asked for at the very moment that would be theirs', () => {
+    const first = blocked(partition.scheduled, ['u1'], at(60));
+    assert.equal(blocked(first.scheduled, ['u2'], at(60)).armAt, undefined);
+  });
+
+  test('that are blocked again are asked for again five seconds later', () => {
+    const first = blocked(partition.scheduled, ['u1', 'u2'], at(60));
+    const second = blocked(first.scheduled, ['u1', 'u2'], at(65));
+    assert.equal(second.armAt, at(70));
+    assert.equal(second.scheduled.get(pod('u2').uid)?.blocked?.nextTryAt, at(70));
+  });
+
+  test('do not wait for one that is asked for later than in five seconds, as after a clock was set back', () => {
+    const first = blocked(partition.scheduled, ['u1'], at(100));
+    assert.equal(blocked(first.scheduled, ['u2'], at(60)).armAt, at(65));
+  });
+
   test('have not failed', () => {
     const record = recordIn(partition);
     assert.ok(record);
@@ -97,7 +114,7 @@ describe('pods that their budgets block', () => {
 
   test('do not count where they fall due later by now, or stand no longer', () => {
     assert.equal(blocked(partition.scheduled, ['u1'], at(59)).armAt, undefined);
-    assert.equal(blocked(new Map(), ['u1'], at(60)).armAt, undefined);
+    assert.deepEqual(afterBlocks(new Map(), blocks('u1'), evict, at(60)), { changed: [], failed: new Map() });
   });
 
   test('that another word of the pod confirms go on waiting, and those whose deadline moves do not', () => {

@@ -34,6 +34,16 @@ describe('pods that were held together go', () => {
     assert.deepEqual(order, ['a', 'b', 'c', 'd', 'e']);
   });
 
+  test('by their UIDs where they fell due together, in whatever order they are given', () => {
+    const [a, b, c] = [pod('a', 1), pod('b', 1), pod('c', 1)];
+    for (const given of [
+      [a, b, c],
+      [c, b, a],
+      [b, c, a],
+    ])
+      assert.deepEqual(drainOrder(given), ['a', 'b', 'c']);
+  });
+
   const pods = fc
     .array(fc.record({ dueAt: fc.nat({ max: 20 }), owner: fc.constantFrom('x', 'y', 'z', undefined) }), {
       maxLength: 60,

@@ -9,6 +9,7 @@ import {
   type Guarded,
   type GuardReview,
   reviewGuard,
+  tripText,
   unheard,
 } from '#shared/eviction/guard.ts';
 import type { EpochMs } from '#shared/eviction/identity.ts';
@@ -58,6 +59,50 @@ class Kept implements Guarded {
 const scopes = (trips: readonly Trip[]) => trips.map(({ scope, zone }) => zone ?? scope);
 const trippedBy = (given: GuardCounts, policy = POLICY) =>
   scopes(reviewGuard(policy, given, NOTHING, at(0)).added);
+
+test('what tripped reads as how many of how many nodes, and where', () => {
+  const of = { nodes: 12, outOf: 60 };
+  assert.equal(tripText({ scope: 'cluster', ...of }), '12 of 60 nodes are down');
+  assert.equal(tripText({ scope: 'zone', zone: 'a', ...of }), '12 of 60 nodes are down in zone a');
+  assert.equal(tripText({ scope: 'people', ...of }), '12 of 60 nodes were tainted by people');
+});
+
+describe('an episode', () => {
+  const kinds = ({ episodes }: Guarded) => episodes.map(({ kind }) => kind);
+
+  test('is of what the guard holds, of what somebody released, or of what it only told', () => {
+    const kept = new Kept();
+    for (const second of [0, 60]) assert.deepEqual(kinds(kept.review(ofCluster(12), second)), ['held']);
+    kept.release();
+    for (const second of [120, 180])
+      assert.deepEqual(kinds(kept.review(ofCluster(12), second)), ['released']);
+    kept.policy = SHADOW;
+    for (const second of [240, 300]) assert.deepEqual(kinds(kept.review(ofCluster(12), second)), ['told']);
+  });
+
+  test('that is only told is told once, for as long as it lasts', () => {
+    const kept = new Kept();
+    kept.policy = SHADOW;
+    const told = [0, 60, 120, 180].map((second) => kept.review(ofCluster(12), second).wouldTrip.length);
+    assert.deepEqual(told, [1, 0, 0, 0]);
+  });
+
+  test('of a zone is its own: another zone trips beside it', () => {
+    const kept = new Kept();
+    kept.review(ofZones({ a: down(11, 20) }), 0);
+    const { added, trips } = kept.review(ofZones({ a: down(11, 20), b: down(11, 20) }), 60);
+    assert.deepEqual([scopes(added), scopes(trips).toSorted()], [['b'], ['a', 'b']]);
+  });
+
+  test('that was released is calm since it was calm itself, not since the guard that held was', () => {
+    const trip: Trip = { scope: 'cluster', trippedAt: at(0), nodes: 12, outOf: 60 };
+    const released = [{ ...trip, upTo: 12 }];
+    for (const episodes of [[], [{ kind: 'held', trip, calmSince: at(0) } as const]]) {
+      const review = reviewGuard(POLICY, ofCluster(1), { trips: [], released, episodes }, at(600));
+      assert.deepEqual(review.episodes, [{ kind: 'released', trip: released[0], calmSince: at(600) }]);
+    }
+  });
+});
 
 describe('the guard trips', () => {
   test('when the percentage and the number of nodes are reached, and not one node sooner', () => {

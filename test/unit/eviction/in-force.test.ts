@@ -11,4 +11,5 @@ test('a pause that is over is no pause, and nothing else ends by itself', () => 
   assert.deepEqual([modeOf(paused, 9), modeOf(paused, 10)], ['paused', 'enforce']);
   assert.equal(modeOf({ mode: 'paused' }, 10), 'paused');
   assert.equal(modeOf({ mode: 'observe' }, 10), 'observe');
+  assert.equal(modeOf({ mode: 'observe', pausedUntil: 10 }, 10), 'observe');
 });

@@ -7,9 +7,9 @@ import {
   type SeenPod,
   type Verdict,
 } from '#shared/eviction/judge.ts';
-import type { Policy, Rules } from '#shared/eviction/policy.ts';
+import type { Hold, Policy, Rules, Trip } from '#shared/eviction/policy.ts';
 import type { EvictionRecord, Partition } from '#shared/eviction/records.ts';
-import type { LiveTaint, Taint, Toleration } from '#shared/taints/taint.ts';
+import { type LiveTaint, NODE_NOT_READY, type Taint, type Toleration } from '#shared/taints/taint.ts';
 import { after, at, nodeDelta, pod, podDelta, recordIn, ref, rules, taint, tolerating } from './builders.ts';
 
 const A: Taint = { key: 'a', effect: 'NoExecute' };
@@ -94,6 +94,25 @@ describe('a due pod', () => {
     assert.equal(found.kind, 'cancel');
   });
 
+  test('is judged by what is seen where nothing was ever heard of its node', () => {
+    const record = recordIn(due) as EvictionRecord;
+    const found = judge(undefined, look(60, [A], seen()), rules)(record, seen());
+    assert.equal(found.kind === 'reschedule' && found.record.fireAt, at(120));
+  });
+
+  test('is spared when another taint stands that it tolerates for ever, for its own is gone', () => {
+    const found = verdict(due, look(60, [{ ...A, key: 'b' }], tolerationsOf(tolerating('b'))));
+    assert.equal(found.kind === 'cancel' && found.because, 'taint-removed');
+  });
+
+  test('is spared by its tolerations when one of the taints that called for it still stands', () => {
+    const both = after(
+      nodeDelta(1, { taints: [taint('a'), taint('b')], pods: [pod('u1', { tolerations: [] })] }),
+    );
+    const found = verdict(both, look(60, [A], tolerationsOf(tolerating('a'))));
+    assert.equal(found.kind === 'cancel' && found.because, 'tolerated-forever');
+  });
+
   test('is not evicted a millisecond early', () => {
     const early = { ...look(60, [A], seen()), at: at(60) - 1 };
     assert.equal(verdict(due, early).kind, 'reschedule');
@@ -122,6 +141,90 @@ describe('a pod that is not there', () => {
       }
     });
   }
+});
+
+describe('where pods go by the Eviction API', () => {
+  const method = { kind: 'evict', deadlineMs: 60_000, afterDeadline: 'delete' } as const;
+  const judged = (
+    sight: Sight,
+    record = recordIn(due) as EvictionRecord,
+    policy: Partial<Policy> = { method },
+  ) => judge(due.node, sight, byPolicy(policy))(record, sight.pods.get(record.uid));
+  const means = (sight: Sight, record?: EvictionRecord) => {
+    const found = judged(sight, record);
+    return found.kind === 'evict' && found.by;
+  };
+
+  test('a due pod is asked to go, unless its node is gone or down', () => {
+    assert.equal(means(look(60, [A], seen())), 'evict');
+    assert.equal(means(look(60, undefined, seen())), 'delete');
+    const notReady = { key: NODE_NOT_READY, effect: 'NoExecute' };
+    assert.equal(means(look(60, [A, notReady], seen())), 'delete');
+  });
+
+  test('it is deleted when its budget has blocked it up to the deadline', () => {
+    const blocked = { since: at(60), nextTryAt: at(65), reason: 'needed' };
+    const record = { ...(recordIn(due) as EvictionRecord), blocked };
+    assert.equal(means(look(119, [A], seen()), record), 'evict');
+    assert.equal(means(look(120, [A], seen()), record), 'delete');
+  });
+
+  test('one that terminates by that API is done by us, and where that is not our way it is gone', () => {
+    const leaving = look(60, [A], seen({ terminating: true, evicted: true }));
+    const outcome = (policy?: Partial<Policy>) => {
+      const found = judged(leaving, undefined, policy);
+      return found.kind === 'end' && found.outcome;
+    };
+    assert.equal(outcome(), 'done');
+    assert.equal(outcome({ method: { kind: 'delete' } }), 'gone');
+    assert.equal(outcome({ method, mode: 'observe' }), 'would-have');
+    const byHand = judged(look(60, [A], seen({ terminating: true })));
+    assert.equal(byHand.kind === 'end' && byHand.outcome, 'gone');
+  });
+});
+
+describe('while the guard holds what is down', () => {
+  const TRIPPED = at(2000);
+  const trip: Trip = { scope: 'cluster', trippedAt: TRIPPED, nodes: 3, outOf: 10 };
+  const told = after(
+    nodeDelta(1, { taints: [taint(NODE_NOT_READY)], pods: [pod('u1', { tolerations: [] })] }),
+  );
+  const judged = (
+    taints: readonly LiveTaint[] | undefined,
+    more: Partial<Rules> = {},
+    fields: Partial<SeenPod> = {},
+  ) =>
+    judge(told.node, look(2000, taints, seen(fields)), { ...rules, trips: [trip], ...more })(
+      recordIn(told) as EvictionRecord,
+      seen({ tolerations: [], ...fields }),
+    );
+  const downSince = (second?: number): LiveTaint => ({
+    key: NODE_NOT_READY,
+    effect: 'NoExecute',
+    ...(second === undefined ? {} : { timeAdded: at(second) }),
+  });
+
+  test('a pod goes whose node was down for long before that, by what its taint says', () => {
+    assert.equal(judged([downSince(2000 - 15 * 60)]).kind, 'evict');
+    assert.equal(judged([downSince(2000 - 15 * 60 + 1)]).kind, 'hold');
+  });
+
+  test('a pod stays whose node does not say since when it is down, or is gone', () => {
+    assert.equal(judged([downSince()]).kind, 'hold');
+    assert.equal(judged(undefined).kind, 'hold');
+  });
+
+  test('since when it is down no other taint says', () => {
+    const schedulable = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule', timeAdded: at(0) };
+    assert.equal(judged([schedulable, downSince(2000)]).kind, 'hold');
+  });
+
+  test('it is looked at again when the next taint falls due that nothing forbids', () => {
+    const tolerations = [tolerating('c', 300), tolerating('b', 200), tolerating('d', 400)];
+    const others = ['c', 'b', 'd'].map((key) => ({ key, effect: 'NoExecute' }));
+    const found = judged([downSince(), ...others], {}, { tolerations });
+    assert.equal(found.kind === 'hold' && found.record.held?.until, at(2000 + 200));
+  });
 });
 
 describe('where policy reads a NoSchedule taint as NoExecute', () => {
@@ -283,5 +386,34 @@ describe('by the rules of its cluster', () => {
     const found = judge(due.node, sight, excluding)(record, both);
     // The taint b is seen for the first time, so its countdown starts with the look.
     assert.equal(found.kind === 'hold' && found.record.held?.until, at(60 + 90));
+  });
+
+  describe('a pod is looked at again by itself', () => {
+    const both = seen({ tolerations: [tolerating('a', 60), tolerating('b', 90)] });
+    const untilOf = (given: Rules) => {
+      const sight = look(60, [A, { key: 'b', effect: 'NoExecute' }], both);
+      const found = judge(due.node, sight, given)(record, both);
+      assert.ok(found.kind === 'hold');
+      return found.record.held?.until;
+    };
+    const act = { who: 'anna', at: at(0), why: 'because' };
+    const onNode: Hold = { ...act, id: 'h1', target: { kind: 'node', node: ref.node } };
+
+    test('when a hold on it ends, and not for another taint, which is held, too', () => {
+      assert.equal(untilOf({ ...rules, holds: [{ ...onNode, until: at(300) }] }), at(300));
+      assert.equal(untilOf({ ...rules, holds: [onNode] }), undefined);
+    });
+
+    test('when it is left alone no longer, or another taint falls due before', () => {
+      const until = (second: number) => byPolicy({ exclude: [{ taints: ['a'], until: at(second) }] });
+      assert.equal(untilOf(until(100)), at(100));
+      assert.equal(untilOf(until(300)), at(150));
+    });
+
+    test('never for what holds the whole cluster: all would go at once', () => {
+      assert.equal(untilOf({ ...rules, stops: [{ ...act, scope: 'fleet', until: at(300) }] }), undefined);
+      assert.equal(untilOf(byPolicy({ mode: 'paused', pausedUntil: at(300) })), undefined);
+      assert.equal(untilOf(observed), undefined);
+    });
   });
 });

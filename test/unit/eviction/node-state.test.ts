@@ -90,6 +90,45 @@ describe('a countdown', () => {
     assert.deepEqual(since(merged(by(1, 1, set(0)), by(1, 50, set(0)))), [at(0)]);
   });
 
+  test('starts anew for the taint that a delta lacks, whatever other taints it has', () => {
+    const both = merged(nodeDelta(1, { taints: [taint('a'), taint('b')] }));
+    const { taints } = raiseStarts(both, podGone(30, { taints: [taint('b')] }), at(50));
+    assert.deepEqual(
+      taints.map((each) => each.since),
+      [at(30), at(0)],
+    );
+  });
+
+  test('does not start anew for what was told of the very moment at which it started', () => {
+    const [kept] = raiseStarts(
+      merged(nodeDelta(1)),
+      podGone(1, { observedAt: at(0), taints: [] }),
+      at(50),
+    ).taints;
+    assert.deepEqual([kept?.since, kept?.known], [at(0), 'appeared']);
+  });
+
+  test('goes on when the taint says the same moment again, though that is later than the start', () => {
+    const set = { ...found('a', 0), timeAdded: at(30) };
+    assert.deepEqual(since(merged(by(1, 1, set), by(1, 50, set))), [at(0)]);
+  });
+
+  test('goes on when the taint says no moment any more', () => {
+    assert.deepEqual(
+      since(merged(by(1, 1, { ...found('a', 0), timeAdded: at(0) }), by(1, 50, found('a', 0)))),
+      [at(0)],
+    );
+  });
+
+  test('goes on where the taint was found in the very look that is stored', () => {
+    assert.deepEqual(since(merged(by(1, 9, found('a', 9)), by(2, 30, found('a', 30)))), [at(9)]);
+  });
+
+  test('of a node that comes back starts when its taint was found, also before it was seen to be gone', () => {
+    const gone = nodeDelta(20, { deletedAt: at(20), taints: [], pods: [] });
+    assert.deepEqual(since(merged(gone, by(1, 40, found('a', 15)))), [at(15)]);
+  });
+
   test('is one for each other key', () => {
     const both = nodeDelta(30, { taints: [taint('a'), taint('b', 30)] });
     assert.deepEqual(since(merged(nodeDelta(1), both)), [at(0), at(30)]);
@@ -119,6 +158,42 @@ describe('what is known of a node', () => {
   });
 });
 
+describe('what is stored of a node', () => {
+  test('is what the newest delta says, and no field that it does not say', () => {
+    const timed = { key: 'a', effect: 'NoExecute', known: 'appeared', since: at(0) };
+    const version = { epoch: 1, sequence: 1 };
+    const state = { taints: [timed], version, observedAt: at(1), podsVersion: version };
+    assert.deepEqual(merged(nodeDelta(1)), state);
+    assert.deepEqual(merged(nodeDelta(1, { guardRevision: 3, taintsStamp: 'kubectl@1' })), {
+      ...state,
+      guardRevision: 3,
+      taintsStamp: 'kubectl@1',
+    });
+  });
+
+  test('is no taint where it was gone before anybody saw one', () => {
+    assert.deepEqual(merged(nodeDelta(1, { deletedAt: at(1), taints: [] })).taints, []);
+  });
+});
+
+describe('the next try of a node', () => {
+  const retry = { attempts: 3, nextTryAt: at(100), since: at(60), error: 'no', everything: true };
+  const failing = { ...merged(nodeDelta(1)), retry };
+  const retryAfter = (delta: Delta, second: number) => mergeNodeState(failing, delta, at(second)).retry;
+
+  test('comes at once after a gap, and is otherwise left as it is', () => {
+    assert.deepEqual(retryAfter(nodeDelta(70, { wake: true }), 70), { ...retry, nextTryAt: at(70) });
+    assert.equal(retryAfter(nodeDelta(70), 70), retry);
+    assert.equal(retryAfter(podDelta(70), 70), retry);
+    for (const second of [100, 101])
+      assert.equal(retryAfter(nodeDelta(second, { wake: true }), second), retry);
+  });
+
+  test('goes with the last taint', () => {
+    assert.equal(retryAfter(nodeDelta(70, { taints: [] }), 70), undefined);
+  });
+});
+
 describe('two states say the same', () => {
   const state = merged(nodeDelta(1));
   test('whatever their versions', () => {
@@ -137,6 +212,8 @@ describe('two states say the same', () => {
     'another way of knowing': nodeDelta(1, { taints: [found('a', 0)] }),
     'another moment on the taint': nodeDelta(1, { taints: [{ ...taint('a'), timeAdded: at(0) }] }),
     'a deletion': nodeDelta(1, { deletedAt: at(1) }),
+    'another writer of its taints': nodeDelta(1, { taintsStamp: 'kubectl@1' }),
+    'another effect': nodeDelta(1, { taints: [{ ...taint('a'), effect: 'NoSchedule', virtual: true }] }),
   };
   for (const [difference, delta] of Object.entries(others)) {
     test(`but not with ${difference}`, () => {
@@ -195,7 +272,8 @@ describe('live taints', () => {
         ['b', undefined, at(50)],
       ],
     );
-    assert.equal(timeLiveTaints(undefined, live, [], at(50))[0]?.since, at(50));
+    const [anew] = timeLiveTaints(undefined, live, [], at(50));
+    assert.deepEqual([anew?.since, anew?.known], [at(50), 'found']);
   });
 
   test('of virtual keys are timed, too', () => {

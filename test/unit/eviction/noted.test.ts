@@ -53,4 +53,6 @@ test('that it is given up is noted once', () => {
   const note = noteOf(record, gaveUp);
   assert.deepEqual([note?.what, note && 'error' in note && note.error], ['gave-up', 'no']);
   assert.equal(noteOf(gaveUp, gaveUp), undefined);
+  const unsaid = noteOf(record, { ...record, gaveUpAt: NOW });
+  assert.equal(unsaid && 'error' in unsaid && unsaid.error, '');
 });

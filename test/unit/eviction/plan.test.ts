@@ -102,7 +102,43 @@ describe('a node delta', () => {
   });
 });
 
+describe('a delta of a relay that has lost its lease', () => {
+  const moment = { leaseEpoch: 2 };
+
+  test('brings the timers back of the pods that it speaks of, and decides nothing', () => {
+    const two = after(nodeDelta(1, { pods: [pod('u1'), pod('u2')] }));
+    const decided = (delta: Delta) =>
+      planned(two, delta, moment).decisions.map((each) => [each.kind, 'record' in each && each.record.uid]);
+    assert.deepEqual(decided(podDelta(20)), [['rearm', 'u1']]);
+    assert.deepEqual(decided(nodeDelta(20)), [
+      ['rearm', 'u1'],
+      ['rearm', 'u2'],
+    ]);
+    assert.deepEqual(decided(podDelta(20, { pod: pod('u3') })), []);
+  });
+
+  test('says nothing of a node that nobody has heard of', () => {
+    assert.deepEqual(planned(emptyPartition, nodeDelta(1), moment).nodeChanged, false);
+  });
+});
+
 describe('a pod delta', () => {
+  test('of a pod with an owner has it recorded', () => {
+    const owner = { kind: 'ReplicaSet', name: 'web-1' };
+    assert.deepEqual(recordIn(after(podDelta(1, { pod: pod('u1', { owner }) })))?.owner, owner);
+  });
+
+  test('keeps what happened to its pod since it fell due', () => {
+    const partition = after(nodeDelta(1));
+    const trials = { failure: { since: at(60), error: 'refused' }, turnAt: at(65), notBefore: at(62) };
+    const record = { ...(recordIn(partition) as EvictionRecord), ...trials };
+    const [confirmed] = planned(
+      { ...partition, scheduled: new Map([[record.uid, record]]) },
+      podDelta(70),
+    ).confirm;
+    assert.deepEqual(confirmed, { ...record, version: { epoch: 1, sequence: 70 } });
+  });
+
   test('schedules its pod', () => {
     assert.equal(fate(after(podDelta(1))), 'due at 60');
   });
@@ -176,7 +212,38 @@ describe('a pod that is gone', () => {
   });
 });
 
+describe('an end that is told of again', () => {
+  const before = (delta: Delta, ...deltas: readonly Delta[]) =>
+    planned(after(nodeDelta(1), ...deltas), delta).cancelledBefore.map(({ cancelled }) => cancelled);
+  const absent = (sequence: number) => nodeDelta(sequence, { pods: [] });
+  const untaint = (sequence: number) => nodeDelta(sequence, { taints: [], pods: [] });
+
+  test('is announced again by the delta that it is of, and by no other', () => {
+    for (const delta of [absent, untaint, podGone]) {
+      assert.equal(before(delta(20), delta(20)).length, 1);
+      assert.deepEqual(before(delta(30), delta(20)), []);
+    }
+    assert.deepEqual(before(untaint(30), absent(20)), []);
+  });
+
+  test('of a pod that was due already is announced when its taint went, not when it is there no more', () => {
+    assert.deepEqual(before(untaint(100), untaint(100)), ['taint-removed']);
+    assert.deepEqual(before(absent(100), absent(100)), []);
+    assert.deepEqual(before(podGone(100), podGone(100)), []);
+    const [end] = planned(after(nodeDelta(1)), untaint(100)).cancel;
+    assert.ok(end && isAnnounced(end, at(100)));
+  });
+});
+
 describe('the same delta again', () => {
+  test('does not schedule again what has ended since: what it would have evicted was observed', () => {
+    const partition = after(nodeDelta(1), nodeDelta(20));
+    const record = recordIn(partition) as EvictionRecord;
+    const would = { ...ending(record, { outcome: 'would-have' }), endedAt: at(60) };
+    const observed = { ...partition, scheduled: new Map(), ended: new Map([[record.uid, would]]) };
+    assert.deepEqual(planned(observed, nodeDelta(20)).decisions, []);
+  });
+
   const untaint = nodeDelta(20, { taints: [] });
   const cases = [
     { says: 'that scheduled', before: emptyPartition, delta: nodeDelta(1) },
@@ -227,6 +294,20 @@ describe('a delta that comes late', () => {
 
   test('does not take a taint away', () => {
     assert.equal(fate(after(nodeDelta(20), nodeDelta(10, { taints: [] }))), 'due at 60');
+  });
+
+  test('does not decide a pod under taints that it does not tell of: tolerations for them were left out', () => {
+    const another = podDelta(20, { taints: [taint('a'), taint('b', 15)], pod: pod('u2') });
+    assert.equal(fate(after(nodeDelta(1, { pods: [] }), another, podDelta(10))), 'none');
+  });
+
+  test('still has its node tried again when it was sent after a gap', () => {
+    const partition = after(nodeDelta(20));
+    const retry = { attempts: 1, nextTryAt: at(100), since: at(60), error: 'no', everything: true };
+    assert.ok(partition.node);
+    const failing = { ...partition, node: { ...partition.node, retry } };
+    const decided = planned(failing, nodeDelta(10, { wake: true }), { now: at(70) });
+    assert.equal(decided.node?.retry?.nextTryAt, at(70));
   });
 
   test('does not undo what a newer node delta merely confirmed', () => {
@@ -378,6 +459,11 @@ describe('a pod that is held', () => {
     assert.deepEqual(decided.arm, [at(130)]);
   });
 
+  test('is let go by a word of its node, and not of itself alone', () => {
+    const { free, confirm } = heard(podDelta(121), rules);
+    assert.deepEqual([free, confirm.map((each) => each.held)], [[], [held.held]]);
+  });
+
   test('goes at once when it has no rank', () => {
     assert.deepEqual(heard(nodeDelta(120), rules).arm, [at(120)]);
   });
@@ -496,9 +582,14 @@ describe('a pod that somebody else deleted', () => {
   });
 
   test('and that was never scheduled is not told of when anybody else deleted it, or on a node without taints', () => {
-    assert.deepEqual(planned(emptyPartition, podGoneBy(3, 'other')).elsewhere, []);
+    assert.deepEqual(planned(emptyPartition, podGoneBy(3, 'other')).decisions, []);
     const untainted = podGone(3, { taints: [], deleted: gone('u1', 3, 'taint-manager') });
     assert.deepEqual(planned(emptyPartition, untainted).elsewhere, []);
+  });
+
+  test('after we evicted it stays evicted by us', () => {
+    const done = happened(after(nodeDelta(1)), 'u1', 'done');
+    assert.deepEqual(planned(done, podGoneBy(61, 'taint-manager')).decisions, []);
   });
 
   test('is recorded once, however often it is told of, and whatever is told late', () => {

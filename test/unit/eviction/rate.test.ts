@@ -1,12 +1,19 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { askAgainAt, claimOf, TURNS_AHEAD_MS, turnsOf } from '#shared/eviction/rate.ts';
+import { askAgainAt, claimOf, hasTurn, TURNS_AHEAD_MS, turnsOf } from '#shared/eviction/rate.ts';
 import { at } from './builders.ts';
 
 describe('turns', () => {
   test('come one after the other, those of a second together', () => {
     assert.deepEqual(turnsOf(claimOf(5, 2), at(60), at(60)), [at(60), at(60), at(61), at(61), at(62)]);
+  });
+
+  test('count from when they are given until six seconds after their moment', () => {
+    assert.equal(hasTurn({}, at(60)), false);
+    assert.equal(hasTurn({ turnAt: at(60) }, at(50)), true);
+    assert.equal(hasTurn({ turnAt: at(60) }, at(66)), true);
+    assert.equal(hasTurn({ turnAt: at(60) }, at(66) + 1), false);
   });
 
   test('are never before they are asked for', () => {

@@ -65,6 +65,61 @@ describe('a node of which nothing could be done', () => {
     assert.equal(partition.node.retry?.since, at(60));
   });
 
+  test('gives its pods up after four days, with what the cluster said, each counted from when it fell due', () => {
+    const partition = withPods(2);
+    const later = partition.scheduled.get(pod('u2').uid);
+    assert.ok(later);
+    const fellDueLater = new Map(partition.scheduled).set(later.uid, { ...later, fireAt: at(90) });
+    const first = tried({ ...partition, scheduled: fellDueLater }, SILENT, at(60));
+    const { gaveUp, node, scheduled } = tried(first, SILENT, at(60) + giveUpAfterMs);
+    assert.deepEqual(uidsOf(gaveUp), ['u1']);
+    assert.deepEqual(gaveUp[0]?.failure, { since: at(60), error: 'no answer' });
+    const last = tried({ ...first, node, scheduled }, SILENT, at(90) + giveUpAfterMs);
+    assert.deepEqual(uidsOf(last.gaveUp), ['u2']);
+    assert.deepEqual(last.gaveUp[0]?.failure, { since: at(90), error: 'no answer' });
+  });
+
+  test('is not tried again for pods that are not due, are held, or were given up', () => {
+    const partition = withPods(1);
+    const [record] = partition.scheduled.values();
+    assert.ok(record);
+    const held = { by: { kind: 'observe' }, since: at(60) } as const;
+    const failure = { since: at(60), error: 'refused' };
+    const later = at(60) + giveUpAfterMs;
+    for (const each of [
+      { ...record, fireAt: later + 1, failure },
+      { ...record, held, failure },
+      { ...record, gaveUpAt: at(70), failure },
+    ]) {
+      const left = { ...partition, scheduled: new Map([[each.uid, each]]) };
+      for (const now of [at(61), later]) {
+        const { node, gaveUp } = tried(left, SILENT, now);
+        assert.deepEqual([node.retry, gaveUp], [undefined, []]);
+      }
+    }
+    assert.ok(tried({ ...partition, scheduled: new Map([[record.uid, record]]) }, SILENT, at(60)).node.retry);
+  });
+
+  test('says what failed last', () => {
+    const errorOf = (partition: Partition) => partition.node?.retry?.error;
+    const silent = tried(withPods(2), SILENT, at(60));
+    assert.equal(errorOf(silent), 'no answer');
+    const refused = tried(silent, failed('u2'), at(62));
+    assert.equal(errorOf(refused), 'refused');
+    assert.equal(errorOf(tried(refused, { pods: new Map() }, at(63))), 'refused');
+    assert.equal(errorOf(tried(refused, { ...failed('u1'), everything: 'busy' }, at(63))), 'busy');
+    const { retry: _retry, ...node } = refused.node;
+    assert.equal(errorOf(tried({ ...refused, node }, { pods: new Map() }, at(64))), '');
+  });
+
+  test('waits as a whole also when single pods failed meanwhile, before or after', () => {
+    const silentFirst = tried(tried(withPods(2), SILENT, at(60)), failed('u2'), at(62));
+    const silentLast = tried(tried(withPods(2), failed('u2'), at(60)), SILENT, at(62));
+    for (const { node } of [silentFirst, silentLast]) assert.equal(node.retry?.everything, true);
+    const never = tried(tried(withPods(2), failed('u2'), at(60)), failed('u1'), at(62));
+    assert.equal(never.node.retry?.everything, false);
+  });
+
   test('writes nothing on its records until it gives them up', () => {
     const partition = withPods(3);
     const { changed } = afterFailures(partition.node, partition.scheduled, SILENT, {
@@ -92,6 +147,13 @@ describe('pods that failed by themselves', () => {
     assert.deepEqual(uidsOf(dueOf(second, at(64))), ['u1']);
   });
 
+  test('are written once, however often they fail', () => {
+    const first = tried(withPods(2), failed('u2'), at(60));
+    const again = { now: at(65), random: 0, giveUpAfterMs };
+    assert.deepEqual(afterFailures(first.node, first.scheduled, failed('u2'), again).changed, []);
+    assert.deepEqual(uidsOf(afterFailures(first.node, first.scheduled, failed('u1'), again).changed), ['u1']);
+  });
+
   test('are no reason to try again once they are gone', () => {
     const partition = tried(withPods(2), failed('u2'), at(60));
     const left = new Map([...partition.scheduled].filter(([uid]) => uid !== 'u2'));
@@ -103,6 +165,13 @@ describe('pods that failed by themselves', () => {
     );
     assert.equal(node.retry, undefined);
   });
+});
+
+test('what falls due at a moment is due then, and comes next no more', () => {
+  const partition = withPods(1);
+  assert.equal(nextMomentOf(partition, at(60) - 1), at(60));
+  assert.equal(nextMomentOf(partition, at(60)), undefined);
+  assert.deepEqual(uidsOf(dueOf({ ...partition, node: undefined }, at(60))), ['u1']);
 });
 
 test('the server’s Retry-After is honoured up to an hour', () => {
@@ -129,9 +198,11 @@ describe('what failed for too long', () => {
   test('is scheduled anew when its deadline moves, and else left alone by every delta', () => {
     const given = tried(tried(withPods(1), failed('u1'), at(60)), failed('u1'), at(60) + giveUpAfterMs);
     const later = 60 + giveUpAfterMs / 1000;
-    assert.deepEqual(planned(given, nodeDelta(later + 1, { wake: true })).decisions, []);
+    for (const delta of [nodeDelta(later + 1, { wake: true }), podDelta(later + 1)])
+      assert.deepEqual(planned(given, delta).decisions, []);
     const changed = podDelta(later + 2, { pod: pod('u1', { tolerations: [tolerating('a', 90)] }) });
     const [record] = planned(given, changed).reschedule;
+    assert.equal(record?.fireAt, at(90));
     assert.equal(record?.gaveUpAt, undefined);
     assert.equal(record?.failure, undefined);
   });

@@ -1,13 +1,22 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { compareVersions, newer } from '#shared/eviction/facts.ts';
+import { compareVersions, deltaId, newer, onlyPod } from '#shared/eviction/facts.ts';
+import { nodeDelta, podDelta, podGone } from './builders.ts';
 
 const number = fc.nat({ max: 3 });
 const version = fc.record({ epoch: number, sequence: number });
 
 test('a later epoch is newer whatever the sequence', () => {
   assert.ok(compareVersions({ epoch: 2, sequence: 0 }, { epoch: 1, sequence: 9_999_999 }) > 0);
+});
+
+test('a delta is named by the epoch of its relay and its number there', () => {
+  assert.equal(deltaId({ epoch: 7, sequence: 40 }), '7-40');
+});
+
+test('a delta tells of one pod, or of its whole node', () => {
+  assert.deepEqual([podDelta(1), podGone(1), nodeDelta(1)].map(onlyPod), ['u1', 'u1', undefined]);
 });
 
 test('versions are in one total order', () => {

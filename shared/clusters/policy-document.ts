@@ -282,7 +282,7 @@ export function withMode(written: string, mode: Policy['mode'], until?: EpochMs)
   const also = until === undefined ? '' : `\npausedUntil: ${momentText(until)}`;
   const edited = written
     .replace(/^pausedUntil:.*\n?/m, '')
-    .replace(/^mode:[ \t]*\S+(.*)$/m, (_, rest: string) => `mode: ${mode}${rest}${also}`);
+    .replace(/^mode:[ \t]*\S+(.*)/m, (_, rest: string) => `mode: ${mode}${rest}${also}`);
   return isPolicy(edited, wanted) ? edited : policyText(wanted);
 }
 

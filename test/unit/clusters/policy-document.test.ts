@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import {
+  documentOf,
   MAX_DOCUMENT_CHARACTERS,
-  PolicyError,
   parsePolicyDocument,
   policyJsonSchema,
   policyText,
@@ -175,6 +175,65 @@ describe('a mistake is one sentence that names the setting', () => {
       'mode: enforce\ntolerationSeconds: { maintenance: -1 }',
       'policy.tolerationSeconds.maintenance must be a whole number of seconds from 0 on.',
     ],
+    ['mode: enforce\nexclude: all', 'policy.exclude must be a list of what is left alone.'],
+    [
+      'mode: enforce\nexclude: [{ namespaces: web }]',
+      'policy.exclude[0].namespaces must be a list of namespaces.',
+    ],
+    [
+      'mode: enforce\nexclude: [{ namespaces: [1] }]',
+      'policy.exclude[0].namespaces[0] must be the name of a namespace.',
+    ],
+    [
+      'mode: enforce\nexclude: [{ namespaces: [web, ""] }]',
+      'policy.exclude[0].namespaces[1] must be the name of a namespace.',
+    ],
+    ['mode: enforce\nexclude: [{ taints: a }]', 'policy.exclude[0].taints must be a list of keys of taints.'],
+    ['mode: enforce\nexclude: [{ taints: [1] }]', 'policy.exclude[0].taints[0] must be the key of a taint.'],
+    [
+      'mode: enforce\nexclude: [{ labels: { matchLabels: a } }]',
+      'policy.exclude[0].labels.matchLabels must be a mapping of labels.',
+    ],
+    [
+      'mode: enforce\nexclude: [{ labels: { matchExpressions: a } }]',
+      'policy.exclude[0].labels.matchExpressions must be a list of expressions.',
+    ],
+    [
+      'mode: enforce\nexclude: [{ labels: { matchExpressions: [{ key: "", operator: Exists }] } }]',
+      'policy.exclude[0].labels.matchExpressions[0].key must be the key of a label.',
+    ],
+    [
+      'mode: enforce\nexclude: [{ labels: { matchExpressions: [{ key: a, operator: is }] } }]',
+      'policy.exclude[0].labels.matchExpressions[0].operator must be In, NotIn, Exists or DoesNotExist.',
+    ],
+    [
+      'mode: enforce\nexclude: [{ labels: { matchExpressions: [{ key: a, operator: In, values: b }] } }]',
+      'policy.exclude[0].labels.matchExpressions[0].values must be a list of values.',
+    ],
+    [
+      'mode: enforce\nexclude: [{ labels: { matchExpressions: [{ key: a, operator: In, values: [1] }] } }]',
+      'policy.exclude[0].labels.matchExpressions[0].values[0] must be text: put it in quotes.',
+    ],
+    [
+      'mode: enforce\nguard: { cluster: { nodes: -1 } }',
+      'policy.guard.cluster.nodes must be a whole number from 0 on.',
+    ],
+    ['mode: enforce\nguard: { shadow: sometimes }', 'policy.guard.shadow must be true or false.'],
+    [
+      'mode: enforce\nguard: { clusters: off }',
+      'policy.guard has no setting clusters: there are shadow, cluster, zone, people.',
+    ],
+    ['mode: enforce\nmethod: drain', 'policy.method must be delete or evict.'],
+    [
+      'mode: enforce\nmethod: evict\nevict: { afterDeadline: wait }',
+      'policy.evict.afterDeadline must be delete or never.',
+    ],
+    [
+      'mode: enforce\ntolerationSeconds: 60',
+      'policy.tolerationSeconds must be a mapping of keys of taints to seconds.',
+    ],
+    ['mode: enforce\nvirtualKeys: a', 'policy.virtualKeys must be a list of keys of taints.'],
+    ['mode: enforce\nvirtualKeys: [1]', 'policy.virtualKeys[0] must be the key of a taint.'],
     ['mode: enforce\ngiveUpAfter: 0s', 'policy.giveUpAfter must be a duration like 90s, 15m, 4h or 4d.'],
     [
       `mode: enforce\n${'#'.repeat(MAX_DOCUMENT_CHARACTERS)}`,
@@ -183,9 +242,30 @@ describe('a mistake is one sentence that names the setting', () => {
   ];
   for (const [document, message] of cases) {
     test(message, () => {
-      assert.throws(() => parsePolicyDocument(document), new PolicyError(message));
+      assert.throws(() => parsePolicyDocument(document), { name: 'PolicyError', message });
     });
   }
+});
+
+test('a document may have as many characters as are said to be too many, less one', () => {
+  const start = 'mode: enforce\n';
+  const longest = `${start}${'#'.repeat(MAX_DOCUMENT_CHARACTERS - start.length)}`;
+  assert.equal(parsePolicyDocument(longest).mode, 'enforce');
+});
+
+test('a policy that leaves much out has a document that does', () => {
+  assert.deepEqual(documentOf(DEFAULT_POLICY), {
+    mode: 'observe',
+    guard: {
+      shadow: false,
+      cluster: { percent: 20, nodes: 3 },
+      zone: { percent: 55, nodes: 3 },
+      people: { percent: 30, nodes: 5, within: '10m' },
+    },
+    drain: 50,
+    method: 'delete',
+    giveUpAfter: '4d',
+  });
 });
 
 test('the document that the guide shows says every setting, and can be applied', () => {
@@ -218,6 +298,16 @@ describe('another mode leaves the rest of a document as its owner wrote it', () 
       'mode: paused\npausedUntil: 2026-01-01T00:00:00Z\ndrain: 5\n',
       'mode: paused\npausedUntil: 2026-11-21T16:00:00.000Z\ndrain: 5\n',
     ],
+    [
+      'in place of a pause that is its last line',
+      'mode: paused # ours\npausedUntil: 2026-01-01T00:00:00Z',
+      'mode: paused # ours\npausedUntil: 2026-11-21T16:00:00.000Z\n',
+    ],
+    [
+      'with what its comments say of the mode and of a pause',
+      '# mode: ask us\n# pausedUntil: never\nmode:   enforce\n',
+      '# mode: ask us\n# pausedUntil: never\nmode: paused\npausedUntil: 2026-11-21T16:00:00.000Z\n',
+    ],
   ];
   for (const [name, written, wanted] of cases) {
     test(name, () => assert.equal(withMode(written, 'paused', UNTIL), wanted));
@@ -226,6 +316,11 @@ describe('another mode leaves the rest of a document as its owner wrote it', () 
   test('or says every setting, where its text cannot be changed so', () => {
     const policy = parsePolicyDocument(withMode('{mode: enforce, rate: 2}', 'paused', UNTIL));
     assert.deepEqual([policy.mode, policy.pausedUntil, policy.rate], ['paused', UNTIL, 2]);
+  });
+
+  test('or says every setting, where its text would be refused then', () => {
+    const quoted = 'mode: paused\n"pausedUntil": 2026-01-01T00:00:00Z\nrate: 2\n';
+    assert.equal(withMode(quoted, 'enforce'), policyText(parsePolicyDocument('mode: enforce\nrate: 2')));
   });
 
   test('and back', () => {

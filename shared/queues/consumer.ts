@@ -61,7 +61,7 @@ class AgainError extends Error {
   readonly again: Again;
 
   constructor(again: Again) {
-    super(`comes again in ${again.againInSeconds} s`);
+    super();
     this.again = again;
   }
 }

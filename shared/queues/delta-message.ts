@@ -132,19 +132,18 @@ export function encodeDelta(delta: Delta): string {
     version,
     observedAt,
     taints: delta.taints.map(plainTaint),
-    ...(taintsStamp === undefined ? {} : { taintsStamp }),
-    ...(deletedAt === undefined ? {} : { deletedAt }),
-    ...(guardRevision === undefined ? {} : { guardRevision }),
+    taintsStamp,
+    deletedAt,
+    guardRevision,
   };
   switch (delta.kind) {
     case 'node': {
       const lists = new ToleratedLists();
       const pods = delta.pods.map((facts) => encodePod(facts, lists.indexOf(facts.tolerations)));
-      const others = delta.others && { others: delta.others };
       const deleted = delta.deleted && {
         deleted: delta.deleted.map((each) => encodeDeleted(each, lists.indexOf(each.tolerations))),
       };
-      const told = { kind: 'node', tolerations: lists.encoded, pods, ...others, ...deleted };
+      const told = { kind: 'node', tolerations: lists.encoded, pods, others: delta.others, ...deleted };
       return JSON.stringify({ ...common, ...told, wake: delta.wake });
     }
     case 'pod': {
@@ -231,7 +230,7 @@ export function parseDelta(body: string): Delta {
       return { ...facts, ref, pod: parsePod(only, tolerations, 'pod') };
     }
     case 'pod-gone': {
-      const { tolerations = [[]], deleted, ...facts } = fields;
+      const { tolerations = [], deleted, ...facts } = fields;
       return { ...facts, ref, ...(deleted && { deleted: parsePod(deleted, tolerations, 'deleted') }) };
     }
     default:

@@ -38,6 +38,7 @@ const podFacts: fc.Arbitrary<PodFacts> = fc.record(
     owner: fc.record({ kind: text, name: text }),
     podSince: moment,
     tolerations,
+    rank: fc.nat(),
   },
   { requiredKeys: ['uid', 'namespace', 'name', 'podSince', 'tolerations'] },
 );
@@ -79,6 +80,7 @@ const delta: fc.Arbitrary<Delta> = fc.oneof(
       ...facts,
       kind: fc.constant('node' as const),
       pods: fc.array(podFacts, { maxLength: 4 }),
+      others: fc.array(text.map(podUid), { maxLength: 3 }),
       deleted: fc.array(deletedPod, { maxLength: 4 }),
       wake: fc.boolean(),
     },
@@ -196,6 +198,41 @@ describe('refused in a sentence that names the field', () => {
     ['message', { ...gone, pod: one.pod }],
     ['message', { ...one, pods: [] }],
   ];
+  const deleted = { ...onlyPod, deleted: { at: 1, by: 'other' } };
+  const sentences: readonly (readonly [sentence: string, message: unknown])[] = [
+    ['tolerations.0.0.tolerationSeconds: must be an int64 as text, for example "300"', seconds('007')],
+    [
+      'taints.0.virtual: must be true: of NoSchedule taints, only virtual ones evict',
+      taintWith({ effect: 'NoSchedule' }),
+    ],
+    [
+      'taints.0.effect: must be NoExecute, or NoSchedule of a virtual taint: no other effect evicts',
+      taintWith({ effect: 'PreferNoSchedule' }),
+    ],
+    ['v: must be 1: deploy relay and handlers from one release', { ...node, v: 2 }],
+    ['cluster: must not contain #', { ...node, cluster: 'a#' }],
+    ['cluster: must not contain #', { ...node, cluster: '#a' }],
+    ['node: must not contain #', { ...node, node: 'a#' }],
+    ['node: must not contain #', { ...node, node: '#a' }],
+    [
+      'deleted.0.tolerations: there is no toleration list 7',
+      { ...node, deleted: [{ ...deleted, tolerations: 7 }] },
+    ],
+    [
+      'deleted.tolerations: there is no toleration list 7',
+      { ...gone, tolerations: [[]], deleted: { ...deleted, tolerations: 7 } },
+    ],
+    ['deleted.tolerations: there is no toleration list 0', { ...gone, deleted }],
+  ];
+  for (const [sentence, message] of sentences) {
+    test(sentence, () => {
+      assert.throws(() => parseDelta(JSON.stringify(message)), {
+        name: 'MalformedMessageError',
+        message: `delta message refused: ${sentence}`,
+      });
+    });
+  }
+
   for (const [field, message] of rows) {
     const body = JSON.stringify(message);
     test(`${field}: ${body.slice(0, 40)}… (${body.length} characters)`, () => {

@@ -3,14 +3,18 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import {
+  becauseOf,
   type CancelledPod,
+  countdownOf,
   encodeCancelled,
   encodeCountdowns,
   encodeDue,
+  encodeRetry,
   MAX_DUE_MESSAGE_BYTES,
   parseDueMessage,
 } from '#shared/queues/due-message.ts';
 import { MalformedMessageError } from '#shared/queues/refused-message.ts';
+import { aReason, aRecord } from '#test/contracts/partition-builders.ts';
 
 const ref = { cluster: clusterName('c1'), node: nodeName('n1') };
 const version = { epoch: 3, sequence: 17 };
@@ -67,6 +71,52 @@ describe('a cancelled message', () => {
   });
 });
 
+describe('a message about pods', () => {
+  /** What a pod adds to a message. */
+  const bytesOf = (name: string) => Buffer.byteLength(JSON.stringify(pod(name))) + 1;
+  const empty =
+    Buffer.byteLength(encodeCancelled({ ...ref, version, pods: [pod('')] })[0] ?? '') + 1 - bytesOf('');
+
+  test('holds as many as make it just as large as it may be', () => {
+    const full = (bytes: number) => {
+      const longer = MAX_DUE_MESSAGE_BYTES - empty - bytesOf('a') - bytesOf('') + bytes;
+      // A name stands in its UID, too.
+      return [pod('a'), { ...pod(''), name: 'x'.repeat(longer) }];
+    };
+    assert.equal(encodeCancelled({ ...ref, version, pods: full(0) }).length, 1);
+    assert.equal(encodeCancelled({ ...ref, version, pods: full(1) }).length, 2);
+  });
+
+  test('is sent for one that is larger than it may be, too, alone', () => {
+    const pods = [pod('x'.repeat(MAX_DUE_MESSAGE_BYTES)), pod('a')];
+    const named = encodeCancelled({ ...ref, version, pods }).map((body) => {
+      const message = parseDueMessage(body);
+      return message.kind === 'cancelled' && message.pods.length;
+    });
+    assert.deepEqual(named, [1, 1]);
+  });
+});
+
+describe('a message to try again', () => {
+  test('names the pods', () => {
+    const pods = [podUid('a'), podUid('b')];
+    assert.deepEqual(parseDueMessage(encodeRetry({ ...ref, pods })), { v: 1, kind: 'retry', ...ref, pods });
+  });
+
+  test('names one at least', () => {
+    assert.throws(() => parseDueMessage(encodeRetry({ ...ref, pods: [] })), MalformedMessageError);
+  });
+});
+
+test('what is announced of a record is the pod, when it goes, and the taints that say so in few words', () => {
+  const record = aRecord({ reasons: [aReason('a', 'b')] });
+  const { uid, namespace, name, fireAt } = record;
+  const because = [{ taint: 'a=b:NoExecute', toleration: 1, seconds: 300 }];
+  assert.deepEqual(countdownOf(record), { uid, namespace, name, fireAt, because });
+  const { toleration: _toleration, ...untolerated } = aReason('a');
+  assert.deepEqual(becauseOf({ ...untolerated, seconds: 0 }), { taint: 'a:NoExecute', seconds: 0 });
+});
+
 describe('a message of countdowns', () => {
   const because = [
     { taint: 'a=b:NoExecute', toleration: 2, seconds: 300 },
@@ -105,6 +155,17 @@ describe('parseDueMessage refuses, naming the field,', () => {
     ],
     ['a node that is missing', JSON.stringify({ ...due, node: undefined }), /node: /],
     ['a node with a # in it', JSON.stringify({ ...due, node: 'a#b' }), /node: must not contain #$/],
+    [
+      'a cluster that ends with a #',
+      JSON.stringify({ ...due, cluster: 'a#' }),
+      /cluster: must not contain #$/,
+    ],
+    [
+      'a cluster that begins with a #',
+      JSON.stringify({ ...due, cluster: '#a' }),
+      /cluster: must not contain #$/,
+    ],
+    ['a node that begins with a #', JSON.stringify({ ...due, node: '#a' }), /node: must not contain #$/],
     ['a moment that is text', JSON.stringify({ ...due, at: '5' }), /at: /],
     ['a moment before 1970', JSON.stringify({ ...due, at: -1 }), /at: /],
     ['a field too many', JSON.stringify({ ...due, pods: [] }), /message: .*pods/],

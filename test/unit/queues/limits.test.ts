@@ -8,12 +8,25 @@ import { MAX_BATCH_BYTES, MAX_MESSAGE_BYTES, MAX_VISIBILITY_SECONDS } from '#sha
 import {
   DEAD_LETTER_RETENTION_SECONDS,
   EVICTIONS_DUE_MAX_RECEIVES,
+  EXPIRY_DEAD_LETTER_NAME,
   QUEUES,
   RETENTION_SECONDS,
   visibilitySeconds,
 } from '#shared/queues/queue-set.ts';
 import { ENDED_WINDOW_MS } from '#shared/store/store.ts';
 import { LEAST_HISTORY_DAYS, SCHEDULED_GRACE_SECONDS } from '#shared/store/stored.ts';
+
+test('queues have the names under which alarms and operators know them, FIFO ones as SQS wants it', () => {
+  assert.deepEqual(
+    Object.values(QUEUES).map(({ name, deadLetterName, fifo }) => [name, deadLetterName, fifo]),
+    [
+      ['node-deltas.fifo', 'node-deltas-dlq.fifo', true],
+      ['pod-deltas.fifo', 'pod-deltas-dlq.fifo', true],
+      ['evictions-due', 'evictions-due-dlq', false],
+    ],
+  );
+  assert.equal(EXPIRY_DEAD_LETTER_NAME, 'expiry-dlq');
+});
 
 describe('how limits relate', () => {
   test('a single message always fits a batch', () => assert.ok(MAX_MESSAGE_BYTES <= MAX_BATCH_BYTES));

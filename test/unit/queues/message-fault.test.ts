@@ -14,6 +14,8 @@ describe('messageFault', () => {
   test('finds nothing wrong with what SQS takes', () => {
     assert.equal(messageFault(fine), undefined);
     assert.equal(messageFault({ body: 'x', delaySeconds: 900, attributes: { reason: 'late' } }), undefined);
+    const ten = Object.fromEntries(Array.from({ length: 10 }, (_, n) => [`a${n}`, 'x']));
+    assert.equal(messageFault({ body: 'x', delaySeconds: 0, attributes: ten }), undefined);
   });
 
   const faults: [what: string, message: OutgoingMessage, names: RegExp][] = [
@@ -25,6 +27,7 @@ describe('messageFault', () => {
     ['a group id over 128 characters', { ...fine, groupId: 'g'.repeat(129) }, /^groupId/],
     ['a space in a deduplication id', { ...fine, deduplicationId: 'a b' }, /^deduplicationId/],
     ['a delay over 900 s', { body: 'x', delaySeconds: 901 }, /^delaySeconds is 901/],
+    ['a delay of less than nothing', { body: 'x', delaySeconds: -1 }, /^delaySeconds is -1/],
     ['half a second', { body: 'x', delaySeconds: 0.5 }, /^delaySeconds is 0\.5/],
     ['an empty attribute', { body: 'x', attributes: { reason: '' } }, /^attribute reason/],
     [

@@ -4,22 +4,26 @@ export interface ScriptedSqs {
   readonly client: SQSClient;
   /** The batches that were sent, as the bodies of their messages. */
   readonly calls: (readonly string[])[];
+  /** The same calls, as they were made. */
+  readonly requests: object[];
 }
 
-/** A client whose every SendMessageBatch is answered by `answer` (or fails as it throws), without a network. */
+/** A client whose every call is answered by `answer` (or fails as it throws), without a network. */
 export function scriptedSqs(
   answer: (bodies: readonly string[]) => Partial<SendMessageBatchResult>,
 ): ScriptedSqs {
   const calls: (readonly string[])[] = [];
+  const requests: object[] = [];
   const client = new SQSClient({ region: 'us-east-1' });
   client.middlewareStack.add(
     () => async (args) => {
       const { Entries = [] } = args.input as SendMessageBatchRequest;
       const bodies = Entries.map(({ MessageBody = '' }) => MessageBody);
       calls.push(bodies);
+      requests.push(args.input);
       return { response: {}, output: { $metadata: {}, ...answer(bodies) } };
     },
     { step: 'initialize', priority: 'high' },
   );
-  return { client, calls };
+  return { client, calls, requests };
 }

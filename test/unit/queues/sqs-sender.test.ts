@@ -28,6 +28,91 @@ describe('SqsSender', () => {
     assert.deepEqual(calls, []);
   });
 
+  test('tells SQS all that a message says, and nothing else', async () => {
+    const { client, requests } = scriptedSqs(accepted);
+    const attributes = { reason: 'late', by: 'evict' };
+    const full = { body: 'a', groupId: 'g', deduplicationId: 'd', delaySeconds: 5, attributes };
+    await new SqsSender({ client, queueUrl }).send([full, { body: 'b' }]);
+    const text = (StringValue: string) => ({ DataType: 'String', StringValue });
+    const unsaid = { MessageGroupId: undefined, MessageDeduplicationId: undefined, DelaySeconds: undefined };
+    assert.deepEqual(requests, [
+      {
+        QueueUrl: queueUrl,
+        Entries: [
+          {
+            Id: '0',
+            MessageBody: 'a',
+            MessageGroupId: 'g',
+            MessageDeduplicationId: 'd',
+            DelaySeconds: 5,
+            MessageAttributes: { reason: text('late'), by: text('evict') },
+          },
+          { Id: '1', MessageBody: 'b', ...unsaid, MessageAttributes: {} },
+        ],
+      },
+    ]);
+  });
+
+  test('names the first of a group that failed to those behind, however many failed', async () => {
+    const { client } = scriptedSqs(() => ({ Failed: [refused('1'), refused('3')] }));
+    const messages = ['a0', 'a1', 'a2', 'a3', 'a4'].map((body) => message('a', body));
+    const failures = await new SqsSender({ client, queueUrl }).send(messages);
+    assert.deepEqual(failures.at(-1), {
+      index: 4,
+      reason: 'message 1 of its group failed',
+      permanent: false,
+    });
+  });
+
+  test('tells of failures in the order of the messages, whenever they were found', async () => {
+    const { client, calls } = scriptedSqs(() => ({ Failed: [refused('0')] }));
+    const faulty = [message('b', ''), message('b', ''), message('b', 'b2')];
+    const failures = await new SqsSender({ client, queueUrl }).send([{ body: 'a' }, ...faulty]);
+    assert.deepEqual(failures, [
+      { index: 0, reason: 'InternalError: try again', permanent: false },
+      { index: 1, reason: 'body is empty', permanent: true },
+      { index: 2, reason: 'message 1 of its group failed', permanent: false },
+      { index: 3, reason: 'message 1 of its group failed', permanent: false },
+    ]);
+    assert.deepEqual(calls, [['a']]);
+  });
+
+  test('gives no room in a call to what is behind a faulty message', async () => {
+    const { client, calls } = scriptedSqs(accepted);
+    const behind = Array.from({ length: 9 }, (_, index) => message('a', `a${index}`));
+    await new SqsSender({ client, queueUrl }).send([
+      message('a', ''),
+      ...behind,
+      message('b', 'b0'),
+      message('b', 'b1'),
+    ]);
+    assert.deepEqual(calls, [['b0', 'b1']]);
+  });
+
+  test('makes no call for messages all of which are behind one that failed', async () => {
+    const { client, calls } = scriptedSqs(() => ({ Failed: [refused('0')] }));
+    await new SqsSender({ client, queueUrl }).send(
+      Array.from({ length: 12 }, (_, index) => message('a', `a${index}`)),
+    );
+    assert.equal(calls.length, 1);
+  });
+
+  test('sends two messages in one call that are together as large as a call may be', async () => {
+    const { client, calls } = scriptedSqs(accepted);
+    const half = 'x'.repeat(MAX_BATCH_BYTES / 2);
+    await new SqsSender({ client, queueUrl }).send([{ body: half }, { body: half }]);
+    assert.equal(calls.length, 1);
+  });
+
+  test('takes a refusal without a reason, and without a word on whose fault it is, as one that may pass', async () => {
+    const { client } = scriptedSqs(() => ({
+      Failed: [{ Id: '0', Code: 'InternalError', SenderFault: undefined }],
+    }));
+    assert.deepEqual(await new SqsSender({ client, queueUrl }).send([{ body: 'a' }]), [
+      { index: 0, reason: 'InternalError: no reason given', permanent: false },
+    ]);
+  });
+
   test('counts what is behind a refused message of its group as failed, and goes on with other groups', async () => {
     const { client, calls } = scriptedSqs((bodies) => ({
       Failed: bodies.includes('a1') ? [refused('1')] : [],
@@ -71,6 +156,7 @@ describe('SqsSender', () => {
         error.message,
         /^queue node-deltas\.fifo could not be reached: connect ECONNREFUSED; check /,
       );
+      assert.deepEqual([error.name, String(error.cause)], ['QueueError', 'Error: connect ECONNREFUSED']);
       return true;
     });
   });
@@ -86,7 +172,9 @@ describe('SqsSender', () => {
       failures.map(({ index }) => index),
       Array.from({ length: 25 }, (_, index) => index + 10),
     );
-    assert.ok(failures.every(({ permanent }) => !permanent));
+    const [{ reason, permanent } = {}, ...others] = failures;
+    assert.deepEqual([reason, permanent], ['the queue could not be reached any more: reset', false]);
+    assert.ok(others.every((each) => !each.permanent));
     assert.equal(calls.length, 2);
   });
 

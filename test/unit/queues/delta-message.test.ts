@@ -3,7 +3,8 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import type { Delta, PodFacts } from '#shared/eviction/facts.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
-import { encodeDelta, parseDelta } from '#shared/queues/delta-message.ts';
+import { deltaMessage, encodeDelta, parseDelta } from '#shared/queues/delta-message.ts';
+import { MAX_MESSAGE_BYTES } from '#shared/queues/limits.ts';
 import { MalformedMessageError } from '#shared/queues/refused-message.ts';
 import { INT64_MAX, INT64_MIN } from '#shared/taints/int64.ts';
 import { nodeDelta, pod, podDelta, podGone, taint, tolerating } from '#test/unit/eviction/builders.ts';
@@ -122,6 +123,68 @@ test('each distinct toleration list is written once, and read back as one object
 test('a full node with a few toleration lists fits into a message many times over', () => {
   const pods = Array.from({ length: 500 }, (_, index) => pod(`0123456789abcdef-${index}`.padEnd(36, '0')));
   assert.ok(Buffer.byteLength(encodeDelta(nodeDelta(1, { pods }))) < 200_000);
+});
+
+describe('the message of a delta', () => {
+  const told = (pods: readonly PodFacts[]) => {
+    const { delta, body } = deltaMessage(nodeDelta(1, { pods }));
+    assert.ok(delta.kind === 'node' && Buffer.byteLength(body) <= MAX_MESSAGE_BYTES);
+    assert.deepEqual(parseDelta(body), delta);
+    return { uids: delta.pods.map(({ uid }) => uid), others: delta.others, bytes: Buffer.byteLength(body) };
+  };
+  /** A pod that takes this many bytes, but for its other fields. */
+  const large = (uid: string, bytes: number, tolerations = [tolerating('a', 60)]) =>
+    pod(uid, { name: 'x'.repeat(bytes), tolerations });
+  const room = MAX_MESSAGE_BYTES - Buffer.byteLength(encodeDelta(nodeDelta(1, { pods: [large('u1', 0)] })));
+
+  test('is the delta itself, up to the largest size of a message', () => {
+    const fitting = nodeDelta(1, { pods: [large('u1', room)] });
+    assert.deepEqual(deltaMessage(fitting), { delta: fitting, body: encodeDelta(fitting) });
+    assert.deepEqual(told([large('u1', room + 1)]).others, ['u1']);
+    const one = podDelta(1, { pod: large('u1', MAX_MESSAGE_BYTES) });
+    assert.deepEqual(deltaMessage(one), { delta: one, body: encodeDelta(one) });
+  });
+
+  test('of a node too large for it tells of the pods that fit, and the UIDs of the others', () => {
+    const pods = [large('u1', 400_000), large('u2', 700_000), large('u3', 600_000), large('u4', 400_000)];
+    const { uids, others } = told(pods);
+    assert.deepEqual(
+      [uids, others],
+      [
+        ['u1', 'u3'],
+        ['u2', 'u4'],
+      ],
+    );
+  });
+
+  test('leaves no one out for whom there is room, to a few bytes', () => {
+    const given = (bytes: number) => told([large('u1', 500_000), large('u2', bytes), large('u3', 900_000)]);
+    let [fits, tooLarge] = [400_000, 600_000];
+    while (tooLarge - fits > 1) {
+      const middle = Math.floor((fits + tooLarge) / 2);
+      if (given(middle).uids.includes(pod('u2').uid)) fits = middle;
+      else tooLarge = middle;
+    }
+    const { uids, others, bytes } = given(fits);
+    assert.deepEqual([uids, others], [['u1', 'u2'], ['u3']]);
+    assert.ok(MAX_MESSAGE_BYTES - bytes <= 3, `${MAX_MESSAGE_BYTES - bytes} bytes are left`);
+  });
+
+  test('counts tolerations that pods share once, and others each', () => {
+    const list = (key: string) => [tolerating(key.repeat(300_000), 60)];
+    const shared = told(['u1', 'u2', 'u3', 'u4'].map((uid) => large(uid, 150_000, list('a'))));
+    assert.deepEqual(shared.uids, ['u1', 'u2', 'u3', 'u4']);
+    const shares = told(['u1', 'u2', 'u3', 'u4', 'u5'].map((uid) => large(uid, 180_000, list('a'))));
+    assert.deepEqual([shares.uids, shares.others], [['u1', 'u2', 'u3', 'u4'], ['u5']]);
+    const each = told(['a', 'b', 'c', 'd'].map((key) => large(key, 10, list(key))));
+    assert.deepEqual([each.uids, each.others], [['a', 'b', 'c'], ['d']]);
+  });
+
+  test('of a node too large for it does not say who deleted others', () => {
+    const deleted = [{ ...pod('u9'), deleted: { at: 1, by: 'other' as const } }];
+    const { delta } = deltaMessage(nodeDelta(1, { pods: [large('u1', MAX_MESSAGE_BYTES)], deleted }));
+    assert.equal(delta.kind === 'node' && delta.deleted, undefined);
+  });
 });
 
 test('what the store adds to a taint, and an empty value, are not written', () => {

@@ -25,6 +25,7 @@ function mutate(room: Room): Promise<readonly MutantResult[]> {
     coverageAnalysis: 'perTest',
     // A busy machine kills no mutant.
     timeoutFactor: 4,
+    timeoutMS: 15_000,
     // Modules that were loaded anew stay in memory.
     maxTestRunnerReuse: 200,
     tempDirName: '.stryker-tmp',

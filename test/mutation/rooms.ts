@@ -7,4 +7,5 @@ export interface Room {
 /** Where decisions are made, and messages carried. */
 export const ROOMS: Readonly<Record<string, Room>> = {
   taints: { mutate: ['shared/taints/*.ts'], testFiles: ['test/unit/taints/*.test.ts'] },
+  eviction: { mutate: ['shared/eviction/*.ts'], testFiles: ['test/unit/eviction/*.test.ts'] },
 };

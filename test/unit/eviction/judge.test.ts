@@ -219,6 +219,14 @@ describe('while the guard holds what is down', () => {
     assert.equal(judged([schedulable, downSince(2000)]).kind, 'hold');
   });
 
+  test('it is looked at again when policy leaves another taint alone no longer, for which it would go', () => {
+    const other = { key: 'b', effect: 'NoExecute' };
+    const exclude = [{ taints: ['b'], until: at(2100) }];
+    const found = judged([downSince(), other], { policy: { ...rules.policy, exclude } });
+    assert.ok(found.kind === 'hold');
+    assert.deepEqual([found.record.held?.by.kind, found.record.held?.until], ['guard', at(2100)]);
+  });
+
   test('it is looked at again when the next taint falls due that nothing forbids', () => {
     const tolerations = [tolerating('c', 300), tolerating('b', 200), tolerating('d', 400)];
     const others = ['c', 'b', 'd'].map((key) => ({ key, effect: 'NoExecute' }));

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { MAX_OVERDUE_MS, type Standing, whyNotRenew } from '#shared/eviction/may-renew.ts';
+import { MAX_OVERDUE_MS, type Standing, watchesDownNodes, whyNotRenew } from '#shared/eviction/may-renew.ts';
 
 const WELL: Standing = {
   mode: 'enforce',
@@ -11,6 +11,14 @@ const WELL: Standing = {
   overdueMs: 0,
   skewMs: -250,
 };
+
+test('a guard watches over nodes that are down by cluster or by zone, and not in shadow', () => {
+  const threshold = { percent: 20, nodes: 3 };
+  assert.equal(watchesDownNodes({ shadow: false, cluster: threshold }), true);
+  assert.equal(watchesDownNodes({ shadow: false, zone: threshold }), true);
+  assert.equal(watchesDownNodes({ shadow: false, people: { ...threshold, withinMs: 60_000 } }), false);
+  assert.equal(watchesDownNodes({ shadow: true, cluster: threshold, zone: threshold }), false);
+});
 
 describe('a relay may say that Taintward evicts', () => {
   const rows: readonly (readonly [when: string, given: Partial<Standing>])[] = [
@@ -35,6 +43,7 @@ describe('it may not, and says why,', () => {
       { guarded: false },
       'policy has no guard over nodes that are down: set guard.cluster or guard.zone, not in shadow',
     ],
+    ['when policy reads none of them so', { virtualKeys: [] }, 'policy does not name a and b in virtualKeys'],
     ['before it knows the cluster', { hearing: 'syncing' }, 'the cluster is not fully known yet'],
     ['when it does not hear the cluster', { hearing: 'deaf' }, 'the cluster is not heard'],
     ['when an eviction is overdue', { overdueMs: 61_400 }, 'an eviction is overdue by 61 s'],

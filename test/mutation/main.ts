@@ -1,5 +1,6 @@
 import { Console } from 'node:console';
 import { readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { join, relative } from 'node:path';
 import type { LogLevel, MutantResult, PartialStrykerOptions } from '@stryker-mutator/api/core';
 import { Stryker } from '@stryker-mutator/core';
@@ -23,6 +24,7 @@ function mutate(room: Room): Promise<readonly MutantResult[]> {
     testRunner: 'node-test',
     nodeTest,
     coverageAnalysis: 'perTest',
+    concurrency: Math.max(1, availableParallelism() - 1),
     // A busy machine kills no mutant.
     timeoutFactor: 4,
     timeoutMS: 15_000,

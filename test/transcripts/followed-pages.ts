@@ -38,6 +38,7 @@ export const FOLLOWED_PAGES: Readonly<Record<string, FollowedPage>> = {
       'npx taintward clusters add --help': 'is help',
     },
   },
+  'evidence.md': { because: 'takes minutes; what decides whether a change lands runs the short forms' },
   'mutants.md': { because: 'takes minutes; what decides whether a change lands runs its smallest room' },
   'tutorial.md': { by: 'unit' },
   'observe-to-enforce.md': { by: 'cluster' },

@@ -54,6 +54,9 @@ async function main(options: Options): Promise<void> {
   if (report.violations.length + report.crashes.length > 0) process.exitCode = 1;
 }
 
+// Whatever runs for this ends with it.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
+
 try {
   await new Command('npm run chaos --')
     .description(

@@ -4,6 +4,7 @@ import { FleetError } from '#functions/operator/fleet.ts';
 import { LabelSelectorError } from '#functions/operator/label-selector.ts';
 import { OrderError } from '#shared/clusters/operator.ts';
 import { PolicyError } from '#shared/clusters/policy-document.ts';
+import { firstFault } from '#shared/first-fault.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { KubeconfigError } from '#shared/kubernetes/kubeconfig-file.ts';
 import { QueueError } from '#shared/queues/sender.ts';
@@ -105,9 +106,9 @@ function failureOf(error: unknown): { readonly status: number; readonly message:
   return { status, message: (error as Error).message };
 }
 
-function sentence({ issues: [issue] }: z.ZodError): string {
-  const name = issue?.path.join('.');
-  return name ? `${name}: ${issue?.message}.` : `${issue?.message}.`;
+function sentence(error: z.ZodError): string {
+  const { field, fault } = firstFault(error);
+  return field ? `${field}: ${fault}.` : `${fault}.`;
 }
 
 async function readJson(request: IncomingMessage): Promise<unknown> {

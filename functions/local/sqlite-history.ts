@@ -18,7 +18,13 @@ import {
   nodesWithEvictions,
   type RecentEvictions,
 } from '#shared/store/history.ts';
-import { endedSchema, notedSchema, parseStored, recordSchema } from '#shared/store/stored.ts';
+import {
+  endedSchema,
+  notedSchema,
+  parseStored,
+  parseStoredText,
+  recordSchema,
+} from '#shared/store/stored.ts';
 import { inTransaction, orSqliteStoreError } from './sqlite-database.ts';
 
 const text = z.string().min(1);
@@ -91,7 +97,7 @@ export class SqliteHistory implements History, RecentEvictions {
     for (const each of rows) {
       const { node: on, json } = parseStored(recordRow, each, `row of a scheduled eviction of ${cluster}`);
       const what = `eviction record of node ${on} of cluster ${cluster}`;
-      yield { ref: { cluster, node: on }, record: parseStored(recordSchema, JSON.parse(json), what) };
+      yield { ref: { cluster, node: on }, record: parseStoredText(recordSchema, json, what) };
     }
   }
 
@@ -125,6 +131,6 @@ function itemOf(cluster: HistoryQuery['cluster'], given: unknown): HistoryItem {
   const what = `history of node ${node} of cluster ${cluster}`;
   const of = { ref: { cluster, node }, at };
   return kind === 'noted'
-    ? { ...of, noted: [parseStored(notedSchema, JSON.parse(json), what)], ended: [] }
-    : { ...of, noted: [], ended: [parseStored(endedSchema, JSON.parse(json), what)] };
+    ? { ...of, noted: [parseStoredText(notedSchema, json, what)], ended: [] }
+    : { ...of, noted: [], ended: [parseStoredText(endedSchema, json, what)] };
 }

@@ -12,7 +12,7 @@ import {
 } from '#shared/clusters/lease.ts';
 import { type StuckPod, stuckSchema } from '#shared/clusters/stuck.ts';
 import { type ClusterName, clusterName, type EpochMs } from '#shared/eviction/identity.ts';
-import { parseStored } from '#shared/store/stored.ts';
+import { parseStored, parseStoredText } from '#shared/store/stored.ts';
 import { VERSION } from '#shared/version.ts';
 import { orSqliteStoreError } from './sqlite-database.ts';
 
@@ -130,9 +130,7 @@ export class SqliteLeases implements Leases, Pick<LeaseReader, 'epoch'> {
   async stuck(cluster: ClusterName): Promise<readonly StuckPod[]> {
     const row = orSqliteStoreError(this.#path, () => this.#look.get({ cluster }));
     const { stuck } = row ? parseStored(rowSchema, row, `lease of cluster ${cluster}`) : { stuck: null };
-    return stuck === null
-      ? []
-      : parseStored(stuckSchema, JSON.parse(stuck), `stuck pods of cluster ${cluster}`);
+    return stuck === null ? [] : parseStoredText(stuckSchema, stuck, `stuck pods of cluster ${cluster}`);
   }
 
   async release({ cluster, holder, epoch }: Lease): Promise<void> {
@@ -172,6 +170,6 @@ function recordOf(cluster: ClusterName, row: unknown): LeaseRecord {
     ...(found.breaker_open === null ? {} : { breakerOpen: found.breaker_open === 1 }),
     ...(found.bid === null
       ? {}
-      : { bid: parseStored(bidSchema, JSON.parse(found.bid), `bid for cluster ${cluster}`) }),
+      : { bid: parseStoredText(bidSchema, found.bid, `bid for cluster ${cluster}`) }),
   };
 }

@@ -21,7 +21,7 @@ import {
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import type { Stop, Trip } from '#shared/eviction/policy.ts';
 import { StoreError } from '#shared/store/store.ts';
-import { HISTORY_DAYS, historyBefore, parseStored } from '#shared/store/stored.ts';
+import { HISTORY_DAYS, historyBefore, parseStored, parseStoredText } from '#shared/store/stored.ts';
 import { inTransaction, orSqliteStoreError } from './sqlite-database.ts';
 
 const ordersRow = z.object({ revision: z.int().positive(), json: z.string() });
@@ -143,7 +143,7 @@ export class SqliteRulebook implements Rulebook {
     if (!row) return { revision: 0, holds: [] };
     const what = `orders for cluster ${cluster}`;
     const { revision, json } = parseStored(ordersRow, row, what);
-    return { revision, ...parseStored(ordersSchema, JSON.parse(json), what) };
+    return { revision, ...parseStoredText(ordersSchema, json, what) };
   }
 
   #guard(cluster: ClusterName): GuardState {
@@ -151,7 +151,7 @@ export class SqliteRulebook implements Rulebook {
     if (!row) return { revision: 0, trips: [] };
     const what = `guard of cluster ${cluster}`;
     const { revision, trips } = parseStored(guardRow, row, what);
-    return guardStateOf(revision, parseStored(tripsSchema, JSON.parse(trips), what));
+    return guardStateOf(revision, parseStoredText(tripsSchema, trips, what));
   }
 
   #fleet(): FleetRulings {
@@ -160,7 +160,7 @@ export class SqliteRulebook implements Rulebook {
     const what = 'stop of all clusters';
     const { revision: fleetRevision, stop } = parseStored(fleetRow, row, what);
     if (stop === null) return { fleetRevision };
-    return { fleetRevision, fleetStop: parseStored(stopSchema, JSON.parse(stop), what) };
+    return { fleetRevision, fleetStop: parseStoredText(stopSchema, stop, what) };
   }
 
   #note(entry: AuditEntry): void {
@@ -175,7 +175,7 @@ export class SqliteRulebook implements Rulebook {
 }
 
 function parseJson<T>(schema: z.ZodType<T>, row: unknown, what: string): T {
-  return parseStored(schema, JSON.parse(parseStored(jsonRow, row, what).json), what);
+  return parseStoredText(schema, parseStored(jsonRow, row, what).json, what);
 }
 
 function prepareStatements(database: DatabaseSync) {

@@ -24,6 +24,7 @@ import {
   nodeStateSchema,
   nodeTtl,
   parseStored,
+  parseStoredText,
   recordSchema,
   revisionSchema,
 } from '#shared/store/stored.ts';
@@ -224,13 +225,13 @@ export class SqliteStore implements Store {
 }
 
 function parseState({ cluster, node }: NodeRef, state: string): NodeState {
-  return parseStored(nodeStateSchema, JSON.parse(state), `state of node ${node} of cluster ${cluster}`);
+  return parseStoredText(nodeStateSchema, state, `state of node ${node} of cluster ${cluster}`);
 }
 
 /** Reads a row that holds one pod's JSON. */
 function parseJson<T>(schema: z.ZodType<T>, row: unknown, { cluster, node }: NodeRef, what: string): T {
   const of = `${what} of node ${node} of cluster ${cluster}`;
-  return parseStored(schema, JSON.parse(parseStored(jsonRow, row, of).json), of);
+  return parseStoredText(schema, parseStored(jsonRow, row, of).json, of);
 }
 
 /** Of a scheduled record: its countdown runs. */

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import type { ClusterName } from '#shared/eviction/identity.ts';
+import { firstFault } from '#shared/first-fault.ts';
 import type { DynamoDbTable, Item, Key } from '#shared/store/dynamodb-table.ts';
 import { parseStored } from '#shared/store/stored.ts';
 import { CLUSTER_PREFIX } from './dynamodb-rulebook.ts';
@@ -77,8 +78,7 @@ function parseRegistration(item: Item): RegisteredCluster {
 export function parseAccess(stored: unknown): Access | UnreadableAccess {
   const { data, error } = accessSchema.safeParse(stored);
   if (data !== undefined) return data;
-  const [issue] = error.issues;
-  const field = ['access', ...(issue?.path ?? [])].join('.');
-  const reason = `its registration cannot be read (${field}: ${issue?.message}); deploy the release that wrote it, or register the cluster again`;
+  const { field, fault } = firstFault(error);
+  const reason = `its registration cannot be read (${['access', field].filter(Boolean).join('.')}: ${fault}); deploy the release that wrote it, or register the cluster again`;
   return { kind: 'unreadable', reason };
 }

@@ -1,4 +1,5 @@
 import type * as z from 'zod';
+import { firstFault } from '#shared/first-fault.ts';
 
 /** A message that is not to be done. Sending it again cannot help: it belongs into the dead-letter queue. */
 export class RefusedMessageError extends Error {
@@ -23,8 +24,6 @@ export function parseMessage<T>(what: string, schema: z.ZodType<T>, body: string
   }
   const found = schema.safeParse(json);
   if (found.success) return found.data;
-  const [issue] = found.error.issues;
-  throw new MalformedMessageError(
-    `${what} refused: ${issue?.path.join('.') || 'message'}: ${issue?.message}`,
-  );
+  const { field, fault } = firstFault(found.error);
+  throw new MalformedMessageError(`${what} refused: ${field || 'message'}: ${fault}`);
 }

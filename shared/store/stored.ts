@@ -2,6 +2,8 @@ import * as z from 'zod';
 import { type EpochMs, podUid } from '#shared/eviction/identity.ts';
 import type { Noted } from '#shared/eviction/noted.ts';
 import type { EndedPod, EvictionRecord, NodeState } from '#shared/eviction/records.ts';
+import { firstFault } from '#shared/first-fault.ts';
+import { printable } from '#shared/printable.ts';
 import { StoreError } from './store.ts';
 
 /** For how many days what became of evictions, and what operators said, is kept, unless configured otherwise. */
@@ -156,9 +158,23 @@ export const notedSchema: z.ZodType<Noted> = z.discriminatedUnion('what', [
 export function parseStored<T>(schema: z.ZodType<T>, stored: unknown, what: string): T {
   const found = schema.safeParse(stored);
   if (found.success) return found.data;
-  const [issue] = found.error.issues;
-  const field = issue?.path.join('.') || 'value';
-  throw new StoreError(
-    `The stored ${what} cannot be read (${field}: ${issue?.message}): was it written by a newer release, or changed by hand?`,
-  );
+  const { field, fault } = firstFault(found.error);
+  throw unreadable(what, `${field || 'value'}: ${fault}`);
 }
+
+/** As {@link parseStored}, of JSON that was stored as text. */
+export function parseStoredText<T>(schema: z.ZodType<T>, text: string, what: string): T {
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch {
+    throw unreadable(what, 'value: is not JSON');
+  }
+  return parseStored(schema, json, what);
+}
+
+/** What is stored is not as anybody here writes it. `what` may hold keys that another hand wrote. */
+export const unreadable = (what: string, why: string): StoreError =>
+  new StoreError(
+    `The stored ${printable(what, 600)} cannot be read (${why}): was it written by a newer release, or changed by hand?`,
+  );

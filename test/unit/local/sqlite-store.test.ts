@@ -192,6 +192,18 @@ describe('SqliteStore', () => {
     assert.deepEqual(await store.load(ref, NOW), empty);
   });
 
+  test('a row whose JSON is none is named, and what is stored of other nodes is read', async () => {
+    const [bad, good] = [aRef(undefined, 'bad'), aRef(undefined, 'good')];
+    for (const ref of [bad, good])
+      await store.commit(ref, 0, { ...none, node: aNode(), schedule: [aRecord()] }, NOW);
+    store.database.exec(`UPDATE nodes SET state = '{' WHERE node = '${bad.node}'`);
+    await assert.rejects(store.load(bad, NOW), {
+      name: 'StoreError',
+      message: /^The stored state of node bad of cluster .* cannot be read \(value: is not JSON\): /,
+    });
+    assert.equal((await store.load(good, NOW)).scheduled.size, 1);
+  });
+
   test('after it was closed every method says so', async () => {
     store.close();
     const expected = { name: 'StoreError', message: /cannot be used: database is not open\.$/ };

@@ -1,0 +1,23 @@
+import type * as z from 'zod';
+import { printable } from './printable.ts';
+
+/** What a schema found wrong first, for a sentence. */
+export interface Fault {
+  /** Where: names and places with dots between; empty: the whole. */
+  readonly field: string;
+  /** What, without a full stop. */
+  readonly fault: string;
+}
+
+/** What a schema found wrong first. However large or odd it was that it read, both are short, and printable. */
+export function firstFault({ issues: [issue] }: z.ZodError): Fault {
+  return { field: printable(issue?.path.join('.') ?? ''), fault: printable(issue ? faultOf(issue) : '') };
+}
+
+function faultOf(issue: z.core.$ZodIssue): string {
+  if (issue.code === 'unrecognized_keys')
+    return `has no field ${printable(issue.keys[0] ?? '', 100)}: leave it out`;
+  // The value itself is not told of by an issue.
+  if (issue.code === 'invalid_type' && issue.message.endsWith('received undefined')) return 'is missing';
+  return issue.message;
+}

@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import * as z from 'zod';
+import { firstFault } from '#shared/first-fault.ts';
+import { printable } from '#shared/printable.ts';
+
+const schema = z.strictObject({ node: z.string(), pods: z.array(z.object({ uid: z.string() })) });
+
+function faultOf(given: unknown) {
+  const { error } = schema.safeParse(given);
+  assert.ok(error);
+  return firstFault(error);
+}
+
+test('the first fault of what was read has its field and what is wrong there', () => {
+  assert.deepEqual(faultOf({ node: 'n1', pods: [{ uid: 7 }] }), {
+    field: 'pods.0.uid',
+    fault: 'Invalid input: expected string, received number',
+  });
+  assert.deepEqual(faultOf({ pods: [] }), { field: 'node', fault: 'is missing' });
+  assert.deepEqual(faultOf([]), { field: '', fault: 'Invalid input: expected object, received array' });
+});
+
+test('a field that nobody knows is named, and fits on a line, however it is called', () => {
+  const right = { node: 'n1', pods: [] };
+  assert.deepEqual(faultOf({ ...right, extra: 1, more: 2 }), {
+    field: '',
+    fault: 'has no field extra: leave it out',
+  });
+  const { fault } = faultOf({ ...right, [`\n\u0000${'x'.repeat(100_000)}`]: 1 });
+  assert.equal(fault, `has no field \ufffd\ufffd${'x'.repeat(98)}…: leave it out`);
+});
+
+test('a text of another hand is printed on one line, by characters that every queue takes', () => {
+  assert.equal(printable('a\r\nb\u2028c\ufffe🔥é'), 'a\ufffd\ufffdb\ufffdc\ufffd🔥é');
+  assert.equal(printable('🔥🔥', 3), '🔥\ufffd…');
+});

@@ -57,6 +57,8 @@ export class Witness {
   readonly nodes = new Map<string, NodeMoment[]>();
   readonly #events: SeenEvent[] = [];
   #failure: Error | undefined;
+  /** Events are lost by themselves: their watch, where nothing happens for minutes, may not be resumed. */
+  #eventsFailure: Error | undefined;
 
   /** Begins to watch; `onPod` also hears of every pod. Resolves when nothing can be missed. */
   async start(
@@ -92,7 +94,9 @@ export class Witness {
         path: inNamespace('events'),
         query: {},
         signal,
-        failed,
+        failed: (error) => {
+          this.#eventsFailure = error;
+        },
         hear: (change, json) => {
           if (change !== 'DELETED') this.#events.push({ ...WatchedEvent.parse(json), at: Date.now() });
         },
@@ -100,9 +104,14 @@ export class Witness {
     ]);
   }
 
-  /** Throws when a watch is lost: what is missing then proves nothing. */
+  /** Throws when the watch of nodes or pods is lost: what is missing then proves nothing. */
   check(): void {
     if (this.#failure) throw this.#failure;
+  }
+
+  #checkEvents(): void {
+    this.check();
+    if (this.#eventsFailure) throw this.#eventsFailure;
   }
 
   /** All pods that bore a name, the oldest first. */
@@ -113,7 +122,7 @@ export class Witness {
 
   /** The Events that tell of evictions, of one pod or of all, in the order seen. */
   taintManagerEvents(podName?: string): readonly SeenEvent[] {
-    this.check();
+    this.#checkEvents();
     return this.#events.filter(
       ({ reason, involvedObject }) =>
         reason === 'TaintManagerEviction' && (podName === undefined || involvedObject['name'] === podName),
@@ -122,7 +131,7 @@ export class Witness {
 
   /** The reasons of the Events about a pod, each once, in the order seen. */
   reasonsOf(podName: string): readonly string[] {
-    this.check();
+    this.#checkEvents();
     const about = this.#events.filter(({ involvedObject }) => involvedObject['name'] === podName);
     return [...new Set(about.map(({ reason }) => reason))];
   }

@@ -8,4 +8,8 @@ export interface Room {
 export const ROOMS: Readonly<Record<string, Room>> = {
   taints: { mutate: ['shared/taints/*.ts'], testFiles: ['test/unit/taints/*.test.ts'] },
   eviction: { mutate: ['shared/eviction/*.ts'], testFiles: ['test/unit/eviction/*.test.ts'] },
+  policy: {
+    mutate: ['shared/clusters/policy-document.ts'],
+    testFiles: ['test/unit/clusters/policy-document.test.ts'],
+  },
 };

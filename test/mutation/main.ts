@@ -1,6 +1,5 @@
 import { Console } from 'node:console';
 import { readFileSync } from 'node:fs';
-import { availableParallelism } from 'node:os';
 import { join, relative } from 'node:path';
 import type { LogLevel, MutantResult, PartialStrykerOptions } from '@stryker-mutator/api/core';
 import { Stryker } from '@stryker-mutator/core';
@@ -24,10 +23,8 @@ function mutate(room: Room): Promise<readonly MutantResult[]> {
     testRunner: 'node-test',
     nodeTest,
     coverageAnalysis: 'perTest',
-    concurrency: Math.max(1, availableParallelism() - 1),
     // A busy machine kills no mutant.
     timeoutFactor: 4,
-    timeoutMS: 15_000,
     // Modules that were loaded anew stay in memory.
     maxTestRunnerReuse: 200,
     tempDirName: '.stryker-tmp',

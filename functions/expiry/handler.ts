@@ -4,6 +4,7 @@ import pMap from 'p-map';
 import { nodeKey } from '#shared/eviction/identity.ts';
 import { isTainted, type Partition } from '#shared/eviction/records.ts';
 import { encodeDue } from '#shared/queues/due-message.ts';
+import { messageJson } from '#shared/queues/message-json.ts';
 import type { QueueSender } from '#shared/queues/sender.ts';
 import { commitUnderLock, type Store, StoreError } from '#shared/store/store.ts';
 import { invocation } from '#shared/telemetry/invocation.ts';
@@ -69,7 +70,7 @@ async function readOrRefuse(record: DynamoDBRecord, deps: ExpiryDeps): Promise<E
     if (!(error instanceof StoreError)) throw error;
     deps.log.error('record.refused', { reason: error });
     const [failure] = await deps.deadLetters.send([
-      { body: JSON.stringify(record), attributes: { reason: error.message } },
+      { body: messageJson(record), attributes: { reason: error.message } },
     ]);
     if (failure) throw new Error(`the dead-letter queue refused a stream record: ${failure.reason}`);
     return undefined;

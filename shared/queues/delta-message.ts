@@ -19,6 +19,7 @@ import {
 import { parseInt64 } from '#shared/taints/int64.ts';
 import type { Toleration } from '#shared/taints/taint.ts';
 import { MAX_MESSAGE_BYTES } from './limits.ts';
+import { messageJson } from './message-json.ts';
 import { MalformedMessageError, parseMessage } from './refused-message.ts';
 
 /** The message format this code writes, and the only one it reads. */
@@ -144,20 +145,20 @@ export function encodeDelta(delta: Delta): string {
         deleted: delta.deleted.map((each) => encodeDeleted(each, lists.indexOf(each.tolerations))),
       };
       const told = { kind: 'node', tolerations: lists.encoded, pods, others: delta.others, ...deleted };
-      return JSON.stringify({ ...common, ...told, wake: delta.wake });
+      return messageJson({ ...common, ...told, wake: delta.wake });
     }
     case 'pod': {
       const lists = new ToleratedLists();
       const encoded = encodePod(delta.pod, lists.indexOf(delta.pod.tolerations));
-      return JSON.stringify({ ...common, kind: 'pod', tolerations: lists.encoded, pod: encoded });
+      return messageJson({ ...common, kind: 'pod', tolerations: lists.encoded, pod: encoded });
     }
     case 'pod-gone': {
       const { uid, deleted } = delta;
-      if (!deleted) return JSON.stringify({ ...common, kind: 'pod-gone', uid });
+      if (!deleted) return messageJson({ ...common, kind: 'pod-gone', uid });
       const lists = new ToleratedLists();
       const encoded = encodeDeleted(deleted, lists.indexOf(deleted.tolerations));
       const told = { kind: 'pod-gone', uid, tolerations: lists.encoded, deleted: encoded };
-      return JSON.stringify({ ...common, ...told });
+      return messageJson({ ...common, ...told });
     }
     default:
       return delta satisfies never;
@@ -188,9 +189,9 @@ function whatFits({ deleted: _untold, ...delta }: NodeDelta): NodeDelta {
   const pods: PodFacts[] = [];
   const others: PodUid[] = [];
   for (const facts of delta.pods) {
-    const list = JSON.stringify(encodeTolerations(facts.tolerations));
+    const list = messageJson(encodeTolerations(facts.tolerations));
     // Its index is no longer than the number of pods, and its UID is no longer among the others.
-    const podBytes = itemBytes(JSON.stringify(encodePod(facts, uids.length))) - itemBytes(`"${facts.uid}"`);
+    const podBytes = itemBytes(messageJson(encodePod(facts, uids.length))) - itemBytes(`"${facts.uid}"`);
     const bytes = podBytes + (written.has(list) ? 0 : itemBytes(list));
     if (bytes > room) {
       others.push(facts.uid);

@@ -11,6 +11,7 @@ import {
 import type { EvictionRecord, Reason } from '#shared/eviction/records.ts';
 import type { PodRef } from '#shared/kubernetes/api.ts';
 import { taintText } from '#shared/taints/taint.ts';
+import { messageJson } from './message-json.ts';
 import { parseMessage } from './refused-message.ts';
 
 /** The message format this code writes, and the only one it reads. */
@@ -120,13 +121,13 @@ export interface CancelledPods extends NodeRef {
 
 /** "Look at that node at that time", as the text of one message. */
 export function encodeDue({ cluster, node, at }: NodeRef & { readonly at: EpochMs }): string {
-  return JSON.stringify({ v: DUE_MESSAGE_VERSION, kind: 'due', cluster, node, at } satisfies EncodedMessage);
+  return messageJson({ v: DUE_MESSAGE_VERSION, kind: 'due', cluster, node, at } satisfies EncodedMessage);
 }
 
 /** "These evictions were cancelled", as the texts of as few messages as hold them; none for no pods. */
 export function encodeCancelled({ cluster, node, version, pods }: CancelledPods): string[] {
   const encode = (some: readonly CancelledPod[]) =>
-    JSON.stringify({
+    messageJson({
       v: DUE_MESSAGE_VERSION,
       kind: 'cancelled',
       cluster,
@@ -144,7 +145,7 @@ export function encodeCountdowns({
   pods,
 }: NodeRef & { readonly pods: readonly Countdown[] }): string[] {
   const encode = (some: readonly Countdown[]) =>
-    JSON.stringify({
+    messageJson({
       v: DUE_MESSAGE_VERSION,
       kind: 'countdowns',
       cluster,
@@ -175,7 +176,7 @@ function inMessages<Pod>(pods: readonly Pod[], encode: (some: readonly Pod[]) =>
 
 /** "Try these pods again that were given up", as the text of one message. A node runs some hundred pods at most. */
 export function encodeRetry({ cluster, node, pods }: NodeRef & { readonly pods: readonly PodUid[] }): string {
-  return JSON.stringify({
+  return messageJson({
     v: DUE_MESSAGE_VERSION,
     kind: 'retry',
     cluster,

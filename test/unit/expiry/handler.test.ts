@@ -6,6 +6,7 @@ import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import { nodeName } from '#shared/eviction/identity.ts';
 import { type EvictionRecord, ending } from '#shared/eviction/records.ts';
 import { parseDueMessage } from '#shared/queues/due-message.ts';
+import { messageFault } from '#shared/queues/message-fault.ts';
 import { type Store, StoreError } from '#shared/store/store.ts';
 import { aNode, aRecord, aRef, NOW } from '#test/contracts/partition-builders.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
@@ -161,6 +162,15 @@ describe('the batch', () => {
       /^The stored item SCHEDULED#\S+ of .* cannot be read \(fireAt/,
     );
     assert.ok(await stored(good));
+  });
+
+  test('sets it aside with a body that SQS takes, whatever it holds', async () => {
+    const bad = anExpiry(ref, aRecord());
+    const image = { ...bad.dynamodb?.OldImage, name: { N: '1' }, namespace: { S: '\uffff' } };
+    await handle([{ ...bad, dynamodb: { ...bad.dynamodb, OldImage: image } }]);
+    const [letter] = deadLetters.calls.flat();
+    assert.ok(letter);
+    assert.equal(messageFault(letter), undefined);
   });
 
   test('gives back what could not even be set aside', async () => {

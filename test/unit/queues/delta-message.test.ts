@@ -5,6 +5,7 @@ import type { Delta, PodFacts } from '#shared/eviction/facts.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import { deltaMessage, encodeDelta, parseDelta } from '#shared/queues/delta-message.ts';
 import { MAX_MESSAGE_BYTES } from '#shared/queues/limits.ts';
+import { messageFault } from '#shared/queues/message-fault.ts';
 import { MalformedMessageError } from '#shared/queues/refused-message.ts';
 import { INT64_MAX, INT64_MIN } from '#shared/taints/int64.ts';
 import { nodeDelta, pod, podDelta, podGone, taint, tolerating } from '#test/unit/eviction/builders.ts';
@@ -327,4 +328,23 @@ test('nothing that is not a delta is read as one, whatever the JSON', () => {
       assert.throws(() => parseDelta(body), MalformedMessageError);
     }),
   );
+});
+
+test('a refused message is set aside with a reason that SQS takes', () => {
+  const body = JSON.stringify({
+    ...JSON.parse(encodeDelta(nodeDelta(1))),
+    [`\uffff\n${'x'.repeat(10_000)}`]: 1,
+  });
+  assert.throws(
+    () => parseDelta(body),
+    ({ message }: Error) =>
+      messageFault({ body: 'x', attributes: { reason: message } }) === undefined && message.length < 300,
+  );
+});
+
+test('whatever names say, SQS takes what is told of them, and it is read as it was', () => {
+  const delta = podDelta(1, { pod: pod('u1', { name: 'a\uffff\ufffe\u0000\ud800' }) });
+  const body = encodeDelta(delta);
+  assert.equal(messageFault({ body }), undefined);
+  assert.deepEqual(parseDelta(body), delta);
 });

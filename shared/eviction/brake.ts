@@ -189,9 +189,13 @@ export function matchesLabels(
 ): boolean {
   return (
     Object.entries(matchLabels).every(([key, value]) => labels[key] === value) &&
-    matchExpressions.every((expression) => matchesExpression(expression, labels[expression.key]))
+    matchExpressions.every((expression) => matchesExpression(expression, labelOf(labels, expression.key)))
   );
 }
+
+/** `constructor` is the key of a label as good as any. */
+const labelOf = (labels: Readonly<Record<string, string>>, key: string): string | undefined =>
+  Object.hasOwn(labels, key) ? labels[key] : undefined;
 
 function matchesExpression({ operator, values = [] }: LabelExpression, value: string | undefined): boolean {
   switch (operator) {

@@ -300,12 +300,18 @@ export class DynamoDbTable {
   }
 }
 
-/** An item as DynamoDB and its stream speak of it, as plain values. */
-export const fromAttributes = (attributes: Record<string, AttributeValue>): Item => unmarshall(attributes);
+/**
+ * An item as DynamoDB and its stream speak of it, as plain values. A number that JavaScript does not hold exactly, which nobody
+ * of us writes, stays a text: who reads its field refuses it, and what stands beside it is read.
+ */
+export const fromAttributes = (attributes: Record<string, AttributeValue>): Item =>
+  unmarshall(attributes, {
+    wrapNumbers: (text) => (Math.abs(Number(text)) > Number.MAX_SAFE_INTEGER ? text : Number(text)),
+  });
 
-/** A field that is `undefined` is left out. Throws for what no item of ours holds: functions, class instances. */
+/** A field that is `undefined` is left out. An object may have any keys, `constructor` among them: none is taken for a class. */
 export const toAttributes = (item: object): Record<string, AttributeValue> =>
-  marshall(item, { removeUndefinedValues: true });
+  marshall(item, { removeUndefinedValues: true, convertClassInstanceToMap: true });
 
 /**
  * Each attribute is `#name`; its new value `:name`, what is added `:add_name`, what it must be `:expected_name`, or between

@@ -363,3 +363,9 @@ test('labels are matched as by the API server', () => {
   assert.ok(matches('Exists', 'app') && !matches('Exists', 'none'));
   assert.ok(matches('DoesNotExist', 'none') && !matches('DoesNotExist', 'app'));
 });
+
+test('a label that is called as something of JavaScript is there only where a pod has it', () => {
+  const exists = { matchExpressions: [{ key: 'constructor', operator: 'Exists' as const }] };
+  assert.ok(!matchesLabels(exists, { app: 'web' }));
+  assert.ok(matchesLabels(exists, { constructor: 'acme' }));
+});

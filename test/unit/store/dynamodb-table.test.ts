@@ -134,3 +134,14 @@ describe('a batch of deletes', () => {
     );
   });
 });
+
+test('a number that JavaScript does not hold exactly stays a text, so that its field alone cannot be read', () => {
+  for (const text of ['1E+125', '9007199254740993', '-123456789012345678901234567890']) {
+    assert.deepEqual(fromAttributes({ at: { N: text }, beside: { N: '1.5' } }), { at: text, beside: 1.5 });
+  }
+});
+
+test('what people name may be called as a class is', () => {
+  const item = { seconds: { constructor: 60, toString: 5 } };
+  assert.deepEqual(fromAttributes(toAttributes(item)), item);
+});

@@ -9,15 +9,26 @@ import {
   type Selection,
   type Threshold,
 } from '#shared/eviction/policy.ts';
+import { printable } from '#shared/printable.ts';
 import { DURATION_FORM, durationMs, durationText } from '#shared/time/duration.ts';
 
 /** A policy document that cannot be read; the message is one sentence that names the setting and the fix. */
 export class PolicyError extends Error {
   override readonly name = 'PolicyError';
+
+  /** What it quotes of the document is made to fit on a line. */
+  constructor(message: string) {
+    super(printable(message, LONGEST_MESSAGE));
+  }
 }
+
+const LONGEST_MESSAGE = 1_000;
 
 /** Characters of a document: it is stored with its cluster, and read with each decision. */
 export const MAX_DOCUMENT_CHARACTERS = 32_000;
+
+/** Aliases of aliases make a short text say more than anybody has the time to read. */
+const MAX_ALIASES = 20;
 
 const SECOND_MS = 1000;
 
@@ -27,7 +38,7 @@ const settings = <Shape extends z.ZodRawShape>(shape: Shape) =>
     error: (issue) => {
       if (issue.code !== 'unrecognized_keys') return 'must be a mapping of settings';
       const [unknown] = (issue as unknown as { readonly keys: readonly string[] }).keys;
-      return `has no setting ${unknown}: there are ${Object.keys(shape).join(', ')}`;
+      return `has no setting ${printable(unknown ?? '', 100)}: there are ${Object.keys(shape).join(', ')}`;
     },
   });
 
@@ -36,12 +47,14 @@ const listOf = <Item extends z.ZodType>(item: Item, what: string) =>
 
 const text = (what: string) => z.string(`must be ${what}`).min(1, `must be ${what}`);
 
-const DURATION = 'must be a duration like 90s, 15m, 4h or 4d';
+const DURATION = 'must be a duration like 90s, 15m, 4h or 4d, and 10000d at most';
+/** Beyond, it is for ever; and what is stored of it stays exact. */
+const LONGEST_MS = 10_000 * 24 * 3600 * SECOND_MS;
 const duration = z
   .string(DURATION)
   .regex(DURATION_FORM, DURATION)
   .transform((written) => durationMs(written) ?? 0)
-  .refine((ms) => ms > 0, DURATION);
+  .refine((ms) => ms > 0 && ms <= LONGEST_MS, DURATION);
 
 const MOMENT = 'must be a time like 2026-12-01T08:00:00Z';
 const moment = z.iso.datetime({ offset: true, error: MOMENT }).transform((written) => Date.parse(written));
@@ -57,8 +70,8 @@ const percent = z
 const COUNT = 'must be a whole number from 0 on';
 const count = z.int(COUNT).min(0, COUNT);
 
-const PER_SECOND = 'must be a number of pods per second above 0';
-const perSecond = z.number(PER_SECOND).positive(PER_SECOND);
+const PER_SECOND = 'must be a number of pods per second from 0.001 to 1000000';
+const perSecond = z.number(PER_SECOND).min(0.001, PER_SECOND).max(1_000_000, PER_SECOND);
 
 const affected = { percent: percent.exactOptional(), nodes: count.exactOptional() };
 const affectedByPeople = settings({ ...affected, within: duration.exactOptional() });
@@ -178,7 +191,7 @@ export function parsePolicyDocument(written: string): Policy {
 
 function loadYaml(written: string): unknown {
   try {
-    return load(written);
+    return load(written, { maxAliases: MAX_ALIASES });
   } catch (error) {
     if (!(error instanceof YAMLException)) throw error;
     const where = error.mark ? `line ${error.mark.line + 1}: ` : '';
@@ -199,7 +212,7 @@ function sentence(issue: z.core.$ZodIssue | undefined, above: readonly PropertyK
     (text, part) => (typeof part === 'number' ? `${text}[${part}]` : `${text}.${String(part)}`),
     'policy',
   );
-  return `${name} ${issue?.message}.`;
+  return `${printable(name, 300)} ${issue?.message}.`;
 }
 
 function policyOf(document: Document): Policy {

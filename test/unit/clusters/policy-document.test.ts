@@ -127,6 +127,10 @@ describe('a mistake is one sentence that names the setting', () => {
     'mode, pausedUntil, guard, rate, drain, exclude, only, method, evict, tolerationSeconds, virtualKeys, giveUpAfter';
   const cases: readonly (readonly [string, string])[] = [
     ['', 'The policy is not YAML (expected a document, but the input is empty): correct it.'],
+    [
+      `mode: observe\nonly: [${'*a, '.repeat(21)}]\nexclude: [&a {namespaces: [x]}]`,
+      'The policy is not YAML (line 2: unidentified alias "a"): correct it.',
+    ],
     ['mode: enforce\nmode: observe', 'The policy is not YAML (line 2: duplicated mapping key): correct it.'],
     ['[]', 'policy must be a mapping of settings.'],
     ['rate: 5', 'policy.mode must be observe, enforce or paused.'],
@@ -142,7 +146,7 @@ describe('a mistake is one sentence that names the setting', () => {
     ],
     [
       'mode: enforce\nguard: { people: { within: 10 } }',
-      'policy.guard.people.within must be a duration like 90s, 15m, 4h or 4d.',
+      'policy.guard.people.within must be a duration like 90s, 15m, 4h or 4d, and 10000d at most.',
     ],
     [
       'mode: enforce\nguard: { cluster: { part: 2 } }',
@@ -153,7 +157,7 @@ describe('a mistake is one sentence that names the setting', () => {
     ['mode: enforce\npausedUntil: 2026-12-01T08:00:00Z', 'policy.pausedUntil needs mode: paused.'],
     ['mode: paused\npausedUntil: soon', 'policy.pausedUntil must be a time like 2026-12-01T08:00:00Z.'],
     ['mode: enforce\nevict: { deadline: 5m }', 'policy.evict needs method: evict.'],
-    ['mode: enforce\nrate: 0', 'policy.rate must be a number of pods per second above 0.'],
+    ['mode: enforce\nrate: 0', 'policy.rate must be a number of pods per second from 0.001 to 1000000.'],
     [
       'mode: enforce\nexclude: [{ until: 2026-12-01T08:00:00Z }]',
       'policy.exclude[0] must name namespaces, labels or taints, or it would be everything.',
@@ -234,7 +238,10 @@ describe('a mistake is one sentence that names the setting', () => {
     ],
     ['mode: enforce\nvirtualKeys: a', 'policy.virtualKeys must be a list of keys of taints.'],
     ['mode: enforce\nvirtualKeys: [1]', 'policy.virtualKeys[0] must be the key of a taint.'],
-    ['mode: enforce\ngiveUpAfter: 0s', 'policy.giveUpAfter must be a duration like 90s, 15m, 4h or 4d.'],
+    [
+      'mode: enforce\ngiveUpAfter: 0s',
+      'policy.giveUpAfter must be a duration like 90s, 15m, 4h or 4d, and 10000d at most.',
+    ],
     [
       `mode: enforce\n${'#'.repeat(MAX_DOCUMENT_CHARACTERS)}`,
       'The policy has more than 32000 characters: shorten it.',

@@ -3,11 +3,20 @@ import { homedir } from 'node:os';
 import { delimiter, dirname, join, resolve, sep } from 'node:path';
 import { load, YAMLException } from 'js-yaml';
 import * as z from 'zod';
+import { firstFault } from '#shared/first-fault.ts';
+import { printable } from '#shared/printable.ts';
 
 /** A kubeconfig, or what it refers to, is of no use; the message says what to change and holds no secret. */
 export class KubeconfigError extends Error {
   override readonly name = 'KubeconfigError';
+
+  /** What it quotes of the file is made to fit on a line. */
+  constructor(message: string) {
+    super(printable(message, LONGEST_MESSAGE));
+  }
 }
+
+const LONGEST_MESSAGE = 1_000;
 
 /** The code of a failed system call (`ENOENT`, `EACCES`); "" when it was none. */
 export const systemErrorCode = (error: unknown): string =>
@@ -62,18 +71,23 @@ export type KubeconfigContext = z.infer<typeof Context>;
 export function parseKubeconfig(content: string, source: string): Kubeconfig {
   const { data, error } = Kubeconfig.safeParse(parseYaml(content, source));
   if (data !== undefined) return data;
-  const [issue] = error.issues;
-  const field = issue?.path.join('.') || 'its top';
-  throw new KubeconfigError(`The kubeconfig ${source} is wrong at ${field}: ${issue?.message}.`);
+  const { field, fault } = firstFault(error);
+  throw new KubeconfigError(`The kubeconfig ${source} is wrong at ${field || 'its top'}: ${fault}.`);
 }
 
 function parseYaml(content: string, source: string): unknown {
   try {
-    return load(content);
+    return load(content, { maxAliases: 0 });
   } catch (error) {
     // The parser's own message quotes the file, tokens and all.
     const line = error instanceof YAMLException ? error.mark?.line : undefined;
     const where = line === undefined ? '' : ` (line ${line + 1})`;
+    if (error instanceof YAMLException && error.reason.includes('maxAliases')) {
+      // What refers to itself, or a thousand times to the same, has no end when it is written out.
+      throw new KubeconfigError(
+        `The kubeconfig ${source} has a YAML alias${where}: write out what it stands for.`,
+      );
+    }
     throw new KubeconfigError(`The kubeconfig ${source} is not YAML${where}: correct or replace it.`);
   }
 }

@@ -130,7 +130,14 @@ const clientCluster = ({ 'proxy-url': _, ...cluster }: KubeconfigCluster): objec
  * they come from, first now (and throws `KubeconfigError`), then after each time the server refused them.
  */
 function credentialsConnection(way: Way, who: string, load: () => Credentials): Connection {
-  let credentials: Credentials | undefined = load();
+  const loaded = () => {
+    try {
+      return load();
+    } catch (error) {
+      throw explained(who, error);
+    }
+  };
+  let credentials: Credentials | undefined = loaded();
   let underway: Promise<RequestAccess> | undefined;
 
   const obtain = async (signal: AbortSignal): Promise<RequestAccess> => {

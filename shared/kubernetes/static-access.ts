@@ -22,7 +22,7 @@ export function staticAccess(name: string, context: ResolvedContext): RequestAcc
   const { cluster, user } = context;
   if (user.exec) {
     throw new KubeconfigError(
-      `Context "${name}" gets its credentials from the plugin ${user.exec.command}, which cannot run here: put a token or a client certificate into the kubeconfig.`,
+      `Context "${name}" gets its credentials from the plugin ${nameOf(user.exec.command)}, which cannot run here: put a token or a client certificate into the kubeconfig.`,
     );
   }
   refuseOthers(name, cluster, CLUSTER_FIELDS);
@@ -48,6 +48,9 @@ export function staticAccess(name: string, context: ResolvedContext): RequestAcc
     ...(cluster['insecure-skip-tls-verify'] === true ? { rejectUnauthorized: false } : {}),
   };
 }
+
+/** Behind a command, somebody may have written what is secret. */
+const nameOf = (command: string): string => command.trim().split(/\s/, 1)[0] ?? '';
 
 /** Left out in silence, a field that counts would act as somebody else or take another way than it means. */
 function refuseOthers(name: string, fields: object, known: ReadonlySet<string>): void {

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { mock, type TestContext, test } from 'node:test';
-import { inClusterConnection } from '#shared/kubernetes/kubeconfig.ts';
+import { contextConnection, inClusterConnection } from '#shared/kubernetes/kubeconfig.ts';
 import { KubeconfigError } from '#shared/kubernetes/kubeconfig-file.ts';
 import { loadContexts } from '#test/world/load-contexts.ts';
 
@@ -378,4 +378,27 @@ test('a kubeconfig that is not there is refused', (t) => {
   );
   process.env['KUBECONFIG'] = missing;
   assert.throws(() => loadContexts({ contexts: [] }), refusal(/^There is no kubeconfig at .*missing: /));
+});
+
+test('a kubeconfig that refers to itself is refused', (t) => {
+  const text = `${JSON.stringify(single('a', { token: 'x' })).replace('"name":"a"', '"self": &s {"again": *s}, "name":"a"')}`;
+  const kubeconfig = write(join(folder(t), 'config'), text);
+  assert.throws(
+    () => loadContexts({ kubeconfig, contexts: ['a'] }),
+    refusal(/config has a YAML alias \(line 1\): write out what it stands for\.$/),
+  );
+});
+
+test('a context may have no name', async (t) => {
+  const kubeconfig = write(join(folder(t), 'config'), single('', { token: 'x' }, { server: 'https://a' }));
+  const { headers } = await contextConnection('', kubeconfig).requestOptions();
+  assert.equal(headers['Authorization'], 'Bearer x');
+});
+
+test('what is quoted of a kubeconfig fits on a line', (t) => {
+  const kubeconfig = write(join(folder(t), 'config'), single('a', {}, { server: 'https://a' }));
+  assert.throws(
+    () => loadContexts({ kubeconfig, contexts: [`b\n${'c'.repeat(5_000)}`] }),
+    ({ message }: Error) => !message.includes('\n') && message.length < 1_100,
+  );
 });

@@ -1,7 +1,11 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import * as z from 'zod';
+import { printable } from '#shared/printable.ts';
 import { shownText } from '#shared/shown-text.ts';
 import { type Call, callText } from './call.ts';
+
+/** Of a message that quotes what a server said. */
+const LONGEST_MESSAGE = 1_400;
 
 /** Why an API server did not do what was asked. */
 export class ApiError extends Error {
@@ -23,7 +27,7 @@ export class ApiError extends Error {
     { causes = [], ...options }: ErrorOptions & { readonly causes?: readonly string[] } = {},
   ) {
     // A server has its part in most of them, be it by the name of a pod.
-    super(shownText(message), options);
+    super(printable(shownText(message), LONGEST_MESSAGE), options);
     this.status = status;
     this.reason = reason;
     this.retryAfterSeconds = retryAfterSeconds;

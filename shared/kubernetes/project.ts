@@ -59,7 +59,10 @@ export function projectNode(json: unknown): LiveNode {
   return {
     name: nodeName(shared(identifier('Node', meta, 'name'))),
     resourceVersion: textOf(meta['resourceVersion']),
-    taints: itemsOf(fieldsOf(spec)['taints']).map(projectTaint),
+    // An API server takes no taint without a key: one would be said of the node to nobody who reads it.
+    taints: itemsOf(fieldsOf(spec)['taints'])
+      .map(projectTaint)
+      .filter(({ key }) => key !== ''),
     ...(taintsStamp === '' ? {} : { taintsStamp }),
     ...(zone === '' ? {} : { zone: shared(zone) }),
   };
@@ -76,7 +79,7 @@ export function projectPod(json: unknown): LivePod {
   const target = conditions.find(({ type, status }) => type === 'DisruptionTarget' && status === 'True');
   const disruption = textOf(target?.['reason']);
   const owner = projectOwner(meta['ownerReferences']);
-  const scheduledAt = Date.parse(textOf(scheduled?.['lastTransitionTime']));
+  const scheduledAt = momentOf(scheduled?.['lastTransitionTime']);
   const leaving = projectLeaving(meta);
   const deleted = leaving && projectDeletion(meta, disruption, leaving.overAt);
   return {
@@ -101,8 +104,11 @@ export function projectPod(json: unknown): LivePod {
   };
 }
 
+/** Epoch ms; `NaN`: it is no time. Users may write any into a taint, but nothing here was before 1970. */
+const momentOf = (time: unknown): number => Math.max(0, Date.parse(textOf(time)));
+
 function projectLeaving(meta: Readonly<Record<string, unknown>>): LivePod['leaving'] {
-  const overAt = Date.parse(textOf(meta['deletionTimestamp']));
+  const overAt = momentOf(meta['deletionTimestamp']);
   if (Number.isNaN(overAt)) return undefined;
   return { overAt, finalizers: itemsOf(meta['finalizers']).map(textOf) };
 }
@@ -120,7 +126,7 @@ function projectDeletion(
   // A server that does not say who announced it leaves us to take it for our own.
   if (isEviction && (announcers.length === 0 || announcers.some(isOurs))) return undefined;
   const grace = meta['deletionGracePeriodSeconds'];
-  const at = overAt - (typeof grace === 'number' ? grace * 1000 : 0);
+  const at = Math.max(0, overAt - (Number.isSafeInteger(grace) ? Number(grace) * 1000 : 0));
   return { at, by: isEviction ? 'taint-manager' : 'other' };
 }
 
@@ -144,7 +150,7 @@ function projectLabels(labels: unknown): Pick<LivePod, 'labels'> {
 }
 
 function createdAt(meta: Readonly<Record<string, unknown>>): number {
-  const at = Date.parse(required('Pod', meta, 'creationTimestamp'));
+  const at = momentOf(required('Pod', meta, 'creationTimestamp'));
   if (Number.isNaN(at)) throw unusable('Pod', 'a metadata.creationTimestamp that is a time');
   return at;
 }
@@ -167,7 +173,7 @@ const unusable = (kind: string, lacks: string) =>
 function projectTaint(json: unknown): LiveTaint {
   const { key, value, effect, timeAdded } = fieldsOf(json);
   const given = textOf(value);
-  const addedAt = Date.parse(textOf(timeAdded));
+  const addedAt = momentOf(timeAdded);
   return {
     key: textOf(key),
     ...(given === '' ? {} : { value: given }),

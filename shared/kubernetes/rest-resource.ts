@@ -1,6 +1,7 @@
 import type { NodeName } from '#shared/eviction/identity.ts';
+import { printable } from '#shared/printable.ts';
 import type { ListOptions, Page, Resource, WatchEvent, WatchOptions } from './api.ts';
-import { failure, serverText } from './api-error.ts';
+import { failure } from './api-error.ts';
 import { fieldsOf, textOf } from './api-json.ts';
 import type { Trim } from './bulk.ts';
 import type { Call } from './call.ts';
@@ -107,7 +108,7 @@ export class RestResource<T> implements Resource<T> {
         throw failure(
           call,
           this.#transport.host,
-          `the watch sent an event of unknown type ${serverText(String(type))}`,
+          `the watch sent an event of unknown type "${printable(textOf(type), 50)}"`,
         );
     }
   }

@@ -8,6 +8,7 @@ import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { FIELD_MANAGER } from './announcement.ts';
 import { LateCallError, late } from './api-error.ts';
+import { stringifyInt64Json } from './api-json.ts';
 import { type Call, METHODS } from './call.ts';
 import type { RequestAccess } from './connection.ts';
 import { type Dialling, dial } from './dial.ts';
@@ -329,7 +330,7 @@ const keyOf = ({ server, headers: _headers, proxy, ...tls }: RequestAccess): str
   ]);
 
 const bodyOf = ({ body }: Call): string | undefined =>
-  body === undefined ? undefined : JSON.stringify(body);
+  body === undefined ? undefined : stringifyInt64Json(body);
 
 function pathOf(call: Call, { server }: RequestAccess): string {
   const query = call.query === undefined ? '' : `?${new URLSearchParams(call.query)}`;

@@ -8,6 +8,7 @@ import {
   timeless,
 } from '#functions/operator/takeover/taken-tolerations.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
+import { stringifyInt64Json } from '#shared/kubernetes/api-json.ts';
 import { TAKEOVER_ANNOTATION } from '#shared/taints/takeover-note.ts';
 
 const PODS_AT_ONCE = 10;
@@ -84,7 +85,7 @@ function suspension(pod: PodJson, next: PodState): readonly PatchOperation[] {
   return [
     unchanged(pod),
     ...withTolerations(timeless(pod.state, next)),
-    ...annotate(pod, MOVING_ANNOTATION, JSON.stringify(next)),
+    ...annotate(pod, MOVING_ANNOTATION, stringifyInt64Json(next)),
   ];
 }
 

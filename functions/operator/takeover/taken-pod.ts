@@ -1,4 +1,4 @@
-import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/api-json.ts';
+import { fieldsOf, itemsOf, parseInt64Json, textOf } from '#shared/kubernetes/api-json.ts';
 import { TAKEOVER_ANNOTATION } from '#shared/taints/takeover-note.ts';
 import { TAKEOVER_LABEL } from './at-pods.ts';
 import type { PodState } from './taken-tolerations.ts';
@@ -27,7 +27,7 @@ export function projectTakenPod(json: unknown): PodJson {
   const { metadata, spec } = fieldsOf(json);
   const meta = fieldsOf(metadata);
   const annotations = fieldsOf(meta['annotations']);
-  const moving = textOf(annotations[MOVING_ANNOTATION]);
+  const moving = parseMoving(textOf(annotations[MOVING_ANNOTATION]));
   return {
     namespace: textOf(meta['namespace']),
     name: textOf(meta['name']),
@@ -37,7 +37,7 @@ export function projectTakenPod(json: unknown): PodJson {
       tolerations: itemsOf(fieldsOf(spec)['tolerations']).map(fieldsOf),
       note: textOf(annotations[TAKEOVER_ANNOTATION]),
     },
-    ...(moving === '' ? {} : { moving: parseMoving(moving) }),
+    ...(moving ? { moving } : {}),
     untouchable:
       textOf(meta['deletionTimestamp']) !== '' ||
       'kubernetes.io/config.mirror' in annotations ||
@@ -46,7 +46,16 @@ export function projectTakenPod(json: unknown): PodJson {
   };
 }
 
-function parseMoving(text: string): PodState {
-  const { tolerations, note } = fieldsOf(JSON.parse(text));
-  return { tolerations: itemsOf(tolerations).map(fieldsOf), note: textOf(note) };
+/** `undefined`: nothing is under way. What cannot be read was written by nobody of us, and begins nothing. */
+function parseMoving(text: string): PodState | undefined {
+  let json: unknown;
+  try {
+    json = parseInt64Json(text);
+  } catch {
+    return undefined;
+  }
+  const { tolerations, note } = fieldsOf(json);
+  return Array.isArray(tolerations)
+    ? { tolerations: tolerations.map(fieldsOf), note: textOf(note) }
+    : undefined;
 }

@@ -88,8 +88,8 @@ function decidingAt(tolerations: readonly TolerationJson[], key: string): number
 function secondsOf(toleration: TolerationJson | undefined): bigint | undefined {
   if (!toleration) return 0n;
   const { tolerationSeconds } = toleration;
-  if (typeof tolerationSeconds !== 'number' && typeof tolerationSeconds !== 'bigint') return undefined;
-  const seconds = BigInt(tolerationSeconds);
+  if (typeof tolerationSeconds !== 'bigint' && !Number.isSafeInteger(tolerationSeconds)) return undefined;
+  const seconds = BigInt(tolerationSeconds as number | bigint);
   if (seconds > LONGEST) return undefined;
   return seconds > 0n ? seconds : 0n;
 }

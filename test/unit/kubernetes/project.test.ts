@@ -306,3 +306,21 @@ describe('an interner', () => {
     assert.equal(made, 4);
   });
 });
+
+test('nothing was before 1970, whatever somebody wrote into a taint or a condition', () => {
+  const timeAdded = '1923-01-01T00:00:00Z';
+  const { taints } = projectNode({
+    metadata: { name: 'n1' },
+    spec: { taints: [{ key: 'a', effect: 'NoExecute', timeAdded }] },
+  });
+  assert.deepEqual(taints, [{ key: 'a', effect: 'NoExecute', timeAdded: 0 }]);
+  const conditions = [{ type: 'PodScheduled', status: 'True', lastTransitionTime: timeAdded }];
+  assert.equal(projectPod({ metadata: META, status: { conditions } }).podSince, 0);
+  assert.equal(projectPod({ metadata: { ...META, creationTimestamp: timeAdded } }).podSince, 0);
+});
+
+test('a taint without a key is none', () => {
+  const taints = [{ effect: 'NoExecute' }, { key: 'a', effect: 'NoExecute' }];
+  const node = projectNode({ metadata: { name: 'n1' }, spec: { taints } });
+  assert.deepEqual(node.taints, [{ key: 'a', effect: 'NoExecute' }]);
+});

@@ -253,3 +253,22 @@ test('a watch that its reader leaves closes its connection', async (t) => {
   for await (const _ of api.nodes.watch(watching())) break;
   await closed.promise;
 });
+
+test('a watch with an event of a type that is none says so', async (t) => {
+  for (const [type, told] of [
+    ['{"toString":1}', '""'],
+    ['"GONE\\n"', '"GONE\ufffd"'],
+  ]) {
+    const { api, host } = await scriptedServer(t, json(`{"type":${type},"object":{}}\n`));
+    const { error } = await collect(api.nodes.watch(watching()));
+    const message = `Cannot watch nodes at ${host}: the watch sent an event of unknown type ${told}.`;
+    assert.equal((error as ApiError).message, message);
+  }
+});
+
+test('a refusal that repeats whole objects is cut', async (t) => {
+  const causes = Array.from({ length: 100 }, (_, n) => ({ reason: 'x', message: `${n}${'y'.repeat(400)}` }));
+  const { api } = await scriptedServer(t, json({ kind: 'Status', message: 'no', details: { causes } }, 422));
+  const { error } = await collect(api.nodes.watch(watching()));
+  assert.ok(error instanceof ApiError && error.message.length < 1_500);
+});

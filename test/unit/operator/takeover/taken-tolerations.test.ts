@@ -70,3 +70,7 @@ test('between two patches, the tolerations whose seconds change are for ever, an
   assert.ok(after);
   assert.deepEqual(timeless(before, after), [exists('b'), exists('c', 5), exists('a')]);
 });
+
+test('seconds that are no whole number are for ever', () => {
+  assert.equal(takenOver(untaken(exists('a', 1.5), exists('b', 0.1)), takeover), undefined);
+});

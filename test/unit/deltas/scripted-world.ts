@@ -19,9 +19,9 @@ export interface ScriptedWorld extends DeltaHandlerDeps {
 }
 
 /** The ports of the delta handlers, in memory, each to be broken at will. The time stands still at second 0. */
-export function scriptedWorld(): ScriptedWorld {
+export function scriptedWorld(store = new ScriptedStore()): ScriptedWorld {
   const world: ScriptedWorld = {
-    store: new ScriptedStore(),
+    store,
     dueQueue: new ScriptedQueue(),
     deadLetters: new ScriptedQueue(),
     log: recordingLog(),

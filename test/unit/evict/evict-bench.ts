@@ -39,13 +39,13 @@ export interface EvictBench extends EvictHandlerDeps {
 }
 
 /** The ports of `evict`, in memory, each to be broken at will. It is second 60: what `scheduled` schedules is due. */
-export function evictBench(): EvictBench {
+export function evictBench(store = new ScriptedStore()): EvictBench {
   const clock = new DrivenClock(at(60));
   const cluster = new FakeCluster(clock);
   const bench: EvictBench = {
     clock,
     cluster,
-    store: new ScriptedStore(),
+    store,
     deadLetters: new ScriptedQueue(),
     log: recordingLog(),
     rules: async () => bench.ruling,
@@ -98,8 +98,12 @@ export function evictBench(): EvictBench {
 }
 
 /** A bench whose store has heard these deltas, and whose cluster has the node, tainted `a`, and these pods. */
-export async function heard(deltas: readonly Delta[], pods: readonly LivePod[]): Promise<EvictBench> {
-  const bench = evictBench();
+export async function heard(
+  deltas: readonly Delta[],
+  pods: readonly LivePod[],
+  store?: ScriptedStore,
+): Promise<EvictBench> {
+  const bench = evictBench(store);
   const { node, scheduled } = after(...deltas);
   const change = { ...(node ? { node } : {}), schedule: [...scheduled.values()], end: [], live: true };
   await bench.store.commit(ref, 0, change, at(0));

@@ -1,0 +1,166 @@
+import type { Context } from 'aws-lambda';
+import fc from 'fast-check';
+import { createHandler as createDeltaHandler } from '#functions/deltas/handler.ts';
+import { createHandler as createEvictHandler } from '#functions/evict/handler.ts';
+import { encodeDelta, parseDelta } from '#shared/queues/delta-message.ts';
+import {
+  encodeCancelled,
+  encodeCountdowns,
+  encodeDue,
+  encodeRetry,
+  parseDueMessage,
+} from '#shared/queues/due-message.ts';
+import { messageFault } from '#shared/queues/message-fault.ts';
+import { RefusedMessageError } from '#shared/queues/refused-message.ts';
+import { scriptedWorld } from '#test/unit/deltas/scripted-world.ts';
+import { heard } from '#test/unit/evict/evict-bench.ts';
+import { at, nodeDelta } from '#test/unit/eviction/builders.ts';
+import { livePod } from '#test/unit/watch-relay/live-objects.ts';
+import type { ScriptedQueue } from '#test/world/scripted-queue.ts';
+import { ScriptedStore } from '#test/world/scripted-store.ts';
+import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';
+import { emptied } from './emptied.ts';
+import { hostileJson, sameMeaning } from './hostile.ts';
+import type { Kind, Outcome } from './kind.ts';
+import { must, refusal, sentence } from './refusal.ts';
+import { RELEASES } from './samples.ts';
+
+const CONTEXT = {} as Context;
+const told = nodeDelta(1);
+
+/** A batch as Lambda hands it over: one message is hostile, and what came before and after it is not. */
+interface Batch {
+  readonly queue: 'deltas' | 'due';
+  readonly body: string;
+}
+
+/**
+ * Messages of all queues, through the handlers: one that cannot be read becomes a dead letter, which SQS would take,
+ * with the reason; nothing is given back for ever; and what else is in its batch is done.
+ */
+export const deltas: Kind<Batch> = {
+  name: 'deltas',
+  open: async () => {
+    const store = new ScriptedStore();
+    const of = (queue: Batch['queue'], samples: readonly object[]) =>
+      hostileJson(samples).map((body) => ({ queue, body }));
+    return {
+      inputs: fc.oneof(
+        {
+          weight: 2,
+          arbitrary: of(
+            'deltas',
+            RELEASES.flatMap((each) => Object.values(each.deltas)),
+          ),
+        },
+        {
+          weight: 1,
+          arbitrary: of(
+            'due',
+            RELEASES.flatMap((each) => Object.values(each.due)),
+          ),
+        },
+      ),
+      feed: async ({ queue, body }) => (queue === 'deltas' ? feedDelta(body, store) : feedDue(body, store)),
+      close: () => store.close(),
+    };
+  },
+};
+
+async function feedDelta(body: string, store: ScriptedStore): Promise<Outcome> {
+  const world = scriptedWorld(emptied(store));
+  const records = [body, encodeDelta(told)].map((text, index) =>
+    sqsRecord(text, { messageId: `m${index}`, groupId: `g${index}` }),
+  );
+  const response = await createDeltaHandler(world)(sqsEvent(...records), CONTEXT);
+  must(response?.batchItemFailures.length === 0, `is given back: ${reasonsIn(world)}`);
+  const { scheduled } = await world.store.load(told.ref, at(0));
+  must(scheduled.size > 0 || said(body, told.ref.cluster), 'keeps another message from being done');
+  const outcome = parsed(() => {
+    const delta = parseDelta(body);
+    must(sameMeaning(parseDelta(encodeDelta(delta)), delta), 'is another delta when it is written again');
+    return delta.ref;
+  });
+  if (typeof outcome === 'object') {
+    // What it left behind can be read.
+    await world.store.load(outcome, at(0));
+    for (const { body: due } of world.dueQueue.sent) parseDueMessage(due);
+  }
+  return settled(outcome, body, world.deadLetters);
+}
+
+async function feedDue(body: string, store: ScriptedStore): Promise<Outcome> {
+  const bench = await heard([told], [livePod()], emptied(store));
+  const good = encodeDue({ ...told.ref, at: at(60) });
+  const records = [body, good].map((text, index) =>
+    sqsRecord(text, { messageId: `m${index}`, groupId: 'prod' }),
+  );
+  const response = await createEvictHandler(bench)(sqsEvent(...records), CONTEXT);
+  const outcome = parsed(() => {
+    const due = parseDueMessage(body);
+    must(sameMeaning(readAgain(due), due), 'is another message when it is written again');
+    return due;
+  });
+  const later = typeof outcome === 'object' && outcome.kind === 'due' && outcome.at > at(60);
+  const back = response?.batchItemFailures.map(({ itemIdentifier }) => itemIdentifier).join();
+  must(back === '' || (later && back === 'm0'), `is given back: ${reasonsIn(bench)}`);
+  must(bench.cluster.deletions.length === 1, 'keeps another message from being done');
+  return settled(outcome, body, bench.deadLetters);
+}
+
+type Due = ReturnType<typeof parseDueMessage>;
+
+/** What it says, once more. Long lists are told in several messages. */
+function readAgain(due: Due): unknown {
+  switch (due.kind) {
+    case 'due':
+      return parseDueMessage(encodeDue(due));
+    case 'cancelled':
+      return joined(encodeCancelled(due));
+    case 'countdowns':
+      return joined(encodeCountdowns(due));
+    case 'retry':
+      return parseDueMessage(encodeRetry(due));
+    default:
+      return due satisfies never;
+  }
+}
+
+function joined(bodies: readonly string[]): unknown {
+  const all = bodies.map(parseDueMessage);
+  return { ...all[0], pods: all.flatMap((each): readonly unknown[] => ('pods' in each ? each.pods : [])) };
+}
+
+function parsed<Message extends object>(read: () => Message): Message | 'refused' {
+  try {
+    return read();
+  } catch (error) {
+    return refusal(error, [RefusedMessageError]);
+  }
+}
+
+function settled(outcome: object | 'refused', body: string, { sent }: ScriptedQueue): Outcome {
+  if (outcome !== 'refused') {
+    must(sent.length === 0, `is a dead letter, though it can be read: ${sent[0]?.attributes?.['reason']}`);
+    return 'accepted';
+  }
+  const [letter, ...others] = sent;
+  must(letter !== undefined && others.length === 0 && letter.body === body, 'is no dead letter as it came');
+  sentence(letter.attributes?.['reason'] ?? '');
+  // An empty body, or one with characters that no queue takes, never came by one.
+  const own = messageFault({ body });
+  must(
+    own !== undefined || messageFault(letter) === undefined,
+    `SQS takes no such letter: ${messageFault(letter)}`,
+  );
+  return 'refused';
+}
+
+/** A hostile message may well speak of the same cluster. */
+const said = (body: string, cluster: string): boolean => body.includes(cluster);
+
+const reasonsIn = ({ log }: { readonly log: ReturnType<typeof scriptedWorld>['log'] }): string =>
+  log.lines
+    .flatMap(({ fields }) => String(fields['reason'] ?? []))
+    .join(' | ')
+    .slice(0, 1_000);

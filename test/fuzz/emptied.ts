@@ -1,0 +1,20 @@
+import type { SqliteStore } from '#functions/local/sqlite-store.ts';
+
+const TABLES = [
+  'nodes',
+  'scheduled',
+  'ended',
+  'noted',
+  'gone',
+  'leases',
+  'orders',
+  'guards',
+  'fleet',
+  'audit',
+];
+
+/** The same store with nothing in it: making one takes longer than most inputs do. */
+export function emptied<Store extends SqliteStore>(store: Store): Store {
+  store.database.exec(TABLES.map((table) => `DELETE FROM ${table};`).join(''));
+  return store;
+}

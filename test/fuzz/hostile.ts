@@ -1,0 +1,252 @@
+import { isDeepStrictEqual } from 'node:util';
+import fc from 'fast-check';
+
+/** Keys that mean something to JavaScript, to a store, to a line of text; and one that is merely unknown. */
+const KEYS = [
+  ...['__proto__', 'constructor', 'prototype', 'toString', 'hasOwnProperty', 'valueOf', 'then', 'length'],
+  ...[
+    '',
+    ' ',
+    '0',
+    '-1',
+    'x',
+    'v',
+    '#',
+    '.',
+    'a.b',
+    'a\nb',
+    '\u0000',
+    '\ud800',
+    'ключ',
+    '🔥',
+    'k'.repeat(5_000),
+  ],
+];
+
+/** Numbers as JSON may write them, whatever a double makes of that. */
+const NUMBERS = [
+  ...['-0', '1e999', '-1e999', '1e308', '5e-324', '0.1', '1E+2', '-1', '2147483648', '4294967296'],
+  ...['8640000000000000', '8640000000000001', '9007199254740991', '9007199254740993', '9223372036854775808'],
+  ...['-9223372036854775809', '123456789012345678901234567890123456789'],
+];
+
+const TEXTS = [
+  ...[
+    '',
+    ' ',
+    '\n',
+    '\t',
+    '\u0000',
+    '\u001b[31m',
+    '\ud800',
+    '\udfff\ud800',
+    '\ufeff',
+    '\u202e',
+    '\uffff',
+    '﷽',
+    '🔥',
+  ],
+  ...['__proto__', 'null', 'true', '{}', '[', '"', "'", '\\', '`'],
+  ...[
+    '%00',
+    '%',
+    '..',
+    '../../../etc/passwd',
+    '<script>alert(1)</script>',
+    '$(id)',
+    '{{1}}',
+    "' OR 1=1 --",
+    '#',
+    'a#b',
+  ],
+  ...[
+    '0001-01-01T00:00:00Z',
+    '1969-12-31T23:59:59Z',
+    '+275760-09-13T00:00:00Z',
+    '9999-12-31T23:59:59Z',
+    'now',
+  ],
+  ...['9223372036854775807', '-9223372036854775808', '9223372036854775808', '007', '1e3', '0x10', '300'],
+  ...['a'.repeat(254), 'é'.repeat(2_000), `${'a-'.repeat(5_000)}!`, `${' '.repeat(5_000)}x`],
+];
+
+/** Of any characters there are, halves of some among them. */
+const anyText = (maxLength: number): fc.Arbitrary<string> =>
+  fc
+    .array(fc.oneof(fc.nat(0x7f), fc.nat(0xffff), fc.nat(0x10ffff)), { maxLength })
+    .map((codes) => String.fromCodePoint(...codes));
+
+const parsed = (text: string): unknown => JSON.parse(text);
+
+/** What nobody would write into a field, and what somebody may. Numbers stand as they are written. */
+const value: fc.Arbitrary<unknown> = fc.oneof(
+  { weight: 4, arbitrary: fc.constantFrom<unknown>(null, true, false, 0, 1, -1, 1.5, 60, 1_795_348_800_000) },
+  { weight: 3, arbitrary: fc.constantFrom(...NUMBERS).map((text) => JSON.rawJSON(text)) },
+  { weight: 4, arbitrary: fc.constantFrom(...TEXTS) },
+  { weight: 2, arbitrary: anyText(20) },
+  {
+    weight: 2,
+    arbitrary: fc.constantFrom('[]', '{}', '[[]]', '[null]', '[{}]', '{"":{}}', '[0]').map(parsed),
+  },
+  { weight: 2, arbitrary: fc.constantFrom(...KEYS).map((key) => parsed(`{${JSON.stringify(key)}:{"x":1}}`)) },
+  { weight: 1, arbitrary: fc.jsonValue({ maxDepth: 3 }) },
+  {
+    weight: 1,
+    arbitrary: fc.integer({ min: 1, max: 300 }).map((depth) => parsed('['.repeat(depth) + ']'.repeat(depth))),
+  },
+);
+
+const WAYS = ['replace', 'replace', 'replace', 'remove', 'add', 'rename', 'repeat', 'graft'] as const;
+
+const edit = fc.record({
+  way: fc.constantFrom(...WAYS),
+  where: fc.nat(),
+  from: fc.nat(),
+  key: fc.constantFrom(...KEYS),
+  value,
+});
+type Edit = typeof edit extends fc.Arbitrary<infer T> ? T : never;
+
+/** A number as it is written; they are frozen, and nothing else here is. */
+const isRaw = (json: object): boolean => Object.isFrozen(json);
+
+/** What is larger is made no larger still. */
+const MOST_PLACES = 1_000;
+
+/** A place in a JSON value: what holds it, and under which key. */
+interface Place {
+  readonly holder: object;
+  readonly key: string;
+}
+
+function placesOf(holder: object): Place[] {
+  return Object.entries(holder).flatMap(([key, inner]) => [
+    { holder, key },
+    ...(typeof inner === 'object' && inner !== null && !isRaw(inner) ? placesOf(inner) : []),
+  ]);
+}
+
+const at = ({ holder, key }: Place): unknown => Object.getOwnPropertyDescriptor(holder, key)?.value;
+
+/** As an own property, whatever the key is called. */
+const put = (holder: object, key: string, given: unknown) =>
+  Object.defineProperty(holder, key, { value: given, enumerable: true, configurable: true, writable: true });
+
+function edited(root: { sample: unknown }, { way, where, from, key, value: given }: Edit): void {
+  const places = placesOf(root);
+  if (places.length > MOST_PLACES) return;
+  const place = places[where % places.length];
+  const other = places[from % places.length];
+  if (!place || !other) return;
+  const { holder } = place;
+  const old = at(place);
+  switch (way) {
+    case 'replace':
+      put(holder, place.key, given);
+      return;
+    case 'remove':
+      if (holder === root) return;
+      if (Array.isArray(holder)) holder.splice(Number(place.key), 1);
+      else Reflect.deleteProperty(holder, place.key);
+      return;
+    case 'add':
+      if (typeof old === 'object' && old !== null && !Array.isArray(old) && !isRaw(old)) put(old, key, given);
+      return;
+    case 'rename':
+      if (holder === root || Array.isArray(holder)) return;
+      Reflect.deleteProperty(holder, place.key);
+      put(holder, key, old);
+      return;
+    case 'repeat':
+      if (Array.isArray(old) && old.length > 0)
+        put(
+          holder,
+          place.key,
+          Array.from({ length: 1 + (from % 100) }, (_, index) => old[index % old.length]),
+        );
+      return;
+    case 'graft':
+      put(holder, place.key, copyOf(at(other)));
+      return;
+    default:
+      way satisfies never;
+  }
+}
+
+const copyOf = (json: unknown): unknown => JSON.parse(JSON.stringify(json) ?? 'null');
+
+/** Values like these, with one to four things in each that are not as they should be. What it holds is JSON, with raw numbers. */
+export const spoilt = (samples: readonly unknown[]): fc.Arbitrary<unknown> =>
+  fc
+    .record({ sample: fc.constantFrom(...samples), edits: fc.array(edit, { minLength: 1, maxLength: 4 }) })
+    .map(({ sample, edits }) => {
+      const root = { sample: copyOf(sample) };
+      for (const each of edits) edited(root, each);
+      return root.sample;
+    });
+
+const cut = fc.record({
+  way: fc.constantFrom('truncate', 'flip', 'insert', 'delete', 'double', 'duplicate-key'),
+  where: fc.nat(),
+  length: fc.nat(40),
+  text: fc.oneof(anyText(4), fc.constantFrom(...TEXTS)),
+});
+
+/** Texts like these, of which a piece is missing, doubled or something else. */
+export const torn = (samples: readonly string[]): fc.Arbitrary<string> =>
+  fc
+    .record({ sample: fc.constantFrom(...samples), cuts: fc.array(cut, { minLength: 1, maxLength: 3 }) })
+    .map(({ sample, cuts }) =>
+      cuts.reduce((whole, { way, where, length, text }) => {
+        const from = where % (whole.length + 1);
+        const [before, after] = [whole.slice(0, from), whole.slice(from)];
+        switch (way) {
+          case 'truncate':
+            return before;
+          case 'flip':
+            return before + text + after.slice(text.length);
+          case 'insert':
+            return before + text + after;
+          case 'delete':
+            return before + after.slice(length);
+          case 'double':
+            return before + after.slice(0, length) + after;
+          case 'duplicate-key':
+            return whole.replace(
+              /\{\s*("[a-zA-Z]+"\s*:)/,
+              (brace, key) => `${brace.slice(0, 1)}${key}null,${key}`,
+            );
+          default:
+            return way satisfies never;
+        }
+      }, sample),
+    );
+
+/** Nothing like anything. */
+export const garbage: fc.Arbitrary<string> = fc.oneof(
+  anyText(200),
+  fc.json(),
+  fc.constantFrom(...TEXTS, ...NUMBERS, 'null', '[]', '{}', '""'),
+  fc
+    .record({ open: fc.constantFrom('[', '{"a":', '[{"":', '((', '- ', '? ', '{a: '), times: fc.nat(5_000) })
+    .map(({ open, times }) => open.repeat(times)),
+  fc.nat(3_000).map((depth) => '['.repeat(depth) + ']'.repeat(depth)),
+  fc.nat(3_000).map((depth) => `${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}`),
+  { weight: 1, arbitrary: fc.nat(50_000).map((length) => `"${'x'.repeat(length)}"`) },
+);
+
+/** Texts of JSON: nearly right ones, torn ones, and garbage. */
+export const hostileJson = (samples: readonly unknown[]): fc.Arbitrary<string> =>
+  fc.oneof(
+    { weight: 1, arbitrary: fc.constantFrom(...samples).map((sample) => JSON.stringify(sample)) },
+    { weight: 12, arbitrary: spoilt(samples).map((json) => JSON.stringify(json) ?? '') },
+    { weight: 4, arbitrary: torn(samples.map((sample) => JSON.stringify(sample))) },
+    { weight: 2, arbitrary: garbage },
+  );
+
+/** Whether two readings mean the same; a number that was written as -0 is 0. */
+export const sameMeaning = (a: unknown, b: unknown): boolean =>
+  isDeepStrictEqual(a, b) || isDeepStrictEqual(copied(a), copied(b));
+
+const copied = (read: unknown): unknown =>
+  JSON.stringify(read, (_key, part: unknown) => (typeof part === 'bigint' ? `${part}n` : part));

@@ -1,0 +1,339 @@
+import type { AttributeValue, Context, DynamoDBRecord } from 'aws-lambda';
+import fc from 'fast-check';
+import { createHandler as createExpiryHandler } from '#functions/expiry/handler.ts';
+import { DeadLetters } from '#functions/local/dead-letters.ts';
+import { SqliteHistory } from '#functions/local/sqlite-history.ts';
+import { SqliteLeases } from '#functions/local/sqlite-leases.ts';
+import { SqliteRulebook } from '#functions/local/sqlite-rulebook.ts';
+import { SqliteStore } from '#functions/local/sqlite-store.ts';
+import { DynamoDbLeases } from '#shared/clusters/dynamodb-leases.ts';
+import { DynamoDbRateLimiter } from '#shared/clusters/dynamodb-rate-limiter.ts';
+import { DynamoDbClusterRegistry } from '#shared/clusters/dynamodb-registry.ts';
+import { DynamoDbRulebook } from '#shared/clusters/dynamodb-rulebook.ts';
+import type { Leases } from '#shared/clusters/lease.ts';
+import type { Rulebook } from '#shared/clusters/rulebook.ts';
+import { messageFault } from '#shared/queues/message-fault.ts';
+import { DynamoDbHistory } from '#shared/store/dynamodb-history.ts';
+import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
+import { DynamoDbTable, toAttributes } from '#shared/store/dynamodb-table.ts';
+import type { History } from '#shared/store/history.ts';
+import { type Store, StoreError } from '#shared/store/store.ts';
+import { recordingLog } from '#test/contracts/recording-log.ts';
+import { readAll, writeAll } from '#test/unit/upgrade/stored.ts';
+import { CLUSTER, NOW, REF } from '#test/unit/upgrade/told.ts';
+import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
+import { ScriptedQueue } from '#test/world/scripted-queue.ts';
+import { emptied } from './emptied.ts';
+import { hostileJson, sameMeaning, spoilt } from './hostile.ts';
+import type { Kind, Outcome } from './kind.ts';
+import { Broken, must, refusal, sentence } from './refusal.ts';
+import { RELEASES } from './samples.ts';
+
+const ITEMS = RELEASES.flatMap(({ items }) => items);
+const ATTRIBUTES = ITEMS.map((item) => toAttributes(item));
+
+/** An item of the table, one of its stream, or what stands in a row of the embedded database. */
+type Stored =
+  | { readonly in: 'table' | 'stream'; readonly item: Record<string, AttributeValue> }
+  | { readonly in: 'database'; readonly place: number; readonly text: string };
+
+/** Columns of the embedded database that hold JSON, or what SQLite keeps as it is given. */
+const COLUMNS = [
+  ...[
+    'nodes.state',
+    'scheduled.json',
+    'ended.json',
+    'noted.json',
+    'orders.json',
+    'guards.trips',
+    'fleet.stop',
+  ],
+  ...['audit.json', 'leases.bid', 'leases.stuck', 'leases.version', 'nodes.revision', 'leases.epoch'],
+  ...['orders.revision', 'nodes.node', 'scheduled.node', 'gone.uid', 'gone.at', 'leases.holder'],
+] as const;
+
+/** Attributes as DynamoDB may hold them, though nobody of us writes such. */
+const ODD: readonly AttributeValue[] = [
+  { N: '1E+125' },
+  { N: '-0' },
+  { N: '9007199254740993' },
+  { N: '123456789012345678901234567890' },
+  { N: '0.1' },
+  { S: '' },
+  { S: '\ud800' },
+  { BOOL: true },
+  { NULL: true },
+  { SS: ['a', 'b'] },
+  { NS: ['1', '2'] },
+  { B: 'AAAA' },
+  { BS: ['AAAA'] },
+  { L: [] },
+  { M: {} },
+  { M: Object.fromEntries([['__proto__', { N: '1' }]]) },
+];
+
+const KEY_NAMES = ['pk', 'sk', 'clusterKey', 'clusterSort'];
+
+const spoiltItem: fc.Arbitrary<Record<string, AttributeValue>> = fc
+  .record({
+    original: fc.constantFrom(...ITEMS),
+    keepsKeys: fc.boolean(),
+    odd: fc.option(fc.record({ place: fc.nat(), value: fc.constantFrom(...ODD) })),
+  })
+  .chain(({ original, keepsKeys, odd }) =>
+    spoilt([original]).map((json) => {
+      const given = JSON.parse(JSON.stringify(json) ?? 'null') as unknown;
+      const item = typeof given === 'object' && given !== null && !Array.isArray(given) ? given : {};
+      const keys = Object.fromEntries(
+        Object.entries(original).filter(
+          ([name]) => name === 'pk' || name === 'sk' || (keepsKeys && KEY_NAMES.includes(name)),
+        ),
+      );
+      const attributes = toAttributes(finite({ ...item, ...keys }) as object) as Record<
+        string,
+        AttributeValue
+      >;
+      const names = Object.keys(attributes).filter((name) => !KEY_NAMES.includes(name));
+      if (!odd) return attributes;
+      const name = names[odd.place % names.length];
+      return name === undefined ? attributes : { ...attributes, [name]: odd.value };
+    }),
+  );
+
+/** DynamoDB has no number beyond 1e125, and an index takes only texts as keys. */
+function finite(json: unknown): unknown {
+  if (typeof json === 'number') return Number.isSafeInteger(json) || Math.abs(json) < 1e15 ? json : 0;
+  if (Array.isArray(json)) return json.map(finite);
+  if (typeof json !== 'object' || json === null) return json;
+  return Object.fromEntries(
+    Object.entries(json)
+      .filter(([name, value]) => !KEY_NAMES.includes(name) || (typeof value === 'string' && value !== ''))
+      .map(([name, value]) => [name, finite(value)]),
+  );
+}
+
+/**
+ * What is stored, as it is read back: an item or row that was changed by another hand is read for what it says, or the
+ * reader refuses and names it. What else is stored is read as before.
+ */
+export const items: Kind<Stored> = {
+  name: 'items',
+  open: async () => {
+    const sqlite = await filledDatabase();
+    const texts = await textsOf(sqlite);
+    const spare = new SqliteStore({ path: ':memory:' });
+    return {
+      inputs: fc.oneof(
+        { weight: 5, arbitrary: spoiltItem.map((item) => ({ in: 'table' as const, item })) },
+        { weight: 2, arbitrary: spoiltItem.map((item) => ({ in: 'stream' as const, item })) },
+        {
+          weight: 4,
+          arbitrary: fc
+            .nat(COLUMNS.length - 1)
+            .chain((place) =>
+              hostileJson([texts[place]]).map((text) => ({ in: 'database' as const, place, text })),
+            ),
+        },
+      ),
+      feed: async (stored) => {
+        switch (stored.in) {
+          case 'table':
+            return feedTable(stored.item, spare);
+          case 'stream':
+            return feedStream(stored.item, spare);
+          case 'database':
+            return feedDatabase(sqlite, stored);
+          default:
+            return stored satisfies never;
+        }
+      },
+      close: () => {
+        sqlite.close();
+        spare.close();
+      },
+    };
+  },
+};
+
+const collected = <T>(all: AsyncIterable<T>) => Array.fromAsync(all);
+const ALWAYS = { from: 0, to: Number.MAX_SAFE_INTEGER };
+
+/** Everything that is read of what is stored, each by itself. */
+const readings = (of: { store: Store; history: History; leases: Leases; rulebook: Rulebook }) => [
+  () => of.store.load(REF, NOW),
+  () => of.store.load(REF, NOW, ['11111111-0000-4000-8000-000000000000' as never]),
+  () => collected(of.store.taintedNodes(CLUSTER)),
+  () => collected(of.history.entries({ cluster: CLUSTER, ...ALWAYS })),
+  () => of.leases.look(CLUSTER),
+  () => of.rulebook.read(CLUSTER),
+  () => of.rulebook.readAll([CLUSTER]),
+  () => of.rulebook.fleetStop(),
+  () => of.rulebook.audit({ cluster: CLUSTER, ...ALWAYS }),
+];
+
+async function outcomeOf(reads: readonly (() => unknown)[]): Promise<Outcome> {
+  let outcome: Outcome = 'accepted';
+  for (const read of reads) {
+    try {
+      await read();
+    } catch (error) {
+      if (error instanceof Broken) throw error;
+      outcome = refusal(error, [StoreError]);
+    }
+  }
+  return outcome;
+}
+
+async function feedTable(item: Record<string, AttributeValue>, copy: SqliteStore): Promise<Outcome> {
+  const fake = new FakeDynamoDb({ now: () => NOW });
+  const table = new DynamoDbTable({
+    client: fakeClient(async (command) => fake.perform(command)),
+    tableName: 't',
+  });
+  for (const each of ATTRIBUTES) fake.set(each, each);
+  fake.set(item as never, item as never);
+  const store = new DynamoDbStore(table);
+  const [leases, rulebook] = [new DynamoDbLeases(table), new DynamoDbRulebook(table)];
+  const registry = new DynamoDbClusterRegistry(table);
+  const rates = new DynamoDbRateLimiter(table);
+  return outcomeOf([
+    ...readings({ store, history: new DynamoDbHistory(table), leases, rulebook }),
+    () => leases.stuck(CLUSTER),
+    () => registry.list(),
+    () => registry.get(CLUSTER),
+    () => rates.take(CLUSTER, 1, 1, NOW),
+    async () => {
+      const read = await store.load(REF, NOW);
+      await emptied(copy).commit(
+        REF,
+        0,
+        {
+          ...(read.node ? { node: read.node } : {}),
+          schedule: [...read.scheduled.values()],
+          end: [],
+          live: true,
+        },
+        NOW,
+      );
+      const again = await copy.load(REF, NOW);
+      must(
+        sameMeaning([again.node, again.scheduled], [read.node, read.scheduled]),
+        'is another partition when it is written again',
+      );
+    },
+  ]);
+}
+
+let sequence = 0;
+
+async function feedStream(item: Record<string, AttributeValue>, store: SqliteStore): Promise<Outcome> {
+  const [dueQueue, deadLetters] = [new ScriptedQueue(), new ScriptedQueue()];
+  emptied(store);
+  sequence += 1;
+  const record: DynamoDBRecord = {
+    eventName: 'REMOVE',
+    userIdentity: { type: 'Service', principalId: 'dynamodb.amazonaws.com' },
+    dynamodb: { SequenceNumber: String(sequence), OldImage: item },
+  };
+  const log = recordingLog();
+  const handler = createExpiryHandler({ store, dueQueue, deadLetters, clock: { now: () => NOW }, log });
+  const response = await handler({ Records: [record] }, {} as Context);
+  const reasons = log.lines.map(({ fields }) => String(fields['reason'] ?? '')).join(' | ');
+  must(response?.batchItemFailures.length === 0, `keeps its stream from going on: ${reasons}`);
+  const [letter] = deadLetters.sent;
+  if (!letter) return 'accepted';
+  sentence(letter.attributes?.['reason'] ?? '');
+  must(messageFault(letter) === undefined, `SQS takes no such letter: ${messageFault(letter)}`);
+  return 'refused';
+}
+
+/** The embedded database with a row of each kind, as its own classes write them. */
+async function filledDatabase(): Promise<SqliteStore> {
+  const fake = new FakeDynamoDb({ now: () => NOW });
+  const table = new DynamoDbTable({
+    client: fakeClient(async (command) => fake.perform(command)),
+    tableName: 't',
+  });
+  await writeAll(table);
+  const { node, scheduled, ended, noted, gone, rulings, stuck, audit } = await readAll(table);
+  const store = new SqliteStore({ path: ':memory:' });
+  const { database } = store;
+  await store.commit(REF, 0, { node, schedule: scheduled, end: ended, noted, live: true }, NOW);
+  await new SqliteHistory({ database }).noteGone(CLUSTER, gone);
+  const leases = new SqliteLeases({ database });
+  const lease = await leases.take(CLUSTER, undefined, 'relay-1', NOW);
+  if (!lease) throw new Error('there is a lease already');
+  await leases.bid(lease, { holder: 'relay-2', load: 3 });
+  await leases.reportStuck(lease, stuck);
+  const rulebook = new SqliteRulebook({ database });
+  const [entry] = audit;
+  if (!entry) throw new Error('there is no entry of the audit');
+  await rulebook.changeOrders(CLUSTER, { revision: 0, holds: [] }, rulings.orders, entry);
+  await rulebook.changeGuard(CLUSTER, { revision: 0, trips: [] }, rulings.guard.trips);
+  await rulebook.changeFleetStop(undefined, rulings.fleetStop, entry);
+  return store;
+}
+
+const [rowOf, writeRow] = [
+  (place: number) => {
+    const [table = '', column = ''] = (COLUMNS[place] ?? '').split('.');
+    return { table, column, select: `SELECT * FROM ${table} ORDER BY 1 LIMIT 1` };
+  },
+  (place: number) => {
+    const [table = '', column = ''] = (COLUMNS[place] ?? '').split('.');
+    return `UPDATE ${table} SET ${column} = :value`;
+  },
+];
+
+async function textsOf({ database }: SqliteStore): Promise<readonly unknown[]> {
+  return COLUMNS.map((_, place) => {
+    const { select, column } = rowOf(place);
+    const value = database.prepare(select).get()?.[column];
+    try {
+      return typeof value === 'string' ? (JSON.parse(value) as unknown) : value;
+    } catch {
+      return value;
+    }
+  });
+}
+
+async function feedDatabase(
+  store: SqliteStore,
+  { place, text }: Extract<Stored, { in: 'database' }>,
+): Promise<Outcome> {
+  const { database } = store;
+  const [leases, rulebook] = [new SqliteLeases({ database }), new SqliteRulebook({ database })];
+  const letters = new DeadLetters({ database, clock: { now: () => NOW }, log: recordingLog() });
+  const { table, select } = rowOf(place);
+  const before = database.prepare(select.replace(' LIMIT 1', '')).all();
+  try {
+    database.prepare(writeRow(place)).run({ value: text });
+  } catch {
+    // What the database itself takes for no JSON, no number or no key never gets in.
+    return 'refused';
+  }
+  try {
+    return await outcomeOf([
+      ...readings({ store, history: new SqliteHistory({ database }), leases, rulebook }),
+      () => leases.stuck(CLUSTER),
+      () => leases.clusters(),
+      () => leases.epoch(CLUSTER),
+      () => letters.list(),
+      () => collected(store.upcoming()),
+      () => store.countdowns(10),
+      () => store.standings(),
+    ]);
+  } finally {
+    restore(store, table, before);
+  }
+}
+
+function restore({ database }: SqliteStore, table: string, rows: readonly Record<string, unknown>[]): void {
+  database.exec(`DELETE FROM ${table}`);
+  for (const row of rows) {
+    const names = Object.keys(row).filter((name) => !['fire_at', 'standing'].includes(name));
+    database
+      .prepare(`INSERT INTO ${table} (${names.join()}) VALUES (${names.map((name) => `:${name}`).join()})`)
+      .run(Object.fromEntries(names.map((name) => [name, row[name] as string])));
+  }
+}

@@ -1,0 +1,29 @@
+import { annotations } from './annotations.ts';
+import { answers } from './answers.ts';
+import { deltas } from './deltas.ts';
+import { items } from './items.ts';
+import type { Kind } from './kind.ts';
+import { kubeconfigs } from './kubeconfigs.ts';
+import { policies } from './policies.ts';
+import { fuzz, type Report, type RunOptions } from './run.ts';
+
+/** A kind, and how it is given to its doors. */
+export interface Fuzzed {
+  readonly name: string;
+  fuzz(options: RunOptions): Promise<Report>;
+}
+
+const fuzzed = <Input>(kind: Kind<Input>): Fuzzed => ({
+  name: kind.name,
+  fuzz: (options) => fuzz(kind, options),
+});
+
+/** All kinds of hostile input, in the order in which they are given. */
+export const KINDS: readonly Fuzzed[] = [
+  fuzzed(deltas),
+  fuzzed(items),
+  fuzzed(answers),
+  fuzzed(policies),
+  fuzzed(annotations),
+  fuzzed(kubeconfigs),
+];

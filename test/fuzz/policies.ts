@@ -1,0 +1,176 @@
+import fc from 'fast-check';
+import { dump } from 'js-yaml';
+import { openDatabase } from '#functions/local/sqlite-database.ts';
+import { SqliteRulebook } from '#functions/local/sqlite-rulebook.ts';
+import { DynamoDbRulebook } from '#shared/clusters/dynamodb-rulebook.ts';
+import { Operator } from '#shared/clusters/operator.ts';
+import { PolicyError, parsePolicyDocument, policyText, withMode } from '#shared/clusters/policy-document.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
+import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
+import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
+import { garbage, sameMeaning, spoilt, torn } from './hostile.ts';
+import type { Kind, Outcome } from './kind.ts';
+import { must, refusal } from './refusal.ts';
+
+const NOW = Date.UTC(2026, 10, 22, 12);
+const CLUSTER = clusterName('prod');
+
+/** All settings there are. */
+const SAMPLES = [
+  { mode: 'observe' },
+  {
+    mode: 'paused',
+    pausedUntil: '2026-12-01T08:00:00Z',
+    guard: {
+      shadow: true,
+      cluster: { percent: '20%', nodes: 3 },
+      zone: 'off',
+      people: { percent: 30, nodes: 5, within: '10m' },
+    },
+    rate: 2.5,
+    drain: 50,
+    giveUpAfter: '4d',
+  },
+  {
+    mode: 'enforce',
+    guard: 'off',
+    exclude: [
+      {
+        namespaces: ['kube-system'],
+        labels: {
+          matchLabels: { app: 'db' },
+          matchExpressions: [
+            { key: 'tier', operator: 'In', values: ['gold'] },
+            { key: 'tier', operator: 'Exists' },
+          ],
+        },
+        taints: ['maintenance'],
+        until: '2026-12-01T08:00:00+01:00',
+      },
+    ],
+    only: [{ namespaces: ['shop'] }],
+    method: 'evict',
+    evict: { deadline: '15m', afterDeadline: 'never' },
+    tolerationSeconds: { 'node.kubernetes.io/unreachable': 60 },
+    virtualKeys: ['node.kubernetes.io/unreachable'],
+  },
+];
+
+/** What YAML has and JSON has not. */
+const PIECES = [
+  ...[
+    '&a ',
+    '*a',
+    '<<: *a',
+    '- ',
+    '? ',
+    ': ',
+    '| \n',
+    '> \n',
+    '--- \n',
+    '... \n',
+    '# ',
+    '%YAML 1.1\n',
+    '\t',
+    '\r\n',
+    '\ufeff',
+  ],
+  ...[
+    '!!js/function ',
+    '!!binary ',
+    '!!set ',
+    '!!timestamp ',
+    '!!float ',
+    '.inf',
+    '.nan',
+    '0o17',
+    '0x1f',
+    '1_000',
+    '~',
+    'yes',
+  ],
+];
+const BOMBS = [
+  `mode: observe\nexclude:\n${bomb(400)}`,
+  'mode: observe\nexclude: &a\n  - *a\n',
+  'a: &a [x]\nmode: *a\n',
+  `mode: observe\ntolerationSeconds: {${Array.from({ length: 1_500 }, (_, n) => `k${n}: ${n}`).join(', ')}}\n`,
+  'mode: observe\ntolerationSeconds: {__proto__: 5, constructor: 6}\n',
+  'mode: observe\n__proto__: {rate: 5}\n',
+  `mode: observe\ngiveUpAfter: ${'9'.repeat(15)}d\n`,
+];
+
+/** One that is short and holds each thing so often in each. */
+function bomb(times: number): string {
+  const values = `[${Array.from({ length: times }, () => 'v').join(', ')}]`;
+  const again = (name: string) => `[${Array.from({ length: times }, () => `*${name}`).join(', ')}]`;
+  return [
+    `  - labels: {matchExpressions: [&e {key: k, operator: In, values: &v ${values}}]}`,
+    `  - &s {labels: {matchExpressions: ${again('e')}}}`,
+    ...Array.from({ length: times }, () => '  - *s'),
+    '',
+  ].join('\n');
+}
+
+const yaml = (json: unknown): string => dump(JSON.parse(JSON.stringify(json) ?? 'null'));
+
+/**
+ * Documents of policies, as they are applied: one that is taken is read back from both rulebooks as it was meant, so no
+ * owner can leave rules behind that nobody can read.
+ */
+export const policies: Kind<string> = {
+  name: 'policies',
+  open: async () => ({
+    inputs: fc.oneof(
+      { weight: 1, arbitrary: fc.constantFrom(...SAMPLES).map(yaml) },
+      { weight: 12, arbitrary: spoilt(SAMPLES).map(yaml) },
+      { weight: 5, arbitrary: torn(SAMPLES.map(yaml)) },
+      {
+        weight: 3,
+        arbitrary: fc
+          .tuple(
+            fc.constantFrom(...SAMPLES),
+            fc.array(fc.tuple(fc.constantFrom(...PIECES), fc.nat()), { minLength: 1, maxLength: 3 }),
+          )
+          .map(([sample, pieces]) =>
+            pieces.reduce((text, [piece, where]) => {
+              const from = where % (text.length + 1);
+              return text.slice(0, from) + piece + text.slice(from);
+            }, yaml(sample)),
+          ),
+      },
+      { weight: 2, arbitrary: garbage },
+      { weight: 1, arbitrary: fc.constantFrom(...BOMBS) },
+    ),
+    feed,
+    close: () => undefined,
+  }),
+};
+
+async function feed(text: string): Promise<Outcome> {
+  let policy: ReturnType<typeof parsePolicyDocument>;
+  try {
+    policy = parsePolicyDocument(text);
+  } catch (error) {
+    return refusal(error, [PolicyError]);
+  }
+  must(
+    sameMeaning(parsePolicyDocument(policyText(policy)), policy),
+    'is another policy when it is written again',
+  );
+  must(parsePolicyDocument(withMode(text, 'enforce')).mode === 'enforce', 'cannot be given another mode');
+  const database = openDatabase(':memory:');
+  const fake = new FakeDynamoDb({ now: () => NOW });
+  const table = new DynamoDbTable({
+    client: fakeClient(async (command) => fake.perform(command)),
+    tableName: 't',
+  });
+  for (const rulebook of [new SqliteRulebook({ database }), new DynamoDbRulebook(table)]) {
+    const operator = new Operator({ rulebook, clock: { now: () => NOW }, who: 'anna' });
+    await operator.applyPolicy(CLUSTER, text, 'a drill');
+    const { orders } = await rulebook.read(CLUSTER);
+    must(sameMeaning(orders.policy?.read, policy), 'is another policy when it was stored');
+  }
+  database.close();
+  return 'accepted';
+}

@@ -1,0 +1,53 @@
+/** Stands where inputs have secrets: no refusal may hold it. */
+export const SECRET = 'c2VjcmV0LW9mLXRoZS1maXhlZC1zYW1wbGU';
+
+/** A refusal is no longer than this, whatever was refused. */
+const MOST_CHARACTERS = 1_500;
+
+/** What an error says that was made for nobody to read. */
+const INTERNALS =
+  /Cannot (?:read|set|convert|destructure|mix)|is not (?:a function|iterable|defined|a constructor|extensible)|\[object |undefined|\bNaN\b|Maximum call stack|Invalid (?:array|string) length|circular|Unexpected (?:token|end|non-whitespace)|in JSON at|\.ts:\d/;
+
+/** Control characters, but for none; and halves of characters. */
+const UNPRINTABLE = /[\p{Cc}\u2028\u2029]|\p{Cs}/u;
+
+type Kind = new (...args: never[]) => Error;
+
+/** Something was neither taken nor refused as it should be. */
+export class Broken extends Error {
+  override readonly name = 'Broken';
+}
+
+/**
+ * Checks that an error is a refusal made for whoever reads it: one of these kinds, one sentence on one line, of bounded
+ * length, without secrets and without what only a programmer understands. Throws `Broken` for any other.
+ */
+export function refusal(error: unknown, kinds: readonly Kind[]): 'refused' {
+  if (!(error instanceof Error && kinds.some((kind) => error instanceof kind))) {
+    const told = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    throw new Broken(`is refused by no error of ours: ${told.slice(0, 2_000)}`);
+  }
+  sentence(error.message);
+  return 'refused';
+}
+
+/** Checks that a text is such a sentence. */
+export function sentence(text: string): void {
+  const fault = faultOf(text);
+  if (fault !== undefined) throw new Broken(`a refusal ${fault}: ${text.slice(0, 2_000)}`);
+}
+
+function faultOf(text: string): string | undefined {
+  if (text.trim() === '') return 'says nothing';
+  if (text.length > MOST_CHARACTERS) return `has ${text.length} characters`;
+  if (UNPRINTABLE.test(text))
+    return `holds what cannot be printed on a line (${JSON.stringify(UNPRINTABLE.exec(text)?.[0])})`;
+  if (text.includes(SECRET)) return 'tells a secret';
+  const internal = INTERNALS.exec(text)?.[0];
+  return internal === undefined ? undefined : `says ${JSON.stringify(internal)}`;
+}
+
+/** Throws `Broken` unless it is so. */
+export function must(holds: boolean, what: string): asserts holds {
+  if (!holds) throw new Broken(what);
+}

@@ -8,8 +8,12 @@ import type { ClimateName } from './climates.ts';
 import type { Hooks } from './fault.ts';
 import { IDLE_NODE } from './simulated-user.ts';
 
+/** What of the service a defect is in. */
+export type Area = 'core' | 'adapters' | 'relay' | 'policy';
+
 /** A defect that the service once had, or might have: planted between its parts and their ports. */
 export interface PlantedDefect {
+  readonly area: Area;
   /** Where it shows soonest. */
   readonly climate: ClimateName;
   /** Whether clusters have owners there, whose word it is that counts. */
@@ -19,6 +23,7 @@ export interface PlantedDefect {
 
 export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
   'a pod is judged as it was listed, not as it was marked': {
+    area: 'core',
     climate: 'slow',
     governed: false,
     fault: {
@@ -40,7 +45,8 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
     },
   },
   'a delete waits for its turn with the look that it was decided by': {
-    climate: 'fair',
+    area: 'adapters',
+    climate: 'brief',
     governed: false,
     fault: {
       api: (api, { clock }) =>
@@ -53,6 +59,7 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
     },
   },
   'a delete names no version of the pod': {
+    area: 'adapters',
     climate: 'fair',
     governed: false,
     fault: {
@@ -70,6 +77,7 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
     },
   },
   'a taint that a relay found counts as one that it saw appear': {
+    area: 'relay',
     climate: 'shifting',
     governed: false,
     fault: {
@@ -85,6 +93,7 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
     },
   },
   'a delta decides, however old it is': {
+    area: 'core',
     climate: 'echoing',
     governed: false,
     fault: {
@@ -99,11 +108,13 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
     },
   },
   'a relay that has lost its lease decides': {
+    area: 'relay',
     climate: 'shifting',
     governed: false,
     fault: { leaseEpoch: () => async () => 0 },
   },
   'a load reads everything that ever ended': {
+    area: 'adapters',
     climate: 'echoing',
     governed: false,
     fault: {
@@ -114,6 +125,7 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
     },
   },
   'a failed try is followed by many': {
+    area: 'adapters',
     climate: 'sick',
     governed: false,
     fault: {
@@ -124,12 +136,14 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
     },
   },
   'a timer is armed by nobody': {
-    climate: 'fair',
+    area: 'adapters',
+    climate: 'brief',
     governed: false,
     fault: { dueQueue: (queue, user) => (user === 'nodeDeltas' ? { send: async () => [] } : queue) },
   },
   'a delta that was not taken is forgotten': {
-    climate: 'shifting',
+    area: 'relay',
+    climate: 'brief',
     governed: false,
     fault: {
       relayQueue: (queue) => {
@@ -139,11 +153,13 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
     },
   },
   'a node is told of before its pods are listed': {
+    area: 'relay',
     climate: 'shifting',
     governed: false,
     fault: { relayView: (view) => instead(view, { tells: () => true }) },
   },
   'a list’s answer replaces what newer events said': {
+    area: 'relay',
     climate: 'shifting',
     governed: false,
     fault: {
@@ -167,6 +183,7 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
     },
   },
   'a watch that broke goes on with what happens from then on': {
+    area: 'relay',
     climate: 'shifting',
     governed: false,
     fault: {
@@ -184,31 +201,37 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
     },
   },
   'the pods of a node without taints are listed': {
+    area: 'relay',
     climate: 'fair',
     governed: false,
     fault: { relayView: (view) => instead(view, { followed: () => [...view.followed(), IDLE_NODE] }) },
   },
   'holds are ignored': {
-    climate: 'fair',
+    area: 'policy',
+    climate: 'brief',
     governed: true,
     fault: { rules: withRules((rules) => ({ ...rules, holds: [] })) },
   },
   'stops are ignored': {
-    climate: 'fair',
+    area: 'policy',
+    climate: 'brief',
     governed: true,
     fault: { rules: withRules((rules) => ({ ...rules, stops: [] })) },
   },
   'what the guard holds is evicted': {
+    area: 'policy',
     climate: 'dark',
     governed: true,
     fault: { rules: withRules((rules) => ({ ...rules, trips: [] })) },
   },
   'the guard trips one node too late': {
+    area: 'policy',
     climate: 'dark',
     governed: true,
     fault: { relayView: counting((counts) => ({ ...counts, nodes: Math.max(0, counts.nodes - 1) })) },
   },
   'what is told does not wait until a trip is written': {
+    area: 'policy',
     climate: 'dark',
     governed: true,
     fault: {
@@ -224,6 +247,7 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
     },
   },
   'it is calm for the guard as soon as the first nodes come back': {
+    area: 'policy',
     climate: 'dark',
     governed: true,
     fault: {
@@ -238,11 +262,13 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
     },
   },
   'the guard asks nobody what time it is': {
+    area: 'policy',
     climate: 'dark',
     governed: true,
     fault: { relayGuard: (guard) => instead(guard, { look: () => undefined }) },
   },
   'what is excluded by its labels is evicted': {
+    area: 'policy',
     climate: 'wide',
     governed: true,
     fault: {
@@ -250,18 +276,21 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
     },
   },
   'rules that were read once are relied on for ever': {
-    climate: 'fair',
+    area: 'policy',
+    climate: 'brief',
     governed: true,
     fault: { rules: keptFor(Infinity) },
   },
   'rules are read when a pass begins, and not again for its deletes': {
+    area: 'policy',
     climate: 'wide',
     governed: true,
     // Where a server takes its time, a pass lasts so long.
     fault: { rules: keptFor(10_000) },
   },
   'pods are marked in a cluster that is observed': {
-    climate: 'fair',
+    area: 'policy',
+    climate: 'brief',
     governed: true,
     fault: {
       api: (api, { clock }) =>
@@ -279,16 +308,19 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
     },
   },
   'nobody is woken when rules change': {
-    climate: 'fair',
+    area: 'relay',
+    climate: 'brief',
     governed: true,
     fault: { relayRuled: () => () => undefined },
   },
   'a cluster’s rate is ignored': {
+    area: 'policy',
     climate: 'wide',
     governed: true,
     fault: { rules: withPolicy(({ rate: _rate, ...policy }) => policy) },
   },
   'the seconds are ignored for which pods tolerate a taint by policy': {
+    area: 'policy',
     climate: 'fair',
     governed: true,
     fault: {
@@ -301,7 +333,8 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
     },
   },
   'budgets are not asked': {
-    climate: 'fair',
+    area: 'adapters',
+    climate: 'brief',
     governed: true,
     fault: {
       api: (api) =>
@@ -314,6 +347,7 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
     },
   },
   'what is let go goes at once, and not in its turn': {
+    area: 'policy',
     climate: 'wide',
     governed: true,
     fault: {

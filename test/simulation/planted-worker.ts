@@ -1,0 +1,54 @@
+import { readFileSync } from 'node:fs';
+import { registerHooks } from 'node:module';
+import { parentPort, workerData } from 'node:worker_threads';
+import { PLANTED_SOURCES, type PlantedSource } from './planted-sources.ts';
+
+/** A planted defect, and how many histories are played at most until it shows. */
+export interface Hunt {
+  readonly name: string;
+  readonly most: number;
+}
+
+/** How it ended; `fault` absent: nobody noticed. */
+export interface Caught {
+  readonly histories: number;
+  readonly fault?: string;
+}
+
+const { name, most }: Hunt = workerData;
+const source = PLANTED_SOURCES[name];
+if (source) plant(source);
+// Only now: what is loaded from here on is what is planted.
+const { simulate } = await import('./simulate.ts');
+const { PLANTED_DEFECTS } = await import('./planted-defects.ts');
+const defect = PLANTED_DEFECTS[name] ?? source;
+if (!defect) throw new Error(`nobody knows of the defect: ${name}`);
+const { climate, governed } = defect;
+const options = {
+  climate,
+  ...(governed === undefined ? {} : { governed }),
+  ...('fault' in defect ? { fault: defect.fault } : {}),
+};
+let caught: Caught = { histories: most };
+for (let seed = 0; seed < most; seed++) {
+  const [fault] = (await simulate(seed, options)).faults;
+  if (fault === undefined) continue;
+  caught = { histories: seed + 1, fault };
+  break;
+}
+parentPort?.postMessage(caught);
+
+/** One file says something else than it does, in this thread. */
+function plant({ file, instead, says }: PlantedSource): void {
+  const url = new URL(`../../${file}`, import.meta.url);
+  const places = readFileSync(url, 'utf8').split(instead).length - 1;
+  if (places !== 1)
+    throw new Error(`${file} has ${places} places to plant a defect in, and not one: ${instead}`);
+  registerHooks({
+    load: (asked, context, next) => {
+      const loaded = next(asked, context);
+      if (asked !== url.href) return loaded;
+      return { ...loaded, source: String(loaded.source).replace(instead, () => says) };
+    },
+  });
+}

@@ -1,0 +1,22 @@
+import { Worker } from 'node:worker_threads';
+import { type Area, PLANTED_DEFECTS } from './planted-defects.ts';
+import { PLANTED_SOURCES } from './planted-sources.ts';
+import type { Caught, Hunt } from './planted-worker.ts';
+
+/** All defects that are planted: between the service's parts and the ports that they stand on, and in its own text. */
+export const PLANTED: readonly { readonly name: string; readonly area: Area }[] = Object.entries({
+  ...PLANTED_SOURCES,
+  ...PLANTED_DEFECTS,
+}).map(([name, { area }]) => ({ name, area }));
+
+/** So many histories are played at most until a defect shows. */
+export const UNTIL_CAUGHT = 100;
+
+/** Plays histories of the service with a defect until it shows, in a thread of its own. */
+export function hunt(asked: Hunt): Promise<Caught> {
+  const worker = new Worker(new URL('planted-worker.ts', import.meta.url), { workerData: asked });
+  const { promise, resolve, reject } = Promise.withResolvers<Caught>();
+  worker.once('message', resolve);
+  worker.once('error', reject);
+  return promise.finally(() => worker.terminate());
+}

@@ -41,6 +41,8 @@ const QUIET_AUDIT_MS = 60 * 60_000;
 export class Judge {
   readonly faults: string[] = [];
   readonly tried: Tried = untried();
+  /** Called with what broke a promise, when that is seen. */
+  onAccused: (what: string) => void = () => undefined;
   readonly #bench: Bench;
   readonly #records: RecordJudge;
   readonly #messages: MessageJudge;
@@ -58,9 +60,7 @@ export class Judge {
       },
     };
     this.#bench = bench;
-    const accuse = (what: string) => {
-      this.faults.push(what);
-    };
+    const accuse = (what: string) => this.#accuse(what);
     this.#records = new RecordJudge(bench, accuse);
     this.#messages = new MessageJudge(bench, this.#records, accuse);
     this.#guard = new GuardJudge(bench, accuse);
@@ -208,5 +208,6 @@ export class Judge {
 
   #accuse(what: string): void {
     this.faults.push(what);
+    this.onAccused(what);
   }
 }

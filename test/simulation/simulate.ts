@@ -1,5 +1,6 @@
 import type { Access } from '#shared/clusters/registry.ts';
 import { clusterName, type EpochMs } from '#shared/eviction/identity.ts';
+import type { Toleration } from '#shared/taints/taint.ts';
 import { CLIMATE_NAMES, CLIMATES, type Climate, type ClimateName } from './climates.ts';
 import { Disturbances } from './disturbances.ts';
 import { type Hooks, SOUND } from './fault.ts';
@@ -177,9 +178,7 @@ function setScene(surroundings: Surroundings, { story, governed, fault, audience
         const { uid, node, terminating, tolerations } = pod;
         judge.podIs(name, pod);
         audience.prophet?.podChanged(uid);
-        const told = tolerations
-          .slice(-4)
-          .map((each) => `${each.key} ${each.tolerationSeconds ?? 'for ever'}`);
+        const told = tolerations.slice(-TOLD).map(inShort);
         story.tell('pod', { uid, node, terminating, tolerations: told });
       },
       mark: (pod, sent) => {
@@ -197,6 +196,7 @@ function setScene(surroundings: Surroundings, { story, governed, fault, audience
   });
   const judge = new Judge({ ...surroundings, house, queues, clusters, rulebook });
   const scheduler = new SimulatedScheduler(surroundings, queues.evictionsDue);
+  judge.onAccused = (what) => story.tell('broken', { what });
   story.onLogged = (event, fields) => judge.logged(event, fields);
   return {
     ...surroundings,
@@ -212,3 +212,15 @@ function setScene(surroundings: Surroundings, { story, governed, fault, audience
     fault,
   };
 }
+
+/** So many of a pod's tolerations are told, the last ones. */
+const TOLD = 5;
+
+const inShort = ({
+  key = '',
+  operator = '',
+  value = '',
+  effect = '',
+  tolerationSeconds,
+}: Toleration): string =>
+  `${key}${operator === 'Exists' ? '' : ` ${operator}=${value}`}:${effect} ${tolerationSeconds ?? 'for ever'}`;

@@ -1,0 +1,178 @@
+import { writeFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { Command, InvalidArgumentError } from 'commander';
+import pMap from 'p-map';
+import { CLIMATES, type Climate, type ClimateName } from './climates.ts';
+import { Crew } from './crew.ts';
+import { hunt, PLANTED, UNTIL_CAUGHT } from './planted.ts';
+import { plantedReport, report, violationReport } from './report.ts';
+import type { Shrunk } from './shrink.ts';
+import { simulate } from './simulate.ts';
+import { NO_SWEEP, type Sweep, together } from './sweep.ts';
+import type { Common } from './worker.ts';
+
+/** Seeds that a worker plays before it says what came of them. */
+const CHUNK = 10;
+/** So many failing histories are made shorter. */
+const SHRUNK = 3;
+const PROGRESS_MS = 5_000;
+
+interface Options {
+  readonly histories: number;
+  readonly seed: number;
+  readonly parallel?: number | true;
+  readonly climate?: readonly ClimateName[];
+  readonly governed?: boolean;
+  readonly set?: Partial<Climate>;
+  readonly without?: readonly number[];
+  readonly story?: true;
+  readonly planted?: string | true;
+  readonly json?: string;
+}
+
+const options: Options = new Command()
+  .name('npm run simulate --')
+  .description(
+    'Plays random histories of the whole service in a simulated world that goes wrong, and holds it against its promises.',
+  )
+  .option('--histories <number>', 'how many to play', wholeNumber, 1)
+  .option('--seed <number>', 'the first one', wholeNumber, 0)
+  .option(
+    '--parallel [workers]',
+    'by so many workers at a time; without a number: one for each processor',
+    wholeNumber,
+  )
+  .option(
+    '--climate <names>',
+    `in these in turn, of ${Object.keys(CLIMATES).join(', ')} (default: each seed picks one of the long ones)`,
+    climateNames,
+  )
+  .option(
+    '--governed <yes|no>',
+    'whether clusters have owners with policies (default: each seed says)',
+    yesOrNo,
+  )
+  .option('--set <features>', 'change the climate, as in trouble=0,mostPods=1', features)
+  .option('--without <numbers>', 'leave out what is planned under these numbers, as in 0-4,7', numbers)
+  .option('--story', 'tell what happens in the first one, line by line, and play no other')
+  .option(
+    '--planted [words]',
+    'find defects that are planted in the service, those with these words in their names',
+  )
+  .option('--json <file>', 'write the result here, too')
+  .parse()
+  .opts();
+
+const { seed, histories, climate: climates = [], parallel = 1 } = options;
+const common: Common = {
+  ...(options.governed === undefined ? {} : { governed: options.governed }),
+  ...(options.set ? { changed: options.set } : {}),
+  ...(options.without ? { leftOut: options.without } : {}),
+};
+const wanted = parallel === true ? availableParallelism() : parallel;
+if (options.story) await tell();
+else if (options.planted) await huntAll(options.planted === true ? '' : options.planted);
+else await playAll();
+
+/** Tells what happens in one history. */
+async function tell(): Promise<void> {
+  const [climate] = climates;
+  const { story, faults } = await simulate(seed, { ...common, ...(climate ? { climate } : {}) });
+  process.stdout.write([...story, ...faults, ''].join('\n'));
+  process.exitCode = faults.length > 0 ? 1 : 0;
+}
+
+/** Has planted defects found. */
+async function huntAll(words: string): Promise<void> {
+  const planted = PLANTED.filter(({ name }) => name.includes(words));
+  const caught = await pMap(
+    planted,
+    async (defect) => {
+      const found = await hunt({ name: defect.name, most: UNTIL_CAUGHT });
+      process.stderr.write(`${found.fault ? `after ${found.histories}` : 'never'}: ${defect.name}\n`);
+      return { ...defect, ...found };
+    },
+    { concurrency: wanted },
+  );
+  process.stdout.write(plantedReport(caught));
+  if (options.json) writeFileSync(options.json, `${JSON.stringify(caught, null, 2)}\n`);
+  process.exitCode = caught.every(({ fault }) => fault !== undefined) ? 0 : 1;
+}
+
+/** Plays histories, and makes those shorter that break a promise. */
+async function playAll(): Promise<void> {
+  const workers = Math.max(1, Math.min(wanted, Math.ceil(histories / CHUNK)));
+  const crew = new Crew(workers, common);
+  const begunAt = performance.now();
+  let all: Sweep = NO_SWEEP;
+  let done = 0;
+  let saidAt = begunAt;
+  // Who interrupts it learns what came of it up to then.
+  process.once('SIGINT', () => crew.stop());
+  await crew.share(chunks(), async (seeds, ask) => {
+    const found = await ask<Sweep>({ seeds, climates });
+    all = together(all, found);
+    done += seeds.length;
+    for (const { seed: failing, faults } of found.violations)
+      process.stderr.write(`seed ${failing}: ${faults[0]}\n`);
+    if (performance.now() - saidAt < PROGRESS_MS) return;
+    saidAt = performance.now();
+    const perSecond = (done * 1000) / (saidAt - begunAt);
+    process.stderr.write(
+      `${done} of ${histories} histories, ${perSecond.toFixed(1)}/s, ${all.violations.length} broken\n`,
+    );
+  });
+  const seconds = (performance.now() - begunAt) / 1000;
+  process.stdout.write(report(all, { seed, histories: done, seconds, workers }));
+  await crew.share(all.violations.slice(0, SHRUNK), async ({ seed: failing, climate }, ask) => {
+    const shrunk = await ask<Shrunk | undefined>({ shrink: failing, climate });
+    if (shrunk) process.stdout.write(violationReport(failing, shrunk));
+  });
+  await crew.dismiss();
+  if (options.json)
+    writeFileSync(
+      options.json,
+      `${JSON.stringify({ seed, histories: done, seconds, workers, ...all }, null, 2)}\n`,
+    );
+  process.exitCode = all.violations.length > 0 ? 1 : 0;
+}
+
+function* chunks(): Generator<readonly number[]> {
+  for (let from = seed; from < seed + histories; from += CHUNK) {
+    yield Array.from({ length: Math.min(CHUNK, seed + histories - from) }, (_, next) => from + next);
+  }
+}
+
+function wholeNumber(text: string): number {
+  if (!/^\d+$/.test(text)) throw new InvalidArgumentError('it must be a whole number.');
+  return Number(text);
+}
+
+function climateNames(text: string): readonly ClimateName[] {
+  const names = text.split(',');
+  const unknown = names.find((name) => !Object.hasOwn(CLIMATES, name));
+  if (unknown !== undefined) throw new InvalidArgumentError(`${unknown} is no climate.`);
+  return names as readonly ClimateName[];
+}
+
+function yesOrNo(text: string): boolean {
+  if (text !== 'yes' && text !== 'no') throw new InvalidArgumentError('it must be yes or no.');
+  return text === 'yes';
+}
+
+function features(text: string): Partial<Climate> {
+  return Object.fromEntries(
+    text.split(',').map((each) => {
+      const [name = '', value = ''] = each.split('=');
+      if (!(name in CLIMATES.fair)) throw new InvalidArgumentError(`${name} is no feature of climates.`);
+      return [name, JSON.parse(value)];
+    }),
+  );
+}
+
+function numbers(text: string): readonly number[] {
+  return text.split(',').flatMap((each) => {
+    const [from = 0, to = from] = each.split('-').map(wholeNumber);
+    return Array.from({ length: to - from + 1 }, (_, index) => from + index);
+  });
+}

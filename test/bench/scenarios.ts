@@ -1,4 +1,5 @@
 import { bundles } from './bundles/bundles.ts';
+import { costs } from './costs/costs.ts';
 import { deciding } from './deciding/deciding.ts';
 import { deadlines } from './eviction/deadlines.ts';
 import { mass } from './eviction/mass.ts';
@@ -17,6 +18,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   deadlines,
   deciding,
   relay,
+  costs,
   bundles,
   stores,
   queues,

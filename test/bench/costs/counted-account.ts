@@ -1,0 +1,150 @@
+import { type CreateScheduleCommand, SchedulerClient } from '@aws-sdk/client-scheduler';
+import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
+import { createHandler as createDeltaHandler } from '#functions/deltas/handler.ts';
+import { createHandler as createEvictHandler } from '#functions/evict/handler.ts';
+import { DynamoDbLeases } from '#shared/clusters/dynamodb-leases.ts';
+import { DynamoDbRateLimiter } from '#shared/clusters/dynamodb-rate-limiter.ts';
+import { onceASecond } from '#shared/clusters/lease.ts';
+import type { Delta } from '#shared/eviction/facts.ts';
+import { clusterName, type EpochMs } from '#shared/eviction/identity.ts';
+import { encodeDelta, messageGroupId } from '#shared/queues/delta-message.ts';
+import type { QueueSender } from '#shared/queues/sender.ts';
+import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
+import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
+import { logTo } from '#shared/telemetry/log.ts';
+import { AwsTimers, SCHEDULE_LEAD_SECONDS } from '#shared/timers/aws-timers.ts';
+import { CountedTable } from '#test/costs/counted-table.ts';
+import { PRICES, perMillion } from '#test/costs/prices.ts';
+import { DrivenClock } from '#test/world/driven-clock.ts';
+import { enforcing } from '#test/world/enforced-rules.ts';
+import { FakeCluster } from '#test/world/fake-cluster.ts';
+import { SpeakingView } from '#test/world/speaking-view.ts';
+import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';
+
+/** Sent, received and deleted. */
+const REQUESTS_OF_A_MESSAGE = 3;
+const NO_CONTEXT = {} as Context;
+
+type Handler = (event: SQSEvent, context: Context) => Promise<SQSBatchResponse | undefined>;
+
+/** What was asked of AWS, and what it costs without computing time and logs. */
+export interface Bill {
+  readonly calls: number;
+  readonly dollars: number;
+}
+
+/** The deployed handlers with their AWS adapters, on one cluster in memory and a driven clock: what they ask of AWS is counted. */
+export class CountedAccount {
+  readonly clock: DrivenClock;
+  readonly cluster: FakeCluster;
+  readonly view: SpeakingView;
+  readonly #table: CountedTable;
+  readonly #handlers: { readonly delta: Handler; readonly evict: Handler };
+  readonly #counted = { fifo: 0, standard: 0, schedules: 0, invocations: 0 };
+  #messages = 0;
+
+  constructor(startAt: EpochMs) {
+    const clock = new DrivenClock(startAt);
+    this.clock = clock;
+    this.cluster = new FakeCluster(clock);
+    this.view = new SpeakingView(clusterName('production-eu-west-1'), 1);
+    this.#table = new CountedTable(() => clock.now());
+    const table = new DynamoDbTable({ client: this.#table.client, tableName: 'taintward' });
+    const dueQueue: QueueSender = {
+      send: async (messages) => {
+        for (const { body, delaySeconds = 0, groupId } of messages) {
+          this.#due(body, clock.now() + delaySeconds * 1000, groupId);
+        }
+        return [];
+      },
+    };
+    const scheduler = new SchedulerClient({ region: 'us-east-1' });
+    // All its overloads, those with callbacks among them, that nobody uses.
+    Object.assign(scheduler, { send: async (command: CreateScheduleCommand) => this.#schedule(command) });
+    const nothing = { send: async () => [] };
+    const leases = new DynamoDbLeases(table);
+    const recentLease = onceASecond((cluster) => leases.look(cluster), clock);
+    const common = {
+      clock,
+      log: logTo(() => undefined),
+      store: new DynamoDbStore(table),
+      timers: new AwsTimers({
+        ...{ dueQueue, scheduler, clock },
+        ...{ groupName: 'taintward', roleArn: 'arn:role', dueQueueArn: 'arn:queue' },
+      }),
+      rules: enforcing({ comparisonOperators: false }),
+      deadLetters: nothing,
+      visibility: { retryIn: async () => undefined },
+    };
+    this.#handlers = {
+      delta: createDeltaHandler({
+        ...common,
+        dueQueue,
+        leaseEpoch: async (cluster) => (await recentLease(cluster))?.epoch,
+      }),
+      evict: createEvictHandler({
+        ...common,
+        clusters: { api: async () => this.cluster },
+        rates: new DynamoDbRateLimiter(table),
+        metrics: {
+          podDeleted: () => undefined,
+          requestRefused: () => undefined,
+          outOfReach: () => undefined,
+          retried: () => undefined,
+          gaveUp: () => undefined,
+          rivalSeen: () => undefined,
+          clockSkewed: () => undefined,
+        },
+      }),
+    };
+  }
+
+  /** Hands deltas to their handler, one message each. Throws when one fails. */
+  async deliver(deltas: readonly Delta[]): Promise<void> {
+    for (const delta of deltas) {
+      this.#counted.fifo += REQUESTS_OF_A_MESSAGE;
+      const groupId = messageGroupId(delta.ref);
+      await this.#invoke(this.#handlers.delta, encodeDelta(delta), groupId);
+    }
+  }
+
+  /** All so far. */
+  get bill(): Bill {
+    const { fifo, standard, schedules, invocations } = this.#counted;
+    const { reads, writes } = this.#table.units;
+    return {
+      calls: this.#table.calls + fifo + standard + schedules,
+      dollars:
+        perMillion(fifo, PRICES.sqsFifoPerMillion) +
+        perMillion(standard, PRICES.sqsStandardPerMillion) +
+        perMillion(schedules, PRICES.schedulerPerMillion) +
+        perMillion(invocations, PRICES.lambdaRequestsPerMillion) +
+        perMillion(reads, PRICES.dynamoDbReadsPerMillion) +
+        perMillion(writes, PRICES.dynamoDbWritesPerMillion),
+    };
+  }
+
+  #due(body: string, at: EpochMs, groupId?: string): void {
+    this.#counted.standard += REQUESTS_OF_A_MESSAGE;
+    this.clock.setAlarm(at, () => this.#invoke(this.#handlers.evict, body, groupId));
+  }
+
+  /** It sends its message by itself, which is no request of ours; who receives and deletes it is. */
+  #schedule({ input: { ScheduleExpression = '', Target } }: CreateScheduleCommand): object {
+    this.#counted.schedules += 1;
+    this.#counted.standard -= 1;
+    const at = Date.parse(`${ScheduleExpression.slice('at('.length, -1)}Z`);
+    if (Number.isNaN(at))
+      throw new Error(`No moment is ${ScheduleExpression}, ${SCHEDULE_LEAD_SECONDS} s early.`);
+    this.#due(Target?.Input ?? '', at);
+    return {};
+  }
+
+  async #invoke(handler: Handler, body: string, groupId: string | undefined): Promise<void> {
+    this.#counted.invocations += 1;
+    this.#messages += 1;
+    const fields = { messageId: `m${this.#messages}`, ...(groupId === undefined ? {} : { groupId }) };
+    const answer = await handler(sqsEvent(sqsRecord(body, fields)), NO_CONTEXT);
+    if (answer?.batchItemFailures.length) throw new Error(`A message failed: ${body.slice(0, 200)}`);
+  }
+}

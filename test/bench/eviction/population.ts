@@ -9,7 +9,7 @@ import type { Contender } from './contender.ts';
 
 /** Requests at a time while nodes and pods are made, and nodes tainted. */
 const PARALLEL = 48;
-const SETTLED_WITHIN_MS = 120_000;
+const SETTLED_WITHIN_MS = 300_000;
 /** Events come behind the deletions that they tell of; no more do when none came for so long. */
 const EVENTS_QUIET_MS = 3_000;
 const TAINT = { key: 'bench' };

@@ -199,7 +199,7 @@ describe('policy', () => {
 
   test('is refused with one sentence that names the setting', async () => {
     await assert.rejects(fleet.apply({ mode: 'enforce', drain: 0 }, 'alpha'), {
-      stderr: /policy\.drain must be a number of pods per second above 0/,
+      stderr: /policy\.drain must be a number of pods per second from 0\.001 to 1000000/,
     });
   });
 });

@@ -3,8 +3,8 @@ import { createHandler as createEvictHandler, EVICT_BATCH_SIZE } from '#function
 import { createHandler as createExpiryHandler } from '#functions/expiry/handler.ts';
 import { leaseEpochs } from '#shared/clusters/lease.ts';
 import type { QueueKey } from '#shared/queues/queue-set.ts';
-import type { EvictionMetrics } from '#shared/telemetry/metrics.ts';
 import type { Timers } from '#shared/timers/timers.ts';
+import { NO_METRICS } from '#test/world/no-metrics.ts';
 import type { User } from './fault.ts';
 import { awsTimers, deadLetterPort, queuePort, rulesPort, visibilityPort } from './ports.ts';
 import type { Process } from './process.ts';
@@ -12,17 +12,6 @@ import type { Scene } from './scene.ts';
 import { SimulatedClusters } from './simulated-api.ts';
 import { type FunctionSettings, runFunction } from './simulated-function.ts';
 import { SimulatedStream } from './simulated-stream.ts';
-
-const NO_METRICS: EvictionMetrics & { flush(): void } = {
-  flush: () => undefined,
-  podDeleted: () => undefined,
-  requestRefused: () => undefined,
-  outOfReach: () => undefined,
-  retried: () => undefined,
-  gaveUp: () => undefined,
-  rivalSeen: () => undefined,
-  clockSkewed: () => undefined,
-};
 
 const INSTANCES = { deltas: 2, evict: 4 };
 

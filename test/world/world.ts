@@ -15,6 +15,7 @@ import type { LogEvent } from '#shared/telemetry/log-events.ts';
 import { DrivenClock } from './driven-clock.ts';
 import { enforcing } from './enforced-rules.ts';
 import { FakeCluster } from './fake-cluster.ts';
+import { NO_METRICS } from './no-metrics.ts';
 import { SpeakingView } from './speaking-view.ts';
 import { sqsEvent, sqsRecord } from './sqs-event.ts';
 
@@ -91,15 +92,7 @@ export class World {
         ...common,
         clusters: { api: async () => this.cluster },
         rates: new EmbeddedRateLimiter(),
-        metrics: {
-          podDeleted: () => undefined,
-          requestRefused: () => undefined,
-          outOfReach: () => undefined,
-          retried: () => undefined,
-          gaveUp: () => undefined,
-          rivalSeen: () => undefined,
-          clockSkewed: () => undefined,
-        },
+        metrics: NO_METRICS,
       }),
     };
   }

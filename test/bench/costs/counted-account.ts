@@ -18,6 +18,7 @@ import { PRICES, perMillion } from '#test/costs/prices.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { enforcing } from '#test/world/enforced-rules.ts';
 import { FakeCluster } from '#test/world/fake-cluster.ts';
+import { NO_METRICS } from '#test/world/no-metrics.ts';
 import { SpeakingView } from '#test/world/speaking-view.ts';
 import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';
 
@@ -86,15 +87,7 @@ export class CountedAccount {
         ...common,
         clusters: { api: async () => this.cluster },
         rates: new DynamoDbRateLimiter(table),
-        metrics: {
-          podDeleted: () => undefined,
-          requestRefused: () => undefined,
-          outOfReach: () => undefined,
-          retried: () => undefined,
-          gaveUp: () => undefined,
-          rivalSeen: () => undefined,
-          clockSkewed: () => undefined,
-        },
+        metrics: NO_METRICS,
       }),
     };
   }

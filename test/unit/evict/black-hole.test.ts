@@ -21,6 +21,7 @@ import { recordingLog } from '#test/contracts/recording-log.ts';
 import { rules } from '#test/unit/eviction/builders.ts';
 import { json, scriptedServer } from '#test/unit/kubernetes/scripted-server.ts';
 import { driveTimers } from '#test/world/driven-timers.ts';
+import { NO_METRICS } from '#test/world/no-metrics.ts';
 
 const HOLE = clusterName('hole');
 const HEALTHY = clusterName('healthy');
@@ -128,15 +129,11 @@ test('beside 200 nodes of a cluster that accepts and never answers, those of a h
       clusters: { api: async (name) => apis.get(name) ?? assert.fail(name) },
       rates: new EmbeddedRateLimiter(),
       metrics: {
+        ...NO_METRICS,
         podDeleted: (_cluster, seconds) => lateMs.push(seconds * 1000),
-        requestRefused: () => undefined,
-        outOfReach: () => undefined,
         retried: () => {
           retried += 1;
         },
-        gaveUp: () => undefined,
-        rivalSeen: () => undefined,
-        clockSkewed: () => undefined,
       },
     });
   };

@@ -1,8 +1,8 @@
-import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { chmodSync, copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { buildSync } from 'esbuild';
+import { create } from 'tar';
 import { VERSION } from '#shared/version.ts';
 
 const ROOT = join(import.meta.dirname, '..');
@@ -36,7 +36,9 @@ export function packPlugin(
   chmodSync(program, 0o755);
   copyFileSync(join(ROOT, 'LICENSE'), join(directory, 'LICENSE'));
   const archive = join(directory, `kubectl-taintward-v${VERSION}.tar.gz`);
-  execFileSync('tar', ['-czf', archive, '-C', directory, 'kubectl-taintward', 'LICENSE']);
+  // The same sources give the same archive, whoever packs them and when.
+  const settings = { portable: true, gzip: { portable: true }, mtime: new Date(0) };
+  create({ ...settings, sync: true, file: archive, cwd: directory }, ['kubectl-taintward', 'LICENSE']);
   const sha256 = createHash('sha256').update(readFileSync(archive)).digest('hex');
   const manifest = join(directory, 'taintward.yaml');
   const values: Readonly<Record<string, string>> = { VERSION, URL: url, SHA256: sha256 };

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { load } from 'js-yaml';
+import { list, type ReadEntry } from 'tar';
 import * as z from 'zod';
 import { packPlugin } from '../../../krew/pack.ts';
 
@@ -51,7 +52,8 @@ test('the plugin is one program in an archive, with a manifest that krew takes',
   const { spec } = krewManifest.parse(load(readFileSync(manifest, 'utf8')));
   const [platform = assert.fail('it has no platform')] = spec.platforms;
   assert.equal(platform.uri, URL);
-  const files = execFileSync('tar', ['-tzf', archive], { encoding: 'utf8' }).trim().split('\n');
+  const files: string[] = [];
+  list({ file: archive, sync: true, onReadEntry: ({ path }) => void files.push(path) });
   assert.deepEqual(files.toSorted(), platform.files.map(({ from }) => from).toSorted());
   assert.ok(files.includes(platform.bin));
   const program = join(directory, platform.bin);
@@ -61,4 +63,22 @@ test('the plugin is one program in an archive, with a manifest that krew takes',
   );
   const held = execFileSync(process.execPath, [program, 'policy', 'schema'], { encoding: 'utf8' });
   assert.match(held, /pausedUntil/);
+});
+
+test('the same sources give the same archive, byte by byte, in another folder at another time', (t) => {
+  const directory = mkdtempSync(join(tmpdir(), 'krew-'));
+  t.after(() => rmSync(directory, { recursive: true }));
+  const [one, other] = ['one', 'other'].map((name) => packPlugin(join(directory, name), URL).archive);
+  assert.ok(one && other);
+  const archive = readFileSync(one);
+  assert.ok(archive.equals(readFileSync(other)));
+  const packed: unknown[] = [];
+  const tell = ({ path, mode, mtime, uid, uname }: ReadEntry) =>
+    void packed.push({ path, executable: mode !== undefined && (mode & 0o111) === 0o111, mtime, uid, uname });
+  list({ file: one, sync: true, onReadEntry: tell });
+  const nobody = { mtime: new Date(0), uid: undefined, uname: '' };
+  assert.deepEqual(packed, [
+    { path: 'kubectl-taintward', executable: true, ...nobody },
+    { path: 'LICENSE', executable: false, ...nobody },
+  ]);
 });

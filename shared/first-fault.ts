@@ -1,5 +1,8 @@
 import type * as z from 'zod';
-import { printable } from './printable.ts';
+import { shownText } from './shown-text.ts';
+
+/** Characters of a field's place and of what is wrong with it. */
+const LONGEST = 200;
 
 /** What a schema found wrong first, for a sentence. */
 export interface Fault {
@@ -9,14 +12,15 @@ export interface Fault {
   readonly fault: string;
 }
 
-/** What a schema found wrong first. However large or odd it was that it read, both are short, and printable. */
+/** What a schema found wrong first. However large or odd it was that it read, both are short, and can only be read. */
 export function firstFault({ issues: [issue] }: z.ZodError): Fault {
-  return { field: printable(issue?.path.join('.') ?? ''), fault: printable(issue ? faultOf(issue) : '') };
+  const field = issue?.path.join('.') ?? '';
+  return { field: shownText(field, LONGEST), fault: shownText(issue ? faultOf(issue) : '', LONGEST) };
 }
 
 function faultOf(issue: z.core.$ZodIssue): string {
   if (issue.code === 'unrecognized_keys')
-    return `has no field ${printable(issue.keys[0] ?? '', 100)}: leave it out`;
+    return `has no field ${shownText(issue.keys[0] ?? '', 100)}: leave it out`;
   // The value itself is not told of by an issue.
   if (issue.code === 'invalid_type' && issue.message.endsWith('received undefined')) return 'is missing';
   return issue.message;

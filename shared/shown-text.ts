@@ -1,8 +1,9 @@
 /**
  * Characters that a terminal or an editor acts upon instead of showing them: C0 and C1 controls but tabs, line and
- * paragraph separators, and those that change the direction of what follows (UTS 55, "Trojan Source").
+ * paragraph separators, and those that change the direction of what follows (UTS 55, "Trojan Source"). And what XML, and
+ * so SQS, knows no character at: halves of characters, U+FFFE and U+FFFF.
  */
-const ACTED_UPON = /(?!\t)[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu;
+const UNSHOWN = /(?!\t)[\p{Cc}\p{Cs}\u2028\u2029\u202a-\u202e\u2066-\u2069\ufffe\uffff]/gu;
 /** What `styleText` writes around a text that is bold, dim or in a colour. In the hands of others it does no more than that. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they begin so
 const STYLE = /(\u001b\[(?:1|2|22|3[1-6]|39)m)/;
@@ -17,11 +18,17 @@ const between = (text: string, kept: RegExp, show: (part: string) => string): st
     .map((part, index) => (index % 2 === 0 ? show(part) : part))
     .join('');
 
-/** A text of anybody's as one line that can only be read: what would be acted upon is written as in JSON, like `\u001b`. */
-export const shownText = (text: string): string => text.replace(ACTED_UPON, escaped);
+/**
+ * A text of anybody's as one line that can only be read, and that every queue takes: other characters are written as in
+ * JSON, like `\u001b`. Beyond `most` characters it is cut.
+ */
+export function shownText(text: string, most = Number.POSITIVE_INFINITY): string {
+  const cut = text.length > most ? `${text.slice(0, most)}…` : text;
+  return cut.replace(UNSHOWN, escaped);
+}
 
 /** Likewise, for a line that may have colours. */
-export const shownLine = (line: string): string => between(line, STYLE, shownText);
+export const shownLine = (line: string): string => between(line, STYLE, (part) => shownText(part));
 
 /** Likewise, for whole lines. JSON means what it meant. */
 export const shownLines = (text: string): string => between(text, LINE_END, shownLine);

@@ -9,7 +9,7 @@ import {
   type Selection,
   type Threshold,
 } from '#shared/eviction/policy.ts';
-import { printable } from '#shared/printable.ts';
+import { shownText } from '#shared/shown-text.ts';
 import { DURATION_FORM, durationMs, durationText } from '#shared/time/duration.ts';
 
 /** A policy document that cannot be read; the message is one sentence that names the setting and the fix. */
@@ -18,7 +18,7 @@ export class PolicyError extends Error {
 
   /** What it quotes of the document is made to fit on a line. */
   constructor(message: string) {
-    super(printable(message, LONGEST_MESSAGE));
+    super(shownText(message, LONGEST_MESSAGE));
   }
 }
 
@@ -38,7 +38,7 @@ const settings = <Shape extends z.ZodRawShape>(shape: Shape) =>
     error: (issue) => {
       if (issue.code !== 'unrecognized_keys') return 'must be a mapping of settings';
       const [unknown] = (issue as unknown as { readonly keys: readonly string[] }).keys;
-      return `has no setting ${printable(unknown ?? '', 100)}: there are ${Object.keys(shape).join(', ')}`;
+      return `has no setting ${shownText(unknown ?? '', 100)}: there are ${Object.keys(shape).join(', ')}`;
     },
   });
 
@@ -212,7 +212,7 @@ function sentence(issue: z.core.$ZodIssue | undefined, above: readonly PropertyK
     (text, part) => (typeof part === 'number' ? `${text}[${part}]` : `${text}.${String(part)}`),
     'policy',
   );
-  return `${printable(name, 300)} ${issue?.message}.`;
+  return `${shownText(name, 300)} ${issue?.message}.`;
 }
 
 function policyOf(document: Document): Policy {

@@ -1,6 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import * as z from 'zod';
-import { printable } from '#shared/printable.ts';
 import { shownText } from '#shared/shown-text.ts';
 import { type Call, callText } from './call.ts';
 
@@ -27,7 +26,7 @@ export class ApiError extends Error {
     { causes = [], ...options }: ErrorOptions & { readonly causes?: readonly string[] } = {},
   ) {
     // A server has its part in most of them, be it by the name of a pod.
-    super(printable(shownText(message), LONGEST_MESSAGE), options);
+    super(shownText(message, LONGEST_MESSAGE), options);
     this.status = status;
     this.reason = reason;
     this.retryAfterSeconds = retryAfterSeconds;

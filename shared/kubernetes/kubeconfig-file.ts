@@ -4,7 +4,7 @@ import { delimiter, dirname, join, resolve, sep } from 'node:path';
 import { load, YAMLException } from 'js-yaml';
 import * as z from 'zod';
 import { firstFault } from '#shared/first-fault.ts';
-import { printable } from '#shared/printable.ts';
+import { shownText } from '#shared/shown-text.ts';
 
 /** A kubeconfig, or what it refers to, is of no use; the message says what to change and holds no secret. */
 export class KubeconfigError extends Error {
@@ -12,7 +12,7 @@ export class KubeconfigError extends Error {
 
   /** What it quotes of the file is made to fit on a line. */
   constructor(message: string) {
-    super(printable(message, LONGEST_MESSAGE));
+    super(shownText(message, LONGEST_MESSAGE));
   }
 }
 

@@ -1,5 +1,5 @@
 import type { NodeName } from '#shared/eviction/identity.ts';
-import { printable } from '#shared/printable.ts';
+import { shownText } from '#shared/shown-text.ts';
 import type { ListOptions, Page, Resource, WatchEvent, WatchOptions } from './api.ts';
 import { failure } from './api-error.ts';
 import { fieldsOf, textOf } from './api-json.ts';
@@ -108,7 +108,7 @@ export class RestResource<T> implements Resource<T> {
         throw failure(
           call,
           this.#transport.host,
-          `the watch sent an event of unknown type "${printable(textOf(type), 50)}"`,
+          `the watch sent an event of unknown type "${shownText(textOf(type), 50)}"`,
         );
     }
   }

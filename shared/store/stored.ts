@@ -3,7 +3,7 @@ import { type EpochMs, podUid } from '#shared/eviction/identity.ts';
 import type { Noted } from '#shared/eviction/noted.ts';
 import type { EndedPod, EvictionRecord, NodeState } from '#shared/eviction/records.ts';
 import { firstFault } from '#shared/first-fault.ts';
-import { printable } from '#shared/printable.ts';
+import { shownText } from '#shared/shown-text.ts';
 import { StoreError } from './store.ts';
 
 /** For how many days what became of evictions, and what operators said, is kept, unless configured otherwise. */
@@ -176,5 +176,5 @@ export function parseStoredText<T>(schema: z.ZodType<T>, text: string, what: str
 /** What is stored is not as anybody here writes it. `what` may hold keys that another hand wrote. */
 export const unreadable = (what: string, why: string): StoreError =>
   new StoreError(
-    `The stored ${printable(what, 600)} cannot be read (${why}): was it written by a newer release, or changed by hand?`,
+    `The stored ${shownText(what, 600)} cannot be read (${why}): was it written by a newer release, or changed by hand?`,
   );

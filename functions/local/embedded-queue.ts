@@ -256,10 +256,7 @@ export class EmbeddedQueue implements QueueSender, VisibilityControl {
     if (group.visible.length > 0 && !this.#isBlocked(group)) {
       this.#ready.add(group);
       this.#whenVisible();
-    } else {
-      this.#ready.delete(group);
-      if (group.visible.length + group.inFlight === 0) this.#groups.delete(group.id);
-    }
+    } else if (group.visible.length + group.inFlight === 0) this.#groups.delete(group.id);
   }
 
   #toRecord({ content, id, sequence, sentAt, receives, firstReceivedAt, receipt }: Message): SQSRecord {

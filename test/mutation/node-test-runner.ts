@@ -27,6 +27,11 @@ export interface NodeTestRunnerOptions {
   readonly testFiles: readonly string[];
 }
 
+/** A test that is not over after so long, in milliseconds, waits for what its mutant never does. */
+const ENDLESS_MS = 10_000;
+/** As it was before a test put a clock of its own in its place. */
+const { setTimeout, clearTimeout } = globalThis;
+
 const COLLECTOR = new URL('./collected-tests.ts', import.meta.url).href;
 
 /** Where instrumented code looks which mutant is active, and tells what it ran. */
@@ -129,7 +134,7 @@ export class NodeTestRunner implements TestRunner {
       stryker.currentTestId = each.name;
       this.#stray = undefined;
       const startedAt = performance.now();
-      const failure = await runTest(each).then(
+      const failure = await within(ENDLESS_MS, runTest(each)).then(
         () => this.#stray,
         (error: unknown) => error ?? 'rejected',
       );
@@ -146,6 +151,19 @@ export class NodeTestRunner implements TestRunner {
     }
     stryker.currentTestId = undefined;
     return results;
+  }
+}
+
+/** A promise, or its rejection when it has not settled after `milliseconds`. */
+async function within(milliseconds: number, promise: Promise<void>): Promise<void> {
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(() => late.reject(new Error(`not over after ${milliseconds} ms`)), milliseconds);
+  // Some tests look that nothing keeps the process.
+  timer.unref();
+  try {
+    await Promise.race([promise, late.promise]);
+  } finally {
+    clearTimeout(timer);
   }
 }
 

@@ -12,4 +12,9 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     mutate: ['shared/clusters/policy-document.ts'],
     testFiles: ['test/unit/clusters/policy-document.test.ts'],
   },
+  queues: { mutate: ['shared/queues/*.ts'], testFiles: ['test/unit/queues/*.test.ts'] },
+  'embedded-queue': {
+    mutate: ['functions/local/embedded-{queue,event-source}.ts'],
+    testFiles: ['test/unit/local/embedded-queue.test.ts'],
+  },
 };

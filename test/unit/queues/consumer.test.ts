@@ -200,7 +200,7 @@ describe('a message that failed', () => {
 
   test('is the only reason to ask for another time', async () => {
     const given = bench();
-    await consume(failing, given)(sqsEvent(sqsRecord('good')), REQUEST);
+    await consume({ ...failing, retrySeconds: () => 10 }, given)(sqsEvent(sqsRecord('good')), REQUEST);
     assert.deepEqual(given.retried, []);
   });
 

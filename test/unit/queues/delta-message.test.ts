@@ -168,7 +168,17 @@ describe('the message of a delta', () => {
     }
     const { uids, others, bytes } = given(fits);
     assert.deepEqual([uids, others], [['u1', 'u2'], ['u3']]);
-    assert.ok(MAX_MESSAGE_BYTES - bytes <= 3, `${MAX_MESSAGE_BYTES - bytes} bytes are left`);
+    // One comma for each kind of thing that has none before its first.
+    assert.equal(MAX_MESSAGE_BYTES - bytes, 2);
+  });
+
+  test('is never too large, each pod with a UID and tolerations of its own', () => {
+    const pods = Array.from({ length: 9999 }, (_, n) =>
+      large(`${n}-${'u'.repeat(30)}`, 1, [tolerating(`${n}`, 60)]),
+    );
+    const { uids, others, bytes } = told(pods);
+    assert.equal(uids.length + (others?.length ?? 0), pods.length);
+    assert.ok(bytes <= MAX_MESSAGE_BYTES, `${bytes} bytes`);
   });
 
   test('counts tolerations that pods share once, and others each', () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { MAX_MESSAGE_BYTES } from '#shared/queues/limits.ts';
-import { messageBytes, messageFault } from '#shared/queues/message-fault.ts';
+import { messageBytes, messageFault, SendFailures, withoutFaulty } from '#shared/queues/message-fault.ts';
 import type { OutgoingMessage } from '#shared/queues/sender.ts';
 
 const fine: OutgoingMessage = {
@@ -16,6 +16,7 @@ describe('messageFault', () => {
     assert.equal(messageFault({ body: 'x', delaySeconds: 900, attributes: { reason: 'late' } }), undefined);
     const ten = Object.fromEntries(Array.from({ length: 10 }, (_, n) => [`a${n}`, 'x']));
     assert.equal(messageFault({ body: 'x', delaySeconds: 0, attributes: ten }), undefined);
+    assert.equal(messageFault({ body: 'x'.repeat(MAX_MESSAGE_BYTES) }), undefined);
   });
 
   const faults: [what: string, message: OutgoingMessage, names: RegExp][] = [
@@ -39,6 +40,21 @@ describe('messageFault', () => {
   for (const [what, message, names] of faults) {
     test(`refuses ${what}`, () => assert.match(messageFault(message) ?? '', names));
   }
+});
+
+test('a message that SQS would never take holds up those of its group behind it, and none before it', () => {
+  const [before, faulty, behind] = ['1', '', '3'].map((body) => ({ ...fine, body }));
+  const failures = new SendFailures();
+  const sendable = withoutFaulty([before, faulty, behind] as OutgoingMessage[], failures);
+  assert.deepEqual(sendable, [{ index: 0, message: before }]);
+  assert.equal(failures.addIfBehind({ index: 0, message: before as OutgoingMessage }), false);
+  assert.deepEqual(
+    failures.list().map(({ index, permanent }) => ({ index, permanent })),
+    [
+      { index: 1, permanent: true },
+      { index: 2, permanent: false },
+    ],
+  );
 });
 
 test('messageBytes counts the body in UTF-8, and each attribute with its name and type', () => {

@@ -5,6 +5,7 @@ import { type Draining, drainOrder } from '#shared/eviction/drain.ts';
 import {
   DELTA_MAX_AGE_MS,
   type DeletedPod,
+  latestOf,
   type NodeDelta,
   type NodeFacts,
   type PodDelta,
@@ -27,9 +28,6 @@ import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { evictingTaints } from '#shared/taints/virtual.ts';
 import { LeavingPods } from './leaving-pods.ts';
 import { NodeTally } from './node-tally.ts';
-
-/** Kubernetes cuts times to the second, so a binding may be up to this much later than it says. */
-const TRUNCATED_MS = 999;
 
 /** What there is something to tell of: a node with all its pods or, with a UID, one pod that is there. */
 export interface Subject {
@@ -454,12 +452,12 @@ function setAnewAt(
 ): EpochMs {
   const isSame = stood?.key === key && stood.effect === effect;
   const isAnew = isSame && timeAdded !== undefined && timeAdded !== stood.timeAdded;
-  return isAnew ? Math.min(timeAdded, now) : 0;
+  return isAnew ? Math.min(latestOf(timeAdded, now), now) : 0;
 }
 
 function podFacts(pod: LivePod, before: PodFacts | undefined, now: EpochMs): SeenPod {
   const { uid, namespace, name, owner, tolerations, labels } = pod;
-  const podSince = before?.podSince ?? Math.max(pod.podSince, Math.min(now, pod.podSince + TRUNCATED_MS));
+  const podSince = before?.podSince ?? latestOf(pod.podSince, now);
   const mark = labels ? { labelsMark: hash('md5', JSON.stringify(labels), 'base64') } : {};
   return { uid, namespace, name, ...(owner ? { owner } : {}), tolerations, podSince, ...mark };
 }

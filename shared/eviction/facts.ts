@@ -22,6 +22,13 @@ export interface SeenTaint extends Taint {
   readonly timeAdded?: EpochMs;
 }
 
+/** Kubernetes cuts moments to the second, so what it names may have been up to this much later. */
+const TRUNCATED_MS = 999;
+
+/** The latest that a moment named by Kubernetes may have been, of what was seen to be so by `seenAt`. */
+export const latestOf = (named: EpochMs, seenAt: EpochMs): EpochMs =>
+  Math.max(named, Math.min(seenAt, named + TRUNCATED_MS));
+
 /** What deciding needs to know of a pod. */
 export interface PodFacts {
   readonly uid: PodUid;

@@ -1,7 +1,7 @@
 import { countdownIdentity } from '#shared/taints/deadline.ts';
 import type { LiveTaint, Taint } from '#shared/taints/taint.ts';
 import { evictingTaints } from '#shared/taints/virtual.ts';
-import { compareVersions, type Delta, newer, type SeenTaint } from './facts.ts';
+import { compareVersions, type Delta, latestOf, newer, type SeenTaint } from './facts.ts';
 import type { EpochMs } from './identity.ts';
 import type { NodeState, TimedTaint } from './records.ts';
 
@@ -32,7 +32,7 @@ export function raiseStarts(known: NodeState, delta: Delta, now: EpochMs): NodeS
   const taints = known.taints.map((stored) => {
     const told = delta.taints.find((taint) => countdownIdentity(taint) === countdownIdentity(stored));
     if (told) {
-      const standing = resetStart(stored, told, now);
+      const standing = resetStart(stored, told, told.seenAt, now);
       return told.known === 'appeared' ? raised(standing, told.seenAt, now) : standing;
     }
     // A delta of a deleted node, whose taints nobody has seen, proves nothing.
@@ -56,14 +56,14 @@ function raised(
 }
 
 /**
- * The countdown, started anew when the taint says that it was set anew. Only under the same key and effect: the node
- * controllers swap not-ready for unreachable and back, and a NoExecute taint may follow its virtual twin, which is one countdown.
+ * The countdown, started anew when the taint, seen by `seenAt`, says that it was set anew. Only under the same key and effect: the
+ * node controllers swap not-ready for unreachable and back, and a NoExecute taint may follow its virtual twin, which is one countdown.
  */
-function resetStart(stored: TimedTaint, taint: LiveTaint, now: EpochMs): TimedTaint {
+function resetStart(stored: TimedTaint, taint: LiveTaint, seenAt: EpochMs, now: EpochMs): TimedTaint {
   const { key, effect, timeAdded } = taint;
   const isSame = key === stored.key && effect === stored.effect;
   const setAnew = isSame && timeAdded !== undefined && timeAdded !== stored.timeAdded;
-  return setAnew ? raised(stored, timeAdded, now) : stored;
+  return setAnew ? raised(stored, latestOf(timeAdded, seenAt), now) : stored;
 }
 
 function mergeFacts(known: NodeState | undefined, delta: Delta, now: EpochMs): NodeState {
@@ -129,7 +129,7 @@ export function timeLiveTaints(
   return evictingTaints(taints, virtualKeys).map((taint) => {
     const stored = known && sameCountdown(known, taint);
     if (!stored) return { ...taint, since: now, known: 'found' };
-    const { since, known: evidence } = resetStart(stored, taint, now);
+    const { since, known: evidence } = resetStart(stored, taint, now, now);
     return { ...taint, since, known: evidence };
   });
 }

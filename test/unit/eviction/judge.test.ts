@@ -343,8 +343,8 @@ describe('when somebody wrote the taints since the relay last told of them', () 
     const seenAnew = (second: number) =>
       verdict(told, { ...look(second, [anew], seen()), taintsStamp: 'kubectl@40' });
     assert.equal(seenAnew(60).kind, 'reschedule');
-    assert.equal(seenAnew(100 + BEHIND_PATIENCE_MS / 1000 - 1).kind, 'behind');
-    assert.equal(seenAnew(100 + BEHIND_PATIENCE_MS / 1000).kind, 'evict');
+    assert.equal(seenAnew(100 + BEHIND_PATIENCE_MS / 1000).kind, 'behind');
+    assert.equal(seenAnew(101 + BEHIND_PATIENCE_MS / 1000).kind, 'evict');
   });
 
   test('what speaks against its eviction holds at once', () => {

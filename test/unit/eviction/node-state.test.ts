@@ -90,6 +90,13 @@ describe('a countdown', () => {
     assert.deepEqual(since(merged(by(1, 1, set(0)), by(1, 50, set(0)))), [at(0)]);
   });
 
+  test('starts anew no earlier than the taint can have been set in the second that it names', () => {
+    const set = (second: number, seenAt: number) => ({ ...found('a', 0), seenAt, timeAdded: at(second) });
+    const anew = (seenAt: number) => since(merged(by(1, 1, set(0, at(0))), by(1, 50, set(40, seenAt))));
+    assert.deepEqual(anew(at(40) + 300), [at(40) + 300], 'seen within that second');
+    assert.deepEqual(anew(at(45)), [at(40) + 999]);
+  });
+
   test('starts anew for the taint that a delta lacks, whatever other taints it has', () => {
     const both = merged(nodeDelta(1, { taints: [taint('a'), taint('b')] }));
     const { taints } = raiseStarts(both, podGone(30, { taints: [taint('b')] }), at(50));
@@ -286,7 +293,8 @@ describe('live taints', () => {
 
   test('that say they were set anew are timed from then, but never from the future', () => {
     const live = (second: number) => [{ key: 'a', effect: 'NoExecute', timeAdded: at(second) }];
-    assert.equal(timeLiveTaints(merged(nodeDelta(1)), live(30), [], at(50))[0]?.since, at(30));
+    assert.equal(timeLiveTaints(merged(nodeDelta(1)), live(30), [], at(50))[0]?.since, at(30.999));
+    assert.equal(timeLiveTaints(merged(nodeDelta(1)), live(30), [], at(30.2))[0]?.since, at(30.2));
     assert.equal(timeLiveTaints(merged(nodeDelta(1)), live(90), [], at(50))[0]?.since, at(50));
   });
 });

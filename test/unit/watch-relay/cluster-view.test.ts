@@ -384,8 +384,9 @@ describe('what is known of a taint', () => {
     const seenAt = (node: LiveNode, second: number) =>
       only(view.upsertNode(node, at(second))).taints[0]?.seenAt;
     assert.equal(seenAt(setAt(3), 4), at(4));
-    assert.equal(seenAt(setAt(8), 9), at(8));
-    assert.equal(seenAt(setAt(12, NODE_NOT_READY), 12), at(8), 'one countdown');
+    assert.equal(seenAt(setAt(8), 8.3), at(8.3));
+    assert.equal(seenAt(setAt(12, NODE_NOT_READY), 12), at(8.3), 'one countdown');
+    assert.equal(seenAt(setAt(20, NODE_NOT_READY), 25), at(20.999), 'Kubernetes cuts moments to the second');
   });
 
   test('includes the moment that the taint itself names', () => {

@@ -71,6 +71,7 @@ class RelayPlace {
   readonly #endpoint: string;
   readonly #launch: Launch;
   #relay: RelayProcess | undefined;
+  #starting: Promise<void> = Promise.resolve();
 
   constructor(name: string, endpoint: string, launch: Launch) {
     this.#name = name;
@@ -79,6 +80,8 @@ class RelayPlace {
     this.victim = {
       name,
       kill: async () => {
+        // A machine that is busy may take longer to start it than until it is to be killed again.
+        await this.#starting;
         this.#noteCrash();
         await this.#relay?.kill();
       },
@@ -88,8 +91,11 @@ class RelayPlace {
     };
   }
 
-  async start(): Promise<void> {
-    this.#relay = await RelayProcess.start(this.#endpoint, this.#launch);
+  start(): Promise<void> {
+    this.#starting = RelayProcess.start(this.#endpoint, this.#launch).then((relay) => {
+      this.#relay = relay;
+    });
+    return this.#starting;
   }
 
   async state(): Promise<string | undefined> {
@@ -119,16 +125,31 @@ function emulator(pid: number): readonly Victim[] {
     {
       name: 'functions',
       kill: async () => {
-        for (const child of childrenOf(pid)) process.kill(child, 'SIGKILL');
+        for (const child of childrenOf(pid)) {
+          unlessGone(() => process.kill(child, 'SIGKILL'));
+        }
       },
       start: async () => undefined,
     },
   ];
 }
 
-/** What a process has started and still runs, as /proc says. */
+/** What a process has started and still runs, as /proc says; each is said of the thread that started it. */
 const childrenOf = (pid: number): readonly number[] =>
   readdirSync(`/proc/${pid}/task`)
-    .flatMap((task) => readFileSync(`/proc/${pid}/task/${task}/children`, 'utf8').split(' '))
+    .flatMap(
+      (task) =>
+        unlessGone(() => readFileSync(`/proc/${pid}/task/${task}/children`, 'utf8'))?.split(' ') ?? [],
+    )
     .filter((word) => word.trim() !== '')
     .map(Number);
+
+/** Threads and processes may end between being named and being asked. */
+function unlessGone<T>(ask: () => T): T | undefined {
+  try {
+    return ask();
+  } catch (error) {
+    if (['ENOENT', 'ESRCH'].includes((error as NodeJS.ErrnoException).code ?? '')) return undefined;
+    throw error;
+  }
+}

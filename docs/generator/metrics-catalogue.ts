@@ -79,7 +79,7 @@ async function writtenMetrics(): Promise<ReadonlyMap<string, NonNullable<Catalog
   relay.refused(LANE_NAMES[0]);
   relay.unsent(LANE_NAMES[0], 1);
   const heartbeat = createHeartbeat({
-    registry: { list: async () => [] },
+    registry: { list: async () => ({ clusters: [], strays: [] }) },
     leases: { lookAtAll: async () => [] },
     emf: emfOf('heartbeat'),
     stopwatch: () => 0,

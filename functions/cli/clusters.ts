@@ -148,7 +148,7 @@ function addListCommand(clusters: Command, deps: CliDeps): void {
     .addOption(outputOption());
   withExamples(command, 'taintward clusters list', 'taintward clusters list -o json').action(() =>
     withFleet<{ output: OutputFormat }>(command, deps, async (fleet, { output }) => {
-      const found = await registryOf(fleet).list();
+      const { clusters: found, strays } = await registryOf(fleet).list();
       deps.print(
         shownAs(output, {
           data: () => found.map(registrationJson),
@@ -158,13 +158,14 @@ function addListCommand(clusters: Command, deps: CliDeps): void {
               : tableOf(found, COLUMNS, { wide, paint: deps.paint }),
         }),
       );
+      for (const stray of strays) deps.complain(`${stray} Delete it from the table.\n`);
     }),
   );
 }
 
 const COLUMNS: readonly Column<RegisteredCluster>[] = [
   { head: 'NAME', of: ({ name }) => name },
-  { head: 'ADDED', of: addedText },
+  { head: 'ADDED', of: (cluster) => addedText(cluster) ?? '?' },
   { head: 'REACHED BY', of: accessText },
 ];
 
@@ -184,7 +185,7 @@ function addShowCommand(clusters: Command, deps: CliDeps): void {
           text: () =>
             tableText([
               ['NAME', name],
-              ['ADDED', addedText(cluster)],
+              ['ADDED', addedText(cluster) ?? '?'],
               ['REACHED BY', accessText(cluster)],
             ]),
         }),
@@ -251,9 +252,8 @@ function textByPart<T extends string | AssumedRole>(given: ByPart<T>, text: (one
   return relay === evict ? relay : `${relay} (relay) and ${evict} (evict)`;
 }
 
-function addedText({ addedAt }: RegisteredCluster): string {
-  return new Date(addedAt).toISOString();
-}
+const addedText = ({ addedAt }: RegisteredCluster): string | undefined =>
+  addedAt === undefined ? undefined : new Date(addedAt).toISOString();
 
 /** A registration for programs. */
 const registrationJson = (cluster: RegisteredCluster): object => ({

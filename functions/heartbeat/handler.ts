@@ -34,7 +34,7 @@ export function createHandler({ registry, leases, emf, stopwatch, log }: Heartbe
   return middy<unknown, void>()
     .use(invocation(emf))
     .handler(async () => {
-      const registered = await registry.list();
+      const { clusters: registered, strays } = await registry.list();
       const clusters = registered.map(({ name }) => name);
       onlooker.see(clusters, await leases.lookAtAll(clusters));
       // Who looks for the first time sees who holds a lease, but not whether he lives.
@@ -44,6 +44,7 @@ export function createHandler({ registry, leases, emf, stopwatch, log }: Heartbe
       }
       const unwatched = clusters.filter((cluster) => !onlooker.isWatched(cluster));
       const heard = registered.flatMap((cluster) => onlooker.hearing(cluster) ?? []);
+      for (const reason of strays) log.error('registry.stray', { reason });
       for (const cluster of unwatched) log.warn('cluster.unwatched', { cluster });
       for (const { cluster, since, unheardMs } of heard) {
         if (unheardMs > DEAF_AFTER_MS && onlooker.isWatched(cluster))
@@ -77,7 +78,8 @@ class Onlooker {
 
   /**
    * Since when, by the clock of who held its lease, no relay has heard from a cluster, and for how long. What passed since
-   * the lease was renewed is of our stopwatch, so no two clocks are compared. `undefined`: its lease was never taken.
+   * the lease was renewed is of our stopwatch, so no two clocks are compared. `undefined`: its lease was never taken, or nobody
+   * knows since when.
    */
   hearing({
     name: cluster,
@@ -86,8 +88,9 @@ class Onlooker {
     const seen = this.#seen.get(cluster);
     if (!seen?.record) return undefined;
     const { heardAt = addedAt, renewedAt } = seen.record;
+    if (heardAt === undefined) return undefined;
     // One that was registered anew was not listened to before.
-    const since = Math.max(heardAt, addedAt);
+    const since = Math.max(heardAt, addedAt ?? heardAt);
     return { cluster, since, unheardMs: Math.max(0, renewedAt - since) + this.#stopwatch() - seen.since };
   }
 

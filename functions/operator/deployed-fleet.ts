@@ -59,7 +59,7 @@ export function deployedFleet(
     account: new AwsAccount({ dynamoDb, lambda, cloudWatch, table, tableName, prefix: tableName }),
     backlog: () => queues.backlog(),
     service: async () => undefined,
-    clusters: async () => (await registry.list()).map(({ name }) => name),
+    clusters: async () => (await registry.list()).clusters.map(({ name }) => name),
     manages: async (cluster) => (await registry.get(cluster)) !== undefined,
     async cluster(name) {
       const registered = await registry.get(name);

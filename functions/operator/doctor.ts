@@ -1,4 +1,5 @@
 import pMap from 'p-map';
+import type { ClusterRegistry } from '#shared/clusters/registry.ts';
 import type { Rulings } from '#shared/clusters/rulebook.ts';
 import { errorMessage } from '#shared/error-message.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
@@ -65,6 +66,7 @@ async function examineFleet(fleet: Fleet, clock: Clock): Promise<readonly Told[]
       await fleet.rulebook.fleetStop();
       return [ok('store', `The ${fleet.where} answers within ${clock.now() - askedAt} ms.`)];
     }),
+    fleet.registry ? examineRegistry(fleet.registry) : [],
     fleet.kind === 'local' ? examineProcess(fleet) : [],
     looked('identity', 'check your credentials', async () => {
       await fleet.operator();
@@ -78,6 +80,11 @@ async function examineFleet(fleet: Fleet, clock: Clock): Promise<readonly Told[]
   ]);
   return groups.flat();
 }
+
+const examineRegistry = (registry: ClusterRegistry): Promise<readonly Told[]> =>
+  looked('registry', 'check your rights to the table', async () =>
+    (await registry.list()).strays.map((stray) => bad('registry', stray, 'Delete it from the table.')),
+  );
 
 /** A question that fails is a finding itself. */
 async function looked(

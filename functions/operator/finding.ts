@@ -6,6 +6,7 @@ export interface Finding {
   readonly cluster?: ClusterName;
   readonly what:
     | 'store'
+    | 'registry'
     | 'process'
     | 'versions'
     | 'identity'

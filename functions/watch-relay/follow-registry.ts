@@ -63,7 +63,8 @@ export async function followRegistry({
 
   while (!signal.aborted) {
     try {
-      const meant = (await registry.list()).filter(({ name }) => isMeant(name, only));
+      const { clusters } = await registry.list();
+      const meant = clusters.filter(({ name }) => isMeant(name, only));
       const registered = new Map(meant.map((cluster) => [cluster.name, cluster]));
       for (const each of [...followed.values()]) {
         if (!isDeepStrictEqual(each.cluster, registered.get(each.cluster.name))) end(each);

@@ -1,21 +1,24 @@
 import * as z from 'zod';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { firstFault } from '#shared/first-fault.ts';
+import { shownText } from '#shared/shown-text.ts';
 import type { DynamoDbTable, Item, Key } from '#shared/store/dynamodb-table.ts';
-import { parseStored } from '#shared/store/stored.ts';
 import { CLUSTER_PREFIX } from './dynamodb-rulebook.ts';
 import {
   type Access,
   type ClusterRegistry,
   clusterNameSchema,
   type RegisteredCluster,
+  type Registrations,
   type UnreadableAccess,
 } from './registry.ts';
 
 /** What all registrations stand under in the index. */
 const CLUSTERS_KEY = 'CLUSTERS';
 
-const registrationKey = (name: ClusterName): Key => ({ pk: `${CLUSTER_PREFIX}${name}`, sk: 'REGISTRATION' });
+const REGISTRATION = 'REGISTRATION';
+
+const registrationKey = (name: ClusterName): Key => ({ pk: `${CLUSTER_PREFIX}${name}`, sk: REGISTRATION });
 
 /** The registry as `REGISTRATION` items of the store's table, listed by its index. */
 export class DynamoDbClusterRegistry implements ClusterRegistry {
@@ -25,14 +28,20 @@ export class DynamoDbClusterRegistry implements ClusterRegistry {
     this.#table = table;
   }
 
-  async list(): Promise<readonly RegisteredCluster[]> {
-    const items = await Array.fromAsync(this.#table.indexed(CLUSTERS_KEY));
-    return items.map(parseRegistration).sort((a, b) => (a.name < b.name ? -1 : 1));
+  async list(): Promise<Registrations> {
+    const clusters: RegisteredCluster[] = [];
+    const strays: string[] = [];
+    for await (const item of this.#table.indexed(CLUSTERS_KEY)) {
+      const name = nameIn(item);
+      if (name === undefined) strays.push(strayText(item));
+      else clusters.push(registrationOf(name, item));
+    }
+    return { clusters: clusters.sort((a, b) => (a.name < b.name ? -1 : 1)), strays: strays.sort() };
   }
 
   async get(name: ClusterName): Promise<RegisteredCluster | undefined> {
     const item = await this.#table.get(registrationKey(name));
-    return item && parseRegistration(item);
+    return item && registrationOf(name, item);
   }
 
   async add({ name, access, addedAt }: RegisteredCluster<Access>): Promise<'added' | 'exists'> {
@@ -61,24 +70,33 @@ const accessSchema: z.ZodType<Access> = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('local-context'), kubeconfig: text.exactOptional(), context: text }),
 ]);
 
-const registrationSchema = z.object({
-  clusterSort: clusterNameSchema,
-  addedAt: z.int().nonnegative(),
-  access: z.unknown(),
-});
+const addedAtSchema = z.int().nonnegative();
 
-/** Throws `StoreError`; an access alone that cannot be read is the cluster's own problem. */
-function parseRegistration(item: Item): RegisteredCluster {
-  const what = `item REGISTRATION of ${item['pk']}`;
-  const { clusterSort, addedAt, access } = parseStored(registrationSchema, item, what);
-  return { name: clusterSort, access: parseAccess(access), addedAt };
+/** Whose registration an item is, by its key; `undefined`: it is none. */
+function nameIn({ pk, sk }: Item): ClusterName | undefined {
+  if (sk !== REGISTRATION || typeof pk !== 'string' || !pk.startsWith(CLUSTER_PREFIX)) return undefined;
+  return clusterNameSchema.safeParse(pk.slice(CLUSTER_PREFIX.length)).data;
+}
+
+const strayText = ({ pk, sk }: Item): string =>
+  `The item ${shownText(`${sk}`)} of ${shownText(`${pk}`)} stands among the registrations of clusters, and is none.`;
+
+/** What an item says of that cluster. What cannot be read of it is the cluster's own problem. */
+function registrationOf(name: ClusterName, { addedAt, access }: Item): RegisteredCluster {
+  const { data, error } = addedAtSchema.safeParse(addedAt);
+  if (data === undefined) return { name, access: unreadable('addedAt', error) };
+  return { name, access: parseAccess(access), addedAt: data };
 }
 
 /** An access as it is stored. */
 export function parseAccess(stored: unknown): Access | UnreadableAccess {
   const { data, error } = accessSchema.safeParse(stored);
-  if (data !== undefined) return data;
+  return data ?? unreadable('access', error);
+}
+
+function unreadable(part: string, error: z.ZodError): UnreadableAccess {
   const { field, fault } = firstFault(error);
-  const reason = `its registration cannot be read (${['access', field].filter(Boolean).join('.')}: ${fault}); deploy the release that wrote it, or register the cluster again`;
+  const where = [part, field].filter(Boolean).join('.');
+  const reason = `its registration cannot be read (${where}: ${fault}); deploy the release that wrote it, or register the cluster again`;
   return { kind: 'unreadable', reason };
 }

@@ -68,7 +68,7 @@ export interface LocalContextAccess {
 /** How a cluster's API server is reached, and as whom, by each part. Holds no secret. */
 export type Access = EksAccess | KubeconfigSecretAccess | LocalContextAccess;
 
-/** An access that this release cannot read: a newer one wrote it, or a hand. Such a cluster cannot be reached. */
+/** A registration, or its access alone, that this release cannot read: a newer one wrote it, or a hand. Such a cluster cannot be reached. */
 export interface UnreadableAccess {
   readonly kind: 'unreadable';
   /** What is wrong, as a clause. */
@@ -79,13 +79,22 @@ export interface UnreadableAccess {
 export interface RegisteredCluster<A = Access | UnreadableAccess> {
   readonly name: ClusterName;
   readonly access: A;
-  readonly addedAt: EpochMs;
+  /** Absent: what is stored says no moment. */
+  readonly addedAt?: EpochMs;
+}
+
+/** All that is registered. */
+export interface Registrations {
+  /** By name. */
+  readonly clusters: readonly RegisteredCluster[];
+  /** What another hand put among them, of which nobody can tell which cluster it is: what it is, in a sentence each. */
+  readonly strays: readonly string[];
 }
 
 /** Which clusters the service manages, changed at run time. Every method rejects with `StoreError`. */
 export interface ClusterRegistry {
-  /** All of them by name; may lag behind by a moment. */
-  list(): Promise<readonly RegisteredCluster[]>;
+  /** All of them; may lag behind by a moment. One that cannot be read hides no other. */
+  list(): Promise<Registrations>;
   /** One of them as it is now; `undefined`: there is none (any more). */
   get(name: ClusterName): Promise<RegisteredCluster | undefined>;
   /** `'exists'`: there is one of that name, and it stays as it is. */

@@ -127,6 +127,8 @@ export type LogEvents = {
   'guard.unwritten': OfCluster & Why;
   /** The list of clusters could not be read. */
   'registry.unreadable': Why;
+  /** An item stands among the registrations of clusters and is none; those that are go on. */
+  'registry.stray': Why;
 
   /** A relay says to a cluster's API server that Taintward evicts in the built-in controller's place. */
   'takeover.renewed': OfCluster;

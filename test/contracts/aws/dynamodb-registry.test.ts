@@ -56,13 +56,13 @@ describe('DynamoDbClusterRegistry', () => {
   });
   after(() => table.close());
   beforeEach(async () => {
-    for (const { name } of await registry.list()) await registry.remove(name);
+    for (const { name } of (await registry.list()).clusters) await registry.remove(name);
   });
 
   const listed = async (count: number): Promise<readonly RegisteredCluster[]> => {
     let found: readonly RegisteredCluster[] = [];
     await eventually(async () => {
-      found = await registry.list();
+      found = (await registry.list()).clusters;
       assert.equal(found.length, count);
     });
     return found;
@@ -91,7 +91,7 @@ describe('DynamoDbClusterRegistry', () => {
     await registry.add(cluster);
     assert.equal(await registry.remove(cluster.name), 'removed');
     assert.equal(await registry.get(cluster.name), undefined);
-    assert.deepEqual(await registry.list(), []);
+    assert.deepEqual(await registry.list(), { clusters: [], strays: [] });
     assert.equal(await registry.remove(cluster.name), 'unknown');
     assert.equal(await registry.add(registered('one', ACCESSES[2])), 'added');
   });

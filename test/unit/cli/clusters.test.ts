@@ -36,8 +36,9 @@ async function commandLineOf(
 ) {
   const { host, requests } = await scriptedServer(t, answer);
   const content = new Map<ClusterName, RegisteredCluster>(clusters.map((each) => [each.name, each]));
+  const strays: string[] = [];
   const registry: ClusterRegistry = {
-    list: async () => [...content.values()],
+    list: async () => ({ clusters: [...content.values()], strays }),
     get: async (name) => content.get(name),
     add: async (cluster) => {
       if (content.has(cluster.name)) return 'exists';
@@ -70,12 +71,15 @@ async function commandLineOf(
     },
     clock,
     ...output.deps,
+    complain: (text) => {
+      state.complaint += text;
+    },
   });
   quiet(program, (text) => {
     state.complaint += text;
   });
   const run = (...args: string[]) => program.parseAsync(args, { from: 'user' });
-  return { run, state, content, requests, host, rulebook, connected };
+  return { run, state, content, strays, requests, host, rulebook, connected };
 }
 
 const ADD = ['clusters', 'add', 'prod', '--eks', 'prod', '--region', 'eu-west-1'];
@@ -237,6 +241,20 @@ test('clusters are listed in aligned columns, and each says how it is reached', 
     'odd         2026-11-21T12:00:00.000Z   its registration cannot be read',
     '',
   ]);
+});
+
+test('what stands among the registrations and is none is told, and the clusters are listed', async (t) => {
+  const { run, state, strays } = await commandLine(t, allowAll, registered('prod'), {
+    name: clusterName('torn'),
+    access: { kind: 'unreadable', reason: 'its registration cannot be read' },
+  });
+  strays.push('The item NODE of x stands among the registrations of clusters, and is none.');
+  await run('clusters', 'list');
+  assert.match(state.printed, /^prod .*\ntorn +\? +its registration cannot be read$/m);
+  assert.equal(
+    state.complaint,
+    'The item NODE of x stands among the registrations of clusters, and is none. Delete it from the table.\n',
+  );
 });
 
 test('programs get JSON', async (t) => {

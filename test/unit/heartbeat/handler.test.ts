@@ -30,10 +30,10 @@ function bench(context: TestContext) {
     counts.push(...taintward_unwatched_clusters);
     unheard.push(...taintward_unheard_seconds);
   };
-  const table = { names: [] as string[], leases: new Map<string, LeaseRecord>() };
+  const table = { names: [] as string[], strays: [] as string[], leases: new Map<string, LeaseRecord>() };
   let looks = 0;
   const handler = createHandler({
-    registry: { list: async () => table.names.map(registered) },
+    registry: { list: async () => ({ clusters: table.names.map(registered), strays: table.strays }) },
     leases: {
       async lookAtAll(clusters) {
         looks += 1;
@@ -164,9 +164,21 @@ test('the heartbeat says that nothing is registered: silence is alarming', async
   assert.deepEqual(await bench(context).beat(), { unwatched: 0, looks: 1 });
 });
 
+test('what stands among the registrations and is none is said, and the clusters are counted', async (context) => {
+  const { table, log, beat } = bench(context);
+  table.names.push('a');
+  table.strays.push('The item X of Y is none.');
+  assert.equal((await beat()).unwatched, 1);
+  const said = log.lines.filter(({ level }) => level === 'error');
+  assert.deepEqual(
+    said.map(({ event, fields }) => [event, fields['reason']]),
+    [['registry.stray', 'The item X of Y is none.']],
+  );
+});
+
 test('the heartbeat fails when the table cannot be read', async () => {
   const handler = createHandler({
-    registry: { list: async () => [registered('a')] },
+    registry: { list: async () => ({ clusters: [registered('a')], strays: [] }) },
     leases: { lookAtAll: () => Promise.reject(new StoreError('out of reach')) },
     emf: new Emf({ namespace: 'taintward', clock: { now: () => NOW }, write: () => undefined }),
     stopwatch: () => 0,

@@ -6,6 +6,7 @@ import { type Fleet, FleetError } from '#functions/operator/fleet.ts';
 import { NODE_TAKEOVER, nodeTakeover } from '#functions/operator/takeover/at-nodes.ts';
 import { POD_TAKEOVER, podTakeover } from '#functions/operator/takeover/at-pods.ts';
 import { type Manifest, pathOf } from '#functions/operator/takeover/manifest.ts';
+import type { ClusterRegistry } from '#shared/clusters/registry.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { TAKEOVER_PATH } from '#shared/kubernetes/takeover.ts';
 import { TAKEOVER_ANNOTATION } from '#shared/taints/takeover-note.ts';
@@ -225,4 +226,12 @@ test('a cluster that does not answer its relay is told of before it counts as de
   assert.deepEqual(about('relay', await findings()), [
     ['warn', 'It was heard 0 s ago, and does not answer now: it is asked again every few seconds.'],
   ]);
+});
+
+test('what stands among the registrations of clusters and is none is found', async (t) => {
+  const { fleet, findings } = examined(t, controllerManager('off'));
+  const stray = 'The item NODE of x stands among the registrations of clusters, and is none.';
+  const registry = { list: async () => ({ clusters: [], strays: [stray] }) } as unknown as ClusterRegistry;
+  assert.deepEqual(about('registry', await findings({ ...fleet, registry })), [['bad', stray]]);
+  assert.deepEqual(about('registry', await findings()), []);
 });

@@ -275,7 +275,7 @@ export async function readAll(table: DynamoDbTable): Promise<typeof MEANING> {
     tainted: await Array.fromAsync(store.taintedNodes(CLUSTER)),
     noted: changed.flatMap(parseChangedItem),
     gone: gone.flatMap(parseGoneItem),
-    registered: (await new DynamoDbClusterRegistry(table).list()) as typeof REGISTERED,
+    registered: (await new DynamoDbClusterRegistry(table).list()).clusters as typeof REGISTERED,
     lease,
     stuck: await leases.stuck(CLUSTER),
     rulings: { ...rulings, fleetStop: stop } as typeof MEANING.rulings,

@@ -23,7 +23,7 @@ function follow(t: TestContext, only?: readonly string[]) {
   const stopping = new AbortController();
   const registry = {
     clusters: [] as readonly RegisteredCluster[],
-    list: async () => registry.clusters,
+    list: async () => ({ clusters: registry.clusters, strays: [] }),
   };
   const told: string[] = [];
   const connected: string[] = [];
@@ -124,7 +124,7 @@ describe('following the registry', () => {
     await poll();
     assert.deepEqual(told, ['+a']);
     assert.ok(log.lines.some(({ event }) => event === 'registry.unreadable'));
-    registry.list = async () => [];
+    registry.list = async () => ({ clusters: [], strays: [] });
     await poll();
     assert.deepEqual(told, ['+a', '-a']);
     await stop();

@@ -73,7 +73,7 @@ test('a missing secret or EKS cluster keeps no other cluster unseen, and the rel
   ];
   const stopping = new AbortController();
   const following = followRegistry({
-    registry: { list: async () => clusters },
+    registry: { list: async () => ({ clusters, strays: [] }) },
     connect: connector({ aws, clock, localContext: localContextConnection }),
     relay,
     log,

@@ -57,7 +57,10 @@ const duration = z
   .refine((ms) => ms > 0 && ms <= LONGEST_MS, DURATION);
 
 const MOMENT = 'must be a time like 2026-12-01T08:00:00Z';
-const moment = z.iso.datetime({ offset: true, error: MOMENT }).transform((written) => Date.parse(written));
+const moment = z.iso
+  .datetime({ offset: true, error: MOMENT })
+  .transform((written) => Date.parse(written))
+  .refine((at) => at >= 0, 'must be a time from 1970 on');
 
 const PERCENT = 'must be a number from 0 to 100, like 20 or 20%';
 const percent = z

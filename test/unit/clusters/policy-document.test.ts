@@ -156,6 +156,11 @@ describe('a mistake is one sentence that names the setting', () => {
     ['mode: enforce\nguard: { cluster: 20 }', 'policy.guard.cluster must be off, or a mapping of settings.'],
     ['mode: enforce\npausedUntil: 2026-12-01T08:00:00Z', 'policy.pausedUntil needs mode: paused.'],
     ['mode: paused\npausedUntil: soon', 'policy.pausedUntil must be a time like 2026-12-01T08:00:00Z.'],
+    [
+      // Nothing of that age could be read back.
+      'mode: enforce\nexclude: [{ taints: [a], until: 0001-01-01T00:00:00Z }]',
+      'policy.exclude[0].until must be a time from 1970 on.',
+    ],
     ['mode: enforce\nevict: { deadline: 5m }', 'policy.evict needs method: evict.'],
     ['mode: enforce\nrate: 0', 'policy.rate must be a number of pods per second from 0.001 to 1000000.'],
     [

@@ -197,6 +197,8 @@ function projectOwner(ownerReferences: unknown): PodOwner | undefined {
   const controller = controllerOf(ownerReferences);
   if (controller === undefined) return undefined;
   const [kind, name] = [textOf(controller['kind']), textOf(controller['name'])];
+  // No API server takes such a reference.
+  if (kind === '' || name === '') return undefined;
   return owners.get(`${kind}/${name}`, () => Object.freeze({ kind, name }));
 }
 

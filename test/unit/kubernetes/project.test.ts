@@ -230,6 +230,9 @@ test('the owner of a pod is the controller that made it', () => {
   });
   assert.equal(owner(set), undefined);
   assert.equal(owner(), undefined);
+  // No message could tell of one without a kind or a name.
+  for (const lacking of [{ kind: null }, { kind: '' }, { name: 7 }])
+    assert.equal(owner({ ...set, controller: true, ...lacking }), undefined);
   assert.equal(owner({ ...set, controller: true }), owner({ ...set, controller: true }));
 });
 

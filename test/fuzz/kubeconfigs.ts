@@ -90,7 +90,7 @@ const CYCLES = [
 const yaml = (json: unknown): string => dump(JSON.parse(JSON.stringify(json) ?? 'null'));
 
 /** In the place of a name it would be no secret. */
-const MISPLACED = new RegExp(`(?<!(?:token|password|value): |- |user:)${SECRET}`, 'g');
+const MISPLACED = new RegExp(`(?<!(?:token|password|value): |- |proxy-url: http://user:)${SECRET}`, 'g');
 
 const ERRORS = [KubeconfigError, AccessError];
 const SECRET_ARN = 'arn:aws:secretsmanager:eu-west-1:123456789012:secret:edge';

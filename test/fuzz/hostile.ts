@@ -249,4 +249,6 @@ export const sameMeaning = (a: unknown, b: unknown): boolean =>
   isDeepStrictEqual(a, b) || isDeepStrictEqual(copied(a), copied(b));
 
 const copied = (read: unknown): unknown =>
-  JSON.stringify(read, (_key, part: unknown) => (typeof part === 'bigint' ? `${part}n` : part));
+  JSON.parse(
+    JSON.stringify(read, (_key, part: unknown) => (typeof part === 'bigint' ? `${part}n` : part)) ?? 'null',
+  );

@@ -28,6 +28,7 @@ import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { evictingTaints } from '#shared/taints/virtual.ts';
 import { LeavingPods } from './leaving-pods.ts';
 import { NodeTally } from './node-tally.ts';
+import { PodRoom } from './pod-room.ts';
 
 /** What there is something to tell of: a node with all its pods or, with a UID, one pod that is there. */
 export interface Subject {
@@ -88,6 +89,7 @@ export class ClusterView {
   readonly #wentUntainted = new Set<NodeName>();
   /** Nodes that went, and after them the last of their pods. The store may not know that yet. */
   readonly #deserted = new Set<NodeName>();
+  readonly #room = new PodRoom(() => this.#keptPods());
   #listed = false;
   /** The place of each pod among those that may have been held, as of the last wake; further ones follow as they are told. */
   readonly #ranks = new Map<PodUid, number>();
@@ -225,8 +227,12 @@ export class ClusterView {
     return [{ node: name }];
   }
 
-  /** A complete list of the pods of a node that is followed. There is nothing to tell when it is what was known before. */
+  /**
+   * A complete list of the pods of a node that is followed. There is nothing to tell when it is what was known before. Throws
+   * `ApiError` when there is no room for them.
+   */
   replacePods(node: NodeName, pods: readonly LivePod[], now: EpochMs): readonly Subject[] {
+    this.#room.admit(pods);
     this.#leaving.replace(node, pods);
     if (!this.follows(node)) return [];
     const before = this.#pods.get(node);
@@ -237,8 +243,9 @@ export class ClusterView {
     return this.#forgetDeserted(node) || !isDeepStrictEqual(known, before) ? [{ node }] : [];
   }
 
-  /** A pod that came or changed; says nothing of one whose node is not listed. */
+  /** A pod that came or changed; says nothing of one whose node is not listed. Throws `ApiError` when there is no room for it. */
   upsertPod(pod: LivePod, now: EpochMs): readonly Subject[] {
+    this.#room.admit([pod]);
     if (pod.terminating) {
       this.#leaving.see(pod);
       return this.#lose(pod);
@@ -278,6 +285,12 @@ export class ClusterView {
     const noted = this.#deleted.get(node) ?? new Map<PodUid, DeletedPod>();
     noted.set(uid, { ...known, deleted });
     this.#deleted.set(node, noted);
+  }
+
+  /** All of which facts are kept. */
+  *#keptPods() {
+    for (const pods of [...this.#pods.values(), ...this.#deleted.values()]) yield* pods.values();
+    for (const pod of this.#leaving.pods()) yield { ...pod, leaving: pod };
   }
 
   /** Those of a node that are told of still. */

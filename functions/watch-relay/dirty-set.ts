@@ -3,6 +3,9 @@ import type { EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import { type DeltaMessage, deltaMessage } from '#shared/queues/delta-message.ts';
 import type { ClusterView, Subject } from './cluster-view.ts';
 
+/** More pods are told of with their nodes: those that are gone have names of their own as long as that is not told. */
+const MOST_PODS = 50_000;
+
 /**
  * What of one cluster is still to be told: names of nodes and pods, and no word of what they are like. Deltas are made
  * from the view when they are sent, so nothing that waits gets old, and however long it waits, the set grows to the
@@ -34,7 +37,8 @@ export class DirtySet {
         this.#podCount -= this.#pods.get(node)?.size ?? 0;
         this.#pods.delete(node);
       } else if (this.#nodes.get(node) === undefined && !this.#unlisted.has(node)) {
-        this.#markPod(node, uid, gone);
+        if (this.#podCount < MOST_PODS) this.#markPod(node, uid, gone);
+        else this.mark([{ node }]);
       }
     }
   }

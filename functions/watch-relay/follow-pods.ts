@@ -7,6 +7,7 @@ import { pause } from '#shared/time/pause.ts';
 import { listPages } from './list-pages.ts';
 import { isExpired, isLost, livelyWatch, retryMs } from './lively-watch.ts';
 import { PodMerge } from './pod-merge.ts';
+import { PassingPods, tooManyPassing } from './pod-room.ts';
 import { isNewer, newest, versionOf } from './resource-version.ts';
 
 /** Of one cluster. An API server spends on the fifth what the other four then lack. */
@@ -26,6 +27,8 @@ const TRIES_BEHIND = 3;
 /** Where a node's list takes so long, and so many wait for theirs, all pods are listed once. */
 const SLOW_LIST_MS = 500;
 const MANY_WAIT = 50;
+/** And where that fails, not again for so long: lists that are on their way by then do not count. */
+const NOT_ALL_FOR_MS = 60_000;
 const PAGE_SIZE = 500;
 const AFTER_ALL_OTHERS = 0;
 /** Any version that the server has in its cache. */
@@ -99,11 +102,13 @@ export class PodFollower {
   readonly #deps: PodFollowerDeps;
   readonly #lists = new PQueue({ concurrency: LISTS_AT_ONCE });
   readonly #followed = new Map<NodeName, FollowedNode>();
+  readonly #passing = new PassingPods();
   #added = 0;
   #own = 0;
   #shared: SharedWatch | undefined;
   #few: NodeJS.Timeout | undefined;
   #listingAll: Promise<void> | undefined;
+  #notAllBefore: EpochMs = 0;
 
   constructor(pods: Resource<LivePod>, sink: PodSink, deps: PodFollowerDeps) {
     this.#pods = pods;
@@ -118,7 +123,7 @@ export class PodFollower {
     this.#added += 1;
     const followed: FollowedNode = {
       node,
-      merge: new PodMerge(),
+      merge: new PodMerge(this.#passing),
       stopping: new AbortController(),
       priority: this.#added,
       own: this.#takeWatch(),
@@ -135,6 +140,7 @@ export class PodFollower {
     if (!followed) return;
     this.#followed.delete(node);
     followed.stopping.abort();
+    followed.merge.drop();
     if (followed.own) this.#giveWatch();
     this.#minWatches();
   }
@@ -329,8 +335,13 @@ export class PodFollower {
   }
 
   #listAllOnce(): void {
+    const { clock } = this.#deps;
+    if (clock.now() < this.#notAllBefore) return;
     this.#listingAll ??= this.#listAll()
-      .catch((error: unknown) => this.#sink.failed(error))
+      .catch((error: unknown) => {
+        this.#notAllBefore = clock.now() + NOT_ALL_FOR_MS;
+        this.#sink.failed(error);
+      })
       .finally(() => {
         this.#listingAll = undefined;
       });
@@ -343,10 +354,22 @@ export class PodFollower {
       this.#waiting.map((each) => [each.node, { each, asked: each.merge.ask(), pods: [] as LivePod[] }]),
     );
     let version = '';
+    let bytes = 0;
     const failed = (error: unknown) => this.#sink.failed(error);
-    for await (const page of listPages(this.#pods, { limit: PAGE_SIZE, signal, failed })) {
-      for (const pod of page.items) if (pod.node) asked.get(pod.node)?.pods.push(pod);
-      version = page.resourceVersion;
+    try {
+      for await (const page of listPages(this.#pods, { limit: PAGE_SIZE, signal, failed })) {
+        for (const pod of page.items) {
+          const waiting = pod.node && asked.get(pod.node);
+          if (!waiting) continue;
+          const taken = this.#passing.take(pod);
+          if (taken === undefined) throw tooManyPassing();
+          bytes += taken;
+          waiting.pods.push(pod);
+        }
+        version = page.resourceVersion;
+      }
+    } finally {
+      this.#passing.give(bytes);
     }
     for (const { each, asked: ask, pods } of asked.values()) {
       const known = each.stopping.signal.aborted ? undefined : each.merge.answer(ask, pods, version);
@@ -355,9 +378,10 @@ export class PodFollower {
   }
 
   #replace(followed: FollowedNode, pods: readonly LivePod[], version: string): void {
+    this.#sink.replace(followed.node, pods);
+    // Not before: what the sink could not take is listed again.
     followed.listedAt = this.#deps.clock.now();
     followed.position = newest(followed.position ?? CACHED, version);
-    this.#sink.replace(followed.node, pods);
   }
 
   /** `undefined`: its answer does not count, because more was heard meanwhile than could be kept. */

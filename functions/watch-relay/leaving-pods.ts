@@ -23,6 +23,11 @@ export class LeavingPods {
     return this.#nodes.has(node);
   }
 
+  /** All of them. */
+  *pods(): Generator<Leaving> {
+    for (const pods of this.#nodes.values()) yield* pods.values();
+  }
+
   get nodes(): Iterable<NodeName> {
     return this.#nodes.keys();
   }

@@ -1,4 +1,5 @@
 import type { Change, LivePod } from '#shared/kubernetes/api.ts';
+import type { PassingPods } from './pod-room.ts';
 import { isNewer } from './resource-version.ts';
 
 /** So many events wait for a list at most; beyond, another list is cheaper. */
@@ -10,10 +11,16 @@ const MAX_BUFFERED = 10_000;
  * and those to come. So neither a pod that went before an older list answered comes back, nor is one lost.
  */
 export class PodMerge {
+  readonly #passing: PassingPods;
   /** Of the list that counts. */
   #version: string | undefined;
   #kept: Change<LivePod>[] | undefined;
+  #keptBytes = 0;
   #asked = 0;
+
+  constructor(passing: PassingPods) {
+    this.#passing = passing;
+  }
 
   /** Whether a list has answered. */
   get listed(): boolean {
@@ -23,6 +30,7 @@ export class PodMerge {
   /** A list is about to be asked for. An answer to an earlier one no longer counts. */
   ask(): number {
     this.#asked += 1;
+    this.drop();
     this.#kept = [];
     return this.#asked;
   }
@@ -40,21 +48,35 @@ export class PodMerge {
       else known.delete(object.uid);
     }
     this.#version = version;
-    this.#kept = undefined;
+    this.drop();
     return [...known.values()];
   }
 
   /** A list got no answer. */
   giveUp(asked: number): void {
-    if (asked === this.#asked) this.#kept = undefined;
+    if (asked === this.#asked) this.drop();
+  }
+
+  /** What is kept for a list on its way is forgotten: its answer does not count. */
+  drop(): void {
+    this.#kept = undefined;
+    this.#passing.give(this.#keptBytes);
+    this.#keptBytes = 0;
   }
 
   /** Whether a change counts now; when a list is on its way, it may count again after that. */
   hear(change: Change<LivePod>): boolean {
-    if (this.#kept) {
-      this.#kept.push(change);
-      if (this.#kept.length > MAX_BUFFERED) this.#kept = undefined;
-    }
+    if (this.#kept) this.#keep(this.#kept, change);
     return this.#version !== undefined && isNewer(change.object.resourceVersion, this.#version);
+  }
+
+  #keep(kept: Change<LivePod>[], change: Change<LivePod>): void {
+    const bytes = kept.length < MAX_BUFFERED ? this.#passing.take(change.object) : undefined;
+    if (bytes === undefined) {
+      this.drop();
+      return;
+    }
+    kept.push(change);
+    this.#keptBytes += bytes;
   }
 }

@@ -13,6 +13,9 @@ import { ApiError } from './api-error.ts';
 import { fieldsOf, itemsOf, textOf } from './api-json.ts';
 import { controllerOf } from './controller-of.ts';
 
+/** Longer than most keys. */
+const KEY_CHARACTERS = 256;
+
 /**
  * Hands out one shared object per key, so that what thousands of pods have in common is kept once. When it is
  * full it forgets everything and starts over: sharing is a matter of memory only, and what is common is soon
@@ -21,7 +24,9 @@ import { controllerOf } from './controller-of.ts';
 export class Interner<T> {
   readonly #limit: number;
   readonly #shared = new Map<string, T>();
+  #characters = 0;
 
+  /** `limit`: so many objects, of keys with so many times {@link KEY_CHARACTERS} in all. */
   constructor(limit: number) {
     this.#limit = limit;
   }
@@ -30,7 +35,11 @@ export class Interner<T> {
   get(key: string, make: () => T): T {
     const known = this.#shared.get(key);
     if (known !== undefined) return known;
-    if (this.#shared.size >= this.#limit) this.#shared.clear();
+    this.#characters += key.length;
+    if (this.#shared.size >= this.#limit || this.#characters > this.#limit * KEY_CHARACTERS) {
+      this.#shared.clear();
+      this.#characters = key.length;
+    }
     const made = make();
     this.#shared.set(key, made);
     return made;

@@ -308,6 +308,17 @@ describe('an interner', () => {
     for (const key of ['a', 'b', 'c', 'c', 'a']) assert.equal(get(key), key);
     assert.equal(made, 4);
   });
+
+  test('never holds long keys without end', () => {
+    const interner = new Interner<string>(1_000_000);
+    const large = 'x'.repeat(100_000_000);
+    const kept = () => interner.get('a', () => 'anew') === 'first';
+    interner.get('a', () => 'first');
+    for (const start of ['a', 'b']) interner.get(`${start}${large}`, () => start);
+    assert.ok(kept());
+    interner.get(`c${large}`, () => 'c');
+    assert.ok(!kept());
+  });
 });
 
 test('nothing was before 1970, whatever somebody wrote into a taint or a condition', () => {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { getHeapStatistics } from 'node:v8';
 import { ClusterView, type Subject } from '#functions/watch-relay/cluster-view.ts';
 import { DirtySet } from '#functions/watch-relay/dirty-set.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
@@ -627,4 +628,94 @@ test('a view forgets what is gone: it does not grow with what has been', () => {
     view.deletePod(livePod(uid), at(index));
   }
   assert.deepEqual(view.counts, NOTHING);
+});
+
+describe('pods without end, as no cluster has them', () => {
+  /** Of these a hundred fill the room there is for them, and one keeps them all. */
+  const LARGE = 'x'.repeat(getHeapStatistics().heap_size_limit / 300);
+  const TOO_MANY = { name: 'ApiError', message: /^The pods of its tainted nodes take more than \d+ MiB/ };
+  const large = (index: number, fields: Partial<LivePod> = {}): LivePod =>
+    livePod(`u${index}`, { tolerations: [{ key: LARGE, operator: 'Exists' }], ...fields });
+  /** How many of 150 get in, one by one. */
+  function takenBy(take: (index: number) => unknown): number {
+    for (let index = 0; index < 150; index++) {
+      try {
+        take(index);
+      } catch (error) {
+        assert.throws(() => {
+          throw error;
+        }, TOO_MANY);
+        return index;
+      }
+    }
+    return 150;
+  }
+  const few = (taken: number) => assert.ok(taken > 90 && taken < 110, `${taken} were taken`);
+
+  test('in a list are refused, and none of them is kept', () => {
+    const view = listed([liveNode('n1', 'a')]);
+    const pods = Array.from({ length: 110 }, (_, index) => large(index));
+    assert.throws(() => view.replacePods(pods, at(1)), TOO_MANY);
+    assert.deepEqual(view.counts, { nodes: 1, tainted: 1, pods: 0 });
+  });
+
+  test('in lists of many nodes are refused, too', () => {
+    const nodes = Array.from({ length: 150 }, (_, index) => liveNode(`n${index}`, 'a'));
+    const view = new ClusterView(clusterName('c1'), 1);
+    view.replaceNodes(nodes, at(0));
+    few(
+      takenBy((index) => {
+        const node = nodeName(`n${index}`);
+        view.replacePods(node, [large(index, { node })], at(1));
+      }),
+    );
+  });
+
+  test('one by one are refused, those that are known stay, and when some go there is room again', () => {
+    const view = listed([liveNode('n1', 'a')]);
+    const taken = takenBy((index) => view.upsertPod(large(index), at(1)));
+    few(taken);
+    assert.equal(view.counts.pods, taken);
+    view.deletePod(large(0), at(2));
+    view.upsertPod(large(taken), at(2));
+    assert.throws(() => view.upsertPod(large(taken + 1), at(2)), TOO_MANY);
+  });
+
+  test('that leave and do not go are refused', () => {
+    const view = listed([liveNode('n1', 'a')]);
+    const leaving = { overAt: at(30), finalizers: [LARGE] };
+    few(
+      takenBy((index) =>
+        view.upsertPod(livePod(`u${index}`, { terminating: true, disrupted: true, leaving }), at(1)),
+      ),
+    );
+  });
+
+  test('that somebody else deletes again and again are refused', () => {
+    const view = listed([liveNode('n1', 'a')]);
+    few(
+      takenBy((index) => {
+        view.upsertPod(large(index), at(1));
+        view.deletePod(large(index, { deleted: { at: at(1), by: 'other' } }), at(1));
+      }),
+    );
+  });
+
+  test('are none where the same few change again and again', () => {
+    const view = listed([liveNode('n1', 'a')]);
+    for (let index = 0; index < 400; index++) view.upsertPod(large(index % 40), at(index));
+    assert.equal(view.counts.pods, 40);
+  });
+
+  test('that come and go while no queue takes anything are told of with their nodes', () => {
+    const { view, hear, said } = silent();
+    hear(view.replaceNodes([liveNode('n1', 'a'), liveNode('n2', 'a')], at(0)));
+    for (const name of ['n1', 'n2']) hear(view.replacePods(nodeName(name), [], at(0)));
+    said();
+    for (let index = 0; index <= 50_000; index++) {
+      hear(view.upsertPod(livePod(`u${index}`), at(1)));
+      if (index > 0) hear(view.deletePod(livePod(`u${index}`)));
+    }
+    assert.deepEqual(said(), ['n1 a: u0']);
+  });
 });

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
+import { getHeapStatistics } from 'node:v8';
 import { PodFollower, PodFollowLimits } from '#functions/watch-relay/follow-pods.ts';
 import { type NodeName, nodeName } from '#shared/eviction/identity.ts';
 import type { Change, ListOptions, LivePod, Page, WatchEvent } from '#shared/kubernetes/api.ts';
@@ -469,6 +470,22 @@ describe('lists', () => {
     );
     assert.equal(new Set(given.heard.map((line) => line.split(':')[0])).size, 90);
     assert.ok(given.lists().length < 20, `${given.lists().length} lists`);
+  });
+
+  test('that never end, of pods without end, fill no memory, and those of each node are listed all the same', async (context) => {
+    const given = bench(context);
+    const labels = { large: 'x'.repeat(getHeapStatistics().heap_size_limit / 600) };
+    given.pods.answer = async ({ onNode }) => {
+      if (onNode !== undefined) await new Promise((resolve) => setTimeout(resolve, 2 * SECOND));
+      const made = { ...podOn('n90', `u${given.lists().length}`, '9'), labels };
+      return onNode === undefined ? { ...page('10', made), continue: 'more' } : page('10');
+    };
+    await given.addMany(90);
+    await given.time.pass(60 * SECOND);
+    const all = given.lists().filter(({ onNode }) => onNode === undefined);
+    assert.ok(all.length >= 90 && all.length <= 110, `${all.length} pages`);
+    assert.match((given.failures[0] as Error).message, /^The pods of its tainted nodes take more than /);
+    assert.equal(new Set(given.heard).size, 90);
   });
 });
 

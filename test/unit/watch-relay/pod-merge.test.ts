@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { getHeapStatistics } from 'node:v8';
 import fc from 'fast-check';
 import { PodMerge } from '#functions/watch-relay/pod-merge.ts';
+import { PassingPods } from '#functions/watch-relay/pod-room.ts';
 import type { Change, LivePod } from '#shared/kubernetes/api.ts';
 import { livePod } from './live-objects.ts';
 
@@ -72,7 +74,7 @@ describe('lists and events of a node in any order', () => {
   test('leave neither a phantom nor a gap when all is heard', () => {
     fc.assert(
       fc.property(histories, turns, fc.nat(30), (changes, order, missed) => {
-        const merge = new PodMerge();
+        const merge = new PodMerge(new PassingPods());
         const sink = new Sink();
         // A watch that begins in the middle: what was before is only in lists.
         let heard = Math.min(missed, changes.length);
@@ -111,7 +113,7 @@ describe('lists and events of a node in any order', () => {
 });
 
 test('before a list has answered, no event counts', () => {
-  const merge = new PodMerge();
+  const merge = new PodMerge(new PassingPods());
   assert.equal(merge.hear(upsert('u1', 5)), false);
   merge.ask();
   assert.equal(merge.hear(upsert('u1', 6)), false);
@@ -119,21 +121,21 @@ test('before a list has answered, no event counts', () => {
 });
 
 test('a pod that went before an older list answers does not come back', () => {
-  const merge = new PodMerge();
+  const merge = new PodMerge(new PassingPods());
   const asked = merge.ask();
   merge.hear(removal('u1', 9));
   assert.deepEqual(merge.answer(asked, [livePod('u1', { resourceVersion: '3' })], '8'), []);
 });
 
 test('a pod that came while a list was on its way is not lost to an older answer', () => {
-  const merge = new PodMerge();
+  const merge = new PodMerge(new PassingPods());
   const asked = merge.ask();
   merge.hear(upsert('u1', 10));
   assert.deepEqual(brief(merge.answer(asked, [], '9') ?? []), ['u1@10']);
 });
 
 test('an event that a list has told already does not count, however long its number', () => {
-  const merge = new PodMerge();
+  const merge = new PodMerge(new PassingPods());
   merge.answer(merge.ask(), [], '10');
   assert.equal(merge.hear(upsert('u1', 9)), false);
   assert.equal(merge.hear(upsert('u1', 10)), false);
@@ -141,7 +143,7 @@ test('an event that a list has told already does not count, however long its num
 });
 
 test('an answer to an earlier ask does not count', () => {
-  const merge = new PodMerge();
+  const merge = new PodMerge(new PassingPods());
   const first = merge.ask();
   const second = merge.ask();
   assert.equal(merge.answer(first, [livePod('u1')], '5'), undefined);
@@ -149,7 +151,7 @@ test('an answer to an earlier ask does not count', () => {
 });
 
 test('an answer does not count when more was heard meanwhile than is kept; the next one does', () => {
-  const merge = new PodMerge();
+  const merge = new PodMerge(new PassingPods());
   const asked = merge.ask();
   for (let heard = 0; heard <= MAX_KEPT; heard++) merge.hear(upsert('u1', heard + 2));
   assert.equal(merge.answer(asked, [], '1'), undefined);
@@ -157,8 +159,27 @@ test('an answer does not count when more was heard meanwhile than is kept; the n
   assert.deepEqual(merge.answer(merge.ask(), [], '10005'), []);
 });
 
+test('an answer does not count either when what was heard is larger than there is room for; what was taken for it is given back', () => {
+  const passing = new PassingPods();
+  const [merge, other] = [new PodMerge(passing), new PodMerge(passing)];
+  const larger = (uid: string, version: number): Change<LivePod> => {
+    const labels = { large: 'x'.repeat(getHeapStatistics().heap_size_limit / 60) };
+    return { kind: 'upsert', object: livePod(uid, { resourceVersion: String(version), labels }) };
+  };
+  const [asked, askedOther] = [merge.ask(), other.ask()];
+  for (let heard = 0; heard < 5; heard++) {
+    merge.hear(larger('u1', heard + 2));
+    other.hear(larger('u2', heard + 2));
+  }
+  assert.deepEqual(brief(merge.answer(asked, [], '1') ?? []), ['u1@6']);
+  assert.equal(other.answer(askedOther, [], '1'), undefined);
+  const again = other.ask();
+  for (let heard = 0; heard < 9; heard++) other.hear(larger('u2', heard + 2));
+  assert.deepEqual(brief(other.answer(again, [], '1') ?? []), ['u2@10']);
+});
+
 test('a list that got no answer leaves what the one before it said', () => {
-  const merge = new PodMerge();
+  const merge = new PodMerge(new PassingPods());
   merge.answer(merge.ask(), [], '5');
   const asked = merge.ask();
   assert.equal(merge.hear(upsert('u1', 6)), true);

@@ -55,5 +55,7 @@ export function behindGate(gate: Gate): Victim {
       goOn = gate.freeze();
     },
     resume: () => goOn(),
+    // The proxy is behind what is stopped.
+    hearsAnswers: true,
   };
 }

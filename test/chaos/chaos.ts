@@ -8,7 +8,7 @@ import { Wiretap } from '#test/cluster/rig/wiretap.ts';
 import { SeededRandom } from '#test/simulation/seeded-random.ts';
 import { behindGate } from './api-server.ts';
 import { historyOf } from './history.ts';
-import { deadlinesOf, judge, type Violation } from './judge.ts';
+import { deadlinesOf, judge, type Time, type Violation } from './judge.ts';
 import { People } from './people.ts';
 import { type Fault, inWords, type Plan, planOf, type Scale, Tolerations } from './plan.ts';
 import { Weathered } from './sky.ts';
@@ -37,6 +37,12 @@ export interface Settings {
   readonly tell: (line: string) => void;
 }
 
+export interface Spread {
+  readonly p50: number;
+  readonly p99: number;
+  readonly longest: number;
+}
+
 /** What happened, and how the service stood it. Times are milliseconds. */
 export interface Report {
   readonly seed: number;
@@ -49,7 +55,9 @@ export interface Report {
   readonly requestsHit: Readonly<Record<string, number>>;
   readonly pods: number;
   readonly evictions: number;
-  readonly lateMs: { readonly p50: number; readonly p99: number; readonly longest: number };
+  readonly lateMs: Spread;
+  /** How long ago the last look at its node had been answered when a delete came to the proxy. */
+  readonly lookAgeMs: Spread;
   /** Pods that were due when their taint went, or they came to tolerate it. */
   readonly saved: number;
   readonly savedAfterMs: number;
@@ -63,7 +71,10 @@ export interface Report {
 export async function chaos({ scale, start, apiServer, tell }: Settings): Promise<Report> {
   await using opened = new AsyncDisposableStack();
   const cluster = opened.adopt(await TestCluster.open('KUBECONFIG', runName()), (each) =>
-    each.close().catch((error: Error) => tell(`not everything was removed: ${error.message}`)),
+    each.close().catch((error: Error) => {
+      // An API server of our own ends with all that is on it.
+      if (!apiServer) tell(`not everything was removed: ${error.message}`);
+    }),
   );
   const account = await Account.create(cluster, 'service');
   const tap = opened.adopt(await Wiretap.open(cluster.connection), (each) => each.close());
@@ -84,14 +95,15 @@ export async function chaos({ scale, start, apiServer, tell }: Settings): Promis
 
   const weathered = new Weathered(new SeededRandom(scale.seed + 2));
   tap.carry = weathered.carry;
-  const suffering = { victims: new Map(victims.map((each) => [each.name, each])), gate, weathered };
+  const unheard: Time[] = [];
+  const suffering = { victims: new Map(victims.map((each) => [each.name, each])), gate, weathered, unheard };
   await play(plan, { people, suffering, tell, endAt: scale.minutes * 60_000 });
   cluster.witness.check();
 
   tell('quiet');
   const quietAt = Date.now();
   await form.ready();
-  const history = () => historyOf(cluster, [], people.deleted, Date.now());
+  const history = () => historyOf(cluster.witness, { requests: [], unheard }, people.deleted, Date.now());
   let nothingSince: number | undefined;
   await until('nothing is due', QUIET_WITHIN_MS, async () => {
     await passes(LOOKS_EVERY_MS);
@@ -101,8 +113,9 @@ export async function chaos({ scale, start, apiServer, tell }: Settings): Promis
   }).catch(() => tell(`after ${QUIET_WITHIN_MS / 60_000} minutes something is still due`));
   cluster.witness.check();
 
-  const found = judge(historyOf(cluster, tap.requests, people.deleted, Date.now()));
-  const { evictions, violations, lateMs, savedAfterMs } = found;
+  const passed = { requests: tap.requests, unheard };
+  const found = judge(historyOf(cluster.witness, passed, people.deleted, Date.now()));
+  const { evictions, violations, lateMs, savedAfterMs, lookAgeMs } = found;
   return {
     ...scale,
     done: countOf(plan.deeds.map(({ act }) => act.kind)),
@@ -111,7 +124,8 @@ export async function chaos({ scale, start, apiServer, tell }: Settings): Promis
     requestsHit: Object.fromEntries(weathered.hits),
     pods: cluster.witness.pods.size,
     evictions,
-    lateMs: { p50: quantile(lateMs, 0.5), p99: quantile(lateMs, 0.99), longest: quantile(lateMs, 1) },
+    lateMs: spreadOf(lateMs),
+    lookAgeMs: spreadOf(lookAgeMs),
     saved: savedAfterMs.length,
     savedAfterMs: Math.max(0, ...savedAfterMs),
     settledAfterMs: (nothingSince ?? Date.now()) - quietAt,
@@ -120,10 +134,18 @@ export async function chaos({ scale, start, apiServer, tell }: Settings): Promis
   };
 }
 
+const spreadOf = (values: readonly number[]): Spread => ({
+  p50: quantile(values, 0.5),
+  p99: quantile(values, 0.99),
+  longest: quantile(values, 1),
+});
+
 interface Suffering {
   readonly victims: ReadonlyMap<string, Victim>;
   readonly gate: Gate;
   readonly weathered: Weathered;
+  /** When who evicts heard no answers. */
+  readonly unheard: Time[];
 }
 
 /** Has all that is planned happen at its moment; resolves when all of it is over, and every process runs. */
@@ -164,7 +186,7 @@ async function play(
   await Promise.all([...doing, replacing]);
 }
 
-async function suffer(fault: Fault, { victims, gate, weathered }: Suffering): Promise<void> {
+async function suffer(fault: Fault, { victims, gate, weathered, unheard }: Suffering): Promise<void> {
   switch (fault.kind) {
     case 'weather':
       return weathered.last(fault);
@@ -181,9 +203,12 @@ async function suffer(fault: Fault, { victims, gate, weathered }: Suffering): Pr
     }
     case 'stop': {
       const victim = victims.get(fault.victim);
+      const from = Date.now();
       victim?.pause?.();
       await passes(fault.forMs);
-      return victim?.resume?.();
+      victim?.resume?.();
+      if (victim?.hearsAnswers) unheard.push({ from, to: Date.now() });
+      return;
     }
     default:
       return fault satisfies never;

@@ -1,5 +1,11 @@
 import { dueAt, type Taint, type Toleration } from '#test/naive/rule.ts';
 
+/** From one moment to another, both included. */
+export interface Time {
+  readonly from: number;
+  readonly to: number;
+}
+
 /** Something was so from a moment on, which lies between when it was asked for and when it was seen. */
 interface Turn {
   readonly askedAt: number;
@@ -31,6 +37,10 @@ export interface SentDelete {
   readonly uid: string;
   /** The oldest state of its node that it may rest upon. */
   readonly lookedAt: number;
+  /** When it came to the proxy: it rests upon nothing later, however long its way from there was. */
+  readonly sentAt: number;
+  /** So long before, the last look at its node had been answered; `undefined`: nobody looked. */
+  readonly lookAgeMs: number | undefined;
   /** The API server's; `undefined`: unknown, for the way was cut. */
   readonly status: number | undefined;
 }
@@ -58,16 +68,12 @@ export interface Findings {
   readonly lateMs: readonly number[];
   /** Pods that were due when their taint went, or what they tolerate changed: for how long. */
   readonly savedAfterMs: readonly number[];
+  /** Of each delete that may have brought an eviction about. */
+  readonly lookAgeMs: readonly number[];
 }
 
 /** Nodes and pods come by two watches, in no common order. */
 const TWO_WATCHES_MS = 250;
-
-/** From one moment to another, both included. */
-interface Time {
-  readonly from: number;
-  readonly to: number;
-}
 
 /** While a node had a taint, and a pod tolerated something, all the same. `since`: of the taint. */
 interface Stretch extends Time {
@@ -82,12 +88,13 @@ export function judge({ nodes, pods, deletes, endAt }: History): Findings {
   const violations: Violation[] = [];
   const lateMs: number[] = [];
   const savedAfterMs: number[] = [];
+  const lookAgeMs: number[] = [];
   const sent = Map.groupBy(deletes, ({ uid }) => uid);
   let evictions = 0;
   for (const pod of pods) {
     const turns = nodes.get(pod.node) ?? [];
     const mine = sent.get(pod.uid) ?? [];
-    const accepted = mine.filter(({ status = 0 }) => status >= 200 && status < 300);
+    const accepted = mine.filter(isAccepted);
     const tell = (kind: Violation['kind'], why: string) =>
       violations.push({ kind, pod: `${pod.name} (${pod.uid})`, node: pod.node, why });
     if (accepted.length > 1) tell('doubled', `the API server took ${accepted.length} deletes of it`);
@@ -98,18 +105,20 @@ export function judge({ nodes, pods, deletes, endAt }: History): Findings {
     const standing = last && last.to >= until - TWO_WATCHES_MS ? last : undefined;
     if (pod.leftAt === undefined) {
       if (standing) tell('lost', `it is there ${seconds(endAt - standing.from)} after it was due`);
-    } else if (accepted.length > 0 || !pod.deletedByPeople) {
-      evictions += 1;
-      const possible = mine.filter(({ status = 200 }) => status < 300);
-      const from = Math.min(pod.leftAt, ...possible.map(({ lookedAt }) => lookedAt));
-      const wrong = misdeed(possibly(turns, pod, endAt), { from, to: pod.leftAt });
-      if (possible.length === 0) tell('wrong', 'it went, and nobody was seen to delete it');
-      else if (wrong) tell(wrong.kind, wrong.why);
-      lateMs.push(standing ? pod.leftAt - standing.from : 0);
+    } else {
+      const before = mine.filter(({ sentAt }) => sentAt <= until);
+      if (before.some(isAccepted) || !pod.deletedByPeople) {
+        evictions += 1;
+        const possible = before.filter(({ status = 200 }) => status < 300);
+        lookAgeMs.push(...possible.map((each) => each.lookAgeMs ?? Infinity));
+        const wrong = misdeed(possibly(turns, pod, endAt), possible);
+        if (wrong) tell(wrong.kind, wrong.why);
+        lateMs.push(standing ? until - standing.from : 0);
+      }
     }
     savedAfterMs.push(...overdue.filter((each) => each !== standing).map(({ from, to }) => to - from));
   }
-  return { evictions, violations, lateMs, savedAfterMs };
+  return { evictions, violations, lateMs, savedAfterMs, lookAgeMs };
 }
 
 /** When each pod that is there has to go, by what was seen last; `Infinity`: never, as things are. */
@@ -127,8 +136,20 @@ export const deadlinesOf = ({
       return last ? Math.max(last.from, last.dueAt) : Infinity;
     });
 
-/** What an eviction in this time is, by the stretches in which its pod may have had a deadline; `undefined`: right. */
+const isAccepted = ({ status = 0 }: SentDelete): boolean => status >= 200 && status < 300;
+
+/** What an eviction is, which one of these deletes brought about; `undefined`: right, if it was one of them that is. */
 function misdeed(
+  stretches: readonly Stretch[],
+  deletes: readonly SentDelete[],
+): Pick<Violation, 'kind' | 'why'> | undefined {
+  const each = deletes.map((sent) => misdeedOf(stretches, { from: sent.lookedAt, to: sent.sentAt }));
+  if (each.length === 0) return { kind: 'wrong', why: 'it went, and nobody was seen to delete it' };
+  return each.includes(undefined) ? undefined : each[0];
+}
+
+/** What a delete is that rests upon this time, by the stretches in which its pod may have had a deadline; `undefined`: right. */
+function misdeedOf(
   stretches: readonly Stretch[],
   { from, to }: Time,
 ): Pick<Violation, 'kind' | 'why'> | undefined {
@@ -140,7 +161,7 @@ function misdeed(
     const before = last ? `; it had been due until ${seconds(from - last.to)} before` : '';
     return { kind: 'wrong', why: `nothing called for that${before}` };
   }
-  return { kind: 'early', why: `it went ${seconds(due - to)} before it can have been due` };
+  return { kind: 'early', why: `it was deleted ${seconds(due - to)} before it can have been due` };
 }
 
 /** When a pod was due, by what was seen: the latest that it may have been. Times that follow each other are one. */

@@ -32,7 +32,8 @@ export async function oneProcess({ account, gate }: Way): Promise<Form> {
     },
     pause: () => service.pause(),
     resume: () => service.resume(),
-  };
+    hearsAnswers: true,
+  } as const;
   return {
     victims: [victim],
     crashes,

@@ -1,11 +1,11 @@
-import type { Report } from './chaos.ts';
+import type { Report, Spread } from './chaos.ts';
 import type { Violation } from './judge.ts';
 
 const KINDS: readonly Violation['kind'][] = ['lost', 'wrong', 'early', 'doubled'];
 
 /** A report as a table of two columns. */
 export function table(report: Report & { readonly form: string }): string {
-  const { lateMs, violations } = report;
+  const { lateMs, lookAgeMs, violations } = report;
   const rows: readonly (readonly [string, string])[] = [
     ['form', report.form],
     ['seed', String(report.seed)],
@@ -15,7 +15,8 @@ export function table(report: Report & { readonly form: string }): string {
     ['faults', listed(report.faults)],
     ['requests', `${report.requests}, hit: ${listed(report.requestsHit)}`],
     ['evictions', String(report.evictions)],
-    ['late', `p50 ${seconds(lateMs.p50)}, p99 ${seconds(lateMs.p99)}, longest ${seconds(lateMs.longest)}`],
+    ['late', spread(lateMs)],
+    ['decided by a look', `${spread(lookAgeMs)} ago`],
     ['saved while due', `${report.saved}, after ${seconds(report.savedAfterMs)} at the longest`],
     ...KINDS.map((kind) => [kind, String(violations.filter((each) => each.kind === kind).length)] as const),
     ['ended by itself', String(report.crashes.length)],
@@ -25,6 +26,9 @@ export function table(report: Report & { readonly form: string }): string {
 }
 
 const seconds = (ms: number): string => `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 0)} s`;
+
+const spread = ({ p50, p99, longest }: Spread): string =>
+  `p50 ${seconds(p50)}, p99 ${seconds(p99)}, longest ${seconds(longest)}`;
 
 const listed = (counts: Readonly<Record<string, number>>): string =>
   Object.entries(counts)

@@ -8,6 +8,8 @@ export interface Victim {
   /** Stops it in its tracks (SIGSTOP), and lets it go on (SIGCONT); absent: it is too short-lived. */
   readonly pause?: () => void;
   readonly resume?: () => void;
+  /** While it is stopped, who evicts hears of no answer that the proxy gave. */
+  readonly hearsAnswers?: true;
 }
 
 /** The service in one of its forms, on one cluster. */

@@ -25,8 +25,8 @@ export interface TappedRequest {
   status?: number;
   /** When it was passed on; `undefined`: not yet, or never. */
   forwardedAt?: number;
-  /** When who asked had the whole answer; `undefined`: not yet, or never. */
-  endedAt?: number;
+  /** What who asked was told, which need not be the API server's answer, and when all of it was sent; `undefined`: not yet, or never. */
+  told?: { readonly status: number; readonly at: number };
 }
 
 /** A request between who asks and the API server. */
@@ -152,8 +152,9 @@ export class Wiretap {
       hold.requests.push(request);
       await hold.released;
     }
+    // It comes for an answer that was broken off, too.
     response.once('finish', () => {
-      request.endedAt = Date.now();
+      if (response.writableEnded) request.told = { status: response.statusCode, at: Date.now() };
     });
     const forward = () => this.#forward(request, headers, response);
     await this.carry({ request, response, forward });

@@ -17,6 +17,8 @@ const POD: JudgedPod = {
 const sent = (seconds: number, more: Partial<SentDelete> = {}): SentDelete => ({
   uid: 'u',
   lookedAt: seconds * 1000,
+  sentAt: seconds * 1000,
+  lookAgeMs: 100,
   status: 200,
   ...more,
 });
@@ -64,6 +66,16 @@ test('a pod that went when nothing called for that went wrongly', () => {
   assert.deepEqual(kinds([left(5)], [sent(4.9)]), ['wrong']);
   assert.deepEqual(kinds([left(61)], [sent(60.9)]), ['wrong']);
   assert.deepEqual(kinds([left(61)], [sent(60.9, { lookedAt: 60_050 })]), []);
+});
+
+test('a delete that was decided too soon is early, however long its way was', () => {
+  assert.deepEqual(kinds([left(35)], [sent(29.9)]), ['early']);
+  assert.deepEqual(kinds([left(15)], [sent(9.9)]), ['wrong']);
+});
+
+test('of several deletes that may have done it, one that is right is enough', () => {
+  assert.deepEqual(kinds([left(35)], [sent(29.9, { status: undefined }), sent(31)]), []);
+  assert.deepEqual(kinds([left(30.5)], [sent(29.9, { status: undefined }), sent(31)]), ['early']);
 });
 
 test('a taint that came back begins a countdown of its own', () => {

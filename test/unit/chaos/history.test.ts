@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { historyOf, type Passed } from '#test/chaos/history.ts';
+import type { TappedRequest } from '#test/cluster/rig/wiretap.ts';
+import type { PodLife } from '#test/cluster/rig/witness.ts';
+
+const POD: PodLife = {
+  uid: 'u',
+  name: 'p',
+  node: 'n',
+  seenAt: 0,
+  generation: 1,
+  tolerations: [],
+  moments: [{ at: 0, labels: {}, tolerations: [] }],
+};
+const request = (at: number, more: Partial<TappedRequest>): TappedRequest => ({
+  at,
+  method: 'GET',
+  path: '/api/v1/nodes/n',
+  contentType: '',
+  body: '',
+  forwardedAt: at,
+  ...more,
+});
+/** A look that was asked for and answered at these moments. */
+const look = (at: number, toldAt: number, status = 200) => request(at, { told: { status, at: toldAt } });
+
+/** What a delete that comes at ten seconds is said to rest upon. */
+function restingUpon(looks: readonly TappedRequest[], unheard: Passed['unheard'] = []) {
+  const path = '/api/v1/namespaces/default/pods/p';
+  const body = JSON.stringify({ preconditions: { uid: 'u' } });
+  const sent = request(10_000, { method: 'DELETE', path, body, status: 200 });
+  const seen = { nodes: new Map(), pods: new Map([['u', POD]]) };
+  const { deletes } = historyOf(seen, { requests: [...looks, sent], unheard }, new Set(), 20_000);
+  const [found] = deletes;
+  return found && [found.lookedAt, found.lookAgeMs];
+}
+
+test('a delete rests upon the oldest look that was answered lately enough, as it was when that was asked for', () => {
+  assert.deepEqual(restingUpon([look(9_000, 9_900)]), [9_000, 100]);
+  assert.deepEqual(restingUpon([look(9_200, 9_300), look(9_800, 9_900)]), [9_200, 100]);
+  assert.deepEqual(restingUpon([look(5_000, 9_200), look(9_800, 9_900)]), [9_800, 100]);
+});
+
+test('one that rests upon no such look may rest upon nothing older', () => {
+  assert.deepEqual(restingUpon([look(5_000, 5_100)]), [9_250, 4_900]);
+  assert.deepEqual(restingUpon([]), [9_250, undefined]);
+});
+
+test('what was refused, broken off or answered later shows nothing', () => {
+  assert.deepEqual(restingUpon([look(9_900, 9_950, 500)]), [9_250, undefined]);
+  assert.deepEqual(restingUpon([request(9_900, { status: 200 })]), [9_250, undefined]);
+  assert.deepEqual(restingUpon([look(9_900, 10_001)]), [9_250, undefined]);
+});
+
+test('while the service is stopped, what it was told does not age', () => {
+  assert.deepEqual(restingUpon([look(4_950, 5_000)], [{ from: 5_010, to: 9_900 }]), [4_950, 110]);
+});

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import * as z from 'zod';
 import {
   type DeletedPod,
@@ -321,5 +321,5 @@ export function deduplicationId(delta: Delta): string {
 
 /** 64 characters, all of those that SQS allows in an id. */
 function sha256(text: string): string {
-  return createHash('sha256').update(text).digest('hex');
+  return hash('sha256', text);
 }

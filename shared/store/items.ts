@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import * as z from 'zod';
 import {
   type ClusterName,
@@ -78,8 +78,7 @@ export const historyKeys = (cluster: ClusterName): readonly string[] =>
 /** The first place in the index of history of that moment or later. */
 export const historySince = (moment: EpochMs): string => padded(Math.max(0, moment));
 
-const shardOf = (ref: NodeRef): number =>
-  createHash('sha256').update(nodeKey(ref)).digest().readUInt8() % SHARDS;
+const shardOf = (ref: NodeRef): number => hash('sha256', nodeKey(ref), 'buffer').readUInt8() % SHARDS;
 
 /** The attributes of a NODE item that its content decides; `undefined` = removed. */
 export function nodeAttributes(ref: NodeRef, node: NodeState): Item {

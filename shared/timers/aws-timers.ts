@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { ConflictException, CreateScheduleCommand, type SchedulerClient } from '@aws-sdk/client-scheduler';
 import { errorMessage } from '#shared/error-message.ts';
 import { type EpochMs, type NodeRef, nodeKey } from '#shared/eviction/identity.ts';
@@ -124,9 +124,7 @@ export class AwsTimers implements Timers {
 
 /** The name of the schedule for a node and a whole second: 64 characters, all of those that a name allows. */
 export function scheduleName(ref: NodeRef, at: EpochMs): string {
-  return createHash('sha256')
-    .update(`${nodeKey(ref)}#${at / 1000}`)
-    .digest('hex');
+  return hash('sha256', `${nodeKey(ref)}#${at / 1000}`);
 }
 
 function timerError({ cluster, node }: NodeRef, cause: unknown): TimerError {

@@ -1,8 +1,8 @@
 import { Worker } from 'node:worker_threads';
 import type { Asked, Common } from './worker.ts';
 
-/** Short-lived objects are most of what a history makes. */
-const YOUNG_MB = 48;
+/** Short-lived objects are most of what a history makes; the more of them are swept at once, the fewer are in use then. */
+const YOUNG_MB = 192;
 
 /** Asks a worker for something. */
 export type Ask = <Answer>(asked: Asked) => Promise<Answer>;

@@ -38,6 +38,7 @@ export class MessageJudge {
     { readonly at: EpochMs; readonly told: number; readonly writes: number }
   >();
   readonly #accused = new Set<string>();
+  readonly #read = new Map<string, Due>();
   #told = 0;
 
   constructor(bench: Bench, records: RecordJudge, accuse: Accuse) {
@@ -50,7 +51,7 @@ export class MessageJudge {
     for (const queue of [bench.queues.nodeDeltas, bench.queues.podDeltas]) {
       queue.onReceived = (message) => {
         this.#knowledgeOf(message)?.handed(message, bench.clock.now());
-        this.#isCaused(parse(message.body));
+        this.#isCaused(this.#about(message.body));
       };
       queue.onHandled = (message) => this.#knowledgeOf(message)?.taken(message, bench.clock.now());
     }
@@ -59,7 +60,7 @@ export class MessageJudge {
   /** A relay sends a delta. */
   told({ body }: OutgoingMessage): void {
     this.#told += 1;
-    const { cluster, node } = parse(body);
+    const { cluster, node } = this.#about(body);
     if (node === IDLE_NODE) this.#once(`P7: a relay told of ${node} of ${cluster}`);
   }
 
@@ -77,13 +78,13 @@ export class MessageJudge {
   }
 
   #knowledgeOf({ body }: OutgoingMessage): Knowledge | undefined {
-    const { cluster } = parse(body);
+    const { cluster } = this.#about(body);
     return this.#bench.clusters.find(({ name }) => name === cluster)?.truth.knowledge;
   }
 
   /** A message is under way for each moment; whatever is told anew has them armed once more. */
   #accepted(body: string): void {
-    const { kind, cluster, node } = parse(body);
+    const { kind, cluster, node } = this.#about(body);
     if (kind !== 'due') return;
     this.#bench.tried('P6');
     const mine = this.#underWay().filter((each) => each.cluster === cluster && each.node === node);
@@ -100,13 +101,13 @@ export class MessageJudge {
   #underWay(): readonly Due[] {
     return this.#bench.queues.evictionsDue.messages
       .filter(({ again }) => !again)
-      .map(({ body }) => parse(body))
+      .map(({ body }) => this.#about(body))
       .filter(({ kind }) => kind === 'due');
   }
 
   /** `evict` is handed a message. */
   #received({ body, again, receives }: ReceivedMessage): void {
-    const about = parse(body);
+    const about = this.#about(body);
     const { kind, cluster, node, at } = about;
     if (again || receives > 1) this.#isCaused(about);
     if (kind !== 'due' || receives > 1) return;
@@ -173,9 +174,16 @@ export class MessageJudge {
       if (left > 0) this.#once(`P6: ${name} still holds ${left} messages`);
     }
     for (const { body } of evictionsDue.deadLetters) {
-      const { kind } = parse(body);
+      const { kind } = this.#about(body);
       if (kind === 'due') this.#once(`P6: a due message was dead-lettered: ${body}`);
     }
+  }
+
+  /** What a message is about. It is looked at time and again. */
+  #about(body: string): Due {
+    const about: Due = this.#read.get(body) ?? JSON.parse(body);
+    this.#read.set(body, about);
+    return about;
   }
 
   #once(what: string, figures = ''): void {
@@ -184,8 +192,6 @@ export class MessageJudge {
     this.#accuse(`${what} ${figures}`.trim());
   }
 }
-
-const parse = (body: string): Due => JSON.parse(body);
 
 function timesOf(all: Map<string, EpochMs[]>, key: string): EpochMs[] {
   const times = all.get(key) ?? [];

@@ -123,7 +123,9 @@ async function play(
   return {
     climate: name,
     faults,
-    story: story.lines,
+    get story() {
+      return story.lines;
+    },
     governed,
     planned: plans.planned,
     evicted,

@@ -18,7 +18,7 @@ export interface FunctionSettings {
 
 /** The handlers look at the event only. */
 const CONTEXT = {} as Context;
-const LATE = Symbol('late');
+const LATE: unique symbol = Symbol('late');
 
 /**
  * Runs a function on its queue for ever. Of an instance that dies or times out, nothing is heard any more, its
@@ -55,8 +55,10 @@ async function live(
     // What a handler left undone may be its death while it waits for the next message.
     const records = await Promise.race([received, process.death]);
     if (!records) return;
-    const timeout = scene.clock.sleep(timeoutMs).then(() => LATE);
+    const { promise: timeout, resolve } = Promise.withResolvers<typeof LATE>();
+    const alarm = scene.clock.setAlarm(scene.clock.now() + timeoutMs, () => resolve(LATE));
     const answer = await Promise.race([handler(sqsEvent(...records), CONTEXT), process.death, timeout]);
+    alarm.off = true;
     if (answer === LATE) {
       scene.story.tell('function.timeout', { queue: settings.queue });
       process.die();

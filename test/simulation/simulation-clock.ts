@@ -7,7 +7,7 @@ import type { SeededRandom } from './seeded-random.ts';
 
 /** As good as what `setTimeout` returns. */
 class Alarm {
-  readonly at: EpochMs;
+  at: EpochMs;
   readonly ring: () => void;
   /** Sets it anew, for as long as it was set. */
   readonly refresh: () => void;
@@ -29,6 +29,7 @@ export class SimulationClock implements Clock {
   #now: EpochMs;
   /** The next one last. */
   readonly #alarms: Alarm[] = [];
+  readonly #turns: (() => void)[] = [];
 
   constructor(now: EpochMs) {
     this.#now = now;
@@ -40,7 +41,13 @@ export class SimulationClock implements Clock {
 
   /** Rings at `at`, a whole millisecond, after all that ring then already. */
   setAlarm(at: EpochMs, ring: () => void): Alarm {
-    const alarm = new Alarm(Math.max(Math.ceil(at), this.#now), ring);
+    const alarm = new Alarm(at, ring);
+    this.#set(alarm, at);
+    return alarm;
+  }
+
+  #set(alarm: Alarm, at: EpochMs): void {
+    alarm.at = Math.max(Math.ceil(at), this.#now);
     let [low, high] = [0, this.#alarms.length];
     while (low < high) {
       const middle = (low + high) >>> 1;
@@ -48,33 +55,28 @@ export class SimulationClock implements Clock {
       else high = middle;
     }
     this.#alarms.splice(low, 0, alarm);
-    return alarm;
   }
 
   /** Rings every so often; what it returns is good to turn it off. */
   setInterval(ms: number, ring: () => void): Alarm {
-    const interval = new Alarm(Infinity, ring);
-    const ringOn = () => {
-      if (interval.off) return;
+    const interval = this.setAlarm(this.#now + ms, () => {
       ring();
-      this.setAlarm(this.#now + ms, ringOn);
-    };
-    this.setAlarm(this.#now + ms, ringOn);
+      this.#set(interval, this.#now + ms);
+    });
     return interval;
   }
 
   /** Rings once, after so long, and that again from each time it is refreshed; what it returns is good to turn it off. */
   setTimeout(ms: number, ring: () => void): Alarm {
     let ringsAt = this.#now + ms;
-    const timeout = new Alarm(ringsAt, ring, () => {
+    const ringOrWait = () => {
+      if (this.#now >= ringsAt) ring();
+      else this.#set(timeout, ringsAt);
+    };
+    const timeout = new Alarm(ringsAt, ringOrWait, () => {
       ringsAt = this.#now + ms;
     });
-    const ringOrWait = () => {
-      if (timeout.off) return;
-      if (this.#now >= ringsAt) ring();
-      else this.setAlarm(ringsAt, ringOrWait);
-    };
-    this.setAlarm(ringsAt, ringOrWait);
+    this.#set(timeout, ringsAt);
     return timeout;
   }
 
@@ -99,20 +101,55 @@ export class SimulationClock implements Clock {
 
   /** Lets everything happen that happens until then, each at its moment and one after the other. */
   async advanceTo(to: EpochMs): Promise<void> {
-    await settle();
+    await this.#settle();
     for (let next = this.#alarms.at(-1); next && next.at <= to; next = this.#alarms.at(-1)) {
       this.#alarms.pop();
       if (next.off) continue;
       this.#now = next.at;
       next.ring();
-      await settle();
+      await this.#settle();
     }
     this.#now = to;
   }
+
+  /** Resolves after all that is under way has got as far as it can, as `setImmediate`. */
+  turn(): Promise<void> {
+    return new Promise((resolve) => this.#turns.push(resolve));
+  }
+
+  /** Everything that needs no time happens. A tick comes when no promise is left to go on. */
+  async #settle(): Promise<void> {
+    for (;;) {
+      await new Promise<void>((resolve) => process.nextTick(resolve));
+      if (this.#turns.length === 0) return;
+      for (const goOn of this.#turns.splice(0)) goOn();
+    }
+  }
 }
 
-/** Everything that needs no time happens. */
-const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
+const { setTimeout: delay, setImmediate: nextTurn } = timersPromises;
+const { randomBytes } = crypto;
+const { random: systemRandom } = Math;
+
+/** What plays in this thread, if anything. */
+let played: { readonly clock: SimulationClock; readonly random: SeededRandom } | undefined;
+
+// Once, and not for each history, of which it would take a good part: all of Node's modules are told.
+Object.assign(timersPromises, {
+  setTimeout: (ms: number, value?: unknown, options: { signal?: AbortSignal } = {}) => {
+    if (!played) return delay(ms, value, options);
+    return options.signal ? played.clock.sleepUnless(ms, options.signal) : played.clock.sleep(ms);
+  },
+  setImmediate: () => (played ? played.clock.turn() : nextTurn()),
+});
+Object.assign(crypto, {
+  randomBytes: (size: number) => {
+    if (!played) return randomBytes(size);
+    const { random } = played;
+    return Buffer.from(Array.from({ length: size }, () => random.between(0, 255)));
+  },
+});
+syncBuiltinESMExports();
 
 /**
  * Runs `work` with the process's timers on simulated time and its random numbers from the seed, so that the code
@@ -124,35 +161,24 @@ export async function withSimulatedTime<Result>(
   work: () => Promise<Result>,
 ): Promise<Result> {
   const { setTimeout, clearTimeout, setInterval, clearInterval } = globalThis;
-  const { setTimeout: delay } = timersPromises;
-  const { random: systemRandom } = Math;
-  const { randomBytes } = crypto;
   const turnOff = (alarm: Alarm | undefined) => {
     if (alarm) alarm.off = true;
   };
-  const simulated = {
+  Object.assign(globalThis, {
     setTimeout: (ring: () => void, ms = 0) => clock.setTimeout(ms, ring),
     clearTimeout: turnOff,
     setInterval: (ring: () => void, ms: number) => clock.setInterval(ms, ring),
     clearInterval: turnOff,
-  };
-  Object.assign(globalThis, simulated);
-  Object.assign(timersPromises, {
-    setTimeout: (ms: number, _value: unknown, { signal }: { signal?: AbortSignal } = {}) =>
-      signal ? clock.sleepUnless(ms, signal) : clock.sleep(ms),
-  });
-  Object.assign(crypto, {
-    randomBytes: (size: number) => Buffer.from(Array.from({ length: size }, () => random.between(0, 255))),
   });
   Math.random = random.next;
-  syncBuiltinESMExports();
+  played = { clock, random };
   try {
     return await work();
   } finally {
+    played = undefined;
     Object.assign(globalThis, { setTimeout, clearTimeout, setInterval, clearInterval });
-    Object.assign(timersPromises, { setTimeout: delay });
-    Object.assign(crypto, { randomBytes });
     Math.random = systemRandom;
-    syncBuiltinESMExports();
+    // What is collected of a history is cleaned up between turns, of which it takes none itself.
+    await nextTurn();
   }
 }

@@ -4,12 +4,12 @@ import type { Clock } from '#shared/time/clock.ts';
 
 /** What happened, line by line, in seconds after the start; the log of the service is part of it. */
 export class Story {
-  readonly lines: string[] = [];
   readonly log: Log;
   /** Called with each line that the service logs. */
   onLogged: (event: string, fields: LogFields) => void = () => undefined;
   readonly #clock: Clock;
   readonly #startAt: EpochMs;
+  readonly #told: { readonly at: EpochMs; readonly event: string; readonly fields: LogFields }[] = [];
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -22,8 +22,15 @@ export class Story {
   }
 
   tell(event: string, fields: LogFields): void {
-    const told = Object.entries(fields).map(([name, value]) => ` ${name}=${this.#worded(name, value)}`);
-    this.lines.push(`${this.#seconds(this.#clock.now()).toFixed(3)} ${event}${told.join('')}`);
+    this.#told.push({ at: this.#clock.now(), event, fields });
+  }
+
+  /** Most stories nobody reads: they are put into words when somebody does. */
+  get lines(): readonly string[] {
+    return this.#told.map(({ at, event, fields }) => {
+      const told = Object.entries(fields).map(([name, value]) => ` ${name}=${this.#worded(name, value)}`);
+      return `${this.#seconds(at).toFixed(3)} ${event}${told.join('')}`;
+    });
   }
 
   #worded(name: string, value: unknown): string {

@@ -14,6 +14,9 @@ export type Common = Omit<SimulationOptions, 'climate' | 'fault' | 'foretold'>;
 
 const common: Common = workerData;
 
+// Of the errors of a history nobody asks where they come from, and to keep that of each takes its time.
+Error.stackTraceLimit = 0;
+
 parentPort?.on('message', async (asked: Asked) => {
   const answer =
     'seeds' in asked

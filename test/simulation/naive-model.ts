@@ -48,6 +48,9 @@ interface Pod {
   changedAt: EpochMs;
 }
 
+/** What a taint says of when it was set is cut to the second. */
+const CUT_MS = 999;
+
 /** Not-ready and unreachable are two words for one thing: a node that is down. */
 const UNREACHABLE = 'node.kubernetes.io/unreachable';
 const NOT_READY = 'node.kubernetes.io/not-ready';
@@ -99,7 +102,7 @@ export class NaiveModel {
     const anew = taint.timeAdded;
     if (anew === undefined || same.some((each) => each.taint.timeAdded === anew))
       return { taint, since, sinceAtMost, everSince };
-    const setAt = Math.max(since, Math.min(anew, at));
+    const setAt = Math.max(since, Math.min(anew + CUT_MS, at));
     const sure = same.length === 1 && old !== undefined;
     return { taint, since: sure ? setAt : since, sinceAtMost: Math.max(sinceAtMost, at), everSince };
   }

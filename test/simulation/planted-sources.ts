@@ -43,6 +43,13 @@ export const PLANTED_SOURCES: Readonly<Record<string, PlantedSource>> = {
     instead: 'BigInt(Math.max(limit.taint.since, podSince))',
     says: 'BigInt(limit.taint.since)',
   },
+  'what Kubernetes dates by the second was at its beginning': {
+    area: 'core',
+    climate: 'brief',
+    file: 'shared/eviction/facts.ts',
+    instead: 'Math.max(named, Math.min(seenAt, named + TRUNCATED_MS));',
+    says: 'named;',
+  },
   'an effect that a toleration names does not count': {
     area: 'core',
     climate: 'brief',

@@ -382,12 +382,16 @@ function startOf(
   return Math.max(since, Math.min(setAt, seen.at));
 }
 
-/** When somebody set the taint between two states, by what it says then; `undefined`: nobody did. */
+/** What a taint says of when it was set is cut to the second. */
+const CUT_MS = 999;
+
+/** When somebody set the taint between two states, by what it says then: at the end of that second, or as it was seen. `undefined`: nobody did. */
 function setAnew(taint: LiveTaint, before: NodePast, after: NodePast): EpochMs | undefined {
   const identity = countdownIdentity(taint);
   const of = ({ taints }: NodePast) => taints.filter((each) => countdownIdentity(each) === identity);
   const [[old, ...oldTwins], [anew, ...twins]] = [of(before), of(after)];
   // One of two that share a countdown may be compared with the other.
   const sure = oldTwins.length === 0 && twins.length === 0 && old?.key === anew?.key;
-  return sure && old?.timeAdded !== anew?.timeAdded ? anew?.timeAdded : undefined;
+  if (!sure || anew?.timeAdded === undefined || old?.timeAdded === anew.timeAdded) return undefined;
+  return Math.min(anew.timeAdded + CUT_MS, after.at);
 }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import fc from 'fast-check';
 import type { Delta, SeenTaint } from '#shared/eviction/facts.ts';
 import { mergeNodeState, raiseStarts, sameFacts, timeLiveTaints } from '#shared/eviction/node-state.ts';
 import type { NodeState } from '#shared/eviction/records.ts';
@@ -95,6 +96,25 @@ describe('a countdown', () => {
     const anew = (seenAt: number) => since(merged(by(1, 1, set(0, at(0))), by(1, 50, set(40, seenAt))));
     assert.deepEqual(anew(at(40) + 300), [at(40) + 300], 'seen within that second');
     assert.deepEqual(anew(at(45)), [at(40) + 999]);
+  });
+
+  test('never starts before its taint was set anew, of which the taint names the second', () => {
+    const ms = (most: number) => fc.integer({ min: 0, max: most });
+    fc.assert(
+      fc.property(ms(40_000), ms(5_000), ms(5_000), (afterMs, seenAfter, heardAfter) => {
+        const setAt = at(0) + afterMs;
+        const named = Math.floor(setAt / 1000) * 1000;
+        const seenAt = setAt + seenAfter;
+        const told = nodeDelta(50, { taints: [{ ...found('a', 0), seenAt, timeAdded: named }] });
+        const [{ since: startedAt = Infinity } = {}] = raiseStarts(
+          merged(by(1, -9, { ...found('a', -9), timeAdded: at(-9) })),
+          told,
+          seenAt + heardAfter,
+        ).taints;
+        assert.ok(startedAt >= setAt, `${setAt - startedAt} ms early`);
+        assert.ok(startedAt <= named + 999, 'later than it can have been');
+      }),
+    );
   });
 
   test('starts anew for the taint that a delta lacks, whatever other taints it has', () => {

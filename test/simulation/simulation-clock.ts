@@ -24,6 +24,8 @@ class Alarm {
   }
 }
 
+const AT_ONCE = Promise.resolve();
+
 /** Simulated time: it stands still while anything happens, and then jumps to what happens next. */
 export class SimulationClock implements Clock {
   #now: EpochMs;
@@ -100,30 +102,42 @@ export class SimulationClock implements Clock {
   }
 
   /** Lets everything happen that happens until then, each at its moment and one after the other. */
-  async advanceTo(to: EpochMs): Promise<void> {
-    await this.#settle();
+  advanceTo(to: EpochMs): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const goOn = () => {
+      try {
+        if (this.#ringNext(to)) void AT_ONCE.then(settle);
+        else resolve();
+      } catch (error) {
+        reject(error);
+      }
+    };
+    // A tick that a promise asks for comes when no promise is left to go on: everything has happened that needs no time.
+    const settle = () => process.nextTick(goOn);
+    void AT_ONCE.then(settle);
+    return promise;
+  }
+
+  /** Returns whether something happened, at the present moment or the next at which it does, up to `to`. */
+  #ringNext(to: EpochMs): boolean {
+    if (this.#turns.length > 0) {
+      for (const goOn of this.#turns.splice(0)) goOn();
+      return true;
+    }
     for (let next = this.#alarms.at(-1); next && next.at <= to; next = this.#alarms.at(-1)) {
       this.#alarms.pop();
       if (next.off) continue;
       this.#now = next.at;
       next.ring();
-      await this.#settle();
+      return true;
     }
     this.#now = to;
+    return false;
   }
 
   /** Resolves after all that is under way has got as far as it can, as `setImmediate`. */
   turn(): Promise<void> {
     return new Promise((resolve) => this.#turns.push(resolve));
-  }
-
-  /** Everything that needs no time happens. A tick comes when no promise is left to go on. */
-  async #settle(): Promise<void> {
-    for (;;) {
-      await new Promise<void>((resolve) => process.nextTick(resolve));
-      if (this.#turns.length === 0) return;
-      for (const goOn of this.#turns.splice(0)) goOn();
-    }
   }
 }
 

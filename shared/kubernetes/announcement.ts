@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash as digest } from 'node:crypto';
 import type { EpochMs, PodUid } from '#shared/eviction/identity.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import type { PodEvent } from './api.ts';
@@ -65,7 +65,7 @@ export function eventBody(event: PodEvent, now: EpochMs): object {
 }
 
 function eventName(pod: string, key: string): string {
-  const hash = createHash('sha256').update(key).digest('hex').slice(0, HASH_LENGTH);
+  const hash = digest('sha256', key).slice(0, HASH_LENGTH);
   // A part of a DNS name must not end in what the cut may leave there.
   return `${pod.slice(0, MAX_NAME_LENGTH - HASH_LENGTH - 1).replace(/[-.]+$/, '')}.${hash}`;
 }

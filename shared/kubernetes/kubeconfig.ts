@@ -139,11 +139,15 @@ function credentialsConnection(way: Way, who: string, load: () => Credentials): 
   };
   let credentials: Credentials | undefined = loaded();
   let underway: Promise<RequestAccess> | undefined;
+  let last: { readonly carried: RequestCredentials; readonly access: RequestAccess } | undefined;
 
   const obtain = async (signal: AbortSignal): Promise<RequestAccess> => {
     try {
       credentials ??= load();
-      return { ...way, ...(await credentials(signal)) };
+      const carried = await credentials(signal);
+      // The same object for as long as it says the same: by what connections are made need not be compared again.
+      if (last?.carried !== carried) last = { carried, access: { ...way, ...carried } };
+      return last.access;
     } catch (error) {
       throw explained(who, error);
     }

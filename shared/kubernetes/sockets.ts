@@ -1,4 +1,3 @@
-import { on } from 'node:events';
 import http, { type IncomingHttpHeaders } from 'node:http';
 import type { ClientHttp2Stream } from 'node:http2';
 import https from 'node:https';
@@ -193,7 +192,7 @@ export class Sockets {
     stream.on('error', reject);
     stream.once('close', () => {
       signal.removeEventListener('abort', aborted);
-      reject(new CutError());
+      if (!answered) reject(new CutError());
     });
     return promise.catch((error: NodeJS.ErrnoException) => {
       const stale = reused && !answered && !signal.aborted && CUT_WHILE_IDLE.includes(error.code);
@@ -298,17 +297,45 @@ function whole(
   connection: Multiplexed,
   { 'content-length': length }: IncomingHttpHeaders,
 ): AsyncGenerator<Buffer, void, undefined> {
-  let ended = false;
+  const pieces: Buffer[] = [];
+  let [ended, over] = [false, false];
+  let failure: Error | undefined;
+  let wake: () => void = () => undefined;
+  // Not by `on` of node:events, whose queues weigh 32 KB, for each answer.
+  stream.on('data', (piece: Buffer) => {
+    if (pieces.push(piece) >= PIECES_AHEAD) stream.pause();
+    wake();
+  });
+  stream.once('error', (error: Error) => {
+    failure = error;
+    wake();
+  });
   stream.once('end', () => {
     ended = true;
+    wake();
   });
-  const pieces = on(stream, 'data', { close: ['end', 'close'], highWaterMark: PIECES_AHEAD });
+  stream.once('close', () => {
+    over = true;
+    wake();
+  });
   return (async function* () {
     let bytes = 0;
     try {
-      for await (const [piece] of pieces as AsyncIterable<[Buffer]>) {
-        bytes += piece.length;
-        yield piece;
+      for (;;) {
+        const piece = pieces.shift();
+        if (piece) {
+          if (stream.isPaused() && pieces.length === 0) stream.resume();
+          bytes += piece.length;
+          yield piece;
+        } else if (failure && !ended) {
+          throw failure;
+        } else if (ended || over) {
+          break;
+        } else {
+          await new Promise<void>((resolve) => {
+            wake = resolve;
+          });
+        }
       }
     } finally {
       if (!ended) stream.destroy();
@@ -322,12 +349,21 @@ class CutError extends Error {
   readonly code = 'ECONNRESET';
 }
 
-const keyOf = ({ server, headers: _headers, proxy, ...tls }: RequestAccess): string =>
-  JSON.stringify([
+const keys = new WeakMap<RequestAccess, string>();
+
+/** By what a connection is made; of one and the same access it is made once, for certificates are long. */
+function keyOf(access: RequestAccess): string {
+  const known = keys.get(access);
+  if (known !== undefined) return known;
+  const { server, headers: _headers, proxy, ...tls } = access;
+  const key = JSON.stringify([
     server.origin,
     proxy?.href,
     ...Object.entries(tls).map(([name, value]) => [name, String(value)]),
   ]);
+  keys.set(access, key);
+  return key;
+}
 
 const bodyOf = ({ body }: Call): string | undefined =>
   body === undefined ? undefined : stringifyInt64Json(body);

@@ -23,5 +23,6 @@ function faultOf(issue: z.core.$ZodIssue): string {
     return `has no field ${shownText(issue.keys[0] ?? '', 100)}: leave it out`;
   // The value itself is not told of by an issue.
   if (issue.code === 'invalid_type' && issue.message.endsWith('received undefined')) return 'is missing';
+  if (issue.code === 'invalid_type' && issue.message.endsWith('received NaN')) return 'is no number';
   return issue.message;
 }

@@ -72,7 +72,7 @@ export function addLintCommand(program: Command, deps: CliDeps): void {
     if (file.length === 0) {
       await withLive<LintOptions>(command, deps, async (fleet, { namespace }) => {
         const cluster = await theCluster(name, fleet);
-        const world = { now: deps.clock.now, progress: deps.progress };
+        const world = { now: () => deps.clock.now(), progress: deps.progress };
         show(await lintCluster(fleet, { cluster, namespace, matching }, world));
       });
       return;

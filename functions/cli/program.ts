@@ -22,12 +22,19 @@ import { addStopCommands } from './stops.ts';
 import { addTakeoverCommand } from './takeover/command.ts';
 import { addWhatIfCommand } from './what-if.ts';
 
+/** Within what a mistaken word is said to be: all but the end of it, and of what Commander suggests, is of whoever said it. */
+const BROKEN_LINE = /\n(?!\(Did you mean |$)/g;
+
 /** The operator's command line. Every action rejects with an error whose message is for the operator. */
 export function createProgram(deps: CliDeps): Command {
   const program = new Command('taintward')
     // Whoever runs it decides how the process ends.
     .exitOverride()
-    .configureOutput({ writeOut: (text) => deps.print(text), writeErr: (text) => deps.complain(text) })
+    .configureOutput({
+      writeOut: (text) => deps.print(text),
+      writeErr: (text) => deps.complain(text),
+      outputError: (text, write) => write(text.replace(BROKEN_LINE, '\\u000a')),
+    })
     .version(VERSION)
     .configureHelp({ showGlobalOptions: true })
     .showHelpAfterError('Behind the command, --help shows how it is used, with examples.')

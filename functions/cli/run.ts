@@ -6,7 +6,7 @@ import { PolicyError } from '#shared/clusters/policy-document.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { KubeconfigError } from '#shared/kubernetes/kubeconfig-file.ts';
 import { QueueError } from '#shared/queues/sender.ts';
-import { shownLines } from '#shared/shown-text.ts';
+import { shownLines, shownText } from '#shared/shown-text.ts';
 import { StoreError } from '#shared/store/store.ts';
 import { type CliDeps, CliError } from './command.ts';
 import { EXIT, type ExitCode } from './exit-codes.ts';
@@ -46,7 +46,7 @@ export async function run(argv: readonly string[], deps: Omit<CliDeps, 'exitWith
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.fine : EXIT.usage;
     deps.progress();
     const known = OPERATOR_ERRORS.some((kind) => error instanceof kind);
-    complain(`taintward: ${known ? (error as Error).message : (error as Error).stack}\n`);
+    complain(`taintward: ${known ? shownText((error as Error).message) : (error as Error).stack}\n`);
     return EXIT.failed;
   } finally {
     deps.progress();

@@ -66,7 +66,10 @@ export function addWhatIfCommand(program: Command, deps: CliDeps): void {
       const { taint, nodes, comparisonOperators } = options;
       const cluster = await theCluster(name, fleet);
       const question = { cluster, taint, nodes, matching: { comparisonOperators } };
-      const answer = await askWhatIf(fleet, question, { now: deps.clock.now, progress: deps.progress });
+      const answer = await askWhatIf(fleet, question, {
+        now: () => deps.clock.now(),
+        progress: deps.progress,
+      });
       const shown = {
         data: () => withTimes(answer),
         text: (wide: boolean) => answerText(answer, wide, deps.paint),

@@ -8,6 +8,7 @@ import { firstFault } from '#shared/first-fault.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { KubeconfigError } from '#shared/kubernetes/kubeconfig-file.ts';
 import { QueueError } from '#shared/queues/sender.ts';
+import { shownText } from '#shared/shown-text.ts';
 import { StoreError } from '#shared/store/store.ts';
 import { TaintArgumentError } from '#shared/taints/taint-argument.ts';
 import type { Log } from '#shared/telemetry/log.ts';
@@ -79,7 +80,8 @@ export class ApiServer {
       return;
     }
     const route = `${request.method} ${path}`;
-    if (!Object.hasOwn(this.#answers, route)) throw new RefusedError(404, `There is no ${route}.`);
+    if (!Object.hasOwn(this.#answers, route))
+      throw new RefusedError(404, `There is no ${shownText(route, 100)}.`);
     const { schema, answer } = this.#answers[route as keyof Answers];
     const asks = request.method === 'GET' ? Object.fromEntries(searchParams) : await readJson(request);
     const read = schema.safeParse(asks);
@@ -115,18 +117,28 @@ async function readJson(request: IncomingMessage): Promise<unknown> {
   const type = request.headers['content-type']?.split(';')[0]?.trim();
   // What a form of another page can send is of other types.
   if (type !== 'application/json') throw new RefusedError(415, 'Send JSON, as application/json.');
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    if (bytes > MOST_BODY_BYTES) throw new RefusedError(413, `Send at most ${MOST_BODY_BYTES} bytes.`);
-    chunks.push(chunk);
-  }
+  const body = await bodyOf(request);
   try {
-    return JSON.parse(Buffer.concat(chunks).toString());
+    return JSON.parse(body);
   } catch {
     throw new RefusedError(400, 'What was sent is no JSON.');
   }
+}
+
+async function bodyOf(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  try {
+    for await (const chunk of request as AsyncIterable<Buffer>) {
+      bytes += chunk.length;
+      if (bytes > MOST_BODY_BYTES) break;
+      chunks.push(chunk);
+    }
+  } catch {
+    throw new RefusedError(400, 'It ended before all of it was sent.');
+  }
+  if (bytes > MOST_BODY_BYTES) throw new RefusedError(413, `Send at most ${MOST_BODY_BYTES} bytes.`);
+  return Buffer.concat(chunks).toString();
 }
 
 function sendJson(response: ServerResponse, status: number, answer: unknown): void {

@@ -20,6 +20,12 @@ test('the first fault of what was read has its field and what is wrong there', (
   assert.deepEqual(faultOf([]), { field: '', fault: 'Invalid input: expected object, received array' });
 });
 
+test('a text that is no number is said to be none', () => {
+  const { error } = z.object({ limit: z.coerce.number() }).safeParse({ limit: 'x' });
+  assert.ok(error);
+  assert.deepEqual(firstFault(error), { field: 'limit', fault: 'is no number' });
+});
+
 test('a field that nobody knows is named, and fits on a line, however it is called', () => {
   const right = { node: 'n1', pods: [] };
   assert.deepEqual(faultOf({ ...right, extra: 1, more: 2 }), {

@@ -76,6 +76,23 @@ test('what goes wrong by a name does not act on the terminal either', async (t) 
   assert.doesNotMatch(await printed(t, ODD, 'pending', `prod${ODD}`), ACTED_UPON);
 });
 
+test('what was mistyped begins no line of its own where it is named', async (t) => {
+  const forged = 'prod\ntaintward: all is well';
+  for (const line of [
+    ['pending', forged],
+    [forged],
+    ['status', '--no-such', forged],
+    ['stop', '--for', forged],
+  ]) {
+    const said = await printed(t, PLAIN, ...line);
+    assert.doesNotMatch(said, /^taintward: all is well/m);
+  }
+  assert.match(
+    await printed(t, PLAIN, 'statu'),
+    /^error: unknown command 'statu'\n\(Did you mean status\?\)$/m,
+  );
+});
+
 test('no name acts on the terminal of npm start, or begins a line of its own', () => {
   const lines: string[] = [];
   const log = narrator(new DrivenClock(NOW), (line) => lines.push(line));

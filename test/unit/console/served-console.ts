@@ -21,7 +21,7 @@ export interface Answered {
 }
 
 /** A page of one module, which is all that these tests need of one. */
-export function aPage(t: TestContext): string {
+export function aPage(t: Pick<TestContext, 'after'>): string {
   const directory = mkdtempSync(join(tmpdir(), 'page-'));
   t.after(() => rmSync(directory, { recursive: true }));
   writeFileSync(
@@ -43,7 +43,7 @@ const NO_QUESTIONS = Object.fromEntries(
 
 /** A console of a fleet in memory, and requests to it as they are given, whatever a browser would let through. */
 export async function servedConsole(
-  t: TestContext,
+  t: Pick<TestContext, 'after'>,
   {
     clusters = ['prod'],
     demo,

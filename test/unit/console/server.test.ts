@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, connect } from 'node:net';
 import { test } from 'node:test';
 import { ConsoleAddressError, startConsole } from '#functions/console/server.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
@@ -255,4 +256,24 @@ test('neither token, cookie, path nor key is ever logged, whatever fails', async
     assert.ok(!told.includes(secret));
   }
   assert.equal(entered.status, 200);
+});
+
+test('a request that ends before all of it is sent is its sender’s matter, and logged as nobody’s failure', async (t) => {
+  const { enter, send, log, host, port } = await servedConsole(t);
+  const { path, own } = await enter();
+  const headers = Object.entries({ ...own, host, 'content-length': '1000' }).map((each) => each.join(': '));
+  const socket = connect(Number(port), '127.0.0.1');
+  socket.end(`POST ${path}api/preview HTTP/1.1\r\n${headers.join('\r\n')}\r\n\r\n{`);
+  socket.resume();
+  await once(socket, 'close');
+  assert.equal((await send('GET', `${path}api/session`, own)).status, 200);
+  assert.deepEqual(log.lines, []);
+});
+
+test('what is not there is named in a short sentence, however long its name', async (t) => {
+  const { enter, send } = await servedConsole(t);
+  const { path, own } = await enter();
+  const { status, body } = await send('GET', `${path}${'x'.repeat(5_000)}`, own);
+  assert.equal(status, 404);
+  assert.ok(body.length < 200, body);
 });

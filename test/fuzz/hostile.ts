@@ -76,6 +76,14 @@ const anyText = (maxLength: number): fc.Arbitrary<string> =>
     .array(fc.oneof(fc.nat(0x7f), fc.nat(0xffff), fc.nat(0x10ffff)), { maxLength })
     .map((codes) => String.fromCodePoint(...codes));
 
+/** Texts that mean something to whoever reads them in another way than they are meant, and ones that mean nothing. */
+export const hostileText: fc.Arbitrary<string> = fc.oneof(
+  { weight: 3, arbitrary: fc.constantFrom(...TEXTS) },
+  { weight: 1, arbitrary: fc.constantFrom(...KEYS) },
+  { weight: 1, arbitrary: fc.constantFrom(...NUMBERS) },
+  { weight: 1, arbitrary: anyText(20) },
+);
+
 const parsed = (text: string): unknown => JSON.parse(text);
 
 /** What nobody would write into a field, and what somebody may. Numbers stand as they are written. */

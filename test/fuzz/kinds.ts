@@ -1,5 +1,7 @@
 import { annotations } from './annotations.ts';
 import { answers } from './answers.ts';
+import { commandLines } from './command-lines.ts';
+import { consoleRequests } from './console-requests.ts';
 import { deltas } from './deltas.ts';
 import { items } from './items.ts';
 import type { Kind } from './kind.ts';
@@ -26,4 +28,6 @@ export const KINDS: readonly Fuzzed[] = [
   fuzzed(policies),
   fuzzed(annotations),
   fuzzed(kubeconfigs),
+  fuzzed(commandLines),
+  fuzzed(consoleRequests),
 ];

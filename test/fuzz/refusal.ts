@@ -5,7 +5,7 @@ export const SECRET = 'c2VjcmV0LW9mLXRoZS1maXhlZC1zYW1wbGU';
 const MOST_CHARACTERS = 1_500;
 
 /** What an error says that was made for nobody to read. */
-const INTERNALS =
+export const INTERNALS =
   /Cannot (?:read|set|convert|destructure|mix)|is not (?:a function|iterable|defined|a constructor|extensible)|\[object |undefined|\bNaN\b|Maximum call stack|Invalid (?:array|string) length|circular|Unexpected (?:token|end|non-whitespace)|in JSON at|\.ts:\d/;
 
 /** Control characters, but for none; and halves of characters. */

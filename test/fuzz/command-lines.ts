@@ -1,0 +1,293 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Command, Option } from 'commander';
+import fc from 'fast-check';
+import type { CliDeps } from '#functions/cli/command.ts';
+import { createProgram } from '#functions/cli/program.ts';
+import { leavesOf } from '#functions/cli/reference.ts';
+import { run } from '#functions/cli/run.ts';
+import type { ClusterObjects } from '#functions/operator/cluster-objects.ts';
+import type { Fleet } from '#functions/operator/fleet.ts';
+import { openFleet, openLive } from '#functions/operator/open-fleet.ts';
+import { AccessError } from '#shared/clusters/access-error.ts';
+import { DynamoDbClusterRegistry } from '#shared/clusters/dynamodb-registry.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
+import { ApiError } from '#shared/kubernetes/api-error.ts';
+import { shownText } from '#shared/shown-text.ts';
+import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
+import { StoreError } from '#shared/store/store.ts';
+import { aNode, anEnding, aRecord, aRef, NOW } from '#test/contracts/partition-builders.ts';
+import { DrivenClock } from '#test/world/driven-clock.ts';
+import { embeddedFleet } from '#test/world/embedded-fleet.ts';
+import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
+import { controllerManager, shownCluster } from '#test/world/shown-cluster.ts';
+import { emptied } from './emptied.ts';
+import { hostileText } from './hostile.ts';
+import type { Kind, Outcome } from './kind.ts';
+import { INTERNALS, must } from './refusal.ts';
+
+/** What follows the program's name. */
+type CommandLine = readonly string[];
+
+/** That begins a page and never ends; and that answers a shell by what stands in the process's own line. */
+const NOT_HERE = ['console', 'complete'];
+
+const KUBECONFIG = `
+current-context: kind
+clusters: [{ name: kind, cluster: { server: 'https://127.0.0.1:1' } }]
+users: [{ name: kind, user: { token: t } }]
+contexts: [{ name: kind, context: { cluster: kind, user: kind } }]
+`;
+const MANIFEST = `
+apiVersion: v1
+kind: Pod
+metadata: { name: web-0, namespace: shop }
+spec: { tolerations: [{ key: a, operator: Exists, effect: NoExecute, tolerationSeconds: -1 }] }
+`;
+
+/** What arguments and options may well be, by their names. */
+const RIGHT: Readonly<Record<string, readonly string[]>> = {
+  cluster: ['prod', 'stage'],
+  clusters: ['prod', 'stage'],
+  name: ['prod', 'new', 'n1', 'shop'],
+  pod: ['default/web-0', 'shop/web-0'],
+  node: ['n1'],
+  workload: ['shop/Deployment/web'],
+  hold: ['h3f9a2c1d', 'guard'],
+  id: ['1', 'x'],
+  duration: ['15m', '4d'],
+  when: ['2h', '2026-11-20', '2026-11-20T08:00:00Z'],
+  taint: ['maintenance=x:NoExecute', 'maintenance:NoExecute'],
+  selector: ['app=web', 'app in (web,db),!x'],
+  labels: ['app=web'],
+  where: ['pods', 'nodes'],
+  keys: ['node.kubernetes.io/unreachable'],
+  seconds: ['90', '3600'],
+  number: ['1', '500'],
+  text: ['because'],
+  format: ['json', 'yaml', 'wide', 'table', 'sarif'],
+  region: ['eu-west-1'],
+  arn: [
+    'arn:aws:iam::111122223333:role/taintward-access',
+    'arn:aws:secretsmanager:eu-west-1:111122223333:secret:edge',
+  ],
+};
+const FLAGS = [
+  '--',
+  '--no-such',
+  '-x',
+  '-xyz',
+  '--__proto__',
+  '--constructor=1',
+  '--help',
+  '--version',
+  '-o',
+];
+
+/**
+ * Command lines: of each command, with arguments and options as they should be, and as they should not. Whatever is said, it
+ * ends by the rule of exit codes; what cannot be done is said in one sentence, and nothing acts on the terminal.
+ */
+export const commandLines: Kind<CommandLine> = {
+  name: 'command-lines',
+  open: async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'taintward-fuzz-'));
+    const files = ['policy.yaml', 'pod.yaml', 'config'].map((name) => join(directory, name));
+    for (const [index, text] of ['mode: observe\n', MANIFEST, KUBECONFIG].entries())
+      writeFileSync(files[index] ?? '', text);
+    const before = process.env['KUBECONFIG'];
+    process.env['KUBECONFIG'] = join(directory, 'config');
+    const closing: (() => void)[] = [() => rmSync(directory, { recursive: true })];
+    const world = aWorld((close) => closing.push(close as () => void));
+    return {
+      inputs: linesOf({ ...RIGHT, file: files, path: files, dir: [directory] }),
+      feed: (line) => feed(line, world),
+      close: () => {
+        if (before === undefined) delete process.env['KUBECONFIG'];
+        else process.env['KUBECONFIG'] = before;
+        for (const close of closing) close();
+      },
+    };
+  },
+};
+
+interface Leaf {
+  readonly words: readonly string[];
+  readonly command: Command;
+}
+
+/** What stands for a thing of that name: mostly such a one. */
+type ValueNamed = (name: string) => fc.Arbitrary<string>;
+
+function linesOf(right: typeof RIGHT): fc.Arbitrary<CommandLine> {
+  const program = createProgram({} as CliDeps);
+  const leaves = leavesOf(program, program.createHelp())
+    .map((command): Leaf => ({ command, words: wordsOf(command) }))
+    .filter(({ words: [first = ''] }) => !NOT_HERE.includes(first));
+  const any = Object.values(right).flat();
+  const value = fc.oneof(fc.constantFrom(...any), hostileText);
+  const valueNamed: ValueNamed = (name) =>
+    fc.oneof({ weight: 5, arbitrary: fc.constantFrom(...(right[name] ?? any)) }, value);
+  const token = fc.oneof(value, fc.constantFrom(...FLAGS, ...leaves.flatMap(({ words }) => words)));
+  const edits = fc.array(
+    fc.record({ way: fc.constantFrom('drop', 'insert', 'replace', 'double'), where: fc.nat(), token }),
+    { maxLength: 2 },
+  );
+  return fc
+    .tuple(
+      fc.constantFrom(...leaves).chain((leaf) => lineOf(leaf, program, valueNamed)),
+      edits,
+    )
+    .map(([line, changes]) =>
+      changes
+        .reduce<CommandLine>((so, { way, where, token: given }) => {
+          const at = where % (so.length + 1);
+          const taken = { drop: 1, insert: 0, replace: 1, double: 0 }[way];
+          const put = { drop: [], insert: [given], replace: [given], double: so.slice(at, at + 1) }[way];
+          return so.toSpliced(at, taken, ...put);
+        }, line)
+        .map(asSystemsPassIt)
+        // Nobody tells it anything; and what lies in the folders here is not for a test to read.
+        .filter((each) => !/^(?:-f|--file=)?(?:-|\.\.?)$/.test(each)),
+    );
+}
+
+/** An argument of a process ends at its first NUL, and is of whole characters. */
+const asSystemsPassIt = (text: string): string => text.replaceAll('\0', '').toWellFormed();
+
+const wordsOf = (command: Command): readonly string[] =>
+  command.parent ? [...wordsOf(command.parent), command.name()] : [];
+
+/** Of a command, with arguments, and some of its options and of those of all commands. */
+function lineOf({ words, command }: Leaf, program: Command, valueNamed: ValueNamed) {
+  const takesOne = ({ required, optional }: Option) => required || optional;
+  const valueFor = ({ flags }: Option) => valueNamed(/<(.*)>/.exec(flags)?.[1] ?? '');
+  const options = [...command.options, ...program.options].filter(({ long }) => long !== '--version');
+  const option = fc
+    .constantFrom(...options)
+    .chain((each) => fc.tuple(fc.constant(each), valueFor(each), fc.boolean()))
+    .map(([each, given, isJoined]) => {
+      const flag = each.long ?? each.short ?? '';
+      if (!takesOne(each)) return [flag];
+      return isJoined ? [`${flag}=${given}`] : [flag, given];
+    });
+  const mandatory = options
+    .filter((each) => each.mandatory)
+    .map((each) => valueFor(each).map((given) => [each.long ?? '', given]));
+  return fc
+    .tuple(
+      fc.tuple(...command.registeredArguments.map((each) => valueNamed(each.name()))),
+      fc.tuple(...mandatory),
+      fc.array(option, { maxLength: 2 }),
+    )
+    .map(([args, musts, some]) => [...words, ...args, ...musts.flat(), ...some.flat()]);
+}
+
+/** Fleets as they are, but for those that AWS would be asked of. */
+function aWorld(after: (close: () => unknown) => void) {
+  const clock = new DrivenClock(NOW);
+  const refuses = async () => {
+    throw new ApiError('The cluster refuses it.', 403, 'Forbidden');
+  };
+  const shown = {
+    ...controllerManager('off'),
+    '/version': { gitVersion: 'v1.36.3' },
+    '/api/v1/nodes': [{ metadata: { name: 'n1', labels: { app: 'web' } }, spec: { taints: [] } }],
+  };
+  const registry = () => {
+    const fake = new FakeDynamoDb({ now: () => NOW });
+    const client = fakeClient(async (command) => fake.perform(command));
+    return new DynamoDbClusterRegistry(new DynamoDbTable({ client, tableName: 't' }));
+  };
+  const parts: Partial<Fleet> = {
+    kind: 'deployed',
+    cluster: async () => {
+      const { objects, ...live } = shownCluster(shown, NOW);
+      const writes = { apply: refuses, tryCreate: refuses, create: refuses, patch: refuses, remove: refuses };
+      return { ...live, objects: Object.assign(objects, writes) as ClusterObjects };
+    },
+    restoreFrom: () => Promise.reject(new StoreError('There is no such table.')),
+  };
+  const world = embeddedFleet({ after }, { clusters: ['prod', 'stage'], clock }, parts);
+  world.letters.add('evictions-due', { body: 'x' }, 'it was');
+  return { ...world, clock, registry };
+}
+type World = ReturnType<typeof aWorld>;
+
+async function feed(line: CommandLine, { fleet: given, store, clock, registry }: World): Promise<Outcome> {
+  emptied(store);
+  const ref = aRef(clusterName('prod'), 'n1');
+  await store.commit(ref, 0, { node: aNode(), schedule: [aRecord()], end: [], live: true }, NOW);
+  await store.end(ref, [anEnding()], NOW);
+  const fleet: Fleet = { ...given, registry: registry() };
+  const connect: CliDeps['connect'] = () => ({
+    host: 'nowhere',
+    requestOptions: () => Promise.reject(new AccessError('there is no way to it')),
+  });
+  const deps = { clock, connect, hint: () => undefined };
+  let [printed, complained] = ['', ''];
+  const code = await run(line, {
+    clock,
+    connect,
+    fleet: (choice) => (choice.state === undefined ? fleet : openFleet(choice, deps)),
+    live: async (choice) => {
+      const { table: _, ...others } = choice;
+      return choice.context === undefined && choice.state === undefined ? fleet : openLive(others, deps);
+    },
+    print: (text) => {
+      printed += text;
+    },
+    complain: (text) => {
+      complained += text;
+    },
+    paint: (_, text) => text,
+    progress: () => undefined,
+    watch: async (look) => {
+      printed += await look();
+    },
+  });
+  for (const text of [printed, complained]) {
+    const [acts] = ACTED_UPON.exec(text.replaceAll(STYLES, '')) ?? [];
+    must(
+      acts === undefined,
+      `${JSON.stringify(acts)} comes to the terminal: ${JSON.stringify(text.slice(0, 500))}`,
+    );
+  }
+  const said = withoutWords(complained, line);
+  const lines = said.split('\n').filter((each) => each !== '');
+  switch (code) {
+    case 0:
+    case 2:
+      must(printed !== '' || said !== '', 'says nothing');
+      return 'accepted';
+    case 1:
+      must(lines.length === 1 && said.startsWith('taintward: '), `fails by more than one sentence: ${said}`);
+      break;
+    case 64:
+      must(
+        said.startsWith('error: ') || lines.length > 0,
+        `is no command line, and nothing says why: ${said}`,
+      );
+      break;
+    default:
+      code satisfies never;
+  }
+  const [internal] = INTERNALS.exec(said) ?? [];
+  must(internal === undefined, `is refused by ${JSON.stringify(internal)}: ${said.slice(0, 1_000)}`);
+  return 'refused';
+}
+
+/** Colours and such do no more than that, whoever says them. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: styles begin so
+const STYLES = /\u001b\[(?:1|2|22|3[1-6]|39)m/g;
+const ACTED_UPON = /(?![\n\t])[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/u;
+
+/** What was said itself is not for whoever made the program to choose. */
+const withoutWords = (text: string, line: CommandLine): string =>
+  line
+    .flatMap((word) => [word, ...word.split('=')])
+    .map(shownText)
+    .filter(({ length }) => length > 3)
+    .sort((a, b) => b.length - a.length)
+    .reduce((left, word) => left.replaceAll(word, '…'), text);

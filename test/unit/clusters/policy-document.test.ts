@@ -6,6 +6,7 @@ import fc from 'fast-check';
 import {
   documentOf,
   MAX_DOCUMENT_CHARACTERS,
+  PolicyError,
   parsePolicyDocument,
   policyJsonSchema,
   policyText,
@@ -338,4 +339,26 @@ describe('another mode leaves the rest of a document as its owner wrote it', () 
   test('and back', () => {
     assert.equal(withMode(withMode('mode: enforce\n', 'paused', UNTIL), 'enforce'), 'mode: enforce\n');
   });
+});
+
+test('the guide says how far settings go', () => {
+  const guide = readFileSync(GUIDE, 'utf8').replaceAll('\n', ' ');
+  const aliases = (count: number) => `virtualKeys: [&a x, ${Array(count).fill('*a').join(', ')}]`;
+  const document = (characters: number) => `# ${'x'.repeat(characters - 'mode: observe\n'.length - 2)}`;
+  for (const [says, last, beyond] of [
+    ['From 0.001 to 1000000.', 'rate: 0.001', 'rate: 0.0009'],
+    ['From 0.001 to 1000000.', 'drain: 1000000', 'drain: 1000001'],
+    ['up to `10000d`', 'giveUpAfter: 10000d', 'giveUpAfter: 10000d1s'],
+    [
+      'from 1970 on',
+      'exclude: [{ taints: [a], until: 1970-01-01T00:00:00Z }]',
+      'exclude: [{ taints: [a], until: 1969-12-31T23:59:59Z }]',
+    ],
+    ['up to 20 aliases of YAML', aliases(20), aliases(21)],
+    ['up to 32,000 characters', document(32_000), document(32_001)],
+  ] as const) {
+    assert.ok(guide.includes(says), says);
+    assert.equal(parsePolicyDocument(`mode: observe\n${last}`).mode, 'observe', says);
+    assert.throws(() => parsePolicyDocument(`mode: observe\n${beyond}`), PolicyError, says);
+  }
 });

@@ -4,9 +4,9 @@ export const SECRET = 'c2VjcmV0LW9mLXRoZS1maXhlZC1zYW1wbGU';
 /** A refusal is no longer than this, whatever was refused. */
 const MOST_CHARACTERS = 1_500;
 
-/** What an error says that was made for nobody to read. */
+/** What an error says that was made for nobody to read. YAML knows a key that is called NaN. */
 export const INTERNALS =
-  /Cannot (?:read|set|convert|destructure|mix)|is not (?:a function|iterable|defined|a constructor|extensible)|\[object |undefined|\bNaN\b|Maximum call stack|Invalid (?:array|string) length|circular|Unexpected (?:token|end|non-whitespace)|in JSON at|\.ts:\d/;
+  /Cannot (?:read|set|convert|destructure|mix)|is not (?:a function|iterable|defined|a constructor|extensible)|\[object |undefined|(?<!no setting )\bNaN\b|Maximum call stack|Invalid (?:array|string) length|circular|Unexpected (?:token|end|non-whitespace)|in JSON at|\.ts:\d/;
 
 /** Control characters, but for none; and halves of characters. */
 const UNPRINTABLE = /[\p{Cc}\u2028\u2029]|\p{Cs}/u;

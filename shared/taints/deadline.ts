@@ -115,7 +115,9 @@ function limitOf(
 ): Pick<Cause<Taint>, 'seconds' | 'policy'> | undefined {
   const said = toleratedSeconds(match);
   if (said === undefined) return undefined;
-  const own = match?.ownSeconds ?? said;
+  const stated = match?.ownSeconds ?? said;
+  // Less than nothing is nothing, whoever told it.
+  const own = stated < 0n ? 0n : stated;
   const ruled = Object.hasOwn(secondsByKey, key) ? BigInt(secondsByKey[key] ?? 0) : own;
   if (ruled !== own) return { seconds: ruled, policy: 'tolerationSeconds' };
   if (own !== said) return { seconds: own, policy: 'takeover' };

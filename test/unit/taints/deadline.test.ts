@@ -259,6 +259,11 @@ describe('the seconds of a pod that is taken over', () => {
     assert.equal(found?.because[0]?.policy, 'takeover');
   });
 
+  test('are none where a message says that they are less', () => {
+    const found = deadline([{ ...lengthened, ownSeconds: -1n }], [taint('a')], START, options);
+    assert.deepEqual([found?.atMs, found?.because[0]?.seconds], [after(0n), 0n]);
+  });
+
   test('give way to those of policy', () => {
     const found = deadline([lengthened], [taint('a')], START, options, { a: 20 });
     assert.equal(found?.atMs, after(20n));

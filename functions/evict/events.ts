@@ -50,19 +50,20 @@ const PARALLEL_EVENTS = 16;
 const TRIES = 3;
 
 /**
- * Posts Events, each a few times; a server that does not answer at all is not asked again, because every time-out
+ * Posts Events of what happened by `at`, each a few times; a server that does not answer at all is not asked again, because every time-out
  * would hold the node's next evictions up. Never rejects: an Event is a courtesy.
  */
 export async function postEvents(
   api: KubernetesApi,
   events: readonly PodEvent[],
   { clock, log }: { readonly clock: Clock; readonly log: Log },
+  at = clock.now(),
 ): Promise<void> {
   let silent: unknown;
   const post = async (event: PodEvent): Promise<void> => {
     for (let tries = 1; !silent; tries++) {
       try {
-        return await api.createEvent(event, clock.now());
+        return await api.createEvent(event, at);
       } catch (error) {
         if (error instanceof ApiError && error.status === 0) silent = error;
         else if (tries === TRIES) return logLost(event, error, log);

@@ -11,6 +11,10 @@ import { endRetry, endUnregistered, type RecordDeps, recordPass } from './record
 /** What evicting needs of the world. */
 export interface EvictDeps extends PassDeps, RecordDeps {
   readonly clusters: ClusterAccess;
+  /** Who has Events posted while others go on; absent: a pass ends with its Events, because a function is frozen then. */
+  readonly laterEvents?: {
+    post(cluster: ClusterName, events: number, post: () => Promise<void>): Promise<void>;
+  };
 }
 
 /**
@@ -59,7 +63,9 @@ export async function evictNode(
     if (api.breakerOpen) deps.metrics.outOfReach(ref.cluster);
     if (api.skewMs !== undefined) deps.metrics.clockSkewed(ref.cluster, Math.abs(api.skewMs) / 1000);
     tellRivals(ref.cluster, api, deps);
-    await postEvents(api, pass.events, deps);
+    const at = deps.clock.now();
+    const post = () => postEvents(api, pass.events, deps, at);
+    await (deps.laterEvents ? deps.laterEvents.post(ref.cluster, pass.events.length, post) : post());
   }
 }
 

@@ -32,6 +32,7 @@ import { EmbeddedRateLimiter } from './embedded-rate-limiter.ts';
 import { EmbeddedTimers } from './embedded-timers.ts';
 import { prometheusEvictionMetrics, standingMetrics } from './eviction-metrics.ts';
 import { localContext } from './lambda-context.ts';
+import { LaterEvents } from './later-events.ts';
 import type { ManagedClusters } from './managed-clusters.ts';
 import type { ServiceClusterView, ServiceView } from './service-view.ts';
 import { SqliteHistory } from './sqlite-history.ts';
@@ -126,10 +127,12 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
     clusters: { api: async (cluster) => apis.get(cluster) ?? refuseUnknown(cluster) },
     ...{ rules: common.rules, clock, log },
   });
+  const laterEvents = new LaterEvents();
   const evict = createEvictHandler({
     ...depsOn(evictionsDue),
     clusters: access,
     rates: new EmbeddedRateLimiter(),
+    laterEvents,
     metrics: prometheusEvictionMetrics(registry),
   });
 
@@ -199,6 +202,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
       await rules.stop();
       await timers.stop();
       await Promise.all(sources.map((each) => each.stop()));
+      await laterEvents.stop();
       await probes.close();
       store.close();
     },

@@ -8,7 +8,7 @@ import type { Delta } from '#shared/eviction/facts.ts';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
 import { plan } from '#shared/eviction/plan.ts';
 import { ending } from '#shared/eviction/records.ts';
-import type { LivePod } from '#shared/kubernetes/api.ts';
+import type { LivePod, PodEvent } from '#shared/kubernetes/api.ts';
 import { parseDueMessage } from '#shared/queues/due-message.ts';
 import { StoreError } from '#shared/store/store.ts';
 import { TimerError } from '#shared/timers/timers.ts';
@@ -784,4 +784,25 @@ test('two passes at once do no harm', async () => {
   assert.equal(deletedFrom(bench).length, 10);
   assert.ok(Object.values(await statesIn(bench)).every((state) => state === 'done' || state === 'gone'));
   assert.equal(bench.cluster.events.length, 10);
+});
+
+test('Events that are posted behind others tell when the pod went', async () => {
+  const bench = await due(livePod());
+  const told: number[] = [];
+  const createEvent = async (_event: PodEvent, now: number) => {
+    told.push(now);
+  };
+  Object.assign(bench.cluster, { createEvent });
+  const later: (() => Promise<void>)[] = [];
+  const laterEvents = {
+    async post(_cluster: string, _events: number, post: () => Promise<void>) {
+      later.push(post);
+    },
+  };
+  await evictNode(ref, { ...bench, rules: bench.rules, laterEvents });
+  const wentAt = bench.clock.now();
+  assert.deepEqual([deletedFrom(bench), told], [['u1'], []]);
+  await bench.clock.advanceTo(wentAt + 30_000);
+  await Promise.all(later.map((post) => post()));
+  assert.deepEqual(told, [wentAt]);
 });

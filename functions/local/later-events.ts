@@ -1,0 +1,39 @@
+import PQueue from 'p-queue';
+import type { ClusterName } from '#shared/eviction/identity.ts';
+import { pause } from '#shared/time/pause.ts';
+
+/** Events that may wait: 500 bytes each. */
+const MOST_WAITING = 20_000;
+/** Passes of a cluster whose Events are posted at a time: few, beside the evictions that go on. */
+const PASSES_AT_ONCE = 8;
+/** How long a service that stops waits for Events. */
+const DRAIN_MS = 5_000;
+
+/**
+ * Has the Events of evictions posted behind the evictions: whoever has recorded what it did on a node goes on to the next one, and few
+ * passes of a cluster at a time have theirs posted. Where many wait already, they are waited for.
+ */
+export class LaterEvents {
+  readonly #queues = new Map<ClusterName, PQueue>();
+  #waiting = 0;
+
+  /** Has `post` post so many Events; resolves when somebody else may go on. `post` must not reject. */
+  async post(cluster: ClusterName, events: number, post: () => Promise<void>): Promise<void> {
+    if (events === 0) return;
+    if (this.#waiting + events > MOST_WAITING) return post();
+    const queue = this.#queues.get(cluster) ?? new PQueue({ concurrency: PASSES_AT_ONCE });
+    this.#queues.set(cluster, queue);
+    this.#waiting += events;
+    void queue.add(async () => {
+      await post();
+      this.#waiting -= events;
+    });
+  }
+
+  /** Resolves when all are posted, or after so long: what is not posted then is lost with the connections, and told so. */
+  async stop(withinMs = DRAIN_MS): Promise<void> {
+    const posted = new AbortController();
+    const posting = Promise.all([...this.#queues.values()].map((queue) => queue.onIdle()));
+    await Promise.race([posting.then(() => posted.abort()), pause(withinMs, posted.signal)]);
+  }
+}

@@ -1,5 +1,5 @@
 import type { EpochMs, PodUid } from './identity.ts';
-import type { EvictionRecord, NodeRetry, NodeState, Partition } from './records.ts';
+import type { EvictionRecord, Held, NodeRetry, NodeState, Partition } from './records.ts';
 
 /** The first retry comes so soon, each later one after twice the time, up to the longest; jittered by half. */
 const FIRST_RETRY_MS = 5_000;
@@ -7,16 +7,21 @@ export const LONGEST_RETRY_MS = 300_000;
 /** A server's `Retry-After` is honoured up to here. */
 const LONGEST_ASKED_MS = 3_600_000;
 
-/** When a record is to be looked at by itself: at its deadline, in its turn, or when its budget is asked again. */
+/**
+ * When a record is to be looked at by itself: at its deadline, in its turn, or when its budget is asked again. Of one that is held until
+ * a moment, only a turn that it was given since puts that off.
+ */
 export const ownMomentOf = ({ fireAt, notBefore = 0, turnAt = 0, blocked, held }: EvictionRecord): EpochMs =>
-  held?.until ?? Math.max(fireAt, notBefore, turnAt, blocked?.nextTryAt ?? 0);
+  held?.until === undefined
+    ? Math.max(fireAt, notBefore, turnAt, blocked?.nextTryAt ?? 0)
+    : Math.max(held.until, notBefore, turnAt);
 
 /**
  * When a record is to be looked at, and not before: by itself, or with the next try of its node's failures; `undefined`: it was given up, or is held until somebody wakes it.
  */
 export function momentOf(record: EvictionRecord, node: NodeState | undefined): EpochMs | undefined {
   if (record.gaveUpAt !== undefined) return undefined;
-  if (record.held) return record.held.until;
+  if (record.held && record.held.until === undefined) return undefined;
   const moment = ownMomentOf(record);
   const retry = node?.retry;
   const waits = retry && (retry.everything || record.failure);
@@ -61,7 +66,7 @@ export interface Retry {
  * Decides when the failed evictions of a node are tried again: all of them together, so that the node has one message
  * under way however many pods fail and for however long. A failure that is met while others wait for their next try
  * joins them. Only records that still stand count; when none does, and nothing else failed before, nothing is left
- * to try. `random`: 0 to 1. `giveUpAfterMs`: of trying; what is held is not tried.
+ * to try. `random`: 0 to 1. `giveUpAfterMs`: of trying; what is held is not tried before the moment until which it is.
  */
 export function afterFailures(
   node: NodeState,
@@ -74,7 +79,7 @@ export function afterFailures(
   }: { readonly now: EpochMs; readonly random: number; readonly giveUpAfterMs: number },
 ): Retry {
   const due = [...scheduled.values()].filter(
-    ({ fireAt, gaveUpAt, held }) => fireAt <= now && gaveUpAt === undefined && held === undefined,
+    ({ fireAt, gaveUpAt, held }) => fireAt <= now && gaveUpAt === undefined && heldUntil(held) <= now,
   );
   const everything = failures.everything !== undefined;
   const changed: EvictionRecord[] = [];
@@ -83,9 +88,10 @@ export function afterFailures(
   for (const record of due) {
     const error = failures.pods.get(record.uid);
     const failure = record.failure ?? (error === undefined ? undefined : { since: now, error });
-    const since =
+    const tried =
       failure?.since ?? (everything ? Math.max(node.retry?.since ?? now, record.fireAt) : undefined);
-    if (since === undefined) continue;
+    if (tried === undefined) continue;
+    const since = Math.max(tried, heldUntil(record.held));
     if (now - since >= giveUpAfterMs) {
       const given = {
         ...record,
@@ -104,6 +110,10 @@ export function afterFailures(
   const next = nextRetry(retry, failures, now, random);
   return { node: { ...rest, retry: next }, changed, gaveUp };
 }
+
+/** What is held without a moment is so until somebody wakes it; what is not is so no more. */
+const heldUntil = (held: Held | undefined): EpochMs =>
+  held === undefined ? Number.NEGATIVE_INFINITY : (held.until ?? Number.POSITIVE_INFINITY);
 
 /** The next try after one that failed, or the one that is coming already. */
 function nextRetry(

@@ -109,6 +109,18 @@ describe('where the cluster has a rate', () => {
     );
   });
 
+  test('pods that were held until the same moment go at it from then on', async () => {
+    const hold = { id: 'h1', target: { kind: 'node', node: ref.node }, until: at(90) } as const;
+    const held = { ...at2PerSecond, holds: [{ ...hold, who: 'anna', at: at(0), why: 'an incident' }] };
+    const bench = await limited(5, held);
+    await evictNode(ref, bench);
+    await until(bench, at(100));
+    assert.deepEqual(
+      bench.cluster.deletions.map((deletion) => (deletion.at - at(90)) / 1000),
+      [0, 0, 1, 1, 2],
+    );
+  });
+
   test('no turn is taken for what does not go', async () => {
     const bench = await limited(2, { ...at2PerSecond, policy: { ...at2PerSecond.policy, mode: 'observe' } });
     await evictNode(ref, bench);

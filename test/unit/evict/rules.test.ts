@@ -81,6 +81,24 @@ describe('where the rules forbid evictions', () => {
     assert.deepEqual(bench.armed, [at(900)]);
   });
 
+  test('what is held until a moment at which its cluster fails is tried again soon', async () => {
+    const bench = await withPods(1);
+    const hold = { id: 'h1', target: { kind: 'node', node: ref.node }, until: at(900) } as const;
+    bench.ruling = { ...rules, holds: [{ ...hold, who: 'anna', at: at(0), why: 'an incident' }] };
+    await evictNode(ref, bench);
+    await bench.clock.advanceTo(at(900));
+    let outages = 1;
+    bench.cluster.beforeRequest = () => {
+      if (outages-- > 0) throw serverError(503);
+    };
+    await evictNode(ref, bench);
+    const [, nextTryAt = Infinity] = bench.armed;
+    assert.ok(nextTryAt <= at(905), 'no next try is armed');
+    await bench.clock.advanceTo(nextTryAt);
+    await evictNode(ref, bench);
+    assert.deepEqual(deletedFrom(bench), ['u1']);
+  });
+
   test('a cluster that cannot be looked at is no failure: what is due is held as it was scheduled', async () => {
     const bench = await withPods(2);
     bench.ruling = stopped;

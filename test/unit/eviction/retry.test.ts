@@ -100,6 +100,25 @@ describe('a node of which nothing could be done', () => {
     assert.ok(tried({ ...partition, scheduled: new Map([[record.uid, record]]) }, SILENT, at(60)).node.retry);
   });
 
+  test('is tried again for pods that were held until then, whose failing counts from there', () => {
+    const [record] = withPods(1).scheduled.values();
+    assert.ok(record);
+    const held = { by: { kind: 'hold', id: 'h1' }, since: at(60), until: at(900) } as const;
+    const partition = { ...withPods(1), scheduled: new Map([[record.uid, { ...record, held }]]) };
+    assert.equal(tried(partition, SILENT, at(899)).node.retry, undefined);
+    const first = tried(partition, SILENT, at(900));
+    assert.deepEqual(dueOf(first, at(904)), []);
+    assert.deepEqual(uidsOf(dueOf(first, at(905))), ['u1']);
+    assert.deepEqual(tried(first, SILENT, at(60) + giveUpAfterMs).gaveUp, []);
+    assert.deepEqual(uidsOf(tried(first, SILENT, at(900) + giveUpAfterMs).gaveUp), ['u1']);
+    const failing = { ...record, held, failure: { since: at(60), error: 'refused' } };
+    const failedBefore = { ...partition, scheduled: new Map([[record.uid, failing]]) };
+    assert.deepEqual(tried(failedBefore, failed('u1'), at(60) + giveUpAfterMs).gaveUp, []);
+    const refused = tried(partition, failed('u1'), at(900));
+    assert.deepEqual(dueOf(refused, at(904)), []);
+    assert.deepEqual(uidsOf(dueOf(refused, at(905))), ['u1']);
+  });
+
   test('says what failed last', () => {
     const errorOf = (partition: Partition) => partition.node?.retry?.error;
     const silent = tried(withPods(2), SILENT, at(60));
@@ -172,6 +191,18 @@ test('what falls due at a moment is due then, and comes next no more', () => {
   assert.equal(nextMomentOf(partition, at(60) - 1), at(60));
   assert.equal(nextMomentOf(partition, at(60)), undefined);
   assert.deepEqual(uidsOf(dueOf({ ...partition, node: undefined }, at(60))), ['u1']);
+});
+
+test('a pod that is held until a moment is looked at then, or in a later turn, and one that is held without is not', () => {
+  const [record] = withPods(1).scheduled.values();
+  assert.ok(record);
+  const held = { by: { kind: 'hold', id: 'h1' }, since: at(60), until: at(900) } as const;
+  const moment = (more: object) => momentOf({ ...record, held, ...more }, undefined);
+  assert.equal(moment({}), at(900));
+  assert.equal(moment({ notBefore: at(70), turnAt: at(80) }), at(900));
+  assert.equal(moment({ notBefore: at(960) }), at(960));
+  assert.equal(moment({ turnAt: at(901) }), at(901));
+  assert.equal(moment({ held: { by: held.by, since: at(60) }, turnAt: at(901) }), undefined);
 });
 
 test('the server’s Retry-After is honoured up to an hour', () => {

@@ -20,6 +20,7 @@ import { REACHED_BY_FILE, writeReachedBy } from './reached-by.ts';
 import { rulesLines } from './rules-lines.ts';
 import { startLocalService } from './service.ts';
 import { StateDirectoryError, takeStateDirectory } from './state-directory.ts';
+import { StateLostError } from './state-files.ts';
 import { listenOnSocket, SOCKET_FILE } from './state-socket.ts';
 import { voice } from './voice.ts';
 
@@ -31,6 +32,7 @@ const OPERATOR_ERRORS = [
   OrderError,
   PolicyError,
   StateDirectoryError,
+  StateLostError,
   StoreError,
   ProbeAddressError,
 ];
@@ -65,6 +67,7 @@ async function run(options: StartOptions): Promise<void> {
     policies: { enforce: options.enforce || wantsDemo, file: options.policyFile },
     historyDays: options.historyDays,
     log,
+    stateLost: fail,
   });
   log.info('relay.started', { port: service.probePort });
   let fleet: Fleet | undefined;
@@ -122,6 +125,11 @@ async function serveConsole(port: number, asked: FleetApiOptions): Promise<Conso
 try {
   await run(parseOptions(process.argv.slice(2)));
 } catch (error) {
+  fail(error);
+}
+
+/** Ends the process, as if it were killed, with one sentence for the operator. */
+function fail(error: unknown): never {
   const known = OPERATOR_ERRORS.some((kind) => error instanceof kind);
   process.stderr.write(`taintward: ${known ? (error as Error).message : (error as Error).stack}\n`);
   process.exit(1);

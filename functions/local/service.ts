@@ -41,6 +41,7 @@ import { SqliteRulebook } from './sqlite-rulebook.ts';
 import { SqliteStore } from './sqlite-store.ts';
 import { type ChosenPolicies, StartPolicies } from './start-policies.ts';
 import { STORE_FILE, type StateDirectory } from './state-directory.ts';
+import { StateFiles, StateLostError } from './state-files.ts';
 import { tellCountdowns } from './tell-countdowns.ts';
 import { startUpkeep } from './upkeep.ts';
 
@@ -57,6 +58,8 @@ const UPKEEP_MS = 3_600_000;
 const POLICY_FILE_MS = 1_000;
 /** How soon it is seen that a policy asks for more than the credentials may do. */
 const RIGHTS_MS = 2_000;
+/** How soon it is seen that files of the state are not what they were: SQLite writes on into them. */
+const STATE_FILES_MS = 250;
 /** How soon a dead letter goes back to its queue once an operator asked for it. */
 const REDRIVE_MS = 5_000;
 
@@ -73,6 +76,8 @@ export interface LocalServiceOptions {
   /** For how many days history and audit are kept. */
   readonly historyDays: number;
   readonly log: Log;
+  /** The state was taken away from under it: the process is to end at once, and to close nothing. */
+  stateLost(error: StateLostError): void;
 }
 
 export interface LocalService {
@@ -98,6 +103,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   const registry = new Registry();
   const metrics = relayMetrics(registry);
   const store = new SqliteStore({ path: state.file(STORE_FILE) });
+  const files = new StateFiles(store.database, state.file(STORE_FILE));
   const leases = new SqliteLeases({ database: store.database });
   standingMetrics(registry, store);
   // The state directory is this process's alone: whoever held a lease is dead, however it died.
@@ -168,8 +174,18 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
     feed(evictionsDue, evict, EVICT_FEED),
   ];
   const queues = [nodeDeltas, podDeltas, evictionsDue];
+  const checkFiles = () => {
+    try {
+      files.check();
+    } catch (error) {
+      if (!(error instanceof StateLostError)) throw error;
+      log.error('state.lost', { reason: error });
+      options.stateLost(error);
+    }
+  };
   const upkeep = startUpkeep(
     [
+      { name: 'state-files', everyMs: STATE_FILES_MS, run: checkFiles },
       { name: 'purge', everyMs: UPKEEP_MS, run: () => store.purge(clock.now(), historyDays) },
       { name: 'purge-audit', everyMs: UPKEEP_MS, run: () => rulebook.purge(clock.now(), historyDays) },
       { name: 'purge-dead-letters', everyMs: UPKEEP_MS, run: () => deadLetters.purge() },

@@ -206,6 +206,8 @@ export type LogEvents = {
   'record.refused': Why;
   /** What says that nodes are due could not be sent. */
   'timer.unsent': Partial<OfNode> & Why & { readonly at: EpochMs; readonly nodes?: number };
+  /** The files of the state were deleted, replaced or cut off while they were in use: the process ends, and is to be started again. */
+  'state.lost': Why;
   /** A task of upkeep failed. */
   'upkeep.failed': Why & { readonly task: string };
 

@@ -34,6 +34,7 @@ async function startService(
     historyDays: 7,
     policies: { enforce: false },
     log,
+    stateLost: (error) => assert.fail(error),
   });
   context.after(async () => {
     await service.stop();

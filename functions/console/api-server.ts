@@ -8,6 +8,7 @@ import { firstFault } from '#shared/first-fault.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { KubeconfigError } from '#shared/kubernetes/kubeconfig-file.ts';
 import { QueueError } from '#shared/queues/sender.ts';
+import { readAs } from '#shared/read-as.ts';
 import { shownText } from '#shared/shown-text.ts';
 import { StoreError } from '#shared/store/store.ts';
 import { TaintArgumentError } from '#shared/taints/taint-argument.ts';
@@ -84,7 +85,7 @@ export class ApiServer {
       throw new RefusedError(404, `There is no ${shownText(route, 100)}.`);
     const { schema, answer } = this.#answers[route as keyof Answers];
     const asks = request.method === 'GET' ? Object.fromEntries(searchParams) : await readJson(request);
-    const read = schema.safeParse(asks);
+    const read = readAs(schema as z.ZodType, asks);
     if (!read.success) throw new RefusedError(400, sentence(read.error));
     sendJson(response, 200, await answer(read.data, token));
   }

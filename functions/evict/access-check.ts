@@ -8,6 +8,7 @@ import { parseAccess } from '#shared/clusters/dynamodb-registry.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { EVICT_RIGHTS, preflight } from '#shared/kubernetes/rights.ts';
+import { readAs } from '#shared/read-as.ts';
 import type { Clock } from '#shared/time/clock.ts';
 
 export interface AccessCheckDeps {
@@ -31,7 +32,7 @@ const isQuestion = <Event>(event: Event | AccessQuestion): event is AccessQuesti
   typeof event === 'object' && event !== null && 'checkAccess' in event;
 
 async function answer(question: AccessQuestion, { connect, clock }: AccessCheckDeps): Promise<AccessAnswer> {
-  const { data, error } = accessQuestionSchema.safeParse(question);
+  const { data, error } = readAs(accessQuestionSchema, question);
   if (data === undefined) {
     const reason = `This release of evict does not understand the question (${error.issues[0]?.message}): deploy the release of this command.`;
     return { works: false, reason };

@@ -3,6 +3,7 @@ import type { DynamoDBRecord } from 'aws-lambda';
 import * as z from 'zod';
 import type { NodeRef } from '#shared/eviction/identity.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
+import { readAs } from '#shared/read-as.ts';
 import { fromAttributes } from '#shared/store/dynamodb-table.ts';
 import { parseScheduledItem, refOfItem, SCHEDULED_PREFIX } from '#shared/store/items.ts';
 
@@ -36,7 +37,7 @@ const expiry = z.object({
  * nobody can read.
  */
 export function expiredRecord(source: DynamoDBRecord): ExpiredRecord | undefined {
-  if (!expiry.safeParse(source).success) return undefined;
+  if (!readAs(expiry, source).success) return undefined;
   const item = fromAttributes((source.dynamodb?.OldImage ?? {}) as Record<string, AttributeValue>);
   const eviction = parseScheduledItem(item);
   return eviction.gaveUpAt === undefined ? { ref: refOfItem(item), eviction, source } : undefined;

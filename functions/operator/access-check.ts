@@ -1,6 +1,7 @@
 import { InvokeCommand, type LambdaClient } from '@aws-sdk/client-lambda';
 import { type AccessAnswer, type AccessQuestion, accessAnswerSchema } from '#shared/clusters/access-check.ts';
 import { errorMessage } from '#shared/error-message.ts';
+import { readAs } from '#shared/read-as.ts';
 import { FleetError } from './fleet.ts';
 
 /** Has a deployed `evict`, by its name, say whether it could work in a cluster. Rejects with `FleetError` when it cannot be asked. */
@@ -14,7 +15,7 @@ export async function askEvict(
   const { FunctionError, Payload } = await invoked(client, functionName, question);
   const said = Buffer.from(Payload ?? []).toString();
   if (FunctionError === undefined) {
-    const { data } = accessAnswerSchema.safeParse(jsonOf(said));
+    const { data } = readAs(accessAnswerSchema, jsonOf(said));
     if (data !== undefined) return data;
   }
   throw new FleetError(

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { type ClusterName, clusterName, type EpochMs } from '#shared/eviction/identity.ts';
+import { readAs } from '#shared/read-as.ts';
 import type { DynamoDbTable, Item, Key } from '#shared/store/dynamodb-table.ts';
 import { parseStored } from '#shared/store/stored.ts';
 import { VERSION } from '#shared/version.ts';
@@ -123,7 +124,7 @@ export class DynamoDbLeases implements Leases, LeaseReader {
     const items = await Array.fromAsync(this.#table.batchGet(clusters.map(leaseKey)));
     return items.flatMap((item) => {
       // One that nobody can read is one that no relay can keep.
-      const { data } = recordSchema.safeParse(item);
+      const { data } = readAs(recordSchema, item);
       return data ? [spoken(clusterName(`${item['pk']}`.slice(LEASE_PREFIX.length)), data)] : [];
     });
   }

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { firstFault } from '#shared/first-fault.ts';
+import { readAs } from '#shared/read-as.ts';
 import { shownText } from '#shared/shown-text.ts';
 import type { DynamoDbTable, Item, Key } from '#shared/store/dynamodb-table.ts';
 import { CLUSTER_PREFIX } from './dynamodb-rulebook.ts';
@@ -83,14 +84,14 @@ const strayText = ({ pk, sk }: Item): string =>
 
 /** What an item says of that cluster. What cannot be read of it is the cluster's own problem. */
 function registrationOf(name: ClusterName, { addedAt, access }: Item): RegisteredCluster {
-  const { data, error } = addedAtSchema.safeParse(addedAt);
+  const { data, error } = readAs(addedAtSchema, addedAt);
   if (data === undefined) return { name, access: unreadable('addedAt', error) };
   return { name, access: parseAccess(access), addedAt: data };
 }
 
 /** An access as it is stored. */
 export function parseAccess(stored: unknown): Access | UnreadableAccess {
-  const { data, error } = accessSchema.safeParse(stored);
+  const { data, error } = readAs(accessSchema, stored);
   return data ?? unreadable('access', error);
 }
 

@@ -9,6 +9,7 @@ import {
   type Selection,
   type Threshold,
 } from '#shared/eviction/policy.ts';
+import { readAs } from '#shared/read-as.ts';
 import { shownText } from '#shared/shown-text.ts';
 import { DURATION_FORM, durationMs, durationText } from '#shared/time/duration.ts';
 
@@ -187,7 +188,7 @@ export function parsePolicyDocument(written: string): Policy {
   if (written.length > MAX_DOCUMENT_CHARACTERS) {
     throw new PolicyError(`The policy has more than ${MAX_DOCUMENT_CHARACTERS} characters: shorten it.`);
   }
-  const found = documentSchema.safeParse(loadYaml(written));
+  const found = readAs(documentSchema, loadYaml(written));
   if (found.success) return policyOf(found.data);
   throw new PolicyError(sentence(found.error.issues[0]));
 }

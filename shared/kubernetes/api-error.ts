@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import * as z from 'zod';
+import { readAs } from '#shared/read-as.ts';
 import { shownText } from '#shared/shown-text.ts';
 import { type Call, callText } from './call.ts';
 
@@ -138,7 +139,7 @@ export function refusal(
 
 /** What an `ERROR` event of a watch says, likewise. */
 export function watchError(call: Call, host: string, object: unknown, secrets: readonly string[]): ApiError {
-  const { data: status } = Status.safeParse(object);
+  const { data: status } = readAs(Status, object);
   if (status === undefined) return failure(call, host, 'the watch reported an error without a status');
   return refused(call, host, status, secrets);
 }

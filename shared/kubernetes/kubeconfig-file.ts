@@ -4,6 +4,7 @@ import { delimiter, dirname, join, resolve, sep } from 'node:path';
 import { load, YAMLException } from 'js-yaml';
 import * as z from 'zod';
 import { firstFault } from '#shared/first-fault.ts';
+import { readAs } from '#shared/read-as.ts';
 import { shownText } from '#shared/shown-text.ts';
 
 /** A kubeconfig, or what it refers to, is of no use; the message says what to change and holds no secret. */
@@ -69,7 +70,7 @@ export type KubeconfigContext = z.infer<typeof Context>;
 
 /** Reads a kubeconfig's text; `source` says in messages which one it is. Throws `KubeconfigError`. */
 export function parseKubeconfig(content: string, source: string): Kubeconfig {
-  const { data, error } = Kubeconfig.safeParse(parseYaml(content, source));
+  const { data, error } = readAs(Kubeconfig, parseYaml(content, source));
   if (data !== undefined) return data;
   const { field, fault } = firstFault(error);
   throw new KubeconfigError(`The kubeconfig ${source} is wrong at ${field || 'its top'}: ${fault}.`);

@@ -1,5 +1,6 @@
 import type * as z from 'zod';
 import { firstFault } from '#shared/first-fault.ts';
+import { readAs } from '#shared/read-as.ts';
 
 /** A message that is not to be done. Sending it again cannot help: it belongs into the dead-letter queue. */
 export class RefusedMessageError extends Error {
@@ -22,7 +23,7 @@ export function parseMessage<T>(what: string, schema: z.ZodType<T>, body: string
   } catch {
     throw new MalformedMessageError(`${what} refused: message: is not JSON`);
   }
-  const found = schema.safeParse(json);
+  const found = readAs(schema, json);
   if (found.success) return found.data;
   const { field, fault } = firstFault(found.error);
   throw new MalformedMessageError(`${what} refused: ${field || 'message'}: ${fault}`);

@@ -3,6 +3,7 @@ import { type EpochMs, podUid } from '#shared/eviction/identity.ts';
 import type { Noted } from '#shared/eviction/noted.ts';
 import type { EndedPod, EvictionRecord, NodeState } from '#shared/eviction/records.ts';
 import { firstFault } from '#shared/first-fault.ts';
+import { readAs } from '#shared/read-as.ts';
 import { shownText } from '#shared/shown-text.ts';
 import { StoreError } from './store.ts';
 
@@ -156,7 +157,7 @@ export const notedSchema: z.ZodType<Noted> = z.discriminatedUnion('what', [
  * nothing is decided on an item that somebody else's hand, or a newer release, has changed beyond reading.
  */
 export function parseStored<T>(schema: z.ZodType<T>, stored: unknown, what: string): T {
-  const found = schema.safeParse(stored);
+  const found = readAs(schema, stored);
   if (found.success) return found.data;
   const { field, fault } = firstFault(found.error);
   throw unreadable(what, `${field || 'value'}: ${fault}`);

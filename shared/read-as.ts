@@ -1,0 +1,18 @@
+import * as z from 'zod';
+
+/**
+ * What a schema makes of a value of another hand: as its `safeParse`, which itself fails at some. To see whether a text or list
+ * is too short, it compares the `length` of whatever has one, and an object may have any.
+ */
+export function readAs<T>(schema: z.ZodType<T>, value: unknown): z.ZodSafeParseResult<T> {
+  try {
+    return schema.safeParse(value);
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    const message = 'has a part of a form that nothing has';
+    return {
+      success: false,
+      error: new z.ZodError([{ code: 'custom', path: [], message, input: value }]) as z.ZodError<T>,
+    };
+  }
+}

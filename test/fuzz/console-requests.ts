@@ -222,7 +222,10 @@ async function answered(port: number, text: Buffer) {
   const closed = once(socket, 'close');
   socket.end(text);
   await closed;
-  const answer = Buffer.concat(chunks).toString();
+  // Who is told to go on is answered after that.
+  const answer = Buffer.concat(chunks)
+    .toString()
+    .replace(/^HTTP\/1\.1 100 Continue\r\n\r\n/, '');
   const end = answer.indexOf('\r\n\r\n');
   const head = end < 0 ? answer : answer.slice(0, end);
   const status = /^HTTP\/1\.1 (\d{3})/.exec(head)?.[1];

@@ -170,6 +170,11 @@ export const CLIMATES = {
     ...{ trouble: 0.04, death: 0.008, conflict: 0.05, duplicate: 0.2, dropped: 0.2, relayChanges: 1 },
     ...{ gap: 0.05, pageItems: 2, calmMs: 35 * MINUTE_MS },
   },
+  /** As short, in two clusters; the API server of one is away for a while. */
+  split: {
+    ...BRIEF,
+    ...{ nodes: 3, neighbour: true, outageMs: [MINUTE_MS, 4 * MINUTE_MS], calmMs: 35 * MINUTE_MS },
+  },
 } as const satisfies Record<string, Climate>;
 
 export type ClimateName = keyof typeof CLIMATES;

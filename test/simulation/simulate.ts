@@ -88,7 +88,9 @@ async function play(
   const disturbances = new Disturbances();
   const weather = new Weather(climate, episodesOf(climate, random), { clock, random, disturbances });
   const story = new Story(clock);
-  const { governed = owners.chance(0.5) } = options;
+  // Drawn in any case: a history that is played again as it was is the same.
+  const perhaps = owners.chance(0.5);
+  const { governed = perhaps } = options;
   const fault = { ...SOUND, ...options.fault };
   const audience: Audience = {};
   const plans = new Plans(clock, options.leftOut);

@@ -8,8 +8,8 @@ const MOST_CHARACTERS = 1_500;
 export const INTERNALS =
   /Cannot (?:read|set|convert|destructure|mix)|is not (?:a function|iterable|defined|a constructor|extensible)|\[object |undefined|(?<!no setting )\bNaN\b|Maximum call stack|Invalid (?:array|string) length|circular|Unexpected (?:token|end|non-whitespace)|in JSON at|\.ts:\d/;
 
-/** Control characters, but for none; and halves of characters. */
-const UNPRINTABLE = /[\p{Cc}\u2028\u2029]|\p{Cs}/u;
+/** Control characters but tabs, and halves of characters. */
+const UNPRINTABLE = /(?!\t)[\p{Cc}\u2028\u2029]|\p{Cs}/u;
 
 type Kind = new (...args: never[]) => Error;
 

@@ -19,7 +19,7 @@ export interface Call {
   readonly notAfter?: EpochMs;
 }
 
-export type Verb = 'get' | 'list' | 'watch' | 'create' | 'patch' | 'delete';
+export type Verb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete';
 
 /** The HTTP method that the API server takes for a verb. */
 export const METHODS: Readonly<Record<Verb, string>> = {
@@ -27,6 +27,7 @@ export const METHODS: Readonly<Record<Verb, string>> = {
   list: 'GET',
   watch: 'GET',
   create: 'POST',
+  update: 'PUT',
   patch: 'PATCH',
   delete: 'DELETE',
 };

@@ -1,0 +1,32 @@
+import type { KubernetesObject, Objects } from '#shared/kubernetes/objects.ts';
+import { StoreError } from '#shared/store/store.ts';
+import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
+import { pause } from '#shared/time/pause.ts';
+import { orStoreError } from './object-store-error.ts';
+
+/** How often a change is tried that another one's overtook. */
+const MOST_TRIES = 30;
+const BACKOFF: Backoff = { firstMs: 5, longestMs: 250 };
+
+/**
+ * Reads an object, and writes what `decide` makes of it, as often as others are faster: that object under another content, or,
+ * where there is none (`undefined`), a new one. Gives what was stored; `undefined`: `decide` wants nothing written. Rejects
+ * with `StoreError`.
+ */
+export async function changeObject(
+  objects: Objects,
+  name: string,
+  decide: (object: unknown) => KubernetesObject | undefined,
+): Promise<unknown> {
+  for (let tries = 1; tries <= MOST_TRIES; tries++) {
+    const next = decide(await orStoreError(objects.get(name)));
+    if (next === undefined) return undefined;
+    const isNew = next.metadata.resourceVersion === undefined;
+    const stored = await orStoreError(isNew ? objects.create(next) : objects.replace(next));
+    if (stored !== undefined) return stored;
+    await pause(backoffMs(tries, BACKOFF));
+  }
+  throw new StoreError(
+    `Others wrote to the object ${name} in every one of ${MOST_TRIES} tries: it is tried again, or try it again.`,
+  );
+}

@@ -1,0 +1,192 @@
+import type { ClusterName, EpochMs, NodeRef, PodUid } from '#shared/eviction/identity.ts';
+import type { EndedPod, Ending, EvictionRecord, Partition } from '#shared/eviction/records.ts';
+import type { Objects } from '#shared/kubernetes/objects.ts';
+import {
+  type Commit,
+  ENDED_WINDOW_MS,
+  partitionOf,
+  type Store,
+  StoreError,
+  type TaintedNode,
+} from '#shared/store/store.ts';
+import { HISTORY_DAYS, historyBefore, nodeTtl } from '#shared/store/stored.ts';
+import { changeObject } from './change-object.ts';
+import {
+  historyOf,
+  type KeptNode,
+  labelsOf,
+  type Moment,
+  momentsOf,
+  nodeEviction,
+  nothingKept,
+  objectName,
+  readNodeEviction,
+  withHistory,
+} from './node-eviction.ts';
+import { orStoreError } from './object-store-error.ts';
+
+/** What ended stays with the records for longer than it is asked for: a writer's clock may be ahead of a reader's. */
+const RECENT_MS = ENDED_WINDOW_MS + 5 * 60_000;
+/** Objects that were read for a commit that may follow. */
+const REMEMBERED = 500;
+
+export interface KubernetesStoreOptions {
+  /** The `NodeEviction` objects of our namespace. */
+  readonly objects: Objects;
+  /** The cluster that they are in: there they have the names of its nodes. */
+  readonly own: ClusterName;
+  /** For so long is kept what became of evictions. */
+  readonly historyDays?: number;
+  /** Whether this process may write now; absent: always. */
+  readonly mayWrite?: () => boolean;
+}
+
+/**
+ * The store in the cluster itself: one `NodeEviction` for each node. A change is one write of the whole object on condition of
+ * its resource version; and as each changes `revision`, none is the no-op by which two writers would both win.
+ */
+export class KubernetesStore implements Store {
+  readonly #objects: Objects;
+  readonly #own: ClusterName;
+  readonly #historyDays: number;
+  readonly #mayWrite: () => boolean;
+  /** As they were read last, by name. */
+  readonly #remembered = new Map<string, unknown>();
+
+  constructor({ objects, own, historyDays = HISTORY_DAYS, mayWrite = () => true }: KubernetesStoreOptions) {
+    this.#objects = objects;
+    this.#own = own;
+    this.#historyDays = historyDays;
+    this.#mayWrite = mayWrite;
+  }
+
+  async load(ref: NodeRef, now: EpochMs, only?: readonly PodUid[]): Promise<Partition> {
+    const { revision, node, scheduled, ended } = await this.#read(ref);
+    const asked = only && new Set(only);
+    const isAsked = ({ uid }: Pick<EvictionRecord, 'uid'>) => !asked || asked.has(uid);
+    const since = now - ENDED_WINDOW_MS;
+    return partitionOf(
+      { ref, revision, node },
+      scheduled.filter(isAsked),
+      ended.filter((pod) => pod.endedAt >= since && isAsked(pod)),
+    );
+  }
+
+  async commit(
+    ref: NodeRef,
+    revision: number,
+    change: Commit,
+    now: EpochMs,
+  ): Promise<'committed' | 'conflict'> {
+    const remembered = this.#remembered.get(objectName(ref, this.#own));
+    // Whoever commits has loaded: what was read then stands still, or the write is in conflict.
+    const kept = remembered === undefined ? await this.#read(ref) : readNodeEviction(remembered);
+    if (kept.revision !== revision) return 'conflict';
+    const { node, schedule, end, noted = [], live } = change;
+    const written = new Map(kept.scheduled.map((record) => [record.uid, record]));
+    for (const record of schedule) written.set(record.uid, record);
+    for (const { uid } of end) written.delete(uid);
+    const ended = end.map((each) => ({ ...each, endedAt: now }));
+    const { ttl: _ttl, ...rest } = {
+      ...kept,
+      node: node ?? kept.node,
+      scheduled: [...written.values()],
+      ended: [...kept.ended, ...ended],
+    };
+    const notes = noted.length === 0 ? [] : [{ at: now, noted, ended: [] }];
+    const object = this.#next(live ? rest : { ...rest, ttl: nodeTtl(now) }, notes, now);
+    const isNew = kept.resourceVersion === undefined;
+    const stored = await orStoreError(isNew ? this.#objects.create(object) : this.#objects.replace(object));
+    return stored === undefined ? 'conflict' : 'committed';
+  }
+
+  async end(ref: NodeRef, pods: readonly Ending[], now: EpochMs): Promise<void> {
+    if (pods.length === 0) return;
+    const gone = new Set(pods.map(({ uid }) => uid));
+    const ended = pods.map((each): EndedPod => ({ ...each, endedAt: now }));
+    await changeObject(this.#objects, objectName(ref, this.#own), (object) => {
+      const kept = object === undefined ? nothingKept(ref) : readNodeEviction(object);
+      const scheduled = kept.scheduled.filter(({ uid }) => !gone.has(uid));
+      return this.#next({ ...kept, scheduled, ended: [...kept.ended, ...ended] }, [], now);
+    });
+  }
+
+  async *taintedNodes(cluster: ClusterName): AsyncIterable<TaintedNode> {
+    for await (const { ref, node } of this.kept(labelsOf(cluster, true))) {
+      if (ref.cluster === cluster && node && node.taints.length > 0) yield { node: ref.node, state: node };
+    }
+  }
+
+  /** All that is kept of nodes, of those with these labels. Rejects with `StoreError`. */
+  async *kept(labels?: Readonly<Record<string, string>>): AsyncIterable<KeptNode> {
+    const objects = this.#objects.list(labels)[Symbol.asyncIterator]();
+    for (;;) {
+      const next = await orStoreError(objects.next());
+      if (next.done) return;
+      yield readNodeEviction(next.value);
+    }
+  }
+
+  /** What is kept of one node. Rejects with `StoreError`. */
+  async keptOf(ref: NodeRef): Promise<KeptNode> {
+    return this.#read(ref);
+  }
+
+  /** Removes the objects of nodes with nothing left to watch or to tell, when their time is over. Rejects with `StoreError`. */
+  async purge(now: EpochMs): Promise<void> {
+    const before = historyBefore(now, this.#historyDays);
+    for await (const kept of this.kept()) {
+      const { ref, ttl = Number.POSITIVE_INFINITY, scheduled, resourceVersion } = kept;
+      if (ttl * 1000 > now || scheduled.length > 0 || resourceVersion === undefined) continue;
+      if (historyOf(kept).some(({ at }) => at > before)) continue;
+      this.#refuseIdle();
+      await orStoreError(this.#objects.remove(objectName(ref, this.#own), resourceVersion));
+    }
+  }
+
+  async #read(ref: NodeRef): Promise<KeptNode> {
+    const name = objectName(ref, this.#own);
+    const object = await orStoreError(this.#objects.get(name));
+    this.#remember(name, object);
+    return object === undefined ? nothingKept(ref) : readNodeEviction(object);
+  }
+
+  #remember(name: string, object: unknown): void {
+    this.#remembered.delete(name);
+    if (object === undefined) return;
+    this.#remembered.set(name, object);
+    const [oldest] = this.#remembered.keys();
+    if (this.#remembered.size > REMEMBERED && oldest !== undefined) this.#remembered.delete(oldest);
+  }
+
+  /** What ended longer ago than loads ask for becomes history. */
+  #aged(kept: KeptNode, more: readonly Moment[], now: EpochMs): KeptNode {
+    const since = now - RECENT_MS;
+    const [ended, old] = [
+      kept.ended.filter(isRecent(since)),
+      kept.ended.filter((pod) => !isRecent(since)(pod)),
+    ];
+    if (old.length + more.length === 0) return kept;
+    const history = withHistory(kept, [...momentsOf(old), ...more], now, this.#historyDays);
+    const { history: _history, ...rest } = kept;
+    return { ...rest, ended, ...(history === undefined ? {} : { history }) };
+  }
+
+  /** The object to write: under the next revision, its history grown by `more`. */
+  #next(kept: KeptNode, more: readonly Moment[], now: EpochMs): ReturnType<typeof nodeEviction> {
+    this.#refuseIdle();
+    const object = nodeEviction({ ...this.#aged(kept, more, now), revision: kept.revision + 1 }, this.#own);
+    this.#remembered.delete(object.metadata.name);
+    return object;
+  }
+
+  #refuseIdle(): void {
+    if (this.#mayWrite()) return;
+    throw new StoreError('This replica does not hold the lease now, so it writes nothing.');
+  }
+}
+
+const isRecent =
+  (since: EpochMs) =>
+  ({ endedAt }: EndedPod): boolean =>
+    endedAt >= since;

@@ -1,0 +1,97 @@
+import { ApiError } from './api-error.ts';
+import { fieldsOf, itemsOf, textOf } from './api-json.ts';
+import type { Call } from './call.ts';
+import type { KubernetesObject, Objects } from './objects.ts';
+import type { Transport } from './transport.ts';
+
+/** Objects on a page of a list: of the largest that etcd takes (1.5 MiB) as many as an answer may hold. */
+const PAGE = 20;
+
+/** Where objects of one kind are. */
+export interface ObjectsPlace {
+  /** With its version: `taintward.dev/v1`. */
+  readonly group: string;
+  /** In the plural, as in a Role. */
+  readonly resource: string;
+  readonly namespace: string;
+}
+
+/** The objects of one kind in one namespace of a real API server. */
+export class RestObjects implements Objects {
+  readonly #transport: Transport;
+  readonly #resource: string;
+  readonly #namespace: string;
+  readonly #path: string;
+
+  constructor(transport: Transport, { group, resource, namespace }: ObjectsPlace) {
+    this.#transport = transport;
+    this.#resource = resource;
+    this.#namespace = namespace;
+    const root = group.includes('/') ? `/apis/${group}` : `/api/${group}`;
+    this.#path = `${root}/namespaces/${encodeURIComponent(namespace)}/${resource}`;
+  }
+
+  async get(name: string): Promise<unknown> {
+    return orUndefined([404], this.#transport.read({ verb: 'get', ...this.#one(name) }));
+  }
+
+  async *list(labels: Readonly<Record<string, string>> = {}): AsyncGenerator<unknown, void, undefined> {
+    const selector = Object.entries(labels).map(([key, value]) => `${key}=${value}`);
+    const query = {
+      limit: String(PAGE),
+      ...(selector.length === 0 ? {} : { labelSelector: selector.join(',') }),
+    };
+    let token = '';
+    do {
+      const list = fieldsOf(
+        await this.#transport.read({
+          verb: 'list',
+          resource: this.#resource,
+          object: `in ${this.#namespace}`,
+          path: this.#path,
+          query: token === '' ? query : { ...query, continue: token },
+        }),
+      );
+      yield* itemsOf(list['items']);
+      token = textOf(fieldsOf(list['metadata'])['continue']);
+    } while (token !== '');
+  }
+
+  async create(object: KubernetesObject): Promise<unknown> {
+    const call = {
+      ...this.#one(object.metadata.name),
+      verb: 'create',
+      path: this.#path,
+      body: object,
+    } as const;
+    return orUndefined([409], this.#transport.read(call));
+  }
+
+  async replace(object: KubernetesObject): Promise<unknown> {
+    // One that was removed is not found, or, in between, in conflict with the UID that it had.
+    const call = { ...this.#one(object.metadata.name), verb: 'update', body: object } as const;
+    return orUndefined([404, 409], this.#transport.read(call));
+  }
+
+  async remove(name: string, resourceVersion: string): Promise<void> {
+    const body = { apiVersion: 'v1', kind: 'DeleteOptions', preconditions: { resourceVersion } };
+    await orUndefined([404, 409], this.#transport.perform({ ...this.#one(name), verb: 'delete', body }));
+  }
+
+  #one(name: string): Pick<Call, 'resource' | 'object' | 'path'> {
+    return {
+      resource: this.#resource,
+      object: `${this.#namespace}/${name}`,
+      path: `${this.#path}/${encodeURIComponent(name)}`,
+    };
+  }
+}
+
+async function orUndefined<T>(statuses: readonly number[], answer: Promise<T>): Promise<T | undefined> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (error instanceof ApiError && statuses.includes(error.status)) return undefined;
+    throw error;
+  }
+}

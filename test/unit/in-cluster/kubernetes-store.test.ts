@@ -1,0 +1,166 @@
+import assert from 'node:assert/strict';
+import { beforeEach, describe, test } from 'node:test';
+import { KubernetesStore } from '#functions/in-cluster/kubernetes-store.ts';
+import { HISTORY_CHARS, historyOf } from '#functions/in-cluster/node-eviction.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
+import { fieldsOf, textOf } from '#shared/kubernetes/api-json.ts';
+import { HISTORY_DAYS, NODE_SECONDS } from '#shared/store/stored.ts';
+import {
+  aCluster,
+  aNode,
+  anEnding,
+  aRecord,
+  aRef,
+  aTaint,
+  NOW,
+  someRecords,
+} from '#test/contracts/partition-builders.ts';
+import { storeContract } from '#test/contracts/store-contract.ts';
+import { FakeObjects } from '#test/world/fake-objects.ts';
+
+const own = clusterName('in-cluster');
+const ref = aRef(own, 'node-7');
+const none = { schedule: [], end: [], live: true };
+const DAY_MS = 24 * 3_600_000;
+
+storeContract('KubernetesStore', async () => ({
+  store: new KubernetesStore({ objects: new FakeObjects(), own }),
+  close: async () => undefined,
+}));
+
+describe('KubernetesStore', () => {
+  let objects: FakeObjects;
+  let store: KubernetesStore;
+  beforeEach(() => {
+    objects = new FakeObjects();
+    store = new KubernetesStore({ objects, own });
+  });
+
+  const status = async () => fieldsOf(fieldsOf(await objects.get('node-7'))['status']);
+
+  test('an object has the name of its node, and says in words what is to come', async () => {
+    const held = { by: { kind: 'hold', id: 'h1' }, since: NOW } as const;
+    const schedule = [
+      aRecord({ fireAt: NOW + 2_000 }),
+      aRecord({ fireAt: NOW + 1_000 }),
+      aRecord({ fireAt: NOW, held }),
+      aRecord({ fireAt: NOW, gaveUpAt: NOW }),
+    ];
+    const node = aNode({ taints: [aTaint(), aTaint({ key: 'team', value: 'blue' })] });
+    await store.commit(ref, 0, { ...none, node, schedule }, NOW);
+    const { records: _records, ...words } = await status();
+    assert.deepEqual(words, {
+      ...{ cluster: 'in-cluster', node: 'node-7', revision: 1, scheduled: 2, held: 1, gaveUp: 1 },
+      taints: 'node.kubernetes.io/unreachable:NoExecute,team=blue:NoExecute',
+      nextDue: new Date(NOW + 1_000).toISOString(),
+    });
+  });
+
+  for (const [pods, bytes] of [
+    [50, 3_000],
+    [110, 6_000],
+    [500, 24_000],
+  ] as const) {
+    test(`of ${pods} scheduled pods it has less than ${bytes} bytes`, async () => {
+      await store.commit(ref, 0, { ...none, node: aNode(), schedule: someRecords(pods) }, NOW);
+      assert.ok(JSON.stringify(await objects.get('node-7')).length < bytes);
+    });
+  }
+
+  test('a commit that says nothing new is a write all the same, so that of two writers one loses', async () => {
+    await store.commit(ref, 0, { ...none, node: aNode() }, NOW);
+    const other = new KubernetesStore({ objects, own });
+    for (const each of [store, other]) await each.load(ref, NOW);
+    assert.equal(await store.commit(ref, 1, { ...none, node: aNode() }, NOW), 'committed');
+    assert.equal(await other.commit(ref, 1, { ...none, node: aNode() }, NOW), 'conflict');
+    assert.equal((await other.load(ref, NOW)).revision, 2);
+  });
+
+  test('a load, a commit and an end cost two writes', async () => {
+    const records = someRecords(30);
+    const { revision } = await store.load(ref, NOW);
+    await store.commit(ref, revision, { ...none, node: aNode(), schedule: records }, NOW);
+    await store.end(
+      ref,
+      records.map((record) => anEnding(record)),
+      NOW,
+    );
+    assert.equal(objects.writes, 2);
+  });
+
+  test('history has an end: the oldest is forgotten first, and what ended lately never', async () => {
+    for (let minute = 0; minute < 60; minute++) {
+      const ends = someRecords(40).map((record) => anEnding(record, { outcome: 'cancelled' }));
+      await store.end(ref, ends, NOW + minute * 60_000);
+    }
+    const moments = historyOf(await store.keptOf(ref)).map(({ at }) => (at - NOW) / 60_000);
+    assert.ok(textOf((await status())['history']).length <= HISTORY_CHARS);
+    assert.equal(moments.at(-1), 59);
+    assert.ok((moments[0] ?? 0) > 0);
+    assert.ok(moments.length > 26, `${moments.length} moments are left`);
+    assert.equal((await store.load(ref, NOW + 59 * 60_000)).ended.size, 22 * 40);
+  });
+
+  test('history older than its days is left out of the next write', async () => {
+    await store.end(ref, [anEnding()], NOW);
+    await store.end(ref, [anEnding()], NOW + DAY_MS);
+    await store.end(ref, [anEnding()], NOW + HISTORY_DAYS * DAY_MS);
+    const days = historyOf(await store.keptOf(ref)).map(({ at }) => (at - NOW) / DAY_MS);
+    assert.deepEqual(days, [1, HISTORY_DAYS]);
+  });
+
+  test('purging removes nodes on which nothing was live for long, and of which nothing is told', async () => {
+    const [idle, told, live] = [aRef(own, 'idle'), aRef(own, 'told'), aRef(own, 'live')];
+    const over = NOW + NODE_SECONDS * 1000;
+    const untainted = { ...none, node: aNode({ taints: [] }), live: false };
+    for (const each of [idle, told]) await store.commit(each, 0, untainted, NOW);
+    await store.commit(live, 0, { ...none, node: aNode() }, NOW);
+    await store.end(told, [anEnding()], NOW + 1);
+    const left = async (now: number) => {
+      await store.purge(now);
+      return (await Array.fromAsync(store.kept())).map(({ ref: { node } }) => node).sort();
+    };
+    assert.deepEqual(await left(over - 1), ['idle', 'live', 'told']);
+    assert.deepEqual(await left(over), ['live', 'told']);
+    assert.deepEqual(await left(over + 1), ['live']);
+  });
+
+  test('who may not write writes nothing', async () => {
+    const idle = new KubernetesStore({ objects, own, mayWrite: () => false });
+    const refusal = { name: 'StoreError', message: /does not hold the lease/ };
+    await assert.rejects(idle.commit(ref, 0, { ...none, node: aNode() }, NOW), refusal);
+    await assert.rejects(idle.end(ref, [anEnding()], NOW), refusal);
+    assert.equal(objects.writes, 0);
+  });
+
+  test('what an object cannot hold is refused, and the node named', async () => {
+    const noise = () => Array.from({ length: 400 }, () => Math.random().toString(36)).join('');
+    const schedule = someRecords(600).map((record) => ({
+      ...record,
+      failure: { since: NOW, error: noise() },
+    }));
+    await assert.rejects(store.commit(ref, 0, { ...none, node: aNode(), schedule }, NOW), {
+      name: 'StoreError',
+      message: /^The state of node node-7 of cluster in-cluster has \d+ characters with 600 scheduled/,
+    });
+  });
+
+  for (const [what, change] of [
+    ['records that are no gzip', { records: 'AAAA' }],
+    ['a revision that is none', { revision: 'many' }],
+  ] as const) {
+    test(`an object with ${what} is refused`, async () => {
+      await store.commit(ref, 0, { ...none, node: aNode() }, NOW);
+      const object = (await objects.get('node-7')) as Parameters<FakeObjects['replace']>[0];
+      await objects.replace({ ...object, status: { ...(await status()), ...change } } as typeof object);
+      await assert.rejects(store.load(ref, NOW), { name: 'StoreError', message: /cannot be read/ });
+    });
+  }
+
+  test('a node of another cluster has an object of its own, whatever it is called', async () => {
+    const refs = [ref, aRef(aCluster(), 'node-7'), aRef(aCluster(), 'node-7'), aRef(aCluster(), '--- !')];
+    for (const each of refs) await store.commit(each, 0, { ...none, node: aNode() }, NOW);
+    for (const each of refs) assert.deepEqual((await store.load(each, NOW)).ref, each);
+    assert.equal(objects.writes, refs.length);
+  });
+});

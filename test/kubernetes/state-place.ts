@@ -43,7 +43,7 @@ export class StatePlace {
 
 /** Has the server know the kinds that the service keeps its state in; resolves when it serves them. */
 export async function installKinds(api: AdminApi): Promise<void> {
-  for (const file of ['node-eviction.yaml']) {
+  for (const file of ['node-eviction.yaml', 'eviction-rules.yaml']) {
     for (const crd of loadAll(readFileSync(join(DEPLOY, 'crds', file), 'utf8'))) {
       const { name } = fieldsOf(fieldsOf(crd)['metadata']);
       await api.create(CRDS, fieldsOf(crd)).catch((error: unknown) => {

@@ -1,0 +1,161 @@
+import type {
+  AuditEntry,
+  AuditQuery,
+  Change,
+  GuardState,
+  Orders,
+  Rulebook,
+  Rulings,
+} from '#shared/clusters/rulebook.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
+import type { Stop, Trip } from '#shared/eviction/policy.ts';
+import type { Objects } from '#shared/kubernetes/objects.ts';
+import { StoreError } from '#shared/store/store.ts';
+import { HISTORY_DAYS } from '#shared/store/stored.ts';
+import { changeObject } from './change-object.ts';
+import {
+  auditOf,
+  clusterOfRules,
+  evictionRules,
+  type KeptRules,
+  nothingSaid,
+  type RulesToWrite,
+  readEvictionRules,
+  withEntry,
+} from './eviction-rules.ts';
+import { clusterKey } from './node-eviction.ts';
+import { orStoreError } from './object-store-error.ts';
+
+/** The object of what concerns all clusters; the keys of clusters have no dots. */
+const FLEET_NAME = 'all.clusters';
+
+export interface KubernetesRulebookOptions {
+  /** The `EvictionRules` objects of our namespace. */
+  readonly objects: Objects;
+  /** For so long the audit is kept. */
+  readonly historyDays?: number;
+}
+
+/** The rulebook in the cluster itself: one `EvictionRules` for each cluster, and one for all. Every method rejects with `StoreError`. */
+export class KubernetesRulebook implements Rulebook {
+  readonly #objects: Objects;
+  readonly #historyDays: number;
+
+  constructor({ objects, historyDays = HISTORY_DAYS }: KubernetesRulebookOptions) {
+    this.#objects = objects;
+    this.#historyDays = historyDays;
+  }
+
+  async read(cluster: ClusterName): Promise<Rulings> {
+    const [fleet, kept] = await Promise.all([this.#kept(undefined), this.#kept(cluster)]);
+    return { orders: kept.orders, guard: kept.guard, ...fleet.fleet };
+  }
+
+  async readAll(clusters: readonly ClusterName[]): Promise<ReadonlyMap<ClusterName, Rulings>> {
+    const objects = await this.#all();
+    const of = (cluster: ClusterName | undefined): KeptRules => {
+      return keptIn(
+        objects.find((each) => clusterOfRules(each) === cluster),
+        cluster,
+      );
+    };
+    // What concerns all and cannot be read leaves none out: it rejects.
+    const { fleet } = of(undefined);
+    const found = new Map<ClusterName, Rulings>();
+    for (const cluster of clusters) {
+      try {
+        const { orders, guard } = of(cluster);
+        found.set(cluster, { orders, guard, ...fleet });
+      } catch (error) {
+        if (!(error instanceof StoreError)) throw error;
+      }
+    }
+    return found;
+  }
+
+  changeOrders(
+    cluster: ClusterName,
+    found: Orders,
+    { policy, stop, holds }: Omit<Orders, 'revision'>,
+    entry: AuditEntry,
+  ): Promise<Change> {
+    return this.#change(cluster, entry, (kept) => {
+      if (kept.orders.revision !== found.revision) return undefined;
+      const next = { ...(policy ? { policy } : {}), ...(stop ? { stop } : {}), holds };
+      return { ...kept, guard: written(kept.guard), orders: { revision: found.revision + 1, ...next } };
+    });
+  }
+
+  async fleetStop(): Promise<Stop | undefined> {
+    return (await this.#kept(undefined)).fleet.fleetStop;
+  }
+
+  changeFleetStop(found: Stop | undefined, next: Stop | undefined, entry: AuditEntry): Promise<Change> {
+    return this.#change(undefined, entry, (kept) => {
+      const { fleetStop, fleetRevision } = kept.fleet;
+      if (fleetStop?.at !== found?.at) return undefined;
+      const fleet = { fleetRevision: fleetRevision + 1, ...(next ? { fleetStop: next } : {}) };
+      return { ...kept, guard: written(kept.guard), fleet };
+    });
+  }
+
+  changeGuard(
+    cluster: ClusterName,
+    found: GuardState,
+    trips: readonly Trip[],
+    entry?: AuditEntry,
+  ): Promise<Change> {
+    return this.#change(cluster, entry, (kept) => {
+      if (kept.guard.revision !== found.revision) return undefined;
+      return { ...kept, guard: { revision: found.revision + 1, trips } };
+    });
+  }
+
+  async note(entry: AuditEntry): Promise<void> {
+    await this.#change(entry.cluster, entry, (kept) => ({ ...kept, guard: written(kept.guard) }));
+  }
+
+  async audit({ cluster, from, to }: AuditQuery): Promise<readonly AuditEntry[]> {
+    const entries = (await this.#all()).flatMap((object) => auditOf(readEvictionRules(object)).toReversed());
+    return entries
+      .filter(({ at }) => at >= from && at < to)
+      .filter((entry) => cluster === undefined || (entry.cluster ?? cluster) === cluster)
+      .sort((a, b) => b.at - a.at);
+  }
+
+  /** `decide`: what is to stand in place of what was read; `undefined`: it is not what the change is for. */
+  async #change(
+    cluster: ClusterName | undefined,
+    entry: AuditEntry | undefined,
+    decide: (kept: KeptRules) => RulesToWrite | undefined,
+  ): Promise<Change> {
+    const stored = await changeObject(this.#objects, nameOf(cluster), (object) => {
+      const kept = keptIn(object, cluster);
+      const next = decide(kept);
+      const audited = next && entry ? { ...next, audit: withEntry(kept, entry, this.#historyDays) } : next;
+      return audited && evictionRules(audited, nameOf(cluster));
+    });
+    return stored === undefined ? 'conflict' : 'changed';
+  }
+
+  async #kept(cluster: ClusterName | undefined): Promise<KeptRules> {
+    return keptIn(await orStoreError(this.#objects.get(nameOf(cluster))), cluster);
+  }
+
+  #all(): Promise<readonly unknown[]> {
+    return orStoreError(Array.fromAsync(this.#objects.list()));
+  }
+}
+
+const nameOf = (cluster: ClusterName | undefined): string =>
+  cluster === undefined ? FLEET_NAME : clusterKey(cluster);
+
+/** What an object says, or the lack of one. */
+const keptIn = (object: unknown, cluster: ClusterName | undefined): KeptRules =>
+  object === undefined ? nothingSaid(cluster) : readEvictionRules(object);
+
+/** A guard as it is stored: what stands and what was released, in one list. */
+const written = ({ revision, trips, released = [] }: GuardState): RulesToWrite['guard'] => ({
+  revision,
+  trips: [...released, ...trips],
+});

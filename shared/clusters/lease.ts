@@ -108,10 +108,10 @@ export const sighting = (
   before: Sighting | undefined,
   record: LeaseRecord | undefined,
   at: number,
-): Sighting => ({ record, since: before && isSame(before.record, record) ? before.since : at });
+): Sighting => ({ record, since: before && isSameLease(before.record, record) ? before.since : at });
 
 /** Whether nobody took, renewed or released a lease between two looks. */
-const isSame = (one: LeaseRecord | undefined, other: LeaseRecord | undefined): boolean =>
+export const isSameLease = (one: LeaseRecord | undefined, other: LeaseRecord | undefined): boolean =>
   one?.holder === other?.holder && one?.epoch === other?.epoch && one?.renewals === other?.renewals;
 
 /** Who sees which clusters are spoken for, and under which epoch. */

@@ -10,7 +10,7 @@ import {
   POD_DELETIONS,
   RIVALS,
 } from '#shared/telemetry/metrics.ts';
-import type { SqliteStore } from './sqlite-store.ts';
+import type { ServiceStore } from './service-state.ts';
 
 /** Bucket bounds in seconds, as upstream's. */
 const DURATION_BUCKETS_SECONDS = [0.005, 0.025, 0.1, 0.5, 1, 2.5, 10, 30, 60, 120, 180, 240];
@@ -86,7 +86,7 @@ const STANDINGS = { pending: 'pending', 'gave-up': 'gave-up', observe: 'would-ha
  * How many evictions each cluster has that wait, are held, would have gone, or were given up: counted when it is
  * asked for. One that had some goes on with 0.
  */
-export function standingMetrics(registry: Registry, store: Pick<SqliteStore, 'standings'>): void {
+export function standingMetrics(registry: Registry, store: Pick<ServiceStore, 'standings'>): void {
   const clusters = new Set<string>();
   new Gauge({
     name: EVICTIONS,

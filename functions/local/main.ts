@@ -19,7 +19,8 @@ import { parseOptions, type StartOptions } from './options.ts';
 import { REACHED_BY_FILE, writeReachedBy } from './reached-by.ts';
 import { rulesLines } from './rules-lines.ts';
 import { startLocalService } from './service.ts';
-import { StateDirectoryError, takeStateDirectory } from './state-directory.ts';
+import { sqliteState } from './service-state.ts';
+import { STORE_FILE, StateDirectoryError, takeStateDirectory } from './state-directory.ts';
 import { StateLostError } from './state-files.ts';
 import { listenOnSocket, SOCKET_FILE } from './state-socket.ts';
 import { voice } from './voice.ts';
@@ -60,12 +61,16 @@ async function run(options: StartOptions): Promise<void> {
   const matching = { comparisonOperators: options.comparisonOperators };
   const service = await startLocalService({
     clusters,
-    state,
+    state: sqliteState({
+      path: state.file(STORE_FILE),
+      historyDays: options.historyDays,
+      clock: systemClock,
+      log,
+    }),
     probes: { host: options.host, port: options.port, setBy: { host: '--host', port: '--port' } },
     matching,
     // The simulated cluster is there to be tried.
     policies: { enforce: options.enforce || wantsDemo, file: options.policyFile },
-    historyDays: options.historyDays,
     log,
     stateLost: fail,
   });

@@ -23,9 +23,11 @@ import type { Rules } from '#shared/eviction/policy.ts';
 import { QUEUES, type QueueSpec } from '#shared/queues/queue-set.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
 import { systemClock, systemStopwatch } from '#shared/time/clock.ts';
+import { pause } from '#shared/time/pause.ts';
 import { VERSION } from '#shared/version.ts';
-import { DeadLetters } from './dead-letters.ts';
+import type { DeadLetters } from './dead-letters.ts';
 import { startEventSource } from './embedded-event-source.ts';
 import { EmbeddedQueue } from './embedded-queue.ts';
 import { EmbeddedRateLimiter } from './embedded-rate-limiter.ts';
@@ -34,16 +36,12 @@ import { prometheusEvictionMetrics, standingMetrics } from './eviction-metrics.t
 import { localContext } from './lambda-context.ts';
 import { LaterEvents } from './later-events.ts';
 import type { ManagedClusters } from './managed-clusters.ts';
+import type { ServiceState } from './service-state.ts';
 import type { ServiceClusterView, ServiceView } from './service-view.ts';
-import { SqliteHistory } from './sqlite-history.ts';
-import { SqliteLeases } from './sqlite-leases.ts';
-import { SqliteRulebook } from './sqlite-rulebook.ts';
-import { SqliteStore } from './sqlite-store.ts';
 import { type ChosenPolicies, StartPolicies } from './start-policies.ts';
-import { STORE_FILE, type StateDirectory } from './state-directory.ts';
-import { StateFiles, StateLostError } from './state-files.ts';
+import { StateLostError } from './state-files.ts';
 import { tellCountdowns } from './tell-countdowns.ts';
-import { startUpkeep } from './upkeep.ts';
+import { startUpkeep, type Task, type Upkeep } from './upkeep.ts';
 
 /** Delta handlers wait for the store only. */
 const DELTA_FEED = { batchSize: DELTA_BATCH_SIZE, concurrency: 4 };
@@ -60,6 +58,8 @@ const POLICY_FILE_MS = 1_000;
 const RIGHTS_MS = 2_000;
 /** How soon it is seen that files of the state are not what they were: SQLite writes on into them. */
 const STATE_FILES_MS = 250;
+/** How soon what stands in the store is asked for again by who leads from now on. */
+const TAKE_OVER_RETRY: Backoff = { firstMs: 250, longestMs: 5_000 };
 /** How soon a dead letter goes back to its queue once an operator asked for it. */
 const REDRIVE_MS = 5_000;
 
@@ -69,15 +69,13 @@ type Handler = (event: SQSEvent, context: Context) => Promise<SQSBatchResponse |
 
 export interface LocalServiceOptions {
   readonly clusters: Pick<ManagedClusters, 'apis' | 'states' | 'troubles' | 'admit'>;
-  readonly state: StateDirectory;
+  readonly state: ServiceState;
   readonly probes: ProbeAddress;
   readonly matching: MatchOptions;
   readonly policies: ChosenPolicies;
-  /** For how many days history and audit are kept. */
-  readonly historyDays: number;
   readonly log: Log;
-  /** The state was taken away from under it: the process is to end at once, and to close nothing. */
-  stateLost(error: StateLostError): void;
+  /** The state was taken away from under it: the process is to end at once, and to close nothing. Absent: it cannot be. */
+  stateLost?(error: StateLostError): void;
 }
 
 export interface LocalService {
@@ -96,24 +94,19 @@ export interface LocalService {
  * the operator.
  */
 export async function startLocalService(options: LocalServiceOptions): Promise<LocalService> {
-  const { clusters, historyDays, log, matching, state } = options;
+  const { clusters, log, matching, state } = options;
+  const { store, leases, rulebook, history, deadLetters } = state;
   const { apis } = clusters;
   const clock = systemClock;
   const startedAt = clock.now();
   const registry = new Registry();
   const metrics = relayMetrics(registry);
-  const store = new SqliteStore({ path: state.file(STORE_FILE) });
-  const files = new StateFiles(store.database, state.file(STORE_FILE));
-  const leases = new SqliteLeases({ database: store.database });
   standingMetrics(registry, store);
-  // The state directory is this process's alone: whoever held a lease is dead, however it died.
-  leases.releaseAll();
-  const deadLetters = new DeadLetters({ database: store.database, clock, log });
-  const rulebook = new SqliteRulebook({ database: store.database });
   const operator = new Operator({ rulebook, clock, who: localUser() });
   const names = [...apis.keys()];
   const policies = new StartPolicies(options.policies, names, { operator, rulebook, log });
-  await policies.apply();
+  // Who is not alone says nothing before it leads.
+  if (!state.leads) await policies.apply();
 
   const queueOf = (spec: QueueSpec) => new EmbeddedQueue({ spec, deadLetters, clock, log });
   const nodeDeltas = queueOf(QUEUES.nodeDeltas);
@@ -150,7 +143,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
     rulebook,
     leases,
     store,
-    history: new SqliteHistory({ database: store.database }),
+    history,
     outbox,
     clock,
     stopwatch: systemStopwatch,
@@ -174,32 +167,46 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
     feed(evictionsDue, evict, EVICT_FEED),
   ];
   const queues = [nodeDeltas, podDeltas, evictionsDue];
-  const checkFiles = () => {
+  const checkState = () => {
     try {
-      files.check();
+      state.check?.();
     } catch (error) {
       if (!(error instanceof StateLostError)) throw error;
       log.error('state.lost', { reason: error });
-      options.stateLost(error);
+      options.stateLost?.(error);
     }
   };
-  const upkeep = startUpkeep(
-    [
-      { name: 'state-files', everyMs: STATE_FILES_MS, run: checkFiles },
-      { name: 'purge', everyMs: UPKEEP_MS, run: () => store.purge(clock.now(), historyDays) },
-      { name: 'purge-audit', everyMs: UPKEEP_MS, run: () => rulebook.purge(clock.now(), historyDays) },
-      { name: 'purge-dead-letters', everyMs: UPKEEP_MS, run: () => deadLetters.purge() },
-      { name: 'rearm', everyMs: UPKEEP_MS, run: () => timers.rearm(store) },
-      { name: 'policy-file', everyMs: POLICY_FILE_MS, run: () => policies.reread() },
-      // Policies are checked before anything falls due. Not awaited: a cluster that is slow to answer keeps no other task.
-      { name: 'rights', everyMs: RIGHTS_MS, run: () => names.forEach((name) => void access.api(name)) },
-      { name: 'redrive', everyMs: REDRIVE_MS, run: () => redrive(deadLetters, queues) },
-    ],
-    log,
-  );
-  tellCountdowns(store, log);
-  await timers.rearm(store);
+  const tasks: readonly Task[] = [
+    ...(state.check ? [{ name: 'state-files', everyMs: STATE_FILES_MS, run: checkState }] : []),
+    { name: 'purge', everyMs: UPKEEP_MS, run: () => state.purge(clock.now()) },
+    { name: 'purge-dead-letters', everyMs: UPKEEP_MS, run: () => deadLetters.purge() },
+    { name: 'rearm', everyMs: UPKEEP_MS, run: () => timers.rearm(store) },
+    { name: 'policy-file', everyMs: POLICY_FILE_MS, run: () => policies.reread() },
+    // Policies are checked before anything falls due. Not awaited: a cluster that is slow to answer keeps no other task.
+    { name: 'rights', everyMs: RIGHTS_MS, run: () => names.forEach((name) => void access.api(name)) },
+    { name: 'redrive', everyMs: REDRIVE_MS, run: () => redrive(deadLetters, queues) },
+  ];
+  let upkeep: Upkeep | undefined;
+  const lead = async () => {
+    await tellCountdowns(store, log);
+    await timers.rearm(store);
+    upkeep = startUpkeep(tasks, log);
+  };
   const stopping = new AbortController();
+  /** What was missed while another process led is taken up from the store, as soon as that can be read. */
+  const takeOver = async () => {
+    for (let failures = 1; !stopping.signal.aborted; failures++) {
+      try {
+        await policies.apply();
+        return await lead();
+      } catch (error) {
+        log.error('upkeep.failed', { task: 'take-over', reason: error });
+        await pause(backoffMs(failures, TAKE_OVER_RETRY), stopping.signal);
+      }
+    }
+  };
+  if (state.leads) void state.leads.then(takeOver);
+  else await lead();
   clusters.admit((name, api) => relay.add(name, api), stopping.signal);
 
   return {
@@ -213,14 +220,14 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
     }),
     async stop() {
       stopping.abort();
-      await upkeep.stop();
+      await upkeep?.stop();
       await relay.stop();
       await rules.stop();
       await timers.stop();
       await Promise.all(sources.map((each) => each.stop()));
       await laterEvents.stop();
       await probes.close();
-      store.close();
+      state.close();
     },
   };
 }

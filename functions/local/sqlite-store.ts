@@ -9,14 +9,8 @@ import {
   nodeName,
   type PodUid,
 } from '#shared/eviction/identity.ts';
-import type { EndedPod, Ending, EvictionRecord, NodeState, Partition } from '#shared/eviction/records.ts';
-import {
-  type Commit,
-  ENDED_WINDOW_MS,
-  partitionOf,
-  type Store,
-  type TaintedNode,
-} from '#shared/store/store.ts';
+import type { EndedPod, Ending, NodeState, Partition } from '#shared/eviction/records.ts';
+import { type Commit, ENDED_WINDOW_MS, partitionOf, type TaintedNode } from '#shared/store/store.ts';
 import {
   endedSchema,
   HISTORY_DAYS,
@@ -28,6 +22,7 @@ import {
   recordSchema,
   revisionSchema,
 } from '#shared/store/stored.ts';
+import type { Countdowns, ServiceStore, Standing, Upcoming } from './service-state.ts';
 import { inTransaction, openDatabase, orSqliteStoreError } from './sqlite-database.ts';
 
 /** Moments read at a time by `upcoming`, so that a backlog is never held in memory whole. */
@@ -56,25 +51,8 @@ const standingRow = z.object({
   evictions: z.int(),
 });
 
-/** How many scheduled evictions of a cluster stand so; but for those that wait and those given up, the kind of what holds them. */
-export type Standing = z.output<typeof standingRow>;
-
-/** A moment at which something is due on a node. */
-export interface Upcoming {
-  readonly ref: NodeRef;
-  readonly fireAt: EpochMs;
-}
-
-/** Countdowns that run. */
-export interface Countdowns {
-  /** How many there are. */
-  readonly total: number;
-  /** Those that end first, in that order. */
-  readonly soonest: readonly { readonly ref: NodeRef; readonly record: EvictionRecord }[];
-}
-
 /** The store of the embedded service, on one SQLite database. One transaction per commit, of any length. */
-export class SqliteStore implements Store {
+export class SqliteStore implements ServiceStore {
   /** Open for as long as the store is; leases live in it too. */
   readonly database: DatabaseSync;
   readonly #path: string;
@@ -182,7 +160,7 @@ export class SqliteStore implements Store {
   }
 
   /** The countdowns that run: what is held or given up is none of them. Of the soonest, at most `limit`. Throws `StoreError`. */
-  countdowns(limit: number): Countdowns {
+  async countdowns(limit: number): Promise<Countdowns> {
     return this.#transaction('DEFERRED', () => {
       const { total } = parseStored(countRow, this.#statements.countRunning.get(), 'count of countdowns');
       const soonest = this.#statements.running.all({ limit }).map((row) => {

@@ -6,8 +6,13 @@ export interface Task {
   run(): void | Promise<void>;
 }
 
+export interface Upkeep {
+  /** Begins nothing more; resolves when what was begun is done. */
+  stop(): Promise<void>;
+}
+
 /** Performs tasks again and again, one at a time. One that fails is told of, and tried again when its time comes. */
-export function startUpkeep(tasks: readonly Task[], log: Log): { stop(): Promise<void> } {
+export function startUpkeep(tasks: readonly Task[], log: Log): Upkeep {
   let running = Promise.resolve();
   const perform = async ({ name, run }: Task): Promise<void> => {
     try {
@@ -22,7 +27,6 @@ export function startUpkeep(tasks: readonly Task[], log: Log): { stop(): Promise
     }, task.everyMs),
   );
   return {
-    /** Begins nothing more; resolves when what was begun is done. */
     stop() {
       for (const interval of intervals) clearInterval(interval);
       return running;

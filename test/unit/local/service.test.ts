@@ -7,8 +7,9 @@ import { type TestContext, test } from 'node:test';
 import { setImmediate as nextLoop } from 'node:timers/promises';
 import { DeadLetters } from '#functions/local/dead-letters.ts';
 import { startLocalService } from '#functions/local/service.ts';
+import { sqliteState } from '#functions/local/service-state.ts';
 import { openDatabase } from '#functions/local/sqlite-database.ts';
-import { takeStateDirectory } from '#functions/local/state-directory.ts';
+import { STORE_FILE, takeStateDirectory } from '#functions/local/state-directory.ts';
 import type { ClusterState } from '#functions/watch-relay/probe-server.ts';
 import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
 import { systemClock } from '#shared/time/clock.ts';
@@ -28,10 +29,9 @@ async function startService(
   const log = recordingLog();
   const service = await startLocalService({
     clusters: { apis: new Map(), states, troubles: new Map(), admit: () => undefined },
-    state,
+    state: sqliteState({ path: state.file(STORE_FILE), historyDays: 7, clock: systemClock, log }),
     probes: { host: '127.0.0.1', port: 0, setBy: { host: '--host', port: '--port' } },
     matching: { comparisonOperators: false },
-    historyDays: 7,
     policies: { enforce: false },
     log,
     stateLost: (error) => assert.fail(error),

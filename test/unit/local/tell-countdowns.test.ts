@@ -14,7 +14,7 @@ async function toldOf(...records: readonly EvictionRecord[]): Promise<readonly s
     await store.commit(ref, 0, { node: aNode(), schedule: [record], end: [], live: true }, NOW);
   }
   const log = recordingLog();
-  tellCountdowns(store, log);
+  await tellCountdowns(store, log);
   store.close();
   return log.lines.map(({ event, fields: { node, pod, more } }) => `${event} ${more ?? `${node} ${pod}`}`);
 }

@@ -1,0 +1,92 @@
+import type { LeaseReader, Leases } from '#shared/clusters/lease.ts';
+import type { Rulebook } from '#shared/clusters/rulebook.ts';
+import type { Brake } from '#shared/eviction/brake.ts';
+import type { ClusterName, EpochMs, NodeRef } from '#shared/eviction/identity.ts';
+import type { EvictionRecord } from '#shared/eviction/records.ts';
+import type { History, RecentEvictions } from '#shared/store/history.ts';
+import type { Store } from '#shared/store/store.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import type { Clock } from '#shared/time/clock.ts';
+import { DeadLetters } from './dead-letters.ts';
+import { SqliteHistory } from './sqlite-history.ts';
+import { SqliteLeases } from './sqlite-leases.ts';
+import { SqliteRulebook } from './sqlite-rulebook.ts';
+import { SqliteStore } from './sqlite-store.ts';
+import { StateFiles } from './state-files.ts';
+
+/** How many scheduled evictions of a cluster stand so; but for those that wait and those given up, the kind of what holds them. */
+export interface Standing {
+  readonly cluster: ClusterName;
+  readonly standing: 'pending' | 'gave-up' | Brake['kind'];
+  readonly evictions: number;
+}
+
+/** A moment at which something is due on a node. */
+export interface Upcoming {
+  readonly ref: NodeRef;
+  readonly fireAt: EpochMs;
+}
+
+/** Countdowns that run. */
+export interface Countdowns {
+  /** How many there are. */
+  readonly total: number;
+  /** Those that end first, in that order. */
+  readonly soonest: readonly { readonly ref: NodeRef; readonly record: EvictionRecord }[];
+}
+
+/** A store of which one process alone keeps the timers. Every method rejects with, or throws, `StoreError`. */
+export interface ServiceStore extends Store {
+  /** Distinct moments at which scheduled records fall due: timers end with their process. */
+  upcoming(): AsyncIterable<Upcoming>;
+  /** The countdowns that run: what is held or given up is none of them. Of the soonest, at most `limit`. */
+  countdowns(limit: number): Promise<Countdowns>;
+  /** How many scheduled evictions of each cluster wait, are held (by what kind of brake), or were given up; as far as this process knows. */
+  standings(): readonly Standing[];
+}
+
+/** Where a service in one process keeps what is to outlive it. */
+export interface ServiceState {
+  readonly store: ServiceStore;
+  readonly leases: Leases & Pick<LeaseReader, 'epoch'>;
+  readonly rulebook: Rulebook;
+  readonly history: History & RecentEvictions;
+  readonly deadLetters: DeadLetters;
+  /** When this process is the one that evicts; absent: it is the only one, from the start. */
+  readonly leads?: Promise<void>;
+  /** Throws `StateLostError` when what it keeps was taken away from under this process; absent: it cannot be. */
+  check?(): void;
+  /** Removes what is to be kept no longer: what TTL does in DynamoDB. Rejects with `StoreError`. */
+  purge(now: EpochMs): Promise<void>;
+  close(): void;
+}
+
+export interface SqliteStateOptions {
+  /** The database: a file that is this process's alone, but for operators. */
+  readonly path: string;
+  readonly historyDays: number;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** The state in a SQLite database. Throws `StoreError` when that is impossible. */
+export function sqliteState({ path, historyDays, clock, log }: SqliteStateOptions): ServiceState {
+  const store = new SqliteStore({ path });
+  const { database } = store;
+  const files = new StateFiles(database, path);
+  const leases = new SqliteLeases({ database });
+  // Whoever held a lease is dead, however it died.
+  leases.releaseAll();
+  const rulebook = new SqliteRulebook({ database });
+  return {
+    ...{ store, leases, rulebook },
+    history: new SqliteHistory({ database }),
+    deadLetters: new DeadLetters({ database, clock, log }),
+    check: () => files.check(),
+    async purge(now) {
+      await store.purge(now, historyDays);
+      rulebook.purge(now, historyDays);
+    },
+    close: () => store.close(),
+  };
+}

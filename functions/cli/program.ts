@@ -1,4 +1,5 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
+import { DEFAULT_NAMESPACE } from '#functions/in-cluster/kubernetes-state.ts';
 import { DEFAULT_TABLE } from '#functions/operator/open-fleet.ts';
 import { VERSION } from '#shared/version.ts';
 import { addAuditCommand } from './audit.ts';
@@ -54,6 +55,18 @@ export function createProgram(deps: CliDeps): Command {
         .env('TAINTWARD_TABLE')
         .argParser(notEmpty('a table')),
     )
+    .addOption(
+      new Option(
+        '--in-cluster-of <context>',
+        'the cluster of this context of the kubeconfig, where all is kept in it',
+      ).argParser(notEmpty('a context')),
+    )
+    .addOption(
+      new Option(
+        '--in-cluster-namespace <name>',
+        `with --in-cluster-of: where in it (default: ${DEFAULT_NAMESPACE})`,
+      ).argParser(notEmpty('a namespace')),
+    )
     .addHelpText('after', EXIT_CODES_TEXT)
     .hook('preAction', oneFleet);
   addExplainCommand(program, deps);
@@ -85,6 +98,9 @@ const notEmpty = (what: string) => (text: string) => {
 /** What is said on the command line goes before what stands in the environment. */
 function oneFleet(program: Command): void {
   const [state, table] = ['state', 'table'].map((name) => program.getOptionValueSource(name));
+  if (program.getOptionValueSource('inClusterOf') === 'cli' && (state === 'cli' || table === 'cli')) {
+    throw new CliError('--in-cluster-of cannot stand beside --state or --table: say which of them is meant.');
+  }
   if (state === undefined || table === undefined) return;
   if (state === 'cli' && table === 'cli') {
     throw new CliError('--state cannot stand beside --table: say which of the two is meant.');

@@ -10,7 +10,7 @@ import { Live } from './live.ts';
 import { questionsTo } from './questions.ts';
 
 /** What was read of a fleet is relied on for so long (ms): a table's reads are paid for, those of a file are not. */
-const MAX_AGE_MS = { local: 1_000, deployed: 5_000 };
+const MAX_AGE_MS = { local: 1_000, deployed: 5_000, 'in-cluster': 2_000 };
 
 export interface FleetApiOptions {
   readonly fleet: Fleet;

@@ -1,3 +1,4 @@
+import type { Countdowns, ServiceStore, Standing, Upcoming } from '#functions/local/service-state.ts';
 import type { ClusterName, EpochMs, NodeRef, PodUid } from '#shared/eviction/identity.ts';
 import type { EndedPod, Ending, EvictionRecord, Partition } from '#shared/eviction/records.ts';
 import type { Objects } from '#shared/kubernetes/objects.ts';
@@ -5,7 +6,6 @@ import {
   type Commit,
   ENDED_WINDOW_MS,
   partitionOf,
-  type Store,
   StoreError,
   type TaintedNode,
 } from '#shared/store/store.ts';
@@ -13,6 +13,7 @@ import { HISTORY_DAYS, historyBefore, nodeTtl } from '#shared/store/stored.ts';
 import { changeObject } from './change-object.ts';
 import {
   historyOf,
+  isRunning,
   type KeptNode,
   labelsOf,
   type Moment,
@@ -21,6 +22,8 @@ import {
   nothingKept,
   objectName,
   readNodeEviction,
+  type Standings,
+  standingsOf,
   withHistory,
 } from './node-eviction.ts';
 import { orStoreError } from './object-store-error.ts';
@@ -45,13 +48,15 @@ export interface KubernetesStoreOptions {
  * The store in the cluster itself: one `NodeEviction` for each node. A change is one write of the whole object on condition of
  * its resource version; and as each changes `revision`, none is the no-op by which two writers would both win.
  */
-export class KubernetesStore implements Store {
+export class KubernetesStore implements ServiceStore {
   readonly #objects: Objects;
   readonly #own: ClusterName;
   readonly #historyDays: number;
   readonly #mayWrite: () => boolean;
   /** As they were read last, by name. */
   readonly #remembered = new Map<string, unknown>();
+  /** How many evictions of each node stand how, by name, as it was read or written last. */
+  readonly #standings = new Map<string, { readonly cluster: ClusterName; readonly counts: Standings }>();
 
   constructor({ objects, own, historyDays = HISTORY_DAYS, mayWrite = () => true }: KubernetesStoreOptions) {
     this.#objects = objects;
@@ -117,13 +122,42 @@ export class KubernetesStore implements Store {
     }
   }
 
+  async *upcoming(): AsyncIterable<Upcoming> {
+    for await (const { ref, scheduled } of this.kept()) {
+      const moments = new Set(scheduled.map(({ fireAt }) => fireAt));
+      for (const fireAt of [...moments].sort((a, b) => a - b)) yield { ref, fireAt };
+    }
+  }
+
+  async countdowns(limit: number): Promise<Countdowns> {
+    const kept = await Array.fromAsync(this.kept(), ({ ref, scheduled }) =>
+      scheduled.filter(isRunning).map((record) => ({ ref, record })),
+    );
+    const all = kept.flat().sort((a, b) => a.record.fireAt - b.record.fireAt);
+    return { total: all.length, soonest: all.slice(0, limit) };
+  }
+
+  standings(): readonly Standing[] {
+    const sums = new Map<string, Standing>();
+    for (const { cluster, counts } of this.#standings.values()) {
+      for (const [key, evictions] of Object.entries(counts)) {
+        const standing = key as Standing['standing'];
+        const before = sums.get(`${cluster} ${standing}`)?.evictions ?? 0;
+        sums.set(`${cluster} ${standing}`, { cluster, standing, evictions: before + evictions });
+      }
+    }
+    return [...sums.values()];
+  }
+
   /** All that is kept of nodes, of those with these labels. Rejects with `StoreError`. */
   async *kept(labels?: Readonly<Record<string, string>>): AsyncIterable<KeptNode> {
     const objects = this.#objects.list(labels)[Symbol.asyncIterator]();
     for (;;) {
       const next = await orStoreError(objects.next());
       if (next.done) return;
-      yield readNodeEviction(next.value);
+      const kept = readNodeEviction(next.value);
+      this.#count(kept);
+      yield kept;
     }
   }
 
@@ -148,7 +182,9 @@ export class KubernetesStore implements Store {
     const name = objectName(ref, this.#own);
     const object = await orStoreError(this.#objects.get(name));
     this.#remember(name, object);
-    return object === undefined ? nothingKept(ref) : readNodeEviction(object);
+    const kept = object === undefined ? nothingKept(ref) : readNodeEviction(object);
+    this.#count(kept);
+    return kept;
   }
 
   #remember(name: string, object: unknown): void {
@@ -172,11 +208,19 @@ export class KubernetesStore implements Store {
     return { ...rest, ended, ...(history === undefined ? {} : { history }) };
   }
 
+  #count(kept: KeptNode): void {
+    const counts = standingsOf(kept);
+    const name = objectName(kept.ref, this.#own);
+    if (Object.keys(counts).length === 0) this.#standings.delete(name);
+    else this.#standings.set(name, { cluster: kept.ref.cluster, counts });
+  }
+
   /** The object to write: under the next revision, its history grown by `more`. */
   #next(kept: KeptNode, more: readonly Moment[], now: EpochMs): ReturnType<typeof nodeEviction> {
     this.#refuseIdle();
     const object = nodeEviction({ ...this.#aged(kept, more, now), revision: kept.revision + 1 }, this.#own);
     this.#remembered.delete(object.metadata.name);
+    this.#count(kept);
     return object;
   }
 

@@ -162,9 +162,12 @@ export function nodeEviction(
   };
 }
 
+/** Whether its countdown runs: it is neither held nor given up. */
+export const isRunning = ({ gaveUpAt, held }: EvictionRecord): boolean => gaveUpAt === undefined && !held;
+
 /** For people. */
 function summaryOf({ node, scheduled }: KeptNode): object {
-  const running = scheduled.filter(({ gaveUpAt, held }) => gaveUpAt === undefined && !held);
+  const running = scheduled.filter(isRunning);
   const next = Math.min(...running.map(({ fireAt }) => fireAt));
   const taints = (node?.taints ?? []).map(
     ({ key, value, effect }) => `${key}${value ? `=${value}` : ''}:${effect}`,

@@ -45,12 +45,12 @@ async function run(options: StartOptions): Promise<void> {
   // A mistake in it is told before anything is begun.
   if (options.policyFile !== undefined) readPolicyFile(options.policyFile);
   const state = takeStateDirectory(options.stateDir);
-  const wantsDemo = options.contexts.length === 0 && !options.inCluster;
+  const wantsDemo = options.contexts.length === 0;
   // Who manages real clusters need not load a simulated one.
   const demo = wantsDemo
     ? await (await import('./demo.ts')).startDemo(state.file('cluster'), systemClock, speech, stopped.resolve)
     : undefined;
-  const choice = demo ? { contexts: [demo.context], kubeconfig: demo.kubeconfig, inCluster: false } : options;
+  const choice = demo ? { contexts: [demo.context], kubeconfig: demo.kubeconfig } : options;
   const chosen = chosenClusters(
     choice,
     // Hosts share names: that is for who reads it, the rest tells processes apart.
@@ -127,8 +127,13 @@ async function serveConsole(port: number, asked: FleetApiOptions): Promise<Conso
   return openConsole({ ...asked, port, portSetBy: '--console-port' });
 }
 
+/** In a cluster, where the rest of it need not be loaded. */
+const runInCluster: typeof run = async (options) =>
+  (await import('#functions/in-cluster/run.ts')).runInCluster(options, voice(options.log, systemClock));
+
 try {
-  await run(parseOptions(process.argv.slice(2)));
+  const options = parseOptions(process.argv.slice(2));
+  await (options.inCluster ? runInCluster(options) : run(options));
 } catch (error) {
   fail(error);
 }

@@ -8,7 +8,8 @@ export interface StartOptions {
   /** Contexts of the kubeconfig to manage; none, and not in a cluster: the simulated one. */
   readonly contexts: readonly string[];
   readonly kubeconfig: string | undefined;
-  readonly inCluster: boolean;
+  /** Whether the state is kept in the cluster, and by which name of a namespace; its own when that is absent. */
+  readonly inCluster: { readonly namespace: string | undefined } | undefined;
   readonly stateDir: string;
   readonly host: string;
   readonly port: number;
@@ -40,7 +41,18 @@ export function parseOptions(argv: readonly string[]): StartOptions {
         .default([], 'none: a simulated cluster'),
     )
     .option('--kubeconfig <file>', 'where the contexts are (default: $KUBECONFIG, then ~/.kube/config)')
-    .option('--in-cluster', 'manage the cluster this process runs in, by its service account', false)
+    .option(
+      '--in-cluster',
+      'keep all in the cluster this process runs in, and manage that: as one of several replicas, of which one leads; ' +
+        'with a --context, that cluster from outside',
+      false,
+    )
+    .addOption(
+      new Option(
+        '--namespace <name>',
+        "with --in-cluster, where it is kept (default: the pod's own; from outside: taintward)",
+      ).argParser(notEmpty('a namespace')),
+    )
     .option(
       '--enforce',
       'evict pods in clusters that have no policy yet; without, those are only observed',
@@ -99,6 +111,7 @@ export function parseOptions(argv: readonly string[]): StartOptions {
     context: readonly string[];
     kubeconfig?: string;
     inCluster: boolean;
+    namespace?: string;
     state: string;
     host: string;
     port: number;
@@ -113,10 +126,19 @@ export function parseOptions(argv: readonly string[]): StartOptions {
   if (found.kubeconfig !== undefined && found.context.length === 0) {
     command.error('error: --kubeconfig needs at least one --context NAME: say which cluster to manage');
   }
+  if (found.namespace !== undefined && !found.inCluster) {
+    command.error('error: --namespace needs --in-cluster: it says where in the cluster all is kept');
+  }
+  if (found.inCluster && found.context.length > 1) {
+    command.error('error: --in-cluster manages one cluster: name one --context at most');
+  }
+  if (found.inCluster && command.getOptionValueSource('state') === 'cli') {
+    command.error('error: --state cannot stand beside --in-cluster, which keeps all in the cluster');
+  }
   return {
     contexts: found.context,
     kubeconfig: found.kubeconfig,
-    inCluster: found.inCluster,
+    inCluster: found.inCluster ? { namespace: found.namespace } : undefined,
     stateDir: found.state,
     host: found.host,
     port: found.port,

@@ -7,18 +7,13 @@ import { systemErrorCode } from '#shared/kubernetes/kubeconfig-file.ts';
 /** In the state directory: how its process reaches its clusters, for whoever asks them beside it. */
 export const REACHED_BY_FILE = 'clusters.json';
 
-/** How an `npm start` reaches a cluster: by a context of a kubeconfig (absent: where kubectl looks), or from inside of it. */
-export type ReachedBy =
-  | { readonly context: string; readonly kubeconfig?: string | undefined }
-  | { readonly inCluster: true };
+/** How an `npm start` reaches a cluster: by a context of a kubeconfig (absent: where kubectl looks). */
+export interface ReachedBy {
+  readonly context: string;
+  readonly kubeconfig?: string | undefined;
+}
 
-const schema = z.record(
-  z.string(),
-  z.union([
-    z.object({ inCluster: z.literal(true) }),
-    z.object({ context: z.string(), kubeconfig: z.string().optional() }),
-  ]),
-);
+const schema = z.record(z.string(), z.object({ context: z.string(), kubeconfig: z.string().optional() }));
 
 /** Leaves it in `path`. */
 export function writeReachedBy(path: string, clusters: ReadonlyMap<ClusterName, ReachedBy>): void {

@@ -80,6 +80,8 @@ export interface LocalServiceOptions {
 
 export interface LocalService {
   readonly probePort: number;
+  /** Resolves when it goes by what stands in the store: at once where it is alone, else when it leads. */
+  readonly leading: Promise<void>;
   /** What governs its clusters now; rejects with `StoreError`. */
   rules(): Promise<ReadonlyMap<ClusterName, Rules>>;
   /** What it knows, and nobody else. */
@@ -205,12 +207,13 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
       }
     }
   };
-  if (state.leads) void state.leads.then(takeOver);
-  else await lead();
+  const leading = state.leads?.then(takeOver) ?? lead();
+  if (!state.leads) await leading;
   clusters.admit((name, api) => relay.add(name, api), stopping.signal);
 
   return {
     probePort: probes.port,
+    leading,
     rules: () => readAll(names),
     view: () => ({
       version: VERSION,

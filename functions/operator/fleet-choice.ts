@@ -4,6 +4,10 @@ export interface FleetChoice {
   readonly state?: string;
   /** The table of a deployment. Absent, as `state` is: whichever is at hand. */
   readonly table?: string;
+  /** The context of a cluster that all is kept in; goes before both. */
+  readonly inClusterOf?: string;
+  /** Of it, the namespace; absent: the one that it is deployed to by default. */
+  readonly inClusterNamespace?: string;
 }
 
 /** And by which context of a kubeconfig a cluster is asked, in place of the way by which the service reaches it. */

@@ -40,9 +40,9 @@ export interface ContextFleet extends Clusters {
   readonly kind: 'context';
 }
 
-/** What is known of all clusters: in the table of a deployment, or in the state directory of an `npm start`. */
+/** What is known of all clusters: in the table of a deployment, in the state directory of an `npm start`, or in the cluster itself. */
 export interface Fleet extends Clusters {
-  readonly kind: 'deployed' | 'local';
+  readonly kind: 'deployed' | 'local' | 'in-cluster';
   readonly rulebook: Rulebook;
   readonly store: Store;
   readonly history: History;

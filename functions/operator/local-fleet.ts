@@ -54,11 +54,6 @@ export function localFleet(directory: string, clock: Clock): Fleet {
       if (by === undefined) {
         throw new FleetError(`How cluster ${name} is reached is not known in ${dir}: say --context NAME.`);
       }
-      if ('inCluster' in by) {
-        throw new FleetError(
-          `Cluster ${name} is reached from inside of it, as the service itself is: say --context NAME to ask it as yourself.`,
-        );
-      }
       const { context, kubeconfig } = by;
       const access = { kind: 'local-context', context, ...(kubeconfig ? { kubeconfig } : {}) } as const;
       return liveCluster(name, localContextConnection(access), clock);

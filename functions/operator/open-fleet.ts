@@ -1,3 +1,4 @@
+import { DEFAULT_NAMESPACE } from '#functions/in-cluster/kubernetes-state.ts';
 import { isInUse } from '#functions/local/state-directory.ts';
 import type { Connect } from '#shared/clusters/connect.ts';
 import { localContextConnection } from '#shared/clusters/local-context-connection.ts';
@@ -7,6 +8,7 @@ import { contextFleet } from './context-fleet.ts';
 import { deployedFleet } from './deployed-fleet.ts';
 import { type ContextFleet, type Fleet, FleetError } from './fleet.ts';
 import type { FleetChoice, LiveChoice } from './fleet-choice.ts';
+import { inClusterFleet } from './in-cluster-fleet.ts';
 import { liveCluster } from './live-cluster.ts';
 import { localFleet } from './local-fleet.ts';
 
@@ -25,13 +27,16 @@ export interface OpenFleetDeps {
 }
 
 /**
- * The fleet that is meant: the state directory or the table that was named, else that of an `npm start` that runs in this
+ * The fleet that is meant: the cluster, the state directory or the table that was named, else that of an `npm start` that runs in this
  * directory, else the table that a stack makes. Throws `FleetError` or `StoreError` when there is none.
  */
 export function openFleet(
-  { state, table }: FleetChoice,
+  { state, table, inClusterOf, inClusterNamespace = DEFAULT_NAMESPACE }: FleetChoice,
   { clock, connect, hint, hintOnFailure }: OpenFleetDeps,
 ): Fleet {
+  if (inClusterOf !== undefined) {
+    return inClusterFleet({ kind: 'local-context', context: inClusterOf }, inClusterNamespace, clock);
+  }
   if (state !== undefined) return localFleet(state, clock);
   if (table !== undefined) return deployedFleet(table, { clock, connect });
   if (!runsHere()) {
@@ -60,7 +65,7 @@ export async function openLive(choice: LiveChoice, deps: OpenFleetDeps): Promise
     ...(kubeconfig === undefined ? {} : { kubeconfig }),
   };
   const bare = contextFleet(access, deps.clock);
-  if (state === undefined && table === undefined) {
+  if (state === undefined && table === undefined && choice.inClusterOf === undefined) {
     if (!runsHere()) return bare;
     const local = localFleet(DEFAULT_STATE, deps.clock);
     const [name] = await bare.clusters();

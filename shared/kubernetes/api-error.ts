@@ -40,6 +40,9 @@ export class LateCallError extends Error {
   override readonly name = 'LateCallError';
 }
 
+/** The cause of an answer 404 that means not the object: the server does not know its kind, or not yet. */
+export const UNKNOWN_API = 'UnknownApi';
+
 /** `meta/v1.Status`: how the API server words a failure. */
 const Status = z.object({
   kind: z.literal('Status'),
@@ -180,7 +183,8 @@ function unknownGroup(call: Call, httpStatus: number, text: string): Status | un
   const isUnknown =
     httpStatus === 404 && call.path.startsWith('/apis/') && text.trim() === '404 page not found';
   if (!isUnknown) return undefined;
-  return { kind: 'Status', message: 'it serves no such API', reason: 'NotFound', code: httpStatus };
+  const details = { causes: [{ reason: UNKNOWN_API, message: '' }], retryAfterSeconds: undefined };
+  return { kind: 'Status', message: 'it serves no such API', reason: 'NotFound', code: httpStatus, details };
 }
 
 function parseStatus(text: string): Status | undefined {

@@ -1,4 +1,4 @@
-import { ApiError } from './api-error.ts';
+import { ApiError, UNKNOWN_API } from './api-error.ts';
 import { fieldsOf, itemsOf, textOf } from './api-json.ts';
 import type { Call } from './call.ts';
 import type { KubernetesObject, Objects } from './objects.ts';
@@ -91,7 +91,9 @@ async function orUndefined<T>(statuses: readonly number[], answer: Promise<T>): 
   try {
     return await answer;
   } catch (error) {
-    if (error instanceof ApiError && statuses.includes(error.status)) return undefined;
+    // A server that does not know the kind, as one that starts, says nothing about the object.
+    const isAnswer = error instanceof ApiError && !error.causes.includes(UNKNOWN_API);
+    if (isAnswer && statuses.includes(error.status)) return undefined;
     throw error;
   }
 }

@@ -139,7 +139,7 @@ async function feed(text: string, file: string): Promise<Outcome> {
   for (const name of [...read.contexts.keys(), 'missing'].slice(0, 4)) {
     await attempt(() => connect(name, file, resolveContext(read, name)));
     await attempt(() => {
-      const chosen = chosenClusters({ contexts: [name], kubeconfig: file, inCluster: false }, 'fuzz');
+      const chosen = chosenClusters({ contexts: [name], kubeconfig: file }, 'fuzz');
       for (const { api } of chosen) api.close();
     });
   }

@@ -1,0 +1,89 @@
+import { DeadLetters } from '#functions/local/dead-letters.ts';
+import type { ServiceState } from '#functions/local/service-state.ts';
+import { openDatabase } from '#functions/local/sqlite-database.ts';
+import type { LeaseReader, Leases } from '#shared/clusters/lease.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
+import type { Connection } from '#shared/kubernetes/connection.ts';
+import { RestObjects } from '#shared/kubernetes/rest-objects.ts';
+import { Transport } from '#shared/kubernetes/transport.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import { type Clock, systemStopwatch } from '#shared/time/clock.ts';
+import { EVICTION_RULES } from './eviction-rules.ts';
+import { KubernetesHistory } from './kubernetes-history.ts';
+import { KubernetesLeases, LEASE_GROUP, LEASES } from './kubernetes-leases.ts';
+import { KubernetesRulebook } from './kubernetes-rulebook.ts';
+import { KubernetesStore } from './kubernetes-store.ts';
+import { Leadership } from './leadership.ts';
+import { NODE_EVICTIONS, STATE_GROUP } from './node-eviction.ts';
+
+/** The name under which a cluster is managed whose state is in itself. */
+export const IN_CLUSTER = clusterName('in-cluster');
+
+/** Where it is kept, should neither the command line nor a pod say it. */
+export const DEFAULT_NAMESPACE = 'taintward';
+
+/** What is kept in a cluster, for whoever reads and writes it. */
+export interface KeptInCluster {
+  readonly store: KubernetesStore;
+  readonly rulebook: KubernetesRulebook;
+  readonly history: KubernetesHistory;
+  readonly leases: Leases & Pick<LeaseReader, 'epoch'>;
+  /** Ends the connections. */
+  close(): void;
+}
+
+export interface KeptInClusterOptions {
+  readonly connection: Connection;
+  readonly namespace: string;
+  readonly historyDays: number;
+  readonly clock: Clock;
+}
+
+/** What is kept in that namespace. `mayWrite`: as the store takes it. Asks nobody anything yet. */
+export function keptInCluster(
+  { connection, namespace, historyDays, clock }: KeptInClusterOptions,
+  mayWrite?: () => boolean,
+): KeptInCluster {
+  // Of its own: what is kept does not wait behind evictions.
+  const transport = new Transport(connection, clock);
+  const objects = (group: string, resource: string) =>
+    new RestObjects(transport, { group, resource, namespace });
+  const store = new KubernetesStore({
+    ...{ objects: objects(STATE_GROUP, NODE_EVICTIONS), own: IN_CLUSTER, historyDays },
+    ...(mayWrite ? { mayWrite } : {}),
+  });
+  return {
+    store,
+    rulebook: new KubernetesRulebook({ objects: objects(STATE_GROUP, EVICTION_RULES), historyDays }),
+    history: new KubernetesHistory({ store, configMaps: objects('v1', 'configmaps') }),
+    leases: new KubernetesLeases({ objects: objects(LEASE_GROUP, LEASES) }),
+    close: () => transport.close(),
+  };
+}
+
+/** The state of a replica of the service, and whether it leads. */
+export interface LedState {
+  readonly state: ServiceState;
+  readonly leadership: Leadership;
+}
+
+/** The state in the cluster itself, which one replica at a time writes. Throws `StoreError`. */
+export function ledState(options: KeptInClusterOptions & { readonly log: Log }): LedState {
+  const { clock, log } = options;
+  const { leases, ...kept } = keptInCluster(options, () => leadership.mayAct());
+  const leadership: Leadership = new Leadership({ leases, clock, stopwatch: systemStopwatch });
+  // What nobody could handle is for who looks at this process: the records are what counts, and those are kept.
+  const letters = openDatabase(':memory:');
+  const state: ServiceState = {
+    ...kept,
+    leases: leadership,
+    deadLetters: new DeadLetters({ database: letters, clock, log }),
+    leads: leadership.begun,
+    purge: (now) => kept.store.purge(now),
+    close() {
+      kept.close();
+      letters.close();
+    },
+  };
+  return { state, leadership };
+}

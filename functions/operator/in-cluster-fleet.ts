@@ -1,0 +1,39 @@
+import { IN_CLUSTER, keptInCluster } from '#functions/in-cluster/kubernetes-state.ts';
+import { localContextConnection } from '#shared/clusters/local-context-connection.ts';
+import { localUser } from '#shared/clusters/local-user.ts';
+import { Operator } from '#shared/clusters/operator.ts';
+import type { LocalContextAccess } from '#shared/clusters/registry.ts';
+import { HISTORY_DAYS } from '#shared/store/stored.ts';
+import type { Clock } from '#shared/time/clock.ts';
+import type { Fleet } from './fleet.ts';
+import { liveCluster } from './live-cluster.ts';
+
+/** The one cluster of a service that keeps all in it, asked by a context of a kubeconfig with the rights of whoever asks. */
+export function inClusterFleet(access: LocalContextAccess, namespace: string, clock: Clock): Fleet {
+  const connection = localContextConnection(access);
+  const kept = keptInCluster({ connection, namespace, historyDays: HISTORY_DAYS, clock });
+  return {
+    kind: 'in-cluster',
+    where: `namespace ${namespace} of context ${access.context}`,
+    rulebook: kept.rulebook,
+    store: kept.store,
+    history: kept.history,
+    leases: kept.leases,
+    // They live in the process that leads, and end with it.
+    deadLetters: {
+      count: async () => new Map(),
+      list: async () => [],
+      redrive: async () => 0,
+      redriveOne: async () => undefined,
+    },
+    clusters: async () => [IN_CLUSTER],
+    manages: async (cluster) => cluster === IN_CLUSTER,
+    cluster: async (name) => liveCluster(name, localContextConnection(access), clock),
+    backlog: async () => undefined,
+    service: async () => undefined,
+    operator: async () => new Operator({ rulebook: kept.rulebook, clock, who: localUser() }),
+    // Whoever leads looks at what is overdue with each of its resyncs.
+    dueQueue: async () => ({ send: async () => [] }),
+    close: () => kept.close(),
+  };
+}

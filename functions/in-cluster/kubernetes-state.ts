@@ -79,6 +79,7 @@ export function ledState(options: KeptInClusterOptions & { readonly log: Log }):
     leases: leadership,
     deadLetters: new DeadLetters({ database: letters, clock, log }),
     leads: leadership.begun,
+    reachesLeases: leadership.reachesLeases,
     purge: (now) => kept.store.purge(now),
     close() {
       kept.close();

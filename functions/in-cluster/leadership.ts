@@ -28,6 +28,8 @@ export class Leadership implements Leases, Pick<LeaseReader, 'epoch'> {
   #leads = false;
   /** When the renewal was asked for that it lives by, by both clocks that a process has. */
   #renewed = { stopwatchMs: 0, at: 0 };
+  /** When a lease was last read or written; absent: not yet. */
+  #reachedAtMs: number | undefined;
 
   constructor(deps: LeadershipDeps) {
     this.#deps = deps;
@@ -54,6 +56,10 @@ export class Leadership implements Leases, Pick<LeaseReader, 'epoch'> {
     return this.#leads && heldMs < LEASE_TTL_MS;
   };
 
+  /** Whether the leases were within reach lately: one that cannot read them never leads, and none leads on that cannot renew its own. */
+  reachesLeases = (): boolean =>
+    this.#reachedAtMs !== undefined && this.#deps.stopwatch() - this.#reachedAtMs < LEASE_TTL_MS;
+
   async take(
     cluster: ClusterName,
     found: LeaseRecord | undefined,
@@ -61,7 +67,7 @@ export class Leadership implements Leases, Pick<LeaseReader, 'epoch'> {
     now: EpochMs,
   ): Promise<Lease | undefined> {
     const asked = this.#moment();
-    const lease = await this.#deps.leases.take(cluster, found, holder, now);
+    const lease = await this.#reached(this.#deps.leases.take(cluster, found, holder, now));
     if (!lease) return undefined;
     this.#renewed = asked;
     this.#leads = true;
@@ -71,7 +77,7 @@ export class Leadership implements Leases, Pick<LeaseReader, 'epoch'> {
 
   async renew(lease: Lease, report: LeaseReport): Promise<Lease | undefined> {
     const asked = this.#moment();
-    const renewed = await this.#deps.leases.renew(lease, report);
+    const renewed = await this.#reached(this.#deps.leases.renew(lease, report));
     if (renewed) this.#renewed = asked;
     else this.#end();
     return renewed;
@@ -84,7 +90,7 @@ export class Leadership implements Leases, Pick<LeaseReader, 'epoch'> {
   }
 
   look(cluster: ClusterName): Promise<LeaseRecord | undefined> {
-    return this.#deps.leases.look(cluster);
+    return this.#reached(this.#deps.leases.look(cluster));
   }
 
   bid(lease: Lease, bid: Bid): Promise<void> {
@@ -101,6 +107,12 @@ export class Leadership implements Leases, Pick<LeaseReader, 'epoch'> {
 
   epoch(cluster: ClusterName): Promise<number | undefined> {
     return this.#deps.leases.epoch(cluster);
+  }
+
+  async #reached<T>(answer: Promise<T>): Promise<T> {
+    const given = await answer;
+    this.#reachedAtMs = this.#deps.stopwatch();
+    return given;
   }
 
   #end(): void {

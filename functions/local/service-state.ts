@@ -52,10 +52,12 @@ export interface ServiceState {
   readonly rulebook: Rulebook;
   readonly history: History & RecentEvictions;
   readonly deadLetters: DeadLetters;
-  /** When this process is the one that evicts; absent: it is the only one, from the start. */
-  readonly leads?: Promise<void>;
   /** Throws `StateLostError` when what it keeps was taken away from under this process; absent: it cannot be. */
   check?(): void;
+  /** When this process is the one that evicts; absent: it is the only one, from the start. */
+  readonly leads?: Promise<void>;
+  /** Whether this process can tell who evicts; absent: always. */
+  readonly reachesLeases?: () => boolean;
   /** Removes what is to be kept no longer: what TTL does in DynamoDB. Rejects with `StoreError`. */
   purge(now: EpochMs): Promise<void>;
   close(): void;

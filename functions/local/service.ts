@@ -8,6 +8,7 @@ import { Outbox } from '#functions/watch-relay/outbox.ts';
 import {
   type ClusterState,
   type ProbeAddress,
+  type ProbedState,
   startProbeServer,
 } from '#functions/watch-relay/probe-server.ts';
 import { Relay } from '#functions/watch-relay/relay.ts';
@@ -156,7 +157,9 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
     nodeBudget: Infinity,
   });
   const states = () => new Map([...clusters.states, ...relay.states()]);
-  const probes = await startProbeServer(options.probes, registry, states, () => relay.trips());
+  const probed = (): ReadonlyMap<ClusterName, ProbedState> =>
+    state.reachesLeases?.() === false ? leaseless(states()) : states();
+  const probes = await startProbeServer(options.probes, registry, probed, () => relay.trips());
 
   const feed = (queue: EmbeddedQueue, handler: Handler, sizes: typeof DELTA_FEED) => {
     const context = localContext(queue.spec.functionTimeoutSeconds);
@@ -233,6 +236,14 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
       state.close();
     },
   };
+}
+
+/** Of those that are in service none is, whatever is seen of them. */
+function leaseless(states: ReadonlyMap<ClusterName, ClusterState>): ReadonlyMap<ClusterName, ProbedState> {
+  const inService = (kind: ClusterState['kind']): boolean => kind === 'standby' || kind === 'live';
+  return new Map(
+    [...states].map(([name, state]) => [name, inService(state.kind) ? { kind: 'leaseless' } : state]),
+  );
 }
 
 function clusterViews(

@@ -9,6 +9,9 @@ import type { ClusterRelayState } from './cluster-relay.ts';
 /** Where a process stands with a cluster; `refused`: it is not let in, and tries again. */
 export type ClusterState = ClusterRelayState | { readonly kind: 'refused' };
 
+/** What probes tell of a cluster; `leaseless`: its lease can be neither read nor renewed, so this process does nothing for it, nor would. */
+export type ProbedState = ClusterState | { readonly kind: 'leaseless' };
+
 /** The probes cannot be served where they are to be; the message names the setting and the fix. */
 export class ProbeAddressError extends Error {
   override readonly name = 'ProbeAddressError';
@@ -30,13 +33,13 @@ export interface ProbeServer {
 /**
  * Serves `/healthz` (200 while the process answers), `/readyz` and `/metrics` (Prometheus). `/readyz` is 503 while a
  * cluster is not listed yet, and when of those that this process speaks for none is heard. One that is not heard beside
- * others is told and alarmed, but does not keep a new release from coming. With a line for each cluster that is not well,
+ * others is told and alarmed, but does not keep a new release from coming. One that stands by is ready. With a line for each cluster that is not well,
  * and for each trip of a guard, and with `?verbose` for every cluster. Rejects with `ProbeAddressError`.
  */
 export async function startProbeServer(
   address: ProbeAddress,
   registry: Registry,
-  states: () => ReadonlyMap<ClusterName, ClusterState>,
+  states: () => ReadonlyMap<ClusterName, ProbedState>,
   trips: () => ReadonlyMap<ClusterName, readonly Trip[]>,
 ): Promise<ProbeServer> {
   const server = createServer((request, response) => {
@@ -90,12 +93,12 @@ function refusal({ host, port, setBy }: ProbeAddress, code = ''): string {
   }
 }
 
-function isReady(all: readonly (readonly [ClusterName, ClusterState])[]): boolean {
+function isReady(all: readonly (readonly [ClusterName, ProbedState])[]): boolean {
   const kinds = all.map(([, { kind }]) => kind).filter((kind) => kind !== 'standby');
   return !kinds.includes('syncing') && (kinds.length === 0 || kinds.includes('live'));
 }
 
-function inWords(state: ClusterState): string {
+function inWords(state: ProbedState): string {
   return state.kind === 'deaf' ? `deaf since ${new Date(state.since).toISOString()}` : state.kind;
 }
 

@@ -4,12 +4,15 @@ import { KubernetesLeases } from '#functions/in-cluster/kubernetes-leases.ts';
 import { Leadership } from '#functions/in-cluster/leadership.ts';
 import { LEASE_TTL_MS, type Lease } from '#shared/clusters/lease.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
+import { ApiError } from '#shared/kubernetes/api-error.ts';
+import { StoreError } from '#shared/store/store.ts';
 import { NOW } from '#test/contracts/partition-builders.ts';
 import { FakeObjects } from '#test/world/fake-objects.ts';
 
 const own = clusterName('in-cluster');
 
 describe('a leadership', () => {
+  let objects: FakeObjects;
   let leases: KubernetesLeases;
   let leadership: Leadership;
   let at: number;
@@ -26,7 +29,8 @@ describe('a leadership', () => {
   const isOver = () => Promise.race([leadership.ended.then(() => true), Promise.resolve(false)]);
   beforeEach(() => {
     [at, stopwatchMs] = [NOW, 0];
-    leases = new KubernetesLeases({ objects: new FakeObjects() });
+    objects = new FakeObjects();
+    leases = new KubernetesLeases({ objects });
     leadership = new Leadership({ leases, clock: { now: () => at }, stopwatch: () => stopwatchMs });
   });
 
@@ -75,6 +79,17 @@ describe('a leadership', () => {
     assert.equal(leadership.mayAct(), false);
     await releasing;
     assert.equal((await leases.look(own))?.holder, undefined);
+  });
+
+  test('the leases are within reach for as long after an answer as one lasts', async () => {
+    assert.equal(leadership.reachesLeases(), false);
+    await leadership.look(own);
+    pass(LEASE_TTL_MS - 1);
+    assert.equal(leadership.reachesLeases(), true);
+    objects.get = () => Promise.reject(new ApiError('It does not answer.', 0));
+    await assert.rejects(leadership.look(own), StoreError);
+    pass(1);
+    assert.equal(leadership.reachesLeases(), false);
   });
 
   test('a renewal counts from when it was asked for', async () => {

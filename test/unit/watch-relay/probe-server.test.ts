@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { Counter, Registry } from 'prom-client';
 import {
-  type ClusterState,
   type ProbeAddress,
   ProbeAddressError,
+  type ProbedState,
   startProbeServer,
 } from '#functions/watch-relay/probe-server.ts';
 import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
@@ -18,10 +18,10 @@ const LOCAL = { host: '127.0.0.1', port: 0, setBy: { host: '--host', port: '--po
 /** A probe server that is closed at the end of the test, and how to ask it. */
 async function served(
   context: TestContext,
-  states: Readonly<Record<string, ClusterState>> = {},
+  states: Readonly<Record<string, ProbedState>> = {},
   { registry = new Registry(), trips = [] }: { registry?: Registry; trips?: readonly Trip[] } = {},
 ) {
-  const all = new Map<ClusterName, ClusterState>(
+  const all = new Map<ClusterName, ProbedState>(
     Object.entries(states).map(([name, state]) => [clusterName(name), state]),
   );
   const server = await startProbeServer(
@@ -54,6 +54,13 @@ test('it is not ready while it has not listed a cluster it speaks for, and says 
   const response = await ask('/readyz');
   assert.equal(response.status, 503);
   assert.equal(await response.text(), 'c2 syncing\n');
+});
+
+test('it is not ready where it can neither read nor renew the lease, by which alone it would do something', async (context) => {
+  const { ask } = await served(context, { c1: { kind: 'leaseless' } });
+  const response = await ask('/readyz');
+  assert.equal(response.status, 503);
+  assert.equal(await response.text(), 'c1 leaseless\n');
 });
 
 test('a cluster that it does not hear beside others is told, and is no reason not to be ready', async (context) => {

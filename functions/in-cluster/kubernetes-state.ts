@@ -8,6 +8,7 @@ import { RestObjects } from '#shared/kubernetes/rest-objects.ts';
 import { Transport } from '#shared/kubernetes/transport.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { type Clock, systemStopwatch } from '#shared/time/clock.ts';
+import { AskedWork } from './asked-work.ts';
 import { EVICTION_RULES } from './eviction-rules.ts';
 import { KubernetesHistory } from './kubernetes-history.ts';
 import { KubernetesLeases, LEASE_GROUP, LEASES } from './kubernetes-leases.ts';
@@ -28,6 +29,8 @@ export interface KeptInCluster {
   readonly rulebook: KubernetesRulebook;
   readonly history: KubernetesHistory;
   readonly leases: Leases & Pick<LeaseReader, 'epoch'>;
+  /** What operators ask of whoever leads. */
+  readonly asked: AskedWork;
   /** Ends the connections. */
   close(): void;
 }
@@ -57,6 +60,7 @@ export function keptInCluster(
     rulebook: new KubernetesRulebook({ objects: objects(STATE_GROUP, EVICTION_RULES), historyDays }),
     history: new KubernetesHistory({ store, configMaps: objects('v1', 'configmaps') }),
     leases: new KubernetesLeases({ objects: objects(LEASE_GROUP, LEASES) }),
+    asked: new AskedWork(objects('v1', 'configmaps'), IN_CLUSTER),
     close: () => transport.close(),
   };
 }
@@ -70,7 +74,7 @@ export interface LedState {
 /** The state in the cluster itself, which one replica at a time writes. Throws `StoreError`. */
 export function ledState(options: KeptInClusterOptions & { readonly log: Log }): LedState {
   const { clock, log } = options;
-  const { leases, ...kept } = keptInCluster(options, () => leadership.mayAct());
+  const { leases, asked, ...kept } = keptInCluster(options, () => leadership.mayAct());
   const leadership: Leadership = new Leadership({ leases, clock, stopwatch: systemStopwatch });
   // What nobody could handle is for who looks at this process: the records are what counts, and those are kept.
   const letters = openDatabase(':memory:');
@@ -80,6 +84,7 @@ export function ledState(options: KeptInClusterOptions & { readonly log: Log }):
     deadLetters: new DeadLetters({ database: letters, clock, log }),
     leads: leadership.begun,
     reachesLeases: leadership.reachesLeases,
+    askedDue: async () => (leadership.mayAct() ? asked.take() : []),
     purge: (now) => kept.store.purge(now),
     close() {
       kept.close();

@@ -3,6 +3,7 @@ import type { Rulebook } from '#shared/clusters/rulebook.ts';
 import type { Brake } from '#shared/eviction/brake.ts';
 import type { ClusterName, EpochMs, NodeRef } from '#shared/eviction/identity.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
+import type { OutgoingMessage } from '#shared/queues/sender.ts';
 import type { History, RecentEvictions } from '#shared/store/history.ts';
 import type { Store } from '#shared/store/store.ts';
 import type { Log } from '#shared/telemetry/log.ts';
@@ -58,6 +59,8 @@ export interface ServiceState {
   readonly leads?: Promise<void>;
   /** Whether this process can tell who evicts; absent: always. */
   readonly reachesLeases?: () => boolean;
+  /** What operators asked of `evictions-due` beside this process, which is then its to do; absent: they ask by dead letters. Rejects with `StoreError`. */
+  askedDue?(): Promise<readonly OutgoingMessage[]>;
   /** Removes what is to be kept no longer: what TTL does in DynamoDB. Rejects with `StoreError`. */
   purge(now: EpochMs): Promise<void>;
   close(): void;

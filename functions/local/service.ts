@@ -61,7 +61,7 @@ const RIGHTS_MS = 2_000;
 const STATE_FILES_MS = 250;
 /** How soon what stands in the store is asked for again by who leads from now on. */
 const TAKE_OVER_RETRY: Backoff = { firstMs: 250, longestMs: 5_000 };
-/** How soon a dead letter goes back to its queue once an operator asked for it. */
+/** How soon a dead letter goes back to its queue once an operator asked for it, and what else they asked for is begun. */
 const REDRIVE_MS = 5_000;
 
 const NOTHING_FAILED: SQSBatchResponse = { batchItemFailures: [] };
@@ -190,6 +190,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
     // Policies are checked before anything falls due. Not awaited: a cluster that is slow to answer keeps no other task.
     { name: 'rights', everyMs: RIGHTS_MS, run: () => names.forEach((name) => void access.api(name)) },
     { name: 'redrive', everyMs: REDRIVE_MS, run: () => redrive(deadLetters, queues) },
+    { name: 'asked', everyMs: REDRIVE_MS, run: () => sendAsked(state, evictionsDue) },
   ];
   let upkeep: Upkeep | undefined;
   const lead = async () => {
@@ -271,6 +272,12 @@ function clusterViews(
       ];
     }),
   );
+}
+
+/** Sends what operators asked for beside this process. */
+async function sendAsked(state: ServiceState, evictionsDue: EmbeddedQueue): Promise<void> {
+  const messages = (await state.askedDue?.()) ?? [];
+  if (messages.length > 0) await evictionsDue.send(messages);
 }
 
 /** Sends the dead letters again that an operator asked for; what is not taken is a dead letter as before. */

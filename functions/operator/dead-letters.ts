@@ -15,8 +15,8 @@ export interface DeadLetter {
 
 /** The dead letters of a fleet. Every method rejects with `QueueError` or `StoreError`. */
 export interface DeadLetterBox {
-  /** How many there are of each queue that has some, by its name. Approximate in a deployment. */
-  count(): Promise<ReadonlyMap<string, number>>;
+  /** How many there are of each queue that has some, by its name. Approximate in a deployment. `undefined`: only another process knows. */
+  count(): Promise<ReadonlyMap<string, number> | undefined>;
   /** Some of them, the oldest first, of one queue or all: at most `limit`. In a deployment they are unseen by others for some seconds. */
   list(limit: number, queue?: string): Promise<readonly DeadLetter[]>;
   /** Has all of a queue sent to it again, and tells how many those were, about. */

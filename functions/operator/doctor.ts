@@ -73,9 +73,10 @@ async function examineFleet(fleet: Fleet, clock: Clock): Promise<readonly Told[]
       return [ok('identity', 'It is known who you are, as the audit has to.')];
     }),
     looked('queues', 'check your rights to its queues', async () => queueFindings(await fleet.backlog())),
-    looked('dead letters', 'check your rights to its queues', async () =>
-      deadLetterFindings(await fleet.deadLetters.count()),
-    ),
+    looked('dead letters', 'check your rights to its queues', async () => {
+      const letters = await fleet.deadLetters.count();
+      return letters ? deadLetterFindings(letters) : [];
+    }),
     fleet.account ? examineAccount(fleet.account, fleet) : [],
   ]);
   return groups.flat();

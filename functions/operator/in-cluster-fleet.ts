@@ -5,7 +5,7 @@ import { Operator } from '#shared/clusters/operator.ts';
 import type { LocalContextAccess } from '#shared/clusters/registry.ts';
 import { HISTORY_DAYS } from '#shared/store/stored.ts';
 import type { Clock } from '#shared/time/clock.ts';
-import type { Fleet } from './fleet.ts';
+import { type Fleet, FleetError } from './fleet.ts';
 import { liveCluster } from './live-cluster.ts';
 
 /** The one cluster of a service that keeps all in it, asked by a context of a kubeconfig with the rights of whoever asks. */
@@ -19,12 +19,12 @@ export function inClusterFleet(access: LocalContextAccess, namespace: string, cl
     store: kept.store,
     history: kept.history,
     leases: kept.leases,
-    // They live in the process that leads, and end with it.
+    // They are in the memory of the process that leads, and end with it.
     deadLetters: {
-      count: async () => new Map(),
-      list: async () => [],
-      redrive: async () => 0,
-      redriveOne: async () => undefined,
+      count: async () => undefined,
+      list: refuseDeadLetters,
+      redrive: refuseDeadLetters,
+      redriveOne: refuseDeadLetters,
     },
     clusters: async () => [IN_CLUSTER],
     manages: async (cluster) => cluster === IN_CLUSTER,
@@ -32,8 +32,13 @@ export function inClusterFleet(access: LocalContextAccess, namespace: string, cl
     backlog: async () => undefined,
     service: async () => undefined,
     operator: async () => new Operator({ rulebook: kept.rulebook, clock, who: localUser() }),
-    // Whoever leads looks at what is overdue with each of its resyncs.
-    dueQueue: async () => ({ send: async () => [] }),
+    dueQueue: async () => kept.asked,
     close: () => kept.close(),
   };
+}
+
+async function refuseDeadLetters(): Promise<never> {
+  throw new FleetError(
+    'A service that keeps all in its cluster has its dead letters in the memory of the replica that leads: its log tells each of them.',
+  );
 }

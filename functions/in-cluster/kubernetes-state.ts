@@ -84,6 +84,7 @@ export function ledState(options: KeptInClusterOptions & { readonly log: Log }):
     deadLetters: new DeadLetters({ database: letters, clock, log }),
     leads: leadership.begun,
     reachesLeases: leadership.reachesLeases,
+    whenRegained: leadership.whenRegained,
     askedDue: async () => (leadership.mayAct() ? asked.take() : []),
     purge: (now) => kept.store.purge(now),
     close() {

@@ -30,6 +30,7 @@ export class Leadership implements Leases, Pick<LeaseReader, 'epoch'> {
   #renewed = { stopwatchMs: 0, at: 0 };
   /** When a lease was last read or written; absent: not yet. */
   #reachedAtMs: number | undefined;
+  #regained: () => void = () => undefined;
 
   constructor(deps: LeadershipDeps) {
     this.#deps = deps;
@@ -56,6 +57,11 @@ export class Leadership implements Leases, Pick<LeaseReader, 'epoch'> {
     return this.#leads && heldMs < LEASE_TTL_MS;
   };
 
+  /** Has `act` called each time the lease had run out and could be renewed: what was due meanwhile was not done. */
+  whenRegained = (act: () => void): void => {
+    this.#regained = act;
+  };
+
   /** Whether the leases were within reach lately: one that cannot read them never leads, and none leads on that cannot renew its own. */
   reachesLeases = (): boolean =>
     this.#reachedAtMs !== undefined && this.#deps.stopwatch() - this.#reachedAtMs < LEASE_TTL_MS;
@@ -78,8 +84,13 @@ export class Leadership implements Leases, Pick<LeaseReader, 'epoch'> {
   async renew(lease: Lease, report: LeaseReport): Promise<Lease | undefined> {
     const asked = this.#moment();
     const renewed = await this.#reached(this.#deps.leases.renew(lease, report));
-    if (renewed) this.#renewed = asked;
-    else this.#end();
+    if (!renewed) {
+      this.#end();
+      return undefined;
+    }
+    const ranOut = !this.mayAct();
+    this.#renewed = asked;
+    if (ranOut) this.#regained();
     return renewed;
   }
 

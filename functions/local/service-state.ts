@@ -59,6 +59,8 @@ export interface ServiceState {
   readonly leads?: Promise<void>;
   /** Whether this process can tell who evicts; absent: always. */
   readonly reachesLeases?: () => boolean;
+  /** Has `act` called each time this process may evict again after it might not for a while; absent: it always may. */
+  whenRegained?(act: () => void): void;
   /** What operators asked of `evictions-due` beside this process, which is then its to do; absent: they ask by dead letters. Rejects with `StoreError`. */
   askedDue?(): Promise<readonly OutgoingMessage[]>;
   /** Removes what is to be kept no longer: what TTL does in DynamoDB. Rejects with `StoreError`. */

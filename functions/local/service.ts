@@ -181,11 +181,12 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
       options.stateLost?.(error);
     }
   };
+  const rearm: Task = { name: 'rearm', everyMs: UPKEEP_MS, run: () => timers.rearm(store) };
   const tasks: readonly Task[] = [
     ...(state.check ? [{ name: 'state-files', everyMs: STATE_FILES_MS, run: checkState }] : []),
     { name: 'purge', everyMs: UPKEEP_MS, run: () => state.purge(clock.now()) },
     { name: 'purge-dead-letters', everyMs: UPKEEP_MS, run: () => deadLetters.purge() },
-    { name: 'rearm', everyMs: UPKEEP_MS, run: () => timers.rearm(store) },
+    rearm,
     { name: 'policy-file', everyMs: POLICY_FILE_MS, run: () => policies.reread() },
     // Policies are checked before anything falls due. Not awaited: a cluster that is slow to answer keeps no other task.
     { name: 'rights', everyMs: RIGHTS_MS, run: () => names.forEach((name) => void access.api(name)) },
@@ -197,6 +198,8 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
     await tellCountdowns(store, log);
     await timers.rearm(store);
     upkeep = startUpkeep(tasks, log);
+    // What could not be looked at when it was due waits, the longer the more often it was tried.
+    state.whenRegained?.(() => upkeep?.now(rearm));
   };
   const stopping = new AbortController();
   /** What was missed while another process led is taken up from the store, as soon as that can be read. */

@@ -7,6 +7,8 @@ export interface Task {
 }
 
 export interface Upkeep {
+  /** Has a task performed besides, behind the one that is under way. */
+  now(task: Task): void;
   /** Begins nothing more; resolves when what was begun is done. */
   stop(): Promise<void>;
 }
@@ -21,13 +23,15 @@ export function startUpkeep(tasks: readonly Task[], log: Log): Upkeep {
       log.error('upkeep.failed', { task: name, reason: error });
     }
   };
-  const intervals = tasks.map((task) =>
-    setInterval(() => {
-      running = running.then(() => perform(task));
-    }, task.everyMs),
-  );
+  let stopped = false;
+  const now = (task: Task): void => {
+    if (!stopped) running = running.then(() => perform(task));
+  };
+  const intervals = tasks.map((task) => setInterval(() => now(task), task.everyMs));
   return {
+    now,
     stop() {
+      stopped = true;
       for (const interval of intervals) clearInterval(interval);
       return running;
     },

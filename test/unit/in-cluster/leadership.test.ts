@@ -53,6 +53,19 @@ describe('a leadership', () => {
     assert.equal(leadership.mayAct(), true);
   });
 
+  test('says that the lease had run out and is its own again, once for each time', async () => {
+    const lease = await took();
+    let times = 0;
+    leadership.whenRegained(() => times++);
+    pass(LEASE_TTL_MS - 1);
+    await leadership.renew(lease, { renewedAt: at });
+    assert.equal(times, 0);
+    pass(LEASE_TTL_MS);
+    await leadership.renew(lease, { renewedAt: at });
+    await leadership.renew(lease, { renewedAt: at });
+    assert.equal(times, 1);
+  });
+
   for (const [what, leap] of [
     ['a host that slept, whose stopwatch stood', { clock: 60_000, stopwatch: 0 }],
     ['a clock that was set back', { clock: -60_000, stopwatch: LEASE_TTL_MS }],

@@ -53,3 +53,22 @@ test('stopping waits for the task in hand', async (context) => {
   gate.resolve();
   await stopping;
 });
+
+test('a task is performed besides when it is asked for, but none after the stop', async () => {
+  const gate = Promise.withResolvers<void>();
+  const done: string[] = [];
+  const task = (name: string, run: () => Promise<void> = async () => undefined) => ({
+    ...{ name, everyMs: 3_600_000 },
+    run: () => run().then(() => void done.push(name)),
+  });
+  const upkeep = startUpkeep([], recordingLog());
+  upkeep.now(task('slow', () => gate.promise));
+  upkeep.now(task('rearm'));
+  await nextLoop();
+  assert.deepEqual(done, []);
+  gate.resolve();
+  const stopping = upkeep.stop();
+  upkeep.now(task('late'));
+  await stopping;
+  assert.deepEqual(done, ['slow', 'rearm']);
+});

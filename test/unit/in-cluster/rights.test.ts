@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { load, loadAll } from 'js-yaml';
+import * as z from 'zod';
+import { nodeTakeover } from '#functions/operator/takeover/at-nodes.ts';
+import { fieldsOf } from '#shared/kubernetes/api-json.ts';
+import { EVICTION_API_RIGHTS, NEEDED_RIGHTS } from '#shared/kubernetes/rights.ts';
+
+const DEPLOY = join(import.meta.dirname, '../../../deploy/in-cluster');
+const ACCOUNT = { kind: 'ServiceAccount', name: 'taintward', namespace: 'taintward' };
+
+const Manifest = z.object({
+  kind: z.string(),
+  metadata: z.object({ name: z.string(), namespace: z.string().optional() }),
+  rules: z
+    .array(
+      z.object({
+        apiGroups: z.array(z.string()),
+        resources: z.array(z.string()),
+        verbs: z.array(z.string()),
+      }),
+    )
+    .default([]),
+  roleRef: z.object({ kind: z.string(), name: z.string() }).optional(),
+  subjects: z
+    .array(z.object({ kind: z.string(), name: z.string(), namespace: z.string().optional() }))
+    .default([]),
+});
+
+const read = (file: string) =>
+  loadAll(readFileSync(join(DEPLOY, file), 'utf8')).map((each) => Manifest.parse(each));
+/** As `verb resource`, of all roles of a kind in a file. */
+const granted = (file: string, kind: string) =>
+  read(file)
+    .filter((each) => each.kind === kind)
+    .flatMap(({ rules }) =>
+      rules.flatMap(({ resources, verbs }) =>
+        resources.flatMap((resource) => verbs.map((verb) => `${verb} ${resource}`)),
+      ),
+    );
+const named = (rights: typeof NEEDED_RIGHTS) => rights.map(({ verb, resource }) => `${verb} ${resource}`);
+
+test('a replica may do in the whole cluster what is checked before it is managed, and nothing more', () => {
+  assert.deepEqual(granted('rbac.yaml', 'ClusterRole').toSorted(), named(NEEDED_RIGHTS).toSorted());
+});
+
+test('where policy asks for the Eviction API it may use that besides', () => {
+  assert.deepEqual(granted('eviction-api.yaml', 'ClusterRole'), named(EVICTION_API_RIGHTS));
+});
+
+test('where the cluster is taken over it may do what the role of the takeover says', () => {
+  const [binding] = read('takeover.yaml');
+  const renewer = nodeTakeover({ keys: [], lapseSeconds: 90 }).find(({ kind }) => kind === 'ClusterRole');
+  assert.equal(binding?.roleRef?.name, fieldsOf(renewer?.metadata)['name']);
+});
+
+test('every role of a replica is bound to its account, and each binding names a role that is there', () => {
+  for (const file of ['rbac.yaml', 'eviction-api.yaml']) {
+    const all = read(file);
+    const roles = all.filter(({ rules }) => rules.length > 0);
+    const bindings = all.filter(({ roleRef }) => roleRef);
+    assert.deepEqual(
+      bindings.map(({ roleRef }) => `${roleRef?.kind} ${roleRef?.name}`),
+      roles.map(({ kind, metadata }) => `${kind} ${metadata.name}`),
+    );
+    for (const { subjects } of bindings) assert.deepEqual(subjects, [ACCOUNT]);
+  }
+});
+
+test('of what is kept, viewers may change nothing, and operators no eviction', () => {
+  const [viewer, , operator] = read('operators.yaml');
+  const changes = (role: z.output<typeof Manifest> | undefined) =>
+    (role?.rules ?? []).flatMap(({ resources, verbs }) =>
+      verbs.some((verb) => verb !== 'get' && verb !== 'list') ? resources : [],
+    );
+  assert.deepEqual(changes(viewer), []);
+  assert.deepEqual([...new Set(changes(operator))], ['evictionrules', 'configmaps']);
+});
+
+test('what is applied first is all that has to be there, and each file beside it is left to choice', () => {
+  const { resources } = z
+    .object({ resources: z.array(z.string()) })
+    .parse(load(readFileSync(join(DEPLOY, 'kustomization.yaml'), 'utf8')));
+  const files = readdirSync(DEPLOY, { recursive: true, encoding: 'utf8' }).filter((file) =>
+    file.endsWith('.yaml'),
+  );
+  assert.deepEqual(files.filter((file) => !resources.includes(file)).toSorted(), [
+    'eviction-api.yaml',
+    'kustomization.yaml',
+    'operators.yaml',
+    'takeover.yaml',
+  ]);
+});

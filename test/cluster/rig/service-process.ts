@@ -22,11 +22,14 @@ const EXIT_WITHIN_MS = 15_000;
 export interface ServiceOptions {
   readonly kubeconfig: string;
   readonly contexts: readonly string[];
-  readonly stateDir: string;
+  /** Absent where all is kept in the cluster. */
+  readonly stateDir?: string;
   readonly port?: number;
   /** The path of a policy document; `false`: none. Absent: all is enforced and nothing guarded. */
   readonly policy?: string | false;
   readonly env?: Readonly<Record<string, string>>;
+  /** A namespace: as a replica that keeps all there, in the one cluster, which it calls in-cluster. */
+  readonly inCluster?: string;
 }
 
 /** A line of the process's output, and when it came. */
@@ -45,18 +48,19 @@ export interface Exit {
 /** The service as an operator runs it: `npm start -- --context … --kubeconfig … --state … --policy …`, without npm between. */
 export class ServiceProcess {
   readonly output: OutputLine[] = [];
-  readonly stateDir: string;
   readonly #child: ChildProcess;
   readonly #exit: Promise<Exit>;
   readonly #port: number;
-  readonly #contexts: readonly string[];
+  readonly #stateDir: string | undefined;
+  /** As it calls its clusters. */
+  readonly #clusters: readonly string[];
   #ended: Exit | undefined;
 
-  private constructor(child: ChildProcess, port: number, { contexts, stateDir }: ServiceOptions) {
+  private constructor(child: ChildProcess, port: number, { contexts, inCluster, stateDir }: ServiceOptions) {
     this.#child = child;
     this.#port = port;
-    this.#contexts = contexts;
-    this.stateDir = stateDir;
+    this.#stateDir = stateDir;
+    this.#clusters = inCluster === undefined ? contexts : ['in-cluster'];
     let stderr = '';
     child.stderr?.setEncoding('utf8').on('data', (text: string) => {
       stderr += text;
@@ -85,7 +89,9 @@ export class ServiceProcess {
     const port = options.port ?? (await freePort());
     const args = [
       ...options.contexts.flatMap((context) => ['--context', context]),
-      ...['--kubeconfig', options.kubeconfig, '--state', options.stateDir, '--port', String(port)],
+      ...['--kubeconfig', options.kubeconfig, '--port', String(port)],
+      ...(options.stateDir === undefined ? [] : ['--state', options.stateDir]),
+      ...(options.inCluster === undefined ? [] : ['--in-cluster', '--namespace', options.inCluster]),
       ...(options.policy === false ? [] : ['--policy', options.policy ?? UNGUARDED]),
     ];
     const child = spawn(process.execPath, [...START, ...args], {
@@ -103,11 +109,16 @@ export class ServiceProcess {
     return service;
   }
 
+  get stateDir(): string {
+    if (this.#stateDir === undefined) throw new Error('This service keeps all in the cluster.');
+    return this.#stateDir;
+  }
+
   async ready(): Promise<void> {
     await until('the service is ready', READY_WITHIN_MS, async () => {
       if (this.#ended) throw new Error(`The service ended early: ${this.#ended.stderr || 'it said nothing'}`);
       const states = await this.states().catch(() => undefined);
-      return states && this.#contexts.every((context) => states.includes(`${context} live`));
+      return states && this.#clusters.every((cluster) => states.includes(`${cluster} live`));
     });
   }
 
@@ -149,6 +160,11 @@ export class ServiceProcess {
   /** Lets it go on: SIGCONT. */
   resume(): void {
     this.#child.kill('SIGCONT');
+  }
+
+  /** How it ends by itself. */
+  get exit(): Promise<Exit> {
+    return this.#exit;
   }
 
   /** `kill -9`. */

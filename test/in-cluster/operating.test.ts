@@ -1,0 +1,121 @@
+import assert from 'node:assert/strict';
+import { after, afterEach, before, test } from 'node:test';
+import { CONTEXT, Replicas } from '#test/cluster/rig/replicas.ts';
+import { tolerates } from '#test/cluster/rig/tolerations.ts';
+import { until } from '#test/cluster/rig/until.ts';
+import { passOn, Wiretap } from '#test/cluster/rig/wiretap.ts';
+import { taintward } from '#test/transcripts/transcript.ts';
+
+const SOON_MS = 10_000;
+/** The replica that leads looks for what operators ask every 5 s. */
+const ASKED_WITHIN_MS = 15_000;
+const GIVEN_UP_WITHIN_MS = 30_000;
+/** For each moment at which pods of a node fall due. */
+const MOST_WRITES = 3;
+const GIVES_UP = 'mode: enforce\nguard: { cluster: off, zone: off, people: off }\ngiveUpAfter: 1s\n';
+
+let replicas: Replicas;
+before(async () => {
+  replicas = await Replicas.open();
+  // Where the command line looks, as kubectl does.
+  process.env['KUBECONFIG'] = await replicas.operator();
+});
+afterEach(() => replicas.stopAll());
+after(() => replicas?.close());
+
+/** What `taintward` says of what is kept in the cluster, to an operator. */
+async function said(...words: readonly string[]): Promise<string> {
+  const place = ['--in-cluster-of', CONTEXT, '--in-cluster-namespace', replicas.cluster.namespace];
+  const { out, err, code } = await taintward(...place, ...words);
+  assert.equal(code, 0, err);
+  return out;
+}
+
+test(`a node's object is written at most ${MOST_WRITES} times for each moment at which pods fall due`, async (t) => {
+  const { cluster } = replicas;
+  await replicas.startLeader();
+  const node = await cluster.addNode('written');
+  const moments = [6, 12, 18];
+  const pods = await Promise.all(
+    moments.flatMap((seconds) =>
+      Array.from({ length: 10 }, async (_, index) => {
+        const tolerations = [tolerates('x', seconds)];
+        return { seconds, life: await cluster.addPod(node, `written-${seconds}-${index}`, { tolerations }) };
+      }),
+    ),
+  );
+  const kept = async () => (await replicas.kept(node)) ?? { revision: 0, scheduled: 0 };
+  await cluster.taint(node, { key: 'x' });
+  await until('all are scheduled', SOON_MS, async () => (await kept()).scheduled === pods.length);
+  const writes = [(await kept()).revision];
+  for (const [index, seconds] of moments.entries()) {
+    const due = pods.filter((pod) => pod.seconds === seconds);
+    await until(`those of ${seconds} s are gone`, 2 * SOON_MS, () => due.every(({ life }) => life.goneAt));
+    const before = writes.reduce((sum, each) => sum + each, 0);
+    const left = pods.length - due.length * (index + 1);
+    const { revision } = await until('that is kept', SOON_MS, async () => {
+      const now = await kept();
+      return now.scheduled === left && now;
+    });
+    writes.push(revision - before);
+  }
+  const [scheduling, ...evicting] = writes;
+  t.diagnostic(
+    `writes: ${scheduling} to schedule ${pods.length} pods, then ${evicting.join(', ')} by moment`,
+  );
+  assert.ok(Math.max(...writes) <= MOST_WRITES);
+});
+
+test('an operator stops evictions and lets them go on, and sees what waits', async () => {
+  const { cluster } = replicas;
+  await replicas.startLeader();
+  const node = await cluster.addNode('stopped');
+  const pod = await cluster.addPod(node, 'stopped', { tolerations: [tolerates('x', 2)] });
+  await said('stop', 'in-cluster', '--why', 'it is tried');
+  await cluster.taint(node, { key: 'x' });
+  await until('it is held', SOON_MS, async () => (await replicas.kept(node))?.held === 1);
+  assert.match(await said('pending', 'in-cluster', '--held'), /stopped/);
+  assert.equal(pod.evictedAt, undefined);
+  await said('resume', 'in-cluster', '--why', 'it was tried');
+  await until('it is evicted', SOON_MS, () => pod.evictedAt);
+  assert.match(await said('audit', 'in-cluster'), /it was tried/);
+});
+
+test('what was given up is tried again when an operator asks for it', async (t) => {
+  const { cluster } = replicas;
+  const wiretap = await Wiretap.open(cluster.connection);
+  t.after(() => wiretap.close());
+  const passes = wiretap.carry;
+  wiretap.carry = async ({ request, response, forward }) => {
+    if (request.method === 'DELETE') response.writeHead(500).end();
+    else passOn(await forward(), response);
+  };
+  await replicas.startLeader({ connection: wiretap.connection, policy: GIVES_UP });
+  const node = await cluster.addNode('tried');
+  const pod = await cluster.addPod(node, 'tried');
+  await cluster.taint(node, { key: 'x' });
+  await until('it is given up', GIVEN_UP_WITHIN_MS, async () => (await replicas.kept(node))?.gaveUp === 1);
+  wiretap.carry = passes;
+  assert.match(await said('retry', 'in-cluster'), /tried again: 1\./);
+  const askedAt = Date.now();
+  const at = await until('it is evicted', ASKED_WITHIN_MS, () => pod.evictedAt);
+  t.diagnostic(`evicted ${at - askedAt} ms after it was asked for`);
+});
+
+test('a replica that stands by is ready, and one that cannot read the lease is not', async (t) => {
+  const { cluster } = replicas;
+  const wiretap = await Wiretap.open(cluster.connection);
+  t.after(() => wiretap.close());
+  await replicas.startLeader();
+  const standby = await replicas.start({ connection: wiretap.connection });
+  const ready = async () => (await standby.states())?.join();
+  await until('it is ready', SOON_MS, async () => (await ready()) === 'in-cluster standby');
+  const passes = wiretap.carry;
+  wiretap.carry = async ({ request, response, forward }) => {
+    if (request.path.includes('/leases/')) response.writeHead(403).end();
+    else passOn(await forward(), response);
+  };
+  await until('it is not ready', 2 * SOON_MS, async () => (await ready()) === undefined);
+  wiretap.carry = passes;
+  await until('it is ready again', SOON_MS, async () => (await ready()) === 'in-cluster standby');
+});

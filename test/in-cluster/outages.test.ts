@@ -1,0 +1,141 @@
+import assert from 'node:assert/strict';
+import { after, afterEach, before, test } from 'node:test';
+import { assertUntouched, evictedAfter } from '#test/cluster/rig/deadline.ts';
+import { Replicas } from '#test/cluster/rig/replicas.ts';
+import { tolerates } from '#test/cluster/rig/tolerations.ts';
+import { until } from '#test/cluster/rig/until.ts';
+import { Wiretap } from '#test/cluster/rig/wiretap.ts';
+import type { PodLife } from '#test/cluster/rig/witness.ts';
+
+const SOON_MS = 10_000;
+/** A standby leads by then, whatever became of the leader. */
+const TAKEN_OVER_WITHIN_MS = 15_000;
+const OUTAGE_MS = 60_000;
+/** The lease is renewed every 3 s, and then what is overdue is looked at. */
+const BACK_WITHIN_MS = 10_000;
+
+let replicas: Replicas;
+before(async () => {
+  replicas = await Replicas.open();
+});
+afterEach(() => replicas.killAll());
+after(() => replicas?.close());
+
+/** Pods on a node of their own that go so many seconds after its taint `x`. */
+async function podsOn(name: string, times: readonly number[]) {
+  const { cluster } = replicas;
+  const node = await cluster.addNode(name);
+  const pods = await Promise.all(
+    times.map((seconds) =>
+      cluster.addPod(node, `${name}-${seconds}`, {
+        tolerations: [tolerates('x', seconds)],
+        comesBack: true,
+      }),
+    ),
+  );
+  return { node, pods };
+}
+
+test('when the leader is killed, the standby leads within 15 s and keeps every deadline', async (t) => {
+  const times = [24, 27, 30];
+  const { node, pods } = await podsOn('killed', times);
+  const leader = await replicas.startLeader();
+  const standby = await replicas.start();
+  const tainted = await replicas.cluster.taint(node, { key: 'x' });
+  for (const pod of pods) await leader.untilSaid(SOON_MS, node, pod.name, 'will go at');
+  await leader.kill();
+  const killedAt = Date.now();
+  const { at } = await standby.untilSaid(TAKEN_OVER_WITHIN_MS, 'This replica leads');
+  const late = await Promise.all(pods.map((pod, index) => evictedAfter(pod, times[index] ?? 0, tainted)));
+  assertToldOnce(...pods);
+  t.diagnostic(`led after ${at - killedAt} ms; evicted ${late.join(', ')} ms after the deadlines`);
+});
+
+test('a leader that stood still, and goes on after another one led, does nothing and ends', async (t) => {
+  const { cluster } = replicas;
+  const wiretap = await Wiretap.open(cluster.connection);
+  t.after(() => wiretap.close());
+  const { node, pods } = await podsOn('frozen', [18, 26]);
+  const [first, second] = pods;
+  assert.ok(first && second);
+  const leader = await replicas.startLeader({ connection: wiretap.connection });
+  const standby = await replicas.start();
+  const tainted = await cluster.taint(node, { key: 'x' });
+  for (const pod of pods) await leader.untilSaid(SOON_MS, node, pod.name, 'will go at');
+  leader.pause();
+  await standby.untilSaid(TAKEN_OVER_WITHIN_MS, 'This replica leads');
+  await evictedAfter(first, 18, tainted);
+  // Now nobody evicts, and what the one that stands still knows calls for it.
+  await standby.kill();
+  const dueAt = tainted.seenAt + 26_000;
+  await until('the other one is due', SOON_MS, () => Date.now() > dueAt);
+  const asked = wiretap.requests.length;
+  leader.resume();
+  const { code } = await leader.exit;
+  assert.equal(code, 1);
+  const changes = wiretap.requests.slice(asked).filter(({ method }) => method !== 'GET');
+  assert.deepEqual(
+    changes.map(({ method, path }) => `${method} ${path}`),
+    [],
+  );
+  assertUntouched(second);
+  await replicas.start();
+  await until('the next leader evicts it', TAKEN_OVER_WITHIN_MS, () => second.evictedAt);
+});
+
+test('when all replicas are gone for a minute nothing is lost, early or doubled', async (t) => {
+  const { cluster } = replicas;
+  const times = [10, 40, 75];
+  const { node, pods } = await podsOn('gone', times);
+  const leader = await replicas.startLeader();
+  const tainted = await cluster.taint(node, { key: 'x' });
+  for (const pod of pods) await leader.untilSaid(SOON_MS, node, pod.name, 'will go at');
+  await leader.kill();
+  await until('a minute passed', 2 * OUTAGE_MS, () => Date.now() > tainted.seenAt + OUTAGE_MS);
+  const [overdue, missed, onTime] = pods;
+  assert.ok(overdue && missed && onTime);
+  assertUntouched(overdue, missed, onTime);
+  const startedAt = Date.now();
+  await replicas.startLeader();
+  for (const pod of [overdue, missed]) {
+    const at = await until(`${pod.name} is evicted`, TAKEN_OVER_WITHIN_MS, () => pod.evictedAt);
+    t.diagnostic(`${pod.name} went ${at - startedAt} ms after a replica was started`);
+  }
+  await evictedAfter(onTime, 75, tainted);
+  assertToldOnce(...pods);
+});
+
+test('when the API server is away for a minute nothing is lost, early or doubled', async (t) => {
+  const { cluster } = replicas;
+  const wiretap = await Wiretap.open(cluster.connection);
+  t.after(() => wiretap.close());
+  const { node, pods } = await podsOn('away', [20, 90]);
+  const leader = await replicas.startLeader({ connection: wiretap.connection });
+  const standby = await replicas.start({ connection: wiretap.connection });
+  const tainted = await cluster.taint(node, { key: 'x' });
+  const [due, onTime] = pods;
+  assert.ok(due && onTime);
+  for (const pod of pods) await leader.untilSaid(SOON_MS, node, pod.name, 'will go at');
+  await wiretap.cut();
+  const cutAt = Date.now();
+  await until('the outage lasted', 2 * OUTAGE_MS, () => Date.now() > cutAt + OUTAGE_MS);
+  assertUntouched(due, onTime);
+  await wiretap.mend();
+  const backAt = Date.now();
+  const at = await until('what fell due is evicted', BACK_WITHIN_MS, () => due.evictedAt);
+  t.diagnostic(`evicted ${at - backAt} ms after the API server came back`);
+  await evictedAfter(onTime, 90, tainted);
+  // Whoever is the first to have the lease again leads, and another one that led begins anew.
+  assert.ok([leader, standby].some((each) => each.ended === undefined));
+  assertToldOnce(due, onTime);
+});
+
+/** Fails if a pod was evicted more often than once: whoever evicts one tells so by an Event. */
+function assertToldOnce(...pods: readonly PodLife[]): void {
+  for (const { name, uid } of pods) {
+    const told = replicas.cluster.witness
+      .taintManagerEvents(name)
+      .filter(({ involvedObject }) => involvedObject['uid'] === uid);
+    assert.ok(told.length <= 1, `of ${name} ${told.length} Events tell`);
+  }
+}

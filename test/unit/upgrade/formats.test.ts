@@ -15,7 +15,8 @@ import {
 import { DynamoDbTable, fromAttributes, type Item, toAttributes } from '#shared/store/dynamodb-table.ts';
 import { VERSION } from '#shared/version.ts';
 import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
-import { MEANING, readAll, writeAll } from './stored.ts';
+import { type KeptObjects, readObjects, writtenObjects } from './kept-objects.ts';
+import { HISTORY_MEANING, KEPT_MEANING, MEANING, readAll, writeAll } from './stored.ts';
 import { DELTAS, DUE, NOW } from './told.ts';
 
 /*
@@ -29,6 +30,8 @@ interface Written {
   readonly deltas: Readonly<Record<string, object>>;
   readonly due: Readonly<Record<string, object>>;
   readonly items: readonly Item[];
+  /** Of a service that keeps all in its cluster. */
+  readonly objects: KeptObjects;
 }
 
 const RELEASES = readdirSync(FOLDER).map((file) => ({
@@ -83,6 +86,7 @@ test('what this release writes is what is on record for it', async (t) => {
     deltas: encoded<Delta>(DELTAS, encodeDelta),
     due: encoded<DueMessage>(DUE, encodeDueMessage),
     items,
+    objects: await writtenObjects(),
   };
   t.assert.fileSnapshot(written, join(FOLDER, `${VERSION}.json`), {
     serializers: [(value) => JSON.stringify(value, null, 2)],
@@ -105,6 +109,10 @@ for (const { release, written } of RELEASES) {
     const { fake, table } = emptyTable();
     for (const item of written.items.map(toAttributes)) fake.set(item, item);
     assert.deepEqual(await readAll(table), MEANING);
+  });
+
+  test(`what release ${release} has kept in its cluster is read`, async () => {
+    assert.deepEqual(await readObjects(written.objects), { ...KEPT_MEANING, ...HISTORY_MEANING });
   });
 }
 

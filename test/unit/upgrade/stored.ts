@@ -2,9 +2,9 @@ import { DynamoDbLeases } from '#shared/clusters/dynamodb-leases.ts';
 import { DynamoDbRateLimiter } from '#shared/clusters/dynamodb-rate-limiter.ts';
 import { DynamoDbClusterRegistry } from '#shared/clusters/dynamodb-registry.ts';
 import { DynamoDbRulebook } from '#shared/clusters/dynamodb-rulebook.ts';
-import type { Lease, LeaseRecord } from '#shared/clusters/lease.ts';
+import type { Lease, LeaseRecord, Leases } from '#shared/clusters/lease.ts';
 import type { Access, RegisteredCluster } from '#shared/clusters/registry.ts';
-import type { AuditEntry, GuardState, Orders } from '#shared/clusters/rulebook.ts';
+import type { AuditEntry, GuardState, Orders, Rulebook } from '#shared/clusters/rulebook.ts';
 import type { StuckPod } from '#shared/clusters/stuck.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import type { Noted } from '#shared/eviction/noted.ts';
@@ -13,7 +13,9 @@ import { type EvictionRecord, ending, type NodeState } from '#shared/eviction/re
 import { DynamoDbHistory } from '#shared/store/dynamodb-history.ts';
 import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
 import type { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
+import type { History } from '#shared/store/history.ts';
 import { parseChangedItem, parseGoneItem } from '#shared/store/items.ts';
+import type { Store } from '#shared/store/store.ts';
 import { CLUSTER, FIRST, FOURTH, NOW, REF, SECOND, THIRD } from './told.ts';
 
 const version = { epoch: 1_795_000_000, sequence: 7 };
@@ -193,30 +195,47 @@ const AUDIT: readonly AuditEntry[] = [
   },
 ];
 
+/** What keeps all that is to outlive a process, wherever it does. */
+export interface Keepers {
+  readonly store: Store;
+  readonly history: Pick<History, 'noteGone'>;
+  readonly leases: Leases;
+  readonly rulebook: Rulebook;
+}
+
+const inTable = (table: DynamoDbTable): Keepers => ({
+  store: new DynamoDbStore(table),
+  history: new DynamoDbHistory(table),
+  leases: new DynamoDbLeases(table),
+  rulebook: new DynamoDbRulebook(table),
+});
+
 /** Writes an item of each kind that a table holds, with all that it may say, as the release does that runs. */
 export async function writeAll(table: DynamoDbTable): Promise<void> {
-  const store = new DynamoDbStore(table);
+  await writeKept(inTable(table));
+  const registry = new DynamoDbClusterRegistry(table);
+  for (const cluster of REGISTERED) await registry.add(cluster);
+  await new DynamoDbRateLimiter(table).take(CLUSTER, 5, 1, NOW);
+}
+
+/** The same of what every deployment keeps. */
+export async function writeKept({ store, history, leases, rulebook }: Keepers): Promise<void> {
   await store.commit(
     REF,
     0,
     { node: NODE, schedule: [plain, busy], end: [ended, cancelled], noted: NOTED, live: true },
     NOW,
   );
-  await new DynamoDbHistory(table).noteGone(CLUSTER, GONE);
-  const registry = new DynamoDbClusterRegistry(table);
-  for (const cluster of REGISTERED) await registry.add(cluster);
-  const leases = new DynamoDbLeases(table);
+  await history.noteGone(CLUSTER, GONE);
   const lease = (await leases.take(CLUSTER, undefined, 'relay-1', NOW)) as Lease;
   await leases.renew(lease, { renewedAt: NOW + 3_000, heardAt: NOW + 2_000, nodes: 20, breakerOpen: true });
   await leases.bid(lease, BID);
   await leases.reportStuck(lease, STUCK);
-  const rulebook = new DynamoDbRulebook(table);
   const [ofFleet, ofGuard, ofPolicy] = AUDIT;
   if (!ofFleet || !ofGuard || !ofPolicy) throw new Error('the audit has three entries');
   await rulebook.changeOrders(CLUSTER, { revision: 0, holds: [] }, ORDERS, ofPolicy);
   await rulebook.changeGuard(CLUSTER, { revision: 0, trips: [] }, [standing, released, fresh], ofGuard);
   await rulebook.changeFleetStop(undefined, fleetStop, ofFleet);
-  await new DynamoDbRateLimiter(table).take(CLUSTER, 5, 1, NOW);
 }
 
 const LEASE: LeaseRecord = {
@@ -231,8 +250,8 @@ const LEASE: LeaseRecord = {
   bid: BID,
 };
 
-/** What these items mean. */
-export const MEANING = {
+/** What every deployment keeps means this. */
+export const KEPT_MEANING = {
   node: NODE,
   scheduled: [plain, busy],
   ended: [
@@ -240,46 +259,57 @@ export const MEANING = {
     { ...cancelled, endedAt: NOW },
   ],
   tainted: [{ node: REF.node, state: NODE }],
-  noted: NOTED,
-  gone: GONE,
-  registered: REGISTERED,
   lease: LEASE,
   stuck: STUCK,
   rulings: { orders: { revision: 1, ...ORDERS }, guard: GUARD, fleetStop, fleetRevision: 1 },
   audit: AUDIT,
+};
+
+/** What became of evictions, besides. */
+export const HISTORY_MEANING = { noted: NOTED, gone: GONE };
+
+/** What these items mean. */
+export const MEANING = {
+  ...KEPT_MEANING,
+  ...HISTORY_MEANING,
+  registered: REGISTERED,
   /** Five turns, one a second, are given out already. */
   nextTurn: NOW + 5_000,
 };
 
 /** What the release that runs reads of them. */
 export async function readAll(table: DynamoDbTable): Promise<typeof MEANING> {
-  const store = new DynamoDbStore(table);
-  const { node, scheduled, ended: over } = await store.load(REF, NOW);
-  if (!node) throw new Error('there is no node');
   const items = await Array.fromAsync(table.query(`${CLUSTER}#${REF.node}`, 'A'));
   const changed = items.filter(({ sk }) => String(sk).startsWith('CHANGED#'));
   const gone = await Array.fromAsync(table.query(`LEASE#${CLUSTER}`, 'GONE#', 'GONE$'));
-  const leases = new DynamoDbLeases(table);
+  const [turn = 0] = await new DynamoDbRateLimiter(table).take(CLUSTER, 1, 1, NOW);
+  return {
+    ...(await readKept(inTable(table))),
+    noted: changed.flatMap(parseChangedItem),
+    gone: gone.flatMap(parseGoneItem),
+    registered: (await new DynamoDbClusterRegistry(table).list()).clusters as typeof REGISTERED,
+    nextTurn: turn,
+  };
+}
+
+/** The same of what every deployment keeps. */
+export async function readKept({ store, leases, rulebook }: Keepers): Promise<typeof KEPT_MEANING> {
+  const { node, scheduled, ended: over } = await store.load(REF, NOW);
+  if (!node) throw new Error('there is no node');
   const found = await leases.look(CLUSTER);
   if (!found) throw new Error('there is no lease');
   // Whoever takes one says his own.
   const { version: _version, ...lease } = found;
-  const rulebook = new DynamoDbRulebook(table);
   const { fleetStop: stop, ...rulings } = await rulebook.read(CLUSTER);
   if (!stop) throw new Error('nothing is stopped');
-  const [turn = 0] = await new DynamoDbRateLimiter(table).take(CLUSTER, 1, 1, NOW);
   return {
     node,
     scheduled: [...scheduled.values()],
     ended: [...over.values()],
     tainted: await Array.fromAsync(store.taintedNodes(CLUSTER)),
-    noted: changed.flatMap(parseChangedItem),
-    gone: gone.flatMap(parseGoneItem),
-    registered: (await new DynamoDbClusterRegistry(table).list()).clusters as typeof REGISTERED,
     lease,
     stuck: await leases.stuck(CLUSTER),
     rulings: { ...rulings, fleetStop: stop } as typeof MEANING.rulings,
     audit: await rulebook.audit({ from: 0, to: Number.POSITIVE_INFINITY }),
-    nextTurn: turn,
   };
 }

@@ -1,0 +1,94 @@
+import { GonePods } from '#functions/in-cluster/gone-pods.ts';
+import { KubernetesHistory } from '#functions/in-cluster/kubernetes-history.ts';
+import { KubernetesLeases } from '#functions/in-cluster/kubernetes-leases.ts';
+import { KubernetesRulebook } from '#functions/in-cluster/kubernetes-rulebook.ts';
+import { KubernetesStore } from '#functions/in-cluster/kubernetes-store.ts';
+import { historyOf } from '#functions/in-cluster/node-eviction.ts';
+import { pack, unpack } from '#functions/in-cluster/packed.ts';
+import { fieldsOf } from '#shared/kubernetes/api-json.ts';
+import type { KubernetesObject } from '#shared/kubernetes/objects.ts';
+import { FakeObjects } from '#test/world/fake-objects.ts';
+import { type HISTORY_MEANING, type KEPT_MEANING, type Keepers, readKept, writeKept } from './stored.ts';
+import { CLUSTER, REF } from './told.ts';
+
+const KINDS = ['nodeevictions', 'evictionrules', 'leases', 'configmaps'] as const;
+/** By their resource; what is packed in them stands open, under `packed`. */
+export type KeptObjects = Readonly<Record<(typeof KINDS)[number], readonly object[]>>;
+
+/** What a service keeps in its cluster. */
+interface InCluster extends Keepers {
+  readonly objects: Readonly<Record<(typeof KINDS)[number], FakeObjects>>;
+  readonly store: KubernetesStore;
+  readonly history: KubernetesHistory;
+}
+
+function emptyCluster(): InCluster {
+  const objects = {
+    nodeevictions: new FakeObjects(),
+    evictionrules: new FakeObjects(),
+    leases: new FakeObjects(),
+    configmaps: new FakeObjects(),
+  };
+  const store = new KubernetesStore({ objects: objects.nodeevictions, own: CLUSTER });
+  return {
+    ...{ objects, store },
+    history: new KubernetesHistory({ store, configMaps: objects.configmaps }),
+    leases: new KubernetesLeases({ objects: objects.leases }),
+    rulebook: new KubernetesRulebook({ objects: objects.evictionrules }),
+  };
+}
+
+/** Objects of each kind, with all that they may say, as the release writes them that runs. */
+export async function writtenObjects(): Promise<KeptObjects> {
+  const cluster = emptyCluster();
+  await writeKept(cluster);
+  const listed = KINDS.map(async (kind) => {
+    const objects = await Array.fromAsync(cluster.objects[kind].list(), (object) =>
+      opened(unversioned(object)),
+    );
+    return [kind, objects] as const;
+  });
+  return Object.fromEntries(await Promise.all(listed)) as unknown as KeptObjects;
+}
+
+/** What the release that runs reads of them. */
+export async function readObjects(
+  written: KeptObjects,
+): Promise<typeof KEPT_MEANING & typeof HISTORY_MEANING> {
+  const cluster = emptyCluster();
+  for (const kind of KINDS) {
+    for (const object of written[kind])
+      await cluster.objects[kind].create(closed(object) as KubernetesObject);
+  }
+  const noted = historyOf(await cluster.store.keptOf(REF)).flatMap((moment) => moment.noted);
+  const gone = [...(await new GonePods(cluster.objects.configmaps, CLUSTER).list())];
+  return { ...(await readKept(cluster)), noted, gone };
+}
+
+function unversioned(object: unknown): object {
+  const { metadata, ...rest } = fieldsOf(object);
+  const { resourceVersion: _resourceVersion, ...lasting } = fieldsOf(metadata);
+  return { ...rest, metadata: lasting };
+}
+
+/** As gzip begins, in base64. */
+const PACKED = /^H4sI/;
+
+function opened(value: unknown): unknown {
+  if (typeof value === 'string') return PACKED.test(value) ? { packed: unpack(value, 'record') } : value;
+  if (Array.isArray(value)) return value.map(opened);
+  return isObject(value)
+    ? Object.fromEntries(Object.entries(value).map(([key, each]) => [key, opened(each)]))
+    : value;
+}
+
+function closed(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(closed);
+  if (!isObject(value)) return value;
+  const { packed, ...rest } = value;
+  if (isObject(packed) && Object.keys(rest).length === 0) return pack(packed);
+  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, closed(each)]));
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null;

@@ -81,6 +81,13 @@ does without flags, 20 requests a second, an even pace, which 40 s tell; a manag
     },
   },
   {
+    title: 'State in the cluster',
+    text: `The same, with all of the state [in the cluster itself](in-cluster.md) beside the same service with its state in a file. What etcd has of it is what the
+API server's own metrics say, from the moment at which the service is ready until all is over. Each of the two has all that evicting
+takes: tainting the nodes, marking and deleting pods, Events; what the state adds to it is the difference.`,
+    scenarios: ['in-cluster-100x50', 'in-cluster-1000x30'],
+  },
+  {
     title: 'One pod',
     text: 'A pod on a node of its own, a hundred times: from the moment at which a watcher sees the taint until it sees the pod go.',
     scenarios: ['single'],

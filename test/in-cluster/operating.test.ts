@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 import { CONTEXT, Replicas } from '#test/cluster/rig/replicas.ts';
+import { ServerLoad } from '#test/cluster/rig/server-load.ts';
 import { tolerates } from '#test/cluster/rig/tolerations.ts';
 import { until } from '#test/cluster/rig/until.ts';
 import { passOn, Wiretap } from '#test/cluster/rig/wiretap.ts';
 import { taintward } from '#test/transcripts/transcript.ts';
 
 const SOON_MS = 10_000;
+const IDLE_MS = 20_000;
 /** The replica that leads looks for what operators ask every 5 s. */
 const ASKED_WITHIN_MS = 15_000;
 const GIVEN_UP_WITHIN_MS = 30_000;
@@ -64,6 +66,24 @@ test(`a node's object is written at most ${MOST_WRITES} times for each moment at
     `writes: ${scheduling} to schedule ${pods.length} pods, then ${evicting.join(', ')} by moment`,
   );
   assert.ok(Math.max(...writes) <= MOST_WRITES);
+});
+
+test('while nothing is tainted two replicas write the lease, and nothing else', async (t) => {
+  const { cluster } = replicas;
+  await replicas.startLeader();
+  await replicas.start();
+  const ours = ['nodeevictions', 'evictionrules', 'configmaps'];
+  const load = () => ServerLoad.of(cluster.connection);
+  const writes = (at: ServerLoad) => ours.reduce((sum, resource) => sum + at.etcdWrites(resource), 0);
+  const [before, beganAt] = [await load(), Date.now()];
+  await until('some time passes', 2 * IDLE_MS, () => Date.now() > beganAt + IDLE_MS);
+  const [after, seconds] = [await load(), (Date.now() - beganAt) / 1000];
+  const perSecond = (of: (at: ServerLoad) => number) => ((of(after) - of(before)) / seconds).toFixed(2);
+  t.diagnostic(
+    `a second: ${perSecond((at) => at.etcdWrites('leases'))} writes of leases, ` +
+      `${perSecond((at) => at.etcdRequests('taintward.dev') + at.etcdRequests('coordination.k8s.io'))} requests for leases and our kinds`,
+  );
+  assert.equal(writes(after), writes(before));
 });
 
 test('an operator stops evictions and lets them go on, and sees what waits', async () => {

@@ -10,16 +10,19 @@ const BACKOFF: Backoff = { firstMs: 5, longestMs: 250 };
 
 /**
  * Reads an object, and writes what `decide` makes of it, as often as others are faster: that object under another content, or,
- * where there is none (`undefined`), a new one. Gives what was stored; `undefined`: `decide` wants nothing written. Rejects
- * with `StoreError`.
+ * where there is none (`undefined`), a new one. `known`: the object as it was read last, which is tried first. Gives what was
+ * stored; `undefined`: `decide` wants nothing written. Rejects with `StoreError`.
  */
 export async function changeObject(
   objects: Objects,
   name: string,
   decide: (object: unknown) => KubernetesObject | undefined,
+  known?: unknown,
 ): Promise<unknown> {
+  let found = known;
   for (let tries = 1; tries <= MOST_TRIES; tries++) {
-    const next = decide(await orStoreError(objects.get(name)));
+    const next = decide(found ?? (await orStoreError(objects.get(name))));
+    found = undefined;
     if (next === undefined) return undefined;
     const isNew = next.metadata.resourceVersion === undefined;
     const stored = await orStoreError(isNew ? objects.create(next) : objects.replace(next));

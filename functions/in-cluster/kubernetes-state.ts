@@ -42,10 +42,10 @@ export interface KeptInClusterOptions {
   readonly clock: Clock;
 }
 
-/** What is kept in that namespace. `mayWrite`: as the store takes it. Asks nobody anything yet. */
+/** What is kept in that namespace. `leads`: as the store takes it. Asks nobody anything yet. */
 export function keptInCluster(
   { connection, namespace, historyDays, clock }: KeptInClusterOptions,
-  mayWrite?: () => boolean,
+  leads?: () => boolean,
 ): KeptInCluster {
   // Of its own: what is kept does not wait behind evictions.
   const transport = new Transport(connection, clock);
@@ -53,7 +53,7 @@ export function keptInCluster(
     new RestObjects(transport, { group, resource, namespace });
   const store = new KubernetesStore({
     ...{ objects: objects(STATE_GROUP, NODE_EVICTIONS), own: IN_CLUSTER, historyDays },
-    ...(mayWrite ? { mayWrite } : {}),
+    ...(leads ? { leads } : {}),
   });
   return {
     store,

@@ -27,6 +27,7 @@ import {
   withHistory,
 } from './node-eviction.ts';
 import { orStoreError } from './object-store-error.ts';
+import { OneAtATime } from './one-at-a-time.ts';
 
 /** What ended stays with the records for longer than it is asked for: a writer's clock may be ahead of a reader's. */
 const RECENT_MS = ENDED_WINDOW_MS + 5 * 60_000;
@@ -40,33 +41,36 @@ export interface KubernetesStoreOptions {
   readonly own: ClusterName;
   /** For so long is kept what became of evictions. */
   readonly historyDays?: number;
-  /** Whether this process may write now; absent: always. */
-  readonly mayWrite?: () => boolean;
+  /** Whether this process is the one that writes now, and nobody else; absent: it is one of several, who all may. */
+  readonly leads?: () => boolean;
 }
 
 /**
  * The store in the cluster itself: one `NodeEviction` for each node. A change is one write of the whole object on condition of
- * its resource version; and as each changes `revision`, none is the no-op by which two writers would both win.
+ * its resource version; and as each changes `revision`, none is the no-op by which two writers would both win. Who leads reads an
+ * object once: from then on it stands as he wrote it last, and should it not, a write is in conflict, and it is read again.
  */
 export class KubernetesStore implements ServiceStore {
   readonly #objects: Objects;
   readonly #own: ClusterName;
   readonly #historyDays: number;
-  readonly #mayWrite: () => boolean;
-  /** As they were read last, by name. */
+  readonly #leads: (() => boolean) | undefined;
+  /** As they were read or written last, by name. */
   readonly #remembered = new Map<string, unknown>();
+  /** By name: so that what is remembered is what was stored last, and nothing of ours is in conflict with the rest. */
+  readonly #turns = new OneAtATime();
   /** How many evictions of each node stand how, by name, as it was read or written last. */
   readonly #standings = new Map<string, { readonly cluster: ClusterName; readonly counts: Standings }>();
 
-  constructor({ objects, own, historyDays = HISTORY_DAYS, mayWrite = () => true }: KubernetesStoreOptions) {
+  constructor({ objects, own, historyDays = HISTORY_DAYS, leads }: KubernetesStoreOptions) {
     this.#objects = objects;
     this.#own = own;
     this.#historyDays = historyDays;
-    this.#mayWrite = mayWrite;
+    this.#leads = leads;
   }
 
   async load(ref: NodeRef, now: EpochMs, only?: readonly PodUid[]): Promise<Partition> {
-    const { revision, node, scheduled, ended } = await this.#read(ref);
+    const { revision, node, scheduled, ended } = await this.keptOf(ref);
     const asked = only && new Set(only);
     const isAsked = ({ uid }: Pick<EvictionRecord, 'uid'>) => !asked || asked.has(uid);
     const since = now - ENDED_WINDOW_MS;
@@ -77,7 +81,11 @@ export class KubernetesStore implements ServiceStore {
     );
   }
 
-  async commit(
+  commit(ref: NodeRef, revision: number, change: Commit, now: EpochMs): Promise<'committed' | 'conflict'> {
+    return this.#turns.run(objectName(ref, this.#own), () => this.#commit(ref, revision, change, now));
+  }
+
+  async #commit(
     ref: NodeRef,
     revision: number,
     change: Commit,
@@ -102,6 +110,7 @@ export class KubernetesStore implements ServiceStore {
     const object = this.#next(live ? rest : { ...rest, ttl: nodeTtl(now) }, notes, now);
     const isNew = kept.resourceVersion === undefined;
     const stored = await orStoreError(isNew ? this.#objects.create(object) : this.#objects.replace(object));
+    this.#remember(objectName(ref, this.#own), stored);
     return stored === undefined ? 'conflict' : 'committed';
   }
 
@@ -109,10 +118,15 @@ export class KubernetesStore implements ServiceStore {
     if (pods.length === 0) return;
     const gone = new Set(pods.map(({ uid }) => uid));
     const ended = pods.map((each): EndedPod => ({ ...each, endedAt: now }));
-    await changeObject(this.#objects, objectName(ref, this.#own), (object) => {
+    const name = objectName(ref, this.#own);
+    const without = (object: unknown) => {
       const kept = object === undefined ? nothingKept(ref) : readNodeEviction(object);
       const scheduled = kept.scheduled.filter(({ uid }) => !gone.has(uid));
       return this.#next({ ...kept, scheduled, ended: [...kept.ended, ...ended] }, [], now);
+    };
+    await this.#turns.run(name, async () => {
+      const known = this.#remembered.get(name);
+      this.#remember(name, await changeObject(this.#objects, name, without, known));
     });
   }
 
@@ -162,8 +176,8 @@ export class KubernetesStore implements ServiceStore {
   }
 
   /** What is kept of one node. Rejects with `StoreError`. */
-  async keptOf(ref: NodeRef): Promise<KeptNode> {
-    return this.#read(ref);
+  keptOf(ref: NodeRef): Promise<KeptNode> {
+    return this.#turns.run(objectName(ref, this.#own), () => this.#read(ref));
   }
 
   /** Removes the objects of nodes with nothing left to watch or to tell, when their time is over. Rejects with `StoreError`. */
@@ -174,13 +188,18 @@ export class KubernetesStore implements ServiceStore {
       if (ttl * 1000 > now || scheduled.length > 0 || resourceVersion === undefined) continue;
       if (historyOf(kept).some(({ at }) => at > before)) continue;
       this.#refuseIdle();
-      await orStoreError(this.#objects.remove(objectName(ref, this.#own), resourceVersion));
+      const name = objectName(ref, this.#own);
+      await this.#turns.run(name, async () => {
+        this.#remembered.delete(name);
+        await orStoreError(this.#objects.remove(name, resourceVersion));
+      });
     }
   }
 
   async #read(ref: NodeRef): Promise<KeptNode> {
     const name = objectName(ref, this.#own);
-    const object = await orStoreError(this.#objects.get(name));
+    const known = this.#leads?.() ? this.#remembered.get(name) : undefined;
+    const object = known ?? (await orStoreError(this.#objects.get(name)));
     this.#remember(name, object);
     const kept = object === undefined ? nothingKept(ref) : readNodeEviction(object);
     this.#count(kept);
@@ -225,7 +244,7 @@ export class KubernetesStore implements ServiceStore {
   }
 
   #refuseIdle(): void {
-    if (this.#mayWrite()) return;
+    if (this.#leads?.() !== false) return;
     throw new StoreError('This replica does not hold the lease now, so it writes nothing.');
   }
 }

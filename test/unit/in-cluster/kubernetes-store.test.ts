@@ -88,6 +88,54 @@ describe('KubernetesStore', () => {
     assert.equal(objects.writes, 2);
   });
 
+  test('who leads reads an object once, and goes by what he wrote', async () => {
+    const leader = new KubernetesStore({ objects, own, leads: () => true });
+    const [first, second] = someRecords(2);
+    assert.ok(first && second);
+    let gets = 0;
+    const { get } = objects;
+    objects.get = (name) => {
+      gets += 1;
+      return get.call(objects, name);
+    };
+    await leader.commit(ref, 0, { ...none, node: aNode(), schedule: [first, second] }, NOW);
+    const loaded = await leader.load(ref, NOW);
+    await leader.end(ref, [anEnding(first)], NOW);
+    await leader.commit(ref, loaded.revision + 1, { ...none, node: aNode() }, NOW);
+    const { scheduled, ended, revision } = await leader.load(ref, NOW);
+    assert.deepEqual([[...scheduled.keys()], [...ended.keys()], revision], [[second.uid], [first.uid], 3]);
+    assert.equal(gets, 1);
+  });
+
+  test('who leads finds what another hand changed when he writes, and reads it then', async () => {
+    const leader = new KubernetesStore({ objects, own, leads: () => true });
+    await leader.commit(ref, 0, { ...none, node: aNode(), schedule: [aRecord()] }, NOW);
+    const object = (await objects.get('node-7')) as { metadata: { resourceVersion: string } };
+    await objects.remove('node-7', object.metadata.resourceVersion);
+    assert.equal(await leader.commit(ref, 1, { ...none, node: aNode() }, NOW), 'conflict');
+    assert.equal((await leader.load(ref, NOW)).revision, 0);
+  });
+
+  test('commits, ends and loads of a node at once take turns: none is in conflict, and no load goes back', async () => {
+    const leader = new KubernetesStore({ objects, own, leads: () => true });
+    const records = someRecords(20);
+    await leader.commit(ref, 0, { ...none, node: aNode(), schedule: records }, NOW);
+    const { writes } = objects;
+    const seen: number[] = [];
+    await Promise.all(
+      records.flatMap((record) => [
+        leader.end(ref, [anEnding(record)], NOW),
+        leader.load(ref, NOW).then(({ revision }) => seen.push(revision)),
+      ]),
+    );
+    assert.equal(objects.writes - writes, records.length);
+    assert.deepEqual(
+      seen,
+      seen.toSorted((a, b) => a - b),
+    );
+    assert.equal((await leader.load(ref, NOW)).scheduled.size, 0);
+  });
+
   test('history has an end: the oldest is forgotten first, and what ended lately never', async () => {
     for (let minute = 0; minute < 60; minute++) {
       const ends = someRecords(40).map((record) => anEnding(record, { outcome: 'cancelled' }));
@@ -126,7 +174,7 @@ describe('KubernetesStore', () => {
   });
 
   test('who may not write writes nothing', async () => {
-    const idle = new KubernetesStore({ objects, own, mayWrite: () => false });
+    const idle = new KubernetesStore({ objects, own, leads: () => false });
     const refusal = { name: 'StoreError', message: /does not hold the lease/ };
     await assert.rejects(idle.commit(ref, 0, { ...none, node: aNode() }, NOW), refusal);
     await assert.rejects(idle.end(ref, [anEnding()], NOW), refusal);

@@ -67,7 +67,7 @@ export class ApiServer {
       // Neither what was asked nor by whom: tokens are in that.
       if (failure.status >= 500) this.#log.error('console.failed', { path: asked.path, reason: error });
       if (response.headersSent) response.destroy();
-      else sendJson(response, failure.status, { error: failure.message } satisfies Failure);
+      else sendJson(response, failure.status, { error: shownText(failure.message) } satisfies Failure);
     }
   }
 

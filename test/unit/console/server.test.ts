@@ -277,3 +277,12 @@ test('what is not there is named in a short sentence, however long its name', as
   assert.equal(status, 404);
   assert.ok(body.length < 200, body);
 });
+
+test('what is refused is shown, and not acted upon, where it is named', async (t) => {
+  const { enter, send } = await servedConsole(t);
+  const { path, own } = await enter();
+  const act = { kind: 'release', cluster: 'prod', id: '\u0000\u202e', why: 'a test' };
+  const { status, body } = await send('POST', `${path}api/preview`, own, JSON.stringify(act));
+  assert.equal(status, 422);
+  assert.match(JSON.parse(body).error, /^There is no hold \\u0000\\u202e in cluster prod/);
+});

@@ -3,6 +3,7 @@ import { type ClusterName, clusterName, type EpochMs } from '#shared/eviction/id
 import { readAs } from '#shared/read-as.ts';
 import type { DynamoDbTable, Item, Key } from '#shared/store/dynamodb-table.ts';
 import { parseStored } from '#shared/store/stored.ts';
+import { epochMs } from '#shared/time/epoch-ms.ts';
 import { VERSION } from '#shared/version.ts';
 import {
   type Bid,
@@ -23,8 +24,8 @@ const recordSchema = z.object({
   holder: z.string().exactOptional(),
   epoch: z.int().positive(),
   renewals: z.int().nonnegative(),
-  renewedAt: z.int(),
-  heardAt: z.int().exactOptional(),
+  renewedAt: epochMs,
+  heardAt: epochMs.exactOptional(),
   nodes: z.int().nonnegative().exactOptional(),
   version: z.string().exactOptional(),
   breakerOpen: z.boolean().exactOptional(),

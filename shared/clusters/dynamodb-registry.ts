@@ -4,6 +4,7 @@ import { firstFault } from '#shared/first-fault.ts';
 import { readAs } from '#shared/read-as.ts';
 import { shownText } from '#shared/shown-text.ts';
 import type { DynamoDbTable, Item, Key } from '#shared/store/dynamodb-table.ts';
+import { epochMs } from '#shared/time/epoch-ms.ts';
 import { CLUSTER_PREFIX } from './dynamodb-rulebook.ts';
 import {
   type Access,
@@ -71,8 +72,6 @@ const accessSchema: z.ZodType<Access> = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('local-context'), kubeconfig: text.exactOptional(), context: text }),
 ]);
 
-const addedAtSchema = z.int().nonnegative();
-
 /** Whose registration an item is, by its key; `undefined`: it is none. */
 function nameIn({ pk, sk }: Item): ClusterName | undefined {
   if (sk !== REGISTRATION || typeof pk !== 'string' || !pk.startsWith(CLUSTER_PREFIX)) return undefined;
@@ -84,7 +83,7 @@ const strayText = ({ pk, sk }: Item): string =>
 
 /** What an item says of that cluster. What cannot be read of it is the cluster's own problem. */
 function registrationOf(name: ClusterName, { addedAt, access }: Item): RegisteredCluster {
-  const { data, error } = readAs(addedAtSchema, addedAt);
+  const { data, error } = readAs(epochMs, addedAt);
   if (data === undefined) return { name, access: unreadable('addedAt', error) };
   return { name, access: parseAccess(access), addedAt: data };
 }

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import type { FreshRelease, Hold, Policy, ReleasedTrip, Stop, Trip } from '#shared/eviction/policy.ts';
+import { epochMs } from '#shared/time/epoch-ms.ts';
 import type { AuditEntry, GuardState } from './rulebook.ts';
 
 /*
@@ -9,7 +10,6 @@ import type { AuditEntry, GuardState } from './rulebook.ts';
  */
 
 const text = z.string().min(1);
-const epochMs = z.int().nonnegative();
 const until = epochMs.exactOptional();
 const percent = z.number().min(0).max(100);
 const count = z.int().nonnegative();

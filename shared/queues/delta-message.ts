@@ -18,6 +18,7 @@ import {
 } from '#shared/eviction/identity.ts';
 import { parseInt64 } from '#shared/taints/int64.ts';
 import type { Toleration } from '#shared/taints/taint.ts';
+import { epochMs } from '#shared/time/epoch-ms.ts';
 import { MAX_MESSAGE_BYTES } from './limits.ts';
 import { messageJson } from './message-json.ts';
 import { MalformedMessageError, parseMessage } from './refused-message.ts';
@@ -27,7 +28,6 @@ export const DELTA_MESSAGE_VERSION = 1;
 
 const WHAT = 'delta message';
 
-const epochMs = z.int().nonnegative();
 const text = z.string().min(1);
 /** An int64 as text, because a JSON number is a double to most who read it. */
 const int64Text = z

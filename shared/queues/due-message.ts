@@ -11,6 +11,7 @@ import {
 import type { EvictionRecord, Reason } from '#shared/eviction/records.ts';
 import type { PodRef } from '#shared/kubernetes/api.ts';
 import { taintText } from '#shared/taints/taint.ts';
+import { epochMs } from '#shared/time/epoch-ms.ts';
 import { messageJson } from './message-json.ts';
 import { parseMessage } from './refused-message.ts';
 
@@ -21,7 +22,6 @@ export const DUE_MESSAGE_VERSION = 1;
 export const MAX_DUE_MESSAGE_BYTES = 256 * 1024;
 
 const text = z.string().min(1);
-const epochMs = z.int().nonnegative();
 
 const header = {
   v: z.literal(DUE_MESSAGE_VERSION, `must be ${DUE_MESSAGE_VERSION}: deploy all functions from one release`),

@@ -5,6 +5,7 @@ import type { EndedPod, EvictionRecord, NodeState } from '#shared/eviction/recor
 import { firstFault } from '#shared/first-fault.ts';
 import { readAs } from '#shared/read-as.ts';
 import { shownText } from '#shared/shown-text.ts';
+import { epochMs } from '#shared/time/epoch-ms.ts';
 import { StoreError } from './store.ts';
 
 /** For how many days what became of evictions, and what operators said, is kept, unless configured otherwise. */
@@ -52,7 +53,6 @@ const ttlAfter = (moment: EpochMs, seconds: number): number =>
   Math.min(Math.ceil(moment / 1000) + seconds, LAST_EPOCH_SECONDS);
 
 const text = z.string().min(1);
-const epochMs = z.int().nonnegative();
 const version = z.object({ epoch: z.int().nonnegative(), sequence: z.int().nonnegative() });
 
 const known = z.enum(['appeared', 'found']);

@@ -191,3 +191,14 @@ describe('parseDueMessage refuses, naming the field,', () => {
     });
   }
 });
+
+test('a moment that no date can hold is refused: nobody could announce it', () => {
+  const [body = ''] = encodeCountdowns({
+    ...{ cluster: clusterName('prod'), node: nodeName('n1') },
+    pods: [{ ...pod('a'), fireAt: 8.64e15, moved: false, because: [] }],
+  });
+  assert.equal(parseDueMessage(body).kind, 'countdowns');
+  assert.throws(() => parseDueMessage(body.replace('8640000000000000', '8640000000000001')), {
+    message: /pods\.0\.fireAt: is beyond the last moment that a date can hold$/,
+  });
+});

@@ -169,7 +169,9 @@ function follow(
   // What was held, and is not any more, is about to be woken.
   let drained = scheduled.held !== undefined || scheduled.notBefore !== undefined;
   let record = scheduled;
-  let at = Math.max(now, record.held ? now : (momentOf(record, node) ?? now));
+  // Whoever releases it wakes it at once; when a hold is over by itself, it waits as others do.
+  const isWoken = record.held !== undefined && (record.held.until ?? Number.POSITIVE_INFINITY) > now;
+  let at = Math.max(now, isWoken ? now : (momentOf(record, node) ?? now));
   for (let steps = 0; steps < MAX_STEPS; steps++) {
     const { fireAt: dueAt, reasons } = record;
     const verdict = verdictAt(at)(record, pod);

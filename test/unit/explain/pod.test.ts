@@ -387,6 +387,9 @@ test('an eviction that fails, and one that was given up, are told with their err
     line(asked({}, { retry })),
     'shop/web-0 is due since 60s, because it tolerates a:NoExecute for 60 s; its eviction failed 3 times (the webhook refuses), and is tried again by 130s.',
   );
+  const overAt = at(80);
+  const held = { by: { kind: 'paused', until: overAt }, since: at(60), until: overAt };
+  assert.match(line(asked({ held }, { retry })), /tried again by 130s\.$/);
   const answer = asked({ gaveUpAt: at(95) });
   assert.equal(
     line(answer),

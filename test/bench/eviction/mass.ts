@@ -12,7 +12,7 @@ import {
 import { type Eviction, Population, type Shape } from './population.ts';
 
 const WITHIN_MS = 15 * 60_000;
-/** At its default the built-in controller goes at an even pace, set by its limit: a part of it says what all would. */
+/** At its default the built-in controller would take a quarter of an hour for thousands of pods: it is told how far it comes. */
 const DEFAULT_WITHIN_MS = 40_000;
 const SHORT_WITHIN_MS = 3_000;
 

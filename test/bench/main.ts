@@ -1,6 +1,7 @@
 import { Console } from 'node:console';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { inspect } from 'node:util';
 import { Argument, Command, InvalidArgumentError } from 'commander';
 import { aimText, amount, ratioText } from './figure-text.ts';
 import { type Figure, loadNow, median, type Result, ratioOf, thisMachine } from './result.ts';
@@ -29,6 +30,12 @@ function row(figure: Figure) {
   };
 }
 
+/** What went wrong, and what went wrong before it, when all was cleared away after it. */
+const told = (error: unknown): string =>
+  error instanceof SuppressedError
+    ? `${told(error.suppressed)}\n  and then ${told(error.error)}`
+    : inspect(error);
+
 /** Measures one scenario and prints it; `undefined`: what it needs is not here, which has been said. */
 async function measure(name: string, options: BenchOptions): Promise<Result | undefined> {
   const scenario = SCENARIOS[name];
@@ -48,7 +55,7 @@ async function measure(name: string, options: BenchOptions): Promise<Result | un
   } catch (error) {
     if (!(error instanceof NotHereError)) process.exitCode = 1;
     const how = error instanceof NotHereError ? 'LEFT OUT' : 'BROKE OFF';
-    err.write(`  ${how}: ${error instanceof NotHereError ? error.message : (error as Error).stack}\n`);
+    err.write(`  ${how}: ${error instanceof NotHereError ? error.message : told(error)}\n`);
   }
   if (figures.length === 0) return undefined;
   out.write(`\n${name}: ${scenario.about}\n`);

@@ -17,7 +17,7 @@ export const deadlines: Scenario = {
   about: `${SHAPE.nodes * SHAPE.podsPerNode} countdowns over ${SPREAD_SECONDS} s: by how much each is missed`,
   async run(tell, { runs = RUNS, short }) {
     const secondsOf = (pod: number) => (short ? 1 : FIRST_SECONDS + (pod % SPREAD_SECONDS));
-    const population = await Population.on({
+    await using population = await Population.on({
       ...(short ? { nodes: 1, podsPerNode: 5 } : SHAPE),
       tolerations: (pod) => [tolerates(TAINT_KEY, secondsOf(pod))],
     });
@@ -29,40 +29,36 @@ export const deadlines: Scenario = {
         atMost: evictedAt - tainted.askedAt - secondsOf(number) * 1000,
       }));
     };
-    try {
-      const by = await takingTurns(short ? 1 : runs, {
-        ours: () => errors(ours),
-        builtIn: () => errors(builtIn(AMPLE_REQUESTS_PER_SECOND)),
+    const by = await takingTurns(short ? 1 : runs, {
+      ours: () => errors(ours),
+      builtIn: () => errors(builtIn(AMPLE_REQUESTS_PER_SECOND)),
+    });
+    type Errors = Awaited<ReturnType<typeof errors>>;
+    const p = (share: number) => (all: Errors) =>
+      quantile(
+        all.map(({ atLeast }) => atLeast),
+        share,
+      );
+    for (const [what, pick, aim] of [
+      ['late, p50', p(0.5), undefined],
+      ['late, p99', p(0.99), { of: 'value', atMost: 250 }],
+      [
+        'late, the earliest',
+        (all: Errors) =>
+          quantile(
+            all.map(({ atMost }) => atMost),
+            0,
+          ),
+        { of: 'value', atLeast: 0 },
+      ],
+      ['late, the latest', p(1), undefined],
+    ] as const) {
+      tell({
+        ...{ what, unit: 'ms', better: 'less' },
+        ours: by.ours.map(pick),
+        peer: { name: AMPLE, values: by.builtIn.map(pick) },
+        ...(aim ? { aim } : {}),
       });
-      type Errors = Awaited<ReturnType<typeof errors>>;
-      const p = (share: number) => (all: Errors) =>
-        quantile(
-          all.map(({ atLeast }) => atLeast),
-          share,
-        );
-      for (const [what, pick, aim] of [
-        ['late, p50', p(0.5), undefined],
-        ['late, p99', p(0.99), { of: 'value', atMost: 250 }],
-        [
-          'late, the earliest',
-          (all: Errors) =>
-            quantile(
-              all.map(({ atMost }) => atMost),
-              0,
-            ),
-          { of: 'value', atLeast: 0 },
-        ],
-        ['late, the latest', p(1), undefined],
-      ] as const) {
-        tell({
-          ...{ what, unit: 'ms', better: 'less' },
-          ours: by.ours.map(pick),
-          peer: { name: AMPLE, values: by.builtIn.map(pick) },
-          ...(aim ? { aim } : {}),
-        });
-      }
-    } finally {
-      await population.close();
     }
   },
 };

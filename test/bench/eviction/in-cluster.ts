@@ -31,7 +31,7 @@ export const inCluster = (shape: Shape, usualRuns: number): Scenario => {
     async run(tell, { runs = usualRuns, short }) {
       const used = short ? { ...shape, nodes: 2, podsPerNode: 5 } : shape;
       const pods = used.nodes * used.podsPerNode;
-      const population = await Population.on(used);
+      await using population = await Population.on(used);
       const connection = connectionTo('KUBECONFIG');
       const api = new AdminApi(connection);
       try {
@@ -99,7 +99,6 @@ export const inCluster = (shape: Shape, usualRuns: number): Scenario => {
         });
       } finally {
         api.close();
-        await population.close();
       }
     },
   };

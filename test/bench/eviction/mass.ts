@@ -22,76 +22,72 @@ export const mass = (shape: Shape, usualRuns: number): Scenario => {
   return {
     about: `${count} pods on ${shape.nodes} node${shape.nodes > 1 ? 's' : ''} go at once: ours and the built-in controller`,
     async run(tell, { runs = usualRuns, short }) {
-      const population = await Population.on(short ? { ...shape, nodes: 1, podsPerNode: 10 } : shape);
-      try {
-        const by = await takingTurns(short ? 1 : runs, {
-          // The limited one leaves nearly all, which the next finds there.
-          limited: () =>
-            population.evictedBy(
-              builtIn(DEFAULT_REQUESTS_PER_SECOND),
-              short ? SHORT_WITHIN_MS : DEFAULT_WITHIN_MS,
-            ),
-          ours: () => population.evictedBy(ours, WITHIN_MS),
-          ample: () => population.evictedBy(builtIn(AMPLE_REQUESTS_PER_SECOND), WITHIN_MS),
-        });
-        const compared = (pick: (eviction: Eviction) => number, peer: readonly Eviction[], name: string) => ({
-          ours: by.ours.map(pick),
-          peer: { name, values: peer.map(pick) },
-        });
-        const rate = ({ pods, tookMs }: Eviction) => round((pods.length * 1000) / tookMs, 1);
-        const late = (share: number) => (eviction: Eviction) =>
-          quantile(
-            eviction.pods.map(({ evictedAt = 0, tainted }) => evictedAt - tainted.seenAt),
-            share,
-          );
-        const part = median(by.limited.map(({ pods }) => pods.length)) ?? 0;
-        tell({
-          ...{ what: 'evictions per second', unit: 'pods/s', better: 'more' },
-          ...compared(rate, by.ample, AMPLE),
-          aim: { of: 'ratio', atLeast: 1.1 },
-        });
-        tell({
-          ...{ what: 'evictions per second, beside the default', unit: 'pods/s', better: 'more' },
-          ...compared(rate, by.limited, LIMITED),
-          aim: { of: 'ratio', atLeast: 30 },
-          ...(part < shape.nodes * shape.podsPerNode
-            ? { note: `its pace over the first ${part} pods of ${count}` }
-            : {}),
-        });
-        for (const [name, share] of [
-          ['half of the pods', 0.5],
-          ['99 % of the pods', 0.99],
-        ] as const) {
-          tell({
-            ...{ what: `from the taint until ${name} go`, unit: 'ms', better: 'less' },
-            ...compared(late(share), by.ample, AMPLE),
-          });
-        }
-        tell({
-          ...{ what: 'pods that an Event tells of', unit: 'pods', better: 'more' },
-          ...compared(({ told }) => told, by.ample, AMPLE),
-        });
-        tell({
-          ...{ what: 'resident, before the taints', unit: 'MiB', better: 'less' },
-          ...compared(({ before }) => round(before?.residentMiB ?? Number.NaN), by.ample, AMPLE),
-          aim: { of: 'ratio', atMost: 1 },
-        });
-        tell({
-          ...{ what: 'resident, at the most', unit: 'MiB', better: 'less' },
-          ...compared(({ after }) => round(after?.peakMiB ?? Number.NaN), by.ample, AMPLE),
-          aim: { of: 'ratio', atMost: 1 },
-        });
-        tell({
-          ...{ what: 'CPU', unit: 's', better: 'less' },
-          ...compared(
-            ({ before, after }) => round((after?.cpuSeconds ?? Number.NaN) - (before?.cpuSeconds ?? 0), 2),
-            by.ample,
-            AMPLE,
+      await using population = await Population.on(short ? { ...shape, nodes: 1, podsPerNode: 10 } : shape);
+      const by = await takingTurns(short ? 1 : runs, {
+        // The limited one leaves nearly all, which the next finds there.
+        limited: () =>
+          population.evictedBy(
+            builtIn(DEFAULT_REQUESTS_PER_SECOND),
+            short ? SHORT_WITHIN_MS : DEFAULT_WITHIN_MS,
           ),
+        ours: () => population.evictedBy(ours, WITHIN_MS),
+        ample: () => population.evictedBy(builtIn(AMPLE_REQUESTS_PER_SECOND), WITHIN_MS),
+      });
+      const compared = (pick: (eviction: Eviction) => number, peer: readonly Eviction[], name: string) => ({
+        ours: by.ours.map(pick),
+        peer: { name, values: peer.map(pick) },
+      });
+      const rate = ({ pods, tookMs }: Eviction) => round((pods.length * 1000) / tookMs, 1);
+      const late = (share: number) => (eviction: Eviction) =>
+        quantile(
+          eviction.pods.map(({ evictedAt = 0, tainted }) => evictedAt - tainted.seenAt),
+          share,
+        );
+      const part = median(by.limited.map(({ pods }) => pods.length)) ?? 0;
+      tell({
+        ...{ what: 'evictions per second', unit: 'pods/s', better: 'more' },
+        ...compared(rate, by.ample, AMPLE),
+        aim: { of: 'ratio', atLeast: 1.1 },
+      });
+      tell({
+        ...{ what: 'evictions per second, beside the default', unit: 'pods/s', better: 'more' },
+        ...compared(rate, by.limited, LIMITED),
+        aim: { of: 'ratio', atLeast: 30 },
+        ...(part < shape.nodes * shape.podsPerNode
+          ? { note: `its pace over the first ${part} pods of ${count}` }
+          : {}),
+      });
+      for (const [name, share] of [
+        ['half of the pods', 0.5],
+        ['99 % of the pods', 0.99],
+      ] as const) {
+        tell({
+          ...{ what: `from the taint until ${name} go`, unit: 'ms', better: 'less' },
+          ...compared(late(share), by.ample, AMPLE),
         });
-      } finally {
-        await population.close();
       }
+      tell({
+        ...{ what: 'pods that an Event tells of', unit: 'pods', better: 'more' },
+        ...compared(({ told }) => told, by.ample, AMPLE),
+      });
+      tell({
+        ...{ what: 'resident, before the taints', unit: 'MiB', better: 'less' },
+        ...compared(({ before }) => round(before?.residentMiB ?? Number.NaN), by.ample, AMPLE),
+        aim: { of: 'ratio', atMost: 1 },
+      });
+      tell({
+        ...{ what: 'resident, at the most', unit: 'MiB', better: 'less' },
+        ...compared(({ after }) => round(after?.peakMiB ?? Number.NaN), by.ample, AMPLE),
+        aim: { of: 'ratio', atMost: 1 },
+      });
+      tell({
+        ...{ what: 'CPU', unit: 's', better: 'less' },
+        ...compared(
+          ({ before, after }) => round((after?.cpuSeconds ?? Number.NaN) - (before?.cpuSeconds ?? 0), 2),
+          by.ample,
+          AMPLE,
+        ),
+      });
     },
   };
 };

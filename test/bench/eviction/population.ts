@@ -130,7 +130,7 @@ export class Population {
     return evicted;
   }
 
-  async close(): Promise<void> {
+  async [Symbol.asyncDispose](): Promise<void> {
     await this.#cluster.close();
   }
 

@@ -12,31 +12,27 @@ const WITHIN_MS = 30_000;
 export const single: Scenario = {
   about: `${PODS} pods one after the other: from the taint until the pod goes`,
   async run(tell, { runs = RUNS, short }) {
-    const population = await Population.on({ nodes: 1, podsPerNode: 1 });
+    await using population = await Population.on({ nodes: 1, podsPerNode: 1 });
     const count = short ? SHORT_PODS : PODS;
     const late = async (contender: Contender) => {
       const evictions = await population.evictedOneByOne(contender, count, WITHIN_MS);
       return evictions.map(({ evictedAt = Number.NaN, tainted }) => evictedAt - tainted.seenAt);
     };
-    try {
-      const by = await takingTurns(short ? 1 : runs, {
-        ours: () => late(ours),
-        builtIn: () => late(builtIn(AMPLE_REQUESTS_PER_SECOND)),
+    const by = await takingTurns(short ? 1 : runs, {
+      ours: () => late(ours),
+      builtIn: () => late(builtIn(AMPLE_REQUESTS_PER_SECOND)),
+    });
+    for (const [name, share, aim] of [
+      ['p50', 0.5, 1.5],
+      ['p99', 0.99, undefined],
+    ] as const) {
+      const pick = (values: readonly number[]) => quantile(values, share);
+      tell({
+        ...{ what: `from the taint until the pod goes, ${name}`, unit: 'ms', better: 'less' },
+        ours: by.ours.map(pick),
+        peer: { name: AMPLE, values: by.builtIn.map(pick) },
+        ...(aim === undefined ? {} : { aim: { of: 'ratio', atMost: aim } }),
       });
-      for (const [name, share, aim] of [
-        ['p50', 0.5, 1.5],
-        ['p99', 0.99, undefined],
-      ] as const) {
-        const pick = (values: readonly number[]) => quantile(values, share);
-        tell({
-          ...{ what: `from the taint until the pod goes, ${name}`, unit: 'ms', better: 'less' },
-          ours: by.ours.map(pick),
-          peer: { name: AMPLE, values: by.builtIn.map(pick) },
-          ...(aim === undefined ? {} : { aim: { of: 'ratio', atMost: aim } }),
-        });
-      }
-    } finally {
-      await population.close();
     }
   },
 };

@@ -48,6 +48,18 @@ export class AdminApi {
     }
   }
 
+  /** A collection, however large: tens of thousands of objects take longer than one call may, so what is left is asked for again. */
+  async removeAll(path: string, options: object = {}, query: Query = {}): Promise<void> {
+    for (let calls = 1; ; calls++) {
+      try {
+        return await this.remove(path, options, query);
+      } catch (error) {
+        const unanswered = error instanceof ApiError && error.status === 0;
+        if (!unanswered || calls === MOST_REMOVALS) throw error;
+      }
+    }
+  }
+
   /** The events of a watch, one JSON object each, until the server or `signal` ends it. */
   async *watch(path: string, query: Query, signal: AbortSignal): AsyncGenerator<unknown, void, undefined> {
     const call = { verb: 'watch', resource: path, path, query: { ...query, watch: '1' }, signal } as const;
@@ -60,6 +72,9 @@ export class AdminApi {
     this.#transport.close();
   }
 }
+
+/** Calls of ten seconds that a collection may take. */
+const MOST_REMOVALS = 30;
 
 /** Longer than any test file runs. */
 const WATCH_TIMEOUT_MS = 30 * 60_000;

@@ -249,8 +249,8 @@ export class TestCluster {
     this.kubelet.stop();
     this.#stopping.abort();
     const mine = { labelSelector: `${SUITE_LABEL}=${this.run}` };
-    await this.api.remove(`/api/v1/namespaces/${this.namespace}/pods`, { gracePeriodSeconds: 0 });
-    await this.api.remove('/api/v1/nodes', {}, mine);
+    await this.api.removeAll(`/api/v1/namespaces/${this.namespace}/pods`, { gracePeriodSeconds: 0 });
+    await this.api.removeAll('/api/v1/nodes', {}, mine);
     for (const kind of ['clusterrolebindings', 'clusterroles']) {
       await this.api.remove(`/apis/rbac.authorization.k8s.io/v1/${kind}`, {}, mine);
     }

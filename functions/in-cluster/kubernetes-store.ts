@@ -57,6 +57,8 @@ export class KubernetesStore implements ServiceStore {
   readonly #leads: (() => boolean) | undefined;
   /** As they were read or written last, by name. */
   readonly #remembered = new Map<string, unknown>();
+  /** What remembered objects say: a pass asks for its node several times for each pod, and unpacking takes a millisecond each. */
+  readonly #unpacked = new WeakMap<object, KeptNode>();
   /** By name: so that what is remembered is what was stored last, and nothing of ours is in conflict with the rest. */
   readonly #turns = new OneAtATime();
   /** How many evictions of each node stand how, by name, as it was read or written last. */
@@ -93,7 +95,7 @@ export class KubernetesStore implements ServiceStore {
   ): Promise<'committed' | 'conflict'> {
     const remembered = this.#remembered.get(objectName(ref, this.#own));
     // Whoever commits has loaded: what was read then stands still, or the write is in conflict.
-    const kept = remembered === undefined ? await this.#read(ref) : readNodeEviction(remembered);
+    const kept = remembered === undefined ? await this.#read(ref) : this.#keptIn(remembered);
     if (kept.revision !== revision) return 'conflict';
     const { node, schedule, end, noted = [], live } = change;
     const written = new Map(kept.scheduled.map((record) => [record.uid, record]));
@@ -120,7 +122,7 @@ export class KubernetesStore implements ServiceStore {
     const ended = pods.map((each): EndedPod => ({ ...each, endedAt: now }));
     const name = objectName(ref, this.#own);
     const without = (object: unknown) => {
-      const kept = object === undefined ? nothingKept(ref) : readNodeEviction(object);
+      const kept = object === undefined ? nothingKept(ref) : this.#keptIn(object);
       const scheduled = kept.scheduled.filter(({ uid }) => !gone.has(uid));
       return this.#next({ ...kept, scheduled, ended: [...kept.ended, ...ended] }, [], now);
     };
@@ -201,8 +203,15 @@ export class KubernetesStore implements ServiceStore {
     const known = this.#leads?.() ? this.#remembered.get(name) : undefined;
     const object = known ?? (await orStoreError(this.#objects.get(name)));
     this.#remember(name, object);
-    const kept = object === undefined ? nothingKept(ref) : readNodeEviction(object);
+    const kept = object === undefined ? nothingKept(ref) : this.#keptIn(object);
     this.#count(kept);
+    return kept;
+  }
+
+  #keptIn(object: unknown): KeptNode {
+    if (typeof object !== 'object' || object === null) return readNodeEviction(object);
+    const kept = this.#unpacked.get(object) ?? readNodeEviction(object);
+    this.#unpacked.set(object, kept);
     return kept;
   }
 

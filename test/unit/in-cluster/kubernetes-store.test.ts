@@ -107,6 +107,15 @@ describe('KubernetesStore', () => {
     assert.equal(gets, 1);
   });
 
+  test('who leads unpacks an object once, however often its node is asked for', async () => {
+    const leader = new KubernetesStore({ objects, own, leads: () => true });
+    await leader.commit(ref, 0, { ...none, node: aNode(), schedule: someRecords(50) }, NOW);
+    const first = await leader.keptOf(ref);
+    assert.equal((await leader.keptOf(ref)).scheduled, first.scheduled);
+    await leader.end(ref, [anEnding(first.scheduled[0])], NOW);
+    assert.equal((await leader.keptOf(ref)).scheduled.length, 49);
+  });
+
   test('who leads finds what another hand changed when he writes, and reads it then', async () => {
     const leader = new KubernetesStore({ objects, own, leads: () => true });
     await leader.commit(ref, 0, { ...none, node: aNode(), schedule: [aRecord()] }, NOW);

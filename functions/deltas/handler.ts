@@ -4,10 +4,10 @@ import { type ConsumerDeps, consume } from '#shared/queues/consumer.ts';
 import { parseDelta } from '#shared/queues/delta-message.ts';
 import { DELTA_MAX_RECEIVES } from '#shared/queues/queue-set.ts';
 import { RefusedMessageError } from '#shared/queues/refused-message.ts';
-import { type ApplyDeltaDeps, applyDelta } from './apply-delta.ts';
+import { type ApplyDeltasDeps, applyDeltas, mayJoin } from './apply-deltas.ts';
 
-/** What a delta handler needs: the world a delta is applied to, and what every consumer of a queue needs. */
-export interface DeltaHandlerDeps extends ApplyDeltaDeps, ConsumerDeps {
+/** What a delta handler needs: the world deltas are applied to, and what every consumer of a queue needs. */
+export interface DeltaHandlerDeps extends ApplyDeltasDeps, ConsumerDeps {
   /** Absent: nobody but the relay can send. */
   readonly maySpeak?: MaySpeak;
 }
@@ -23,19 +23,20 @@ export const DELTA_RECORD_DEADLINE_MS = 5_000;
 /**
  * The Lambda handler of `node-deltas.fifo`, each message of which decides one whole node, and of `pod-deltas.fifo`,
  * each of which is one pod that appeared on, changed on, or left a tainted node. Within a batch, records of one node
- * are applied in order; after one that fails, the rest of that node's are given back too, and other nodes go on. A delta
- * that was sent by somebody else than the cluster's relays becomes a dead letter.
+ * are applied in order, and pods next to each other are written together; after one that fails, the rest of that node's are
+ * given back too, and other nodes go on. A delta that was sent by somebody else than the cluster's relays becomes a dead letter.
  */
 export const createHandler = (deps: DeltaHandlerDeps) =>
   consume<Delta>(
     {
       parse: parseDelta,
-      perform: async (delta, { senderId }) => {
-        await checkSender(delta, senderId, deps);
-        await applyDelta(delta, deps);
+      admit: (delta, { senderId }) => checkSender(delta, senderId, deps),
+      perform: async (delta, _delivery, behind) => {
+        await applyDeltas([delta, ...behind], deps);
         return undefined;
       },
       order: 'group',
+      joins: mayJoin,
       deadlineMs: DELTA_RECORD_DEADLINE_MS,
       retrySeconds: deltaRetrySeconds,
       about: ({ ref, version }) => ({ ...ref, delta: deltaId(version) }),

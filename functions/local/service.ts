@@ -46,6 +46,8 @@ import { startUpkeep, type Task, type Upkeep } from './upkeep.ts';
 
 /** Delta handlers wait for the store only. */
 const DELTA_FEED = { batchSize: DELTA_BATCH_SIZE, concurrency: 4 };
+/** Here all of a batch are of one node, and pods are written together. One by one, they are done before they are seen again. */
+const POD_DELTA_FEED = { ...DELTA_FEED, batchSize: 25 };
 /** `evict` waits for API servers: many nodes at a time, and none for the others of a batch. */
 const EVICT_FEED = { batchSize: 1, concurrency: 64 };
 /**
@@ -168,7 +170,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   };
   const sources = [
     feed(nodeDeltas, createDeltaHandler(depsOn(nodeDeltas)), DELTA_FEED),
-    feed(podDeltas, createDeltaHandler(depsOn(podDeltas)), DELTA_FEED),
+    feed(podDeltas, createDeltaHandler(depsOn(podDeltas)), POD_DELTA_FEED),
     feed(evictionsDue, evict, EVICT_FEED),
   ];
   const queues = [nodeDeltas, podDeltas, evictionsDue];

@@ -16,13 +16,28 @@ import type { QueueSender, VisibilityControl } from './sender.ts';
 export interface Consumption<Message> {
   /** Reads a message's body. Throws `MalformedMessageError` for one that nobody can read. */
   readonly parse: (body: string) => Message;
-  /** Does what a message asks for. Resolves with when to do it again; rejects with `RefusedMessageError` for one that is not to be done. */
-  readonly perform: (message: Message, delivery: Delivery) => Promise<Again | undefined>;
+  /** Rejects with `RefusedMessageError` for a message that is not to be done, for how it came. Absent: there is none. */
+  readonly admit?: (message: Message, delivery: Delivery) => Promise<void>;
+  /**
+   * Does what a message asks for, and those do that joined it (`behind`, in order): all or, when it rejects, none. Resolves with when
+   * to do it again; rejects with `RefusedMessageError` for one that is not to be done.
+   */
+  readonly perform: (
+    message: Message,
+    delivery: Delivery,
+    behind: readonly Message[],
+  ) => Promise<Again | undefined>;
   /**
    * `group`: those of a message group one after the other; behind one that fails the rest of its group is given back.
    * `none`: all of a batch at once.
    */
   readonly order: 'group' | 'none';
+  /**
+   * Whether a message of a group is done together with those right before it. Only those are asked for that came for the
+   * first time: what failed together comes again one by one, so that a message that can never be done keeps no other. Absent: each
+   * is done by itself.
+   */
+  readonly joins?: (before: readonly Message[], next: Message) => boolean;
   /** What one message may take; less than the function's time, so that a slow one does not fail its whole batch. */
   readonly deadlineMs: number;
   /** Whole seconds until a message that failed comes again; `undefined`: as long as its queue hides it. */
@@ -56,6 +71,12 @@ export interface ConsumerDeps {
   readonly notices?: { flush(): Promise<void> } | undefined;
 }
 
+/** A record, and what it says. */
+interface Read<Message> {
+  readonly record: SQSRecord;
+  readonly message: Message;
+}
+
 /** Tells the batch that a message is to be kept. */
 class AgainError extends Error {
   readonly again: Again;
@@ -79,9 +100,33 @@ export class MessageDeadlineError extends Error {
  */
 export function consume<Message>(consumption: Consumption<Message>, deps: ConsumerDeps) {
   const { deadLetters, visibility, log } = deps;
-  const { parse, perform, order, deadlineMs, retrySeconds, about } = consumption;
+  const { parse, admit, perform, order, joins, deadlineMs, retrySeconds, about } = consumption;
 
-  const handleRecord = async (record: SQSRecord): Promise<void> => {
+  /** Of what came behind a message, in order, that which is done together with it. */
+  const joining = async (first: Message, behind: readonly SQSRecord[]): Promise<readonly Read<Message>[]> => {
+    const joined: Read<Message>[] = [];
+    for (const record of behind) {
+      const delivery = deliveryOf(record);
+      if (delivery.receives > 1) break;
+      try {
+        const message = parse(record.body);
+        if (!joins?.([first, ...joined.map((each) => each.message)], message)) break;
+        await admit?.(message, delivery);
+        joined.push({ record, message });
+      } catch {
+        // What is wrong with it is found, and told, when it is its turn.
+        break;
+      }
+    }
+    return joined;
+  };
+
+  /** Handles a record, and what came `behind` it in its group as far as that joins it: whatever of it is done is told to `done`. */
+  const handleRecord = async (
+    record: SQSRecord,
+    behind: readonly SQSRecord[],
+    done: (messageId: string) => void,
+  ): Promise<void> => {
     let message: Message;
     try {
       message = parse(record.body);
@@ -92,9 +137,19 @@ export function consume<Message>(consumption: Consumption<Message>, deps: Consum
     }
     const delivery = deliveryOf(record);
     const { delta } = about(message);
-    // By its id a delta is found in the relay's log, too.
-    const performed = () => perform(message, delivery);
+    const performed = async () => {
+      await admit?.(message, delivery);
+      const joined = delivery.receives > 1 ? [] : await joining(message, behind);
+      const again = await perform(
+        message,
+        delivery,
+        joined.map((each) => each.message),
+      );
+      for (const each of joined) done(each.record.messageId);
+      return again;
+    };
     try {
+      // By its id a delta is found in the relay's log, too.
       const working = delta === undefined ? performed() : inLogContext({ delta }, performed);
       const again = await withinDeadline(deadlineMs, working);
       if (again) throw new AgainError(again);
@@ -120,11 +175,18 @@ export function consume<Message>(consumption: Consumption<Message>, deps: Consum
     )
     .handler(async (event) => {
       const errors = new Map<string, unknown>();
-      const handle = (record: SQSRecord) =>
-        inLogContext({ messageId: record.messageId }, () => handleRecord(record)).catch((error: unknown) => {
-          errors.set(record.messageId, error);
+      /** Done together with one before it. */
+      const done = new Set<string>();
+      const handle = async (record: SQSRecord) => {
+        const { messageId } = record;
+        if (done.has(messageId)) return;
+        const behind = joins ? behindInGroup(record, event.Records) : [];
+        const handled = () => handleRecord(record, behind, (id) => done.add(id));
+        await inLogContext({ messageId }, handled).catch((error: unknown) => {
+          errors.set(messageId, error);
           throw error;
         });
+      };
       // All failed is no reason to throw: the response says so, and a thrown batch says less.
       const settings = { throwOnFullBatchFailure: false };
       const response = await (order === 'group'
@@ -153,6 +215,11 @@ const deliveryOf = ({ attributes }: SQSRecord): Delivery => ({
   senderId: attributes.SenderId,
   groupId: attributes.MessageGroupId,
 });
+
+const behindInGroup = (record: SQSRecord, records: readonly SQSRecord[]): readonly SQSRecord[] =>
+  records
+    .slice(records.indexOf(record) + 1)
+    .filter(({ attributes }) => attributes.MessageGroupId === record.attributes.MessageGroupId);
 
 /** Rejects when the dead-letter queue did not take the message, so that its own queue keeps it. */
 async function setAside(

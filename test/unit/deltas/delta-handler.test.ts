@@ -13,7 +13,7 @@ import { DELTA_MAX_RECEIVES, QUEUES } from '#shared/queues/queue-set.ts';
 import { QueueError } from '#shared/queues/sender.ts';
 import { StoreError } from '#shared/store/store.ts';
 import { standings } from '#test/contracts/partition-builders.ts';
-import { at, nodeDelta, podDelta, podGone, ref, taint } from '#test/unit/eviction/builders.ts';
+import { at, nodeDelta, pod, podDelta, podGone, ref, taint } from '#test/unit/eviction/builders.ts';
 import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';
 import { type ScriptedWorld, scriptedWorld } from './scripted-world.ts';
 
@@ -184,6 +184,75 @@ describe('a message that nobody can read', () => {
     world.deadLetters.unreachable = undefined;
     world.deadLetters.refusal = { reason: 'no', permanent: true };
     assert.deepEqual(await failed(createDeltaHandler(world), broken('?')), ['1']);
+  });
+});
+
+describe('pods of one node that come together', () => {
+  const podMessages = (uids: readonly string[], receives = 1) =>
+    uids.map((uid, index) => message(uid, podDelta(index + 1, { pod: pod(uid) }), receives));
+
+  test('are written together', async () => {
+    const world = scriptedWorld();
+    assert.deepEqual(await failed(createDeltaHandler(world), ...podMessages(['u1', 'u2', 'u3'])), []);
+    assert.deepEqual(await stateOf(world, ref), ['a', 'u1 scheduled', 'u2 scheduled', 'u3 scheduled']);
+    assert.equal(world.store.commits, 1);
+    assert.deepEqual(world.armed, [at(60)]);
+  });
+
+  test('are written together although those of another node come between them', async () => {
+    const world = scriptedWorld();
+    const [first, second] = podMessages(['u1', 'u2']);
+    assert.ok(first && second);
+    const between = message('other', podDelta(1, { ref: other }));
+    assert.deepEqual(await failed(createDeltaHandler(world), first, between, second), []);
+    assert.equal(world.store.commits, 2);
+    assert.deepEqual(await stateOf(world, other), ['a', 'u1 scheduled']);
+  });
+
+  test('are written one after the other as far as they are the same pod', async () => {
+    const world = scriptedWorld();
+    const records = [
+      ...podMessages(['u1', 'u2']),
+      message('gone', podGone(3)),
+      message('u3', podDelta(4, { pod: pod('u3') })),
+    ];
+    assert.deepEqual(await failed(createDeltaHandler(world), ...records), []);
+    assert.deepEqual(await stateOf(world, ref), ['a', 'u1 gone', 'u2 scheduled', 'u3 scheduled']);
+    assert.equal(world.store.commits, 2);
+  });
+
+  test('do not take along what nobody can read, or what somebody else sent: that alone is a dead letter', async () => {
+    const world = Object.assign(scriptedWorld(), {
+      maySpeak: async (_: ClusterName, senderId: string) => senderId !== 'AROAOTHER:9',
+    });
+    const [u1, u2, u3] = podMessages(['u1', 'u2', 'u3']);
+    assert.ok(u1 && u2 && u3);
+    const groupId = messageGroupId(ref);
+    const unread = sqsRecord('?', { messageId: 'unread', groupId });
+    const foreign = sqsRecord(encodeDelta(podDelta(9, { pod: pod('u9') })), {
+      ...{ messageId: 'foreign', senderId: 'AROAOTHER:9', groupId },
+    });
+    assert.deepEqual(await failed(createDeltaHandler(world), u1, unread, u2, foreign, u3), []);
+    assert.deepEqual(await stateOf(world, ref), ['a', 'u1 scheduled', 'u2 scheduled', 'u3 scheduled']);
+    assert.deepEqual(
+      world.deadLetters.sent.map(({ deduplicationId }) => deduplicationId),
+      ['unread', 'foreign'],
+    );
+  });
+
+  test('are given back together, and come again one by one, so that the one at fault keeps none before it', async () => {
+    const world = scriptedWorld();
+    const { commit } = world.store;
+    world.store.commit = (of, revision, change, now) =>
+      change.schedule.some(({ uid }) => uid === 'u2')
+        ? Promise.reject(new StoreError('too large'))
+        : commit.call(world.store, of, revision, change, now);
+    const handler = createDeltaHandler(world);
+    const uids = ['u1', 'u2', 'u3'];
+    assert.deepEqual(await failed(handler, ...podMessages(uids)), uids);
+    assert.deepEqual(await stateOf(world, ref), []);
+    assert.deepEqual(await failed(handler, ...podMessages(uids, 2)), ['u2', 'u3']);
+    assert.deepEqual(await stateOf(world, ref), ['a', 'u1 scheduled']);
   });
 });
 

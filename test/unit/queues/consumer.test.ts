@@ -229,6 +229,83 @@ describe('a message that failed', () => {
   });
 });
 
+describe('messages of a group that are done together', () => {
+  const joining = (performed: string[][], may: (text: string) => boolean = () => true) =>
+    ({
+      ...texts(async () => undefined),
+      order: 'group',
+      joins: (before: readonly string[], next: string) => may(next) && before.length < 3,
+      perform: async (text: string, _: Delivery, behind: readonly string[]) => {
+        performed.push([text, ...behind]);
+        if (text.startsWith('bad')) throw new Error('no');
+        return undefined;
+      },
+    }) satisfies Consumption<string>;
+  const inGroup = (text: string, receives = 1, groupId = 'a') =>
+    sqsRecord(text, { messageId: text, groupId, receives });
+
+  test('are those of one group that join those before them, each once and in order', async () => {
+    const performed: string[][] = [];
+    const records = ['1', '2', '3', '4', '5'].map((text) => inGroup(text));
+    const other = inGroup('other', 1, 'b');
+    const response = await consume(joining(performed), bench())(sqsEvent(other, ...records), REQUEST);
+    assert.deepEqual(performed, [['other'], ['1', '2', '3'], ['4', '5']]);
+    assert.deepEqual(response.batchItemFailures, []);
+  });
+
+  test('begin anew behind one that joins none', async () => {
+    const performed: string[][] = [];
+    const records = ['1', '2', 'alone', '3'].map((text) => inGroup(text));
+    const handler = consume(
+      joining(performed, (text) => text !== 'alone'),
+      bench(),
+    );
+    await handler(sqsEvent(...records), REQUEST);
+    assert.deepEqual(performed, [
+      ['1', '2'],
+      ['alone', '3'],
+    ]);
+  });
+
+  test('come again together when they fail, and are then done one by one', async () => {
+    const performed: string[][] = [];
+    const given = bench();
+    const handler = consume(joining(performed), given);
+    for (const receives of [1, 2]) {
+      const records = ['bad', '2', '3'].map((text) => inGroup(text, receives));
+      const { batchItemFailures } = await handler(sqsEvent(...records), REQUEST);
+      assert.equal(batchItemFailures.length, 3);
+    }
+    assert.deepEqual(performed, [['bad', '2', '3'], ['bad']]);
+    assert.deepEqual(
+      given.lines.map(({ event, receives }) => [event, receives]),
+      [
+        ['message.retried', 1],
+        ['message.retried', 2],
+      ],
+    );
+  });
+
+  test('are none of those that came before, or are not admitted', async () => {
+    const performed: string[][] = [];
+    const given = bench();
+    const consumption = {
+      ...joining(performed),
+      admit: async (text: string) => {
+        if (text === 'foreign') throw new RefusedMessageError('not from you');
+      },
+    };
+    const records = [inGroup('1'), inGroup('again', 2), inGroup('2'), inGroup('foreign'), inGroup('3')];
+    const response = await consume(consumption, given)(sqsEvent(...records), REQUEST);
+    assert.deepEqual(performed, [['1'], ['again'], ['2'], ['3']]);
+    assert.deepEqual(response.batchItemFailures, []);
+    assert.deepEqual(
+      given.deadLetters.sent.map(({ body }) => body),
+      ['foreign'],
+    );
+  });
+});
+
 test('a message whose work is not over comes again then, which is no failure to tell of', async () => {
   const given = bench();
   const again: Consumption<string> = {

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { applyDelta } from '#functions/deltas/apply-delta.ts';
+import fc from 'fast-check';
+import { applyDeltas, mayJoin } from '#functions/deltas/apply-deltas.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
-import { clusterName } from '#shared/eviction/identity.ts';
+import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
 import { parseDueMessage } from '#shared/queues/due-message.ts';
 import { QueueError } from '#shared/queues/sender.ts';
@@ -41,7 +42,7 @@ const untaint = nodeDelta(20, { taints: [] });
 
 async function worldAfter(...deltas: readonly Delta[]): Promise<ScriptedWorld> {
   const world = scriptedWorld();
-  for (const delta of deltas) await applyDelta(delta, world);
+  for (const delta of deltas) await applyDeltas([delta], world);
   return world;
 }
 
@@ -55,9 +56,9 @@ test('a delta ends in records and timers', async () => {
 test('a pod of another cluster is another one, also under the same UID', async () => {
   const other = { ...ref, cluster: clusterName('c2') };
   const world = await worldAfter(nodeDelta(1), nodeDelta(1, { ref: other }));
-  await applyDelta(podGone(2, { ref: other }), world);
-  await applyDelta(nodeDelta(3, { ref: other, pods: [] }), world);
-  await applyDelta(nodeDelta(4, { ref: other, taints: [] }), world);
+  await applyDeltas([podGone(2, { ref: other })], world);
+  await applyDeltas([nodeDelta(3, { ref: other, pods: [] })], world);
+  await applyDeltas([nodeDelta(4, { ref: other, taints: [] })], world);
   assert.deepEqual(await states(world), ['u1 scheduled']);
 });
 
@@ -74,7 +75,7 @@ test('after a gap, a pod that is held until some time has its timer for that tim
   await world.store.commit(ref, 1, { schedule, end: [], live: true }, at(60));
   const holds = [{ id: 'h1', target: { kind: 'node', node: ref.node }, until: at(900), ...BY_ANNA } as const];
   const holding = { ...world, rules: async () => ({ ...rules, holds }) };
-  await applyDelta(nodeDelta(100, { wake: true }), holding);
+  await applyDeltas([nodeDelta(100, { wake: true })], holding);
   assert.deepEqual(world.armed, [at(60), at(900)]);
 });
 
@@ -139,7 +140,7 @@ describe('a cancellation', () => {
   test('stands although the queue refuses its announcement', async () => {
     const world = await worldAfter(nodeDelta(1));
     world.dueQueue.refusal = { reason: 'no', permanent: true };
-    await applyDelta(untaint, world);
+    await applyDeltas([untaint], world);
     assert.deepEqual(await states(world), ['u1 cancelled']);
     assert.ok(logged(world).includes('announcement.refused'));
   });
@@ -147,9 +148,9 @@ describe('a cancellation', () => {
   test('is announced later when the queue cannot be reached: the delta comes again', async () => {
     const world = await worldAfter(nodeDelta(1));
     world.dueQueue.unreachable = new QueueError('away');
-    await assert.rejects(applyDelta(untaint, world), QueueError);
+    await assert.rejects(applyDeltas([untaint], world), QueueError);
     world.dueQueue.unreachable = undefined;
-    await applyDelta(untaint, world);
+    await applyDeltas([untaint], world);
     assert.deepEqual(announced(world), ['u1 20']);
   });
 });
@@ -158,18 +159,18 @@ describe('when something fails, the delta is not done, and done again it ends as
   test('the table is away', async () => {
     const world = scriptedWorld();
     world.store.outages = 1;
-    await assert.rejects(applyDelta(nodeDelta(1), world), StoreError);
+    await assert.rejects(applyDeltas([nodeDelta(1)], world), StoreError);
     assert.deepEqual(world.armed, []);
-    await applyDelta(nodeDelta(1), world);
+    await applyDeltas([nodeDelta(1)], world);
     assert.deepEqual(world.armed, [at(60)]);
   });
 
   test('a timer cannot be armed after the commit', async () => {
     const world = scriptedWorld();
     world.timerOutages = 1;
-    await assert.rejects(applyDelta(nodeDelta(1), world), TimerError);
+    await assert.rejects(applyDeltas([nodeDelta(1)], world), TimerError);
     assert.deepEqual(await states(world), ['u1 scheduled']);
-    await applyDelta(nodeDelta(1), world);
+    await applyDeltas([nodeDelta(1)], world);
     assert.deepEqual(world.armed, [at(60)]);
     assert.deepEqual(logged(world), ['node.changed', 'eviction.scheduled']);
   });
@@ -178,11 +179,81 @@ describe('when something fails, the delta is not done, and done again it ends as
     const world = scriptedWorld();
     world.timerOutages = 1;
     const overdue = podDelta(90);
-    await assert.rejects(applyDelta(overdue, world), TimerError);
-    await applyDelta(nodeDelta(100), world);
+    await assert.rejects(applyDeltas([overdue], world), TimerError);
+    await applyDeltas([nodeDelta(100)], world);
     assert.deepEqual(world.armed, []);
-    await applyDelta(overdue, world);
+    await applyDeltas([overdue], world);
     assert.deepEqual(world.armed, [at(90)]);
+  });
+});
+
+describe('deltas of several pods of a node', () => {
+  /** What they leave behind, at whatever revision. */
+  const left = async (world: ScriptedWorld) => {
+    const { node, scheduled, ended } = await world.store.load(ref, at(0));
+    return {
+      ...{ node, scheduled: [...scheduled.values()].sort(byUid), ended: [...ended.values()].sort(byUid) },
+      armed: [...new Set(world.armed)].sort((a, b) => a - b),
+      announced: announced(world),
+      logged: world.log.lines,
+    };
+  };
+  const byUid = (a: { readonly uid: string }, b: { readonly uid: string }) => (a.uid < b.uid ? -1 : 1);
+
+  const someDeltas = fc
+    .uniqueArray(
+      fc.record({
+        uid: fc.constantFrom('u1', 'u2', 'u3', 'u4', 'u5'),
+        gone: fc.boolean(),
+        seconds: fc.constantFrom(0, 45, 60, undefined),
+        // Newer than what is known of the node, and older.
+        sequence: fc.integer({ min: 5, max: 15 }),
+        epoch: fc.constantFrom(1, 1, 1, 0),
+        taints: fc.constantFrom([taint('a')], [taint('a'), taint('b', 9)], [taint('a', 8)], []),
+      }),
+      { selector: ({ uid }) => uid, minLength: 1 },
+    )
+    .map((facts) =>
+      facts.map(({ uid, gone, seconds, sequence, epoch, taints }): Delta => {
+        const fields = { version: { epoch, sequence }, taints };
+        if (gone) return podGone(sequence, { ...fields, uid: podUid(uid) });
+        const tolerations = seconds === undefined ? [] : [tolerating('a', seconds)];
+        return podDelta(sequence, { ...fields, pod: pod(uid, { tolerations }) });
+      }),
+    );
+
+  test('leave what they leave one after the other, at the cost of one commit', async () => {
+    const known = nodeDelta(10, { pods: [pod('u1'), pod('u2'), pod('u3')] });
+    await fc.assert(
+      fc.asyncProperty(someDeltas, async ([first, ...behind]) => {
+        assert.ok(first);
+        const [together, apart] = [await worldAfter(known), await worldAfter(known, first, ...behind)];
+        const { commits } = together.store;
+        await applyDeltas([first, ...behind], together);
+        assert.deepEqual(await left(together), await left(apart));
+        assert.ok(together.store.commits - commits <= 1);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test('may be committed together unless one tells of a pod twice, of the whole node, or of another node', () => {
+    const [first, second] = [podDelta(1), podDelta(2, { pod: pod('u2') })];
+    const elsewhere = { ...ref, node: nodeName('n2') };
+    assert.ok(mayJoin([first], second));
+    assert.ok(mayJoin([first, second], podGone(3, { uid: podUid('u3') })));
+    assert.ok(!mayJoin([first, second], podGone(3)));
+    assert.ok(!mayJoin([first], nodeDelta(3)));
+    assert.ok(!mayJoin([nodeDelta(1)], second));
+    assert.ok(!mayJoin([first], podDelta(2, { ref: elsewhere, pod: pod('u2') })));
+  });
+
+  test('that fail leave none of themselves behind', async () => {
+    const world = scriptedWorld();
+    world.store.conflicts = Number.POSITIVE_INFINITY;
+    const deltas = [podDelta(1), podDelta(2, { pod: pod('u2') })] as const;
+    await assert.rejects(applyDeltas(deltas, world), ContendedPartitionError);
+    assert.deepEqual(await states(world), []);
   });
 });
 
@@ -196,25 +267,25 @@ describe('a lost race', () => {
       const partition = await load(...args);
       if (!raced) {
         raced = true;
-        await applyDelta(podDelta(30, { pod: pod('u1', { tolerations: [] }) }), world);
+        await applyDeltas([podDelta(30, { pod: pod('u1', { tolerations: [] }) })], world);
       }
       return partition;
     };
-    await applyDelta(nodeDelta(20, { taints: [taint('a'), taint('b', 20)] }), world);
+    await applyDeltas([nodeDelta(20, { taints: [taint('a'), taint('b', 20)] })], world);
     assert.equal((await recordsIn(world))[0]?.fireAt, at(30));
   });
 
   test('is run a few times', async () => {
     const world = scriptedWorld();
     world.store.conflicts = 7;
-    await applyDelta(nodeDelta(1), world);
+    await applyDeltas([nodeDelta(1)], world);
     assert.equal(world.store.commits, 8);
   });
 
   test('is given up in the end: the queue brings the delta back', async () => {
     const world = scriptedWorld();
     world.store.conflicts = Number.POSITIVE_INFINITY;
-    await assert.rejects(applyDelta(nodeDelta(1), world), ContendedPartitionError);
+    await assert.rejects(applyDeltas([nodeDelta(1)], world), ContendedPartitionError);
     assert.equal(world.store.commits, 8);
     assert.deepEqual(world.armed, []);
   });

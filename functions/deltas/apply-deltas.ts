@@ -1,9 +1,10 @@
 import type { LeaseReader } from '#shared/clusters/lease.ts';
 import type { RulesReader } from '#shared/clusters/rulebook.ts';
 import { type Delta, deltaId, onlyPod } from '#shared/eviction/facts.ts';
-import type { EpochMs } from '#shared/eviction/identity.ts';
-import { type Plan, type PodDecision, plan } from '#shared/eviction/plan.ts';
-import { type Ending, type EvictionRecord, isAnnounced } from '#shared/eviction/records.ts';
+import { type EpochMs, type NodeRef, nodeKey } from '#shared/eviction/identity.ts';
+import { type Moment, type Plan, type PodDecision, plan } from '#shared/eviction/plan.ts';
+import type { Rules } from '#shared/eviction/policy.ts';
+import { type Ending, type EvictionRecord, isAnnounced, type Partition } from '#shared/eviction/records.ts';
 import { ownMomentOf } from '#shared/eviction/retry.ts';
 import {
   type Countdown,
@@ -13,13 +14,13 @@ import {
 } from '#shared/queues/due-message.ts';
 import type { QueueSender } from '#shared/queues/sender.ts';
 import { commitUnderLock, type Store } from '#shared/store/store.ts';
-import type { Log } from '#shared/telemetry/log.ts';
+import { inLogContext, type Log } from '#shared/telemetry/log.ts';
 import { evictionFields } from '#shared/telemetry/log-events.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { Timers } from '#shared/timers/timers.ts';
 
-/** What applying a delta needs of the world. */
-export interface ApplyDeltaDeps {
+/** What applying deltas needs of the world. */
+export interface ApplyDeltasDeps {
   readonly store: Store;
   readonly timers: Timers;
   /** `evictions-due`: `evict`, which alone reaches the clusters, posts the Events of countdowns and cancellations. */
@@ -33,28 +34,81 @@ export interface ApplyDeltaDeps {
 }
 
 /**
- * Takes a delta into the store: read the partition, plan, commit under its lock, then arm timers and announce
- * countdowns and cancellations. A crash at any point is healed by the same delta again. Rejects with `StoreError`,
- * `TimerError`, `QueueError` or `ContendedPartitionError`; the delta is then not done and must come again.
+ * Takes deltas of one node into the store: read the partition, plan one after the other, commit once under its lock, then arm
+ * timers and announce countdowns and cancellations. A crash at any point is healed by the same deltas again. Several must
+ * be such as `mayJoin` lets. Rejects with `StoreError`, `TimerError`, `QueueError` or `ContendedPartitionError`; none of them
+ * is then done, and each must come again.
  */
-export async function applyDelta(delta: Delta, deps: ApplyDeltaDeps): Promise<void> {
+export async function applyDeltas(
+  deltas: readonly [Delta, ...Delta[]],
+  deps: ApplyDeltasDeps,
+): Promise<void> {
   const { store, timers, clock, log } = deps;
-  const { ref } = delta;
+  const [{ ref }] = deltas;
   const [leaseEpoch, rules] = await Promise.all([deps.leaseEpoch(ref.cluster), deps.rules(ref.cluster)]);
-  const only = onlyPod(delta);
-  const decided = await commitUnderLock(store, ref, only && [only], clock, (partition) => {
-    const result = plan(partition, delta, rules, { now: clock.now(), leaseEpoch });
-    const { schedule, end } = agendaOf(result.decisions, delta);
-    if (!result.node && schedule.length + end.length === 0) return { result };
-    const { node, live } = result;
-    return { result, change: { ...(node ? { node } : {}), schedule, end, live } };
-  });
+  const only = deltas.map(onlyPod).filter((uid) => uid !== undefined);
+  const decided = await commitUnderLock(
+    store,
+    ref,
+    only.length < deltas.length ? undefined : only,
+    clock,
+    (partition) => {
+      const result = decideInTurn(partition, deltas, rules, { now: clock.now(), leaseEpoch });
+      const node = result.findLast(({ planned }) => planned.node)?.planned.node;
+      const live = result.at(-1)?.planned.live ?? false;
+      const schedule = result.flatMap(({ agenda }) => agenda.schedule);
+      const end = result.flatMap(({ agenda }) => agenda.end);
+      if (!node && schedule.length + end.length === 0) return { result };
+      return { result, change: { ...(node ? { node } : {}), schedule, end, live } };
+    },
+  );
   // Before anything else can fail: the delta that comes again finds nothing new.
-  logChanges(delta, decided, log);
-  const agenda = agendaOf(decided.decisions, delta);
+  for (const { delta, planned } of decided) {
+    // By its id a delta is found in the relay's log, too.
+    inLogContext({ delta: deltaId(delta.version) }, () => logChanges(delta, planned, log));
+  }
   // The order matters: once the records stand, a timer that comes twice or late finds the truth in them.
-  await timers.arm(ref, [...agenda.arm]);
-  await announce(delta, agenda, deps);
+  await timers.arm(ref, [...new Set(decided.flatMap(({ agenda }) => [...agenda.arm]))]);
+  await announce(ref, decided, deps);
+}
+
+/**
+ * Whether a delta can be committed together with those before it: each tells of another pod of the same node, so what is
+ * written of one never meets what is written of another.
+ */
+export function mayJoin(before: readonly Delta[], next: Delta): boolean {
+  const uid = onlyPod(next);
+  return (
+    uid !== undefined &&
+    before.every((each) => {
+      const other = onlyPod(each);
+      return other !== undefined && other !== uid && nodeKey(each.ref) === nodeKey(next.ref);
+    })
+  );
+}
+
+/** A delta, what is planned for it, and what performing that takes. */
+interface Decided {
+  readonly delta: Delta;
+  readonly planned: Plan;
+  readonly agenda: Agenda;
+}
+
+/** Each tells of other pods than those before it, so of what these decide it meets the node alone. */
+function decideInTurn(
+  partition: Partition,
+  deltas: readonly Delta[],
+  rules: Rules,
+  moment: Moment,
+): readonly Decided[] {
+  const decided: Decided[] = [];
+  let { node } = partition;
+  for (const delta of deltas) {
+    const planned = plan({ ...partition, node }, delta, rules, moment);
+    node = planned.node ?? node;
+    decided.push({ delta, planned, agenda: agendaOf(planned.decisions, delta) });
+  }
+  return decided;
 }
 
 /** What performing decisions takes. */
@@ -114,16 +168,13 @@ function agendaOf(decisions: readonly PodDecision[], delta: Delta): Agenda {
   return { schedule, end, arm, announce: told, countdowns };
 }
 
-async function announce(
-  { ref, version }: Delta,
-  { announce: cancelled, countdowns }: Agenda,
-  deps: ApplyDeltaDeps,
-): Promise<void> {
-  const pods = cancelled.map(({ uid, namespace, name }) => ({ uid, namespace, name }));
-  const bodies = [
-    ...encodeCancelled({ ...ref, version, pods }),
-    ...encodeCountdowns({ ...ref, pods: countdowns }),
-  ];
+async function announce(ref: NodeRef, decided: readonly Decided[], deps: ApplyDeltasDeps): Promise<void> {
+  const cancelled = decided.flatMap(({ delta: { version }, agenda }) => {
+    const pods = agenda.announce.map(({ uid, namespace, name }) => ({ uid, namespace, name }));
+    return encodeCancelled({ ...ref, version, pods });
+  });
+  const pods = decided.flatMap(({ agenda }) => agenda.countdowns);
+  const bodies = [...cancelled, ...encodeCountdowns({ ...ref, pods })];
   if (bodies.length === 0) return;
   const failures = await deps.dueQueue.send(bodies.map((body) => ({ body, groupId: ref.cluster })));
   // An Event is a courtesy: a queue that refuses the announcement must not hold the decision up.

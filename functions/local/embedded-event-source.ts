@@ -1,4 +1,5 @@
-import type { SQSBatchResponse, SQSEvent, SQSRecord } from 'aws-lambda';
+import type { SQSRecord } from 'aws-lambda';
+import { type BatchHandler, handledOf } from '#shared/queues/handled.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { EmbeddedQueue } from './embedded-queue.ts';
 
@@ -8,7 +9,7 @@ export interface EventSourceOptions {
   readonly batchSize: number;
   /** Batches that are handled at a time. */
   readonly concurrency: number;
-  readonly handler: (event: SQSEvent) => Promise<SQSBatchResponse>;
+  readonly handler: BatchHandler;
   readonly log: Log;
 }
 
@@ -66,32 +67,5 @@ async function handle(
       messageId,
       reason: 'it was seen again before it was handled',
     });
-  }
-}
-
-/**
- * The records of a batch that a handler handled, as Lambda understands its report. Never rejects: what goes wrong shows in
- * the log, and in messages that come again.
- */
-export async function handledOf(
-  records: readonly SQSRecord[],
-  handler: EventSourceOptions['handler'],
-  queue: string,
-  log: Log,
-): Promise<readonly SQSRecord[]> {
-  const fail = (reason: unknown) => {
-    log.warn('batch.failed', { queue, messages: records.length, reason });
-    return [];
-  };
-  try {
-    const { batchItemFailures } = await handler({ Records: [...records] });
-    const failed = new Set(batchItemFailures.map(({ itemIdentifier }) => itemIdentifier));
-    const handled = records.filter(({ messageId }) => !failed.has(messageId));
-    // As Lambda does: a report that names no message of the batch says nothing about the others either.
-    return handled.length + failed.size === records.length
-      ? handled
-      : fail('a message was reported that is not in it');
-  } catch (error) {
-    return fail(error);
   }
 }

@@ -1,9 +1,10 @@
 import { Command } from 'commander';
-import { type RelayEnvironment, relayEnvironment } from '#shared/aws/environment.ts';
+import { relayEnvironment } from '#shared/aws/environment.ts';
+import { environmentText } from '#shared/aws/environment-text.ts';
 import { VERSION } from '#shared/version.ts';
 
 /** What each variable of the relay's environment is for. */
-const VARIABLES: Readonly<Record<keyof RelayEnvironment, string>> = {
+const PURPOSES: Readonly<Record<keyof typeof relayEnvironment.shape, string>> = {
   TABLE_NAME: "the stack's table",
   NODE_DELTAS_URL: 'the queue for what is told of nodes',
   POD_DELTAS_URL: 'the queue for what is told of pods',
@@ -28,24 +29,8 @@ export function parseCommandLine(argv: readonly string[]): void {
     .version(VERSION)
     .addHelpText(
       'after',
-      `\nEnvironment, which the stack prints for a relay of your own:\n${environmentText()}`,
+      `\nEnvironment, which the stack prints for a relay of your own:\n${environmentText(relayEnvironment, PURPOSES)}`,
     )
     .allowExcessArguments(false)
     .parse(argv, { from: 'user' });
-}
-
-function environmentText(): string {
-  const names = Object.keys(VARIABLES) as (keyof RelayEnvironment)[];
-  const told = names.map((name) => [name, `${VARIABLES[name]}${defaultText(name)}`] as const);
-  const lines = [
-    ...told,
-    ['AWS_REGION', 'where the stack is; credentials come as to every AWS SDK'] as const,
-  ];
-  const width = Math.max(...lines.map(([name]) => name.length));
-  return lines.map(([name, what]) => `  ${name.padEnd(width)}  ${what}`).join('\n');
-}
-
-function defaultText(name: keyof RelayEnvironment): string {
-  const { success, data } = relayEnvironment.shape[name].safeParse(undefined);
-  return success ? ` (default: ${data})` : '';
 }

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import { recently } from './recently.ts';
 import type { StuckPod } from './stuck.ts';
 
 /**
@@ -126,21 +127,10 @@ export interface LeaseReader {
 const READ_MAX_AGE_MS = 1_000;
 
 /** Reads of each cluster's lease at most once a second. What it returns rejects as `read` does. */
-export function onceASecond<T>(
+export const onceASecond = <T>(
   read: (cluster: ClusterName) => Promise<T>,
   clock: Clock,
-): (cluster: ClusterName) => Promise<T> {
-  const known = new Map<ClusterName, { readonly askedAt: EpochMs; readonly found: Promise<T> }>();
-  return async (cluster) => {
-    const askedAt = clock.now();
-    const last = known.get(cluster);
-    if (last && askedAt - last.askedAt < READ_MAX_AGE_MS) return last.found;
-    const found = read(cluster);
-    known.set(cluster, { askedAt, found });
-    found.catch(() => known.delete(cluster));
-    return found;
-  };
-}
+): ((cluster: ClusterName) => Promise<T>) => recently(READ_MAX_AGE_MS, read, clock);
 
 /** Reads the epochs of leases, each at most once a second. What it returns rejects with `StoreError`. */
 export const leaseEpochs = (leases: Pick<LeaseReader, 'epoch'>, clock: Clock): LeaseReader['epoch'] =>

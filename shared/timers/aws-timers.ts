@@ -1,12 +1,11 @@
 import { hash } from 'node:crypto';
 import { ConflictException, CreateScheduleCommand, type SchedulerClient } from '@aws-sdk/client-scheduler';
-import { errorMessage } from '#shared/error-message.ts';
 import { type EpochMs, type NodeRef, nodeKey } from '#shared/eviction/identity.ts';
 import { encodeDue } from '#shared/queues/due-message.ts';
 import { MAX_DELAY_SECONDS } from '#shared/queues/limits.ts';
 import type { QueueSender } from '#shared/queues/sender.ts';
 import type { Clock } from '#shared/time/clock.ts';
-import { TimerError, type Timers } from './timers.ts';
+import { type Timers, timerError } from './timers.ts';
 
 /*
  * Limits of Amazon EventBridge Scheduler. Source: EventBridge Scheduler User Guide, "Schedule types", and the API
@@ -125,12 +124,4 @@ export class AwsTimers implements Timers {
 /** The name of the schedule for a node and a whole second: 64 characters, all of those that a name allows. */
 export function scheduleName(ref: NodeRef, at: EpochMs): string {
   return hash('sha256', `${nodeKey(ref)}#${at / 1000}`);
-}
-
-function timerError({ cluster, node }: NodeRef, cause: unknown): TimerError {
-  const reason = errorMessage(cause);
-  return new TimerError(
-    `node ${node} of ${cluster}: a timer could not be armed: ${reason}; the message that asked for it comes again`,
-    { cause },
-  );
 }

@@ -1,3 +1,4 @@
+import { errorMessage } from '#shared/error-message.ts';
 import type { EpochMs, NodeRef } from '#shared/eviction/identity.ts';
 
 /**
@@ -15,4 +16,13 @@ export interface Timers {
 /** A timer could not be armed; the message says why. */
 export class TimerError extends Error {
   override readonly name = 'TimerError';
+}
+
+/** That a node's timer could not be armed, because of `cause`. */
+export function timerError({ cluster, node }: NodeRef, cause: unknown): TimerError {
+  const reason = errorMessage(cause);
+  return new TimerError(
+    `node ${node} of ${cluster}: a timer could not be armed: ${reason}; the message that asked for it comes again`,
+    { cause },
+  );
 }

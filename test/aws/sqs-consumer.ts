@@ -6,11 +6,8 @@ import {
   type SQSClient,
 } from '@aws-sdk/client-sqs';
 import type { SQSMessageAttribute, SQSRecord } from 'aws-lambda';
-import {
-  type EventSource,
-  type EventSourceOptions,
-  handledOf,
-} from '#functions/local/embedded-event-source.ts';
+import type { EventSource, EventSourceOptions } from '#functions/local/embedded-event-source.ts';
+import { handledOf } from '#shared/queues/handled.ts';
 import { queueName } from '#shared/queues/sqs-sender.ts';
 import { queueArn } from './sqs-queues.ts';
 

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import type { SQSRecord } from 'aws-lambda';
-import { handledOf, startEventSource } from '#functions/local/embedded-event-source.ts';
+import { startEventSource } from '#functions/local/embedded-event-source.ts';
 import { EmbeddedQueue } from '#functions/local/embedded-queue.ts';
+import { handledOf } from '#shared/queues/handled.ts';
 import { MAX_MESSAGE_BYTES } from '#shared/queues/limits.ts';
 import { QUEUES, type QueueSpec, visibilitySeconds } from '#shared/queues/queue-set.ts';
 import { systemClock } from '#shared/time/clock.ts';

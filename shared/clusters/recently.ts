@@ -1,0 +1,23 @@
+import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { Clock } from '#shared/time/clock.ts';
+
+/**
+ * Reads something of each cluster again only when what was read is older than `maxAgeMs`; who asks meanwhile waits for the same
+ * answer. What it returns rejects as `read` does, and then it is read anew.
+ */
+export function recently<T>(
+  maxAgeMs: number,
+  read: (cluster: ClusterName) => Promise<T>,
+  clock: Clock,
+): (cluster: ClusterName) => Promise<T> {
+  const known = new Map<ClusterName, { readonly askedAt: EpochMs; readonly found: Promise<T> }>();
+  return async (cluster) => {
+    const askedAt = clock.now();
+    const last = known.get(cluster);
+    if (last && askedAt - last.askedAt < maxAgeMs) return last.found;
+    const found = read(cluster);
+    known.set(cluster, { askedAt, found });
+    found.catch(() => known.delete(cluster));
+    return found;
+  };
+}

@@ -1,6 +1,12 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
-import type { Access, AssumedRole, ByPart, EksAccess } from '#shared/clusters/registry.ts';
+import {
+  type Access,
+  type AssumedRole,
+  agentIdSchema,
+  type ByPart,
+  type EksAccess,
+} from '#shared/clusters/registry.ts';
 import { CliError } from './command.ts';
 
 const FLAGS = [
@@ -15,6 +21,7 @@ const FLAGS = [
   { name: 'evictKubeconfigSecret', flag: '--evict-kubeconfig-secret' },
   { name: 'context', flag: '--context' },
   { name: 'kubeconfig', flag: '--kubeconfig' },
+  { name: 'agent', flag: '--agent' },
 ] as const;
 type Name = (typeof FLAGS)[number]['name'];
 
@@ -39,6 +46,7 @@ const WAYS: readonly Way[] = [
     by: ['kubeconfigSecret', 'relayKubeconfigSecret', 'evictKubeconfigSecret'],
   },
   { kind: 'local-context', flag: '--context', by: ['context'], with: ['kubeconfig'] },
+  { kind: 'agent', flag: '--agent', by: ['agent'], with: [] },
 ];
 
 const ROLE_ARN = /^arn:[^:]+:iam::\d{12}:role\/.+$/;
@@ -62,13 +70,14 @@ export function addAccessOptions(command: Command): Command {
       '--context <name>',
       'of that kubeconfig (default: its current one); by itself: of a kubeconfig file',
     )
-    .option('--kubeconfig <file>', 'with --context: the file (default: $KUBECONFIG, then ~/.kube/config)');
+    .option('--kubeconfig <file>', 'with --context: the file (default: $KUBECONFIG, then ~/.kube/config)')
+    .option('--agent <id>', 'have nobody enter it: the agent of that ID runs in it');
 }
 
 /** Throws `CliError` when the flags do not make one way. */
 export function parseAccess(options: AccessOptions): Access {
   const { kind } = wayOf(options);
-  const { eks = '', context = '', kubeconfig } = options;
+  const { eks = '', context = '', kubeconfig, agent = '' } = options;
   switch (kind) {
     case 'eks':
       return { kind, clusterName: eks, region: regionOf(options), ...roleOf(options) };
@@ -76,6 +85,8 @@ export function parseAccess(options: AccessOptions): Access {
       return { kind, secretArn: secretOf(options), ...(context && { context }) };
     case 'local-context':
       return { kind, context, ...(kubeconfig && { kubeconfig: resolve(kubeconfig) }) };
+    case 'agent':
+      return { kind, agent: agentIdOf(agent) };
     default:
       return kind satisfies never;
   }
@@ -85,7 +96,7 @@ function wayOf(options: AccessOptions): Way {
   const way = WAYS.find(({ by }) => by.some((name) => options[name] !== undefined));
   if (way === undefined) {
     throw new CliError(
-      'Say how the cluster is reached: --eks NAME --region REGION, --kubeconfig-secret ARN, or --context NAME.',
+      'Say how the cluster is reached: --eks NAME --region REGION, --kubeconfig-secret ARN, --context NAME, or --agent ID.',
     );
   }
   for (const { name, flag } of FLAGS) {
@@ -100,6 +111,12 @@ function wayOf(options: AccessOptions): Way {
 function regionOf({ region }: AccessOptions): string {
   if (region) return region;
   throw new CliError('--eks needs --region: say where the cluster is.');
+}
+
+function agentIdOf(agent: string): string {
+  const { data, error } = agentIdSchema.safeParse(agent);
+  if (data !== undefined) return data;
+  throw new CliError(`--agent ${error.issues[0]?.message}.`);
 }
 
 function roleOf(options: AccessOptions): Pick<EksAccess, 'role'> {

@@ -1,5 +1,6 @@
 import { Argument, type Command, InvalidArgumentError } from 'commander';
 import { type Fleet, FleetError } from '#functions/operator/fleet.ts';
+import { agentClusterSchema } from '#shared/aws/agent-names.ts';
 import {
   type Access,
   type AssumedRole,
@@ -46,6 +47,7 @@ function addAddCommand(clusters: Command, deps: CliDeps): void {
     'taintward clusters add prod --eks prod --region eu-west-1',
     'taintward clusters add edge --kubeconfig-secret arn:aws:secretsmanager:eu-west-1:111122223333:secret:edge',
     'taintward clusters add far --eks far --region eu-west-1 --relay-role-arn arn:aws:iam::111122223333:role/taintward-relay --evict-role-arn arn:aws:iam::111122223333:role/taintward-evict',
+    'taintward clusters add closed --agent edge-1',
   ).action(async (name: ClusterName) => {
     const options = command.optsWithGlobals<AccessOptions & { readonly check: boolean }>();
     const access = parseAccess(options);
@@ -61,6 +63,8 @@ async function add(
   deps: CliDeps,
 ): Promise<void> {
   const registry = registryOf(fleet);
+  const { access } = cluster;
+  if (access.kind === 'agent') refuseNameForAgent(cluster.name);
   if (await registry.get(cluster.name)) throw alreadyThere(cluster.name);
   const found = checks ? await checked(cluster, fleet, deps) : 'Nobody was asked whether it can be reached';
   if ((await registry.add(cluster)) === 'exists') throw alreadyThere(cluster.name);
@@ -72,7 +76,12 @@ async function add(
       ? `The policy that was applied under this name before holds: ${modeOf(policy.read, deps.clock.now())}.\n`
       : 'It is observed: nothing is deleted there until a policy says so (taintward policy apply).\n',
   );
-  if (cluster.access.kind === 'local-context') {
+  if (access.kind === 'agent') {
+    deps.print(
+      `Nobody but agent ${access.agent} works in it: have that run there, with CLUSTER=${cluster.name} (docs/agent.md).\n`,
+    );
+  }
+  if (access.kind === 'local-context') {
     deps.print(
       'Only processes that run where its kubeconfig is can reach it; what the stack deploys cannot.\n',
     );
@@ -84,6 +93,7 @@ async function add(
  * where those of the operator are not. Rejects with `ApiError` or `CliError`: neither did; it says why.
  */
 async function checked(cluster: RegisteredCluster<Access>, fleet: Fleet, deps: CliDeps): Promise<string> {
+  if (cluster.access.kind === 'agent') return checkedAgent(cluster.access.agent, fleet);
   try {
     await check(cluster, deps);
     return 'It was reached from here, and grants what is needed';
@@ -99,6 +109,19 @@ async function checked(cluster: RegisteredCluster<Access>, fleet: Fleet, deps: C
     if (!answer.works) throw notChecked(error, `Asked in its place, evict said: ${answer.reason}`);
     return `From here it was not (${error.message.replace(/\.$/, '')}), but evict reaches it (Kubernetes ${answer.version}) and has the rights that it needs`;
   }
+}
+
+/** Who is let in nowhere can see that the agent has its queue, and no more. Rejects with `CliError` or `FleetError`. */
+async function checkedAgent(agent: string, fleet: Fleet): Promise<string> {
+  if (await fleet.hasAgent?.(agent)) return `The queue of agent ${agent} is there`;
+  throw new CliError(
+    `There is no agent ${agent} in this account and region: deploy its stack first (docs/agent.md), or say --no-check to register the cluster as it is.`,
+  );
+}
+
+function refuseNameForAgent(name: ClusterName): void {
+  const { error } = agentClusterSchema.safeParse(name);
+  if (error) throw new CliError(`The name ${name} ${error.issues[0]?.message}.`);
 }
 
 const notChecked = ({ message }: ApiError, more: string): CliError =>
@@ -132,6 +155,7 @@ function hasTwoIdentities(access: Access): boolean {
     case 'kubeconfig-secret':
       return isByPart(access.secretArn);
     case 'local-context':
+    case 'agent':
       return false;
     default:
       return access satisfies never;
@@ -240,6 +264,8 @@ function accessText({ access }: RegisteredCluster): string {
     }
     case 'local-context':
       return `context ${access.context} of ${access.kubeconfig ?? 'the default kubeconfig file'}`;
+    case 'agent':
+      return `agent ${access.agent}, which runs in it`;
     case 'unreadable':
       return access.reason;
     default:

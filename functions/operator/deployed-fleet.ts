@@ -1,8 +1,9 @@
 import { CloudWatchClient } from '@aws-sdk/client-cloudwatch';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { LambdaClient } from '@aws-sdk/client-lambda';
-import { GetQueueUrlCommand, SQSClient } from '@aws-sdk/client-sqs';
+import { GetQueueUrlCommand, QueueDoesNotExist, SQSClient } from '@aws-sdk/client-sqs';
 import { GetCallerIdentityCommand, STSClient } from '@aws-sdk/client-sts';
+import { agentNames, agentsPrefix } from '#shared/aws/agent-names.ts';
 import { CLIENT_SETTINGS, SQS_SETTINGS } from '#shared/aws/client-settings.ts';
 import type { Connect } from '#shared/clusters/connect.ts';
 import { DynamoDbLeases } from '#shared/clusters/dynamodb-leases.ts';
@@ -54,6 +55,16 @@ export function deployedFleet(
       const patient = new LambdaClient(INVOCATION_SETTINGS);
       return askEvict(patient, `${tableName}-evict`, cluster).finally(() => patient.destroy());
     },
+    hasAgent: async (agent) => {
+      const { dueQueue } = agentNames(agentsPrefix(tableName), agent, await sqs.config.region());
+      return queueUrl(sqs, dueQueue).then(
+        () => true,
+        (error: unknown) => {
+          if (error instanceof FleetError && error.cause instanceof QueueDoesNotExist) return false;
+          throw error;
+        },
+      );
+    },
     restoreFrom: (restored) => copyTable(dynamoDb, restored, tableName),
     deadLetters: queues,
     account: new AwsAccount({ dynamoDb, lambda, cloudWatch, table, tableName, prefix: tableName }),
@@ -87,6 +98,7 @@ async function queueUrl(client: SQSClient, name: string): Promise<string> {
     const reason = errorMessage(error);
     throw new FleetError(
       `The queue ${name} cannot be found (${reason}): check table, account, region and rights.`,
+      { cause: error },
     );
   }
 }

@@ -196,11 +196,24 @@ async function examineCluster(
       ? [bad('store', known, 'Upgrade this command, or apply its policy anew.')]
       : []),
     ...(fleet.kind === 'context' ? [] : await relayFindings(fleet, cluster, clock)),
-    ...(await looked('reach', 'Check its address, your credentials and the network', () =>
-      examineLive(fleet, cluster, rulings, clock),
-    )),
+    ...(await looked('reach', 'Check its address, your credentials and the network', async () => {
+      const agent = fleet.kind === 'context' ? undefined : await agentIn(fleet, cluster);
+      return agent === undefined ? examineLive(fleet, cluster, rulings, clock) : [notEntered(agent)];
+    })),
   ];
 }
+
+/** The agent that runs in a cluster; `undefined`: it is entered from outside. */
+async function agentIn({ registry }: Fleet, cluster: ClusterName): Promise<string | undefined> {
+  const access = (await registry?.get(cluster))?.access;
+  return access?.kind === 'agent' ? access.agent : undefined;
+}
+
+const notEntered = (agent: string): Told =>
+  ok(
+    'reach',
+    `Agent ${agent} runs in it, and nobody enters it from outside: doctor --context looks into it.`,
+  );
 
 const relayFindings = (fleet: Fleet, cluster: ClusterName, clock: Clock): Promise<readonly Told[]> =>
   looked('relay', 'check your rights', async () => {

@@ -50,6 +50,8 @@ export interface Fleet extends Clusters {
   readonly leases: Pick<Leases, 'look' | 'stuck'>;
   /** Absent where clusters are chosen otherwise: at an `npm start`. */
   readonly registry?: ClusterRegistry;
+  /** Whether there is an agent of that ID, by its queue; absent where there are none. Rejects with `FleetError`. */
+  hasAgent?(agent: string): Promise<boolean>;
   /** Whether the deployed `evict` could work in a cluster that is to be registered; absent where there is none. */
   checkAccess?(cluster: AccessQuestion['checkAccess']): Promise<AccessAnswer>;
   /** Puts all that a restored table holds, but leases, over what is in this one; returns how many items. Absent where there is none. */

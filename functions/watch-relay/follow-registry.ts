@@ -12,8 +12,8 @@ const REGISTRY_POLL_MS = 10_000;
 
 export interface FollowRegistryDeps {
   readonly registry: Pick<ClusterRegistry, 'list'>;
-  /** Names, and beginnings of names with `*` behind them, of those that are followed; absent: all are. */
-  readonly only?: readonly string[];
+  /** Whether a cluster that is registered so is to be followed. */
+  readonly follows: (cluster: RegisteredCluster) => boolean;
   readonly connect: Connect;
   readonly relay: Pick<Relay, 'add' | 'remove'>;
   readonly log: Log;
@@ -32,7 +32,7 @@ interface Followed {
  */
 export async function followRegistry({
   registry,
-  only,
+  follows,
   connect,
   relay,
   log,
@@ -64,8 +64,7 @@ export async function followRegistry({
   while (!signal.aborted) {
     try {
       const { clusters } = await registry.list();
-      const meant = clusters.filter(({ name }) => isMeant(name, only));
-      const registered = new Map(meant.map((cluster) => [cluster.name, cluster]));
+      const registered = new Map(clusters.filter(follows).map((cluster) => [cluster.name, cluster]));
       for (const each of [...followed.values()]) {
         if (!isDeepStrictEqual(each.cluster, registered.get(each.cluster.name))) end(each);
       }
@@ -77,7 +76,12 @@ export async function followRegistry({
   }
 }
 
-function isMeant(name: ClusterName, only: readonly string[] | undefined): boolean {
-  if (only === undefined) return true;
-  return only.some((each) => (each.endsWith('*') ? name.startsWith(each.slice(0, -1)) : name === each));
-}
+/**
+ * Which clusters relays outside of them follow: those in which no agent runs. `only`: names, and beginnings of names with `*`
+ * behind them; absent: all.
+ */
+export const followedFromOutside =
+  (only?: readonly string[]) =>
+  ({ name, access }: RegisteredCluster): boolean =>
+    access.kind !== 'agent' &&
+    (only?.some((each) => (each.endsWith('*') ? name.startsWith(each.slice(0, -1)) : name === each)) ?? true);

@@ -22,7 +22,7 @@ import { stdoutEmf } from '#shared/telemetry/emf.ts';
 import { jsonLog } from '#shared/telemetry/log.ts';
 import { systemClock, systemStopwatch } from '#shared/time/clock.ts';
 import { parseCommandLine } from './command-line.ts';
-import { followRegistry } from './follow-registry.ts';
+import { followedFromOutside, followRegistry } from './follow-registry.ts';
 import { Outbox } from './outbox.ts';
 import { ownSender } from './own-sender.ts';
 import { ProbeAddressError, startProbeServer } from './probe-server.ts';
@@ -91,7 +91,7 @@ async function run(): Promise<void> {
   log.info('relay.started', { port: probes.port });
   await followRegistry({
     registry: new DynamoDbClusterRegistry(table),
-    ...(environment.CLUSTERS ? { only: environment.CLUSTERS } : {}),
+    follows: followedFromOutside(environment.CLUSTERS),
     connect: connector({ aws: new AwsClients(), clock, localContext: localContextConnection }),
     relay,
     log,

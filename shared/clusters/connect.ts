@@ -42,6 +42,11 @@ export function connector({ aws, clock, localContext }: ConnectDeps): Connect {
           name,
           `it is registered by context "${access.context}" of a kubeconfig file, which this process does not have; remove it, and add it by EKS or by a kubeconfig in Secrets Manager`,
         );
+      case 'agent':
+        return noWay(
+          name,
+          `agent ${access.agent} runs in it, and nobody enters it from outside: ask it with rights of your own, by --context`,
+        );
       case 'unreadable':
         return noWay(name, access.reason);
       default:

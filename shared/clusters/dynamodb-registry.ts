@@ -8,6 +8,7 @@ import { epochMs } from '#shared/time/epoch-ms.ts';
 import { CLUSTER_PREFIX } from './dynamodb-rulebook.ts';
 import {
   type Access,
+  agentIdSchema,
   type ClusterRegistry,
   clusterNameSchema,
   type RegisteredCluster,
@@ -70,6 +71,7 @@ const accessSchema: z.ZodType<Access> = z.discriminatedUnion('kind', [
   }),
   z.object({ kind: z.literal('kubeconfig-secret'), secretArn: byPart(text), context: text.exactOptional() }),
   z.object({ kind: z.literal('local-context'), kubeconfig: text.exactOptional(), context: text }),
+  z.object({ kind: z.literal('agent'), agent: agentIdSchema }),
 ]);
 
 /** Whose registration an item is, by its key; `undefined`: it is none. */

@@ -18,6 +18,14 @@ export const clusterNameSchema: z.ZodType<ClusterName, string> = z
   .refine((name) => !RESERVED.includes(name), 'must be another: this one is used in the table itself')
   .transform(clusterName);
 
+/** An agent's ID, which is part of the names of what it has in AWS. */
+export const agentIdSchema: z.ZodType<string, string> = z
+  .string()
+  .regex(
+    /^[a-z][a-z0-9-]{0,20}$/,
+    'must be like edge-1: small letters, digits and -, 21 at most, a letter first',
+  );
+
 /** A part of the service that enters clusters. */
 export type Part = 'relay' | 'evict';
 
@@ -65,8 +73,15 @@ export interface LocalContextAccess {
   readonly context: string;
 }
 
+/** By an agent that runs in it, relay and evictor in one: nobody enters it from outside. */
+export interface AgentAccess {
+  readonly kind: 'agent';
+  /** Its ID. */
+  readonly agent: string;
+}
+
 /** How a cluster's API server is reached, and as whom, by each part. Holds no secret. */
-export type Access = EksAccess | KubeconfigSecretAccess | LocalContextAccess;
+export type Access = EksAccess | KubeconfigSecretAccess | LocalContextAccess | AgentAccess;
 
 /** A registration, or its access alone, that this release cannot read: a newer one wrote it, or a hand. Such a cluster cannot be reached. */
 export interface UnreadableAccess {

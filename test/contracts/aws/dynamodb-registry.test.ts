@@ -39,6 +39,7 @@ const ACCESSES: readonly Access[] = [
     },
   },
   { kind: 'local-context', context: 'kind', kubeconfig: '/home/me/.kube/config' },
+  { kind: 'agent', agent: 'edge-1' },
 ];
 
 const registered = (name: string, access = ACCESSES[0] as Access): RegisteredCluster<Access> => ({

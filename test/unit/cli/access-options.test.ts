@@ -46,6 +46,10 @@ test('a context stands beside a secret, or by itself for a kubeconfig file, whos
   });
 });
 
+test('an agent that runs in it is named by its ID', () => {
+  assert.deepEqual(parseAccess({ agent: 'edge-1' }), { kind: 'agent', agent: 'edge-1' });
+});
+
 test('flags that do not make one way are refused in one sentence that names them', () => {
   const cases: [AccessOptions, RegExp][] = [
     [{}, /^Say how the cluster is reached: --eks .*--kubeconfig-secret .*--context/],
@@ -75,6 +79,11 @@ test('flags that do not make one way are refused in one sentence that names them
     [{ context: 'c', region: 'eu-west-1' }, /^--region cannot stand beside --context/],
     [{ kubeconfig: 'f' }, /^Say how/],
     [{ context: '' }, /^--context is empty/],
+    [{ agent: 'edge-1', region: 'eu-west-1' }, /^--region cannot stand beside --agent/],
+    [{ ...EKS, agent: 'edge-1' }, /^--agent cannot stand beside --eks/],
+    [{ agent: 'Edge' }, /^--agent must be like edge-1/],
+    [{ agent: '1-edge' }, /^--agent must be like edge-1/],
+    [{ agent: 'a'.repeat(22) }, /^--agent must be like edge-1/],
     [{ eks: '', region: 'eu-west-1' }, /^--eks is empty/],
   ];
   for (const [options, expected] of cases) {

@@ -95,6 +95,51 @@ test('a cluster that can be reached and grants what is needed is registered', as
   assert.ok(requests.length > 0);
 });
 
+const BY_AGENT = ['clusters', 'add', 'closed', '--agent', 'edge-1'];
+
+test('a cluster in which an agent runs is registered unseen, when that has its queue, and who is to start it is told how', async (t) => {
+  const asked: string[] = [];
+  const hasAgent = async (agent: string) => asked.push(agent) > 0;
+  const { run, state, content, requests } = await commandLineOf(t, { hasAgent }, allowAll);
+  await run(...BY_AGENT);
+  assert.deepEqual([...content.values()], [registered('closed', { kind: 'agent', agent: 'edge-1' })]);
+  assert.deepEqual(asked, ['edge-1']);
+  assert.deepEqual(requests, []);
+  assert.match(
+    state.printed,
+    /\nThe queue of agent edge-1 is there: .*\n.*\nNobody but agent edge-1 works in it: have that run there, with CLUSTER=closed \(docs\/agent\.md\)\.\n$/,
+  );
+  state.printed = '';
+  await run('clusters', 'list');
+  assert.match(state.printed, /\nclosed .* agent edge-1, which runs in it\n/);
+});
+
+test('an agent that is not deployed gets no cluster, unless nobody is to look', async (t) => {
+  const { run, content } = await commandLineOf(t, { hasAgent: async () => false }, allowAll);
+  await assert.rejects(run(...BY_AGENT), {
+    name: 'CliError',
+    message:
+      'There is no agent edge-1 in this account and region: deploy its stack first (docs/agent.md), or say --no-check to register the cluster as it is.',
+  });
+  assert.equal(content.size, 0);
+  await run(...BY_AGENT, '--no-check');
+  assert.equal(content.size, 1);
+});
+
+test('names that would have the rights of an agent reach into other clusters are refused for one, and for nobody else', async (t) => {
+  const { run, content } = await commandLineOf(t, { hasAgent: async () => true }, allowAll);
+  for (const name of ['prod*', 'pro?', '$prod', 'TAINTED', 'HISTORY']) {
+    await assert.rejects(run('clusters', 'add', name, '--agent', 'edge-1'), {
+      name: 'CliError',
+      message: /^The name .* must (not have \*, \? or \$ in it|be another) for an agent/,
+    });
+    assert.equal(content.size, 0, name);
+    await run('clusters', 'add', name, ...ADD.slice(3));
+    assert.equal(content.size, 1, name);
+    content.clear();
+  }
+});
+
 test('a cluster that is registered under a name of before is told to be governed as before', async (t) => {
   const { run, state, rulebook } = await commandLine(t, allowAll);
   const operator = new Operator({ rulebook, clock: new DrivenClock(NOW), who: 'anna' });

@@ -44,6 +44,18 @@ test('each access asks the service that knows the cluster, and nothing before th
   assert.deepEqual(operations(), ['DescribeCluster', 'GetSecretValue']);
 });
 
+test('where an agent runs nobody enters, and whose rights will do is said', async (t) => {
+  const { aws, operations } = await scriptedAws(t, {});
+  const connect = connector({ aws, clock });
+  for (const part of ['relay', 'evict'] as const) {
+    assert.match(
+      await complaint(connect, { kind: 'agent', agent: 'edge-1' }, part),
+      /agent edge-1 runs in it, and nobody enters it from outside: ask it with rights of your own, by --context/,
+    );
+  }
+  assert.deepEqual(operations(), []);
+});
+
 test('each part enters by the role and the secret that are its own', async (t) => {
   const { aws, calls } = await scriptedAws(t, {});
   const connect = connector({ aws, clock });

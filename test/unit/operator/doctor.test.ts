@@ -47,6 +47,20 @@ test('a pause that is over is told as what it is then: enforced', async (t) => {
   assert.deepEqual(about('built-in', await findings()), [['ok', `It is off (${by}), and we evict.`]]);
 });
 
+test('a cluster in which an agent runs is not entered, which is how it should be', async (t) => {
+  const { fleet, findings } = examined(t, {});
+  const registry = { get: async () => ({ name: prod, access: { kind: 'agent', agent: 'edge-1' } }) };
+  const found = await findings({
+    ...fleet,
+    registry: { ...registry, list: async () => ({ clusters: [], strays: [] }) } as unknown as ClusterRegistry,
+    cluster: () => assert.fail('nobody enters it'),
+  });
+  assert.deepEqual(about('reach', found), [
+    ['ok', 'Agent edge-1 runs in it, and nobody enters it from outside: doctor --context looks into it.'],
+  ]);
+  assert.deepEqual(about('rights', found), []);
+});
+
 const path = (manifest: Manifest | undefined): string => (manifest ? pathOf(manifest) : '');
 const [POLICY, BINDING] = podTakeover(POD_TAKEOVER);
 const NAMESPACE = { metadata: { name: 'shop' } };

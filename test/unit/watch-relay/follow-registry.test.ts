@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, mock, type TestContext, test } from 'node:test';
-import { followRegistry } from '#functions/watch-relay/follow-registry.ts';
+import { followedFromOutside, followRegistry } from '#functions/watch-relay/follow-registry.ts';
 import type { Access, RegisteredCluster } from '#shared/clusters/registry.ts';
 import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
@@ -32,7 +32,7 @@ function follow(t: TestContext, only?: readonly string[]) {
   const log = recordingLog();
   const ended = followRegistry({
     registry,
-    ...(only ? { only } : {}),
+    follows: followedFromOutside(only),
     connect: ({ access }) => {
       const context = access.kind === 'local-context' ? access.context : access.kind;
       connected.push(context);
@@ -67,6 +67,24 @@ describe('following the registry', () => {
     registry.clusters = [registered('edge-2'), registered('stage')];
     await poll();
     assert.deepEqual(told.slice(2).toSorted(), ['+edge-2', '-edge-1', '-prod']);
+    await stop();
+  });
+
+  test('leaves those alone in which an agent runs, also when one comes to run there', async (t) => {
+    const { registry, told, stop, poll } = follow(t);
+    const byAgent: RegisteredCluster = {
+      ...registered('closed'),
+      access: { kind: 'agent', agent: 'edge-1' },
+    };
+    registry.clusters = [registered('open'), byAgent];
+    await poll();
+    assert.deepEqual(told, ['+open']);
+    registry.clusters = [registered('open'), registered('closed')];
+    await poll();
+    assert.deepEqual(told.slice(1), ['+closed']);
+    registry.clusters = [registered('open'), byAgent];
+    await poll();
+    assert.deepEqual(told.slice(2), ['-closed']);
     await stop();
   });
 

@@ -74,6 +74,7 @@ test('a missing secret or EKS cluster keeps no other cluster unseen, and the rel
   const stopping = new AbortController();
   const following = followRegistry({
     registry: { list: async () => ({ clusters, strays: [] }) },
+    follows: () => true,
     connect: connector({ aws, clock, localContext: localContextConnection }),
     relay,
     log,

@@ -14,6 +14,7 @@ export interface WildcardGrant {
   readonly action: string;
   /** ARNs of which at least some hold a wildcard. */
   readonly resources: readonly string[];
+  readonly conditions?: Readonly<Record<string, Readonly<Record<string, string>>>>;
   /** Why nothing narrower will do. */
   readonly reason: string;
 }
@@ -21,9 +22,14 @@ export interface WildcardGrant {
 /** Grants what cannot be granted without a wildcard, and puts the reason down where cdk-nag looks for it. */
 export function grantWildcard(
   grantee: IGrantable & IConstruct,
-  { action, resources, reason }: WildcardGrant,
+  { action, resources, conditions, reason }: WildcardGrant,
 ): void {
-  Grant.addToPrincipal({ grantee, actions: [action], resourceArns: [...resources] });
+  Grant.addToPrincipal({
+    grantee,
+    actions: [action],
+    resourceArns: [...resources],
+    ...(conditions ? { conditions } : {}),
+  });
   for (const resource of resources.filter((arn) => arn.includes('*'))) {
     Validations.of(grantee).acknowledge({
       id: `AwsSolutions-IAM5[Resource::${asPrinted(resource, Stack.of(grantee))}]`,

@@ -27,7 +27,12 @@ export function addRetryCommand(program: Command, deps: CliDeps): void {
           const messages = [...nodes.values()].flatMap((pods) => {
             const [first] = pods;
             return first
-              ? [{ body: encodeRetry({ ...first, pods: pods.map(({ record }) => record.uid) }) }]
+              ? [
+                  {
+                    body: encodeRetry({ ...first, pods: pods.map(({ record }) => record.uid) }),
+                    groupId: cluster,
+                  },
+                ]
               : [];
           });
           const [failure] = await queue.send(messages);

@@ -187,7 +187,9 @@ async function retry(pods: readonly PendingSeen[], fleet: ChangedFleet): Promise
   const nodes = Map.groupBy(pods, nodeKey);
   const messages = [...nodes.values()].flatMap((each) => {
     const [first] = each;
-    return first ? [{ body: encodeRetry({ ...first, pods: each.map(({ record }) => record.uid) }) }] : [];
+    if (!first) return [];
+    const body = encodeRetry({ ...first, pods: each.map(({ record }) => record.uid) });
+    return [{ body, groupId: first.cluster }];
   });
   const [failure] = await (await fleet.dueQueue()).send(messages);
   if (failure) throw new OrderError(`The queue does not take it (${failure.reason}): try again.`);

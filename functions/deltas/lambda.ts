@@ -3,11 +3,15 @@ import { SchedulerClient } from '@aws-sdk/client-scheduler';
 import { SQSClient } from '@aws-sdk/client-sqs';
 import { CLIENT_SETTINGS, SQS_SETTINGS } from '#shared/aws/client-settings.ts';
 import { deltaEnvironment, readEnvironment } from '#shared/aws/environment.ts';
+import { agentOf as agentBy, recentRegistrations } from '#shared/clusters/agent-of.ts';
 import { DynamoDbLeases } from '#shared/clusters/dynamodb-leases.ts';
+import { DynamoDbClusterRegistry } from '#shared/clusters/dynamodb-registry.ts';
 import { DynamoDbRulebook } from '#shared/clusters/dynamodb-rulebook.ts';
 import { onceASecond } from '#shared/clusters/lease.ts';
 import { leaseSenders } from '#shared/clusters/lease-senders.ts';
 import { rulesReader } from '#shared/clusters/rulebook.ts';
+import { RoutedSender } from '#shared/queues/routed-sender.ts';
+import { sqsDueQueues } from '#shared/queues/sqs-due-queues.ts';
 import { SqsSender } from '#shared/queues/sqs-sender.ts';
 import { SqsVisibility } from '#shared/queues/sqs-visibility.ts';
 import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
@@ -15,7 +19,7 @@ import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
 import { eventBusOf } from '#shared/telemetry/event-bus.ts';
 import { jsonLog } from '#shared/telemetry/log.ts';
 import { systemClock } from '#shared/time/clock.ts';
-import { AwsTimers } from '#shared/timers/aws-timers.ts';
+import { routedTimersOf } from '#shared/timers/aws-timers-of.ts';
 import { createHandler } from './handler.ts';
 
 const environment = readEnvironment(deltaEnvironment, process.env);
@@ -30,22 +34,16 @@ const table = new DynamoDbTable({
 const leases = new DynamoDbLeases(table);
 const recentLease = onceASecond((cluster) => leases.look(cluster), clock);
 const sqs = new SQSClient(SQS_SETTINGS);
-const dueQueue = new SqsSender({ client: sqs, queueUrl: environment.EVICTIONS_DUE_URL });
+const scheduler = new SchedulerClient(CLIENT_SETTINGS);
+const agentOf = agentBy(recentRegistrations(new DynamoDbClusterRegistry(table), clock));
 
 /** The entry of both delta functions: that on `node-deltas.fifo` and that on `pod-deltas.fifo`. */
 export const handler = createHandler({
   store: new DynamoDbStore(table, { historyDays: environment.HISTORY_DAYS }),
   leaseEpoch: async (cluster) => (await recentLease(cluster))?.epoch,
   maySpeak: leaseSenders(leases, recentLease),
-  timers: new AwsTimers({
-    dueQueue,
-    scheduler: new SchedulerClient(CLIENT_SETTINGS),
-    groupName: environment.SCHEDULE_GROUP_NAME,
-    roleArn: environment.SCHEDULE_ROLE_ARN,
-    dueQueueArn: environment.EVICTIONS_DUE_ARN,
-    clock,
-  }),
-  dueQueue,
+  timers: routedTimersOf(environment, { sqs, scheduler, clock, agentOf }),
+  dueQueue: new RoutedSender(sqsDueQueues(environment, sqs), agentOf),
   deadLetters: new SqsSender({ client: sqs, queueUrl: environment.DEAD_LETTER_QUEUE_URL }),
   visibility: new SqsVisibility({ client: sqs, queueUrl: environment.SOURCE_QUEUE_URL, log }),
   notices,

@@ -11,7 +11,14 @@ import { cancellingDeletion, logLost, postEvents } from './events.ts';
 import { type EvictDeps, evictNode } from './evict-node.ts';
 import { SingleFlight } from './single-flight.ts';
 
-export type EvictHandlerDeps = EvictDeps & ConsumerDeps;
+export type EvictHandlerDeps = EvictDeps &
+  ConsumerDeps & {
+    /**
+     * Sends a message on that somebody else is to carry out; resolves with whether it was. Rejects with `RefusedMessageError` for one
+     * that nobody is, and with what kept it from being sent. Absent: all that comes is ours.
+     */
+    readonly sendOn?: (ref: NodeRef, body: string) => Promise<boolean>;
+  };
 
 /** The longest batch the event source may hand over: small, so that a slow cluster's node holds up few others. */
 export const EVICT_BATCH_SIZE = 5;
@@ -40,9 +47,10 @@ export function createHandler(deps: EvictHandlerDeps) {
 
   const perform = async (
     message: DueMessage,
-    { receives, groupId }: Delivery,
+    { receives, groupId, body }: Delivery,
   ): Promise<Again | undefined> => {
     const ref: NodeRef = { cluster: message.cluster, node: message.node };
+    if (await deps.sendOn?.(ref, body)) return undefined;
     switch (message.kind) {
       case 'due': {
         const leftMs = message.at - deps.clock.now();

@@ -2,6 +2,10 @@ import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { SQSClient } from '@aws-sdk/client-sqs';
 import { CLIENT_SETTINGS, SQS_SETTINGS } from '#shared/aws/client-settings.ts';
 import { expiryEnvironment, readEnvironment } from '#shared/aws/environment.ts';
+import { agentOf, recentRegistrations } from '#shared/clusters/agent-of.ts';
+import { DynamoDbClusterRegistry } from '#shared/clusters/dynamodb-registry.ts';
+import { RoutedSender } from '#shared/queues/routed-sender.ts';
+import { sqsDueQueues } from '#shared/queues/sqs-due-queues.ts';
 import { SqsSender } from '#shared/queues/sqs-sender.ts';
 import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
 import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
@@ -11,13 +15,18 @@ import { createHandler } from './handler.ts';
 
 const environment = readEnvironment(expiryEnvironment, process.env);
 const sqs = new SQSClient(SQS_SETTINGS);
+const table = new DynamoDbTable({
+  client: new DynamoDBClient(CLIENT_SETTINGS),
+  tableName: environment.TABLE_NAME,
+});
 
 /** The entry of the Lambda function on the table's stream. */
 export const handler = createHandler({
-  store: new DynamoDbStore(
-    new DynamoDbTable({ client: new DynamoDBClient(CLIENT_SETTINGS), tableName: environment.TABLE_NAME }),
+  store: new DynamoDbStore(table),
+  dueQueue: new RoutedSender(
+    sqsDueQueues(environment, sqs),
+    agentOf(recentRegistrations(new DynamoDbClusterRegistry(table), systemClock)),
   ),
-  dueQueue: new SqsSender({ client: sqs, queueUrl: environment.EVICTIONS_DUE_URL }),
   deadLetters: new SqsSender({ client: sqs, queueUrl: environment.DEAD_LETTER_QUEUE_URL }),
   clock: systemClock,
   log: jsonLog(),

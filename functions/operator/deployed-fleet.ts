@@ -5,6 +5,7 @@ import { GetQueueUrlCommand, QueueDoesNotExist, SQSClient } from '@aws-sdk/clien
 import { GetCallerIdentityCommand, STSClient } from '@aws-sdk/client-sts';
 import { agentNames, agentsPrefix } from '#shared/aws/agent-names.ts';
 import { CLIENT_SETTINGS, SQS_SETTINGS } from '#shared/aws/client-settings.ts';
+import { agentOf, recentRegistrations } from '#shared/clusters/agent-of.ts';
 import type { Connect } from '#shared/clusters/connect.ts';
 import { DynamoDbLeases } from '#shared/clusters/dynamodb-leases.ts';
 import { DynamoDbClusterRegistry } from '#shared/clusters/dynamodb-registry.ts';
@@ -12,7 +13,8 @@ import { DynamoDbRulebook } from '#shared/clusters/dynamodb-rulebook.ts';
 import { Operator } from '#shared/clusters/operator.ts';
 import { errorMessage } from '#shared/error-message.ts';
 import { QUEUES } from '#shared/queues/queue-set.ts';
-import { SqsSender } from '#shared/queues/sqs-sender.ts';
+import { RoutedSender } from '#shared/queues/routed-sender.ts';
+import { sqsDueQueues } from '#shared/queues/sqs-due-queues.ts';
 import { DynamoDbHistory } from '#shared/store/dynamodb-history.ts';
 import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
 import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
@@ -78,11 +80,11 @@ export function deployedFleet(
       throw new FleetError(`There is no cluster ${name}: taintward clusters list shows those there are.`);
     },
     operator: async () => new Operator({ rulebook, clock, who: await callerIdentity() }),
-    dueQueue: async () =>
-      new SqsSender({
-        client: sqs,
-        queueUrl: await queueUrl(sqs, `${tableName}-${QUEUES.evictionsDue.name}`),
-      }),
+    async dueQueue() {
+      const EVICTIONS_DUE_URL = await queueUrl(sqs, `${tableName}-${QUEUES.evictionsDue.name}`);
+      const queues = sqsDueQueues({ EVICTIONS_DUE_URL, AGENT_PREFIX: agentsPrefix(tableName) }, sqs);
+      return new RoutedSender(queues, agentOf(recentRegistrations(registry, clock)));
+    },
     close() {
       for (const client of [dynamoDb, sqs, lambda, cloudWatch]) client.destroy();
     },

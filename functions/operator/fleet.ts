@@ -70,7 +70,7 @@ export interface Fleet extends Clusters {
   consoleLink?(): Promise<string | undefined>;
   /** For words that are noted as those of who runs this process. */
   operator(): Promise<Operator>;
-  /** To `evictions-due`. */
+  /** To `evictions-due`, and to the queues of agents: a message's group is its cluster. */
   dueQueue(): Promise<QueueSender>;
 }
 

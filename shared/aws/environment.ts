@@ -1,4 +1,6 @@
 import * as z from 'zod';
+import { agentIdSchema } from '#shared/clusters/registry.ts';
+import { agentClusterSchema } from './agent-names.ts';
 
 /** A process was started with an environment it cannot work with; the message names the variable and the fix. */
 export class EnvironmentError extends Error {
@@ -53,6 +55,9 @@ export const timerVariables = {
   SCHEDULE_ROLE_ARN: text,
 };
 
+/** What the names begin with of all that agents have, their queues of what is due among it. */
+export const agentsVariables = { AGENT_PREFIX: text };
+
 /** How tolerations are matched. */
 export const matchingVariables = { COMPARISON_OPERATORS: flag };
 
@@ -68,6 +73,9 @@ export const clusterMetricVariables = { METRICS_BY_CLUSTER: flag };
 /** The event bus that is told what becomes of evictions; absent: none. */
 export const noticeVariables = { EVENT_BUS: text.exactOptional() };
 
+/** A group of variables as it is read. */
+export type Variables<Group extends z.ZodRawShape> = z.output<z.ZodObject<Group>>;
+
 /** The values for a group of variables; tells the compiler of any that is forgotten. */
 export type ValuesOf<Variables> = { readonly [Name in keyof Variables]: string };
 
@@ -78,6 +86,7 @@ export const deltaEnvironment = z.object({
   ...sourceVariables,
   ...deadLetterVariables,
   ...dueQueueVariables,
+  ...agentsVariables,
   ...timerVariables,
   ...matchingVariables,
   ...noticeVariables,
@@ -95,6 +104,7 @@ export const evictEnvironment = z.object({
 export const expiryEnvironment = z.object({
   ...tableVariables,
   ...dueQueueVariables,
+  ...agentsVariables,
   ...deadLetterVariables,
 });
 
@@ -112,6 +122,12 @@ export const followedVariables = {
   CLUSTERS: text.transform((list) => list.split(',')).exactOptional(),
 };
 
+/** Where `/healthz`, `/readyz` and `/metrics` are served. */
+const probeVariables = {
+  PROBE_HOST: z.string().min(1).default('0.0.0.0'),
+  PROBE_PORT: z.coerce.number('must be a port').int().min(0).max(65_535).default(PROBE_PORT),
+};
+
 /** What the relay reads from its environment. */
 export const relayEnvironment = z.object({
   ...tableVariables,
@@ -124,9 +140,22 @@ export const relayEnvironment = z.object({
     .int()
     .positive()
     .default(512 * NODES_PER_MIB),
-  /** Where `/healthz`, `/readyz` and `/metrics` are served. */
-  PROBE_HOST: z.string().min(1).default('0.0.0.0'),
-  PROBE_PORT: z.coerce.number('must be a port').int().min(0).max(65_535).default(PROBE_PORT),
+  ...probeVariables,
 });
 
-export type RelayEnvironment = z.infer<typeof relayEnvironment>;
+/** Which agent it is, and the one cluster that it is for. */
+export const agentVariables = { AGENT: agentIdSchema, CLUSTER: agentClusterSchema };
+
+/** What an agent reads from its environment; the queue of what is due, its schedules and dead letters are its own. */
+export const agentEnvironment = z.object({
+  ...agentVariables,
+  ...tableVariables,
+  ...historyVariables,
+  ...deltaQueueVariables,
+  ...dueQueueVariables,
+  ...timerVariables,
+  ...deadLetterVariables,
+  ...matchingVariables,
+  ...installationVariables,
+  ...probeVariables,
+});

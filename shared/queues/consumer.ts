@@ -53,6 +53,8 @@ export interface Delivery {
   /** Who sent it: AWS names users and roles by their unique IDs. */
   readonly senderId: string;
   readonly groupId: string | undefined;
+  /** Its text, for who sends it on. */
+  readonly body: string;
 }
 
 /** A message whose work is not over, though nothing failed: it is to come again then. A queue may round that up to whole seconds. */
@@ -210,7 +212,8 @@ export function consume<Message>(consumption: Consumption<Message>, deps: Consum
     });
 }
 
-const deliveryOf = ({ attributes }: SQSRecord): Delivery => ({
+const deliveryOf = ({ attributes, body }: SQSRecord): Delivery => ({
+  body,
   receives: Number(attributes.ApproximateReceiveCount),
   senderId: attributes.SenderId,
   groupId: attributes.MessageGroupId,

@@ -184,6 +184,8 @@ export type LogEvents = {
 
   /** A message could not be done, and comes again. */
   'message.retried': OfNode & Partial<OfDelta> & Why & { readonly receives: number };
+  /** What is due in a cluster is sent on to the agent that works in it. */
+  'message.sent-on': OfNode & { readonly agent: string };
   /** Nobody can read the message; it was set aside. */
   'message.refused': OfMessage & Why;
   /** Nobody can read the message, and it could not be set aside. */

@@ -17,6 +17,7 @@ const ENVIRONMENT = {
   EVICTIONS_DUE_URL: 'https://example.com/1/due',
   EVICTIONS_DUE_ARN: 'arn:aws:sqs:eu-west-1:123456789012:due',
   SCHEDULE_GROUP_NAME: 'bench',
+  AGENT_PREFIX: 'bench-agent-',
   SCHEDULE_ROLE_ARN: 'arn:aws:iam::123456789012:role/bench',
   HISTORY_DAYS: '7',
   COMPARISON_OPERATORS: 'false',

@@ -27,22 +27,17 @@ const STRANGERS: Readonly<Record<FunctionName, readonly string[]>> = (() => {
   const clusters = ['shared/kubernetes/rest', 'client-eks', 'client-secrets-manager', 'js-yaml'];
   const deciding = ['shared/taints/deadline', 'shared/eviction/plan'];
   return {
-    'node-delta': [
-      ...everywhere,
-      ...clusters,
-      'functions/evict/',
-      'shared/clusters/connect',
-      'shared/clusters/dynamodb-registry',
-    ],
-    'pod-delta': [
-      ...everywhere,
-      ...clusters,
-      'functions/evict/',
-      'shared/clusters/connect',
-      'shared/clusters/dynamodb-registry',
-    ],
+    'node-delta': [...everywhere, ...clusters, 'functions/evict/', 'shared/clusters/connect'],
+    'pod-delta': [...everywhere, ...clusters, 'functions/evict/', 'shared/clusters/connect'],
     evict: [...everywhere, 'shared/eviction/plan'],
-    expiry: [...everywhere, ...clusters, ...deciding, 'client-scheduler', 'shared/clusters/'],
+    expiry: [
+      ...everywhere,
+      ...clusters,
+      ...deciding,
+      'client-scheduler',
+      'shared/clusters/connect',
+      'shared/clusters/registered-clusters',
+    ],
     heartbeat: [...everywhere, ...clusters, ...deciding, 'client-scheduler', 'client-sqs'],
   };
 })();
@@ -54,6 +49,7 @@ const ENVIRONMENT = {
   EVICTIONS_DUE_URL: 'https://example.com/1/due',
   EVICTIONS_DUE_ARN: 'arn:aws:sqs:eu-west-1:123456789012:due',
   SCHEDULE_GROUP_NAME: 'taintward',
+  AGENT_PREFIX: 'taintward-agent-',
   SCHEDULE_ROLE_ARN: 'arn:aws:iam::123456789012:role/schedules',
   HISTORY_DAYS: '7',
   COMPARISON_OPERATORS: 'false',

@@ -130,8 +130,8 @@ test('work is told how its message came', async () => {
   await handler(sqsEvent(sqsRecord('one', { receives: 3, senderId: 'AROA:relay', groupId: 'g' })), REQUEST);
   await handler(sqsEvent(sqsRecord('two')), REQUEST);
   assert.deepEqual(deliveries, [
-    { receives: 3, senderId: 'AROA:relay', groupId: 'g' },
-    { receives: 1, senderId: 'test', groupId: undefined },
+    { receives: 3, senderId: 'AROA:relay', groupId: 'g', body: 'one' },
+    { receives: 1, senderId: 'test', groupId: undefined, body: 'two' },
   ]);
 });
 

@@ -1,0 +1,53 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { renderChart, type Values } from './helm.ts';
+
+/*
+ * Writes what kustomize takes: the chart, rendered file by file. What a folder has besides, its kustomization and its namespace, is
+ * written by hand.
+ */
+
+const HEADER = '# Made of deploy/chart by npm run manifests: change it there.\n';
+const SOURCE = '# Source: taintward/templates/';
+
+/** Of each folder the values; every file that is left to choice is among them, and those that are not are as by default. */
+export const FOLDERS: Readonly<Record<string, Values>> = {
+  'in-cluster': {
+    mode: 'service',
+    rights: { evictionApi: true, takeover: true, people: true },
+    serviceMonitor: { enabled: true },
+    flowControl: { enabled: true },
+  },
+  agent: {
+    mode: 'agent',
+    rights: { evictionApi: true, takeover: true },
+    serviceMonitor: { enabled: true },
+    flowControl: { enabled: true },
+    // To be told apart from anybody's own: settings.yaml beside it says these.
+    agent: { region: 'eu-west-1', account: '111122223333', cluster: 'prod', id: 'edge-1' },
+  },
+};
+
+/** The text of each file, by its path in this folder. Throws `HelmError`. */
+export function manifests(): ReadonlyMap<string, string> {
+  const files = new Map<string, string>();
+  for (const [folder, values] of Object.entries(FOLDERS)) {
+    for (const rendered of renderChart(values).split(/^---\n/m)) {
+      const [first = '', ...lines] = rendered.split('\n');
+      if (!first.startsWith(SOURCE)) continue;
+      const path = join(folder, first.slice(SOURCE.length));
+      const before = files.get(path);
+      const object = `${lines.join('\n').trim()}\n`;
+      files.set(path, before === undefined ? `${HEADER}${object}` : `${before}---\n${object}`);
+    }
+  }
+  return files;
+}
+
+if (import.meta.main) {
+  for (const [path, text] of manifests()) {
+    const file = join(import.meta.dirname, path);
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, text);
+  }
+}

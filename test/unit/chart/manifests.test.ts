@@ -1,0 +1,171 @@
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { load, loadAll } from 'js-yaml';
+import * as z from 'zod';
+import { parseOptions } from '#functions/local/options.ts';
+import { HISTORY_DAYS } from '#shared/store/stored.ts';
+import { VERSION } from '#shared/version.ts';
+
+const ROOT = join(import.meta.dirname, '../../..');
+/** What is left to choice, file by file. */
+const LEFT_TO_CHOICE: Readonly<Record<string, readonly string[]>> = {
+  'in-cluster': ['eviction-api', 'flow-control', 'operators', 'service-monitor', 'takeover'],
+  agent: ['eviction-api', 'flow-control', 'service-monitor', 'takeover'],
+};
+
+const names = z.array(z.string());
+const labels = z.record(z.string(), z.string());
+const selector = z.object({ matchLabels: labels });
+const paths = z.object({ items: z.array(z.object({ path: z.string() })) });
+
+const Manifest = z.looseObject({
+  kind: z.string(),
+  metadata: z.looseObject({ name: z.string(), namespace: z.string().optional() }),
+});
+const Pod = z.object({
+  metadata: z.object({ labels }),
+  spec: z.object({
+    serviceAccountName: z.string(),
+    priorityClassName: z.string(),
+    securityContext: z.unknown(),
+    topologySpreadConstraints: z.array(z.object({ labelSelector: selector })),
+    containers: z.tuple([
+      z.object({
+        image: z.string(),
+        command: names,
+        args: names.default([]),
+        ports: z.tuple([z.object({ containerPort: z.int() })]),
+        securityContext: z.unknown(),
+        volumeMounts: z.tuple([z.object({ name: z.string(), mountPath: z.string() })]),
+      }),
+    ]),
+    volumes: z.tuple([
+      z.object({
+        name: z.string(),
+        projected: z.object({
+          sources: z.tuple([
+            z.object({ serviceAccountToken: z.object({ path: z.string() }) }),
+            z.object({ configMap: paths }),
+            z.object({ downwardAPI: paths }),
+          ]),
+        }),
+      }),
+    ]),
+  }),
+});
+const Deployment = z.object({ spec: z.object({ selector, template: Pod }) });
+
+const textOf = (...path: readonly string[]): string => readFileSync(join(ROOT, ...path), 'utf8');
+
+/** The objects in files of a folder. */
+const objectsIn = (folder: string, files: readonly string[]) =>
+  files.flatMap((file) => loadAll(textOf('deploy', folder, file)).map((each) => Manifest.parse(each)));
+
+for (const [folder, choices] of Object.entries(LEFT_TO_CHOICE)) {
+  const { resources, patches } = z
+    .object({ resources: names, patches: z.array(z.object({ path: z.string() })).default([]) })
+    .parse(load(textOf('deploy', folder, 'kustomization.yaml')));
+  const taken = [...resources, ...patches.map(({ path }) => path)];
+  const objects = objectsIn(folder, resources);
+  const object = (kind: string) => objects.find((each) => each.kind === kind);
+  const { spec } = Deployment.parse(object('Deployment'));
+  const pod = spec.template;
+  const [container] = pod.spec.containers;
+
+  test(`deploy/${folder}: kustomize takes all that has to be there, and the rest is left to choice`, () => {
+    const files = readdirSync(join(ROOT, 'deploy', folder), { recursive: true, encoding: 'utf8' });
+    assert.deepEqual(
+      files.filter((file) => file.endsWith('.yaml') && !taken.includes(file)).toSorted(),
+      [...choices.map((name) => `${name}.yaml`), 'kustomization.yaml'].toSorted(),
+    );
+  });
+
+  test(`deploy/${folder}: what has a namespace is in the one that is made`, () => {
+    const made = object('Namespace')?.metadata.name;
+    const all = [
+      ...objects,
+      ...objectsIn(
+        folder,
+        choices.map((name) => `${name}.yaml`),
+      ),
+    ];
+    const found = new Set(all.map(({ metadata }) => metadata.namespace));
+    assert.deepEqual(found, new Set([undefined, made]));
+  });
+
+  test(`deploy/${folder}: budget, network policy and spread are of the replicas`, () => {
+    const budget = z.object({ spec: z.object({ selector }) }).parse(object('PodDisruptionBudget'));
+    const network = z.object({ spec: z.object({ podSelector: selector }) }).parse(object('NetworkPolicy'));
+    const chosen = [
+      spec.selector,
+      budget.spec.selector,
+      network.spec.podSelector,
+      ...pod.spec.topologySpreadConstraints.map(({ labelSelector }) => labelSelector),
+    ];
+    for (const { matchLabels } of chosen) assert.deepEqual(matchLabels, pod.metadata.labels);
+  });
+
+  test(`deploy/${folder}: a replica has an account, and a quota for its priority`, () => {
+    assert.equal(pod.spec.serviceAccountName, object('ServiceAccount')?.metadata.name);
+    const quota = z
+      .object({
+        spec: z.object({
+          scopeSelector: z.object({ matchExpressions: z.tuple([z.object({ values: names })]) }),
+        }),
+      })
+      .parse(object('ResourceQuota'));
+    const [{ values }] = quota.spec.scopeSelector.matchExpressions;
+    assert.deepEqual(values, [pod.spec.priorityClassName]);
+  });
+
+  test(`deploy/${folder}: the strictest of the pod security standards lets it in, and its namespace lets in no other`, () => {
+    assert.deepEqual(pod.spec.securityContext, {
+      runAsNonRoot: true,
+      runAsUser: 1000,
+      runAsGroup: 1000,
+      seccompProfile: { type: 'RuntimeDefault' },
+    });
+    assert.deepEqual(container.securityContext, {
+      allowPrivilegeEscalation: false,
+      readOnlyRootFilesystem: true,
+      capabilities: { drop: ['ALL'] },
+    });
+    const namespace = z.object({ metadata: z.object({ labels }) }).parse(object('Namespace'));
+    assert.equal(namespace.metadata.labels['pod-security.kubernetes.io/enforce'], 'restricted');
+  });
+
+  test(`deploy/${folder}: a replica finds its token where it looks`, () => {
+    const [mount] = container.volumeMounts;
+    const [volume] = pod.spec.volumes;
+    assert.deepEqual(mount.name, volume.name);
+    assert.equal(mount.mountPath, '/var/run/secrets/kubernetes.io/serviceaccount');
+    const [{ serviceAccountToken }, { configMap }, { downwardAPI }] = volume.projected.sources;
+    const files = [serviceAccountToken, ...configMap.items, ...downwardAPI.items].map(({ path }) => path);
+    assert.deepEqual(files, ['token', 'ca.crt', 'namespace']);
+  });
+
+  test(`deploy/${folder}: the image is that of this version`, () => {
+    assert.equal(container.image, `ghcr.io/taintward/taintward:${VERSION}`);
+  });
+}
+
+test('a replica in the cluster is told what it takes, on the Node flags of npm start', () => {
+  const { spec } = Deployment.parse(objectsIn('in-cluster', ['deployment.yaml'])[0]);
+  const [{ command, args, ports }] = spec.template.spec.containers;
+  const options = parseOptions(args.map((arg) => arg.replace('$(POD_IP)', '10.0.0.5')));
+  const { inCluster, host, port, log, historyDays, enforce } = options;
+  assert.deepEqual(
+    { inCluster, host, port, log, historyDays, enforce },
+    {
+      ...{ inCluster: { namespace: undefined }, host: '10.0.0.5', port: ports[0].containerPort },
+      ...{ log: 'json', historyDays: HISTORY_DAYS, enforce: false },
+    },
+  );
+  const { scripts } = z
+    .object({ scripts: z.object({ start: z.string() }) })
+    .parse(JSON.parse(textOf('package.json')));
+  const flags = scripts.start.split(' ').filter((word) => /^--(max|heap)-/.test(word));
+  assert.deepEqual(command, ['node', ...flags, 'service.mjs']);
+});

@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { load } from 'js-yaml';
+import { fieldsOf } from '#shared/kubernetes/api-json.ts';
+import { HelmError, lintChart, NAMESPACE, renderChart, type Values } from '../../deploy/helm.ts';
+import { FOLDERS, manifests } from '../../deploy/manifests.ts';
+import { kubectl } from './kubectl.ts';
+import { objectsOf } from './objects.ts';
+
+const DEPLOY = join(import.meta.dirname, '../../deploy');
+const valuesOf = (file: string): Values =>
+  fieldsOf(load(readFileSync(join(import.meta.dirname, 'values', `${file}.yaml`), 'utf8')));
+const AGENT = valuesOf('agent');
+
+/** By default: what kustomize takes is on record for these. */
+const DEFAULTS: Readonly<Record<string, Values>> = { 'in-cluster': {}, agent: AGENT };
+const WITH_ALL = ['service-with-all', 'agent-with-all'];
+
+test('helm has nothing to complain of', () => {
+  for (const values of [...Object.values(DEFAULTS), ...WITH_ALL.map(valuesOf)]) {
+    assert.match(lintChart(values), /0 chart\(s\) failed/);
+  }
+});
+
+for (const name of WITH_ALL) {
+  test(`what is rendered is what is on record: ${name}`, (t) => {
+    t.assert.fileSnapshot(renderChart(valuesOf(name)), join(import.meta.dirname, 'golden', `${name}.yaml`), {
+      serializers: [String],
+    });
+  });
+}
+
+const REFUSED: Readonly<Record<string, readonly [Values, RegExp]>> = {
+  'a value that there is not': [{ replicaCount: 3 }, /'replicaCount' not allowed/],
+  'one below another': [{ image: { sha: 'x' } }, /'\/image'.*'sha' not allowed/],
+  'a mode that there is not': [{ mode: 'relay' }, /'\/mode'.*'service', 'agent'/],
+  'no replica at all': [{ replicas: 0 }, /'\/replicas'.*minimum/],
+  'a digest that is none': [{ image: { digest: 'latest' } }, /'\/image\/digest'/],
+  'history for ever': [{ historyDays: 0 }, /'\/historyDays'/],
+  'an address without its range': [
+    { networkPolicy: { apiServer: { cidrs: ['10.0.0.5'] } } },
+    /'\/networkPolicy\/apiServer\/cidrs\/0'/,
+  ],
+  'a toleration with a typo': [{ tolerations: [{ keys: 'x' }] }, /'\/tolerations\/0'.*'keys' not allowed/],
+  'rights for people where nothing is kept': [{ ...AGENT, rights: { people: true } }, /'\/rights\/people'/],
+  'an agent without a region': [{ ...AGENT, agent: { cluster: 'c', id: 'a' } }, /agent\.region: /],
+  "an agent's ID that is none": [{ ...AGENT, agent: { id: 'Edge 1' } }, /'\/agent\/id'/],
+  'an account that lost its zeros': [{ ...AGENT, agent: { account: 111122223333 } }, /'\/agent\/account'/],
+};
+for (const [what, [values, message]] of Object.entries(REFUSED)) {
+  test(`refused is ${what}`, () => {
+    assert.throws(
+      () => renderChart(values),
+      (error: unknown) => error instanceof HelmError && message.test(error.message),
+    );
+  });
+}
+
+test('the folders of manifests are what the chart renders', () => {
+  const rendered = manifests();
+  for (const [path, text] of rendered) {
+    assert.equal(readFileSync(join(DEPLOY, path), 'utf8'), text, `write ${path} anew with npm run manifests`);
+  }
+  const found = Object.keys(FOLDERS).flatMap((folder) =>
+    readdirSync(join(DEPLOY, folder), { recursive: true, encoding: 'utf8' })
+      .filter((file) => file.endsWith('.yaml'))
+      .map((file) => join(folder, file)),
+  );
+  const byHand = ['kustomization.yaml', 'namespace.yaml', 'settings.yaml'];
+  assert.deepEqual(
+    found.filter((path) => !byHand.some((name) => path.endsWith(`/${name}`))).toSorted(),
+    [...rendered.keys()].toSorted(),
+  );
+});
+
+for (const [folder, values] of Object.entries(DEFAULTS)) {
+  test(`kubectl apply -k deploy/${folder} gives what helm installs, and the namespace`, () => {
+    const byKustomize = new Map(objectsOf(kubectl(['kustomize', join(DEPLOY, folder)])));
+    assert.ok(byKustomize.delete(`Namespace/${NAMESPACE}`));
+    const byHelm = objectsOf(renderChart(values));
+    assert.deepEqual([...byKustomize.keys()].toSorted(), [...byHelm.keys()].toSorted());
+    for (const [name, object] of byHelm) assert.deepEqual(byKustomize.get(name), object);
+  });
+}

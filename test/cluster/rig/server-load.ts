@@ -56,6 +56,14 @@ export class ServerLoad {
     );
   }
 
+  /** Requests that a FlowSchema let through. */
+  dispatched(flowSchema: string): number {
+    return this.#sum(
+      'apiserver_flowcontrol_dispatched_requests_total',
+      (labels) => labels['flow_schema'] === flowSchema,
+    );
+  }
+
   /** Bytes that the bodies of those had that wrote objects of a resource, and how many they were. */
   bodies(resource: string): { readonly bytes: number; readonly count: number } {
     const of = (name: string) =>

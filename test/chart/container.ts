@@ -1,0 +1,148 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { until } from '#test/cluster/rig/until.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+/** The image has each program in one file; this is what it is made of. */
+const PROGRAMS: Readonly<Record<string, string>> = { 'service.mjs': 'functions/local/main.ts' };
+/** Nothing may be written, as where the root is read-only. */
+const READ_ONLY = '--permission --allow-fs-read=*';
+
+const Variable = z.union([
+  z.strictObject({ name: z.string(), value: z.string() }),
+  z.strictObject({
+    name: z.string(),
+    valueFrom: z.object({ fieldRef: z.object({ fieldPath: z.literal('status.podIP') }) }),
+  }),
+]);
+const Container = z.looseObject({
+  command: z.array(z.string()),
+  args: z.array(z.string()).default([]),
+  env: z.array(Variable),
+  ports: z.array(z.object({ name: z.string(), containerPort: z.int() })),
+  readinessProbe: z.object({ httpGet: z.object({ path: z.string(), port: z.string() }) }),
+  volumeMounts: z.array(z.object({ name: z.string(), mountPath: z.string() })),
+});
+/** What of a Deployment it takes to run its container without a kubelet. */
+export const Deployment = z.object({
+  spec: z.object({
+    replicas: z.int(),
+    template: z.object({
+      metadata: z.looseObject({}),
+      spec: z.looseObject({
+        serviceAccountName: z.string(),
+        terminationGracePeriodSeconds: z.int(),
+        containers: z.tuple([Container]),
+        volumes: z.array(
+          z.looseObject({ name: z.string(), configMap: z.object({ name: z.string() }).optional() }),
+        ),
+      }),
+    }),
+  }),
+});
+export type Deployment = z.output<typeof Deployment>;
+
+export interface ContainerOptions {
+  readonly deployment: Deployment;
+  /** The pod's own address, on this machine. */
+  readonly podIp: string;
+  /** The data of a ConfigMap. */
+  readonly dataOf: (configMap: string) => Promise<Readonly<Record<string, string>>>;
+  /** What it is told besides, for it runs outside of the cluster. */
+  readonly args: readonly string[];
+}
+
+/** How a container ended. */
+export interface Ended {
+  readonly code: number | null;
+  readonly seconds: number;
+}
+
+/** A process with command, arguments and environment of a Deployment's container, and with what it mounts of ConfigMaps. */
+export class ContainerProcess {
+  readonly #child: ChildProcess;
+  readonly #probe: string;
+  readonly #graceSeconds: number;
+  readonly #dir: string;
+  readonly #closed: Promise<unknown>;
+  #said = '';
+
+  private constructor(child: ChildProcess, probe: string, graceSeconds: number, dir: string) {
+    this.#child = child;
+    this.#probe = probe;
+    this.#graceSeconds = graceSeconds;
+    this.#dir = dir;
+    this.#closed = once(child, 'close');
+    const note = (text: string) => {
+      this.#said += text;
+    };
+    for (const stream of [child.stdout, child.stderr]) stream?.setEncoding('utf8').on('data', note);
+  }
+
+  static async start({ deployment, podIp, dataOf, args }: ContainerOptions): Promise<ContainerProcess> {
+    const { volumes, containers, terminationGracePeriodSeconds } = deployment.spec.template.spec;
+    const [{ command, args: own, env, ports, readinessProbe, volumeMounts }] = containers;
+    const [program, ...words] = [...command, ...own];
+    if (program !== 'node') throw new Error(`The container runs ${program}, and node is what the image has.`);
+    const variables = Object.fromEntries(
+      env.map((each) => [each.name, 'value' in each ? each.value : podIp] as const),
+    );
+    const dir = mkdtempSync(join(tmpdir(), 'taintward-container-'));
+    const mounted = new Map<string, string>();
+    for (const { name, mountPath } of volumeMounts) {
+      const configMap = volumes.find((volume) => volume.name === name)?.configMap?.name;
+      if (configMap === undefined) continue;
+      for (const [file, text] of Object.entries(await dataOf(configMap))) {
+        writeFileSync(join(dir, file), text);
+        mounted.set(`${mountPath}/${file}`, join(dir, file));
+      }
+    }
+    const here = (word: string) => {
+      const expanded = word.replace(/\$\((\w+)\)/g, (_, name: string) => variables[name] ?? '');
+      return [...mounted].reduce(
+        (text, [path, file]) => text.replace(path, file),
+        PROGRAMS[expanded] ?? expanded,
+      );
+    };
+    const child = spawn(process.execPath, [...words.map(here), ...args], {
+      cwd: ROOT,
+      env: { ...variables, NODE_OPTIONS: READ_ONLY },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    process.once('exit', () => child.kill('SIGKILL'));
+    const { path, port } = readinessProbe.httpGet;
+    const number = ports.find(({ name }) => name === port)?.containerPort;
+    return new ContainerProcess(
+      child,
+      `http://${podIp}:${number}${path}`,
+      terminationGracePeriodSeconds,
+      dir,
+    );
+  }
+
+  /** What the kubelet is answered when it asks whether it is ready, line by line; `undefined`: it is not. */
+  async ready(): Promise<readonly string[] | undefined> {
+    if (this.#child.exitCode !== null) throw new Error(`The container ended: ${this.#said}`);
+    const answer = await fetch(`${this.#probe}?verbose`).catch(() => undefined);
+    return answer?.ok ? (await answer.text()).split('\n').filter(Boolean) : undefined;
+  }
+
+  /** Ends it as the kubelet does; rejects when it would have to be killed. */
+  async stop(): Promise<Ended> {
+    const askedAt = Date.now();
+    this.#child.kill('SIGTERM');
+    await until('it ends when it is told to', this.#graceSeconds * 1000, () => this.#child.exitCode !== null);
+    await this.#closed;
+    return { code: this.#child.exitCode, seconds: (Date.now() - askedAt) / 1000 };
+  }
+
+  /** Leaves nothing behind, however far it got. */
+  close(): void {
+    this.#child.kill('SIGKILL');
+    rmSync(this.#dir, { recursive: true, force: true });
+  }
+}

@@ -46,7 +46,7 @@ const Pod = z.object({
         name: z.string(),
         projected: z.object({
           sources: z.tuple([
-            z.object({ serviceAccountToken: z.object({ path: z.string() }) }),
+            z.object({ serviceAccountToken: z.object({ path: z.string(), expirationSeconds: z.int() }) }),
             z.object({ configMap: paths }),
             z.object({ downwardAPI: paths }),
           ]),
@@ -136,7 +136,7 @@ for (const [folder, choices] of Object.entries(LEFT_TO_CHOICE)) {
     assert.equal(namespace.metadata.labels['pod-security.kubernetes.io/enforce'], 'restricted');
   });
 
-  test(`deploy/${folder}: a replica finds its token where it looks`, () => {
+  test(`deploy/${folder}: a replica finds its token where it looks, one for an hour`, () => {
     const [mount] = container.volumeMounts;
     const [volume] = pod.spec.volumes;
     assert.deepEqual(mount.name, volume.name);
@@ -144,12 +144,29 @@ for (const [folder, choices] of Object.entries(LEFT_TO_CHOICE)) {
     const [{ serviceAccountToken }, { configMap }, { downwardAPI }] = volume.projected.sources;
     const files = [serviceAccountToken, ...configMap.items, ...downwardAPI.items].map(({ path }) => path);
     assert.deepEqual(files, ['token', 'ca.crt', 'namespace']);
+    assert.equal(serviceAccountToken.expirationSeconds, 3600);
   });
 
   test(`deploy/${folder}: the image is that of this version`, () => {
     assert.equal(container.image, `ghcr.io/taintward/taintward:${VERSION}`);
   });
 }
+
+test('a replica in the cluster is reached at its probes alone, and reaches what may be an API server', () => {
+  const rule = z.object({ ports: z.array(z.object({ protocol: z.literal('TCP'), port: z.int() })) });
+  const { spec } = z
+    .object({
+      spec: z.object({
+        policyTypes: names,
+        ingress: z.tuple([rule]),
+        egress: z.tuple([z.strictObject(rule.shape)]),
+      }),
+    })
+    .parse(objectsIn('in-cluster', ['network-policy.yaml'])[0]);
+  assert.deepEqual(spec.policyTypes, ['Ingress', 'Egress']);
+  const ports = [...spec.ingress, ...spec.egress].map((each) => each.ports.map(({ port }) => port));
+  assert.deepEqual(ports, [[8080], [443, 6443]]);
+});
 
 test('a replica in the cluster is told what it takes, on the Node flags of npm start', () => {
   const { spec } = Deployment.parse(objectsIn('in-cluster', ['deployment.yaml'])[0]);

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import { readdirSync, readFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { stripTypeScriptTypes } from 'node:module';
-import { dirname, extname, join, relative, sep } from 'node:path';
+import { basename, dirname, extname, join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /** The packages that the page imports; each stands in node_modules as the browser takes it. */
@@ -14,6 +14,15 @@ const PACKAGES = [
   'htm/preact',
   '@tanstack/virtual-core',
 ];
+
+/** Where they stand in the repository. */
+export const PAGE_PACKAGES: readonly string[] = PACKAGES.map((name) => `node_modules/${name}/`);
+
+/** The page of this release. */
+const OUR_PAGE = fileURLToPath(new URL('page', import.meta.url));
+
+/** In a page that stands by itself: where each package's module is in it, by the name that it is imported by. */
+const IMPORTS_FILE = 'imports.json';
 
 const TYPES: Readonly<Record<string, string>> = {
   '.ts': 'text/javascript; charset=utf-8',
@@ -45,15 +54,18 @@ export interface PageFiles {
  * Reads the page in `directory`: its `index.html` names assets as `assets/…`, which are the files beside it, and imports
  * packages by their names. Nothing but what is read here is ever served, whatever a path says.
  */
-export function readPageFiles(directory = fileURLToPath(new URL('page', import.meta.url))): PageFiles {
-  const sources = new Map([...pageSources(directory), ...packageSources()]);
+export function readPageFiles(directory = OUR_PAGE): PageFiles {
+  const own = join(directory, IMPORTS_FILE);
+  const imports: Imports = existsSync(own) ? JSON.parse(readFileSync(own, 'utf8')) : packageImports();
+  const sources = new Map([...pageSources(directory), ...(existsSync(own) ? [] : packageSources())]);
   const html = readFileSync(join(directory, 'index.html'), 'utf8');
   const hash = createHash('sha256').update(html);
   for (const [path, file] of [...sources].sort(([a], [b]) => (a < b ? -1 : 1))) {
     hash.update(`\0${path}\0`).update(readFileSync(file));
   }
   const version = hash.digest('base64url').slice(0, 16);
-  const map = JSON.stringify({ imports: importsOf(version) });
+  const placed = Object.entries(imports).map(([name, path]) => [name, `./assets/${version}/${path}`]);
+  const map = JSON.stringify({ imports: Object.fromEntries(placed) });
   const served = new Map<string, PageFile>();
   return {
     document: {
@@ -80,6 +92,19 @@ export function readPageFiles(directory = fileURLToPath(new URL('page', import.m
       return asset;
     },
   };
+}
+
+/**
+ * Puts the page into `outDir` with the packages that it imports: it stands by itself there, without `node_modules`, and
+ * `readPageFiles` serves the same of it.
+ */
+export function writePage(outDir: string): void {
+  const document = ['index.html', join(OUR_PAGE, 'index.html')] as const;
+  for (const [path, file] of [document, ...pageSources(OUR_PAGE), ...packageSources()]) {
+    mkdirSync(dirname(join(outDir, path)), { recursive: true });
+    copyFileSync(file, join(outDir, path));
+  }
+  writeFileSync(join(outDir, IMPORTS_FILE), JSON.stringify(packageImports(), undefined, 2));
 }
 
 /** Node warns of what is experimental; what it does here is what it does to each file of this project that it runs. */
@@ -110,13 +135,11 @@ const packageSources = (): Sources =>
 
 const entryOf = (name: string): string => fileURLToPath(import.meta.resolve(name));
 
-function importsOf(version: string): Readonly<Record<string, string>> {
-  const packages = PACKAGES.map((name) => {
-    const entry = entryOf(name);
-    return [name, `./assets/${version}/packages/${name}/${relative(dirname(entry), entry)}`] as const;
-  });
-  return Object.fromEntries(packages);
-}
+/** From the name that a package is imported by to the path that its module is served under. */
+type Imports = Readonly<Record<string, string>>;
+
+const packageImports = (): Imports =>
+  Object.fromEntries(PACKAGES.map((name) => [name, `packages/${name}/${basename(entryOf(name))}`]));
 
 const filesIn = (directory: string, recursive: boolean): readonly string[] =>
   readdirSync(directory, { recursive, withFileTypes: true })

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { readPageFiles } from '#functions/console/page-files.ts';
+import { readPageFiles, writePage } from '#functions/console/page-files.ts';
 import { aPage } from './served-console.ts';
 
 test('the page imports packages by their names, each of which is served, with what it imports itself', (t) => {
@@ -53,4 +54,18 @@ test('any change of the page gives its assets other names', (t) => {
   assert.equal(readPageFiles(directory).version, before);
   writeFileSync(join(directory, 'styles.css'), 'body { margin: 1px }');
   assert.notEqual(readPageFiles(directory).version, before);
+});
+
+test('a page that was put beside a bundle is served as ours is, and needs no packages but those that it has', (t) => {
+  const directory = mkdtempSync(join(tmpdir(), 'taintward-page-'));
+  t.after(() => rmSync(directory, { recursive: true }));
+  writePage(directory);
+  const ours = readPageFiles();
+  const put = readPageFiles(directory);
+  assert.deepEqual(put.document.body.toString(), ours.document.body.toString());
+  assert.equal(put.version, ours.version);
+  for (const path of ['main.ts', 'icon.svg', 'packages/preact/hooks.mjs', 'packages/preact/preact.mjs']) {
+    assert.deepEqual(put.asset(path), ours.asset(path), path);
+  }
+  assert.ok(put.asset('main.ts'));
 });

@@ -1,21 +1,28 @@
-# The relay, as the stack runs it on Fargate, as one file: nothing else is in the image but Node.
+# All that runs outside of Lambda, one program each: relay.mjs, and the whole service in one process, service.mjs. Nothing else is in
+# the image but Node, what the programs read beside them, and what they are made of.
 # No command names an absolute path, so the stages can be built without Docker, as a test does.
 
 # JavaScript alone comes out, so it is built on the builder's own architecture.
 FROM --platform=$BUILDPLATFORM public.ecr.aws/docker/library/node:24-slim AS build
 WORKDIR /taintward
-COPY package.json package-lock.json ./
+COPY package.json package-lock.json LICENSE ./
 RUN npm ci --ignore-scripts
-COPY cdk/bundle.ts cdk/bundle-relay.ts cdk/bill-of-materials.ts cdk/
+COPY cdk cdk
 COPY shared shared
-COPY functions/watch-relay functions/watch-relay
-RUN node cdk/bundle-relay.ts relay
+COPY functions functions
+RUN node cdk/bundle-image.ts image
 
 FROM public.ecr.aws/docker/library/node:24-slim
+LABEL org.opencontainers.image.title="Taintward" \
+      org.opencontainers.image.description="Evicts the pods that do not tolerate their node's NoExecute taints" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.source="https://github.com/taintward/taintward" \
+      org.opencontainers.image.documentation="https://github.com/taintward/taintward#readme"
 # What a relay reads it soon forgets: a small young generation, and few arenas of native memory, keep a third less of it resident.
+# Other programs say on their command line what suits them, which counts more.
 ENV NODE_ENV=production NODE_OPTIONS="--enable-source-maps --max-semi-space-size=1" MALLOC_ARENA_MAX=2
-WORKDIR /relay
-COPY --from=build /taintward/relay .
+WORKDIR /taintward
+COPY --from=build /taintward/image .
 USER node
 EXPOSE 8080
 # As process 1, node takes SIGTERM itself.

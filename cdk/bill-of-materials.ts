@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Metafile } from 'esbuild';
-import { BILL_FILE, PROJECT_DIR } from './bundle.ts';
+import { PROJECT_DIR } from './bundle.ts';
 
 /** What of a CycloneDX document is looked at; the rest is handed on. */
 interface BillOfMaterials {
@@ -37,29 +37,40 @@ const readLockfile = (): Lockfile => JSON.parse(readFileSync(join(PROJECT_DIR, '
 const refOf = (folder: string, { version }: LockedPackage): string =>
   `${folder.slice(folder.lastIndexOf('node_modules/') + 'node_modules/'.length)}@${version}`;
 
-/**
- * The packages of which something is in a bundle, as `NAME@VERSION`, by the lockfile. Throws when the bundle has one that the lockfile
- * does not know.
- */
-export function packagesIn({ outputs }: Pick<Metafile, 'outputs'>): ReadonlySet<string> {
-  const { packages } = readLockfile();
-  const used = Object.values(outputs).flatMap(({ inputs }) =>
-    Object.entries(inputs).flatMap(([path, { bytesInOutput }]) => (bytesInOutput > 0 ? [path] : [])),
-  );
-  return new Set(
-    used.flatMap((path) => {
-      const [, folder] = /^(node_modules\/(?:.*node_modules\/)?(?:@[^/]+\/)?[^/]+)\//.exec(path) ?? [];
-      if (folder === undefined) return [];
-      const found = packages[folder];
-      if (found === undefined) throw new Error(`package-lock.json knows no ${folder}: run npm ci.`);
-      return [refOf(folder, found)];
-    }),
-  );
+/** What is passed on as one: what went into a bundle, and what lies beside it, as paths from the repository. */
+export interface Made {
+  readonly metafile: Pick<Metafile, 'outputs'>;
+  readonly beside?: readonly string[];
 }
 
-/** The bill of materials of a bundle, as CycloneDX: of the packages of which something is in it. */
-export const billOfMaterials = (metafile: Pick<Metafile, 'outputs'>): BillOfMaterials =>
-  billOf(packagesIn(metafile));
+/**
+ * The folders of the packages of which something is in it, from the repository. Throws when it has one that the lockfile does not
+ * know.
+ */
+export function packageFolders({ metafile, beside = [] }: Made): readonly string[] {
+  const { packages } = readLockfile();
+  const used = Object.values(metafile.outputs).flatMap(({ inputs }) =>
+    Object.entries(inputs).flatMap(([path, { bytesInOutput }]) => (bytesInOutput > 0 ? [path] : [])),
+  );
+  const folders = [...used, ...beside].flatMap((path) => {
+    const [, folder] = /^(node_modules\/(?:.*node_modules\/)?(?:@[^/]+\/)?[^/]+)\//.exec(path) ?? [];
+    if (folder === undefined) return [];
+    if (packages[folder] === undefined) {
+      throw new Error(`package-lock.json knows no ${folder}: run npm ci.`);
+    }
+    return [folder];
+  });
+  return [...new Set(folders)].toSorted();
+}
+
+/** The packages of which something is in it, as `NAME@VERSION`, by the lockfile. Throws as `packageFolders` does. */
+export function packagesIn(made: Made): ReadonlySet<string> {
+  const { packages } = readLockfile();
+  return new Set(packageFolders(made).map((folder) => refOf(folder, packages[folder] ?? {})));
+}
+
+/** The bill of materials of what is passed on, as CycloneDX: of the packages of which something is in it. */
+export const billOfMaterials = (made: Made): BillOfMaterials => billOf(packagesIn(made));
 
 /** The bill of materials of the whole project but its tools, likewise: it runs from its sources, too. */
 export function billOfProject(): BillOfMaterials {
@@ -68,10 +79,13 @@ export function billOfProject(): BillOfMaterials {
   return billOf(new Set(kept.map(([folder, each]) => refOf(folder, each))));
 }
 
-/** Puts a bundle's bill of materials beside it. */
-export function writeBill(metafile: Pick<Metafile, 'outputs'>, dir: string): void {
-  writeFileSync(join(dir, BILL_FILE), JSON.stringify(billOfMaterials(metafile), undefined, 2));
+/** Writes the bill of materials of what is passed on into `file`. */
+export function writeBill(made: Made, file: string): void {
+  writeFileSync(file, JSON.stringify(billOfMaterials(made), undefined, 2));
 }
+
+/** What npm says of the whole lockfile: asking it takes a second. */
+let printed: BillOfMaterials | undefined;
 
 /**
  * What npm says of the lockfile, of these packages. npm leaves out the hash of a package that comes within another one, too, and with
@@ -79,10 +93,13 @@ export function writeBill(metafile: Pick<Metafile, 'outputs'>, dir: string): voi
  * the folder's name that npm puts there.
  */
 function billOf(refs: ReadonlySet<string>): BillOfMaterials {
-  const args = ['sbom', '--sbom-format=cyclonedx', '--package-lock-only'];
-  const printed: BillOfMaterials = JSON.parse(
-    execFileSync('npm', args, { cwd: PROJECT_DIR, encoding: 'utf8', stdio: 'pipe' }),
-  );
+  printed ??= JSON.parse(
+    execFileSync('npm', ['sbom', '--sbom-format=cyclonedx', '--package-lock-only'], {
+      cwd: PROJECT_DIR,
+      encoding: 'utf8',
+      stdio: 'pipe',
+    }),
+  ) as BillOfMaterials;
   const { serialNumber: _random, metadata, ...locked } = printed;
   const { timestamp: _moment, component, ...rest } = metadata;
   const ours = { ...component, name: component['bom-ref'].slice(0, component['bom-ref'].lastIndexOf('@')) };

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { writeBill } from './bill-of-materials.ts';
-import { bundleFunction, bundleRelay, FUNCTION_NAMES } from './bundle.ts';
+import { bundleFunction, FUNCTION_NAMES } from './bundle.ts';
+import { bundleImage } from './bundle-image.ts';
 
 /*
  * What `npm run bundles` calls: builds all that is deployed, into the directory that is given or into none that stays, and prints
@@ -13,7 +13,7 @@ const [, , given] = process.argv;
 const dir = given ?? mkdtempSync(join(tmpdir(), 'taintward-bundles-'));
 try {
   for (const name of FUNCTION_NAMES) bundleFunction(name, join(dir, name));
-  writeBill(bundleRelay(join(dir, 'relay')), join(dir, 'relay'));
+  bundleImage(join(dir, 'image'));
   for (const path of readdirSync(dir, { recursive: true, encoding: 'utf8' }).toSorted()) {
     if (!statSync(join(dir, path)).isFile()) continue;
     const hash = createHash('sha256')

@@ -1,6 +1,6 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { buildSync, type Metafile } from 'esbuild';
+import { type BuildOptions, buildSync, type Metafile } from 'esbuild';
 
 /** The repository. */
 export const PROJECT_DIR = join(import.meta.dirname, '..');
@@ -24,11 +24,18 @@ export const roomOf = (name: FunctionName): string => `functions/${ROOMS[name]}`
 /** The file of a function's bundle that Lambda loads. */
 export const BUNDLE_FILE = 'lambda.mjs';
 
-/** The file of the relay's bundle. */
-export const RELAY_FILE = 'relay.mjs';
+/** What the image runs, one program each: the entry that it is made of. */
+const PROGRAMS = {
+  relay: 'functions/watch-relay/main.ts',
+  service: 'functions/local/main.ts',
+} as const;
 
-/** The bill of materials beside it, as CycloneDX. */
-export const BILL_FILE = 'relay.cdx.json';
+export type ProgramName = keyof typeof PROGRAMS;
+
+export const PROGRAM_NAMES = Object.keys(PROGRAMS) as readonly ProgramName[];
+
+/** The file of a program's bundle. */
+export const programFile = (name: ProgramName): string => `${name}.mjs`;
 
 /**
  * Bundles a function with all it imports, the AWS SDK too (Lambda's own is of no fixed version and loads slower), into
@@ -38,13 +45,35 @@ export function bundleFunction(name: FunctionName, outDir: string): Metafile {
   return bundle(`${roomOf(name)}/lambda.ts`, BUNDLE_FILE, outDir);
 }
 
-/** Bundles the relay, likewise. */
-export function bundleRelay(outDir: string): Metafile {
-  return bundle('functions/watch-relay/main.ts', RELAY_FILE, outDir);
+/** Bundles a program of the image, likewise. */
+export function bundleProgram(name: ProgramName, outDir: string): Metafile {
+  return bundle(PROGRAMS[name], programFile(name), outDir);
 }
 
-/** Bundles what `entry`, a path from the repository, imports into `outDir`/`outfile`, likewise. */
-export function bundle(entry: string, outfile: string, outDir: string): Metafile {
+/** CommonJS packages inside call `require`, which an ESM file does not have by itself. */
+const REQUIRE = "import{createRequire}from'node:module';const require=createRequire(import.meta.url);";
+
+/**
+ * Bundles the command line into `outDir`/`outfile`, likewise, as a program for whichever Node is at hand, from 22.13 on. It has no
+ * source map, for nobody starts it with one.
+ */
+export function bundleCommandLine(outfile: string, outDir: string): Metafile {
+  const metafile = bundle('functions/cli/main.ts', outfile, outDir, {
+    target: 'node22',
+    banner: { js: `#!/usr/bin/env node\n${REQUIRE}` },
+    sourcemap: false,
+  });
+  chmodSync(join(outDir, outfile), 0o755);
+  return metafile;
+}
+
+/** Bundles what `entry`, a path from the repository, imports into `outDir`/`outfile`, likewise; `other` is what differs. */
+export function bundle(
+  entry: string,
+  outfile: string,
+  outDir: string,
+  other: Pick<BuildOptions, 'target' | 'banner' | 'sourcemap'> = {},
+): Metafile {
   const { metafile, outputFiles } = buildSync({
     absWorkingDir: PROJECT_DIR,
     entryPoints: [entry],
@@ -62,13 +91,13 @@ export function bundle(entry: string, outfile: string, outDir: string): Metafile
     preserveSymlinks: true,
     // What packages offer for ESM is smaller, because what is not used can be left out.
     mainFields: ['module', 'main'],
-    // CommonJS packages inside call `require`, which an ESM file does not have by itself.
-    banner: { js: "import{createRequire}from'node:module';const require=createRequire(import.meta.url);" },
+    banner: { js: REQUIRE },
     sourcemap: 'linked',
     sourcesContent: false,
     legalComments: 'none',
     metafile: true,
     logLevel: 'silent',
+    ...other,
   });
   mkdirSync(outDir, { recursive: true });
   for (const { path, contents } of outputFiles) writeFileSync(join(outDir, basename(path)), contents);

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { assertUntouched } from '#test/cluster/rig/deadline.ts';
 import { tolerates } from '#test/cluster/rig/tolerations.ts';
 import { until } from '#test/cluster/rig/until.ts';
-import { BILL_FILE } from '../../cdk/bundle.ts';
+import { billFile } from '../../cdk/bundle-image.ts';
 import { deployed, REGISTERED_WITHIN_MS } from './rig/deployed-stage.ts';
 import { evictedOnTime } from './rig/on-time.ts';
 import { printedLaunch } from './rig/relay-process.ts';
@@ -27,7 +27,7 @@ test('a relay of the stack is well by its health check, may write nowhere, and s
   assert.ok(relay);
   assert.equal(await relay.isHealthy(), true);
   assert.equal(await relay.canWrite(), false);
-  const bill = JSON.parse(readFileSync(join(relay.folder, BILL_FILE), 'utf8'));
+  const bill = JSON.parse(readFileSync(join(relay.folder, billFile('relay')), 'utf8'));
   assert.equal(bill.bomFormat, 'CycloneDX');
 });
 

@@ -10,11 +10,13 @@ import { billOfMaterials, packagesIn } from '../../../cdk/bill-of-materials.ts';
 import {
   BUNDLE_FILE,
   bundleFunction,
-  bundleRelay,
+  bundleProgram,
   FUNCTION_NAMES,
   type FunctionName,
+  PROGRAM_NAMES,
   PROJECT_DIR,
-  RELAY_FILE,
+  type ProgramName,
+  programFile,
   roomOf,
 } from '../../../cdk/bundle.ts';
 
@@ -157,55 +159,58 @@ describe("each function's bundle", () => {
   });
 });
 
-describe("the relay's bundle", () => {
-  const dir = mkdtempSync(join(tmpdir(), 'taintward-relay-'));
-  let metafile: Metafile;
-  let inputs: readonly string[];
+describe("each program's bundle", () => {
+  const dir = mkdtempSync(join(tmpdir(), 'taintward-programs-'));
+  const metafiles = new Map<ProgramName, Metafile>();
   before(() => {
-    metafile = bundleRelay(dir);
-    inputs = Object.keys(metafile.inputs);
+    for (const name of PROGRAM_NAMES) metafiles.set(name, bundleProgram(name, join(dir, name)));
   });
   after(() => rmSync(dir, { recursive: true }));
+  const metafileOf = (name: ProgramName) => metafiles.get(name) ?? assert.fail(name);
 
   test('has a bill of materials that names each package in it once, with version and license, and no other', () => {
-    const { components, dependencies } = billOfMaterials(metafile);
-    const refs = components.map((component) => component['bom-ref']);
-    assert.deepEqual(refs.toSorted(), [...packagesIn(metafile)].toSorted());
-    assert.ok(refs.some((ref) => ref.startsWith('pino@')));
-    for (const component of components) {
-      const { version, licenses } = component as { version?: string; licenses?: readonly object[] };
-      assert.match(version ?? '', /^\d+\./);
-      assert.ok(licenses && licenses.length > 0, component['bom-ref']);
-    }
-    for (const { dependsOn = [] } of dependencies) {
-      for (const ref of dependsOn) assert.ok(refs.includes(ref), ref);
+    for (const name of PROGRAM_NAMES) {
+      const metafile = metafileOf(name);
+      const { components, dependencies } = billOfMaterials({ metafile });
+      const refs = components.map((component) => component['bom-ref']);
+      assert.deepEqual(refs.toSorted(), [...packagesIn({ metafile })].toSorted());
+      assert.ok(refs.some((ref) => ref.startsWith('pino@')));
+      for (const component of components) {
+        const { version, licenses } = component as { version?: string; licenses?: readonly object[] };
+        assert.match(version ?? '', /^\d+\./);
+        assert.ok(licenses && licenses.length > 0, component['bom-ref']);
+      }
+      for (const { dependsOn = [] } of dependencies) {
+        for (const ref of dependsOn) assert.ok(refs.includes(ref), ref);
+      }
     }
   });
 
-  test('is made of what the Dockerfile has at hand', () => {
-    const dockerfile = readFileSync(join(PROJECT_DIR, 'Dockerfile'), 'utf8');
-    assert.match(dockerfile, /^COPY package\.json /m);
-    const copied = dockerfile.match(/^COPY (\S+) \1$/gm) ?? [];
-    const folders = copied.map((line) => line.split(' ')[1]);
-    assert.deepEqual(folders, ['shared', 'functions/watch-relay']);
-    const allowed = readFileSync(join(PROJECT_DIR, '.dockerignore'), 'utf8').split('\n');
-    for (const folder of folders) assert.ok(allowed.includes(`!${folder}`));
-    const ours = inputs.filter((path) => !path.includes('node_modules/'));
-    assert.deepEqual(
-      ours.filter(
-        (path) => path !== 'package.json' && !folders.some((folder) => path.startsWith(`${folder}/`)),
-      ),
-      [],
-    );
-  });
-
-  test('calls the AWS APIs that the guide has VPC endpoints for', () => {
+  test('of the relay calls the AWS APIs that the guide has VPC endpoints for', () => {
+    const inputs = Object.keys(metafileOf('relay').inputs);
     assert.deepEqual(endpointsCalledBy(inputs).toSorted(), endpointsInGuide('relay,').toSorted());
   });
 
-  test('runs, and says what its environment lacks', () => {
+  test('of the relay carries nothing of the service, and that of the service nothing of the command line', () => {
+    const strangers = {
+      relay: ['functions/local/', 'functions/console/', 'functions/evict/'],
+      service: ['functions/cli/', '@bomb.sh/tab'],
+    };
+    for (const [name, others] of Object.entries(strangers)) {
+      const inputs = Object.keys(metafileOf(name as ProgramName).inputs);
+      for (const stranger of others) {
+        assert.deepEqual(
+          inputs.filter((path) => path.includes(stranger)),
+          [],
+          name,
+        );
+      }
+    }
+  });
+
+  test('of the relay runs, and says what its environment lacks', () => {
     const { TABLE_NAME: _table, ...env } = process.env;
-    const { status, stderr } = spawnSync(process.execPath, [join(dir, RELAY_FILE)], {
+    const { status, stderr } = spawnSync(process.execPath, [join(dir, 'relay', programFile('relay'))], {
       env,
       encoding: 'utf8',
     });

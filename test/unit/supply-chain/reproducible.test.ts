@@ -1,16 +1,29 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { cpSync, globSync, mkdtempSync, readFileSync, rmSync, symlinkSync, utimesSync } from 'node:fs';
+import {
+  cpSync,
+  globSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { promisify } from 'node:util';
 import { FileSystem } from 'aws-cdk-lib';
-import { BILL_FILE, FUNCTION_NAMES, PROJECT_DIR } from '../../../cdk/bundle.ts';
+import { FUNCTION_NAMES, PROGRAM_NAMES, PROJECT_DIR } from '../../../cdk/bundle.ts';
+import { billFile } from '../../../cdk/bundle-image.ts';
 import { locked } from './lockfile.ts';
 
 /** What is built from, of the repository. */
-const SOURCES = ['cdk', 'functions', 'shared', 'package.json', 'package-lock.json', 'tsconfig.json'];
+const SOURCES = [
+  ...['cdk', 'functions', 'shared'],
+  ...['LICENSE', 'package.json', 'package-lock.json', 'tsconfig.json'],
+];
 
 /** Somebody's copy of the project, and what was built from it. */
 interface Build {
@@ -45,13 +58,23 @@ describe('what is deployed, built twice, in two folders, by clocks of two zones 
   });
   after(() => rmSync(dir, { recursive: true }));
 
-  const filesOf = ({ out }: Build) => globSync('*/*', { cwd: out }).map((file) => join(out, file));
+  const filesOf = ({ out }: Build) =>
+    readdirSync(out, { recursive: true, withFileTypes: true }).flatMap((entry) =>
+      entry.isFile() ? [join(entry.parentPath, entry.name)] : [],
+    );
 
   test('is the same byte by byte', () => {
     const [one, other] = builds;
     assert.equal(one.hashes, other.hashes);
-    // Each function has its bundle and source map, the relay its bill besides.
-    assert.equal(one.hashes.trim().split('\n').length, 2 * FUNCTION_NAMES.length + 3);
+    // Each has its bundle and source map, each program its bill besides; then there is what the programs read.
+    const count = (pattern: RegExp) => [...one.hashes.matchAll(pattern)].length;
+    assert.equal(
+      count(/\.mjs$/gm) - count(/ image\/page\/.*\.mjs$/gm),
+      FUNCTION_NAMES.length + PROGRAM_NAMES.length,
+    );
+    assert.equal(count(/\.map$/gm), FUNCTION_NAMES.length + PROGRAM_NAMES.length);
+    assert.equal(count(/\.cdx\.json$/gm), PROGRAM_NAMES.length);
+    assert.match(one.hashes, / {2}image\/page\/index\.html$/m);
   });
 
   test('is the same asset to the CDK, so that nothing is deployed anew that did not change', () => {
@@ -83,9 +106,12 @@ describe('what is deployed, built twice, in two folders, by clocks of two zones 
 
   test('has a bill whose packages are those of the lockfile, by the hash of their archives', () => {
     const [{ out }] = builds;
-    const { components } = JSON.parse(readFileSync(join(out, 'relay', BILL_FILE), 'utf8'));
-    assert.ok(components.length > 20);
-    for (const { name, version, hashes } of components) {
+    const listed = PROGRAM_NAMES.map((program) => {
+      const { components } = JSON.parse(readFileSync(join(out, 'image', billFile(program)), 'utf8'));
+      assert.ok(components.length > 20);
+      return components;
+    });
+    for (const { name, version, hashes } of listed.flat()) {
       const [{ content = '' } = {}] = hashes as { content?: string }[];
       const integrity = `sha512-${Buffer.from(content, 'hex').toString('base64')}`;
       const found = locked.find((each) => each.name === name && each.version === version);

@@ -99,6 +99,7 @@ function follow(
       runIn(stage, rest);
       return;
     case 'EXPOSE':
+    case 'LABEL':
       return;
     default:
       throw new Error(`Nothing stands in for ${instruction}.`);

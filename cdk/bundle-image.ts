@@ -1,0 +1,43 @@
+import { copyFileSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { PAGE_PACKAGES, writePage } from '#functions/console/page-files.ts';
+import { type Made, writeBill } from './bill-of-materials.ts';
+import { bundleProgram, PROGRAM_NAMES, PROJECT_DIR, type ProgramName } from './bundle.ts';
+import { LICENCE_TEXTS_FILE, licenceTexts } from './licence-texts.ts';
+
+/** What the simulated cluster reads beside its code. */
+const READ_BY_SERVICE = [
+  'functions/local/simulated-cluster/api/protobuf-messages.json',
+  'functions/local/simulated-cluster/objects/schemas.json',
+];
+
+/** What is beside a program that has something beside it. */
+const BESIDE: Partial<Record<ProgramName, readonly string[]>> = { service: PAGE_PACKAGES };
+
+/** The file of a program's bill of materials, CycloneDX: what scans images reads it by that name. */
+export const billFile = (name: ProgramName): string => `${name}.cdx.json`;
+
+/**
+ * Puts all that the image has but Node into `outDir`: each program with its source map and its bill of materials, the console's page and
+ * what else is read beside them, and the licences of the packages within. The same sources give the same files.
+ */
+export function bundleImage(outDir: string): void {
+  const made = PROGRAM_NAMES.map((name): Made => {
+    const one: Made = { metafile: bundleProgram(name, outDir), beside: BESIDE[name] ?? [] };
+    writeBill(one, join(outDir, billFile(name)));
+    return one;
+  });
+  for (const file of READ_BY_SERVICE) copyFileSync(join(PROJECT_DIR, file), join(outDir, basename(file)));
+  writePage(join(outDir, 'page'));
+  writeFileSync(join(outDir, LICENCE_TEXTS_FILE), licenceTexts(...made));
+  copyFileSync(join(PROJECT_DIR, 'LICENSE'), join(outDir, 'LICENSE'));
+}
+
+if (import.meta.main) {
+  const [, , outDir] = process.argv;
+  if (outDir === undefined) {
+    process.stderr.write('usage: node cdk/bundle-image.ts DIRECTORY\n');
+    process.exit(1);
+  }
+  bundleImage(outDir);
+}

@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { after, before, describe, test } from 'node:test';
+import { FileSystem, IgnoreMode } from 'aws-cdk-lib';
+import { VERSION } from '#shared/version.ts';
+import { PROGRAM_NAMES, PROJECT_DIR, programFile } from '../../../cdk/bundle.ts';
+import { billFile } from '../../../cdk/bundle-image.ts';
+import { LICENCE_TEXTS_FILE } from '../../../cdk/licence-texts.ts';
+import { buildImage, type Image } from '../../deployed/rig/image/build.ts';
+
+/** What the programs read beside them. */
+const READ = ['page', 'protobuf-messages.json', 'schemas.json'];
+
+describe('the image, whose stages are played without Docker, of what .dockerignore lets in,', () => {
+  const dir = mkdtempSync(join(tmpdir(), 'taintward-image-'));
+  let image: Image;
+  let workdir: string;
+  before(() => {
+    const context = join(dir, 'context');
+    const exclude = readFileSync(join(PROJECT_DIR, '.dockerignore'), 'utf8').trim().split('\n');
+    mkdirSync(context);
+    FileSystem.copyDirectory(PROJECT_DIR, context, { exclude, ignoreMode: IgnoreMode.DOCKER });
+    copyFileSync(join(PROJECT_DIR, 'Dockerfile'), join(context, 'Dockerfile'));
+    image = buildImage(context, join(dir, 'stages'));
+    workdir = join(image.root, image.workdir);
+  });
+  after(() => rmSync(dir, { recursive: true }));
+
+  const env = () => ({ PATH: process.env['PATH'], HOME: dir, ...image.env });
+  const run = (program: string, ...args: readonly string[]) =>
+    spawnSync(process.execPath, [program, ...args], { cwd: workdir, env: env(), encoding: 'utf8' });
+
+  test('holds each program with its source map and its bill of materials, what they read, and licences: nothing else', () => {
+    const ofPrograms = PROGRAM_NAMES.flatMap((name) => [
+      programFile(name),
+      `${programFile(name)}.map`,
+      billFile(name),
+    ]);
+    const expected = [...ofPrograms, ...READ, 'LICENSE', LICENCE_TEXTS_FILE];
+    assert.deepEqual(readdirSync(workdir).toSorted(), expected.toSorted());
+    assert.equal(image.user, 'node');
+    assert.deepEqual(image.command, ['node', programFile('relay')]);
+  });
+
+  test('each program tells its version and what it may be told', () => {
+    for (const name of PROGRAM_NAMES) {
+      const version = run(programFile(name), '--version');
+      assert.deepEqual([version.status, version.stdout, version.stderr], [0, `${VERSION}\n`, ''], name);
+      const help = run(programFile(name), '--help');
+      assert.equal(help.status, 0, help.stderr);
+      assert.match(help.stdout, /^Usage: /, name);
+    }
+  });
+
+  test('the service brings up its simulated cluster, serves metrics and console, and stops when it is told to', async () => {
+    const args = ['service.mjs', '--log', 'json', '--state', join(dir, 'state')];
+    const service = spawn(process.execPath, args, { cwd: workdir, env: env() });
+    const told: string[] = [];
+    let complaints = '';
+    service.stderr.on('data', (text) => {
+      complaints += text;
+    });
+    const ended = once(service, 'exit');
+    for await (const line of createInterface(service.stdout)) {
+      const { event, address } = JSON.parse(line);
+      told.push(event);
+      if (event === 'console.started') {
+        // Whoever has no link is refused, by a console that has read its page.
+        assert.equal((await fetch(address)).status, 401);
+        service.kill('SIGTERM');
+      }
+    }
+    assert.deepEqual(await ended, [0, null], complaints);
+    assert.ok(told.includes('relay.started') && told.includes('relay.stopped'), told.join());
+  });
+});

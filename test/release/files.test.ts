@@ -1,0 +1,199 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { after, before, describe, test } from 'node:test';
+import { load } from 'js-yaml';
+import { extract } from 'tar';
+import { VERSION } from '#shared/version.ts';
+import { PROJECT_DIR } from '../../cdk/bundle.ts';
+import { CHART } from '../../release/chart-archive.ts';
+import { CHECKSUMS_FILE, sha256 } from '../../release/checksums.ts';
+import { makeFiles } from '../../release/files.ts';
+import { filesUrl } from '../../release/project.ts';
+
+const CHART_ARCHIVE = `taintward-chart-${VERSION}.tgz`;
+const FILES = {
+  bill: `taintward-${VERSION}.cdx.json`,
+  ...(existsSync(join(PROJECT_DIR, CHART)) && { chart: CHART_ARCHIVE }),
+  npm: `taintward-npm-${VERSION}.tgz`,
+  plugin: `kubectl-taintward-v${VERSION}.tar.gz`,
+  pluginManifest: 'taintward.yaml',
+};
+
+/** Of a manifest that tolerates what cannot be: something for `lint` to find. */
+const POD = `apiVersion: v1
+kind: Pod
+metadata: { name: web, namespace: shop }
+spec:
+  containers: [{ name: web, image: web }]
+  tolerations: [{ key: x, operator: Exists, value: y }]
+`;
+
+describe('the files of a release', () => {
+  const dir = mkdtempSync(join(tmpdir(), 'taintward-release-'));
+  const made = join(dir, 'made');
+  const state = join(dir, 'state');
+  let service: ChildProcess;
+  before(async () => {
+    makeFiles(made);
+    // For commands to ask: the whole service, on its simulated cluster.
+    const args = ['functions/local/main.ts', '--state', state, '--no-console', '--log', 'json'];
+    service = spawn(process.execPath, args, { cwd: PROJECT_DIR, stdio: ['ignore', 'pipe', 'ignore'] });
+    for await (const line of createInterface(service.stdout ?? assert.fail())) {
+      if (JSON.parse(line).event === 'relay.started') break;
+    }
+  });
+  after(async () => {
+    service.kill('SIGTERM');
+    await once(service, 'exit');
+    rmSync(dir, { recursive: true });
+  });
+
+  const emptyFolder = (name: string) => {
+    const folder = join(dir, name);
+    mkdirSync(folder);
+    writeFileSync(join(folder, 'pod.yaml'), POD);
+    return folder;
+  };
+  /** Runs a command where nothing of the repository is. */
+  const run = (cwd: string, program: string, ...args: readonly string[]) =>
+    spawnSync(program, args, {
+      cwd,
+      encoding: 'utf8',
+      env: { PATH: process.env['PATH'], HOME: cwd, TMPDIR: dir },
+    });
+
+  /** Looks that the command line works: it tells its version, reads manifests, completes words, and asks a service. */
+  function worksIn(folder: string, program: string, ...first: readonly string[]): void {
+    const version = run(folder, program, ...first, '--version');
+    assert.deepEqual([version.status, version.stdout, version.stderr], [0, `${VERSION}\n`, '']);
+    const lint = run(folder, program, ...first, 'lint', '-f', 'pod.yaml');
+    assert.equal(lint.status, 2, lint.stderr);
+    assert.match(lint.stdout, /web/);
+    const words = run(folder, program, ...first, 'complete', '--', 'pol');
+    assert.match(words.stdout, /^policy/m, words.stderr);
+    const status = run(folder, program, ...first, '--state', state, 'status', '-o', 'json');
+    assert.equal(status.status, 0, status.stderr);
+    assert.equal(JSON.parse(status.stdout).clusters.length, 1);
+  }
+
+  test('are these, and their checksums are as sha256sum reads them', () => {
+    assert.deepEqual(readdirSync(made).toSorted(), [...Object.values(FILES), CHECKSUMS_FILE].toSorted());
+    const checked = execFileSync('sha256sum', ['--check', '--strict', CHECKSUMS_FILE], {
+      cwd: made,
+      encoding: 'utf8',
+    });
+    assert.equal(checked.match(/: OK$/gm)?.length, Object.keys(FILES).length);
+  });
+
+  test('are the same byte by byte when they are made anew', () => {
+    const again = join(dir, 'again');
+    makeFiles(again);
+    assert.equal(
+      readFileSync(join(again, CHECKSUMS_FILE), 'utf8'),
+      readFileSync(join(made, CHECKSUMS_FILE), 'utf8'),
+    );
+  });
+
+  test('hold the command line for npm: installed where nothing else is, it needs no other package, and runs', () => {
+    const folder = emptyFolder('by-npm');
+    writeFileSync(join(folder, 'package.json'), '{"private": true}');
+    const install = run(
+      folder,
+      'npm',
+      'install',
+      '--offline',
+      '--ignore-scripts',
+      '--no-audit',
+      join(made, FILES.npm),
+    );
+    assert.equal(install.status, 0, install.stderr);
+    assert.deepEqual(
+      readdirSync(join(folder, 'node_modules')).filter((name) => !name.startsWith('.')),
+      ['taintward'],
+    );
+    const { dependencies, scripts } = JSON.parse(
+      readFileSync(join(folder, 'node_modules/taintward/package.json'), 'utf8'),
+    );
+    assert.deepEqual([dependencies, scripts], [undefined, undefined]);
+    worksIn(folder, 'npx', '--offline', 'taintward');
+    const plugin = run(folder, join(folder, 'node_modules/.bin/kubectl-taintward'), '--version');
+    assert.equal(plugin.stdout, `${VERSION}\n`);
+    const completed = run(folder, join(folder, 'node_modules/.bin/kubectl_complete-taintward'), 'pol');
+    assert.match(completed.stdout, /^policy/m, completed.stderr);
+  });
+
+  test('hold the plugin of kubectl, by the checksum and the address of its manifest, and it runs by a link as krew makes it', () => {
+    const { spec } = load(readFileSync(join(made, FILES.pluginManifest), 'utf8')) as {
+      readonly spec: {
+        readonly version: string;
+        readonly platforms: readonly [
+          { readonly uri: string; readonly sha256: string; readonly bin: string },
+        ];
+      };
+    };
+    const [{ uri, sha256: told, bin }] = spec.platforms;
+    assert.equal(told, sha256(join(made, FILES.plugin)));
+    assert.equal(uri, `${filesUrl(VERSION)}/${FILES.plugin}`);
+    const folder = emptyFolder('by-krew');
+    mkdirSync(join(folder, 'store'));
+    extract({ file: join(made, FILES.plugin), cwd: join(folder, 'store'), sync: true });
+    symlinkSync(join(folder, 'store', bin), join(folder, bin));
+    worksIn(folder, join(folder, bin));
+  });
+
+  test('hold a command line that serves the console with the page that it brings along', async () => {
+    const folder = join(dir, 'served');
+    mkdirSync(folder);
+    extract({ file: join(made, FILES.plugin), cwd: folder, sync: true });
+    const args = ['kubectl-taintward', '--state', state, 'console', '--no-open', '--port', '0'];
+    const console = spawn(process.execPath, args, {
+      cwd: folder,
+      env: { HOME: folder },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const ended = once(console, 'exit');
+    let modules = 0;
+    for await (const line of createInterface(console.stdout)) {
+      if (!line.includes('?key=')) continue;
+      const entered = await fetch(line);
+      const [, path = ''] = /url=(\/[^"]+)"/.exec(await entered.text()) ?? [];
+      const headers = { cookie: entered.headers.getSetCookie()[0]?.split(';')[0] ?? '' };
+      const page = new URL(path, line);
+      const html = await (await fetch(page, { headers })).text();
+      const [, map = '{}'] = /<script type="importmap">(.*?)<\/script>/.exec(html) ?? [];
+      const { imports } = JSON.parse(map) as { readonly imports: Readonly<Record<string, string>> };
+      for (const module of Object.values(imports)) {
+        assert.equal((await fetch(new URL(module, page), { headers })).status, 200, module);
+        modules++;
+      }
+      console.kill('SIGTERM');
+    }
+    assert.deepEqual(await ended, [0, null]);
+    assert.ok(modules > 3);
+  });
+
+  test('hold the chart, which helm takes', (t) => {
+    const helm = process.env['HELM'];
+    if (!helm) return t.skip('HELM names no helm');
+    const archive = join(made, CHART_ARCHIVE);
+    const lint = run(dir, helm, 'lint', archive);
+    assert.equal(lint.status, 0, lint.stdout + lint.stderr);
+    const { status, stdout, stderr } = run(dir, helm, 'template', 'taintward', archive);
+    assert.equal(status, 0, stderr);
+    assert.ok(stdout.includes(`ghcr.io/taintward/taintward:${VERSION}`));
+  });
+});

@@ -23,7 +23,10 @@ export interface Call {
 const PROGRAMS = [
   'aws',
   'base64',
+  'cosign',
   'date',
+  'docker',
+  'gh',
   'git',
   'grep',
   'helm',
@@ -32,6 +35,7 @@ const PROGRAMS = [
   'npm',
   'npx',
   'rm',
+  'sha256sum',
   'sleep',
   'taintward',
   'xargs',

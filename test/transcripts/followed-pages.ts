@@ -100,6 +100,7 @@ export const FOLLOWED_PAGES: Readonly<Record<string, FollowedPage>> = {
   'simulated-cluster.md': { because: 'what decides whether a change lands tries kubectl on it' },
   'what-if.md': { because: OTHER_SUITE },
   'scale.md': { because: 'npm test asks the same model, and looks that the page is what it says' },
+  'releases.md': { because: 'publishes, or asks what is published; npm run test:release tries the rest' },
   'first-real-deploy.md': { because: 'needs a real account: that is what it is for' },
 };
 

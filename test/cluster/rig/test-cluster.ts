@@ -8,8 +8,8 @@ import { until } from './until.ts';
 import { WatchedNode, WatchedPod, type WatchedTaint, type WatchedToleration } from './watched.ts';
 import { type NodeMoment, type PodLife, Witness } from './witness.ts';
 
-/** How long the cluster may take to show what was asked of it. */
-const SEEN_WITHIN_MS = 10_000;
+/** How long the cluster may take to show what was asked of it: of a server that has 30,000 pods deleted at once, half a minute. */
+const SEEN_WITHIN_MS = 60_000;
 /** Scale tests make thousands of pods. */
 const RUNNING_WITHIN_MS = 120_000;
 /** Keeps a real scheduler's pods off the suite's nodes; it evicts nobody. */
@@ -290,14 +290,13 @@ export class TestCluster {
     change: (present: readonly WatchedTaint[]) => readonly WatchedTaint[],
   ): Promise<Span> {
     const path = `/api/v1/nodes/${node}`;
-    let askedAt = Date.now();
+    const askedAt = Date.now();
     let wanted = '';
     await this.#changing(path, async () => {
       const { metadata, spec } = WatchedNode.parse(await this.api.read(path));
       const taints = change(spec.taints);
       const { resourceVersion } = metadata;
       wanted = taintList(taints);
-      askedAt = Date.now();
       await this.api.patch(path, { metadata: { resourceVersion }, spec: { taints } });
     });
     const moment = await until(`the change of ${node}'s taints is seen`, SEEN_WITHIN_MS, () =>
@@ -306,14 +305,14 @@ export class TestCluster {
     return { askedAt, seenAt: moment.at };
   }
 
-  /** Tries again when the object changed between the reading and the writing. */
+  /** Tries again when the object changed between the reading and the writing, and when the server had too much to do to answer. */
   async #changing(what: string, attempt: () => Promise<void>): Promise<void> {
     await until(`${what} stands still for a change`, SEEN_WITHIN_MS, async () => {
       try {
         await attempt();
         return true;
       } catch (error) {
-        if (error instanceof ApiError && error.status === 409) return false;
+        if (error instanceof ApiError && [0, 409].includes(error.status)) return false;
         throw error;
       }
     });

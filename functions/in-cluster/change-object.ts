@@ -24,8 +24,7 @@ export async function changeObject(
     const next = decide(found ?? (await orStoreError(objects.get(name))));
     found = undefined;
     if (next === undefined) return undefined;
-    const isNew = next.metadata.resourceVersion === undefined;
-    const stored = await orStoreError(isNew ? objects.create(next) : objects.replace(next));
+    const stored = await writeObject(objects, next);
     if (stored !== undefined) return stored;
     await pause(backoffMs(tries, BACKOFF));
   }
@@ -33,3 +32,12 @@ export async function changeObject(
     `Others wrote to the object ${name} in every one of ${MOST_TRIES} tries: it is tried again, or try it again.`,
   );
 }
+
+/**
+ * Replaces the object whose resource version it bears, or makes one that bears none. Gives what was stored; `undefined`: somebody
+ * else was faster. Rejects with `StoreError`.
+ */
+export const writeObject = (objects: Objects, object: KubernetesObject): Promise<unknown> =>
+  orStoreError(
+    object.metadata.resourceVersion === undefined ? objects.create(object) : objects.replace(object),
+  );

@@ -10,7 +10,7 @@ import {
   type TaintedNode,
 } from '#shared/store/store.ts';
 import { HISTORY_DAYS, historyBefore, nodeTtl } from '#shared/store/stored.ts';
-import { changeObject } from './change-object.ts';
+import { changeObject, writeObject } from './change-object.ts';
 import {
   historyOf,
   isRunning,
@@ -110,8 +110,7 @@ export class KubernetesStore implements ServiceStore {
     };
     const notes = noted.length === 0 ? [] : [{ at: now, noted, ended: [] }];
     const object = this.#next(live ? rest : { ...rest, ttl: nodeTtl(now) }, notes, now);
-    const isNew = kept.resourceVersion === undefined;
-    const stored = await orStoreError(isNew ? this.#objects.create(object) : this.#objects.replace(object));
+    const stored = await writeObject(this.#objects, object);
     this.#remember(objectName(ref, this.#own), stored);
     return stored === undefined ? 'conflict' : 'committed';
   }

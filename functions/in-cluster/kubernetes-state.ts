@@ -13,7 +13,7 @@ import { EVICTION_RULES } from './eviction-rules.ts';
 import { KubernetesHistory } from './kubernetes-history.ts';
 import { KubernetesLeases, LEASE_GROUP, LEASES } from './kubernetes-leases.ts';
 import { KubernetesRulebook } from './kubernetes-rulebook.ts';
-import { KubernetesStore } from './kubernetes-store.ts';
+import { KubernetesStore, type KubernetesStoreOptions } from './kubernetes-store.ts';
 import { Leadership } from './leadership.ts';
 import { NODE_EVICTIONS, STATE_GROUP } from './node-eviction.ts';
 
@@ -42,18 +42,17 @@ export interface KeptInClusterOptions {
   readonly clock: Clock;
 }
 
-/** What is kept in that namespace. `leads`: as the store takes it. Asks nobody anything yet. */
+/** What is kept in that namespace; `led`: by a replica, as the store takes that. Asks nobody anything yet. */
 export function keptInCluster(
   { connection, namespace, historyDays, clock }: KeptInClusterOptions,
-  leads?: () => boolean,
+  led: Pick<KubernetesStoreOptions, 'leads' | 'unreadable'> = {},
 ): KeptInCluster {
   // Of its own: what is kept does not wait behind evictions.
   const transport = new Transport(connection, clock);
   const objects = (group: string, resource: string) =>
     new RestObjects(transport, { group, resource, namespace });
   const store = new KubernetesStore({
-    ...{ objects: objects(STATE_GROUP, NODE_EVICTIONS), own: IN_CLUSTER, historyDays },
-    ...(leads ? { leads } : {}),
+    ...{ objects: objects(STATE_GROUP, NODE_EVICTIONS), own: IN_CLUSTER, historyDays, ...led },
   });
   return {
     store,
@@ -74,7 +73,10 @@ export interface LedState {
 /** The state in the cluster itself, which one replica at a time writes. Throws `StoreError`. */
 export function ledState(options: KeptInClusterOptions & { readonly log: Log }): LedState {
   const { clock, log } = options;
-  const { leases, asked, ...kept } = keptInCluster(options, () => leadership.mayAct());
+  const { leases, asked, ...kept } = keptInCluster(options, {
+    leads: () => leadership.mayAct(),
+    unreadable: (reason) => log.error('state.unreadable', { reason }),
+  });
   const leadership: Leadership = new Leadership({ leases, clock, stopwatch: systemStopwatch });
   // What nobody could handle is for who looks at this process: the records are what counts, and those are kept.
   const letters = openDatabase(':memory:');

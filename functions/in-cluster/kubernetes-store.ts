@@ -43,6 +43,8 @@ export interface KubernetesStoreOptions {
   readonly historyDays?: number;
   /** Whether this process is the one that writes now, and nobody else; absent: it is one of several, who all may. */
   readonly leads?: () => boolean;
+  /** Told of an object that cannot be read, which is passed over where all are asked for; absent: nobody is to miss it, and asking rejects. */
+  readonly unreadable?: (reason: StoreError) => void;
 }
 
 /**
@@ -55,6 +57,7 @@ export class KubernetesStore implements ServiceStore {
   readonly #own: ClusterName;
   readonly #historyDays: number;
   readonly #leads: (() => boolean) | undefined;
+  readonly #unreadable: ((reason: StoreError) => void) | undefined;
   /** As they were read or written last, by name. */
   readonly #remembered = new Map<string, unknown>();
   /** What remembered objects say: a pass asks for its node several times for each pod, and unpacking takes a millisecond each. */
@@ -64,11 +67,12 @@ export class KubernetesStore implements ServiceStore {
   /** How many evictions of each node stand how, by name, as it was read or written last. */
   readonly #standings = new Map<string, { readonly cluster: ClusterName; readonly counts: Standings }>();
 
-  constructor({ objects, own, historyDays = HISTORY_DAYS, leads }: KubernetesStoreOptions) {
+  constructor({ objects, own, historyDays = HISTORY_DAYS, leads, unreadable }: KubernetesStoreOptions) {
     this.#objects = objects;
     this.#own = own;
     this.#historyDays = historyDays;
     this.#leads = leads;
+    this.#unreadable = unreadable;
   }
 
   async load(ref: NodeRef, now: EpochMs, only?: readonly PodUid[]): Promise<Partition> {
@@ -170,9 +174,20 @@ export class KubernetesStore implements ServiceStore {
     for (;;) {
       const next = await orStoreError(objects.next());
       if (next.done) return;
-      const kept = readNodeEviction(next.value);
+      const kept = this.#readable(next.value);
+      if (!kept) continue;
       this.#count(kept);
       yield kept;
+    }
+  }
+
+  #readable(object: unknown): KeptNode | undefined {
+    try {
+      return readNodeEviction(object);
+    } catch (error) {
+      if (!this.#unreadable || !(error instanceof StoreError)) throw error;
+      this.#unreadable(error);
+      return undefined;
     }
   }
 

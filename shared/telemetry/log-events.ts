@@ -210,6 +210,8 @@ export type LogEvents = {
   'timer.unsent': Partial<OfNode> & Why & { readonly at: EpochMs; readonly nodes?: number };
   /** The files of the state were deleted, replaced or cut off while they were in use: the process ends, and is to be started again. */
   'state.lost': Why;
+  /** What is kept of a node in its cluster cannot be read: it is passed over, and the others are worked on. */
+  'state.unreadable': Why;
   /** A task of upkeep failed. */
   'upkeep.failed': Why & { readonly task: string };
 

@@ -214,6 +214,21 @@ describe('KubernetesStore', () => {
     });
   }
 
+  test('who leads is told of an object that cannot be read, and goes on with those that can', async () => {
+    const told: string[] = [];
+    const unreadable = ({ message }: Error) => void told.push(message);
+    const leader = new KubernetesStore({ objects, own, leads: () => true, unreadable });
+    await store.commit(ref, 0, { ...none, node: aNode(), schedule: [aRecord()] }, NOW);
+    await store.commit(aRef(own, 'node-8'), 0, { ...none, node: aNode(), schedule: [aRecord()] }, NOW);
+    const object = (await objects.get('node-7')) as Parameters<FakeObjects['replace']>[0];
+    await objects.replace({ ...object, status: { ...(await status()), records: 'AAAA' } } as typeof object);
+    const nodes = (await Array.fromAsync(leader.upcoming())).map((each) => each.ref.node);
+    assert.deepEqual(nodes, ['node-8']);
+    assert.equal(told.length, 1);
+    assert.match(told[0] ?? '', /of node node-7 of cluster in-cluster cannot be read/);
+    await assert.rejects(Array.fromAsync(store.upcoming()), { name: 'StoreError' });
+  });
+
   test('a node of another cluster has an object of its own, whatever it is called', async () => {
     const refs = [ref, aRef(aCluster(), 'node-7'), aRef(aCluster(), 'node-7'), aRef(aCluster(), '--- !')];
     for (const each of refs) await store.commit(each, 0, { ...none, node: aNode() }, NOW);

@@ -70,9 +70,9 @@ export function release(version: string, dryRun: boolean, deps: ReleaseDeps): vo
     throw error;
   }
   git('tag', '--annotate', tag, '--message', `Release ${version}`);
-  print(
-    `Release ${version} is committed and tagged ${tag}. To publish it: git push --atomic origin HEAD ${tag}`,
-  );
+  print(`Release ${version} is committed and tagged ${tag}. To publish it:`);
+  print('  git push origin HEAD:main');
+  print(`  git push origin ${tag}    # once CI has passed what the first one pushed`);
 }
 
 /** Throws unless the version comes after all that were released, and not before what is said to be made. */

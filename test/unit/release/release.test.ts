@@ -76,7 +76,7 @@ test('a release writes the version where it stands, and the changelog its sectio
     'package.json',
     'written/0.2.0.json',
   ]);
-  assert.match(said.join('\n'), /git push --atomic origin HEAD v0\.2\.0/);
+  assert.match(said.join('\n'), /git push origin HEAD:main\n.*git push origin v0\.2\.0/);
 });
 
 test('a dry run says what would be written, and what the release says of itself, and changes nothing', (t) => {

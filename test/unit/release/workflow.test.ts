@@ -70,7 +70,7 @@ test('nothing is published of a commit whose tag, version and changelog differ, 
   const checks = files.filter(({ if: when, run }) => when === ON_TAG && run !== undefined);
   assert.match(
     checks.map(({ run }) => run).join('\n'),
-    /release\/notes\.ts[\s\S]*gh run list --workflow ci\.yml/,
+    /release\/notes\.ts[\s\S]*gh run list --workflow ci\.yml --branch main /,
   );
   for (const [name, { needs = [] }] of Object.entries(jobs)) {
     assert.ok(name === 'files' || [needs].flat().includes('files'), name);

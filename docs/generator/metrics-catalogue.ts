@@ -1,4 +1,5 @@
 import { type Metric, Registry } from 'prom-client';
+import { dueMetrics } from '#functions/agent/due-metrics.ts';
 import { createHandler as createHeartbeat } from '#functions/heartbeat/handler.ts';
 import { prometheusEvictionMetrics, standingMetrics } from '#functions/local/eviction-metrics.ts';
 import { localContext } from '#functions/local/lambda-context.ts';
@@ -9,7 +10,7 @@ import { Emf, emfEvictionMetrics, type MetricUnit } from '#shared/telemetry/emf.
 import { logTo } from '#shared/telemetry/log.ts';
 
 /** Who counts a metric. */
-export type Counted = 'relay' | 'npm start';
+export type Counted = 'relay' | 'agent' | 'npm start';
 export type Writer = 'relay' | 'evict' | 'heartbeat';
 
 /** A metric, in Prometheus, CloudWatch or both. */
@@ -37,24 +38,37 @@ export async function metricsCatalogue(): Promise<readonly CatalogueEntry[]> {
   });
 }
 
+/** What each process registers. */
+const REGISTRIES: Readonly<Record<Counted, (registry: Registry) => void>> = {
+  relay: (registry) => void relayMetrics(registry),
+  agent(registry) {
+    relayMetrics(registry);
+    prometheusEvictionMetrics(registry);
+    dueMetrics(registry);
+  },
+  'npm start'(registry) {
+    relayMetrics(registry);
+    prometheusEvictionMetrics(registry);
+    standingMetrics(registry, { standings: () => [] });
+  },
+};
+
 async function servedMetrics(): Promise<ReadonlyMap<string, NonNullable<CatalogueEntry['prometheus']>>> {
-  const relay = new Registry();
-  relayMetrics(relay);
-  const start = new Registry();
-  relayMetrics(start);
-  prometheusEvictionMetrics(start);
-  standingMetrics(start, { standings: () => [] });
-  const inRelay = new Set(relay.getMetricsAsArray().map(({ name }) => name));
-  // prom-client has the names of labels at run time only.
-  const metrics = start.getMetricsAsArray() as unknown as readonly (Metric & {
-    labelNames: readonly string[];
-  })[];
-  const entries = metrics.map(async (metric) => {
-    const { name, type, help } = await metric.get();
-    const servedBy: readonly Counted[] = inRelay.has(name) ? ['relay', 'npm start'] : ['npm start'];
-    return [name, { type: String(type), labels: metric.labelNames, help, servedBy }] as const;
-  });
-  return new Map(await Promise.all(entries));
+  const served = new Map<string, NonNullable<CatalogueEntry['prometheus']>>();
+  for (const [counted, register] of Object.entries(REGISTRIES)) {
+    const registry = new Registry();
+    register(registry);
+    // prom-client has the names of labels at run time only.
+    const metrics = registry.getMetricsAsArray() as unknown as readonly (Metric & {
+      labelNames: readonly string[];
+    })[];
+    for (const metric of metrics) {
+      const { name, type, help } = await metric.get();
+      const servedBy = [...(served.get(name)?.servedBy ?? []), counted as Counted];
+      served.set(name, { type: String(type), labels: metric.labelNames, help, servedBy });
+    }
+  }
+  return served;
 }
 
 async function writtenMetrics(): Promise<ReadonlyMap<string, NonNullable<CatalogueEntry['cloudWatch']>>> {

@@ -15,7 +15,7 @@ export async function metricsPage(code: ServiceCode): Promise<string> {
             `\`${name}\``,
             metric.type,
             metric.labels.map((label) => `\`${label}\``).join(' '),
-            metric.servedBy.map((each) => (each === 'relay' ? each : `\`${each}\``)).join(', '),
+            metric.servedBy.map((each) => (each === 'npm start' ? `\`${each}\`` : each)).join(', '),
             metric.help,
           ],
         ]
@@ -32,8 +32,8 @@ export async function metricsPage(code: ServiceCode): Promise<string> {
 
 ## Prometheus
 
-Served at \`/metrics\` by \`npm start\` and by each relay of a deployed service. What only \`npm start\` serves is counted by functions in a
-deployed one, which tell [CloudWatch](#cloudwatch). Counters count since the process began; metrics by cluster are those of the
+Served at \`/metrics\` by \`npm start\`, by each relay of a deployed service, and by each [agent](agent.md). What no relay serves is counted by
+functions in a deployed one, which tell [CloudWatch](#cloudwatch). Counters count since the process began; metrics by cluster are those of the
 clusters that the process follows. [Integrations](integrations.md) has alert rules and a dashboard.
 
 ${table(['metric', 'type', 'labels', 'served by', 'meaning'], prometheus)}

@@ -1,34 +1,22 @@
-import { randomUUID } from 'node:crypto';
-import { hostname } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { SQSClient } from '@aws-sdk/client-sqs';
-import { STSClient } from '@aws-sdk/client-sts';
 import { Registry } from 'prom-client';
 import { CLIENT_SETTINGS, SQS_SETTINGS } from '#shared/aws/client-settings.ts';
 import { EnvironmentError, readEnvironment, relayEnvironment } from '#shared/aws/environment.ts';
 import { AwsClients } from '#shared/clusters/aws-clients.ts';
 import { connector } from '#shared/clusters/connect.ts';
-import { DynamoDbLeases } from '#shared/clusters/dynamodb-leases.ts';
 import { DynamoDbClusterRegistry } from '#shared/clusters/dynamodb-registry.ts';
-import { DynamoDbRulebook } from '#shared/clusters/dynamodb-rulebook.ts';
 import { localContextConnection } from '#shared/clusters/local-context-connection.ts';
-import { allRulesReader } from '#shared/clusters/rulebook.ts';
-import { SqsSender } from '#shared/queues/sqs-sender.ts';
-import { DynamoDbHistory } from '#shared/store/dynamodb-history.ts';
-import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
 import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
 import { stdoutEmf } from '#shared/telemetry/emf.ts';
 import { jsonLog } from '#shared/telemetry/log.ts';
-import { systemClock, systemStopwatch } from '#shared/time/clock.ts';
+import { systemClock } from '#shared/time/clock.ts';
+import { openAwsRelay } from './aws-relay.ts';
 import { parseCommandLine } from './command-line.ts';
 import { followedFromOutside, followRegistry } from './follow-registry.ts';
-import { Outbox } from './outbox.ts';
-import { ownSender } from './own-sender.ts';
 import { ProbeAddressError, startProbeServer } from './probe-server.ts';
-import { Relay } from './relay.ts';
 import { relayMetrics } from './relay-metrics.ts';
-import { RulesWatch } from './rules-watch.ts';
 
 /** Fargate and Kubernetes kill 30 s after they ask to stop. What is not sent by then, the next relay sends anew. */
 const STOP_TIMEOUT_MS = 20_000;
@@ -37,46 +25,21 @@ const STOP_TIMEOUT_MS = 20_000;
 async function run(): Promise<void> {
   const environment = readEnvironment(relayEnvironment, process.env);
   const log = jsonLog();
-  const clock = systemClock;
   const stopping = new AbortController();
   process.once('SIGINT', () => stopping.abort());
   process.once('SIGTERM', () => stopping.abort());
 
   const prometheus = new Registry();
-  const metrics = relayMetrics(prometheus, stdoutEmf(environment.METRIC_NAMESPACE));
   const table = new DynamoDbTable({
     client: new DynamoDBClient(CLIENT_SETTINGS),
     tableName: environment.TABLE_NAME,
   });
-  const sqs = new SQSClient(SQS_SETTINGS);
-  const sender = (queueUrl: string) => new SqsSender({ client: sqs, queueUrl });
-  const rulebook = new DynamoDbRulebook(table);
-  const rules = new RulesWatch({
-    // How tolerations match decides here in which order what was held is told of, and nothing else.
-    readAll: allRulesReader(rulebook, { comparisonOperators: false }),
-    clock,
-    log,
-  });
-  const relay = new Relay({
-    rules,
-    rulebook,
-    leases: new DynamoDbLeases(table, { sender: await ownSender(new STSClient(CLIENT_SETTINGS), log) }),
-    store: new DynamoDbStore(table),
-    history: new DynamoDbHistory(table),
-    outbox: new Outbox({
-      nodeDeltas: sender(environment.NODE_DELTAS_URL),
-      podDeltas: sender(environment.POD_DELTAS_URL),
-      clock,
-      log,
-      metrics,
-    }),
-    clock,
-    stopwatch: systemStopwatch,
+  const { relay, stop } = await openAwsRelay(environment, {
+    table,
+    sqs: new SQSClient(SQS_SETTINGS),
     nodeBudget: environment.NODE_BUDGET,
+    metrics: relayMetrics(prometheus, stdoutEmf(environment.METRIC_NAMESPACE)),
     log,
-    metrics,
-    // Hosts share names, and containers process ids: the name is for who reads it, the rest tells relays apart.
-    holder: `${hostname()}/${randomUUID()}`,
   });
   const probes = await startProbeServer(
     {
@@ -92,7 +55,7 @@ async function run(): Promise<void> {
   await followRegistry({
     registry: new DynamoDbClusterRegistry(table),
     follows: followedFromOutside(environment.CLUSTERS),
-    connect: connector({ aws: new AwsClients(), clock, localContext: localContextConnection }),
+    connect: connector({ aws: new AwsClients(), clock: systemClock, localContext: localContextConnection }),
     relay,
     log,
     signal: stopping.signal,
@@ -100,10 +63,7 @@ async function run(): Promise<void> {
 
   log.info('relay.stopping');
   const stopped = await Promise.race([
-    relay
-      .stop()
-      .then(() => rules.stop())
-      .then(() => true),
+    stop().then(() => true),
     delay(STOP_TIMEOUT_MS, false, { ref: false }),
   ]);
   if (!stopped) log.warn('relay.stopped-late', { afterMs: STOP_TIMEOUT_MS });

@@ -9,8 +9,11 @@ import type { ClusterRelayState } from './cluster-relay.ts';
 /** Where a process stands with a cluster; `refused`: it is not let in, and tries again. */
 export type ClusterState = ClusterRelayState | { readonly kind: 'refused' };
 
-/** What probes tell of a cluster; `leaseless`: its lease can be neither read nor renewed, so this process does nothing for it, nor would. */
-export type ProbedState = ClusterState | { readonly kind: 'leaseless' };
+/**
+ * What probes tell of a cluster; `leaseless`: its lease can be neither read nor renewed, so this process does nothing for it, nor
+ * would; `queueless`: what is due there cannot be received.
+ */
+export type ProbedState = ClusterState | { readonly kind: 'leaseless' | 'queueless' };
 
 /** The probes cannot be served where they are to be; the message names the setting and the fix. */
 export class ProbeAddressError extends Error {

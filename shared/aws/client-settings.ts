@@ -8,3 +8,9 @@ export const CLIENT_SETTINGS = {
 
 /** What every SQS client is made with: the endpoint counts, not the host in a queue's URL. */
 export const SQS_SETTINGS = { ...CLIENT_SETTINGS, useQueueUrlAsEndpoint: false } as const;
+
+/** The same where calls wait for messages, for up to 20 s. */
+export const SQS_WAITING_SETTINGS = {
+  ...SQS_SETTINGS,
+  requestHandler: { ...SQS_SETTINGS.requestHandler, requestTimeout: 25_000 },
+} as const;

@@ -141,6 +141,8 @@ export type LogEvents = {
   'console.failed': Why & { readonly path: string };
   /** The console is served there, to who has a link to it. */
   'console.started': { readonly address: string };
+  /** No cluster of this name is registered for this agent: it carries out what is due there, and follows nothing. */
+  'agent.idle': OfCluster & { readonly agent: string };
   /** The relay's process is up; its probes answer on `port`. */
   'relay.started': { readonly port: number };
   /** STS does not say who it is: the deltas of its clusters are taken from whoever may send to the queues. */
@@ -184,6 +186,8 @@ export type LogEvents = {
 
   /** A message could not be done, and comes again. */
   'message.retried': OfNode & Partial<OfDelta> & Why & { readonly receives: number };
+  /** A queue gives no messages, and is asked again and again. */
+  'queue.unreachable': OfQueue & Why;
   /** What is due in a cluster is sent on to the agent that works in it. */
   'message.sent-on': OfNode & { readonly agent: string };
   /** Nobody can read the message; it was set aside. */

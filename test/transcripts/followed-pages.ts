@@ -90,6 +90,7 @@ export const FOLLOWED_PAGES: Readonly<Record<string, FollowedPage>> = {
   'takeover.md': { because: CONTROLLERS },
   'console.md': { because: 'serves until it is ended; npm run test:console opens the console and clicks' },
   'explain.md': { because: OTHER_SUITE },
+  'agent.md': { because: 'needs what an agent has in AWS; npm run test:deployed does the same with one' },
   'in-cluster.md': { because: 'npm run test:chart installs the same, in a namespace of its own' },
   'integrations.md': { because: 'needs a Prometheus; npm run test:prometheus asks one of what is served' },
   'lint.md': { because: OTHER_SUITE },

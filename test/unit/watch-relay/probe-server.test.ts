@@ -56,6 +56,13 @@ test('it is not ready while it has not listed a cluster it speaks for, and says 
   assert.equal(await response.text(), 'c2 syncing\n');
 });
 
+test('it is not ready where what is due cannot be received', async (context) => {
+  const { ask } = await served(context, { c1: { kind: 'queueless' } });
+  const response = await ask('/readyz');
+  assert.equal(response.status, 503);
+  assert.equal(await response.text(), 'c1 queueless\n');
+});
+
 test('it is not ready where it can neither read nor renew the lease, by which alone it would do something', async (context) => {
   const { ask } = await served(context, { c1: { kind: 'leaseless' } });
   const response = await ask('/readyz');

@@ -1,0 +1,203 @@
+import {
+  DeleteMessageBatchCommand,
+  type Message,
+  type MessageSystemAttributeName,
+  ReceiveMessageCommand,
+  type SQSClient,
+} from '@aws-sdk/client-sqs';
+import type { SQSRecord } from 'aws-lambda';
+import { EVICT_BATCH_SIZE } from '#functions/evict/handler.ts';
+import type { EpochMs } from '#shared/eviction/identity.ts';
+import { type BatchHandler, handledOf } from '#shared/queues/handled.ts';
+import { QUEUES } from '#shared/queues/queue-set.ts';
+import type { VisibilityControl } from '#shared/queues/sender.ts';
+import { queueName } from '#shared/queues/sqs-sender.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
+import type { Clock } from '#shared/time/clock.ts';
+import { pause } from '#shared/time/pause.ts';
+import type { DueMetrics } from './due-metrics.ts';
+
+/**
+ * Seconds for which one call waits for messages. A call that is broken off may have been given some, which nobody sees until
+ * their visibility ends: who stops waits for it, and so it is no longer than a pod may take to stop.
+ */
+export const WAIT_SECONDS = 10;
+/** Batches that are handled at a time: `evict` waits for API servers, many nodes at once. */
+export const BATCHES_AT_ONCE = 16;
+/** How soon a queue is asked again that gave no answer. */
+const RETRY: Backoff = { firstMs: 500, longestMs: 10_000 };
+/** A queue that gave no answer for so long is out of reach: less is a hiccup. */
+export const UNREACHED_MS = 30_000;
+/** The same trouble is told again this often. */
+const TELL_AGAIN_MS = 10 * 60_000;
+
+const ATTRIBUTES: MessageSystemAttributeName[] = [
+  'ApproximateReceiveCount',
+  'ApproximateFirstReceiveTimestamp',
+  'MessageGroupId',
+  'SenderId',
+  'SentTimestamp',
+];
+
+export interface DueSourceDeps {
+  /** Made with time for calls that wait: `SQS_WAITING_SETTINGS`. */
+  readonly client: Pick<SQSClient, 'send'>;
+  readonly queueUrl: string;
+  readonly queueArn: string;
+  readonly handler: BatchHandler;
+  readonly visibility: VisibilityControl;
+  readonly metrics: DueMetrics;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/**
+ * Hands what is due, from an SQS queue, to the handler of `evict`, as Lambda's event source mapping does with
+ * `ReportBatchItemFailures`: what the handler does not report is deleted, and what it does comes when it said, or when its visibility
+ * ends. While the queue cannot be reached it is asked again and again.
+ */
+export class DueSource {
+  readonly #deps: DueSourceDeps;
+  readonly #name: string;
+  readonly #stopping = new AbortController();
+  readonly #inHand = new Map<Promise<void>, readonly SQSRecord[]>();
+  readonly #polling: Promise<void>;
+  #failingSince: EpochMs | undefined;
+  #toldAt: EpochMs | undefined;
+
+  /** Begins at once. */
+  constructor(deps: DueSourceDeps) {
+    this.#deps = deps;
+    this.#name = queueName(deps.queueUrl);
+    deps.metrics.observe(() => this.#inHand.size);
+    this.#polling = this.#poll();
+  }
+
+  /** Whether the queue answers, or did not long enough ago to tell. */
+  get reaches(): boolean {
+    return this.#failingSince === undefined || this.#deps.clock.now() - this.#failingSince < UNREACHED_MS;
+  }
+
+  /**
+   * Takes no more messages; resolves when those that were taken are handled. What is not within `withinMs` of the last call's end is
+   * given back, so that another replica has it at once: handling it twice does no harm.
+   */
+  async stop(withinMs: number): Promise<void> {
+    this.#stopping.abort();
+    await this.#polling;
+    const handled = new AbortController();
+    const handling = Promise.all(this.#inHand.keys()).then(() => handled.abort());
+    await Promise.race([handling, pause(withinMs, handled.signal)]);
+    await this.#giveBack([...this.#inHand.values()].flat());
+  }
+
+  /** Never rejects. */
+  async #poll(): Promise<void> {
+    const { signal } = this.#stopping;
+    for (let failures = 0; !signal.aborted; ) {
+      while (this.#inHand.size >= BATCHES_AT_ONCE) await Promise.race(this.#inHand.keys());
+      if (signal.aborted) return;
+      try {
+        const records = await this.#receive();
+        failures = 0;
+        this.#failingSince = undefined;
+        if (signal.aborted) await this.#giveBack(records);
+        else if (records.length > 0) this.#take(records);
+      } catch (error) {
+        failures += 1;
+        this.#failed(error);
+        await pause(backoffMs(failures, RETRY), signal);
+      }
+    }
+  }
+
+  async #receive(): Promise<readonly SQSRecord[]> {
+    const { client, queueUrl, queueArn } = this.#deps;
+    const { Messages = [] } = await client.send(
+      new ReceiveMessageCommand({
+        QueueUrl: queueUrl,
+        MaxNumberOfMessages: EVICT_BATCH_SIZE,
+        WaitTimeSeconds: WAIT_SECONDS,
+        // What is received is begun at once, and so is seen again as soon as it must be over: an agent that died is made good within
+        // a minute. The queue's own visibility is for Lambda, which may have to wait before it can begin.
+        VisibilityTimeout: QUEUES.evictionsDue.functionTimeoutSeconds,
+        MessageSystemAttributeNames: ATTRIBUTES,
+      }),
+    );
+    return Messages.map((message) => recordOf(message, queueArn));
+  }
+
+  #take(records: readonly SQSRecord[]): void {
+    const handling = this.#handle(records).finally(() => this.#inHand.delete(handling));
+    this.#inHand.set(handling, records);
+  }
+
+  /** Never rejects. */
+  async #handle(records: readonly SQSRecord[]): Promise<void> {
+    const { handler, metrics, log } = this.#deps;
+    const handled = await handledOf(records, handler, this.#name, log);
+    metrics.handled(handled.length, records.length - handled.length);
+    await this.#delete(handled);
+  }
+
+  async #delete(records: readonly SQSRecord[]): Promise<void> {
+    if (records.length === 0) return;
+    const { client, queueUrl } = this.#deps;
+    const Entries = records.map(({ receiptHandle: ReceiptHandle }, index) => ({
+      ...{ Id: `${index}`, ReceiptHandle },
+    }));
+    try {
+      const { Failed = [] } = await client.send(
+        new DeleteMessageBatchCommand({ QueueUrl: queueUrl, Entries }),
+      );
+      for (const { Id, Message: reason } of Failed) this.#notDeleted(records[Number(Id)], reason);
+    } catch (error) {
+      for (const record of records) this.#notDeleted(record, error);
+    }
+  }
+
+  /** It is seen again, which does no harm. */
+  #notDeleted(record: SQSRecord | undefined, reason: unknown): void {
+    const messageId = record?.messageId ?? '';
+    this.#deps.log.warn('message.not-deleted', { queue: this.#name, messageId, reason });
+  }
+
+  async #giveBack(records: readonly SQSRecord[]): Promise<void> {
+    if (records.length === 0) return;
+    await this.#deps.visibility.retryIn(records.map(({ receiptHandle }) => ({ receiptHandle, seconds: 0 })));
+  }
+
+  #failed(reason: unknown): void {
+    const { clock, metrics, log } = this.#deps;
+    const now = clock.now();
+    metrics.receiveFailed();
+    this.#failingSince ??= now;
+    if (this.#toldAt !== undefined && now - this.#toldAt < TELL_AGAIN_MS) return;
+    this.#toldAt = now;
+    log.error('queue.unreachable', { queue: this.#name, reason });
+  }
+}
+
+/** A received message as Lambda would put it into an event. */
+function recordOf(message: Message, queueArn: string): SQSRecord {
+  const { MessageId = '', ReceiptHandle = '', Body = '', Attributes = {} } = message;
+  const { MessageGroupId } = Attributes;
+  return {
+    messageId: MessageId,
+    receiptHandle: ReceiptHandle,
+    body: Body,
+    attributes: {
+      ApproximateReceiveCount: Attributes.ApproximateReceiveCount ?? '1',
+      ApproximateFirstReceiveTimestamp: Attributes.ApproximateFirstReceiveTimestamp ?? '',
+      SenderId: Attributes.SenderId ?? '',
+      SentTimestamp: Attributes.SentTimestamp ?? '',
+      ...(MessageGroupId === undefined ? {} : { MessageGroupId }),
+    },
+    messageAttributes: {},
+    md5OfBody: '',
+    eventSource: 'aws:sqs',
+    eventSourceARN: queueArn,
+    awsRegion: queueArn.split(':')[3] ?? '',
+  };
+}

@@ -1,0 +1,135 @@
+import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { SchedulerClient } from '@aws-sdk/client-scheduler';
+import { SQSClient } from '@aws-sdk/client-sqs';
+import { Registry } from 'prom-client';
+import { createAwsHandler } from '#functions/evict/aws-handler.ts';
+import { chosenCluster } from '#functions/local/chosen-clusters.ts';
+import { prometheusEvictionMetrics } from '#functions/local/eviction-metrics.ts';
+import { localContext } from '#functions/local/lambda-context.ts';
+import { LaterEvents } from '#functions/local/later-events.ts';
+import { ClustersRefusedError, ManagedClusters } from '#functions/local/managed-clusters.ts';
+import { openAwsRelay } from '#functions/watch-relay/aws-relay.ts';
+import { followRegistry } from '#functions/watch-relay/follow-registry.ts';
+import {
+  ProbeAddressError,
+  type ProbedState,
+  startProbeServer,
+} from '#functions/watch-relay/probe-server.ts';
+import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
+import { CLIENT_SETTINGS, SQS_SETTINGS, SQS_WAITING_SETTINGS } from '#shared/aws/client-settings.ts';
+import { agentEnvironment, EnvironmentError, readEnvironment } from '#shared/aws/environment.ts';
+import { recentRegistrations } from '#shared/clusters/agent-of.ts';
+import { DynamoDbClusterRegistry } from '#shared/clusters/dynamodb-registry.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
+import { contextConnection, inClusterConnection } from '#shared/kubernetes/kubeconfig.ts';
+import { KubeconfigError } from '#shared/kubernetes/kubeconfig-file.ts';
+import { RestApi } from '#shared/kubernetes/rest-api.ts';
+import { QUEUES } from '#shared/queues/queue-set.ts';
+import { SqsVisibility } from '#shared/queues/sqs-visibility.ts';
+import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
+import { jsonLog } from '#shared/telemetry/log.ts';
+import { systemClock } from '#shared/time/clock.ts';
+import { pause } from '#shared/time/pause.ts';
+import { awsTimersOf } from '#shared/timers/aws-timers-of.ts';
+import { dueMetrics } from './due-metrics.ts';
+import { DueSource } from './due-source.ts';
+import { type AgentOptions, parseOptions } from './options.ts';
+import { ownRegistration } from './own-registration.ts';
+import { refusingOthers } from './refusing-others.ts';
+
+/** Kubernetes kills 30 s after it asks to stop. What is not sent by then, the next relay sends anew. */
+const STOP_TIMEOUT_MS = 25_000;
+/** Of that, what is in hand may take so long once the last call for messages has ended. */
+const HANDLED_WITHIN_MS = 10_000;
+
+/** Whatever goes wrong by the operator's hand is one of these, with a message made for the operator. */
+const OPERATOR_ERRORS = [ClustersRefusedError, EnvironmentError, KubeconfigError, ProbeAddressError];
+
+/** Runs the agent of one cluster until it is asked to stop. */
+async function run({ context, kubeconfig }: AgentOptions): Promise<void> {
+  const environment = readEnvironment(agentEnvironment, process.env);
+  const { AGENT: agent, CLUSTER: cluster, EVICTIONS_DUE_URL: queueUrl } = environment;
+  const log = jsonLog();
+  const clock = systemClock;
+  const stopping = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => stopping.abort());
+
+  const connection = context === undefined ? inClusterConnection() : contextConnection(context, kubeconfig);
+  const connect = () => connection;
+  const chosen = chosenCluster(cluster, connect, (way) => new RestApi(way, clock));
+  const clusters = await ManagedClusters.open([chosen], { clock, log });
+
+  const prometheus = new Registry();
+  const sqs = new SQSClient(SQS_SETTINGS);
+  const scheduler = new SchedulerClient(CLIENT_SETTINGS);
+  const table = new DynamoDbTable({
+    client: new DynamoDBClient(CLIENT_SETTINGS),
+    tableName: environment.TABLE_NAME,
+  });
+  const registry = new DynamoDbClusterRegistry(table);
+  const laterEvents = new LaterEvents();
+  const evict = createAwsHandler(environment, {
+    ...{ table, sqs, queueUrl, connect, clock, log, laterEvents },
+    registry: recentRegistrations(registry, clock),
+    timers: awsTimersOf(environment, { sqs, scheduler, clock }),
+    sendOn: refusingOthers(cluster, agent),
+    metrics: prometheusEvictionMetrics(prometheus),
+  });
+  // There is nobody to leave the cluster to but those that are for it, too.
+  const { relay, stop: stopRelay } = await openAwsRelay(environment, {
+    ...{ table, sqs, log, nodeBudget: Infinity },
+    metrics: relayMetrics(prometheus),
+  });
+  const invocation = localContext(QUEUES.evictionsDue.functionTimeoutSeconds);
+  const due = new DueSource({
+    client: new SQSClient(SQS_WAITING_SETTINGS),
+    ...{ queueUrl, queueArn: environment.EVICTIONS_DUE_ARN },
+    handler: async (event) => (await evict(event, invocation)) ?? { batchItemFailures: [] },
+    visibility: new SqsVisibility({ client: sqs, queueUrl, log }),
+    metrics: dueMetrics(prometheus),
+    ...{ clock, log },
+  });
+  const states = (): ReadonlyMap<ClusterName, ProbedState> =>
+    due.reaches
+      ? new Map([...clusters.states, ...relay.states()])
+      : new Map([[cluster, { kind: 'queueless' }]]);
+  const probes = await startProbeServer(
+    {
+      host: environment.PROBE_HOST,
+      port: environment.PROBE_PORT,
+      setBy: { host: 'PROBE_HOST', port: 'PROBE_PORT' },
+    },
+    prometheus,
+    states,
+    () => relay.trips(),
+  );
+  log.info('relay.started', { port: probes.port });
+  const { promise: admitted, resolve: admit } = Promise.withResolvers<void>();
+  clusters.admit(() => admit(), stopping.signal);
+  stopping.signal.addEventListener('abort', () => admit());
+  await admitted;
+  await followRegistry({
+    registry: ownRegistration({ registry, cluster, agent, log }),
+    follows: () => true,
+    ...{ connect, relay, log, signal: stopping.signal },
+  });
+
+  log.info('relay.stopping');
+  const over = new AbortController();
+  const stopped = Promise.all([stopRelay(), due.stop(HANDLED_WITHIN_MS)])
+    .then(() => laterEvents.stop())
+    .then(() => over.abort());
+  await Promise.race([stopped, pause(STOP_TIMEOUT_MS, over.signal)]);
+  if (!over.signal.aborted) log.warn('relay.stopped-late', { afterMs: STOP_TIMEOUT_MS });
+  await probes.close();
+  log.info('relay.stopped');
+  process.exit(0);
+}
+
+try {
+  await run(parseOptions(process.argv.slice(2)));
+} catch (error) {
+  const known = OPERATOR_ERRORS.some((kind) => error instanceof kind);
+  process.stderr.write(`taintward agent: ${known ? (error as Error).message : (error as Error).stack}\n`);
+  process.exit(1);
+}

@@ -1,0 +1,68 @@
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { agentEnvironment } from '#shared/aws/environment.ts';
+import { environmentText } from '#shared/aws/environment-text.ts';
+import { VERSION } from '#shared/version.ts';
+
+/** What an agent was asked on its command line: how it reaches its cluster, if not as a pod of it. */
+export interface AgentOptions {
+  readonly context: string | undefined;
+  readonly kubeconfig: string | undefined;
+}
+
+/** What each variable of its environment is for. */
+const PURPOSES: Readonly<Record<keyof typeof agentEnvironment.shape, string>> = {
+  AGENT: 'its ID, by which its cluster is registered',
+  CLUSTER: 'the name under which that is',
+  TABLE_NAME: "the stack's table",
+  HISTORY_DAYS: 'for how many days what became of evictions is kept',
+  NODE_DELTAS_URL: 'the queue for what is told of nodes',
+  POD_DELTAS_URL: 'the queue for what is told of pods',
+  EVICTIONS_DUE_URL: "the agent's own queue of what is due",
+  EVICTIONS_DUE_ARN: 'its ARN',
+  SCHEDULE_GROUP_NAME: 'the group of the schedules that send to it',
+  SCHEDULE_ROLE_ARN: 'the role by which they do',
+  DEAD_LETTER_QUEUE_URL: 'where what nobody can read or do is set aside',
+  COMPARISON_OPERATORS: 'whether tolerations with Lt and Gt match: true or false',
+  INSTALLATION: 'who evicts, for others that share the cluster',
+  PROBE_HOST: 'where /healthz, /readyz and /metrics are served',
+  PROBE_PORT: 'their port',
+};
+
+/** Reads the command line. Prints usage or the version and exits for `--help` and `--version`, and with one sentence for what it cannot read. */
+export function parseOptions(argv: readonly string[]): AgentOptions {
+  const command = new Command('npm run agent --')
+    .description(
+      'Runs the agent of one cluster until it is asked to stop: relay and evictor of that cluster, from within it, by the ' +
+        "pod's service account. Start two; the second stands by as relay, and both evict.",
+    )
+    .version(VERSION)
+    .addOption(
+      new Option(
+        '--context <name>',
+        'reach the cluster by this context of a kubeconfig: from outside, for trying',
+      ).argParser(notEmpty('a context')),
+    )
+    .addOption(
+      new Option(
+        '--kubeconfig <file>',
+        'with --context: the file (default: $KUBECONFIG, then ~/.kube/config)',
+      ).argParser(notEmpty('a file')),
+    )
+    .addHelpText(
+      'after',
+      `\nEnvironment, which the agent's stack prints:\n${environmentText(agentEnvironment, PURPOSES)}`,
+    )
+    .allowExcessArguments(false)
+    .parse(argv, { from: 'user' });
+  const { context, kubeconfig } = command.opts<{ context?: string; kubeconfig?: string }>();
+  if (kubeconfig !== undefined && context === undefined)
+    command.error('error: --kubeconfig needs --context NAME: say which cluster is meant');
+  return { context, kubeconfig };
+}
+
+function notEmpty(what: string): (text: string) => string {
+  return (text) => {
+    if (text === '') throw new InvalidArgumentError(`name ${what}, or leave it out.`);
+    return text;
+  };
+}

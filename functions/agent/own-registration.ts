@@ -1,0 +1,35 @@
+import type { ClusterRegistry, RegisteredCluster } from '#shared/clusters/registry.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+
+export interface OwnRegistrationDeps {
+  readonly registry: Pick<ClusterRegistry, 'get'>;
+  /** The one that the agent is for. */
+  readonly cluster: ClusterName;
+  /** Its ID. */
+  readonly agent: string;
+  readonly log: Log;
+}
+
+/**
+ * The registry as an agent may read it: of its own cluster, while that is registered to be its. That it is not is told when it
+ * begins. `list` rejects with `StoreError`.
+ */
+export function ownRegistration({
+  registry,
+  cluster,
+  agent,
+  log,
+}: OwnRegistrationDeps): Pick<ClusterRegistry, 'list'> {
+  let wasOurs = true;
+  const isOurs = ({ access }: RegisteredCluster) => access.kind === 'agent' && access.agent === agent;
+  return {
+    async list() {
+      const found = await registry.get(cluster);
+      const clusters = found && isOurs(found) ? [found] : [];
+      if (clusters.length === 0 && wasOurs) log.warn('agent.idle', { cluster, agent });
+      wasOurs = clusters.length > 0;
+      return { clusters, strays: [] };
+    },
+  };
+}

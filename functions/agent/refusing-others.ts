@@ -1,0 +1,12 @@
+import type { ClusterName, NodeRef } from '#shared/eviction/identity.ts';
+import { RefusedMessageError } from '#shared/queues/refused-message.ts';
+
+/** Has what is due in another cluster than an agent's own set aside, with a sentence: somebody registered that as this agent's. */
+export const refusingOthers =
+  (own: ClusterName, agent: string) =>
+  async ({ cluster }: NodeRef): Promise<boolean> => {
+    if (cluster === own) return false;
+    throw new RefusedMessageError(
+      `due message refused: it is about cluster ${cluster}, and agent ${agent} works in cluster ${own} alone: register ${cluster} with the agent that runs there`,
+    );
+  };

@@ -1,0 +1,73 @@
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import type { SQSClient } from '@aws-sdk/client-sqs';
+import { STSClient } from '@aws-sdk/client-sts';
+import { CLIENT_SETTINGS } from '#shared/aws/client-settings.ts';
+import type { deltaQueueVariables, Variables } from '#shared/aws/environment.ts';
+import { DynamoDbLeases } from '#shared/clusters/dynamodb-leases.ts';
+import { DynamoDbRulebook } from '#shared/clusters/dynamodb-rulebook.ts';
+import { allRulesReader } from '#shared/clusters/rulebook.ts';
+import { SqsSender } from '#shared/queues/sqs-sender.ts';
+import { DynamoDbHistory } from '#shared/store/dynamodb-history.ts';
+import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
+import type { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import { systemClock, systemStopwatch } from '#shared/time/clock.ts';
+import { Outbox } from './outbox.ts';
+import { ownSender } from './own-sender.ts';
+import { Relay } from './relay.ts';
+import type { RelayMetrics } from './relay-metrics.ts';
+import { RulesWatch } from './rules-watch.ts';
+
+export interface AwsRelayDeps {
+  readonly table: DynamoDbTable;
+  readonly sqs: SQSClient;
+  readonly nodeBudget: number;
+  readonly metrics: RelayMetrics;
+  readonly log: Log;
+}
+
+/** A relay of the deployed service, and what ends with it. */
+export interface AwsRelay {
+  readonly relay: Relay;
+  /** Says what waits, gives the leases up and ends. */
+  stop(): Promise<void>;
+}
+
+/** A relay with its state and queues on AWS, which follows nothing yet. Asks STS first who it is. */
+export async function openAwsRelay(
+  queues: Variables<typeof deltaQueueVariables>,
+  { table, sqs, nodeBudget, metrics, log }: AwsRelayDeps,
+): Promise<AwsRelay> {
+  const clock = systemClock;
+  const sender = (queueUrl: string) => new SqsSender({ client: sqs, queueUrl });
+  const rulebook = new DynamoDbRulebook(table);
+  const rules = new RulesWatch({
+    // How tolerations match decides here in which order what was held is told of, and nothing else.
+    readAll: allRulesReader(rulebook, { comparisonOperators: false }),
+    clock,
+    log,
+  });
+  const relay = new Relay({
+    rules,
+    rulebook,
+    leases: new DynamoDbLeases(table, { sender: await ownSender(new STSClient(CLIENT_SETTINGS), log) }),
+    store: new DynamoDbStore(table),
+    history: new DynamoDbHistory(table),
+    outbox: new Outbox({
+      nodeDeltas: sender(queues.NODE_DELTAS_URL),
+      podDeltas: sender(queues.POD_DELTAS_URL),
+      clock,
+      log,
+      metrics,
+    }),
+    clock,
+    stopwatch: systemStopwatch,
+    nodeBudget,
+    log,
+    metrics,
+    // Hosts share names, and containers process ids: the name is for who reads it, the rest tells relays apart.
+    holder: `${hostname()}/${randomUUID()}`,
+  });
+  return { relay, stop: () => relay.stop().then(() => rules.stop()) };
+}

@@ -1,0 +1,39 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { agentEnvironment } from '#shared/aws/environment.ts';
+
+const MAIN = fileURLToPath(import.meta.resolve('#functions/agent/main.ts'));
+
+/** Runs an agent without an environment, in no pod. */
+function agent(...args: string[]) {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [MAIN, ...args], {
+    env: {},
+    encoding: 'utf8',
+  });
+  return { status, stdout, stderr };
+}
+
+test('help says what an agent is and what each variable of its environment is for', () => {
+  const { status, stdout, stderr } = agent('--help');
+  assert.deepEqual([status, stderr], [0, '']);
+  assert.match(stdout, /^Usage: npm run agent -- /);
+  for (const name of [...Object.keys(agentEnvironment.shape), 'AWS_REGION']) {
+    assert.match(stdout, new RegExp(`^  ${name} +\\w.*$`, 'm'));
+  }
+  assert.match(stdout, /^ {2}PROBE_PORT +their port \(default: 8080\)$/m);
+});
+
+test('what an agent cannot begin with is refused in one sentence', () => {
+  for (const [args, sentence] of [
+    [[], /^taintward agent: The environment variable AGENT is not set: .*\n$/],
+    [['--table', 'taintward'], /^error: unknown option '--table'\n$/],
+    [['--context', ''], /^error: .* name a context, or leave it out\.\n$/],
+    [['--kubeconfig', 'f'], /^error: --kubeconfig needs --context NAME: say which cluster is meant\n$/],
+  ] as const) {
+    const { status, stdout, stderr } = agent(...args);
+    assert.deepEqual([status, stdout], [1, '']);
+    assert.match(stderr, sentence);
+  }
+});

@@ -1,0 +1,286 @@
+import assert from 'node:assert/strict';
+import { describe, type TestContext, test } from 'node:test';
+import {
+  DeleteMessageBatchCommand,
+  type Message,
+  ReceiveMessageCommand,
+  type ReceiveMessageCommandInput,
+  type SQSClient,
+} from '@aws-sdk/client-sqs';
+import type { SQSBatchResponse, SQSEvent } from 'aws-lambda';
+import { Registry } from 'prom-client';
+import { dueMetrics } from '#functions/agent/due-metrics.ts';
+import { BATCHES_AT_ONCE, DueSource, UNREACHED_MS, WAIT_SECONDS } from '#functions/agent/due-source.ts';
+import { EVICT_BATCH_SIZE, EVICT_RECORD_DEADLINE_MS } from '#functions/evict/handler.ts';
+import { systemClock } from '#shared/time/clock.ts';
+import { recordingLog } from '#test/contracts/recording-log.ts';
+import { driveTimers } from '#test/world/driven-timers.ts';
+
+const NOW = Date.UTC(2026, 10, 22, 12);
+const URL = 'https://sqs.eu-west-1.amazonaws.com/123456789012/tw-agent-edge-1-evictions-due';
+const ARN = 'arn:aws:sqs:eu-west-1:123456789012:tw-agent-edge-1-evictions-due';
+const NOTHING_FAILED: SQSBatchResponse = { batchItemFailures: [] };
+
+/** A queue that gives the messages that the test puts there, as a call that waits does, and the source on it. */
+function source(t: TestContext, handle: (event: SQSEvent) => Promise<SQSBatchResponse>) {
+  const time = driveTimers(t, NOW);
+  const log = recordingLog();
+  const registry = new Registry();
+  const queue = {
+    waiting: [] as Message[],
+    /** Thrown in place of an answer. */
+    away: undefined as Error | undefined,
+    refusesDeletes: false,
+    asked: [] as ReceiveMessageCommandInput[],
+    deleted: [] as string[],
+    givenBack: [] as string[],
+    handedOver: [] as SQSEvent[],
+    put: (...ids: readonly string[]) => {
+      queue.waiting.push(
+        ...ids.map((id) => ({
+          MessageId: id,
+          ReceiptHandle: `handle of ${id}`,
+          Body: `body of ${id}`,
+          Attributes: { ApproximateReceiveCount: '2', SenderId: 'AROA:x', MessageGroupId: 'prod' },
+        })),
+      );
+    },
+  };
+  const receive = async (input: ReceiveMessageCommandInput): Promise<{ Messages?: Message[] }> => {
+    queue.asked.push(input);
+    if (queue.away) throw queue.away;
+    const endsAt = Date.now() + (input.WaitTimeSeconds ?? 0) * 1_000;
+    while (queue.waiting.length === 0 && Date.now() < endsAt) {
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    const Messages = queue.waiting.splice(0, input.MaxNumberOfMessages);
+    return Messages.length === 0 ? {} : { Messages };
+  };
+  const client = {
+    async send(command: unknown) {
+      if (command instanceof ReceiveMessageCommand) return receive(command.input);
+      assert.ok(command instanceof DeleteMessageBatchCommand);
+      if (queue.refusesDeletes) throw new Error('the queue is away');
+      queue.deleted.push(...(command.input.Entries ?? []).map(({ ReceiptHandle = '' }) => ReceiptHandle));
+      return {};
+    },
+  };
+  const due = new DueSource({
+    client: client as unknown as SQSClient,
+    ...{ queueUrl: URL, queueArn: ARN },
+    handler: (event) => {
+      queue.handedOver.push(event);
+      return handle(event);
+    },
+    visibility: {
+      retryIn: async (messages) => {
+        for (const { receiptHandle, seconds } of messages) {
+          assert.equal(seconds, 0);
+          queue.givenBack.push(receiptHandle);
+        }
+      },
+    },
+    metrics: dueMetrics(registry),
+    ...{ clock: systemClock, log },
+  });
+  const metric = async (name: string) =>
+    (await registry.getSingleMetric(`taintward_agent_${name}`)?.get())?.values.map(({ value }) => value);
+  const events = () => log.lines.map(({ event }) => event);
+  return { due, queue, time, log, events, metric };
+}
+
+/** Resolves when the test says so, batch by batch. */
+function handling() {
+  const batches: PromiseWithResolvers<SQSBatchResponse>[] = [];
+  const handle = () => {
+    const batch = Promise.withResolvers<SQSBatchResponse>();
+    batches.push(batch);
+    return batch.promise;
+  };
+  return { batches, handle };
+}
+
+const done = async () => NOTHING_FAILED;
+/** Stops a source whose last call waits for messages. */
+async function stopped({ due, time }: ReturnType<typeof source>): Promise<void> {
+  const stopping = due.stop(0);
+  await time.pass((WAIT_SECONDS + 1) * 1_000);
+  await stopping;
+}
+
+describe('the source of what is due', () => {
+  test('hands messages over as Lambda does, and deletes them', async (t) => {
+    const world = source(t, done);
+    const { queue, time, metric } = world;
+    queue.put('m1', 'm2');
+    await time.pass(200);
+    const [record] = queue.handedOver[0]?.Records ?? [];
+    assert.deepEqual(record, {
+      messageId: 'm1',
+      receiptHandle: 'handle of m1',
+      body: 'body of m1',
+      attributes: {
+        ApproximateReceiveCount: '2',
+        ApproximateFirstReceiveTimestamp: '',
+        SenderId: 'AROA:x',
+        SentTimestamp: '',
+        MessageGroupId: 'prod',
+      },
+      messageAttributes: {},
+      md5OfBody: '',
+      eventSource: 'aws:sqs',
+      eventSourceARN: ARN,
+      awsRegion: 'eu-west-1',
+    });
+    assert.deepEqual(queue.deleted, ['handle of m1', 'handle of m2']);
+    assert.deepEqual(await metric('messages_total'), [2, 0]);
+    await stopped(world);
+  });
+
+  test('asks for batches of the size of evict, waits for them, and hides them for as long as handling may take', async (t) => {
+    const world = source(t, done);
+    const { queue, time } = world;
+    queue.put(...Array.from({ length: EVICT_BATCH_SIZE + 2 }, (_, index) => `m${index}`));
+    await time.pass(300);
+    assert.deepEqual(
+      queue.handedOver.map(({ Records }) => Records.length),
+      [EVICT_BATCH_SIZE, 2],
+    );
+    for (const asked of queue.asked) {
+      assert.equal(asked.QueueUrl, URL);
+      assert.equal(asked.MaxNumberOfMessages, EVICT_BATCH_SIZE);
+      assert.equal(asked.WaitTimeSeconds, WAIT_SECONDS);
+      assert.ok((asked.VisibilityTimeout ?? 0) * 1_000 > EVICT_RECORD_DEADLINE_MS);
+    }
+    await stopped(world);
+  });
+
+  test('keeps what the handler reports, and all of a batch that throws', async (t) => {
+    const world = source(t, async ({ Records }) => {
+      if (Records.some(({ messageId }) => messageId === 'bad')) throw new Error('broken');
+      return { batchItemFailures: [{ itemIdentifier: 'm2' }] };
+    });
+    const { queue, time, events, metric } = world;
+    queue.put('m1', 'm2', 'm3');
+    await time.pass(200);
+    queue.put('bad', 'm4');
+    await time.pass(200);
+    assert.deepEqual(queue.deleted, ['handle of m1', 'handle of m3']);
+    assert.deepEqual(queue.givenBack, []);
+    assert.deepEqual(events(), ['batch.failed']);
+    assert.deepEqual(await metric('messages_total'), [2, 3]);
+    await stopped(world);
+  });
+
+  test('has so many batches handled at a time, and takes the next as soon as one is done', async (t) => {
+    const { batches, handle } = handling();
+    const world = source(t, handle);
+    const { queue, time, metric } = world;
+    const all = Array.from({ length: (BATCHES_AT_ONCE + 1) * EVICT_BATCH_SIZE }, (_, index) => `m${index}`);
+    queue.put(...all);
+    await time.pass(1_000);
+    assert.equal(batches.length, BATCHES_AT_ONCE);
+    assert.deepEqual(await metric('batches_in_hand'), [BATCHES_AT_ONCE]);
+    batches[3]?.resolve(NOTHING_FAILED);
+    await time.pass(200);
+    assert.equal(batches.length, BATCHES_AT_ONCE + 1);
+    for (const { resolve } of batches) resolve(NOTHING_FAILED);
+    await time.pass(200);
+    assert.equal(queue.deleted.length, all.length);
+    await stopped(world);
+  });
+
+  test('that cannot delete says so, and goes on', async (t) => {
+    const world = source(t, done);
+    const { queue, time, events } = world;
+    queue.refusesDeletes = true;
+    queue.put('m1');
+    await time.pass(200);
+    assert.deepEqual(events(), ['message.not-deleted']);
+    queue.refusesDeletes = false;
+    queue.put('m2');
+    await time.pass(200);
+    assert.deepEqual(queue.deleted, ['handle of m2']);
+    await stopped(world);
+  });
+});
+
+describe('while the queue is away, the source', () => {
+  test('asks again, ever more rarely, tells it once, and counts as out of reach after half a minute', async (t) => {
+    const world = source(t, done);
+    const { due, queue, time, events, metric } = world;
+    queue.away = new Error('no way there');
+    await time.pass(WAIT_SECONDS * 1_000 + 200);
+    assert.ok(due.reaches, 'a moment is a hiccup');
+    await time.pass(UNREACHED_MS + 1_000);
+    assert.ok(!due.reaches);
+    const asked = queue.asked.length;
+    assert.ok(asked < 15, `asked ${asked} times`);
+    await time.pass(60_000);
+    assert.ok(queue.asked.length - asked >= 6, 'it is asked again');
+    assert.ok(queue.asked.length - asked <= 12, `asked ${queue.asked.length - asked} times in a minute`);
+    assert.deepEqual(events(), ['queue.unreachable']);
+    const [failures = 0] = (await metric('receive_failures_total')) ?? [];
+    assert.ok(failures > 6);
+    queue.away = undefined;
+    queue.put('m1');
+    await time.pass(11_000);
+    assert.ok(due.reaches);
+    assert.deepEqual(queue.deleted, ['handle of m1']);
+    await stopped(world);
+  });
+});
+
+describe('a source that is to stop', () => {
+  test('takes no more, and ends when what was taken is handled', async (t) => {
+    const { batches, handle } = handling();
+    const { due, queue, time } = source(t, handle);
+    queue.put('m1');
+    await time.pass(200);
+    let isStopped = false;
+    const stopping = due.stop(10_000).then(() => {
+      isStopped = true;
+    });
+    await time.pass(WAIT_SECONDS * 1_000 + 200);
+    assert.ok(!isStopped);
+    const asked = queue.asked.length;
+    batches[0]?.resolve(NOTHING_FAILED);
+    await time.pass(100);
+    await stopping;
+    assert.deepEqual(queue.deleted, ['handle of m1']);
+    assert.deepEqual(queue.givenBack, []);
+    assert.equal(queue.asked.length, asked);
+  });
+
+  test('does not break its last call off, and gives back at once what that brings', async (t) => {
+    const { due, queue, time } = source(t, done);
+    await time.pass(200);
+    const stopping = due.stop(10_000);
+    await time.pass(1_000);
+    queue.put('m1', 'm2');
+    await time.pass(200);
+    await stopping;
+    assert.deepEqual(queue.handedOver, []);
+    assert.deepEqual(queue.givenBack, ['handle of m1', 'handle of m2']);
+    assert.deepEqual(queue.deleted, []);
+  });
+
+  test('gives back what is not handled in time', async (t) => {
+    const { due, queue, time } = source(t, handling().handle);
+    queue.put('m1');
+    await time.pass(200);
+    const stopping = due.stop(5_000);
+    await time.pass((WAIT_SECONDS + 5) * 1_000 + 500);
+    await stopping;
+    assert.deepEqual(queue.givenBack, ['handle of m1']);
+  });
+
+  test('does not wait out a pause between calls', async (t) => {
+    const { due, queue, time } = source(t, done);
+    queue.away = new Error('no way there');
+    await time.pass(60_000);
+    const stopping = due.stop(10_000);
+    await time.pass(50);
+    await stopping;
+  });
+});

@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ownRegistration } from '#functions/agent/own-registration.ts';
+import type { RegisteredCluster } from '#shared/clusters/registry.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
+import { StoreError } from '#shared/store/store.ts';
+import { recordingLog } from '#test/contracts/recording-log.ts';
+
+const CLUSTER = clusterName('closed');
+
+test('an agent sees its own cluster alone, and that while it is registered to be its; that it is not is told once', async () => {
+  const log = recordingLog();
+  let access: RegisteredCluster['access'] | undefined;
+  const asked: string[] = [];
+  const { list } = ownRegistration({
+    registry: {
+      get: async (name) => {
+        asked.push(name);
+        return access && { name, access };
+      },
+    },
+    ...{ cluster: CLUSTER, agent: 'edge-1', log },
+  });
+  const seen = async () => (await list()).clusters.map(({ name }) => name);
+  const told = () => log.lines.map(({ event }) => event);
+  assert.deepEqual(await seen(), []);
+  assert.deepEqual(await seen(), []);
+  assert.deepEqual(told(), ['agent.idle']);
+  access = { kind: 'agent', agent: 'edge-1' };
+  assert.deepEqual(await seen(), [CLUSTER]);
+  access = { kind: 'agent', agent: 'edge-2' };
+  assert.deepEqual(await seen(), []);
+  access = { kind: 'local-context', context: 'c' };
+  assert.deepEqual(await seen(), []);
+  assert.deepEqual(told(), ['agent.idle', 'agent.idle']);
+  assert.deepEqual(new Set(asked), new Set([CLUSTER]));
+});
+
+test('that it cannot be read is no word about it', async () => {
+  const log = recordingLog();
+  const { list } = ownRegistration({
+    registry: { get: () => Promise.reject(new StoreError('the table is away')) },
+    ...{ cluster: CLUSTER, agent: 'edge-1', log },
+  });
+  await assert.rejects(list(), { name: 'StoreError' });
+  assert.deepEqual(log.lines, []);
+});

@@ -1,0 +1,31 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Context } from 'aws-lambda';
+import { refusingOthers } from '#functions/agent/refusing-others.ts';
+import { createHandler } from '#functions/evict/handler.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
+import { encodeDue } from '#shared/queues/due-message.ts';
+import { deletedFrom, heard } from '#test/unit/evict/evict-bench.ts';
+import { at, nodeDelta, ref } from '#test/unit/eviction/builders.ts';
+import { recordingSender } from '#test/unit/timers/recording-sender.ts';
+import { livePod } from '#test/unit/watch-relay/live-objects.ts';
+import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';
+
+test('an agent does what is due in its own cluster, and sets aside what is of another, saying why', async () => {
+  const bench = await heard([nodeDelta(1)], [livePod()]);
+  const deadLetters = recordingSender();
+  const handler = createHandler({ ...bench, deadLetters, sendOn: refusingOthers(ref.cluster, 'edge-1') });
+  const due = (cluster: typeof ref.cluster, messageId: string) =>
+    sqsRecord(encodeDue({ ...ref, cluster, at: at(60) }), { messageId, groupId: cluster });
+  const others = due(clusterName('other'), 'm2');
+  const response = await handler(sqsEvent(due(ref.cluster, 'm1'), others), {} as Context);
+  assert.deepEqual(response?.batchItemFailures, []);
+  assert.deepEqual(deletedFrom(bench), ['u1']);
+  const [letter, ...more] = deadLetters.calls.flat();
+  assert.equal(letter?.body, others.body);
+  assert.equal(
+    letter?.attributes?.['reason'],
+    `due message refused: it is about cluster other, and agent edge-1 works in cluster ${ref.cluster} alone: register other with the agent that runs there`,
+  );
+  assert.deepEqual(more, []);
+});

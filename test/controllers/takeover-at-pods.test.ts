@@ -136,18 +136,38 @@ test('what somebody sets on a pod that is taken over counts from then on', async
   assert.deepEqual([seconds, note], [[655, 655], noteOf(55)]);
 });
 
+/** The note of a pod that is made there, and goes again. */
+async function noteOfOneMadeIn(namespace: string, labels: object = {}): Promise<string | undefined> {
+  const { api } = stage.stage.cluster;
+  const path = `/api/v1/namespaces/${namespace}/pods`;
+  const spec = { containers: [{ name: 'main', image: 'main' }], automountServiceAccountToken: false };
+  const pod = (await api.create(path, { metadata: { name: 'made', labels }, spec })) as Shown;
+  await api.remove(`${path}/made`, { gracePeriodSeconds: 0 });
+  return pod.metadata.annotations?.[TAKEOVER_ANNOTATION];
+}
+
 test('a pod or a namespace that opts out is left alone', async () => {
   const { api, namespace } = stage.stage.cluster;
-  const spec = { containers: [{ name: 'main', image: 'main' }], automountServiceAccountToken: false };
-  const made = async (where: string, labels: object) => {
-    const metadata = { name: 'opted-out', labels };
-    const pod = (await api.create(`/api/v1/namespaces/${where}/pods`, { metadata, spec })) as Shown;
-    return pod.metadata.annotations?.[TAKEOVER_ANNOTATION];
-  };
-  assert.equal(await made(namespace, { 'taintward.dev/takeover': 'off' }), undefined);
+  assert.equal(await noteOfOneMadeIn(namespace, { 'taintward.dev/takeover': 'off' }), undefined);
   await api.create('/api/v1/namespaces', { metadata: { name: `${namespace}-other` } });
-  assert.equal(await made(`${namespace}-other`, {}), undefined);
+  assert.equal(await noteOfOneMadeIn(`${namespace}-other`), undefined);
   await api.remove(`/api/v1/namespaces/${namespace}-other`);
+});
+
+test('our own pods are left alone wherever they are, and our own namespace however it is chosen', async (t) => {
+  const { api, namespace } = stage.stage.cluster;
+  const ours = { 'app.kubernetes.io/name': 'taintward' };
+  assert.equal(await noteOfOneMadeIn(namespace, ours), undefined);
+  const name = `${namespace}-ours`;
+  t.after(() => api.remove(`/api/v1/namespaces/${name}`));
+  // As deploy/in-cluster labels it, under whichever name.
+  const labels = { ...ours, 'taintward.dev/takeover': 'off' };
+  await api.create('/api/v1/namespaces', { metadata: { name, labels } });
+  const selector = `kubernetes.io/metadata.name in (${name},${namespace})`;
+  stage.command('apply', '--at', 'pod', '--namespace-selector', selector);
+  assert.equal(await noteOfOneMadeIn(name), undefined);
+  const { pods } = JSON.parse(stage.command('status', '-o', 'json'));
+  assert.deepEqual(pods.namespaces, [namespace]);
 });
 
 test('release leaves nothing behind', async () => {

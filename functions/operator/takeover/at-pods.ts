@@ -1,15 +1,24 @@
+import { isDeepStrictEqual } from 'node:util';
+import { DEFAULT_NAMESPACE } from '#functions/in-cluster/kubernetes-state.ts';
 import { TAKEOVER_ANNOTATION } from '#shared/taints/takeover-note.ts';
 import { NODE_CONTROLLER_KEYS } from './at-nodes.ts';
-import { celList, celText, LABELS, type Manifest, type Requirement } from './manifest.ts';
+import {
+  celList,
+  celText,
+  LABELS,
+  type Manifest,
+  OUR_LABEL,
+  OUR_NAME,
+  type Requirement,
+} from './manifest.ts';
 
 const NAME = 'taintward-takeover-pods';
 const ADMISSION = 'admissionregistration.k8s.io/v1';
-/** The name of the label that opts namespaces in (`on`) and pods out (`off`). */
+/** The name of the label that opts namespaces in (`on`), and namespaces and pods out (`off`). */
 export const TAKEOVER_LABEL = 'taintward.dev/takeover';
 const NOTE = celText(TAKEOVER_ANNOTATION);
-const LABEL = celText(TAKEOVER_LABEL);
 /** Whom the service itself needs, and itself: nobody waits for himself. */
-const NEVER = ['kube-system', 'kube-node-lease', 'taintward-system'];
+const NEVER = ['kube-system', 'kube-node-lease', DEFAULT_NAMESPACE];
 
 export interface PodTakeover {
   readonly keys: readonly string[];
@@ -34,13 +43,23 @@ ever, and with them DaemonSets and static pods, stay as they are. On CREATE it i
 selected, on UPDATE only those that carry the annotation, to keep both in accord (kubectl apply, GitOps, webhooks).
 A pod that slips through is evicted as ever: nothing here keeps a pod from being made.`;
 
-const own = { key: 'kubernetes.io/metadata.name', operator: 'NotIn', values: NEVER } as const;
+const NAME_LABEL = 'kubernetes.io/metadata.name';
+/** What keeps a namespace out, however it is chosen. */
+const KEPT_OUT: readonly Requirement[] = [
+  { key: NAME_LABEL, operator: 'NotIn', values: NEVER },
+  { key: TAKEOVER_LABEL, operator: 'NotIn', values: ['off'] },
+];
 
 /** The selector of the namespaces that a takeover is for. */
 export const selectedNamespaces = (namespaces: readonly Requirement[]): readonly Requirement[] => [
-  own,
+  ...KEPT_OUT,
   ...namespaces,
 ];
+
+/** The namespaces that were chosen, of a selector that {@link selectedNamespaces} made, in this release or the one before. */
+export const chosenNamespaces = (selected: readonly Requirement[]): readonly Requirement[] =>
+  // By which names the first keeps out differs by release.
+  selected.slice(1).filter((each) => !KEPT_OUT.some((out) => isDeepStrictEqual(each, out)));
 
 /** Binding it switches the takeover on. */
 export const POD_BINDING: Manifest = {
@@ -105,15 +124,17 @@ function mutatingSpec({ keys, fallbackSeconds, namespaces }: PodTakeover): objec
 const noted = (object: string) =>
   `(has(${object}.metadata.annotations) && ${NOTE} in ${object}.metadata.annotations)`;
 
+const notLabelled = (label: string, value: string) =>
+  `!has(object.metadata.labels) || !(${celText(label)} in object.metadata.labels) || object.metadata.labels[${celText(label)}] != ${celText(value)}`;
+
 const MATCH_CONDITIONS = [
   {
     name: 'made-or-taken-over',
     expression: `request.operation == "CREATE" || ${noted('object')} || ${noted('oldObject')}`,
   },
-  {
-    name: 'not-opted-out',
-    expression: `!has(object.metadata.labels) || !(${LABEL} in object.metadata.labels) || object.metadata.labels[${LABEL}] != "off"`,
-  },
+  { name: 'not-opted-out', expression: notLabelled(TAKEOVER_LABEL, 'off') },
+  // In whichever namespace it runs.
+  { name: 'not-our-own', expression: notLabelled(OUR_LABEL, OUR_NAME) },
   { name: 'not-leaving', expression: '!has(object.metadata.deletionTimestamp)' },
   {
     name: 'not-a-mirror-pod',

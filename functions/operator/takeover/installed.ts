@@ -4,7 +4,14 @@ import type { Takeover } from '#shared/kubernetes/api.ts';
 import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/api-json.ts';
 import { projectTakeover, TAKEOVER_PATH } from '#shared/kubernetes/takeover.ts';
 import { NODE_BINDING, nodePolicy } from './at-nodes.ts';
-import { kyvernoPodTakeover, POD_BINDING, POD_TAKEOVER, type PodTakeover, podTakeover } from './at-pods.ts';
+import {
+  chosenNamespaces,
+  kyvernoPodTakeover,
+  POD_BINDING,
+  POD_TAKEOVER,
+  type PodTakeover,
+  podTakeover,
+} from './at-pods.ts';
 import { type Manifest, pathOf, type Requirement } from './manifest.ts';
 
 /** What of a takeover's objects is not as this release makes it, by kind and name. */
@@ -104,7 +111,6 @@ function specOf(policy: Readonly<Record<string, unknown>>): PodTakeover {
   return {
     keys: [...expression('keys').matchAll(/"([^"]*)"/g)].map(([, key = '']) => key),
     fallbackSeconds: Number(expression('fallback')),
-    // The first keeps out whom a takeover is never for.
-    namespaces: itemsOf(matchExpressions).slice(1) as Requirement[],
+    namespaces: chosenNamespaces(itemsOf(matchExpressions) as Requirement[]),
   };
 }

@@ -30,8 +30,12 @@ const COLLECTIONS: Readonly<Record<string, string>> = {
 export const pathOf = ({ apiVersion, kind, metadata: { name } }: Manifest): string =>
   `/apis/${apiVersion}/${COLLECTIONS[kind]}/${name}`;
 
+/** By which our own objects are known, the pods of a service or an agent among them. */
+export const OUR_LABEL = 'app.kubernetes.io/name';
+export const OUR_NAME = 'taintward';
+
 /** What all objects of a takeover are labelled with. */
-export const LABELS = { 'app.kubernetes.io/name': 'taintward' };
+export const LABELS = { [OUR_LABEL]: OUR_NAME };
 
 /** Objects as one YAML text, under a comment. */
 export function manifestText(comment: string, objects: readonly Manifest[]): string {

@@ -1,6 +1,7 @@
 import { fieldsOf, itemsOf, parseInt64Json, textOf } from '#shared/kubernetes/api-json.ts';
 import { TAKEOVER_ANNOTATION } from '#shared/taints/takeover-note.ts';
 import { TAKEOVER_LABEL } from './at-pods.ts';
+import { OUR_LABEL, OUR_NAME } from './manifest.ts';
 import type { PodState } from './taken-tolerations.ts';
 
 /**
@@ -18,7 +19,7 @@ export interface PodJson {
   readonly state: PodState;
   /** What its second patch was to make of it; absent: nothing is under way. */
   readonly moving?: PodState;
-  /** It is to stay as it is: it is leaving, the kubelet's own, or opted out. */
+  /** It is to stay as it is: it is leaving, the kubelet's own, opted out, or one of ours: nobody waits for himself. */
   readonly untouchable: boolean;
   readonly hasAnnotations: boolean;
 }
@@ -27,6 +28,7 @@ export function projectTakenPod(json: unknown): PodJson {
   const { metadata, spec } = fieldsOf(json);
   const meta = fieldsOf(metadata);
   const annotations = fieldsOf(meta['annotations']);
+  const labels = fieldsOf(meta['labels']);
   const moving = parseMoving(textOf(annotations[MOVING_ANNOTATION]));
   return {
     namespace: textOf(meta['namespace']),
@@ -41,7 +43,8 @@ export function projectTakenPod(json: unknown): PodJson {
     untouchable:
       textOf(meta['deletionTimestamp']) !== '' ||
       'kubernetes.io/config.mirror' in annotations ||
-      fieldsOf(meta['labels'])[TAKEOVER_LABEL] === 'off',
+      labels[TAKEOVER_LABEL] === 'off' ||
+      labels[OUR_LABEL] === OUR_NAME,
     hasAnnotations: meta['annotations'] !== undefined,
   };
 }

@@ -68,24 +68,41 @@ describe('the manifest of a takeover', () => {
     });
   });
 
-  test('at pods is for the namespaces that are labelled, and never for those the service needs', async () => {
+  const keptOut = [
+    {
+      key: 'kubernetes.io/metadata.name',
+      operator: 'NotIn',
+      values: ['kube-system', 'kube-node-lease', 'taintward'],
+    },
+    { key: 'taintward.dev/takeover', operator: 'NotIn', values: ['off'] },
+  ];
+
+  test('at pods is for the namespaces that are labelled, and never for those the service needs, or its own', async () => {
     const policy = Policy.parse((await objects('--at', 'pod'))[0]);
     assert.deepEqual(policy.spec.matchConstraints.namespaceSelector.matchExpressions, [
-      {
-        key: 'kubernetes.io/metadata.name',
-        operator: 'NotIn',
-        values: ['kube-system', 'kube-node-lease', 'taintward-system'],
-      },
+      ...keptOut,
       { key: 'taintward.dev/takeover', operator: 'In', values: ['on'] },
     ]);
     assert.deepEqual([variable(policy, 'fallback'), policy.kind], ['3600', 'MutatingAdmissionPolicy']);
+  });
+
+  test('at pods leaves our own pods out by their label, in whichever namespace they are, by Kyverno too', async () => {
+    for (const flags of [[], ['--kyverno']]) {
+      const policy = Policy.parse((await objects('--at', 'pod', ...flags))[0]);
+      const condition = policy.spec.matchConditions.find(({ name }) => name === 'not-our-own');
+      assert.equal(
+        condition?.expression,
+        '!has(object.metadata.labels) || !("app.kubernetes.io/name" in object.metadata.labels) || object.metadata.labels["app.kubernetes.io/name"] != "taintward"',
+      );
+    }
   });
 
   test('at pods takes other namespaces, keys and seconds', async () => {
     const selector = 'team=web, tier!=gold,env in (test, prod),zone notin (a),!legacy,labelled';
     const flags = ['--namespace-selector', selector, '--fallback', '60', '--keys', 'a.io/b,c'];
     const policy = Policy.parse((await objects('--at', 'pod', ...flags))[0]);
-    assert.deepEqual(policy.spec.matchConstraints.namespaceSelector.matchExpressions.slice(1), [
+    assert.deepEqual(policy.spec.matchConstraints.namespaceSelector.matchExpressions, [
+      ...keptOut,
       { key: 'team', operator: 'In', values: ['web'] },
       { key: 'tier', operator: 'NotIn', values: ['gold'] },
       { key: 'env', operator: 'In', values: ['test', 'prod'] },

@@ -25,6 +25,17 @@ describe('a pod between two patches', () => {
   }
 });
 
+test('a pod is to stay as it is if it is one of ours, or opted out', () => {
+  const labelled = (labels: object) => ({ metadata: { labels } });
+  for (const [untouchable, labels] of [
+    [true, { 'app.kubernetes.io/name': 'taintward' }],
+    [true, { 'taintward.dev/takeover': 'off' }],
+    [false, { 'app.kubernetes.io/name': 'web', 'taintward.dev/takeover': 'on' }],
+    [false, {}],
+  ] as const)
+    assert.equal(projectTakenPod(labelled(labels)).untouchable, untouchable, JSON.stringify(labels));
+});
+
 test('a pod that tolerates as long as an int64 counts is moved by patches that say so exactly', async (t) => {
   const pod = projectTakenPod(
     parseInt64Json(

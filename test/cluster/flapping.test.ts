@@ -1,87 +1,13 @@
-import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Exposure, exposure, taintedTimes } from './rig/exposure.ts';
-import { latencyText } from './rig/figures.ts';
 import { fileStage } from './rig/file-stage.ts';
-import type { TestCluster } from './rig/test-cluster.ts';
-import { until } from './rig/until.ts';
+import { flap } from './rig/flapping.ts';
 
 const stage = fileStage('served');
-
-const PODS = 100;
-const TAINTED_MS = 1_000;
-const UNTAINTED_MS = 1_000;
-/** Evictions have ended when none was seen for this long. */
-const QUIET_MS = 2_000;
-const QUIET_WITHIN_MS = 60_000;
-/** How long the last taint stays, and after which time on a tainted node a standing pod is missed, not just late. */
-const HELD_MS = 8_000;
-const MISSED_AFTER_MS = 5_000;
-const LATE_AFTER_UNTAINT_MS = 1_000;
 
 for (const [cycles, often] of [
   [1, 'once'],
   [3, 'three times'],
 ] as const) {
-  test(`${PODS} pods on a node that is tainted for a second, ${often}: all that should go go, nobody else`, async (t) => {
-    const { cluster } = stage();
-    const node = await cluster.addNode(`flap-${cycles}`);
-    const names = Array.from({ length: PODS }, (_, index) => `flap-${cycles}-${index}`);
-    await Promise.all(names.map((name) => cluster.addPod(node, name, { comesBack: true })));
-
-    for (let cycle = 0; cycle < cycles; cycle++) {
-      await cluster.taint(node, { key: 'flapping' });
-      await passes(TAINTED_MS);
-      await cluster.untaint(node);
-      await passes(UNTAINTED_MS);
-    }
-    await quiet(cluster, node);
-    await cluster.taint(node, { key: 'flapping' });
-    await passes(HELD_MS);
-    const missed = standingFor(cluster, node, MISSED_AFTER_MS);
-    await cluster.untaint(node);
-    await quiet(cluster, node);
-
-    const exposures = exposuresOn(cluster, node);
-    const count = (kind: Exposure['kind']) => exposures.filter((each) => each.kind === kind).length;
-    const late = exposures.filter(
-      (each) => each.kind === 'after untaint' && each.afterMs > LATE_AFTER_UNTAINT_MS,
-    );
-    const latencies = exposures.flatMap((each) => (each.kind === 'while tainted' ? [each.afterMs] : []));
-    t.diagnostic(
-      `evictions: ${exposures.length}, of these while tainted ${count('while tainted')} (${latencyText(latencies)}), ` +
-        `after untaint ${count('after untaint')} (later than 1 s: ${late.length}), ` +
-        `node never tainted in the pod's life ${count('never tainted')}; missed ${missed}`,
-    );
-    assert.equal(count('never tainted'), 0);
-    assert.equal(late.length, 0);
-    assert.equal(missed, 0);
-  });
-}
-
-async function passes(ms: number): Promise<void> {
-  const endAt = Date.now() + ms;
-  await until('time passes', 2 * ms, () => Date.now() >= endAt);
-}
-
-const podsOn = (cluster: TestCluster, node: string) =>
-  [...cluster.witness.pods.values()].filter((pod) => pod.node === node);
-
-async function quiet(cluster: TestCluster, node: string): Promise<void> {
-  const beganAt = Date.now();
-  await until('evictions end', QUIET_WITHIN_MS, () => {
-    const last = Math.max(beganAt, ...podsOn(cluster, node).map(({ evictedAt = 0 }) => evictedAt));
-    return Date.now() > last + QUIET_MS;
-  });
-}
-
-const standingFor = (cluster: TestCluster, node: string, ms: number): number =>
-  podsOn(cluster, node).filter(({ evictedAt, seenAt }) => evictedAt === undefined && Date.now() > seenAt + ms)
-    .length;
-
-function exposuresOn(cluster: TestCluster, node: string): readonly Exposure[] {
-  const times = taintedTimes(cluster.witness.nodes.get(node) ?? []);
-  return podsOn(cluster, node).flatMap((pod) =>
-    pod.evictedAt === undefined ? [] : [exposure(pod, pod.evictedAt, times)],
-  );
+  test(`100 pods on a node that is tainted for a second, ${often}: all that should go go, nobody else`, (t) =>
+    flap(stage().cluster, cycles, t));
 }

@@ -1,0 +1,13 @@
+import { after, before, test } from 'node:test';
+import { flap } from '#test/cluster/rig/flapping.ts';
+import { Replicas } from '#test/cluster/rig/replicas.ts';
+
+let replicas: Replicas;
+before(async () => {
+  replicas = await Replicas.open();
+  await replicas.startLeader();
+});
+after(() => replicas?.close());
+
+test('100 pods on a node that is tainted for a second, three times: all that should go go, nobody else', (t) =>
+  flap(replicas.cluster, 3, t));

@@ -92,6 +92,7 @@ export const FOLLOWED_PAGES: Readonly<Record<string, FollowedPage>> = {
   'explain.md': { because: OTHER_SUITE },
   'agent.md': { because: 'needs what an agent has in AWS; npm run test:deployed does the same with one' },
   'in-cluster.md': { because: 'npm run test:chart installs the same, in a namespace of its own' },
+  'install-in-cluster.md': { because: 'npm run test:in-cluster installs and removes the same' },
   'integrations.md': { because: 'needs a Prometheus; npm run test:prometheus asks one of what is served' },
   'lint.md': { because: OTHER_SUITE },
   'performance.md': {

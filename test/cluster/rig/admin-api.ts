@@ -20,6 +20,10 @@ export class AdminApi {
     return this.#transport.read({ verb: 'create', resource: path, path, body });
   }
 
+  replace(path: string, body: object): Promise<unknown> {
+    return this.#transport.read({ verb: 'update', resource: path, path, body });
+  }
+
   /** As a JSON merge patch: lists are replaced. */
   patch(path: string, body: object): Promise<unknown> {
     const contentType = 'application/merge-patch+json';

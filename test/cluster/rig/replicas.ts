@@ -152,7 +152,11 @@ async function grant(cluster: TestCluster, file: string, account: string): Promi
   }
 }
 
-async function tokenOf(account: string, { api, namespace }: TestCluster): Promise<string> {
+/** A token of a service account in that namespace. */
+export async function tokenOf(
+  account: string,
+  { api, namespace }: Pick<TestCluster, 'api' | 'namespace'>,
+): Promise<string> {
   const request = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest' };
   const spec = { expirationSeconds: TOKEN_SECONDS };
   const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${account}/token`;

@@ -1,0 +1,89 @@
+import { ApiError } from '#shared/kubernetes/api-error.ts';
+import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/api-json.ts';
+import type { AdminApi } from './admin-api.ts';
+import { until } from './until.ts';
+
+const LISTED_WITHIN_MS = 30_000;
+
+/** A kind of objects that an API server serves. */
+export interface ServedKind {
+  /** Where all of it is listed: `/api/v1/pods`. */
+  readonly path: string;
+  readonly resource: string;
+  readonly namespaced: boolean;
+  readonly verbs: readonly unknown[];
+}
+
+/** Every kind that an API server serves, in the version that it prefers. */
+export async function servedKinds(api: AdminApi): Promise<readonly ServedKind[]> {
+  const groups = itemsOf(fieldsOf(await api.read('/apis'))['groups']).map(fieldsOf);
+  const preferred = groups.map(({ preferredVersion }) => fieldsOf(preferredVersion)['groupVersion']);
+  const paths = ['/api/v1', ...preferred.map((version) => `/apis/${textOf(version)}`)];
+  const lists = await Promise.all(
+    paths.map(async (path) => ({ path, resources: fieldsOf(await api.read(path))['resources'] })),
+  );
+  return lists.flatMap(({ path, resources }) =>
+    itemsOf(resources)
+      .map(fieldsOf)
+      .filter(({ name }) => !textOf(name).includes('/'))
+      .map(({ name, namespaced, verbs }) => ({
+        ...{ path: `${path}/${textOf(name)}`, resource: textOf(name) },
+        ...{ namespaced: namespaced === true, verbs: itemsOf(verbs) },
+      })),
+  );
+}
+
+/** Each object that says a word, in whichever field, as `resource namespace/name`; Events, which end by themselves, left out. */
+export async function objectsThatSay(word: string, api: AdminApi): Promise<ReadonlySet<string>> {
+  const kinds = (await servedKinds(api)).filter(
+    ({ resource, verbs }) => verbs.includes('list') && resource !== 'events',
+  );
+  const found = await Promise.all(
+    kinds.map(async ({ path, resource }) =>
+      itemsOf(fieldsOf(await listed(path, api))['items'])
+        .map(fieldsOf)
+        .filter((object) => JSON.stringify(withoutManagers(object)).includes(word))
+        .map(({ metadata }) => {
+          const { namespace, name } = fieldsOf(metadata);
+          return `${resource} ${textOf(namespace)}/${textOf(name)}`;
+        }),
+    ),
+  );
+  return new Set(found.flat());
+}
+
+/** A kind that comes or goes at this moment is refused for a second or so; one that is gone has none. */
+const listed = (path: string, api: AdminApi): Promise<unknown> =>
+  until(`${path} is listed`, LISTED_WITHIN_MS, async () => {
+    try {
+      return await api.read(path);
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      if (error.status === 404) return {};
+      if (error.status === 429 || error.status === 503) return undefined;
+      throw error;
+    }
+  });
+
+/** Who wrote a field last stays noted, whatever was taken back. */
+const withoutManagers = ({
+  metadata,
+  ...object
+}: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> => ({
+  ...object,
+  metadata: { ...fieldsOf(metadata), managedFields: [] },
+});
+
+/** Ends a namespace that is being deleted, as the namespace controller does: the cluster may have none. */
+export async function endNamespace(namespace: string, api: AdminApi): Promise<void> {
+  for (const kind of await servedKinds(api)) {
+    if (!kind.namespaced || !kind.verbs.includes('deletecollection')) continue;
+    const collection = kind.path.replace(/\/([^/]+)$/, `/namespaces/${namespace}/$1`);
+    await api.remove(collection, { gracePeriodSeconds: 0 });
+  }
+  const path = `/api/v1/namespaces/${namespace}`;
+  const object = await api.read(path).catch((error: unknown) => {
+    if (!(error instanceof ApiError && error.status === 404)) throw error;
+  });
+  if (object !== undefined) await api.replace(`${path}/finalize`, { ...fieldsOf(object), spec: {} });
+}

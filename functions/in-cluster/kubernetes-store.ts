@@ -216,8 +216,9 @@ export class KubernetesStore implements ServiceStore {
     const name = objectName(ref, this.#own);
     const known = this.#leads?.() ? this.#remembered.get(name) : undefined;
     const object = known ?? (await orStoreError(this.#objects.get(name)));
-    this.#remember(name, object);
     const kept = object === undefined ? nothingKept(ref) : this.#keptIn(object);
+    // What cannot be read is not remembered: once somebody deleted it, it is seen to be gone.
+    this.#remember(name, object);
     this.#count(kept);
     return kept;
   }

@@ -229,6 +229,17 @@ describe('KubernetesStore', () => {
     await assert.rejects(Array.fromAsync(store.upcoming()), { name: 'StoreError' });
   });
 
+  test('who leads sees that an object that cannot be read was deleted', async () => {
+    const leader = new KubernetesStore({ objects, own, leads: () => true });
+    await store.commit(ref, 0, { ...none, node: aNode() }, NOW);
+    const object = (await objects.get('node-7')) as Parameters<FakeObjects['replace']>[0];
+    await objects.replace({ ...object, status: { ...(await status()), records: 'AAAA' } } as typeof object);
+    await assert.rejects(leader.load(ref, NOW), { name: 'StoreError' });
+    const { metadata } = (await objects.get('node-7')) as { metadata: { resourceVersion: string } };
+    await objects.remove('node-7', metadata.resourceVersion);
+    assert.equal((await leader.load(ref, NOW)).revision, 0);
+  });
+
   test('a node of another cluster has an object of its own, whatever it is called', async () => {
     const refs = [ref, aRef(aCluster(), 'node-7'), aRef(aCluster(), 'node-7'), aRef(aCluster(), '--- !')];
     for (const each of refs) await store.commit(each, 0, { ...none, node: aNode() }, NOW);

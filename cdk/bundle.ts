@@ -28,6 +28,7 @@ export const BUNDLE_FILE = 'lambda.mjs';
 const PROGRAMS = {
   relay: 'functions/watch-relay/main.ts',
   service: 'functions/local/main.ts',
+  agent: 'functions/agent/main.ts',
 } as const;
 
 export type ProgramName = keyof typeof PROGRAMS;

@@ -5,7 +5,7 @@ import { VERSION } from '#shared/version.ts';
 import { PROJECT_DIR } from '../cdk/bundle.ts';
 
 /** The chart, from the repository. */
-export const CHART = 'deploy/chart';
+const CHART = 'deploy/chart';
 
 /**
  * Packs the Helm chart into `directory`, as `helm package` does, but so that the same sources give the same archive. Returns its path.

@@ -1,11 +1,10 @@
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { VERSION } from '#shared/version.ts';
 import { billOfProject } from '../cdk/bill-of-materials.ts';
-import { PROJECT_DIR } from '../cdk/bundle.ts';
 import { packPlugin, pluginArchive } from '../krew/pack.ts';
-import { CHART, packChart } from './chart-archive.ts';
+import { packChart } from './chart-archive.ts';
 import { writeChecksums } from './checksums.ts';
 import { packForNpm } from './npm-package.ts';
 import { filesUrl } from './project.ts';
@@ -17,7 +16,7 @@ import { filesUrl } from './project.ts';
 export function makeFiles(directory: string): void {
   mkdirSync(directory, { recursive: true });
   packForNpm(directory);
-  if (existsSync(join(PROJECT_DIR, CHART))) packChart(directory);
+  packChart(directory);
   const bill = JSON.stringify(billOfProject(), undefined, 2);
   writeFileSync(join(directory, `taintward-${VERSION}.cdx.json`), `${bill}\n`);
   const plugin = mkdtempSync(join(tmpdir(), 'taintward-plugin-'));

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
-  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -19,7 +18,6 @@ import { load } from 'js-yaml';
 import { extract } from 'tar';
 import { VERSION } from '#shared/version.ts';
 import { PROJECT_DIR } from '../../cdk/bundle.ts';
-import { CHART } from '../../release/chart-archive.ts';
 import { CHECKSUMS_FILE, sha256 } from '../../release/checksums.ts';
 import { makeFiles } from '../../release/files.ts';
 import { filesUrl } from '../../release/project.ts';
@@ -27,7 +25,7 @@ import { filesUrl } from '../../release/project.ts';
 const CHART_ARCHIVE = `taintward-chart-${VERSION}.tgz`;
 const FILES = {
   bill: `taintward-${VERSION}.cdx.json`,
-  ...(existsSync(join(PROJECT_DIR, CHART)) && { chart: CHART_ARCHIVE }),
+  chart: CHART_ARCHIVE,
   npm: `taintward-npm-${VERSION}.tgz`,
   plugin: `kubectl-taintward-v${VERSION}.tar.gz`,
   pluginManifest: 'taintward.yaml',

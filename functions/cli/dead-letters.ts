@@ -1,4 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import { agentOfQueue } from '#functions/operator/agent-queues.ts';
 import type { DeadLetter } from '#functions/operator/dead-letters.ts';
 import type { Fleet } from '#functions/operator/fleet.ts';
 import { QUEUES } from '#shared/queues/queue-set.ts';
@@ -18,7 +19,9 @@ import { withFleet } from './with-fleet.ts';
 /** Letters that are read, unless told otherwise: each ten are a call. */
 const DEFAULT_LIMIT = 100;
 const MOST_LETTERS = 1_000;
-const QUEUE_NAMES = Object.values(QUEUES).map(({ name }) => name);
+const QUEUE_NAMES: readonly string[] = Object.values(QUEUES).map(({ name }) => name);
+/** Fed by no queue. */
+const EXPIRY = 'expiry';
 
 interface ListOptions {
   readonly queue?: string;
@@ -120,7 +123,7 @@ function addRedrive(letters: Command, deps: CliDeps): void {
       }
       if (id !== undefined || (queue === undefined) !== all)
         throw new CliError('Say which: ID, --queue NAME, or --all for those of all queues.');
-      for (const each of queue === undefined ? QUEUE_NAMES : [queue]) {
+      for (const each of queue === undefined ? await redrivable(fleet) : [queue]) {
         deps.progress(`Sending the dead letters of ${each} again`);
         const count = await fleet.deadLetters.redrive(each);
         deps.print(
@@ -131,6 +134,12 @@ function addRedrive(letters: Command, deps: CliDeps): void {
       }
     }),
   );
+}
+
+/** The queues of every deployment, and those of agents that have dead letters. */
+async function redrivable({ deadLetters }: Fleet): Promise<readonly string[]> {
+  const counted = [...((await deadLetters.count())?.keys() ?? [])];
+  return [...QUEUE_NAMES, ...counted.filter(agentOfQueue)];
 }
 
 async function letterOf(id: string, fleet: Fleet, limit: number, queue?: string): Promise<DeadLetter> {
@@ -147,8 +156,20 @@ async function letterOf(id: string, fleet: Fleet, limit: number, queue?: string)
   throw new CliError(`${more.length + 1} dead letters begin with ${id}: say more of it.`);
 }
 
-const queueOption = (): Option =>
-  new Option('--queue <name>', 'of this queue only').choices([...QUEUE_NAMES, 'expiry']);
+const queueOption = (): Option => {
+  const option = new Option(
+    '--queue <name>',
+    'of this queue only; that of an agent is agent-ID-evictions-due',
+  );
+  const names = [...QUEUE_NAMES, EXPIRY];
+  // What is completed and listed are the names that every deployment has.
+  return option.choices(names).argParser((name: string) => {
+    if (names.includes(name) || agentOfQueue(name) !== undefined) return name;
+    throw new InvalidArgumentError(
+      `Allowed choices are ${names.join(', ')}, and agent-ID-evictions-due of an agent.`,
+    );
+  });
+};
 
 const limitOption = (): Option =>
   new Option('--limit <number>', 'look at no more of each queue')

@@ -44,7 +44,11 @@ export function deployedFleet(
   const table = new DynamoDbTable({ client: dynamoDb, tableName });
   const registry = new DynamoDbClusterRegistry(table);
   const rulebook = new DynamoDbRulebook(table);
-  const queues = new SqsQueues({ client: sqs, prefix: tableName });
+  const agents = async () => {
+    const { clusters } = await registry.list();
+    return [...new Set(clusters.flatMap(({ access }) => (access.kind === 'agent' ? [access.agent] : [])))];
+  };
+  const queues = new SqsQueues({ client: sqs, prefix: tableName, agents });
   return {
     kind: 'deployed',
     where: `table ${tableName}`,

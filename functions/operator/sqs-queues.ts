@@ -4,6 +4,7 @@ import {
   GetQueueAttributesCommand,
   GetQueueUrlCommand,
   type Message,
+  QueueDoesNotExist,
   ReceiveMessageCommand,
   SendMessageCommand,
   type SQSClient,
@@ -11,11 +12,12 @@ import {
 } from '@aws-sdk/client-sqs';
 import { errorMessage } from '#shared/error-message.ts';
 import { EXPIRY_DEAD_LETTER_NAME, QUEUES } from '#shared/queues/queue-set.ts';
+import { agentOfQueue, type Box, boxOfAgent, OF_AGENTS } from './agent-queues.ts';
 import type { DeadLetter, DeadLetterBox } from './dead-letters.ts';
 import { FleetError } from './fleet.ts';
 
-/** Each dead-letter queue, and the queue whose messages it has. */
-const BOXES: readonly { readonly name: string; readonly queue: string }[] = [
+/** Those that every deployment has. */
+const BOXES: readonly Box[] = [
   ...Object.values(QUEUES).map(({ name, deadLetterName }) => ({ name: deadLetterName, queue: name })),
   { name: EXPIRY_DEAD_LETTER_NAME, queue: 'expiry' },
 ];
@@ -33,34 +35,48 @@ const MOST_AT_ONCE = 10;
 /** Messages that are looked through for the one that is to be sent again. */
 const MOST_SEARCHED = 1_000;
 
-/** The queues of a deployment and their dead letters, with the caller's rights. Every method rejects with `FleetError`. */
+export interface SqsQueuesDeps {
+  readonly client: SQSClient;
+  /** What the names of its queues begin with. */
+  readonly prefix: string;
+  /** The IDs of the agents that clusters are registered for. */
+  readonly agents: () => Promise<readonly string[]>;
+}
+
+/**
+ * The queues of a deployment, those of its agents among them, and their dead letters, with the caller's rights. Every method rejects
+ * with `FleetError`; one that asks for all queues also as `agents` does.
+ */
 export class SqsQueues implements DeadLetterBox {
   readonly #client: SQSClient;
   readonly #prefix: string;
+  readonly #agents: SqsQueuesDeps['agents'];
 
-  /** `prefix`: what the names of its queues begin with. */
-  constructor({ client, prefix }: { readonly client: SQSClient; readonly prefix: string }) {
+  constructor({ client, prefix, agents }: SqsQueuesDeps) {
     this.#client = client;
     this.#prefix = prefix;
+    this.#agents = agents;
   }
 
   /** How many messages wait, are handled or delayed, of each queue. */
   async backlog(): Promise<ReadonlyMap<string, number>> {
-    const all = Object.values(QUEUES).map(
-      async ({ name }) => [name, (await this.#attributes(name)).messages] as const,
+    const ofAgents = (await this.#boxesOfAgents()).map(({ queue }) => queue);
+    const all = [...Object.values(QUEUES).map(({ name }) => name), ...ofAgents].map(
+      async (name) => [name, (await this.#attributes(name)).messages] as const,
     );
     return new Map(await Promise.all(all));
   }
 
   async count(): Promise<ReadonlyMap<string, number>> {
+    const boxes = [...BOXES, ...(await this.#boxesOfAgents())];
     const counts = await Promise.all(
-      BOXES.map(async ({ name, queue }) => [queue, (await this.#attributes(name)).messages] as const),
+      boxes.map(async ({ name, queue }) => [queue, (await this.#attributes(name)).messages] as const),
     );
     return new Map(counts.filter(([, count]) => count > 0));
   }
 
   async list(limit: number, queue?: string): Promise<readonly DeadLetter[]> {
-    const boxes = queue === undefined ? BOXES : [boxOf(queue)];
+    const boxes = queue === undefined ? [...BOXES, ...(await this.#boxesOfAgents())] : [boxOf(queue)];
     const found: DeadLetter[] = [];
     for (const box of boxes) found.push(...(await this.#peek(box, limit)));
     return found.sort((a, b) => a.at - b.at).slice(0, limit);
@@ -113,7 +129,24 @@ export class SqsQueues implements DeadLetterBox {
     }
   }
 
-  async #peek({ name, queue }: (typeof BOXES)[number], limit: number): Promise<readonly DeadLetter[]> {
+  /** Of agents that are there: one whose stack is gone keeps nobody from seeing the others. */
+  async #boxesOfAgents(): Promise<readonly Box[]> {
+    const boxes = (await this.#agents()).map(boxOfAgent);
+    const there = await Promise.all(boxes.map(({ queue }) => this.#isThere(queue)));
+    return boxes.filter((_, index) => there[index]);
+  }
+
+  async #isThere(name: string): Promise<boolean> {
+    try {
+      await this.#url(name);
+      return true;
+    } catch (error) {
+      if (error instanceof FleetError && error.cause instanceof QueueDoesNotExist) return false;
+      throw error;
+    }
+  }
+
+  async #peek({ name, queue }: Box, limit: number): Promise<readonly DeadLetter[]> {
     const QueueUrl = await this.#url(name);
     const seen = new Map<string, Message>();
     try {
@@ -199,16 +232,17 @@ export class SqsQueues implements DeadLetterBox {
   }
 }
 
-function boxOf(queue: string): (typeof BOXES)[number] {
-  const box = BOXES.find((each) => each.queue === queue);
+function boxOf(queue: string): Box {
+  const agent = agentOfQueue(queue);
+  const box = agent === undefined ? BOXES.find((each) => each.queue === queue) : boxOfAgent(agent);
   if (box) return box;
   throw new FleetError(
-    `There is no queue ${queue}: there are ${BOXES.map((each) => each.queue).join(', ')}.`,
+    `There is no queue ${queue}: there are ${BOXES.map((each) => each.queue).join(', ')}, and ${OF_AGENTS}ID-${QUEUES.evictionsDue.name} of each agent.`,
   );
 }
 
 /** The same of a queue that letters can go back to. Throws `FleetError`. */
-function redrivable(queue: string): (typeof BOXES)[number] {
+function redrivable(queue: string): Box {
   const box = boxOf(queue);
   if (box.name !== EXPIRY_DEAD_LETTER_NAME) return box;
   throw new FleetError('What expiry set aside goes nowhere: the next resync tells of those pods anew.');

@@ -30,3 +30,18 @@ test('which dead letters are sent again has to be said, in one way', async (t) =
     });
   }
 });
+
+test('a queue of an agent is asked for by its name, and no other that is not there', async (t) => {
+  const { run, letters } = commandLine(t);
+  letters.add('agent-edge-1-evictions-due', { body: '{}' }, 'it was given up');
+  const ofAgent = ['--queue', 'agent-edge-1-evictions-due'];
+  assert.match(await run('dead-letters', 'list', ...ofAgent), /\n1 +agent-edge-1-evictions-due /);
+  assert.match(
+    await run('dead-letters', 'redrive', '--all'),
+    /\nDead letters of agent-edge-1-evictions-due that are sent again, about: 1\./,
+  );
+  await assert.rejects(
+    run('dead-letters', 'list', '--queue', 'agents'),
+    /Allowed choices are .* of an agent/,
+  );
+});

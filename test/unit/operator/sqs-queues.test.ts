@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { SQSClient } from '@aws-sdk/client-sqs';
+import { QueueDoesNotExist, type SQSClient } from '@aws-sdk/client-sqs';
 import { SqsQueues } from '#functions/operator/sqs-queues.ts';
 
 type Letter = {
@@ -10,11 +10,12 @@ type Letter = {
   readonly group?: string;
 };
 
-/** The queues of a stack `tw` with these letters in the dead-letter queue of a queue; a command of these names fails. */
+/** The queues of a stack `tw` with these letters in the dead-letter queue of a queue; a command of these names fails. Of its agents edge-2 is gone. */
 function queues(
   letters: readonly Letter[],
   box = 'evictions-due-dlq',
   faults: Readonly<Record<string, string>> = {},
+  agents: readonly string[] = [],
 ) {
   const sent: { readonly name: string; readonly input: Record<string, unknown> }[] = [];
   let unread = [...letters];
@@ -22,6 +23,8 @@ function queues(
     const url = String(input['QueueUrl'] ?? '');
     switch (name) {
       case 'GetQueueUrlCommand':
+        if (String(input['QueueName']).startsWith('tw-agent-edge-2-'))
+          throw new QueueDoesNotExist({ message: 'no such queue', $metadata: {} });
         return { QueueUrl: `https://sqs/${input['QueueName']}` };
       case 'GetQueueAttributesCommand': {
         const count = url.endsWith(`/tw-${box}`) ? letters.length : 0;
@@ -54,13 +57,36 @@ function queues(
     },
   };
   const of = (name: string) => sent.filter((each) => each.name === name).map(({ input }) => input);
-  return { box: new SqsQueues({ client: client as unknown as SQSClient, prefix: 'tw' }), of };
+  const deps = { client: client as unknown as SQSClient, prefix: 'tw', agents: async () => agents };
+  return { box: new SqsQueues(deps), of };
 }
 
 const many = Array.from({ length: 12 }, (_, index) => ({ MessageId: `m${index}`, Body: '{}' }));
 
 test('dead letters are counted where there are some', async () => {
   assert.deepEqual([...(await queues(many).box.count())], [['evictions-due', 12]]);
+});
+
+test('queues of agents are counted among the others, and what one has set aside is read and sent again by its name', async () => {
+  const letters = [{ MessageId: 'm', Body: 'x' }];
+  const [name, agents] = ['agent-edge-1-evictions-due', ['edge-1', 'edge-2']];
+  const { box, of } = queues(letters, `${name}-dlq`, {}, agents);
+  assert.deepEqual([...(await box.count())], [[name, 1]]);
+  assert.deepEqual(
+    [...(await box.backlog()).keys()],
+    ['node-deltas.fifo', 'pod-deltas.fifo', 'evictions-due', name],
+  );
+  assert.deepEqual(
+    (await box.list(10)).map(({ id, queue }) => [id, queue]),
+    [['m', name]],
+  );
+  assert.equal(await box.redrive(name), 1);
+  assert.deepEqual(of('StartMessageMoveTaskCommand'), [
+    {
+      SourceArn: 'arn:aws:sqs:eu-west-1:1:tw-agent-edge-1-evictions-due-dlq',
+      DestinationArn: 'arn:aws:sqs:eu-west-1:1:tw-agent-edge-1-evictions-due',
+    },
+  ]);
 });
 
 test('dead letters are read page by page up to a limit, and given back at once', async () => {

@@ -27,8 +27,8 @@ export const BUNDLE_FILE = 'lambda.mjs';
 /** What the image runs, one program each: the entry that it is made of. */
 const PROGRAMS = {
   relay: 'functions/watch-relay/main.ts',
-  service: 'functions/local/main.ts',
   agent: 'functions/agent/main.ts',
+  service: 'functions/local/main.ts',
 } as const;
 
 export type ProgramName = keyof typeof PROGRAMS;

@@ -191,9 +191,17 @@ describe("each program's bundle", () => {
     assert.deepEqual(endpointsCalledBy(inputs).toSorted(), endpointsInGuide('relay,').toSorted());
   });
 
-  test('of the relay carries nothing of the service, and that of the service nothing of the command line', () => {
+  test('of the relay carries nothing of the service, and those of agent and service nothing of the command line', () => {
     const strangers = {
       relay: ['functions/local/', 'functions/console/', 'functions/evict/'],
+      agent: [
+        'functions/cli/',
+        '@bomb.sh/tab',
+        'functions/console/',
+        'functions/local/sqlite',
+        'client-eks',
+        'client-secrets-manager',
+      ],
       service: ['functions/cli/', '@bomb.sh/tab'],
     };
     for (const [name, others] of Object.entries(strangers)) {

@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { loadAll } from 'js-yaml';
+import { agentDueUrl, agentNames, agentSchedules, agentsPrefix } from '#shared/aws/agent-names.ts';
+import { agentEnvironment, readEnvironment } from '#shared/aws/environment.ts';
+
+interface Variable {
+  readonly name: string;
+  readonly value?: string;
+}
+
+/** What the chart's Deployment of an agent tells it, as Kubernetes fills it in. */
+function chartEnvironment(): Readonly<Record<string, string>> {
+  const path = fileURLToPath(import.meta.resolve('#test/chart/golden/agent-with-all.yaml'));
+  const [deployment] = (loadAll(readFileSync(path, 'utf8')) as { kind?: string; spec: object }[]).filter(
+    (each) => each?.kind === 'Deployment',
+  );
+  const { spec } = deployment as {
+    spec: { template: { spec: { containers: readonly [{ env: readonly Variable[] }] } } };
+  };
+  const filled: Record<string, string> = {};
+  for (const { name, value = '10.0.0.7' } of spec.template.spec.containers[0].env)
+    filled[name] = value.replace(/\$\((\w+)\)/g, (_, other: string) => filled[other] ?? assert.fail(other));
+  return filled;
+}
+
+test('the chart tells an agent all that it reads, and names what it has as whoever sends to it does', () => {
+  const filled = chartEnvironment();
+  const told = readEnvironment(agentEnvironment, filled);
+  const { AWS_REGION: region = '', ACCOUNT: account, SERVICE: service = '' } = filled;
+  const prefix = agentsPrefix(service);
+  const own = `https://sqs.${region}.amazonaws.com/${account}/${service}-evictions-due`;
+  const { dueDeadLetters } = agentNames(prefix, told.AGENT, region);
+  assert.equal(told.EVICTIONS_DUE_URL, agentDueUrl(own, prefix, told.AGENT));
+  assert.equal(told.DEAD_LETTER_QUEUE_URL, new URL(dueDeadLetters, own).href);
+  assert.deepEqual(
+    {
+      dueQueueArn: told.EVICTIONS_DUE_ARN,
+      groupName: told.SCHEDULE_GROUP_NAME,
+      roleArn: told.SCHEDULE_ROLE_ARN,
+    },
+    agentSchedules(`arn:aws:sqs:${region}:${account}:${service}-evictions-due`, prefix, told.AGENT),
+  );
+});

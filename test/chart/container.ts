@@ -6,9 +6,6 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { until } from '#test/cluster/rig/until.ts';
 
-const ROOT = join(import.meta.dirname, '../..');
-/** The image has each program in one file; this is what it is made of. */
-const PROGRAMS: Readonly<Record<string, string>> = { 'service.mjs': 'functions/local/main.ts' };
 /** Nothing may be written, as where the root is read-only. */
 const READ_ONLY = '--permission --allow-fs-read=*';
 
@@ -47,13 +44,16 @@ export const Deployment = z.object({
 export type Deployment = z.output<typeof Deployment>;
 
 export interface ContainerOptions {
+  /** The working directory of its image, with its programs. */
+  readonly image: string;
   readonly deployment: Deployment;
   /** The pod's own address, on this machine. */
   readonly podIp: string;
   /** The data of a ConfigMap. */
   readonly dataOf: (configMap: string) => Promise<Readonly<Record<string, string>>>;
-  /** What it is told besides, for it runs outside of the cluster. */
+  /** What it is told besides, for it runs outside of the cluster; and what its environment has besides, of whoever runs pods. */
   readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
 }
 
 /** How a container ended. */
@@ -83,14 +83,17 @@ export class ContainerProcess {
     for (const stream of [child.stdout, child.stderr]) stream?.setEncoding('utf8').on('data', note);
   }
 
-  static async start({ deployment, podIp, dataOf, args }: ContainerOptions): Promise<ContainerProcess> {
+  static async start(options: ContainerOptions): Promise<ContainerProcess> {
+    const { image, deployment, podIp, dataOf, args, env: given } = options;
     const { volumes, containers, terminationGracePeriodSeconds } = deployment.spec.template.spec;
     const [{ command, args: own, env, ports, readinessProbe, volumeMounts }] = containers;
     const [program, ...words] = [...command, ...own];
     if (program !== 'node') throw new Error(`The container runs ${program}, and node is what the image has.`);
-    const variables = Object.fromEntries(
-      env.map((each) => [each.name, 'value' in each ? each.value : podIp] as const),
-    );
+    const variables: Record<string, string> = {};
+    const expanded = (text: string) =>
+      text.replace(/\$\((\w+)\)/g, (reference, name: string) => variables[name] ?? reference);
+    // Each may name those before it.
+    for (const each of env) variables[each.name] = 'value' in each ? expanded(each.value) : podIp;
     const dir = mkdtempSync(join(tmpdir(), 'taintward-container-'));
     const mounted = new Map<string, string>();
     for (const { name, mountPath } of volumeMounts) {
@@ -101,16 +104,11 @@ export class ContainerProcess {
         mounted.set(`${mountPath}/${file}`, join(dir, file));
       }
     }
-    const here = (word: string) => {
-      const expanded = word.replace(/\$\((\w+)\)/g, (_, name: string) => variables[name] ?? '');
-      return [...mounted].reduce(
-        (text, [path, file]) => text.replace(path, file),
-        PROGRAMS[expanded] ?? expanded,
-      );
-    };
+    const here = (word: string) =>
+      [...mounted].reduce((text, [path, file]) => text.replace(path, file), expanded(word));
     const child = spawn(process.execPath, [...words.map(here), ...args], {
-      cwd: ROOT,
-      env: { ...variables, NODE_OPTIONS: READ_ONLY },
+      cwd: image,
+      env: { ...given, ...variables, NODE_OPTIONS: READ_ONLY },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     process.once('exit', () => child.kill('SIGKILL'));

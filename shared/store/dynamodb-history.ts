@@ -36,6 +36,7 @@ import {
   parseEndedItem,
   parseGoneItem,
   parseScheduledItem,
+  partitionsOf,
   refOfItem,
   SCHEDULED_END,
   SCHEDULED_PREFIX,
@@ -82,7 +83,9 @@ export class DynamoDbHistory implements History, RecentEvictions {
 
   #itemsOf(cluster: ClusterName, from: EpochMs): AsyncIterable<HistoryItem> {
     return newestFirst(
-      historyKeys(cluster).map((key) => this.#table.indexedBackward(key, historySince(from))),
+      historyKeys(cluster).map((key) =>
+        this.#table.indexedBackward(key, historySince(from), partitionsOf(cluster)),
+      ),
     );
   }
 
@@ -105,7 +108,7 @@ export class DynamoDbHistory implements History, RecentEvictions {
 
   async *#scheduledIn(cluster: ClusterName): AsyncIterable<Standing> {
     const refs = await pMap(taintedKeys(cluster), async (key) =>
-      Array.fromAsync(this.#table.indexed(key), refOfItem),
+      Array.fromAsync(this.#table.indexed(key, partitionsOf(cluster)), refOfItem),
     );
     yield* this.#scheduledOn(refs.flat());
   }

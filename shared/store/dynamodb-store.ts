@@ -27,6 +27,7 @@ import {
   parseEndedItem,
   parseNodeItem,
   parseScheduledItem,
+  partitionsOf,
   refOfItem,
   scheduledItem,
   scheduledKey,
@@ -134,7 +135,7 @@ export class DynamoDbStore implements Store {
 
   async *taintedNodes(cluster: ClusterName): AsyncIterable<TaintedNode> {
     for (const key of taintedKeys(cluster)) {
-      for await (const item of this.#table.indexed(key)) {
+      for await (const item of this.#table.indexed(key, partitionsOf(cluster))) {
         const ref = refOfItem(item);
         const { node } = parseNodeItem(ref, item);
         if (node && node.taints.length > 0) yield { node: ref.node, state: node };

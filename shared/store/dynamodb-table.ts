@@ -129,8 +129,11 @@ export class DynamoDbTable {
     }
   }
 
-  /** The items that the index names under this key, read anew: it lags behind by a moment and holds keys only. */
-  async *indexed(clusterKey: string): AsyncIterable<Item> {
+  /**
+   * The items that the index names under this key, read anew: it lags behind by a moment and holds keys only. `beginning`: what the
+   * partition keys of those begin with that belong there; others are put there by who may write them, and are not read.
+   */
+  async *indexed(clusterKey: string, beginning = ''): AsyncIterable<Item> {
     const pages = this.#pages(
       {
         IndexName: CLUSTER_INDEX,
@@ -139,13 +142,11 @@ export class DynamoDbTable {
       },
       BATCH_GET_KEYS,
     );
-    for await (const page of pages) {
-      yield* this.batchGet(page.map(({ pk, sk }) => ({ pk: `${pk}`, sk: `${sk}` })));
-    }
+    for await (const page of pages) yield* this.batchGet(keysOf(page, beginning));
   }
 
-  /** The items that the index names under this key from `from` on, read anew, the last first. */
-  async *indexedBackward(clusterKey: string, from: string): AsyncIterable<Item> {
+  /** The items that the index names under this key from `from` on, read anew, the last first. `beginning`: see `indexed`. */
+  async *indexedBackward(clusterKey: string, from: string, beginning = ''): AsyncIterable<Item> {
     const pages = this.#pages(
       {
         IndexName: CLUSTER_INDEX,
@@ -156,9 +157,7 @@ export class DynamoDbTable {
       BATCH_GET_KEYS,
     );
     for await (const page of pages) {
-      const items = await Array.fromAsync(
-        this.batchGet(page.map(({ pk, sk }) => ({ pk: `${pk}`, sk: `${sk}` }))),
-      );
+      const items = await Array.fromAsync(this.batchGet(keysOf(page, beginning)));
       const order = new Map(page.map(({ pk, sk }, index) => [`${pk}\n${sk}`, index]));
       const rank = ({ pk, sk }: Item) => order.get(`${pk}\n${sk}`) ?? 0;
       yield* items.sort((a, b) => rank(a) - rank(b));
@@ -356,6 +355,10 @@ function updateExpression({ set = {}, add = {}, expected = {}, within = {}, belo
     ...(conditions.length > 0 ? { ConditionExpression: conditions.join(' AND ') } : {}),
   };
 }
+
+/** The keys that the index names, of those items whose partition keys begin so. */
+const keysOf = (page: readonly Item[], beginning: string): readonly Key[] =>
+  page.map(({ pk, sk }) => ({ pk: `${pk}`, sk: `${sk}` })).filter(({ pk }) => pk.startsWith(beginning));
 
 const distinct = (keys: readonly Key[]): readonly Key[] => [
   ...new Map(keys.map((key) => [`${key.pk}\n${key.sk}`, key])).values(),

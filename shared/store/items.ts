@@ -5,6 +5,7 @@ import {
   type EpochMs,
   type NodeRef,
   nodeKey,
+  nodeName,
   type PodUid,
   parseNodeKey,
   podUid,
@@ -48,6 +49,9 @@ const SHARDS = 8;
 /** Digits of the last moment a JavaScript date can hold, 8.64e15 ms: padded to it, moments sort as text. */
 const MOMENT_DIGITS = 16;
 
+/** What the partition keys of a cluster's nodes begin with, and no others. */
+export const partitionsOf = (cluster: ClusterName): string => nodeKey({ cluster, node: nodeName('') });
+
 export const nodeItemKey = (ref: NodeRef): Key => ({ pk: nodeKey(ref), sk: 'NODE' });
 
 export const scheduledKey = (ref: NodeRef, uid: PodUid): Key => ({
@@ -67,13 +71,20 @@ export const goneSince = (moment: EpochMs): string => `${GONE_PREFIX}${padded(Ma
 /** A moment as text that sorts as moments do. */
 export const padded = (moment: EpochMs): string => String(moment).padStart(MOMENT_DIGITS, '0');
 
+const tainted = (cluster: ClusterName): string => `TAINTED#${cluster}#`;
+const history = (cluster: ClusterName): string => `HISTORY#${cluster}#`;
+
+const sharded = (beginning: string): readonly string[] =>
+  Array.from({ length: SHARDS }, (_, shard) => `${beginning}${shard}`);
+
 /** What one cluster's tainted nodes stand under in the index. */
-export const taintedKeys = (cluster: ClusterName): readonly string[] =>
-  Array.from({ length: SHARDS }, (_, shard) => `TAINTED#${cluster}#${shard}`);
+export const taintedKeys = (cluster: ClusterName): readonly string[] => sharded(tainted(cluster));
 
 /** What the history of one cluster stands under in the index, in the order of {@link historySince}. */
-export const historyKeys = (cluster: ClusterName): readonly string[] =>
-  Array.from({ length: SHARDS }, (_, shard) => `HISTORY#${cluster}#${shard}`);
+export const historyKeys = (cluster: ClusterName): readonly string[] => sharded(history(cluster));
+
+/** What both begin with. */
+export const indexedUnder = (cluster: ClusterName): readonly string[] => [tainted(cluster), history(cluster)];
 
 /** The first place in the index of history of that moment or later. */
 export const historySince = (moment: EpochMs): string => padded(Math.max(0, moment));
@@ -83,11 +94,11 @@ const shardOf = (ref: NodeRef): number => hash('sha256', nodeKey(ref), 'buffer')
 /** The attributes of a NODE item that its content decides; `undefined` = removed. */
 export function nodeAttributes(ref: NodeRef, node: NodeState): Item {
   const { taints, version, observedAt, podsVersion, deletedAt, taintsStamp, guardRevision, retry } = node;
-  const tainted = taints.length > 0;
+  const isTainted = taints.length > 0;
   return {
     ...{ taints, version, observedAt, podsVersion, deletedAt, taintsStamp, guardRevision, retry },
-    clusterKey: tainted ? `TAINTED#${ref.cluster}#${shardOf(ref)}` : undefined,
-    clusterSort: tainted ? ref.node : undefined,
+    clusterKey: isTainted ? `${tainted(ref.cluster)}${shardOf(ref)}` : undefined,
+    clusterSort: isTainted ? ref.node : undefined,
   };
 }
 
@@ -179,7 +190,7 @@ function historyItem(prefix: string, { ref, at, pass, days }: HistoryItemOf): It
   return {
     pk: nodeKey(ref),
     sk: `${prefix}${padded(at)}#${pass}`,
-    clusterKey: `HISTORY#${ref.cluster}#${shardOf(ref)}`,
+    clusterKey: `${history(ref.cluster)}${shardOf(ref)}`,
     clusterSort: `${padded(at)}#${ref.node}#${pass}`,
     ttl: historyTtl(at, days),
   };

@@ -18,12 +18,16 @@ export type MaySpeak = (cluster: ClusterName, userId: string) => Promise<boolean
 
 /**
  * Who may write a cluster's lease speaks for the cluster: IAM says who that is, and whoever takes the lease writes there how
- * queues name him. Nobody is refused by a lease that names nobody. `recent`: a lease as it was up to a second ago.
+ * queues name him. Nobody is refused by a lease that names nobody; for a cluster whose lease nobody ever took, nobody speaks.
+ * `recent`: a lease as it was up to a second ago.
  */
 export function leaseSenders(leases: Pick<Leases, 'look'>, recent: Leases['look']): MaySpeak {
   return async (cluster, userId) => {
     const sender = senderOf(userId);
-    const isNamed = async (look: Leases['look']) => (await look(cluster))?.senders?.includes(sender) ?? true;
+    const isNamed = async (look: Leases['look']) => {
+      const lease = await look(cluster);
+      return lease !== undefined && (lease.senders?.includes(sender) ?? true);
+    };
     // A relay speaks as soon as it has the lease.
     return (await isNamed(recent)) || isNamed((name) => leases.look(name));
   };

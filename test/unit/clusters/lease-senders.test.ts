@@ -51,11 +51,16 @@ describe('a cluster is spoken for', () => {
     assert.equal(await maySpeak(PROD, `${EDGE}:i-1`), true, 'its last words may be under way');
   });
 
-  test('by everybody while its lease names nobody: it was never taken, or by one who does not know', async () => {
+  test('by nobody before its lease was ever taken, and then as soon as it is', async () => {
     const maySpeak = asked();
-    assert.equal(await maySpeak(PROD, `${CORE}:i-2`), true);
+    assert.equal(await maySpeak(PROD, `${EDGE}:i-1`), false);
     await take(EDGE);
-    await clock.advanceTo(1_000);
+    assert.equal(await maySpeak(PROD, `${EDGE}:i-1`), true);
+  });
+
+  test('by everybody while its lease names nobody: one took it who does not know who he is', async () => {
+    const maySpeak = asked();
+    await take(EDGE);
     assert.equal(await maySpeak(PROD, `${CORE}:i-2`), false);
     await clock.advanceTo(2_000);
     await take(undefined);

@@ -4,6 +4,7 @@ import { ServerLoad } from '#test/cluster/rig/server-load.ts';
 import { runName, TestCluster } from '#test/cluster/rig/test-cluster.ts';
 import { until } from '#test/cluster/rig/until.ts';
 import { renderChart, type Values } from '../../deploy/helm.ts';
+import { openAgentAccount } from './agent-account.ts';
 import { kubectl } from './kubectl.ts';
 import { Release } from './release.ts';
 
@@ -105,4 +106,27 @@ test('helm installs, two replicas do their work with the rights of their account
   const kept = ['configmap/taintward-gone-in-cluster', 'lease.coordination.k8s.io/taintward-in-cluster'];
   // What it made itself, the namespace takes along.
   await until('all that was installed is gone', SOON_MS, () => left().every((name) => kept.includes(name)));
+});
+
+test('an agent is installed, and its replicas follow the cluster with the rights of their account', async (t) => {
+  const account = await openAgentAccount(cluster.run);
+  t.after(() => account.close());
+  const release = await Release.install({
+    ...{ cluster, values: { ...AGENT, agent: account.settings }, deployment: 'taintward-agent' },
+    program: 'agent',
+  });
+  t.after(() => release.uninstall());
+  assert.match(release.notes, /taintward clusters add prod --agent edge-1/);
+  for (let replica = 0; replica < release.deployment.spec.replicas; replica++) {
+    await release.start({ env: account.env });
+  }
+  const replicas = await release.settled('prod live', 'prod standby');
+  const ends = await Promise.all(replicas.map((replica) => replica.stop()));
+  assert.deepEqual(
+    ends.map(({ code }) => code),
+    [0, 0],
+  );
+  const seconds = ends.map((end) => end.seconds.toFixed(1)).join(' and ');
+  t.diagnostic(`told to stop, they were gone after ${seconds} s`);
+  assert.deepEqual(release.refused(), []);
 });

@@ -15,7 +15,7 @@ import { taintward } from '#test/transcripts/transcript.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const NAMESPACE = 'taintward';
-const SERVED_WITHIN_MS = 15_000;
+const KINDS = ['nodeevictions.taintward.dev', 'evictionrules.taintward.dev'];
 const STARTED_WITHIN_MS = 60_000;
 const SOON_MS = 10_000;
 /** The API server drops what it serves of a kind some moments after the kind. */
@@ -59,6 +59,7 @@ test('what was installed, and kept, is gone to the last object when it is remove
 
   ending.unshift(() => remove(cluster));
   kubectl('apply', '-k', 'deploy/in-cluster');
+  kubectl('wait', '--for=condition=Established', 'crd', ...KINDS);
   kubectl('apply', ...MORE);
   const dir = mkdtempSync(join(tmpdir(), 'taintward-removed-'));
   ending.push(async () => rmSync(dir, { recursive: true }));
@@ -102,11 +103,6 @@ async function startReplica({ connection, api }: TestCluster, dir: string): Prom
   const kubeconfig = join(dir, 'kubeconfig');
   const token = await tokenOf('taintward', { api, namespace: NAMESPACE });
   writeFileSync(kubeconfig, await kubeconfigText([{ context: CONTEXT, connection, token }]), { mode: 0o600 });
-  for (const kind of ['nodeevictions', 'evictionrules']) {
-    const path = `/apis/taintward.dev/v1/namespaces/${NAMESPACE}/${kind}`;
-    const isServed = () => api.read(path).then(Boolean, () => false);
-    await until(`${kind} are served`, SERVED_WITHIN_MS, isServed);
-  }
   const replica = await ServiceProcess.spawn({ kubeconfig, contexts: [CONTEXT], inCluster: NAMESPACE });
   await replica.untilSaid(STARTED_WITHIN_MS, 'watching');
   return replica;

@@ -4,17 +4,16 @@ import { type CliDeps, CliError } from '#functions/cli/command.ts';
 import { withExamples } from '#functions/cli/output.ts';
 import type { ClusterObjects } from '#functions/operator/cluster-objects.ts';
 import { POD_BINDING, type PodTakeover } from '#functions/operator/takeover/at-pods.ts';
-import { pathOf } from '#functions/operator/takeover/manifest.ts';
+import { type Manifest, pathOf } from '#functions/operator/takeover/manifest.ts';
 import { namespacesOf, refusalIn, takesOverIn } from '#functions/operator/takeover/namespaces.ts';
+import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/api-json.ts';
-import { TAKEOVER_GROUP, TAKEOVER_VERSION } from '#shared/kubernetes/takeover.ts';
 import { objectsOf } from './manifest-command.ts';
 import { addTakeoverOptions, parseTakeover, type TakeoverOptions } from './options.ts';
 import { addReachOptions, withCluster } from './reach.ts';
 import { missingTakeoverRights } from './rights.ts';
 
 const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
-const TAKEOVERS = `/apis/${TAKEOVER_GROUP}/${TAKEOVER_VERSION}`;
 /** Whose fields are those that apply sets. */
 const MANAGER = 'taintward-takeover';
 /** An API server takes a second or two to know a new kind, and to apply a new policy. */
@@ -39,8 +38,8 @@ export function addApplyCommand(takeover: Command, deps: CliDeps): void {
       await mustHaveRights(objects);
       const namespaces = wanted.at === 'pod' ? await mustTakePods(objects, wanted.spec) : [];
       for (const object of objectsOf(wanted)) {
-        await objects.apply(pathOf(object), object, MANAGER);
-        if (object.kind === 'CustomResourceDefinition') await untilKnown(objects);
+        if (object.kind === 'Takeover') await applyOnceKnown(objects, object);
+        else await objects.apply(pathOf(object), object, MANAGER);
       }
       if (wanted.at === 'pod') await untilTaken(objects, namespaces);
       deps.print(wanted.at === 'node' ? afterNodes(wanted.spec.keys) : afterPods(namespaces));
@@ -86,11 +85,17 @@ async function mustTakePods(objects: ClusterObjects, takeover: PodTakeover): Pro
   return namespaces;
 }
 
-async function untilKnown(objects: ClusterObjects): Promise<void> {
-  await until(
-    async () => itemsOf((await objects.get(TAKEOVERS))?.['resources']).length > 0,
-    'its new kind, takeovers',
-  );
+/** The API server may know other kinds of the group for long: only whether it takes one tells that it knows this one. */
+async function applyOnceKnown(objects: ClusterObjects, object: Manifest): Promise<void> {
+  const isTaken = () =>
+    objects.apply(pathOf(object), object, MANAGER).then(
+      () => true,
+      (error: unknown) => {
+        if (error instanceof ApiError && error.status === 404) return false;
+        throw error;
+      },
+    );
+  await until(isTaken, 'its new kind, takeovers');
 }
 
 async function untilTaken(objects: ClusterObjects, namespaces: readonly string[]): Promise<void> {

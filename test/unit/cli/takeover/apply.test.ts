@@ -119,6 +119,30 @@ describe('nothing is applied', () => {
   });
 });
 
+test('the heartbeat is made once the API server takes its kind, whichever others of the group it knows before', async (t) => {
+  let tries = 0;
+  const { run, wrote } = await commandLine(t, {
+    ...ABLE,
+    '/apis/taintward.dev/v1': () => json({ resources: [{ name: 'nodeevictions' }] }),
+    'PATCH /apis/taintward.dev/v1/takeovers/live': () => {
+      tries += 1;
+      return tries < 3 ? NOTHING : json({});
+    },
+    ...Object.fromEntries(
+      [
+        '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/takeovers.taintward.dev',
+        '/apis/rbac.authorization.k8s.io/v1/clusterroles/taintward-takeover',
+        '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/taintward-takeover',
+        `${ADMISSION}/mutatingadmissionpolicies/taintward-takeover-nodes`,
+        `${ADMISSION}/mutatingadmissionpolicybindings/taintward-takeover-nodes`,
+      ].map((path) => [`PATCH ${path}`, () => json({})]),
+    ),
+  });
+  await run('apply', '--context', 'x');
+  assert.equal(tries, 3);
+  assert.match(wrote().at(-1) ?? '', /mutatingadmissionpolicybindings/);
+});
+
 test('every right that is asked for is one of the role', () => {
   const verbs = TAKEOVER_RULES.flatMap(({ verbs: all }) => [...all]);
   assert.ok(verbs.every((verb) => ['get', 'list', 'create', 'patch', 'delete'].includes(verb)));

@@ -5,6 +5,7 @@ import type { Config } from './config.ts';
 import type { Deltas } from './deltas.ts';
 import type { Functions } from './functions.ts';
 import {
+  emptyReceives,
   errors,
   indexThrottles,
   oldest,
@@ -14,6 +15,7 @@ import {
   throttles,
   waiting,
 } from './metrics.ts';
+import type { DeadLetterQueue, ServiceQueue } from './service-queue.ts';
 import type { State } from './state.ts';
 import type { Timers } from './timers.ts';
 
@@ -46,6 +48,8 @@ const UNHEARD_SECONDS = 300;
 const OLDEST_DELTA_SECONDS = 300;
 /** A message that waits for its moment may be this old, and then some. */
 const OLDEST_DUE_SECONDS = MAX_DELAY_SECONDS + 600;
+/** An agent asks its queue again and again; it finds nothing within so long, unless more falls due than it can carry out. */
+const SILENT_MINUTES = 15;
 
 /** What rings, and when. */
 export interface AlarmSpec {
@@ -57,8 +61,10 @@ export interface AlarmSpec {
   /** The same in a sentence. */
   readonly says: string;
   readonly metric: Metric;
-  /** It rings at this value. */
+  /** It rings at this value, */
   readonly threshold: number;
+  /** or, with this, below it. */
+  readonly below?: true;
   readonly lasting: Lasting;
   /** Absent: no data is no news. */
   readonly whenMissing?: TreatMissingData;
@@ -80,6 +86,31 @@ export const alarmSpecs = (props: AlarmedProps): readonly AlarmSpec[] => [
   ...queueAlarms(props),
   ...platformAlarms(props),
 ];
+
+/** What has a queue of what is due, and schedules. */
+type Timed = Pick<Timers, 'due' | 'groupName'>;
+
+/** Those of one agent, by its ID. What relays count and `evict` measures it has in its own log and metrics. */
+export function agentAlarmSpecs(agent: string, timers: Timed): readonly AlarmSpec[] {
+  const { queue, deadLetters } = timers.due;
+  const of = `agent ${agent}`;
+  return [
+    {
+      id: 'Silent',
+      title: 'agents are silent',
+      of,
+      says: `Nobody has asked the queue of an agent for ${SILENT_MINUTES} minutes and found it empty, so nothing is evicted in its cluster; or it has more to do than it can.`,
+      metric: emptyReceives(queue),
+      threshold: 1,
+      below: true,
+      lasting: { points: 1, outOf: 1, period: Duration.minutes(SILENT_MINUTES) },
+      whenMissing: TreatMissingData.BREACHING,
+    },
+    { ...deadLetterAlarm(deadLetters), id: 'DeadLetters', of },
+    { ...dueAlarm(timers), id: 'Oldest', of },
+    { ...droppedAlarm(timers), of },
+  ];
+}
 
 /** Of clusters, and of relays, which watch them. */
 function clusterAlarms({ config }: AlarmedProps): readonly AlarmSpec[] {
@@ -218,29 +249,45 @@ function evictionAlarms({ config }: AlarmedProps): readonly AlarmSpec[] {
 
 /** Of queues. */
 function queueAlarms({ deltas, timers, functions }: AlarmedProps): readonly AlarmSpec[] {
-  const queues = [deltas.nodes, deltas.pods, timers.due];
-  const deadLetters = [...queues.map((each) => each.deadLetters), functions.expiryDeadLetters];
+  const ofDeltas = [deltas.nodes, deltas.pods];
+  const deadLetters = [...ofDeltas, timers.due].map((each) => each.deadLetters);
   return [
-    ...deadLetters.map(({ name, queue }) => ({
-      id: `DeadLetters-${name}`,
-      title: 'dead letters',
-      of: name,
-      says: 'Somebody gave up on these messages. To redrive them is safe at any age.',
-      metric: waiting(queue),
-      threshold: 1,
-      lasting: ONCE,
-    })),
-    ...queues.map(({ spec, queue }) => ({
-      id: `Oldest-${spec.name}`,
-      title: 'messages wait',
-      of: spec.name,
-      says: 'Its function fails, is throttled, or has too little concurrency.',
-      metric: oldest(queue),
-      threshold: queue === timers.due.queue ? OLDEST_DUE_SECONDS : OLDEST_DELTA_SECONDS,
-      lasting: SOME_MINUTES,
-    })),
+    ...[...deadLetters, functions.expiryDeadLetters].map(deadLetterAlarm),
+    ...ofDeltas.map((each) => oldestAlarm(each, OLDEST_DELTA_SECONDS)),
+    dueAlarm(timers),
   ];
 }
+
+const deadLetterAlarm = ({ name, queue }: DeadLetterQueue): AlarmSpec => ({
+  id: `DeadLetters-${name}`,
+  title: 'dead letters',
+  of: name,
+  says: 'Somebody gave up on these messages. To redrive them is safe at any age.',
+  metric: waiting(queue),
+  threshold: 1,
+  lasting: ONCE,
+});
+
+const oldestAlarm = ({ spec, queue }: ServiceQueue, threshold: number): AlarmSpec => ({
+  id: `Oldest-${spec.name}`,
+  title: 'messages wait',
+  of: spec.name,
+  says: 'Whoever handles them fails, is throttled, or has too little concurrency.',
+  metric: oldest(queue),
+  threshold,
+  lasting: SOME_MINUTES,
+});
+
+const dueAlarm = ({ due }: Timed): AlarmSpec => oldestAlarm(due, OLDEST_DUE_SECONDS);
+
+const droppedAlarm = (timers: Timed): AlarmSpec => ({
+  id: 'DroppedSchedules',
+  title: 'schedules are dropped',
+  says: 'EventBridge Scheduler could not send to evictions-due for an hour. The next resync, within ten minutes, has those evictions looked at.',
+  metric: scheduler(timers, 'InvocationDroppedCount'),
+  threshold: 1,
+  lasting: ONCE,
+});
 
 /** Of what it all runs on. */
 function platformAlarms({ functions, state, timers }: AlarmedProps): readonly AlarmSpec[] {
@@ -286,13 +333,6 @@ function platformAlarms({ functions, state, timers }: AlarmedProps): readonly Al
         lasting: NOW_AND_THEN,
       },
     ]),
-    {
-      id: 'DroppedSchedules',
-      title: 'schedules are dropped',
-      says: 'EventBridge Scheduler could not send to evictions-due for an hour. The next resync, within ten minutes, has those evictions looked at.',
-      metric: scheduler(timers, 'InvocationDroppedCount'),
-      threshold: 1,
-      lasting: ONCE,
-    },
+    droppedAlarm(timers),
   ];
 }

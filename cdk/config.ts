@@ -1,6 +1,8 @@
 import { Aws } from 'aws-cdk-lib';
 import type { Node } from 'constructs';
 import * as z from 'zod';
+import { agentClusterSchema, agentNames, agentsPrefix } from '#shared/aws/agent-names.ts';
+import { agentIdSchema } from '#shared/clusters/registry.ts';
 import { HISTORY_DAYS, LEAST_HISTORY_DAYS, MOST_HISTORY_DAYS } from '#shared/store/stored.ts';
 
 /** Our keys in the CDK context start with this, so that a misspelt one is told from the CDK's own. */
@@ -53,10 +55,62 @@ const ownRelay = z.strictObject({
   kubeconfigSecrets: secretNames.exactOptional(),
 });
 
+/** What IAM lets a role be called, and the longest name of a region, which those of agents bear. */
+const MOST_ROLE_NAME_CHARACTERS = 64;
+const LONGEST_REGION = 'ap-southeast-1';
+
+/** As Kubernetes names what has to be a DNS label or subdomain; slashes and colons would say something else where IAM compares. */
+const kubernetesName = matching(/^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/, 'taintward-agent');
+
+/** An agent, which is relay and evictor of the cluster that it runs in, and as whom it does so. */
+const agent = z
+  .strictObject({
+    /** The name that it is registered by. */
+    cluster: z.string('must be the name that the cluster is registered by').pipe(agentClusterSchema),
+    /** Of its pods. */
+    namespace: kubernetesName.default('taintward'),
+    serviceAccount: kubernetesName.default('taintward-agent'),
+    /** Its role is for its pods in an EKS cluster of this account; more than one ARN while a cluster takes another's place. */
+    podIdentity: z
+      .strictObject(
+        {
+          clusterArns: list(
+            matching(
+              /^arn:[^:]+:eks:[^:]+:\d{12}:cluster\/[\w-]{1,100}$/,
+              'arn:aws:eks:eu-west-1:123456789012:cluster/prod',
+            ),
+          ),
+        },
+        'must be like {"clusterArns": "arn:aws:eks:…"}',
+      )
+      .exactOptional(),
+    /** Its role is for its service account, by tokens of a cluster whose issuer is known to IAM in this account. */
+    irsa: z
+      .strictObject(
+        {
+          oidcProvider: matching(
+            /^arn:[^:]+:iam::\d{12}:oidc-provider\/[\w.-]+(\/[\w./-]+)?$/,
+            'arn:aws:iam::123456789012:oidc-provider/oidc.eks.eu-west-1.amazonaws.com/id/EXAMPLE',
+          ),
+        },
+        'must be like {"oidcProvider": "arn:aws:iam::…"}',
+      )
+      .exactOptional(),
+  })
+  .refine(({ podIdentity, irsa }) => podIdentity === undefined || irsa === undefined, {
+    path: ['irsa'],
+    error: 'cannot stand beside podIdentity: an agent becomes its role in one way',
+  });
+
 const schema = z
   .strictObject({
     /** Names the stack and everything in it; two installations in one account and region need two names. */
-    name: matching(/^[a-z][a-z0-9-]{0,30}$/, 'taintward').default('taintward'),
+    name: matching(/^[a-z][a-z0-9-]{0,30}$/, 'taintward')
+      .refine(
+        (name) => !`${name}-`.includes(agentsPrefix('')),
+        'must not have -agent in it: so begins what agents have',
+      )
+      .default('taintward'),
     /** `fargate`: the stack runs the relay. `external`: you run it, wherever it reaches the clusters from. */
     relay: z.enum(['fargate', 'external'], 'must be fargate or external').default('fargate'),
     /**
@@ -72,6 +126,10 @@ const schema = z
           'must be like {"edge": {"clusters": ["edge-*"]}}',
         ),
       )
+      .exactOptional(),
+    /** Agents by ID, each with a stack of its own: relay and evictor of the one cluster that they run in; an object, or JSON. */
+    agents: z
+      .preprocess(parsedJson, z.record(agentIdSchema, agent, 'must be like {"edge-1": {"cluster": "prod"}}'))
       .exactOptional(),
     /** Relays that share the fleet; with two or more, one that dies is stood in for within seconds. */
     relayCount: count(1, 20).default(2),
@@ -141,6 +199,14 @@ const schema = z
     path: ['relays'],
     error: 'needs taintward:relay=external: relays that the stack runs follow all clusters',
   })
+  .refine(({ agents = {} }) => new Set(clustersOf(agents)).size === Object.keys(agents).length, {
+    path: ['agents'],
+    error: 'names a cluster twice: one agent works in each',
+  })
+  .refine(({ name, agents = {} }) => Object.keys(agents).every((id) => id.length <= charactersOfId(name)), {
+    path: ['agents'],
+    error: `has an ID that is too long: it and taintward:name may have ${charactersOfId('')} characters together, so that roles can be named after both`,
+  })
   .refine(({ vpcId, subnetIds }) => (vpcId === undefined) === (subnetIds === undefined), {
     path: ['vpcId'],
     error: 'needs subnetIds, and subnetIds needs it: give both or neither',
@@ -151,6 +217,7 @@ const schema = z
   });
 
 export type OwnRelay = z.output<typeof ownRelay>;
+export type AgentConfig = z.output<typeof agent>;
 
 /** What can be chosen about a deployment. */
 export type Config = z.output<typeof schema>;
@@ -167,9 +234,21 @@ export function readConfig(node: Node): Config {
   const found = schema.safeParse(Object.fromEntries(ours));
   if (found.success) return found.data;
   const [issue] = found.error.issues;
-  if (issue?.code === 'unrecognized_keys') {
+  const [key, ...within] = (issue?.path ?? []).filter((part) => typeof part === 'string');
+  if (issue?.code === 'unrecognized_keys' && key === undefined) {
     const known = Object.keys(schema.shape).join(', ');
     throw new ConfigError(`The context key ${PREFIX}${issue.keys[0]} is unknown: there are ${known}.`);
   }
-  throw new ConfigError(`The context key ${PREFIX}${String(issue?.path[0])} ${issue?.message}.`);
+  const where = within.length > 0 ? ` (${within.join('.')})` : '';
+  const fault =
+    issue?.code === 'unrecognized_keys' ? `has ${issue.keys[0]}, which nobody knows` : issue?.message;
+  throw new ConfigError(`The context key ${PREFIX}${key}${where} ${fault}.`);
+}
+
+const clustersOf = (agents: Readonly<Record<string, AgentConfig>>): readonly string[] =>
+  Object.values(agents).map(({ cluster }) => cluster);
+
+/** How many characters the ID of an agent of such an installation may have. */
+function charactersOfId(name: string): number {
+  return MOST_ROLE_NAME_CHARACTERS - agentNames(agentsPrefix(name), '', LONGEST_REGION).scheduleRole.length;
 }

@@ -19,6 +19,7 @@ import type {
 } from '#shared/aws/environment.ts';
 import { EXPIRY_DEAD_LETTER_NAME } from '#shared/queues/queue-set.ts';
 import { SCHEDULED_PREFIX } from '#shared/store/items.ts';
+import type { Agents } from './agents.ts';
 import type { FunctionName } from './bundle.ts';
 import type { ClusterAccess } from './cluster-access.ts';
 import type { Config } from './config.ts';
@@ -42,6 +43,7 @@ export interface FunctionsProps {
   readonly state: State;
   readonly deltas: Deltas;
   readonly timers: Timers;
+  readonly agents: Agents;
   readonly clusters: ClusterAccess;
   readonly notices: Notices;
   /** Where `evict` reaches the clusters from; absent: the internet. */
@@ -79,7 +81,7 @@ export class Functions extends Construct {
   }
 
   #deltaFunction(id: string, name: FunctionName, source: ServiceQueue): ServiceFunction {
-    const { config, state, timers, notices } = this.#props;
+    const { config, state, timers, agents, notices } = this.#props;
     const fn = this.#function(
       id,
       name,
@@ -88,6 +90,7 @@ export class Functions extends Construct {
     );
     state.bindPartitions(fn);
     timers.bindArm(fn);
+    agents.bindArm(fn);
     notices.bind(fn);
     this.#setHistory(fn);
     this.#setMatching(fn);
@@ -96,7 +99,7 @@ export class Functions extends Construct {
   }
 
   #evictFunction(): ServiceFunction {
-    const { config, state, timers, clusters, notices } = this.#props;
+    const { config, state, timers, agents, clusters, notices } = this.#props;
     const { due } = timers;
     const fn = this.#function(
       'Evict',
@@ -107,6 +110,7 @@ export class Functions extends Construct {
     state.bindPartitions(fn);
     state.bindRates(fn);
     timers.bindArm(fn);
+    agents.bindArm(fn);
     notices.bind(fn);
     clusters.bind(fn, 'evict');
     this.#setHistory(fn);
@@ -124,7 +128,7 @@ export class Functions extends Construct {
   }
 
   #expiryFunction(): ServiceFunction {
-    const { state, timers } = this.#props;
+    const { state, timers, agents } = this.#props;
     const fn = this.#function(
       'Expiry',
       'expiry',
@@ -133,6 +137,7 @@ export class Functions extends Construct {
     );
     state.bindPartitions(fn);
     timers.bindSend(fn);
+    agents.bindSend(fn);
     this.expiryDeadLetters.bindSend(fn);
     fn.lambda.addEventSourceMapping('Stream', {
       eventSourceArn: state.bindStream(fn),

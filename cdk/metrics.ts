@@ -83,6 +83,10 @@ export const waiting = (queue: Queue): Metric =>
 export const oldest = (queue: Queue): Metric =>
   queue.metricApproximateAgeOfOldestMessage({ period, statistic: Stats.MAXIMUM });
 
+/** Calls that asked a queue for messages and found none: somebody asks. */
+export const emptyReceives = (queue: Queue): Metric =>
+  queue.metricNumberOfEmptyReceives({ period, statistic: Stats.SUM });
+
 /** Invocations that crashed or timed out; what a handler copes with itself does not count. */
 export const errors = ({ lambda }: ServiceFunction): Metric =>
   lambda.metricErrors({ period, statistic: Stats.SUM });
@@ -102,7 +106,7 @@ export const indexThrottles = ({ table }: State, kind: 'Read' | 'Write'): Metric
   });
 
 /** Of EventBridge Scheduler, about our schedules. */
-export function scheduler(timers: Timers, metricName: string): Metric {
+export function scheduler(timers: Pick<Timers, 'groupName'>, metricName: string): Metric {
   return new Metric({
     namespace: 'AWS/Scheduler',
     metricName,

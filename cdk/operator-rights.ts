@@ -2,6 +2,7 @@ import { Stack } from 'aws-cdk-lib';
 import { type IPrincipal, ManagedPolicy } from 'aws-cdk-lib/aws-iam';
 import { Construct } from 'constructs';
 import { accountWideName } from './account-wide-name.ts';
+import type { Agents } from './agents.ts';
 import type { ClusterAccess } from './cluster-access.ts';
 import type { Deltas } from './deltas.ts';
 import type { Functions } from './functions.ts';
@@ -14,6 +15,7 @@ export interface OperatorRightsProps {
   readonly state: State;
   readonly deltas: Deltas;
   readonly timers: Timers;
+  readonly agents: Agents;
   readonly functions: Functions;
   readonly clusters: ClusterAccess;
 }
@@ -23,7 +25,7 @@ export class OperatorRights extends Construct {
   constructor(
     scope: Construct,
     id: string,
-    { prefix, state, deltas, timers, functions, clusters }: OperatorRightsProps,
+    { prefix, state, deltas, timers, agents, functions, clusters }: OperatorRightsProps,
   ) {
     super(scope, id);
     const viewer = new Size(
@@ -49,11 +51,13 @@ export class OperatorRights extends Construct {
       state.bindView(size);
       bindAccount(size);
       for (const queue of [...queues, functions.expiryDeadLetters]) queue.bindCount(size);
+      agents.bindCount(size);
     }
     for (const size of [operator, admin]) {
       timers.bindRetry(size);
       for (const queue of queues) queue.bindRedrive(size);
       functions.expiryDeadLetters.bindRead(size);
+      agents.bindRedrive(size);
     }
     state.bindHolding(operator);
     state.bindRuling(admin);

@@ -57,6 +57,16 @@ export class ServiceQueue extends Construct {
     this.deadLetters.bindSend(grantee);
   }
 
+  /** Lets a process of its own take the queue's messages, and set unreadable ones aside. */
+  bindTake(grantee: Grantee): void {
+    Grant.addToPrincipal({
+      grantee,
+      actions: ['sqs:ReceiveMessage', 'sqs:DeleteMessage', 'sqs:ChangeMessageVisibility'],
+      resourceArns: [this.queue.queueArn],
+    });
+    this.deadLetters.bindSend(grantee);
+  }
+
   grantSend(grantee: Grantee): void {
     grantSend(this.queue, grantee);
   }

@@ -41,7 +41,7 @@ type Conditions = Readonly<Record<string, Readonly<Record<string, string | reado
 const NAMES_KEYS = { Null: { 'dynamodb:LeadingKeys': 'false' } } as const;
 
 /** The partitions that match one of the patterns, and no others. */
-const onlyKeys = (...patterns: readonly string[]): Conditions => ({
+export const onlyKeys = (...patterns: readonly string[]): Conditions => ({
   ...NAMES_KEYS,
   'ForAllValues:StringLike': { 'dynamodb:LeadingKeys': patterns },
 });

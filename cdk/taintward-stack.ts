@@ -1,5 +1,6 @@
 import { CfnOutput, Stack, type StackProps } from 'aws-cdk-lib';
 import type { Construct } from 'constructs';
+import { Agents } from './agents.ts';
 import { ClusterAccess } from './cluster-access.ts';
 import type { Config } from './config.ts';
 import { consoleHost } from './console-host.ts';
@@ -26,6 +27,7 @@ export class TaintwardStack extends Stack {
     });
     const deltas = new Deltas(this, 'Deltas', { prefix });
     const timers = new Timers(this, 'Timers', { prefix });
+    const agents = new Agents(this, 'Agents', { installation: config.name });
     const clusters = new ClusterAccess(this, 'Clusters', config);
     const shared = { config, state, deltas, timers, clusters };
     const needsNetwork = config.relay === 'fargate' || config.vpcId !== undefined || config.fixedAddresses;
@@ -38,6 +40,7 @@ export class TaintwardStack extends Stack {
     const closed = network?.isPublic === false ? network : undefined;
     const functions = new Functions(this, 'Functions', {
       ...shared,
+      agents,
       notices: new Notices(this, 'Notices', config),
       ...(closed ? { network: closed } : {}),
     });
@@ -53,7 +56,9 @@ export class TaintwardStack extends Stack {
       this.#sayHowToRun(new ExternalRelay(this, 'Relay', shared));
     }
     if (closed) this.#sayWhoCalls(closed);
-    new OperatorRights(this, 'OperatorRights', { prefix, state, deltas, timers, functions, clusters });
+    new OperatorRights(this, 'OperatorRights', {
+      ...{ prefix, state, deltas, timers, agents, functions, clusters },
+    });
     const { dashboard, told } = new Monitoring(this, 'Monitoring', { ...shared, functions });
     this.#say('Dashboard', 'Where to look.', this.#dashboardUrl(dashboard.name));
     this.#say('AlarmsTell', 'Who is told when an alarm rings.', told);

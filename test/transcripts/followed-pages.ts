@@ -90,6 +90,9 @@ export const FOLLOWED_PAGES: Readonly<Record<string, FollowedPage>> = {
   'takeover.md': { because: CONTROLLERS },
   'console.md': { because: 'serves until it is ended; npm run test:console opens the console and clicks' },
   'explain.md': { because: OTHER_SUITE },
+  'isolation.md': {
+    because: 'one command, which deploys what an agent has; its template is tested, and the agent run',
+  },
   'agent.md': { because: 'needs what an agent has in AWS; npm run test:deployed does the same with one' },
   'in-cluster.md': { because: 'npm run test:chart installs the same, in a namespace of its own' },
   'install-in-cluster.md': { because: 'npm run test:in-cluster installs and removes the same' },

@@ -1,4 +1,5 @@
 // In one process, because loading the CDK takes longer than most of these tests.
+import './stack/agents.ts';
 import './stack/config.ts';
 import './stack/functions.ts';
 import './stack/monitoring.ts';

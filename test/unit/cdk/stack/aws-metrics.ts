@@ -36,6 +36,7 @@ export const AWS_METRICS: Readonly<Record<string, AwsNamespace>> = {
       // Once a minute while the queue holds anything, or was called within six hours.
       ApproximateNumberOfMessagesVisible: byQueue,
       ApproximateAgeOfOldestMessage: byQueue,
+      NumberOfEmptyReceives: byQueue,
     },
   },
   'AWS/Lambda': {

@@ -66,7 +66,19 @@ test('relays by name are an object in cdk.json, and JSON on the command line', (
   assert.deepEqual(read({ ...external, 'taintward:relays': JSON.stringify(relays) }).relays, relays);
 });
 
+test('agents by ID are an object in cdk.json, and JSON on the command line', () => {
+  const clusterArns = ['arn:aws:eks:eu-west-1:123456789012:cluster/prod'];
+  const agents = { 'edge-1': { cluster: 'prod', podIdentity: { clusterArns } } };
+  const read1 = read({ 'taintward:agents': agents }).agents?.['edge-1'];
+  assert.deepEqual(read1, {
+    ...{ cluster: 'prod', podIdentity: { clusterArns } },
+    ...{ namespace: 'taintward', serviceAccount: 'taintward-agent' },
+  });
+  assert.deepEqual(read({ 'taintward:agents': JSON.stringify(agents) }).agents?.['edge-1'], read1);
+});
+
 describe('a mistake is one sentence that names the key:', () => {
+  const agent = (of: object, id = 'edge-1') => ({ 'taintward:agents': { [id]: of } });
   const mistakes: readonly [string, Readonly<Record<string, unknown>>, RegExp][] = [
     [
       'relays by name beside those of the stack',
@@ -76,7 +88,66 @@ describe('a mistake is one sentence that names the key:', () => {
     [
       'a name of a cluster that IAM would take for a pattern',
       { 'taintward:relay': 'external', 'taintward:relays': { edge: { clusters: ['e*ge'] } } },
-      /taintward:relays must look like edge-1 or edge-\*/,
+      /taintward:relays \(edge\.clusters\) must look like edge-1 or edge-\*/,
+    ],
+    [
+      'a key of a relay that is not there',
+      { 'taintward:relay': 'external', 'taintward:relays': { edge: { clusters: ['edge'], roles: [] } } },
+      /taintward:relays \(edge\) has roles, which nobody knows\.$/,
+    ],
+    [
+      'agents that are no object',
+      { 'taintward:agents': 'edge-1' },
+      /taintward:agents must be like \{"edge-1": /,
+    ],
+    ['an ID of no agent', agent({ cluster: 'prod' }, 'Edge'), /taintward:agents .*must be like /],
+    [
+      'an agent of no cluster',
+      agent({}),
+      /\(edge-1\.cluster\) must be the name that the cluster is registered by\.$/,
+    ],
+    [
+      'a cluster that is a pattern',
+      agent({ cluster: 'pr*d' }),
+      /\(edge-1\.cluster\) must not have \*, \? or \$ in it/,
+    ],
+    [
+      'a cluster that the table uses',
+      agent({ cluster: 'TAINTED' }),
+      /\(edge-1\.cluster\) must be another for an agent/,
+    ],
+    [
+      'a cluster of EKS by its name',
+      agent({ cluster: 'prod', podIdentity: { clusterArns: 'prod' } }),
+      /\(edge-1\.podIdentity\.clusterArns\) must look like arn:aws:eks:/,
+    ],
+    [
+      'an issuer that is no provider of IAM',
+      agent({ cluster: 'prod', irsa: { oidcProvider: 'https://oidc.example.com' } }),
+      /\(edge-1\.irsa\.oidcProvider\) must look like arn:aws:iam::/,
+    ],
+    [
+      'two ways to be an agent',
+      agent({
+        ...{ cluster: 'prod', irsa: { oidcProvider: 'arn:aws:iam::123456789012:oidc-provider/example.com' } },
+        podIdentity: { clusterArns: 'arn:aws:eks:eu-west-1:123456789012:cluster/prod' },
+      }),
+      /\(edge-1\.irsa\) cannot stand beside podIdentity: /,
+    ],
+    [
+      'two agents of a cluster',
+      { 'taintward:agents': { a: { cluster: 'prod' }, b: { cluster: 'prod' } } },
+      /taintward:agents names a cluster twice: /,
+    ],
+    [
+      'an ID that no role can be named after',
+      { 'taintward:name': 'a'.repeat(20), ...agent({ cluster: 'prod' }, 'b'.repeat(21)) },
+      /taintward:agents has an ID that is too long: it and taintward:name may have \d+ characters together/,
+    ],
+    [
+      'a name like that of what agents have',
+      { 'taintward:name': 'my-agent-fleet' },
+      /taintward:name must not have -agent in it: /,
     ],
     [
       'relays that are no object',

@@ -13,18 +13,22 @@ import { BY_CLUSTER_QUERIES } from '../../../../cdk/dashboard.ts';
 import { metricsCatalogue } from '../../../../docs/generator/metrics-catalogue.ts';
 import { AWS_METRICS } from './aws-metrics.ts';
 import { type Properties, readable, resourcesOf, statementsIn } from './resources.ts';
-import { synthesized, warningsOf } from './synthesized.ts';
+import { synthesized, synthesizedAgent, warningsOf } from './synthesized.ts';
 
 const ALARM = 'AWS::CloudWatch::Alarm';
 const TOPIC = 'arn:aws:sns:eu-west-1:123456789012:ops';
 
 let template: Template;
 let alarms: ReadonlyMap<string, Properties>;
+/** Those, and an agent's. */
+let everyAlarm: readonly Properties[];
 before(() => {
   template = synthesized();
   alarms = new Map(
     [...resourcesOf(template, ALARM).values()].map((alarm) => [String(alarm['AlarmName']), alarm]),
   );
+  const agent = synthesizedAgent('edge-1', { 'taintward:agents': { 'edge-1': { cluster: 'edge' } } });
+  everyAlarm = [...alarms.values(), ...resourcesOf(agent, ALARM).values()];
 });
 
 const anchorOf = (heading: string): string =>
@@ -172,7 +176,7 @@ describe('every alarm', () => {
     const sections = readFileSync(join(PROJECT_DIR, 'docs/alarms.md'), 'utf8').split(/^## /m).slice(1);
     const anchors = new Map(sections.map((text) => [anchorOf(text.slice(0, text.indexOf('\n'))), text]));
     const found = new Set<string>();
-    for (const alarm of alarms.values()) {
+    for (const alarm of everyAlarm) {
       const said = /^[A-Z].{40,}\. What to do: docs\/alarms\.md#(\S+)$/.exec(
         String(alarm['AlarmDescription']),
       );
@@ -187,11 +191,11 @@ describe('every alarm', () => {
   });
 
   test('is of the form that stand-ins for AWS know, too: one metric, no math', () => {
-    for (const alarm of alarms.values()) assert.equal(alarm['Metrics'], undefined);
+    for (const alarm of everyAlarm) assert.equal(alarm['Metrics'], undefined);
   });
 
   test('looks back for no more than a day, as CloudWatch demands', () => {
-    for (const { Period, EvaluationPeriods } of alarms.values())
+    for (const { Period, EvaluationPeriods } of everyAlarm)
       assert.ok(Number(Period) * Number(EvaluationPeriods) <= 86_400);
   });
 });
@@ -268,7 +272,7 @@ describe('alarms and dashboard read what is written:', () => {
     readonly period: number;
   }
   const read = (): readonly Read[] => [
-    ...[...alarms.values()].map((alarm) => ({
+    ...everyAlarm.map((alarm) => ({
       where: String(alarm['AlarmName']),
       namespace: String(alarm['Namespace']),
       name: String(alarm['MetricName']),

@@ -14,6 +14,23 @@ describe('cdk-nag finds nothing that is not acknowledged, with a reason,', () =>
     });
   });
 
+  test('with agents of all kinds', () => {
+    checked({
+      'taintward:alarmEmail': 'ops@example.com',
+      'taintward:agents': {
+        pods: {
+          cluster: 'prod',
+          podIdentity: { clusterArns: 'arn:aws:eks:eu-west-1:123456789012:cluster/prod' },
+        },
+        account: {
+          cluster: 'stage',
+          irsa: { oidcProvider: 'arn:aws:iam::123456789012:oidc-provider/example.com' },
+        },
+        brought: { cluster: 'third' },
+      },
+    });
+  });
+
   test('with alarms by mail', () => checked({ 'taintward:alarmEmail': 'ops@example.com' }));
 
   test('with traces', () => checked({ 'taintward:tracing': 'true' }));

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import type { Template } from 'aws-cdk-lib/assertions';
 import { type Place, readIn } from './place.ts';
 import { statementsIn } from './resources.ts';
-import { synthesized } from './synthesized.ts';
+import { synthesized, synthesizedAgent } from './synthesized.ts';
 
 /** What an account has once in each region, by the property that names it. */
 const NAMED_IN_REGION: Readonly<Record<string, string>> = {
@@ -14,6 +14,7 @@ const NAMED_IN_REGION: Readonly<Record<string, string>> = {
   'AWS::ECS::TaskDefinition': 'Family',
   'AWS::Lambda::Function': 'FunctionName',
   'AWS::Logs::LogGroup': 'LogGroupName',
+  'AWS::SNS::Topic': 'TopicName',
   'AWS::SQS::Queue': 'QueueName',
   'AWS::Scheduler::ScheduleGroup': 'Name',
 };
@@ -43,6 +44,8 @@ const UNNAMED = [
   'AWS::IAM::Policy',
   'AWS::Lambda::EventSourceMapping',
   'AWS::Lambda::Permission',
+  'AWS::SNS::Subscription',
+  'AWS::SNS::TopicPolicy',
   'AWS::SQS::QueuePolicy',
 ];
 
@@ -69,7 +72,18 @@ const common = (some: readonly string[], others: readonly string[]) =>
   some.filter((name) => others.includes(name));
 
 describe('what the stack names', () => {
-  const deployments = () => [synthesized(), synthesized({ 'taintward:relay': 'external' })];
+  const AGENTS = {
+    'edge-1': { cluster: 'a', podIdentity: { clusterArns: 'arn:aws:eks:eu-west-1:123456789012:cluster/a' } },
+    'edge-2': { cluster: 'b' },
+  };
+  const agentsOf = (installation: string) =>
+    Object.keys(AGENTS).map((id) =>
+      synthesizedAgent(id, { 'taintward:name': installation, 'taintward:agents': AGENTS }),
+    );
+  const deployments = () => [
+    ...[synthesized(), synthesized({ 'taintward:relay': 'external' })],
+    ...[synthesized({ 'taintward:alarmEmail': 'ops@example.com' }), ...agentsOf('taintward')],
+  ];
 
   test('is known here, type by type', () => {
     const known = [...Object.keys(NAMED_IN_REGION), ...Object.keys(NAMED_IN_ACCOUNT), ...UNNAMED];
@@ -85,16 +99,24 @@ describe('what the stack names', () => {
   test('in all regions at once has another name in each, so that one account can hold it twice', () => {
     for (const template of deployments()) {
       const here = taken(IRELAND, template, NAMED_IN_ACCOUNT);
-      assert.ok(here.length > 3);
+      assert.ok(here.length > 1);
       assert.deepEqual(common(here, taken(OHIO, template, NAMED_IN_ACCOUNT)), []);
     }
   });
 
   test('is named otherwise in a stage of another name, so that one region can hold both', () => {
     const all = { ...NAMED_IN_REGION, ...NAMED_IN_ACCOUNT };
-    const staging = taken(IRELAND, synthesized({ 'taintward:name': 'staging' }), all);
+    const takenBy = (...templates: readonly Template[]) =>
+      templates.flatMap((template) => taken(IRELAND, template, all));
+    const staging = takenBy(synthesized({ 'taintward:name': 'staging' }), ...agentsOf('staging'));
     assert.ok(staging.length > 40);
-    assert.deepEqual(common(staging, taken(IRELAND, synthesized(), all)), []);
+    assert.deepEqual(common(staging, takenBy(synthesized(), ...agentsOf('taintward'))), []);
+  });
+
+  test('is named otherwise for each agent', () => {
+    const all = { ...NAMED_IN_REGION, ...NAMED_IN_ACCOUNT };
+    const names = [synthesized(), ...agentsOf('taintward')].flatMap((each) => taken(IRELAND, each, all));
+    assert.equal(new Set(names).size, names.length);
   });
 });
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { type Place, readIn } from './place.ts';
-import { synthesized } from './synthesized.ts';
+import { synthesized, synthesizedAgent } from './synthesized.ts';
 
 const PLACES: readonly (Place & { readonly consoleHost: string })[] = [
   {
@@ -41,12 +41,44 @@ const DEPLOYMENTS = {
 };
 
 /** What services are called, in policies and in what they write, is the same in all partitions. */
-const PRINCIPALS = ['cloudformation', 'dynamodb', 'ecs-tasks', 'events', 'lambda', 'scheduler'].map(
-  (service) => `${service}.amazonaws.com`,
-);
+const PRINCIPALS = [
+  ...['cloudformation', 'dynamodb', 'ecs-tasks', 'events', 'lambda', 'scheduler'],
+  ...['pods.eks', 'sts'],
+].map((service) => `${service}.amazonaws.com`);
+
+/** Agents that become their roles in either way, in a cluster of that place. */
+const agentsIn = ({ partition, region, urlSuffix }: Place) => ({
+  pods: {
+    cluster: 'a',
+    podIdentity: { clusterArns: `arn:${partition}:eks:${region}:111122223333:cluster/a` },
+  },
+  account: {
+    cluster: 'b',
+    irsa: {
+      oidcProvider: `arn:${partition}:iam::111122223333:oidc-provider/oidc.eks.${region}.${urlSuffix}/id/B`,
+    },
+  },
+});
 
 for (const place of PLACES) {
   describe(`in the partition ${place.partition}`, () => {
+    test('every ARN and host of agents is of that partition', () => {
+      const agents = agentsIn(place);
+      for (const id of Object.keys(agents)) {
+        const said = JSON.stringify(readIn(place, synthesizedAgent(id, { 'taintward:agents': agents })));
+        const arns = said.match(/arn:[^:]*:/g) ?? [];
+        assert.deepEqual([...new Set(arns)], [`arn:${place.partition}:`]);
+        const hosts = said.match(/[\w.-]*amazon[\w-]*(\.[\w-]+)+/g) ?? [];
+        assert.deepEqual(
+          hosts.filter(
+            (host) => !PRINCIPALS.includes(host) && !host.endsWith(`.${place.region}.${place.urlSuffix}`),
+          ),
+          [],
+        );
+        assert.ok(hosts.length > 1);
+      }
+    });
+
     for (const [how, context] of Object.entries(DEPLOYMENTS)) {
       const template = () => readIn(place, synthesized(context));
 

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,7 +7,7 @@ import { Annotations, Match, Template } from 'aws-cdk-lib/assertions';
 import { AwsSolutionsChecks } from 'cdk-nag';
 import { PROJECT_DIR } from '../../../../cdk/bundle.ts';
 import { readConfig } from '../../../../cdk/config.ts';
-import { TaintwardStack } from '../../../../cdk/taintward-stack.ts';
+import { addStacks, type Stacks } from '../../../../cdk/stacks.ts';
 
 type Context = Readonly<Record<string, unknown>>;
 
@@ -14,20 +15,44 @@ const { context: ALWAYS }: { context: Context } = JSON.parse(
   readFileSync(join(PROJECT_DIR, 'cdk.json'), 'utf8'),
 );
 
-const templates = new Map<string, Template>();
+/** The templates of an installation. */
+interface Templates {
+  readonly service: Template;
+  /** By the agent's ID. */
+  readonly agents: ReadonlyMap<string, Template>;
+}
+
+const installations = new Map<string, Templates>();
+
+function templatesOf(context: Context): Templates {
+  const key = JSON.stringify(context);
+  const templates =
+    installations.get(key) ??
+    inApp(context, (app) => {
+      const { service, agents } = stacksOf(app);
+      return {
+        service: Template.fromStack(service),
+        agents: new Map([...agents].map(([id, stack]) => [id, Template.fromStack(stack)])),
+      };
+    });
+  installations.set(key, templates);
+  return templates;
+}
 
 /** The template of a deployment with this context, as `cdk synth` makes it but for the functions' code. */
-export function synthesized(context: Context = {}): Template {
-  const key = JSON.stringify(context);
-  const template = templates.get(key) ?? inApp(context, (app) => Template.fromStack(stackOf(app)));
-  templates.set(key, template);
+export const synthesized = (context: Context = {}): Template => templatesOf(context).service;
+
+/** That of an agent's stack. */
+export function synthesizedAgent(id: string, context: Context): Template {
+  const template = templatesOf(context).agents.get(id);
+  assert.ok(template, `there is no agent ${id}`);
   return template;
 }
 
 /** What such a deployment warns of. */
 export function warningsOf(context: Context = {}): readonly string[] {
   return inApp(context, (app) =>
-    Annotations.fromStack(stackOf(app))
+    Annotations.fromStack(stacksOf(app).service)
       .findWarning('*', Match.anyValue())
       .map(({ entry }) => String(entry.data)),
   );
@@ -36,16 +61,13 @@ export function warningsOf(context: Context = {}): readonly string[] {
 /** Throws what cdk-nag finds. */
 export function checked(context: Context = {}): void {
   inApp(context, (app) => {
-    stackOf(app);
+    stacksOf(app);
     Validations.of(app).addPlugins(new AwsSolutionsChecks(app));
     app.synth();
   });
 }
 
-function stackOf(app: App): TaintwardStack {
-  const config = readConfig(app.node);
-  return new TaintwardStack(app, config.name, { config });
-}
+const stacksOf = (app: App): Stacks => addStacks(app, readConfig(app.node));
 
 function inApp<T>(context: Context, use: (app: App) => T): T {
   const outdir = mkdtempSync(join(tmpdir(), 'taintward-cdk-'));

@@ -1,0 +1,163 @@
+import { CfnOutput, Stack, type StackProps } from 'aws-cdk-lib';
+import { AnyPrincipal, Effect, Grant, PolicyStatement, type Role } from 'aws-cdk-lib/aws-iam';
+import { Queue } from 'aws-cdk-lib/aws-sqs';
+import type { Construct } from 'constructs';
+import { type AgentNames, agentNames, agentsPrefix } from '#shared/aws/agent-names.ts';
+import type {
+  agentVariables,
+  deltaQueueVariables,
+  historyVariables,
+  installationVariables,
+  matchingVariables,
+  ValuesOf,
+} from '#shared/aws/environment.ts';
+import { QUEUES, type QueueSpec } from '#shared/queues/queue-set.ts';
+import { AgentIdentity } from './agent-identity.ts';
+import { topicsBeside } from './alarm-topics.ts';
+import { agentAlarmSpecs } from './alarms.ts';
+import { bindItemsOf } from './cluster-items.ts';
+import type { AgentConfig, Config } from './config.ts';
+import { serviceAlarm } from './service-alarm.ts';
+import { Timers } from './timers.ts';
+
+export interface AgentStackProps extends StackProps {
+  readonly config: Config;
+  /** One of those of `config`. */
+  readonly agent: AgentConfig;
+}
+
+/**
+ * What one agent has: a queue of what is due in its cluster, schedules that send there, an identity whose rights end at that
+ * cluster, and alarms. Nothing refers to the service's stack but by name, so that either is deployed without the other.
+ */
+export class AgentStack extends Stack {
+  /** `id`: the agent's. */
+  constructor(scope: Construct, id: string, { config, agent, ...props }: AgentStackProps) {
+    const prefix = agentsPrefix(config.name);
+    super(scope, id, {
+      stackName: `${prefix}${id}`,
+      description: `Taintward: what agent ${id} has, which works in cluster ${agent.cluster}`,
+      ...props,
+    });
+    const names = agentNames(prefix, id, this.region);
+    const timers = new Timers(this, 'Timers', { prefix: names.prefix, roleName: names.scheduleRole });
+    const identity = new AgentIdentity(this, 'Identity', { agent, names });
+    bindItemsOf(agent.cluster, identity, config.name);
+    this.#bindDeltas(identity, config.name);
+    timers.bindArm(identity);
+    timers.due.bindTake(identity);
+    this.#tell(identity, id, agent, config);
+    if (identity.role) this.#closeQueues(timers, identity.role, names, prefix);
+    const topics = topicsBeside(this, config);
+    for (const spec of agentAlarmSpecs(id, timers)) serviceAlarm(this, spec, { prefix: config.name, topics });
+    this.#sayHowToGoOn(identity, id, agent, config.name);
+  }
+
+  /** Queues cannot be divided by cluster: who speaks for one is held against its lease. */
+  #bindDeltas(identity: AgentIdentity, installation: string): void {
+    const queue = ({ name }: QueueSpec) =>
+      Queue.fromQueueArn(this, name, this.formatArn({ service: 'sqs', resource: `${installation}-${name}` }));
+    const [nodes, pods] = [queue(QUEUES.nodeDeltas), queue(QUEUES.podDeltas)];
+    identity.setEnvironment({
+      NODE_DELTAS_URL: nodes.queueUrl,
+      POD_DELTAS_URL: pods.queueUrl,
+    } satisfies ValuesOf<typeof deltaQueueVariables>);
+    Grant.addToPrincipal({
+      grantee: identity,
+      actions: ['sqs:SendMessage'],
+      resourceArns: [nodes.queueArn, pods.queueArn],
+    });
+  }
+
+  /** What gives access to nothing. */
+  #tell(identity: AgentIdentity, id: string, { cluster }: AgentConfig, config: Config): void {
+    identity.setEnvironment({
+      AGENT: id,
+      CLUSTER: cluster,
+      HISTORY_DAYS: String(config.historyDays),
+      COMPARISON_OPERATORS: String(config.comparisonOperators),
+      INSTALLATION: `${config.name}.${this.region}.${this.account}`,
+    } satisfies ValuesOf<
+      typeof agentVariables &
+        typeof historyVariables &
+        typeof matchingVariables &
+        typeof installationVariables
+    >);
+  }
+
+  /**
+   * Whatever rights somebody has or is given later: nobody but the agent takes what is due in its cluster, and no other agent of
+   * the installation does anything with its queues. The service, operators and the schedules send, whose roles have any name.
+   */
+  #closeQueues({ due }: Timers, role: Role, names: AgentNames, prefix: string): void {
+    const roleNamed = (resourceName: string) =>
+      this.formatArn({ service: 'iam', region: '', resource: 'role', resourceName });
+    due.queue.addToResourcePolicy(
+      new PolicyStatement({
+        sid: 'TakenByItsAgentOnly',
+        effect: Effect.DENY,
+        principals: [new AnyPrincipal()],
+        actions: ['ReceiveMessage', 'DeleteMessage', 'ChangeMessageVisibility', 'PurgeQueue'].map(
+          (action) => `sqs:${action}`,
+        ),
+        resources: [due.queue.queueArn],
+        conditions: { ArnNotEquals: { 'aws:PrincipalArn': role.roleArn } },
+      }),
+    );
+    for (const { queue } of [due, due.deadLetters]) {
+      queue.addToResourcePolicy(
+        new PolicyStatement({
+          sid: 'NoOtherAgent',
+          effect: Effect.DENY,
+          principals: [new AnyPrincipal()],
+          actions: ['sqs:*'],
+          resources: [queue.queueArn],
+          conditions: {
+            ArnLike: { 'aws:PrincipalArn': roleNamed(`${prefix}*`) },
+            ArnNotEquals: { 'aws:PrincipalArn': [names.role, names.scheduleRole].map(roleNamed) },
+          },
+        }),
+      );
+    }
+  }
+
+  #sayHowToGoOn(
+    { role, policy, environment }: AgentIdentity,
+    id: string,
+    { cluster, namespace, serviceAccount, podIdentity, irsa }: AgentConfig,
+    installation: string,
+  ): void {
+    if (role) this.#say('Role', 'What the agent becomes.', role.roleArn);
+    if (policy)
+      this.#say('Policy', 'Attach it to the role that your agent runs as.', policy.managedPolicyArn);
+    for (const [index, arn] of (podIdentity?.clusterArns ?? []).entries()) {
+      const [, , , region, , name] = arn.split(':');
+      this.#say(
+        `PodIdentity${index === 0 ? '' : index + 1}`,
+        'Have the pods of the agent become that role.',
+        `aws eks create-pod-identity-association --region ${region} --cluster-name ${name?.replace('cluster/', '')} --namespace ${namespace} --service-account ${serviceAccount} --role-arn ${role?.roleArn}`,
+      );
+    }
+    const account = { region: this.region, account: this.account };
+    const values = {
+      mode: 'agent',
+      agent: { ...account, installation, cluster, id, ...(irsa && role ? { roleArn: role.roleArn } : {}) },
+    };
+    this.#say('Values', 'Install the chart with these in a file (helm --values).', this.toJsonString(values));
+    const variables = Object.entries({ AWS_REGION: this.region, ...environment });
+    this.#say(
+      'Environment',
+      'What the agent is told where no chart tells it.',
+      variables.map(([name, value]) => `${name}=${value}`).join(' '),
+    );
+    this.#say(
+      'NextStep',
+      'No relay of the service enters the cluster then.',
+      `npx taintward clusters add ${cluster} --agent ${id}`,
+    );
+  }
+
+  #say(name: string, description: string, value: string): void {
+    new CfnOutput(this, name, { description, value });
+  }
+}

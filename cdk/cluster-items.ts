@@ -1,0 +1,62 @@
+import { Stack } from 'aws-cdk-lib';
+import { Grant } from 'aws-cdk-lib/aws-iam';
+import type { tableVariables, ValuesOf } from '#shared/aws/environment.ts';
+import { LEASE_PREFIX } from '#shared/clusters/dynamodb-leases.ts';
+import { RATE_PREFIX } from '#shared/clusters/dynamodb-rate-limiter.ts';
+import { CLUSTER_PREFIX, FLEET_KEY } from '#shared/clusters/dynamodb-rulebook.ts';
+import { type ClusterName, nodeKey, nodeName } from '#shared/eviction/identity.ts';
+import { indexedUnder } from '#shared/store/items.ts';
+import { CLUSTER_INDEX } from '#shared/store/table-definition.ts';
+import type { Grantee } from './grantee.ts';
+import { onlyKeys } from './state.ts';
+
+/**
+ * By which partition keys one cluster's agent may do what, as patterns of IAM. The name has nothing in it that IAM would take for
+ * a pattern (`agentClusterSchema`), and no `#`, which names end at.
+ */
+export const clusterKeys = (cluster: ClusterName) => ({
+  /** Of the table: the nodes, the rules and what the lease holds. */
+  read: [
+    nodeKey({ cluster, node: nodeName('*') }),
+    `${CLUSTER_PREFIX}${cluster}`,
+    `${LEASE_PREFIX}${cluster}`,
+    FLEET_KEY,
+  ],
+  /** Of the index: where the cluster's tainted nodes and its history are found. */
+  found: indexedUnder(cluster).map((beginning) => `${beginning}*`),
+  /** Whole items: what is known of nodes, scheduled, and ended. */
+  put: [nodeKey({ cluster, node: nodeName('*') })],
+  /** Attributes: the lease, what the guard holds, and turns. */
+  updated: [
+    nodeKey({ cluster, node: nodeName('*') }),
+    `${LEASE_PREFIX}${cluster}`,
+    `${RATE_PREFIX}${cluster}`,
+  ],
+});
+
+/**
+ * Lets an agent read and write what the installation's table holds of its cluster, and of no other. It is told how long history
+ * is kept by the table's tag, which says nothing of clusters.
+ */
+export function bindItemsOf(cluster: ClusterName, agent: Grantee, tableName: string): void {
+  agent.setEnvironment({ TABLE_NAME: tableName } satisfies ValuesOf<typeof tableVariables>);
+  const table = Stack.of(agent).formatArn({
+    service: 'dynamodb',
+    resource: 'table',
+    resourceName: tableName,
+  });
+  const index = `${table}/index/${CLUSTER_INDEX}`;
+  const { read, found, put, updated } = clusterKeys(cluster);
+  const grant = (actions: readonly string[], resource: string, keys?: readonly string[]) =>
+    Grant.addToPrincipal({
+      grantee: agent,
+      actions: actions.map((action) => `dynamodb:${action}`),
+      resourceArns: [resource],
+      ...(keys ? { conditions: onlyKeys(...keys) } : {}),
+    });
+  grant(['GetItem', 'BatchGetItem', 'Query'], table, read);
+  grant(['Query'], index, found);
+  grant(['PutItem', 'DeleteItem', 'BatchWriteItem'], table, put);
+  grant(['UpdateItem'], table, updated);
+  grant(['DescribeTable', 'ListTagsOfResource'], table);
+}

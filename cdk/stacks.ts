@@ -1,0 +1,28 @@
+import { type App, Stage } from 'aws-cdk-lib';
+import { AgentStack } from './agent-stack.ts';
+import type { Config } from './config.ts';
+import { TaintwardStack } from './taintward-stack.ts';
+
+/** What agents' stacks are called on the command line begins with this: `cdk deploy agents/edge-1`. */
+const STAGE = 'agents';
+
+export interface Stacks {
+  readonly service: TaintwardStack;
+  /** By the agent's ID. */
+  readonly agents: ReadonlyMap<string, AgentStack>;
+}
+
+/**
+ * Adds the stacks of an installation to an app: the service's, and one for each agent. Those are in a stage, so that commands of
+ * the CDK that name no stack mean the service's.
+ */
+export function addStacks(app: App, config: Config): Stacks {
+  const service = new TaintwardStack(app, config.name, { config });
+  const agents = Object.entries(config.agents ?? {});
+  if (agents.length === 0) return { service, agents: new Map() };
+  const stage = new Stage(app, STAGE);
+  return {
+    service,
+    agents: new Map(agents.map(([id, agent]) => [id, new AgentStack(stage, id, { config, agent })])),
+  };
+}

@@ -1,18 +1,20 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { globSync, readFileSync } from 'node:fs';
+import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { isDeepStrictEqual } from 'node:util';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { startApiServer } from '#functions/local/simulated-cluster/api/server.ts';
 import { ObjectStore } from '#functions/local/simulated-cluster/objects/store.ts';
 import { DynamoDbLeases } from '#shared/clusters/dynamodb-leases.ts';
 import { DynamoDbClusterRegistry } from '#shared/clusters/dynamodb-registry.ts';
 import type { Access } from '#shared/clusters/registry.ts';
-import type { NodeDelta, PodGoneDelta } from '#shared/eviction/facts.ts';
+import type { PodGoneDelta } from '#shared/eviction/facts.ts';
 import { type ClusterName, clusterName, type NodeRef, nodeName, podUid } from '#shared/eviction/identity.ts';
 import { encodeDelta, messageGroupId } from '#shared/queues/delta-message.ts';
 import { encodeDue } from '#shared/queues/due-message.ts';
@@ -26,12 +28,14 @@ import { anExpiry } from '#test/unit/expiry/stream-records.ts';
 import { fakeClient } from '#test/world/fake-dynamodb.ts';
 import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';
 import { PROJECT_DIR } from '../../../cdk/bundle.ts';
+import { runAgent } from './permissions/agent-run.ts';
 import { Granted, REGION } from './permissions/granted.ts';
 import { iamRequests } from './permissions/iam-requests.ts';
+import { nodeDeltaOf, podName, TOLERATED } from './permissions/node-delta.ts';
 import { allows, type IamRequest } from './permissions/policy.ts';
 import { type AwsCall, RecordingAws } from './permissions/recording-aws.ts';
 import type { Statement } from './stack/resources.ts';
-import { synthesized } from './stack/synthesized.ts';
+import { synthesized, synthesizedAgent } from './stack/synthesized.ts';
 
 const PROD = clusterName('prod');
 const RELAY_WITHIN_MS = 60_000;
@@ -57,6 +61,22 @@ const divided = new Granted(
   }),
 );
 
+/** The clusters of two agents, and what these have. */
+const EDGE = clusterName('edge');
+const CORE = clusterName('core');
+const AGENTS = {
+  'taintward:agents': Object.fromEntries(
+    Object.entries({ 'edge-1': EDGE, 'core-1': CORE }).map(([id, cluster]) => [
+      id,
+      { cluster, podIdentity: { clusterArns: `arn:aws:eks:eu-west-1:123456789012:cluster/${cluster}` } },
+    ]),
+  ),
+};
+const edge = new Granted(synthesizedAgent('edge-1', AGENTS));
+const core = new Granted(synthesizedAgent('core-1', AGENTS));
+const EDGE_DUE = 'taintward-agent-edge-1-evictions-due';
+const RESOURCE_POLICIES = [fargate, edge, core].flatMap((each) => each.resourcePolicies);
+
 /** Who calls, by the names that the test calls them. */
 const GRANTED: Readonly<Record<string, readonly Statement[]>> = {
   ...Object.fromEntries(
@@ -66,6 +86,8 @@ const GRANTED: Readonly<Record<string, readonly Statement[]>> = {
     ]),
   ),
   relay: fargate.ofTasks(),
+  agent: edge.ofRole('taintward-agent-edge-1-eu-west-1'),
+  'schedules of the agent': edge.ofRole('taintward-agent-edge-1-schedules-eu-west-1'),
   'relay of your own': external.ofPolicy('taintward-relay'),
   'relay for prod': divided.ofPolicy('taintward-relay-prod'),
   'relay for edge-*': divided.ofPolicy('taintward-relay-edge'),
@@ -74,8 +96,24 @@ const GRANTED: Readonly<Record<string, readonly Statement[]>> = {
   ),
 };
 
+const ROLES: Readonly<Record<string, string>> = {
+  agent: 'taintward-agent-edge-1-eu-west-1',
+  'schedules of the agent': 'taintward-agent-edge-1-schedules-eu-west-1',
+};
+const roleArn = (name: string) => `arn:aws:iam::123456789012:role/${name}`;
+
+/** A request, as IAM hears it from who has that role. */
+const from = (role: string, { context, ...request }: IamRequest): IamRequest => ({
+  ...request,
+  context: { ...context, 'aws:PrincipalArn': [roleArn(role)] },
+});
+
 const may = (who: string, request: IamRequest): boolean =>
-  allows(GRANTED[who] ?? assert.fail(`nobody knows ${who}`), fargate.resourcePolicies, request);
+  allows(
+    GRANTED[who] ?? assert.fail(`nobody knows ${who}`),
+    RESOURCE_POLICIES,
+    from(ROLES[who] ?? `role-of-${who}`, request),
+  );
 
 const closing = new AsyncDisposableStack();
 let aws: RecordingAws;
@@ -119,30 +157,6 @@ const typed = (who: string, ...lines: readonly string[]) =>
     { ...aws.environment(who, REGION), TAINTWARD_TABLE: 'taintward', PATH: process.env['PATH'] },
     lines.map((line) => line.split(' ')),
   );
-
-/** A node as a relay tells of it, with the taint `now`, and pods that go at once, in a minute and in a day. */
-function nodeDeltaOf(ref: NodeRef, uids: readonly string[], epoch: number, taintsStamp = ''): NodeDelta {
-  const now = Date.now();
-  const seconds = [undefined, 60n, 86_400n];
-  return {
-    ...{
-      kind: 'node' as const,
-      ref,
-      version: { epoch, sequence: 1 },
-      observedAt: now,
-      wake: false,
-      taintsStamp,
-    },
-    taints: [{ key: 'now', effect: 'NoExecute', known: 'appeared', seenAt: now - 1_000 }],
-    pods: uids.map((uid, index) => ({
-      ...{ uid: podUid(uid), namespace: 'permissions', name: `pod-${index}`, podSince: now - 60_000 },
-      tolerations:
-        seconds[index] === undefined
-          ? []
-          : [{ key: 'now', operator: 'Exists', effect: 'NoExecute', tolerationSeconds: seconds[index] }],
-    })),
-  };
-}
 
 before(async () => {
   const server = await startApiServer(new ObjectStore({ clock: systemClock }));
@@ -198,9 +212,10 @@ before(async () => {
   assert.ok(n1);
   await cluster.createNode(n1, [taint]);
   for (const node of down) await cluster.createNode(node);
-  for (const [index, tolerationSeconds] of [undefined, 60n, 86_400n].entries()) {
+  const ref = { cluster: PROD, node: n1 };
+  for (const [index, tolerationSeconds] of TOLERATED.entries()) {
     const toleration = { key: 'now', operator: 'Exists', effect: 'NoExecute' } as const;
-    await cluster.createPod(`pod-${index}`, {
+    await cluster.createPod(podName(ref, index), {
       node: n1,
       tolerations: tolerationSeconds === undefined ? [] : [{ ...toleration, tolerationSeconds }],
     });
@@ -208,7 +223,7 @@ before(async () => {
   const uids = (
     await cluster.api.podsOnNode(
       n1,
-      [0, 1, 2].map((index) => ({ namespace: 'permissions', name: `pod-${index}` })),
+      TOLERATED.map((_, index) => ({ namespace: 'permissions', name: podName(ref, index) })),
     )
   ).map(({ uid }) => uid as string);
   assert.equal(uids.length, 3);
@@ -233,7 +248,6 @@ before(async () => {
     ({ operation, input }) => operation === 'SendMessageBatch' && JSON.stringify(input).includes('n1'),
   );
   const { epoch } = (await new DynamoDbLeases(table).look(PROD)) ?? assert.fail('the relay has no lease');
-  const ref = { cluster: PROD, node: n1 };
   const { taintsStamp = '' } = (await cluster.api.getNode(n1)) ?? assert.fail('there is no such node');
   const delta = (node: NodeRef, ids: readonly string[]) =>
     sqsRecord(encodeDelta(nodeDeltaOf(node, ids, epoch, taintsStamp)), {
@@ -265,13 +279,23 @@ before(async () => {
     sqsEvent(due(ref)),
     sqsEvent(...far.map((each) => due(each)), due(ref, Date.now() + 60_000), unreadable),
   );
-  const [evicted] = await cluster.api.podsOnNode(n1, [{ namespace: 'permissions', name: 'pod-0' }]);
+  const [evicted] = await cluster.api.podsOnNode(n1, [{ namespace: 'permissions', name: podName(ref, 0) }]);
   assert.ok(evicted?.terminating ?? true, 'nobody was evicted');
+  const dir = mkdtempSync(join(tmpdir(), 'taintward-permissions-'));
+  closing.defer(() => rmSync(dir, { recursive: true }));
+  await typed('admin', 'clusters add edge --agent edge-1', `policy apply --file ${policy} --yes edge`);
+  const agent = closing.use(
+    await runAgent({
+      ...{ aws, api: cluster, kubeconfig: kubeconfigOf(server.url), table, dir, callFunction },
+      ...{ cluster: EDGE, told: edge.output('Environment') },
+    }),
+  );
   const expired = aRecord({ uid: podUid('expired'), fireAt: Date.now() - 1_000 });
   await callFunction('expiry', 'expiry', { Records: [anExpiry(ref, expired)] });
   const unreachable = { key: 'node.kubernetes.io/unreachable', effect: 'NoSchedule' } as const;
   for (const node of down) await cluster.setTaints(node, [unreachable], 'node-controller');
   await told(({ operation }) => operation === 'TransactWriteItems');
+  await agent.called(({ input }) => JSON.stringify(input).includes('guard-tripped'));
   // What takes minutes to come about, or a pass of its own, is done in their names by what does it there.
   const { AWS_ENDPOINT_URL: endpoint = '' } = aws.environment('relay', REGION);
   const tableOf = (accessKeyId: string) => {
@@ -279,12 +303,17 @@ before(async () => {
     const client = new DynamoDBClient({ endpoint, region: REGION, credentials });
     return new DynamoDbTable({ client, tableName: 'taintward' });
   };
-  const leases = new DynamoDbLeases(tableOf('relay'));
-  const found = (await leases.look(PROD)) ?? assert.fail('the relay has no lease');
-  const lease = { ...found, holder: 'somebody' };
-  await leases.bid(lease, { holder: 'other', load: 1 });
-  await leases.reportStuck(lease, []);
-  await new DynamoDbHistory(tableOf('relay')).noteGone(PROD, [{ uid: podUid(first), at: Date.now() }]);
+  for (const [who, of] of [
+    ['relay', PROD],
+    ['agent', EDGE],
+  ] as const) {
+    const leases = new DynamoDbLeases(tableOf(who));
+    const found = (await leases.look(of)) ?? assert.fail(`${who} has no lease`);
+    const lease = { ...found, holder: 'somebody' };
+    await leases.bid(lease, { holder: 'other', load: 1 });
+    await leases.reportStuck(lease, []);
+    await new DynamoDbHistory(tableOf(who)).noteGone(of, [{ uid: podUid(first), at: Date.now() }]);
+  }
   await callFunction('heartbeat', 'heartbeat', {});
   await typed(
     'operator',
@@ -344,6 +373,7 @@ describe('what each part asks of AWS, it may', () => {
     'expiry',
     'heartbeat',
     'relay',
+    'agent',
     'viewer',
     'operator',
     'admin',
@@ -378,8 +408,6 @@ test('what Lambda does as a function, to feed it, the function may', () => {
 
 /** Of `taintward restore`, which none of the policies is for: it asks for all of two tables. */
 const OF_RESTORE = 'Scan';
-/** Of agents, whose rights are not of this stack. */
-const OF_AGENTS = 'DeleteMessageBatch';
 
 test('every call that is in the code was made', () => {
   const files = globSync('{shared,functions}/**/*.ts', { cwd: PROJECT_DIR });
@@ -395,7 +423,7 @@ test('every call that is in the code was made', () => {
   assert.ok(length > 15, `${length} calls`);
   assert.deepEqual(
     [...new Set(written)].filter((name) => !made.has(name ?? '')),
-    [OF_RESTORE, OF_AGENTS],
+    [OF_RESTORE],
   );
 });
 
@@ -485,7 +513,7 @@ describe('what nobody may is refused:', () => {
     const requests = requestsOf('admin', 'dynamodb:UpdateItem', 'CLUSTER#').filter(({ context }) =>
       ['policy', 'after'].some((name) => context['dynamodb:Attributes']?.includes(name)),
     );
-    assert.equal(requests.length, 2);
+    assert.equal(requests.length, 4);
     for (const each of requests) assert.ok(!may('operator', each), shown(each));
   });
 
@@ -516,10 +544,10 @@ describe('what nobody may is refused:', () => {
   test('who knows the URL of a queue, the name of the table or an ARN, and has no rights of his own, uses it', () => {
     for (const who of Object.keys(GRANTED)) {
       const requests = asked(who);
-      const letIn = requests.filter((each) => allows([], fargate.resourcePolicies, each));
+      const letIn = requests.filter((each) => allows([], RESOURCE_POLICIES, each));
       assert.deepEqual(letIn.map(shown), [], who);
     }
-    for (const { statements } of fargate.resourcePolicies) {
+    for (const { statements } of RESOURCE_POLICIES) {
       assert.deepEqual(
         statements.filter(({ Effect }) => Effect !== 'Deny'),
         [],
@@ -543,5 +571,181 @@ describe('what nobody may is refused:', () => {
         who,
       );
     }
+  });
+});
+
+describe('an agent', () => {
+  const arnOfQueue = (name: string) => `arn:aws:sqs:${REGION}:123456789012:${name}`;
+  const CORE_DUE = EDGE_DUE.replace('edge', 'core');
+  const TABLE = `arn:aws:dynamodb:${REGION}:123456789012:table/taintward`;
+  /** The same, asked about the other agent's cluster. */
+  const elsewhere = (request: IamRequest): IamRequest =>
+    JSON.parse(
+      JSON.stringify(request)
+        .replaceAll('edge-1', 'core-1')
+        .replaceAll(/(?<![\w-])edge(?![\w-])/g, 'core'),
+    );
+  const isOfOne = (request: IamRequest) => !isDeepStrictEqual(request, elsewhere(request));
+  const allowed = (requests: readonly IamRequest[]) =>
+    requests.filter((each) => may('agent', each)).map(shown);
+
+  test('asks for all that it does of its own cluster, and may none of it of another', () => {
+    const requests = asked('agent').filter(isOfOne);
+    assert.deepEqual(new Set(requests.map(({ action }) => action)), new Set(OF_AGENT));
+    assert.deepEqual(allowed(requests.map(elsewhere)), []);
+  });
+
+  test('may ask besides for what is of no cluster: the deltas’ queues, the stop of the fleet, the table’s tags', () => {
+    const rest = asked('agent').filter((each) => !isOfOne(each));
+    assert.deepEqual(
+      new Set(rest.map(({ action, resource }) => `${action} ${resource.split(':').at(-1)}`)),
+      new Set([
+        ...['dynamodb:DescribeTable table/taintward', 'dynamodb:ListTagsOfResource table/taintward'],
+        ...['sqs:SendMessage taintward-node-deltas.fifo', 'sqs:SendMessage taintward-pod-deltas.fifo'],
+      ]),
+    );
+    const fleet = { ...secure('dynamodb:GetItem', TABLE) };
+    assert.ok(may('agent', { ...fleet, context: { ...fleet.context, 'dynamodb:LeadingKeys': ['FLEET'] } }));
+  });
+
+  test('reads and writes nothing of another cluster along with its own', () => {
+    const batches = asked('agent').filter(({ action }) => /:Batch(Get|Write)Item$/.test(action));
+    assert.ok(batches.length > 1);
+    for (const each of batches) {
+      const keys = each.context['dynamodb:LeadingKeys'] ?? [];
+      for (const other of ['core#n9', 'LEASE#core', 'CLUSTER#core', 'CLUSTER#prod', 'edges#n9']) {
+        const mixed = { ...each, context: { ...each.context, 'dynamodb:LeadingKeys': [...keys, other] } };
+        assert.ok(!may('agent', mixed), shown(mixed));
+      }
+    }
+  });
+
+  test('may nothing that others ask for, but what is of its cluster or of none', () => {
+    const others = Object.keys(GRANTED).filter((who) => who !== 'agent');
+    const common = asked('agent').map(shown);
+    const more = others
+      .flatMap(asked)
+      .filter((each) => may('agent', each) && !isOfOne(each))
+      .map(shown)
+      .filter((each) => !common.includes(each) && !each.endsWith(' FLEET'));
+    assert.deepEqual(more, []);
+    // Nor what people and functions write of its own cluster.
+    const ruling = others
+      .flatMap(asked)
+      .filter(
+        ({ action, context }) =>
+          !/:(Get|BatchGet)Item$|:Query$/.test(action) && context['dynamodb:LeadingKeys'],
+      )
+      .filter(({ context }) => /^(CLUSTER#|FLEET)/.test(context['dynamodb:LeadingKeys']?.[0] ?? ''));
+    assert.ok(ruling.some((each) => shown(each).endsWith(' CLUSTER#edge')));
+    assert.deepEqual(allowed(ruling), []);
+  });
+
+  test('reads nothing by a request that names no key, in table or index', () => {
+    const reads = ['GetItem', 'BatchGetItem', 'Query'].flatMap((action) =>
+      [TABLE, `${TABLE}/index/by-cluster`].map((on) => secure(`dynamodb:${action}`, on)),
+    );
+    assert.deepEqual(allowed(reads), []);
+  });
+
+  test('finds no registrations and no audit by the index', () => {
+    const query = secure('dynamodb:Query', `${TABLE}/index/by-cluster`);
+    const under = (key: string) => ({
+      ...query,
+      context: { ...query.context, 'dynamodb:LeadingKeys': [key] },
+    });
+    assert.deepEqual(allowed(['CLUSTERS', 'AUDIT', 'TAINTED#core#0', 'HISTORY#prod#7'].map(under)), []);
+    assert.ok(may('agent', under('TAINTED#edge#0')));
+  });
+
+  test('has schedules that send to its own queue and to no other', () => {
+    const send = (queue: string) => secure('sqs:SendMessage', arnOfQueue(queue));
+    const schedules = (queue: string) => may('schedules of the agent', send(queue));
+    assert.deepEqual(
+      [EDGE_DUE, CORE_DUE, 'taintward-evictions-due', 'taintward-node-deltas.fifo'].map(schedules),
+      [true, false, false, false],
+    );
+  });
+
+  test('is told what is due by functions and operators, who know it by its cluster', () => {
+    const due = (who: string) =>
+      asked(who).filter((each) => each.resource.includes('taintward-agent-edge-1') && may(who, each));
+    assert.deepEqual(
+      new Set(due('node-delta').map(({ action }) => action)),
+      new Set(['sqs:SendMessage', 'scheduler:CreateSchedule', 'iam:PassRole']),
+    );
+  });
+
+  test('that sends a delta of another cluster, or of one that nobody speaks for yet, is refused', async () => {
+    const before = aws.calls.length;
+    const forged = [PROD, CORE].map((cluster) => ({ cluster, node: nodeName('forged') }));
+    const records = forged.map((ref) =>
+      sqsRecord(encodeDelta(nodeDeltaOf(ref, ['u'], Math.floor(Date.now() / 1000) + 3600)), {
+        ...{ groupId: messageGroupId(ref), senderId: 'AROAagent:1' },
+      }),
+    );
+    await callFunction('node-delta', 'deltas', sqsEvent(...records));
+    const calls = aws.calls.slice(before).filter(({ who }) => who === 'node-delta');
+    const written = calls.filter(({ operation }) => /(Put|Update|Delete|Write)Item/.test(operation));
+    assert.deepEqual(written, []);
+    const letters = calls.filter(({ operation }) => operation === 'SendMessageBatch');
+    assert.ok(
+      letters.every(({ input }) => String(input['QueueUrl']).endsWith('taintward-node-deltas-dlq.fifo')),
+    );
+    const said = JSON.stringify(letters);
+    for (const { cluster } of forged)
+      assert.ok(said.includes(`it speaks of cluster ${cluster}, and AROAagent:1 sent it`), said);
+  });
+});
+
+/** Everything that an agent asks for of its own cluster. */
+const OF_AGENT = [
+  ...['GetItem', 'BatchGetItem', 'Query', 'PutItem', 'UpdateItem', 'DeleteItem', 'BatchWriteItem'].map(
+    (action) => `dynamodb:${action}`,
+  ),
+  ...['ReceiveMessage', 'DeleteMessage', 'ChangeMessageVisibility', 'SendMessage'].map(
+    (action) => `sqs:${action}`,
+  ),
+  ...['scheduler:CreateSchedule', 'iam:PassRole'],
+];
+
+describe('the queue of an agent, whatever rights somebody has,', () => {
+  /** Somebody who was given all of SQS. */
+  const ALL: readonly Statement[] = [{ Effect: 'Allow', Action: ['sqs:*'], Resource: ['*'] }];
+  const ofQueue = (name: string) => `arn:aws:sqs:${REGION}:123456789012:${name}`;
+  const can = (role: string, action: string, queue: string) =>
+    allows(ALL, RESOURCE_POLICIES, from(role, secure(`sqs:${action}`, ofQueue(queue))));
+  const [OWN, OTHER] = ['taintward-agent-edge-1-eu-west-1', 'taintward-agent-core-1-eu-west-1'];
+  const TAKING = ['ReceiveMessage', 'DeleteMessage', 'ChangeMessageVisibility', 'PurgeQueue'];
+
+  test('is emptied by nobody but that agent', () => {
+    for (const action of TAKING) {
+      assert.ok(can(OWN, action, EDGE_DUE), action);
+      for (const role of [OTHER, 'Admin', 'taintward-FunctionsEvictRole'])
+        assert.ok(!can(role, action, EDGE_DUE), `${role} ${action}`);
+    }
+  });
+
+  test('takes nothing from another agent, nor from its schedules, and its dead letters are none of their business', () => {
+    for (const role of [
+      OTHER,
+      'taintward-agent-core-1-schedules-eu-west-1',
+      'taintward-agent-edge-eu-west-1',
+    ])
+      for (const queue of [EDGE_DUE, `${EDGE_DUE}-dlq`])
+        for (const action of ['SendMessage', 'GetQueueAttributes', ...TAKING])
+          assert.ok(!can(role, action, queue), `${role} ${action} ${queue}`);
+  });
+
+  test('takes what functions, operators and its own schedules send', () => {
+    for (const role of [
+      'taintward-FunctionsEvictRole',
+      'Operator',
+      OWN,
+      'taintward-agent-edge-1-schedules-eu-west-1',
+    ])
+      assert.ok(can(role, 'SendMessage', EDGE_DUE), role);
+    assert.ok(can('Operator', 'StartMessageMoveTask', `${EDGE_DUE}-dlq`));
+    assert.ok(can('Operator', 'ReceiveMessage', `${EDGE_DUE}-dlq`));
   });
 });

@@ -32,6 +32,24 @@ export class Granted {
     return this.#ofRole(String(readable(task['TaskRoleArn'])).replace(/^<|\.Arn>$/g, ''));
   }
 
+  /** What a role may do that bears this name. */
+  ofRole(name: string): readonly Statement[] {
+    const [id] =
+      [...resourcesOf(this.#template, 'AWS::IAM::Role')].find(
+        ([, { RoleName }]) => this.#resolved(RoleName ?? '') === name,
+      ) ?? [];
+    assert.ok(id, `there is no role ${name}`);
+    return this.#ofRole(id);
+  }
+
+  /** What an output of the stack says. */
+  output(name: string): string {
+    const { Outputs } = this.#template.toJSON() as {
+      Outputs: Record<string, { Value: unknown } | undefined>;
+    };
+    return String(this.#resolved(Outputs[name]?.Value ?? assert.fail(`there is no output ${name}`)));
+  }
+
   /** What a managed policy lets do. */
   ofPolicy(name: string): readonly Statement[] {
     const found = this.#of('AWS::IAM::ManagedPolicy').find(
@@ -95,7 +113,10 @@ export class Granted {
     return JSON.parse(
       text.replace(/<([\w:.]+)>/g, (_, reference: string) => {
         if (reference.startsWith('AWS::')) {
-          const known = { 'AWS::Partition': 'aws', 'AWS::Region': REGION, 'AWS::AccountId': ACCOUNT };
+          const known = {
+            ...{ 'AWS::Partition': 'aws', 'AWS::Region': REGION, 'AWS::AccountId': ACCOUNT },
+            'AWS::URLSuffix': 'amazonaws.com',
+          };
           return known[reference as keyof typeof known];
         }
         const [id = '', attribute] = reference.split('.');
@@ -119,6 +140,7 @@ export class Granted {
     const table = resourcesOf(this.#template, 'AWS::DynamoDB::Table').get(id);
     const arn = `arn:aws:dynamodb:${REGION}:${ACCOUNT}:table/${table?.['TableName']}`;
     if (table) return attribute === 'StreamArn' ? `${arn}/stream/2026-11-22T12:00:00.000` : arn;
-    return `arn:aws:iam::${ACCOUNT}:role/${id}`;
+    const { RoleName } = resourcesOf(this.#template, 'AWS::IAM::Role').get(id) ?? {};
+    return `arn:aws:iam::${ACCOUNT}:role/${RoleName === undefined ? id : this.#resolved(RoleName)}`;
   }
 }

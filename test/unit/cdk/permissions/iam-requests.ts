@@ -117,7 +117,11 @@ function tableRequests(operation: string, input: Fields): readonly IamRequest[] 
 }
 
 /** By what IAM calls a batch. */
-const OF_BATCH = { SendMessageBatch: 'SendMessage', ChangeMessageVisibilityBatch: 'ChangeMessageVisibility' };
+const OF_BATCH = {
+  SendMessageBatch: 'SendMessage',
+  ChangeMessageVisibilityBatch: 'ChangeMessageVisibility',
+  DeleteMessageBatch: 'DeleteMessage',
+};
 
 function queueRequests(operation: string, input: Fields): readonly IamRequest[] {
   const { QueueUrl, QueueName, SourceArn, DestinationArn } = input as Record<string, string | undefined>;

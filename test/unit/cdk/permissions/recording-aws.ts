@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { setTimeout as delay } from 'node:timers/promises';
 import {
   BatchGetItemCommand,
   BatchWriteItemCommand,
@@ -58,6 +59,8 @@ export interface RecordingAwsOptions {
 export class RecordingAws implements AsyncDisposable {
   readonly calls: AwsCall[] = [];
   readonly table = new FakeDynamoDb(systemClock);
+  /** Bodies of messages that wait in queues which somebody polls, by the queue's name, and how often each was received before. */
+  readonly polled = new Map<string, { readonly body: string; readonly receives: number }[]>();
   readonly #options: RecordingAwsOptions;
   readonly #server = createServer(async (request, response) => {
     const call = callOf(request, await text(request));
@@ -117,7 +120,7 @@ export class RecordingAws implements AsyncDisposable {
         if (!Command) throw new Error(`nobody answers ${operation}`);
         return this.table.perform(new Command(input as never));
       },
-      sqs: queueAnswer,
+      sqs: (asked) => this.#received(asked) ?? queueAnswer(asked),
       scheduler: () => ({ ScheduleArn: 'arn:aws:scheduler:::schedule/x/y' }),
       events: ({ input }) => ({
         FailedEntryCount: 0,
@@ -141,7 +144,20 @@ export class RecordingAws implements AsyncDisposable {
     if (!answer) throw new Error(`nobody answers for ${call.service}`);
     return answer(call);
   }
+
+  /** What somebody is given who polls; `undefined`: it is no such queue. */
+  #received({ operation, input }: AwsCall): Promise<object> | undefined {
+    const waiting = this.polled.get(String(input['QueueUrl']).split('/').at(-1) ?? '');
+    if (operation !== 'ReceiveMessage' || !waiting) return undefined;
+    const messages = waiting.splice(0).map(({ body, receives }) => ({
+      ...{ MessageId: randomUUID(), ReceiptHandle: randomUUID(), Body: body, MD5OfBody: md5(body) },
+      Attributes: { ApproximateReceiveCount: String(receives + 1), SentTimestamp: String(Date.now()) },
+    }));
+    return delay(messages.length === 0 ? EMPTY_MS : 0, { Messages: messages });
+  }
 }
+
+const EMPTY_MS = 50;
 
 const IDENTITY: Readonly<Record<string, (who: string) => string>> = {
   GetCallerIdentity: (who) =>

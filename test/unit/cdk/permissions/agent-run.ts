@@ -1,0 +1,153 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { SchedulerClient } from '@aws-sdk/client-scheduler';
+import { SQSClient } from '@aws-sdk/client-sqs';
+import { agentEnvironment, readEnvironment } from '#shared/aws/environment.ts';
+import { DynamoDbLeases } from '#shared/clusters/dynamodb-leases.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
+import { nodeName } from '#shared/eviction/identity.ts';
+import { encodeDelta, messageGroupId } from '#shared/queues/delta-message.ts';
+import { encodeDue } from '#shared/queues/due-message.ts';
+import { SqsVisibility } from '#shared/queues/sqs-visibility.ts';
+import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
+import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
+import { jsonLog } from '#shared/telemetry/log.ts';
+import { systemClock } from '#shared/time/clock.ts';
+import { awsTimersOf } from '#shared/timers/aws-timers-of.ts';
+import { until } from '#test/cluster/rig/until.ts';
+import { aNode, anEnding } from '#test/contracts/partition-builders.ts';
+import type { RestCluster } from '#test/contracts/rest-cluster.ts';
+import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';
+import { PROJECT_DIR } from '../../../../cdk/bundle.ts';
+import { REGION } from './granted.ts';
+import { nodeDeltaOf, podName, TOLERATED } from './node-delta.ts';
+import type { AwsCall, RecordingAws } from './recording-aws.ts';
+
+const WITHIN_MS = 60_000;
+
+export interface AgentRun {
+  readonly aws: RecordingAws;
+  /** The API server of its cluster, and how it is reached. */
+  readonly api: RestCluster;
+  readonly kubeconfig: string;
+  readonly table: DynamoDbTable;
+  /** Where it may write files. */
+  readonly dir: string;
+  readonly cluster: ClusterName;
+  /** What it is told by its stack, as the output `Environment` says it. */
+  readonly told: string;
+  readonly callFunction: (name: string, room: string, ...events: readonly object[]) => Promise<string>;
+}
+
+/** An agent at work: what it does is noted as `agent`'s. */
+export interface RunningAgent extends AsyncDisposable {
+  /** Resolves as soon as it has made such a call. */
+  called(fits: (call: AwsCall) => boolean): Promise<unknown>;
+}
+
+/**
+ * Has an agent tell of a tainted node in its cluster, which a delta function then decides, and evict what is due there. It goes on
+ * until it is disposed of.
+ */
+export async function runAgent(run: AgentRun): Promise<RunningAgent> {
+  const environment = Object.fromEntries(
+    run.told.split(' ').map((each) => each.split(/=(.*)/s).slice(0, 2) as [string, string]),
+  );
+  const queue = environment['EVICTIONS_DUE_URL']?.split('/').at(-1) ?? assert.fail('it has no queue');
+  const due: { body: string; receives: number }[] = [];
+  run.aws.polled.set(queue, due);
+  const process = start(run, environment);
+  const called: RunningAgent['called'] = (fits) =>
+    until('the agent has called', WITHIN_MS, () => run.aws.by('agent').some(fits) || undefined);
+  const agent: RunningAgent = { called, [Symbol.asyncDispose]: () => stop(process) };
+  try {
+    await work(run, agent, due);
+    await inItsName(run, environment);
+    return agent;
+  } catch (error) {
+    await stop(process);
+    throw error;
+  }
+}
+
+async function work(
+  { api, table, cluster, callFunction }: AgentRun,
+  { called }: RunningAgent,
+  due: { body: string; receives: number }[],
+): Promise<void> {
+  const ref = { cluster, node: nodeName('n9') };
+  await api.createNode(ref.node, [{ key: 'now', effect: 'NoExecute' }]);
+  const toleration = { key: 'now', operator: 'Exists', effect: 'NoExecute' } as const;
+  for (const [index, tolerationSeconds] of TOLERATED.entries()) {
+    const tolerations = tolerationSeconds === undefined ? [] : [{ ...toleration, tolerationSeconds }];
+    await api.createPod(podName(ref, index), { node: ref.node, tolerations });
+  }
+  const names = TOLERATED.map((_, index) => ({ namespace: 'permissions', name: podName(ref, index) }));
+  const uids = (await api.api.podsOnNode(ref.node, names)).map(({ uid }) => uid as string);
+  await called(
+    ({ operation, input }) => operation === 'SendMessageBatch' && JSON.stringify(input).includes('n9'),
+  );
+  const { epoch } = (await new DynamoDbLeases(table).look(cluster)) ?? assert.fail('the agent has no lease');
+  const { taintsStamp = '' } = (await api.api.getNode(ref.node)) ?? assert.fail('there is no such node');
+  const delta = encodeDelta(nodeDeltaOf(ref, uids, epoch, taintsStamp));
+  await callFunction(
+    ...(['node-delta', 'deltas'] as const),
+    sqsEvent(sqsRecord(delta, { groupId: messageGroupId(ref), senderId: 'AROAagent:1' })),
+  );
+  const sentTo = (queue: string) =>
+    called(
+      ({ operation, input }) => operation === 'SendMessageBatch' && `${input['QueueUrl']}`.endsWith(queue),
+    );
+  await api.createPod('edge-pod-late', { node: ref.node, tolerations: [toleration] });
+  await sentTo('pod-deltas.fifo');
+  const message = (at: number) => ({ body: encodeDue({ ...ref, at }), receives: 0 });
+  due.push(message(Date.now()));
+  await called(({ operation }) => operation === 'DeleteMessageBatch');
+  const [first] = await api.api.podsOnNode(ref.node, names.slice(0, 1));
+  assert.ok(first?.terminating ?? true, 'the agent evicted nobody');
+  // One that comes before its moment, and one that nobody can read.
+  due.push(message(Date.now() + 60_000), { body: 'nonsense', receives: 0 });
+  for (const queue of ['-evictions-due', '-evictions-due-dlq']) await sentTo(queue);
+}
+
+/** What the agent does where something falls due a day later, cannot be handled because the table is away, or is cancelled. */
+async function inItsName({ aws, cluster }: AgentRun, told: NodeJS.ProcessEnv): Promise<void> {
+  const { AWS_ENDPOINT_URL: endpoint = '' } = aws.environment('agent', REGION);
+  const settings = { endpoint, region: REGION, credentials: { accessKeyId: 'agent', secretAccessKey: 's' } };
+  const [sqs, scheduler] = [new SQSClient(settings), new SchedulerClient(settings)];
+  const environment = readEnvironment(agentEnvironment, told);
+  const timers = awsTimersOf(environment, { sqs, scheduler, clock: systemClock });
+  await timers.arm({ cluster, node: nodeName('n9') }, [Date.now() + 86_400_000]);
+  const { EVICTIONS_DUE_URL: queueUrl } = environment;
+  const visibility = new SqsVisibility({ client: sqs, queueUrl, log: jsonLog() });
+  await visibility.retryIn([{ receiptHandle: 'r', seconds: 5 }]);
+  const client = new DynamoDBClient(settings);
+  const store = new DynamoDbStore(new DynamoDbTable({ client, tableName: environment.TABLE_NAME }));
+  const ref = { cluster, node: nodeName('n10') };
+  await store.commit(ref, 0, { node: aNode(), schedule: [], end: [anEnding()], live: true }, Date.now());
+}
+
+function start({ aws, kubeconfig, dir }: AgentRun, environment: NodeJS.ProcessEnv) {
+  const file = join(dir, 'agent.kubeconfig');
+  writeFileSync(file, kubeconfig);
+  const script = join(PROJECT_DIR, 'functions/agent/main.ts');
+  return spawn(process.execPath, [script, '--context', 'c', '--kubeconfig', file], {
+    env: {
+      ...environment,
+      ...aws.environment('agent', REGION),
+      ...{ PROBE_HOST: '127.0.0.1', PROBE_PORT: '0' },
+    },
+    stdio: 'ignore',
+  });
+}
+
+async function stop(process: ReturnType<typeof start>): Promise<void> {
+  if (process.exitCode !== null) return;
+  const ended = once(process, 'close');
+  process.kill('SIGKILL');
+  await ended;
+}

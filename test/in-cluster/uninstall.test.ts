@@ -20,7 +20,7 @@ const STARTED_WITHIN_MS = 60_000;
 const SOON_MS = 10_000;
 /** The API server drops what it serves of a kind some moments after the kind. */
 const GONE_WITHIN_MS = 30_000;
-const MORE = ['eviction-api.yaml', 'operators.yaml', 'takeover.yaml'].flatMap((file) => [
+const MORE = ['eviction-api.yaml', 'flow-control.yaml', 'operators.yaml', 'takeover.yaml'].flatMap((file) => [
   '-f',
   `deploy/in-cluster/${file}`,
 ]);

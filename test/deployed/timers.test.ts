@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { GetScheduleCommand, UpdateScheduleCommand } from '@aws-sdk/client-scheduler';
+import {
+  GetScheduleCommand,
+  ResourceNotFoundException,
+  UpdateScheduleCommand,
+} from '@aws-sdk/client-scheduler';
 import { encodeDue } from '#shared/queues/due-message.ts';
 import { MAX_DELAY_SECONDS } from '#shared/queues/limits.ts';
 import { SCHEDULE_LEAD_SECONDS, scheduleName } from '#shared/timers/aws-timers.ts';
@@ -31,7 +35,13 @@ test('a timer beyond 15 minutes is a schedule two minutes early, whose message i
   const ref = refOf('alpha', node);
   const at = Math.ceil(fireAt / 1000) * 1000;
   const named = { Name: scheduleName(ref, at), GroupName: environment['SCHEDULE_GROUP_NAME'] };
-  const { Target, FlexibleTimeWindow, ...schedule } = await scheduler.send(new GetScheduleCommand(named));
+  // Timers are armed once the record stands.
+  const { Target, FlexibleTimeWindow, ...schedule } = await until('its schedule is made', SOON_MS, () =>
+    scheduler.send(new GetScheduleCommand(named)).catch((error: unknown) => {
+      if (!(error instanceof ResourceNotFoundException)) throw error;
+      return undefined;
+    }),
+  );
   const early = new Date(at - SCHEDULE_LEAD_SECONDS * 1000).toISOString().slice(0, 19);
   assert.equal(schedule.ScheduleExpression, `at(${early})`);
   assert.equal(schedule.ScheduleExpressionTimezone, 'UTC');

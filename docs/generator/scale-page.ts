@@ -1,3 +1,4 @@
+import { agentMonthly, sum } from '#test/scale/bill.ts';
 import { ceilingOf } from '#test/scale/ceiling.ts';
 import { type Constants, readConstants } from '#test/scale/constants.ts';
 import type { ModelInput } from '#test/scale/model.ts';
@@ -5,7 +6,7 @@ import { LOOKED_UP_ON } from '#test/scale/quotas.ts';
 import { besides, costRows, deployed, HEAD, resourceRows, verdict } from '#test/scale/report.ts';
 import { type Fleet, SCENARIOS, type ScenarioName } from '#test/scale/scenarios.ts';
 import { settingsFor } from '#test/scale/settings.ts';
-import { written } from '#test/scale/written.ts';
+import { dollars, written } from '#test/scale/written.ts';
 import { table } from './table.ts';
 
 const FLEET: Fleet = { clusters: 1_000, nodes: 5_000, pods: 30 };
@@ -56,6 +57,7 @@ function ceilings(constants: Constants): readonly string[] {
 
 /** What the tables do not say by themselves. */
 function judgements({ relay, storm }: Constants): readonly string[] {
+  const [polls, alarms] = agentMonthly().map((cost) => dollars(FLEET.clusters * cost.dollars));
   const smallest = Math.floor((256 - relay.heapMb.base) / storm.heapMbPerPod / 10_000) * 10_000;
   return [
     '## What follows',
@@ -76,6 +78,11 @@ function judgements({ relay, storm }: Constants): readonly string[] {
     '- **EKS is asked for each cluster’s address by every process of `evict`**, anew after ten minutes. AWS names no quota of `eks:DescribeCluster`, but it',
     '  throttles; calls are tried again, and evictions come late by seconds. With hundreds of clusters, register them by kubeconfigs in Secrets Manager,',
     '  which answers 10,000 calls a second.',
+    `- **An [agent](agent.md) costs ${dollars(sum(agentMonthly()))} a month** while nothing is due: ${written(FLEET.clusters)} of them ${polls} for polls of their queues and ${alarms} for alarms, and no relays`,
+    '  on Fargate. Each has two queues, two roles and a schedule group: before hundreds are deployed, have the quotas raised of',
+    '  [roles](https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html),',
+    '  [schedule groups](https://docs.aws.amazon.com/scheduler/latest/UserGuide/scheduler-quotas.html) and',
+    '  [stacks](https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html).',
     '- **The console and `taintward status` of the whole fleet read all that is tainted.** While a zone is lost in a thousand clusters, ask for single ones.',
     '',
   ];

@@ -1,3 +1,4 @@
+import { WAIT_SECONDS } from '#functions/agent/due-source.ts';
 import { HOURS_A_MONTH, PRICES, perMillion, SECONDS_A_MONTH } from '#test/costs/prices.ts';
 import { idleUnitsOf, type ModelInput, ratesOf } from './model.ts';
 
@@ -30,6 +31,19 @@ export function monthly({ fleet, settings, constants }: ModelInput): readonly Co
     },
   ];
 }
+
+/** Replicas of an agent, as its chart has it, and the alarms of its stack. */
+const AGENT_REPLICAS = 2;
+export const ALARMS_OF_AGENT = 4;
+
+/** What an agent costs in a month in which nothing is due, beside what the table has of any cluster. */
+export const agentMonthly = (): readonly Cost[] => [
+  {
+    what: 'polls of its queue',
+    dollars: perMillion((AGENT_REPLICAS * SECONDS_A_MONTH) / WAIT_SECONDS, PRICES.sqsStandardPerMillion),
+  },
+  { what: 'its alarms', dollars: ALARMS_OF_AGENT * PRICES.alarm },
+];
 
 /** What evictions cost beyond that: in a month, or as long as the scenario lasts. */
 export function evictions(input: ModelInput): readonly Cost[] {

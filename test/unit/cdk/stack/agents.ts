@@ -5,6 +5,7 @@ import { agentNames, agentsPrefix } from '#shared/aws/agent-names.ts';
 import { agentEnvironment, readEnvironment } from '#shared/aws/environment.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { QUEUES, visibilitySeconds } from '#shared/queues/queue-set.ts';
+import { ALARMS_OF_AGENT } from '#test/scale/bill.ts';
 import { permissions } from './permissions.ts';
 import { readIn } from './place.ts';
 import { readable, resourcesOf, resourceWith, type Statement, statementsIn } from './resources.ts';
@@ -233,6 +234,8 @@ describe('alarms of an agent', () => {
       ),
     );
   });
+
+  test('are as many as its bill says', () => assert.equal(alarms().length, ALARMS_OF_AGENT));
 
   test('ring when nobody asks its queue, also when that is not counted any more', () => {
     const silent = alarms().find(({ AlarmName }) => String(AlarmName).includes('silent'));

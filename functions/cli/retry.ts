@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { clusterOrAll } from '#functions/operator/fleet.ts';
 import { pendingOf } from '#functions/operator/pending.ts';
 import { nodeKey } from '#shared/eviction/identity.ts';
-import { encodeRetry } from '#shared/queues/due-message.ts';
+import { dueGroupId, encodeRetry } from '#shared/queues/due-message.ts';
 import { type CliDeps, CliError, whyOption } from './command.ts';
 import { withExamples } from './output.ts';
 import { withFleet } from './with-fleet.ts';
@@ -30,7 +30,7 @@ export function addRetryCommand(program: Command, deps: CliDeps): void {
               ? [
                   {
                     body: encodeRetry({ ...first, pods: pods.map(({ record }) => record.uid) }),
-                    groupId: cluster,
+                    groupId: dueGroupId(cluster),
                   },
                 ]
               : [];

@@ -3,7 +3,7 @@ import type { Fleet } from '#functions/operator/fleet.ts';
 import { OrderError, targetText } from '#shared/clusters/operator.ts';
 import { isTarget } from '#shared/eviction/brake.ts';
 import { type ClusterName, nodeKey } from '#shared/eviction/identity.ts';
-import { encodeRetry } from '#shared/queues/due-message.ts';
+import { dueGroupId, encodeRetry } from '#shared/queues/due-message.ts';
 import { durationText } from '#shared/time/duration.ts';
 import type { Act, Done, Preview } from './api.ts';
 import type { FleetView, PendingSeen, Seen } from './fleet-view.ts';
@@ -189,7 +189,7 @@ async function retry(pods: readonly PendingSeen[], fleet: ChangedFleet): Promise
     const [first] = each;
     if (!first) return [];
     const body = encodeRetry({ ...first, pods: each.map(({ record }) => record.uid) });
-    return [{ body, groupId: first.cluster }];
+    return [{ body, groupId: dueGroupId(first.cluster) }];
   });
   const [failure] = await (await fleet.dueQueue()).send(messages);
   if (failure) throw new OrderError(`The queue does not take it (${failure.reason}): try again.`);

@@ -9,6 +9,7 @@ import { ownMomentOf } from '#shared/eviction/retry.ts';
 import {
   type Countdown,
   countdownOf,
+  dueGroupId,
   encodeCancelled,
   encodeCountdowns,
 } from '#shared/queues/due-message.ts';
@@ -176,7 +177,9 @@ async function announce(ref: NodeRef, decided: readonly Decided[], deps: ApplyDe
   const pods = decided.flatMap(({ agenda }) => agenda.countdowns);
   const bodies = [...cancelled, ...encodeCountdowns({ ...ref, pods })];
   if (bodies.length === 0) return;
-  const failures = await deps.dueQueue.send(bodies.map((body) => ({ body, groupId: ref.cluster })));
+  const failures = await deps.dueQueue.send(
+    bodies.map((body) => ({ body, groupId: dueGroupId(ref.cluster) })),
+  );
   // An Event is a courtesy: a queue that refuses the announcement must not hold the decision up.
   for (const { reason } of failures) deps.log.warn('announcement.refused', { ...ref, reason });
 }

@@ -15,7 +15,7 @@ import {
 } from '#shared/eviction/records.ts';
 import { afterFailures, dueOf, type Failures, ownMomentOf } from '#shared/eviction/retry.ts';
 import type { Again } from '#shared/queues/consumer.ts';
-import { countdownOf, encodeRetry } from '#shared/queues/due-message.ts';
+import { countdownOf, dueGroupId, encodeRetry } from '#shared/queues/due-message.ts';
 import type { QueueSender } from '#shared/queues/sender.ts';
 import { commitUnderLock, type Store } from '#shared/store/store.ts';
 import type { Log } from '#shared/telemetry/log.ts';
@@ -294,7 +294,7 @@ async function setAside(
   if (records.length === 0) return;
   const body = encodeRetry({ ...ref, pods: records.map(({ uid }) => uid) });
   const [failure] = await deadLetters.send([
-    { body, groupId: ref.cluster, attributes: { reason: reason || 'unknown' } },
+    { body, groupId: dueGroupId(ref.cluster), attributes: { reason: reason || 'unknown' } },
   ]);
   if (failure) throw new Error(`the dead-letter queue refused what is given up: ${failure.reason}`);
 }

@@ -3,7 +3,7 @@ import type { DynamoDBBatchResponse, DynamoDBRecord, DynamoDBStreamEvent } from 
 import pMap from 'p-map';
 import { nodeKey } from '#shared/eviction/identity.ts';
 import { isTainted, type Partition } from '#shared/eviction/records.ts';
-import { encodeDue } from '#shared/queues/due-message.ts';
+import { dueGroupId, encodeDue } from '#shared/queues/due-message.ts';
 import { messageJson } from '#shared/queues/message-json.ts';
 import type { QueueSender } from '#shared/queues/sender.ts';
 import { commitUnderLock, type Store, StoreError } from '#shared/store/store.ts';
@@ -96,7 +96,9 @@ async function restore(expired: readonly ExpiredRecord[], deps: ExpiryDeps): Pro
     records.filter(({ uid }) => !scheduled.has(uid) && !ended.has(uid));
   if (missingIn(await store.load(ref, clock.now(), uids)).length === 0) return;
   const body = encodeDue({ ...ref, at: clock.now() });
-  const [failure] = await dueQueue.send([{ body, groupId: ref.cluster, delaySeconds: PUT_BACK_SECONDS }]);
+  const [failure] = await dueQueue.send([
+    { body, groupId: dueGroupId(ref.cluster), delaySeconds: PUT_BACK_SECONDS },
+  ]);
   if (failure) throw new Error(`evictions-due refused the message: ${failure.reason}`);
   const restored = await commitUnderLock(store, ref, uids, clock, (partition) => {
     const schedule = missingIn(partition);

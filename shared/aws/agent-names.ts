@@ -1,6 +1,7 @@
 import type * as z from 'zod';
 import { clusterNameSchema } from '#shared/clusters/registry.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
+import { MAX_ID_CHARACTERS } from '#shared/queues/limits.ts';
 import { QUEUES } from '#shared/queues/queue-set.ts';
 
 /*
@@ -18,6 +19,10 @@ export const agentClusterSchema: z.ZodType<ClusterName, string> = clusterNameSch
   .refine(
     (name) => !PATTERN.test(name),
     'must not have *, ? or $ in it for an agent, whose rights are patterns of its name',
+  )
+  .refine(
+    (name) => name.length <= MAX_ID_CHARACTERS,
+    `must have at most ${MAX_ID_CHARACTERS} characters for an agent: by its name, as SQS takes one, its messages are told apart`,
   )
   .refine(
     (name) => !INDEX_KEYS.includes(name),

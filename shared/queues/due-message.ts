@@ -1,6 +1,8 @@
+import { hash } from 'node:crypto';
 import * as z from 'zod';
 import type { Version } from '#shared/eviction/facts.ts';
 import {
+  type ClusterName,
   clusterName,
   type EpochMs,
   type NodeRef,
@@ -12,6 +14,7 @@ import type { EvictionRecord, Reason } from '#shared/eviction/records.ts';
 import type { PodRef } from '#shared/kubernetes/api.ts';
 import { taintText } from '#shared/taints/taint.ts';
 import { epochMs } from '#shared/time/epoch-ms.ts';
+import { MAX_ID_CHARACTERS } from './limits.ts';
 import { messageJson } from './message-json.ts';
 import { parseMessage } from './refused-message.ts';
 
@@ -20,6 +23,13 @@ export const DUE_MESSAGE_VERSION = 1;
 
 /** Bytes of one message on `evictions-due`: SQS takes 1 MiB, but its stand-ins and old queues take this much. */
 export const MAX_DUE_MESSAGE_BYTES = 256 * 1024;
+
+/**
+ * The group of what is due in a cluster: its name. A longer one than SQS takes, as ARNs of clusters can be, is hashed; then no agent
+ * is for it, whose messages are told apart by that name.
+ */
+export const dueGroupId = (cluster: ClusterName): string =>
+  cluster.length > MAX_ID_CHARACTERS ? hash('sha256', cluster) : cluster;
 
 const text = z.string().min(1);
 

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { ConflictException, CreateScheduleCommand, type SchedulerClient } from '@aws-sdk/client-scheduler';
 import { type EpochMs, type NodeRef, nodeKey } from '#shared/eviction/identity.ts';
-import { encodeDue } from '#shared/queues/due-message.ts';
+import { dueGroupId, encodeDue } from '#shared/queues/due-message.ts';
 import { MAX_DELAY_SECONDS } from '#shared/queues/limits.ts';
 import type { QueueSender } from '#shared/queues/sender.ts';
 import type { Clock } from '#shared/time/clock.ts';
@@ -85,7 +85,7 @@ export class AwsTimers implements Timers {
     const [failure] = await this.#deps.dueQueue.send(
       [...delays].map(([delaySeconds, at]) => ({
         body: encodeDue({ ...ref, at }),
-        groupId: ref.cluster,
+        groupId: dueGroupId(ref.cluster),
         delaySeconds,
       })),
     );

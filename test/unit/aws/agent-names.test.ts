@@ -54,8 +54,17 @@ test('an ID is a part of names everywhere', () => {
     assert.ok(!agentIdSchema.safeParse(id).success, id);
 });
 
-test('a name that IAM takes for a pattern, or that keys of the index begin with, is none of a cluster for an agent', () => {
-  for (const name of ['prod*', '*', 'pro?', 'a$', `\${aws:username}`, 'TAINTED', 'HISTORY']) {
+test('a name that IAM takes for a pattern, that keys of the index begin with, or that is longer than a group of SQS, is none of a cluster for an agent', () => {
+  for (const name of [
+    'prod*',
+    '*',
+    'pro?',
+    'a$',
+    `\${aws:username}`,
+    'TAINTED',
+    'HISTORY',
+    'c'.repeat(129),
+  ]) {
     assert.ok(clusterNameSchema.safeParse(name).success, name);
     assert.ok(!agentClusterSchema.safeParse(name).success, name);
   }

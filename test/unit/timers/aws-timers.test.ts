@@ -5,6 +5,7 @@ import fc from 'fast-check';
 import { clusterName, type NodeRef, nodeName } from '#shared/eviction/identity.ts';
 import { encodeDue } from '#shared/queues/due-message.ts';
 import { MAX_DELAY_SECONDS } from '#shared/queues/limits.ts';
+import { messageFault } from '#shared/queues/message-fault.ts';
 import { QueueError } from '#shared/queues/sender.ts';
 import {
   AwsTimers,
@@ -44,6 +45,16 @@ describe('AwsTimers', () => {
       { body: encodeDue({ ...ref, at: NOW + 900_000 }), groupId: ref.cluster, delaySeconds: 900 },
     ]);
     assert.deepEqual(created, []);
+  });
+
+  test('name as group what SQS takes, however long the name of the cluster is', async () => {
+    const { timers, messages } = armed();
+    const longest = clusterName(`arn:aws:eks:ap-southeast-1:111122223333:cluster/${'c'.repeat(152)}`);
+    await timers.arm({ ...ref, cluster: longest }, [NOW + 1]);
+    const [message] = messages();
+    assert.ok(message && messageFault(message) === undefined);
+    await timers.arm({ ...ref, cluster: clusterName(`${longest}`.replace('eks', 'EKS')) }, [NOW + 1]);
+    assert.notEqual(messages()[1]?.groupId, message.groupId);
   });
 
   test('send one message for moments that the same delay covers, dated to the last of them', async () => {

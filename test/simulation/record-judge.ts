@@ -50,6 +50,8 @@ export class RecordJudge {
   readonly #wrong = new Set<string>();
   /** Of each scheduled record. */
   readonly #versions = new Map<PodUid, Version>();
+  /** What stood there when somebody looked: a commit whose answer was lost wrote it, if no other did. */
+  readonly #stored = new Set<string>();
   readonly #turns = new Set<string>();
   writes = 0;
 
@@ -90,7 +92,11 @@ export class RecordJudge {
 
   watch(store: Store, user: string): Store {
     return {
-      load: (...args) => store.load(...args),
+      load: async (...args) => {
+        const found = await store.load(...args);
+        for (const { uid, version } of found.scheduled.values()) this.#stored.add(decisionOf(uid, version));
+        return found;
+      },
       commit: async (ref, revision, change, now) => {
         const answer = await store.commit(ref, revision, change, now);
         if (answer === 'committed') this.#committed(ref, change, user);
@@ -108,7 +114,8 @@ export class RecordJudge {
     this.writes += 1;
     if (ref.node === IDLE_NODE) this.#once(`P7: something was written about ${nodeKey(ref)}`);
     const decided = schedule.filter(
-      ({ uid, version }) => !isDeepStrictEqual(this.#versions.get(uid), version),
+      ({ uid, version }) =>
+        !isDeepStrictEqual(this.#versions.get(uid), version) && !this.#stored.has(decisionOf(uid, version)),
     );
     for (const record of schedule) {
       this.#scheduled.set(record.uid, ref);
@@ -267,5 +274,7 @@ export class RecordJudge {
     this.#accuse(what);
   }
 }
+
+const decisionOf = (uid: PodUid, { epoch, sequence }: Version): string => `${uid} ${epoch}.${sequence}`;
 
 const turnOf = (ref: NodeRef, at: EpochMs): string => `${nodeKey(ref)} ${at}`;

@@ -2,12 +2,12 @@ import type { Connection } from '#shared/kubernetes/connection.ts';
 import { currentContext, readKubeconfig } from '#shared/kubernetes/kubeconfig-file.ts';
 import { type Scenario, takingTurns } from '#test/bench/scenario.ts';
 import { AdminApi } from '#test/cluster/rig/admin-api.ts';
-import { quantile } from '#test/cluster/rig/figures.ts';
 import { installKinds } from '#test/cluster/rig/installed-kinds.ts';
 import { ServerLoad } from '#test/cluster/rig/server-load.ts';
 import { ServiceProcess } from '#test/cluster/rig/service-process.ts';
 import { connectionTo, runName } from '#test/cluster/rig/test-cluster.ts';
 import { type Contender, ours as inFile } from './contender.ts';
+import { lateness } from './lateness.ts';
 import { type Eviction, Population, type Shape } from './population.ts';
 
 const WITHIN_MS = 15 * 60_000;
@@ -51,25 +51,12 @@ export const inCluster = (shape: Shape, usualRuns: number): Scenario => {
           ours: by.cluster.map(pick),
           peer: { name: FILE, values: by.file.map(pick) },
         });
-        const late = (share: number) => (eviction: Loaded) =>
-          quantile(
-            eviction.pods.map(({ evictedAt = 0, tainted }) => evictedAt - tainted.seenAt),
-            share,
-          );
         tell({
           ...{ what: 'evictions per second', unit: 'pods/s', better: 'more' },
           ...compared(({ pods: gone, tookMs }) => round((gone.length * 1000) / tookMs, 1)),
           aim: { of: 'ratio', atLeast: 0.8 },
         });
-        for (const [name, share] of [
-          ['half of the pods', 0.5],
-          ['99 % of the pods', 0.99],
-        ] as const) {
-          tell({
-            ...{ what: `from the taint until ${name} go`, unit: 'ms', better: 'less' },
-            ...compared(late(share)),
-          });
-        }
+        for (const figure of lateness(compared)) tell(figure);
         tell({
           ...{ what: "writes of a node's object", unit: '', better: 'less' },
           ours: by.cluster.map(({ load }) => round(load.nodeEvictions / used.nodes, 2)),

@@ -1,6 +1,5 @@
 import { median } from '#test/bench/result.ts';
 import { type Scenario, takingTurns } from '#test/bench/scenario.ts';
-import { quantile } from '#test/cluster/rig/figures.ts';
 import {
   AMPLE,
   AMPLE_REQUESTS_PER_SECOND,
@@ -9,6 +8,7 @@ import {
   LIMITED,
   ours,
 } from './contender.ts';
+import { lateness } from './lateness.ts';
 import { type Eviction, Population, type Shape } from './population.ts';
 
 const WITHIN_MS = 15 * 60_000;
@@ -38,11 +38,6 @@ export const mass = (shape: Shape, usualRuns: number): Scenario => {
         peer: { name, values: peer.map(pick) },
       });
       const rate = ({ pods, tookMs }: Eviction) => round((pods.length * 1000) / tookMs, 1);
-      const late = (share: number) => (eviction: Eviction) =>
-        quantile(
-          eviction.pods.map(({ evictedAt = 0, tainted }) => evictedAt - tainted.seenAt),
-          share,
-        );
       const part = median(by.limited.map(({ pods }) => pods.length)) ?? 0;
       tell({
         ...{ what: 'evictions per second', unit: 'pods/s', better: 'more' },
@@ -57,15 +52,7 @@ export const mass = (shape: Shape, usualRuns: number): Scenario => {
           ? { note: `its pace over the first ${part} pods of ${count}` }
           : {}),
       });
-      for (const [name, share] of [
-        ['half of the pods', 0.5],
-        ['99 % of the pods', 0.99],
-      ] as const) {
-        tell({
-          ...{ what: `from the taint until ${name} go`, unit: 'ms', better: 'less' },
-          ...compared(late(share), by.ample, AMPLE),
-        });
-      }
+      for (const figure of lateness((pick) => compared(pick, by.ample, AMPLE))) tell(figure);
       tell({
         ...{ what: 'pods that an Event tells of', unit: 'pods', better: 'more' },
         ...compared(({ told }) => told, by.ample, AMPLE),

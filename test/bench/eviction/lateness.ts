@@ -1,0 +1,22 @@
+import type { Figure } from '#test/bench/result.ts';
+import { quantile } from '#test/cluster/rig/figures.ts';
+import type { Eviction } from './population.ts';
+
+/** How long after the taint half of the pods had gone, and nearly all: a figure each, of what `compared` makes of a contender's runs. */
+export const lateness = (
+  compared: (pick: (eviction: Eviction) => number) => Pick<Figure, 'ours' | 'peer'>,
+): readonly Figure[] =>
+  (
+    [
+      ['half of the pods', 0.5],
+      ['99 % of the pods', 0.99],
+    ] as const
+  ).map(([name, share]) => ({
+    ...{ what: `from the taint until ${name} go`, unit: 'ms', better: 'less' },
+    ...compared(({ pods }) =>
+      quantile(
+        pods.map(({ evictedAt = 0, tainted }) => evictedAt - tainted.seenAt),
+        share,
+      ),
+    ),
+  }));

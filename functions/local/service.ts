@@ -142,7 +142,17 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
 
   const outbox = new Outbox({ nodeDeltas, podDeltas, clock, log, metrics });
   const readAll = allRulesReader(rulebook, matching);
-  const rules = new RulesWatch({ readAll, clock, log });
+  const governed = Promise.withResolvers<void>();
+  if (!state.leads) governed.resolve();
+  const rules = new RulesWatch({
+    // A relay sees nothing before it hears what governs: a guard that the policy forbids would trip, and hold pods for a minute.
+    readAll: async (clusters) => {
+      await governed.promise;
+      return readAll(clusters);
+    },
+    clock,
+    log,
+  });
   const relay = new Relay({
     rules,
     rulebook,
@@ -208,7 +218,8 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   const takeOver = async () => {
     for (let failures = 1; !stopping.signal.aborted; failures++) {
       try {
-        await policies.apply();
+        await policies.resume();
+        governed.resolve();
         return await lead();
       } catch (error) {
         log.error('upkeep.failed', { task: 'take-over', reason: error });
@@ -232,6 +243,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
     }),
     async stop() {
       stopping.abort();
+      governed.resolve();
       await upkeep?.stop();
       await relay.stop();
       await rules.stop();

@@ -48,12 +48,23 @@ export class StartPolicies {
     }
   }
 
+  /**
+   * What `apply` does, by a process that may have been begun long ago: a mistake that came into the file since keeps nobody from
+   * evicting, and what was applied before stands. Rejects with `OrderError` or `StoreError`.
+   */
+  resume(): Promise<void> {
+    return this.#unlessMistaken(() => this.apply());
+  }
+
   /** Applies the file if it changed since. A mistake in it is told once, and what was applied before stands. */
   async reread(): Promise<void> {
     const { file } = this.#chosen;
-    if (file === undefined) return;
+    if (file !== undefined) await this.#unlessMistaken(() => this.#applyAll(readPolicyFile(file)));
+  }
+
+  async #unlessMistaken(apply: () => Promise<void>): Promise<void> {
     try {
-      await this.#applyAll(readPolicyFile(file));
+      await apply();
     } catch (error) {
       if (!(error instanceof PolicyError)) throw error;
       if (error.message !== this.#seen) this.#deps.log.warn('policy.refused', { reason: error });

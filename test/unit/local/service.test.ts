@@ -1,20 +1,25 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { type TestContext, test } from 'node:test';
 import { setImmediate as nextLoop } from 'node:timers/promises';
+import { Leadership } from '#functions/in-cluster/leadership.ts';
 import { DeadLetters } from '#functions/local/dead-letters.ts';
 import { startLocalService } from '#functions/local/service.ts';
 import { sqliteState } from '#functions/local/service-state.ts';
 import { openDatabase } from '#functions/local/sqlite-database.ts';
 import { STORE_FILE, takeStateDirectory } from '#functions/local/state-directory.ts';
 import type { ClusterState } from '#functions/watch-relay/probe-server.ts';
-import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
-import { systemClock } from '#shared/time/clock.ts';
+import type { Rulebook } from '#shared/clusters/rulebook.ts';
+import { type ClusterName, clusterName, nodeName } from '#shared/eviction/identity.ts';
+import { systemClock, systemStopwatch } from '#shared/time/clock.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
+import { liveNode, livePod } from '#test/unit/watch-relay/live-objects.ts';
+import { FakeCluster } from '#test/world/fake-cluster.ts';
 
+const C1 = clusterName('c1');
 const HOUR_MS = 3_600_000;
 
 /** The service without a cluster in service, whose hours pass when the test says so; it ends with the test. */
@@ -81,4 +86,48 @@ test('a cluster that is refused is shown as such', async (context) => {
   const { service } = await startService(context, new Map([[clusterName('beta'), { kind: 'refused' }]]));
   const readiness = await fetch(`http://127.0.0.1:${service.probePort}/readyz`);
   assert.deepEqual([readiness.status, await readiness.text()], [503, 'beta refused\n']);
+});
+
+test('who leads sees its cluster once the policies of the command line count there: a guard that they forbid never trips', async (context) => {
+  const dir = mkdtempSync(join(tmpdir(), 'service-'));
+  context.after(() => rmSync(dir, { recursive: true }));
+  const file = join(dir, 'policy.yaml');
+  writeFileSync(file, 'mode: enforce\nguard: off\n');
+  const log = recordingLog();
+  const kept = sqliteState({ path: ':memory:', historyDays: 7, clock: systemClock, log });
+  const leadership = new Leadership({ leases: kept.leases, clock: systemClock, stopwatch: systemStopwatch });
+  const mayWrite = Promise.withResolvers<void>();
+  const rulebook = new Proxy(kept.rulebook, {
+    get:
+      (book, name: keyof Rulebook) =>
+      async (...given: readonly unknown[]) => {
+        if (name === 'changeOrders') await mayWrite.promise;
+        return Reflect.apply(book[name], book, given);
+      },
+  });
+  const cluster = new FakeCluster(systemClock);
+  for (let index = 0; index < 20; index++) {
+    const taintsStamp = `anna@${new Date().toISOString()}`;
+    cluster.putNode({ ...liveNode(`n${index}`, 'maintenance'), taintsStamp });
+    cluster.putPod(livePod(`u${index}`, { node: nodeName(`n${index}`), tolerations: [] }));
+  }
+  const api = Object.assign(cluster, { host: 'c1', allowed: async () => true });
+  const service = await startLocalService({
+    clusters: {
+      ...{ apis: new Map([[C1, api]]), states: new Map(), troubles: new Map() },
+      admit: (take) => take(C1, api),
+    },
+    state: { ...kept, rulebook, leases: leadership, leads: leadership.begun },
+    probes: { host: '127.0.0.1', port: 0, setBy: { host: '--host', port: '--port' } },
+    matching: { comparisonOperators: false },
+    policies: { enforce: false, file },
+    log,
+  });
+  context.after(() => service.stop());
+  await leadership.begun;
+  for (let turns = 0; turns < 100; turns++) await nextLoop();
+  mayWrite.resolve();
+  const tripped = () => log.lines.some(({ event }) => event === 'guard.tripped');
+  while (cluster.deletions.length < 20 && !tripped()) await nextLoop();
+  assert.equal(tripped(), false);
 });

@@ -30,6 +30,8 @@ function aStart(t: TestContext) {
       await policies.apply();
       return policies;
     },
+    resume: (chosen: ChosenPolicies) =>
+      new StartPolicies(chosen, [prod, stage], { operator, rulebook, log }).resume(),
     modes: async () => {
       const read = await rulebook.readAll([prod, stage]);
       return [...read.values()].map(({ orders }) => orders.policy?.read.mode);
@@ -69,6 +71,27 @@ test('nothing begins with a file that is missing or holds a mistake', async (t) 
     message: `${file}: policy.mode must be observe, enforce or paused.`,
   });
   assert.deepEqual(await modes(), [undefined, undefined]);
+});
+
+test('who takes over goes on with what was applied before, should its file hold a mistake by now', async (t) => {
+  const { start, resume, modes, file, write, log } = aStart(t);
+  write('mode: off');
+  await resume({ enforce: true, file });
+  // The file may say something else than to enforce.
+  assert.deepEqual(await modes(), [undefined, undefined]);
+  write('mode: observe');
+  await start({ enforce: true, file });
+  write('mode: off');
+  await resume({ enforce: true, file });
+  assert.deepEqual(await modes(), ['observe', 'observe']);
+  const refused = `PolicyError: ${file}: policy.mode must be observe, enforce or paused.`;
+  assert.deepEqual(
+    log.lines.flatMap(({ event, fields }) => (event === 'policy.refused' ? `${fields['reason']}` : [])),
+    [refused, refused],
+  );
+  write('mode: paused');
+  await resume({ enforce: true, file });
+  assert.deepEqual(await modes(), ['paused', 'paused']);
 });
 
 test('a file that changes is applied anew; a mistake in it is told once, and changes nothing', async (t) => {

@@ -206,14 +206,15 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
     { name: 'asked', everyMs: REDRIVE_MS, run: () => sendAsked(state, evictionsDue) },
   ];
   let upkeep: Upkeep | undefined;
+  const stopping = new AbortController();
   const lead = async () => {
     await tellCountdowns(store, log);
     await timers.rearm(store);
+    if (stopping.signal.aborted) return;
     upkeep = startUpkeep(tasks, log);
     // What could not be looked at when it was due waits, the longer the more often it was tried.
     state.whenRegained?.(() => upkeep?.now(rearm));
   };
-  const stopping = new AbortController();
   /** What was missed while another process led is taken up from the store, as soon as that can be read. */
   const takeOver = async () => {
     for (let failures = 1; !stopping.signal.aborted; failures++) {

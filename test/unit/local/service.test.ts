@@ -88,7 +88,8 @@ test('a cluster that is refused is shown as such', async (context) => {
   assert.deepEqual([readiness.status, await readiness.text()], [503, 'beta refused\n']);
 });
 
-test('who leads sees its cluster once the policies of the command line count there: a guard that they forbid never trips', async (context) => {
+/** The service of a cluster with 20 nodes that somebody just tainted, as soon as it leads; its policies are not written before `mayWrite`. */
+async function startLeading(context: TestContext) {
   const dir = mkdtempSync(join(tmpdir(), 'service-'));
   context.after(() => rmSync(dir, { recursive: true }));
   const file = join(dir, 'policy.yaml');
@@ -112,22 +113,39 @@ test('who leads sees its cluster once the policies of the command line count the
     cluster.putPod(livePod(`u${index}`, { node: nodeName(`n${index}`), tolerations: [] }));
   }
   const api = Object.assign(cluster, { host: 'c1', allowed: async () => true });
+  const purge = context.mock.fn(async () => undefined);
   const service = await startLocalService({
     clusters: {
       ...{ apis: new Map([[C1, api]]), states: new Map(), troubles: new Map() },
       admit: (take) => take(C1, api),
     },
-    state: { ...kept, rulebook, leases: leadership, leads: leadership.begun },
+    state: { ...kept, rulebook, leases: leadership, leads: leadership.begun, purge },
     probes: { host: '127.0.0.1', port: 0, setBy: { host: '--host', port: '--port' } },
     matching: { comparisonOperators: false },
     policies: { enforce: false, file },
     log,
   });
-  context.after(() => service.stop());
   await leadership.begun;
   for (let turns = 0; turns < 100; turns++) await nextLoop();
+  return { service, log, cluster, mayWrite, purge };
+}
+
+test('who leads sees its cluster once the policies of the command line count there: a guard that they forbid never trips', async (context) => {
+  const { service, log, cluster, mayWrite } = await startLeading(context);
+  context.after(() => service.stop());
   mayWrite.resolve();
   const tripped = () => log.lines.some(({ event }) => event === 'guard.tripped');
   while (cluster.deletions.length < 20 && !tripped()) await nextLoop();
   assert.equal(tripped(), false);
+});
+
+test('who is stopped while it begins to lead begins no upkeep', async (context) => {
+  context.mock.timers.enable({ apis: ['setInterval'] });
+  const { service, mayWrite, purge } = await startLeading(context);
+  const stopped = service.stop();
+  mayWrite.resolve();
+  await Promise.all([stopped, service.leading]);
+  context.mock.timers.tick(HOUR_MS);
+  await nextLoop();
+  assert.equal(purge.mock.callCount(), 0);
 });

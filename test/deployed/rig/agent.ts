@@ -1,13 +1,8 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { CreateScheduleGroupCommand, DeleteScheduleGroupCommand } from '@aws-sdk/client-scheduler';
 import { GetSecretValueCommand, SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
-import { DeleteQueueCommand, SQSClient } from '@aws-sdk/client-sqs';
-import { agentNames, agentSchedules, agentsPrefix } from '#shared/aws/agent-names.ts';
-import { QUEUES } from '#shared/queues/queue-set.ts';
 import { awsClientConfig } from '#test/aws/endpoint.ts';
-import { createQueue } from '#test/aws/sqs-queues.ts';
 import { until } from '#test/cluster/rig/until.ts';
 import { ROOT } from './command.ts';
 import { type DeployedStage, ENFORCE, REGISTERED_WITHIN_MS } from './deployed-stage.ts';
@@ -16,7 +11,6 @@ import { type Launch, RelayProcess } from './relay-process.ts';
 
 /** What `npm run agent` runs. */
 const MAIN = join(ROOT, 'functions/agent/main.ts');
-const REGION = 'us-east-1';
 
 /** An agent of a cluster: what it has in the account, and its process, which a test starts, kills and starts again. */
 export class Agent {
@@ -43,48 +37,24 @@ export class Agent {
     this.#closing = parts.closing;
   }
 
-  /** Makes what an agent has in the account, by the names by which the functions look for it. */
+  /** Deploys its stack, by which it is told everything. */
   static async open(id: string, stage: DeployedStage, cluster: ManagedCluster): Promise<Agent> {
     const closing = new AsyncDisposableStack();
-    const config = awsClientConfig(stage.account.url);
-    const sqs = new SQSClient({ ...config, useQueueUrlAsEndpoint: false });
-    const prefix = agentsPrefix(stage.state.tableName);
-    const names = agentNames(prefix, id, REGION);
-    const { url, dlqUrl } = await createQueue(sqs, QUEUES.evictionsDue, `${names.prefix}-`);
-    closing.defer(async () => {
-      for (const QueueUrl of [url, dlqUrl]) await sqs.send(new DeleteQueueCommand({ QueueUrl }));
-    });
-    const group = { Name: names.scheduleGroup };
-    await stage.scheduler.send(new CreateScheduleGroupCommand(group));
-    closing.defer(async () => void (await stage.scheduler.send(new DeleteScheduleGroupCommand(group))));
-    const { SecretString = '' } = await new SecretsManagerClient(config).send(
+    const { deployment } = stage;
+    const told = await deployment.deployAgent(id, cluster.name);
+    closing.defer(() => deployment.destroyAgent(id, cluster.name));
+    const { SecretString = '' } = await new SecretsManagerClient(awsClientConfig(stage.account.url)).send(
       new GetSecretValueCommand({ SecretId: cluster.secretArn }),
     );
     const dir = mkdtempSync(join(tmpdir(), 'taintward-agent-'));
     closing.defer(async () => rmSync(dir, { recursive: true }));
     const kubeconfig = join(dir, 'kubeconfig');
     writeFileSync(kubeconfig, SecretString, { mode: 0o600 });
-    const functions = await stage.raw.environment(stage.deployment.functionName('evict'));
-    const { dueQueueArn, roleArn } = agentSchedules(functions['EVICTIONS_DUE_ARN'] ?? '', prefix, id);
     const launch: Launch = {
       program: process.execPath,
       args: [MAIN, '--context', cluster.name, '--kubeconfig', kubeconfig],
       cwd: ROOT,
-      env: {
-        AGENT: id,
-        CLUSTER: cluster.name,
-        TABLE_NAME: stage.state.tableName,
-        HISTORY_DAYS: functions['HISTORY_DAYS'],
-        NODE_DELTAS_URL: stage.queues.nodeDeltas.url,
-        POD_DELTAS_URL: stage.queues.podDeltas.url,
-        EVICTIONS_DUE_URL: url,
-        EVICTIONS_DUE_ARN: dueQueueArn,
-        SCHEDULE_GROUP_NAME: names.scheduleGroup,
-        SCHEDULE_ROLE_ARN: roleArn,
-        DEAD_LETTER_QUEUE_URL: dlqUrl,
-        COMPARISON_OPERATORS: functions['COMPARISON_OPERATORS'],
-        INSTALLATION: functions['INSTALLATION'],
-      },
+      env: told,
     };
     return new Agent(id, stage, { cluster, launch, closing });
   }

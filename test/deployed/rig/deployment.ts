@@ -2,9 +2,11 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { agentsPrefix } from '#shared/aws/agent-names.ts';
 import { ROOT, run } from './command.ts';
 import { accountEnvironment, type EmulatedAccount } from './emulated-account.ts';
 import { buildImage, type Image } from './image/build.ts';
+import { assigned } from './relay-process.ts';
 
 /** What the stack is called by default, and what the names of all that is in it start with. */
 const NAME = 'taintward';
@@ -14,6 +16,10 @@ type Settings = Readonly<Record<string, string>>;
 const COMMAND_WITHIN_MS = 180_000;
 /** What `npx cdk` is here. */
 const CDK = join(import.meta.dirname, 'cdk');
+
+/** Where the rig's `cdk` has outputs written, which keeps none of other stacks. */
+const OUTPUTS = 'outputs.json';
+const OUTPUTS_OF_AGENT = 'agent-outputs.json';
 
 const Outputs = z.record(z.string(), z.record(z.string(), z.string()));
 
@@ -53,15 +59,20 @@ export class Deployment {
     await this.#cdk('destroy');
   }
 
+  /** Deploys what an agent of that cluster has, as its guide says, and returns what it is to be told. */
+  async deployAgent(id: string, cluster: string): Promise<Readonly<Record<string, string>>> {
+    await this.#cdk('deploy', [`agents/${id}`], agentSettings(id, cluster));
+    const stack = `${agentsPrefix(this.#name)}${id}`;
+    return assigned(this.#outputOf(stack, 'Environment', OUTPUTS_OF_AGENT));
+  }
+
+  async destroyAgent(id: string, cluster: string): Promise<void> {
+    await this.#cdk('destroy', [`agents/${id}`], agentSettings(id, cluster));
+  }
+
   /** What the last deployment has printed. */
   output(name: string): string {
-    const all = Outputs.parse(JSON.parse(readFileSync(join(this.#dir, 'outputs.json'), 'utf8')));
-    const outputs = all[this.#name] ?? {};
-    const value = outputs[name];
-    if (value === undefined) {
-      throw new Error(`The stack has no output ${name}: there are ${Object.keys(outputs).join(', ')}.`);
-    }
-    return value;
+    return this.#outputOf(this.#name, name);
   }
 
   /**
@@ -93,11 +104,27 @@ export class Deployment {
     return this.#settings['name'] ?? NAME;
   }
 
+  #outputOf(stack: string, name: string, file = OUTPUTS): string {
+    const all = Outputs.parse(JSON.parse(readFileSync(join(this.#dir, file), 'utf8')));
+    const outputs = all[stack] ?? {};
+    const value = outputs[name];
+    if (value === undefined) {
+      throw new Error(`${stack} has no output ${name}: there are ${Object.keys(outputs).join(', ')}.`);
+    }
+    return value;
+  }
+
   async #cdk(command: string, options: readonly string[] = [], settings: Settings = {}): Promise<void> {
     const context = Object.entries({ ...this.#settings, ...settings }).flatMap(([key, value]) => [
       '-c',
       `taintward:${key}=${value}`,
     ]);
-    await run(CDK, [command, ...options, ...context], { env: this.environment, withinMs: COMMAND_WITHIN_MS });
+    const ofAgent = 'agents' in settings;
+    const env = { ...this.environment, CDK_OUTPUTS: ofAgent ? OUTPUTS_OF_AGENT : OUTPUTS };
+    await run(CDK, [command, ...options, ...context], { env, withinMs: COMMAND_WITHIN_MS });
   }
 }
+
+const agentSettings = (id: string, cluster: string): Settings => ({
+  agents: JSON.stringify({ [id]: { cluster } }),
+});

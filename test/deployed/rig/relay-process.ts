@@ -36,9 +36,13 @@ export interface Launch {
 /** As whoever runs one by the command that the stack prints: `A=1 B=2 npm run relay`. */
 export function printedLaunch(command: string): Launch {
   assert.match(command, /^([A-Z_]+=\S+ )+npm run relay$/);
-  const assignments = command.split(' ').filter((word) => word.includes('='));
-  const env = Object.fromEntries(assignments.map((each) => each.split(/=(.*)/, 2)));
-  return { program: process.execPath, args: [MAIN], cwd: ROOT, env };
+  return { program: process.execPath, args: [MAIN], cwd: ROOT, env: assigned(command) };
+}
+
+/** The variables of a text that the stack prints: `A=1 B=2`, and whatever comes behind. */
+export function assigned(text: string): Readonly<Record<string, string>> {
+  const assignments = text.split(' ').filter((word) => word.includes('='));
+  return Object.fromEntries(assignments.map((each) => each.split(/=(.*)/, 2)));
 }
 
 /** A relay, behind a tap of its own. */

@@ -52,6 +52,11 @@ export const mass = (shape: Shape, usualRuns: number): Scenario => {
           ? { note: `its pace over the first ${part} pods of ${count}` }
           : {}),
       });
+      // It forgets a delete that failed five times, and an API server that is asked for too much fails many.
+      tell({
+        ...{ what: 'pods that stay, after a quarter of an hour', unit: 'pods', better: 'less' },
+        ...compared(({ pods }) => population.size - pods.length, by.ample, AMPLE),
+      });
       for (const figure of lateness((pick) => compared(pick, by.ample, AMPLE))) tell(figure);
       tell({
         ...{ what: 'pods that an Event tells of', unit: 'pods', better: 'more' },

@@ -68,6 +68,11 @@ export class Population {
     return new Population(cluster, shape, nodes);
   }
 
+  /** How many pods there are before somebody evicts them. */
+  get size(): number {
+    return this.#nodes.length * this.#shape.podsPerNode;
+  }
+
   /** Has all pods there and running, then lets somebody evict them for as long as `withinMs`, and who does so ends. */
   async evictedBy(contender: Contender, withinMs: number): Promise<Eviction> {
     await this.#fill();

@@ -152,7 +152,7 @@ async function correct(before: Partition, pass: Pass, deps: RecordDeps): Promise
     await setAside(ref, gaveUp, deps);
   }
   return commitUnderLock(store, ref, undefined, clock, (found) => {
-    const stands = (record: EvictionRecord) => isUntold(before, found, record);
+    const stands = (record: EvictionRecord) => isUntouched(before, found, record);
     const cancelled = pass.cancelled
       .filter(({ record }) => stands(record))
       .map(({ record, because }) =>
@@ -209,12 +209,13 @@ function withTurns({ scheduled }: Partition, { turns }: Pass, now: EpochMs): Map
 const isStillHeld = ({ held }: EvictionRecord, rules: Rules, now: EpochMs): boolean =>
   held !== undefined && mayStillHold(held.by, rules, now);
 
-/** Whether nobody told anything newer of a pod since its partition was read. */
-function isUntold(before: Partition, found: Partition, record: EvictionRecord): boolean {
+/** Whether nobody told anything newer of a pod, or moved its deadline elsewhere, since its partition was read. */
+function isUntouched(before: Partition, found: Partition, record: EvictionRecord): boolean {
   const stored = found.scheduled.get(record.uid);
   return (
     stored !== undefined &&
     same(stored.version, record.version) &&
+    [before.scheduled.get(record.uid)?.fireAt, record.fireAt].includes(stored.fireAt) &&
     same(found.node?.version, before.node?.version) &&
     same(found.node?.podsVersion, before.node?.podsVersion)
   );

@@ -3,6 +3,7 @@ import { describe, test } from 'node:test';
 import { evictNode } from '#functions/evict/evict-node.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import { at, nodeDelta, pod, ref, rules, tolerating } from '#test/unit/eviction/builders.ts';
+import { livePod } from '#test/unit/watch-relay/live-objects.ts';
 import { deletedFrom, type EvictBench, heard, podsNamed, serverError } from './evict-bench.ts';
 
 const observed: Rules = { ...rules, policy: { ...rules.policy, mode: 'observe' } };
@@ -111,5 +112,29 @@ describe('where the rules forbid evictions', () => {
       ['u2', 'stopped'],
     ]);
     assert.equal((await bench.store.load(ref, bench.clock.now())).node?.retry, undefined);
+  });
+
+  test('who could not look holds nothing by a deadline that another pass moved meanwhile', async () => {
+    const patient = livePod('u1', { tolerations: [tolerating('a', 90)] });
+    const bench = await heard([nodeDelta(1, { pods: [pod('u1')] })], [patient]);
+    bench.ruling = stopped;
+    let outages = 1;
+    bench.cluster.beforeRequest = () => {
+      if (outages-- > 0) throw serverError(503);
+    };
+    let others = 1;
+    const again = await evictNode(ref, {
+      ...bench,
+      rules: async () => {
+        if (others-- > 0) await evictNode(ref, bench);
+        return stopped;
+      },
+    });
+    assert.deepEqual(again, { againInSeconds: 0.25 });
+    const { scheduled } = await bench.store.load(ref, bench.clock.now());
+    assert.deepEqual(
+      [...scheduled.values()].map(({ fireAt, held }) => [fireAt, held]),
+      [[at(90), undefined]],
+    );
   });
 });

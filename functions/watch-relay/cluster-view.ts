@@ -21,7 +21,7 @@ import type { Rules } from '#shared/eviction/policy.ts';
 import { builtInDeadline } from '#shared/explain/built-in.ts';
 import type { LiveNode, LivePod } from '#shared/kubernetes/api.ts';
 import type { TaintedNode } from '#shared/store/store.ts';
-import { countdownIdentity } from '#shared/taints/deadline.ts';
+import { continued } from '#shared/taints/deadline.ts';
 import { decidingTolerations } from '#shared/taints/deciding.ts';
 import type { LiveTaint } from '#shared/taints/taint.ts';
 import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
@@ -339,7 +339,7 @@ export class ClusterView {
       const { taints, deletedAt } = this.#nodes.get(node) ?? UNTAINTED;
       const known = states.get(node)?.taints ?? [];
       const timed = taints.map(({ seenAt, ...taint }) => {
-        const same = known.find((each) => countdownIdentity(each) === countdownIdentity(taint));
+        const same = continued(known, taint);
         return { ...taint, since: same?.since ?? seenAt };
       });
       const deadlineOf = podDeadlines(timed, deletedAt, rules);
@@ -438,10 +438,9 @@ function seeTaints(
   wasKnown: boolean,
   now: EpochMs,
 ): readonly SeenTaint[] {
-  const seen = new Map(before?.taints.map((taint) => [countdownIdentity(taint), taint]));
   return evicting.map((taint) => {
     const { key, value, effect, virtual, timeAdded } = taint;
-    const stood = seen.get(countdownIdentity(taint));
+    const stood = before && continued(before.taints, taint);
     return {
       key,
       ...(value ? { value } : {}),

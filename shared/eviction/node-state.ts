@@ -1,4 +1,4 @@
-import { countdownIdentity } from '#shared/taints/deadline.ts';
+import { continued } from '#shared/taints/deadline.ts';
 import type { LiveTaint, Taint } from '#shared/taints/taint.ts';
 import { evictingTaints } from '#shared/taints/virtual.ts';
 import { compareVersions, type Delta, latestOf, newer, type SeenTaint } from './facts.ts';
@@ -30,7 +30,7 @@ export function mergeNodeState(known: NodeState | undefined, delta: Delta, now: 
  */
 export function raiseStarts(known: NodeState, delta: Delta, now: EpochMs): NodeState {
   const taints = known.taints.map((stored) => {
-    const told = delta.taints.find((taint) => countdownIdentity(taint) === countdownIdentity(stored));
+    const told = continued(delta.taints, stored);
     if (told) {
       const standing = resetStart(stored, told, told.seenAt, now);
       return told.known === 'appeared' ? raised(standing, told.seenAt, now) : standing;
@@ -89,7 +89,7 @@ function startCountdown(
   { seenAt, ...taint }: SeenTaint,
   now: EpochMs,
 ): TimedTaint {
-  const stored = known && sameCountdown(known, taint);
+  const stored = known && continued(known.taints, taint);
   if (stored)
     return { ...taint, since: resumedSince(known, stored, Math.min(seenAt, now)), known: stored.known };
   // What is known of the node lacks the taint, so it came after that.
@@ -113,12 +113,6 @@ export function isDoubtful(known: NodeState, taint: TimedTaint): boolean {
   return taint.known === 'found' && taint.since > known.observedAt;
 }
 
-/** The stored taint whose countdown this one continues. */
-function sameCountdown(known: NodeState, taint: Taint): TimedTaint | undefined {
-  const identity = countdownIdentity(taint);
-  return known.taints.find((stored) => countdownIdentity(stored) === identity);
-}
-
 /** Live NoExecute taints with the start of their countdowns: as stored, or `now` for one not heard of yet. */
 export function timeLiveTaints(
   known: NodeState | undefined,
@@ -127,7 +121,7 @@ export function timeLiveTaints(
   now: EpochMs,
 ): readonly TimedTaint[] {
   return evictingTaints(taints, virtualKeys).map((taint) => {
-    const stored = known && sameCountdown(known, taint);
+    const stored = known && continued(known.taints, taint);
     if (!stored) return { ...taint, since: now, known: 'found' };
     const { since, known: evidence } = resetStart(stored, taint, now, now);
     return { ...taint, since, known: evidence };

@@ -162,3 +162,13 @@ export function countdownIdentity(taint: Taint): string {
   const down = evicting && taint.key === NODE_UNREACHABLE;
   return `${down ? NODE_NOT_READY : taint.key}:${evicting ? 'NoExecute' : taint.effect}`;
 }
+
+/**
+ * The one of `before` whose countdown this taint continues: the taint itself where it was there, else the one that it was swapped for or
+ * follows. A node may bear not-ready and unreachable together, and either may be set anew. `undefined`: it begins one.
+ */
+export function continued<T extends Taint>(before: readonly T[], taint: Taint): T | undefined {
+  const identity = countdownIdentity(taint);
+  const same = before.filter((each) => countdownIdentity(each) === identity);
+  return same.find(({ key, effect }) => key === taint.key && effect === taint.effect) ?? same[0];
+}

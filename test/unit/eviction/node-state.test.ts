@@ -85,6 +85,26 @@ describe('a countdown', () => {
     assert.equal(state.taints[0]?.key, NODE_UNREACHABLE);
   });
 
+  test('goes on for not-ready that stood all the time, when unreachable beside it was set anew and went', () => {
+    const notReady = { ...found(NODE_NOT_READY, 0), timeAdded: at(0) };
+    const unreachable = (second: number) => ({ ...found(NODE_UNREACHABLE, second), timeAdded: at(second) });
+    const both = [10, 20].map((second) =>
+      nodeDelta(second, { taints: [notReady, unreachable(second)], observedAt: at(second) }),
+    );
+    const apart = merged(nodeDelta(1, { taints: [notReady] }), ...both);
+    assert.deepEqual(since(apart), [at(0), at(20)]);
+    assert.deepEqual(since(merged(nodeDelta(1, { taints: [notReady] }), ...both, by(2, 30, notReady))), [
+      at(0),
+    ]);
+    const live = [20, 25].map((second) => ({
+      ...{ key: NODE_UNREACHABLE, effect: 'NoExecute', timeAdded: at(second) },
+    }));
+    assert.deepEqual(
+      live.map((each) => timeLiveTaints(apart, [each], [], at(50))[0]?.since),
+      [at(20), at(25.999)],
+    );
+  });
+
   test('starts anew when the taint itself names another moment than before', () => {
     const set = (second: number) => ({ ...found('a', 0), timeAdded: at(second) });
     assert.deepEqual(since(merged(by(1, 1, set(0)), by(1, 50, set(40)))), [at(40)]);

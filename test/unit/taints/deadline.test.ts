@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { countdownIdentity, deadline, deadlineFor, saturate } from '#shared/taints/deadline.ts';
+import { continued, countdownIdentity, deadline, deadlineFor, saturate } from '#shared/taints/deadline.ts';
 import { INT64_MAX } from '#shared/taints/int64.ts';
 import type { Toleration } from '#shared/taints/taint.ts';
 import * as arbitrary from './arbitraries.ts';
@@ -305,5 +305,30 @@ describe('the identity of a countdown', () => {
       countdownIdentity(taint(unreachable, START, 'NoSchedule')),
     );
     assert.notEqual(countdownIdentity(taint(notReady)), countdownIdentity(taint('not-ready')));
+  });
+});
+
+describe('a countdown goes on', () => {
+  const [notReady, unreachable] = [
+    taint('node.kubernetes.io/not-ready'),
+    taint('node.kubernetes.io/unreachable'),
+  ];
+  const virtual = { ...taint(notReady.key, START, 'NoSchedule'), virtual: true as const };
+
+  test('from the taint itself where it was there, whatever stands beside it', () => {
+    for (const before of [
+      [notReady, unreachable, virtual],
+      [virtual, unreachable, notReady],
+    ]) {
+      assert.equal(continued(before, { ...notReady, value: '2' }), notReady);
+      assert.equal(continued(before, unreachable), unreachable);
+      assert.equal(continued(before, virtual), virtual);
+    }
+  });
+
+  test('else from one that it was swapped for, or follows', () => {
+    assert.equal(continued([taint('a'), unreachable], notReady), unreachable);
+    assert.equal(continued([taint('a'), virtual], notReady), virtual);
+    assert.equal(continued([taint('a')], notReady), undefined);
   });
 });

@@ -43,7 +43,8 @@ test('a session at a real API server', async (t) => {
   await cluster.taint(node, { key: 'x' });
   at.note('A pod tolerates the taint of its node for an hour.');
   await at.until(({ out }) => /told/.test(out), ['pending', CONTEXT]);
-  await at.say('status');
+  // The Events of the countdown may still be on their way.
+  await at.until(({ out }) => /^Backlog: +none$/m.test(out), ['status']);
   const pod = `${cluster.namespace}/told`;
   await at.say('explain', 'pod', pod, ...live);
   await at.say('explain', 'node', node, ...live);

@@ -14,14 +14,21 @@ export interface ServedKind {
   readonly verbs: readonly unknown[];
 }
 
-/** Every kind that an API server serves, in the version that it prefers. */
+/** Every kind that an API server serves, in the version that it prefers. A group that goes at this moment is named for a second still. */
 export async function servedKinds(api: AdminApi): Promise<readonly ServedKind[]> {
-  const groups = itemsOf(fieldsOf(await api.read('/apis'))['groups']).map(fieldsOf);
-  const preferred = groups.map(({ preferredVersion }) => fieldsOf(preferredVersion)['groupVersion']);
-  const paths = ['/api/v1', ...preferred.map((version) => `/apis/${textOf(version)}`)];
-  const lists = await Promise.all(
-    paths.map(async (path) => ({ path, resources: fieldsOf(await api.read(path))['resources'] })),
-  );
+  const lists = await until('every group that is named is served', LISTED_WITHIN_MS, async () => {
+    const groups = itemsOf(fieldsOf(await api.read('/apis'))['groups']).map(fieldsOf);
+    const preferred = groups.map(({ preferredVersion }) => fieldsOf(preferredVersion)['groupVersion']);
+    const paths = ['/api/v1', ...preferred.map((version) => `/apis/${textOf(version)}`)];
+    try {
+      return await Promise.all(
+        paths.map(async (path) => ({ path, resources: fieldsOf(await api.read(path))['resources'] })),
+      );
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 404) return undefined;
+      throw error;
+    }
+  });
   return lists.flatMap(({ path, resources }) =>
     itemsOf(resources)
       .map(fieldsOf)

@@ -62,7 +62,8 @@ test('a session at a deployment', async (t) => {
   await at.say('clusters', 'add', 'beta', '--kubeconfig-secret', beta.secretArn, '--context', 'nowhere');
   await at.say('clusters', 'remove', 'nowhere');
   await at.say('doctor', 'beta');
-  await at.say('status', 'beta');
+  // A timer that a test before this one left comes within two minutes.
+  await at.until(({ out }) => /^Backlog: +none$/m.test(out), ['status', 'beta'], 150_000);
   await at.say('status', 'nowhere');
 
   const node = await cluster.addNode('told');

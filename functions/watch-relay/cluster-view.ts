@@ -21,7 +21,7 @@ import type { Rules } from '#shared/eviction/policy.ts';
 import { builtInDeadline } from '#shared/explain/built-in.ts';
 import type { LiveNode, LivePod } from '#shared/kubernetes/api.ts';
 import type { TaintedNode } from '#shared/store/store.ts';
-import { continued } from '#shared/taints/deadline.ts';
+import { countdownsOf } from '#shared/taints/deadline.ts';
 import { decidingTolerations } from '#shared/taints/deciding.ts';
 import type { LiveTaint } from '#shared/taints/taint.ts';
 import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
@@ -337,9 +337,9 @@ export class ClusterView {
     const due: (Draining & { readonly node: NodeName })[] = [];
     for (const [node, pods] of this.#pods) {
       const { taints, deletedAt } = this.#nodes.get(node) ?? UNTAINTED;
-      const known = states.get(node)?.taints ?? [];
+      const knownOf = countdownsOf(states.get(node)?.taints ?? []);
       const timed = taints.map(({ seenAt, ...taint }) => {
-        const same = continued(known, taint);
+        const same = knownOf(taint);
         return { ...taint, since: same?.since ?? seenAt };
       });
       const deadlineOf = podDeadlines(timed, deletedAt, rules);
@@ -438,9 +438,10 @@ function seeTaints(
   wasKnown: boolean,
   now: EpochMs,
 ): readonly SeenTaint[] {
+  const stoodOf = countdownsOf(before?.taints ?? []);
   return evicting.map((taint) => {
     const { key, value, effect, virtual, timeAdded } = taint;
-    const stood = before && continued(before.taints, taint);
+    const stood = stoodOf(taint);
     return {
       key,
       ...(value ? { value } : {}),

@@ -1,4 +1,4 @@
-import { continued } from '#shared/taints/deadline.ts';
+import { countdownsOf } from '#shared/taints/deadline.ts';
 import type { LiveTaint, Taint } from '#shared/taints/taint.ts';
 import { evictingTaints } from '#shared/taints/virtual.ts';
 import { compareVersions, type Delta, latestOf, newer, type SeenTaint } from './facts.ts';
@@ -29,8 +29,9 @@ export function mergeNodeState(known: NodeState | undefined, delta: Delta, now: 
  * - where the taint itself names another moment than before, somebody set it anew.
  */
 export function raiseStarts(known: NodeState, delta: Delta, now: EpochMs): NodeState {
+  const toldOf = countdownsOf(delta.taints);
   const taints = known.taints.map((stored) => {
-    const told = continued(delta.taints, stored);
+    const told = toldOf(stored);
     if (told) {
       const standing = resetStart(stored, told, told.seenAt, now);
       return told.known === 'appeared' ? raised(standing, told.seenAt, now) : standing;
@@ -74,7 +75,8 @@ function mergeFacts(known: NodeState | undefined, delta: Delta, now: EpochMs): N
     observedAt: Math.min(delta.observedAt, now),
     ...(guardRevision === undefined ? {} : { guardRevision }),
   };
-  const taints = delta.taints.map((taint) => startCountdown(known, taint, now));
+  const storedOf = countdownsOf(known?.taints ?? []);
+  const taints = delta.taints.map((taint) => startCountdown(known, storedOf(taint), taint, now));
   if (deletedAt === undefined) {
     return { taints, ...seen, ...(taintsStamp === undefined ? {} : { taintsStamp }) };
   }
@@ -86,11 +88,11 @@ function mergeFacts(known: NodeState | undefined, delta: Delta, now: EpochMs): N
 /** A countdown goes on from its stored start, if there is one; else it starts when the relay saw it. */
 function startCountdown(
   known: NodeState | undefined,
+  stored: TimedTaint | undefined,
   { seenAt, ...taint }: SeenTaint,
   now: EpochMs,
 ): TimedTaint {
-  const stored = known && continued(known.taints, taint);
-  if (stored)
+  if (known && stored)
     return { ...taint, since: resumedSince(known, stored, Math.min(seenAt, now)), known: stored.known };
   // What is known of the node lacks the taint, so it came after that.
   const lackedAt = known?.deletedAt === undefined ? (known?.observedAt ?? seenAt) : seenAt;
@@ -120,8 +122,9 @@ export function timeLiveTaints(
   virtualKeys: readonly string[],
   now: EpochMs,
 ): readonly TimedTaint[] {
+  const storedOf = countdownsOf(known?.taints ?? []);
   return evictingTaints(taints, virtualKeys).map((taint) => {
-    const stored = known && continued(known.taints, taint);
+    const stored = storedOf(taint);
     if (!stored) return { ...taint, since: now, known: 'found' };
     const { since, known: evidence } = resetStart(stored, taint, now, now);
     return { ...taint, since, known: evidence };

@@ -164,11 +164,17 @@ export function countdownIdentity(taint: Taint): string {
 }
 
 /**
- * The one of `before` whose countdown this taint continues: the taint itself where it was there, else the one that it was swapped for or
- * follows. A node may bear not-ready and unreachable together, and either may be set anew. `undefined`: it begins one.
+ * Finds the one of `before` whose countdown a taint continues: the taint itself where it was there, else the one that it was swapped for or
+ * follows. A node may bear not-ready and unreachable together, and either may be set anew. `undefined`: it begins one. However many
+ * taints a server shows, each is looked at once.
  */
-export function continued<T extends Taint>(before: readonly T[], taint: Taint): T | undefined {
-  const identity = countdownIdentity(taint);
-  const same = before.filter((each) => countdownIdentity(each) === identity);
-  return same.find(({ key, effect }) => key === taint.key && effect === taint.effect) ?? same[0];
+export function countdownsOf<T extends Taint>(before: readonly T[]): (taint: Taint) => T | undefined {
+  const [own, same] = [new Map<string, T>(), new Map<string, T>()];
+  for (const each of before) {
+    if (!own.has(ownIdentity(each))) own.set(ownIdentity(each), each);
+    if (!same.has(countdownIdentity(each))) same.set(countdownIdentity(each), each);
+  }
+  return (taint) => own.get(ownIdentity(taint)) ?? same.get(countdownIdentity(taint));
 }
+
+const ownIdentity = ({ key, effect }: Taint): string => `${key}:${effect}`;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { continued, countdownIdentity, deadline, deadlineFor, saturate } from '#shared/taints/deadline.ts';
+import { countdownIdentity, countdownsOf, deadline, deadlineFor, saturate } from '#shared/taints/deadline.ts';
 import { INT64_MAX } from '#shared/taints/int64.ts';
 import type { Toleration } from '#shared/taints/taint.ts';
 import * as arbitrary from './arbitraries.ts';
@@ -320,15 +320,15 @@ describe('a countdown goes on', () => {
       [notReady, unreachable, virtual],
       [virtual, unreachable, notReady],
     ]) {
-      assert.equal(continued(before, { ...notReady, value: '2' }), notReady);
-      assert.equal(continued(before, unreachable), unreachable);
-      assert.equal(continued(before, virtual), virtual);
+      assert.equal(countdownsOf(before)({ ...notReady, value: '2' }), notReady);
+      assert.equal(countdownsOf(before)(unreachable), unreachable);
+      assert.equal(countdownsOf(before)(virtual), virtual);
     }
   });
 
   test('else from one that it was swapped for, or follows', () => {
-    assert.equal(continued([taint('a'), unreachable], notReady), unreachable);
-    assert.equal(continued([taint('a'), virtual], notReady), virtual);
-    assert.equal(continued([taint('a')], notReady), undefined);
+    assert.equal(countdownsOf([taint('a'), unreachable])(notReady), unreachable);
+    assert.equal(countdownsOf([taint('a'), virtual])(notReady), virtual);
+    assert.equal(countdownsOf([taint('a')])(notReady), undefined);
   });
 });

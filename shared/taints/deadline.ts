@@ -169,11 +169,10 @@ export function countdownIdentity(taint: Taint): string {
  * taints a server shows, each is looked at once.
  */
 export function countdownsOf<T extends Taint>(before: readonly T[]): (taint: Taint) => T | undefined {
-  const [own, same] = [new Map<string, T>(), new Map<string, T>()];
-  for (const each of before) {
-    if (!own.has(ownIdentity(each))) own.set(ownIdentity(each), each);
-    if (!same.has(countdownIdentity(each))) same.set(countdownIdentity(each), each);
-  }
+  // The first of several counts.
+  const standing = before.toReversed();
+  const own = new Map(standing.map((each) => [ownIdentity(each), each]));
+  const same = new Map(standing.map((each) => [countdownIdentity(each), each]));
   return (taint) => own.get(ownIdentity(taint)) ?? same.get(countdownIdentity(taint));
 }
 

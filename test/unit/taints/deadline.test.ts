@@ -329,6 +329,8 @@ describe('a countdown goes on', () => {
   test('else from one that it was swapped for, or follows', () => {
     assert.equal(countdownsOf([taint('a'), unreachable])(notReady), unreachable);
     assert.equal(countdownsOf([taint('a'), virtual])(notReady), virtual);
+    assert.equal(countdownsOf([unreachable, virtual])(notReady), unreachable);
+    assert.equal(countdownsOf([virtual, unreachable])(notReady), virtual);
     assert.equal(countdownsOf([taint('a')])(notReady), undefined);
   });
 });

@@ -21,7 +21,7 @@ import type { Rules } from '#shared/eviction/policy.ts';
 import { builtInDeadline } from '#shared/explain/built-in.ts';
 import type { LiveNode, LivePod } from '#shared/kubernetes/api.ts';
 import type { TaintedNode } from '#shared/store/store.ts';
-import { countdownsOf } from '#shared/taints/deadline.ts';
+import { countdownsOf, setAnewSince } from '#shared/taints/deadline.ts';
 import { decidingTolerations } from '#shared/taints/deciding.ts';
 import type { LiveTaint } from '#shared/taints/taint.ts';
 import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
@@ -439,9 +439,12 @@ function seeTaints(
   now: EpochMs,
 ): readonly SeenTaint[] {
   const stoodOf = countdownsOf(before?.taints ?? []);
+  const anewAtOf = setAnewSince(before?.taints ?? [], evicting);
   return evicting.map((taint) => {
     const { key, value, effect, virtual, timeAdded } = taint;
     const stood = stoodOf(taint);
+    const anewAt = anewAtOf(taint);
+    const setAt = anewAt === undefined ? 0 : Math.min(latestOf(anewAt, now), now);
     return {
       key,
       ...(value ? { value } : {}),
@@ -449,23 +452,9 @@ function seeTaints(
       ...(virtual ? { virtual } : {}),
       ...(timeAdded === undefined ? {} : { timeAdded }),
       known: stood?.known ?? (wasKnown ? 'appeared' : 'found'),
-      seenAt: Math.max(stood?.seenAt ?? now, setAnewAt(stood, taint, now)),
+      seenAt: Math.max(stood?.seenAt ?? now, setAt),
     };
   });
-}
-
-/**
- * Only under the same key and effect: the node controllers swap not-ready for unreachable and back, and a NoExecute
- * taint may follow its virtual twin, which is one countdown.
- */
-function setAnewAt(
-  stood: SeenTaint | undefined,
-  { key, effect, timeAdded }: LiveTaint,
-  now: EpochMs,
-): EpochMs {
-  const isSame = stood?.key === key && stood.effect === effect;
-  const isAnew = isSame && timeAdded !== undefined && timeAdded !== stood.timeAdded;
-  return isAnew ? Math.min(latestOf(timeAdded, now), now) : 0;
 }
 
 function podFacts(pod: LivePod, before: PodFacts | undefined, now: EpochMs): SeenPod {

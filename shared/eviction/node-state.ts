@@ -1,4 +1,4 @@
-import { countdownsOf } from '#shared/taints/deadline.ts';
+import { countdownsOf, setAnewSince } from '#shared/taints/deadline.ts';
 import type { LiveTaint, Taint } from '#shared/taints/taint.ts';
 import { evictingTaints } from '#shared/taints/virtual.ts';
 import { compareVersions, type Delta, latestOf, newer, type SeenTaint } from './facts.ts';
@@ -30,10 +30,11 @@ export function mergeNodeState(known: NodeState | undefined, delta: Delta, now: 
  */
 export function raiseStarts(known: NodeState, delta: Delta, now: EpochMs): NodeState {
   const toldOf = countdownsOf(delta.taints);
+  const anewAt = setAnewSince(known.taints, delta.taints);
   const taints = known.taints.map((stored) => {
     const told = toldOf(stored);
     if (told) {
-      const standing = resetStart(stored, told, told.seenAt, now);
+      const standing = reset(stored, anewAt(told), told.seenAt, now);
       return told.known === 'appeared' ? raised(standing, told.seenAt, now) : standing;
     }
     // A delta of a deleted node, whose taints nobody has seen, proves nothing.
@@ -56,16 +57,9 @@ function raised(
   return since > taint.since ? { ...taint, since, known } : taint;
 }
 
-/**
- * The countdown, started anew when the taint, seen by `seenAt`, says that it was set anew. Only under the same key and effect: the
- * node controllers swap not-ready for unreachable and back, and a NoExecute taint may follow its virtual twin, which is one countdown.
- */
-function resetStart(stored: TimedTaint, taint: LiveTaint, seenAt: EpochMs, now: EpochMs): TimedTaint {
-  const { key, effect, timeAdded } = taint;
-  const isSame = key === stored.key && effect === stored.effect;
-  const setAnew = isSame && timeAdded !== undefined && timeAdded !== stored.timeAdded;
-  return setAnew ? raised(stored, latestOf(timeAdded, seenAt), now) : stored;
-}
+/** The countdown, started anew if the taint, seen by `seenAt`, names a moment at which it was set anew. */
+const reset = (stored: TimedTaint, anewAt: EpochMs | undefined, seenAt: EpochMs, now: EpochMs): TimedTaint =>
+  anewAt === undefined ? stored : raised(stored, latestOf(anewAt, seenAt), now);
 
 function mergeFacts(known: NodeState | undefined, delta: Delta, now: EpochMs): NodeState {
   if (known && compareVersions(delta.version, known.version) < 0) return known;
@@ -122,11 +116,13 @@ export function timeLiveTaints(
   virtualKeys: readonly string[],
   now: EpochMs,
 ): readonly TimedTaint[] {
+  const evicting = evictingTaints(taints, virtualKeys);
   const storedOf = countdownsOf(known?.taints ?? []);
-  return evictingTaints(taints, virtualKeys).map((taint) => {
+  const anewAt = setAnewSince(known?.taints ?? [], evicting);
+  return evicting.map((taint) => {
     const stored = storedOf(taint);
     if (!stored) return { ...taint, since: now, known: 'found' };
-    const { since, known: evidence } = resetStart(stored, taint, now, now);
+    const { since, known: evidence } = reset(stored, anewAt(taint), now, now);
     return { ...taint, since, known: evidence };
   });
 }

@@ -2,6 +2,7 @@ import { INT64_MAX } from './int64.ts';
 import { tolerates } from './match.ts';
 import {
   evicts,
+  type LiveTaint,
   type MatchOptions,
   NODE_NOT_READY,
   NODE_UNREACHABLE,
@@ -174,6 +175,29 @@ export function countdownsOf<T extends Taint>(before: readonly T[]): (taint: Tai
   const own = new Map(standing.map((each) => [ownIdentity(each), each]));
   const same = new Map(standing.map((each) => [countdownIdentity(each), each]));
   return (taint) => own.get(ownIdentity(taint)) ?? same.get(countdownIdentity(taint));
+}
+
+/**
+ * Tells of a taint when somebody set it anew since `before`, as it says: under the same key and effect it names another moment, for the
+ * node controllers swap not-ready for unreachable and back, and a NoExecute taint may follow its virtual twin, which is one countdown.
+ * While one of not-ready and unreachable stands through, setting the other anew begins nothing: the node is down all the time.
+ * `undefined`: nobody did.
+ */
+export function setAnewSince(
+  before: readonly LiveTaint[],
+  after: readonly LiveTaint[],
+): (taint: LiveTaint) => number | undefined {
+  const momentOf = new Map(before.toReversed().map((each) => [ownIdentity(each), each.timeAdded]));
+  const stood = after.filter((each) => {
+    const own = ownIdentity(each);
+    return !each.virtual && momentOf.has(own) && momentOf.get(own) === each.timeAdded;
+  });
+  const through = new Set(stood.map(countdownIdentity));
+  return (taint) => {
+    const own = ownIdentity(taint);
+    const begins = momentOf.has(own) && !through.has(countdownIdentity(taint));
+    return begins && taint.timeAdded !== momentOf.get(own) ? taint.timeAdded : undefined;
+  };
 }
 
 const ownIdentity = ({ key, effect }: Taint): string => `${key}:${effect}`;

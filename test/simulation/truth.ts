@@ -369,7 +369,7 @@ function startOf(
       gap = [];
       // What a state says that nobody told of cannot be known: those around it are compared.
       if (!missed([each])) {
-        const anew = setAnew(taint, each, after);
+        const anew = setAnew(taint, each, after, lenient);
         if (anew !== undefined && !lenient) break;
         setAt = Math.max(setAt, anew ?? 0);
         after = each;
@@ -385,13 +385,21 @@ function startOf(
 /** What a taint says of when it was set is cut to the second. */
 const CUT_MS = 999;
 
-/** When somebody set the taint between two states, by what it says then: at the end of that second, or as it was seen. `undefined`: nobody did. */
-function setAnew(taint: LiveTaint, before: NodePast, after: NodePast): EpochMs | undefined {
+/**
+ * When somebody set the taint between two states, by what it says then: at the end of that second, or as it was seen. `undefined`:
+ * nobody did, one that shares its countdown stood through, or it was swapped for that one; or, if one is `lenient`, perhaps nobody did.
+ */
+function setAnew(taint: LiveTaint, before: NodePast, after: NodePast, lenient: boolean): EpochMs | undefined {
   const identity = countdownIdentity(taint);
   const of = ({ taints }: NodePast) => taints.filter((each) => countdownIdentity(each) === identity);
-  const [[old, ...oldTwins], [anew, ...twins]] = [of(before), of(after)];
+  const [old, anew] = [of(before), of(after)];
+  const both = anew.flatMap(({ key, timeAdded }) => {
+    const same = old.find((each) => each.key === key);
+    return same ? [{ stood: same.timeAdded === timeAdded, timeAdded }] : [];
+  });
   // One of two that share a countdown may be compared with the other.
-  const sure = oldTwins.length === 0 && twins.length === 0 && old?.key === anew?.key;
-  if (!sure || anew?.timeAdded === undefined || old?.timeAdded === anew.timeAdded) return undefined;
-  return Math.min(anew.timeAdded + CUT_MS, after.at);
+  const sure = old.length === 1 && anew.length === 1;
+  if (both.some(({ stood }) => stood) || (lenient && !sure)) return undefined;
+  const moments = both.flatMap(({ timeAdded }) => (timeAdded === undefined ? [] : [timeAdded]));
+  return moments.length === 0 ? undefined : Math.min(Math.max(...moments) + CUT_MS, after.at);
 }

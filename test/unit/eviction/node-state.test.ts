@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import type { Delta, SeenTaint } from '#shared/eviction/facts.ts';
 import { mergeNodeState, raiseStarts, sameFacts, timeLiveTaints } from '#shared/eviction/node-state.ts';
 import type { NodeState } from '#shared/eviction/records.ts';
-import { NODE_NOT_READY, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
+import { type LiveTaint, NODE_NOT_READY, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { at, found, nodeDelta, podDelta, podGone, taint } from './builders.ts';
 
 /** What is known after these deltas, in this order, each heard when it was observed. */
@@ -85,24 +85,27 @@ describe('a countdown', () => {
     assert.equal(state.taints[0]?.key, NODE_UNREACHABLE);
   });
 
-  test('goes on for not-ready that stood all the time, when unreachable beside it was set anew and went', () => {
-    const notReady = { ...found(NODE_NOT_READY, 0), timeAdded: at(0) };
-    const unreachable = (second: number) => ({ ...found(NODE_UNREACHABLE, second), timeAdded: at(second) });
-    const both = [10, 20].map((second) =>
-      nodeDelta(second, { taints: [notReady, unreachable(second)], observedAt: at(second) }),
-    );
-    const apart = merged(nodeDelta(1, { taints: [notReady] }), ...both);
-    assert.deepEqual(since(apart), [at(0), at(20)]);
-    assert.deepEqual(since(merged(nodeDelta(1, { taints: [notReady] }), ...both, by(2, 30, notReady))), [
-      at(0),
+  test('goes on for not-ready and unreachable while one of them stands through, whatever is set anew beside it', () => {
+    const set = (key: string, second: number) => ({ ...found(key, second), timeAdded: at(second) });
+    const [notReady, unreachable] = [set(NODE_NOT_READY, 0), set(NODE_UNREACHABLE, 10)];
+    const told = (second: number, ...taints: readonly SeenTaint[]) =>
+      nodeDelta(second, { taints, observedAt: at(second) });
+    const both = [told(1, notReady), told(10, notReady, unreachable)];
+    const anew = set(NODE_NOT_READY, 20);
+    assert.deepEqual(since(merged(...both)), [at(0), at(0)]);
+    assert.deepEqual(since(merged(...both, told(20, unreachable, anew))), [at(0), at(0)]);
+    assert.deepEqual(since(merged(...both, told(20, unreachable, anew), told(30, anew))), [at(0)]);
+    assert.deepEqual(since(merged(...both, told(30, notReady))), [at(0)]);
+    assert.deepEqual(since(merged(...both, told(20, anew))), [at(20)], 'neither stood');
+    const liveStarts = (...live: readonly LiveTaint[]) =>
+      timeLiveTaints(merged(...both), live, [], at(50)).map((each) => each.since);
+    const live = (key: string, second: number) => ({ key, effect: 'NoExecute', timeAdded: at(second) });
+    assert.deepEqual(liveStarts(live(NODE_UNREACHABLE, 25)), [at(25.999)]);
+    assert.deepEqual(liveStarts(live(NODE_UNREACHABLE, 25), live(NODE_NOT_READY, 0)), [at(0), at(0)]);
+    assert.deepEqual(liveStarts(live(NODE_UNREACHABLE, 25), live(NODE_NOT_READY, 26)), [
+      at(25.999),
+      at(26.999),
     ]);
-    const live = [20, 25].map((second) => ({
-      ...{ key: NODE_UNREACHABLE, effect: 'NoExecute', timeAdded: at(second) },
-    }));
-    assert.deepEqual(
-      live.map((each) => timeLiveTaints(apart, [each], [], at(50))[0]?.since),
-      [at(20), at(25.999)],
-    );
   });
 
   test('starts anew when the taint itself names another moment than before', () => {

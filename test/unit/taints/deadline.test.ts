@@ -1,9 +1,16 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { countdownIdentity, countdownsOf, deadline, deadlineFor, saturate } from '#shared/taints/deadline.ts';
+import {
+  countdownIdentity,
+  countdownsOf,
+  deadline,
+  deadlineFor,
+  saturate,
+  setAnewSince,
+} from '#shared/taints/deadline.ts';
 import { INT64_MAX } from '#shared/taints/int64.ts';
-import type { Toleration } from '#shared/taints/taint.ts';
+import type { LiveTaint, Toleration } from '#shared/taints/taint.ts';
 import * as arbitrary from './arbitraries.ts';
 
 const options = { comparisonOperators: false };
@@ -332,5 +339,39 @@ describe('a countdown goes on', () => {
     assert.equal(countdownsOf([unreachable, virtual])(notReady), unreachable);
     assert.equal(countdownsOf([virtual, unreachable])(notReady), virtual);
     assert.equal(countdownsOf([taint('a')])(notReady), undefined);
+  });
+});
+
+describe('a taint was set anew', () => {
+  const taint = (key: string, timeAdded?: number, more: Partial<LiveTaint> = {}): LiveTaint => ({
+    ...{ key, effect: 'NoExecute' },
+    ...(timeAdded === undefined ? {} : { timeAdded }),
+    ...more,
+  });
+  const [notReady, unreachable] = ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'];
+
+  test('when it names another moment than before, and where it names one', () => {
+    assert.equal(setAnewSince([taint('a', 1)], [taint('a', 2)])(taint('a', 2)), 2);
+    assert.equal(setAnewSince([taint('a')], [taint('a', 2)])(taint('a', 2)), 2);
+    assert.equal(setAnewSince([taint('a', 2)], [taint('a', 2)])(taint('a', 2)), undefined);
+    assert.equal(setAnewSince([taint('a', 2)], [taint('a')])(taint('a')), undefined);
+    assert.equal(setAnewSince([taint('a', 1), taint('a', 2)], [taint('a', 1)])(taint('a', 1)), undefined);
+  });
+
+  test('not when it was not there, or another one was that it was swapped for, or follows', () => {
+    assert.equal(setAnewSince([], [taint('a', 2)])(taint('a', 2)), undefined);
+    assert.equal(setAnewSince([taint(unreachable, 1)], [taint(notReady, 2)])(taint(notReady, 2)), undefined);
+    const virtual = taint('a', 1, { effect: 'NoSchedule', virtual: true });
+    assert.equal(setAnewSince([virtual], [taint('a', 2)])(taint('a', 2)), undefined);
+  });
+
+  test('not while one of not-ready and unreachable stands through, which a virtual taint beside it is no witness of', () => {
+    const before = [taint(notReady, 1), taint(unreachable, 1)];
+    const after = [taint(unreachable, 1), taint(notReady, 2)];
+    assert.equal(setAnewSince(before, after)(taint(notReady, 2)), undefined);
+    assert.equal(setAnewSince(before, [taint(notReady, 2)])(taint(notReady, 2)), 2);
+    const virtual = taint('a', 1, { effect: 'NoSchedule', virtual: true });
+    const twins = setAnewSince([virtual, taint('a', 1)], [virtual, taint('a', 2)]);
+    assert.equal(twins(taint('a', 2)), 2);
   });
 });

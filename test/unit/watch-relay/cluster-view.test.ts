@@ -390,7 +390,7 @@ describe('what is known of a taint', () => {
     assert.equal(seenAt(setAt(20, NODE_NOT_READY), 25), at(20.999), 'Kubernetes cuts moments to the second');
   });
 
-  test('of not-ready that stood all the time is as before, when unreachable beside it was set anew and went', () => {
+  test('of not-ready and unreachable is as before while one of them stands through, whatever is set anew beside it', () => {
     const notReady = { key: NODE_NOT_READY, effect: 'NoExecute', timeAdded: at(3) };
     const unreachable = (second: number) => ({
       ...{ key: NODE_UNREACHABLE, effect: 'NoExecute', timeAdded: at(second) },
@@ -400,8 +400,9 @@ describe('what is known of a taint', () => {
       only(view.upsertNode({ ...liveNode('n1'), taints }, at(second))).taints.map((taint) => taint.seenAt);
     assert.deepEqual(seenAt(4, notReady), [at(4)]);
     assert.deepEqual(seenAt(10, notReady, unreachable(10)), [at(4), at(4)]);
-    assert.deepEqual(seenAt(20, notReady, unreachable(19)), [at(4), at(19.999)]);
-    assert.deepEqual(seenAt(30, notReady), [at(4)]);
+    assert.deepEqual(seenAt(20, notReady, unreachable(19)), [at(4), at(4)]);
+    assert.deepEqual(seenAt(30, unreachable(19)), [at(4)]);
+    assert.deepEqual(seenAt(40, unreachable(39)), [at(39.999)]);
   });
 
   test('includes the moment that the taint itself names', () => {

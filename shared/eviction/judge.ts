@@ -1,4 +1,10 @@
-import { DOWN_KEYS, type LiveTaint, NODE_OUT_OF_SERVICE, type Toleration } from '#shared/taints/taint.ts';
+import {
+  DOWN_KEYS,
+  type LiveTaint,
+  NODE_OUT_OF_SERVICE,
+  type Taint,
+  type Toleration,
+} from '#shared/taints/taint.ts';
 import { type Brake, brakeOn } from './brake.ts';
 import { meansOf } from './budget.ts';
 import type { Deletion } from './facts.ts';
@@ -99,7 +105,12 @@ export function judge(
     const deadline = deadlineOf(pod.tolerations, record.podSince);
     if (!deadline) return { kind: 'cancel', because: whyCancelled(record, taints) };
     if (deadline.at > look.at) {
-      return { kind: 'reschedule', record: moved(record, deadline) };
+      // The countdown of a taint that nobody told of begins anew with each look: who told of none by the second is waited for.
+      const again = deadline.reasons.every(
+        ({ since, taint }) => since === look.at && isReason(record, taint),
+      );
+      const at = again ? Math.max(deadline.at, look.at + BEHIND_PATIENCE_MS) : deadline.at;
+      return { kind: 'reschedule', record: moved(record, { ...deadline, at }) };
     }
     // Live state may have moved the deadline since the pod's record was written.
     const overdueMs = look.at - Math.max(record.fireAt, deadline.at);
@@ -116,6 +127,9 @@ export function judge(
     return { kind: 'hold', record: { ...rest, held: { ...braked, since } } };
   };
 }
+
+const isReason = ({ reasons }: EvictionRecord, { key, effect }: Taint): boolean =>
+  reasons.some(({ taint }) => taint.key === key && taint.effect === effect);
 
 /** A record with another deadline: what failed before, or was held or blocked, or had its turn, was another eviction. */
 function moved(

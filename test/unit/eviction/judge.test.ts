@@ -10,7 +10,19 @@ import {
 import type { Hold, Policy, Rules, Trip } from '#shared/eviction/policy.ts';
 import type { EvictionRecord, Partition } from '#shared/eviction/records.ts';
 import { type LiveTaint, NODE_NOT_READY, type Taint, type Toleration } from '#shared/taints/taint.ts';
-import { after, at, nodeDelta, pod, podDelta, recordIn, ref, rules, taint, tolerating } from './builders.ts';
+import {
+  after,
+  at,
+  found,
+  nodeDelta,
+  pod,
+  podDelta,
+  recordIn,
+  ref,
+  rules,
+  taint,
+  tolerating,
+} from './builders.ts';
 
 const A: Taint = { key: 'a', effect: 'NoExecute' };
 
@@ -82,6 +94,23 @@ describe('a due pod', () => {
       look(60, [{ key: 'b', effect: 'NoExecute' }], tolerationsOf(tolerating('b', 10))),
     );
     assert.equal(found.kind === 'reschedule' && found.record.fireAt, at(70));
+  });
+
+  test('is looked at once a minute while nobody tells of a taint that puts it off, for each look would begin anew', () => {
+    const put = (second: number, record = recordIn(due), seconds = 10, known = due) => {
+      const moved = verdict(
+        known,
+        look(second, [{ key: 'b', effect: 'NoExecute' }], tolerationsOf(tolerating('b', seconds))),
+        record,
+      );
+      return moved.kind === 'reschedule' ? moved.record : assert.fail(moved.kind);
+    };
+    const first = put(60);
+    assert.equal(put(70, first).fireAt, at(130));
+    assert.equal(put(130, put(70, first)).fireAt, at(190));
+    assert.equal(put(70, first, 90).fireAt, at(160), 'no look is needed before it may be due');
+    const told = after(nodeDelta(1), nodeDelta(65, { taints: [found('b', 65)], observedAt: at(65) }));
+    assert.equal(put(70, first, 10, told).fireAt, at(75), 'as soon as somebody tells');
   });
 
   test('goes at once for a taint that nobody heard of yet and that it does not tolerate', () => {

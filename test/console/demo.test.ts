@@ -129,6 +129,22 @@ test('by the keyboard alone everything is stopped, with a reason, and resumed', 
   await banner.waitFor({ state: 'detached' });
 });
 
+test('who thinks better of it, and then asks at once for another thing, is asked for that', async () => {
+  await visitor.go('#/');
+  await page.getByRole('button', { name: 'Stop all' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.waitFor();
+  // A dialog tells that it closed a moment after it did.
+  await page.evaluate(`
+    const stop = [...document.querySelectorAll('button')].find((each) => each.innerText.trim() === 'Stop all');
+    document.querySelector('dialog').close();
+    stop.click();
+    new Promise((resolve) => { setTimeout(resolve, 200); })`);
+  await dialog.getByText(/^Nothing is evicted in all clusters/).waitFor();
+  await page.keyboard.press('Escape');
+  await dialog.waitFor({ state: 'hidden' });
+});
+
 test('stories, dialogs and the demo have no violation that axe finds, in both themes', async () => {
   const nodes = { light: 'node-4', dark: 'node-3' };
   for (const colorScheme of THEMES) {

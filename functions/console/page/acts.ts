@@ -57,8 +57,13 @@ const LASTS: readonly (readonly [ms: number, text: string])[] = [
 
 /** Shows what an act will do, asks why, and does it. */
 export function Confirmation(): VNode | undefined {
-  const { asked, question } = intent.value ?? {};
-  return asked && html`<${Form} key=${question} intent=${asked} />`;
+  const { asked, question = 0 } = intent.value ?? {};
+  return asked && html`<${Form} key=${question} intent=${asked} onClose=${() => closed(question)} />`;
+}
+
+/** A dialog tells a moment after it closed: by then the next question may be asked, which stays. */
+function closed(question: number): void {
+  if (intent.value?.question === question) intent.value = undefined;
 }
 
 const actOf = ({ draft, lasts }: Intent, why: string, forMs: number): Act =>
@@ -67,7 +72,12 @@ const actOf = ({ draft, lasts }: Intent, why: string, forMs: number): Act =>
 /** The server shows an act only with its reason, which changes nothing of what it does. */
 const NO_REASON_YET = '…';
 
-function Form({ intent: asked }: { readonly intent: Intent }): VNode {
+interface FormProps {
+  readonly intent: Intent;
+  readonly onClose: () => void;
+}
+
+function Form({ intent: asked, onClose }: FormProps): VNode {
   const dialog = useRef<HTMLDialogElement>(null);
   const [why, setWhy] = useState('');
   const [forMs, setForMs] = useState(0);
@@ -120,9 +130,7 @@ function Form({ intent: asked }: { readonly intent: Intent }): VNode {
     <dialog
       ref=${dialog}
       aria-labelledby="confirm-title"
-      onClose=${() => {
-        intent.value = undefined;
-      }}
+      onClose=${onClose}
     >
       <form
         onSubmit=${(event: Event) => {

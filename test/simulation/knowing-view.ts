@@ -47,13 +47,13 @@ export class KnowingView extends ClusterView implements Onlooker {
   }
 
   override replacePods(node: NodeName, pods: readonly LivePod[], now: EpochMs): readonly Subject[] {
-    if (this.follows(node)) for (const { uid } of pods) this.#truth.knowledge.podSeen(uid, now);
+    if (this.follows(node)) for (const { uid } of pods) this.#truth.knowledge.podSeen(this.#epoch, uid, now);
     return this.#seeDeserted(node, now, () => super.replacePods(node, pods, now));
   }
 
   override upsertPod(pod: LivePod, now: EpochMs): readonly Subject[] {
     const { node, uid } = pod;
-    if (node && this.follows(node) && this.tells(node)) this.#truth.knowledge.podSeen(uid, now);
+    if (node && this.follows(node) && this.tells(node)) this.#truth.knowledge.podSeen(this.#epoch, uid, now);
     return super.upsertPod(pod, now);
   }
 

@@ -17,8 +17,8 @@ interface Word {
 interface Told {
   /** When each state was first told of that some relay saw. */
   readonly states: Map<number, EpochMs>;
-  /** When each of them was first told of for certain by a relay that held the lease. */
-  readonly decided: Map<number, EpochMs>;
+  /** When each of them was first told of for certain by a relay that held the lease, and by which. */
+  readonly decided: Map<number, { readonly at: EpochMs; readonly epoch: number }>;
   /** When each state may first have been told of as the node's newest. */
   readonly newest: Map<number, EpochMs>;
 }
@@ -34,8 +34,9 @@ export class Knowledge {
   /** By their deduplication ids. */
   readonly #words = new Map<string, Word>();
   readonly #told = new Map<NodeName, Told>();
-  readonly #podsSeen = new Map<PodUid, EpochMs>();
-  readonly #firstSeen = new Map<number, EpochMs>();
+  /** By relay, and the first of all. */
+  readonly #podsSeen = new Sights<PodUid>();
+  readonly #statesSeen = new Sights<number>();
 
   /** A relay takes the lease. */
   leaseTaken(epoch: number): void {
@@ -44,7 +45,7 @@ export class Knowledge {
 
   /** A relay sees a state of a node. */
   seen(epoch: number, node: NodeName, state: number, at: EpochMs): void {
-    if (!this.#firstSeen.has(state)) this.#firstSeen.set(state, at);
+    this.#statesSeen.note(epoch, state, at);
     const relay = this.#relays.get(epoch) ?? new Map<NodeName, number[]>();
     this.#relays.set(epoch, relay);
     const states = relay.get(node) ?? [];
@@ -53,18 +54,24 @@ export class Knowledge {
   }
 
   /** A relay sees a pod. */
-  podSeen(uid: PodUid, at: EpochMs): void {
-    if (!this.#podsSeen.has(uid)) this.#podsSeen.set(uid, at);
+  podSeen(epoch: number, uid: PodUid, at: EpochMs): void {
+    this.#podsSeen.note(epoch, uid, at);
   }
 
-  /** Whether a relay saw a pod before one saw a state of its node. */
-  podSeenBefore(uid: PodUid, state: number): boolean {
-    return (this.#podsSeen.get(uid) ?? Infinity) < this.seenAt(state);
+  /**
+   * Whether a relay saw a pod before one saw a state of its node. Where the relay whose word on that state counts saw the node before,
+   * it must have seen the pod itself: what another knows, which has lost the lease, it does not.
+   */
+  podSeenBefore(uid: PodUid, node: NodeName, state: number): boolean {
+    const epoch = this.#toldOf(node).decided.get(state)?.epoch;
+    const watched = epoch !== undefined && this.#relays.get(epoch)?.get(node)?.[0] !== state;
+    const by = watched ? epoch : undefined;
+    return this.#podsSeen.at(uid, by) < this.#statesSeen.at(state, by);
   }
 
   /** When a relay first saw a state; never: at the end of time. */
   seenAt(state: number): EpochMs {
-    return this.#firstSeen.get(state) ?? Infinity;
+    return this.#statesSeen.at(state);
   }
 
   /** A relay sends a delta, which it made just now. */
@@ -96,7 +103,7 @@ export class Knowledge {
     for (const state of word.seen) if (!states.has(state)) states.set(state, at);
     // What is too old, or told under a lease that another relay has, decides nothing.
     if (this.#epoch > word.epoch || at - word.observedAt > DELTA_MAX_AGE_MS) return;
-    for (const state of word.seen) if (!decided.has(state)) decided.set(state, at);
+    for (const state of word.seen) if (!decided.has(state)) decided.set(state, { at, epoch: word.epoch });
   }
 
   /** Whether the service had been told by `at` of any of these states, by a relay that saw it. */
@@ -110,8 +117,8 @@ export class Knowledge {
 
   /** Whether the service had been told of a state by `at`, by a relay that held the lease. */
   decidedBy(node: NodeName, state: number, at: EpochMs): boolean {
-    const toldAt = this.#toldOf(node).decided.get(state);
-    return toldAt !== undefined && toldAt <= at;
+    const told = this.#toldOf(node).decided.get(state);
+    return told !== undefined && told.at <= at;
   }
 
   /** The states that the service may have been told of by `at` as a node's newest. */
@@ -120,12 +127,30 @@ export class Knowledge {
   }
 
   #toldOf(node: NodeName): Told {
-    const told = this.#told.get(node) ?? {
+    const told: Told = this.#told.get(node) ?? {
       states: new Map(),
-      decided: new Map<number, EpochMs>(),
+      decided: new Map(),
       newest: new Map(),
     };
     this.#told.set(node, told);
     return told;
+  }
+}
+
+/** When each relay, by its epoch, first saw something. */
+class Sights<Thing> {
+  readonly #at = new Map<Thing, Map<number, EpochMs>>();
+
+  note(epoch: number, thing: Thing, at: EpochMs): void {
+    const by = this.#at.get(thing) ?? new Map<number, EpochMs>();
+    this.#at.set(thing, by);
+    if (!by.has(epoch)) by.set(epoch, at);
+  }
+
+  /** By one relay, or by any; never: at the end of time. */
+  at(thing: Thing, epoch?: number): EpochMs {
+    const by = this.#at.get(thing);
+    if (epoch !== undefined) return by?.get(epoch) ?? Infinity;
+    return Math.min(...(by?.values() ?? []));
   }
 }

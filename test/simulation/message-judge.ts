@@ -17,6 +17,9 @@ const KEPT_MS = 3 * 60_000;
 /** What is over is forgotten by then: what was to be told of it, and one resync. */
 const SETTLED_MS = 30 * 60_000;
 
+/** A message is handled within that time while nothing is amiss. */
+const UNDER_WAY_MS = 10_000;
+
 /** What was written onto or read from `evictions-due` about a node. */
 interface Due {
   readonly kind: string;
@@ -51,6 +54,7 @@ export class MessageJudge {
     for (const queue of [bench.queues.nodeDeltas, bench.queues.podDeltas]) {
       queue.onReceived = (message) => {
         this.#knowledgeOf(message)?.handed(message, bench.clock.now());
+        void this.#readLease(message);
         this.#isCaused(this.#about(message.body));
       };
       queue.onHandled = (message) => this.#knowledgeOf(message)?.taken(message, bench.clock.now());
@@ -75,6 +79,12 @@ export class MessageJudge {
   /** A node's work is asked for anew. */
   #isCaused({ cluster, node }: Due): void {
     timesOf(this.#causes, `${cluster} ${node}`).push(this.#bench.clock.now());
+  }
+
+  /** A relay may take a lease and never hear that it did. */
+  async #readLease(message: OutgoingMessage): Promise<void> {
+    const epoch = await this.#bench.house.open.leases.epoch(this.#about(message.body).cluster);
+    if (epoch !== undefined) this.#knowledgeOf(message)?.leaseTaken(epoch);
   }
 
   #knowledgeOf({ body }: OutgoingMessage): Knowledge | undefined {
@@ -169,8 +179,10 @@ export class MessageJudge {
 
   judgeEnd(): void {
     const { nodeDeltas, podDeltas, evictionsDue } = this.#bench.queues;
+    // A resync may fall on the end.
+    const before = this.#bench.clock.now() - UNDER_WAY_MS;
     for (const [name, queue] of Object.entries({ nodeDeltas, podDeltas })) {
-      const left = queue.messages.filter(({ again }) => !again).length;
+      const left = queue.messages.filter(({ again, sentAt }) => !again && sentAt < before).length;
       if (left > 0) this.#once(`P6: ${name} still holds ${left} messages`);
     }
     for (const { body } of evictionsDue.deadLetters) {

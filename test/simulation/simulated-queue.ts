@@ -61,7 +61,7 @@ export class SimulatedQueue {
   }
 
   /** Messages there are, in flight or not. `again`: it was handled or set aside before. */
-  get messages(): readonly { readonly body: string; readonly again: boolean }[] {
+  get messages(): readonly Pick<Message, 'body' | 'again' | 'sentAt'>[] {
     return this.#messages;
   }
 

@@ -138,7 +138,7 @@ export class Truth {
     const pod = this.#podOf(uid);
     const node = this.#pastOf(pod.node).at(-1);
     if (!node?.deleted) return false;
-    const seen = this.knowledge.podSeenBefore(uid, node.state);
+    const seen = this.knowledge.podSeenBefore(uid, pod.node, node.state);
     return node.deserted || !seen || pod.podSince >= node.at || !this.#wasTold(pod.node);
   }
 

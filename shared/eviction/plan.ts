@@ -88,8 +88,15 @@ export function plan(partition: Partition, delta: Delta, rules: Rules, moment: M
     ...(node && written ? { node } : {}),
     nodeChanged,
     decisions,
-    live: isTainted(node),
+    live: isTainted(node) || (delta.kind === 'node' && leavesScheduled(partition, decisions)),
   };
+}
+
+/** Queues may bring an older word on a node after a newer one on its pods, which no word on the node names yet. */
+function leavesScheduled({ scheduled }: Partition, decisions: readonly PodDecision[]): boolean {
+  const left = new Set(scheduled.keys());
+  for (const decision of decisions) if ('ending' in decision) left.delete(decision.ending.uid);
+  return left.size > 0;
 }
 
 /** Whether a delta may decide: its relay holds the lease, as far as is known, and two resyncs have not passed since. */

@@ -5,7 +5,19 @@ import { compareVersions, type Delta } from '#shared/eviction/facts.ts';
 import type { EpochMs } from '#shared/eviction/identity.ts';
 import { type EvictionRecord, isAnnounced, isTombstone, type Partition } from '#shared/eviction/records.ts';
 import { firstMatch } from '#shared/taints/match.ts';
-import { changesNothing, committed, emptyPartition, fate, happened, planned, rules } from './builders.ts';
+import {
+  after,
+  at,
+  changesNothing,
+  committed,
+  emptyPartition,
+  fate,
+  happened,
+  nodeDelta,
+  planned,
+  podDelta,
+  rules,
+} from './builders.ts';
 import { type RelayHistory, relayHistory } from './relay-history.ts';
 
 /** A history, and its deltas in any order, some of them more than once. */
@@ -180,4 +192,10 @@ test('a node with something scheduled is watched over', () => {
     }),
     { numRuns: 200 },
   );
+});
+
+test('that is so, too, when an older word that the node went without pods comes after a newer one of a pod', () => {
+  const before = after(nodeDelta(1, { pods: [] }), podDelta(5));
+  const gone = planned(before, nodeDelta(3, { pods: [], deletedAt: at(3) }));
+  assert.deepEqual([gone.node?.taints, gone.cancel, gone.live], [[], [], true]);
 });

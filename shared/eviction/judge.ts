@@ -115,8 +115,12 @@ export function judge(
     // Live state may have moved the deadline since the pod's record was written.
     const overdueMs = look.at - Math.max(record.fireAt, deadline.at);
     if (behind && overdueMs < BEHIND_PATIENCE_MS) return { kind: 'behind' };
-    const { dueBy, braked } = duenessOf(record, pod);
+    const { braked } = duenessOf(record, pod);
     if (!braked) {
+      // A taint that has just fallen due may be put off, however long another one has been due.
+      const sureAt = behind ? look.at - BEHIND_PATIENCE_MS : look.at;
+      const { dueBy, braked: bySure } = duenessOf(record, pod, sureAt);
+      if (bySure) return { kind: 'behind' };
       const leaving = { dueBy, nodeGone: look.taints === undefined, blocked: record.blocked };
       const unlimited = dueBy.includes(NODE_OUT_OF_SERVICE);
       return { kind: 'evict', by: meansOf(method, leaving, look.at), unlimited };
@@ -148,7 +152,7 @@ function moved(
 
 /** Why a pod is due, and whether it may go. */
 interface Dueness {
-  /** Keys of the taints each of which alone makes it go by now. */
+  /** Keys of the taints each of which alone makes it go by then. */
   readonly dueBy: readonly string[];
   /** What forbids that it is evicted, and when it is to be looked at again by itself; absent: nothing. */
   readonly braked?: { readonly by: Brake; readonly until?: EpochMs };
@@ -156,14 +160,14 @@ interface Dueness {
 
 /**
  * Looks through the taints of a node, one by one. What forbids everything, or much, has no moment at which a pod is to be looked
- * at again by itself: all of it would go at once then, where it is to go in turn.
+ * at again by itself: all of it would go at once then, where it is to go in turn. `dueAt`: by when a taint fell due to count.
  */
 function dueness(
   taints: readonly TimedTaint[],
   deletedAt: EpochMs | undefined,
   { node, zone, at, taints: live }: NodeLook,
   rules: Rules,
-): (record: EvictionRecord, pod: SeenPod) => Dueness {
+): (record: EvictionRecord, pod: SeenPod, dueAt?: EpochMs) => Dueness {
   const single = taints.map((taint) => ({
     key: taint.key,
     deadlineOf: podDeadlines([taint], deletedAt, rules),
@@ -171,12 +175,12 @@ function dueness(
   const downSince = earliest(
     (live ?? []).filter(({ key }) => DOWN_KEYS.includes(key)).map(({ timeAdded }) => timeAdded),
   );
-  return (record, pod) => {
+  return (record, pod, dueAt = at) => {
     const deadlines = single.flatMap(({ key, deadlineOf }) => {
       const deadline = deadlineOf(pod.tolerations, record.podSince);
       return deadline ? [{ key, at: deadline.at }] : [];
     });
-    const dueBy = deadlines.filter((deadline) => deadline.at <= at).map(({ key }) => key);
+    const dueBy = deadlines.filter((deadline) => deadline.at <= dueAt).map(({ key }) => key);
     const by = brakeOn(rules, { node, zone, downSince, dueBy, record, labels: pod.labels ?? {} }, at);
     if (!by) return { dueBy };
     // Another taint that falls due may be one that nothing forbids.

@@ -376,6 +376,40 @@ describe('when somebody wrote the taints since the relay last told of them', () 
     assert.equal(seenAnew(101 + BEHIND_PATIENCE_MS / 1000).kind, 'evict');
   });
 
+  describe('of two taints each has a minute of its own', () => {
+    const both = seen({ tolerations: [tolerating('a', 60), tolerating(NODE_NOT_READY, 200)] });
+    const pods = [pod('u1', { tolerations: both.tolerations })];
+    const down = after(
+      nodeDelta(1, { pods, taints: [taint('a'), taint(NODE_NOT_READY)], taintsStamp: 'kubectl@1' }),
+    );
+    const notReady = { key: NODE_NOT_READY, effect: 'NoExecute' };
+    const judged = (second: number, policy: Partial<Policy>, taintsStamp = 'kubectl@40') => {
+      const record = recordIn(down);
+      assert.ok(record);
+      const sight = { ...look(second, [A, notReady]), taintsStamp };
+      const found = judge(down.node, sight, byPolicy(policy))(record, both);
+      return found.kind === 'evict' ? found.by : found.kind;
+    };
+    const sure = 200 + BEHIND_PATIENCE_MS / 1000;
+
+    test('that of a node that is down does not have the budgets passed over before', () => {
+      const method = { kind: 'evict', deadlineMs: 600_000, afterDeadline: 'delete' } as const;
+      assert.equal(judged(200, { method }, 'kubectl@1'), 'delete');
+      assert.equal(judged(200, { method }), 'evict');
+      assert.equal(judged(sure - 1, { method }), 'evict');
+      assert.equal(judged(sure, { method }), 'delete');
+    });
+
+    test('and none frees a pod before that is left alone for the other', () => {
+      const exclude = [{ taints: ['a'] }];
+      assert.equal(judged(199, { exclude }), 'hold');
+      assert.equal(judged(200, { exclude }, 'kubectl@1'), 'delete');
+      assert.equal(judged(200, { exclude }), 'behind');
+      assert.equal(judged(sure - 1, { exclude }), 'behind');
+      assert.equal(judged(sure, { exclude }), 'delete');
+    });
+  });
+
   test('what speaks against its eviction holds at once', () => {
     assert.equal(verdict(told, { ...look(60, [], seen()), taintsStamp: 'kubectl@40' }).kind, 'cancel');
   });

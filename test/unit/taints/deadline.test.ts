@@ -363,6 +363,7 @@ describe('a taint was set anew', () => {
     assert.equal(setAnewSince([taint(unreachable, 1)], [taint(notReady, 2)])(taint(notReady, 2)), undefined);
     const virtual = taint('a', 1, { effect: 'NoSchedule', virtual: true });
     assert.equal(setAnewSince([virtual], [taint('a', 2)])(taint('a', 2)), undefined);
+    assert.equal(setAnewSince([virtual], [virtual])(virtual), undefined);
   });
 
   test('not while one of not-ready and unreachable stands through, which a virtual taint beside it is no witness of', () => {

@@ -88,7 +88,7 @@ export function plan(partition: Partition, delta: Delta, rules: Rules, moment: M
     ...(node && written ? { node } : {}),
     nodeChanged,
     decisions,
-    live: isTainted(node) || (delta.kind === 'node' && leavesScheduled(partition, decisions)),
+    live: isTainted(node) || leavesScheduled(partition, decisions),
   };
 }
 

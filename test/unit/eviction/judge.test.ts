@@ -109,6 +109,25 @@ describe('a due pod', () => {
     assert.equal(put(70, first).fireAt, at(130));
     assert.equal(put(130, put(70, first)).fireAt, at(190));
     assert.equal(put(70, first, 90).fireAt, at(160), 'no look is needed before it may be due');
+    const [reason] = first.reasons;
+    assert.ok(reason);
+    const [elsewhere] = recordIn(due)?.reasons ?? [];
+    assert.ok(elsewhere);
+    assert.equal(
+      put(70, { ...first, reasons: [elsewhere, reason] }).fireAt,
+      at(130),
+      'whatever else it waited for',
+    );
+    const virtual = { ...reason, taint: { key: 'b', effect: 'NoSchedule' } };
+    assert.equal(put(70, { ...first, reasons: [virtual] }).fireAt, at(80), 'not yet by this one');
+    const both = tolerationsOf(tolerating('a', 80), tolerating('b', 10));
+    const sight = look(70, [A, { key: 'b', effect: 'NoExecute' }], both);
+    const beside = verdict(due, sight, { ...first, reasons: [elsewhere, reason] });
+    assert.equal(
+      beside.kind === 'reschedule' && beside.record.fireAt,
+      at(80),
+      'it goes by one that was told of, too',
+    );
     const told = after(nodeDelta(1), nodeDelta(65, { taints: [found('b', 65)], observedAt: at(65) }));
     assert.equal(put(70, first, 10, told).fireAt, at(75), 'as soon as somebody tells');
   });

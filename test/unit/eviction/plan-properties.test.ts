@@ -198,4 +198,6 @@ test('that is so, too, when an older word that the node went without pods comes 
   const before = after(nodeDelta(1, { pods: [] }), podDelta(5));
   const gone = planned(before, nodeDelta(3, { pods: [], deletedAt: at(3) }));
   assert.deepEqual([gone.node?.taints, gone.cancel, gone.live], [[], [], true]);
+  const late = planned(committed(before, gone), nodeDelta(6), { leaseEpoch: 9 });
+  assert.deepEqual([late.decisions.length, late.live], [1, true]);
 });

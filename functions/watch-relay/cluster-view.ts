@@ -44,6 +44,8 @@ interface NodeEntry {
   readonly taintsStamp?: string;
   /** When it went; absent = it is there. */
   readonly deletedAt?: EpochMs;
+  /** Its taints are what the store had of it; here it was never seen with them. */
+  readonly recalled?: true;
 }
 
 /** A pod as it is known here. */
@@ -316,7 +318,7 @@ export class ClusterView {
       const taints = state.taints
         .filter((taint) => !isDoubtful(state, taint))
         .map(({ since, ...taint }) => ({ ...taint, known: 'found', seenAt: since }) as const);
-      if (taints.length > 0) this.#nodes.set(node, { taints, deletedAt });
+      if (taints.length > 0) this.#nodes.set(node, { taints, deletedAt, recalled: true });
     }
     for (const node of this.#deleted.keys()) {
       if (this.#deletedOf(node, now).length === 0) this.#deleted.delete(node);
@@ -421,7 +423,7 @@ export class ClusterView {
     const version: Version = { epoch: this.#epoch, sequence: this.#sequence };
     // Of the pods of a node that went without its taints nothing is known: it is told of as untainted.
     const gone = this.#deserted.has(node) ? { taints: [], deletedAt: now } : UNTAINTED;
-    const entry = this.#nodes.get(node) ?? gone;
+    const { recalled: _recalled, ...entry } = this.#nodes.get(node) ?? gone;
     const guard = this.#guardRevision ? { guardRevision: this.#guardRevision } : {};
     return { ref: { cluster: this.#cluster, node }, version, observedAt: now, ...entry, ...guard };
   }
@@ -430,7 +432,7 @@ export class ClusterView {
 /**
  * The taints of a node that evict, and how each one's countdown is known: as before while it stands, and else it
  * appeared on a node that was known without it, or to be absent, or was found on one of which nothing was known. One that
- * names another moment than before was set anew then.
+ * names another moment than before was set anew then. One that was only recalled is found now: it may have been gone since it was stored.
  */
 function seeTaints(
   evicting: readonly LiveTaint[],
@@ -443,6 +445,7 @@ function seeTaints(
   return evicting.map((taint) => {
     const { key, value, effect, virtual, timeAdded } = taint;
     const stood = stoodOf(taint);
+    const seenBefore = before?.recalled ? undefined : stood?.seenAt;
     const anewAt = anewAtOf(taint);
     const setAt = anewAt === undefined ? 0 : Math.min(latestOf(anewAt, now), now);
     return {
@@ -452,7 +455,7 @@ function seeTaints(
       ...(virtual ? { virtual } : {}),
       ...(timeAdded === undefined ? {} : { timeAdded }),
       known: stood?.known ?? (wasKnown ? 'appeared' : 'found'),
-      seenAt: Math.max(stood?.seenAt ?? now, setAt),
+      seenAt: Math.max(seenBefore ?? now, setAt),
     };
   });
 }

@@ -70,13 +70,32 @@ function mergeFacts(known: NodeState | undefined, delta: Delta, now: EpochMs): N
     ...(guardRevision === undefined ? {} : { guardRevision }),
   };
   const storedOf = countdownsOf(known?.taints ?? []);
-  const taints = delta.taints.map((taint) => startCountdown(known, storedOf(taint), taint, now));
+  const start = (taint: SeenTaint) => startCountdown(known, storedOf(taint), taint, now);
   if (deletedAt === undefined) {
-    return { taints, ...seen, ...(taintsStamp === undefined ? {} : { taintsStamp }) };
+    const stamp = taintsStamp === undefined ? {} : { taintsStamp };
+    return { taints: delta.taints.map(start), ...seen, ...stamp };
   }
   const deserted = delta.kind === 'node' && delta.pods.length === 0 && !delta.others?.length;
   if (deserted) return { taints: [], ...seen, deletedAt };
-  return { taints: taints.length > 0 ? taints : (known?.taints ?? []), ...seen, deletedAt };
+  const last =
+    delta.taints.length > 0
+      ? delta.taints.filter((taint) => !isOutdated(known, storedOf(taint), taint)).map(start)
+      : known?.taints.filter((taint) => !isDoubtful(known, taint));
+  return { taints: last ?? [], ...seen, deletedAt };
+}
+
+/**
+ * Whether a taint that is told of a deleted node was last heard of as gone, and found by nobody since: a relay that never saw the node
+ * tells what was stored before that. As it saw nothing, its word must not end the doubt.
+ */
+function isOutdated(
+  known: NodeState | undefined,
+  stored: TimedTaint | undefined,
+  { known: evidence, seenAt }: SeenTaint,
+): boolean {
+  if (!known || evidence !== 'found') return false;
+  if (!stored) return seenAt <= known.observedAt;
+  return isDoubtful(known, stored) && seenAt <= stored.since;
 }
 
 /** A countdown goes on from its stored start, if there is one; else it starts when the relay saw it. */

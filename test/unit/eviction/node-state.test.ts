@@ -179,6 +179,26 @@ describe('a countdown', () => {
     assert.deepEqual(since(merged(gone, by(1, 40, found('a', 15)))), [at(15)]);
   });
 
+  test('does not go on by what is told of a deleted node from the store, if the taint was heard of as gone', () => {
+    const gone = (second: number, ...taints: readonly SeenTaint[]) =>
+      nodeDelta(second, { version: { epoch: 2, sequence: second }, taints, deletedAt: at(40) });
+    const doubted = raiseStarts(merged(nodeDelta(1)), by(1, 30), at(50));
+    const after = (known: NodeState, ...deltas: readonly Delta[]) =>
+      since(deltas.reduce((state, delta) => mergeNodeState(state, delta, at(90)), known));
+    const stale = gone(41, found('a', 0));
+    for (const known of [doubted, merged(nodeDelta(1), by(1, 30))]) {
+      assert.deepEqual(after(known, stale), []);
+      assert.deepEqual(after(known, stale, stale), [], 'delivered again');
+      assert.deepEqual(after(known, stale, gone(50, found('a', 0))), [], 'at the next resync');
+      assert.deepEqual(after(known, stale, by(2, 60, found('a', 59))), [at(59)]);
+      assert.deepEqual(after(known, gone(41, found('a', 35))), [at(35)], 'found after that');
+      assert.deepEqual(after(known, gone(41, taint('a', 35))), [at(35)], 'seen to come after that');
+    }
+    assert.deepEqual(after(doubted, gone(41)), []);
+    assert.deepEqual(after(merged(nodeDelta(1)), stale), [at(0)], 'nobody doubts it');
+    assert.deepEqual(after(merged(nodeDelta(1)), gone(41)), [at(0)], 'nobody doubts it, or saw it');
+  });
+
   test('is one for each other key', () => {
     const both = nodeDelta(30, { taints: [taint('a'), taint('b', 30)] });
     assert.deepEqual(since(merged(nodeDelta(1), both)), [at(0), at(30)]);

@@ -585,8 +585,17 @@ describe('a resync', () => {
     assert.equal(delta.deletedAt, at(1));
     assert.equal(delta.taints[0]?.known, 'found');
     assert.deepEqual(told(view.upsertPod(livePod('u2'), at(2))), ['n1 deleted a: has u2']);
-    const back = only(view.upsertNode(liveNode('n1', 'a'), at(3)));
-    assert.equal(back.taints[0]?.seenAt, at(-100));
+    assert.equal(delta.taints[0]?.seenAt, at(-100));
+  });
+
+  test('tells what it had from the store of a node that comes back as found then: nobody saw it in between', () => {
+    const view = listed([], [livePod()]);
+    view.resync([stored('n1', 'a')], at(1), false);
+    assert.deepEqual(only(view.upsertNode(liveNode('n1', 'a'), at(3))).taints, [found('a', 3)]);
+    assert.deepEqual(only(view.upsertNode(liveNode('n1', 'a', 'b'), at(5))).taints, [
+      found('a', 3),
+      taint('b', 5),
+    ]);
   });
 
   test('keeps the moment a stored node went', () => {

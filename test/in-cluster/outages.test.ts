@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
-import { assertUntouched, evictedAfter } from '#test/cluster/rig/deadline.ts';
+import { assertToldOnce, assertUntouched, evictedAfter } from '#test/cluster/rig/deadline.ts';
 import { Replicas } from '#test/cluster/rig/replicas.ts';
 import { tolerates } from '#test/cluster/rig/tolerations.ts';
 import { until } from '#test/cluster/rig/until.ts';
 import { Wiretap } from '#test/cluster/rig/wiretap.ts';
-import type { PodLife } from '#test/cluster/rig/witness.ts';
 
 const SOON_MS = 10_000;
 /** A standby leads by then, whatever became of the leader. */
@@ -47,7 +46,7 @@ test('when the leader is killed, the standby leads within 15 s and keeps every d
   const killedAt = Date.now();
   const { at } = await standby.untilSaid(TAKEN_OVER_WITHIN_MS, 'This replica leads');
   const late = await Promise.all(pods.map((pod, index) => evictedAfter(pod, times[index] ?? 0, tainted)));
-  assertToldOnce(...pods);
+  assertToldOnce(replicas.cluster.witness, ...pods);
   t.diagnostic(`led after ${at - killedAt} ms; evicted ${late.join(', ')} ms after the deadlines`);
 });
 
@@ -102,7 +101,7 @@ test('when all replicas are gone for a minute nothing is lost, early or doubled'
     t.diagnostic(`${pod.name} went ${at - startedAt} ms after a replica was started`);
   }
   await evictedAfter(onTime, 75, tainted);
-  assertToldOnce(...pods);
+  assertToldOnce(replicas.cluster.witness, ...pods);
 });
 
 test('when the API server is away for a minute nothing is lost, early or doubled', async (t) => {
@@ -127,15 +126,5 @@ test('when the API server is away for a minute nothing is lost, early or doubled
   await evictedAfter(onTime, 90, tainted);
   // Whoever is the first to have the lease again leads, and another one that led begins anew.
   assert.ok([leader, standby].some((each) => each.ended === undefined));
-  assertToldOnce(due, onTime);
+  assertToldOnce(replicas.cluster.witness, due, onTime);
 });
-
-/** Fails if a pod was evicted more often than once: whoever evicts one tells so by an Event. */
-function assertToldOnce(...pods: readonly PodLife[]): void {
-  for (const { name, uid } of pods) {
-    const told = replicas.cluster.witness
-      .taintManagerEvents(name)
-      .filter(({ involvedObject }) => involvedObject['uid'] === uid);
-    assert.ok(told.length <= 1, `of ${name} ${told.length} Events tell`);
-  }
-}

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Span } from './test-cluster.ts';
 import { until } from './until.ts';
-import type { PodLife } from './witness.ts';
+import type { PodLife, Witness } from './witness.ts';
 
 /** What the service promises: never before the deadline, and this long after it at the most. */
 export const PROMISED_WITHIN_MS = 1_000;
@@ -37,5 +37,17 @@ export function assertUntouched(...pods: readonly PodLife[]): void {
   for (const pod of pods) {
     assert.equal(pod.evictedAt, undefined, `${pod.name} was evicted`);
     assert.equal(pod.disruption, undefined, `${pod.name} was marked for eviction`);
+  }
+}
+
+/**
+ * Fails if an eviction was made more often than once: whoever evicts a pod tells so by an Event. These bear no UID, so those of a name
+ * are held against the pods that bore it.
+ */
+export function assertToldOnce(witness: Witness, ...pods: readonly PodLife[]): void {
+  for (const name of new Set(pods.map((pod) => pod.name))) {
+    const evicted = witness.podsNamed(name).filter(({ evictedAt }) => evictedAt !== undefined).length;
+    const told = witness.taintManagerEvents(name).filter(({ message }) => message.startsWith('Marking'));
+    assert.ok(told.length <= evicted, `of ${evicted} evictions of ${name} ${told.length} Events tell`);
   }
 }

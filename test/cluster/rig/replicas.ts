@@ -26,6 +26,8 @@ export interface ReplicaOptions {
   readonly connection?: Reach;
   /** A policy document; absent: all is enforced and nothing guarded. */
   readonly policy?: string;
+  /** The directory of another release; absent: this one. */
+  readonly release?: string;
 }
 
 const Kept = z.object({
@@ -64,11 +66,13 @@ export class Replicas {
   async start({
     connection = this.cluster.connection,
     policy,
+    release,
   }: ReplicaOptions = {}): Promise<ServiceProcess> {
     const kubeconfig = await this.#kubeconfig(`replica-${this.#started.length}`, connection, this.#token);
     const replica = await ServiceProcess.spawn({
       ...{ kubeconfig, contexts: [CONTEXT], inCluster: this.cluster.namespace },
       ...(policy === undefined ? {} : { policy: this.#write('policy.yaml', policy) }),
+      ...(release === undefined ? {} : { release }),
     });
     this.#started.push(replica);
     await until('a replica runs', STARTED_WITHIN_MS, () => {

@@ -30,6 +30,8 @@ export interface ServiceOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** A namespace: as a replica that keeps all there, in the one cluster, which it calls in-cluster. */
   readonly inCluster?: string;
+  /** The directory of another release; absent: this one. */
+  readonly release?: string;
 }
 
 /** A line of the process's output, and when it came. */
@@ -95,7 +97,7 @@ export class ServiceProcess {
       ...(options.policy === false ? [] : ['--policy', options.policy ?? UNGUARDED]),
     ];
     const child = spawn(process.execPath, [...START, ...args], {
-      cwd: ROOT,
+      cwd: options.release ?? ROOT,
       env: { ...process.env, ...options.env },
       stdio: ['ignore', 'pipe', 'pipe'],
     });

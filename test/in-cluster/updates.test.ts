@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, afterEach, before, type TestContext, test } from 'node:test';
+import { assertToldOnce, evictedAfter } from '#test/cluster/rig/deadline.ts';
+import { Replicas } from '#test/cluster/rig/replicas.ts';
+import type { ServiceProcess } from '#test/cluster/rig/service-process.ts';
+import { tolerates } from '#test/cluster/rig/tolerations.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const SOON_MS = 10_000;
+/** A leader that is told to end gives its lease up, and who stands by asks for it every 3 s. */
+const HANDED_OVER_WITHIN_MS = 10_000;
+
+let replicas: Replicas;
+before(async () => {
+  replicas = await Replicas.open();
+});
+afterEach(() => replicas.killAll());
+after(() => replicas?.close());
+
+/** What is installed as another release: these sources under another version. */
+function releaseOf(t: TestContext, version: string): string {
+  const dir = mkdtempSync(join(tmpdir(), 'taintward-release-'));
+  t.after(() => rmSync(dir, { recursive: true, force: true }));
+  for (const room of ['bin', 'functions', 'shared'])
+    cpSync(join(ROOT, room), join(dir, room), { recursive: true });
+  symlinkSync(join(ROOT, 'node_modules'), join(dir, 'node_modules'));
+  const project = { ...JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')), version };
+  writeFileSync(join(dir, 'package.json'), JSON.stringify(project));
+  const said = execFileSync(process.execPath, ['functions/local/main.ts', '--version'], { cwd: dir });
+  assert.equal(said.toString().trim(), version);
+  return dir;
+}
+
+/** As a Deployment updates: one more is started, and once it is ready an old one is told to end. */
+async function rollOut(
+  release: string,
+  ...old: readonly ServiceProcess[]
+): Promise<readonly ServiceProcess[]> {
+  const fresh: ServiceProcess[] = [];
+  for (const each of old) {
+    fresh.push(await replicas.start({ release }));
+    await each.stop();
+  }
+  return fresh;
+}
+
+test('replicas are updated to the next release, and back, one by one, and every deadline is kept', async (t) => {
+  const { cluster } = replicas;
+  const times = [30, 45, 60];
+  const node = await cluster.addNode('updated');
+  const pods = await Promise.all(
+    times.map((seconds) =>
+      cluster.addPod(node, `updated-${seconds}`, { tolerations: [tolerates('x', seconds)], comesBack: true }),
+    ),
+  );
+  const [next, before] = ['99.0.0', '0.0.1'].map((version) => releaseOf(t, version));
+  assert.ok(next && before);
+  const leader = await replicas.startLeader();
+  const standby = await replicas.start();
+  const tainted = await cluster.taint(node, { key: 'x' });
+  for (const pod of pods) await leader.untilSaid(SOON_MS, node, pod.name, 'will go at');
+
+  const updated = await rollOut(next, leader, standby);
+  await leads(updated);
+  const back = await rollOut(before, ...updated);
+  await leads(back);
+
+  const late = await Promise.all(pods.map((pod, index) => evictedAfter(pod, times[index] ?? 0, tainted)));
+  assertToldOnce(cluster.witness, ...pods);
+  t.diagnostic(`evicted ${late.join(', ')} ms after the deadlines`);
+});
+
+const leads = (some: readonly ServiceProcess[]) =>
+  Promise.any(some.map((each) => each.untilSaid(HANDED_OVER_WITHIN_MS, 'This replica leads')));

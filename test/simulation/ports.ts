@@ -1,7 +1,7 @@
 import { CreateScheduleCommand, SchedulerClient } from '@aws-sdk/client-scheduler';
 import { RulesWatch } from '#functions/watch-relay/rules-watch.ts';
 import { type RulesReader, rulesOf, rulesReader } from '#shared/clusters/rulebook.ts';
-import type { ClusterName } from '#shared/eviction/identity.ts';
+import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import type { OutgoingMessage, QueueSender, VisibilityControl } from '#shared/queues/sender.ts';
 import { AwsTimers } from '#shared/timers/aws-timers.ts';
@@ -97,19 +97,23 @@ export function rulesWatch(
   rulebook: SimulatedRulebook,
   { clock, log, random }: Scene,
 ): RulesWatch {
-  let known = 0;
+  /** What was read: how much was written by then, and when that changes by itself. */
+  let known: { readonly length: number; readonly end: EpochMs } | undefined;
   return new RulesWatch({
     readAll: async (clusters) => {
       const read = new Map<ClusterName, Rules>();
       for (const cluster of clusters) {
-        if (rulebook.history(cluster).length === known) {
-          await rulebook.changed(rulebook.nextEnd(cluster), (ring, at) => clock.setAlarm(at, ring));
+        if (rulebook.history(cluster).length === known?.length && clock.now() < known.end) {
+          await rulebook.changed(known.end, (ring, at) => clock.setAlarm(at, ring));
           await clock.sleep(random.between(0, POLL_MS));
         }
-        const rulings = await process.request('store', () => {
-          known = rulebook.history(cluster).length;
-          return rulebook.now(cluster);
-        });
+        // What nobody answered is asked again.
+        known = undefined;
+        const [rulings, found] = await process.request('store', () => [
+          rulebook.now(cluster),
+          { length: rulebook.history(cluster).length, end: rulebook.nextEnd(cluster) },
+        ]);
+        known = found;
         read.set(cluster, rulesOf(rulings, MATCHING));
       }
       return read;

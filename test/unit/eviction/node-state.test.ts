@@ -188,6 +188,7 @@ describe('a countdown', () => {
     const stale = gone(41, found('a', 0));
     for (const known of [doubted, merged(nodeDelta(1), by(1, 30))]) {
       assert.deepEqual(after(known, stale), []);
+      assert.deepEqual(after(known, gone(41, found('a', 30))), [], 'of the moment of that word');
       assert.deepEqual(after(known, stale, stale), [], 'delivered again');
       assert.deepEqual(after(known, stale, gone(50, found('a', 0))), [], 'at the next resync');
       assert.deepEqual(after(known, stale, by(2, 60, found('a', 59))), [at(59)]);

@@ -115,11 +115,11 @@ export function judge(
     // Live state may have moved the deadline since the pod's record was written.
     const overdueMs = look.at - Math.max(record.fireAt, deadline.at);
     if (behind && overdueMs < BEHIND_PATIENCE_MS) return { kind: 'behind' };
-    const { braked } = duenessOf(record, pod);
+    const due = duenessOf(record, pod);
+    const { braked } = due;
     if (!braked) {
       // A taint that has just fallen due may be put off, however long another one has been due.
-      const sureAt = behind ? look.at - BEHIND_PATIENCE_MS : look.at;
-      const { dueBy, braked: bySure } = duenessOf(record, pod, sureAt);
+      const { dueBy, braked: bySure } = behind ? duenessOf(record, pod, look.at - BEHIND_PATIENCE_MS) : due;
       if (bySure) return { kind: 'behind' };
       const leaving = { dueBy, nodeGone: look.taints === undefined, blocked: record.blocked };
       const unlimited = dueBy.includes(NODE_OUT_OF_SERVICE);

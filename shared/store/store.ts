@@ -30,8 +30,8 @@ export interface Commit {
   /** What history is to tell of records in `schedule`: written with them or not at all. Absent: nothing. */
   readonly noted?: readonly Noted[];
   /**
-   * Whether the node is tainted after this commit, or deleted and its pods awaited, or has something scheduled. When not, its NODE item gets a
-   * TTL; scheduled records have one of their own.
+   * Whether the node is tainted after this commit, or deleted and its pods awaited, or has something scheduled. When not,
+   * its NODE item gets a TTL; scheduled records have one of their own.
    */
   readonly live: boolean;
 }

@@ -191,7 +191,7 @@ export class PolicyJudge {
     if (!law || pod.node === undefined) return () => undefined;
     const state = truth.stateOf(pod.node) ?? 0;
     const now = this.#bench.clock.now();
-    return (key, dueAt) => {
+    return (key, dueAt, changedAt) => {
       const of = defendant(cluster, pod, state, key);
       const forbidden = law.lastForbidden(name, of, dueAt - JUST_BEFORE_MS, now);
       if (forbidden === Infinity) return forbidden;
@@ -206,7 +206,7 @@ export class PolicyJudge {
       const drain = Math.min(...policies.map((policy) => policy.drain));
       const drainMs = forbidden === undefined ? 0 : (cluster.mostPods / drain) * 1000;
       const rateMs = rate === Infinity ? 0 : 2 * TURNS_MS + ((RATED * cluster.mostPods) / rate) * 1000;
-      const last = Math.max(forbidden ?? dueAt, asked ?? dueAt);
+      const last = Math.max(forbidden ?? dueAt, asked ?? dueAt, changedAt);
       return this.#bench.disturbances.excusedUntil(name, last) + RELEASE_MS + drainMs + rateMs;
     };
   }

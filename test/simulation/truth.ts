@@ -54,8 +54,11 @@ interface Look {
   readonly downSince: EpochMs | undefined;
 }
 
-/** By when a pod is let go that is due by a taint. */
-export type Freedom = (key: string, dueAt: EpochMs) => EpochMs | undefined;
+/**
+ * By when a pod is let go that is due by a taint. `changedAt`: when what it tolerates was changed last, which may have
+ * made it due at a moment before.
+ */
+export type Freedom = (key: string, dueAt: EpochMs, changedAt: EpochMs) => EpochMs | undefined;
 
 /**
  * What really happened in a cluster, kept apart from the service, and the rule in its plainest form over it: when a
@@ -259,14 +262,16 @@ export class Truth {
   mustGo(uid: PodUid, freedBy: Freedom = () => undefined): EpochMs | undefined {
     const dueAt = this.deadline(uid);
     if (dueAt === undefined) return undefined;
+    const pod = this.#podOf(uid);
     const keys =
-      this.#pastOf(this.#podOf(uid).node)
+      this.#pastOf(pod.node)
         .at(-1)
         ?.taints.map(({ key }) => key) ?? [];
+    const changedAt = Math.max(pod.tolerations.at(-1)?.at ?? 0, this.#termsNow.at);
     const moments = [...new Set(keys)].flatMap((key) => {
       const due = this.#mustGoBy(uid, key);
       if (due === undefined) return [];
-      const freed = freedBy(key, dueAt);
+      const freed = freedBy(key, dueAt, changedAt);
       if (freed === undefined) return [due];
       return [this.#disturbances.excusedUntil(this.#cluster, Math.max(due, freed))];
     });

@@ -48,6 +48,12 @@ describe('a history that once broke a promise keeps it:', () => {
   });
 });
 
+describe('the judge accuses nobody because', () => {
+  test('a pod is made due at a moment before, where turns are waited for', async () => {
+    assert.deepEqual((await simulate(10326692, { climate: 'slow', governed: true })).faults, []);
+  });
+});
+
 test('a seed tells the same story each time', async () => {
   for (const climate of ['fair', 'gusty'] as const) {
     const [first, second] = [await simulate(0, { climate }), await simulate(0, { climate })];

@@ -249,9 +249,12 @@ export class PolicyJudge {
   logged(event: string, fields: LogFields): void {
     if (event !== 'eviction.would-have') return;
     const uid = String(fields['uid']) as PodUid;
-    // Of one that went meanwhile each who finds that may tell.
-    if (!this.#observed.delete(uid)) return;
     const cluster = String(fields['cluster']) as ClusterName;
+    const there = this.#bench.clusters.find(({ name }) => name === cluster);
+    const pod = [...(there?.livePods.values() ?? [])].find((each) => each.uid === uid);
+    // Of one that went meanwhile each who finds that may tell, and who has just held it, too.
+    if (pod === undefined || pod.terminating) return;
+    if (!this.#observed.delete(uid)) return;
     const said = `${uid} ${this.#moves.get(uid)} ${this.#observations(cluster)}`;
     if (this.#wouldHave.has(said)) this.#accuse(`P9: it was told twice that ${uid} would have gone`);
     this.#wouldHave.add(said);

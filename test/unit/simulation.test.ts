@@ -52,6 +52,10 @@ describe('the judge accuses nobody because', () => {
   test('a pod is made due at a moment before, where turns are waited for', async () => {
     assert.deepEqual((await simulate(10326692, { climate: 'slow', governed: true })).faults, []);
   });
+
+  test('a pod goes that has just been told of as one that would have gone', async () => {
+    assert.deepEqual((await simulate(10327739, { climate: 'slow', governed: true })).faults, []);
+  });
 });
 
 test('a seed tells the same story each time', async () => {

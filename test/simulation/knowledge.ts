@@ -10,12 +10,14 @@ interface Word {
   readonly node: NodeName;
   readonly seen: readonly number[];
   readonly epoch: number;
+  /** Whether its relay had the lease when it was sent. */
+  readonly leased: boolean;
   readonly observedAt: EpochMs;
 }
 
 /** What the service has been told of one node. */
 interface Told {
-  /** When each state was first told of that some relay saw. */
+  /** When each state was first told of that some relay saw which had the lease when it told. */
   readonly states: Map<number, EpochMs>;
   /** When each of them was first told of for certain by a relay that held the lease, and by which. */
   readonly decided: Map<number, { readonly at: EpochMs; readonly epoch: number }>;
@@ -82,8 +84,12 @@ export class Knowledge {
       observedAt,
     }: Pick<Delta, 'version' | 'observedAt'> & { node: string } = JSON.parse(body);
     const node = nodeName(name);
-    const seen = this.#relays.get(version.epoch)?.get(node) ?? [];
-    this.#words.set(deduplicationId, { node, seen: [...seen], epoch: version.epoch, observedAt });
+    const { epoch } = version;
+    const seen = this.#relays.get(epoch)?.get(node) ?? [];
+    this.#words.set(deduplicationId, {
+      ...{ node, seen: [...seen], epoch, observedAt },
+      leased: epoch >= this.#epoch,
+    });
   }
 
   /** A handler is handed a delta: from now on it may count. */
@@ -100,13 +106,14 @@ export class Knowledge {
     const word = this.#words.get(deduplicationId);
     if (!word) return;
     const { states, decided } = this.#toldOf(word.node);
-    for (const state of word.seen) if (!states.has(state)) states.set(state, at);
+    // Whoever has the lease may tell later of an older state, and that counts.
+    if (word.leased) for (const state of word.seen) if (!states.has(state)) states.set(state, at);
     // What is too old, or told under a lease that another relay has, decides nothing.
     if (this.#epoch > word.epoch || at - word.observedAt > DELTA_MAX_AGE_MS) return;
     for (const state of word.seen) if (!decided.has(state)) decided.set(state, { at, epoch: word.epoch });
   }
 
-  /** Whether the service had been told by `at` of any of these states, by a relay that saw it. */
+  /** Whether the service had been told by `at` of any of these states, by a relay that saw it and had the lease. */
   toldOfAny(node: NodeName, states: readonly number[], at: EpochMs): boolean {
     const told = this.#toldOf(node).states;
     return states.some((state) => {

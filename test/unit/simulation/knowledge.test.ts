@@ -19,3 +19,13 @@ test('what a relay tells decides nothing once another one has the lease, even on
   assert.equal(knowledge.decidedBy(node, 7, 3_000), false);
   assert.equal(knowledge.toldOfAny(node, [7], 3_000), true);
 });
+
+test('what a relay sends that lost the lease before is not known to be told', () => {
+  const knowledge = new Knowledge();
+  knowledge.leaseTaken(1);
+  knowledge.seen(1, node, 7, 1_000);
+  knowledge.leaseTaken(2);
+  knowledge.sent(delta(1));
+  knowledge.taken(delta(1), 2_000);
+  assert.equal(knowledge.toldOfAny(node, [7], 3_000), false);
+});

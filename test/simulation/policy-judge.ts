@@ -11,7 +11,7 @@ import type { Commit, Store } from '#shared/store/store.ts';
 import type { LogFields } from '#shared/telemetry/log.ts';
 import type { GuardJudge } from './guard-judge.ts';
 import type { Accuse, Bench } from './judge.ts';
-import { type Defendant, Law, OUT_OF_SERVICE } from './law.ts';
+import { type Defendant, Law, OUT_OF_SERVICE, policyOf } from './law.ts';
 import { type LiveCluster, zoneOf } from './live-cluster.ts';
 import type { NodeLook, Sent } from './simulated-api.ts';
 import { DOWN_KEYS, type Freedom } from './truth.ts';
@@ -255,9 +255,16 @@ export class PolicyJudge {
     // Of one that went meanwhile each who finds that may tell, and who has just held it, too.
     if (pod === undefined || pod.terminating) return;
     if (!this.#observed.delete(uid)) return;
+    // Who read the rules just before that was over may hold a pod once more that was let go just after.
+    if (!this.#isObserved(cluster)) return;
     const said = `${uid} ${this.#moves.get(uid)} ${this.#observations(cluster)}`;
     if (this.#wouldHave.has(said)) this.#accuse(`P9: it was told twice that ${uid} would have gone`);
     this.#wouldHave.add(said);
+  }
+
+  #isObserved(cluster: ClusterName): boolean {
+    const rulings = this.#bench.rulebook?.now(cluster);
+    return rulings !== undefined && policyOf(rulings).mode === 'observe';
   }
 
   /** How often somebody began to observe a cluster. */

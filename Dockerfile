@@ -20,7 +20,7 @@ LABEL org.opencontainers.image.title="Taintward" \
       org.opencontainers.image.documentation="https://github.com/taintward/taintward#readme"
 # What a relay reads it soon forgets: a small young generation, and few arenas of native memory, keep a third less of it resident.
 # Other programs say on their command line what suits them, which counts more.
-ENV NODE_ENV=production NODE_OPTIONS="--enable-source-maps --max-semi-space-size=1" MALLOC_ARENA_MAX=2
+ENV NODE_ENV=production NODE_OPTIONS=--max-semi-space-size=1 MALLOC_ARENA_MAX=2
 WORKDIR /taintward
 COPY --from=build /taintward/image .
 USER node

@@ -64,7 +64,6 @@ export class ServiceFunction extends Construct implements Grantee {
       architecture: Architecture.ARM_64,
       memorySize: MEMORY_MIB,
       timeout: Duration.seconds(timeoutSeconds),
-      environment: { NODE_OPTIONS: '--enable-source-maps' },
       role,
       logGroup,
       ...(tracing ? { tracing: Tracing.ACTIVE } : {}),

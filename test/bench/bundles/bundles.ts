@@ -74,7 +74,7 @@ function kbOf(file: string): { readonly plain: number; readonly gzipped: number 
 
 /** Milliseconds a fresh process takes to load a bundle with its clients, as a cold function does. */
 function coldImportMs(file: string): number {
-  const args = ['--enable-source-maps', '--input-type=module', '--eval', IMPORT, file];
+  const args = ['--input-type=module', '--eval', IMPORT, file];
   const env = { ...process.env, ...ENVIRONMENT };
   const { stdout, stderr } = spawnSync(process.execPath, args, { env, encoding: 'utf8' });
   // Node quotes the line that threw, which here is a whole library.

@@ -6,7 +6,7 @@ import type { RelayAnswer, RelayedCluster, RelayQuestion } from './relay-questio
 const POLL_MS = 200;
 /** As the Dockerfile has it. */
 const AS_DEPLOYED = {
-  NODE_OPTIONS: '--enable-source-maps --max-semi-space-size=1',
+  NODE_OPTIONS: '--max-semi-space-size=1',
   MALLOC_ARENA_MAX: '2',
 };
 

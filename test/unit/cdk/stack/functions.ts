@@ -65,14 +65,12 @@ describe('each function', () => {
     assert.equal(variables(given)['METRICS_BY_CLUSTER'], 'true');
   });
 
-  test('runs on Node 24 and arm64, with source maps', () => {
+  test('runs on Node 24 and arm64', () => {
     for (const name of FUNCTION_NAMES) {
       const { properties } = functionNamed(name);
       assert.equal(properties['Runtime'], 'nodejs24.x');
       assert.deepEqual(properties['Architectures'], ['arm64']);
       assert.equal(properties['Handler'], 'lambda.handler');
-      const { Variables } = properties['Environment'] as { Variables: Properties };
-      assert.equal(Variables['NODE_OPTIONS'], '--enable-source-maps');
     }
     assert.equal(resourcesOf(template, 'AWS::Lambda::Function').size, FUNCTION_NAMES.length);
   });
@@ -81,8 +79,7 @@ describe('each function', () => {
     const whole = synthesized({ 'taintward:eventBus': 'ops' });
     for (const name of FUNCTION_NAMES) {
       const { properties } = functionNamed(name, whole);
-      const { NODE_OPTIONS: _node, ...given } = (properties['Environment'] as { Variables: Properties })
-        .Variables;
+      const { Variables: given } = properties['Environment'] as { Variables: Properties };
       assert.deepEqual(Object.keys(given).sort(), Object.keys(ENVIRONMENTS[name].shape).sort());
       // What CloudFormation fills in is a URL where one is asked for.
       const filled = Object.entries(given).map(([key, value]) => [

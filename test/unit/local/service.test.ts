@@ -28,7 +28,6 @@ async function startService(
   states: ReadonlyMap<ClusterName, ClusterState> = new Map(),
 ) {
   const dir = mkdtempSync(join(tmpdir(), 'service-'));
-  context.after(() => rmSync(dir, { recursive: true }));
   context.mock.timers.enable({ apis: ['setInterval'] });
   const state = takeStateDirectory(dir);
   const log = recordingLog();
@@ -44,6 +43,7 @@ async function startService(
   context.after(async () => {
     await service.stop();
     state.release();
+    rmSync(dir, { recursive: true });
   });
   return { service, log, path: state.file('store.sqlite') };
 }
@@ -91,11 +91,10 @@ test('a cluster that is refused is shown as such', async (context) => {
 /** The service of a cluster with 20 nodes that somebody just tainted, as soon as it leads; its policies are not written before `mayWrite`. */
 async function startLeading(context: TestContext) {
   const dir = mkdtempSync(join(tmpdir(), 'service-'));
-  context.after(() => rmSync(dir, { recursive: true }));
   const file = join(dir, 'policy.yaml');
   writeFileSync(file, 'mode: enforce\nguard: off\n');
   const log = recordingLog();
-  const kept = sqliteState({ path: ':memory:', historyDays: 7, clock: systemClock, log });
+  const kept = sqliteState({ path: join(dir, STORE_FILE), historyDays: 7, clock: systemClock, log });
   const leadership = new Leadership({ leases: kept.leases, clock: systemClock, stopwatch: systemStopwatch });
   const mayWrite = Promise.withResolvers<void>();
   const rulebook = new Proxy(kept.rulebook, {
@@ -127,12 +126,20 @@ async function startLeading(context: TestContext) {
   });
   await leadership.begun;
   for (let turns = 0; turns < 100; turns++) await nextLoop();
-  return { service, log, cluster, mayWrite, purge };
+  let stopped: Promise<void> | undefined;
+  const stop = () => {
+    stopped ??= service.stop();
+    return stopped;
+  };
+  context.after(async () => {
+    await stop();
+    rmSync(dir, { recursive: true });
+  });
+  return { service, log, cluster, mayWrite, purge, stop };
 }
 
 test('who leads sees its cluster once the policies of the command line count there: a guard that they forbid never trips', async (context) => {
-  const { service, log, cluster, mayWrite } = await startLeading(context);
-  context.after(() => service.stop());
+  const { log, cluster, mayWrite } = await startLeading(context);
   mayWrite.resolve();
   const tripped = () => log.lines.some(({ event }) => event === 'guard.tripped');
   while (cluster.deletions.length < 20 && !tripped()) await nextLoop();
@@ -141,8 +148,8 @@ test('who leads sees its cluster once the policies of the command line count the
 
 test('who is stopped while it begins to lead begins no upkeep', async (context) => {
   context.mock.timers.enable({ apis: ['setInterval'] });
-  const { service, mayWrite, purge } = await startLeading(context);
-  const stopped = service.stop();
+  const { service, mayWrite, purge, stop } = await startLeading(context);
+  const stopped = stop();
   mayWrite.resolve();
   await Promise.all([stopped, service.leading]);
   context.mock.timers.tick(HOUR_MS);

@@ -84,7 +84,8 @@ async function run({ context, kubeconfig }: AgentOptions): Promise<void> {
   const due = new DueSource({
     client: new SQSClient(SQS_WAITING_SETTINGS),
     ...{ queueUrl, queueArn: environment.EVICTIONS_DUE_ARN },
-    handler: async (event) => (await evict(event, invocation)) ?? { batchItemFailures: [] },
+    handler: async (event) =>
+      (await laterEvents.ahead(() => evict(event, invocation))) ?? { batchItemFailures: [] },
     visibility: new SqsVisibility({ client: sqs, queueUrl, log }),
     metrics: dueMetrics(prometheus),
     ...{ clock, log },

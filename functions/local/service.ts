@@ -181,7 +181,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   const sources = [
     feed(nodeDeltas, createDeltaHandler(depsOn(nodeDeltas)), DELTA_FEED),
     feed(podDeltas, createDeltaHandler(depsOn(podDeltas)), POD_DELTA_FEED),
-    feed(evictionsDue, evict, EVICT_FEED),
+    feed(evictionsDue, (event, context) => laterEvents.ahead(() => evict(event, context)), EVICT_FEED),
   ];
   const queues = [nodeDeltas, podDeltas, evictionsDue];
   const checkState = () => {

@@ -38,6 +38,74 @@ test('few passes of a cluster have theirs posted at a time, and none waits for t
   assert.equal(ours.begun(), 20);
 });
 
+/** An eviction that is under way until it is let end. */
+function evicting(later: LaterEvents) {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const ended = later.ahead(() => promise);
+  return {
+    end: () => {
+      resolve();
+      return ended;
+    },
+  };
+}
+
+test('they are held back while evictions are under way, of whatever cluster', async () => {
+  const { post, begun } = held();
+  const later = new LaterEvents();
+  const [first, second] = [evicting(later), evicting(later)];
+  await later.post(one, 1, post);
+  await first.end();
+  await later.post(two, 1, post);
+  await nextTurn();
+  assert.equal(begun(), 0);
+  await second.end();
+  await nextTurn();
+  assert.equal(begun(), 2);
+});
+
+test('evictions that go on and on hold them back for a second, once', async (context) => {
+  context.mock.timers.enable({ apis: ['setTimeout'] });
+  const { post, begun } = held();
+  const later = new LaterEvents();
+  evicting(later);
+  await later.post(one, 1, post);
+  context.mock.timers.tick(999);
+  await nextTurn();
+  assert.equal(begun(), 0);
+  context.mock.timers.tick(1);
+  await nextTurn();
+  assert.equal(begun(), 1);
+  await later.post(one, 1, post);
+  await nextTurn();
+  assert.equal(begun(), 2);
+});
+
+test('what waited for earlier evictions does not wait for later ones', async () => {
+  const { post, begun, release } = held();
+  const later = new LaterEvents();
+  const earlier = evicting(later);
+  for (let pass = 0; pass < 20; pass++) await later.post(one, 1, post);
+  await earlier.end();
+  const others = evicting(later);
+  release();
+  await nextTurn();
+  assert.equal(begun(), 20);
+  await others.end();
+});
+
+test('an eviction that fails holds nothing back any more', async () => {
+  const { post, begun } = held();
+  const later = new LaterEvents();
+  const failing = later.ahead(async () => {
+    await later.post(one, 1, post);
+    throw new Error('no');
+  });
+  await assert.rejects(failing, /^Error: no$/);
+  await nextTurn();
+  assert.equal(begun(), 1);
+});
+
 test('where too many wait they are waited for', async () => {
   const { post, release } = held();
   const later = new LaterEvents();
@@ -64,6 +132,16 @@ test('a service that stops waits until they are posted', async () => {
   assert.equal(stopped, false);
   release();
   await stopping;
+});
+
+test('a service that stops has those posted that are held back', async () => {
+  const later = new LaterEvents();
+  evicting(later);
+  const posted = held();
+  await later.post(one, 1, posted.post);
+  posted.release();
+  await later.stop();
+  assert.equal(posted.begun(), 1);
 });
 
 test('a service that stops does not wait for ever for an API server that takes none', async () => {

@@ -119,10 +119,25 @@ export class SqliteStore implements ServiceStore {
   async end(ref: NodeRef, pods: readonly Ending[], now: EpochMs): Promise<void> {
     if (pods.length === 0) return;
     const { cluster, node } = ref;
-    this.#transaction('IMMEDIATE', () => {
-      this.#statements.raiseRevision.run({ cluster, node });
-      this.#end(ref, pods, now);
-    });
+    // Not worth a sync, for which all else would wait: who was evicted just before a power cut is looked at once more, and found gone.
+    this.#unsynced(() =>
+      this.#transaction('IMMEDIATE', () => {
+        this.#statements.raiseRevision.run({ cluster, node });
+        this.#end(ref, pods, now);
+      }),
+    );
+  }
+
+  /** What `work` commits outlives this process, however that ends, but a power cut only once something is committed after it. */
+  #unsynced(work: () => void): void {
+    const sync = (how: 'NORMAL' | 'FULL') =>
+      orSqliteStoreError(this.#path, () => this.database.exec(`PRAGMA synchronous = ${how}`));
+    sync('NORMAL');
+    try {
+      work();
+    } finally {
+      sync('FULL');
+    }
   }
 
   #end({ cluster, node }: NodeRef, pods: readonly Ending[], endedAt: EpochMs): void {

@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, test } from 'node:test';
 import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import { type NodeRef, podUid } from '#shared/eviction/identity.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
+import { StoreError } from '#shared/store/store.ts';
 import { NODE_SECONDS } from '#shared/store/stored.ts';
 import {
   aCluster,
@@ -119,6 +120,30 @@ describe('SqliteStore', () => {
       assert.equal(step, 'SEARCH ended USING INDEX ended_recently (cluster=? AND node=? AND ended_at>?)');
     }
     database.close();
+  });
+
+  test('a deadline outlives a power cut; that a pod went is found out anew, and nothing waits for the disk', async (context) => {
+    const FULL = 2;
+    const NORMAL = 1;
+    const synced: unknown[] = [];
+    const { exec } = DatabaseSync.prototype;
+    context.mock.method(DatabaseSync.prototype, 'exec', function (this: DatabaseSync, sql: string) {
+      if (sql === 'COMMIT') synced.push(this.prepare('PRAGMA synchronous').get()?.['synchronous']);
+      return exec.call(this, sql);
+    });
+    const [ref, record] = [aRef(), aRecord()];
+    await store.commit(ref, 0, { ...none, node: aNode(), schedule: [record] }, NOW);
+    await store.end(ref, [anEnding(record)], NOW);
+    await store.commit(ref, 2, { ...none, schedule: [aRecord()] }, NOW);
+    assert.deepEqual(synced, [FULL, NORMAL, FULL]);
+  });
+
+  test('what is scheduled is synced even after an end that failed', async () => {
+    const operator = new DatabaseSync(path);
+    operator.exec('DROP TABLE ended');
+    operator.close();
+    await assert.rejects(store.end(aRef(), [anEnding()], NOW), StoreError);
+    assert.equal(store.database.prepare('PRAGMA synchronous').get()?.['synchronous'], 2);
   });
 
   describe('upcoming', () => {

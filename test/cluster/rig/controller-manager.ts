@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, openSync, rmSync } from 'node:fs';
@@ -10,6 +11,7 @@ import { type ProcessUsage, processUsage } from './process-usage.ts';
 import { until } from './until.ts';
 
 const READY_WITHIN_MS = 60_000;
+const COUNTED_WITHIN_MS = 10_000;
 const DELETIONS = 'taint_eviction_controller_pod_deletions_total';
 /** After so many seconds without a sign of life a node counts as down; 50 unless it is told otherwise. */
 const GRACE_SECONDS = 15;
@@ -93,6 +95,16 @@ export class ControllerManager {
     const line = metrics.split('\n').find((each) => each.startsWith(`${DELETIONS} `));
     if (line === undefined) throw new Error(`The controller manager has no metric ${DELETIONS}.`);
     return Number(line.slice(DELETIONS.length));
+  }
+
+  /**
+   * Waits until it has deleted so many; throws when it has deleted more. It counts a pod when the API server has answered, a moment
+   * after others have seen it go.
+   */
+  async untilDeleted(pods: number): Promise<void> {
+    const what = `the built-in controller counts ${pods} deletions`;
+    await until(what, COUNTED_WITHIN_MS, async () => (await this.deletions()) >= pods);
+    assert.equal(await this.deletions(), pods, what);
   }
 
   /** What the process used so far; `undefined` where there is no /proc. */

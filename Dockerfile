@@ -1,5 +1,5 @@
 # All that runs outside of Lambda, one program each: relay.mjs, agent.mjs, and the whole service in one process, service.mjs. Nothing
-# else is in the image but Node, what the programs read beside them, and what they are made of.
+# else is in the image but Node, what the programs load and read beside them, and what they are made of.
 # No command names an absolute path, so the stages can be built without Docker, as a test does.
 
 # JavaScript alone comes out, so it is built on the builder's own architecture.

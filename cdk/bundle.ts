@@ -46,9 +46,9 @@ export function bundleFunction(name: FunctionName, outDir: string): Metafile {
   return bundle(`${roomOf(name)}/lambda.ts`, BUNDLE_FILE, outDir);
 }
 
-/** Bundles a program of the image, likewise. */
+/** Bundles a program of the image, likewise, in parts. */
 export function bundleProgram(name: ProgramName, outDir: string): Metafile {
-  return bundle(PROGRAMS[name], programFile(name), outDir);
+  return bundleInParts(PROGRAMS[name], name, outDir);
 }
 
 /** CommonJS packages inside call `require`, which an ESM file does not have by itself. */
@@ -75,11 +75,27 @@ export function bundle(
   outDir: string,
   other: Pick<BuildOptions, 'target' | 'banner' | 'sourcemap'> = {},
 ): Metafile {
+  return build(outDir, { entryPoints: [entry], outfile, ...other });
+}
+
+/**
+ * Bundles what `entry` imports into `outDir`/`name`.mjs, likewise, but what it loads only when it needs it into files of its own beside
+ * it, named after it: the generated Kubernetes client alone is 4 MB of text, which V8 keeps in memory whether or not it is used.
+ */
+export function bundleInParts(entry: string, name: string, outDir: string): Metafile {
+  return build(outDir, {
+    entryPoints: { [name]: entry },
+    outdir: '.',
+    outExtension: { '.js': '.mjs' },
+    splitting: true,
+    chunkNames: `${name}-[name]-[hash]`,
+  });
+}
+
+/** Builds as `options` say, whose paths are as if all went into the project, so that a source map says the same wherever it goes. */
+function build(outDir: string, options: Omit<BuildOptions, 'write' | 'metafile'>): Metafile {
   const { metafile, outputFiles } = buildSync({
     absWorkingDir: PROJECT_DIR,
-    entryPoints: [entry],
-    // As if into the project, so that the source map says the same wherever the bundle goes.
-    outfile,
     write: false,
     bundle: true,
     minify: true,
@@ -100,7 +116,7 @@ export function bundle(
     legalComments: 'none',
     metafile: true,
     logLevel: 'silent',
-    ...other,
+    ...options,
   });
   mkdirSync(outDir, { recursive: true });
   for (const { path, contents } of outputFiles) writeFileSync(join(outDir, basename(path)), contents);

@@ -216,6 +216,31 @@ describe("each program's bundle", () => {
     }
   });
 
+  test('loads the generated Kubernetes client, 4 MB of text, only where it is needed', () => {
+    for (const name of PROGRAM_NAMES) {
+      const { outputs } = metafileOf(name);
+      const loaded = new Set<string>();
+      const load = (file: string): void => {
+        if (loaded.has(file)) return;
+        loaded.add(file);
+        for (const { path, kind } of outputs[file]?.imports ?? []) {
+          if (kind === 'import-statement') load(path);
+        }
+      };
+      load(programFile(name));
+      const inputs = [...loaded].flatMap((file) => Object.keys(outputs[file]?.inputs ?? {}));
+      assert.ok(inputs.some((path) => path.startsWith('functions/')));
+      assert.deepEqual(
+        inputs.filter((path) => path.startsWith('node_modules/@kubernetes/')),
+        [],
+        name,
+      );
+      assert.ok(
+        Object.keys(metafileOf(name).inputs).some((path) => path.startsWith('node_modules/@kubernetes/')),
+      );
+    }
+  });
+
   test('of the relay runs, and says what its environment lacks', () => {
     const { TABLE_NAME: _table, ...env } = process.env;
     const { status, stderr } = spawnSync(process.execPath, [join(dir, 'relay', programFile('relay'))], {

@@ -78,9 +78,12 @@ export function addConsoleCommand(
       const { clock, print } = deps;
       const stopped = untilStopped();
       const console = await openConsole({
-        ...{ fleet, host, port, portSetBy: '--port', clock },
-        matching: { comparisonOperators },
-        log: narrator(clock, (line) => void process.stderr.write(`${line}\n`)),
+        ...{ host, port, portSetBy: '--port', clock },
+        asked: async () => ({
+          ...{ fleet, clock },
+          matching: { comparisonOperators },
+          log: narrator(clock, (line) => void process.stderr.write(`${line}\n`)),
+        }),
       }).catch((error: Error) => {
         throw error.name === 'ConsoleAddressError' ? new CliError(error.message) : error;
       });

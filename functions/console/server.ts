@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { type AddressInfo, isIPv6 } from 'node:net';
+import { errorMessage } from '#shared/error-message.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { type Failure, TOKEN_HEADER } from './api.ts';
 import type { ApiServer } from './api-server.ts';
@@ -19,9 +20,15 @@ export interface ConsoleOptions {
   readonly port: number;
   /** What the operator sets it by. */
   readonly portSetBy: string;
+  /** What is served. It is asked for when the first request comes, and again when that failed. */
+  readonly content: () => Promise<Content>;
+  readonly clock: Clock;
+}
+
+/** The page, and what it asks. */
+export interface Content {
   readonly api: ApiServer;
   readonly page: PageFiles;
-  readonly clock: Clock;
 }
 
 export interface Console {
@@ -58,7 +65,7 @@ const HEADERS: Readonly<Record<string, string>> = {
  * docs/decisions/console.md for what it withstands. Rejects with `ConsoleAddressError`.
  */
 export async function startConsole(options: ConsoleOptions): Promise<Console> {
-  const { host = '127.0.0.1', api, page, clock } = options;
+  const { host = '127.0.0.1', content, clock } = options;
   if (!LOOPBACK.includes(host)) {
     throw new ConsoleAddressError(
       `the console is served on ${LOOPBACK.join(' or ')} only, and not on ${host}: reach it from elsewhere by ssh -L`,
@@ -70,7 +77,7 @@ export async function startConsole(options: ConsoleOptions): Promise<Console> {
   const port = await listen(server, host, options);
   const named = isIPv6(host) ? `[${host}]` : host;
   const authorities = [`${named}:${port}`, `localhost:${port}`];
-  const guarded = new Guarded({ authorities, sessions, api, page });
+  const guarded = new Guarded({ authorities, sessions, content });
   server.on('request', (request, response) => void guarded.answer(request, response));
   return {
     address: `http://${named}:${port}`,
@@ -88,33 +95,35 @@ export async function startConsole(options: ConsoleOptions): Promise<Console> {
 interface GuardedDeps {
   readonly authorities: readonly string[];
   readonly sessions: Sessions;
-  readonly api: ApiServer;
-  readonly page: PageFiles;
+  readonly content: () => Promise<Content>;
 }
+
+/** What a page may do; `scripts` are allowed beside its own files, by their hashes. */
+const policyOf = (...scripts: readonly string[]): string =>
+  [
+    "default-src 'none'",
+    ["script-src 'self'", ...scripts.map((hash) => `'${hash}'`)].join(' '),
+    "style-src 'self'",
+    "img-src 'self'",
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ');
 
 /** Who is let in, and to what. */
 class Guarded {
   readonly #deps: GuardedDeps;
-  readonly #policy: string;
+  #content: Promise<Content> | undefined;
 
   constructor(deps: GuardedDeps) {
     this.#deps = deps;
-    this.#policy = [
-      "default-src 'none'",
-      `script-src 'self' '${deps.page.inlineHash}'`,
-      "style-src 'self'",
-      "img-src 'self'",
-      "connect-src 'self'",
-      "base-uri 'none'",
-      "form-action 'none'",
-      "frame-ancestors 'none'",
-    ].join('; ');
   }
 
   async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { authorities, sessions, api, page } = this.#deps;
+    const { authorities, sessions } = this.#deps;
     for (const [name, value] of Object.entries(HEADERS)) response.setHeader(name, value);
-    response.setHeader('content-security-policy', this.#policy);
+    response.setHeader('content-security-policy', policyOf());
     response.setHeader('cache-control', 'no-store');
     // A page whose name was made to lead here says that name.
     const authority = request.headers.host ?? '';
@@ -136,16 +145,37 @@ class Guarded {
     const isPage = path === '';
     // Navigations may come from anywhere: what they bring is our page at most.
     if (!isPage && site !== undefined && site !== 'same-origin') return refuse(response, 403, ELSEWHERE);
-    if (request.method === 'GET' || request.method === 'HEAD') {
-      if (isPage) return send(request, response, page.document);
-      if (path.startsWith('assets/')) return this.#asset(request, response, path.slice('assets/'.length));
-    } else {
+    const reads = request.method === 'GET' || request.method === 'HEAD';
+    if (!reads) {
       if (request.headers.origin !== `http://${authority}`) return refuse(response, 403, ELSEWHERE);
       const given = request.headers[TOKEN_HEADER];
       if (typeof given !== 'string' || !isSame(given, session.token)) return refuse(response, 403, NO_TOKEN);
     }
+    let content: Content;
+    try {
+      content = await this.#load();
+    } catch (error) {
+      return refuse(response, 500, `The console cannot be loaded: ${errorMessage(error)}`);
+    }
+    const { api, page } = content;
+    if (reads && isPage) {
+      response.setHeader('content-security-policy', policyOf(page.inlineHash));
+      return send(request, response, page.document);
+    }
+    if (reads && path.startsWith('assets/')) {
+      return sendAsset(request, response, page, path.slice('assets/'.length));
+    }
     const { token, ended } = session;
     await api.answer(request, response, { path, searchParams, token, ended });
+  }
+
+  /** Nobody who has no session has anything loaded. */
+  #load(): Promise<Content> {
+    this.#content ??= this.#deps.content().catch((error: unknown) => {
+      this.#content = undefined;
+      throw error;
+    });
+    return this.#content;
   }
 
   /** Makes a session of a link. */
@@ -166,25 +196,6 @@ class Guarded {
       `<!doctype html><html lang="en"><meta charset="utf-8"><title>Taintward</title>` +
         `<meta http-equiv="refresh" content="0; url=/${path}/"><a href="/${path}/">Go on to the console</a></html>\n`,
     );
-  }
-
-  #asset(request: IncomingMessage, response: ServerResponse, path: string): void {
-    const { page } = this.#deps;
-    const prefix = `${page.version}/`;
-    const asset = path.startsWith(prefix) ? page.asset(path.slice(prefix.length)) : undefined;
-    if (!asset) {
-      refuse(response, 404, 'There is no such file: load the page again.');
-      return;
-    }
-    const etag = `"${page.version}"`;
-    response.setHeader('etag', etag);
-    response.setHeader('cache-control', 'private, max-age=31536000, immutable');
-    if (request.headers['if-none-match'] === etag) {
-      response.writeHead(304);
-      response.end();
-      return;
-    }
-    send(request, response, asset);
   }
 }
 
@@ -217,6 +228,24 @@ function cookieOf({ headers }: IncomingMessage): string | undefined {
   const prefix = `${COOKIE}=`;
   const found = (headers.cookie ?? '').split('; ').find((each) => each.startsWith(prefix));
   return found?.slice(prefix.length);
+}
+
+function sendAsset(request: IncomingMessage, response: ServerResponse, page: PageFiles, path: string): void {
+  const prefix = `${page.version}/`;
+  const asset = path.startsWith(prefix) ? page.asset(path.slice(prefix.length)) : undefined;
+  if (!asset) {
+    refuse(response, 404, 'There is no such file: load the page again.');
+    return;
+  }
+  const etag = `"${page.version}"`;
+  response.setHeader('etag', etag);
+  response.setHeader('cache-control', 'private, max-age=31536000, immutable');
+  if (request.headers['if-none-match'] === etag) {
+    response.writeHead(304);
+    response.end();
+    return;
+  }
+  send(request, response, asset);
 }
 
 function send(

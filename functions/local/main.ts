@@ -93,7 +93,7 @@ async function run(options: StartOptions): Promise<void> {
   const host = isIPv6(options.host) ? `[${options.host}]` : options.host;
   say(`Managing ${names}. Health and metrics: http://${host}:${service.probePort}/readyz, /metrics`);
   for (const line of rulesLines(await service.rules(), systemClock.now())) say(line);
-  if (options.consolePort !== undefined) console = await serveConsole(options.consolePort, await asked());
+  if (options.consolePort !== undefined) console = await serveConsole(options.consolePort, asked);
   if (console) log.info('console.started', { address: console.address });
   if (demo) demo.invite(console?.link);
   else if (console) {
@@ -122,9 +122,9 @@ async function run(options: StartOptions): Promise<void> {
 const apiOf = async (options: FleetApiOptions): Promise<ApiServer> =>
   (await import('#functions/console/fleet-api.ts')).fleetApi(options);
 
-async function serveConsole(port: number, asked: FleetApiOptions): Promise<Console> {
+async function serveConsole(port: number, asked: () => Promise<FleetApiOptions>): Promise<Console> {
   const { openConsole } = await import('#functions/console/open-console.ts');
-  return openConsole({ ...asked, port, portSetBy: '--console-port' });
+  return openConsole({ asked, port, portSetBy: '--console-port', clock: systemClock });
 }
 
 /** In a cluster, where the rest of it need not be loaded. */

@@ -171,9 +171,12 @@ async function markedUp(t: TestContext): Promise<Console> {
   await store.end(ref, [anEnding(gone, { error: MARKUP })], now);
   await (await fleet.operator()).stop(cluster, { why: MARKUP });
   return openConsole({
-    ...{ fleet, clock, port: 0, portSetBy: '--port', log: recordingLog() },
-    questions: { explainPod: unanswered, explainNode: unanswered, whatIf: unanswered },
-    matching: { comparisonOperators: false },
+    ...{ clock, port: 0, portSetBy: '--port' },
+    asked: async () => ({
+      ...{ fleet, clock, log: recordingLog() },
+      questions: { explainPod: unanswered, explainNode: unanswered, whatIf: unanswered },
+      matching: { comparisonOperators: false },
+    }),
   });
 }
 

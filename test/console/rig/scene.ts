@@ -122,13 +122,12 @@ export async function openScene(t: Pick<TestContext, 'after'>, pods = 60): Promi
   for (const { end, at } of past(now)) await store.end(gone, [end], at);
 
   return openConsole({
-    fleet,
-    questions: { explainPod: unanswered, explainNode: unanswered, whatIf: unanswered },
-    matching: { comparisonOperators: false },
-    port: 0,
-    portSetBy: '--port',
-    clock,
-    log: recordingLog(),
+    ...{ clock, port: 0, portSetBy: '--port' },
+    asked: async () => ({
+      ...{ fleet, clock, log: recordingLog() },
+      questions: { explainPod: unanswered, explainNode: unanswered, whatIf: unanswered },
+      matching: { comparisonOperators: false },
+    }),
   });
 }
 

@@ -65,15 +65,14 @@ export async function servedConsole(
   );
   const log = recordingLog();
   const console = await openConsole({
-    fleet: world.fleet,
-    questions: NO_QUESTIONS,
-    matching: { comparisonOperators: false },
-    demo,
+    asked: async () => ({
+      ...{ fleet: world.fleet, questions: NO_QUESTIONS, demo, clock, log },
+      matching: { comparisonOperators: false },
+    }),
     host: address,
     port: 0,
     portSetBy: '--port',
     clock,
-    log,
     page: readPageFiles(aPage(t)),
   });
   t.after(() => console.close());

@@ -38,6 +38,8 @@ export const PROGRAM_NAMES = Object.keys(PROGRAMS) as readonly ProgramName[];
 /** The file of a program's bundle. */
 export const programFile = (name: ProgramName): string => `${name}.mjs`;
 
+const NODE_HTTP = './cdk/node-http.ts';
+
 /**
  * Bundles a function with all it imports, the AWS SDK too (Lambda's own is of no fixed version and loads slower), into
  * one file and its source map in `outDir`. Throws when it cannot be built. Returns what went into it.
@@ -108,6 +110,7 @@ function build(outDir: string, options: Omit<BuildOptions, 'write' | 'metafile'>
     preserveSymlinks: true,
     // What packages offer for ESM is smaller, because what is not used can be left out.
     mainFields: ['module', 'main'],
+    alias: { http: NODE_HTTP, 'node:http': NODE_HTTP },
     banner: { js: REQUIRE },
     // For whoever reads a stack trace. Nobody is to run this with --enable-source-maps: pino asks for its caller, so Node would parse
     // the whole map at each start, which takes a cold function half as long again and costs a relay 17 MB.

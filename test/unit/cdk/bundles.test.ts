@@ -132,6 +132,19 @@ describe("each function's bundle", () => {
     }
   });
 
+  test('loads no fetch, as who imports node:http does', () => {
+    const script =
+      "await import(process.argv[1]); process.stdout.write(process.moduleLoadList.filter((name) => name.includes('undici')).join())";
+    for (const name of FUNCTION_NAMES) {
+      const { stdout, stderr } = spawnSync(
+        process.execPath,
+        ['--input-type=module', '-e', script, fileOf(name)],
+        { env: ENVIRONMENT, encoding: 'utf8' },
+      );
+      assert.deepEqual([stdout, stderr], ['', ''], name);
+    }
+  });
+
   test('has a source map that says where in the project its code comes from', () => {
     for (const name of FUNCTION_NAMES) {
       const { sources } = JSON.parse(readFileSync(`${fileOf(name)}.map`, 'utf8')) as { sources: string[] };
@@ -238,6 +251,18 @@ describe("each program's bundle", () => {
       assert.ok(
         Object.keys(metafileOf(name).inputs).some((path) => path.startsWith('node_modules/@kubernetes/')),
       );
+    }
+  });
+
+  test('loads no fetch, as who imports node:http does', () => {
+    for (const name of PROGRAM_NAMES) {
+      const imported = Object.values(metafileOf(name).outputs).flatMap(({ imports }) => imports);
+      const https = imported.filter(({ path, kind }) => path === 'node:https' && kind === 'import-statement');
+      assert.ok(https.length > 0, name);
+      const http = imported.filter(
+        ({ path, kind }) => /^(node:)?http$/.test(path) && kind === 'import-statement',
+      );
+      assert.deepEqual(http, [], name);
     }
   });
 

@@ -7,12 +7,15 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { after, before, describe, test } from 'node:test';
 import { FileSystem, IgnoreMode } from 'aws-cdk-lib';
+import * as z from 'zod';
+import { askSocket, SOCKET_FILE } from '#functions/local/state-socket.ts';
 import { VERSION } from '#shared/version.ts';
 import { PROGRAM_NAMES, PROJECT_DIR, programFile } from '../../../cdk/bundle.ts';
 import { billFile } from '../../../cdk/bundle-image.ts';
 import { LICENCE_TEXTS_FILE } from '../../../cdk/licence-texts.ts';
 import { buildImage, type Image } from '../../deployed/rig/image/build.ts';
 
+const Link = z.object({ link: z.string() });
 /** What the programs read beside them. */
 const READ = ['page', 'protobuf-messages.json', 'schemas.json'];
 
@@ -63,7 +66,8 @@ describe('the image, whose stages are played without Docker, of what .dockerigno
   });
 
   test('the service brings up its simulated cluster, serves metrics and console, and stops when it is told to', async () => {
-    const args = ['service.mjs', '--log', 'json', '--state', join(dir, 'state')];
+    const state = join(dir, 'state');
+    const args = ['service.mjs', '--log', 'json', '--state', state];
     const service = spawn(process.execPath, args, { cwd: workdir, env: env() });
     const told: string[] = [];
     let complaints = '';
@@ -75,8 +79,13 @@ describe('the image, whose stages are played without Docker, of what .dockerigno
       const { event, address } = JSON.parse(line);
       told.push(event);
       if (event === 'console.started') {
-        // Whoever has no link is refused, by a console that has read its page.
         assert.equal((await fetch(address)).status, 401);
+        const { link } = Link.parse(await askSocket(join(state, SOCKET_FILE), '/console/link', 'POST'));
+        const entered = await fetch(link);
+        const [cookie = ''] = entered.headers.get('set-cookie')?.split(';') ?? [];
+        const [, path = ''] = /url=(\/[^"]+)"/.exec(await entered.text()) ?? [];
+        const page = await fetch(`${address}${path}`, { headers: { cookie } });
+        assert.equal(page.status, 200, await page.text());
         service.kill('SIGTERM');
       }
     }

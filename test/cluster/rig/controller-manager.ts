@@ -76,7 +76,9 @@ export class ControllerManager {
       { stdio: ['ignore', log, log] },
     );
     const manager = new ControllerManager(child, port, dir);
-    process.once('exit', () => child.kill('SIGKILL'));
+    const kill = () => child.kill('SIGKILL');
+    process.once('exit', kill);
+    child.once('exit', () => process.off('exit', kill));
     await until('the controller manager is up', READY_WITHIN_MS, async () => {
       if (child.exitCode !== null) throw new Error(`The controller manager ended early: see ${dir}/log.`);
       if ((await manager.#get('/healthz').catch(() => '')) !== 'ok') return false;

@@ -1,10 +1,13 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { load } from 'js-yaml';
+import * as z from 'zod';
 import { currentContext, readKubeconfig } from '#shared/kubernetes/kubeconfig-file.ts';
 import { ControllerManager } from '#test/cluster/rig/controller-manager.ts';
 import type { ProcessUsage } from '#test/cluster/rig/process-usage.ts';
-import { ServiceProcess } from '#test/cluster/rig/service-process.ts';
+import { type ServiceOptions, ServiceProcess } from '#test/cluster/rig/service-process.ts';
+import { bundleProgram, PROJECT_DIR, programFile } from '../../../cdk/bundle.ts';
 
 /** What evicts, in a process of its own that knows its cluster. */
 export interface Evictor {
@@ -15,12 +18,36 @@ export interface Evictor {
 /** Starts something that evicts on the cluster of `KUBECONFIG`; resolves when it knows what is there. */
 export type Contender = () => Promise<Evictor>;
 
-/** The service in one process, as `npm start` runs it, without a guard: whole fleets are tainted at once. */
+const Deployment = z.object({
+  spec: z.object({
+    template: z.object({
+      spec: z.object({ containers: z.tuple([z.object({ command: z.array(z.string()) })]) }),
+    }),
+  }),
+});
+/** As the Dockerfile has it. */
+const IMAGE_ENV = { NODE_ENV: 'production', MALLOC_ARENA_MAX: '2' };
+let image: Pick<ServiceOptions, 'program' | 'env'> | undefined;
+
+/** What a container of the service runs: the program of the image, as the chart's Deployment has it run. */
+export function asInImage(): Pick<ServiceOptions, 'program' | 'env'> {
+  if (image) return image;
+  const dir = mkdtempSync(join(tmpdir(), 'taintward-bench-'));
+  process.once('exit', () => rmSync(dir, { recursive: true }));
+  bundleProgram('service', dir);
+  const manifest = readFileSync(join(PROJECT_DIR, 'deploy/in-cluster/deployment.yaml'), 'utf8');
+  const [{ command }] = Deployment.parse(load(manifest)).spec.template.spec.containers;
+  const [, ...flags] = command.slice(0, -1);
+  image = { program: [...flags, join(dir, programFile('service'))], env: IMAGE_ENV };
+  return image;
+}
+
+/** The service in one process, without a guard: whole fleets are tainted at once. */
 export const ours: Contender = async () => {
   const stateDir = mkdtempSync(join(tmpdir(), 'taintward-bench-'));
   const { KUBECONFIG: kubeconfig = '' } = process.env;
   const contexts = [currentContext(readKubeconfig(kubeconfig))];
-  const service = await ServiceProcess.start({ kubeconfig, contexts, stateDir });
+  const service = await ServiceProcess.start({ kubeconfig, contexts, stateDir, ...asInImage() });
   return {
     usage: () => service.usage(),
     stop: async () => {

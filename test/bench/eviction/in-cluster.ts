@@ -6,7 +6,7 @@ import { installKinds } from '#test/cluster/rig/installed-kinds.ts';
 import { ServerLoad } from '#test/cluster/rig/server-load.ts';
 import { ServiceProcess } from '#test/cluster/rig/service-process.ts';
 import { connectionTo, runName } from '#test/cluster/rig/test-cluster.ts';
-import { type Contender, ours as inFile } from './contender.ts';
+import { asInImage, type Contender, ours as inFile } from './contender.ts';
 import { lateness } from './lateness.ts';
 import { type Eviction, Population, type Shape } from './population.ts';
 
@@ -103,7 +103,10 @@ const inNamespace =
       metadata: { name: namespace },
     });
     const contexts = [currentContext(readKubeconfig(kubeconfig))];
-    const service = await ServiceProcess.start({ kubeconfig, contexts, inCluster: namespace });
+    const service = await ServiceProcess.start({
+      ...{ kubeconfig, contexts, inCluster: namespace },
+      ...asInImage(),
+    });
     return {
       usage: () => service.usage(),
       stop: async () => {

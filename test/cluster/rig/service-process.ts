@@ -32,6 +32,8 @@ export interface ServiceOptions {
   readonly inCluster?: string;
   /** The directory of another release; absent: this one. */
   readonly release?: string;
+  /** What Node runs, its flags and the program; absent: what `npm start` does. */
+  readonly program?: readonly string[];
 }
 
 /** A line of the process's output, and when it came. */
@@ -96,7 +98,7 @@ export class ServiceProcess {
       ...(options.inCluster === undefined ? [] : ['--in-cluster', '--namespace', options.inCluster]),
       ...(options.policy === false ? [] : ['--policy', options.policy ?? UNGUARDED]),
     ];
-    const child = spawn(process.execPath, [...START, ...args], {
+    const child = spawn(process.execPath, [...(options.program ?? START), ...args], {
       cwd: options.release ?? ROOT,
       env: { ...process.env, ...options.env },
       stdio: ['ignore', 'pipe', 'pipe'],

@@ -79,11 +79,8 @@ export function addConsoleCommand(
       const stopped = untilStopped();
       const console = await openConsole({
         ...{ host, port, portSetBy: '--port', clock },
-        asked: async () => ({
-          ...{ fleet, clock },
-          matching: { comparisonOperators },
-          log: narrator(clock, (line) => void process.stderr.write(`${line}\n`)),
-        }),
+        asked: async () => ({ fleet, matching: { comparisonOperators } }),
+        log: narrator(clock, (line) => void process.stderr.write(`${line}\n`)),
       }).catch((error: Error) => {
         throw error.name === 'ConsoleAddressError' ? new CliError(error.message) : error;
       });

@@ -15,7 +15,7 @@ import { TaintArgumentError } from '#shared/taints/taint-argument.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { StaleActError } from './acts.ts';
 import { type Answers, NothingThereError } from './answers.ts';
-import type { Failure } from './api.ts';
+import { FAILED, type Failure } from './api.ts';
 import type { Live } from './live.ts';
 
 /** All that is ever sent is a few lines. */
@@ -105,7 +105,7 @@ class RefusedError extends Error {
 function failureOf(error: unknown): { readonly status: number; readonly message: string } {
   if (error instanceof RefusedError) return error;
   const [status] = STATUS.find(([, kinds]) => kinds.some((kind) => error instanceof kind)) ?? [];
-  if (status === undefined) return { status: 500, message: 'The console failed: its log says why.' };
+  if (status === undefined) return { status: 500, message: FAILED };
   return { status, message: (error as Error).message };
 }
 

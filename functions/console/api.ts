@@ -69,6 +69,9 @@ export interface Failure {
   readonly error: string;
 }
 
+/** What went wrong is nobody's business but the operator's, who has the log. */
+export const FAILED = 'The console failed: its log says why.';
+
 /** Who looks at what. */
 export interface Session {
   /** What an act has to carry in {@link TOKEN_HEADER}. */

@@ -1,3 +1,4 @@
+import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { FleetApiOptions } from './fleet-api.ts';
 import type { PageFiles } from './page-files.ts';
@@ -9,10 +10,11 @@ export interface ConsoleOfFleet {
   /** What the operator sets it by. */
   readonly portSetBy: string;
   /** What the page asks. Called once somebody looks at it. */
-  readonly asked: () => Promise<FleetApiOptions>;
+  readonly asked: () => Promise<Omit<FleetApiOptions, 'clock' | 'log'>>;
   /** Absent: the one that is part of this release. */
   readonly page?: PageFiles;
   readonly clock: Clock;
+  readonly log: Log;
 }
 
 /**
@@ -20,13 +22,14 @@ export interface ConsoleOfFleet {
  * first who does. Rejects with `ConsoleAddressError`.
  */
 export async function openConsole(options: ConsoleOfFleet): Promise<Console> {
-  const { host, port, portSetBy, asked, page, clock } = options;
+  const { host, asked, page, ...rest } = options;
+  const { clock, log } = rest;
   const content = async () => {
     const [{ fleetApi }, { readPageFiles }] = await Promise.all([
       import('./fleet-api.ts'),
       import('./page-files.ts'),
     ]);
-    return { page: page ?? readPageFiles(), api: fleetApi(await asked()) };
+    return { page: page ?? readPageFiles(), api: fleetApi({ ...(await asked()), clock, log }) };
   };
-  return startConsole({ ...(host === undefined ? {} : { host }), port, portSetBy, content, clock });
+  return startConsole({ ...rest, ...(host === undefined ? {} : { host }), content });
 }

@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { type AddressInfo, isIPv6 } from 'node:net';
-import { errorMessage } from '#shared/error-message.ts';
+import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
-import { type Failure, TOKEN_HEADER } from './api.ts';
+import { FAILED, type Failure, TOKEN_HEADER } from './api.ts';
 import type { ApiServer } from './api-server.ts';
 import type { PageFiles } from './page-files.ts';
 import { isSame, Sessions } from './session.ts';
@@ -20,9 +20,10 @@ export interface ConsoleOptions {
   readonly port: number;
   /** What the operator sets it by. */
   readonly portSetBy: string;
-  /** What is served. It is asked for when the first request comes, and again when that failed. */
+  /** What is served. It is asked for when the first who got in asks, and again when that failed. */
   readonly content: () => Promise<Content>;
   readonly clock: Clock;
+  readonly log: Log;
 }
 
 /** The page, and what it asks. */
@@ -65,7 +66,7 @@ const HEADERS: Readonly<Record<string, string>> = {
  * docs/decisions/console.md for what it withstands. Rejects with `ConsoleAddressError`.
  */
 export async function startConsole(options: ConsoleOptions): Promise<Console> {
-  const { host = '127.0.0.1', content, clock } = options;
+  const { host = '127.0.0.1', content, clock, log } = options;
   if (!LOOPBACK.includes(host)) {
     throw new ConsoleAddressError(
       `the console is served on ${LOOPBACK.join(' or ')} only, and not on ${host}: reach it from elsewhere by ssh -L`,
@@ -77,7 +78,7 @@ export async function startConsole(options: ConsoleOptions): Promise<Console> {
   const port = await listen(server, host, options);
   const named = isIPv6(host) ? `[${host}]` : host;
   const authorities = [`${named}:${port}`, `localhost:${port}`];
-  const guarded = new Guarded({ authorities, sessions, content });
+  const guarded = new Guarded({ authorities, sessions, content, log });
   server.on('request', (request, response) => void guarded.answer(request, response));
   return {
     address: `http://${named}:${port}`,
@@ -96,6 +97,7 @@ interface GuardedDeps {
   readonly authorities: readonly string[];
   readonly sessions: Sessions;
   readonly content: () => Promise<Content>;
+  readonly log: Log;
 }
 
 /** What a page may do; `scripts` are allowed beside its own files, by their hashes. */
@@ -120,7 +122,20 @@ class Guarded {
     this.#deps = deps;
   }
 
+  /** Never rejects. */
   async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    try {
+      await this.#answer(request, response);
+    } catch (error) {
+      // Without its first part, which is the session's.
+      const [, , ...path] = URL.parse(request.url ?? '/', 'http://console')?.pathname.split('/') ?? [];
+      this.#deps.log.error('console.failed', { path: path.join('/'), reason: error });
+      if (response.headersSent) response.destroy();
+      else refuse(response, 500, FAILED);
+    }
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { authorities, sessions } = this.#deps;
     for (const [name, value] of Object.entries(HEADERS)) response.setHeader(name, value);
     response.setHeader('content-security-policy', policyOf());
@@ -151,13 +166,7 @@ class Guarded {
       const given = request.headers[TOKEN_HEADER];
       if (typeof given !== 'string' || !isSame(given, session.token)) return refuse(response, 403, NO_TOKEN);
     }
-    let content: Content;
-    try {
-      content = await this.#load();
-    } catch (error) {
-      return refuse(response, 500, `The console cannot be loaded: ${errorMessage(error)}`);
-    }
-    const { api, page } = content;
+    const { api, page } = await this.#load();
     if (reads && isPage) {
       response.setHeader('content-security-policy', policyOf(page.inlineHash));
       return send(request, response, page.document);

@@ -3,6 +3,7 @@ import { isIPv6 } from 'node:net';
 import { hostname } from 'node:os';
 import type { ApiServer } from '#functions/console/api-server.ts';
 import type { FleetApiOptions } from '#functions/console/fleet-api.ts';
+import type { ConsoleOfFleet } from '#functions/console/open-console.ts';
 import { type Console, ConsoleAddressError } from '#functions/console/server.ts';
 import type { Fleet } from '#functions/operator/fleet.ts';
 import { ProbeAddressError } from '#functions/watch-relay/probe-server.ts';
@@ -77,13 +78,17 @@ async function run(options: StartOptions): Promise<void> {
   log.info('relay.started', { port: service.probePort });
   let fleet: Fleet | undefined;
   /** What the console's API asks. Whoever is never asked need not open it. */
-  const asked = async (): Promise<FleetApiOptions> => {
+  const asked: ConsoleOfFleet['asked'] = async () => {
     const { localFleet } = await import('#functions/operator/local-fleet.ts');
     fleet ??= localFleet(state.path, systemClock);
-    return { fleet, matching, demo: demo?.byClick, clock: systemClock, log };
+    return { fleet, matching, demo: demo?.byClick };
   };
   let console: Console | undefined;
-  const answers = { view: service.view, link: () => console?.link(), api: async () => apiOf(await asked()) };
+  const answers = {
+    view: service.view,
+    link: () => console?.link(),
+    api: async () => apiOf({ ...(await asked()), clock: systemClock, log }),
+  };
   const socket = await listenOnSocket(state.file(SOCKET_FILE), answerSocket(answers));
   if (!socket)
     log.warn('socket.unavailable', {
@@ -93,7 +98,8 @@ async function run(options: StartOptions): Promise<void> {
   const host = isIPv6(options.host) ? `[${options.host}]` : options.host;
   say(`Managing ${names}. Health and metrics: http://${host}:${service.probePort}/readyz, /metrics`);
   for (const line of rulesLines(await service.rules(), systemClock.now())) say(line);
-  if (options.consolePort !== undefined) console = await serveConsole(options.consolePort, asked);
+  if (options.consolePort !== undefined)
+    console = await serveConsole({ port: options.consolePort, asked, log });
   if (console) log.info('console.started', { address: console.address });
   if (demo) demo.invite(console?.link);
   else if (console) {
@@ -122,9 +128,9 @@ async function run(options: StartOptions): Promise<void> {
 const apiOf = async (options: FleetApiOptions): Promise<ApiServer> =>
   (await import('#functions/console/fleet-api.ts')).fleetApi(options);
 
-async function serveConsole(port: number, asked: () => Promise<FleetApiOptions>): Promise<Console> {
+async function serveConsole(options: Pick<ConsoleOfFleet, 'port' | 'asked' | 'log'>): Promise<Console> {
   const { openConsole } = await import('#functions/console/open-console.ts');
-  return openConsole({ asked, port, portSetBy: '--console-port', clock: systemClock });
+  return openConsole({ ...options, portSetBy: '--console-port', clock: systemClock });
 }
 
 /** In a cluster, where the rest of it need not be loaded. */

@@ -172,8 +172,9 @@ async function markedUp(t: TestContext): Promise<Console> {
   await (await fleet.operator()).stop(cluster, { why: MARKUP });
   return openConsole({
     ...{ clock, port: 0, portSetBy: '--port' },
+    log: recordingLog(),
     asked: async () => ({
-      ...{ fleet, clock, log: recordingLog() },
+      fleet,
       questions: { explainPod: unanswered, explainNode: unanswered, whatIf: unanswered },
       matching: { comparisonOperators: false },
     }),

@@ -123,8 +123,9 @@ export async function openScene(t: Pick<TestContext, 'after'>, pods = 60): Promi
 
   return openConsole({
     ...{ clock, port: 0, portSetBy: '--port' },
+    log: recordingLog(),
     asked: async () => ({
-      ...{ fleet, clock, log: recordingLog() },
+      fleet,
       questions: { explainPod: unanswered, explainNode: unanswered, whatIf: unanswered },
       matching: { comparisonOperators: false },
     }),

@@ -7,7 +7,7 @@ import type { TestContext } from 'node:test';
 import type { DemoCluster, Questions } from '#functions/console/answers.ts';
 import type { Api } from '#functions/console/api.ts';
 import { openConsole } from '#functions/console/open-console.ts';
-import { readPageFiles } from '#functions/console/page-files.ts';
+import { type PageFiles, readPageFiles } from '#functions/console/page-files.ts';
 import { FleetError } from '#functions/operator/fleet.ts';
 import { NOW } from '#test/contracts/partition-builders.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
@@ -48,7 +48,13 @@ export async function servedConsole(
     clusters = ['prod'],
     demo,
     host: address = '127.0.0.1',
-  }: { readonly clusters?: readonly string[]; readonly demo?: DemoCluster; readonly host?: string } = {},
+    page = readPageFiles(aPage(t)),
+  }: {
+    readonly clusters?: readonly string[];
+    readonly demo?: DemoCluster;
+    readonly host?: string;
+    readonly page?: PageFiles;
+  } = {},
 ) {
   const clock = new DrivenClock(NOW);
   const world = embeddedFleet(
@@ -66,14 +72,15 @@ export async function servedConsole(
   const log = recordingLog();
   const console = await openConsole({
     asked: async () => ({
-      ...{ fleet: world.fleet, questions: NO_QUESTIONS, demo, clock, log },
+      ...{ fleet: world.fleet, questions: NO_QUESTIONS, demo },
       matching: { comparisonOperators: false },
     }),
     host: address,
     port: 0,
     portSetBy: '--port',
     clock,
-    page: readPageFiles(aPage(t)),
+    log,
+    page,
   });
   t.after(() => console.close());
   const { port, host } = new URL(console.address);

@@ -1,13 +1,16 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { readPageFiles } from '#functions/console/page-files.ts';
 import { ConsoleAddressError, startConsole } from '#functions/console/server.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { StoreError } from '#shared/store/store.ts';
 import { NOW } from '#test/contracts/partition-builders.ts';
+import { recordingLog } from '#test/contracts/recording-log.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { aPage, servedConsole } from './served-console.ts';
 
@@ -16,6 +19,7 @@ const NOTHING = {
   portSetBy: '--port',
   content: undefined as never,
   clock: undefined as never,
+  log: undefined as never,
 };
 const ACT = JSON.stringify({ kind: 'stop', cluster: 'prod', why: 'a test' });
 
@@ -152,7 +156,7 @@ test('no inline script runs but the import map, nothing comes from elsewhere, an
   for (const each of [path, `${path}api/status`, '/', `${path}none`]) {
     const { headers } = await send('GET', each, { cookie });
     const policy = String(headers['content-security-policy']);
-    const scripts = each === path ? / 'self' 'sha256-[\w+/=]{44}'$/ : / 'self'$/;
+    const scripts = each === path ? /^script-src 'self' 'sha256-[\w+/=]{44}'$/ : /^script-src 'self'$/;
     const [first, second = '', third] = policy.split('; ');
     assert.deepEqual([first, third], ["default-src 'none'", "style-src 'self'"]);
     assert.match(second, scripts);
@@ -173,8 +177,9 @@ test('page and answers are loaded for the first who got in, and again when that 
   const broken = new Error('page/index.html is not there');
   const loads = [() => Promise.reject(broken), async () => ({ page, api: undefined as never })];
   let loaded = 0;
+  const log = recordingLog();
   const console = await startConsole({
-    ...{ port: 0, portSetBy: '--port', clock: new DrivenClock(NOW) },
+    ...{ port: 0, portSetBy: '--port', clock: new DrivenClock(NOW), log },
     content: () => (loads[loaded++] ?? assert.fail('it was loaded before'))(),
   });
   t.after(() => console.close());
@@ -183,11 +188,34 @@ test('page and answers are loaded for the first who got in, and again when that 
   const [cookie = ''] = entered.headers.get('set-cookie')?.split(';') ?? [];
   const [, path = ''] = /url=(\/[^"]+)"/.exec(await entered.text()) ?? [];
   const look = () => fetch(`${console.address}${path}`, { headers: { cookie } });
+  const act = { method: 'POST', headers: { cookie, origin: 'http://evil.example' } };
+  assert.equal((await fetch(`${console.address}${path}api/acts`, act)).status, 403);
   assert.equal(loaded, 0);
   const refused = await look();
   assert.equal(refused.status, 500);
-  assert.equal(await refused.text(), `The console cannot be loaded: ${broken.message}\n`);
-  assert.deepEqual([(await look()).status, (await look()).status, loaded], [200, 200, 2]);
+  assert.equal(await refused.text(), 'The console failed: its log says why.\n');
+  assert.deepEqual(log.lines, [
+    { level: 'error', event: 'console.failed', fields: { path: '', reason: broken } },
+  ]);
+  const both = await Promise.all([look(), look()]);
+  assert.deepEqual(
+    both.map(({ status }) => status),
+    [200, 200],
+  );
+  assert.equal(loaded, 2);
+});
+
+test('a file of the page that cannot be read is told to the log, and ends nothing', async (t) => {
+  const directory = aPage(t);
+  const { enter, send, log } = await servedConsole(t, { page: readPageFiles(directory) });
+  const { path, cookie } = await enter();
+  const [asset = ''] = /assets\/[^"]+\.css/.exec((await send('GET', path, { cookie })).body) ?? [];
+  rmSync(join(directory, 'styles.css'));
+  const answered = await send('GET', `${path}${asset}`, { cookie });
+  assert.deepEqual([answered.status, answered.body], [500, 'The console failed: its log says why.\n']);
+  const [{ event, fields } = assert.fail('nothing was logged'), ...others] = log.lines;
+  assert.deepEqual([event, fields['path'], others], ['console.failed', asset, []]);
+  assert.equal((await send('GET', path, { cookie })).status, 200);
 });
 
 test('a body is read up to its limit, and one that is no JSON is refused in a sentence', async (t) => {

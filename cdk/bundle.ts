@@ -81,8 +81,8 @@ export function bundle(
 }
 
 /**
- * Bundles what `entry` imports into `outDir`/`name`.mjs, likewise, but what it loads only when it needs it into files of its own beside
- * it, named after it: the generated Kubernetes client alone is 4 MB of text, which V8 keeps in memory whether or not it is used.
+ * Bundles what `entry` imports into `outDir`/`name`.mjs, likewise, but what it loads only when it needs it, and what both need, into files
+ * of their own beside it, named after it: the generated Kubernetes client alone is 4 MB of text, which V8 keeps in memory whether or not it is used.
  */
 export function bundleInParts(entry: string, name: string, outDir: string): Metafile {
   return build(outDir, {

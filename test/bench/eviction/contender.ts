@@ -26,7 +26,11 @@ const Deployment = z.object({
   }),
 });
 /** As the Dockerfile has it. */
-const IMAGE_ENV = { NODE_ENV: 'production', MALLOC_ARENA_MAX: '2' };
+const IMAGE_ENV = {
+  NODE_ENV: 'production',
+  NODE_OPTIONS: '--max-semi-space-size=1',
+  MALLOC_ARENA_MAX: '2',
+};
 let image: Pick<ServiceOptions, 'program' | 'env'> | undefined;
 
 /** What a container of the service runs: the program of the image, as the chart's Deployment has it run. */

@@ -7,7 +7,7 @@ export interface SocketAnswers {
   readonly view: () => ServiceView;
   /** A new link to the console that the process serves; `undefined`: it serves none. */
   readonly link: () => string | undefined;
-  /** The console's API; called when it is first asked for. */
+  /** The console's API; called when it is first asked for, and again when that failed. */
   readonly api: () => Promise<ApiServer>;
 }
 
@@ -26,7 +26,10 @@ export function answerSocket({ view, link, api }: SocketAnswers): RequestListene
     if (route === 'GET /service') return sendJson(response, view());
     if (route === 'POST /console/link') return sendJson(response, linked(link()));
     if (!url?.pathname.startsWith('/api/')) return void response.writeHead(404).end();
-    made ??= api();
+    made ??= api().catch((error: unknown) => {
+      made = undefined;
+      throw error;
+    });
     const { pathname, searchParams } = url;
     await (await made).answer(request, response, { path: pathname.slice(1), searchParams, token: '', ended });
   };

@@ -43,6 +43,13 @@ test('the socket says what the process knows, and makes the API when it is first
   await assert.rejects(askSocket(path, '/api/what'), /answers 404/);
 });
 
+test('an API that could not be made is made when it is asked again', async (t) => {
+  const { path, api } = await answered(t);
+  api.mock.mockImplementationOnce(() => Promise.reject(new Error('the state cannot be opened')));
+  assert.equal(await askSocket(path, '/api/status'), undefined);
+  assert.deepEqual(await askSocket(path, '/api/nodes?cluster=prod'), []);
+});
+
 test('it gives links to the console, where one is served, to who posts for them', async (t) => {
   const links = ['first', 'second'];
   const { path } = await answered(t, () => links.shift());

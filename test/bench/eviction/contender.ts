@@ -2,8 +2,9 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { load } from 'js-yaml';
-import * as z from 'zod';
 import { currentContext, readKubeconfig } from '#shared/kubernetes/kubeconfig-file.ts';
+import { IMAGE_ENV } from '#test/bench/image-env.ts';
+import { Deployment } from '#test/chart/container.ts';
 import { ControllerManager } from '#test/cluster/rig/controller-manager.ts';
 import type { ProcessUsage } from '#test/cluster/rig/process-usage.ts';
 import { type ServiceOptions, ServiceProcess } from '#test/cluster/rig/service-process.ts';
@@ -18,19 +19,6 @@ export interface Evictor {
 /** Starts something that evicts on the cluster of `KUBECONFIG`; resolves when it knows what is there. */
 export type Contender = () => Promise<Evictor>;
 
-const Deployment = z.object({
-  spec: z.object({
-    template: z.object({
-      spec: z.object({ containers: z.tuple([z.object({ command: z.array(z.string()) })]) }),
-    }),
-  }),
-});
-/** As the Dockerfile has it. */
-const IMAGE_ENV = {
-  NODE_ENV: 'production',
-  NODE_OPTIONS: '--max-semi-space-size=1',
-  MALLOC_ARENA_MAX: '2',
-};
 let image: Pick<ServiceOptions, 'program' | 'env'> | undefined;
 
 /** What a container of the service runs: the program of the image, as the chart's Deployment has it run. */

@@ -1,14 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { IMAGE_ENV } from '#test/bench/image-env.ts';
 import { bundled } from './bundled.ts';
 import { MeasuredProcess, type ProcessOptions } from './measured-process.ts';
 import type { RelayAnswer, RelayedCluster, RelayQuestion } from './relay-questions.ts';
 
 const POLL_MS = 200;
-/** As the Dockerfile has it. */
-const AS_DEPLOYED = {
-  NODE_OPTIONS: '--max-semi-space-size=1',
-  MALLOC_ARENA_MAX: '2',
-};
 
 export interface RelayOptions extends ProcessOptions {
   readonly clusters: readonly RelayedCluster[];
@@ -31,7 +27,7 @@ export class RelayProcess {
       bundled('test/bench/relay/relay-under-test.ts'),
       JSON.stringify({ clusters, leases, logLevel }),
     ];
-    const env = { ...AS_DEPLOYED, NODE_NO_WARNINGS: '1' };
+    const env = { ...IMAGE_ENV, NODE_NO_WARNINGS: '1' };
     this.process = new MeasuredProcess(process.execPath, args, { ...options, env });
     this.process.child.stdout?.pipe(process.stderr);
     this.process.child.on('message', ({ id, answer }: { id: number; answer: unknown }) => {

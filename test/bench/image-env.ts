@@ -1,0 +1,6 @@
+/** What the environment of a container says, as the Dockerfile has it. */
+export const IMAGE_ENV = {
+  NODE_ENV: 'production',
+  NODE_OPTIONS: '--max-semi-space-size=1',
+  MALLOC_ARENA_MAX: '2',
+};

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 import { z } from 'zod';
-import { ControllerManager } from '#test/cluster/rig/controller-manager.ts';
+import { ControllerManager, DEFAULT_REQUESTS_PER_SECOND } from '#test/cluster/rig/controller-manager.ts';
 import { CONTEXT, Stage } from '#test/cluster/rig/stage.ts';
 import { tolerates } from '#test/cluster/rig/tolerations.ts';
 import { until } from '#test/cluster/rig/until.ts';
@@ -13,7 +13,7 @@ import type { PodLife } from '#test/cluster/rig/witness.ts';
 const ROOT = join(import.meta.dirname, '../..');
 const NODES = 5;
 const PODS_OF_NODE = 20;
-/** They are not all due at once: the built-in controller deletes twenty a second by default. */
+/** They are not all due at once. */
 const SECONDS = [2, 4, 6, 8, 10];
 const GONE_WITHIN_MS = 60_000;
 /** What was seen of the last one is recorded by then. */
@@ -51,7 +51,7 @@ test('a hundred evictions by the built-in controller are compared with ours, in 
     pods.push(...(await Promise.all(added)));
   }
   await stage.start({ stateDir, policy });
-  builtIn = await ControllerManager.start('taint-eviction-controller');
+  builtIn = await ControllerManager.evictingAt(DEFAULT_REQUESTS_PER_SECOND);
   const before = await builtIn.deletions();
   await Promise.all(nodes.map((node) => cluster.taint(node, { key: 'x' })));
   await until('the built-in controller has evicted them all', GONE_WITHIN_MS, () =>

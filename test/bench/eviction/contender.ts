@@ -5,7 +5,7 @@ import { load } from 'js-yaml';
 import { currentContext, readKubeconfig } from '#shared/kubernetes/kubeconfig-file.ts';
 import { IMAGE_ENV } from '#test/bench/image-env.ts';
 import { Deployment } from '#test/chart/container.ts';
-import { ControllerManager } from '#test/cluster/rig/controller-manager.ts';
+import { ControllerManager, DEFAULT_REQUESTS_PER_SECOND } from '#test/cluster/rig/controller-manager.ts';
 import type { ProcessUsage } from '#test/cluster/rig/process-usage.ts';
 import { type ServiceOptions, ServiceProcess } from '#test/cluster/rig/service-process.ts';
 import { bundleProgram, PROJECT_DIR, programFile } from '../../../cdk/bundle.ts';
@@ -55,8 +55,6 @@ export const builtIn =
   () =>
     ControllerManager.evictingAt(requestsPerSecond);
 
-/** What `--kube-api-qps` is by default. */
-export const DEFAULT_REQUESTS_PER_SECOND = 20;
 /** More than either can use on one machine. */
 export const AMPLE_REQUESTS_PER_SECOND = 1_000;
 

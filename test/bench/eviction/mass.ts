@@ -1,13 +1,7 @@
 import { median } from '#test/bench/result.ts';
 import { type Scenario, takingTurns } from '#test/bench/scenario.ts';
-import {
-  AMPLE,
-  AMPLE_REQUESTS_PER_SECOND,
-  builtIn,
-  DEFAULT_REQUESTS_PER_SECOND,
-  LIMITED,
-  ours,
-} from './contender.ts';
+import { DEFAULT_REQUESTS_PER_SECOND } from '#test/cluster/rig/controller-manager.ts';
+import { AMPLE, AMPLE_REQUESTS_PER_SECOND, builtIn, LIMITED, ours } from './contender.ts';
 import { lateness } from './lateness.ts';
 import { type Eviction, Population, type Shape } from './population.ts';
 

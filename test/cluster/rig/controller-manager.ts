@@ -10,6 +10,8 @@ import { freePort } from '#test/aws/server-process.ts';
 import { type ProcessUsage, processUsage } from './process-usage.ts';
 import { until } from './until.ts';
 
+/** Of its requests to the API server: what `--kube-api-qps` is by default. It sends three for a pod that it evicts. */
+export const DEFAULT_REQUESTS_PER_SECOND = 20;
 const READY_WITHIN_MS = 60_000;
 const COUNTED_WITHIN_MS = 10_000;
 const DELETIONS = 'taint_eviction_controller_pod_deletions_total';
@@ -30,14 +32,20 @@ export class ControllerManager {
     this.#dir = dir;
   }
 
-  /** On the cluster of `KUBECONFIG`. Throws, so that tests fail and are never skipped, when `KCM_BIN` names no binary. */
-  static start(...controllers: readonly Controller[]): Promise<ControllerManager> {
+  /**
+   * The controller of dying nodes, alone or with others, on the cluster of `KUBECONFIG`. Throws, so that tests fail and are never
+   * skipped, when `KCM_BIN` names no binary.
+   */
+  static start(
+    ...controllers: readonly ['node-lifecycle-controller', ...Controller[]]
+  ): Promise<ControllerManager> {
     return ControllerManager.#start(controllers, []);
   }
 
   /**
    * The taint-eviction controller alone, whose requests to the API server are held to so many a second (20, as it comes).
-   * The daemonset controller, idle here, makes the index of pods by node: where nobody does, it finds none of a node's.
+   * The daemonset controller, idle here, makes the index of pods by node. Where nobody does it finds none of a node's, and evicts
+   * only those of which it hears when it knows of the taint.
    */
   static evictingAt(requestsPerSecond: number): Promise<ControllerManager> {
     // A burst is half as much again, as of the defaults.

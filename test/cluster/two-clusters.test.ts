@@ -34,8 +34,8 @@ test('pods of the same name in two clusters have their own deadlines, and are sa
   const [node] = await Promise.all([alpha, beta].map((cluster) => cluster.addNode('own')));
   assert.ok(node);
   const [saved, lost] = await Promise.all([
-    alpha.addPod(node, 'own', { tolerations: [tolerates('x', 2)] }),
-    beta.addPod(node, 'own', { tolerations: [tolerates('x', 3)] }),
+    alpha.addPod(node, 'own', { tolerations: [tolerates('x', 4)] }),
+    beta.addPod(node, 'own', { tolerations: [tolerates('x', 5)] }),
   ]);
   await alpha.taint(node, { key: 'x' });
   const tainted = await beta.taint(node, { key: 'x' });
@@ -43,7 +43,7 @@ test('pods of the same name in two clusters have their own deadlines, and are sa
     await service.untilSaid(SOON_MS, `${context} ${node}`, 'will go at');
   }
   await alpha.untaint(node);
-  await evictedAfter(lost, 3, tainted);
+  await evictedAfter(lost, 5, tainted);
   assertUntouched(saved);
 });
 

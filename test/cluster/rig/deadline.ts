@@ -4,7 +4,7 @@ import { until } from './until.ts';
 import type { PodLife, Witness } from './witness.ts';
 
 /** What the service promises: never before the deadline, and this long after it at the most. */
-export const PROMISED_WITHIN_MS = 1_000;
+const PROMISED_WITHIN_MS = 1_000;
 /** How much longer a test waits, to report how late an eviction was. */
 const PATIENCE_MS = 20_000;
 

@@ -178,8 +178,8 @@ describe('policy', () => {
     const moments = (await evicted(pods, 20_000)).sort((a, b) => a - b);
     const tookMs = (moments.at(-1) ?? 0) - (moments[0] ?? 0);
     t.diagnostic(`nine pods in ${tookMs} ms at 2/s`);
-    // A second's worth may go at once.
-    assert.ok(tookMs >= 3_000, `${tookMs}`);
+    // Nine turns are in five seconds, of the first and the last of which a moment may be used.
+    assert.ok(tookMs >= 2_000, `${tookMs}`);
   });
 
   test('has disruption budgets heeded by the Eviction API', async () => {

@@ -1,5 +1,7 @@
+import assert from 'node:assert/strict';
 import { z } from 'zod';
 import type { TestCluster } from './test-cluster.ts';
+import { until } from './until.ts';
 
 interface Rule {
   /** Of the core group, unless there is a `group`. */
@@ -20,17 +22,22 @@ const RBAC = '/apis/rbac.authorization.k8s.io/v1';
 /** Longer than any test file runs. */
 const TOKEN_SECONDS = 3600;
 
+const GRANTED_WITHIN_MS = 10_000;
+
+const AccessReview = z.object({ status: z.object({ allowed: z.boolean() }) });
 const TokenRequest = z.object({ status: z.object({ token: z.string() }) });
 
 /** A service account that may do what `rules` say, in every namespace, and nothing else. */
 export class Account {
   readonly #cluster: TestCluster;
   readonly #name: string;
+  readonly #rules: readonly Rule[];
   readonly token: string;
 
-  private constructor(cluster: TestCluster, name: string, token: string) {
+  private constructor(cluster: TestCluster, name: string, rules: readonly Rule[], token: string) {
     this.#cluster = cluster;
     this.#name = name;
+    this.#rules = rules;
     this.token = token;
   }
 
@@ -40,13 +47,13 @@ export class Account {
     const request = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest' };
     const spec = { expirationSeconds: TOKEN_SECONDS };
     const answer = await cluster.api.create(`${accounts}/${name}/token`, { ...request, spec });
-    const account = new Account(cluster, name, TokenRequest.parse(answer).status.token);
-    await account.#createRole(rules);
+    const account = new Account(cluster, name, rules, TokenRequest.parse(answer).status.token);
+    await account.#createRole();
     await account.grant();
     return account;
   }
 
-  /** Binds the account to its role. */
+  /** Binds the account to its role; resolves when the API server lets it do what that says. */
   async grant(): Promise<void> {
     const { namespace, labels } = this.#cluster;
     await this.#cluster.api.create(`${RBAC}/clusterrolebindings`, {
@@ -56,6 +63,23 @@ export class Account {
       roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: this.#roleName },
       subjects: [{ kind: 'ServiceAccount', namespace, name: this.#name }],
     });
+    await until(`${this.#name} may do what it was granted`, GRANTED_WITHIN_MS, () => this.#mayAct());
+  }
+
+  /** The API server hears of bindings as others do, a moment later. */
+  async #mayAct(): Promise<boolean> {
+    const { api, namespace } = this.#cluster;
+    const [{ group, resource, verbs } = assert.fail('an account needs a right')] = this.#rules;
+    const [name, subresource] = resource.split('/');
+    const answer = await api.create('/apis/authorization.k8s.io/v1/subjectaccessreviews', {
+      apiVersion: 'authorization.k8s.io/v1',
+      kind: 'SubjectAccessReview',
+      spec: {
+        user: `system:serviceaccount:${namespace}:${this.#name}`,
+        resourceAttributes: { verb: verbs[0], group, resource: name, subresource, namespace },
+      },
+    });
+    return AccessReview.parse(answer).status.allowed;
   }
 
   /** Takes every right away. */
@@ -73,12 +97,12 @@ export class Account {
     return `${this.#cluster.run}-${this.#name}`;
   }
 
-  async #createRole(rules: readonly Rule[]): Promise<void> {
+  async #createRole(): Promise<void> {
     await this.#cluster.api.create(`${RBAC}/clusterroles`, {
       apiVersion: 'rbac.authorization.k8s.io/v1',
       kind: 'ClusterRole',
       metadata: { name: this.#roleName, labels: this.#cluster.labels },
-      rules: rules.map(({ group = '', resource, verbs }) => ({
+      rules: this.#rules.map(({ group = '', resource, verbs }) => ({
         apiGroups: [group],
         resources: [resource],
         verbs,

@@ -57,7 +57,7 @@ const MASKS: readonly (readonly [RegExp, string])[] = [
   [/\bv\d+\.\d+\.\d+[\w.+-]*/g, '<version>'],
   [/\bafter \d+\.\d s\b/g, 'after <span>'],
   [/-?\b\d+ ms\b( (ahead of|behind))?/g, '<ms>'],
-  [/\b(\d+ [dhms])( \d+ [dhms])? ago\b/g, '<span> ago'],
+  [/\b(\d+ [dhms])( \d+ [dhms])? ago\b|(?<=\()now(?=\))/g, '<span> ago'],
   [/\b(\d+ [dhms])( \d+ [dhms])?(?= {2,}|$)/gm, '<span>'],
   [/("?\w+Ms"?: )\d+/g, '$1<ms>'],
   [/\b(web|checkout|logs)-[a-z0-9]{5,10}(-[a-z0-9]{5})?\b/g, '$1-<hash>'],

@@ -69,8 +69,8 @@ test('a hundred evictions by the built-in controller are compared with ours, in 
   });
   assert.deepEqual([compared.builtInOnly, compared.oursOnly], [[], []]);
   for (const { builtInAt, oursAt } of compared.both) {
-    // Kubernetes tells to the second when a pod was deleted.
-    assert.ok(Date.parse(builtInAt) >= Date.parse(oursAt) - 1_000, `${builtInAt} ${oursAt}`);
+    // Kubernetes tells to the second when a pod was deleted, and either may see a taint a moment before the other.
+    assert.ok(Date.parse(builtInAt) >= Date.parse(oursAt) - 3_000, `${builtInAt} ${oursAt}`);
   }
   const shown = await taintward();
   t.diagnostic(shown.trimEnd().split('\n').at(-1) ?? '');

@@ -265,9 +265,11 @@ test('release gives eviction back at once, and leaves nothing behind', async () 
     '/apis/rbac.authorization.k8s.io/v1/clusterroles',
     '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings',
   ]) {
-    const { items } = (await api.read(collection)) as { items: { metadata: { name: string } }[] };
-    const left = items.map(({ metadata }) => metadata.name).filter((name) => name.includes('taintward'));
-    assert.deepEqual(left, [], collection);
+    // A definition goes a moment after it is deleted, when its objects have gone.
+    await until(`nothing of it is left of ${collection}`, SAID_WITHIN_MS, async () => {
+      const { items } = (await api.read(collection)) as { items: { metadata: { name: string } }[] };
+      return !items.some(({ metadata }) => metadata.name.includes('taintward'));
+    });
   }
   assert.match(stage.command('release'), /nothing to release/);
   await stage.nodes.remove(node);

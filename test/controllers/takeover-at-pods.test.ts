@@ -118,8 +118,8 @@ test('pods that are made are taken over, and go by their own seconds, while the 
 
   await stage.serve({});
   const before = await stage.builtIn.deletions();
-  await stage.nodes.fail(node);
   const askedAt = Date.now();
+  await stage.nodes.fail(node);
   const seenAt = await stage.tainted(node, NODE_NOT_READY, 'NoExecute', TAINTED_WITHIN_MS);
   for (const pod of [bounded, wildcard]) await evictedAfter(pod, OWN_SECONDS, { askedAt, seenAt });
   assert.equal(unbounded.evictedAt ?? untold.evictedAt, undefined);

@@ -5,6 +5,8 @@ import { until } from './until.ts';
 import { WatchedNode } from './watched.ts';
 
 const HEARTBEAT_MS = 2_500;
+/** With so many missed a node nearly counts as down. */
+const MOST_MISSED = 4;
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases';
 /** The node controller's grace, and then some: it looks every few seconds. */
 const SEEN_WITHIN_MS = 45_000;
@@ -16,12 +18,14 @@ export class MortalNodes {
   readonly #leases = new Set<string>();
   readonly #alive = new Set<string>();
   readonly #timer: NodeJS.Timeout;
+  /** Signs of life in a row that could not be given, by node. */
+  readonly #missed = new Map<string, number>();
   #failure: unknown;
 
   constructor(cluster: TestCluster) {
     this.#cluster = cluster;
     this.#timer = setInterval(() => {
-      for (const node of this.#alive) this.#renew(node).catch((error) => this.#note(error));
+      for (const node of this.#alive) void this.#renew(node);
     }, HEARTBEAT_MS);
   }
 
@@ -105,7 +109,12 @@ export class MortalNodes {
   }
 
   async #renew(node: string): Promise<void> {
-    await this.#cluster.api.patch(`${LEASES}/${node}`, { spec: { renewTime: microTime() } });
+    try {
+      await this.#cluster.api.patch(`${LEASES}/${node}`, { spec: { renewTime: microTime() } });
+      this.#missed.delete(node);
+    } catch (error) {
+      this.#note(node, error);
+    }
   }
 
   async #removeLease(node: string): Promise<void> {
@@ -113,9 +122,12 @@ export class MortalNodes {
     this.#leases.delete(node);
   }
 
-  #note(error: unknown): void {
+  #note(node: string, error: unknown): void {
     // It was removed meanwhile.
-    if (!(error instanceof ApiError && error.status === 404)) this.#failure ??= error;
+    if (error instanceof ApiError && error.status === 404) return;
+    const missed = (this.#missed.get(node) ?? 0) + 1;
+    this.#missed.set(node, missed);
+    if (missed === MOST_MISSED) this.#failure ??= error;
   }
 }
 

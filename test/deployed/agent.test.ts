@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { assertUntouched } from '#test/cluster/rig/deadline.ts';
+import { evictedOnTime, momentComes } from '#test/cluster/rig/on-time.ts';
 import { tolerates } from '#test/cluster/rig/tolerations.ts';
 import { until } from '#test/cluster/rig/until.ts';
 import { Agent } from './rig/agent.ts';
 import { deployed } from './rig/deployed-stage.ts';
-import { evictedOnTime, momentComes } from './rig/on-time.ts';
 
 const SOON_MS = 20_000;
 

@@ -3,10 +3,10 @@ import { test } from 'node:test';
 import { assertUntouched } from '#test/cluster/rig/deadline.ts';
 import { exposure, taintedTimes } from '#test/cluster/rig/exposure.ts';
 import { latencyText } from '#test/cluster/rig/figures.ts';
+import { evictedOnTime, momentComes } from '#test/cluster/rig/on-time.ts';
 import { FOREVER, tolerates } from '#test/cluster/rig/tolerations.ts';
 import { until } from '#test/cluster/rig/until.ts';
 import { deployed } from './rig/deployed-stage.ts';
-import { evictedOnTime, momentComes } from './rig/on-time.ts';
 
 const SOON_MS = 20_000;
 

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { encodeDue } from '#shared/queues/due-message.ts';
 import { assertUntouched } from '#test/cluster/rig/deadline.ts';
+import { evictedOnTime, momentComes } from '#test/cluster/rig/on-time.ts';
 import { tolerates } from '#test/cluster/rig/tolerations.ts';
 import { until } from '#test/cluster/rig/until.ts';
 import { deployed } from './rig/deployed-stage.ts';
-import { evictedOnTime, momentComes } from './rig/on-time.ts';
 import { refOf } from './rig/stored-state.ts';
 
 const SOON_MS = 20_000;

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { momentComes } from '#test/cluster/rig/on-time.ts';
 import { tolerates } from '#test/cluster/rig/tolerations.ts';
 import { until } from '#test/cluster/rig/until.ts';
 import { guideRows } from '#test/costs/guide-rows.ts';
 import type { AwsRequest } from './rig/aws-tap.ts';
 import { bill, sum } from './rig/bill.ts';
 import { deployed } from './rig/deployed-stage.ts';
-import { momentComes } from './rig/on-time.ts';
 import type { RelayProcess } from './rig/relay-process.ts';
 
 const PODS = 50;

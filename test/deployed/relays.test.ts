@@ -3,11 +3,11 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { assertUntouched } from '#test/cluster/rig/deadline.ts';
+import { evictedOnTime } from '#test/cluster/rig/on-time.ts';
 import { tolerates } from '#test/cluster/rig/tolerations.ts';
 import { until } from '#test/cluster/rig/until.ts';
 import { billFile } from '../../cdk/bundle-image.ts';
 import { deployed, REGISTERED_WITHIN_MS } from './rig/deployed-stage.ts';
-import { evictedOnTime } from './rig/on-time.ts';
 import { printedLaunch } from './rig/relay-process.ts';
 
 /** Promised for the clusters of a relay that died. */
@@ -113,7 +113,7 @@ test('a relay that is stopped, loses its clusters and goes on is fenced off: wha
   await Promise.all([queues.nodeDeltas.idle(), queues.podDeltas.idle()]);
   assert.deepEqual(await state.partition('alpha', node), before);
   assertUntouched(spared);
-  assert.equal((await holder.states()).get('alpha'), 'standby');
+  await until('it stands by', SOON_MS, async () => (await holder.states()).get('alpha') === 'standby');
 
   const tainted = await cluster.taint(fence.node, { key: 'x' });
   await evictedOnTime(fence, 0, tainted);

@@ -9,10 +9,10 @@ import { encodeDue } from '#shared/queues/due-message.ts';
 import { MAX_DELAY_SECONDS } from '#shared/queues/limits.ts';
 import { SCHEDULE_LEAD_SECONDS, scheduleName } from '#shared/timers/aws-timers.ts';
 import { assertUntouched } from '#test/cluster/rig/deadline.ts';
+import { evictedOnTime, momentComes } from '#test/cluster/rig/on-time.ts';
 import { tolerates } from '#test/cluster/rig/tolerations.ts';
 import { until } from '#test/cluster/rig/until.ts';
 import { deployed } from './rig/deployed-stage.ts';
-import { evictedOnTime, momentComes } from './rig/on-time.ts';
 import { refOf } from './rig/stored-state.ts';
 
 const SOON_MS = 20_000;
@@ -85,7 +85,8 @@ test('a timer beyond 15 minutes is a schedule two minutes early, whose message i
     })),
   );
   for (const { restMs, waitMs, group } of waits) {
-    assert.ok(waitMs >= restMs && waitMs < restMs + 2_000, `${waitMs} ms, ${restMs} ms left`);
+    // Whole seconds, of what was left when the function asked for its client.
+    assert.ok(waitMs >= restMs && waitMs < restMs + 5_000, `${waitMs} ms, ${restMs} ms left`);
     assert.equal(group, 'alpha');
   }
   assert.equal(waits.length, account.functionsTap ? 1 : 0);

@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
-import type { Span } from '#test/cluster/rig/test-cluster.ts';
-import { until } from '#test/cluster/rig/until.ts';
-import type { PodLife } from '#test/cluster/rig/witness.ts';
+import type { Span } from './test-cluster.ts';
+import { until } from './until.ts';
+import type { PodLife } from './witness.ts';
 
-/** The stand-in delivers up to a second late and is as slow as the machine: how late is reported, not judged. */
+/**
+ * For suites on a stand-in that delivers up to a second late, and for those that run beside others: how late is reported, not
+ * judged.
+ */
 const PATIENCE_MS = 30_000;
 
 /**

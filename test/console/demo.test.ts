@@ -116,6 +116,8 @@ test('by the keyboard alone everything is stopped, with a reason, and resumed', 
   await page.keyboard.press('Enter');
   const banner = page.locator('.banner', { hasText: 'All evictions are stopped' });
   await banner.getByText('incident 4711').waitFor();
+  // Nothing behind it has the focus before.
+  await dialog.waitFor({ state: 'hidden' });
 
   await page.getByRole('heading', { level: 1 }).focus();
   await page.keyboard.press('Shift+Tab');

@@ -12,8 +12,8 @@ const UNTAINTED_MS = 1_000;
 const QUIET_MS = 2_000;
 const QUIET_WITHIN_MS = 60_000;
 /** How long the last taint stays, and after which time on a tainted node a standing pod is missed, not just late. */
-const HELD_MS = 8_000;
-const MISSED_AFTER_MS = 5_000;
+const HELD_MS = 12_000;
+const MISSED_AFTER_MS = 8_000;
 const LATE_AFTER_UNTAINT_MS = 1_000;
 
 /**

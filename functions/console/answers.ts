@@ -7,6 +7,7 @@ import { policyText } from '#shared/clusters/policy-document.ts';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import { modeOf } from '#shared/eviction/in-force.ts';
 import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
+import { madeOnce } from '#shared/made-once.ts';
 import type { HistoryEntry } from '#shared/store/history.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { VERSION } from '#shared/version.ts';
@@ -77,14 +78,7 @@ export type Answers = {
 /** What answers each route of the console. Each rejects with errors whose messages are for whoever asks. */
 export function answersOf(deps: AnswersDeps): Answers {
   const { fleet, view, questions, demo, clock } = deps;
-  let who: Promise<string> | undefined;
-  const whoAsks = async (): Promise<string> => {
-    who ??= fleet.operator().then((operator) => operator.who);
-    who.catch(() => {
-      who = undefined;
-    });
-    return who;
-  };
+  const whoAsks = madeOnce(async () => (await fleet.operator()).who);
   const acts = { fleet, view };
   return {
     'GET api/session': route(nothingSchema, async (_, token) => ({

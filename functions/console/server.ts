@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { type AddressInfo, isIPv6 } from 'node:net';
+import { madeOnce } from '#shared/made-once.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { FAILED, type Failure, TOKEN_HEADER } from './api.ts';
@@ -116,10 +117,11 @@ const policyOf = (...scripts: readonly string[]): string =>
 /** Who is let in, and to what. */
 class Guarded {
   readonly #deps: GuardedDeps;
-  #content: Promise<Content> | undefined;
+  readonly #load: () => Promise<Content>;
 
   constructor(deps: GuardedDeps) {
     this.#deps = deps;
+    this.#load = madeOnce(deps.content);
   }
 
   /** Never rejects. */
@@ -166,6 +168,7 @@ class Guarded {
       const given = request.headers[TOKEN_HEADER];
       if (typeof given !== 'string' || !isSame(given, session.token)) return refuse(response, 403, NO_TOKEN);
     }
+    // Nobody who has no session has anything loaded.
     const { api, page } = await this.#load();
     if (reads && isPage) {
       response.setHeader('content-security-policy', policyOf(page.inlineHash));
@@ -176,15 +179,6 @@ class Guarded {
     }
     const { token, ended } = session;
     await api.answer(request, response, { path, searchParams, token, ended });
-  }
-
-  /** Nobody who has no session has anything loaded. */
-  #load(): Promise<Content> {
-    this.#content ??= this.#deps.content().catch((error: unknown) => {
-      this.#content = undefined;
-      throw error;
-    });
-    return this.#content;
   }
 
   /** Makes a session of a link. */

@@ -7,7 +7,7 @@ export interface SocketAnswers {
   readonly view: () => ServiceView;
   /** A new link to the console that the process serves; `undefined`: it serves none. */
   readonly link: () => string | undefined;
-  /** The console's API; called when it is first asked for, and again when that failed. */
+  /** The console's API; called for each question to it. */
   readonly api: () => Promise<ApiServer>;
 }
 
@@ -17,7 +17,6 @@ export interface SocketAnswers {
  * token.
  */
 export function answerSocket({ view, link, api }: SocketAnswers): RequestListener {
-  let made: Promise<ApiServer> | undefined;
   // It lasts as long as its connection does.
   const { signal: ended } = new AbortController();
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
@@ -26,12 +25,9 @@ export function answerSocket({ view, link, api }: SocketAnswers): RequestListene
     if (route === 'GET /service') return sendJson(response, view());
     if (route === 'POST /console/link') return sendJson(response, linked(link()));
     if (!url?.pathname.startsWith('/api/')) return void response.writeHead(404).end();
-    made ??= api().catch((error: unknown) => {
-      made = undefined;
-      throw error;
-    });
     const { pathname, searchParams } = url;
-    await (await made).answer(request, response, { path: pathname.slice(1), searchParams, token: '', ended });
+    const asked = { path: pathname.slice(1), searchParams, token: '', ended };
+    await (await api()).answer(request, response, asked);
   };
   return (request, response) => void answer(request, response).catch(() => response.destroy());
 }

@@ -11,6 +11,7 @@ import { OrderError } from '#shared/clusters/operator.ts';
 import { PolicyError } from '#shared/clusters/policy-document.ts';
 import { readPolicyFile } from '#shared/clusters/policy-file.ts';
 import { KubeconfigError } from '#shared/kubernetes/kubeconfig-file.ts';
+import { madeOnce } from '#shared/made-once.ts';
 import { StoreError } from '#shared/store/store.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { answerSocket } from './answer-socket.ts';
@@ -87,7 +88,7 @@ async function run(options: StartOptions): Promise<void> {
   const answers = {
     view: service.view,
     link: () => console?.link(),
-    api: async () => apiOf({ ...(await asked()), clock: systemClock, log }),
+    api: madeOnce(async () => apiOf({ ...(await asked()), clock: systemClock, log })),
   };
   const socket = await listenOnSocket(state.file(SOCKET_FILE), answerSocket(answers));
   if (!socket)

@@ -29,7 +29,7 @@ async function answered(t: TestContext, link = (): string | undefined => undefin
   return { path, api };
 }
 
-test('the socket says what the process knows, and makes the API when it is first asked', async (t) => {
+test('the socket says what the process knows, and has the API made when that is asked', async (t) => {
   const { path, api } = await answered(t);
   assert.deepEqual(await askSocket(path, '/service'), VIEW);
   assert.equal(api.mock.callCount(), 0);
@@ -39,11 +39,10 @@ test('the socket says what the process knows, and makes the API when it is first
   };
   assert.deepEqual([at, clusters.map(({ cluster }) => cluster)], [NOW, ['prod']]);
   assert.deepEqual(await askSocket(path, '/api/nodes?cluster=prod'), []);
-  assert.equal(api.mock.callCount(), 1);
   await assert.rejects(askSocket(path, '/api/what'), /answers 404/);
 });
 
-test('an API that could not be made is made when it is asked again', async (t) => {
+test('a question whose API could not be made has no answer, and the next one has', async (t) => {
   const { path, api } = await answered(t);
   api.mock.mockImplementationOnce(() => Promise.reject(new Error('the state cannot be opened')));
   assert.equal(await askSocket(path, '/api/status'), undefined);

@@ -74,13 +74,17 @@ export function addConsoleCommand(
       }
       // A fleet that cannot be read is told here, and not on a page that shows nothing.
       await fleet.clusters();
-      const { openConsole } = await import('#functions/console/open-console.ts');
+      const [{ openConsole }, { fleetApi }] = await Promise.all([
+        import('#functions/console/open-console.ts'),
+        import('#functions/console/fleet-api.ts'),
+      ]);
       const { clock, print } = deps;
+      const log = narrator(clock, (line) => void process.stderr.write(`${line}\n`));
+      const matching = { comparisonOperators };
       const stopped = untilStopped();
       const console = await openConsole({
-        ...{ host, port, portSetBy: '--port', clock },
-        asked: async () => ({ fleet, matching: { comparisonOperators } }),
-        log: narrator(clock, (line) => void process.stderr.write(`${line}\n`)),
+        ...{ host, port, portSetBy: '--port', clock, log },
+        api: async () => fleetApi({ fleet, matching, clock, log }),
       }).catch((error: Error) => {
         throw error.name === 'ConsoleAddressError' ? new CliError(error.message) : error;
       });

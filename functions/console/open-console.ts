@@ -1,6 +1,6 @@
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
-import type { FleetApiOptions } from './fleet-api.ts';
+import type { ApiServer } from './api-server.ts';
 import type { PageFiles } from './page-files.ts';
 import { type Console, startConsole } from './server.ts';
 
@@ -9,8 +9,8 @@ export interface ConsoleOfFleet {
   readonly port: number;
   /** What the operator sets it by. */
   readonly portSetBy: string;
-  /** What the page asks. Called once somebody looks at it. */
-  readonly asked: () => Promise<Omit<FleetApiOptions, 'clock' | 'log'>>;
+  /** What the page asks. Called once somebody looks at it, and again when that failed. */
+  readonly api: () => Promise<ApiServer>;
   /** Absent: the one that is part of this release. */
   readonly page?: PageFiles;
   readonly clock: Clock;
@@ -22,14 +22,10 @@ export interface ConsoleOfFleet {
  * first who does. Rejects with `ConsoleAddressError`.
  */
 export async function openConsole(options: ConsoleOfFleet): Promise<Console> {
-  const { host, asked, page, ...rest } = options;
-  const { clock, log } = rest;
+  const { host, api, page, ...rest } = options;
   const content = async () => {
-    const [{ fleetApi }, { readPageFiles }] = await Promise.all([
-      import('./fleet-api.ts'),
-      import('./page-files.ts'),
-    ]);
-    return { page: page ?? readPageFiles(), api: fleetApi({ ...(await asked()), clock, log }) };
+    const [made, { readPageFiles }] = await Promise.all([api(), import('./page-files.ts')]);
+    return { api: made, page: page ?? readPageFiles() };
   };
   return startConsole({ ...rest, ...(host === undefined ? {} : { host }), content });
 }

@@ -1,8 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { isIPv6 } from 'node:net';
 import { hostname } from 'node:os';
-import type { ApiServer } from '#functions/console/api-server.ts';
-import type { FleetApiOptions } from '#functions/console/fleet-api.ts';
 import type { ConsoleOfFleet } from '#functions/console/open-console.ts';
 import { type Console, ConsoleAddressError } from '#functions/console/server.ts';
 import type { Fleet } from '#functions/operator/fleet.ts';
@@ -78,18 +76,17 @@ async function run(options: StartOptions): Promise<void> {
   });
   log.info('relay.started', { port: service.probePort });
   let fleet: Fleet | undefined;
-  /** What the console's API asks. Whoever is never asked need not open it. */
-  const asked: ConsoleOfFleet['asked'] = async () => {
-    const { localFleet } = await import('#functions/operator/local-fleet.ts');
+  /** The console's API, for page and socket. Who is never asked need not load it. */
+  const api = madeOnce(async () => {
+    const [{ localFleet }, { fleetApi }] = await Promise.all([
+      import('#functions/operator/local-fleet.ts'),
+      import('#functions/console/fleet-api.ts'),
+    ]);
     fleet ??= localFleet(state.path, systemClock);
-    return { fleet, matching, demo: demo?.byClick };
-  };
+    return fleetApi({ fleet, matching, demo: demo?.byClick, clock: systemClock, log });
+  });
   let console: Console | undefined;
-  const answers = {
-    view: service.view,
-    link: () => console?.link(),
-    api: madeOnce(async () => apiOf({ ...(await asked()), clock: systemClock, log })),
-  };
+  const answers = { view: service.view, link: () => console?.link(), api };
   const socket = await listenOnSocket(state.file(SOCKET_FILE), answerSocket(answers));
   if (!socket)
     log.warn('socket.unavailable', {
@@ -100,7 +97,7 @@ async function run(options: StartOptions): Promise<void> {
   say(`Managing ${names}. Health and metrics: http://${host}:${service.probePort}/readyz, /metrics`);
   for (const line of rulesLines(await service.rules(), systemClock.now())) say(line);
   if (options.consolePort !== undefined)
-    console = await serveConsole({ port: options.consolePort, asked, log });
+    console = await serveConsole({ port: options.consolePort, api, log });
   if (console) log.info('console.started', { address: console.address });
   if (demo) demo.invite(console?.link);
   else if (console) {
@@ -125,11 +122,7 @@ async function run(options: StartOptions): Promise<void> {
   log.info('relay.stopped');
 }
 
-/** The console's API of a fleet. Who never asks it need not load it. */
-const apiOf = async (options: FleetApiOptions): Promise<ApiServer> =>
-  (await import('#functions/console/fleet-api.ts')).fleetApi(options);
-
-async function serveConsole(options: Pick<ConsoleOfFleet, 'port' | 'asked' | 'log'>): Promise<Console> {
+async function serveConsole(options: Pick<ConsoleOfFleet, 'port' | 'api' | 'log'>): Promise<Console> {
   const { openConsole } = await import('#functions/console/open-console.ts');
   return openConsole({ ...options, portSetBy: '--console-port', clock: systemClock });
 }

@@ -4,6 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import type { Page } from 'playwright-core';
+import { fleetApi } from '#functions/console/fleet-api.ts';
 import { openConsole } from '#functions/console/open-console.ts';
 import type { Console } from '#functions/console/server.ts';
 import { FleetError } from '#functions/operator/fleet.ts';
@@ -170,14 +171,16 @@ async function markedUp(t: TestContext): Promise<Console> {
   await store.commit(ref, 0, { node, schedule: [pending], end: [], live: true }, now);
   await store.end(ref, [anEnding(gone, { error: MARKUP })], now);
   await (await fleet.operator()).stop(cluster, { why: MARKUP });
+  const log = recordingLog();
   return openConsole({
     ...{ clock, port: 0, portSetBy: '--port' },
-    log: recordingLog(),
-    asked: async () => ({
-      fleet,
-      questions: { explainPod: unanswered, explainNode: unanswered, whatIf: unanswered },
-      matching: { comparisonOperators: false },
-    }),
+    log,
+    api: async () =>
+      fleetApi({
+        ...{ fleet, clock, log },
+        questions: { explainPod: unanswered, explainNode: unanswered, whatIf: unanswered },
+        matching: { comparisonOperators: false },
+      }),
   });
 }
 

@@ -1,4 +1,5 @@
 import type { TestContext } from 'node:test';
+import { fleetApi } from '#functions/console/fleet-api.ts';
 import { openConsole } from '#functions/console/open-console.ts';
 import type { Console } from '#functions/console/server.ts';
 import { FleetError } from '#functions/operator/fleet.ts';
@@ -121,14 +122,16 @@ export async function openScene(t: Pick<TestContext, 'after'>, pods = 60): Promi
   const gone: NodeRef = { cluster: PROD_EU, node: nodeName('ip-10-1-40-9.eu-west-1.compute.internal') };
   for (const { end, at } of past(now)) await store.end(gone, [end], at);
 
+  const log = recordingLog();
   return openConsole({
     ...{ clock, port: 0, portSetBy: '--port' },
-    log: recordingLog(),
-    asked: async () => ({
-      fleet,
-      questions: { explainPod: unanswered, explainNode: unanswered, whatIf: unanswered },
-      matching: { comparisonOperators: false },
-    }),
+    log,
+    api: async () =>
+      fleetApi({
+        ...{ fleet, clock, log },
+        questions: { explainPod: unanswered, explainNode: unanswered, whatIf: unanswered },
+        matching: { comparisonOperators: false },
+      }),
   });
 }
 

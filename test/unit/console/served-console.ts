@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type { DemoCluster, Questions } from '#functions/console/answers.ts';
 import type { Api } from '#functions/console/api.ts';
+import { fleetApi } from '#functions/console/fleet-api.ts';
 import { openConsole } from '#functions/console/open-console.ts';
 import { type PageFiles, readPageFiles } from '#functions/console/page-files.ts';
 import { FleetError } from '#functions/operator/fleet.ts';
@@ -71,10 +72,11 @@ export async function servedConsole(
   );
   const log = recordingLog();
   const console = await openConsole({
-    asked: async () => ({
-      ...{ fleet: world.fleet, questions: NO_QUESTIONS, demo },
-      matching: { comparisonOperators: false },
-    }),
+    api: async () =>
+      fleetApi({
+        ...{ fleet: world.fleet, questions: NO_QUESTIONS, demo, clock, log },
+        matching: { comparisonOperators: false },
+      }),
     host: address,
     port: 0,
     portSetBy: '--port',

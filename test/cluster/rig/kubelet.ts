@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
+import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
 import type { AdminApi } from './admin-api.ts';
 import type { Change } from './listen.ts';
 import type { WatchedPod } from './watched.ts';
@@ -10,8 +11,9 @@ export const COMES_BACK = { 'taintward.dev/comes-back': 'true' } as const;
 /** As a kubelet's `nodeStatusUpdateFrequency`: well within the 40 s after which a node counts as not ready. */
 const HEARTBEAT_MS = 10_000;
 /** An API server that is stopped for seconds is no fault of the suite's. */
-const TRIED_FOR_MS = 60_000;
-const RETRY_MS = 200;
+const MAY_FAIL_FOR_MS = 60_000;
+/** A kubelet never gives up; thousands of pods at once are not to keep a server busy that has too much to do already. */
+const RETRY: Backoff = { firstMs: 200, longestMs: 2_000 };
 
 /**
  * The suite's nodes exist in the API server only, and this is all there is of their kubelets: pods run as soon
@@ -24,8 +26,9 @@ export class Kubelet {
   readonly #started = new Set<string>();
   readonly #ended = new Set<string>();
   readonly #heartbeat: NodeJS.Timeout;
+  /** What has failed for longer than it may, and why. */
+  readonly #failing = new Map<() => Promise<unknown>, Error>();
   #stopped = false;
-  #failure: Error | undefined;
 
   constructor(api: AdminApi, namespace: string) {
     this.#api = api;
@@ -62,9 +65,10 @@ export class Kubelet {
     }
   }
 
-  /** Throws when a pod could not be served: what the suite sees then is its own fault. */
+  /** Throws while a pod cannot be served: what the suite sees then is its own fault. */
   check(): void {
-    if (this.#failure) throw this.#failure;
+    const [failure] = this.#failing.values();
+    if (failure) throw failure;
   }
 
   stop(): void {
@@ -110,23 +114,23 @@ export class Kubelet {
   }
 
   #do(work: () => Promise<unknown>): void {
-    this.#try(work).catch((error: unknown) => {
-      this.#failure ??= error as Error;
-    });
+    void this.#untilDone(work);
   }
 
-  async #try(work: () => Promise<unknown>): Promise<void> {
-    const triedUntil = Date.now() + TRIED_FOR_MS;
-    while (true) {
+  async #untilDone(work: () => Promise<unknown>): Promise<void> {
+    const begunAt = Date.now();
+    for (let failures = 1; ; failures++) {
       try {
         await work();
-        return;
+        break;
       } catch (error) {
+        if (this.#stopped) return;
         // The object went, or is there already: somebody was faster.
-        if (this.#stopped || (error instanceof ApiError && [404, 409].includes(error.status))) return;
-        if (Date.now() >= triedUntil) throw error;
-        await delay(RETRY_MS);
+        if (error instanceof ApiError && [404, 409].includes(error.status)) break;
+        if (Date.now() - begunAt >= MAY_FAIL_FOR_MS) this.#failing.set(work, error as Error);
+        await delay(backoffMs(failures, RETRY));
       }
     }
+    this.#failing.delete(work);
   }
 }

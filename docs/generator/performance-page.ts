@@ -51,11 +51,11 @@ API server for the same: to set the pod's condition and to delete it; ours looks
 of ours follows, behind the evictions; the built-in controller leaves most of its own out when there are many. Its default is what \`kube-controller-manager\`
 does without flags, 20 requests a second, and it is given 40 s: enough for 110 pods,
 while of 5,000 pods that are due at once none went within that time, so that no ratio is told there; a managed control plane may have another. Ours is the whole
-service in one process, with its state in a file, run as its image is; at 1,000 nodes as \`npm start\` was then, with a young generation of 4 MB.
+service in one process, with its state in a file, run as its image is.
 
-At 1,000 nodes of 30 pods and 1,000 requests a second the built-in controller asked for more than etcd took (\`too many requests\`), and 25 pods of the 30,000
-stayed on their tainted nodes until the quarter of an hour was over: it forgets a delete that has failed five times. Whoever measures it anew finds
-them as a figure.`,
+At 1,000 nodes of 30 pods and 1,000 requests a second the built-in controller asks for more than etcd takes (\`too many requests\`, deadlines that are
+exceeded). It forgets a delete that has failed five times: in an earlier run 25 pods of the 30,000 stayed on their tainted nodes until the quarter of an
+hour was over.`,
     scenarios: MASS,
     pictures: {
       'performance-mass.svg': (results) => {

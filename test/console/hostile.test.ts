@@ -4,16 +4,13 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { fleetApi } from '#functions/console/fleet-api.ts';
-import { openConsole } from '#functions/console/open-console.ts';
 import type { Console } from '#functions/console/server.ts';
-import { FleetError } from '#functions/operator/fleet.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { aNode, anEnding, aReason, aRecord, aRef, aTaint } from '#test/contracts/partition-builders.ts';
-import { recordingLog } from '#test/contracts/recording-log.ts';
 import { embeddedFleet } from '#test/world/embedded-fleet.ts';
 import { testBrowser, Visitor } from './rig/browser.ts';
 import { openScene } from './rig/scene.ts';
+import { unansweredConsole } from './rig/unanswered-console.ts';
 
 // Names that lead here, as those of a hostile resolver may.
 const browser = testBrowser('--host-resolver-rules=MAP *.example 127.0.0.1');
@@ -171,22 +168,8 @@ async function markedUp(t: TestContext): Promise<Console> {
   await store.commit(ref, 0, { node, schedule: [pending], end: [], live: true }, now);
   await store.end(ref, [anEnding(gone, { error: MARKUP })], now);
   await (await fleet.operator()).stop(cluster, { why: MARKUP });
-  const log = recordingLog();
-  return openConsole({
-    ...{ clock, port: 0, portSetBy: '--port' },
-    log,
-    api: async () =>
-      fleetApi({
-        ...{ fleet, clock, log },
-        questions: { explainPod: unanswered, explainNode: unanswered, whatIf: unanswered },
-        matching: { comparisonOperators: false },
-      }),
-  });
+  return unansweredConsole(fleet, `It is a scene: ${MARKUP}`);
 }
-
-const unanswered = async () => {
-  throw new FleetError(`It is a scene: ${MARKUP}`);
-};
 
 test('names, taints, reasons and errors that are markup are text in every view (XSS)', async (t) => {
   const scene = await markedUp(t);

@@ -1,13 +1,11 @@
 import type { TestContext } from 'node:test';
-import { fleetApi } from '#functions/console/fleet-api.ts';
-import { openConsole } from '#functions/console/open-console.ts';
 import type { Console } from '#functions/console/server.ts';
 import { FleetError } from '#functions/operator/fleet.ts';
 import { clusterName, type EpochMs, type NodeRef, nodeName, podUid } from '#shared/eviction/identity.ts';
 import { type EvictionRecord, ending, type NodeState, type Reason } from '#shared/eviction/records.ts';
 import { systemClock } from '#shared/time/clock.ts';
-import { recordingLog } from '#test/contracts/recording-log.ts';
 import { embeddedFleet } from '#test/world/embedded-fleet.ts';
+import { unansweredConsole } from './unanswered-console.ts';
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
@@ -122,22 +120,8 @@ export async function openScene(t: Pick<TestContext, 'after'>, pods = 60): Promi
   const gone: NodeRef = { cluster: PROD_EU, node: nodeName('ip-10-1-40-9.eu-west-1.compute.internal') };
   for (const { end, at } of past(now)) await store.end(gone, [end], at);
 
-  const log = recordingLog();
-  return openConsole({
-    ...{ clock, port: 0, portSetBy: '--port' },
-    log,
-    api: async () =>
-      fleetApi({
-        ...{ fleet, clock, log },
-        questions: { explainPod: unanswered, explainNode: unanswered, whatIf: unanswered },
-        matching: { comparisonOperators: false },
-      }),
-  });
+  return unansweredConsole(fleet, 'It is a scene: there is no cluster behind it.');
 }
-
-const unanswered = async () => {
-  throw new FleetError('It is a scene: there is no cluster behind it.');
-};
 
 const UNREACHABLE = { key: 'node.kubernetes.io/unreachable', effect: 'NoExecute' } as const;
 const MAINTENANCE = { key: 'maintenance', value: 'now', effect: 'NoExecute' } as const;

@@ -1,0 +1,23 @@
+import { fleetApi } from '#functions/console/fleet-api.ts';
+import { openConsole } from '#functions/console/open-console.ts';
+import type { Console } from '#functions/console/server.ts';
+import { type Fleet, FleetError } from '#functions/operator/fleet.ts';
+import { systemClock } from '#shared/time/clock.ts';
+import { recordingLog } from '#test/contracts/recording-log.ts';
+
+/** The console of a fleet with no cluster behind it: whoever asks one reads `sentence`. */
+export function unansweredConsole(fleet: Fleet, sentence: string): Promise<Console> {
+  const [clock, log] = [systemClock, recordingLog()];
+  const unanswered = async () => {
+    throw new FleetError(sentence);
+  };
+  return openConsole({
+    ...{ clock, log, port: 0, portSetBy: '--port' },
+    api: async () =>
+      fleetApi({
+        ...{ fleet, clock, log },
+        questions: { explainPod: unanswered, explainNode: unanswered, whatIf: unanswered },
+        matching: { comparisonOperators: false },
+      }),
+  });
+}

@@ -26,6 +26,8 @@ export class Kubelet {
   readonly #started = new Set<string>();
   readonly #ended = new Set<string>();
   readonly #heartbeat: NodeJS.Timeout;
+  /** Nodes whose last sign of life is tried still. */
+  readonly #signing = new Set<string>();
   /** What has failed for longer than it may, and why. */
   readonly #failing = new Map<() => Promise<unknown>, Error>();
   #stopped = false;
@@ -34,7 +36,7 @@ export class Kubelet {
     this.#api = api;
     this.#namespace = namespace;
     this.#heartbeat = setInterval(() => {
-      for (const node of this.#ready) this.#do(() => this.#report(node, 'True'));
+      for (const node of this.#ready) void this.#giveSign(node);
     }, HEARTBEAT_MS);
   }
 
@@ -111,6 +113,13 @@ export class Kubelet {
     if (done.has(uid)) return false;
     done.add(uid);
     return true;
+  }
+
+  async #giveSign(node: string): Promise<void> {
+    if (this.#signing.has(node)) return;
+    this.#signing.add(node);
+    await this.#untilDone(() => this.#report(node, 'True'));
+    this.#signing.delete(node);
   }
 
   #do(work: () => Promise<unknown>): void {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { assertUntouched, evictedAfter } from './rig/deadline.ts';
 import { fileStage } from './rig/file-stage.ts';
+import { momentComes } from './rig/on-time.ts';
 import { FOREVER, tolerates } from './rig/tolerations.ts';
 import { until } from './rig/until.ts';
 
@@ -115,7 +116,7 @@ test('pods that are replaced under their names at the very moment they fall due 
   const successors = await Promise.all(
     pods.map(async (pod, index) => {
       const replacedAt = tainted.seenAt + 2000 + (offsetsMs[index] ?? 0);
-      await until('it is time', SOON_MS, () => Date.now() >= replacedAt);
+      await momentComes(replacedAt);
       await cluster.deletePod(pod);
       return cluster.addPod(node, pod.name, { tolerations: [FOREVER] });
     }),
@@ -130,7 +131,7 @@ test('a pod that is replaced under its name before its time does not pass its de
   const pod = await cluster.addPod(node, 'heir', { tolerations: [tolerates('maintenance', 2)] });
   const tainted = await cluster.taint(node, { key: 'maintenance' });
   await service.untilSaid(SOON_MS, node, pod.name, 'will go at');
-  await until('a second passed', SOON_MS, () => Date.now() > tainted.seenAt + 1000);
+  await momentComes(tainted.seenAt + 1000);
   await cluster.deletePod(pod);
   const askedAt = Date.now();
   const heir = await cluster.addPod(node, pod.name, { tolerations: [tolerates('maintenance', 3)] });

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { assertUntouched, evictedAfter } from './rig/deadline.ts';
 import { fileStage } from './rig/file-stage.ts';
+import { momentComes } from './rig/on-time.ts';
 import { tolerates } from './rig/tolerations.ts';
 import { until } from './rig/until.ts';
 
@@ -31,7 +32,7 @@ test('after kill -9, again and again, every pod goes at its original deadline, a
 
   const second = await stage().start({ stateDir });
   await second.kill();
-  await until('3 s passed', SOON_MS, () => Date.now() > tainted.seenAt + 3_000);
+  await momentComes(tainted.seenAt + 3_000);
   assert.ok(overdue.evictedAt === undefined || overdue.evictedAt >= tainted.askedAt + 2_000);
 
   await stage().start({ stateDir });
@@ -61,7 +62,7 @@ test('a taint that was removed while the service was down evicts nobody', async 
   await service.untilSaid(SOON_MS, other, fence.name, 'will go at');
   await service.kill();
   await cluster.untaint(node);
-  await until('one fell due', SOON_MS, () => Date.now() > tainted.seenAt + 3_000);
+  await momentComes(tainted.seenAt + 3_000);
 
   await stage().start({ stateDir });
   await evictedAfter(fence, 9, tainted);

@@ -3,6 +3,7 @@ import { after, afterEach, before, test } from 'node:test';
 import { CALM_MS } from '#shared/eviction/guard.ts';
 import { NODE_NOT_READY, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { assertUntouched } from '#test/cluster/rig/deadline.ts';
+import { momentComes } from '#test/cluster/rig/on-time.ts';
 import { Ruling } from '#test/cluster/rig/ruling.ts';
 import { TakeoverStage } from '#test/cluster/rig/takeover-stage.ts';
 import { FOREVER, tolerates } from '#test/cluster/rig/tolerations.ts';
@@ -104,7 +105,7 @@ test('where many nodes fail at once the guard holds their pods until it is relea
   await Promise.all(nodes.map((node) => stage.nodes.fail(node)));
   await stage.nodes.untilDown(nodes);
   const dueAt = Date.now() + HELD_SECONDS * 1000;
-  await until('they are overdue', HELD_MS + dueAt - Date.now() + 1_000, () => Date.now() >= dueAt + HELD_MS);
+  await momentComes(dueAt + HELD_MS);
   assertUntouched(...pods);
   assert.deepEqual(
     (await ruling.trips()).map(({ scope, nodes: down }) => `${scope} ${down}`),

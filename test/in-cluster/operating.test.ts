@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
+import { momentComes } from '#test/cluster/rig/on-time.ts';
 import { CONTEXT, Replicas } from '#test/cluster/rig/replicas.ts';
 import { ServerLoad } from '#test/cluster/rig/server-load.ts';
 import { tolerates } from '#test/cluster/rig/tolerations.ts';
@@ -77,7 +78,7 @@ test('while nothing is tainted two replicas write the lease, and nothing else', 
   const load = () => ServerLoad.of(cluster.connection);
   const writes = (at: ServerLoad) => ours.reduce((sum, resource) => sum + at.etcdWrites(resource), 0);
   const [before, beganAt] = [await load(), Date.now()];
-  await until('some time passes', 2 * IDLE_MS, () => Date.now() > beganAt + IDLE_MS);
+  await momentComes(beganAt + IDLE_MS);
   const [after, seconds] = [await load(), (Date.now() - beganAt) / 1000];
   const perSecond = (of: (at: ServerLoad) => number) => ((of(after) - of(before)) / seconds).toFixed(2);
   t.diagnostic(

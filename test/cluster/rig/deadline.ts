@@ -1,12 +1,10 @@
 import assert from 'node:assert/strict';
+import { evictedOnTime } from './on-time.ts';
 import type { Span } from './test-cluster.ts';
-import { until } from './until.ts';
 import type { PodLife, Witness } from './witness.ts';
 
 /** What the service promises: never before the deadline, and this long after it at the most. */
 const PROMISED_WITHIN_MS = 1_000;
-/** How much longer a test waits, to report how late an eviction was. */
-const PATIENCE_MS = 20_000;
 
 /**
  * Waits for a pod's eviction and fails unless it came `seconds` after `since`. The earliest right moment counts
@@ -14,14 +12,7 @@ const PATIENCE_MS = 20_000;
  * the latest from when the witness saw it. Returns how long after the witness' deadline it came, in ms.
  */
 export async function evictedAfter(pod: PodLife, seconds: number, since: Span): Promise<number> {
-  const deadlineAt = since.seenAt + seconds * 1000;
-  const patienceMs = Math.max(0, deadlineAt - Date.now()) + PATIENCE_MS;
-  const evictedAt = await until(`${pod.name} is evicted`, patienceMs, () => pod.evictedAt);
-  const lateMs = evictedAt - deadlineAt;
-  assert.ok(
-    evictedAt >= since.askedAt + seconds * 1000,
-    `${pod.name} went ${-lateMs} ms before its deadline, ${seconds} s after the taint`,
-  );
+  const lateMs = await evictedOnTime(pod, seconds, since);
   assert.ok(lateMs <= PROMISED_WITHIN_MS, `${pod.name} went ${lateMs} ms after its deadline`);
   return lateMs;
 }

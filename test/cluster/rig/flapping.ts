@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { type Exposure, exposure, taintedTimes } from './exposure.ts';
 import { latencyText } from './figures.ts';
+import { momentComes } from './on-time.ts';
 import type { TestCluster } from './test-cluster.ts';
 import { until } from './until.ts';
 
@@ -56,7 +57,7 @@ export async function flap(cluster: TestCluster, cycles: number, t: TestContext)
 
 async function passes(ms: number): Promise<void> {
   const endAt = Date.now() + ms;
-  await until('time passes', 2 * ms, () => Date.now() >= endAt);
+  await momentComes(endAt);
 }
 
 const podsOn = (cluster: TestCluster, node: string) =>

@@ -19,7 +19,7 @@ export async function evictedOnTime(pod: PodLife, seconds: number, since: Span):
   const evictedAt = await until(`${pod.name} is evicted`, patienceMs, () => pod.evictedAt);
   assert.ok(
     evictedAt >= since.askedAt + seconds * 1000,
-    `${pod.name} went ${deadlineAt - evictedAt} ms before its deadline`,
+    `${pod.name} went ${deadlineAt - evictedAt} ms before its deadline, ${seconds} s after the taint`,
   );
   return evictedAt - deadlineAt;
 }

@@ -14,7 +14,9 @@ import {
 } from '#shared/queues/due-message.ts';
 import { DynamoDbTable, fromAttributes, type Item, toAttributes } from '#shared/store/dynamodb-table.ts';
 import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
+import { FILES_MEANING, type KeptFiles, readFiles, writtenFiles } from './kept-files.ts';
 import { type KeptObjects, readObjects, writtenObjects } from './kept-objects.ts';
+import { POLICIES_MEANING, readPolicies, type WrittenPolicies, writtenPolicies } from './policies.ts';
 import { HISTORY_MEANING, KEPT_MEANING, MEANING, readAll, writeAll } from './stored.ts';
 import { DELTAS, DUE, NOW } from './told.ts';
 
@@ -31,6 +33,9 @@ interface Written {
   readonly items: readonly Item[];
   /** Of a service that keeps all in its cluster. */
   readonly objects: KeptObjects;
+  /** Of a service in one process. */
+  readonly files: KeptFiles;
+  readonly policies: WrittenPolicies;
 }
 
 const RELEASES = readdirSync(FOLDER).map((file) => ({
@@ -86,6 +91,8 @@ test('what this release writes is what is on record for it', async (t) => {
     due: encoded<DueMessage>(DUE, encodeDueMessage),
     items,
     objects: await writtenObjects(),
+    files: await writtenFiles(),
+    policies: await writtenPolicies(),
   };
   t.assert.fileSnapshot(written, join(FOLDER, 'unreleased.json'), {
     serializers: [(value) => JSON.stringify(value, null, 2)],
@@ -112,6 +119,14 @@ for (const { release, written } of RELEASES) {
 
   test(`what release ${release} has kept in its cluster is read`, async () => {
     assert.deepEqual(await readObjects(written.objects), { ...KEPT_MEANING, ...HISTORY_MEANING });
+  });
+
+  test(`what release ${release} has left in its state directory is read`, async () => {
+    assert.deepEqual(await readFiles(written.files), { ...KEPT_MEANING, ...FILES_MEANING });
+  });
+
+  test(`policies of release ${release} mean what they meant`, () => {
+    assert.deepEqual(readPolicies(written.policies), POLICIES_MEANING);
   });
 }
 

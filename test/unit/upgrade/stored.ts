@@ -139,7 +139,7 @@ const STUCK: readonly StuckPod[] = [
 const act = { who: 'arn:aws:iam::123456789012:user/anna', at: NOW, why: 'drill' };
 const clusterStop: Stop = { ...act, scope: 'cluster', until: NOW + 3_600_000 };
 const fleetStop: Stop = { ...act, scope: 'fleet' };
-const POLICY: Policy = {
+export const POLICY: Policy = {
   ...DEFAULT_POLICY,
   mode: 'paused',
   pausedUntil: NOW + 3_600_000,

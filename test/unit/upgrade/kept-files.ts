@@ -1,0 +1,151 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
+import { type DeadLetter, DeadLetters } from '#functions/local/dead-letters.ts';
+import { REACHED_BY_FILE, readReachedBy, writeReachedBy } from '#functions/local/reached-by.ts';
+import { SqliteHistory } from '#functions/local/sqlite-history.ts';
+import { SqliteLeases } from '#functions/local/sqlite-leases.ts';
+import { SqliteRulebook } from '#functions/local/sqlite-rulebook.ts';
+import { SqliteStore } from '#functions/local/sqlite-store.ts';
+import { STORE_FILE } from '#functions/local/state-directory.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
+import { logTo } from '#shared/telemetry/log.ts';
+import { type KEPT_MEANING, readKept, writeKept } from './stored.ts';
+import { CLUSTER, NOW, REF } from './told.ts';
+
+/** A SQLite database in text: what makes its tables, and their rows. */
+interface Database {
+  readonly pragmas: Readonly<Record<'application_id' | 'user_version', number>>;
+  readonly schema: readonly string[];
+  readonly rows: Readonly<Record<string, readonly Row[]>>;
+}
+type Row = Readonly<Record<string, SQLInputValue>>;
+
+/** The files in the state directory of a service in one process. */
+export interface KeptFiles {
+  readonly [REACHED_BY_FILE]: unknown;
+  readonly [STORE_FILE]: Database;
+}
+
+const REACHED_BY = new Map([
+  [CLUSTER, { context: 'production', kubeconfig: '/home/anna/.kube/config' }],
+  [clusterName('kind'), { context: 'kind' }],
+]);
+
+const letter = {
+  queue: 'deltas.fifo',
+  at: NOW,
+  reason: 'received 5 times and never handled',
+  body: '{"v":1}',
+};
+const LETTERS: readonly DeadLetter[] = [
+  { id: 1, ...letter, groupId: 'prod/ip-10-0-0-1.ec2.internal' },
+  { id: 2, ...letter, queue: 'evictions-due' },
+];
+
+const HISTORY = [
+  ...['web-3 cancelled', 'web-2 gone', 'web-2 blocked', 'web-1 held', 'web-0 moved'],
+  ...['web-2 scheduled', 'web-3 scheduled', 'web-1 scheduled', 'web-0 scheduled'],
+];
+
+/** What these files mean, beside what every deployment keeps. */
+export const FILES_MEANING = {
+  reachedBy: REACHED_BY,
+  deadLetters: LETTERS,
+  redriven: LETTERS.slice(1),
+  /** Of the node's pods, the newest first. */
+  history: HISTORY,
+};
+
+/** What the release that runs leaves in its state directory, with all that it may say. */
+export async function writtenFiles(): Promise<KeptFiles> {
+  const directory = mkdtempSync(join(tmpdir(), 'taintward-written-'));
+  try {
+    const reachedBy = join(directory, REACHED_BY_FILE);
+    writeReachedBy(reachedBy, REACHED_BY);
+    const state = openState(join(directory, STORE_FILE));
+    await writeKept(state);
+    for (const { queue, body, groupId, reason } of LETTERS)
+      state.deadLetters.add(queue, { body, ...(groupId === undefined ? {} : { groupId }) }, reason);
+    state.deadLetters.redrive(2);
+    const written = {
+      [REACHED_BY_FILE]: JSON.parse(readFileSync(reachedBy, 'utf8')),
+      [STORE_FILE]: dumped(state.store.database),
+    };
+    state.store.close();
+    return written;
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
+}
+
+/** What the release that runs reads of such files. */
+export async function readFiles(written: KeptFiles): Promise<typeof KEPT_MEANING & typeof FILES_MEANING> {
+  const directory = mkdtempSync(join(tmpdir(), 'taintward-written-'));
+  try {
+    const reachedBy = join(directory, REACHED_BY_FILE);
+    writeFileSync(reachedBy, JSON.stringify(written[REACHED_BY_FILE]));
+    restore(join(directory, STORE_FILE), written[STORE_FILE]);
+    const state = openState(join(directory, STORE_FILE));
+    const whole = { cluster: CLUSTER, node: REF.node, from: 0, to: NOW * 2 };
+    const read = {
+      ...(await readKept(state)),
+      history: await Array.fromAsync(state.history.entries(whole), ({ name, what }) => `${name} ${what}`),
+      reachedBy: readReachedBy(reachedBy) as typeof REACHED_BY,
+      deadLetters: state.deadLetters.list(),
+      redriven: state.deadLetters.takeRedriven() as typeof FILES_MEANING.redriven,
+    };
+    state.store.close();
+    return read;
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
+}
+
+function openState(path: string) {
+  const store = new SqliteStore({ path });
+  const { database } = store;
+  const clock = { now: () => NOW };
+  return {
+    store,
+    history: new SqliteHistory({ database }),
+    leases: new SqliteLeases({ database }),
+    rulebook: new SqliteRulebook({ database }),
+    deadLetters: new DeadLetters({ database, clock, log: logTo(() => undefined) }),
+  };
+}
+
+const PRAGMAS = ['application_id', 'user_version'] as const;
+
+function dumped(database: DatabaseSync): Database {
+  const all = (sql: string, ...of: SQLInputValue[]) => database.prepare(sql).all(...of);
+  const made = all("SELECT name, type, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%'");
+  const tables = made.filter(({ type }) => type === 'table').map(({ name }) => String(name));
+  const rowsOf = (table: string) => {
+    // What is generated is none of them.
+    const columns = all('SELECT name FROM pragma_table_info(?)', table).map(({ name }) => name);
+    return all(`SELECT ${columns.join(', ')} FROM ${table}`) as unknown as Row[];
+  };
+  return {
+    pragmas: Object.fromEntries(
+      PRAGMAS.map((name) => [name, database.prepare(`PRAGMA ${name}`).get()?.[name]]),
+    ) as Database['pragmas'],
+    schema: made.map(({ sql }) => String(sql).replace(/\s+/g, ' ')),
+    rows: Object.fromEntries(tables.map((table) => [table, rowsOf(table)])),
+  };
+}
+
+function restore(path: string, { pragmas, schema, rows }: Database): void {
+  const database = new DatabaseSync(path);
+  for (const each of schema) database.exec(each);
+  for (const name of PRAGMAS) database.exec(`PRAGMA ${name} = ${pragmas[name]}`);
+  for (const [table, entries] of Object.entries(rows)) {
+    for (const row of entries) {
+      const columns = Object.keys(row);
+      const values = columns.map((column) => `:${column}`).join(', ');
+      database.prepare(`INSERT INTO ${table} (${columns.join(', ')}) VALUES (${values})`).run(row);
+    }
+  }
+  database.close();
+}

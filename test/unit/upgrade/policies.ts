@@ -1,0 +1,145 @@
+import { StartPolicies } from '#functions/local/start-policies.ts';
+import { parsePolicyDocument, policyText, withMode } from '#shared/clusters/policy-document.ts';
+import { DEFAULT_POLICY, type Policy } from '#shared/eviction/policy.ts';
+import { logTo } from '#shared/telemetry/log.ts';
+import { POLICY } from './stored.ts';
+import { CLUSTER, NOW } from './told.ts';
+
+/** Policy documents, by what they are. */
+export type WrittenPolicies = Readonly<Record<string, string>>;
+
+/** As their owners write them, in few words. */
+const BY_OWNERS = {
+  'observe, and nothing else': 'mode: observe\n',
+  'no guard': 'mode: enforce\nguard: off\n',
+  'parts of a guard':
+    'mode: enforce\nguard:\n  cluster: off\n  zone: { percent: 30% }\n  people: { within: 15m }\n',
+  'a guard that only tells': 'mode: enforce\nguard: { shadow: true, people: off }\n',
+  'evict as it is without more': 'mode: enforce\nmethod: evict\n',
+  'every setting': `# Of the shop.
+mode: paused
+pausedUntil: 2026-12-01T08:00:00+01:00
+guard:
+  shadow: false
+  cluster: { percent: 12.5, nodes: 4 }
+  zone: { percent: 60%, nodes: 5 }
+  people: { percent: 25, nodes: 6, within: 90s }
+rate: 0.5
+drain: 20
+exclude:
+  - namespaces: [kube-system, monitoring]
+    until: 2026-12-24T00:00:00Z
+  - labels:
+      matchLabels: { app: db }
+      matchExpressions:
+        - { key: tier, operator: NotIn, values: [gold, silver] }
+        - { key: legacy, operator: DoesNotExist }
+only:
+  - taints: [maintenance, node.kubernetes.io/unreachable]
+  - labels: { matchExpressions: [{ key: evictable, operator: Exists }] }
+method: evict
+evict: { deadline: 4h, afterDeadline: never }
+tolerationSeconds: { maintenance: 60, node.kubernetes.io/not-ready: 0 }
+virtualKeys: [node.kubernetes.io/unschedulable]
+giveUpAfter: 4d
+`,
+};
+
+const enforce: Policy = { ...DEFAULT_POLICY, mode: 'enforce' };
+const MINUTE_MS = 60_000;
+const DAY_MS = 24 * 60 * MINUTE_MS;
+
+/** What documents of every release mean, by what they are. */
+export const POLICIES_MEANING: Readonly<Record<string, Policy>> = {
+  'observe, and nothing else': DEFAULT_POLICY,
+  'no guard': { ...enforce, guard: { shadow: false } },
+  'parts of a guard': {
+    ...enforce,
+    guard: {
+      shadow: false,
+      zone: { percent: 30, nodes: 3 },
+      people: { percent: 30, nodes: 5, withinMs: 15 * MINUTE_MS },
+    },
+  },
+  'a guard that only tells': {
+    ...enforce,
+    guard: { shadow: true, cluster: { percent: 20, nodes: 3 }, zone: { percent: 55, nodes: 3 } },
+  },
+  'evict as it is without more': {
+    ...enforce,
+    method: { kind: 'evict', deadlineMs: 15 * MINUTE_MS, afterDeadline: 'delete' },
+  },
+  'every setting': {
+    mode: 'paused',
+    pausedUntil: Date.UTC(2026, 11, 1, 7),
+    guard: {
+      shadow: false,
+      cluster: { percent: 12.5, nodes: 4 },
+      zone: { percent: 60, nodes: 5 },
+      people: { percent: 25, nodes: 6, withinMs: 90_000 },
+    },
+    rate: 0.5,
+    drain: 20,
+    exclude: [
+      { namespaces: ['kube-system', 'monitoring'], until: Date.UTC(2026, 11, 24) },
+      {
+        labels: {
+          matchLabels: { app: 'db' },
+          matchExpressions: [
+            { key: 'tier', operator: 'NotIn', values: ['gold', 'silver'] },
+            { key: 'legacy', operator: 'DoesNotExist' },
+          ],
+        },
+      },
+    ],
+    only: [
+      { taints: ['maintenance', 'node.kubernetes.io/unreachable'] },
+      { labels: { matchExpressions: [{ key: 'evictable', operator: 'Exists' }] } },
+    ],
+    method: { kind: 'evict', deadlineMs: 4 * 60 * MINUTE_MS, afterDeadline: 'never' },
+    tolerationSeconds: { maintenance: 60, 'node.kubernetes.io/not-ready': 0 },
+    virtualKeys: ['node.kubernetes.io/unschedulable'],
+    giveUpAfterMs: 4 * DAY_MS,
+  },
+  'the default, written out': DEFAULT_POLICY,
+  'every setting, written out': POLICY,
+  'paused at the command line': { ...enforce, mode: 'paused', pausedUntil: NOW, guard: { shadow: false } },
+  'of npm start --enforce': enforce,
+};
+
+/** Documents of each kind that the release that runs writes itself, and that it takes from their owners. */
+export const writtenPolicies = async (): Promise<WrittenPolicies> => ({
+  ...BY_OWNERS,
+  'the default, written out': policyText(DEFAULT_POLICY),
+  'every setting, written out': policyText(POLICY),
+  'paused at the command line': withMode(BY_OWNERS['no guard'], 'paused', NOW),
+  'of npm start --enforce': await enforced(),
+});
+
+/** What the release that runs reads in such documents. */
+export const readPolicies = (written: WrittenPolicies): Readonly<Record<string, Policy>> =>
+  Object.fromEntries(Object.entries(written).map(([name, text]) => [name, parsePolicyDocument(text)]));
+
+async function enforced(): Promise<string> {
+  let text: string | undefined;
+  const policies = new StartPolicies({ enforce: true }, [CLUSTER], {
+    operator: {
+      async applyPolicy(_cluster, applied) {
+        text = applied;
+        return 'applied';
+      },
+      withdrawPolicy: () => Promise.reject(new Error('there is nothing to withdraw')),
+    },
+    rulebook: {
+      read: async () => ({
+        orders: { revision: 0, holds: [] },
+        guard: { revision: 0, trips: [] },
+        fleetRevision: 0,
+      }),
+    },
+    log: logTo(() => undefined),
+  });
+  await policies.apply();
+  if (text === undefined) throw new Error('no policy was applied');
+  return text;
+}

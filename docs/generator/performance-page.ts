@@ -209,7 +209,7 @@ function readResults(): Results {
 const page = (results: Results): string => `# Performance
 
 Every figure here is from a file in [\`test/bench/results\`](../test/bench/results), as a run of \`npm run bench\` wrote it; \`npm run docs\` makes this
-page and its pictures from them, and \`npm test\` fails when they differ. Each value is the median of several runs, in which ours and its peer
+page and its pictures from them, and \`npm run test:build\` fails when they differ. Each value is the median of several runs, in which ours and its peer
 took turns, so that whatever else the machine did slowed both. The ratio is ours by the peer's.
 
 \`\`\`sh

@@ -1,5 +1,5 @@
-/** Who follows pages: `npm test`, `npm run test:cluster`, `npm run test:deployed`. */
-export type Suite = 'unit' | 'cluster' | 'deployed';
+/** Who follows pages: `npm run test:system`, `npm run test:cluster`, `npm run test:deployed`. */
+export type Suite = 'system' | 'cluster' | 'deployed';
 
 /** How it is known that the commands of a page do what it says. */
 export interface FollowedPage {
@@ -40,7 +40,7 @@ export const FOLLOWED_PAGES: Readonly<Record<string, FollowedPage>> = {
   },
   'evidence.md': { because: 'takes minutes; what decides whether a change lands runs the short forms' },
   'mutants.md': { because: 'takes minutes; what decides whether a change lands runs its smallest room' },
-  'tutorial.md': { by: 'unit' },
+  'tutorial.md': { by: 'system' },
   'observe-to-enforce.md': { by: 'cluster' },
   'operations.md': {
     by: 'deployed',
@@ -101,7 +101,9 @@ export const FOLLOWED_PAGES: Readonly<Record<string, FollowedPage>> = {
   'performance.md': {
     because: 'takes minutes, and what it says differs from run to run; CI runs the short form',
   },
-  'queries.md': { because: 'asks Logs Insights; npm test reads each query, and the fields that it names' },
+  'queries.md': {
+    because: 'asks Logs Insights; npm run test:build reads each query, and the fields that it names',
+  },
   'simulated-cluster.md': { because: 'what decides whether a change lands tries kubectl on it' },
   'what-if.md': { because: OTHER_SUITE },
   'scale.md': { because: 'npm test asks the same model, and looks that the page is what it says' },

@@ -79,7 +79,7 @@ test('a removed cluster is unknown within 30 s, and its connections are closed',
   content.delete(ONE);
   await clock.advanceTo(START + 30_000);
   await assert.rejects(clusters.api(ONE), UnknownClusterError);
-  await until('the connection closes', 5_000, () => connections().open === 0);
+  await until('the connection closes', () => connections().open === 0);
 });
 
 test('a cluster registered anew with another access is reached that way within 30 s', async () => {
@@ -98,7 +98,7 @@ test('a cluster that nobody asks for is let go of while others are', async (t) =
   await (await clusters.api(ONE)).getNode(nodeName('n1'));
   await clock.advanceTo(START + 10 * 60_000);
   await clusters.api(TWO);
-  await until('the connection closes', 5_000, () => connections().open === 0);
+  await until('the connection closes', () => connections().open === 0);
 });
 
 test('a registry that cannot be read is the reason of the rejection, and not remembered', async () => {

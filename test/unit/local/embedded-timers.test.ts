@@ -63,13 +63,15 @@ describe('EmbeddedTimers', () => {
     assert.deepEqual(sent(queue), [['n1@0']]);
   });
 
-  test('wait for no negative time, though the clock goes on while they are armed', async (context) => {
+  test('wait for no negative time, though the clock goes on while they are armed', async () => {
     const queue = recordingSender();
-    const waits = context.mock.method(globalThis, 'setTimeout');
+    const waits = mock.method(globalThis, 'setTimeout');
     let reads = 0;
     const clock = { now: () => NOW + 5 * reads++ };
     await new EmbeddedTimers({ dueQueue: queue, clock, log: recordingLog() }).arm(ref('n1'), [NOW, NOW + 2]);
     await pass(1);
+    // The driven one comes back before the real one does.
+    waits.mock.restore();
     assert.deepEqual(
       waits.mock.calls.map(({ arguments: [, ms] }) => ms),
       [0, 0],

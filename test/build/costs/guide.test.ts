@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import { readEnvironment, relayEnvironment } from '#shared/aws/environment.ts';
 import { QUEUES } from '#shared/queues/queue-set.ts';
+import { type Properties, resourcesOf, resourceWith } from '#test/build/cdk/stack/resources.ts';
+import { synthesized } from '#test/build/cdk/stack/synthesized.ts';
 import type { Units } from '#test/costs/counted-table.ts';
 import { guideHas, guideRows, rowText } from '#test/costs/guide-rows.ts';
 import { idleUnits } from '#test/costs/idle-fleet.ts';
 import { HOURS_A_MONTH, PRICES, perMillion, SECONDS_A_MONTH } from '#test/costs/prices.ts';
-import { type Properties, resourcesOf, resourceWith } from '#test/unit/cdk/stack/resources.ts';
-import { synthesized } from '#test/unit/cdk/stack/synthesized.ts';
 
 /** Event sources poll for 20 s at a time, five at once where nothing comes (Lambda Developer Guide). */
 const POLLERS = 5;

@@ -8,7 +8,7 @@ import { createProgram } from '#functions/cli/program.ts';
 import { leavesOf } from '#functions/cli/reference.ts';
 import { PROJECT_DIR } from '../../../../cdk/bundle.ts';
 
-const SIMULATED_DIR = 'test/unit/cli/transcripts';
+const SIMULATED_DIR = 'test/system/cli/transcripts';
 
 /** Where sessions are kept, and why some commands are not said there. */
 const PLACES: readonly {
@@ -49,7 +49,7 @@ const PLACES: readonly {
 /** Why some are said nowhere. */
 const NOWHERE: Readonly<Record<string, string>> = {
   console: 'it goes on until it is stopped: test/unit/cli/console.test.ts',
-  complete: 'it prints the script of a shell: test/unit/cli/completion.test.ts',
+  complete: 'it prints the script of a shell: test/system/cli/completion.test.ts',
   'policy schema': 'it prints docs/policy.schema.json: test/unit/cli/policy.test.ts',
   'takeover manifest': 'it prints what apply applies: test/unit/cli/takeover/manifest.test.ts',
 };

@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict';
 import type { Template } from 'aws-cdk-lib/assertions';
-import { type Properties, readable, resourcesOf, type Statement, statementsIn } from '../stack/resources.ts';
+import {
+  type Properties,
+  readable,
+  resourcesOf,
+  type Statement,
+  statementsIn,
+} from '#test/build/cdk/stack/resources.ts';
 import type { ResourcePolicy } from './policy.ts';
 
 export const REGION = 'eu-west-1';

@@ -1,4 +1,4 @@
-import type { Statement } from '../stack/resources.ts';
+import type { Statement } from '#test/build/cdk/stack/resources.ts';
 
 /** What somebody asks IAM for, by making a call. */
 export interface IamRequest {

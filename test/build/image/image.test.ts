@@ -10,10 +10,10 @@ import { FileSystem, IgnoreMode } from 'aws-cdk-lib';
 import * as z from 'zod';
 import { askSocket, SOCKET_FILE } from '#functions/local/state-socket.ts';
 import { VERSION } from '#shared/version.ts';
+import { buildImage, type Image } from '#test/deployed/rig/image/build.ts';
 import { PROGRAM_NAMES, PROJECT_DIR, programFile } from '../../../cdk/bundle.ts';
 import { billFile } from '../../../cdk/bundle-image.ts';
 import { LICENCE_TEXTS_FILE } from '../../../cdk/licence-texts.ts';
-import { buildImage, type Image } from '../../deployed/rig/image/build.ts';
 
 const Link = z.object({ link: z.string() });
 /** What the programs read beside them. */

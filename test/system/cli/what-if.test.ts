@@ -4,9 +4,9 @@ import { after, before, describe, test } from 'node:test';
 import type { CliDeps } from '#functions/cli/command.ts';
 import { createProgram } from '#functions/cli/program.ts';
 import { systemClock } from '#shared/time/clock.ts';
+import { quiet } from '#test/unit/cli/command-line.ts';
+import { plainOutput } from '#test/unit/cli/plain-output.ts';
 import { addBarePod, type SettledCluster, settledCluster } from '#test/world/settled-cluster.ts';
-import { quiet } from './command-line.ts';
-import { plainOutput } from './plain-output.ts';
 
 const DOC = readFileSync(new URL('../../../docs/what-if.md', import.meta.url), 'utf8');
 const ALL = 'node-1,node-2,node-3,node-4';

@@ -1,11 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { CLIMATE_NAMES } from '#test/simulation/climates.ts';
-import { hunt, UNTIL_CAUGHT } from '#test/simulation/planted.ts';
-import { PLANTED_DEFECTS } from '#test/simulation/planted-defects.ts';
-import { PLANTED_SOURCES } from '#test/simulation/planted-sources.ts';
-import { simulate } from '#test/simulation/simulate.ts';
-import { sweep } from '#test/simulation/sweep.ts';
+import { CLIMATE_NAMES } from './climates.ts';
+import { simulate } from './simulate.ts';
+import { sweep } from './sweep.ts';
 
 /** A long one takes as much time as dozens of these. */
 const SHORT = 80;
@@ -62,29 +59,5 @@ test('a seed tells the same story each time', async () => {
   for (const climate of ['fair', 'gusty'] as const) {
     const [first, second] = [await simulate(0, { climate }), await simulate(0, { climate })];
     assert.deepEqual(first, second);
-  }
-});
-
-describe('the simulation finds out when', () => {
-  for (const [name, defect] of Object.entries(PLANTED_DEFECTS)) {
-    test(name, async (context) => {
-      for (let seed = 0; seed < UNTIL_CAUGHT; seed++) {
-        const { faults } = await simulate(seed, defect);
-        if (faults.length === 0) continue;
-        context.diagnostic(`caught after ${seed + 1} histories: ${faults[0]}`);
-        return;
-      }
-      assert.fail(`not caught in ${UNTIL_CAUGHT} histories`);
-    });
-  }
-
-  // Each is loaded in a thread of its own, with the whole service; those that show in short histories only take a second.
-  const brief = Object.entries(PLANTED_SOURCES).filter(([, { climate }]) => climate === 'brief');
-  for (const [name] of brief) {
-    test(name, async (context) => {
-      const { histories, fault } = await hunt({ name, most: UNTIL_CAUGHT });
-      assert.ok(fault !== undefined, `not caught in ${histories} histories`);
-      context.diagnostic(`caught after ${histories} histories: ${fault}`);
-    });
   }
 });

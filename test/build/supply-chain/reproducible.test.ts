@@ -15,9 +15,9 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { promisify } from 'node:util';
 import { FileSystem } from 'aws-cdk-lib';
+import { locked } from '#test/unit/supply-chain/lockfile.ts';
 import { BUNDLE_FILE, FUNCTION_NAMES, PROGRAM_NAMES, PROJECT_DIR, programFile } from '../../../cdk/bundle.ts';
 import { billFile } from '../../../cdk/bundle-image.ts';
-import { locked } from './lockfile.ts';
 
 /** What is built from, of the repository. */
 const SOURCES = [

@@ -8,8 +8,8 @@ import { createProgram } from '#functions/cli/program.ts';
 import type { ContextFleet } from '#functions/operator/fleet.ts';
 import { LINT_RULES } from '#shared/explain/lint.ts';
 import { systemClock } from '#shared/time/clock.ts';
+import { plainOutput } from '#test/unit/cli/plain-output.ts';
 import { type SettledCluster, settledCluster } from '#test/world/settled-cluster.ts';
-import { plainOutput } from './plain-output.ts';
 
 const DOC = readFileSync(new URL('../../../docs/lint.md', import.meta.url), 'utf8');
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { followHistory } from '#test/unit/watch-relay/followed-history.ts';
 import { driveTimers } from '#test/world/driven-timers.ts';
-import { followHistory } from './followed-history.ts';
 
 /** `FOLLOWING_SEED=<number>` replays one history; `FOLLOWING_FROM=<number>` plays other histories than usual. */
 const { FOLLOWING_SEED, FOLLOWING_FROM = '0' } = process.env;

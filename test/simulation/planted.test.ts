@@ -1,0 +1,30 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { hunt, UNTIL_CAUGHT } from './planted.ts';
+import { PLANTED_DEFECTS } from './planted-defects.ts';
+import { PLANTED_SOURCES } from './planted-sources.ts';
+import { simulate } from './simulate.ts';
+
+describe('the simulation finds out when', () => {
+  for (const [name, defect] of Object.entries(PLANTED_DEFECTS)) {
+    test(name, async (context) => {
+      for (let seed = 0; seed < UNTIL_CAUGHT; seed++) {
+        const { faults } = await simulate(seed, defect);
+        if (faults.length === 0) continue;
+        context.diagnostic(`caught after ${seed + 1} histories: ${faults[0]}`);
+        return;
+      }
+      assert.fail(`not caught in ${UNTIL_CAUGHT} histories`);
+    });
+  }
+
+  // Each is loaded in a thread of its own, with the whole service; those that show in short histories only take a second.
+  const brief = Object.entries(PLANTED_SOURCES).filter(([, { climate }]) => climate === 'brief');
+  for (const [name] of brief) {
+    test(name, async (context) => {
+      const { histories, fault } = await hunt({ name, most: UNTIL_CAUGHT });
+      assert.ok(fault !== undefined, `not caught in ${histories} histories`);
+      context.diagnostic(`caught after ${histories} histories: ${fault}`);
+    });
+  }
+});

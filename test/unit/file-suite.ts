@@ -1,0 +1,21 @@
+import assert from 'node:assert/strict';
+import { relative } from 'node:path';
+import { after, describe } from 'node:test';
+import { pathToFileURL } from 'node:url';
+
+/** What the files of a room share. */
+const shared = () => ({
+  timers: [globalThis.setTimeout, globalThis.setInterval, globalThis.setImmediate, globalThis.Date],
+  environment: { ...process.env },
+  directory: process.cwd(),
+  umask: process.umask(),
+});
+
+/** Loads a test file into a suite of its own, so that hooks at its top are its alone, and fails it if it leaves the process changed. */
+export function fileSuite(file: string): Promise<void> | void {
+  return describe(relative(import.meta.dirname, file), async () => {
+    const found = shared();
+    after(() => assert.deepEqual(shared(), found, 'the process is not as the file found it'));
+    await import(pathToFileURL(file).href);
+  });
+}

@@ -1,0 +1,56 @@
+import { globSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
+import { join, sep } from 'node:path';
+import { run } from 'node:test';
+import { spec } from 'node:test/reporters';
+import { pathToFileURL } from 'node:url';
+
+/*
+ * What `npm test` calls. To start Node and to load the product once for each file took most of the time, so the files of a
+ * folder share a process. `npm test -- kubernetes eviction` runs two folders alone; a file alone is run by `node --test FILE`.
+ */
+
+const HERE = import.meta.dirname;
+/** The name of those files that are in no folder. */
+const LOOSE = '.';
+/** A room takes seconds; one that hangs is to end. */
+const LONGEST_MS = 5 * 60_000;
+
+const asked = process.argv.slice(2);
+const roomOf = (file: string): string => (file.includes(sep) ? (file.split(sep)[0] ?? LOOSE) : LOOSE);
+const all = Map.groupBy(globSync('**/*.test.ts', { cwd: HERE }).toSorted(), roomOf);
+const unknown = asked.filter((room) => !all.has(room));
+if (unknown.length > 0) {
+  process.stderr.write(
+    `test/unit has no room ${unknown.join(', ')}: there are ${[...all.keys()].join(', ')}\n`,
+  );
+  process.exit(64);
+}
+
+const entries = mkdtempSync(join(tmpdir(), 'taintward-unit-'));
+
+/** Writes what loads the files of a room one after the other. */
+function entryOf(room: string, files: readonly string[]): string {
+  const quoted = (path: string) => JSON.stringify(path);
+  const lines = [
+    `import { fileSuite } from ${quoted(pathToFileURL(join(HERE, 'file-suite.ts')).href)};`,
+    ...files.map((file) => `await fileSuite(${quoted(join(HERE, file))});`),
+  ];
+  const entry = join(entries, `${room === LOOSE ? 'loose' : room}.test.mjs`);
+  writeFileSync(entry, lines.join('\n'));
+  return entry;
+}
+
+const files = [...all]
+  .filter(([room]) => asked.length === 0 || asked.includes(room))
+  // The largest first, so that none of them is left over at the end.
+  .toSorted(([, one], [, other]) => other.length - one.length)
+  .map(([room, found]) => entryOf(room, found));
+
+run({ files, concurrency: availableParallelism(), timeout: LONGEST_MS })
+  .on('test:fail', () => {
+    process.exitCode = 1;
+  })
+  .once('end', () => rmSync(entries, { recursive: true }))
+  .compose(spec)
+  .pipe(process.stdout);

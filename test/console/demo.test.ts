@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import type { Page } from 'playwright-core';
 import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import { STORE_FILE } from '#functions/local/state-directory.ts';
 import { clusterName, type NodeName, nodeName } from '#shared/eviction/identity.ts';
 import { commitUnderLock } from '#shared/store/store.ts';
 import { systemClock } from '#shared/time/clock.ts';
+import type { Page } from './browser/packages.ts';
 import { assertAccessible, PHONE, THEMES, testBrowser, Visitor } from './rig/browser.ts';
 import { confirm } from './rig/confirm.ts';
 import { Service } from './rig/service.ts';

@@ -1,7 +1,7 @@
 import { mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Page } from 'playwright-core';
 import { PROJECT_DIR } from '../../cdk/bundle.ts';
+import type { Page } from './browser/packages.ts';
 import { launch, THEMES, type Theme, Visitor } from './rig/browser.ts';
 import { openScene } from './rig/scene.ts';
 import { Service } from './rig/service.ts';

@@ -1,5 +1,3 @@
-import type { MutantResult } from '@stryker-mutator/api/core';
-
 /** One mutation of one place, as a reader sees it: the lines that it touches, before and after, with single spaces. */
 export interface Mutation {
   /** From the root of the repository. */
@@ -13,12 +11,14 @@ export interface Explained extends Mutation {
   readonly why: string;
 }
 
+/** What Stryker says of a mutant: what stands in place of what; lines count from 1. */
+interface Mutant {
+  readonly replacement?: string | undefined;
+  readonly location: Readonly<Record<'start' | 'end', { readonly line: number; readonly column: number }>>;
+}
+
 /** What a mutant changes in the source of its file. */
-export function mutationOf(
-  { replacement, location }: Pick<MutantResult, 'replacement' | 'location'>,
-  file: string,
-  source: string,
-): Mutation {
+export function mutationOf({ replacement, location }: Mutant, file: string, source: string): Mutation {
   const { start, end } = location;
   const lines = source.split('\n').slice(start.line - 1, end.line);
   const head = (lines[0] ?? '').slice(0, start.column - 1);

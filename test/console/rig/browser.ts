@@ -3,15 +3,15 @@ import { writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after } from 'node:test';
-import { AxeBuilder } from '@axe-core/playwright';
-import sparticuz from '@sparticuz/chromium';
 import {
+  AxeBuilder,
   type Browser,
   type BrowserContext,
   type BrowserContextOptions,
   chromium,
   type Page,
-} from 'playwright-core';
+  sparticuz,
+} from '../browser/packages.ts';
 
 /** What is waited for comes within seconds, also on a busy machine. */
 export const WITHIN_MS = 30_000;

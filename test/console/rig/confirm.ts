@@ -1,4 +1,4 @@
-import type { Locator, Page } from 'playwright-core';
+import type { Locator, Page } from '../browser/packages.ts';
 
 /** Presses a button that asks first, says why, and confirms. */
 export async function confirm(page: Page, button: Locator, why: string): Promise<void> {

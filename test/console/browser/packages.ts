@@ -1,0 +1,12 @@
+/* What this folder's own package.json brings: `npm run test:console` installs it. */
+
+export { AxeBuilder } from '@axe-core/playwright';
+export { default as sparticuz } from '@sparticuz/chromium';
+export {
+  type Browser,
+  type BrowserContext,
+  type BrowserContextOptions,
+  chromium,
+  type Locator,
+  type Page,
+} from 'playwright-core';

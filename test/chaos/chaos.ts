@@ -105,12 +105,16 @@ export async function chaos({ scale, start, apiServer, tell }: Settings): Promis
   await form.ready();
   const history = () => historyOf(cluster.witness, { requests: [], unheard }, people.deleted, Date.now());
   let nothingSince: number | undefined;
-  await until('nothing is due', QUIET_WITHIN_MS, async () => {
-    await passes(LOOKS_EVERY_MS);
-    const anyDue = deadlinesOf(history()).some((at) => at < Infinity);
-    nothingSince = anyDue ? undefined : (nothingSince ?? Date.now());
-    return nothingSince !== undefined && Date.now() - nothingSince >= NOTHING_DUE_MS;
-  }).catch(() => tell(`after ${QUIET_WITHIN_MS / 60_000} minutes something is still due`));
+  await until(
+    'nothing is due',
+    async () => {
+      await passes(LOOKS_EVERY_MS);
+      const anyDue = deadlinesOf(history()).some((at) => at < Infinity);
+      nothingSince = anyDue ? undefined : (nothingSince ?? Date.now());
+      return nothingSince !== undefined && Date.now() - nothingSince >= NOTHING_DUE_MS;
+    },
+    QUIET_WITHIN_MS,
+  ).catch(() => tell(`after ${QUIET_WITHIN_MS / 60_000} minutes something is still due`));
   cluster.witness.check();
 
   const passed = { requests: tap.requests, unheard };

@@ -18,7 +18,6 @@ const CLI = join(ROOT, 'functions/cli/taintward.js');
 const CLI_WITHIN_MS = 60_000;
 const ENFORCE = join(ROOT, 'test/deployed/rig/enforce.yaml');
 const RELAYS = 2;
-const READY_WITHIN_MS = 120_000;
 
 /** The stack on an emulated account, with relays as tasks of it. The emulator is stopped, not killed: all that it holds is in its memory. */
 export async function deployed({ account, gate }: Way): Promise<Form> {
@@ -51,7 +50,7 @@ export async function deployed({ account, gate }: Way): Promise<Form> {
         return places.flatMap((place) => place.crashes);
       },
       ready: () =>
-        until('a relay watches the cluster', READY_WITHIN_MS, async () => {
+        until('a relay watches the cluster', async () => {
           const states = await Promise.all(places.map((place) => place.state()));
           return states.includes('live');
         }).then(() => undefined),

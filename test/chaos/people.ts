@@ -66,7 +66,7 @@ export class People {
     await pMap(made, ({ node, tolerations }) => this.#make(this.#newName(), node, tolerations), {
       concurrency: PARALLEL,
     });
-    await until('all pods are seen', SEEN_WITHIN_MS, () => this.#standing().length === made.length);
+    await until('all pods are seen', () => this.#standing().length === made.length, SEEN_WITHIN_MS);
   }
 
   /** Does what the plan says; resolves when it is done, or nothing was there to do it to. */

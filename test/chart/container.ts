@@ -133,7 +133,7 @@ export class ContainerProcess {
   async stop(): Promise<Ended> {
     const askedAt = Date.now();
     this.#child.kill('SIGTERM');
-    await until('it ends when it is told to', this.#graceSeconds * 1000, () => this.#child.exitCode !== null);
+    await until('it ends when it is told to', () => this.#child.exitCode !== null, this.#graceSeconds * 1000);
     await this.#closed;
     return { code: this.#child.exitCode, seconds: (Date.now() - askedAt) / 1000 };
   }

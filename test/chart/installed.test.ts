@@ -8,7 +8,6 @@ import { openAgentAccount } from './agent-account.ts';
 import { kubectl } from './kubectl.ts';
 import { Release } from './release.ts';
 
-const SOON_MS = 15_000;
 /** All but the ServiceMonitor, whose kind the cluster does not know. */
 const SERVICE: Values = {
   mode: 'service',
@@ -55,7 +54,7 @@ for (const values of [SERVICE, AGENT]) {
     kubectl(['apply', '--server-side', '--filename', '-'], yaml);
     assert.equal(kubectl(['diff', '--server-side', '--filename', '-'], yaml), '');
     remove();
-    await until('all of it is gone', SOON_MS, () => left().length === 0);
+    await until('all of it is gone', () => left().length === 0);
   });
 }
 
@@ -84,14 +83,14 @@ test('helm installs, two replicas do their work with the rights of their account
   const node = await cluster.addNode('tainted');
   const early = await cluster.addPod(node, 'early');
   await cluster.taint(node, { key: 'x' });
-  await until('its pod is evicted', SOON_MS, () => early.evictedAt);
+  await until('its pod is evicted', () => early.evictedAt);
 
   const { code, seconds } = await leader.stop();
   assert.equal(code, 0);
   const leads = async () => (await standby.ready())?.includes('in-cluster live');
-  await until('the other one leads', SOON_MS, leads);
+  await until('the other one leads', leads);
   const late = await cluster.addPod(node, 'late');
-  await until('a pod is evicted by the other one', SOON_MS, () => late.evictedAt);
+  await until('a pod is evicted by the other one', () => late.evictedAt);
   t.diagnostic(`told to stop, the leader was gone after ${seconds.toFixed(1)} s`);
   await standby.stop();
 
@@ -105,7 +104,7 @@ test('helm installs, two replicas do their work with the rights of their account
   await release.uninstall();
   const kept = ['configmap/taintward-gone-in-cluster', 'lease.coordination.k8s.io/taintward-in-cluster'];
   // What it made itself, the namespace takes along.
-  await until('all that was installed is gone', SOON_MS, () => left().every((name) => kept.includes(name)));
+  await until('all that was installed is gone', () => left().every((name) => kept.includes(name)));
 });
 
 test('an agent is installed, and its replicas follow the cluster with the rights of their account', async (t) => {

@@ -16,7 +16,6 @@ import { kubectl } from './kubectl.ts';
 const CONTEXT = 'alpha';
 /** The right to it comes with a takeover: who is refused knows that there is none. */
 const TAKEOVER = '/apis/taintward.dev/v1/takeovers/live';
-const READY_WITHIN_MS = 60_000;
 const ConfigMap = z.object({ data: z.record(z.string(), z.string()) });
 
 export interface ReleaseOptions {
@@ -96,7 +95,7 @@ export class Release {
 
   /** Waits until of all that were started one says `leading`, and each other `standing`, as states of a cluster; returns that one first. */
   async settled(leading: string, standing: string): Promise<readonly ContainerProcess[]> {
-    return until(`one says ${leading}, and each other ${standing}`, READY_WITHIN_MS, async () => {
+    return until(`one says ${leading}, and each other ${standing}`, async () => {
       const states = await Promise.all(this.#containers.map((each) => each.ready()));
       const leader = this.#containers.find((_, index) => states[index]?.includes(leading));
       const others = this.#containers.filter((each) => each !== leader);

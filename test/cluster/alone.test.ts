@@ -13,7 +13,7 @@ test('nobody else evicts on this cluster: its taint-eviction-controller is off',
   const node = await cluster.addNode('alone');
   const pod = await cluster.addPod(node, 'alone');
   await cluster.taint(node, { key: 'maintenance' });
-  const someoneDid = until('somebody evicts', OTHERS_WITHIN_MS, () => pod.evictedAt);
+  const someoneDid = until('somebody evicts', () => pod.evictedAt, OTHERS_WITHIN_MS);
   await assert.rejects(
     someoneDid,
     /^Error: somebody evicts: not within/,

@@ -14,12 +14,8 @@ import { until } from './rig/until.ts';
 
 const stage = fileStage('bare');
 
-const ENDS_WITHIN_MS = 20_000;
-
 /** The second context of a kubeconfig with two. */
 const OTHER = 'beta';
-/** A cluster is tried again after a few seconds at first. */
-const MENDED_WITHIN_MS = 30_000;
 
 /** Starts a service that cannot work; it must end with one sentence on standard error, which is returned. */
 async function refusal(options: Partial<ServiceOptions>): Promise<string> {
@@ -29,9 +25,7 @@ async function refusal(options: Partial<ServiceOptions>): Promise<string> {
     stateDir: stage().newStateDir(),
     ...options,
   });
-  const { code, stderr } = await until('it ends', ENDS_WITHIN_MS, () => service.ended).finally(() =>
-    service.kill(),
-  );
+  const { code, stderr } = await until('it ends', () => service.ended).finally(() => service.kill());
   assert.equal(code, 1, stderr);
   const [sentence = '', ...rest] = stderr.split('\n');
   assert.deepEqual(rest, [''], 'one line');
@@ -119,16 +113,16 @@ describe('of two clusters the one', () => {
       stateDir: stage().newStateDir(),
     });
     t.after(() => service.kill());
-    await service.untilSaid(ENDS_WITHIN_MS, `${CONTEXT}  watching`);
+    await service.untilSaid(`${CONTEXT}  watching`);
     return service;
   };
 
   test('with a bad token joins the other when its kubeconfig is repaired', async (t) => {
     const service = await startPair(t, 'no-token');
-    await service.untilSaid(ENDS_WITHIN_MS, `${OTHER}  cluster.refused`, 'the credentials were refused');
+    await service.untilSaid(`${OTHER}  cluster.refused`, 'the credentials were refused');
     assert.deepEqual(await service.states(), [`${OTHER} refused`, `${CONTEXT} live`]);
     await writePair(stage().account.token);
-    await service.untilSaid(MENDED_WITHIN_MS, `${OTHER}  watching`);
+    await service.untilSaid(`${OTHER}  watching`);
     assert.deepEqual(await service.states(), [`${CONTEXT} live`, `${OTHER} live`]);
   });
 
@@ -136,9 +130,9 @@ describe('of two clusters the one', () => {
     const account = await Account.create(stage().cluster, 'late');
     await account.revoke();
     const service = await startPair(t, account.token);
-    await service.untilSaid(ENDS_WITHIN_MS, `${OTHER}  cluster.refused`, 'lack rights');
+    await service.untilSaid(`${OTHER}  cluster.refused`, 'lack rights');
     await account.grant();
-    await service.untilSaid(MENDED_WITHIN_MS, `${OTHER}  watching`);
+    await service.untilSaid(`${OTHER}  watching`);
   });
 });
 

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { assertUntouched, evictedAfter } from './rig/deadline.ts';
+import { assertUntouched } from './rig/deadline.ts';
 import { fileStage } from './rig/file-stage.ts';
+import { evictedOnTime } from './rig/on-time.ts';
 import type { Span } from './rig/test-cluster.ts';
 import { FOREVER, tolerates } from './rig/tolerations.ts';
 import { until } from './rig/until.ts';
 
 const stage = fileStage('served');
 
-const SOON_MS = 5_000;
 const COMEBACKS = 10;
 
 test('a pod that comes back under its name on the still tainted node goes again, ten times in a row', async (t) => {
@@ -21,9 +21,9 @@ test('a pod that comes back under its name on the still tainted node goes again,
   const late: number[] = [];
   let since: Span = await cluster.taint(node, { key: 'maintenance' });
   for (let round = 1; round <= COMEBACKS; round++) {
-    late.push(await evictedAfter(pod, 1, since));
+    late.push(await evictedOnTime(pod, 1, since));
     const evicted = pod;
-    pod = await until('it comes back', SOON_MS, () => cluster.witness.podsNamed(pod.name)[round]);
+    pod = await until('it comes back', () => cluster.witness.podsNamed(pod.name)[round]);
     since = { askedAt: evicted.evictedAt ?? 0, seenAt: pod.seenAt };
     if (round % 2 === 0) {
       await cluster.untaint(node);
@@ -50,11 +50,11 @@ test('when a node is deleted, its pods with a running timer go in their time and
     cluster.addPod(untainted, 'bystander'),
   ]);
   const span = await cluster.taint(tainted, { key: 'maintenance' });
-  for (const pod of [timed, lasting]) await service.untilSaid(SOON_MS, tainted, pod.name, 'will go at');
+  for (const pod of [timed, lasting]) await service.untilSaid(tainted, pod.name, 'will go at');
   await cluster.deleteNode(tainted);
   await cluster.deleteNode(untainted);
-  await evictedAfter(timed, 3, span);
-  await evictedAfter(lasting, 5, span);
+  await evictedOnTime(timed, 3, span);
+  await evictedOnTime(lasting, 5, span);
   assertUntouched(forever, bystander);
 });
 
@@ -70,13 +70,13 @@ test('a node that comes back untainted saves its pods, one that comes back taint
   ]);
   await cluster.taint(clean, { key: 'maintenance' });
   const span = await cluster.taint(dirty, { key: 'maintenance' });
-  await service.untilSaid(SOON_MS, clean, saved.name, 'will go at');
-  await service.untilSaid(SOON_MS, dirty, lost.name, 'will go at');
+  await service.untilSaid(clean, saved.name, 'will go at');
+  await service.untilSaid(dirty, lost.name, 'will go at');
   await cluster.deleteNode(clean);
   await cluster.deleteNode(dirty);
   await cluster.addNode('back-untainted');
   await cluster.addNode('back-tainted', [{ key: 'maintenance', effect: 'NoExecute' }]);
-  await evictedAfter(lost, 4, span);
-  await until('an Event', SOON_MS, () => cluster.witness.taintManagerEvents(saved.name).length > 0);
+  await evictedOnTime(lost, 4, span);
+  await until('an Event', () => cluster.witness.taintManagerEvents(saved.name).length > 0);
   assertUntouched(saved);
 });

@@ -1,21 +1,19 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { assertUntouched, evictedAfter } from './rig/deadline.ts';
+import { assertUntouched } from './rig/deadline.ts';
 import { fileStage } from './rig/file-stage.ts';
-import { momentComes } from './rig/on-time.ts';
+import { evictedOnTime, momentComes } from './rig/on-time.ts';
 import { FOREVER, tolerates } from './rig/tolerations.ts';
 import { until } from './rig/until.ts';
 
 const stage = fileStage('served through a wiretap');
-
-const SOON_MS = 5_000;
 
 test('an evicted pod first gets the condition, then its deletion, as the built-in controller does it', async () => {
   const { cluster, wiretap } = stage();
   const node = await cluster.addNode('condition');
   const pod = await cluster.addPod(node, 'condition');
   const tainted = await cluster.taint(node, { key: 'maintenance' });
-  await evictedAfter(pod, 0, tainted);
+  await evictedOnTime(pod, 0, tainted);
 
   assert.ok(pod.disruption);
   const { beforeDeletion, lastTransitionTime, observedGeneration, ...condition } = pod.disruption;
@@ -65,8 +63,8 @@ test("one Event tells of an eviction, in the built-in controller's words", async
   const node = await cluster.addNode('event');
   const pod = await cluster.addPod(node, 'event', { tolerations: [tolerates('maintenance', 1)] });
   const tainted = await cluster.taint(node, { key: 'maintenance' });
-  await evictedAfter(pod, 1, tainted);
-  const event = await until('an Event', SOON_MS, () => cluster.witness.taintManagerEvents(pod.name)[0]);
+  await evictedOnTime(pod, 1, tainted);
+  const event = await until('an Event', () => cluster.witness.taintManagerEvents(pod.name)[0]);
   const { at, metadata, firstTimestamp, ...said } = event;
   assert.deepEqual(said, {
     involvedObject: { kind: 'Pod', namespace: cluster.namespace, name: pod.name, apiVersion: 'v1' },
@@ -91,13 +89,13 @@ test('a pod that is replaced under its name while its deletion is under way cost
   const path = cluster.podPath(pod.name);
   const deletion = wiretap.hold((request) => request.method === 'DELETE' && request.path === path);
   const tainted = await cluster.taint(node, { key: 'maintenance' });
-  const request = await deletion.first(SOON_MS);
+  const request = await deletion.first();
   await cluster.deletePod(pod);
   const successor = await cluster.addPod(node, pod.name, { tolerations: [FOREVER] });
   deletion.release();
-  await service.untilSaid(SOON_MS, node, pod.name, 'was gone already');
+  await service.untilSaid(node, pod.name, 'was gone already');
   assert.equal(request.status, 409, 'the API server refused to delete a pod with another UID');
-  await evictedAfter(fence, 4, tainted);
+  await evictedOnTime(fence, 4, tainted);
   assertUntouched(successor);
   assert.deepEqual(cluster.witness.taintManagerEvents(pod.name), []);
 });
@@ -121,7 +119,7 @@ test('pods that are replaced under their names at the very moment they fall due 
       return cluster.addPod(node, pod.name, { tolerations: [FOREVER] });
     }),
   );
-  await evictedAfter(fence, 4, tainted);
+  await evictedOnTime(fence, 4, tainted);
   assertUntouched(...successors);
 });
 
@@ -130,12 +128,12 @@ test('a pod that is replaced under its name before its time does not pass its de
   const node = await cluster.addNode('heir');
   const pod = await cluster.addPod(node, 'heir', { tolerations: [tolerates('maintenance', 2)] });
   const tainted = await cluster.taint(node, { key: 'maintenance' });
-  await service.untilSaid(SOON_MS, node, pod.name, 'will go at');
+  await service.untilSaid(node, pod.name, 'will go at');
   await momentComes(tainted.seenAt + 1000);
   await cluster.deletePod(pod);
   const askedAt = Date.now();
   const heir = await cluster.addPod(node, pod.name, { tolerations: [tolerates('maintenance', 3)] });
-  await evictedAfter(heir, 3, { askedAt, seenAt: heir.seenAt });
+  await evictedOnTime(heir, 3, { askedAt, seenAt: heir.seenAt });
 });
 
 test('a pod that somebody else deletes is no error, and an Event says that its deletion is cancelled', async () => {
@@ -146,9 +144,9 @@ test('a pod that somebody else deletes is no error, and an Event says that its d
     cluster.addPod(node, 'deleted-fence', { tolerations: [tolerates('maintenance', 3)] }),
   ]);
   const tainted = await cluster.taint(node, { key: 'maintenance' });
-  await service.untilSaid(SOON_MS, node, pod.name, 'will go at');
+  await service.untilSaid(node, pod.name, 'will go at');
   await cluster.deletePod(pod);
-  await evictedAfter(fence, 3, tainted);
+  await evictedOnTime(fence, 3, tainted);
   assert.equal(pod.disruption, undefined);
   const messages = cluster.witness.taintManagerEvents(pod.name).map(({ message }) => message);
   assert.deepEqual(messages, [`Cancelling deletion of Pod ${cluster.namespace}/${pod.name}`]);

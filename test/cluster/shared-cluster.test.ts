@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { evictedAfter } from './rig/deadline.ts';
 import { fileStage } from './rig/file-stage.ts';
+import { evictedOnTime } from './rig/on-time.ts';
 
 const stage = fileStage('bare');
 
@@ -20,7 +20,7 @@ test('two services with states of their own on one cluster evict each pod once, 
       Array.from({ length: PODS }, (_, index) => cluster.addPod(node, `shared-${nodes}-${index}`)),
     );
     const tainted = await cluster.taint(node, { key: 'maintenance' });
-    await Promise.all(pods.map((pod) => evictedAfter(pod, 0, tainted)));
+    await Promise.all(pods.map((pod) => evictedOnTime(pod, 0, tainted)));
   }
   assert.ok(noticed() > 0, `neither noticed the other in ${nodes} nodes`);
   t.diagnostic(`${noticed()} of them noticed the other, at node ${nodes}`);
@@ -28,5 +28,5 @@ test('two services with states of their own on one cluster evict each pod once, 
   const next = await cluster.addNode('next');
   const pod = await cluster.addPod(next, 'next');
   await services[0]?.kill();
-  await evictedAfter(pod, 0, await cluster.taint(next, { key: 'maintenance' }));
+  await evictedOnTime(pod, 0, await cluster.taint(next, { key: 'maintenance' }));
 });

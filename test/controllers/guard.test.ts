@@ -21,11 +21,8 @@ const ZONES = ['a', 'b', 'c'] as const;
 const NODES_OF_ZONE = 20;
 /** For so long the pods tolerate that their node is down. */
 const TOLERATED_SECONDS = 3;
-const GONE_WITHIN_MS = 20_000;
 /** For so long nothing must happen to a pod that is due. */
 const HELD_MS = 6_000;
-/** A release is heard of within two seconds, and what was being held meanwhile is looked at again five later. */
-const RELEASED_WITHIN_MS = 15_000;
 
 let stage: Stage;
 let controller: ControllerManager;
@@ -48,13 +45,13 @@ async function die(from: number, to: number): Promise<readonly PodLife[]> {
   return dying.map(({ pod }) => pod);
 }
 
-const evicted = (pods: readonly PodLife[], withinMs: number) =>
-  Promise.all(pods.map((pod) => until(`${pod.name} is evicted`, withinMs, () => pod.evictedAt)));
+const evicted = (pods: readonly PodLife[]) =>
+  Promise.all(pods.map((pod) => until(`${pod.name} is evicted`, () => pod.evictedAt)));
 
 /** They are due by then, and left alone. */
 async function assertHeld(pods: readonly PodLife[]): Promise<void> {
   const from = Date.now();
-  await until('time has passed', 2 * HELD_MS, () => Date.now() - from >= TOLERATED_SECONDS * 1000 + HELD_MS);
+  await until('time has passed', () => Date.now() - from >= TOLERATED_SECONDS * 1000 + HELD_MS);
   assertUntouched(...pods);
 }
 
@@ -92,7 +89,7 @@ describe('of sixty nodes under the real node controller', () => {
   });
 
   test('with 11 of 60 nodes down their pods go', async () => {
-    await evicted(await die(0, 10), GONE_WITHIN_MS);
+    await evicted(await die(0, 10));
     assert.deepEqual(await ruling.trips(), []);
   });
 
@@ -103,7 +100,7 @@ describe('of sixty nodes under the real node controller', () => {
   });
 
   test('what is due on a node that was down for 15 minutes before goes', async () => {
-    await evicted([await addPod(longDead, 'of-long-dead')], GONE_WITHIN_MS);
+    await evicted([await addPod(longDead, 'of-long-dead')]);
     assert.equal((await ruling.trips()).length, 1);
   });
 
@@ -115,10 +112,7 @@ describe('of sixty nodes under the real node controller', () => {
 
   test('once an operator has released it, everything that was held goes, and nothing else', async () => {
     await ruling.releaseGuard();
-    await evicted(
-      living.slice(10, 39).map(({ pod }) => pod),
-      RELEASED_WITHIN_MS,
-    );
+    await evicted(living.slice(10, 39).map(({ pod }) => pod));
     assertUntouched(...living.slice(39).map(({ pod }) => pod));
     assert.deepEqual(await ruling.trips(), []);
   });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 import { NODE_NOT_READY, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { TAKEOVER_ANNOTATION } from '#shared/taints/takeover-note.ts';
-import { evictedAfter } from '#test/cluster/rig/deadline.ts';
+import { evictedOnTime } from '#test/cluster/rig/on-time.ts';
 import { TakeoverStage } from '#test/cluster/rig/takeover-stage.ts';
 import { FOREVER, tolerates } from '#test/cluster/rig/tolerations.ts';
 import { until } from '#test/cluster/rig/until.ts';
@@ -12,8 +12,6 @@ const FALLBACK_SECONDS = 600;
 /** Enough to adopt a pod in, on a busy machine, too. */
 const OWN_SECONDS = 40;
 const LENGTHENED_SECONDS = OWN_SECONDS + FALLBACK_SECONDS;
-/** The node controller looks every 5 s, and taints one node in ten. */
-const TAINTED_WITHIN_MS = 30_000;
 const KEYS = [NODE_NOT_READY, NODE_UNREACHABLE];
 const own = (seconds: number) => KEYS.map((key) => tolerates(key, seconds));
 
@@ -50,7 +48,7 @@ test('a pod for which the built-in timer runs is adopted, held for longer than i
   const idle = await stage.nodes.add('idle');
   await cluster.addPod(idle, 'idle', { tolerations: own(OWN_SECONDS) });
   await stage.nodes.fail(node);
-  const taintedAt = await stage.tainted(node, NODE_NOT_READY, 'NoExecute', TAINTED_WITHIN_MS);
+  const taintedAt = await stage.tainted(node, NODE_NOT_READY, 'NoExecute');
 
   stage.command('apply', '--at', 'pod', '--fallback', String(FALLBACK_SECONDS));
   assert.match(stage.command('adopt'), /Pods taken over: 2\./);
@@ -81,8 +79,8 @@ test('a pod for which the built-in timer runs is adopted, held for longer than i
   });
   const evictedAt = await until(
     'the built-in controller evicts it',
-    OWN_SECONDS * 1000 + 20_000,
     () => pod.evictedAt,
+    OWN_SECONDS * 1000 + 20_000,
   );
   t.diagnostic(`the built-in controller evicted it ${evictedAt - releasedAt} ms after the release`);
   await stage.builtIn.untilDeleted(1);
@@ -120,8 +118,8 @@ test('pods that are made are taken over, and go by their own seconds, while the 
   const before = await stage.builtIn.deletions();
   const askedAt = Date.now();
   await stage.nodes.fail(node);
-  const seenAt = await stage.tainted(node, NODE_NOT_READY, 'NoExecute', TAINTED_WITHIN_MS);
-  for (const pod of [bounded, wildcard]) await evictedAfter(pod, OWN_SECONDS, { askedAt, seenAt });
+  const seenAt = await stage.tainted(node, NODE_NOT_READY, 'NoExecute');
+  for (const pod of [bounded, wildcard]) await evictedOnTime(pod, OWN_SECONDS, { askedAt, seenAt });
   assert.equal(unbounded.evictedAt ?? untold.evictedAt, undefined);
   assert.equal(await stage.builtIn.deletions(), before);
   await stage.nodes.remove(node);

@@ -7,8 +7,6 @@ import { until } from '#test/cluster/rig/until.ts';
 import { Agent } from './rig/agent.ts';
 import { deployed } from './rig/deployed-stage.ts';
 
-const SOON_MS = 20_000;
-
 test('a cluster that nobody enters is worked in by its agent, as the other is by the service: what was armed before is sent on to it, and deadlines outlive kill -9', async (t) => {
   const { alpha, beta, state } = deployed();
   await deployed().withRelays(1);
@@ -28,7 +26,7 @@ test('a cluster that nobody enters is worked in by its agent, as the other is by
   const takenAt = Date.now();
   await agent.start();
   const [relay] = deployed().relays;
-  await until('the relay of the service leaves the cluster', SOON_MS, async () => {
+  await until('the relay of the service leaves the cluster', async () => {
     const states = await relay?.states();
     return states?.has('alpha') && !states.has('beta');
   });
@@ -50,9 +48,7 @@ test('a cluster that nobody enters is worked in by its agent, as the other is by
   t.diagnostic(`evicted ${late.join(', ')} ms after their deadlines`);
   for (const pod of ours) {
     assert.ok(pod.disruption?.beforeDeletion, 'the condition was there before the deletion');
-    await until(`an Event on ${pod.name}`, SOON_MS, () =>
-      beta.cluster.witness.taintManagerEvents(pod.name).at(0),
-    );
+    await until(`an Event on ${pod.name}`, () => beta.cluster.witness.taintManagerEvents(pod.name).at(0));
   }
 
   const node = await beta.cluster.addNode('agent-killed');
@@ -76,7 +72,7 @@ test('a cluster that nobody enters is worked in by its agent, as the other is by
   t.diagnostic(`what was armed before was evicted ${sentOnMs} ms after its deadline`);
   const byFunction = async () =>
     (await deployed().logged('evict', takenAt)).filter((line) => line.includes('"beta"'));
-  await until('what was armed before came to evict, and was sent on', SOON_MS, async () =>
+  await until('what was armed before came to evict, and was sent on', async () =>
     (await byFunction()).some((line) => line.includes('message.sent-on') && line.includes(before)),
   );
   assert.deepEqual(
@@ -84,7 +80,7 @@ test('a cluster that nobody enters is worked in by its agent, as the other is by
     [],
     'evict does nothing there itself',
   );
-  await until('the record says so', SOON_MS, async () =>
+  await until('the record says so', async () =>
     (await Promise.all(pods.map((pod) => state.ended('beta', pod)))).every((end) => end?.outcome === 'done'),
   );
 });

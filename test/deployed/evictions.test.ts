@@ -8,8 +8,6 @@ import { FOREVER, tolerates } from '#test/cluster/rig/tolerations.ts';
 import { until } from '#test/cluster/rig/until.ts';
 import { deployed } from './rig/deployed-stage.ts';
 
-const SOON_MS = 20_000;
-
 test('of two clusters with the same nodes and pods, a taint concerns the one that has it', async (t) => {
   const { alpha, beta } = deployed();
   await deployed().withRelays(2);
@@ -50,7 +48,7 @@ test('each pod of a node goes at its own deadline, with condition and Event; who
   assertUntouched(stays);
   for (const pod of pods) {
     assert.ok(pod.disruption?.beforeDeletion, 'the condition was there before the deletion');
-    const event = await until(`an Event on ${pod.name}`, SOON_MS, () =>
+    const event = await until(`an Event on ${pod.name}`, () =>
       cluster.witness.taintManagerEvents(pod.name).at(0),
     );
     assert.equal(event.message, `Marking for deletion Pod ${cluster.namespace}/${pod.name}`);
@@ -72,7 +70,7 @@ test('an eviction whose taint goes in time is cancelled, and says so; the one be
   await cluster.untaint(saved);
   await evictedOnTime(goes, 8, tainted);
   assertUntouched(spared);
-  const event = await until('an Event on the pod that was spared', SOON_MS, () =>
+  const event = await until('an Event on the pod that was spared', () =>
     cluster.witness.taintManagerEvents(spared.name).at(0),
   );
   assert.equal(event.message, `Cancelling deletion of Pod ${cluster.namespace}/${spared.name}`);
@@ -100,7 +98,7 @@ test('pods that come back under their names on a flapping node go while it is ta
   assert.equal(before.length, names.length, 'each pod stands again');
 
   const held = await cluster.taint(node, { key: 'flap' });
-  await until('each standing pod goes', SOON_MS, () =>
+  await until('each standing pod goes', () =>
     before.every((uid) => cluster.witness.pods.get(uid)?.evictedAt),
   );
   await cluster.untaint(node);

@@ -8,10 +8,7 @@ import { until } from '#test/cluster/rig/until.ts';
 import { deployed } from './rig/deployed-stage.ts';
 import { refOf } from './rig/stored-state.ts';
 
-const SOON_MS = 20_000;
 const OUTAGE_MS = 8_000;
-/** Tries are up to half a minute apart after such an outage; the relay's new list wakes what is overdue before. */
-const BACK_WITHIN_MS = 30_000;
 
 /** Sends the dead letters of a queue again, one by one, by the documented commands. Returns how many. */
 async function redriven(queue: string): Promise<number> {
@@ -24,7 +21,7 @@ async function redriven(queue: string): Promise<number> {
 test('a delta that nobody can read is a dead letter at once, with the reason', async () => {
   const { queues } = deployed();
   await queues.nodeDeltas.send('{"v":1,"kind":"node","cluster":"alpha"}', { group: 'poison', id: 'poison' });
-  const letter = await until('the dead letter', SOON_MS, () => queues.nodeDeltasDead.peek());
+  const letter = await until('the dead letter', () => queues.nodeDeltasDead.peek());
   assert.equal(letter.Body, '{"v":1,"kind":"node","cluster":"alpha"}');
   assert.match(letter.MessageAttributes?.['reason']?.StringValue ?? '', /^delta message refused: node: /);
   await queues.nodeDeltasDead.purge();
@@ -45,14 +42,14 @@ test('a delta that cannot be applied ends as a dead letter while other nodes go 
     await cluster.taint(spoilt, { key: 'x' });
     const tainted = await cluster.taint(sound, { key: 'x' });
     await evictedOnTime(goes, 0, tainted);
-    const letter = await until('the dead letter', 2 * SOON_MS, () => queues.nodeDeltasDead.peek());
+    const letter = await until('the dead letter', () => queues.nodeDeltasDead.peek());
     assert.match(letter.Body ?? '', new RegExp(spoilt));
   });
   assertUntouched(held);
 
   await state.forgetNode('alpha', spoilt);
   t.diagnostic(`${await redriven('node-deltas.fifo')} dead letters redriven`);
-  await until('the pod goes', SOON_MS, () => held.evictedAt);
+  await until('the pod goes', () => held.evictedAt);
 });
 
 test('an eviction that was given up is done when its dead letter is redriven, and an old one harms nobody', async () => {
@@ -70,14 +67,13 @@ test('an eviction that was given up is done when its dead letter is redriven, an
   await cluster.untaint(other);
   await until(
     'the other is cancelled',
-    SOON_MS,
     async () => (await state.ended('alpha', spared))?.outcome === 'cancelled',
   );
   await queues.evictionsDue.purge();
   const tainted = await cluster.taint(node, { key: 'x' });
   const record = await state.scheduled('alpha', pod);
   // Given up after four days; here its timer is taken away, and its message put where it would have ended.
-  await until('its timer is armed', SOON_MS, async () => (await queues.evictionsDue.depth()).delayed > 0);
+  await until('its timer is armed', async () => (await queues.evictionsDue.depth()).delayed > 0);
   await queues.evictionsDue.purge();
   await queues.evictionsDueDead.send(encodeDue({ ...refOf('alpha', node), at: record.fireAt }));
   await queues.evictionsDueDead.send(encodeDue({ ...refOf('alpha', other), at: old.fireAt }));
@@ -120,9 +116,7 @@ test('while an API server is out of reach nothing is lost, the other cluster goe
   const backAt = Date.now();
 
   const returns = await Promise.all(
-    [overdue, late].map(
-      async (pod) => (await until(`${pod.name} goes`, BACK_WITHIN_MS, () => pod.evictedAt)) - backAt,
-    ),
+    [overdue, late].map(async (pod) => (await until(`${pod.name} goes`, () => pod.evictedAt)) - backAt),
   );
   t.diagnostic(`evicted ${returns.join(', ')} ms after the API server came back`);
   assertUntouched(saved);

@@ -29,8 +29,6 @@ const TELLING_TOLERANCE = 0.16;
 const QUIET_MS = 15_000;
 const MONTH_MS = 730 * 3600 * 1000;
 const SOON_MS = 30_000;
-/** Relays that look every few seconds, and leave alone for a minute or two what they have just given away. */
-const SHARED_WITHIN_MS = 180_000;
 /** Work has ended when nobody asked AWS for anything but upkeep, and no queue held anything, for this long. */
 const SETTLED_MS = 3_000;
 
@@ -85,7 +83,7 @@ async function quiet(): Promise<void> {
     await Promise.all(tainted.map(([node]) => cluster.untaint(node)));
   }
   const relays = await deployed().withRelays(2);
-  await until('each relay has a cluster, and has read what is known of it', SHARED_WITHIN_MS, async () => {
+  await until('each relay has a cluster, and has read what is known of it', async () => {
     const owned = await Promise.all(
       relays.map(async (relay) => {
         const live = [...(await relay.states())].filter(([, state]) => state === 'live');
@@ -102,7 +100,7 @@ async function quiet(): Promise<void> {
 async function workEnds(): Promise<void> {
   const { nodeDeltas, podDeltas, evictionsDue } = deployed().queues;
   let busyAt = Date.now();
-  await until('work ends', SOON_MS, async () => {
+  await until('work ends', async () => {
     const depths = await Promise.all([nodeDeltas, podDeltas, evictionsDue].map((queue) => queue.depth()));
     const waits = depths.some(({ visible, inFlight, delayed }) => visible + inFlight + delayed > 0);
     if (waits) busyAt = Date.now();
@@ -155,8 +153,10 @@ test(`${PODS} pods of a node that go together: at most ${TARGET_CALLS_PER_POD} A
   const pods = await Promise.all(names.map((name) => cluster.addPod(node, name, { tolerations })));
   const beganAt = Date.now();
   await cluster.taint(node, { key: 'x' });
-  await until('all pods are gone', TOLERATED_SECONDS * 1000 + SOON_MS, () =>
-    pods.every(({ goneAt }) => goneAt !== undefined),
+  await until(
+    'all pods are gone',
+    () => pods.every(({ goneAt }) => goneAt !== undefined),
+    TOLERATED_SECONDS * 1000 + SOON_MS,
   );
   await workEnds();
 

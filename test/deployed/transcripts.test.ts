@@ -15,7 +15,6 @@ import { ROOT } from './rig/command.ts';
 import { deployed } from './rig/deployed-stage.ts';
 import { accountEnvironment } from './rig/emulated-account.ts';
 
-const SOON_MS = 20_000;
 const ENFORCE = 'test/deployed/rig/enforce.yaml';
 
 /** As a process of its own: its account is in the environment. */
@@ -114,7 +113,7 @@ test('a session at a deployment', async (t) => {
   await at.say('history', 'nowhere');
 
   await queues.nodeDeltas.send('{"v":1,"kind":"node","cluster":"alpha"}', { group: 'told', id: 'told' });
-  await until('the dead letter', SOON_MS, () => queues.nodeDeltasDead.peek());
+  await until('the dead letter', () => queues.nodeDeltasDead.peek());
   at.note('Somebody sent what nobody can read.');
   await at.until(({ out }) => /node-deltas/.test(out), ['dead-letters', 'list']);
   const { out: letters } = await taintward('dead-letters', 'list', '-o', 'json');

@@ -8,11 +8,7 @@ import { until } from '#test/cluster/rig/until.ts';
 import { passOn, Wiretap } from '#test/cluster/rig/wiretap.ts';
 import { taintward } from '#test/transcripts/transcript.ts';
 
-const SOON_MS = 10_000;
 const IDLE_MS = 20_000;
-/** The replica that leads looks for what operators ask every 5 s. */
-const ASKED_WITHIN_MS = 15_000;
-const GIVEN_UP_WITHIN_MS = 30_000;
 /** For each moment at which pods of a node fall due. */
 const MOST_WRITES = 3;
 const GIVES_UP = 'mode: enforce\nguard: { cluster: off, zone: off, people: off }\ngiveUpAfter: 1s\n';
@@ -50,14 +46,14 @@ test(`a node's object is written at most ${MOST_WRITES} times for each moment at
   );
   const kept = async () => (await replicas.kept(node)) ?? { revision: 0, scheduled: 0 };
   await cluster.taint(node, { key: 'x' });
-  await until('all are scheduled', SOON_MS, async () => (await kept()).scheduled === pods.length);
+  await until('all are scheduled', async () => (await kept()).scheduled === pods.length);
   const writes = [(await kept()).revision];
   for (const [index, seconds] of moments.entries()) {
     const due = pods.filter((pod) => pod.seconds === seconds);
-    await until(`those of ${seconds} s are gone`, 2 * SOON_MS, () => due.every(({ life }) => life.goneAt));
+    await until(`those of ${seconds} s are gone`, () => due.every(({ life }) => life.goneAt));
     const before = writes.reduce((sum, each) => sum + each, 0);
     const left = pods.length - due.length * (index + 1);
-    const { revision } = await until('that is kept', SOON_MS, async () => {
+    const { revision } = await until('that is kept', async () => {
       const now = await kept();
       return now.scheduled === left && now;
     });
@@ -95,11 +91,11 @@ test('an operator stops evictions and lets them go on, and sees what waits', asy
   const pod = await cluster.addPod(node, 'stopped', { tolerations: [tolerates('x', 2)] });
   await said('stop', 'in-cluster', '--why', 'it is tried');
   await cluster.taint(node, { key: 'x' });
-  await until('it is held', SOON_MS, async () => (await replicas.kept(node))?.held === 1);
+  await until('it is held', async () => (await replicas.kept(node))?.held === 1);
   assert.match(await said('pending', 'in-cluster', '--held'), /stopped/);
   assert.equal(pod.evictedAt, undefined);
   await said('resume', 'in-cluster', '--why', 'it was tried');
-  await until('it is evicted', SOON_MS, () => pod.evictedAt);
+  await until('it is evicted', () => pod.evictedAt);
   assert.match(await said('audit', 'in-cluster'), /it was tried/);
 });
 
@@ -116,11 +112,11 @@ test('what was given up is tried again when an operator asks for it', async (t) 
   const node = await cluster.addNode('tried');
   const pod = await cluster.addPod(node, 'tried');
   await cluster.taint(node, { key: 'x' });
-  await until('it is given up', GIVEN_UP_WITHIN_MS, async () => (await replicas.kept(node))?.gaveUp === 1);
+  await until('it is given up', async () => (await replicas.kept(node))?.gaveUp === 1);
   wiretap.carry = passes;
   assert.match(await said('retry', 'in-cluster'), /tried again: 1\./);
   const askedAt = Date.now();
-  const at = await until('it is evicted', ASKED_WITHIN_MS, () => pod.evictedAt);
+  const at = await until('it is evicted', () => pod.evictedAt);
   t.diagnostic(`evicted ${at - askedAt} ms after it was asked for`);
 });
 
@@ -131,13 +127,13 @@ test('a replica that stands by is ready, and one that cannot read the lease is n
   await replicas.startLeader();
   const standby = await replicas.start({ connection: wiretap.connection });
   const ready = async () => (await standby.states())?.join();
-  await until('it is ready', SOON_MS, async () => (await ready()) === 'in-cluster standby');
+  await until('it is ready', async () => (await ready()) === 'in-cluster standby');
   const passes = wiretap.carry;
   wiretap.carry = async ({ request, response, forward }) => {
     if (request.path.includes('/leases/')) response.writeHead(403).end();
     else passOn(await forward(), response);
   };
-  await until('it is not ready', 2 * SOON_MS, async () => (await ready()) === undefined);
+  await until('it is not ready', async () => (await ready()) === undefined);
   wiretap.carry = passes;
-  await until('it is ready again', SOON_MS, async () => (await ready()) === 'in-cluster standby');
+  await until('it is ready again', async () => (await ready()) === 'in-cluster standby');
 });

@@ -88,10 +88,14 @@ export class Population {
       const firstAt = Math.min(...[...spans.values()].map(({ seenAt }) => seenAt));
       const pods = [...this.#pods.values()];
       const inTime = ({ evictedAt = Infinity }: PodLife) => evictedAt - firstAt <= withinMs;
-      await until('pods are evicted', withinMs + SETTLED_WITHIN_MS, () => {
-        const over = Date.now() - firstAt > withinMs;
-        return over || pods.every(({ evictedAt }) => evictedAt !== undefined);
-      });
+      await until(
+        'pods are evicted',
+        () => {
+          const over = Date.now() - firstAt > withinMs;
+          return over || pods.every(({ evictedAt }) => evictedAt !== undefined);
+        },
+        withinMs + SETTLED_WITHIN_MS,
+      );
       const complete = pods.every(inTime);
       if (complete) await this.#eventsEnd();
       const after = evictor.usage();
@@ -121,8 +125,10 @@ export class Population {
         await this.#fill();
         const pods = [...this.#pods.values()];
         const tainted = await this.#cluster.taint(node, TAINT);
-        await until('the pod is evicted', withinMs, () =>
-          pods.every(({ evictedAt }) => evictedAt !== undefined),
+        await until(
+          'the pod is evicted',
+          () => pods.every(({ evictedAt }) => evictedAt !== undefined),
+          withinMs,
         );
         evicted.push(...pods.map((pod) => ({ ...pod, tainted })));
         await this.#cluster.untaint(node);
@@ -159,8 +165,10 @@ export class Population {
 
   async #evictedGo(): Promise<void> {
     const evicted = [...this.#pods].filter(([, { evictedAt }]) => evictedAt !== undefined);
-    await until('what was evicted is gone', SETTLED_WITHIN_MS, () =>
-      evicted.every(([, { goneAt }]) => goneAt !== undefined),
+    await until(
+      'what was evicted is gone',
+      () => evicted.every(([, { goneAt }]) => goneAt !== undefined),
+      SETTLED_WITHIN_MS,
     );
     for (const [place] of evicted) this.#pods.delete(place);
   }
@@ -168,10 +176,14 @@ export class Population {
   async #eventsEnd(): Promise<void> {
     const { witness } = this.#cluster;
     let [count, at] = [witness.taintManagerEvents().length, Date.now()];
-    await until('no more Events come', SETTLED_WITHIN_MS, () => {
-      const now = witness.taintManagerEvents().length;
-      if (now !== count) [count, at] = [now, Date.now()];
-      return Date.now() - at > EVENTS_QUIET_MS;
-    });
+    await until(
+      'no more Events come',
+      () => {
+        const now = witness.taintManagerEvents().length;
+        if (now !== count) [count, at] = [now, Date.now()];
+        return Date.now() - at > EVENTS_QUIET_MS;
+      },
+      SETTLED_WITHIN_MS,
+    );
   }
 }

@@ -38,7 +38,6 @@ import type { Statement } from './stack/resources.ts';
 import { synthesized, synthesizedAgent } from './stack/synthesized.ts';
 
 const PROD = clusterName('prod');
-const RELAY_WITHIN_MS = 60_000;
 /** Of which nothing is known but how they are reached. */
 const FAR = { own: clusterName('eks-own'), assumed: clusterName('eks-far') };
 const ROLE = (part: string) => ({ arn: `arn:aws:iam::210987654321:role/taintward-${part}`, externalId: 'x' });
@@ -243,7 +242,7 @@ before(async () => {
     await once(relay, 'close');
   });
   const told = (fits: (call: AwsCall) => boolean) =>
-    until('the relay has said it', RELAY_WITHIN_MS, () => aws.by('relay').some(fits) || undefined);
+    until('the relay has said it', () => aws.by('relay').some(fits) || undefined);
   await told(
     ({ operation, input }) => operation === 'SendMessageBatch' && JSON.stringify(input).includes('n1'),
   );

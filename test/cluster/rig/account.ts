@@ -22,8 +22,6 @@ const RBAC = '/apis/rbac.authorization.k8s.io/v1';
 /** Longer than any test file runs. */
 const TOKEN_SECONDS = 3600;
 
-const GRANTED_WITHIN_MS = 10_000;
-
 const AccessReview = z.object({ status: z.object({ allowed: z.boolean() }) });
 const TokenRequest = z.object({ status: z.object({ token: z.string() }) });
 
@@ -63,7 +61,7 @@ export class Account {
       roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: this.#roleName },
       subjects: [{ kind: 'ServiceAccount', namespace, name: this.#name }],
     });
-    await until(`${this.#name} may do what it was granted`, GRANTED_WITHIN_MS, () => this.#mayAct());
+    await until(`${this.#name} may do what it was granted`, () => this.#mayAct());
   }
 
   /** The API server hears of bindings as others do, a moment later. */

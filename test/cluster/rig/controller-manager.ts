@@ -12,8 +12,6 @@ import { until } from './until.ts';
 
 /** Of its requests to the API server: what `--kube-api-qps` is by default. It sends three for a pod that it evicts. */
 export const DEFAULT_REQUESTS_PER_SECOND = 20;
-const READY_WITHIN_MS = 60_000;
-const COUNTED_WITHIN_MS = 10_000;
 const DELETIONS = 'taint_eviction_controller_pod_deletions_total';
 /** After so many seconds without a sign of life a node counts as down; 50 unless it is told otherwise. */
 const GRACE_SECONDS = 15;
@@ -87,7 +85,7 @@ export class ControllerManager {
     const kill = () => child.kill('SIGKILL');
     process.once('exit', kill);
     child.once('exit', () => process.off('exit', kill));
-    await until('the controller manager is up', READY_WITHIN_MS, async () => {
+    await until('the controller manager is up', async () => {
       if (child.exitCode !== null) throw new Error(`The controller manager ended early: see ${dir}/log.`);
       if ((await manager.#get('/healthz').catch(() => '')) !== 'ok') return false;
       // Healthy is said before the controllers have begun.
@@ -113,7 +111,7 @@ export class ControllerManager {
    */
   async untilDeleted(pods: number): Promise<void> {
     const what = `the built-in controller counts ${pods} deletions`;
-    await until(what, COUNTED_WITHIN_MS, async () => (await this.deletions()) >= pods);
+    await until(what, async () => (await this.deletions()) >= pods);
     assert.equal(await this.deletions(), pods, what);
   }
 

@@ -8,8 +8,6 @@ import { until } from './until.ts';
 
 const DEPLOY = join(import.meta.dirname, '../../../deploy/in-cluster');
 const CRDS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
-/** How long a new kind may take to be served. */
-const SERVED_WITHIN_MS = 15_000;
 
 /** The objects in a file of `deploy/in-cluster`. */
 export const deployed = (file: string): readonly Readonly<Record<string, unknown>>[] =>
@@ -28,6 +26,6 @@ export async function installKinds(api: AdminApi): Promise<void> {
         () => true,
         () => false,
       );
-    await until(`${name} is served`, SERVED_WITHIN_MS, isServed);
+    await until(`${name} is served`, isServed);
   }
 }

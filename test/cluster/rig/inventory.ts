@@ -3,8 +3,6 @@ import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/api-json.ts';
 import type { AdminApi } from './admin-api.ts';
 import { until } from './until.ts';
 
-const LISTED_WITHIN_MS = 30_000;
-
 /** A kind of objects that an API server serves. */
 export interface ServedKind {
   /** Where all of it is listed: `/api/v1/pods`. */
@@ -16,7 +14,7 @@ export interface ServedKind {
 
 /** Every kind that an API server serves, in the version that it prefers. A group that goes at this moment is named for a second still. */
 export async function servedKinds(api: AdminApi): Promise<readonly ServedKind[]> {
-  const lists = await until('every group that is named is served', LISTED_WITHIN_MS, async () => {
+  const lists = await until('every group that is named is served', async () => {
     const groups = itemsOf(fieldsOf(await api.read('/apis'))['groups']).map(fieldsOf);
     const preferred = groups.map(({ preferredVersion }) => fieldsOf(preferredVersion)['groupVersion']);
     const paths = ['/api/v1', ...preferred.map((version) => `/apis/${textOf(version)}`)];
@@ -61,7 +59,7 @@ export async function objectsThatSay(word: string, api: AdminApi): Promise<Reado
 
 /** A kind that comes or goes at this moment is refused for a second or so; one that is gone has none. */
 const listed = (path: string, api: AdminApi): Promise<unknown> =>
-  until(`${path} is listed`, LISTED_WITHIN_MS, async () => {
+  until(`${path} is listed`, async () => {
     try {
       return await api.read(path);
     } catch (error) {

@@ -8,8 +8,6 @@ const HEARTBEAT_MS = 2_500;
 /** With so many missed a node nearly counts as down. */
 const MOST_MISSED = 4;
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases';
-/** The node controller's grace, and then some: it looks every few seconds. */
-const SEEN_WITHIN_MS = 45_000;
 const DOWN_KEYS = [NODE_NOT_READY, NODE_UNREACHABLE];
 
 /** Nodes that renew their leases as kubelets do, and can fail, die and come back. */
@@ -102,7 +100,7 @@ export class MortalNodes {
 
   async #untilSeen(nodes: readonly string[], state: 'up' | 'down'): Promise<void> {
     for (const node of nodes)
-      await until(`${node} is ${state}`, SEEN_WITHIN_MS, async () => {
+      await until(`${node} is ${state}`, async () => {
         const { spec } = WatchedNode.parse(await this.#cluster.api.read(`/api/v1/nodes/${node}`));
         return spec.taints.some(({ key }) => DOWN_KEYS.includes(key)) === (state === 'down');
       });

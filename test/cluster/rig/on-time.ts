@@ -16,7 +16,7 @@ const PATIENCE_MS = 30_000;
 export async function evictedOnTime(pod: PodLife, seconds: number, since: Span): Promise<number> {
   const deadlineAt = since.seenAt + seconds * 1000;
   const patienceMs = Math.max(0, deadlineAt - Date.now()) + PATIENCE_MS;
-  const evictedAt = await until(`${pod.name} is evicted`, patienceMs, () => pod.evictedAt);
+  const evictedAt = await until(`${pod.name} is evicted`, () => pod.evictedAt, patienceMs);
   assert.ok(
     evictedAt >= since.askedAt + seconds * 1000,
     `${pod.name} went ${deadlineAt - evictedAt} ms before its deadline, ${seconds} s after the taint`,
@@ -26,4 +26,4 @@ export async function evictedOnTime(pod: PodLife, seconds: number, since: Span):
 
 /** Waits until a moment has come. */
 export const momentComes = (at: number): Promise<true> =>
-  until('time passes', Math.max(0, at - Date.now()) + 1_000, () => Date.now() >= at);
+  until('time passes', () => Date.now() >= at, Math.max(0, at - Date.now()) + 1_000);

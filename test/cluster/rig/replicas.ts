@@ -13,7 +13,6 @@ import { until } from './until.ts';
 
 /** The name under which replicas know the cluster outside of which they run. */
 export const CONTEXT = 'alpha';
-const STARTED_WITHIN_MS = 60_000;
 /** Longer than any test file runs. */
 const TOKEN_SECONDS = 3600;
 const TokenRequest = z.object({ status: z.object({ token: z.string() }) });
@@ -75,7 +74,7 @@ export class Replicas {
       ...(release === undefined ? {} : { release }),
     });
     this.#started.push(replica);
-    await until('a replica runs', STARTED_WITHIN_MS, () => {
+    await until('a replica runs', () => {
       if (replica.ended) throw new Error(`The replica ended early: ${replica.ended.stderr}`);
       return replica.said('Health and metrics').length > 0;
     });
@@ -85,7 +84,7 @@ export class Replicas {
   /** Starts one, and waits until it leads and watches. */
   async startLeader(options?: ReplicaOptions): Promise<ServiceProcess> {
     const replica = await this.start(options);
-    await replica.untilSaid(STARTED_WITHIN_MS, 'watching');
+    await replica.untilSaid('watching');
     return replica;
   }
 

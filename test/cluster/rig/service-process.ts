@@ -15,9 +15,6 @@ const [, ...START] = Package.parse(
   JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')),
 ).scripts.start.split(' ');
 const UNGUARDED = join(import.meta.dirname, 'unguarded.yaml');
-/** A cold start on a busy machine takes a few seconds. */
-const READY_WITHIN_MS = 60_000;
-const EXIT_WITHIN_MS = 15_000;
 
 export interface ServiceOptions {
   readonly kubeconfig: string;
@@ -119,7 +116,7 @@ export class ServiceProcess {
   }
 
   async ready(): Promise<void> {
-    await until('the service is ready', READY_WITHIN_MS, async () => {
+    await until('the service is ready', async () => {
       if (this.#ended) throw new Error(`The service ended early: ${this.#ended.stderr || 'it said nothing'}`);
       const states = await this.states().catch(() => undefined);
       return states && this.#clusters.every((cluster) => states.includes(`${cluster} live`));
@@ -152,8 +149,8 @@ export class ServiceProcess {
   }
 
   /** Waits until a line says all of `parts`. */
-  untilSaid(withinMs: number, ...parts: readonly string[]): Promise<OutputLine> {
-    return until(`the service says "${parts.join(' … ')}"`, withinMs, () => this.said(...parts).at(-1));
+  untilSaid(...parts: readonly string[]): Promise<OutputLine> {
+    return until(`the service says "${parts.join(' … ')}"`, () => this.said(...parts).at(-1));
   }
 
   /** Stops it in its tracks: SIGSTOP. */
@@ -181,7 +178,7 @@ export class ServiceProcess {
   async stop(): Promise<Exit> {
     this.#child.kill('SIGTERM');
     try {
-      return await until('the service ends after SIGTERM', EXIT_WITHIN_MS, () => this.#ended);
+      return await until('the service ends after SIGTERM', () => this.#ended);
     } catch (error) {
       await this.kill();
       throw error;

@@ -15,7 +15,6 @@ import { WatchedNode, type WatchedTaint } from './watched.ts';
 const ROOT = join(import.meta.dirname, '../../..');
 /** A zone that is mostly down has its nodes tainted more slowly, or not at all. */
 const STEADY_NODES = 5;
-const RENEWED_WITHIN_MS = 45_000;
 const RBAC = '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings';
 
 /** What tests say in the document of a policy; it is in enforce unless that says otherwise. */
@@ -96,7 +95,7 @@ export class TakeoverStage {
 
   /** Waits for a heartbeat that is newer than `since`, by this machine's clock; resolves with its moment. */
   heartbeatAfter(since: number): Promise<number> {
-    return until('the takeover is renewed', RENEWED_WITHIN_MS, async () => {
+    return until('the takeover is renewed', async () => {
       const { heartbeat } = (await this.live()) ?? {};
       return heartbeat !== undefined && heartbeat > since && heartbeat;
     });
@@ -107,8 +106,8 @@ export class TakeoverStage {
   }
 
   /** Waits until a node has a taint of this key and effect. */
-  async tainted(node: string, key: string, effect: string, withinMs: number): Promise<number> {
-    await until(`node ${node} has the taint ${key}:${effect}`, withinMs, async () =>
+  async tainted(node: string, key: string, effect: string): Promise<number> {
+    await until(`node ${node} has the taint ${key}:${effect}`, async () =>
       (await this.taints(node)).some((taint) => taint.key === key && taint.effect === effect),
     );
     return Date.now();

@@ -8,10 +8,6 @@ import { until } from './until.ts';
 import { WatchedNode, WatchedPod, type WatchedTaint, type WatchedToleration } from './watched.ts';
 import { type NodeMoment, type PodLife, Witness } from './witness.ts';
 
-/** How long the cluster may take to show what was asked of it: of a server that has 30,000 pods deleted at once, half a minute. */
-const SEEN_WITHIN_MS = 60_000;
-/** Scale tests make thousands of pods. */
-const RUNNING_WITHIN_MS = 120_000;
 /** Keeps a real scheduler's pods off the suite's nodes; it evicts nobody. */
 const KEEP_OUT: WatchedTaint = { key: 'taintward.dev/suite', effect: 'NoSchedule' };
 const SUITE_LABEL = 'taintward.dev/suite';
@@ -119,7 +115,7 @@ export class TestCluster {
   /** Creates a pod bound to a node. Resolves when it runs. */
   async addPod(node: string, name: string, spec: PodSpec = {}): Promise<PodLife> {
     const uid = await this.createPod(name, { ...spec, node });
-    return until(`pod ${name} runs`, RUNNING_WITHIN_MS, () => {
+    return until(`pod ${name} runs`, () => {
       const pod = this.witness.pods.get(uid);
       return pod?.runningAt !== undefined && pod;
     });
@@ -209,7 +205,7 @@ export class TestCluster {
   async deleteNode(node: string): Promise<void> {
     this.kubelet.removeNode(node);
     await this.api.remove(`/api/v1/nodes/${node}`);
-    await until(`node ${node} is seen deleted`, SEEN_WITHIN_MS, () => this.#lastMoment(node)?.deleted);
+    await until(`node ${node} is seen deleted`, () => this.#lastMoment(node)?.deleted);
   }
 
   /** Sets a disruption budget for the running pods with a label `app`, of which there are so many. */
@@ -299,7 +295,7 @@ export class TestCluster {
       wanted = taintList(taints);
       await this.api.patch(path, { metadata: { resourceVersion }, spec: { taints } });
     });
-    const moment = await until(`the change of ${node}'s taints is seen`, SEEN_WITHIN_MS, () =>
+    const moment = await until(`the change of ${node}'s taints is seen`, () =>
       this.witness.nodes.get(node)?.find(({ at, taints }) => at >= askedAt && taintList(taints) === wanted),
     );
     return { askedAt, seenAt: moment.at };
@@ -307,7 +303,7 @@ export class TestCluster {
 
   /** Tries again when the object changed between the reading and the writing, and when the server had too much to do to answer. */
   async #changing(what: string, attempt: () => Promise<void>): Promise<void> {
-    await until(`${what} stands still for a change`, SEEN_WITHIN_MS, async () => {
+    await until(`${what} stands still for a change`, async () => {
       try {
         await attempt();
         return true;

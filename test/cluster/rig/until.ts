@@ -1,6 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
 const POLL_INTERVAL_MS = 10;
+/** What never comes fails a test; what a busy machine brings late fails none. */
+const PATIENCE_MS = 3 * 60_000;
 
 /**
  * Waits until `find` finds something (neither `undefined` nor `false`) and returns it. Rejects after `withinMs`
@@ -8,8 +10,8 @@ const POLL_INTERVAL_MS = 10;
  */
 export async function until<T>(
   what: string,
-  withinMs: number,
   find: () => T | undefined | false | Promise<T | undefined | false>,
+  withinMs = PATIENCE_MS,
 ): Promise<T> {
   const deadlineAt = Date.now() + withinMs;
   while (true) {

@@ -41,7 +41,7 @@ export interface Passage {
 /** Requests that are kept from the API server until they are released. */
 export interface Held {
   /** The first request that is held. */
-  first(withinMs: number): Promise<TappedRequest>;
+  first(): Promise<TappedRequest>;
   release(): void;
 }
 
@@ -118,7 +118,7 @@ export class Wiretap {
     const hold: Hold = { matches, requests: [], released };
     this.#holds.add(hold);
     return {
-      first: (withinMs) => until('the awaited request comes', withinMs, () => hold.requests[0]),
+      first: () => until('the awaited request comes', () => hold.requests[0]),
       release: () => {
         this.#holds.delete(hold);
         resolve();

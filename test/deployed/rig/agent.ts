@@ -5,7 +5,7 @@ import { GetSecretValueCommand, SecretsManagerClient } from '@aws-sdk/client-sec
 import { awsClientConfig } from '#test/aws/endpoint.ts';
 import { until } from '#test/cluster/rig/until.ts';
 import { ROOT } from './command.ts';
-import { type DeployedStage, ENFORCE, REGISTERED_WITHIN_MS } from './deployed-stage.ts';
+import { type DeployedStage, ENFORCE } from './deployed-stage.ts';
 import type { ManagedCluster } from './managed-cluster.ts';
 import { type Launch, RelayProcess } from './relay-process.ts';
 
@@ -71,7 +71,7 @@ export class Agent {
     const started = await RelayProcess.start(this.#stage.account.url, this.#launch);
     this.#process = started;
     const { name } = this.#cluster;
-    await until('the agent hears its cluster', REGISTERED_WITHIN_MS, async () => {
+    await until('the agent hears its cluster', async () => {
       if (started.ended) throw new Error('The agent ended.');
       return (await started.states()).get(name) === 'live';
     });

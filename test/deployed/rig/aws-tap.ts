@@ -22,7 +22,7 @@ export interface AwsRequest {
 
 /** Requests that are kept from AWS until they are released. */
 export interface HeldRequests {
-  first(withinMs: number): Promise<AwsRequest>;
+  first(): Promise<AwsRequest>;
   release(): void;
 }
 
@@ -79,7 +79,7 @@ export class AwsTap {
     const hold: Hold = { matches, requests: [], released };
     this.#holds.add(hold);
     return {
-      first: (withinMs) => until('the awaited AWS request comes', withinMs, () => hold.requests[0]),
+      first: () => until('the awaited AWS request comes', () => hold.requests[0]),
       release: () => {
         this.#holds.delete(hold);
         resolve();

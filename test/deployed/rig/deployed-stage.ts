@@ -155,7 +155,7 @@ export class DeployedStage {
 
   /** Waits until a relay, or one of two, watches both clusters. */
   async served(): Promise<void> {
-    await until('both clusters are watched', REGISTERED_WITHIN_MS, async () => {
+    await until('both clusters are watched', async () => {
       const states = await Promise.all(this.relays.map((relay) => relay.states()));
       return ['alpha', 'beta'].every((name) => states.some((each) => each.get(name) === 'live'));
     });

@@ -12,9 +12,6 @@ import {
 import { z } from 'zod';
 import { until } from '#test/cluster/rig/until.ts';
 
-/** How long a queue's messages may take to be handled. */
-const HANDLED_WITHIN_MS = 30_000;
-
 const RedrivePolicy = z.looseObject({ maxReceiveCount: z.coerce.number() });
 
 export interface QueueDepth {
@@ -46,7 +43,7 @@ export class DeployedQueue {
 
   /** Waits until nothing waits to be handled now. */
   async idle(): Promise<void> {
-    await until(`${this.url} is handled`, HANDLED_WITHIN_MS, async () => {
+    await until(`${this.url} is handled`, async () => {
       const { visible, inFlight } = await this.depth();
       return visible + inFlight === 0;
     });

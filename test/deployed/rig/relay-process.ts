@@ -13,8 +13,6 @@ import { accountEnvironment } from './emulated-account.ts';
 
 /** What `npm run relay` runs. */
 const MAIN = join(ROOT, 'functions/watch-relay/main.ts');
-const UP_WITHIN_MS = 30_000;
-const EXIT_WITHIN_MS = 30_000;
 const ANSWERS_WITHIN_MS = 2_000;
 
 const Line = z.looseObject({ level: z.string(), time: z.string(), event: z.string() });
@@ -90,7 +88,7 @@ export class RelayProcess {
     const identity = uid === undefined ? {} : { uid, gid: uid };
     const child = spawn(program, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'], ...identity });
     const relay = new RelayProcess(child, tap, { port, launch });
-    await until('the relay is up', UP_WITHIN_MS, async () => {
+    await until('the relay is up', async () => {
       if (relay.#ended) throw new Error(`The relay ended early: ${relay.#stderr}`);
       return (await relay.#get('/healthz')) !== undefined;
     });
@@ -159,7 +157,7 @@ export class RelayProcess {
   /** As a supervisor ends it. */
   async stop(): Promise<void> {
     this.#child.kill('SIGTERM');
-    await until('the relay ends after SIGTERM', EXIT_WITHIN_MS, () => this.#ended);
+    await until('the relay ends after SIGTERM', () => this.#ended);
     await this.tap.close();
   }
 

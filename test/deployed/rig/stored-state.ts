@@ -8,9 +8,6 @@ import { nodeItemKey, scheduledKey } from '#shared/store/items.ts';
 import { until } from '#test/cluster/rig/until.ts';
 import type { PodLife } from '#test/cluster/rig/witness.ts';
 
-/** How long the way from the API server to the table may take. */
-const STORED_WITHIN_MS = 20_000;
-
 /** What the deployed table holds. */
 export class StoredState {
   readonly tableName: string;
@@ -29,9 +26,7 @@ export class StoredState {
 
   /** Waits until a pod's eviction is scheduled. */
   scheduled(cluster: string, pod: PodLife): Promise<EvictionRecord> {
-    return until(`the eviction of ${pod.name} is scheduled`, STORED_WITHIN_MS, () =>
-      this.record(cluster, pod),
-    );
+    return until(`the eviction of ${pod.name} is scheduled`, () => this.record(cluster, pod));
   }
 
   /** A pod's scheduled record. */

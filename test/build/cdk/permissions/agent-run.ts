@@ -27,8 +27,6 @@ import { REGION } from './granted.ts';
 import { nodeDeltaOf, podName, TOLERATED } from './node-delta.ts';
 import type { AwsCall, RecordingAws } from './recording-aws.ts';
 
-const WITHIN_MS = 60_000;
-
 export interface AgentRun {
   readonly aws: RecordingAws;
   /** The API server of its cluster, and how it is reached. */
@@ -62,7 +60,7 @@ export async function runAgent(run: AgentRun): Promise<RunningAgent> {
   run.aws.polled.set(queue, due);
   const process = start(run, environment);
   const called: RunningAgent['called'] = (fits) =>
-    until('the agent has called', WITHIN_MS, () => run.aws.by('agent').some(fits) || undefined);
+    until('the agent has called', () => run.aws.by('agent').some(fits) || undefined);
   const agent: RunningAgent = { called, [Symbol.asyncDispose]: () => stop(process) };
   try {
     await work(run, agent, due);

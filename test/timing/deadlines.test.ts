@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { assertUntouched, evictedAfter } from './rig/deadline.ts';
-import { fileStage } from './rig/file-stage.ts';
-import { FOREVER, tolerates } from './rig/tolerations.ts';
-import { until } from './rig/until.ts';
-import type { WatchedToleration } from './rig/watched.ts';
+import { assertUntouched, evictedAfter } from '#test/cluster/rig/deadline.ts';
+import { fileStage } from '#test/cluster/rig/file-stage.ts';
+import { FOREVER, tolerates } from '#test/cluster/rig/tolerations.ts';
+import { until } from '#test/cluster/rig/until.ts';
+import type { WatchedToleration } from '#test/cluster/rig/watched.ts';
 
 const stage = fileStage('served');
 
-const SAID_WITHIN_MS = 5_000;
 const NOT_READY = 'node.kubernetes.io/not-ready';
 
 test('a pod that does not tolerate the taint is evicted at once, one that tolerates it for ever stays', async () => {
@@ -50,7 +49,7 @@ test('a pod that comes to a tainted node has its time from then on', async () =>
   const node = await cluster.addNode('late-comer');
   const tainted = await cluster.taint(node, { key: 'maintenance' });
   const first = await cluster.addPod(node, 'first', { tolerations: [tolerates('maintenance', 1)] });
-  await until('the first is evicted', SAID_WITHIN_MS, () => first.evictedAt);
+  await until('the first is evicted', () => first.evictedAt);
   const askedAt = Date.now();
   const second = await cluster.addPod(node, 'second', { tolerations: [tolerates('maintenance', 1)] });
   assert.ok(askedAt > tainted.seenAt + 1000, 'the taint is older than the toleration lasts');
@@ -86,7 +85,7 @@ test('of two taints the earlier deadline counts, in whichever order they come', 
   ]);
   const both = await cluster.taint(together, { key: 'slow' }, { key: 'fast' });
   await cluster.taint(oneByOne, { key: 'slow' });
-  await stage().service.untilSaid(SAID_WITHIN_MS, oneByOne, b.name, 'will go at');
+  await stage().service.untilSaid(oneByOne, b.name, 'will go at');
   const second = await cluster.taint(oneByOne, { key: 'fast' });
   await evictedAfter(a, 2, both);
   await evictedAfter(b, 2, second);
@@ -99,7 +98,7 @@ test('when the taint that set the deadline goes, the other one sets it', async (
     tolerations: [tolerates('slow', 4), tolerates('fast', 2)],
   });
   const tainted = await cluster.taint(node, { key: 'slow' }, { key: 'fast' });
-  await service.untilSaid(SAID_WITHIN_MS, node, pod.name, 'will go at');
+  await service.untilSaid(node, pod.name, 'will go at');
   await cluster.untaint(node, 'fast');
   await evictedAfter(pod, 4, tainted);
 });
@@ -115,10 +114,10 @@ test('untainted in time, nobody dies and an Event says so', async () => {
   ]);
   await cluster.taint(node, { key: 'maintenance' });
   const tainted = await cluster.taint(other, { key: 'maintenance' });
-  for (const pod of [first, second]) await service.untilSaid(SAID_WITHIN_MS, node, pod.name, 'will go at');
+  for (const pod of [first, second]) await service.untilSaid(node, pod.name, 'will go at');
   await cluster.untaint(node);
   for (const pod of [first, second]) {
-    const [event] = await until(`an Event on ${pod.name}`, SAID_WITHIN_MS, () => {
+    const [event] = await until(`an Event on ${pod.name}`, () => {
       const events = cluster.witness.taintManagerEvents(pod.name);
       return events.length > 0 && events;
     });
@@ -141,7 +140,7 @@ test('a toleration added, or lengthened, in time saves the pod; a shortened one 
   assert.ok(added && lengthened && shortened && behind);
   const pods = [added, lengthened, shortened, behind];
   const tainted = await cluster.taint(node, { key: 'maintenance' });
-  for (const pod of pods) await service.untilSaid(SAID_WITHIN_MS, node, pod.name, 'will go at');
+  for (const pod of pods) await service.untilSaid(node, pod.name, 'will go at');
   const lasting = (seconds: number) => (present: readonly WatchedToleration[]) =>
     present.map((each) => (each.key === 'maintenance' ? tolerates('maintenance', seconds) : each));
   await cluster.tolerate(shortened, lasting(5));
@@ -165,7 +164,7 @@ test('the 300 s that admission adds for a failed node are honoured', async () =>
   // On a cluster with a node lifecycle controller it is the one that taints; it takes the taint off ready nodes.
   await cluster.kubelet.failNode(node);
   const tainted = await cluster.taint(node, { key: NOT_READY });
-  const { text, at: saidAt } = await service.untilSaid(SAID_WITHIN_MS, node, pod.name, 'will go at');
+  const { text, at: saidAt } = await service.untilSaid(node, pod.name, 'will go at');
   const times: string[] = [];
   // The service saw the taint at some moment between these.
   for (let at = tainted.askedAt; at < saidAt + 1_000; at += 1_000) {

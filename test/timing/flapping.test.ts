@@ -1,6 +1,6 @@
 import { test } from 'node:test';
-import { fileStage } from './rig/file-stage.ts';
-import { flap } from './rig/flapping.ts';
+import { fileStage } from '#test/cluster/rig/file-stage.ts';
+import { flap } from '#test/cluster/rig/flapping.ts';
 
 const stage = fileStage('served');
 

@@ -1,0 +1,40 @@
+import { relative } from 'node:path';
+import type { TestEvent } from 'node:test/reporters';
+
+/** A test that failed. */
+export interface Failure {
+  /** The file that Node was given, from the working directory. */
+  readonly file: string;
+  /** With the suites that it is in. */
+  readonly name: string;
+}
+
+/** A suite fails with its tests, of which each has an event of its own. */
+const OF_TESTS = 'subtestsFailed';
+
+/** A reporter of Node's test runner: a line of JSON for each test that failed. */
+export default async function* failuresReporter(
+  source: AsyncIterable<TestEvent>,
+): AsyncGenerator<string, void> {
+  /** The names of what is under way, by nesting. */
+  const under: string[] = [];
+  let found: Failure[] = [];
+  for await (const event of source) {
+    if (event.type === 'test:start') under.splice(event.data.nesting, Infinity, event.data.name);
+    if (event.type === 'test:fail') {
+      const { details, file = '', name, nesting, todo } = event.data;
+      const { failureType } = details.error as { readonly failureType?: string };
+      if (todo !== undefined || failureType === OF_TESTS) continue;
+      found.push({
+        file: relative(process.cwd(), file),
+        name: [...under.slice(0, nesting), name].join(' > '),
+      });
+    }
+    if (event.type !== 'test:summary') continue;
+    // A test may be defined by a module that several files share; the summary names the file that ran it.
+    const { file } = event.data;
+    for (const failure of found)
+      yield `${JSON.stringify(file ? { ...failure, file: relative(process.cwd(), file) } : failure)}\n`;
+    found = [];
+  }
+}

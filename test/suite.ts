@@ -1,0 +1,67 @@
+import { spawnSync } from 'node:child_process';
+import { appendFileSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import type { Failure } from './failures-reporter.ts';
+
+/*
+ * Runs a suite beside real servers: `node test/suite.ts test/cluster [--isolation none]`. With --rerun, as CI calls it, a file
+ * with a test that fails is run once more, by itself: what passes then is named as FLAKY, what fails again fails the suite.
+ */
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { isolation: { type: 'string', default: 'process' }, rerun: { type: 'boolean', default: false } },
+});
+/** The names of flaky tests are added to this file, too, by who runs several suites. */
+const { TAINTWARD_FLAKY } = process.env;
+
+/** Runs test files one after the other, and returns the tests that failed; `undefined`: what failed is no test. */
+function run(files: readonly string[]): readonly Failure[] | undefined {
+  const folder = mkdtempSync(join(tmpdir(), 'taintward-suite-'));
+  try {
+    const failures = join(folder, 'failures');
+    const reporter = new URL('failures-reporter.ts', import.meta.url).href;
+    const { status } = spawnSync(
+      process.execPath,
+      [
+        ...['--test', '--test-concurrency=1', `--test-isolation=${values.isolation}`],
+        ...['--test-reporter=spec', '--test-reporter-destination=stdout'],
+        ...[`--test-reporter=${reporter}`, `--test-reporter-destination=${failures}`],
+        ...files,
+      ],
+      { stdio: 'inherit' },
+    );
+    const lines = readFileSync(failures, 'utf8').split('\n').filter(Boolean);
+    if (status !== 0 && lines.length === 0) return undefined;
+    return lines.map((line): Failure => JSON.parse(line));
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+const files = positionals
+  .flatMap((given) => globSync(given.endsWith('.ts') ? given : `${given}/**/*.test.ts`))
+  .toSorted();
+if (files.length === 0) {
+  process.stderr.write(`there are no tests in ${positionals.join(', ')}\n`);
+  process.exit(64);
+}
+
+const failed = run(files);
+const again = Map.groupBy(failed ?? [], ({ file }) => file);
+if (failed === undefined || (failed.length > 0 && !values.rerun)) process.exitCode = 1;
+else {
+  const flaky: string[] = [];
+  for (const [file, tests] of again) {
+    process.stdout.write(`\nrun once more, by itself: ${file}\n`);
+    // Where files share a process, a test may be known by the module alone that defines it.
+    const still = run(files.includes(file) ? [file] : files);
+    if (still === undefined || still.length > 0) process.exitCode = 1;
+    const failing = new Set(still?.map(({ name }) => name));
+    if (still) flaky.push(...tests.map(({ name }) => name).filter((name) => !failing.has(name)));
+  }
+  for (const name of flaky) process.stdout.write(`FLAKY ${name}\n`);
+  if (TAINTWARD_FLAKY && flaky.length > 0) appendFileSync(TAINTWARD_FLAKY, `${flaky.join('\n')}\n`);
+}

@@ -4,7 +4,7 @@ import { type Pending, pendingOf } from '#functions/operator/pending.ts';
 import { targetText } from '#shared/clusters/operator.ts';
 import type { Rulings } from '#shared/clusters/rulebook.ts';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
-import type { EvictionRecord } from '#shared/eviction/records.ts';
+import type { Blocked, EvictionRecord } from '#shared/eviction/records.ts';
 import { taintText } from '#shared/taints/taint.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import type { CliDeps } from './command.ts';
@@ -121,7 +121,10 @@ function standingText(record: EvictionRecord, rulings: Rulings | undefined): str
     return `given up ${timeText(gaveUpAt)}: ${failure?.error ?? 'it failed for too long'}`;
   if (!held) {
     if (failure) return `tried again: ${failure.error}`;
-    if (blocked) return `disruption budget since ${timeText(blocked.since)}: ${blocked.reason}`;
+    if (blocked) {
+      const by = blocked.by === 'admission' ? 'admission' : 'disruption budget';
+      return `${by} since ${timeText(blocked.since)}: ${blocked.reason}`;
+    }
     return turnAt === undefined ? '' : `rate: its turn is at ${timeText(turnAt)}`;
   }
   const { by } = held;
@@ -152,6 +155,10 @@ const untilText = (until: EpochMs | undefined): string =>
 
 const whyText = (act: { readonly why: string } | undefined): string => (act ? `: ${act.why}` : '');
 
+const blockedJson = ({ since, by, reason }: Blocked) => ({
+  ...{ since: timeText(since), by: by ?? 'budget', reason },
+});
+
 /** A pod for programs. */
 function pendingJson({ cluster, node, record }: Pending): object {
   const { uid, namespace, name, fireAt, reasons, held, gaveUpAt, failure, blocked, turnAt } = record;
@@ -159,7 +166,7 @@ function pendingJson({ cluster, node, record }: Pending): object {
     ...{ cluster, node, namespace, pod: name, uid, dueAt: timeText(fireAt) },
     taints: reasons.map(({ taint }) => taintText(taint)),
     ...(held ? { held: { ...held, since: timeText(held.since) } } : {}),
-    ...(blocked ? { blocked: { since: timeText(blocked.since), reason: blocked.reason } } : {}),
+    ...(blocked ? { blocked: blockedJson(blocked) } : {}),
     ...(turnAt === undefined ? {} : { turnAt: timeText(turnAt) }),
     ...(gaveUpAt === undefined ? {} : { gaveUpAt: timeText(gaveUpAt) }),
     ...(failure ? { error: failure.error } : {}),

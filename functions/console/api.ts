@@ -135,7 +135,7 @@ export interface ClusterStatus {
 
 /**
  * How an eviction stands: its moment is to come (`waiting`), it is due and goes (`due`), it is due and held (by what), a
- * disruption budget or the rate forbids it for now, it failed and is tried again, or was given up.
+ * disruption budget, admission or the rate forbids it for now, it failed and is tried again, or was given up.
  */
 export const STANDINGS = [
   'waiting',
@@ -147,6 +147,7 @@ export const STANDINGS = [
   'excluded',
   'guard',
   'budget',
+  'admission',
   'rate',
   'failing',
   'gave-up',

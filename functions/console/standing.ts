@@ -17,7 +17,7 @@ export function standingOf(
     return { standing: 'gave-up', note: failure?.error ?? 'it failed for too long' };
   if (held) return { standing: held.by.kind, note: heldText(held.by, rulings) };
   if (failure) return { standing: 'failing', note: failure.error };
-  if (blocked) return { standing: 'budget', note: blocked.reason };
+  if (blocked) return { standing: blocked.by ?? 'budget', note: blocked.reason };
   if (fireAt > now) return { standing: 'waiting', note: '' };
   return { standing: turnAt > now ? 'rate' : 'due', note: '' };
 }

@@ -36,15 +36,20 @@ export function heldBack(record: EvictionRecord, by: Brake): PodEvent {
   });
 }
 
-/** A pod is due, and its disruption budget keeps it for now. */
-export function waitingForBudget(record: EvictionRecord): PodEvent {
+/** A pod is due, and the Eviction API refuses it for now. */
+export function blockedEviction(record: EvictionRecord, by: 'budget' | 'admission'): PodEvent {
   const because = becauseText(record.reasons.map(becauseOf));
   return about(record, {
     key: `blocked/${record.fireAt}`,
     reason: 'TaintwardBlocked',
-    message: `Was to be evicted at ${timeText(record.fireAt)} because of ${because}, but waits for its disruption budget`,
+    message: `Was to be evicted at ${timeText(record.fireAt)} because of ${because}, but ${BLOCKED_BY[by]}`,
   });
 }
+
+const BLOCKED_BY = {
+  budget: 'waits for its disruption budget',
+  admission: 'an admission webhook or policy refuses its eviction for now',
+};
 
 const about = (
   { uid, namespace, name }: Pick<EvictionRecord, 'uid' | 'namespace' | 'name'>,

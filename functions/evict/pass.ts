@@ -7,6 +7,7 @@ import { judge, type NodeLook, type Verdict } from '#shared/eviction/judge.ts';
 import type { Method, Rules } from '#shared/eviction/policy.ts';
 import { askAgainAt, hasTurn } from '#shared/eviction/rate.ts';
 import {
+  type Block,
   type CancelReason,
   type Ending,
   type EvictionRecord,
@@ -16,6 +17,7 @@ import {
 } from '#shared/eviction/records.ts';
 import type { KubernetesApi, LivePod, PodEvent } from '#shared/kubernetes/api.ts';
 import { ApiError, LateCallError } from '#shared/kubernetes/api-error.ts';
+import { refuserOf } from '#shared/kubernetes/eviction-refusal.ts';
 import type { Store } from '#shared/store/store.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { evictionRef } from '#shared/telemetry/log-events.ts';
@@ -60,8 +62,8 @@ export class Pass {
   readonly rescheduled: EvictionRecord[] = [];
   /** Those that the rules of the cluster forbid for now. */
   readonly held: EvictionRecord[] = [];
-  /** Those that their disruption budgets forbid for now, and why. */
-  readonly blocked = new Map<PodUid, string>();
+  /** Those that the Eviction API refuses for now, and why. */
+  readonly blocked = new Map<PodUid, Block>();
   /** Those that wait for their turn under the rate of the cluster. */
   readonly queued: EvictionRecord[] = [];
   /** When it is the turn of pods, or when they ask for one again. */
@@ -177,7 +179,7 @@ export class Pass {
     }
     this.#deps.metrics.requestRefused(this.#partition.ref.cluster);
     this.retryAfterSeconds = Math.max(this.retryAfterSeconds, error.retryAfterSeconds ?? 0);
-    if (record && isOfPod(error)) this.failed.set(record.uid, error.message);
+    if (record && refuserOf(error) !== 'server') this.failed.set(record.uid, error.message);
     else this.refusal ??= error;
   }
 
@@ -241,7 +243,9 @@ export class Pass {
       } catch (error) {
         // Nothing was sent: the node is to be looked at once more.
         if (error instanceof LateCallError) continue;
-        if (!(error instanceof ApiError) || ![404, 409].includes(error.status)) throw error;
+        // A webhook may refuse by any status.
+        if (!(error instanceof ApiError) || refuserOf(error) !== 'other') throw error;
+        if (![404, 409].includes(error.status)) throw error;
         // 404, or a precondition failed: another pod has its name, or the pod changed since it was judged.
         shown = error.status === 404 && means === 'delete' ? undefined : await this.#api.getPod(record);
         if (shown?.uid !== record.uid) return this.#ended(record, { outcome: 'gone' });
@@ -263,8 +267,9 @@ export class Pass {
         return this.#deleted(record);
       case 'evict': {
         const answer = await this.#api.evictPod(record, judged, notAfter);
-        if (answer.kind === 'evicted') this.#deleted(record);
-        else this.blocked.set(uid, answer.reason);
+        if (answer.kind === 'evicted') return this.#deleted(record);
+        const by = answer.by === 'admission' ? { by: answer.by } : {};
+        this.blocked.set(uid, { ...by, reason: answer.reason });
         return;
       }
       default:
@@ -311,6 +316,3 @@ export class Pass {
     this.#deps.log.info(event, evictionRef(this.#partition.ref, record));
   }
 }
-
-/** A refusal that speaks of one pod: a webhook's, or a right that is missing for its namespace. The others are the server's. */
-const isOfPod = ({ status }: ApiError): boolean => ![0, 401, 429].includes(status) && status < 502;

@@ -23,7 +23,7 @@ import { evictionFields, evictionRef } from '#shared/telemetry/log-events.ts';
 import type { EvictionMetrics } from '#shared/telemetry/metrics.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { Timers } from '#shared/timers/timers.ts';
-import { countingDown, heldBack, waitingForBudget } from './countdown-events.ts';
+import { blockedEviction, countingDown, heldBack } from './countdown-events.ts';
 import { cancellingDeletion, gaveUpDeletion } from './events.ts';
 import type { Pass } from './pass.ts';
 
@@ -66,8 +66,8 @@ export async function recordPass(
   const written = needsCommit(before, pass, clock.now()) ? await correct(before, pass, deps) : NOTHING;
   // What was written is told before anything else can fail: the message that comes again no longer finds it.
   tell(ref, written, pass, deps);
-  const { retry, askBudgetsAt } = written;
-  if (askBudgetsAt !== undefined) await timers.arm(ref, [askBudgetsAt]);
+  const { retry, askAgainAt } = written;
+  if (askAgainAt !== undefined) await timers.arm(ref, [askAgainAt]);
   if (retry) {
     await timers.arm(ref, [retry.nextTryAt]);
     deps.metrics.retried(ref.cluster);
@@ -85,10 +85,10 @@ interface Written {
   readonly cancelled: readonly Ending[];
   readonly rescheduled: readonly EvictionRecord[];
   readonly held: readonly EvictionRecord[];
-  /** Those that wait for their disruption budgets from now on. */
+  /** Those that the Eviction API refuses from now on. */
   readonly blocked: readonly EvictionRecord[];
-  /** When budgets are asked again, if this pass set it. */
-  readonly askBudgetsAt: EpochMs | undefined;
+  /** When the Eviction API is asked again, if this pass set it. */
+  readonly askAgainAt: EpochMs | undefined;
   readonly gaveUp: readonly EvictionRecord[];
   /**
    * The next try, if this pass set it. One that another pass set meanwhile is armed by that one: of messages that fail
@@ -108,7 +108,7 @@ const NOTHING: Written = {
   rescheduled: [],
   held: [],
   blocked: [],
-  askBudgetsAt: undefined,
+  askAgainAt: undefined,
   gaveUp: [],
   retry: undefined,
   observed: false,
@@ -133,7 +133,7 @@ async function correct(before: Partition, pass: Pass, deps: RecordDeps): Promise
   const rules = await deps.rules(ref.cluster, before.node?.guardRevision);
   const { giveUpAfterMs, method } = rules.policy;
   const trial = { now, random, giveUpAfterMs };
-  /** Takes those out of what is `left` that wait for their budgets; the others of them have failed. */
+  /** Takes those out of what is `left` that are blocked; the others of them have failed. */
   const sortOut = (left: Map<PodUid, EvictionRecord>) => {
     const waiting = afterBlocks(left, pass.blocked, method, now);
     for (const { uid } of waiting.changed) left.delete(uid);
@@ -175,7 +175,7 @@ async function correct(before: Partition, pass: Pass, deps: RecordDeps): Promise
       rescheduled,
       held: held.filter(({ uid, held: now }) => found.scheduled.get(uid)?.held?.by.kind !== now?.by.kind),
       blocked: waiting.changed.filter(({ uid }) => found.scheduled.get(uid)?.blocked === undefined),
-      askBudgetsAt: waiting.armAt,
+      askAgainAt: waiting.armAt,
       gaveUp: after?.gaveUp ?? [],
       retry: next?.nextTryAt === node?.retry?.nextTryAt ? undefined : next,
       observed: rules.policy.mode === 'observe',
@@ -226,8 +226,9 @@ const same = (a: Version | undefined, b: Version | undefined): boolean =>
 
 function tell(ref: NodeRef, written: Written, pass: Pass, { log, metrics }: RecordDeps): void {
   for (const record of written.blocked) {
-    pass.events.push(waitingForBudget(record));
-    log.info('eviction.blocked', { ...evictionFields(ref, record), reason: record.blocked?.reason });
+    const { by = 'budget', reason } = record.blocked ?? {};
+    pass.events.push(blockedEviction(record, by));
+    log.info('eviction.blocked', { ...evictionFields(ref, record), by, reason });
   }
   for (const each of written.cancelled) {
     pass.events.push(cancellingDeletion(each, each.version));

@@ -43,7 +43,7 @@ function tell({ event, fields }: LogLine, now: EpochMs): string | undefined {
     case 'eviction.cancelled':
       return styleText('green', `${podOf(fields)} cancelled: ${fields.reason && CANCELLED[fields.reason]}`);
     case 'eviction.blocked':
-      return styleText('yellow', `${podOf(fields)} is due and waits for its disruption budget`);
+      return styleText('yellow', `${podOf(fields)} is due and ${BLOCKED[fields.by]}`);
     case 'eviction.done':
       return styleText('red', `${podOf(fields)} evicted (${fields.lateMs} ms after it fell due)`);
     case 'eviction.elsewhere':
@@ -78,6 +78,11 @@ const CANCELLED: Readonly<Record<CancelReason, string>> = {
   'taint-removed': 'the taint was removed',
   'tolerated-forever': 'it tolerates the taint for ever now',
   'pod-gone': 'the pod is gone',
+};
+
+const BLOCKED = {
+  budget: 'waits for its disruption budget',
+  admission: 'is refused by an admission webhook or policy',
 };
 
 const HELD: Readonly<Record<Brake['kind'], string>> = {

@@ -23,8 +23,8 @@ import {
 import type { LiveNode } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/api-json.ts';
+import { blockedBy } from '#shared/kubernetes/eviction-refusal.ts';
 import { projectNode, projectPod } from '#shared/kubernetes/project.ts';
-import { isOfBudgets } from '#shared/kubernetes/rest-api.ts';
 import type { MatchOptions, Taint } from '#shared/taints/taint.ts';
 import { evictingTaints } from '#shared/taints/virtual.ts';
 import { budgetsIn } from './budgets.ts';
@@ -307,7 +307,8 @@ async function answerFor(objects: ClusterObjects, { namespace, name, uid }: PodT
     return { kind: 'allowed' };
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    if (isOfBudgets(error)) return { kind: 'blocked', reason: error.message };
+    const answer = blockedBy(error);
+    if (answer) return { kind: 'blocked', reason: answer.reason };
     return { kind: 'unknown', why: error.message, forbidden: error.status === 403 };
   }
 }

@@ -1,9 +1,9 @@
 import { DOWN_KEYS, NODE_OUT_OF_SERVICE } from '#shared/taints/taint.ts';
 import type { EpochMs, PodUid } from './identity.ts';
 import type { Method } from './policy.ts';
-import type { Blocked, EvictionRecord, Partition } from './records.ts';
+import type { Block, Blocked, EvictionRecord, Partition } from './records.ts';
 
-/** What a disruption budget forbids is asked for again after so long. */
+/** A pod that the Eviction API refuses is asked for again after so long. */
 export const BUDGET_RETRY_MS = 5_000;
 
 /** What of a pod that is due decides by which means it goes. */
@@ -24,30 +24,30 @@ export function meansOf(method: Method, { dueBy, nodeGone, blocked }: Leaving, n
   return isOver(method, blocked, now) && method.afterDeadline === 'delete' ? 'delete' : 'evict';
 }
 
-/** Whether a budget has blocked a pod for as long as policy lets it. */
+/** Whether a pod has been blocked for as long as policy lets it. */
 const isOver = (
   method: Method & { readonly kind: 'evict' },
   blocked: Blocked | undefined,
   now: EpochMs,
 ): boolean => blocked !== undefined && now - blocked.since >= method.deadlineMs;
 
-/** What becomes of pods that budgets block. */
+/** What becomes of pods that the Eviction API refuses. */
 export interface Waiting {
   /** Their records as they are to be stored. */
   readonly changed: readonly EvictionRecord[];
-  /** Those that wait for a budget for longer than policy lets them, and are never deleted: they have failed, for this reason. */
+  /** Those that have been blocked for longer than policy lets them, and are never deleted: they have failed, for this reason. */
   readonly failed: ReadonlyMap<PodUid, string>;
   /** When they are asked for again, if nothing is to look at their node by then yet. */
   readonly armAt?: EpochMs;
 }
 
 /**
- * Decides when pods are asked for again whose budgets forbade their eviction just now: those of a node together, so that it
- * has one message under way for them. `blocks`: why, by pod; only those that are scheduled and due count.
+ * Decides when pods are asked for again whose eviction was refused just now: those of a node together, so that it has one
+ * message under way for them. `blocks`: why, by pod; only those that are scheduled and due count.
  */
 export function afterBlocks(
   scheduled: Partition['scheduled'],
-  blocks: ReadonlyMap<PodUid, string>,
+  blocks: ReadonlyMap<PodUid, Block>,
   method: Method,
   now: EpochMs,
 ): Waiting {
@@ -57,15 +57,15 @@ export function afterBlocks(
   const nextTryAt = Math.min(now + BUDGET_RETRY_MS, ...armed);
   const changed: EvictionRecord[] = [];
   const failed = new Map<PodUid, string>();
-  for (const [uid, reason] of blocks) {
+  for (const [uid, block] of blocks) {
     const found = scheduled.get(uid);
     if (!found || found.fireAt > now) continue;
     if (method.kind === 'evict' && isOver(method, found.blocked, now)) {
-      failed.set(uid, reason);
+      failed.set(uid, block.reason);
       continue;
     }
     const { failure: _failure, ...record } = found;
-    changed.push({ ...record, blocked: { since: found.blocked?.since ?? now, nextTryAt, reason } });
+    changed.push({ ...record, blocked: { since: found.blocked?.since ?? now, nextTryAt, ...block } });
   }
   const armAt = changed.length > 0 && armed.length === 0 ? nextTryAt : undefined;
   return { changed, failed, ...(armAt === undefined ? {} : { armAt }) };

@@ -67,7 +67,7 @@ export interface EvictionRecord {
   readonly gaveUpAt?: EpochMs;
   /** It was due, and something forbade it; it is left alone until nothing does any more. */
   readonly held?: Held;
-  /** Its disruption budget forbids its eviction; it is asked for again. */
+  /** The Eviction API refuses this pod for now; it is asked for again. */
   readonly blocked?: Blocked;
   /** It was held, or found no turn, and is looked at again in its turn: not before this moment. */
   readonly notBefore?: EpochMs;
@@ -83,11 +83,17 @@ export interface Held {
   readonly until?: EpochMs;
 }
 
-/** That a pod's disruption budget keeps it from being evicted. */
-export interface Blocked {
+/** That the Eviction API refuses to evict a pod for now. */
+export interface Blocked extends Block {
   /** When it did so first; the time for which the pod was held since does not count. */
   readonly since: EpochMs;
   readonly nextTryAt: EpochMs;
+}
+
+/** Why the Eviction API refused a pod. */
+export interface Block {
+  /** A webhook or an admission policy refused it; absent: its disruption budget. */
+  readonly by?: 'admission';
   /** What the API server said. */
   readonly reason: string;
 }

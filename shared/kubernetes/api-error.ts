@@ -3,6 +3,7 @@ import * as z from 'zod';
 import { readAs } from '#shared/read-as.ts';
 import { shownText } from '#shared/shown-text.ts';
 import { type Call, callText } from './call.ts';
+import { type Refusal, refuserOf } from './eviction-refusal.ts';
 
 /** Of a message that quotes what a server said. */
 const LONGEST_MESSAGE = 1_400;
@@ -157,6 +158,7 @@ function refused(
   const reason = serverText(given, secrets);
   const words = serverText(message, secrets);
   const causes = details?.causes ?? [];
+  const causeReasons = causes.map((cause) => cause.reason);
   // Mostly the message repeats them; that of a disruption budget does not.
   const more = causes
     .slice(0, MAX_CAUSES)
@@ -166,13 +168,16 @@ function refused(
     `${code}${reason === '' ? '' : ` ${reason}`}`,
     ...(words === '' || words === reason ? [] : [words]),
     ...more,
-    ...fix(call, code, words),
+    ...fix(call, { status: code, causes: causeReasons, message: words }),
   ];
   const text = `Cannot ${callText(call)} at ${host}: ${parts.join('; ')}.`;
-  return new ApiError(text, code, reason, retryAfter, { causes: causes.map((cause) => cause.reason) });
+  return new ApiError(text, code, reason, retryAfter, { causes: causeReasons });
 }
 
-function fix(call: Call, status: number, words: string): readonly string[] {
+function fix(call: Call, refusal: Refusal): readonly string[] {
+  const { status, message: words } = refusal;
+  // Of a pod that is refused by its budget or by admission, no right is missing.
+  if (['budget', 'admission'].includes(refuserOf(refusal))) return [];
   if (status === 401) return ['the credentials were refused (an expired token?): renew them'];
   if (status !== 403 || words.includes('being terminated')) return [];
   return [`grant these credentials the verb ${call.verb} on ${call.resource}`];

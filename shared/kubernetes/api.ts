@@ -162,8 +162,11 @@ export interface DeletePreconditions {
 /** What the Eviction API said to a request. */
 export type EvictionAnswer =
   | { readonly kind: 'evicted' }
-  /** The pod's disruption budget allows no disruption now, or it has several, which the API refuses; `reason`: a sentence. */
-  | { readonly kind: 'blocked'; readonly reason: string };
+  /**
+   * This pod is refused for now: by its disruption budget (or the API, because it has several), or by admission, which is a webhook
+   * or a policy. `reason`: a sentence with the server's words.
+   */
+  | { readonly kind: 'blocked'; readonly by: 'budget' | 'admission'; readonly reason: string };
 
 /**
  * The calls we make to one cluster's API server. Every method rejects with `ApiError` for an answer that is not

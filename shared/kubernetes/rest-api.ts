@@ -18,6 +18,7 @@ import { fieldsOf, itemsOf, textOf } from './api-json.ts';
 import { trimNode, trimPod } from './bulk.ts';
 import type { Call } from './call.ts';
 import type { Connection } from './connection.ts';
+import { blockedBy } from './eviction-refusal.ts';
 import { Marker } from './marker.ts';
 import { projectNode, projectPod } from './project.ts';
 import { RestResource } from './rest-resource.ts';
@@ -171,7 +172,8 @@ export class RestApi implements KubernetesApi, RightsReview {
       });
       return { kind: 'evicted' };
     } catch (error) {
-      if (error instanceof ApiError && isOfBudgets(error)) return { kind: 'blocked', reason: error.message };
+      const answer = error instanceof ApiError ? blockedBy(error) : undefined;
+      if (answer) return answer;
       throw error;
     }
   }
@@ -259,11 +261,6 @@ export class RestApi implements KubernetesApi, RightsReview {
     }
   }
 }
-
-/** A budget's refusal names its cause; that of a pod with several budgets, which has no name, can be told by its words. */
-export const isOfBudgets = ({ status, causes, message }: ApiError): boolean =>
-  (status === 429 && causes.includes('DisruptionBudget')) ||
-  (status === 500 && message.includes('more than one PodDisruptionBudget'));
 
 /** Kubernetes 1.31 and later (`ConsistentListFromCache`). A managed provider may say `31+`. */
 function cachesLists(version: unknown): boolean {

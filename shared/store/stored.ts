@@ -126,7 +126,14 @@ export const recordSchema: z.ZodType<EvictionRecord> = z.object({
   failure: z.object({ since: epochMs, error: z.string() }).exactOptional(),
   gaveUpAt: epochMs.exactOptional(),
   held: z.object({ by: brake, since: epochMs, until }).exactOptional(),
-  blocked: z.object({ since: epochMs, nextTryAt: epochMs, reason: z.string() }).exactOptional(),
+  blocked: z
+    .object({
+      since: epochMs,
+      nextTryAt: epochMs,
+      by: z.literal('admission').exactOptional(),
+      reason: z.string(),
+    })
+    .exactOptional(),
   notBefore: epochMs.exactOptional(),
   turnAt: epochMs.exactOptional(),
 });

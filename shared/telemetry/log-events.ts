@@ -51,8 +51,11 @@ export type LogEvents = {
   'eviction.confirmed': EvictionFields;
   /** It is due, and the rules of its cluster forbid it; it stays scheduled. `by`: the kind of brake. */
   'eviction.held': EvictionFields & { readonly by: Brake['kind'] | undefined };
-  /** It is due, and its disruption budget forbids it for now; it is asked for again. */
-  'eviction.blocked': EvictionFields & Why;
+  /**
+   * It is due, and the Eviction API refuses it for now; it is asked for again. `by`: its disruption budget, or an admission webhook
+   * or policy.
+   */
+  'eviction.blocked': EvictionFields & Why & { readonly by: 'budget' | 'admission' };
   /** Nothing holds it any more. */
   'eviction.freed': EvictionFields;
   /** It was due in a cluster that is only observed. */

@@ -12,6 +12,7 @@ import type {
   Takeover,
 } from '#shared/kubernetes/api.ts';
 import { ApiError, LateCallError } from '#shared/kubernetes/api-error.ts';
+import { blockedBy } from '#shared/kubernetes/eviction-refusal.ts';
 import { isAlive } from '#shared/kubernetes/takeover.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { FakeResource } from './fake-resource.ts';
@@ -49,6 +50,8 @@ export class FakeCluster implements KubernetesApi {
   onDeleted: (pod: LivePod) => void = () => undefined;
   /** How many pods with a label `app` of some value disruption budgets let go, by budget. */
   readonly budgets = new Map<string, { readonly app: string; allowed: number }>();
+  /** How the API server refuses evictions of pods with a label `app` of this value. */
+  readonly admission = new Map<string, ApiError>();
   /** Called before each request; throws an `ApiError` to make it fail. */
   beforeRequest: (verb: 'get' | 'list' | 'patch' | 'delete' | 'evict' | 'create') => void = () => undefined;
 
@@ -146,16 +149,27 @@ export class FakeCluster implements KubernetesApi {
   ): Promise<EvictionAnswer> {
     this.beforeRequest('evict');
     this.mustBeInTime(notAfter);
-    const answer = this.askBudgets(this.find(pod, preconditions));
+    const found = this.find(pod, preconditions);
+    const answer = this.#askAdmission(found) ?? this.askBudgets(found);
     if (answer.kind === 'evicted') this.#remove(pod, preconditions);
+    return answer;
+  }
+
+  /** What webhooks say to a pod's eviction, as `RestApi` reads them; `undefined`: nothing. */
+  #askAdmission({ labels }: LivePod): EvictionAnswer | undefined {
+    const refusal = this.admission.get(labels?.['app'] ?? '');
+    if (!refusal) return undefined;
+    const answer = blockedBy(refusal);
+    if (!answer) throw refusal;
     return answer;
   }
 
   /** What a pod's budgets say to its eviction; one that lets it go lets one less go from then on. */
   protected askBudgets({ labels }: LivePod): EvictionAnswer {
     const [budget, ...others] = [...this.budgets.values()].filter(({ app }) => app === labels?.['app']);
-    if (others.length > 0) return { kind: 'blocked', reason: 'it has several disruption budgets' };
-    if (budget?.allowed === 0) return { kind: 'blocked', reason: 'its disruption budget needs it' };
+    const by = 'budget';
+    if (others.length > 0) return { kind: 'blocked', by, reason: 'it has several disruption budgets' };
+    if (budget?.allowed === 0) return { kind: 'blocked', by, reason: 'its disruption budget needs it' };
     if (budget) budget.allowed -= 1;
     return { kind: 'evicted' };
   }

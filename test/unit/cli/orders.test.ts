@@ -168,6 +168,11 @@ test('what is to be evicted is shown, the first to go first, with what holds it'
       fireAt: NOW + 2,
       blocked: { since: NOW + 3, nextTryAt: NOW + 5_003, reason: 'it needs 1 healthy pod' },
     }),
+    aRecord({
+      name: 'moving',
+      fireAt: NOW + 2,
+      blocked: { since: NOW + 3, nextTryAt: NOW + 5_003, by: 'admission', reason: 'a webhook moves it' },
+    }),
     aRecord({ name: 'queued', fireAt: NOW + 3, turnAt: NOW + 1_000 }),
   ];
   await store.commit(aRef(prod), 0, { node: aNode(), schedule, end: [], live: true }, NOW);
@@ -177,6 +182,7 @@ test('what is to be evicted is shown, the first to go first, with what holds it'
     [
       ['default/held', `hold ${id} of pod default/held: a debugger`],
       ['default/lost', 'given up 2026-11-21T12:00:00Z: it failed for too long'],
+      ['default/moving', 'admission since 2026-11-21T12:00:00Z: a webhook moves it'],
       ['default/needed', 'disruption budget since 2026-11-21T12:00:00Z: it needs 1 healthy pod'],
       ['default/queued', 'rate: its turn is at 2026-11-21T12:00:01Z'],
       ['default/later', undefined],

@@ -55,6 +55,11 @@ test('what is pending comes in pages, sorted and searched, as rows of what holds
         fireAt: NOW,
         blocked: { since: NOW, nextTryAt: NOW + 1, reason: 'budget' },
       }),
+      aRecord({
+        name: 'refused',
+        fireAt: NOW + 1,
+        blocked: { since: NOW, nextTryAt: NOW + 1, by: 'admission', reason: 'a webhook' },
+      }),
     ],
   });
   await operator.stop(PROD, { why: 'a test' });
@@ -94,6 +99,16 @@ test('what is pending comes in pages, sorted and searched, as rows of what holds
         'node.kubernetes.io/unreachable:NoExecute',
         'budget',
       ],
+      [
+        'prod',
+        'node-2',
+        'default',
+        'refused',
+        1,
+        'admission',
+        'node.kubernetes.io/unreachable:NoExecute',
+        'a webhook',
+      ],
       ['prod', 'node-1', 'default', 'later', MINUTE, 'waiting', 'maintenance=now:NoExecute', ''],
     ],
   );
@@ -101,7 +116,7 @@ test('what is pending comes in pages, sorted and searched, as rows of what holds
     (await ask('GET api/pending', asks)).rows.map(([, , , , pod]) => pod);
   assert.deepEqual(await names({ sort: 'pod', offset: 1, limit: 2 }), ['given-up', 'held']);
   assert.deepEqual(await names({ sort: 'due', order: 'down', limit: 1 }), ['later']);
-  assert.deepEqual(await names({ search: 'node-2', sort: 'pod' }), ['blocked', 'given-up']);
+  assert.deepEqual(await names({ search: 'node-2', sort: 'pod' }), ['blocked', 'given-up', 'refused']);
   assert.deepEqual(await names({ standing: 'stopped' }), ['held']);
   assert.deepEqual(await names({ cluster: 'other' }), []);
   await assert.rejects(ask('GET api/pending', { limit: 1_000_000 }), /^Error: 400 .*limit/);

@@ -45,7 +45,8 @@ describe('a pod goes', () => {
 describe('pods that their budgets block', () => {
   const pods = ['u1', 'u2', 'u3'].map((uid) => pod(uid));
   const partition = after(nodeDelta(1, { pods }));
-  const blocks = (...uids: readonly string[]) => new Map(uids.map((uid) => [pod(uid).uid, 'needed']));
+  const blocks = (...uids: readonly string[]) =>
+    new Map(uids.map((uid) => [pod(uid).uid, { reason: 'needed' }]));
 
   /** The records once these pods were found blocked. */
   function blocked(

@@ -147,7 +147,18 @@ describe('an eviction', () => {
     const { api, host } = await scriptedServer(t, tooMany({ causes: [cause] }));
     assert.deepEqual(await api.evictPod(POD, { uid: UID }), {
       kind: 'blocked',
+      by: 'budget',
       reason: `Cannot create pods/eviction shop/web-0 at ${host}: 429 TooManyRequests; Cannot evict pod; The disruption budget b needs 1 healthy pods.`,
+    });
+  });
+
+  test('that a webhook refuses is blocked, and says by which', async (t) => {
+    const denied = 'admission webhook "x.example.com" denied the request: it is being moved';
+    const { api, host } = await scriptedServer(t, json({ kind: 'Status', code: 429, message: denied }, 429));
+    assert.deepEqual(await api.evictPod(POD, { uid: UID }), {
+      kind: 'blocked',
+      by: 'admission',
+      reason: `Cannot create pods/eviction shop/web-0 at ${host}: 429; ${denied}.`,
     });
   });
 
@@ -157,7 +168,7 @@ describe('an eviction', () => {
     assert.deepEqual([error.status, error.retryAfterSeconds], [429, 1]);
   });
 
-  test('that a webhook breaks is not blocked', async (t) => {
+  test('for which a webhook cannot be called is not blocked', async (t) => {
     const { api } = await scriptedServer(t, status(500, 'InternalError', 'failed calling webhook "x"'));
     assert.equal((await rejection(api.evictPod(POD, { uid: UID }))).status, 500);
   });

@@ -30,7 +30,7 @@ const reason = new Error('no');
 const LINES: readonly LogLine[] = [
   { event: 'eviction.scheduled', fields: eviction },
   { event: 'eviction.rescheduled', fields: eviction },
-  { event: 'eviction.blocked', fields: { ...eviction, reason: 'its budget needs it' } },
+  { event: 'eviction.blocked', fields: { ...eviction, by: 'budget', reason: 'its budget needs it' } },
   { event: 'eviction.held', fields: { ...eviction, by: 'guard' } },
   { event: 'eviction.would-have', fields: pod },
   { event: 'eviction.cancelled', fields: { ...eviction, reason: 'taint-removed', announced: true } },

@@ -10,7 +10,7 @@ import { Ago, Countdown, Empty, Failed, Moment, PodLink, Tag, Title } from '../p
 import { route } from '../route.ts';
 import { type Column, Rows } from '../rows.ts';
 import { get } from '../server.ts';
-import { STANDING, type Tone, taintText } from '../words.ts';
+import { STANDING, type Tone, taintText, WHAT } from '../words.ts';
 import { Around, localText, Past } from './story.ts';
 
 /** What becomes of a node's pods, and why. */
@@ -94,7 +94,7 @@ const Taints = ({ taints }: { readonly taints: readonly NodeTaint[] }): VNode =>
 const FATE: Readonly<Record<NodePod['fate']['kind'], readonly [text: string, tone?: Tone]>> = {
   goes: ['goes', 'goes'],
   held: ['held', 'held'],
-  blocked: [STANDING.budget.text, 'held'],
+  blocked: [WHAT.blocked.text, 'held'],
   'gave-up': [STANDING['gave-up'].text, 'goes'],
   stays: ['stays', 'well'],
   leaving: ['leaving', 'goes'],

@@ -139,7 +139,7 @@ function soonest(most: number): readonly PendingRow[] {
   return going.sort((a, b) => a[5] - b[5]).slice(0, most);
 }
 
-const GOING: readonly PendingRow[6][] = ['waiting', 'due', 'rate', 'budget'];
+const GOING: readonly PendingRow[6][] = ['waiting', 'due', 'rate', 'budget', 'admission'];
 
 /** What forbids it somebody said, or the guard. */
 const heldOf = ({ standings }: ClusterStatus): number =>

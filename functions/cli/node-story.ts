@@ -78,6 +78,7 @@ const KEPT_BY: Readonly<Record<NodeWorkload['kept'][number]['by'], string>> = {
   excluded: 'policy',
   guard: 'the guard',
   budget: 'a budget',
+  admission: 'admission',
   'gave-up': 'failures (given up)',
 };
 
@@ -100,7 +101,7 @@ function fateText(fate: NodePod['fate']): string {
     case 'held':
       return `${KEPT_BY[fate.by.kind]}, due ${timeText(fate.dueAt)}`;
     case 'blocked':
-      return `budget ${fate.by.join(', ')}, due ${timeText(fate.dueAt)}`;
+      return `${fate.by.length > 0 ? `budget ${fate.by.join(', ')}` : 'refused by admission'}, due ${timeText(fate.dueAt)}`;
     case 'gave-up':
       return `given up ${timeText(fate.at)}`;
     case 'stays':

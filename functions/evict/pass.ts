@@ -2,6 +2,7 @@ import pMap from 'p-map';
 import type { RateLimiter } from '#shared/clusters/rate-limiter.ts';
 import type { RulesReader } from '#shared/clusters/rulebook.ts';
 import { wholeBrake } from '#shared/eviction/brake.ts';
+import { BEING_MOVED } from '#shared/eviction/budget.ts';
 import type { EpochMs, PodUid } from '#shared/eviction/identity.ts';
 import { judge, type NodeLook, type Verdict } from '#shared/eviction/judge.ts';
 import type { Method, Rules } from '#shared/eviction/policy.ts';
@@ -256,7 +257,7 @@ export class Pass {
 
   async #end(
     record: EvictionRecord,
-    { uid, resourceVersion }: LivePod,
+    { uid, resourceVersion, moving }: LivePod,
     means: Method['kind'],
     notAfter: EpochMs,
   ): Promise<void> {
@@ -269,7 +270,8 @@ export class Pass {
         const answer = await this.#api.evictPod(record, judged, notAfter);
         if (answer.kind === 'evicted') return this.#deleted(record);
         const by = answer.by === 'admission' ? { by: answer.by } : {};
-        this.blocked.set(uid, { ...by, reason: answer.reason });
+        const reason = moving ? `${BEING_MOVED} ${answer.reason}` : answer.reason;
+        this.blocked.set(uid, { ...by, reason });
         return;
       }
       default:

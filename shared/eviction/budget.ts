@@ -6,6 +6,11 @@ import type { Block, Blocked, EvictionRecord, Partition } from './records.ts';
 /** A pod that the Eviction API refuses is asked for again after so long. */
 export const BUDGET_RETRY_MS = 5_000;
 
+/** Set for as long as something moves a pod off its node in place of its eviction: KubeVirt, while it migrates a VM. */
+export const MOVING_ANNOTATION = 'descheduler.alpha.kubernetes.io/eviction-in-progress';
+/** Said of a pod with that annotation. */
+export const BEING_MOVED = `It is being moved off its node (annotation ${MOVING_ANNOTATION}).`;
+
 /** What of a pod that is due decides by which means it goes. */
 export interface Leaving {
   /** Keys of the taints each of which alone makes it go by now. */

@@ -29,6 +29,8 @@ export interface AskedPod extends SeenPod {
   readonly podSince: EpochMs;
   /** With `terminating`: when its grace period is over, and what has to be done before it may go. */
   readonly leaving?: { readonly overAt: EpochMs; readonly finalizers: readonly string[] };
+  /** Somebody says that it is being moved off its node. Absent: no. */
+  readonly moving?: true;
 }
 
 /** A node, and all by which its pods are decided, at one moment. */
@@ -70,11 +72,13 @@ export type Fate =
       readonly failing?: { readonly error: string; readonly attempts: number };
       /** Its disruption budgets keep it until `at`. */
       readonly blockedBy: readonly string[];
+      /** A webhook or an admission policy refused it, in these words, and keeps it until `at` unless it relents. */
+      readonly refused?: string;
     })
   /** It is due, or will be, and nothing that is known of lets it go; `before`: what keeps it until then, one after the other. */
   | (Due & { readonly kind: 'held'; readonly by: Brake; readonly before: readonly Brake[] })
-  /** Its disruption budgets keep it, and policy says never to go against them. */
-  | (Due & { readonly kind: 'blocked'; readonly by: readonly string[] })
+  /** Its disruption budgets, or what `refused` it, keep it, and policy says never to go against them. */
+  | (Due & { readonly kind: 'blocked'; readonly by: readonly string[]; readonly refused?: string })
   | (Due & { readonly kind: 'gave-up'; readonly at: EpochMs; readonly error: string })
   | {
       readonly kind: 'stays';
@@ -166,6 +170,7 @@ function follow(
   const { now, rules, budgets = [] } = asked;
   const heldBy: Brake[] = [];
   let blockedBy: readonly string[] = [];
+  let refused: Pick<Extract<Fate, { kind: 'blocked' }>, 'refused'> = {};
   // What was held, and is not any more, is about to be woken.
   let drained = scheduled.held !== undefined || scheduled.notBefore !== undefined;
   let record = scheduled;
@@ -178,22 +183,25 @@ function follow(
     switch (verdict.kind) {
       case 'evict': {
         const asks = verdict.by === 'evict' ? budgetsOf(budgets, pod.labels ?? {}) : [];
-        if (!refuses(asks)) {
+        // What budgets say can be computed; what a webhook says, only its last answer tells.
+        const isRefused = verdict.by === 'evict' && record.blocked?.by === 'admission';
+        if (!refuses(asks) && !isRefused) {
           const ruled = rules.policy.rate !== undefined && !verdict.unlimited;
           const inTurn = ruled ? 'rate' : drained ? 'drain' : undefined;
           return {
-            ...{ kind: 'goes', at, by: verdict.by, dueAt, reasons, heldBy, blockedBy },
+            ...{ kind: 'goes', at, by: verdict.by, dueAt, reasons, heldBy, blockedBy, ...refused },
             ...(inTurn ? { inTurn } : {}),
             ...failing(record, node, now),
           };
         }
-        blockedBy = asks.map(({ name }) => name);
+        blockedBy = refuses(asks) ? asks.map(({ name }) => name) : [];
+        refused = isRefused && record.blocked ? { refused: record.blocked.reason } : {};
         const { method } = rules.policy;
         if (method.kind === 'delete' || method.afterDeadline === 'never')
-          return { kind: 'blocked', dueAt, reasons, by: blockedBy };
+          return { kind: 'blocked', dueAt, reasons, by: blockedBy, ...refused };
         const since = record.blocked?.since ?? at;
         const nextTryAt = Math.max(at + 1, since + method.deadlineMs);
-        record = { ...record, blocked: { since, nextTryAt, reason: '' } };
+        record = { ...record, blocked: { reason: '', ...record.blocked, since, nextTryAt } };
         at = nextTryAt;
         break;
       }

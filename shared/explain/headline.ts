@@ -1,3 +1,4 @@
+import { BEING_MOVED } from '#shared/eviction/budget.ts';
 import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { Reason } from '#shared/eviction/records.ts';
 import { taintText } from '#shared/taints/taint.ts';
@@ -23,7 +24,8 @@ export function headline(answer: PodAnswer, moment: MomentText): string {
   const earlier = before ? `An earlier pod of this name ${pastText(before, answer, moment)}` : '';
   const isUnseen = fate.kind !== 'unknown' && unknown.some(({ what }) => what === 'the pod');
   const unseen = isUnseen ? 'That is by its record: the pod itself could not be looked at.' : '';
-  return [told, unseen, deaf, rival, earlier].filter((sentence) => sentence !== '').join(' ');
+  const moved = answer.moving && fate.kind !== 'leaving' && !told.includes(BEING_MOVED) ? BEING_MOVED : '';
+  return [told, moved, unseen, deaf, rival, earlier].filter((sentence) => sentence !== '').join(' ');
 }
 
 function fateText(answer: PodAnswer, moment: MomentText): string {
@@ -34,7 +36,7 @@ function fateText(answer: PodAnswer, moment: MomentText): string {
     case 'held':
       return heldText(fate, answer, moment);
     case 'blocked':
-      return `${dueText(fate.dueAt, now, moment)}, and stays for as long as ${budgetText(fate.by)}: policy says never to delete it against that.`;
+      return `${dueText(fate.dueAt, now, moment)}, and stays for as long as ${blockText(fate.by, fate.refused)}: policy says never to delete it against that.`;
     case 'gave-up':
       return `was due at ${moment(fate.dueAt)}, and its eviction was given up at ${moment(fate.at)}: ${fate.error}.`;
     case 'stays':
@@ -55,15 +57,15 @@ function fateText(answer: PodAnswer, moment: MomentText): string {
 type Going = Extract<Fate, { kind: 'goes' }>;
 
 function goesText(fate: Going, { at: now, policy, brakes }: PodAnswer, moment: MomentText): string {
-  const { at, dueAt, reasons, failing, blockedBy, inTurn } = fate;
+  const { at, dueAt, reasons, failing, blockedBy, refused, inTurn } = fate;
   const because = reasonsText(reasons);
   const held = brakes.map((brake) => brakeText(brake, moment)).join(', and then by ');
   if (held !== '')
     return `${dueText(dueAt, now, moment)}, because ${because}; it is held by ${held}, and goes at ${moment(at)}.`;
   if (failing)
     return `is due since ${moment(dueAt)}, because ${because}; its eviction failed ${times(failing.attempts)} (${failing.error}), and is tried again by ${moment(at)}.`;
-  if (blockedBy.length > 0)
-    return `${dueText(dueAt, now, moment)}, because ${because}; ${budgetText(blockedBy)}, and it is deleted at ${moment(at)} all the same.`;
+  if (blockedBy.length > 0 || refused !== undefined)
+    return `${dueText(dueAt, now, moment)}, because ${because}; ${blockText(blockedBy, refused)}, and it is deleted at ${moment(at)} all the same.`;
   const turn =
     inTurn === 'rate'
       ? `, in its turn at ${policy?.rate ?? ''} pods a second`
@@ -306,6 +308,13 @@ export function brakeText({ by, act, trip }: BrakeAccount, moment: MomentText): 
       return by satisfies never;
   }
 }
+
+/** What keeps a pod from being evicted: its budgets, and who refused it in these words. */
+const blockText = (budgets: readonly string[], refused: string | undefined): string =>
+  [
+    ...(budgets.length > 0 ? [budgetText(budgets)] : []),
+    ...(refused === undefined ? [] : [`its eviction is refused (${refused.replace(/\.$/, '')})`]),
+  ].join(' and ');
 
 const budgetText = (names: readonly string[]): string =>
   names.length > 1

@@ -73,6 +73,9 @@ export interface NodePod {
   readonly builtInAt?: EpochMs;
 }
 
+/** What keeps pods for no known time. */
+type KeptBy = Brake['kind'] | 'budget' | 'admission' | 'gave-up';
+
 /** What becomes of the pods of one workload. */
 export interface NodeWorkload {
   readonly namespace: string;
@@ -82,7 +85,7 @@ export interface NodeWorkload {
   /** How many go, and the first and the last of these; those that are due go now. */
   readonly goes: { readonly pods: number; readonly firstAt?: EpochMs; readonly lastAt?: EpochMs };
   /** How many are kept, by what it is that keeps them for no known time. */
-  readonly kept: readonly { readonly by: Brake['kind'] | 'budget' | 'gave-up'; readonly pods: number }[];
+  readonly kept: readonly { readonly by: KeptBy; readonly pods: number }[];
   readonly leaving: number;
   readonly stays: readonly {
     readonly because: Extract<Fate, { kind: 'stays' }>['because'];
@@ -270,9 +273,9 @@ function workloadOf(first: NodePod, pods: readonly NodePod[], now: EpochMs): Nod
     .flatMap(({ fate }) => (fate.kind === 'goes' ? [Math.max(fate.at, now)] : []))
     .sort((a, b) => a - b);
   const [firstAt, lastAt] = [moments[0], moments.at(-1)];
-  const kept = pods.flatMap(({ fate }) => {
+  const kept = pods.flatMap(({ fate }): readonly KeptBy[] => {
     if (fate.kind === 'held') return [fate.by.kind];
-    if (fate.kind === 'blocked') return ['budget' as const];
+    if (fate.kind === 'blocked') return [fate.by.length > 0 ? 'budget' : 'admission'];
     return fate.kind === 'gave-up' ? [fate.kind] : [];
   });
   const stays = pods.flatMap(({ fate }) => (fate.kind === 'stays' ? [fate.because] : []));

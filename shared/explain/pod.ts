@@ -86,6 +86,8 @@ export interface PodAnswer {
   /** What became of an earlier pod of this name, as far as history tells of one. */
   readonly before?: PastFate;
   readonly stuck?: StuckReport;
+  /** Somebody says that it is being moved off its node. Absent: no. */
+  readonly moving?: true;
   /** Absent: a relay hears the cluster, or it is not known whether one does. */
   readonly deaf?: DeafAccount;
   readonly taints: readonly TaintAccount[];
@@ -137,6 +139,7 @@ export function explainPod(asked: PodCase): PodAnswer {
     ...(workload ? { workload } : {}),
     ...(before.kind === 'not-found' ? {} : { before }),
     ...(stuck ? { stuck } : {}),
+    ...(pod.moving ? { moving: pod.moving } : {}),
     ...(deaf ? { deaf: { ...deaf, unscheduled } } : {}),
     ...told,
   };

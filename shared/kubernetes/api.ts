@@ -40,6 +40,8 @@ export interface LivePod {
   readonly disrupted: boolean;
   /** Carries that condition with the Eviction API's reason: somebody, maybe this service, evicted it by that. Absent: no. */
   readonly evicted?: true;
+  /** Somebody says that it is being moved off its node, as KubeVirt does of a VM that migrates. Absent: no. */
+  readonly moving?: true;
   /** With `terminating`: when its grace period is over, and what has to be done before it may go. */
   readonly leaving?: { readonly overAt: EpochMs; readonly finalizers: readonly string[] };
   /** With `terminating`: somebody else than this service deleted it. Absent too where nobody knows who did. */

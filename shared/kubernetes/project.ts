@@ -3,6 +3,7 @@
  * 150,000 pods of 12 KB at a start, and a schema would copy and check each of their hundreds of fields; the
  * server has validated them. Unknown fields pass, and a field of an unexpected type reads as absent.
  */
+import { MOVING_ANNOTATION } from '#shared/eviction/budget.ts';
 import type { Deletion } from '#shared/eviction/facts.ts';
 import { nodeName, podUid } from '#shared/eviction/identity.ts';
 import type { LiveTaint, Toleration } from '#shared/taints/taint.ts';
@@ -91,6 +92,7 @@ export function projectPod(json: unknown): LivePod {
   const scheduledAt = momentOf(scheduled?.['lastTransitionTime']);
   const leaving = projectLeaving(meta);
   const deleted = leaving && projectDeletion(meta, disruption, leaving.overAt);
+  const annotations = fieldsOf(meta['annotations']);
   return {
     uid: podUid(identifier('Pod', meta, 'uid')),
     namespace: shared(identifier('Pod', meta, 'namespace')),
@@ -98,14 +100,12 @@ export function projectPod(json: unknown): LivePod {
     resourceVersion: textOf(meta['resourceVersion']),
     generation: typeof meta['generation'] === 'number' ? meta['generation'] : 0,
     node: node === '' ? undefined : nodeName(shared(node)),
-    tolerations: projectTolerations(
-      spec['tolerations'],
-      textOf(fieldsOf(meta['annotations'])[TAKEOVER_ANNOTATION]),
-    ),
+    tolerations: projectTolerations(spec['tolerations'], textOf(annotations[TAKEOVER_ANNOTATION])),
     podSince: Number.isNaN(scheduledAt) ? createdAt(meta) : scheduledAt,
     terminating: textOf(meta['deletionTimestamp']) !== '',
     disrupted: disruption === TAINT_MANAGER_REASON,
     ...(disruption === EVICTION_API_REASON ? { evicted: true } : {}),
+    ...(Object.hasOwn(annotations, MOVING_ANNOTATION) ? { moving: true } : {}),
     ...(leaving ? { leaving } : {}),
     ...(deleted ? { deleted } : {}),
     ...projectLabels(meta['labels']),

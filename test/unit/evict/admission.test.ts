@@ -72,6 +72,17 @@ describe('beside VMs that a webhook refuses to evict', () => {
     );
   });
 
+  test('a VM that carries the annotation of a migration is blocked because it is being moved', async () => {
+    const bench = await beside(0, 1);
+    bench.cluster.putPod(livePod('vm1', { labels: { app: 'vm' }, moving: true }));
+    await evictNode(ref, bench);
+    const [record] = await recordsOf(bench);
+    assert.equal(
+      record?.blocked?.reason,
+      `It is being moved off its node (annotation descheduler.alpha.kubernetes.io/eviction-in-progress). ${MOVES.message}`,
+    );
+  });
+
   test('a VM is evicted when the webhook lets it go, and its budget, too', async () => {
     const bench = await beside(0, 1);
     bench.cluster.budgets.set('vm', { app: 'vm', allowed: 0 });

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { BEING_MOVED } from '#shared/eviction/budget.ts';
 import { podUid } from '#shared/eviction/identity.ts';
 import type { Hold } from '#shared/eviction/policy.ts';
 import { known } from '#shared/explain/known.ts';
@@ -22,6 +23,22 @@ const governed = (
 ): Partial<PodCase> => ({
   service: service({ rules: known(ruled(given, more)), partition: known(stored([since(80)])) }),
 });
+/** A webhook refused web-0, which is due since second 80, five seconds later. */
+const refused = (
+  afterDeadline: 'delete' | 'never',
+  reason = '429; admission webhook "x" denied the request: not now.',
+): Partial<PodCase> => {
+  const record = recordIn(after(nodeDelta(20, { taints: [taint('a', 20)] })));
+  if (!record) throw new Error('the pod is scheduled');
+  const blocked = { since: at(85), nextTryAt: at(103), by: 'admission', reason } as const;
+  const method = { kind: 'evict', deadlineMs: 60_000, afterDeadline } as const;
+  return {
+    service: service({
+      rules: known(ruled({ method })),
+      partition: known(stored([since(20)], { ...record, blocked })),
+    }),
+  };
+};
 const on = { builtIn: known({ state: 'on', evidence: 'its flags' } as const) };
 
 test('the policy is told as it is by then: a pause that is over is none', () => {
@@ -129,6 +146,42 @@ const LINES: readonly (readonly [string, PodCase, string])[] = [
       budgets: known([{ name: 'web', selector: {}, allowed: 0 }]),
     }),
     'shop/web-0 falls due at 140s, and stays for as long as its disruption budget web allows no disruption: policy says never to delete it against that.',
+  ],
+  [
+    'a webhook that refused the pod',
+    aCase([since(20)], refused('delete')),
+    'shop/web-0 is due since 80s, because it tolerates a:NoExecute for 60 s; its eviction is refused (429; admission webhook "x" denied the request: not now), and it is deleted at 145s all the same.',
+  ],
+  [
+    'a webhook that refused the pod, where policy never goes against that',
+    aCase([since(20)], refused('never')),
+    'shop/web-0 is due since 80s, and stays for as long as its eviction is refused (429; admission webhook "x" denied the request: not now): policy says never to delete it against that.',
+  ],
+  [
+    'a webhook that refused the pod, and a disruption budget',
+    aCase([since(20)], {
+      ...refused('delete'),
+      budgets: known([{ name: 'web', selector: {}, allowed: 0 }]),
+    }),
+    'shop/web-0 is due since 80s, because it tolerates a:NoExecute for 60 s; its disruption budget web allows no disruption and its eviction is refused (429; admission webhook "x" denied the request: not now), and it is deleted at 145s all the same.',
+  ],
+  [
+    'a pod that a webhook refused before its node went down',
+    aCase([since(20), since(20, 'node.kubernetes.io/unreachable')], refused('never')),
+    'shop/web-0 goes at 103s, because it tolerates a:NoExecute for 60 s.',
+  ],
+  [
+    'a refused pod that is being moved off its node, once',
+    aCase([since(20)], {
+      ...refused('delete', `${BEING_MOVED} 429; admission webhook "x" denied the request: not now.`),
+      pod: known(aPod({ moving: true })),
+    }),
+    'shop/web-0 is due since 80s, because it tolerates a:NoExecute for 60 s; its eviction is refused (It is being moved off its node (annotation descheduler.alpha.kubernetes.io/eviction-in-progress). 429; admission webhook "x" denied the request: not now), and it is deleted at 145s all the same.',
+  ],
+  [
+    'a pod that is being moved off its node',
+    aCase([since(80)], { pod: known(aPod({ moving: true })) }),
+    'shop/web-0 goes at 140s, because it tolerates a:NoExecute for 60 s. It is being moved off its node (annotation descheduler.alpha.kubernetes.io/eviction-in-progress).',
   ],
   [
     'a pod that was evicted and ends',

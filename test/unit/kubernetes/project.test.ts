@@ -263,7 +263,7 @@ test('names and UIDs that no API server gives are refused, for they are parts of
   }
 });
 
-test('of annotations nothing is read but the note of a takeover', () => {
+test('of annotations nothing is read but the note of a takeover, and that somebody moves the pod', () => {
   const annotations = {
     'taintward.dev/hold': 'true',
     'taintward.dev/tolerationSeconds': '9999',
@@ -272,6 +272,12 @@ test('of annotations nothing is read but the note of a takeover', () => {
   };
   assert.deepEqual(projectPod({ metadata: { ...META, annotations } }), projectPod({ metadata: META }));
   assert.deepEqual(projectNode({ metadata: { ...META, annotations } }), projectNode({ metadata: META }));
+  // Of which nothing but words is made.
+  const moved = { 'descheduler.alpha.kubernetes.io/eviction-in-progress': 'kubevirt' };
+  assert.deepEqual(projectPod({ metadata: { ...META, annotations: moved } }), {
+    ...projectPod({ metadata: META }),
+    moving: true,
+  });
 });
 
 test('fields of unexpected types read as absent', () => {

@@ -3,6 +3,7 @@ import { clusterNamed, clustersNamed, type Fleet } from '#functions/operator/fle
 import { pendingOf } from '#functions/operator/pending.ts';
 import {
   documentOf,
+  parseAppliedPolicy,
   parsePolicyDocument,
   policyJsonSchema,
   policyText,
@@ -55,7 +56,7 @@ function addApply(policy: Command, deps: CliDeps): void {
     'taintward policy apply --all -f policy.yaml --yes --why "reviewed in the change of Tuesday"',
   ).action((names: readonly string[]) =>
     withFleet<ApplyOptions>(command, deps, async (fleet, options) => {
-      const text = readPolicyFile(options.file);
+      const text = applicableText(options.file, deps);
       const clusters = await clustersNamed(names, options.all, fleet);
       if (!(await mayApply(parsePolicyDocument(text), clusters, fleet, options, deps))) {
         throw new CliError('Nothing was changed.');
@@ -74,6 +75,10 @@ function addApply(policy: Command, deps: CliDeps): void {
     }),
   );
 }
+
+/** The text of a policy that may be applied now. Throws `PolicyError`. */
+const applicableText = (file: string, { clock }: CliDeps): string =>
+  readPolicyFile(file, (text) => parseAppliedPolicy(text, clock.now()));
 
 /** Whether it is so, only the service can ask: the right is its own. */
 const EVICT_NEEDS =
@@ -186,7 +191,7 @@ function addValidate(policy: Command, deps: CliDeps): void {
     .requiredOption(...FILE);
   withExamples(command, 'taintward policy validate -f policy.yaml').action(() => {
     const { file } = command.optsWithGlobals<{ file: string }>();
-    const { mode } = parsePolicyDocument(readPolicyFile(file));
+    const { mode } = parsePolicyDocument(applicableText(file, deps));
     deps.print(`${file} is a policy, of the mode ${mode}.\n`);
   });
 }

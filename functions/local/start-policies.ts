@@ -1,6 +1,6 @@
 import type { Operator } from '#shared/clusters/operator.ts';
 import { PolicyError, parsePolicyDocument } from '#shared/clusters/policy-document.ts';
-import { readPolicyFile } from '#shared/clusters/policy-file.ts';
+import { namingFile, readPolicyFile } from '#shared/clusters/policy-file.ts';
 import type { Rulebook } from '#shared/clusters/rulebook.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Log } from '#shared/telemetry/log.ts';
@@ -39,7 +39,7 @@ export class StartPolicies {
   /** Rejects with `PolicyError` for what is wrong with the file, with `OrderError`, or with `StoreError`. */
   async apply(): Promise<void> {
     const { file, enforce } = this.#chosen;
-    if (file !== undefined) await this.#applyAll(readPolicyFile(file));
+    if (file !== undefined) await this.#applyFile(file);
     const { operator, rulebook } = this.#deps;
     for (const cluster of this.#clusters) {
       const { policy } = (await rulebook.read(cluster)).orders;
@@ -59,7 +59,7 @@ export class StartPolicies {
   /** Applies the file if it changed since. A mistake in it is told once, and what was applied before stands. */
   async reread(): Promise<void> {
     const { file } = this.#chosen;
-    if (file !== undefined) await this.#unlessMistaken(() => this.#applyAll(readPolicyFile(file)));
+    if (file !== undefined) await this.#unlessMistaken(() => this.#applyFile(file));
   }
 
   async #unlessMistaken(apply: () => Promise<void>): Promise<void> {
@@ -72,10 +72,13 @@ export class StartPolicies {
     }
   }
 
-  async #applyAll(text: string): Promise<void> {
+  async #applyFile(file: string): Promise<void> {
+    const text = readPolicyFile(file);
     if (text === this.#seen) return;
     for (const cluster of this.#clusters) {
-      const applied = await this.#deps.operator.applyPolicy(cluster, text);
+      const applied = await this.#deps.operator.applyPolicy(cluster, text).catch((error: unknown) => {
+        throw namingFile(file, error);
+      });
       const { mode } = parsePolicyDocument(text);
       if (applied === 'applied') this.#deps.log.info('policy.applied', { cluster, mode });
     }

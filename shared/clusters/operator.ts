@@ -5,7 +5,7 @@ import type { FreshRelease, Hold, HoldTarget, Mode, Stop } from '#shared/evictio
 import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
-import { parsePolicyDocument, withMode } from './policy-document.ts';
+import { parseAppliedPolicy, parsePolicyDocument, withMode } from './policy-document.ts';
 import type { AuditEntry, Change, Orders, Rulebook } from './rulebook.ts';
 
 /** What an operator asked for cannot be done; the message is one sentence that says why and what to do. */
@@ -51,12 +51,12 @@ export class Operator {
     this.who = who;
   }
 
-  /** Has a policy document hold in a cluster. Rejects with `PolicyError`, too. */
+  /** Has a policy document hold in a cluster. Rejects with `PolicyError`, too, but for one that holds there already. */
   async applyPolicy(cluster: ClusterName, text: string, why?: string): Promise<'applied' | 'unchanged'> {
-    const read = parsePolicyDocument(text);
     return this.#order<'applied' | 'unchanged'>(cluster, (orders) => {
       const before = orders.policy?.text;
       if (before === text) return { result: 'unchanged' };
+      const read = parseAppliedPolicy(text);
       const policy = { text, read, revision: orders.revision + 1 };
       return {
         result: 'applied',

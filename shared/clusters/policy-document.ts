@@ -12,6 +12,7 @@ import {
 import { readAs } from '#shared/read-as.ts';
 import { shownText } from '#shared/shown-text.ts';
 import { DURATION_FORM, durationMs, durationText } from '#shared/time/duration.ts';
+import { momentFaults, nameFaults, type WrittenPolicy } from './policy-faults.ts';
 
 /** A policy document that cannot be read; the message is one sentence that names the setting and the fix. */
 export class PolicyError extends Error {
@@ -184,12 +185,27 @@ export const policyJsonSchema = (): object =>
 const EVICT_DEFAULTS = { deadlineMs: 15 * 60 * SECOND_MS, afterDeadline: 'delete' } as const;
 
 /** Reads a policy document, YAML. What it leaves out is as in `DEFAULT_POLICY`. Throws `PolicyError`. */
-export function parsePolicyDocument(written: string): Policy {
+export const parsePolicyDocument = (written: string): Policy => policyOf(read(written).document);
+
+/**
+ * As {@link parsePolicyDocument}, for a document that is to be applied. Throws `PolicyError`, too, for names that nothing in
+ * Kubernetes can have and for selectors that are empty; with `now` also for what is over by then.
+ */
+export function parseAppliedPolicy(written: string, now?: EpochMs): Policy {
+  const { document, loaded } = read(written);
+  const [first] = [...nameFaults(loaded), ...(now === undefined ? [] : momentFaults(loaded, now))];
+  if (first) throw new PolicyError(`${settingText(first.path)} ${first.fault}.`);
+  return policyOf(document);
+}
+
+/** A document, and what was loaded of it: a mapping without names, like that of labels, loses `__proto__` as it is read. */
+function read(written: string): { readonly document: Document; readonly loaded: WrittenPolicy } {
   if (written.length > MAX_DOCUMENT_CHARACTERS) {
     throw new PolicyError(`The policy has more than ${MAX_DOCUMENT_CHARACTERS} characters: shorten it.`);
   }
-  const found = readAs(documentSchema, loadYaml(written));
-  if (found.success) return policyOf(found.data);
+  const loaded = loadYaml(written);
+  const found = readAs(documentSchema, loaded);
+  if (found.success) return { document: found.data, loaded: loaded as WrittenPolicy };
   throw new PolicyError(sentence(found.error.issues[0]));
 }
 
@@ -212,11 +228,16 @@ function sentence(issue: z.core.$ZodIssue | undefined, above: readonly PropertyK
       .find(({ code, path: at }) => at.length > 0 || code === 'unrecognized_keys');
     if (inner) return sentence(inner, path);
   }
+  return `${settingText(path)} ${issue?.message}.`;
+}
+
+/** Names a setting, like `policy.exclude[0].taints`. */
+function settingText(path: readonly PropertyKey[]): string {
   const name = path.reduce<string>(
     (text, part) => (typeof part === 'number' ? `${text}[${part}]` : `${text}.${String(part)}`),
     'policy',
   );
-  return `${shownText(name, 300)} ${issue?.message}.`;
+  return shownText(name, 300);
 }
 
 function policyOf(document: Document): Policy {

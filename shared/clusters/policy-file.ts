@@ -2,16 +2,20 @@ import { readFileSync } from 'node:fs';
 import { systemErrorCode } from '#shared/kubernetes/kubeconfig-file.ts';
 import { PolicyError, parsePolicyDocument } from './policy-document.ts';
 
-/** The text of a file that holds a policy document. Throws `PolicyError`, which names the file, for any other. */
-export function readPolicyFile(path: string): string {
+/** The text of a file that holds a policy document. Throws `PolicyError`, which names the file, for what `parse` refuses. */
+export function readPolicyFile(path: string, parse: (text: string) => unknown = parsePolicyDocument): string {
   const text = textOf(path);
   try {
-    parsePolicyDocument(text);
+    parse(text);
     return text;
   } catch (error) {
-    throw error instanceof PolicyError ? new PolicyError(`${path}: ${error.message}`) : error;
+    throw namingFile(path, error);
   }
 }
+
+/** A `PolicyError` that names the file at fault; any other error as it is. */
+export const namingFile = (path: string, error: unknown): unknown =>
+  error instanceof PolicyError ? new PolicyError(`${path}: ${error.message}`) : error;
 
 function textOf(path: string): string {
   try {

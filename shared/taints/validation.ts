@@ -160,9 +160,11 @@ const VALUE_MAX_LENGTH = 63;
 const PREFIX_MAX_LENGTH = 253;
 
 const NAME = /^[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?$/;
+const DNS_LABEL = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?$/;
 const DNS_SUBDOMAIN = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/;
 
 const NAME_RULE = "use letters, digits, '-', '_' and '.', with a letter or digit at both ends";
+const DNS_LABEL_RULE = "use lower-case letters, digits and '-', with a letter or digit at both ends";
 const DNS_RULE =
   "use lower-case letters, digits, '-' and '.', with a letter or digit at both ends of each part";
 
@@ -170,7 +172,7 @@ const DNS_RULE =
  * What is wrong with a label key (an optional DNS subdomain and `/`, then a name), as ends of a sentence that
  * starts with the field's name. Empty when it is valid. Upstream: `content.IsLabelKey`.
  */
-function labelKeyFaults(key: string): readonly string[] {
+export function labelKeyFaults(key: string): readonly string[] {
   const parts = key.split('/');
   if (parts.length > 2)
     return ["must be a name with at most one prefix before a '/', for example example.com/gpu"];
@@ -179,11 +181,20 @@ function labelKeyFaults(key: string): readonly string[] {
 }
 
 /** What is wrong with a label value, in the same form. Upstream: `content.IsLabelValue`. */
-function labelValueFaults(value: string): readonly string[] {
+export function labelValueFaults(value: string): readonly string[] {
   const faults: string[] = [];
   if (value.length > VALUE_MAX_LENGTH)
     faults.push(`must have at most ${VALUE_MAX_LENGTH} characters: shorten it`);
   if (value !== '' && !NAME.test(value)) faults.push(`has a character that is not allowed: ${NAME_RULE}`);
+  return faults;
+}
+
+/** What is wrong with the name of a namespace, in the same form. Upstream: `content.IsDNS1123Label`. */
+export function dnsLabelFaults(name: string): readonly string[] {
+  const faults: string[] = [];
+  if (name.length > NAME_MAX_LENGTH)
+    faults.push(`must have at most ${NAME_MAX_LENGTH} characters: shorten it`);
+  if (!DNS_LABEL.test(name)) faults.push(`has a character that is not allowed: ${DNS_LABEL_RULE}`);
   return faults;
 }
 

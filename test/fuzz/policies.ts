@@ -167,7 +167,13 @@ async function feed(text: string): Promise<Outcome> {
   });
   for (const rulebook of [new SqliteRulebook({ database }), new DynamoDbRulebook(table)]) {
     const operator = new Operator({ rulebook, clock: { now: () => NOW }, who: 'anna' });
-    await operator.applyPolicy(CLUSTER, text, 'a drill');
+    try {
+      await operator.applyPolicy(CLUSTER, text, 'a drill');
+    } catch (error) {
+      // What can be read names something that cannot be.
+      database.close();
+      return refusal(error, [PolicyError]);
+    }
     const { orders } = await rulebook.read(CLUSTER);
     must(sameMeaning(orders.policy?.read, policy), 'is another policy when it was stored');
   }

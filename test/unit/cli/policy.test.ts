@@ -137,6 +137,27 @@ test('a document is validated without any cluster, and its mistake is one senten
   assert.equal(state.where, undefined);
 });
 
+test('a policy that names what cannot be, or is over, is neither valid nor applied', async (t) => {
+  const { run, file, modes } = withFile(t, 'mode: observe\nvirtualKeys: [readiness.k8s.io/*]');
+  const refused = {
+    name: 'PolicyError',
+    message: `${file}: policy.virtualKeys[0] must be the key of a taint, written out: a * matches nothing, so list each one.`,
+  };
+  await assert.rejects(run('policy', 'validate', '-f', file), refused);
+  await assert.rejects(run('policy', 'apply', '-f', file, 'prod'), refused);
+  const until = (at: number) => new Date(at).toISOString();
+  writeFileSync(file, `mode: observe\nexclude: [{ taints: [a], until: ${until(NOW)} }]`);
+  const over = {
+    message: `${file}: policy.exclude[0].until is over: remove the entry, or write a time to come.`,
+  };
+  await assert.rejects(run('policy', 'validate', '-f', file), over);
+  await assert.rejects(run('policy', 'apply', '-f', file, 'prod'), over);
+  assert.deepEqual(await modes(), [undefined, undefined]);
+  writeFileSync(file, `mode: observe\nexclude: [{ taints: [a], until: ${until(NOW + 60_000)} }]`);
+  await run('policy', 'apply', '-f', file, 'prod');
+  assert.deepEqual(await modes(), ['observe', undefined]);
+});
+
 test('the schema for editors is printed', async (t) => {
   const { run } = commandLine(t);
   assert.deepEqual(JSON.parse(await run('policy', 'schema')), policyJsonSchema());

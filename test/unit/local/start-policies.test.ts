@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
@@ -7,6 +7,7 @@ import { openDatabase } from '#functions/local/sqlite-database.ts';
 import { SqliteRulebook } from '#functions/local/sqlite-rulebook.ts';
 import { type ChosenPolicies, StartPolicies } from '#functions/local/start-policies.ts';
 import { Operator } from '#shared/clusters/operator.ts';
+import { parsePolicyDocument } from '#shared/clusters/policy-document.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
@@ -22,6 +23,7 @@ function aStart(t: TestContext) {
   const log = recordingLog();
   return {
     file,
+    rulebook,
     operator,
     log,
     write: (text: string) => writeFileSync(file, text),
@@ -71,6 +73,33 @@ test('nothing begins with a file that is missing or holds a mistake', async (t) 
     message: `${file}: policy.mode must be observe, enforce or paused.`,
   });
   assert.deepEqual(await modes(), [undefined, undefined]);
+});
+
+test('nothing begins with a file that names what cannot be, unless it was applied before', async (t) => {
+  const { start, modes, file, write, rulebook } = aStart(t);
+  write('mode: enforce\nexclude: [{ namespaces: [kube-*] }]');
+  await assert.rejects(start({ enforce: true, file }), {
+    name: 'PolicyError',
+    message: `${file}: policy.exclude[0].namespaces[0] must be the name of a namespace, written out: a * matches nothing, so list each one.`,
+  });
+  assert.deepEqual(await modes(), [undefined, undefined]);
+  // By an earlier release, which took it.
+  const text = readFileSync(file, 'utf8');
+  for (const cluster of [prod, stage]) {
+    const { orders } = await rulebook.read(cluster);
+    const policy = { text, read: parsePolicyDocument(text), revision: 1 };
+    const entry = { cluster, who: 'anna', at: 1, kind: 'policy', what: 'applied a policy' } as const;
+    await rulebook.changeOrders(cluster, orders, { ...orders, policy }, entry);
+  }
+  await start({ enforce: true, file });
+  assert.deepEqual(await modes(), ['enforce', 'enforce']);
+});
+
+test('a file goes on to be started with when one of its exclusions is over', async (t) => {
+  const { start, modes, file, write } = aStart(t);
+  write('mode: enforce\nexclude: [{ taints: [a], until: 1970-01-01T00:00:00Z }]');
+  await start({ enforce: false, file });
+  assert.deepEqual(await modes(), ['enforce', 'enforce']);
 });
 
 test('who takes over goes on with what was applied before, should its file hold a mistake by now', async (t) => {

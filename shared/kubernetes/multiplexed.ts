@@ -10,6 +10,8 @@ const STREAM_WINDOW_BYTES = 256 * 1024;
 /** A connection whose other end is gone says nothing: it is asked, and given up when it does not answer. */
 const PING_EVERY_MS = 15_000;
 const PONG_TIMEOUT_MS = 3_000;
+/** For a goodbye. The server may never close its side: then the descriptor would stay open. */
+const GOODBYE_MS = 1_000;
 
 class SilentConnectionError extends Error {
   readonly code = 'ETIMEDOUT';
@@ -18,6 +20,7 @@ class SilentConnectionError extends Error {
 /** An HTTP/2 connection, for many requests at a time. */
 export class Multiplexed {
   readonly #session: ClientHttp2Session;
+  readonly #socket: Socket;
   readonly #idleMs: number;
   readonly #pings: NodeJS.Timeout;
   #streams = 0;
@@ -25,8 +28,9 @@ export class Multiplexed {
   #pinging = false;
   #idle: NodeJS.Timeout | undefined;
 
-  private constructor(session: ClientHttp2Session, idleMs: number) {
+  private constructor(session: ClientHttp2Session, socket: Socket, idleMs: number) {
     this.#session = session;
+    this.#socket = socket;
     this.#idleMs = idleMs;
     this.#pings = setInterval(() => this.check(), PING_EVERY_MS);
     this.#pings.unref();
@@ -36,6 +40,7 @@ export class Multiplexed {
     });
     // Its streams tell of it.
     session.on('error', () => undefined);
+    session.on('goaway', () => this.#rest());
     this.#rest();
   }
 
@@ -56,7 +61,7 @@ export class Multiplexed {
     } finally {
       clearTimeout(timer);
     }
-    return new Multiplexed(session, idleMs);
+    return new Multiplexed(session, socket, idleMs);
   }
 
   /** It is gone, and so is what its requests had still to be told. */
@@ -110,6 +115,7 @@ export class Multiplexed {
   /** Lets its requests end and takes no more. */
   retire(): void {
     if (!this.closed) this.#session.close();
+    this.#rest();
   }
 
   destroy(reason: Error): void {
@@ -117,9 +123,13 @@ export class Multiplexed {
   }
 
   #rest(): void {
-    if (this.#streams > 0 || this.closed) return;
+    if (this.#streams > 0) return;
+    if (this.closed) {
+      setTimeout(() => this.#socket.destroy(), GOODBYE_MS).unref();
+      return;
+    }
     this.#session.unref();
-    this.#idle = setTimeout(() => this.#session.close(), this.#idleMs);
+    this.#idle = setTimeout(() => this.retire(), this.#idleMs);
     this.#idle.unref();
   }
 }

@@ -54,6 +54,8 @@ export class Sockets {
   /** Those that speak HTTP/1.1 only, with the connection that told. */
   readonly #oneByOne = new Map<string, Socket | undefined>();
   readonly #sessions = new Map<string, Buffer>();
+  /** All that are not closed: also those that take no more requests, and wait for the server to close its side. */
+  readonly #open = new Set<Socket>();
   #closed = false;
 
   constructor(clock: Clock, atMost = Number.POSITIVE_INFINITY) {
@@ -91,7 +93,7 @@ export class Sockets {
     const reason = new Error('the connections were closed');
     for (const dialling of this.#dialling) dialling.destroy(reason);
     for (const each of [...this.#multiplexed.values()].flat()) each.destroy(reason);
-    for (const socket of this.#oneByOne.values()) socket?.destroy();
+    for (const socket of this.#open) socket.destroy();
   }
 
   /** Calls `giveUp` once when it is too late to send the call, or when the signal aborts. Returns what ends that. */
@@ -151,6 +153,9 @@ export class Sockets {
     try {
       const socket = await dialling.socket;
       socket.on('session', (fresh: Buffer) => this.#sessions.set(key, fresh));
+      this.#open.add(socket);
+      socket.once('close', () => this.#open.delete(socket));
+      if (this.#closed) socket.destroy();
       return socket;
     } finally {
       this.#dialling.delete(dialling);

@@ -1,5 +1,5 @@
 import { ApiError } from '#shared/kubernetes/api-error.ts';
-import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/api-json.ts';
+import { fieldsOf, textOf } from '#shared/kubernetes/api-json.ts';
 import type { Verb } from '#shared/kubernetes/call.ts';
 import type { Connection } from '#shared/kubernetes/connection.ts';
 import { Transport } from '#shared/kubernetes/transport.ts';
@@ -43,7 +43,7 @@ export class ClusterObjects {
 
   /** What is not JSON. */
   text(path: string): Promise<string> {
-    return this.#transport.readText({ verb: 'get', resource: path, path });
+    return this.#transport.readText({ verb: 'get', resource: path, path, answer: 'list' });
   }
 
   /** All items of a collection, page by page. */
@@ -51,8 +51,9 @@ export class ClusterObjects {
     let next = '';
     do {
       const page = { ...query, limit: String(PAGE_SIZE), ...(next ? { continue: next } : {}) };
-      const { metadata, items } = fieldsOf(await this.#call('list', path, { query: page }));
-      for (const item of itemsOf(items)) yield fieldsOf(item);
+      const call = { verb: 'list', resource: path, path, query: page } as const;
+      const { metadata, items } = await this.#transport.readItems(call, fieldsOf);
+      yield* items;
       next = textOf(fieldsOf(metadata)['continue']);
     } while (next !== '');
   }

@@ -1,4 +1,5 @@
 import type { EpochMs } from '#shared/eviction/identity.ts';
+import type { AnswerKind } from './answer-limits.ts';
 
 /** One call to an API server, in the words of its authorisation (RBAC). */
 export interface Call {
@@ -14,6 +15,8 @@ export interface Call {
   readonly body?: object;
   /** Of the body; absent: `application/json`. */
   readonly contentType?: string;
+  /** Limits a successful answer. Absent: a list's, or else an object's. */
+  readonly answer?: AnswerKind;
   readonly signal?: AbortSignal;
   /** By our clock. It is sent by then or never; it goes before calls that may wait. */
   readonly notAfter?: EpochMs;

@@ -1,9 +1,6 @@
-const NEWLINE = 0x0a;
+import { AnswerLimitError, type Held, sizeText } from './answer-limits.ts';
 
-/** A line is longer than its reader allows. */
-export class LongLineError extends Error {
-  override readonly name = 'LongLineError';
-}
+const NEWLINE = 0x0a;
 
 /** A text ended in the middle of a line. */
 export class HalfLineError extends Error {
@@ -12,12 +9,13 @@ export class HalfLineError extends Error {
 
 /**
  * The lines of a text that comes in pieces, each as soon as it is whole, without its newline; reads on only as lines
- * are taken. Throws `LongLineError` as soon as one has more than `maxBytes`, and `HalfLineError` when the last one has
- * no newline.
+ * are taken. `held` counts what is begun. Throws `AnswerLimitError` as soon as one has more than `maxBytes`, and
+ * `HalfLineError` when the last one has no newline.
  */
 export async function* splitLines(
   pieces: AsyncIterable<Buffer>,
   maxBytes: number,
+  held?: Held,
 ): AsyncGenerator<Buffer, void, undefined> {
   let begun: Buffer[] = [];
   let begunBytes = 0;
@@ -26,13 +24,15 @@ export async function* splitLines(
     for (;;) {
       const end = piece.indexOf(NEWLINE, from);
       const part = piece.subarray(from, end < 0 ? undefined : end);
-      if (begunBytes + part.length > maxBytes) throw new LongLineError();
+      if (begunBytes + part.length > maxBytes) throw tooLong(maxBytes);
       if (end < 0) {
         if (part.length > 0) begun.push(part);
+        held?.take(part.length);
         begunBytes += part.length;
         break;
       }
       yield begun.length === 0 ? part : Buffer.concat([...begun, part]);
+      held?.release();
       begun = [];
       begunBytes = 0;
       from = end + 1;
@@ -40,3 +40,6 @@ export async function* splitLines(
   }
   if (begunBytes > 0) throw new HalfLineError();
 }
+
+const tooLong = (maxBytes: number): AnswerLimitError =>
+  new AnswerLimitError(`it sent a line of more than ${sizeText(maxBytes)}, which no Kubernetes object needs`);

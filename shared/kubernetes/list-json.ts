@@ -1,5 +1,7 @@
 import { fieldsOf, itemsOf, parseInt64Json } from './api-json.ts';
 import type { Trim } from './bulk.ts';
+import { checkItems, checkStructure } from './json-structure.ts';
+import { exactCuts, type ListCuts } from './list-cuts.ts';
 import { paced } from './pace.ts';
 
 const ITEMS = '"items":[';
@@ -14,62 +16,84 @@ export interface ListJson<T> {
 
 /**
  * Reads a list as `read` reads its items, without its whole JSON ever being in the memory as objects; other work goes on
- * meanwhile. `trim` takes from an item what `read` does not need. Throws `SyntaxError` for a text that is not JSON, and what `read` throws.
+ * meanwhile. `trim` takes from an item what `read` does not need. Throws `SyntaxError` for a text that is not JSON, `AnswerLimitError` for
+ * one that holds too much, and what `read` throws.
  *
  * The text is cut where items seem to meet. If each cut is JSON by itself, the cuts are the items: no JSON text can be
- * read in two ways. If one is not, the text is read as a whole.
+ * read in two ways. If one is not, the text is looked through for where they do meet.
  */
 export async function readListJson<T>(
   json: Buffer,
   read: (item: unknown) => T,
   trim: Trim,
 ): Promise<ListJson<T>> {
-  const cut = cutsOf(json);
-  if (cut === undefined) return readWhole(json, read);
-  const { frame, cuts } = cut;
-  const { metadata } = fieldsOf(frame);
+  const cuts = likelyCuts(json);
+  const parse = (item: Buffer) => parsed(trim(item, 1)) ?? parsed(item.toString());
+  const list = cuts && (await readCuts(json, cuts, parse, read));
+  return list ?? readExactly(json, read);
+}
+
+async function readExactly<T>(json: Buffer, read: (item: unknown) => T): Promise<ListJson<T>> {
+  const cuts = exactCuts(json);
+  const list = cuts && (await readCuts(json, cuts, parsedWhole, read));
+  if (list) return list;
+  const { metadata, items } = fieldsOf(parsedWhole(json));
+  checkItems(itemsOf(items).length);
+  return { metadata, items: itemsOf(items).map(read) };
+}
+
+/** `parse`: an item; `undefined`: it is none. Resolves with `undefined` when the cuts are not where items meet. */
+async function readCuts<T>(
+  json: Buffer,
+  { begin, end, items: cuts }: ListCuts,
+  parse: (item: Buffer) => unknown,
+  read: (item: unknown) => T,
+): Promise<ListJson<T> | undefined> {
+  // With a mark in the place of the items, which is not one: it tells whether they are the list's own.
+  const frame = parsed(`${json.toString('utf8', 0, begin)}0${json.toString('utf8', end)}`);
+  const { metadata, items: marked } = fieldsOf(frame);
+  const [mark, ...others] = itemsOf(marked);
+  if (mark !== 0 || others.length > 0) return undefined;
   const items: T[] = [];
   for (const [from, to] of cuts) {
-    const text = json.subarray(from, to);
-    const item = parsed(trim(text, 1)) ?? parsed(text.toString());
-    if (item === undefined) return readWhole(json, read);
+    const item = parse(json.subarray(from, to));
+    if (item === undefined) return undefined;
     items.push(read(item));
     await paced();
   }
   return { metadata, items };
 }
 
-function readWhole<T>(json: Buffer, read: (item: unknown) => T) {
-  const { metadata, items } = fieldsOf(parseInt64Json(json.toString()));
-  return { metadata, items: itemsOf(items).map(read) };
-}
-
-/** Where the items are, and the list without them; `undefined` when that is not plain. */
-function cutsOf(json: Buffer) {
+/** Where the items seem to be, as the API server writes them; `undefined` when that is not plain. */
+function likelyCuts(json: Buffer): ListCuts | undefined {
   const at = json.indexOf(ITEMS);
   const begin = at + ITEMS.length;
   const end = json.lastIndexOf(']}');
   if (at < 0 || end <= begin) return undefined;
-  // With a mark in their place, which is not an item: it tells whether they are the list's own.
-  const frame = parsed(`${json.toString('utf8', 0, begin)}0${json.toString('utf8', end)}`);
-  const [mark, ...others] = itemsOf(fieldsOf(frame)['items']);
-  if (mark !== 0 || others.length > 0) return undefined;
-  const cuts: (readonly [number, number])[] = [];
+  const items: (readonly [number, number])[] = [];
   let from = begin;
   for (let to = json.indexOf(BETWEEN, from); to >= 0; to = json.indexOf(BETWEEN, from)) {
-    cuts.push([from, to + 1]);
+    items.push([from, to + 1]);
+    checkItems(items.length);
     from = to + 2;
   }
-  cuts.push([from, end]);
-  return { frame, cuts };
+  items.push([from, end]);
+  checkItems(items.length);
+  return { begin, end, items };
 }
 
 /** An object; `undefined` when the text is none. */
-function parsed(text: string): object | undefined {
+function parsed(json: string): object | undefined {
+  checkStructure(json);
   try {
-    const value = parseInt64Json(text);
+    const value = parseInt64Json(json);
     return typeof value === 'object' && value !== null ? value : undefined;
   } catch {
     return undefined;
   }
+}
+
+function parsedWhole(json: Buffer): unknown {
+  checkStructure(json);
+  return parseInt64Json(json.toString());
 }

@@ -14,7 +14,7 @@ import type {
   Takeover,
 } from './api.ts';
 import { ApiError } from './api-error.ts';
-import { fieldsOf, itemsOf, textOf } from './api-json.ts';
+import { fieldsOf, textOf } from './api-json.ts';
 import { trimNode, trimPod } from './bulk.ts';
 import type { Call } from './call.ts';
 import type { Connection } from './connection.ts';
@@ -36,7 +36,7 @@ const PARALLEL_READS = 16;
 const VERSION_MAX_AGE_MS = 60 * 60_000;
 const UNKNOWN_VERSION_MAX_AGE_MS = 60_000;
 const TAKEOVER = { resource: 'takeovers.taintward.dev', object: TAKEOVER_NAME, path: TAKEOVER_PATH };
-const VERSION: Call = { verb: 'get', resource: '/version', path: '/version' };
+const VERSION: Call = { verb: 'get', resource: '/version', path: '/version', answer: 'short' };
 const ACCESS_REVIEWS = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
 
 /**
@@ -56,8 +56,17 @@ export class RestApi implements KubernetesApi, RightsReview {
     this.#transport = new Transport(connection, clock);
     this.#clock = clock;
     this.#marker = installation === undefined ? undefined : new Marker(installation, clock.now());
-    this.nodes = new RestResource(this.#transport, 'nodes', NODES, { project: projectNode, trim: trimNode });
-    this.pods = new RestResource(this.#transport, 'pods', PODS, { project: projectPod, trim: trimPod });
+    this.nodes = new RestResource(this.#transport, 'nodes', NODES, {
+      project: projectNode,
+      trim: trimNode,
+      keeps: ({ taints }) => taints.length,
+    });
+    this.pods = new RestResource(this.#transport, 'pods', PODS, {
+      project: projectPod,
+      trim: trimPod,
+      keeps: ({ tolerations, labels = {}, leaving }) =>
+        tolerations.length + Object.keys(labels).length + (leaving?.finalizers.length ?? 0),
+    });
   }
 
   get host(): string {
@@ -104,14 +113,14 @@ export class RestApi implements KubernetesApi, RightsReview {
       return found.filter((pod) => pod !== undefined);
     }
     // One answer, not pages: a kubelet runs some hundred pods at most.
-    const list = await this.#transport.read({
+    const call: Call = {
       verb: 'list',
       resource: 'pods',
       object: `on ${node}`,
       path: PODS,
       query: { fieldSelector: `spec.nodeName=${node}` },
-    });
-    return itemsOf(fieldsOf(list)['items']).map((pod) => this.#livePod(pod));
+    };
+    return (await this.#transport.readItems(call, (pod) => this.#livePod(pod))).items;
   }
 
   async markDisrupted(
@@ -162,6 +171,7 @@ export class RestApi implements KubernetesApi, RightsReview {
         resource: 'pods/eviction',
         object: podText(pod),
         path: `${podPath(pod)}/eviction`,
+        answer: 'short',
         body: {
           apiVersion: 'policy/v1',
           kind: 'Eviction',
@@ -185,6 +195,7 @@ export class RestApi implements KubernetesApi, RightsReview {
         resource: 'events',
         object: `in ${event.pod.namespace}`,
         path: `/api/v1/namespaces/${encodeURIComponent(event.pod.namespace)}/events`,
+        answer: 'short',
         body: eventBody(event, now),
       });
     } catch (error) {
@@ -219,6 +230,7 @@ export class RestApi implements KubernetesApi, RightsReview {
       resource: 'selfsubjectaccessreviews',
       object: '(to check our rights)',
       path: ACCESS_REVIEWS,
+      answer: 'short',
       body: {
         apiVersion: 'authorization.k8s.io/v1',
         kind: 'SelfSubjectAccessReview',

@@ -1,5 +1,5 @@
 import { ApiError, UNKNOWN_API } from './api-error.ts';
-import { fieldsOf, itemsOf, textOf } from './api-json.ts';
+import { fieldsOf, textOf } from './api-json.ts';
 import type { Call } from './call.ts';
 import type { KubernetesObject, Objects } from './objects.ts';
 import type { Transport } from './transport.ts';
@@ -43,17 +43,16 @@ export class RestObjects implements Objects {
     };
     let token = '';
     do {
-      const list = fieldsOf(
-        await this.#transport.read({
-          verb: 'list',
-          resource: this.#resource,
-          object: `in ${this.#namespace}`,
-          path: this.#path,
-          query: token === '' ? query : { ...query, continue: token },
-        }),
-      );
-      yield* itemsOf(list['items']);
-      token = textOf(fieldsOf(list['metadata'])['continue']);
+      const call = {
+        verb: 'list',
+        resource: this.#resource,
+        object: `in ${this.#namespace}`,
+        path: this.#path,
+        query: token === '' ? query : { ...query, continue: token },
+      } as const;
+      const { metadata, items } = await this.#transport.readItems(call, (item) => item);
+      yield* items;
+      token = textOf(fieldsOf(metadata)['continue']);
     } while (token !== '');
   }
 

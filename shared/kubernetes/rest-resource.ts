@@ -5,12 +5,19 @@ import { failure } from './api-error.ts';
 import { fieldsOf, textOf } from './api-json.ts';
 import type { Trim } from './bulk.ts';
 import type { Call } from './call.ts';
+import { KeptCount } from './json-structure.ts';
 import { versionPassed } from './passed-pods.ts';
 import { PAGE_TIMEOUT_MS, type Transport } from './transport.ts';
 
 /** Upstream: `metav1.InitialEventsAnnotationKey`. */
 const INITIAL_END = 'k8s.io/initial-events-end';
 const NOT_OLDER_THAN = { resourceVersionMatch: 'NotOlderThan' };
+
+interface ResourceReading<T> {
+  readonly project: (json: unknown) => T;
+  readonly trim: Trim;
+  readonly keeps: (object: T) => number;
+}
 
 /** All objects of one kind in a cluster, followed through the API server. */
 export class RestResource<T> implements Resource<T> {
@@ -19,19 +26,24 @@ export class RestResource<T> implements Resource<T> {
   readonly #path: string;
   readonly #project: (json: unknown) => T;
   readonly #trim: Trim;
+  readonly #keeps: (object: T) => number;
 
-  /** `path`: the collection's; `project`: reads one object, or throws `ApiError`; `trim`: takes away what that does not read. */
+  /**
+   * `path`: the collection's; `project`: reads one object, or throws `ApiError`; `trim`: takes away what that does not read; `keeps`:
+   * counts the values of what it read.
+   */
   constructor(
     transport: Transport,
     resource: string,
     path: string,
-    { project, trim }: { readonly project: (json: unknown) => T; readonly trim: Trim },
+    { project, trim, keeps }: ResourceReading<T>,
   ) {
     this.#transport = transport;
     this.#resource = resource;
     this.#path = path;
     this.#project = project;
     this.#trim = trim;
+    this.#keeps = keeps;
   }
 
   async list(options: ListOptions): Promise<Page<T>> {
@@ -51,7 +63,13 @@ export class RestResource<T> implements Resource<T> {
       },
       signal: options.signal,
     };
-    const { metadata, items } = await this.#transport.readList(call, this.#project, this.#trim);
+    const kept = new KeptCount();
+    const project = (json: unknown): T => {
+      const object = this.#project(json);
+      kept.add(this.#keeps(object));
+      return object;
+    };
+    const { metadata, items } = await this.#transport.readList(call, project, this.#trim);
     const { resourceVersion, continue: next } = fieldsOf(metadata);
     return {
       items,

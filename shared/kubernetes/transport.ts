@@ -1,6 +1,6 @@
-import { promisify } from 'node:util';
-import { gunzip, gunzipSync } from 'node:zlib';
 import { type Clock, systemClock } from '#shared/time/clock.ts';
+import { discard, wholeBody } from './answer-body.ts';
+import { ANSWER_BYTES, type AnswerKind, AnswerLimitError, answerKind, UnderWay } from './answer-limits.ts';
 import { ApiError, failure, LateCallError, late, refusal, unreachable, watchError } from './api-error.ts';
 import { parseInt64Json } from './api-json.ts';
 import { Breaker } from './breaker.ts';
@@ -8,7 +8,8 @@ import type { Trim } from './bulk.ts';
 import type { Call } from './call.ts';
 import { ClockSkew } from './clock-skew.ts';
 import type { Connection, RequestAccess } from './connection.ts';
-import { HalfLineError, LongLineError, splitLines } from './lines.ts';
+import { checkStructure } from './json-structure.ts';
+import { HalfLineError, splitLines } from './lines.ts';
 import { type ListJson, readListJson } from './list-json.ts';
 import { paced } from './pace.ts';
 import { type Answer, Sockets } from './sockets.ts';
@@ -18,13 +19,6 @@ import { Turns } from './turns.ts';
 export const CALL_TIMEOUT_MS = 10_000;
 /** For one page of a list, which may hold megabytes. Half of what the API server allows (`--request-timeout`). */
 export const PAGE_TIMEOUT_MS = 30_000;
-/** etcd takes objects of 1.5 MiB (`--max-request-bytes`), which JSON may write longer; no server has a reason for more. */
-export const MAX_LINE_BYTES = 8 * 1024 * 1024;
-/**
- * Of one answer, unzipped. A page of 500 pods has 6 MB, one of 50 nodes 1 MB; even at an object's greatest size of 1.5
- * MiB, 20 fit.
- */
-export const MAX_BODY_BYTES = 32 * 1024 * 1024;
 /** Each may hold one of the 400 requests that a default API server serves at once (`--max-requests-inflight`). */
 const MAX_SOCKETS = 64;
 /** Fewer than there are sockets, so that no call waits for one: a socket takes a moment to be free again. */
@@ -43,6 +37,7 @@ export class Transport {
   readonly #skew = new ClockSkew();
   readonly #calling: Sockets;
   readonly #following: Sockets;
+  readonly #underWay = new UnderWay();
   /** What is not to come back in a message: a watch may have begun with the second newest. */
   #secrets: readonly string[] = [];
   #closed = false;
@@ -71,32 +66,39 @@ export class Transport {
 
   /** The answer's JSON; integers beyond 2^53 are bigints. Rejects with `LateCallError`, too, if the call has a `notAfter`. */
   async read(call: Call): Promise<unknown> {
-    return this.parse(call, await this.#inTurn(call, body));
+    return this.#inTurn(call, (answer) =>
+      this.#whole(answer, answerKind(call), (json) => this.parse(call, json)),
+    );
+  }
+
+  /** As {@link read}, for a page of a list: what it holds is parsed item by item. */
+  async readItems<T>(call: Call, project: (item: unknown) => T): Promise<ListJson<T>> {
+    return this.#inTurn(call, (answer) =>
+      this.#whole(answer, answerKind(call), (json) => this.#list(call, json, project, untrimmed)),
+    );
   }
 
   /** As {@link read}, for an answer that is no JSON. */
   async readText(call: Call): Promise<string> {
-    return (await this.#inTurn(call, body)).toString();
+    return this.#inTurn(call, (answer) => this.#whole(answer, answerKind(call), String));
   }
 
   /** As {@link read}, for calls whose answer says nothing that success does not. */
   async perform(call: Call): Promise<void> {
-    await this.#inTurn(call, async (answer) => {
-      // To its end, so that the next call finds the connection free.
-      for await (const _ of answer.body);
-    });
+    await this.#inTurn(call, (answer) => discard(answer, ANSWER_BYTES[answerKind(call)]));
   }
 
-  /** As {@link read}, for a page of a list, whose items go through `trim` and `project`. */
+  /** As {@link readItems}, but at once; the items go through `trim` and `project`. */
   async readList<T>(call: Call, project: (item: unknown) => T, trim: Trim): Promise<ListJson<T>> {
     const access = await this.#access(call);
-    const page = await this.#within(PAGE_TIMEOUT_MS, call, async (signal) =>
-      body(await this.#open(call, access, this.#following, signal)),
-    );
+    const held = this.#underWay.hold();
     try {
-      return await readListJson(page, project, trim);
-    } catch (error) {
-      throw error instanceof SyntaxError ? this.#notJson(call) : error;
+      const page = await this.#within(PAGE_TIMEOUT_MS, call, async (signal) =>
+        wholeBody(await this.#open(call, access, this.#following, signal), ANSWER_BYTES.list, held),
+      );
+      return await this.#list(call, page, project, trim);
+    } finally {
+      held.release();
     }
   }
 
@@ -106,13 +108,14 @@ export class Transport {
    */
   async *lines(call: Call, timeoutMs: number, opened?: () => void): AsyncGenerator<Buffer, void, undefined> {
     const deadline = new Deadline(timeoutMs, call.signal);
+    const held = this.#underWay.hold();
     try {
       const access = await this.#access(call);
       const answer = await this.#within(PAGE_TIMEOUT_MS, { ...call, signal: deadline.signal }, (signal) =>
         this.#open(call, access, this.#following, signal),
       );
       opened?.();
-      for await (const line of splitLines(answer.body, MAX_LINE_BYTES)) {
+      for await (const line of splitLines(answer.body, ANSWER_BYTES.object, held)) {
         await paced();
         if (call.signal?.aborted) return;
         yield line;
@@ -121,22 +124,23 @@ export class Transport {
       if (call.signal?.aborted) return;
       throw this.#explain(call, error, deadline);
     } finally {
+      held.release();
       deadline.clear();
     }
   }
 
-  parse(call: Call, json: string | Buffer): unknown {
+  parse(call: Call, json: Buffer): unknown {
     try {
-      return parseInt64Json(String(json));
-    } catch {
-      throw this.#notJson(call);
+      return parseChecked(json);
+    } catch (error) {
+      throw this.#unread(call, error);
     }
   }
 
   /** As {@link parse}, for an event of a watch, without what `trim` takes away. */
   parseEvent(call: Call, line: Buffer, trim: Trim): unknown {
     try {
-      return parseInt64Json(trim(line, 2));
+      return parseChecked(trim(line, 2));
     } catch {
       return this.parse(call, line);
     }
@@ -176,7 +180,28 @@ export class Transport {
     );
   }
 
-  #notJson(call: Call): ApiError {
+  /** The whole body of an answer, in memory for as long as `use` takes. */
+  async #whole<T>(answer: Answer, kind: AnswerKind, use: (body: Buffer) => T | Promise<T>): Promise<T> {
+    const held = this.#underWay.hold();
+    try {
+      return await use(await wholeBody(answer, ANSWER_BYTES[kind], held));
+    } finally {
+      held.release();
+    }
+  }
+
+  async #list<T>(call: Call, json: Buffer, project: (item: unknown) => T, trim: Trim): Promise<ListJson<T>> {
+    try {
+      return await readListJson(json, project, trim);
+    } catch (error) {
+      throw this.#unread(call, error);
+    }
+  }
+
+  /** What is wrong with a text that could not be parsed; what else went wrong as it is. */
+  #unread(call: Call, error: unknown): unknown {
+    if (error instanceof AnswerLimitError) return failure(call, this.host, error.message);
+    if (!(error instanceof SyntaxError)) return error;
     return failure(call, this.host, "its answer is not JSON, so not a Kubernetes API server's");
   }
 
@@ -209,17 +234,7 @@ export class Transport {
     if (deadline.passed) {
       return failure(call, this.host, `there was no complete answer within ${deadline.ms / 1000} s`, error);
     }
-    if (error instanceof LargeBodyError) {
-      return failure(call, this.host, `its answer has more than ${mebibytes(MAX_BODY_BYTES)}`);
-    }
-    if (error instanceof LongLineError) {
-      const limit = mebibytes(MAX_LINE_BYTES);
-      return failure(
-        call,
-        this.host,
-        `it sent a line of more than ${limit}, which no Kubernetes object needs`,
-      );
-    }
+    if (error instanceof AnswerLimitError) return failure(call, this.host, error.message);
     if (error instanceof HalfLineError) {
       return failure(call, this.host, 'its answer ended in the middle of an event', error);
     }
@@ -255,7 +270,8 @@ export class Transport {
     if (date) this.#skew.hear({ sentAt, receivedAt: this.#clock.now(), date });
     if (status >= 200 && status < 300) return answer;
     if (status === 401) this.#connection.forgetCredentials?.();
-    throw refusal(call, this.host, answer, String(await body(answer)), this.#secrets);
+    const text = await this.#whole(answer, 'refusal', String);
+    throw refusal(call, this.host, answer, text, this.#secrets);
   }
 }
 
@@ -281,37 +297,9 @@ class Deadline {
   }
 }
 
-const unzip = promisify(gunzip);
-/** Of what is unzipped at once: 1 ms or so. What is larger is unzipped beside other work. */
-const SMALL_ZIP_BYTES = 256 * 1024;
+const untrimmed: Trim = (json) => json.toString();
 
-const mebibytes = (bytes: number): string => `${bytes / 1024 / 1024} MiB`;
-
-class LargeBodyError extends Error {
-  override readonly name = 'LargeBodyError';
-}
-
-async function body(answer: Answer): Promise<Buffer> {
-  const pieces: Buffer[] = [];
-  let size = 0;
-  for await (const piece of answer.body) {
-    size += piece.length;
-    if (size > MAX_BODY_BYTES) throw new LargeBodyError();
-    pieces.push(piece);
-  }
-  const bytes = Buffer.concat(pieces);
-  if (answer.headers['content-encoding'] !== 'gzip') return bytes;
-  try {
-    const options = { maxOutputLength: MAX_BODY_BYTES, chunkSize: unzippedBytes(bytes) };
-    return bytes.length <= SMALL_ZIP_BYTES ? gunzipSync(bytes, options) : await unzip(bytes, options);
-  } catch (error) {
-    const isLarge = error instanceof Error && 'code' in error && error.code === 'ERR_BUFFER_TOO_LARGE';
-    throw isLarge ? new LargeBodyError() : error;
-  }
-}
-
-/** What a gzip text says at its end that it holds: to be taken for a hint. */
-function unzippedBytes(zipped: Buffer): number {
-  const said = zipped.length < 4 ? 0 : zipped.readUInt32LE(zipped.length - 4);
-  return Math.min(Math.max(said, 64), MAX_BODY_BYTES);
+function parseChecked(text: string | Buffer): unknown {
+  checkStructure(text);
+  return parseInt64Json(String(text));
 }

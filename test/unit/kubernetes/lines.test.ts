@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { HalfLineError, LongLineError, splitLines } from '#shared/kubernetes/lines.ts';
+import { AnswerLimitError } from '#shared/kubernetes/answer-limits.ts';
+import { HalfLineError, splitLines } from '#shared/kubernetes/lines.ts';
 
 async function* streamed(pieces: readonly string[]) {
   for (const piece of pieces) yield Buffer.from(piece);
@@ -39,7 +40,7 @@ describe('the lines of a text', () => {
   test('may be as long as their limit, in whatever pieces, and no longer', async () => {
     assert.deepEqual(await lines(['12', '345\n', '12345\n'], 5), ['12345', '12345']);
     for (const pieces of [['123456\n'], ['123', '456\n'], ['123', '456']]) {
-      await assert.rejects(lines(pieces, 5), LongLineError);
+      await assert.rejects(lines(pieces, 5), AnswerLimitError);
     }
   });
 });

@@ -157,7 +157,7 @@ test('a watch that sends no newline is given up before it fills the memory', asy
   assert.ok(error instanceof ApiError);
   assert.equal(
     error.message,
-    `Cannot watch nodes at ${host}: it sent a line of more than 8 MiB, which no Kubernetes object needs.`,
+    `Cannot watch nodes at ${host}: it sent a line of more than 10 MiB, which no Kubernetes object needs.`,
   );
 });
 

@@ -8,9 +8,10 @@ import { setImmediate as tick } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { generate } from 'selfsigned';
 import { nodeName, podUid } from '#shared/eviction/identity.ts';
+import { ANSWER_BYTES } from '#shared/kubernetes/answer-limits.ts';
 import { ApiError, LateCallError } from '#shared/kubernetes/api-error.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
-import { CALL_TIMEOUT_MS, MAX_BODY_BYTES, PAGE_TIMEOUT_MS } from '#shared/kubernetes/transport.ts';
+import { CALL_TIMEOUT_MS, PAGE_TIMEOUT_MS } from '#shared/kubernetes/transport.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { type Answer, json, scriptedServer, status } from './scripted-server.ts';
 
@@ -86,7 +87,7 @@ describe('connections', () => {
   });
 
   test('do not carry more than an answer may hold, zipped or not', async (t) => {
-    const zeros = gzipSync(Buffer.alloc(MAX_BODY_BYTES + 1, ' '));
+    const zeros = gzipSync(Buffer.alloc(ANSWER_BYTES.object + 1, ' '));
     const { api, host } = await scriptedServer(t, (response, { url }) => {
       if (url.includes('n1')) {
         response.writeHead(200, { 'content-encoding': 'gzip' }).end(zeros);
@@ -98,10 +99,10 @@ describe('connections', () => {
       response.on('drain', more);
       more();
     });
-    const why = `at ${host}: its answer has more than 32 MiB.`;
-    assert.equal(await unanswered(api.getNode(NODE)), `Cannot get nodes n1 ${why}`);
+    const why = (limit: number) => `at ${host}: its answer has more than ${limit} MiB.`;
+    assert.equal(await unanswered(api.getNode(NODE)), `Cannot get nodes n1 ${why(10)}`);
     const list = api.nodes.list({ signal: new AbortController().signal });
-    assert.equal(await unanswered(list), `Cannot list nodes ${why}`);
+    assert.equal(await unanswered(list), `Cannot list nodes ${why(32)}`);
   });
 
   test("lead to the path in the server's address, before every call's own", async (t) => {

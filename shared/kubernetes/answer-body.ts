@@ -1,0 +1,56 @@
+import { promisify } from 'node:util';
+import { gunzip, gunzipSync } from 'node:zlib';
+import { AnswerLimitError, type Held, tooManyBytes } from './answer-limits.ts';
+import type { Answer } from './sockets.ts';
+
+const unzip = promisify(gunzip);
+/** Of what is unzipped at once: 1 ms or so. What is larger is unzipped beside other work. */
+const SMALL_ZIP_BYTES = 256 * 1024;
+/** Smaller chunks are none to zlib. */
+const MIN_CHUNK_BYTES = 64;
+
+/**
+ * The body of an answer, decompressed. `limit`: bytes, of what arrives and of what that becomes; `held` counts both. Rejects with
+ * `AnswerLimitError` beyond.
+ */
+export async function wholeBody(answer: Answer, limit: number, held: Held): Promise<Buffer> {
+  const pieces: Buffer[] = [];
+  let size = 0;
+  for await (const piece of answer.body) {
+    size += piece.length;
+    if (size > limit) throw tooManyBytes(limit);
+    held.take(piece.length);
+    pieces.push(piece);
+  }
+  const bytes = Buffer.concat(pieces);
+  return answer.headers['content-encoding'] === 'gzip' ? unzipped(bytes, limit, held) : bytes;
+}
+
+/** Reads an answer to its end, so that the next call finds the connection free. Rejects with `AnswerLimitError` beyond `limit`. */
+export async function discard(answer: Answer, limit: number): Promise<void> {
+  let size = 0;
+  for await (const piece of answer.body) {
+    size += piece.length;
+    if (size > limit) throw tooManyBytes(limit);
+  }
+}
+
+async function unzipped(bytes: Buffer, limit: number, held: Held): Promise<Buffer> {
+  const size = unzippedBytes(bytes);
+  if (size > limit) throw tooManyBytes(limit);
+  held.take(size);
+  const room = Math.max(size, MIN_CHUNK_BYTES);
+  const options = { maxOutputLength: room, chunkSize: room };
+  try {
+    return bytes.length <= SMALL_ZIP_BYTES ? gunzipSync(bytes, options) : await unzip(bytes, options);
+  } catch (error) {
+    const isLarge = error instanceof Error && 'code' in error && error.code === 'ERR_BUFFER_TOO_LARGE';
+    throw isLarge
+      ? new AnswerLimitError('its answer, decompressed, is larger than its gzip trailer says')
+      : error;
+  }
+}
+
+/** What a gzip text says at its end that it holds. */
+const unzippedBytes = (zipped: Buffer): number =>
+  zipped.length < 4 ? 0 : zipped.readUInt32LE(zipped.length - 4);

@@ -1,0 +1,77 @@
+import { ANSWER_BYTES, ANSWER_STRUCTURE, AnswerLimitError, tooManyBytes } from './answer-limits.ts';
+
+const [QUOTE, BACKSLASH] = [0x22, 0x5c];
+const [COMMA, COLON] = [0x2c, 0x3a];
+const [OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE] = [0x5b, 0x5d, 0x7b, 0x7d];
+
+/**
+ * Looks through a text that is about to be parsed as a whole, without its strings being made. Throws `AnswerLimitError`. A
+ * text has no more structural characters than bytes, so one of up to 1.5 MiB is not looked at.
+ */
+export function checkStructure(json: string | Buffer): void {
+  const { characters, depth: deepest } = ANSWER_STRUCTURE;
+  if (json.length <= characters) return;
+  // A list is parsed item by item; its text as a whole would take the heap twice.
+  if (json.length > ANSWER_BYTES.object) throw tooManyBytes(ANSWER_BYTES.object, ' in one object');
+  const text = typeof json === 'string' ? Buffer.from(json) : json;
+  let [count, depth] = [0, 0];
+  for (let at = 0; at < text.length; at++) {
+    switch (text[at]) {
+      case QUOTE:
+        at = endOfString(text, at);
+        break;
+      case OPEN_BRACE:
+      case OPEN_BRACKET:
+        count += 1;
+        depth += 1;
+        break;
+      case CLOSE_BRACE:
+      case CLOSE_BRACKET:
+        depth -= 1;
+        break;
+      case COMMA:
+      case COLON:
+        count += 1;
+        break;
+      default:
+    }
+    if (depth > deepest) throw tooDeep();
+    if (count > characters) throw tooManyValues();
+  }
+}
+
+/** The index of the quotation mark that ends the string which begins at `start`; the text's end where none does. */
+export function endOfString(text: Buffer, start: number): number {
+  let at = start + 1;
+  while (at < text.length && text[at] !== QUOTE) at += text[at] === BACKSLASH ? 2 : 1;
+  return at;
+}
+
+/** Throws `AnswerLimitError` when a list has so many items. */
+export function checkItems(count: number): void {
+  const { items } = ANSWER_STRUCTURE;
+  if (count > items) throw new AnswerLimitError(`its list has more than ${items} items`);
+}
+
+/** Counts the values that are kept of the items of a list. */
+export class KeptCount {
+  #values = 0;
+
+  /** Throws `AnswerLimitError` beyond the limit of one list. */
+  add(values: number): void {
+    const { kept } = ANSWER_STRUCTURE;
+    this.#values += values;
+    if (this.#values <= kept) return;
+    throw new AnswerLimitError(
+      `the items of its list have more than ${kept} tolerations, labels, finalizers and taints`,
+    );
+  }
+}
+
+const tooManyValues = (): AnswerLimitError =>
+  new AnswerLimitError(
+    `one object of its answer has more than ${ANSWER_STRUCTURE.characters} structural characters ({, [, : and ,)`,
+  );
+
+const tooDeep = (): AnswerLimitError =>
+  new AnswerLimitError(`its answer nests objects and arrays more than ${ANSWER_STRUCTURE.depth} deep`);

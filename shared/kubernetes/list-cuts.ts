@@ -1,0 +1,97 @@
+import { checkItems, endOfString } from './json-structure.ts';
+
+/** Where the items of a list are in its JSON. */
+export interface ListCuts {
+  /** Behind the bracket that opens them, and at the one that closes them. */
+  readonly begin: number;
+  readonly end: number;
+  /** From where to where each of them is. */
+  readonly items: readonly (readonly [number, number])[];
+}
+
+const ITEMS_KEY = '"items"';
+const QUOTE = 0x22;
+const [COMMA, COLON] = [0x2c, 0x3a];
+const [OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE] = [0x5b, 0x5d, 0x7b, 0x7d];
+const isSpace = (byte: number | undefined): boolean =>
+  byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
+
+/**
+ * Finds the items of a list by reading its JSON character by character, however it is written; of several lists of items
+ * the last, as `JSON.parse` does. `undefined`: it has none. Where the text is not JSON, neither are all of its parts.
+ */
+export function exactCuts(json: Buffer): ListCuts | undefined {
+  let found: ListCuts | undefined;
+  let depth = 0;
+  for (let at = 0; at < json.length; at++) {
+    switch (json[at]) {
+      case QUOTE: {
+        const end = endOfString(json, at);
+        const begin = depth === 1 && isItemsKey(json, at, end) ? beginOfArray(json, end + 1) : undefined;
+        if (begin !== undefined) found = cutsFrom(json, begin);
+        at = begin === undefined ? end : (found?.end ?? json.length);
+        break;
+      }
+      case OPEN_BRACE:
+      case OPEN_BRACKET:
+        depth += 1;
+        break;
+      case CLOSE_BRACE:
+      case CLOSE_BRACKET:
+        depth -= 1;
+        break;
+      default:
+    }
+  }
+  return found;
+}
+
+/** The elements of the array whose opening bracket stands before `begin`; `undefined`: it does not end. */
+function cutsFrom(json: Buffer, begin: number): ListCuts | undefined {
+  const items: (readonly [number, number])[] = [];
+  let from = begin;
+  let depth = 0;
+  const cut = (to: number): void => {
+    items.push([from, to]);
+    checkItems(items.length);
+    from = to + 1;
+  };
+  for (let at = begin; at < json.length; at++) {
+    switch (json[at]) {
+      case QUOTE:
+        at = endOfString(json, at);
+        break;
+      case OPEN_BRACE:
+      case OPEN_BRACKET:
+        depth += 1;
+        break;
+      case COMMA:
+        if (depth === 0) cut(at);
+        break;
+      case CLOSE_BRACE:
+      case CLOSE_BRACKET:
+        depth -= 1;
+        if (depth >= 0) break;
+        if (items.length > 0 || afterSpace(json, from) < at) cut(at);
+        return { begin, end: at, items };
+      default:
+    }
+  }
+  return undefined;
+}
+
+const isItemsKey = (json: Buffer, from: number, end: number): boolean =>
+  end + 1 - from === ITEMS_KEY.length && json.toString('latin1', from, end + 1) === ITEMS_KEY;
+
+/** Behind the bracket of an array that is the value of a key that ends before `at`. */
+function beginOfArray(json: Buffer, at: number): number | undefined {
+  const colon = afterSpace(json, at);
+  const bracket = json[colon] === COLON ? afterSpace(json, colon + 1) : json.length;
+  return json[bracket] === OPEN_BRACKET ? bracket + 1 : undefined;
+}
+
+function afterSpace(json: Buffer, from: number): number {
+  let at = from;
+  while (isSpace(json[at])) at += 1;
+  return at;
+}

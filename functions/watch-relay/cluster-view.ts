@@ -3,8 +3,10 @@ import { isDeepStrictEqual } from 'node:util';
 import type { StuckPod } from '#shared/clusters/stuck.ts';
 import { type Draining, drainOrder } from '#shared/eviction/drain.ts';
 import {
+  begunBy,
   DELTA_MAX_AGE_MS,
   type DeletedPod,
+  isAhead,
   latestOf,
   type NodeDelta,
   type NodeFacts,
@@ -299,7 +301,8 @@ export class ClusterView {
   #deletedOf(node: NodeName, now: EpochMs): readonly DeletedPod[] {
     const noted = this.#deleted.get(node);
     for (const { uid, deleted } of noted?.values() ?? []) {
-      if (now - deleted.at > DELTA_MAX_AGE_MS) noted?.delete(uid);
+      // One of the future would never be forgotten.
+      if (isAhead(deleted.at, now) || now - deleted.at > DELTA_MAX_AGE_MS) noted?.delete(uid);
     }
     return [...(noted?.values() ?? [])];
   }
@@ -462,7 +465,7 @@ function seeTaints(
 
 function podFacts(pod: LivePod, before: PodFacts | undefined, now: EpochMs): SeenPod {
   const { uid, namespace, name, owner, tolerations, labels } = pod;
-  const podSince = before?.podSince ?? latestOf(pod.podSince, now);
+  const podSince = before?.podSince ?? latestOf(begunBy(pod.podSince, now), now);
   const mark = labels ? { labelsMark: hash('md5', JSON.stringify(labels), 'base64') } : {};
   return { uid, namespace, name, ...(owner ? { owner } : {}), tolerations, podSince, ...mark };
 }

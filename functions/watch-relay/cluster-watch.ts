@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
-import { RESYNC_MS } from '#shared/eviction/facts.ts';
-import type { ClusterName, EpochMs, NodeName } from '#shared/eviction/identity.ts';
+import { isAhead, RESYNC_MS } from '#shared/eviction/facts.ts';
+import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
-import type { KubernetesApi } from '#shared/kubernetes/api.ts';
+import type { KubernetesApi, LivePod } from '#shared/kubernetes/api.ts';
 import type { GonePod } from '#shared/store/history.ts';
 import type { Store, TaintedNode } from '#shared/store/store.ts';
 import type { Log } from '#shared/telemetry/log.ts';
@@ -17,6 +17,8 @@ import type { RelayMetrics } from './relay-metrics.ts';
 const SETTLING_MS = 5_000;
 /** When the store could not be read it is read again after this. */
 const STORE_RETRY_MS = 2_000;
+/** Pods of one cluster of which a wrong time is logged: a server that names wrong times for all must not fill the log. */
+const MAX_WRONG_TIMES = 100;
 
 /**
  * How a relay hears a cluster: not all is listed yet, changes are heard as they happen, or nothing is heard since then.
@@ -67,6 +69,8 @@ export class ClusterWatch {
   #synced = false;
   /** Nodes without taints that are watched until evicted pods have left them. */
   readonly #left = new Set<NodeName>();
+  /** Pods of which a time in the future was logged. */
+  readonly #inFuture = new Set<PodUid>();
   /** Has the nodes listed anew: other taints evict. */
   #relisting = new AbortController();
 
@@ -87,12 +91,14 @@ export class ClusterWatch {
       {
         replace: (node, listed) => {
           this.#deps.metrics.lists.inc(this.#labels('pods'));
+          for (const pod of listed) this.#checkTime(pod);
           this.#tell(view.replacePods(node, listed, deps.clock.now()));
           this.#tellGone();
           this.#follow(node);
           this.#seeSynced();
         },
         change: ({ kind, object }) => {
+          this.#checkTime(object);
           this.#tell(kind === 'upsert' ? view.upsertPod(object, deps.clock.now()) : view.deletePod(object));
           if (kind === 'delete') this.#tellGone();
           // It may have been the last that left a node without taints.
@@ -187,6 +193,15 @@ export class ClusterWatch {
     for (const { node, uid } of subjects) if (uid === undefined) this.#follow(node);
     // Until then all is told by the resync that is on its way.
     if (this.#recalled && subjects.length > 0) this.#deps.tell(subjects, false);
+  }
+
+  #checkTime({ uid, node, namespace, name, podSince }: LivePod): void {
+    const { clock, log } = this.#deps;
+    if (!node || !isAhead(podSince, clock.now())) return;
+    if (this.#inFuture.has(uid) || this.#inFuture.size >= MAX_WRONG_TIMES) return;
+    this.#inFuture.add(uid);
+    const about = { cluster: this.#cluster, node, namespace, pod: name, uid };
+    log.warn('pod.bound-in-future', { ...about, namedAt: podSince });
   }
 
   #tellGone(): void {

@@ -29,6 +29,19 @@ const TRUNCATED_MS = 999;
 export const latestOf = (named: EpochMs, seenAt: EpochMs): EpochMs =>
   Math.max(named, Math.min(seenAt, named + TRUNCATED_MS));
 
+/** By so much the clock of an API server, or of another process, may be ahead. */
+const MAX_AHEAD_MS = 30_000;
+
+/**
+ * Reports whether a time cannot be that of something that was seen by `seenAt`. An object may name any: a kubelet writes
+ * the conditions of its pods.
+ */
+export const isAhead = (named: EpochMs, seenAt: EpochMs): boolean => named > seenAt + MAX_AHEAD_MS;
+
+/** The time at which something began that was seen by `seenAt`: as it is named, unless that {@link isAhead}. */
+export const begunBy = (named: EpochMs, seenAt: EpochMs): EpochMs =>
+  isAhead(named, seenAt) ? seenAt : named;
+
 /** What deciding needs to know of a pod. */
 export interface PodFacts {
   readonly uid: PodUid;

@@ -1,5 +1,6 @@
 import { isOfPod, isOfTaints, mayStillHold } from './brake.ts';
 import {
+  begunBy,
   compareVersions,
   DELTA_MAX_AGE_MS,
   type DeletedPod,
@@ -196,7 +197,8 @@ function podDecider(
     const age = heard ? compareVersions(delta.version, heard) : 1;
     if (age < 0) return undefined;
     if (age === 0 && delta.kind === 'node' && !isFree) return leaveAsItIs(node, delta, record);
-    const podSince = last?.podSince ?? pod.podSince;
+    // It may have been stored by a release that took any.
+    const podSince = begunBy(last?.podSince ?? pod.podSince, now);
     const deadline = deadlineOf(pod.tolerations, podSince);
     if (!deadline) return record && cancel(delta, record, node);
     const fireAt = dueAt(deadline.at, delta.observedAt, record);

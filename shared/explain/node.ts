@@ -1,5 +1,5 @@
 import type { Brake } from '#shared/eviction/brake.ts';
-import type { Evidence } from '#shared/eviction/facts.ts';
+import { begunBy, type Evidence } from '#shared/eviction/facts.ts';
 import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { Partition } from '#shared/eviction/records.ts';
 import { evicts, type MatchOptions, type Taint } from '#shared/taints/taint.ts';
@@ -200,7 +200,12 @@ function fatesIn(
       const foresight = foresights.get(pod.namespace);
       if (!foresight) return [];
       const record = partition.scheduled.get(pod.uid);
-      const builtInAt = builtInDeadline(foresight, pod, record?.podSince ?? pod.podSince, rules);
+      const builtInAt = builtInDeadline(
+        foresight,
+        pod,
+        begunBy(record?.podSince ?? pod.podSince, now),
+        rules,
+      );
       const workload = runBy?.get(pod.uid);
       const told = { ...who(pod), ...(workload ? { workload } : {}), fate: foresight.fateOf(pod) };
       return [builtInAt === undefined ? told : { ...told, builtInAt }];

@@ -1,3 +1,4 @@
+import { begunBy } from '#shared/eviction/facts.ts';
 import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import type { Partition } from '#shared/eviction/records.ts';
@@ -170,7 +171,7 @@ function byLife(asked: PodCase, pod: AskedPod): Told {
   const foretold = foresight.fateOf(pod);
   const fate = foretold.kind !== 'stays' && 'unknown' in given ? ungoverned(given.unknown) : foretold;
   const record = partition.scheduled.get(pod.uid) ?? partition.ended.get(pod.uid);
-  const podSince = record?.podSince ?? pod.podSince;
+  const podSince = begunBy(record?.podSince ?? pod.podSince, now);
   const taints =
     pod.node === undefined ? [] : accountsOf(foresight, node.live.taints ?? [], pod, podSince, rules);
   const evictsAt = pod.node === undefined ? undefined : builtInDeadline(foresight, pod, podSince, rules);

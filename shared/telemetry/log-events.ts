@@ -71,6 +71,11 @@ export type LogEvents = {
   'eviction.elsewhere': EvictionFields & { readonly deletedAt: EpochMs };
   /** It was gone when it was to be evicted. */
   'eviction.gone': EvictionRef;
+  /**
+   * `PodScheduled` names a time in the future (`namedAt`). The time is ignored: the pod's countdowns begin when it was first
+   * seen. The clocks differ, or somebody wants the pod to stay.
+   */
+  'pod.bound-in-future': PodFields & { readonly namedAt: EpochMs };
   /** It was evicted, and terminates although its grace period has been over for more than a minute. */
   'pod.stuck': PodFields & {
     readonly overAt: EpochMs;

@@ -556,7 +556,7 @@ describe('what goes on failing', () => {
 
   test('counts from its own first failure, not from that of others', async () => {
     const bench = await heard(
-      [nodeDelta(1, { pods: [pod('u1'), pod('u2', { podSince: at(3 * 24 * 3600) })] })],
+      [nodeDelta(1, { pods: [pod('u1'), pod('u2', { tolerations: [tolerating('a', 3 * 24 * 3600)] })] })],
       podsNamed(2),
     );
     bench.cluster.beforeRequest = () => {
@@ -592,7 +592,7 @@ describe('what is written is told, although no timer can be armed:', () => {
 
   test('what is given up', async () => {
     const bench = await heard(
-      [nodeDelta(1, { pods: [pod('u1'), pod('u2', { podSince: at(4 * 24 * 3600) })] })],
+      [nodeDelta(1, { pods: [pod('u1'), pod('u2', { tolerations: [tolerating('a', 4 * 24 * 3600)] })] })],
       podsNamed(2),
     );
     failing(bench, 'delete', serverError(500));

@@ -86,8 +86,9 @@ describe('a due message', () => {
   });
 
   test('that comes again and finds only later moments arms the next before it ends', async () => {
-    const later = pod('u2', { podSince: at(500) });
-    const bench = await heard([nodeDelta(1, { pods: [later] })], [livePod('u2')]);
+    const later = pod('u2', { tolerations: [tolerating('a', 560)] });
+    const { tolerations } = later;
+    const bench = await heard([nodeDelta(1, { pods: [later] })], [livePod('u2', { tolerations })]);
     assert.deepEqual(await failed(bench, dueAt(60, '1', 1)), []);
     assert.deepEqual(bench.armed, []);
     assert.deepEqual(await failed(bench, dueAt(60, '1', 2)), []);

@@ -46,6 +46,28 @@ describe('a node delta', () => {
     assert.equal(decided.live, true);
   });
 
+  test('schedules a pod that names a binding in the future from now on, and moves what was stored so', () => {
+    const inYear2999 = Date.UTC(2999, 0);
+    const pods = [pod('u1', { podSince: inYear2999 }), pod('u2', { tolerations: [], podSince: inYear2999 })];
+    const told = planned(emptyPartition, nodeDelta(5, { pods }));
+    assert.deepEqual(
+      told.schedule.map(({ uid, fireAt, podSince }) => [uid, fireAt, podSince]),
+      [
+        ['u1', at(65), at(5)],
+        ['u2', at(5), at(5)],
+      ],
+    );
+    const partition = after(nodeDelta(1));
+    const record = recordIn(partition) as EvictionRecord;
+    const stored = { ...record, podSince: inYear2999, fireAt: inYear2999 + 60_000 };
+    const scheduled = new Map([[record.uid, stored]]);
+    const { reschedule } = planned({ ...partition, scheduled }, nodeDelta(20));
+    assert.deepEqual(
+      reschedule.map(({ fireAt, podSince }) => [fireAt, podSince]),
+      [[at(80), at(20)]],
+    );
+  });
+
   test('arms one timer for all pods that fall due together', () => {
     const pods = Array.from({ length: 110 }, (_, index) => pod(`u${index}`));
     assert.deepEqual(planned(emptyPartition, nodeDelta(1, { pods })).arm, [at(60)]);

@@ -525,6 +525,20 @@ test('evicted pods that do not leave are followed when their node is untainted, 
   assert.deepEqual(last?.kind === 'node' && last.pods.map(({ uid }) => uid), ['u2']);
 });
 
+test('a pod that names a binding in the future is logged, once', async (context) => {
+  const given = bench(context);
+  const inYear2999 = livePod('u1', { podSince: Date.UTC(2999, 0) });
+  given.cluster.pods.lists = [
+    { items: [inYear2999, livePod('u2')], resourceVersion: '1' },
+    { items: [inYear2999, livePod('u2')], resourceVersion: '9' },
+  ];
+  given.cluster.nodes.watches = [{ events: [upsert('a')], end: 'quiet' }];
+  const { relay, events } = relayOf(context, given);
+  relay.start();
+  await given.time.pass(60 * SECOND);
+  assert.equal(events().filter((event) => event === 'pod.bound-in-future').length, 1);
+});
+
 test('when an evicted pod was gone is noted in the history', async (context) => {
   const given = bench(context);
   const leaving = livePod('u1', { terminating: true, disrupted: true, resourceVersion: '3' });

@@ -321,6 +321,15 @@ describe('the moment of a binding', () => {
     assert.equal(podSince(livePod('u1', { podSince: at(10) }), at(8)), at(10));
   });
 
+  test('is when it was first seen where Kubernetes says a time that no clock explains', () => {
+    const inYear2999 = livePod('u1', { podSince: Date.UTC(2999, 0) });
+    assert.equal(podSince(inYear2999, at(20)), at(20));
+    const view = listed([liveNode('n1', 'a')]);
+    view.upsertPod(inYear2999, at(20));
+    const later = only(view.upsertPod({ ...inYear2999, tolerations: [] }, at(30)));
+    assert.equal(later.kind === 'pod' && later.pod.podSince, at(20));
+  });
+
   test('stays as first heard', () => {
     const view = listed([liveNode('n1', 'a')]);
     view.upsertPod(livePod('u1', { podSince: at(10) }), at(10) + 300);

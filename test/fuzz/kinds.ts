@@ -6,6 +6,7 @@ import { deltas } from './deltas.ts';
 import { items } from './items.ts';
 import type { Kind } from './kind.ts';
 import { kubeconfigs } from './kubeconfigs.ts';
+import { largeAnswers } from './large-answers.ts';
 import { policies } from './policies.ts';
 import { fuzz, type Report, type RunOptions } from './run.ts';
 
@@ -25,6 +26,7 @@ export const KINDS: readonly Fuzzed[] = [
   fuzzed(deltas),
   fuzzed(items),
   fuzzed(answers),
+  fuzzed(largeAnswers),
   fuzzed(policies),
   fuzzed(annotations),
   fuzzed(kubeconfigs),

@@ -21,6 +21,7 @@ import { type AccessOptions, addAccessOptions, parseAccess } from './access-opti
 import { type CliDeps, CliError } from './command.ts';
 import {
   type Column,
+  linesText,
   type OutputFormat,
   outputOption,
   shownAs,
@@ -69,7 +70,7 @@ async function add(
   const found = checks ? await checked(cluster, fleet, deps) : 'Nobody was asked whether it can be reached';
   if ((await registry.add(cluster)) === 'exists') throw alreadyThere(cluster.name);
   deps.print(`Cluster ${cluster.name} is registered and managed within 30 s.\n`);
-  deps.print(`${found}: taintward status says whether its relay hears from it.\n`);
+  deps.print(linesText([`${found}: taintward status says whether its relay hears from it.`]));
   const { policy } = (await fleet.rulebook.read(cluster.name)).orders;
   deps.print(
     policy
@@ -182,7 +183,7 @@ function addListCommand(clusters: Command, deps: CliDeps): void {
               : tableOf(found, COLUMNS, { wide, paint: deps.paint }),
         }),
       );
-      for (const stray of strays) deps.complain(`${stray} Delete it from the table.\n`);
+      deps.complain(linesText(strays.map((stray) => `${stray} Delete it from the table.`)));
     }),
   );
 }

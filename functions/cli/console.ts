@@ -5,7 +5,7 @@ import type { Fleet } from '#functions/operator/fleet.ts';
 import { pause } from '#shared/time/pause.ts';
 import { type Browser, startBrowser } from './browser.ts';
 import { type CliDeps, CliError } from './command.ts';
-import { withExamples } from './output.ts';
+import { linesText, withExamples } from './output.ts';
 import { withFleet } from './with-fleet.ts';
 
 interface ConsoleOptions {
@@ -105,7 +105,7 @@ export function addConsoleCommand(
 const OWN_ONLY = ['host', 'port', 'comparisonOperators'];
 
 const linkText = ({ where }: Pick<Fleet, 'where'>, link: string): string =>
-  `The console of ${where}; the link lets one browser in, once:\n${link}\n`;
+  linesText([`The console of ${where}; the link lets one browser in, once:`, link]);
 
 function parsePort(text: string): number {
   const port = Number(text);

@@ -7,6 +7,7 @@ import { timeText } from '#shared/time/time-text.ts';
 import { type CliDeps, CliError } from './command.ts';
 import {
   type Column,
+  linesText,
   type OutputFormat,
   outputOption,
   shownAs,
@@ -118,7 +119,7 @@ function addRedrive(letters: Command, deps: CliDeps): void {
       if (id !== undefined && !all) {
         const letter = await letterOf(id, fleet, limit, queue);
         await fleet.deadLetters.redriveOne(letter);
-        deps.print(`Dead letter ${letter.id} of ${letter.queue} is sent again.\n`);
+        deps.print(linesText([`Dead letter ${letter.id} of ${letter.queue} is sent again.`]));
         return;
       }
       if (id !== undefined || (queue === undefined) !== all)

@@ -4,7 +4,7 @@ import type { Finding } from '#functions/operator/finding.ts';
 import { clusterOrAll } from '#functions/operator/fleet.ts';
 import type { CliDeps } from './command.ts';
 import { EXIT } from './exit-codes.ts';
-import { type OutputFormat, outputOption, shownAs, withExamples } from './output.ts';
+import { linesText, type OutputFormat, outputOption, shownAs, withExamples } from './output.ts';
 import type { Paint } from './paint.ts';
 import { addLiveOptions, withLive } from './with-fleet.ts';
 
@@ -42,13 +42,13 @@ function findingsText(findings: readonly Finding[], paint: Paint): string {
   return [...groups]
     .map(([cluster, found]) => {
       const head = paint('bold', cluster === undefined ? 'Fleet' : `Cluster ${cluster}`);
-      return `${head}\n${found.map((finding) => findingText(finding, paint)).join('')}`;
+      return linesText([head, ...found.flatMap((finding) => findingLines(finding, paint))]);
     })
     .join('\n');
 }
 
-function findingText({ verdict, what, says, fix }: Finding, paint: Paint): string {
+function findingLines({ verdict, what, says, fix }: Finding, paint: Paint): readonly string[] {
   const { text, style } = VERDICTS[verdict];
-  const advice = fix === undefined ? '' : `${' '.repeat(21)}${paint('dim', fix)}\n`;
-  return `  ${paint(style, text)} ${what.padEnd(13)} ${says}\n${advice}`;
+  const advice = fix === undefined ? [] : [`${' '.repeat(21)}${paint('dim', fix)}`];
+  return [`  ${paint(style, text)} ${what.padEnd(13)} ${says}`, ...advice];
 }

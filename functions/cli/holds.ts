@@ -6,7 +6,15 @@ import { type ClusterName, type EpochMs, nodeName } from '#shared/eviction/ident
 import type { HoldTarget } from '#shared/eviction/policy.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import { type CliDeps, CliError, forOption, whyOption } from './command.ts';
-import { type Column, type OutputFormat, outputOption, shownAs, tableOf, withExamples } from './output.ts';
+import {
+  type Column,
+  linesText,
+  type OutputFormat,
+  outputOption,
+  shownAs,
+  tableOf,
+  withExamples,
+} from './output.ts';
 import { withFleet } from './with-fleet.ts';
 
 /** `taintward hold`, `release`, `holds`: what is kept from being evicted, by people and by the guard. */
@@ -60,7 +68,7 @@ function addTarget(
       const { why, for: forMs } = options;
       const { id, until } = await (await fleet.operator()).hold(cluster, target, { why, forMs });
       const how = until === undefined ? `until taintward release ${id}` : `until ${timeText(until)}`;
-      deps.print(`Hold ${id}: ${targetText(target)} of cluster ${cluster} stays, ${how}.\n`);
+      deps.print(linesText([`Hold ${id}: ${targetText(target)} of cluster ${cluster} stays, ${how}.`]));
     }),
   );
 }
@@ -111,7 +119,7 @@ function addReleaseCommand(program: Command, deps: CliDeps): void {
         throw new CliError(`There is no hold ${id}: taintward holds shows those there are.`);
       }
       const { target } = await (await fleet.operator()).release(cluster, id, options.why);
-      deps.print(`${targetText(target)} of cluster ${cluster} is held by ${id} no longer.\n`);
+      deps.print(linesText([`${targetText(target)} of cluster ${cluster} is held by ${id} no longer.`]));
     }),
   );
 }

@@ -5,7 +5,15 @@ import type { Level } from '#shared/explain/lint.ts';
 import { type CliDeps, CliError } from './command.ts';
 import { EXIT } from './exit-codes.ts';
 import { manifestFiles } from './manifest-files.ts';
-import { type Column, jsonText, type OutputFormat, shownAs, tableOf, withExamples } from './output.ts';
+import {
+  type Column,
+  jsonText,
+  linesText,
+  type OutputFormat,
+  shownAs,
+  tableOf,
+  withExamples,
+} from './output.ts';
 import type { Paint } from './paint.ts';
 import { sarifOf } from './sarif.ts';
 import { addLiveOptions, withLive } from './with-fleet.ts';
@@ -94,7 +102,7 @@ function reportText({ objects, findings, unknown }: LintReport, wide: boolean, p
     .filter(({ count }) => count > 0)
     .map(({ level, count }) => `${count} ${level}${count === 1 ? '' : 's'}`);
   const found = counts.length === 0 ? 'nothing was found' : counts.join(', ');
-  const left = unknown.map((each) => `${each.endsWith('.') ? each : `${each}.`}\n`).join('');
+  const left = linesText(unknown.map((each) => (each.endsWith('.') ? each : `${each}.`)));
   return `${table}${left}${objects} ${objects === 1 ? 'object was' : 'objects were'} looked at: ${found}.\n`;
 }
 

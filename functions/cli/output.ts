@@ -88,19 +88,17 @@ export function tableOf<Row>(
   { wide, paint, indent = 0 }: TableLook,
 ): string {
   const shown = columns.filter((column) => wide || !column.wide);
-  const table = [
-    shown.map(({ head }) => head),
-    ...rows.map((row) => shown.map(({ of }) => shownLine(of(row)))),
-  ];
+  const table = [shown.map(({ head }) => head), ...rows.map((row) => shown.map(({ of }) => of(row)))];
   return tableText(table, roomIn({ wide, paint }) - indent, (head) => paint('bold', head));
 }
 
 /** Rows in columns as wide as their widest cell, or as `room` lets them be; the first row is the heads. */
 export function tableText(
-  rows: readonly (readonly string[])[],
+  given: readonly (readonly string[])[],
   room = Number.POSITIVE_INFINITY,
   head = (text: string): string => text,
 ): string {
+  const rows = given.map((row) => row.map(shownLine));
   const gaps = COLUMN_GAP.length * Math.max(0, (rows[0]?.length ?? 0) - 1);
   const { widths, lines } = layout(rows, room - gaps);
   const padded = (cell: string, column: number) =>
@@ -120,6 +118,10 @@ export function tableText(
     .map((line) => `${line}\n`)
     .join('');
 }
+
+/** Lines for people. Each stays one line, whatever is named within it. */
+export const linesText = (lines: readonly string[]): string =>
+  lines.map((line) => `${shownLine(line)}\n`).join('');
 
 /** Shows in a command's help how it is used. */
 export const withExamples = (command: Command, ...examples: readonly string[]): Command =>

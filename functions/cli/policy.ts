@@ -15,6 +15,7 @@ import { DEFAULT_POLICY, type Policy } from '#shared/eviction/policy.ts';
 import { type CliDeps, CliError } from './command.ts';
 import {
   jsonText,
+  linesText,
   type OutputFormat,
   outputOption,
   roomIn,
@@ -192,7 +193,7 @@ function addValidate(policy: Command, deps: CliDeps): void {
   withExamples(command, 'taintward policy validate -f policy.yaml').action(() => {
     const { file } = command.optsWithGlobals<{ file: string }>();
     const { mode } = parsePolicyDocument(applicableText(file, deps));
-    deps.print(`${file} is a policy, of the mode ${mode}.\n`);
+    deps.print(linesText([`${file} is a policy, of the mode ${mode}.`]));
   });
 }
 

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { type CliDeps, CliError } from './command.ts';
-import { withExamples } from './output.ts';
+import { linesText, withExamples } from './output.ts';
 import { withFleet } from './with-fleet.ts';
 
 /** `taintward restore`: what a restored table holds comes back into the one in use. */
@@ -22,7 +22,7 @@ export function addRestoreCommand(program: Command, deps: CliDeps): void {
       if (!yes && !(await asked(from, fleet.where, deps))) throw new CliError('Nothing was changed.');
       deps.progress(`Copying ${from}`);
       const count = await fleet.restoreFrom(from);
-      deps.print(`Items that were copied from ${from} into ${fleet.where}: ${count}.\n`);
+      deps.print(linesText([`Items that were copied from ${from} into ${fleet.where}: ${count}.`]));
     }),
   );
 }

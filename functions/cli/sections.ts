@@ -1,4 +1,4 @@
-import { type Column, tableOf } from './output.ts';
+import { type Column, linesText, tableOf } from './output.ts';
 import type { Paint } from './paint.ts';
 
 /** Before each line of a part. */
@@ -17,9 +17,9 @@ export function sectionsText(answer: string, sections: readonly Section[], paint
     .filter(({ lines }) => lines.length > 0)
     .map(
       ({ heading, lines }) =>
-        `\n${paint('bold', heading)}\n${lines.map((line) => `${INDENT}${line}\n`).join('')}`,
+        `\n${linesText([paint('bold', heading), ...lines.map((line) => `${INDENT}${line}`)])}`,
     );
-  return `${paint('bold', answer)}\n${parts.join('')}`;
+  return `${linesText([paint('bold', answer)])}${parts.join('')}`;
 }
 
 /** The lines of a table, to stand in a part. */

@@ -14,6 +14,7 @@ import type { CliDeps } from './command.ts';
 import { EXIT } from './exit-codes.ts';
 import {
   type Column,
+  linesText,
   type OutputFormat,
   outputOption,
   shownAs,
@@ -71,11 +72,14 @@ function statusText(status: FleetStatus, wide: boolean, paint: Paint): string {
     ['Backlog', backlog ? countsText(backlog) : 'unknown'],
     ...unknown.map((why) => ['Unknown', why] as const),
   ];
-  const lines = facts.map(([name, text]) => `${`${name}:`.padEnd(14)} ${text}\n`).join('');
+  const lines = linesText(facts.map(([name, text]) => `${`${name}:`.padEnd(14)} ${text}`));
   const found =
     needs.length === 0
       ? `${paint('green', 'Nothing needs you.')}\n`
-      : `${paint('bold', 'Needs you')}\n${needs.map((need) => `  ${paint('red', '!')} ${needText(need)}\n`).join('')}`;
+      : linesText([
+          paint('bold', 'Needs you'),
+          ...needs.map((need) => `  ${paint('red', '!')} ${needText(need)}`),
+        ]);
   const spoken = relays.length === 0 ? '' : `\n${tableOf(relays, relayColumns(at, paint), { wide, paint })}`;
   return `${table}${spoken}\n${lines}\n${found}`;
 }

@@ -13,6 +13,7 @@ import type { CliDeps } from './command.ts';
 import { EXIT } from './exit-codes.ts';
 import {
   type Column,
+  linesText,
   type OutputFormat,
   outputOption,
   shownAs,
@@ -122,7 +123,7 @@ function answerText(answer: WhatIfAnswer, wide: boolean, paint: Paint): string {
     paceText(answer),
   ].filter((line) => line !== '');
   const sections = [
-    `${lines.join('\n')}\n`,
+    linesText(lines),
     ...(pods === 0 ? [] : [tableOf(answer.workloads, workloadColumns(at), { wide, paint })]),
     ...(answer.budgets.length === 0 ? [] : [tableOf(answer.budgets, BUDGET_COLUMNS, { wide, paint })]),
     ...(wide && pods > 0 ? [tableOf(answer.each, podColumns(at), { wide, paint })] : []),
@@ -239,7 +240,7 @@ function fateText(fate: Fate, now: EpochMs): string {
 function breaksText({ breaks, guarded }: WhatIfAnswer, paint: Paint): string {
   if (breaks.length === 0) return `${paint('green', 'Nothing breaks.')}\n`;
   const lines = breaks.map((each) => `- ${breakText(each, guarded)}`);
-  return `${paint('red', 'This would break:')}\n${lines.join('\n')}\n`;
+  return linesText([paint('red', 'This would break:'), ...lines]);
 }
 
 function breakText(broken: Break, guarded: number): string {

@@ -1,4 +1,5 @@
 import { stripVTControlCharacters } from 'node:util';
+import { shownLines } from '#shared/shown-text.ts';
 import { jsonLog, type Log } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { narrator } from './narrator.ts';
@@ -24,7 +25,8 @@ export function voice(format: LogFormat, clock: Clock): Voice {
   return { log: format === 'json' ? jsonLog() : narrator(clock, say), say, isToTerminal: stream.isTTY };
 }
 
-/** Colours are for terminals only. */
+/** Colours are for terminals only, and other control characters for nobody. */
 function printLine(stream: NodeJS.WriteStream, line: string): void {
-  stream.write(`${stream.isTTY ? line : stripVTControlCharacters(line)}\n`);
+  const shown = shownLines(line);
+  stream.write(`${stream.isTTY ? shown : stripVTControlCharacters(shown)}\n`);
 }

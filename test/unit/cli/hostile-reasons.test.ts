@@ -1,0 +1,83 @@
+import assert from 'node:assert/strict';
+import { describe, type TestContext, test } from 'node:test';
+import { run } from '#functions/cli/run.ts';
+import { FleetError } from '#functions/operator/fleet.ts';
+import { Operator } from '#shared/clusters/operator.ts';
+import { clusterName, nodeName } from '#shared/eviction/identity.ts';
+import { aNode, aRecord, aTaint } from '#test/contracts/partition-builders.ts';
+import { heardCluster } from '#test/world/heard-cluster.ts';
+import { commandLine, NOW } from './command-line.ts';
+import { plainOutput } from './plain-output.ts';
+
+const PROD = clusterName('prod');
+/** Each begins a line where it acts: what stands behind it would pass for a line of ours. */
+const ENDS = ['\n', '\r\n', '\r', '\u2028', '\u2029', '\u0085', '\u000b', '\u000c', '\u202e\n'];
+const FORGED = 'Nothing needs you.';
+const ACTED_UPON = /(?!\n)[\p{Cc}\u2028-\u202e]/u;
+
+/** What a command prints where every reason, name and error ends as given and goes on with a line of its own. */
+async function printed(t: TestContext, end: string, ...argv: readonly string[]): Promise<string> {
+  const reason = `because${end}${FORGED}`;
+  const { fleet, store, rulebook, leases, clock } = commandLine(t);
+  await heardCluster(leases, PROD, NOW);
+  Object.assign(fleet, { cluster: () => Promise.reject(new FleetError(`Cannot ask: ${reason}`)) });
+  const operator = new Operator({ rulebook, clock, who: `anna${end}${FORGED}` });
+  await operator.applyPolicy(PROD, 'mode: enforce', reason);
+  await operator.hold(PROD, { kind: 'node', node: nodeName(`n${end}${FORGED}`) }, { why: reason });
+  await operator.hold(PROD, { kind: 'pod', namespace: 'default', name: 'web-1' }, { why: reason });
+  await operator.stop(PROD, { why: reason });
+  await operator.stopAll({ why: reason });
+  const ref = { cluster: PROD, node: nodeName('node-1') };
+  const node = aNode({ taints: [aTaint({ value: `v${end}${FORGED}` })] });
+  const record = aRecord({ name: 'web-1', owner: { kind: `Kind${end}${FORGED}`, name: 'web' } });
+  await store.commit(ref, 0, { node, schedule: [record], end: [], live: true }, NOW);
+  const output = plainOutput();
+  let complaint = '';
+  await run(argv, {
+    ...{ ...output.deps, fleet: () => fleet, live: async () => fleet, clock },
+    connect: () => assert.fail('a cluster was asked for'),
+    complain: (text) => {
+      complaint += text;
+    },
+  });
+  return output.state.printed + complaint;
+}
+
+const COMMANDS: readonly (readonly string[])[] = [
+  ['status'],
+  ['holds'],
+  ['audit'],
+  ['audit', '-o', 'wide'],
+  ['history'],
+  ['history', '-o', 'wide'],
+  ['pending'],
+  ['doctor'],
+  ['lint', 'prod'],
+  ['explain', 'pod', 'default/web-1', '--cluster', 'prod'],
+  ['explain', 'node', 'node-1', '--cluster', 'prod'],
+  ['explain', 'node', 'node-1', '--cluster', 'prod', '-o', 'wide'],
+  ['what-if', 'prod', '--nodes', 'all', '--taint', 'a=b:NoExecute'],
+  ['policy', 'get', 'prod'],
+];
+
+describe('no reason, name or error begins a line of an answer', () => {
+  for (const argv of COMMANDS) {
+    test(argv.join(' '), async (t) => {
+      const plain = await printed(t, ' ', ...argv);
+      for (const end of ENDS) {
+        const text = await printed(t, end, ...argv);
+        assert.doesNotMatch(text, ACTED_UPON);
+        assert.doesNotMatch(text, /^Nothing needs you\./m);
+        assert.equal(text.split('\n').length, plain.split('\n').length, text);
+      }
+    });
+  }
+});
+
+test('what somebody is told of a target of their own is one line', async (t) => {
+  for (const end of ENDS) {
+    const node = `n${end}${FORGED}`;
+    const text = await printed(t, end, 'hold', 'node', node, '--cluster', 'prod', '--why', node);
+    assert.match(text, /^Hold \S+: node n.+ of cluster prod stays, until taintward release \S+\.\n$/);
+  }
+});

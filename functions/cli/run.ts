@@ -3,6 +3,7 @@ import { FleetError } from '#functions/operator/fleet.ts';
 import { LabelSelectorError } from '#functions/operator/label-selector.ts';
 import { OrderError } from '#shared/clusters/operator.ts';
 import { PolicyError } from '#shared/clusters/policy-document.ts';
+import { systemErrorText } from '#shared/files/system-error.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { KubeconfigError } from '#shared/kubernetes/kubeconfig-file.ts';
 import { QueueError } from '#shared/queues/sender.ts';
@@ -46,7 +47,8 @@ export async function run(argv: readonly string[], deps: Omit<CliDeps, 'exitWith
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.fine : EXIT.usage;
     deps.progress();
     const known = OPERATOR_ERRORS.some((kind) => error instanceof kind);
-    complain(`taintward: ${known ? shownText((error as Error).message) : (error as Error).stack}\n`);
+    const text = known ? (error as Error).message : systemErrorText(error);
+    complain(`taintward: ${text === undefined ? (error as Error).stack : shownText(text)}\n`);
     return EXIT.failed;
   } finally {
     deps.progress();

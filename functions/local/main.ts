@@ -8,8 +8,10 @@ import { ProbeAddressError } from '#functions/watch-relay/probe-server.ts';
 import { OrderError } from '#shared/clusters/operator.ts';
 import { PolicyError } from '#shared/clusters/policy-document.ts';
 import { readPolicyFile } from '#shared/clusters/policy-file.ts';
+import { systemErrorText } from '#shared/files/system-error.ts';
 import { KubeconfigError } from '#shared/kubernetes/kubeconfig-file.ts';
 import { madeOnce } from '#shared/made-once.ts';
+import { shownLines } from '#shared/shown-text.ts';
 import { StoreError } from '#shared/store/store.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { answerSocket } from './answer-socket.ts';
@@ -141,6 +143,7 @@ try {
 /** Ends the process, as if it were killed, with one sentence for the operator. */
 function fail(error: unknown): never {
   const known = OPERATOR_ERRORS.some((kind) => error instanceof kind);
-  process.stderr.write(`taintward: ${known ? (error as Error).message : (error as Error).stack}\n`);
+  const text = known ? (error as Error).message : (systemErrorText(error) ?? (error as Error).stack ?? '');
+  process.stderr.write(`taintward: ${shownLines(text)}\n`);
   process.exit(1);
 }

@@ -1,7 +1,7 @@
 import { DatabaseSync } from 'node:sqlite';
 import * as z from 'zod';
-import { errorMessage } from '#shared/error-message.ts';
 import { createOwnerOnly, makeOwnerOnly } from '#shared/files/owner-only.ts';
+import { sqliteFault } from '#shared/files/system-error.ts';
 import { StoreError } from '#shared/store/store.ts';
 
 /** The version of the tables below, kept in the file as `user_version`. */
@@ -114,22 +114,6 @@ const SCHEMA = `
   PRAGMA user_version = ${SCHEMA_VERSION};
 `;
 
-/** SQLite's primary result codes that have a remedy of their own (sqlite.org/rescode.html). */
-const REMEDIES: ReadonlyMap<number, string> = new Map([
-  [5, 'another process holds it: stop that one'],
-  [8, 'it is read-only: give this user the right to write it'],
-  [10, 'its disk fails: check the disk and the free space'],
-  [11, 'it is damaged: restore a copy, or move it away to start anew'],
-  [13, 'its disk is full: make room'],
-  [14, 'its directory is missing or closed to this user: create it, or name another path'],
-  [26, 'it is another kind of file: name another path, or move it away'],
-]);
-
-/** The low byte of an extended result code is the primary one. */
-const PRIMARY_CODE_MASK = 0xff;
-
-const sqliteError = z.object({ errcode: z.int() });
-
 const pragmaRow = z.object({ value: z.int() });
 
 /**
@@ -154,7 +138,7 @@ export function openDatabase(path: string): DatabaseSync {
 }
 
 /**
- * Opens the embedded database at `path`, which another process may have open, to read it only. Throws `StoreError`, as
+ * Opens the embedded database at `path`, which another process may have open, to read it only. Throws as
  * {@link openDatabase} does.
  */
 export function openDatabaseReadOnly(path: string): DatabaseSync {
@@ -233,9 +217,5 @@ export function orSqliteStoreError<T>(path: string, work: () => T): T {
 /** What SQLite made of a call, as one sentence that names the file and says what to do. A `StoreError` stays itself. */
 function sqliteStoreError(error: unknown, path: string): StoreError {
   if (error instanceof StoreError) return error;
-  const message = errorMessage(error);
-  const found = sqliteError.safeParse(error);
-  const remedy = found.success ? REMEDIES.get(found.data.errcode & PRIMARY_CODE_MASK) : undefined;
-  const text = remedy ? `${remedy} (${message})` : message;
-  return new StoreError(`The database ${path} cannot be used: ${text}.`, { cause: error });
+  return new StoreError(`The database ${path} cannot be used: ${sqliteFault(error)}.`, { cause: error });
 }

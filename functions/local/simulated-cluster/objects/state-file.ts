@@ -2,6 +2,7 @@ import { existsSync, renameSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import * as z from 'zod';
 import { createOwnerOnly, makeOwnerOnly } from '#shared/files/owner-only.ts';
+import { namingDatabase } from '#shared/files/system-error.ts';
 import type { Change } from './history.ts';
 import { parseJson, stringifyJson } from './json.ts';
 import { objectSchemas, RESOURCE_NAMES } from './kinds.ts';
@@ -46,7 +47,7 @@ export interface StateFileLog {
 
 /**
  * Opens the file, or makes it; nobody but its owner can read or write it. One that is damaged is put aside as `<path>.damaged`, with a warning, and begun
- * anew. Throws when it can be neither opened nor made.
+ * anew. Throws when it can be neither opened nor made; errors of SQLite name it as `path`.
  */
 export function openStateFile(path: string, log?: StateFileLog): StateFile {
   try {
@@ -68,11 +69,18 @@ class UnreadableStateError extends Error {
 function open(path: string): StateFile {
   createOwnerOnly(path);
   makeOwnerOnly(path);
-  const database = new DatabaseSync(path);
+  const database = namingDatabase(path, () => new DatabaseSync(path));
   try {
-    prepare(database);
-    const state = read(database);
-    return { state, save: writer(database), close: () => database.close() };
+    const state = namingDatabase(path, () => {
+      prepare(database);
+      return read(database);
+    });
+    const save = writer(database);
+    return {
+      state,
+      save: (change) => namingDatabase(path, () => save(change)),
+      close: () => database.close(),
+    };
   } catch (error) {
     database.close();
     throw error;

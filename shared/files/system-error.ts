@@ -1,0 +1,80 @@
+import { errorMessage } from '#shared/error-message.ts';
+
+/** Remedies of failed system calls, by code. */
+const REMEDIES: Readonly<Record<string, string>> = {
+  EACCES: 'give this user permission to it',
+  EDQUOT: 'the quota of this user is used up; make room',
+  EEXIST: 'something stands in its place; move that away',
+  EIO: 'its disk fails; check the disk',
+  EISDIR: 'a directory stands in its place; move that away',
+  ELOOP: 'it is a link; move that away',
+  EMFILE: 'this process has too many files open; raise the limit (ulimit -n)',
+  ENOENT: 'it does not exist; create it, or name another path',
+  ENOSPC: 'its disk has no space or no inodes left; make room',
+  ENOTDIR: 'a file stands in place of a directory above it; move that away',
+  ENOTEMPTY: 'a directory stands in its place; move that away',
+  EPERM: 'give this user permission to it',
+  EROFS: 'its disk is read-only; name another path',
+};
+
+/** Remedies of SQLite's primary result codes (sqlite.org/rescode.html). */
+const SQLITE_REMEDIES: ReadonlyMap<number, string> = new Map([
+  [5, 'another process holds it: stop that one'],
+  [8, 'it is read-only: give this user the right to write it'],
+  [10, 'its disk fails: check the disk and the free space'],
+  [11, 'it is damaged: restore a copy, or move it away to start anew'],
+  [13, 'its disk is full: make room'],
+  [14, 'its directory is missing or closed to this user: create it, or name another path'],
+  [26, 'it is another kind of file: name another path, or move it away'],
+]);
+/** SQLite's result code when another process holds a lock. */
+export const SQLITE_BUSY = 5;
+
+/** The low byte of an extended result code is the primary one. */
+const PRIMARY_CODE_MASK = 0xff;
+
+/** SQLite's primary result code; `undefined`: the error is none of SQLite. */
+export function sqliteCode(error: unknown): number | undefined {
+  if (!(error instanceof Error && 'errcode' in error && typeof error.errcode === 'number')) return undefined;
+  return error.errcode & PRIMARY_CODE_MASK;
+}
+
+/** What SQLite reports of a database, and the remedy if there is one of its own. */
+export function sqliteFault(error: unknown): string {
+  const remedy = SQLITE_REMEDIES.get(sqliteCode(error) ?? 0);
+  return remedy ? `${remedy} (${errorMessage(error)})` : errorMessage(error);
+}
+
+/**
+ * One sentence for the operator, with path and remedy, for an error of the operating system or of SQLite that nobody had a sentence of
+ * its own for. `undefined`: the error is neither, so it is a mistake in the code.
+ */
+export function systemErrorText(error: unknown): string | undefined {
+  const { path } = pathOf(error);
+  if (sqliteCode(error) !== undefined) {
+    return `The database${path === undefined ? '' : ` ${path}`} cannot be used: ${sqliteFault(error)}.`;
+  }
+  if (!(error instanceof Error && 'syscall' in error && 'code' in error)) return undefined;
+  const { code, syscall } = error;
+  const remedy = REMEDIES[String(code)];
+  const what = path === undefined ? `The system refused ${syscall}` : `Cannot ${syscall} ${path}`;
+  return remedy === undefined || path === undefined
+    ? `${what}: ${error.message}.`
+    : `${what} (${code}): ${remedy}.`;
+}
+
+function pathOf(error: unknown): { readonly path?: string } {
+  return error instanceof Error && 'path' in error && typeof error.path === 'string'
+    ? { path: error.path }
+    : {};
+}
+
+/** Runs work on a database; an error of SQLite names its path from then on. */
+export function namingDatabase<T>(path: string, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (sqliteCode(error) !== undefined) throw Object.assign(error as Error, { path });
+    throw error;
+  }
+}

@@ -3,6 +3,7 @@ import { FleetError } from '#functions/operator/fleet.ts';
 import { LabelSelectorError } from '#functions/operator/label-selector.ts';
 import { OrderError } from '#shared/clusters/operator.ts';
 import { PolicyError } from '#shared/clusters/policy-document.ts';
+import { ForeignFileError } from '#shared/files/owner-only.ts';
 import { systemErrorText } from '#shared/files/system-error.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { KubeconfigError } from '#shared/kubernetes/kubeconfig-file.ts';
@@ -18,6 +19,7 @@ const OPERATOR_ERRORS = [
   ApiError,
   CliError,
   FleetError,
+  ForeignFileError,
   KubeconfigError,
   LabelSelectorError,
   OrderError,

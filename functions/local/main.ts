@@ -8,6 +8,7 @@ import { ProbeAddressError } from '#functions/watch-relay/probe-server.ts';
 import { OrderError } from '#shared/clusters/operator.ts';
 import { PolicyError } from '#shared/clusters/policy-document.ts';
 import { readPolicyFile } from '#shared/clusters/policy-file.ts';
+import { ForeignFileError } from '#shared/files/owner-only.ts';
 import { systemErrorText } from '#shared/files/system-error.ts';
 import { KubeconfigError } from '#shared/kubernetes/kubeconfig-file.ts';
 import { madeOnce } from '#shared/made-once.ts';
@@ -31,6 +32,7 @@ import { voice } from './voice.ts';
 const OPERATOR_ERRORS = [
   ClustersRefusedError,
   ConsoleAddressError,
+  ForeignFileError,
   KubeconfigError,
   OrderError,
   PolicyError,

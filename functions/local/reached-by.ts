@@ -1,8 +1,6 @@
-import { readFileSync, writeFileSync } from 'node:fs';
 import * as z from 'zod';
 import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
-import { createOwnerOnly } from '#shared/files/owner-only.ts';
-import { systemErrorCode } from '#shared/kubernetes/kubeconfig-file.ts';
+import { readOwn, replaceOwn } from '#shared/files/owner-only.ts';
 
 /** In the state directory: how its process reaches its clusters, for whoever asks them beside it. */
 export const REACHED_BY_FILE = 'clusters.json';
@@ -15,21 +13,18 @@ export interface ReachedBy {
 
 const schema = z.record(z.string(), z.object({ context: z.string(), kubeconfig: z.string().optional() }));
 
-/** Leaves it in `path`. */
+/** Leaves it in `path`. Throws `ForeignFileError` when somebody else's file stands there. */
 export function writeReachedBy(path: string, clusters: ReadonlyMap<ClusterName, ReachedBy>): void {
-  createOwnerOnly(path);
-  writeFileSync(path, `${JSON.stringify(Object.fromEntries(clusters), undefined, 2)}\n`);
+  replaceOwn(path, `${JSON.stringify(Object.fromEntries(clusters), undefined, 2)}\n`);
 }
 
-/** What stands in `path`; of no cluster, where nothing does. Throws when it is of no use. */
+/**
+ * What stands in `path`; of no cluster, where nothing does. Throws `ForeignFileError` when it is somebody else's, and when it is of no
+ * use.
+ */
 export function readReachedBy(path: string): ReadonlyMap<ClusterName, ReachedBy> {
-  let text: string;
-  try {
-    text = readFileSync(path, 'utf8');
-  } catch (error) {
-    if (systemErrorCode(error) === 'ENOENT') return new Map();
-    throw error;
-  }
+  const text = readOwn(path);
+  if (text === undefined) return new Map();
   const found = schema.parse(JSON.parse(text));
   return new Map(Object.entries(found).map(([name, by]) => [clusterName(name), by]));
 }

@@ -31,8 +31,13 @@ export const serviceViewSchema = z.object({
   queues: z.record(z.string(), z.int()),
 });
 
+/** A link as a console makes it: to the loopback interface, with a key. It is shown, and opened in a browser. */
+const CONSOLE_LINK = /^http:\/\/(?:127\.0\.0\.1|\[::1\]):\d{1,5}\/\?key=[\w-]+$/;
+
 /** How such a process answers who asks for a link to its console; absent: it serves none. */
-export const consoleLinkSchema = z.object({ link: z.string().optional() });
+export const consoleLinkSchema = z.object({
+  link: z.string().regex(CONSOLE_LINK, 'is no link to a console on this machine').optional(),
+});
 
 export type ConsoleLink = z.infer<typeof consoleLinkSchema>;
 export type ServiceClusterView = z.infer<typeof clusterViewSchema>;

@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite';
 import * as z from 'zod';
-import { createOwnerOnly, makeOwnerOnly } from '#shared/files/owner-only.ts';
+import { checkOwnDatabase, createOwnerOnly, makeOwnerOnly } from '#shared/files/owner-only.ts';
 import { sqliteFault } from '#shared/files/system-error.ts';
 import { StoreError } from '#shared/store/store.ts';
 
@@ -118,11 +118,15 @@ const pragmaRow = z.object({ value: z.int() });
 
 /**
  * Opens, or creates, the embedded database at `path` (a file of its owner's alone, or `:memory:`). Throws `StoreError`, with one
- * sentence that names the path and the remedy, when that is impossible or the file is not one this code may write.
+ * sentence that names the path and the remedy, when that is impossible or the file is not one this code may write, and `ForeignFileError`
+ * when it is in the hands of another user.
  */
 export function openDatabase(path: string): DatabaseSync {
   const isFile = path !== ':memory:';
-  if (isFile) createOwnerOnly(path);
+  if (isFile) {
+    createOwnerOnly(path);
+    checkOwnDatabase(path);
+  }
   const database = orSqliteStoreError(path, () => new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS }));
   try {
     orSqliteStoreError(path, () => {
@@ -142,6 +146,7 @@ export function openDatabase(path: string): DatabaseSync {
  * {@link openDatabase} does.
  */
 export function openDatabaseReadOnly(path: string): DatabaseSync {
+  checkOwnDatabase(path);
   const database = orSqliteStoreError(
     path,
     () => new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS, readOnly: true }),

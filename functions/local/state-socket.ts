@@ -3,6 +3,7 @@ import { rmSync } from 'node:fs';
 import { createServer, request as httpRequest, type RequestListener } from 'node:http';
 import { relative } from 'node:path';
 import { json } from 'node:stream/consumers';
+import { findOwn } from '#shared/files/owner-only.ts';
 
 /** In the state directory: where its process answers whoever may read that directory. */
 export const SOCKET_FILE = 'service.sock';
@@ -20,7 +21,7 @@ export interface StateSocket {
 
 /**
  * Answers HTTP on a socket at `path`, with the rights of the files beside it. What a killed process left there goes. `undefined`:
- * the path is too long for a socket.
+ * the path is too long for a socket. Rejects with `ForeignFileError` when something else stands there, which stays.
  */
 export async function listenOnSocket(
   path: string,
@@ -28,7 +29,7 @@ export async function listenOnSocket(
 ): Promise<StateSocket | undefined> {
   const short = reachable(path);
   if (short === undefined) return undefined;
-  rmSync(path, { force: true });
+  if (findOwn(path, 'socket')) rmSync(path, { force: true });
   const server = createServer(listener);
   const umask = process.umask(UMASK);
   try {
@@ -47,14 +48,17 @@ export async function listenOnSocket(
   };
 }
 
-/** The JSON that is answered on the socket at `path`; `undefined`: nobody answers there. Rejects when it is refused. */
+/**
+ * The JSON that is answered on the socket at `path`; `undefined`: nobody answers there. Rejects when it is refused, and with `ForeignFileError`
+ * when it is not a socket of this user: whoever listens there would be believed.
+ */
 export async function askSocket(
   path: string,
   question: string,
   method: 'GET' | 'POST' = 'GET',
 ): Promise<unknown> {
   const socketPath = reachable(path);
-  if (socketPath === undefined) return undefined;
+  if (socketPath === undefined || findOwn(path, 'socket') === undefined) return undefined;
   const asked = httpRequest({ socketPath, method, path: question, agent: false, timeout: ANSWER_MS });
   asked.once('timeout', () => asked.destroy());
   asked.end();

@@ -12,6 +12,8 @@ import { askSocket, SOCKET_FILE } from '#functions/local/state-socket.ts';
 import { localContextConnection } from '#shared/clusters/local-context-connection.ts';
 import { localUser } from '#shared/clusters/local-user.ts';
 import { Operator } from '#shared/clusters/operator.ts';
+import { findOwnDirectory } from '#shared/files/owner-only.ts';
+import { isDefaultKubeconfig } from '#shared/kubernetes/kubeconfig-file.ts';
 import { QUEUES } from '#shared/queues/queue-set.ts';
 import type { QueueSender } from '#shared/queues/sender.ts';
 import { logTo } from '#shared/telemetry/log.ts';
@@ -20,12 +22,24 @@ import { type Fleet, FleetError } from './fleet.ts';
 import { liveCluster } from './live-cluster.ts';
 import { localDeadLetters } from './local-dead-letters.ts';
 
+export interface LocalFleetOptions {
+  /**
+   * Nobody named the directory, it was found. Then a kubeconfig that it leads to starts no program, unless kubectl would read that file
+   * by itself: whoever made the working directory may have made all of this.
+   */
+  readonly found?: boolean;
+}
+
 /**
  * The fleet of an `npm start`, running or not. Its clusters are asked by the contexts by which it reaches them. Throws
- * `FleetError` for a directory that is none of its, or `StoreError`.
+ * `FleetError` for a directory that is none of its, `ForeignFileError` for one that somebody else owns or may write, or `StoreError`.
  */
-export function localFleet(directory: string, clock: Clock): Fleet {
-  const dir = resolve(directory);
+export function localFleet(
+  directory: string,
+  clock: Clock,
+  { found = false }: LocalFleetOptions = {},
+): Fleet {
+  const dir = findOwnDirectory(directory) ?? resolve(directory);
   const path = join(dir, STORE_FILE);
   if (!existsSync(path)) {
     throw new FleetError(`There is no ${path}: name the directory that npm start was given as --state.`);
@@ -56,7 +70,9 @@ export function localFleet(directory: string, clock: Clock): Fleet {
       }
       const { context, kubeconfig } = by;
       const access = { kind: 'local-context', context, ...(kubeconfig ? { kubeconfig } : {}) } as const;
-      return liveCluster(name, localContextConnection(access), clock);
+      const isNamed = !found || kubeconfig === undefined || isDefaultKubeconfig(kubeconfig);
+      const options = isNamed ? {} : { noPrograms: notNamed(directory, kubeconfig) };
+      return liveCluster(name, localContextConnection(access, options), clock);
     },
     async backlog() {
       const view = await service();
@@ -65,13 +81,21 @@ export function localFleet(directory: string, clock: Clock): Fleet {
     service,
     async consoleLink() {
       const answer = await askSocket(join(dir, SOCKET_FILE), '/console/link', 'POST');
-      return answer === undefined ? undefined : consoleLinkSchema.parse(answer).link;
+      if (answer === undefined) return undefined;
+      const { data, error } = consoleLinkSchema.safeParse(answer);
+      if (data !== undefined) return data.link;
+      throw new FleetError(
+        `What ${join(dir, SOCKET_FILE)} answers ${error.issues[0]?.message}: look which process listens there, and start it again.`,
+      );
     },
     operator: async () => new Operator({ rulebook, clock, who: localUser() }),
     dueQueue: async () => redriving(letters),
     close: () => store.close(),
   };
 }
+
+const notNamed = (directory: string, kubeconfig: string): string =>
+  `its kubeconfig ${kubeconfig} was only found by way of ${directory}; if you trust that, say --state ${directory}.`;
 
 /** Sends to the queue of the process that runs, or of the next that starts, by way of letters that it is to send again. */
 function redriving(letters: DeadLetters): QueueSender {

@@ -3,6 +3,7 @@ import { isInUse } from '#functions/local/state-directory.ts';
 import type { Connect } from '#shared/clusters/connect.ts';
 import { localContextConnection } from '#shared/clusters/local-context-connection.ts';
 import type { LocalContextAccess } from '#shared/clusters/registry.ts';
+import { ForeignFileError } from '#shared/files/owner-only.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { contextFleet } from './context-fleet.ts';
 import { deployedFleet } from './deployed-fleet.ts';
@@ -39,14 +40,14 @@ export function openFleet(
   }
   if (state !== undefined) return localFleet(state, clock);
   if (table !== undefined) return deployedFleet(table, { clock, connect });
-  if (!runsHere()) {
+  if (!runsHere(hint)) {
     hintOnFailure?.(
       `No npm start runs in this directory, so that was asked of table ${DEFAULT_TABLE}: name another with --table, or a state directory with --state.`,
     );
     return deployedFleet(DEFAULT_TABLE, { clock, connect });
   }
   hint(`Of the npm start that runs in this directory (--state ${DEFAULT_STATE}).`);
-  return localFleet(DEFAULT_STATE, clock);
+  return localFleet(DEFAULT_STATE, clock, { found: true });
 }
 
 /**
@@ -66,8 +67,8 @@ export async function openLive(choice: LiveChoice, deps: OpenFleetDeps): Promise
   };
   const bare = contextFleet(access, deps.clock);
   if (state === undefined && table === undefined && choice.inClusterOf === undefined) {
-    if (!runsHere()) return bare;
-    const local = localFleet(DEFAULT_STATE, deps.clock);
+    if (!runsHere(deps.hint)) return bare;
+    const local = localFleet(DEFAULT_STATE, deps.clock, { found: true });
     const [name] = await bare.clusters();
     if (name === undefined || !(await local.manages(name))) {
       local.close();
@@ -85,4 +86,13 @@ const askedBy = (access: LocalContextAccess, fleet: Fleet, clock: Clock): Fleet 
   cluster: async (name) => liveCluster(name, localContextConnection(access), clock),
 });
 
-const runsHere = (): boolean => isInUse(DEFAULT_STATE);
+/** Whether an `npm start` of this user runs in this directory. One that is in the hands of somebody else is passed over, and that is said. */
+function runsHere(hint: OpenFleetDeps['hint']): boolean {
+  try {
+    return isInUse(DEFAULT_STATE);
+  } catch (error) {
+    if (!(error instanceof ForeignFileError)) throw error;
+    hint(`The state directory ${DEFAULT_STATE} of this directory is passed over: ${error.message}.`);
+    return false;
+  }
+}

@@ -1,15 +1,19 @@
 import type { Connection } from '#shared/kubernetes/connection.ts';
+import type { ContextOptions } from '#shared/kubernetes/kubeconfig.ts';
 import type { LocalContextAccess } from './registry.ts';
 
 /**
- * Reaches a cluster by a context of a kubeconfig file of this machine, plugins included. The file is read when it is
+ * Reaches a cluster by a context of a kubeconfig file of this machine, plugins included unless `options` forbid them. The file is read when it is
  * first needed. Apart from `connect`, because functions do without it.
  */
-export function localContextConnection({ kubeconfig, context }: LocalContextAccess): Connection {
+export function localContextConnection(
+  { kubeconfig, context }: LocalContextAccess,
+  options: ContextOptions = {},
+): Connection {
   let connection: Connection | undefined;
   const load = async (): Promise<Connection> => {
     const { contextConnection } = await import('#shared/kubernetes/kubeconfig.ts');
-    return contextConnection(context, kubeconfig);
+    return contextConnection(context, kubeconfig, options);
   };
   return {
     get host() {

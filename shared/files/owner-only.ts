@@ -1,8 +1,149 @@
-import { chmodSync, closeSync, existsSync, fchmodSync, openSync } from 'node:fs';
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  fchmodSync,
+  fstatSync,
+  fsyncSync,
+  lstatSync,
+  openSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  type Stats,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname } from 'node:path';
 
 const OWNER_ONLY = 0o600;
+/** Permissions of a file's group and of everybody else. */
+const OF_OTHERS = 0o077;
+const WRITE_BY_OTHERS = 0o022;
 /** What SQLite puts beside a database. It gives new ones the rights of the database. */
 const BESIDE_A_DATABASE = ['', '-wal', '-shm', '-journal'];
+/** Never follows a link, and never waits for the other end of a pipe. */
+const READ_ITSELF = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
+
+/**
+ * A file or directory is in the hands of somebody else: another user owns it or may write it, or something else stands in its place.
+ * The message is one sentence that names the path and the fix.
+ */
+export class ForeignFileError extends Error {
+  override readonly name = 'ForeignFileError';
+}
+
+/** What a path of ours may be. */
+export type FileKind = 'directory' | 'file' | 'socket';
+
+/** The caller's user ID; `undefined` on platforms without them, where nothing is checked. */
+const callerUid = (): number | undefined => process.geteuid?.();
+
+/**
+ * Finds what stands at `path`, links not followed. Throws `ForeignFileError` unless that is of this kind, belongs to the caller, and
+ * nobody else may write it. `undefined`: nothing stands there.
+ */
+export function findOwn(path: string, kind: FileKind, uid = callerUid()): Stats | undefined {
+  const found = lstatSync(path, { throwIfNoEntry: false });
+  if (found !== undefined) refuseForeign(path, kind, found, uid);
+  return found;
+}
+
+/**
+ * The directory that `given` names, as an absolute path without links, or `undefined` if there is none. A link counts if the caller
+ * made it. Throws `ForeignFileError` as {@link findOwn} does.
+ */
+export function findOwnDirectory(given: string, uid = callerUid()): string | undefined {
+  const link = lstatSync(given, { throwIfNoEntry: false });
+  const found = link?.isSymbolicLink() ? statSync(given, { throwIfNoEntry: false }) : link;
+  if (link === undefined || found === undefined) return undefined;
+  const path = realpathSync(given);
+  if (link.isSymbolicLink() && uid !== undefined && link.uid !== uid)
+    throw new ForeignFileError(`${given} is a link of another user (${link.uid}): name ${path} itself`);
+  refuseForeign(path, 'directory', found, uid);
+  return path;
+}
+
+function refuseForeign(path: string, kind: FileKind, found: Stats, uid: number | undefined): void {
+  if (uid === undefined) return;
+  if (found.isSymbolicLink()) throw new ForeignFileError(`${path} is a link: move it away`);
+  if (!isOfKind(found, kind)) throw new ForeignFileError(`${path} is no ${kind}: move it away`);
+  if (found.uid !== uid) {
+    throw new ForeignFileError(
+      `${path} belongs to another user (${found.uid}, not ${uid}): run this as that user, or move it away`,
+    );
+  }
+  if ((found.mode & WRITE_BY_OTHERS) !== 0) {
+    const mode = (found.mode & 0o777).toString(8);
+    throw new ForeignFileError(
+      `${path} may be written by other users (mode ${mode}): look at what is in it, then run chmod go-w ${path}`,
+    );
+  }
+}
+
+function isOfKind(found: Stats, kind: FileKind): boolean {
+  switch (kind) {
+    case 'directory':
+      return found.isDirectory();
+    case 'file':
+      return found.isFile();
+    case 'socket':
+      return found.isSocket();
+    default:
+      return kind satisfies never;
+  }
+}
+
+/** The text of a file of the caller's own; `undefined`: there is none. Throws `ForeignFileError` for one of somebody else. */
+export function readOwn(path: string): string | undefined {
+  if (findOwn(path, 'file') === undefined) return undefined;
+  const file = openSync(path, READ_ITSELF);
+  try {
+    // Another one may stand there since.
+    refuseForeign(path, 'file', fstatSync(file), callerUid());
+    return readFileSync(file, 'utf8');
+  } finally {
+    closeSync(file);
+  }
+}
+
+/**
+ * Puts a text that nobody but its owner can read in place of a file: whole or not at all, also if the machine stops. Throws `ForeignFileError`
+ * when the file that is there is somebody else's.
+ */
+export function replaceOwn(path: string, text: string): void {
+  findOwn(path, 'file');
+  const unfinished = `${path}.new`;
+  // One that a killed process left, or a link that leads elsewhere.
+  rmSync(unfinished, { force: true });
+  try {
+    const file = openSync(unfinished, 'wx', OWNER_ONLY);
+    try {
+      fchmodSync(file, OWNER_ONLY);
+      writeFileSync(file, text);
+      fsyncSync(file);
+    } finally {
+      closeSync(file);
+    }
+    renameSync(unfinished, path);
+  } catch (error) {
+    rmSync(unfinished, { force: true });
+    throw error;
+  }
+  syncDirectory(dirname(path));
+}
+
+/** Makes a rename last. Where directories cannot be opened, the system sees to that. */
+function syncDirectory(path: string): void {
+  if (process.platform === 'win32') return;
+  const directory = openSync(path, constants.O_RDONLY);
+  try {
+    fsyncSync(directory);
+  } finally {
+    closeSync(directory);
+  }
+}
 
 /**
  * Makes an empty file, of which SQLite makes a database, that nobody but its owner can read or write, whatever the umask
@@ -22,10 +163,19 @@ export function createOwnerOnly(path: string): void {
   }
 }
 
-/** Takes the rights of all others from a database that is there. Throws the system's error when it is not ours. */
+/** Throws `ForeignFileError` when a database, or a file that SQLite keeps beside it, is in the hands of somebody else. SQLite itself follows links. */
+export function checkOwnDatabase(database: string): void {
+  for (const part of BESIDE_A_DATABASE) findOwn(`${database}${part}`, 'file');
+}
+
+/**
+ * Takes the rights of all others from a database that is there. Throws `ForeignFileError` as {@link checkOwnDatabase} does, and the
+ * system's error. By path, for closing a file of its own would end the locks that SQLite has on it.
+ */
 export function makeOwnerOnly(database: string): void {
   for (const part of BESIDE_A_DATABASE) {
     const path = `${database}${part}`;
-    if (existsSync(path)) chmodSync(path, OWNER_ONLY);
+    const found = findOwn(path, 'file');
+    if (found && (found.mode & OF_OTHERS) !== 0) chmodSync(path, OWNER_ONLY);
   }
 }

@@ -203,9 +203,17 @@ export function readKubeconfig(path: string | undefined): MergedKubeconfig {
   return mergeKubeconfigs(files.join(delimiter), files.map(readFile));
 }
 
-function defaultFiles(): readonly string[] {
+/** Reports whether kubectl reads a file without being told to: one of `$KUBECONFIG`, or else `~/.kube/config`. */
+export const isDefaultKubeconfig = (path: string): boolean =>
+  defaultCandidates().some((file) => resolve(file) === resolve(path));
+
+function defaultCandidates(): readonly string[] {
   const listed = (process.env['KUBECONFIG'] ?? '').split(delimiter).filter(Boolean);
-  const candidates = listed.length > 0 ? listed : [join(homedir(), '.kube', 'config')];
+  return listed.length > 0 ? listed : [join(homedir(), '.kube', 'config')];
+}
+
+function defaultFiles(): readonly string[] {
+  const candidates = defaultCandidates();
   const files = candidates.filter((file) => existsSync(file));
   if (files.length > 0) return files;
   throw new KubeconfigError(

@@ -21,12 +21,25 @@ const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
 /** For a credentials plugin or an identity provider; a plugin that asks a question would wait for ever. */
 const CREDENTIALS_TIMEOUT_MS = 30_000;
 
+export interface ContextOptions {
+  /** Why a kubeconfig may start no program for its credentials, as a sentence that says what to do; absent: it may. */
+  readonly noPrograms?: string;
+}
+
 /**
  * A context of a kubeconfig, as a way to reach its cluster. `kubeconfig` is a path; absent: where kubectl looks.
  * Credentials are obtained when they are needed, not here. Throws `KubeconfigError`.
  */
-export function contextConnection(name: string, kubeconfig: string | undefined): Connection {
-  const resolve = () => resolveContext(readKubeconfig(kubeconfig), name);
+export function contextConnection(
+  name: string,
+  kubeconfig: string | undefined,
+  { noPrograms }: ContextOptions = {},
+): Connection {
+  const resolve = () => {
+    const found = resolveContext(readKubeconfig(kubeconfig), name);
+    if (noPrograms !== undefined) refusePrograms(name, found, noPrograms);
+    return found;
+  };
   const context = resolve();
   const proxy = proxyOf(name, context);
   const way = { server: serverUrl(name, context), ...(proxy ? { proxy } : {}) };
@@ -109,6 +122,13 @@ function refuseUnsupported(name: string, cluster: KubeconfigCluster, user: Kubec
   const found = ['as-uid', 'as-groups', 'as-user-extra'].find((field) => cluster[field] || user[field]);
   if (found === undefined) return;
   throw new KubeconfigError(`Context "${name}" uses ${found}, which is not supported: use one without it.`);
+}
+
+/** An `auth-provider` can name a program, too (`cmd-path`). */
+function refusePrograms(name: string, { user }: ResolvedContext, why: string): void {
+  const field = ['exec', 'auth-provider'].find((each) => user[each]);
+  if (field === undefined) return;
+  throw new KubeconfigError(`Context "${name}" starts a program for its credentials (${field}): ${why}`);
 }
 
 function checkReadable(file: string, who: string): void {

@@ -1,5 +1,6 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { findOwn } from '#shared/files/owner-only.ts';
 import { type Taint, taintText } from '#shared/taints/taint.ts';
 import {
   addTaint,
@@ -59,20 +60,24 @@ export interface SimulatedCluster {
   close(): Promise<void>;
 }
 
-/** Starts the simulated cluster of a directory: the demo's fleet the first time, and then as it was left. */
+/**
+ * Starts the simulated cluster of a directory: the demo's fleet the first time, and then as it was left. Rejects with `ForeignFileError` when the
+ * directory or its files are somebody else's.
+ */
 export async function startSimulatedCluster({
   clock,
   dir,
   log,
 }: SimulatedClusterOptions): Promise<SimulatedCluster> {
   await mkdir(dir, { recursive: true, mode: 0o700 });
+  findOwn(dir, 'directory');
   const file = openStateFile(join(dir, 'simulated-cluster.db'), log);
   const { state, save } = file;
   const store = new ObjectStore({ clock, save, ...(state === undefined ? {} : { state }) });
   seedDemoFleet(store);
   const server = await startApiServer(store, log);
   const kubeconfig = join(dir, 'simulated-cluster.kubeconfig');
-  await writeKubeconfig(kubeconfig, server);
+  writeKubeconfig(kubeconfig, server);
   const controllers = new Controllers(store, log);
   controllers.start();
   return {

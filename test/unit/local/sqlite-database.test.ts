@@ -34,8 +34,10 @@ describe('openDatabase', () => {
   });
 
   test('refuses a directory', () => {
-    path = directory;
-    assert.throws(() => openDatabase(path), refusal('its directory is missing or closed to this user'));
+    assert.throws(() => openDatabase(directory), {
+      name: 'ForeignFileError',
+      message: /is no file: move it away$/,
+    });
   });
 
   test('refuses a file that is no database, and leaves it alone', () => {

@@ -1,5 +1,14 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
@@ -23,10 +32,38 @@ test('who may read the directory is answered, and nobody else, until it is close
 
 test('what a killed process left is taken away', async (t) => {
   const path = join(directory(t), 'service.sock');
-  writeFileSync(path, '');
-  assert.equal(await askSocket(path, '/service').catch(() => undefined), undefined);
+  const killed = await listenOnSocket(path, () => undefined);
+  renameSync(path, `${path}.kept`);
+  await killed?.close();
+  renameSync(`${path}.kept`, path);
+  assert.equal(await askSocket(path, '/service'), undefined);
   const socket = await listenOnSocket(path, (_, response) => response.end('1'));
   assert.equal(await askSocket(path, '/'), 1);
+  await socket?.close();
+});
+
+test('what is no socket stays, and is named', async (t) => {
+  const path = join(directory(t), 'service.sock');
+  writeFileSync(path, 'precious', { mode: 0o600 });
+  const why = { name: 'ForeignFileError', message: /service\.sock is no socket: move it away$/ };
+  await assert.rejects(
+    listenOnSocket(path, () => undefined),
+    why,
+  );
+  await assert.rejects(askSocket(path, '/service'), why);
+  assert.equal(readFileSync(path, 'utf8'), 'precious');
+});
+
+test('a socket in the hands of somebody else is not believed', async (t) => {
+  const path = join(directory(t), 'service.sock');
+  const socket = await listenOnSocket(path, (_, response) => response.end('{"link":"theirs"}'));
+  chmodSync(path, 0o666);
+  await assert.rejects(
+    askSocket(path, '/console/link', 'POST'),
+    /may be written by other users \(mode 666\)/,
+  );
+  symlinkSync(path, `${path}.link`);
+  await assert.rejects(askSocket(`${path}.link`, '/service'), /is a link: move it away$/);
   await socket?.close();
 });
 

@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { REACHED_BY_FILE, writeReachedBy } from '#functions/local/reached-by.ts';
 import { SqliteLeases } from '#functions/local/sqlite-leases.ts';
 import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import { STORE_FILE, takeStateDirectory } from '#functions/local/state-directory.ts';
+import { listenOnSocket } from '#functions/local/state-socket.ts';
+import type { FleetChoice } from '#functions/operator/fleet-choice.ts';
 import { openFleet, openLive } from '#functions/operator/open-fleet.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
@@ -100,4 +102,105 @@ test('a kubeconfig without a context is refused', async (t) => {
     name: 'FleetError',
     message: '--kubeconfig needs --context: say which of its clusters is meant.',
   });
+});
+
+/** A kubeconfig whose user is had from a program, and a state directory that leads to it. */
+async function hereWithAProgram(t: TestContext, user = '{exec: {command: ./run}}') {
+  const opened = await here(t);
+  const kubeconfig = resolve('hostile.kubeconfig');
+  writeFileSync(
+    kubeconfig,
+    `clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]
+contexts: [{name: prod, context: {cluster: c, user: u}}]
+users: [{name: u, user: ${user}}]`,
+  );
+  writeReachedBy(opened.state.file(REACHED_BY_FILE), new Map([[PROD, { context: 'prod', kubeconfig }]]));
+  t.after(() => opened.state.release());
+  const before = process.env['KUBECONFIG'];
+  t.after(() => {
+    if (before === undefined) delete process.env['KUBECONFIG'];
+    else process.env['KUBECONFIG'] = before;
+  });
+  process.env['KUBECONFIG'] = '/nowhere/config';
+  const ask = async (choice: FleetChoice): Promise<unknown> => {
+    const fleet = openFleet(choice, opened.deps);
+    const cluster = await fleet.cluster(PROD);
+    try {
+      return await cluster.objects.get('/api/v1/nodes/n');
+    } finally {
+      cluster.close();
+      fleet.close();
+    }
+  };
+  return { ...opened, kubeconfig, ask };
+}
+
+const REFUSED =
+  /starts a program for its credentials \((exec|auth-provider)\): its kubeconfig .*hostile\.kubeconfig was only found by way of \.taintward; if you trust that, say --state \.taintward\.$/;
+
+for (const [what, user] of [
+  ['an exec plugin', '{exec: {command: ./run}}'],
+  ['an auth-provider', '{auth-provider: {name: gcp, config: {cmd-path: ./run}}}'],
+] as const) {
+  test(`${what} of a kubeconfig that a found state directory leads to is not started`, async (t) => {
+    const { ask } = await hereWithAProgram(t, user);
+    await assert.rejects(ask({}), REFUSED);
+  });
+}
+
+test('an exec plugin is started where the state directory was named, or kubectl would read the same file', async (t) => {
+  const { ask, kubeconfig } = await hereWithAProgram(t, '{exec: {command: /nowhere/run}}');
+  const started = /The credentials plugin \/nowhere\/run of context "prod" cannot be started \(ENOENT\)/;
+  await assert.rejects(ask({ state: '.taintward' }), started);
+  process.env['KUBECONFIG'] = `/elsewhere:${kubeconfig}`;
+  await assert.rejects(ask({}), started);
+});
+
+test('a state directory here that others may write is passed over, and that is said', async (t) => {
+  const { deps, hints, state } = await here(t);
+  chmodSync(state.path, 0o777);
+  assert.equal(openFleet({}, deps).where, 'table taintward');
+  assert.match(
+    hints.join(),
+    /^The state directory \.taintward of this directory is passed over: .*\.taintward may be written by other users \(mode 777\)/,
+  );
+  assert.throws(() => openFleet({ state: '.taintward' }, deps), { name: 'ForeignFileError' });
+  state.release();
+});
+
+test('a file clusters.json in the hands of somebody else is not believed', async (t) => {
+  const { deps, state } = await here(t);
+  state.release();
+  const fleet = openFleet({ state: '.taintward' }, deps);
+  t.after(() => fleet.close());
+  chmodSync(state.file(REACHED_BY_FILE), 0o666);
+  await assert.rejects(fleet.cluster(PROD), /clusters\.json may be written by other users/);
+});
+
+test('a link to a console elsewhere, or with more than a key, is not shown', async (t) => {
+  const { deps, state } = await here(t);
+  let link = '';
+  const socket = await listenOnSocket(state.file('service.sock'), (_, response) =>
+    response.end(JSON.stringify({ link })),
+  );
+  t.after(() => socket?.close());
+  const fleet = openFleet({}, deps);
+  t.after(() => fleet.close());
+  for (link of ['http://127.0.0.1:8080/?key=aB3-_x', 'http://[::1]:8080/?key=aB3-_x'])
+    assert.equal(await fleet.consoleLink?.(), link);
+  for (link of [
+    'http://127.0.0.1:6666/?key="><script>evil</script>',
+    'http://127.0.0.1:1/?key=\u001b]0;owned\u0007',
+    'http://evil.example:80/?key=a',
+    'http://127.0.0.1:80@evil.example/?key=a',
+    'https://127.0.0.1:80/?key=a',
+    'javascript:alert(1)',
+    'http://127.0.0.1:8080/?key=a\n',
+  ])
+    await assert.rejects(async () => fleet.consoleLink?.(), {
+      name: 'FleetError',
+      message:
+        /service\.sock answers is no link to a console on this machine: look which process listens there/,
+    });
+  state.release();
 });

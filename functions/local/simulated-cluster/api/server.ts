@@ -1,9 +1,9 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { once } from 'node:events';
-import { rename, rm, writeFile } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import { generate } from 'selfsigned';
+import { replaceOwn } from '#shared/files/owner-only.ts';
 import { badRequest, methodNotAllowed, StatusError } from '../objects/status.ts';
 import type { ObjectStore } from '../objects/store.ts';
 import { reviewAt } from './access-reviews.ts';
@@ -168,10 +168,10 @@ export const SIMULATED_CONTEXT = 'simulated';
  * Writes a server's kubeconfig, for its owner only to read, at once or not at all: a kubectl may be reading the old
  * one.
  */
-export async function writeKubeconfig(
+export function writeKubeconfig(
   path: string,
   { url, certificate, token }: Pick<SimulatedApiServer, 'url' | 'certificate' | 'token'>,
-): Promise<void> {
+): void {
   const content = `apiVersion: v1
 kind: Config
 current-context: ${SIMULATED_CONTEXT}
@@ -191,9 +191,5 @@ users:
   user:
     token: ${token}
 `;
-  const unfinished = `${path}.new`;
-  // One that a killed process left may have other rights.
-  await rm(unfinished, { force: true });
-  await writeFile(unfinished, content, { mode: 0o600 });
-  await rename(unfinished, path);
+  replaceOwn(path, content);
 }

@@ -47,7 +47,7 @@ export interface StateFileLog {
 
 /**
  * Opens the file, or makes it; nobody but its owner can read or write it. One that is damaged is put aside as `<path>.damaged`, with a warning, and begun
- * anew. Throws when it can be neither opened nor made; errors of SQLite name it as `path`.
+ * anew. Throws when it can be neither opened nor made, and `ForeignFileError` when it is somebody else's; errors of SQLite name it as `path`.
  */
 export function openStateFile(path: string, log?: StateFileLog): StateFile {
   try {

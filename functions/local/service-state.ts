@@ -76,7 +76,10 @@ export interface SqliteStateOptions {
   readonly log: Log;
 }
 
-/** The state in a SQLite database. Throws `StoreError` when that is impossible. */
+/**
+ * The state in a SQLite database. One that lacks rules of its operators stops all clusters. Throws `StoreError`, or `ForeignFileError`, when that is
+ * impossible.
+ */
 export function sqliteState({ path, historyDays, clock, log }: SqliteStateOptions): ServiceState {
   const store = new SqliteStore({ path });
   const { database } = store;
@@ -85,6 +88,8 @@ export function sqliteState({ path, historyDays, clock, log }: SqliteStateOption
   // Whoever held a lease is dead, however it died.
   leases.releaseAll();
   const rulebook = new SqliteRulebook({ database });
+  const stop = rulebook.recover(clock.now());
+  if (stop) log.error('rules.outdated', { reason: stop.why });
   return {
     ...{ store, leases, rulebook },
     history: new SqliteHistory({ database }),

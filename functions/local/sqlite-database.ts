@@ -1,7 +1,12 @@
 import { DatabaseSync } from 'node:sqlite';
 import * as z from 'zod';
-import { checkOwnDatabase, createOwnerOnly, makeOwnerOnly } from '#shared/files/owner-only.ts';
-import { sqliteFault } from '#shared/files/system-error.ts';
+import {
+  checkOwnDatabase,
+  createOwnerOnly,
+  ForeignFileError,
+  makeOwnerOnly,
+} from '#shared/files/owner-only.ts';
+import { sqliteCode, sqliteFault, systemErrorText } from '#shared/files/system-error.ts';
 import { StoreError } from '#shared/store/store.ts';
 
 /** The version of the tables below, kept in the file as `user_version`. */
@@ -210,11 +215,12 @@ export function inTransaction<T>(database: DatabaseSync, kind: 'DEFERRED' | 'IMM
   }
 }
 
-/** The result of working on the database at `path`, or its failure as a `StoreError`. */
+/** The result of working on the database at `path`, or its failure as a `StoreError`; a `ForeignFileError` stays itself. */
 export function orSqliteStoreError<T>(path: string, work: () => T): T {
   try {
     return work();
   } catch (error) {
+    if (error instanceof ForeignFileError) throw error;
     throw sqliteStoreError(error, path);
   }
 }
@@ -222,5 +228,8 @@ export function orSqliteStoreError<T>(path: string, work: () => T): T {
 /** What SQLite made of a call, as one sentence that names the file and says what to do. A `StoreError` stays itself. */
 function sqliteStoreError(error: unknown, path: string): StoreError {
   if (error instanceof StoreError) return error;
-  return new StoreError(`The database ${path} cannot be used: ${sqliteFault(error)}.`, { cause: error });
+  const text = sqliteCode(error) === undefined ? systemErrorText(error) : undefined;
+  return new StoreError(text ?? `The database ${path} cannot be used: ${sqliteFault(error)}.`, {
+    cause: error,
+  });
 }

@@ -22,6 +22,7 @@ import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import type { Stop, Trip } from '#shared/eviction/policy.ts';
 import { StoreError } from '#shared/store/store.ts';
 import { HISTORY_DAYS, historyBefore, parseStored, parseStoredText } from '#shared/store/stored.ts';
+import { RulesRevision } from './rules-revision.ts';
 import { inTransaction, orSqliteStoreError } from './sqlite-database.ts';
 
 const ordersRow = z.object({ revision: z.int().positive(), json: z.string() });
@@ -35,17 +36,51 @@ const ordersSchema = z.strictObject({
   holds: z.array(holdSchema),
 });
 
+/** Who stops all clusters when rules may be missing, as a stop and the audit name it; people are named `user@host`. */
+const BY_ITSELF = 'taintward';
+
 /** The rulebook in the embedded store's database, where another process may write too. Every method rejects with `StoreError`. */
 export class SqliteRulebook implements Rulebook {
   readonly #database: DatabaseSync;
   readonly #path: string;
   readonly #statements: ReturnType<typeof prepareStatements>;
 
-  /** `database`: the store's own, as `openDatabase` opened it. */
-  constructor({ database }: { readonly database: DatabaseSync }) {
+  readonly #revision: RulesRevision;
+
+  /** `database`: the store's own, as `openDatabase` opened it. `newId` makes what it is known by. */
+  constructor({ database, newId }: { readonly database: DatabaseSync; readonly newId?: () => string }) {
+    this.#revision = new RulesRevision(database, newId);
     this.#database = database;
     this.#path = database.location() ?? ':memory:';
     this.#statements = prepareStatements(database);
+  }
+
+  /**
+   * Stops all clusters when the file beside the database says that policies, stops or holds are missing from it: what forbade an eviction may
+   * be among them. The stop stands, here and at each later call, until an operator resumes. Called before anything else is read.
+   * Throws `StoreError`, or `ForeignFileError`.
+   */
+  recover(now: EpochMs): Stop | undefined {
+    return orSqliteStoreError(this.#path, () => {
+      if (this.#revision.lost() === undefined) this.#revision.begin();
+      else if (this.#stopForLoss(now)) this.#revision.replaceNote();
+      const { fleetStop } = this.#fleet();
+      return fleetStop?.who === BY_ITSELF ? fleetStop : undefined;
+    });
+  }
+
+  /** `false`: another process did it meanwhile. */
+  #stopForLoss(now: EpochMs): boolean {
+    return inTransaction(this.#database, 'IMMEDIATE', () => {
+      const why = this.#revision.lost();
+      if (why === undefined) return false;
+      const stop: Stop = { scope: 'fleet', who: BY_ITSELF, at: now, why };
+      this.#revision.renew();
+      const revision = this.#fleet().fleetRevision + 1;
+      this.#statements.writeFleet.run({ revision, stop: JSON.stringify(stop) });
+      this.#note({ who: BY_ITSELF, at: now, kind: 'stop', what: 'stopped evictions in all clusters', why });
+      return true;
+    });
   }
 
   async read(cluster: ClusterName): Promise<Rulings> {
@@ -73,7 +108,7 @@ export class SqliteRulebook implements Rulebook {
     { policy, stop, holds }: Omit<Orders, 'revision'>,
     entry: AuditEntry,
   ): Promise<Change> {
-    return this.#transaction('IMMEDIATE', () => {
+    return this.#changeRules(() => {
       if (this.#orders(cluster).revision !== found.revision) return 'conflict';
       const json = JSON.stringify({ policy, stop, holds });
       this.#statements.writeOrders.run({ cluster, revision: found.revision + 1, json });
@@ -87,7 +122,7 @@ export class SqliteRulebook implements Rulebook {
   }
 
   async changeFleetStop(found: Stop | undefined, next: Stop | undefined, entry: AuditEntry): Promise<Change> {
-    return this.#transaction('IMMEDIATE', () => {
+    return this.#changeRules(() => {
       const { fleetStop, fleetRevision } = this.#fleet();
       if (fleetStop?.at !== found?.at) return 'conflict';
       const stop = next ? JSON.stringify(next) : null;
@@ -167,6 +202,12 @@ export class SqliteRulebook implements Rulebook {
     const { cluster, at } = entry;
     const json = JSON.stringify(entry);
     this.#statements.note.run({ cluster: cluster ?? null, at, json });
+  }
+
+  #changeRules(change: () => Change): Change {
+    const result = this.#transaction('IMMEDIATE', change);
+    if (result === 'changed') this.#revision.note();
+    return result;
   }
 
   #transaction<T>(kind: 'DEFERRED' | 'IMMEDIATE', work: () => T): T {

@@ -16,6 +16,7 @@ import { findOwnDirectory } from '#shared/files/owner-only.ts';
 import { isDefaultKubeconfig } from '#shared/kubernetes/kubeconfig-file.ts';
 import { QUEUES } from '#shared/queues/queue-set.ts';
 import type { QueueSender } from '#shared/queues/sender.ts';
+import { StoreError } from '#shared/store/store.ts';
 import { logTo } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { type Fleet, FleetError } from './fleet.ts';
@@ -47,6 +48,7 @@ export function localFleet(
   const store = new SqliteStore({ path });
   const { database } = store;
   const rulebook = new SqliteRulebook({ database });
+  recoverRules(rulebook, clock);
   const leases = new SqliteLeases({ database });
   const letters = new DeadLetters({ database, clock, log: logTo(() => undefined) });
   const service = async (): Promise<ServiceView | undefined> => {
@@ -92,6 +94,15 @@ export function localFleet(
     dueQueue: async () => redriving(letters),
     close: () => store.close(),
   };
+}
+
+/** Where the disk takes nothing, what can be read is shown all the same: the next `npm start` sees to it. */
+function recoverRules(rulebook: SqliteRulebook, clock: Clock): void {
+  try {
+    rulebook.recover(clock.now());
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error;
+  }
 }
 
 const notNamed = (directory: string, kubeconfig: string): string =>

@@ -220,6 +220,8 @@ export type LogEvents = {
   'record.refused': Why;
   /** What says that nodes are due could not be sent. */
   'timer.unsent': Partial<OfNode> & Why & { readonly at: EpochMs; readonly nodes?: number };
+  /** The database lacks policies, stops or holds that operators set: all clusters are stopped until an operator resumes them. */
+  'rules.outdated': Why;
   /** The files of the state were deleted, replaced or cut off while they were in use: the process ends, and is to be started again. */
   'state.lost': Why;
   /** What is kept of a node in its cluster cannot be read: it is passed over, and the others are worked on. */

@@ -23,6 +23,9 @@ test('who starts the service is told what it will do where, and how that is chan
     'c0: paused by policy, nothing is deleted',
   ]);
   assert.deepEqual(linesOf({ ...rules, stops: [stop] }), [
-    'c0: stopped, nothing is deleted; taintward resume goes on',
+    'c0: stopped by anna (an incident), nothing is deleted; taintward resume --all goes on',
+  ]);
+  assert.deepEqual(linesOf({ ...rules, stops: [{ ...stop, scope: 'cluster', why: 'a\nb' }] }), [
+    'c0: stopped by anna (a\\u000ab), nothing is deleted; taintward resume goes on',
   ]);
 });

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import { type DeadLetter, DeadLetters } from '#functions/local/dead-letters.ts';
 import { REACHED_BY_FILE, readReachedBy, writeReachedBy } from '#functions/local/reached-by.ts';
+import { RULES_REVISION_FILE } from '#functions/local/rules-revision.ts';
 import { SqliteHistory } from '#functions/local/sqlite-history.ts';
 import { SqliteLeases } from '#functions/local/sqlite-leases.ts';
 import { SqliteRulebook } from '#functions/local/sqlite-rulebook.ts';
@@ -26,6 +27,8 @@ type Row = Readonly<Record<string, SQLInputValue>>;
 export interface KeptFiles {
   readonly [REACHED_BY_FILE]: unknown;
   readonly [STORE_FILE]: Database;
+  /** Absent: a release from before it. */
+  readonly [RULES_REVISION_FILE]?: unknown;
 }
 
 const REACHED_BY = new Map([
@@ -53,6 +56,8 @@ const HISTORY = [
 export const FILES_MEANING = {
   reachedBy: REACHED_BY,
   deadLetters: LETTERS,
+  /** No rules are missing, so nothing was stopped for that. */
+  stoppedForLoss: undefined,
   redriven: LETTERS.slice(1),
   /** Of the node's pods, the newest first. */
   history: HISTORY,
@@ -65,6 +70,7 @@ export async function writtenFiles(): Promise<KeptFiles> {
     const reachedBy = join(directory, REACHED_BY_FILE);
     writeReachedBy(reachedBy, REACHED_BY);
     const state = openState(join(directory, STORE_FILE));
+    state.rulebook.recover(NOW);
     await writeKept(state);
     for (const { queue, body, groupId, reason } of LETTERS)
       state.deadLetters.add(queue, { body, ...(groupId === undefined ? {} : { groupId }) }, reason);
@@ -72,6 +78,7 @@ export async function writtenFiles(): Promise<KeptFiles> {
     const written = {
       [REACHED_BY_FILE]: JSON.parse(readFileSync(reachedBy, 'utf8')),
       [STORE_FILE]: dumped(state.store.database),
+      [RULES_REVISION_FILE]: JSON.parse(readFileSync(join(directory, RULES_REVISION_FILE), 'utf8')),
     };
     state.store.close();
     return written;
@@ -87,9 +94,13 @@ export async function readFiles(written: KeptFiles): Promise<typeof KEPT_MEANING
     const reachedBy = join(directory, REACHED_BY_FILE);
     writeFileSync(reachedBy, JSON.stringify(written[REACHED_BY_FILE]));
     restore(join(directory, STORE_FILE), written[STORE_FILE]);
+    const note = written[RULES_REVISION_FILE];
+    if (note !== undefined) writeFileSync(join(directory, RULES_REVISION_FILE), JSON.stringify(note));
     const state = openState(join(directory, STORE_FILE));
+    const stoppedForLoss = state.rulebook.recover(NOW);
     const whole = { cluster: CLUSTER, node: REF.node, from: 0, to: NOW * 2 };
     const read = {
+      stoppedForLoss: stoppedForLoss as undefined,
       ...(await readKept(state)),
       history: await Array.fromAsync(state.history.entries(whole), ({ name, what }) => `${name} ${what}`),
       reachedBy: readReachedBy(reachedBy) as typeof REACHED_BY,
@@ -111,7 +122,7 @@ function openState(path: string) {
     store,
     history: new SqliteHistory({ database }),
     leases: new SqliteLeases({ database }),
-    rulebook: new SqliteRulebook({ database }),
+    rulebook: new SqliteRulebook({ database, newId: () => 'the-database' }),
     deadLetters: new DeadLetters({ database, clock, log: logTo(() => undefined) }),
   };
 }

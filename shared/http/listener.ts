@@ -1,0 +1,250 @@
+import { once } from 'node:events';
+import {
+  createServer as createHttp,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { createSecureContext, TLSSocket } from 'node:tls';
+import { Connection, LOOKS_TO_BEGIN } from './connection.ts';
+import { isInReserve } from './descriptors.ts';
+import { isOwnName } from './own-name.ts';
+
+const CONNECTIONS = 64;
+const HEADER_BYTES = 4 * 1024;
+const IDLE_SECONDS = 60;
+/** Every connection is looked at so often. */
+const LOOK_MS = 1_000;
+/** The same trouble is reported once in this many looks. */
+const LOOKS_BETWEEN_REPORTS = 60;
+
+/** What the listener itself reports. */
+export interface ListenerLog {
+  error(
+    event: 'listener.accept-failed' | 'listener.request-failed',
+    fields: { readonly listener: string; readonly reason: unknown },
+  ): void;
+}
+
+/** What the listener knows of a request beside its headers. */
+export interface Asked {
+  /** The request's target; its host says nothing. */
+  readonly url: URL;
+  /** Says that the caller has shown who they are: the connection is kept, and closed for no stranger. */
+  know(): void;
+}
+
+export type Serve = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  asked: Asked,
+) => Promise<void> | void;
+
+export interface ListenerOptions {
+  /** Names the listener in the log. */
+  readonly name: string;
+  readonly at: { readonly host: string; readonly port: number } | { readonly path: string };
+  /** PEM; absent: plain HTTP. */
+  readonly tls?: { readonly key: string; readonly cert: string };
+  readonly log: ListenerLog;
+  /** What it throws or rejects with is logged, and answered with 500. */
+  readonly serve: Serve;
+  /** Every answer carries these. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Names beside those of `isOwnName`; `any`: `serve` looks at them. */
+  readonly names?: readonly string[] | 'any';
+  /** Default: 64. */
+  readonly connections?: number;
+  /** Of the connections, only callers who are known have these. Default: none. */
+  readonly forKnown?: number;
+  /** Default: 4 KiB. */
+  readonly headerBytes?: number;
+  /** A connection whose caller is known is kept idle for so long. Default: 60 s. */
+  readonly idleSeconds?: number;
+}
+
+export interface Listener {
+  /** 0 where it listens at a path. */
+  readonly port: number;
+  /** Cuts all connections. */
+  close(): Promise<void>;
+}
+
+/**
+ * Listens for HTTP/1.1. Nothing that a caller sends or leaves out ends the process, keeps other callers out, or holds up what the
+ * process is there for: see docs/threat-model.md. Rejects with the system's error where it can't listen.
+ */
+export async function openListener(options: ListenerOptions): Promise<Listener> {
+  const places = new Places(options);
+  const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => places.admit(socket));
+  if ('path' in options.at) server.listen(options.at.path);
+  else server.listen(options.at.port, options.at.host);
+  await once(server, 'listening');
+  server.on('error', (error) => places.report(error));
+  const looking = setInterval(() => places.look(), LOOK_MS);
+  return {
+    port: 'path' in options.at ? 0 : (server.address() as AddressInfo).port,
+    async close() {
+      clearInterval(looking);
+      const closed = once(server, 'close');
+      server.close();
+      places.close();
+      await closed;
+    },
+  };
+}
+
+/** The connections of a listener: who gets in, and who has to leave. */
+class Places {
+  readonly #options: ListenerOptions;
+  readonly #http: Server;
+  readonly #most: number;
+  readonly #mostUnknown: number;
+  readonly #idleSeconds: number;
+  readonly #secure: ReturnType<typeof createSecureContext> | undefined;
+  /** The longest idle first. */
+  readonly #connections = new Set<Connection>();
+  #looksToReport = 0;
+
+  constructor(options: ListenerOptions) {
+    const { connections = CONNECTIONS, forKnown = 0, headerBytes = HEADER_BYTES, tls } = options;
+    this.#options = options;
+    this.#most = connections;
+    this.#mostUnknown = connections - forKnown;
+    this.#idleSeconds = options.idleSeconds ?? IDLE_SECONDS;
+    this.#secure = tls && createSecureContext(tls);
+    // Time-outs are the connections' own matter.
+    const timeouts = { headersTimeout: 0, requestTimeout: 0, keepAliveTimeout: 0 };
+    this.#http = createHttp({ ...timeouts, maxHeaderSize: headerBytes, requireHostHeader: false });
+    for (const event of ['request', 'checkExpectation']) {
+      this.#http.on(event, (request, response) => this.#request(request, response));
+    }
+    this.#http.on('clientError', refuseUnreadable);
+  }
+
+  admit(raw: Socket): void {
+    if (isInReserve(raw)) {
+      raw.destroy();
+      this.report(new Error('too few file descriptors are free: new connections are closed'));
+      return;
+    }
+    if (!this.#makeRoom()) {
+      raw.destroy();
+      return;
+    }
+    const connection = new Connection(this.#decrypted(raw), this.#idleSeconds);
+    this.#connections.add(connection);
+    connection.once('close', () => {
+      this.#connections.delete(connection);
+      raw.destroy();
+    });
+    this.#http.emit('connection', connection);
+  }
+
+  #decrypted(raw: Socket): Socket {
+    if (!this.#secure) return raw;
+    raw.on('error', () => undefined);
+    return new TLSSocket(raw, {
+      isServer: true,
+      secureContext: this.#secure,
+      ALPNProtocols: ['http/1.1'],
+    });
+  }
+
+  /** False: nobody can be closed for one more. */
+  #makeRoom(): boolean {
+    const unknown = [...this.#connections].filter(({ isKnown }) => !isKnown);
+    const isFull = this.#connections.size >= this.#most;
+    if (!isFull && unknown.length < this.#mostUnknown) return true;
+    const isFree = ({ isDispensable }: Connection) => isDispensable;
+    const closed = unknown.find(isFree) ?? (isFull ? [...this.#connections].find(isFree) : undefined);
+    if (closed) this.#cut(closed);
+    return closed !== undefined;
+  }
+
+  #cut(connection: Connection): void {
+    this.#connections.delete(connection);
+    connection.destroy();
+  }
+
+  look(): void {
+    if (this.#looksToReport > 0) this.#looksToReport -= 1;
+    for (const connection of [...this.#connections]) if (connection.look()) this.#cut(connection);
+  }
+
+  report(reason: unknown): void {
+    if (this.#looksToReport > 0) return;
+    this.#looksToReport = LOOKS_BETWEEN_REPORTS;
+    this.#options.log.error('listener.accept-failed', { listener: this.#options.name, reason });
+  }
+
+  close(): void {
+    for (const connection of [...this.#connections]) this.#cut(connection);
+  }
+
+  #request(request: IncomingMessage, response: ServerResponse): void {
+    const connection = request.socket as unknown as Connection;
+    // A caller who leaves while they are answered is no fault of ours.
+    response.on('error', () => undefined);
+    connection.serve(request, response, () => void this.#answer(request, response, connection));
+    response.once('close', () => {
+      if (this.#connections.delete(connection)) this.#connections.add(connection);
+    });
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse, connection: Connection): Promise<void> {
+    const { name, log, serve, headers = {}, names = [] } = this.#options;
+    try {
+      for (const [header, value] of Object.entries(headers)) response.setHeader(header, value);
+      response.setHeader('keep-alive', `timeout=${connection.isKnown ? this.#idleSeconds : LOOKS_TO_BEGIN}`);
+      const { host } = request.headers;
+      // HTTP/1.0 knows no names; browsers don't speak it.
+      if (host === undefined && request.httpVersion !== '1.0')
+        return refuse(response, 400, 'The Host header is missing.');
+      if (host !== undefined && names !== 'any' && !isOwnName(host, names)) {
+        return refuse(response, 421, 'This server is not known by that name: use its address.');
+      }
+      const url = URL.parse(request.url ?? '', 'http://self');
+      if (!url) return refuse(response, 400, 'That is no URL.');
+      await serve(request, response, {
+        url,
+        know: () => {
+          connection.isKnown = true;
+          if (!response.headersSent) response.setHeader('keep-alive', `timeout=${this.#idleSeconds}`);
+        },
+      });
+    } catch (reason) {
+      log.error('listener.request-failed', { listener: name, reason });
+      if (response.headersSent) response.destroy();
+      else refuse(response, 500, 'The request failed: the log says why.');
+    }
+  }
+}
+
+function refuse(response: ServerResponse, status: number, sentence: string): void {
+  response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8' }).end(`${sentence}\n`);
+}
+
+/** Status and sentence by the parser's error codes. */
+const UNREADABLE: Readonly<Record<string, readonly [string, string]>> = {
+  HPE_HEADER_OVERFLOW: ['431 Request Header Fields Too Large', 'The headers are too long.'],
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: ['413 Payload Too Large', 'The chunk extensions are too long.'],
+};
+const NO_HTTP = ['400 Bad Request', 'That is no HTTP request.'] as const;
+
+/** Answers what the parser can't read, unless an answer is under way, and closes the connection. */
+function refuseUnreadable({ code = '' }: NodeJS.ErrnoException, stream: unknown): void {
+  const connection = stream as Connection;
+  const [status, sentence] = UNREADABLE[code] ?? NO_HTTP;
+  if (!connection.writable || connection.isAnswering) {
+    connection.destroy();
+    return;
+  }
+  const body = `${sentence}\n`;
+  connection.write(
+    `HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-type: text/plain; charset=utf-8\r\n` +
+      `content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+  );
+  connection.destroySoon();
+}

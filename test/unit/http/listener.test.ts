@@ -1,0 +1,277 @@
+import assert from 'node:assert/strict';
+import type { ServerResponse } from 'node:http';
+import { describe, test } from 'node:test';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { type Client, clientOf, get, served, settled, until } from './served.ts';
+
+describe('requests that are none', () => {
+  for (const [what, text, status] of [
+    ['a target that is no URL', get('//'), 400],
+    ['another one', get('http://['), 400],
+    ['no HTTP', 'hello\r\n\r\n', 400],
+    ['no Host header', 'GET / HTTP/1.1\r\n\r\n', 400],
+    ['5 KiB of headers', get('/', `x: ${'x'.repeat(5 * 1024)}\r\n`), 431],
+    ['two lengths', get('/', 'content-length: 1\r\ncontent-length: 2\r\n'), 400],
+    ['the name of another server', 'GET / HTTP/1.1\r\nhost: rebound.example:80\r\n\r\n', 421],
+  ] as const) {
+    test(`${what}: answers ${status} in a sentence and serves the next caller`, async (context) => {
+      const { asked, client } = await served(context);
+      const refused = await client(text);
+      await refused.told(new RegExp(`^HTTP/1.1 ${status} .*\\r\\n\\r\\n.*[A-Z][^\\r\\n]+\\.\\n`, 's'));
+      assert.deepEqual(asked, []);
+      await (await client(get('/next'))).told(/\/next\n/);
+    });
+  }
+
+  test('answers a request of HTTP/1.0, which has no Host header', async (context) => {
+    const { client } = await served(context);
+    await (await client('GET /old HTTP/1.0\r\n\r\n')).told(/\/old\n/);
+  });
+
+  test('answers 500 to what fails, logs it, and serves the next request', async (context) => {
+    const { log, client } = await served(context, {
+      serve: (_, response, { url }) => {
+        if (url.pathname === '/fails') throw new Error('it broke');
+        response.end('whole\n');
+      },
+    });
+    const caller = await client(get('/fails') + get('/'));
+    await caller.told(/^HTTP\/1.1 500 [\s\S]*The request failed[\s\S]*HTTP\/1.1 200 [\s\S]*whole/);
+    assert.deepEqual(
+      log.lines.map(({ event, fields }) => [event, fields['listener'], String(fields['reason'])]),
+      [['listener.request-failed', 'test', 'Error: it broke']],
+    );
+  });
+
+  test('sends the given headers with every answer, refusals included', async (context) => {
+    const { client } = await served(context, { headers: { 'x-content-type-options': 'nosniff' } });
+    for (const path of ['/', '//']) await (await client(get(path))).told(/nosniff/);
+  });
+});
+
+describe('pipelined requests', () => {
+  test('are served one after the other, in their order', async (context) => {
+    const pending: (() => void)[] = [];
+    const { client } = await served(context, {
+      serve: (_, response, { url }) => {
+        pending.push(() => response.end(`${url.pathname}\n`));
+      },
+    });
+    const caller = await client([1, 2, 3].map((number) => get(`/${number}`)).join(''));
+    for (const number of [1, 2, 3]) {
+      await until(() => pending.length > 0);
+      await settled();
+      assert.equal(pending.length, 1, 'one is under way');
+      pending.pop()?.();
+      await caller.told(new RegExp(`/${number}\n`));
+    }
+  });
+
+  test('begin at most once in a turn of the event loop for each connection, however many wait', async (context) => {
+    let begun = 0;
+    const { client } = await served(context, {
+      serve: (_, response) => {
+        begun += 1;
+        response.end();
+      },
+    });
+    const callers = await Promise.all(Array.from({ length: 8 }, () => client(get('/').repeat(1_000))));
+    let most = 0;
+    for (let before = 0; begun < 8_000; before = begun) {
+      await nextTurn();
+      most = Math.max(most, begun - before);
+    }
+    assert.ok(most <= 2 * callers.length, `${most} requests in a turn`);
+  });
+
+  test('wait unparsed while one is under way', async (context) => {
+    let first: ServerResponse | undefined;
+    const { client, asked } = await served(context, {
+      serve: (_, response, { url }) => {
+        asked.push(url.pathname);
+        if (url.pathname === '/slow') first = response;
+        else response.end();
+      },
+    });
+    const caller = await client(get('/slow') + get('/').repeat(500_000));
+    await until(() => first !== undefined);
+    await settled();
+    assert.deepEqual(asked, ['/slow']);
+    // The rest is with the client: neither side takes it.
+    assert.ok(caller.socket.writableLength > 0);
+    assert.equal(caller.text(), '');
+    first?.end();
+    await until(() => asked.length > 1_000);
+  });
+
+  test('does not keep a body from being read that comes in many pieces', async (context) => {
+    const { client } = await served(context, {
+      serve: async (request, response) => {
+        let bytes = 0;
+        for await (const chunk of request) bytes += (chunk as Buffer).length;
+        response.end(`${bytes} bytes\n`);
+      },
+    });
+    const body = 'x'.repeat(1_000_000);
+    const post = `POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
+    await (await client(post + post)).told(/1000000 bytes[\s\S]*1000000 bytes/);
+  });
+});
+
+describe('a connection', () => {
+  test('is closed when it has been idle for two looks', async (context) => {
+    const { client, look } = await served(context);
+    const caller = await client();
+    await look(2);
+    assert.equal(caller.isClosed(), false);
+    await look(1);
+    await until(caller.isClosed);
+  });
+
+  test('is kept idle for longer once its caller is known', async (context) => {
+    const { client, look } = await served(context, {
+      idleSeconds: 10,
+      serve: (_, response, { know }) => {
+        know();
+        response.end('known\n');
+      },
+    });
+    const caller = await client(get('/'));
+    await caller.told(/keep-alive: timeout=10\r\n[\s\S]*known/i);
+    await look(10);
+    assert.equal(caller.isClosed(), false);
+    await look(1);
+    await until(caller.isClosed);
+  });
+
+  for (const [what, text] of [
+    ['headers', 'GET / HTTP/1.1\r\nhost: localhost\r\n'],
+    ['a body', 'POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\r\n'],
+  ] as const) {
+    test(`is closed when ${what} take longer than five looks, byte by byte or not at all`, async (context) => {
+      const { client, look } = await served(context, {
+        serve: async (request, response) => {
+          for await (const _ of request);
+          response.end();
+        },
+      });
+      const [silent, slow] = [await client(text), await client(text)];
+      for (let time = 0; time < 5; time++) {
+        slow.socket.write('x');
+        await look(1);
+      }
+      assert.deepEqual([silent.isClosed(), slow.isClosed()], [false, false]);
+      await look(1);
+      await until(() => silent.isClosed() && slow.isClosed());
+    });
+  }
+
+  test('is kept while its answer lasts, however long, and ends when its caller leaves', async (context) => {
+    let streaming: ServerResponse | undefined;
+    let hasLeft = false;
+    const { client, look } = await served(context, {
+      serve: (_, response) => {
+        streaming = response;
+        response.once('close', () => {
+          hasLeft = true;
+        });
+        response.write('begun\n');
+      },
+    });
+    const caller = await client(get('/'));
+    await caller.told(/begun/);
+    await look(300);
+    assert.equal(caller.isClosed(), false);
+    streaming?.write('later\n');
+    await caller.told(/later/);
+    caller.socket.destroy();
+    await until(() => hasLeft);
+  });
+
+  test('is closed when its caller reads nothing of an answer for ten looks', async (context) => {
+    let hasLeft = false;
+    const { client, look } = await served(context, {
+      serve: (_, response) => {
+        response.once('close', () => {
+          hasLeft = true;
+        });
+        response.end('x'.repeat(50_000_000));
+      },
+    });
+    const caller = await client();
+    caller.socket.pause();
+    caller.socket.write(get('/'));
+    await look(13);
+    await until(() => hasLeft);
+  });
+});
+
+describe('when all places are taken', () => {
+  test('the connection that has been idle longest is closed for a new one', async (context) => {
+    const { client } = await served(context);
+    const idle: Client[] = [];
+    for (let number = 0; number < 64; number++) idle.push(await client());
+    await settled();
+    await (await client(get('/new'))).told(/\/new/);
+    await until(() => idle[0]?.isClosed() === true);
+    assert.equal(
+      idle.findIndex(({ isClosed }) => !isClosed()),
+      1,
+    );
+  });
+
+  test('a new one is refused while every other is being answered', async (context) => {
+    const answering: ServerResponse[] = [];
+    const { client } = await served(context, {
+      connections: 4,
+      serve: (_, response) => {
+        answering.push(response);
+      },
+    });
+    const busy = [];
+    for (let number = 0; number < 4; number++) busy.push(await client(get('/')));
+    await until(() => answering.length === 4);
+    await until((await client(get('/'))).isClosed);
+    answering[0]?.end('done\n');
+    await busy[0]?.told(/done/);
+    await settled();
+    await client(get('/'));
+    await until(() => answering.length === 5);
+  });
+
+  test('a thousand strangers take no place of a caller who is known, and leave places to others like them', async (context) => {
+    const { client } = await served(context, {
+      forKnown: 16,
+      serve: (_, response, { url, know }) => {
+        if (url.pathname === '/known') know();
+        response.end(`${url.pathname}\n`);
+      },
+    });
+    const known = [];
+    for (let number = 0; number < 16; number++) {
+      const caller = await client(get('/known'));
+      await caller.told(/known/);
+      known.push(caller);
+    }
+    const strangers = [];
+    for (let number = 0; number < 1_000; number++) strangers.push(await client());
+    await settled();
+    assert.ok(strangers.filter(({ isClosed }) => !isClosed()).length <= 48);
+    assert.ok(known.every(({ isClosed }) => !isClosed()));
+    const again = await client(get('/known'));
+    await again.told(/known/);
+    for (const { socket, told } of known) {
+      socket.write(get('/still'));
+      await told(/still/);
+    }
+  });
+});
+
+test('closes all connections at its end, whatever they are doing', async (context) => {
+  const { listener, client } = await served(context, { serve: (_, response) => void response.write('x') });
+  const callers = [await client(), await client(get('/')), await client('GET / HT')];
+  await callers[1]?.told(/x/);
+  await listener.close();
+  await until(() => callers.every(({ isClosed }) => isClosed()));
+  assert.ok((await clientOf(listener.port)).isClosed());
+});

@@ -101,9 +101,12 @@ async function run({ context, kubeconfig }: AgentOptions): Promise<void> {
       port: environment.PROBE_PORT,
       setBy: { host: 'PROBE_HOST', port: 'PROBE_PORT' },
     },
-    prometheus,
-    states,
-    () => relay.trips(),
+    {
+      registry: prometheus,
+      states,
+      trips: () => relay.trips(),
+      log,
+    },
   );
   log.info('relay.started', { port: probes.port });
   const { promise: admitted, resolve: admit } = Promise.withResolvers<void>();

@@ -1,6 +1,6 @@
-import { once } from 'node:events';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { type AddressInfo, isIPv6 } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { isIPv6 } from 'node:net';
+import { type Asked, openListener } from '#shared/http/listener.ts';
 import { madeOnce } from '#shared/made-once.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
@@ -44,9 +44,8 @@ export interface Console {
 
 const LOOPBACK = ['127.0.0.1', '::1'];
 const COOKIE = 'taintward';
-const CONNECTIONS = 64;
-/** A request that is not told to its end by then is none. */
-const REQUEST_TIMEOUT_MS = 10_000;
+/** Connections that only sessions have: nobody else on this machine locks an operator out. */
+const CONNECTIONS_OF_SESSIONS = 16;
 /** Browsers send the cookies of all servers of this machine to each of them. */
 const MOST_HEADER_BYTES = 64 * 1024;
 const TEXT = 'text/plain; charset=utf-8';
@@ -74,22 +73,29 @@ export async function startConsole(options: ConsoleOptions): Promise<Console> {
     );
   }
   const sessions = new Sessions({ clock });
-  const server = createServer({ requestTimeout: REQUEST_TIMEOUT_MS, maxHeaderSize: MOST_HEADER_BYTES });
-  server.maxConnections = CONNECTIONS;
-  const port = await listen(server, host, options);
   const named = isIPv6(host) ? `[${host}]` : host;
-  const authorities = [`${named}:${port}`, `localhost:${port}`];
+  const authorities: string[] = [];
   const guarded = new Guarded({ authorities, sessions, content, log });
-  server.on('request', (request, response) => void guarded.answer(request, response));
+  const listener = await openListener({
+    ...{ name: 'console', at: { host, port: options.port }, log },
+    names: 'any',
+    forKnown: CONNECTIONS_OF_SESSIONS,
+    headerBytes: MOST_HEADER_BYTES,
+    headers: { ...HEADERS, 'content-security-policy': policyOf(), 'cache-control': 'no-store' },
+    serve: (request, response, asked) => guarded.answer(request, response, asked),
+  }).catch((error: NodeJS.ErrnoException) => {
+    throw new ConsoleAddressError(
+      `the console cannot be served on port ${options.port} of ${host} (${error.code}): choose another with ${options.portSetBy}, or 0 for any`,
+    );
+  });
+  const { port } = listener;
+  authorities.push(`${named}:${port}`, `localhost:${port}`);
   return {
     address: `http://${named}:${port}`,
     link: () => `http://${named}:${port}/?key=${sessions.link()}`,
-    async close() {
+    close() {
       sessions.close();
-      const closed = server.listening ? once(server, 'close') : undefined;
-      server.close();
-      server.closeAllConnections();
-      await closed;
+      return listener.close();
     },
   };
 }
@@ -125,38 +131,34 @@ class Guarded {
   }
 
   /** Never rejects. */
-  async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async answer(request: IncomingMessage, response: ServerResponse, asked: Asked): Promise<void> {
     try {
-      await this.#answer(request, response);
+      await this.#answer(request, response, asked);
     } catch (error) {
       // Without its first part, which is the session's.
-      const [, , ...path] = URL.parse(request.url ?? '/', 'http://console')?.pathname.split('/') ?? [];
+      const [, , ...path] = asked.url.pathname.split('/');
       this.#deps.log.error('console.failed', { path: path.join('/'), reason: error });
       if (response.headersSent) response.destroy();
       else refuse(response, 500, FAILED);
     }
   }
 
-  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async #answer(request: IncomingMessage, response: ServerResponse, { url, know }: Asked): Promise<void> {
     const { authorities, sessions } = this.#deps;
-    for (const [name, value] of Object.entries(HEADERS)) response.setHeader(name, value);
-    response.setHeader('content-security-policy', policyOf());
-    response.setHeader('cache-control', 'no-store');
     // A page whose name was made to lead here says that name.
     const authority = request.headers.host ?? '';
     if (!authorities.includes(authority)) {
       return refuse(response, 421, `The console is at http://${authorities[0]} and under no other name.`);
     }
-    const url = URL.parse(request.url ?? '/', `http://${authority}`);
-    if (!url) return refuse(response, 400, 'That is no URL.');
     const { pathname, searchParams } = url;
     if (pathname === '/') {
-      this.#enter(request, response, searchParams.get('key'));
+      if (this.#enter(request, response, searchParams.get('key'))) know();
       return;
     }
     const [, first = '', ...rest] = pathname.split('/');
     const session = sessions.find(first, cookieOf(request));
     if (!session) return refuse(response, 401, NO_SESSION);
+    know();
     const path = rest.join('/');
     const site = request.headers['sec-fetch-site'];
     const isPage = path === '';
@@ -181,15 +183,15 @@ class Guarded {
     await api.answer(request, response, { path, searchParams, token, ended });
   }
 
-  /** Makes a session of a link. */
-  #enter(request: IncomingMessage, response: ServerResponse, key: string | null): void {
+  /** Makes a session of a link; false: that opens none. */
+  #enter(request: IncomingMessage, response: ServerResponse, key: string | null): boolean {
     const { sessions } = this.#deps;
     // What only looks ahead is not to use the link up.
     const looksAhead = request.method !== 'GET' || /prefetch|prerender/.test(purposeOf(request));
     const session = key === null || looksAhead ? undefined : sessions.open(key);
     if (!session) {
       refuse(response, 401, NO_SESSION);
-      return;
+      return false;
     }
     const { path, cookie } = session;
     response.setHeader('set-cookie', `${COOKIE}=${cookie}; Path=/${path}/; HttpOnly; SameSite=Strict`);
@@ -199,6 +201,7 @@ class Guarded {
       `<!doctype html><html lang="en"><meta charset="utf-8"><title>Taintward</title>` +
         `<meta http-equiv="refresh" content="0; url=/${path}/"><a href="/${path}/">Go on to the console</a></html>\n`,
     );
+    return true;
   }
 }
 
@@ -206,23 +209,6 @@ const NO_SESSION =
   'This session has ended, or the link was opened before, or not for an hour: get a new link where the console was started.';
 const ELSEWHERE = 'Another page asked for this: open the console by its own link.';
 const NO_TOKEN = 'This is not from a page of this session: load it again.';
-
-async function listen(
-  server: ReturnType<typeof createServer>,
-  host: string,
-  { port, portSetBy }: Pick<ConsoleOptions, 'port' | 'portSetBy'>,
-): Promise<number> {
-  try {
-    server.listen(port, host);
-    await once(server, 'listening');
-    return (server.address() as AddressInfo).port;
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    throw new ConsoleAddressError(
-      `the console cannot be served on port ${port} of ${host} (${code}): choose another with ${portSetBy}, or 0 for any`,
-    );
-  }
-}
 
 const purposeOf = ({ headers }: IncomingMessage): string =>
   `${headers['sec-purpose'] ?? ''} ${headers['purpose'] ?? ''}`;

@@ -1,5 +1,6 @@
-import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import type { ApiServer } from '#functions/console/api-server.ts';
+import type { Serve } from '#shared/http/listener.ts';
 import type { ConsoleLink, ServiceView } from './service-view.ts';
 
 export interface SocketAnswers {
@@ -16,20 +17,17 @@ export interface SocketAnswers {
  * posted, a new link to its console, `/api/…` that console's API. The file's rights say who that is, so there is neither session nor
  * token.
  */
-export function answerSocket({ view, link, api }: SocketAnswers): RequestListener {
+export function answerSocket({ view, link, api }: SocketAnswers): Serve {
   // It lasts as long as its connection does.
   const { signal: ended } = new AbortController();
-  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    const url = URL.parse(request.url ?? '/', 'http://socket');
-    const route = `${request.method} ${url?.pathname}`;
+  return async (request, response, { url: { pathname, searchParams } }) => {
+    const route = `${request.method} ${pathname}`;
     if (route === 'GET /service') return sendJson(response, view());
     if (route === 'POST /console/link') return sendJson(response, linked(link()));
-    if (!url?.pathname.startsWith('/api/')) return void response.writeHead(404).end();
-    const { pathname, searchParams } = url;
+    if (!pathname.startsWith('/api/')) return void response.writeHead(404).end();
     const asked = { path: pathname.slice(1), searchParams, token: '', ended };
     await (await api()).answer(request, response, asked);
   };
-  return (request, response) => void answer(request, response).catch(() => response.destroy());
 }
 
 const linked = (link: string | undefined): ConsoleLink => (link === undefined ? {} : { link });

@@ -91,7 +91,7 @@ async function run(options: StartOptions): Promise<void> {
   });
   let console: Console | undefined;
   const answers = { view: service.view, link: () => console?.link(), api };
-  const socket = await listenOnSocket(state.file(SOCKET_FILE), answerSocket(answers));
+  const socket = await listenOnSocket(state.file(SOCKET_FILE), answerSocket(answers), log);
   if (!socket)
     log.warn('socket.unavailable', {
       reason: `${state.file(SOCKET_FILE)} is too long for the path of a socket`,

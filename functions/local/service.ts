@@ -171,7 +171,10 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   const states = () => new Map([...clusters.states, ...relay.states()]);
   const probed = (): ReadonlyMap<ClusterName, ProbedState> =>
     state.reachesLeases?.() === false ? leaseless(states()) : states();
-  const probes = await startProbeServer(options.probes, registry, probed, () => relay.trips());
+  const probes = await startProbeServer(options.probes, {
+    ...{ registry, states: probed, log },
+    trips: () => relay.trips(),
+  });
 
   const feed = (queue: EmbeddedQueue, handler: Handler, sizes: typeof DELTA_FEED) => {
     const context = localContext(queue.spec.functionTimeoutSeconds);

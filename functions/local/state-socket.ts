@@ -1,9 +1,10 @@
 import { once } from 'node:events';
 import { rmSync } from 'node:fs';
-import { createServer, request as httpRequest, type RequestListener } from 'node:http';
+import { request as httpRequest } from 'node:http';
 import { relative } from 'node:path';
 import { json } from 'node:stream/consumers';
 import { findOwn } from '#shared/files/owner-only.ts';
+import { type Listener, type ListenerLog, openListener, type Serve } from '#shared/http/listener.ts';
 
 /** In the state directory: where its process answers whoever may read that directory. */
 export const SOCKET_FILE = 'service.sock';
@@ -15,37 +16,25 @@ const ANSWER_MS = 2_000;
 /** For nobody but its owner. */
 const UMASK = 0o177;
 
-export interface StateSocket {
-  close(): Promise<void>;
-}
-
 /**
  * Answers HTTP on a socket at `path`, with the rights of the files beside it. What a killed process left there goes. `undefined`:
  * the path is too long for a socket. Rejects with `ForeignFileError` when something else stands there, which stays.
  */
 export async function listenOnSocket(
   path: string,
-  listener: RequestListener,
-): Promise<StateSocket | undefined> {
+  serve: Serve,
+  log: ListenerLog,
+): Promise<Listener | undefined> {
   const short = reachable(path);
   if (short === undefined) return undefined;
   if (findOwn(path, 'socket')) rmSync(path, { force: true });
-  const server = createServer(listener);
   const umask = process.umask(UMASK);
   try {
-    server.listen(short);
+    // The file is made before this returns.
+    return openListener({ name: 'socket', at: { path: short }, log, serve });
   } finally {
     process.umask(umask);
   }
-  await once(server, 'listening');
-  return {
-    async close() {
-      const closed = once(server, 'close');
-      server.close();
-      server.closeAllConnections();
-      await closed;
-    },
-  };
 }
 
 /**

@@ -47,9 +47,12 @@ async function run(): Promise<void> {
       port: environment.PROBE_PORT,
       setBy: { host: 'PROBE_HOST', port: 'PROBE_PORT' },
     },
-    prometheus,
-    () => relay.states(),
-    () => relay.trips(),
+    {
+      registry: prometheus,
+      states: () => relay.states(),
+      trips: () => relay.trips(),
+      log,
+    },
   );
   log.info('relay.started', { port: probes.port });
   await followRegistry({

@@ -1,9 +1,10 @@
-import { once } from 'node:events';
-import { createServer, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { ServerResponse } from 'node:http';
+import { hostname } from 'node:os';
 import type { Registry } from 'prom-client';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Trip } from '#shared/eviction/policy.ts';
+import { type Listener, type ListenerLog, openListener } from '#shared/http/listener.ts';
+import { type Stopwatch, systemStopwatch } from '#shared/time/clock.ts';
 import type { ClusterRelayState } from './cluster-relay.ts';
 
 /** Where a process stands with a cluster; `refused`: it is not let in, and tries again. */
@@ -28,9 +29,15 @@ export interface ProbeAddress {
   readonly setBy: { readonly host: string; readonly port: string };
 }
 
-export interface ProbeServer {
-  readonly port: number;
-  close(): Promise<void>;
+/** Metrics are rendered at most once in this time, however many ask. */
+const RENDERED_EACH_MS = 1_000;
+
+export interface ProbeDeps {
+  readonly registry: Registry;
+  readonly states: () => ReadonlyMap<ClusterName, ProbedState>;
+  readonly trips: () => ReadonlyMap<ClusterName, readonly Trip[]>;
+  readonly log: ListenerLog;
+  readonly stopwatch?: Stopwatch;
 }
 
 /**
@@ -40,13 +47,11 @@ export interface ProbeServer {
  * and for each trip of a guard, and with `?verbose` for every cluster. Rejects with `ProbeAddressError`.
  */
 export async function startProbeServer(
-  address: ProbeAddress,
-  registry: Registry,
-  states: () => ReadonlyMap<ClusterName, ProbedState>,
-  trips: () => ReadonlyMap<ClusterName, readonly Trip[]>,
-): Promise<ProbeServer> {
-  const server = createServer((request, response) => {
-    const { pathname, searchParams } = new URL(request.url ?? '/', 'http://probe');
+  { host, port, setBy }: ProbeAddress,
+  { registry, states, trips, log, stopwatch = systemStopwatch }: ProbeDeps,
+): Promise<Listener> {
+  const metrics = renderedEachSecond(registry, stopwatch);
+  const serve = async (response: ServerResponse, { pathname, searchParams }: URL): Promise<void> => {
     switch (pathname) {
       case '/healthz':
         return answer(response, 200, 'ok\n');
@@ -61,27 +66,34 @@ export async function startProbeServer(
         return answer(response, isReady(all) ? 200 : 503, text || 'ok\n');
       }
       case '/metrics':
-        return void registry.metrics().then(
+        return metrics().then(
           (text) => answer(response, 200, text, registry.contentType),
           (error: unknown) => answer(response, 500, `${String(error)}\n`),
         );
       default:
         return answer(response, 404, 'there are /healthz, /readyz and /metrics\n');
     }
-  });
-  server.listen(address.port, address.host);
+  };
   try {
-    await once(server, 'listening');
+    return await openListener({
+      name: 'probes',
+      at: { host, port },
+      names: [host, hostname()].map((name) => name.toLowerCase()),
+      log,
+      serve: (_, response, { url }) => serve(response, url),
+    });
   } catch (error) {
-    throw new ProbeAddressError(refusal(address, (error as NodeJS.ErrnoException).code));
+    throw new ProbeAddressError(refusal({ host, port, setBy }, (error as NodeJS.ErrnoException).code));
   }
-  return {
-    port: (server.address() as AddressInfo).port,
-    async close() {
-      server.closeAllConnections();
-      server.close();
-      await once(server, 'close');
-    },
+}
+
+/** The registry's text, which is no older than a second; callers in that second get the same, be it an error. */
+function renderedEachSecond(registry: Registry, stopwatch: Stopwatch): () => Promise<string> {
+  let rendered: { readonly atMs: number; readonly text: Promise<string> } | undefined;
+  return () => {
+    const atMs = stopwatch();
+    if (!rendered || atMs - rendered.atMs >= RENDERED_EACH_MS) rendered = { atMs, text: registry.metrics() };
+    return rendered.text;
   };
 }
 

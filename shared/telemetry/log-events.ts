@@ -145,6 +145,10 @@ export type LogEvents = {
   /** There is nothing any more by which it could say so. */
   'takeover.ended': OfCluster;
 
+  /** A listener closed new connections for want of file descriptors, or could not accept them; reported once a minute. */
+  'listener.accept-failed': Why & { readonly listener: string };
+  /** A listener failed on a request, and answered with 500. */
+  'listener.request-failed': Why & { readonly listener: string };
   /** Something that the console was asked for failed. */
   'console.failed': Why & { readonly path: string };
   /** The console is served there, to who has a link to it. */

@@ -11,6 +11,7 @@ import { listenOnSocket } from '#functions/local/state-socket.ts';
 import type { FleetChoice } from '#functions/operator/fleet-choice.ts';
 import { openFleet, openLive } from '#functions/operator/open-fleet.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
+import { recordingLog } from '#test/contracts/recording-log.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 
 const NOW = Date.UTC(2026, 10, 21, 12);
@@ -180,8 +181,10 @@ test('a file clusters.json in the hands of somebody else is not believed', async
 test('a link to a console elsewhere, or with more than a key, is not shown', async (t) => {
   const { deps, state } = await here(t);
   let link = '';
-  const socket = await listenOnSocket(state.file('service.sock'), (_, response) =>
-    response.end(JSON.stringify({ link })),
+  const socket = await listenOnSocket(
+    state.file('service.sock'),
+    (_, response) => void response.end(JSON.stringify({ link })),
+    recordingLog(),
   );
   t.after(() => socket?.close());
   const fleet = openFleet({}, deps);

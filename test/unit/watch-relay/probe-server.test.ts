@@ -4,15 +4,24 @@ import { Counter, Registry } from 'prom-client';
 import {
   type ProbeAddress,
   ProbeAddressError,
+  type ProbeDeps,
   type ProbedState,
   startProbeServer,
 } from '#functions/watch-relay/probe-server.ts';
 import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
 import type { Trip } from '#shared/eviction/policy.ts';
+import { recordingLog } from '#test/contracts/recording-log.ts';
 
 const [STANDBY, SYNCING, LIVE] = [{ kind: 'standby' }, { kind: 'syncing' }, { kind: 'live' }] as const;
 const REFUSED = { kind: 'refused' } as const;
 const DEAF = { kind: 'deaf', since: Date.UTC(2026, 0, 1) } as const;
+/** What a process without clusters has to tell. */
+const NOTHING: ProbeDeps = {
+  registry: new Registry(),
+  states: () => new Map(),
+  trips: () => new Map(),
+  log: recordingLog(),
+};
 const LOCAL = { host: '127.0.0.1', port: 0, setBy: { host: '--host', port: '--port' } };
 
 /** A probe server that is closed at the end of the test, and how to ask it. */
@@ -24,12 +33,12 @@ async function served(
   const all = new Map<ClusterName, ProbedState>(
     Object.entries(states).map(([name, state]) => [clusterName(name), state]),
   );
-  const server = await startProbeServer(
-    LOCAL,
+  const server = await startProbeServer(LOCAL, {
+    ...NOTHING,
     registry,
-    () => all,
-    () => new Map([[clusterName('c1'), trips]]),
-  );
+    states: () => all,
+    trips: () => new Map([[clusterName('c1'), trips]]),
+  });
   context.after(() => server.close());
   const ask = (path: string) => fetch(`http://127.0.0.1:${server.port}${path}`);
   return { server, ask };
@@ -141,12 +150,7 @@ test('any other path says which there are', async (context) => {
 
 async function refused(address: ProbeAddress): Promise<string> {
   try {
-    await startProbeServer(
-      address,
-      new Registry(),
-      () => new Map(),
-      () => new Map(),
-    );
+    await startProbeServer(address, NOTHING);
   } catch (error) {
     assert.ok(error instanceof ProbeAddressError);
     return error.message;
@@ -174,12 +178,7 @@ test('a host that is none, or that of another machine, is named with the way out
 });
 
 test('it closes although a connection is kept open', async () => {
-  const server = await startProbeServer(
-    LOCAL,
-    new Registry(),
-    () => new Map(),
-    () => new Map(),
-  );
+  const server = await startProbeServer(LOCAL, NOTHING);
   await (await fetch(`http://127.0.0.1:${server.port}/healthz`)).text();
   await server.close();
   await assert.rejects(fetch(`http://127.0.0.1:${server.port}/healthz`));

@@ -1,10 +1,9 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
-import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { createServer } from 'node:https';
 import { generate } from 'selfsigned';
 import { replaceOwn } from '#shared/files/owner-only.ts';
-import { badRequest, methodNotAllowed, StatusError } from '../objects/status.ts';
+import { type Asked, type ListenerLog, openListener } from '#shared/http/listener.ts';
+import { methodNotAllowed, StatusError } from '../objects/status.ts';
 import type { ObjectStore } from '../objects/store.ts';
 import { reviewAt } from './access-reviews.ts';
 import { DISCOVERY } from './discovery.ts';
@@ -14,7 +13,13 @@ import { sendJson } from './representation.ts';
 import { parseApiPath } from './request.ts';
 
 /** Longer than clients keep an idle connection (Go: 90 s), so that none is closed under a request. */
-const KEEP_ALIVE_MS = 120_000;
+const IDLE_SECONDS = 120;
+/** A service that evicts here takes 64 for calls and a few for watches; kubectl one a command. */
+const CONNECTIONS = 512;
+/** Of them, only callers with the token have these. */
+const CONNECTIONS_WITH_TOKEN = 256;
+/** Selectors, and the names of fields, make kubectl's requests long. */
+const MOST_HEADER_BYTES = 16 * 1024;
 
 /** What the real server, too, answers to everybody. */
 const HEALTH_PATHS: readonly string[] = ['/healthz', '/livez', '/readyz'];
@@ -31,57 +36,53 @@ export interface SimulatedApiServer {
 }
 
 /** Is told of requests that failed through no fault of their own. */
-export interface ApiServerLog {
+export type ApiServerLog = ListenerLog & {
   error(event: 'simulated-cluster.request-failed', told: { readonly reason: unknown }): void;
-}
+};
 
 /** Serves the objects over the Kubernetes API, on a free port of the loopback interface. */
 export async function startApiServer(store: ObjectStore, log?: ApiServerLog): Promise<SimulatedApiServer> {
   const { key, certificate } = await loopbackCertificate();
   const token = randomBytes(32).toString('base64url');
   const isAuthorized = bearerCheck(token);
-  const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+  const serve = async (request: IncomingMessage, response: ServerResponse, asked: Asked): Promise<void> => {
     try {
-      await answer(store, isAuthorized, request, response);
+      await answer(store, isAuthorized, request, response, asked);
     } catch (error) {
       if (!(error instanceof StatusError)) log?.error('simulated-cluster.request-failed', { reason: error });
       if (response.headersSent) response.destroy();
       else refuse(response, error);
     }
   };
-  const server = createServer({ key, cert: certificate, keepAliveTimeout: KEEP_ALIVE_MS });
-  server.on('request', (request, response) => void serve(request, response));
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  if (address === null || typeof address === 'string') {
-    throw new Error('The simulated cluster has no port to listen on: start it again.');
-  }
-  return {
-    url: `https://127.0.0.1:${address.port}`,
-    certificate,
-    token,
-    close: async () => {
-      const closed = once(server, 'close');
-      server.close();
-      server.closeAllConnections();
-      await closed;
-    },
-  };
+  const { port, close } = await openListener({
+    name: 'simulated-cluster',
+    at: { host: '127.0.0.1', port: 0 },
+    tls: { key, cert: certificate },
+    log: log ?? NO_LOG,
+    serve,
+    connections: CONNECTIONS,
+    forKnown: CONNECTIONS_WITH_TOKEN,
+    headerBytes: MOST_HEADER_BYTES,
+    idleSeconds: IDLE_SECONDS,
+  });
+  return { url: `https://127.0.0.1:${port}`, certificate, token, close };
 }
+
+const NO_LOG: ListenerLog = { error: () => undefined };
 
 async function answer(
   store: ObjectStore,
   isAuthorized: (request: IncomingMessage) => boolean,
   request: IncomingMessage,
   response: ServerResponse,
+  { url: { pathname, searchParams }, know }: Asked,
 ): Promise<void> {
-  const { pathname, searchParams } = parseUrl(request.url ?? '/');
   if (HEALTH_PATHS.includes(pathname)) {
     response.writeHead(200, { 'content-type': 'text/plain; charset=utf-8' }).end('ok');
     return;
   }
   if (!isAuthorized(request)) throw new StatusError(401, 'Unauthorized', 'Unauthorized');
+  know();
   const document = DISCOVERY[pathname] ?? openApiAt(pathname);
   if (document !== undefined) {
     if (request.method !== 'GET') throw methodNotAllowed();
@@ -123,14 +124,6 @@ function bearerCheck(token: string): (request: IncomingMessage) => boolean {
   const digest = (text: string) => createHash('sha256').update(text).digest();
   const expected = digest(`Bearer ${token}`);
   return ({ headers }) => timingSafeEqual(expected, digest(headers.authorization ?? ''));
-}
-
-function parseUrl(target: string): URL {
-  try {
-    return new URL(target, 'https://127.0.0.1');
-  } catch {
-    throw badRequest('the request target is not a URL');
-  }
 }
 
 /** The key is new at every start, so the validity says nothing: any clock is to find it valid. */

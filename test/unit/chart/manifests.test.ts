@@ -152,18 +152,22 @@ for (const [folder, choices] of Object.entries(LEFT_TO_CHOICE)) {
   });
 }
 
-test('a replica in the cluster is reached at its probes alone, and reaches what may be an API server', () => {
+test('a replica in the cluster is reached by Prometheus alone, at its metrics, and reaches what may be an API server', () => {
   const rule = z.object({ ports: z.array(z.object({ protocol: z.literal('TCP'), port: z.int() })) });
+  const from = z.tuple([z.strictObject({ namespaceSelector: z.object({}), podSelector: selector })]);
   const { spec } = z
     .object({
       spec: z.object({
         policyTypes: names,
-        ingress: z.tuple([rule]),
+        ingress: z.tuple([rule.extend({ from })]),
         egress: z.tuple([z.strictObject(rule.shape)]),
       }),
     })
     .parse(objectsIn('in-cluster', ['network-policy.yaml'])[0]);
   assert.deepEqual(spec.policyTypes, ['Ingress', 'Egress']);
+  assert.deepEqual(spec.ingress[0].from[0].podSelector, {
+    matchLabels: { 'app.kubernetes.io/name': 'prometheus' },
+  });
   const ports = [...spec.ingress, ...spec.egress].map((each) => each.ports.map(({ port }) => port));
   assert.deepEqual(ports, [[8080], [443, 6443]]);
 });

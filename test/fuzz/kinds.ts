@@ -7,6 +7,7 @@ import { items } from './items.ts';
 import type { Kind } from './kind.ts';
 import { kubeconfigs } from './kubeconfigs.ts';
 import { largeAnswers } from './large-answers.ts';
+import { listenerBytes } from './listener-bytes.ts';
 import { policies } from './policies.ts';
 import { fuzz, type Report, type RunOptions } from './run.ts';
 
@@ -32,4 +33,5 @@ export const KINDS: readonly Fuzzed[] = [
   fuzzed(kubeconfigs),
   fuzzed(commandLines),
   fuzzed(consoleRequests),
+  fuzzed(listenerBytes),
 ];

@@ -124,12 +124,10 @@ class Places {
   }
 
   admit(raw: Socket): void {
-    if (isInReserve(raw)) {
-      raw.destroy();
-      this.report(new Error('too few file descriptors are free: new connections are closed'));
-      return;
-    }
-    if (!this.#makeRoom()) {
+    const isShort = isInReserve(raw);
+    if (isShort)
+      this.report(new Error('too few file descriptors are free: idle connections are closed for new ones'));
+    if (!this.#makeRoom(isShort)) {
       raw.destroy();
       return;
     }
@@ -152,10 +150,10 @@ class Places {
     });
   }
 
-  /** False: nobody can be closed for one more. */
-  #makeRoom(): boolean {
+  /** Closes somebody where places or descriptors are short. False: nobody can be closed for one more. */
+  #makeRoom(isShort: boolean): boolean {
     const unknown = [...this.#connections].filter(({ isKnown }) => !isKnown);
-    const isFull = this.#connections.size >= this.#most;
+    const isFull = isShort || this.#connections.size >= this.#most;
     if (!isFull && unknown.length < this.#mostUnknown) return true;
     const isFree = ({ isDispensable }: Connection) => isDispensable;
     const closed = unknown.find(isFree) ?? (isFull ? [...this.#connections].find(isFree) : undefined);

@@ -145,7 +145,7 @@ export type LogEvents = {
   /** There is nothing any more by which it could say so. */
   'takeover.ended': OfCluster;
 
-  /** A listener closed new connections for want of file descriptors, or could not accept them; reported once a minute. */
+  /** A listener closed connections for want of file descriptors, or could not accept them; reported once a minute. */
   'listener.accept-failed': Why & { readonly listener: string };
   /** A listener failed on a request, and answered with 500. */
   'listener.request-failed': Why & { readonly listener: string };

@@ -31,7 +31,7 @@ export const NODE_TAKEOVER: NodeTakeover = {
 export const NODE_TAKEOVER_COMMENT = `
 Takeover at the node. While Taintward is alive, the NoExecute taints that the node controller puts on nodes that are down are
 not admitted. Their NoSchedule twins stay, and Taintward reads those as NoExecute (policy: virtualKeys). It is alive while
-takeovers/live has been renewed lately enough before the taint's own timeAdded. The node controller asks again every few seconds:
+the heartbeat of takeovers/live and the taint's own timeAdded are less than the lapse apart. The node controller asks again every few seconds:
 once Taintward is gone its taint gets in, and the built-in controller evicts as upstream. Taints without timeAdded (kubectl's)
 always get in, and whatever goes wrong here lets any taint in.
 Needs Kubernetes 1.36 (MutatingAdmissionPolicy v1). kubectl has to apply it twice: an API server knows a new kind a moment later.`;
@@ -151,17 +151,20 @@ export function nodePolicy({ keys, lapseSeconds }: NodeTakeover): Manifest {
       variables: [
         {
           name: 'admitted',
-          // Without a heartbeat this fails, and so lets every taint in.
+          // Without a heartbeat this fails, and so lets every taint in. One of the far future keeps none out either.
           expression: `object.spec.taints.filter(t, !(${downTaint} && has(t.timeAdded) &&
-  timestamp(t.timeAdded) - timestamp(params.spec.heartbeat) < duration("${lapseSeconds}s")))`,
+  timestamp(t.timeAdded) - timestamp(params.spec.heartbeat) < duration("${lapseSeconds}s") &&
+  timestamp(params.spec.heartbeat) - timestamp(t.timeAdded) < duration("${lapseSeconds}s")))`,
         },
       ],
       mutations: [
         {
           patchType: 'JSONPatch',
           jsonPatch: {
+            // Plain maps of fields: up to 1.36 a taint is a value that a patch may hold, from 1.37 on it is not.
             expression: `variables.admitted.size() == object.spec.taints.size() ? [] :
-  [JSONPatch{op: "replace", path: "/spec/taints", value: variables.admitted.map(t, dyn(t))}]`,
+  [JSONPatch{op: "replace", path: "/spec/taints", value: variables.admitted.map(t, {"key": dyn(t.key), "effect": dyn(t.effect),
+    ?"value": t.?value.optMap(v, dyn(v)), ?"timeAdded": t.?timeAdded.optMap(a, dyn(string(timestamp(a))))})}]`,
           },
         },
       ],

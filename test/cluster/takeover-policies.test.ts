@@ -1,0 +1,151 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { ClusterObjects } from '#functions/operator/cluster-objects.ts';
+import { NODE_TAKEOVER, nodeTakeover } from '#functions/operator/takeover/at-nodes.ts';
+import { POD_TAKEOVER, podTakeover } from '#functions/operator/takeover/at-pods.ts';
+import { type Manifest, pathOf } from '#functions/operator/takeover/manifest.ts';
+import { fieldsOf } from '#shared/kubernetes/api-json.ts';
+import { TAKEOVER_PATH } from '#shared/kubernetes/takeover.ts';
+import { NODE_NOT_READY, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
+import { TAKEOVER_ANNOTATION } from '#shared/taints/takeover-note.ts';
+import { runName, TestCluster } from './rig/test-cluster.ts';
+import { FOREVER, tolerates } from './rig/tolerations.ts';
+import { until } from './rig/until.ts';
+import { WatchedNode, WatchedPod, type WatchedTaint, type WatchedToleration } from './rig/watched.ts';
+
+/** An API server takes a moment to know a new kind, a new policy, and what a policy's parameter says now. */
+const KNOWN_WITHIN_MS = 30_000;
+const MANIFESTS = [...nodeTakeover(NODE_TAKEOVER), ...podTakeover(POD_TAKEOVER)];
+const LAPSE_MS = NODE_TAKEOVER.lapseSeconds * 1000;
+const BEAT = Date.UTC(2026, 10, 24, 12);
+
+let cluster: TestCluster;
+let objects: ClusterObjects;
+let node: string;
+before(async () => {
+  cluster = await TestCluster.open('KUBECONFIG', runName());
+  objects = new ClusterObjects(cluster.connection);
+  node = await cluster.addNode('taken');
+  for (const manifest of MANIFESTS) await applied(manifest);
+});
+after(async () => {
+  for (const manifest of MANIFESTS.toReversed()) await objects.remove(pathOf(manifest));
+  objects.close();
+  await cluster.close();
+});
+
+/** A new kind is known a moment after its definition. */
+const applied = (manifest: Manifest) =>
+  until(`${manifest.kind} is applied`, KNOWN_WITHIN_MS, () =>
+    objects.apply(pathOf(manifest), manifest, 'suite').then(
+      () => true,
+      () => false,
+    ),
+  );
+
+const taint = (key: string, effect: string, at?: number): WatchedTaint => ({
+  key,
+  effect,
+  ...(at === undefined ? {} : { timeAdded: new Date(at).toISOString().replace('.000', '') }),
+});
+const down = (at?: number) => [NODE_NOT_READY, NODE_UNREACHABLE].map((key) => taint(key, 'NoExecute', at));
+
+/** The taints that the node has once it was written with these. */
+async function written(taints: readonly WatchedTaint[]): Promise<readonly WatchedTaint[]> {
+  const answer = await cluster.api.patch(`/api/v1/nodes/${node}`, { spec: { taints } });
+  return WatchedNode.parse(answer).spec.taints;
+}
+
+/** Sets the heartbeat, and waits until the policy goes by it. */
+async function beat(heartbeat: string | null): Promise<void> {
+  await cluster.api.patch(TAKEOVER_PATH, { spec: { heartbeat } });
+  const at = heartbeat === null ? BEAT : Date.parse(heartbeat);
+  // A heartbeat of the last year that there is leaves no room behind it.
+  if (at > Date.UTC(9998)) return;
+  await until(`the policy goes by ${heartbeat}`, KNOWN_WITHIN_MS, async () => {
+    const kept = (await written(down(at))).length;
+    return kept === (heartbeat === null ? 2 : 0);
+  });
+}
+
+describe('at nodes, by a heartbeat', () => {
+  test('taints of nodes that are down are kept out, and all others stay as they are', async () => {
+    await beat(new Date(BEAT).toISOString());
+    const others = [
+      taint(NODE_NOT_READY, 'NoSchedule', BEAT),
+      taint(NODE_UNREACHABLE, 'NoSchedule'),
+      { ...taint('gpu', 'NoExecute', BEAT), value: 'a' },
+      taint('maintenance', 'NoExecute'),
+      { ...taint('pool', 'PreferNoSchedule'), value: 'b' },
+    ];
+    for (const at of [BEAT, BEAT + LAPSE_MS - 1000, BEAT - LAPSE_MS + 1000])
+      assert.deepEqual(await written([...down(at), ...others]), others);
+  });
+
+  for (const [what, at] of [
+    ['after its lapse', BEAT + LAPSE_MS],
+    ['as long before it', BEAT - LAPSE_MS],
+    ['without a moment, as kubectl sets them', undefined],
+  ] as const) {
+    test(`taints ${what} get in`, async () => {
+      await beat(new Date(BEAT).toISOString());
+      assert.deepEqual(await written(down(at)), down(at));
+    });
+  }
+
+  for (const heartbeat of ['2027-01-01T00:00:00Z', '2200-01-01T00:00:00Z', '9999-12-31T23:59:59Z', null]) {
+    test(`of ${heartbeat ?? 'nobody'} taints of today get in`, async () => {
+      await beat(heartbeat);
+      assert.deepEqual(await written(down(BEAT)), down(BEAT));
+    });
+  }
+});
+
+describe('at pods', () => {
+  const seconds = (toleration: WatchedToleration | undefined) => toleration?.tolerationSeconds;
+
+  before(async () => {
+    await cluster.api.patch(`/api/v1/namespaces/${cluster.namespace}`, {
+      metadata: { labels: { 'taintward.dev/takeover': 'on' } },
+    });
+    await until('pods are taken over', KNOWN_WITHIN_MS, async () => 'note' in (await made([])));
+  });
+
+  /** The note and the tolerations of a pod that is only tried. */
+  async function made(tolerations: readonly WatchedToleration[]) {
+    const pod = await objects.tryCreate(`/api/v1/namespaces/${cluster.namespace}/pods`, {
+      metadata: { generateName: 'tried-' },
+      spec: {
+        tolerations,
+        automountServiceAccountToken: false,
+        containers: [{ name: 'main', image: 'main' }],
+      },
+    });
+    const note = fieldsOf(fieldsOf(pod['metadata'])['annotations'])[TAKEOVER_ANNOTATION];
+    const { spec } = WatchedPod.pick({ spec: true }).parse(pod);
+    return { ...(note === undefined ? {} : { note }), tolerations: spec.tolerations };
+  }
+
+  for (const [what, own, tolerations, places] of [
+    ['without tolerations', 300, [], 2],
+    ['with a wildcard', 40, [{ ...FOREVER, effect: 'NoExecute', tolerationSeconds: 40 }], 3],
+    ['with one for each key', 40, [NODE_NOT_READY, NODE_UNREACHABLE].map((key) => tolerates(key, 40)), 2],
+  ] as const) {
+    test(`a pod ${what} is given the fallback, and a note of it`, async () => {
+      const pod = await made(tolerations);
+      assert.equal(
+        pod.note,
+        `${NODE_NOT_READY}=${own}+3600,${NODE_UNREACHABLE}=${own}+3600`,
+        JSON.stringify(pod),
+      );
+      assert.equal(pod.tolerations.length, places);
+      for (const key of [NODE_NOT_READY, NODE_UNREACHABLE])
+        assert.equal(seconds(pod.tolerations.find((each) => each.key === key)), own + 3600);
+    });
+  }
+
+  test('a pod that tolerates for ever is left alone', async () => {
+    const tolerations = [FOREVER];
+    assert.deepEqual(await made(tolerations), { tolerations });
+  });
+});

@@ -8,7 +8,7 @@ import { DEFAULT_POLICY, type Mode } from '#shared/eviction/policy.ts';
 import type { BuiltIn } from '#shared/explain/built-in.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { EVICTION_API_RIGHTS, missingRights, NEEDED_RIGHTS } from '#shared/kubernetes/rights.ts';
-import { isAlive } from '#shared/kubernetes/takeover.ts';
+import { isInForce } from '#shared/kubernetes/takeover.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
 import { VERSION } from '#shared/version.ts';
@@ -357,7 +357,7 @@ function builtInFinding(
   { nodes, pods, now = 0 }: Partial<TakeoverState> = {},
 ): Told {
   const by = `by ${evidence}`;
-  const isTaken = nodes?.live !== undefined && isAlive(nodes.live, now);
+  const isTaken = nodes?.live !== undefined && isInForce(nodes.live, now);
   switch (state) {
     case 'on':
       if (mode !== 'enforce') return ok('built-in', `It is on (${by}), and evicts alone.`);

@@ -1,6 +1,6 @@
 import { watchesDownNodes, whyNotRenew } from '#shared/eviction/may-renew.ts';
 import type { Mode, Policy } from '#shared/eviction/policy.ts';
-import { isAlive } from '#shared/kubernetes/takeover.ts';
+import { isInForce } from '#shared/kubernetes/takeover.ts';
 import { durationText } from '#shared/time/duration.ts';
 import { bad, ok, type Told, warn } from './finding.ts';
 import type { TakeoverState } from './takeover/state.ts';
@@ -26,7 +26,11 @@ function nodeFindings({ nodes, alarms, now }: TakeoverState, wanted: Wanted | un
       'taintward takeover status says more; the log of the relay says why (takeover.withheld).',
     ),
   );
-  const withheld = nodes.live && wanted && whyWithheld(nodes.live.keys, wanted);
+  // The relay says more, where it has looked since.
+  const withheld =
+    nodes.live?.withheld === undefined
+      ? nodes.live && wanted && whyWithheld(nodes.live.keys, wanted)
+      : undefined;
   if (withheld !== undefined) {
     wrong.push(
       bad(
@@ -36,7 +40,7 @@ function nodeFindings({ nodes, alarms, now }: TakeoverState, wanted: Wanted | un
       ),
     );
   }
-  if (wrong.length > 0 || !nodes.live || !isAlive(nodes.live, now)) return wrong;
+  if (wrong.length > 0 || !nodes.live || !isInForce(nodes.live, now)) return wrong;
   return [
     ok('takeover', 'The takeover at its nodes is alive: the built-in controller rests for their taints.'),
   ];

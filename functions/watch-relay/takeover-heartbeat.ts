@@ -1,9 +1,12 @@
+import { isDeepStrictEqual } from 'node:util';
+import { errorMessage } from '#shared/error-message.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { type Standing, watchesDownNodes, whyNotRenew } from '#shared/eviction/may-renew.ts';
 import type { Policy } from '#shared/eviction/policy.ts';
-import type { KubernetesApi } from '#shared/kubernetes/api.ts';
+import type { KubernetesApi, Takeover } from '#shared/kubernetes/api.ts';
+import { disproof } from '#shared/kubernetes/takeover-proof.ts';
 import type { Log } from '#shared/telemetry/log.ts';
-import type { Clock } from '#shared/time/clock.ts';
+import type { Clock, Stopwatch } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
 
 /** Four of them fit into the usual lapse. */
@@ -11,9 +14,17 @@ export const HEARTBEAT_MS = 20_000;
 /** Of what an answer is awaited before the first heartbeat: the time of the API server. */
 const CLOCK_LOOKS = 3;
 const CLOCK_LOOK_MS = 400;
+/** So often it is proven anew that the takeover works, by writing a node by dry run. */
+export const PROVEN_MS = 10 * 60_000;
+/** What stands in the cluster where it is not the cluster's matter why. */
+const REASON_ELSEWHERE =
+  'the relay cannot know whether evictions work: takeover.withheld in its log says why';
 
 export interface TakeoverHeartbeatDeps {
-  readonly api: Pick<KubernetesApi, 'getTakeover' | 'renewTakeover' | 'skewMs'>;
+  readonly api: Pick<
+    KubernetesApi,
+    'getTakeover' | 'renewTakeover' | 'withholdTakeover' | 'tryTaints' | 'skewMs'
+  >;
   readonly policy: () => Policy;
   readonly hearing: () => Standing['hearing'];
   /** For how long the longest overdue eviction on nodes with these taint keys is due, ms. It may reject: it is not known then. */
@@ -21,6 +32,7 @@ export interface TakeoverHeartbeatDeps {
   /** Told each time what became of the heartbeat. */
   readonly told: (state: TakeoverState) => void;
   readonly clock: Clock;
+  readonly stopwatch: Stopwatch;
   readonly log: Log;
 }
 
@@ -29,8 +41,8 @@ export type TakeoverState = 'none' | 'renewed' | 'withheld';
 
 /**
  * Says to a cluster, for as long as that is so, that Taintward evicts in the built-in controller's place: renews its
- * `takeovers/live`, where there is one, until `signal` aborts. Never rejects: whoever hears nothing for the lapse knows
- * enough. What changes is logged.
+ * `takeovers/live`, where there is one and it is proven to work, until `signal` aborts. Never rejects: whoever hears nothing
+ * for the lapse knows enough. What changes is logged.
  */
 export async function keepTakeover(
   cluster: ClusterName,
@@ -40,14 +52,14 @@ export async function keepTakeover(
   const { log } = deps;
   let before: Outcome = { kind: 'none' };
   while (!signal.aborted) {
-    const outcome = await beat(deps, signal).catch(
+    const outcome: Outcome = await beat(before, deps, signal).catch(
       (error: unknown): Outcome => ({ kind: 'withheld', reason: error }),
     );
     if (signal.aborted) return;
     deps.told(outcome.kind);
     if (outcome.kind === 'renewed' && before.kind !== 'renewed') log.info('takeover.renewed', { cluster });
     if (outcome.kind === 'none' && before.kind !== 'none') log.info('takeover.ended', { cluster });
-    if (outcome.kind === 'withheld' && before.kind !== 'withheld')
+    if (outcome.kind === 'withheld' && !(before.kind === 'withheld' && isLike(outcome.reason, before.reason)))
       log.warn('takeover.withheld', { cluster, reason: outcome.reason });
     before = outcome;
     await pause(HEARTBEAT_MS, signal);
@@ -55,10 +67,16 @@ export async function keepTakeover(
 }
 
 type Outcome =
-  | { readonly kind: 'none' | 'renewed' }
+  | { readonly kind: 'none' }
+  | { readonly kind: 'renewed'; readonly proof: Proof }
   | { readonly kind: 'withheld'; readonly reason: unknown };
 
-async function beat(deps: TakeoverHeartbeatDeps, signal: AbortSignal): Promise<Outcome> {
+/** That a takeover of these keys and this lapse was seen to work, by the stopwatch. */
+interface Proof extends Pick<Takeover, 'keys' | 'lapseMs'> {
+  readonly provenAtMs: number;
+}
+
+async function beat(before: Outcome, deps: TakeoverHeartbeatDeps, signal: AbortSignal): Promise<Outcome> {
   const { api, clock } = deps;
   // It says what was so by then.
   const asOf = clock.now();
@@ -69,14 +87,45 @@ async function beat(deps: TakeoverHeartbeatDeps, signal: AbortSignal): Promise<O
     takeover = await api.getTakeover();
   }
   if (!takeover) return { kind: 'none' };
-  const { keys } = takeover;
   const { skewMs } = api;
+  let reason: unknown = await whyNotAllowed(takeover, deps).catch((error: unknown) => error);
+  let proof = before.kind === 'renewed' ? before.proof : undefined;
+  if (reason === undefined && !(proof && isOf(takeover, proof, deps))) {
+    const { keys, lapseMs } = takeover;
+    proof = { keys, lapseMs, provenAtMs: deps.stopwatch() };
+    reason = await disproof(api, takeover, { signal });
+    // A first proof writes it.
+    takeover = (await api.getTakeover()) ?? takeover;
+  }
+  if (reason === undefined && proof) {
+    await api.renewTakeover(takeover, asOf + (skewMs ?? 0));
+    return { kind: 'renewed', proof };
+  }
+  const noted = typeof reason === 'string' ? reason : REASON_ELSEWHERE;
+  // Where it cannot be noted either, the lapse says it.
+  if (!isLike(noted, takeover.withheld)) await api.withholdTakeover(takeover, noted).catch(() => undefined);
+  return { kind: 'withheld', reason };
+}
+
+/** Why the takeover may not be renewed, leaving aside whether it works; `undefined`: it may. Rejects when that is not known. */
+async function whyNotAllowed({ keys }: Takeover, deps: TakeoverHeartbeatDeps): Promise<string | undefined> {
   const overdueMs = await deps.overdueMs(keys);
   const { mode, virtualKeys, guard } = deps.policy();
   const guarded = watchesDownNodes(guard);
-  const hearing = deps.hearing();
-  const reason = whyNotRenew({ mode, guarded, hearing, keys, virtualKeys, overdueMs, skewMs });
-  if (reason !== undefined) return { kind: 'withheld', reason };
-  await api.renewTakeover(takeover, asOf + (skewMs ?? 0));
-  return { kind: 'renewed' };
+  const { skewMs } = deps.api;
+  return whyNotRenew({ mode, guarded, hearing: deps.hearing(), keys, virtualKeys, overdueMs, skewMs });
 }
+
+/** Whether a proof is of this very takeover, and not too old. */
+const isOf = (
+  { keys, lapseMs }: Takeover,
+  proof: Proof,
+  { stopwatch }: Pick<TakeoverHeartbeatDeps, 'stopwatch'>,
+): boolean =>
+  isDeepStrictEqual([keys, lapseMs], [proof.keys, proof.lapseMs]) &&
+  stopwatch() - proof.provenAtMs < PROVEN_MS;
+
+/** Whether two reasons are the same but for numbers: for how long something is overdue is another one each time. */
+const isLike = (one: unknown, other: unknown): boolean => gist(one) === gist(other);
+
+const gist = (reason: unknown): string => errorMessage(reason).replaceAll(/\d+/g, '');

@@ -152,6 +152,8 @@ export interface Takeover {
   readonly heartbeat?: EpochMs;
   /** Since when it was never without one for longer than that; with `heartbeat` only. */
   readonly aliveSince?: EpochMs;
+  /** Why the relay does not renew it, in a few words; absent: it does, or says nothing. */
+  readonly withheld?: string;
 }
 
 /** What must hold of a pod for its deletion. */
@@ -221,6 +223,10 @@ export interface KubernetesApi {
   getTakeover(): Promise<Takeover | undefined>;
   /** Renews it, as of `at` by the API server's clock. Rejects with 409 when it is not as it was read, and 404 when it is gone. */
   renewTakeover(takeover: Takeover, at: EpochMs): Promise<void>;
+  /** Notes why it is not renewed, until it is. Rejects as {@link renewTakeover} does. */
+  withholdTakeover(takeover: Takeover, reason: string): Promise<void>;
+  /** The taints that a node would have if it was made with these. A dry run: nothing is written. */
+  tryTaints(taints: readonly LiveTaint[]): Promise<readonly LiveTaint[]>;
   /** Ends all connections; a call under way rejects. */
   close(): void;
 }

@@ -1,5 +1,6 @@
 import pMap from 'p-map';
 import type { EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
+import type { LiveTaint } from '#shared/taints/taint.ts';
 import { type Clock, systemClock } from '#shared/time/clock.ts';
 import { disruptionPatch, eventBody } from './announcement.ts';
 import type {
@@ -23,7 +24,8 @@ import { Marker } from './marker.ts';
 import { projectNode, projectPod } from './project.ts';
 import { RestResource } from './rest-resource.ts';
 import type { Right, RightsReview } from './rights.ts';
-import { projectTakeover, renewalPatch, TAKEOVER_NAME, TAKEOVER_PATH } from './takeover.ts';
+import { projectTakeover, renewalPatch, TAKEOVER_NAME, TAKEOVER_PATH, withheldPatch } from './takeover.ts';
+import { PROOF_NODE } from './takeover-proof.ts';
 import { Transport } from './transport.ts';
 
 const NODES = '/api/v1/nodes';
@@ -223,7 +225,35 @@ export class RestApi implements KubernetesApi, RightsReview {
     });
   }
 
-  async allowed({ verb, resource }: Right): Promise<boolean> {
+  async withholdTakeover(takeover: Takeover, reason: string): Promise<void> {
+    await this.#transport.perform({
+      ...TAKEOVER,
+      verb: 'patch',
+      body: withheldPatch(takeover, reason),
+      contentType: 'application/merge-patch+json',
+    });
+  }
+
+  async tryTaints(taints: readonly LiveTaint[]): Promise<readonly LiveTaint[]> {
+    // Server-side apply: unlike those of a POST, RBAC sees the name of what it would make.
+    const node = await this.#transport.read({
+      verb: 'patch',
+      resource: 'nodes',
+      object: PROOF_NODE,
+      path: `${NODES}/${PROOF_NODE}`,
+      query: { dryRun: 'All', fieldManager: PROOF_NODE, force: 'true' },
+      body: {
+        apiVersion: 'v1',
+        kind: 'Node',
+        metadata: { name: PROOF_NODE },
+        spec: { taints: taints.map(taintJson) },
+      },
+      contentType: 'application/apply-patch+yaml',
+    });
+    return projectNode(node).taints;
+  }
+
+  async allowed({ verb, resource, ...of }: Right): Promise<boolean> {
     const [kind, subresource = ''] = resource.split('/');
     const review = await this.#transport.read({
       verb: 'create',
@@ -234,7 +264,7 @@ export class RestApi implements KubernetesApi, RightsReview {
       body: {
         apiVersion: 'authorization.k8s.io/v1',
         kind: 'SelfSubjectAccessReview',
-        spec: { resourceAttributes: { verb, resource: kind, subresource } },
+        spec: { resourceAttributes: { verb, resource: kind, subresource, ...of } },
       },
     });
     return fieldsOf(fieldsOf(review)['status'])['allowed'] === true;
@@ -280,6 +310,13 @@ function cachesLists(version: unknown): boolean {
   const [first, second] = [Number.parseInt(textOf(major), 10), Number.parseInt(textOf(minor), 10)];
   return first > 1 || (first === 1 && second >= 31);
 }
+
+const taintJson = ({ key, value, effect, timeAdded }: LiveTaint): object => ({
+  key,
+  effect,
+  ...(value === undefined ? {} : { value }),
+  ...(timeAdded === undefined ? {} : { timeAdded: new Date(timeAdded).toISOString() }),
+});
 
 const podPath = ({ namespace, name }: PodRef): string =>
   `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}`;

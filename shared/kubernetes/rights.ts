@@ -1,11 +1,17 @@
 import { isDeepStrictEqual } from 'node:util';
 import { ApiError } from './api-error.ts';
 import type { Verb } from './call.ts';
+import { TAKEOVER_GROUP, TAKEOVER_NAME } from './takeover.ts';
+import { PROOF_NODE } from './takeover-proof.ts';
 
-/** A verb on a core resource in every namespace; a subresource stands behind a slash, as in a Role. */
+/** A verb on a resource in every namespace; a subresource stands behind a slash, as in a Role. */
 export interface Right {
   readonly verb: Verb;
   readonly resource: string;
+  /** Its API group; absent: the core group. */
+  readonly group?: string;
+  /** Of one object alone; absent: of all. */
+  readonly name?: string;
 }
 
 /** Who can ask the API server what its own credentials may do (`SelfSubjectAccessReview`). */
@@ -37,18 +43,26 @@ export const EVICT_RIGHTS: readonly Right[] = [
 /** What `evict` does besides where a policy says `method: evict`. */
 export const EVICTION_API_RIGHTS: readonly Right[] = [{ verb: 'create', resource: 'pods/eviction' }];
 
+/** What the relay does besides where a cluster is taken over at its nodes: it renews that, and proves by dry runs that it works. */
+export const TAKEOVER_RIGHTS: readonly Right[] = [
+  { verb: 'get', group: TAKEOVER_GROUP, resource: 'takeovers', name: TAKEOVER_NAME },
+  { verb: 'patch', group: TAKEOVER_GROUP, resource: 'takeovers', name: TAKEOVER_NAME },
+  { verb: 'create', resource: 'nodes', name: PROOF_NODE },
+  { verb: 'patch', resource: 'nodes', name: PROOF_NODE },
+];
+
 /** What the service does to a cluster, and so the least that one identity for all of it needs. */
 export const NEEDED_RIGHTS: readonly Right[] = [
   ...RELAY_RIGHTS,
   ...EVICT_RIGHTS.filter((right) => !RELAY_RIGHTS.some((other) => isDeepStrictEqual(right, other))),
 ];
 
-/** Which of the needed rights the credentials lack, as `verb resource`. Rejects with `ApiError`. */
+/** Which of the needed rights the credentials lack, as `verb resource name`. Rejects with `ApiError`. */
 export async function missingRights(api: RightsReview, needs: readonly Right[]): Promise<readonly string[]> {
   const answers = await Promise.all(needs.map((right) => api.allowed(right)));
   return needs
     .filter((_, index) => answers[index] !== true)
-    .map(({ verb, resource }) => `${verb} ${resource}`);
+    .map(({ verb, resource, name }) => [verb, resource, ...(name === undefined ? [] : [name])].join(' '));
 }
 
 /**

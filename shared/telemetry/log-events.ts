@@ -140,7 +140,7 @@ export type LogEvents = {
 
   /** A relay says to a cluster's API server that Taintward evicts in the built-in controller's place. */
   'takeover.renewed': OfCluster;
-  /** It says so no more, or not yet: the built-in controller evicts. */
+  /** It says so no more, or not yet, or for another reason than before: the built-in controller evicts once the heartbeat has lapsed. */
   'takeover.withheld': OfCluster & Why;
   /** There is nothing any more by which it could say so. */
   'takeover.ended': OfCluster;

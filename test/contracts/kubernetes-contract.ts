@@ -11,7 +11,9 @@ import type {
   WatchEvent,
 } from '#shared/kubernetes/api.ts';
 import { ApiError, LateCallError } from '#shared/kubernetes/api-error.ts';
+import { PROOF_NODE } from '#shared/kubernetes/takeover-proof.ts';
 import type { LiveTaint, Toleration } from '#shared/taints/taint.ts';
+import { NODE_NOT_READY } from '#shared/taints/taint.ts';
 
 /** A cluster under contract: how the service reaches it, and how a test makes things happen there. */
 export interface ClusterUnderContract {
@@ -265,6 +267,32 @@ export function kubernetesContract<C extends ClusterUnderContract>(
           [at + 2 * MINUTE - 1, at + 2 * MINUTE - 1],
         ]);
         await assert.rejects(api.renewTakeover({ ...made, resourceVersion: version }, at), refusal(409));
+      });
+
+      test('says why it is not renewed, until it is', async () => {
+        const known = await api.getTakeover();
+        if (!known) return;
+        await api.withholdTakeover(known, 'a reason');
+        const withheld = await api.getTakeover();
+        assert.ok(withheld);
+        const { resourceVersion: _, ...fields } = known;
+        assert.deepEqual(
+          { ...withheld, resourceVersion: '' },
+          { ...fields, resourceVersion: '', withheld: 'a reason' },
+        );
+        await assert.rejects(api.withholdTakeover(known, 'another'), refusal(409));
+        await api.renewTakeover(withheld, Date.UTC(2026, 0, 2));
+        assert.equal((await api.getTakeover())?.withheld, undefined);
+      });
+
+      test('is tried by taints of a node that is not made', async () => {
+        if (!(await api.getTakeover())) return;
+        const taints = [
+          taint('gpu', { value: 'x', timeAdded: Date.UTC(2026, 0, 1) }),
+          taint(NODE_NOT_READY, { effect: 'NoSchedule' }),
+        ];
+        assert.deepEqual(await api.tryTaints(taints), taints);
+        assert.equal(await api.getNode(nodeName(PROOF_NODE)), undefined);
       });
     });
 

@@ -108,6 +108,7 @@ const TAKEOVER = {
     lapseSeconds: 90,
     heartbeat: '2026-11-22T11:59:59Z',
     aliveSince: '2026-11-22T11:00:00Z',
+    withheld: 'an eviction is overdue by 61 s',
   },
 };
 const REVIEW = { kind: 'SelfSubjectAccessReview', status: { allowed: true } };
@@ -169,6 +170,7 @@ const CALLS = {
     samples: [STATUS],
   },
   takeover: { ask: (api: RestApi) => api.getTakeover(), samples: [TAKEOVER, STATUS] },
+  tried: { ask: (api: RestApi) => api.tryTaints([]), samples: [NODE, STATUS] },
   version: { ask: (api: RestApi) => api.serverVersion(), samples: [VERSION] },
   review: {
     ask: (api: RestApi) => api.allowed({ verb: 'delete', resource: 'pods' } as never),

@@ -14,6 +14,7 @@ import type {
 import { ApiError, LateCallError } from '#shared/kubernetes/api-error.ts';
 import { Breaker } from '#shared/kubernetes/breaker.ts';
 import { Turns } from '#shared/kubernetes/turns.ts';
+import type { LiveTaint } from '#shared/taints/taint.ts';
 import type { Rooms } from './house.ts';
 import type { LiveCluster } from './live-cluster.ts';
 import type { Process } from './process.ts';
@@ -183,6 +184,14 @@ export class SimulatedApi implements KubernetesApi {
 
   renewTakeover(takeover: Takeover, at: EpochMs): Promise<void> {
     return this.#call(() => this.#cluster.renewTakeover(takeover, at));
+  }
+
+  withholdTakeover(takeover: Takeover, reason: string): Promise<void> {
+    return this.#call(() => this.#cluster.withholdTakeover(takeover, reason));
+  }
+
+  tryTaints(taints: readonly LiveTaint[]): Promise<readonly LiveTaint[]> {
+    return this.#call(() => this.#cluster.tryTaints(taints));
   }
 
   close(): void {}

@@ -13,7 +13,8 @@ import type {
 } from '#shared/kubernetes/api.ts';
 import { ApiError, LateCallError } from '#shared/kubernetes/api-error.ts';
 import { blockedBy } from '#shared/kubernetes/eviction-refusal.ts';
-import { isAlive } from '#shared/kubernetes/takeover.ts';
+import { isAlive, NEVER_RENEWED } from '#shared/kubernetes/takeover.ts';
+import type { LiveTaint } from '#shared/taints/taint.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { FakeResource } from './fake-resource.ts';
 
@@ -53,7 +54,8 @@ export class FakeCluster implements KubernetesApi {
   /** How the API server refuses evictions of pods with a label `app` of this value. */
   readonly admission = new Map<string, ApiError>();
   /** Called before each request; throws an `ApiError` to make it fail. */
-  beforeRequest: (verb: 'get' | 'list' | 'patch' | 'delete' | 'evict' | 'create') => void = () => undefined;
+  beforeRequest: (verb: 'get' | 'list' | 'patch' | 'delete' | 'evict' | 'create' | 'try') => void = () =>
+    undefined;
 
   /** `stamps`: the server says who wrote a node's taints, and when; those of a managed cluster may not. */
   constructor(clock: Clock, { stamps = false } = {}) {
@@ -84,6 +86,17 @@ export class FakeCluster implements KubernetesApi {
     this.#nodes.forget();
     this.#pods.forget();
   }
+
+  /** Whether a node that is made now loses this taint, as the policy of a takeover has it. */
+  keepsOut: (taint: LiveTaint) => boolean = ({ key, effect, timeAdded }) => {
+    if (effect !== 'NoExecute' || timeAdded === undefined || !this.takeover?.keys.includes(key)) return false;
+    const {
+      lapseMs,
+      withheld,
+      heartbeat = withheld === undefined ? undefined : NEVER_RENEWED,
+    } = this.takeover;
+    return isAlive({ lapseMs, ...(heartbeat === undefined ? {} : { heartbeat }) }, timeAdded);
+  };
 
   /** Creates or replaces a node. Its stamp, if there are stamps, changes with its taints, unless the test gives one. */
   putNode(node: Unversioned<LiveNode>): LiveNode {
@@ -199,7 +212,23 @@ export class FakeCluster implements KubernetesApi {
       throw new ApiError('the object has been modified', 409, 'Conflict');
     }
     const aliveSince = isAlive(known, at) ? (known.aliveSince ?? at) : at;
-    this.takeover = { ...known, resourceVersion: this.#nextVersion(), heartbeat: at, aliveSince };
+    const { withheld: _, ...renewed } = known;
+    this.takeover = { ...renewed, resourceVersion: this.#nextVersion(), heartbeat: at, aliveSince };
+  }
+
+  async withholdTakeover({ resourceVersion }: Takeover, reason: string): Promise<void> {
+    this.beforeRequest('patch');
+    const { takeover: known } = this;
+    if (!known) throw new ApiError('takeovers "live" not found', 404, 'NotFound');
+    if (known.resourceVersion !== resourceVersion) {
+      throw new ApiError('the object has been modified', 409, 'Conflict');
+    }
+    this.takeover = { ...known, resourceVersion: this.#nextVersion(), withheld: reason };
+  }
+
+  async tryTaints(taints: readonly LiveTaint[]): Promise<readonly LiveTaint[]> {
+    this.beforeRequest('try');
+    return taints.filter((taint) => !this.keepsOut(taint));
   }
 
   /** Makes `takeovers/live` as it is when a takeover begins. */

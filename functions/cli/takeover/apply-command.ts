@@ -3,11 +3,15 @@ import type { Command } from 'commander';
 import { type CliDeps, CliError } from '#functions/cli/command.ts';
 import { withExamples } from '#functions/cli/output.ts';
 import type { ClusterObjects } from '#functions/operator/cluster-objects.ts';
+import { NODE_BINDING } from '#functions/operator/takeover/at-nodes.ts';
 import { POD_BINDING, type PodTakeover } from '#functions/operator/takeover/at-pods.ts';
 import { type Manifest, pathOf } from '#functions/operator/takeover/manifest.ts';
 import { namespacesOf, refusalIn, takesOverIn } from '#functions/operator/takeover/namespaces.ts';
+import { errorMessage } from '#shared/error-message.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/api-json.ts';
+import { RestApi } from '#shared/kubernetes/rest-api.ts';
+import { disproof } from '#shared/kubernetes/takeover-proof.ts';
 import { objectsOf } from './manifest-command.ts';
 import { addTakeoverOptions, parseTakeover, type TakeoverOptions } from './options.ts';
 import { addReachOptions, withCluster } from './reach.ts';
@@ -19,6 +23,8 @@ const MANAGER = 'taintward-takeover';
 /** An API server takes a second or two to know a new kind, and to apply a new policy. */
 const KNOWN_WITHIN_MS = 30_000;
 const LOOK_MS = 250;
+/** How a takeover at nodes is proven. */
+const PATIENCE = { proofs: 6, everyMs: 500, withinMs: KNOWN_WITHIN_MS };
 
 /** `taintward takeover apply`: checks the cluster, and has it let Taintward evict in the built-in controller's place. */
 export function addApplyCommand(takeover: Command, deps: CliDeps): void {
@@ -37,18 +43,16 @@ export function addApplyCommand(takeover: Command, deps: CliDeps): void {
       await mustServePolicies(objects);
       await mustHaveRights(objects);
       const namespaces = wanted.at === 'pod' ? await mustTakePods(objects, wanted.spec) : [];
-      for (const object of objectsOf(wanted)) {
-        if (object.kind === 'Takeover') await applyOnceKnown(objects, object);
-        else await objects.apply(pathOf(object), object, MANAGER);
-      }
+      await applyAll(objects, objectsOf(wanted));
       if (wanted.at === 'pod') await untilTaken(objects, namespaces);
+      else await mustWork(objects, deps);
       deps.print(wanted.at === 'node' ? afterNodes(wanted.spec.keys) : afterPods(namespaces));
     });
   });
 }
 
 const afterNodes = (keys: readonly string[]): string =>
-  `Applied. The built-in controller rests while the relay renews takeovers/live, which it does with a policy that is in enforce, has a guard, and names in virtualKeys: ${keys.join(', ')}.\ntaintward takeover status shows whether it does.\n`;
+  `Applied, and proven to work by a node that was written by dry run. The built-in controller rests while the relay renews takeovers/live, which it does with a policy that is in enforce, has a guard, and names in virtualKeys: ${keys.join(', ')}.\ntaintward takeover status shows whether it does.\n`;
 
 const afterPods = (namespaces: readonly string[]): string =>
   `Applied. Pods that are made from now on are taken over in ${namespaces.length} namespaces${namespaces.length ? ` (${namespaces.join(', ')})` : ''}.\ntaintward takeover adopt takes over those that are there.\n`;
@@ -83,6 +87,54 @@ async function mustTakePods(objects: ClusterObjects, takeover: PodTakeover): Pro
     }
   }
   return namespaces;
+}
+
+/** Applies objects in their order. */
+export async function applyAll(objects: ClusterObjects, manifests: readonly Manifest[]): Promise<void> {
+  for (const object of manifests) {
+    if (object.kind === 'Takeover') await applyOnceKnown(objects, object);
+    else await objects.apply(pathOf(object), object, MANAGER);
+  }
+}
+
+/**
+ * Proves that a takeover at nodes works: some times in a row, for an API server goes by the policy before this one for a
+ * second, each on a connection of its own, which may meet another server. One that does not work takes nothing over: its
+ * binding is removed, which is as if it had not been applied, and `CliError` says why.
+ */
+export async function mustWork(
+  objects: ClusterObjects,
+  { clock, progress }: Pick<CliDeps, 'clock' | 'progress'>,
+  { proofs, everyMs, withinMs }: typeof PATIENCE = PATIENCE,
+): Promise<void> {
+  progress('Proving by dry runs that it works');
+  const deadlineAt = Date.now() + withinMs;
+  for (let proven = 0; proven < proofs; ) {
+    const wrong = await wrongNow(new RestApi(objects.connection, clock));
+    proven = wrong === undefined ? proven + 1 : 0;
+    if (wrong !== undefined && Date.now() >= deadlineAt) {
+      await objects.remove(pathOf(NODE_BINDING));
+      progress();
+      throw new CliError(
+        `Not applied, because ${wrong}. Its binding ${NODE_BINDING.metadata.name} was removed, so the built-in controller evicts as ever: apply it again once this is mended, or release it.`,
+      );
+    }
+    if (proven < proofs) await delay(everyMs);
+  }
+  progress();
+}
+
+async function wrongNow(api: RestApi): Promise<string | undefined> {
+  try {
+    const takeover = await api.getTakeover();
+    return takeover
+      ? await disproof(api, takeover, { tries: 1 })
+      : 'takeovers/live is not there, or not shown to these credentials';
+  } catch (error) {
+    return errorMessage(error);
+  } finally {
+    api.close();
+  }
 }
 
 /** The API server may know other kinds of the group for long: only whether it takes one tells that it knows this one. */

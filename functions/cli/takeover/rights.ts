@@ -1,9 +1,19 @@
 import type { ClusterObjects } from '#functions/operator/cluster-objects.ts';
 import { fieldsOf } from '#shared/kubernetes/api-json.ts';
 import { TAKEOVER_GROUP } from '#shared/kubernetes/takeover.ts';
+import { PROOF_NODE } from '#shared/kubernetes/takeover-proof.ts';
 
-/** What an operator does to a cluster with `taintward takeover`, as the rules of a ClusterRole; see cdk/rbac/operators. */
-export const TAKEOVER_RULES = [
+/** A rule of a ClusterRole. */
+interface Rule {
+  readonly apiGroups: readonly [string];
+  readonly resources: readonly string[];
+  /** Absent: all. */
+  readonly resourceNames?: readonly [string];
+  readonly verbs: readonly string[];
+}
+
+/** What an operator does to a cluster with `taintward takeover`; see cdk/rbac/operators. */
+export const TAKEOVER_RULES: readonly Rule[] = [
   {
     apiGroups: ['apiextensions.k8s.io'],
     resources: ['customresourcedefinitions'],
@@ -21,18 +31,24 @@ export const TAKEOVER_RULES = [
   },
   { apiGroups: [TAKEOVER_GROUP], resources: ['takeovers'], verbs: ['get', 'create', 'patch', 'delete'] },
   { apiGroups: [''], resources: ['nodes', 'namespaces'], verbs: ['list'] },
+  { apiGroups: [''], resources: ['nodes'], resourceNames: [PROOF_NODE], verbs: ['create', 'patch'] },
   { apiGroups: [''], resources: ['pods'], verbs: ['get', 'list', 'create', 'patch'] },
   { apiGroups: ['policies.kyverno.io'], resources: ['mutatingpolicies'], verbs: ['get', 'delete'] },
   { apiGroups: ['discovery.k8s.io'], resources: ['endpointslices'], verbs: ['list'] },
-] as const;
+];
 
 /** Which of them our credentials lack, as `verb resource`. */
 export async function missingTakeoverRights(objects: ClusterObjects): Promise<readonly string[]> {
-  const rights = TAKEOVER_RULES.flatMap(({ apiGroups, resources, verbs }) =>
-    resources.flatMap((resource) => verbs.map((verb) => ({ group: apiGroups[0], resource, verb }))),
+  const rights = TAKEOVER_RULES.flatMap(
+    ({ apiGroups: [group], resources, resourceNames: [name] = [undefined], verbs }) =>
+      resources.flatMap((resource) =>
+        verbs.map((verb) => ({ group, resource, verb, ...(name === undefined ? {} : { name }) })),
+      ),
   );
   const allowed = await Promise.all(rights.map((right) => isAllowed(objects, right)));
-  return rights.filter((_, index) => !allowed[index]).map(({ verb, resource }) => `${verb} ${resource}`);
+  return rights
+    .filter((_, index) => !allowed[index])
+    .map(({ verb, resource, name }) => [verb, resource, ...(name === undefined ? [] : [name])].join(' '));
 }
 
 async function isAllowed(objects: ClusterObjects, resourceAttributes: object): Promise<boolean> {

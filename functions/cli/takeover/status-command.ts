@@ -13,7 +13,7 @@ import { ago, type TakeoverState, takeoverState } from '#functions/operator/take
 import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { BuiltIn } from '#shared/explain/built-in.ts';
 import type { Takeover } from '#shared/kubernetes/api.ts';
-import { isAlive } from '#shared/kubernetes/takeover.ts';
+import { isAlive, isInForce } from '#shared/kubernetes/takeover.ts';
 import { addReachOptions, withCluster } from './reach.ts';
 
 /** `taintward takeover status`: what is installed, whether it is alive, and whether the built-in controller runs. */
@@ -54,12 +54,12 @@ function stateText({ now, nodes, pods, alarms }: TakeoverState, builtIn: BuiltIn
 
 function nodesText(takeover: Takeover | undefined, now: EpochMs): string {
   if (!takeover) return 'installed in part';
-  const { heartbeat, aliveSince, lapseMs, keys } = takeover;
+  const { heartbeat, aliveSince, lapseMs, keys, withheld } = takeover;
   const lapse = `lapses after ${lapseMs / 1000} s, ${keys.join(', ')}`;
   if (heartbeat === undefined) return `installed, never renewed; ${lapse}`;
-  const state = isAlive(takeover, now)
-    ? `alive since ${new Date(aliveSince ?? heartbeat).toISOString()}`
-    : 'lapsed';
+  const alive =
+    withheld === undefined ? `alive since ${new Date(aliveSince ?? heartbeat).toISOString()}` : 'withheld';
+  const state = isAlive(takeover, now) ? alive : 'lapsed';
   return `${state}, renewed ${ago(heartbeat, now)}; ${lapse}`;
 }
 
@@ -77,7 +77,8 @@ function stateJson({ now, nodes, pods, alarms }: TakeoverState, builtIn: BuiltIn
           lapseSeconds: live.lapseMs / 1000,
           heartbeat: moment(live.heartbeat),
           aliveSince: moment(live.aliveSince),
-          alive: isAlive(live, now),
+          alive: isInForce(live, now),
+          withheld: live.withheld ?? null,
         }
       : null,
     pods: pods

@@ -4,6 +4,7 @@ import {
   TAKEOVER_NAME,
   TAKEOVER_VERSION,
 } from '#shared/kubernetes/takeover.ts';
+import { PROOF_NODE } from '#shared/kubernetes/takeover-proof.ts';
 import { NODE_NOT_READY, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { celList, LABELS, type Manifest } from './manifest.ts';
 
@@ -64,6 +65,7 @@ export const TAKEOVER_CRD: Manifest = {
                   lapseSeconds: { type: 'integer', minimum: 1 },
                   heartbeat: { type: 'string', format: 'date-time' },
                   aliveSince: { type: 'string', format: 'date-time' },
+                  withheld: { type: 'string' },
                 },
               },
             },
@@ -99,7 +101,7 @@ export function nodeTakeover(takeover: NodeTakeover): readonly Manifest[] {
   return [TAKEOVER_CRD, takeoverLive(takeover), ...renewersRight(), nodePolicy(takeover), NODE_BINDING];
 }
 
-/** The relay may renew `takeovers/live`, and has no other right to change anything. */
+/** The relay may renew `takeovers/live` and prove that it works, and has no other right to change anything. */
 function renewersRight(): readonly Manifest[] {
   return [
     {
@@ -113,6 +115,8 @@ function renewersRight(): readonly Manifest[] {
           resourceNames: [TAKEOVER_NAME],
           verbs: ['get', 'patch'],
         },
+        // For dry runs; RBAC knows no right to these alone.
+        { apiGroups: [''], resources: ['nodes'], resourceNames: [PROOF_NODE], verbs: ['create', 'patch'] },
       ],
     },
     {

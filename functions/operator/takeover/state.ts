@@ -84,14 +84,20 @@ const faultTexts = ({ missing, changed }: Faults): readonly string[] => [
 
 /** What is wrong with a takeover at the nodes, in sentences. */
 export function alarmsOf(takeover: Takeover, taints: readonly DownTaint[], now: EpochMs): readonly string[] {
-  const { heartbeat, aliveSince = Infinity, lapseMs, keys } = takeover;
+  const { heartbeat, aliveSince = Infinity, lapseMs, keys, withheld } = takeover;
   const alarms: string[] = [];
-  if (heartbeat === undefined) {
+  if (withheld !== undefined) {
+    const once = isAlive(takeover, now) ? ' once it has lapsed' : '';
+    alarms.push(`Its heartbeat is withheld, because ${withheld}: the built-in controller evicts${once}.`);
+  } else if (heartbeat === undefined) {
     alarms.push('No relay has ever renewed it: look for takeover.withheld in its log.');
-  } else if (!isAlive(takeover, now)) {
+  }
+  if (heartbeat !== undefined && heartbeat - now >= lapseMs) {
+    alarms.push(
+      'Its heartbeat is of the future, so it keeps nothing out: clocks differ by more than the lapse.',
+    );
+  } else if (heartbeat !== undefined && !isAlive(takeover, now)) {
     alarms.push(`It lapsed ${ago(heartbeat + lapseMs, now)}: the built-in controller evicts.`);
-  } else if (heartbeat - now > lapseMs) {
-    alarms.push('Its heartbeat is of the future: clocks differ by more than the lapse.');
   }
   const slipped = taints.filter(
     ({ key, timeAdded }) =>

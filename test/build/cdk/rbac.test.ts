@@ -5,12 +5,14 @@ import { describe, test } from 'node:test';
 import { load, loadAll } from 'js-yaml';
 import * as z from 'zod';
 import { TAKEOVER_RULES } from '#functions/cli/takeover/rights.ts';
+import { NODE_TAKEOVER, nodeTakeover } from '#functions/operator/takeover/at-nodes.ts';
 import {
   EVICT_RIGHTS,
   EVICTION_API_RIGHTS,
   NEEDED_RIGHTS,
   RELAY_RIGHTS,
   type Right,
+  TAKEOVER_RIGHTS,
 } from '#shared/kubernetes/rights.ts';
 
 const RBAC_DIR = join(import.meta.dirname, '../../../cdk/rbac');
@@ -64,18 +66,30 @@ for (const [part, rights, group] of [
   });
 }
 
-const Rules = z.array(z.record(z.enum(['apiGroups', 'resources', 'verbs']), z.array(z.string())));
+const Rules = z.array(
+  z.strictObject({
+    apiGroups: z.array(z.string()),
+    resources: z.array(z.string()),
+    resourceNames: z.array(z.string()).optional(),
+    verbs: z.array(z.string()),
+  }),
+);
 const OperatorRole = z.tuple([
   z.object({ kind: z.literal('ClusterRole'), metadata: z.object({ name: z.string() }), rules: Rules }),
   ClusterRoleBinding,
 ]);
 const SIZES = ['viewer', 'operator', 'admin'] as const;
 
-/** As `verb group/resource`. */
+/** As `verb group/resource`, and `/name` where it is of some names alone. */
 const flat = (rules: z.output<typeof Rules>): readonly string[] =>
-  rules.flatMap(({ apiGroups, resources, verbs }) =>
-    apiGroups.flatMap((group) => resources.flatMap((of) => verbs.map((verb) => `${verb} ${group}/${of}`))),
-  );
+  rules.flatMap(({ apiGroups, resources, resourceNames, verbs }) => {
+    const names = resourceNames?.map((name) => `/${name}`) ?? [''];
+    return apiGroups.flatMap((group) =>
+      resources.flatMap((of) =>
+        names.flatMap((name) => verbs.map((verb) => `${verb} ${group}/${of}${name}`)),
+      ),
+    );
+  });
 
 describe('what people may do in a cluster', () => {
   const role = (size: string) =>
@@ -119,6 +133,14 @@ describe('what people may do in a cluster', () => {
       [],
     );
   });
+});
+
+test('what comes with a takeover at nodes are the rights to renew it and to prove it, each for one name', () => {
+  const role = nodeTakeover(NODE_TAKEOVER).find(({ kind }) => kind === 'ClusterRole');
+  const rights = TAKEOVER_RIGHTS.map(
+    ({ verb, group = '', resource, name }) => `${verb} ${group}/${resource}/${name}`,
+  );
+  assert.deepEqual(flat(Rules.parse(role?.['rules'])).toSorted(), rights.toSorted());
 });
 
 test('both together grant exactly what is checked before a cluster is managed', () => {

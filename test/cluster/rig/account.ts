@@ -7,6 +7,8 @@ interface Rule {
   /** Of the core group, unless there is a `group`. */
   readonly resource: string;
   readonly group?: string;
+  /** Of these alone, where there are any. */
+  readonly resourceNames?: readonly string[];
   readonly verbs: readonly string[];
 }
 
@@ -100,10 +102,10 @@ export class Account {
       apiVersion: 'rbac.authorization.k8s.io/v1',
       kind: 'ClusterRole',
       metadata: { name: this.#roleName, labels: this.#cluster.labels },
-      rules: this.#rules.map(({ group = '', resource, verbs }) => ({
+      rules: this.#rules.map(({ group = '', resource, ...rule }) => ({
         apiGroups: [group],
         resources: [resource],
-        verbs,
+        ...rule,
       })),
     });
   }

@@ -12,7 +12,9 @@ export type Size = (typeof SIZES)[number];
 const names = z.array(z.string());
 const Role = z.object({
   kind: z.literal('ClusterRole'),
-  rules: z.array(z.object({ apiGroups: names, resources: names, verbs: names })),
+  rules: z.array(
+    z.object({ apiGroups: names, resources: names, resourceNames: names.optional(), verbs: names }),
+  ),
 });
 
 /** Somebody who may do in a cluster what `cdk/rbac/operators` gives people of this size, and nothing else. */
@@ -23,7 +25,12 @@ export function person(cluster: TestCluster, size: Size): Promise<Account> {
 
 function rulesOf(size: Size) {
   const [role] = loadAll(readFileSync(join(OPERATORS_DIR, `${size}.yaml`), 'utf8'));
-  return Role.parse(role).rules.flatMap(({ apiGroups, resources, verbs }) =>
-    apiGroups.flatMap((group) => resources.map((resource) => ({ group, resource, verbs }))),
+  return Role.parse(role).rules.flatMap(({ apiGroups, resources, resourceNames, verbs }) =>
+    apiGroups.flatMap((group) =>
+      resources.map((resource) => ({
+        ...{ group, resource, verbs },
+        ...(resourceNames === undefined ? {} : { resourceNames }),
+      })),
+    ),
   );
 }

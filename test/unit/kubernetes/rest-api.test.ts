@@ -200,6 +200,23 @@ test('a kind that the server does not serve is not there', async (t) => {
   assert.equal((await rejection(failing.api.getTakeover())).status, 500);
 });
 
+test('taints are tried by server-side apply of a node that has a name of its own, as a dry run', async (t) => {
+  const taints = [{ key: 'a', effect: 'NoExecute', timeAdded: '2026-11-21T11:13:53Z' }];
+  const { api, requests } = await scriptedServer(
+    t,
+    json({ metadata: { name: 'any' }, spec: { taints } }, 201),
+  );
+  const timeAdded = Date.UTC(2026, 10, 21, 11, 13, 53);
+  const asked = [{ key: 'a', effect: 'NoExecute', timeAdded }];
+  assert.deepEqual(await api.tryTaints(asked), asked);
+  const [request] = requests;
+  assert.equal(
+    `${request?.method} ${request?.url}`,
+    'PATCH /api/v1/nodes/taintward-takeover-proof?dryRun=All&fieldManager=taintward-takeover-proof&force=true',
+  );
+  assert.equal(request?.headers['content-type'], 'application/apply-patch+yaml');
+});
+
 test('what the API server does not find is undefined', async (t) => {
   const { api } = await scriptedServer(t, status(404, 'NotFound', 'not found'));
   assert.equal(await api.getNode(nodeName('n1')), undefined);

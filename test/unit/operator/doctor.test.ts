@@ -168,6 +168,19 @@ test('a takeover at nodes that is alive is well, and one that policy is about to
   ]);
 });
 
+test('a takeover at nodes whose relay could not prove it takes nothing over, though it has not lapsed yet', async (t) => {
+  const { fleet, findings } = examined(t, atNodes({ ...ALIVE, withheld: 'a node kept its taint' }));
+  await enforced(fleet);
+  const found = await findings();
+  assert.deepEqual(about('takeover', found), [
+    [
+      'bad',
+      'At its nodes: Its heartbeat is withheld, because a node kept its taint: the built-in controller evicts once it has lapsed.',
+    ],
+  ]);
+  assert.match(String(about('built-in', found)), /^warn,It is on .*, and so are we: /);
+});
+
 test('a takeover at nodes that lapsed, or of which a part is gone, is told', async (t) => {
   const { findings } = examined(t, atNodes({ heartbeat: new Date(NOW - 100_000).toISOString() }));
   assert.match(String(about('takeover', await findings())), /^bad,At its nodes: It lapsed 10 s ago: /);

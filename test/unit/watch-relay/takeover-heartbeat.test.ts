@@ -3,6 +3,7 @@ import { type TestContext, test } from 'node:test';
 import {
   HEARTBEAT_MS,
   keepTakeover,
+  PROVEN_MS,
   type TakeoverHeartbeatDeps,
 } from '#functions/watch-relay/takeover-heartbeat.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
@@ -30,6 +31,7 @@ function bench(context: TestContext, given: Partial<TakeoverHeartbeatDeps> = {})
     overdueMs: async () => 0,
     told: (state) => states.push(state),
     clock,
+    stopwatch: Date.now,
     log,
     ...given,
   };
@@ -41,6 +43,24 @@ function bench(context: TestContext, given: Partial<TakeoverHeartbeatDeps> = {})
   const told = () => log.lines.map(({ event, fields }) => `${event} ${fields['reason'] ?? ''}`.trim());
   const beats = () => api.takeover?.heartbeat;
   return { time, api, told, beats, states };
+}
+
+/** Lets a fake cluster's policy work, or not, and counts how often a node is tried. */
+function tried(api: FakeCluster) {
+  const works = api.keepsOut;
+  let tries = 0;
+  api.beforeRequest = (verb) => {
+    tries += verb === 'try' ? 1 : 0;
+  };
+  return {
+    tries: () => tries,
+    breaks: () => {
+      api.keepsOut = () => false;
+    },
+    mended: () => {
+      api.keepsOut = works;
+    },
+  };
 }
 
 test('a takeover is renewed every twenty seconds from its first moment, and said once', async (context) => {
@@ -133,4 +153,92 @@ test('a refusal is met with the next try, and the end of a takeover with silence
     told().map((line) => line.split(' ')[0]),
     ['takeover.withheld', 'takeover.renewed', 'takeover.ended'],
   );
+});
+
+test('a takeover that does not keep a taint out of a node written by dry run is never renewed, and its object says why', async (context) => {
+  const { time, api, told, beats, states } = bench(context);
+  const { breaks, mended } = tried(api);
+  breaks();
+  api.putTakeover(['a'], LAPSE_MS);
+  await time.pass(2 * HEARTBEAT_MS);
+  const why = 'a node that was written by dry run kept a:NoExecute: its policy does not work here';
+  assert.deepEqual(told(), [`takeover.withheld ${why}`]);
+  assert.deepEqual([api.takeover?.withheld, beats(), states.at(-1)], [why, undefined, 'withheld']);
+  mended();
+  await time.pass(2 * HEARTBEAT_MS);
+  assert.deepEqual([api.takeover?.withheld, states.at(-1)], [undefined, 'renewed']);
+  assert.ok(beats() !== undefined);
+});
+
+test('it is proven when a relay begins, and every ten minutes from then on', async (context) => {
+  const { time, api, beats } = bench(context);
+  const { tries, breaks } = tried(api);
+  api.putTakeover(['a'], LAPSE_MS);
+  await time.pass(HEARTBEAT_MS);
+  const once = tries();
+  assert.ok(once > 0);
+  await time.pass(PROVEN_MS - HEARTBEAT_MS);
+  assert.equal(tries(), once);
+  breaks();
+  const last = beats();
+  await time.pass(2 * HEARTBEAT_MS);
+  assert.ok(tries() > once);
+  assert.ok(beats() === last || beats() === (last ?? 0) + HEARTBEAT_MS);
+  assert.match(api.takeover?.withheld ?? '', /kept a:NoExecute/);
+});
+
+test('it is proven anew when its keys or its lapse change', async (context) => {
+  const { time, api, states } = bench(context, {
+    policy: () => ({ ...rules.policy, virtualKeys: ['a', 'b'] }),
+  });
+  const { breaks } = tried(api);
+  api.putTakeover(['a'], LAPSE_MS);
+  await time.pass(HEARTBEAT_MS);
+  assert.equal(states.at(-1), 'renewed');
+  breaks();
+  api.putTakeover(['a', 'b'], LAPSE_MS);
+  await time.pass(2 * HEARTBEAT_MS);
+  assert.equal(states.at(-1), 'withheld');
+});
+
+test('an API server that knows a new policy a moment later is asked again before anything is withheld', async (context) => {
+  const { time, api, told } = bench(context);
+  const { breaks, mended, tries } = tried(api);
+  breaks();
+  const count = api.beforeRequest;
+  api.beforeRequest = (verb) => {
+    count(verb);
+    if (tries() === 3) mended();
+  };
+  api.putTakeover(['a'], LAPSE_MS);
+  await time.pass(HEARTBEAT_MS + 5_000);
+  assert.deepEqual(told(), ['takeover.renewed']);
+});
+
+test('a proof that the relay has no right to is none', async (context) => {
+  const { time, api, beats, told } = bench(context);
+  api.beforeRequest = (verb) => {
+    if (verb === 'try') throw new ApiError('nodes is forbidden', 403, 'Forbidden');
+  };
+  api.putTakeover(['a'], LAPSE_MS);
+  await time.pass(2 * HEARTBEAT_MS);
+  assert.equal(beats(), undefined);
+  assert.deepEqual(told(), [
+    'takeover.withheld it could not be proven (taintward takeover apply grants the right): nodes is forbidden',
+  ]);
+});
+
+test('each new reason is told, but not how long an eviction is overdue by now', async (context) => {
+  let overdueMs = 0;
+  let hearing: 'syncing' | 'live' = 'syncing';
+  const { time, api, told } = bench(context, { hearing: () => hearing, overdueMs: async () => overdueMs });
+  api.putTakeover(['a'], LAPSE_MS);
+  await time.pass(HEARTBEAT_MS);
+  hearing = 'live';
+  for (overdueMs = 61_000; overdueMs < 200_000; overdueMs += HEARTBEAT_MS) await time.pass(HEARTBEAT_MS);
+  assert.deepEqual(told(), [
+    'takeover.withheld the cluster is not fully known yet',
+    'takeover.withheld an eviction is overdue by 61 s',
+  ]);
+  assert.equal(api.takeover?.withheld, 'an eviction is overdue by 61 s');
 });

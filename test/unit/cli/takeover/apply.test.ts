@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import type { CliDeps } from '#functions/cli/command.ts';
+import { type CliDeps, CliError } from '#functions/cli/command.ts';
 import { createProgram } from '#functions/cli/program.ts';
+import { applyAll, mustWork } from '#functions/cli/takeover/apply-command.ts';
 import { TAKEOVER_RULES } from '#functions/cli/takeover/rights.ts';
+import { ClusterObjects } from '#functions/operator/cluster-objects.ts';
+import { NODE_TAKEOVER, nodeTakeover } from '#functions/operator/takeover/at-nodes.ts';
+import type { Connection } from '#shared/kubernetes/connection.ts';
 import {
   type Answer,
   json,
@@ -32,6 +36,7 @@ async function commandLine(t: TestContext, answers: Readonly<Record<string, (req
       requestOptions: async () => ({ server: new URL(`http://${host}`), headers: {} }),
     }),
     clock: new DrivenClock(Date.UTC(2026, 0, 1)),
+    progress: () => undefined,
     print: (text: string) => {
       printed += text;
     },
@@ -42,7 +47,8 @@ async function commandLine(t: TestContext, answers: Readonly<Record<string, (req
     requests
       .filter(({ method, url }) => method !== 'GET' && !url.includes('dryRun') && !url.startsWith(REVIEWS))
       .map(({ method, url }) => `${method} ${url.split('?')[0]}`);
-  return { run, wrote, printed: () => printed };
+  const objects = () => new ClusterObjects(deps.connect() as unknown as Connection);
+  return { run, wrote, printed: () => printed, objects, clock: deps.clock };
 }
 
 const allowed =
@@ -119,28 +125,103 @@ describe('nothing is applied', () => {
   });
 });
 
+const LIVE = '/apis/taintward.dev/v1/takeovers/live';
+const BINDING = `${ADMISSION}/mutatingadmissionpolicybindings/taintward-takeover-nodes`;
+const PROOF = 'PATCH /api/v1/nodes/taintward-takeover-proof';
+const HASTE = { proofs: 3, everyMs: 0, withinMs: 0 };
+const HEARTBEAT = '2026-01-01T00:00:00Z';
+/** A cluster in which the objects of a takeover at nodes are applied. */
+const APPLIED = {
+  ...ABLE,
+  ...Object.fromEntries(
+    [
+      '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/takeovers.taintward.dev',
+      '/apis/rbac.authorization.k8s.io/v1/clusterroles/taintward-takeover',
+      '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/taintward-takeover',
+      `${ADMISSION}/mutatingadmissionpolicies/taintward-takeover-nodes`,
+      BINDING,
+      LIVE,
+    ].map((path) => [`PATCH ${path}`, () => json({})]),
+  ),
+  [`GET ${LIVE}`]: () =>
+    json({ metadata: { resourceVersion: '1' }, spec: { ...NODE_TAKEOVER, heartbeat: HEARTBEAT } }),
+};
+
+/** A node as it would be written: with all of its taints, or without those of the heartbeat's moment. */
+const writtenNode =
+  (works: () => boolean) =>
+  ({ body }: Received) => {
+    const { metadata, spec } = JSON.parse(body);
+    const worksNow = works();
+    const taints = (spec.taints as { key: string; effect: string; timeAdded: string }[]).filter(
+      ({ key, effect, timeAdded }) =>
+        !worksNow ||
+        effect !== 'NoExecute' ||
+        !NODE_TAKEOVER.keys.includes(key) ||
+        Date.parse(timeAdded) !== Date.parse(HEARTBEAT),
+    );
+    return json({ metadata, spec: { taints } }, 201);
+  };
+
 test('the heartbeat is made once the API server takes its kind, whichever others of the group it knows before', async (t) => {
   let tries = 0;
-  const { run, wrote } = await commandLine(t, {
-    ...ABLE,
+  const { objects, wrote } = await commandLine(t, {
+    ...APPLIED,
     '/apis/taintward.dev/v1': () => json({ resources: [{ name: 'nodeevictions' }] }),
-    'PATCH /apis/taintward.dev/v1/takeovers/live': () => {
+    [`PATCH ${LIVE}`]: () => {
       tries += 1;
       return tries < 3 ? NOTHING : json({});
     },
-    ...Object.fromEntries(
-      [
-        '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/takeovers.taintward.dev',
-        '/apis/rbac.authorization.k8s.io/v1/clusterroles/taintward-takeover',
-        '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/taintward-takeover',
-        `${ADMISSION}/mutatingadmissionpolicies/taintward-takeover-nodes`,
-        `${ADMISSION}/mutatingadmissionpolicybindings/taintward-takeover-nodes`,
-      ].map((path) => [`PATCH ${path}`, () => json({})]),
-    ),
   });
-  await run('apply', '--context', 'x');
+  await applyAll(objects(), nodeTakeover(NODE_TAKEOVER));
   assert.equal(tries, 3);
   assert.match(wrote().at(-1) ?? '', /mutatingadmissionpolicybindings/);
+});
+
+test('a takeover works that is proven some times in a row, for the policy before it may have answered first', async (t) => {
+  let tries = 0;
+  const { objects, clock, wrote } = await commandLine(t, {
+    ...APPLIED,
+    // Each proof that holds takes three tries.
+    [PROOF]: writtenNode(() => {
+      tries += 1;
+      return tries !== 7;
+    }),
+  });
+  await mustWork(objects(), { clock, progress: () => undefined }, { ...HASTE, withinMs: 60_000 });
+  assert.deepEqual([tries, wrote()], [7 + 3 * HASTE.proofs, []]);
+});
+
+describe('a takeover that is not proven to work is unbound, and that says why,', () => {
+  const rows: readonly (readonly [when: string, answer: (request: Received) => Answer, says: RegExp])[] = [
+    ['when it keeps nothing out', writtenNode(() => false), /kept node.kubernetes.io\/not-ready:NoExecute/],
+    [
+      'when it keeps out what it ought not to',
+      ({ body }) => json({ ...JSON.parse(body), spec: {} }, 201),
+      /lost node.kubernetes.io\/not-ready:NoSchedule/,
+    ],
+    [
+      'when a node cannot be written by dry run',
+      () => status(400, 'BadRequest', 'a webhook does not support dry run'),
+      /it could not be proven: .*a webhook does not support dry run/,
+    ],
+  ];
+  for (const [when, answer, says] of rows) {
+    test(when, async (t) => {
+      const { objects, clock, wrote } = await commandLine(t, {
+        ...APPLIED,
+        [PROOF]: answer,
+        [`DELETE ${BINDING}`]: () => json({}),
+      });
+      await assert.rejects(mustWork(objects(), { clock, progress: () => undefined }, HASTE), (error) => {
+        assert.ok(error instanceof CliError);
+        assert.match(error.message, /^Not applied, because .* so the built-in controller evicts as ever/);
+        assert.match(error.message, says);
+        return true;
+      });
+      assert.deepEqual(wrote(), [`DELETE ${BINDING}`]);
+    });
+  }
 });
 
 test('every right that is asked for is one of the role', () => {

@@ -61,6 +61,18 @@ describe('a takeover at nodes alarms', () => {
     assert.match(alarms({ heartbeat: NOW + 120_000 })[0] ?? '', /of the future/);
   });
 
+  test('when its relay says why it is withheld, be it alive still, lapsed, or never renewed', () => {
+    const withheld = 'a node kept a:NoExecute';
+    const why = `Its heartbeat is withheld, because ${withheld}: the built-in controller evicts`;
+    assert.deepEqual(alarms({ withheld }), [`${why} once it has lapsed.`]);
+    assert.deepEqual(alarms({ withheld, heartbeat: NOW - 100_000 }), [
+      `${why}.`,
+      'It lapsed 10 s ago: the built-in controller evicts.',
+    ]);
+    const { heartbeat: _, aliveSince: __, ...fresh } = takeover({ withheld });
+    assert.deepEqual(alarmsOf(fresh, [], NOW), [`${why}.`]);
+  });
+
   test('when a taint got in that it ought to have kept out', () => {
     assert.match(alarms({}, NOW - 60_000)[0] ?? '', /Node n1 got a:NoExecute under a fresh heartbeat/);
   });

@@ -1,0 +1,82 @@
+import type { EpochMs } from '#shared/eviction/identity.ts';
+import type { LiveTaint } from '#shared/taints/taint.ts';
+import { taintText } from '#shared/taints/taint.ts';
+import { pause } from '#shared/time/pause.ts';
+import type { KubernetesApi, Takeover } from './api.ts';
+import { ApiError } from './api-error.ts';
+import { NEVER_RENEWED } from './takeover.ts';
+
+/** The only node that a proof writes, always by dry run. It is never made, so the right to this name is a right to no node. */
+export const PROOF_NODE = 'taintward-takeover-proof';
+
+/** API servers take a moment to know a new policy, or what its parameter says now. */
+const TRY_MS = 1_000;
+const MOST_TRIES = 5;
+/** So many lapses away from it a heartbeat keeps nothing out, even if the policy still goes by the one before. */
+const STALE_LAPSES = 3;
+/** A taint that is no business of a takeover. */
+const BYSTANDER = { key: 'taintward.dev/takeover-proof', value: 'bystander' };
+
+type ProvingApi = Pick<KubernetesApi, 'tryTaints' | 'withholdTakeover'>;
+
+/**
+ * Proves that a takeover works: of a node that is written by dry run, the taints that it is to keep out go, and come back
+ * once its heartbeat is too far away from them, on either side. Resolves with what is wrong, in a few words; `undefined`:
+ * nothing is. Nothing has to be renewed for that: what counts is how far a taint's own moment is from the heartbeat. Rejects
+ * with `ApiError` when the takeover itself cannot be written.
+ */
+export async function disproof(
+  api: ProvingApi,
+  takeover: Takeover,
+  { tries = MOST_TRIES, signal }: { readonly tries?: number; readonly signal?: AbortSignal } = {},
+): Promise<string | undefined> {
+  if (takeover.heartbeat === undefined) await api.withholdTakeover(takeover, 'no relay has renewed it yet');
+  for (let tried = 1; ; tried++) {
+    const wrong = await wrongWith(api, takeover);
+    if (wrong === undefined || tried >= tries || signal?.aborted) return wrong;
+    await pause(TRY_MS, signal);
+  }
+}
+
+async function wrongWith(
+  api: Pick<ProvingApi, 'tryTaints'>,
+  { heartbeat = NEVER_RENEWED, lapseMs, keys }: Takeover,
+): Promise<string | undefined> {
+  // Kubernetes cuts a taint's moment to the second.
+  const at = Math.floor(heartbeat / 1000) * 1000;
+  const down = (timeAdded: EpochMs) => taintsOf(keys, 'NoExecute', timeAdded);
+  const others = [...taintsOf(keys, 'NoSchedule', at), { ...BYSTANDER, effect: 'NoExecute', timeAdded: at }];
+  try {
+    const fresh = await api.tryTaints([...down(at), ...others]);
+    const kept = down(at).find((taint) => has(fresh, taint));
+    if (kept)
+      return `a node that was written by dry run kept ${taintText(kept)}: its policy does not work here`;
+    const lost = others.find((taint) => !has(fresh, taint));
+    if (lost)
+      return `a node that was written by dry run lost ${taintText(lost)}, which is not to be kept out`;
+    for (const away of [STALE_LAPSES * lapseMs, -STALE_LAPSES * lapseMs]) {
+      const stale = await api.tryTaints(down(at + away));
+      const gone = down(at + away).find((taint) => !has(stale, taint));
+      if (gone)
+        return `a node that was written by dry run lost ${taintText(gone)}, though the heartbeat is too far away`;
+    }
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    const right = error.status === 403 ? ' (taintward takeover apply grants the right)' : '';
+    return `it could not be proven${right}: ${error.message}`;
+  }
+}
+
+const taintsOf = (keys: readonly string[], effect: string, timeAdded: EpochMs): readonly LiveTaint[] =>
+  keys.map((key) => ({ key, effect, timeAdded }));
+
+/** Whatever others are there: clusters add taints to nodes that are made. */
+const has = (taints: readonly LiveTaint[], { key, value = '', effect, timeAdded }: LiveTaint): boolean =>
+  taints.some(
+    (each) =>
+      each.key === key &&
+      (each.value ?? '') === value &&
+      each.effect === effect &&
+      each.timeAdded === timeAdded,
+  );

@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { isAlive, isInForce, projectTakeover } from '#shared/kubernetes/takeover.ts';
+import { disproof } from '#shared/kubernetes/takeover-proof.ts';
+import type { LiveTaint } from '#shared/taints/taint.ts';
+import { DrivenClock } from '#test/world/driven-clock.ts';
+import { FakeCluster } from '#test/world/fake-cluster.ts';
+
+const NOW = Date.UTC(2026, 10, 24, 12) + 250;
+const LAPSE_MS = 90_000;
+
+/** A cluster that is taken over, with a heartbeat of this moment, if any. */
+function cluster(heartbeat?: number) {
+  const api = new FakeCluster(new DrivenClock(NOW));
+  api.putTakeover(['a', 'b'], LAPSE_MS);
+  if (api.takeover && heartbeat !== undefined) api.takeover = { ...api.takeover, heartbeat };
+  const proven = async () => {
+    const takeover = await api.getTakeover();
+    assert.ok(takeover);
+    return disproof(api, takeover, { tries: 1 });
+  };
+  return { api, proven, works: api.keepsOut };
+}
+
+describe('a takeover is proven', () => {
+  for (const [what, heartbeat] of [
+    ['while it is renewed', NOW],
+    ['long after it lapsed', NOW - 86_400_000],
+    ['before it was ever renewed', undefined],
+  ] as const) {
+    test(what, async () => {
+      const { api, proven } = cluster(heartbeat);
+      assert.equal(await proven(), undefined);
+      assert.deepEqual([api.takeover?.heartbeat, api.liveNodes.size], [heartbeat, 0]);
+    });
+  }
+
+  test('where the cluster adds taints of its own to nodes that are made', async () => {
+    const { api, proven } = cluster(NOW);
+    const tryTaints = api.tryTaints.bind(api);
+    api.tryTaints = async (taints) => [...(await tryTaints(taints)), { key: 'fresh', effect: 'NoSchedule' }];
+    assert.equal(await proven(), undefined);
+  });
+});
+
+describe('a takeover is not proven', () => {
+  const rows: readonly (readonly [
+    when: string,
+    keepsOut: (works: (taint: LiveTaint) => boolean) => (taint: LiveTaint) => boolean,
+    says: RegExp,
+  ])[] = [
+    ['when it keeps nothing out', () => () => false, /kept a:NoExecute: its policy does not work here$/],
+    [
+      'when it keeps one of its keys in',
+      (works) => (taint) => taint.key !== 'b' && works(taint),
+      /kept b:NoExecute/,
+    ],
+    [
+      'when it keeps out a twin',
+      (works) => (taint) => taint.effect === 'NoSchedule' || works(taint),
+      /lost a:NoSchedule, which is not to be kept out$/,
+    ],
+    [
+      'when it keeps out the taint of somebody else',
+      (works) => (taint) => taint.value === 'bystander' || works(taint),
+      /lost taintward.dev\/takeover-proof=bystander:NoExecute/,
+    ],
+    [
+      'when it goes on after the lapse',
+      (works) => (taint) => works(taint) || (taint.timeAdded ?? 0) > NOW,
+      /lost a:NoExecute, though the heartbeat is too far away$/,
+    ],
+    [
+      'when it goes by a heartbeat of the future',
+      (works) => (taint) => works(taint) || (taint.timeAdded ?? NOW) < NOW - LAPSE_MS,
+      /lost a:NoExecute, though the heartbeat is too far away$/,
+    ],
+  ];
+  for (const [when, keepsOut, says] of rows) {
+    test(when, async () => {
+      const { api, proven, works } = cluster(NOW);
+      api.keepsOut = keepsOut(works);
+      assert.match((await proven()) ?? '', says);
+    });
+  }
+});
+
+describe('a takeover is in force', () => {
+  const takeover = { resourceVersion: '1', keys: ['a'], lapseMs: LAPSE_MS, heartbeat: NOW };
+
+  test('while its heartbeat is near, on either side', () => {
+    assert.equal(isInForce(takeover, NOW + LAPSE_MS - 1), true);
+    assert.equal(isInForce(takeover, NOW - LAPSE_MS + 1), true);
+    assert.equal(isAlive(takeover, NOW + LAPSE_MS), false);
+    assert.equal(isAlive(takeover, NOW - LAPSE_MS), false, 'one of the far future keeps nothing out');
+  });
+
+  test('unless its relay says that it is not', () => {
+    assert.equal(isInForce({ ...takeover, withheld: 'x' }, NOW), false);
+  });
+});
+
+for (const heartbeat of ['2000-01-01T00:00:00.000Z', '1969-07-20T20:17:40Z', '9999-12-31T23:59:59Z']) {
+  test(`a heartbeat of ${heartbeat} is none: nobody renewed it, or it can be proven by no moment`, () => {
+    const spec = { keys: ['a'], lapseSeconds: 90, heartbeat, withheld: 'not yet' };
+    assert.deepEqual(projectTakeover({ metadata: { resourceVersion: '1' }, spec }), {
+      ...{ resourceVersion: '1', keys: ['a'], lapseMs: LAPSE_MS },
+      withheld: 'not yet',
+    });
+  });
+}

@@ -7,7 +7,14 @@ import { modeOf } from '#shared/eviction/in-force.ts';
 import { DEFAULT_POLICY, type Mode } from '#shared/eviction/policy.ts';
 import type { BuiltIn } from '#shared/explain/built-in.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
-import { EVICTION_API_RIGHTS, missingRights, NEEDED_RIGHTS } from '#shared/kubernetes/rights.ts';
+import { textOf } from '#shared/kubernetes/api-json.ts';
+import { isProven, PROVEN_KUBERNETES } from '#shared/kubernetes/proven-versions.ts';
+import {
+  EVICTION_API_RIGHTS,
+  missingRights,
+  NEEDED_RIGHTS,
+  TAKEOVER_RIGHTS,
+} from '#shared/kubernetes/rights.ts';
 import { isInForce } from '#shared/kubernetes/takeover.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
@@ -268,10 +275,10 @@ async function examineLive(
   const live = await fleet.cluster(cluster);
   try {
     const askedAt = clock.now();
-    const version = await live.objects.get('/version');
+    const version = textOf((await live.objects.get('/version'))?.['gitVersion']);
     const reached = ok(
       'reach',
-      `Its API server answers you within ${clock.now() - askedAt} ms; it is ${String(version?.['gitVersion'] ?? 'of an unknown version')}.`,
+      `Its API server answers you within ${clock.now() - askedAt} ms; it is ${version || 'of an unknown version'}.`,
     );
     const policy = rulings?.orders.policy?.read ?? DEFAULT_POLICY;
     const wanted = rulings && { policy, mode: modeOf(policy, clock.now()) };
@@ -279,10 +286,22 @@ async function examineLive(
       looked('rights', 'Grant them in all namespaces', () => rightsFindings(fleet, live, policy.method.kind)),
       looked('built-in', 'Grant yourself to list nodes and pods', () => evictorFindings(live, wanted, clock)),
     ]);
-    return [reached, ...(await clockFindings(live)), ...groups.flat()];
+    return [reached, ...provenFindings(version), ...(await clockFindings(live)), ...groups.flat()];
   } finally {
     live.close();
   }
+}
+
+/** Only what is known not to be proven is told. */
+function provenFindings(version: string): readonly Told[] {
+  if (version === '' || isProven(version)) return [];
+  return [
+    warn(
+      'versions',
+      `It is Kubernetes ${version}, and this release is proven on ${PROVEN_KUBERNETES.join(' and ')} alone.`,
+      'Let it observe first, and see that it would evict what you expect.',
+    ),
+  ];
 }
 
 async function rightsFindings(
@@ -328,7 +347,7 @@ async function clockFindings({ api }: LiveCluster): Promise<readonly Told[]> {
 
 /** Who evicts there, and whether somebody does. */
 async function evictorFindings(
-  { objects }: LiveCluster,
+  { api, objects }: LiveCluster,
   wanted: Wanted | undefined,
   clock: Clock,
 ): Promise<readonly Told[]> {
@@ -337,8 +356,23 @@ async function evictorFindings(
     takeoverState(objects, clock).catch(hiddenTakeover),
   ]);
   if ('verdict' in takeover) return [builtInFinding(builtIn, wanted?.mode), takeover];
-  return [builtInFinding(builtIn, wanted?.mode, takeover), ...takeoverFindings(takeover, wanted)];
+  return [
+    builtInFinding(builtIn, wanted?.mode, takeover),
+    ...takeoverFindings(takeover, wanted),
+    ...(takeover.nodes ? takeoverRightsFindings(await missingRights(api, TAKEOVER_RIGHTS)) : []),
+  ];
 }
+
+const takeoverRightsFindings = (missing: readonly string[]): readonly Told[] =>
+  missing.length === 0
+    ? []
+    : [
+        warn(
+          'rights',
+          `These credentials cannot renew the takeover at its nodes, or prove that it works: ${missing.join(', ')}.`,
+          'Nothing, if the relay has others. Else taintward takeover apply, and bind the ClusterRole taintward-takeover to it.',
+        ),
+      ];
 
 /** The service's own identity, by which some clusters are asked, may see none: nothing is wrong with that. */
 function hiddenTakeover(error: unknown): Told {

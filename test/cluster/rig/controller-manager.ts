@@ -60,7 +60,9 @@ export class ControllerManager {
   ): Promise<ControllerManager> {
     const { KCM_BIN, KUBECONFIG = '' } = process.env;
     if (!KCM_BIN)
-      throw new Error('KCM_BIN is not set: let it name a kube-controller-manager of Kubernetes 1.36.');
+      throw new Error(
+        'KCM_BIN is not set: let it name a kube-controller-manager of the API server’s version.',
+      );
     const port = await freePort();
     const dir = mkdtempSync(join(tmpdir(), 'taintward-kcm-'));
     const log = openSync(join(dir, 'log'), 'w');

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { Account } from '#functions/operator/account.ts';
 import { examine } from '#functions/operator/doctor.ts';
@@ -8,6 +10,8 @@ import { POD_TAKEOVER, podTakeover } from '#functions/operator/takeover/at-pods.
 import { type Manifest, pathOf } from '#functions/operator/takeover/manifest.ts';
 import type { ClusterRegistry } from '#shared/clusters/registry.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
+import { PROVEN_KUBERNETES } from '#shared/kubernetes/proven-versions.ts';
+import type { Right } from '#shared/kubernetes/rights.ts';
 import { TAKEOVER_PATH } from '#shared/kubernetes/takeover.ts';
 import { TAKEOVER_ANNOTATION } from '#shared/taints/takeover-note.ts';
 import { VERSION } from '#shared/version.ts';
@@ -165,6 +169,38 @@ test('a takeover at nodes that is alive is well, and one that policy is about to
       'bad',
       `At its nodes: its heartbeat is withheld, because policy does not name ${NODE_TAKEOVER.keys.join(' and ')} in virtualKeys.`,
     ],
+  ]);
+});
+
+test('a version of Kubernetes on which nothing is proven is told of, and one that is is not', async (t) => {
+  for (const gitVersion of ['v1.36.3', 'v1.37.2-eks-1a2b3c4']) {
+    const { findings } = examined(t, { '/version': { gitVersion } });
+    assert.deepEqual(about('versions', await findings()), []);
+  }
+  for (const gitVersion of ['v1.35.9', 'v1.38.0', 'v1.3.7', 'v1.360.0']) {
+    const { findings } = examined(t, { '/version': { gitVersion } });
+    assert.deepEqual(about('versions', await findings()), [
+      ['warn', `It is Kubernetes ${gitVersion}, and this release is proven on 1.36 and 1.37 alone.`],
+    ]);
+  }
+});
+
+test('the README names the versions of Kubernetes that are proven', () => {
+  const readme = readFileSync(join(import.meta.dirname, '../../../README.md'), 'utf8');
+  assert.match(readme, new RegExp(`proven on Kubernetes ${PROVEN_KUBERNETES.join(' and ')}\\b`));
+});
+
+test('what a takeover at nodes takes is asked for where there is one, by name', async (t) => {
+  const { fleet, findings } = examined(t, atNodes(ALIVE));
+  await enforced(fleet, VIRTUAL);
+  const live = shownCluster(atNodes(ALIVE), NOW);
+  const poor = {
+    ...live,
+    api: Object.assign(live.api, { allowed: async ({ name }: Right) => name === undefined }),
+  };
+  assert.deepEqual(about('rights', await findings({ ...fleet, cluster: async () => poor })).at(-1), [
+    'warn',
+    'These credentials cannot renew the takeover at its nodes, or prove that it works: get takeovers live, patch takeovers live, create nodes taintward-takeover-proof, patch nodes taintward-takeover-proof.',
   ]);
 });
 

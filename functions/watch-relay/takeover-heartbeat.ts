@@ -11,6 +11,8 @@ import { pause } from '#shared/time/pause.ts';
 
 /** Four of them fit into the usual lapse. */
 export const HEARTBEAT_MS = 20_000;
+/** A heartbeat that is so old was followed by none in time. */
+const MISSING_MS = 1.5 * HEARTBEAT_MS;
 /** Of what an answer is awaited before the first heartbeat: the time of the API server. */
 const CLOCK_LOOKS = 3;
 const CLOCK_LOOK_MS = 400;
@@ -102,8 +104,12 @@ async function beat(before: Outcome, deps: TakeoverHeartbeatDeps, signal: AbortS
     return { kind: 'renewed', proof };
   }
   const noted = typeof reason === 'string' ? reason : REASON_ELSEWHERE;
+  // Another region's relay may renew it: nobody notes anything before a heartbeat is missing.
+  const { heartbeat = -Infinity } = takeover;
+  const isMissing = clock.now() + (skewMs ?? 0) - heartbeat >= MISSING_MS;
   // Where it cannot be noted either, the lapse says it.
-  if (!isLike(noted, takeover.withheld)) await api.withholdTakeover(takeover, noted).catch(() => undefined);
+  if (isMissing && !isLike(noted, takeover.withheld))
+    await api.withholdTakeover(takeover, noted).catch(() => undefined);
   return { kind: 'withheld', reason };
 }
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 import { CALM_MS } from '#shared/eviction/guard.ts';
+import { TAKEOVER_PATH } from '#shared/kubernetes/takeover.ts';
 import { NODE_NOT_READY, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { assertUntouched } from '#test/cluster/rig/deadline.ts';
 import { momentComes } from '#test/cluster/rig/on-time.ts';
@@ -31,6 +32,8 @@ const POLICY = {
   tolerationSeconds: { [NODE_NOT_READY]: POLICY_SECONDS, [NODE_UNREACHABLE]: POLICY_SECONDS },
 };
 const TWIN = 'NoSchedule';
+const POLICY_PATH =
+  '/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies/taintward-takeover-nodes';
 
 /** Only looks on. Its guard trips by as many nodes as fail at once below, and by no fewer. */
 const ONLOOKER = `mode: observe
@@ -211,6 +214,47 @@ for (const [what, path] of [
     stage.command('apply', '--lapse', String(LAPSE_SECONDS));
   });
 }
+
+test('a policy that does nothing is found out, said everywhere within a minute, and takes nothing over', async () => {
+  const { api } = stage.stage.cluster;
+  await api.patch(POLICY_PATH, { spec: { matchConditions: [{ name: 'never', expression: 'false' }] } });
+  // A relay begins only once the API server goes by that.
+  const renewedAt = Math.floor(Date.now() / 1000) * 1000;
+  await api.patch(TAKEOVER_PATH, { spec: { heartbeat: new Date(renewedAt).toISOString() } });
+  const tried = await stage.nodes.add('tried');
+  await until('the policy does nothing', SAID_WITHIN_MS, async () => {
+    const taint = { key: NODE_NOT_READY, effect: 'NoExecute', timeAdded: new Date(renewedAt).toISOString() };
+    await api.patch(`/api/v1/nodes/${tried}`, { spec: { taints: [taint] } });
+    return (await executing(tried)).length > 0;
+  });
+  await stage.nodes.remove(tried);
+  const node = await stage.nodes.add('unproven');
+  const { soon } = await podsOn(node, 'unproven');
+  const before = await stage.builtIn.deletions();
+  const service = await stage.serve(POLICY);
+  const why = /a node that was written by dry run kept node\.kubernetes\.io\/not-ready:NoExecute/;
+  await until('the takeover is withheld for that', FOUND_OUT_WITHIN_MS, async () =>
+    why.test((await stage.live())?.withheld ?? ''),
+  );
+  assert.equal((await stage.live())?.heartbeat, renewedAt, 'it is not renewed');
+  assert.match(
+    stage.command('status'),
+    /ALARM +Its heartbeat is withheld, because a node that was written by dry run/,
+  );
+  await service.untilSaid(SAID_WITHIN_MS, 'takeover.withheld', 'a node that was written by dry run kept');
+  assert.equal(await service.metric('taintward_takeovers_withheld{cluster="alpha"}'), 1);
+  await stage.nodes.fail(node);
+  await stage.tainted(node, NODE_NOT_READY, 'NoExecute', NOTICED_WITHIN_MS + ASKED_AGAIN_WITHIN_MS);
+  await gone(soon, OWN_SECONDS * 1000 + 5_000);
+  await stage.builtIn.untilDeleted(before + 1);
+  const since = Date.now();
+  // What somebody else put into it is not undone by applying it again.
+  await api.remove(POLICY_PATH);
+  stage.command('apply', '--lapse', String(LAPSE_SECONDS));
+  await stage.heartbeatAfter(since);
+  await stage.nodes.remove(node);
+  await stage.stage.service.kill();
+});
 
 for (const [which, aheadMs] of [
   ['ahead', 120_000],

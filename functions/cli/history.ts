@@ -240,6 +240,8 @@ function brakeText(by: Brake): string {
       return `policy, revision ${by.revision}`;
     case 'guard':
       return `guard (${by.scope})`;
+    case 'node-alive':
+      return 'node is alive';
     default:
       return by satisfies never;
   }

@@ -77,6 +77,7 @@ const KEPT_BY: Readonly<Record<NodeWorkload['kept'][number]['by'], string>> = {
   hold: 'a hold',
   excluded: 'policy',
   guard: 'the guard',
+  'node-alive': 'the node, which is alive',
   budget: 'a budget',
   admission: 'admission',
   'gave-up': 'failures (given up)',

@@ -145,6 +145,8 @@ function standingText(record: EvictionRecord, rulings: Rulings | undefined): str
       return `policy${untilText(by.until)}`;
     case 'guard':
       return `guard (${by.scope})`;
+    case 'node-alive':
+      return `node is alive: its Lease was renewed ${timeText(by.renewedAt)}${untilText(by.until)}`;
     default:
       return by satisfies never;
   }

@@ -2,6 +2,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import { theCluster } from '#functions/operator/fleet.ts';
 import { LabelSelectorError, parseLabelSelector } from '#functions/operator/label-selector.ts';
 import { askWhatIf, type NodeChoice, type WhatIfAnswer } from '#functions/operator/what-if.ts';
+import type { WholeBrake } from '#shared/eviction/brake.ts';
 import { tripText } from '#shared/eviction/guard.ts';
 import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { Fate } from '#shared/explain/fate.ts';
@@ -149,14 +150,11 @@ function provisosOf({ policy, brake, guarded, guard, unknown }: WhatIfAnswer): r
   ];
 }
 
-const BRAKES = {
+const BRAKES: Readonly<Record<WholeBrake['kind'], string>> = {
   observe: 'The cluster is only observed',
   paused: 'Evictions are paused',
   stopped: 'Evictions are stopped',
-  hold: 'Evictions are held',
-  excluded: 'Policy excludes them',
-  guard: 'The guard holds evictions',
-} as const;
+};
 
 function paceText({ at, pace, brake, guarded }: WhatIfAnswer): string {
   if (pace.lastAt === undefined) return '';

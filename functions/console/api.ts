@@ -146,6 +146,7 @@ export const STANDINGS = [
   'hold',
   'excluded',
   'guard',
+  'node-alive',
   'budget',
   'admission',
   'rate',

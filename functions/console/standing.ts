@@ -4,6 +4,7 @@ import { type Brake, brakeOn } from '#shared/eviction/brake.ts';
 import type { EpochMs, NodeName } from '#shared/eviction/identity.ts';
 import type { Policy, Rules } from '#shared/eviction/policy.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
+import { timeText } from '#shared/time/time-text.ts';
 import type { PendingStanding } from './api.ts';
 
 /** How a record stands at `now`, and what there is to say of that. */
@@ -28,6 +29,8 @@ function heldText(by: Brake, rulings: Rulings | undefined): string {
     case 'paused':
     case 'excluded':
       return '';
+    case 'node-alive':
+      return `its Lease was renewed ${timeText(by.renewedAt)}`;
     case 'stopped': {
       const stop = by.scope === 'fleet' ? rulings?.fleetStop : rulings?.orders.stop;
       return stop ? `${stop.who}: ${stop.why}` : '';

@@ -78,6 +78,8 @@ function brakeText(by: Exclude<Brake, { kind: 'observe' }>): string {
       return `policy excludes it${until}`;
     case 'guard':
       return `the guard (${by.scope}) has held evictions since ${timeText(by.trippedAt)}`;
+    case 'node-alive':
+      return `its node is alive: its Lease was renewed at ${timeText(by.renewedAt)}`;
     default:
       return by satisfies never;
   }

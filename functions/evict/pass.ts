@@ -1,10 +1,11 @@
 import pMap from 'p-map';
 import type { RateLimiter } from '#shared/clusters/rate-limiter.ts';
 import type { RulesReader } from '#shared/clusters/rulebook.ts';
-import { wholeBrake } from '#shared/eviction/brake.ts';
+import { asksLease, wholeBrake } from '#shared/eviction/brake.ts';
 import { BEING_MOVED } from '#shared/eviction/budget.ts';
 import type { EpochMs, PodUid } from '#shared/eviction/identity.ts';
 import { judge, type NodeLook, type Verdict } from '#shared/eviction/judge.ts';
+import { type Lapse, type NodeLife, nodeLife } from '#shared/eviction/node-life.ts';
 import type { Method, Rules } from '#shared/eviction/policy.ts';
 import { askAgainAt, hasTurn } from '#shared/eviction/rate.ts';
 import {
@@ -20,6 +21,7 @@ import type { KubernetesApi, LivePod, PodEvent } from '#shared/kubernetes/api.ts
 import { ApiError, LateCallError } from '#shared/kubernetes/api-error.ts';
 import { refuserOf } from '#shared/kubernetes/eviction-refusal.ts';
 import type { Store } from '#shared/store/store.ts';
+import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { evictionRef } from '#shared/telemetry/log-events.ts';
 import type { EvictionMetrics } from '#shared/telemetry/metrics.ts';
@@ -33,6 +35,8 @@ const PARALLEL_EVICTIONS = 32;
 export const LOOK_MAX_AGE_MS = 250;
 /** How often a pod that keeps changing, or a delete that comes too late, is looked at again in one pass. */
 const MAX_LOOKS = 10;
+/** What a node's Lease said is believed for so long: as often kubelets renew theirs, and most passes are over before. */
+export const LEASE_MAX_AGE_MS = 10_000;
 
 export interface PassDeps {
   readonly store: Store;
@@ -53,6 +57,14 @@ interface NodeView {
   /** By which `verdict` decides. */
   readonly rules: Rules;
   readonly verdict: ReturnType<typeof judge>;
+}
+
+/** How a pod is to go. */
+interface Leave {
+  readonly means: Method['kind'];
+  readonly notAfter: EpochMs;
+  /** Why the node's Lease does not keep it, where that matters. */
+  readonly lease: Lapse | 'unread' | undefined;
 }
 
 /** One pass over a node's due pods: acts on the cluster, and gathers what is to be recorded. */
@@ -82,6 +94,8 @@ export class Pass {
   readonly #api: KubernetesApi;
   readonly #deps: PassDeps;
   readonly #looks = new SingleFlight<NodeView>();
+  /** The last question after the node's Lease; absent: it did not matter yet. */
+  #lease: { readonly askedAt: EpochMs; readonly life: Promise<NodeLife> } | undefined;
 
   constructor(partition: Partition, api: KubernetesApi, deps: PassDeps) {
     this.#partition = partition;
@@ -93,12 +107,13 @@ export class Pass {
     let first: NodeView;
     let pods: ReadonlyMap<PodUid, LivePod>;
     try {
-      const looking = this.#look(this.#partition);
       // A server that counts as out of reach is asked one question: the second would be refused, and the pass with it.
-      if (this.#api.breakerOpen) await looking;
+      const isInReach = !this.#api.breakerOpen;
+      const looking = this.#look(this.#partition, isInReach ? this.#foreseenLife(due) : undefined);
+      if (!isInReach) await looking;
       const [view, found] = await Promise.all([looking, this.#api.podsOnNode(this.#partition.ref.node, due)]);
-      first = view;
       pods = new Map(found.map((pod) => [pod.uid, pod]));
+      first = await this.#withLife(view, due, pods);
     } catch (error) {
       this.#refused(error);
       return this.#holdUnseen(due);
@@ -121,7 +136,7 @@ export class Pass {
     const now = this.#deps.clock.now();
     const asking = due.filter((record) => {
       const found = !hasTurn(record, now) && verdict(record, pods.get(record.uid));
-      return found && found.kind === 'evict' && !found.unlimited;
+      return found && found.kind === 'evict' && !found.unlimited && found.lease !== 'unread';
     });
     if (asking.length === 0) return due;
     try {
@@ -185,7 +200,7 @@ export class Pass {
   }
 
   async #settle(record: EvictionRecord, pod: LivePod | undefined, view: NodeView): Promise<void> {
-    const verdict = view.verdict(record, pod);
+    const verdict = await this.#verdict(view, record, pod);
     switch (verdict.kind) {
       case 'evict':
         // A verdict to evict is one on a pod that is there.
@@ -222,7 +237,7 @@ export class Pass {
     const rules = await this.#deps.rules(this.#partition.ref.cluster, found.stored?.guardRevision);
     if (rules !== found.rules) {
       const view = { ...found, rules, verdict: judge(found.stored, found.look, rules) };
-      const verdict = view.verdict(record, pod);
+      const verdict = await this.#verdict(view, record, pod);
       if (verdict.kind !== 'evict') return this.#settle(record, pod, view);
       means = verdict.by;
     }
@@ -233,14 +248,15 @@ export class Pass {
         if (means === 'delete' && !shown.disrupted)
           shown = await this.#api.markDisrupted(shown, record.uid, clock.now());
         const view = await this.#look();
-        const verdict = view.verdict(record, shown);
+        const verdict = await this.#verdict(view, record, shown);
         if (verdict.kind !== 'evict') return await this.#settle(record, shown, view);
         // Its node went down meanwhile, say; then it is to be marked first.
         if (verdict.by !== means) {
           means = verdict.by;
           continue;
         }
-        return await this.#end(record, shown, means, view.answeredAt + LOOK_MAX_AGE_MS);
+        const notAfter = view.answeredAt + LOOK_MAX_AGE_MS;
+        return await this.#end(record, shown, { means, notAfter, lease: verdict.lease });
       } catch (error) {
         // Nothing was sent: the node is to be looked at once more.
         if (error instanceof LateCallError) continue;
@@ -258,17 +274,16 @@ export class Pass {
   async #end(
     record: EvictionRecord,
     { uid, resourceVersion, moving }: LivePod,
-    means: Method['kind'],
-    notAfter: EpochMs,
+    { means, notAfter, lease }: Leave,
   ): Promise<void> {
     const judged = { uid, resourceVersion };
     switch (means) {
       case 'delete':
         await this.#api.deletePod(record, judged, notAfter);
-        return this.#deleted(record);
+        return this.#deleted(record, lease);
       case 'evict': {
         const answer = await this.#api.evictPod(record, judged, notAfter);
-        if (answer.kind === 'evicted') return this.#deleted(record);
+        if (answer.kind === 'evicted') return this.#deleted(record, lease);
         const by = answer.by === 'admission' ? { by: answer.by } : {};
         const reason = moving ? `${BEING_MOVED} ${answer.reason}` : answer.reason;
         this.blocked.set(uid, { ...by, reason });
@@ -284,29 +299,84 @@ export class Pass {
    * the node is read with it, unless it was `loaded` just now: since the pass began, a delta may have told that a taint
    * came back, or that a node that is gone had lost its taints before.
    */
-  #look(loaded?: Partition): Promise<NodeView> {
+  #look(loaded?: Partition, foreseen?: Promise<NodeLife | undefined>): Promise<NodeView> {
     const { store, clock } = this.#deps;
     const { ref } = this.#partition;
     return this.#looks.run(ref.node, async () => {
       const at = clock.now();
       const answering = this.#api.getNode(ref.node).then((live) => ({ live, answeredAt: clock.now() }));
       const loading = loaded ?? store.load(ref, at, []);
-      const [{ live, answeredAt }, { node: stored }] = await Promise.all([answering, loading]);
+      const asking = foreseen ?? (this.#lease && this.#life().catch(() => undefined));
+      const [{ live, answeredAt }, { node: stored }, life] = await Promise.all([answering, loading, asking]);
       const { taints, taintsStamp, zone } = live ?? {};
-      const look = { node: ref.node, at, taints, taintsStamp, zone };
+      const look = { node: ref.node, at, taints, taintsStamp, zone, life };
       // Asked for last: a server may take longer than rules are good for.
       const rules = await this.#deps.rules(ref.cluster, stored?.guardRevision);
       return { look, stored, answeredAt, rules, verdict: judge(stored, look, rules) };
     });
   }
 
-  #deleted(record: EvictionRecord): void {
+  /**
+   * Reads the node's Lease beside the node where it is likely to decide: a pod was to go because the node is called unreachable.
+   * What goes wrong is met again by whoever needs it.
+   */
+  async #foreseenLife(due: readonly EvictionRecord[]): Promise<NodeLife | undefined> {
+    const isUnreachable = ({ reasons }: EvictionRecord) =>
+      reasons.some(({ taint }) => taint.key === NODE_UNREACHABLE);
+    if (!due.some(isUnreachable)) return undefined;
+    try {
+      const rules = await this.#deps.rules(this.#partition.ref.cluster);
+      const isAsked = asksLease(rules) && !wholeBrake(rules, this.#deps.clock.now());
+      return isAsked ? await this.#life() : undefined;
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** The view with what the node's Lease says, if that decides one of the pods that are due and can be read. */
+  async #withLife(
+    view: NodeView,
+    due: readonly EvictionRecord[],
+    pods: ReadonlyMap<PodUid, LivePod>,
+  ): Promise<NodeView> {
+    if (!due.some((record) => isUnread(view.verdict(record, pods.get(record.uid))))) return view;
+    const life = await this.#life().catch(() => undefined);
+    return life ? lookedAgain(view, { life }) : view;
+  }
+
+  /** Decides a pod, once the node's Lease was read where that decides. Rejects with `ApiError` where it cannot be read. */
+  async #verdict(view: NodeView, record: EvictionRecord, pod: LivePod | undefined): Promise<Verdict> {
+    const verdict = view.verdict(record, pod);
+    if (!isUnread(verdict)) return verdict;
+    const later = lookedAgain(view, { life: await this.#life() }).verdict(record, pod);
+    return isUnread(later) ? { kind: 'behind' } : later;
+  }
+
+  /** What the node's Lease says: read once, and again in a pass that takes long. Rejects with `ApiError`. */
+  #life(): Promise<NodeLife> {
+    const { clock } = this.#deps;
+    const askedAt = clock.now();
+    if (this.#lease && askedAt - this.#lease.askedAt <= LEASE_MAX_AGE_MS) return this.#lease.life;
+    const life = this.#api.getNodeLease(this.#partition.ref.node).then(
+      (lease) => nodeLife(lease, clock.now()),
+      (error: unknown): NodeLife => {
+        // Without the right, pods go as they did before anybody asked.
+        if (error instanceof ApiError && error.status === 403) return { kind: 'lapsed', because: 'hidden' };
+        throw error;
+      },
+    );
+    this.#lease = { askedAt, life };
+    return life;
+  }
+
+  #deleted(record: EvictionRecord, lease: Lapse | 'unread' | undefined): void {
     const { clock, metrics, log } = this.#deps;
     const lateMs = Math.max(0, clock.now() - record.fireAt);
     this.ends.push(ending(record, { outcome: 'done', lateMs }, record.version));
     this.events.push(markingForDeletion(record));
     metrics.podDeleted(this.#partition.ref.cluster, lateMs / 1000);
-    log.info('eviction.done', { ...evictionRef(this.#partition.ref, record), lateMs });
+    const why = lease === undefined || lease === 'unread' ? {} : { lease };
+    log.info('eviction.done', { ...evictionRef(this.#partition.ref, record), lateMs, ...why });
   }
 
   #ended(
@@ -317,4 +387,13 @@ export class Pass {
     const event = outcome === 'would-have' ? 'eviction.would-have' : 'eviction.gone';
     this.#deps.log.info(event, evictionRef(this.#partition.ref, record));
   }
+}
+
+/** Whether a pod goes only if the node's Lease has expired, and nobody knows that. */
+const isUnread = (verdict: Verdict): boolean => verdict.kind === 'evict' && verdict.lease === 'unread';
+
+/** A view with more of the look. */
+function lookedAgain(view: NodeView, more: Pick<NodeLook, 'life'>): NodeView {
+  const look = { ...view.look, ...more };
+  return { ...view, look, verdict: judge(view.stored, look, view.rules) };
 }

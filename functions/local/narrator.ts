@@ -92,6 +92,7 @@ const HELD: Readonly<Record<Brake['kind'], string>> = {
   hold: 'somebody holds it',
   excluded: 'its policy excludes it',
   guard: 'the guard holds it',
+  'node-alive': 'its node is alive, and renews its Lease',
 };
 
 function tellNode({ deletedAt, taints }: LogEvents['node.changed']): string {

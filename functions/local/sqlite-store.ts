@@ -47,6 +47,7 @@ const standingRow = z.object({
     'hold',
     'excluded',
     'guard',
+    'node-alive',
   ] satisfies ('pending' | 'gave-up' | Brake['kind'])[]),
   evictions: z.int(),
 });

@@ -159,6 +159,9 @@ const documentSchema = settings({
     .record(z.string(), z.int(SECONDS).min(0, SECONDS), 'must be a mapping of keys of taints to seconds')
     .exactOptional()
     .meta({ description: 'By key of a taint, in place of what pods say.' }),
+  requireExpiredLease: z.boolean('must be true or false').exactOptional().meta({
+    description: 'Pods stay on a node that is called unreachable for as long as it renews its Lease.',
+  }),
   virtualKeys: listOf(text('the key of a taint'), 'keys of taints')
     .exactOptional()
     .meta({ description: 'NoSchedule taints of these keys count as NoExecute.' }),
@@ -241,7 +244,17 @@ function settingText(path: readonly PropertyKey[]): string {
 }
 
 function policyOf(document: Document): Policy {
-  const { mode, pausedUntil, guard: guarded, rate, method, evict, giveUpAfter, ...rest } = document;
+  const {
+    mode,
+    pausedUntil,
+    guard: guarded,
+    rate,
+    method,
+    evict,
+    giveUpAfter,
+    requireExpiredLease,
+    ...rest
+  } = document;
   return {
     ...DEFAULT_POLICY,
     ...rest,
@@ -258,6 +271,8 @@ function policyOf(document: Document): Policy {
           },
         }
       : {}),
+    // Only what is said otherwise is stored: a release that does not know the setting would evict nothing.
+    ...(requireExpiredLease === false ? { requireExpiredLease } : {}),
     ...(giveUpAfter === undefined ? {} : { giveUpAfterMs: giveUpAfter }),
   };
 }
@@ -305,6 +320,7 @@ export function documentOf(policy: Policy): Readonly<Record<string, unknown>> {
     ...(Object.keys(policy.tolerationSeconds).length === 0
       ? {}
       : { tolerationSeconds: policy.tolerationSeconds }),
+    ...(policy.requireExpiredLease === false ? { requireExpiredLease: false } : {}),
     ...(policy.virtualKeys.length === 0 ? {} : { virtualKeys: policy.virtualKeys }),
     giveUpAfter: durationText(policy.giveUpAfterMs),
   };

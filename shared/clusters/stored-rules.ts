@@ -60,6 +60,7 @@ export const policySchema: z.ZodType<Policy> = z.strictObject({
     }),
   ]),
   tolerationSeconds: z.record(z.string(), z.int().nonnegative()),
+  requireExpiredLease: z.literal(false).exactOptional(),
   virtualKeys: z.array(text),
   giveUpAfterMs: positive,
 });

@@ -1,7 +1,8 @@
-import { DOWN_KEYS, NODE_OUT_OF_SERVICE } from '#shared/taints/taint.ts';
+import { DOWN_KEYS, NODE_OUT_OF_SERVICE, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import type { PodFacts } from './facts.ts';
 import type { EpochMs, NodeName } from './identity.ts';
 import { isOn, modeOf } from './in-force.ts';
+import type { Lapse, NodeLife } from './node-life.ts';
 import type { Hold, HoldTarget, LabelExpression, LabelSelector, Rules, Selection, Trip } from './policy.ts';
 
 type Owner = NonNullable<PodFacts['owner']>;
@@ -18,11 +19,13 @@ export type Brake =
   | { readonly kind: 'hold'; readonly id: string; readonly until?: EpochMs }
   /** Policy excludes it, or does not name it. */
   | (OfTaints & { readonly kind: 'excluded' })
-  | (OfTaints & { readonly kind: 'guard'; readonly scope: Trip['scope']; readonly trippedAt: EpochMs });
+  | (OfTaints & { readonly kind: 'guard'; readonly scope: Trip['scope']; readonly trippedAt: EpochMs })
+  /** Its node is called unreachable, and renews its Lease. `until`: the Lease has expired by then at the latest. */
+  | (OfTaints & { readonly kind: 'node-alive'; readonly renewedAt: EpochMs; readonly until: EpochMs });
 
 /**
- * What is said of each taint that makes the pod go, of one by policy and of another by the guard perhaps: so it may be over
- * with any change of either.
+ * What is said of each taint that makes the pod go, of one by policy and of another by the guard or the node's Lease perhaps: so it
+ * may be over with any change of these.
  */
 interface OfTaints {
   /** Of the policy, and of the guard. */
@@ -43,23 +46,41 @@ export interface Braked {
   readonly dueBy: readonly string[];
   readonly record: Pick<PodFacts, 'uid' | 'namespace' | 'name' | 'owner'>;
   readonly labels: Readonly<Record<string, string>>;
+  /** What the node's Lease says; `unread`: it was not asked yet. Absent: the node is gone, or its Lease does not count. */
+  readonly life?: NodeLife | 'unread' | undefined;
 }
 
 /**
- * What forbids that a pod that is due is evicted at `now`; `undefined`: nothing. What policy and guard say of single taints
- * counts when it is true of each that makes the pod go.
+ * What forbids that a pod that is due is evicted at `now`; `undefined`: nothing. What policy, guard and the node's Lease say of
+ * single taints counts when it is true of each that makes the pod go.
  */
 export function brakeOn(rules: Rules, pod: Braked, now: EpochMs): Brake | undefined {
   const brake = wholeBrake(rules, now) ?? holdOn(rules.holds, pod, now);
   if (brake) return brake;
   const { policyRevision: revision, guardRevision } = rules;
-  const said = pod.dueBy.map((key) => exclusion(rules, pod, key, now) ?? guardOn(rules.trips, pod, key));
+  const said = pod.dueBy.map((key) => saidOf(rules, pod, key, now) ?? lifeOn(rules, pod, key, now));
   const [first] = said;
   if (!first || said.includes(undefined)) return undefined;
   const untils = said.map((each) => each?.until).filter((until) => until !== undefined);
   const until = untils.length > 0 ? { until: Math.min(...untils) } : {};
   return { ...first, revision, guardRevision, ...until };
 }
+
+/**
+ * What the node's Lease has to say to the eviction of a pod that nothing forbids: why it forbids nothing; `unread`: it is to be asked
+ * first. `undefined`: it is of no matter, because another taint makes the pod go, or policy does not ask.
+ */
+export function leaseNoteOn(rules: Rules, pod: Braked, now: EpochMs): Lapse | 'unread' | undefined {
+  const { life, dueBy } = pod;
+  if (life === undefined || !asksLease(rules) || !dueBy.includes(NODE_UNREACHABLE)) return undefined;
+  const isDecisive = dueBy.every((key) => key === NODE_UNREACHABLE || saidOf(rules, pod, key, now));
+  if (!isDecisive) return undefined;
+  // One that was alive, and has not been asked since its Lease expired, may have renewed it.
+  return life === 'unread' || life.kind === 'alive' ? 'unread' : life.because;
+}
+
+/** Whether policy wants the Lease of a node to have expired before pods go because the node is called unreachable. */
+export const asksLease = ({ policy }: Pick<Rules, 'policy'>): boolean => policy.requireExpiredLease !== false;
 
 /** What keeps every pod of a cluster that is due. */
 export type WholeBrake = Extract<Brake, { readonly kind: 'observe' | 'paused' | 'stopped' }>;
@@ -85,6 +106,7 @@ export function mayStillHold(brake: Brake, rules: Rules, now: EpochMs): boolean 
       return rules.holds.some(({ id, until }) => id === brake.id && isOn(until, now));
     case 'excluded':
     case 'guard':
+    case 'node-alive':
       return (
         rules.policyRevision === brake.revision &&
         rules.guardRevision === brake.guardRevision &&
@@ -99,7 +121,8 @@ export function mayStillHold(brake: Brake, rules: Rules, now: EpochMs): boolean 
 export const isOfPod = (brake: Brake): boolean => brake.kind === 'hold' || isOfTaints(brake);
 
 /** Whether what holds a pod depends on which of its taints make it go. */
-export const isOfTaints = ({ kind }: Brake): boolean => kind === 'excluded' || kind === 'guard';
+export const isOfTaints = (brake: Brake): brake is Extract<Brake, OfTaints> =>
+  brake.kind === 'excluded' || brake.kind === 'guard' || brake.kind === 'node-alive';
 
 /** The next moment after `now` at which time alone changes what the rules forbid; `undefined`: none. */
 export function nextExpiry({ policy, stops, holds }: Rules, now: EpochMs): EpochMs | undefined {
@@ -159,6 +182,18 @@ type Said =
       readonly trippedAt: EpochMs;
       readonly until?: never;
     };
+
+/** What policy and guard say of one taint. */
+const saidOf = (rules: Rules, pod: Braked, key: string, now: EpochMs): Said | undefined =>
+  exclusion(rules, pod, key, now) ?? guardOn(rules.trips, pod, key);
+
+/** What the node's Lease says of one taint. */
+function lifeOn(rules: Rules, { life }: Braked, key: string, now: EpochMs) {
+  if (key !== NODE_UNREACHABLE || life === undefined || life === 'unread' || !asksLease(rules))
+    return undefined;
+  if (life.kind !== 'alive' || life.until <= now) return undefined;
+  return { ...life, kind: 'node-alive' as const };
+}
 
 function exclusion({ policy }: Rules, pod: Braked, key: string, now: EpochMs): Said | undefined {
   const { exclude, only } = policy;

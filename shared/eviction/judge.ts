@@ -5,10 +5,11 @@ import {
   type Taint,
   type Toleration,
 } from '#shared/taints/taint.ts';
-import { type Brake, brakeOn } from './brake.ts';
+import { type Brake, type Braked, brakeOn, isOfTaints, leaseNoteOn } from './brake.ts';
 import { meansOf } from './budget.ts';
 import type { Deletion } from './facts.ts';
 import type { EpochMs, NodeName, PodUid } from './identity.ts';
+import type { Lapse, NodeLife } from './node-life.ts';
 import { isDoubtful, timeLiveTaints } from './node-state.ts';
 import { type PodDeadline, podDeadlines } from './pod-deadline.ts';
 import type { Method, Rules } from './policy.ts';
@@ -45,12 +46,22 @@ export interface NodeLook {
   /** Who wrote that list last, and when; see `LiveNode`. */
   readonly taintsStamp?: string | undefined;
   readonly zone?: string | undefined;
+  /** What its Lease says; absent: it was not asked. */
+  readonly life?: NodeLife | undefined;
 }
 
 /** What is to be done with one due record. */
 export type Verdict =
-  /** `unlimited`: whatever the cluster's rate. */
-  | { readonly kind: 'evict'; readonly by: Method['kind']; readonly unlimited: boolean }
+  /**
+   * `unlimited`: whatever the cluster's rate. `lease`: with a pod that goes because its node is called unreachable, and for no other
+   * cause, why the node's Lease does not keep it; `unread`: it may keep it, and is to be asked first.
+   */
+  | {
+      readonly kind: 'evict';
+      readonly by: Method['kind'];
+      readonly unlimited: boolean;
+      readonly lease?: Lapse | 'unread';
+    }
   /** It went already: by our eviction (`done`) or otherwise (`gone`), or when it would have been evicted. */
   | {
       readonly kind: 'end';
@@ -119,11 +130,13 @@ export function judge(
     const { braked } = due;
     if (!braked) {
       // A taint that has just fallen due may be put off, however long another one has been due.
-      const { dueBy, braked: bySure } = behind ? duenessOf(record, pod, look.at - BEHIND_PATIENCE_MS) : due;
+      const sure = behind ? duenessOf(record, pod, look.at - BEHIND_PATIENCE_MS) : due;
+      const { dueBy, braked: bySure, lease } = sure;
       if (bySure) return { kind: 'behind' };
       const leaving = { dueBy, nodeGone: look.taints === undefined, blocked: record.blocked };
       const unlimited = dueBy.includes(NODE_OUT_OF_SERVICE);
-      return { kind: 'evict', by: meansOf(method, leaving, look.at), unlimited };
+      const by = meansOf(method, leaving, look.at);
+      return { kind: 'evict', by, unlimited, ...(lease === undefined ? {} : { lease }) };
     }
     const since = record.held?.by.kind === braked.by.kind ? record.held.since : look.at;
     // Its turn is over by the time that nothing holds it any more.
@@ -156,6 +169,8 @@ interface Dueness {
   readonly dueBy: readonly string[];
   /** What forbids that it is evicted, and when it is to be looked at again by itself; absent: nothing. */
   readonly braked?: { readonly by: Brake; readonly until?: EpochMs };
+  /** With what nothing forbids; see {@link Verdict}. */
+  readonly lease?: Lapse | 'unread';
 }
 
 /**
@@ -165,7 +180,7 @@ interface Dueness {
 function dueness(
   taints: readonly TimedTaint[],
   deletedAt: EpochMs | undefined,
-  { node, zone, at, taints: live }: NodeLook,
+  { node, zone, at, taints: live, life }: NodeLook,
   rules: Rules,
 ): (record: EvictionRecord, pod: SeenPod, dueAt?: EpochMs) => Dueness {
   const single = taints.map((taint) => ({
@@ -181,13 +196,22 @@ function dueness(
       return deadline ? [{ key, at: deadline.at }] : [];
     });
     const dueBy = deadlines.filter((deadline) => deadline.at <= dueAt).map(({ key }) => key);
-    const by = brakeOn(rules, { node, zone, downSince, dueBy, record, labels: pod.labels ?? {} }, at);
-    if (!by) return { dueBy };
+    const due: Braked = {
+      ...{ node, zone, downSince, dueBy, record },
+      labels: pod.labels ?? {},
+      // Nobody renews the Lease of a node that is gone, and nobody asks it.
+      life: live && (life ?? 'unread'),
+    };
+    const by = brakeOn(rules, due, at);
+    if (!by) {
+      const lease = leaseNoteOn(rules, due, at);
+      return { dueBy, ...(lease === undefined ? {} : { lease }) };
+    }
     // Another taint that falls due may be one that nothing forbids.
     const later = deadlines.map((deadline) => deadline.at).filter((moment) => moment > at);
     const until = earliest([
-      ...(by.kind === 'excluded' || by.kind === 'guard' ? later : []),
-      by.kind === 'excluded' || by.kind === 'guard' || by.kind === 'hold' ? by.until : undefined,
+      ...(isOfTaints(by) ? later : []),
+      by.kind === 'hold' || isOfTaints(by) ? by.until : undefined,
     ]);
     return { dueBy, braked: { by, ...(until === undefined ? {} : { until }) } };
   };

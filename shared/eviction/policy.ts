@@ -26,6 +26,8 @@ export interface Policy {
   readonly method: Method;
   /** For so long pods tolerate a taint of this key, in place of what they say themselves; who tolerates it for ever still does. */
   readonly tolerationSeconds: Readonly<Record<string, number>>;
+  /** `false`: pods of a node that is called unreachable go although it renews its Lease. Absent: they do not. */
+  readonly requireExpiredLease?: false;
   /** NoSchedule taints of these keys count as NoExecute. */
   readonly virtualKeys: readonly string[];
   /** An eviction that fails for so long is given up. */

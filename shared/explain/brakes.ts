@@ -20,6 +20,7 @@ export function accountOfBrake(by: Brake, { stops, holds, trips }: Rules): Brake
     case 'observe':
     case 'paused':
     case 'excluded':
+    case 'node-alive':
       return { by };
     case 'stopped': {
       const stop = stops.find(({ scope }) => scope === by.scope);

@@ -304,6 +304,8 @@ export function brakeText({ by, act, trip }: BrakeAccount, moment: MomentText): 
       return `policy, which excludes it${until}`;
     case 'guard':
       return `the guard${trip === undefined ? '' : ` (${trip})`}`;
+    case 'node-alive':
+      return `its node, which is alive: its Lease was renewed at ${moment(by.renewedAt)}, and is read again when it expires`;
     default:
       return by satisfies never;
   }

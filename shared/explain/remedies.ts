@@ -82,6 +82,7 @@ export function releaseCommand(by: Brake, cluster: ClusterName): string {
     case 'observe':
     case 'paused':
     case 'excluded':
+    case 'node-alive':
       return `taintward policy apply -f policy.yaml ${cluster}`;
     case 'stopped':
       return `taintward resume ${by.scope === 'fleet' ? '--all' : cluster} --why 'REASON'`;

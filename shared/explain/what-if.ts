@@ -1,4 +1,4 @@
-import { type Brake, wholeBrake } from '#shared/eviction/brake.ts';
+import { type WholeBrake, wholeBrake } from '#shared/eviction/brake.ts';
 import { type GuardCounts, reviewGuard } from '#shared/eviction/guard.ts';
 import type { EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { ReleasedTrip, Rules, Trip } from '#shared/eviction/policy.ts';
@@ -138,7 +138,7 @@ export interface WhatIf {
   /** Of those that go, those that the guard would hold before. */
   readonly guarded: number;
   /** What forbids every eviction now; what is said here is what follows once it does no more. */
-  readonly brake?: Brake;
+  readonly brake?: WholeBrake;
   readonly guard: GuardFate;
   readonly pace: Pace;
   readonly breaks: readonly Break[];

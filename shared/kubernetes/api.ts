@@ -1,5 +1,6 @@
 import type { Deletion } from '#shared/eviction/facts.ts';
 import type { EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
+import type { NodeLease } from '#shared/eviction/node-life.ts';
 import type { LiveTaint, Toleration } from '#shared/taints/taint.ts';
 
 /** The few fields of a Node that deciding needs. */
@@ -193,6 +194,8 @@ export interface KubernetesApi {
   takeRival(): string | undefined;
   /** `undefined`: there is no such node. A quorum read. */
   getNode(name: NodeName): Promise<LiveNode | undefined>;
+  /** The Lease that the node's kubelet renews; `undefined`: it has none. A quorum read. Rejects with 403 without a right to it. */
+  getNodeLease(name: NodeName): Promise<NodeLease | undefined>;
   /** `undefined`: there is no such pod. A quorum read. */
   getPod(pod: PodRef): Promise<LivePod | undefined>;
   /**

@@ -49,6 +49,11 @@ export class ClockSkew {
     return Math.round((range.least + range.most) / 2);
   }
 
+  /** Milliseconds by which the other clock is ahead at the least; `undefined`: no answer told. */
+  leastAt(now: EpochMs): number | undefined {
+    return this.#rangeAt(now)?.least;
+  }
+
   #rangeAt(now: EpochMs) {
     const blurMs = Math.abs(now - this.#asOf) * BLUR;
     return this.#range && { least: this.#range.least - blurMs, most: this.#range.most + blurMs };

@@ -1,5 +1,6 @@
 import pMap from 'p-map';
 import type { EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
+import type { NodeLease } from '#shared/eviction/node-life.ts';
 import type { LiveTaint } from '#shared/taints/taint.ts';
 import { type Clock, systemClock } from '#shared/time/clock.ts';
 import { disruptionPatch, eventBody } from './announcement.ts';
@@ -21,6 +22,7 @@ import type { Call } from './call.ts';
 import type { Connection } from './connection.ts';
 import { blockedBy } from './eviction-refusal.ts';
 import { Marker } from './marker.ts';
+import { NODE_LEASE_NAMESPACE, projectNodeLease } from './node-lease.ts';
 import { projectNode, projectPod } from './project.ts';
 import { RestResource } from './rest-resource.ts';
 import type { Right, RightsReview } from './rights.ts';
@@ -30,6 +32,7 @@ import { Transport } from './transport.ts';
 
 const NODES = '/api/v1/nodes';
 const PODS = '/api/v1/pods';
+const NODE_LEASES = `/apis/coordination.k8s.io/v1/namespaces/${NODE_LEASE_NAMESPACE}/leases`;
 /** Up to so many pods are read one by one; beyond, one list of their node's pods costs less. */
 const FEW_PODS = 3;
 /** Of one node, where its pods cannot be listed at a fair price. */
@@ -97,6 +100,17 @@ export class RestApi implements KubernetesApi, RightsReview {
     const path = `${NODES}/${encodeURIComponent(name)}`;
     const json = await this.#find({ verb: 'get', resource: 'nodes', object: name, path });
     return json === undefined ? undefined : projectNode(json);
+  }
+
+  async getNodeLease(name: NodeName): Promise<NodeLease | undefined> {
+    const path = `${NODE_LEASES}/${encodeURIComponent(name)}`;
+    const json = await this.#find({
+      verb: 'get',
+      resource: 'leases',
+      object: `${NODE_LEASE_NAMESPACE}/${name}`,
+      path,
+    });
+    return json === undefined ? undefined : projectNodeLease(json, this.#transport.serverTime);
   }
 
   async getPod(pod: PodRef): Promise<LivePod | undefined> {

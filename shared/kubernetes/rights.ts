@@ -1,10 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
 import { ApiError } from './api-error.ts';
 import type { Verb } from './call.ts';
+import { NODE_LEASE_NAMESPACE } from './node-lease.ts';
 import { TAKEOVER_GROUP, TAKEOVER_NAME } from './takeover.ts';
 import { PROOF_NODE } from './takeover-proof.ts';
 
-/** A verb on a resource in every namespace; a subresource stands behind a slash, as in a Role. */
+/** A verb on a resource; a subresource stands behind a slash, as in a Role. */
 export interface Right {
   readonly verb: Verb;
   readonly resource: string;
@@ -12,6 +13,8 @@ export interface Right {
   readonly group?: string;
   /** Of one object alone; absent: of all. */
   readonly name?: string;
+  /** Absent: in every namespace. */
+  readonly namespace?: string;
 }
 
 /** Who can ask the API server what its own credentials may do (`SelfSubjectAccessReview`). */
@@ -51,18 +54,32 @@ export const TAKEOVER_RIGHTS: readonly Right[] = [
   { verb: 'patch', resource: 'nodes', name: PROOF_NODE },
 ];
 
+/** What `evict` reads besides, where it may: without it, pods go although their node may be alive. */
+export const NODE_LEASE_RIGHT: Right = {
+  verb: 'get',
+  resource: 'leases',
+  group: 'coordination.k8s.io',
+  namespace: NODE_LEASE_NAMESPACE,
+};
+
 /** What the service does to a cluster, and so the least that one identity for all of it needs. */
 export const NEEDED_RIGHTS: readonly Right[] = [
   ...RELAY_RIGHTS,
   ...EVICT_RIGHTS.filter((right) => !RELAY_RIGHTS.some((other) => isDeepStrictEqual(right, other))),
 ];
 
-/** Which of the needed rights the credentials lack, as `verb resource name`. Rejects with `ApiError`. */
+/** Which of the needed rights the credentials lack, as `verb resource name in namespace`. Rejects with `ApiError`. */
 export async function missingRights(api: RightsReview, needs: readonly Right[]): Promise<readonly string[]> {
   const answers = await Promise.all(needs.map((right) => api.allowed(right)));
   return needs
     .filter((_, index) => answers[index] !== true)
-    .map(({ verb, resource, name }) => [verb, resource, ...(name === undefined ? [] : [name])].join(' '));
+    .map(({ verb, resource, name, namespace }) =>
+      [
+        ...[verb, resource],
+        ...(name === undefined ? [] : [name]),
+        ...(namespace === undefined ? [] : ['in', namespace]),
+      ].join(' '),
+    );
 }
 
 /**

@@ -1,3 +1,4 @@
+import type { EpochMs } from '#shared/eviction/identity.ts';
 import { type Clock, systemClock } from '#shared/time/clock.ts';
 import { discard, wholeBody } from './answer-body.ts';
 import { ANSWER_BYTES, type AnswerKind, AnswerLimitError, answerKind, UnderWay } from './answer-limits.ts';
@@ -57,6 +58,12 @@ export class Transport {
   /** Milliseconds by which the server's clock is ahead of ours; `undefined` while that is not known. */
   get skewMs(): number | undefined {
     return this.#skew.at(this.#clock.now());
+  }
+
+  /** The time of the server's clock, rather too early than too late; our own where no answer told. */
+  get serverTime(): EpochMs {
+    const now = this.#clock.now();
+    return Math.floor(now + (this.#skew.leastAt(now) ?? 0));
   }
 
   /** The server counts as out of reach. */

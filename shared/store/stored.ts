@@ -116,6 +116,7 @@ const brake = z.discriminatedUnion('kind', [
     trippedAt: epochMs,
     ...ofTaints,
   }),
+  z.object({ kind: z.literal('node-alive'), renewedAt: epochMs, ...ofTaints, until: epochMs }),
 ]);
 
 /** What is stored of a scheduled eviction. */

@@ -2,6 +2,7 @@ import type { StuckPod } from '#shared/clusters/stuck.ts';
 import type { Brake } from '#shared/eviction/brake.ts';
 import { deltaId, type Version } from '#shared/eviction/facts.ts';
 import type { ClusterName, EpochMs, NodeName, NodeRef, PodUid } from '#shared/eviction/identity.ts';
+import type { Lapse } from '#shared/eviction/node-life.ts';
 import type { Mode, Trip } from '#shared/eviction/policy.ts';
 import type { CancelReason, Ending, EvictionRecord } from '#shared/eviction/records.ts';
 import { type Taint, taintText } from '#shared/taints/taint.ts';
@@ -65,8 +66,11 @@ export type LogEvents = {
     readonly reason: CancelReason | undefined;
     readonly announced: boolean;
   };
-  /** It was evicted, `lateMs` after it fell due. */
-  'eviction.done': EvictionRef & { readonly lateMs: number };
+  /**
+   * It was evicted, `lateMs` after it fell due. `lease`: with one that went because its node was called unreachable, and for no other
+   * cause, why the node's Lease did not keep it.
+   */
+  'eviction.done': EvictionRef & { readonly lateMs: number; readonly lease?: Lapse };
   /** Another taint manager evicted it, at `deletedAt`. */
   'eviction.elsewhere': EvictionFields & { readonly deletedAt: EpochMs };
   /** It was gone when it was to be evicted. */

@@ -36,6 +36,8 @@ export interface ClusterUnderContract {
   touchPod(name: string): Promise<void>;
   /** Makes `takeovers/live`; false: nothing of the kind can be there. */
   putTakeover(keys: readonly string[], lapseSeconds: number): Promise<boolean>;
+  /** Makes a node's Lease in `kube-node-lease`; false: nothing of the kind can be there. */
+  putNodeLease(node: NodeName, spec: object): Promise<boolean>;
   /** The messages of the Events about a pod. */
   eventsAbout(name: string): Promise<readonly string[]>;
   /** Removes all that was made here. */
@@ -236,6 +238,29 @@ export function kubernetesContract<C extends ClusterUnderContract>(
         assert.deepEqual(await shown(pod), pod);
         await api.deletePod(pod, { uid: pod.uid }, Date.now() + 60_000);
         assert.ok(await isGoing(pod));
+      });
+    });
+
+    describe('the Lease of a node', () => {
+      test('is none where no kubelet renewed it', async () => {
+        assert.equal(await api.getNodeLease(await aNode()), undefined);
+      });
+
+      test('says when it was renewed and for how long, and what time the server has', async () => {
+        const node = await aNode();
+        const renewedAt = Date.now() - 3_000;
+        const renewTime = new Date(renewedAt).toISOString().replace('Z', '999Z');
+        if (!(await cluster.putNodeLease(node, { renewTime, leaseDurationSeconds: 40 }))) return;
+        const { asOf = 0, ...lease } = (await api.getNodeLease(node)) ?? {};
+        assert.deepEqual(lease, { renewedAt, durationMs: 40_000 });
+        assert.ok(Math.abs(asOf - Date.now()) < 60_000, String(asOf));
+      });
+
+      test('that says nothing says nothing', async () => {
+        const node = await aNode();
+        if (!(await cluster.putNodeLease(node, {}))) return;
+        const { asOf: _asOf, ...lease } = (await api.getNodeLease(node)) ?? {};
+        assert.deepEqual(lease, {});
       });
     });
 

@@ -21,6 +21,7 @@ export class RestCluster implements BudgetedCluster {
   readonly watchSeconds: number;
   readonly #transport: Transport;
   readonly #nodes: NodeName[] = [];
+  readonly #leases: NodeName[] = [];
   #changes = 0;
 
   private constructor(connection: Connection, namespace: string, watchSeconds: number) {
@@ -149,6 +150,13 @@ export class RestCluster implements BudgetedCluster {
     return true;
   }
 
+  async putNodeLease(node: NodeName, spec: object): Promise<boolean> {
+    const body = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name: node }, spec };
+    const made = await this.#call('create', NODE_LEASES, { body }).catch(allowed(404));
+    if (made !== undefined) this.#leases.push(node);
+    return made !== undefined;
+  }
+
   async eventsAbout(name: string): Promise<readonly string[]> {
     const list = await this.#call('list', `/api/v1/namespaces/${this.namespace}/events`);
     return itemsOf(fieldsOf(list)['items'])
@@ -165,6 +173,7 @@ export class RestCluster implements BudgetedCluster {
       await this.#call('delete', `${this.#podsPath}/${name}`, { query: grace }).catch(allowed(404));
     }
     for (const node of this.#nodes) await this.deleteNode(node);
+    for (const node of this.#leases) await this.#call('delete', `${NODE_LEASES}/${node}`).catch(allowed(404));
     await this.#call('delete', `${CRDS}/${TAKEOVER_CRD.metadata.name}`).catch(allowed(404));
     // A simulated server keeps its namespaces.
     await this.#call('delete', `/api/v1/namespaces/${this.namespace}`).catch(allowed(405));
@@ -192,6 +201,7 @@ export class RestCluster implements BudgetedCluster {
 }
 
 const CRDS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
+const NODE_LEASES = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases';
 const TAKEOVERS = '/apis/taintward.dev/v1/takeovers';
 
 const nodePath = (node: NodeName): string => `/api/v1/nodes/${node}`;

@@ -111,6 +111,12 @@ const TAKEOVER = {
     withheld: 'an eviction is overdue by 61 s',
   },
 };
+const LEASE = {
+  apiVersion: 'coordination.k8s.io/v1',
+  kind: 'Lease',
+  metadata: { name: 'n1', namespace: 'kube-node-lease' },
+  spec: { holderIdentity: 'n1', leaseDurationSeconds: 40, renewTime: '2026-01-01T00:00:00.000000Z' },
+};
 const REVIEW = { kind: 'SelfSubjectAccessReview', status: { allowed: true } };
 const BOOKMARK = {
   metadata: { resourceVersion: '1300', annotations: { 'k8s.io/initial-events-end': 'true' } },
@@ -171,6 +177,7 @@ const CALLS = {
   },
   takeover: { ask: (api: RestApi) => api.getTakeover(), samples: [TAKEOVER, STATUS] },
   tried: { ask: (api: RestApi) => api.tryTaints([]), samples: [NODE, STATUS] },
+  lease: { ask: (api: RestApi) => api.getNodeLease(nodeName('n1')), samples: [LEASE, STATUS] },
   version: { ask: (api: RestApi) => api.serverVersion(), samples: [VERSION] },
   review: {
     ask: (api: RestApi) => api.allowed({ verb: 'delete', resource: 'pods' } as never),

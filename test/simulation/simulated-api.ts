@@ -1,5 +1,6 @@
 import { type ClusterAccess, UnknownClusterError } from '#shared/clusters/registered-clusters.ts';
 import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
+import type { NodeLease } from '#shared/eviction/node-life.ts';
 import type { Method } from '#shared/eviction/policy.ts';
 import type {
   DeletePreconditions,
@@ -114,6 +115,10 @@ export class SimulatedApi implements KubernetesApi {
     this.#looks = this.#looks.filter(({ answeredAt }) => begunAt - answeredAt < LOOK_KEPT_MS);
     this.#looks.push({ node: name, state: seen.state, begunAt, answeredAt: clock.now() });
     return seen.live;
+  }
+
+  getNodeLease(node: NodeName): Promise<NodeLease | undefined> {
+    return this.#call(() => this.#cluster.getNodeLease(node));
   }
 
   getPod(pod: PodRef): Promise<LivePod | undefined> {

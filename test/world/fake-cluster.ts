@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
+import type { NodeLease } from '#shared/eviction/node-life.ts';
 import type {
   DeletePreconditions,
   EvictionAnswer,
@@ -41,6 +42,8 @@ export class FakeCluster implements KubernetesApi {
   );
   readonly deletions: Deletion[] = [];
   readonly events: PodEvent[] = [];
+  /** Leases of nodes, by name of the node, as their kubelets renewed them. */
+  readonly nodeLeases = new Map<string, Omit<NodeLease, 'asOf'>>();
   /** What is known as `takeovers/live`, if it is there. */
   takeover: Takeover | undefined;
   skewMs: number | undefined;
@@ -54,8 +57,9 @@ export class FakeCluster implements KubernetesApi {
   /** How the API server refuses evictions of pods with a label `app` of this value. */
   readonly admission = new Map<string, ApiError>();
   /** Called before each request; throws an `ApiError` to make it fail. */
-  beforeRequest: (verb: 'get' | 'list' | 'patch' | 'delete' | 'evict' | 'create' | 'try') => void = () =>
-    undefined;
+  beforeRequest: (
+    verb: 'get' | 'get-lease' | 'list' | 'patch' | 'delete' | 'evict' | 'create' | 'try',
+  ) => void = () => undefined;
 
   /** `stamps`: the server says who wrote a node's taints, and when; those of a managed cluster may not. */
   constructor(clock: Clock, { stamps = false } = {}) {
@@ -132,6 +136,12 @@ export class FakeCluster implements KubernetesApi {
   async getNode(name: NodeName): Promise<LiveNode | undefined> {
     this.beforeRequest('get');
     return this.liveNodes.get(name);
+  }
+
+  async getNodeLease(name: NodeName): Promise<NodeLease | undefined> {
+    this.beforeRequest('get-lease');
+    const lease = this.nodeLeases.get(name);
+    return lease && { asOf: this.#clock.now() + (this.skewMs ?? 0), ...lease };
   }
 
   async getPod(pod: PodRef): Promise<LivePod | undefined> {

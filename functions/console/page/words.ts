@@ -22,6 +22,7 @@ export const STANDING: Readonly<Record<PendingStanding, Word>> = {
   hold: { text: 'on hold', tone: 'held' },
   excluded: { text: 'excluded by policy' },
   guard: { text: 'held by the guard', tone: 'held' },
+  'node-alive': { text: 'node is alive', tone: 'held' },
   budget: { text: 'disruption budget', tone: 'held' },
   admission: { text: 'refused by admission', tone: 'held' },
   rate: { text: 'waits its turn' },
@@ -61,6 +62,8 @@ export function brakeText(by: Brake): string {
       return 'the policy excludes it';
     case 'guard':
       return 'the guard holds it';
+    case 'node-alive':
+      return 'its node is alive';
     default:
       return by satisfies never;
   }

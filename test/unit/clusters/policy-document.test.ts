@@ -125,7 +125,7 @@ test('a limit of the guard is switched off by name, or the guard as a whole', ()
 
 describe('a mistake is one sentence that names the setting', () => {
   const KNOWN =
-    'mode, pausedUntil, guard, rate, drain, exclude, only, method, evict, tolerationSeconds, virtualKeys, giveUpAfter';
+    'mode, pausedUntil, guard, rate, drain, exclude, only, method, evict, tolerationSeconds, requireExpiredLease, virtualKeys, giveUpAfter';
   const cases: readonly (readonly [string, string])[] = [
     ['', 'The policy is not YAML (expected a document, but the input is empty): correct it.'],
     [

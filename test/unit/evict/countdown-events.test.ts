@@ -63,6 +63,10 @@ describe('an Event of ours', () => {
         { kind: 'guard', scope: 'zone', trippedAt: at(0), revision: 1, guardRevision: 1 },
         'the guard (zone) has held evictions since 2026-01-01T00:00:00Z',
       ],
+      [
+        { kind: 'node-alive', renewedAt: at(50), until: at(90), revision: 1, guardRevision: 0 },
+        'its node is alive: its Lease was renewed at 2026-01-01T00:00:50Z',
+      ],
     ];
     for (const [by, text] of words) {
       const { reason, message } = heldBack(record, by);

@@ -79,6 +79,13 @@ describe('the skew of a clock', () => {
     );
   });
 
+  test('is at least what the last answers leave open, from the first of them on', () => {
+    const estimator = new ClockSkew();
+    assert.equal(estimator.leastAt(NOW), undefined);
+    estimator.hear({ sentAt: NOW, receivedAt: NOW + 300, date: NOW + 60_000 });
+    assert.equal(estimator.leastAt(NOW + 300), 59_700);
+  });
+
   test('is forgotten when nothing is heard for minutes', () => {
     const estimator = new ClockSkew();
     const spread = Array.from({ length: 20 }, () => ({ afterMs: 137, thereMs: 2, backMs: 2 }));

@@ -221,6 +221,47 @@ test('what the API server does not find is undefined', async (t) => {
   const { api } = await scriptedServer(t, status(404, 'NotFound', 'not found'));
   assert.equal(await api.getNode(nodeName('n1')), undefined);
   assert.equal(await api.getPod(POD), undefined);
+  assert.equal(await api.getNodeLease(nodeName('n1')), undefined);
+});
+
+describe('the Lease of a node', () => {
+  const leaseJson = (spec: object) => ({ apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', spec });
+  const SERVED = { renewTime: '2026-01-01T00:00:20.123456Z', leaseDurationSeconds: 40 };
+
+  test('is read by its name, as of the server’s clock, whatever ours shows', async (t) => {
+    const { api, requests } = await scriptedServer(t, (response, request) => {
+      response.setHeader('Date', 'Thu, 01 Jan 2026 00:00:30 GMT');
+      json(leaseJson(SERVED))(response, request);
+    });
+    const { asOf = 0, ...lease } = (await api.getNodeLease(nodeName('n1'))) ?? {};
+    assert.deepEqual(lease, { renewedAt: Date.UTC(2026, 0, 1, 0, 0, 20, 123), durationMs: 40_000 });
+    // Cut to the second, and on from there while the answer was read.
+    assert.ok(Math.abs(asOf - Date.UTC(2026, 0, 1, 0, 0, 30)) < 1000, new Date(asOf).toISOString());
+    assert.deepEqual(
+      requests.map(({ url }) => url),
+      ['/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/n1'],
+    );
+  });
+
+  test('says nothing that is not in it', async (t) => {
+    for (const spec of [
+      {},
+      { renewTime: 'soon', leaseDurationSeconds: '40' },
+      { renewTime: 7, leaseDurationSeconds: 0 },
+      { renewTime: null, leaseDurationSeconds: -40 },
+    ]) {
+      const { api } = await scriptedServer(t, json(leaseJson(spec)));
+      const { asOf: _asOf, ...lease } = (await api.getNodeLease(nodeName('n1'))) ?? {};
+      assert.deepEqual(lease, {}, JSON.stringify(spec));
+    }
+  });
+
+  test('is refused without the right to it, which the message names', async (t) => {
+    const { api } = await scriptedServer(t, status(403, 'Forbidden', 'leases "n1" is forbidden'));
+    const error = await rejection(api.getNodeLease(nodeName('n1')));
+    assert.equal(error.status, 403);
+    assert.match(error.message, /; grant these credentials the verb get on leases\.$/);
+  });
 });
 
 test('a node and a pod are read by name, without a resource version', async (t) => {

@@ -1,4 +1,5 @@
 import { type NodeName, nodeName, podUid } from '#shared/eviction/identity.ts';
+import { projectNodeLease } from '#shared/kubernetes/node-lease.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { type BudgetedCluster, evictionContract } from '#test/contracts/eviction-contract.ts';
 import { kubernetesContract, type NewPod } from '#test/contracts/kubernetes-contract.ts';
@@ -58,6 +59,11 @@ async function open(): Promise<BudgetedCluster & { readonly cluster: FakeCluster
     },
     putTakeover: async (keys, lapseSeconds) => {
       cluster.putTakeover(keys, lapseSeconds * 1000);
+      return true;
+    },
+    putNodeLease: async (name, spec) => {
+      const { asOf: _asOf, ...lease } = projectNodeLease({ spec }, 0);
+      cluster.nodeLeases.set(name, lease);
       return true;
     },
     eventsAbout: async (name) =>

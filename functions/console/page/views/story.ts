@@ -106,6 +106,7 @@ const HELD_BY: Readonly<Record<PodAnswer['brakes'][number]['by']['kind'], string
   hold: 'On hold',
   excluded: 'Excluded by policy',
   guard: 'Held by the guard',
+  'node-alive': 'Node is alive',
 };
 
 function policyText({ mode, method, rate }: NonNullable<PodAnswer['policy']>): string {

@@ -1,0 +1,17 @@
+import type { EpochMs } from '#shared/eviction/identity.ts';
+import type { NodeLease } from '#shared/eviction/node-life.ts';
+import { fieldsOf, textOf } from './api-json.ts';
+
+/** The namespace in which every node has a Lease of its name. */
+export const NODE_LEASE_NAMESPACE = 'kube-node-lease';
+
+/** A Lease's JSON as a {@link NodeLease}, as of a moment of the API server's clock. */
+export function projectNodeLease(json: unknown, asOf: EpochMs): NodeLease {
+  const { renewTime, leaseDurationSeconds: seconds } = fieldsOf(fieldsOf(json)['spec']);
+  const renewedAt = Date.parse(textOf(renewTime));
+  return {
+    asOf,
+    ...(renewedAt >= 0 ? { renewedAt } : {}),
+    ...(typeof seconds === 'number' && seconds > 0 ? { durationMs: seconds * 1000 } : {}),
+  };
+}

@@ -1,0 +1,188 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { type Brake, type Braked, brakeOn, leaseNoteOn, mayStillHold } from '#shared/eviction/brake.ts';
+import { podUid } from '#shared/eviction/identity.ts';
+import { judge, type NodeLook } from '#shared/eviction/judge.ts';
+import { type NodeLease, type NodeLife, nodeLife } from '#shared/eviction/node-life.ts';
+import type { Rules } from '#shared/eviction/policy.ts';
+import { NODE_NOT_READY, NODE_OUT_OF_SERVICE, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
+import { after, at, nodeDelta, pod, recordIn, ref, rules, taint } from './builders.ts';
+
+const NOW = at(1000);
+const MINUTE = 60_000;
+
+/** Renewed so many seconds before the API server's clock showed `asOf`, for 40 s. */
+const renewed = (secondsAgo: number, fields: Partial<NodeLease> = {}): NodeLease => ({
+  ...{ renewedAt: NOW - secondsAgo * 1000, durationMs: 40_000, asOf: NOW },
+  ...fields,
+});
+
+const ruled = (policy: Partial<Rules['policy']>): Rules => ({
+  ...rules,
+  policy: { ...rules.policy, ...policy },
+});
+
+describe('a node', () => {
+  test('is alive until its Lease expires, by our clock', () => {
+    const life = nodeLife(renewed(15), NOW + 500);
+    assert.deepEqual(life, { kind: 'alive', renewedAt: NOW - 15_000, until: NOW + 25_500 });
+  });
+
+  test('counts by the API server’s clock, whatever ours shows', () => {
+    const life = nodeLife(renewed(15), NOW - 3 * 3_600_000);
+    assert.deepEqual(life, { kind: 'alive', renewedAt: NOW - 15_000, until: NOW - 3 * 3_600_000 + 25_000 });
+  });
+
+  test('is not alive once its Lease has expired', () => {
+    assert.equal(nodeLife(renewed(39.999), NOW).kind, 'alive');
+    assert.deepEqual(nodeLife(renewed(40), NOW), { kind: 'lapsed', because: 'expired' });
+  });
+
+  test('without a Lease is not alive', () => {
+    assert.deepEqual(nodeLife(undefined, NOW), { kind: 'lapsed', because: 'missing' });
+  });
+
+  test('whose Lease says too little is not alive', () => {
+    const { renewedAt: _renewedAt, ...never } = renewed(1);
+    const { durationMs: _durationMs, ...endless } = renewed(1);
+    for (const lease of [never, endless])
+      assert.deepEqual(nodeLife(lease, NOW), { kind: 'lapsed', because: 'malformed' });
+  });
+
+  test('whose clock is ahead is alive for twice the duration at most', () => {
+    assert.deepEqual(nodeLife(renewed(-40), NOW), {
+      ...{ kind: 'alive', renewedAt: NOW + 40_000 },
+      until: NOW + 80_000,
+    });
+    assert.deepEqual(nodeLife(renewed(-40.001), NOW), { kind: 'lapsed', because: 'future' });
+    assert.deepEqual(nodeLife(renewed(-1e9), NOW), { kind: 'lapsed', because: 'future' });
+  });
+
+  test('is not alive for longer than ten minutes, whatever its Lease claims', () => {
+    const endless = { durationMs: (2 ** 31 - 1) * 1000 };
+    assert.deepEqual(nodeLife(renewed(0, endless), NOW), {
+      ...{ kind: 'alive', renewedAt: NOW },
+      until: NOW + 10 * MINUTE,
+    });
+    assert.deepEqual(nodeLife(renewed(600, endless), NOW), { kind: 'lapsed', because: 'expired' });
+    assert.deepEqual(nodeLife(renewed(-601, endless), NOW), { kind: 'lapsed', because: 'future' });
+  });
+});
+
+const ALIVE = { kind: 'alive', renewedAt: NOW - 5_000, until: NOW + 35_000 } as const;
+
+const due = (fields: Partial<Braked> = {}): Braked => ({
+  node: ref.node,
+  dueBy: [NODE_UNREACHABLE],
+  record: { uid: podUid('u1'), namespace: 'default', name: 'pod-u1' },
+  labels: {},
+  life: ALIVE,
+  ...fields,
+});
+
+const revisions = { revision: 1, guardRevision: 0 };
+const KEPT: Brake = { ...ALIVE, kind: 'node-alive', ...revisions };
+
+describe('a pod of a node that is called unreachable', () => {
+  test('is held while the node is alive, and until its Lease expires', () => {
+    assert.deepEqual(brakeOn(rules, due(), NOW), KEPT);
+    assert.equal(brakeOn(rules, due(), ALIVE.until), undefined);
+  });
+
+  test('is not held where another taint makes it go, too', () => {
+    for (const key of ['a', NODE_NOT_READY, NODE_OUT_OF_SERVICE]) {
+      const pod = due({ dueBy: [NODE_UNREACHABLE, key] });
+      assert.equal(brakeOn(rules, pod, NOW), undefined, key);
+      assert.equal(leaseNoteOn(rules, pod, NOW), undefined, key);
+    }
+  });
+
+  test('is held where policy excludes the other taint', () => {
+    const excluding = ruled({ exclude: [{ taints: ['a'], until: NOW + 1 }] });
+    const pod = due({ dueBy: ['a', NODE_UNREACHABLE] });
+    assert.deepEqual(brakeOn(excluding, pod, NOW), { kind: 'excluded', ...revisions, until: NOW + 1 });
+    assert.equal(leaseNoteOn(excluding, due({ dueBy: pod.dueBy, life: 'unread' }), NOW), 'unread');
+  });
+
+  test('is not held where policy does not ask for the Lease', () => {
+    const given = ruled({ requireExpiredLease: false });
+    assert.equal(brakeOn(given, due(), NOW), undefined);
+    for (const life of [ALIVE, 'unread'] as const)
+      assert.equal(leaseNoteOn(given, due({ life }), NOW), undefined);
+  });
+
+  test('goes only once the Lease was read, and again once it expired', () => {
+    assert.equal(leaseNoteOn(rules, due({ life: 'unread' }), NOW), 'unread');
+    assert.equal(leaseNoteOn(rules, due(), ALIVE.until), 'unread');
+    for (const because of ['expired', 'missing', 'malformed', 'future', 'hidden'] as const) {
+      const life: NodeLife = { kind: 'lapsed', because };
+      assert.equal(brakeOn(rules, due({ life }), NOW), undefined);
+      assert.equal(leaseNoteOn(rules, due({ life }), NOW), because);
+    }
+  });
+});
+
+describe('a pod of a node with any other taint', () => {
+  test('needs no Lease', () => {
+    for (const key of ['a', NODE_NOT_READY, NODE_OUT_OF_SERVICE])
+      for (const life of [ALIVE, 'unread'] as const) {
+        assert.equal(brakeOn(rules, due({ dueBy: [key], life }), NOW), undefined);
+        assert.equal(leaseNoteOn(rules, due({ dueBy: [key], life }), NOW), undefined);
+      }
+  });
+});
+
+test('what holds a pod for its node’s Lease ends with the Lease, and with another policy', () => {
+  assert.equal(mayStillHold(KEPT, rules, ALIVE.until - 1), true);
+  assert.equal(mayStillHold(KEPT, rules, ALIVE.until), false);
+  assert.equal(mayStillHold(KEPT, { ...rules, policyRevision: 2 }, NOW), false);
+});
+
+describe('judging', () => {
+  const UNREACHABLE = taint(NODE_UNREACHABLE, 10);
+  const untolerating = pod('u1', { tolerations: [] });
+  const partition = after(nodeDelta(10, { taints: [UNREACHABLE], pods: [untolerating] }));
+  const record = recordIn(partition);
+  assert.ok(record);
+  const shown = { uid: record.uid, tolerations: [], terminating: false, disrupted: false };
+  const look = (fields: Partial<NodeLook> = {}): NodeLook => ({
+    ...{
+      node: ref.node,
+      at: NOW,
+      taints: [{ key: NODE_UNREACHABLE, effect: 'NoExecute', timeAdded: at(10) }],
+    },
+    ...fields,
+  });
+  const verdict = (seen: NodeLook) => judge(partition.node, seen, rules)(record, shown);
+  const evicted = { kind: 'evict', by: 'delete', unlimited: false };
+
+  test('asks for the Lease before a pod goes', () => {
+    assert.deepEqual(verdict(look()), { ...evicted, lease: 'unread' });
+  });
+
+  test('holds the pod until the Lease expires', () => {
+    const found = verdict(look({ life: ALIVE }));
+    assert.ok(found.kind === 'hold');
+    assert.deepEqual(found.record.held, { by: KEPT, since: NOW, until: ALIVE.until });
+  });
+
+  test('says why the Lease does not keep it', () => {
+    assert.deepEqual(verdict(look({ life: { kind: 'lapsed', because: 'missing' } })), {
+      ...evicted,
+      lease: 'missing',
+    });
+  });
+
+  test('looks at the pod again when another taint falls due first', () => {
+    const taints = [...(look().taints ?? []), { key: 'a', effect: 'NoExecute', timeAdded: at(10) }];
+    const both = after(nodeDelta(10, { taints: [UNREACHABLE, taint('a', 10)], pods: [untolerating] }));
+    const tolerations = [{ key: 'a', operator: 'Exists', tolerationSeconds: 1000n }];
+    const found = judge(both.node, look({ taints, life: ALIVE }), rules)(record, { ...shown, tolerations });
+    assert.ok(found.kind === 'hold');
+    assert.equal(found.record.held?.until, at(1011) - 1);
+  });
+
+  test('asks no Lease of a node that is gone', () => {
+    assert.deepEqual(verdict(look({ taints: undefined })), evicted);
+  });
+});

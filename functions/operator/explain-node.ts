@@ -49,7 +49,9 @@ export async function askNode(
 ): Promise<NodeStory> {
   const { ask, askFirst, close } = await reach(fleet, cluster);
   try {
-    const live = await askFirst((reached) => liveNode(reached, node));
+    // The built-in controller asks no Lease.
+    const leases = fleet.kind === 'context' ? undefined : { clock };
+    const live = await askFirst((reached) => liveNode(reached, node, leases));
     const found = await ask(({ objects }) => podsOn(objects, node));
     const there = knownOr(found, []);
     const pods = 'unknown' in found ? found : known(there.map(({ pod }) => pod));

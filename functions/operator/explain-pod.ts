@@ -1,5 +1,6 @@
 import { type ClusterName, type EpochMs, type NodeName, nodeName } from '#shared/eviction/identity.ts';
 import type { Partition } from '#shared/eviction/records.ts';
+import type { NodeCase } from '#shared/explain/fate.ts';
 import { headline } from '#shared/explain/headline.ts';
 import { type Known, known, knownOr } from '#shared/explain/known.ts';
 import { explainPod, type PodAnswer, type PodCase, type ServiceFacts } from '#shared/explain/pod.ts';
@@ -52,9 +53,11 @@ export async function askPod(
     const pod = 'unknown' in found ? found : known(there?.pod);
     const on = there?.pod.node ?? (await scheduledOn(fleet, { cluster, namespace, name }, pod, clock));
     const none: NodeName = nodeName('');
+    // The built-in controller asks no Lease.
+    const leases = fleet.kind === 'context' ? undefined : { clock };
     const [workload, node, budgets, builtIn, service] = await Promise.all([
       there ? ask(({ objects }) => runnerOf(objects, there)) : known(undefined),
-      on === undefined ? known({ taints: [] }) : ask((live) => liveNode(live, on)),
+      on === undefined ? known<NodeCase['live']>({ taints: [] }) : ask((live) => liveNode(live, on, leases)),
       ask(({ objects }) => budgetsIn(objects, namespace)),
       ask(({ objects }) => builtInOf(objects)),
       fleet.kind === 'context'

@@ -10,7 +10,10 @@ import { ClusterObjects } from './cluster-objects.ts';
 export interface LiveCluster {
   readonly name: ClusterName;
   /** Nodes and pods as they are judged; of it, only what reads. */
-  readonly api: Pick<KubernetesApi, 'nodes' | 'pods' | 'getNode' | 'getPod' | 'podsOnNode' | 'skewMs'> &
+  readonly api: Pick<
+    KubernetesApi,
+    'nodes' | 'pods' | 'getNode' | 'getNodeLease' | 'getPod' | 'podsOnNode' | 'skewMs'
+  > &
     RightsReview;
   /** Everything, in the API server's own words. */
   readonly objects: ClusterObjects;

@@ -1,7 +1,7 @@
 import pMap from 'p-map';
 import { NodeTally } from '#functions/watch-relay/node-tally.ts';
 import { type Rulings, rulesOf } from '#shared/clusters/rulebook.ts';
-import { matchesLabels } from '#shared/eviction/brake.ts';
+import { asksLease, matchesLabels } from '#shared/eviction/brake.ts';
 import type { SeenTaint } from '#shared/eviction/facts.ts';
 import type { ClusterName, EpochMs, NodeName } from '#shared/eviction/identity.ts';
 import type { LabelSelector, ReleasedTrip, Rules } from '#shared/eviction/policy.ts';
@@ -25,7 +25,7 @@ import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/api-json.ts';
 import { blockedBy } from '#shared/kubernetes/eviction-refusal.ts';
 import { projectNode, projectPod } from '#shared/kubernetes/project.ts';
-import type { MatchOptions, Taint } from '#shared/taints/taint.ts';
+import { type MatchOptions, NODE_UNREACHABLE, type Taint } from '#shared/taints/taint.ts';
 import { evictingTaints } from '#shared/taints/virtual.ts';
 import { budgetsIn } from './budgets.ts';
 import type { ClusterObjects } from './cluster-objects.ts';
@@ -78,6 +78,11 @@ export async function askWhatIf(
     const rulings = fleet.kind === 'context' ? undefined : await fleet.rulebook.read(cluster);
     const rules = rulings ? rulesOf(rulings, matching) : enforcedRules(matching);
     const unknown: string[] = [];
+    if (taint.key === NODE_UNREACHABLE && asksLease(rules)) {
+      unknown.push(
+        'All is told as if these nodes did not renew their Leases: as long as one does, its pods stay',
+      );
+    }
     progress('reading nodes');
     const all = await nodesOf(objects);
     const chosen = chosenNodes(all, choice);

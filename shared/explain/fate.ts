@@ -2,6 +2,7 @@ import { type Brake, nextExpiry } from '#shared/eviction/brake.ts';
 import type { Delta, NodeFacts, SeenTaint } from '#shared/eviction/facts.ts';
 import { type EpochMs, type NodeName, podUid } from '#shared/eviction/identity.ts';
 import { judge, type NodeLook, type SeenPod } from '#shared/eviction/judge.ts';
+import type { NodeLife } from '#shared/eviction/node-life.ts';
 import { mergeNodeState } from '#shared/eviction/node-state.ts';
 import { plan } from '#shared/eviction/plan.ts';
 import type { Method, Rules } from '#shared/eviction/policy.ts';
@@ -40,7 +41,10 @@ export interface NodeCase {
   readonly partition: Partition;
   readonly rules: Rules;
   /** As the API server shows it; `taints` are `undefined` where there is no such node. */
-  readonly live: Pick<NodeLook, 'taints' | 'taintsStamp' | 'zone'>;
+  readonly live: Pick<NodeLook, 'taints' | 'taintsStamp' | 'zone' | 'life'> & {
+    /** Why its Lease could not be read, where that matters. */
+    readonly lifeUnknown?: string;
+  };
   /**
    * Where no service counts: since when the taints are there at the latest, but for those that say it themselves. Absent: one of
    * which nothing is stored counts from now on.
@@ -96,6 +100,8 @@ export type Fate =
 
 /** Newer than any version that a relay ever told. */
 const NEWEST = { epoch: Number.MAX_SAFE_INTEGER, sequence: 0 };
+/** Until a Lease expires that is renewed. */
+const NEVER = Number.POSITIVE_INFINITY;
 /** Rules that end one after the other: a cluster has a hundred holds at most. */
 const MAX_STEPS = 1_000;
 
@@ -117,7 +123,10 @@ export function foresee(asked: NodeCase): NodeForesight {
   const { now, partition, rules, live } = asked;
   const facts = toldNow(asked);
   const node = mergeNodeState(partition.node, { ...facts, kind: 'pod-gone', uid: podUid('') }, now);
-  const verdictAt = (at: EpochMs) => judge(node, { ...live, node: partition.ref.node, at }, rules);
+  const said = live.life ?? lifeIn(partition, now);
+  // A node that is alive renews its Lease: as long as nothing changes, that does not expire.
+  const life = said?.kind === 'alive' ? { ...said, until: NEVER } : said;
+  const verdictAt = (at: EpochMs) => judge(node, { ...live, life, node: partition.ref.node, at }, rules);
   const fateOf = (pod: AskedPod): Fate => {
     if (pod.terminating) return leaving(pod);
     if (pod.node === undefined) return { kind: 'stays', because: 'unbound' };
@@ -125,7 +134,8 @@ export function foresee(asked: NodeCase): NodeForesight {
     const told = { uid, namespace, name, podSince, tolerations, ...(owner ? { owner } : {}) };
     const delta: Delta = { ...facts, kind: 'pod', pod: told };
     const [decision] = plan(partition, delta, rules, { now }).decisions;
-    if (decision && 'record' in decision) return follow(decision.record, pod, node, { asked, verdictAt });
+    if (decision && 'record' in decision)
+      return follow(decision.record, pod, node, { asked, said, verdictAt });
     const record = partition.scheduled.get(uid);
     if (!decision && record?.gaveUpAt !== undefined) return gaveUp(record, record.gaveUpAt);
     const end = partition.ended.get(uid);
@@ -135,6 +145,15 @@ export function foresee(asked: NodeCase): NodeForesight {
   };
   const { taints, deletedAt } = node;
   return { taints, ...(deletedAt === undefined ? {} : { deletedAt }), fateOf };
+}
+
+/** What a node's Lease said when one of its pods was held for it. */
+function lifeIn({ scheduled }: Partition, now: EpochMs): NodeLife | undefined {
+  for (const { held } of scheduled.values()) {
+    if (held?.by.kind !== 'node-alive' || held.by.until <= now) continue;
+    return { kind: 'alive', renewedAt: held.by.renewedAt, until: held.by.until };
+  }
+  return undefined;
 }
 
 /** What the API server shows of a node, as a relay would tell it. */
@@ -156,6 +175,8 @@ function toldNow({ now, partition, rules, live, foundAt }: NodeCase): NodeFacts 
 /** By what a pod that is scheduled is followed. */
 interface Course {
   readonly asked: NodeCase;
+  /** What the node's Lease says. */
+  readonly said: NodeLife | undefined;
   /** The judge of the node, as it is now, at a moment to come. */
   verdictAt(at: EpochMs): ReturnType<typeof judge>;
 }
@@ -165,7 +186,7 @@ function follow(
   scheduled: EvictionRecord,
   pod: AskedPod,
   node: NodeState,
-  { asked, verdictAt }: Course,
+  { asked, said, verdictAt }: Course,
 ): Fate {
   const { now, rules, budgets = [] } = asked;
   const heldBy: Brake[] = [];
@@ -208,9 +229,12 @@ function follow(
       case 'hold': {
         const { held } = verdict.record;
         if (!held) throw new Error('a verdict to hold says by what');
-        const ends = [held.until, nextExpiry(rules, at)].filter((end) => end !== undefined && end > at);
-        if (ends.length === 0) return { kind: 'held', dueAt, reasons, by: held.by, before: heldBy };
-        if (!isSame(heldBy.at(-1), held.by)) heldBy.push(held.by);
+        const ends = [held.until, nextExpiry(rules, at)].filter(
+          (end) => end !== undefined && end > at && end < NEVER,
+        );
+        const by = asTold(held.by, said);
+        if (ends.length === 0) return { kind: 'held', dueAt, reasons, by, before: heldBy };
+        if (!isSame(heldBy.at(-1), by)) heldBy.push(by);
         drained = held.until === undefined;
         record = verdict.record;
         at = Math.min(...ends.map(Number));
@@ -259,6 +283,14 @@ export function failing(
 ): Pick<Extract<Fate, { kind: 'goes' }>, 'failing'> {
   if (fireAt > now || !retry || !(retry.everything || failure)) return {};
   return { failing: { error: failure?.error ?? retry.error, attempts: retry.attempts } };
+}
+
+/** A brake without the moment that never comes; that of a Lease is the one at which it is read again. */
+function asTold(by: Brake, said: NodeLife | undefined): Brake {
+  if (!('until' in by) || by.until !== NEVER) return by;
+  if (by.kind === 'node-alive') return said?.kind === 'alive' ? { ...by, until: said.until } : by;
+  const { until: _never, ...brake } = by;
+  return brake;
 }
 
 const isSame = (one: Brake | undefined, other: Brake): boolean =>

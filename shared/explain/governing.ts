@@ -23,10 +23,10 @@ export const enforcedRules = (matching: MatchOptions): Rules => ({
   ...{ ordersRevision: 0, policyRevision: 0, stops: [], holds: [], trips: [], guardRevision: 0, matching },
 });
 
-/** What governs where the built-in controller decides alone: the same without a guard. */
+/** What governs where the built-in controller decides alone: the same without a guard, and no Lease is read. */
 export function builtInRules(matching: MatchOptions): Rules {
   const { policy, ...rules } = enforcedRules(matching);
-  return { ...rules, policy: { ...policy, guard: { shadow: false } } };
+  return { ...rules, policy: { ...policy, guard: { shadow: false }, requireExpiredLease: false } };
 }
 
 /** Of a pod in a cluster whose rules cannot be read. */

@@ -17,6 +17,7 @@ import {
   ungoverned,
 } from './governing.ts';
 import { type Known, knownOr } from './known.ts';
+import { lifeKnown } from './node-life.ts';
 import type { PastEntry } from './past.ts';
 import { isToGo, type ServiceFacts } from './pod.ts';
 import { recordedFate } from './recorded-fate.ts';
@@ -320,6 +321,7 @@ function unknownOf({
           ['rules', service.rules],
           ['what is stored of it', service.partition],
           ['history', service.history],
+          ['whether it renews its Lease', lifeKnown(live, service.rules)],
           ['whether a relay hears the cluster', service.deaf],
         ] as const)
       : []),

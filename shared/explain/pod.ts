@@ -17,6 +17,7 @@ import {
   ungoverned,
 } from './governing.ts';
 import { type Known, knownOr } from './known.ts';
+import { lifeKnown } from './node-life.ts';
 import { type PastEntry, type PastFate, pastFate } from './past.ts';
 import { recordedFate } from './recorded-fate.ts';
 import { type Remedy, releaseCommand, remediesFor } from './remedies.ts';
@@ -253,6 +254,7 @@ function unknownOf({ pod, workload, node, service, budgets, builtIn }: PodCase):
           ['what is stored of its node', service.partition],
           ['history', service.history],
           ['stuck pods', service.stuck],
+          ['whether its node renews its Lease', lifeKnown(node, service.rules)],
           ['whether a relay hears the cluster', service.deaf],
         ] as const)
       : []),

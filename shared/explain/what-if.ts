@@ -67,7 +67,15 @@ export interface Findings {
 
 /** Why pods would not go, in a word; `hold` with what holds them. */
 export interface Stay {
-  readonly because: 'hold' | 'excluded' | 'tolerated' | 'untainted' | 'leaving' | 'gave-up' | 'unknown';
+  readonly because:
+    | 'hold'
+    | 'excluded'
+    | 'node-alive'
+    | 'tolerated'
+    | 'untainted'
+    | 'leaving'
+    | 'gave-up'
+    | 'unknown';
   readonly hold?: string;
 }
 
@@ -339,7 +347,8 @@ function stayOf(fate: Fate): Stay | undefined {
     case 'goes':
       return undefined;
     case 'held':
-      return fate.by.kind === 'hold' ? { because: 'hold', hold: fate.by.id } : { because: 'excluded' };
+      if (fate.by.kind === 'hold') return { because: 'hold', hold: fate.by.id };
+      return { because: fate.by.kind === 'node-alive' ? fate.by.kind : 'excluded' };
     case 'stays':
       return {
         because: fate.because === 'tolerated' || fate.because === 'untainted' ? fate.because : 'unknown',

@@ -209,6 +209,7 @@ const NONE = html`<span class="soft">0</span>`;
 const STAYS: Readonly<Record<WorkloadFate['stays'][number]['because'], string>> = {
   hold: 'on hold',
   excluded: 'excluded by policy',
+  'node-alive': 'the node is alive',
   tolerated: 'tolerate it for ever',
   untainted: 'not concerned',
   leaving: 'leaving already',

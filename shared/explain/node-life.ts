@@ -1,0 +1,11 @@
+import { asksLease } from '#shared/eviction/brake.ts';
+import type { Rules } from '#shared/eviction/policy.ts';
+import type { NodeCase } from './fate.ts';
+import { type Known, known, knownOr } from './known.ts';
+
+/** Whether the node's Lease could be read, where policy asks for it. */
+export function lifeKnown(node: Known<NodeCase['live']>, rules: Known<Rules>): Known<undefined> {
+  const why = knownOr(node, undefined)?.lifeUnknown;
+  const governing = knownOr(rules, undefined);
+  return why === undefined || !governing || !asksLease(governing) ? known(undefined) : { unknown: why };
+}

@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { NodeLife } from '#shared/eviction/node-life.ts';
+import type { EvictionRecord } from '#shared/eviction/records.ts';
+import type { NodeCase } from '#shared/explain/fate.ts';
+import { known } from '#shared/explain/known.ts';
+import { explainPod, type PodCase } from '#shared/explain/pod.ts';
+import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
+import { after, at, nodeDelta, pod, recordIn, taint, tolerating } from '#test/unit/eviction/builders.ts';
+import { aCase, aPod, line, ruled, service, since, stored } from './builders.ts';
+
+const UNREACHABLE = since(20, NODE_UNREACHABLE);
+const ALIVE: NodeLife = { kind: 'alive', renewedAt: at(95), until: at(135) };
+const unreachable = aPod({ tolerations: [tolerating(NODE_UNREACHABLE, 60), tolerating('a', 200)] });
+
+const asking = (
+  live: Pick<NodeCase['live'], 'life' | 'lifeUnknown'>,
+  more: Partial<PodCase> = {},
+  taints = [UNREACHABLE],
+): PodCase => ({
+  ...aCase(taints, {
+    pod: known(unreachable),
+    service: service({ partition: known(stored(taints)) }),
+    ...more,
+  }),
+  node: known({ taints: taints.map(({ key, effect }) => ({ key, effect })), ...live }),
+});
+
+const KEPT =
+  'shop/web-0 is due since 100s, because it tolerates node.kubernetes.io/unreachable:NoExecute for 60 s, but is held by its node, which is alive: its Lease was renewed at 95s, and is read again when it expires.';
+
+const held: EvictionRecord = (() => {
+  const pods = [pod('u1', { tolerations: [tolerating(NODE_UNREACHABLE, 60)] })];
+  const record = recordIn(after(nodeDelta(20, { taints: [taint(NODE_UNREACHABLE, 20)], pods })));
+  assert.ok(record);
+  const by = {
+    kind: 'node-alive',
+    renewedAt: at(95),
+    until: at(135),
+    revision: 1,
+    guardRevision: 0,
+  } as const;
+  return { ...record, held: { by, since: at(82), until: at(135) } };
+})();
+
+describe('a pod of a node that is called unreachable', () => {
+  test('is told to be held for as long as its node is alive', () => {
+    assert.equal(line(asking({ life: ALIVE })), KEPT);
+    const { brakes, release } = explainPod(asking({ life: ALIVE }));
+    assert.deepEqual(
+      brakes.map(({ by }) => by),
+      [{ ...ALIVE, kind: 'node-alive', revision: 1, guardRevision: 0 }],
+    );
+    assert.equal(release, 'taintward policy apply -f policy.yaml c1');
+  });
+
+  test('is told to go where its Lease has expired', () => {
+    assert.match(line(asking({ life: { kind: 'lapsed', because: 'expired' } })), /^shop\/web-0 goes now:/);
+  });
+
+  test('is told to go where policy does not ask for the Lease', () => {
+    const rules = known(ruled({ requireExpiredLease: false }));
+    assert.match(
+      line(asking({ life: ALIVE }, { service: service({ rules, partition: known(stored([UNREACHABLE])) }) })),
+      /^shop\/web-0 goes now:/,
+    );
+  });
+
+  test('is told to be held by its record where the Lease cannot be read, which is said', () => {
+    const lifeUnknown = 'leases "n1" is forbidden';
+    const partition = known(stored([UNREACHABLE], held));
+    const asked = asking({ lifeUnknown }, { service: service({ partition }) });
+    assert.equal(line(asked), KEPT.replace('100s', '80s'));
+    assert.deepEqual(explainPod(asked).unknown, [
+      { what: 'whether its node renews its Lease', why: lifeUnknown },
+    ]);
+  });
+
+  test('is told to go by its record once that Lease has expired', () => {
+    const partition = known(stored([UNREACHABLE], held));
+    const asked = { ...asking({}, { service: service({ partition }) }), now: at(136) };
+    assert.match(line(asked), /^shop\/web-0 goes now/);
+  });
+
+  test('is told to go by another taint, when that falls due', () => {
+    const told = line(asking({ life: ALIVE }, {}, [UNREACHABLE, since(20, 'a')]));
+    assert.match(told, /; it is held by its node, which is alive: .*, and goes at 220s\.$/);
+  });
+
+  test('is told to be held after a pause that ends', () => {
+    const rules = known(ruled({ mode: 'paused', pausedUntil: at(200) }));
+    const asked = asking(
+      { life: ALIVE },
+      { service: service({ rules, partition: known(stored([UNREACHABLE])) }) },
+    );
+    assert.match(
+      line(asked),
+      /but is held by policy, which is paused until 200s, and then by its node, which is alive/,
+    );
+  });
+
+  test('is told as the built-in controller does it where no service is asked', () => {
+    const { service: _service, ...bare } = asking({ life: ALIVE, lifeUnknown: 'no' });
+    assert.match(line(bare), /^shop\/web-0 is to go at 160s at the latest, /);
+    assert.deepEqual(explainPod(bare).unknown, []);
+  });
+});

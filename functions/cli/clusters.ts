@@ -16,7 +16,13 @@ import type { ClusterName } from '#shared/eviction/identity.ts';
 import { modeOf } from '#shared/eviction/in-force.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
-import { EVICT_RIGHTS, NEEDED_RIGHTS, preflight, RELAY_RIGHTS } from '#shared/kubernetes/rights.ts';
+import {
+  EVICT_RIGHTS,
+  NEEDED_RIGHTS,
+  nodeLeaseHint,
+  preflight,
+  RELAY_RIGHTS,
+} from '#shared/kubernetes/rights.ts';
 import { type AccessOptions, addAccessOptions, parseAccess } from './access-options.ts';
 import { type CliDeps, CliError } from './command.ts';
 import {
@@ -67,10 +73,13 @@ async function add(
   const { access } = cluster;
   if (access.kind === 'agent') refuseNameForAgent(cluster.name);
   if (await registry.get(cluster.name)) throw alreadyThere(cluster.name);
-  const found = checks ? await checked(cluster, fleet, deps) : 'Nobody was asked whether it can be reached';
+  const { found, hint }: Checked = checks
+    ? await checked(cluster, fleet, deps)
+    : { found: 'Nobody was asked whether it can be reached' };
   if ((await registry.add(cluster)) === 'exists') throw alreadyThere(cluster.name);
   deps.print(`Cluster ${cluster.name} is registered and managed within 30 s.\n`);
   deps.print(linesText([`${found}: taintward status says whether its relay hears from it.`]));
+  if (hint !== undefined) deps.print(linesText([hint]));
   const { policy } = (await fleet.rulebook.read(cluster.name)).orders;
   deps.print(
     policy
@@ -89,15 +98,21 @@ async function add(
   }
 }
 
+interface Checked {
+  readonly found: string;
+  /** What more should be granted, as a sentence. */
+  readonly hint?: string | undefined;
+}
+
 /**
  * Who found that the cluster can be managed: this machine, or else the deployed `evict`, whose network and identity may be let in
  * where those of the operator are not. Rejects with `ApiError` or `CliError`: neither did; it says why.
  */
-async function checked(cluster: RegisteredCluster<Access>, fleet: Fleet, deps: CliDeps): Promise<string> {
-  if (cluster.access.kind === 'agent') return checkedAgent(cluster.access.agent, fleet);
+async function checked(cluster: RegisteredCluster<Access>, fleet: Fleet, deps: CliDeps): Promise<Checked> {
+  if (cluster.access.kind === 'agent') return { found: await checkedAgent(cluster.access.agent, fleet) };
   try {
-    await check(cluster, deps);
-    return 'It was reached from here, and grants what is needed';
+    const hint = await check(cluster, deps);
+    return { found: 'It was reached from here, and grants what is needed', hint };
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     // No function has a kubeconfig file.
@@ -108,7 +123,8 @@ async function checked(cluster: RegisteredCluster<Access>, fleet: Fleet, deps: C
       throw failure;
     });
     if (!answer.works) throw notChecked(error, `Asked in its place, evict said: ${answer.reason}`);
-    return `From here it was not (${error.message.replace(/\.$/, '')}), but evict reaches it (Kubernetes ${answer.version}) and has the rights that it needs`;
+    const found = `From here it was not (${error.message.replace(/\.$/, '')}), but evict reaches it (Kubernetes ${answer.version}) and has the rights that it needs`;
+    return { found, hint: answer.hint };
   }
 }
 
@@ -130,23 +146,26 @@ const notChecked = ({ message }: ApiError, more: string): CliError =>
 
 /**
  * Looks by each identity that the service has there. Rejects with `ApiError`: the cluster cannot be reached, or what rights
- * are missing.
+ * are missing. Returns what more should be granted.
  */
-async function check(cluster: RegisteredCluster<Access>, deps: CliDeps): Promise<void> {
+async function check(cluster: RegisteredCluster<Access>, deps: CliDeps): Promise<string | undefined> {
   const looks: readonly (readonly [Part, typeof NEEDED_RIGHTS])[] = hasTwoIdentities(cluster.access)
     ? [
         ['relay', RELAY_RIGHTS],
         ['evict', EVICT_RIGHTS],
       ]
     : [['evict', NEEDED_RIGHTS]];
+  let hint: string | undefined;
   for (const [part, needs] of looks) {
     const api = new RestApi(deps.connect(cluster, part));
     try {
       await preflight(api, needs);
+      if (part === 'evict') hint = await nodeLeaseHint(api);
     } finally {
       api.close();
     }
   }
+  return hint;
 }
 
 function hasTwoIdentities(access: Access): boolean {

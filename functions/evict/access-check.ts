@@ -7,7 +7,7 @@ import type { Connect } from '#shared/clusters/connect.ts';
 import { parseAccess } from '#shared/clusters/dynamodb-registry.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
-import { EVICT_RIGHTS, preflight } from '#shared/kubernetes/rights.ts';
+import { EVICT_RIGHTS, nodeLeaseHint, preflight } from '#shared/kubernetes/rights.ts';
 import { readAs } from '#shared/read-as.ts';
 import type { Clock } from '#shared/time/clock.ts';
 
@@ -44,7 +44,8 @@ async function answer(question: AccessQuestion, { connect, clock }: AccessCheckD
   );
   try {
     await preflight(api, EVICT_RIGHTS);
-    return { works: true, version: await api.serverVersion() };
+    const [version, hint] = await Promise.all([api.serverVersion(), nodeLeaseHint(api)]);
+    return { works: true, version, ...(hint === undefined ? {} : { hint }) };
   } catch (failure) {
     if (!(failure instanceof ApiError)) throw failure;
     return { works: false, reason: failure.message };

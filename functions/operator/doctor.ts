@@ -2,9 +2,10 @@ import pMap from 'p-map';
 import type { ClusterRegistry } from '#shared/clusters/registry.ts';
 import type { Rulings } from '#shared/clusters/rulebook.ts';
 import { errorMessage } from '#shared/error-message.ts';
+import { asksLease } from '#shared/eviction/brake.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { modeOf } from '#shared/eviction/in-force.ts';
-import { DEFAULT_POLICY, type Mode } from '#shared/eviction/policy.ts';
+import { DEFAULT_POLICY, type Mode, type Policy } from '#shared/eviction/policy.ts';
 import type { BuiltIn } from '#shared/explain/built-in.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { textOf } from '#shared/kubernetes/api-json.ts';
@@ -13,6 +14,8 @@ import {
   EVICTION_API_RIGHTS,
   missingRights,
   NEEDED_RIGHTS,
+  nodeLeaseHint,
+  type RightsReview,
   TAKEOVER_RIGHTS,
 } from '#shared/kubernetes/rights.ts';
 import { isInForce } from '#shared/kubernetes/takeover.ts';
@@ -283,7 +286,7 @@ async function examineLive(
     const policy = rulings?.orders.policy?.read ?? DEFAULT_POLICY;
     const wanted = rulings && { policy, mode: modeOf(policy, clock.now()) };
     const groups = await Promise.all([
-      looked('rights', 'Grant them in all namespaces', () => rightsFindings(fleet, live, policy.method.kind)),
+      looked('rights', 'Grant them in all namespaces', () => rightsFindings(fleet, live, policy)),
       looked('built-in', 'Grant yourself to list nodes and pods', () => evictorFindings(live, wanted, clock)),
     ]);
     return [reached, ...provenFindings(version), ...(await clockFindings(live)), ...groups.flat()];
@@ -307,13 +310,15 @@ function provenFindings(version: string): readonly Told[] {
 async function rightsFindings(
   fleet: Fleet | ContextFleet,
   { api }: LiveCluster,
-  method: 'delete' | 'evict',
+  policy: Policy,
 ): Promise<readonly Told[]> {
-  const needs = method === 'evict' ? [...NEEDED_RIGHTS, ...EVICTION_API_RIGHTS] : NEEDED_RIGHTS;
+  const needs = policy.method.kind === 'evict' ? [...NEEDED_RIGHTS, ...EVICTION_API_RIGHTS] : NEEDED_RIGHTS;
   const missing = await missingRights(api, needs);
+  const hints = asksLease({ policy }) ? await leaseFindings(api) : [];
   // Of a deployment, its functions have identities of their own.
   const whose = fleet.kind === 'deployed' ? 'You have' : 'These credentials have';
-  if (missing.length === 0) return [ok('rights', `${whose} all rights that the service needs there.`)];
+  if (missing.length === 0)
+    return [ok('rights', `${whose} all rights that the service needs there.`), ...hints];
   const says = `${whose} not all rights that the service needs there: ${missing.join(', ')}.`;
   return fleet.kind === 'deployed'
     ? [
@@ -322,8 +327,23 @@ async function rightsFindings(
           says,
           'Nothing, if its functions have them: their log would say cluster.refused otherwise.',
         ),
+        ...hints,
       ]
-    : [bad('rights', says, 'Grant them in all namespaces: cdk/rbac has the roles.')];
+    : [bad('rights', says, 'Grant them in all namespaces: cdk/rbac has the roles.'), ...hints];
+}
+
+/** Without the right to read Leases all goes as it went before anybody asked them: nothing is wrong, and something could be better. */
+async function leaseFindings(api: RightsReview): Promise<readonly Told[]> {
+  const hint = await nodeLeaseHint(api);
+  return hint === undefined
+    ? []
+    : [
+        warn(
+          'rights',
+          'These credentials may not read the Leases of nodes, which show whether one that is called unreachable is alive.',
+          hint,
+        ),
+      ];
 }
 
 /** Answers tell the time to the second: a few of them, at different parts of a second, tell more. */

@@ -20,6 +20,8 @@ export type AccessAnswer =
       readonly works: true;
       /** Of Kubernetes there, like v1.34.2. */
       readonly version: string;
+      /** What more it should be granted, as a sentence; absent: nothing. */
+      readonly hint?: string;
     }
   | {
       readonly works: false;
@@ -29,6 +31,6 @@ export type AccessAnswer =
 
 /** The answer as it comes back. */
 export const accessAnswerSchema: z.ZodType<AccessAnswer> = z.discriminatedUnion('works', [
-  z.object({ works: z.literal(true), version: z.string() }),
+  z.object({ works: z.literal(true), version: z.string(), hint: z.string().exactOptional() }),
   z.object({ works: z.literal(false), reason: z.string() }),
 ]);

@@ -83,6 +83,16 @@ export async function missingRights(api: RightsReview, needs: readonly Right[]):
 }
 
 /**
+ * What to grant so that pods of nodes which are alive are not evicted, as one sentence; `undefined`: it is granted. Nothing else needs it.
+ * Rejects with `ApiError`.
+ */
+export async function nodeLeaseHint(api: RightsReview): Promise<string | undefined> {
+  const [missing] = await missingRights(api, [NODE_LEASE_RIGHT]);
+  if (missing === undefined) return undefined;
+  return `Grant ${missing} (cdk/rbac/evict), or pods go from nodes that are called unreachable although they may be alive.`;
+}
+
+/**
  * Makes sure that the cluster can be managed, or what of it needs these rights done, before anything relies on it. Rejects
  * with `ApiError`, one sentence: it cannot be reached, the credentials are refused, or these rights are missing (403).
  */

@@ -10,6 +10,7 @@ import {
   EVICT_RIGHTS,
   EVICTION_API_RIGHTS,
   NEEDED_RIGHTS,
+  NODE_LEASE_RIGHT,
   RELAY_RIGHTS,
   type Right,
   TAKEOVER_RIGHTS,
@@ -30,6 +31,20 @@ const ClusterRole = z.object({
 const ClusterRoleBinding = z.object({
   kind: z.literal('ClusterRoleBinding'),
   roleRef: z.object({ kind: z.literal('ClusterRole'), name: z.string() }),
+  subjects: z.array(z.object({ kind: z.string(), name: z.string() })),
+});
+const placed = z.object({ name: z.string(), namespace: z.string() });
+const Role = z.object({
+  kind: z.literal('Role'),
+  metadata: placed,
+  rules: z.array(
+    z.object({ apiGroups: z.array(z.string()), resources: z.array(z.string()), verbs: z.array(z.string()) }),
+  ),
+});
+const RoleBinding = z.object({
+  kind: z.literal('RoleBinding'),
+  metadata: placed,
+  roleRef: z.object({ kind: z.literal('Role'), name: z.string() }),
   subjects: z.array(z.object({ kind: z.string(), name: z.string() })),
 });
 const Kustomization = z.object({ resources: z.array(z.string()) });
@@ -62,6 +77,7 @@ for (const [part, rights, group] of [
     assert.deepEqual(read(Kustomization, part, 'kustomization.yaml').resources, [
       'cluster-role.yaml',
       'cluster-role-binding.yaml',
+      ...(part === 'evict' ? ['role.yaml', 'role-binding.yaml'] : []),
     ]);
   });
 }
@@ -74,6 +90,15 @@ const Rules = z.array(
     verbs: z.array(z.string()),
   }),
 );
+test('evict may read the Leases of nodes, where they are and nowhere else', () => {
+  const { metadata, rules } = read(Role, 'evict', 'role.yaml');
+  const { verb, resource, group = '', namespace } = NODE_LEASE_RIGHT;
+  assert.deepEqual(rules, [{ apiGroups: [group], resources: [resource], verbs: [verb] }]);
+  const { metadata: bound, roleRef, subjects } = read(RoleBinding, 'evict', 'role-binding.yaml');
+  assert.deepEqual([metadata.namespace, bound.namespace], [namespace, namespace]);
+  assert.deepEqual([roleRef.name, subjects], [metadata.name, [{ kind: 'Group', name: 'taintward-evict' }]]);
+});
+
 const OperatorRole = z.tuple([
   z.object({ kind: z.literal('ClusterRole'), metadata: z.object({ name: z.string() }), rules: Rules }),
   ClusterRoleBinding,

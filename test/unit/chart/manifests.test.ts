@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import { load, loadAll } from 'js-yaml';
 import * as z from 'zod';
 import { parseOptions } from '#functions/local/options.ts';
+import { NODE_LEASE_NAMESPACE } from '#shared/kubernetes/node-lease.ts';
 import { HISTORY_DAYS } from '#shared/store/stored.ts';
 import { VERSION } from '#shared/version.ts';
 
@@ -82,7 +83,7 @@ for (const [folder, choices] of Object.entries(LEFT_TO_CHOICE)) {
     );
   });
 
-  test(`deploy/${folder}: what has a namespace is in the one that is made`, () => {
+  test(`deploy/${folder}: what has a namespace is in the one that is made, or where nodes have their Leases`, () => {
     const made = object('Namespace')?.metadata.name;
     const all = [
       ...objects,
@@ -92,7 +93,7 @@ for (const [folder, choices] of Object.entries(LEFT_TO_CHOICE)) {
       ),
     ];
     const found = new Set(all.map(({ metadata }) => metadata.namespace));
-    assert.deepEqual(found, new Set([undefined, made]));
+    assert.deepEqual(found, new Set([undefined, made, NODE_LEASE_NAMESPACE]));
   });
 
   test(`deploy/${folder}: budget, network policy and spread are of the replicas`, () => {

@@ -169,7 +169,20 @@ test('of a cluster with an identity for each part, each is asked for the rights 
     role: { relay: { arn: role('relay') }, evict: { arn: role('evict') } },
   });
   assert.deepEqual(connected, ['relay', 'evict']);
-  assert.equal(requests.length, RELAY_RIGHTS.length + EVICT_RIGHTS.length);
+  assert.equal(requests.length, RELAY_RIGHTS.length + EVICT_RIGHTS.length + 1);
+});
+
+test('a cluster that does not let the Leases of nodes be read is registered, with a hint', async (t) => {
+  const { run, content, state } = await commandLine(t, (response, request) => {
+    const { resource } = JSON.parse(request.body).spec.resourceAttributes;
+    json({ status: { allowed: resource !== 'leases' } }, 201)(response, request);
+  });
+  await run(...ADD);
+  assert.equal(content.size, 1);
+  assert.match(
+    state.printed,
+    /\nGrant get leases in kube-node-lease \(cdk\/rbac\/evict\), or pods go from nodes/,
+  );
 });
 
 test('a cluster that cannot be reached is not registered, and why is said', async (t) => {

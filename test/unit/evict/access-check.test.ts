@@ -46,7 +46,17 @@ test('evict says that it could work in a cluster, and of which version that is',
   assert.deepEqual(await ask(QUESTION), { works: true, version: 'v1.34.2' });
   assert.deepEqual(reached[0]?.access, QUESTION.checkAccess.access);
   const reviews = requests.filter(({ method }) => method === 'POST');
-  assert.equal(reviews.length, EVICT_RIGHTS.length);
+  assert.equal(reviews.length, EVICT_RIGHTS.length + 1);
+});
+
+test('evict says what more it should be granted', async (t) => {
+  const { ask } = await evict(t, (response, request) => {
+    if (request.url === '/version') return json({ gitVersion: 'v1.34.2' })(response, request);
+    const { resource } = JSON.parse(request.body).spec.resourceAttributes;
+    return json({ status: { allowed: resource !== 'leases' } }, 201)(response, request);
+  });
+  const answer = await ask(QUESTION);
+  assert.match('hint' in Object(answer) ? Object(answer).hint : '', /^Grant get leases in kube-node-lease/);
 });
 
 test('evict says which of its rights it lacks there', async (t) => {

@@ -6,7 +6,7 @@ import { loadAll } from 'js-yaml';
 import * as z from 'zod';
 import { nodeTakeover } from '#functions/operator/takeover/at-nodes.ts';
 import { fieldsOf } from '#shared/kubernetes/api-json.ts';
-import { EVICTION_API_RIGHTS, NEEDED_RIGHTS } from '#shared/kubernetes/rights.ts';
+import { EVICTION_API_RIGHTS, NEEDED_RIGHTS, NODE_LEASE_RIGHT } from '#shared/kubernetes/rights.ts';
 
 const DEPLOY = join(import.meta.dirname, '../../../deploy/in-cluster');
 const ACCOUNT = { kind: 'ServiceAccount', name: 'taintward', namespace: 'taintward' };
@@ -44,6 +44,20 @@ const named = (rights: typeof NEEDED_RIGHTS) => rights.map(({ verb, resource }) 
 
 test('a replica may do in the whole cluster what is checked before it is managed, and nothing more', () => {
   assert.deepEqual(granted('rbac.yaml', 'ClusterRole').toSorted(), named(NEEDED_RIGHTS).toSorted());
+});
+
+test('a replica may read the Leases of nodes, where they are and nowhere else', () => {
+  for (const file of ['rbac.yaml', '../agent/rbac.yaml']) {
+    const [role] = read(file).filter(
+      ({ kind, metadata }) => kind === 'Role' && metadata.namespace === NODE_LEASE_RIGHT.namespace,
+    );
+    const { verb, resource, group = '' } = NODE_LEASE_RIGHT;
+    assert.deepEqual(role?.rules, [{ apiGroups: [group], resources: [resource], verbs: [verb] }], file);
+    const [binding] = read(file).filter(
+      ({ kind, metadata }) => kind === 'RoleBinding' && metadata.namespace === NODE_LEASE_RIGHT.namespace,
+    );
+    assert.equal(binding?.roleRef?.name, role?.metadata.name);
+  }
 });
 
 test('where policy asks for the Eviction API it may use that besides', () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { missingRights, NEEDED_RIGHTS, preflight } from '#shared/kubernetes/rights.ts';
+import { missingRights, NEEDED_RIGHTS, nodeLeaseHint, preflight } from '#shared/kubernetes/rights.ts';
 import { type Answer, json, scriptedServer, status } from './scripted-server.ts';
 
 /** Allows all but these, each `verb resource` or `verb resource/subresource`. */
@@ -35,4 +35,23 @@ test('the missing rights are listed, in order', async (t) => {
 test('refused credentials are reported as such, not as missing rights', async (t) => {
   const { api } = await scriptedServer(t, status(401, 'Unauthorized', 'Unauthorized'));
   await assert.rejects(preflight(api), /the credentials were refused/);
+});
+
+test('the right to read the Leases of nodes is asked for where they are, and what it would do is said', async (t) => {
+  const { api, requests } = await scriptedServer(t, allowAllBut());
+  assert.equal(await nodeLeaseHint(api), undefined);
+  assert.deepEqual(JSON.parse(requests[0]?.body ?? '').spec.resourceAttributes, {
+    ...{ verb: 'get', resource: 'leases', subresource: '' },
+    ...{ group: 'coordination.k8s.io', namespace: 'kube-node-lease' },
+  });
+  const lacking = await scriptedServer(t, allowAllBut('get leases'));
+  assert.match(
+    String(await nodeLeaseHint(lacking.api)),
+    /^Grant get leases in kube-node-lease \(cdk\/rbac\/evict\)/,
+  );
+});
+
+test('the right to read the Leases of nodes is none that a cluster is not managed without', async (t) => {
+  const { api } = await scriptedServer(t, allowAllBut('get leases'));
+  await preflight(api);
 });

@@ -298,3 +298,23 @@ test('what stands among the registrations of clusters and is none is found', asy
   assert.deepEqual(about('registry', await findings({ ...fleet, registry })), [['bad', stray]]);
   assert.deepEqual(about('registry', await findings()), []);
 });
+
+test('rights to the Leases of nodes that are missing are worth a word, and no fault', async (t) => {
+  const { fleet, clock, findings } = examined(t, controllerManager('off'));
+  const limited = {
+    ...fleet,
+    cluster: async () => {
+      const live = shownCluster(controllerManager('off'), clock.now());
+      const allowed: typeof live.api.allowed = async ({ resource }) => resource !== 'leases';
+      return { ...live, api: Object.assign(live.api, { allowed }) };
+    },
+  };
+  const [fine, hint] = about('rights', await findings(limited));
+  assert.equal(fine?.[0], 'ok');
+  assert.equal(hint?.[0], 'warn');
+  assert.match(String(hint?.[1]), /may not read the Leases of nodes/);
+  assert.equal(about('rights', await findings()).length, 1);
+  const operator = await fleet.operator();
+  await operator.applyPolicy(prod, 'mode: enforce\nrequireExpiredLease: false\n');
+  assert.equal(about('rights', await findings(limited)).length, 1);
+});

@@ -9,6 +9,7 @@ import type { LogFields } from '#shared/telemetry/log.ts';
 import { GuardJudge } from './guard-judge.ts';
 import type { House } from './house.ts';
 import { policyOf } from './law.ts';
+import { LeaseJudge } from './lease-judge.ts';
 import type { LiveCluster } from './live-cluster.ts';
 import { MessageJudge } from './message-judge.ts';
 import { type Compared, NaiveJudge } from './naive-judge.ts';
@@ -19,6 +20,7 @@ import { RecordJudge } from './record-judge.ts';
 import type { Queues } from './scene.ts';
 import type { Sent } from './simulated-api.ts';
 import type { Ruling, SimulatedRulebook } from './simulated-rulebook.ts';
+import type { Freedom } from './truth.ts';
 
 /** What a judge looks at. */
 export interface Bench extends Surroundings {
@@ -49,6 +51,7 @@ export class Judge {
   readonly #guard: GuardJudge;
   readonly #policy: PolicyJudge;
   readonly #naive: NaiveJudge;
+  readonly #leases: LeaseJudge;
   readonly #evicted = new Set<PodUid>();
   readonly #overdue = new Set<PodUid>();
 
@@ -66,6 +69,7 @@ export class Judge {
     this.#guard = new GuardJudge(bench, accuse);
     this.#policy = new PolicyJudge(bench, this.#guard, accuse);
     this.#naive = new NaiveJudge(bench, this.#records, accuse);
+    this.#leases = new LeaseJudge(bench, accuse);
     if (bench.rulebook) bench.rulebook.onWritten = (...written) => this.#ruled(...written);
     const audit = async () => {
       await this.audit();
@@ -163,8 +167,13 @@ export class Judge {
       this.#accuse(`P1: ${pod.uid} was deleted ${earliest - sentAt} ms early`);
     }
     this.#policy.deletion(cluster, pod, sent, looks);
-    const latest = cluster.truth.mustGo(pod.uid, this.#policy.freedom(cluster, pod)) ?? Infinity;
+    this.#leases.deletion(cluster, pod, sentAt, looks);
+    const latest = cluster.truth.mustGo(pod.uid, this.#freedom(cluster, pod)) ?? Infinity;
     if (clock.now() > latest) this.#accuse(`P2: ${pod.uid} was deleted ${clock.now() - latest} ms late`);
+  }
+
+  #freedom(cluster: LiveCluster, pod: LivePod): Freedom {
+    return this.#leases.freedom(cluster, pod, this.#policy.freedom(cluster, pod));
   }
 
   /** What the deletion of a pod puts to the test. */
@@ -191,7 +200,7 @@ export class Judge {
     for (const pod of livePods.values()) {
       const { uid, terminating } = pod;
       if (terminating || this.#overdue.has(uid) || this.#records.isGivenUp(uid)) continue;
-      const latest = truth.mustGo(uid, this.#policy.freedom(cluster, pod)) ?? Infinity;
+      const latest = truth.mustGo(uid, this.#freedom(cluster, pod)) ?? Infinity;
       if (now <= latest) continue;
       this.#overdue.add(uid);
       this.#accuse(`P2: ${uid} of ${name} should have gone ${now - latest} ms ago`);

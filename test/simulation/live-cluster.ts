@@ -1,4 +1,5 @@
 import { type ClusterName, type NodeName, type PodUid, podUid } from '#shared/eviction/identity.ts';
+import type { NodeLease } from '#shared/eviction/node-life.ts';
 import type {
   DeletePreconditions,
   EvictionAnswer,
@@ -7,9 +8,10 @@ import type {
   PodOwner,
   PodRef,
 } from '#shared/kubernetes/api.ts';
-import type { LiveTaint, Toleration } from '#shared/taints/taint.ts';
+import { type LiveTaint, NODE_UNREACHABLE, type Toleration } from '#shared/taints/taint.ts';
 import { FakeCluster } from '#test/world/fake-cluster.ts';
 import { Chronicle, type Happening } from './chronicle.ts';
+import type { NodeLeases } from './node-leases.ts';
 import type { Sent } from './simulated-api.ts';
 import type { SimulationClock } from './simulation-clock.ts';
 import type { Truth } from './truth.ts';
@@ -39,6 +41,8 @@ export class LiveCluster extends FakeCluster {
   readonly name: ClusterName;
   readonly truth: Truth;
   readonly nodeChronicle = new Chronicle<LiveNode>(({ name }) => name);
+  /** Of its nodes, where its control plane has a stale view; absent: nobody reads any. */
+  readonly leases: NodeLeases | undefined;
   readonly podChronicle = new Chronicle<LivePod>(({ uid }) => uid);
   /** Called when a pod is gone for good. */
   onGone: (spec: PodSpec) => void = () => undefined;
@@ -52,8 +56,15 @@ export class LiveCluster extends FakeCluster {
   #created = 0;
   #version = '1';
 
-  constructor(name: ClusterName, clock: SimulationClock, truth: Truth, witness: Witness) {
+  constructor(
+    name: ClusterName,
+    clock: SimulationClock,
+    truth: Truth,
+    witness: Witness,
+    leases?: NodeLeases,
+  ) {
     super(clock);
+    this.leases = leases;
     this.name = name;
     this.truth = truth;
     this.#clock = clock;
@@ -77,8 +88,17 @@ export class LiveCluster extends FakeCluster {
     const taintsStamp = `${by}@${second}`;
     const node = this.putNode({ name, taints, taintsStamp, zone: zoneOf(name) });
     const state = this.truth.nodeIs(at, name, taints, node.taintsStamp);
+    this.leases?.called(
+      name,
+      taints.some(({ key }) => key === NODE_UNREACHABLE),
+      at,
+    );
     this.#witness.node(name, taints);
     this.#note(this.nodeChronicle, { kind: 'upsert', object: node, state });
+  }
+
+  override async getNodeLease(name: NodeName): Promise<NodeLease | undefined> {
+    return this.leases?.leaseAt(name, this.#clock.now());
   }
 
   override removeNode(name: NodeName): LiveNode | undefined {

@@ -34,7 +34,8 @@ export class NaiveJudge {
     this.#records = records;
     this.#accuse = accuse;
     this.#begunAt = bench.clock.now() + BEGUN_MS;
-    if (bench.rulebook) return;
+    // The naive rule knows of no owner and of no Lease.
+    if (bench.rulebook || bench.clusters.some(({ leases }) => leases)) return;
     for (const { name } of bench.clusters) this.#models.set(name, new NaiveModel());
   }
 

@@ -18,10 +18,34 @@ export interface PlantedDefect {
   readonly climate: ClimateName;
   /** Whether clusters have owners there, whose word it is that counts. */
   readonly governed: boolean;
+  /** Whether control planes have a stale view there. */
+  readonly stale?: true;
   readonly fault: Partial<Hooks>;
 }
 
 export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
+  'a node that is called unreachable is dead, whatever its Lease says': {
+    area: 'core',
+    climate: 'brief',
+    governed: false,
+    stale: true,
+    fault: { api: (api) => instead(api, { getNodeLease: async () => undefined }) },
+  },
+  'a node that was alive is so for ever': {
+    area: 'core',
+    climate: 'brief',
+    governed: false,
+    stale: true,
+    fault: {
+      api: (api) =>
+        instead(api, {
+          getNodeLease: async (node) => {
+            const lease = await api.getNodeLease(node);
+            return lease && { ...lease, renewedAt: lease.asOf };
+          },
+        }),
+    },
+  },
   'a pod is judged as it was listed, not as it was marked': {
     area: 'core',
     climate: 'slow',

@@ -6,8 +6,9 @@ import { Disturbances } from './disturbances.ts';
 import { type Hooks, SOUND } from './fault.ts';
 import { dynamoHouse, sqliteHouse } from './house.ts';
 import { Judge } from './judge.ts';
-import { LiveCluster } from './live-cluster.ts';
+import { LiveCluster, type Witness } from './live-cluster.ts';
 import type { Compared } from './naive-judge.ts';
+import { NodeLeases } from './node-leases.ts';
 import { Operator } from './operator.ts';
 import { Owner } from './owner.ts';
 import { Plans } from './plans.ts';
@@ -35,6 +36,8 @@ export interface SimulationOptions {
   readonly climate?: ClimateName;
   /** Whether clusters have owners who change what governs them; played without: perhaps. */
   readonly governed?: boolean;
+  /** Whether control planes have a stale view, and call nodes unreachable that renew their Leases. Absent: no node has a Lease. */
+  readonly stale?: boolean;
   /** A defect to plant; absent: none. */
   readonly fault?: Partial<Hooks>;
   /** A climate that is that one but for this. */
@@ -94,7 +97,8 @@ async function play(
   const fault = { ...SOUND, ...options.fault };
   const audience: Audience = {};
   const plans = new Plans(clock, options.leftOut);
-  const staging = { story, governed, fault, audience, plans };
+  const { stale = false } = options;
+  const staging = { story, governed, stale, fault, audience, plans };
   const scene = setScene({ clock, random, weather, disturbances }, staging);
   for (const cluster of scene.clusters) {
     await scene.house.open.registry.add({ name: cluster.name, access: ACCESS, addedAt: clock.now() });
@@ -157,12 +161,16 @@ interface Audience {
 interface Staging {
   readonly story: Story;
   readonly governed: boolean;
+  readonly stale: boolean;
   readonly fault: Hooks;
   readonly audience: Audience;
   readonly plans: Plans;
 }
 
-function setScene(surroundings: Surroundings, { story, governed, fault, audience, plans }: Staging): Scene {
+function setScene(
+  surroundings: Surroundings,
+  { story, governed, stale, fault, audience, plans }: Staging,
+): Scene {
   const { clock, weather, disturbances } = surroundings;
   const { store, neighbour } = weather.climate;
   const queues = openQueues(surroundings);
@@ -171,7 +179,7 @@ function setScene(surroundings: Surroundings, { story, governed, fault, audience
   const rulebook = governed ? new SimulatedRulebook(names, clock) : undefined;
   const clusters = names.map((name): LiveCluster => {
     const truth = new Truth(name, MATCHING, disturbances);
-    return new LiveCluster(name, clock, truth, {
+    const witness: Witness = {
       node: (node, taints) => {
         const told = taints?.map(({ key, value, effect }) => `${key}=${value ?? ''}:${effect}`) ?? 'gone';
         story.tell('node', { cluster: name, node, taints: told });
@@ -196,7 +204,8 @@ function setScene(surroundings: Surroundings, { story, governed, fault, audience
         if (cluster) judge.deletion(cluster, pod, meant, sent);
         if (!pod.terminating) audience.prophet?.deletion(name, pod.uid, sent.sentAt);
       },
-    });
+    };
+    return new LiveCluster(name, clock, truth, witness, stale ? new NodeLeases() : undefined);
   });
   const judge = new Judge({ ...surroundings, house, queues, clusters, rulebook });
   const scheduler = new SimulatedScheduler(surroundings, queues.evictionsDue);

@@ -117,7 +117,9 @@ export class SimulatedApi implements KubernetesApi {
     return seen.live;
   }
 
-  getNodeLease(node: NodeName): Promise<NodeLease | undefined> {
+  async getNodeLease(node: NodeName): Promise<NodeLease | undefined> {
+    // A history without Leases is what it was before anybody asked for them.
+    if (!this.#cluster.leases) return undefined;
     return this.#call(() => this.#cluster.getNodeLease(node));
   }
 

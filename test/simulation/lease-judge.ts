@@ -1,0 +1,49 @@
+import type { EpochMs } from '#shared/eviction/identity.ts';
+import type { LivePod } from '#shared/kubernetes/api.ts';
+import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
+import type { Accuse, Bench } from './judge.ts';
+import type { LiveCluster } from './live-cluster.ts';
+import type { NodeLook } from './simulated-api.ts';
+import type { Freedom } from './truth.ts';
+
+/** What a pass read of a Lease may be so old when a delete is sent. */
+const READ_AGE_MS = 20_000;
+/** A pod is looked at again so soon once its node's Lease has expired. */
+const LOOKED_AGAIN_MS = 10_000;
+
+/** P9, by the Leases of nodes that a stale control plane calls unreachable. */
+export class LeaseJudge {
+  readonly #bench: Bench;
+  readonly #accuse: Accuse;
+
+  constructor(bench: Bench, accuse: Accuse) {
+    this.#bench = bench;
+    this.#accuse = accuse;
+  }
+
+  /** `looks`: those that it may have been decided by. */
+  deletion({ leases, truth }: LiveCluster, pod: LivePod, sentAt: EpochMs, looks: readonly NodeLook[]): void {
+    if (!leases || pod.node === undefined || looks.length === 0) return;
+    const isByUnreachable = looks.every(({ node, state, begunAt }) => {
+      if (state === undefined || !truth.lookOf(node, state).there) return false;
+      const due = truth
+        .keysBy(node, state, begunAt)
+        .filter((key) => (truth.mayGo(pod.uid, state, begunAt, key) ?? Infinity) <= sentAt);
+      return due.length > 0 && due.every((key) => key === NODE_UNREACHABLE);
+    });
+    if (!isByUnreachable) return;
+    this.#bench.tried('P9');
+    if (leases.isFreshThroughout(pod.node, sentAt - READ_AGE_MS, sentAt))
+      this.#accuse(`P9: ${pod.uid} was deleted although its node is alive`);
+  }
+
+  /** By when a pod is to have been let go, given that policy lets it go by `freed`. */
+  freedom({ leases }: LiveCluster, { node }: LivePod, freed: Freedom): Freedom {
+    if (!leases || node === undefined) return freed;
+    return (key, dueAt, changedAt) => {
+      const byPolicy = freed(key, dueAt, changedAt);
+      if (key !== NODE_UNREACHABLE) return byPolicy;
+      return Math.max(byPolicy ?? dueAt, leases.expiresAt(node) + LOOKED_AGAIN_MS);
+    };
+  }
+}

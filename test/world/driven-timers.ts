@@ -34,3 +34,25 @@ export function driveTimers(context: Pick<TestContext, 'mock' | 'after'>, now = 
     },
   };
 }
+
+/** Does `work`, in which waits take no time: timers fire in their order, one step of time after each turn of the event loop. */
+export async function inNoTime<T>({ mock }: Pick<TestContext, 'mock'>, work: () => Promise<T>): Promise<T> {
+  mock.timers.enable({ apis: ['setTimeout'] });
+  syncBuiltinESMExports();
+  try {
+    let done = false;
+    const result = work();
+    const end = () => {
+      done = true;
+    };
+    result.then(end, end);
+    while (!done) {
+      await new Promise((resolve) => setImmediate(resolve));
+      mock.timers.tick(STEP_MS);
+    }
+    return await result;
+  } finally {
+    mock.timers.reset();
+    syncBuiltinESMExports();
+  }
+}

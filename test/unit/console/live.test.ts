@@ -6,6 +6,7 @@ import type { LiveEvents, PendingRow } from '#functions/console/api.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
 import { aNode, anEnding, aRecord, NOW } from '#test/contracts/partition-builders.ts';
+import { inNoTime } from '#test/world/driven-timers.ts';
 import { servedConsole } from './served-console.ts';
 
 const REF = { cluster: clusterName('prod'), node: nodeName('node-1') };
@@ -70,94 +71,103 @@ async function listening(t: TestContext) {
   return { ...served, ...entered, listen, schedule, end };
 }
 
-test('who listens is told what there is, and then what changes of it and nothing else', async (t) => {
-  const { listen, ask, schedule, end } = await listening(t);
-  const [one, other] = [aRecord({ name: 'one' }), aRecord({ name: 'other' })];
-  await schedule(one);
-  const { response, next } = await listen();
-  assert.equal(response.headers['content-type'], 'text/event-stream');
-  assert.equal((await next('status')).clusters[0]?.pending, 1);
-  const first = await next('pending');
-  const page = await ask('GET api/pending', {});
-  assert.deepEqual([first.from, first.version, first.put, first.gone], [page.version, page.version, [], []]);
-  await schedule(other);
-  const added = await next('pending');
-  assert.deepEqual([added.from, added.put.map(([, , , , name]) => name)], [page.version, ['other']]);
-  await end(one);
-  const gone = await next('pending');
-  assert.deepEqual([gone.from, gone.put, gone.gone], [added.version, [], [['prod', one.uid]]]);
-});
+test('who listens is told what there is, and then what changes of it and nothing else', (t) =>
+  inNoTime(t, async () => {
+    const { listen, ask, schedule, end } = await listening(t);
+    const [one, other] = [aRecord({ name: 'one' }), aRecord({ name: 'other' })];
+    await schedule(one);
+    const { response, next } = await listen();
+    assert.equal(response.headers['content-type'], 'text/event-stream');
+    assert.equal((await next('status')).clusters[0]?.pending, 1);
+    const first = await next('pending');
+    const page = await ask('GET api/pending', {});
+    assert.deepEqual(
+      [first.from, first.version, first.put, first.gone],
+      [page.version, page.version, [], []],
+    );
+    await schedule(other);
+    const added = await next('pending');
+    assert.deepEqual([added.from, added.put.map(([, , , , name]) => name)], [page.version, ['other']]);
+    await end(one);
+    const gone = await next('pending');
+    assert.deepEqual([gone.from, gone.put, gone.gone], [added.version, [], [['prod', one.uid]]]);
+  }));
 
-test('a page that keeps what it is told has what it would be told anew', async (t) => {
-  const { listen, ask, schedule, end } = await listening(t);
-  const records = Array.from({ length: 6 }, (_, index) =>
-    aRecord({ name: `web-${index}`, uid: podUid(`u${index}`) }),
-  );
-  await schedule(...records);
-  const { next } = await listen();
-  const { version, rows } = await ask('GET api/pending', {});
-  const kept = new Map<string, PendingRow>(rows.map((row) => [row[0], row]));
-  const [first, second] = records;
-  assert.ok(first && second);
-  await schedule({ ...first, fireAt: NOW + 900_000 }, aRecord({ name: 'new' }));
-  await end(second);
-  let at = version;
-  for (;;) {
-    const delta = await next('pending');
-    if (delta.version === delta.from) continue;
-    assert.equal(delta.from, at);
-    at = delta.version;
-    for (const row of delta.put) kept.set(row[0], row);
-    for (const [, uid] of delta.gone) kept.delete(uid);
-    const now = await ask('GET api/pending', {});
-    if (now.version !== at) continue;
-    const sorted = [...kept.values()].sort((a, b) => a[5] - b[5]);
-    assert.deepEqual(new Set(sorted.map((row) => row.join())), new Set(now.rows.map((row) => row.join())));
-    if (!kept.has('u1')) break;
-  }
-});
+test('a page that keeps what it is told has what it would be told anew', (t) =>
+  inNoTime(t, async () => {
+    const { listen, ask, schedule, end } = await listening(t);
+    const records = Array.from({ length: 6 }, (_, index) =>
+      aRecord({ name: `web-${index}`, uid: podUid(`u${index}`) }),
+    );
+    await schedule(...records);
+    const { next } = await listen();
+    const { version, rows } = await ask('GET api/pending', {});
+    const kept = new Map<string, PendingRow>(rows.map((row) => [row[0], row]));
+    const [first, second] = records;
+    assert.ok(first && second);
+    await schedule({ ...first, fireAt: NOW + 900_000 }, aRecord({ name: 'new' }));
+    await end(second);
+    let at = version;
+    for (;;) {
+      const delta = await next('pending');
+      if (delta.version === delta.from) continue;
+      assert.equal(delta.from, at);
+      at = delta.version;
+      for (const row of delta.put) kept.set(row[0], row);
+      for (const [, uid] of delta.gone) kept.delete(uid);
+      const now = await ask('GET api/pending', {});
+      if (now.version !== at) continue;
+      const sorted = [...kept.values()].sort((a, b) => a[5] - b[5]);
+      assert.deepEqual(new Set(sorted.map((row) => row.join())), new Set(now.rows.map((row) => row.join())));
+      if (!kept.has('u1')) break;
+    }
+  }));
 
-test('all who listen share one reader', async (t) => {
-  const { listen, fleet, schedule } = await listening(t);
-  await schedule(aRecord());
-  const load = t.mock.method(fleet.store, 'load');
-  const listeners = [await listen(), await listen(), await listen()];
-  for (const { next } of listeners) await next('pending');
-  const before = load.mock.callCount();
-  await schedule(aRecord());
-  await Promise.all(listeners.map(({ next }) => next('pending')));
-  assert.equal(load.mock.callCount() - before, 1);
-});
+test('all who listen share one reader', (t) =>
+  inNoTime(t, async () => {
+    const { listen, fleet, schedule } = await listening(t);
+    await schedule(aRecord());
+    const load = t.mock.method(fleet.store, 'load');
+    const listeners = [await listen(), await listen(), await listen()];
+    for (const { next } of listeners) await next('pending');
+    const before = load.mock.callCount();
+    await schedule(aRecord());
+    await Promise.all(listeners.map(({ next }) => next('pending')));
+    assert.equal(load.mock.callCount() - before, 1);
+  }));
 
-test('it ends with the session, which says so', async (t) => {
-  const { listen, console } = await listening(t);
-  const { next } = await listen();
-  await next('status');
-  const closing = console.close();
-  assert.deepEqual(await next('end'), { why: 'The session is over.' });
-  await closing;
-});
+test('it ends with the session, which says so', (t) =>
+  inNoTime(t, async () => {
+    const { listen, console } = await listening(t);
+    const { next } = await listen();
+    await next('status');
+    const closing = console.close();
+    assert.deepEqual(await next('end'), { why: 'The session is over.' });
+    await closing;
+  }));
 
-test('what cannot be read for now is told, and it goes on', async (t) => {
-  const { listen, fleet, clock } = await listening(t);
-  const { next } = await listen();
-  await next('pending');
-  const broken = t.mock.method(fleet, 'clusters', async () => {
-    throw new Error('the table takes no more for now');
-  });
-  await clock.advanceTo(clock.now() + 60_000);
-  assert.deepEqual(await next('trouble'), { error: 'the table takes no more for now' });
-  broken.mock.restore();
-  await fleet.rulebook.changeFleetStop(
-    undefined,
-    { scope: 'fleet', who: 'anna', at: NOW, why: 'a test' },
-    { who: 'anna', at: NOW, kind: 'stop', what: 'stopped' },
-  );
-  assert.equal((await next('status')).fleetStop?.why, 'a test');
-});
+test('what cannot be read for now is told, and it goes on', (t) =>
+  inNoTime(t, async () => {
+    const { listen, fleet, clock } = await listening(t);
+    const { next } = await listen();
+    await next('pending');
+    const broken = t.mock.method(fleet, 'clusters', async () => {
+      throw new Error('the table takes no more for now');
+    });
+    await clock.advanceTo(clock.now() + 60_000);
+    assert.deepEqual(await next('trouble'), { error: 'the table takes no more for now' });
+    broken.mock.restore();
+    await fleet.rulebook.changeFleetStop(
+      undefined,
+      { scope: 'fleet', who: 'anna', at: NOW, why: 'a test' },
+      { who: 'anna', at: NOW, kind: 'stop', what: 'stopped' },
+    );
+    assert.equal((await next('status')).fleetStop?.why, 'a test');
+  }));
 
-test('no more listen at a time than are meant to', async (t) => {
-  const { listen } = await listening(t);
-  for (let count = 0; count < 32; count++) assert.equal((await listen()).response.statusCode, 200);
-  assert.equal((await listen()).response.statusCode, 503);
-});
+test('no more listen at a time than are meant to', (t) =>
+  inNoTime(t, async () => {
+    const { listen } = await listening(t);
+    for (let count = 0; count < 32; count++) assert.equal((await listen()).response.statusCode, 200);
+    assert.equal((await listen()).response.statusCode, 503);
+  }));

@@ -21,6 +21,7 @@ import {
   taint,
   tolerating,
 } from '#test/unit/eviction/builders.ts';
+import { inNoTime } from '#test/world/driven-timers.ts';
 import { type ScriptedWorld, scriptedWorld } from './scripted-world.ts';
 
 const recordsIn = async (world: ScriptedWorld): Promise<readonly EvictionRecord[]> => {
@@ -248,11 +249,14 @@ describe('deltas of several pods of a node', () => {
     assert.ok(!mayJoin([first], podDelta(2, { ref: elsewhere, pod: pod('u2') })));
   });
 
-  test('that fail leave none of themselves behind', async () => {
+  test('that fail leave none of themselves behind', async (t) => {
     const world = scriptedWorld();
     world.store.conflicts = Number.POSITIVE_INFINITY;
     const deltas = [podDelta(1), podDelta(2, { pod: pod('u2') })] as const;
-    await assert.rejects(applyDeltas(deltas, world), ContendedPartitionError);
+    await assert.rejects(
+      inNoTime(t, () => applyDeltas(deltas, world)),
+      ContendedPartitionError,
+    );
     assert.deepEqual(await states(world), []);
   });
 });
@@ -275,17 +279,20 @@ describe('a lost race', () => {
     assert.equal((await recordsIn(world))[0]?.fireAt, at(30));
   });
 
-  test('is run a few times', async () => {
+  test('is run a few times', async (t) => {
     const world = scriptedWorld();
     world.store.conflicts = 7;
-    await applyDeltas([nodeDelta(1)], world);
+    await inNoTime(t, () => applyDeltas([nodeDelta(1)], world));
     assert.equal(world.store.commits, 8);
   });
 
-  test('is given up in the end: the queue brings the delta back', async () => {
+  test('is given up in the end: the queue brings the delta back', async (t) => {
     const world = scriptedWorld();
     world.store.conflicts = Number.POSITIVE_INFINITY;
-    await assert.rejects(applyDeltas([nodeDelta(1)], world), ContendedPartitionError);
+    await assert.rejects(
+      inNoTime(t, () => applyDeltas([nodeDelta(1)], world)),
+      ContendedPartitionError,
+    );
     assert.equal(world.store.commits, 8);
     assert.deepEqual(world.armed, []);
   });

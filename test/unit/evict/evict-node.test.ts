@@ -14,6 +14,7 @@ import { StoreError } from '#shared/store/store.ts';
 import { TimerError } from '#shared/timers/timers.ts';
 import { at, nodeDelta, pod, ref, taint, tolerating } from '#test/unit/eviction/builders.ts';
 import { liveNode, livePod } from '#test/unit/watch-relay/live-objects.ts';
+import { inNoTime } from '#test/world/driven-timers.ts';
 import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';
 import {
   deletedFrom,
@@ -297,10 +298,10 @@ test('a look that spares a pod does not cancel what a newer delta confirmed mean
 describe('a put-off pod is never left without a timer:', () => {
   const putOff = () => due(livePod('u1', { tolerations: [tolerating('a', 90)] }));
 
-  test('its timer is armed before its record moves', async () => {
+  test('its timer is armed before its record moves', async (t) => {
     const bench = await putOff();
     bench.store.conflicts = Number.POSITIVE_INFINITY;
-    await assert.rejects(evictNode(ref, bench));
+    await assert.rejects(inNoTime(t, () => evictNode(ref, bench)));
     assert.deepEqual(bench.armed, [at(90)]);
   });
 

@@ -185,9 +185,11 @@ test('a version of Kubernetes on which nothing is proven is told of, and one tha
   }
 });
 
-test('the README names the versions of Kubernetes that are proven', () => {
-  const readme = readFileSync(join(import.meta.dirname, '../../../README.md'), 'utf8');
-  assert.match(readme, new RegExp(`proven on Kubernetes ${PROVEN_KUBERNETES.join(' and ')}\\b`));
+test('README and the page on versions name the versions of Kubernetes that are proven', () => {
+  for (const page of ['README.md', 'docs/kubernetes-versions.md']) {
+    const text = readFileSync(join(import.meta.dirname, '../../..', page), 'utf8');
+    assert.match(text, new RegExp(`proven on Kubernetes ${PROVEN_KUBERNETES.join(' and ')}\\b`), page);
+  }
 });
 
 test('what a takeover at nodes takes is asked for where there is one, by name', async (t) => {

@@ -6,6 +6,8 @@ export type Outcome = 'accepted' | 'refused';
 /** One kind of hostile input, and the doors through which it comes in. */
 export interface Kind<Input> {
   readonly name: string;
+  /** An input may take so many times the processor time of reading and writing 1 MB of JSON; absent: 20. */
+  readonly mostYardsticks?: number;
   /** Opens what it is given to. */
   open(): Promise<Opened<Input>>;
 }

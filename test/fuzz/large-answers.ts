@@ -93,6 +93,8 @@ const inputs: fc.Arbitrary<LargeAnswer> = fc.record({
  */
 export const largeAnswers: Kind<LargeAnswer> = {
   name: 'large-answers',
+  // The texts have up to 64 MB, and the server that sends them is of the same thread.
+  mostYardsticks: 80,
   open: async () => {
     let next: LargeAnswer | undefined;
     let now = NOW;

@@ -58,7 +58,11 @@ test(`${NODES} nodes of ${PODS_PER_NODE} pods, all tainted at once: every pod go
     pods.every(({ disruption }) => disruption?.beforeDeletion),
     'each had the condition first',
   );
-  assert.equal(await service.metric('taint_eviction_controller_pod_deletions_total'), pods.length);
+  // Metrics are rendered once a second.
+  await until(
+    'all are counted',
+    async () => (await service.metric('taint_eviction_controller_pod_deletions_total')) === pods.length,
+  );
   const announced = cluster.witness.taintManagerEvents().map(({ message }) => message);
   const evicted = service.said(' evicted (').map(({ text }) => /(\S+) evicted/.exec(text)?.[1] ?? text);
   for (const [found, expected] of [

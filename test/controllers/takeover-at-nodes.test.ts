@@ -242,7 +242,10 @@ test('a policy that does nothing is found out, said everywhere within a minute, 
     /ALARM +Its heartbeat is withheld, because a node that was written by dry run/,
   );
   await service.untilSaid('takeover.withheld', 'a node that was written by dry run kept');
-  assert.equal(await service.metric('taintward_takeovers_withheld{cluster="alpha"}'), 1);
+  await until(
+    'its metric says so',
+    async () => (await service.metric('taintward_takeovers_withheld{cluster="alpha"}')) === 1,
+  );
   await stage.nodes.fail(node);
   await stage.tainted(node, NODE_NOT_READY, 'NoExecute');
   await gone(soon);

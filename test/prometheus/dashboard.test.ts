@@ -1,10 +1,10 @@
-import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { dump } from 'js-yaml';
 import { POD_DELETIONS } from '#shared/telemetry/metrics.ts';
+import { until } from '#test/cluster/rig/until.ts';
 import { ALERTS_FILE } from './alert-rules.ts';
 import { panelQueries } from './dashboard.ts';
 import { startDemoService } from './demo-service.ts';
@@ -20,9 +20,13 @@ async function scrapesOfEvictions(context: TestContext) {
   const before = await service.scrape();
   service.type('taint node-1 maintenance=now:NoExecute');
   const { cluster } = await service.logged('eviction.done');
-  const [during, after] = [await service.scrape(), await service.scrape()];
-  assert.match(after, new RegExp(`^${POD_DELETIONS} [1-9]`, 'm'));
-  return { scrapes: [before, during, after], cluster: String(cluster) };
+  const counted = new RegExp(`^${POD_DELETIONS} [1-9]`, 'm');
+  // Metrics are rendered once a second.
+  const during = await until('it is counted', async () => {
+    const metrics = await service.scrape();
+    return counted.test(metrics) && metrics;
+  });
+  return { scrapes: [before, during, await service.scrape()], cluster: String(cluster) };
 }
 
 test('each query of the dashboard has an answer where pods are evicted, and no alert rings', async (context) => {

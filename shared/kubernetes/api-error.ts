@@ -2,8 +2,8 @@ import type { IncomingHttpHeaders } from 'node:http';
 import * as z from 'zod';
 import { readAs } from '#shared/read-as.ts';
 import { shownText } from '#shared/shown-text.ts';
-import { type Call, callText } from './call.ts';
-import { type Refusal, refuserOf } from './eviction-refusal.ts';
+import { type Call, callText, METHODS } from './call.ts';
+import { type Refusal, refuserOf, UNANSWERED_WRITE } from './eviction-refusal.ts';
 
 /** Of a message that quotes what a server said. */
 const LONGEST_MESSAGE = 1_400;
@@ -115,6 +115,14 @@ export function unreachable(call: Call, host: string, error: unknown): ApiError 
 /** No usable answer, for a reason that the caller words. */
 export function failure(call: Call, host: string, why: string, cause?: unknown): ApiError {
   return new ApiError(`Cannot ${callText(call)} at ${host}: ${why}.`, 0, '', undefined, { cause });
+}
+
+/** No complete answer within `ms`, on a connection that is well as far as anybody knows. */
+export function unansweredInTime(call: Call, host: string, ms: number, cause: unknown): ApiError {
+  const why = `there was no complete answer within ${ms / 1000} s`;
+  if (METHODS[call.verb] === 'GET') return failure(call, host, why, cause);
+  const text = `Cannot ${callText(call)} at ${host}: ${why}; an admission webhook may have kept it waiting.`;
+  return new ApiError(text, 0, '', undefined, { cause, causes: [UNANSWERED_WRITE] });
 }
 
 /** The call could not be sent by its `notAfter`. */

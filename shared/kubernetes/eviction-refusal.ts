@@ -5,7 +5,7 @@ import type { EvictionAnswer } from './api.ts';
  * - `budget`: the pod's disruption budget, or the Eviction API because the pod has several.
  * - `admission`: a webhook or a ValidatingAdmissionPolicy, for this pod: KubeVirt moves a VM, Strimzi rolls a broker.
  * - `server`: the API server, or a proxy before it, for any call: it throttles, does not answer, or rejects the credentials.
- * - `other`: this call alone failed, for example for want of a permission, or because a webhook could not be called.
+ * - `other`: this call alone failed, for example for want of a permission, or because a webhook could not be called or did not answer.
  */
 export type Refuser = 'budget' | 'admission' | 'server' | 'other';
 
@@ -18,6 +18,12 @@ export interface Refusal {
   /** Includes the server's own words. */
   readonly message: string;
 }
+
+/**
+ * The cause of a write that was not answered in time on a connection that is well. Admission webhooks may keep a write waiting for
+ * 30 s, by default for 10, while the API server answers all else.
+ */
+export const UNANSWERED_WRITE = 'UnansweredWrite';
 
 /**
  * The words of budgets that name no cause: of a pod with several budgets, of a status that budgets cannot count down (403 until
@@ -38,6 +44,7 @@ const ADMISSION_WORDS =
  * pod's refusal would ask on at the same pace, and delete the pod at its deadline.
  */
 export function refuserOf({ status, causes, message }: Refusal): Refuser {
+  if (causes.includes(UNANSWERED_WRITE)) return 'other';
   if (causes.includes('DisruptionBudget') || BUDGET_WORDS[status]?.test(message)) return 'budget';
   if (status !== 0 && ADMISSION_WORDS.test(message)) return 'admission';
   return [0, 401, 429].includes(status) || status >= 502 ? 'server' : 'other';

@@ -2,13 +2,23 @@ import type { EpochMs } from '#shared/eviction/identity.ts';
 import { type Clock, systemClock } from '#shared/time/clock.ts';
 import { discard, wholeBody } from './answer-body.ts';
 import { ANSWER_BYTES, type AnswerKind, AnswerLimitError, answerKind, UnderWay } from './answer-limits.ts';
-import { ApiError, failure, LateCallError, late, refusal, unreachable, watchError } from './api-error.ts';
+import {
+  ApiError,
+  failure,
+  LateCallError,
+  late,
+  refusal,
+  unansweredInTime,
+  unreachable,
+  watchError,
+} from './api-error.ts';
 import { parseInt64Json } from './api-json.ts';
 import { Breaker } from './breaker.ts';
 import type { Trim } from './bulk.ts';
 import type { Call } from './call.ts';
 import { ClockSkew } from './clock-skew.ts';
 import type { Connection, RequestAccess } from './connection.ts';
+import { UNANSWERED_WRITE } from './eviction-refusal.ts';
 import { checkStructure } from './json-structure.ts';
 import { HalfLineError, splitLines } from './lines.ts';
 import { type ListJson, readListJson } from './list-json.ts';
@@ -179,7 +189,7 @@ export class Transport {
             use(await this.#open(call, access, this.#calling, signal)),
           );
         } catch (error) {
-          if (error instanceof ApiError && !this.#closed) this.#breaker.failed(begun, this.#clock.now());
+          if (isOfServer(error) && !this.#closed) this.#breaker.failed(begun, this.#clock.now());
           throw error;
         }
       },
@@ -238,9 +248,7 @@ export class Transport {
   #explain(call: Call, error: unknown, deadline: Deadline): ApiError | LateCallError {
     if (error instanceof ApiError || error instanceof LateCallError) return error;
     if (call.signal?.aborted) return failure(call, this.host, 'the call was aborted', error);
-    if (deadline.passed) {
-      return failure(call, this.host, `there was no complete answer within ${deadline.ms / 1000} s`, error);
-    }
+    if (deadline.passed) return unansweredInTime(call, this.host, deadline.ms, error);
     if (error instanceof AnswerLimitError) return failure(call, this.host, error.message);
     if (error instanceof HalfLineError) {
       return failure(call, this.host, 'its answer ended in the middle of an event', error);
@@ -303,6 +311,10 @@ class Deadline {
     clearTimeout(this.#timer);
   }
 }
+
+/** A write that was kept waiting says nothing about what else the server answers. */
+const isOfServer = (error: unknown): boolean =>
+  error instanceof ApiError && !error.causes.includes(UNANSWERED_WRITE);
 
 const untrimmed: Trim = (json) => json.toString();
 

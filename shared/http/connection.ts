@@ -28,6 +28,8 @@ export class Connection extends Duplex {
   /** Under way is the first; the others were in the same slice. */
   readonly #exchanges: Exchange[] = [];
   #received: Buffer | undefined;
+  /** An answer has just ended: the next request begins with the next turn, whether it is here already or arrives meanwhile. */
+  #isTurning = false;
   #hasBegun = false;
   #isWanted = false;
   #hasEnded = false;
@@ -69,12 +71,14 @@ export class Connection extends Duplex {
       this.#looks = 0;
       this.#hasBegun = this.#received !== undefined;
       // Everybody else has their turn before the next request of this connection.
+      this.#isTurning = true;
       setImmediate(() => this.#next());
     });
-    if (this.#exchanges.length === 1) begin();
+    if (this.#exchanges.length === 1 && !this.#isTurning) begin();
   }
 
   #next(): void {
+    this.#isTurning = false;
     if (this.destroyed) return;
     this.#exchanges[0]?.begin();
     this.#pass();

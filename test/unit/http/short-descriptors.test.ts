@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict';
+import type { Socket } from 'node:net';
+import { type TestContext, test } from 'node:test';
+import { get, served, until } from './served.ts';
+
+/** Has every socket of this process look as if it got one of the last descriptors. */
+function shortOfDescriptors(context: TestContext, { socket }: { readonly socket: Socket }): void {
+  const handles: object = Object.getPrototypeOf((socket as unknown as { readonly _handle: object })._handle);
+  const before = Object.getOwnPropertyDescriptor(handles, 'fd');
+  Object.defineProperty(handles, 'fd', { configurable: true, get: () => 2 ** 31 - 1 });
+  context.after(() => {
+    if (before) Object.defineProperty(handles, 'fd', before);
+    else Reflect.deleteProperty(handles, 'fd');
+  });
+}
+
+const options = { skip: process.platform !== 'linux' };
+
+test(
+  'where descriptors are short a caller gets that of an idle one, and the log says so',
+  options,
+  async (context) => {
+    const { client, log } = await served(context);
+    const idle = await client(get('/idle'));
+    await idle.told(/\/idle\n$/);
+    shortOfDescriptors(context, idle);
+    const fresh = await client(get('/fresh'));
+    await fresh.told(/\/fresh\n$/);
+    await until(idle.isClosed);
+    assert.deepEqual(
+      log.lines.map(({ event }) => event),
+      ['listener.accept-failed'],
+    );
+  },
+);
+
+test('where descriptors are short a caller is refused when nobody is idle', options, async (context) => {
+  const answers: (() => void)[] = [];
+  const { client } = await served(context, {
+    serve: (_, response, { url }) => {
+      answers.push(() => response.end(`${url.pathname}\n`));
+    },
+  });
+  const busy = await client(get('/busy'));
+  await until(() => answers.length > 0);
+  shortOfDescriptors(context, busy);
+  const fresh = await client();
+  await until(fresh.isClosed);
+  answers[0]?.();
+  await busy.told(/\/busy\n$/);
+});

@@ -220,6 +220,20 @@ describe('when all places are taken', () => {
     );
   });
 
+  test('the connection whose last answer is longest ago is closed for a new one, though another came before it', async (context) => {
+    const { client } = await served(context, { connections: 2 });
+    const first = await client(get('/one'));
+    await first.told(/\/one\n/);
+    const second = await client(get('/two'));
+    await second.told(/\/two\n/);
+    first.socket.write(get('/three'));
+    await first.told(/\/three\n/);
+    await settled();
+    await (await client(get('/new'))).told(/\/new/);
+    await until(() => first.isClosed() || second.isClosed());
+    assert.deepEqual([first.isClosed(), second.isClosed()], [false, true]);
+  });
+
   test('a new one is refused while every other is being answered', async (context) => {
     const answering: ServerResponse[] = [];
     const { client } = await served(context, {

@@ -23,6 +23,8 @@ interface Exchange {
 export class Connection extends Duplex {
   /** The caller has shown who they are: the connection is kept longer, and closed for no stranger. */
   isKnown = false;
+  /** The caller had an answer of this connection. */
+  isServed = false;
   readonly #socket: Socket;
   readonly #knownLooks: number;
   /** Under way is the first; the others were in the same slice. */
@@ -68,6 +70,7 @@ export class Connection extends Duplex {
     this.#exchanges.push({ request, begin });
     response.once('close', () => {
       this.#exchanges.shift();
+      this.isServed = true;
       this.#looks = 0;
       this.#hasBegun = this.#received !== undefined;
       // Everybody else has their turn before the next request of this connection.

@@ -156,7 +156,11 @@ class Places {
     const isFull = isShort || this.#connections.size >= this.#most;
     if (!isFull && unknown.length < this.#mostUnknown) return true;
     const isFree = ({ isDispensable }: Connection) => isDispensable;
-    const closed = unknown.find(isFree) ?? (isFull ? [...this.#connections].find(isFree) : undefined);
+    const closed =
+      unknown.find(isFree) ??
+      (isFull ? [...this.#connections].find(isFree) : undefined) ??
+      // Who asks on and on is always being answered. Whose last answer is long ago may be reading a long one.
+      unknown.findLast(({ isServed }) => isServed);
     if (closed) this.#cut(closed);
     return closed !== undefined;
   }

@@ -253,6 +253,25 @@ describe('when all places are taken', () => {
     await until(() => answering.length === 5);
   });
 
+  test('callers who were answered before, and ask on and on, keep no new one out', async (context) => {
+    const { client } = await served(context, {
+      connections: 4,
+      serve: (_, response, { url }) => {
+        if (url.pathname !== '/again') response.end(`${url.pathname}\n`);
+      },
+    });
+    const insistent: Client[] = [];
+    for (let number = 0; number < 4; number++) insistent.push(await client(get('/once') + get('/again')));
+    for (const { told } of insistent) await told(/once/);
+    await settled();
+    await (await client(get('/new'))).told(/new/);
+    await until(() => insistent.some(({ isClosed }) => isClosed()));
+    assert.deepEqual(
+      insistent.map(({ isClosed }) => isClosed()),
+      [false, false, false, true],
+    );
+  });
+
   test('a thousand strangers take no place of a caller who is known, and leave places to others like them', async (context) => {
     const { client } = await served(context, {
       forKnown: 16,

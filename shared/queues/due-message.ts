@@ -167,16 +167,18 @@ export function encodeCountdowns({
 
 /** The texts of as few messages as hold these pods, none of them too large; none for no pods. */
 function inMessages<Pod>(pods: readonly Pod[], encode: (some: readonly Pod[]) => string): string[] {
-  const overhead = Buffer.byteLength(encode([]));
+  const none = Buffer.byteLength(encode([]));
+  // The first pod comes without a comma.
+  const empty = none - ','.length;
   const messages: string[] = [];
   let some: Pod[] = [];
-  let bytes = overhead;
+  let bytes = empty;
   for (const pod of pods) {
-    const podBytes = Buffer.byteLength(encode([pod])) - overhead + ','.length;
+    const podBytes = Buffer.byteLength(encode([pod])) - none + ','.length;
     if (some.length > 0 && bytes + podBytes > MAX_DUE_MESSAGE_BYTES) {
       messages.push(encode(some));
       some = [];
-      bytes = overhead;
+      bytes = empty;
     }
     some.push(pod);
     bytes += podBytes;

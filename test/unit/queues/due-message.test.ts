@@ -75,7 +75,7 @@ describe('a message about pods', () => {
   /** What a pod adds to a message. */
   const bytesOf = (name: string) => Buffer.byteLength(JSON.stringify(pod(name))) + 1;
   const empty =
-    Buffer.byteLength(encodeCancelled({ ...ref, version, pods: [pod('')] })[0] ?? '') + 1 - bytesOf('');
+    Buffer.byteLength(encodeCancelled({ ...ref, version, pods: [pod('')] })[0] ?? '') - bytesOf('');
 
   test('holds as many as make it just as large as it may be', () => {
     const full = (bytes: number) => {

@@ -253,6 +253,21 @@ describe('when all places are taken', () => {
     await until(() => answering.length === 5);
   });
 
+  test('the places of known callers are kept free of strangers while nobody is known', async (context) => {
+    const answering: ServerResponse[] = [];
+    const { client } = await served(context, {
+      connections: 2,
+      forKnown: 1,
+      serve: (_, response) => {
+        answering.push(response);
+      },
+    });
+    await client(get('/'));
+    await until(() => answering.length === 1);
+    await until((await client(get('/'))).isClosed);
+    assert.equal(answering.length, 1);
+  });
+
   test('callers who were answered before, and ask on and on, keep no new one out', async (context) => {
     const { client } = await served(context, {
       connections: 4,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { isAlive, isInForce, projectTakeover } from '#shared/kubernetes/takeover.ts';
+import { isAlive, isInForce, projectTakeover, renewalPatch } from '#shared/kubernetes/takeover.ts';
 import { disproof } from '#shared/kubernetes/takeover-proof.ts';
 import type { LiveTaint } from '#shared/taints/taint.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
@@ -97,6 +97,14 @@ describe('a takeover is in force', () => {
 
   test('unless its relay says that it is not', () => {
     assert.equal(isInForce({ ...takeover, withheld: 'x' }, NOW), false);
+  });
+
+  test('again once it is renewed: the merge patch takes back what its relay said', () => {
+    const at = new Date(NOW).toISOString();
+    assert.deepEqual(renewalPatch({ ...takeover, withheld: 'x' }, NOW), {
+      metadata: { resourceVersion: '1' },
+      spec: { heartbeat: at, aliveSince: at, withheld: null },
+    });
   });
 });
 

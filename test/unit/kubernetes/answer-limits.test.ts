@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import type { ServerResponse } from 'node:http';
+import { Readable } from 'node:stream';
 import { describe, type TestContext, test } from 'node:test';
 import { setImmediate as tick } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { nodeName, podUid } from '#shared/eviction/identity.ts';
+import { wholeBody } from '#shared/kubernetes/answer-body.ts';
 import {
   ANSWER_BYTES,
   ANSWER_STRUCTURE,
@@ -202,6 +204,39 @@ describe('the answers under way from one API server', () => {
     other.take(UNDER_WAY_BYTES.cluster);
     other.release();
     underWay.hold().take(UNDER_WAY_BYTES.free + UNDER_WAY_BYTES.cluster);
+  });
+
+  test('count what they become when they are decompressed', async () => {
+    const text = Buffer.alloc(ANSWER_BYTES.object, ' ');
+    const zipped = gzipSync(text);
+    const underWay = new UnderWay();
+    const other = underWay.hold();
+    // Room for what arrives, and not for what that becomes.
+    other.take(UNDER_WAY_BYTES.cluster);
+    const answer = { status: 200, headers: { 'content-encoding': 'gzip' }, sentAt: 0 };
+    const read = () =>
+      wholeBody({ ...answer, body: Readable.from([zipped]) }, ANSWER_BYTES.list, underWay.hold());
+    await assert.rejects(read(), AnswerLimitError);
+    other.release();
+    assert.deepEqual(await read(), text);
+  });
+
+  test('count the lines that watches have begun', async (t) => {
+    const { api } = await scriptedServer(t, (response) => {
+      response.write(Buffer.alloc(ANSWER_BYTES.object - 1, ' '));
+    });
+    const stop = new AbortController();
+    const watch = async () => {
+      const options = { resourceVersion: '1', timeoutSeconds: 60, signal: stop.signal };
+      for await (const _ of api.nodes.watch(options));
+    };
+    const watches = Array.from({ length: 10 }, watch);
+    assert.match(
+      await failureOf(Promise.race(watches)),
+      /: its answers under way have more than 64 MiB together\.$/,
+    );
+    stop.abort();
+    await Promise.allSettled(watches);
   });
 
   test('fail the large ones beyond that, not the others, and none of another cluster', async (t) => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { type ApiError, refusal, unreachable } from '#shared/kubernetes/api-error.ts';
+import { ApiError, refusal, unreachable } from '#shared/kubernetes/api-error.ts';
 import type { Call } from '#shared/kubernetes/call.ts';
 import { blockedBy, type Refuser, refuserOf } from '#shared/kubernetes/eviction-refusal.ts';
 
@@ -191,6 +191,11 @@ const CASES: readonly (readonly [string, ApiError, Refuser])[] = [
   ['a proxy that throttles', answered(429, '<html>429 Too Many Requests</html>'), 'server'],
   ['a proxy without a server behind it', answered(502, '<html>502 Bad Gateway</html>'), 'server'],
   ['no answer', unreachable(CALL, 'api', new Error('reset')), 'server'],
+  [
+    'no answer, whatever its words',
+    new ApiError('admission webhook "x" denied the request: no', 0),
+    'server',
+  ],
   [
     'credentials that are not taken',
     answered(401, status(401, 'Unauthorized', { reason: 'Unauthorized' })),

@@ -95,6 +95,16 @@ describe('a change of policy, stops or holds', () => {
     assert.deepEqual([orders.holds.length, orders.stop?.why, fleetStop], [1, 'an incident', undefined]);
   });
 
+  test('leaves a note that speaks of another database, as somebody put it there meanwhile', async () => {
+    await start(rules);
+    const other = { database: 'another', revision: 1 };
+    await start(async (operator) => {
+      writeFileSync(note, JSON.stringify(other), { mode: 0o600 });
+      await operator.stop(PROD, { why: 'a second one' });
+    });
+    assert.deepEqual(noted(), other);
+  });
+
   test('stands when the note cannot be written', async () => {
     await start();
     await start(async (operator) => {

@@ -121,6 +121,13 @@ describe('a state directory in the hands of somebody else is refused', () => {
     assert.equal(rightsOf(victim), '644');
   });
 
+  test('because the log of its lock is a link', () => {
+    const path = join(root, 'state');
+    takeStateDirectory(path).release();
+    symlinkSync(join(root, 'elsewhere'), join(path, 'lock-journal'));
+    assert.throws(() => isInUse(path), foreign(/lock-journal is a link: move it away$/));
+  });
+
   test('unless it is the link that its user made to their own', () => {
     const state = takeStateDirectory(join(root, 'state'));
     symlinkSync(join(root, 'state'), join(root, 'link'));

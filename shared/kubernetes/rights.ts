@@ -71,16 +71,21 @@ export const NEEDED_RIGHTS: readonly Right[] = [
 /** Which of the needed rights the credentials lack, as `verb resource name in namespace`. Rejects with `ApiError`. */
 export async function missingRights(api: RightsReview, needs: readonly Right[]): Promise<readonly string[]> {
   const answers = await Promise.all(needs.map((right) => api.allowed(right)));
-  return needs
-    .filter((_, index) => answers[index] !== true)
-    .map(({ verb, resource, name, namespace }) =>
-      [
-        ...[verb, resource],
-        ...(name === undefined ? [] : [name]),
-        ...(namespace === undefined ? [] : ['in', namespace]),
-      ].join(' '),
-    );
+  return needs.filter((_, index) => answers[index] !== true).map(rightText);
 }
+
+/** A right as `verb resource name in namespace`, of which the last two may be missing. */
+export const rightText = ({
+  verb,
+  resource,
+  name,
+  namespace,
+}: { readonly verb: string } & Pick<Right, 'resource' | 'name' | 'namespace'>): string =>
+  [
+    ...[verb, resource],
+    ...(name === undefined ? [] : [name]),
+    ...(namespace === undefined ? [] : ['in', namespace]),
+  ].join(' ');
 
 /**
  * What to grant so that pods of nodes which are alive are not evicted, as one sentence; `undefined`: it is granted. Nothing else needs it.

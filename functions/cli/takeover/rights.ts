@@ -1,5 +1,6 @@
 import type { ClusterObjects } from '#functions/operator/cluster-objects.ts';
 import { fieldsOf } from '#shared/kubernetes/api-json.ts';
+import { rightText } from '#shared/kubernetes/rights.ts';
 import { TAKEOVER_GROUP } from '#shared/kubernetes/takeover.ts';
 import { PROOF_NODE } from '#shared/kubernetes/takeover-proof.ts';
 
@@ -37,7 +38,7 @@ export const TAKEOVER_RULES: readonly Rule[] = [
   { apiGroups: ['discovery.k8s.io'], resources: ['endpointslices'], verbs: ['list'] },
 ];
 
-/** Which of them our credentials lack, as `verb resource`. */
+/** Which of them our credentials lack, as `verb resource name`. */
 export async function missingTakeoverRights(objects: ClusterObjects): Promise<readonly string[]> {
   const rights = TAKEOVER_RULES.flatMap(
     ({ apiGroups: [group], resources, resourceNames: [name] = [undefined], verbs }) =>
@@ -46,9 +47,7 @@ export async function missingTakeoverRights(objects: ClusterObjects): Promise<re
       ),
   );
   const allowed = await Promise.all(rights.map((right) => isAllowed(objects, right)));
-  return rights
-    .filter((_, index) => !allowed[index])
-    .map(({ verb, resource, name }) => [verb, resource, ...(name === undefined ? [] : [name])].join(' '));
+  return rights.filter((_, index) => !allowed[index]).map(rightText);
 }
 
 async function isAllowed(objects: ClusterObjects, resourceAttributes: object): Promise<boolean> {

@@ -1,8 +1,10 @@
 import { ANSWER_BYTES, ANSWER_STRUCTURE, AnswerLimitError, tooManyBytes } from './answer-limits.ts';
 
-const [QUOTE, BACKSLASH] = [0x22, 0x5c];
-const [COMMA, COLON] = [0x2c, 0x3a];
-const [OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE] = [0x5b, 0x5d, 0x7b, 0x7d];
+/* The bytes that give a JSON text its structure. */
+export const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+export const [COMMA, COLON] = [0x2c, 0x3a];
+export const [OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE] = [0x5b, 0x5d, 0x7b, 0x7d];
 
 /**
  * Looks through a text that is about to be parsed as a whole, without its strings being made. Throws `AnswerLimitError`. A

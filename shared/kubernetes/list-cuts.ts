@@ -1,4 +1,14 @@
-import { checkItems, endOfString } from './json-structure.ts';
+import {
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  COLON,
+  COMMA,
+  checkItems,
+  endOfString,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  QUOTE,
+} from './json-structure.ts';
 
 /** Where the items of a list are in its JSON. */
 export interface ListCuts {
@@ -10,9 +20,6 @@ export interface ListCuts {
 }
 
 const ITEMS_KEY = '"items"';
-const QUOTE = 0x22;
-const [COMMA, COLON] = [0x2c, 0x3a];
-const [OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE] = [0x5b, 0x5d, 0x7b, 0x7d];
 const isSpace = (byte: number | undefined): boolean =>
   byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
 

@@ -21,7 +21,7 @@ import { agentEnvironment, EnvironmentError, readEnvironment } from '#shared/aws
 import { recentRegistrations } from '#shared/clusters/agent-of.ts';
 import { DynamoDbClusterRegistry } from '#shared/clusters/dynamodb-registry.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
-import { systemErrorText } from '#shared/files/system-error.ts';
+import { operatorText } from '#shared/files/system-error.ts';
 import { contextConnection, inClusterConnection } from '#shared/kubernetes/kubeconfig.ts';
 import { KubeconfigError } from '#shared/kubernetes/kubeconfig-file.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
@@ -134,8 +134,7 @@ async function run({ context, kubeconfig }: AgentOptions): Promise<void> {
 try {
   await run(parseOptions(process.argv.slice(2)));
 } catch (error) {
-  const known = OPERATOR_ERRORS.some((kind) => error instanceof kind);
-  const text = known ? (error as Error).message : (systemErrorText(error) ?? (error as Error).stack);
+  const text = operatorText(error, OPERATOR_ERRORS) ?? (error as Error).stack;
   process.stderr.write(`taintward agent: ${text}\n`);
   process.exit(1);
 }

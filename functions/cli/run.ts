@@ -4,7 +4,7 @@ import { LabelSelectorError } from '#functions/operator/label-selector.ts';
 import { OrderError } from '#shared/clusters/operator.ts';
 import { PolicyError } from '#shared/clusters/policy-document.ts';
 import { ForeignFileError } from '#shared/files/owner-only.ts';
-import { systemErrorText } from '#shared/files/system-error.ts';
+import { operatorText } from '#shared/files/system-error.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { KubeconfigError } from '#shared/kubernetes/kubeconfig-file.ts';
 import { QueueError } from '#shared/queues/sender.ts';
@@ -48,8 +48,7 @@ export async function run(argv: readonly string[], deps: Omit<CliDeps, 'exitWith
     // Commander has said it.
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.fine : EXIT.usage;
     deps.progress();
-    const known = OPERATOR_ERRORS.some((kind) => error instanceof kind);
-    const text = known ? (error as Error).message : systemErrorText(error);
+    const text = operatorText(error, OPERATOR_ERRORS);
     complain(`taintward: ${text === undefined ? (error as Error).stack : shownText(text)}\n`);
     return EXIT.failed;
   } finally {

@@ -9,7 +9,7 @@ import { OrderError } from '#shared/clusters/operator.ts';
 import { PolicyError } from '#shared/clusters/policy-document.ts';
 import { readPolicyFile } from '#shared/clusters/policy-file.ts';
 import { ForeignFileError } from '#shared/files/owner-only.ts';
-import { systemErrorText } from '#shared/files/system-error.ts';
+import { operatorText } from '#shared/files/system-error.ts';
 import { KubeconfigError } from '#shared/kubernetes/kubeconfig-file.ts';
 import { madeOnce } from '#shared/made-once.ts';
 import { shownLines } from '#shared/shown-text.ts';
@@ -144,8 +144,7 @@ try {
 
 /** Ends the process, as if it were killed, with one sentence for the operator. */
 function fail(error: unknown): never {
-  const known = OPERATOR_ERRORS.some((kind) => error instanceof kind);
-  const text = known ? (error as Error).message : (systemErrorText(error) ?? (error as Error).stack ?? '');
+  const text = operatorText(error, OPERATOR_ERRORS) ?? (error as Error).stack ?? '';
   process.stderr.write(`taintward: ${shownLines(text)}\n`);
   process.exit(1);
 }

@@ -50,7 +50,7 @@ export function sqliteFault(error: unknown): string {
  * its own for. `undefined`: the error is neither, so it is a mistake in the code.
  */
 export function systemErrorText(error: unknown): string | undefined {
-  const { path } = pathOf(error);
+  const path = pathOf(error);
   if (sqliteCode(error) !== undefined) {
     return `The database${path === undefined ? '' : ` ${path}`} cannot be used: ${sqliteFault(error)}.`;
   }
@@ -63,11 +63,20 @@ export function systemErrorText(error: unknown): string | undefined {
     : `${what} (${code}): ${remedy}.`;
 }
 
-function pathOf(error: unknown): { readonly path?: string } {
-  return error instanceof Error && 'path' in error && typeof error.path === 'string'
-    ? { path: error.path }
-    : {};
-}
+const pathOf = (error: unknown): string | undefined =>
+  error instanceof Error && 'path' in error && typeof error.path === 'string' ? error.path : undefined;
+
+/**
+ * What the operator reads of an error that ended a program: the message of one of these kinds, or {@link systemErrorText}. `undefined`:
+ * it is a mistake in the code, whose stack says more.
+ */
+export const operatorText = (
+  error: unknown,
+  kinds: readonly (new (...given: never) => Error)[],
+): string | undefined => {
+  const known = kinds.some((kind) => error instanceof kind);
+  return known ? (error as Error).message : systemErrorText(error);
+};
 
 /** Runs work on a database; an error of SQLite names its path from then on. */
 export function namingDatabase<T>(path: string, work: () => T): T {

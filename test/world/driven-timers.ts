@@ -11,15 +11,23 @@ export interface DrivenTimers {
   settle(): Promise<void>;
 }
 
-/** Timers and the date stand still, until the end of the test, unless the test moves them. */
-export function driveTimers(context: Pick<TestContext, 'mock' | 'after'>, now = 0): DrivenTimers {
-  context.mock.timers.enable({ apis: ['setTimeout', 'Date'], now });
+/** Has timers driven by the test from now on; what it returns ends that. */
+function drive(
+  { mock }: Pick<TestContext, 'mock'>,
+  options: Parameters<TestContext['mock']['timers']['enable']>[0],
+): () => void {
+  mock.timers.enable(options);
   // Modules that import the functions of node:timers/promises by name get the driven ones only so.
   syncBuiltinESMExports();
-  context.after(() => {
-    context.mock.timers.reset();
+  return () => {
+    mock.timers.reset();
     syncBuiltinESMExports();
-  });
+  };
+}
+
+/** Timers and the date stand still, until the end of the test, unless the test moves them. */
+export function driveTimers(context: Pick<TestContext, 'mock' | 'after'>, now = 0): DrivenTimers {
+  context.after(drive(context, { apis: ['setTimeout', 'Date'], now }));
   const settle = async (): Promise<void> => {
     for (let turns = 0; turns < 3; turns++) await new Promise((resolve) => setImmediate(resolve));
   };
@@ -36,23 +44,21 @@ export function driveTimers(context: Pick<TestContext, 'mock' | 'after'>, now = 
 }
 
 /** Does `work`, in which waits take no time: timers fire in their order, one step of time after each turn of the event loop. */
-export async function inNoTime<T>({ mock }: Pick<TestContext, 'mock'>, work: () => Promise<T>): Promise<T> {
-  mock.timers.enable({ apis: ['setTimeout'] });
-  syncBuiltinESMExports();
+export async function inNoTime<T>(context: Pick<TestContext, 'mock'>, work: () => Promise<T>): Promise<T> {
+  const end = drive(context, { apis: ['setTimeout'] });
   try {
     let done = false;
     const result = work();
-    const end = () => {
+    const settled = () => {
       done = true;
     };
-    result.then(end, end);
+    result.then(settled, settled);
     while (!done) {
       await new Promise((resolve) => setImmediate(resolve));
-      mock.timers.tick(STEP_MS);
+      context.mock.timers.tick(STEP_MS);
     }
     return await result;
   } finally {
-    mock.timers.reset();
-    syncBuiltinESMExports();
+    end();
   }
 }

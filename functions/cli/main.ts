@@ -1,10 +1,10 @@
-import { createInterface } from 'node:readline/promises';
 import { type OpenFleetDeps, openFleet, openLive } from '#functions/operator/open-fleet.ts';
 import { AwsClients } from '#shared/clusters/aws-clients.ts';
 import { connector } from '#shared/clusters/connect.ts';
 import { localContextConnection } from '#shared/clusters/local-context-connection.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import type { CliDeps } from './command.ts';
+import { confirmBy } from './confirm.ts';
 import { EXIT } from './exit-codes.ts';
 import { terminalPaint } from './paint.ts';
 import { terminalProgress } from './progress.ts';
@@ -40,7 +40,9 @@ const deps: Omit<CliDeps, 'exitWith'> = {
     process.once('SIGINT', () => seenEnough.abort());
     return watchOn(process.stdout, seenEnough.signal)(look);
   },
-  confirm: process.stdin.isTTY ? confirm : undefined,
+  confirm: process.stdin.isTTY
+    ? (question) => confirmBy({ input: process.stdin, output: process.stderr }, question)
+    : undefined,
   complain: (text) => process.stderr.write(text),
 };
 
@@ -52,12 +54,3 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 
 process.exitCode = await run(process.argv.slice(2), deps);
 if (process.exitCode === EXIT.failed) for (const text of onFailure) process.stderr.write(`${text}\n`);
-
-async function confirm(question: string): Promise<boolean> {
-  const terminal = createInterface({ input: process.stdin, output: process.stderr });
-  try {
-    return /^y(es)?$/i.test(await terminal.question(`${question} [y/N] `));
-  } finally {
-    terminal.close();
-  }
-}

@@ -1,0 +1,33 @@
+import assert from 'node:assert/strict';
+import { PassThrough } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import { describe, test } from 'node:test';
+import { confirmBy } from '#functions/cli/confirm.ts';
+
+/** What comes of a question that is answered with these bytes, after which the input ends. */
+async function answered(bytes: string) {
+  const [input, output] = [new PassThrough(), new PassThrough()];
+  const confirmed = confirmBy({ input, output }, 'Evict pods there from now on?');
+  input.end(bytes);
+  const isConfirmed = await confirmed;
+  output.end();
+  return { isConfirmed, asked: await text(output) };
+}
+
+describe('a question at a terminal', () => {
+  for (const yes of ['y\n', 'yes\n', 'Y\n', 'YES\n', 'y\r\n']) {
+    test(`is confirmed by ${JSON.stringify(yes)}`, async () => {
+      assert.equal((await answered(yes)).isConfirmed, true);
+    });
+  }
+
+  for (const no of ['\n', '\r\n', 'n\n', 'no\n', 'yeah\n', ' \n', 'ny\n', 'yn\n', '\ny\n', '']) {
+    test(`is not confirmed by ${JSON.stringify(no)}`, async () => {
+      assert.equal((await answered(no)).isConfirmed, false);
+    });
+  }
+
+  test('offers no as the default', async () => {
+    assert.equal((await answered('\n')).asked, 'Evict pods there from now on? [y/N] ');
+  });
+});

@@ -27,10 +27,9 @@ type AwsEnvironment = Variables<typeof historyVariables> &
 
 /** What differs between who carries out what is due, and where. */
 export interface AwsHandlerDeps
-  extends Pick<
-    EvictHandlerDeps,
-    'timers' | 'metrics' | 'notices' | 'laterEvents' | 'sendOn' | 'clock' | 'log'
-  > {
+  extends Pick<EvictHandlerDeps, 'timers' | 'metrics' | 'notices' | 'laterEvents' | 'clock' | 'log'> {
+  /** Required here: a cluster may have an agent, and its pods must not be evicted from anywhere else. */
+  readonly sendOn: NonNullable<EvictHandlerDeps['sendOn']>;
   readonly table: DynamoDbTable;
   readonly sqs: SQSClient;
   /** Where the messages come from. */

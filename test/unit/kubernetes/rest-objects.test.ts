@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { RestObjects } from '#shared/kubernetes/rest-objects.ts';
+import { Transport } from '#shared/kubernetes/transport.ts';
+import { type Answer, json, scriptedServer, status } from './scripted-server.ts';
+
+/** The NodeEvictions of a namespace, at a server that answers so. */
+async function objectsOf(t: TestContext, answer: Answer) {
+  const { connection, requests } = await scriptedServer(t, answer);
+  const transport = new Transport(connection);
+  t.after(() => transport.close());
+  const place = { group: 'taintward.dev/v1', resource: 'nodeevictions', namespace: 'taintward' };
+  return { objects: new RestObjects(transport, place), requests };
+}
+
+test('an object is removed only in the version that was read', async (t) => {
+  const { objects, requests } = await objectsOf(t, json({ kind: 'Status', status: 'Success' }));
+  await objects.remove('n1', '17');
+  assert.deepEqual(
+    requests.map(({ method, url, body }) => [method, url, JSON.parse(body).preconditions]),
+    [['DELETE', '/apis/taintward.dev/v1/namespaces/taintward/nodeevictions/n1', { resourceVersion: '17' }]],
+  );
+});
+
+for (const [code, reason] of [
+  [404, 'NotFound'],
+  [409, 'Conflict'],
+] as const) {
+  test(`an object that is gone or was changed since (${code}) stays as it is, and nothing is wrong`, async (t) => {
+    const { objects } = await objectsOf(t, status(code, reason, ''));
+    assert.equal(await objects.remove('n1', '17'), undefined);
+  });
+}
+
+test('an object is replaced in the version that it names, and a conflict is no answer', async (t) => {
+  const { objects, requests } = await objectsOf(t, status(409, 'Conflict', ''));
+  const object = {
+    apiVersion: 'taintward.dev/v1',
+    kind: 'NodeEviction',
+    metadata: { name: 'n1', resourceVersion: '17' },
+  };
+  assert.equal(await objects.replace(object), undefined);
+  assert.deepEqual(
+    requests.map(({ method, body }) => [method, JSON.parse(body).metadata.resourceVersion]),
+    [['PUT', '17']],
+  );
+});

@@ -1,0 +1,40 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { TakeoverState } from '#functions/operator/takeover/state.ts';
+import { takeoverFindings } from '#functions/operator/takeover-findings.ts';
+import type { Takeover } from '#shared/kubernetes/api.ts';
+
+const NOW = Date.UTC(2026, 10, 21, 12);
+const LAPSE_MS = 90_000;
+
+/** A takeover at the nodes whose heartbeat is so old. */
+function atNodes(heartbeatAgeMs: number | undefined, live: Partial<Takeover> = {}): TakeoverState {
+  const heartbeat = heartbeatAgeMs === undefined ? {} : { heartbeat: NOW - heartbeatAgeMs };
+  const takeover = { resourceVersion: '1', keys: [], lapseMs: LAPSE_MS, ...heartbeat, ...live };
+  const faults = { missing: [], changed: [] };
+  return {
+    now: NOW,
+    nodes: { live: takeover, faults },
+    pods: undefined,
+    alarms: { nodes: [], pods: [] },
+  };
+}
+
+const saidOf = (state: TakeoverState) => takeoverFindings(state, undefined).map(({ says }) => says);
+
+describe('the built-in controller rests', () => {
+  test('while the heartbeat of the takeover is fresh', () => {
+    assert.match(saidOf(atNodes(LAPSE_MS - 1)).join(), /the built-in controller rests/);
+  });
+
+  for (const [why, state] of [
+    ['has lapsed', atNodes(LAPSE_MS)],
+    ['is of the future', atNodes(-LAPSE_MS)],
+    ['was never renewed', atNodes(undefined)],
+    ['is withheld', atNodes(1, { withheld: 'an eviction is overdue by 70 s' })],
+  ] as const) {
+    test(`by no finding whose heartbeat ${why}`, () => {
+      assert.doesNotMatch(saidOf(state).join(), /rests|alive/);
+    });
+  }
+});

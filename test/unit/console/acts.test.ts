@@ -55,6 +55,23 @@ test('what was not shown, or not as it is by now, is not done', async (t) => {
   assert.equal((await orders()).stop, undefined);
 });
 
+test('an act is shown anew after a stop of all clusters, or after the guard has tripped', async (t) => {
+  const { ask, operator, rulebook, orders } = await enforced(t);
+  const act = { kind: 'stop', cluster: PROD, why: 'an incident' } as const;
+  for (const change of [
+    () => operator.stopAll({ why: 'meanwhile' }),
+    async () => {
+      const trip = { scope: 'cluster', trippedAt: NOW, nodes: 3, outOf: 4 } as const;
+      await rulebook.changeGuard(PROD, (await rulebook.read(PROD)).guard, [trip]);
+    },
+  ]) {
+    const { confirm } = await ask('POST api/preview', act);
+    await change();
+    await assert.rejects(ask('POST api/acts', { act, confirm }), /409 .*look at it again/);
+  }
+  assert.equal((await orders()).stop, undefined);
+});
+
 test('a pause leaves the policy as it was written but for its mode, and ends by itself or by hand', async (t) => {
   const { perform, orders } = await enforced(t);
   await perform({ kind: 'pause', cluster: PROD, why: 'maintenance', forMs: 60_000 });

@@ -345,6 +345,22 @@ describe('a relay that holds a lease', () => {
     assert.equal(one.keeper.maySpeak(), false);
   });
 
+  test('counts its time from when it asked for the lease, not from the answer', async (context) => {
+    const { time, keeperOf, leases } = bench(context);
+    const one = keeperOf('a');
+    one.table.renew = away;
+    one.table.take = async (...args) => {
+      const taken = await leases.take(...args);
+      await new Promise((resolve) => setTimeout(resolve, 5 * SECOND));
+      return taken;
+    };
+    one.keeper.start();
+    await time.pass(LEASE_TTL_MS - STEP_MS);
+    assert.equal(one.keeper.maySpeak(), true);
+    await time.pass(2 * STEP_MS);
+    assert.equal(one.keeper.maySpeak(), false);
+  });
+
   test('ends at once when another one has it, and waits again', async (context) => {
     const { time, keeperOf, leases } = bench(context);
     const one = keeperOf('a');

@@ -45,6 +45,29 @@ describe('a leadership', () => {
     assert.equal(await isOver(), false, 'nobody has taken it yet');
   });
 
+  test('is counted from when the lease was asked for, however late the answer comes', async () => {
+    const late = async <T>(answer: Promise<T>): Promise<T> => {
+      const given = await answer;
+      pass(5_000);
+      return given;
+    };
+    const slow = Object.assign(Object.create(leases), {
+      take: (...asked: Parameters<KubernetesLeases['take']>) => late(leases.take(...asked)),
+      renew: (...asked: Parameters<KubernetesLeases['renew']>) => late(leases.renew(...asked)),
+    });
+    leadership = new Leadership({ leases: slow, clock: { now: () => at }, stopwatch: () => stopwatchMs });
+    const lease = await took();
+    pass(LEASE_TTL_MS - 5_000 - 1);
+    assert.equal(leadership.mayAct(), true);
+    pass(1);
+    assert.equal(leadership.mayAct(), false);
+    assert.ok(await leadership.renew(lease, { renewedAt: at }));
+    pass(LEASE_TTL_MS - 5_000 - 1);
+    assert.equal(leadership.mayAct(), true);
+    pass(1);
+    assert.equal(leadership.mayAct(), false);
+  });
+
   test('stands still while it is not known to last, and goes on when the lease could be renewed', async () => {
     const lease = await took();
     pass(60_000);

@@ -352,3 +352,22 @@ test('a relay that speaks for the cluster no longer writes nothing', async (cont
   await time.pass(10 * SECOND);
   assert.deepEqual(book.state.trips, []);
 });
+
+test('nothing is written by a view that has become untrue, however often the write before had failed', async (context) => {
+  const { book, fail, state, time, guard } = await bench(context);
+  book.isAway = true;
+  fail(1, 2, 3);
+  await time.pass(SECOND);
+  const { tries } = book;
+  assert.ok(tries > 0);
+  state.knows = false;
+  book.isAway = false;
+  await time.pass(60 * SECOND);
+  assert.ok(book.tries <= tries + 1);
+  assert.deepEqual(scopes(book.state.trips), []);
+  assert.equal(guard.mayTell, false);
+  state.knows = true;
+  guard.look();
+  await time.pass(SECOND);
+  assert.deepEqual(scopes(book.state.trips), ['cluster']);
+});

@@ -229,6 +229,25 @@ describe('while the queue is away, the source', () => {
     assert.deepEqual(queue.deleted, ['handle of m1']);
     await stopped(world);
   });
+
+  test('asks as soon again as ever once it has answered in between', async (t) => {
+    const world = source(t, done);
+    const { queue, time } = world;
+    queue.away = new Error('no way there');
+    await time.pass(60_000);
+    queue.away = undefined;
+    queue.put('m1');
+    await time.pass(11_000);
+    queue.away = new Error('no way there');
+    await time.pass(WAIT_SECONDS * 1_000);
+    const asked = queue.asked.length;
+    queue.away = undefined;
+    queue.put('m2');
+    await time.pass(1_000);
+    assert.ok(queue.asked.length > asked);
+    assert.deepEqual(queue.deleted, ['handle of m1', 'handle of m2']);
+    await stopped(world);
+  });
 });
 
 describe('a source that is to stop', () => {

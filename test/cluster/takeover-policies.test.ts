@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import fc from 'fast-check';
 import { ClusterObjects } from '#functions/operator/cluster-objects.ts';
 import { NODE_TAKEOVER, nodeTakeover } from '#functions/operator/takeover/at-nodes.ts';
 import { POD_TAKEOVER, podTakeover } from '#functions/operator/takeover/at-pods.ts';
 import { type Manifest, pathOf } from '#functions/operator/takeover/manifest.ts';
+import { takenOver } from '#functions/operator/takeover/taken-tolerations.ts';
 import { fieldsOf } from '#shared/kubernetes/api-json.ts';
 import { TAKEOVER_PATH } from '#shared/kubernetes/takeover.ts';
 import { NODE_NOT_READY, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
@@ -110,8 +112,8 @@ describe('at pods', () => {
   });
 
   /** The note and the tolerations of a pod that is only tried. */
-  async function made(tolerations: readonly WatchedToleration[]) {
-    const pod = await objects.tryCreate(`/api/v1/namespaces/${cluster.namespace}/pods`, {
+  async function made(tolerations: readonly WatchedToleration[], namespace = cluster.namespace) {
+    const pod = await objects.tryCreate(`/api/v1/namespaces/${namespace}/pods`, {
       metadata: { generateName: 'tried-' },
       spec: {
         tolerations,
@@ -145,5 +147,34 @@ describe('at pods', () => {
   test('a pod that tolerates for ever is left alone', async () => {
     const tolerations = [FOREVER];
     assert.deepEqual(await made(tolerations), { tolerations });
+  });
+
+  test('the policy and adopting make the same of a pod, whatever it tolerates', async () => {
+    const keys = fc.constantFrom(NODE_NOT_READY, NODE_UNREACHABLE, 'maintenance');
+    // Just below 2 ** 31 the policy, which the API server asks twice, takes its own sum for too long to matter: after 68 years.
+    const forSeconds = fc.record(
+      { tolerationSeconds: fc.constantFrom(-5, 0, 1, 300, 2_000_000_000, 2 ** 31, Number.MAX_SAFE_INTEGER) },
+      { requiredKeys: [] },
+    );
+    const aimed = fc.oneof(
+      forSeconds.map((more) => ({ effect: 'NoExecute', ...more })),
+      fc.constantFrom({}, { effect: 'NoSchedule' }),
+    );
+    const matching = fc.oneof(
+      keys.map((key) => ({ key, operator: 'Exists' })),
+      fc.record({ key: keys, operator: fc.constant('Equal'), value: fc.constantFrom('', 'v') }),
+      fc.constant({ operator: 'Exists' }),
+    );
+    const toleration = fc.tuple(matching, aimed).map(([match, aim]) => ({ ...match, ...aim }));
+    await fc.assert(
+      fc.asyncProperty(fc.array(toleration, { maxLength: 4 }), async (tolerations) => {
+        // What the API server itself adds, where no pod is taken over.
+        const { tolerations: before } = await made(tolerations, 'default');
+        const adopted = takenOver({ tolerations: before, note: '' }, POD_TAKEOVER);
+        const { note = '', tolerations: after } = await made(tolerations);
+        assert.deepEqual({ note, tolerations: after }, adopted ?? { note: '', tolerations: before });
+      }),
+      { numRuns: 100 },
+    );
   });
 });

@@ -151,9 +151,16 @@ async function readFleet(deps: FleetViewDeps, at: EpochMs): Promise<Omit<Seen, '
     at,
     ...(fleetStop ? { fleetStop } : {}),
     clusters: read.map(({ seen }) => seen),
-    pending: read.flatMap(({ pending }) => pending).sort((a, b) => a.record.fireAt - b.record.fireAt),
+    pending: read.flatMap(({ pending }) => pending).sort(firstToGo),
   };
 }
+
+/** By deadline, and at one moment by name: a table whose rows change places cannot be read. */
+const firstToGo = (a: PendingSeen, b: PendingSeen): number =>
+  a.record.fireAt - b.record.fireAt || (placeOf(a) < placeOf(b) ? -1 : 1);
+
+const placeOf = ({ cluster, record }: PendingSeen): string =>
+  [cluster, record.namespace, record.name, record.uid].join('/');
 
 async function readCluster(
   cluster: ClusterName,

@@ -210,6 +210,18 @@ test('of a cluster that is only observed, the timeline says what would have gone
   assert.deepEqual(minutes[1], { goes: 0, held: 0, observed: 1 });
 });
 
+test('rows that are due at one moment are sorted by name', async (t) => {
+  const names = ['d', 'a', 'c', 'b', 'e'];
+  const { ask } = await consoleOf(t, {
+    'node-1': names.map((name) => aRecord({ name, fireAt: NOW })),
+    'node-2': names.map((name) => aRecord({ name: `${name}2`, fireAt: NOW })),
+  });
+  const { rows } = await ask('GET api/pending', {});
+  const found = rows.map(([, , , , pod]) => pod);
+  assert.deepEqual(found, found.toSorted());
+  assert.equal(found.length, 10);
+});
+
 test('ten thousand pending rows are read and told in a moment, and a tuple each', async (t) => {
   const nodes = Object.fromEntries(
     Array.from({ length: 100 }, (_, index) => [`node-${index}`, someRecords(100)]),

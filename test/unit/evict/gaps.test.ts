@@ -225,3 +225,18 @@ describe('what failed on a node, and has a next try,', () => {
     assert.equal(await retryOf(), undefined);
   });
 });
+
+test('what is overdue for long, and has failed before, is evicted after what has just fallen due', async () => {
+  const some = ['u1', 'u2', 'u3'].map((uid) => pod(uid, { tolerations: [tolerating('a', 5)] }));
+  const fresh = ['u4', 'u5', 'u6'].map((uid) => pod(uid));
+  const pods = [...some, ...fresh];
+  const bench = await heard(
+    [nodeDelta(1, { pods })],
+    pods.map(({ uid, tolerations }) => livePod(uid, { tolerations })),
+  );
+  await bench.clock.advanceTo(at(61));
+  await evictNode(ref, bench);
+  const order = bench.cluster.deletions.map(({ pod: { uid } }) => uid);
+  assert.deepEqual(order.slice(0, 3).sort(), ['u4', 'u5', 'u6']);
+  assert.deepEqual(order.slice(3).sort(), ['u1', 'u2', 'u3']);
+});

@@ -48,3 +48,14 @@ test('what was given up is not overdue', async () => {
   const store = await stored({ gaveUpAt: at(70) });
   assert.equal(await longestOverdueMs(store, ref.cluster, ['a', 'b'], at(75)), 0);
 });
+
+test('what failed is overdue from its deadline on, however late its node is tried again', async () => {
+  const store = await stored({ failure: { since: at(60), error: 'no' } });
+  const n1 = { cluster: ref.cluster, node: nodeName('n1') };
+  const { node, revision } = await store.load(n1, at(61));
+  assert.ok(node);
+  const retry = { attempts: 9, since: at(60), nextTryAt: at(900), error: 'no', everything: true };
+  const change = { node: { ...node, retry }, schedule: [], end: [], live: true };
+  assert.equal(await store.commit(n1, revision, change, at(61)), 'committed');
+  assert.equal(await longestOverdueMs(store, ref.cluster, ['a'], at(75)), 15_000);
+});

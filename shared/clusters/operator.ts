@@ -54,20 +54,12 @@ export class Operator {
   /** Has a policy document hold in a cluster. Rejects with `PolicyError`, too, but for one that holds there already. */
   async applyPolicy(cluster: ClusterName, text: string, why?: string): Promise<'applied' | 'unchanged'> {
     return this.#order<'applied' | 'unchanged'>(cluster, (orders) => {
-      const before = orders.policy?.text;
-      if (before === text) return { result: 'unchanged' };
-      const read = parseAppliedPolicy(text);
-      const policy = { text, read, revision: orders.revision + 1 };
+      if (orders.policy?.text === text) return { result: 'unchanged' };
+      const { next, entry } = policyOrders(orders, text, this.#clock.now());
       return {
         result: 'applied',
-        next: { ...orders, policy },
-        entry: {
-          kind: 'policy',
-          what: `applied a policy: ${read.mode}`,
-          ...(why === undefined ? {} : { why: reason(why) }),
-          ...(before === undefined ? {} : { before }),
-          after: text,
-        },
+        next,
+        entry: { ...entry, ...(why === undefined ? {} : { why: reason(why) }) },
       };
     });
   }
@@ -142,7 +134,7 @@ export class Operator {
 
   /** Stops all evictions in all clusters, those included that are added later. */
   async stopAll(reasons: Reasons): Promise<Stop> {
-    return this.#repeat(async () => {
+    return repeatChange(async () => {
       const found = await this.#rulebook.fleetStop();
       const stop = this.#stop('fleet', reasons);
       const what = `stopped evictions in all clusters${untilText(stop)}`;
@@ -153,7 +145,7 @@ export class Operator {
 
   /** Takes back the stop of all clusters; those that were stopped by themselves stay so. */
   async resumeAll(why: string): Promise<void> {
-    await this.#repeat(async () => {
+    await repeatChange(async () => {
       const found = await this.#rulebook.fleetStop();
       if (!found)
         throw new OrderError('The clusters are not stopped all together: there is nothing to resume.');
@@ -199,7 +191,7 @@ export class Operator {
 
   /** Lets go what the guard of a cluster holds, and leaves it to a relay to count the nodes for which that was said. */
   async releaseGuard(cluster: ClusterName, why: string): Promise<void> {
-    await this.#repeat(async () => {
+    await repeatChange(async () => {
       const { guard } = await this.#rulebook.read(cluster);
       if (guard.trips.length === 0) {
         throw new OrderError(`The guard of cluster ${cluster} holds nothing: there is nothing to release.`);
@@ -229,7 +221,7 @@ export class Operator {
       readonly entry?: Omit<AuditEntry, 'who' | 'at' | 'cluster'>;
     },
   ): Promise<Result> {
-    return this.#repeat(async () => {
+    return repeatChange(async () => {
       const { orders: found } = await this.#rulebook.read(cluster);
       const { result, next, entry } = decide(current(found, this.#clock.now()));
       if (!next || !entry) return { result, change: 'changed' };
@@ -245,17 +237,6 @@ export class Operator {
     });
   }
 
-  async #repeat<Result>(
-    attempt: () => Promise<{ readonly result: Result; readonly change: Change }>,
-  ): Promise<Result> {
-    for (let attempts = 1; attempts <= ATTEMPTS; attempts++) {
-      const { result, change } = await attempt();
-      if (change === 'changed') return result;
-      await pause(backoffMs(attempts, BACKOFF));
-    }
-    throw new OrderError('Others keep changing the same at this moment: try again.');
-  }
-
   #stop(scope: Stop['scope'], reasons: Reasons): Stop {
     return { scope, ...this.#act(reasons) };
   }
@@ -268,6 +249,32 @@ export class Operator {
   #entry(entry: Omit<AuditEntry, 'who' | 'at'>): AuditEntry {
     return { who: this.who, at: this.#clock.now(), ...entry };
   }
+}
+
+/** What is attempted again for as long as others are faster. Rejects with `OrderError` where that has no end. */
+export async function repeatChange<Result>(
+  attempt: () => Promise<{ readonly result: Result; readonly change: Change }>,
+): Promise<Result> {
+  for (let attempts = 1; attempts <= ATTEMPTS; attempts++) {
+    const { result, change } = await attempt();
+    if (change === 'changed') return result;
+    await pause(backoffMs(attempts, BACKOFF));
+  }
+  throw new OrderError('Others keep changing the same at this moment: try again.');
+}
+
+/** Orders under which a policy document holds that does not yet, and what the audit tells of it. Throws `PolicyError`. */
+export function policyOrders(found: Orders, text: string, now: EpochMs) {
+  const orders = current(found, now);
+  const read = parseAppliedPolicy(text);
+  const before = orders.policy?.text;
+  const entry = {
+    kind: 'policy',
+    what: `applied a policy: ${read.mode}`,
+    ...(before === undefined ? {} : { before }),
+    after: text,
+  } as const;
+  return { next: { ...orders, policy: { text, read, revision: found.revision + 1 } }, entry };
 }
 
 /** What still counts of orders. */

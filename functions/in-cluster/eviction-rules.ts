@@ -1,6 +1,8 @@
 import * as z from 'zod';
+import type { AppliedFile } from '#shared/clusters/policy-of-file.ts';
 import type { AuditEntry, FleetRulings, GuardState, Orders } from '#shared/clusters/rulebook.ts';
 import {
+  appliedFileSchema,
   auditSchema,
   guardStateOf,
   holdSchema,
@@ -28,6 +30,8 @@ export interface KeptRules {
   readonly orders: Orders;
   readonly guard: GuardState;
   readonly fleet: FleetRulings;
+  /** Beside the orders, of which every release reads every field. */
+  readonly appliedFile?: AppliedFile;
   /** Packed. */
   readonly audit?: string;
 }
@@ -46,6 +50,7 @@ const objectSchema = z.object({
     }),
     guard: z.strictObject({ revision, trips: tripsSchema }),
     fleet: z.strictObject({ revision, stop: stopSchema.exactOptional() }),
+    appliedFile: appliedFileSchema.exactOptional(),
     audit: z.string().exactOptional(),
   }),
 });
@@ -70,11 +75,12 @@ export const clusterOfRules = (object: unknown): ClusterName | undefined =>
 export function readEvictionRules(object: unknown): KeptRules {
   const cluster = clusterOfRules(object);
   const { metadata, status } = parseStored(objectSchema, object, `rules of ${nameOf(cluster)}`);
-  const { orders, guard, fleet, audit } = status;
+  const { orders, guard, fleet, appliedFile, audit } = status;
   return {
     ...{ cluster, resourceVersion: metadata.resourceVersion, orders },
     guard: guardStateOf(guard.revision, guard.trips),
     fleet: { fleetRevision: fleet.revision, ...(fleet.stop ? { fleetStop: fleet.stop } : {}) },
+    ...(appliedFile === undefined ? {} : { appliedFile }),
     ...(audit === undefined ? {} : { audit }),
   };
 }
@@ -86,7 +92,7 @@ export type RulesToWrite = Omit<KeptRules, 'guard'> & {
 
 /** The `EvictionRules` of that name that says all of it. */
 export function evictionRules(
-  { cluster, resourceVersion, orders, guard, fleet, audit }: RulesToWrite,
+  { cluster, resourceVersion, orders, guard, fleet, appliedFile, audit }: RulesToWrite,
   name: string,
 ): KubernetesObject & { readonly status: object } {
   const { policy, stop, holds } = orders;
@@ -104,6 +110,7 @@ export function evictionRules(
       orders: { revision: orders.revision, policy, stop, holds },
       guard,
       fleet: { revision: fleet.fleetRevision, stop: fleet.fleetStop },
+      ...(appliedFile === undefined ? {} : { appliedFile }),
       ...(audit === undefined ? {} : { audit }),
     },
   };

@@ -1,10 +1,10 @@
+import type { AppliedFile, FileRulebook } from '#shared/clusters/policy-of-file.ts';
 import type {
   AuditEntry,
   AuditQuery,
   Change,
   GuardState,
   Orders,
-  Rulebook,
   Rulings,
 } from '#shared/clusters/rulebook.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
@@ -37,7 +37,7 @@ export interface KubernetesRulebookOptions {
 }
 
 /** The rulebook in the cluster itself: one `EvictionRules` for each cluster, and one for all. Every method rejects with `StoreError`. */
-export class KubernetesRulebook implements Rulebook {
+export class KubernetesRulebook implements FileRulebook {
   readonly #objects: Objects;
   readonly #historyDays: number;
 
@@ -76,13 +76,30 @@ export class KubernetesRulebook implements Rulebook {
   changeOrders(
     cluster: ClusterName,
     found: Orders,
-    { policy, stop, holds }: Omit<Orders, 'revision'>,
+    next: Omit<Orders, 'revision'>,
     entry: AuditEntry,
   ): Promise<Change> {
     return this.#change(cluster, entry, (kept) => {
       if (kept.orders.revision !== found.revision) return undefined;
-      const next = { ...(policy ? { policy } : {}), ...(stop ? { stop } : {}), holds };
-      return { ...kept, guard: written(kept.guard), orders: { revision: found.revision + 1, ...next } };
+      return { ...kept, guard: written(kept.guard), orders: ordersAfter(found, next) };
+    });
+  }
+
+  async appliedFile(cluster: ClusterName): Promise<AppliedFile | undefined> {
+    return (await this.#kept(cluster)).appliedFile;
+  }
+
+  noteFile(
+    cluster: ClusterName,
+    found: { readonly orders: Orders; readonly file: AppliedFile | undefined },
+    file: AppliedFile,
+    change?: { readonly next: Omit<Orders, 'revision'>; readonly entry: AuditEntry },
+  ): Promise<Change> {
+    return this.#change(cluster, change?.entry, (kept) => {
+      if (kept.orders.revision !== found.orders.revision) return undefined;
+      if (kept.appliedFile?.hash !== found.file?.hash) return undefined;
+      const orders = change ? ordersAfter(found.orders, change.next) : kept.orders;
+      return { ...kept, guard: written(kept.guard), orders, appliedFile: file };
     });
   }
 
@@ -153,6 +170,13 @@ const nameOf = (cluster: ClusterName | undefined): string =>
 /** What an object says, or the lack of one. */
 const keptIn = (object: unknown, cluster: ClusterName | undefined): KeptRules =>
   object === undefined ? nothingSaid(cluster) : readEvictionRules(object);
+
+const ordersAfter = ({ revision }: Orders, { policy, stop, holds }: Omit<Orders, 'revision'>): Orders => ({
+  revision: revision + 1,
+  ...(policy ? { policy } : {}),
+  ...(stop ? { stop } : {}),
+  holds,
+});
 
 /** A guard as it is stored: what stands and what was released, in one list. */
 const written = ({ revision, trips, released = [] }: GuardState): RulesToWrite['guard'] => ({

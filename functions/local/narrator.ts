@@ -56,6 +56,8 @@ function tell({ event, fields }: LogLine, now: EpochMs): string | undefined {
       return styleText('magenta', `${podOf(fields)} is due and held: ${fields.by && HELD[fields.by]}`);
     case 'policy.applied':
       return `its policy was applied: ${fields.mode}`;
+    case 'policy.kept':
+      return `its policy was kept (${fields.mode}): ${KEPT[fields.file]}`;
     case 'rules.changed':
       return 'what governs it changed: all that is tainted is decided anew';
     case 'guard.tripped':
@@ -83,6 +85,11 @@ const CANCELLED: Readonly<Record<CancelReason, string>> = {
 const BLOCKED = {
   budget: 'waits for its disruption budget',
   admission: 'is refused by an admission webhook or policy',
+};
+
+const KEPT = {
+  unchanged: 'the file of --policy is as it was applied before, and somebody changed the policy since',
+  older: 'another replica applied a newer file than the one of --policy',
 };
 
 const HELD: Readonly<Record<Brake['kind'], string>> = {

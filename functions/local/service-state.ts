@@ -1,5 +1,5 @@
 import type { LeaseReader, Leases } from '#shared/clusters/lease.ts';
-import type { Rulebook } from '#shared/clusters/rulebook.ts';
+import type { FileRulebook } from '#shared/clusters/policy-of-file.ts';
 import type { Brake } from '#shared/eviction/brake.ts';
 import type { ClusterName, EpochMs, NodeRef } from '#shared/eviction/identity.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
@@ -50,7 +50,7 @@ export interface ServiceStore extends Store {
 export interface ServiceState {
   readonly store: ServiceStore;
   readonly leases: Leases & Pick<LeaseReader, 'epoch'>;
-  readonly rulebook: Rulebook;
+  readonly rulebook: FileRulebook;
   readonly history: History & RecentEvictions;
   readonly deadLetters: DeadLetters;
   /** Throws `StateLostError` when what it keeps was taken away from under this process; absent: it cannot be. */

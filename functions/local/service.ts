@@ -109,7 +109,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   standingMetrics(registry, store);
   const operator = new Operator({ rulebook, clock, who: localUser() });
   const names = [...apis.keys()];
-  const policies = new StartPolicies(options.policies, names, { operator, rulebook, log });
+  const policies = new StartPolicies(options.policies, names, { operator, rulebook, clock, log });
   // Who is not alone says nothing before it leads.
   if (!state.leads) await policies.apply();
 

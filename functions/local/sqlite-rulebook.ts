@@ -1,5 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
 import * as z from 'zod';
+import type { AppliedFile, FileRulebook } from '#shared/clusters/policy-of-file.ts';
 import type {
   AuditEntry,
   AuditQuery,
@@ -7,10 +8,10 @@ import type {
   FleetRulings,
   GuardState,
   Orders,
-  Rulebook,
   Rulings,
 } from '#shared/clusters/rulebook.ts';
 import {
+  appliedFileSchema,
   auditSchema,
   guardStateOf,
   holdSchema,
@@ -36,11 +37,18 @@ const ordersSchema = z.strictObject({
   holds: z.array(holdSchema),
 });
 
+/** Absent from databases of the releases before it, which is no other schema to them. */
+const APPLIED_FILES = `
+  CREATE TABLE IF NOT EXISTS applied_files (
+    cluster TEXT PRIMARY KEY,
+    json TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID`;
+
 /** Who stops all clusters when rules may be missing, as a stop and the audit name it; people are named `user@host`. */
 const BY_ITSELF = 'taintward';
 
 /** The rulebook in the embedded store's database, where another process may write too. Every method rejects with `StoreError`. */
-export class SqliteRulebook implements Rulebook {
+export class SqliteRulebook implements FileRulebook {
   readonly #database: DatabaseSync;
   readonly #path: string;
   readonly #statements: ReturnType<typeof prepareStatements>;
@@ -105,14 +113,39 @@ export class SqliteRulebook implements Rulebook {
   async changeOrders(
     cluster: ClusterName,
     found: Orders,
-    { policy, stop, holds }: Omit<Orders, 'revision'>,
+    next: Omit<Orders, 'revision'>,
     entry: AuditEntry,
   ): Promise<Change> {
     return this.#changeRules(() => {
       if (this.#orders(cluster).revision !== found.revision) return 'conflict';
-      const json = JSON.stringify({ policy, stop, holds });
-      this.#statements.writeOrders.run({ cluster, revision: found.revision + 1, json });
+      this.#writeOrders(cluster, found, next);
       this.#note(entry);
+      return 'changed';
+    });
+  }
+
+  async appliedFile(cluster: ClusterName): Promise<AppliedFile | undefined> {
+    return orSqliteStoreError(this.#path, () => this.#appliedFile(cluster));
+  }
+
+  async noteFile(
+    cluster: ClusterName,
+    found: { readonly orders: Orders; readonly file: AppliedFile | undefined },
+    file: AppliedFile,
+    change?: { readonly next: Omit<Orders, 'revision'>; readonly entry: AuditEntry },
+  ): Promise<Change> {
+    return this.#changeRules(() => {
+      if (this.#orders(cluster).revision !== found.orders.revision) return 'conflict';
+      if (this.#appliedFile(cluster)?.hash !== found.file?.hash) return 'conflict';
+      this.#database.exec(APPLIED_FILES);
+      this.#database
+        .prepare(
+          'INSERT INTO applied_files (cluster, json) VALUES (:cluster, :json) ON CONFLICT DO UPDATE SET json = excluded.json',
+        )
+        .run({ cluster, json: JSON.stringify(file) });
+      if (!change) return 'changed';
+      this.#writeOrders(cluster, found.orders, change.next);
+      this.#note(change.entry);
       return 'changed';
     });
   }
@@ -179,6 +212,18 @@ export class SqliteRulebook implements Rulebook {
     const what = `orders for cluster ${cluster}`;
     const { revision, json } = parseStored(ordersRow, row, what);
     return { revision, ...parseStoredText(ordersSchema, json, what) };
+  }
+
+  #writeOrders(cluster: ClusterName, found: Orders, { policy, stop, holds }: Omit<Orders, 'revision'>): void {
+    const json = JSON.stringify({ policy, stop, holds });
+    this.#statements.writeOrders.run({ cluster, revision: found.revision + 1, json });
+  }
+
+  #appliedFile(cluster: ClusterName): AppliedFile | undefined {
+    const table = this.#database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'applied_files'").get();
+    const row =
+      table && this.#database.prepare('SELECT json FROM applied_files WHERE cluster = ?').get(cluster);
+    return row && parseJson(appliedFileSchema, row, `policy file of cluster ${cluster}`);
   }
 
   #guard(cluster: ClusterName): GuardState {

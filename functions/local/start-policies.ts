@@ -1,9 +1,11 @@
 import type { Operator } from '#shared/clusters/operator.ts';
 import { PolicyError, parsePolicyDocument } from '#shared/clusters/policy-document.ts';
-import { namingFile, readPolicyFile } from '#shared/clusters/policy-file.ts';
-import type { Rulebook } from '#shared/clusters/rulebook.ts';
+import { namingFile } from '#shared/clusters/policy-file.ts';
+import { applyPolicyFile, type FileApplierDeps, policyFile } from '#shared/clusters/policy-of-file.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
+import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import type { Clock } from '#shared/time/clock.ts';
 
 /** The policy of a cluster that the command line has enforced; it is known again by its text. */
 const ENFORCED = '# By npm start, for want of another policy.\nmode: enforce\n';
@@ -17,18 +19,24 @@ export interface ChosenPolicies {
 }
 
 export interface StartPoliciesDeps {
-  readonly operator: Pick<Operator, 'applyPolicy' | 'withdrawPolicy'>;
-  readonly rulebook: Pick<Rulebook, 'read'>;
+  readonly operator: Pick<Operator, 'applyPolicy' | 'withdrawPolicy' | 'who'>;
+  readonly rulebook: FileApplierDeps['rulebook'];
+  readonly clock: Clock;
   readonly log: Log;
 }
 
-/** The policies that the command line asks for, applied as an operator would, and kept up with their file. */
+/**
+ * The policies that the command line asks for, applied as an operator would, and kept up with their file. A file is applied once: what operators
+ * said since then stands over restarts, until the file changes.
+ */
 export class StartPolicies {
   readonly #chosen: ChosenPolicies;
   readonly #clusters: readonly ClusterName[];
   readonly #deps: StartPoliciesDeps;
-  /** What the file last held, or what was wrong with it. */
-  #seen: string | undefined;
+  /** What the file held when it was last read without a mistake. */
+  #text: string | undefined;
+  /** What was wrong with it, if it was. */
+  #mistake: string | undefined;
 
   constructor(chosen: ChosenPolicies, clusters: readonly ClusterName[], deps: StartPoliciesDeps) {
     this.#chosen = chosen;
@@ -36,10 +44,17 @@ export class StartPolicies {
     this.#deps = deps;
   }
 
-  /** Rejects with `PolicyError` for what is wrong with the file, with `OrderError`, or with `StoreError`. */
-  async apply(): Promise<void> {
+  /**
+   * By a process that is alone: its file holds if it is not the one that was applied last. Rejects with `PolicyError` for what is wrong with
+   * the file, with `OrderError`, or with `StoreError`.
+   */
+  apply(): Promise<void> {
+    return this.#apply(false);
+  }
+
+  async #apply(unlessOlder: boolean): Promise<void> {
     const { file, enforce } = this.#chosen;
-    if (file !== undefined) await this.#applyFile(file);
+    if (file !== undefined) await this.#applyFile(file, unlessOlder);
     const { operator, rulebook } = this.#deps;
     for (const cluster of this.#clusters) {
       const { policy } = (await rulebook.read(cluster)).orders;
@@ -49,17 +64,20 @@ export class StartPolicies {
   }
 
   /**
-   * What `apply` does, by a process that may have been begun long ago: a mistake that came into the file since keeps nobody from
-   * evicting, and what was applied before stands. Rejects with `OrderError` or `StoreError`.
+   * What `apply` does, by one of several processes, which each have a file, and which may have been begun long ago: a file that was
+   * written before the one that another of them applied is left, and a mistake that came into the file since keeps nobody from
+   * evicting; what was applied before stands. Rejects with `OrderError` or `StoreError`.
    */
   resume(): Promise<void> {
-    return this.#unlessMistaken(() => this.apply());
+    return this.#unlessMistaken(() => this.#apply(true));
   }
 
-  /** Applies the file if it changed since. A mistake in it is told once, and what was applied before stands. */
+  /** Applies the file if it changed under this process, which makes it the newest. A mistake in it is told once, and what was applied before stands. */
   async reread(): Promise<void> {
     const { file } = this.#chosen;
-    if (file !== undefined) await this.#unlessMistaken(() => this.#applyFile(file));
+    // One that it never read before may be as old as this process.
+    const unlessOlder = this.#text === undefined;
+    if (file !== undefined) await this.#unlessMistaken(() => this.#applyFile(file, unlessOlder));
   }
 
   async #unlessMistaken(apply: () => Promise<void>): Promise<void> {
@@ -67,21 +85,32 @@ export class StartPolicies {
       await apply();
     } catch (error) {
       if (!(error instanceof PolicyError)) throw error;
-      if (error.message !== this.#seen) this.#deps.log.warn('policy.refused', { reason: error });
-      this.#seen = error.message;
+      if (error.message !== this.#mistake) this.#deps.log.warn('policy.refused', { reason: error });
+      this.#mistake = error.message;
     }
   }
 
-  async #applyFile(file: string): Promise<void> {
-    const text = readPolicyFile(file);
-    if (text === this.#seen) return;
-    for (const cluster of this.#clusters) {
-      const applied = await this.#deps.operator.applyPolicy(cluster, text).catch((error: unknown) => {
-        throw namingFile(file, error);
-      });
-      const { mode } = parsePolicyDocument(text);
-      if (applied === 'applied') this.#deps.log.info('policy.applied', { cluster, mode });
+  async #applyFile(path: string, unlessOlder: boolean): Promise<void> {
+    const file = policyFile(path);
+    if (file.text === this.#text) {
+      this.#mistake = undefined;
+      return;
     }
-    this.#seen = text;
+    const { operator, rulebook, clock, log } = this.#deps;
+    const deps = { rulebook, clock, who: operator.who };
+    for (const cluster of this.#clusters) {
+      const outcome = await applyPolicyFile(deps, cluster, file, { unlessOlder }).catch((error: unknown) => {
+        throw namingFile(path, error);
+      });
+      if (outcome === 'applied')
+        log.info('policy.applied', { cluster, mode: parsePolicyDocument(file.text).mode });
+      if (outcome === 'kept' || outcome === 'older') {
+        const { policy } = (await rulebook.read(cluster)).orders;
+        const mode = (policy?.read ?? DEFAULT_POLICY).mode;
+        log.info('policy.kept', { cluster, mode, file: outcome === 'older' ? 'older' : 'unchanged' });
+      }
+    }
+    this.#text = file.text;
+    this.#mistake = undefined;
   }
 }

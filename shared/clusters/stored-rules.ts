@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import type { FreshRelease, Hold, Policy, ReleasedTrip, Stop, Trip } from '#shared/eviction/policy.ts';
 import { epochMs } from '#shared/time/epoch-ms.ts';
+import type { AppliedFile } from './policy-of-file.ts';
 import type { AuditEntry, GuardState } from './rulebook.ts';
 
 /*
@@ -124,6 +125,9 @@ export const storedPolicySchema = z.strictObject({
   read: policySchema,
   revision: z.int().positive(),
 });
+
+/** What was applied last from the file of a policy. It forbids nothing, whatever a newer release adds to it. */
+export const appliedFileSchema: z.ZodType<AppliedFile> = z.object({ hash: text, writtenAt: epochMs });
 
 /** An entry of the audit; what a newer release adds to it forbids nothing. */
 export const auditSchema: z.ZodType<AuditEntry> = z.object({

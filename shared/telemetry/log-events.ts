@@ -127,6 +127,11 @@ export type LogEvents = {
   'policy.right-missing': OfCluster & Why;
   /** A cluster's policy was taken over from the file that the command line names. */
   'policy.applied': OfCluster & { readonly mode: Mode };
+  /**
+   * That file was not applied, and the policy that stands, of this mode, is kept. `file`: it is `unchanged` since it was applied, and somebody
+   * paused or changed the policy since; or `older` than the one that another replica applied.
+   */
+  'policy.kept': OfCluster & { readonly mode: Mode; readonly file: 'unchanged' | 'older' };
   /** That file holds no policy any more; what was applied before stands. */
   'policy.refused': Why;
   /** The guard of a cluster holds evictions: so many nodes are affected. */

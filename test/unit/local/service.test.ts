@@ -12,7 +12,7 @@ import { sqliteState } from '#functions/local/service-state.ts';
 import { openDatabase } from '#functions/local/sqlite-database.ts';
 import { STORE_FILE, takeStateDirectory } from '#functions/local/state-directory.ts';
 import type { ClusterState } from '#functions/watch-relay/probe-server.ts';
-import type { Rulebook } from '#shared/clusters/rulebook.ts';
+import type { FileRulebook } from '#shared/clusters/policy-of-file.ts';
 import { type ClusterName, clusterName, nodeName } from '#shared/eviction/identity.ts';
 import { systemClock, systemStopwatch } from '#shared/time/clock.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
@@ -99,9 +99,9 @@ async function startLeading(context: TestContext) {
   const mayWrite = Promise.withResolvers<void>();
   const rulebook = new Proxy(kept.rulebook, {
     get:
-      (book, name: keyof Rulebook) =>
+      (book, name: keyof FileRulebook) =>
       async (...given: readonly unknown[]) => {
-        if (name === 'changeOrders') await mayWrite.promise;
+        if (name === 'noteFile') await mayWrite.promise;
         return Reflect.apply(book[name], book, given);
       },
   });

@@ -19,7 +19,8 @@ function aStart(t: TestContext) {
   t.after(() => rmSync(dir, { recursive: true }));
   const file = join(dir, 'policy.yaml');
   const rulebook = new SqliteRulebook({ database: openDatabase(':memory:') });
-  const operator = new Operator({ rulebook, clock: new DrivenClock(1), who: 'anna@host' });
+  const clock = new DrivenClock(1);
+  const operator = new Operator({ rulebook, clock, who: 'anna@host' });
   const log = recordingLog();
   return {
     file,
@@ -28,12 +29,12 @@ function aStart(t: TestContext) {
     log,
     write: (text: string) => writeFileSync(file, text),
     start: async (chosen: ChosenPolicies) => {
-      const policies = new StartPolicies(chosen, [prod, stage], { operator, rulebook, log });
+      const policies = new StartPolicies(chosen, [prod, stage], { operator, rulebook, clock, log });
       await policies.apply();
       return policies;
     },
     resume: (chosen: ChosenPolicies) =>
-      new StartPolicies(chosen, [prod, stage], { operator, rulebook, log }).resume(),
+      new StartPolicies(chosen, [prod, stage], { operator, rulebook, clock, log }).resume(),
     modes: async () => {
       const read = await rulebook.readAll([prod, stage]);
       return [...read.values()].map(({ orders }) => orders.policy?.read.mode);

@@ -17,7 +17,7 @@ import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
 import { FILES_MEANING, type KeptFiles, readFiles, writtenFiles } from './kept-files.ts';
 import { type KeptObjects, readObjects, writtenObjects } from './kept-objects.ts';
 import { POLICIES_MEANING, readPolicies, type WrittenPolicies, writtenPolicies } from './policies.ts';
-import { HISTORY_MEANING, KEPT_MEANING, MEANING, readAll, writeAll } from './stored.ts';
+import { APPLIED_FILE, HISTORY_MEANING, KEPT_MEANING, MEANING, readAll, writeAll } from './stored.ts';
 import { DELTAS, DUE, NOW } from './told.ts';
 
 /*
@@ -99,6 +99,10 @@ test('what this release writes is what is on record for it', async (t) => {
   });
 });
 
+/** It noted no file of a policy. */
+const BEFORE_FILES = '000e089';
+const appliedBy = (release: string) => (release === BEFORE_FILES ? undefined : APPLIED_FILE);
+
 for (const { release, written } of RELEASES) {
   test(`what release ${release} has sent is read`, () => {
     for (const [kind, body] of Object.entries(written.deltas)) {
@@ -118,11 +122,17 @@ for (const { release, written } of RELEASES) {
   });
 
   test(`what release ${release} has kept in its cluster is read`, async () => {
-    assert.deepEqual(await readObjects(written.objects), { ...KEPT_MEANING, ...HISTORY_MEANING });
+    assert.deepEqual(await readObjects(written.objects), {
+      ...{ ...KEPT_MEANING, ...HISTORY_MEANING },
+      appliedFile: appliedBy(release),
+    });
   });
 
   test(`what release ${release} has left in its state directory is read`, async () => {
-    assert.deepEqual(await readFiles(written.files), { ...KEPT_MEANING, ...FILES_MEANING });
+    assert.deepEqual(await readFiles(written.files), {
+      ...{ ...KEPT_MEANING, ...FILES_MEANING },
+      appliedFile: appliedBy(release),
+    });
   });
 
   test(`policies of release ${release} mean what they meant`, () => {

@@ -12,7 +12,7 @@ import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import { STORE_FILE } from '#functions/local/state-directory.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { logTo } from '#shared/telemetry/log.ts';
-import { type KEPT_MEANING, readKept, writeKept } from './stored.ts';
+import { type AlsoApplied, type KEPT_MEANING, readKept, writeAppliedFile, writeKept } from './stored.ts';
 import { CLUSTER, NOW, REF } from './told.ts';
 
 /** A SQLite database in text: what makes its tables, and their rows. */
@@ -72,6 +72,7 @@ export async function writtenFiles(): Promise<KeptFiles> {
     const state = openState(join(directory, STORE_FILE));
     state.rulebook.recover(NOW);
     await writeKept(state);
+    await writeAppliedFile(state.rulebook);
     for (const { queue, body, groupId, reason } of LETTERS)
       state.deadLetters.add(queue, { body, ...(groupId === undefined ? {} : { groupId }) }, reason);
     state.deadLetters.redrive(2);
@@ -88,7 +89,9 @@ export async function writtenFiles(): Promise<KeptFiles> {
 }
 
 /** What the release that runs reads of such files. */
-export async function readFiles(written: KeptFiles): Promise<typeof KEPT_MEANING & typeof FILES_MEANING> {
+export async function readFiles(
+  written: KeptFiles,
+): Promise<typeof KEPT_MEANING & typeof FILES_MEANING & AlsoApplied> {
   const directory = mkdtempSync(join(tmpdir(), 'taintward-written-'));
   try {
     const reachedBy = join(directory, REACHED_BY_FILE);
@@ -102,6 +105,7 @@ export async function readFiles(written: KeptFiles): Promise<typeof KEPT_MEANING
     const read = {
       stoppedForLoss: stoppedForLoss as undefined,
       ...(await readKept(state)),
+      appliedFile: await state.rulebook.appliedFile(CLUSTER),
       history: await Array.fromAsync(state.history.entries(whole), ({ name, what }) => `${name} ${what}`),
       reachedBy: readReachedBy(reachedBy) as typeof REACHED_BY,
       deadLetters: state.deadLetters.list(),

@@ -8,7 +8,15 @@ import { pack, unpack } from '#functions/in-cluster/packed.ts';
 import { fieldsOf } from '#shared/kubernetes/api-json.ts';
 import type { KubernetesObject } from '#shared/kubernetes/objects.ts';
 import { FakeObjects } from '#test/world/fake-objects.ts';
-import { type HISTORY_MEANING, type KEPT_MEANING, type Keepers, readKept, writeKept } from './stored.ts';
+import {
+  type AlsoApplied,
+  type HISTORY_MEANING,
+  type KEPT_MEANING,
+  type Keepers,
+  readKept,
+  writeAppliedFile,
+  writeKept,
+} from './stored.ts';
 import { CLUSTER, REF } from './told.ts';
 
 const KINDS = ['nodeevictions', 'evictionrules', 'leases', 'configmaps'] as const;
@@ -20,6 +28,7 @@ interface InCluster extends Keepers {
   readonly objects: Readonly<Record<(typeof KINDS)[number], FakeObjects>>;
   readonly store: KubernetesStore;
   readonly history: KubernetesHistory;
+  readonly rulebook: KubernetesRulebook;
 }
 
 function emptyCluster(): InCluster {
@@ -42,6 +51,7 @@ function emptyCluster(): InCluster {
 export async function writtenObjects(): Promise<KeptObjects> {
   const cluster = emptyCluster();
   await writeKept(cluster);
+  await writeAppliedFile(cluster.rulebook);
   const listed = KINDS.map(async (kind) => {
     const objects = await Array.fromAsync(cluster.objects[kind].list(), (object) =>
       opened(unversioned(object)),
@@ -54,7 +64,7 @@ export async function writtenObjects(): Promise<KeptObjects> {
 /** What the release that runs reads of them. */
 export async function readObjects(
   written: KeptObjects,
-): Promise<typeof KEPT_MEANING & typeof HISTORY_MEANING> {
+): Promise<typeof KEPT_MEANING & typeof HISTORY_MEANING & AlsoApplied> {
   const cluster = emptyCluster();
   for (const kind of KINDS) {
     for (const object of written[kind])
@@ -62,7 +72,8 @@ export async function readObjects(
   }
   const noted = historyOf(await cluster.store.keptOf(REF)).flatMap((moment) => moment.noted);
   const gone = [...(await new GonePods(cluster.objects.configmaps, CLUSTER).list())];
-  return { ...(await readKept(cluster)), noted, gone };
+  const appliedFile = await cluster.rulebook.appliedFile(CLUSTER);
+  return { ...(await readKept(cluster)), noted, gone, appliedFile };
 }
 
 function unversioned(object: unknown): object {

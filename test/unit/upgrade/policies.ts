@@ -124,6 +124,7 @@ async function enforced(): Promise<string> {
   let text: string | undefined;
   const policies = new StartPolicies({ enforce: true }, [CLUSTER], {
     operator: {
+      who: 'anna@host',
       async applyPolicy(_cluster, applied) {
         text = applied;
         return 'applied';
@@ -136,7 +137,10 @@ async function enforced(): Promise<string> {
         guard: { revision: 0, trips: [] },
         fleetRevision: 0,
       }),
+      appliedFile: async () => undefined,
+      noteFile: () => Promise.reject(new Error('there is no file')),
     },
+    clock: { now: () => NOW },
     log: logTo(() => undefined),
   });
   await policies.apply();

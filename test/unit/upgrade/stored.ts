@@ -3,6 +3,7 @@ import { DynamoDbRateLimiter } from '#shared/clusters/dynamodb-rate-limiter.ts';
 import { DynamoDbClusterRegistry } from '#shared/clusters/dynamodb-registry.ts';
 import { DynamoDbRulebook } from '#shared/clusters/dynamodb-rulebook.ts';
 import type { Lease, LeaseRecord, Leases } from '#shared/clusters/lease.ts';
+import type { AppliedFile, FileRulebook } from '#shared/clusters/policy-of-file.ts';
 import type { Access, RegisteredCluster } from '#shared/clusters/registry.ts';
 import type { AuditEntry, GuardState, Orders, Rulebook } from '#shared/clusters/rulebook.ts';
 import type { StuckPod } from '#shared/clusters/stuck.ts';
@@ -236,6 +237,20 @@ export async function writeKept({ store, history, leases, rulebook }: Keepers): 
   await rulebook.changeOrders(CLUSTER, { revision: 0, holds: [] }, ORDERS, ofPolicy);
   await rulebook.changeGuard(CLUSTER, { revision: 0, trips: [] }, [standing, released, fresh], ofGuard);
   await rulebook.changeFleetStop(undefined, fleetStop, ofFleet);
+}
+
+/** What was applied last from the file of a policy, where a service may be given one. */
+export const APPLIED_FILE: AppliedFile = { hash: 'a'.repeat(64), writtenAt: NOW };
+
+/** What is read besides; of releases from before it, nothing. */
+export interface AlsoApplied {
+  readonly appliedFile: AppliedFile | undefined;
+}
+
+/** Notes that, beside orders as `writeKept` leaves them. */
+export async function writeAppliedFile(rulebook: FileRulebook): Promise<void> {
+  const { orders } = await rulebook.read(CLUSTER);
+  await rulebook.noteFile(CLUSTER, { orders, file: undefined }, APPLIED_FILE);
 }
 
 const LEASE: LeaseRecord = {

@@ -3,7 +3,7 @@
 # No command names an absolute path, so the stages can be built without Docker, as a test does.
 
 # JavaScript alone comes out, so it is built on the builder's own architecture.
-FROM --platform=$BUILDPLATFORM public.ecr.aws/docker/library/node:24-slim AS build
+FROM --platform=$BUILDPLATFORM public.ecr.aws/docker/library/node:24.21.0-slim@sha256:0e0ff40c39bc087845bfb27465a0df4ea419520094bc35842ff83dd8cbe6f9b6 AS build
 WORKDIR /taintward
 COPY package.json package-lock.json LICENSE ./
 RUN npm ci --ignore-scripts
@@ -12,7 +12,7 @@ COPY shared shared
 COPY functions functions
 RUN node cdk/bundle-image.ts image
 
-FROM public.ecr.aws/docker/library/node:24-slim
+FROM public.ecr.aws/docker/library/node:24.21.0-slim@sha256:0e0ff40c39bc087845bfb27465a0df4ea419520094bc35842ff83dd8cbe6f9b6
 LABEL org.opencontainers.image.title="Taintward" \
       org.opencontainers.image.description="Evicts the pods that do not tolerate their node's NoExecute taints" \
       org.opencontainers.image.licenses="Apache-2.0" \

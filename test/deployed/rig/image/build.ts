@@ -17,7 +17,7 @@ export interface Image {
 type Stage = { -readonly [Key in keyof Image]: Image[Key] };
 
 /** What a stage may begin with: a Node of this release, which stands in for what the base image brings along. */
-const BASE = new RegExp(`/node:${process.versions.node.split('.')[0]}-slim$`);
+const BASE = new RegExp(`/node:${process.versions.node.split('.')[0]}\\.[\\d.]+-slim@sha256:[0-9a-f]{64}$`);
 
 /** Where the base image has Node. */
 export const NODE_DIR = 'usr/local/bin';

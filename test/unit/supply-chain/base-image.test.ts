@@ -1,0 +1,20 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { PROJECT_DIR } from '../../../cdk/bundle.ts';
+
+const read = (file: string) => readFileSync(join(PROJECT_DIR, file), 'utf8');
+/** What each stage begins with, as the Dockerfile names it. */
+const bases = [...read('Dockerfile').matchAll(/^FROM (?:--\S+ )*(\S+)/gm)].map(([, base = '']) => base);
+
+test('every stage of the image begins with one base, which a digest names', () => {
+  assert.ok(bases.length > 1);
+  for (const base of bases) assert.match(base, /@sha256:[0-9a-f]{64}$/);
+  assert.equal(new Set(bases).size, 1);
+});
+
+test('the base image has the Node.js that the tests run by', () => {
+  const { devDependencies } = JSON.parse(read('package.json'));
+  for (const base of bases) assert.ok(base.includes(`/node:${devDependencies.node}-slim@`), base);
+});

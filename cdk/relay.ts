@@ -86,7 +86,7 @@ export class FargateRelay extends Construct implements Grantee {
       // Also the image's own; said here too, because nobody who reads this knows.
       user: 'node',
       healthCheck: {
-        command: ['CMD', 'node', '-e', HEALTH_CHECK],
+        command: ['CMD', 'bash', '-c', HEALTH_CHECK],
         interval: Duration.seconds(10),
         timeout: Duration.seconds(5),
         retries: 3,
@@ -145,7 +145,16 @@ export class FargateRelay extends Construct implements Grantee {
   }
 }
 
-const HEALTH_CHECK = `fetch('http://127.0.0.1:${PROBE_PORT}/healthz').then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))`;
+/**
+ * Asks `/healthz`, and ends with 0 if the answer is 200. By bash, which Debian cannot be without: another Node.js would take 80 ms of
+ * the processor and 60 MB of memory every ten seconds, where the image has neither curl nor wget.
+ */
+const HEALTH_CHECK = [
+  `exec 3<>/dev/tcp/127.0.0.1/${PROBE_PORT}`,
+  String.raw`printf 'GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n' >&3`,
+  'read -r -t 3 _ status _ <&3',
+  '[ "$status" = 200 ]',
+].join(' && ');
 
 /** Relays run by somebody else: the policy to attach to whoever they run as, and what they are to be told. */
 export class ExternalRelay extends Construct implements Grantee {

@@ -123,7 +123,9 @@ export class RelayProcess {
   async isHealthy(): Promise<boolean> {
     const { health } = this.#launch;
     assert.ok(health, 'nobody asks it for its health');
-    const args = health.args.map((word) => word.replace(`:${PROBE_PORT}/`, `:${this.#port}/`));
+    const args = health.args.map((word) =>
+      word.replace(`127.0.0.1/${PROBE_PORT} `, `127.0.0.1/${this.#port} `),
+    );
     return (await this.#beside(health.program, args)) === 0;
   }
 

@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { before, describe, test } from 'node:test';
 import type { Template } from 'aws-cdk-lib/assertions';
+import { Registry } from 'prom-client';
+import { startProbeServer } from '#functions/watch-relay/probe-server.ts';
 import { readEnvironment, relayEnvironment } from '#shared/aws/environment.ts';
 import { FUNCTION_NAMES } from '../../../../cdk/bundle.ts';
 import { type Properties, readable, resourcesOf, resourceWith, statementsIn } from './resources.ts';
@@ -31,10 +37,61 @@ describe('the relay on Fargate', () => {
     assert.equal(container()['Privileged'], undefined);
   });
 
-  test('is asked for its health, which is that of a process that answers', () => {
-    const { Command } = container()['HealthCheck'] as { Command: readonly string[] };
-    assert.deepEqual(Command.slice(0, 3), ['CMD', 'node', '-e']);
-    assert.match(String(Command[3]), /^fetch\('http:\/\/127\.0\.0\.1:8080\/healthz'\)/);
+  describe('is asked for its health', () => {
+    /** The exit code of the check, asked of what answers at a port of its own. */
+    async function checked(answer: RequestListener): Promise<unknown> {
+      const server = createServer(answer).listen(0, '127.0.0.1');
+      try {
+        await once(server, 'listening');
+        return await run((server.address() as AddressInfo).port);
+      } finally {
+        server.close();
+        server.closeAllConnections();
+      }
+    }
+
+    async function run(port: number): Promise<unknown> {
+      const { Command, Timeout } = container()['HealthCheck'] as { Command: string[]; Timeout: number };
+      const [how, program = '', ...args] = Command;
+      assert.equal(how, 'CMD');
+      const asked = args.map((word) => word.replace('127.0.0.1/8080 ', `127.0.0.1/${port} `));
+      const [code] = await once(
+        spawn(program, asked, { env: {}, stdio: 'ignore', timeout: Timeout * 1_000 }),
+        'close',
+      );
+      return code;
+    }
+
+    test('and is well while it answers as its probes do', async () => {
+      const probes = await startProbeServer(
+        { host: '127.0.0.1', port: 0, setBy: { host: 'PROBE_HOST', port: 'PROBE_PORT' } },
+        {
+          registry: new Registry(),
+          ...{ states: () => new Map(), trips: () => new Map() },
+          log: { error: (event) => assert.fail(event) },
+        },
+      );
+      try {
+        assert.equal(await run(probes.port), 0);
+      } finally {
+        await probes.close();
+      }
+    });
+
+    test('and is not when it answers with a failure, or nobody is there', async () => {
+      assert.equal(await checked((_, response) => response.writeHead(503).end('200')), 1);
+      const server = createServer().listen(0, '127.0.0.1');
+      await once(server, 'listening');
+      const { port } = server.address() as AddressInfo;
+      server.close();
+      await once(server, 'close');
+      assert.equal(await run(port), 1);
+    });
+
+    test('and is not when it says nothing, which the check itself finds before ECS ends it', async () => {
+      const code = await checked(() => undefined);
+      assert.ok(typeof code === 'number' && code > 0, `it ended with ${code}`);
+    });
   });
 
   test('is given the environment that it reads', () => {

@@ -1,6 +1,7 @@
-import { Duration, RemovalPolicy, Validations } from 'aws-cdk-lib';
+import { Duration, RemovalPolicy, Size, Validations } from 'aws-cdk-lib';
 import { Platform } from 'aws-cdk-lib/aws-ecr-assets';
 import {
+  AwsLogDriverMode,
   Cluster,
   type ContainerDefinition,
   ContainerImage,
@@ -38,6 +39,9 @@ export interface RelayProps {
   readonly deltas: Deltas;
   readonly clusters: ClusterAccess;
 }
+
+/** Lines that CloudWatch Logs has not taken yet: some 40,000. Those beyond are lost. */
+const LOG_BUFFER = Size.mebibytes(10);
 
 /** Gives a relay, wherever it runs, what it needs: for all clusters, or for those of `own`. */
 function bindRelay(relay: Grantee, { config, state, deltas, clusters }: RelayProps, own?: OwnRelay): void {
@@ -81,7 +85,13 @@ export class FargateRelay extends Construct implements Grantee {
     this.#container = task.addContainer('Relay', {
       containerName: 'relay',
       image: ContainerImage.fromAsset(PROJECT_DIR, { platform: Platform.LINUX_ARM64 }),
-      logging: LogDriver.awsLogs({ logGroup: this.logGroup, streamPrefix: 'relay' }),
+      logging: LogDriver.awsLogs({
+        logGroup: this.logGroup,
+        streamPrefix: 'relay',
+        // Else a write to standard output waits for CloudWatch Logs, and with it every eviction.
+        mode: AwsLogDriverMode.NON_BLOCKING,
+        maxBufferSize: LOG_BUFFER,
+      }),
       readonlyRootFilesystem: true,
       // Also the image's own; said here too, because nobody who reads this knows.
       user: 'node',

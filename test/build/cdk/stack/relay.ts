@@ -94,6 +94,16 @@ describe('the relay on Fargate', () => {
     });
   });
 
+  test('waits for no log, of which a buffer holds what is not taken yet', () => {
+    const { LogDriver, Options } = container()['LogConfiguration'] as {
+      LogDriver: string;
+      Options: Readonly<Record<string, unknown>>;
+    };
+    assert.equal(LogDriver, 'awslogs');
+    assert.equal(Options['mode'], 'non-blocking');
+    assert.match(String(Options['max-buffer-size']), /^\d+b$/);
+  });
+
   test('is given the environment that it reads', () => {
     const given = container()['Environment'] as readonly { Name: string; Value: unknown }[];
     const variables = given.map(({ Name, Value }) => [

@@ -136,6 +136,11 @@ const schema = z
     /** Of one relay: vCPU in 1/1024, and memory. A relay of 512 MiB takes on 20,480 nodes, however many pods run there. */
     relayCpu: count(256, 16_384).default(256),
     relayMemoryMiB: count(512, 122_880).default(512),
+    /** The image that relays run, by its digest, such as a released one; absent: built of the `Dockerfile` while the stack is deployed. */
+    relayImage: matching(
+      /^[a-z0-9][a-z0-9.-]*(:\d{1,5})?(\/[a-z0-9][a-z0-9._-]*)+@sha256:[0-9a-f]{64}$/,
+      'ghcr.io/taintward/taintward@sha256:… with all 64 digits',
+    ).exactOptional(),
     /** The VPC that the relay, and `evict` with it, run in; without, the relay gets a small one and `evict` none. */
     vpcId: matching(/^vpc-[0-9a-f]+$/, 'vpc-0123456789abcdef0').exactOptional(),
     /** Private subnets of that VPC with a way to the clusters and to the AWS APIs (NAT or endpoints). */
@@ -198,6 +203,10 @@ const schema = z
   .refine(({ relay, relays }) => relays === undefined || relay === 'external', {
     path: ['relays'],
     error: 'needs taintward:relay=external: relays that the stack runs follow all clusters',
+  })
+  .refine(({ relay, relayImage }) => relayImage === undefined || relay === 'fargate', {
+    path: ['relayImage'],
+    error: 'needs taintward:relay=fargate: relays of your own run whatever image you start',
   })
   .refine(({ agents = {} }) => new Set(clustersOf(agents)).size === Object.keys(agents).length, {
     path: ['agents'],

@@ -1,4 +1,5 @@
-import { Duration, RemovalPolicy, Size, Validations } from 'aws-cdk-lib';
+import { Duration, RemovalPolicy, Size, Stack, Validations } from 'aws-cdk-lib';
+import { Repository } from 'aws-cdk-lib/aws-ecr';
 import { Platform } from 'aws-cdk-lib/aws-ecr-assets';
 import {
   AwsLogDriverMode,
@@ -43,6 +44,9 @@ export interface RelayProps {
 /** Lines that CloudWatch Logs has not taken yet: some 40,000. Those beyond are lost. */
 const LOG_BUFFER = Size.mebibytes(10);
 
+/** A private repository of ECR: account, region, its name, and the image's digest. */
+const ECR_IMAGE = /^(\d{12})\.dkr\.ecr\.([a-z0-9-]+)\.[a-z.]+\/([^@]+)@(sha256:.+)$/;
+
 /** Gives a relay, wherever it runs, what it needs: for all clusters, or for those of `own`. */
 function bindRelay(relay: Grantee, { config, state, deltas, clusters }: RelayProps, own?: OwnRelay): void {
   state.bindLeases(relay, own?.clusters);
@@ -84,7 +88,7 @@ export class FargateRelay extends Construct implements Grantee {
     });
     this.#container = task.addContainer('Relay', {
       containerName: 'relay',
-      image: ContainerImage.fromAsset(PROJECT_DIR, { platform: Platform.LINUX_ARM64 }),
+      image: this.#image(config.relayImage),
       logging: LogDriver.awsLogs({
         logGroup: this.logGroup,
         streamPrefix: 'relay',
@@ -143,6 +147,24 @@ export class FargateRelay extends Construct implements Grantee {
     // Tasks that stop need their way out: without it they neither drain nor end, and the stack cannot be destroyed. And
     // whoever starts them needs the right to pull their image.
     this.runWithin(network, task.obtainExecutionRole());
+  }
+
+  /** A released image, by its digest; `undefined`: built here. Of a registry of ECR in any account the task may pull that repository. */
+  #image(released: string | undefined): ContainerImage {
+    if (released === undefined)
+      return ContainerImage.fromAsset(PROJECT_DIR, { platform: Platform.LINUX_ARM64 });
+    const [, account, region, repository = '', digest] = ECR_IMAGE.exec(released) ?? [];
+    if (digest === undefined) return ContainerImage.fromRegistry(released);
+    const repositoryArn = Stack.of(this).formatArn({
+      ...{ service: 'ecr', resource: 'repository', resourceName: repository },
+      ...(account && { account }),
+      ...(region && { region }),
+    });
+    const attributes = { repositoryArn, repositoryName: repository };
+    return ContainerImage.fromEcrRepository(
+      Repository.fromRepositoryAttributes(this, 'Repository', attributes),
+      digest,
+    );
   }
 
   /** Has the relays started, and replaced, when `others` are there, and stopped before they go. */

@@ -170,6 +170,19 @@ describe('a mistake is one sentence that names the key:', () => {
       { 'taintward:relayCount': 0 },
       /relayCount must be a whole number from 1 to 20\.$/,
     ],
+    [
+      'an image by a tag, which can be moved',
+      { 'taintward:relayImage': 'ghcr.io/taintward/taintward:0.2.0' },
+      /taintward:relayImage must look like ghcr\.io\/taintward\/taintward@sha256:/,
+    ],
+    [
+      'an image for relays that somebody else starts',
+      {
+        'taintward:relay': 'external',
+        'taintward:relayImage': `ghcr.io/taintward/taintward@sha256:${'0'.repeat(64)}`,
+      },
+      /taintward:relayImage needs taintward:relay=fargate: /,
+    ],
     ['half a relay', { 'taintward:relayCount': 1.5 }, /relayCount must be a whole number from 1 to 20\.$/],
     ['text for a flag', { 'taintward:retainTable': 'no' }, /taintward:retainTable must be true or false\.$/],
     [

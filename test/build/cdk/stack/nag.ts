@@ -31,6 +31,14 @@ describe('cdk-nag finds nothing that is not acknowledged, with a reason,', () =>
     });
   });
 
+  test('with an image that is released', () => {
+    const digest = `sha256:${'0'.repeat(64)}`;
+    checked({ 'taintward:relayImage': `ghcr.io/taintward/taintward@${digest}` });
+    checked({
+      'taintward:relayImage': `210987654321.dkr.ecr.us-east-1.amazonaws.com/taintward@${digest}`,
+    });
+  });
+
   test('with alarms by mail', () => checked({ 'taintward:alarmEmail': 'ops@example.com' }));
 
   test('with traces', () => checked({ 'taintward:tracing': 'true' }));

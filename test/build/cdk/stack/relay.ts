@@ -180,6 +180,39 @@ describe('the relay on Fargate', () => {
     assert.deepEqual([task['Cpu'], task['Memory']], ['1024', '4096']);
   });
 
+  describe('runs an image that is released,', () => {
+    const DIGEST = `sha256:${'0123456789abcdef'.repeat(4)}`;
+    const imageOf = (of: Template) => {
+      const [found] = only(of, 'AWS::ECS::TaskDefinition')['ContainerDefinitions'] as readonly Properties[];
+      return readable(found?.['Image']);
+    };
+    /** Where who starts the tasks may pull from. */
+    const pulled = (of: Template) =>
+      [...resourcesOf(of, 'AWS::IAM::Policy').values()]
+        .flatMap(({ PolicyDocument }) => statementsIn(PolicyDocument))
+        .filter(({ Action }) => Action.includes('ecr:BatchGetImage'))
+        .flatMap(({ Resource }) => Resource);
+
+    test('by the digest that is chosen, and builds none', () => {
+      const image = `ghcr.io/taintward/taintward@${DIGEST}`;
+      const chosen = synthesized({ 'taintward:relayImage': image });
+      assert.equal(imageOf(chosen), image);
+      assert.deepEqual(pulled(chosen), []);
+    });
+
+    test('of a repository of ECR in another account and region, which it may pull', () => {
+      const image = `210987654321.dkr.ecr.us-east-1.amazonaws.com/mirror/taintward@${DIGEST}`;
+      const chosen = synthesized({ 'taintward:relayImage': image });
+      assert.equal(
+        imageOf(chosen),
+        `210987654321.dkr.ecr.us-east-1.<AWS::URLSuffix>/mirror/taintward@${DIGEST}`,
+      );
+      assert.deepEqual(pulled(chosen), [
+        'arn:<AWS::Partition>:ecr:us-east-1:210987654321:repository/mirror/taintward',
+      ]);
+    });
+  });
+
   test('runs in the subnets that are chosen, without an address of its own', () => {
     const chosen = synthesized({
       'taintward:vpcId': 'vpc-0123456789abcdef0',

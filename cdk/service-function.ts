@@ -1,6 +1,14 @@
 import { join } from 'node:path';
-import { AssetHashType, DockerImage, Duration, RemovalPolicy, Validations } from 'aws-cdk-lib';
-import { Grant, type IPrincipal, ManagedPolicy, Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
+import {
+  ArnFormat,
+  AssetHashType,
+  DockerImage,
+  Duration,
+  RemovalPolicy,
+  Stack,
+  Validations,
+} from 'aws-cdk-lib';
+import { Effect, Grant, type IPrincipal, PolicyStatement, Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import { Architecture, Code, Function as LambdaFunction, Runtime, Tracing } from 'aws-cdk-lib/aws-lambda';
 import { LogGroup, type RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { Construct } from 'constructs';
@@ -11,8 +19,14 @@ import type { Network } from './network.ts';
 /** Enough that TLS and parsing are not starved: a function's share of a processor grows with its memory. */
 const MEMORY_MIB = 512;
 
-/** AWS's own policy for functions in a VPC. */
-const NETWORK_POLICY = 'service-role/AWSLambdaENIManagementAccess';
+/**
+ * What Lambda does in a VPC with the function's role, as AWS lists it ("Giving Lambda functions access to resources in an Amazon VPC",
+ * Required IAM permissions). It knows no resources beforehand; subnets that are shared are even another account's.
+ */
+const NETWORK_ACTIONS = [
+  ...['CreateNetworkInterface', 'DescribeNetworkInterfaces', 'DescribeSubnets', 'DeleteNetworkInterface'],
+  ...['AssignPrivateIpAddresses', 'UnassignPrivateIpAddresses'],
+].map((action) => `ec2:${action}`);
 
 export interface ServiceFunctionProps {
   readonly name: FunctionName;
@@ -46,14 +60,7 @@ export class ServiceFunction extends Construct implements Grantee {
       description: `What ${functionName} may do.`,
       assumedBy: new ServicePrincipal('lambda.amazonaws.com'),
     });
-    if (network) {
-      role.addManagedPolicy(ManagedPolicy.fromAwsManagedPolicyName(NETWORK_POLICY));
-      Validations.of(role).acknowledge({
-        id: `AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/${NETWORK_POLICY}]`,
-        reason:
-          'What Lambda itself needs to put a function into a VPC; its network interfaces have no names before they are made.',
-      });
-    }
+    if (network) this.#letLambdaConnect(role, functionName);
     logGroup.grantWrite(role);
     this.lambda = new LambdaFunction(this, 'Function', {
       functionName,
@@ -82,6 +89,32 @@ export class ServiceFunction extends Construct implements Grantee {
       });
     }
     this.grantPrincipal = this.lambda.grantPrincipal;
+  }
+
+  /** Has Lambda put the function into a VPC, and its code do nothing with these rights: a call of the code's own names the function. */
+  #letLambdaConnect(role: Role, functionName: string): void {
+    role.addToPolicy(new PolicyStatement({ actions: NETWORK_ACTIONS, resources: ['*'] }));
+    role.addToPolicy(
+      new PolicyStatement({
+        effect: Effect.DENY,
+        actions: [...NETWORK_ACTIONS, 'ec2:DetachNetworkInterface'],
+        resources: ['*'],
+        // By its name: the function waits for this policy.
+        conditions: {
+          ArnEquals: {
+            'lambda:SourceFunctionArn': Stack.of(this).formatArn({
+              ...{ service: 'lambda', resource: 'function', resourceName: functionName },
+              arnFormat: ArnFormat.COLON_RESOURCE_NAME,
+            }),
+          },
+        },
+      }),
+    );
+    Validations.of(role).acknowledge({
+      id: 'AwsSolutions-IAM5[Resource::*]',
+      reason:
+        'What Lambda itself needs to put a function into a VPC; its network interfaces have no names before they are made. The code may not.',
+    });
   }
 
   /** Lets somebody at a terminal ask it something. */

@@ -22,6 +22,7 @@ const like: Operator = (value, wanted) => patternOf(wanted).test(value);
 
 /** By their names; a negated one holds of a value that matches none of those that are given. */
 const OPERATORS: Readonly<Record<string, { readonly matches: Operator; readonly negated: boolean }>> = {
+  ArnEquals: { matches: like, negated: false },
   ArnLike: { matches: like, negated: false },
   ArnNotEquals: { matches: like, negated: true },
   Bool: { matches: equal, negated: false },

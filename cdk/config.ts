@@ -172,6 +172,8 @@ const schema = z
     /** Batches handled at a time. Each may take as many requests to API servers as it has pods to evict. */
     evictConcurrency: count(2, 1000).default(50),
     deltaConcurrency: count(2, 1000).default(20),
+    /** Whether Lambda keeps these for the functions, whatever else the account runs; 100 have to be left to all others. */
+    reserveConcurrency: flag.default(false),
     /**
      * Names of the secrets in this account and region that may hold kubeconfigs, for relay and `evict` alike, and those for
      * one of them alone; `*` at the end of a prefix.

@@ -31,6 +31,8 @@ import { DeadLetterQueue, type ServiceQueue } from './service-queue.ts';
 import type { State } from './state.ts';
 import type { Timers } from './timers.ts';
 
+/** Invocations of `evict` beside those of its queue: `clusters add` asks it whether it reaches a cluster. */
+const ASKED_BESIDE = 5;
 /** `expiry` writes to the table and sends to a queue, for a hundred records at most. */
 const EXPIRY_TIMEOUT_SECONDS = 60;
 /** The stream keeps a record for a day; what was not put back by then is a dead letter. */
@@ -87,6 +89,7 @@ export class Functions extends Construct {
       name,
       source.spec.functionTimeoutSeconds,
       `Decides what falls due (${source.spec.name}).`,
+      config.deltaConcurrency,
     );
     state.bindPartitions(fn);
     timers.bindArm(fn);
@@ -106,6 +109,7 @@ export class Functions extends Construct {
       'evict',
       due.spec.functionTimeoutSeconds,
       'Evicts what is due on a node.',
+      config.evictConcurrency + ASKED_BESIDE,
     );
     state.bindPartitions(fn);
     state.bindRates(fn);
@@ -180,7 +184,14 @@ export class Functions extends Construct {
     return fn;
   }
 
-  #function(id: string, name: FunctionName, timeoutSeconds: number, description: string): ServiceFunction {
+  /** `most`: invocations that it is to have at a time; absent: those that others leave, whatever is configured. */
+  #function(
+    id: string,
+    name: FunctionName,
+    timeoutSeconds: number,
+    description: string,
+    most?: number,
+  ): ServiceFunction {
     const { config, network } = this.#props;
     return new ServiceFunction(this, id, {
       name,
@@ -189,6 +200,7 @@ export class Functions extends Construct {
       prefix: config.name,
       logRetention: config.logRetentionDays satisfies RetentionDays,
       tracing: config.tracing,
+      ...(config.reserveConcurrency && most !== undefined ? { reserved: most } : {}),
       ...(network && name === 'evict' ? { network } : {}),
     });
   }
@@ -213,8 +225,8 @@ export class Functions extends Construct {
 }
 
 /**
- * Has a function handle a queue. The concurrency is the event source's: reserved concurrency would throttle, and a
- * throttled batch uses up its messages' receives.
+ * Has a function handle a queue. The concurrency is the event source's: less reserved concurrency would throttle, and a
+ * throttled batch uses up its messages' receives. As much or more only keeps it free.
  */
 function feed(fn: ServiceFunction, source: ServiceQueue, batchSize: number, maxConcurrency: number): void {
   source.bindSource(fn);

@@ -36,6 +36,8 @@ export interface ServiceFunctionProps {
   readonly logRetention: RetentionDays;
   /** Whether X-Ray shows each invocation that it samples: when its message waited, began, ended, failed. */
   readonly tracing: boolean;
+  /** Invocations at a time that Lambda keeps for it, and that it never exceeds; absent: what other functions leave. */
+  readonly reserved?: number;
   /** Absent: in no VPC. */
   readonly network?: Network;
 }
@@ -48,7 +50,7 @@ export class ServiceFunction extends Construct implements Grantee {
 
   constructor(scope: Construct, id: string, props: ServiceFunctionProps) {
     super(scope, id);
-    const { name, description, prefix, timeoutSeconds, logRetention, tracing, network } = props;
+    const { name, description, prefix, timeoutSeconds, logRetention, tracing, reserved, network } = props;
     this.name = name;
     const functionName = `${prefix}-${name}`;
     const logGroup = new LogGroup(this, 'Log', {
@@ -74,6 +76,7 @@ export class ServiceFunction extends Construct implements Grantee {
       role,
       logGroup,
       ...(tracing ? { tracing: Tracing.ACTIVE } : {}),
+      ...(reserved === undefined ? {} : { reservedConcurrentExecutions: reserved }),
       ...(network
         ? {
             vpc: network.vpc,
@@ -122,6 +125,15 @@ export class ServiceFunction extends Construct implements Grantee {
     Grant.addToPrincipal({
       grantee,
       actions: ['lambda:InvokeFunction'],
+      resourceArns: [this.lambda.functionArn],
+    });
+  }
+
+  /** Lets somebody see how many invocations are reserved for it. */
+  bindReserved(grantee: Grantee): void {
+    Grant.addToPrincipal({
+      grantee,
+      actions: ['lambda:GetFunctionConcurrency'],
       resourceArns: [this.lambda.functionArn],
     });
   }

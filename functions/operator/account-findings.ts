@@ -1,5 +1,5 @@
 import { VERSION } from '#shared/version.ts';
-import type { AlarmSeen, Quotas } from './account.ts';
+import { type AlarmSeen, FED_FUNCTIONS, type Quotas } from './account.ts';
 import { bad, ok, type Told, warn } from './finding.ts';
 
 /** `expiry`, which reads the table's stream a shard at a time, and `heartbeat`. */
@@ -14,11 +14,18 @@ const SIZES = [
 
 /** Whether what the account allows is enough for what is configured, and that for a fleet of so many nodes. */
 export function quotaFindings(
-  { invocations, batches, writesAtOnce, mostWrites }: Quotas,
+  { invocations, batches, reserved = {}, writesAtOnce, mostWrites }: Quotas,
   nodes: number,
 ): readonly Told[] {
-  const used = Object.values(batches).reduce((sum, count) => sum + count, OTHER_INVOCATIONS);
-  const lambda = `Lambda runs ${invocations} invocations at a time for functions that have none reserved, and the service uses up to ${used}`;
+  const fed = FED_FUNCTIONS.map((name) => ({ name, batches: batches[name], kept: reserved[name] }));
+  const kept = fed.reduce((sum, { kept: each = 0 }) => sum + each, 0);
+  const used = fed.reduce(
+    (sum, each) => sum + (each.kept === undefined ? each.batches : 0),
+    OTHER_INVOCATIONS,
+  );
+  const besides = kept === 0 ? '' : `, beside ${kept} that are reserved for it`;
+  const lambda = `Lambda runs ${invocations} invocations at a time for functions that have none reserved, and the service uses up to ${used}${besides}`;
+  const throttled = fed.filter((each) => each.kept !== undefined && each.kept < each.batches);
   const atOnce =
     writesAtOnce === undefined
       ? 'nobody says how many'
@@ -33,6 +40,13 @@ export function quotaFindings(
           `${lambda}: beyond that its batches are throttled, and late.`,
           'Have the quota Concurrent executions of Lambda raised, or lower taintward:evictConcurrency and taintward:deltaConcurrency.',
         ),
+    ...throttled.map(({ name, batches: count, kept: each }) =>
+      warn(
+        'quotas',
+        `Lambda runs ${each} invocations of ${name} at a time, and its queue is to have ${count}: beyond that its batches are throttled, and late.`,
+        'Deploy anew: with taintward:reserveConcurrency the stack reserves as many as the queue is to have, without it none.',
+      ),
+    ),
     size === undefined || (writesAtOnce ?? Infinity) >= size.writesAtOnce
       ? ok('quotas', table)
       : warn(

@@ -10,6 +10,8 @@ export interface Quotas {
   readonly invocations: number;
   /** At most so many batches of its queue does each function handle at a time. */
   readonly batches: Readonly<Record<FedFunction, number>>;
+  /** What Lambda keeps for a function alone, by those that have it so. */
+  readonly reserved?: Readonly<Partial<Record<FedFunction, number>>>;
   /** Writes per second that the table takes at once; absent: it is not said. */
   readonly writesAtOnce?: number;
   /** Writes per second up to which it grows by itself. */

@@ -24,6 +24,28 @@ describe('quotas', () => {
     ]);
   });
 
+  test('count what is reserved for the service apart from what all functions share', () => {
+    const reserved = { 'node-delta': 20, 'pod-delta': 20, evict: 55 };
+    const [lambda, ...more] = quotaFindings(quotas({ invocations: 10, reserved }), 0);
+    assert.deepEqual(
+      [lambda?.verdict, lambda?.says],
+      [
+        'ok',
+        'Lambda runs 10 invocations at a time for functions that have none reserved, and the service uses up to 2, beside 95 that are reserved for it.',
+      ],
+    );
+    assert.equal(more.length, 1);
+  });
+
+  test('are not where less is reserved for a function than its queue is to have', () => {
+    const [, throttled] = quotaFindings(quotas({ reserved: { evict: 49 } }), 0);
+    assert.equal(throttled?.verdict, 'warn');
+    assert.match(throttled?.says ?? '', /^Lambda runs 49 invocations of evict at a time, .* 50: /);
+    assert.match(throttled?.fix ?? '', /taintward:reserveConcurrency/);
+    const [, table] = quotaFindings(quotas({ reserved: { evict: 50 } }), 0);
+    assert.equal(table?.verdict, 'ok');
+  });
+
   test('are not where a new account runs ten invocations', () => {
     const [lambda] = quotaFindings(quotas({ invocations: 10 }), 0);
     assert.equal(lambda?.verdict, 'warn');

@@ -146,6 +146,23 @@ describe('a function that a queue feeds', () => {
     }
   });
 
+  test('has nothing reserved by default, and else no less than its source invokes at a time', () => {
+    const reserved = (name: FunctionName, of?: Template) =>
+      functionNamed(name, of).properties['ReservedConcurrentExecutions'];
+    for (const name of FUNCTION_NAMES) assert.equal(reserved(name), undefined, name);
+    const chosen = synthesized({ 'taintward:reserveConcurrency': 'true', 'taintward:evictConcurrency': 200 });
+    for (const { name } of fed) {
+      const { MaximumConcurrency } = mappingOf(name, chosen)['ScalingConfig'] as {
+        MaximumConcurrency: number;
+      };
+      assert.ok(Number(reserved(name, chosen)) >= MaximumConcurrency, name);
+    }
+    // Whether it reaches a cluster it is asked beside its queue.
+    assert.ok(Number(reserved('evict', chosen)) > 200);
+    for (const name of ['expiry', 'heartbeat'] as const)
+      assert.equal(reserved(name, chosen), undefined, name);
+  });
+
   test('handles as many batches at a time as is chosen', () => {
     const chosen = synthesized({ 'taintward:evictConcurrency': '7', 'taintward:deltaConcurrency': 9 });
     const concurrency = (name: FunctionName) => mappingOf(name, chosen)['ScalingConfig'];

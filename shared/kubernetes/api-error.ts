@@ -82,6 +82,7 @@ const UNREACHABLE: Readonly<Record<string, string>> = {
   ERR_HTTP2_STREAM_CANCEL: RESET,
   ERR_HTTP2_STREAM_ERROR: RESET,
   ERR_STREAM_PREMATURE_CLOSE: RESET,
+  ERR_HALF_SENT: 'it read too slowly to get the whole request in time; check its load and the network',
   EHOSTUNREACH: NO_ROUTE,
   ENETUNREACH: NO_ROUTE,
   ETIMEDOUT: 'the connection timed out; check the network and firewalls',

@@ -67,7 +67,7 @@ export class Sockets {
 
   /**
    * Sends a call. Rejects with `LateCallError` when it could not be sent by its `notAfter`, with the signal's reason
-   * when that aborts, or with an error of the network.
+   * when that aborts, or with an error of the network. A call that was written by then has all the signal's time for its answer.
    */
   async send(call: Call, access: RequestAccess, signal: AbortSignal): Promise<Answer> {
     signal.throwIfAborted();
@@ -76,9 +76,14 @@ export class Sockets {
       return this.#sendAlone(call, access, signal);
     for (;;) {
       const { promise, resolve, reject } = Promise.withResolvers<Multiplexed | undefined>();
-      const stop = this.#whenOver(call, access, signal, reject);
+      const aborted = () => reject(signal.reason);
+      signal.addEventListener('abort', aborted);
+      const inTime = this.#whenLate(call, access, reject);
       this.#shared(key, access).then(resolve, reject);
-      const shared = await promise.finally(stop);
+      const shared = await promise.finally(() => {
+        inTime();
+        signal.removeEventListener('abort', aborted);
+      });
       if (shared === undefined) return this.#sendAlone(call, access, signal);
       // Others may have been quicker.
       if (shared.free) return this.#sendShared(shared, call, access, signal);
@@ -96,26 +101,22 @@ export class Sockets {
     for (const socket of this.#open) socket.destroy();
   }
 
-  /** Calls `giveUp` once when it is too late to send the call, or when the signal aborts. Returns what ends that. */
-  #whenOver(
-    call: Call,
-    { server }: RequestAccess,
-    signal: AbortSignal,
-    giveUp: (reason: unknown) => void,
-  ): () => void {
-    const aborted = () => giveUp(signal.reason);
-    signal.addEventListener('abort', aborted);
+  /** Calls `giveUp` once when it is too late to send the call. Returns what ends that, because the call was sent. */
+  #whenLate(call: Call, { server }: RequestAccess, giveUp: (reason: LateCallError) => void): () => void {
     const { notAfter = Number.POSITIVE_INFINITY } = call;
+    if (!Number.isFinite(notAfter)) return () => undefined;
     let timer: NodeJS.Timeout | undefined;
+    let immediate: NodeJS.Immediate | undefined;
     const watch = (): void => {
       const leftMs = notAfter - this.#clock.now();
-      if (leftMs < 0) giveUp(late(call, server.host));
-      else timer = setTimeout(watch, leftMs + 1);
+      if (leftMs >= 0) timer = setTimeout(watch, leftMs + 1);
+      // TLS tells that bytes were written in the event loop's next turn: whoever was busy until now hears that first.
+      else immediate = setImmediate(() => giveUp(late(call, server.host)));
     };
-    if (Number.isFinite(notAfter)) watch();
+    watch();
     return () => {
       clearTimeout(timer);
-      signal.removeEventListener('abort', aborted);
+      clearImmediate(immediate);
     };
   }
 
@@ -189,13 +190,18 @@ export class Sockets {
       connection.check();
     };
     signal.addEventListener('abort', aborted);
+    // The session may hold all of it by now, and cannot take it back: nobody knows whether the server gets to see it whole.
+    const written = this.#whenLate(call, access, () => stream.destroy(new HalfSentError()));
+    stream.once('finish', written);
     let answered = false;
     stream.once('response', (headers) => {
       answered = true;
+      written();
       resolve({ status: headers[':status'] ?? 0, headers, body: whole(stream, connection, headers), sentAt });
     });
     stream.on('error', reject);
     stream.once('close', () => {
+      written();
       signal.removeEventListener('abort', aborted);
       if (!answered) reject(new CutError());
     });
@@ -218,7 +224,12 @@ export class Sockets {
       reject(reason);
     };
     // A request that has no socket yet says nothing when it is destroyed.
-    const stop = this.#whenOver(call, access, signal, giveUp);
+    const aborted = () => giveUp(signal.reason);
+    signal.addEventListener('abort', aborted);
+    // Until the last byte is with the operating system: what the server has had it acts on, however late it answers. Without
+    // its last bytes a request is none.
+    const written = this.#whenLate(call, access, giveUp);
+    request.once('finish', written);
     let sentAt = 0;
     const send = () => {
       sentAt = this.#clock.now();
@@ -236,7 +247,10 @@ export class Sockets {
       if (!stale || over || this.#closed) reject(error);
       else this.#again(call, access, signal, error).then(resolve, reject);
     });
-    return promise.finally(stop);
+    return promise.finally(() => {
+      written();
+      signal.removeEventListener('abort', aborted);
+    });
   }
 
   /** Every call we make may be made twice: UIDs and names guard it. One that is late now may have been sent before. */
@@ -352,6 +366,11 @@ function whole(
 
 class CutError extends Error {
   readonly code = 'ECONNRESET';
+}
+
+/** A request was begun, and not written by its `notAfter`. */
+class HalfSentError extends Error {
+  readonly code = 'ERR_HALF_SENT';
 }
 
 const keys = new WeakMap<RequestAccess, string>();

@@ -24,11 +24,14 @@ export async function tlsServer(
   {
     clock = systemClock,
     streams = 100,
+    windowBytes = 65_535,
     http2: speaksHttp2 = true,
     proxy,
   }: {
     readonly clock?: { now(): number };
     readonly streams?: number;
+    /** What a request's body may hold before the server asks for more. */
+    readonly windowBytes?: number;
     readonly http2?: boolean;
     readonly proxy?: URL;
   } = {},
@@ -42,7 +45,10 @@ export async function tlsServer(
   };
   const keys = { key: pem.private, cert: pem.cert };
   const server = speaksHttp2
-    ? http2.createSecureServer({ ...keys, settings: { maxConcurrentStreams: streams } }, serve)
+    ? http2.createSecureServer(
+        { ...keys, settings: { maxConcurrentStreams: streams, initialWindowSize: windowBytes } },
+        serve,
+      )
     : https.createServer(keys, serve as unknown as RequestListener);
   server.on('session', (session) => sessions.push(session));
   server.listen(0, '127.0.0.1');

@@ -5,6 +5,7 @@ import { ApiError } from '#shared/kubernetes/api-error.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
 import { listPages } from './list-pages.ts';
+import { ListSlots } from './list-slots.ts';
 import { isExpired, isLost, livelyWatch, retryMs } from './lively-watch.ts';
 import { PodMerge } from './pod-merge.ts';
 import { PassingPods, tooManyPassing } from './pod-room.ts';
@@ -36,7 +37,7 @@ const CACHED = '0';
 
 /** What the clusters of a process share. */
 export class PodFollowLimits {
-  readonly lists = new PQueue({ concurrency: LISTS_AT_ONCE_IN_ALL });
+  readonly lists = new ListSlots(LISTS_AT_ONCE_IN_ALL);
   #watches = 0;
 
   /** False: there are as many as there may be. */
@@ -317,7 +318,7 @@ export class PodFollower {
     for (let behind = 0; ; ) {
       try {
         const ask = () => this.#ask(followed, behind < TRIES_BEHIND, isFirst);
-        const inTurn = () => limits.lists.add(ask, { priority });
+        const inTurn = () => limits.lists.run(this, ask);
         const version = await this.#lists.add(inTurn, { priority });
         if (version !== undefined) return version;
         signal.throwIfAborted();

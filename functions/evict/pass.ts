@@ -33,6 +33,8 @@ import { SingleFlight } from './single-flight.ts';
 const PARALLEL_EVICTIONS = 32;
 /** A delete is sent so long after the server's answer about its node at the latest: taints come and go. */
 export const LOOK_MAX_AGE_MS = 250;
+/** A mark is sent so long after the rules allowed it at the latest; those are up to 700 ms old then. */
+const MARK_MAX_WAIT_MS = 250;
 /** How often a pod that keeps changing, or a delete that comes too late, is looked at again in one pass. */
 const MAX_LOOKS = 10;
 /** What a node's Lease said is believed for so long: as often kubelets renew theirs, and most passes are over before. */
@@ -231,7 +233,6 @@ export class Pass {
    * shows it, or has the Eviction API do both. Either demands the very pod that was judged.
    */
   async #evict(record: EvictionRecord, pod: LivePod, found: NodeView, by: Method['kind']): Promise<void> {
-    const { clock } = this.#deps;
     let means = by;
     // Pods wait for their turn, and rules change: what is forbidden by now is not marked either.
     const rules = await this.#deps.rules(this.#partition.ref.cluster, found.stored?.guardRevision);
@@ -245,8 +246,12 @@ export class Pass {
     for (let looks = 0; looks < MAX_LOOKS; looks++) {
       try {
         // Before the delete, or a Job's podFailurePolicy counts the pod as failed (KEP-3329).
-        if (means === 'delete' && !shown.disrupted)
-          shown = await this.#api.markDisrupted(shown, record.uid, clock.now());
+        if (means === 'delete' && !shown.disrupted) {
+          const marked = await this.#mark(record, shown);
+          // It waited for its turn for too long: by the rules of now, it may be forbidden.
+          if (!marked) return await this.#handle(record, shown, found);
+          shown = marked;
+        }
         const view = await this.#look();
         const verdict = await this.#verdict(view, record, shown);
         if (verdict.kind !== 'evict') return await this.#settle(record, shown, view);
@@ -269,6 +274,21 @@ export class Pass {
       }
     }
     this.failed.set(record.uid, `the pod or its node changed ${MAX_LOOKS} times while it was to be deleted`);
+  }
+
+  /**
+   * Marks a pod; `undefined`: that could not be sent in time. Rules may not grow old on the way, or marks would go on after a
+   * stop. A look at the node may: the mark deletes nothing, and before the delete there is another look.
+   * Other writes of a pass carry no such limit: Events tell of what was done already.
+   */
+  async #mark(record: EvictionRecord, pod: LivePod): Promise<LivePod | undefined> {
+    const now = this.#deps.clock.now();
+    try {
+      return await this.#api.markDisrupted(pod, record.uid, now, now + MARK_MAX_WAIT_MS);
+    } catch (error) {
+      if (error instanceof LateCallError) return undefined;
+      throw error;
+    }
   }
 
   async #end(

@@ -25,9 +25,10 @@ export class LedApi extends RestApi {
     pod: PodRef & Pick<LivePod, 'generation'>,
     uid: PodUid,
     now: EpochMs,
+    notAfter?: EpochMs,
   ): Promise<LivePod> {
     this.#refuseIdle(`patch pods/status ${pod.namespace}/${pod.name}`);
-    return super.markDisrupted(pod, uid, now);
+    return super.markDisrupted(pod, uid, now, notAfter);
   }
 
   override async deletePod(

@@ -206,9 +206,15 @@ export interface KubernetesApi {
   /**
    * Sets the `DisruptionTarget` condition (reason `DeletionByTaintManager`) by a strategic merge patch of the
    * status, with the UID as a precondition. Resolves with the pod as that left it. 404 and 409 reject: the pod is
-   * gone or another one. The condition's `observedGeneration` is the pod's, when known: pass the `LivePod`.
+   * gone or another one. The condition's `observedGeneration` is the pod's, when known: pass the `LivePod`. Sent at `notAfter`
+   * at the latest, or never, as {@link deletePod} is.
    */
-  markDisrupted(pod: PodRef & Pick<LivePod, 'generation'>, uid: PodUid, now: EpochMs): Promise<LivePod>;
+  markDisrupted(
+    pod: PodRef & Pick<LivePod, 'generation'>,
+    uid: PodUid,
+    now: EpochMs,
+    notAfter?: EpochMs,
+  ): Promise<LivePod>;
   /**
    * Deletes a pod with its own grace period. 404 rejects, and 409 when a precondition fails. The request is sent at
    * `notAfter` (our clock) at the latest, or never: then it rejects with `LateCallError`.

@@ -18,8 +18,10 @@ export interface Call {
   /** Limits a successful answer. Absent: a list's, or else an object's. */
   readonly answer?: AnswerKind;
   readonly signal?: AbortSignal;
-  /** By our clock. It is sent by then or never; it goes before calls that may wait. */
+  /** By our clock. It is sent by then or never. */
   readonly notAfter?: EpochMs;
+  /** It takes its turn before calls without this: it ends what a look at the node began. */
+  readonly inHurry?: true;
 }
 
 export type Verb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete';

@@ -143,6 +143,7 @@ export class RestApi implements KubernetesApi, RightsReview {
     pod: PodRef & Pick<LivePod, 'generation'>,
     uid: PodUid,
     now: EpochMs,
+    notAfter?: EpochMs,
   ): Promise<LivePod> {
     try {
       const marked = await this.#transport.read({
@@ -153,6 +154,7 @@ export class RestApi implements KubernetesApi, RightsReview {
         ...(this.#marker ? { query: { fieldManager: this.#marker.manager } } : {}),
         body: disruptionPatch(uid, pod.generation ?? 0, now),
         contentType: 'application/strategic-merge-patch+json',
+        ...(notAfter === undefined ? {} : { notAfter }),
       });
       return this.#livePod(marked);
     } catch (error) {
@@ -171,7 +173,7 @@ export class RestApi implements KubernetesApi, RightsReview {
       object: podText(pod),
       path: podPath(pod),
       body: { apiVersion: 'v1', kind: 'DeleteOptions', preconditions },
-      ...(notAfter === undefined ? {} : { notAfter }),
+      ...(notAfter === undefined ? {} : { notAfter, inHurry: true }),
     });
   }
 
@@ -194,7 +196,7 @@ export class RestApi implements KubernetesApi, RightsReview {
           metadata: { namespace, name },
           deleteOptions: { preconditions },
         },
-        ...(notAfter === undefined ? {} : { notAfter }),
+        ...(notAfter === undefined ? {} : { notAfter, inHurry: true }),
       });
       return { kind: 'evicted' };
     } catch (error) {

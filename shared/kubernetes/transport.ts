@@ -193,7 +193,7 @@ export class Transport {
           throw error;
         }
       },
-      { inHurry: call.notAfter !== undefined },
+      { inHurry: call.inHurry === true },
     );
   }
 

@@ -53,9 +53,9 @@ export class CountedCluster extends FakeCluster {
     return super.podsOnNode(node);
   }
 
-  override async markDisrupted(pod: PodRef, uid: PodUid): Promise<LivePod> {
+  override async markDisrupted(pod: PodRef, uid: PodUid, now: EpochMs, notAfter?: EpochMs): Promise<LivePod> {
     await this.#answers();
-    return super.markDisrupted(pod, uid);
+    return super.markDisrupted(pod, uid, now, notAfter);
   }
 
   override async deletePod(

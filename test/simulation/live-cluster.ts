@@ -162,7 +162,7 @@ export class LiveCluster extends FakeCluster {
 
   /** As {@link markDisrupted}; `sent` says how it came to that. */
   async markDisruptedAs(pod: PodRef, uid: PodUid, sent: Sent): Promise<LivePod> {
-    const marked = await this.markDisrupted(pod, uid);
+    const marked = await this.markDisrupted(pod, uid, sent.sentAt);
     this.#witness.mark(marked, sent);
     this.#note(this.podChronicle, { kind: 'upsert', object: marked });
     this.onMarked(marked);

@@ -60,8 +60,8 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
             for (const pod of pods) listed.set(pod.uid, pod);
             return pods;
           },
-          markDisrupted: async (pod, uid, now) => {
-            const { resourceVersion, ...marked } = await api.markDisrupted(pod, uid, now);
+          markDisrupted: async (pod, uid, now, notAfter) => {
+            const { resourceVersion, ...marked } = await api.markDisrupted(pod, uid, now, notAfter);
             return { ...marked, ...listed.get(uid), resourceVersion };
           },
         });

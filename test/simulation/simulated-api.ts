@@ -131,9 +131,10 @@ export class SimulatedApi implements KubernetesApi {
     return this.#call(() => this.#cluster.podsOnNode(node));
   }
 
-  async markDisrupted(pod: PodRef, uid: PodUid): Promise<LivePod> {
+  async markDisrupted(pod: PodRef, uid: PodUid, _now: EpochMs, notAfter?: EpochMs): Promise<LivePod> {
     let sent: Sent | undefined;
     const send = () => {
+      this.#mustBeInTime(notAfter);
       sent = this.#sent(undefined);
     };
     const marked = await this.#call(
@@ -161,11 +162,9 @@ export class SimulatedApi implements KubernetesApi {
 
   /** Sends by `notAfter` what ends a pod. */
   async #end<T>(uid: PodUid, notAfter: EpochMs | undefined, perform: (sent: Sent) => Promise<T>): Promise<T> {
-    const { clock } = this.#scene;
     let sent: Sent | undefined;
     const send = () => {
-      if (notAfter !== undefined && clock.now() > notAfter)
-        throw new LateCallError('it could not be sent in time');
+      this.#mustBeInTime(notAfter);
       sent = this.#sent(this.#marks.get(uid));
     };
     return this.#call(
@@ -175,6 +174,11 @@ export class SimulatedApi implements KubernetesApi {
       },
       { inHurry: notAfter !== undefined, send },
     );
+  }
+
+  #mustBeInTime(notAfter: EpochMs | undefined): void {
+    if (notAfter !== undefined && this.#scene.clock.now() > notAfter)
+      throw new LateCallError('it could not be sent in time');
   }
 
   #sent(markedAt: EpochMs | undefined): Sent {

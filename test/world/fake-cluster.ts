@@ -154,8 +154,9 @@ export class FakeCluster implements KubernetesApi {
     return [...this.livePods.values()].filter((pod) => pod.node === node);
   }
 
-  async markDisrupted(pod: PodRef, uid: PodUid): Promise<LivePod> {
+  async markDisrupted(pod: PodRef, uid: PodUid, _now: EpochMs, notAfter?: EpochMs): Promise<LivePod> {
     this.beforeRequest('patch');
+    this.mustBeInTime(notAfter);
     return this.putPod({ ...this.find(pod, { uid }), disrupted: true });
   }
 

@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { evictNode } from '#functions/evict/evict-node.ts';
+import type { Rules } from '#shared/eviction/policy.ts';
+import { LateCallError } from '#shared/kubernetes/api-error.ts';
+import { at, nodeDelta, pod, ref, rules } from '#test/unit/eviction/builders.ts';
+import { deletedFrom, heard, podsNamed } from './evict-bench.ts';
+
+const stopped: Rules = {
+  ...rules,
+  stops: [{ scope: 'fleet', who: 'anna', at: at(0), why: 'an incident' }],
+};
+
+/** A bench whose first marks wait for their turn for too long; `meanwhile` happens while the first one does. */
+async function lateMarks(times: number, meanwhile: () => void = () => undefined) {
+  const bench = await heard([nodeDelta(1, { pods: [pod('u1')] })], podsNamed(1));
+  const mark = bench.cluster.markDisrupted.bind(bench.cluster);
+  let asked = 0;
+  bench.cluster.markDisrupted = async (...[ref, uid, now, notAfter]) => {
+    asked += 1;
+    if (asked > times) return mark(ref, uid, now, notAfter);
+    assert.equal(notAfter, now + 250);
+    meanwhile();
+    throw new LateCallError('it could not be sent in time');
+  };
+  return bench;
+}
+
+test('a pod whose mark is late again and again is marked and deleted when it has its turn', async () => {
+  const bench = await lateMarks(20);
+  await evictNode(ref, bench);
+  assert.deepEqual(deletedFrom(bench), ['u1']);
+});
+
+test('a pod whose mark was late is neither marked nor deleted once a stop forbids it', async () => {
+  const bench = await lateMarks(1, () => {
+    bench.ruling = stopped;
+  });
+  await evictNode(ref, bench);
+  assert.deepEqual(deletedFrom(bench), []);
+  assert.ok([...bench.cluster.livePods.values()].every(({ disrupted }) => !disrupted));
+  const { scheduled } = await bench.store.load(ref, bench.clock.now());
+  assert.equal(scheduled.get(pod('u1').uid)?.held?.by.kind, 'stopped');
+});

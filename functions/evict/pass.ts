@@ -174,6 +174,11 @@ export class Pass {
     this.refusal = undefined;
   }
 
+  /** Whether the cluster answers no calls at all. */
+  get outOfReach(): boolean {
+    return this.#api.breakerOpen;
+  }
+
   /** Pods of which it is known what becomes of them. */
   settled(): readonly { readonly uid: PodUid }[] {
     const ended = [...this.ends, ...this.cancelled.map(({ record }) => record)];

@@ -138,7 +138,7 @@ async function correct(before: Partition, pass: Pass, deps: RecordDeps): Promise
     const waiting = afterBlocks(left, pass.blocked, method, now);
     for (const { uid } of waiting.changed) left.delete(uid);
     const failures: Failures = {
-      ...(pass.refusal ? { everything: pass.refusal.message } : {}),
+      ...(pass.refusal ? { everything: pass.refusal.message, outOfReach: pass.outOfReach } : {}),
       pods: new Map([...pass.failed, ...waiting.failed]),
       retryAfterSeconds: pass.retryAfterSeconds,
     };

@@ -1,11 +1,28 @@
 import type { EpochMs, PodUid } from './identity.ts';
 import type { EvictionRecord, Held, NodeRetry, NodeState, Partition } from './records.ts';
 
-/** The first retry comes so soon, each later one after twice the time, up to the longest; jittered by half. */
-const FIRST_RETRY_MS = 5_000;
+/** The first retry comes so soon, each later one after twice the time, up to the longest. */
+const FIRST_RETRY_MS = 1_000;
+/** The longest wait of the early tries: most faults are short, and a pod must not be minutes late because of one. */
+const LONGEST_EARLY_RETRY_MS = 30_000;
+const EARLY_TRIES = 10;
+/** The first wait for a server that is out of reach: sooner it is not asked, and its relay wakes what waits once it answers. */
+const FIRST_UNREACHABLE_MS = 5_000;
 export const LONGEST_RETRY_MS = 300_000;
 /** A server's `Retry-After` is honoured up to here. */
 const LONGEST_ASKED_MS = 3_600_000;
+
+/**
+ * The wait after so many failed tries (1 or more) in a row. `random`, 0 to 1, shortens it by up to half, and never lengthens it.
+ * A server that is out of reach is asked ever more seldom from the start: each try may keep a process waiting for its whole time-out.
+ */
+export function retryWaitMs(attempts: number, random: number, outOfReach = false): number {
+  const doublings = Math.min(attempts - 1, 30);
+  const early = Math.min(FIRST_RETRY_MS * 2 ** doublings, LONGEST_EARLY_RETRY_MS);
+  const further = early * 2 ** Math.max(doublings + 1 - EARLY_TRIES, 0);
+  const waitMs = outOfReach ? FIRST_UNREACHABLE_MS * 2 ** doublings : further;
+  return Math.ceil(Math.min(waitMs, LONGEST_RETRY_MS) * (0.5 + random / 2));
+}
 
 /**
  * When a record is to be looked at by itself: at its deadline, in its turn, or when its budget is asked again. Of one that is held until
@@ -47,6 +64,8 @@ export function nextMomentOf({ scheduled, node }: Partition, now: EpochMs): Epoc
 export interface Failures {
   /** Why nothing (more) could be done there: the cluster does not answer, or takes no more for now. */
   readonly everything?: string;
+  /** The cluster answers no calls at all. */
+  readonly outOfReach?: boolean;
   /** Why single pods could not be evicted. */
   readonly pods: ReadonlyMap<PodUid, string>;
   /** What the API server asked for. */
@@ -65,7 +84,7 @@ export interface Retry {
 /**
  * Decides when the failed evictions of a node are tried again: all of them together, so that the node has one message
  * under way however many pods fail and for however long. A failure that is met while others wait for their next try
- * joins them. Only records that still stand count; when none does, and nothing else failed before, nothing is left
+ * joins them, or has it come sooner if its pod never failed before. Only records that still stand count; when none does, and nothing else failed before, nothing is left
  * to try. `random`: 0 to 1. `giveUpAfterMs`: of trying; what is held is not tried before the moment until which it is.
  */
 export function afterFailures(
@@ -85,6 +104,7 @@ export function afterFailures(
   const changed: EvictionRecord[] = [];
   const gaveUp: EvictionRecord[] = [];
   let failing = false;
+  let isFirst = false;
   for (const record of due) {
     const error = failures.pods.get(record.uid);
     const failure = record.failure ?? (error === undefined ? undefined : { since: now, error });
@@ -103,11 +123,13 @@ export function afterFailures(
       continue;
     }
     failing = true;
-    if (failure && failure !== record.failure) changed.push({ ...record, failure });
+    if (!failure || failure === record.failure) continue;
+    isFirst = true;
+    changed.push({ ...record, failure });
   }
   const { retry, ...rest } = node;
   if (!failing) return { node: rest, changed, gaveUp };
-  const next = nextRetry(retry, failures, now, random);
+  const next = nextRetry(retry, failures, { now, random, isFirst });
   return { node: { ...rest, retry: next }, changed, gaveUp };
 }
 
@@ -118,17 +140,17 @@ const heldUntil = (held: Held | undefined): EpochMs =>
 /** The next try after one that failed, or the one that is coming already. */
 function nextRetry(
   retry: NodeRetry | undefined,
-  { everything, pods, retryAfterSeconds = 0 }: Failures,
-  now: EpochMs,
-  random: number,
+  { everything, outOfReach, pods, retryAfterSeconds = 0 }: Failures,
+  { now, random, isFirst }: { readonly now: EpochMs; readonly random: number; readonly isFirst: boolean },
 ): NodeRetry {
   const error = everything ?? pods.values().next().value ?? retry?.error ?? '';
-  const waits = retry && retry.nextTryAt > now ? retry : undefined;
-  if (waits) return { ...waits, error, everything: waits.everything || everything !== undefined };
-  const attempts = (retry?.attempts ?? 0) + 1;
-  const exponentialMs = Math.min(FIRST_RETRY_MS * 2 ** Math.min(attempts - 1, 30), LONGEST_RETRY_MS);
+  // Where the node is not put off as a whole, a pod that fails for the first time waits no longer than if it were alone.
+  const startsAnew = isFirst && !retry?.everything && everything === undefined;
+  const attempts = startsAnew ? 1 : (retry?.attempts ?? 0) + 1;
   const askedMs = Math.min(retryAfterSeconds * 1000, LONGEST_ASKED_MS);
-  const waitMs = Math.max(Math.ceil(exponentialMs * (0.5 + random / 2)), askedMs);
+  const waitMs = Math.max(retryWaitMs(attempts, random, outOfReach), askedMs);
+  const isComing = retry && retry.nextTryAt > now && (!startsAnew || retry.nextTryAt <= now + waitMs);
+  if (isComing) return { ...retry, error, everything: retry.everything || everything !== undefined };
   return {
     attempts,
     nextTryAt: now + waitMs,

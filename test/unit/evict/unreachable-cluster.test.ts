@@ -63,7 +63,7 @@ function reactions(unreachableNodes: number): readonly number[] {
       breaker.failed(begun, doneAt);
     }
     assert.ok(node.node);
-    const failures = { everything: 'no answer', pods: new Map() };
+    const failures = { everything: 'no answer', outOfReach: breaker.open, pods: new Map() };
     const retried = afterFailures(node.node, node.scheduled, failures, {
       now: doneAt,
       random: random(),

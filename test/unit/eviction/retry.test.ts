@@ -10,6 +10,7 @@ import {
   LONGEST_RETRY_MS,
   momentOf,
   nextMomentOf,
+  retryWaitMs,
 } from '#shared/eviction/retry.ts';
 import { after, at, nodeDelta, planned, pod, podDelta, rules, tolerating } from './builders.ts';
 
@@ -48,11 +49,11 @@ function tried(
 const uidsOf = (records: readonly { readonly uid: string }[]) => records.map(({ uid }) => uid);
 
 describe('a node of which nothing could be done', () => {
-  test('waits as a whole, twice as long each time, for five minutes at most', () => {
+  test('waits as a whole, twice as long each time: ten times for 30 s at most, then for five minutes at most', () => {
     let partition = withPods(2);
     let now = at(60);
     const waits: number[] = [];
-    for (let tries = 0; tries < 9; tries++) {
+    for (let tries = 0; tries < 15; tries++) {
       partition = tried(partition, SILENT, now);
       const next = partition.node.retry?.nextTryAt ?? 0;
       waits.push((next - now) / 1000);
@@ -60,8 +61,8 @@ describe('a node of which nothing could be done', () => {
       assert.deepEqual(uidsOf(dueOf(partition, next)), ['u1', 'u2']);
       now = next;
     }
-    assert.deepEqual(waits, [5, 10, 20, 40, 80, 160, 300, 300, 300]);
-    assert.equal(partition.node.retry?.attempts, 9);
+    assert.deepEqual(waits, [1, 2, 4, 8, 16, 30, 30, 30, 30, 30, 60, 120, 240, 300, 300]);
+    assert.equal(partition.node.retry?.attempts, 15);
     assert.equal(partition.node.retry?.since, at(60));
   });
 
@@ -107,16 +108,16 @@ describe('a node of which nothing could be done', () => {
     const partition = { ...withPods(1), scheduled: new Map([[record.uid, { ...record, held }]]) };
     assert.equal(tried(partition, SILENT, at(899)).node.retry, undefined);
     const first = tried(partition, SILENT, at(900));
-    assert.deepEqual(dueOf(first, at(904)), []);
-    assert.deepEqual(uidsOf(dueOf(first, at(905))), ['u1']);
+    assert.deepEqual(dueOf(first, at(901) - 1), []);
+    assert.deepEqual(uidsOf(dueOf(first, at(901))), ['u1']);
     assert.deepEqual(tried(first, SILENT, at(60) + giveUpAfterMs).gaveUp, []);
     assert.deepEqual(uidsOf(tried(first, SILENT, at(900) + giveUpAfterMs).gaveUp), ['u1']);
     const failing = { ...record, held, failure: { since: at(60), error: 'refused' } };
     const failedBefore = { ...partition, scheduled: new Map([[record.uid, failing]]) };
     assert.deepEqual(tried(failedBefore, failed('u1'), at(60) + giveUpAfterMs).gaveUp, []);
     const refused = tried(partition, failed('u1'), at(900));
-    assert.deepEqual(dueOf(refused, at(904)), []);
-    assert.deepEqual(uidsOf(dueOf(refused, at(905))), ['u1']);
+    assert.deepEqual(dueOf(refused, at(901) - 1), []);
+    assert.deepEqual(uidsOf(dueOf(refused, at(901))), ['u1']);
   });
 
   test('says what failed last', () => {
@@ -132,10 +133,10 @@ describe('a node of which nothing could be done', () => {
   });
 
   test('waits as a whole also when single pods failed meanwhile, before or after', () => {
-    const silentFirst = tried(tried(withPods(2), SILENT, at(60)), failed('u2'), at(62));
-    const silentLast = tried(tried(withPods(2), failed('u2'), at(60)), SILENT, at(62));
+    const silentFirst = tried(tried(withPods(2), SILENT, at(60)), failed('u2'), at(60.5));
+    const silentLast = tried(tried(withPods(2), failed('u2'), at(60)), SILENT, at(60.5));
     for (const { node } of [silentFirst, silentLast]) assert.equal(node.retry?.everything, true);
-    const never = tried(tried(withPods(2), failed('u2'), at(60)), failed('u1'), at(62));
+    const never = tried(tried(withPods(2), failed('u2'), at(60)), failed('u1'), at(60.5));
     assert.equal(never.node.retry?.everything, false);
   });
 
@@ -153,17 +154,33 @@ describe('a node of which nothing could be done', () => {
 describe('pods that failed by themselves', () => {
   test('wait for the next try, the others do not', () => {
     const partition = tried(withPods(3), failed('u2'), at(60));
-    assert.deepEqual(uidsOf(dueOf(partition, at(61))), ['u1', 'u3']);
-    assert.deepEqual(uidsOf(dueOf(partition, at(65))), ['u1', 'u2', 'u3']);
-    assert.equal(nextMomentOf(partition, at(61)), at(65));
+    assert.deepEqual(uidsOf(dueOf(partition, at(61) - 1)), ['u1', 'u3']);
+    assert.deepEqual(uidsOf(dueOf(partition, at(61))), ['u1', 'u2', 'u3']);
+    assert.equal(nextMomentOf(partition, at(60)), at(61));
   });
 
   test('share one next try, also when they fail one after the other', () => {
     const first = tried(withPods(3), failed('u2'), at(60));
-    const second = tried(first, failed('u3'), at(62));
-    assert.equal(second.node.retry?.nextTryAt, at(65));
+    const second = tried(first, failed('u3'), at(60.5));
+    assert.equal(second.node.retry?.nextTryAt, at(61));
     assert.equal(second.node.retry?.attempts, 1);
-    assert.deepEqual(uidsOf(dueOf(second, at(64))), ['u1']);
+    assert.deepEqual(uidsOf(dueOf(second, at(60.9))), ['u1']);
+  });
+
+  test('have the next try come sooner when a pod fails for the first time beside one that has failed for long', () => {
+    let partition = withPods(2);
+    let now = at(60);
+    for (let tries = 0; tries < 14; tries++) {
+      partition = tried(partition, failed('u1'), now);
+      now = partition.node.retry?.nextTryAt ?? 0;
+    }
+    const before = now - 200_000;
+    const joined = tried(partition, failed('u2'), before);
+    assert.deepEqual([joined.node.retry?.attempts, joined.node.retry?.nextTryAt], [1, before + 1_000]);
+    const again = tried(joined, failed('u1', 'u2'), before + 1_000);
+    assert.deepEqual([again.node.retry?.attempts, again.node.retry?.nextTryAt], [2, before + 3_000]);
+    const soon = tried(partition, failed('u2'), now - 500);
+    assert.equal(soon.node.retry?.nextTryAt, now);
   });
 
   test('are written once, however often they fail', () => {
@@ -208,7 +225,8 @@ test('a pod that is held until a moment is looked at then, or in a later turn, a
 test('the server’s Retry-After is honoured up to an hour', () => {
   const wait = (retryAfterSeconds: number) =>
     (tried(withPods(1), { ...SILENT, retryAfterSeconds }, at(60)).node.retry?.nextTryAt ?? 0) - at(60);
-  assert.equal(wait(1), 5_000);
+  assert.equal(wait(0), 1_000);
+  assert.equal(wait(1), 1_000);
   assert.equal(wait(90), 90_000);
   assert.equal(wait(86_400), 3_600_000);
 });
@@ -249,6 +267,51 @@ test('after a gap, what waits for its next try is looked at at once', () => {
   assert.deepEqual(quiet.arm, []);
 });
 
+describe('the waits between tries', () => {
+  const wait = fc.record({
+    attempts: fc.integer({ min: 1, max: 5_000 }),
+    random: fc.double({ min: 0, max: 1, noNaN: true }),
+  });
+
+  test('are shortened by jitter, by half at most, and never lengthened', () => {
+    fc.assert(
+      fc.property(wait, fc.boolean(), ({ attempts, random }, outOfReach) => {
+        const longest = retryWaitMs(attempts, 1, outOfReach);
+        const waitMs = retryWaitMs(attempts, random, outOfReach);
+        assert.ok(waitMs <= longest && waitMs >= longest / 2, `${waitMs} of ${longest}`);
+      }),
+    );
+  });
+
+  test('never shrink, stay within 30 s for ten tries, and within five minutes', () => {
+    fc.assert(
+      fc.property(wait, fc.boolean(), ({ attempts }, outOfReach) => {
+        const waitMs = retryWaitMs(attempts, 1, outOfReach);
+        assert.ok(waitMs <= retryWaitMs(attempts + 1, 1, outOfReach));
+        assert.ok(waitMs <= LONGEST_RETRY_MS);
+        if (attempts <= 10 && !outOfReach) assert.ok(waitMs <= 30_000);
+      }),
+    );
+  });
+
+  test('let a pod go within 120 s that fails seven times, also where a timer is exact to the second and each try takes two', () => {
+    const randoms = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { minLength: 7, maxLength: 7 });
+    fc.assert(
+      fc.property(randoms, (seven) => {
+        const waits = seven.map(
+          (random, index) => Math.ceil(retryWaitMs(index + 1, random) / 1_000) * 1_000 + 2_000,
+        );
+        assert.ok(waits.reduce((sum, each) => sum + each, 0) <= 120_000);
+      }),
+    );
+  });
+
+  test('begin with five seconds and double from there where a server is out of reach', () => {
+    const waits = [1, 2, 3, 6, 7, 5_000].map((attempts) => retryWaitMs(attempts, 1, true) / 1_000);
+    assert.deepEqual(waits, [5, 10, 20, 160, 300, 300]);
+  });
+});
+
 test('the next try of a node is never earlier than half the least wait, nor later than the longest or what was asked', () => {
   fc.assert(
     fc.property(
@@ -270,7 +333,7 @@ test('the next try of a node is never earlier than half the least wait, nor late
           const failures = { ...(everything ? SILENT : failed('u1')), retryAfterSeconds: asked };
           partition = tried(partition, failures, now, random);
           const waitMs = (partition.node.retry?.nextTryAt ?? 0) - now;
-          assert.ok(waitMs >= 2_500 && waitMs >= Math.min(asked, 3600) * 1000, `${waitMs}`);
+          assert.ok(waitMs >= 500 && waitMs >= Math.min(asked, 3600) * 1000, `${waitMs}`);
           assert.ok(waitMs <= Math.max(LONGEST_RETRY_MS, Math.min(asked, 3600) * 1000), `${waitMs}`);
           now += waitMs;
         }

@@ -38,7 +38,7 @@ export interface NodeRetry {
   /** Tries that failed in a row. */
   readonly attempts: number;
   readonly nextTryAt: EpochMs;
-  /** When the first of them failed. */
+  /** When the first of them failed; once the cluster lets nothing be done: since when it does not. */
   readonly since: EpochMs;
   readonly error: string;
   /** The cluster let nothing be done here, so everything waits; else only what failed by itself. */

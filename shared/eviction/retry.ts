@@ -103,13 +103,14 @@ export function afterFailures(
   const everything = failures.everything !== undefined;
   const changed: EvictionRecord[] = [];
   const gaveUp: EvictionRecord[] = [];
+  const everythingSince = node.retry?.everything ? node.retry.since : now;
   let failing = false;
   let isFirst = false;
   for (const record of due) {
     const error = failures.pods.get(record.uid);
     const failure = record.failure ?? (error === undefined ? undefined : { since: now, error });
     const tried =
-      failure?.since ?? (everything ? Math.max(node.retry?.since ?? now, record.fireAt) : undefined);
+      failure?.since ?? (everything ? Math.max(everythingSince, triableSince(record)) : undefined);
     if (tried === undefined) continue;
     const since = Math.max(tried, heldUntil(record.held));
     if (now - since >= giveUpAfterMs) {
@@ -133,6 +134,10 @@ export function afterFailures(
   return { node: { ...rest, retry: next }, changed, gaveUp };
 }
 
+/** Since when a record may be tried: it fell due, was freed, and had its turn. */
+const triableSince = ({ fireAt, notBefore = 0, turnAt = 0 }: EvictionRecord): EpochMs =>
+  Math.max(fireAt, notBefore, turnAt);
+
 /** What is held without a moment is so until somebody wakes it; what is not is so no more. */
 const heldUntil = (held: Held | undefined): EpochMs =>
   held === undefined ? Number.NEGATIVE_INFINITY : (held.until ?? Number.POSITIVE_INFINITY);
@@ -150,12 +155,9 @@ function nextRetry(
   const askedMs = Math.min(retryAfterSeconds * 1000, LONGEST_ASKED_MS);
   const waitMs = Math.max(retryWaitMs(attempts, random, outOfReach), askedMs);
   const isComing = retry && retry.nextTryAt > now && (!startsAnew || retry.nextTryAt <= now + waitMs);
-  if (isComing) return { ...retry, error, everything: retry.everything || everything !== undefined };
-  return {
-    attempts,
-    nextTryAt: now + waitMs,
-    since: retry?.since ?? now,
-    error,
-    everything: everything !== undefined,
-  };
+  // Failures of single pods say nothing about how long the others could not be tried.
+  const since = retry && (retry.everything || everything === undefined) ? retry.since : now;
+  const next = { error, since, everything: everything !== undefined };
+  if (isComing) return { ...retry, ...next, everything: retry.everything || next.everything };
+  return { attempts, nextTryAt: now + waitMs, ...next };
 }

@@ -80,6 +80,29 @@ describe('a node of which nothing could be done', () => {
     assert.deepEqual(last.gaveUp[0]?.failure, { since: at(90), error: 'no answer' });
   });
 
+  test('counts from its own first failure, not from that of a single neighbor', () => {
+    const failing = tried(withPods(2), failed('u1'), at(60));
+    const silent = tried(failing, SILENT, at(60) + giveUpAfterMs);
+    assert.deepEqual(uidsOf(silent.gaveUp), ['u1']);
+    const later = tried(silent, SILENT, at(60) + 2 * giveUpAfterMs);
+    assert.deepEqual(uidsOf(later.gaveUp), ['u2']);
+    assert.equal(later.gaveUp[0]?.failure?.since, at(60) + giveUpAfterMs);
+  });
+
+  test('counts for a pod from when it was freed, or had its turn', () => {
+    for (const turn of ['notBefore', 'turnAt'] as const) {
+      const partition = tried(withPods(2), SILENT, at(60));
+      const freedAt = at(60) + giveUpAfterMs;
+      const record = partition.scheduled.get(pod('u2').uid);
+      assert.ok(record);
+      const scheduled = new Map(partition.scheduled).set(record.uid, { ...record, [turn]: freedAt });
+      const after = tried({ ...partition, scheduled }, SILENT, freedAt);
+      assert.deepEqual(uidsOf(after.gaveUp), ['u1']);
+      assert.deepEqual(tried(after, SILENT, freedAt + giveUpAfterMs - 1).gaveUp, []);
+      assert.deepEqual(uidsOf(tried(after, SILENT, freedAt + giveUpAfterMs).gaveUp), ['u2']);
+    }
+  });
+
   test('is not tried again for pods that are not due, are held, or were given up', () => {
     const partition = withPods(1);
     const [record] = partition.scheduled.values();

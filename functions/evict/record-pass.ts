@@ -11,6 +11,7 @@ import {
   ending,
   isTainted,
   type NodeRetry,
+  type NodeState,
   type Partition,
 } from '#shared/eviction/records.ts';
 import { afterFailures, dueOf, type Failures, ownMomentOf } from '#shared/eviction/retry.ts';
@@ -134,9 +135,10 @@ async function correct(before: Partition, pass: Pass, deps: RecordDeps): Promise
   const { giveUpAfterMs, method } = rules.policy;
   const trial = { now, random, giveUpAfterMs };
   /** Takes those out of what is `left` that are blocked; the others of them have failed. */
-  const sortOut = (left: Map<PodUid, EvictionRecord>) => {
-    const waiting = afterBlocks(left, pass.blocked, method, now);
-    for (const { uid } of waiting.changed) left.delete(uid);
+  const sortOut = (left: Map<PodUid, EvictionRecord>, node: NodeState | undefined) => {
+    const progressed = pass.ends.length > 0;
+    const waiting = afterBlocks({ node, scheduled: left }, pass.blocked, method, { now, progressed });
+    for (const uid of pass.blocked.keys()) if (!waiting.failed.has(uid)) left.delete(uid);
     const failures: Failures = {
       ...(pass.refusal ? { everything: pass.refusal.message, outOfReach: pass.outOfReach } : {}),
       pods: new Map([...pass.failed, ...waiting.failed]),
@@ -148,7 +150,7 @@ async function correct(before: Partition, pass: Pass, deps: RecordDeps): Promise
   if (before.node) {
     const left = new Map(before.scheduled);
     for (const { uid } of pass.settled()) left.delete(uid);
-    const { gaveUp } = afterFailures(before.node, left, sortOut(left).failures, trial);
+    const { gaveUp } = afterFailures(before.node, left, sortOut(left, before.node).failures, trial);
     await setAside(ref, gaveUp, deps);
   }
   return commitUnderLock(store, ref, undefined, clock, (found) => {
@@ -165,8 +167,8 @@ async function correct(before: Partition, pass: Pass, deps: RecordDeps): Promise
     for (const { uid } of [...cancelled, ...rescheduled, ...held]) left.delete(uid);
     const queued = pass.queued.flatMap(({ uid }) => left.get(uid) ?? []);
     for (const { uid } of queued) left.delete(uid);
-    const { waiting, failures } = sortOut(left);
     const { node } = found;
+    const { waiting, failures } = sortOut(left, node);
     const after = node && afterFailures(node, left, failures, trial);
     const next = after?.node.retry;
     const [failure = failures.everything] = failures.pods.values();
@@ -175,7 +177,7 @@ async function correct(before: Partition, pass: Pass, deps: RecordDeps): Promise
       rescheduled,
       held: held.filter(({ uid, held: now }) => found.scheduled.get(uid)?.held?.by.kind !== now?.by.kind),
       blocked: waiting.changed.filter(({ uid }) => found.scheduled.get(uid)?.blocked === undefined),
-      askAgainAt: waiting.armAt,
+      askAgainAt: waiting.node?.nextTryAt,
       gaveUp: after?.gaveUp ?? [],
       retry: next?.nextTryAt === node?.retry?.nextTryAt ? undefined : next,
       observed: rules.policy.mode === 'observe',
@@ -186,7 +188,9 @@ async function correct(before: Partition, pass: Pass, deps: RecordDeps): Promise
     };
     const schedule = [...rescheduled, ...held, ...queued, ...waiting.changed, ...(after?.changed ?? [])];
     const change = {
-      ...(after && after.node.retry !== node?.retry ? { node: after.node } : {}),
+      ...(after && (waiting.node || after.node.retry !== node?.retry)
+        ? { node: { ...after.node, ...(waiting.node ? { blocked: waiting.node } : {}) } }
+        : {}),
       schedule,
       end: cancelled,
       live: isTainted(node),

@@ -1,10 +1,11 @@
 import { DOWN_KEYS, NODE_OUT_OF_SERVICE } from '#shared/taints/taint.ts';
 import type { EpochMs, PodUid } from './identity.ts';
 import type { Method } from './policy.ts';
-import type { Block, Blocked, EvictionRecord, Partition } from './records.ts';
+import type { Block, Blocked, EvictionRecord, NodeBlocked, Partition } from './records.ts';
 
-/** A pod that the Eviction API refuses is asked for again after so long. */
+/** A pod that the Eviction API refuses is asked for again after so long, then after twice the time, up to the longest. */
 export const BUDGET_RETRY_MS = 5_000;
+export const LONGEST_BUDGET_RETRY_MS = 60_000;
 
 /** Set for as long as something moves a pod off its node in place of its eviction: KubeVirt, while it migrates a VM. */
 export const MOVING_ANNOTATION = 'descheduler.alpha.kubernetes.io/eviction-in-progress';
@@ -42,26 +43,25 @@ export interface Waiting {
   readonly changed: readonly EvictionRecord[];
   /** Those that have been blocked for longer than policy lets them, and are never deleted: they have failed, for this reason. */
   readonly failed: ReadonlyMap<PodUid, string>;
-  /** When they are asked for again, if nothing is to look at their node by then yet. */
-  readonly armAt?: EpochMs;
+  /** The next try on their node, if this set it: a timer is to be armed for it. */
+  readonly node?: NodeBlocked;
 }
 
 /**
- * Decides when pods are asked for again whose eviction was refused just now: those of a node together, so that it has one
- * message under way for them. `blocks`: why, by pod; only those that are scheduled and due count.
+ * Decides when pods are asked for again whose eviction was refused just now: those of a node together, ever more seldom while none
+ * of them goes, but at the deadline of each. Only that is written then, on the node; a record is written when its pod is blocked
+ * first, or for another reason. `blocks`: why, by pod; only those that are scheduled and due count. `progressed`: one went.
  */
 export function afterBlocks(
-  scheduled: Partition['scheduled'],
+  { node, scheduled }: Pick<Partition, 'node' | 'scheduled'>,
   blocks: ReadonlyMap<PodUid, Block>,
   method: Method,
-  now: EpochMs,
+  { now, progressed }: { readonly now: EpochMs; readonly progressed: boolean },
 ): Waiting {
-  const armed = [...scheduled.values()]
-    .flatMap(({ blocked }) => blocked?.nextTryAt ?? [])
-    .filter((moment) => moment > now && moment <= now + BUDGET_RETRY_MS);
-  const nextTryAt = Math.min(now + BUDGET_RETRY_MS, ...armed);
   const changed: EvictionRecord[] = [];
   const failed = new Map<PodUid, string>();
+  const waiting = [...scheduled.values()].flatMap(({ blocked }) => blocked ?? []);
+  const asked: { readonly since: EpochMs }[] = [];
   for (const [uid, block] of blocks) {
     const found = scheduled.get(uid);
     if (!found || found.fireAt > now) continue;
@@ -69,9 +69,26 @@ export function afterBlocks(
       failed.set(uid, block.reason);
       continue;
     }
-    const { failure: _failure, ...record } = found;
-    changed.push({ ...record, blocked: { since: found.blocked?.since ?? now, nextTryAt, ...block } });
+    const { failure, ...record } = found;
+    const since = found.blocked?.since ?? now;
+    asked.push({ since });
+    if (!failure && isSameBlock(found.blocked, block)) continue;
+    const nextTryAt = found.blocked?.nextTryAt ?? now;
+    changed.push({ ...record, blocked: { since, nextTryAt, ...block } });
   }
-  const armAt = changed.length > 0 && armed.length === 0 ? nextTryAt : undefined;
-  return { changed, failed, ...(armAt === undefined ? {} : { armAt }) };
+  if (asked.length === 0) return { changed, failed };
+  // One of a clock that was set back since counts as none.
+  const known = (node?.blocked?.nextTryAt ?? Infinity) <= now + LONGEST_BUDGET_RETRY_MS;
+  const before = known && waiting.length > 0 ? node?.blocked : undefined;
+  const isComing = before && before.nextTryAt > now ? before : undefined;
+  const attempts = isComing?.attempts ?? (progressed ? 1 : (before?.attempts ?? 0) + 1);
+  const waitMs = Math.min(BUDGET_RETRY_MS * 2 ** Math.min(attempts - 1, 30), LONGEST_BUDGET_RETRY_MS);
+  const deadlines = [...waiting, ...asked]
+    .map(({ since }) => since + (method.kind === 'evict' ? method.deadlineMs : Infinity))
+    .filter((deadline) => deadline > now);
+  const nextTryAt = Math.min(isComing?.nextTryAt ?? now + waitMs, ...deadlines);
+  return { changed, failed, ...(nextTryAt === isComing?.nextTryAt ? {} : { node: { attempts, nextTryAt } }) };
 }
+
+const isSameBlock = (stored: Blocked | undefined, { by, reason }: Block): boolean =>
+  stored !== undefined && stored.by === by && stored.reason === reason;

@@ -13,11 +13,13 @@ export function mergeNodeState(known: NodeState | undefined, delta: Delta, now: 
   const podsVersion = newer(known?.podsVersion, delta.kind === 'node' ? delta.version : undefined);
   const raised = known && raiseStarts(known, delta, now);
   const merged = { ...mergeFacts(raised, delta, now), ...(podsVersion ? { podsVersion } : {}) };
-  const retry = known?.retry;
-  if (!retry || merged.taints.length === 0) return merged;
+  const { retry, blocked } = known ?? {};
+  if (merged.taints.length === 0) return merged;
+  const waiting = blocked ? { ...merged, blocked } : merged;
+  if (!retry) return waiting;
   // After a gap the cluster may answer again: what waits for its next try need not wait for that.
   const woken = delta.kind === 'node' && delta.wake && retry.nextTryAt > now;
-  return { ...merged, retry: woken ? { ...retry, nextTryAt: now } : retry };
+  return { ...waiting, retry: woken ? { ...retry, nextTryAt: now } : retry };
 }
 
 /**

@@ -28,6 +28,15 @@ export interface NodeState {
   readonly guardRevision?: number;
   /** Evictions failed here: when they are tried again, all together. */
   readonly retry?: NodeRetry;
+  /** The Eviction API refuses pods here: when they are asked for again, all together. */
+  readonly blocked?: NodeBlocked;
+}
+
+/** The next try of all pods of a node that the Eviction API refuses. */
+export interface NodeBlocked {
+  /** Tries in a row of which each was refused for all pods. */
+  readonly attempts: number;
+  readonly nextTryAt: EpochMs;
 }
 
 /** Whether anything evicts pods from a node, as far as is known. Only the relay's deltas say that nothing does any more. */
@@ -87,6 +96,7 @@ export interface Held {
 export interface Blocked extends Block {
   /** When it did so first; the time for which the pod was held since does not count. */
   readonly since: EpochMs;
+  /** It is not asked for before; later tries stand on its node alone, so that they do not write each pod. */
   readonly nextTryAt: EpochMs;
 }
 

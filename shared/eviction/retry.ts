@@ -39,7 +39,8 @@ export const ownMomentOf = ({ fireAt, notBefore = 0, turnAt = 0, blocked, held }
 export function momentOf(record: EvictionRecord, node: NodeState | undefined): EpochMs | undefined {
   if (record.gaveUpAt !== undefined) return undefined;
   if (record.held && record.held.until === undefined) return undefined;
-  const moment = ownMomentOf(record);
+  const asked = record.blocked && !record.held ? (node?.blocked?.nextTryAt ?? 0) : 0;
+  const moment = Math.max(ownMomentOf(record), asked);
   const retry = node?.retry;
   const waits = retry && (retry.everything || record.failure);
   return waits ? Math.max(moment, retry.nextTryAt) : moment;

@@ -93,10 +93,11 @@ const shardOf = (ref: NodeRef): number => hash('sha256', nodeKey(ref), 'buffer')
 
 /** The attributes of a NODE item that its content decides; `undefined` = removed. */
 export function nodeAttributes(ref: NodeRef, node: NodeState): Item {
-  const { taints, version, observedAt, podsVersion, deletedAt, taintsStamp, guardRevision, retry } = node;
+  const { taints, version, observedAt, podsVersion, deletedAt, taintsStamp, guardRevision, retry, blocked } =
+    node;
   const isTainted = taints.length > 0;
   return {
-    ...{ taints, version, observedAt, podsVersion, deletedAt, taintsStamp, guardRevision, retry },
+    ...{ taints, version, observedAt, podsVersion, deletedAt, taintsStamp, guardRevision, retry, blocked },
     clusterKey: isTainted ? `${tainted(ref.cluster)}${shardOf(ref)}` : undefined,
     clusterSort: isTainted ? ref.node : undefined,
   };

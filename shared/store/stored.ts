@@ -85,6 +85,7 @@ export const nodeStateSchema: z.ZodType<NodeState> = z.object({
       everything: z.boolean(),
     })
     .exactOptional(),
+  blocked: z.object({ attempts: z.int().positive(), nextTryAt: epochMs }).exactOptional(),
 });
 
 export const revisionSchema = z.int().positive();

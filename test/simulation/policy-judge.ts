@@ -30,7 +30,7 @@ const LATE_MS = 7_000;
 /** Some turns are taken in vain: nobody goes who is held by then. */
 const RATED = 3;
 /** A budget that blocks is asked again after so long, and where that has failed for long, after so long at most. */
-const BUDGET_MS = 5_000;
+const BUDGET_MS = 60_000;
 const RETRY_MS = 6 * 60_000;
 
 /** Of what is let go so much may go at once; that which waits from a release before, too. */

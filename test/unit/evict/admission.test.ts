@@ -48,7 +48,7 @@ describe('beside VMs that a webhook refuses to evict', () => {
     assert.deepEqual(
       (await recordsOf(bench)).map(({ blocked, failure }) => [blocked, failure]),
       Array(3).fill([
-        { since: at(60), nextTryAt: at(65), by: 'admission', reason: MOVES.message },
+        { since: at(60), nextTryAt: at(60), by: 'admission', reason: MOVES.message },
         undefined,
       ]),
     );
@@ -93,7 +93,7 @@ describe('beside VMs that a webhook refuses to evict', () => {
     const [record] = await recordsOf(bench);
     assert.deepEqual([record?.blocked?.since, record?.blocked?.by], [at(60), undefined]);
     bench.cluster.budgets.clear();
-    await bench.clock.advanceTo(at(70));
+    await bench.clock.advanceTo(at(75));
     await evictNode(ref, bench);
     assert.deepEqual(await statesIn(bench), { vm1: 'done' });
   });

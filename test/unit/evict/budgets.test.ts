@@ -65,22 +65,31 @@ describe('where policy has pods evicted by the Eviction API', () => {
     assert.deepEqual(
       [...scheduled.values()].map(({ blocked, failure }) => [blocked?.nextTryAt, failure]),
       [
-        [at(65), undefined],
-        [at(65), undefined],
+        [at(60), undefined],
+        [at(60), undefined],
       ],
     );
+    assert.equal(node?.blocked?.nextTryAt, at(65));
     assert.deepEqual(bench.armed, [at(65)]);
   });
 
-  test('they are asked for every five seconds, by one message, and go when the budget lets them', async () => {
-    const bench = await budgeted(2, 0);
+  test('they are asked for ever more seldom, by one message, each a write of their node alone, and go when the budget lets them', async () => {
+    const bench = await budgeted(2, 0, { ...evict, deadlineMs: 15 * DEADLINE_MS });
     const requests = requestsOf(bench);
     await evictNode(ref, bench);
-    await until(bench, at(72));
-    assert.equal(requests.filter((verb) => verb === 'evict').length, 3 * 2);
+    const written: number[] = [];
+    const commit = bench.store.commit.bind(bench.store);
+    bench.store.commit = async (...args) => {
+      written.push(args[2].schedule.length);
+      return commit(...args);
+    };
+    await until(bench, at(60 + 5 + 10 + 20 + 40 + 59));
+    assert.deepEqual(bench.armed, []);
+    assert.equal(requests.filter((verb) => verb === 'evict').length, 5 * 2);
+    assert.deepEqual(written, [0, 0, 0, 0]);
     assert.equal(bench.armed.length, 0);
     bench.cluster.budgets.clear();
-    await bench.clock.advanceTo(at(75));
+    await bench.clock.advanceTo(at(60 + 5 + 10 + 20 + 40 + 60));
     await evictNode(ref, bench);
     assert.deepEqual(deletedFrom(bench), ['u1', 'u2']);
     assert.equal(requests.includes('patch'), false);

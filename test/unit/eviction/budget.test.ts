@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { afterBlocks, BUDGET_RETRY_MS, meansOf } from '#shared/eviction/budget.ts';
 import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { Method } from '#shared/eviction/policy.ts';
-import type { EvictionRecord } from '#shared/eviction/records.ts';
+import type { EvictionRecord, NodeState, Partition } from '#shared/eviction/records.ts';
 import { dueOf, nextMomentOf } from '#shared/eviction/retry.ts';
 import { NODE_NOT_READY, NODE_OUT_OF_SERVICE, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { after, at, nodeDelta, planned, pod, podDelta, recordIn, rules } from './builders.ts';
@@ -50,76 +50,90 @@ describe('pods that their budgets block', () => {
 
   /** The records once these pods were found blocked. */
   function blocked(
-    scheduled: ReadonlyMap<EvictionRecord['uid'], EvictionRecord>,
+    { node: known, scheduled }: Pick<Partition, 'node' | 'scheduled'>,
     uids: readonly string[],
     now: EpochMs,
     method: Method = evict,
+    progressed = false,
   ) {
-    const { changed, ...waiting } = afterBlocks(scheduled, blocks(...uids), method, now);
+    const { changed, failed, node } = afterBlocks({ node: known, scheduled }, blocks(...uids), method, {
+      ...{ now, progressed },
+    });
     const next = new Map(scheduled);
     for (const record of changed) next.set(record.uid, record);
-    return { ...partition, scheduled: next, ...waiting };
+    const stored = { ...partition.node, ...known, ...(node ? { blocked: node } : {}) } as NodeState;
+    return { ...partition, node: stored, scheduled: next, changed, failed, armAt: node?.nextTryAt };
   }
 
   test('are asked for again five seconds later, whatever else failed on their node', () => {
-    const waiting = blocked(partition.scheduled, ['u1', 'u2', 'u3'], at(60));
+    const waiting = blocked(partition, ['u1', 'u2', 'u3'], at(60));
     assert.equal(waiting.armAt, at(65));
     assert.deepEqual(dueOf(waiting, at(65) - 1), []);
     assert.equal(dueOf(waiting, at(65)).length, 3);
   });
 
   test('join what waits on their node already, and want no timer then', () => {
-    const first = blocked(partition.scheduled, ['u1'], at(60));
-    const second = blocked(first.scheduled, ['u2'], at(62));
+    const first = blocked(partition, ['u1'], at(60));
+    const second = blocked(first, ['u2'], at(62));
     assert.equal(second.armAt, undefined);
-    assert.equal(second.scheduled.get(pod('u2').uid)?.blocked?.nextTryAt, at(65));
+    assert.equal(second.node.blocked?.nextTryAt, at(65));
   });
 
   test('join also what is asked for at the very moment that would be theirs', () => {
-    const first = blocked(partition.scheduled, ['u1'], at(60));
-    assert.equal(blocked(first.scheduled, ['u2'], at(60)).armAt, undefined);
+    const first = blocked(partition, ['u1'], at(60));
+    assert.equal(blocked(first, ['u2'], at(60)).armAt, undefined);
   });
 
-  test('that are blocked again are asked for again five seconds later', () => {
-    const first = blocked(partition.scheduled, ['u1', 'u2'], at(60));
-    const second = blocked(first.scheduled, ['u1', 'u2'], at(65));
-    assert.equal(second.armAt, at(70));
-    assert.equal(second.scheduled.get(pod('u2').uid)?.blocked?.nextTryAt, at(70));
+  test('that are blocked again are asked for again after twice the time, and their records not written', () => {
+    const first = blocked(partition, ['u1', 'u2'], at(60));
+    const second = blocked(first, ['u1', 'u2'], at(65));
+    assert.deepEqual([second.armAt, second.changed], [at(75), []]);
+    assert.equal(dueOf(second, at(75) - 1).length, 1);
+    assert.equal(dueOf(second, at(75)).length, 3);
   });
 
-  test('do not wait for one that is asked for later than in five seconds, as after a clock was set back', () => {
-    const first = blocked(partition.scheduled, ['u1'], at(100));
-    assert.equal(blocked(first.scheduled, ['u2'], at(60)).armAt, at(65));
+  test('do not wait for one that is asked for later than in a minute, as after a clock was set back', () => {
+    const first = blocked(partition, ['u1'], at(200));
+    assert.equal(blocked(first, ['u2'], at(60)).armAt, at(65));
   });
 
   test('have not failed', () => {
     const record = recordIn(partition);
     assert.ok(record);
     const failing = new Map([[record.uid, { ...record, failure: { since: at(50), error: 'no' } }]]);
-    assert.equal(blocked(failing, ['u1'], at(60)).scheduled.get(record.uid)?.failure, undefined);
+    assert.equal(
+      blocked({ ...partition, scheduled: failing }, ['u1'], at(60)).scheduled.get(record.uid)?.failure,
+      undefined,
+    );
   });
 
   test('count from when they were blocked first', () => {
-    const first = blocked(partition.scheduled, ['u1'], at(60));
-    const second = blocked(first.scheduled, ['u1'], at(65));
+    const first = blocked(partition, ['u1'], at(60));
+    const second = blocked(first, ['u1'], at(65));
     assert.equal(second.scheduled.get(pod().uid)?.blocked?.since, at(60));
   });
 
   test('fail from the deadline on, where policy never deletes them', () => {
-    const first = blocked(partition.scheduled, ['u1'], at(60), never);
+    const first = blocked(partition, ['u1'], at(60), never);
     const later = at(60) + 15 * MINUTE_MS;
-    assert.deepEqual([...blocked(first.scheduled, ['u1'], later - 1, never).failed], []);
-    const { failed, armAt } = blocked(first.scheduled, ['u1'], later, never);
+    assert.deepEqual([...blocked(first, ['u1'], later - 1, never).failed], []);
+    const { failed, armAt } = blocked(first, ['u1'], later, never);
     assert.deepEqual([[...failed], armAt], [[['u1', 'needed']], undefined]);
   });
 
   test('do not count where they fall due later by now, or stand no longer', () => {
-    assert.equal(blocked(partition.scheduled, ['u1'], at(59)).armAt, undefined);
-    assert.deepEqual(afterBlocks(new Map(), blocks('u1'), evict, at(60)), { changed: [], failed: new Map() });
+    assert.equal(blocked(partition, ['u1'], at(59)).armAt, undefined);
+    assert.deepEqual(
+      afterBlocks({ node: undefined, scheduled: new Map() }, blocks('u1'), evict, {
+        now: at(60),
+        progressed: false,
+      }),
+      { changed: [], failed: new Map() },
+    );
   });
 
   test('that another word of the pod confirms go on waiting, and those whose deadline moves do not', () => {
-    const first = blocked(partition.scheduled, ['u1'], at(60));
+    const first = blocked(partition, ['u1'], at(60));
     const [confirmed] = planned(first, podDelta(61)).confirm;
     assert.deepEqual(confirmed?.blocked, first.scheduled.get(pod().uid)?.blocked);
     const longer = podDelta(61, { pod: pod('u1', { tolerations: [] }), taints: [] });
@@ -127,7 +141,7 @@ describe('pods that their budgets block', () => {
   });
 
   test('do not count the time for which they are held', () => {
-    const [first] = blocked(partition.scheduled, ['u1'], at(60)).scheduled.values();
+    const [first] = blocked(partition, ['u1'], at(60)).scheduled.values();
     assert.ok(first);
     const stop = { kind: 'stopped', scope: 'fleet' } as const;
     const held: EvictionRecord = { ...first, held: { by: stop, since: at(70) } };
@@ -150,9 +164,9 @@ describe('pods that their budgets block', () => {
           now += waitMs;
           while (timers[0] !== undefined && timers[0] <= now) {
             const moment = timers.shift() as EpochMs;
-            const asked = [...state.scheduled.values()].filter((each) => each.blocked?.nextTryAt === moment);
+            const asked = dueOf(state, moment).filter((each) => each.blocked);
             const next = blocked(
-              state.scheduled,
+              state,
               asked.map((each) => each.uid),
               moment,
             );
@@ -160,7 +174,7 @@ describe('pods that their budgets block', () => {
             state = next;
           }
           if (state.scheduled.get(pod(uid).uid)?.blocked) continue;
-          const next = blocked(state.scheduled, [uid], now);
+          const next = blocked(state, [uid], now);
           if (next.armAt !== undefined) timers.push(next.armAt);
           state = next;
           assert.equal(timers.length, 1);

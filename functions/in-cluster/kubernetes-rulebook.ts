@@ -128,6 +128,12 @@ export class KubernetesRulebook implements FileRulebook {
     });
   }
 
+  touchGuard(cluster: ClusterName, { revision }: GuardState): Promise<Change> {
+    return this.#change(cluster, undefined, (kept) =>
+      kept.guard.revision === revision ? { ...kept, guard: written(kept.guard) } : undefined,
+    );
+  }
+
   async note(entry: AuditEntry): Promise<void> {
     await this.#change(entry.cluster, entry, (kept) => ({ ...kept, guard: written(kept.guard) }));
   }

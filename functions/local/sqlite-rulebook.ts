@@ -180,6 +180,13 @@ export class SqliteRulebook implements FileRulebook {
     });
   }
 
+  async touchGuard(cluster: ClusterName, { revision }: GuardState): Promise<Change> {
+    return this.#transaction('IMMEDIATE', () => {
+      const { changes } = this.#statements.touchGuard.run({ cluster, revision });
+      return changes > 0 ? 'changed' : 'conflict';
+    });
+  }
+
   async note(entry: AuditEntry): Promise<void> {
     orSqliteStoreError(this.#path, () => this.#note(entry));
   }
@@ -274,6 +281,9 @@ function prepareStatements(database: DatabaseSync) {
     writeGuard: database.prepare(`
       INSERT INTO guards (cluster, revision, trips) VALUES (:cluster, :revision, :trips)
       ON CONFLICT DO UPDATE SET revision = excluded.revision, trips = excluded.trips`),
+    touchGuard: database.prepare(
+      'UPDATE guards SET revision = revision WHERE cluster = :cluster AND revision = :revision',
+    ),
     fleet: database.prepare('SELECT revision, stop FROM fleet'),
     writeFleet: database.prepare(`
       INSERT INTO fleet (id, revision, stop) VALUES (1, :revision, :stop)

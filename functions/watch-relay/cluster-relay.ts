@@ -37,7 +37,7 @@ export interface ClusterRelayDeps extends LeaseKeeperDeps {
   readonly store: Store;
   readonly outbox: Outbox;
   readonly rules: Pick<RulesWatch, 'follow'>;
-  readonly rulebook: Pick<Rulebook, 'read' | 'changeGuard'>;
+  readonly rulebook: Pick<Rulebook, 'read' | 'changeGuard' | 'touchGuard'>;
   readonly history: Pick<History, 'noteGone'> & RecentEvictions;
   readonly limits: PodFollowLimits;
   readonly metrics: RelayMetrics;
@@ -200,6 +200,10 @@ export class ClusterRelay {
       ...{ rulebook, clock, log, signal },
       knows: () => view.listed && watch.hearing.kind !== 'deaf' && this.#keeper.maySpeak(),
       freed: () => outbox.send(),
+      retell: (wake) => {
+        const subjects = view.followed().map((node) => ({ node }));
+        outbox.mark(this.#cluster, subjects, wake);
+      },
     });
     const gone = new GoneNotes(this.#cluster, { history, log, signal });
     const watch = new ClusterWatch(this.#cluster, this.#api, view, {

@@ -15,16 +15,20 @@ import type { Clock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
 import type { ClusterView } from './cluster-view.ts';
 
+/** How often what is written is written once more, should others write meanwhile. */
+const TOUCHES = 3;
 const BACKOFF: Backoff = { firstMs: 100, longestMs: 2_000 };
 
 export interface GuardKeeperDeps {
-  readonly rulebook: Pick<Rulebook, 'read' | 'changeGuard'>;
+  readonly rulebook: Pick<Rulebook, 'read' | 'changeGuard' | 'touchGuard'>;
   readonly clock: Clock;
   readonly log: Log;
   /** Whether the view is true now, and this relay speaks for the cluster. */
   readonly knows: () => boolean;
   /** Called when what could not be told may be told. */
   readonly freed: () => void;
+  /** Has all nodes with taints that evict told again. `wake`: what is overdue there is to be looked at at once. */
+  readonly retell: (wake: boolean) => void;
   /** Aborts when this relay speaks for the cluster no longer. */
   readonly signal: AbortSignal;
 }
@@ -32,7 +36,9 @@ export interface GuardKeeperDeps {
 /**
  * The guard of one cluster, kept by the relay that speaks for it: judges by each node event, writes what trips and what
  * is let go, and has everything wait that is to be told until a trip is written. So nobody who evicts a pod by what was
- * told after the node that tripped it knows less than that it did.
+ * told after the node that tripped it knows less than that it did. Where a trip cannot be written, all that is tainted is told under the
+ * revision that it will have: no rules have that yet, so nobody evicts there, also by what was told before, until it is written or is of no
+ * matter any more.
  */
 export class GuardKeeper {
   readonly #cluster: ClusterName;
@@ -49,6 +55,10 @@ export class GuardKeeper {
   /** Something is to be held, and that is not written yet. */
   #adding = false;
   #writing = false;
+  /** What is to be written could not be when that was tried last. */
+  #failed = false;
+  /** What is told bears this revision, which is still to be written; `undefined`: it bears the one that is. */
+  #promised: number | undefined;
 
   constructor(cluster: ClusterName, view: ClusterView, rules: Rules, deps: GuardKeeperDeps) {
     this.#cluster = cluster;
@@ -71,7 +81,39 @@ export class GuardKeeper {
   /** Whether anything may be told of the cluster: to be asked right before. */
   get mayTell(): boolean {
     this.counted();
-    return this.#state !== undefined && !this.#adding;
+    return this.#state !== undefined && (!this.#adding || this.#promised !== undefined);
+  }
+
+  /**
+   * Writes what is written once more, and says why what the guard decides could not be stored; `undefined`: it can be. Never rejects.
+   * What was never written is: as a guard that holds nothing.
+   */
+  async whyUnwritable(): Promise<string | undefined> {
+    const { rulebook, log } = this.#deps;
+    const unwritable =
+      'what the guard decides cannot be stored: guard.unwritten in the log of the relay says why';
+    try {
+      for (let tries = 0; tries < TOUCHES; tries++) {
+        const found = this.#state;
+        if (!found)
+          return 'what the guard holds could not be read: rules.unreadable in the log of the relay says why';
+        if (this.#failed) return unwritable;
+        const isNew = found.revision === 0;
+        const change = isNew
+          ? await rulebook.changeGuard(this.#cluster, found, [])
+          : await rulebook.touchGuard(this.#cluster, found);
+        if (change === 'changed') {
+          if (isNew) this.#adopt({ revision: 1, trips: [] }, 'itself');
+          return undefined;
+        }
+        this.#adopt((await rulebook.read(this.#cluster)).guard, 'operator');
+        this.look();
+      }
+      return 'what the guard holds is being changed by others';
+    } catch (error) {
+      log.warn('guard.unwritten', { cluster: this.#cluster, reason: error });
+      return unwritable;
+    }
   }
 
   /** What governs the cluster changed. */
@@ -173,9 +215,12 @@ export class GuardKeeper {
           this.#adopt((await rulebook.read(this.#cluster)).guard, 'operator');
         }
         failures = 0;
+        this.#failed = false;
       } catch (error) {
         failures += 1;
+        this.#failed = true;
         log.warn('guard.unwritten', { cluster: this.#cluster, reason: error });
+        this.#promise(found);
         await pause(backoffMs(failures, BACKOFF), signal);
       }
     }
@@ -183,9 +228,24 @@ export class GuardKeeper {
     if (!this.#adding) freed();
   }
 
+  /** Has nobody evict where something is tainted, for what is to be held could not be written in place of what was `found`. */
+  #promise({ revision }: GuardState): void {
+    if (!this.#adding || this.#promised !== undefined || this.#state?.revision !== revision) return;
+    this.#promised = revision + 1;
+    this.#view.guardedBy(this.#promised);
+    this.#deps.retell(false);
+  }
+
   /** What a review said is so now. */
   #settle({ wouldTrip, episodes }: GuardReview): void {
     this.#episodes = episodes;
+    this.#failed = false;
+    if (this.#promised !== undefined && this.#state) {
+      // It was never written, and need not be any more.
+      this.#promised = undefined;
+      this.#view.guardedBy(this.#state.revision);
+      this.#deps.retell(true);
+    }
     for (const trip of wouldTrip) this.#deps.log.warn('guard.would-trip', this.#fieldsOf(trip));
   }
 
@@ -199,6 +259,7 @@ export class GuardKeeper {
     for (const trip of last?.trips ?? [])
       if (!stands(state.trips, trip)) log.info('guard.released', { ...this.#fieldsOf(trip), by });
     this.#state = state;
+    this.#promised = undefined;
     this.#view.guardedBy(state.revision);
   }
 

@@ -153,6 +153,15 @@ export class DynamoDbRulebook implements Rulebook {
     return (await this.#table.update(update)) ? 'changed' : 'conflict';
   }
 
+  async touchGuard(cluster: ClusterName, { revision }: GuardState): Promise<Change> {
+    const written = await this.#table.update({
+      key: guardKey(cluster),
+      set: { revision },
+      expected: { revision },
+    });
+    return written ? 'changed' : 'conflict';
+  }
+
   async #write(update: Update, entry: AuditEntry): Promise<Change> {
     const days = await this.#retention.historyDays();
     const written = await this.#table.transact([{ update }, { update: auditUpdate(entry, days) }]);

@@ -9,6 +9,7 @@ import {
   type Stop,
   type Trip,
 } from '#shared/eviction/policy.ts';
+import { StoreError } from '#shared/store/store.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
 import type { Clock } from '#shared/time/clock.ts';
 
@@ -104,6 +105,11 @@ export interface Rulebook {
     trips: readonly Trip[],
     entry?: AuditEntry,
   ): Promise<Change>;
+  /**
+   * Writes the revision that was `found`, from 1 on, once more, so that nothing changes: it shows that what the guard decides can be stored.
+   * `'conflict'`: another one is stored.
+   */
+  touchGuard(cluster: ClusterName, found: GuardState): Promise<Change>;
   /** Puts an entry into the audit of something that changes no rule. */
   note(entry: AuditEntry): Promise<void>;
   /** The newest first; kept for as long as what ended. May lag behind by a moment. */
@@ -112,7 +118,7 @@ export interface Rulebook {
 
 /**
  * What governs a cluster now; rejects with `StoreError`. `guardRevision`: who asks knows that the guard has come so far, and
- * what is known to be older does not do.
+ * what is known to be older does not do: it rejects, so that nothing is evicted while what the guard decided could not be stored.
  */
 export type RulesReader = (cluster: ClusterName, guardRevision?: number) => Promise<Rules>;
 
@@ -154,7 +160,8 @@ export function rulesReader({ rulebook, matching, clock }: RulesReaderDeps): Rul
     return { askedAt, found };
   };
 
-  return async (cluster, guardRevision = 0) => {
+  /** The rules that are relied on, unless they are older than that revision of the guard. */
+  const newest = async (cluster: ClusterName, guardRevision: number): Promise<Rules> => {
     const last = known.get(cluster);
     if (last && isFresh(last)) {
       const rules = await last.found;
@@ -168,6 +175,14 @@ export function rulesReader({ rulebook, matching, clock }: RulesReaderDeps): Rul
     known.set(cluster, { askedAt, found: rules });
     rules.catch(() => known.delete(cluster));
     return rules;
+  };
+
+  return async (cluster, guardRevision = 0) => {
+    const rules = await newest(cluster, guardRevision);
+    if (rules.guardRevision >= guardRevision) return rules;
+    throw new StoreError(
+      `What the guard of ${cluster} decided is not stored (revision ${guardRevision}; stored: ${rules.guardRevision}), so nothing is evicted from this node: see guard.unwritten in the log of the relay.`,
+    );
   };
 }
 

@@ -140,7 +140,7 @@ export type LogEvents = {
   'guard.released': OfCluster & GuardFields & { readonly by: 'itself' | 'operator' };
   /** It would hold them if it were not in shadow. */
   'guard.would-trip': OfCluster & GuardFields;
-  /** What it holds, or lets go, could not be written; it is tried again. Meanwhile nothing is told that it would hold. */
+  /** What it holds, or lets go, could not be written; it is tried again. Meanwhile no pod of a tainted node is evicted that it would hold. */
   'guard.unwritten': OfCluster & Why;
   /** The list of clusters could not be read. */
   'registry.unreadable': Why;

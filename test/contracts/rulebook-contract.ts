@@ -148,6 +148,18 @@ export function rulebookContract(name: string, make: () => Promise<RulebookUnder
       assert.equal(noted.filter((each) => each.cluster === cluster).length, 1);
     });
 
+    test('a guard is written once more as it is, on the condition of what was found', async () => {
+      const cluster = aCluster();
+      const { guard: none } = await rulebook.read(cluster);
+      assert.equal(await rulebook.touchGuard(cluster, { revision: 1, trips: [] }), 'conflict');
+      const released = { ...aTrip, scope: 'people', upTo: 7 } as const;
+      await rulebook.changeGuard(cluster, none, [aTrip, released]);
+      const before = await rulebook.read(cluster);
+      assert.equal(await rulebook.touchGuard(cluster, before.guard), 'changed');
+      assert.deepEqual(await rulebook.read(cluster), before);
+      assert.equal(await rulebook.touchGuard(cluster, { ...before.guard, revision: 2 }), 'conflict');
+    });
+
     test('what a guard does by itself is found among what was done to its cluster', async () => {
       const cluster = aCluster();
       const { guard: none } = await rulebook.read(cluster);

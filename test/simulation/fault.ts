@@ -27,7 +27,7 @@ export type User = QueueKey | 'expiry';
 export type Guard = Pick<GuardKeeper, 'mayTell' | 'ruled' | 'counted' | 'look'>;
 
 /** Where the guard of a cluster is written. */
-export type GuardBook = Pick<Rulebook, 'read' | 'changeGuard'>;
+export type GuardBook = Pick<Rulebook, 'read' | 'changeGuard' | 'touchGuard'>;
 
 /** Where a defect may be planted: between the service's parts and the ports that they stand on. */
 export interface Hooks {

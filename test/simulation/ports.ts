@@ -86,6 +86,7 @@ export function rulesPort(process: Process, { rulebook, clock }: Scene): RulesRe
 export const guardPort = (process: Process, rulebook: SimulatedRulebook): GuardBook => ({
   read: (cluster) => process.request('store', () => rulebook.read(cluster)),
   changeGuard: (...asked) => process.request('store', () => rulebook.changeGuard(...asked)),
+  touchGuard: (...asked) => process.request('store', () => rulebook.touchGuard(...asked)),
 });
 
 /** How often a relay reads the rules. */

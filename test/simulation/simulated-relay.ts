@@ -76,7 +76,13 @@ export class SimulatedRelay {
     const see = (rules: Rules) => {
       // It does not know when it has lost its lease.
       const knows = () => view.listed && watch.hearing.kind !== 'deaf';
-      const guard = this.#guard(view, rules, { knows, freed: () => outbox.send(), signal });
+      const retell = (wake: boolean) =>
+        outbox.mark(
+          name,
+          view.followed().map((node) => ({ node })),
+          wake,
+        );
+      const guard = this.#guard(view, rules, { knows, freed: () => outbox.send(), retell, signal });
       const watch = new ClusterWatch(name, api, view, {
         store,
         limits: new FewWatches(weather.climate.ownWatches),
@@ -114,7 +120,7 @@ export class SimulatedRelay {
   #guard(
     view: ClusterView,
     rules: Rules,
-    deps: Pick<GuardKeeperDeps, 'knows' | 'freed' | 'signal'>,
+    deps: Pick<GuardKeeperDeps, 'knows' | 'freed' | 'retell' | 'signal'>,
   ): Guard | undefined {
     const { clock, fault, log, rulebook } = this.#scene;
     if (!rulebook) return undefined;

@@ -18,7 +18,7 @@ const UNSAID: Rulings = {
 };
 
 /** What governs the clusters, and what ever did. Whoever writes is heard at once by whoever reads after that. */
-export class SimulatedRulebook implements Pick<Rulebook, 'read' | 'changeGuard'> {
+export class SimulatedRulebook implements Pick<Rulebook, 'read' | 'changeGuard' | 'touchGuard'> {
   readonly #clock: Clock;
   readonly #written = new Map<ClusterName, Ruling[]>();
   readonly #listeners = new Set<() => void>();
@@ -96,6 +96,10 @@ export class SimulatedRulebook implements Pick<Rulebook, 'read' | 'changeGuard'>
       entry?.kind,
     );
     return 'changed';
+  }
+
+  async touchGuard(cluster: ClusterName, { revision }: GuardState): Promise<Change> {
+    return this.now(cluster).guard.revision === revision ? 'changed' : 'conflict';
   }
 
   /** Somebody lets go whatever the guard of a cluster holds. */

@@ -5,16 +5,20 @@ import type { Trip } from '#shared/eviction/policy.ts';
 import { StoreError } from '#shared/store/store.ts';
 
 /** What is written of one cluster's guard, in memory. */
-export class ScriptedGuardBook implements Pick<Rulebook, 'read' | 'changeGuard'> {
+export class ScriptedGuardBook implements Pick<Rulebook, 'read' | 'changeGuard' | 'touchGuard'> {
   state: GuardState = { revision: 0, trips: [] };
   /** Nothing is read or written. */
   isAway = false;
+  /** Nothing is written. */
+  isReadOnly = false;
   /** Writes wait for it. */
   answer: Promise<void> = Promise.resolve();
   /** What the audit says. */
   readonly noted: string[] = [];
   /** Tries to write. */
   tries = 0;
+  /** Tries to write what stands once more. */
+  touches = 0;
 
   async read(_cluster: ClusterName): Promise<Rulings> {
     this.#beThere();
@@ -29,16 +33,27 @@ export class ScriptedGuardBook implements Pick<Rulebook, 'read' | 'changeGuard'>
   ): Promise<Change> {
     this.tries += 1;
     await this.answer;
-    this.#beThere();
+    this.#beWritable();
     if (found.revision !== this.state.revision) return 'conflict';
     this.set(trips);
     if (entry) this.noted.push(entry.what);
     return 'changed';
   }
 
+  async touchGuard(_cluster: ClusterName, { revision }: GuardState): Promise<Change> {
+    this.touches += 1;
+    this.#beWritable();
+    return revision === this.state.revision ? 'changed' : 'conflict';
+  }
+
   /** Somebody writes these trips, standing and released ones. */
   set(trips: readonly Trip[]): void {
     this.state = guardStateOf(this.state.revision + 1, trips);
+  }
+
+  #beWritable(): void {
+    this.#beThere();
+    if (this.isReadOnly) throw new StoreError('the table takes no writes');
   }
 
   #beThere(): void {

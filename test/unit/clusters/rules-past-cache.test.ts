@@ -41,6 +41,20 @@ describe('rules that were read just now', () => {
     assert.equal(await read(C1), one);
     assert.equal(written.reads, 2);
   });
+
+  test('are none while what the guard decided is not stored', async () => {
+    const { written, read } = bench();
+    await read(C1);
+    for (let tries = 0; tries < 2; tries++) {
+      await assert.rejects(read(C1, 4), (error) => {
+        assert.ok(error instanceof StoreError);
+        return /^What the guard of c1 decided is not stored \(revision 4; stored: 3\)/.test(error.message);
+      });
+    }
+    assert.equal((await read(C1)).guardRevision, 3);
+    written.revision = 4;
+    assert.equal((await read(C1, 4)).guardRevision, 4);
+  });
 });
 
 describe('what is written of all clusters', () => {

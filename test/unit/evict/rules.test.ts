@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { evictNode } from '#functions/evict/evict-node.ts';
+import { rulesReader } from '#shared/clusters/rulebook.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import { at, nodeDelta, pod, ref, rules, tolerating } from '#test/unit/eviction/builders.ts';
 import { livePod } from '#test/unit/watch-relay/live-objects.ts';
@@ -26,6 +27,19 @@ describe('rules of a node', () => {
     await evictNode(ref, { ...bench, rules: async (_, revision = 0) => (revision < 7 ? rules : tripped) });
     assert.deepEqual(deletedFrom(bench), []);
     assert.deepEqual(await heldIn(bench), [['u1', 'guard']]);
+  });
+
+  test('let nothing go there while what the guard decided is not stored', async () => {
+    const bench = await heard([nodeDelta(1, { guardRevision: 1 })], podsNamed(1));
+    const read = async () => ({
+      orders: { revision: 1, holds: [], policy: { text: '', read: rules.policy, revision: 1 } },
+      guard: { revision: 0, trips: [] },
+      fleetRevision: 0,
+    });
+    const reader = rulesReader({ rulebook: { read }, matching: rules.matching, clock: bench.clock });
+    await assert.rejects(evictNode(ref, { ...bench, rules: reader }), /decided is not stored/);
+    assert.deepEqual(deletedFrom(bench), []);
+    assert.deepEqual(await heldIn(bench), [['u1', undefined]]);
   });
 });
 

@@ -674,17 +674,18 @@ describe('when nodes go down', () => {
   const told = ({ taken }: OrderedQueue) =>
     taken.map(({ ref, guardRevision }) => `${ref.node} ${guardRevision ?? 'unguarded'}`);
 
-  test('the one that trips the guard is told of once that is written', async (context) => {
+  test('all are told of, as of what is not written yet, while a trip cannot be written', async (context) => {
     const { given, relay, rulebook, nodes, events } = failing(context);
     relay.start();
     await given.time.pass(6 * SECOND);
-    rulebook.isAway = true;
+    rulebook.isReadOnly = true;
     await given.time.pass(20 * SECOND);
-    assert.deepEqual(told(nodes), ['n1 unguarded', 'n2 unguarded']);
+    assert.deepEqual(told(nodes), ['n1 unguarded', 'n2 unguarded', 'n1 1', 'n2 1', 'n3 1']);
+    assert.equal(rulebook.state.revision, 0);
     assert.ok(events().includes('guard.unwritten'));
-    rulebook.isAway = false;
+    rulebook.isReadOnly = false;
     await given.time.pass(3 * SECOND);
-    assert.deepEqual(told(nodes), ['n1 unguarded', 'n2 unguarded', 'n3 1']);
+    assert.deepEqual(told(nodes).slice(5), []);
     assert.deepEqual(relay.trips, rulebook.state.trips);
     assert.ok(events().includes('guard.tripped'));
   });

@@ -50,7 +50,7 @@ async function bench(context: TestContext, { stored, downMs = {}, rules = {}, is
     Date.now(),
   );
   view.resync([], Date.now());
-  const told = { freed: 0 };
+  const told: { freed: number; readonly again: boolean[] } = { freed: 0, again: [] };
   const state = { knows: true };
   const stopping = new AbortController();
   const governing = (fields: Partial<Rules> = {}): Rules => ({
@@ -68,6 +68,7 @@ async function bench(context: TestContext, { stored, downMs = {}, rules = {}, is
     freed: () => {
       told.freed += 1;
     },
+    retell: (wake) => told.again.push(wake),
     signal: stopping.signal,
   });
   context.after(() => stopping.abort());
@@ -126,18 +127,79 @@ test('also where the view changed and nobody has said so yet', async (context) =
   assert.equal(guard.mayTell, false);
 });
 
-test('while the table is away it tries again and again, and nothing is told', async (context) => {
-  const { guard, fail, book, time, said } = await bench(context);
-  book.isAway = true;
-  fail(1, 2, 3);
-  await time.pass(30 * SECOND);
-  assert.ok(book.tries > 10, `${book.tries} tries`);
-  assert.equal(guard.mayTell, false);
-  book.isAway = false;
-  await time.pass(2 * SECOND);
-  assert.ok(guard.mayTell);
-  assert.deepEqual(scopes(book.state.trips), ['cluster']);
-  assert.equal(said().filter(([event]) => event === 'guard.tripped').length, 1);
+describe('a trip that cannot be written', () => {
+  test('is tried again and again, and holds all that is tainted meanwhile: it is told under a revision that is not stored', async (context) => {
+    const { guard, fail, book, time, told, said, revisionTold } = await bench(context);
+    book.isReadOnly = true;
+    fail(1, 2, 3);
+    assert.equal(guard.mayTell, false);
+    await time.pass(30 * SECOND);
+    assert.ok(book.tries > 10, `${book.tries} tries`);
+    assert.deepEqual([guard.mayTell, told.again, revisionTold()], [true, [false], 1]);
+    assert.equal(book.state.revision, 0);
+    book.isReadOnly = false;
+    await time.pass(2 * SECOND);
+    assert.ok(guard.mayTell);
+    assert.deepEqual([scopes(book.state.trips), book.state.revision, revisionTold()], [['cluster'], 1, 1]);
+    assert.deepEqual(told.again, [false]);
+    assert.equal(said().filter(([event]) => event === 'guard.tripped').length, 1);
+  });
+
+  test('holds nothing any more once its nodes are well', async (context) => {
+    const { fail, heal, book, time, told, revisionTold } = await bench(context);
+    book.isReadOnly = true;
+    fail(1, 2, 3);
+    await time.pass(5 * SECOND);
+    heal(1);
+    await time.settle();
+    assert.deepEqual([told.again, revisionTold()], [[false, true], undefined]);
+  });
+
+  test('is promised anew above what somebody else wrote meanwhile', async (context) => {
+    const { guard, fail, book, time, revisionTold, governing } = await bench(context);
+    book.isReadOnly = true;
+    fail(1, 2, 3);
+    await time.pass(5 * SECOND);
+    book.set([]);
+    guard.ruled(governing());
+    await time.pass(5 * SECOND);
+    assert.deepEqual([book.state.revision, revisionTold()], [1, 2]);
+  });
+});
+
+describe('whether what it decides can be stored', () => {
+  test('is found out by writing what stands once more, which changes nothing', async (context) => {
+    const { guard, book } = await bench(context, { stored: [TRIP] });
+    assert.equal(await guard.whyUnwritable(), undefined);
+    assert.deepEqual([book.touches, book.state.revision, book.state.trips], [1, 1, [TRIP]]);
+  });
+
+  test('is found out by writing it for the first time where nothing was ever written', async (context) => {
+    const { guard, book } = await bench(context);
+    assert.equal(await guard.whyUnwritable(), undefined);
+    assert.deepEqual(book.state, { revision: 1, trips: [] });
+    assert.equal(await guard.whyUnwritable(), undefined);
+    assert.equal(book.touches, 1);
+  });
+
+  test('is denied where it can be read and not be written', async (context) => {
+    const { guard, book, said } = await bench(context, { stored: [TRIP] });
+    book.isReadOnly = true;
+    assert.match((await guard.whyUnwritable()) ?? '', /^what the guard decides cannot be stored/);
+    assert.deepEqual(said(), [['guard.unwritten', undefined]]);
+  });
+
+  test('is denied where it could not be read yet', async (context) => {
+    const { guard } = await bench(context, { isAway: true });
+    assert.match((await guard.whyUnwritable()) ?? '', /^what the guard holds could not be read/);
+  });
+
+  test('is found out by what somebody else wrote meanwhile', async (context) => {
+    const { guard, book } = await bench(context, { stored: [TRIP] });
+    book.set([TRIP, { ...TRIP, scope: 'people' }]);
+    assert.equal(await guard.whyUnwritable(), undefined);
+    assert.deepEqual(scopes(guard.trips), ['cluster', 'people']);
+  });
 });
 
 test('what came to be written when it was needed no more is not', async (context) => {

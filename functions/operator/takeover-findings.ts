@@ -50,7 +50,7 @@ function nodeFindings({ nodes, alarms, now }: TakeoverState, wanted: Wanted | un
 const whyWithheld = (keys: readonly string[], { mode, policy }: Wanted): string | undefined =>
   whyNotRenew({
     ...{ mode, keys, guarded: watchesDownNodes(policy.guard), virtualKeys: policy.virtualKeys },
-    ...{ hearing: 'live', overdueMs: 0, skewMs: 0 },
+    ...{ hearing: 'live', holdsLease: true, skewMs: 0 },
   });
 
 function podFindings({ pods, alarms }: TakeoverState, wanted: Wanted | undefined): readonly Told[] {

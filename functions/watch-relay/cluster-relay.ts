@@ -17,9 +17,9 @@ import { GoneNotes } from './gone-notes.ts';
 import { GuardKeeper } from './guard-keeper.ts';
 import { type LeaseEnd, LeaseKeeper, type LeaseKeeperDeps } from './lease-keeper.ts';
 import type { Outbox } from './outbox.ts';
-import { longestOverdueMs } from './overdue.ts';
 import type { RelayMetrics } from './relay-metrics.ts';
 import type { RulesWatch } from './rules-watch.ts';
+import { StalledNodes } from './stalled-nodes.ts';
 import { keepTakeover, type TakeoverState } from './takeover-heartbeat.ts';
 
 /** How long a relay that stops waits for the queues; what they do not take by then the next relay sends anew. */
@@ -194,7 +194,7 @@ export class ClusterRelay {
   }
 
   #see(lease: Lease, rules: Rules, signal: AbortSignal): void {
-    const { outbox, store, rulebook, history, clock, log } = this.#deps;
+    const { outbox, store, rulebook, history, clock, stopwatch, log } = this.#deps;
     const view = new ClusterView(this.#cluster, lease.epoch);
     const guard = new GuardKeeper(this.#cluster, view, rules, {
       ...{ rulebook, clock, log, signal },
@@ -204,6 +204,16 @@ export class ClusterRelay {
         const subjects = view.followed().map((node) => ({ node }));
         outbox.mark(this.#cluster, subjects, wake);
       },
+    });
+    const rulesNow = () => this.#seeing?.rules ?? rules;
+    const { epoch } = lease;
+    const stalled = new StalledNodes(this.#cluster, {
+      store,
+      view,
+      rules: rulesNow,
+      epoch,
+      clock,
+      stopwatch,
     });
     const gone = new GoneNotes(this.#cluster, { history, log, signal });
     const watch = new ClusterWatch(this.#cluster, this.#api, view, {
@@ -218,9 +228,10 @@ export class ClusterRelay {
       {
         ...this.#deps,
         api: this.#api,
-        policy: () => this.#seeing?.rules.policy ?? rules.policy,
+        policy: () => rulesNow().policy,
         hearing: () => watch.hearing.kind,
-        overdueMs: (keys) => longestOverdueMs(store, this.#cluster, keys, clock.now()),
+        holdsLease: () => this.#keeper.maySpeak(),
+        whyStalled: async (keys) => (await guard.whyUnwritable()) ?? (await stalled.why(keys)),
         told: (state) => {
           if (this.#seeing) this.#seeing.takeoverState = state;
         },

@@ -20,6 +20,7 @@ import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/id
 import { isDoubtful } from '#shared/eviction/node-state.ts';
 import { podDeadlines } from '#shared/eviction/pod-deadline.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
+import type { DownNode } from '#shared/eviction/stalled.ts';
 import { builtInDeadline } from '#shared/explain/built-in.ts';
 import type { LiveNode, LivePod } from '#shared/kubernetes/api.ts';
 import type { TaintedNode } from '#shared/store/store.ts';
@@ -132,6 +133,20 @@ export class ClusterView {
   /** The nodes whose pods are to be followed: the tainted ones, and deleted ones that were, until they have no pods. */
   followed(): readonly NodeName[] {
     return [...this.#nodes].filter(([, { taints }]) => taints.length > 0).map(([name]) => name);
+  }
+
+  /** The nodes with a taint of one of these keys that evicts, each with its pods if they are listed. */
+  downNodes(keys: readonly string[]): readonly DownNode[] {
+    return [...this.#nodes]
+      .filter(([, { taints }]) => taints.some(({ key }) => keys.includes(key)))
+      .map(([node, { taints, deletedAt }]) => {
+        const pods = this.#pods.get(node);
+        return {
+          ...{ node, taints },
+          ...(deletedAt === undefined ? {} : { deletedAt }),
+          ...(pods ? { pods: [...pods.values()] } : {}),
+        };
+      });
   }
 
   follows(node: NodeName): boolean {

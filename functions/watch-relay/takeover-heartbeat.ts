@@ -29,8 +29,13 @@ export interface TakeoverHeartbeatDeps {
   >;
   readonly policy: () => Policy;
   readonly hearing: () => Standing['hearing'];
-  /** For how long the longest overdue eviction on nodes with these taint keys is due, ms. It may reject: it is not known then. */
-  readonly overdueMs: (keys: readonly string[]) => Promise<number>;
+  /** Reports whether the relay holds the cluster's lease, and renewed it lately. */
+  readonly holdsLease: () => boolean;
+  /**
+   * Why pods of nodes with these taint keys may not be evicted; `undefined`: nothing speaks against it. It may reject: that is not known
+   * then. Asked only where all that costs nothing is as it ought to be.
+   */
+  readonly whyStalled: (keys: readonly string[]) => Promise<string | undefined>;
   /** Told each time what became of the heartbeat. */
   readonly told: (state: TakeoverState) => void;
   readonly clock: Clock;
@@ -99,6 +104,8 @@ async function beat(before: Outcome, deps: TakeoverHeartbeatDeps, signal: AbortS
     // A first proof writes it.
     takeover = (await api.getTakeover()) ?? takeover;
   }
+  // All of that took its time.
+  if (reason === undefined && !deps.holdsLease()) reason = whyNotNow(takeover, deps);
   if (reason === undefined && proof) {
     await api.renewTakeover(takeover, asOf + (skewMs ?? 0));
     return { kind: 'renewed', proof };
@@ -114,12 +121,15 @@ async function beat(before: Outcome, deps: TakeoverHeartbeatDeps, signal: AbortS
 }
 
 /** Why the takeover may not be renewed, leaving aside whether it works; `undefined`: it may. Rejects when that is not known. */
-async function whyNotAllowed({ keys }: Takeover, deps: TakeoverHeartbeatDeps): Promise<string | undefined> {
-  const overdueMs = await deps.overdueMs(keys);
+const whyNotAllowed = async (takeover: Takeover, deps: TakeoverHeartbeatDeps): Promise<string | undefined> =>
+  whyNotNow(takeover, deps) ?? (await deps.whyStalled(takeover.keys));
+
+/** As much of that as is known without asking anybody. */
+function whyNotNow({ keys }: Takeover, deps: TakeoverHeartbeatDeps): string | undefined {
   const { mode, virtualKeys, guard } = deps.policy();
-  const guarded = watchesDownNodes(guard);
+  const [guarded, holdsLease] = [watchesDownNodes(guard), deps.holdsLease()];
   const { skewMs } = deps.api;
-  return whyNotRenew({ mode, guarded, hearing: deps.hearing(), keys, virtualKeys, overdueMs, skewMs });
+  return whyNotRenew({ mode, guarded, hearing: deps.hearing(), keys, virtualKeys, holdsLease, skewMs });
 }
 
 /** Whether a proof is of this very takeover, and not too old. */

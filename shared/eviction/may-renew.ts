@@ -1,8 +1,5 @@
 import type { GuardPolicy } from './policy.ts';
 
-/** So long an eviction may be overdue before whoever else evicts had better do it. */
-export const MAX_OVERDUE_MS = 60_000;
-
 /** What a relay knows when it is to say that Taintward evicts in the built-in controller's place. */
 export interface Standing {
   /** The policy's. While it is paused, nobody else is to evict either. */
@@ -14,8 +11,8 @@ export interface Standing {
   /** Whose NoExecute taints the takeover keeps out, and whose NoSchedule taints policy reads as NoExecute. */
   readonly keys: readonly string[];
   readonly virtualKeys: readonly string[];
-  /** For how long the eviction is due that is due longest, of those that policy does not forbid; 0: none is. */
-  readonly overdueMs: number;
+  /** Whether the relay holds the cluster's lease, and renewed it lately. */
+  readonly holdsLease: boolean;
   /** By how much the API server's clock is ahead of ours; `undefined`: not known well enough. */
   readonly skewMs: number | undefined;
 }
@@ -26,10 +23,10 @@ export const watchesDownNodes = ({ shadow, cluster, zone }: GuardPolicy): boolea
 
 /**
  * Why a relay may not say now that Taintward evicts in the built-in controller's place, in a few words; `undefined`: it
- * may. Whoever says so keeps that one from work, so everything must be as it ought to be.
+ * may, if evictions from nodes that are down proceed (`stallOf`). Whoever says so keeps that one from work, so everything must be as it ought to be.
  */
 export function whyNotRenew(standing: Standing): string | undefined {
-  const { mode, guarded, hearing, keys, virtualKeys, overdueMs, skewMs } = standing;
+  const { mode, guarded, hearing, keys, virtualKeys, holdsLease, skewMs } = standing;
   if (mode === 'observe') return 'policy only observes: set mode to enforce';
   // The node controller's own brakes, by zone, are on the taints that are kept out.
   if (!guarded)
@@ -37,7 +34,7 @@ export function whyNotRenew(standing: Standing): string | undefined {
   const unread = keys.filter((key) => !virtualKeys.includes(key));
   if (unread.length > 0) return `policy does not name ${unread.join(' and ')} in virtualKeys`;
   if (hearing !== 'live') return `the cluster is ${hearing === 'deaf' ? 'not heard' : 'not fully known yet'}`;
-  if (overdueMs > MAX_OVERDUE_MS) return `an eviction is overdue by ${Math.round(overdueMs / 1000)} s`;
+  if (!holdsLease) return 'the relay could not renew its lease of the cluster in time';
   if (skewMs === undefined) return 'it is not known yet what time the API server has';
   return undefined;
 }

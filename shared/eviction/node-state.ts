@@ -153,7 +153,7 @@ export function timeLiveTaints(
  * brings none of the tolerations that match it.
  */
 export function tellsOf(delta: Delta, node: NodeState): boolean {
-  return node.taints.every((taint) => delta.taints.some((told) => isSame(told, taint)));
+  return node.taints.every((taint) => delta.taints.some((told) => isSameTaint(told, taint)));
 }
 
 /** Whether two states say the same of the node, whatever their versions. */
@@ -170,13 +170,14 @@ export function sameFacts(a: NodeState | undefined, b: NodeState): boolean {
 function sameTimed(a: TimedTaint, b: TimedTaint | undefined): boolean {
   return (
     b !== undefined &&
-    isSame(a, b) &&
+    isSameTaint(a, b) &&
     a.since === b.since &&
     a.known === b.known &&
     a.timeAdded === b.timeAdded
   );
 }
 
-function isSame(a: Taint, b: Taint): boolean {
+/** Reports whether two taints are one to the API server: of the same key, value and effect. */
+export function isSameTaint(a: Taint, b: Taint): boolean {
   return a.key === b.key && (a.value ?? '') === (b.value ?? '') && a.effect === b.effect;
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { MAX_OVERDUE_MS, type Standing, watchesDownNodes, whyNotRenew } from '#shared/eviction/may-renew.ts';
+import { type Standing, watchesDownNodes, whyNotRenew } from '#shared/eviction/may-renew.ts';
 
 const WELL: Standing = {
   mode: 'enforce',
@@ -8,7 +8,7 @@ const WELL: Standing = {
   hearing: 'live',
   keys: ['a', 'b'],
   virtualKeys: ['c', 'b', 'a'],
-  overdueMs: 0,
+  holdsLease: true,
   skewMs: -250,
 };
 
@@ -24,7 +24,6 @@ describe('a relay may say that Taintward evicts', () => {
   const rows: readonly (readonly [when: string, given: Partial<Standing>])[] = [
     ['when all is as it ought to be', {}],
     ['while policy pauses: nobody else is to evict either', { mode: 'paused' }],
-    ['when an eviction is overdue by a minute, but no more', { overdueMs: MAX_OVERDUE_MS }],
   ];
   for (const [when, given] of rows)
     test(when, () => assert.equal(whyNotRenew({ ...WELL, ...given }), undefined));
@@ -46,7 +45,11 @@ describe('it may not, and says why,', () => {
     ['when policy reads none of them so', { virtualKeys: [] }, 'policy does not name a and b in virtualKeys'],
     ['before it knows the cluster', { hearing: 'syncing' }, 'the cluster is not fully known yet'],
     ['when it does not hear the cluster', { hearing: 'deaf' }, 'the cluster is not heard'],
-    ['when an eviction is overdue', { overdueMs: 61_400 }, 'an eviction is overdue by 61 s'],
+    [
+      'when its lease was not renewed in time',
+      { holdsLease: false },
+      'the relay could not renew its lease of the cluster in time',
+    ],
     [
       'by a clock that may be wrong',
       { skewMs: undefined },

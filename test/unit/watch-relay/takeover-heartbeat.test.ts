@@ -28,7 +28,8 @@ function bench(context: TestContext, given: Partial<TakeoverHeartbeatDeps> = {})
     api,
     policy: () => ({ ...rules.policy, virtualKeys: ['a'] }),
     hearing: () => 'live',
-    overdueMs: async () => 0,
+    holdsLease: () => true,
+    whyStalled: async () => undefined,
     told: (state) => states.push(state),
     clock,
     stopwatch: Date.now,
@@ -76,7 +77,7 @@ test('a takeover is renewed every twenty seconds from its first moment, and said
 
 test('what it says is the API server’s time, as of before anything was looked at', async (context) => {
   const { time, api, beats } = bench(context, {
-    overdueMs: () => new Promise((resolve) => setTimeout(resolve, 5_000, 0)),
+    whyStalled: () => new Promise((resolve) => setTimeout(resolve, 5_000, undefined)),
   });
   api.skewMs = -120_000;
   api.putTakeover(['a'], LAPSE_MS);
@@ -128,13 +129,42 @@ test('it is withheld while something is amiss, which is said once, and goes on w
   assert.equal(states.at(-1), 'renewed');
 });
 
-test('it is withheld when it is not known what is overdue', async (context) => {
+test('it is withheld when it is not known whether evictions proceed', async (context) => {
   const { time, api, told } = bench(context, {
-    overdueMs: () => Promise.reject(new Error('the table is away')),
+    whyStalled: () => Promise.reject(new Error('the table is away')),
   });
   api.putTakeover(['a'], LAPSE_MS);
   await time.pass(HEARTBEAT_MS);
   assert.deepEqual(told(), ['takeover.withheld Error: the table is away']);
+});
+
+test('it is not renewed once the lease ran out, be it while all was looked at', async (context) => {
+  let holdsLease = true;
+  const { time, api, told, beats } = bench(context, {
+    holdsLease: () => holdsLease,
+    whyStalled: async () => {
+      holdsLease = false;
+      return undefined;
+    },
+  });
+  api.putTakeover(['a'], LAPSE_MS);
+  await time.pass(2 * HEARTBEAT_MS);
+  assert.equal(beats(), undefined);
+  assert.deepEqual(told(), ['takeover.withheld the relay could not renew its lease of the cluster in time']);
+});
+
+test('nothing is asked for a heartbeat that policy forbids', async (context) => {
+  let asked = 0;
+  const { time, api } = bench(context, {
+    policy: () => ({ ...rules.policy, virtualKeys: ['a'], mode: 'observe' }),
+    whyStalled: async () => {
+      asked += 1;
+      return undefined;
+    },
+  });
+  api.putTakeover(['a'], LAPSE_MS);
+  await time.pass(2 * HEARTBEAT_MS);
+  assert.equal(asked, 0);
 });
 
 test('a refusal is met with the next try, and the end of a takeover with silence', async (context) => {
@@ -237,7 +267,10 @@ test('a proof that the relay has no right to is none', async (context) => {
 test('each new reason is told, but not how long an eviction is overdue by now', async (context) => {
   let overdueMs = 0;
   let hearing: 'syncing' | 'live' = 'syncing';
-  const { time, api, told } = bench(context, { hearing: () => hearing, overdueMs: async () => overdueMs });
+  const { time, api, told } = bench(context, {
+    hearing: () => hearing,
+    whyStalled: async () => (overdueMs ? `an eviction is overdue by ${overdueMs / 1000} s` : undefined),
+  });
   api.putTakeover(['a'], LAPSE_MS);
   await time.pass(HEARTBEAT_MS);
   hearing = 'live';

@@ -1,0 +1,91 @@
+import type { PodFacts, SeenTaint } from './facts.ts';
+import type { EpochMs, NodeName, PodUid } from './identity.ts';
+import { isSameTaint } from './node-state.ts';
+import { podDeadlines } from './pod-deadline.ts';
+import type { Rules } from './policy.ts';
+import { isTombstone, type Partition } from './records.ts';
+import { momentOf } from './retry.ts';
+
+/** So long an eviction may be overdue, or a step on the way to it missing, before the built-in controller had better evict. */
+export const MAX_OVERDUE_MS = 60_000;
+
+/** A node that is down, as the relay's own view shows it. */
+export interface DownNode {
+  readonly node: NodeName;
+  readonly taints: readonly SeenTaint[];
+  /** When the Node object was deleted; absent: it exists. */
+  readonly deletedAt?: EpochMs;
+  /** Absent: its pods are not listed yet. */
+  readonly pods?: readonly PodFacts[];
+}
+
+/** Evictions from a node that is down do not proceed: the first step that is missing. */
+export type Stall =
+  | { readonly kind: 'unlisted' | 'unstored'; readonly node: NodeName }
+  | { readonly kind: 'unscheduled'; readonly node: NodeName; readonly pods: readonly PodFacts[] }
+  | { readonly kind: 'overdue'; readonly node: NodeName; readonly overdueMs: number };
+
+/** What a node that is down is judged by. */
+export interface StallRules {
+  readonly rules: Pick<Rules, 'matching' | 'policy'>;
+  /** The epoch of the relay's own lease. */
+  readonly epoch: number;
+  readonly now: EpochMs;
+  /** Reports whether a taint has been there for so long, under the relay's lease, that the store must have it. */
+  readonly isSettled: (taint: SeenTaint) => boolean;
+}
+
+/**
+ * Finds the first step of the way to an eviction that a node lacks: its pods listed, its record stored under our epoch with the taints of
+ * now, a record for each pod that does not tolerate them, and none of these overdue. An eviction that is held, or failed for good, is not
+ * overdue. `undefined`: evictions from the node proceed. `partition`: as it is stored.
+ */
+export function stallOf(down: DownNode, partition: Partition, given: StallRules): Stall | undefined {
+  const { node, taints, deletedAt, pods } = down;
+  const { rules, epoch, now, isSettled } = given;
+  const overdueMs = overdueOf(partition, now);
+  if (overdueMs > MAX_OVERDUE_MS) return { kind: 'overdue', node, overdueMs };
+  const settled = taints.filter(isSettled);
+  if (settled.length === 0) return undefined;
+  if (!pods) return { kind: 'unlisted', node };
+  const { node: stored, scheduled, ended } = partition;
+  // A deleted node keeps only those of its last taints that nobody doubts.
+  const lacks = (taint: SeenTaint) =>
+    deletedAt === undefined && !stored?.taints.some((each) => isSameTaint(each, taint));
+  if (stored?.podsVersion?.epoch !== epoch || settled.some(lacks)) return { kind: 'unstored', node };
+  const deadlineOf = podDeadlines(stored.taints, stored.deletedAt, rules);
+  const isOver = (uid: PodUid) => {
+    const end = ended.get(uid);
+    return end !== undefined && (isTombstone(end) || end.outcome === 'gave-up');
+  };
+  const missing = pods.filter(
+    ({ uid, tolerations, podSince }) =>
+      !scheduled.has(uid) && !isOver(uid) && deadlineOf(tolerations, podSince) !== undefined,
+  );
+  return missing.length === 0 ? undefined : { kind: 'unscheduled', node, pods: missing };
+}
+
+/** For how long the eviction of a node is due that is due longest, ms; 0: none is. */
+function overdueOf({ scheduled }: Partition, now: EpochMs): number {
+  // Without the node's retries, which only put a deadline off that has passed.
+  const moments = [...scheduled.values()].map((record) => momentOf(record, undefined) ?? Infinity);
+  return now - Math.min(now, ...moments);
+}
+
+/** A stall in a few words. */
+export function stallText(stall: Stall): string {
+  switch (stall.kind) {
+    case 'unlisted':
+      return `the pods of node ${stall.node}, which is down, are not listed`;
+    case 'unstored':
+      return `node ${stall.node} is down, and the store does not have it as it is: its deltas are not sent or not processed`;
+    case 'unscheduled': {
+      const [pod] = stall.pods;
+      return `pod ${pod?.namespace}/${pod?.name} on node ${stall.node}, which is down, has no deadline in the store`;
+    }
+    case 'overdue':
+      return `an eviction is overdue by ${Math.round(stall.overdueMs / 1000)} s`;
+    default:
+      return stall satisfies never;
+  }
+}

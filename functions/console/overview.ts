@@ -67,10 +67,7 @@ function clusterStatus(seen: ClusterSeen, pending: readonly PendingSeen[], at: E
     pending: pending.length,
     standings,
     stuck: stuck.length,
-    lateMs: latenessOf(
-      pending.map(({ record }) => record),
-      at,
-    ),
+    lateMs: latenessOf(pending, at),
     ...(next === Infinity ? {} : { nextAt: next }),
   };
 }

@@ -3,8 +3,8 @@ import { DEAF_AFTER_MS } from '#shared/clusters/lease.ts';
 import { tripText } from '#shared/eviction/guard.ts';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import type { Stop, Trip } from '#shared/eviction/policy.ts';
-import type { EvictionRecord } from '#shared/eviction/records.ts';
-import { momentOf } from '#shared/eviction/retry.ts';
+import type { EvictionRecord, NodeState } from '#shared/eviction/records.ts';
+import { overdueFrom } from '#shared/eviction/retry.ts';
 import { durationText } from '#shared/time/duration.ts';
 
 /** What is past its moment for so long, and held by nothing, is late. */
@@ -170,5 +170,11 @@ export const hearingOf = (heardAt: EpochMs | undefined, at: EpochMs): Hearing =>
   heardAt === undefined ? 'never' : at - heardAt > DEAF_AFTER_MS ? 'deaf' : 'live';
 
 /** For how long the one of these is past its moment that is so the longest, and that nothing holds; 0: none is (ms). */
-export const latenessOf = (records: readonly EvictionRecord[], at: EpochMs): number =>
-  records.reduce((most, record) => Math.max(most, at - (momentOf(record, undefined) ?? at)), 0);
+export const latenessOf = (pending: readonly PendingOn[], at: EpochMs): number =>
+  pending.reduce((most, { record, state }) => Math.max(most, at - (overdueFrom(record, state) ?? at)), 0);
+
+/** What is to be evicted, and what is known of its node. */
+export interface PendingOn {
+  readonly record: EvictionRecord;
+  readonly state: NodeState | undefined;
+}

@@ -255,6 +255,7 @@ async function clusterStatus(
     const heardAt = view?.heardAt ?? lease?.heardAt;
     const breakerOpen = view?.breakerOpen ?? lease?.breakerOpen;
     const records = pending.map(({ record }) => record);
+    const states = new Map(tainted.map(({ node, state }) => [node, state]));
     const next = records.map(({ fireAt }) => fireAt).find((fireAt) => fireAt > now);
     const nodes = view?.state === 'live' ? view.nodes : lease?.nodes;
     const status = {
@@ -272,7 +273,10 @@ async function clusterStatus(
       held: records.filter(({ held, gaveUpAt }) => held && gaveUpAt === undefined).length,
       gaveUp: records.filter(({ gaveUpAt }) => gaveUpAt !== undefined).length,
       stuck: stuck.length,
-      lateMs: latenessOf(records, now),
+      lateMs: latenessOf(
+        pending.map(({ node, record }) => ({ record, state: states.get(node) })),
+        now,
+      ),
       ...(next === undefined ? {} : { nextAt: next }),
     };
     return { status, lease };

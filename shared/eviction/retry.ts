@@ -46,6 +46,16 @@ export function momentOf(record: EvictionRecord, node: NodeState | undefined): E
   return waits ? Math.max(moment, retry.nextTryAt) : moment;
 }
 
+/**
+ * Since when a record is overdue, if it is past that moment: as {@link momentOf}, but without the next try of its node's failures, which only puts
+ * off a deadline that has passed. What a budget blocks is overdue once the budget was not asked when it was its turn.
+ */
+export function overdueFrom(record: EvictionRecord, node: NodeState | undefined): EpochMs | undefined {
+  if (!node) return momentOf(record, node);
+  const { retry: _retry, ...untried } = node;
+  return momentOf(record, untried);
+}
+
 /** The records of a node that are to be looked at by now. */
 export const dueOf = ({ scheduled, node }: Partition, now: EpochMs): readonly EvictionRecord[] =>
   [...scheduled.values()].filter((record) => (momentOf(record, node) ?? Infinity) <= now);

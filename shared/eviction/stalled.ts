@@ -4,7 +4,7 @@ import { isSameTaint } from './node-state.ts';
 import { podDeadlines } from './pod-deadline.ts';
 import type { Rules } from './policy.ts';
 import { isTombstone, type Partition } from './records.ts';
-import { momentOf } from './retry.ts';
+import { overdueFrom } from './retry.ts';
 
 /** So long an eviction may be overdue, or a step on the way to it missing, before the built-in controller had better evict. */
 export const MAX_OVERDUE_MS = 60_000;
@@ -66,9 +66,8 @@ export function stallOf(down: DownNode, partition: Partition, given: StallRules)
 }
 
 /** For how long the eviction of a node is due that is due longest, ms; 0: none is. */
-function overdueOf({ scheduled }: Partition, now: EpochMs): number {
-  // Without the node's retries, which only put a deadline off that has passed.
-  const moments = [...scheduled.values()].map((record) => momentOf(record, undefined) ?? Infinity);
+function overdueOf({ scheduled, node }: Partition, now: EpochMs): number {
+  const moments = [...scheduled.values()].map((record) => overdueFrom(record, node) ?? Infinity);
   return now - Math.min(now, ...moments);
 }
 

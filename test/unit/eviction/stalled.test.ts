@@ -109,6 +109,33 @@ describe('evictions do not proceed from a node that is down', () => {
     );
   });
 
+  test('while a pod that a budget blocks is not asked for again, a minute after its node is to be asked for', () => {
+    const record = recordIn(STORED);
+    const { node } = STORED;
+    assert.ok(record && node);
+    const blocked = { since: at(60), nextTryAt: at(60), reason: 'x' };
+    const waiting = {
+      ...STORED,
+      node: { ...node, blocked: { attempts: 5, nextTryAt: at(300) } },
+      scheduled: new Map([[record.uid, { ...record, blocked }]]),
+    };
+    assert.equal(stall(down(), waiting, 360), undefined);
+    assert.equal(stall(down(), waiting, 361), 'an eviction is overdue by 61 s');
+  });
+
+  test('while an eviction is overdue that failed, however late its node is tried again', () => {
+    const record = recordIn(STORED);
+    const { node } = STORED;
+    assert.ok(record && node);
+    const retry = { attempts: 9, since: at(60), nextTryAt: at(900), error: 'no', everything: true };
+    const failing = {
+      ...STORED,
+      node: { ...node, retry },
+      scheduled: new Map([[record.uid, { ...record, failure: { since: at(60), error: 'no' } }]]),
+    };
+    assert.equal(stall(down(), failing, 125), 'an eviction is overdue by 65 s');
+  });
+
   test('while an eviction is overdue by more than a minute, however lately it went down', () => {
     assert.equal(stall(down(), STORED, 125), 'an eviction is overdue by 65 s');
     assert.equal(stall(down({ taints: [taint('a', 120)] }), STORED, 125), 'an eviction is overdue by 65 s');

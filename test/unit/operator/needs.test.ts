@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { type ClusterFacts, hearingOf, latenessOf, needsOf } from '#functions/operator/needs.ts';
 import { DEAF_AFTER_MS } from '#shared/clusters/lease.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
-import { aRecord, NOW } from '#test/contracts/partition-builders.ts';
+import { aNode, aRecord, NOW } from '#test/contracts/partition-builders.ts';
 
 const cluster = clusterName('prod');
 const VIEW = { nodes: 0, tainted: 0, pods: 0, down: 0, taintedByPeople: 0, breakerOpen: false };
@@ -31,12 +31,15 @@ test('an eviction is late from its own moment on, and not while something holds 
   const fireAt = NOW - 120_000;
   const of = (...records: Parameters<typeof aRecord>[0][]) =>
     latenessOf(
-      records.map((each) => aRecord({ fireAt, ...each })),
+      records.map((each) => ({ record: aRecord({ fireAt, ...each }), state: undefined })),
       NOW,
     );
   assert.equal(of({}, { fireAt: NOW - 60_000 }), 120_000);
   assert.equal(of({ turnAt: NOW - 30_000 }), 30_000);
   assert.equal(of({ fireAt: NOW + 1 }), 0);
+  const blocked = { since: fireAt, nextTryAt: fireAt, reason: 'a budget' };
+  const state = { ...aNode(), blocked: { attempts: 5, nextTryAt: NOW - 10_000 } };
+  assert.equal(latenessOf([{ record: aRecord({ fireAt, blocked }), state }], NOW), 10_000);
   assert.equal(of({ held: { by: { kind: 'observe' }, since: fireAt } }, { gaveUpAt: NOW }), 0);
   assert.deepEqual(kindsOf({ lateMs: 59_999 }), []);
   assert.deepEqual(kindsOf({ lateMs: 60_000 }), ['late']);

@@ -16,12 +16,12 @@ const BACKOFF: Backoff = { firstMs: 5, longestMs: 250 };
 export async function changeObject(
   objects: Objects,
   name: string,
-  decide: (object: unknown) => KubernetesObject | undefined,
+  decide: (object: unknown) => KubernetesObject | undefined | Promise<KubernetesObject | undefined>,
   known?: unknown,
 ): Promise<unknown> {
   let found = known;
   for (let tries = 1; tries <= MOST_TRIES; tries++) {
-    const next = decide(found ?? (await orStoreError(objects.get(name))));
+    const next = await decide(found ?? (await orStoreError(objects.get(name))));
     found = undefined;
     if (next === undefined) return undefined;
     const stored = await writeObject(objects, next);

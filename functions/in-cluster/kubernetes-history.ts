@@ -1,4 +1,4 @@
-import type { ClusterName, EpochMs, NodeName } from '#shared/eviction/identity.ts';
+import { type ClusterName, type EpochMs, type NodeName, nodeKey } from '#shared/eviction/identity.ts';
 import type { Objects } from '#shared/kubernetes/objects.ts';
 import {
   entriesOf,
@@ -12,17 +12,17 @@ import {
 } from '#shared/store/history.ts';
 import { GonePods } from './gone-pods.ts';
 import type { KubernetesStore } from './kubernetes-store.ts';
-import { historyOf, type KeptNode, labelsOf } from './node-eviction.ts';
+import { distinct, historyOf, type KeptNode, labelsOf } from './node-eviction.ts';
 
 export interface KubernetesHistoryOptions {
-  readonly store: Pick<KubernetesStore, 'kept' | 'keptOf'>;
+  readonly store: Pick<KubernetesStore, 'all' | 'allOf'>;
   /** The ConfigMaps of our namespace. */
   readonly configMaps: Objects;
 }
 
 /** History as the objects of the nodes hold it, which is as much as they can: of a node that is busy, less than its days. */
 export class KubernetesHistory implements History, RecentEvictions {
-  readonly #store: Pick<KubernetesStore, 'kept' | 'keptOf'>;
+  readonly #store: Pick<KubernetesStore, 'all' | 'allOf'>;
   readonly #configMaps: Objects;
 
   constructor({ store, configMaps }: KubernetesHistoryOptions) {
@@ -51,8 +51,8 @@ export class KubernetesHistory implements History, RecentEvictions {
   }
 
   async #kept(cluster: ClusterName, node?: NodeName): Promise<readonly KeptNode[]> {
-    if (node !== undefined) return [await this.#store.keptOf({ cluster, node })];
-    const kept = await Array.fromAsync(this.#store.kept(labelsOf(cluster)));
+    if (node !== undefined) return this.#store.allOf({ cluster, node });
+    const kept = await Array.fromAsync(this.#store.all(labelsOf(cluster)));
     return kept.filter(({ ref }) => ref.cluster === cluster);
   }
 
@@ -61,12 +61,20 @@ export class KubernetesHistory implements History, RecentEvictions {
   }
 }
 
-/** All of it since `from`, the newest first. */
+/**
+ * All of it since `from`, the newest first. Objects beside a node's own hold tombstones that tell nothing, and what was written twice, because
+ * somebody was killed between two writes, is told once.
+ */
 const itemsOf = (kept: readonly KeptNode[], from: EpochMs): readonly HistoryItem[] =>
-  kept
-    .flatMap((node) => historyOf(node).map((moment) => ({ ref: node.ref, ...moment })))
+  [...Map.groupBy(kept, ({ ref }) => nodeKey(ref)).values()]
+    .flatMap((same) => distinct(same.flatMap(historyOf)).map((moment) => ({ ref: refOf(same), ...moment })))
     .filter(({ at }) => at >= from)
     .sort((a, b) => b.at - a.at);
+
+const refOf = ([first]: readonly KeptNode[]): KeptNode['ref'] => {
+  if (!first) throw new Error('A group has a first one.');
+  return first.ref;
+};
 
 async function* each<T>(items: readonly T[]): AsyncIterable<T> {
   yield* items;

@@ -7,6 +7,8 @@ import {
   type NodeRef,
   nodeKey,
   nodeName,
+  type PodUid,
+  podUid,
 } from '#shared/eviction/identity.ts';
 import type { Noted } from '#shared/eviction/noted.ts';
 import type { EndedPod, EvictionRecord, NodeState } from '#shared/eviction/records.ts';
@@ -34,10 +36,10 @@ const PLAIN = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 /** Of a node's name, where something follows it: an object's name has 253 characters at most. */
 const NAME_CHARS = 230;
 
-/** What is kept of a node's history, packed: some 500 ends. Every write of the node is longer by it. */
-export const HISTORY_CHARS = 32 * 1024;
-/** etcd takes requests of 1.5 MiB (`--max-request-bytes`); the rest is for what the API server adds. */
-const MOST_CHARS = 1_400_000;
+/** What is kept of a node's history, packed: some 1,500 ends. */
+export const HISTORY_CHARS = 96 * 1024;
+/** Of an object; etcd takes requests of 1.5 MiB (`--max-request-bytes`), and who writes larger ones has all others wait. */
+export const MOST_CHARS = 512 * 1024;
 
 /** How many scheduled evictions of a node stand so: by the kind of what holds them, if anything does. */
 export type Standings = Readonly<Record<string, number>>;
@@ -58,18 +60,35 @@ export interface KeptNode {
   readonly resourceVersion?: string;
   readonly node: NodeState | undefined;
   readonly scheduled: readonly EvictionRecord[];
-  /** What ended lately, the oldest first. */
+  /** What ended last, the oldest first. */
   readonly ended: readonly EndedPod[];
+  /** The objects of the node that hold what ended before. */
+  readonly past?: PastSlots;
+  /** Pods that were seen to go, as one of those objects holds them; empty in others. */
+  readonly gone: readonly GonePods[];
   /** Nothing is live on the node, and it need not be kept from then on; epoch seconds. */
   readonly ttl?: number;
   /** What ended before, and what was noted; packed. */
   readonly history?: string;
+  /** Of the object. */
+  readonly name: string;
 }
+
+/** Which objects beside the node's own hold what ended lately, by their number. */
+export interface PastSlots {
+  /** The one that is being filled. */
+  readonly current: number;
+  /** When what each of them holds ended last: an object of which all is older than anybody asks for is filled anew. */
+  readonly newest: readonly EpochMs[];
+}
+
+/** Pods of which there is a tombstone: their UIDs and when that was, and nothing else. */
+export type GonePods = readonly [at: EpochMs, outcome: 'done' | 'gone', uids: readonly PodUid[]];
 
 const text = z.string().min(1);
 
 const objectSchema = z.object({
-  metadata: z.object({ resourceVersion: text }),
+  metadata: z.object({ name: text, resourceVersion: text }),
   status: z.object({
     cluster: text.transform(clusterName),
     node: text.transform(nodeName),
@@ -83,6 +102,10 @@ const recordsSchema = z.object({
   node: nodeStateSchema.exactOptional(),
   scheduled: z.array(recordSchema),
   ended: z.array(endedSchema),
+  past: z.object({ current: z.int().nonnegative(), newest: z.array(z.int()) }).exactOptional(),
+  gone: z
+    .array(z.tuple([z.int(), z.enum(['done', 'gone']), z.array(text.transform(podUid))]))
+    .exactOptional(),
   ttl: z.int().exactOptional(),
 });
 
@@ -100,31 +123,38 @@ export const labelsOf = (cluster: ClusterName, tainted = false): Readonly<Record
 });
 
 /** The name of a node's object: in the cluster where the objects are (`own`) it is the node's. */
-export function objectName(ref: NodeRef, own: ClusterName): string {
-  if (ref.cluster === own) return ref.node;
-  const words = ref.node
+export const objectName = (ref: NodeRef, own: ClusterName): string =>
+  ref.cluster === own ? ref.node : derivedName(ref, nodeKey(ref));
+
+/** The name of an object that holds a part of what was on a node. */
+export const pastName = (ref: NodeRef, part: number | 'history'): string =>
+  derivedName(ref, `${nodeKey(ref)}#past-${part}`);
+
+function derivedName({ node }: NodeRef, key: string): string {
+  const words = node
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, '-')
     .replace(/^-/, '');
-  return `${words.slice(0, NAME_CHARS)}-${digest(nodeKey(ref)).slice(0, 12)}`.replace(/^-/, '');
+  return `${words.slice(0, NAME_CHARS)}-${digest(key).slice(0, 12)}`.replace(/^-/, '');
 }
 
 const digest = (value: string): string => createHash('sha256').update(value).digest('hex').slice(0, 40);
 
 /** Of a node of which there is no object. */
-export const nothingKept = (ref: NodeRef): KeptNode => ({
-  ...{ ref, revision: 0, node: undefined, scheduled: [], ended: [] },
+export const nothingKept = (ref: NodeRef, name: string): KeptNode => ({
+  ...{ ref, name, revision: 0, node: undefined, scheduled: [], ended: [], gone: [] },
 });
 
 /** Reads a `NodeEviction`. Throws `StoreError`, naming the node, when it cannot be read to the last record. */
 export function readNodeEviction(object: unknown): KeptNode {
   const found = parseStored(objectSchema, object, 'NodeEviction');
   const { cluster, node, revision, records, history } = found.status;
-  const what = `state of node ${node} of cluster ${cluster}`;
+  const what = `state (NodeEviction ${found.metadata.name}) of node ${node} of cluster ${cluster}`;
   const kept = parseStored(recordsSchema, unpack(records, what), what);
   return {
-    ...{ ref: { cluster, node }, revision, resourceVersion: found.metadata.resourceVersion },
-    ...{ node: kept.node, scheduled: kept.scheduled, ended: kept.ended },
+    ...{ ref: { cluster, node }, revision, ...found.metadata },
+    ...{ node: kept.node, scheduled: kept.scheduled, ended: kept.ended, gone: kept.gone ?? [] },
+    ...(kept.past === undefined ? {} : { past: kept.past }),
     ...(kept.ttl === undefined ? {} : { ttl: kept.ttl }),
     ...(history === undefined ? {} : { history }),
   };
@@ -133,16 +163,13 @@ export function readNodeEviction(object: unknown): KeptNode {
 /**
  * The `NodeEviction` that says all of it, in words and packed. Throws `StoreError` for more than an object may hold.
  */
-export function nodeEviction(
-  kept: KeptNode,
-  own: ClusterName,
-): KubernetesObject & { readonly status: object } {
-  const { ref, revision, resourceVersion, node, scheduled, ended, ttl, history } = kept;
-  const records = pack({ node, scheduled, ended, ttl });
+export function nodeEviction(kept: KeptNode): KubernetesObject & { readonly status: object } {
+  const { ref, name, revision, resourceVersion, node, scheduled, ended, past, gone, ttl, history } = kept;
+  const records = pack({ node, scheduled, ended, past, ttl, ...(gone.length === 0 ? {} : { gone }) });
   const chars = records.length + (history?.length ?? 0);
   if (chars > MOST_CHARS) {
     throw new StoreError(
-      `The state of node ${ref.node} of cluster ${ref.cluster} has ${chars} characters with ${scheduled.length} scheduled evictions and ${ended.length} recent ends, and an object of the Kubernetes API holds ${MOST_CHARS} of it: let fewer pods of that node come and go, or run Taintward outside the cluster.`,
+      `The state of node ${ref.node} of cluster ${ref.cluster} has ${chars} characters with ${scheduled.length} scheduled evictions and ${ended.length} recent ends, and ${MOST_CHARS} is all it may have: let fewer pods of that node come and go, or run Taintward outside the cluster.`,
     );
   }
   const tainted = (node?.taints.length ?? 0) > 0;
@@ -150,7 +177,7 @@ export function nodeEviction(
     apiVersion: STATE_GROUP,
     kind: 'NodeEviction',
     metadata: {
-      name: objectName(ref, own),
+      name,
       labels: labelsOf(ref.cluster, tainted),
       ...(resourceVersion === undefined ? {} : { resourceVersion }),
     },
@@ -183,7 +210,18 @@ function summaryOf({ node, scheduled }: KeptNode): object {
 
 /** All that a node's history tells, the oldest first. Throws `StoreError`. */
 export const historyOf = (kept: Pick<KeptNode, 'ref' | 'history' | 'ended'>): readonly Moment[] =>
-  inOrder([...packedHistory(kept), ...momentsOf(kept.ended)]);
+  distinct([...packedHistory(kept), ...momentsOf(kept.ended)]);
+
+/** The same moments, the oldest first, each of them and of what it tells once. */
+export function distinct(moments: readonly Moment[]): readonly Moment[] {
+  const once = <T extends object>(items: readonly T[]): readonly T[] =>
+    items.length < 2 ? items : [...new Map(items.map((item) => [JSON.stringify(item), item])).values()];
+  return [...Map.groupBy(inOrder(moments), ({ at }) => at)].map(([at, same]) => ({
+    at,
+    noted: once(same.flatMap(({ noted }) => noted)),
+    ended: once(same.flatMap(({ ended }) => ended)),
+  }));
+}
 
 function packedHistory({ ref, history }: Pick<KeptNode, 'ref' | 'history'>): readonly Moment[] {
   const what = `history of node ${ref.node} of cluster ${ref.cluster}`;
@@ -209,7 +247,9 @@ export function withHistory(
   historyDays: number,
 ): string | undefined {
   const before = historyBefore(now, historyDays);
-  let moments: readonly Moment[] = inOrder([...packedHistory(kept), ...more]).filter(({ at }) => at > before);
+  let moments: readonly Moment[] = distinct([...packedHistory(kept), ...more]).filter(
+    ({ at }) => at > before,
+  );
   while (moments.length > 0) {
     const packed = pack(moments);
     if (packed.length <= HISTORY_CHARS) return packed;

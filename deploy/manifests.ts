@@ -17,12 +17,14 @@ export const FOLDERS: Readonly<Record<string, Values>> = {
     rights: { evictionApi: true, takeover: true, people: true },
     serviceMonitor: { enabled: true },
     flowControl: { enabled: true },
+    admissionPolicy: { enabled: true, nodes: true },
   },
   agent: {
     mode: 'agent',
     rights: { evictionApi: true, takeover: true },
     serviceMonitor: { enabled: true },
     flowControl: { enabled: true },
+    admissionPolicy: { enabled: true, nodes: true },
     // To be told apart from anybody's own: settings.yaml beside it says these.
     agent: { region: 'eu-west-1', account: '111122223333', cluster: 'prod', id: 'edge-1' },
   },

@@ -12,12 +12,14 @@ import { Release } from './release.ts';
 const SERVICE: Values = {
   mode: 'service',
   flowControl: { enabled: true },
+  admissionPolicy: { enabled: true, nodes: true },
   rights: { evictionApi: true, takeover: true, people: true },
   service: { policy: 'mode: enforce\nguard: { cluster: off, zone: off, people: off }\n' },
 };
 const AGENT: Values = {
   mode: 'agent',
   flowControl: { enabled: true },
+  admissionPolicy: { enabled: true, nodes: true },
   rights: { evictionApi: true, takeover: true },
   agent: { region: 'eu-west-1', account: '111122223333', cluster: 'prod', id: 'edge-1' },
 };
@@ -25,6 +27,7 @@ const AGENT: Values = {
 const KINDS = [
   ...['customresourcedefinitions', 'clusterroles', 'clusterrolebindings'],
   ...['flowschemas', 'prioritylevelconfigurations'],
+  ...['validatingadmissionpolicies', 'validatingadmissionpolicybindings'],
   ...['roles', 'rolebindings', 'serviceaccounts', 'configmaps', 'secrets', 'services', 'resourcequotas'],
   ...['networkpolicies', 'poddisruptionbudgets', 'deployments', 'leases'],
 ];

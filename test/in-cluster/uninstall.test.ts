@@ -16,10 +16,10 @@ import { taintward } from '#test/transcripts/transcript.ts';
 const ROOT = join(import.meta.dirname, '../..');
 const NAMESPACE = 'taintward';
 const KINDS = ['nodeevictions.taintward.dev', 'evictionrules.taintward.dev'];
-const MORE = ['eviction-api.yaml', 'flow-control.yaml', 'operators.yaml', 'takeover.yaml'].flatMap((file) => [
-  '-f',
-  `deploy/in-cluster/${file}`,
-]);
+const MORE = [
+  ...['admission-policy.yaml', 'admission-policy-nodes.yaml'],
+  ...['eviction-api.yaml', 'flow-control.yaml', 'operators.yaml', 'takeover.yaml'],
+].flatMap((file) => ['-f', `deploy/in-cluster/${file}`]);
 
 const kubectl = (...args: readonly string[]): string =>
   execFileSync('kubectl', args, { cwd: ROOT, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });

@@ -67,6 +67,8 @@ export const FOLLOWED_PAGES: Readonly<Record<string, FollowedPage>> = {
   'eks-access.md': {
     by: 'deployed',
     except: {
+      'kubectl apply -k cdk/rbac/admission-policy':
+        'npm run test:controllers has the same policies in force, and evicts',
       'npx taintward clusters add NAME --eks CLUSTER --region REGION': EKS,
       'npx taintward clusters add NAME --eks CLUSTER --region REGION --external-id EXTERNAL_ID \\': EKS,
       'npx cdk deploy -c taintward:vpcId=vpc-… -c taintward:subnetIds=subnet-…,subnet-…': LEFT_OUT,

@@ -21,6 +21,11 @@ app.kubernetes.io/component: {{ .Values.mode }}
 {{- end }}
 {{- end }}
 
+{{/* Whether a request is a replica's, in CEL. */}}
+{{- define "taintward.isReplica" -}}
+request.userInfo.username == "system:serviceaccount:{{ .Release.Namespace }}:{{ include "taintward.name" . }}"
+{{- end }}
+
 {{/* The account of a replica, as the subject of a binding. */}}
 {{- define "taintward.subject" -}}
 - kind: ServiceAccount

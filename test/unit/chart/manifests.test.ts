@@ -12,8 +12,14 @@ import { VERSION } from '#shared/version.ts';
 const ROOT = join(import.meta.dirname, '../../..');
 /** What is left to choice, file by file. */
 const LEFT_TO_CHOICE: Readonly<Record<string, readonly string[]>> = {
-  'in-cluster': ['eviction-api', 'flow-control', 'operators', 'service-monitor', 'takeover'],
-  agent: ['eviction-api', 'flow-control', 'service-monitor', 'takeover'],
+  'in-cluster': [
+    ...['admission-policy', 'admission-policy-nodes'],
+    ...['eviction-api', 'flow-control', 'operators', 'service-monitor', 'takeover'],
+  ],
+  agent: [
+    ...['admission-policy', 'admission-policy-nodes'],
+    ...['eviction-api', 'flow-control', 'service-monitor', 'takeover'],
+  ],
 };
 
 const names = z.array(z.string());

@@ -17,11 +17,13 @@ export interface Ways {
 export class ClusterAccess extends Construct {
   readonly #ways: { readonly [P in Part]: Ways };
   readonly #secretKeys: readonly string[];
+  readonly #organization: string | undefined;
 
   constructor(scope: Construct, id: string, config: Config) {
     super(scope, id);
     const { kubeconfigSecrets, clusterRoles } = config;
     this.#secretKeys = config.secretKeys ?? [];
+    this.#organization = config.organization;
     this.#ways = {
       relay: {
         secrets: [...kubeconfigSecrets, ...config.relayKubeconfigSecrets],
@@ -59,6 +61,10 @@ export class ClusterAccess extends Construct {
     grantWildcard(grantee, {
       action: 'sts:AssumeRole',
       resources: roles,
+      // Secrets are named with this account; a role of that name anybody can make in theirs.
+      ...(this.#organization === undefined
+        ? {}
+        : { conditions: { StringEquals: { 'aws:ResourceOrgID': this.#organization } } }),
       reason:
         'Roles of clusters in any account, by the name that says they are meant for this (taintward:clusterRoles).',
     });

@@ -195,6 +195,8 @@ const schema = z
     clusterRoles: roleArns.default([`${ALL_ROLES}taintward-access*`]),
     relayClusterRoles: roleArns.default([`${ALL_ROLES}taintward-relay*`]),
     evictClusterRoles: roleArns.default([`${ALL_ROLES}taintward-evict*`]),
+    /** The AWS organization in whose accounts these roles are; absent: in any account, by their names alone. */
+    organization: matching(/^o-[a-z0-9]{10,32}$/, 'o-a1b2c3d4e5').exactOptional(),
     /** Whether `evict` counts by cluster, too: up to 8 metrics for each, which CloudWatch bills by the metric. */
     metricsByCluster: flag.default(false),
     /** Whether X-Ray traces the functions. */

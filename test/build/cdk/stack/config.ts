@@ -189,6 +189,11 @@ describe('a mistake is one sentence that names the key:', () => {
       { 'taintward:reserveConcurrency': 100 },
       /taintward:reserveConcurrency must be true or false\.$/,
     ],
+    [
+      'an organization by the name of its root',
+      { 'taintward:organization': 'r-abcd' },
+      /taintward:organization must look like o-a1b2c3d4e5\.$/,
+    ],
     ['half a relay', { 'taintward:relayCount': 1.5 }, /relayCount must be a whole number from 1 to 20\.$/],
     ['text for a flag', { 'taintward:retainTable': 'no' }, /taintward:retainTable must be true or false\.$/],
     [

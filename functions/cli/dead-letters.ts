@@ -69,6 +69,8 @@ function addList(letters: Command, deps: CliDeps): void {
               : tableOf(found, COLUMNS, { wide, paint: deps.paint }),
         }),
       );
+      const hidden = found.length < limit ? (await counted(fleet, queue)) - found.length : 0;
+      if (hidden > 0) deps.complain(notShown(hidden));
     }),
   );
 }
@@ -136,6 +138,17 @@ function addRedrive(letters: Command, deps: CliDeps): void {
     }),
   );
 }
+
+/** How many there are, about, of one queue or all; 0: only another process knows, or who asks may read these and not count all. */
+async function counted({ deadLetters }: Fleet, queue?: string): Promise<number> {
+  const counts = (await deadLetters.count().catch(() => undefined)) ?? new Map<string, number>();
+  if (queue !== undefined) return counts.get(queue) ?? 0;
+  return [...counts.values()].reduce((sum, count) => sum + count, 0);
+}
+
+/** SQS locks the message group of what it hands out: of a node's deltas nobody sees the eleventh while the first ten are out. */
+const notShown = (hidden: number): string =>
+  `Not shown, about: ${hidden}. SQS shows ten dead letters of a node, or none while somebody else reads them. To send all again, run taintward dead-letters redrive --queue NAME.\n`;
 
 /** The queues of every deployment, and those of agents that have dead letters. */
 async function redrivable({ deadLetters }: Fleet): Promise<readonly string[]> {

@@ -13,6 +13,32 @@ test('one dead letter is sent again, named as list shows it, or by how it begins
   );
 });
 
+test('the dead letters that SQS does not show are counted, apart from what is printed', async (t) => {
+  const { run, letters, state, fleet } = commandLine(t);
+  for (let count = 0; count < 14; count++)
+    letters.add('node-deltas.fifo', { body: '{}' }, 'nobody can read it');
+  letters.add('evictions-due', { body: '{}' }, 'it was given up');
+  const { list } = fleet.deadLetters;
+  t.mock.method(fleet.deadLetters, 'list', async (limit: number, queue?: string) =>
+    (await list(limit, queue)).slice(0, 10),
+  );
+  const { length } = JSON.parse(await run('dead-letters', 'list', '-o', 'json'));
+  assert.equal(length, 10);
+  assert.match(state.complained, /^Not shown, about: 5\. SQS shows ten dead letters of a node, /);
+  state.complained = '';
+  await run('dead-letters', 'list', '--queue', 'node-deltas.fifo');
+  assert.match(state.complained, /^Not shown, about: 4\. .*redrive --queue NAME\.\n$/);
+});
+
+test('of dead letters that are all shown, or cut by the limit, none is said to be hidden', async (t) => {
+  const { run, letters, state } = commandLine(t);
+  for (let count = 0; count < 14; count++)
+    letters.add('node-deltas.fifo', { body: '{}' }, 'nobody can read it');
+  await run('dead-letters', 'list');
+  await run('dead-letters', 'list', '--limit', '5');
+  assert.equal(state.complained, '');
+});
+
 test('a dead letter that is not there is not sent again', async (t) => {
   const { run } = commandLine(t);
   await assert.rejects(run('dead-letters', 'redrive', '2'), {

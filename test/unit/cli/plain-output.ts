@@ -2,12 +2,14 @@ import type { CliDeps } from '#functions/cli/command.ts';
 
 /** Of what commands need of the world: output without colours and progress, which is looked at once. The code is where they left it, if they did. */
 export function plainOutput() {
-  const state = { printed: '', exitCode: 0 };
+  const state = { printed: '', complained: '', exitCode: 0 };
   const deps: Pick<CliDeps, 'print' | 'complain' | 'paint' | 'progress' | 'watch' | 'exitWith'> = {
     print: (text) => {
       state.printed += text;
     },
-    complain: () => undefined,
+    complain: (text) => {
+      state.complained += text;
+    },
     paint: (_, text) => text,
     progress: () => undefined,
     // Once is enough.

@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { resourcesOf } from './stack/resources.ts';
+import { synthesized } from './stack/synthesized.ts';
+
+/**
+ * What holds state, by its logical ID, with the properties whose change has CloudFormation make another one in its place (Template Reference,
+ * "Update requires: Replacement"). A new logical ID does the same, and fails where the name is taken. Whoever changes a line here
+ * makes every deployment a migration: docs/migration.md.
+ */
+const KEPT: Readonly<Record<string, readonly [string, Readonly<Record<string, unknown>>]>> = {
+  StateTable962DE04C: [
+    'AWS::DynamoDB::Table',
+    {
+      TableName: 'taintward',
+      KeySchema: [
+        { AttributeName: 'pk', KeyType: 'HASH' },
+        { AttributeName: 'sk', KeyType: 'RANGE' },
+      ],
+    },
+  ],
+  DeltasNodesQueueCE62B1D3: fifo('node-deltas'),
+  DeltasNodesDeadLettersQueue92DADDD0: fifo('node-deltas-dlq'),
+  DeltasPodsQueue671AF337: fifo('pod-deltas'),
+  DeltasPodsDeadLettersQueueF59DEB35: fifo('pod-deltas-dlq'),
+  TimersDueQueueA2A28235: standard('evictions-due'),
+  TimersDueDeadLettersQueueA42C291E: standard('evictions-due-dlq'),
+  FunctionsExpiryDeadLettersQueueBBD1BD75: standard('expiry-dlq'),
+  TimersGroup2EF8D443: ['AWS::Scheduler::ScheduleGroup', { Name: 'taintward' }],
+};
+
+function fifo(name: string): (typeof KEPT)[string] {
+  return ['AWS::SQS::Queue', { QueueName: `taintward-${name}.fifo`, FifoQueue: true }];
+}
+function standard(name: string): (typeof KEPT)[string] {
+  return ['AWS::SQS::Queue', { QueueName: `taintward-${name}`, FifoQueue: undefined }];
+}
+
+test('no release replaces what holds state: logical IDs and what cannot be changed in place are on record', () => {
+  const template = synthesized();
+  const found = new Map<string, readonly [string, Readonly<Record<string, unknown>>]>();
+  for (const type of new Set(Object.values(KEPT).map(([each]) => each))) {
+    for (const [id, properties] of resourcesOf(template, type)) {
+      const names = Object.keys(KEPT[id]?.[1] ?? {});
+      found.set(id, [type, Object.fromEntries(names.map((name) => [name, properties[name]]))]);
+    }
+  }
+  assert.deepEqual(Object.fromEntries(found), KEPT);
+});
+
+test('no setting replaces what holds state, but the name of the installation', () => {
+  const stateOf = (context: Readonly<Record<string, unknown>>) =>
+    Object.fromEntries(
+      Object.entries(KEPT).map(([id, [type, kept]]) => {
+        const properties = resourcesOf(synthesized(context), type).get(id) ?? assert.fail(id);
+        return [id, Object.keys(kept).map((name) => properties[name])];
+      }),
+    );
+  const before = stateOf({});
+  for (const context of [
+    { 'taintward:relay': 'external' },
+    { 'taintward:fixedAddresses': 'true' },
+    { 'taintward:retainTable': 'false', 'taintward:warmWrites': '20000', 'taintward:historyDays': '30' },
+    {
+      'taintward:reserveConcurrency': 'true',
+      'taintward:metricsByCluster': 'true',
+      'taintward:tracing': 'true',
+    },
+  ]) {
+    assert.deepEqual(stateOf(context), before, JSON.stringify(context));
+  }
+  assert.notDeepEqual(stateOf({ 'taintward:name': 'taintward-2' }), before);
+});

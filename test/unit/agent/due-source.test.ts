@@ -239,12 +239,11 @@ describe('while the queue is away, the source', () => {
     queue.put('m1');
     await time.pass(11_000);
     queue.away = new Error('no way there');
-    await time.pass(WAIT_SECONDS * 1_000);
     const asked = queue.asked.length;
+    while (queue.asked.length === asked) await time.pass(100);
     queue.away = undefined;
     queue.put('m2');
     await time.pass(1_000);
-    assert.ok(queue.asked.length > asked);
     assert.deepEqual(queue.deleted, ['handle of m1', 'handle of m2']);
     await stopped(world);
   });

@@ -188,7 +188,7 @@ describe('what failed on a node, and has a next try,', () => {
       }),
       ({ node, scheduled }: Partition) => ({
         node,
-        schedule: [...scheduled.values()].map((record) => ({ ...record, fireAt: at(61) })),
+        schedule: [...scheduled.values()].map((record) => ({ ...record, fireAt: at(60) })),
       }),
     ]) {
       const { bench, retryOf } = await failing();

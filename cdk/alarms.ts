@@ -5,6 +5,7 @@ import type { Config } from './config.ts';
 import type { Deltas } from './deltas.ts';
 import type { Functions } from './functions.ts';
 import {
+  droppedAsLoops,
   emptyReceives,
   errors,
   indexThrottles,
@@ -311,6 +312,15 @@ function platformAlarms({ functions, state, timers }: AlarmedProps): readonly Al
         metric: throttles(fn),
         threshold: 1,
         lasting: NOW_AND_THEN,
+      },
+      {
+        id: `Loops-${fn.name}`,
+        title: 'functions are stopped as loops',
+        of: fn.name,
+        says: 'Lambda takes a chain of invocations for a loop that nobody wants, and drops what comes next in it: evictions that are tried again end there.',
+        metric: droppedAsLoops(fn),
+        threshold: 1,
+        lasting: ONCE,
       },
     ]),
     ...kinds.flatMap((kind) => [

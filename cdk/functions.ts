@@ -202,6 +202,9 @@ export class Functions extends Construct {
       tracing: config.tracing,
       ...(config.reserveConcurrency && most !== undefined ? { reserved: most } : {}),
       ...(network && name === 'evict' ? { network } : {}),
+      // It alone arms timers that lead back to it. The delta functions and `expiry` lead to it and stop there: nothing of `evict` comes
+      // back to them but by the table's stream, which carries no chain of invocations, and a day later at the earliest.
+      wakesItself: name === 'evict',
     });
   }
 

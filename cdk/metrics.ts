@@ -94,6 +94,10 @@ export const errors = ({ lambda }: ServiceFunction): Metric =>
 export const throttles = ({ lambda }: ServiceFunction): Metric =>
   lambda.metricThrottles({ period, statistic: Stats.SUM });
 
+/** Invocations that Lambda refused as part of a loop; a function that allows loops has none. */
+export const droppedAsLoops = ({ lambda }: ServiceFunction): Metric =>
+  lambda.metric('RecursiveInvocationsDropped', { period, statistic: Stats.SUM });
+
 export const tableThrottles = ({ table }: State, kind: 'Read' | 'Write'): Metric =>
   table.metric(`${kind}ThrottleEvents`, { period, statistic: Stats.SUM });
 

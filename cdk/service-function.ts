@@ -9,7 +9,14 @@ import {
   Validations,
 } from 'aws-cdk-lib';
 import { Effect, Grant, type IPrincipal, PolicyStatement, Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
-import { Architecture, Code, Function as LambdaFunction, Runtime, Tracing } from 'aws-cdk-lib/aws-lambda';
+import {
+  Architecture,
+  Code,
+  Function as LambdaFunction,
+  RecursiveLoop,
+  Runtime,
+  Tracing,
+} from 'aws-cdk-lib/aws-lambda';
 import { LogGroup, type RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { Construct } from 'constructs';
 import { BUNDLE_FILE, bundleFunction, type FunctionName, PROJECT_DIR, roomOf } from './bundle.ts';
@@ -40,6 +47,11 @@ export interface ServiceFunctionProps {
   readonly reserved?: number;
   /** Absent: in no VPC. */
   readonly network?: Network;
+  /**
+   * Whether it sends messages that lead back to itself for as long as there is something to try. Lambda otherwise takes that for
+   * a mistake: it stops the 17th invocation of a chain, and the message is lost but for its dead letter.
+   */
+  readonly wakesItself?: boolean;
 }
 
 /** One of our functions: its bundle, its role without any right but to write its log, and its log. */
@@ -50,7 +62,17 @@ export class ServiceFunction extends Construct implements Grantee {
 
   constructor(scope: Construct, id: string, props: ServiceFunctionProps) {
     super(scope, id);
-    const { name, description, prefix, timeoutSeconds, logRetention, tracing, reserved, network } = props;
+    const {
+      name,
+      description,
+      prefix,
+      timeoutSeconds,
+      logRetention,
+      tracing,
+      reserved,
+      network,
+      wakesItself,
+    } = props;
     this.name = name;
     const functionName = `${prefix}-${name}`;
     const logGroup = new LogGroup(this, 'Log', {
@@ -77,6 +99,7 @@ export class ServiceFunction extends Construct implements Grantee {
       logGroup,
       ...(tracing ? { tracing: Tracing.ACTIVE } : {}),
       ...(reserved === undefined ? {} : { reservedConcurrentExecutions: reserved }),
+      ...(wakesItself ? { recursiveLoop: RecursiveLoop.ALLOW } : {}),
       ...(network
         ? {
             vpc: network.vpc,

@@ -45,6 +45,8 @@ export const AWS_METRICS: Readonly<Record<string, AwsNamespace>> = {
       Invocations: byFunction('Sum'),
       Errors: byFunction('Sum'),
       Throttles: byFunction('Sum'),
+      // Only where a function does not allow loops.
+      RecursiveInvocationsDropped: byFunction('Sum'),
       Duration: byFunction('Average', 'Maximum', 'p99'),
     },
   },

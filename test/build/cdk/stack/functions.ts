@@ -171,6 +171,35 @@ describe('a function that a queue feeds', () => {
   });
 });
 
+describe('Lambda stops a chain of 16 invocations of one function, as a loop,', () => {
+  /** The functions to which a message of a function leads, by way of a queue that it may send to. */
+  const wakes = (name: FunctionName): readonly FunctionName[] => {
+    const [roleId] = (functionNamed(name).properties['Role'] as { 'Fn::GetAtt': string[] })['Fn::GetAtt'];
+    const sendsTo = [...resourcesOf(template, 'AWS::IAM::Policy').values()]
+      .filter(({ Roles }) => JSON.stringify(readable(Roles)) === JSON.stringify([`<${roleId}>`]))
+      .flatMap(({ PolicyDocument }) => statementsIn(PolicyDocument))
+      .filter(({ Effect, Action }) => Effect === 'Allow' && Action.includes('sqs:SendMessage'))
+      .flatMap(({ Resource }) => Resource);
+    return FUNCTION_NAMES.filter(
+      (each) => each !== 'heartbeat' && sendsTo.includes(String(mappingOf(each)['EventSourceArn'])),
+    );
+  };
+  const reaches = (from: FunctionName, to: FunctionName, passed: readonly FunctionName[] = []): boolean =>
+    wakes(from).some(
+      (next) => next === to || (!passed.includes(next) && reaches(next, to, [...passed, next])),
+    );
+
+  test('unless a function is meant to have itself called again, and those alone say so', () => {
+    assert.deepEqual(wakes('node-delta'), ['evict']);
+    const loops = FUNCTION_NAMES.filter((name) => reaches(name, name));
+    assert.deepEqual(loops, ['evict']);
+    for (const name of FUNCTION_NAMES) {
+      const { RecursiveLoop } = functionNamed(name).properties;
+      assert.equal(RecursiveLoop, loops.includes(name) ? 'Allow' : undefined, name);
+    }
+  });
+});
+
 test('expiry hears of scheduled records that their time to live removed, and of nothing else', () => {
   const { FilterCriteria, ...settings } = mappingOf('expiry');
   const { Filters } = FilterCriteria as { Filters: readonly { Pattern: string }[] };

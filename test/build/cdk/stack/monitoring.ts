@@ -155,6 +155,15 @@ describe('an alarm rings', () => {
     }
   });
 
+  test('for a single invocation that Lambda drops as part of a loop, of any function', () => {
+    for (const name of FUNCTION_NAMES) {
+      const { MetricName, Threshold, EvaluationPeriods } = alarmNamed(
+        `functions are stopped as loops (${name})`,
+      );
+      assert.deepEqual([MetricName, Threshold, EvaluationPeriods], ['RecursiveInvocationsDropped', 1, 1]);
+    }
+  });
+
   test('for functions that fail or are throttled now and then, a throttled table or index, and dropped schedules', () => {
     const nowAndThen: [string, string][] = FUNCTION_NAMES.flatMap((name) => [
       [`functions fail (${name})`, 'Errors'],

@@ -1,7 +1,7 @@
 import type { MaySpeak } from '#shared/clusters/lease-senders.ts';
 import { type Delta, deltaId } from '#shared/eviction/facts.ts';
-import { type ConsumerDeps, consume } from '#shared/queues/consumer.ts';
-import { parseDelta } from '#shared/queues/delta-message.ts';
+import { type ConsumerDeps, consume, type Delivery } from '#shared/queues/consumer.ts';
+import { messageGroupId, parseDelta } from '#shared/queues/delta-message.ts';
 import { DELTA_MAX_RECEIVES } from '#shared/queues/queue-set.ts';
 import { RefusedMessageError } from '#shared/queues/refused-message.ts';
 import { type ApplyDeltasDeps, applyDeltas, mayJoin } from './apply-deltas.ts';
@@ -24,13 +24,17 @@ export const DELTA_RECORD_DEADLINE_MS = 5_000;
  * The Lambda handler of `node-deltas.fifo`, each message of which decides one whole node, and of `pod-deltas.fifo`,
  * each of which is one pod that appeared on, changed on, or left a tainted node. Within a batch, records of one node
  * are applied in order, and pods next to each other are written together; after one that fails, the rest of that node's are
- * given back too, and other nodes go on. A delta that was sent by somebody else than the cluster's relays becomes a dead letter.
+ * given back too, and other nodes go on. A delta that was sent by somebody else than the cluster's relays, or in the
+ * message group of another node, becomes a dead letter.
  */
 export const createHandler = (deps: DeltaHandlerDeps) =>
   consume<Delta>(
     {
       parse: parseDelta,
-      admit: (delta, { senderId }) => checkSender(delta, senderId, deps),
+      admit: async (delta, delivery) => {
+        checkGroup(delta, delivery);
+        await checkSender(delta, delivery, deps);
+      },
       perform: async (delta, _delivery, behind) => {
         await applyDeltas([delta, ...behind], deps);
         return undefined;
@@ -44,9 +48,20 @@ export const createHandler = (deps: DeltaHandlerDeps) =>
     deps,
   );
 
+/**
+ * Comes first, for it asks nobody: a sender who damaged what is known of its own cluster could otherwise have its delta come again and
+ * again, and hold up the node whose group it is in.
+ */
+function checkGroup({ ref }: Delta, { groupId, senderId }: Delivery): void {
+  if (groupId === messageGroupId(ref)) return;
+  throw new RefusedMessageError(
+    `delta rejected: ${senderId} sent it, a delta of node ${ref.node} of cluster ${ref.cluster}, in the message group of another node: find out who that is, and whether its keys are in the right hands`,
+  );
+}
+
 async function checkSender(
   { ref: { cluster } }: Delta,
-  senderId: string,
+  { senderId }: Delivery,
   { maySpeak }: DeltaHandlerDeps,
 ): Promise<void> {
   if ((await maySpeak?.(cluster, senderId)) ?? true) return;

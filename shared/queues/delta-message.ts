@@ -1,4 +1,4 @@
-import { hash } from 'node:crypto';
+import { hash, randomUUID } from 'node:crypto';
 import * as z from 'zod';
 import {
   type DeletedPod,
@@ -313,10 +313,17 @@ export function messageGroupId(ref: NodeRef): string {
   return sha256(nodeKey(ref));
 }
 
-/** The deduplication id: cluster, node or pod, version. A call that is repeated because its answer was lost tells nothing twice. */
+/** Known to this process alone. */
+const SECRET = randomUUID();
+
+/**
+ * The deduplication id: cluster, node or pod, version. A call that is repeated because its answer was lost tells nothing twice. No other
+ * process can compute it: whoever may send to the queue could otherwise have a delta dropped by sending its id first.
+ */
 export function deduplicationId(delta: Delta): string {
   const { ref, version } = delta;
-  return sha256(`${nodeKey(ref)}#${onlyPod(delta) ?? 'node'}#${version.epoch}.${version.sequence}`);
+  const subject = `${nodeKey(ref)}#${onlyPod(delta) ?? 'node'}`;
+  return sha256(`${SECRET}#${subject}#${version.epoch}.${version.sequence}`);
 }
 
 /** 64 characters, all of those that SQS allows in an id. */

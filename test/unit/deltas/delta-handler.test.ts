@@ -7,7 +7,7 @@ import {
   DELTA_RECORD_DEADLINE_MS,
 } from '#functions/deltas/handler.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
-import { type ClusterName, type NodeRef, nodeName } from '#shared/eviction/identity.ts';
+import { type ClusterName, clusterName, type NodeRef, nodeName } from '#shared/eviction/identity.ts';
 import { encodeDelta, messageGroupId } from '#shared/queues/delta-message.ts';
 import { DELTA_MAX_RECEIVES, QUEUES } from '#shared/queues/queue-set.ts';
 import { QueueError } from '#shared/queues/sender.ts';
@@ -160,6 +160,56 @@ describe('a delta that somebody sends who never held the lease of its cluster', 
       '1',
     ]);
     assert.deepEqual(world.deadLetters.sent, []);
+  });
+});
+
+describe("a delta in another node's message group", () => {
+  const foreign = { ...ref, cluster: clusterName('c2') };
+  const intruder = sqsRecord(encodeDelta(nodeDelta(1, { ref: foreign })), {
+    messageId: '1',
+    senderId: 'AROAOTHER:9',
+    groupId: messageGroupId(ref),
+  });
+
+  test('becomes a dead letter that says whose group it is not', async () => {
+    const world = scriptedWorld();
+    assert.deepEqual(await failed(createDeltaHandler(world), intruder), []);
+    assert.deepEqual(await stateOf(world, foreign), []);
+    const [letter] = world.deadLetters.sent;
+    assert.equal(letter?.groupId, messageGroupId(ref));
+    assert.match(
+      letter?.attributes?.['reason'] ?? '',
+      /^delta rejected: AROAOTHER:9 sent it, a delta of node n1 of cluster c2, in the message group of another node: find out/,
+    );
+  });
+
+  test('holds up none of those of that group, though it could never be applied and nobody can look its lease up', async () => {
+    const world = Object.assign(scriptedWorld(), {
+      maySpeak: async (cluster: ClusterName) => {
+        if (cluster === foreign.cluster) throw new StoreError('its lease is damaged');
+        return true;
+      },
+    });
+    assert.deepEqual(await failed(createDeltaHandler(world), intruder, message('2', nodeDelta(1))), []);
+    assert.deepEqual(await stateOf(world, ref), ['a', 'u1 scheduled']);
+    assert.equal(world.deadLetters.sent.length, 1);
+  });
+
+  test('is not written together with pods of that group', async () => {
+    const world = scriptedWorld();
+    const pods = [
+      message('2', podDelta(1, { pod: pod('u1') })),
+      message('3', podDelta(3, { pod: pod('u3') })),
+    ];
+    const inserted = sqsRecord(encodeDelta(podDelta(2, { ref: foreign, pod: pod('u2') })), {
+      messageId: '9',
+      groupId: messageGroupId(ref),
+    });
+    const [first, last] = pods;
+    assert.ok(first && last);
+    assert.deepEqual(await failed(createDeltaHandler(world), first, inserted, last), []);
+    assert.deepEqual(await stateOf(world, ref), ['a', 'u1 scheduled', 'u3 scheduled']);
+    assert.equal(world.deadLetters.sent.length, 1);
   });
 });
 

@@ -30,6 +30,15 @@ test('a delta sent twice has one deduplication id', () => {
   }
 });
 
+test('a deduplication id is foretold by no other process, whatever it knows of the delta', async () => {
+  const loadedAgain = '#shared/queues/delta-message.ts?as-another-process';
+  const another: { deduplicationId: typeof deduplicationId } = await import(loadedAgain);
+  for (const delta of [nodeDelta(1), podDelta(1), podGone(1)]) {
+    assert.notEqual(another.deduplicationId(delta), deduplicationId(delta));
+    assert.equal(another.deduplicationId(delta), another.deduplicationId(delta));
+  }
+});
+
 test('deltas of other objects, nodes or versions have others', () => {
   const deltas: readonly Delta[] = [
     nodeDelta(1),

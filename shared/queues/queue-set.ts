@@ -18,11 +18,11 @@ export interface QueueSpec {
 export const DELTA_MAX_RECEIVES = 5;
 
 /**
- * A message of `evict` comes again only while the table or a queue is away, or its moment has not come. With the longest
- * wait of 300 s, this many receives take almost as long as the queue keeps a message: after them it is dead-lettered,
- * not lost.
+ * A message of `evict` comes again only while the table or a queue is away, or its moment has not come. Even if its handler
+ * dies each time, and it stays hidden for 360 s, this many receives take less time than the queue keeps a message: after them it is
+ * dead-lettered, not lost.
  */
-export const EVICTIONS_DUE_MAX_RECEIVES = 1000;
+export const EVICTIONS_DUE_MAX_RECEIVES = 800;
 
 /** Delta handlers wait for the table only. */
 const DELTA_TIMEOUT_SECONDS = 30;

@@ -4,10 +4,14 @@ import { DELTA_BATCH_SIZE, DELTA_RECORD_DEADLINE_MS } from '#functions/deltas/ha
 import { DELTA_MAX_AGE_MS, RESYNC_MS } from '#shared/eviction/facts.ts';
 import { LONGEST_RETRY_MS } from '#shared/eviction/retry.ts';
 import { CALL_TIMEOUT_MS } from '#shared/kubernetes/transport.ts';
-import { MAX_BATCH_BYTES, MAX_MESSAGE_BYTES, MAX_VISIBILITY_SECONDS } from '#shared/queues/limits.ts';
+import {
+  MAX_BATCH_BYTES,
+  MAX_DELAY_SECONDS,
+  MAX_MESSAGE_BYTES,
+  MAX_VISIBILITY_SECONDS,
+} from '#shared/queues/limits.ts';
 import {
   DEAD_LETTER_RETENTION_SECONDS,
-  EVICTIONS_DUE_MAX_RECEIVES,
   EXPIRY_DEAD_LETTER_NAME,
   QUEUES,
   RETENTION_SECONDS,
@@ -48,8 +52,18 @@ describe('how limits relate', () => {
     assert.ok(QUEUES.evictionsDue.functionTimeoutSeconds * 1000 > CALL_TIMEOUT_MS);
   });
 
-  test('what evict retries for as long as it may is dead-lettered before its queue forgets it', () => {
-    assert.ok((EVICTIONS_DUE_MAX_RECEIVES * LONGEST_RETRY_MS) / 1000 < RETENTION_SECONDS);
+  test('a message is dead-lettered before its queue forgets it, however it fails each time', () => {
+    for (const spec of Object.values(QUEUES)) {
+      // Its handler dies, or says itself when the message is to come again.
+      const waitSeconds = Math.max(visibilitySeconds(spec), LONGEST_RETRY_MS / 1000);
+      const lastsSeconds = MAX_DELAY_SECONDS + spec.maxReceiveCount * waitSeconds;
+      assert.ok(lastsSeconds < RETENTION_SECONDS, `${spec.name}: ${lastsSeconds} s`);
+    }
+  });
+
+  test('a message of evict outlives two days without the table', () => {
+    const { maxReceiveCount } = QUEUES.evictionsDue;
+    assert.ok((maxReceiveCount * LONGEST_RETRY_MS) / 1000 > 2 * 86_400);
   });
 
   test('a tombstone is read for longer than any delta counts, and kept for longer than it is read', () => {

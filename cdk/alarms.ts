@@ -9,13 +9,17 @@ import {
   emptyReceives,
   errors,
   indexThrottles,
+  neverFewerWaiting,
   oldest,
   ownMetrics,
+  recordAge,
+  runningTasks,
   scheduler,
   tableThrottles,
   throttles,
   waiting,
 } from './metrics.ts';
+import type { FargateRelay } from './relay.ts';
 import type { DeadLetterQueue, ServiceQueue } from './service-queue.ts';
 import type { State } from './state.ts';
 import type { Timers } from './timers.ts';
@@ -39,6 +43,11 @@ const NOW_AND_THEN: Lasting = { points: 3, outOf: 30 };
 /** Likewise, of what is tried again every five minutes at the latest: at least once in each ten minutes, if it lasts. */
 const AT_EACH_TRY: Lasting = { points: 2, outOf: 2, period: Duration.minutes(10) };
 
+/** What passes in a busy minute, and shows for what it is when it does not. */
+const MINUTES_ON_END: Lasting = { points: 5, outOf: 5 };
+/** What comes and goes, as a task does that starts and fails again and again; one that is replaced is back in two minutes. */
+const HALF_THE_TIME: Lasting = { points: 5, outOf: 10 };
+
 /** Normally it is under a second; a minute late means that something is retried or throttled. */
 const LATE_SECONDS = 60;
 /** Clocks that are kept in step differ by milliseconds. */
@@ -49,6 +58,8 @@ const UNHEARD_SECONDS = 300;
 const OLDEST_DELTA_SECONDS = 300;
 /** A message that waits for its moment may be this old, and then some. */
 const OLDEST_DUE_SECONDS = MAX_DELAY_SECONDS + 600;
+/** Lambda reads the stream immediately. What is in it is a day late already. */
+const OLDEST_RECORD_MS = 15 * 60_000;
 /** An agent asks its queue again and again; it finds nothing within so long, unless more falls due than it can carry out. */
 const SILENT_MINUTES = 15;
 
@@ -78,6 +89,8 @@ export interface AlarmedProps {
   readonly deltas: Deltas;
   readonly timers: Timers;
   readonly functions: Functions;
+  /** Absent: somebody else runs the relays. */
+  readonly relay?: FargateRelay;
 }
 
 /** All alarms, the most urgent first. */
@@ -114,9 +127,10 @@ export function agentAlarmSpecs(agent: string, timers: Timed): readonly AlarmSpe
 }
 
 /** Of clusters, and of relays, which watch them. */
-function clusterAlarms({ config }: AlarmedProps): readonly AlarmSpec[] {
+function clusterAlarms({ config, relay }: AlarmedProps): readonly AlarmSpec[] {
   const own = ownMetrics(config.name);
   return [
+    ...(relay ? [missingRelays(relay, config)] : []),
     {
       id: 'UnwatchedClusters',
       title: 'clusters without a relay',
@@ -193,6 +207,18 @@ function clusterAlarms({ config }: AlarmedProps): readonly AlarmSpec[] {
   ];
 }
 
+/** A standby that never starts is missed by nobody else. */
+const missingRelays = ({ service }: FargateRelay, { relayCount }: Config): AlarmSpec => ({
+  id: 'MissingRelays',
+  title: 'relays are missing',
+  says: `Fewer than ${relayCount} relays run, so none or too few stand by: tasks do not start, or end again and again.`,
+  metric: runningTasks(service),
+  threshold: relayCount,
+  below: true,
+  lasting: HALF_THE_TIME,
+  whenMissing: TreatMissingData.BREACHING,
+});
+
 /** Of evictions. */
 function evictionAlarms({ config }: AlarmedProps): readonly AlarmSpec[] {
   const own = ownMetrics(config.name);
@@ -249,13 +275,29 @@ function evictionAlarms({ config }: AlarmedProps): readonly AlarmSpec[] {
 }
 
 /** Of queues. */
-function queueAlarms({ deltas, timers, functions }: AlarmedProps): readonly AlarmSpec[] {
+function queueAlarms({ config, deltas, timers, functions }: AlarmedProps): readonly AlarmSpec[] {
   const ofDeltas = [deltas.nodes, deltas.pods];
   const deadLetters = [...ofDeltas, timers.due].map((each) => each.deadLetters);
   return [
     ...[...deadLetters, functions.expiryDeadLetters].map(deadLetterAlarm),
     ...ofDeltas.map((each) => oldestAlarm(each, OLDEST_DELTA_SECONDS)),
     dueAlarm(timers),
+    {
+      id: 'Untaken',
+      title: 'due messages are not taken',
+      says: 'Messages have waited in evictions-due for five minutes without a break, so evictions are late: evict does not run, or too few run at a time.',
+      metric: neverFewerWaiting(timers.due.queue),
+      threshold: 1,
+      lasting: MINUTES_ON_END,
+    },
+    {
+      id: 'MessagesFailing',
+      title: 'messages keep failing',
+      says: 'Messages of evictions-due fail although they were received three times or more. The age of the oldest message does not count them.',
+      metric: ownMetrics(config.name).messagesFailing,
+      threshold: 1,
+      lasting: AT_EACH_TRY,
+    },
   ];
 }
 
@@ -344,5 +386,13 @@ function platformAlarms({ functions, state, timers }: AlarmedProps): readonly Al
       },
     ]),
     droppedAlarm(timers),
+    {
+      id: 'StreamBehind',
+      title: 'the stream is behind',
+      says: `A record of the table's stream reached expiry ${OLDEST_RECORD_MS / 60_000} minutes late or more. Evictions that everybody missed are put back late, and after a day never.`,
+      metric: recordAge(functions.expiry),
+      threshold: OLDEST_RECORD_MS,
+      lasting: ONCE,
+    },
   ];
 }

@@ -134,6 +134,7 @@ function evictions({ config }: ServiceDashboardProps): IWidget[] {
       'API servers that did not answer': own.outOfReach,
       'nodes tried again': own.retries,
       'evictions given up': own.givenUp,
+      'messages that keep failing': own.messagesFailing,
       'evicted pods that do not leave': own.stuckPods,
     }),
   ];

@@ -1,5 +1,6 @@
 import { Duration } from 'aws-cdk-lib';
 import { MathExpression, Metric, Stats } from 'aws-cdk-lib/aws-cloudwatch';
+import type { FargateService } from 'aws-cdk-lib/aws-ecs';
 import type { Queue } from 'aws-cdk-lib/aws-sqs';
 import { CLUSTER_INDEX } from '#shared/store/table-definition.ts';
 import {
@@ -8,6 +9,7 @@ import {
   EVICTION_RETRIES,
   GIVEN_UP,
   GUARD_TRIPS,
+  MESSAGES_FAILING,
   NOBODY_EVICTS,
   OUT_OF_REACH,
   OVER_BUDGET,
@@ -46,6 +48,7 @@ export function ownMetrics(namespace: string) {
     retries: metric(EVICTION_RETRIES, Stats.SUM),
     givenUp: metric(GIVEN_UP, Stats.SUM),
     rivals: metric(RIVALS, Stats.SUM),
+    messagesFailing: metric(MESSAGES_FAILING, Stats.SUM),
     skew: metric(CLOCK_SKEW, Stats.MAXIMUM),
     refusedDeltas: metric(REFUSED_DELTAS, Stats.SUM),
     unsentDeltas: metric(UNSENT_DELTAS, Stats.SUM),
@@ -80,6 +83,10 @@ export function metricsByCluster(namespace: string) {
 export const waiting = (queue: Queue): Metric =>
   queue.metricApproximateNumberOfMessagesVisible({ period, statistic: Stats.MAXIMUM });
 
+/** The fewest messages that waited at any time. */
+export const neverFewerWaiting = (queue: Queue): Metric =>
+  queue.metricApproximateNumberOfMessagesVisible({ period, statistic: Stats.MINIMUM });
+
 export const oldest = (queue: Queue): Metric =>
   queue.metricApproximateAgeOfOldestMessage({ period, statistic: Stats.MAXIMUM });
 
@@ -97,6 +104,14 @@ export const throttles = ({ lambda }: ServiceFunction): Metric =>
 /** Invocations that Lambda refused as part of a loop; a function that allows loops has none. */
 export const droppedAsLoops = ({ lambda }: ServiceFunction): Metric =>
   lambda.metric('RecursiveInvocationsDropped', { period, statistic: Stats.SUM });
+
+/** Of a function that reads a stream: how old the last record of a batch was when the function got it. */
+export const recordAge = ({ lambda }: ServiceFunction): Metric =>
+  lambda.metric('IteratorAge', { period, statistic: Stats.MAXIMUM });
+
+/** How many tasks of a service run: each tells its processor's load once a minute. */
+export const runningTasks = (service: FargateService): Metric =>
+  service.metricCpuUtilization({ period, statistic: Stats.SAMPLE_COUNT });
 
 export const tableThrottles = ({ table }: State, kind: 'Read' | 'Write'): Metric =>
   table.metric(`${kind}ThrottleEvents`, { period, statistic: Stats.SUM });

@@ -59,7 +59,10 @@ export class TaintwardStack extends Stack {
     new OperatorRights(this, 'OperatorRights', {
       ...{ prefix, state, deltas, timers, agents, functions, clusters },
     });
-    const { dashboard, told } = new Monitoring(this, 'Monitoring', { ...shared, functions });
+    const { dashboard, told } = new Monitoring(this, 'Monitoring', {
+      ...{ ...shared, functions },
+      ...(relay ? { relay } : {}),
+    });
     this.#say('Dashboard', 'Where to look.', this.#dashboardUrl(dashboard.name));
     this.#say('AlarmsTell', 'Who is told when an alarm rings.', told);
     this.#say('TableName', 'The command line is told of it by TAINTWARD_TABLE.', state.table.tableName);

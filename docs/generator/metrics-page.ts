@@ -41,7 +41,7 @@ ${table(['metric', 'type', 'labels', 'served by', 'meaning'], prometheus)}
 ## CloudWatch
 
 Written into the log in CloudWatch's embedded metric format, without dimensions, in the namespace that is the name of the
-stack (\`taintward\`). The stack's alarms and dashboard read them. With \`taintward:metricsByCluster\` what \`evict\` writes is there once
+stack (\`taintward\`). The stack's alarms and dashboard read them. With \`taintward:metricsByCluster\` what \`evict\` writes of a cluster is there once
 more by \`cluster\`, its one dimension: eight metrics, each $0.30 a month for each cluster (by the hour: only while it is written). Without, the
 dashboard and [queries](queries.md) tell of clusters from the log, which costs nothing until it is asked; what is pending or held is told there alone.
 

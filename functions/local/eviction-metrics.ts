@@ -5,6 +5,7 @@ import {
   EVICTION_RETRIES,
   type EvictionMetrics,
   GIVEN_UP,
+  MESSAGES_FAILING,
   OUT_OF_REACH,
   POD_DELETION_DURATION,
   POD_DELETIONS,
@@ -57,6 +58,11 @@ export function prometheusEvictionMetrics(registry: Registry): EvictionMetrics {
     help: 'Other installations that were seen to evict in a cluster of this one.',
     registers,
   });
+  const failing = new Counter({
+    name: MESSAGES_FAILING,
+    help: 'Failed attempts to handle a message of what is due, from its third receive on.',
+    registers,
+  });
   const skew = new Gauge({
     name: CLOCK_SKEW,
     help: 'Seconds by which the API server that was asked last and this process differ in time.',
@@ -72,6 +78,7 @@ export function prometheusEvictionMetrics(registry: Registry): EvictionMetrics {
     retried: () => retries.inc(),
     gaveUp: (_cluster, evictions) => givenUp.inc(evictions),
     rivalSeen: () => rivals.inc(),
+    messageFailing: () => failing.inc(),
     clockSkewed: (_cluster, seconds) => skew.set(seconds),
   };
 }

@@ -68,10 +68,16 @@ export interface ConsumerDeps {
   readonly visibility: VisibilityControl;
   readonly log: Log;
   /** Written at the end of each invocation. */
-  readonly metrics?: { flush?(): void };
+  readonly metrics?: { flush?(): void; messageFailing?(): void };
   /** Told at the end of each invocation, if anybody is to be told. */
   readonly notices?: { flush(): Promise<void> } | undefined;
 }
+
+/**
+ * Received so often, a message no longer counts in the age of the oldest message of a standard queue (Amazon SQS Developer Guide,
+ * `ApproximateAgeOfOldestMessage`): it is counted here if it fails.
+ */
+const OUT_OF_SIGHT_RECEIVES = 3;
 
 /** A record, and what it says. */
 interface Read<Message> {
@@ -186,6 +192,9 @@ export function consume<Message>(consumption: Consumption<Message>, deps: Consum
         const handled = () => handleRecord(record, behind, (id) => done.add(id));
         await inLogContext({ messageId }, handled).catch((error: unknown) => {
           errors.set(messageId, error);
+          const { receives } = deliveryOf(record);
+          if (!(error instanceof AgainError) && receives >= OUT_OF_SIGHT_RECEIVES)
+            deps.metrics?.messageFailing?.();
           throw error;
         });
       };

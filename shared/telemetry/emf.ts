@@ -6,6 +6,7 @@ import {
   EVICTION_RETRIES,
   type EvictionMetrics,
   GIVEN_UP,
+  MESSAGES_FAILING,
   OUT_OF_REACH,
   POD_DELETION_DURATION,
   POD_DELETIONS,
@@ -113,6 +114,7 @@ export function emfEvictionMetrics(emf: Emf): EvictionMetrics {
     gaveUp: (cluster, evictions) => emf.put(GIVEN_UP, 'Count', evictions, cluster),
     rivalSeen: (cluster) => emf.put(RIVALS, 'Count', 1, cluster),
     clockSkewed: (cluster, seconds) => emf.put(CLOCK_SKEW, 'Seconds', seconds, cluster),
+    messageFailing: () => emf.put(MESSAGES_FAILING, 'Count', 1),
     flush: () => emf.flush(),
   };
 }

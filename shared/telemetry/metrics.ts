@@ -33,6 +33,8 @@ export const STUCK_PODS = 'taintward_stuck_pods';
 export const GIVEN_UP = 'taintward_given_up_total';
 /** Other installations that were seen to evict in a cluster of ours. */
 export const RIVALS = 'taintward_rivals_total';
+/** Failed attempts to handle a message of what is due, from its third receive on. */
+export const MESSAGES_FAILING = 'taintward_messages_failing_total';
 /** Seconds by which an API server's clock and ours differ; of relays, only beyond a second. */
 export const CLOCK_SKEW = 'taintward_clock_skew_seconds';
 /** Deltas that a queue did not take; they are sent again, as things are then. */
@@ -56,6 +58,8 @@ export interface EvictionMetrics {
   rivalSeen(cluster: ClusterName): void;
   /** By how much an API server's clock and ours differ, either way. */
   clockSkewed(cluster: ClusterName, seconds: number): void;
+  /** A message of what is due failed that was received three times or more. */
+  messageFailing(): void;
   /** Writes what was counted, where that does not happen by itself. */
   flush?(): void;
 }

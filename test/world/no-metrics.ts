@@ -9,4 +9,5 @@ export const NO_METRICS: EvictionMetrics = {
   gaveUp: () => undefined,
   rivalSeen: () => undefined,
   clockSkewed: () => undefined,
+  messageFailing: () => undefined,
 };

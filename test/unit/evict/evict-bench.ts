@@ -88,6 +88,7 @@ export function evictBench(store = new ScriptedStore()): EvictBench {
       gaveUp: (_cluster, evictions) => {
         bench.givenUp += evictions;
       },
+      messageFailing: () => undefined,
       rivalSeen: () => {
         bench.rivals += 1;
       },

@@ -99,6 +99,7 @@ describe('metrics in the embedded metric format', () => {
     metrics.requestRefused(C1);
     metrics.retried(C1);
     metrics.rivalSeen(C1);
+    metrics.messageFailing();
     emf.flush();
     const [{ _aws: _header, ...values } = { _aws: undefined }] = lines as { _aws: unknown }[];
     assert.deepEqual(values, {
@@ -107,6 +108,7 @@ describe('metrics in the embedded metric format', () => {
       taintward_api_refusals_total: [1],
       taintward_eviction_retries_total: [1],
       taintward_rivals_total: [1],
+      taintward_messages_failing_total: [1],
     });
   });
 });

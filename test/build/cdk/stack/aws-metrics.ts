@@ -47,7 +47,16 @@ export const AWS_METRICS: Readonly<Record<string, AwsNamespace>> = {
       Throttles: byFunction('Sum'),
       // Only where a function does not allow loops.
       RecursiveInvocationsDropped: byFunction('Sum'),
+      // Of a stream's records, when the function gets them.
+      IteratorAge: byFunction('Average', 'Maximum'),
       Duration: byFunction('Average', 'Maximum', 'p99'),
+    },
+  },
+  'AWS/ECS': {
+    source: 'https://docs.aws.amazon.com/AmazonECS/latest/developerguide/service_utilization.html',
+    metrics: {
+      // One sample a minute of each task that runs.
+      CPUUtilization: [{ dimensions: ['ClusterName', 'ServiceName'], statistics: ['SampleCount'] }],
     },
   },
   'AWS/DynamoDB': {

@@ -5,14 +5,14 @@ import { before, describe, test } from 'node:test';
 import type { Template } from 'aws-cdk-lib/assertions';
 import { EVICT_RECORD_DEADLINE_MS } from '#functions/evict/handler.ts';
 import { LONGEST_RETRY_MS } from '#shared/eviction/retry.ts';
-import { EXPIRY_DEAD_LETTER_NAME, QUEUES } from '#shared/queues/queue-set.ts';
+import { EXPIRY_DEAD_LETTER_NAME, QUEUES, visibilitySeconds } from '#shared/queues/queue-set.ts';
 import * as names from '#shared/telemetry/metrics.ts';
 import { alertRules } from '#test/prometheus/alert-rules.ts';
 import { FUNCTION_NAMES, PROJECT_DIR } from '../../../../cdk/bundle.ts';
 import { BY_CLUSTER_QUERIES } from '../../../../cdk/dashboard.ts';
 import { metricsCatalogue } from '../../../../docs/generator/metrics-catalogue.ts';
 import { AWS_METRICS } from './aws-metrics.ts';
-import { type Properties, readable, resourcesOf, statementsIn } from './resources.ts';
+import { type Properties, readable, resourcesOf, resourceWith, statementsIn } from './resources.ts';
 import { synthesized, synthesizedAgent, warningsOf } from './synthesized.ts';
 
 const ALARM = 'AWS::CloudWatch::Alarm';
@@ -87,6 +87,49 @@ describe('an alarm rings', () => {
       // What waits for its moment on evictions-due is up to 900 s old and nothing is wrong.
       assert.equal(Threshold, fifo ? 300 : 1500);
     }
+  });
+
+  test('for due messages that nobody takes, within minutes', () => {
+    const { Namespace, MetricName, Statistic, Threshold, Period, EvaluationPeriods, DatapointsToAlarm } =
+      alarmNamed('due messages are not taken');
+    assert.deepEqual(
+      [Namespace, MetricName, Statistic, Threshold],
+      ['AWS/SQS', 'ApproximateNumberOfMessagesVisible', 'Minimum', 1],
+    );
+    assert.deepEqual([Period, EvaluationPeriods, DatapointsToAlarm], [60, 5, undefined]);
+  });
+
+  test('for messages that keep failing, although tries may be as far apart as can be', () => {
+    const { Namespace, MetricName, Statistic, Period, EvaluationPeriods } =
+      alarmNamed('messages keep failing');
+    assert.deepEqual([Namespace, MetricName, Statistic], ['taintward', names.MESSAGES_FAILING, 'Sum']);
+    assert.ok(Number(Period) > visibilitySeconds(QUEUES.evictionsDue) + EVICT_RECORD_DEADLINE_MS / 1000);
+    assert.equal(EvaluationPeriods, 2);
+  });
+
+  test('for relays that do not run, those that stand by included, and when none does', () => {
+    const { MetricName, Statistic, Threshold, ComparisonOperator, TreatMissingData } =
+      alarmNamed('relays are missing');
+    assert.deepEqual([MetricName, Statistic], ['CPUUtilization', 'SampleCount']);
+    assert.deepEqual(
+      [Threshold, ComparisonOperator, TreatMissingData],
+      [2, 'LessThanThreshold', 'breaching'],
+    );
+    const more = resourceWith(
+      synthesized({ 'taintward:relayCount': '5' }),
+      ALARM,
+      'AlarmName',
+      'taintward: relays are missing',
+    );
+    assert.equal(more.properties['Threshold'], 5);
+    const elsewhere = synthesized({ 'taintward:relay': 'external' });
+    const named = [...resourcesOf(elsewhere, ALARM).values()].map(({ AlarmName }) => AlarmName);
+    assert.ok(!named.includes('taintward: relays are missing'));
+  });
+
+  test('for a stream that expiry reads late', () => {
+    const { MetricName, Statistic, Threshold } = alarmNamed('the stream is behind');
+    assert.deepEqual([MetricName, Statistic, Threshold], ['IteratorAge', 'Maximum', 900_000]);
   });
 
   test('for a cluster without a relay, and when nobody counts them any more', () => {

@@ -4,6 +4,8 @@ import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { z } from 'zod';
 import { until } from '#test/cluster/rig/until.ts';
+import { TRACE_ATTRIBUTE } from './loops/counted.ts';
+import { type Lineage, lineageIn, lineageText } from './loops/lineage.ts';
 
 /** A request to AWS that passed. */
 export interface AwsRequest {
@@ -13,6 +15,8 @@ export interface AwsRequest {
   /** `GetItem`; where the API is a REST one, method and resource: `POST /schedules`. */
   readonly operation: string;
   readonly body: string;
+  /** Of the chain of requests that it belongs to, as the SDK says. */
+  readonly lineage: Lineage;
   /** The answer's status; `undefined` before it comes. */
   status?: number;
   answerBytes?: number;
@@ -38,12 +42,17 @@ const HOP_BY_HOP = ['connection', 'transfer-encoding', 'keep-alive', 'content-le
 const Capacity = z.object({ CapacityUnits: z.number() });
 const Answer = z.object({ ConsumedCapacity: z.union([Capacity, z.array(Capacity)]).optional() });
 
+const Sent = z.looseObject({ MessageAttributes: z.record(z.string(), z.unknown()).nullish() });
+const SentBatch = z.looseObject({ Entries: z.array(Sent) });
+
 /**
  * A proxy between those who call AWS and what stands in for it. It notes what passes, asks DynamoDB for the capacity
- * that each request uses, and can hold requests back. The stand-in does not check signatures.
+ * that each request uses, passes chains of requests on to queues as SQS does, and can hold requests back. The stand-in does not check signatures.
  */
 export class AwsTap {
   readonly requests: AwsRequest[] = [];
+  /** What requests that tell of no chain pass for the last of. */
+  chain: Lineage = new Map();
   readonly #upstream: URL;
   readonly #agent = new http.Agent({ keepAlive: true });
   readonly #holds = new Set<Hold>();
@@ -101,7 +110,9 @@ export class AwsTap {
     const service = CREDENTIAL.exec(headers.authorization ?? '')?.[1] ?? '';
     const target = String(headers['x-amz-target'] ?? '');
     const operation = target.slice(target.lastIndexOf('.') + 1) || `${method} /${url.split(/[/?]/)[1]}`;
-    const request: AwsRequest = { at: Date.now(), service, operation, body: raw.toString() };
+    const told = lineageIn(String(headers['x-amzn-trace-id'] ?? ''));
+    const lineage = told.size > 0 ? told : this.chain;
+    const request: AwsRequest = { at: Date.now(), service, operation, body: raw.toString(), lineage };
     this.requests.push(request);
     for (const hold of [...this.#holds].filter(({ matches }) => matches(request))) {
       hold.requests.push(request);
@@ -116,7 +127,7 @@ export class AwsTap {
     response: http.ServerResponse,
   ): Promise<void> {
     const measured = request.service === 'dynamodb';
-    const body = measured ? Buffer.from(askForCapacity(request.body)) : raw;
+    const body = measured ? Buffer.from(askForCapacity(request.body)) : chained(request, raw);
     const { hostname, port } = this.#upstream;
     const call = http.request({
       ...{ hostname, port, agent: this.#agent, method: incoming.method, path: incoming.url },
@@ -139,6 +150,20 @@ const withoutHops = (headers: http.IncomingHttpHeaders): http.OutgoingHttpHeader
 
 const askForCapacity = (body: string): string =>
   JSON.stringify({ ...JSON.parse(body), ReturnConsumedCapacity: 'TOTAL' });
+
+/** A request that sends messages, with the chain that they belong to in an attribute of each. */
+function chained({ operation, body, lineage }: AwsRequest, raw: Buffer): Buffer {
+  if (lineage.size === 0 || !operation.startsWith('SendMessage')) return raw;
+  const header = { DataType: 'String', StringValue: lineageText(lineage) };
+  const marked = (message: z.output<typeof Sent>) => ({
+    ...message,
+    MessageAttributes: { ...message.MessageAttributes, [TRACE_ATTRIBUTE]: header },
+  });
+  const sent: unknown = JSON.parse(body);
+  if (operation === 'SendMessage') return Buffer.from(JSON.stringify(marked(Sent.parse(sent))));
+  const { Entries, ...batch } = SentBatch.parse(sent);
+  return Buffer.from(JSON.stringify({ ...batch, Entries: Entries.map(marked) }));
+}
 
 function capacityOf(answer: Buffer): number {
   const { ConsumedCapacity = [] } = Answer.parse(JSON.parse(answer.toString()));

@@ -42,6 +42,7 @@ export class Deployment {
       CDK_PROJECT: ROOT,
       CDK_OUT: this.#dir,
       CDK_ENVIRONMENT: account.environment,
+      ...(account.isOurs ? { CDK_APPLIES_LOOPS: 'yes' } : {}),
     };
   }
 

@@ -32,6 +32,7 @@ export async function openEmulatedAccount(): Promise<EmulatedAccount> {
     // MiniStack hands these on to the functions, which it runs with the first node on its PATH.
     AWS_ENDPOINT_URL: functionsTap.url,
     PATH: nodeFirst(),
+    NODE_OPTIONS: `--import ${new URL('loops/preload.ts', import.meta.url).href}`,
   });
   const close = async () => {
     await endpoint.close();

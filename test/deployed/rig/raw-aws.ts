@@ -38,7 +38,7 @@ export class RawAws {
   /** The names of all functions and log groups of the account. */
   async names(): Promise<readonly string[]> {
     const functions = await this.#fetch('lambda', '/2015-03-31/functions/');
-    const logGroups = await this.#fetch('logs', '/', {}, 'Logs_20140328.DescribeLogGroups');
+    const logGroups = await this.#fetch('logs', '/', {}, { target: 'Logs_20140328.DescribeLogGroups' });
     return [
       ...Functions.parse(await functions.json()).Functions.map(({ FunctionName }) => FunctionName),
       ...LogGroups.parse(await logGroups.json()).logGroups.map(({ logGroupName }) => logGroupName),
@@ -52,13 +52,19 @@ export class RawAws {
     return Configuration.parse(await response.json()).Environment.Variables;
   }
 
+  /** Says whether a function may be invoked again and again in a chain of requests. */
+  async setLoops(functionName: string, RecursiveLoop: 'Allow' | 'Terminate'): Promise<void> {
+    const path = `/2024-08-31/functions/${functionName}/recursion-config`;
+    await this.#fetch('lambda', path, { RecursiveLoop }, { method: 'PUT' });
+  }
+
   /** What ECS runs by that name. */
   async taskDefinition(taskDefinition: string): Promise<TaskDefinition> {
     const response = await this.#fetch(
       'ecs',
       '/',
       { taskDefinition },
-      'AmazonEC2ContainerServiceV20141113.DescribeTaskDefinition',
+      { target: 'AmazonEC2ContainerServiceV20141113.DescribeTaskDefinition' },
     );
     return TaskDefinition.parse(await response.json());
   }
@@ -75,7 +81,7 @@ export class RawAws {
     let nextToken: string | undefined;
     do {
       const query = { logGroupName, startTime: since, ...(nextToken ? { nextToken } : {}) };
-      const response = await this.#fetch('logs', '/', query, 'Logs_20140328.FilterLogEvents');
+      const response = await this.#fetch('logs', '/', query, { target: 'Logs_20140328.FilterLogEvents' });
       const page = Events.parse(await response.json());
       messages.push(...page.events.map(({ message }) => message));
       nextToken = page.nextToken;
@@ -92,9 +98,14 @@ export class RawAws {
     });
   }
 
-  async #fetch(service: string, path: string, body?: object, target?: string): Promise<Response> {
+  async #fetch(
+    service: string,
+    path: string,
+    body?: object,
+    { target, method = body ? 'POST' : 'GET' }: { readonly target?: string; readonly method?: string } = {},
+  ): Promise<Response> {
     const response = await fetch(`${this.#url}${path}`, {
-      method: body ? 'POST' : 'GET',
+      method,
       headers: {
         authorization: `AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/${service}/aws4_request, SignedHeaders=host, Signature=0`,
         'content-type': 'application/x-amz-json-1.1',

@@ -63,6 +63,31 @@ const FEATURES: readonly Feature[] = [
     },
   },
   {
+    what: 'recursive loops by way of queues: what tells of the chain that a message belongs to',
+    shows: 'a message sent in a batch arrives without its trace header',
+    provenBy:
+      'the suite passes chains on and counts them in place of it, and drops what Lambda would drop (`test/deployed/rig/loops`)',
+    isThere: async ({ aws }) => {
+      const url = await aws('sqs', 'create-queue', '--queue-name', 'probed', '--query', 'QueueUrl');
+      const header = { DataType: 'String', StringValue: 'Root=1-00000000-000000000000000000000000' };
+      const entry = { Id: '1', MessageBody: '1', MessageSystemAttributes: { AWSTraceHeader: header } };
+      await aws('sqs', 'send-message-batch', '--queue-url', url, '--entries', JSON.stringify([entry]));
+      const received = await aws(
+        ...[
+          'sqs',
+          'receive-message',
+          '--queue-url',
+          url,
+          '--message-system-attribute-names',
+          'AWSTraceHeader',
+        ],
+        ...['--query', 'Messages[0].Attributes.AWSTraceHeader'],
+      );
+      await aws('sqs', 'delete-queue', '--queue-url', url);
+      return received === header.StringValue;
+    },
+  },
+  {
     what: 'containers: the relays of the service on ECS',
     shows: 'its tasks write no log',
     provenBy:

@@ -11,6 +11,8 @@ export interface Climate {
   readonly store: 'dynamodb' | 'sqlite';
   /** How often a request fails, before or after it had its effect. */
   readonly trouble: number;
+  /** How often what a request did is answered seconds later only, or never, whoever is asked. */
+  readonly late: number;
   /** How often a process dies on a request. */
   readonly death: number;
   /** How often somebody else commits first, or a queue or batch takes a part only. */
@@ -65,7 +67,17 @@ export interface Climate {
 
 const FAIR: Climate = {
   store: 'dynamodb',
-  ...{ trouble: 0, death: 0, conflict: 0, duplicate: 0, dropped: 0, spells: 0, relayChanges: 0, gap: 0 },
+  ...{
+    trouble: 0,
+    late: 0,
+    death: 0,
+    conflict: 0,
+    duplicate: 0,
+    dropped: 0,
+    spells: 0,
+    relayChanges: 0,
+    gap: 0,
+  },
   ...{ apiMs: 80, watchLagMs: 150, callsAtOnce: 48, mostPods: 8, pageItems: 1000, nodes: 2, blackouts: 0 },
   ...{ streamedLists: true, ownWatches: 100 },
   ...{
@@ -175,6 +187,10 @@ export const CLIMATES = {
     ...BRIEF,
     ...{ nodes: 3, neighbour: true, outageMs: [MINUTE_MS, 4 * MINUTE_MS], calmMs: 35 * MINUTE_MS },
   },
+  /** As short, and what is done is done, but answered seconds later, or never. */
+  belated: { ...BRIEF, late: 0.15, relayChanges: 1, calmMs: 35 * MINUTE_MS },
+  /** The same in one process. */
+  tardy: { ...BRIEF, store: 'sqlite', late: 0.15, relayChanges: 1, calmMs: 35 * MINUTE_MS },
 } as const satisfies Record<string, Climate>;
 
 export type ClimateName = keyof typeof CLIMATES;

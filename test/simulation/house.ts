@@ -1,4 +1,5 @@
 import { EmbeddedRateLimiter } from '#functions/local/embedded-rate-limiter.ts';
+import { SqliteHistory } from '#functions/local/sqlite-history.ts';
 import { SqliteLeases } from '#functions/local/sqlite-leases.ts';
 import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import { DynamoDbLeases } from '#shared/clusters/dynamodb-leases.ts';
@@ -8,8 +9,10 @@ import type { LeaseReader, Leases } from '#shared/clusters/lease.ts';
 import type { RateLimiter } from '#shared/clusters/rate-limiter.ts';
 import type { Access, ClusterRegistry, RegisteredCluster } from '#shared/clusters/registry.ts';
 import type { ClusterName, NodeRef, PodUid } from '#shared/eviction/identity.ts';
+import { DynamoDbHistory } from '#shared/store/dynamodb-history.ts';
 import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
 import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
+import type { History, RecentEvictions } from '#shared/store/history.ts';
 import { ENDED_WINDOW_MS, type Store } from '#shared/store/store.ts';
 import { FakeDynamoDb, fakeClient, type Item } from '#test/world/fake-dynamodb.ts';
 import type { Process, Surroundings } from './process.ts';
@@ -17,6 +20,7 @@ import type { Process, Surroundings } from './process.ts';
 /** What is stored, as one process reaches it. */
 export interface Rooms {
   readonly store: Store;
+  readonly history: Pick<History, 'noteGone'> & RecentEvictions;
   readonly rates: RateLimiter;
   readonly leases: Leases & Pick<LeaseReader, 'epoch'>;
   readonly registry: Pick<ClusterRegistry, 'get' | 'add' | 'remove'>;
@@ -45,6 +49,7 @@ export function dynamoHouse({ clock, weather }: Surroundings): House {
     const adapter = new DynamoDbTable({ client: fakeClient(perform), tableName: 'taintward' });
     return {
       store: new DynamoDbStore(adapter),
+      history: new DynamoDbHistory(adapter),
       rates: new DynamoDbRateLimiter(adapter),
       leases: new DynamoDbLeases(adapter),
       registry: new DynamoDbClusterRegistry(adapter),
@@ -67,9 +72,10 @@ export function dynamoHouse({ clock, weather }: Surroundings): House {
 export function sqliteHouse(): House {
   const store = new SqliteStore({ path: ':memory:' });
   const leases = new SqliteLeases(store);
+  const history = new SqliteHistory(store);
   const registry = new RegistryInMemory();
   const rates = new EmbeddedRateLimiter();
-  const open: Rooms = { store, rates, leases, registry };
+  const open: Rooms = { store, history, rates, leases, registry };
   return {
     rooms: (process) => ({
       store: {
@@ -80,8 +86,9 @@ export function sqliteHouse(): House {
           yield* await process.request('store', () => Array.fromAsync(store.taintedNodes(cluster)));
         },
       },
-      rates,
-      leases,
+      history: asked(history, (perform) => process.request('store', perform)),
+      rates: asked<RateLimiter>(rates, (perform) => process.request('store', perform)),
+      leases: asked(leases, (perform) => process.request('store', perform)),
       registry,
     }),
     open,
@@ -91,6 +98,17 @@ export function sqliteHouse(): House {
     close: () => store.close(),
     sqlite: store,
   };
+}
+
+/** Something whose methods are requests, all of them. */
+export function asked<T extends object>(whole: T, request: (perform: () => unknown) => Promise<unknown>): T {
+  return new Proxy(whole, {
+    get: (target, name) => {
+      const member: unknown = Reflect.get(target, name, target);
+      if (typeof member !== 'function') return member;
+      return (...args: unknown[]) => request(() => member.apply(target, args));
+    },
+  });
 }
 
 /** A load of the beginning of time reads everything that ended since. */

@@ -5,6 +5,7 @@ import type { LiveTaint } from '#shared/taints/taint.ts';
 import type { Accuse, Bench } from './judge.ts';
 import type { LiveCluster } from './live-cluster.ts';
 import { NaiveModel } from './naive-model.ts';
+import { PATIENCE_MS } from './process.ts';
 import type { RecordJudge } from './record-judge.ts';
 
 /** A relay has begun to hear by then; what is there before that it finds. */
@@ -50,7 +51,8 @@ export class NaiveJudge {
   deletion({ name }: LiveCluster, { uid }: LivePod): void {
     const { clock, disturbances, weather } = this.#bench;
     const now = clock.now();
-    const seenMs = LOOK_MAX_AGE_MS + 2 * weather.climate.apiMs;
+    const { apiMs, late } = weather.climate;
+    const seenMs = LOOK_MAX_AGE_MS + 2 * apiMs + (late > 0 ? PATIENCE_MS : 0);
     const sawAll = disturbances.isQuiet(name, this.#begunAt, now);
     const opinion = this.#models.get(name)?.goes(uid, now, seenMs, { sawAll, healed: this.#healed(name) });
     if (!opinion) return;

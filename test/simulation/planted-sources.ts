@@ -87,6 +87,13 @@ export const PLANTED_SOURCES: Readonly<Record<string, PlantedSource>> = {
       "const verdict = view.verdict(record, shown);\n        if (verdict.kind !== 'evict') return await",
     says: "const verdict = { kind: 'evict', by: means } as Verdict & { kind: 'evict' };\n        if (verdict.kind !== 'evict') return await",
   },
+  'a look is as young as what was read of the store beside it': {
+    area: 'core',
+    climate: 'belated',
+    file: 'functions/evict/pass.ts',
+    instead: 'const notAfter = view.answeredAt + LOOK_MAX_AGE_MS;',
+    says: 'const notAfter = clock.now() + LOOK_MAX_AGE_MS;',
+  },
   'a commit writes the first of its records': {
     area: 'adapters',
     climate: 'brief',

@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import type { ClimateName } from './climates.ts';
 import { hunt, UNTIL_CAUGHT } from './planted.ts';
 import { PLANTED_DEFECTS } from './planted-defects.ts';
 import { PLANTED_SOURCES } from './planted-sources.ts';
 import { simulate } from './simulate.ts';
+
+const SHORT: readonly ClimateName[] = ['brief', 'belated'];
 
 describe('the simulation finds out when', () => {
   for (const [name, defect] of Object.entries(PLANTED_DEFECTS)) {
@@ -19,7 +22,7 @@ describe('the simulation finds out when', () => {
   }
 
   // Each is loaded in a thread of its own, with the whole service; those that show in short histories only take a second.
-  const brief = Object.entries(PLANTED_SOURCES).filter(([, { climate }]) => climate === 'brief');
+  const brief = Object.entries(PLANTED_SOURCES).filter(([, { climate }]) => SHORT.includes(climate));
   for (const [name] of brief) {
     test(name, async (context) => {
       const { histories, fault } = await hunt({ name, most: UNTIL_CAUGHT });

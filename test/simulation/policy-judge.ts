@@ -49,6 +49,8 @@ export class PolicyJudge {
   readonly #paced = new Map<string, EpochMs[]>();
   /** When each scheduled pod falls due by its record. */
   readonly #fireAt = new Map<PodUid, EpochMs>();
+  /** Commits of each node that were answered. */
+  readonly #commits = new Map<string, number>();
   /** When pods went that were let go together. */
   readonly #released = new Map<string, readonly EpochMs[]>();
   /** How often each pod's deadline was moved. */
@@ -219,9 +221,19 @@ export class PolicyJudge {
         // Whether it was done may remain unknown.
         const before = change.schedule.map(({ uid }) => [uid, this.#fireAt.get(uid)] as const);
         for (const { uid } of [...change.schedule, ...change.end]) this.#fireAt.delete(uid);
+        const key = nodeKey(ref);
+        const commits = this.#commits.get(key) ?? 0;
         const answer = await store.commit(ref, revision, change, now);
+        // An answer that is late is overtaken by what others wrote since.
+        if ((this.#commits.get(key) ?? 0) !== commits) {
+          for (const { uid } of change.schedule) this.#fireAt.delete(uid);
+          return answer;
+        }
         for (const [uid, fireAt] of before) if (fireAt !== undefined) this.#fireAt.set(uid, fireAt);
-        if (answer === 'committed') this.#committed(ref, change);
+        if (answer === 'committed') {
+          this.#commits.set(key, commits + 1);
+          this.#committed(ref, change);
+        }
         return answer;
       },
       end: async (ref, pods, now) => {

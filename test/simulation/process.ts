@@ -2,10 +2,13 @@ import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Disturbances } from './disturbances.ts';
 import type { SeededRandom } from './seeded-random.ts';
 import type { SimulationClock } from './simulation-clock.ts';
-import type { Service, Weather } from './weather.ts';
+import { type Service, unanswered, type Weather } from './weather.ts';
 
 /** The longest that one half of a request (there, or back) takes. */
 const LATENCY_MS = { store: 8, queues: 20, timers: 60 } as const;
+
+/** For so long an answer is waited for. */
+export const PATIENCE_MS = 10_000;
 
 /** Half a request that takes longer holds up what is done. */
 const SLOW_MS = 200;
@@ -56,9 +59,27 @@ export class Process {
     const trouble = this.#surroundings.weather.trouble(service, cluster);
     if (trouble?.when === 'before') throw trouble.error;
     const result = await perform();
+    await this.#beLate(service, cluster);
     await this.#travel(service, cluster);
     if (trouble) throw trouble.error;
     return result;
+  }
+
+  /** What was done is answered seconds later, or not while anybody waits for it. */
+  async #beLate(service: Service, cluster: ClusterName | undefined): Promise<void> {
+    const { clock, weather, disturbances } = this.#surroundings;
+    const lateMs = weather.lateMs();
+    if (lateMs === 0) return;
+    const doneAt = clock.now();
+    await clock.sleep(Math.min(lateMs, PATIENCE_MS));
+    const isLost = lateMs > PATIENCE_MS;
+    disturbances.note(
+      isLost ? (service === 'api' ? 'api' : 'request') : 'slow',
+      cluster,
+      doneAt,
+      clock.now(),
+    );
+    if (isLost) throw unanswered(service);
   }
 
   async #travel(service: Service, cluster: ClusterName | undefined): Promise<void> {

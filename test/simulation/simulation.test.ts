@@ -4,6 +4,9 @@ import { CLIMATE_NAMES } from './climates.ts';
 import { simulate } from './simulate.ts';
 import { sweep } from './sweep.ts';
 
+/** So many with late answers. */
+const BELATED = 60;
+
 /** A long one takes as much time as dozens of these. */
 const SHORT = 80;
 
@@ -21,6 +24,12 @@ test('the service keeps its promises in a long history of each climate, and in s
   assert.ok(short.compared.exact > SHORT / 2, 'hardly anything was compared with the naive model');
   for (const promise of ['P1', 'P2', 'P3', 'P4', 'P5', 'P6', 'P7', 'P8', 'P9'] as const)
     assert.ok(long.tried[promise] + short.tried[promise] > 0, `${promise} was never put to the test`);
+});
+
+test('the service keeps its promises where what is done is answered late', async () => {
+  const { violations, played } = await sweep(seeds(BELATED), ['belated', 'tardy']);
+  assert.deepEqual(violations, []);
+  assert.ok((played.belated?.evictions ?? 0) > BELATED / 2, 'there was hardly anything to do');
 });
 
 describe('a history that once broke a promise keeps it:', () => {

@@ -39,6 +39,9 @@ const USUAL_API_MS = 80;
 const SLOW_SHARE = 0.3;
 const RETRY_AFTER_SECONDS = 7;
 const HOUR_MS = 3_600_000;
+/** An answer that is late comes so much later, at least, and at most, as often as it is here; the longest are given up before. */
+const LEAST_LATE_MS = 300;
+const MOST_LATE_MS = [1_000, 4_000, 15_000] as const;
 
 /** What goes wrong, and when: in episodes only. Whatever does is noted. */
 export class Weather {
@@ -122,6 +125,14 @@ export class Weather {
     return { when, error: this.#errorOf(service, away || when === 'after') };
   }
 
+  /** How much later than usual a request is answered that was done; 0: no later. */
+  lateMs(): number {
+    const { late } = this.climate;
+    // Draws nothing where nothing is late: those histories are what they were.
+    if (late === 0 || this.calm || !this.#random.chance(late)) return 0;
+    return this.#random.between(LEAST_LATE_MS, this.#random.pick(MOST_LATE_MS));
+  }
+
   /** A process dies here. */
   death(): boolean {
     return !this.calm && this.#random.chance(this.climate.death);
@@ -164,22 +175,27 @@ export class Weather {
     removalLagMs: () => this.#random.between(60_000, this.#random.chance(0.5) ? HOUR_MS : 48 * HOUR_MS),
   };
 
-  #errorOf(service: Service, unanswered: boolean): Error {
-    switch (service) {
-      case 'store':
-        return Object.assign(new Error('the table is throttled'), { name: 'ThrottlingException' });
-      case 'queues':
-        return new QueueError('the queue is away');
-      case 'timers':
-        return new Error('the scheduler is away');
-      case 'api': {
-        const status = unanswered ? 0 : this.#random.pick([0, 409, 429, 500, 503]);
-        const after = status === 429 ? RETRY_AFTER_SECONDS : undefined;
-        return new ApiError(`the server answered ${status}`, status, '', after);
-      }
-      default:
-        return service satisfies never;
-    }
+  #errorOf(service: Service, isUnanswered: boolean): Error {
+    if (service !== 'api' || isUnanswered) return unanswered(service);
+    const status = this.#random.pick([0, 409, 429, 500, 503]);
+    const after = status === 429 ? RETRY_AFTER_SECONDS : undefined;
+    return new ApiError(`the server answered ${status}`, status, '', after);
+  }
+}
+
+/** How a request fails that nobody answered. */
+export function unanswered(service: Service): Error {
+  switch (service) {
+    case 'store':
+      return Object.assign(new Error('the table is throttled'), { name: 'ThrottlingException' });
+    case 'queues':
+      return new QueueError('the queue is away');
+    case 'timers':
+      return new Error('the scheduler is away');
+    case 'api':
+      return new ApiError('the server answered 0', 0);
+    default:
+      return service satisfies never;
   }
 }
 

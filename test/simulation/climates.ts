@@ -61,6 +61,8 @@ export interface Climate {
   readonly acts: number;
   /** Whether pods tolerate in all the ways there are, for minutes at most; otherwise as most pods do. */
   readonly motley: boolean;
+  /** Whether clusters have rates at all times, and owners who meddle with what they limit. */
+  readonly paced: boolean;
   /** Whether each moment has random numbers of its own, so that a history can be made shorter without becoming another one. */
   readonly momentous: boolean;
 }
@@ -87,6 +89,7 @@ const FAIR: Climate = {
     quietMs: 0,
     acts: 30,
     motley: false,
+    paced: false,
     momentous: false,
   },
   ...{ episodeMs: 25 * MINUTE_MS, calmMs: 70 * MINUTE_MS },
@@ -186,6 +189,11 @@ export const CLIMATES = {
   split: {
     ...BRIEF,
     ...{ nodes: 3, neighbour: true, outageMs: [MINUTE_MS, 4 * MINUTE_MS], calmMs: 35 * MINUTE_MS },
+  },
+  /** As short, on more and fuller nodes that are tainted at once, with rates. */
+  paced: {
+    ...BRIEF,
+    ...{ nodes: 5, mostPods: 16, acts: 3, motley: false, paced: true, calmMs: 20 * MINUTE_MS },
   },
   /** As short, and what is done is done, but answered seconds later, or never. */
   belated: { ...BRIEF, late: 0.15, relayChanges: 1, calmMs: 35 * MINUTE_MS },

@@ -13,6 +13,7 @@ import { LeaseJudge } from './lease-judge.ts';
 import type { LiveCluster } from './live-cluster.ts';
 import { MessageJudge } from './message-judge.ts';
 import { type Compared, NaiveJudge } from './naive-judge.ts';
+import type { Paced } from './pace-judge.ts';
 import { PolicyJudge } from './policy-judge.ts';
 import type { Surroundings } from './process.ts';
 import { type PromiseName, type Tried, untried } from './promises.ts';
@@ -93,6 +94,11 @@ export class Judge {
   /** What was compared with the naive model. */
   get compared(): Compared {
     return this.#naive.compared;
+  }
+
+  /** How pods went by the rates of clusters, and where they may go faster. */
+  get paced(): Paced {
+    return this.#policy.paced;
   }
 
   /** A store, watched. */

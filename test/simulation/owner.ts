@@ -16,7 +16,7 @@ import { SECONDS, TAINT_KEYS } from './simulated-user.ts';
 
 const MINUTE_MS = 60_000;
 /** In one episode; where nodes are full, each has hundreds of pods decided anew, and short ones have no room for more. */
-const ORDERS = { few: 2, usual: 8 };
+const ORDERS = { few: 2, usual: 8, paced: 5 };
 const FULL_PODS = 8;
 const SHORT_MS = 5 * MINUTE_MS;
 /** The guard is released so long after an episode at most. */
@@ -82,9 +82,11 @@ export class Owner {
     // Until somebody says something, it is observed.
     const enforcedAt = random.chance(0.8) || !first ? clock.now() : random.between(first.from, first.to);
     const [drain, guard, method] = [random.pick(DRAINS), random.pick(GUARDS), random.pick(METHODS)];
-    this.#at(enforcedAt, () => this.#decree({ mode: 'enforce', drain, guard, method }));
+    const limits = weather.climate.paced ? this.#limits() : { drain };
+    this.#at(enforcedAt, () => this.#decree({ mode: 'enforce', ...limits, guard, method }));
     const { calmMs, episodeMs, mostPods } = weather.climate;
-    const orders = mostPods > FULL_PODS || episodeMs <= SHORT_MS ? ORDERS.few : ORDERS.usual;
+    const usual = mostPods > FULL_PODS || episodeMs <= SHORT_MS ? ORDERS.few : ORDERS.usual;
+    const orders = weather.climate.paced ? ORDERS.paced : usual;
     const releasedMs = Math.min(LATEST_RELEASE_MS, calmMs / 2);
     this.#longestMs = LONGEST_MS.filter((ms) => ms <= 3 * episodeMs);
     for (const { from, to } of weather.episodes) {
@@ -121,40 +123,77 @@ export class Owner {
     });
   }
 
+  /** How fast pods may go, where that is what a history is about. */
+  #limits(): Pick<Policy, 'drain' | 'rate'> {
+    const random = this.#random;
+    return { drain: random.pick(DRAINS), ...(random.chance(0.6) ? { rate: random.pick(RATES) } : {}) };
+  }
+
   #draw(pod: LivePod | undefined): Order {
     const { name } = this.#cluster;
     const [rulebook, random] = [this.#rulebook, this.#random];
     const act = { who: 'anna', at: this.#scene.clock.now(), why: 'because' };
-    const drawn = random.pick<() => Order>([
-      () => () => this.#policyFor({ mode: 'observe' }, { mode: 'enforce' }),
+    const drawn = random.pick<() => Order>(
+      this.#scene.weather.climate.paced
+        ? this.#meddling(act, pod)
+        : [
+            () => () => this.#policyFor({ mode: 'observe' }, { mode: 'enforce' }),
+            () =>
+              ({ until }) => {
+                const paused = {
+                  mode: 'paused',
+                  ...(until === undefined ? {} : { pausedUntil: until }),
+                } as const;
+                return this.#policyFor(paused, { mode: 'enforce' });
+              },
+            () => (until) => {
+              rulebook.setStop(name, { ...act, ...until, scope: 'cluster' });
+              return () => rulebook.setStop(name);
+            },
+            () => (until) => {
+              rulebook.setFleetStop({ ...act, ...until, scope: 'fleet' });
+              return () => rulebook.setFleetStop();
+            },
+            () => this.#hold(pod),
+            () => this.#hold(pod),
+            () => this.#hold(pod),
+            () => this.#select('exclude'),
+            () => this.#select('exclude'),
+            () => this.#select('only'),
+            () => () => this.#policyFor({ drain: random.pick(DRAINS) }, { drain: random.pick(DRAINS) }),
+            () => () => this.#policyFor({ method: random.pick(METHODS) }, { method: random.pick(METHODS) }),
+            () => () => this.#policyFor({ rate: random.pick(RATES) }, { rate: NO_RATE }),
+            () => () => this.#budget(),
+            () => () => this.#policyFor({ tolerationSeconds: this.#seconds() }, { tolerationSeconds: {} }),
+            () => () =>
+              this.#policyFor({ guard: random.pick([...GUARDS, SHADOWED]) }, { guard: random.pick(GUARDS) }),
+          ],
+    );
+    return drawn();
+  }
+
+  /** Orders that let many pods go at once when they end, or say how fast. */
+  #meddling(
+    act: { readonly who: string; readonly at: EpochMs; readonly why: string },
+    pod: LivePod | undefined,
+  ): readonly [() => Order, ...(() => Order)[]] {
+    const { name } = this.#cluster;
+    const [rulebook, random] = [this.#rulebook, this.#random];
+    return [
       () =>
-        ({ until }) => {
-          const paused = { mode: 'paused', ...(until === undefined ? {} : { pausedUntil: until }) } as const;
-          return this.#policyFor(paused, { mode: 'enforce' });
-        },
+        ({ until }) =>
+          this.#policyFor(
+            { mode: 'paused', ...(until === undefined ? {} : { pausedUntil: until }) },
+            { mode: 'enforce' },
+          ),
       () => (until) => {
         rulebook.setStop(name, { ...act, ...until, scope: 'cluster' });
         return () => rulebook.setStop(name);
       },
-      () => (until) => {
-        rulebook.setFleetStop({ ...act, ...until, scope: 'fleet' });
-        return () => rulebook.setFleetStop();
-      },
-      () => this.#hold(pod),
-      () => this.#hold(pod),
       () => this.#hold(pod),
       () => this.#select('exclude'),
-      () => this.#select('exclude'),
-      () => this.#select('only'),
-      () => () => this.#policyFor({ drain: random.pick(DRAINS) }, { drain: random.pick(DRAINS) }),
-      () => () => this.#policyFor({ method: random.pick(METHODS) }, { method: random.pick(METHODS) }),
-      () => () => this.#policyFor({ rate: random.pick(RATES) }, { rate: NO_RATE }),
-      () => () => this.#budget(),
-      () => () => this.#policyFor({ tolerationSeconds: this.#seconds() }, { tolerationSeconds: {} }),
-      () => () =>
-        this.#policyFor({ guard: random.pick([...GUARDS, SHADOWED]) }, { guard: random.pick(GUARDS) }),
-    ]);
-    return drawn();
+      () => () => this.#policyFor({ rate: random.pick(RATES) }, { rate: random.pick(RATES) }),
+    ];
   }
 
   #policyFor(policy: Partial<Policy>, after: Partial<Policy>): () => void {

@@ -158,6 +158,14 @@ export const PLANTED_SOURCES: Readonly<Record<string, PlantedSource>> = {
     instead: '(namespaces?.includes(pod.record.namespace) ?? true)',
     says: '(namespaces === undefined)',
   },
+  'turns come four times as often as the rate says': {
+    area: 'policy',
+    climate: 'paced',
+    governed: true,
+    file: 'shared/eviction/rate.ts',
+    instead: 'takesMs: Math.ceil((some * 1000) / rate)',
+    says: 'takesMs: Math.ceil((some * 250) / rate)',
+  },
   'a pause never ends by itself': {
     area: 'policy',
     climate: 'fair',

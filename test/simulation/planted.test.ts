@@ -6,7 +6,7 @@ import { PLANTED_DEFECTS } from './planted-defects.ts';
 import { PLANTED_SOURCES } from './planted-sources.ts';
 import { simulate } from './simulate.ts';
 
-const SHORT: readonly ClimateName[] = ['brief', 'belated'];
+const SHORT: readonly ClimateName[] = ['brief', 'belated', 'paced'];
 
 describe('the simulation finds out when', () => {
   for (const [name, defect] of Object.entries(PLANTED_DEFECTS)) {

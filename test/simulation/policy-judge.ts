@@ -13,6 +13,7 @@ import type { GuardJudge } from './guard-judge.ts';
 import type { Accuse, Bench } from './judge.ts';
 import { type Defendant, Law, OUT_OF_SERVICE, policyOf } from './law.ts';
 import { type LiveCluster, zoneOf } from './live-cluster.ts';
+import { type Paced, PaceJudge } from './pace-judge.ts';
 import type { NodeLook, Sent } from './simulated-api.ts';
 import { DOWN_KEYS, type Freedom } from './truth.ts';
 
@@ -25,17 +26,11 @@ const RELEASE_MS = 9_000;
 
 /** Turns under a rate are given out for so long ahead, and who has none asks again after that. */
 const TURNS_MS = 60_000;
-/** A turn may be taken so late, or together with the others of its second. */
-const LATE_MS = 7_000;
 /** Some turns are taken in vain: nobody goes who is held by then. */
 const RATED = 3;
 /** A budget that blocks is asked again after so long, and where that has failed for long, after so long at most. */
 const BUDGET_MS = 60_000;
 const RETRY_MS = 6 * 60_000;
-
-/** Of what is let go so much may go at once; that which waits from a release before, too. */
-const BURST = 3;
-const PACE = 2;
 
 /** P9, by what was written of each cluster. */
 export class PolicyJudge {
@@ -43,16 +38,13 @@ export class PolicyJudge {
   readonly #accuse: Accuse;
   readonly #guard: GuardJudge;
   readonly #law: Law | undefined;
+  readonly #pace: PaceJudge;
   /** When each pod was blocked by a budget first and last. */
   readonly #blocks = new Map<PodUid, { readonly first: EpochMs; readonly last: EpochMs }>();
-  /** When pods went of clusters that have a rate, by the rate. */
-  readonly #paced = new Map<string, EpochMs[]>();
   /** When each scheduled pod falls due by its record. */
   readonly #fireAt = new Map<PodUid, EpochMs>();
   /** Commits of each node that were answered. */
   readonly #commits = new Map<string, number>();
-  /** When pods went that were let go together. */
-  readonly #released = new Map<string, readonly EpochMs[]>();
   /** How often each pod's deadline was moved. */
   readonly #moves = new Map<PodUid, number>();
   /** Held since in a cluster that is observed, and not told of yet. */
@@ -65,6 +57,12 @@ export class PolicyJudge {
     this.#guard = guard;
     this.#accuse = accuse;
     this.#law = bench.rulebook && new Law(bench.rulebook);
+    this.#pace = new PaceJudge(bench, this.#law, accuse);
+  }
+
+  /** How pods went by the rates of clusters, and where they may go faster. */
+  get paced(): Paced {
+    return this.#pace.paced;
   }
 
   /** A pod is marked. It waits for its turn, so its node may have been looked at long ago. */
@@ -91,8 +89,10 @@ export class PolicyJudge {
     };
     this.#judge('deleted', cluster, pod, sent, looks, dueBy);
     this.#judgeMeans('deleted', cluster, pod, sent, looks, dueBy);
-    this.#judgePace(cluster, pod, sent);
-    this.#judgeRate(cluster, sent, looks.flatMap(dueBy));
+    const of = looks.flatMap((look) =>
+      dueBy(look).map((key) => defendant(cluster, pod, look.state ?? 0, key)),
+    );
+    this.#pace.deletion(cluster, pod, sent, of);
   }
 
   /** Pods go by the means that policy says; those of nodes that do not run are always deleted. */
@@ -121,44 +121,6 @@ export class PolicyJudge {
       method.afterDeadline === 'delete' && sentAt - first >= method.deadlineMs;
     const asked = methods.every((method) => method.kind === 'evict' && !isOver(method));
     if (runs && asked) this.#accuse(`P9: ${uid} was ${what} and its budgets were not asked`);
-  }
-
-  /** No more pods go in any span of time than policy says, and little more at once. */
-  #judgeRate({ name }: LiveCluster, { sentAt }: Sent, keys: readonly string[]): void {
-    const { disturbances } = this.#bench;
-    const [policy, ...others] = this.#law?.policies(name, sentAt - TURNS_MS, sentAt) ?? [];
-    const rate = policy?.rate;
-    const key = `${name} ${rate}`;
-    if (rate === undefined || others.some((other) => other.rate !== rate)) this.#paced.delete(key);
-    else if (!keys.includes(OUT_OF_SERVICE)) this.#paced.set(key, [...(this.#paced.get(key) ?? []), sentAt]);
-    const gone = this.#paced.get(key) ?? [];
-    for (const [index, from] of gone.entries()) {
-      const count = gone.length - index;
-      const most = 1 + Math.ceil(((rate ?? 0) * (sentAt - from + LATE_MS)) / 1000);
-      if (count <= most || !disturbances.isQuiet(name, from - TURNS_MS, sentAt)) continue;
-      this.#accuse(`P9: ${count} pods went in ${sentAt - from} ms at a rate of ${rate}/s`);
-      return;
-    }
-  }
-
-  /** What was let go with everything else goes at the pace that policy says. */
-  #judgePace({ name, truth }: LiveCluster, { uid }: LivePod, { sentAt }: Sent): void {
-    const { disturbances } = this.#bench;
-    const dueAt = truth.deadline(uid);
-    const law = this.#law;
-    if (!law || dueAt === undefined) return;
-    // Where anything went wrong it may not have been held by then.
-    const heldAt = disturbances.excusedUntil(name, dueAt);
-    const releasedAt = law.lastRelease(name, dueAt, sentAt);
-    if (releasedAt === undefined || heldAt > releasedAt) return;
-    const key = `${name} ${releasedAt}`;
-    const gone = [...(this.#released.get(key) ?? []), sentAt];
-    this.#released.set(key, gone);
-    const drain = Math.max(...law.policies(name, dueAt, sentAt).map((policy) => policy.drain));
-    const most = BURST + PACE * drain * ((sentAt - releasedAt) / 1000);
-    if (gone.length > most) {
-      this.#accuse(`P9: ${gone.length} pods went in ${sentAt - releasedAt} ms at a pace of ${drain}/s`);
-    }
   }
 
   #judge(

@@ -1,3 +1,4 @@
+import { PACE_EXCEPTIONS, type Paced } from './pace-judge.ts';
 import { PROMISES, type PromiseName } from './promises.ts';
 import { replayOf, type Shrunk, storyOf } from './shrink.ts';
 import { brokenBy, type Sweep } from './sweep.ts';
@@ -11,7 +12,7 @@ export interface Run {
 }
 
 /** What came of them, as tables. */
-export function report({ played, tried, compared, violations }: Sweep, run: Run): string {
+export function report({ played, tried, compared, paced, violations }: Sweep, run: Run): string {
   const { seed, histories, seconds, workers } = run;
   const all = Object.values(played);
   const evictions = all.reduce((total, each) => total + each.evictions, 0);
@@ -37,9 +38,16 @@ export function report({ played, tried, compared, violations }: Sweep, run: Run)
     ...table(['promise', 'tried', 'broken'], promises),
     '',
     `The naive model agrees on ${exact} evictions to the moment, on ${roughly} where something went wrong, and on ${stayed} pods that stay; histories in which it does not: ${brokenIn('rule')}.`,
+    pacedText(paced),
     `${histories} histories (seeds ${seed} to ${seed + histories - 1}), ${evictions} evictions, ${violations.length} histories broken, in ${seconds.toFixed(0)} s by ${workers} at a time (${(histories / seconds).toFixed(1)}/s; ${(cpuMs / 1000).toFixed(0)} s of processors).`,
     '',
   ].join('\n');
+}
+
+/** Where rates are no limits yet, and how often that showed. */
+export function pacedText({ windows, excused }: Paced): string {
+  const named = PACE_EXCEPTIONS.map((name) => `${name} (${excused[name] ?? 0})`);
+  return `Rates were judged in ${windows} spans of time. Too many pods went in some of them, where ${named.join(', ')}.`;
 }
 
 /** A history that broke a promise, as short as it could be made. */

@@ -11,6 +11,7 @@ import type { Compared } from './naive-judge.ts';
 import { NodeLeases } from './node-leases.ts';
 import { Operator } from './operator.ts';
 import { Owner } from './owner.ts';
+import type { Paced } from './pace-judge.ts';
 import { Plans } from './plans.ts';
 import type { Surroundings } from './process.ts';
 import type { Tried } from './promises.ts';
@@ -62,6 +63,7 @@ export interface Simulated {
   /** How often each promise was put to the test, and what was compared with the naive model. */
   readonly tried: Tried;
   readonly compared: Compared;
+  readonly paced: Paced;
   /** With `foretold`: what was told and happened otherwise, and how often what was told. */
   readonly prophecies: {
     readonly broken: readonly string[];
@@ -125,7 +127,7 @@ async function play(
   prophet?.judgeEnd();
   scene.house.close();
   const prophecies = { broken: prophet?.faults ?? [], told: prophet?.told ?? {} };
-  const { faults, evicted, tried, compared } = scene.judge;
+  const { faults, evicted, tried, compared, paced } = scene.judge;
   return {
     climate: name,
     faults,
@@ -137,6 +139,7 @@ async function play(
     evicted,
     tried,
     compared,
+    paced,
     prophecies,
   };
 }

@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { CLIMATE_NAMES } from './climates.ts';
+import { pacedText } from './report.ts';
 import { simulate } from './simulate.ts';
 import { sweep } from './sweep.ts';
 
-/** So many with late answers. */
+/** So many with late answers, and so many with rates, which take longer. */
 const BELATED = 60;
+const PACED = 10;
 
 /** A long one takes as much time as dozens of these. */
 const SHORT = 80;
@@ -30,6 +32,13 @@ test('the service keeps its promises where what is done is answered late', async
   const { violations, played } = await sweep(seeds(BELATED), ['belated', 'tardy']);
   assert.deepEqual(violations, []);
   assert.ok((played.belated?.evictions ?? 0) > BELATED / 2, 'there was hardly anything to do');
+});
+
+test('rates are limits in each span of time, but for what is listed', async (context) => {
+  const { violations, paced } = await sweep(seeds(PACED), ['paced'], { governed: true });
+  context.diagnostic(pacedText(paced));
+  assert.deepEqual(violations, []);
+  assert.ok(paced.windows > 100 * PACED, 'rates were hardly judged');
 });
 
 describe('a history that once broke a promise keeps it:', () => {

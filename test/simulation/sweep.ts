@@ -1,5 +1,6 @@
 import type { ClimateName } from './climates.ts';
 import type { Compared } from './naive-judge.ts';
+import { PACE_EXCEPTIONS, type Paced } from './pace-judge.ts';
 import { type PromiseName, type Tried, untried } from './promises.ts';
 import { type SimulationOptions, simulate } from './simulate.ts';
 
@@ -17,6 +18,7 @@ export interface Sweep {
   readonly played: Partial<Record<ClimateName, Played>>;
   readonly tried: Tried;
   readonly compared: Compared;
+  readonly paced: Paced;
   readonly violations: readonly Violation[];
 }
 
@@ -31,6 +33,7 @@ export const NO_SWEEP: Sweep = {
   played: {},
   tried: untried(),
   compared: { exact: 0, roughly: 0, stayed: 0 },
+  paced: { windows: 0, excused: {} },
   violations: [],
 };
 
@@ -46,12 +49,13 @@ export async function sweep(
     const climate = climates[seed % climates.length];
     const history = await simulate(seed, { ...options, ...(climate ? { climate } : {}) });
     const { user, system } = process.threadCpuUsage(before);
-    const { tried, compared, faults, governed } = history;
+    const { tried, compared, paced, faults, governed } = history;
     const played = { histories: 1, evictions: history.evicted, cpuMs: (user + system) / 1000 };
     all = together(all, {
       played: { [history.climate]: played },
       tried,
       compared,
+      paced,
       violations: faults.length === 0 ? [] : [{ seed, climate: history.climate, governed, faults }],
     });
   }
@@ -68,7 +72,18 @@ export function together(a: Sweep, b: Sweep): Sweep {
     ),
     tried: sum(a.tried, b.tried),
     compared: sum(a.compared, b.compared),
+    paced: pacedTogether(a.paced, b.paced),
     violations: [...a.violations, ...b.violations].sort((one, other) => one.seed - other.seed),
+  };
+}
+
+function pacedTogether(a: Paced, b: Paced): Paced {
+  const excused = PACE_EXCEPTIONS.map(
+    (name) => [name, (a.excused[name] ?? 0) + (b.excused[name] ?? 0)] as const,
+  );
+  return {
+    windows: a.windows + b.windows,
+    excused: Object.fromEntries(excused.filter(([, count]) => count > 0)),
   };
 }
 

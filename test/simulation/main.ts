@@ -1,9 +1,10 @@
 import { writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { Command, InvalidArgumentError } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import pMap from 'p-map';
 import { CLIMATES, type Climate, type ClimateName } from './climates.ts';
 import { Crew } from './crew.ts';
+import { HISTORY_KINDS, type HistoryKind, sweepKind } from './history-kinds.ts';
 import { hunt, PLANTED, UNTIL_CAUGHT } from './planted.ts';
 import { plantedReport, report, violationReport } from './report.ts';
 import type { Shrunk } from './shrink.ts';
@@ -28,6 +29,7 @@ interface Options {
   readonly story?: true;
   readonly planted?: string | true;
   readonly json?: string;
+  readonly kind?: HistoryKind;
 }
 
 const options: Options = new Command()
@@ -52,6 +54,11 @@ const options: Options = new Command()
     'whether clusters have owners with policies (default: each seed says)',
     yesOrNo,
   )
+  .addOption(
+    new Option('--kind <kind>', 'histories of another kind, each in a world of its own').choices(
+      Object.keys(HISTORY_KINDS),
+    ),
+  )
   .option('--set <features>', 'change the climate, as in trouble=0,mostPods=1', features)
   .option('--without <numbers>', 'leave out what is planned under these numbers, as in 0-4,7', numbers)
   .option('--story', 'tell what happens in the first one, line by line, and play no other')
@@ -70,7 +77,8 @@ const common: Common = {
   ...(options.without ? { leftOut: options.without } : {}),
 };
 const wanted = parallel === true ? availableParallelism() : parallel;
-if (options.story) await tell();
+if (options.kind) await playKind(options.kind);
+else if (options.story) await tell();
 else if (options.planted) await huntAll(options.planted === true ? '' : options.planted);
 else await playAll();
 
@@ -79,6 +87,22 @@ async function tell(): Promise<void> {
   const [climate] = climates;
   const { story, faults } = await simulate(seed, { ...common, ...(climate ? { climate } : {}) });
   process.stdout.write([...story, ...faults, ''].join('\n'));
+  process.exitCode = faults.length > 0 ? 1 : 0;
+}
+
+/** Plays histories of another kind, or tells what happens in the first one. */
+async function playKind(kind: HistoryKind): Promise<void> {
+  if (options.story) {
+    const { story, faults } = await (await HISTORY_KINDS[kind]())(seed);
+    process.stdout.write([...story, ...faults, ''].join('\n'));
+    process.exitCode = faults.length > 0 ? 1 : 0;
+    return;
+  }
+  const seeds = Array.from({ length: histories }, (_, index) => seed + index);
+  const { faults, tried } = await sweepKind(kind, seeds);
+  const counts = Object.entries(tried).map(([what, count]) => `${what}: ${count}`);
+  const broken = `${histories} histories, ${faults.length} broken`;
+  process.stdout.write([...counts, ...faults, broken, ''].join('\n'));
   process.exitCode = faults.length > 0 ? 1 : 0;
 }
 

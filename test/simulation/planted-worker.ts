@@ -21,17 +21,14 @@ if (source) plant(source);
 // Only now: what is loaded from here on is what is planted.
 const { simulate } = await import('./simulate.ts');
 const { PLANTED_DEFECTS } = await import('./planted-defects.ts');
+const { PLANTED_KINDS } = await import('./planted-kinds.ts');
+const play = await PLANTED_KINDS[name]?.play();
 const defect = PLANTED_DEFECTS[name] ?? source;
-if (!defect) throw new Error(`nobody knows of the defect: ${name}`);
-const { climate, governed } = defect;
-const options = {
-  climate,
-  ...(governed === undefined ? {} : { governed }),
-  ...('fault' in defect ? { fault: defect.fault } : {}),
-};
+if (!defect && !play) throw new Error(`nobody knows of the defect: ${name}`);
+const played = (seed: number) => play?.(seed) ?? simulate(seed, defect);
 let caught: Caught = { histories: most };
 for (let seed = 0; seed < most; seed++) {
-  const [fault] = (await simulate(seed, options)).faults;
+  const [fault] = (await played(seed)).faults;
   if (fault === undefined) continue;
   caught = { histories: seed + 1, fault };
   break;

@@ -3,6 +3,7 @@ import { describe, test } from 'node:test';
 import type { ClimateName } from './climates.ts';
 import { hunt, UNTIL_CAUGHT } from './planted.ts';
 import { PLANTED_DEFECTS } from './planted-defects.ts';
+import { PLANTED_KINDS } from './planted-kinds.ts';
 import { PLANTED_SOURCES } from './planted-sources.ts';
 import { simulate } from './simulate.ts';
 
@@ -13,6 +14,19 @@ describe('the simulation finds out when', () => {
     test(name, async (context) => {
       for (let seed = 0; seed < UNTIL_CAUGHT; seed++) {
         const { faults } = await simulate(seed, defect);
+        if (faults.length === 0) continue;
+        context.diagnostic(`caught after ${seed + 1} histories: ${faults[0]}`);
+        return;
+      }
+      assert.fail(`not caught in ${UNTIL_CAUGHT} histories`);
+    });
+  }
+
+  for (const [name, { play }] of Object.entries(PLANTED_KINDS)) {
+    test(name, async (context) => {
+      const played = await play();
+      for (let seed = 0; seed < UNTIL_CAUGHT; seed++) {
+        const { faults } = await played(seed);
         if (faults.length === 0) continue;
         context.diagnostic(`caught after ${seed + 1} histories: ${faults[0]}`);
         return;

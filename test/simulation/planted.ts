@@ -1,5 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import { type Area, PLANTED_DEFECTS } from './planted-defects.ts';
+import { PLANTED_KINDS } from './planted-kinds.ts';
 import { PLANTED_SOURCES } from './planted-sources.ts';
 import type { Caught, Hunt } from './planted-worker.ts';
 
@@ -7,6 +8,7 @@ import type { Caught, Hunt } from './planted-worker.ts';
 export const PLANTED: readonly { readonly name: string; readonly area: Area }[] = Object.entries({
   ...PLANTED_SOURCES,
   ...PLANTED_DEFECTS,
+  ...PLANTED_KINDS,
 }).map(([name, { area }]) => ({ name, area }));
 
 /** So many histories are played at most until a defect shows. */

@@ -1,0 +1,25 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { HISTORY_KINDS, type HistoryKind, sweepKind } from './history-kinds.ts';
+
+/** So many of each kind are played. */
+const HISTORIES: Readonly<Record<HistoryKind, number>> = { 'policy-files': 40 };
+
+const seeds = (count: number): readonly number[] => Array.from({ length: count }, (_, seed) => seed);
+
+describe('histories of their own kind keep what is promised:', () => {
+  for (const [kind, count] of Object.entries(HISTORIES) as [HistoryKind, number][]) {
+    test(kind, async (context) => {
+      const { faults, tried } = await sweepKind(kind, seeds(count));
+      context.diagnostic(JSON.stringify(tried));
+      assert.deepEqual(faults, []);
+      for (const [what, times] of Object.entries(tried)) assert.ok(times > 0, `${what} was never tried`);
+    });
+  }
+});
+
+test('a seed of any kind tells the same story each time', async () => {
+  const play = await HISTORY_KINDS['policy-files']();
+  const [first, second] = [await play(7), await play(7)];
+  assert.deepEqual(first, second);
+});

@@ -1,0 +1,50 @@
+/** What came of a history of another kind than those of the whole service. */
+export interface OtherHistory {
+  /** What broke a promise; empty when all were kept. */
+  readonly faults: readonly string[];
+  /** What happened, line by line. */
+  readonly story: readonly string[];
+  /** How often what is promised was put to the test, by what it is. */
+  readonly tried: Readonly<Record<string, number>>;
+}
+
+/** Plays the random history of a seed. */
+export type Play = (seed: number) => Promise<OtherHistory>;
+
+/** Histories of parts of the service in a world of their own, each in a module that is loaded when they are played. */
+export const HISTORY_KINDS = {
+  'policy-files': async (): Promise<Play> => {
+    const { playPolicyFiles } = await import('./policy-file-history.ts');
+    return (seed) => playPolicyFiles(seed);
+  },
+} as const satisfies Record<string, () => Promise<Play>>;
+
+export type HistoryKind = keyof typeof HISTORY_KINDS;
+
+/** What came of histories of one kind. */
+export interface OtherSweep {
+  readonly faults: readonly string[];
+  readonly tried: Readonly<Record<string, number>>;
+}
+
+/** Plays these seeds; a fault names its seed, and how it is played again. */
+export async function sweepKind(
+  kind: HistoryKind,
+  seeds: Iterable<number>,
+  play?: Play,
+): Promise<OtherSweep> {
+  const played = play ?? (await HISTORY_KINDS[kind]());
+  const faults: string[] = [];
+  const tried: Record<string, number> = {};
+  for (const seed of seeds) {
+    const history = await played(seed);
+    for (const [what, count] of Object.entries(history.tried)) tried[what] = (tried[what] ?? 0) + count;
+    const [first] = history.faults;
+    if (first !== undefined) faults.push(`seed ${seed}: ${first} (${replayOfKind(kind, seed)})`);
+  }
+  return { faults, tried };
+}
+
+/** The command that tells a history again. */
+export const replayOfKind = (kind: HistoryKind, seed: number): string =>
+  `npm run simulate -- --kind ${kind} --seed ${seed} --story`;

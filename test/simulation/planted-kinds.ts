@@ -1,0 +1,45 @@
+import { readPolicyFile } from '#shared/clusters/policy-file.ts';
+import type { HistoryKind, Play } from './history-kinds.ts';
+import type { Area } from './planted-defects.ts';
+
+/** A defect that shows in histories of another kind than those of the whole service. */
+export interface PlantedKind {
+  readonly area: Area;
+  readonly kind: HistoryKind;
+  /** How such a history is played with the defect. */
+  readonly play: () => Promise<Play>;
+}
+
+export const PLANTED_KINDS: Readonly<Record<string, PlantedKind>> = {
+  'a policy file holds at each start, whatever people said since': {
+    area: 'policy',
+    kind: 'policy-files',
+    play: async () => {
+      const { CLUSTER, playPolicyFiles, REAL } = await import('./policy-file-history.ts');
+      return (seed) =>
+        playPolicyFiles(seed, (file, deps) => {
+          const real = REAL(file, deps);
+          const anew = async () => {
+            await deps.operator.applyPolicy(CLUSTER, readPolicyFile(file));
+          };
+          return {
+            apply: () => real.apply().then(anew),
+            resume: () => real.resume().then(anew),
+            reread: () => real.reread(),
+          };
+        });
+    },
+  },
+  'who begins to lead brings an older file along': {
+    area: 'policy',
+    kind: 'policy-files',
+    play: async () => {
+      const { playPolicyFiles, REAL } = await import('./policy-file-history.ts');
+      return (seed) =>
+        playPolicyFiles(seed, (file, deps) => {
+          const real = REAL(file, deps);
+          return { apply: () => real.apply(), resume: () => real.apply(), reread: () => real.reread() };
+        });
+    },
+  },
+};

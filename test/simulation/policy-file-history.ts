@@ -1,0 +1,282 @@
+import { mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { KubernetesRulebook } from '#functions/in-cluster/kubernetes-rulebook.ts';
+import { SqliteRulebook } from '#functions/local/sqlite-rulebook.ts';
+import { SqliteStore } from '#functions/local/sqlite-store.ts';
+import { StartPolicies } from '#functions/local/start-policies.ts';
+import { Operator } from '#shared/clusters/operator.ts';
+import { PolicyError } from '#shared/clusters/policy-document.ts';
+import type { FileRulebook } from '#shared/clusters/policy-of-file.ts';
+import type { Rulebook } from '#shared/clusters/rulebook.ts';
+import { clusterName, type EpochMs } from '#shared/eviction/identity.ts';
+import { ApiError } from '#shared/kubernetes/api-error.ts';
+import { StoreError } from '#shared/store/store.ts';
+import { FakeObjects } from '#test/world/fake-objects.ts';
+import { CLIMATES, type Climate } from './climates.ts';
+import { Disturbances } from './disturbances.ts';
+import type { OtherHistory } from './history-kinds.ts';
+import { PolicyFileJudge } from './policy-file-judge.ts';
+import { Process, type Surroundings } from './process.ts';
+import { SeededRandom } from './seeded-random.ts';
+import { SimulationClock, withSimulatedTime } from './simulation-clock.ts';
+import { Story } from './story.ts';
+import { Weather } from './weather.ts';
+
+export const CLUSTER = clusterName('in-cluster');
+const START_AT: EpochMs = Date.UTC(2026, 0, 1);
+const MINUTE_MS = 60_000;
+const EPISODE_MS = 10 * MINUTE_MS;
+const CALM_MS = 4 * MINUTE_MS;
+/** A ConfigMap reaches the volume of a pod so late at most. */
+const MOUNTED_MS = 90_000;
+const REREAD_MS = 1_000;
+/** Who leads next has seen the lease stand for so long. */
+const FAILOVER_MS = [10_000, 14_000] as const;
+const LONGEST_RESTART_MS = 30_000;
+const RETRY_MS = 2_000;
+
+const CLIMATE: Climate = { ...CLIMATES.brief, trouble: 0.05, late: 0.05, spells: 1 };
+
+/** How a process is begun that has a policy file: the real one, or one with a planted defect. */
+export type BeginPolicies = (
+  file: string,
+  deps: ConstructorParameters<typeof StartPolicies>[2],
+) => Pick<StartPolicies, 'apply' | 'resume' | 'reread'>;
+
+export const REAL: BeginPolicies = (file, deps) =>
+  new StartPolicies({ enforce: false, file }, [CLUSTER], deps);
+
+/**
+ * A history of a service with a policy file, in one process or as two replicas in a cluster: the file is edited, people pause,
+ * resume and apply other policies, processes are killed and begin again, and another replica leads, whose file is older or newer.
+ */
+export async function playPolicyFiles(seed: number, begin: BeginPolicies = REAL): Promise<OtherHistory> {
+  const random = new SeededRandom(seed);
+  const clock = new SimulationClock(START_AT);
+  const directory = mkdtempSync(join(tmpdir(), 'policy-files-'));
+  try {
+    return await withSimulatedTime(clock, random, async () => {
+      const episode = { from: START_AT, to: START_AT + EPISODE_MS };
+      const disturbances = new Disturbances();
+      const weather = new Weather(CLIMATE, [episode], { clock, random, disturbances });
+      const history = new PolicyFileHistory({ clock, random, weather, disturbances }, directory, begin);
+      await clock.advanceTo(episode.to + CALM_MS);
+      return history.end();
+    });
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
+}
+
+/** A place where the service runs, with a file of its own. */
+interface Replica {
+  readonly name: string;
+  readonly file: string;
+  process: Process | undefined;
+}
+
+class PolicyFileHistory {
+  readonly #surroundings: Surroundings;
+  readonly #begin: BeginPolicies;
+  readonly #story: Story;
+  readonly #judge: PolicyFileJudge;
+  readonly #database: SqliteStore | undefined;
+  readonly #objects = new FakeObjects();
+  /** As people reach it, and the judge. */
+  readonly #open: Rulebook;
+  readonly #replicas: readonly [Replica, ...Replica[]];
+  #leader: Replica | undefined;
+  #texts = 0;
+
+  constructor(surroundings: Surroundings, directory: string, begin: BeginPolicies) {
+    const { clock, random } = surroundings;
+    this.#surroundings = surroundings;
+    this.#begin = begin;
+    this.#story = new Story(clock);
+    this.#judge = new PolicyFileJudge(clock, (what) => this.#story.tell('broken', { what }));
+    const isInCluster = random.chance(0.6);
+    const database = isInCluster ? undefined : new SqliteStore({ path: ':memory:' });
+    this.#database = database;
+    this.#open = database ? new SqliteRulebook(database) : new KubernetesRulebook({ objects: this.#objects });
+    const replica = (name: string) => ({ name, file: join(directory, name), process: undefined });
+    this.#replicas = isInCluster ? [replica('a'), replica('b')] : [replica('a')];
+    this.#plan();
+  }
+
+  #plan(): void {
+    const { clock, random, weather } = this.#surroundings;
+    const [{ from, to }] = weather.episodes as [{ from: EpochMs; to: EpochMs }];
+    this.#edit();
+    for (const replica of this.#replicas) this.#start(replica);
+    const at = (happen: () => void) => clock.setAlarm(random.between(from + 5_000, to), happen);
+    for (let count = random.between(2, 5); count > 0; count--) at(() => this.#edit());
+    for (let count = random.between(3, 7); count > 0; count--) at(() => void this.#speak());
+    for (let count = random.between(2, 5); count > 0; count--)
+      at(() => this.#kill(random.pick(this.#replicas)));
+  }
+
+  /** Somebody writes the file; replicas in a cluster get to see that sooner or later. */
+  #edit(): void {
+    const { clock, random } = this.#surroundings;
+    this.#texts += 1;
+    // The one before, too: a change is taken back.
+    const number = this.#texts > 2 && random.chance(0.2) ? this.#texts - 2 : this.#texts;
+    const mode = random.pick(['enforce', 'enforce', 'enforce', 'observe']);
+    const text =
+      random.chance(0.05) && this.#texts > 1
+        ? 'mode: on\n'
+        : `# ${number}\nmode: ${mode}\ndrain: ${number}\n`;
+    const editedAt = clock.now();
+    this.#story.tell('edited', { text });
+    this.#judge.edited(text);
+    for (const replica of this.#replicas) {
+      const lateMs = this.#texts === 1 || this.#database ? 0 : random.between(0, MOUNTED_MS);
+      clock.setAlarm(editedAt + lateMs, () => this.#mount(replica));
+    }
+  }
+
+  /** What the file holds by now comes to a replica. */
+  #mount({ name, file }: Replica): void {
+    const { clock } = this.#surroundings;
+    const { text } = this.#judge.shows(name);
+    writeFileSync(file, text);
+    const now = new Date(clock.now());
+    utimesSync(file, now, now);
+    this.#story.tell('mounted', { replica: name, text });
+  }
+
+  /** A person says something. */
+  async #speak(): Promise<void> {
+    const { clock, random } = this.#surroundings;
+    const anna = new Operator({ rulebook: this.#open, clock, who: 'anna' });
+    this.#texts += 1;
+    const text = `# anna ${this.#texts}\nmode: ${random.pick(['observe', 'enforce'])}\n`;
+    const forMs = random.between(MINUTE_MS, 4 * 60 * MINUTE_MS);
+    const act = random.pick([
+      () => anna.pause(CLUSTER, { why: 'because' }),
+      () => anna.pause(CLUSTER, { why: 'because', forMs }),
+      () => anna.unpause(CLUSTER, 'because'),
+      () => anna.applyPolicy(CLUSTER, text, 'because'),
+    ]);
+    // What cannot be said is not said.
+    await act().catch(() => undefined);
+    await this.#look('a person');
+  }
+
+  #start(replica: Replica): void {
+    const process = new Process(this.#surroundings);
+    replica.process = process;
+    this.#story.tell('started', { replica: replica.name });
+    void process.death.then(() => {
+      this.#story.tell('killed', { replica: replica.name });
+      const { clock, random } = this.#surroundings;
+      if (replica.process === process) replica.process = undefined;
+      clock.setAlarm(clock.now() + random.between(500, LONGEST_RESTART_MS), () => this.#start(replica));
+      if (this.#leader === replica) this.#failOver();
+    });
+    if (this.#replicas.length === 1) void this.#serve(replica, process, false);
+    else if (this.#leader === undefined && this.#replicas.every((each) => each.process)) this.#lead(replica);
+  }
+
+  #failOver(): void {
+    const { clock, random } = this.#surroundings;
+    this.#leader = undefined;
+    if (this.#replicas.length === 1) return;
+    clock.setAlarm(clock.now() + random.between(...FAILOVER_MS), () => {
+      const next = this.#replicas.find((each) => each.process);
+      if (this.#leader) return;
+      if (next) this.#lead(next);
+      else this.#failOver();
+    });
+  }
+
+  #lead(replica: Replica): void {
+    const { process } = replica;
+    if (!process) return;
+    this.#leader = replica;
+    this.#story.tell('leads', { replica: replica.name });
+    void this.#serve(replica, process, true);
+  }
+
+  /** What `startLocalService` does with a policy file. `led`: by one that takes over. */
+  async #serve(replica: Replica, process: Process, led: boolean): Promise<void> {
+    const { clock } = this.#surroundings;
+    const rulebook = this.#reached(process);
+    const operator = new Operator({ rulebook, clock, who: 'service' });
+    const policies = this.#begin(replica.file, { operator, rulebook, clock, log: this.#story.log });
+    const taken = async (take: () => Promise<void>): Promise<void> => {
+      const text = this.#judge.shownTo(replica.name);
+      await take();
+      if (!process.dead) this.#judge.taken(text);
+    };
+    if (!led) {
+      try {
+        await taken(() => policies.apply());
+      } catch (error) {
+        if (!isOurs(error)) this.#judge.accuse(`a process ended by ${String(error)}`);
+        return process.die();
+      }
+    }
+    for (let begun = !led; !process.dead; ) {
+      try {
+        await taken(() => (begun ? policies.reread() : policies.resume()));
+        begun = true;
+      } catch (error) {
+        if (!isOurs(error)) this.#judge.accuse(`a task ended by ${String(error)}`);
+      }
+      await clock.sleep(begun ? REREAD_MS : RETRY_MS);
+    }
+  }
+
+  /** The rulebook as a process reaches it, whoever keeps it: with latency, failures, and answers that come late or never. */
+  #reached(process: Process): FileRulebook {
+    const ask = async <T>(perform: () => T | Promise<T>): Promise<T> =>
+      process.request(this.#database ? 'store' : 'api', async () => {
+        const answer = await perform();
+        await this.#look('the service');
+        return answer;
+      });
+    if (this.#database) {
+      const failing = (error: unknown): never => {
+        throw error instanceof StoreError ? error : new StoreError(String(error));
+      };
+      return throughout(new SqliteRulebook(this.#database), (perform) => ask(perform).catch(failing));
+    }
+    return new KubernetesRulebook({ objects: throughout(this.#objects, ask) });
+  }
+
+  /** Whether somebody just changed the policy. */
+  async #look(by: 'a person' | 'the service'): Promise<void> {
+    const { policy } = (await this.#open.read(CLUSTER)).orders;
+    if (policy && this.#judge.says(policy.text, by)) this.#story.tell('said', { by, text: policy.text });
+  }
+
+  #kill({ process }: Replica): void {
+    process?.die();
+  }
+
+  end(): OtherHistory {
+    this.#judge.judgeEnd();
+    this.#database?.close();
+    const { faults, tried } = this.#judge;
+    return { faults, tried, story: this.#story.lines };
+  }
+}
+
+const isOurs = (error: unknown): boolean =>
+  error instanceof StoreError || error instanceof PolicyError || error instanceof ApiError;
+
+/** Something whose methods are requests, those that iterate included. */
+function throughout<T extends object>(whole: T, ask: (perform: () => unknown) => Promise<unknown>): T {
+  return new Proxy(whole, {
+    get: (target, name) => {
+      const member: unknown = Reflect.get(target, name, target);
+      if (typeof member !== 'function') return member;
+      if (name !== 'list') return (...args: unknown[]) => ask(() => member.apply(target, args));
+      return async function* (...args: unknown[]) {
+        yield* (await ask(() => Array.fromAsync(member.apply(target, args)))) as unknown[];
+      };
+    },
+  });
+}

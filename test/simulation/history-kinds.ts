@@ -1,3 +1,7 @@
+import pMap from 'p-map';
+
+const SOCKETS_AT_ONCE = 12;
+
 /** What came of a history of another kind than those of the whole service. */
 export interface OtherHistory {
   /** What broke a promise; empty when all were kept. */
@@ -17,6 +21,10 @@ export const HISTORY_KINDS = {
     const { playPolicyFiles } = await import('./policy-file-history.ts');
     return (seed) => playPolicyFiles(seed);
   },
+  sockets: async (): Promise<Play> => {
+    const { playSockets } = await import('./socket-history.ts');
+    return (seed) => playSockets(seed);
+  },
 } as const satisfies Record<string, () => Promise<Play>>;
 
 export type HistoryKind = keyof typeof HISTORY_KINDS;
@@ -34,14 +42,15 @@ export async function sweepKind(
   play?: Play,
 ): Promise<OtherSweep> {
   const played = play ?? (await HISTORY_KINDS[kind]());
-  const faults: string[] = [];
+  // What plays on the time of this machine waits for most of it; what has time to itself has it alone.
+  const concurrency = kind === 'sockets' ? SOCKETS_AT_ONCE : 1;
+  const histories = await pMap(seeds, async (seed) => ({ seed, ...(await played(seed)) }), { concurrency });
   const tried: Record<string, number> = {};
-  for (const seed of seeds) {
-    const history = await played(seed);
+  for (const history of histories)
     for (const [what, count] of Object.entries(history.tried)) tried[what] = (tried[what] ?? 0) + count;
-    const [first] = history.faults;
-    if (first !== undefined) faults.push(`seed ${seed}: ${first} (${replayOfKind(kind, seed)})`);
-  }
+  const faults = histories.flatMap(({ seed, faults: [first] }) =>
+    first === undefined ? [] : [`seed ${seed}: ${first} (${replayOfKind(kind, seed)})`],
+  );
   return { faults, tried };
 }
 

@@ -1,4 +1,5 @@
 import { readPolicyFile } from '#shared/clusters/policy-file.ts';
+import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import type { HistoryKind, Play } from './history-kinds.ts';
 import type { Area } from './planted-defects.ts';
 
@@ -39,6 +40,32 @@ export const PLANTED_KINDS: Readonly<Record<string, PlantedKind>> = {
         playPolicyFiles(seed, (file, deps) => {
           const real = REAL(file, deps);
           return { apply: () => real.apply(), resume: () => real.apply(), reread: () => real.reread() };
+        });
+    },
+  },
+  'a delete is hung up on whose answer takes long': {
+    area: 'adapters',
+    kind: 'sockets',
+    play: async () => {
+      const { playSockets, REAL } = await import('./socket-history.ts');
+      return (seed) =>
+        playSockets(seed, (access, clock) => {
+          let api = REAL(access, clock);
+          const deletePod: KubernetesApi['deletePod'] = async (...asked) => {
+            const sending = api;
+            const tooLate = setTimeout(() => {
+              sending.close();
+              if (api === sending) api = REAL(access, clock);
+            }, 250);
+            await sending.deletePod(...asked).finally(() => clearTimeout(tooLate));
+          };
+          return new Proxy(api, {
+            get: (_first, name) => {
+              if (name === 'deletePod') return deletePod;
+              const member: unknown = Reflect.get(api, name, api);
+              return typeof member === 'function' ? member.bind(api) : member;
+            },
+          });
         });
     },
   },

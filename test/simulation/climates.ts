@@ -195,6 +195,8 @@ export const CLIMATES = {
     ...BRIEF,
     ...{ nodes: 5, mostPods: 16, acts: 3, motley: false, paced: true, calmMs: 20 * MINUTE_MS },
   },
+  /** As short, on a full node whose API server is slow and answers one call at a time: pods wait for their turn. */
+  queued: { ...BRIEF, mostPods: 16, acts: 10, apiMs: 900, callsAtOnce: 1 },
   /** As short, and what is done is done, but answered seconds later, or never. */
   belated: { ...BRIEF, late: 0.15, relayChanges: 1, calmMs: 35 * MINUTE_MS },
   /** The same in one process. */

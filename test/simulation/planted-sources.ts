@@ -158,6 +158,14 @@ export const PLANTED_SOURCES: Readonly<Record<string, PlantedSource>> = {
     instead: '(namespaces?.includes(pod.record.namespace) ?? true)',
     says: '(namespaces === undefined)',
   },
+  'a mark that waited for its turn is sent, however long ago it was allowed': {
+    area: 'policy',
+    climate: 'queued',
+    governed: true,
+    file: 'functions/evict/pass.ts',
+    instead: 'api.markDisrupted(pod, record.uid, now, now + MARK_MAX_WAIT_MS)',
+    says: 'api.markDisrupted(pod, record.uid, now)',
+  },
   'turns come four times as often as the rate says': {
     area: 'policy',
     climate: 'paced',

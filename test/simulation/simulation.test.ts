@@ -5,8 +5,9 @@ import { pacedText } from './report.ts';
 import { simulate } from './simulate.ts';
 import { sweep } from './sweep.ts';
 
-/** So many with late answers, and so many with rates, which take longer. */
+/** So many with late answers, with turns at a slow server, and with rates, which take longest. */
 const BELATED = 60;
+const QUEUED = 15;
 const PACED = 10;
 
 /** A long one takes as much time as dozens of these. */
@@ -32,6 +33,12 @@ test('the service keeps its promises where what is done is answered late', async
   const { violations, played } = await sweep(seeds(BELATED), ['belated', 'tardy']);
   assert.deepEqual(violations, []);
   assert.ok((played.belated?.evictions ?? 0) > BELATED / 2, 'there was hardly anything to do');
+});
+
+test('what is forbidden is not marked, however long it waits for its turn', async () => {
+  const { violations, played } = await sweep(seeds(QUEUED), ['queued'], { governed: true });
+  assert.deepEqual(violations, []);
+  assert.ok((played.queued?.evictions ?? 0) > QUEUED, 'there was hardly anything to do');
 });
 
 test('rates are limits in each span of time, but for what is listed', async (context) => {

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import { HISTORY_KINDS, type HistoryKind, sweepKind } from './history-kinds.ts';
 
 /** So many of each kind are played. */
-const HISTORIES: Readonly<Record<HistoryKind, number>> = { 'policy-files': 40, sockets: 24 };
+const HISTORIES: Readonly<Record<HistoryKind, number>> = { 'policy-files': 40, sockets: 24, takeovers: 24 };
 
 const seeds = (count: number): readonly number[] => Array.from({ length: count }, (_, seed) => seed);
 

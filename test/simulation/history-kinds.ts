@@ -25,6 +25,10 @@ export const HISTORY_KINDS = {
     const { playSockets } = await import('./socket-history.ts');
     return (seed) => playSockets(seed);
   },
+  takeovers: async (): Promise<Play> => {
+    const { playTakeover } = await import('./takeover-history.ts');
+    return (seed) => playTakeover(seed);
+  },
 } as const satisfies Record<string, () => Promise<Play>>;
 
 export type HistoryKind = keyof typeof HISTORY_KINDS;

@@ -6,6 +6,7 @@ import type { LivePod } from '#shared/kubernetes/api.ts';
 import { ENDED_WINDOW_MS, type Store } from '#shared/store/store.ts';
 import type { ClimateName } from './climates.ts';
 import type { Hooks } from './fault.ts';
+import { instead } from './instead.ts';
 import { IDLE_NODE } from './simulated-user.ts';
 
 /** What of the service a defect is in. */
@@ -427,17 +428,6 @@ function keptFor(ms: number): Hooks['rules'] {
       return rules;
     };
   };
-}
-
-/** An object, but for some of its members. */
-function instead<T extends object>(whole: T, members: Partial<T>): T {
-  return new Proxy(whole, {
-    get: (target, name) => {
-      if (name in members) return Reflect.get(members, name);
-      const value = Reflect.get(target, name, target);
-      return typeof value === 'function' ? value.bind(target) : value;
-    },
-  });
 }
 
 const storeOf = (store: Store): Store => ({

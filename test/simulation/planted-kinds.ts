@@ -1,3 +1,4 @@
+import { HEARTBEAT_MS } from '#functions/watch-relay/takeover-heartbeat.ts';
 import { readPolicyFile } from '#shared/clusters/policy-file.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import type { HistoryKind, Play } from './history-kinds.ts';
@@ -66,6 +67,23 @@ export const PLANTED_KINDS: Readonly<Record<string, PlantedKind>> = {
               return typeof member === 'function' ? member.bind(api) : member;
             },
           });
+        });
+    },
+  },
+  'whoever has the lease says that somebody evicts': {
+    area: 'relay',
+    kind: 'takeovers',
+    play: async () => {
+      const { playTakeover } = await import('./takeover-history.ts');
+      return (seed) =>
+        playTakeover(seed, {
+          api: (api, clock) => {
+            clock.setInterval(HEARTBEAT_MS, async () => {
+              const found = await api.getTakeover().catch(() => undefined);
+              if (found) await api.renewTakeover(found, clock.now()).catch(() => undefined);
+            });
+            return api;
+          },
         });
     },
   },

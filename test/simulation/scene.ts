@@ -14,6 +14,9 @@ import type { Story } from './story.ts';
 
 export type Queues = Readonly<Record<QueueKey, SimulatedQueue>>;
 
+/** Who is told what relays and functions do. */
+export type Watcher = Pick<Judge, 'watchStore' | 'leaseTaken' | 'told' | 'podsRead'>;
+
 /** What the relays and functions of one history share. */
 export interface Scene extends Surroundings {
   readonly clusters: readonly LiveCluster[];
@@ -25,7 +28,7 @@ export interface Scene extends Surroundings {
   readonly plans: Plans;
   readonly log: Log;
   readonly story: Story;
-  readonly judge: Judge;
+  readonly judge: Watcher;
   readonly fault: Hooks;
 }
 

@@ -173,7 +173,7 @@ interface Staging {
 function setScene(
   surroundings: Surroundings,
   { story, governed, stale, fault, audience, plans }: Staging,
-): Scene {
+): Scene & { readonly judge: Judge } {
   const { clock, weather, disturbances } = surroundings;
   const { store, neighbour } = weather.climate;
   const queues = openQueues(surroundings);

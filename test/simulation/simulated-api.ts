@@ -61,7 +61,7 @@ const REGISTRATION_MAX_AGE_MS = 20_000;
  * the process saw, for the judge.
  */
 export class SimulatedApi implements KubernetesApi {
-  readonly skewMs = undefined;
+  readonly skewMs: number | undefined = undefined;
   readonly takeRival = () => undefined;
   readonly nodes: SimulatedResource<LiveNode>;
   readonly pods: SimulatedResource<LivePod>;

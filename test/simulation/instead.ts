@@ -1,0 +1,10 @@
+/** An object, but for some of its members. */
+export function instead<T extends object>(whole: T, members: Partial<T>): T {
+  return new Proxy(whole, {
+    get: (target, name) => {
+      if (name in members) return Reflect.get(members, name);
+      const value = Reflect.get(target, name, target);
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
+}

@@ -1,0 +1,532 @@
+import { Registry } from 'prom-client';
+import { ClusterRelay } from '#functions/watch-relay/cluster-relay.ts';
+import { Fleet } from '#functions/watch-relay/fleet.ts';
+import { PodFollowLimits } from '#functions/watch-relay/follow-pods.ts';
+import { Outbox } from '#functions/watch-relay/outbox.ts';
+import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
+import { RulesWatch } from '#functions/watch-relay/rules-watch.ts';
+import { rulesOf } from '#shared/clusters/rulebook.ts';
+import { clusterName, type EpochMs, type NodeName, nodeName } from '#shared/eviction/identity.ts';
+import { DEFAULT_POLICY, type Policy } from '#shared/eviction/policy.ts';
+import type { KubernetesApi, LivePod, Resource, Takeover } from '#shared/kubernetes/api.ts';
+import { ApiError } from '#shared/kubernetes/api-error.ts';
+import type { QueueSender } from '#shared/queues/sender.ts';
+import { type Store, StoreError } from '#shared/store/store.ts';
+import { type LiveTaint, NODE_NOT_READY, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
+import { CLIMATES, type Climate } from './climates.ts';
+import { Disturbances } from './disturbances.ts';
+import { SOUND } from './fault.ts';
+import type { OtherHistory } from './history-kinds.ts';
+import { dynamoHouse, sqliteHouse } from './house.ts';
+import { instead } from './instead.ts';
+import { LiveCluster } from './live-cluster.ts';
+import { Plans } from './plans.ts';
+import { guardPort, queuePort } from './ports.ts';
+import { Process } from './process.ts';
+import { MATCHING, openQueues, type Scene } from './scene.ts';
+import { SeededRandom } from './seeded-random.ts';
+import { SimulatedApi } from './simulated-api.ts';
+import { runFunctions } from './simulated-functions.ts';
+import { SimulatedRulebook } from './simulated-rulebook.ts';
+import { SimulatedScheduler } from './simulated-scheduler.ts';
+import { SimulationClock, withSimulatedTime } from './simulation-clock.ts';
+import { Story } from './story.ts';
+import { secondsOf, TakeoverJudge } from './takeover-judge.ts';
+import { Truth } from './truth.ts';
+import { Weather } from './weather.ts';
+
+const CLUSTER = clusterName('c1');
+const START_AT: EpochMs = Date.UTC(2026, 0, 1);
+const MINUTE_MS = 60_000;
+const EPISODE_MS = 20 * MINUTE_MS;
+const CALM_MS = 8 * MINUTE_MS;
+/** Everything is there, and the takeover has begun. */
+const BEGUN_MS = 2 * MINUTE_MS;
+const LAPSE_MS = 90_000;
+const NODES = 6;
+const KEYS = [NODE_NOT_READY, NODE_UNREACHABLE] as const;
+const SECONDS = [0, 20, 60, 300] as const;
+/** The node controller tries so often to say that a node evicts. */
+const CONTROLLER_MS = 5_000;
+const REPLICAS = ['r1', 'r2'] as const;
+const LONGEST_RESTART_MS = 30_000;
+/** A lease lasts ten seconds. */
+const LATE_TAKE_CHANCE = 0.5;
+const LATE_TAKE_MS = [8_000, 14_000] as const;
+const METRICS = relayMetrics(new Registry());
+
+const CLIMATE: Climate = { ...CLIMATES.brief, nodes: NODES, callsAtOnce: 16 };
+
+/** What keeps the service from evicting. */
+const OBSTACLES = [
+  'delta functions are dead',
+  'the function that evicts is dead',
+  'pods of a node cannot be listed',
+  'the delta queues refuse',
+  'the guard cannot be read',
+  'the guard cannot be written',
+  'the lease cannot be written',
+  'the record of a node cannot be read',
+  'nothing can be stored',
+  'deletes are forbidden',
+] as const;
+type Obstacle = (typeof OBSTACLES)[number];
+
+/** Where a defect may be planted. */
+export interface TakeoverHooks {
+  /** How a relay reaches the cluster. */
+  api(api: KubernetesApi, clock: SimulationClock): KubernetesApi;
+}
+
+const NO_FAULT: TakeoverHooks = { api: (api) => api };
+
+/**
+ * A history of a cluster that is taken over: nodes go down and come back, pods are due on them, two relays have its lease in turn,
+ * people hold and pause, and now and then something keeps the service from evicting. Judged by what the cluster alone saw.
+ */
+export async function playTakeover(seed: number, fault: TakeoverHooks = NO_FAULT): Promise<OtherHistory> {
+  const random = new SeededRandom(seed);
+  const clock = new SimulationClock(START_AT);
+  return withSimulatedTime(clock, random, async () => {
+    const history = new TakeoverHistory(clock, random, fault);
+    await clock.advanceTo(START_AT + EPISODE_MS + CALM_MS);
+    return history.end();
+  });
+}
+
+class TakeoverHistory {
+  readonly #clock: SimulationClock;
+  readonly #random: SeededRandom;
+  readonly #fault: TakeoverHooks;
+  readonly #story: Story;
+  readonly #judge: TakeoverJudge;
+  readonly #cluster: TakenOverCluster;
+  readonly #scene: Scene;
+  readonly #rulebook: SimulatedRulebook;
+  readonly #nodes: readonly [NodeName, ...NodeName[]];
+  /** What stands in the way now, and of which node. */
+  readonly #obstacles = new Map<Obstacle, NodeName>();
+  /** Whether answers come late. */
+  readonly #isLate: boolean;
+  readonly #down = new Map<NodeName, (typeof KEYS)[number]>();
+
+  constructor(clock: SimulationClock, random: SeededRandom, fault: TakeoverHooks) {
+    this.#clock = clock;
+    this.#random = random;
+    this.#fault = fault;
+    this.#story = new Story(clock);
+    this.#isLate = random.chance(0.5);
+    const store = random.chance(0.5) ? 'dynamodb' : 'sqlite';
+    const climate = { ...CLIMATE, store, late: this.#isLate ? 0.03 : 0 } as const;
+    const disturbances = new Disturbances();
+    const episode = { from: START_AT, to: START_AT + EPISODE_MS };
+    const weather = new Weather(climate, [episode], { clock, random, disturbances });
+    const surroundings = { clock, random, weather, disturbances };
+    const [first, ...others] = Array.from({ length: NODES }, (_, index) => nodeName(`n${index + 1}`));
+    if (!first) throw new Error('there are no nodes');
+    this.#nodes = [first, ...others];
+    this.#rulebook = new SimulatedRulebook([CLUSTER], clock);
+    this.#judge = new TakeoverJudge(
+      {
+        clock,
+        lapseMs: LAPSE_MS,
+        pods: () => this.#cluster.livePods.values(),
+        holds: (pod) => this.#isHeld(pod),
+      },
+      (what) => this.#story.tell('broken', { what }),
+    );
+    const nothing = () => undefined;
+    this.#cluster = new TakenOverCluster(CLUSTER, clock, new Truth(CLUSTER, MATCHING, disturbances), {
+      node: (node, taints) =>
+        this.#story.tell('node', {
+          cluster: CLUSTER,
+          node,
+          taints: taints?.map(({ key, effect }) => `${key}:${effect}`),
+        }),
+      pod: ({ uid, node, terminating }) =>
+        this.#story.tell('pod', { uid, node, terminating, tolerations: '' }),
+      mark: nothing,
+      blocked: nothing,
+      deletion: (pod) => {
+        this.#story.tell('deletion', { uid: pod.uid });
+        this.#judge.deleted(pod);
+      },
+    });
+    this.#cluster.renewed = (at) => {
+      this.#story.tell('heartbeat', { at });
+      this.#judge.renewed(at);
+    };
+    const house = store === 'dynamodb' ? dynamoHouse(surroundings) : sqliteHouse();
+    const queues = openQueues(surroundings);
+    this.#scene = {
+      ...surroundings,
+      clusters: [this.#cluster],
+      house,
+      queues,
+      scheduler: new SimulatedScheduler(surroundings, queues.evictionsDue),
+      rulebook: this.#rulebook,
+      plans: new Plans(clock),
+      log: this.#story.log,
+      story: this.#story,
+      judge: {
+        watchStore: (found) => found,
+        leaseTaken: nothing,
+        told: nothing,
+        podsRead: nothing,
+      },
+      fault: {
+        ...SOUND,
+        store: (found) => this.#obstructed(found),
+        api: (api) => this.#obstructedApi(api),
+        handler: (handler, queue) => async (event, context) => {
+          const isDead = this.#stands(
+            queue === 'evictionsDue' ? 'the function that evicts is dead' : 'delta functions are dead',
+          );
+          if (isDead)
+            return {
+              batchItemFailures: event.Records.map(({ messageId }) => ({ itemIdentifier: messageId })),
+            };
+          return handler(event, context);
+        },
+      },
+    };
+    void this.#begin();
+  }
+
+  #stands(obstacle: Obstacle): boolean {
+    return this.#obstacles.has(obstacle);
+  }
+
+  async #begin(): Promise<void> {
+    const random = this.#random;
+    const { registry } = this.#scene.house.open;
+    await registry.add({
+      name: CLUSTER,
+      access: { kind: 'local-context', context: 'c1' },
+      addedAt: START_AT,
+    });
+    const policy: Policy = {
+      ...DEFAULT_POLICY,
+      mode: 'enforce',
+      virtualKeys: KEYS,
+      guard: { shadow: false, cluster: { percent: 60, nodes: 4 } },
+    };
+    this.#rulebook.setPolicy(CLUSTER, policy);
+    let pods = 0;
+    for (const node of this.#nodes) {
+      this.#cluster.setNode(node, [], 'kubelet');
+      for (let count = random.between(1, 3); count > 0; count--) {
+        pods += 1;
+        const tolerationSeconds = BigInt(random.pick(SECONDS));
+        this.#cluster.createPod({
+          namespace: 'default',
+          name: `p${pods}`,
+          labels: {},
+          node,
+          tolerations: KEYS.map((key) => ({
+            key,
+            operator: 'Exists',
+            effect: 'NoExecute',
+            tolerationSeconds,
+          })),
+          graceMs: 500,
+        });
+      }
+    }
+    this.#cluster.putTakeover(KEYS, LAPSE_MS);
+    runFunctions(this.#scene);
+    for (const replica of REPLICAS) this.#startRelay(replica);
+    this.#plan(policy);
+    const control = () => {
+      this.#evictBesides();
+      this.#judge.look();
+    };
+    this.#clock.setInterval(CONTROLLER_MS, control);
+  }
+
+  #plan(policy: Policy): void {
+    const random = this.#random;
+    const [from, to] = [START_AT + BEGUN_MS, START_AT + EPISODE_MS];
+    const at = (happen: (until: EpochMs) => void, moment = random.between(from, to)) =>
+      this.#scene.plans.add(moment, () =>
+        happen(Math.min(to, moment + random.between(3 * MINUTE_MS, 15 * MINUTE_MS))),
+      );
+    for (let count = random.between(2, 5); count > 0; count--)
+      at((until) => this.#goDown(random.pick(this.#nodes), until));
+    if (random.chance(0.85)) {
+      const obstacle = random.pick(OBSTACLES);
+      const node = random.pick(this.#nodes);
+      const stoodFrom = random.between(from, to - 10 * MINUTE_MS);
+      at((until) => this.#obstruct(obstacle, node, until), stoodFrom);
+      // What stands in the way of nothing shows nothing.
+      at((until) => this.#goDown(node, until), stoodFrom + random.between(0, 2 * MINUTE_MS));
+      // Who reads it once has read it.
+      if (obstacle === 'the guard cannot be read')
+        for (const replica of REPLICAS) at(() => this.#relays.get(replica)?.die(), stoodFrom + 1);
+      if (obstacle === 'the guard cannot be written')
+        for (const each of this.#nodes)
+          at((until) => this.#goDown(each, until), stoodFrom + random.between(0, MINUTE_MS));
+    }
+    if (random.chance(0.4)) at((until) => this.#hold(random.pick(this.#nodes), until));
+    if (random.chance(0.2)) at((until) => this.#pause(policy, until));
+    for (let count = random.between(0, 2); count > 0; count--)
+      at(() => this.#relays.get(random.pick(REPLICAS))?.die());
+  }
+
+  #obstruct(obstacle: Obstacle, node: NodeName, until: EpochMs): void {
+    this.#story.tell('obstacle', { obstacle, node, until });
+    this.#judge.obstacles.add(obstacle);
+    this.#obstacles.set(obstacle, node);
+    this.#clock.setAlarm(until, () => {
+      this.#story.tell('obstacle.over', { obstacle });
+      this.#obstacles.delete(obstacle);
+    });
+  }
+
+  #goDown(node: NodeName, until: EpochMs): void {
+    if (this.#down.has(node)) return;
+    const key = this.#random.pick(KEYS);
+    this.#down.set(node, key);
+    this.#setTaints(node, [{ key, effect: 'NoSchedule', timeAdded: this.#second }]);
+    this.#judge.wentDown(node);
+    this.#clock.setAlarm(until, () => {
+      this.#down.delete(node);
+      this.#setTaints(node, []);
+      this.#judge.cameBack(node);
+    });
+  }
+
+  get #second(): EpochMs {
+    return Math.floor(this.#clock.now() / 1000) * 1000;
+  }
+
+  #setTaints(node: NodeName, taints: readonly LiveTaint[]): void {
+    this.#cluster.setNode(node, taints, 'kube-controller-manager');
+  }
+
+  /** The node controller says it of each node that is down until the API server lets it in; then the built-in controller evicts. */
+  #evictBesides(): void {
+    for (const [node, key] of this.#down) {
+      const found = this.#cluster.liveNodes.get(node)?.taints ?? [];
+      const letIn = found.find(({ effect }) => effect === 'NoExecute');
+      const taint = { key, effect: 'NoExecute', timeAdded: this.#second } as const;
+      if (letIn) this.#evictBuiltIn(node, letIn.timeAdded ?? 0);
+      else if (!this.#cluster.keepsOut(taint)) this.#setTaints(node, [...found, taint]);
+    }
+  }
+
+  #evictBuiltIn(node: NodeName, since: EpochMs): void {
+    for (const pod of [...this.#cluster.livePods.values()]) {
+      const dueAt = since + secondsOf(pod) * 1000;
+      if (pod.node === node && !pod.terminating && this.#clock.now() >= dueAt) this.#cluster.terminate(pod);
+    }
+  }
+
+  #hold(node: NodeName, until: EpochMs): void {
+    const hold = {
+      id: 'h1',
+      target: { kind: 'node', node },
+      who: 'anna',
+      at: this.#clock.now(),
+      why: 'because',
+    } as const;
+    this.#story.tell('hold', { node, until });
+    this.#rulebook.setHolds(CLUSTER, (holds) => [...holds, hold]);
+    this.#clock.setAlarm(until, () => {
+      this.#story.tell('release', { node });
+      this.#rulebook.setHolds(CLUSTER, (holds) => holds.filter((each) => each !== hold));
+    });
+  }
+
+  #pause(policy: Policy, until: EpochMs): void {
+    this.#story.tell('pause', { until });
+    this.#rulebook.setPolicy(CLUSTER, { ...policy, mode: 'paused' });
+    this.#clock.setAlarm(until, () => this.#rulebook.setPolicy(CLUSTER, policy));
+  }
+
+  /** Whether an order keeps a pod, or what the guard wrote. */
+  #isHeld({ node }: LivePod): boolean {
+    const { orders, guard } = this.#rulebook.now(CLUSTER);
+    const isPaused = orders.policy?.read.mode !== 'enforce';
+    const isNamed = orders.holds.some(({ target }) => target.kind === 'node' && target.node === node);
+    return isPaused || isNamed || guard.trips.length > 0;
+  }
+
+  readonly #relays = new Map<string, Process>();
+
+  #startRelay(replica: string): void {
+    const scene = this.#scene;
+    const clock = this.#clock;
+    const process = new Process(scene);
+    this.#relays.set(replica, process);
+    const { leases, store, history } = scene.house.rooms(process);
+    const holder = `${replica}-${clock.now()}`;
+    const stopwatch = () => clock.now() - START_AT;
+    const outbox = new Outbox({
+      nodeDeltas: this.#queue(queuePort(process, scene.queues.nodeDeltas, scene)),
+      podDeltas: this.#queue(queuePort(process, scene.queues.podDeltas, scene)),
+      clock,
+      log: scene.log,
+      metrics: METRICS,
+    });
+    const guarded = guardPort(process, this.#rulebook);
+    const away = () => new StoreError('the table is away');
+    const simulated = new SimulatedApi(this.#cluster, process, scene);
+    const api = this.#fault.api(this.#obstructedApi(simulated), clock);
+    const relay = new ClusterRelay(CLUSTER, api, {
+      rules: new RulesWatch({ readAll: () => this.#readRules(process), clock, log: scene.log }),
+      rulebook: {
+        read: async (cluster) => {
+          if (this.#stands('the guard cannot be read')) throw away();
+          return guarded.read(cluster);
+        },
+        changeGuard: async (...asked) => {
+          if (this.#stands('the guard cannot be written')) throw away();
+          return guarded.changeGuard(...asked);
+        },
+        touchGuard: async (...asked) => {
+          if (this.#stands('the guard cannot be written')) throw away();
+          return guarded.touchGuard(...asked);
+        },
+      },
+      leases: instead(leases, {
+        take: async (...asked) => {
+          if (this.#stands('the lease cannot be written')) throw away();
+          const taken = await leases.take(...asked);
+          // Another relay may have it by the time this one knows.
+          if (this.#isLate && this.#random.chance(LATE_TAKE_CHANCE))
+            await clock.sleep(this.#random.between(...LATE_TAKE_MS));
+          return taken;
+        },
+        renew: async (...asked) => {
+          if (this.#stands('the lease cannot be written')) throw away();
+          return leases.renew(...asked);
+        },
+      }),
+      store: this.#obstructed(store),
+      history,
+      outbox,
+      clock,
+      stopwatch,
+      log: scene.log,
+      metrics: METRICS,
+      holder,
+      fleet: new Fleet({ holder, budget: Number.POSITIVE_INFINITY, stopwatch }),
+      limits: new PodFollowLimits(),
+    });
+    this.#story.tell('relay.started', { holder });
+    relay.start();
+    void process.death.then(() => {
+      this.#story.tell('relay.killed', { holder });
+      outbox.stop();
+      void relay.stop();
+      clock.setAlarm(clock.now() + this.#random.between(1_000, LONGEST_RESTART_MS), () =>
+        this.#startRelay(replica),
+      );
+    });
+  }
+
+  async #readRules(process: Process) {
+    const rules = await process.request('store', () => rulesOf(this.#rulebook.now(CLUSTER), MATCHING));
+    return new Map([[CLUSTER, rules]]);
+  }
+
+  /** What relays send: nobody speaks under a lease that another one has taken. */
+  #queue(queue: QueueSender): QueueSender {
+    const { leases } = this.#scene.house.open;
+    return {
+      send: async (messages) => {
+        const epoch = await leases.epoch(CLUSTER);
+        for (const { body } of messages) this.#judge.spoke(JSON.parse(body).version.epoch, epoch);
+        if (this.#stands('the delta queues refuse'))
+          return messages.map((_, index) => ({ index, reason: 'denied', permanent: false }));
+        return queue.send(messages);
+      },
+    };
+  }
+
+  #obstructed(store: Store): Store {
+    const isUnreadable = (node: NodeName) =>
+      this.#obstacles.get('the record of a node cannot be read') === node;
+    return {
+      load: async (ref, ...asked) => {
+        if (isUnreadable(ref.node)) throw new StoreError(`the record of ${ref.node} cannot be read`);
+        return store.load(ref, ...asked);
+      },
+      commit: async (...asked) => {
+        if (this.#stands('nothing can be stored')) throw new StoreError('the table is away');
+        return store.commit(...asked);
+      },
+      end: async (...asked) => {
+        if (this.#stands('nothing can be stored')) throw new StoreError('the table is away');
+        return store.end(...asked);
+      },
+      taintedNodes: (cluster) => readable(store.taintedNodes(cluster), isUnreadable),
+    };
+  }
+
+  #obstructedApi(api: KubernetesApi): KubernetesApi {
+    const forbidden = (what: string) => new ApiError(`${what} is forbidden`, 403, 'Forbidden');
+    const isHidden = (node: NodeName | undefined) =>
+      this.#obstacles.get('pods of a node cannot be listed') === node && node !== undefined;
+    const pods: Resource<LivePod> = {
+      list: async (options) => {
+        if (isHidden(options.onNode)) throw forbidden('pods');
+        return api.pods.list(options);
+      },
+      watch: (options) => {
+        if (!isHidden(options.onNode)) return api.pods.watch(options);
+        return failing(forbidden('pods'));
+      },
+    };
+    const mayDelete = () => {
+      if (this.#stands('deletes are forbidden')) throw forbidden('pods');
+    };
+    return instead(api, {
+      skewMs: 0,
+      pods,
+      podsOnNode: async (node, due) => {
+        if (isHidden(node)) throw forbidden('pods');
+        return api.podsOnNode(node, due);
+      },
+      deletePod: async (...asked) => {
+        mayDelete();
+        return api.deletePod(...asked);
+      },
+      evictPod: async (...asked) => {
+        mayDelete();
+        return api.evictPod(...asked);
+      },
+    });
+  }
+
+  end(): OtherHistory {
+    this.#judge.judgeEnd();
+    this.#scene.house.close();
+    const { faults, tried } = this.#judge;
+    return { faults, tried, story: this.#story.lines };
+  }
+}
+
+/** A cluster that tells when its takeover is renewed. */
+class TakenOverCluster extends LiveCluster {
+  /** Called with the moment as of which it is renewed. */
+  renewed: (at: EpochMs) => void = () => undefined;
+
+  override async renewTakeover(takeover: Takeover, at: EpochMs): Promise<void> {
+    await super.renewTakeover(takeover, at);
+    this.renewed(at);
+  }
+}
+
+async function* readable<T extends { readonly node: NodeName }>(
+  all: AsyncIterable<T>,
+  isUnreadable: (node: NodeName) => boolean,
+): AsyncIterable<T> {
+  for await (const each of all) if (!isUnreadable(each.node)) yield each;
+}
+
+// biome-ignore lint/correctness/useYield: it fails before
+async function* failing(error: Error): AsyncGenerator<never> {
+  throw error;
+}

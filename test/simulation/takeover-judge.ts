@@ -1,0 +1,115 @@
+import type { EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
+import type { LivePod } from '#shared/kubernetes/api.ts';
+import type { Clock } from '#shared/time/clock.ts';
+
+export interface TakeoverBench {
+  readonly clock: Clock;
+  readonly lapseMs: number;
+  readonly pods: () => Iterable<LivePod>;
+  /** Whether an order, or the guard, keeps a pod. */
+  readonly holds: (pod: LivePod) => boolean;
+}
+
+/** So long after it was due a pod is overdue. */
+const OVERDUE_MS = 60_000;
+/** A countdown that is seen later than it began, in whole seconds. */
+const SEEN_LATE_MS = 2_000;
+/** Where nothing stands in the way a pod goes by then, and a heartbeat is given so often. */
+const IN_TIME_MS = 45_000;
+
+/**
+ * Whether anybody evicts, by what the cluster saw: taints, pods, deletes and heartbeats. Nobody may say for longer than the lapse that
+ * somebody does while a pod is overdue that no order keeps.
+ */
+export class TakeoverJudge {
+  readonly faults: string[] = [];
+  readonly tried: Record<string, number> = { heartbeats: 0, 'pods that went in time': 0 };
+  /** What stood in the way in this history. */
+  readonly obstacles = new Set<string>();
+  readonly #bench: TakeoverBench;
+  readonly #accused: (what: string) => void;
+  readonly #downSince = new Map<NodeName, EpochMs>();
+  readonly #heldUntil = new Map<PodUid, EpochMs>();
+  readonly #said = new Set<string>();
+  #renewedAt: EpochMs | undefined;
+
+  constructor(bench: TakeoverBench, accused: (what: string) => void) {
+    this.#bench = bench;
+    this.#accused = accused;
+  }
+
+  /** The node controller finds a node down. */
+  wentDown(node: NodeName): void {
+    this.#downSince.set(node, this.#bench.clock.now());
+  }
+
+  cameBack(node: NodeName): void {
+    this.#downSince.delete(node);
+  }
+
+  deleted(pod: LivePod): void {
+    const dueAt = this.#dueAt(pod);
+    const now = this.#bench.clock.now();
+    if (dueAt === undefined) this.#accuse(`${pod.uid} went, and its node is not down`);
+    else if (now < dueAt - SEEN_LATE_MS) this.#accuse(`${pod.uid} went ${dueAt - now} ms early`);
+    else if (now - dueAt < IN_TIME_MS)
+      this.tried['pods that went in time'] = (this.tried['pods that went in time'] ?? 0) + 1;
+  }
+
+  #dueAt(pod: LivePod): EpochMs | undefined {
+    const downSince = pod.node === undefined ? undefined : this.#downSince.get(pod.node);
+    return downSince === undefined ? undefined : downSince + secondsOf(pod) * 1000;
+  }
+
+  /** To be called every few seconds: orders come and go. */
+  look(): void {
+    const { clock, pods, holds } = this.#bench;
+    for (const pod of pods()) if (holds(pod)) this.#heldUntil.set(pod.uid, clock.now());
+  }
+
+  /** A relay says that somebody evicts, as of `at`. */
+  renewed(at: EpochMs): void {
+    this.look();
+    const { clock, lapseMs, pods } = this.#bench;
+    this.tried['heartbeats'] = (this.tried['heartbeats'] ?? 0) + 1;
+    this.#renewedAt = at;
+    for (const pod of pods()) {
+      const dueAt = this.#dueAt(pod);
+      if (dueAt === undefined || pod.terminating) continue;
+      const overdueAt = Math.max(dueAt, this.#heldUntil.get(pod.uid) ?? 0) + OVERDUE_MS;
+      if (clock.now() <= overdueAt + lapseMs) continue;
+      const why = this.obstacles.size === 0 ? 'nothing stands in the way' : [...this.obstacles].join(', ');
+      this.#accuse(
+        `it was said that somebody evicts, and ${pod.uid} had been overdue for ${clock.now() - overdueAt + OVERDUE_MS} ms (${why})`,
+      );
+    }
+  }
+
+  /** A relay speaks under an epoch while the lease has another. */
+  spoke(epoch: number, current: number | undefined): void {
+    this.tried['words of relays'] = (this.tried['words of relays'] ?? 0) + 1;
+    if (epoch < (current ?? 0)) this.#accuse('a relay spoke whose lease another one had taken');
+  }
+
+  judgeEnd(): void {
+    const { clock, lapseMs } = this.#bench;
+    if (this.#renewedAt === undefined) this.#accuse('it was never said that somebody evicts');
+    else if (clock.now() - this.#renewedAt > lapseMs)
+      this.#accuse(
+        `nobody has said for ${clock.now() - this.#renewedAt} ms that somebody evicts, and all is well`,
+      );
+    for (const obstacle of this.obstacles) this.tried[obstacle] = (this.tried[obstacle] ?? 0) + 1;
+  }
+
+  #accuse(what: string): void {
+    const gist = what.replaceAll(/\d+/g, '');
+    if (this.#said.has(gist)) return;
+    this.#said.add(gist);
+    this.faults.push(what);
+    this.#accused(what);
+  }
+}
+
+/** For how long a pod of these histories tolerates that its node is down. */
+export const secondsOf = ({ tolerations: [first] }: Pick<LivePod, 'tolerations'>): number =>
+  Number(first?.tolerationSeconds ?? 0);

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { createHandler as createDeltaHandler } from '#functions/deltas/handler.ts';
 import { createHandler as createEvictHandler } from '#functions/evict/handler.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
-import { encodeDelta, parseDelta } from '#shared/queues/delta-message.ts';
+import { encodeDelta, messageGroupId, parseDelta } from '#shared/queues/delta-message.ts';
 import {
   encodeCancelled,
   encodeCountdowns,
@@ -71,7 +71,7 @@ export const deltas: Kind<Batch> = {
 async function feedDelta(body: string, store: ScriptedStore): Promise<Outcome> {
   const world = scriptedWorld(emptied(store));
   const records = [body, encodeDelta(told)].map((text, index) =>
-    sqsRecord(text, { messageId: `m${index}`, groupId: `g${index}` }),
+    sqsRecord(text, { messageId: `m${index}`, groupId: groupOf(text) }),
   );
   const response = await createDeltaHandler(world)(sqsEvent(...records), CONTEXT);
   must(response?.batchItemFailures.length === 0, `is given back: ${reasonsIn(world)}`);
@@ -89,6 +89,15 @@ async function feedDelta(body: string, store: ScriptedStore): Promise<Outcome> {
     for (const { body: due } of world.dueQueue.sent) parseDueMessage(due);
   }
   return settled(outcome, body, world.deadLetters);
+}
+
+/** Where a relay sends it; what no relay sends may be in any group. */
+function groupOf(body: string): string {
+  try {
+    return messageGroupId(parseDelta(body).ref);
+  } catch {
+    return 'g0';
+  }
 }
 
 /** A taint's empty value is none, and is not written. */

@@ -1,0 +1,73 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, globSync } from 'node:fs';
+import { delimiter, isAbsolute, join } from 'node:path';
+import { MissingError } from './missing-error.ts';
+
+/** Python versions that LocalStack 4.14 starts with, the preferred one first. */
+const PYTHONS = ['3.13', '3.12'];
+const LEAST_PYTHON = [3, 12] as const;
+const LEAST_JAVA = 17;
+
+/** What programs are looked for by; `process.env`, but in tests. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** The output of a program, or `undefined` where it is missing or fails. */
+function outputOf(program: string, args: readonly string[], env: Environment): string | undefined {
+  const { status, stdout, stderr } = spawnSync(program, args, { env, encoding: 'utf8' });
+  return status === 0 ? stdout + stderr : undefined;
+}
+
+/** Python 3.12 or newer: the one that PYTHON names, or one on the PATH, or one that pyenv has. */
+export function findPython(env: Environment): string {
+  const given = env['PYTHON'];
+  const candidates =
+    given === undefined ? [...PYTHONS.map((it) => `python${it}`), 'python3', ...ofPyenv(env)] : [given];
+  const found = candidates.find((program) => isPython(program, env));
+  if (found !== undefined) return found;
+  const tried = given === undefined ? 'no python3 on the PATH is' : `PYTHON=${given} is not`;
+  throw new MissingError(
+    `LocalStack needs Python ${LEAST_PYTHON.join('.')} or newer, and ${tried}: install it, or name one by PYTHON=….`,
+  );
+}
+
+function isPython(program: string, env: Environment): boolean {
+  const [, major, minor] = /^Python (\d+)\.(\d+)/.exec(outputOf(program, ['--version'], env) ?? '') ?? [];
+  return Number(major) === LEAST_PYTHON[0] && Number(minor) >= LEAST_PYTHON[1];
+}
+
+/** Those that pyenv installed, whether or not they are the chosen ones. */
+function ofPyenv(env: Environment): readonly string[] {
+  const root = outputOf('pyenv', ['root'], env)?.trim();
+  return root ? PYTHONS.flatMap((version) => globSync(join(root, `versions/${version}*/bin/python`))) : [];
+}
+
+/** Java 17 or newer, as an absolute path: that of JAVA_HOME, or the first one on the PATH. */
+export function findJava(env: Environment): string {
+  const home = env['JAVA_HOME'];
+  const folders = [...(home ? [join(home, 'bin')] : []), ...(env['PATH'] ?? '').split(delimiter)];
+  const found = folders
+    .filter(isAbsolute)
+    .map((folder) => join(folder, 'java'))
+    .find((program) => existsSync(program) && javaRelease(program, env) >= LEAST_JAVA);
+  if (found !== undefined) return found;
+  throw new MissingError(
+    `LocalStack needs Java ${LEAST_JAVA} or newer, for DynamoDB Local: install it, or name its folder by JAVA_HOME=….`,
+  );
+}
+
+const javaRelease = (program: string, env: Environment): number =>
+  Number(/version "(\d+)/.exec(outputOf(program, ['-version'], env) ?? '')?.[1] ?? 0);
+
+/** Maven, which is needed once. */
+export function findMaven(env: Environment): string {
+  if (outputOf('mvn', ['--version'], env) !== undefined) return 'mvn';
+  throw new MissingError(
+    'LocalStack needs Maven (mvn) once, to install DynamoDB Local: put it on the PATH, and run this again.',
+  );
+}
+
+/** The npm that came with the Node.js that started this, or the one on the PATH: its program and first arguments. */
+export function findNpm(env: Environment): readonly [string, ...string[]] {
+  const script = env['npm_execpath'];
+  return script !== undefined && existsSync(script) ? [process.execPath, script] : ['npm'];
+}

@@ -9,10 +9,16 @@ export interface Failure {
   readonly name: string;
 }
 
+/** A test that was skipped. */
+export interface Skipped {
+  readonly name: string;
+  readonly reason: string;
+}
+
 /** A suite fails with its tests, of which each has an event of its own. */
 const OF_TESTS = 'subtestsFailed';
 
-/** A reporter of Node's test runner: a line of JSON for each test that failed. */
+/** A reporter of Node's test runner: a line of JSON for each test that failed or was skipped. */
 export default async function* failuresReporter(
   source: AsyncIterable<TestEvent>,
 ): AsyncGenerator<string, void> {
@@ -29,6 +35,11 @@ export default async function* failuresReporter(
         file: relative(process.cwd(), file),
         name: [...under.slice(0, nesting), name].join(' > '),
       });
+    }
+    if (event.type === 'test:pass') {
+      const { name, skip = false } = event.data;
+      const reason = typeof skip === 'string' && skip !== '' ? skip : 'without a reason';
+      if (skip !== false) yield `${JSON.stringify({ name, reason } satisfies Skipped)}\n`;
     }
     if (event.type !== 'test:summary') continue;
     // A test may be defined by a module that several files share; the summary names the file that ran it.

@@ -3,11 +3,12 @@ import { appendFileSync, globSync, mkdtempSync, readFileSync, rmSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import type { Failure } from './failures-reporter.ts';
+import type { Failure, Skipped } from './failures-reporter.ts';
 
 /*
  * Runs a suite beside real servers: `node test/suite.ts test/cluster [--isolation none]`. With --rerun, as CI calls it, a file
- * with a test that fails is run once more, by itself: what passes then is named as FLAKY, what fails again fails the suite.
+ * with a test that fails is run once more, by itself: what passes then is named as FLAKY, what fails again fails the suite. Tests that
+ * were skipped are named and counted, with their reasons.
  */
 
 const { values, positionals } = parseArgs({
@@ -16,6 +17,9 @@ const { values, positionals } = parseArgs({
 });
 /** The names of flaky tests are added to this file, too, by who runs several suites. */
 const { TAINTWARD_FLAKY } = process.env;
+
+/** Reasons by tests. */
+const skipped = new Map<string, string>();
 
 /** Runs test files one after the other, and returns the tests that failed; `undefined`: what failed is no test. */
 function run(files: readonly string[]): readonly Failure[] | undefined {
@@ -34,8 +38,13 @@ function run(files: readonly string[]): readonly Failure[] | undefined {
       { stdio: 'inherit' },
     );
     const lines = readFileSync(failures, 'utf8').split('\n').filter(Boolean);
-    if (status !== 0 && lines.length === 0) return undefined;
-    return lines.map((line): Failure => JSON.parse(line));
+    const told = lines.map((line): Failure | Skipped => JSON.parse(line));
+    const failed: Failure[] = [];
+    for (const each of told) {
+      if ('reason' in each) skipped.set(each.name, each.reason);
+      else failed.push(each);
+    }
+    return status !== 0 && failed.length === 0 ? undefined : failed;
   } finally {
     rmSync(folder, { recursive: true });
   }
@@ -65,3 +74,5 @@ else {
   for (const name of flaky) process.stdout.write(`FLAKY ${name}\n`);
   if (TAINTWARD_FLAKY && flaky.length > 0) appendFileSync(TAINTWARD_FLAKY, `${flaky.join('\n')}\n`);
 }
+process.stdout.write(`\n${skipped.size} skipped by name\n`);
+for (const [name, reason] of skipped) process.stdout.write(`SKIPPED ${name}: ${reason}\n`);

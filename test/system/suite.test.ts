@@ -7,6 +7,8 @@ import { describe, type TestContext, test } from 'node:test';
 import { PROJECT_DIR } from '../../cdk/bundle.ts';
 
 const STEADY = "import { test } from 'node:test'; test('steady', () => {});";
+const SKIPPED =
+  "import { test } from 'node:test'; test('rests', (t) => t.skip('its server has no such thing'));";
 const BROKEN = "import { test } from 'node:test'; test('broken', () => { throw new Error('as ever'); });";
 
 /** A test in a suite that fails the first time it is run, defined by a module that is no test file. */
@@ -47,6 +49,17 @@ for (const isolation of ['process', 'none']) {
 
     test('passes if all of its tests do', (t) => {
       assert.equal(suite(t, { 'a.test.ts': STEADY }, ...own, '--rerun').status, 0);
+    });
+
+    test('names and counts the tests that were skipped, with their reasons', (t) => {
+      const { status, lines } = suite(t, { 'a.test.ts': STEADY, 'b.test.ts': SKIPPED }, ...own);
+      assert.deepEqual(
+        { status, count: lines('1 skipped'), skipped: lines('SKIPPED') },
+        {
+          ...{ status: 0, count: ['1 skipped by name'] },
+          skipped: ['SKIPPED rests: its server has no such thing'],
+        },
+      );
     });
 
     test('passes, and names the test, if what failed passes by itself', (t) => {

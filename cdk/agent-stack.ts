@@ -6,6 +6,7 @@ import { type AgentNames, agentNames, agentsPrefix } from '#shared/aws/agent-nam
 import type {
   agentVariables,
   deltaQueueVariables,
+  endpointVariables,
   historyVariables,
   installationVariables,
   matchingVariables,
@@ -71,6 +72,8 @@ export class AgentStack extends Stack {
 
   /** What gives access to nothing. */
   #tell(identity: AgentIdentity, id: string, { cluster }: AgentConfig, config: Config): void {
+    if (config.endpoint === 'localstack')
+      identity.setEnvironment({ ENDPOINT: config.endpoint } satisfies ValuesOf<typeof endpointVariables>);
     identity.setEnvironment({
       AGENT: id,
       CLUSTER: cluster,

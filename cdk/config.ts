@@ -2,6 +2,7 @@ import { Aws } from 'aws-cdk-lib';
 import type { Node } from 'constructs';
 import * as z from 'zod';
 import { agentClusterSchema, agentNames, agentsPrefix } from '#shared/aws/agent-names.ts';
+import { LOCALSTACK_ACCOUNT, notForAccount } from '#shared/aws/localstack.ts';
 import { agentIdSchema } from '#shared/clusters/registry.ts';
 import { HISTORY_DAYS, LEAST_HISTORY_DAYS, MOST_HISTORY_DAYS } from '#shared/store/stored.ts';
 
@@ -203,6 +204,13 @@ const schema = z
     tracing: flag.default(false),
     /** Whether the clusters' gate `TaintTolerationComparisonOperators` is on, so that `Lt` and `Gt` match. */
     comparisonOperators: flag.default(false),
+    /** `localstack`: the stack is for LocalStack, and for no account of AWS. */
+    endpoint: z.enum(['aws', 'localstack'], 'must be aws or localstack').default('aws'),
+  })
+  .refine(({ endpoint, relay }) => endpoint === 'aws' || relay === 'external', {
+    path: ['relay'],
+    error:
+      'must be external, or not set, beside taintward:endpoint=localstack, which runs no containers for the stack',
   })
   .refine(({ relay, relays }) => relays === undefined || relay === 'external', {
     path: ['relays'],
@@ -235,16 +243,30 @@ export type AgentConfig = z.output<typeof agent>;
 /** What can be chosen about a deployment. */
 export type Config = z.output<typeof schema>;
 
+/** What another key says of a key that is not set. */
+const impliedBy = ({ endpoint }: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> =>
+  endpoint === 'localstack' ? { relay: 'external' } : {};
+
 /**
  * Reads the configuration: the keys of the CDK context that start with `taintward:`, from `cdk.json` or the command
- * line. Throws `ConfigError`.
+ * line. `account`: the one that is deployed to, as the CDK tells the app, where it knows. Throws `ConfigError`.
  */
-export function readConfig(node: Node): Config {
+export function readConfig(node: Node, account = process.env['CDK_DEFAULT_ACCOUNT']): Config {
+  const config = parsed(node);
+  if (config.endpoint === 'localstack' && (account ?? LOCALSTACK_ACCOUNT) !== LOCALSTACK_ACCOUNT)
+    throw new ConfigError(
+      `The context key ${PREFIX}endpoint cannot be used: ${notForAccount(account ?? '')}.`,
+    );
+  return config;
+}
+
+function parsed(node: Node): Config {
   const context: Record<string, unknown> = node.getAllContext();
   const ours = Object.entries(context)
     .filter(([key]) => key.startsWith(PREFIX))
     .map(([key, value]) => [key.slice(PREFIX.length), value]);
-  const found = schema.safeParse(Object.fromEntries(ours));
+  const given = Object.fromEntries(ours);
+  const found = schema.safeParse({ ...impliedBy(given), ...given });
   if (found.success) return found.data;
   const [issue] = found.error.issues;
   const [key, ...within] = (issue?.path ?? []).filter((part) => typeof part === 'string');

@@ -11,6 +11,7 @@ import { TTL_IDENTITY } from '#functions/expiry/expired-record.ts';
 import { EXPIRY_BATCH_SIZE } from '#functions/expiry/handler.ts';
 import type {
   clusterMetricVariables,
+  endpointVariables,
   historyVariables,
   installationVariables,
   matchingVariables,
@@ -221,9 +222,12 @@ export class Functions extends Construct {
   }
 
   #setMatching(fn: ServiceFunction): void {
+    const { endpoint, comparisonOperators } = this.#props.config;
     fn.setEnvironment({
-      COMPARISON_OPERATORS: String(this.#props.config.comparisonOperators),
+      COMPARISON_OPERATORS: String(comparisonOperators),
     } satisfies ValuesOf<typeof matchingVariables>);
+    if (endpoint === 'localstack')
+      fn.setEnvironment({ ENDPOINT: endpoint } satisfies ValuesOf<typeof endpointVariables>);
   }
 }
 

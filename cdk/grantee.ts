@@ -1,4 +1,4 @@
-import { Stack, Validations } from 'aws-cdk-lib';
+import { Stack, Token, Validations } from 'aws-cdk-lib';
 import { Grant, type IGrantable } from 'aws-cdk-lib/aws-iam';
 import type { IConstruct } from 'constructs';
 
@@ -40,8 +40,8 @@ export function grantWildcard(
 
 /** An ARN as cdk-nag prints it: what CloudFormation fills in stands in angle brackets. */
 function asPrinted(arn: string, { partition, region, account }: Stack): string {
-  return arn
-    .replace(partition, '<AWS::Partition>')
-    .replace(region, '<AWS::Region>')
-    .replace(account, '<AWS::AccountId>');
+  const filledIn = { '<AWS::Partition>': partition, '<AWS::Region>': region, '<AWS::AccountId>': account };
+  return Object.entries(filledIn)
+    .filter(([, value]) => Token.isUnresolved(value))
+    .reduce((printed, [name, value]) => printed.replace(value, name), arn);
 }

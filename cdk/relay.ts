@@ -19,6 +19,7 @@ import { type IPrincipal, ManagedPolicy } from 'aws-cdk-lib/aws-iam';
 import { LogGroup } from 'aws-cdk-lib/aws-logs';
 import { Construct, type IDependable } from 'constructs';
 import {
+  type endpointVariables,
   type followedVariables,
   type metricVariables,
   NODES_PER_MIB,
@@ -55,6 +56,8 @@ function bindRelay(relay: Grantee, { config, state, deltas, clusters }: RelayPro
     ...(own?.clusterRoles && { roles: own.clusterRoles }),
     ...(own?.kubeconfigSecrets && { secrets: own.kubeconfigSecrets }),
   });
+  if (config.endpoint === 'localstack')
+    relay.setEnvironment({ ENDPOINT: config.endpoint } satisfies ValuesOf<typeof endpointVariables>);
   if (own) {
     relay.setEnvironment({ CLUSTERS: own.clusters.join(',') } satisfies ValuesOf<typeof followedVariables>);
   }

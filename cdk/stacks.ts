@@ -1,4 +1,5 @@
 import { type App, Stage } from 'aws-cdk-lib';
+import { LOCALSTACK_ACCOUNT } from '#shared/aws/localstack.ts';
 import { AgentStack } from './agent-stack.ts';
 import type { Config } from './config.ts';
 import { TaintwardStack } from './taintward-stack.ts';
@@ -17,12 +18,16 @@ export interface Stacks {
  * the CDK that name no stack mean the service's.
  */
 export function addStacks(app: App, config: Config): Stacks {
-  const service = new TaintwardStack(app, config.name, { config });
+  // What is for LocalStack names its account, and the CDK deploys it to no other.
+  const place = config.endpoint === 'localstack' ? { env: { account: LOCALSTACK_ACCOUNT } } : {};
+  const service = new TaintwardStack(app, config.name, { config, ...place });
   const agents = Object.entries(config.agents ?? {});
   if (agents.length === 0) return { service, agents: new Map() };
   const stage = new Stage(app, STAGE);
   return {
     service,
-    agents: new Map(agents.map(([id, agent]) => [id, new AgentStack(stage, id, { config, agent })])),
+    agents: new Map(
+      agents.map(([id, agent]) => [id, new AgentStack(stage, id, { config, agent, ...place })]),
+    ),
   };
 }

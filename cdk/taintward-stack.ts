@@ -63,7 +63,9 @@ export class TaintwardStack extends Stack {
       ...{ ...shared, functions },
       ...(relay ? { relay } : {}),
     });
-    this.#say('Dashboard', 'Where to look.', this.#dashboardUrl(dashboard.name));
+    // LocalStack has no console of AWS.
+    if (config.endpoint === 'aws')
+      this.#say('Dashboard', 'Where to look.', this.#dashboardUrl(dashboard.name));
     this.#say('AlarmsTell', 'Who is told when an alarm rings.', told);
     this.#say('TableName', 'The command line is told of it by TAINTWARD_TABLE.', state.table.tableName);
     this.#say(

@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import type { SQSClient } from '@aws-sdk/client-sqs';
 import { STSClient } from '@aws-sdk/client-sts';
 import { CLIENT_SETTINGS } from '#shared/aws/client-settings.ts';
-import type { deltaQueueVariables, Variables } from '#shared/aws/environment.ts';
+import type { deltaQueueVariables, endpointVariables, Variables } from '#shared/aws/environment.ts';
 import { DynamoDbLeases } from '#shared/clusters/dynamodb-leases.ts';
 import { DynamoDbRulebook } from '#shared/clusters/dynamodb-rulebook.ts';
 import { allRulesReader } from '#shared/clusters/rulebook.ts';
@@ -34,9 +34,9 @@ export interface AwsRelay {
   stop(): Promise<void>;
 }
 
-/** A relay with its state and queues on AWS, which follows nothing yet. Asks STS first who it is. */
+/** A relay with its state and queues on AWS, which follows nothing yet. Asks STS first who it is; throws as `ownSender` does. */
 export async function openAwsRelay(
-  queues: Variables<typeof deltaQueueVariables>,
+  queues: Variables<typeof deltaQueueVariables & typeof endpointVariables>,
   { table, sqs, nodeBudget, metrics, log }: AwsRelayDeps,
 ): Promise<AwsRelay> {
   const clock = systemClock;
@@ -51,7 +51,9 @@ export async function openAwsRelay(
   const relay = new Relay({
     rules,
     rulebook,
-    leases: new DynamoDbLeases(table, { sender: await ownSender(new STSClient(CLIENT_SETTINGS), log) }),
+    leases: new DynamoDbLeases(table, {
+      sender: await ownSender(new STSClient(CLIENT_SETTINGS), log, queues.ENDPOINT),
+    }),
     store: new DynamoDbStore(table),
     history: new DynamoDbHistory(table),
     outbox: new Outbox({

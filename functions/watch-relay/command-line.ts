@@ -12,6 +12,7 @@ const PURPOSES: Readonly<Record<keyof typeof relayEnvironment.shape, string>> = 
   CLUSTERS:
     'the only clusters to follow, names and beginnings of names (edge-*), separated by commas; absent: all',
   NODE_BUDGET: 'how many nodes to take on while other relays take the rest; a cluster counts as 100',
+  ENDPOINT: 'localstack, where LocalStack is in place of AWS; refused in a real account',
   PROBE_HOST: 'where /healthz, /readyz and /metrics are served',
   PROBE_PORT: 'their port',
 };

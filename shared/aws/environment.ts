@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { agentIdSchema } from '#shared/clusters/registry.ts';
 import { agentClusterSchema } from './agent-names.ts';
+import { accountOf, endpointSchema, LOCALSTACK_ACCOUNT, notForAccount } from './localstack.ts';
 
 /** A process was started with an environment it cannot work with; the message names the variable and the fix. */
 export class EnvironmentError extends Error {
@@ -73,14 +74,38 @@ export const clusterMetricVariables = { METRICS_BY_CLUSTER: flag };
 /** The event bus that is told what becomes of evictions; absent: none. */
 export const noticeVariables = { EVENT_BUS: text.exactOptional() };
 
+/**
+ * Set where LocalStack is in place of AWS: its SQS names the account as the sender of every message. Whoever reads it refuses to
+ * work in any account but LocalStack's.
+ */
+export const endpointVariables = { ENDPOINT: endpointSchema.exactOptional() };
+
 /** A group of variables as it is read. */
 export type Variables<Group extends z.ZodRawShape> = z.output<z.ZodObject<Group>>;
 
 /** The values for a group of variables; tells the compiler of any that is forgotten. */
 export type ValuesOf<Variables> = { readonly [Name in keyof Variables]: string };
 
+const namedAccount = { ...timerVariables, ...endpointVariables };
+
+/** Has an environment refused that is for LocalStack, and names a queue of another account. */
+function forItsAccount<Shape extends z.ZodRawShape & typeof namedAccount>(shape: Shape): z.ZodObject<Shape> {
+  return z.object(shape).check((context) => {
+    const { ENDPOINT, EVICTIONS_DUE_ARN } = context.value as Variables<typeof namedAccount>;
+    const account = accountOf(EVICTIONS_DUE_ARN);
+    if (ENDPOINT === undefined || account === LOCALSTACK_ACCOUNT) return;
+    context.issues.push({
+      code: 'custom',
+      path: ['ENDPOINT'],
+      input: ENDPOINT,
+      message: notForAccount(account),
+    });
+  });
+}
+
 /** What both delta functions read from their environment. */
-export const deltaEnvironment = z.object({
+export const deltaEnvironment = forItsAccount({
+  ...endpointVariables,
   ...tableVariables,
   ...historyVariables,
   ...sourceVariables,
@@ -93,7 +118,7 @@ export const deltaEnvironment = z.object({
 });
 
 /** What `evict` reads from its environment. */
-export const evictEnvironment = z.object({
+export const evictEnvironment = forItsAccount({
   ...deltaEnvironment.shape,
   ...metricVariables,
   ...clusterMetricVariables,
@@ -130,6 +155,7 @@ const probeVariables = {
 
 /** What the relay reads from its environment. */
 export const relayEnvironment = z.object({
+  ...endpointVariables,
   ...tableVariables,
   ...deltaQueueVariables,
   ...metricVariables,
@@ -147,7 +173,8 @@ export const relayEnvironment = z.object({
 export const agentVariables = { AGENT: agentIdSchema, CLUSTER: agentClusterSchema };
 
 /** What an agent reads from its environment; the queue of what is due, its schedules and dead letters are its own. */
-export const agentEnvironment = z.object({
+export const agentEnvironment = forItsAccount({
+  ...endpointVariables,
   ...agentVariables,
   ...tableVariables,
   ...historyVariables,

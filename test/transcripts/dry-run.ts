@@ -26,6 +26,7 @@ const PROGRAMS = [
   'cosign',
   'date',
   'docker',
+  'env',
   'gh',
   'git',
   'grep',
@@ -54,6 +55,9 @@ printf '%s\\0' "\${0##*/}" "$@" '${END}' >>"$CALLS"
 [ "\${0##*/}" != grep ]
 `;
 
+/** Nothing runs in the background that could be ended. */
+const PRELUDE = 'kill() { :; }';
+
 /**
  * The calls that a page's blocks of the shell make, loops and substitutions too, none of which reaches its program. Fails where the
  * shell does not understand a block, or where it calls what is not expected of pages.
@@ -66,10 +70,10 @@ export function callsOf(page: string): readonly Call[] {
     chmodSync(join(dir, first), 0o755);
     for (const other of others) symlinkSync(first, join(dir, other));
     const notes = join(dir, 'calls');
-    const script = blocksOf(pageText(page))
+    const commands = blocksOf(pageText(page))
       .filter(({ language }) => language === 'sh')
-      .flatMap(commandsOf)
-      .join('\n');
+      .flatMap(commandsOf);
+    const script = [PRELUDE, ...commands].join('\n');
     const { stderr } = spawnSync('/bin/sh', ['-c', script], {
       cwd: dir,
       env: { PATH: dir, CALLS: notes },

@@ -50,7 +50,7 @@ function comparable(said: string): readonly string[] {
 }
 
 /** The lines that ought to have been said, and were not. */
-function missing(expected: readonly string[], said: string): readonly string[] {
+export function missing(expected: readonly string[], said: string): readonly string[] {
   const lines = comparable(said);
   return comparable(expected.filter((line) => line !== '…').join('\n')).filter(
     (line) => !lines.includes(line),
@@ -194,6 +194,8 @@ export interface FollowOptions {
   readonly sections?: (heading: string) => boolean;
   /** What policy.yaml holds before the page says so. */
   readonly policy?: string;
+  /** Commands, by their beginnings, that are not known where it is followed. */
+  readonly without?: readonly string[];
 }
 
 /**
@@ -203,7 +205,7 @@ export interface FollowOptions {
 export async function followPage(
   t: TestContext,
   page: string,
-  { suite, names = [], env = process.env, sections = () => true, policy = '' }: FollowOptions,
+  { suite, names = [], env = process.env, sections = () => true, policy = '', without = [] }: FollowOptions,
 ): Promise<void> {
   assert.equal(FOLLOWED_PAGES[page]?.by, suite, `${page} is followed by its own suite`);
   const called = (text: string): string =>
@@ -221,6 +223,8 @@ export async function followPage(
     for (const [at, command] of said.entries()) {
       const awaited = at === said.length - 1 ? expected : [];
       if (block.language === 'text') await follower.type(called(command), awaited);
+      else if (without.some((beginning) => command.startsWith(beginning)))
+        t.diagnostic(`${page}: not known here: ${nameOf(command)}`);
       else if (isFollowed(page, nameOf(command), suite)) await follower.run(called(command), awaited);
     }
   }

@@ -1,5 +1,5 @@
-/** Who follows pages: `npm run test:system`, `npm run test:cluster`, `npm run test:deployed`. */
-export type Suite = 'system' | 'cluster' | 'deployed';
+/** Who follows pages: `npm run test:system` and so on. */
+export type Suite = 'system' | 'cluster' | 'deployed' | 'localstack';
 
 /** How it is known that the commands of a page do what it says. */
 export interface FollowedPage {
@@ -79,6 +79,7 @@ export const FOLLOWED_PAGES: Readonly<Record<string, FollowedPage>> = {
     },
   },
   'events.md': { by: 'deployed' },
+  'try-localstack.md': { by: 'localstack', except: { 'npm ci': ITS_CI } },
   'policy.md': {
     by: 'deployed',
     except: {

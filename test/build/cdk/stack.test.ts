@@ -2,6 +2,7 @@
 import './stack/agents.ts';
 import './stack/config.ts';
 import './stack/functions.ts';
+import './stack/localstack.ts';
 import './stack/monitoring.ts';
 import './stack/nag.ts';
 import './stack/names.ts';

@@ -15,7 +15,7 @@ import { readConfig } from '../../../cdk/config.ts';
 
 const CDK_COMMANDS = ['bootstrap', 'deploy', 'destroy', 'diff', 'synth'];
 /** Options of the AWS CDK that pages name. */
-const CDK_FLAGS = ['--force', '--import-existing-resources', '--require-approval'];
+const CDK_FLAGS = ['--require-approval', '--force', '--import-existing-resources', '--require-approval'];
 
 const { scripts } = JSON.parse(readFileSync(join(PROJECT_DIR, 'package.json'), 'utf8')) as {
   readonly scripts: Readonly<Record<string, string>>;
@@ -45,7 +45,7 @@ test('each command of README and docs is run by a suite, or it is said why by no
 /** What is done with a program's words; throws where it would not understand them. */
 const READERS: Readonly<Record<string, (args: readonly string[]) => void>> = {
   npx: ([program = '', ...args]) => {
-    const reader = { cdk: readCdk, taintward: readTaintward }[program];
+    const reader = { cdk: readCdk, cdklocal: readCdk, taintward: readTaintward }[program];
     assert.ok(reader, `npx ${program}`);
     reader(args);
   },

@@ -41,6 +41,7 @@ describe('the configuration', () => {
       metricsByCluster: false,
       tracing: false,
       comparisonOperators: false,
+      endpoint: 'aws',
     } satisfies Config);
   });
 

@@ -25,6 +25,9 @@ const ENVIRONMENTS: Readonly<Record<FunctionName, z.ZodObject>> = {
 };
 
 let template: Template;
+/** Of LocalStack's account. */
+const QUEUE_ARN = 'arn:aws:sqs:us-east-1:000000000000:q';
+
 before(() => {
   template = synthesized();
 });
@@ -76,15 +79,15 @@ describe('each function', () => {
   });
 
   test('is given exactly the environment that it reads', () => {
-    const whole = synthesized({ 'taintward:eventBus': 'ops' });
+    const whole = synthesized({ 'taintward:eventBus': 'ops', 'taintward:endpoint': 'localstack' });
     for (const name of FUNCTION_NAMES) {
       const { properties } = functionNamed(name, whole);
       const { Variables: given } = properties['Environment'] as { Variables: Properties };
       assert.deepEqual(Object.keys(given).sort(), Object.keys(ENVIRONMENTS[name].shape).sort());
-      // What CloudFormation fills in is a URL where one is asked for.
+      // What CloudFormation fills in is a URL, or an ARN, where one is asked for.
       const filled = Object.entries(given).map(([key, value]) => [
         key,
-        typeof value === 'string' ? value : 'https://example.com/1/q',
+        typeof value === 'string' ? value : key.endsWith('_ARN') ? QUEUE_ARN : 'https://example.com/1/q',
       ]);
       readEnvironment(ENVIRONMENTS[name], Object.fromEntries(filled));
     }

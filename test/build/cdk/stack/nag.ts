@@ -6,6 +6,10 @@ describe('cdk-nag finds nothing that is not acknowledged, with a reason,', () =>
 
   test('with a relay of your own', () => checked({ 'taintward:relay': 'external' }));
 
+  test('for LocalStack', () => {
+    checked({ 'taintward:endpoint': 'localstack', 'taintward:agents': { brought: { cluster: 'third' } } });
+  });
+
   test('behind addresses that stay, with keys of yours', () => {
     checked({
       'taintward:fixedAddresses': 'true',

@@ -1,0 +1,134 @@
+import assert from 'node:assert/strict';
+import { type ChildProcessWithoutNullStreams, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { freePort } from '#test/aws/server-process.ts';
+import { until } from '#test/cluster/rig/until.ts';
+import { missing } from '#test/transcripts/follow-page.ts';
+import { isFollowed } from '#test/transcripts/followed-pages.ts';
+import { blocksOf, commandsOf, nameOf, pageText } from '#test/transcripts/page.ts';
+import { PROJECT_DIR } from '../../cdk/bundle.ts';
+
+const PAGE = 'try-localstack.md';
+/** The port that the page names. */
+const PORT = '4566';
+/** What only asks is asked again until its answer is as the page says. */
+const ASKS = /^(npx taintward (explain|history|pending)|aws (sqs|scheduler|dynamodb|logs)) /;
+/** The first time, half a gigabyte is installed. */
+const PATIENCE_MS = 15 * 60_000;
+/** Not of a clone, or made there. */
+const LEFT_OUT = ['.git', 'node_modules', 'cdk.out', '.taintward'];
+
+/** A clone of the repository after `npm ci`, and the folder for temporary files of who works in it. */
+function cloned(t: TestContext): { readonly clone: string; readonly temporary: string } {
+  const folder = mkdtempSync(join(tmpdir(), 'taintward-try-'));
+  t.after(() => rmSync(folder, { recursive: true, maxRetries: 5 }));
+  const [clone, temporary] = [join(folder, 'clone'), join(folder, 'tmp')];
+  cpSync(PROJECT_DIR, clone, {
+    recursive: true,
+    filter: (path) => !LEFT_OUT.includes(basename(path)),
+  });
+  symlinkSync(join(PROJECT_DIR, 'node_modules'), join(clone, 'node_modules'));
+  mkdirSync(temporary);
+  return { clone, temporary };
+}
+
+/** The one terminal of who follows the page. */
+class Terminal {
+  readonly #shell: ChildProcessWithoutNullStreams;
+  #output = '';
+  #commands = 0;
+
+  constructor(t: TestContext, cwd: string, env: NodeJS.ProcessEnv) {
+    // With job control, as at a prompt.
+    this.#shell = spawn('bash', ['-m'], { cwd, env });
+    for (const stream of [this.#shell.stdout, this.#shell.stderr]) {
+      stream.setEncoding('utf8').on('data', (text: string) => {
+        this.#output += text;
+      });
+    }
+    // Whatever it started ends with it, and it ends with its input: with this process.
+    this.#shell.stdin.write("trap 'kill $(jobs -p) 2>/dev/null; wait' EXIT\n");
+    t.after(async () => {
+      if (this.#shell.exitCode !== null) return;
+      this.#shell.stdin.end();
+      await once(this.#shell, 'exit');
+    });
+  }
+
+  /** Types a command, waits until the prompt is back and everything expected was printed, and returns all that was. */
+  async run(command: string, expected: readonly string[]): Promise<string> {
+    const deadlineAt = Date.now() + PATIENCE_MS;
+    for (;;) {
+      const from = this.#output.length;
+      const said = () => this.#output.slice(from);
+      await this.#prompt(command);
+      const goesOn = command.endsWith('&');
+      if (goesOn && expected.length > 0)
+        await until(
+          `${command} says what it should`,
+          () => missing(expected, said()).length === 0,
+          PATIENCE_MS,
+        );
+      const lines = missing(expected, said());
+      if (lines.length === 0) return said();
+      assert.ok(
+        ASKS.test(command) && Date.now() < deadlineAt,
+        `${command} does not say\n${lines.join('\n')}\nbut\n${said()}`,
+      );
+    }
+  }
+
+  async #prompt(command: string): Promise<void> {
+    this.#commands += 1;
+    const mark = new RegExp(`^prompt ${this.#commands}: (\\d+)$`, 'm');
+    // The shell's own input is ours.
+    this.#shell.stdin.write(`{ ${command}\n} </dev/null\necho "prompt ${this.#commands}: $?"\n`);
+    const [, code] = await until(
+      `the prompt after ${command}`,
+      () => mark.exec(this.#output) ?? undefined,
+      PATIENCE_MS,
+    );
+    assert.equal(code, '0', `${command} ends with ${code}:\n${this.#output}`);
+  }
+}
+
+test('who follows the page evicts a pod by functions on LocalStack, sees what it says, and leaves nothing behind', async (t) => {
+  assert.ok(process.env['KUBECONFIG'], 'KUBECONFIG names no cluster');
+  const { clone, temporary } = cloned(t);
+  const port = String(await freePort());
+  const here = (text: string): string =>
+    text
+      .replaceAll(PORT, port)
+      .replace('npm run --silent localstack', `npm run --silent localstack -- --port ${port}`);
+  const terminal = new Terminal(t, clone, { ...process.env, TMPDIR: temporary, PROBE_PORT: '0' });
+  const blocks = blocksOf(pageText(PAGE));
+  let typed = 0;
+  let evictedAfter = 0;
+  for (const [index, block] of blocks.entries()) {
+    if (block.language !== 'sh') continue;
+    const next = blocks[index + 1];
+    const expected = next?.language === '' ? next.lines.map(here) : [];
+    const commands = commandsOf(block);
+    for (const [at, command] of commands.entries()) {
+      typed += 1;
+      if (command.startsWith('kubectl apply')) evictedAfter = typed;
+      if (!isFollowed(PAGE, nameOf(command), 'localstack')) continue;
+      const said = await terminal.run(here(command), at === commands.length - 1 ? expected : []);
+      if (command.startsWith('npx taintward explain')) assert.match(said, / was evicted from node try /);
+      if (command.startsWith('aws logs')) assert.match(said, /"pod":"now".*"event":"eviction\.done"/);
+    }
+  }
+  assert.ok(evictedAfter > 0 && evictedAfter <= 10, `the pod is evicted after ${evictedAfter} commands`);
+  await until('LocalStack is gone with its files', () =>
+    readdirSync(temporary).every((name) => !/localstack/.test(name)),
+  );
+  const processes = execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' });
+  assert.deepEqual(
+    processes.split('\n').filter((line) => line.includes(temporary)),
+    [],
+  );
+});

@@ -3,9 +3,9 @@ import { existsSync, globSync } from 'node:fs';
 import { delimiter, isAbsolute, join } from 'node:path';
 import { MissingError } from './missing-error.ts';
 
-/** Python versions that LocalStack 4.14 starts with, the preferred one first. */
-const PYTHONS = ['3.13', '3.12'];
-const LEAST_PYTHON = [3, 12] as const;
+/** What it was run with. It starts with 3.12, too, where DynamoDB then fails (`threading.Lock | None`). */
+const PYTHONS = ['3.13'];
+const LEAST_PYTHON = [3, 13] as const;
 const LEAST_JAVA = 17;
 
 /** What programs are looked for by; `process.env`, but in tests. */
@@ -17,7 +17,7 @@ function outputOf(program: string, args: readonly string[], env: Environment): s
   return status === 0 ? stdout + stderr : undefined;
 }
 
-/** Python 3.12 or newer: the one that PYTHON names, or one on the PATH, or one that pyenv has. */
+/** Python 3.13 or newer: the one that PYTHON names, or one on the PATH, or one that pyenv has. */
 export function findPython(env: Environment): string {
   const given = env['PYTHON'];
   const candidates =

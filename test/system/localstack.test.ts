@@ -37,12 +37,12 @@ describe('LocalStack on this host names what is missing, before it installs anyt
     [
       'Python',
       { java: JAVA, mvn: MAVEN },
-      /needs Python 3\.12 or newer, and no python3 on the PATH is: .*PYTHON=/,
+      /needs Python 3\.13 or newer, and no python3 on the PATH is: .*PYTHON=/,
     ],
     [
       'a Python that is new enough',
-      { python3: 'Python 3.11.7', java: JAVA, mvn: MAVEN },
-      /needs Python 3\.12 or newer/,
+      { python3: 'Python 3.12.1', java: JAVA, mvn: MAVEN },
+      /needs Python 3\.13 or newer/,
     ],
     [
       'Java',

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { LACKS } from '#test/aws/localstack.ts';
 import { momentComes } from '#test/cluster/rig/on-time.ts';
 import { tolerates } from '#test/cluster/rig/tolerations.ts';
 import { until } from '#test/cluster/rig/until.ts';
@@ -142,7 +143,7 @@ test('with no tainted node there are leases and polls and nothing else', async (
 test(`${PODS} pods of a node that go together: at most ${TARGET_CALLS_PER_POD} AWS calls each, and $${TARGET_DOLLARS_PER_MILLION} per million`, async (t) => {
   const { alpha, account } = deployed();
   if (!account.functionsTap) {
-    t.skip('what functions call can be counted only where they run beside the suite');
+    t.skip(LACKS.tap);
     return;
   }
   await quiet();

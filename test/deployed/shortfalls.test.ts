@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { LACKS } from '#test/aws/localstack.ts';
 import { ROOT } from './rig/command.ts';
 import { deployed } from './rig/deployed-stage.ts';
 import { shortfallTable } from './rig/shortfalls.ts';
@@ -13,7 +14,7 @@ const END = '\n<!-- end -->';
 
 test('the guide names what the stand-in for an account does not do, and nothing else', async (t) => {
   if (!deployed().account.isOurs) {
-    t.skip('the guide tells of MiniStack');
+    t.skip(LACKS.table);
     return;
   }
   await deployed().withRelays(0);

@@ -17,6 +17,20 @@ import { accountEnvironment } from './rig/emulated-account.ts';
 
 const ENFORCE = 'test/deployed/rig/enforce.yaml';
 
+/**
+ * What differs on LocalStack. It says how much the table takes at once; and it evaluates alarms, but makes no metrics of logs, so one
+ * that wants to hear of relays rings.
+ */
+const ON_LOCALSTACK: readonly (readonly [RegExp, string])[] = [
+  [/at once 4000, or 2000 pods that are scheduled/g, 'at once nobody says how many'],
+  [/^ {2}BAD +alarms .*: clusters without a relay\.\n.*\n/gm, ''],
+  [
+    /(?<=Of <count>, all tell nobody when they ring\.\n.*\n)/g,
+    '  ok   alarms   Of <count>, all have no data yet, as in the first minutes.\n',
+  ],
+  [/\[ends with 2\]\n(?=\n\$ taintward status beta\n)/g, ''],
+];
+
 /** As a process of its own: its account is in the environment. */
 function taintward(...args: readonly string[]): Promise<Said> {
   const { account, state } = deployed();
@@ -32,7 +46,7 @@ function taintward(...args: readonly string[]): Promise<Said> {
 }
 
 test('a session at a deployment', async (t) => {
-  const { queues, alpha, beta, state } = deployed();
+  const { account, queues, alpha, beta, state } = deployed();
   const startedAt = Date.now();
   const dir = mkdtempSync(join(tmpdir(), 'told-'));
   t.after(() => rmSync(dir, { recursive: true }));
@@ -54,6 +68,7 @@ test('a session at a deployment', async (t) => {
     // As many as the stand-in's machine runs, and as there are.
     [/(?<=Lambda runs |alarms +Of )\d+/g, '<count>'],
     [/\bafter \d+\.\d s\b/g, ''],
+    ...(account.isLocalStack ? ON_LOCALSTACK : []),
   ];
   const at = new Transcript({ run: taintward, names });
   await at.say('clusters', 'list');

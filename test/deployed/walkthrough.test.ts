@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import pMap from 'p-map';
+import { skippedOnLocalStack, UNKNOWN_COMMANDS } from '#test/aws/localstack.ts';
 import { callsOf } from '#test/transcripts/dry-run.ts';
 import { followPage } from '#test/transcripts/follow-page.ts';
 import { FOLLOWED_PAGES } from '#test/transcripts/followed-pages.ts';
@@ -11,6 +12,9 @@ import { deployed, ENFORCE, GUIDE_NAMES } from './rig/deployed-stage.ts';
 
 const AWS_WITHIN_MS = 30_000;
 const policy = readFileSync(ENFORCE, 'utf8');
+
+/** Commands of the guide that the account does not know. */
+const without = () => (deployed().account.isLocalStack ? UNKNOWN_COMMANDS : []);
 
 /** Has both clusters governed as the other tests want it, whatever a page applied or paused. */
 async function enforceAgain(): Promise<void> {
@@ -31,6 +35,7 @@ test('the guide does what it says, command after command', async (t) => {
     names: GUIDE_NAMES,
     policy,
     env,
+    without: without(),
   });
 });
 
@@ -50,7 +55,8 @@ test('a bus is told of evictions, and a chat is, as the page on events says', as
 });
 
 test('access to clusters is given and taken as its page says', async (t) => {
-  const { raw, deployment } = deployed();
+  const { raw, deployment, account } = deployed();
+  if (await skippedOnLocalStack(t, account.url, 'eks')) return;
   const env = deployed().guideEnvironment;
   const aws = (...args: readonly string[]) => run('aws', args, { env, withinMs: AWS_WITHIN_MS });
   const subnets = ['--resources-vpc-config', 'subnetIds=subnet-1,subnet-2'];
@@ -113,6 +119,7 @@ test('who follows the guide to the end leaves nothing of the service in the acco
     sections: (heading) => heading === 'Uninstall',
     names: GUIDE_NAMES,
     env: deployed().guideEnvironment,
+    without: without(),
   });
   assert.deepEqual(await ours(), []);
 });

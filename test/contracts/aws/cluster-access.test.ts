@@ -10,6 +10,7 @@ import { AwsClients } from '#shared/clusters/aws-clients.ts';
 import { eksConnection } from '#shared/clusters/eks-connection.ts';
 import { kubeconfigSecretConnection } from '#shared/clusters/kubeconfig-secret-connection.ts';
 import { type AwsEndpoint, awsClientConfig, awsEndpoint } from '#test/aws/endpoint.ts';
+import { skippedOnLocalStack } from '#test/aws/localstack.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { NOW } from '../partition-builders.ts';
 
@@ -59,7 +60,8 @@ describe('reaching clusters through the AWS APIs', () => {
     await assert.rejects(connection.requestOptions(), /GetSecretValue on arn:\S+ found nothing/);
   });
 
-  test('a role is assumed before EKS is asked, which says that it has no such cluster', async () => {
+  test('a role is assumed before EKS is asked, which says that it has no such cluster', async (t) => {
+    if (await skippedOnLocalStack(t, endpoint.url, 'eks')) return;
     const role = { arn: 'arn:aws:iam::000000000000:role/taintward-access', externalId: 'x' };
     const access = { kind: 'eks', clusterName: 'nobody', region: 'us-east-1', role } as const;
     const connection = eksConnection(access, aws, new DrivenClock(NOW));

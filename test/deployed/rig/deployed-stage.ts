@@ -14,7 +14,7 @@ import { taskLaunch } from './image/task.ts';
 import { ManagedCluster } from './managed-cluster.ts';
 import { DeployedQueue } from './queues.ts';
 import { type Invocation, RawAws } from './raw-aws.ts';
-import { type Launch, RelayProcess } from './relay-process.ts';
+import { type Launch, printedLaunch, RelayProcess } from './relay-process.ts';
 import { StoredState } from './stored-state.ts';
 
 /** What the guide calls `npx taintward`. */
@@ -91,6 +91,8 @@ export class DeployedStage {
     opened.defer(() => deployment.close());
     await deployment.bootstrap();
     await deployment.deploy();
+    // One that was given is there for the next run, too.
+    if (!account.isOurs) opened.defer(() => deployment.destroy());
     const config = awsClientConfig(account.url);
     const secrets = new SecretsManagerClient(config);
     const sqs = new SQSClient({ ...config, useQueueUrlAsEndpoint: false });
@@ -142,7 +144,7 @@ export class DeployedStage {
     await this.cli('clusters', 'remove', name);
   }
 
-  /** Starts one more, by default as a task of the stack. */
+  /** Starts one more, by default as a task of the stack; where that runs none, by the command that it prints. */
   async startRelay(launch?: Launch): Promise<RelayProcess> {
     const relay = await RelayProcess.start(this.account.url, launch ?? (await this.#task()));
     this.relays.push(relay);
@@ -150,6 +152,7 @@ export class DeployedStage {
   }
 
   async #task(): Promise<Launch> {
+    if (this.account.isLocalStack) return printedLaunch(this.deployment.output('RelayCommand'));
     return taskLaunch(await this.raw.taskDefinition(RELAY_TASK), (name) => this.deployment.image(name));
   }
 

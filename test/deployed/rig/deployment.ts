@@ -43,6 +43,7 @@ export class Deployment {
       CDK_OUT: this.#dir,
       CDK_ENVIRONMENT: account.environment,
       ...(account.isOurs ? { CDK_APPLIES_LOOPS: 'yes' } : {}),
+      ...(account.isLocalStack ? { CDK_ENDPOINT: 'localstack' } : {}),
     };
   }
 

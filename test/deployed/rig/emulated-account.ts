@@ -1,5 +1,6 @@
 import { dirname } from 'node:path';
 import { startMiniStack } from '#test/aws/endpoint.ts';
+import { isLocalStack } from '#test/aws/localstack.ts';
 import { freePort } from '#test/aws/server-process.ts';
 import { AwsTap } from './aws-tap.ts';
 
@@ -16,16 +17,21 @@ export interface EmulatedAccount {
   readonly functionsTap?: AwsTap;
   /** Whether it is a MiniStack that was started for this. */
   readonly isOurs: boolean;
+  /** Whether it is LocalStack. */
+  readonly isLocalStack: boolean;
   /** That MiniStack's process. */
   readonly pid?: number;
   close(): Promise<void>;
 }
 
-/** The one that `AWS_ENDPOINT_URL` names (LocalStack works), or else a MiniStack of our own. */
+/** The one that `AWS_ENDPOINT_URL` names, LocalStack for one (`npm run localstack`), or else a MiniStack of our own. */
 export async function openEmulatedAccount(): Promise<EmulatedAccount> {
   const environment = `aws://${ACCOUNT}/${REGION}`;
   const given = process.env['AWS_ENDPOINT_URL'];
-  if (given) return { url: given, environment, isOurs: false, close: async () => {} };
+  if (given) {
+    const close = async () => {};
+    return { url: given, environment, isOurs: false, isLocalStack: await isLocalStack(given), close };
+  }
   const port = await freePort();
   const functionsTap = await AwsTap.open(`http://localhost:${port}`);
   const endpoint = await startMiniStack(port, {
@@ -39,7 +45,8 @@ export async function openEmulatedAccount(): Promise<EmulatedAccount> {
     await functionsTap.close();
   };
   const { url, pid } = endpoint;
-  return { url, environment, isOurs: true, functionsTap, close, ...(pid === undefined ? {} : { pid }) };
+  const about = { environment, isOurs: true, isLocalStack: false };
+  return { url, ...about, functionsTap, close, ...(pid === undefined ? {} : { pid }) };
 }
 
 /** The environment of a process that speaks to the account, by way of `url`. */

@@ -5,6 +5,7 @@ import type { EndedPod, EvictionRecord, Partition } from '#shared/eviction/recor
 import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
 import { DynamoDbTable, toAttributes } from '#shared/store/dynamodb-table.ts';
 import { nodeItemKey, scheduledKey } from '#shared/store/items.ts';
+import { TTL_ATTRIBUTE } from '#shared/store/table-definition.ts';
 import { until } from '#test/cluster/rig/until.ts';
 import type { PodLife } from '#test/cluster/rig/witness.ts';
 
@@ -52,6 +53,12 @@ export class StoredState {
   /** Takes a node's item away. */
   async forgetNode(cluster: string, node: string): Promise<void> {
     await this.#table.delete(nodeItemKey(refOf(cluster, node)));
+  }
+
+  /** Has the time to live of a record be over. */
+  async outlive(cluster: string, pod: PodLife): Promise<void> {
+    const key = scheduledKey(refOf(cluster, pod.node), podUid(pod.uid));
+    await this.#table.update({ key, set: { [TTL_ATTRIBUTE]: Math.floor(Date.now() / 1_000) - 1 } });
   }
 
   /**

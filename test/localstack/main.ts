@@ -40,7 +40,8 @@ async function serve(running: RunningLocalStack): Promise<number> {
     sqs: new SQSClient({ ...config, useQueueUrlAsEndpoint: false }),
   };
   const over = new AbortController();
-  const sending = keepSending(clients, { signal: over.signal, note });
+  // Nobody waits for its last call: LocalStack is gone then.
+  void keepSending(clients, { signal: over.signal, note });
   process.stdout.write(`${url}\n`);
   const stopped = new Promise<'stopped'>((resolve) =>
     stopping.signal.aborted
@@ -50,7 +51,6 @@ async function serve(running: RunningLocalStack): Promise<number> {
   const outcome = await Promise.race([running.ended.then(() => 'ended' as const), stopped]);
   over.abort();
   if (outcome === 'ended') note(`LocalStack ended by itself. The end of its log:\n${running.log()}`);
-  await sending;
   await running.close();
   return outcome === 'ended' ? 1 : 0;
 }

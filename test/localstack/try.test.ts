@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type ChildProcessWithoutNullStreams, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
@@ -43,8 +43,7 @@ class Terminal {
   #commands = 0;
 
   constructor(t: TestContext, cwd: string, env: NodeJS.ProcessEnv) {
-    // With job control, as at a prompt.
-    this.#shell = spawn('bash', ['-m'], { cwd, env });
+    this.#shell = spawn('bash', { cwd, env });
     for (const stream of [this.#shell.stdout, this.#shell.stderr]) {
       stream.setEncoding('utf8').on('data', (text: string) => {
         this.#output += text;
@@ -52,10 +51,10 @@ class Terminal {
     }
     // Whatever it started ends with it, and it ends with its input: with this process.
     this.#shell.stdin.write("trap 'kill $(jobs -p) 2>/dev/null; wait' EXIT\n");
+    const ended = once(this.#shell, 'exit');
     t.after(async () => {
-      if (this.#shell.exitCode !== null) return;
       this.#shell.stdin.end();
-      await once(this.#shell, 'exit');
+      await ended;
     });
   }
 
@@ -123,6 +122,9 @@ test('who follows the page evicts a pod by functions on LocalStack, sees what it
     }
   }
   assert.ok(evictedAfter > 0 && evictedAfter <= 10, `the pod is evicted after ${evictedAfter} commands`);
+  await until('the relay has stopped', () =>
+    readFileSync(join(clone, 'relay.log'), 'utf8').includes('"relay.stopped"'),
+  );
   await until('LocalStack is gone with its files', () =>
     readdirSync(temporary).every((name) => !/localstack/.test(name)),
   );

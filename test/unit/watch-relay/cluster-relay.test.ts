@@ -99,6 +99,16 @@ const upsert = (...keys: readonly string[]): WatchEvent<LiveNode> => ({
   object: { ...liveNode('n1', ...keys), resourceVersion: '2' },
 });
 
+test('how far clocks differ is told by the relay that speaks for the cluster alone', async (context) => {
+  const given = bench(context);
+  given.cluster.skewMs = 700;
+  const { relay } = relayOf(context, given);
+  assert.equal(relay.skewMs, undefined);
+  relay.start();
+  await given.time.pass(SECOND);
+  assert.equal(relay.skewMs, 700);
+});
+
 test('a relay takes the lease, lists, tells what is tainted, and follows', async (context) => {
   const given = bench(context);
   given.cluster.nodes.watches = [
@@ -137,6 +147,20 @@ describe('that nobody evicts', () => {
     rules.say({ policy: { ...POLICY, mode: 'enforce' } });
     await given.time.pass(20 * SECOND);
     assert.equal(relay.nobodyEvicts, false);
+  });
+
+  test('is not told of a cluster that is not heard: what was known of its pods may be over', async (context) => {
+    const given = bench(context);
+    const { relay, rules } = relayOf(context, given);
+    rules.say({ policy: POLICY });
+    const away = new ApiError('the connection was refused', 0);
+    given.cluster.nodes.watches = [
+      { events: [], end: away, afterMs: FORGOTTEN_MS - 60 * SECOND },
+      { events: [], end: away },
+    ];
+    relay.start();
+    await given.time.pass(FORGOTTEN_MS + 30 * SECOND);
+    assert.deepEqual([relay.state.kind, relay.nobodyEvicts], ['deaf', false]);
   });
 
   test('is not so of pods that tolerate their taints, and of taints that the built-in controller does not heed', async (context) => {
@@ -688,6 +712,18 @@ describe('when nodes go down', () => {
     assert.deepEqual(told(nodes).slice(5), []);
     assert.deepEqual(relay.trips, rulebook.state.trips);
     assert.ok(events().includes('guard.tripped'));
+  });
+
+  test('the guard goes by the policy of now, also by one that comes when they are down', async (context) => {
+    const { given, relay, rules, rulebook } = failing(context);
+    const guard = { ...DEFAULT_POLICY.guard, cluster: { percent: 100, nodes: 100 } };
+    rules.say({ policy: { ...DEFAULT_POLICY, guard } });
+    relay.start();
+    await given.time.pass(20 * SECOND);
+    assert.deepEqual(rulebook.state.trips, []);
+    rules.say({ policy: DEFAULT_POLICY });
+    await given.time.pass(SECOND);
+    assert.equal(rulebook.state.trips.length, 1);
   });
 
   test('the guard lets go by itself when they have been up again for five minutes', async (context) => {

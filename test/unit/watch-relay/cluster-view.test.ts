@@ -152,6 +152,18 @@ describe('a node', () => {
     assert.deepEqual(view.counts, { nodes: 1, tainted: 0, pods: 0 });
   });
 
+  test('that is untainted forgets what somebody else deleted there: another taint had nothing to do with it', () => {
+    const view = new ClusterView(clusterName('c1'), 1);
+    view.replaceNodes([liveNode('n1', 'a')], at(0));
+    view.replacePods(N1, [livePod('u1')], at(0));
+    view.deletePod(livePod('u1', { deleted: { at: at(1), by: 'other' } }));
+    assert.equal(view.nodeDelta(N1, at(2), false).deleted?.length, 1);
+    view.upsertNode(liveNode('n1'), at(2));
+    view.upsertNode(liveNode('n1', 'b'), at(3));
+    view.replacePods(N1, [], at(3));
+    assert.equal(view.nodeDelta(N1, at(3), false).deleted, undefined);
+  });
+
   test('that is untainted is told at once, also before its pods are listed, whose list then comes too late', () => {
     const { view, hear, said } = silent();
     hear(view.replaceNodes([liveNode('n1', 'a')], at(0)));

@@ -150,6 +150,20 @@ describe('a streamed list', () => {
     assert.equal(given.failures.length, 2);
   });
 
+  test('that breaks now and then, and comes whole in between, is asked for streamed each time', async (context) => {
+    const given = bench(context);
+    given.nodes.watches = [
+      { events: [upsert('a', '5')], end: broken() },
+      { events: streamed('7', 'a'), end: gone() },
+      { events: [upsert('a', '8')], end: broken() },
+      { events: streamed('9', 'a', 'b'), end: 'hang' },
+    ];
+    given.start();
+    await given.time.pass(5 * SECOND);
+    assert.deepEqual(given.heard, ['all: a', 'all: a b']);
+    assert.deepEqual(given.nodes.listed, []);
+  });
+
   for (const status of [400, 422]) {
     test(`that the server does not know (${status}) is asked for by pages at once`, async (context) => {
       const given = bench(context);
@@ -165,6 +179,33 @@ describe('a streamed list', () => {
       assert.deepEqual(given.failures, []);
     });
   }
+
+  test('is asked for streamed again after one by pages: the server may be another one by then', async (context) => {
+    const given = bench(context);
+    given.nodes.watches = [
+      { events: [], end: refused(422) },
+      { events: [], end: gone() },
+      { events: streamed('9', 'b'), end: 'hang' },
+    ];
+    given.nodes.lists = [page('7', 'a')];
+    given.start();
+    await given.time.pass(5 * SECOND);
+    assert.deepEqual(given.heard, ['all: a', 'all: b']);
+    assert.deepEqual(watchedFrom(given), ['all', '7', 'all']);
+  });
+
+  test('that is refused with a Retry-After of a day is asked for again after ten minutes', async (context) => {
+    const given = bench(context);
+    given.nodes.watches = [
+      { events: [], end: refused(429, 24 * 3600) },
+      { events: streamed('7', 'a'), end: 'hang' },
+    ];
+    given.start();
+    await given.time.pass(10 * MINUTE - SECOND);
+    assert.equal(given.nodes.watched.length, 1);
+    await given.time.pass(2 * SECOND);
+    assert.deepEqual(given.heard, ['all: a']);
+  });
 
   test('that is refused with Retry-After is asked for again after that, streamed', async (context) => {
     const given = bench(context);
@@ -594,6 +635,15 @@ describe('nodes without end, as no cluster has them', () => {
     assert.equal(given.heard[0], 'all: a');
     assert.ok(given.heard.length < 65, `${given.heard.length}`);
     assert.match(said(given)[0] ?? '', TOO_MANY);
+  });
+
+  test('are none where few are there at a time, however many come and go', async (context) => {
+    const given = bench(context);
+    const comings = upserts.flatMap((upserted) => [upserted, { ...upserted, kind: 'delete' as const }]);
+    given.nodes.watches = [{ events: [...streamed('1', 'a'), ...comings], end: 'hang' }];
+    given.start();
+    await given.time.settle();
+    assert.deepEqual([given.heard.length, said(given)], [201, []]);
   });
 
   test('are none where the same few change again and again', async (context) => {

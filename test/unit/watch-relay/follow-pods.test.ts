@@ -322,6 +322,16 @@ describe('beyond a hundred nodes', () => {
     assert.deepEqual(given.heard, ['n1:', 'n1:']);
   });
 
+  test('that falls silent begins at the newest, and its nodes are listed anew: its version may be one that was lost', async (context) => {
+    const given = sharing(context);
+    given.follower.add(n1);
+    await given.time.settle();
+    given.pods.answer = () => page('50', podOn('n1', 'u1', '49'));
+    await given.time.pass(152 * SECOND);
+    assert.equal(given.watch().options.resourceVersion, '50');
+    assert.deepEqual(given.heard, ['n1:', 'n1: u1@49']);
+  });
+
   test('what a gap hid is listed also when the newest version is refused at first', async (context) => {
     const given = sharing(context);
     given.follower.add(n1);
@@ -470,6 +480,24 @@ describe('lists', () => {
     );
     assert.equal(new Set(given.heard.map((line) => line.split(':')[0])).size, 90);
     assert.ok(given.lists().length < 20, `${given.lists().length} lists`);
+  });
+
+  test('of all pods take no room from later ones once they have come', async (context) => {
+    const given = bench(context);
+    const labels = { large: 'x'.repeat(getHeapStatistics().heap_size_limit / 600) };
+    given.pods.answer = async ({ onNode, continue: token = '0' }) => {
+      if (onNode !== undefined) await new Promise((resolve) => setTimeout(resolve, 2 * SECOND));
+      if (onNode !== undefined) return page('10');
+      const all = page('10', { ...podOn('n90', `u${token}`, '9'), labels });
+      return Number(token) < 60 ? { ...all, continue: `${Number(token) + 1}` } : all;
+    };
+    for (const _ of [1, 2]) {
+      await given.addMany(90);
+      await given.time.pass(20 * SECOND);
+      for (let index = 1; index <= 90; index++) given.follower.remove(nodeName(`n${index}`));
+    }
+    assert.ok(given.lists().filter(({ continue: token }) => token === '60').length === 2);
+    assert.deepEqual(given.failures, []);
   });
 
   test('that never end, of pods without end, fill no memory, and those of each node are listed all the same', async (context) => {

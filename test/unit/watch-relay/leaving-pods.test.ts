@@ -54,6 +54,11 @@ describe('an evicted pod', () => {
     assert.deepEqual(stuckAt(view, 91), []);
   });
 
+  test('of another node is not taken from the list of this one', () => {
+    const view = viewOf('a', leaving('u1'), leaving('u2', { node: nodeName('n2') }));
+    assert.deepEqual([stuckAt(view, 91), view.watched()], [['u1'], [N1]]);
+  });
+
   test('is told of with its finalizers, and with how its node is', () => {
     const finalizers = ['example.com/backup'];
     const pod = leaving('u1', { leaving: { overAt: at(30), finalizers } });

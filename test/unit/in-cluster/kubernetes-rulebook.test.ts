@@ -52,6 +52,15 @@ describe('KubernetesRulebook', () => {
     assert.deepEqual(await audited(), [1, 0]);
   });
 
+  test('of two processes that apply their files, the one that read before the other wrote is in conflict', async () => {
+    const { orders } = await rulebook.read(own);
+    const found = { orders, file: await rulebook.appliedFile(own) };
+    const file = (hash: string) => ({ hash, writtenAt: NOW });
+    assert.equal(await rulebook.noteFile(own, found, file('a')), 'changed');
+    assert.equal(await rulebook.noteFile(own, found, file('b')), 'conflict');
+    assert.deepEqual(await rulebook.appliedFile(own), file('a'));
+  });
+
   test('orders leave what was released of the guard as it is', async () => {
     const { orders, guard } = await rulebook.read(own);
     const released = { scope: 'people', trippedAt: NOW, nodes: 6, outOf: 10, upTo: 7 } as const;

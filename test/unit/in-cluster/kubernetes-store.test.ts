@@ -3,6 +3,7 @@ import { beforeEach, describe, test } from 'node:test';
 import { KubernetesStore } from '#functions/in-cluster/kubernetes-store.ts';
 import { distinct, HISTORY_CHARS, historyOf } from '#functions/in-cluster/node-eviction.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
+import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { fieldsOf } from '#shared/kubernetes/api-json.ts';
 import { HISTORY_DAYS, NODE_SECONDS } from '#shared/store/stored.ts';
 import {
@@ -125,6 +126,30 @@ describe('KubernetesStore', () => {
     assert.equal((await leader.load(ref, NOW)).revision, 0);
   });
 
+  test('what happened is ended by who leads also where another hand changed the object meanwhile', async () => {
+    const leader = new KubernetesStore({ objects, own, leads: () => true });
+    const [first, second] = someRecords(2);
+    assert.ok(first && second);
+    await leader.commit(ref, 0, { ...none, node: aNode(), schedule: [first, second] }, NOW);
+    await new KubernetesStore({ objects, own }).end(ref, [anEnding(first)], NOW);
+    await leader.end(ref, [anEnding(second)], NOW);
+    const { scheduled, ended } = await leader.load(ref, NOW);
+    assert.deepEqual([scheduled.size, [...ended.keys()]], [0, [first.uid, second.uid]]);
+  });
+
+  test('who leads does not go by what stood before a write whose answer was lost', async () => {
+    const leader = new KubernetesStore({ objects, own, leads: () => true });
+    const record = aRecord();
+    await leader.commit(ref, 0, { ...none, node: aNode(), schedule: [record] }, NOW);
+    const { replace } = objects;
+    objects.replace = async (object) => {
+      await replace.call(objects, object);
+      throw new ApiError('the connection broke', 0);
+    };
+    await assert.rejects(leader.end(ref, [anEnding(record)], NOW), { name: 'StoreError' });
+    assert.equal((await leader.load(ref, NOW)).scheduled.size, 0);
+  });
+
   test('commits, ends and loads of a node at once take turns: none is in conflict, and no load goes back', async () => {
     const leader = new KubernetesStore({ objects, own, leads: () => true });
     const records = someRecords(20);
@@ -181,6 +206,47 @@ describe('KubernetesStore', () => {
     assert.deepEqual(await left(over - 1), ['idle', 'live', 'told']);
     assert.deepEqual(await left(over), ['live', 'told']);
     assert.deepEqual(await left(over + 1), ['live']);
+  });
+
+  test('purging leaves a node on which something is scheduled, however long nothing was live', async () => {
+    await store.commit(
+      ref,
+      0,
+      { node: aNode({ taints: [] }), schedule: [aRecord()], end: [], live: false },
+      NOW,
+    );
+    await store.purge(NOW + NODE_SECONDS * 1000);
+    assert.equal((await store.load(ref, NOW)).scheduled.size, 1);
+  });
+
+  test('who leads remembers nothing of a node that was purged', async () => {
+    const leader = new KubernetesStore({ objects, own, leads: () => true });
+    await leader.commit(ref, 0, { ...none, node: aNode({ taints: [] }), live: false }, NOW);
+    await leader.purge(NOW + NODE_SECONDS * 1000);
+    assert.equal((await leader.load(ref, NOW)).revision, 0);
+  });
+
+  test('who loses the lease while he purges removes nothing more', async () => {
+    const refs = [aRef(own, 'one'), aRef(own, 'two')];
+    for (const each of refs)
+      await store.commit(each, 0, { ...none, node: aNode({ taints: [] }), live: false }, NOW);
+    let leads = true;
+    const former = new KubernetesStore({ objects, own, leads: () => leads });
+    const { remove } = objects;
+    objects.remove = async (...given) => {
+      await remove.apply(objects, given);
+      leads = false;
+    };
+    await assert.rejects(former.purge(NOW + NODE_SECONDS * 1000), { message: /does not hold the lease/ });
+    assert.equal((await Array.fromAsync(store.kept())).length, 1);
+  });
+
+  test('a tainted node is of the cluster that its state names, whatever its labels say', async () => {
+    await store.commit(ref, 0, { ...none, node: aNode() }, NOW);
+    const object = (await objects.get('node-7')) as Parameters<FakeObjects['replace']>[0];
+    const labels = { ...object.metadata.labels, 'taintward.dev/cluster': 'other' };
+    await objects.replace({ ...object, metadata: { ...object.metadata, labels } });
+    assert.deepEqual(await Array.fromAsync(store.taintedNodes(clusterName('other'))), []);
   });
 
   test('who may not write writes nothing', async () => {

@@ -72,7 +72,17 @@ test('alarms are those of its name, on all pages, with whom they tell', async ()
   const { account: of, asked } = account({
     DescribeAlarms: ({ NextToken }) =>
       NextToken
-        ? { MetricAlarms: [{ AlarmName: 'tw: b', StateValue: 'ALARM', StateTransitionedTimestamp: at }] }
+        ? {
+            MetricAlarms: [
+              { AlarmName: 'tw: b', StateValue: 'ALARM', StateTransitionedTimestamp: at },
+              {
+                AlarmName: 'tw: c',
+                StateValue: 'OK',
+                ActionsEnabled: false,
+                AlarmActions: ['arn:aws:sns:eu-west-1:1:ops'],
+              },
+            ],
+          }
         : {
             MetricAlarms: [
               {
@@ -91,6 +101,7 @@ test('alarms are those of its name, on all pages, with whom they tell', async ()
   assert.deepEqual(await of.alarms(), [
     { name: 'a', state: 'OK', since: 0, says: 'Mend it.', receivers: 1 },
     { name: 'b', state: 'ALARM', since: 0, says: '', receivers: 0 },
+    { name: 'c', state: 'OK', since: 0, says: '', receivers: 0 },
   ]);
   assert.equal(asked[0], 'DescribeAlarms tw:');
 });

@@ -274,6 +274,14 @@ test('of a deployment, releases, quotas for all of its nodes, and alarms are loo
   ]);
 });
 
+test('a lease that nobody holds is of no release', async (t) => {
+  const { fleet, leases, findings } = examined(t, {});
+  const lease = await leases.take(prod, undefined, 'relay-1', NOW);
+  assert.ok(lease);
+  await leases.release(lease);
+  assert.equal(ofAccount(await findings({ ...fleet, kind: 'deployed', account: WELL }))[0], 'versions ok');
+});
+
 test('what of an account may not be looked at is one finding each, and none is bad for that', async (t) => {
   const { fleet, findings } = examined(t, {});
   const refuse = () => Promise.reject(new FleetError('AWS does not tell of it.'));
@@ -281,6 +289,14 @@ test('what of an account may not be looked at is one finding each, and none is b
   assert.deepEqual(ofAccount(await findings({ ...fleet, kind: 'deployed', account })), [
     ...['versions warn', 'quotas warn', 'alarms warn'],
   ]);
+});
+
+test('a process of another release than this command is told of', async (t) => {
+  const { fleet, findings } = examined(t, {});
+  const running = (version: string) => async () => ({ version, startedAt: NOW, clusters: {}, queues: {} });
+  const told = async (version: string) =>
+    about('versions', await findings({ ...fleet, service: running(version) }))[0]?.[0];
+  assert.deepEqual([await told(VERSION), await told('0.0.1')], ['ok', 'warn']);
 });
 
 test('a cluster that does not answer its relay is told of before it counts as deaf', async (t) => {
@@ -299,6 +315,22 @@ test('what stands among the registrations of clusters and is none is found', asy
   const registry = { list: async () => ({ clusters: [], strays: [stray] }) } as unknown as ClusterRegistry;
   assert.deepEqual(about('registry', await findings({ ...fleet, registry })), [['bad', stray]]);
   assert.deepEqual(about('registry', await findings()), []);
+});
+
+test('the right to the Eviction API is asked for where the policy evicts by it, and nowhere else', async (t) => {
+  const { fleet, clock, findings } = examined(t, controllerManager('off'));
+  const limited = {
+    ...fleet,
+    cluster: async () => {
+      const live = shownCluster(controllerManager('off'), clock.now());
+      const allowed: typeof live.api.allowed = async ({ resource }) => resource !== 'pods/eviction';
+      return { ...live, api: Object.assign(live.api, { allowed }) };
+    },
+  };
+  const verdicts = async () => about('rights', await findings(limited)).map(([verdict]) => verdict);
+  assert.deepEqual(await verdicts(), ['ok']);
+  await (await fleet.operator()).applyPolicy(prod, 'mode: enforce\nmethod: evict\n');
+  assert.deepEqual(await verdicts(), ['bad']);
 });
 
 test('rights to the Leases of nodes that are missing are worth a word, and no fault', async (t) => {

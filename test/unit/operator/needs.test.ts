@@ -23,6 +23,11 @@ test('a cluster that is not let in, or only now read, is not called deaf as well
   assert.deepEqual(kindsOf({ heardAt, service: { ...VIEW, state: 'syncing' } }), []);
 });
 
+test('a cluster that is heard and does not answer needs somebody, whoever knows that', () => {
+  assert.deepEqual(kindsOf({ breakerOpen: true }), ['out-of-reach']);
+  assert.deepEqual(kindsOf({ service: { ...VIEW, state: 'live', breakerOpen: true } }), ['out-of-reach']);
+});
+
 test('of a cluster that cannot be read nothing else is said', () => {
   assert.deepEqual(kindsOf({ error: 'It is away.', heardAt: 0, stuck: 1 }), ['unreadable']);
 });

@@ -25,6 +25,7 @@ function queues(
       case 'GetQueueUrlCommand':
         if (String(input['QueueName']).startsWith('tw-agent-edge-2-'))
           throw new QueueDoesNotExist({ message: 'no such queue', $metadata: {} });
+        if (String(input['QueueName']).startsWith('tw-agent-denied-')) throw new Error('not authorized');
         return { QueueUrl: `https://sqs/${input['QueueName']}` };
       case 'GetQueueAttributesCommand': {
         const count = url.endsWith(`/tw-${box}`) ? letters.length : 0;
@@ -65,6 +66,13 @@ const many = Array.from({ length: 12 }, (_, index) => ({ MessageId: `m${index}`,
 
 test('dead letters are counted where there are some', async () => {
   assert.deepEqual([...(await queues(many).box.count())], [['evictions-due', 12]]);
+});
+
+test('a queue of an agent that may not be looked at is not taken for one that is not there', async () => {
+  const { box } = queues([], undefined, {}, ['edge-2', 'denied']);
+  const refused = { name: 'FleetError', message: /agent-denied-.* does not answer \(not authorized\)/ };
+  await assert.rejects(box.count(), refused);
+  await assert.rejects(box.backlog(), refused);
 });
 
 test('queues of agents are counted among the others, and what one has set aside is read and sent again by its name', async () => {

@@ -35,6 +35,20 @@ test('a fleet that goes on by itself needs nobody', async (t) => {
   assert.deepEqual(builtIn, { state: 'unknown', evidence: 'cluster prod was asked' });
 });
 
+test('a pause that is over is told as what it is then: enforced, until no moment', async (t) => {
+  const { status, fleet, clock } = await heard(t);
+  const operator = await fleet.operator();
+  await operator.applyPolicy(prod, 'mode: enforce');
+  await operator.pause(prod, { why: 'an upgrade', forMs: MINUTE_MS });
+  const told = async () => {
+    const [{ mode, pausedUntil } = assert.fail('there is no cluster')] = (await status()).clusters;
+    return [mode, pausedUntil];
+  };
+  assert.deepEqual(await told(), ['paused', NOW + MINUTE_MS]);
+  await clock.advanceTo(NOW + MINUTE_MS);
+  assert.deepEqual(await told(), ['enforce', undefined]);
+});
+
 test('what needs somebody is told, the most urgent first', async (t) => {
   const { status, store, leases, lease, rulebook, letters, fleet, clock } = await heard(t);
   const schedule = [
@@ -80,6 +94,63 @@ test('what cannot be read of one cluster, or of the queues, keeps nothing else b
   assert.deepEqual(clusters, [{ cluster: 'prod', error: 'It is away.' }]);
   assert.equal(deadLetters, undefined);
   assert.deepEqual(unknown, ['No npm start runs on this state directory now.', 'It is away.']);
+});
+
+test('neither the stop of all clusters nor the queues keep anything back when they cannot be read', async (t) => {
+  const { status, fleet } = await heard(t);
+  const { unknown, clusters, backlog, stop } = await status({
+    ...fleet,
+    backlog: () => Promise.reject(new StoreError('No right to the queues.')),
+    rulebook: Object.assign(Object.create(fleet.rulebook), {
+      read: fleet.rulebook.read.bind(fleet.rulebook),
+      fleetStop: () => Promise.reject(new StoreError('The stop cannot be read.')),
+    }),
+  });
+  assert.deepEqual([backlog, stop, clusters[0]?.nodes], [undefined, undefined, 7]);
+  assert.deepEqual(unknown.slice(1), ['No right to the queues.', 'The stop cannot be read.']);
+});
+
+test('a stop of all clusters that has expired needs nobody', async (t) => {
+  const { status, fleet, clock, lease, leases } = await heard(t);
+  await (await fleet.operator()).stopAll({ why: 'an incident', forMs: MINUTE_MS });
+  assert.deepEqual(
+    (await status()).needs.map(({ kind }) => kind),
+    ['stopped'],
+  );
+  await clock.advanceTo(NOW + MINUTE_MS);
+  await leases.renew(lease, { renewedAt: NOW, heardAt: NOW + MINUTE_MS });
+  const { stop, needs } = await status();
+  assert.deepEqual([stop, needs], [undefined, []]);
+});
+
+test('of the one process its own word counts, which is newer than what its lease says', async (t) => {
+  const { status, fleet } = await heard(t);
+  const view = {
+    nodes: 9,
+    tainted: 0,
+    pods: 0,
+    down: 0,
+    taintedByPeople: 0,
+    breakerOpen: true,
+    heardAt: NOW + 1,
+  };
+  const shown = async (state: 'live' | 'syncing') => {
+    const clusters = { prod: { ...view, state } };
+    const service = async () => ({ version: VERSION, startedAt: NOW, queues: {}, clusters });
+    const [found = assert.fail('there is no cluster')] = (await status({ ...fleet, service })).clusters;
+    return [found.nodes, found.breakerOpen, found.heardAt];
+  };
+  assert.deepEqual(await shown('live'), [9, true, NOW + 1]);
+  assert.deepEqual(await shown('syncing'), [7, true, NOW + 1], 'it has not listed them yet');
+});
+
+test('what was given up counts as that, and not as held', async (t) => {
+  const { status, store } = await heard(t);
+  const held = { by: { kind: 'observe' }, since: NOW } as const;
+  const schedule = [aRecord({ held, gaveUpAt: NOW }), aRecord({ held })];
+  await store.commit(aRef(prod), 0, { node: aNode(), schedule, end: [], live: true }, NOW);
+  const [{ held: counted, gaveUp } = assert.fail('there is no cluster')] = (await status()).clusters;
+  assert.deepEqual([counted, gaveUp], [1, 1]);
 });
 
 test('relays are told with what they have on their hands, and the releases of all parts with them', async (t) => {

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { POD_TAKEOVER } from '#functions/operator/takeover/at-pods.ts';
 import type { TakeoverState } from '#functions/operator/takeover/state.ts';
 import { takeoverFindings } from '#functions/operator/takeover-findings.ts';
+import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
 import type { Takeover } from '#shared/kubernetes/api.ts';
 
 const NOW = Date.UTC(2026, 10, 21, 12);
@@ -38,3 +40,24 @@ describe('the built-in controller rests', () => {
     });
   }
 });
+
+for (const [mode, told] of [
+  ['enforce', /taken over by/],
+  ['observe', /for so long nobody evicts 2 pods/],
+  ['paused', /for so long nobody evicts 2 pods/],
+] as const) {
+  test(`that the built-in controller waits longer for pods is told as what it means where the policy is ${mode}`, () => {
+    const faults = { missing: [], changed: [] };
+    const pods = {
+      by: 'the API server',
+      spec: POD_TAKEOVER,
+      faults,
+      namespaces: ['shop'],
+      taken: 2,
+      open: 0,
+    } as const;
+    const state: TakeoverState = { now: NOW, nodes: undefined, pods, alarms: { nodes: [], pods: [] } };
+    const [finding] = takeoverFindings(state, { mode, policy: { ...DEFAULT_POLICY, mode } });
+    assert.match(finding?.says ?? '', told);
+  });
+}

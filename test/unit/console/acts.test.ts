@@ -44,6 +44,12 @@ test('an act is shown before it is done, with how many pods go by it', async (t)
   assert.equal((await orders()).stop, undefined);
 });
 
+test('what an act has changed is seen by whoever asks next', async (t) => {
+  const { ask, perform } = await enforced(t);
+  await perform({ kind: 'stop', cluster: PROD, why: 'an incident' });
+  assert.equal((await ask('GET api/status', {})).clusters[0]?.stop?.why, 'an incident');
+});
+
 test('what was not shown, or not as it is by now, is not done', async (t) => {
   const { ask, operator, orders } = await enforced(t);
   const act = { kind: 'stop', cluster: PROD, why: 'an incident' } as const;

@@ -165,6 +165,26 @@ test('what cannot be read for now is told, and it goes on', (t) =>
     assert.equal((await next('status')).fleetStop?.why, 'a test');
   }));
 
+test('who listens after all others have left is told what changes', (t) =>
+  inNoTime(t, async () => {
+    const { listen, fleet, schedule } = await listening(t);
+    const first = await listen();
+    await first.next('pending');
+    first.leave();
+    const reads = t.mock.method(fleet, 'clusters');
+    for (
+      let before = -1;
+      before !== reads.mock.callCount();
+      await new Promise((done) => setTimeout(done, 3_000))
+    )
+      before = reads.mock.callCount();
+    const { next } = await listen();
+    const { version } = await next('pending');
+    await schedule(aRecord({ name: 'new' }));
+    const added = await next('pending');
+    assert.deepEqual([added.from, added.put.length], [version, 1]);
+  }));
+
 test('no more listen at a time than are meant to', (t) =>
   inNoTime(t, async () => {
     const { listen } = await listening(t);

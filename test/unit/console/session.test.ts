@@ -21,6 +21,27 @@ test('there are so many sessions and unopened links at most: the oldest end, and
   assert.ok(sessions.open(links[1] ?? ''));
 });
 
+test('when all sessions end, so does what could begin one', () => {
+  const sessions = new Sessions({ clock: new DrivenClock(NOW) });
+  const link = sessions.link();
+  const open = sessions.open(sessions.link());
+  sessions.close();
+  assert.ok(open?.ended.aborted);
+  assert.equal(sessions.open(link), undefined);
+});
+
+test('a session ends after twelve hours, whatever is done in it, and says so', async () => {
+  const clock = new DrivenClock(NOW);
+  const sessions = new Sessions({ clock });
+  const session = sessions.open(sessions.link());
+  assert.ok(session);
+  await clock.advanceTo(NOW + 12 * 3_600_000 - 1);
+  assert.equal(sessions.find(session.path, session.cookie), session);
+  await clock.advanceTo(NOW + 12 * 3_600_000);
+  assert.equal(sessions.find(session.path, session.cookie), undefined);
+  assert.ok(session.ended.aborted);
+});
+
 test('a link that nobody opens for an hour opens nothing', async () => {
   const clock = new DrivenClock(NOW);
   const sessions = new Sessions({ clock });

@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { FleetView } from '#functions/console/fleet-view.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
+import { NOW } from '#test/contracts/partition-builders.ts';
+import { DrivenClock } from '#test/world/driven-clock.ts';
+import { embeddedFleet } from '#test/world/embedded-fleet.ts';
+
+const PROD = clusterName('prod');
+
+/** A view of a fleet that answers once the test lets it, and how often it was read. */
+function viewed(t: TestContext) {
+  const clock = new DrivenClock(NOW);
+  const state = { reads: 0, answer: Promise.resolve() };
+  const clusters = async () => {
+    state.reads += 1;
+    await state.answer;
+    return [PROD];
+  };
+  const { fleet, rulebook } = embeddedFleet(t, { clusters: ['prod'], clock }, { clusters });
+  const view = new FleetView({
+    ...{ fleet, clock, matching: { comparisonOperators: false }, maxAgeMs: 1_000 },
+    builtIn: () => ({ state: 'unknown', evidence: '' }),
+  });
+  return { view, clock, state, rulebook, fleet };
+}
+
+test('who has changed something sees no look that began before', async (t) => {
+  const { view, state, fleet } = viewed(t);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  state.answer = promise;
+  const before = view.look();
+  const anew = view.lookAnew();
+  resolve();
+  await (await fleet.operator()).stopAll({ why: 'an incident' });
+  await before;
+  assert.equal((await anew).fleetStop?.why, 'an incident');
+  assert.equal(state.reads, 2);
+});
+
+test('a look that took long is relied on for longer: reading takes a tenth of the time at most', async (t) => {
+  const { view, clock, state } = viewed(t);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  state.answer = promise;
+  const first = view.look();
+  await clock.advanceTo(NOW + 2_000);
+  resolve();
+  await first;
+  await clock.advanceTo(NOW + 19_999);
+  await view.look();
+  assert.equal(state.reads, 1);
+  await clock.advanceTo(NOW + 20_000);
+  await view.look();
+  assert.equal(state.reads, 2);
+});

@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { chosenClusters } from '#functions/local/chosen-clusters.ts';
+import { chosenCluster, chosenClusters, reachedBy } from '#functions/local/chosen-clusters.ts';
 import { nodeName } from '#shared/eviction/identity.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
+import type { Connection } from '#shared/kubernetes/connection.ts';
+import { RestApi } from '#shared/kubernetes/rest-api.ts';
+import { systemClock } from '#shared/time/clock.ts';
 import { json, scriptedServer } from '../kubernetes/scripted-server.ts';
 
 /** A kubeconfig that the test writes; `a` leads to `server`, unless it is to name another cluster. */
@@ -40,6 +43,30 @@ test('what waiting does not mend is refused at once, with what there is', (t) =>
     () => chosenClusters({ ...choice, kubeconfig: `${path}.not` }, 'test'),
     /cannot be read \(ENOENT\)/,
   );
+});
+
+test('others than this process are told the whole path of the kubeconfig, wherever they run', () => {
+  const [[name, by] = []] = reachedBy({ contexts: ['a'], kubeconfig: 'some/config' });
+  assert.deepEqual([name, by], ['a', { context: 'a', kubeconfig: resolve('some/config') }]);
+  assert.deepEqual([...reachedBy({ contexts: ['a'], kubeconfig: undefined }).values()], [{ context: 'a' }]);
+});
+
+test('credentials that were refused are forgotten where they come from', () => {
+  const forgotten: string[] = [];
+  let lasting: Connection | undefined;
+  const connect = (): Connection => ({
+    host: 'there',
+    requestOptions: async () => ({ server: new URL('https://there'), headers: {} }),
+    forgetCredentials: () => void forgotten.push('a'),
+  });
+  const cluster = chosenCluster('a', connect, (connection) => {
+    lasting = connection;
+    return new RestApi(connection, systemClock, 'test');
+  });
+  cluster.readAccess();
+  lasting?.forgetCredentials?.();
+  assert.deepEqual(forgotten, ['a']);
+  cluster.api.close();
 });
 
 test('a context that is named twice is one cluster', (t) => {

@@ -97,6 +97,17 @@ describe('EmbeddedTimers', () => {
     );
   });
 
+  test('ask a queue that stays unreachable less and less, every ten seconds at last', async () => {
+    const queue = recordingSender(() => {
+      throw new QueueError('queue evictions-due could not be reached');
+    });
+    await timersOn(queue).arm(ref('n1'), [NOW]);
+    for (let seconds = 0; seconds < 600; seconds++) {
+      for (let tenths = 0; tenths < 10; tenths++) await pass(100);
+    }
+    assert.ok(queue.calls.length > 55 && queue.calls.length < 90, `${queue.calls.length} calls`);
+  });
+
   test('send only those messages again that the queue did not take', async () => {
     const queue = recordingSender((_, call) =>
       call === 1 ? [{ index: 1, reason: 'busy', permanent: false }] : [],
@@ -143,5 +154,26 @@ describe('EmbeddedTimers', () => {
     answer.resolve([]);
     await stopping;
     assert.deepEqual(sent(queue), [['n1@10']]);
+  });
+
+  test('once stopped, send nothing again that the queue did not take', async () => {
+    const answer = Promise.withResolvers<void>();
+    const queue = recordingSender();
+    const failing: RecordingSender = {
+      calls: queue.calls,
+      async send(messages) {
+        await queue.send(messages);
+        await answer.promise;
+        throw new QueueError('queue evictions-due could not be reached');
+      },
+    };
+    const timers = timersOn(failing);
+    await timers.arm(ref('n1'), [NOW + 10]);
+    await pass(10);
+    const stopping = timers.stop();
+    answer.resolve();
+    await stopping;
+    await pass(60_000);
+    assert.equal(queue.calls.length, 1);
   });
 });

@@ -97,6 +97,14 @@ describe('a cluster that cannot be managed', () => {
     });
   }
 
+  test('is deaf since the first time that it did not answer', async (t) => {
+    const { time, clusters } = await manage(t, scripted('a'), scripted('b', UNREACHABLE));
+    const [state] = clusters.states.values();
+    assert.ok(state?.kind === 'deaf');
+    await time.pass(MINUTE_MS);
+    assert.deepEqual([...clusters.states.values()], [state]);
+  });
+
   test('is tried after pauses that grow to a minute, and to ten seconds when it only does not answer', async (t) => {
     const [refused, away] = [scripted('refused', EXPIRED), scripted('away', UNREACHABLE)];
     const { time } = await manage(t, scripted('a'), refused, away);

@@ -255,6 +255,12 @@ describe('a state directory starts as before', () => {
   });
 });
 
+test('a stop of all clusters by an operator is not told as one for rules that are missing', async () => {
+  await start((operator) => operator.stopAll({ why: 'an incident' }));
+  const { logged, fleetStop } = await start();
+  assert.deepEqual([fleetStop?.why, logged], ['an incident', []]);
+});
+
 test('a database in memory has no note', () => {
   const store = new SqliteStore({ path: ':memory:' });
   assert.equal(new SqliteRulebook({ database: store.database }).recover(NOW), undefined);

@@ -70,5 +70,6 @@ test('a task is performed besides when it is asked for, but none after the stop'
   const stopping = upkeep.stop();
   upkeep.now(task('late'));
   await stopping;
+  await nextLoop();
   assert.deepEqual(done, ['slow', 'rearm']);
 });

@@ -80,12 +80,33 @@ test('after a gap, a pod that is held until some time has its timer for that tim
   assert.deepEqual(world.armed, [at(60), at(900)]);
 });
 
+test('a pod that nothing holds any more has a timer for its turn', async () => {
+  const world = await worldAfter(nodeDelta(1));
+  const held = { by: { kind: 'hold', id: 'h1' }, since: at(60) } as const;
+  const schedule = (await recordsIn(world)).map((record) => ({ ...record, held }));
+  await world.store.commit(ref, 1, { schedule, end: [], live: true }, at(60));
+  const policy = { ...rules.policy, drain: 10 };
+  const ranked = nodeDelta(120, { pods: [pod('u1', { rank: 100 })], wake: true });
+  await applyDeltas([ranked], {
+    ...world,
+    rules: async () => ({ ...rules, policy }),
+    clock: { now: () => at(120) },
+  });
+  assert.deepEqual(world.armed, [at(60), at(130)]);
+});
+
 test('a pod that tolerates everything on a tainted node costs no write', async () => {
   const world = await worldAfter(
     nodeDelta(1),
     podDelta(2, { pod: pod('u2', { tolerations: [{ operator: 'Exists' }] }) }),
   );
   assert.equal(world.store.commits, 1);
+});
+
+test('a countdown is told once, however often its pod changes', async () => {
+  const world = await worldAfter(nodeDelta(1), podDelta(20), podDelta(21));
+  const told = world.dueQueue.sent.map(({ body }) => parseDueMessage(body).kind);
+  assert.deepEqual(told, ['countdowns']);
 });
 
 test('a resync is no news: it is neither logged nor announced', async () => {
@@ -247,6 +268,8 @@ describe('deltas of several pods of a node', () => {
     assert.ok(!mayJoin([first], nodeDelta(3)));
     assert.ok(!mayJoin([nodeDelta(1)], second));
     assert.ok(!mayJoin([first], podDelta(2, { ref: elsewhere, pod: pod('u2') })));
+    const namesake = { ...ref, cluster: clusterName('c2') };
+    assert.ok(!mayJoin([first], podDelta(2, { ref: namesake, pod: pod('u2') })));
   });
 
   test('that fail leave none of themselves behind', async (t) => {

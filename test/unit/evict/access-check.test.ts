@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { withAccessCheck } from '#functions/evict/access-check.ts';
 import type { AccessQuestion } from '#shared/clusters/access-check.ts';
-import type { RegisteredCluster } from '#shared/clusters/registry.ts';
+import type { Part, RegisteredCluster } from '#shared/clusters/registry.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { EVICT_RIGHTS } from '#shared/kubernetes/rights.ts';
 import { systemClock } from '#shared/time/clock.ts';
@@ -20,8 +20,10 @@ async function evict(t: TestContext, answer: Answer) {
   const { connection, requests, host } = await scriptedServer(t, answer);
   const reached: RegisteredCluster[] = [];
   const handled: unknown[] = [];
-  const connect = (cluster: RegisteredCluster) => {
+  const parts: Part[] = [];
+  const connect = (cluster: RegisteredCluster, part: Part) => {
     reached.push(cluster);
+    parts.push(part);
     return connection;
   };
   const handle = async (event: { readonly Records: readonly string[] }) => {
@@ -29,7 +31,14 @@ async function evict(t: TestContext, answer: Answer) {
     return 'handled';
   };
   const ask = withAccessCheck(handle, { connect, clock: systemClock });
-  return { ask: (event: Parameters<typeof ask>[0]) => ask(event, {}), requests, host, reached, handled };
+  return {
+    ask: (event: Parameters<typeof ask>[0]) => ask(event, {}),
+    requests,
+    host,
+    reached,
+    parts,
+    handled,
+  };
 }
 
 /** An API server of this version that grants all verbs but these. */
@@ -42,8 +51,9 @@ const granting =
   };
 
 test('evict says that it could work in a cluster, and of which version that is', async (t) => {
-  const { ask, requests, reached } = await evict(t, granting());
+  const { ask, requests, reached, parts } = await evict(t, granting());
   assert.deepEqual(await ask(QUESTION), { works: true, version: 'v1.34.2' });
+  assert.deepEqual(parts, ['evict']);
   assert.deepEqual(reached[0]?.access, QUESTION.checkAccess.access);
   const reviews = requests.filter(({ method }) => method === 'POST');
   assert.equal(reviews.length, EVICT_RIGHTS.length + 1);

@@ -77,6 +77,16 @@ describe('an Event of ours', () => {
     }
   });
 
+  test('is one for each that holds a pod, also at the same moment', () => {
+    const brakes: readonly Brake[] = [
+      { kind: 'paused' },
+      { kind: 'hold', id: 'h1' },
+      { kind: 'stopped', scope: 'fleet' },
+      { kind: 'observe' },
+    ];
+    assert.equal(new Set(brakes.map((brake) => heldBack(record, brake).key)).size, brakes.length);
+  });
+
   test('is one for a pod and a moment, however often it is told', () => {
     const moved = { ...countdown, fireAt: at(90), moved: true };
     const keys = [countdown, countdown, moved].map((each) => countingDown(each, false).key);
@@ -92,6 +102,19 @@ test('countdowns that a delta function announces are told on their pods', async 
     bench.cluster.events.map(({ reason }) => reason),
     ['TaintwardScheduled'],
   );
+});
+
+test('a countdown is told as one that evicts while its cluster is paused, and not while it is observed', async () => {
+  const [body = ''] = encodeCountdowns({ ...ref, pods: [countdown] });
+  for (const [mode, word] of [
+    ['paused', 'Will'],
+    ['observe', 'Would'],
+  ] as const) {
+    const bench = evictBench();
+    bench.ruling = { ...rules, policy: { ...rules.policy, mode } };
+    await createHandler(bench)(sqsEvent(sqsRecord(body)), {} as Context);
+    assert.equal(bench.cluster.events[0]?.message.split(' ')[0], word);
+  }
 });
 
 const reasonsIn = async (ruling: Rules, tolerations = [tolerating('a', 60)]) => {

@@ -138,6 +138,12 @@ describe('the batch', () => {
     );
   });
 
+  test('gives back all that it tells of a node that fails', async () => {
+    const records = [anExpiry(ref, aRecord()), anExpiry(ref, aRecord())];
+    const load: Store['load'] = () => Promise.reject(new StoreError('out of reach'));
+    assert.deepEqual(await handle(records, { load }), records.map(sequenceOf));
+  });
+
   test('that comes again and again for one bad node has the others looked at once', async () => {
     const nodes = Array.from({ length: 20 }, (_, index) => ({ ...ref, node: nodeName(`node-${index}`) }));
     const records = nodes.map((node) => anExpiry(node, aRecord()));

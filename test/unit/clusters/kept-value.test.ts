@@ -76,3 +76,13 @@ test('many complaints about one value cost one renewal', async () => {
   }
   assert.equal(state.count, 2);
 });
+
+test('a value whose renewal failed a moment ago is not waited with when it gets useless', async () => {
+  const { clock, state, value } = counted();
+  await value.get();
+  state.failing = true;
+  await clock.advanceTo(START + USELESS_MS - 1_000);
+  assert.equal(await value.get(), 1);
+  await clock.advanceTo(START + USELESS_MS);
+  await assert.rejects(value.get(), /failure 3/);
+});

@@ -106,6 +106,23 @@ test('a cluster has as many holds as a decision can read', async () => {
   assert.equal(new Set((await orders()).holds.map(({ id }) => id)).size, 100);
 });
 
+test('a policy that only observes is not paused: at the end of the pause it would be enforced', async () => {
+  const { operator, orders } = anOperator();
+  await operator.applyPolicy(prod, 'mode: observe');
+  await assert.rejects(operator.pause(prod, { why: 'x', forMs: 60_000 }), { message: /is only observed/ });
+  assert.equal((await orders()).policy?.read.mode, 'observe');
+});
+
+test('a pause that is over by itself is not there to be ended', async () => {
+  const { operator, orders, clock } = anOperator();
+  await operator.applyPolicy(prod, 'mode: enforce');
+  await operator.pause(prod, { why: 'an upgrade', forMs: 60_000 });
+  const { revision } = await orders();
+  await clock.advanceTo(NOW + 60_000);
+  await assert.rejects(operator.unpause(prod, 'done'), { message: /^Cluster prod is not paused/ });
+  assert.equal((await orders()).revision, revision);
+});
+
 test('a policy that is enforced is paused for a while, and enforced again', async () => {
   const { operator, orders, told } = anOperator();
   await assert.rejects(operator.pause(prod, { why: 'x' }), {

@@ -120,6 +120,16 @@ describe('readOwn and replaceOwn', () => {
     assert.deepEqual(readdirSync(dir), ['file']);
   });
 
+  test('write a file that its owner can read, whatever the umask says', () => {
+    const umask = process.umask(0o777);
+    try {
+      replaceOwn(path, 'text');
+    } finally {
+      process.umask(umask);
+    }
+    assert.equal(statSync(path).mode & 0o777, 0o600);
+  });
+
   test('leave the target of a link as it is', () => {
     const victim = join(dir, 'victim');
     writeFileSync(victim, 'precious', { mode: 0o644 });

@@ -13,6 +13,12 @@ async function objectsOf(t: TestContext, answer: Answer) {
   return { objects: new RestObjects(transport, place), requests };
 }
 
+const OBJECT = {
+  apiVersion: 'taintward.dev/v1',
+  kind: 'NodeEviction',
+  metadata: { name: 'n1', resourceVersion: '17' },
+};
+
 test('an object is removed only in the version that was read', async (t) => {
   const { objects, requests } = await objectsOf(t, json({ kind: 'Status', status: 'Success' }));
   await objects.remove('n1', '17');
@@ -32,16 +38,21 @@ for (const [code, reason] of [
   });
 }
 
-test('an object is replaced in the version that it names, and a conflict is no answer', async (t) => {
-  const { objects, requests } = await objectsOf(t, status(409, 'Conflict', ''));
-  const object = {
-    apiVersion: 'taintward.dev/v1',
-    kind: 'NodeEviction',
-    metadata: { name: 'n1', resourceVersion: '17' },
-  };
-  assert.equal(await objects.replace(object), undefined);
+test('an object is replaced in the version that it names', async (t) => {
+  const { objects, requests } = await objectsOf(t, json(OBJECT));
+  assert.deepEqual(await objects.replace(OBJECT), OBJECT);
   assert.deepEqual(
     requests.map(({ method, body }) => [method, JSON.parse(body).metadata.resourceVersion]),
     [['PUT', '17']],
   );
 });
+
+for (const [code, reason] of [
+  [404, 'NotFound'],
+  [409, 'Conflict'],
+] as const) {
+  test(`an object that is gone or was changed since (${code}) is not replaced, and nothing is wrong`, async (t) => {
+    const { objects } = await objectsOf(t, status(code, reason, ''));
+    assert.equal(await objects.replace(OBJECT), undefined);
+  });
+}

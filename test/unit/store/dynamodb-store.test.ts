@@ -102,6 +102,31 @@ describe('DynamoDbStore.commit', () => {
     });
   }
 
+  test('has a node end by itself only when nothing is live on it', async () => {
+    for (const live of [true, false]) {
+      const [{ input } = assert.fail('nothing was asked')] = await against(
+        [{ result: {} }],
+        async (store) => {
+          await store.commit(REF, 1, { ...CHANGE, live }, NOW);
+        },
+      );
+      const { Update } = (input as { TransactItems: [{ Update: { UpdateExpression: string } }] })
+        .TransactItems[0];
+      assert.match(Update.UpdateExpression, live ? /REMOVE[^=]*#ttl/ : /SET.*#ttl = :ttl/);
+    }
+  });
+
+  test('has a node change with the last of many records alone: what was cut off is done by the same delta again', async () => {
+    const requests = await against([{ result: {} }], async (store) => {
+      await store.commit(REF, 1, { ...CHANGE, schedule: someRecords(150) }, NOW);
+    });
+    const changes = requests.map(({ input }) => {
+      const { TransactItems } = input as { TransactItems: { Update?: { UpdateExpression: string } }[] };
+      return /#taints/.test(TransactItems[0]?.Update?.UpdateExpression ?? '');
+    });
+    assert.deepEqual(changes, [false, true]);
+  });
+
   test('is a conflict while an earlier attempt of the same call is still under way', async () => {
     await against([{ error: 'TransactionInProgressException' }], async (store) => {
       assert.equal(await store.commit(REF, 1, CHANGE, NOW), 'conflict');

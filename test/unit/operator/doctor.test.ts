@@ -13,6 +13,7 @@ import { clusterName } from '#shared/eviction/identity.ts';
 import { PROVEN_KUBERNETES } from '#shared/kubernetes/proven-versions.ts';
 import type { Right } from '#shared/kubernetes/rights.ts';
 import { TAKEOVER_PATH } from '#shared/kubernetes/takeover.ts';
+import { StoreError } from '#shared/store/store.ts';
 import { TAKEOVER_ANNOTATION } from '#shared/taints/takeover-note.ts';
 import { VERSION } from '#shared/version.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
@@ -272,6 +273,24 @@ test('of a deployment, releases, quotas for all of its nodes, and alarms are loo
   assert.deepEqual(ofAccount(await findings(deployed)), [
     ...['versions ok', 'quotas ok', 'quotas warn', 'quotas warn', 'alarms ok'],
   ]);
+});
+
+test('nobody evicts where the built-in controller is off and the policy only observes', async (t) => {
+  const { findings } = examined(t, controllerManager('off'));
+  const [[verdict, says] = []] = about('built-in', await findings());
+  assert.equal(verdict, 'bad');
+  assert.match(String(says), /the policy is observe: nobody evicts/);
+});
+
+test('rules that cannot be read are bad, and keep nothing else back', async (t) => {
+  const { fleet, findings } = examined(t, controllerManager('off'));
+  const rulebook = Object.assign(Object.create(fleet.rulebook), {
+    fleetStop: async () => undefined,
+    read: () => Promise.reject(new StoreError('The policy is of a newer release.')),
+  });
+  const found = await findings({ ...fleet, rulebook });
+  assert.ok(about('store', found).some(([, says]) => says === 'The policy is of a newer release.'));
+  assert.equal(about('rights', found)[0]?.[0], 'ok');
 });
 
 test('a lease that nobody holds is of no release', async (t) => {

@@ -123,6 +123,16 @@ test('a stop of all clusters that has expired needs nobody', async (t) => {
   assert.deepEqual([stop, needs], [undefined, []]);
 });
 
+test('a stop of a cluster that has expired needs nobody', async (t) => {
+  const { status, fleet, clock, lease, leases } = await heard(t);
+  await (await fleet.operator()).stop(prod, { why: 'an incident', forMs: MINUTE_MS });
+  assert.equal((await status()).clusters[0]?.stop?.why, 'an incident');
+  await clock.advanceTo(NOW + MINUTE_MS);
+  await leases.renew(lease, { renewedAt: NOW, heardAt: NOW + MINUTE_MS });
+  const { clusters, needs } = await status();
+  assert.deepEqual([clusters[0]?.stop, needs], [undefined, []]);
+});
+
 test('of the one process its own word counts, which is newer than what its lease says', async (t) => {
   const { status, fleet } = await heard(t);
   const view = {

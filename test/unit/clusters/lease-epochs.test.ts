@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { beforeEach, test } from 'node:test';
-import { type LeaseReader, leaseEpochs } from '#shared/clusters/lease.ts';
+import { type LeaseReader, leaseEpochs, nextEpoch } from '#shared/clusters/lease.ts';
 import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
 import { StoreError } from '#shared/store/store.ts';
+import { NOW } from '#test/contracts/partition-builders.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 
 const [A, B] = [clusterName('a'), clusterName('b')];
@@ -21,6 +22,13 @@ beforeEach(() => {
     return stored;
   };
   epochOf = leaseEpochs({ epoch }, clock);
+});
+
+test('an epoch is never below the time, also of a table that was made anew or put back, and never the same again', () => {
+  const seconds = Math.floor(NOW / 1000);
+  assert.equal(nextEpoch(undefined, NOW), seconds);
+  assert.equal(nextEpoch(5, NOW), seconds);
+  assert.equal(nextEpoch(seconds, NOW), seconds + 1);
 });
 
 test('an epoch is asked for once a second, however many want to know', async () => {

@@ -7,6 +7,7 @@ import { chosenCluster, chosenClusters, reachedBy } from '#functions/local/chose
 import { nodeName } from '#shared/eviction/identity.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import type { Connection } from '#shared/kubernetes/connection.ts';
+import { KubeconfigError } from '#shared/kubernetes/kubeconfig-file.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { json, scriptedServer } from '../kubernetes/scripted-server.ts';
@@ -67,6 +68,31 @@ test('credentials that were refused are forgotten where they come from', () => {
   lasting?.forgetCredentials?.();
   assert.deepEqual(forgotten, ['a']);
   cluster.api.close();
+});
+
+test('a cluster whose access is of no use any more is not reached by the access of before', async (t) => {
+  const answers: (() => Connection)[] = [
+    () => ({
+      host: 'there',
+      requestOptions: async () => ({ server: new URL('https://there'), headers: {} }),
+    }),
+  ];
+  const broken = () => {
+    throw new KubeconfigError('The context is gone.');
+  };
+  let lasting: Connection | undefined;
+  const cluster = chosenCluster(
+    'a',
+    () => (answers.pop() ?? broken)(),
+    (connection) => {
+      lasting = connection;
+      return new RestApi(connection, systemClock, 'test');
+    },
+  );
+  t.after(() => cluster.api.close());
+  cluster.readAccess();
+  assert.throws(() => cluster.readAccess(), { name: 'KubeconfigError' });
+  await assert.rejects(async () => lasting?.requestOptions(), { name: 'KubeconfigError' });
 });
 
 test('a context that is named twice is one cluster', (t) => {

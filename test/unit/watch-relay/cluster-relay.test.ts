@@ -149,20 +149,6 @@ describe('that nobody evicts', () => {
     assert.equal(relay.nobodyEvicts, false);
   });
 
-  test('is not told of a cluster that is not heard: what was known of its pods may be over', async (context) => {
-    const given = bench(context);
-    const { relay, rules } = relayOf(context, given);
-    rules.say({ policy: POLICY });
-    const away = new ApiError('the connection was refused', 0);
-    given.cluster.nodes.watches = [
-      { events: [], end: away, afterMs: FORGOTTEN_MS - 60 * SECOND },
-      { events: [], end: away },
-    ];
-    relay.start();
-    await given.time.pass(FORGOTTEN_MS + 30 * SECOND);
-    assert.deepEqual([relay.state.kind, relay.nobodyEvicts], ['deaf', false]);
-  });
-
   test('is not so of pods that tolerate their taints, and of taints that the built-in controller does not heed', async (context) => {
     const given = bench(context);
     given.cluster.nodes.lists = [

@@ -33,8 +33,8 @@ import { SingleFlight } from './single-flight.ts';
 const PARALLEL_EVICTIONS = 32;
 /** A delete is sent so long after the server's answer about its node at the latest: taints come and go. */
 export const LOOK_MAX_AGE_MS = 250;
-/** A mark is sent so long after the rules allowed it at the latest; those are up to 700 ms old then. */
-const MARK_MAX_WAIT_MS = 250;
+/** A mark is sent so long after the rules allowed it, in its turn, at the latest. */
+const MARK_MAX_AGE_MS = 250;
 /** How often a pod that keeps changing, or a delete that comes too late, is looked at again in one pass. */
 const MAX_LOOKS = 10;
 /** What a node's Lease said is believed for so long: as often kubelets renew theirs, and most passes are over before. */
@@ -252,8 +252,8 @@ export class Pass {
       try {
         // Before the delete, or a Job's podFailurePolicy counts the pod as failed (KEP-3329).
         if (means === 'delete' && !shown.disrupted) {
-          const marked = await this.#mark(record, shown);
-          // It waited for its turn for too long: by the rules of now, it may be forbidden.
+          const marked = await this.#mark(record, shown, found);
+          // By the rules of now it may be forbidden.
           if (!marked) return await this.#handle(record, shown, found);
           shown = marked;
         }
@@ -282,18 +282,31 @@ export class Pass {
   }
 
   /**
-   * Marks a pod; `undefined`: that could not be sent in time. Rules may not grow old on the way, or marks would go on after a
-   * stop. A look at the node may: the mark deletes nothing, and before the delete there is another look.
-   * Other writes of a pass carry no such limit: Events tell of what was done already.
+   * Marks a pod; `undefined`: its turn came when the rules allowed that no more, or it could not be sent then. Marks wait for seconds where a
+   * server is slow, and must not go on after a stop. The look at the node may grow old: the mark deletes nothing, and before the delete
+   * there is another look. Other writes of a pass are asked for by no rules: Events tell of what was done already.
    */
-  async #mark(record: EvictionRecord, pod: LivePod): Promise<LivePod | undefined> {
-    const now = this.#deps.clock.now();
+  async #mark(record: EvictionRecord, pod: LivePod, found: NodeView): Promise<LivePod | undefined> {
     try {
-      return await this.#api.markDisrupted(pod, record.uid, now, now + MARK_MAX_WAIT_MS);
+      return await this.#api.markDisrupted(pod, record.uid, this.#deps.clock.now(), () =>
+        this.#markedBy(record, pod, found),
+      );
     } catch (error) {
       if (error instanceof LateCallError) return undefined;
       throw error;
     }
+  }
+
+  /** Until when a mark may be sent whose turn it is. Rejects with `LateCallError` where the rules of now do not let the pod be deleted. */
+  async #markedBy(record: EvictionRecord, pod: LivePod, found: NodeView): Promise<EpochMs> {
+    const now = this.#deps.clock.now();
+    const rules = await this.#deps.rules(this.#partition.ref.cluster, found.stored?.guardRevision);
+    if (rules !== found.rules) {
+      const verdict = judge(found.stored, found.look, rules)(record, pod);
+      if (verdict.kind !== 'evict' || verdict.by !== 'delete')
+        throw new LateCallError('the rules have changed while the mark waited for its turn');
+    }
+    return now + MARK_MAX_AGE_MS;
   }
 
   async #end(

@@ -25,10 +25,10 @@ export class LedApi extends RestApi {
     pod: PodRef & Pick<LivePod, 'generation'>,
     uid: PodUid,
     now: EpochMs,
-    notAfter?: EpochMs,
+    allowed?: () => Promise<EpochMs>,
   ): Promise<LivePod> {
     this.#refuseIdle(`patch pods/status ${pod.namespace}/${pod.name}`);
-    return super.markDisrupted(pod, uid, now, notAfter);
+    return super.markDisrupted(pod, uid, now, allowed);
   }
 
   override async deletePod(

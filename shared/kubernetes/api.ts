@@ -206,14 +206,14 @@ export interface KubernetesApi {
   /**
    * Sets the `DisruptionTarget` condition (reason `DeletionByTaintManager`) by a strategic merge patch of the
    * status, with the UID as a precondition. Resolves with the pod as that left it. 404 and 409 reject: the pod is
-   * gone or another one. The condition's `observedGeneration` is the pod's, when known: pass the `LivePod`. Sent at `notAfter`
-   * at the latest, or never, as {@link deletePod} is.
+   * gone or another one. The condition's `observedGeneration` is the pod's, when known: pass the `LivePod`. `allowed`
+   * is asked when its turn has come: it is sent then at the latest when that says, or never, and where that rejects it is not sent.
    */
   markDisrupted(
     pod: PodRef & Pick<LivePod, 'generation'>,
     uid: PodUid,
     now: EpochMs,
-    notAfter?: EpochMs,
+    allowed?: () => Promise<EpochMs>,
   ): Promise<LivePod>;
   /**
    * Deletes a pod with its own grace period. 404 rejects, and 409 when a precondition fails. The request is sent at

@@ -20,6 +20,8 @@ export interface Call {
   readonly signal?: AbortSignal;
   /** By our clock. It is sent by then or never. */
   readonly notAfter?: EpochMs;
+  /** Asked when its turn has come; gives its `notAfter`. Where it rejects the call is not sent, and rejects with that. */
+  readonly allowed?: () => Promise<EpochMs>;
   /** It takes its turn before calls without this: it ends what a look at the node began. */
   readonly inHurry?: true;
 }

@@ -143,7 +143,7 @@ export class RestApi implements KubernetesApi, RightsReview {
     pod: PodRef & Pick<LivePod, 'generation'>,
     uid: PodUid,
     now: EpochMs,
-    notAfter?: EpochMs,
+    allowed?: () => Promise<EpochMs>,
   ): Promise<LivePod> {
     try {
       const marked = await this.#transport.read({
@@ -154,7 +154,7 @@ export class RestApi implements KubernetesApi, RightsReview {
         ...(this.#marker ? { query: { fieldManager: this.#marker.manager } } : {}),
         body: disruptionPatch(uid, pod.generation ?? 0, now),
         contentType: 'application/strategic-merge-patch+json',
-        ...(notAfter === undefined ? {} : { notAfter }),
+        ...(allowed === undefined ? {} : { allowed }),
       });
       return this.#livePod(marked);
     } catch (error) {

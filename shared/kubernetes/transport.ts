@@ -181,12 +181,13 @@ export class Transport {
       async () => {
         this.#refuseLate(call);
         this.#refuseWhileOpen(call);
+        const timed = call.allowed ? { ...call, notAfter: await call.allowed() } : call;
         const begun = this.#breaker.begin(this.#clock.now());
         // Not part of the call's time: a plugin may take longer, and nobody gets on without it.
         const access = await this.#access(call);
         try {
           return await this.#within(CALL_TIMEOUT_MS, call, async (signal) =>
-            use(await this.#open(call, access, this.#calling, signal)),
+            use(await this.#open(timed, access, this.#calling, signal)),
           );
         } catch (error) {
           if (isOfServer(error) && !this.#closed) this.#breaker.failed(begun, this.#clock.now());

@@ -53,9 +53,14 @@ export class CountedCluster extends FakeCluster {
     return super.podsOnNode(node);
   }
 
-  override async markDisrupted(pod: PodRef, uid: PodUid, now: EpochMs, notAfter?: EpochMs): Promise<LivePod> {
+  override async markDisrupted(
+    pod: PodRef,
+    uid: PodUid,
+    now: EpochMs,
+    allowed?: () => Promise<EpochMs>,
+  ): Promise<LivePod> {
     await this.#answers();
-    return super.markDisrupted(pod, uid, now, notAfter);
+    return super.markDisrupted(pod, uid, now, allowed);
   }
 
   override async deletePod(

@@ -61,8 +61,8 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
             for (const pod of pods) listed.set(pod.uid, pod);
             return pods;
           },
-          markDisrupted: async (pod, uid, now, notAfter) => {
-            const { resourceVersion, ...marked } = await api.markDisrupted(pod, uid, now, notAfter);
+          markDisrupted: async (pod, uid, now, allowed) => {
+            const { resourceVersion, ...marked } = await api.markDisrupted(pod, uid, now, allowed);
             return { ...marked, ...listed.get(uid), resourceVersion };
           },
         });

@@ -163,8 +163,9 @@ export const PLANTED_SOURCES: Readonly<Record<string, PlantedSource>> = {
     climate: 'queued',
     governed: true,
     file: 'functions/evict/pass.ts',
-    instead: 'api.markDisrupted(pod, record.uid, now, now + MARK_MAX_WAIT_MS)',
-    says: 'api.markDisrupted(pod, record.uid, now)',
+    instead:
+      'if (rules !== found.rules) {\n      const verdict = judge(found.stored, found.look, rules)(record, pod);',
+    says: 'if (rules === found.rules) {\n      const verdict = judge(found.stored, found.look, rules)(record, pod);',
   },
   'turns come four times as often as the rate says': {
     area: 'policy',

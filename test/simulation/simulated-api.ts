@@ -131,10 +131,15 @@ export class SimulatedApi implements KubernetesApi {
     return this.#call(() => this.#cluster.podsOnNode(node));
   }
 
-  async markDisrupted(pod: PodRef, uid: PodUid, _now: EpochMs, notAfter?: EpochMs): Promise<LivePod> {
+  async markDisrupted(
+    pod: PodRef,
+    uid: PodUid,
+    _now: EpochMs,
+    allowed?: () => Promise<EpochMs>,
+  ): Promise<LivePod> {
     let sent: Sent | undefined;
-    const send = () => {
-      this.#mustBeInTime(notAfter);
+    const send = async () => {
+      this.#mustBeInTime(await allowed?.());
       sent = this.#sent(undefined);
     };
     const marked = await this.#call(
@@ -210,7 +215,7 @@ export class SimulatedApi implements KubernetesApi {
   /** `send`: called when the request is sent; throws when it must not be. */
   async #call<T>(
     perform: () => Promise<T>,
-    { inHurry, send }: { readonly inHurry: boolean; readonly send: () => void } = {
+    { inHurry, send }: { readonly inHurry: boolean; readonly send: () => void | Promise<void> } = {
       inHurry: false,
       send: () => undefined,
     },
@@ -218,7 +223,9 @@ export class SimulatedApi implements KubernetesApi {
     this.#refuseWhileOpen();
     return this.#turns.run(
       async () => {
-        send();
+        // A turn more would order histories anew that have nothing to ask.
+        const asked = send();
+        if (asked) await asked;
         this.#refuseWhileOpen();
         const begun = this.#breaker.begin(this.#scene.clock.now());
         try {

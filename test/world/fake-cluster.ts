@@ -154,7 +154,13 @@ export class FakeCluster implements KubernetesApi {
     return [...this.livePods.values()].filter((pod) => pod.node === node);
   }
 
-  async markDisrupted(pod: PodRef, uid: PodUid, _now: EpochMs, notAfter?: EpochMs): Promise<LivePod> {
+  async markDisrupted(
+    pod: PodRef,
+    uid: PodUid,
+    _now: EpochMs,
+    allowed?: () => Promise<EpochMs>,
+  ): Promise<LivePod> {
+    const notAfter = await allowed?.();
     this.beforeRequest('patch');
     this.mustBeInTime(notAfter);
     return this.putPod({ ...this.find(pod, { uid }), disrupted: true });

@@ -16,11 +16,11 @@ async function lateMarks(times: number, meanwhile: () => void = () => undefined)
   const bench = await heard([nodeDelta(1, { pods: [pod('u1')] })], podsNamed(1));
   const mark = bench.cluster.markDisrupted.bind(bench.cluster);
   let asked = 0;
-  bench.cluster.markDisrupted = async (...[ref, uid, now, notAfter]) => {
+  bench.cluster.markDisrupted = async (...[ref, uid, now, allowed]) => {
     asked += 1;
-    if (asked > times) return mark(ref, uid, now, notAfter);
-    assert.equal(notAfter, now + 250);
+    if (asked > times) return mark(ref, uid, now, allowed);
     meanwhile();
+    assert.equal(await allowed?.(), bench.clock.now() + 250);
     throw new LateCallError('it could not be sent in time');
   };
   return bench;
@@ -41,4 +41,30 @@ test('a pod whose mark was late is neither marked nor deleted once a stop forbid
   assert.ok([...bench.cluster.livePods.values()].every(({ disrupted }) => !disrupted));
   const { scheduled } = await bench.store.load(ref, bench.clock.now());
   assert.equal(scheduled.get(pod('u1').uid)?.held?.by.kind, 'stopped');
+});
+
+test('a pod whose mark waits for long is marked by one request while the rules, read anew meanwhile, allow it', async () => {
+  const bench = await heard([nodeDelta(1, { pods: [pod('u1')] })], podsNamed(1));
+  const mark = bench.cluster.markDisrupted.bind(bench.cluster);
+  let asked = 0;
+  bench.cluster.markDisrupted = async (...args) => {
+    asked += 1;
+    await bench.clock.advanceTo(at(70));
+    bench.ruling = { ...rules };
+    return mark(...args);
+  };
+  await evictNode(ref, bench);
+  assert.deepEqual([asked, deletedFrom(bench)], [1, ['u1']]);
+});
+
+test('a mark whose turn comes after a stop is not sent', async () => {
+  const bench = await heard([nodeDelta(1, { pods: [pod('u1')] })], podsNamed(1));
+  const mark = bench.cluster.markDisrupted.bind(bench.cluster);
+  bench.cluster.markDisrupted = async (...args) => {
+    bench.ruling = stopped;
+    return mark(...args);
+  };
+  await evictNode(ref, bench);
+  assert.deepEqual(deletedFrom(bench), []);
+  assert.ok([...bench.cluster.livePods.values()].every(({ disrupted }) => !disrupted));
 });

@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { podUid } from '#shared/eviction/identity.ts';
+import { LateCallError } from '#shared/kubernetes/api-error.ts';
+import { json, scriptedServer } from './scripted-server.ts';
+
+const POD = { namespace: 'shop', name: 'web-0' };
+const UID = podUid('u1');
+const NOW = Date.UTC(2026, 0, 1);
+
+const marked = json({
+  metadata: { ...POD, uid: UID, resourceVersion: '7', creationTimestamp: new Date(NOW).toISOString() },
+});
+
+test('a call that asks whether it is allowed asks when its turn has come, and not while others are before it', async (t) => {
+  const answers: (() => void)[] = [];
+  const { api, requests } = await scriptedServer(t, (response, request) => {
+    answers.push(() => marked(response, request));
+  });
+  let asked = 0;
+  const calls = Array.from({ length: 200 }, () =>
+    api.markDisrupted(POD, UID, NOW, async () => {
+      asked += 1;
+      return Infinity;
+    }),
+  );
+  while (requests.length < 1) await new Promise(setImmediate);
+  assert.ok(asked >= 1 && asked < 200, `${asked} of 200`);
+  const pump = setInterval(() => {
+    for (const answer of answers.splice(0)) answer();
+  }, 1);
+  t.after(() => clearInterval(pump));
+  await Promise.all(calls);
+  assert.deepEqual([asked, requests.length], [200, 200]);
+});
+
+test('a call that is not allowed when its turn has come is not sent, nor one that was allowed until before', async (t) => {
+  const { api, requests } = await scriptedServer(t, marked);
+  const refused = new LateCallError('not any more');
+  await assert.rejects(
+    api.markDisrupted(POD, UID, NOW, () => Promise.reject(refused)),
+    refused,
+  );
+  await assert.rejects(
+    api.markDisrupted(POD, UID, NOW, async () => 0),
+    { name: 'LateCallError' },
+  );
+  assert.deepEqual(requests, []);
+});

@@ -56,3 +56,11 @@ for (const [code, reason] of [
     assert.equal(await objects.replace(OBJECT), undefined);
   });
 }
+
+test('a server that does not know the kind yet says nothing about an object', async (t) => {
+  const { objects } = await objectsOf(t, (response) => {
+    response.writeHead(404, { 'content-type': 'text/plain' }).end('404 page not found\n');
+  });
+  await assert.rejects(objects.get('n1'), { name: 'ApiError', status: 404 });
+  await assert.rejects(objects.remove('n1', '17'), { name: 'ApiError', status: 404 });
+});

@@ -2,6 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import pMap from 'p-map';
 import type { ServiceClusterView, ServiceView } from '#functions/local/service-view.ts';
 import type { Fleet } from '#functions/operator/fleet.ts';
+import { firstDue } from '#functions/operator/pending.ts';
 import type { LeaseRecord } from '#shared/clusters/lease.ts';
 import { type Rulings, rulesOf } from '#shared/clusters/rulebook.ts';
 import type { StuckPod } from '#shared/clusters/stuck.ts';
@@ -151,16 +152,9 @@ async function readFleet(deps: FleetViewDeps, at: EpochMs): Promise<Omit<Seen, '
     at,
     ...(fleetStop ? { fleetStop } : {}),
     clusters: read.map(({ seen }) => seen),
-    pending: read.flatMap(({ pending }) => pending).sort(firstToGo),
+    pending: read.flatMap(({ pending }) => pending).sort(firstDue),
   };
 }
-
-/** By deadline, and at one moment by name: a table whose rows change places cannot be read. */
-const firstToGo = (a: PendingSeen, b: PendingSeen): number =>
-  a.record.fireAt - b.record.fireAt || (placeOf(a) < placeOf(b) ? -1 : 1);
-
-const placeOf = ({ cluster, record }: PendingSeen): string =>
-  [cluster, record.namespace, record.name, record.uid].join('/');
 
 async function readCluster(
   cluster: ClusterName,

@@ -76,13 +76,12 @@ export class Sockets {
       return this.#sendAlone(call, access, signal);
     for (;;) {
       const { promise, resolve, reject } = Promise.withResolvers<Multiplexed | undefined>();
-      const aborted = () => reject(signal.reason);
-      signal.addEventListener('abort', aborted);
+      const stopListening = whenAborted(signal, reject);
       const inTime = this.#whenLate(call, access, reject);
       this.#shared(key, access).then(resolve, reject);
       const shared = await promise.finally(() => {
         inTime();
-        signal.removeEventListener('abort', aborted);
+        stopListening();
       });
       if (shared === undefined) return this.#sendAlone(call, access, signal);
       // Others may have been quicker.
@@ -185,11 +184,10 @@ export class Sockets {
       },
       body,
     );
-    const aborted = () => {
-      stream.destroy(signal.reason);
+    const stopListening = whenAborted(signal, (reason) => {
+      stream.destroy(reason);
       connection.check();
-    };
-    signal.addEventListener('abort', aborted);
+    });
     // The session may hold all of it by now, and cannot take it back: nobody knows whether the server gets to see it whole.
     const written = this.#whenLate(call, access, () => stream.destroy(new HalfSentError()));
     stream.once('finish', written);
@@ -202,7 +200,7 @@ export class Sockets {
     stream.on('error', reject);
     stream.once('close', () => {
       written();
-      signal.removeEventListener('abort', aborted);
+      stopListening();
       if (!answered) reject(new CutError());
     });
     return promise.catch((error: NodeJS.ErrnoException) => {
@@ -224,8 +222,7 @@ export class Sockets {
       reject(reason);
     };
     // A request that has no socket yet says nothing when it is destroyed.
-    const aborted = () => giveUp(signal.reason);
-    signal.addEventListener('abort', aborted);
+    const stopListening = whenAborted(signal, giveUp);
     // Until the last byte is with the operating system: what the server has had it acts on, however late it answers. Without
     // its last bytes a request is none.
     const written = this.#whenLate(call, access, giveUp);
@@ -249,7 +246,7 @@ export class Sockets {
     });
     return promise.finally(() => {
       written();
-      signal.removeEventListener('abort', aborted);
+      stopListening();
     });
   }
 
@@ -305,6 +302,13 @@ export class Sockets {
     };
     return agent;
   }
+}
+
+/** Calls `giveUp` with the signal's reason when that aborts. Returns what ends that. */
+function whenAborted(signal: AbortSignal, giveUp: (reason: Error) => void): () => void {
+  const aborted = () => giveUp(signal.reason);
+  signal.addEventListener('abort', aborted);
+  return () => signal.removeEventListener('abort', aborted);
 }
 
 /**

@@ -6,7 +6,6 @@ import { type AgentNames, agentNames, agentsPrefix } from '#shared/aws/agent-nam
 import type {
   agentVariables,
   deltaQueueVariables,
-  endpointVariables,
   historyVariables,
   installationVariables,
   matchingVariables,
@@ -18,6 +17,7 @@ import { topicsBeside } from './alarm-topics.ts';
 import { agentAlarmSpecs } from './alarms.ts';
 import { bindItemsOf } from './cluster-items.ts';
 import type { AgentConfig, Config } from './config.ts';
+import { setEndpoint } from './grantee.ts';
 import { serviceAlarm } from './service-alarm.ts';
 import { Timers } from './timers.ts';
 
@@ -72,8 +72,7 @@ export class AgentStack extends Stack {
 
   /** What gives access to nothing. */
   #tell(identity: AgentIdentity, id: string, { cluster }: AgentConfig, config: Config): void {
-    if (config.endpoint === 'localstack')
-      identity.setEnvironment({ ENDPOINT: config.endpoint } satisfies ValuesOf<typeof endpointVariables>);
+    setEndpoint(identity, config);
     identity.setEnvironment({
       AGENT: id,
       CLUSTER: cluster,

@@ -11,7 +11,6 @@ import { TTL_IDENTITY } from '#functions/expiry/expired-record.ts';
 import { EXPIRY_BATCH_SIZE } from '#functions/expiry/handler.ts';
 import type {
   clusterMetricVariables,
-  endpointVariables,
   historyVariables,
   installationVariables,
   matchingVariables,
@@ -25,6 +24,7 @@ import type { FunctionName } from './bundle.ts';
 import type { ClusterAccess } from './cluster-access.ts';
 import type { Config } from './config.ts';
 import type { Deltas } from './deltas.ts';
+import { setEndpoint } from './grantee.ts';
 import type { Network } from './network.ts';
 import type { Notices } from './notices.ts';
 import { ServiceFunction } from './service-function.ts';
@@ -222,12 +222,11 @@ export class Functions extends Construct {
   }
 
   #setMatching(fn: ServiceFunction): void {
-    const { endpoint, comparisonOperators } = this.#props.config;
+    const { config } = this.#props;
     fn.setEnvironment({
-      COMPARISON_OPERATORS: String(comparisonOperators),
+      COMPARISON_OPERATORS: String(config.comparisonOperators),
     } satisfies ValuesOf<typeof matchingVariables>);
-    if (endpoint === 'localstack')
-      fn.setEnvironment({ ENDPOINT: endpoint } satisfies ValuesOf<typeof endpointVariables>);
+    setEndpoint(fn, config);
   }
 }
 

@@ -1,6 +1,8 @@
 import { Stack, Token, Validations } from 'aws-cdk-lib';
 import { Grant, type IGrantable } from 'aws-cdk-lib/aws-iam';
 import type { IConstruct } from 'constructs';
+import type { endpointVariables, ValuesOf } from '#shared/aws/environment.ts';
+import type { Config } from './config.ts';
 
 /**
  * What runs our code. A construct that gives it access sets the environment variables that say where to in the same
@@ -8,6 +10,15 @@ import type { IConstruct } from 'constructs';
  */
 export interface Grantee extends IGrantable, IConstruct {
   setEnvironment(values: Readonly<Record<string, string>>): void;
+}
+
+/** Says to what runs our code that LocalStack is in place of AWS, where it is. */
+export function setEndpoint(
+  grantee: Pick<Grantee, 'setEnvironment'>,
+  { endpoint }: Pick<Config, 'endpoint'>,
+): void {
+  if (endpoint === 'localstack')
+    grantee.setEnvironment({ ENDPOINT: endpoint } satisfies ValuesOf<typeof endpointVariables>);
 }
 
 export interface WildcardGrant {

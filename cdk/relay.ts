@@ -19,7 +19,6 @@ import { type IPrincipal, ManagedPolicy } from 'aws-cdk-lib/aws-iam';
 import { LogGroup } from 'aws-cdk-lib/aws-logs';
 import { Construct, type IDependable } from 'constructs';
 import {
-  type endpointVariables,
   type followedVariables,
   type metricVariables,
   NODES_PER_MIB,
@@ -31,7 +30,7 @@ import { PROJECT_DIR } from './bundle.ts';
 import type { ClusterAccess } from './cluster-access.ts';
 import type { Config, OwnRelay } from './config.ts';
 import type { Deltas } from './deltas.ts';
-import type { Grantee } from './grantee.ts';
+import { type Grantee, setEndpoint } from './grantee.ts';
 import type { Network } from './network.ts';
 import type { State } from './state.ts';
 
@@ -56,8 +55,7 @@ function bindRelay(relay: Grantee, { config, state, deltas, clusters }: RelayPro
     ...(own?.clusterRoles && { roles: own.clusterRoles }),
     ...(own?.kubeconfigSecrets && { secrets: own.kubeconfigSecrets }),
   });
-  if (config.endpoint === 'localstack')
-    relay.setEnvironment({ ENDPOINT: config.endpoint } satisfies ValuesOf<typeof endpointVariables>);
+  setEndpoint(relay, config);
   if (own) {
     relay.setEnvironment({ CLUSTERS: own.clusters.join(',') } satisfies ValuesOf<typeof followedVariables>);
   }

@@ -67,14 +67,13 @@ export class KubernetesHistory implements History, RecentEvictions {
  */
 const itemsOf = (kept: readonly KeptNode[], from: EpochMs): readonly HistoryItem[] =>
   [...Map.groupBy(kept, ({ ref }) => nodeKey(ref)).values()]
-    .flatMap((same) => distinct(same.flatMap(historyOf)).map((moment) => ({ ref: refOf(same), ...moment })))
+    .flatMap(([first, ...others]) =>
+      first
+        ? distinct([first, ...others].flatMap(historyOf)).map((moment) => ({ ref: first.ref, ...moment }))
+        : [],
+    )
     .filter(({ at }) => at >= from)
     .sort((a, b) => b.at - a.at);
-
-const refOf = ([first]: readonly KeptNode[]): KeptNode['ref'] => {
-  if (!first) throw new Error('A group has a first one.');
-  return first.ref;
-};
 
 async function* each<T>(items: readonly T[]): AsyncIterable<T> {
   yield* items;

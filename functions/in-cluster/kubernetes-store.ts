@@ -237,11 +237,11 @@ export class KubernetesStore implements ServiceStore {
     for await (const kept of this.all()) {
       const { ref, name, ttl = Number.POSITIVE_INFINITY, scheduled, resourceVersion } = kept;
       const own = objectName(ref, this.#own);
-      if (name === own && (ttl * 1000 > now || scheduled.length > 0)) continue;
-      if (name !== own && endsOf(kept).some(recently(now))) continue;
-      if (resourceVersion === undefined) continue;
-      if ((name === own || kept.history !== undefined) && historyOf(kept).some(({ at }) => at > before))
-        continue;
+      const isOwn = name === own;
+      const isLive = isOwn ? ttl * 1000 > now || scheduled.length > 0 : endsOf(kept).some(recently(now));
+      if (isLive || resourceVersion === undefined) continue;
+      const tells = isOwn || kept.history !== undefined;
+      if (tells && historyOf(kept).some(({ at }) => at > before)) continue;
       this.#refuseIdle();
       await this.#turns.run(own, async () => {
         this.#remember(name, undefined);
@@ -364,16 +364,9 @@ export class KubernetesStore implements ServiceStore {
     now: EpochMs,
   ): Promise<ReturnType<typeof nodeEviction>> {
     this.#refuseIdle();
-    const { history: before, ...kept } = await this.#moved(found, ends.length > 0, now);
-    const history =
-      notes.length === 0
-        ? before
-        : withHistory(
-            { ref: kept.ref, ...(before === undefined ? {} : { history: before }) },
-            notes,
-            now,
-            this.#historyDays,
-          );
+    const moved = await this.#moved(found, ends.length > 0, now);
+    const { history: before, ...kept } = moved;
+    const history = notes.length === 0 ? before : withHistory(moved, notes, now, this.#historyDays);
     const oldest = historyBefore(now, this.#historyDays);
     const ended = [...kept.ended.filter(({ endedAt }) => endedAt > oldest), ...ends];
     const revision = kept.revision + 1;

@@ -7,6 +7,7 @@ import * as dynamoDb from '@aws-sdk/client-dynamodb';
 import type { SQSEvent, SQSRecord } from 'aws-lambda';
 import { systemClock } from '#shared/time/clock.ts';
 import { FakeDynamoDb } from '#test/world/fake-dynamodb.ts';
+import { sqsRecord } from '#test/world/sqs-event.ts';
 
 /** Whom STS and SQS name as the sender of every message. */
 const SENDER = 'AIDAENTRIES';
@@ -231,15 +232,9 @@ const received = (message: Message) => ({
 });
 
 const record = (queue: string, message: Message): SQSRecord => ({
-  messageId: message.id,
-  receiptHandle: message.id,
-  body: message.body,
+  ...sqsRecord(message.body, { messageId: message.id }),
   attributes: attributes(message),
-  messageAttributes: {},
-  md5OfBody: md5(message.body),
-  eventSource: 'aws:sqs',
   eventSourceARN: `arn:aws:sqs:us-east-1:000000000000:${queue}`,
-  awsRegion: 'us-east-1',
 });
 
 const CALLER = `<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><GetCallerIdentityResult>

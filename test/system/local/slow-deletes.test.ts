@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -12,7 +11,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { startSimulatedCluster } from '#functions/local/simulated-cluster/cluster.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { until } from '#test/cluster/rig/until.ts';
-import { PROJECT_DIR } from '../../../cdk/bundle.ts';
+import { startProgram } from '../entries/entries.ts';
 
 /** Longer than a request may wait until it is sent. */
 const SLOW_MS = 400;
@@ -72,16 +71,15 @@ test('each pod is evicted by one delete where a server takes 400 ms for its answ
   const dir = mkdtempSync(join(tmpdir(), 'slow-deletes-'));
   context.after(() => rmSync(dir, { recursive: true }));
   const { cluster, kubeconfig, deletes, versions, cuts } = await slowCluster(context, dir);
-  const child = spawn(
-    process.execPath,
+  const service = startProgram(
+    context,
+    '#functions/local/main.ts',
     [
-      join(PROJECT_DIR, 'functions/local/main.ts'),
       ...['--context', 'slow', '--kubeconfig', kubeconfig],
       ...['--state', join(dir, 'state'), '--enforce', '--no-console'],
     ],
-    { stdio: 'ignore' },
+    {},
   );
-  context.after(() => child.kill('SIGKILL'));
 
   await until('the pods of the simulated cluster run', () => {
     const pods = cluster.pods();
@@ -94,8 +92,7 @@ test('each pod is evicted by one delete where a server takes 400 ms for its answ
     const left = new Set(cluster.pods().map(({ uid }) => uid));
     return doomed.every(({ uid }) => !left.has(uid));
   });
-  child.kill('SIGTERM');
-  await once(child, 'exit');
+  await service.stop();
 
   assert.deepEqual([...versions], ['1.1']);
   assert.equal(cuts(), 0);

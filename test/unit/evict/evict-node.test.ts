@@ -273,26 +273,35 @@ describe('the pod that is deleted is the one that was judged:', () => {
   });
 });
 
-test('a look that spares a pod does not cancel what a newer delta confirmed meanwhile', async () => {
-  const bench = await due(livePod());
-  const { cluster, store } = bench;
-  cluster.putNode(liveNode());
-  const load = store.load.bind(store);
-  let loads = 0;
-  store.load = async (...args) => {
-    loads += 1;
-    if (loads === 2) {
-      // Before the correction is committed the taint is back, and a new relay lists and tells of it.
-      cluster.putNode(liveNode('n1', 'a'));
-      const { revision, node } = await load(...args);
-      assert.ok(node);
-      const heard = { ...node, version: { epoch: 2, sequence: 1 }, podsVersion: { epoch: 2, sequence: 1 } };
-      await store.commit(ref, revision, { node: heard, schedule: [], end: [], live: true }, at(60));
-    }
-    return load(...args);
-  };
-  assert.deepEqual(await evictNode(ref, bench), { againInSeconds: 0.25 });
-  assert.deepEqual(await statesIn(bench), { u1: 'scheduled' });
+describe('a look that spares a pod does not cancel what is confirmed meanwhile', () => {
+  const newer = { epoch: 2, sequence: 1 };
+  for (const [by, told] of [
+    ['by a newer delta', { version: newer, podsVersion: newer }],
+    // What it says of the node was known from a newer delta of a pod; that it lists the pods is new.
+    ['by a late node delta, under facts that were known', { podsVersion: { epoch: 1, sequence: 9 } }],
+  ] as const) {
+    test(by, async () => {
+      const bench = await due(livePod());
+      const { cluster, store } = bench;
+      cluster.putNode(liveNode());
+      const load = store.load.bind(store);
+      let loads = 0;
+      store.load = async (...args) => {
+        loads += 1;
+        if (loads === 2) {
+          // Before the correction is committed the taint is back, and a relay tells of it.
+          cluster.putNode(liveNode('n1', 'a'));
+          const { revision, node } = await load(...args);
+          assert.ok(node);
+          const heard = { ...node, ...told };
+          await store.commit(ref, revision, { node: heard, schedule: [], end: [], live: true }, at(60));
+        }
+        return load(...args);
+      };
+      assert.deepEqual(await evictNode(ref, bench), { againInSeconds: 0.25 });
+      assert.deepEqual(await statesIn(bench), { u1: 'scheduled' });
+    });
+  }
 });
 
 describe('a put-off pod is never left without a timer:', () => {

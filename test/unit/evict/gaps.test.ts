@@ -5,7 +5,7 @@ import { LOOK_MAX_AGE_MS } from '#functions/evict/pass.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import { ending, type Partition } from '#shared/eviction/records.ts';
 import { at, nodeDelta, pod, ref, rules, tolerating } from '#test/unit/eviction/builders.ts';
-import { liveNode, livePod } from '#test/unit/watch-relay/live-objects.ts';
+import { livePod } from '#test/unit/watch-relay/live-objects.ts';
 import { deletedFrom, type EvictBench, heard, podsNamed, serverError, statesIn } from './evict-bench.ts';
 
 const SLOW_MS = 200;
@@ -60,28 +60,6 @@ describe('a delete follows the answer about its node within the limit, however l
     });
     assert.equal(await latestAfterAnswer(slow), LOOK_MAX_AGE_MS);
   });
-});
-
-test('a look that spares a pod does not cancel what a late node delta confirmed under facts that were known', async () => {
-  const bench = await due();
-  const { cluster, store } = bench;
-  cluster.putNode(liveNode());
-  const load = store.load.bind(store);
-  let loads = 0;
-  store.load = async (...args) => {
-    loads += 1;
-    if (loads === 2) {
-      cluster.putNode(liveNode('n1', 'a'));
-      const { revision, node } = await load(...args);
-      assert.ok(node);
-      // What it says of the node was known from a newer delta of a pod; that it lists the pods is new.
-      const confirmed = { ...node, podsVersion: { epoch: 1, sequence: 9 } };
-      await store.commit(ref, revision, { node: confirmed, schedule: [], end: [], live: true }, at(60));
-    }
-    return load(...args);
-  };
-  assert.deepEqual(await evictNode(ref, bench), { againInSeconds: 0.25 });
-  assert.deepEqual(await statesIn(bench), { u1: 'scheduled' });
 });
 
 test('credentials that are refused in the middle of a pass are the whole node’s failure, and of no pod', async () => {

@@ -43,9 +43,9 @@ const NOW_AND_THEN: Lasting = { points: 3, outOf: 30 };
 /** Likewise, of what is tried again every five minutes at the latest: at least once in each ten minutes, if it lasts. */
 const AT_EACH_TRY: Lasting = { points: 2, outOf: 2, period: Duration.minutes(10) };
 
-/** What passes in a busy minute, and shows for what it is when it does not. */
+/** A value that a busy minute may exceed: five minutes in a row are a failure. */
 const MINUTES_ON_END: Lasting = { points: 5, outOf: 5 };
-/** What comes and goes, as a task does that starts and fails again and again; one that is replaced is back in two minutes. */
+/** A value that alternates, as while a task starts and fails repeatedly; a task that is replaced is back in two minutes. */
 const HALF_THE_TIME: Lasting = { points: 5, outOf: 10 };
 
 /** Normally it is under a second; a minute late means that something is retried or throttled. */

@@ -243,7 +243,7 @@ export type AgentConfig = z.output<typeof agent>;
 /** What can be chosen about a deployment. */
 export type Config = z.output<typeof schema>;
 
-/** What another key says of a key that is not set. */
+/** The defaults that one key sets for others. */
 const impliedBy = ({ endpoint }: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> =>
   endpoint === 'localstack' ? { relay: 'external' } : {};
 

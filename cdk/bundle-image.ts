@@ -6,10 +6,7 @@ import { bundleProgram, PROGRAM_NAMES, PROJECT_DIR, type ProgramName } from './b
 import { LICENCE_TEXTS_FILE, licenceTexts } from './licence-texts.ts';
 
 /** What the simulated cluster reads beside its code. */
-const READ_BY_SERVICE = [
-  'functions/local/simulated-cluster/api/protobuf-messages.json',
-  'functions/local/simulated-cluster/objects/schemas.json',
-];
+const READ_BY_SERVICE = ['functions/local/simulated-cluster/api/protobuf-messages.json'];
 
 /** What is beside a program that has something beside it. */
 const BESIDE: Partial<Record<ProgramName, readonly string[]>> = { service: PAGE_PACKAGES };

@@ -67,7 +67,7 @@ export function seedDemoFleet(store: ObjectStore): void {
   if (store.find('namespaces', { namespace: '', name: last }) !== undefined) return;
   const seed = (resource: ResourceName, namespace: string, body: NamedBody) => {
     if (store.find(resource, { namespace, name: body.metadata.name }) !== undefined) return;
-    store.create(resource, namespace, body, { manager: 'demo' });
+    store.create(resource, namespace, body);
   };
   for (const name of NAMESPACES.slice(0, -1)) seed('namespaces', '', { metadata: { name } });
   for (const [index, name] of NODES.entries()) seed('nodes', '', demoNode(name, index + 1, store.now()));

@@ -17,7 +17,7 @@ import { LICENCE_TEXTS_FILE } from '../../../cdk/licence-texts.ts';
 
 const Link = z.object({ link: z.string() });
 /** What the programs read beside them. */
-const READ = ['page', 'protobuf-messages.json', 'schemas.json'];
+const READ = ['page', 'protobuf-messages.json'];
 
 describe('the image, whose stages are played without Docker, of what .dockerignore lets in,', () => {
   const dir = mkdtempSync(join(tmpdir(), 'taintward-image-'));

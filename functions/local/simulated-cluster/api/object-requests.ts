@@ -1,18 +1,14 @@
 import { fieldsOf, textOf } from '../objects/json.ts';
 import type { ApiObject } from '../objects/kinds.ts';
 import { disown } from '../objects/ownership.ts';
-import { schemaOf } from '../objects/schema.ts';
 import { badRequest, conflict, methodNotAllowed } from '../objects/status.ts';
 import type { ObjectStore } from '../objects/store.ts';
 import { parseDeleteOptions } from './delete-options.ts';
-import { checkFields } from './field-validation.ts';
-import { mediaType } from './media-type.ts';
 import { patched } from './patches.ts';
 import { representation, represented, representedList, sendJson } from './representation.ts';
 import { type ApiPath, flagIn, numberIn, type ObjectCall, originOf, selectorIn } from './request.ts';
 import { readBody } from './request-body.ts';
 import { RESOURCES, type Verb } from './resources.ts';
-import { APPLY, applyPatch } from './server-side-apply.ts';
 import { SUBRESOURCES } from './subresources.ts';
 import { answerWatch } from './watch.ts';
 
@@ -38,13 +34,11 @@ export async function answerForObjects(store: ObjectStore, call: ObjectCall): Pr
       return;
     case 'create': {
       const body = await readBody(call);
-      checkFields(call, body);
       sendObject(store, call, 201, store.create(path.resource, path.namespace, body, originOf(call)));
       return;
     }
     case 'update': {
       const body = await readBody(call);
-      checkFields(call, body);
       const replace = (current: ApiObject) => {
         checkUid(path, current, body);
         return body;
@@ -54,18 +48,12 @@ export async function answerForObjects(store: ObjectStore, call: ObjectCall): Pr
     }
     case 'patch': {
       const patch = await readBody(call);
-      if (mediaType(request) === APPLY) {
-        checkFields(call, patch);
-        const { object, isNew } = applyPatch(store, call, patch);
-        sendObject(store, call, isNew ? 201 : 200, object);
-        return;
-      }
-      const change = (current: ApiObject) => {
-        const result = patched(request, current, patch, schemaOf(path.resource));
-        checkFields(call, result);
-        return result;
-      };
-      sendObject(store, call, 200, update(store, call, change));
+      sendObject(
+        store,
+        call,
+        200,
+        update(store, call, (current) => patched(request, current, patch)),
+      );
       return;
     }
     case 'delete':

@@ -2,30 +2,23 @@ import type { IncomingMessage } from 'node:http';
 import { apply, JSONPatchError, type JSONValue, type OpObject } from 'json-p3';
 import * as z from 'zod';
 import { fieldsOf, parseJson, stringifyJson } from '../objects/json.ts';
-import type { Schema } from '../objects/schema.ts';
 import { badRequest, StatusError, schemaFault } from '../objects/status.ts';
 import { mediaType } from './media-type.ts';
 import { strategicMergePatch } from './strategic-merge-patch.ts';
 
 /** What a PATCH makes of an object. Throws 400 for one without a patch. */
-export function patched(
-  request: IncomingMessage,
-  object: unknown,
-  patch: unknown,
-  schema: Schema = {},
-): unknown {
+export function patched(request: IncomingMessage, object: unknown, patch: unknown): unknown {
   const apply = PATCHES[mediaType(request)];
   if (apply === undefined || patch === undefined) throw badRequest('the request has no patch: send one');
-  return apply(object, patch, schema);
+  return apply(object, patch);
 }
 
 /** By the media type of its body. They never change the object itself. */
-export const PATCHES: Readonly<Record<string, (object: unknown, patch: unknown, schema: Schema) => unknown>> =
-  {
-    'application/strategic-merge-patch+json': strategicMergePatch,
-    'application/merge-patch+json': mergePatch,
-    'application/json-patch+json': jsonPatch,
-  };
+export const PATCHES: Readonly<Record<string, (object: unknown, patch: unknown) => unknown>> = {
+  'application/strategic-merge-patch+json': strategicMergePatch,
+  'application/merge-patch+json': mergePatch,
+  'application/json-patch+json': jsonPatch,
+};
 
 /** A value after a JSON merge patch (RFC 7386): null removes a field, objects are merged, all else replaces. */
 export function mergePatch(target: unknown, patch: unknown): unknown {

@@ -1,12 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { badRequest } from '../objects/status.ts';
 
-/** What kubectl sends where a client of Kubernetes' own kinds is generated: evictions, `kubectl create deployment`. */
+/** What kubectl sends by its typed clients: evictions of `drain`, `create deployment`, `create namespace`. */
 export const PROTOBUF = 'application/vnd.kubernetes.protobuf';
 
 /**
- * The fields of the messages of Kubernetes 1.36 that may be sent here, from its `generated.proto`: number to `name type`,
- * with `[` for repeated ones, `{` for maps from strings, and `~` where JSON has the message's fields in its parent.
+ * The fields of the messages of Kubernetes 1.36 that kubectl sends, from its `generated.proto`: number to `name type`, with
+ * `[` for repeated ones, `{` for maps from strings, and `~` where JSON has the message's fields in its parent. Statuses are
+ * left out: the server sets them.
  */
 type Messages = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
@@ -40,13 +41,12 @@ export function parseProtobuf(bytes: Buffer): unknown {
 function messageOf(apiVersion: string, kind: string): string {
   const group = apiVersion.includes('/') ? apiVersion.replace('/', '.') : `core.${apiVersion}`;
   const name = kind === 'DeleteOptions' ? `${META}${kind}` : `io.k8s.api.${group}.${kind}`;
-  if (load()[name] === undefined) {
-    throw badRequest(
-      `${kind} in version "${apiVersion}" is not known to the simulated cluster as protobuf: send JSON`,
-    );
-  }
+  if (load()[name] === undefined) throw unknown(`${kind} in version "${apiVersion}"`);
   return name;
 }
+
+const unknown = (what: string) =>
+  badRequest(`${what} is not known to the simulated cluster as protobuf: send JSON`);
 
 /** One field as it came: a number, or bytes. */
 interface Field {
@@ -98,9 +98,11 @@ function bytesOf(fields: readonly Field[], number: number): Buffer | undefined {
 
 /** A message as JSON. What Go leaves out of JSON when it is empty, texts and times, is left out. */
 function decode(message: string, bytes: Buffer): Record<string, unknown> {
+  const known = load()[message];
+  if (known === undefined) throw unknown(message);
   const object: Record<string, unknown> = {};
   for (const { number, value } of fieldsOf(bytes)) {
-    const field = load()[message]?.[number];
+    const field = known[number];
     if (field === undefined) continue;
     if (field.startsWith('~')) {
       if (Buffer.isBuffer(value)) Object.assign(object, decode(field.slice(1), value));
@@ -134,13 +136,8 @@ function jsonOf(type: string, value: bigint | Buffer): unknown {
       return value.toString();
     case 'bytes':
       return value.toString('base64');
-    case 'double':
-      return value.readDoubleLE();
     case `${META}Time`:
-    case `${META}MicroTime`:
       return timeOf(fieldsOf(value));
-    case `${META}FieldsV1`:
-      return JSON.parse(bytesOf(fieldsOf(value), 1)?.toString() ?? '{}');
     case 'io.k8s.apimachinery.pkg.api.resource.Quantity':
       return bytesOf(fieldsOf(value), 1)?.toString();
     case 'io.k8s.apimachinery.pkg.util.intstr.IntOrString':

@@ -1,12 +1,10 @@
 import type { IncomingMessage } from 'node:http';
-import { CORE_SCHEMA, load, YAMLException } from 'js-yaml';
 import { parseJson } from '../objects/json.ts';
 import { badRequest, StatusError } from '../objects/status.ts';
 import { mediaType } from './media-type.ts';
 import { PATCHES } from './patches.ts';
 import { PROTOBUF, parseProtobuf } from './protobuf.ts';
 import type { ObjectCall } from './request.ts';
-import { APPLY } from './server-side-apply.ts';
 
 const WHOLE: readonly string[] = ['application/json', PROTOBUF];
 
@@ -18,7 +16,7 @@ const MAX_BODY_BYTES = 3 * 1024 * 1024;
  * media type than those accepted, 413 for a body that is too large, 400 for one that is not JSON.
  */
 export async function readBody({ request }: Pick<ObjectCall, 'request'>): Promise<unknown> {
-  const accepted = request.method === 'PATCH' ? [...Object.keys(PATCHES), APPLY] : WHOLE;
+  const accepted = request.method === 'PATCH' ? Object.keys(PATCHES) : WHOLE;
   const bytes = await readBytes(request);
   if (bytes.length === 0) return undefined;
   if (!accepted.includes(mediaType(request))) {
@@ -31,17 +29,7 @@ export async function readBody({ request }: Pick<ObjectCall, 'request'>): Promis
   try {
     return parseJson(text);
   } catch {
-    if (mediaType(request) === APPLY) return parseYaml(text);
     throw badRequest('the body of the request is not JSON');
-  }
-}
-
-function parseYaml(text: string): unknown {
-  try {
-    return load(text, { schema: CORE_SCHEMA });
-  } catch (error) {
-    if (!(error instanceof YAMLException)) throw error;
-    throw badRequest(`error decoding YAML: ${error.reason}`);
   }
 }
 

@@ -1,5 +1,4 @@
 import { type Fields, fieldsOf, itemsOf } from '../objects/json.ts';
-import { resolved, type Schema } from '../objects/schema.ts';
 import { badRequest } from '../objects/status.ts';
 
 const DIRECTIVE = '$patch';
@@ -8,21 +7,50 @@ const DELETION_PREFIX = '$deleteFromPrimitiveList/';
 const RETAINED = '$retainKeys';
 
 /**
+ * The lists of the kinds served that are merged, by the field that tells their items apart; "" where the items are plain
+ * values. Upstream: `patchMergeKey`.
+ */
+const MERGE_KEYS: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    addresses: 'type',
+    conditions: 'type',
+    containers: 'name',
+    env: 'name',
+    ephemeralContainers: 'name',
+    finalizers: '',
+    hostAliases: 'ip',
+    hostIPs: 'ip',
+    imagePullSecrets: 'name',
+    initContainers: 'name',
+    ownerReferences: 'uid',
+    podCIDRs: '',
+    podIPs: 'ip',
+    ports: 'containerPort',
+    resourceClaimStatuses: 'name',
+    resourceClaims: 'name',
+    schedulingGates: 'name',
+    topologySpreadConstraints: 'topologyKey',
+    volumeDevices: 'devicePath',
+    volumeMounts: 'mountPath',
+    volumes: 'name',
+  }),
+);
+
+/**
  * An object of a kind after a strategic merge patch: null removes a field, objects are merged, lists are merged by their key
- * where the schema gives one, as sets where it says merge, and replaced otherwise; with the directives `$patch` (replace,
+ * where they have one, as sets where they are merged without, and replaced otherwise; with the directives `$patch` (replace,
  * delete, merge), `$setElementOrder`, `$retainKeys` and `$deleteFromPrimitiveList`. Throws 400 for a patch that is no object,
  * or for directives that are none. Upstream: `strategicpatch.StrategicMergePatch`.
  */
-export function strategicMergePatch(object: unknown, patch: unknown, schema: Schema): unknown {
-  return mergeFields('', fieldsOf(object), objectOf('the patch', patch), schema);
+export function strategicMergePatch(object: unknown, patch: unknown): unknown {
+  return mergeFields('', fieldsOf(object), objectOf('the patch', patch));
 }
 
-function mergeFields(path: string, object: Fields, patch: Fields, schema: Schema): Fields {
+function mergeFields(path: string, object: Fields, patch: Fields): Fields {
   const { [DIRECTIVE]: directive, [RETAINED]: retained, ...fields } = patch;
   if (directive === 'replace') return fields;
   if (directive === 'delete') return {};
   refuseUnknownDirective(directive);
-  const { properties = {}, additionalProperties = {} } = resolved(schema);
   const merged: Record<string, unknown> = Array.isArray(retained)
     ? Object.fromEntries(Object.entries(object).filter(([name]) => retained.includes(name)))
     : { ...object };
@@ -37,22 +65,26 @@ function mergeFields(path: string, object: Fields, patch: Fields, schema: Schema
     else {
       const at = path === '' ? name : `${path}.${name}`;
       const order = fields[ORDER_PREFIX + name];
-      merged[name] = mergeValue(at, merged[name], value, order, properties[name] ?? additionalProperties);
+      merged[name] = mergeValue(at, merged[name], value, order, MERGE_KEYS.get(name));
     }
   }
   return merged;
 }
 
-function mergeValue(path: string, present: unknown, value: unknown, order: unknown, schema: Schema): unknown {
+function mergeValue(
+  path: string,
+  present: unknown,
+  value: unknown,
+  order: unknown,
+  key: string | undefined,
+): unknown {
   if (Array.isArray(value)) {
-    const { items = {}, ...list } = resolved(schema);
-    if (!list['x-kubernetes-patch-strategy']?.split(',').includes('merge')) return value;
-    const key = list['x-kubernetes-patch-merge-key'];
-    if (key === undefined) return [...new Set([...itemsOf(present), ...value])];
-    return mergeList(path, key, itemsOf(present), value, order, items);
+    if (key === undefined) return value;
+    if (key === '') return [...new Set([...itemsOf(present), ...value])];
+    return mergeList(path, key, itemsOf(present), value, order);
   }
   if (typeof value !== 'object' || value === null) return value;
-  return mergeFields(path, fieldsOf(present), fieldsOf(value), schema);
+  return mergeFields(path, fieldsOf(present), fieldsOf(value));
 }
 
 function mergeList(
@@ -61,7 +93,6 @@ function mergeList(
   present: readonly unknown[],
   patch: readonly unknown[],
   order: unknown,
-  schema: Schema,
 ): readonly unknown[] {
   const items = patch.map((item) => objectOf(`an item of ${path}`, item));
   const replaces = items.some((item) => item[DIRECTIVE] === 'replace');
@@ -72,7 +103,7 @@ function mergeList(
     .map((item) => {
       if (item[key] === undefined)
         throw badRequest(`an item of ${path} has no ${key}, by which it is merged: add it`);
-      return mergeFields(path, before.find((old) => old[key] === item[key]) ?? {}, item, schema);
+      return mergeFields(path, before.find((old) => old[key] === item[key]) ?? {}, item);
     });
   const untouched = before.filter(
     (old) => !deleted.has(old[key]) && merged.every((item) => item[key] !== old[key]),

@@ -20,7 +20,6 @@ import {
   hasEnded,
   isReady,
   isStaying,
-  MANAGER,
   podsOf,
   scaled,
   templateHash,
@@ -135,7 +134,7 @@ function keepStatus(store: ObjectStore, set: DaemonSetObject, now: EpochMs): Epo
     ...(nodes.size - available <= 0 ? {} : { numberUnavailable: nodes.size - available }),
   };
   if (!isDeepStrictEqual(status, set.status)) {
-    store.update('daemonsets', refOf(set), 'status', (one) => ({ ...one, status }), MANAGER);
+    store.update('daemonsets', refOf(set), 'status', (one) => ({ ...one, status }));
   }
   return nextAt;
 }

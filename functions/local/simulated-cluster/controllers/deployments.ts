@@ -11,7 +11,7 @@ import type { PodTemplate } from '../objects/workload-kinds.ts';
 import { deploymentStatus, isComplete } from './deployment-status.ts';
 import { noteEvent } from './events.ts';
 import type { Controller } from './reconcile-loop.ts';
-import { adopt, controlledBy, earliest, MANAGER, scaled, templateHash } from './workload-pods.ts';
+import { adopt, controlledBy, earliest, scaled, templateHash } from './workload-pods.ts';
 
 const REVISION = 'deployment.kubernetes.io/revision';
 const HASH = 'pod-template-hash';
@@ -45,7 +45,7 @@ function reconcile(store: ObjectStore, { metadata }: DeploymentObject, now: Epoc
   if (!paused) keepRevision(store, deployment(), revisions);
   const { status, lookAt } = deploymentStatus(deployment(), revisions, now);
   if (!isDeepStrictEqual(status, deployment().status)) {
-    store.update('deployments', ref, 'status', (current) => ({ ...current, status }), MANAGER);
+    store.update('deployments', ref, 'status', (current) => ({ ...current, status }));
   }
   if (isComplete(deployment())) forgetOldest(store, deployment(), revisions);
   return lookAt;
@@ -138,19 +138,16 @@ function addReplicaSet(store: ObjectStore, deployment: DeploymentObject): Replic
       template: { ...spec.template, metadata: { ...spec.template.metadata, labels } },
     },
   };
-  return store.create('replicasets', metadata.namespace ?? '', body, MANAGER);
+  return store.create('replicasets', metadata.namespace ?? '', body);
 }
 
 function scale(store: ObjectStore, deployment: DeploymentObject, set: ReplicaSetObject, to: number): void {
   const from = size(store.get('replicasets', refOf(set)));
   if (from === to) return;
-  store.update(
-    'replicasets',
-    refOf(set),
-    'main',
-    (current) => ({ ...current, spec: { ...current.spec, replicas: to } }),
-    MANAGER,
-  );
+  store.update('replicasets', refOf(set), 'main', (current) => ({
+    ...current,
+    spec: { ...current.spec, replicas: to },
+  }));
   noteEvent(store, deployment, {
     type: 'Normal',
     reason: 'ScalingReplicaSet',
@@ -171,10 +168,10 @@ function keepRevision(store: ObjectStore, deployment: DeploymentObject, { curren
     },
   });
   if (revisionOf(current) !== revision) {
-    store.update('replicasets', refOf(current), 'main', annotated, MANAGER);
+    store.update('replicasets', refOf(current), 'main', annotated);
   }
   if (revisionOf(deployment) !== revision) {
-    store.update('deployments', refOf(deployment), 'main', annotated, MANAGER);
+    store.update('deployments', refOf(deployment), 'main', annotated);
   }
 }
 

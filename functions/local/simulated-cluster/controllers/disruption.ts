@@ -11,7 +11,7 @@ import {
 import { selectsLabels } from '../objects/label-selector.ts';
 import type { ObjectStore } from '../objects/store.ts';
 import type { Controller } from './reconcile-loop.ts';
-import { conditionSince, earliest, isReady, MANAGER, scaled } from './workload-pods.ts';
+import { conditionSince, earliest, isReady, scaled } from './workload-pods.ts';
 
 /** How long an evicted pod is taken for gone before it is (`DeletionTimeout`). */
 const DELETION_TIMEOUT_MS = 120_000;
@@ -39,7 +39,7 @@ function reconcile(store: ObjectStore, budget: DisruptionBudgetObject, now: Epoc
       ? failed(budget, expected, now)
       : counted(budget, expected, healthy(pods, disrupted), disrupted, now);
   if (!isDeepStrictEqual(status, budget.status)) {
-    store.update('poddisruptionbudgets', refOf(budget), 'status', (one) => ({ ...one, status }), MANAGER);
+    store.update('poddisruptionbudgets', refOf(budget), 'status', (one) => ({ ...one, status }));
   }
   return earliest(Object.values(disrupted).map((since) => Date.parse(since) + DELETION_TIMEOUT_MS));
 }

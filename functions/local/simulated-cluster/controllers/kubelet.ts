@@ -67,7 +67,7 @@ function start(store: ObjectStore, pod: PodObject, now: EpochMs): void {
       })),
     },
   });
-  store.update('pods', refOf(pod), 'status', running, { manager: 'kubelet' });
+  store.update('pods', refOf(pod), 'status', running);
   note(store, pod, 'Started', (container) => `Started container ${container}`);
 }
 

@@ -11,7 +11,6 @@ import {
   earliest,
   isReady,
   isStaying,
-  MANAGER,
   nonZero,
   podsOf,
 } from './workload-pods.ts';
@@ -80,7 +79,7 @@ function keepStatus(
       : { conditions: [conditionSince(set.status.conditions ?? [], failure, now)] }),
   };
   if (!isDeepStrictEqual(status, set.status)) {
-    store.update('replicasets', refOf(set), 'status', (current) => ({ ...current, status }), MANAGER);
+    store.update('replicasets', refOf(set), 'status', (current) => ({ ...current, status }));
   }
   return nextAt;
 }

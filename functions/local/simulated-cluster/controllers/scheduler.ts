@@ -132,13 +132,10 @@ function reportUnschedulable(store: ObjectStore, pod: PodObject, reasons: readon
     lastTransitionTime: present?.lastTransitionTime ?? kubernetesTime(store.now()),
   };
   const others = conditions.filter(({ type }) => type !== 'PodScheduled');
-  store.update(
-    'pods',
-    refOf(pod),
-    'status',
-    (current) => ({ ...current, status: { ...current.status, conditions: [...others, condition] } }),
-    { manager: 'kube-scheduler' },
-  );
+  store.update('pods', refOf(pod), 'status', (current) => ({
+    ...current,
+    status: { ...current.status, conditions: [...others, condition] },
+  }));
   noteEvent(store, pod, { type: 'Warning', reason: 'FailedScheduling', message, component: SCHEDULER_NAME });
 }
 

@@ -10,7 +10,6 @@ import {
   earliest,
   hasEnded,
   isReady,
-  MANAGER,
   nonZero,
   podsOf,
   templateHash,
@@ -120,7 +119,7 @@ function keepStatus(store: ObjectStore, set: StatefulSetObject, now: EpochMs): E
     collisionCount: 0,
   };
   if (!isDeepStrictEqual(status, set.status)) {
-    store.update('statefulsets', refOf(set), 'status', (one) => ({ ...one, status }), MANAGER);
+    store.update('statefulsets', refOf(set), 'status', (one) => ({ ...one, status }));
   }
   return nextAt;
 }

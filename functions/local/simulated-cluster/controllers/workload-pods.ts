@@ -13,9 +13,6 @@ import type { ObjectStore } from '../objects/store.ts';
 import type { IntOrPercent, LabelSelector, PodTemplate } from '../objects/workload-kinds.ts';
 import { noteEvent } from './events.ts';
 
-/** Who the controllers of workloads are, as `managedFields` tell. */
-export const MANAGER = { manager: 'kube-controller-manager' };
-
 /** The pods whose controller an object is. */
 export const podsOf = (store: ObjectStore, { metadata }: ApiObject): readonly PodObject[] =>
   store.all('pods').filter((pod) => controllerOf(pod)?.uid === metadata.uid);
@@ -76,16 +73,10 @@ export function adopt(
     const { namespace, labels, deletionTimestamp, ownerReferences = [] } = object.metadata;
     if (namespace !== owner.metadata.namespace || deletionTimestamp !== undefined) continue;
     if (controllerOf(object) !== undefined || !selectsLabels(owner.spec.selector, labels)) continue;
-    store.update(
-      resource,
-      refOf(object),
-      'main',
-      (current) => ({
-        ...current,
-        metadata: { ...current.metadata, ownerReferences: [...ownerReferences, controlledBy(owner)] },
-      }),
-      MANAGER,
-    );
+    store.update(resource, refOf(object), 'main', (current) => ({
+      ...current,
+      metadata: { ...current.metadata, ownerReferences: [...ownerReferences, controlledBy(owner)] },
+    }));
   }
 }
 
@@ -108,20 +99,15 @@ export function createPod(
 ): string | undefined {
   const note = { component: `${owner.kind.toLowerCase()}-controller` };
   try {
-    const pod = store.create(
-      'pods',
-      owner.metadata.namespace ?? '',
-      {
-        metadata: {
-          ...variation.named,
-          labels: { ...metadata.labels, ...variation.labels },
-          ...(metadata.annotations === undefined ? {} : { annotations: metadata.annotations }),
-          ownerReferences: [controlledBy(owner)],
-        },
-        spec: { ...spec, ...variation.spec },
+    const pod = store.create('pods', owner.metadata.namespace ?? '', {
+      metadata: {
+        ...variation.named,
+        labels: { ...metadata.labels, ...variation.labels },
+        ...(metadata.annotations === undefined ? {} : { annotations: metadata.annotations }),
+        ownerReferences: [controlledBy(owner)],
       },
-      MANAGER,
-    );
+      spec: { ...spec, ...variation.spec },
+    });
     const message = `Created pod: ${pod.metadata.name}`;
     noteEvent(store, owner, { ...note, type: 'Normal', reason: 'SuccessfulCreate', message });
     return undefined;

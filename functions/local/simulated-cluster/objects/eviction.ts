@@ -96,10 +96,7 @@ function takeFrom(
       conditions: [disruptionAllowed(current, disruptionsAllowed, kubernetesTime(store.now()))],
     },
   });
-  store.update('poddisruptionbudgets', refOf(budget), 'status', granted, {
-    manager: 'kube-apiserver',
-    dryRun,
-  });
+  store.update('poddisruptionbudgets', refOf(budget), 'status', granted, { dryRun });
 }
 
 function whyNone({ metadata: { name }, status }: DisruptionBudgetObject): string {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '#shared/time/clock.ts';
 import { admissions } from './admission.ts';
-import { applied, firstApplied, type Ownership, withEntries, withOwners } from './field-owners.ts';
+import { withOwner } from './field-owners.ts';
 import { type Change, encodeContinue, History, parseContinue } from './history.ts';
 import {
   type ApiObject,
@@ -77,7 +77,7 @@ export interface WatchQuery {
 
 /** Who changes something, and whether in earnest. */
 export interface Origin {
-  /** As `managedFields` will tell. */
+  /** The owner, from now on, of what it changes: see `field-owners.ts`. */
   readonly manager?: string;
   /** The server does it itself, which `managedFields` do not tell. */
   readonly isOwn?: boolean;
@@ -218,13 +218,6 @@ export class ObjectStore {
     body: unknown,
     { manager = '', dryRun = false }: Origin = {},
   ): Objects[R] {
-    const object = this.#made(resource, namespace, body);
-    const owned = withOwners(undefined, object, this.#ownership(resource, 'main', manager));
-    return dryRun ? owned : this.#commit('ADDED', resource, owned);
-  }
-
-  /** A new object as it would be kept, but for its version and owners. */
-  #made<R extends ResourceName>(resource: R, namespace: string, body: unknown): Objects[R] {
     const draft = parseDraft(resource, body);
     const { generateName, name = generateName ? generatedName(generateName) : '' } = draft.metadata;
     refuseOtherNamespace(draft, namespace);
@@ -234,7 +227,7 @@ export class ObjectStore {
     if (this.find(resource, { namespace, name }) !== undefined) throw alreadyExists(resource, name);
     const metadata = { ...draft.metadata, name, ...(namespace === '' ? {} : { namespace }) };
     const admitted = admissions[resource].create({ ...draft, metadata });
-    return objectSchemas[resource].parse({
+    const made = objectSchemas[resource].parse({
       ...admitted,
       metadata: {
         ...admitted.metadata,
@@ -244,6 +237,8 @@ export class ObjectStore {
         ...(countsGenerations(resource) ? { generation: 1 } : {}),
       },
     });
+    const object = withOwner(resource, undefined, made, manager, this.#clock.now());
+    return dryRun ? object : this.#commit('ADDED', resource, object);
   }
 
   /**
@@ -261,42 +256,12 @@ export class ObjectStore {
     const current = this.get(resource, ref);
     const next = this.#changed(resource, current, part, change(current));
     if (isDeepStrictEqual(next, current)) return current;
-    const owned = isOwn ? next : withOwners(current, next, this.#ownership(resource, part, manager));
+    const owned = isOwn ? next : withOwner(resource, current, next, manager, this.#clock.now());
     const counted = nextGeneration(resource, current, owned);
     return dryRun ? counted : this.#commit('MODIFIED', resource, counted);
   }
 
-  /**
-   * Makes an object what its manager wants of it, or makes it anew, and remembers which fields they want: server-side
-   * apply. Throws 409 for fields that somebody else owns, unless `force`; else as {@link create} and {@link update}.
-   */
-  apply<R extends ResourceName>(
-    resource: R,
-    ref: ObjectRef,
-    part: 'main' | 'status',
-    wanted: ApiObject,
-    { manager = '', dryRun = false, force = false }: Origin & { readonly force?: boolean } = {},
-  ): { readonly object: Objects[R]; readonly isNew: boolean } {
-    const ownership = this.#ownership(resource, part, manager);
-    const current = this.find(resource, ref);
-    if (current === undefined) {
-      if (part === 'status') throw notFound(resource, ref.name);
-      const made = this.#made(resource, ref.namespace, wanted);
-      const object = withEntries(made, firstApplied(made, wanted, ownership));
-      return { object: dryRun ? object : this.#commit('ADDED', resource, object), isNew: true };
-    }
-    const { object, managedFields } = applied(current, wanted, ownership, force);
-    const next = withEntries(this.#changed(resource, current, part, object), managedFields);
-    if (isDeepStrictEqual(next, current)) return { object: current, isNew: false };
-    const counted = nextGeneration(resource, current, next);
-    return { object: dryRun ? counted : this.#commit('MODIFIED', resource, counted), isNew: false };
-  }
-
-  #ownership(resource: ResourceName, part: 'main' | 'status', manager: string): Ownership {
-    return { resource, manager, part, now: this.#clock.now() };
-  }
-
-  /** What an object becomes when a client replaces it, or its status, but for its version and owners. */
+  /** What an object becomes when a client replaces it, or its status, but for its version and owner. */
   #changed<R extends ResourceName>(
     resource: R,
     current: Objects[R],

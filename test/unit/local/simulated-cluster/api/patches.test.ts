@@ -1,17 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { jsonPatch, mergePatch } from '#functions/local/simulated-cluster/api/patches.ts';
-import { strategicMergePatch as patchedBy } from '#functions/local/simulated-cluster/api/strategic-merge-patch.ts';
-import { schemaOf } from '#functions/local/simulated-cluster/objects/schema.ts';
+import { strategicMergePatch } from '#functions/local/simulated-cluster/api/strategic-merge-patch.ts';
 import { StatusError } from '#functions/local/simulated-cluster/objects/status.ts';
-
-const strategicMergePatch = (object: unknown, patch: unknown) => patchedBy(object, patch, schemaOf('pods'));
 
 const refusedWith = (code: number) => (error: unknown) => error instanceof StatusError && error.code === code;
 
 describe('a strategic merge patch of a Deployment', () => {
   const inTemplate = (...containers: readonly object[]) => ({ spec: { template: { spec: { containers } } } });
-  const after = (object: unknown, patch: unknown) => patchedBy(object, patch, schemaOf('deployments'));
 
   test("merges its template's containers by name, and their variables likewise", () => {
     const before = inTemplate({ name: 'a', image: 'a:1', env: [{ name: 'X', value: '1' }] }, { name: 'b' });
@@ -20,19 +16,22 @@ describe('a strategic merge patch of a Deployment', () => {
       { name: 'Y', value: '2' },
       { name: 'X', value: '1' },
     ];
-    assert.deepEqual(after(before, patch), inTemplate({ name: 'a', image: 'a:2', env }, { name: 'b' }));
+    assert.deepEqual(
+      strategicMergePatch(before, patch),
+      inTemplate({ name: 'a', image: 'a:2', env }, { name: 'b' }),
+    );
   });
 
   test('keeps of its strategy what is to be retained', () => {
     const before = { spec: { strategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge: 1 } } } };
     const patch = { spec: { strategy: { $retainKeys: ['type'], type: 'Recreate' } } };
-    assert.deepEqual(after(before, patch), { spec: { strategy: { type: 'Recreate' } } });
+    assert.deepEqual(strategicMergePatch(before, patch), { spec: { strategy: { type: 'Recreate' } } });
   });
 
   test('merges lists of texts as sets, and takes out what is to go', () => {
     const before = { metadata: { finalizers: ['a', 'b'] } };
     const patch = { metadata: { '$deleteFromPrimitiveList/finalizers': ['a'], finalizers: ['c', 'b'] } };
-    assert.deepEqual(after(before, patch), { metadata: { finalizers: ['b', 'c'] } });
+    assert.deepEqual(strategicMergePatch(before, patch), { metadata: { finalizers: ['b', 'c'] } });
   });
 });
 

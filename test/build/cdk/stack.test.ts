@@ -10,3 +10,4 @@ import './stack/partitions.ts';
 import './stack/permissions.ts';
 import './stack/queues-and-table.ts';
 import './stack/relay.ts';
+import './stack/templates.ts';

@@ -6,9 +6,8 @@ import { agentEnvironment, readEnvironment } from '#shared/aws/environment.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { QUEUES, visibilitySeconds } from '#shared/queues/queue-set.ts';
 import { ALARMS_OF_AGENT } from '#test/scale/bill.ts';
-import { permissions } from './permissions.ts';
 import { readIn } from './place.ts';
-import { readable, resourcesOf, resourceWith, type Statement, statementsIn } from './resources.ts';
+import { readable, resourcesOf, resourceWith } from './resources.ts';
 import { synthesized, synthesizedAgent } from './synthesized.ts';
 
 const CLUSTER_ARN = 'arn:aws:eks:eu-west-1:123456789012:cluster/prod';
@@ -39,58 +38,6 @@ const outputOf = (of: Template, name: string): string => {
   assert.ok(value !== undefined, name);
   return value;
 };
-
-/** Who becomes what `Timers` does not make. */
-function trustOf(id: string): Statement {
-  const template = synthesizedAgent(id, AGENTS);
-  const { role } = agentNames(agentsPrefix('taintward'), id, '<AWS::Region>');
-  const found = [...resourcesOf(template, 'AWS::IAM::Role').values()].filter(
-    ({ RoleName }) => readable(RoleName) === role,
-  );
-  assert.equal(found.length, 1);
-  const [statement, ...others] = statementsIn(found[0]?.['AssumeRolePolicyDocument']);
-  assert.deepEqual(others, []);
-  return statement ?? assert.fail('nobody becomes the agent');
-}
-
-describe('an agent is', () => {
-  test('the pods of its service account in its EKS cluster, as EKS says who they are', () => {
-    const { Action, Principal, Condition } = trustOf('edge-1');
-    assert.deepEqual(Action, ['sts:AssumeRole', 'sts:TagSession']);
-    assert.deepEqual(Principal, { Service: 'pods.eks.amazonaws.com' });
-    assert.deepEqual(Condition, {
-      StringEquals: {
-        'aws:SourceAccount': '<AWS::AccountId>',
-        'aws:RequestTag/eks-cluster-arn': [CLUSTER_ARN],
-        'aws:RequestTag/kubernetes-namespace': 'taintward',
-        'aws:RequestTag/kubernetes-service-account': 'taintward-agent',
-      },
-    });
-  });
-
-  test('whoever has a token of its service account, issued by its cluster and for STS', () => {
-    const { Action, Principal, Condition } = trustOf('edge-2');
-    assert.deepEqual(Action, ['sts:AssumeRoleWithWebIdentity']);
-    assert.deepEqual(Principal, { Federated: `arn:aws:iam::123456789012:oidc-provider/${ISSUER}` });
-    assert.deepEqual(Condition, {
-      StringEquals: {
-        [`${ISSUER}:sub`]: 'system:serviceaccount:ops:evictor',
-        [`${ISSUER}:aud`]: 'sts.amazonaws.com',
-      },
-    });
-  });
-
-  test('or a role that somebody brings, to which its policy is attached', () => {
-    const template = synthesizedAgent('edge-3', AGENTS);
-    const [[id, { ManagedPolicyName } = {}] = []] = resourcesOf(template, 'AWS::IAM::ManagedPolicy');
-    assert.equal(readable(ManagedPolicyName), 'taintward-agent-edge-3-<AWS::Region>');
-    assert.equal(outputOf(template, 'Policy'), `<${id}>`);
-    const roles = [...resourcesOf(template, 'AWS::IAM::Role').values()].map(({ RoleName }) =>
-      readable(RoleName),
-    );
-    assert.deepEqual(roles, ['taintward-agent-edge-3-schedules-<AWS::Region>']);
-  });
-});
 
 describe('what an agent has', () => {
   test('is named as those name it who send to it', () => {
@@ -143,21 +90,7 @@ describe('what an agent has', () => {
   test('changes nothing of the stack of the service', () => {
     assert.deepEqual(synthesized(AGENTS).toJSON(), synthesized().toJSON());
   });
-
-  test('is, of one agent, what was last reviewed', (t) => {
-    const said = { permissions: permissions(agent), trust: trustOf('edge-1'), queues: queuePolicies(agent) };
-    t.assert.snapshot(said.permissions, { serializers: [String] });
-    t.assert.snapshot(said.queues);
-  });
 });
-
-/** What is forbidden of which queue. */
-function queuePolicies(of: Template): readonly unknown[] {
-  return [...resourcesOf(of, 'AWS::SQS::QueuePolicy').values()].map(({ Queues, PolicyDocument }) => ({
-    queues: readable(Queues),
-    statements: statementsIn(PolicyDocument),
-  }));
-}
 
 describe('an agent is told', () => {
   const variables = () =>
@@ -236,19 +169,6 @@ describe('alarms of an agent', () => {
   });
 
   test('are as many as its bill says', () => assert.equal(alarms().length, ALARMS_OF_AGENT));
-
-  test('ring when nobody asks its queue, also when that is not counted any more', () => {
-    const silent = alarms().find(({ AlarmName }) => String(AlarmName).includes('silent'));
-    assert.deepEqual(
-      [
-        silent?.['MetricName'],
-        silent?.['ComparisonOperator'],
-        silent?.['Threshold'],
-        silent?.['TreatMissingData'],
-      ],
-      ['NumberOfEmptyReceives', 'LessThanThreshold', 1, 'breaching'],
-    );
-  });
 
   test('tell those that alarms of the service tell', () => {
     const topic = 'arn:aws:sns:eu-west-1:123456789012:ops';

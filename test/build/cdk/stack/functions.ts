@@ -48,36 +48,6 @@ const queueArn = (name: string) =>
   `<${resourceWith(template, 'AWS::SQS::Queue', 'QueueName', `taintward-${name}`).id}.Arn>`;
 
 describe('each function', () => {
-  test('is traced, and may say so to X-Ray and nothing else of it, only when that is asked for', () => {
-    const traced = synthesized({ 'taintward:tracing': 'true' });
-    for (const name of FUNCTION_NAMES) {
-      assert.equal(functionNamed(name).properties['TracingConfig'], undefined);
-      assert.deepEqual(functionNamed(name, traced).properties['TracingConfig'], { Mode: 'Active' });
-    }
-    const said = JSON.stringify(traced.toJSON()).match(/"xray:\w+"/g);
-    assert.deepEqual(new Set(said), new Set(['"xray:PutTelemetryRecords"', '"xray:PutTraceSegments"']));
-    assert.doesNotMatch(JSON.stringify(template.toJSON()), /xray/);
-  });
-
-  test('that evicts counts by cluster only when that is asked for', () => {
-    const variables = (of: Template) =>
-      (functionNamed('evict', of).properties['Environment'] as { Variables: Record<string, unknown> })
-        .Variables;
-    assert.equal(variables(template)['METRICS_BY_CLUSTER'], 'false');
-    const given = synthesized({ 'taintward:metricsByCluster': 'true' });
-    assert.equal(variables(given)['METRICS_BY_CLUSTER'], 'true');
-  });
-
-  test('runs on Node 24 and arm64', () => {
-    for (const name of FUNCTION_NAMES) {
-      const { properties } = functionNamed(name);
-      assert.equal(properties['Runtime'], 'nodejs24.x');
-      assert.deepEqual(properties['Architectures'], ['arm64']);
-      assert.equal(properties['Handler'], 'lambda.handler');
-    }
-    assert.equal(resourcesOf(template, 'AWS::Lambda::Function').size, FUNCTION_NAMES.length);
-  });
-
   test('is given exactly the environment that it reads', () => {
     const whole = synthesized({ 'taintward:eventBus': 'ops', 'taintward:endpoint': 'localstack' });
     for (const name of FUNCTION_NAMES) {
@@ -90,30 +60,6 @@ describe('each function', () => {
         typeof value === 'string' ? value : key.endsWith('_ARN') ? QUEUE_ARN : 'https://example.com/1/q',
       ]);
       readEnvironment(ENVIRONMENTS[name], Object.fromEntries(filled));
-    }
-  });
-
-  test('tells an event bus where one is named, and none else', () => {
-    const putsTo = (of: Template) =>
-      ['AWS::IAM::Policy']
-        .flatMap((type) => [...resourcesOf(of, type).values()])
-        .flatMap(({ PolicyDocument }) => statementsIn(PolicyDocument))
-        .filter(({ Action }) => Action.includes('events:PutEvents'))
-        .map(({ Resource }) => Resource);
-    assert.deepEqual(putsTo(template), []);
-    assert.equal(JSON.stringify(template.toJSON()).includes('EVENT_BUS'), false);
-    const arn = 'arn:aws:events:eu-west-1:123456789012:event-bus/ops';
-    assert.deepEqual(putsTo(synthesized({ 'taintward:eventBus': arn })), [[arn], [arn], [arn]]);
-    assert.match(putsTo(synthesized({ 'taintward:eventBus': 'ops' }))[0]?.[0] ?? '', /:event-bus\/ops$/);
-  });
-
-  test('writes to a log of its own, which is kept for as long as is chosen', () => {
-    const chosen = synthesized({ 'taintward:logRetentionDays': 90 });
-    for (const name of FUNCTION_NAMES) {
-      const logName = `/aws/lambda/taintward-${name}`;
-      const { id, properties } = resourceWith(chosen, 'AWS::Logs::LogGroup', 'LogGroupName', logName);
-      assert.equal(properties['RetentionInDays'], 90);
-      assert.deepEqual(functionNamed(name, chosen).properties['LoggingConfig'], { LogGroup: { Ref: id } });
     }
   });
 
@@ -165,13 +111,6 @@ describe('a function that a queue feeds', () => {
     for (const name of ['expiry', 'heartbeat'] as const)
       assert.equal(reserved(name, chosen), undefined, name);
   });
-
-  test('handles as many batches at a time as is chosen', () => {
-    const chosen = synthesized({ 'taintward:evictConcurrency': '7', 'taintward:deltaConcurrency': 9 });
-    const concurrency = (name: FunctionName) => mappingOf(name, chosen)['ScalingConfig'];
-    assert.deepEqual(concurrency('evict'), { MaximumConcurrency: 7 });
-    assert.deepEqual(concurrency('node-delta'), { MaximumConcurrency: 9 });
-  });
 });
 
 describe('Lambda stops a chain of 16 invocations of one function, as a loop,', () => {
@@ -201,48 +140,4 @@ describe('Lambda stops a chain of 16 invocations of one function, as a loop,', (
       assert.equal(RecursiveLoop, loops.includes(name) ? 'Allow' : undefined, name);
     }
   });
-});
-
-test('expiry hears of scheduled records that their time to live removed, and of nothing else', () => {
-  const { FilterCriteria, ...settings } = mappingOf('expiry');
-  const { Filters } = FilterCriteria as { Filters: readonly { Pattern: string }[] };
-  assert.deepEqual(
-    Filters.map(({ Pattern }) => JSON.parse(Pattern)),
-    [
-      {
-        eventName: ['REMOVE'],
-        userIdentity: { type: ['Service'], principalId: ['dynamodb.amazonaws.com'] },
-        dynamodb: { OldImage: { sk: { S: [{ prefix: 'SCHEDULED#' }] } } },
-      },
-    ],
-  );
-  const { FunctionName: _function, Tags: _tags, ...rest } = settings;
-  assert.deepEqual(rest, {
-    EventSourceArn: `<${resourceWith(template, 'AWS::DynamoDB::Table', 'TableName', 'taintward').id}.StreamArn>`,
-    BatchSize: 100,
-    StartingPosition: 'TRIM_HORIZON',
-    FunctionResponseTypes: ['ReportBatchItemFailures'],
-    BisectBatchOnFunctionError: true,
-    MaximumRecordAgeInSeconds: 23 * 3600,
-    DestinationConfig: { OnFailure: { Destination: queueArn('expiry-dlq') } },
-  });
-});
-
-test('heartbeat is called every minute', () => {
-  const [[, rule] = ['', {}], ...others] = resourcesOf(template, 'AWS::Events::Rule');
-  assert.equal(others.length, 0);
-  assert.equal(rule['ScheduleExpression'], 'rate(1 minute)');
-  const [target] = rule['Targets'] as readonly Properties[];
-  assert.equal(readable(target?.['Arn']), `<${functionNamed('heartbeat').id}.Arn>`);
-});
-
-test('evict, and no other function, runs in the VPC that is chosen', () => {
-  const chosen = synthesized({
-    'taintward:vpcId': 'vpc-0123456789abcdef0',
-    'taintward:subnetIds': 'subnet-0123456789abcdef0,subnet-0123456789abcdef1',
-  });
-  const inVpc = FUNCTION_NAMES.filter((name) => functionNamed(name, chosen).properties['VpcConfig']);
-  assert.deepEqual(inVpc, ['evict']);
-  const { SubnetIds } = functionNamed('evict', chosen).properties['VpcConfig'] as Properties;
-  assert.deepEqual(SubnetIds, ['subnet-0123456789abcdef0', 'subnet-0123456789abcdef1']);
 });

@@ -12,7 +12,7 @@ import { FUNCTION_NAMES, PROJECT_DIR } from '../../../../cdk/bundle.ts';
 import { BY_CLUSTER_QUERIES } from '../../../../cdk/dashboard.ts';
 import { metricsCatalogue } from '../../../../docs/generator/metrics-catalogue.ts';
 import { AWS_METRICS } from './aws-metrics.ts';
-import { type Properties, readable, resourcesOf, resourceWith, statementsIn } from './resources.ts';
+import { type Properties, readable, resourcesOf } from './resources.ts';
 import { synthesized, synthesizedAgent, warningsOf } from './synthesized.ts';
 
 const ALARM = 'AWS::CloudWatch::Alarm';
@@ -80,110 +80,12 @@ describe('an alarm rings', () => {
     }
   });
 
-  test('for messages that wait too long', () => {
-    for (const { name, fifo } of Object.values(QUEUES)) {
-      const { MetricName, Threshold } = alarmNamed(`messages wait (${name})`);
-      assert.equal(MetricName, 'ApproximateAgeOfOldestMessage');
-      // What waits for its moment on evictions-due is up to 900 s old and nothing is wrong.
-      assert.equal(Threshold, fifo ? 300 : 1500);
-    }
-  });
-
-  test('for due messages that nobody takes, within minutes', () => {
-    const { Namespace, MetricName, Statistic, Threshold, Period, EvaluationPeriods, DatapointsToAlarm } =
-      alarmNamed('due messages are not taken');
-    assert.deepEqual(
-      [Namespace, MetricName, Statistic, Threshold],
-      ['AWS/SQS', 'ApproximateNumberOfMessagesVisible', 'Minimum', 1],
-    );
-    assert.deepEqual([Period, EvaluationPeriods, DatapointsToAlarm], [60, 5, undefined]);
-  });
-
   test('for messages that keep failing, although tries may be as far apart as can be', () => {
     const { Namespace, MetricName, Statistic, Period, EvaluationPeriods } =
       alarmNamed('messages keep failing');
     assert.deepEqual([Namespace, MetricName, Statistic], ['taintward', names.MESSAGES_FAILING, 'Sum']);
     assert.ok(Number(Period) > visibilitySeconds(QUEUES.evictionsDue) + EVICT_RECORD_DEADLINE_MS / 1000);
     assert.equal(EvaluationPeriods, 2);
-  });
-
-  test('for relays that do not run, those that stand by included, and when none does', () => {
-    const { MetricName, Statistic, Threshold, ComparisonOperator, TreatMissingData } =
-      alarmNamed('relays are missing');
-    assert.deepEqual([MetricName, Statistic], ['CPUUtilization', 'SampleCount']);
-    assert.deepEqual(
-      [Threshold, ComparisonOperator, TreatMissingData],
-      [2, 'LessThanThreshold', 'breaching'],
-    );
-    const more = resourceWith(
-      synthesized({ 'taintward:relayCount': '5' }),
-      ALARM,
-      'AlarmName',
-      'taintward: relays are missing',
-    );
-    assert.equal(more.properties['Threshold'], 5);
-    const elsewhere = synthesized({ 'taintward:relay': 'external' });
-    const named = [...resourcesOf(elsewhere, ALARM).values()].map(({ AlarmName }) => AlarmName);
-    assert.ok(!named.includes('taintward: relays are missing'));
-  });
-
-  test('for a stream that expiry reads late', () => {
-    const { MetricName, Statistic, Threshold } = alarmNamed('the stream is behind');
-    assert.deepEqual([MetricName, Statistic, Threshold], ['IteratorAge', 'Maximum', 900_000]);
-  });
-
-  test('for a cluster without a relay, and when nobody counts them any more', () => {
-    const alarm = alarmNamed('clusters without a relay');
-    assert.equal(alarm['MetricName'], names.UNWATCHED_CLUSTERS);
-    assert.equal(alarm['TreatMissingData'], 'breaching');
-  });
-
-  test('for a cluster that nobody has heard for five minutes, at once', () => {
-    const { MetricName, Threshold, EvaluationPeriods } = alarmNamed('clusters out of reach');
-    assert.deepEqual([MetricName, Threshold, EvaluationPeriods], [names.UNHEARD_SECONDS, 300, 1]);
-  });
-
-  test('for deltas that no queue takes, if that lasts', () => {
-    const { MetricName, EvaluationPeriods } = alarmNamed('deltas cannot be sent');
-    assert.deepEqual([MetricName, EvaluationPeriods], [names.UNSENT_DELTAS, 3]);
-  });
-
-  test('for a cluster in which nobody evicts', () => {
-    assert.equal(alarmNamed('nobody evicts')['MetricName'], names.NOBODY_EVICTS);
-  });
-
-  test('for a relay that is over its budget, and for pods that do not leave, if that lasts', () => {
-    for (const [name, metric] of [
-      ['relays are over their budget', names.OVER_BUDGET],
-      ['evicted pods do not leave', names.STUCK_PODS],
-    ] as const) {
-      const { MetricName, EvaluationPeriods, DatapointsToAlarm } = alarmNamed(name);
-      assert.deepEqual([MetricName, EvaluationPeriods, DatapointsToAlarm], [metric, 10, undefined]);
-    }
-  });
-
-  test('at once for what must not be even once', () => {
-    const once = {
-      'guards hold evictions': names.GUARD_TRIPS,
-      // A minute later the built-in controller evicts.
-      'takeovers are not renewed': names.TAKEOVERS_WITHHELD,
-      'deltas are refused': names.REFUSED_DELTAS,
-      'evictions are given up': names.GIVEN_UP,
-      'clusters are shared': names.RIVALS,
-    };
-    for (const [name, metric] of Object.entries(once)) {
-      const { MetricName, Threshold, EvaluationPeriods } = alarmNamed(name);
-      assert.deepEqual([MetricName, Threshold, EvaluationPeriods], [metric, 1, 1]);
-    }
-  });
-
-  test('for late evictions and clocks that differ', () => {
-    const late = alarmNamed('late evictions');
-    assert.deepEqual(
-      [late['Namespace'], late['MetricName'], late['Statistic'], late['Threshold']],
-      ['taintward', names.POD_DELETION_DURATION, 'Maximum', 60],
-    );
-    assert.equal(alarmNamed('clocks differ')['MetricName'], names.CLOCK_SKEW);
   });
 
   test('for an API server that refuses or is silent at each try, although tries may be as far apart as can be', () => {
@@ -205,21 +107,6 @@ describe('an alarm rings', () => {
       );
       assert.deepEqual([MetricName, Threshold, EvaluationPeriods], ['RecursiveInvocationsDropped', 1, 1]);
     }
-  });
-
-  test('for functions that fail or are throttled now and then, a throttled table or index, and dropped schedules', () => {
-    const nowAndThen: [string, string][] = FUNCTION_NAMES.flatMap((name) => [
-      [`functions fail (${name})`, 'Errors'],
-      [`functions are throttled (${name})`, 'Throttles'],
-    ]);
-    for (const kind of ['Read', 'Write'])
-      for (const which of [`${kind.toLowerCase()}s`, `${kind.toLowerCase()}s of its index`])
-        nowAndThen.push([`the table throttles (${which})`, `${kind}ThrottleEvents`]);
-    for (const [name, metric] of nowAndThen) {
-      const { MetricName, EvaluationPeriods, DatapointsToAlarm } = alarmNamed(name);
-      assert.deepEqual([MetricName, EvaluationPeriods, DatapointsToAlarm], [metric, 30, 3], name);
-    }
-    assert.equal(alarmNamed('schedules are dropped')['MetricName'], 'InvocationDroppedCount');
   });
 });
 
@@ -275,42 +162,6 @@ describe('alarms tell', () => {
     assert.equal(output(given), TOPIC);
     assert.deepEqual(warningsOf({ 'taintward:alarmTopicArn': TOPIC }), []);
     given.resourceCountIs('AWS::SNS::Topic', 0);
-  });
-
-  test('an address, by a topic of the stack that takes nothing but alarms of this account, and nothing in the clear', () => {
-    const given = synthesized({ 'taintward:alarmEmail': 'ops@example.com' });
-    const [[id] = ['']] = [...resourcesOf(given, 'AWS::SNS::Topic')];
-    for (const each of told(given)) {
-      assert.deepEqual(each, { AlarmActions: [{ Ref: id }], OKActions: [{ Ref: id }] });
-    }
-    assert.match(output(given), /^ops@example\.com, once the mail /);
-    const [subscription] = resourcesOf(given, 'AWS::SNS::Subscription').values();
-    assert.deepEqual(subscription, { Protocol: 'email', Endpoint: 'ops@example.com', TopicArn: { Ref: id } });
-    const [policy] = resourcesOf(given, 'AWS::SNS::TopicPolicy').values();
-    const statements = statementsIn(policy?.['PolicyDocument']).map(
-      ({ Effect, Action, Principal, Condition }) => ({
-        Effect,
-        Action,
-        Principal,
-        Condition,
-      }),
-    );
-    const inTheClear = { Bool: { 'aws:SecureTransport': 'false' } };
-    assert.deepEqual(
-      statements.find(({ Effect }) => Effect === 'Deny'),
-      { Effect: 'Deny', Action: ['sns:Publish'], Principal: { AWS: '*' }, Condition: inTheClear },
-    );
-    assert.deepEqual(
-      statements.filter(({ Effect }) => Effect === 'Allow'),
-      [
-        {
-          Effect: 'Allow',
-          Action: ['sns:Publish'],
-          Principal: { Service: 'cloudwatch.amazonaws.com' },
-          Condition: { StringEquals: { 'aws:SourceAccount': '<AWS::AccountId>' } },
-        },
-      ],
-    );
   });
 });
 

@@ -8,8 +8,7 @@ import type { Template } from 'aws-cdk-lib/assertions';
 import { Registry } from 'prom-client';
 import { startProbeServer } from '#functions/watch-relay/probe-server.ts';
 import { readEnvironment, relayEnvironment } from '#shared/aws/environment.ts';
-import { FUNCTION_NAMES } from '../../../../cdk/bundle.ts';
-import { type Properties, readable, resourcesOf, resourceWith, statementsIn } from './resources.ts';
+import { type Properties, readable, resourcesOf, resourceWith } from './resources.ts';
 import { synthesized } from './synthesized.ts';
 
 const only = (template: Template, type: string): Properties => {
@@ -30,12 +29,6 @@ describe('the relay on Fargate', () => {
     ] as readonly Properties[];
     return found ?? {};
   };
-
-  test('runs as nobody special, on a file system that it cannot write to', () => {
-    assert.equal(container()['User'], 'node');
-    assert.equal(container()['ReadonlyRootFilesystem'], true);
-    assert.equal(container()['Privileged'], undefined);
-  });
 
   describe('is asked for its health', () => {
     /** The exit code of the check, asked of what answers at a port of its own. */
@@ -94,16 +87,6 @@ describe('the relay on Fargate', () => {
     });
   });
 
-  test('waits for no log, of which a buffer holds what is not taken yet', () => {
-    const { LogDriver, Options } = container()['LogConfiguration'] as {
-      LogDriver: string;
-      Options: Readonly<Record<string, unknown>>;
-    };
-    assert.equal(LogDriver, 'awslogs');
-    assert.equal(Options['mode'], 'non-blocking');
-    assert.match(String(Options['max-buffer-size']), /^\d+b$/);
-  });
-
   test('is given the environment that it reads', () => {
     const given = container()['Environment'] as readonly { Name: string; Value: unknown }[];
     const variables = given.map(({ Name, Value }) => [
@@ -111,29 +94,6 @@ describe('the relay on Fargate', () => {
       typeof Value === 'string' ? Value : 'https://example.com/1/q',
     ]);
     readEnvironment(relayEnvironment, Object.fromEntries(variables));
-  });
-
-  test('is two tasks on arm64, replaced one by one, and rolled back when they do not come up', () => {
-    const service = only(template, 'AWS::ECS::Service');
-    assert.equal(service['DesiredCount'], 2);
-    assert.equal(service['LaunchType'], 'FARGATE');
-    const { Alarms: _alarms, ...deployment } = service['DeploymentConfiguration'] as Properties;
-    assert.deepEqual(deployment, {
-      DeploymentCircuitBreaker: { Enable: true, Rollback: true },
-      MinimumHealthyPercent: 100,
-      MaximumPercent: 200,
-    });
-    assert.deepEqual(only(template, 'AWS::ECS::TaskDefinition')['RuntimePlatform'], {
-      CpuArchitecture: 'ARM64',
-      OperatingSystemFamily: 'LINUX',
-    });
-  });
-
-  test('can be called by nobody', () => {
-    const group = only(template, 'AWS::EC2::SecurityGroup');
-    assert.equal(group['SecurityGroupIngress'], undefined);
-    assert.equal(resourcesOf(template, 'AWS::EC2::SecurityGroupIngress').size, 0);
-    assert.equal(container()['PortMappings'], undefined);
   });
 
   describe('and its surroundings:', () => {
@@ -168,77 +128,6 @@ describe('the relay on Fargate', () => {
       assert.doesNotMatch(JSON.stringify(cluster), /"Ref"|Fn::|CapacityProviders/);
     });
   });
-
-  test('is as many and as large as is chosen', () => {
-    const chosen = synthesized({
-      'taintward:relayCount': '5',
-      'taintward:relayCpu': 1024,
-      'taintward:relayMemoryMiB': 4096,
-    });
-    assert.equal(only(chosen, 'AWS::ECS::Service')['DesiredCount'], 5);
-    const task = only(chosen, 'AWS::ECS::TaskDefinition');
-    assert.deepEqual([task['Cpu'], task['Memory']], ['1024', '4096']);
-  });
-
-  describe('runs an image that is released,', () => {
-    const DIGEST = `sha256:${'0123456789abcdef'.repeat(4)}`;
-    const imageOf = (of: Template) => {
-      const [found] = only(of, 'AWS::ECS::TaskDefinition')['ContainerDefinitions'] as readonly Properties[];
-      return readable(found?.['Image']);
-    };
-    /** Where who starts the tasks may pull from. */
-    const pulled = (of: Template) =>
-      [...resourcesOf(of, 'AWS::IAM::Policy').values()]
-        .flatMap(({ PolicyDocument }) => statementsIn(PolicyDocument))
-        .filter(({ Action }) => Action.includes('ecr:BatchGetImage'))
-        .flatMap(({ Resource }) => Resource);
-
-    test('by the digest that is chosen, and builds none', () => {
-      const image = `ghcr.io/taintward/taintward@${DIGEST}`;
-      const chosen = synthesized({ 'taintward:relayImage': image });
-      assert.equal(imageOf(chosen), image);
-      assert.deepEqual(pulled(chosen), []);
-    });
-
-    test('of a repository of ECR in another account and region, which it may pull', () => {
-      const image = `210987654321.dkr.ecr.us-east-1.amazonaws.com/mirror/taintward@${DIGEST}`;
-      const chosen = synthesized({ 'taintward:relayImage': image });
-      assert.equal(
-        imageOf(chosen),
-        `210987654321.dkr.ecr.us-east-1.<AWS::URLSuffix>/mirror/taintward@${DIGEST}`,
-      );
-      assert.deepEqual(pulled(chosen), [
-        'arn:<AWS::Partition>:ecr:us-east-1:210987654321:repository/mirror/taintward',
-      ]);
-    });
-  });
-
-  test('runs in the subnets that are chosen, without an address of its own', () => {
-    const chosen = synthesized({
-      'taintward:vpcId': 'vpc-0123456789abcdef0',
-      'taintward:subnetIds': ['subnet-0123456789abcdef0'],
-    });
-    const { AwsvpcConfiguration } = only(chosen, 'AWS::ECS::Service')['NetworkConfiguration'] as {
-      AwsvpcConfiguration: Properties;
-    };
-    assert.deepEqual(AwsvpcConfiguration['Subnets'], ['subnet-0123456789abcdef0']);
-    assert.equal(AwsvpcConfiguration['AssignPublicIp'], 'DISABLED');
-    assert.equal(resourcesOf(chosen, 'AWS::EC2::VPC').size, 0);
-  });
-});
-
-test('a release replaces the functions first, and then the relays, which they understand', () => {
-  const { Resources } = synthesized().toJSON() as {
-    Resources: Record<string, { Type: string; DependsOn?: readonly string[] }>;
-  };
-  const ofType = (type: string) => Object.entries(Resources).filter(([, { Type }]) => Type === type);
-  const [[, service] = ['', undefined]] = ofType('AWS::ECS::Service');
-  const functions = ofType('AWS::Lambda::Function').map(([id]) => id);
-  assert.equal(functions.length, FUNCTION_NAMES.length);
-  assert.deepEqual(
-    functions.filter((id) => !service?.DependsOn?.includes(id)),
-    [],
-  );
 });
 
 const outputsOf = (template: Template) =>
@@ -302,36 +191,12 @@ describe('where clusters let in a network or addresses alone,', () => {
     assert.equal(resourcesOf(template, 'AWS::EC2::NatGateway').size, 2);
     assert.equal(evictIn(template).SubnetIds.length, 2);
   });
-
-  test('API servers, AWS and DNS servers can be called, and nobody can call in', () => {
-    const { SecurityGroupEgress, SecurityGroupIngress } = only(synthesized(VPC), 'AWS::EC2::SecurityGroup');
-    assert.equal(SecurityGroupIngress, undefined);
-    assert.deepEqual(
-      (SecurityGroupEgress as Properties[]).map(({ IpProtocol, FromPort, ToPort }) => [
-        IpProtocol,
-        FromPort,
-        ToPort,
-      ]),
-      [
-        ['tcp', 0, 65_535],
-        ['udp', 53, 53],
-      ],
-    );
-  });
 });
 
 describe('a relay of your own', () => {
   let template: Template;
   before(() => {
     template = synthesized({ 'taintward:relay': 'external' });
-  });
-
-  test('leaves the stack without network, container and task', () => {
-    const types = Object.values(template.toJSON()['Resources'] as Record<string, { Type: string }>);
-    assert.deepEqual(
-      types.filter(({ Type }) => /^AWS::(EC2|ECS|ECR)::/.test(Type)),
-      [],
-    );
   });
 
   test('is told by the outputs what it may do and how it is started', () => {
@@ -346,56 +211,4 @@ describe('a relay of your own', () => {
     ]);
     readEnvironment(relayEnvironment, Object.fromEntries(variables));
   });
-});
-
-describe('relays of your own for some clusters', () => {
-  const template = () =>
-    synthesized({
-      'taintward:relay': 'external',
-      'taintward:relays': {
-        edge: { clusters: ['edge-*'], kubeconfigSecrets: ['taintward-relay/edge-*'] },
-        core: { clusters: ['prod', 'stage'] },
-      },
-    });
-
-  test('have a policy each, which ends at the leases of their clusters', () => {
-    const policies = [...resourcesOf(template(), 'AWS::IAM::ManagedPolicy').values()];
-    const keys = (name: string) => {
-      const found = policies.find(
-        ({ ManagedPolicyName }) => readable(ManagedPolicyName) === `${name}-<AWS::Region>`,
-      );
-      const update = statementsIn(found?.['PolicyDocument']).find(({ Action }) =>
-        Action.includes('dynamodb:UpdateItem'),
-      );
-      assert.ok(update);
-      const condition = update.Condition as Record<string, Record<string, unknown>>;
-      return condition['ForAllValues:StringLike']?.['dynamodb:LeadingKeys'];
-    };
-    assert.deepEqual([keys('taintward-relay-edge')].flat(), ['LEASE#edge-*']);
-    assert.deepEqual(keys('taintward-relay-core'), ['LEASE#prod', 'LEASE#stage']);
-    assert.ok(
-      policies.every(
-        ({ ManagedPolicyName }) => readable(ManagedPolicyName) !== 'taintward-relay-<AWS::Region>',
-      ),
-    );
-  });
-
-  test('are told which clusters those are', () => {
-    const outputs = template().toJSON()['Outputs'] as Record<string, { Value: unknown }>;
-    const command = (name: string) => String(readable(outputs[`RelayCommand${name}`]?.Value));
-    assert.match(command('Edge'), / CLUSTERS=edge-\* .*npm run relay$/);
-    assert.match(command('Core'), / CLUSTERS=prod,stage .*npm run relay$/);
-    assert.ok(outputs['RelayPolicyEdge'] && outputs['RelayPolicyCore']);
-    assert.equal(outputs['RelayPolicy'], undefined);
-  });
-});
-
-test('the outputs say where to look and what to do next', () => {
-  const outputs = synthesized().toJSON()['Outputs'] as Record<string, { Value: unknown }>;
-  assert.deepEqual(Object.keys(outputs).sort(), ['AlarmsTell', 'Dashboard', 'NextStep', 'TableName']);
-  assert.match(
-    String(readable(outputs['Dashboard']?.Value)),
-    /#dashboards\/dashboard\/taintward-<AWS::Region>$/,
-  );
-  assert.match(String(outputs['NextStep']?.Value), /^npx taintward clusters add /);
 });

@@ -1,0 +1,173 @@
+import { describe, test } from 'node:test';
+import type { Template } from 'aws-cdk-lib/assertions';
+import * as z from 'zod';
+import { VERSION } from '#shared/version.ts';
+import { readable, statementsIn } from './resources.ts';
+import { synthesized, synthesizedAgent } from './synthesized.ts';
+
+const Body = z.looseObject({
+  Resources: z.record(z.string(), z.looseObject({ Type: z.string() })),
+  Outputs: z.record(z.string(), z.object({ Value: z.unknown() })).default({}),
+});
+
+/** What other tests judge, or what says nothing to a reviewer. */
+const LEFT_OUT: readonly string[] = [
+  ...['AlarmDescription', 'DashboardBody', 'DependsOn', 'Metadata', 'PolicyDocument', 'PolicyName'],
+  ...['Properties', 'Queues', 'Roles', 'Type'],
+];
+
+/** A part of a template: what it belongs to, and what it says. */
+interface Part {
+  readonly owner: string;
+  readonly text: string;
+  /** Stands on one line with the others of its owner. */
+  readonly isProperty?: boolean;
+}
+
+/**
+ * What a template deploys, as a reviewer reads it: each resource with its properties, each statement of a policy, each output.
+ * Hashes of code and images are left out, and the release.
+ */
+function partsOf(template: Template): readonly Part[] {
+  const { Resources, Outputs } = Body.parse(readable(template.toJSON()));
+  const resources = Object.entries(Resources).flatMap(([id, resource]) => {
+    const properties = (resource['Properties'] ?? {}) as Readonly<Record<string, unknown>>;
+    const { PolicyDocument, Roles } = properties;
+    const of = Array.isArray(Roles) ? ` of ${Roles.join(', ')}` : '';
+    const owner = `${id} ${resource.Type.replace('AWS::', '')}${of}`;
+    const said = Object.entries({ ...resource, ...properties })
+      .filter(([name, value]) => !LEFT_OUT.includes(name) && value !== 'Delete')
+      .map(([name, value]) => ({ owner, text: `${name}=${plain(value)}`, isProperty: true }));
+    const statements = (PolicyDocument === undefined ? [] : statementsIn(PolicyDocument)).map(
+      ({ Effect, Action, Resource, Principal, Condition }) => ({
+        owner,
+        text:
+          `${Effect} ${Action.join(', ')} on ${Resource.join(', ')}` +
+          (Principal ? ` to ${plain(Principal)}` : '') +
+          (Condition ? ` if ${plain(Condition)}` : ''),
+      }),
+    );
+    return [...said, ...statements];
+  });
+  const outputs = Object.entries(Outputs).map(([name, { Value }]) => ({
+    owner: 'Outputs',
+    text: `${name}=${plain(Value)}`,
+  }));
+  return [...resources, ...outputs];
+}
+
+const plain = (value: unknown): string =>
+  (typeof value === 'string' ? value : JSON.stringify(value).replaceAll(/"(\w+)":/g, '$1:'))
+    .replaceAll(/\b[0-9a-f]{64}\b/g, '<hash>')
+    .replaceAll(VERSION, '<release>');
+
+const listed = (parts: readonly Part[]): string =>
+  [...Map.groupBy(parts, ({ owner }) => owner)]
+    .flatMap(([owner, own]) => {
+      const properties = own.filter(({ isProperty }) => isProperty).map(({ text }) => text);
+      const others = own.filter(({ isProperty }) => !isProperty).map(({ text }) => `  ${text}`);
+      return [[owner, ...properties].join(' '), ...others];
+    })
+    .join('\n');
+
+/** What another deployment has that the default one has not; of what it lacks, the names. */
+function changes(template: Template): string {
+  const before = partsOf(synthesized());
+  const after = partsOf(template);
+  const texts = new Set(before.map(({ owner, text }) => `${owner} ${text}`));
+  const owners = new Set(after.map(({ owner }) => owner));
+  const gone = new Set(before.map(({ owner }) => owner).filter((owner) => !owners.has(owner)));
+  return [
+    ...[...gone].map((owner) => `without ${owner}`),
+    listed(after.filter(({ owner, text }) => !texts.has(`${owner} ${text}`))),
+  ].join('\n');
+}
+
+/** Settings, by what they are for, of which one deployment can have all. */
+const VARIANTS: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
+  'relays of your own': { 'taintward:relay': 'external' },
+  'relays of your own for some clusters': {
+    'taintward:relay': 'external',
+    'taintward:relays': {
+      edge: { clusters: ['edge-*'], kubeconfigSecrets: ['taintward-relay/edge-*'] },
+      core: { clusters: ['prod', 'stage'] },
+    },
+  },
+  'a VPC of yours': {
+    'taintward:vpcId': 'vpc-0123456789abcdef0',
+    'taintward:subnetIds': ['subnet-0123456789abcdef0', 'subnet-0123456789abcdef1'],
+  },
+  'addresses that stay': { 'taintward:fixedAddresses': 'true' },
+  'more and larger relays, and functions': {
+    'taintward:relayCount': '5',
+    'taintward:relayCpu': 1024,
+    'taintward:relayMemoryMiB': 4096,
+    'taintward:evictConcurrency': '7',
+    'taintward:deltaConcurrency': 9,
+  },
+  'a released image': {
+    'taintward:relayImage': `ghcr.io/taintward/taintward@sha256:${'0123456789abcdef'.repeat(4)}`,
+  },
+  'a released image in a repository of another account and region': {
+    'taintward:relayImage': `210987654321.dkr.ecr.us-east-1.amazonaws.com/mirror/taintward@sha256:${'0123456789abcdef'.repeat(4)}`,
+  },
+  'more told, to an event bus and X-Ray, by cluster, and kept for longer': {
+    'taintward:eventBus': 'ops',
+    'taintward:tracing': 'true',
+    'taintward:metricsByCluster': 'true',
+    'taintward:logRetentionDays': 90,
+    'taintward:historyDays': 30,
+  },
+  'a table that is warm, and goes with the stack': {
+    'taintward:warmWrites': '20000',
+    'taintward:retainTable': 'false',
+  },
+};
+
+describe('what is deployed', () => {
+  test('by default is what was last reviewed', (t) => {
+    t.assert.snapshot(listed(partsOf(synthesized())), { serializers: [String] });
+  });
+
+  for (const [name, context] of Object.entries(VARIANTS)) {
+    test(`otherwise with ${name} is what was last reviewed`, (t) => {
+      t.assert.snapshot(changes(synthesized(context)), { serializers: [String] });
+    });
+  }
+
+  test('to tell an address of alarms is what was last reviewed', (t) => {
+    const told = partsOf(synthesized({ 'taintward:alarmEmail': 'ops@example.com' }));
+    const topic = told.filter(({ owner, text }) => / SNS::/.test(owner) || text.startsWith('AlarmsTell='));
+    t.assert.snapshot(listed(topic), { serializers: [String] });
+  });
+});
+
+describe('an agent', () => {
+  const AGENTS = {
+    pods: {
+      cluster: 'prod',
+      podIdentity: { clusterArns: 'arn:aws:eks:eu-west-1:123456789012:cluster/prod' },
+    },
+    tokens: {
+      cluster: 'stage',
+      namespace: 'ops',
+      serviceAccount: 'evictor',
+      irsa: {
+        oidcProvider: 'arn:aws:iam::123456789012:oidc-provider/oidc.eks.eu-west-1.amazonaws.com/id/EXAMPLE',
+      },
+    },
+    brought: { cluster: 'third' },
+  };
+  const partsOfAgent = (id: string) => partsOf(synthesizedAgent(id, { 'taintward:agents': AGENTS }));
+
+  test('whose pods EKS names is what was last reviewed', (t) => {
+    t.assert.snapshot(listed(partsOfAgent('pods')), { serializers: [String] });
+  });
+
+  for (const id of ['tokens', 'brought']) {
+    test(`of another kind is who was last reviewed: ${id}`, (t) => {
+      const who = partsOfAgent(id).filter(({ owner, isProperty }) => /^Identity/.test(owner) && isProperty);
+      t.assert.snapshot(listed(who), { serializers: [String] });
+    });
+  }
+});

@@ -2,8 +2,10 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { diff } from 'node:util';
 import { load } from 'js-yaml';
 import { fieldsOf } from '#shared/kubernetes/api-json.ts';
+import { VERSION } from '#shared/version.ts';
 import { HelmError, lintChart, NAMESPACE, renderChart, type Values } from '../../deploy/helm.ts';
 import { FOLDERS, manifests } from '../../deploy/manifests.ts';
 import { kubectl } from './kubectl.ts';
@@ -16,17 +18,46 @@ const AGENT = valuesOf('agent');
 
 /** By default: what kustomize takes is on record for these. */
 const DEFAULTS: Readonly<Record<string, Values>> = { 'in-cluster': {}, agent: AGENT };
-const WITH_ALL = ['service-with-all', 'agent-with-all'];
+/** With every value another than the folder's, by the folder. */
+const WITH_ALL: Readonly<Record<string, string>> = {
+  'in-cluster': 'service-with-all',
+  agent: 'agent-with-all',
+};
 
 test('helm has nothing to complain of', () => {
-  for (const values of [...Object.values(DEFAULTS), ...WITH_ALL.map(valuesOf)]) {
+  for (const values of [...Object.values(DEFAULTS), ...Object.values(WITH_ALL).map(valuesOf)]) {
     assert.match(lintChart(values), /0 chart\(s\) failed/);
   }
 });
 
-for (const name of WITH_ALL) {
-  test(`what is rendered is what is on record: ${name}`, (t) => {
-    t.assert.fileSnapshot(renderChart(valuesOf(name)), join(import.meta.dirname, 'golden', `${name}.yaml`), {
+/** The text of each object, by kind and name; the release is the same in all of them. */
+function rendered(values: Values): ReadonlyMap<string, string> {
+  const texts = renderChart(values)
+    .replaceAll(`:${VERSION}`, ':<release>')
+    .split(/^---\n/m);
+  return new Map(
+    texts.flatMap((text) => [...objectsOf(text).keys()].map((name) => [name, text.trim()] as const)),
+  );
+}
+
+/** Lines that other values take out (`-`) and put in (`+`), by object. */
+function changes(before: ReadonlyMap<string, string>, after: ReadonlyMap<string, string>): string {
+  const lines = (text = '') => (text === '' ? [] : text.split('\n'));
+  const names = new Set([...before.keys(), ...after.keys()]);
+  return [...names]
+    .flatMap((name) => {
+      const found = diff(lines(after.get(name)), lines(before.get(name)));
+      const changed = found.filter(([operation]) => operation !== 0);
+      const texts = changed.map(([operation, line]) => `${operation === 1 ? '+' : '-'}${line}`);
+      return texts.length === 0 ? [] : [name, ...texts];
+    })
+    .join('\n');
+}
+
+for (const [folder, name] of Object.entries(WITH_ALL)) {
+  test(`what other values change of deploy/${folder} is on record: ${name}`, (t) => {
+    const changed = changes(rendered(FOLDERS[folder] ?? {}), rendered(valuesOf(name)));
+    t.assert.fileSnapshot(`${changed}\n`, join(import.meta.dirname, 'golden', `${name}.diff`), {
       serializers: [String],
     });
   });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { loadAll } from 'js-yaml';
 import { agentDueUrl, agentNames, agentSchedules, agentsPrefix } from '#shared/aws/agent-names.ts';
 import { agentEnvironment, readEnvironment } from '#shared/aws/environment.ts';
@@ -11,9 +11,9 @@ interface Variable {
   readonly value?: string;
 }
 
-/** What the chart's Deployment of an agent tells it, as Kubernetes fills it in. */
+/** What the chart's Deployment of an agent, which that of the manifests is, tells it, as Kubernetes fills it in. */
 function chartEnvironment(): Readonly<Record<string, string>> {
-  const path = fileURLToPath(import.meta.resolve('#test/chart/golden/agent-with-all.yaml'));
+  const path = join(import.meta.dirname, '../../../deploy/agent/deployment.yaml');
   const [deployment] = (loadAll(readFileSync(path, 'utf8')) as { kind?: string; spec: object }[]).filter(
     (each) => each?.kind === 'Deployment',
   );

@@ -59,7 +59,7 @@ function partsOf(template: Template): readonly Part[] {
 const plain = (value: unknown): string =>
   (typeof value === 'string' ? value : JSON.stringify(value).replaceAll(/"(\w+)":/g, '$1:'))
     .replaceAll(/\b[0-9a-f]{64}\b/g, '<hash>')
-    .replaceAll(VERSION, '<release>');
+    .replaceAll(`"${VERSION}"`, '"<release>"');
 
 const listed = (parts: readonly Part[]): string =>
   [...Map.groupBy(parts, ({ owner }) => owner)]

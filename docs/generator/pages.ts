@@ -3,11 +3,10 @@ import * as z from 'zod';
 import { noticeSchema } from '#shared/telemetry/notice.ts';
 import { logPage } from './log-page.ts';
 import { metricsPage } from './metrics-page.ts';
-import { performancePages } from './performance-page.ts';
 import { scalePage } from './scale-page.ts';
 import { readServiceCode } from './service-code.ts';
 
-/** A page, or a picture on one, that is made from the code, or from what was measured. */
+/** A page that is made from the code, or from what was measured. */
 export interface Page {
   readonly path: string;
   readonly text: string;
@@ -23,6 +22,5 @@ export async function pages(): Promise<readonly Page[]> {
     page('log.md', logPage(code)),
     page('scale.md', scalePage()),
     page('events.schema.json', `${JSON.stringify(eventsSchema, null, 2)}\n`),
-    ...Object.entries(performancePages()).map(([name, text]) => page(name, text)),
   ];
 }

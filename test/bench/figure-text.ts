@@ -1,4 +1,4 @@
-import { type Figure, meetsAim } from './result.ts';
+import { type Figure, median, meetsAim, ratioOf } from './result.ts';
 
 /** A value as tables have it: three digits at least, and its unit. */
 export const amount = (value: number | undefined, unit: string): string =>
@@ -24,4 +24,21 @@ export function aimText(figure: Figure): string {
   ].join(', ');
   const met = meetsAim(figure);
   return met === undefined ? bounds : `${bounds} ${met ? '✓' : '✗'}`;
+}
+
+/** The columns of the table of figures, and the line below them. */
+export const HEAD = '| figure | ours | peer | ratio | aim |  |\n| --- | --- | --- | --- | --- | --- |';
+
+/** A figure of a scenario as a row of that table, which is Markdown: with medians. */
+export function figureRow(scenario: string, figure: Figure): string {
+  const { what, ours, peer, unit, note = '' } = figure;
+  const cells = [
+    `${scenario}: ${what}`,
+    amount(median(ours), unit),
+    peer ? `${amount(median(peer.values), unit)} (${peer.name})` : '',
+    peer ? ratioText(ratioOf(figure)) : '',
+    aimText(figure),
+    note,
+  ];
+  return `| ${cells.join(' | ')} |`;
 }

@@ -1,14 +1,10 @@
-import { Console } from 'node:console';
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { Argument, Command, InvalidArgumentError } from 'commander';
-import { aimText, amount, ratioText } from './figure-text.ts';
-import { type Figure, loadNow, median, type Result, ratioOf, thisMachine } from './result.ts';
+import { figureRow, HEAD } from './figure-text.ts';
+import { type Figure, loadNow, thisMachine } from './result.ts';
 import { type BenchOptions, NotHereError } from './scenario.ts';
-import { SCENARIOS } from './scenarios.ts';
+import { PARTS, SCENARIOS } from './scenarios.ts';
 
-const RESULTS = join(import.meta.dirname, 'results');
 /** What others may use of the machine, in cores, before it is said. */
 const QUIET_LOAD = 0.5;
 
@@ -18,34 +14,22 @@ const whole = (text: string): number => {
   return value;
 };
 
-function row(figure: Figure) {
-  const { ours, peer, unit, note = '' } = figure;
-  return {
-    ours: amount(median(ours), unit),
-    peer: peer ? amount(median(peer.values), unit) : '',
-    'beside what': peer?.name ?? '',
-    ratio: ratioText(ratioOf(figure)),
-    aim: aimText(figure),
-    note,
-  };
-}
-
 /** What went wrong, and what went wrong before it, when all was cleared away after it. */
 const told = (error: unknown): string =>
   error instanceof SuppressedError
     ? `${told(error.suppressed)}\n  and then ${told(error.error)}`
     : inspect(error);
 
-/** Measures one scenario and prints it; `undefined`: what it needs is not here, which has been said. */
-async function measure(name: string, options: BenchOptions): Promise<Result | undefined> {
-  const scenario = SCENARIOS[name];
+/** Measures one scenario, prints its figures as rows of the table, and returns when and how that was done. */
+async function measure(name: string, options: BenchOptions): Promise<string | undefined> {
+  const scenario = SCENARIOS[name] ?? PARTS[name];
   if (scenario === undefined) return undefined;
   const { err, out } = { err: process.stderr, out: process.stdout };
   err.write(`${name}: ${scenario.about}\n`);
-  const before = loadNow();
-  if (before[0] > QUIET_LOAD) {
+  const load = loadNow();
+  if (load > QUIET_LOAD) {
     err.write(
-      `  The machine is busy (load ${before[0]}): times are too long, and ratios hold better than they.\n`,
+      `  The machine is busy (load ${load}): times are too long, and ratios hold better than they.\n`,
     );
   }
   const beganAt = new Date();
@@ -57,16 +41,10 @@ async function measure(name: string, options: BenchOptions): Promise<Result | un
     const how = error instanceof NotHereError ? 'LEFT OUT' : 'BROKE OFF';
     err.write(`  ${how}: ${error instanceof NotHereError ? error.message : told(error)}\n`);
   }
-  if (figures.length === 0) return undefined;
-  out.write(`\n${name}: ${scenario.about}\n`);
-  new Console(out).table(Object.fromEntries(figures.map((figure) => [figure.what, row(figure)])));
-  const load = { before, after: loadNow() };
-  const machine = thisMachine();
-  const tookSeconds = Math.round((Date.now() - beganAt.getTime()) / 1000);
-  const when = { measuredAt: beganAt.toISOString(), tookSeconds };
-  out.write(`${machine.cores} × ${machine.cpu}, Node ${machine.node}, load ${before[0]}\n`);
-  const { about } = scenario;
-  return { scenario: name, about, command: `npm run bench -- ${name}`, ...when, machine, load, figures };
+  for (const figure of figures) out.write(`${figureRow(name, figure)}\n`);
+  const runs = Math.max(0, ...figures.map(({ ours }) => ours.length));
+  const seconds = Math.round((Date.now() - beganAt.getTime()) / 1000);
+  return `${name} ${beganAt.toISOString().slice(0, 10)}, ${runs} run${runs === 1 ? '' : 's'} in ${seconds} s, load ${load} before`;
 }
 
 // So that what was started ends, too.
@@ -76,24 +54,25 @@ process.once('SIGTERM', () => process.exit(1));
 await new Command('bench')
   .description('Measures the service beside its peers, turn by turn.')
   .addArgument(
-    new Argument('[scenarios...]', 'what to measure; without any: all').choices(Object.keys(SCENARIOS)),
+    new Argument('[scenarios...]', 'what to measure; without any: all').choices(
+      Object.keys({ ...SCENARIOS, ...PARTS }),
+    ),
   )
   .option(
     '--runs <count>',
     'how often ours and its peer take turns, in place of what each scenario thinks right',
     whole,
   )
-  .option('--short', 'within seconds: shows that it works, measures nothing and writes nothing', false)
-  .option('--out <dir>', 'where each result is written as JSON', RESULTS)
-  .action(async (names: readonly string[], { runs, short, out }) => {
-    mkdirSync(out, { recursive: true });
-    for (const name of names.length > 0 ? names : Object.keys(SCENARIOS)) {
-      const result = await measure(name, { runs, short });
-      // After each scenario, so that a run that is broken off is not lost.
-      if (result && !short) {
-        writeFileSync(join(out, `${name}.json`), `${JSON.stringify(result, undefined, 2)}\n`);
-      }
+  .option('--short', 'within seconds: shows that it works, and measures nothing', false)
+  .option('--minutes <minutes>', 'how long the soak takes', whole, 120)
+  .action(async (names: readonly string[], { runs, short, minutes }) => {
+    const all = Object.keys(SCENARIOS);
+    process.stdout.write(`${HEAD}\n`);
+    const measured: string[] = [];
+    for (const name of names.length > 0 ? names : all) {
+      measured.push((await measure(name, { runs, short, soakMinutes: minutes })) ?? '');
     }
+    process.stdout.write(`\n${thisMachine()}\n${measured.join('\n')}\n`);
   })
   .parseAsync();
 process.exit();

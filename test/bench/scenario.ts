@@ -5,6 +5,8 @@ export interface BenchOptions {
   readonly runs: number | undefined;
   /** Within seconds, for CI: shows that it works, and is no measurement. */
   readonly short: boolean;
+  /** How long the relay's soak takes. */
+  readonly soakMinutes: number;
 }
 
 /** Measures something beside a peer; its figures go to `tell`, so that what comes before a failure is not lost. */

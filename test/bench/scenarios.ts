@@ -5,8 +5,7 @@ import { deadlines } from './eviction/deadlines.ts';
 import { inCluster } from './eviction/in-cluster.ts';
 import { mass } from './eviction/mass.ts';
 import { single } from './eviction/single.ts';
-import { queues } from './queues/queues.ts';
-import { relay } from './relay/beside-peers.ts';
+import { relay, relayParts } from './relay/relay.ts';
 import type { Scenario } from './scenario.ts';
 import { stores } from './stores/stores.ts';
 
@@ -24,5 +23,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   costs,
   bundles,
   stores,
-  queues,
 };
+
+/** Parts of the relay's, by themselves; and what takes hours. */
+export const PARTS: Readonly<Record<string, Scenario>> = relayParts;

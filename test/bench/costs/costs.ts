@@ -14,10 +14,14 @@ interface Story {
   readonly saved?: true;
 }
 
+/** The one that the guide reckons, and what a pod of it, and a million of them, may take. */
+const AIMED_AT: Story = { what: '50 pods of a node, after 5 minutes', pods: 50, seconds: 300 };
+const MOST = { calls: 0.54, dollars: 2.8 } as const;
+
 const STORIES: readonly Story[] = [
   { what: '1 pod of a node, at once', pods: 1, seconds: 0 },
   { what: '50 pods of a node, at once', pods: 50, seconds: 0 },
-  { what: '50 pods of a node, after 5 minutes', pods: 50, seconds: 300 },
+  AIMED_AT,
   { what: '50 pods of a node, after an hour', pods: 50, seconds: 3600 },
   { what: '50 pods of a node, untainted in time', pods: 50, seconds: 300, saved: true },
   { what: '110 pods of a node, at once', pods: 110, seconds: 0 },
@@ -35,17 +39,17 @@ export const costs: Scenario = {
       const own = await billOf(story);
       const peer = plainBill(story);
       const perPod = (calls: number) => Math.round((calls / pods) * 1000) / 1000;
+      const aims = story === AIMED_AT ? MOST : undefined;
       tell({
-        ...{ what: `${what}: calls a pod`, unit: 'calls', better: 'less' },
+        ...{ what: `${what}: calls a pod`, unit: 'calls' },
         ...{ ours: [perPod(own.calls)], peer: { name: PEER, values: [peer.calls] } },
-        ...(pods === 50 && story.seconds === 300 && !story.saved
-          ? { aim: { of: 'value', atMost: 0.6 } }
-          : {}),
+        ...(aims && { aim: { of: 'value', atMost: aims.calls } }),
       });
       tell({
-        ...{ what: `${what}: dollars a million pods`, unit: '$', better: 'less' },
+        ...{ what: `${what}: dollars a million pods`, unit: '$' },
         ours: [Math.round((own.dollars / pods) * MILLION * 100) / 100],
         peer: { name: PEER, values: [Math.round(peer.dollars * MILLION * 100) / 100] },
+        ...(aims && { aim: { of: 'value', atMost: aims.dollars } }),
       });
     }
   },

@@ -77,7 +77,7 @@ export const deciding: Scenario = {
         ['pods planned', turns.plans, 'with records, reasons and what changes; upstream does not'],
       ] as const) {
         tell({
-          ...{ what, unit: 'pods/s', better: 'more', peer },
+          ...{ what, unit: 'pods/s', peer },
           ours: rates.flatMap(rate),
           ...(what === 'pods decided' ? { aim: { of: 'ratio', atLeast: 1 } } : {}),
           note: missing ?? note,

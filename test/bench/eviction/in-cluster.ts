@@ -52,34 +52,34 @@ export const inCluster = (shape: Shape, usualRuns: number): Scenario => {
           peer: { name: FILE, values: by.file.map(pick) },
         });
         tell({
-          ...{ what: 'evictions per second', unit: 'pods/s', better: 'more' },
+          ...{ what: 'evictions per second', unit: 'pods/s' },
           ...compared(({ pods: gone, tookMs }) => round((gone.length * 1000) / tookMs, 1)),
           aim: { of: 'ratio', atLeast: 0.8 },
         });
         for (const figure of lateness(compared)) tell(figure);
         tell({
-          ...{ what: "writes of a node's object", unit: '', better: 'less' },
+          ...{ what: "writes of a node's object", unit: '' },
           ours: by.cluster.map(({ load }) => round(load.nodeEvictions / used.nodes, 2)),
         });
         tell({
-          ...{ what: "bytes of a node's object as it is written", unit: 'B', better: 'less' },
+          ...{ what: "bytes of a node's object as it is written", unit: 'B' },
           ours: by.cluster.map(({ load }) => round(load.bytes / load.nodeEvictions)),
         });
         tell({
-          ...{ what: 'writes to etcd for each pod', unit: '', better: 'less' },
+          ...{ what: 'writes to etcd for each pod', unit: '' },
           ...compared(({ load }) => round(load.etcdWrites / pods, 2)),
           aim: { of: 'ratio', atMost: 1.1 },
         });
         tell({
-          ...{ what: 'all requests to etcd for each pod', unit: '', better: 'less' },
+          ...{ what: 'all requests to etcd for each pod', unit: '' },
           ...compared(({ load }) => round(load.etcdRequests / pods, 2)),
         });
         tell({
-          ...{ what: 'resident, at the most', unit: 'MiB', better: 'less' },
+          ...{ what: 'resident, at the most', unit: 'MiB' },
           ...compared(({ after }) => round(after?.peakMiB ?? Number.NaN)),
         });
         tell({
-          ...{ what: 'CPU', unit: 's', better: 'less' },
+          ...{ what: 'CPU', unit: 's' },
           ...compared(({ before, after }) =>
             round((after?.cpuSeconds ?? Number.NaN) - (before?.cpuSeconds ?? 0), 2),
           ),

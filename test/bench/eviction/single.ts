@@ -28,7 +28,7 @@ export const single: Scenario = {
     ] as const) {
       const pick = (values: readonly number[]) => quantile(values, share);
       tell({
-        ...{ what: `from the taint until the pod goes, ${name}`, unit: 'ms', better: 'less' },
+        ...{ what: `from the taint until the pod goes, ${name}`, unit: 'ms' },
         ours: by.ours.map(pick),
         peer: { name: AMPLE, values: by.builtIn.map(pick) },
         ...(aim === undefined ? {} : { aim: { of: 'ratio', atMost: aim } }),

@@ -39,7 +39,7 @@ export const stores: Scenario = {
     const told = (name: string, peer: string, by: Readonly<Record<'ours' | 'peer', readonly Rates[]>>) => {
       for (const key of ['scheduled', 'read', 'ended'] as const) {
         tell({
-          ...{ what: `${name}: ${WHAT[key]}`, unit: 'pods/s', better: 'more' },
+          ...{ what: `${name}: ${WHAT[key]}`, unit: 'pods/s' },
           ours: by.ours.map((rates) => Math.round(rates[key])),
           peer: { name: peer, values: by.peer.map((rates) => Math.round(rates[key])) },
         });

@@ -7,7 +7,6 @@ import { takingTurns } from '#test/bench/scenario.ts';
 const figure = (fields: Partial<Figure>): Figure => ({
   what: 'evictions',
   unit: 'pods/s',
-  better: 'more',
   ours: [30, 10, 20],
   ...fields,
 });

@@ -1,0 +1,47 @@
+import type { Figure } from '#test/bench/result.ts';
+import type { BenchOptions, Scenario } from '#test/bench/scenario.ts';
+import { NoQuotaError } from './measured-process.ts';
+import { SCENARIOS } from './scenarios.ts';
+
+const CAP_SECONDS = 60;
+/** What is quick and takes no root. */
+const SHORT = ['taint'] as const;
+
+const everything = Object.keys(SCENARIOS).filter((name) => !SCENARIOS[name]?.onlyByName);
+
+/** All but the soak, once each: it has its peers, and aims, in itself. */
+export const relay: Scenario = {
+  about:
+    'the watch relay on synthetic API servers: memory, start, delays, storms, take-over, and informers beside it',
+  async run(tell, options) {
+    for (const name of options.short ? SHORT : everything) await measure(name, tell, options);
+  },
+};
+
+/** Each of them by itself, by the names that the command line takes. */
+export const relayParts: Readonly<Record<string, Scenario>> = Object.fromEntries(
+  Object.entries(SCENARIOS).map(([name, { about }]) => [
+    `relay-${name}`,
+    { about, run: (tell, options) => measure(name, tell, options) } satisfies Scenario,
+  ]),
+);
+
+async function measure(
+  name: string,
+  tell: (figure: Figure) => void,
+  { soakMinutes }: BenchOptions,
+): Promise<void> {
+  try {
+    const options = { capMs: CAP_SECONDS * 1000, soakMs: soakMinutes * 60_000 };
+    await SCENARIOS[name]?.run(({ what, value, unit, aim, note }) => {
+      tell({
+        ...{ what, unit, ours: value === undefined ? [] : [value] },
+        ...(aim === undefined ? {} : { aim: { of: 'value', atMost: aim } }),
+        ...(note === undefined ? {} : { note }),
+      });
+    }, options);
+  } catch (error) {
+    if (!(error instanceof NoQuotaError)) throw error;
+    process.stderr.write(`  LEFT OUT: ${name}: ${error.message}\n`);
+  }
+}

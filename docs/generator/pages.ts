@@ -3,10 +3,9 @@ import * as z from 'zod';
 import { noticeSchema } from '#shared/telemetry/notice.ts';
 import { logPage } from './log-page.ts';
 import { metricsPage } from './metrics-page.ts';
-import { scalePage } from './scale-page.ts';
 import { readServiceCode } from './service-code.ts';
 
-/** A page that is made from the code, or from what was measured. */
+/** A page that is made from the code. */
 export interface Page {
   readonly path: string;
   readonly text: string;
@@ -20,7 +19,6 @@ export async function pages(): Promise<readonly Page[]> {
   return [
     page('metrics.md', await metricsPage(code)),
     page('log.md', logPage(code)),
-    page('scale.md', scalePage()),
     page('events.schema.json', `${JSON.stringify(eventsSchema, null, 2)}\n`),
   ];
 }

@@ -25,23 +25,10 @@ export interface Units {
   readonly writes: number;
 }
 
-/** What of a request is billed, and to which partition key of the table, or of its index, that is a load. */
-interface Part extends Units {
-  readonly of: 'table' | 'index';
-  readonly key: string;
-}
-
-/** Where what is asked for goes: a partition key of the table, or of its index. */
-export interface Loads {
-  readonly table: ReadonlyMap<string, Units>;
-  readonly index: ReadonlyMap<string, Units>;
-}
-
 /** The fake DynamoDB, and the request units that each answer would have been billed as. */
 export class CountedTable {
   readonly client: DynamoDBClient;
   readonly #fake: FakeDynamoDb;
-  readonly #loads = { table: new Map<string, Units>(), index: new Map<string, Units>() };
   #units: Units = { reads: 0, writes: 0 };
   #calls = 0;
 
@@ -53,11 +40,11 @@ export class CountedTable {
       const answer = this.#fake.perform(command);
       this.#calls += 1;
       const each = command instanceof TransactWriteItemsCommand ? TRANSACTED : 1;
-      const parts = [
-        ...readsOf(command, answer),
-        ...written.flatMap((key, at) => writesOf(key, before[at], this.#item(key), each)),
-      ];
-      for (const part of parts) this.#count(part);
+      const writes = written.map((key, at) => writesOf(before[at], this.#item(key), each));
+      this.#units = {
+        reads: this.#units.reads + sum(readsOf(command, answer)),
+        writes: this.#units.writes + sum(writes),
+      };
       return answer;
     });
   }
@@ -72,34 +59,16 @@ export class CountedTable {
     return this.#calls;
   }
 
-  /** All so far, by partition key. */
-  get loads(): Loads {
-    return { table: new Map(this.#loads.table), index: new Map(this.#loads.index) };
-  }
-
-  /** All that is stored. */
-  items(): Iterable<Item> {
-    return this.#fake.items();
-  }
-
   #item(Key: Item): Item | undefined {
     const got: { readonly Item?: Item } = this.#fake.calmly(new GetItemCommand({ TableName: '', Key }));
     return got.Item;
   }
-
-  #count({ of, key, reads, writes }: Part): void {
-    this.#units = plus(this.#units, { reads, writes });
-    this.#loads[of].set(key, plus(this.#loads[of].get(key), { reads, writes }));
-  }
 }
 
-const plus = (a: Units = { reads: 0, writes: 0 }, b: Units): Units => ({
-  reads: a.reads + b.reads,
-  writes: a.writes + b.writes,
-});
+const sum = (units: readonly number[]): number => units.reduce((total, each) => total + each, 0);
 
 /** As the Developer Guide has it ("Read and write operations"): what is not there is billed as the smallest item. */
-function readsOf(command: unknown, answer: object): readonly Part[] {
+function readsOf(command: unknown, answer: object): readonly number[] {
   const {
     Item,
     Items = [],
@@ -109,21 +78,11 @@ function readsOf(command: unknown, answer: object): readonly Part[] {
     Items?: readonly Item[];
     Responses?: Record<string, readonly Item[]>;
   };
-  const got = (key: Item, item: Item | undefined, consistent: boolean | undefined): Part => ({
-    of: 'table',
-    key: partitionOf(key),
-    reads: units(item ? itemBytes(item) : 0, READ_UNIT_BYTES) * share(consistent),
-    writes: 0,
-  });
+  const got = (bytes: number, consistent: boolean | undefined): number =>
+    units(bytes, READ_UNIT_BYTES) * share(consistent);
   if (command instanceof GetItemCommand)
-    return [got(command.input.Key ?? {}, Item, command.input.ConsistentRead)];
-  if (command instanceof QueryCommand) {
-    const { IndexName, ExpressionAttributeValues: asked = {}, ConsistentRead } = command.input;
-    const bytes = Items.reduce((sum, item) => sum + itemBytes(item), 0);
-    const key = (IndexName === undefined ? asked[':pk'] : asked[':clusterKey'])?.S ?? '';
-    const reads = units(bytes, READ_UNIT_BYTES) * share(ConsistentRead);
-    return [{ of: IndexName === undefined ? 'table' : 'index', key, reads, writes: 0 }];
-  }
+    return [got(Item ? itemBytes(Item) : 0, command.input.ConsistentRead)];
+  if (command instanceof QueryCommand) return [got(sum(Items.map(itemBytes)), command.input.ConsistentRead)];
   if (command instanceof BatchGetItemCommand) {
     const [{ Keys = [], ConsistentRead } = {}] = Object.values(command.input.RequestItems ?? {});
     const found = new Map(
@@ -131,28 +90,17 @@ function readsOf(command: unknown, answer: object): readonly Part[] {
         .flat()
         .map((item) => [idOf(item), item]),
     );
-    return Keys.map((key) => got(key, found.get(idOf(key)), ConsistentRead));
+    return Keys.map((key) => got(itemBytes(found.get(idOf(key)) ?? {}), ConsistentRead));
   }
   return [];
 }
 
 /** What a write takes of the table and, where it changes what the index holds of the item, of that. */
-function writesOf(
-  key: Item,
-  before: Item | undefined,
-  after: Item | undefined,
-  each: number,
-): readonly Part[] {
+function writesOf(before: Item | undefined, after: Item | undefined, each: number): number {
   const bytes = Math.max(...[before, after].map((item) => (item ? itemBytes(item) : 0)));
-  const parts: Part[] = [
-    { of: 'table', key: partitionOf(key), reads: 0, writes: units(bytes, WRITE_UNIT_BYTES) * each },
-  ];
   const [was, is] = [indexed(before), indexed(after)];
-  if (was?.sort !== is?.sort || was?.key !== is?.key) {
-    for (const entry of [was, is])
-      if (entry) parts.push({ of: 'index', key: entry.key, reads: 0, writes: 1 });
-  }
-  return parts;
+  const entries = was?.sort !== is?.sort || was?.key !== is?.key ? [was, is] : [];
+  return units(bytes, WRITE_UNIT_BYTES) * each + entries.filter((entry) => entry !== undefined).length;
 }
 
 /** The keys of what a command writes, one for each item. Throws for what nobody has said the price of. */
@@ -180,8 +128,6 @@ function keysWritten(command: unknown): readonly Item[] {
   if (reads.some((read) => command instanceof read)) return [];
   throw new Error(`Nobody says what ${command?.constructor.name} costs.`);
 }
-
-const partitionOf = ({ pk }: Item): string => pk?.S ?? '';
 
 const idOf = ({ pk, sk }: Item): string => `${pk?.S}\n${sk?.S}`;
 

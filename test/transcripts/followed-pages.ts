@@ -109,7 +109,6 @@ export const FOLLOWED_PAGES: Readonly<Record<string, FollowedPage>> = {
   },
   'simulated-cluster.md': { because: 'what decides whether a change lands tries kubectl on it' },
   'what-if.md': { because: OTHER_SUITE },
-  'scale.md': { because: 'npm test asks the same model, and looks that the page is what it says' },
   'releases.md': { because: 'publishes, or asks what is published; npm run test:release tries the rest' },
   'migration.md': {
     because: 'needs a second deployment beside the first; its parts are tried, as the page says, one by one',

@@ -5,7 +5,6 @@ import { agentNames, agentsPrefix } from '#shared/aws/agent-names.ts';
 import { agentEnvironment, readEnvironment } from '#shared/aws/environment.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { QUEUES, visibilitySeconds } from '#shared/queues/queue-set.ts';
-import { ALARMS_OF_AGENT } from '#test/scale/bill.ts';
 import { readIn } from './place.ts';
 import { readable, resourcesOf, resourceWith } from './resources.ts';
 import { synthesized, synthesizedAgent } from './synthesized.ts';
@@ -167,8 +166,6 @@ describe('alarms of an agent', () => {
       ),
     );
   });
-
-  test('are as many as its bill says', () => assert.equal(alarms().length, ALARMS_OF_AGENT));
 
   test('tell those that alarms of the service tell', () => {
     const topic = 'arn:aws:sns:eu-west-1:123456789012:ops';

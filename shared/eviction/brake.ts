@@ -61,6 +61,8 @@ export function brakeOn(rules: Rules, pod: Braked, now: EpochMs): Brake | undefi
   const said = pod.dueBy.map((key) => saidOf(rules, pod, key, now) ?? lifeOn(rules, pod, key, now));
   const [first] = said;
   if (!first || said.includes(undefined)) return undefined;
+  // Equivalent mutant (OptionalChaining): Where something is not said of one taint, the line above has
+  // returned; the type checker does not know.
   const untils = said.map((each) => each?.until).filter((until) => until !== undefined);
   const until = untils.length > 0 ? { until: Math.min(...untils) } : {};
   return { ...first, revision, guardRevision, ...until };
@@ -129,6 +131,8 @@ export function nextExpiry({ policy, stops, holds }: Rules, now: EpochMs): Epoch
   const moments = [
     policy.mode === 'paused' ? policy.pausedUntil : undefined,
     ...[...stops, ...holds, ...policy.exclude, ...policy.only].map(({ until }) => until),
+    // Equivalent mutant (ConditionalExpression): `undefined` is not after any moment: the check is for the type
+    // checker.
   ].filter((moment) => moment !== undefined && moment > now);
   return moments.length === 0 ? undefined : Math.min(...moments.map(Number));
 }
@@ -232,6 +236,8 @@ export function matchesLabels(
 const labelOf = (labels: Readonly<Record<string, string>>, key: string): string | undefined =>
   Object.hasOwn(labels, key) ? labels[key] : undefined;
 
+// Equivalent mutant (ArrayDeclaration): Without values there are only `Exists` and `DoesNotExist`, which do
+// not look at them: policies with another are refused.
 function matchesExpression({ operator, values = [] }: LabelExpression, value: string | undefined): boolean {
   switch (operator) {
     case 'Exists':
@@ -239,8 +245,12 @@ function matchesExpression({ operator, values = [] }: LabelExpression, value: st
     case 'DoesNotExist':
       return value === undefined;
     case 'In':
+      // Equivalent mutant (ConditionalExpression): `undefined` is none of the values: the check is for the
+      // type checker.
       return value !== undefined && values.includes(value);
     case 'NotIn':
+      // Equivalent mutant (ConditionalExpression): `undefined` is none of the values: the check is for the
+      // type checker.
       return value === undefined || !values.includes(value);
     default:
       return operator satisfies never;
@@ -261,6 +271,8 @@ function holdsBy(
 ): boolean {
   const down = DOWN_KEYS.includes(key);
   if (scope === 'people') return !down;
+  // Equivalent mutant (ConditionalExpression): A moment less `undefined` is no number, and no number is not
+  // as large as any: the check is for the type checker.
   const before = downSince !== undefined && trippedAt - downSince >= DOWN_BEFORE_MS;
   return down && !before && (scope === 'cluster' || zone === undefined || zone === tripped);
 }

@@ -15,6 +15,7 @@ export interface Draining {
  * owner goes in the first round.
  */
 export function drainOrder(pods: readonly Draining[]): readonly PodUid[] {
+  // Equivalent mutant (EqualityOperator): No two pods have one UID.
   const byDeadline = [...pods].sort((a, b) => a.dueAt - b.dueAt || (a.uid < b.uid ? -1 : 1));
   const rounds: Draining[][] = [];
   const ofOwner = new Map<string, number>();

@@ -78,6 +78,7 @@ export function compareVersions(a: Version, b: Version): number {
 /** The newer of two versions, or the one there is. */
 export function newer(a: Version | undefined, b: Version | undefined): Version | undefined {
   if (!a || !b) return a ?? b;
+  // Equivalent mutant (EqualityOperator): Of two versions that are the same either is the newer.
   return compareVersions(a, b) < 0 ? b : a;
 }
 

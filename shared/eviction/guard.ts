@@ -166,6 +166,8 @@ function watchedBy(
   counts: GuardCounts,
   known: readonly Pick<Trip, 'scope' | 'zone'>[],
 ): readonly Watched[] {
+  // Equivalent mutant (ArrayDeclaration): A zone of which nothing is counted or known has no node that is
+  // down, and comes to nothing.
   const zones = new Set([...counts.zones.keys(), ...known.flatMap((each) => each.zone ?? [])]);
   const inZone = (name: string): Affected => counts.zones.get(name) ?? { nodes: 0, outOf: 0 };
   return [

@@ -98,6 +98,7 @@ export function judge(
   const last = node?.taints.filter(
     (taint) => !isDoubtful(node, taint) && (!taint.virtual || virtualKeys.includes(taint.key)),
   );
+  // Equivalent mutant (ArrayDeclaration): A text has no effect, so as a taint it evicts nobody.
   const taints = look.taints ? timeLiveTaints(node, look.taints, virtualKeys, look.at) : (last ?? []);
   const deletedAt = look.taints ? undefined : (node?.deletedAt ?? look.at);
   const behind = node !== undefined && look.taints !== undefined && look.taintsStamp !== node.taintsStamp;
@@ -188,11 +189,13 @@ function dueness(
     deadlineOf: podDeadlines([taint], deletedAt, rules),
   }));
   const downSince = earliest(
+    // Equivalent mutant (ArrayDeclaration): A text has no key, so it is no taint of a node that is down.
     (live ?? []).filter(({ key }) => DOWN_KEYS.includes(key)).map(({ timeAdded }) => timeAdded),
   );
   return (record, pod, dueAt = at) => {
     const deadlines = single.flatMap(({ key, deadlineOf }) => {
       const deadline = deadlineOf(pod.tolerations, record.podSince);
+      // Equivalent mutant (ArrayDeclaration): A text has no moment, so it is neither due nor due later.
       return deadline ? [{ key, at: deadline.at }] : [];
     });
     const dueBy = deadlines.filter((deadline) => deadline.at <= dueAt).map(({ key }) => key);
@@ -219,6 +222,7 @@ function dueness(
 
 const earliest = (moments: readonly (EpochMs | undefined)[]): EpochMs | undefined =>
   moments.reduce(
+    // Equivalent mutant (EqualityOperator): Of two moments that are the same either is the earlier.
     (least, moment) => (moment === undefined || (least ?? moment + 1) <= moment ? least : moment),
     undefined,
   );

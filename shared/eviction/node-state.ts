@@ -18,6 +18,7 @@ export function mergeNodeState(known: NodeState | undefined, delta: Delta, now: 
   const waiting = blocked ? { ...merged, blocked } : merged;
   if (!retry) return waiting;
   // After a gap the cluster may answer again: what waits for its next try need not wait for that.
+  // Equivalent mutant (ConditionalExpression): Only node deltas wake: the check is for the type checker.
   const woken = delta.kind === 'node' && delta.wake && retry.nextTryAt > now;
   return { ...waiting, retry: woken ? { ...retry, nextTryAt: now } : retry };
 }
@@ -61,9 +62,13 @@ function raised(
 
 /** The countdown, started anew if the taint, seen by `seenAt`, names a moment at which it was set anew. */
 const reset = (stored: TimedTaint, anewAt: EpochMs | undefined, seenAt: EpochMs, now: EpochMs): TimedTaint =>
+  // Equivalent mutant (ConditionalExpression): What is not said is no number, and no number is later than
+  // another: the countdown stays.
   anewAt === undefined ? stored : raised(stored, latestOf(anewAt, seenAt), now);
 
 function mergeFacts(known: NodeState | undefined, delta: Delta, now: EpochMs): NodeState {
+  // Equivalent mutant (EqualityOperator): Of one version there is one delta, and what it says is known
+  // already.
   if (known && compareVersions(delta.version, known.version) < 0) return known;
   const { version, deletedAt, taintsStamp, guardRevision } = delta;
   const seen = {
@@ -71,6 +76,8 @@ function mergeFacts(known: NodeState | undefined, delta: Delta, now: EpochMs): N
     observedAt: Math.min(delta.observedAt, now),
     ...(guardRevision === undefined ? {} : { guardRevision }),
   };
+  // Equivalent mutant (ArrayDeclaration): A text has neither key nor effect, so no taint continues it; it
+  // stands twice.
   const storedOf = countdownsOf(known?.taints ?? []);
   const start = (taint: SeenTaint) => startCountdown(known, storedOf(taint), taint, now);
   if (deletedAt === undefined) {
@@ -138,7 +145,10 @@ export function timeLiveTaints(
   now: EpochMs,
 ): readonly TimedTaint[] {
   const evicting = evictingTaints(taints, virtualKeys);
+  // Equivalent mutant (ArrayDeclaration): A text has neither key nor effect, so no taint continues it; it
+  // stands twice.
   const storedOf = countdownsOf(known?.taints ?? []);
+  // Equivalent mutant (ArrayDeclaration): A text has neither key nor effect, so no taint continues it.
   const anewAt = setAnewSince(known?.taints ?? [], evicting);
   return evicting.map((taint) => {
     const stored = storedOf(taint);
@@ -169,6 +179,8 @@ export function sameFacts(a: NodeState | undefined, b: NodeState): boolean {
 
 function sameTimed(a: TimedTaint, b: TimedTaint | undefined): boolean {
   return (
+    // Equivalent mutant (ConditionalExpression): The lists are as long as each other, so there is a second
+    // taint: the check is for the type checker.
     b !== undefined &&
     isSameTaint(a, b) &&
     a.since === b.since &&

@@ -138,10 +138,13 @@ function decidePods(
   switch (delta.kind) {
     case 'node': {
       const untainted = delta.taints.length === 0 && delta.deletedAt === undefined;
+      // Equivalent mutant (ArrayDeclaration): No pod has that UID.
       const present = new Set([...delta.pods.map((pod) => pod.uid), ...(delta.others ?? [])]);
       const deleted = new Set(delta.deleted?.map(({ uid }) => uid));
       for (const record of scheduled.values()) {
         if (deleted.has(record.uid)) continue;
+        // Equivalent mutant (EqualityOperator): A record of the delta's own version was written by that
+        // delta, which names its pod.
         const missing = !present.has(record.uid) && compareVersions(delta.version, record.version) >= 0;
         // A node without taints is told without its pods.
         if (missing)
@@ -196,6 +199,8 @@ function podDecider(
     const heard = newer(last?.version, known?.podsVersion);
     const age = heard ? compareVersions(delta.version, heard) : 1;
     if (age < 0) return undefined;
+    // Equivalent mutant (ConditionalExpression): A pod delta has its version for itself: what was heard under
+    // it is the pod's own record, which the line on `isBy` has met.
     if (age === 0 && delta.kind === 'node' && !isFree) return leaveAsItIs(node, delta, record);
     // It may have been stored by a release that took any.
     const podSince = begunBy(last?.podSince ?? pod.podSince, now);
@@ -277,6 +282,7 @@ function freed(
   { policy }: Rules,
   now: EpochMs,
 ): EvictionRecord {
+  // Equivalent mutant (OptionalChaining): Only what is held is freed; the type checker does not know.
   const heldMs = Math.max(0, now - (held?.since ?? now));
   return {
     ...record,
@@ -337,6 +343,8 @@ function leaveAsItIs(
   record: EvictionRecord | undefined,
 ): PodDecision | undefined {
   const moment = record && momentOf(record, node);
+  // Equivalent mutant (ConditionalExpression): Without a record there is no moment either: the check is for
+  // the type checker.
   if (record === undefined || moment === undefined) return undefined;
   const overdueMs = delta.observedAt - moment;
   return delta.wake || overdueMs > REARM_OVERDUE_MS ? { kind: 'rearm', record } : undefined;

@@ -24,12 +24,16 @@ export function podDeadlines(
   // Most pods of a node share a deadline with others, and what is said of it.
   const told = new Map<Deadline<TimedTaint>, PodDeadline>();
   return (tolerations, podSince) => {
+    // Equivalent mutant (ConditionalExpression): No number is more than what is undefined: the check is for
+    // the type checker.
     if (deletedAt !== undefined && podSince > deletedAt) return undefined;
     const found = deadline(tolerations, podSince);
     if (!found) return undefined;
     let said = told.get(found);
+    // Equivalent mutant (ConditionalExpression): This spares saying the same of each pod.
     if (!said) {
       said = { at: saturate(found.atMs), reasons: found.because.map(reasonOf) };
+      // Equivalent mutant (CallExpression): This spares saying the same of each pod.
       told.set(found, said);
     }
     return said;
@@ -43,6 +47,7 @@ function reasonOf({ taint, toleration, seconds, policy }: Cause<TimedTaint>): Re
     since,
     known,
     ...(toleration === undefined ? {} : { toleration }),
+    // Equivalent mutant (EqualityOperator): Where they are equal, either is the number.
     seconds: seconds < MAX_SECONDS ? Number(seconds) : Number(MAX_SECONDS),
     ...(policy === undefined ? {} : { policy }),
   };

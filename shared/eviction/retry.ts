@@ -64,6 +64,8 @@ export const dueOf = ({ scheduled, node }: Partition, now: EpochMs): readonly Ev
 export function nextMomentOf({ scheduled, node }: Partition, now: EpochMs): EpochMs | undefined {
   const later = [...scheduled.values()]
     .map((record) => momentOf(record, node))
+    // Equivalent mutant (ConditionalExpression): `undefined` is not after any moment: the check is for the
+    // type checker.
     .filter((moment) => moment !== undefined && moment > now);
   return later.reduce<EpochMs | undefined>(
     (least, moment) => Math.min(least ?? Infinity, moment ?? Infinity),
@@ -127,6 +129,8 @@ export function afterFailures(
     if (now - since >= giveUpAfterMs) {
       const given = {
         ...record,
+        // Equivalent mutant (StringLiteral): A record that has not failed by itself is counted here only when
+        // everything failed, for a reason; the type checker does not know.
         failure: failure ?? { since, error: failures.everything ?? '' },
         gaveUpAt: now,
       };

@@ -249,6 +249,7 @@ function encodePod(facts: PodFacts, tolerations: number): EncodedPod {
     ...(facts.owner ? { owner: facts.owner } : {}),
     podSince: facts.podSince,
     tolerations,
+    // Equivalent mutant (ConditionalExpression): JSON leaves out what is undefined.
     ...(facts.rank === undefined ? {} : { rank: facts.rank }),
   };
 }
@@ -274,6 +275,7 @@ function parsePod<Encoded extends z.output<typeof pod>>(
 
 /** Taints may carry more than a message holds (a stored `since`). */
 function plainTaint({ key, value, effect, virtual, known, seenAt, timeAdded }: SeenTaint): SeenTaint {
+  // Equivalent mutant (ConditionalExpression): JSON leaves out what is undefined.
   const added = timeAdded === undefined ? {} : { timeAdded };
   const mark = virtual ? { virtual } : {};
   return { key, ...(value ? { value } : {}), effect, ...mark, known, seenAt, ...added };
@@ -295,11 +297,14 @@ class ToleratedLists {
 
   indexOf(list: readonly Toleration[]): number {
     const known = this.#indexByList.get(list);
+    // Equivalent mutant (ConditionalExpression): The text of a list finds the same index: this spares writing
+    // it.
     if (known !== undefined) return known;
     const encoded = encodeTolerations(list);
     const key = JSON.stringify(encoded);
     const index = this.#indexByText.get(key) ?? this.encoded.push(encoded) - 1;
     this.#indexByText.set(key, index);
+    // Equivalent mutant (CallExpression): Then the text finds the index each time.
     this.#indexByList.set(list, index);
     return index;
   }
@@ -322,6 +327,7 @@ const SECRET = randomUUID();
  */
 export function deduplicationId(delta: Delta): string {
   const { ref, version } = delta;
+  // Equivalent mutant (StringLiteral): No pod has an empty UID.
   const subject = `${nodeKey(ref)}#${onlyPod(delta) ?? 'node'}`;
   return sha256(`${SECRET}#${subject}#${version.epoch}.${version.sequence}`);
 }

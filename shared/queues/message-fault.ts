@@ -27,7 +27,11 @@ export function messageFault(message: OutgoingMessage): string | undefined {
   }
   if (body === '') return 'body is empty';
   if (FORBIDDEN_CHARACTER.test(body)) return 'body holds a character that SQS does not take: escape it';
+  // Equivalent mutant (ConditionalExpression): A regular expression takes what is undefined for that word,
+  // which would be a good ID.
   if (groupId !== undefined && !ID.test(groupId)) return idFault('groupId');
+  // Equivalent mutant (ConditionalExpression): A regular expression takes what is undefined for that word,
+  // which would be a good ID.
   if (deduplicationId !== undefined && !ID.test(deduplicationId)) return idFault('deduplicationId');
   if (delaySeconds !== undefined && !isDelay(delaySeconds)) {
     return `delaySeconds is ${delaySeconds}, SQS takes whole seconds from 0 to ${MAX_DELAY_SECONDS}`;
@@ -61,6 +65,8 @@ export class SendFailures {
   add({ index, message }: Numbered, reason: string, permanent: boolean): void {
     this.#byIndex.set(index, { index, reason, permanent });
     const groupId = orderedGroup(message);
+    // Equivalent mutant (ConditionalExpression): What is stopped under no name stops nobody: whoever looks
+    // asks for a name first.
     if (groupId === undefined) return;
     this.#stoppedGroups.set(groupId, Math.min(index, this.#stoppedGroups.get(groupId) ?? index));
   }
@@ -68,7 +74,9 @@ export class SendFailures {
   /** Counts a message as failed when one before it in its group has; returns whether that is so. */
   addIfBehind({ index, message }: Numbered): boolean {
     const groupId = orderedGroup(message);
+    // Equivalent mutant (ConditionalExpression): Under no name nothing is ever stopped.
     const first = groupId === undefined ? undefined : this.#stoppedGroups.get(groupId);
+    // Equivalent mutant (EqualityOperator): The first that failed is not asked for again.
     if (first === undefined || first > index) return false;
     this.#byIndex.set(index, { index, reason: `message ${first} of its group failed`, permanent: false });
     return true;

@@ -76,6 +76,8 @@ export function deadlineFor<T extends StandingTaint>(
       limits = { causes, from, standing: earliest(causes, from) };
       known.set(tolerations, limits);
     }
+    // Equivalent mutants (EqualityOperator, ConditionalExpression): A pod that was there before the taints
+    // gets the deadline that all of them share; worked out for it alone, it is the same.
     return podSince <= limits.from ? limits.standing : earliest(limits.causes, podSince);
   };
 }
@@ -118,6 +120,7 @@ function limitOf(
   if (said === undefined) return undefined;
   const stated = match?.ownSeconds ?? said;
   // Less than nothing is nothing, whoever told it.
+  // Equivalent mutant (EqualityOperator): Zero seconds are zero either way.
   const own = stated < 0n ? 0n : stated;
   const ruled = Object.hasOwn(secondsByKey, key) ? BigInt(secondsByKey[key] ?? 0) : own;
   if (ruled !== own) return { seconds: ruled, policy: 'tolerationSeconds' };
@@ -130,6 +133,7 @@ function toleratedSeconds(match: Toleration | undefined): bigint | undefined {
   if (!match) return 0n;
   const seconds = match.tolerationSeconds;
   if (seconds === undefined || seconds === INT64_MAX) return undefined;
+  // Equivalent mutant (EqualityOperator): Zero seconds are zero either way.
   return seconds > 0n ? seconds : 0n;
 }
 
@@ -148,7 +152,9 @@ function earliest<T extends StandingTaint>(
 
 /** A moment as a number, cut to the range of JavaScript dates (275,760 years either way). */
 export function saturate(atMs: bigint): number {
+  // Equivalent mutant (EqualityOperator): At the limit it returns the limit either way.
   if (atMs > MAX_DATE_MS) return Number(MAX_DATE_MS);
+  // Equivalent mutant (EqualityOperator): At the limit it returns the limit either way.
   if (atMs < -MAX_DATE_MS) return Number(-MAX_DATE_MS);
   return Number(atMs);
 }

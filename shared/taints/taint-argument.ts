@@ -57,7 +57,9 @@ export function removeTaint(taints: readonly Taint[], { key, effect }: TaintRemo
 }
 
 function parts(text: string, example: string): { key: string; value: string; effect: string | undefined } {
+  // Equivalent mutant (StringLiteral): A text that is split has a first part; the type checker does not know.
   const [keyAndValue = '', effect, ...moreEffects] = text.split(':');
+  // Equivalent mutant (StringLiteral): A text that is split has a first part; the type checker does not know.
   const [key = '', value = '', ...moreValues] = keyAndValue.split('=');
   if (
     moreEffects.length > 0 ||

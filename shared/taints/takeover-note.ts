@@ -13,6 +13,8 @@ const ENTRY = /^([A-Za-z0-9._/-]+)=([0-9]{1,10})\+([1-9][0-9]{0,9})$/;
 export function ownSeconds(note: string, key: string, seconds: bigint): bigint | undefined {
   if (note.length >= LONGEST_NOTE) return undefined;
   for (const entry of note.split(',')) {
+    // Equivalent mutants (StringLiteral × 2, ArrayDeclaration): An entry that matches has all three, and of
+    // one that does not the key is `undefined`, which is no taint's.
     const [, of, own = '', fallback = ''] = ENTRY.exec(entry) ?? [];
     if (of === key && BigInt(own) + BigInt(fallback) === seconds) return BigInt(own);
   }

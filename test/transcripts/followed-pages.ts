@@ -39,7 +39,6 @@ export const FOLLOWED_PAGES: Readonly<Record<string, FollowedPage>> = {
     },
   },
   'evidence.md': { because: 'takes minutes; what decides whether a change lands runs the short forms' },
-  'mutants.md': { because: 'takes minutes; what decides whether a change lands runs its smallest room' },
   'tutorial.md': { by: 'system' },
   'observe-to-enforce.md': { by: 'cluster' },
   'operations.md': {

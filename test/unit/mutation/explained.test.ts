@@ -1,62 +1,81 @@
 import assert from 'node:assert/strict';
-import { globSync, readFileSync } from 'node:fs';
+import { globSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { explainable, mutationOf, readExplained, singleSpaced } from '#test/mutation/explained.ts';
+import { type Mutant, review, shown } from '#test/mutation/explained.ts';
 import { ROOMS } from '#test/mutation/rooms.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
-const PAGE = readFileSync(join(ROOT, 'docs/mutants.md'), 'utf8');
 
-describe('a mutation', () => {
-  const SOURCE = 'const a = 1;\nif (\n  a > 0 &&\n  a < 9\n) use(a);\n';
-  const at = (...[line, column, endLine, endColumn]: readonly [number, number, number, number]) => ({
-    start: { line, column },
-    end: { line: endLine, column: endColumn },
+const mutant = (mutatorName: string, replacement: string, ...at: readonly number[]): Mutant => {
+  const [line = 0, column = 0, endLine = 0, endColumn = 0] = at;
+  return {
+    mutatorName,
+    replacement,
+    location: { start: { line, column }, end: { line: endLine, column: endColumn } },
+  };
+};
+const onLine = (line: number, mutatorName: string): Mutant => mutant(mutatorName, 'true', line, 1, line, 2);
+
+describe('a mutant that survived', () => {
+  const SOURCE = `const a = 1;
+// Equivalent mutants (ConditionalExpression × 2, EqualityOperator): it is never 0,
+// whoever asks.
+if (a > 0 && a < 9) use(a);
+switch (a) {
+  default:
+    return a satisfies never;
+}
+`;
+  const explained = [
+    onLine(4, 'ConditionalExpression'),
+    onLine(4, 'ConditionalExpression'),
+    onLine(4, 'EqualityOperator'),
+  ];
+
+  test('is explained by the comment above its line', () => {
+    assert.deepEqual(review(SOURCE, explained), { unexplained: [], needless: [] });
   });
 
-  test('is what a reader sees of it: the lines that it touches, with single spaces', () => {
-    assert.deepEqual(mutationOf({ replacement: 'a >= 0', location: at(3, 3, 3, 8) }, 'f.ts', SOURCE), {
-      file: 'f.ts',
-      before: 'a > 0 &&',
-      after: 'a >= 0 &&',
-    });
-    assert.deepEqual(mutationOf({ replacement: 'true', location: at(3, 3, 4, 8) }, 'f.ts', SOURCE), {
-      file: 'f.ts',
-      before: 'a > 0 && a < 9',
-      after: 'true',
-    });
+  test('is unexplained where no comment names its mutator, or names fewer', () => {
+    const others = [onLine(1, 'EqualityOperator'), onLine(4, 'StringLiteral')];
+    assert.deepEqual(review(SOURCE, [...explained, ...others]).unexplained, others);
+    const more = [...explained, onLine(4, 'EqualityOperator')];
+    assert.deepEqual(review(SOURCE, more).unexplained, more.slice(2));
   });
 
-  test('is read from the page as it was written for it, with the reason of its place', () => {
-    const mutations = [
-      { file: 'f.ts', before: 'a > 0', after: 'a >= 0' },
-      { file: 'f.ts', before: 'a > 0', after: 'true' },
-      { file: 'g.ts', before: 'b', after: '' },
-    ];
-    const reasons = ['It is never 0.', 'Nobody\nasks.'];
-    const page = explainable(mutations).replaceAll(/^```$/gm, () => `\`\`\`\n\n${reasons.shift()}`);
-    assert.deepEqual(
-      readExplained(`# Title\n\nWhat it is.\n\n${page}\n`),
-      mutations.map((each) => ({ ...each, why: each.file === 'f.ts' ? 'It is never 0.' : 'Nobody asks.' })),
+  test('needs no comment where the type checker proves that nothing comes', () => {
+    const ofDefault = mutant('ConditionalExpression', 'default:', 6, 3, 7, 30);
+    assert.deepEqual(review(SOURCE, [...explained, ofDefault]).unexplained, []);
+  });
+
+  test('that is explained and killed is told of', () => {
+    assert.deepEqual(review(SOURCE, explained.slice(1)).needless, ['4: ConditionalExpression']);
+  });
+
+  test('is explained by a mutator and a reason', () => {
+    assert.throws(
+      () => review('// Equivalent mutant: it is never 0.\n', []),
+      /^Error: line 1 names no mutator/,
+    );
+    assert.throws(() => review('// Equivalent mutant (StringLiteral):\na();\n', []), /or no reason/);
+    assert.throws(
+      () => review('// Equivalent mutants (all of them): why.\n', []),
+      /"all of them" is not MUTATOR/,
     );
   });
 
-  test('without a reason is refused', () => {
-    const page = explainable([{ file: 'f.ts', before: 'a > 0', after: 'a >= 0' }]);
-    assert.throws(() => readExplained(page), /f\.ts: every diff block needs a paragraph behind it/);
-  });
-});
-
-test('every mutant that is explained is one of a line that is still there, in a file that is mutated', () => {
-  const mutated = new Set(Object.values(ROOMS).flatMap(({ mutate }) => globSync(mutate, { cwd: ROOT })));
-  for (const { file, before } of readExplained(PAGE)) {
-    assert.ok(mutated.has(file), `${file} is in no room`);
-    assert.ok(
-      singleSpaced(readFileSync(join(ROOT, file), 'utf8')).includes(before),
-      `${file} has no more: ${before}`,
+  test('is shown by the lines that it touches, with single spaces', () => {
+    const source = 'if (\n  a > 0 &&\n  a < 9\n) use(a);\n';
+    assert.equal(
+      shown(mutant('EqualityOperator', 'a >= 0', 2, 3, 2, 8), source),
+      '2: EqualityOperator\n- a > 0 &&\n+ a >= 0 &&',
     );
-  }
+    assert.equal(
+      shown(mutant('ConditionalExpression', 'true', 2, 3, 3, 8), source),
+      '2: ConditionalExpression\n- a > 0 && a < 9\n+ true',
+    );
+  });
 });
 
 test('every file that decides is in a room', () => {

@@ -14,6 +14,7 @@ import {
 } from '#shared/queues/due-message.ts';
 import { DynamoDbTable, fromAttributes, type Item, toAttributes } from '#shared/store/dynamodb-table.ts';
 import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
+import { changed, changesOf } from './changes.ts';
 import { FILES_MEANING, type KeptFiles, readFiles, writtenFiles } from './kept-files.ts';
 import { type KeptObjects, readObjects, writtenObjects } from './kept-objects.ts';
 import { POLICIES_MEANING, readPolicies, type WrittenPolicies, writtenPolicies } from './policies.ts';
@@ -21,9 +22,10 @@ import { APPLIED_FILE, HISTORY_MEANING, KEPT_MEANING, MEANING, readAll, writeAll
 import { DELTAS, DUE, NOW } from './told.ts';
 
 /*
- * What each release writes, one file a release. What runs here has a file that is renewed by --test-update-snapshots; npm run release
- * copies it for the release, and then it is never touched again, because later ones have to read what this one left. All of
- * them mean the same; of what an older release did not know, its reading is expected without.
+ * What each release writes, one file a release: the first whole, of each other what it writes in place of that. What runs here has a file
+ * that is renewed by --test-update-snapshots; npm run release copies it for the release, and then it is never touched again, because
+ * later ones have to read what this one left. All of them mean the same; of what an older release did not know, its reading is
+ * expected without.
  */
 const FOLDER = join(import.meta.dirname, 'written');
 
@@ -38,10 +40,14 @@ interface Written {
   readonly policies: WrittenPolicies;
 }
 
-const RELEASES = readdirSync(FOLDER).map((file) => ({
-  release: file.replace('.json', ''),
-  written: JSON.parse(readFileSync(join(FOLDER, file), 'utf8')) as Written,
-}));
+const FIRST = '000e089';
+const onRecord = (release: string): unknown =>
+  JSON.parse(readFileSync(join(FOLDER, `${release}.json`), 'utf8'));
+const RELEASES = readdirSync(FOLDER).map((file) => {
+  const release = file.replace('.json', '');
+  const changes = release === FIRST ? undefined : onRecord(release);
+  return { release, written: changed(onRecord(FIRST), changes) as Written };
+});
 
 function emptyTable() {
   const fake = new FakeDynamoDb({ now: () => NOW });
@@ -86,7 +92,8 @@ test('what this release writes is what is on record for it', async (t) => {
   const items = [...fake.items()]
     .map((item) => withoutChance(fromAttributes(item)))
     .sort((a, b) => (`${a['pk']}\n${a['sk']}` < `${b['pk']}\n${b['sk']}` ? -1 : 1));
-  const written = {
+  const first = onRecord(FIRST);
+  const written: Written = {
     deltas: encoded<Delta>(DELTAS, encodeDelta),
     due: encoded<DueMessage>(DUE, encodeDueMessage),
     items,
@@ -94,14 +101,16 @@ test('what this release writes is what is on record for it', async (t) => {
     files: await writtenFiles(),
     policies: await writtenPolicies(),
   };
-  t.assert.fileSnapshot(written, join(FOLDER, 'unreleased.json'), {
+  const asJson: unknown = JSON.parse(JSON.stringify(written));
+  const changes = changesOf(first, asJson);
+  assert.deepEqual(changed(first, changes), asJson);
+  t.assert.fileSnapshot(changes, join(FOLDER, 'unreleased.json'), {
     serializers: [(value) => JSON.stringify(value, null, 2)],
   });
 });
 
-/** It noted no file of a policy. */
-const BEFORE_FILES = '000e089';
-const appliedBy = (release: string) => (release === BEFORE_FILES ? undefined : APPLIED_FILE);
+/** The first noted no file of a policy. */
+const appliedBy = (release: string) => (release === FIRST ? undefined : APPLIED_FILE);
 
 for (const { release, written } of RELEASES) {
   test(`what release ${release} has sent is read`, () => {

@@ -9,10 +9,9 @@ const SHORT = ['taint'] as const;
 
 const everything = Object.keys(SCENARIOS).filter((name) => !SCENARIOS[name]?.onlyByName);
 
-/** All but the soak, once each: it has its peers, and aims, in itself. */
+/** All but the soak, once each: it has its aims in itself. */
 export const relay: Scenario = {
-  about:
-    'the watch relay on synthetic API servers: memory, start, delays, storms, take-over, and informers beside it',
+  about: 'the watch relay on synthetic API servers: memory, start, delays, storms and take-over',
   async run(tell, options) {
     for (const name of options.short ? SHORT : everything) await measure(name, tell, options);
   },

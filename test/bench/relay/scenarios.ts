@@ -2,7 +2,6 @@ import type { Scenario } from './figure.ts';
 import { fleet } from './scenarios/fleet.ts';
 import { isolation } from './scenarios/isolation.ts';
 import { oneTaint } from './scenarios/one-taint.ts';
-import { peers } from './scenarios/peers.ts';
 import { residentAtAMillionPods, residentAtManyPods } from './scenarios/resident.ts';
 import { soak } from './scenarios/soak.ts';
 import { standing } from './scenarios/standing.ts';
@@ -22,6 +21,5 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   standing,
   takeover,
   isolation,
-  peers,
   soak,
 };

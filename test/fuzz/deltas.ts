@@ -16,6 +16,7 @@ import { RefusedMessageError } from '#shared/queues/refused-message.ts';
 import { scriptedWorld } from '#test/unit/deltas/scripted-world.ts';
 import { heard } from '#test/unit/evict/evict-bench.ts';
 import { at, nodeDelta } from '#test/unit/eviction/builders.ts';
+import { RELEASES } from '#test/unit/upgrade/releases.ts';
 import { livePod } from '#test/unit/watch-relay/live-objects.ts';
 import type { ScriptedQueue } from '#test/world/scripted-queue.ts';
 import { ScriptedStore } from '#test/world/scripted-store.ts';
@@ -24,7 +25,6 @@ import { emptied } from './emptied.ts';
 import { hostileJson, sameMeaning } from './hostile.ts';
 import type { Kind, Outcome } from './kind.ts';
 import { must, refusal, sentence } from './refusal.ts';
-import { RELEASES } from './samples.ts';
 
 const CONTEXT = {} as Context;
 const told = nodeDelta(1);
@@ -51,14 +51,14 @@ export const deltas: Kind<Batch> = {
           weight: 2,
           arbitrary: of(
             'deltas',
-            RELEASES.flatMap((each) => Object.values(each.deltas)),
+            RELEASES.flatMap(({ written }) => Object.values(written.deltas)),
           ),
         },
         {
           weight: 1,
           arbitrary: of(
             'due',
-            RELEASES.flatMap((each) => Object.values(each.due)),
+            RELEASES.flatMap(({ written }) => Object.values(written.due)),
           ),
         },
       ),

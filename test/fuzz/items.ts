@@ -19,6 +19,7 @@ import { DynamoDbTable, toAttributes } from '#shared/store/dynamodb-table.ts';
 import type { History } from '#shared/store/history.ts';
 import { type Store, StoreError } from '#shared/store/store.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
+import { RELEASES } from '#test/unit/upgrade/releases.ts';
 import { readAll, writeAll } from '#test/unit/upgrade/stored.ts';
 import { CLUSTER, NOW, REF } from '#test/unit/upgrade/told.ts';
 import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
@@ -27,9 +28,8 @@ import { emptied } from './emptied.ts';
 import { hostileJson, sameMeaning, spoilt } from './hostile.ts';
 import type { Kind, Outcome } from './kind.ts';
 import { Broken, must, refusal, sentence } from './refusal.ts';
-import { RELEASES } from './samples.ts';
 
-const ITEMS = RELEASES.flatMap(({ items }) => items);
+const ITEMS = RELEASES.flatMap(({ written }) => written.items);
 const ATTRIBUTES = ITEMS.map((item) => toAttributes(item));
 
 /** An item of the table, one of its stream, or what stands in a row of the embedded database. */

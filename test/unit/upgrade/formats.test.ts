@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Delta } from '#shared/eviction/facts.ts';
@@ -15,9 +14,10 @@ import {
 import { DynamoDbTable, fromAttributes, type Item, toAttributes } from '#shared/store/dynamodb-table.ts';
 import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
 import { changed, changesOf } from './changes.ts';
-import { FILES_MEANING, type KeptFiles, readFiles, writtenFiles } from './kept-files.ts';
-import { type KeptObjects, readObjects, writtenObjects } from './kept-objects.ts';
-import { POLICIES_MEANING, readPolicies, type WrittenPolicies, writtenPolicies } from './policies.ts';
+import { FILES_MEANING, readFiles, writtenFiles } from './kept-files.ts';
+import { readObjects, writtenObjects } from './kept-objects.ts';
+import { POLICIES_MEANING, readPolicies, writtenPolicies } from './policies.ts';
+import { FIRST, FOLDER, onRecord, RELEASES, type Written } from './releases.ts';
 import { APPLIED_FILE, HISTORY_MEANING, KEPT_MEANING, MEANING, readAll, writeAll } from './stored.ts';
 import { DELTAS, DUE, NOW } from './told.ts';
 
@@ -27,28 +27,6 @@ import { DELTAS, DUE, NOW } from './told.ts';
  * later ones have to read what this one left. All of them mean the same; of what an older release did not know, its reading is
  * expected without.
  */
-const FOLDER = join(import.meta.dirname, 'written');
-
-interface Written {
-  readonly deltas: Readonly<Record<string, object>>;
-  readonly due: Readonly<Record<string, object>>;
-  readonly items: readonly Item[];
-  /** Of a service that keeps all in its cluster. */
-  readonly objects: KeptObjects;
-  /** Of a service in one process. */
-  readonly files: KeptFiles;
-  readonly policies: WrittenPolicies;
-}
-
-const FIRST = '000e089';
-const onRecord = (release: string): unknown =>
-  JSON.parse(readFileSync(join(FOLDER, `${release}.json`), 'utf8'));
-const RELEASES = readdirSync(FOLDER).map((file) => {
-  const release = file.replace('.json', '');
-  const changes = release === FIRST ? undefined : onRecord(release);
-  return { release, written: changed(onRecord(FIRST), changes) as Written };
-});
-
 function emptyTable() {
   const fake = new FakeDynamoDb({ now: () => NOW });
   return {

@@ -1,5 +1,8 @@
 import { join } from 'node:path';
 import * as z from 'zod';
+import type { CliDeps } from '#functions/cli/command.ts';
+import { createProgram } from '#functions/cli/program.ts';
+import { referenceOf } from '#functions/cli/reference.ts';
 import { noticeSchema } from '#shared/telemetry/notice.ts';
 import { logPage } from './log-page.ts';
 import { metricsPage } from './metrics-page.ts';
@@ -19,6 +22,8 @@ export async function pages(): Promise<readonly Page[]> {
   return [
     page('metrics.md', await metricsPage(code)),
     page('log.md', logPage(code)),
+    // Nothing of the program is run.
+    page('cli.md', referenceOf(createProgram({} as CliDeps))),
     page('events.schema.json', `${JSON.stringify(eventsSchema, null, 2)}\n`),
   ];
 }

@@ -10,7 +10,7 @@ export function referenceOf(program: Command): string {
   const commands = leavesOf(program, help);
   return `# Command line
 
-<!-- Made from the program by npm run docs:cli: change functions/cli, and run that. -->
+<!-- Made from the program by npm run docs: change functions/cli, and run that. -->
 
 \`npx taintward\` in a clone, or \`kubectl taintward\` ([how](#as-a-plugin-of-kubectl)). ${program.description()}
 

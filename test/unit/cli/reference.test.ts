@@ -1,17 +1,10 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import type { CliDeps } from '#functions/cli/command.ts';
 import { createProgram } from '#functions/cli/program.ts';
 import { leavesOf, referenceOf } from '#functions/cli/reference.ts';
 
 const program = () => createProgram({} as CliDeps);
-
-test('docs/cli.md is what the program says of itself; npm run docs:cli makes it so', () => {
-  const written = readFileSync(join(import.meta.dirname, '../../../docs/cli.md'), 'utf8');
-  assert.ok(written === referenceOf(program()), 'docs/cli.md is not up to date: run npm run docs:cli');
-});
 
 describe('each command has a description and examples that it understands', () => {
   const page = referenceOf(program());

@@ -7,8 +7,6 @@ export const PRICES = {
   sqsStandardPerMillion: 0.4,
   dynamoDbWritesPerMillion: 0.625,
   dynamoDbReadsPerMillion: 0.125,
-  /** Once, for what is beyond what the table takes already: a provisioned unit's price for an hour. */
-  dynamoDbWarmWrite: 0.00065,
   lambdaRequestsPerMillion: 0.2,
   lambdaArmPerGbSecond: 0.0000133334,
   schedulerPerMillion: 1,
@@ -24,8 +22,6 @@ export const PRICES = {
   publicAddressHour: 0.005,
   natGatewayHour: 0.045,
   natGatewayPerGb: 0.045,
-  /** In one zone. */
-  interfaceEndpointHour: 0.01,
 } as const;
 
 export const HOURS_A_MONTH = 730;

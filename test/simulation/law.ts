@@ -63,12 +63,6 @@ export class Law {
     return last < 0 ? undefined : (moments[last + 1] ?? Infinity);
   }
 
-  /** When everything in a cluster was last let go between these two; `undefined`: it was not forbidden at any time, or still is. */
-  lastRelease(cluster: ClusterName, from: EpochMs, to: EpochMs): EpochMs | undefined {
-    const released = this.#lastEnd(cluster, from, to, isStopped);
-    return released === Infinity ? undefined : released;
-  }
-
   /** The policies that were in force for a while between these two. */
   policies(cluster: ClusterName, from: EpochMs, to: EpochMs): readonly Policy[] {
     return this.#inForce(cluster, from, to).map(policyOf);

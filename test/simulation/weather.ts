@@ -99,15 +99,6 @@ export class Weather {
     return this.#outages.find((each) => each.cluster === cluster && each.from <= now && now < each.to);
   }
 
-  /** The one that is, or comes first. */
-  nextOutageOf(cluster: ClusterName): Outage | undefined {
-    const now = this.#clock.now();
-    return this.#outages
-      .filter((each) => each.cluster === cluster && each.to > now)
-      .sort(byTime)
-      .at(0);
-  }
-
   /** How long a request to a cluster takes to fail that is away; `undefined`: it is there. */
   silenceMs(cluster: ClusterName): number | undefined {
     return this.outageOf(cluster)?.silenceMs;
@@ -198,5 +189,3 @@ export function unanswered(service: Service): Error {
       return service satisfies never;
   }
 }
-
-const byTime = (a: Episode, b: Episode): number => a.from - b.from;

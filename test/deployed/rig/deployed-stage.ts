@@ -32,8 +32,6 @@ export const GUIDE_NAMES = [
 ] as const;
 /** What the stack calls the definition of its relays. */
 const RELAY_TASK = 'taintward-relay';
-/** What the guide promises for a cluster that is added or removed. */
-export const REGISTERED_WITHIN_MS = 30_000;
 /** Lines of each process that a failed test shows. */
 const SHOWN_LINES = 30;
 

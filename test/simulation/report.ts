@@ -1,3 +1,4 @@
+import { tableText } from '#functions/cli/output.ts';
 import { PACE_EXCEPTIONS, type Paced } from './pace-judge.ts';
 import { PROMISES, type PromiseName } from './promises.ts';
 import { replayOf, type Shrunk, storyOf } from './shrink.ts';
@@ -33,10 +34,8 @@ export function report({ played, tried, compared, paced, violations }: Sweep, ru
   ]);
   const { exact, roughly, stayed } = compared;
   return [
-    ...table(['climate', 'histories', 'evictions', 'ms each', 'broken'], climates),
-    '',
-    ...table(['promise', 'tried', 'broken'], promises),
-    '',
+    tableText([['climate', 'histories', 'evictions', 'ms each', 'broken'], ...climates]),
+    tableText([['promise', 'tried', 'broken'], ...promises]),
     `The naive model agrees on ${exact} evictions to the moment, on ${roughly} where something went wrong, and on ${stayed} pods that stay; histories in which it does not: ${brokenIn('rule')}.`,
     pacedText(paced),
     `${histories} histories (seeds ${seed} to ${seed + histories - 1}), ${evictions} evictions, ${violations.length} histories broken, in ${seconds.toFixed(0)} s by ${workers} at a time (${(histories / seconds).toFixed(1)}/s; ${(cpuMs / 1000).toFixed(0)} s of processors).`,
@@ -81,25 +80,10 @@ export function plantedReport(found: readonly PlantedFound[]): string {
     ]);
   const missed = found.filter(({ fault }) => fault === undefined).length;
   return [
-    ...table(['area', 'defect', 'histories', 'noticed by'], rows, ['left', 'left', 'right', 'left']),
-    '',
+    tableText([['area', 'defect', 'histories', 'noticed by'], ...rows]),
     `${found.length} defects planted, ${missed} not found.`,
     '',
   ].join('\n');
 }
 
 const NOTICED_BY: Readonly<Record<string, string>> = { rule: 'the naive model', other: 'what is read' };
-
-/** Columns; unless it is said otherwise, the first one to the left and all others to the right. */
-function table(
-  head: readonly string[],
-  rows: readonly (readonly string[])[],
-  sides: readonly ('left' | 'right')[] = ['left'],
-): readonly string[] {
-  const widths = head.map((title, column) =>
-    Math.max(title.length, ...rows.map((row) => row[column]?.length ?? 0)),
-  );
-  const cellOf = (cell: string, column: number) =>
-    sides[column] === 'left' ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0);
-  return [head, ...rows].map((row) => row.map(cellOf).join('  ').trimEnd());
-}

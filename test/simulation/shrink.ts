@@ -72,7 +72,7 @@ async function attempt(
     : { options: { ...options, governed: history.governed }, history, fault };
 }
 
-/** What of a history concerns what went wrong in it, up to then, in words. */
+/** What of a history concerns what went wrong in it, up to then, line by line. */
 export function storyOf({ history, fault }: Shrunk): readonly string[] {
   const named = new Set(fault.match(/\bc\d\.p\d+\.\d+|\bn\d+\b/g) ?? []);
   for (const line of history.story) {
@@ -84,47 +84,7 @@ export function storyOf({ history, fault }: Shrunk): readonly string[] {
     return named.size === 0 || about.length === 0 || about.some((name) => named.has(name));
   };
   const brokenAt = history.story.findIndex((line) => line.endsWith(` broken what=${fault}`));
-  return history.story
-    .slice(0, brokenAt + 1)
-    .filter(concerns)
-    .map(inWords);
-}
-
-const WORDED: readonly (readonly [RegExp, (...parts: string[]) => string])[] = [
-  [/^node cluster=(\S+) node=(\S+) taints=gone$/, (cluster, node) => `node ${node} of ${cluster} is deleted`],
-  [
-    /^node cluster=(\S+) node=(\S+) taints=\[\]$/,
-    (cluster, node) => `node ${node} of ${cluster} has no taints`,
-  ],
-  [
-    /^node cluster=(\S+) node=(\S+) taints=(.*)$/,
-    (cluster, node, taints) => `node ${node} of ${cluster} has the taints ${taints}`,
-  ],
-  [
-    /^pod uid=(\S+) node=(\S+) terminating=false tolerations=(.*)$/,
-    (uid, node, tolerations) => `pod ${uid} is on ${node} and tolerates ${tolerations}`,
-  ],
-  [/^pod uid=(\S+) .*terminating=true.*$/, (uid) => `pod ${uid} is going`],
-  [/^deletion uid=(\S+)$/, (uid) => `the service deletes pod ${uid}`],
-  [
-    /^relay cluster=(\S+) epoch=(\d+)$/,
-    (cluster, epoch) => `a relay takes the lease of ${cluster}, under epoch ${epoch}`,
-  ],
-  [/^broken what=(.*)$/, (what) => `that breaks ${what}`],
-  [/^killed$/, () => 'the process is killed'],
-  [/^unregistered cluster=(\S+)$/, (cluster) => `${cluster} is unregistered`],
-  [/^registered cluster=(\S+)$/, (cluster) => `${cluster} is registered again`],
-  [/^guard-released cluster=(\S+)$/, (cluster) => `somebody releases the guard of ${cluster}`],
-  [/^ordered cluster=(\S+) (.*)$/, (cluster, rules) => `${cluster} is governed anew: ${rules}`],
-];
-
-function inWords(line: string): string {
-  const [, seconds = '', told = ''] = /^(\S+) (.*)$/.exec(line) ?? [];
-  for (const [pattern, words] of WORDED) {
-    const [, ...parts] = pattern.exec(told) ?? [undefined];
-    if (pattern.test(told)) return `at ${seconds} s ${words(...parts.map((part) => part ?? ''))}`;
-  }
-  return `at ${seconds} s the service says ${told}`;
+  return history.story.slice(0, brokenAt + 1).filter(concerns);
 }
 
 /** The command that plays it again. */

@@ -7,7 +7,6 @@ export const LACKS = {
   eks: 'LocalStack has no EKS',
   rollback: 'a creation that fails is not rolled back on LocalStack: table, queues and functions stay',
   tap: 'LocalStack that was given sends what functions call past the suite, which cannot count it',
-  table: 'the table in the guide is what MiniStack lacks',
 } as const;
 
 /** Commands of pages, by their beginnings, that LocalStack does not know, and those that use what they would have made. */

@@ -1,0 +1,16 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+
+const ROOT = join(import.meta.dirname, '../../..');
+const read = (file: string): string => readFileSync(join(ROOT, file), 'utf8');
+
+test('the guide says what the stand-in for an account lacks of the version that CI installs', () => {
+  const [, version] = /ministack==([\d.]+)/.exec(read('.ci/ministack')) ?? [];
+  assert.ok(version);
+  assert.ok(
+    read('docs/operations.md').includes(`What MiniStack ${version}, which CI installs, does not do:`),
+    `docs/operations.md: ask MiniStack ${version} for each row of the table, and name it`,
+  );
+});

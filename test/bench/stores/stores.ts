@@ -4,17 +4,11 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
-import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
-import type { Store } from '#shared/store/store.ts';
-import { createTestTable, type TestTable } from '#test/aws/dynamodb-table.ts';
 import { type Scenario, takingTurns } from '#test/bench/scenario.ts';
 import { aCluster, aNode, anEnding, aRef, NOW, someRecords } from '#test/contracts/partition-builders.ts';
-import { BareItems } from './bare-items.ts';
 
 const RUNS = 5;
 const NODES = 200;
-/** DynamoDB Local does a few hundred requests a second. */
-const REMOTE_NODES = 20;
 const SHORT_NODES = 2;
 const PODS_PER_NODE = 50;
 
@@ -31,7 +25,7 @@ const WHAT = {
   ended: 'evictions ended',
 } as const;
 
-/** The adapters of the store, beside what they stand on. */
+/** The store of one process, beside what it stands on. */
 export const stores: Scenario = {
   about: `nodes of ${PODS_PER_NODE} pods: scheduled, read and ended, one node after the other`,
   async run(tell, { runs = RUNS, short }) {
@@ -58,33 +52,8 @@ export const stores: Scenario = {
         }),
       );
     }
-    // What stands in for DynamoDB takes longer to start than all of this.
-    if (short) return;
-    const table = await tableIfThere();
-    if (!table) return;
-    try {
-      told(
-        'DynamoDB (a stand-in)',
-        'bare SDK client',
-        await takingTurns(runs, {
-          ours: () => ratesOf(new DynamoDbStore(table.table), REMOTE_NODES),
-          peer: () => new BareItems(table).rates(REMOTE_NODES, PODS_PER_NODE),
-        }),
-      );
-    } finally {
-      await table.close();
-    }
   },
 };
-
-async function tableIfThere(): Promise<TestTable | undefined> {
-  try {
-    return await createTestTable();
-  } catch (error) {
-    process.stderr.write(`  LEFT OUT: DynamoDB: ${(error as Error).message}\n`);
-    return undefined;
-  }
-}
 
 async function withPath<T>(inFile: boolean, use: (path: string) => T | Promise<T>): Promise<T> {
   if (!inFile) return use(':memory:');
@@ -105,7 +74,7 @@ async function sqlite(path: string, nodes: number): Promise<Rates> {
   }
 }
 
-async function ratesOf(store: Store, nodes: number): Promise<Rates> {
+async function ratesOf(store: SqliteStore, nodes: number): Promise<Rates> {
   const cluster = aCluster();
   const work = Array.from({ length: nodes }, (_, index) => ({
     ref: aRef(cluster, `node-${index}`),

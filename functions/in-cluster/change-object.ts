@@ -8,6 +8,21 @@ import { orStoreError } from './object-store-error.ts';
 const MOST_TRIES = 30;
 const BACKOFF: Backoff = { firstMs: 5, longestMs: 250 };
 
+/** Tries a write as often as others are faster (`undefined`), and gives what came of it. `what`: of which object it is. Rejects with `StoreError`. */
+export async function untilWritten<T>(
+  what: string,
+  write: (tries: number) => Promise<T | undefined>,
+): Promise<T> {
+  for (let tries = 1; tries <= MOST_TRIES; tries++) {
+    const written = await write(tries);
+    if (written !== undefined) return written;
+    await pause(backoffMs(tries, BACKOFF));
+  }
+  throw new StoreError(
+    `Others wrote to the object ${what} in every one of ${MOST_TRIES} tries: it is tried again, or try it again.`,
+  );
+}
+
 /**
  * Reads an object, and writes what `decide` makes of it, as often as others are faster: that object under another content, or,
  * where there is none (`undefined`), a new one. `known`: the object as it was read last, which is tried first. Gives what was
@@ -16,21 +31,17 @@ const BACKOFF: Backoff = { firstMs: 5, longestMs: 250 };
 export async function changeObject(
   objects: Objects,
   name: string,
-  decide: (object: unknown) => KubernetesObject | undefined | Promise<KubernetesObject | undefined>,
+  decide: (object: unknown) => KubernetesObject | undefined,
   known?: unknown,
 ): Promise<unknown> {
-  let found = known;
-  for (let tries = 1; tries <= MOST_TRIES; tries++) {
-    const next = await decide(found ?? (await orStoreError(objects.get(name))));
-    found = undefined;
-    if (next === undefined) return undefined;
-    const stored = await writeObject(objects, next);
-    if (stored !== undefined) return stored;
-    await pause(backoffMs(tries, BACKOFF));
-  }
-  throw new StoreError(
-    `Others wrote to the object ${name} in every one of ${MOST_TRIES} tries: it is tried again, or try it again.`,
-  );
+  const { stored } = await untilWritten(name, async (tries) => {
+    const found = (tries === 1 ? known : undefined) ?? (await orStoreError(objects.get(name)));
+    const next = decide(found);
+    if (next === undefined) return { stored: undefined };
+    const written = await writeObject(objects, next);
+    return written === undefined ? undefined : { stored: written };
+  });
+  return stored;
 }
 
 /**

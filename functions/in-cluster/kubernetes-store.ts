@@ -1,33 +1,22 @@
-import type { Countdowns, ServiceStore, Standing, Upcoming } from '#functions/local/service-state.ts';
 import type { ClusterName, EpochMs, NodeRef, PodUid } from '#shared/eviction/identity.ts';
-import type { EndedPod, Ending, Partition } from '#shared/eviction/records.ts';
+import type { EndedPod } from '#shared/eviction/records.ts';
 import type { Objects } from '#shared/kubernetes/objects.ts';
-import {
-  type Commit,
-  ENDED_WINDOW_MS,
-  partitionOf,
-  StoreError,
-  type TaintedNode,
-} from '#shared/store/store.ts';
-import { HISTORY_DAYS, historyBefore, nodeTtl } from '#shared/store/stored.ts';
+import { ENDED_WINDOW_MS, StoreError } from '#shared/store/store.ts';
+import { HISTORY_DAYS, historyBefore } from '#shared/store/stored.ts';
 import { changeObject, writeObject } from './change-object.ts';
 import {
   historyOf,
-  isRunning,
   type KeptNode,
   labelsOf,
-  type Moment,
   nodeEviction,
   nothingKept,
   objectName,
   pastName,
   readNodeEviction,
-  type Standings,
-  standingsOf,
   withHistory,
 } from './node-eviction.ts';
+import { figuresOf, type NodeFigures, ObjectStore, type Since } from './object-store.ts';
 import { orStoreError } from './object-store-error.ts';
-import { OneAtATime } from './one-at-a-time.ts';
 import { pack } from './packed.ts';
 import {
   endsOf,
@@ -41,6 +30,7 @@ import {
   SLOT_CHARS,
   slotWith,
 } from './past-slots.ts';
+import { Remembered } from './remembered.ts';
 
 /** Of objects that were read for what may follow, as JSON: some 1,500 nodes of 50 pods, or tombstones of 100,000 pods. */
 const REMEMBERED_CHARS = 4_000_000;
@@ -61,27 +51,22 @@ export interface KubernetesStoreOptions {
 }
 
 /**
- * The store in the cluster itself: one `NodeEviction` for each node, and of one that is busy others beside it, of what ended. A change is one write of the whole object on condition of
- * its resource version; and as each changes `revision`, none is the no-op by which two writers would both win. Who leads reads an
- * object once: from then on it stands as he wrote it last, and should it not, a write is in conflict, and it is read again.
+ * The store in the cluster itself: one `NodeEviction` for each node, and of one that is busy others beside it, of what ended. As each write
+ * changes `revision`, none is the no-op by which two writers would both win. Who leads reads an object once: from then on it stands as he
+ * wrote it last, and should it not, a write is in conflict, and it is read again.
  */
-export class KubernetesStore implements ServiceStore {
+export class KubernetesStore extends ObjectStore {
   readonly #objects: Objects;
   readonly #own: ClusterName;
   readonly #historyDays: number;
   readonly #leads: (() => boolean) | undefined;
   readonly #unreadable: ((reason: StoreError) => void) | undefined;
-  /** As they were read or written last, by name. */
-  readonly #remembered = new Map<string, { readonly object: unknown; readonly chars: number }>();
-  #rememberedChars = 0;
+  readonly #remembered = new Remembered<unknown>(REMEMBERED_CHARS);
   /** What remembered objects say: a pass asks for its node several times for each pod, and unpacking takes a millisecond each. */
   readonly #unpacked = new WeakMap<object, KeptNode>();
-  /** By name: so that what is remembered is what was stored last, and nothing of ours is in conflict with the rest. */
-  readonly #turns = new OneAtATime();
-  /** How many evictions of each node stand how, by name, as it was read or written last. */
-  readonly #standings = new Map<string, { readonly cluster: ClusterName; readonly counts: Standings }>();
 
   constructor({ objects, own, historyDays = HISTORY_DAYS, leads, unreadable }: KubernetesStoreOptions) {
+    super();
     this.#objects = objects;
     this.#own = own;
     this.#historyDays = historyDays;
@@ -89,111 +74,51 @@ export class KubernetesStore implements ServiceStore {
     this.#unreadable = unreadable;
   }
 
-  async load(ref: NodeRef, now: EpochMs, only?: readonly PodUid[]): Promise<Partition> {
-    const [kept, ...past] = await this.#turns.run(objectName(ref, this.#own), async () => {
-      const own = await this.#read(ref);
-      const slots = only?.length === 0 ? [] : liveSlots(own.past ?? NO_SLOTS, now);
-      return [own, ...(await Promise.all(slots.map((slot) => this.#readPast(ref, slot))))] as const;
-    });
-    const { revision, node, scheduled } = kept;
-    const asked = only && new Set(only);
-    const since = now - ENDED_WINDOW_MS;
-    const ended = [...past, kept]
-      .flatMap((each) => endsOf(each, asked))
-      .filter(({ endedAt }) => endedAt >= since);
-    return partitionOf(
-      { ref, revision, node },
-      scheduled.filter(({ uid }) => !asked || asked.has(uid)),
-      past.length === 0 ? ended : ended.sort((a, b) => a.endedAt - b.endedAt),
-    );
+  protected read(ref: NodeRef): Promise<KeptNode> {
+    return this.#readAs(objectName(ref, this.#own), ref);
   }
 
-  commit(ref: NodeRef, revision: number, change: Commit, now: EpochMs): Promise<'committed' | 'conflict'> {
-    return this.#turns.run(objectName(ref, this.#own), () => this.#commit(ref, revision, change, now));
+  protected async known(ref: NodeRef): Promise<KeptNode> {
+    const remembered = this.#remembered.get(objectName(ref, this.#own));
+    return remembered === undefined ? this.read(ref) : this.#keptIn(remembered);
   }
 
-  async #commit(
-    ref: NodeRef,
-    revision: number,
-    change: Commit,
+  protected async ended(
+    kept: KeptNode,
     now: EpochMs,
-  ): Promise<'committed' | 'conflict'> {
-    const remembered = this.#remembered.get(objectName(ref, this.#own))?.object;
-    // Whoever commits has loaded: what was read then stands still, or the write is in conflict.
-    const kept = remembered === undefined ? await this.#read(ref) : this.#keptIn(remembered);
-    if (kept.revision !== revision) return 'conflict';
-    const { node, schedule, end, noted = [], live } = change;
-    const written = new Map(kept.scheduled.map((record) => [record.uid, record]));
-    for (const record of schedule) written.set(record.uid, record);
-    for (const { uid } of end) written.delete(uid);
-    const ended = end.map((each) => ({ ...each, endedAt: now }));
-    const { ttl: _ttl, ...rest } = {
-      ...kept,
-      node: node ?? kept.node,
-      scheduled: [...written.values()],
-    };
-    const notes = noted.length === 0 ? [] : [{ at: now, noted, ended: [] }];
-    const object = await this.#next(live ? rest : { ...rest, ttl: nodeTtl(now) }, ended, notes, now);
+    only?: ReadonlySet<PodUid>,
+  ): Promise<readonly EndedPod[]> {
+    const slots = liveSlots(kept.past ?? NO_SLOTS, now);
+    const past = await Promise.all(slots.map((slot) => this.#readPast(kept.ref, slot)));
+    const ended = [...past, kept]
+      .flatMap((each) => endsOf(each, only))
+      .filter(({ endedAt }) => endedAt >= now - ENDED_WINDOW_MS);
+    return past.length === 0 ? ended : ended.sort((a, b) => a.endedAt - b.endedAt);
+  }
+
+  protected async write(next: KeptNode, { ended, noted, now }: Since): Promise<boolean> {
+    this.#refuseIdle();
+    const moved = await this.#moved(next, ended.length > 0, now);
+    const { history: before, ...kept } = moved;
+    const history = noted.length === 0 ? before : withHistory(moved, noted, now, this.#historyDays);
+    const oldest = historyBefore(now, this.#historyDays);
+    const ends = [...kept.ended.filter(({ endedAt }) => endedAt > oldest), ...ended];
+    const object = nodeEviction({ ...kept, ended: ends, ...(history === undefined ? {} : { history }) });
+    // Whatever comes of this write, it is no longer what was read.
+    this.#remembered.forget(next.name);
     const stored = await writeObject(this.#objects, object);
-    this.#remember(objectName(ref, this.#own), stored);
-    return stored === undefined ? 'conflict' : 'committed';
+    this.#remember(next.name, stored);
+    return stored !== undefined;
   }
 
-  async end(ref: NodeRef, pods: readonly Ending[], now: EpochMs): Promise<void> {
-    if (pods.length === 0) return;
-    const gone = new Set(pods.map(({ uid }) => uid));
-    const ended = pods.map((each): EndedPod => ({ ...each, endedAt: now }));
-    const name = objectName(ref, this.#own);
-    const without = (object: unknown) => {
-      const kept = object === undefined ? nothingKept(ref, name) : this.#keptIn(object);
-      const scheduled = kept.scheduled.filter(({ uid }) => !gone.has(uid));
-      return this.#next({ ...kept, scheduled }, ended, [], now);
-    };
-    await this.#turns.run(name, async () => {
-      const known = this.#remembered.get(name)?.object;
-      this.#remember(name, await changeObject(this.#objects, name, without, known));
-    });
-  }
-
-  async *taintedNodes(cluster: ClusterName): AsyncIterable<TaintedNode> {
-    for await (const { ref, node } of this.kept(labelsOf(cluster, true))) {
-      if (ref.cluster === cluster && node && node.taints.length > 0) yield { node: ref.node, state: node };
-    }
-  }
-
-  async *upcoming(): AsyncIterable<Upcoming> {
-    for await (const { ref, scheduled } of this.kept()) {
-      const moments = new Set(scheduled.map(({ fireAt }) => fireAt));
-      for (const fireAt of [...moments].sort((a, b) => a - b)) yield { ref, fireAt };
-    }
-  }
-
-  async countdowns(limit: number): Promise<Countdowns> {
-    const kept = await Array.fromAsync(this.kept(), ({ ref, scheduled }) =>
-      scheduled.filter(isRunning).map((record) => ({ ref, record })),
-    );
-    const all = kept.flat().sort((a, b) => a.record.fireAt - b.record.fireAt);
-    return { total: all.length, soonest: all.slice(0, limit) };
-  }
-
-  standings(): readonly Standing[] {
-    const sums = new Map<string, Standing>();
-    for (const { cluster, counts } of this.#standings.values()) {
-      for (const [key, evictions] of Object.entries(counts)) {
-        const standing = key as Standing['standing'];
-        const before = sums.get(`${cluster} ${standing}`)?.evictions ?? 0;
-        sums.set(`${cluster} ${standing}`, { cluster, standing, evictions: before + evictions });
-      }
-    }
-    return [...sums.values()];
+  protected async *figures(tainted?: ClusterName): AsyncIterable<NodeFigures> {
+    for await (const kept of this.kept(tainted && labelsOf(tainted, true))) yield figuresOf(kept);
   }
 
   /** What is kept of nodes, of those with these labels, without what is in objects beside theirs. Rejects with `StoreError`. */
   async *kept(labels?: Readonly<Record<string, string>>): AsyncIterable<KeptNode> {
     for await (const kept of this.all(labels)) {
-      if (kept.name !== objectName(kept.ref, this.#own)) continue;
-      this.#count(kept);
-      yield kept;
+      if (kept.name === objectName(kept.ref, this.#own)) yield kept;
     }
   }
 
@@ -210,10 +135,7 @@ export class KubernetesStore implements ServiceStore {
 
   /** The objects of one node by which its whole history is told. Rejects with `StoreError`. */
   allOf(ref: NodeRef): Promise<readonly KeptNode[]> {
-    return this.#turns.run(objectName(ref, this.#own), async () => [
-      await this.#read(ref),
-      await this.#readPast(ref, 'history'),
-    ]);
+    return this.inTurn(ref, async () => [await this.read(ref), await this.#readPast(ref, 'history')]);
   }
 
   #readable(object: unknown): KeptNode | undefined {
@@ -228,7 +150,7 @@ export class KubernetesStore implements ServiceStore {
 
   /** What is kept of one node. Rejects with `StoreError`. */
   keptOf(ref: NodeRef): Promise<KeptNode> {
-    return this.#turns.run(objectName(ref, this.#own), () => this.#read(ref));
+    return this.inTurn(ref, () => this.read(ref));
   }
 
   /** Removes the objects of nodes with nothing left to watch or to tell, when their time is over. Rejects with `StoreError`. */
@@ -243,17 +165,11 @@ export class KubernetesStore implements ServiceStore {
       const tells = isOwn || kept.history !== undefined;
       if (tells && historyOf(kept).some(({ at }) => at > before)) continue;
       this.#refuseIdle();
-      await this.#turns.run(own, async () => {
-        this.#remember(name, undefined);
+      await this.inTurn(ref, async () => {
+        this.#remembered.forget(name);
         await orStoreError(this.#objects.remove(name, resourceVersion));
       });
     }
-  }
-
-  async #read(ref: NodeRef): Promise<KeptNode> {
-    const kept = await this.#readAs(objectName(ref, this.#own), ref);
-    this.#count(kept);
-    return kept;
   }
 
   /** An object beside the node's own; whoever leads knows it as he wrote it last, too. */
@@ -262,7 +178,7 @@ export class KubernetesStore implements ServiceStore {
   }
 
   async #readAs(name: string, ref: NodeRef): Promise<KeptNode> {
-    const known = this.#leads?.() ? this.#remembered.get(name)?.object : undefined;
+    const known = this.#leads?.() ? this.#remembered.get(name) : undefined;
     const object = known ?? (await orStoreError(this.#objects.get(name)));
     const kept = object === undefined ? nothingKept(ref, name) : this.#keptIn(object);
     // What cannot be read is not remembered: once somebody deleted it, it is seen to be gone.
@@ -278,18 +194,8 @@ export class KubernetesStore implements ServiceStore {
   }
 
   #remember(name: string, object: unknown): void {
-    const before = this.#remembered.get(name);
-    this.#rememberedChars -= before?.chars ?? 0;
-    this.#remembered.delete(name);
-    if (object === undefined) return;
-    const chars = before?.object === object ? before.chars : JSON.stringify(object).length;
-    this.#remembered.set(name, { object, chars });
-    this.#rememberedChars += chars;
-    for (const [oldest, each] of this.#remembered) {
-      if (this.#rememberedChars <= REMEMBERED_CHARS) return;
-      this.#rememberedChars -= each.chars;
-      this.#remembered.delete(oldest);
-    }
+    if (object === undefined) this.#remembered.forget(name);
+    else this.#remembered.set(name, object, (each) => JSON.stringify(each).length);
   }
 
   /**
@@ -338,7 +244,7 @@ export class KubernetesStore implements ServiceStore {
     decide: (found: KeptNode) => KeptNode | undefined,
   ): Promise<void> {
     const name = pastName(ref, part);
-    const known = this.#remembered.get(name)?.object;
+    const known = this.#remembered.get(name);
     const change = (object: unknown) => {
       this.#refuseIdle();
       const found = object === undefined ? nothingKept(ref, name) : this.#keptIn(object);
@@ -347,34 +253,6 @@ export class KubernetesStore implements ServiceStore {
     };
     const stored = await changeObject(this.#objects, name, change, known);
     if (stored !== undefined) this.#remember(name, stored);
-  }
-
-  #count(kept: KeptNode): void {
-    const counts = standingsOf(kept);
-    const name = objectName(kept.ref, this.#own);
-    if (Object.keys(counts).length === 0) this.#standings.delete(name);
-    else this.#standings.set(name, { cluster: kept.ref.cluster, counts });
-  }
-
-  /** The object to write: under the next revision, with what ended since and what is noted. */
-  async #next(
-    found: KeptNode,
-    ends: readonly EndedPod[],
-    notes: readonly Moment[],
-    now: EpochMs,
-  ): Promise<ReturnType<typeof nodeEviction>> {
-    this.#refuseIdle();
-    const moved = await this.#moved(found, ends.length > 0, now);
-    const { history: before, ...kept } = moved;
-    const history = notes.length === 0 ? before : withHistory(moved, notes, now, this.#historyDays);
-    const oldest = historyBefore(now, this.#historyDays);
-    const ended = [...kept.ended.filter(({ endedAt }) => endedAt > oldest), ...ends];
-    const revision = kept.revision + 1;
-    const next = { ...kept, ended, revision, ...(history === undefined ? {} : { history }) };
-    const object = nodeEviction(next);
-    this.#remember(next.name, undefined);
-    this.#count(next);
-    return object;
   }
 
   #refuseIdle(): void {

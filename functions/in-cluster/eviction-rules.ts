@@ -14,7 +14,7 @@ import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY, type Trip } from '#shared/eviction/policy.ts';
 import type { KubernetesObject } from '#shared/kubernetes/objects.ts';
 import { historyBefore, parseStored } from '#shared/store/stored.ts';
-import { STATE_GROUP } from './node-eviction.ts';
+import { clusterKey, STATE_GROUP } from './node-eviction.ts';
 import { pack, unpack } from './packed.ts';
 
 export const EVICTION_RULES = 'evictionrules';
@@ -67,8 +67,21 @@ export const nothingSaid = (cluster: ClusterName | undefined): KeptRules => ({
   fleet: { fleetRevision: 0 },
 });
 
+/** The object of what concerns all clusters; the keys of clusters have no dots. */
+const FLEET_NAME = 'all.clusters';
+
+/** The name of the object that holds a cluster's rules; `undefined`: what concerns all of them. */
+export const rulesName = (cluster: ClusterName | undefined): string =>
+  cluster === undefined ? FLEET_NAME : clusterKey(cluster);
+
+const namedSchema = z.object({ metadata: z.object({ name: z.string() }) });
+
+/** The name of an object, also of one that cannot be read further. Throws `StoreError`. */
+export const nameOfRules = (object: unknown): string =>
+  parseStored(namedSchema, object, 'EvictionRules').metadata.name;
+
 /** Whose rules an object holds, also one that cannot be read further; `undefined`: all clusters'. Throws `StoreError`. */
-export const clusterOfRules = (object: unknown): ClusterName | undefined =>
+const clusterOfRules = (object: unknown): ClusterName | undefined =>
   parseStored(whoseSchema, object, 'EvictionRules').status.cluster;
 
 /** Reads an `EvictionRules` to the last field. Throws `StoreError` for what is not understood: it may forbid something. */

@@ -12,7 +12,7 @@ import {
   nextEpoch,
 } from '#shared/clusters/lease.ts';
 import { type StuckPod, stuckSchema } from '#shared/clusters/stuck.ts';
-import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import { type ClusterName, clusterName, type EpochMs } from '#shared/eviction/identity.ts';
 import type { KubernetesObject, Objects } from '#shared/kubernetes/objects.ts';
 import { parseStored, parseStoredText } from '#shared/store/stored.ts';
 import { VERSION } from '#shared/version.ts';
@@ -27,6 +27,8 @@ export const LEASES = 'leases';
 /** What the fields of a Lease have no room for. */
 const REPORT = 'taintward.dev/report';
 const STUCK = 'taintward.dev/stuck';
+/** Of which a Lease's name says no more than a digest if it can be none. */
+const CLUSTER = 'taintward.dev/cluster';
 
 const objectSchema = z.object({
   metadata: z.object({
@@ -54,7 +56,7 @@ const reportSchema = z.object({
 });
 
 /** A Lease as it was read. */
-interface Found {
+export interface FoundLease {
   readonly resourceVersion?: string;
   readonly transitions: number;
   readonly acquiredAt?: string;
@@ -139,22 +141,32 @@ export class KubernetesLeases implements Leases, Pick<LeaseReader, 'epoch'> {
 
   async release(lease: Lease): Promise<void> {
     await this.#change(lease.cluster, ({ record }) => {
-      if (!isHeld(record, lease)) return undefined;
-      const { holder: _holder, version: _version, breakerOpen: _breakerOpen, ...free } = record;
-      return { record: free };
+      return isHeld(record, lease) ? { record: free(record) } : undefined;
     });
+  }
+
+  /** Every cluster that was ever followed, by name. Rejects with `StoreError`. */
+  async clusters(): Promise<readonly ClusterName[]> {
+    const objects = await orStoreError(Array.fromAsync(this.#objects.list()));
+    return objects
+      .map(clusterOf)
+      .filter((name) => name !== undefined)
+      .sort();
   }
 
   async epoch(cluster: ClusterName): Promise<number | undefined> {
     return (await this.look(cluster))?.epoch;
   }
 
-  async #found(cluster: ClusterName): Promise<Found> {
+  async #found(cluster: ClusterName): Promise<FoundLease> {
     return read(cluster, await orStoreError(this.#objects.get(leaseName(cluster))));
   }
 
   /** `decide`: what of it is another than it was; `undefined`: nothing is written. */
-  async #change(cluster: ClusterName, decide: (found: Found) => Partial<Found> | undefined): Promise<void> {
+  async #change(
+    cluster: ClusterName,
+    decide: (found: FoundLease) => Partial<FoundLease> | undefined,
+  ): Promise<void> {
     await changeObject(this.#objects, leaseName(cluster), (object) => {
       const found = read(cluster, object);
       const change = decide(found);
@@ -166,7 +178,7 @@ export class KubernetesLeases implements Leases, Pick<LeaseReader, 'epoch'> {
 /** The name of a cluster's Lease. */
 export const leaseName = (cluster: ClusterName): string => `taintward-${clusterKey(cluster)}`;
 
-function read(cluster: ClusterName, object: unknown): Found {
+function read(cluster: ClusterName, object: unknown): FoundLease {
   if (object === undefined) return { transitions: 0 };
   const what = `lease of cluster ${cluster}`;
   const { metadata, spec } = parseStored(objectSchema, object, what);
@@ -188,9 +200,23 @@ function read(cluster: ClusterName, object: unknown): Found {
   };
 }
 
-function leaseObject(
+/** The same Lease in nobody's hands; `undefined`: it is in none, or of an unknown cluster. Throws `StoreError`. */
+export function releasedLease(object: unknown): KubernetesObject | undefined {
+  const name = clusterOf(object);
+  const { record, ...found } = name === undefined ? { record: undefined } : read(name, object);
+  if (name === undefined || record?.holder === undefined) return undefined;
+  return leaseObject(name, { transitions: 0, ...found, record: free(record) });
+}
+
+function clusterOf(object: unknown): ClusterName | undefined {
+  const name = parseStored(objectSchema, object, 'lease').metadata.annotations?.[CLUSTER];
+  return name === undefined ? undefined : clusterName(name);
+}
+
+/** The Lease of a cluster that says all of it. */
+export function leaseObject(
   cluster: ClusterName,
-  { resourceVersion, record, transitions, acquiredAt, stuck }: Found,
+  { resourceVersion, record, transitions, acquiredAt, stuck }: FoundLease,
 ): KubernetesObject & { readonly spec: object } {
   const { cluster: _cluster, holder, senders: _senders, ...report } = record ?? { renewedAt: 0 };
   return {
@@ -200,6 +226,7 @@ function leaseObject(
       name: leaseName(cluster),
       ...(resourceVersion === undefined ? {} : { resourceVersion }),
       annotations: {
+        [CLUSTER]: cluster,
         ...(record ? { [REPORT]: JSON.stringify(report) } : {}),
         ...(stuck === undefined ? {} : { [STUCK]: stuck }),
       },
@@ -212,6 +239,12 @@ function leaseObject(
       renewTime: microTime(report.renewedAt),
     },
   };
+}
+
+/** The epoch stays, so that it never goes back. */
+function free(record: LeaseRecord): LeaseRecord {
+  const { holder: _holder, version: _version, breakerOpen: _breakerOpen, ...rest } = record;
+  return rest;
 }
 
 const isHeld = (record: LeaseRecord | undefined, { holder, epoch }: Lease): record is LeaseRecord =>

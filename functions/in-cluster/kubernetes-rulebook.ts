@@ -9,29 +9,36 @@ import type {
 } from '#shared/clusters/rulebook.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Stop, Trip } from '#shared/eviction/policy.ts';
-import type { Objects } from '#shared/kubernetes/objects.ts';
+import type { KubernetesObject, Objects } from '#shared/kubernetes/objects.ts';
 import { StoreError } from '#shared/store/store.ts';
 import { HISTORY_DAYS } from '#shared/store/stored.ts';
 import { changeObject } from './change-object.ts';
 import {
   auditOf,
-  clusterOfRules,
   evictionRules,
   type KeptRules,
+  nameOfRules,
   nothingSaid,
   type RulesToWrite,
   readEvictionRules,
+  rulesName,
   withEntry,
 } from './eviction-rules.ts';
-import { clusterKey } from './node-eviction.ts';
 import { orStoreError } from './object-store-error.ts';
 
-/** The object of what concerns all clusters; the keys of clusters have no dots. */
-const FLEET_NAME = 'all.clusters';
+/** Where the audit is kept, other than in the objects themselves. */
+export interface AuditLog {
+  /** The objects, each written together with that entry: both or neither. */
+  noting(entry: AuditEntry): Objects;
+  /** The newest first. Rejects with `StoreError`. */
+  entries(query: AuditQuery): Promise<readonly AuditEntry[]>;
+}
 
 export interface KubernetesRulebookOptions {
   /** The `EvictionRules` objects of our namespace. */
   readonly objects: Objects;
+  /** Absent: the objects hold it, as much of it as they can. */
+  readonly audit?: AuditLog;
   /** For so long the audit is kept. */
   readonly historyDays?: number;
 }
@@ -39,10 +46,12 @@ export interface KubernetesRulebookOptions {
 /** The rulebook in the cluster itself: one `EvictionRules` for each cluster, and one for all. Every method rejects with `StoreError`. */
 export class KubernetesRulebook implements FileRulebook {
   readonly #objects: Objects;
+  readonly #audit: AuditLog | undefined;
   readonly #historyDays: number;
 
-  constructor({ objects, historyDays = HISTORY_DAYS }: KubernetesRulebookOptions) {
+  constructor({ objects, audit, historyDays = HISTORY_DAYS }: KubernetesRulebookOptions) {
     this.#objects = objects;
+    this.#audit = audit;
     this.#historyDays = historyDays;
   }
 
@@ -55,7 +64,7 @@ export class KubernetesRulebook implements FileRulebook {
     const objects = await this.#all();
     const of = (cluster: ClusterName | undefined): KeptRules => {
       return keptIn(
-        objects.find((each) => clusterOfRules(each) === cluster),
+        objects.find((each) => nameOfRules(each) === rulesName(cluster)),
         cluster,
       );
     };
@@ -138,7 +147,9 @@ export class KubernetesRulebook implements FileRulebook {
     await this.#change(entry.cluster, entry, (kept) => ({ ...kept, guard: written(kept.guard) }));
   }
 
-  async audit({ cluster, from, to }: AuditQuery): Promise<readonly AuditEntry[]> {
+  async audit(query: AuditQuery): Promise<readonly AuditEntry[]> {
+    if (this.#audit) return this.#audit.entries(query);
+    const { cluster, from, to } = query;
     const entries = (await this.#all()).flatMap((object) => auditOf(readEvictionRules(object)).toReversed());
     return entries
       .filter(({ at }) => at >= from && at < to)
@@ -152,17 +163,19 @@ export class KubernetesRulebook implements FileRulebook {
     entry: AuditEntry | undefined,
     decide: (kept: KeptRules) => RulesToWrite | undefined,
   ): Promise<Change> {
-    const stored = await changeObject(this.#objects, nameOf(cluster), (object) => {
+    const objects = (entry && this.#audit?.noting(entry)) ?? this.#objects;
+    const stored = await changeObject(objects, rulesName(cluster), (object) => {
       const kept = keptIn(object, cluster);
       const next = decide(kept);
-      const audited = next && entry ? { ...next, audit: withEntry(kept, entry, this.#historyDays) } : next;
-      return audited && evictionRules(audited, nameOf(cluster));
+      if (!next) return undefined;
+      const audit = entry && !this.#audit ? { audit: withEntry(kept, entry, this.#historyDays) } : {};
+      return evictionRules({ ...next, ...audit }, rulesName(cluster));
     });
     return stored === undefined ? 'conflict' : 'changed';
   }
 
   async #kept(cluster: ClusterName | undefined): Promise<KeptRules> {
-    return keptIn(await orStoreError(this.#objects.get(nameOf(cluster))), cluster);
+    return keptIn(await orStoreError(this.#objects.get(rulesName(cluster))), cluster);
   }
 
   #all(): Promise<readonly unknown[]> {
@@ -170,12 +183,19 @@ export class KubernetesRulebook implements FileRulebook {
   }
 }
 
-const nameOf = (cluster: ClusterName | undefined): string =>
-  cluster === undefined ? FLEET_NAME : clusterKey(cluster);
-
 /** What an object says, or the lack of one. */
 const keptIn = (object: unknown, cluster: ClusterName | undefined): KeptRules =>
   object === undefined ? nothingSaid(cluster) : readEvictionRules(object);
+
+/** The stop of all clusters that the object of what concerns them says, if there is one. Throws `StoreError`. */
+export const fleetStopIn = (object: unknown): Stop | undefined => keptIn(object, undefined).fleet.fleetStop;
+
+/** That object, or a new one, with another stop. Throws `StoreError`. */
+export function withFleetStop(object: unknown, stop: Stop | undefined): KubernetesObject {
+  const { guard, ...kept } = keptIn(object, undefined);
+  const fleet = { fleetRevision: kept.fleet.fleetRevision + 1, ...(stop ? { fleetStop: stop } : {}) };
+  return evictionRules({ ...kept, guard: written(guard), fleet }, rulesName(undefined));
+}
 
 const ordersAfter = ({ revision }: Orders, { policy, stop, holds }: Omit<Orders, 'revision'>): Orders => ({
   revision: revision + 1,

@@ -93,7 +93,8 @@ const objectSchema = z.object({
     cluster: text.transform(clusterName),
     node: text.transform(nodeName),
     revision: revisionSchema,
-    records: text,
+    /** Packed, or as they are. */
+    records: z.union([text, z.looseObject({})]),
     history: text.exactOptional(),
   }),
 });
@@ -150,7 +151,11 @@ export function readNodeEviction(object: unknown): KeptNode {
   const found = parseStored(objectSchema, object, 'NodeEviction');
   const { cluster, node, revision, records, history } = found.status;
   const what = `state (NodeEviction ${found.metadata.name}) of node ${node} of cluster ${cluster}`;
-  const kept = parseStored(recordsSchema, unpack(records, what), what);
+  const kept = parseStored(
+    recordsSchema,
+    typeof records === 'string' ? unpack(records, what) : records,
+    what,
+  );
   return {
     ...{ ref: { cluster, node }, revision, ...found.metadata },
     ...{ node: kept.node, scheduled: kept.scheduled, ended: kept.ended, gone: kept.gone ?? [] },
@@ -160,11 +165,9 @@ export function readNodeEviction(object: unknown): KeptNode {
   };
 }
 
-/**
- * The `NodeEviction` that says all of it, in words and packed. Throws `StoreError` for more than an object may hold.
- */
+/** The `NodeEviction` that says all of it, in words and packed. Throws `StoreError` for more than an object of etcd may hold. */
 export function nodeEviction(kept: KeptNode): KubernetesObject & { readonly status: object } {
-  const { ref, name, revision, resourceVersion, node, scheduled, ended, past, gone, ttl, history } = kept;
+  const { ref, node, scheduled, ended, past, gone, ttl, history } = kept;
   const records = pack({ node, scheduled, ended, past, ttl, ...(gone.length === 0 ? {} : { gone }) });
   const chars = records.length + (history?.length ?? 0);
   if (chars > MOST_CHARS) {
@@ -172,6 +175,17 @@ export function nodeEviction(kept: KeptNode): KubernetesObject & { readonly stat
       `The state of node ${ref.node} of cluster ${ref.cluster} has ${chars} characters with ${scheduled.length} scheduled evictions and ${ended.length} recent ends, and ${MOST_CHARS} is all it may have: let fewer pods of that node come and go, or run Taintward outside the cluster.`,
     );
   }
+  return objectOf(kept, records);
+}
+
+/** The same with its records as they are, for where nobody minds how large it is, and what ended is elsewhere. */
+export const plainNodeEviction = (kept: KeptNode): KubernetesObject & { readonly status: object } => {
+  const { node, scheduled, ttl } = kept;
+  return objectOf(kept, { node, scheduled, ended: [], ttl });
+};
+
+function objectOf(kept: KeptNode, records: string | object): KubernetesObject & { readonly status: object } {
+  const { ref, name, revision, resourceVersion, node, history } = kept;
   const tainted = (node?.taints.length ?? 0) > 0;
   return {
     apiVersion: STATE_GROUP,

@@ -27,8 +27,10 @@ export interface NodeFigures {
 /** Those of one node. */
 export function figuresOf({ ref, node, scheduled }: KeptNode): NodeFigures {
   const due = [...new Set(scheduled.map(({ fireAt }) => fireAt))].sort((a, b) => a - b);
-  const running = new Set(scheduled.filter(isRunning).map(({ fireAt }) => fireAt));
-  const next = due.find((fireAt) => running.has(fireAt));
+  let next: EpochMs | undefined;
+  for (const record of scheduled) {
+    if (isRunning(record) && record.fireAt < (next ?? Infinity)) next = record.fireAt;
+  }
   return { ref, node, due, ...(next === undefined ? {} : { next }), standings: standingsOf({ scheduled }) };
 }
 
@@ -63,7 +65,7 @@ export abstract class ObjectStore implements ServiceStore {
     only?: ReadonlySet<PodUid>,
   ): Promise<readonly EndedPod[]>;
   /** Writes the object under its next revision, all or nothing. `false`: another one stands there since. */
-  protected abstract write(next: KeptNode, since: Since): Promise<boolean>;
+  protected abstract write(next: KeptNode, since: Since, figures: NodeFigures): Promise<boolean>;
   /** Of all nodes, or of those of one cluster that have taints. */
   protected abstract figures(tainted?: ClusterName): AsyncIterable<NodeFigures>;
   abstract purge(now: EpochMs): Promise<void>;
@@ -72,7 +74,7 @@ export abstract class ObjectStore implements ServiceStore {
     const asked = only && new Set(only);
     const [{ revision, node, scheduled }, ended] = await this.inTurn(ref, async () => {
       const kept = await this.read(ref);
-      this.count(figuresOf(kept));
+      this.count({ ref, standings: standingsOf(kept) });
       return [kept, asked?.size === 0 ? [] : await this.ended(kept, now, asked)] as const;
     });
     const records = scheduled.filter(({ uid }) => !asked || asked.has(uid));
@@ -113,8 +115,9 @@ export abstract class ObjectStore implements ServiceStore {
   }
 
   #written(kept: KeptNode, since: Since): Promise<boolean> {
-    this.count(figuresOf(kept));
-    return this.write({ ...kept, revision: kept.revision + 1 }, since);
+    const figures = figuresOf(kept);
+    this.count(figures);
+    return this.write({ ...kept, revision: kept.revision + 1 }, since, figures);
   }
 
   async *taintedNodes(cluster: ClusterName): AsyncIterable<TaintedNode> {

@@ -5,6 +5,7 @@ import * as z from 'zod';
 import { readOwn, replaceOwn } from '#shared/files/owner-only.ts';
 import { parseStored } from '#shared/store/stored.ts';
 import { inTransaction } from './sqlite-database.ts';
+import { KINDS } from './sqlite-objects.ts';
 
 /**
  * Beside the store's database: which database that is, and how many changes of policies, stops and holds it had. What it lacks of these may
@@ -150,7 +151,8 @@ export class RulesRevision {
   #revision(): number {
     const row = this.#database
       .prepare(
-        'SELECT (SELECT coalesce(sum(revision), 0) FROM orders) + (SELECT coalesce(sum(revision), 0) FROM fleet) AS revision',
+        `SELECT coalesce(sum((json ->> '$.status.orders.revision') + (json ->> '$.status.fleet.revision')), 0) AS revision
+         FROM objects WHERE kind = '${KINDS.rules}'`,
       )
       .get();
     return parseStored(revisionRow, row, 'revision of the rules').revision;

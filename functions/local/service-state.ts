@@ -1,3 +1,5 @@
+import type { DatabaseSync } from 'node:sqlite';
+import { KubernetesLeases, releasedLease } from '#functions/in-cluster/kubernetes-leases.ts';
 import type { LeaseReader, Leases } from '#shared/clusters/lease.ts';
 import type { FileRulebook } from '#shared/clusters/policy-of-file.ts';
 import type { Brake } from '#shared/eviction/brake.ts';
@@ -5,12 +7,14 @@ import type { ClusterName, EpochMs, NodeRef } from '#shared/eviction/identity.ts
 import type { EvictionRecord } from '#shared/eviction/records.ts';
 import type { OutgoingMessage } from '#shared/queues/sender.ts';
 import type { History, RecentEvictions } from '#shared/store/history.ts';
-import type { Store } from '#shared/store/store.ts';
+import { type Store, StoreError } from '#shared/store/store.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { DeadLetters } from './dead-letters.ts';
+import { openDatabase } from './sqlite-database.ts';
 import { SqliteHistory } from './sqlite-history.ts';
-import { SqliteLeases } from './sqlite-leases.ts';
+import { bringOver } from './sqlite-migration.ts';
+import { KINDS, SqliteObjects } from './sqlite-objects.ts';
 import { SqliteRulebook } from './sqlite-rulebook.ts';
 import { SqliteStore } from './sqlite-store.ts';
 import { StateFiles } from './state-files.ts';
@@ -81,17 +85,15 @@ export interface SqliteStateOptions {
  * impossible.
  */
 export function sqliteState({ path, historyDays, clock, log }: SqliteStateOptions): ServiceState {
-  const store = new SqliteStore({ path });
+  const store = new SqliteStore({ path, database: openDatabase(path, bringOver) });
   const { database } = store;
   const files = new StateFiles(database, path);
-  const leases = new SqliteLeases({ database });
-  // Whoever held a lease is dead, however it died.
-  leases.releaseAll();
+  releaseLeases(database);
   const rulebook = new SqliteRulebook({ database });
   const stop = rulebook.recover(clock.now());
   if (stop) log.error('rules.outdated', { reason: stop.why });
   return {
-    ...{ store, leases, rulebook },
+    ...{ store, leases: sqliteLeases(database), rulebook },
     history: new SqliteHistory({ database }),
     deadLetters: new DeadLetters({ database, clock, log }),
     check: () => files.check(),
@@ -101,4 +103,22 @@ export function sqliteState({ path, historyDays, clock, log }: SqliteStateOption
     },
     close: () => store.close(),
   };
+}
+
+/** The leases in the embedded store's database. */
+export const sqliteLeases = (database: DatabaseSync): KubernetesLeases =>
+  new KubernetesLeases({ objects: new SqliteObjects(database, KINDS.lease) });
+
+/** Whoever held a lease is dead, however it died: this process has the database to itself. */
+function releaseLeases(database: DatabaseSync): void {
+  const objects = new SqliteObjects(database, KINDS.lease);
+  for (const object of objects.all()) {
+    try {
+      const free = releasedLease(object);
+      if (free) objects.write(free);
+    } catch (error) {
+      // Whoever wants one that cannot be read is told so.
+      if (!(error instanceof StoreError)) throw error;
+    }
+  }
 }

@@ -10,41 +10,28 @@ import { sqliteCode, sqliteFault, systemErrorText } from '#shared/files/system-e
 import { StoreError } from '#shared/store/store.ts';
 
 /** The version of the tables below, kept in the file as `user_version`. */
-const SCHEMA_VERSION = 11;
+const SCHEMA_VERSION = 12;
+/** That of the releases before objects, which is brought over. */
+const OLDER_VERSION = 11;
 /** Marks the file as ours ("TntW"), so that no other program's database is written into. */
 const APPLICATION_ID = 0x546e7457;
 /** How long a statement waits for another process's transaction. */
 const BUSY_TIMEOUT_MS = 5_000;
 
-/**
- * `json` and a node's `state` are whole; what queries need is generated, so nothing is kept twice.
- * `ttl` is in epoch seconds, as DynamoDB's; history and audit have none, because who removes them knows how long they are kept.
- */
-const SCHEMA = `
-  CREATE TABLE nodes (
-    cluster TEXT NOT NULL,
-    node TEXT NOT NULL,
-    revision INTEGER NOT NULL,
-    state TEXT,
-    ttl INTEGER,
-    PRIMARY KEY (cluster, node)
-  ) STRICT, WITHOUT ROWID;
-  CREATE INDEX nodes_ttl ON nodes (ttl) WHERE ttl IS NOT NULL;
-
-  CREATE TABLE scheduled (
-    cluster TEXT NOT NULL,
-    node TEXT NOT NULL,
-    uid TEXT NOT NULL,
+/** Objects, and what is appended beside them: history and audit have no TTL, because who removes them knows how long they are kept. */
+const OBJECTS = `
+  CREATE TABLE objects (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    kind TEXT NOT NULL,
+    name TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    summary TEXT,
     json TEXT NOT NULL,
-    fire_at INTEGER GENERATED ALWAYS AS (json ->> 'fireAt'),
-    standing TEXT GENERATED ALWAYS AS (
-      CASE WHEN json ->> 'gaveUpAt' IS NOT NULL THEN 'gave-up'
-      ELSE coalesce(json ->> '$.held.by.kind', 'pending') END),
-    PRIMARY KEY (cluster, node, uid)
-  ) STRICT, WITHOUT ROWID;
-  CREATE INDEX scheduled_due ON scheduled (fire_at, cluster, node);
-  CREATE INDEX scheduled_standing ON scheduled (cluster, standing);
+    UNIQUE (kind, name)
+  ) STRICT;
 
+`;
+const LOGS = `
   CREATE TABLE ended (
     id INTEGER PRIMARY KEY,
     cluster TEXT NOT NULL,
@@ -75,38 +62,6 @@ const SCHEMA = `
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX gone_age ON gone (at);
 
-  CREATE TABLE leases (
-    cluster TEXT PRIMARY KEY,
-    holder TEXT,
-    epoch INTEGER NOT NULL,
-    renewals INTEGER NOT NULL,
-    renewed_at INTEGER NOT NULL,
-    heard_at INTEGER,
-    nodes INTEGER,
-    version TEXT,
-    breaker_open INTEGER,
-    bid TEXT,
-    stuck TEXT
-  ) STRICT, WITHOUT ROWID;
-
-  CREATE TABLE orders (
-    cluster TEXT PRIMARY KEY,
-    revision INTEGER NOT NULL,
-    json TEXT NOT NULL
-  ) STRICT, WITHOUT ROWID;
-
-  CREATE TABLE guards (
-    cluster TEXT PRIMARY KEY,
-    revision INTEGER NOT NULL,
-    trips TEXT NOT NULL
-  ) STRICT, WITHOUT ROWID;
-
-  CREATE TABLE fleet (
-    id INTEGER PRIMARY KEY CHECK (id = 1),
-    revision INTEGER NOT NULL,
-    stop TEXT
-  ) STRICT;
-
   CREATE TABLE audit (
     id INTEGER PRIMARY KEY,
     cluster TEXT,
@@ -114,19 +69,23 @@ const SCHEMA = `
     json TEXT NOT NULL
   ) STRICT;
   CREATE INDEX audit_at ON audit (at);
-
+`;
+const VERSIONS = `
   PRAGMA application_id = ${APPLICATION_ID};
   PRAGMA user_version = ${SCHEMA_VERSION};
 `;
 
 const pragmaRow = z.object({ value: z.int() });
 
+/** Makes objects of the tables of an older release, in the caller's transaction. */
+export type BringOver = (database: DatabaseSync) => void;
+
 /**
  * Opens, or creates, the embedded database at `path` (a file of its owner's alone, or `:memory:`). Throws `StoreError`, with one
  * sentence that names the path and the remedy, when that is impossible or the file is not one this code may write, and `ForeignFileError`
- * when it is in the hands of another user.
+ * when it is in the hands of another user. `bringOver`: only for a process that has the database to itself; others refuse an older one.
  */
-export function openDatabase(path: string): DatabaseSync {
+export function openDatabase(path: string, bringOver?: BringOver): DatabaseSync {
   const isFile = path !== ':memory:';
   if (isFile) {
     createOwnerOnly(path);
@@ -135,9 +94,9 @@ export function openDatabase(path: string): DatabaseSync {
   const database = orSqliteStoreError(path, () => new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS }));
   try {
     orSqliteStoreError(path, () => {
-      refuseForeign(database, path);
+      refuseForeign(database, path, bringOver !== undefined);
       if (isFile) makeOwnerOnly(path);
-      prepareDatabase(database);
+      prepareDatabase(database, bringOver);
     });
     return database;
   } catch (error) {
@@ -146,36 +105,22 @@ export function openDatabase(path: string): DatabaseSync {
   }
 }
 
-/**
- * Opens the embedded database at `path`, which another process may have open, to read it only. Throws as
- * {@link openDatabase} does.
- */
-export function openDatabaseReadOnly(path: string): DatabaseSync {
-  checkOwnDatabase(path);
-  const database = orSqliteStoreError(
-    path,
-    () => new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS, readOnly: true }),
-  );
-  try {
-    orSqliteStoreError(path, () => refuseForeign(database, path));
-    return database;
-  } catch (error) {
-    database.close();
-    throw error;
-  }
-}
-
-function prepareDatabase(database: DatabaseSync): void {
+function prepareDatabase(database: DatabaseSync, bringOver: BringOver | undefined): void {
   // With a write-ahead log readers do not wait for a writer. A killed process loses nothing even at NORMAL,
   // but only FULL, which syncs the log with every commit, lets a committed deadline survive a power cut too.
   database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;');
   inTransaction(database, 'IMMEDIATE', () => {
-    if (schemaVersion(database) === 0) database.exec(SCHEMA);
+    const version = schemaVersion(database);
+    if (version === SCHEMA_VERSION) return;
+    database.exec(OBJECTS);
+    if (version === OLDER_VERSION) bringOver?.(database);
+    else database.exec(LOGS);
+    database.exec(VERSIONS);
   });
 }
 
-/** Refuses a file that holds another program's tables, or those of another release. */
-function refuseForeign(database: DatabaseSync, path: string): void {
+/** Refuses a file that holds another program's tables, or those of another release that are not brought over. */
+function refuseForeign(database: DatabaseSync, path: string, bringsOver: boolean): void {
   const empty = database.prepare('SELECT 1 FROM sqlite_schema LIMIT 1').get() === undefined;
   if (empty) return;
   if (pragma(database, 'application_id') !== APPLICATION_ID) {
@@ -184,12 +129,18 @@ function refuseForeign(database: DatabaseSync, path: string): void {
     );
   }
   const version = schemaVersion(database);
-  if (version !== SCHEMA_VERSION) {
-    const [whose, remedy] = version > SCHEMA_VERSION ? ['a newer', 'upgrade'] : ['an older', 'move it away'];
-    throw new StoreError(
-      `The database ${path} cannot be used: ${whose} release wrote it (schema ${version}, this one knows ${SCHEMA_VERSION}); ${remedy}, or name another path.`,
-    );
-  }
+  if (version === SCHEMA_VERSION || (version === OLDER_VERSION && bringsOver)) return;
+  const whose = version > SCHEMA_VERSION ? 'a newer' : 'an older';
+  throw new StoreError(
+    `The database ${path} cannot be used: ${whose} release wrote it (schema ${version}, this one knows ${SCHEMA_VERSION}); ${remedyOf(version)}, or name another path.`,
+  );
+}
+
+function remedyOf(version: number): string {
+  if (version > SCHEMA_VERSION) return 'upgrade';
+  return version === OLDER_VERSION
+    ? 'stop that one and start this one on it, which takes it over'
+    : 'move it away';
 }
 
 const schemaVersion = (database: DatabaseSync): number => pragma(database, 'user_version');
@@ -200,9 +151,11 @@ function pragma(database: DatabaseSync, name: 'application_id' | 'user_version')
 
 /**
  * Runs `work` in a transaction and returns its result; rolls back when it throws. `DEFERRED` gives reads one
- * snapshot; `IMMEDIATE` keeps other writers out from the start, so that what was read still holds when written.
+ * snapshot; `IMMEDIATE` keeps other writers out from the start, so that what was read still holds when written. Within a transaction
+ * it is part of that.
  */
 export function inTransaction<T>(database: DatabaseSync, kind: 'DEFERRED' | 'IMMEDIATE', work: () => T): T {
+  if (database.isTransaction) return work();
   database.exec(`BEGIN ${kind}`);
   try {
     const result = work();

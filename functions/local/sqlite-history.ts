@@ -1,11 +1,11 @@
-import type { DatabaseSync } from 'node:sqlite';
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import * as z from 'zod';
 import {
   type ClusterName,
-  clusterName,
   type EpochMs,
   type NodeName,
   nodeName,
+  parseNodeKey,
   podUid,
 } from '#shared/eviction/identity.ts';
 import {
@@ -18,14 +18,10 @@ import {
   nodesWithEvictions,
   type RecentEvictions,
 } from '#shared/store/history.ts';
-import {
-  endedSchema,
-  notedSchema,
-  parseStored,
-  parseStoredText,
-  recordSchema,
-} from '#shared/store/stored.ts';
+import { endedSchema, notedSchema, parseStored, parseStoredText } from '#shared/store/stored.ts';
 import { inTransaction, orSqliteStoreError } from './sqlite-database.ts';
+import { KINDS, SqliteObjects } from './sqlite-objects.ts';
+import { readNodeText } from './sqlite-store.ts';
 
 const text = z.string().min(1);
 const row = z.object({
@@ -34,19 +30,25 @@ const row = z.object({
   kind: z.enum(['noted', 'ended']),
   json: text,
 });
-const clusterRow = z.object({ cluster: text.transform(clusterName) });
+const nameRow = z.object({ name: text });
 const goneRow = z.object({ uid: text.transform(podUid), at: z.int() });
-const recordRow = z.object({ node: text.transform(nodeName), json: text });
 
 /** History in the embedded store's database, which another process may be writing to. */
 export class SqliteHistory implements History, RecentEvictions {
   readonly #database: DatabaseSync;
   readonly #path: string;
+  readonly #objects: SqliteObjects;
+  readonly #nodes: StatementSync;
 
-  /** `database`: as `openDatabase` or `openDatabaseReadOnly` opened it. */
+  /** `database`: as `openDatabase` opened it. */
   constructor({ database }: { readonly database: DatabaseSync }) {
     this.#database = database;
     this.#path = database.location() ?? ':memory:';
+    this.#objects = new SqliteObjects(database, KINDS.node);
+    this.#nodes = database.prepare(`
+      SELECT name FROM objects
+      WHERE kind = '${KINDS.node}' AND summary ->> '$.ref.cluster' = :cluster
+        AND summary ->> '$.ref.node' = coalesce(:node, summary ->> '$.ref.node')`);
   }
 
   entries(query: HistoryQuery): AsyncIterable<HistoryEntry> {
@@ -80,24 +82,17 @@ export class SqliteHistory implements History, RecentEvictions {
     return nodesWithEvictions(this.#items({ cluster, from }));
   }
 
-  /** The clusters of which something is stored. */
-  clusters(): readonly ClusterName[] {
-    const rows = this.#run(() =>
-      this.#database.prepare('SELECT DISTINCT cluster FROM nodes ORDER BY cluster').all(),
-    );
-    return rows.map((each) => parseStored(clusterRow, each, 'row of a cluster').cluster);
-  }
-
+  /** Node by node: what is scheduled is in their objects. */
   async *#scheduled({ cluster, node }: HistoryQuery) {
-    const rows = this.#run(() =>
-      this.#database
-        .prepare('SELECT node, json FROM scheduled WHERE cluster = :cluster AND node = coalesce(:node, node)')
-        .all({ cluster, node: node ?? null }),
-    );
-    for (const each of rows) {
-      const { node: on, json } = parseStored(recordRow, each, `row of a scheduled eviction of ${cluster}`);
-      const what = `eviction record of node ${on} of cluster ${cluster}`;
-      yield { ref: { cluster, node: on }, record: parseStoredText(recordSchema, json, what) };
+    const names = this.#run(() => this.#nodes.all({ cluster, node: node ?? null }));
+    for (const row of names) {
+      const { name } = parseStored(nameRow, row, `row of a node of ${cluster}`);
+      const found = this.#objects.find(name);
+      if (!found) continue;
+      const ref = parseNodeKey(name);
+      for (const record of readNodeText(ref, found.json ?? '', found.resourceVersion).scheduled) {
+        yield { ref, record };
+      }
     }
   }
 

@@ -1,196 +1,159 @@
 import type { DatabaseSync } from 'node:sqlite';
 import * as z from 'zod';
-import type { Brake } from '#shared/eviction/brake.ts';
+import {
+  type KeptNode,
+  nothingKept,
+  plainNodeEviction,
+  readNodeEviction,
+} from '#functions/in-cluster/node-eviction.ts';
+import { type NodeFigures, ObjectStore, type Since } from '#functions/in-cluster/object-store.ts';
+import { Remembered } from '#functions/in-cluster/remembered.ts';
 import {
   type ClusterName,
   clusterName,
   type EpochMs,
   type NodeRef,
+  nodeKey,
   nodeName,
   type PodUid,
 } from '#shared/eviction/identity.ts';
-import type { EndedPod, Ending, NodeState, Partition } from '#shared/eviction/records.ts';
-import { type Commit, ENDED_WINDOW_MS, partitionOf, type TaintedNode } from '#shared/store/store.ts';
+import type { EndedPod } from '#shared/eviction/records.ts';
+import { ENDED_WINDOW_MS } from '#shared/store/store.ts';
 import {
   endedSchema,
   HISTORY_DAYS,
   historyBefore,
   nodeStateSchema,
-  nodeTtl,
   parseStored,
   parseStoredText,
-  recordSchema,
-  revisionSchema,
 } from '#shared/store/stored.ts';
-import type { Countdowns, ServiceStore, Standing, Upcoming } from './service-state.ts';
 import { inTransaction, openDatabase, orSqliteStoreError } from './sqlite-database.ts';
+import { KINDS, SqliteObjects } from './sqlite-objects.ts';
 
-/** Moments read at a time by `upcoming`, so that a backlog is never held in memory whole. */
-const UPCOMING_PAGE = 500;
+/** Of nodes that are worked on, as JSON: some 40 with 50 pods each. */
+const REMEMBERED_CHARS = 1_000_000;
+/** Nodes of which is read at a time what is asked of all. */
+const FIGURES_PAGE = 500;
 
 const text = z.string().min(1);
-const nodeRow = z.object({ revision: revisionSchema, state: text.nullable() });
 const jsonRow = z.object({ json: text });
-const taintedRow = z.object({ node: text.transform(nodeName), state: text });
-const refRow = z.object({ cluster: text.transform(clusterName), node: text.transform(nodeName) });
-const upcomingRow = z.object({ fireAt: z.int(), ...refRow.shape });
-const countRow = z.object({ total: z.int() });
-
-const standingRow = z.object({
-  cluster: text.transform(clusterName),
-  standing: z.enum([
-    'pending',
-    'gave-up',
-    'observe',
-    'paused',
-    'stopped',
-    'hold',
-    'excluded',
-    'guard',
-    'node-alive',
-  ] satisfies ('pending' | 'gave-up' | Brake['kind'])[]),
-  evictions: z.int(),
+const figuresRow = z.object({ name: text, summary: text });
+const figuresSchema = z.object({
+  ref: z.object({ cluster: text.transform(clusterName), node: text.transform(nodeName) }),
+  node: nodeStateSchema.exactOptional(),
+  due: z.array(z.int()),
+  next: z.int().exactOptional(),
+  standings: z.record(z.string(), z.int()),
 });
 
-/** The store of the embedded service, on one SQLite database. One transaction per commit, of any length. */
-export class SqliteStore implements ServiceStore {
-  /** Open for as long as the store is; leases live in it too. */
+/**
+ * The store of the embedded service, on one SQLite database: an object for each node, and what ended and was noted in a log of its own. One
+ * transaction per commit, of any length.
+ */
+export class SqliteStore extends ObjectStore {
+  /** Open for as long as the store is; leases and rules live in it too. */
   readonly database: DatabaseSync;
   readonly #path: string;
+  readonly #objects: SqliteObjects;
   readonly #statements: ReturnType<typeof prepareStatements>;
+  /** Read again as soon as another process has written one. */
+  readonly #remembered = new Remembered<KeptNode>(REMEMBERED_CHARS);
 
   /**
    * Opens, or creates, the database at `path`: a file, or `:memory:`. Throws `StoreError`, naming the path and
    * the remedy, when that is impossible.
    */
-  constructor({ path }: { readonly path: string }) {
+  constructor({
+    path,
+    database = openDatabase(path),
+  }: { readonly path: string; readonly database?: DatabaseSync }) {
+    super();
     this.#path = path;
-    this.database = openDatabase(path);
-    this.#statements = prepareStatements(this.database);
+    this.database = database;
+    this.#objects = new SqliteObjects(database, KINDS.node);
+    this.#statements = prepareStatements(database);
   }
 
-  async load(ref: NodeRef, now: EpochMs, only?: readonly PodUid[]): Promise<Partition> {
-    const { cluster, node } = ref;
-    const [all, since] = [{ cluster, node }, now - ENDED_WINDOW_MS];
-    const { records, recordsOf, ended, endedOf } = this.#statements;
-    return this.#transaction('DEFERRED', () => {
-      const some = { ...all, uids: JSON.stringify(only ?? []) };
-      const scheduled = only ? recordsOf.all(some) : records.all(all);
-      const endings = only ? endedOf.all({ ...some, since }) : ended.all({ ...all, since });
-      return partitionOf(
-        { ref, ...this.#node(ref) },
-        scheduled.map((row) => parseJson(recordSchema, row, ref, 'eviction record')),
-        endings.map((row) => parseJson(endedSchema, row, ref, 'ended eviction')),
-      );
-    });
+  protected async read(ref: NodeRef): Promise<KeptNode> {
+    const name = nodeKey(ref);
+    const known = this.#remembered.get(name);
+    const found = this.#objects.find(name, known?.resourceVersion);
+    if (!found) return nothingKept(ref, name);
+    const { json, resourceVersion } = found;
+    const kept = json === undefined ? known : undefined;
+    if (kept) return kept;
+    return this.#remember(readNodeText(ref, json ?? '', resourceVersion), json ?? '');
   }
 
-  #node({ cluster, node }: NodeRef): { readonly revision: number; readonly node: NodeState | undefined } {
-    const row = this.#statements.node.get({ cluster, node });
-    if (!row) return { revision: 0, node: undefined };
-    const { revision, state } = parseStored(nodeRow, row, `row of node ${node} of cluster ${cluster}`);
-    return { revision, node: state === null ? undefined : parseState({ cluster, node }, state) };
+  protected known(ref: NodeRef): Promise<KeptNode> {
+    return this.read(ref);
   }
 
-  async commit(
-    ref: NodeRef,
-    revision: number,
-    change: Commit,
+  protected async ended(
+    { ref }: KeptNode,
     now: EpochMs,
-  ): Promise<'committed' | 'conflict'> {
-    return this.#transaction('IMMEDIATE', () => {
-      if (this.#node(ref).revision !== revision) return 'conflict';
-      const { cluster, node } = ref;
-      const ttl = change.live ? null : nodeTtl(now);
-      this.#statements.writeRevision.run({ cluster, node, revision: revision + 1, ttl });
-      if (change.node) this.#statements.writeState.run({ cluster, node, state: JSON.stringify(change.node) });
-      for (const record of change.schedule) {
-        const json = JSON.stringify(record);
-        this.#statements.writeRecord.run({ cluster, node, uid: record.uid, json });
-      }
-      for (const note of change.noted ?? []) {
-        const json = JSON.stringify(note);
-        this.#statements.writeNoted.run({ cluster, node, at: now, json });
-      }
-      this.#end(ref, change.end, now);
-      return 'committed';
-    });
+    only?: ReadonlySet<PodUid>,
+  ): Promise<readonly EndedPod[]> {
+    const { ended, endedOf } = this.#statements;
+    const asked = { cluster: ref.cluster, node: ref.node, since: now - ENDED_WINDOW_MS };
+    const rows = this.#run(() =>
+      only ? endedOf.all({ ...asked, uids: JSON.stringify([...only]) }) : ended.all(asked),
+    );
+    const what = `ended eviction of node ${ref.node} of cluster ${ref.cluster}`;
+    return rows.map((row) => parseStoredText(endedSchema, parseStored(jsonRow, row, what).json, what));
   }
 
-  async end(ref: NodeRef, pods: readonly Ending[], now: EpochMs): Promise<void> {
-    if (pods.length === 0) return;
-    const { cluster, node } = ref;
+  protected async write(next: KeptNode, since: Since, figures: NodeFigures): Promise<boolean> {
+    const write = () =>
+      this.#objects.write(plainNodeEviction(next), {
+        summary: { ...figures, ttl: next.ttl },
+        work: () => this.#log(next.ref, since),
+      });
     // Not worth a sync, for which all else would wait: who was evicted just before a power cut is looked at once more, and found gone.
-    this.#unsynced(() =>
-      this.#transaction('IMMEDIATE', () => {
-        this.#statements.raiseRevision.run({ cluster, node });
-        this.#end(ref, pods, now);
-      }),
-    );
+    const written = since.isFoundAgain ? this.#unsynced(write) : write();
+    if (!written) return false;
+    const { resourceVersion, json } = written;
+    this.#remember({ ...next, resourceVersion }, json);
+    return true;
+  }
+
+  #log({ cluster, node }: NodeRef, { ended, noted, now }: Since): void {
+    const { writeEnded, writeNoted } = this.#statements;
+    for (const note of noted.flatMap((moment) => moment.noted)) {
+      writeNoted.run({ cluster, node, at: now, json: JSON.stringify(note) });
+    }
+    for (const pod of ended) {
+      const { uid, endedAt } = pod;
+      writeEnded.run({ cluster, node, uid, endedAt, json: JSON.stringify(pod) });
+    }
   }
 
   /** What `work` commits outlives this process, however that ends, but a power cut only once something is committed after it. */
-  #unsynced(work: () => void): void {
+  #unsynced<T>(work: () => T): T {
     const sync = (how: 'NORMAL' | 'FULL') =>
-      orSqliteStoreError(this.#path, () => this.database.exec(`PRAGMA synchronous = ${how}`));
+      this.#run(() => this.database.exec(`PRAGMA synchronous = ${how}`));
     sync('NORMAL');
     try {
-      work();
+      return work();
     } finally {
       sync('FULL');
     }
   }
 
-  #end({ cluster, node }: NodeRef, pods: readonly Ending[], endedAt: EpochMs): void {
-    for (const pod of pods) {
-      const json = JSON.stringify({ ...pod, endedAt } satisfies EndedPod);
-      const { uid } = pod;
-      this.#statements.writeEnded.run({ cluster, node, uid, endedAt, json });
-      this.#statements.deleteRecord.run({ cluster, node, uid });
-    }
-  }
-
-  async *taintedNodes(cluster: ClusterName): AsyncIterable<TaintedNode> {
-    const rows = orSqliteStoreError(this.#path, () => this.#statements.taintedNodes.all({ cluster }));
-    for (const row of rows) {
-      const { node, state } = parseStored(taintedRow, row, `row of a tainted node of cluster ${cluster}`);
-      yield { node, state: parseState({ cluster, node }, state) };
-    }
-  }
-
-  /** Distinct moments at which scheduled records fall due, soonest first: the timers of this process ended with it. */
-  async *upcoming(): AsyncIterable<Upcoming> {
-    let after: z.infer<typeof upcomingRow> | undefined;
-    do {
-      // Paged by key, not by an open cursor: whoever reads this changes the very rows it reads.
-      const { fireAt, cluster, node } = after ?? { fireAt: -1, cluster: '', node: '' };
-      const rows = orSqliteStoreError(this.#path, () =>
-        this.#statements.upcoming.all({ fireAt, cluster, node, limit: UPCOMING_PAGE }),
-      );
-      after = undefined;
+  /** Paged by key, not by an open cursor: whoever reads this changes the very rows it reads. */
+  protected async *figures(tainted?: ClusterName): AsyncIterable<NodeFigures> {
+    let after = '';
+    for (;;) {
+      const page = { after, cluster: tainted ?? null, limit: FIGURES_PAGE };
+      const rows = this.#run(() => this.#statements.figures.all(page));
       for (const row of rows) {
-        after = parseStored(upcomingRow, row, 'row of a scheduled eviction');
-        yield { ref: { cluster: after.cluster, node: after.node }, fireAt: after.fireAt };
+        const { name, summary } = parseStored(figuresRow, row, 'row of a node');
+        const { node, ...figures } = parseStoredText(figuresSchema, summary, `summary of node ${name}`);
+        yield { ...figures, node };
+        after = name;
       }
-    } while (after);
-  }
-
-  /** The countdowns that run: what is held or given up is none of them. Of the soonest, at most `limit`. Throws `StoreError`. */
-  async countdowns(limit: number): Promise<Countdowns> {
-    return this.#transaction('DEFERRED', () => {
-      const { total } = parseStored(countRow, this.#statements.countRunning.get(), 'count of countdowns');
-      const soonest = this.#statements.running.all({ limit }).map((row) => {
-        const ref: NodeRef = parseStored(refRow, row, 'row of a scheduled eviction');
-        return { ref, record: parseJson(recordSchema, row, ref, 'eviction record') };
-      });
-      return { total, soonest };
-    });
-  }
-
-  /** How many scheduled evictions of each cluster wait, are held (by what kind of brake), or were given up. Throws `StoreError`. */
-  standings(): readonly Standing[] {
-    const rows = orSqliteStoreError(this.#path, () => this.#statements.standings.all());
-    return rows.map((row) => parseStored(standingRow, row, 'count of scheduled evictions'));
+      if (rows.length < FIGURES_PAGE) return;
+    }
   }
 
   /**
@@ -200,45 +163,42 @@ export class SqliteStore implements ServiceStore {
   async purge(now: EpochMs, historyDays = HISTORY_DAYS): Promise<void> {
     const nowSeconds = Math.floor(now / 1000);
     const before = historyBefore(now, historyDays);
-    this.#transaction('IMMEDIATE', () => {
-      this.#statements.purgeEnded.run({ before });
-      this.#statements.purgeNoted.run({ before });
-      this.#statements.purgeGone.run({ before });
-      this.#statements.purgeNodes.run({ nowSeconds });
-    });
+    this.#run(() =>
+      inTransaction(this.database, 'IMMEDIATE', () => {
+        this.#statements.purgeEnded.run({ before });
+        this.#statements.purgeNoted.run({ before });
+        this.#statements.purgeGone.run({ before });
+        this.#statements.purgeNodes.run({ nowSeconds });
+      }),
+    );
   }
 
-  /** Closes the database, and with it the leases in it. */
+  /** Closes the database, and with it all that is in it. */
   close(): void {
     this.database.close();
   }
 
-  #transaction<T>(kind: 'DEFERRED' | 'IMMEDIATE', work: () => T): T {
-    return orSqliteStoreError(this.#path, () => inTransaction(this.database, kind, work));
+  #remember(kept: KeptNode, json: string): KeptNode {
+    this.#remembered.set(kept.name, kept, () => json.length);
+    return kept;
+  }
+
+  #run<T>(work: () => T): T {
+    return orSqliteStoreError(this.#path, work);
   }
 }
 
-function parseState({ cluster, node }: NodeRef, state: string): NodeState {
-  return parseStoredText(nodeStateSchema, state, `state of node ${node} of cluster ${cluster}`);
+/** Reads what is kept of a node. Throws `StoreError`, naming the node, when it cannot be read to the last record. */
+export function readNodeText({ cluster, node }: NodeRef, json: string, resourceVersion: string): KeptNode {
+  const what = `state of node ${node} of cluster ${cluster}`;
+  const object = parseStoredText(z.looseObject({ metadata: z.looseObject({}) }), json, what);
+  return readNodeEviction({ ...object, metadata: { ...object.metadata, resourceVersion } });
 }
 
-/** Reads a row that holds one pod's JSON. */
-function parseJson<T>(schema: z.ZodType<T>, row: unknown, { cluster, node }: NodeRef, what: string): T {
-  const of = `${what} of node ${node} of cluster ${cluster}`;
-  return parseStoredText(schema, parseStored(jsonRow, row, of).json, of);
-}
-
-/** Of a scheduled record: its countdown runs. */
-const RUNS = "json ->> 'gaveUpAt' IS NULL AND json ->> 'held' IS NULL";
-
-/** Every statement of the embedded store, prepared once. */
+/** Every statement of the embedded store but those of objects, prepared once. */
 function prepareStatements(database: DatabaseSync) {
+  const nodes = `kind = '${KINDS.node}'`;
   return {
-    node: database.prepare('SELECT revision, state FROM nodes WHERE cluster = :cluster AND node = :node'),
-    records: database.prepare('SELECT json FROM scheduled WHERE cluster = :cluster AND node = :node'),
-    recordsOf: database.prepare(`
-      SELECT json FROM scheduled
-      WHERE cluster = :cluster AND node = :node AND uid IN (SELECT value FROM json_each(:uids))`),
     ended: database.prepare(`
       SELECT json FROM ended
       WHERE cluster = :cluster AND node = :node AND ended_at >= :since ORDER BY ended_at, id`),
@@ -246,42 +206,22 @@ function prepareStatements(database: DatabaseSync) {
       SELECT json FROM ended
       WHERE cluster = :cluster AND node = :node AND ended_at >= :since
         AND uid IN (SELECT value FROM json_each(:uids)) ORDER BY ended_at, id`),
-    writeRevision: database.prepare(`
-      INSERT INTO nodes (cluster, node, revision, ttl) VALUES (:cluster, :node, :revision, :ttl)
-      ON CONFLICT DO UPDATE SET revision = excluded.revision, ttl = excluded.ttl`),
-    writeState: database.prepare('UPDATE nodes SET state = :state WHERE cluster = :cluster AND node = :node'),
-    raiseRevision: database.prepare(`
-      INSERT INTO nodes (cluster, node, revision) VALUES (:cluster, :node, 1)
-      ON CONFLICT DO UPDATE SET revision = revision + 1`),
-    writeRecord: database.prepare(`
-      INSERT INTO scheduled (cluster, node, uid, json) VALUES (:cluster, :node, :uid, :json)
-      ON CONFLICT DO UPDATE SET json = excluded.json`),
-    deleteRecord: database.prepare(
-      'DELETE FROM scheduled WHERE cluster = :cluster AND node = :node AND uid = :uid',
-    ),
     writeEnded: database.prepare(`
       INSERT INTO ended (cluster, node, uid, ended_at, json)
       VALUES (:cluster, :node, :uid, :endedAt, :json)`),
     writeNoted: database.prepare(
       'INSERT INTO noted (cluster, node, at, json) VALUES (:cluster, :node, :at, :json)',
     ),
-    taintedNodes: database.prepare(`
-      SELECT node, state FROM nodes
-      WHERE cluster = :cluster AND json_array_length(state, '$.taints') > 0 ORDER BY node`),
-    upcoming: database.prepare(`
-      SELECT DISTINCT fire_at AS fireAt, cluster, node FROM scheduled
-      WHERE (fire_at, cluster, node) > (:fireAt, :cluster, :node)
-      ORDER BY fire_at, cluster, node LIMIT :limit`),
-    countRunning: database.prepare(`SELECT count(*) AS total FROM scheduled WHERE ${RUNS}`),
-    running: database.prepare(`
-      SELECT cluster, node, json FROM scheduled WHERE ${RUNS}
-      ORDER BY fire_at, cluster, node, uid LIMIT :limit`),
-    standings: database.prepare(
-      'SELECT cluster, standing, count(*) AS evictions FROM scheduled GROUP BY cluster, standing',
-    ),
+    figures: database.prepare(`
+      SELECT name, summary FROM objects
+      WHERE ${nodes} AND name > :after AND (:cluster IS NULL OR
+        summary ->> '$.ref.cluster' = :cluster AND json_array_length(summary, '$.node.taints') > 0)
+      ORDER BY name LIMIT :limit`),
     purgeEnded: database.prepare('DELETE FROM ended WHERE ended_at <= :before'),
     purgeNoted: database.prepare('DELETE FROM noted WHERE at <= :before'),
     purgeGone: database.prepare('DELETE FROM gone WHERE at <= :before'),
-    purgeNodes: database.prepare('DELETE FROM nodes WHERE ttl <= :nowSeconds'),
+    purgeNodes: database.prepare(`
+      DELETE FROM objects
+      WHERE ${nodes} AND summary ->> 'ttl' <= :nowSeconds AND json_array_length(summary, '$.due') = 0`),
   };
 }

@@ -2,9 +2,9 @@ import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { DeadLetters } from '#functions/local/dead-letters.ts';
 import { REACHED_BY_FILE, readReachedBy } from '#functions/local/reached-by.ts';
+import { sqliteLeases } from '#functions/local/service-state.ts';
 import { consoleLinkSchema, type ServiceView, serviceViewSchema } from '#functions/local/service-view.ts';
 import { SqliteHistory } from '#functions/local/sqlite-history.ts';
-import { SqliteLeases } from '#functions/local/sqlite-leases.ts';
 import { SqliteRulebook } from '#functions/local/sqlite-rulebook.ts';
 import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import { STORE_FILE } from '#functions/local/state-directory.ts';
@@ -49,7 +49,7 @@ export function localFleet(
   const { database } = store;
   const rulebook = new SqliteRulebook({ database });
   recoverRules(rulebook, clock);
-  const leases = new SqliteLeases({ database });
+  const leases = sqliteLeases(database);
   const letters = new DeadLetters({ database, clock, log: logTo(() => undefined) });
   const service = async (): Promise<ServiceView | undefined> => {
     const answer = await askSocket(join(dir, SOCKET_FILE), '/service');
@@ -63,8 +63,8 @@ export function localFleet(
     history: new SqliteHistory({ database }),
     leases,
     deadLetters: localDeadLetters(letters),
-    clusters: async () => leases.clusters(),
-    manages: async (cluster) => leases.clusters().includes(cluster),
+    clusters: () => leases.clusters(),
+    manages: async (cluster) => (await leases.clusters()).includes(cluster),
     async cluster(name) {
       const by = readReachedBy(join(dir, REACHED_BY_FILE)).get(name);
       if (by === undefined) {

@@ -2,8 +2,9 @@ import type { AttributeValue, Context, DynamoDBRecord } from 'aws-lambda';
 import fc from 'fast-check';
 import { createHandler as createExpiryHandler } from '#functions/expiry/handler.ts';
 import { DeadLetters } from '#functions/local/dead-letters.ts';
+import { sqliteLeases } from '#functions/local/service-state.ts';
 import { SqliteHistory } from '#functions/local/sqlite-history.ts';
-import { SqliteLeases } from '#functions/local/sqlite-leases.ts';
+import { KINDS } from '#functions/local/sqlite-objects.ts';
 import { SqliteRulebook } from '#functions/local/sqlite-rulebook.ts';
 import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import { DynamoDbLeases } from '#shared/clusters/dynamodb-leases.ts';
@@ -39,17 +40,10 @@ type Stored =
 
 /** Columns of the embedded database that hold JSON, or what SQLite keeps as it is given. */
 const COLUMNS = [
-  ...[
-    'nodes.state',
-    'scheduled.json',
-    'ended.json',
-    'noted.json',
-    'orders.json',
-    'guards.trips',
-    'fleet.stop',
-  ],
-  ...['audit.json', 'leases.bid', 'leases.stuck', 'leases.version', 'nodes.revision', 'leases.epoch'],
-  ...['orders.revision', 'nodes.node', 'scheduled.node', 'gone.uid', 'gone.at', 'leases.holder'],
+  ...[...Object.values(KINDS), ...Object.values(KINDS)].map((kind) => ['objects', 'json', kind] as const),
+  ...(['summary', 'name', 'version'] as const).map((column) => ['objects', column, KINDS.node] as const),
+  ...(['ended', 'noted', 'audit'] as const).map((table) => [table, 'json'] as const),
+  ...(['uid', 'at'] as const).map((column) => ['gone', column] as const),
 ] as const;
 
 /** Attributes as DynamoDB may hold them, though nobody of us writes such. */
@@ -260,7 +254,7 @@ async function filledDatabase(): Promise<SqliteStore> {
   const { database } = store;
   await store.commit(REF, 0, { node, schedule: scheduled, end: ended, noted, live: true }, NOW);
   await new SqliteHistory({ database }).noteGone(CLUSTER, gone);
-  const leases = new SqliteLeases({ database });
+  const leases = sqliteLeases(database);
   const lease = await leases.take(CLUSTER, undefined, 'relay-1', NOW);
   if (!lease) throw new Error('there is a lease already');
   await leases.bid(lease, { holder: 'relay-2', load: 3 });
@@ -274,16 +268,20 @@ async function filledDatabase(): Promise<SqliteStore> {
   return store;
 }
 
-const [rowOf, writeRow] = [
-  (place: number) => {
-    const [table = '', column = ''] = (COLUMNS[place] ?? '').split('.');
-    return { table, column, select: `SELECT * FROM ${table} ORDER BY 1 LIMIT 1` };
-  },
-  (place: number) => {
-    const [table = '', column = ''] = (COLUMNS[place] ?? '').split('.');
-    return `UPDATE ${table} SET ${column} = :value`;
-  },
-];
+/** Each time another version, as another process would write it. */
+let versions = 1;
+
+function rowOf(place: number) {
+  const [table, column, kind] = COLUMNS[place] ?? ['objects', 'json'];
+  const those = kind ? `kind = '${kind}'` : 'true';
+  return { table, column, select: `SELECT * FROM ${table} WHERE ${those} ORDER BY 1 LIMIT 1`, those };
+}
+
+function writeRow(place: number): string {
+  const { table, column, those } = rowOf(place);
+  const version = table === 'objects' && column !== 'version' ? `, version = ${++versions}` : '';
+  return `UPDATE ${table} SET ${column} = :value${version} WHERE ${those}`;
+}
 
 async function textsOf({ database }: SqliteStore): Promise<readonly unknown[]> {
   return COLUMNS.map((_, place) => {
@@ -302,10 +300,10 @@ async function feedDatabase(
   { place, text }: Extract<Stored, { in: 'database' }>,
 ): Promise<Outcome> {
   const { database } = store;
-  const [leases, rulebook] = [new SqliteLeases({ database }), new SqliteRulebook({ database })];
+  const [leases, rulebook] = [sqliteLeases(database), new SqliteRulebook({ database })];
   const letters = new DeadLetters({ database, clock: { now: () => NOW }, log: recordingLog() });
-  const { table, select } = rowOf(place);
-  const before = database.prepare(select.replace(' LIMIT 1', '')).all();
+  const { table } = rowOf(place);
+  const before = database.prepare(`SELECT * FROM ${table}`).all();
   try {
     database.prepare(writeRow(place)).run({ value: text });
   } catch {
@@ -331,7 +329,7 @@ async function feedDatabase(
 function restore({ database }: SqliteStore, table: string, rows: readonly Record<string, unknown>[]): void {
   database.exec(`DELETE FROM ${table}`);
   for (const row of rows) {
-    const names = Object.keys(row).filter((name) => !['fire_at', 'standing'].includes(name));
+    const names = Object.keys(row);
     database
       .prepare(`INSERT INTO ${table} (${names.join()}) VALUES (${names.map((name) => `:${name}`).join()})`)
       .run(Object.fromEntries(names.map((name) => [name, row[name] as string])));

@@ -1,6 +1,6 @@
 import { EmbeddedRateLimiter } from '#functions/local/embedded-rate-limiter.ts';
+import { sqliteLeases } from '#functions/local/service-state.ts';
 import { SqliteHistory } from '#functions/local/sqlite-history.ts';
-import { SqliteLeases } from '#functions/local/sqlite-leases.ts';
 import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import { DynamoDbLeases } from '#shared/clusters/dynamodb-leases.ts';
 import { DynamoDbRateLimiter } from '#shared/clusters/dynamodb-rate-limiter.ts';
@@ -71,7 +71,7 @@ export function dynamoHouse({ clock, weather }: Surroundings): House {
 /** The database of one process. */
 export function sqliteHouse(): House {
   const store = new SqliteStore({ path: ':memory:' });
-  const leases = new SqliteLeases(store);
+  const leases = sqliteLeases(store.database);
   const history = new SqliteHistory(store);
   const registry = new RegistryInMemory();
   const rates = new EmbeddedRateLimiter();

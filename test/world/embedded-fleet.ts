@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { DeadLetters } from '#functions/local/dead-letters.ts';
+import { sqliteLeases } from '#functions/local/service-state.ts';
 import { SqliteHistory } from '#functions/local/sqlite-history.ts';
-import { SqliteLeases } from '#functions/local/sqlite-leases.ts';
 import { SqliteRulebook } from '#functions/local/sqlite-rulebook.ts';
 import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import type { Fleet } from '#functions/operator/fleet.ts';
@@ -23,7 +23,7 @@ export function embeddedFleet(
   t.after(() => store.close());
   const { database } = store;
   const rulebook = new SqliteRulebook({ database });
-  const leases = new SqliteLeases({ database });
+  const leases = sqliteLeases(database);
   const letters = new DeadLetters({ database, clock, log: logTo(() => undefined) });
   /** Bodies of messages on `evictions-due`. */
   const sent: string[] = [];

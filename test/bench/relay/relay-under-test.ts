@@ -1,8 +1,8 @@
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { SQSClient } from '@aws-sdk/client-sqs';
 import { Registry } from 'prom-client';
+import { sqliteLeases } from '#functions/local/service-state.ts';
 import { SqliteHistory } from '#functions/local/sqlite-history.ts';
-import { SqliteLeases } from '#functions/local/sqlite-leases.ts';
 import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import { Outbox } from '#functions/watch-relay/outbox.ts';
 import { Relay } from '#functions/watch-relay/relay.ts';
@@ -53,7 +53,7 @@ const log = jsonLog(setting.logLevel);
 const metrics = relayMetrics(new Registry());
 const store = new SqliteStore({ path: setting.leases });
 const relay = new Relay({
-  leases: new SqliteLeases({ database: store.database }),
+  leases: sqliteLeases(store.database),
   history: new SqliteHistory({ database: store.database }),
   store,
   outbox: new Outbox({ nodeDeltas, podDeltas, clock, log, metrics }),

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { describe, test } from 'node:test';
-import { SqliteLeases } from '#functions/local/sqlite-leases.ts';
+import { sqliteLeases } from '#functions/local/service-state.ts';
 import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import { STORE_FILE } from '#functions/local/state-directory.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
@@ -36,7 +36,7 @@ test('names of clusters are completed, also for kubectl', async (t) => {
     store.close();
     rmSync(state, { recursive: true });
   });
-  const leases = new SqliteLeases({ database: store.database });
+  const leases = sqliteLeases(store.database);
   for (const name of ['prod', 'stage']) await leases.take(clusterName(name), undefined, 'relay', 0);
   assert.deepEqual(offered('status', '--state', state, ''), ['prod', 'stage']);
   assert.deepEqual(offered('stop', '--state', state, 'prod', 's'), ['stage']);

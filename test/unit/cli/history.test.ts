@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { createProgram } from '#functions/cli/program.ts';
+import { sqliteLeases } from '#functions/local/service-state.ts';
 import { SqliteHistory } from '#functions/local/sqlite-history.ts';
-import { SqliteLeases } from '#functions/local/sqlite-leases.ts';
 import { SqliteRulebook } from '#functions/local/sqlite-rulebook.ts';
 import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import { STORE_FILE } from '#functions/local/state-directory.ts';
@@ -29,7 +29,7 @@ function commandLine(t: TestContext) {
     store.close();
     rmSync(state, { recursive: true });
   });
-  const leases = new SqliteLeases({ database: store.database });
+  const leases = sqliteLeases(store.database);
   void leases.take(REF.cluster, undefined, 'relay', NOW);
   const clock = new DrivenClock(at(60));
   const output = plainOutput();

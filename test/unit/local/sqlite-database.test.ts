@@ -64,8 +64,12 @@ describe('openDatabase', () => {
   });
 
   for (const [version, reason] of [
-    [12, 'a newer release wrote it \\(schema 12, this one knows 11\\); upgrade'],
-    [1, 'an older release wrote it \\(schema 1, this one knows 11\\); move it away'],
+    [13, 'a newer release wrote it \\(schema 13, this one knows 12\\); upgrade'],
+    [
+      11,
+      'an older release wrote it \\(schema 11, this one knows 12\\); stop that one and start this one on it, which takes it over, or',
+    ],
+    [1, 'an older release wrote it \\(schema 1, this one knows 12\\); move it away'],
   ] as const) {
     test(`refuses a database of another release: schema ${version}`, () => {
       const database = openDatabase(path);

@@ -14,14 +14,16 @@ rulebookContract('SqliteRulebook', async () => {
 const KEPT_MS = HISTORY_DAYS * 24 * 3600 * 1000;
 const [prod, test1] = [clusterName('prod'), clusterName('test')];
 
+const entry = { who: 'anna', at: 0, kind: 'resume', what: 'resumed' } as const;
+
 test('orders of a newer release are not taken for none: that cluster cannot be read, and no other is kept from it', async () => {
   const database = openDatabase(':memory:');
   const rulebook = new SqliteRulebook({ database });
-  const json = JSON.stringify({ holds: [], freeze: true });
-  database.prepare("INSERT INTO orders (cluster, revision, json) VALUES ('prod', 1, ?)").run(json);
+  await rulebook.changeOrders(prod, { revision: 0, holds: [] }, { holds: [] }, entry);
+  database.exec("UPDATE objects SET json = json_set(json, '$.status.orders.freeze', json('true'))");
   await assert.rejects(rulebook.read(prod), {
     name: 'StoreError',
-    message: /orders for cluster prod cannot be read .*freeze.*newer release/,
+    message: /rules of cluster prod cannot be read .*freeze.*newer release/,
   });
   assert.deepEqual([...(await rulebook.readAll([prod, test1])).keys()], [test1]);
   database.close();
@@ -30,7 +32,6 @@ test('orders of a newer release are not taken for none: that cluster cannot be r
 test('entries of the audit go when their time is over', async () => {
   const database = openDatabase(':memory:');
   const rulebook = new SqliteRulebook({ database });
-  const entry = { who: 'anna', at: 0, kind: 'resume', what: 'resumed' } as const;
   await rulebook.changeFleetStop(undefined, undefined, entry);
   const told = async () => (await rulebook.audit({ from: 0, to: 1 })).length;
   rulebook.purge(KEPT_MS - 1);

@@ -196,20 +196,26 @@ describe('SqliteStore', () => {
   test('a database that was changed by hand is refused, naming what cannot be read', async () => {
     const ref = aRef();
     await store.commit(ref, 0, { ...none, node: aNode(), schedule: [aRecord()] }, NOW);
-    store.database.exec(`UPDATE scheduled SET json = json_remove(json, '$.namespace')`);
+    store.database.exec(
+      `UPDATE objects SET json = json_remove(json, '$.status.records.scheduled[0].namespace')`,
+    );
+    store.close();
+    store = new SqliteStore({ path });
     await assert.rejects(store.load(ref, NOW), {
       name: 'StoreError',
-      message: new RegExp(`^The stored eviction record of node ${ref.node} of cluster .* \\(namespace: `),
+      message: new RegExp(
+        `^The stored state .*of node ${ref.node} of cluster .* \\(scheduled\\.0\\.namespace: `,
+      ),
     });
   });
 
   test('a failure in the middle of a commit undoes the whole of it', async () => {
     const ref = aRef();
     store.database.exec(`
-      CREATE TRIGGER fail BEFORE INSERT ON scheduled WHEN NEW.uid = 'bad'
+      CREATE TRIGGER fail BEFORE INSERT ON ended WHEN NEW.uid = 'bad'
       BEGIN SELECT RAISE(FAIL, 'disk trouble'); END`);
-    const schedule = [aRecord(), aRecord({ uid: podUid('bad') })];
-    await assert.rejects(store.commit(ref, 0, { ...none, node: aNode(), schedule }, NOW), {
+    const [schedule, end] = [[aRecord()], [anEnding(), anEnding(aRecord({ uid: podUid('bad') }))]];
+    await assert.rejects(store.commit(ref, 0, { ...none, node: aNode(), schedule, end }, NOW), {
       name: 'StoreError',
       message: `The database ${path} cannot be used: disk trouble.`,
     });
@@ -221,7 +227,9 @@ describe('SqliteStore', () => {
     const [bad, good] = [aRef(undefined, 'bad'), aRef(undefined, 'good')];
     for (const ref of [bad, good])
       await store.commit(ref, 0, { ...none, node: aNode(), schedule: [aRecord()] }, NOW);
-    store.database.exec(`UPDATE nodes SET state = '{' WHERE node = '${bad.node}'`);
+    store.database.exec(`UPDATE objects SET json = '{' WHERE name LIKE '%#${bad.node}'`);
+    store.close();
+    store = new SqliteStore({ path });
     await assert.rejects(store.load(bad, NOW), {
       name: 'StoreError',
       message: /^The stored state of node bad of cluster .* cannot be read \(value: is not JSON\): /,

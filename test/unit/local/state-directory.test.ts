@@ -34,7 +34,7 @@ const rightsOf = (path: string): string => (statSync(path).mode & 0o777).toStrin
 function used(path: string): Readonly<Record<string, string>> {
   const state = takeStateDirectory(path);
   const database = openDatabase(state.file('store.sqlite'));
-  database.exec('DELETE FROM leases');
+  database.exec('DELETE FROM objects');
   const rights = Object.fromEntries(readdirSync(path).map((name) => [name, rightsOf(join(path, name))]));
   database.close();
   state.release();

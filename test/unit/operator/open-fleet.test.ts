@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { REACHED_BY_FILE, writeReachedBy } from '#functions/local/reached-by.ts';
-import { SqliteLeases } from '#functions/local/sqlite-leases.ts';
+import { sqliteLeases } from '#functions/local/service-state.ts';
 import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import { STORE_FILE, takeStateDirectory } from '#functions/local/state-directory.ts';
 import { listenOnSocket } from '#functions/local/state-socket.ts';
@@ -24,7 +24,7 @@ async function here(t: TestContext) {
   process.chdir(directory);
   const state = takeStateDirectory('.taintward');
   const store = new SqliteStore({ path: state.file(STORE_FILE) });
-  await new SqliteLeases({ database: store.database }).take(PROD, undefined, 'relay', NOW);
+  await sqliteLeases(store.database).take(PROD, undefined, 'relay', NOW);
   writeReachedBy(state.file(REACHED_BY_FILE), new Map([[PROD, { context: 'prod', kubeconfig: '/k' }]]));
   store.close();
   t.after(() => {

@@ -5,8 +5,10 @@ import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import { type DeadLetter, DeadLetters } from '#functions/local/dead-letters.ts';
 import { REACHED_BY_FILE, readReachedBy, writeReachedBy } from '#functions/local/reached-by.ts';
 import { RULES_REVISION_FILE } from '#functions/local/rules-revision.ts';
+import { sqliteLeases } from '#functions/local/service-state.ts';
+import { openDatabase } from '#functions/local/sqlite-database.ts';
 import { SqliteHistory } from '#functions/local/sqlite-history.ts';
-import { SqliteLeases } from '#functions/local/sqlite-leases.ts';
+import { bringOver } from '#functions/local/sqlite-migration.ts';
 import { SqliteRulebook } from '#functions/local/sqlite-rulebook.ts';
 import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import { STORE_FILE } from '#functions/local/state-directory.ts';
@@ -118,14 +120,15 @@ export async function readFiles(
   }
 }
 
-function openState(path: string) {
-  const store = new SqliteStore({ path });
+/** The state in a database, as a start opens it. */
+export function openState(path: string) {
+  const store = new SqliteStore({ path, database: openDatabase(path, bringOver) });
   const { database } = store;
   const clock = { now: () => NOW };
   return {
     store,
     history: new SqliteHistory({ database }),
-    leases: new SqliteLeases({ database }),
+    leases: sqliteLeases(database),
     rulebook: new SqliteRulebook({ database, newId: () => 'the-database' }),
     deadLetters: new DeadLetters({ database, clock, log: logTo(() => undefined) }),
   };
@@ -133,7 +136,8 @@ function openState(path: string) {
 
 const PRAGMAS = ['application_id', 'user_version'] as const;
 
-function dumped(database: DatabaseSync): Database {
+/** All that is in a database, in text. */
+export function dumped(database: DatabaseSync): Database {
   const all = (sql: string, ...of: SQLInputValue[]) => database.prepare(sql).all(...of);
   const made = all("SELECT name, type, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%'");
   const tables = made.filter(({ type }) => type === 'table').map(({ name }) => String(name));
@@ -151,7 +155,8 @@ function dumped(database: DatabaseSync): Database {
   };
 }
 
-function restore(path: string, { pragmas, schema, rows }: Database): void {
+/** Makes the database of it again. */
+export function restore(path: string, { pragmas, schema, rows }: Database): void {
   const database = new DatabaseSync(path);
   for (const each of schema) database.exec(each);
   for (const name of PRAGMAS) database.exec(`PRAGMA ${name} = ${pragmas[name]}`);

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { Registry } from 'prom-client';
+import { sqliteLeases } from '#functions/local/service-state.ts';
 import { SqliteHistory } from '#functions/local/sqlite-history.ts';
-import { SqliteLeases } from '#functions/local/sqlite-leases.ts';
 import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import { ClusterRelay } from '#functions/watch-relay/cluster-relay.ts';
 import { Fleet } from '#functions/watch-relay/fleet.ts';
@@ -38,7 +38,7 @@ interface Bench {
   readonly time: DrivenTimers;
   readonly cluster: WatchedCluster;
   readonly store: SqliteStore;
-  readonly leases: SqliteLeases;
+  readonly leases: ReturnType<typeof sqliteLeases>;
   readonly registry: Registry;
 }
 
@@ -52,7 +52,7 @@ function bench(context: TestContext): Bench {
     time,
     cluster,
     store,
-    leases: new SqliteLeases({ database: store.database }),
+    leases: sqliteLeases(store.database),
     registry: new Registry(),
   };
 }
@@ -91,7 +91,7 @@ function relayOf(context: TestContext, { cluster, store, leases }: Bench, holder
 }
 
 /** Takes the lease whoever has it. */
-const takeOver = async (leases: SqliteLeases, holder: string) =>
+const takeOver = async (leases: ReturnType<typeof sqliteLeases>, holder: string) =>
   leases.take(CLUSTER, await leases.look(CLUSTER), holder, Date.now());
 
 const upsert = (...keys: readonly string[]): WatchEvent<LiveNode> => ({

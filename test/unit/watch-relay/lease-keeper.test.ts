@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
+import { sqliteLeases } from '#functions/local/service-state.ts';
 import { openDatabase } from '#functions/local/sqlite-database.ts';
-import { SqliteLeases } from '#functions/local/sqlite-leases.ts';
 import { Fleet, MAX_HANDICAP_MS } from '#functions/watch-relay/fleet.ts';
 import { LEASE_LOOK_MS, LEASE_RENEW_MS, LeaseKeeper } from '#functions/watch-relay/lease-keeper.ts';
 import { LEASE_TTL_MS, type Lease, type LeaseRecord, type Leases } from '#shared/clusters/lease.ts';
@@ -25,7 +25,7 @@ const away = async (): Promise<never> => {
 function bench(context: TestContext) {
   const time = driveTimers(context, Date.UTC(2026, 0, 1));
   const database = openDatabase(':memory:');
-  const leases = new SqliteLeases({ database });
+  const leases = sqliteLeases(database);
   /** A relay's keeper, with a table of its own to break and clocks of its own to set. */
   const keeperOf = (holder: string, options: Partial<Pick<Fleet, 'hesitationMs' | 'gives'>> = {}) => {
     const log = recordingLog();

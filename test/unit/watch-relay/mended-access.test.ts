@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { Registry } from 'prom-client';
+import { sqliteLeases } from '#functions/local/service-state.ts';
 import { startSimulatedCluster } from '#functions/local/simulated-cluster/cluster.ts';
 import { SqliteHistory } from '#functions/local/sqlite-history.ts';
-import { SqliteLeases } from '#functions/local/sqlite-leases.ts';
 import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import { followRegistry } from '#functions/watch-relay/follow-registry.ts';
 import { Outbox } from '#functions/watch-relay/outbox.ts';
@@ -47,7 +47,7 @@ test('a missing secret or EKS cluster keeps no other cluster unseen, and the rel
   });
 
   const store = new SqliteStore({ path: ':memory:' });
-  const leases = new SqliteLeases({ database: store.database });
+  const leases = sqliteLeases(store.database);
   const [log, metrics] = [recordingLog(), relayMetrics(new Registry())];
   const queues = { nodeDeltas: new OrderedQueue(), podDeltas: new OrderedQueue() };
   const outbox = new Outbox({ ...queues, clock, log, metrics });

@@ -3,8 +3,8 @@ import { describe, type TestContext, test } from 'node:test';
 import { Registry } from 'prom-client';
 import { applyDeltas } from '#functions/deltas/apply-deltas.ts';
 import { KubernetesStore } from '#functions/in-cluster/kubernetes-store.ts';
+import { sqliteLeases } from '#functions/local/service-state.ts';
 import { SqliteHistory } from '#functions/local/sqlite-history.ts';
-import { SqliteLeases } from '#functions/local/sqlite-leases.ts';
 import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import { ClusterRelay } from '#functions/watch-relay/cluster-relay.ts';
 import { Fleet } from '#functions/watch-relay/fleet.ts';
@@ -82,7 +82,7 @@ function bench(context: TestContext, inCluster = false) {
   cluster.putTakeover([NODE_NOT_READY], LAPSE_MS);
   const log = recordingLog();
   const metrics = relayMetrics(new Registry());
-  const leases = new SqliteLeases({ database: database.database });
+  const leases = sqliteLeases(database.database);
   const nothing: QueueSender = { send: async () => [] };
   /** What deltas are applied by; `applied`: they are. */
   const deltas = { applied: true };

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { Registry } from 'prom-client';
+import { sqliteLeases } from '#functions/local/service-state.ts';
 import { SqliteHistory } from '#functions/local/sqlite-history.ts';
-import { SqliteLeases } from '#functions/local/sqlite-leases.ts';
 import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import { OVER_BUDGET_MS } from '#functions/watch-relay/fleet.ts';
 import { LEASE_LOOK_MS } from '#functions/watch-relay/lease-keeper.ts';
@@ -28,7 +28,7 @@ const SECOND = 1000;
 function bench(context: TestContext) {
   const time = driveTimers(context, Date.UTC(2026, 0, 1));
   const store = new SqliteStore({ path: ':memory:' });
-  const leases = new SqliteLeases({ database: store.database });
+  const leases = sqliteLeases(store.database);
   const clock = { now: Date.now };
   const relayOf = (holder: string, nodeBudget = Infinity) => {
     const [nodes, pods] = [new OrderedQueue(), new OrderedQueue()];

@@ -24,7 +24,6 @@ import { rulesLines } from './rules-lines.ts';
 import { startLocalService } from './service.ts';
 import { sqliteState } from './service-state.ts';
 import { STORE_FILE, StateDirectoryError, takeStateDirectory } from './state-directory.ts';
-import { StateLostError } from './state-files.ts';
 import { listenOnSocket, SOCKET_FILE } from './state-socket.ts';
 import { voice } from './voice.ts';
 
@@ -37,7 +36,6 @@ const OPERATOR_ERRORS = [
   OrderError,
   PolicyError,
   StateDirectoryError,
-  StateLostError,
   StoreError,
   ProbeAddressError,
 ];
@@ -70,13 +68,13 @@ async function run(options: StartOptions): Promise<void> {
       historyDays: options.historyDays,
       clock: systemClock,
       log,
+      lost: fail,
     }),
     probes: { host: options.host, port: options.port, setBy: { host: '--host', port: '--port' } },
     matching,
     // The simulated cluster is there to be tried.
     policies: { enforce: options.enforce || wantsDemo, file: options.policyFile },
     log,
-    stateLost: fail,
   });
   log.info('relay.started', { port: service.probePort });
   let fleet: Fleet | undefined;

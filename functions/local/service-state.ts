@@ -11,13 +11,13 @@ import { type Store, StoreError } from '#shared/store/store.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { DeadLetters } from './dead-letters.ts';
-import { openDatabase } from './sqlite-database.ts';
+import { checkCommits, openDatabase } from './sqlite-database.ts';
 import { SqliteHistory } from './sqlite-history.ts';
 import { bringOver } from './sqlite-migration.ts';
 import { KINDS, SqliteObjects } from './sqlite-objects.ts';
 import { SqliteRulebook } from './sqlite-rulebook.ts';
 import { SqliteStore } from './sqlite-store.ts';
-import { StateFiles } from './state-files.ts';
+import { StateFiles, StateLostError } from './state-files.ts';
 
 /** How many scheduled evictions of a cluster stand so; but for those that wait and those given up, the kind of what holds them. */
 export interface Standing {
@@ -57,8 +57,6 @@ export interface ServiceState {
   readonly rulebook: FileRulebook;
   readonly history: History & RecentEvictions;
   readonly deadLetters: DeadLetters;
-  /** Throws `StateLostError` when what it keeps was taken away from under this process; absent: it cannot be. */
-  check?(): void;
   /** When this process is the one that evicts; absent: it is the only one, from the start. */
   readonly leads?: Promise<void>;
   /** Whether this process can tell who evicts; absent: always. */
@@ -78,16 +76,28 @@ export interface SqliteStateOptions {
   readonly historyDays: number;
   readonly clock: Clock;
   readonly log: Log;
+  /** The database was taken away from under this process, which is to end at once, and to close nothing. */
+  lost(error: StateLostError): void;
 }
 
 /**
  * The state in a SQLite database. One that lacks rules of its operators stops all clusters. Throws `StoreError`, or `ForeignFileError`, when that is
  * impossible.
  */
-export function sqliteState({ path, historyDays, clock, log }: SqliteStateOptions): ServiceState {
+export function sqliteState({ path, historyDays, clock, log, lost }: SqliteStateOptions): ServiceState {
   const store = new SqliteStore({ path, database: openDatabase(path, bringOver) });
   const { database } = store;
   const files = new StateFiles(database, path);
+  checkCommits(database, () => {
+    try {
+      files.check();
+    } catch (error) {
+      if (!(error instanceof StateLostError)) throw error;
+      log.error('state.lost', { reason: error });
+      lost(error);
+      throw error;
+    }
+  });
   releaseLeases(database);
   const rulebook = new SqliteRulebook({ database });
   const stop = rulebook.recover(clock.now());
@@ -96,7 +106,6 @@ export function sqliteState({ path, historyDays, clock, log }: SqliteStateOption
     ...{ store, leases: sqliteLeases(database), rulebook },
     history: new SqliteHistory({ database }),
     deadLetters: new DeadLetters({ database, clock, log }),
-    check: () => files.check(),
     async purge(now) {
       await store.purge(now, historyDays);
       rulebook.purge(now, historyDays);

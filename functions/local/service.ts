@@ -40,7 +40,6 @@ import type { ManagedClusters } from './managed-clusters.ts';
 import type { ServiceState } from './service-state.ts';
 import type { ServiceClusterView, ServiceView } from './service-view.ts';
 import { type ChosenPolicies, StartPolicies } from './start-policies.ts';
-import { StateLostError } from './state-files.ts';
 import { tellCountdowns } from './tell-countdowns.ts';
 import { startUpkeep, type Task, type Upkeep } from './upkeep.ts';
 
@@ -59,8 +58,6 @@ const UPKEEP_MS = 3_600_000;
 const POLICY_FILE_MS = 1_000;
 /** How soon it is seen that a policy asks for more than the credentials may do. */
 const RIGHTS_MS = 2_000;
-/** How soon it is seen that files of the state are not what they were: SQLite writes on into them. */
-const STATE_FILES_MS = 250;
 /** How soon what stands in the store is asked for again by who leads from now on. */
 const TAKE_OVER_RETRY: Backoff = { firstMs: 250, longestMs: 5_000 };
 /** How soon a dead letter goes back to its queue once an operator asked for it, and what else they asked for is begun. */
@@ -77,8 +74,6 @@ export interface LocalServiceOptions {
   readonly matching: MatchOptions;
   readonly policies: ChosenPolicies;
   readonly log: Log;
-  /** The state was taken away from under it: the process is to end at once, and to close nothing. Absent: it cannot be. */
-  stateLost?(error: StateLostError): void;
 }
 
 export interface LocalService {
@@ -187,18 +182,8 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
     feed(evictionsDue, (event, context) => laterEvents.ahead(() => evict(event, context)), EVICT_FEED),
   ];
   const queues = [nodeDeltas, podDeltas, evictionsDue];
-  const checkState = () => {
-    try {
-      state.check?.();
-    } catch (error) {
-      if (!(error instanceof StateLostError)) throw error;
-      log.error('state.lost', { reason: error });
-      options.stateLost?.(error);
-    }
-  };
   const rearm: Task = { name: 'rearm', everyMs: UPKEEP_MS, run: () => timers.rearm(store) };
   const tasks: readonly Task[] = [
-    ...(state.check ? [{ name: 'state-files', everyMs: STATE_FILES_MS, run: checkState }] : []),
     { name: 'purge', everyMs: UPKEEP_MS, run: () => state.purge(clock.now()) },
     { name: 'purge-dead-letters', everyMs: UPKEEP_MS, run: () => deadLetters.purge() },
     rearm,

@@ -149,6 +149,17 @@ function pragma(database: DatabaseSync, name: 'application_id' | 'user_version')
   return pragmaRow.parse(database.prepare(`SELECT ${name} AS value FROM pragma_${name}`).get()).value;
 }
 
+/** What is looked at around each commit, by database. */
+const checks = new WeakMap<DatabaseSync, () => void>();
+
+/**
+ * Has `check` called before and after each commit of the database from now on. When it throws before, nothing is written; after, what
+ * was written counts as refused, so that nothing is done on the strength of it.
+ */
+export const checkCommits = (database: DatabaseSync, check: () => void): void => {
+  checks.set(database, check);
+};
+
 /**
  * Runs `work` in a transaction and returns its result; rolls back when it throws. `DEFERRED` gives reads one
  * snapshot; `IMMEDIATE` keeps other writers out from the start, so that what was read still holds when written. Within a transaction
@@ -156,6 +167,14 @@ function pragma(database: DatabaseSync, name: 'application_id' | 'user_version')
  */
 export function inTransaction<T>(database: DatabaseSync, kind: 'DEFERRED' | 'IMMEDIATE', work: () => T): T {
   if (database.isTransaction) return work();
+  const check = kind === 'IMMEDIATE' ? checks.get(database) : undefined;
+  check?.();
+  const result = committed(database, kind, work);
+  check?.();
+  return result;
+}
+
+function committed<T>(database: DatabaseSync, kind: 'DEFERRED' | 'IMMEDIATE', work: () => T): T {
   database.exec(`BEGIN ${kind}`);
   try {
     const result = work();

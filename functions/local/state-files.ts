@@ -3,6 +3,7 @@ import { dirname } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { errorMessage } from '#shared/error-message.ts';
 import { createOwnerOnly } from '#shared/files/owner-only.ts';
+import { StoreError } from '#shared/store/store.ts';
 
 /** SQLite's write-ahead log: what was committed last is in it alone. */
 const LOG = '-wal';
@@ -12,7 +13,7 @@ const BESIDE = [LOG, '-shm', '-journal'];
 const SAVED = '.saved';
 
 /** Files of an open database are no longer those that were opened; the message says what became of what they held. */
-export class StateLostError extends Error {
+export class StateLostError extends StoreError {
   override readonly name = 'StateLostError';
 }
 

@@ -95,7 +95,7 @@ export function partitionOf(
 
 /** The store could not be reached or refused; the message says what to do. */
 export class StoreError extends Error {
-  override readonly name = 'StoreError';
+  override readonly name: string = 'StoreError';
 }
 
 /**

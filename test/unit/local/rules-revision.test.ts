@@ -44,7 +44,7 @@ async function start(act?: (operator: Operator) => Promise<unknown>) {
   const log = logTo((_, { event, fields }) => {
     if (event.startsWith('rules.')) logged.push(`${event}: ${'reason' in fields ? fields.reason : ''}`);
   });
-  const state = sqliteState({ path, historyDays: 7, clock, log });
+  const state = sqliteState({ path, historyDays: 7, clock, log, lost: assert.fail });
   const { fleetStop, orders } = await state.rulebook.read(PROD);
   const audit = await state.rulebook.audit({ from: 0, to: NOW * 2 });
   await act?.(new Operator({ rulebook: state.rulebook, clock, who: 'anna@host' }));

@@ -33,12 +33,17 @@ async function startService(
   const log = recordingLog();
   const service = await startLocalService({
     clusters: { apis: new Map(), states, troubles: new Map(), admit: () => undefined },
-    state: sqliteState({ path: state.file(STORE_FILE), historyDays: 7, clock: systemClock, log }),
+    state: sqliteState({
+      path: state.file(STORE_FILE),
+      historyDays: 7,
+      clock: systemClock,
+      log,
+      lost: assert.fail,
+    }),
     probes: { host: '127.0.0.1', port: 0, setBy: { host: '--host', port: '--port' } },
     matching: { comparisonOperators: false },
     policies: { enforce: false },
     log,
-    stateLost: (error) => assert.fail(error),
   });
   context.after(async () => {
     await service.stop();
@@ -94,7 +99,13 @@ async function startLeading(context: TestContext) {
   const file = join(dir, 'policy.yaml');
   writeFileSync(file, 'mode: enforce\nguard: off\n');
   const log = recordingLog();
-  const kept = sqliteState({ path: join(dir, STORE_FILE), historyDays: 7, clock: systemClock, log });
+  const kept = sqliteState({
+    path: join(dir, STORE_FILE),
+    historyDays: 7,
+    clock: systemClock,
+    log,
+    lost: assert.fail,
+  });
   const leadership = new Leadership({ leases: kept.leases, clock: systemClock, stopwatch: systemStopwatch });
   const mayWrite = Promise.withResolvers<void>();
   const rulebook = new Proxy(kept.rulebook, {

@@ -95,7 +95,13 @@ describe('the state of an older release', () => {
     const clock = { now: () => NOW };
     const note = { database: 'the-database', revision: 2 };
     writeFileSync(join(directory, 'rules-revision.json'), JSON.stringify(note), { mode: 0o600 });
-    const state = sqliteState({ path, historyDays: 7, clock, log: logTo(() => undefined) });
+    const state = sqliteState({
+      path,
+      historyDays: 7,
+      clock,
+      log: logTo(() => undefined),
+      lost: assert.fail,
+    });
     const { fleetStop } = await state.rulebook.read(CLUSTER);
     assert.deepEqual(fleetStop, KEPT_MEANING.rulings.fleetStop);
     const lease = await state.leases.look(CLUSTER);

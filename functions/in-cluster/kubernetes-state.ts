@@ -11,11 +11,11 @@ import { type Clock, systemStopwatch } from '#shared/time/clock.ts';
 import { AskedWork } from './asked-work.ts';
 import { EVICTION_RULES } from './eviction-rules.ts';
 import { KubernetesHistory } from './kubernetes-history.ts';
-import { KubernetesLeases, LEASE_GROUP, LEASES } from './kubernetes-leases.ts';
-import { KubernetesRulebook } from './kubernetes-rulebook.ts';
 import { KubernetesStore, type KubernetesStoreOptions } from './kubernetes-store.ts';
 import { Leadership } from './leadership.ts';
 import { NODE_EVICTIONS, STATE_GROUP } from './node-eviction.ts';
+import { LEASE_GROUP, LEASES, ObjectLeases } from './object-leases.ts';
+import { ObjectRulebook } from './object-rulebook.ts';
 
 /** The name under which a cluster is managed whose state is in itself. */
 export const IN_CLUSTER = clusterName('in-cluster');
@@ -26,7 +26,7 @@ export const DEFAULT_NAMESPACE = 'taintward';
 /** What is kept in a cluster, for whoever reads and writes it. */
 export interface KeptInCluster {
   readonly store: KubernetesStore;
-  readonly rulebook: KubernetesRulebook;
+  readonly rulebook: ObjectRulebook;
   readonly history: KubernetesHistory;
   readonly leases: Leases & Pick<LeaseReader, 'epoch'>;
   /** What operators ask of whoever leads. */
@@ -56,9 +56,9 @@ export function keptInCluster(
   });
   return {
     store,
-    rulebook: new KubernetesRulebook({ objects: objects(STATE_GROUP, EVICTION_RULES), historyDays }),
+    rulebook: new ObjectRulebook({ objects: objects(STATE_GROUP, EVICTION_RULES), historyDays }),
     history: new KubernetesHistory({ store, configMaps: objects('v1', 'configmaps') }),
-    leases: new KubernetesLeases({ objects: objects(LEASE_GROUP, LEASES) }),
+    leases: new ObjectLeases({ objects: objects(LEASE_GROUP, LEASES) }),
     asked: new AskedWork(objects('v1', 'configmaps'), IN_CLUSTER),
     close: () => transport.close(),
   };

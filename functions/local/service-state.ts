@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite';
-import { KubernetesLeases, releasedLease } from '#functions/in-cluster/kubernetes-leases.ts';
+import { ObjectLeases, releasedLease } from '#functions/in-cluster/object-leases.ts';
 import type { LeaseReader, Leases } from '#shared/clusters/lease.ts';
 import type { FileRulebook } from '#shared/clusters/policy-of-file.ts';
 import type { Brake } from '#shared/eviction/brake.ts';
@@ -115,8 +115,8 @@ export function sqliteState({ path, historyDays, clock, log, lost }: SqliteState
 }
 
 /** The leases in the embedded store's database. */
-export const sqliteLeases = (database: DatabaseSync): KubernetesLeases =>
-  new KubernetesLeases({ objects: new SqliteObjects(database, KINDS.lease) });
+export const sqliteLeases = (database: DatabaseSync): ObjectLeases =>
+  new ObjectLeases({ objects: new SqliteObjects(database, KINDS.lease) });
 
 /** Whoever held a lease is dead, however it died: this process has the database to itself. */
 function releaseLeases(database: DatabaseSync): void {

@@ -1,8 +1,8 @@
 import type { DatabaseSync } from 'node:sqlite';
 import * as z from 'zod';
 import { rulesName } from '#functions/in-cluster/eviction-rules.ts';
-import { leaseObject } from '#functions/in-cluster/kubernetes-leases.ts';
 import { plainNodeEviction, STATE_GROUP } from '#functions/in-cluster/node-eviction.ts';
+import { leaseObject } from '#functions/in-cluster/object-leases.ts';
 import { figuresOf } from '#functions/in-cluster/object-store.ts';
 import { pack } from '#functions/in-cluster/packed.ts';
 import { bidSchema } from '#shared/clusters/lease.ts';

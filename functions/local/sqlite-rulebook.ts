@@ -4,9 +4,9 @@ import { rulesName } from '#functions/in-cluster/eviction-rules.ts';
 import {
   type AuditLog,
   fleetStopIn,
-  KubernetesRulebook,
+  ObjectRulebook,
   withFleetStop,
-} from '#functions/in-cluster/kubernetes-rulebook.ts';
+} from '#functions/in-cluster/object-rulebook.ts';
 import type { FileRulebook } from '#shared/clusters/policy-of-file.ts';
 import type { AuditEntry, AuditQuery, Change, Rulings } from '#shared/clusters/rulebook.ts';
 import { auditSchema } from '#shared/clusters/stored-rules.ts';
@@ -24,7 +24,7 @@ const BY_ITSELF = 'taintward';
 const jsonRow = z.object({ json: z.string() });
 
 /** The rulebook in the embedded store's database, where another process may write too. Every method rejects with `StoreError`. */
-export class SqliteRulebook extends KubernetesRulebook {
+export class SqliteRulebook extends ObjectRulebook {
   readonly #database: DatabaseSync;
   readonly #path: string;
   readonly #objects: SqliteObjects;

@@ -1,9 +1,9 @@
 import { EVICTION_RULES } from '#functions/in-cluster/eviction-rules.ts';
 import { KubernetesHistory } from '#functions/in-cluster/kubernetes-history.ts';
-import { KubernetesLeases, LEASE_GROUP, LEASES } from '#functions/in-cluster/kubernetes-leases.ts';
-import { KubernetesRulebook } from '#functions/in-cluster/kubernetes-rulebook.ts';
 import { KubernetesStore } from '#functions/in-cluster/kubernetes-store.ts';
 import { NODE_EVICTIONS, STATE_GROUP } from '#functions/in-cluster/node-eviction.ts';
+import { LEASE_GROUP, LEASES, ObjectLeases } from '#functions/in-cluster/object-leases.ts';
+import { ObjectRulebook } from '#functions/in-cluster/object-rulebook.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { historyContract } from '#test/contracts/history-contract.ts';
 import { leaseContract } from '#test/contracts/lease-contract.ts';
@@ -26,14 +26,14 @@ historyContract('KubernetesHistory, on a real API server,', async () => {
   return { store, history, notes: history, close: () => place.close() };
 });
 
-rulebookContract('KubernetesRulebook, on a real API server,', async () => {
+rulebookContract('ObjectRulebook, on a real API server,', async () => {
   const place = await StatePlace.open();
-  const rulebook = new KubernetesRulebook({ objects: place.objects(STATE_GROUP, EVICTION_RULES) });
+  const rulebook = new ObjectRulebook({ objects: place.objects(STATE_GROUP, EVICTION_RULES) });
   return { rulebook, close: () => place.close() };
 });
 
-leaseContract('KubernetesLeases, on a real API server,', async () => {
+leaseContract('ObjectLeases, on a real API server,', async () => {
   const place = await StatePlace.open();
-  const leases = new KubernetesLeases({ objects: place.objects(LEASE_GROUP, LEASES) });
+  const leases = new ObjectLeases({ objects: place.objects(LEASE_GROUP, LEASES) });
   return { leases, close: () => place.close() };
 });

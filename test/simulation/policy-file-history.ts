@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { KubernetesRulebook } from '#functions/in-cluster/kubernetes-rulebook.ts';
+import { ObjectRulebook } from '#functions/in-cluster/object-rulebook.ts';
 import { SqliteRulebook } from '#functions/local/sqlite-rulebook.ts';
 import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import { StartPolicies } from '#functions/local/start-policies.ts';
@@ -98,7 +98,7 @@ class PolicyFileHistory {
     const isInCluster = random.chance(0.6);
     const database = isInCluster ? undefined : new SqliteStore({ path: ':memory:' });
     this.#database = database;
-    this.#open = database ? new SqliteRulebook(database) : new KubernetesRulebook({ objects: this.#objects });
+    this.#open = database ? new SqliteRulebook(database) : new ObjectRulebook({ objects: this.#objects });
     const replica = (name: string) => ({ name, file: join(directory, name), process: undefined });
     this.#replicas = isInCluster ? [replica('a'), replica('b')] : [replica('a')];
     this.#plan();
@@ -243,7 +243,7 @@ class PolicyFileHistory {
       };
       return throughout(new SqliteRulebook(this.#database), (perform) => ask(perform).catch(failing));
     }
-    return new KubernetesRulebook({ objects: throughout(this.#objects, ask) });
+    return new ObjectRulebook({ objects: throughout(this.#objects, ask) });
   }
 
   /** Whether somebody just changed the policy. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, test } from 'node:test';
-import { KubernetesLeases } from '#functions/in-cluster/kubernetes-leases.ts';
 import { Leadership } from '#functions/in-cluster/leadership.ts';
+import { ObjectLeases } from '#functions/in-cluster/object-leases.ts';
 import { LEASE_TTL_MS, type Lease } from '#shared/clusters/lease.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
@@ -13,7 +13,7 @@ const own = clusterName('in-cluster');
 
 describe('a leadership', () => {
   let objects: FakeObjects;
-  let leases: KubernetesLeases;
+  let leases: ObjectLeases;
   let leadership: Leadership;
   let at: number;
   let stopwatchMs: number;
@@ -30,7 +30,7 @@ describe('a leadership', () => {
   beforeEach(() => {
     [at, stopwatchMs] = [NOW, 0];
     objects = new FakeObjects();
-    leases = new KubernetesLeases({ objects });
+    leases = new ObjectLeases({ objects });
     leadership = new Leadership({ leases, clock: { now: () => at }, stopwatch: () => stopwatchMs });
   });
 
@@ -52,8 +52,8 @@ describe('a leadership', () => {
       return given;
     };
     const slow = Object.assign(Object.create(leases), {
-      take: (...asked: Parameters<KubernetesLeases['take']>) => late(leases.take(...asked)),
-      renew: (...asked: Parameters<KubernetesLeases['renew']>) => late(leases.renew(...asked)),
+      take: (...asked: Parameters<ObjectLeases['take']>) => late(leases.take(...asked)),
+      renew: (...asked: Parameters<ObjectLeases['renew']>) => late(leases.renew(...asked)),
     });
     leadership = new Leadership({ leases: slow, clock: { now: () => at }, stopwatch: () => stopwatchMs });
     const lease = await took();

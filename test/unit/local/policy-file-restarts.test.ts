@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
-import { KubernetesRulebook } from '#functions/in-cluster/kubernetes-rulebook.ts';
+import { ObjectRulebook } from '#functions/in-cluster/object-rulebook.ts';
 import { openDatabase } from '#functions/local/sqlite-database.ts';
 import { SqliteRulebook } from '#functions/local/sqlite-rulebook.ts';
 import { StartPolicies } from '#functions/local/start-policies.ts';
@@ -50,7 +50,7 @@ const ONE_OF_SEVERAL = 'resume';
 
 for (const [host, start, rulebook] of [
   ['in one process', ALONE, () => new SqliteRulebook({ database: openDatabase(':memory:') })],
-  ['in a cluster', ONE_OF_SEVERAL, () => new KubernetesRulebook({ objects: new FakeObjects() })],
+  ['in a cluster', ONE_OF_SEVERAL, () => new ObjectRulebook({ objects: new FakeObjects() })],
 ] as const) {
   describe(`a policy file ${host}`, () => {
     test('leaves a pause as it is at each restart, and says so', async (t) => {
@@ -156,7 +156,7 @@ for (const [host, start, rulebook] of [
 
 describe('two replicas during an update, each with a file of its own', () => {
   const upgrade = (t: TestContext) => {
-    const service = aService(t, new KubernetesRulebook({ objects: new FakeObjects() }));
+    const service = aService(t, new ObjectRulebook({ objects: new FakeObjects() }));
     return {
       ...service,
       older: service.write('of-the-old-pod.yaml', 'mode: enforce\n', NOW - HOUR_MS),

@@ -1,9 +1,9 @@
 import { GonePods } from '#functions/in-cluster/gone-pods.ts';
 import { KubernetesHistory } from '#functions/in-cluster/kubernetes-history.ts';
-import { KubernetesLeases } from '#functions/in-cluster/kubernetes-leases.ts';
-import { KubernetesRulebook } from '#functions/in-cluster/kubernetes-rulebook.ts';
 import { KubernetesStore } from '#functions/in-cluster/kubernetes-store.ts';
 import { historyOf } from '#functions/in-cluster/node-eviction.ts';
+import { ObjectLeases } from '#functions/in-cluster/object-leases.ts';
+import { ObjectRulebook } from '#functions/in-cluster/object-rulebook.ts';
 import { pack, unpack } from '#functions/in-cluster/packed.ts';
 import { fieldsOf } from '#shared/kubernetes/api-json.ts';
 import type { KubernetesObject } from '#shared/kubernetes/objects.ts';
@@ -28,7 +28,7 @@ interface InCluster extends Keepers {
   readonly objects: Readonly<Record<(typeof KINDS)[number], FakeObjects>>;
   readonly store: KubernetesStore;
   readonly history: KubernetesHistory;
-  readonly rulebook: KubernetesRulebook;
+  readonly rulebook: ObjectRulebook;
 }
 
 function emptyCluster(): InCluster {
@@ -42,8 +42,8 @@ function emptyCluster(): InCluster {
   return {
     ...{ objects, store },
     history: new KubernetesHistory({ store, configMaps: objects.configmaps }),
-    leases: new KubernetesLeases({ objects: objects.leases }),
-    rulebook: new KubernetesRulebook({ objects: objects.evictionrules }),
+    leases: new ObjectLeases({ objects: objects.leases }),
+    rulebook: new ObjectRulebook({ objects: objects.evictionrules }),
   };
 }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, test } from 'node:test';
-import { KubernetesRulebook } from '#functions/in-cluster/kubernetes-rulebook.ts';
+import { ObjectRulebook } from '#functions/in-cluster/object-rulebook.ts';
 import type { AuditEntry } from '#shared/clusters/rulebook.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { fieldsOf } from '#shared/kubernetes/api-json.ts';
@@ -11,17 +11,17 @@ import { FakeObjects } from '#test/world/fake-objects.ts';
 
 const own = clusterName('in-cluster');
 
-rulebookContract('KubernetesRulebook', async () => ({
-  rulebook: new KubernetesRulebook({ objects: new FakeObjects() }),
+rulebookContract('ObjectRulebook', async () => ({
+  rulebook: new ObjectRulebook({ objects: new FakeObjects() }),
   close: async () => undefined,
 }));
 
-describe('KubernetesRulebook', () => {
+describe('ObjectRulebook', () => {
   let objects: FakeObjects;
-  let rulebook: KubernetesRulebook;
+  let rulebook: ObjectRulebook;
   beforeEach(() => {
     objects = new FakeObjects();
-    rulebook = new KubernetesRulebook({ objects });
+    rulebook = new ObjectRulebook({ objects });
   });
 
   const entry = (at: number, fields: Partial<AuditEntry> = {}): AuditEntry => ({

@@ -34,8 +34,8 @@ export interface AuditLog {
   entries(query: AuditQuery): Promise<readonly AuditEntry[]>;
 }
 
-export interface KubernetesRulebookOptions {
-  /** The `EvictionRules` objects of our namespace. */
+export interface ObjectRulebookOptions {
+  /** The `EvictionRules` objects, of our namespace where that is in a cluster. */
   readonly objects: Objects;
   /** Absent: the objects hold it, as much of it as they can. */
   readonly audit?: AuditLog;
@@ -43,13 +43,13 @@ export interface KubernetesRulebookOptions {
   readonly historyDays?: number;
 }
 
-/** The rulebook in the cluster itself: one `EvictionRules` for each cluster, and one for all. Every method rejects with `StoreError`. */
-export class KubernetesRulebook implements FileRulebook {
+/** The rulebook as objects: one `EvictionRules` for each cluster, and one for all. Every method rejects with `StoreError`. */
+export class ObjectRulebook implements FileRulebook {
   readonly #objects: Objects;
   readonly #audit: AuditLog | undefined;
   readonly #historyDays: number;
 
-  constructor({ objects, audit, historyDays = HISTORY_DAYS }: KubernetesRulebookOptions) {
+  constructor({ objects, audit, historyDays = HISTORY_DAYS }: ObjectRulebookOptions) {
     this.#objects = objects;
     this.#audit = audit;
     this.#historyDays = historyDays;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { KubernetesLeases } from '#functions/in-cluster/kubernetes-leases.ts';
+import { ObjectLeases } from '#functions/in-cluster/object-leases.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import type { KubernetesObject } from '#shared/kubernetes/objects.ts';
 import { leaseContract } from '#test/contracts/lease-contract.ts';
@@ -9,8 +9,8 @@ import { FakeObjects } from '#test/world/fake-objects.ts';
 
 const own = clusterName('in-cluster');
 
-leaseContract('KubernetesLeases', async () => ({
-  leases: new KubernetesLeases({ objects: new FakeObjects() }),
+leaseContract('ObjectLeases', async () => ({
+  leases: new ObjectLeases({ objects: new FakeObjects() }),
   close: async () => undefined,
 }));
 
@@ -18,7 +18,7 @@ type LeaseObject = KubernetesObject & { readonly spec: Readonly<Record<string, u
 
 test('a Lease says to everybody who holds it, since when, and how often it went from hand to hand', async () => {
   const objects = new FakeObjects();
-  const leases = new KubernetesLeases({ objects });
+  const leases = new ObjectLeases({ objects });
   const lease = await leases.take(own, undefined, 'pod-a', NOW);
   assert.ok(lease);
   await leases.renew(lease, { renewedAt: NOW + 3_000 });
@@ -36,7 +36,7 @@ test('a Lease says to everybody who holds it, since when, and how often it went 
 
 test('a Lease that somebody made beforehand, and that says nothing, is taken', async () => {
   const objects = new FakeObjects();
-  const leases = new KubernetesLeases({ objects });
+  const leases = new ObjectLeases({ objects });
   await objects.create({
     ...{ apiVersion: 'coordination.k8s.io/v1', kind: 'Lease' },
     metadata: { name: 'taintward-in-cluster' },
@@ -47,7 +47,7 @@ test('a Lease that somebody made beforehand, and that says nothing, is taken', a
 
 test('a Lease whose report was changed beyond reading is refused', async () => {
   const objects = new FakeObjects();
-  const leases = new KubernetesLeases({ objects });
+  const leases = new ObjectLeases({ objects });
   await leases.take(own, undefined, 'pod-a', NOW);
   const object = (await objects.get('taintward-in-cluster')) as LeaseObject;
   const annotations = { 'taintward.dev/report': 'none' };

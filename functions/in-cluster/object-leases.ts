@@ -67,13 +67,13 @@ export interface FoundLease {
 }
 
 /**
- * Leases as `coordination.k8s.io` Leases of our namespace, with what those have no field for in an annotation. Every method
+ * Leases as objects of the form of `coordination.k8s.io` Leases, with what those have no field for in an annotation. Every method
  * rejects with `StoreError`.
  */
-export class KubernetesLeases implements Leases, Pick<LeaseReader, 'epoch'> {
+export class ObjectLeases implements Leases, Pick<LeaseReader, 'epoch'> {
   readonly #objects: Objects;
 
-  /** `objects`: the Leases of our namespace. */
+  /** `objects`: the Leases, of our namespace where that is in a cluster. */
   constructor({ objects }: { readonly objects: Objects }) {
     this.#objects = objects;
   }

@@ -84,15 +84,15 @@ export const PLANTED_SOURCES: Readonly<Record<string, PlantedSource>> = {
     governed: false,
     file: 'functions/evict/pass.ts',
     instead:
-      "const verdict = view.verdict(record, shown);\n        if (verdict.kind !== 'evict') return await",
-    says: "const verdict = { kind: 'evict', by: means } as Verdict & { kind: 'evict' };\n        if (verdict.kind !== 'evict') return await",
+      'const view = await this.#look();\n        const verdict = await this.#verdict(view, record, shown);',
+    says: "const view = await this.#look();\n        const verdict = { kind: 'evict', by: means } as Verdict & { kind: 'evict' };",
   },
   'a look is as young as what was read of the store beside it': {
     area: 'core',
     climate: 'belated',
     file: 'functions/evict/pass.ts',
     instead: 'const notAfter = view.answeredAt + LOOK_MAX_AGE_MS;',
-    says: 'const notAfter = clock.now() + LOOK_MAX_AGE_MS;',
+    says: 'const notAfter = this.#deps.clock.now() + LOOK_MAX_AGE_MS;',
   },
   'a commit writes the first of its records': {
     area: 'adapters',

@@ -4,12 +4,12 @@ import type { EvictionRecord } from '#shared/eviction/records.ts';
 import { dueOf, nextMomentOf } from '#shared/eviction/retry.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import type { Again } from '#shared/queues/consumer.ts';
-import { postEvents } from './events.ts';
+import { markingForDeletion, postEvents } from './events.ts';
 import { Pass, type PassDeps } from './pass.ts';
-import { endRetry, endUnregistered, type RecordDeps, recordPass } from './record-pass.ts';
+import { endRetry, endUnregistered, recordPass } from './record-pass.ts';
 
 /** What evicting needs of the world. */
-export interface EvictDeps extends PassDeps, RecordDeps {
+export interface EvictDeps extends PassDeps {
   readonly clusters: ClusterAccess;
   /** Who has Events posted while others go on; absent: a pass ends with its Events, because a function is frozen then. */
   readonly laterEvents?: {
@@ -52,10 +52,13 @@ export async function evictNode(
     await endUnregistered(partition, error, deps);
     return undefined;
   }
-  const pass = new Pass(partition, api, deps);
-  await pass.run(inTurn(due, now));
+  const settled = await new Pass(partition, api, deps).run(inTurn(due, now));
+  const events = settled.flatMap(({ record, outcome }) =>
+    outcome.kind === 'deleted' ? markingForDeletion(record) : [],
+  );
+  const pass = { before: partition, settled, outOfReach: api.breakerOpen };
   try {
-    const again = await recordPass(partition, pass, deps);
+    const again = await recordPass(pass, deps, (event) => events.push(event));
     if (!again) await armAgain(nextMomentOf(partition, now) ?? now, nextTryAt);
     return again;
   } finally {
@@ -64,8 +67,8 @@ export async function evictNode(
     if (api.skewMs !== undefined) deps.metrics.clockSkewed(ref.cluster, Math.abs(api.skewMs) / 1000);
     tellRivals(ref.cluster, api, deps);
     const at = deps.clock.now();
-    const post = () => postEvents(api, pass.events, deps, at);
-    await (deps.laterEvents ? deps.laterEvents.post(ref.cluster, pass.events.length, post) : post());
+    const post = () => postEvents(api, events, deps, at);
+    await (deps.laterEvents ? deps.laterEvents.post(ref.cluster, events.length, post) : post());
   }
 }
 

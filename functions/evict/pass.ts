@@ -5,29 +5,22 @@ import { asksLease, wholeBrake } from '#shared/eviction/brake.ts';
 import { BEING_MOVED } from '#shared/eviction/budget.ts';
 import type { EpochMs, PodUid } from '#shared/eviction/identity.ts';
 import { judge, type NodeLook, type Verdict } from '#shared/eviction/judge.ts';
-import { type Lapse, type NodeLife, nodeLife } from '#shared/eviction/node-life.ts';
+import { type NodeLife, nodeLife } from '#shared/eviction/node-life.ts';
+import type { PodOutcome, Settled, Turn } from '#shared/eviction/outcome.ts';
 import type { Method, Rules } from '#shared/eviction/policy.ts';
 import { askAgainAt, hasTurn } from '#shared/eviction/rate.ts';
-import {
-  type Block,
-  type CancelReason,
-  type Ending,
-  type EvictionRecord,
-  ending,
-  type NodeState,
-  type Partition,
-} from '#shared/eviction/records.ts';
-import type { KubernetesApi, LivePod, PodEvent } from '#shared/kubernetes/api.ts';
+import type { EvictionRecord, NodeState, Partition } from '#shared/eviction/records.ts';
+import type { KubernetesApi, LivePod } from '#shared/kubernetes/api.ts';
 import { ApiError, LateCallError } from '#shared/kubernetes/api-error.ts';
 import { refuserOf } from '#shared/kubernetes/eviction-refusal.ts';
+import type { QueueSender } from '#shared/queues/sender.ts';
 import type { Store } from '#shared/store/store.ts';
 import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { evictionRef } from '#shared/telemetry/log-events.ts';
 import type { EvictionMetrics } from '#shared/telemetry/metrics.ts';
 import type { Clock } from '#shared/time/clock.ts';
-import { markingForDeletion } from './events.ts';
-import { SingleFlight } from './single-flight.ts';
+import type { Timers } from '#shared/timers/timers.ts';
 
 /** Pods of one node that are evicted at a time. */
 const PARALLEL_EVICTIONS = 32;
@@ -40,6 +33,7 @@ const MAX_LOOKS = 10;
 /** What a node's Lease said is believed for so long: as often kubelets renew theirs, and most passes are over before. */
 export const LEASE_MAX_AGE_MS = 10_000;
 
+/** What a pass needs of the world. */
 export interface PassDeps {
   readonly store: Store;
   readonly clock: Clock;
@@ -48,6 +42,9 @@ export interface PassDeps {
   /** What governs a cluster; with a look's age, at most a second old. */
   readonly rules: RulesReader;
   readonly rates: RateLimiter;
+  readonly timers: Timers;
+  /** Where evictions go that are given up, to be redriven by an operator. */
+  readonly deadLetters: QueueSender;
 }
 
 /** A look at the node, live and stored, and what decides pods by it. */
@@ -61,41 +58,18 @@ interface NodeView {
   readonly verdict: ReturnType<typeof judge>;
 }
 
-/** How a pod is to go. */
-interface Leave {
-  readonly means: Method['kind'];
-  readonly notAfter: EpochMs;
-  /** Why the node's Lease does not keep it, where that matters. */
-  readonly lease: Lapse | 'unread' | undefined;
-}
+const GONE: PodOutcome = { kind: 'end', outcome: 'gone' };
 
-/** One pass over a node's due pods: acts on the cluster, and gathers what is to be recorded. */
+/** One pass over a node's due pods: acts on the cluster, and says what came of each. */
 export class Pass {
-  /** Pods that are gone, and those that were deleted. */
-  readonly ends: Ending[] = [];
-  readonly cancelled: { readonly record: EvictionRecord; readonly because: CancelReason }[] = [];
-  readonly rescheduled: EvictionRecord[] = [];
-  /** Those that the rules of the cluster forbid for now. */
-  readonly held: EvictionRecord[] = [];
-  /** Those that the Eviction API refuses for now, and why. */
-  readonly blocked = new Map<PodUid, Block>();
-  /** Those that wait for their turn under the rate of the cluster. */
-  readonly queued: EvictionRecord[] = [];
-  /** When it is the turn of pods, or when they ask for one again. */
-  readonly turns = new Map<PodUid, Pick<EvictionRecord, 'turnAt' | 'notBefore'>>();
-  readonly failed = new Map<PodUid, string>();
-  readonly events: PodEvent[] = [];
-  /** The cluster lets nothing (more) be done for now. */
-  refusal: ApiError | undefined;
-  retryAfterSeconds = 0;
-  /** Pods wait for what the relay is about to tell. */
-  behind = false;
-  /** A fault of ours. */
-  fault: unknown;
   readonly #partition: Partition;
   readonly #api: KubernetesApi;
   readonly #deps: PassDeps;
-  readonly #looks = new SingleFlight<NodeView>();
+  /** What ended the pass before its end: no further pod is tried. */
+  #stopped: PodOutcome | undefined;
+  /** The end of the last look. */
+  #looked: Promise<unknown> = Promise.resolve();
+  #nextLook: Promise<NodeView> | undefined;
   /** The last question after the node's Lease; absent: it did not matter yet. */
   #lease: { readonly askedAt: EpochMs; readonly life: Promise<NodeLife> } | undefined;
 
@@ -105,146 +79,121 @@ export class Pass {
     this.#deps = deps;
   }
 
-  async run(due: readonly EvictionRecord[]): Promise<void> {
+  /** Resolves with what came of each pod that is due, in the order in which it did. */
+  async run(due: readonly EvictionRecord[]): Promise<readonly Settled[]> {
     let first: NodeView;
     let pods: ReadonlyMap<PodUid, LivePod>;
     try {
       // A server that counts as out of reach is asked one question: the second would be refused, and the pass with it.
       const isInReach = !this.#api.breakerOpen;
-      const looking = this.#look(this.#partition, isInReach ? this.#foreseenLife(due) : undefined);
+      const looking = this.#lookNow(this.#partition, isInReach ? this.#foreseenLife(due) : undefined);
       if (!isInReach) await looking;
       const [view, found] = await Promise.all([looking, this.#api.podsOnNode(this.#partition.ref.node, due)]);
       pods = new Map(found.map((pod) => [pod.uid, pod]));
       first = await this.#withLife(view, due, pods);
     } catch (error) {
-      this.#refused(error);
-      return this.#holdUnseen(due);
+      const outcome = this.#wentWrong(error);
+      return this.#holdUnseen(due.map((record) => ({ record, outcome })));
     }
-    const now = await this.#takeTurns(due, pods, first);
-    await pMap(now, (record) => this.#handle(record, pods.get(record.uid), first), {
-      concurrency: PARALLEL_EVICTIONS,
-    });
-    await this.#holdUnseen(due);
+    const now = this.#deps.clock.now();
+    const turns = await this.#takeTurns(due, pods, first, now);
+    const settled: Settled[] = [];
+    const settle = async (record: EvictionRecord) => {
+      const turn = turns.get(record.uid);
+      const waits = turn && (turn.turnAt ?? Infinity) > now;
+      const outcome = waits
+        ? { kind: 'waiting' as const, turn }
+        : await this.#handle(record, pods.get(record.uid), first);
+      this.#tell(record, outcome);
+      settled.push({ record, outcome, turn });
+    };
+    await pMap(due, settle, { concurrency: PARALLEL_EVICTIONS });
+    return this.#holdUnseen(settled);
   }
 
-  /** Where the cluster has a rate, takes turns for the pods that are to go; returns those of which it is the turn by now. */
+  /** Where the cluster has a rate, takes turns for the pods that are to go. */
   async #takeTurns(
     due: readonly EvictionRecord[],
     pods: ReadonlyMap<PodUid, LivePod>,
     { rules, verdict }: NodeView,
-  ): Promise<readonly EvictionRecord[]> {
+    now: EpochMs,
+  ): Promise<ReadonlyMap<PodUid, Turn>> {
     const { rate } = rules.policy;
-    if (rate === undefined) return due;
-    const now = this.#deps.clock.now();
     const asking = due.filter((record) => {
-      const found = !hasTurn(record, now) && verdict(record, pods.get(record.uid));
+      const found = rate !== undefined && !hasTurn(record, now) && verdict(record, pods.get(record.uid));
       return found && found.kind === 'evict' && !found.unlimited && found.lease !== 'unread';
     });
-    if (asking.length === 0) return due;
+    if (rate === undefined || asking.length === 0) return new Map();
     try {
       const turns = await this.#deps.rates.take(this.#partition.ref.cluster, asking.length, rate, now);
-      for (const [index, { uid }] of asking.entries()) {
-        const turnAt = turns[index];
-        this.turns.set(uid, turnAt === undefined ? { notBefore: askAgainAt(now) } : { turnAt });
-      }
+      return new Map(
+        asking.map(({ uid }, index) => {
+          const turnAt = turns[index];
+          return [uid, turnAt === undefined ? { notBefore: askAgainAt(now) } : { turnAt }];
+        }),
+      );
     } catch (error) {
-      this.fault = error;
+      this.#stopped = { kind: 'fault', error };
+      return new Map();
     }
-    const waits = ({ uid }: EvictionRecord) => {
-      const { turnAt = Infinity } = this.turns.get(uid) ?? { turnAt: now };
-      return turnAt > now;
-    };
-    this.queued.push(...due.filter(waits).map((record) => ({ ...record, ...this.turns.get(record.uid) })));
-    return due.filter((record) => !waits(record));
   }
 
   /**
    * Where nothing may be evicted anyway, a cluster that cannot be looked at is nobody's failure: what is due is held by
    * its schedule, so that the time does not count until it is given up.
    */
-  async #holdUnseen(due: readonly EvictionRecord[]): Promise<void> {
-    if (!this.refusal) return;
+  async #holdUnseen(settled: readonly Settled[]): Promise<readonly Settled[]> {
+    if (!settled.some(({ outcome }) => outcome.kind === 'refused')) return settled;
     const now = this.#deps.clock.now();
     const by = wholeBrake(await this.#deps.rules(this.#partition.ref.cluster), now);
-    if (!by) return;
-    const settled = new Set(this.settled().map(({ uid }) => uid));
-    for (const record of due) {
-      if (!settled.has(record.uid)) this.held.push({ ...record, held: { by, since: now } });
-    }
-    this.refusal = undefined;
+    if (!by) return settled;
+    return settled.map((each): Settled => {
+      if (!['refused', 'failed', 'blocked'].includes(each.outcome.kind)) return each;
+      return { ...each, outcome: { kind: 'hold', record: { ...each.record, held: { by, since: now } } } };
+    });
   }
 
-  /** Whether the cluster answers no calls at all. */
-  get outOfReach(): boolean {
-    return this.#api.breakerOpen;
-  }
-
-  /** Pods of which it is known what becomes of them. */
-  settled(): readonly { readonly uid: PodUid }[] {
-    const ended = [...this.ends, ...this.cancelled.map(({ record }) => record)];
-    return [...ended, ...this.rescheduled, ...this.held, ...this.queued];
-  }
-
-  /** Never rejects: what goes wrong is gathered, so that what happened before it is recorded. */
-  async #handle(record: EvictionRecord, pod: LivePod | undefined, view: NodeView): Promise<void> {
-    if (this.refusal || this.fault) return;
+  /** Never rejects: what goes wrong is an outcome, so that what happened before it is recorded. */
+  async #handle(record: EvictionRecord, pod: LivePod | undefined, view: NodeView): Promise<PodOutcome> {
+    if (this.#stopped) return this.#stopped;
     try {
-      await this.#settle(record, pod, view);
+      const verdict = await this.#verdict(view, record, pod);
+      return verdict.kind === 'evict' ? await this.#evict(record, pod, view, verdict.by) : verdict;
     } catch (error) {
-      this.#refused(error, record);
+      return this.#wentWrong(error, record);
     }
   }
 
-  #refused(error: unknown, record?: EvictionRecord): void {
-    if (!(error instanceof ApiError)) {
-      this.fault ??= error;
-      return;
-    }
+  /** What an error is of `record`; what is not of it alone stops the pass. */
+  #wentWrong(error: unknown, record?: EvictionRecord): PodOutcome {
+    const stop = (outcome: PodOutcome): PodOutcome => {
+      this.#stopped ??= outcome;
+      return outcome;
+    };
+    if (!(error instanceof ApiError)) return stop({ kind: 'fault', error });
     this.#deps.metrics.requestRefused(this.#partition.ref.cluster);
-    this.retryAfterSeconds = Math.max(this.retryAfterSeconds, error.retryAfterSeconds ?? 0);
-    if (record && refuserOf(error) !== 'server') this.failed.set(record.uid, error.message);
-    else this.refusal ??= error;
-  }
-
-  async #settle(record: EvictionRecord, pod: LivePod | undefined, view: NodeView): Promise<void> {
-    const verdict = await this.#verdict(view, record, pod);
-    switch (verdict.kind) {
-      case 'evict':
-        // A verdict to evict is one on a pod that is there.
-        if (pod) await this.#evict(record, pod, view, verdict.by);
-        break;
-      case 'end':
-        this.#ended(record, verdict);
-        break;
-      case 'cancel':
-        this.cancelled.push({ record, because: verdict.because });
-        break;
-      case 'reschedule':
-        this.rescheduled.push(verdict.record);
-        break;
-      case 'hold':
-        this.held.push(verdict.record);
-        break;
-      case 'behind':
-        this.behind = true;
-        break;
-      default:
-        verdict satisfies never;
-    }
+    const said = { error: error.message, retryAfterSeconds: error.retryAfterSeconds ?? 0 };
+    if (record && refuserOf(error) !== 'server') return { kind: 'failed', ...said };
+    return stop({ kind: 'refused', ...said });
   }
 
   /**
    * Has a pod go, unless what a later look at the node shows speaks against it: marks and deletes it as the mark's answer
    * shows it, or has the Eviction API do both. Either demands the very pod that was judged.
    */
-  async #evict(record: EvictionRecord, pod: LivePod, found: NodeView, by: Method['kind']): Promise<void> {
+  async #evict(
+    record: EvictionRecord,
+    pod: LivePod | undefined,
+    found: NodeView,
+    by: Method['kind'],
+  ): Promise<PodOutcome> {
+    if (!pod) return GONE;
     let means = by;
     // Pods wait for their turn, and rules change: what is forbidden by now is not marked either.
     const rules = await this.#deps.rules(this.#partition.ref.cluster, found.stored?.guardRevision);
     if (rules !== found.rules) {
-      const view = { ...found, rules, verdict: judge(found.stored, found.look, rules) };
-      const verdict = await this.#verdict(view, record, pod);
-      if (verdict.kind !== 'evict') return this.#settle(record, pod, view);
+      const verdict = await this.#verdict(judgedBy({ ...found, rules }), record, pod);
+      if (verdict.kind !== 'evict') return verdict;
       means = verdict.by;
     }
     let shown: LivePod | undefined = pod;
@@ -259,14 +208,14 @@ export class Pass {
         }
         const view = await this.#look();
         const verdict = await this.#verdict(view, record, shown);
-        if (verdict.kind !== 'evict') return await this.#settle(record, shown, view);
+        if (verdict.kind !== 'evict') return verdict;
         // Its node went down meanwhile, say; then it is to be marked first.
         if (verdict.by !== means) {
           means = verdict.by;
           continue;
         }
         const notAfter = view.answeredAt + LOOK_MAX_AGE_MS;
-        return await this.#end(record, shown, { means, notAfter, lease: verdict.lease });
+        return await this.#remove(record, shown, verdict, notAfter);
       } catch (error) {
         // Nothing was sent: the node is to be looked at once more.
         if (error instanceof LateCallError) continue;
@@ -275,10 +224,11 @@ export class Pass {
         if (![404, 409].includes(error.status)) throw error;
         // 404, or a precondition failed: another pod has its name, or the pod changed since it was judged.
         shown = error.status === 404 && means === 'delete' ? undefined : await this.#api.getPod(record);
-        if (shown?.uid !== record.uid) return this.#ended(record, { outcome: 'gone' });
+        if (shown?.uid !== record.uid) return GONE;
       }
     }
-    this.failed.set(record.uid, `the pod or its node changed ${MAX_LOOKS} times while it was to be deleted`);
+    const error = `the pod or its node changed ${MAX_LOOKS} times while it was to be deleted`;
+    return { kind: 'failed', error, retryAfterSeconds: 0 };
   }
 
   /**
@@ -309,49 +259,73 @@ export class Pass {
     return now + MARK_MAX_AGE_MS;
   }
 
-  async #end(
+  async #remove(
     record: EvictionRecord,
     { uid, resourceVersion, moving }: LivePod,
-    { means, notAfter, lease }: Leave,
-  ): Promise<void> {
+    { by: means, lease }: Extract<Verdict, { kind: 'evict' }>,
+    notAfter: EpochMs,
+  ): Promise<PodOutcome> {
     const judged = { uid, resourceVersion };
     switch (means) {
       case 'delete':
         await this.#api.deletePod(record, judged, notAfter);
-        return this.#deleted(record, lease);
+        break;
       case 'evict': {
         const answer = await this.#api.evictPod(record, judged, notAfter);
-        if (answer.kind === 'evicted') return this.#deleted(record, lease);
+        if (answer.kind === 'evicted') break;
         const by = answer.by === 'admission' ? { by: answer.by } : {};
         const reason = moving ? `${BEING_MOVED} ${answer.reason}` : answer.reason;
-        this.blocked.set(uid, { ...by, reason });
-        return;
+        return { kind: 'blocked', block: { ...by, reason } };
       }
       default:
         means satisfies never;
     }
+    const lateMs = Math.max(0, this.#deps.clock.now() - record.fireAt);
+    return { kind: 'deleted', lateMs, ...(lease === undefined || lease === 'unread' ? {} : { lease }) };
+  }
+
+  /** Says at once what has happened, whatever becomes of the pass. */
+  #tell(record: EvictionRecord, outcome: PodOutcome): void {
+    const { metrics, log } = this.#deps;
+    const { ref } = this.#partition;
+    if (outcome.kind === 'deleted') {
+      const { kind: _kind, ...how } = outcome;
+      metrics.podDeleted(ref.cluster, how.lateMs / 1000);
+      log.info('eviction.done', { ...evictionRef(ref, record), ...how });
+    } else if (outcome.kind === 'end') {
+      const event = outcome.outcome === 'would-have' ? 'eviction.would-have' : 'eviction.gone';
+      log.info(event, evictionRef(ref, record));
+    }
+  }
+
+  /** A look at the node that begins no earlier than now; one look serves all who ask before it begins. */
+  #look(): Promise<NodeView> {
+    this.#nextLook ??= this.#looked.then(() => {
+      this.#nextLook = undefined;
+      const look = this.#lookNow();
+      this.#looked = look.catch(() => undefined);
+      return look;
+    });
+    return this.#nextLook;
   }
 
   /**
-   * A look at the node that begins no earlier than now; one look serves all who ask before it begins. What is stored of
-   * the node is read with it, unless it was `loaded` just now: since the pass began, a delta may have told that a taint
-   * came back, or that a node that is gone had lost its taints before.
+   * What is stored of the node is read with it, unless it was `loaded` just now: since the pass began, a delta may have told
+   * that a taint came back, or that a node that is gone had lost its taints before.
    */
-  #look(loaded?: Partition, foreseen?: Promise<NodeLife | undefined>): Promise<NodeView> {
+  async #lookNow(loaded?: Partition, foreseen?: Promise<NodeLife | undefined>): Promise<NodeView> {
     const { store, clock } = this.#deps;
     const { ref } = this.#partition;
-    return this.#looks.run(ref.node, async () => {
-      const at = clock.now();
-      const answering = this.#api.getNode(ref.node).then((live) => ({ live, answeredAt: clock.now() }));
-      const loading = loaded ?? store.load(ref, at, []);
-      const asking = foreseen ?? (this.#lease && this.#life().catch(() => undefined));
-      const [{ live, answeredAt }, { node: stored }, life] = await Promise.all([answering, loading, asking]);
-      const { taints, taintsStamp, zone } = live ?? {};
-      const look = { node: ref.node, at, taints, taintsStamp, zone, life };
-      // Asked for last: a server may take longer than rules are good for.
-      const rules = await this.#deps.rules(ref.cluster, stored?.guardRevision);
-      return { look, stored, answeredAt, rules, verdict: judge(stored, look, rules) };
-    });
+    const at = clock.now();
+    const answering = this.#api.getNode(ref.node).then((live) => ({ live, answeredAt: clock.now() }));
+    const loading = loaded ?? store.load(ref, at, []);
+    const asking = foreseen ?? (this.#lease && this.#life().catch(() => undefined));
+    const [{ live, answeredAt }, { node: stored }, life] = await Promise.all([answering, loading, asking]);
+    const { taints, taintsStamp, zone } = live ?? {};
+    const look = { node: ref.node, at, taints, taintsStamp, zone, life };
+    // Asked for last: a server may take longer than rules are good for.
+    const rules = await this.#deps.rules(ref.cluster, stored?.guardRevision);
+    return judgedBy({ look, stored, answeredAt, rules });
   }
 
   /**
@@ -406,32 +380,16 @@ export class Pass {
     this.#lease = { askedAt, life };
     return life;
   }
-
-  #deleted(record: EvictionRecord, lease: Lapse | 'unread' | undefined): void {
-    const { clock, metrics, log } = this.#deps;
-    const lateMs = Math.max(0, clock.now() - record.fireAt);
-    this.ends.push(ending(record, { outcome: 'done', lateMs }, record.version));
-    this.events.push(markingForDeletion(record));
-    metrics.podDeleted(this.#partition.ref.cluster, lateMs / 1000);
-    const why = lease === undefined || lease === 'unread' ? {} : { lease };
-    log.info('eviction.done', { ...evictionRef(this.#partition.ref, record), lateMs, ...why });
-  }
-
-  #ended(
-    record: EvictionRecord,
-    { outcome, deleted }: Pick<Extract<Verdict, { kind: 'end' }>, 'outcome' | 'deleted'>,
-  ): void {
-    this.ends.push(ending(record, { outcome, ...(deleted ? { deleted } : {}) }, record.version));
-    const event = outcome === 'would-have' ? 'eviction.would-have' : 'eviction.gone';
-    this.#deps.log.info(event, evictionRef(this.#partition.ref, record));
-  }
 }
 
 /** Whether a pod goes only if the node's Lease has expired, and nobody knows that. */
 const isUnread = (verdict: Verdict): boolean => verdict.kind === 'evict' && verdict.lease === 'unread';
 
-/** A view with more of the look. */
-function lookedAgain(view: NodeView, more: Pick<NodeLook, 'life'>): NodeView {
-  const look = { ...view.look, ...more };
-  return { ...view, look, verdict: judge(view.stored, look, view.rules) };
+/** A view that decides by what it says of the node and of the rules. */
+function judgedBy(view: Omit<NodeView, 'verdict'>): NodeView {
+  return { ...view, verdict: judge(view.stored, view.look, view.rules) };
 }
+
+/** A view with more of the look. */
+const lookedAgain = (view: NodeView, more: Pick<NodeLook, 'life'>): NodeView =>
+  judgedBy({ ...view, look: { ...view.look, ...more } });

@@ -1,0 +1,334 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { Brake } from '#shared/eviction/brake.ts';
+import {
+  type DonePass,
+  endsOf,
+  momentsOf,
+  needsCommit,
+  type PodOutcome,
+  recordOf,
+  type Settled,
+} from '#shared/eviction/outcome.ts';
+import type { Rules } from '#shared/eviction/policy.ts';
+import type { EvictionRecord, NodeState, Partition } from '#shared/eviction/records.ts';
+import { after, at, nodeDelta, pod, rules } from './builders.ts';
+
+const NOW = at(60);
+const moment = { now: NOW, random: 1 };
+const paused: Brake = { kind: 'paused' };
+const whilePaused: Rules = { ...rules, policy: { ...rules.policy, mode: 'paused' } };
+const byEvictionApi: Rules = {
+  ...rules,
+  policy: { ...rules.policy, method: { kind: 'evict', deadlineMs: 60_000, afterDeadline: 'never' } },
+};
+
+/** Three pods that are due at second 60. */
+const before: Partition = after(nodeDelta(1, { pods: [pod('u1'), pod('u2'), pod('u3')] }));
+
+const recordNamed = (uid: string, { scheduled }: Partition = before): EvictionRecord => {
+  const record = scheduled.get(pod(uid).uid);
+  assert.ok(record);
+  return record;
+};
+
+/** A pass that came to this with the first pods. */
+const passOf = (...outcomes: readonly (PodOutcome | Pick<Settled, 'outcome' | 'turn'>)[]): DonePass => ({
+  before,
+  outOfReach: false,
+  settled: outcomes.map((each, index) => {
+    const settled =
+      'outcome' in each && typeof each.outcome === 'object' ? each : { outcome: each as PodOutcome };
+    return { record: recordNamed(`u${index + 1}`), ...settled };
+  }),
+});
+
+const rescheduled = (uid = 'u1'): PodOutcome => ({
+  kind: 'reschedule',
+  record: { ...recordNamed(uid), fireAt: at(90) },
+});
+const held = (uid = 'u1', until?: number): PodOutcome => ({
+  kind: 'hold',
+  record: {
+    ...recordNamed(uid),
+    held: { by: paused, since: NOW, ...(until === undefined ? {} : { until }) },
+  },
+});
+const failed: PodOutcome = { kind: 'failed', error: 'refused', retryAfterSeconds: 0 };
+const refused: PodOutcome = { kind: 'refused', error: 'no answer', retryAfterSeconds: 0 };
+const blocked: PodOutcome = { kind: 'blocked', block: { reason: 'its budget' } };
+const deleted: PodOutcome = { kind: 'deleted', lateMs: 5 };
+const gone: PodOutcome = { kind: 'end', outcome: 'gone' };
+const cancelled: PodOutcome = { kind: 'cancel', because: 'taint-removed' };
+const waiting: Pick<Settled, 'outcome' | 'turn'> = {
+  outcome: { kind: 'waiting', turn: { turnAt: at(70) } },
+  turn: { turnAt: at(70) },
+};
+
+const withNode = (more: Partial<NodeState>, partition: Partition = before): Partition => {
+  assert.ok(partition.node);
+  return { ...partition, node: { ...partition.node, ...more } };
+};
+
+/** What is written, by pod, and told. */
+function written(pass: DonePass, found: Partition = before, by: Rules = rules) {
+  const { result, change } = { change: undefined, ...recordOf(pass, found, by, moment) };
+  return {
+    result,
+    change,
+    schedule: change?.schedule.map(({ uid }) => uid) ?? [],
+    told: result.told.map(({ record, note }) => [record.uid, note.what]),
+  };
+}
+
+describe('how records end is recorded', () => {
+  test('of pods that went, by us or otherwise, and of no others', () => {
+    const pass = passOf(deleted, { ...gone, deleted: { by: 'other', at: at(30) } } as PodOutcome, cancelled);
+    assert.deepEqual(
+      endsOf(pass.settled).map(({ uid, outcome, lateMs, deleted }) => ({ uid, outcome, lateMs, deleted })),
+      [
+        { uid: 'u1', outcome: 'done', lateMs: 5, deleted: undefined },
+        { uid: 'u2', outcome: 'gone', lateMs: undefined, deleted: { by: 'other', at: at(30) } },
+      ],
+    );
+  });
+
+  test('without a lock, where nothing else is to be written', () => {
+    const unlocked = [
+      deleted,
+      gone,
+      { kind: 'behind' },
+      { kind: 'fault', error: new Error('ours') },
+    ] as const;
+    for (const outcome of unlocked) assert.equal(needsCommit(passOf(outcome), NOW), false);
+    for (const outcome of [cancelled, rescheduled(), held(), waiting, blocked, failed, refused])
+      assert.equal(needsCommit(passOf(deleted, outcome), NOW), true);
+  });
+
+  test('under the lock, where the next try of what failed is due', () => {
+    const retry = { attempts: 1, since: at(1), error: 'refused', everything: false };
+    const pass = passOf(deleted);
+    const due = withNode({ retry: { ...retry, nextTryAt: NOW } });
+    const later = withNode({ retry: { ...retry, nextTryAt: NOW + 1 } });
+    assert.equal(needsCommit({ ...pass, before: due }, NOW), true);
+    assert.equal(needsCommit({ ...pass, before: later }, NOW), false);
+    assert.equal(recordOf({ ...pass, before: due }, due, rules, moment).change?.node?.retry, undefined);
+  });
+});
+
+describe('moments are armed', () => {
+  test('of what moved, waits, or is held until one, each once', () => {
+    const pass = passOf(rescheduled('u1'), waiting, held('u3', at(90)));
+    assert.deepEqual(momentsOf(pass), [at(90), at(70)]);
+    assert.deepEqual(momentsOf(passOf(held(), deleted, failed)), []);
+  });
+
+  test('not again where another pod is held until then', () => {
+    const other = { ...recordNamed('u2'), held: { by: paused, since: at(0), until: at(90) } };
+    const scheduled = new Map(before.scheduled).set(other.uid, other);
+    const pass = { ...passOf(held('u1', at(90))), before: { ...before, scheduled } };
+    assert.deepEqual(momentsOf(pass), []);
+  });
+});
+
+describe('an outcome is written and told', () => {
+  test('of what is needed no more, moved, held or waits for its turn', () => {
+    const { change, schedule, told, result } = written(
+      passOf(cancelled, rescheduled('u2'), held('u3')),
+      before,
+      whilePaused,
+    );
+    assert.deepEqual(schedule, ['u2', 'u3']);
+    assert.deepEqual(told, [
+      ['u2', 'moved'],
+      ['u3', 'held'],
+    ]);
+    assert.deepEqual(
+      change?.end.map(({ uid, outcome, cancelled }) => [uid, outcome, cancelled]),
+      [['u1', 'cancelled', 'taint-removed']],
+    );
+    assert.equal(result.cancelled, change?.end);
+    assert.deepEqual(
+      [change?.live, change?.node, result.moved, result.observed],
+      [true, undefined, false, false],
+    );
+  });
+
+  test('of a pod that waits, with its turn, which is told to nobody', () => {
+    const { change, told } = written(passOf(waiting));
+    assert.deepEqual([change?.schedule, told], [[{ ...recordNamed('u1'), turnAt: at(70) }], []]);
+  });
+
+  test('of a pod that is held as it was before, but not told again', () => {
+    const record = { ...recordNamed('u1'), held: { by: paused, since: at(0) } };
+    const found = { ...before, scheduled: new Map(before.scheduled).set(record.uid, record) };
+    const { schedule, told } = written(passOf(held()), found, whilePaused);
+    assert.deepEqual([schedule, told], [['u1'], []]);
+  });
+
+  test('of a pod that is held where the cluster is only observed', () => {
+    const record: PodOutcome = {
+      kind: 'hold',
+      record: { ...recordNamed('u1'), held: { by: { kind: 'observe' }, since: NOW } },
+    };
+    const observing: Rules = { ...rules, policy: { ...rules.policy, mode: 'observe' } };
+    const { told, result } = written(passOf(record), before, observing);
+    assert.deepEqual([told, result.observed], [[['u1', 'would-have']], true]);
+  });
+
+  test('of none that only went, of one that what is about to be told may put off, or of a fault', () => {
+    const { change, result } = written(passOf(deleted, { kind: 'behind' }, { kind: 'fault', error: 'ours' }));
+    assert.deepEqual([change, result.moved, result.retry], [undefined, false, undefined]);
+  });
+});
+
+describe('an outcome that holds no more is not written, and the node is looked at again', () => {
+  const record = recordNamed('u1');
+  const changed: readonly [string, Partition, Rules?][] = [
+    ['its record ended', { ...before, scheduled: new Map() }],
+    [
+      'something newer was told of it',
+      after(nodeDelta(1, { pods: [pod('u1')] }), nodeDelta(2, { pods: [pod('u1', { tolerations: [] })] })),
+    ],
+    [
+      'another pass moved its deadline',
+      { ...before, scheduled: new Map([[record.uid, { ...record, fireAt: at(80) }]]) },
+    ],
+    ['something newer was told of its node', withNode({ version: { epoch: 1, sequence: 9 } })],
+    ['its node was told of for the first time', { ...before, node: undefined }],
+    ['all pods of its node were told of anew', withNode({ podsVersion: { epoch: 1, sequence: 9 } })],
+  ];
+  for (const [name, found] of changed) {
+    test(name, () => {
+      for (const outcome of [cancelled, rescheduled(), held()]) {
+        const { change, result } = written(passOf(outcome), found, whilePaused);
+        assert.deepEqual([change, result.moved, result.told], [undefined, true, []]);
+      }
+    });
+  }
+
+  test('nothing holds it any more', () => {
+    const { change, result } = written(passOf(held()));
+    assert.deepEqual([change, result.moved], [undefined, true]);
+  });
+
+  test('but where another pass moved its deadline to the same moment, it holds', () => {
+    const found = { ...before, scheduled: new Map([[record.uid, { ...record, fireAt: at(90) }]]) };
+    const { schedule, told, result } = written(passOf(rescheduled()), found);
+    assert.deepEqual([schedule, told, result.moved], [['u1'], [], false]);
+  });
+});
+
+describe('what failed is tried again', () => {
+  test('a pod by itself, by its node’s next try', () => {
+    const { change, schedule, result } = written(passOf(deleted, failed, gone));
+    assert.deepEqual(schedule, ['u2']);
+    assert.deepEqual(change?.schedule[0]?.failure, { since: NOW, error: 'refused' });
+    assert.deepEqual(change?.node?.retry, result.retry);
+    assert.deepEqual(
+      [result.retry?.attempts, result.retry?.everything, result.unnoted],
+      [1, false, undefined],
+    );
+  });
+
+  test('all that is left, where the cluster lets nothing be done: by its first word, not before the longest time it asked for', () => {
+    const patient = { kind: 'refused', error: 'too many requests', retryAfterSeconds: 100 } as const;
+    const { schedule, result } = written(
+      passOf(refused, patient, { ...failed, retryAfterSeconds: 20 } as PodOutcome),
+    );
+    assert.deepEqual(schedule, ['u3']);
+    assert.deepEqual([result.retry?.error, result.retry?.everything], ['no answer', true]);
+    assert.equal(result.retry?.nextTryAt, NOW + 100_000);
+  });
+
+  test('not before the time that was asked for with a single pod', () => {
+    const { result } = written(passOf({ ...failed, retryAfterSeconds: 20 } as PodOutcome));
+    assert.equal(result.retry?.nextTryAt, NOW + 20_000);
+  });
+
+  test('more seldom, where the cluster is out of reach', () => {
+    const wait = (outOfReach: boolean) =>
+      (written({ ...passOf(refused), outOfReach }).result.retry?.nextTryAt ?? 0) - NOW;
+    assert.ok(wait(true) > wait(false));
+  });
+
+  test('with the next try that another pass set, which arms it', () => {
+    const retry = { attempts: 1, nextTryAt: at(61), since: at(60), error: 'refused', everything: true };
+    const { change, result } = written(passOf(refused), withNode({ retry }));
+    assert.deepEqual([change?.node?.retry?.nextTryAt, result.retry], [at(61), undefined]);
+  });
+
+  test('by its message, where nothing is known of the node', () => {
+    const found = { ...before, node: undefined };
+    for (const [outcome, error] of [
+      [failed, 'refused'],
+      [refused, 'no answer'],
+    ] as const)
+      assert.equal(written(passOf(outcome), found).result.unnoted, error);
+    assert.equal(written(passOf(failed), { ...found, scheduled: new Map() }).result.unnoted, undefined);
+  });
+
+  test('for so long as policy has it; then it is given up, once in its turn', () => {
+    const { giveUpAfterMs } = rules.policy;
+    const late = { now: at(60) + giveUpAfterMs, random: 1 };
+    const retry = { attempts: 9, nextTryAt: late.now, since: at(60), error: 'no answer', everything: true };
+    const found = withNode({ retry });
+    const given = recordOf(passOf(refused), found, rules, late);
+    assert.deepEqual(
+      given.result.gaveUp.map(({ uid }) => uid),
+      ['u1', 'u2', 'u3'],
+    );
+    assert.deepEqual(
+      given.result.told.map(({ note }) => note.what),
+      ['gave-up', 'gave-up', 'gave-up'],
+    );
+    // A turn that was taken counts, and so does what had another outcome.
+    const turn = { turnAt: late.now };
+    const others = passOf({ outcome: refused, turn }, gone);
+    assert.deepEqual(
+      recordOf(others, found, rules, late).result.gaveUp.map(({ uid }) => uid),
+      ['u3'],
+    );
+  });
+
+  test('a turn counts for a record that is due, and for none whose deadline moved', () => {
+    const turned = passOf({ outcome: failed, turn: { turnAt: at(60) } });
+    assert.equal(written(turned).change?.schedule[0]?.turnAt, at(60));
+    const record = { ...recordNamed('u1'), fireAt: NOW + 1 };
+    const found = { ...before, scheduled: new Map([[record.uid, record]]) };
+    assert.equal(written(turned, found).change, undefined);
+    const later = passOf(waiting);
+    assert.deepEqual(written(later, found).change?.schedule, [record]);
+  });
+});
+
+describe('what the Eviction API refuses', () => {
+  test('is asked for again, and has not failed', () => {
+    const { change, schedule, told, result } = written(passOf(blocked, deleted), before, byEvictionApi);
+    assert.deepEqual([schedule, told], [['u1'], [['u1', 'blocked']]]);
+    assert.equal(change?.schedule[0]?.blocked?.reason, 'its budget');
+    assert.equal(result.askAgainAt, NOW + 5_000);
+    assert.deepEqual([change?.node?.blocked?.nextTryAt, change?.node?.retry], [NOW + 5_000, undefined]);
+  });
+
+  test('is asked for sooner again where one of its node went', () => {
+    const blockedSince = { since: at(50), nextTryAt: at(55), reason: 'its budget' };
+    const scheduled = new Map(
+      [...before.scheduled].map(([uid, each]) => [uid, { ...each, blocked: blockedSince }]),
+    );
+    const found = { ...withNode({ blocked: { attempts: 3, nextTryAt: NOW } }), scheduled };
+    const asks = (pass: DonePass) => (written(pass, found, byEvictionApi).result.askAgainAt ?? 0) - NOW;
+    assert.deepEqual([asks(passOf(blocked, deleted)), asks(passOf(blocked))], [5_000, 40_000]);
+  });
+
+  test('has failed once it was refused for as long as policy has it', () => {
+    const record = {
+      ...recordNamed('u1'),
+      blocked: { since: at(0), nextTryAt: at(60), reason: 'its budget' },
+    };
+    const found = { ...before, scheduled: new Map(before.scheduled).set(record.uid, record) };
+    const { change, result } = written(passOf(blocked), found, byEvictionApi);
+    assert.equal(change?.schedule[0]?.failure?.error, 'its budget');
+    assert.deepEqual([result.askAgainAt, result.retry?.error], [undefined, 'its budget']);
+  });
+});

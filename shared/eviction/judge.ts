@@ -16,6 +16,7 @@ import type { Method, Rules } from './policy.ts';
 import {
   type CancelReason,
   type EvictionRecord,
+  type Held,
   type NodeState,
   type TimedTaint,
   whyCancelled,
@@ -72,7 +73,7 @@ export type Verdict =
   /** Live state moves the deadline; the record as it is to be stored. */
   | { readonly kind: 'reschedule'; readonly record: EvictionRecord }
   /** The rules of the cluster forbid it for now; the record as it is to be stored. */
-  | { readonly kind: 'hold'; readonly record: EvictionRecord }
+  | { readonly kind: 'hold'; readonly record: EvictionRecord & { readonly held: Held } }
   /**
    * Somebody wrote the node's taints since the relay last told of them: what it tells next may put the pod off, for
    * a taint that went and came back starts its countdown anew.

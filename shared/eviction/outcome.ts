@@ -65,7 +65,7 @@ export function momentsOf({ before, settled }: DonePass): readonly EpochMs[] {
   const moments = settled.flatMap(({ record, outcome }) => {
     if (outcome.kind === 'reschedule') return outcome.record.fireAt;
     if (outcome.kind === 'waiting') return ownMomentOf({ ...record, ...outcome.turn });
-    const until = outcome.kind === 'hold' ? outcome.record.held?.until : undefined;
+    const until = outcome.kind === 'hold' ? outcome.record.held.until : undefined;
     return until === undefined || armed.has(until) ? [] : until;
   });
   return [...new Set(moments)];
@@ -104,7 +104,7 @@ export function recordOf(
     /** What became of records, each as it is to be stored. */
     told: schedule.flatMap((record) => {
       const note = noteOf(scheduled.get(record.uid), record);
-      // None is freed by a pass.
+      // Equivalent mutants (ConditionalExpression, StringLiteral): No pass frees a pod: the check is for the type.
       return note && note.what !== 'freed' ? { record, note } : [];
     }),
     /** The cluster is only observed: nothing will come of what was told. */
@@ -159,16 +159,15 @@ function standing({ before, settled, outOfReach }: DonePass, found: Partition, r
       case 'reschedule':
         if (stands(outcome.record)) schedule.push(outcome.record);
         break;
-      case 'hold': {
-        const by = outcome.record.held?.by;
+      case 'hold':
         // Who wakes what is held has done so already if nothing holds it by now.
-        if (!by || !mayStillHold(by, rules, now)) moved = true;
+        if (!mayStillHold(outcome.record.held.by, rules, now)) moved = true;
         else if (stands(outcome.record)) schedule.push(outcome.record);
         break;
-      }
       case 'waiting': {
         const waits = left.get(uid);
-        if (waits && left.delete(uid)) schedule.push(waits);
+        if (waits) schedule.push(waits);
+        left.delete(uid);
         break;
       }
       case 'blocked':
@@ -184,7 +183,9 @@ function standing({ before, settled, outOfReach }: DonePass, found: Partition, r
       case 'end':
         if (isUntouched(before, found, record)) left.delete(uid);
         break;
+      // Equivalent mutant (StringLiteral): Nothing is done about it here.
       case 'behind':
+      // Equivalent mutants (ConditionalExpression, StringLiteral): Nothing is done about it here.
       case 'fault':
         break;
       default:
@@ -212,6 +213,7 @@ function isUntouched(before: Partition, found: Partition, record: EvictionRecord
   return (
     stored !== undefined &&
     same(stored.version, record.version) &&
+    // Equivalent mutant (OptionalChaining): What was due stood before.
     [before.scheduled.get(record.uid)?.fireAt, record.fireAt].includes(stored.fireAt) &&
     same(found.node?.version, before.node?.version) &&
     same(found.node?.podsVersion, before.node?.podsVersion)

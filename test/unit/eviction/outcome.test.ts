@@ -112,14 +112,16 @@ describe('how records end is recorded', () => {
     const later = withNode({ retry: { ...retry, nextTryAt: NOW + 1 } });
     assert.equal(needsCommit({ ...pass, before: due }, NOW), true);
     assert.equal(needsCommit({ ...pass, before: later }, NOW), false);
+    assert.equal(needsCommit({ ...pass, before: { ...before, node: undefined } }, NOW), false);
     assert.equal(recordOf({ ...pass, before: due }, due, rules, moment).change?.node?.retry, undefined);
   });
 });
 
 describe('moments are armed', () => {
   test('of what moved, waits, or is held until one, each once', () => {
-    const pass = passOf(rescheduled('u1'), waiting, held('u3', at(90)));
-    assert.deepEqual(momentsOf(pass), [at(90), at(70)]);
+    const pass = passOf(rescheduled('u1'), waiting, held('u3', at(95)));
+    assert.deepEqual(momentsOf(pass), [at(90), at(70), at(95)]);
+    assert.deepEqual(momentsOf(passOf(rescheduled('u1'), held('u2', at(90)))), [at(90)]);
     assert.deepEqual(momentsOf(passOf(held(), deleted, failed)), []);
   });
 
@@ -128,6 +130,8 @@ describe('moments are armed', () => {
     const scheduled = new Map(before.scheduled).set(other.uid, other);
     const pass = { ...passOf(held('u1', at(90))), before: { ...before, scheduled } };
     assert.deepEqual(momentsOf(pass), []);
+    const alone = { ...before, scheduled: new Map([[other.uid, other]]) };
+    assert.deepEqual(momentsOf({ ...passOf(deleted, held()), before: alone }), []);
   });
 });
 
@@ -152,6 +156,17 @@ describe('an outcome is written and told', () => {
       [change?.live, change?.node, result.moved, result.observed],
       [true, undefined, false, false],
     );
+  });
+
+  test('where as many are needed no more as moved', () => {
+    const { change } = written(passOf(cancelled, rescheduled('u2')), structuredClone(before));
+    assert.deepEqual([change?.end.length, change?.schedule.length], [1, 1]);
+  });
+
+  test('where nothing is known of the node, as nothing was', () => {
+    const unknown = { ...before, node: undefined };
+    const { change, result } = written({ ...passOf(cancelled), before: unknown }, unknown);
+    assert.deepEqual([change?.end.length, change?.live, result.moved, result.gaveUp], [1, false, false, []]);
   });
 
   test('of a pod that waits, with its turn, which is told to nobody', () => {
@@ -252,6 +267,13 @@ describe('what failed is tried again', () => {
     assert.ok(wait(true) > wait(false));
   });
 
+  test('as soon as ever, where single pods fail beside a cluster that is out of reach', () => {
+    const [near, far] = [false, true].map(
+      (outOfReach) => written({ ...passOf(failed), outOfReach }).result.retry,
+    );
+    assert.deepEqual(near, far);
+  });
+
   test('with the next try that another pass set, which arms it', () => {
     const retry = { attempts: 1, nextTryAt: at(61), since: at(60), error: 'refused', everything: true };
     const { change, result } = written(passOf(refused), withNode({ retry }));
@@ -269,8 +291,7 @@ describe('what failed is tried again', () => {
   });
 
   test('for so long as policy has it; then it is given up, once in its turn', () => {
-    const { giveUpAfterMs } = rules.policy;
-    const late = { now: at(60) + giveUpAfterMs, random: 1 };
+    const late = { now: at(60) + rules.policy.giveUpAfterMs, random: 1 };
     const retry = { attempts: 9, nextTryAt: late.now, since: at(60), error: 'no answer', everything: true };
     const found = withNode({ retry });
     const given = recordOf(passOf(refused), found, rules, late);
@@ -282,13 +303,29 @@ describe('what failed is tried again', () => {
       given.result.told.map(({ note }) => note.what),
       ['gave-up', 'gave-up', 'gave-up'],
     );
-    // A turn that was taken counts, and so does what had another outcome.
-    const turn = { turnAt: late.now };
-    const others = passOf({ outcome: refused, turn }, gone);
+    // A turn that was taken counts.
+    const others = passOf({ outcome: refused, turn: { turnAt: late.now } });
     assert.deepEqual(
       recordOf(others, found, rules, late).result.gaveUp.map(({ uid }) => uid),
-      ['u3'],
+      ['u2', 'u3'],
     );
+  });
+
+  test('and is given up alone, whatever else its node’s pods came to', () => {
+    const late = { now: at(60) + rules.policy.giveUpAfterMs, random: 1 };
+    const retry = { attempts: 9, nextTryAt: late.now, since: at(60), error: 'no answer', everything: true };
+    const found = withNode({ retry });
+    const governing: Rules = { ...byEvictionApi, policy: { ...byEvictionApi.policy, mode: 'paused' } };
+    const gaveUpBeside = (outcome: PodOutcome | typeof waiting, at: Partition = found) =>
+      recordOf(passOf(outcome, refused), at, governing, late).result.gaveUp.map(({ uid }) => uid);
+    const turn = { turnAt: at(60) };
+    const waits = { outcome: { kind: 'waiting', turn } as const, turn };
+    for (const outcome of [deleted, gone, cancelled, rescheduled(), held(), waits, blocked])
+      assert.deepEqual(gaveUpBeside(outcome), ['u2', 'u3']);
+    // What was scheduled anew since is not what went.
+    const anew = { ...recordNamed('u1'), version: { epoch: 1, sequence: 9 } };
+    const scheduled = new Map(found.scheduled).set(anew.uid, anew);
+    assert.deepEqual(gaveUpBeside(gone, { ...found, scheduled }), ['u1', 'u2', 'u3']);
   });
 
   test('a turn counts for a record that is due, and for none whose deadline moved', () => {
@@ -299,6 +336,7 @@ describe('what failed is tried again', () => {
     assert.equal(written(turned, found).change, undefined);
     const later = passOf(waiting);
     assert.deepEqual(written(later, found).change?.schedule, [record]);
+    assert.equal(written(later, { ...found, scheduled: new Map() }).change, undefined);
   });
 });
 

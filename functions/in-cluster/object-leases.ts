@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { faultsSchema } from '#shared/clusters/fault.ts';
 import {
   type Bid,
   bidSchema,
@@ -52,6 +53,7 @@ const reportSchema = z.object({
   nodes: z.int().nonnegative().exactOptional(),
   version: z.string().exactOptional(),
   breakerOpen: z.boolean().exactOptional(),
+  faults: faultsSchema.exactOptional(),
   bid: bidSchema.exactOptional(),
 });
 
@@ -92,7 +94,7 @@ export class ObjectLeases implements Leases, Pick<LeaseReader, 'epoch'> {
     await this.#change(cluster, ({ record, transitions }) => {
       taken = undefined;
       if (!isSameLease(record, seen)) return undefined;
-      const { bid: _bid, breakerOpen: _breakerOpen, ...known } = record ?? { cluster };
+      const { bid: _bid, breakerOpen: _breakerOpen, faults: _faults, ...known } = record ?? { cluster };
       const epoch = nextEpoch(record?.epoch, now);
       taken = { ...known, holder, version: VERSION, epoch, renewals: 0, renewedAt: now };
       return { record: taken, transitions: transitions + 1, acquiredAt: microTime(now) };
@@ -102,7 +104,7 @@ export class ObjectLeases implements Leases, Pick<LeaseReader, 'epoch'> {
 
   async renew(
     lease: Lease,
-    { renewedAt, heardAt, nodes, breakerOpen, declines }: LeaseReport,
+    { renewedAt, heardAt, nodes, breakerOpen, faults, declines }: LeaseReport,
   ): Promise<Lease | undefined> {
     let renewed: Lease | undefined;
     await this.#change(lease.cluster, ({ record }) => {
@@ -114,6 +116,7 @@ export class ObjectLeases implements Leases, Pick<LeaseReader, 'epoch'> {
         ...(heardAt === undefined ? {} : { heardAt }),
         ...(nodes === undefined ? {} : { nodes }),
         ...(breakerOpen === undefined ? {} : { breakerOpen }),
+        ...(faults === undefined ? {} : { faults }),
         ...(bid === undefined || declines ? {} : { bid }),
       };
       return { record: renewed };
@@ -243,7 +246,7 @@ export function leaseObject(
 
 /** The epoch stays, so that it never goes back. */
 function free(record: LeaseRecord): LeaseRecord {
-  const { holder: _holder, version: _version, breakerOpen: _breakerOpen, ...rest } = record;
+  const { holder: _holder, version: _version, breakerOpen: _breaker, faults: _faults, ...rest } = record;
   return rest;
 }
 

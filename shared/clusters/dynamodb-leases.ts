@@ -5,6 +5,7 @@ import type { DynamoDbTable, Item, Key } from '#shared/store/dynamodb-table.ts';
 import { parseStored } from '#shared/store/stored.ts';
 import { epochMs } from '#shared/time/epoch-ms.ts';
 import { VERSION } from '#shared/version.ts';
+import { faultsSchema } from './fault.ts';
 import {
   type Bid,
   bidSchema,
@@ -30,6 +31,7 @@ const recordSchema = z.object({
   version: z.string().exactOptional(),
   breakerOpen: z.boolean().exactOptional(),
   bid: bidSchema.exactOptional(),
+  faults: z.object({ epoch: z.int(), list: faultsSchema }).exactOptional(),
   senders: z.object({ epoch: z.int(), ids: z.array(z.string()) }).exactOptional(),
 });
 
@@ -72,7 +74,7 @@ export class DynamoDbLeases implements Leases, LeaseReader {
       key: leaseKey(cluster),
       set: {
         ...{ holder, version: VERSION, epoch, renewals: 0, renewedAt: now, senders },
-        ...{ breakerOpen: undefined, bid: undefined },
+        ...{ breakerOpen: undefined, faults: undefined, bid: undefined },
       },
       expected: { holder: found?.holder, epoch: found?.epoch, renewals: found?.renewals },
     });
@@ -81,7 +83,7 @@ export class DynamoDbLeases implements Leases, LeaseReader {
 
   async renew(
     { cluster, holder, epoch }: Lease,
-    { renewedAt, heardAt, nodes, breakerOpen, declines }: LeaseReport,
+    { renewedAt, heardAt, nodes, breakerOpen, faults, declines }: LeaseReport,
   ): Promise<Lease | undefined> {
     const item = await this.#table.update({
       key: leaseKey(cluster),
@@ -90,6 +92,7 @@ export class DynamoDbLeases implements Leases, LeaseReader {
         ...(heardAt === undefined ? {} : { heardAt }),
         ...(nodes === undefined ? {} : { nodes }),
         ...(breakerOpen === undefined ? {} : { breakerOpen }),
+        ...(faults === undefined ? {} : { faults: { epoch, list: faults } }),
         ...(declines ? { bid: undefined } : {}),
       },
       // Added, not set: a renewal that the client sends again, because its answer was lost, is not refused.
@@ -116,7 +119,7 @@ export class DynamoDbLeases implements Leases, LeaseReader {
   async release({ cluster, holder, epoch }: Lease): Promise<void> {
     await this.#table.update({
       key: leaseKey(cluster),
-      set: { holder: undefined, version: undefined, breakerOpen: undefined },
+      set: { holder: undefined, version: undefined, breakerOpen: undefined, faults: undefined },
       expected: { holder, epoch },
     });
   }
@@ -141,13 +144,17 @@ const withSender = (sender: string, before: readonly string[] = []): readonly st
 const recordOf = (cluster: ClusterName, item: Item): LeaseRecord =>
   spoken(cluster, parseStored(recordSchema, item, `lease of cluster ${cluster}`));
 
-/** A relay of a release that names no senders leaves those of the one before it: they say nothing of its epoch. */
+/**
+ * A relay of a release that names no senders, or reports no faults, leaves those of the one before it: they say nothing of its
+ * epoch, nor of a lease that nobody holds.
+ */
 const spoken = (
   cluster: ClusterName,
-  { senders, ...record }: z.output<typeof recordSchema>,
+  { senders, faults, ...record }: z.output<typeof recordSchema>,
 ): LeaseRecord => ({
   cluster,
   ...record,
+  ...(faults?.epoch === record.epoch && record.holder !== undefined ? { faults: faults.list } : {}),
   ...(senders?.epoch === record.epoch ? { senders: senders.ids } : {}),
 });
 

@@ -23,12 +23,17 @@ export const FAULT_TYPES = [
 
 export type FaultType = (typeof FAULT_TYPES)[number];
 
+/** A lease carries no more of them, because each renewal costs what it holds. */
+export const MAX_FAULTS = 8;
+/** Characters of a fault's `error`. */
+export const MAX_FAULT_TEXT = 300;
+
 /** Something wrong with a cluster, as the holder of its lease reports it. Not reported any more: it is over. */
 export interface Fault {
   readonly type: FaultType;
   /** When it began, by the holder's clock. */
   readonly since: EpochMs;
-  /** One sentence, cut to 300 characters. */
+  /** One sentence, cut to {@link MAX_FAULT_TEXT}. */
   readonly error: string;
   /** With `list-failing` and `watch-failing`. */
   readonly resource?: 'nodes' | 'pods';
@@ -42,7 +47,12 @@ export const faultSchema: z.ZodType<Fault> = z.object({
   type: z.enum(FAULT_TYPES),
   since: z.int(),
   error: z.string(),
-  resource: z.enum(['nodes', 'pods']).optional(),
-  status: z.int().optional(),
-  count: z.int().optional(),
-}) as z.ZodType<Fault>;
+  resource: z.enum(['nodes', 'pods']).exactOptional(),
+  status: z.int().exactOptional(),
+  count: z.int().exactOptional(),
+});
+
+/** Faults as they are stored. A newer release may know others: those are skipped, and the lease can be read all the same. */
+export const faultsSchema = z
+  .array(z.unknown())
+  .transform((stored): readonly Fault[] => stored.flatMap((each) => faultSchema.safeParse(each).data ?? []));

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import type { Fault } from './fault.ts';
 import { recently } from './recently.ts';
 import type { StuckPod } from './stuck.ts';
 
@@ -45,6 +46,8 @@ export interface LeaseRecord {
   readonly version?: string;
   /** Whether that relay has stopped asking the cluster's API server for some seconds, because it does not answer. */
   readonly breakerOpen?: boolean;
+  /** What that relay finds wrong with the cluster. Absent: nobody holds the lease, it was just taken, or that release reports no faults. */
+  readonly faults?: readonly Fault[];
   /** Who asks for it; stays when it is released, and ends when it is taken. */
   readonly bid?: Bid;
   /**
@@ -60,7 +63,8 @@ export interface Lease extends LeaseRecord {
 }
 
 /** What a holder says of itself and the cluster as it renews; what it does not know stays as it was. */
-export interface LeaseReport extends Pick<LeaseRecord, 'renewedAt' | 'heardAt' | 'nodes' | 'breakerOpen'> {
+export interface LeaseReport
+  extends Pick<LeaseRecord, 'renewedAt' | 'heardAt' | 'nodes' | 'breakerOpen' | 'faults'> {
   /** Ends the bid that there is. */
   readonly declines?: true;
 }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import type { Fault } from '#shared/clusters/fault.ts';
 import type { Lease, LeaseReader, LeaseRecord, Leases } from '#shared/clusters/lease.ts';
 import type { StuckPod } from '#shared/clusters/stuck.ts';
 import { type ClusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
@@ -131,6 +132,28 @@ export function leaseContract(name: string, make: () => Promise<LeasesUnderContr
       await leases.release(told);
       const free = await leases.look(cluster);
       assert.deepEqual([free?.version, free?.breakerOpen], [undefined, undefined]);
+    });
+
+    test('the faults that a holder reports stay until it reports others, and end with its lease', async () => {
+      const cluster = aCluster();
+      const lease = await taken(cluster, 'a');
+      const faults: readonly Fault[] = [
+        { type: 'list-failing', resource: 'pods', status: 403, since: NOW, error: 'Cannot list pods: 403.' },
+        { type: 'built-in-evicts', count: 8, since: NOW - 1, error: 'They were held: “ü”.' },
+      ];
+      assert.deepEqual((await leases.renew(lease, { renewedAt: NOW, faults }))?.faults, faults);
+      assert.deepEqual((await renewed(lease)).faults, faults);
+      assert.deepEqual((await leases.look(cluster))?.faults, faults);
+      assert.deepEqual((await leases.renew(lease, { renewedAt: NOW, faults: [] }))?.faults, []);
+      assert.deepEqual((await leases.look(cluster))?.faults, []);
+      await leases.renew(lease, { renewedAt: NOW, faults });
+      const next = await taken(cluster, 'b');
+      assert.equal(next.faults, undefined, 'those of the holder before');
+      assert.equal(await leases.renew(lease, { renewedAt: NOW, faults }), undefined);
+      assert.equal((await leases.look(cluster))?.faults, undefined);
+      await leases.renew(next, { renewedAt: NOW, faults });
+      await leases.release(next);
+      assert.equal((await leases.look(cluster))?.faults, undefined, 'nobody holds it');
     });
 
     test('who asks for a lease shows until he is declined, or somebody has taken it', async () => {

@@ -18,7 +18,7 @@ import { FILES_MEANING, readFiles, writtenFiles } from './kept-files.ts';
 import { readObjects, writtenObjects } from './kept-objects.ts';
 import { POLICIES_MEANING, readPolicies, writtenPolicies } from './policies.ts';
 import { FIRST, FOLDER, onRecord, RELEASES, type Written } from './releases.ts';
-import { APPLIED_FILE, HISTORY_MEANING, KEPT_MEANING, MEANING, readAll, writeAll } from './stored.ts';
+import { APPLIED_FILE, FAULTS, HISTORY_MEANING, KEPT_MEANING, MEANING, readAll, writeAll } from './stored.ts';
 import { DELTAS, DUE, NOW } from './told.ts';
 
 /*
@@ -87,8 +87,9 @@ test('what this release writes is what is on record for it', async (t) => {
   });
 });
 
-/** The first noted no file of a policy. */
+/** The first noted no file of a policy, and reported no faults. */
 const appliedBy = (release: string) => (release === FIRST ? undefined : APPLIED_FILE);
+const faultsOf = (release: string) => (release === FIRST ? undefined : FAULTS);
 
 for (const { release, written } of RELEASES) {
   test(`what release ${release} has sent is read`, () => {
@@ -105,13 +106,14 @@ for (const { release, written } of RELEASES) {
   test(`what release ${release} has stored is read`, async () => {
     const { fake, table } = emptyTable();
     for (const item of written.items.map(toAttributes)) fake.set(item, item);
-    assert.deepEqual(await readAll(table), MEANING);
+    assert.deepEqual(await readAll(table), { ...MEANING, faults: faultsOf(release) });
   });
 
   test(`what release ${release} has kept in its cluster is read`, async () => {
     assert.deepEqual(await readObjects(written.objects), {
       ...{ ...KEPT_MEANING, ...HISTORY_MEANING },
       appliedFile: appliedBy(release),
+      faults: faultsOf(release),
     });
   });
 

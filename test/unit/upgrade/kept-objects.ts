@@ -13,6 +13,7 @@ import {
   type HISTORY_MEANING,
   type KEPT_MEANING,
   type Keepers,
+  type ReportedFaults,
   readKept,
   writeAppliedFile,
   writeKept,
@@ -64,7 +65,7 @@ export async function writtenObjects(): Promise<KeptObjects> {
 /** What the release that runs reads of them. */
 export async function readObjects(
   written: KeptObjects,
-): Promise<typeof KEPT_MEANING & typeof HISTORY_MEANING & AlsoApplied> {
+): Promise<typeof KEPT_MEANING & typeof HISTORY_MEANING & AlsoApplied & ReportedFaults> {
   const cluster = emptyCluster();
   for (const kind of KINDS) {
     for (const object of written[kind])
@@ -73,7 +74,8 @@ export async function readObjects(
   const noted = historyOf(await cluster.store.keptOf(REF)).flatMap((moment) => moment.noted);
   const gone = [...(await new GonePods(cluster.objects.configmaps, CLUSTER).list())];
   const appliedFile = await cluster.rulebook.appliedFile(CLUSTER);
-  return { ...(await readKept(cluster)), noted, gone, appliedFile };
+  const faults = (await cluster.leases.look(CLUSTER))?.faults;
+  return { ...(await readKept(cluster)), noted, gone, appliedFile, faults };
 }
 
 function unversioned(object: unknown): object {

@@ -2,6 +2,7 @@ import { DynamoDbLeases } from '#shared/clusters/dynamodb-leases.ts';
 import { DynamoDbRateLimiter } from '#shared/clusters/dynamodb-rate-limiter.ts';
 import { DynamoDbClusterRegistry } from '#shared/clusters/dynamodb-registry.ts';
 import { DynamoDbRulebook } from '#shared/clusters/dynamodb-rulebook.ts';
+import type { Fault } from '#shared/clusters/fault.ts';
 import type { Lease, LeaseRecord, Leases } from '#shared/clusters/lease.ts';
 import type { AppliedFile, FileRulebook } from '#shared/clusters/policy-of-file.ts';
 import type { Access, RegisteredCluster } from '#shared/clusters/registry.ts';
@@ -229,7 +230,10 @@ export async function writeKept({ store, history, leases, rulebook }: Keepers): 
   );
   await history.noteGone(CLUSTER, GONE);
   const lease = (await leases.take(CLUSTER, undefined, 'relay-1', NOW)) as Lease;
-  await leases.renew(lease, { renewedAt: NOW + 3_000, heardAt: NOW + 2_000, nodes: 20, breakerOpen: true });
+  await leases.renew(lease, {
+    ...{ renewedAt: NOW + 3_000, heardAt: NOW + 2_000, nodes: 20, breakerOpen: true },
+    faults: FAULTS,
+  });
   await leases.bid(lease, BID);
   await leases.reportStuck(lease, STUCK);
   const [ofFleet, ofGuard, ofPolicy] = AUDIT;
@@ -247,11 +251,28 @@ export interface AlsoApplied {
   readonly appliedFile: AppliedFile | undefined;
 }
 
+/** What is read besides, likewise. */
+export interface ReportedFaults {
+  readonly faults: readonly Fault[] | undefined;
+}
+
 /** Notes that, beside orders as `writeKept` leaves them. */
 export async function writeAppliedFile(rulebook: FileRulebook): Promise<void> {
   const { orders } = await rulebook.read(CLUSTER);
   await rulebook.noteFile(CLUSTER, { orders, file: undefined }, APPLIED_FILE);
 }
+
+/** What a lease's holder reports, where that is kept; of releases from before it, nothing. */
+export const FAULTS: readonly Fault[] = [
+  {
+    type: 'list-failing',
+    since: NOW - 1_000,
+    error: 'Cannot list pods: 403.',
+    resource: 'pods',
+    status: 403,
+  },
+  { type: 'built-in-evicts', since: NOW - 2_000, error: 'They were held.', count: 8 },
+];
 
 const LEASE: LeaseRecord = {
   cluster: CLUSTER,
@@ -293,7 +314,7 @@ export const MEANING = {
 };
 
 /** What the release that runs reads of them. */
-export async function readAll(table: DynamoDbTable): Promise<typeof MEANING> {
+export async function readAll(table: DynamoDbTable): Promise<typeof MEANING & ReportedFaults> {
   const items = await Array.fromAsync(table.query(`${CLUSTER}#${REF.node}`, 'A'));
   const changed = items.filter(({ sk }) => String(sk).startsWith('CHANGED#'));
   const gone = await Array.fromAsync(table.query(`LEASE#${CLUSTER}`, 'GONE#', 'GONE$'));
@@ -304,6 +325,7 @@ export async function readAll(table: DynamoDbTable): Promise<typeof MEANING> {
     gone: gone.flatMap(parseGoneItem),
     registered: (await new DynamoDbClusterRegistry(table).list()).clusters as typeof REGISTERED,
     nextTurn: turn,
+    faults: (await new DynamoDbLeases(table).look(CLUSTER))?.faults,
   };
 }
 
@@ -314,7 +336,7 @@ export async function readKept({ store, leases, rulebook }: Keepers): Promise<ty
   const found = await leases.look(CLUSTER);
   if (!found) throw new Error('there is no lease');
   // Whoever takes one says his own.
-  const { version: _version, ...lease } = found;
+  const { version: _version, faults: _faults, ...lease } = found;
   const { fleetStop: stop, ...rulings } = await rulebook.read(CLUSTER);
   if (!stop) throw new Error('nothing is stopped');
   return {

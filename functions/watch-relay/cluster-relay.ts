@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import type { Fault } from '#shared/clusters/fault.ts';
 import type { Lease } from '#shared/clusters/lease.ts';
 import type { Rulebook } from '#shared/clusters/rulebook.ts';
 import { MOST_STUCK, type StuckPod } from '#shared/clusters/stuck.ts';
@@ -10,6 +11,7 @@ import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import type { History, RecentEvictions } from '#shared/store/history.ts';
 import type { Store } from '#shared/store/store.ts';
 import { pause } from '#shared/time/pause.ts';
+import { ClusterFaults } from './cluster-faults.ts';
 import { ClusterView, type ViewCounts } from './cluster-view.ts';
 import { ClusterWatch, type Hearing } from './cluster-watch.ts';
 import type { PodFollowLimits } from './follow-pods.ts';
@@ -18,6 +20,7 @@ import { GuardKeeper } from './guard-keeper.ts';
 import { type LeaseEnd, LeaseKeeper, type LeaseKeeperDeps } from './lease-keeper.ts';
 import type { Outbox } from './outbox.ts';
 import type { RelayMetrics } from './relay-metrics.ts';
+import { watchRights } from './rights-watch.ts';
 import type { RulesWatch } from './rules-watch.ts';
 import { StalledNodes } from './stalled-nodes.ts';
 import { keepTakeover, type TakeoverState } from './takeover-heartbeat.ts';
@@ -64,6 +67,10 @@ interface Seeing {
   reported?: readonly StuckPod[];
 }
 
+/** What could not be stored, and is not known to be tried again soon, counts for so long. */
+const UNSTORED_MS = 10 * 60_000;
+const STORE_FAILING = { type: 'store-failing' } as const;
+
 const NO_COUNTS: ViewCounts = { nodes: 0, tainted: 0, pods: 0 };
 
 const stuckFields = (cluster: ClusterName, { node, uid, namespace, name, ...why }: StuckPod) => {
@@ -77,6 +84,7 @@ export class ClusterRelay {
   readonly #api: KubernetesApi;
   readonly #deps: ClusterRelayDeps;
   readonly #keeper: LeaseKeeper;
+  readonly #faults: ClusterFaults;
   /** Whether it speaks for the cluster. It begins to see as soon as it knows what governs it. */
   #held = false;
   #seeing: Seeing | undefined;
@@ -85,6 +93,7 @@ export class ClusterRelay {
     this.#cluster = cluster;
     this.#api = api;
     this.#deps = deps;
+    this.#faults = new ClusterFaults(deps.clock);
     this.#keeper = new LeaseKeeper(
       cluster,
       {
@@ -97,6 +106,8 @@ export class ClusterRelay {
         heardAt: () => this.#seeing?.watch.heardAt,
         nodes: () => (this.#seeing?.view.listed ? this.#seeing.view.counts.nodes : undefined),
         breakerOpen: () => api.breakerOpen,
+        faults: () => this.#faults.list,
+        reached: (error) => this.#faults.note(STORE_FAILING, error, { by: 'lease' }),
       },
       deps,
     );
@@ -128,6 +139,16 @@ export class ClusterRelay {
   /** What the guard holds. */
   get trips(): readonly Trip[] {
     return this.#seeing?.guard.trips ?? [];
+  }
+
+  /** What is wrong with the cluster, as far as this relay knows; only who holds the lease knows all. */
+  get faults(): readonly Fault[] {
+    return this.#faults.list;
+  }
+
+  /** What was decided of the cluster was stored; with an error, it was not. Called by who decides in the same process. */
+  stored(error?: unknown): void {
+    this.#faults.note(STORE_FAILING, error, { by: 'decided', lastsMs: UNSTORED_MS });
   }
 
   /** Whether the cluster is taken over, and the heartbeat of that given. */
@@ -163,6 +184,7 @@ export class ClusterRelay {
   async #hold(lease: Lease, signal: AbortSignal): Promise<void> {
     const { outbox, rules } = this.#deps;
     this.#held = true;
+    void watchRights(this.#api, this.#faults, signal);
     rules.follow(
       this.#cluster,
       (found) => {
@@ -175,6 +197,7 @@ export class ClusterRelay {
         }
       },
       signal,
+      (error) => this.#faults.note(STORE_FAILING, error, { by: 'rules' }),
     );
     while (!signal.aborted) {
       await pause(LOOK_MS, signal);
@@ -190,15 +213,18 @@ export class ClusterRelay {
     if (signal.reason !== ('lost' satisfies LeaseEnd)) await this.#drain();
     outbox.dropCluster(this.#cluster);
     this.#seeing = undefined;
+    this.#faults.clear();
     this.#held = false;
   }
 
   #see(lease: Lease, rules: Rules, signal: AbortSignal): void {
     const { outbox, store, rulebook, history, clock, stopwatch, log } = this.#deps;
+    const faults = this.#faults;
     const view = new ClusterView(this.#cluster, lease.epoch);
     const guard = new GuardKeeper(this.#cluster, view, rules, {
       ...{ rulebook, clock, log, signal },
       knows: () => view.listed && watch.hearing.kind !== 'deaf' && this.#keeper.maySpeak(),
+      saved: (error) => faults.note({ type: 'guard-unsaved' }, error),
       freed: () => outbox.send(),
       retell: (wake) => {
         const subjects = view.followed().map((node) => ({ node }));
@@ -215,10 +241,11 @@ export class ClusterRelay {
       clock,
       stopwatch,
     });
-    const gone = new GoneNotes(this.#cluster, { history, log, signal });
+    const noted = (error?: unknown) => faults.note(STORE_FAILING, error, { by: 'history' });
+    const gone = new GoneNotes(this.#cluster, { history, log, noted, signal });
     const watch = new ClusterWatch(this.#cluster, this.#api, view, {
       ...this.#deps,
-      rules,
+      ...{ faults, rules },
       counted: () => guard.counted(),
       gone: (pods) => gone.add(pods),
       tell: (subjects, wake) => outbox.mark(this.#cluster, subjects, wake),
@@ -232,14 +259,18 @@ export class ClusterRelay {
         hearing: () => watch.hearing.kind,
         holdsLease: () => this.#keeper.maySpeak(),
         whyStalled: async (keys) => (await guard.whyUnwritable()) ?? (await stalled.why(keys)),
-        told: (state) => {
+        told: (state, reason) => {
           if (this.#seeing) this.#seeing.takeoverState = state;
+          faults.note({ type: 'heartbeat-suspended' }, reason);
         },
       },
       signal,
     );
     this.#seeing = { view, watch, guard, rules, takeover, takeoverState: 'none', gone, nobodyEvicts: false };
-    outbox.open(this.#cluster, view, () => this.#keeper.maySpeak() && guard.mayTell);
+    const maySpeak = () => this.#keeper.maySpeak() && guard.mayTell;
+    outbox.open(this.#cluster, view, maySpeak, (by, error) =>
+      faults.note({ type: 'queue-failing' }, error, { by }),
+    );
     watch.start();
   }
 
@@ -263,12 +294,14 @@ export class ClusterRelay {
       const stuck = this.stuck.slice(0, MOST_STUCK);
       if (isDeepStrictEqual(stuck, seeing.reported)) return;
       await leases.reportStuck(lease, stuck);
+      this.#faults.end(STORE_FAILING, 'stuck');
       for (const pod of stuck) {
         if (!seeing.reported.some(({ uid }) => uid === pod.uid))
           log.warn('pod.stuck', stuckFields(this.#cluster, pod));
       }
       seeing.reported = stuck;
     } catch (error) {
+      this.#faults.begin(STORE_FAILING, error, { by: 'stuck', lastsMs: UNSTORED_MS });
       log.error('relay.lease-failed', { cluster: this.#cluster, reason: error });
     }
   }
@@ -278,11 +311,14 @@ export class ClusterRelay {
     if (!seeing) return;
     const { clock, log } = this.#deps;
     const before = seeing.nobodyEvicts;
+    const { mode } = this;
     seeing.nobodyEvicts =
-      this.mode !== 'enforce' &&
+      mode !== 'enforce' &&
       seeing.watch.hearing.kind === 'live' &&
       seeing.view.hasForgotten(clock.now() - FORGOTTEN_MS);
-    if (seeing.nobodyEvicts && !before) log.warn('cluster.nobody-evicts', { cluster: this.#cluster });
+    const reason = `Pods have been due for more than ${FORGOTTEN_MS / 60_000} minutes: the built-in controller does not evict them, and neither does Taintward (${mode}).`;
+    this.#faults.note({ type: 'no-eviction-controller' }, seeing.nobodyEvicts ? reason : undefined);
+    if (seeing.nobodyEvicts && !before) log.warn('cluster.nobody-evicts', { cluster: this.#cluster, reason });
   }
 
   #giveAwayIfDeaf(): void {

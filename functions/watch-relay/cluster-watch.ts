@@ -8,15 +8,18 @@ import type { Store, TaintedNode } from '#shared/store/store.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
+import type { ClusterFaults } from './cluster-faults.ts';
 import type { ClusterView, Subject } from './cluster-view.ts';
-import { followNodes, type NodeSink } from './follow-nodes.ts';
-import { PodFollower, type PodFollowLimits } from './follow-pods.ts';
+import { followNodes, type NodeSink, type Request } from './follow-nodes.ts';
+import { type Attempt, PodFollower, type PodFollowLimits } from './follow-pods.ts';
 import type { RelayMetrics } from './relay-metrics.ts';
 
 /** What was being noted as held when rules changed is noted by then, and is set free by a second wake. */
 const SETTLING_MS = 5_000;
 /** When the store could not be read it is read again after this. */
 const STORE_RETRY_MS = 2_000;
+const UNREAD_STATE = { type: 'store-failing' } as const;
+const RESYNC = 'resync';
 /** Pods of one cluster of which a wrong time is logged: a server that names wrong times for all must not fill the log. */
 const MAX_WRONG_TIMES = 100;
 
@@ -34,6 +37,7 @@ export interface ClusterWatchDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: RelayMetrics;
+  readonly faults: ClusterFaults;
   /** What governs the cluster; see {@link ClusterWatch.ruled}. */
   readonly rules: Rules;
   /** Nodes changed, also where there is nothing to tell. Called before `tell`. */
@@ -104,7 +108,9 @@ export class ClusterWatch {
           // It may have been the last that left a node without taints.
           if (kind === 'delete' && object.node) this.#follow(object.node);
         },
-        failed: (error) => this.#failed('pods', error),
+        failed: (error, attempt) => this.#failed('pods', error, attempt),
+        answered: ({ request, of }) => this.#answered('pods', request, of),
+        ended: (of) => this.#answered('pods', 'watch', of),
       },
       { limits: deps.limits, clock: deps.clock, signal: this.#stopping.signal },
     );
@@ -177,10 +183,11 @@ export class ClusterWatch {
         log.info('relay.heard-again', { cluster: this.#cluster, deafMs: clock.now() - this.#failingSince });
         this.#failingSince = undefined;
       },
-      failed: (error) => {
+      failed: (error, request) => {
         this.#failingSince ??= clock.now();
-        this.#failed('nodes', error);
+        this.#failed('nodes', error, { request });
       },
+      answered: (request) => this.#answered('nodes', request),
       rewound: () => {
         log.warn('relay.rewound', { cluster: this.#cluster });
         this.#pods.rewind();
@@ -231,7 +238,7 @@ export class ClusterWatch {
   }
 
   async #resyncing(): Promise<void> {
-    const { clock, log, tell } = this.#deps;
+    const { clock, log, faults, tell } = this.#deps;
     const { signal } = this.#stopping;
     const view = this.#view;
     for (let settling = false; ; ) {
@@ -246,11 +253,13 @@ export class ClusterWatch {
         // Nodes that only the store still holds as tainted are followed, too.
         for (const node of view.followed()) this.#pods.add(node);
         this.#recalled = true;
+        faults.end(UNREAD_STATE, RESYNC);
         tell(wake ? inOrder(subjects, view.rank(stored, this.#rules, now)) : subjects, wake);
         settling = this.#ruledAnew;
         this.#ruledAnew = false;
       } catch (error) {
         log.error('relay.resync-failed', { cluster: this.#cluster, reason: error });
+        faults.begin(UNREAD_STATE, error, { by: RESYNC });
         await pause(STORE_RETRY_MS, signal);
         this.#resync.now();
         continue;
@@ -267,9 +276,22 @@ export class ClusterWatch {
     this.#deps.log.info('relay.synced', { cluster: this.#cluster, ...this.#view.counts });
   }
 
-  #failed(resource: 'nodes' | 'pods', error: unknown): void {
+  #failed(
+    resource: 'nodes' | 'pods',
+    error: unknown,
+    attempt?: Pick<Attempt, 'request'> & Partial<Attempt>,
+  ): void {
+    if (attempt)
+      this.#deps.faults.begin({ type: FAILING[attempt.request], resource }, error, { by: byOf(attempt.of) });
     this.#deps.metrics.watchFailures.inc(this.#labels(resource));
     this.#deps.log.warn('relay.watch-failed', { cluster: this.#cluster, resource, reason: error });
+  }
+
+  /** Who is let in to watch needs no list, whatever became of the last one. */
+  #answered(resource: 'nodes' | 'pods', request: Request, of?: Attempt['of']): void {
+    const { faults } = this.#deps;
+    faults.end({ type: 'list-failing', resource }, byOf(of));
+    if (request === 'watch') faults.end({ type: 'watch-failing', resource }, byOf(of));
   }
 
   #labels(resource: 'nodes' | 'pods') {
@@ -280,6 +302,11 @@ export class ClusterWatch {
     return Array.fromAsync(this.#deps.store.taintedNodes(this.#cluster));
   }
 }
+
+const FAILING = { list: 'list-failing', watch: 'watch-failing' } as const;
+
+/** No node has such a name. */
+const byOf = (of = ''): string => `watch ${of}`;
 
 /** Subjects that are whole nodes, those of `first` first. */
 function inOrder(subjects: readonly Subject[], first: readonly NodeName[]): readonly Subject[] {

@@ -12,6 +12,9 @@ const PAGE_SIZE = 50;
 /** A streamed list that ended early so often is asked for by pages. */
 const BROKEN_STREAMS = 2;
 
+/** What a server was asked for. */
+export type Request = 'list' | 'watch';
+
 /** What is done with what is heard. Called in order, one at a time. */
 export interface NodeSink {
   /** A complete list. */
@@ -19,8 +22,10 @@ export interface NodeSink {
   change(change: Change<LiveNode>): void;
   /** The server gave a sign of life. */
   heard(): void;
-  /** A list or watch failed; it is tried again. */
-  failed(error: unknown): void;
+  /** A list or watch failed; it is tried again. A version that is too old fails nothing, unless that comes again. */
+  failed(error: unknown, request: Request): void;
+  /** A list is complete, or a watch stands. */
+  answered(request: Request): void;
   /** The server's history is another one than before (its etcd was restored): no version counts any more. */
   rewound(): void;
 }
@@ -42,19 +47,25 @@ export async function followNodes(
   let version: string | undefined;
   let failures = 0;
   let brokenStreams = 0;
+  /** The last watch ended because its version was too old, and nothing was heard of the one after it. */
+  let expired = false;
   const room = new NodeRoom();
   while (!signal.aborted) {
     let initial: NodeList | undefined;
     try {
       if (version === undefined && brokenStreams >= BROKEN_STREAMS) {
         version = await listByPages(nodes, { sink, room, signal });
+        sink.answered('list');
         // Next time the server may be another one.
         brokenStreams = 0;
         failures = 0;
       }
       initial = version === undefined ? new NodeList() : undefined;
       const from = version === undefined ? { initial: true } : { resourceVersion: version };
-      const stands = () => sink.heard();
+      const stands = () => {
+        sink.heard();
+        if (!initial) sink.answered('watch');
+      };
       for await (const event of livelyWatch(nodes, { ...from, signal }, { clock, stands })) {
         sink.heard();
         if (initial) {
@@ -64,6 +75,7 @@ export async function followNodes(
           sink.replace(initial.nodes);
           initial = undefined;
           brokenStreams = 0;
+          sink.answered(expired ? 'list' : 'watch');
         } else if (version !== undefined && isNewer(version, versionOf(event))) {
           throw new RewoundError();
         } else if ('object' in event) {
@@ -72,6 +84,10 @@ export async function followNodes(
           sink.change(event);
         }
         // Not before: what the sink could not take is heard again.
+        if (version !== undefined) {
+          expired = false;
+          sink.answered('watch');
+        }
         version = versionOf(event);
         failures = 0;
       }
@@ -84,8 +100,9 @@ export async function followNodes(
       }
       if (initial && !(error instanceof ApiError && error.status !== 0)) brokenStreams += 1;
       failures += 1;
-      if (isExpired(error)) version = undefined;
-      else sink.failed(error);
+      if (!isExpired(error) || expired) sink.failed(error, version === undefined ? 'list' : 'watch');
+      expired = isExpired(error);
+      if (expired) version = undefined;
       const rewound = error instanceof RewoundError || (await wasRewound(error, version, nodes, signal));
       if (rewound) {
         version = undefined;
@@ -133,7 +150,7 @@ async function listByPages(
 ): Promise<string> {
   const listed = new NodeList();
   let version = '';
-  const failed = (error: unknown) => sink.failed(error);
+  const failed = (error: unknown) => sink.failed(error, 'list');
   for await (const page of listPages(nodes, { limit: PAGE_SIZE, signal, failed })) {
     sink.heard();
     for (const node of page.items) listed.push(node);

@@ -4,6 +4,7 @@ import type { Change, LivePod, Page, Resource } from '#shared/kubernetes/api.ts'
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
+import type { Request } from './follow-nodes.ts';
 import { listPages } from './list-pages.ts';
 import { ListSlots } from './list-slots.ts';
 import { isExpired, isLost, livelyWatch, retryMs } from './lively-watch.ts';
@@ -52,14 +53,27 @@ export class PodFollowLimits {
   }
 }
 
+/** What a server was asked for: of one node, or of `all` that share a watch. */
+export interface Attempt {
+  readonly request: Request;
+  readonly of: NodeName | 'all';
+}
+
 /** What is done with what is heard. */
 export interface PodSink {
   /** A complete list of a node's pods. */
   replace(node: NodeName, pods: readonly LivePod[]): void;
   /** Of a pod of a followed node that is listed. */
   change(change: Change<LivePod>): void;
-  /** A list or watch failed; it is tried again. */
-  failed(error: unknown): void;
+  /**
+   * A list or watch failed; it is tried again. `attempt` absent: it was an attempt to spare others. A version that is too old fails
+   * nothing, unless that comes again.
+   */
+  failed(error: unknown, attempt?: Attempt): void;
+  /** A list is complete, or a watch stands. */
+  answered(attempt: Attempt): void;
+  /** That is attempted no more. */
+  ended(of: Attempt['of']): void;
 }
 
 export interface PodFollowerDeps {
@@ -141,6 +155,7 @@ export class PodFollower {
     if (!followed) return;
     this.#followed.delete(node);
     followed.stopping.abort();
+    this.#sink.ended(node);
     followed.merge.drop();
     if (followed.own) this.#giveWatch();
     this.#minWatches();
@@ -152,7 +167,7 @@ export class PodFollower {
     const oldest = listed.sort((a, b) => a.listedAt - b.listedAt).slice(0, RELISTED);
     for (const each of oldest) {
       this.#list(each, AFTER_ALL_OTHERS).catch((error: unknown) => {
-        if (!each.stopping.signal.aborted) this.#sink.failed(error);
+        if (!each.stopping.signal.aborted) this.#sink.failed(error, { request: 'list', of: each.node });
       });
     }
   }
@@ -183,23 +198,30 @@ export class PodFollower {
     const { node, stopping } = followed;
     const { signal } = stopping;
     let failures = 0;
+    let expired = false;
     let from: string | undefined;
+    const { clock } = this.#deps;
+    const stands = () => this.#sink.answered({ request: 'watch', of: node });
     while (!signal.aborted) {
       try {
         from ??= await this.#list(followed);
-        const events = livelyWatch(this.#pods, { onNode: node, resourceVersion: from, signal }, this.#deps);
-        for await (const event of events) {
+        const options = { onNode: node, resourceVersion: from, signal };
+        for await (const event of livelyWatch(this.#pods, options, { clock, stands })) {
           // It may have been on its way when the node was removed.
           if (signal.aborted) return;
           if (isNewer(from, versionOf(event))) return this.rewind();
           if ('object' in event) this.#hear(followed, event);
           from = versionOf(event);
           failures = 0;
+          expired = false;
+          stands();
         }
       } catch (error) {
         if (signal.aborted) return;
         failures += 1;
-        if (!isExpired(error)) this.#sink.failed(error);
+        if (!isExpired(error) || expired)
+          this.#sink.failed(error, { request: from === undefined ? 'list' : 'watch', of: node });
+        expired = isExpired(error);
         // A silent watch may wait for a version that the server has lost: the list tells.
         if (isLost(error)) from = undefined;
         await pause(retryMs(error, failures), signal);
@@ -219,7 +241,7 @@ export class PodFollower {
         return;
       } catch (error) {
         if (signal.aborted) return;
-        this.#sink.failed(error);
+        this.#sink.failed(error, { request: 'list', of: followed.node });
         await pause(retryMs(error, failures), signal);
       }
     }
@@ -240,37 +262,42 @@ export class PodFollower {
     const follows = (node: NodeName) => this.#followed.get(node)?.own === false;
     let failures = 0;
     let from: string | undefined;
+    let lost = false;
     let expired = false;
+    const { clock } = this.#deps;
+    const stands = () => this.#sink.answered({ request: 'watch', of: 'all' });
     while (!signal.aborted) {
       try {
         if (from === undefined) {
-          from = await this.#anyVersion(expired, signal);
+          from = await this.#anyVersion(lost, signal);
+          this.#sink.answered({ request: 'list', of: 'all' });
           shared.position = from;
           shared.begun.resolve();
-          if (expired) this.#relistShared();
-          expired = false;
+          if (lost) this.#relistShared();
+          lost = false;
         }
-        for await (const event of livelyWatch(
-          this.#pods,
-          { resourceVersion: from, follows, signal },
-          this.#deps,
-        )) {
+        const options = { resourceVersion: from, follows, signal };
+        for await (const event of livelyWatch(this.#pods, options, { clock, stands })) {
           if (signal.aborted) return;
           if (isNewer(from, versionOf(event))) return this.rewind();
           if ('object' in event) this.#hearShared(event);
           from = versionOf(event);
           if (event.kind !== 'bookmark') shared.position = from;
           failures = 0;
+          expired = false;
+          stands();
         }
       } catch (error) {
         if (signal.aborted) return;
         failures += 1;
+        if (!isExpired(error) || expired)
+          this.#sink.failed(error, { request: from === undefined ? 'list' : 'watch', of: 'all' });
+        expired = isExpired(error);
         if (isLost(error)) {
           // Until there is a version to go on from: that may be refused, too.
-          expired = true;
+          lost = true;
           from = undefined;
         }
-        if (!isExpired(error)) this.#sink.failed(error);
         await pause(retryMs(error, failures), signal);
       }
     }
@@ -380,6 +407,7 @@ export class PodFollower {
 
   #replace(followed: FollowedNode, pods: readonly LivePod[], version: string): void {
     this.#sink.replace(followed.node, pods);
+    this.#sink.answered({ request: 'list', of: followed.node });
     // Not before: what the sink could not take is listed again.
     followed.listedAt = this.#deps.clock.now();
     followed.position = newest(followed.position ?? CACHED, version);
@@ -448,6 +476,7 @@ export class PodFollower {
     this.#shared?.stopping.abort();
     // Whoever waits for it asks the signal of its own.
     this.#shared?.begun.resolve();
+    if (this.#shared) this.#sink.ended('all');
     this.#shared = undefined;
   }
 }

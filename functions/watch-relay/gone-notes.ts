@@ -13,6 +13,8 @@ const MOST_WAITING = 20_000;
 export interface GoneNotesDeps {
   readonly history: Pick<History, 'noteGone'>;
   readonly log: Log;
+  /** Called after each write; with an error, it failed and is tried again. */
+  readonly noted: (error?: unknown) => void;
   /** Aborts when this relay speaks for the cluster no longer: what it saw by then is noted at once. */
   readonly signal: AbortSignal;
 }
@@ -40,16 +42,18 @@ export class GoneNotes {
   }
 
   async #write(): Promise<void> {
-    const { history, log, signal } = this.#deps;
+    const { history, log, noted, signal } = this.#deps;
     for (let failures = 0; this.#waiting.length > 0; ) {
       await pause(failures === 0 ? GATHER_MS : backoffMs(failures, BACKOFF), signal);
       const pods = this.#waiting;
       this.#waiting = [];
       try {
         await history.noteGone(this.#cluster, pods);
+        noted();
         failures = 0;
       } catch (error) {
         log.warn('relay.gone-unnoted', { cluster: this.#cluster, pods: pods.length, reason: error });
+        noted(error);
         if (signal.aborted) break;
         failures += 1;
         this.#waiting = [...pods, ...this.#waiting].slice(-MOST_WAITING);

@@ -25,6 +25,8 @@ export interface GuardKeeperDeps {
   readonly log: Log;
   /** Whether the view is true now, and this relay speaks for the cluster. */
   readonly knows: () => boolean;
+  /** Called when all that is to be written is; with an error, when that failed and is tried again. */
+  readonly saved: (error?: unknown) => void;
   /** Called when what could not be told may be told. */
   readonly freed: () => void;
   /** Has all nodes with taints that evict told again. `wake`: what is overdue there is to be looked at at once. */
@@ -196,7 +198,7 @@ export class GuardKeeper {
   async #write(): Promise<void> {
     if (this.#writing) return;
     this.#writing = true;
-    const { rulebook, knows, freed, log, signal } = this.#deps;
+    const { rulebook, knows, saved, freed, log, signal } = this.#deps;
     for (let failures = 0; this.#state && knows() && !signal.aborted; ) {
       const found = this.#state;
       const review = this.#review(found);
@@ -219,6 +221,7 @@ export class GuardKeeper {
       } catch (error) {
         failures += 1;
         this.#failed = true;
+        saved(error);
         log.warn('guard.unwritten', { cluster: this.#cluster, reason: error });
         this.#promise(found);
         await pause(backoffMs(failures, BACKOFF), signal);
@@ -240,6 +243,7 @@ export class GuardKeeper {
   #settle({ wouldTrip, episodes }: GuardReview): void {
     this.#episodes = episodes;
     this.#failed = false;
+    this.#deps.saved();
     if (this.#promised !== undefined && this.#state) {
       // It was never written, and need not be any more.
       this.#promised = undefined;

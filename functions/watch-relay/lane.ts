@@ -21,12 +21,15 @@ const BACKOFF: Backoff = { firstMs: 100, longestMs: 10_000 };
 
 /** What log and metrics call the queues. */
 export const LANE_NAMES = ['node-deltas', 'pod-deltas'] as const;
+export type LaneName = (typeof LANE_NAMES)[number];
 
 /** One cluster's part of what is to be told. */
 export interface Spoken {
   readonly dirty: DirtySet;
   /** Whether it may be spoken for now. */
   readonly maySpeak: () => boolean;
+  /** A queue took what was told of it; with an error, it did not. */
+  readonly told: (queue: LaneName, error?: unknown) => void;
 }
 
 /** A delta that is made to be sent now. */
@@ -37,7 +40,7 @@ interface Word {
 }
 
 export interface LaneDeps {
-  readonly name: (typeof LANE_NAMES)[number];
+  readonly name: LaneName;
   readonly queue: QueueSender;
   readonly kind: 'node' | 'pod';
   readonly clock: Clock;
@@ -191,6 +194,7 @@ export class Lane {
     for (const { of, delta } of words) {
       of.dirty.failed(delta);
       of.dirty.answered(delta);
+      of.told(name, reason);
     }
   }
 
@@ -199,6 +203,8 @@ export class Lane {
     metrics.sent.inc({ queue: name }, words.length - failures.length);
     const failureOf = new Map(failures.map((failure) => [failure.index, failure]));
     const refused = new Map<string, Word[]>();
+    const failedOf = new Map(failures.map(({ index, reason }) => [words[index]?.of, reason]));
+    for (const of of new Set(words.map((word) => word.of))) of.told(name, failedOf.get(of));
     for (const [index, word] of words.entries()) {
       const { of, delta, message } = word;
       const failure = failureOf.get(index);

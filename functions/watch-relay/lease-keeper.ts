@@ -1,3 +1,4 @@
+import type { Fault } from '#shared/clusters/fault.ts';
 import {
   LEASE_TTL_MS,
   type Lease,
@@ -37,6 +38,10 @@ export interface Tenant {
   nodes(): number | undefined;
   /** Whether its API server is not asked for some seconds, because it does not answer. */
   breakerOpen(): boolean;
+  /** What is wrong with the cluster now. */
+  faults(): readonly Fault[];
+  /** Leases could be read or written; with an error, they could not. */
+  reached(error?: unknown): void;
 }
 
 export interface LeaseKeeperDeps {
@@ -126,6 +131,7 @@ export class LeaseKeeper {
       let waitMs = LEASE_LOOK_MS * (0.5 + Math.random() / 2);
       try {
         const record = await leases.look(this.#cluster, { mayLag: true });
+        this.#tenant.reached();
         fleet.saw(this.#cluster, record);
         const now = this.#moment();
         seen = sighting(seen, record, now.stopwatchMs);
@@ -141,6 +147,7 @@ export class LeaseKeeper {
           waitMs = Math.min(waitMs, leftMs);
         }
       } catch (error) {
+        this.#tenant.reached(error);
         log.error('relay.lease-failed', { cluster: this.#cluster, reason: error });
       }
       await pause(Math.ceil(waitMs), signal);
@@ -196,6 +203,7 @@ export class LeaseKeeper {
       const asked = this.#moment();
       try {
         const renewed = await leases.renew(lease, this.#report(declines));
+        this.#tenant.reached();
         if (!renewed) break;
         const ranOut = !this.maySpeak();
         this.#renewedAt = asked;
@@ -206,6 +214,7 @@ export class LeaseKeeper {
         // A bid is answered once: what it says of its bidder gets old.
         declines = renewed.bid !== undefined && !ending.signal.aborted;
       } catch (error) {
+        this.#tenant.reached(error);
         log.error('relay.lease-failed', { cluster: this.#cluster, reason: error });
       }
     }
@@ -218,6 +227,7 @@ export class LeaseKeeper {
     return {
       renewedAt: this.#deps.clock.now(),
       breakerOpen: this.#tenant.breakerOpen(),
+      faults: this.#tenant.faults(),
       ...(heardAt === undefined ? {} : { heardAt }),
       ...(nodes === undefined ? {} : { nodes }),
       ...(declines ? { declines } : {}),

@@ -4,7 +4,7 @@ import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { ClusterView, Subject } from './cluster-view.ts';
 import { DirtySet } from './dirty-set.ts';
-import { Lane, type Spoken } from './lane.ts';
+import { Lane, type LaneName, type Spoken } from './lane.ts';
 import type { RelayMetrics } from './relay-metrics.ts';
 
 export interface OutboxDeps {
@@ -41,12 +41,21 @@ export class Outbox {
     ];
   }
 
-  /** Speaks for a cluster from now on, whenever `maySpeak` says yes: it is asked before each call of a queue. */
-  open(cluster: ClusterName, view: ClusterView, maySpeak: () => boolean): void {
+  /**
+   * Speaks for a cluster from now on, whenever `maySpeak` says yes: it is asked before each call of a queue. `told`: called after each,
+   * with an error when the queue did not take what was told of the cluster.
+   */
+  open(
+    cluster: ClusterName,
+    view: ClusterView,
+    maySpeak: () => boolean,
+    told: (queue: LaneName, error?: unknown) => void = () => undefined,
+  ): void {
     if (this.#stopping.signal.aborted) return;
     const spoken: Spoken = {
       dirty: new DirtySet(view),
       maySpeak: () => this.#clusters.get(cluster) === spoken && maySpeak(),
+      told,
     };
     this.#clusters.set(cluster, spoken);
   }

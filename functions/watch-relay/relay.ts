@@ -1,3 +1,4 @@
+import type { Fault } from '#shared/clusters/fault.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Trip } from '#shared/eviction/policy.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
@@ -87,6 +88,16 @@ export class Relay {
   /** What the guard of each cluster holds that this relay speaks for. */
   trips(): ReadonlyMap<ClusterName, readonly Trip[]> {
     return new Map([...this.#clusters].map(([name, cluster]) => [name, cluster.trips]));
+  }
+
+  /** What is wrong with each cluster, as far as this relay knows. */
+  faults(): ReadonlyMap<ClusterName, readonly Fault[]> {
+    return new Map([...this.#clusters].map(([name, cluster]) => [name, cluster.faults]));
+  }
+
+  /** What was decided of a cluster was stored; with an error, it was not. Called by who decides in the same process. */
+  stored(cluster: ClusterName, error?: unknown): void {
+    this.#clusters.get(cluster)?.stored(error);
   }
 
   /** Asks other relays for clusters, as long as they have clearly more, and says when this one has too many. */

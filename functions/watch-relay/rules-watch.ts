@@ -22,7 +22,7 @@ export interface RulesWatchDeps {
 /** Reads again and again what governs the clusters that a relay speaks for. While it cannot be read, what was read last stands. */
 export class RulesWatch {
   readonly #deps: RulesWatchDeps;
-  readonly #followed = new Map<ClusterName, { readonly listener: RulesListener; told?: Told }>();
+  readonly #followed = new Map<ClusterName, Following>();
   /** Clusters that could not be read last. */
   #unreadable: ReadonlySet<ClusterName> = new Set();
   readonly #stopping = new AbortController();
@@ -34,9 +34,17 @@ export class RulesWatch {
     this.#running = this.#poll();
   }
 
-  /** Has a cluster's rules told until `signal` aborts; one listener at a time for a cluster. */
-  follow(cluster: ClusterName, listener: RulesListener, signal: AbortSignal): void {
-    const entry = { listener };
+  /**
+   * Has a cluster's rules told until `signal` aborts; one listener at a time for a cluster. `read`: called each time that they were
+   * read, or, with an error, could not be.
+   */
+  follow(
+    cluster: ClusterName,
+    listener: RulesListener,
+    signal: AbortSignal,
+    read: (error?: unknown) => void = () => undefined,
+  ): void {
+    const entry = { listener, read };
     this.#followed.set(cluster, entry);
     signal.addEventListener('abort', () => {
       if (this.#followed.get(cluster) === entry) this.#followed.delete(cluster);
@@ -68,6 +76,7 @@ export class RulesWatch {
       read = await readAll(clusters);
     } catch (error) {
       log.warn('rules.unreadable', { reason: error });
+      for (const cluster of clusters) this.#followed.get(cluster)?.read(error);
       return;
     }
     this.#tellUnreadable(clusters.filter((cluster) => !read.has(cluster)));
@@ -75,6 +84,7 @@ export class RulesWatch {
     for (const [cluster, rules] of read) {
       const followed = this.#followed.get(cluster);
       if (!followed) continue;
+      followed.read();
       const { told } = followed;
       const changed = !told || !isDeepStrictEqual(told.rules, rules);
       const expired = told?.expiresAt !== undefined && told.expiresAt <= now;
@@ -87,10 +97,17 @@ export class RulesWatch {
   #tellUnreadable(clusters: readonly ClusterName[]): void {
     const reason = 'it was written by a newer release, or changed by hand: upgrade, or take that back';
     for (const cluster of clusters) {
+      this.#followed.get(cluster)?.read(new Error(`What governs the cluster cannot be read: ${reason}.`));
       if (!this.#unreadable.has(cluster)) this.#deps.log.error('rules.unreadable', { cluster, reason });
     }
     this.#unreadable = new Set(clusters);
   }
+}
+
+interface Following {
+  readonly listener: RulesListener;
+  readonly read: (error?: unknown) => void;
+  told?: Told;
 }
 
 /** What a listener heard last, and when time changes that. */

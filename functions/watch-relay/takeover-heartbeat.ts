@@ -36,8 +36,8 @@ export interface TakeoverHeartbeatDeps {
    * then. Asked only where all that costs nothing is as it ought to be.
    */
   readonly whyStalled: (keys: readonly string[]) => Promise<string | undefined>;
-  /** Told each time what became of the heartbeat. */
-  readonly told: (state: TakeoverState) => void;
+  /** Told each time what became of the heartbeat; `reason`: why it is withheld. */
+  readonly told: (state: TakeoverState, reason?: unknown) => void;
   readonly clock: Clock;
   readonly stopwatch: Stopwatch;
   readonly log: Log;
@@ -63,7 +63,7 @@ export async function keepTakeover(
       (error: unknown): Outcome => ({ kind: 'withheld', reason: error }),
     );
     if (signal.aborted) return;
-    deps.told(outcome.kind);
+    deps.told(outcome.kind, outcome.kind === 'withheld' ? outcome.reason : undefined);
     if (outcome.kind === 'renewed' && before.kind !== 'renewed') log.info('takeover.renewed', { cluster });
     if (outcome.kind === 'none' && before.kind !== 'none') log.info('takeover.ended', { cluster });
     if (outcome.kind === 'withheld' && !(before.kind === 'withheld' && isLike(outcome.reason, before.reason)))
@@ -87,7 +87,14 @@ async function beat(before: Outcome, deps: TakeoverHeartbeatDeps, signal: AbortS
   const { api, clock } = deps;
   // It says what was so by then.
   const asOf = clock.now();
-  let takeover = await api.getTakeover();
+  let takeover: Takeover | undefined;
+  try {
+    takeover = await api.getTakeover();
+  } catch (error) {
+    // Nothing is withheld from a cluster that was not known to be taken over: lists and watches fail there, too, and tell so.
+    if (before.kind === 'none') return before;
+    throw error;
+  }
   // One answer alone tells the time to the second and a bit.
   for (let looks = 1; takeover && api.skewMs === undefined && looks < CLOCK_LOOKS; looks++) {
     await pause(CLOCK_LOOK_MS, signal);

@@ -2,6 +2,7 @@ import type { Deletion } from '#shared/eviction/facts.ts';
 import type { EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { NodeLease } from '#shared/eviction/node-life.ts';
 import type { LiveTaint, Toleration } from '#shared/taints/taint.ts';
+import type { Right } from './rights.ts';
 
 /** The few fields of a Node that deciding needs. */
 export interface LiveNode {
@@ -192,6 +193,8 @@ export interface KubernetesApi {
    * or marked tell; each is named once. `undefined`: none that is news.
    */
   takeRival(): string | undefined;
+  /** Whether the credentials have this right. Rejects with 403 where they may not ask. */
+  allowed(right: Right): Promise<boolean>;
   /** `undefined`: there is no such node. A quorum read. */
   getNode(name: NodeName): Promise<LiveNode | undefined>;
   /** The Lease that the node's kubelet renews; `undefined`: it has none. A quorum read. Rejects with 403 without a right to it. */

@@ -116,7 +116,7 @@ export type LogEvents = {
   /** A relay holds the lease of a cluster and has heard nothing from it since. */
   'cluster.deaf': OfCluster & { readonly since: EpochMs };
   /** Pods must go and have not for more than ten minutes: the built-in controller does not evict, and policy forbids it to us. */
-  'cluster.nobody-evicts': OfCluster;
+  'cluster.nobody-evicts': OfCluster & Why;
   /** What governs clusters, or one, could not be read; what was read last stands. */
   'rules.unreadable': Partial<OfCluster> & Why;
   /** What governs a cluster changed: all that is tainted there is decided anew. */

@@ -3,6 +3,7 @@ import { type TestContext, test } from 'node:test';
 import { setTimeout as passes } from 'node:timers/promises';
 import pMap from 'p-map';
 import { Registry } from 'prom-client';
+import { ClusterFaults } from '#functions/watch-relay/cluster-faults.ts';
 import { ClusterView } from '#functions/watch-relay/cluster-view.ts';
 import { ClusterWatch } from '#functions/watch-relay/cluster-watch.ts';
 import { PodFollowLimits } from '#functions/watch-relay/follow-pods.ts';
@@ -142,6 +143,7 @@ class History {
           this.#note(`${event} ${reason}`);
         }),
         metrics: relayMetrics(new Registry()),
+        faults: new ClusterFaults(systemClock),
         rules: enforced({ comparisonOperators: false }),
         counted: () => undefined,
         gone: () => undefined,

@@ -1,4 +1,5 @@
 import { Registry } from 'prom-client';
+import { ClusterFaults } from '#functions/watch-relay/cluster-faults.ts';
 import type { ClusterView } from '#functions/watch-relay/cluster-view.ts';
 import { ClusterWatch } from '#functions/watch-relay/cluster-watch.ts';
 import { PodFollowLimits } from '#functions/watch-relay/follow-pods.ts';
@@ -89,6 +90,7 @@ export class SimulatedRelay {
         clock,
         log,
         metrics: METRICS,
+        faults: new ClusterFaults(clock),
         rules,
         counted: () => guard?.counted(),
         gone: () => undefined,
@@ -128,6 +130,7 @@ export class SimulatedRelay {
     const keeper = new GuardKeeper(this.#cluster.name, view, rules, {
       ...deps,
       rulebook: written,
+      saved: () => undefined,
       clock,
       log,
     });

@@ -14,6 +14,7 @@ import type {
 } from '#shared/kubernetes/api.ts';
 import { ApiError, LateCallError } from '#shared/kubernetes/api-error.ts';
 import { blockedBy } from '#shared/kubernetes/eviction-refusal.ts';
+import type { Right } from '#shared/kubernetes/rights.ts';
 import { isAlive, NEVER_RENEWED } from '#shared/kubernetes/takeover.ts';
 import type { LiveTaint } from '#shared/taints/taint.ts';
 import type { Clock } from '#shared/time/clock.ts';
@@ -127,6 +128,13 @@ export class FakeCluster implements KubernetesApi {
 
   removePod(pod: PodRef): LivePod | undefined {
     return this.#pods.remove(keyOf(pod), this.#nextVersion());
+  }
+
+  /** What the credentials may do. */
+  allows: (right: Right) => boolean = () => true;
+
+  async allowed(right: Right): Promise<boolean> {
+    return this.allows(right);
   }
 
   takeRival(): string | undefined {

@@ -41,6 +41,7 @@ interface Bench {
   /** What the sink was called with, in short. */
   readonly heard: string[];
   readonly failures: unknown[];
+  readonly answers: string[];
   /** How often the server gave a sign of life. */
   readonly signs: () => number;
   readonly time: DrivenTimers;
@@ -62,6 +63,7 @@ function bench(context: TestContext): Bench {
     nodes: new ScriptedResource<LiveNode>(),
     heard: [],
     failures: [],
+    answers: [],
     signs: () => signs,
     time,
     onChange: () => undefined,
@@ -80,6 +82,7 @@ function bench(context: TestContext): Bench {
           signs += 1;
         },
         failed: (error: unknown) => made.failures.push(error),
+        answered: (request: string) => made.answers.push(request),
         rewound: () => made.heard.push('rewound'),
       };
       void followNodes(made.nodes, sink, { clock: systemClock, signal: aborting.signal }).then(() => {

@@ -61,6 +61,8 @@ function bench(context: TestContext, limits = new PodFollowLimits(), time = driv
       replace: (node, all) => heard.push([`${node}:`, ...all.map(brief)].join(' ')),
       change: ({ kind, object }) => heard.push(`${kind} ${brief(object)}`),
       failed: (error) => failures.push(error),
+      answered: () => undefined,
+      ended: () => undefined,
     },
     { limits, clock: systemClock, signal: aborting.signal },
   );

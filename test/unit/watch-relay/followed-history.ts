@@ -1,5 +1,6 @@
 import { mock } from 'node:test';
 import { Registry } from 'prom-client';
+import { ClusterFaults } from '#functions/watch-relay/cluster-faults.ts';
 import { ClusterView } from '#functions/watch-relay/cluster-view.ts';
 import { ClusterWatch } from '#functions/watch-relay/cluster-watch.ts';
 import { PodFollowLimits } from '#functions/watch-relay/follow-pods.ts';
@@ -114,6 +115,7 @@ class History {
         this.#note(`${event} ${reason}`);
       }),
       metrics: relayMetrics(new Registry()),
+      faults: new ClusterFaults(systemClock),
       rules: enforced({ comparisonOperators: false }),
       counted: () => undefined,
       gone: () => undefined,

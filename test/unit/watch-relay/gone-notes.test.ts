@@ -14,6 +14,7 @@ function notesOf(context: TestContext) {
   const written: string[][] = [];
   const state = { away: false };
   const log = recordingLog();
+  const outcomes: string[] = [];
   const notes = new GoneNotes(clusterName('c1'), {
     history: {
       noteGone: async (_cluster, pods) => {
@@ -22,10 +23,11 @@ function notesOf(context: TestContext) {
       },
     },
     log,
+    noted: (error) => outcomes.push(error === undefined ? 'noted' : 'failed'),
     signal: stopping.signal,
   });
   const gone = (uid: string) => notes.add([{ uid: podUid(uid), at: Date.now() }]);
-  return { time, stopping, written, state, log, notes, gone };
+  return { time, stopping, written, outcomes, state, log, notes, gone };
 }
 
 test('pods that go within two seconds are noted by one write', async (context) => {
@@ -40,7 +42,7 @@ test('pods that go within two seconds are noted by one write', async (context) =
 });
 
 test('what cannot be written is kept and written later, with its moment', async (context) => {
-  const { time, written, state, log, gone } = notesOf(context);
+  const { time, written, outcomes, state, log, gone } = notesOf(context);
   state.away = true;
   gone('a');
   await time.pass(3 * SECOND);
@@ -48,6 +50,7 @@ test('what cannot be written is kept and written later, with its moment', async 
   state.away = false;
   await time.pass(60 * SECOND);
   assert.deepEqual(written, [['a@0', 'b@3000']]);
+  assert.deepEqual(outcomes, ['failed', 'noted']);
   assert.equal(log.lines[0]?.event, 'relay.gone-unnoted');
 });
 

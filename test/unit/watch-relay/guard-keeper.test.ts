@@ -50,7 +50,7 @@ async function bench(context: TestContext, { stored, downMs = {}, rules = {}, is
     Date.now(),
   );
   view.resync([], Date.now());
-  const told: { freed: number; readonly again: boolean[] } = { freed: 0, again: [] };
+  const told = { freed: 0, again: [] as boolean[], saved: [] as unknown[] };
   const state = { knows: true };
   const stopping = new AbortController();
   const governing = (fields: Partial<Rules> = {}): Rules => ({
@@ -65,6 +65,7 @@ async function bench(context: TestContext, { stored, downMs = {}, rules = {}, is
     clock: { now: Date.now },
     log,
     knows: () => state.knows,
+    saved: (error) => told.saved.push(error),
     freed: () => {
       told.freed += 1;
     },

@@ -6,6 +6,7 @@ import { sqliteLeases } from '#functions/local/service-state.ts';
 import { openDatabase } from '#functions/local/sqlite-database.ts';
 import { Fleet, MAX_HANDICAP_MS } from '#functions/watch-relay/fleet.ts';
 import { LEASE_LOOK_MS, LEASE_RENEW_MS, LeaseKeeper } from '#functions/watch-relay/lease-keeper.ts';
+import type { Fault } from '#shared/clusters/fault.ts';
 import { LEASE_TTL_MS, type Lease, type LeaseRecord, type Leases } from '#shared/clusters/lease.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { StoreError } from '#shared/store/store.ts';
@@ -60,12 +61,13 @@ function bench(context: TestContext) {
     };
     const table: Leases = { ...connected };
     const skew = { clockMs: 0, stopwatchMs: 0 };
-    const said: { regained: number; ends: unknown[]; held: Lease[] } = { regained: 0, ends: [], held: [] };
+    const said = { regained: 0, ends: [] as unknown[], held: [] as Lease[], reached: [] as unknown[] };
     const tenant = {
       drainMs: 0,
       heardAt: undefined as number | undefined,
       nodes: undefined as number | undefined,
       breakerOpen: false,
+      faults: [] as readonly Fault[],
     };
     const stopwatch = () => Date.now() + skew.stopwatchMs;
     const keeper = new LeaseKeeper(
@@ -83,6 +85,8 @@ function bench(context: TestContext) {
         heardAt: () => tenant.heardAt,
         nodes: () => tenant.nodes,
         breakerOpen: () => tenant.breakerOpen,
+        faults: () => tenant.faults,
+        reached: (error) => said.reached.push(error),
       },
       {
         leases: table,

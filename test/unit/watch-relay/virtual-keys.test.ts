@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { Registry } from 'prom-client';
+import { ClusterFaults } from '#functions/watch-relay/cluster-faults.ts';
 import { ClusterView } from '#functions/watch-relay/cluster-view.ts';
 import { ClusterWatch } from '#functions/watch-relay/cluster-watch.ts';
 import { PodFollowLimits } from '#functions/watch-relay/follow-pods.ts';
@@ -77,6 +78,7 @@ test('a change of the virtual keys has the nodes listed anew, and those told tha
     clock: { now: Date.now },
     log: recordingLog(),
     metrics: relayMetrics(new Registry()),
+    faults: new ClusterFaults({ now: Date.now }),
     tell: (subjects) => told.push(...subjects.map(({ node }) => node)),
   });
   context.after(() => watch.stop());

@@ -1,0 +1,286 @@
+import assert from 'node:assert/strict';
+import { describe, type TestContext, test } from 'node:test';
+import { Registry } from 'prom-client';
+import { ClusterRelay } from '#functions/watch-relay/cluster-relay.ts';
+import { Fleet } from '#functions/watch-relay/fleet.ts';
+import { PodFollowLimits } from '#functions/watch-relay/follow-pods.ts';
+import { LEASE_RENEW_MS } from '#functions/watch-relay/lease-keeper.ts';
+import { Outbox } from '#functions/watch-relay/outbox.ts';
+import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
+import { ASK_RIGHTS_MS } from '#functions/watch-relay/rights-watch.ts';
+import { RulesWatch } from '#functions/watch-relay/rules-watch.ts';
+import { HEARTBEAT_MS } from '#functions/watch-relay/takeover-heartbeat.ts';
+import { DynamoDbLeases } from '#shared/clusters/dynamodb-leases.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
+import type { Policy, Rules } from '#shared/eviction/policy.ts';
+import { ApiError } from '#shared/kubernetes/api-error.ts';
+import { QueueError } from '#shared/queues/sender.ts';
+import { DynamoDbHistory } from '#shared/store/dynamodb-history.ts';
+import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
+import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
+import { StoreError } from '#shared/store/store.ts';
+import { NODE_NOT_READY } from '#shared/taints/taint.ts';
+import { recordingLog } from '#test/contracts/recording-log.ts';
+import { driveTimers } from '#test/world/driven-timers.ts';
+import { enforced } from '#test/world/enforced-rules.ts';
+import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
+import { ScriptedGuardBook } from '#test/world/scripted-guard-book.ts';
+import { liveNode, livePod } from './live-objects.ts';
+import { OrderedQueue } from './ordered-queue.ts';
+import { WatchedCluster } from './watched-cluster.ts';
+
+const SECOND = 1000;
+const CLUSTER = clusterName('c1');
+const START = Date.UTC(2026, 0, 1);
+/** Longer than any pause between two tries here, and between two renewals. */
+const A_WHILE = 15 * SECOND;
+
+const refused = (status: number) => new ApiError(`Cannot list pods: ${status}`, status);
+
+/** A relay that holds the lease of a cluster with one tainted node. */
+function bench(context: TestContext) {
+  const time = driveTimers(context, START);
+  const clock = { now: Date.now };
+  const fake = new FakeDynamoDb(clock);
+  const table = new DynamoDbTable({ client: fakeClient(async (c) => fake.perform(c)), tableName: 't' });
+  const leases = new DynamoDbLeases(table);
+  const store = new DynamoDbStore(table);
+  const cluster = new WatchedCluster(Date.now);
+  cluster.nodes.lists = [{ items: [liveNode('n1', 'a')], resourceVersion: '1' }];
+  cluster.pods.lists = [{ items: [livePod()], resourceVersion: '1' }];
+  const log = recordingLog();
+  const metrics = relayMetrics(new Registry());
+  const [nodes, pods] = [new OrderedQueue(), new OrderedQueue()];
+  const outbox = new Outbox({ nodeDeltas: nodes, podDeltas: pods, clock, log, metrics });
+  const governing = {
+    rules: enforced({ comparisonOperators: false }),
+    read: async (): Promise<Rules> => governing.rules,
+  };
+  const readAll = async () => new Map([[CLUSTER, await governing.read()]]);
+  const rules = new RulesWatch({ readAll, clock, log });
+  const rulebook = new ScriptedGuardBook();
+  const relay = new ClusterRelay(CLUSTER, cluster, {
+    ...{ rules, rulebook, leases, store, outbox, clock, log, metrics, holder: 'r1' },
+    stopwatch: Date.now,
+    history: new DynamoDbHistory(table),
+    fleet: new Fleet({ holder: 'r1', budget: Infinity, stopwatch: Date.now }),
+    limits: new PodFollowLimits(),
+  });
+  context.after(async () => {
+    outbox.stop();
+    await relay.stop();
+    await rules.stop();
+  });
+  const look = async () => (await leases.look(CLUSTER))?.faults;
+  /** In short, as the lease says: what, of which objects, with which status. */
+  const told = async () =>
+    (await look())?.map(({ type, resource, status }) => [type, resource, status].filter(Boolean).join(' '));
+  const govern = (policy: Partial<Policy>) => {
+    governing.rules = { ...governing.rules, policy: { ...governing.rules.policy, ...policy } };
+  };
+  relay.start();
+  return { time, cluster, relay, leases, store, nodes, governing, govern, rulebook, log, look, told };
+}
+
+describe('the lease of a cluster reports', () => {
+  test('nothing, where nothing is wrong', async (context) => {
+    const { time, told } = bench(context);
+    await time.pass(SECOND);
+    assert.equal(await told(), undefined, 'it was not renewed yet');
+    await time.pass(LEASE_RENEW_MS);
+    assert.deepEqual(await told(), []);
+  });
+
+  for (const status of [401, 403, 500])
+    test(`that pods cannot be listed (${status}), since when, and no more once they are`, async (context) => {
+      const { time, cluster, look, told } = bench(context);
+      cluster.pods.lists = [refused(status)];
+      await time.pass(A_WHILE);
+      assert.deepEqual(await told(), [`list-failing pods ${status}`]);
+      const [fault] = (await look()) ?? [];
+      assert.ok(fault && fault.since < START + SECOND, 'however often it failed since');
+      assert.equal(fault.error, `Cannot list pods: ${status}`);
+      cluster.pods.lists = [{ items: [], resourceVersion: '2' }];
+      await time.pass(A_WHILE);
+      assert.deepEqual(await told(), []);
+    });
+
+  test('that nodes cannot be listed, also where nobody answers', async (context) => {
+    const { time, cluster, told } = bench(context);
+    cluster.nodes.lists = [new ApiError('the connection was refused', 0)];
+    await time.pass(A_WHILE);
+    assert.deepEqual(await told(), ['list-failing nodes']);
+    cluster.nodes.lists = [{ items: [], resourceVersion: '1' }];
+    await time.pass(A_WHILE);
+    assert.deepEqual(await told(), []);
+  });
+
+  for (const resource of ['nodes', 'pods'] as const)
+    test(`that a watch of ${resource} cannot be begun again, until one stands, however quiet`, async (context) => {
+      const { time, cluster, told } = bench(context);
+      cluster[resource].watches = [
+        { events: [], end: undefined, afterMs: 5 * SECOND },
+        { events: [], end: refused(403) },
+      ];
+      await time.pass(A_WHILE);
+      assert.deepEqual(await told(), [`watch-failing ${resource} 403`]);
+      cluster[resource].watches = [{ events: [], end: 'hang' }];
+      await time.pass(A_WHILE);
+      assert.deepEqual(await told(), []);
+    });
+
+  for (const resource of ['nodes', 'pods'] as const)
+    for (const [when, watches, expected] of [
+      [
+        'is mended',
+        [
+          { events: [], end: refused(410) },
+          { events: [], end: 'quiet' },
+        ],
+        [],
+      ],
+      ['is not mended', [{ events: [], end: refused(410) }], [`watch-failing ${resource} 410`]],
+    ] as const)
+      test(`that the version of ${resource} is too old, where that ${when} by a new list`, async (context) => {
+        const { time, cluster, told } = bench(context);
+        cluster[resource].watches = [...watches];
+        await time.pass(A_WHILE);
+        assert.deepEqual(await told(), expected);
+      });
+
+  test('rights that were lost while every watch goes on and no node is tainted', async (context) => {
+    const { time, cluster, told } = bench(context);
+    cluster.nodes.lists = [{ items: [liveNode('n1')], resourceVersion: '1' }];
+    await time.pass(A_WHILE);
+    assert.deepEqual(await told(), []);
+    cluster.allows = ({ resource }) => resource === 'nodes';
+    await time.pass(ASK_RIGHTS_MS + LEASE_RENEW_MS + SECOND);
+    assert.deepEqual(await told(), ['list-failing pods 403']);
+    cluster.allows = () => {
+      throw new ApiError('the credentials were refused', 401);
+    };
+    await time.pass(A_WHILE);
+    assert.deepEqual(await told(), ['list-failing pods 401', 'watch-failing nodes 401']);
+    cluster.allows = () => {
+      throw new ApiError('who may not ask does not know', 403);
+    };
+    await time.pass(A_WHILE);
+    assert.deepEqual(await told(), []);
+  });
+
+  test('that the queue of deltas takes nothing', async (context) => {
+    const { time, nodes, told } = bench(context);
+    nodes.onSend = () => Promise.reject(new QueueError('the queue is away'));
+    await time.pass(A_WHILE);
+    assert.deepEqual(await told(), ['queue-failing']);
+    nodes.onSend = (messages) =>
+      messages.map((_, index) => ({ index, permanent: false, reason: 'throttled' }));
+    await time.pass(A_WHILE);
+    assert.deepEqual(await told(), ['queue-failing']);
+    nodes.onSend = () => [];
+    await time.pass(A_WHILE);
+    assert.deepEqual(await told(), []);
+  });
+
+  test('that what governs the cluster, or what is stored of it, cannot be read', async (context) => {
+    const { time, governing, store, told } = bench(context);
+    const away = async (): Promise<never> => {
+      throw new StoreError('the table is away');
+    };
+    const { read } = governing;
+    governing.read = away;
+    await time.pass(A_WHILE);
+    assert.deepEqual(await told(), ['store-failing']);
+    const list = store.taintedNodes.bind(store);
+    Object.assign(store, { taintedNodes: () => ({ [Symbol.asyncIterator]: () => ({ next: away }) }) });
+    governing.read = read;
+    await time.pass(A_WHILE);
+    assert.deepEqual(await told(), ['store-failing']);
+    Object.assign(store, { taintedNodes: list });
+    await time.pass(A_WHILE);
+    assert.deepEqual(await told(), []);
+  });
+
+  test('that what is decided cannot be stored, as the process that decides it tells', async (context) => {
+    const { time, relay, told } = bench(context);
+    await time.pass(SECOND);
+    relay.stored(new StoreError('the disk is full'));
+    await time.pass(A_WHILE);
+    assert.deepEqual(await told(), ['store-failing']);
+    relay.stored();
+    await time.pass(A_WHILE);
+    assert.deepEqual(await told(), []);
+  });
+
+  test('that the guard cannot be saved', async (context) => {
+    const { time, cluster, rulebook, told } = bench(context);
+    cluster.nodes.lists = [
+      { items: Array.from({ length: 6 }, (_, i) => liveNode(`n${i}`, NODE_NOT_READY)), resourceVersion: '1' },
+    ];
+    rulebook.isReadOnly = true;
+    await time.pass(A_WHILE);
+    assert.deepEqual(await told(), ['guard-unsaved']);
+    rulebook.isReadOnly = false;
+    await time.pass(A_WHILE);
+    assert.deepEqual(await told(), []);
+  });
+
+  test('that the heartbeat of a takeover is suspended, and why', async (context) => {
+    const { time, cluster, govern, look, told } = bench(context);
+    cluster.skewMs = 0;
+    cluster.putTakeover([NODE_NOT_READY], 90 * SECOND);
+    govern({ mode: 'observe', virtualKeys: [NODE_NOT_READY] });
+    await time.pass(2 * HEARTBEAT_MS);
+    assert.deepEqual(await told(), ['heartbeat-suspended']);
+    assert.match((await look())?.[0]?.error ?? '', /observe/);
+    govern({ mode: 'enforce' });
+    await time.pass(2 * HEARTBEAT_MS);
+    assert.deepEqual(await told(), []);
+  });
+
+  test('no suspended heartbeat in a cluster that nobody took over, though it cannot be asked', async (context) => {
+    const { time, cluster, log, told } = bench(context);
+    cluster.getTakeover = () => Promise.reject(refused(401));
+    await time.pass(2 * HEARTBEAT_MS);
+    assert.deepEqual(await told(), []);
+    assert.ok(!log.lines.some(({ event }) => event === 'takeover.withheld'));
+  });
+
+  test('that nobody evicts, and the log says why', async (context) => {
+    const { time, govern, log, told } = bench(context);
+    govern({ mode: 'observe' });
+    await time.pass(12 * 60 * SECOND);
+    assert.deepEqual(await told(), ['no-eviction-controller']);
+    const line = log.lines.find(({ event }) => event === 'cluster.nobody-evicts');
+    assert.match(`${line?.fields['reason']}`, /due for more than 10 minutes.*built-in.*observe/);
+    govern({ mode: 'enforce' });
+    await time.pass(A_WHILE);
+    assert.deepEqual(await told(), []);
+  });
+
+  test('nothing that a holder before found', async (context) => {
+    const { time, cluster, relay, leases, told } = bench(context);
+    cluster.pods.lists = [refused(403)];
+    await time.pass(A_WHILE);
+    assert.deepEqual(await told(), ['list-failing pods 403']);
+    await leases.take(CLUSTER, await leases.look(CLUSTER), 'r2', Date.now());
+    assert.equal(await told(), undefined);
+    await time.pass(LEASE_RENEW_MS);
+    assert.deepEqual(relay.faults, [], 'it holds the lease no longer');
+  });
+});
+
+test('while the lease cannot be renewed, the relay itself says so, and the lease once it can', async (context) => {
+  const { time, relay, leases, told } = bench(context);
+  await time.pass(SECOND);
+  const renew = leases.renew.bind(leases);
+  leases.renew = () => Promise.reject(new StoreError('the disk is full'));
+  await time.pass(A_WHILE);
+  assert.deepEqual(
+    relay.faults.map(({ type, error }) => `${type}: ${error}`),
+    ['store-failing: the disk is full'],
+  );
+  leases.renew = renew;
+  await time.pass(2 * LEASE_RENEW_MS);
+  assert.deepEqual([relay.faults, await told()], [[], []]);
+});

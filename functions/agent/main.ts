@@ -105,6 +105,7 @@ async function run({ context, kubeconfig }: AgentOptions): Promise<void> {
       registry: prometheus,
       states,
       trips: () => relay.trips(),
+      faults: () => relay.faults(),
       log,
     },
   );

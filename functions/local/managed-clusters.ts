@@ -1,4 +1,6 @@
+import { ClusterFaults } from '#functions/watch-relay/cluster-faults.ts';
 import type { ClusterState } from '#functions/watch-relay/probe-server.ts';
+import type { Fault } from '#shared/clusters/fault.ts';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
@@ -55,6 +57,7 @@ export class ManagedClusters {
   /** Of those that are not in service. */
   readonly #states = new Map<ClusterName, ClusterState>();
   readonly #troubles = new Map<ClusterName, string>();
+  readonly #faults = new Map<ClusterName, ClusterFaults>();
 
   private constructor(clusters: readonly ChosenCluster[], deps: ManagedClustersDeps) {
     this.#clusters = clusters;
@@ -97,9 +100,17 @@ export class ManagedClusters {
     return this.#troubles;
   }
 
-  /** Has `take` take each cluster into service, once, when it can be managed; none any more once `signal` aborts. */
-  admit(take: Take, signal: AbortSignal): void {
-    for (const cluster of this.#clusters) void this.#admit(cluster, take, signal);
+  /** The same as a lease tells it. */
+  get faults(): ReadonlyMap<ClusterName, readonly Fault[]> {
+    return new Map([...this.#faults].map(([name, { list }]) => [name, list]));
+  }
+
+  /**
+   * Has `take` take each cluster into service, once, when it can be managed; none any more once `signal` aborts. `refused`: called once
+   * for each that cannot be managed at first.
+   */
+  admit(take: Take, signal: AbortSignal, refused: (name: ClusterName) => void = () => undefined): void {
+    for (const cluster of this.#clusters) void this.#admit(cluster, { take, refused }, signal);
   }
 
   /** Ends all connections. */
@@ -107,11 +118,16 @@ export class ManagedClusters {
     for (const { api } of this.#clusters) api.close();
   }
 
-  async #admit(cluster: ChosenCluster, take: Take, signal: AbortSignal): Promise<void> {
+  async #admit(
+    cluster: ChosenCluster,
+    { take, refused }: { readonly take: Take; readonly refused: (name: ClusterName) => void },
+    signal: AbortSignal,
+  ): Promise<void> {
     const complain = this.#complainer(cluster.name);
     let trouble = await this.#verdicts.get(cluster.name);
     for (let failures = 1; trouble && !signal.aborted; failures++) {
       this.#see(cluster.name, trouble);
+      if (failures === 1) refused(cluster.name);
       complain(trouble);
       await pause(backoffMs(failures, RETRY[trouble.kind]), signal);
       if (!signal.aborted) trouble = await check(cluster);
@@ -119,11 +135,15 @@ export class ManagedClusters {
     if (signal.aborted) return;
     this.#states.delete(cluster.name);
     this.#troubles.delete(cluster.name);
+    this.#faults.delete(cluster.name);
     take(cluster.name, cluster.api);
   }
 
   #see(cluster: ClusterName, { kind, error }: Trouble): void {
     this.#troubles.set(cluster, error.message);
+    const faults = this.#faults.get(cluster) ?? new ClusterFaults(this.#deps.clock);
+    faults.begin({ type: 'list-failing' }, error);
+    this.#faults.set(cluster, faults);
     if (kind === 'refused') this.#states.set(cluster, { kind });
     else if (this.#states.get(cluster)?.kind !== 'deaf') {
       this.#states.set(cluster, { kind: 'deaf', since: this.#deps.clock.now() });

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { faultSchema } from '#shared/clusters/fault.ts';
 
 const moment = z.int();
 
@@ -14,6 +15,8 @@ const clusterViewSchema = z.object({
   heardAt: moment.optional(),
   /** Whether its API server is not asked for some seconds, because it does not answer. */
   breakerOpen: z.boolean(),
+  /** What is wrong with it; absent: nothing. */
+  faults: z.array(faultSchema).readonly().optional(),
   nodes: z.int(),
   tainted: z.int(),
   /** Of tainted nodes. */

@@ -14,6 +14,7 @@ import {
 import { Relay } from '#functions/watch-relay/relay.ts';
 import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
 import { RulesWatch } from '#functions/watch-relay/rules-watch.ts';
+import type { Fault } from '#shared/clusters/fault.ts';
 import { leaseEpochs } from '#shared/clusters/lease.ts';
 import { localUser } from '#shared/clusters/local-user.ts';
 import { Operator } from '#shared/clusters/operator.ts';
@@ -37,6 +38,7 @@ import { prometheusEvictionMetrics, standingMetrics } from './eviction-metrics.t
 import { localContext } from './lambda-context.ts';
 import { LaterEvents } from './later-events.ts';
 import type { ManagedClusters } from './managed-clusters.ts';
+import { ReportingStore } from './reporting-store.ts';
 import type { ServiceState } from './service-state.ts';
 import type { ServiceClusterView, ServiceView } from './service-view.ts';
 import { type ChosenPolicies, StartPolicies } from './start-policies.ts';
@@ -68,7 +70,7 @@ const NOTHING_FAILED: SQSBatchResponse = { batchItemFailures: [] };
 type Handler = (event: SQSEvent, context: Context) => Promise<SQSBatchResponse | undefined>;
 
 export interface LocalServiceOptions {
-  readonly clusters: Pick<ManagedClusters, 'apis' | 'states' | 'troubles' | 'admit'>;
+  readonly clusters: Pick<ManagedClusters, 'apis' | 'states' | 'troubles' | 'faults' | 'admit'>;
   readonly state: ServiceState;
   readonly probes: ProbeAddress;
   readonly matching: MatchOptions;
@@ -114,7 +116,8 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   const evictionsDue = queueOf(QUEUES.evictionsDue);
 
   const timers = new EmbeddedTimers({ dueQueue: evictionsDue, clock, log });
-  const common = { store, timers, clock, log, rules: rulesReader({ rulebook, matching, clock }) };
+  const reporting = new ReportingStore(store, (cluster, error) => relay.stored(cluster, error));
+  const common = { store: reporting, timers, clock, log, rules: rulesReader({ rulebook, matching, clock }) };
   const depsOn = (queue: EmbeddedQueue) => ({
     ...common,
     leaseEpoch: leaseEpochs(leases, clock),
@@ -164,11 +167,13 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
     nodeBudget: Infinity,
   });
   const states = () => new Map([...clusters.states, ...relay.states()]);
+  const faults = () => new Map([...clusters.faults, ...relay.faults()]);
   const probed = (): ReadonlyMap<ClusterName, ProbedState> =>
     state.reachesLeases?.() === false ? leaseless(states()) : states();
   const probes = await startProbeServer(options.probes, {
     ...{ registry, states: probed, log },
     trips: () => relay.trips(),
+    faults,
   });
 
   const feed = (queue: EmbeddedQueue, handler: Handler, sizes: typeof DELTA_FEED) => {
@@ -218,7 +223,12 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   };
   const leading = state.leads?.then(takeOver) ?? lead();
   if (!state.leads) await leading;
-  clusters.admit((name, api) => relay.add(name, api), stopping.signal);
+  clusters.admit(
+    (name, api) => relay.add(name, api),
+    stopping.signal,
+    // Where replicas have one lease, another one may be let in: it is not kept from that.
+    state.leads ? undefined : (name) => relay.report(name, () => clusters.faults.get(name) ?? []),
+  );
 
   return {
     probePort: probes.port,
@@ -227,7 +237,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
     view: () => ({
       version: VERSION,
       startedAt,
-      clusters: clusterViews(clusters, relay),
+      clusters: clusterViews(clusters, relay, faults()),
       queues: Object.fromEntries(queues.map((queue) => [queue.spec.name, queue.size])),
     }),
     async stop() {
@@ -256,6 +266,7 @@ function leaseless(states: ReadonlyMap<ClusterName, ClusterState>): ReadonlyMap<
 function clusterViews(
   { apis, states, troubles }: LocalServiceOptions['clusters'],
   relay: Relay,
+  faults: ReadonlyMap<ClusterName, readonly Fault[]>,
 ): ServiceView['clusters'] {
   const known = relay.clusters();
   const all = new Map<ClusterName, ClusterState>([...states, ...relay.states()]);
@@ -271,6 +282,7 @@ function clusterViews(
           ...(why === undefined ? {} : { why }),
           ...(heardAt === undefined ? {} : { heardAt }),
           breakerOpen: apis.get(name)?.breakerOpen ?? false,
+          faults: faults.get(name) ?? [],
           ...(counts ?? { nodes: 0, tainted: 0, pods: 0 }),
           down: tally?.cluster.nodes ?? 0,
           taintedByPeople: tally?.people.nodes ?? 0,

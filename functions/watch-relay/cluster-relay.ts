@@ -71,7 +71,8 @@ interface Seeing {
 const UNSTORED_MS = 10 * 60_000;
 const STORE_FAILING = { type: 'store-failing' } as const;
 
-const NO_COUNTS: ViewCounts = { nodes: 0, tainted: 0, pods: 0 };
+/** Of a cluster of which nothing is known. */
+export const NO_COUNTS: ViewCounts = { nodes: 0, tainted: 0, pods: 0 };
 
 const stuckFields = (cluster: ClusterName, { node, uid, namespace, name, ...why }: StuckPod) => {
   const { overAt, finalizers, nodeState } = why;

@@ -51,6 +51,7 @@ async function run(): Promise<void> {
       registry: prometheus,
       states: () => relay.states(),
       trips: () => relay.trips(),
+      faults: () => relay.faults(),
       log,
     },
   );

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { hostname } from 'node:os';
 import type { Registry } from 'prom-client';
+import type { Fault } from '#shared/clusters/fault.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Trip } from '#shared/eviction/policy.ts';
 import { type Listener, type ListenerLog, openListener } from '#shared/http/listener.ts';
@@ -36,6 +37,8 @@ export interface ProbeDeps {
   readonly registry: Registry;
   readonly states: () => ReadonlyMap<ClusterName, ProbedState>;
   readonly trips: () => ReadonlyMap<ClusterName, readonly Trip[]>;
+  /** What is wrong with the clusters that this process speaks for; absent: it does not find out. */
+  readonly faults?: () => ReadonlyMap<ClusterName, readonly Fault[]>;
   readonly log: ListenerLog;
   readonly stopwatch?: Stopwatch;
 }

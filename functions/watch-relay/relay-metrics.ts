@@ -1,4 +1,5 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
+import { FAULT_TYPES, type Fault } from '#shared/clusters/fault.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Trip } from '#shared/eviction/policy.ts';
 import type { Emf } from '#shared/telemetry/emf.ts';
@@ -35,6 +36,7 @@ export interface ClusterStanding {
   readonly takeover: TakeoverState;
   /** Pods must go there, and nobody evicts. */
   readonly nobodyEvicts: boolean;
+  readonly faults: readonly Fault[];
 }
 
 /** What the relay counts. What CloudWatch is to ring an alarm for goes to `emf` too, where there is one. */
@@ -114,6 +116,20 @@ export function relayMetrics(registry: Registry, emf?: Emf) {
         const { nodes, tainted, pods } = counts;
         for (const [kind, count] of Object.entries({ nodes, tainted, pods }))
           this.set({ cluster, kind }, count);
+      }
+    },
+  });
+  new Gauge({
+    name: 'taintward_cluster_faults',
+    help: 'Faults of the cluster, as its lease reports them, by type; 0 while there is none of a type.',
+    labelNames: [...labelNames, 'type'] as const,
+    registers,
+    collect() {
+      this.reset();
+      for (const { cluster, state, faults } of standings()) {
+        if (state.kind === 'standby' && faults.length === 0) continue;
+        for (const type of FAULT_TYPES)
+          this.set({ cluster, type }, faults.filter((fault) => fault.type === type).length);
       }
     },
   });

@@ -1,11 +1,14 @@
+import { once } from 'node:events';
 import type { Fault } from '#shared/clusters/fault.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Trip } from '#shared/eviction/policy.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import { pause } from '#shared/time/pause.ts';
-import { ClusterRelay, type ClusterRelayDeps, type ClusterRelayState } from './cluster-relay.ts';
+import { ClusterRelay, type ClusterRelayDeps, type ClusterRelayState, NO_COUNTS } from './cluster-relay.ts';
 import { Fleet } from './fleet.ts';
 import { PodFollowLimits } from './follow-pods.ts';
+import { LeaseKeeper } from './lease-keeper.ts';
+import type { ClusterStanding } from './relay-metrics.ts';
 
 /** How often a relay looks whether it should have more of the clusters, and tells what it has, jittered by half. */
 const SHARE_MS = 5_000;
@@ -13,12 +16,30 @@ const SHARE_MS = 5_000;
 /** Smaller differences between clocks are the rule, and told of nowhere. */
 const TOLD_SKEW_MS = 1_000;
 
+interface Reported {
+  readonly keeper: LeaseKeeper;
+  readonly faults: () => readonly Fault[];
+}
+
+/** How a cluster stands that cannot be entered. */
+const UNENTERED: Omit<ClusterStanding, 'cluster' | 'faults'> = {
+  state: { kind: 'syncing' },
+  mode: undefined,
+  counts: NO_COUNTS,
+  stuck: 0,
+  trips: [],
+  takeover: 'none',
+  nobodyEvicts: false,
+};
+
 /** Follows many clusters in one process, each for as long as it holds that cluster's lease. */
 export class Relay {
   readonly #clusters = new Map<ClusterName, ClusterRelay>();
   readonly #deps: ClusterRelayDeps;
   /** Of clusters that are followed no longer: until their last words are said. */
   readonly #leaving = new Map<ClusterName, Promise<unknown>>();
+  /** Clusters that cannot be entered yet. */
+  readonly #reported = new Map<ClusterName, Reported>();
   readonly #fleet: Fleet;
   readonly #stopping = new AbortController();
   readonly #sharing: Promise<void>;
@@ -32,12 +53,14 @@ export class Relay {
     this.#fleet = new Fleet({ holder, budget: nodeBudget, stopwatch });
     this.#deps = { ...deps, fleet: this.#fleet, limits: new PodFollowLimits() };
     this.#sharing = this.#share();
-    deps.metrics.observe(() =>
-      [...this.#clusters].map(([cluster, { state, mode, counts, trips, takeover, nobodyEvicts, stuck }]) => ({
-        ...{ cluster, state, mode, counts, trips, takeover, nobodyEvicts },
-        stuck: stuck.length,
-      })),
-    );
+    deps.metrics.observe(() => [
+      ...[...this.#clusters].map(([cluster, relay]) => {
+        const { state, mode, counts, trips, takeover, nobodyEvicts, faults, stuck } = relay;
+        const standing = { cluster, state, mode, counts, trips, takeover, nobodyEvicts, faults };
+        return { ...standing, stuck: stuck.length };
+      }),
+      ...[...this.#reported].map(([cluster, { faults }]) => ({ ...UNENTERED, cluster, faults: faults() })),
+    ]);
   }
 
   /** Follows a cluster from now on, or as soon as it is followed no longer in the way it was before. */
@@ -45,6 +68,7 @@ export class Relay {
     const cluster = new ClusterRelay(name, api, this.#deps);
     this.#clusters.set(name, cluster);
     this.#deps.metrics.begin(name);
+    this.#endReport(name);
     const start = () => {
       if (this.#clusters.get(name) === cluster) cluster.start();
     };
@@ -54,15 +78,50 @@ export class Relay {
     else start();
   }
 
+  /** Holds the lease of a cluster that cannot be entered, to report there what is wrong, until the cluster is added. */
+  report(name: ClusterName, faults: Reported['faults']): void {
+    const nothing = () => undefined;
+    const keeper = new LeaseKeeper(
+      name,
+      {
+        held: async (_, signal) => void (await once(signal, 'abort')),
+        ...{
+          regained: nothing,
+          heardAt: nothing,
+          nodes: nothing,
+          breakerOpen: () => false,
+          faults,
+          reached: nothing,
+        },
+      },
+      this.#deps,
+    );
+    this.#reported.set(name, { keeper, faults });
+    this.#deps.metrics.begin(name);
+    keeper.start();
+  }
+
+  #endReport(name: ClusterName): void {
+    const { keeper } = this.#reported.get(name) ?? {};
+    if (!keeper) return;
+    this.#reported.delete(name);
+    this.#leave(name, keeper.stop());
+  }
+
+  #leave(name: ClusterName, ended: Promise<void>): Promise<unknown> {
+    const left = Promise.all([this.#leaving.get(name), ended]).then(() => {
+      if (this.#leaving.get(name) === left) this.#leaving.delete(name);
+    });
+    this.#leaving.set(name, left);
+    return left;
+  }
+
   /** Follows a cluster no longer; resolves when what waits is sent and the lease given up. */
   async remove(name: ClusterName): Promise<void> {
     const cluster = this.#clusters.get(name);
     if (!cluster) return;
     this.#clusters.delete(name);
-    const left = Promise.all([this.#leaving.get(name), cluster.stop()]);
-    this.#leaving.set(name, left);
-    await left;
-    if (this.#leaving.get(name) === left) this.#leaving.delete(name);
+    await this.#leave(name, cluster.stop());
     if (this.#clusters.has(name)) return;
     this.#fleet.forget(name);
     this.#deps.metrics.end(name);
@@ -71,7 +130,11 @@ export class Relay {
   /** Sends what waits, gives the leases up and ends. */
   async stop(): Promise<void> {
     this.#stopping.abort();
-    await Promise.all([this.#sharing, ...[...this.#clusters.values()].map((cluster) => cluster.stop())]);
+    const keepers = [...this.#reported.values()].map(({ keeper }) => keeper);
+    await Promise.all([
+      this.#sharing,
+      ...[...this.#clusters.values(), ...keepers].map((each) => each.stop()),
+    ]);
     this.#deps.outbox.stop();
   }
 
@@ -92,7 +155,11 @@ export class Relay {
 
   /** What is wrong with each cluster, as far as this relay knows. */
   faults(): ReadonlyMap<ClusterName, readonly Fault[]> {
-    return new Map([...this.#clusters].map(([name, cluster]) => [name, cluster.faults]));
+    const reported = [...this.#reported].map(([name, { faults }]) => [name, faults()] as const);
+    return new Map([
+      ...reported,
+      ...[...this.#clusters].map(([name, { faults }]) => [name, faults] as const),
+    ]);
   }
 
   /** What was decided of a cluster was stored; with an error, it was not. Called by who decides in the same process. */

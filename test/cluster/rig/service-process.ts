@@ -145,7 +145,7 @@ export class ServiceProcess {
 
   /** What it warned of or called an error: `some.event: …`. */
   complaints(): readonly string[] {
-    return this.output.map(({ text }) => text).filter((text) => /\s[a-z]+\.[a-z-]+:(\s|$)/.test(text));
+    return this.output.map(({ text }) => text).filter((text) => /\s[a-z]+\.[a-z-]+(:\s|:?$)/.test(text));
   }
 
   /** Waits until a line says all of `parts`. */

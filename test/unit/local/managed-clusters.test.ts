@@ -61,14 +61,19 @@ async function manage(t: TestContext, ...scriptedClusters: readonly Scripted[]) 
   const stopping = new AbortController();
   const taken: string[] = [];
   const clusters = await ManagedClusters.open(chosen(scriptedClusters), { clock: systemClock, log });
-  clusters.admit((name) => taken.push(name), stopping.signal);
+  const refused: string[] = [];
+  clusters.admit(
+    (name) => taken.push(name),
+    stopping.signal,
+    (name) => refused.push(name),
+  );
   await time.settle();
   const complaints = () => log.lines.map(({ event, fields }) => `${event} ${fields['cluster']}`);
   t.after(() => {
     stopping.abort();
     clusters.close();
   });
-  return { time, log, clusters, taken, complaints, stopping };
+  return { time, log, clusters, taken, refused, complaints, stopping };
 }
 
 describe('a cluster that cannot be managed', () => {
@@ -81,8 +86,11 @@ describe('a cluster that cannot be managed', () => {
   ] as const) {
     test(`${what} keeps no other from service, and is taken when it is mended`, async (t) => {
       const [a, b] = [scripted('a'), scripted('b', trouble)];
-      const { time, clusters, taken, complaints } = await manage(t, a, b);
+      const { time, clusters, taken, refused, complaints } = await manage(t, a, b);
       assert.deepEqual(taken, ['a']);
+      const [fault] = clusters.faults.get(b.name) ?? [];
+      assert.deepEqual([fault?.type, fault?.since], ['list-failing', 0]);
+      assert.equal(fault?.error, clusters.troubles.get(b.name));
       assert.deepEqual(
         [...clusters.states].map(([name, { kind }]) => [name, kind]),
         [['b', state]],
@@ -94,6 +102,8 @@ describe('a cluster that cannot be managed', () => {
       await time.pass(MINUTE_MS);
       assert.deepEqual(taken, ['a', 'b']);
       assert.deepEqual([...clusters.states], []);
+      assert.deepEqual([...clusters.faults], []);
+      assert.deepEqual(refused, ['b'], 'however often it was tried');
     });
   }
 

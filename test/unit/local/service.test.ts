@@ -32,7 +32,7 @@ async function startService(
   const state = takeStateDirectory(dir);
   const log = recordingLog();
   const service = await startLocalService({
-    clusters: { apis: new Map(), states, troubles: new Map(), admit: () => undefined },
+    clusters: { apis: new Map(), states, troubles: new Map(), faults: new Map(), admit: () => undefined },
     state: sqliteState({
       path: state.file(STORE_FILE),
       historyDays: 7,
@@ -126,7 +126,7 @@ async function startLeading(context: TestContext) {
   const purge = context.mock.fn(async () => undefined);
   const service = await startLocalService({
     clusters: {
-      ...{ apis: new Map([[C1, api]]), states: new Map(), troubles: new Map() },
+      ...{ apis: new Map([[C1, api]]), states: new Map(), troubles: new Map(), faults: new Map() },
       admit: (take) => take(C1, api),
     },
     state: { ...kept, rulebook, leases: leadership, leads: leadership.begun, purge },

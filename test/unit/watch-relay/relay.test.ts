@@ -9,6 +9,7 @@ import { LEASE_LOOK_MS } from '#functions/watch-relay/lease-keeper.ts';
 import { Outbox } from '#functions/watch-relay/outbox.ts';
 import { Relay } from '#functions/watch-relay/relay.ts';
 import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
+import type { Fault } from '#shared/clusters/fault.ts';
 import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
 import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
@@ -52,8 +53,40 @@ function bench(context: TestContext) {
     made.nodes.lists = [{ items: [liveNode('n1', ...keys)], resourceVersion: '1' }];
     return made;
   };
-  return { time, relayOf, holderOf, clusterOf };
+  return { time, leases, relayOf, holderOf, clusterOf };
 }
+
+test('a cluster that cannot be entered has its faults on its lease and in the metrics, until it is added', async (context) => {
+  const { time, relayOf, leases, clusterOf } = bench(context);
+  const { relay, registry } = relayOf('r1');
+  const fault: Fault = { type: 'list-failing', since: 1, error: 'renew the credentials', status: 401 };
+  relay.report(C1, () => [fault]);
+  relay.add(C2, clusterOf('a'));
+  await time.pass(4 * SECOND);
+  assert.deepEqual((await leases.look(C1))?.faults, [fault]);
+  assert.deepEqual(relay.faults().get(C1), [fault]);
+  assert.deepEqual([...relay.states().keys()], [C2], 'it is not in service');
+  const metrics = await registry.metrics();
+  assert.match(metrics, /taintward_cluster_faults\{cluster="c1",type="list-failing"\} 1/);
+  assert.match(metrics, /taintward_cluster_faults\{cluster="c2",type="list-failing"\} 0/);
+  assert.match(metrics, /taintward_relay_synced\{cluster="c1"\} 0/);
+  relay.add(C1, clusterOf('a'));
+  await time.pass(4 * SECOND);
+  assert.deepEqual((await leases.look(C1))?.faults, []);
+  assert.deepEqual(relay.states().get(C1), { kind: 'live' });
+});
+
+test('a relay that stops gives the lease of a cluster up that it could not enter', async (context) => {
+  const { time, relayOf, holderOf } = bench(context);
+  const { relay } = relayOf('r1');
+  relay.report(C1, () => []);
+  await time.pass(SECOND);
+  assert.equal(await holderOf(C1), 'r1');
+  const stopped = relay.stop();
+  await time.pass(10 * SECOND);
+  await stopped;
+  assert.equal(await holderOf(C1), undefined);
+});
 
 test('a relay follows many clusters, each until it is removed', async (context) => {
   const { time, relayOf, holderOf, clusterOf } = bench(context);

@@ -48,6 +48,11 @@ function tell({ event, fields }: LogLine, now: EpochMs): string | undefined {
       return styleText('red', `${podOf(fields)} evicted (${fields.lateMs} ms after it fell due)`);
     case 'eviction.elsewhere':
       return `${podOf(fields)} was evicted by the built-in controller at ${moment(fields.deletedAt, now)}, ${dueBy(fields, now)}`;
+    case 'pod.evicted-despite-hold':
+      return styleText(
+        'red',
+        `${podOf(fields)} was evicted by the built-in controller, although ${HELD[fields.by]}`,
+      );
     case 'eviction.gone':
       return `${podOf(fields)} was gone already`;
     case 'eviction.would-have':
@@ -127,7 +132,8 @@ function complaint({ event, fields }: LogLine): string {
     return ` ${name}=${isMoment ? dateAndTime(value).replace(' ', 'T') : String(value)}`;
   });
   const why = reason instanceof Error ? reason.message : String(reason ?? '');
-  return styleText('yellow', `${event}:${details.join('')} ${why}`.trimEnd());
+  const told = `${details.join('')} ${why}`.trimEnd();
+  return styleText('yellow', told === '' ? event : `${event}:${told}`);
 }
 
 /** Fields that hold a moment. */

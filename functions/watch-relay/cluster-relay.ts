@@ -11,6 +11,7 @@ import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import type { History, RecentEvictions } from '#shared/store/history.ts';
 import type { Store } from '#shared/store/store.ts';
 import { pause } from '#shared/time/pause.ts';
+import { BuiltInEvictions } from './built-in-evictions.ts';
 import { ClusterFaults } from './cluster-faults.ts';
 import { ClusterView, type ViewCounts } from './cluster-view.ts';
 import { ClusterWatch, type Hearing } from './cluster-watch.ts';
@@ -219,7 +220,7 @@ export class ClusterRelay {
   }
 
   #see(lease: Lease, rules: Rules, signal: AbortSignal): void {
-    const { outbox, store, rulebook, history, clock, stopwatch, log } = this.#deps;
+    const { outbox, store, rulebook, history, clock, stopwatch, metrics, log } = this.#deps;
     const faults = this.#faults;
     const view = new ClusterView(this.#cluster, lease.epoch);
     const guard = new GuardKeeper(this.#cluster, view, rules, {
@@ -242,12 +243,16 @@ export class ClusterRelay {
       clock,
       stopwatch,
     });
+    const builtIn = new BuiltInEvictions(this.#cluster, {
+      ...{ view, rules: rulesNow, faults, metrics, clock, log },
+    });
     const noted = (error?: unknown) => faults.note(STORE_FAILING, error, { by: 'history' });
     const gone = new GoneNotes(this.#cluster, { history, log, noted, signal });
     const watch = new ClusterWatch(this.#cluster, this.#api, view, {
       ...this.#deps,
       ...{ faults, rules },
       counted: () => guard.counted(),
+      deleted: (pod) => builtIn.see(pod),
       gone: (pods) => gone.add(pods),
       tell: (subjects, wake) => outbox.mark(this.#cluster, subjects, wake),
     });

@@ -20,6 +20,7 @@ import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/id
 import { isDoubtful } from '#shared/eviction/node-state.ts';
 import { podDeadlines } from '#shared/eviction/pod-deadline.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
+import type { TimedTaint } from '#shared/eviction/records.ts';
 import type { DownNode } from '#shared/eviction/stalled.ts';
 import { builtInDeadline } from '#shared/explain/built-in.ts';
 import type { LiveNode, LivePod } from '#shared/kubernetes/api.ts';
@@ -151,6 +152,19 @@ export class ClusterView {
 
   follows(node: NodeName): boolean {
     return (this.#nodes.get(node) ?? UNTAINTED).taints.length > 0;
+  }
+
+  /** What the rules ask about a node. */
+  taintsOf(name: NodeName): {
+    readonly taints: readonly TimedTaint[];
+    readonly zone: string | undefined;
+    readonly downSince: EpochMs | undefined;
+  } {
+    const { taints } = this.#nodes.get(name) ?? UNTAINTED;
+    return {
+      taints: taints.map(({ seenAt, ...taint }) => ({ ...taint, since: seenAt })),
+      ...this.tally.placeOf(name),
+    };
   }
 
   /** Whether a node's pods are to be watched: it is followed, or evicted pods have not left it yet. */

@@ -42,6 +42,8 @@ export interface ClusterWatchDeps {
   readonly rules: Rules;
   /** Nodes changed, also where there is nothing to tell. Called before `tell`. */
   counted(): void;
+  /** Somebody else than this service deleted it. Called as often as that is seen. */
+  deleted(pod: LivePod): void;
   /** Evicted pods are gone. */
   gone(pods: readonly GonePod[]): void;
   /** There is something to tell. `wake`: what is overdue there is to be looked at at once. */
@@ -95,14 +97,14 @@ export class ClusterWatch {
       {
         replace: (node, listed) => {
           this.#deps.metrics.lists.inc(this.#labels('pods'));
-          for (const pod of listed) this.#checkTime(pod);
+          for (const pod of listed) this.#look(pod);
           this.#tell(view.replacePods(node, listed, deps.clock.now()));
           this.#tellGone();
           this.#follow(node);
           this.#seeSynced();
         },
         change: ({ kind, object }) => {
-          this.#checkTime(object);
+          this.#look(object);
           this.#tell(kind === 'upsert' ? view.upsertPod(object, deps.clock.now()) : view.deletePod(object));
           if (kind === 'delete') this.#tellGone();
           // It may have been the last that left a node without taints.
@@ -200,6 +202,11 @@ export class ClusterWatch {
     for (const { node, uid } of subjects) if (uid === undefined) this.#follow(node);
     // Until then all is told by the resync that is on its way.
     if (this.#recalled && subjects.length > 0) this.#deps.tell(subjects, false);
+  }
+
+  #look(pod: LivePod): void {
+    this.#checkTime(pod);
+    if (pod.deleted) this.#deps.deleted(pod);
   }
 
   #checkTime({ uid, node, namespace, name, podSince }: LivePod): void {

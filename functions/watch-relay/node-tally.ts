@@ -106,6 +106,11 @@ export class NodeTally {
     ).length;
   }
 
+  /** In which zone a node is, and since when it is down, or joins so; `undefined`: in none, and not. */
+  placeOf(name: NodeName): { readonly zone: string | undefined; readonly downSince: EpochMs | undefined } {
+    return { zone: this.#nodes.get(name)?.zone, downSince: this.#down.get(name) };
+  }
+
   /** No zone: in the cluster. */
   #isDownIn(name: NodeName, zone: string | undefined): boolean {
     const place = this.#nodes.get(name);

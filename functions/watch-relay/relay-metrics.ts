@@ -174,9 +174,16 @@ export function relayMetrics(registry: Registry, emf?: Emf) {
   });
   const counters = [lists, watchFailures];
   const labelsOf = (cluster: ClusterName) => RESOURCES.map((resource) => ({ cluster, resource }));
+  const builtInEvictions = new Counter({
+    name: 'taintward_built_in_evictions_total',
+    help: 'Pods that the built-in controller, or another taint manager, evicted although they were held, excluded, guarded, paused or stopped here.',
+    labelNames,
+    registers,
+  });
   return {
     lists,
     watchFailures,
+    builtInEvictions,
     /** Has the gauges tell of these clusters. */
     observe(clusters: () => readonly ClusterStanding[]): void {
       standings = clusters;
@@ -184,10 +191,12 @@ export function relayMetrics(registry: Registry, emf?: Emf) {
     /** A cluster is followed from now on: what is counted of it is 0. */
     begin(cluster: ClusterName): void {
       for (const counter of counters) for (const labels of labelsOf(cluster)) counter.inc(labels, 0);
+      builtInEvictions.inc({ cluster }, 0);
     },
     /** It is followed no longer. */
     end(cluster: ClusterName): void {
       for (const counter of counters) for (const labels of labelsOf(cluster)) counter.remove(labels);
+      builtInEvictions.remove({ cluster });
     },
     load: new Gauge({
       name: 'taintward_relay_load',

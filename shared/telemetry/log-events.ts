@@ -73,6 +73,11 @@ export type LogEvents = {
   'eviction.done': EvictionRef & { readonly lateMs: number; readonly lease?: Lapse };
   /** Another taint manager evicted it, at `deletedAt`. */
   'eviction.elsewhere': EvictionFields & { readonly deletedAt: EpochMs };
+  /**
+   * The built-in controller, or another taint manager, evicted a pod that the rules here keep. `by`: the kind of brake; `hold`: the
+   * ID of the hold. Of at most a hundred pods, while a relay holds the lease.
+   */
+  'pod.evicted-despite-hold': PodFields & { readonly by: Brake['kind']; readonly hold?: string };
   /** It was gone when it was to be evicted. */
   'eviction.gone': EvictionRef;
   /**

@@ -146,6 +146,7 @@ class History {
         faults: new ClusterFaults(systemClock),
         rules: enforced({ comparisonOperators: false }),
         counted: () => undefined,
+        deleted: () => undefined,
         gone: () => undefined,
         tell: (subjects) => this.#told.hear(subjects),
       },

@@ -93,6 +93,7 @@ export class SimulatedRelay {
         faults: new ClusterFaults(clock),
         rules,
         counted: () => guard?.counted(),
+        deleted: () => undefined,
         gone: () => undefined,
         tell: (subjects, wake) => {
           outbox.mark(name, subjects, wake);

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { Registry } from 'prom-client';
+import { REPORTED_FOR_MS } from '#functions/watch-relay/built-in-evictions.ts';
 import { ClusterRelay } from '#functions/watch-relay/cluster-relay.ts';
 import { Fleet } from '#functions/watch-relay/fleet.ts';
 import { PodFollowLimits } from '#functions/watch-relay/follow-pods.ts';
@@ -256,6 +257,47 @@ describe('the lease of a cluster reports', () => {
     govern({ mode: 'enforce' });
     await time.pass(A_WHILE);
     assert.deepEqual(await told(), []);
+  });
+
+  test('that the built-in controller evicts what is held, for an hour', async (context) => {
+    const { time, cluster, governing, log, look } = bench(context);
+    const act = { who: 'anna', at: START, why: 'it is busy' };
+    const [kept, free] = [livePod('u1'), livePod('u2')].map((pod) => ({ ...pod, tolerations: [] }));
+    assert.ok(kept && free);
+    const target = { kind: 'pod', namespace: 'default', name: kept.name } as const;
+    governing.rules = { ...governing.rules, holds: [{ ...act, id: 'h1', target }] };
+    cluster.pods.lists = [{ items: [kept, free], resourceVersion: '1' }];
+    const evicted = [kept, free].map((pod) => ({
+      ...{ ...pod, resourceVersion: '2', terminating: true, disrupted: true },
+      deleted: { at: START + 5 * SECOND, by: 'taint-manager' } as const,
+    }));
+    cluster.pods.watches = [
+      { events: [], end: undefined, afterMs: 5 * SECOND },
+      { events: evicted.map((object) => ({ kind: 'upsert', object })), end: 'quiet' },
+    ];
+    await time.pass(A_WHILE);
+    const faults = (await look()) ?? [];
+    assert.deepEqual(
+      faults.map(({ type, count }) => [type, count]),
+      [['built-in-evicts', 1]],
+    );
+    assert.match(faults[0]?.error ?? '', /default\/pod-u1 \(hold h1\)/);
+    assert.deepEqual(
+      log.lines.filter(({ event }) => event === 'pod.evicted-despite-hold').map(({ fields }) => fields),
+      [
+        {
+          cluster: CLUSTER,
+          node: 'n1',
+          namespace: 'default',
+          pod: kept.name,
+          uid: 'u1',
+          by: 'hold',
+          hold: 'h1',
+        },
+      ],
+    );
+    await time.pass(REPORTED_FOR_MS);
+    assert.deepEqual(await look(), []);
   });
 
   test('nothing that a holder before found', async (context) => {

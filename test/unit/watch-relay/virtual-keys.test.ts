@@ -72,6 +72,7 @@ test('a change of the virtual keys has the nodes listed anew, and those told tha
   const watch = new ClusterWatch(clusterName('c1'), cluster, view, {
     rules: ruled([]),
     counted: () => undefined,
+    deleted: () => undefined,
     gone: () => undefined,
     store: { async *taintedNodes() {} },
     limits: new PodFollowLimits(),

@@ -20,6 +20,7 @@ import { LogGroup } from 'aws-cdk-lib/aws-logs';
 import { Construct, type IDependable } from 'constructs';
 import {
   type followedVariables,
+  type installationVariables,
   type metricVariables,
   NODES_PER_MIB,
   PROBE_PORT,
@@ -60,6 +61,10 @@ function bindRelay(relay: Grantee, { config, state, deltas, clusters }: RelayPro
     relay.setEnvironment({ CLUSTERS: own.clusters.join(',') } satisfies ValuesOf<typeof followedVariables>);
   }
   relay.setEnvironment({ METRIC_NAMESPACE: config.name } satisfies ValuesOf<typeof metricVariables>);
+  const { account, region } = Stack.of(relay);
+  relay.setEnvironment({
+    INSTALLATION: `${config.name}.${region}.${account}`,
+  } satisfies ValuesOf<typeof installationVariables>);
 }
 
 /** The relays, run by the stack. */

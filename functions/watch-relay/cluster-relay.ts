@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Fault } from '#shared/clusters/fault.ts';
-import type { Lease } from '#shared/clusters/lease.ts';
+import { LEASE_TTL_MS, type Lease } from '#shared/clusters/lease.ts';
 import type { Rulebook } from '#shared/clusters/rulebook.ts';
 import { MOST_STUCK, type StuckPod } from '#shared/clusters/stuck.ts';
 import { type WholeBrake, wholeBrake } from '#shared/eviction/brake.ts';
@@ -70,6 +70,10 @@ interface Seeing {
 
 /** What could not be stored, and is not known to be tried again soon, counts for so long. */
 const UNSTORED_MS = 10 * 60_000;
+/** What another installation did longer ago is not known to go on. */
+const RIVAL_FOR_MS = 3_600_000;
+/** The leader before this one has marked its last pod by then. */
+const FOLLOWED_MS = 2 * LEASE_TTL_MS;
 const STORE_FAILING = { type: 'store-failing' } as const;
 
 /** Of a cluster of which nothing is known. */
@@ -186,6 +190,7 @@ export class ClusterRelay {
   async #hold(lease: Lease, signal: AbortSignal): Promise<void> {
     const { outbox, rules } = this.#deps;
     this.#held = true;
+    const heldAt = this.#deps.clock.now();
     void watchRights(this.#api, this.#faults, signal);
     rules.follow(
       this.#cluster,
@@ -207,6 +212,7 @@ export class ClusterRelay {
       this.#giveAwayIfDeaf();
       this.#seeing?.guard.look();
       this.#lookWhoEvicts();
+      this.#lookForRival(heldAt);
       await this.#reportStuck(lease);
     }
     await this.#seeing?.watch.stop();
@@ -325,6 +331,15 @@ export class ClusterRelay {
     const reason = `Pods have been due for more than ${FORGOTTEN_MS / 60_000} minutes: the built-in controller does not evict them, and neither does Taintward (${mode}).`;
     this.#faults.note({ type: 'no-eviction-controller' }, seeing.nobodyEvicts ? reason : undefined);
     if (seeing.nobodyEvicts && !before) log.warn('cluster.nobody-evicts', { cluster: this.#cluster, reason });
+  }
+
+  /** Replicas have names of their own, and are no rivals of each other: each marks while it leads. */
+  #lookForRival(heldAt: EpochMs): void {
+    const { installation, markedAt } = this.#api.lastRival ?? { markedAt: 0 };
+    const lastsMs = markedAt + RIVAL_FOR_MS - this.#deps.clock.now();
+    if (markedAt < heldAt + FOLLOWED_MS || lastsMs <= 0) return;
+    const error = `Another Taintward, ${installation}, evicts in this cluster, too, by rules of its own: end one of the two, or take the cluster from it.`;
+    this.#faults.begin({ type: 'conflicting-installation' }, error, { lastsMs });
   }
 
   #giveAwayIfDeaf(): void {

@@ -4,6 +4,7 @@ import type { ClusterRegistry, RegisteredCluster } from '#shared/clusters/regist
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import { systemClock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
 import type { Relay } from './relay.ts';
 
@@ -15,6 +16,8 @@ export interface FollowRegistryDeps {
   /** Whether a cluster that is registered so is to be followed. */
   readonly follows: (cluster: RegisteredCluster) => boolean;
   readonly connect: Connect;
+  /** Who evicts in these clusters, as marks on their pods name him; absent: it is not known. */
+  readonly installation?: string | undefined;
   readonly relay: Pick<Relay, 'add' | 'remove'>;
   readonly log: Log;
   readonly signal: AbortSignal;
@@ -34,6 +37,7 @@ export async function followRegistry({
   registry,
   follows,
   connect,
+  installation,
   relay,
   log,
   signal,
@@ -43,7 +47,7 @@ export async function followRegistry({
   const start = (cluster: RegisteredCluster): void => {
     let api: RestApi;
     try {
-      api = new RestApi(connect(cluster, 'relay'));
+      api = new RestApi(connect(cluster, 'relay'), systemClock, installation);
     } catch (error) {
       // This cluster's trouble alone; it is tried again at the next poll.
       log.error('cluster.refused', { cluster: cluster.name, reason: error });

@@ -61,6 +61,7 @@ async function run(): Promise<void> {
     follows: followedFromOutside(environment.CLUSTERS),
     connect: connector({ aws: new AwsClients(), clock: systemClock, localContext: localContextConnection }),
     relay,
+    installation: environment.INSTALLATION,
     log,
     signal: stopping.signal,
   });

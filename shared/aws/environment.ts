@@ -160,6 +160,8 @@ export const relayEnvironment = z.object({
   ...deltaQueueVariables,
   ...metricVariables,
   ...followedVariables,
+  /** Absent: it cannot tell whether another installation evicts in a cluster. */
+  INSTALLATION: text.exactOptional(),
   /** How many nodes it takes on while other relays are there to take the rest. Default: that of 512 MiB. */
   NODE_BUDGET: z.coerce
     .number('must be a number')

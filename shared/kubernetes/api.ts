@@ -2,6 +2,7 @@ import type { Deletion } from '#shared/eviction/facts.ts';
 import type { EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { NodeLease } from '#shared/eviction/node-life.ts';
 import type { LiveTaint, Toleration } from '#shared/taints/taint.ts';
+import type { Rival } from './marker.ts';
 import type { Right } from './rights.ts';
 
 /** The few fields of a Node that deciding needs. */
@@ -193,6 +194,8 @@ export interface KubernetesApi {
    * or marked tell; each is named once. `undefined`: none that is news.
    */
   takeRival(): string | undefined;
+  /** The one of them that marked a pod last, as those tell, too, that were listed or watched while they terminate. `undefined`: none. */
+  readonly lastRival: Rival | undefined;
   /** Whether the credentials have this right. Rejects with 403 where they may not ask. */
   allowed(right: Right): Promise<boolean>;
   /** `undefined`: there is no such node. A quorum read. */

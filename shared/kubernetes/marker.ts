@@ -2,6 +2,13 @@ import type { EpochMs } from '#shared/eviction/identity.ts';
 import { FIELD_MANAGER } from './announcement.ts';
 import { fieldsOf, itemsOf, textOf } from './api-json.ts';
 
+/** Another installation of this service that marks pods of the same cluster. */
+export interface Rival {
+  readonly installation: string;
+  /** By our clock. */
+  readonly markedAt: EpochMs;
+}
+
 /** The field managers of our marks begin so; what follows names the installation. */
 const PREFIX = `${FIELD_MANAGER}-`;
 /** What an API server takes for a field manager. */
@@ -17,7 +24,8 @@ export class Marker {
   /** The field manager of our marks. */
   readonly manager: string;
   readonly #since: EpochMs;
-  readonly #rivals = new Set<string>();
+  /** By their field manager, when they marked a pod last, by our clock. */
+  readonly #rivals = new Map<string, EpochMs>();
   readonly #untold: string[] = [];
 
   /** `installation`: a name that no other has. `since`: what was marked before may be a former installation's. */
@@ -32,12 +40,22 @@ export class Marker {
       fieldsOf,
     )) {
       const rival = textOf(manager);
-      if (!rival.startsWith(PREFIX) || rival === this.manager || this.#rivals.has(rival)) continue;
-      const isNow = Date.parse(textOf(time)) - aheadMs > this.#since;
-      if (!isNow || this.#rivals.size >= MAX_RIVALS) continue;
-      this.#rivals.add(rival);
-      this.#untold.push(rival.slice(PREFIX.length));
+      if (!rival.startsWith(PREFIX) || rival === this.manager) continue;
+      const markedAt = Date.parse(textOf(time)) - aheadMs;
+      const before = this.#rivals.get(rival);
+      const isNow = markedAt > (before ?? this.#since);
+      if (!isNow || (before === undefined && this.#rivals.size >= MAX_RIVALS)) continue;
+      this.#rivals.set(rival, markedAt);
+      if (before === undefined) this.#untold.push(rival.slice(PREFIX.length));
     }
+  }
+
+  /** Which other installation marked a pod last, and when by our clock; `undefined`: none did. */
+  get lastRival(): Rival | undefined {
+    let last: Rival | undefined;
+    for (const [rival, markedAt] of this.#rivals)
+      if (!last || markedAt > last.markedAt) last = { installation: rival.slice(PREFIX.length), markedAt };
+    return last;
   }
 
   /** The name of another installation that marks pods here, each once; `undefined`: none that is news. */

@@ -21,7 +21,7 @@ import { trimNode, trimPod } from './bulk.ts';
 import type { Call } from './call.ts';
 import type { Connection } from './connection.ts';
 import { blockedBy } from './eviction-refusal.ts';
-import { Marker } from './marker.ts';
+import { Marker, type Rival } from './marker.ts';
 import { NODE_LEASE_NAMESPACE, projectNodeLease } from './node-lease.ts';
 import { projectNode, projectPod } from './project.ts';
 import { RestResource } from './rest-resource.ts';
@@ -67,7 +67,12 @@ export class RestApi implements KubernetesApi, RightsReview {
       keeps: ({ taints }) => taints.length,
     });
     this.pods = new RestResource(this.#transport, 'pods', PODS, {
-      project: projectPod,
+      project: (json) => {
+        const pod = projectPod(json);
+        // Of others the managed fields were cut out, and few are marked.
+        if (pod.disrupted && pod.terminating) this.#marker?.look(json, this.skewMs);
+        return pod;
+      },
       trim: trimPod,
       keeps: ({ tolerations, labels = {}, leaving }) =>
         tolerations.length + Object.keys(labels).length + (leaving?.finalizers.length ?? 0),
@@ -88,6 +93,10 @@ export class RestApi implements KubernetesApi, RightsReview {
 
   takeRival(): string | undefined {
     return this.#marker?.takeRival();
+  }
+
+  get lastRival(): Rival | undefined {
+    return this.#marker?.lastRival;
   }
 
   /** Which release of Kubernetes the server says it is, like v1.34.2. Rejects with `ApiError`. */

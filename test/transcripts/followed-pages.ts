@@ -56,7 +56,7 @@ export const FOLLOWED_PAGES: Readonly<Record<string, FollowedPage>> = {
       'npx taintward dead-letters redrive ID':
         'has an ID to be filled in; the suite redrives each dead letter by it',
       'npx taintward clusters add prod --eks prod --region eu-west-1': EKS,
-      'AWS_REGION=… TABLE_NAME=… NODE_DELTAS_URL=… POD_DELTAS_URL=… METRIC_NAMESPACE=… npm run relay':
+      'AWS_REGION=… TABLE_NAME=… NODE_DELTAS_URL=… POD_DELTAS_URL=… METRIC_NAMESPACE=… INSTALLATION=… npm run relay':
         'has values left out; the suite starts a relay by the command that the stack prints',
       'npx taintward history --state .taintward': NPM_START,
       'aws sqs start-message-move-task --source-arn "$arn-dlq" --destination-arn "$arn"':

@@ -14,6 +14,7 @@ import type {
 } from '#shared/kubernetes/api.ts';
 import { ApiError, LateCallError } from '#shared/kubernetes/api-error.ts';
 import { blockedBy } from '#shared/kubernetes/eviction-refusal.ts';
+import type { Rival } from '#shared/kubernetes/marker.ts';
 import type { Right } from '#shared/kubernetes/rights.ts';
 import { isAlive, NEVER_RENEWED } from '#shared/kubernetes/takeover.ts';
 import type { LiveTaint } from '#shared/taints/taint.ts';
@@ -51,6 +52,7 @@ export class FakeCluster implements KubernetesApi {
   breakerOpen = false;
   /** Other installations that mark pods, and were not told of yet. */
   readonly rivals: string[] = [];
+  lastRival: Rival | undefined;
   /** Called after a pod was deleted. */
   onDeleted: (pod: LivePod) => void = () => undefined;
   /** How many pods with a label `app` of some value disruption budgets let go, by budget. */

@@ -34,6 +34,16 @@ describe('of those who wrote a pod', () => {
     assert.deepEqual(newsOf(marker), ['others']);
   });
 
+  test('the last rival is the one that marked a pod last, by our clock', () => {
+    const marker = new Marker('ours', SINCE);
+    assert.equal(marker.lastRival, undefined);
+    marker.look(writtenBy(['taintward-theirs', 20], ['taintward-others', 10]));
+    assert.deepEqual(marker.lastRival, { installation: 'theirs', markedAt: SINCE + 20_000 });
+    marker.look(writtenBy(['taintward-others', 40]), 10_000);
+    marker.look(writtenBy(['taintward-theirs', 5]));
+    assert.deepEqual(marker.lastRival, { installation: 'others', markedAt: SINCE + 30_000 });
+  });
+
   test('neither the kubelet nor this one nor the built-in controller is a rival', () => {
     const marker = new Marker('ours', SINCE);
     marker.look(writtenBy(['kubelet', 1], ['taintward-ours', 1], ['kube-controller-manager', 1]));

@@ -76,6 +76,25 @@ test('an installation marks under a name of its own, and sees others that do', a
   assert.deepEqual([api.takeRival(), api.takeRival()], ['theirs', undefined]);
 });
 
+test('a list shows another installation by the pods that it evicts', async (t) => {
+  const conditions = [{ type: 'DisruptionTarget', status: 'True', reason: 'DeletionByTaintManager' }];
+  const pod = (manager: string, more: object) => {
+    const { metadata, ...rest } = podJson('web-0');
+    const managedFields = [{ manager, time: '2100-01-01T00:00:00Z' }];
+    return { ...rest, metadata: { ...metadata, managedFields, ...more }, status: { conditions } };
+  };
+  const deletionTimestamp = '2100-01-01T00:00:30Z';
+  const items = [
+    pod('taintward-theirs', { deletionTimestamp }),
+    pod('taintward-ours', { deletionTimestamp }),
+  ];
+  const { connection } = await scriptedServer(t, json({ metadata: { resourceVersion: '1' }, items }));
+  const api = new RestApi(connection, systemClock, 'ours');
+  t.after(() => api.close());
+  await api.pods.list({ signal: new AbortController().signal });
+  assert.equal(api.lastRival?.installation, 'theirs');
+});
+
 test('the condition has no observedGeneration where the server counts no generations', async (t) => {
   const { api, requests } = await scriptedServer(t, json(podJson('web-0')));
   await api.markDisrupted(POD, UID, NOW);

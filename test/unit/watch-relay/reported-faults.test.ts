@@ -300,6 +300,19 @@ describe('the lease of a cluster reports', () => {
     assert.deepEqual(await look(), []);
   });
 
+  test('that another installation evicts there, for an hour, but not who led before', async (context) => {
+    const { time, cluster, look, told } = bench(context);
+    cluster.lastRival = { installation: 'former', markedAt: START + 5 * SECOND };
+    await time.pass(A_WHILE);
+    assert.deepEqual(await told(), []);
+    cluster.lastRival = { installation: 'theirs', markedAt: START + 25 * SECOND };
+    await time.pass(A_WHILE);
+    assert.deepEqual(await told(), ['conflicting-installation']);
+    assert.match((await look())?.[0]?.error ?? '', /^Another Taintward, theirs, evicts/);
+    await time.pass(REPORTED_FOR_MS);
+    assert.deepEqual(await told(), []);
+  });
+
   test('nothing that a holder before found', async (context) => {
     const { time, cluster, relay, leases, told } = bench(context);
     cluster.pods.lists = [refused(403)];

@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { serviceViewSchema } from '#functions/local/service-view.ts';
+
+import { askSocket, SOCKET_FILE } from '#functions/local/state-socket.ts';
+import { Account } from './rig/account.ts';
+import { fileStage } from './rig/file-stage.ts';
+import { CONTEXT } from './rig/stage.ts';
+import { until } from './rig/until.ts';
+
+const stage = fileStage('bare');
+
+/** So soon a cluster has what was lost there. */
+const WITHIN_MS = 15_000;
+
+/** A service by an account of its own, and what it says is wrong with its cluster: what, of which objects, with which status. */
+async function serve(name: string) {
+  const { cluster } = stage();
+  const account = await Account.create(cluster, name);
+  const kubeconfig = await stage().writeKubeconfig(name, cluster.connection, account.token);
+  const service = await stage().start({ kubeconfig });
+  const faults = async (): Promise<readonly string[]> => {
+    const view = serviceViewSchema.parse(await askSocket(join(service.stateDir, SOCKET_FILE), '/service'));
+    const all = view.clusters[CONTEXT]?.faults ?? [];
+    return all.map(({ type, resource, status }) => `${type} ${resource} ${status}`);
+  };
+  const told = (...expected: readonly string[]) =>
+    until(
+      `it says ${expected.join(', ') || 'nothing'}`,
+      async () => `${await faults()}` === `${expected}`,
+      WITHIN_MS,
+    );
+  return { cluster, account, service, faults, told };
+}
+
+test('rights that are taken away are told within 15 s, before a taint and at one, and no more once they are back', async (t) => {
+  const { cluster, account, told, faults } = await serve('forbidden');
+  assert.deepEqual(await faults(), []);
+  const node = await cluster.addNode('forbidden');
+  const pod = await cluster.addPod(node, 'forbidden');
+  const from = Date.now();
+  await account.revoke();
+  await told('list-failing pods 403', 'watch-failing nodes 403');
+  t.diagnostic(`told after ${Date.now() - from} ms`);
+  // Its watch of nodes still stands, and so it lists the pods.
+  await cluster.taint(node, { key: 'x' });
+  await told('list-failing pods 403', 'watch-failing nodes 403');
+  assert.equal(pod.evictedAt, undefined);
+  await account.grant();
+  await told();
+  await until('it is evicted', () => pod.evictedAt);
+});
+
+test('an account that is deleted is told within 15 s: its token is refused', async (t) => {
+  const { account, told } = await serve('leaver');
+  const from = Date.now();
+  await account.delete();
+  await told('list-failing pods 401', 'watch-failing nodes 401');
+  t.diagnostic(`told after ${Date.now() - from} ms`);
+});

@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict';
+import { after, afterEach, before, test } from 'node:test';
+import { ObjectLeases, LEASE_GROUP, LEASES } from '#functions/in-cluster/object-leases.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
+import { RestObjects } from '#shared/kubernetes/rest-objects.ts';
+import { Transport } from '#shared/kubernetes/transport.ts';
+import { Replicas } from '#test/cluster/rig/replicas.ts';
+import { until } from '#test/cluster/rig/until.ts';
+
+/** So soon a lease has what was lost. */
+const WITHIN_MS = 15_000;
+
+let replicas: Replicas;
+before(async () => {
+  replicas = await Replicas.open();
+});
+afterEach(() => replicas.killAll());
+after(() => replicas?.close());
+
+test('the Lease of a replica that lost its rights in the cluster says so within 15 s', async (t) => {
+  const { cluster } = replicas;
+  const transport = new Transport(cluster.connection);
+  t.after(() => transport.close());
+  const place = { group: LEASE_GROUP, resource: LEASES, namespace: cluster.namespace };
+  const leases = new ObjectLeases({ objects: new RestObjects(transport, place) });
+  const faults = async () => (await leases.look(clusterName('in-cluster')))?.faults;
+  await replicas.startLeader();
+  await until('it reports that nothing is wrong', async () => (await faults())?.length === 0);
+  const from = Date.now();
+  const bindings = '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings';
+  await cluster.api.remove(`${bindings}/${cluster.run}-taintward-in-cluster`);
+  const told = await until(
+    'it reports what was lost',
+    async () => {
+      const found = await faults();
+      return found?.length === 2 && found;
+    },
+    WITHIN_MS,
+  );
+  t.diagnostic(`told after ${Date.now() - from} ms`);
+  assert.deepEqual(
+    told.map(({ type, resource, status }) => [type, resource, status]),
+    [
+      ['list-failing', 'pods', 403],
+      ['watch-failing', 'nodes', 403],
+    ],
+  );
+});

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
-import { ObjectLeases, LEASE_GROUP, LEASES } from '#functions/in-cluster/object-leases.ts';
+import { LEASE_GROUP, LEASES, ObjectLeases } from '#functions/in-cluster/object-leases.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { RestObjects } from '#shared/kubernetes/rest-objects.ts';
 import { Transport } from '#shared/kubernetes/transport.ts';

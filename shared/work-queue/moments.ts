@@ -1,0 +1,82 @@
+import type { EpochMs } from '#shared/eviction/identity.ts';
+import { Alarm } from '#shared/time/alarm.ts';
+import type { Clock } from '#shared/time/clock.ts';
+
+/** Keys by the moments at which they are due, any number of them: one alarm rings for all, at the first moment. */
+export class Moments<Key> {
+  readonly #clock: Clock;
+  readonly #due: (key: Key, at: EpochMs) => void;
+  readonly #keys = new Map<EpochMs, Set<Key>>();
+  /** A binary heap of the moments: each is at or before the two at twice its place. */
+  readonly #heap: EpochMs[] = [];
+  #alarm: Alarm | undefined;
+
+  constructor(clock: Clock, due: (key: Key, at: EpochMs) => void) {
+    this.#clock = clock;
+    this.#due = due;
+  }
+
+  /** The same key at the same moment again changes nothing. */
+  add(key: Key, at: EpochMs): void {
+    const known = this.#keys.get(at);
+    if (known) {
+      known.add(key);
+      return;
+    }
+    this.#keys.set(at, new Set([key]));
+    this.#push(at);
+    if (this.#heap[0] === at) this.#wait();
+  }
+
+  clear(): void {
+    this.#alarm?.cancel();
+    this.#keys.clear();
+    this.#heap.length = 0;
+  }
+
+  #wait(): void {
+    this.#alarm?.cancel();
+    const [first] = this.#heap;
+    this.#alarm = first === undefined ? undefined : new Alarm(this.#clock, first, () => this.#ring());
+  }
+
+  #ring(): void {
+    const now = this.#clock.now();
+    for (let [at] = this.#heap; at !== undefined && at <= now; [at] = this.#heap) {
+      const keys = this.#keys.get(at) ?? [];
+      this.#keys.delete(at);
+      this.#shift();
+      for (const key of keys) this.#due(key, at);
+    }
+    this.#wait();
+  }
+
+  #push(at: EpochMs): void {
+    const heap = this.#heap;
+    let place = heap.push(at) - 1;
+    while (place > 0) {
+      const above = (place - 1) >> 1;
+      const parent = heap[above] ?? at;
+      if (parent <= at) break;
+      heap[place] = parent;
+      place = above;
+    }
+    heap[place] = at;
+  }
+
+  #shift(): void {
+    const heap = this.#heap;
+    const last = heap.pop();
+    if (last === undefined || heap.length === 0) return;
+    let place = 0;
+    for (;;) {
+      const left = 2 * place + 1;
+      const child = (heap[left + 1] ?? Infinity) < (heap[left] ?? Infinity) ? left + 1 : left;
+      const below = heap[child];
+      if (below === undefined || below >= last) break;
+      heap[place] = below;
+      place = child;
+    }
+    heap[place] = last;
+  }
+}

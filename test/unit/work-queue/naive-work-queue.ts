@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict';
+
+/** Key `2b`: of cluster 2. */
+export const clusterOf = (key: string): string => key.slice(0, 1);
+
+/** What a work queue has to do, in lists that are searched: slow, and short enough to be read. */
+export class NaiveWorkQueue {
+  #now: number;
+  readonly #restMs: (failures: number) => number;
+  #waiting: string[] = [];
+  #working: { readonly key: string; again: boolean }[] = [];
+  #alarms: { readonly key: string; readonly at: number }[] = [];
+  #resting: { readonly key: string; readonly at: number }[] = [];
+  readonly #failures: string[] = [];
+  /** From which clusters keys were taken while another one's waited, since that one's began to wait or had its turn. */
+  readonly #passed = new Map<string, string[]>();
+
+  constructor(now: number, restMs: (failures: number) => number) {
+    this.#now = now;
+    this.#restMs = restMs;
+  }
+
+  add(key: string): void {
+    if (!this.#resting.some((each) => each.key === key)) this.#begin(key);
+  }
+
+  addAt(key: string, at: number): void {
+    if (at <= this.#now) this.#begin(key);
+    else if (!this.#alarms.some((each) => each.key === key && each.at === at)) this.#alarms.push({ key, at });
+  }
+
+  /** A key was taken, or none: says whether that was right. */
+  taken(key: string | undefined): void {
+    if (key === undefined) {
+      assert.deepEqual(this.#waiting, []);
+      return;
+    }
+    const cluster = clusterOf(key);
+    assert.equal(
+      key,
+      this.#waiting.find((each) => clusterOf(each) === cluster),
+      'the first of its cluster',
+    );
+    for (const other of new Set(this.#waiting.map(clusterOf))) {
+      if (other === cluster) continue;
+      assert.ok(this.#workingOn(cluster) <= this.#workingOn(other), `${other} has less under way`);
+      const passed = this.#passed.get(other) ?? [];
+      if (this.#workingOn(cluster) === this.#workingOn(other))
+        assert.ok(!passed.includes(cluster), `it is the turn of ${other}`);
+      this.#passed.set(other, [...passed, cluster]);
+    }
+    this.#passed.delete(cluster);
+    this.#waiting = this.#waiting.filter((each) => each !== key);
+    this.#working.push({ key, again: false });
+  }
+
+  get underWay(): readonly string[] {
+    return this.#working.map(({ key }) => key);
+  }
+
+  get size(): number {
+    return this.#waiting.length + this.#working.length + this.#resting.length;
+  }
+
+  done(key: string): void {
+    while (this.#failures.includes(key)) this.#failures.splice(this.#failures.indexOf(key), 1);
+    if (this.#end(key)) this.#begin(key);
+  }
+
+  failed(key: string): void {
+    this.#end(key);
+    this.#failures.push(key);
+    const failures = this.#failures.filter((each) => each === key).length;
+    this.#resting.push({ key, at: this.#now + this.#restMs(failures) });
+  }
+
+  /** Time passes, a millisecond at a time. */
+  pass(ms: number): void {
+    for (let passed = 0; passed < ms; passed++) {
+      this.#now += 1;
+      const due = [...this.#alarms, ...this.#resting].filter(({ at }) => at === this.#now);
+      this.#alarms = this.#alarms.filter(({ at }) => at > this.#now);
+      for (const { key } of due) this.#begin(key);
+    }
+  }
+
+  #begin(key: string): void {
+    const working = this.#working.find((each) => each.key === key);
+    this.#resting = this.#resting.filter((each) => each.key !== key);
+    if (working) working.again = true;
+    else if (!this.#waiting.includes(key)) {
+      if (!this.#waiting.some((each) => clusterOf(each) === clusterOf(key)))
+        this.#passed.delete(clusterOf(key));
+      this.#waiting.push(key);
+    }
+  }
+
+  #end(key: string): boolean {
+    const again = this.#working.find((each) => each.key === key)?.again ?? false;
+    this.#working = this.#working.filter((each) => each.key !== key);
+    return again;
+  }
+
+  #workingOn(cluster: string): number {
+    return this.#working.filter(({ key }) => clusterOf(key) === cluster).length;
+  }
+}

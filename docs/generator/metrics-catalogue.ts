@@ -3,7 +3,7 @@ import { dueMetrics } from '#functions/agent/due-metrics.ts';
 import { createHandler as createHeartbeat } from '#functions/heartbeat/handler.ts';
 import { prometheusEvictionMetrics, standingMetrics } from '#functions/local/eviction-metrics.ts';
 import { localContext } from '#functions/local/lambda-context.ts';
-import { LANE_NAMES } from '#functions/watch-relay/lane.ts';
+import { DELTA_QUEUES } from '#functions/watch-relay/outbox.ts';
 import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { Emf, emfEvictionMetrics, type MetricUnit } from '#shared/telemetry/emf.ts';
@@ -90,8 +90,8 @@ async function writtenMetrics(): Promise<ReadonlyMap<string, NonNullable<Catalog
   const { overBudget, podsStuck, takeoversWithheld, nobodyEvicts, clockSkewed, guardTripped } = relay;
   for (const tell of [overBudget, podsStuck, takeoversWithheld, nobodyEvicts, clockSkewed, guardTripped])
     tell(1);
-  relay.refused(LANE_NAMES[0]);
-  relay.unsent(LANE_NAMES[0], 1);
+  relay.refused(DELTA_QUEUES[0]);
+  relay.unsent(DELTA_QUEUES[0], 1);
   const heartbeat = createHeartbeat({
     registry: { list: async () => ({ clusters: [], strays: [] }) },
     leases: { lookAtAll: async () => [] },

@@ -4,7 +4,7 @@ import { Registry } from 'prom-client';
 import { createHandler as createDeltaHandler, DELTA_BATCH_SIZE } from '#functions/deltas/handler.ts';
 import { CheckedAccess } from '#functions/evict/checked-access.ts';
 import { createHandler as createEvictHandler } from '#functions/evict/handler.ts';
-import { Outbox } from '#functions/watch-relay/outbox.ts';
+import { DeltaSender } from '#functions/watch-relay/delta-sender.ts';
 import {
   type ClusterState,
   type ProbeAddress,
@@ -138,7 +138,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
     metrics: prometheusEvictionMetrics(registry),
   });
 
-  const outbox = new Outbox({ nodeDeltas, podDeltas, clock, log, metrics });
+  const outbox = new DeltaSender({ nodeDeltas, podDeltas, clock, log, metrics });
   const readAll = allRulesReader(rulebook, matching);
   const governed = Promise.withResolvers<void>();
   if (!state.leads) governed.resolve();

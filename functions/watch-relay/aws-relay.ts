@@ -13,7 +13,7 @@ import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
 import type { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { systemClock, systemStopwatch } from '#shared/time/clock.ts';
-import { Outbox } from './outbox.ts';
+import { DeltaSender } from './delta-sender.ts';
 import { ownSender } from './own-sender.ts';
 import { Relay } from './relay.ts';
 import type { RelayMetrics } from './relay-metrics.ts';
@@ -56,7 +56,7 @@ export async function openAwsRelay(
     }),
     store: new DynamoDbStore(table),
     history: new DynamoDbHistory(table),
-    outbox: new Outbox({
+    outbox: new DeltaSender({
       nodeDeltas: sender(queues.NODE_DELTAS_URL),
       podDeltas: sender(queues.POD_DELTAS_URL),
       clock,

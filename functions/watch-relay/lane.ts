@@ -9,6 +9,7 @@ import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
 import type { DirtySet } from './dirty-set.ts';
+import type { DeltaQueue } from './outbox.ts';
 import type { RelayMetrics } from './relay-metrics.ts';
 
 /** Calls of a queue at a time: at 15 ms a call some 10,000 deltas a second, more than a core makes. */
@@ -19,17 +20,13 @@ const CALLS_OF_CLUSTER = 12;
 const WORK_MS = 5;
 const BACKOFF: Backoff = { firstMs: 100, longestMs: 10_000 };
 
-/** What log and metrics call the queues. */
-export const LANE_NAMES = ['node-deltas', 'pod-deltas'] as const;
-export type LaneName = (typeof LANE_NAMES)[number];
-
 /** One cluster's part of what is to be told. */
 export interface Spoken {
   readonly dirty: DirtySet;
   /** Whether it may be spoken for now. */
   readonly maySpeak: () => boolean;
   /** A queue took what was told of it; with an error, it did not. */
-  readonly told: (queue: LaneName, error?: unknown) => void;
+  readonly told: (queue: DeltaQueue, error?: unknown) => void;
 }
 
 /** A delta that is made to be sent now. */
@@ -40,7 +37,7 @@ interface Word {
 }
 
 export interface LaneDeps {
-  readonly name: LaneName;
+  readonly name: DeltaQueue;
   readonly queue: QueueSender;
   readonly kind: 'node' | 'pod';
   readonly clock: Clock;

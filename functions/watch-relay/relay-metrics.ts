@@ -15,7 +15,7 @@ import {
 } from '#shared/telemetry/metrics.ts';
 import type { ClusterRelayState, ModeInForce } from './cluster-relay.ts';
 import type { ViewCounts } from './cluster-view.ts';
-import { LANE_NAMES } from './lane.ts';
+import { DELTA_QUEUES } from './outbox.ts';
 import type { TakeoverState } from './takeover-heartbeat.ts';
 
 const RESOURCES = ['nodes', 'pods'] as const;
@@ -56,7 +56,7 @@ export function relayMetrics(registry: Registry, emf?: Emf) {
     registers,
   });
   // A series that begins with 1 is no increase to Prometheus.
-  for (const counter of [refused, unsent]) for (const queue of LANE_NAMES) counter.inc({ queue }, 0);
+  for (const counter of [refused, unsent]) for (const queue of DELTA_QUEUES) counter.inc({ queue }, 0);
   const overBudget = new Gauge({
     name: OVER_BUDGET,
     help: 'Nodes that the relay follows beyond its budget, for want of other relays.',

@@ -2,8 +2,8 @@ import type { TestContext } from 'node:test';
 import type { Context } from 'aws-lambda';
 import { Registry } from 'prom-client';
 import { createHandler } from '#functions/heartbeat/handler.ts';
+import { DeltaSender } from '#functions/watch-relay/delta-sender.ts';
 import { followRegistry } from '#functions/watch-relay/follow-registry.ts';
-import { Outbox } from '#functions/watch-relay/outbox.ts';
 import { Relay } from '#functions/watch-relay/relay.ts';
 import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
 import { RulesWatch } from '#functions/watch-relay/rules-watch.ts';
@@ -110,7 +110,7 @@ async function runRelay(
     leases: new DynamoDbLeases(table),
     store: new DynamoDbStore(table),
     history: new DynamoDbHistory(table),
-    outbox: new Outbox({ nodeDeltas: nothing, podDeltas: nothing, clock, log, metrics }),
+    outbox: new DeltaSender({ nodeDeltas: nothing, podDeltas: nothing, clock, log, metrics }),
     stopwatch: Date.now,
     nodeBudget: Number.POSITIVE_INFINITY,
   });

@@ -2,9 +2,9 @@ import { Registry } from 'prom-client';
 import { ClusterFaults } from '#functions/watch-relay/cluster-faults.ts';
 import type { ClusterView } from '#functions/watch-relay/cluster-view.ts';
 import { ClusterWatch } from '#functions/watch-relay/cluster-watch.ts';
+import { DeltaSender } from '#functions/watch-relay/delta-sender.ts';
 import { PodFollowLimits } from '#functions/watch-relay/follow-pods.ts';
 import { GuardKeeper, type GuardKeeperDeps } from '#functions/watch-relay/guard-keeper.ts';
-import { Outbox } from '#functions/watch-relay/outbox.ts';
 import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
 import type { RulesListener } from '#functions/watch-relay/rules-watch.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
@@ -62,7 +62,7 @@ export class SimulatedRelay {
     scene.judge.leaseTaken(name, lease.epoch);
     const knowing = new KnowingView(name, lease.epoch, this.#cluster.truth, clock);
     const view = fault.relayView(knowing);
-    const outbox = new Outbox({
+    const outbox = new DeltaSender({
       nodeDeltas: this.#told(queuePort(process, scene.queues.nodeDeltas, scene)),
       podDeltas: this.#told(queuePort(process, scene.queues.podDeltas, scene)),
       clock,

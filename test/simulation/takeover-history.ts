@@ -1,8 +1,8 @@
 import { Registry } from 'prom-client';
 import { ClusterRelay } from '#functions/watch-relay/cluster-relay.ts';
+import { DeltaSender } from '#functions/watch-relay/delta-sender.ts';
 import { Fleet } from '#functions/watch-relay/fleet.ts';
 import { PodFollowLimits } from '#functions/watch-relay/follow-pods.ts';
-import { Outbox } from '#functions/watch-relay/outbox.ts';
 import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
 import { RulesWatch } from '#functions/watch-relay/rules-watch.ts';
 import { rulesOf } from '#shared/clusters/rulebook.ts';
@@ -362,7 +362,7 @@ class TakeoverHistory {
     const { leases, store, history } = scene.house.rooms(process);
     const holder = `${replica}-${clock.now()}`;
     const stopwatch = () => clock.now() - START_AT;
-    const outbox = new Outbox({
+    const outbox = new DeltaSender({
       nodeDeltas: this.#queue(queuePort(process, scene.queues.nodeDeltas, scene)),
       podDeltas: this.#queue(queuePort(process, scene.queues.podDeltas, scene)),
       clock,

@@ -4,7 +4,7 @@ import { Registry } from 'prom-client';
 import { sqliteLeases } from '#functions/local/service-state.ts';
 import { SqliteHistory } from '#functions/local/sqlite-history.ts';
 import { SqliteStore } from '#functions/local/sqlite-store.ts';
-import { Outbox } from '#functions/watch-relay/outbox.ts';
+import { DeltaSender } from '#functions/watch-relay/delta-sender.ts';
 import { Relay } from '#functions/watch-relay/relay.ts';
 import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
 import { AwsClients } from '#shared/clusters/aws-clients.ts';
@@ -56,7 +56,7 @@ const relay = new Relay({
   leases: sqliteLeases(store.database),
   history: new SqliteHistory({ database: store.database }),
   store,
-  outbox: new Outbox({ nodeDeltas, podDeltas, clock, log, metrics }),
+  outbox: new DeltaSender({ nodeDeltas, podDeltas, clock, log, metrics }),
   clock,
   stopwatch: systemStopwatch,
   log,

@@ -5,10 +5,10 @@ import { sqliteLeases } from '#functions/local/service-state.ts';
 import { SqliteHistory } from '#functions/local/sqlite-history.ts';
 import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import { ClusterRelay } from '#functions/watch-relay/cluster-relay.ts';
+import { DeltaSender } from '#functions/watch-relay/delta-sender.ts';
 import { Fleet } from '#functions/watch-relay/fleet.ts';
 import { PodFollowLimits } from '#functions/watch-relay/follow-pods.ts';
 import { LEASE_RENEW_MS } from '#functions/watch-relay/lease-keeper.ts';
-import { Outbox } from '#functions/watch-relay/outbox.ts';
 import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
 import { HEARTBEAT_MS } from '#functions/watch-relay/takeover-heartbeat.ts';
 import { LEASE_TTL_MS } from '#shared/clusters/lease.ts';
@@ -64,7 +64,7 @@ function relayOf(context: TestContext, { cluster, store, leases }: Bench, holder
   const nodes = new OrderedQueue();
   const pods = new OrderedQueue();
   const clock = { now: Date.now };
-  const outbox = new Outbox({ nodeDeltas: nodes, podDeltas: pods, clock, log, metrics });
+  const outbox = new DeltaSender({ nodeDeltas: nodes, podDeltas: pods, clock, log, metrics });
   const rules = new ToldRules();
   const rulebook = new ScriptedGuardBook();
   const relay = new ClusterRelay(CLUSTER, cluster, {

@@ -8,8 +8,8 @@ import { sqliteLeases } from '#functions/local/service-state.ts';
 import { startSimulatedCluster } from '#functions/local/simulated-cluster/cluster.ts';
 import { SqliteHistory } from '#functions/local/sqlite-history.ts';
 import { SqliteStore } from '#functions/local/sqlite-store.ts';
+import { DeltaSender } from '#functions/watch-relay/delta-sender.ts';
 import { followRegistry } from '#functions/watch-relay/follow-registry.ts';
-import { Outbox } from '#functions/watch-relay/outbox.ts';
 import { Relay } from '#functions/watch-relay/relay.ts';
 import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
 import { connector } from '#shared/clusters/connect.ts';
@@ -50,7 +50,7 @@ test('a missing secret or EKS cluster keeps no other cluster unseen, and the rel
   const leases = sqliteLeases(store.database);
   const [log, metrics] = [recordingLog(), relayMetrics(new Registry())];
   const queues = { nodeDeltas: new OrderedQueue(), podDeltas: new OrderedQueue() };
-  const outbox = new Outbox({ ...queues, clock, log, metrics });
+  const outbox = new DeltaSender({ ...queues, clock, log, metrics });
   const relay = new Relay({
     leases,
     history: new SqliteHistory({ database: store.database }),

@@ -3,7 +3,8 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { Registry } from 'prom-client';
 import { ClusterView, type Subject } from '#functions/watch-relay/cluster-view.ts';
-import { Outbox } from '#functions/watch-relay/outbox.ts';
+import { DeltaSender } from '#functions/watch-relay/delta-sender.ts';
+import type { Outbox } from '#functions/watch-relay/outbox.ts';
 import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
 import { compareVersions, type Delta, onlyPod, type PodFacts, type Version } from '#shared/eviction/facts.ts';
 import { type ClusterName, clusterName, nodeName } from '#shared/eviction/identity.ts';
@@ -157,7 +158,7 @@ function inShort(taints: readonly { readonly key: string }[], pods: readonly Pod
 
 function outboxOver(nodeDeltas: QueueSender, podDeltas: QueueSender): Outbox {
   const metrics = relayMetrics(new Registry());
-  return new Outbox({ nodeDeltas, podDeltas, clock: { now: Date.now }, log: recordingLog(), metrics });
+  return new DeltaSender({ nodeDeltas, podDeltas, clock: { now: Date.now }, log: recordingLog(), metrics });
 }
 
 /** A cluster's own truth, and the relay that follows it. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { Registry } from 'prom-client';
 import { ClusterView } from '#functions/watch-relay/cluster-view.ts';
-import { Outbox } from '#functions/watch-relay/outbox.ts';
+import { DeltaSender } from '#functions/watch-relay/delta-sender.ts';
 import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
 import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
 import { QueueError } from '#shared/queues/sender.ts';
@@ -26,7 +26,7 @@ const refuseAll = (messages: readonly unknown[]) =>
 function bench(context: TestContext) {
   const time = driveTimers(context);
   const nodes = new OrderedQueue();
-  const outbox = new Outbox({
+  const outbox = new DeltaSender({
     nodeDeltas: nodes,
     podDeltas: new OrderedQueue(),
     clock: { now: Date.now },

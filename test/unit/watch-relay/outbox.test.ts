@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { Registry } from 'prom-client';
 import { ClusterView, type Subject } from '#functions/watch-relay/cluster-view.ts';
-import { Outbox } from '#functions/watch-relay/outbox.ts';
+import { DeltaSender } from '#functions/watch-relay/delta-sender.ts';
+import type { Outbox } from '#functions/watch-relay/outbox.ts';
 import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
 import { onlyPod } from '#shared/eviction/facts.ts';
 import {
@@ -35,7 +36,7 @@ function bench(context: TestContext) {
   const written: string[] = [];
   const emf = new Emf({ namespace: 'taintward', clock, write: (line) => written.push(line) });
   const metrics = relayMetrics(registry, emf);
-  const outbox = new Outbox({ nodeDeltas: nodes, podDeltas: pods, clock, log, metrics });
+  const outbox = new DeltaSender({ nodeDeltas: nodes, podDeltas: pods, clock, log, metrics });
   const pending = (queue: string) =>
     registry
       .getSingleMetricAsString('taintward_relay_deltas_pending')

@@ -3,10 +3,10 @@ import { describe, type TestContext, test } from 'node:test';
 import { Registry } from 'prom-client';
 import { REPORTED_FOR_MS } from '#functions/watch-relay/built-in-evictions.ts';
 import { ClusterRelay } from '#functions/watch-relay/cluster-relay.ts';
+import { DeltaSender } from '#functions/watch-relay/delta-sender.ts';
 import { Fleet } from '#functions/watch-relay/fleet.ts';
 import { PodFollowLimits } from '#functions/watch-relay/follow-pods.ts';
 import { LEASE_RENEW_MS } from '#functions/watch-relay/lease-keeper.ts';
-import { Outbox } from '#functions/watch-relay/outbox.ts';
 import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
 import { ASK_RIGHTS_MS } from '#functions/watch-relay/rights-watch.ts';
 import { RulesWatch } from '#functions/watch-relay/rules-watch.ts';
@@ -52,7 +52,7 @@ function bench(context: TestContext) {
   const log = recordingLog();
   const metrics = relayMetrics(new Registry());
   const [nodes, pods] = [new OrderedQueue(), new OrderedQueue()];
-  const outbox = new Outbox({ nodeDeltas: nodes, podDeltas: pods, clock, log, metrics });
+  const outbox = new DeltaSender({ nodeDeltas: nodes, podDeltas: pods, clock, log, metrics });
   const governing = {
     rules: enforced({ comparisonOperators: false }),
     read: async (): Promise<Rules> => governing.rules,

@@ -4,9 +4,8 @@ import type { Template } from 'aws-cdk-lib/assertions';
 import { agentNames, agentsPrefix } from '#shared/aws/agent-names.ts';
 import { agentEnvironment, readEnvironment } from '#shared/aws/environment.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
-import { QUEUES, visibilitySeconds } from '#shared/queues/queue-set.ts';
 import { readIn } from './place.ts';
-import { readable, resourcesOf, resourceWith } from './resources.ts';
+import { readable, resourcesOf } from './resources.ts';
 import { synthesized, synthesizedAgent } from './synthesized.ts';
 
 const CLUSTER_ARN = 'arn:aws:eks:eu-west-1:123456789012:cluster/prod';
@@ -23,7 +22,6 @@ const AGENTS = {
     'edge-3': { cluster: 'third' },
   },
 };
-const QUEUE = 'AWS::SQS::Queue';
 const IRELAND = { partition: 'aws', region: 'eu-west-1', urlSuffix: 'amazonaws.com' };
 
 let agent: Template;
@@ -63,29 +61,6 @@ describe('what an agent has', () => {
     assert.ok(dueDeadLetters.length <= 80 && scheduleRole.length <= 64 && scheduleGroup.length <= 64);
   });
 
-  test('has a queue like evictions-due, whose dead letters come from it alone', () => {
-    const { properties } = resourceWith(agent, QUEUE, 'QueueName', 'taintward-agent-edge-1-evictions-due');
-    const { properties: dead } = resourceWith(
-      ...([agent, QUEUE, 'QueueName', 'taintward-agent-edge-1-evictions-due-dlq'] as const),
-    );
-    assert.equal(properties['VisibilityTimeout'], visibilitySeconds(QUEUES.evictionsDue));
-    assert.deepEqual(readable(dead['RedriveAllowPolicy']), {
-      redrivePermission: 'byQueue',
-      sourceQueueArns: [
-        'arn:<AWS::Partition>:sqs:<AWS::Region>:<AWS::AccountId>:taintward-agent-edge-1-evictions-due',
-      ],
-    });
-    for (const each of [properties, dead]) assert.equal(each['SqsManagedSseEnabled'], true);
-  });
-
-  test('refers to nothing of the service but by name, and goes without a trace', () => {
-    assert.doesNotMatch(JSON.stringify(agent.toJSON()), /Fn::ImportValue/);
-    const resources = Object.values(
-      agent.toJSON()['Resources'] as Record<string, { DeletionPolicy?: string }>,
-    );
-    for (const { DeletionPolicy = 'Delete' } of resources) assert.equal(DeletionPolicy, 'Delete');
-  });
-
   test('changes nothing of the stack of the service', () => {
     assert.deepEqual(synthesized(AGENTS).toJSON(), synthesized().toJSON());
   });
@@ -116,15 +91,6 @@ describe('an agent is told', () => {
       [],
     );
   });
-
-  test('where the queues of the service are, by name', () => {
-    const { NODE_DELTAS_URL, POD_DELTAS_URL, TABLE_NAME } = variables();
-    const base = 'https://sqs.eu-west-1.amazonaws.com/111122223333/taintward-';
-    assert.deepEqual(
-      [NODE_DELTAS_URL, POD_DELTAS_URL, TABLE_NAME],
-      [`${base}node-deltas.fifo`, `${base}pod-deltas.fifo`, 'taintward'],
-    );
-  });
 });
 
 describe('whoever deploys an agent is told', () => {
@@ -133,17 +99,6 @@ describe('whoever deploys an agent is told', () => {
     const account = { region: 'eu-west-1', account: '111122223333', installation: 'taintward' };
     assert.deepEqual(of('edge-1'), { mode: 'agent', agent: { ...account, cluster: 'prod', id: 'edge-1' } });
     assert.match(of('edge-2').agent.roleArn, /^<Identity\w+\.Arn>$/);
-  });
-
-  test('how its pods become its role, in the region of the cluster', () => {
-    assert.match(
-      outputOf(agent, 'PodIdentity'),
-      /^aws eks create-pod-identity-association --region eu-west-1 --cluster-name prod --namespace taintward --service-account taintward-agent --role-arn <\w+\.Arn>$/,
-    );
-  });
-
-  test('how the cluster is registered', () => {
-    assert.equal(outputOf(agent, 'NextStep'), 'npx taintward clusters add prod --agent edge-1');
   });
 });
 
@@ -155,17 +110,6 @@ describe('alarms of an agent', () => {
         'AWS::CloudWatch::Alarm',
       ).values(),
     ].map(readable) as Readonly<Record<string, unknown>>[];
-
-  test('are named after the installation, so that its doctor finds them', () => {
-    assert.deepEqual(
-      alarms()
-        .map(({ AlarmName }) => AlarmName)
-        .toSorted(),
-      ['agents are silent', 'dead letters', 'messages wait', 'schedules are dropped'].map(
-        (title) => `taintward: ${title} (agent edge-1)`,
-      ),
-    );
-  });
 
   test('tell those that alarms of the service tell', () => {
     const topic = 'arn:aws:sns:eu-west-1:123456789012:ops';

@@ -44,9 +44,6 @@ function mappingOf(name: FunctionName, of = template): Properties {
   return readable(found[0]) as Properties;
 }
 
-const queueArn = (name: string) =>
-  `<${resourceWith(template, 'AWS::SQS::Queue', 'QueueName', `taintward-${name}`).id}.Arn>`;
-
 describe('each function', () => {
   test('is given exactly the environment that it reads', () => {
     const whole = synthesized({ 'taintward:eventBus': 'ops', 'taintward:endpoint': 'localstack' });
@@ -76,24 +73,6 @@ describe('a function that a queue feeds', () => {
     { name: 'pod-delta', spec: QUEUES.podDeltas, batch: DELTA_BATCH_SIZE, concurrency: 20 },
     { name: 'evict', spec: QUEUES.evictionsDue, batch: EVICT_BATCH_SIZE, concurrency: 50 },
   ] as const;
-
-  test('gets batches it can report in part, as many at a time as it is meant to', () => {
-    for (const { name, spec, batch, concurrency } of fed) {
-      const { FunctionName: _function, Tags: _tags, ...settings } = mappingOf(name);
-      assert.deepEqual(settings, {
-        EventSourceArn: queueArn(spec.name),
-        BatchSize: batch,
-        FunctionResponseTypes: ['ReportBatchItemFailures'],
-        ScalingConfig: { MaximumConcurrency: concurrency },
-      });
-    }
-  });
-
-  test('has the time that the visibility of its messages is reckoned by', () => {
-    for (const { name, spec } of fed) {
-      assert.equal(functionNamed(name).properties['Timeout'], spec.functionTimeoutSeconds);
-    }
-  });
 
   test('has nothing reserved by default, and else no less than its source invokes at a time', () => {
     const reserved = (name: FunctionName, of?: Template) =>

@@ -5,10 +5,10 @@ import { before, describe, test } from 'node:test';
 import type { Template } from 'aws-cdk-lib/assertions';
 import { EVICT_RECORD_DEADLINE_MS } from '#functions/evict/handler.ts';
 import { LONGEST_RETRY_MS } from '#shared/eviction/retry.ts';
-import { EXPIRY_DEAD_LETTER_NAME, QUEUES, visibilitySeconds } from '#shared/queues/queue-set.ts';
+import { QUEUES, visibilitySeconds } from '#shared/queues/queue-set.ts';
 import * as names from '#shared/telemetry/metrics.ts';
 import { alertRules } from '#test/prometheus/alert-rules.ts';
-import { FUNCTION_NAMES, PROJECT_DIR } from '../../../../cdk/bundle.ts';
+import { PROJECT_DIR } from '../../../../cdk/bundle.ts';
 import { BY_CLUSTER_QUERIES } from '../../../../cdk/dashboard.ts';
 import { metricsCatalogue } from '../../../../docs/generator/metrics-catalogue.ts';
 import { AWS_METRICS } from './aws-metrics.ts';
@@ -66,20 +66,6 @@ test('each alarm on what the service counts itself has a rule for Prometheus of 
 });
 
 describe('an alarm rings', () => {
-  test('for a single dead letter, in any queue', () => {
-    const deadLetterNames = [
-      ...Object.values(QUEUES).map(({ deadLetterName }) => deadLetterName),
-      EXPIRY_DEAD_LETTER_NAME,
-    ];
-    for (const name of deadLetterNames) {
-      const { MetricName, Threshold, EvaluationPeriods } = alarmNamed(`dead letters (${name})`);
-      assert.deepEqual(
-        [MetricName, Threshold, EvaluationPeriods],
-        ['ApproximateNumberOfMessagesVisible', 1, 1],
-      );
-    }
-  });
-
   test('for messages that keep failing, although tries may be as far apart as can be', () => {
     const { Namespace, MetricName, Statistic, Period, EvaluationPeriods } =
       alarmNamed('messages keep failing');
@@ -97,15 +83,6 @@ describe('an alarm rings', () => {
       assert.deepEqual([MetricName, EvaluationPeriods], [metric, 2]);
       // And the time that a try itself takes.
       assert.ok(Number(Period) > (LONGEST_RETRY_MS + EVICT_RECORD_DEADLINE_MS) / 1000);
-    }
-  });
-
-  test('for a single invocation that Lambda drops as part of a loop, of any function', () => {
-    for (const name of FUNCTION_NAMES) {
-      const { MetricName, Threshold, EvaluationPeriods } = alarmNamed(
-        `functions are stopped as loops (${name})`,
-      );
-      assert.deepEqual([MetricName, Threshold, EvaluationPeriods], ['RecursiveInvocationsDropped', 1, 1]);
     }
   });
 });
@@ -127,10 +104,6 @@ describe('every alarm', () => {
     }
     assert.deepEqual([...anchors.keys()].toSorted(), [...found].toSorted());
     for (const [anchor, text] of anchors) assert.match(text, /\*\*It means\*\* .*\*\*Do\*\* /s, anchor);
-  });
-
-  test('is of the form that stand-ins for AWS know, too: one metric, no math', () => {
-    for (const alarm of everyAlarm) assert.equal(alarm['Metrics'], undefined);
   });
 
   test('looks back for no more than a day, as CloudWatch demands', () => {

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Template } from 'aws-cdk-lib/assertions';
 import { type Place, readIn } from './place.ts';
-import { statementsIn } from './resources.ts';
 import { synthesized, synthesizedAgent } from './synthesized.ts';
 
 /** What an account has once in each region, by the property that names it. */
@@ -118,12 +117,4 @@ describe('what the stack names', () => {
     const names = [synthesized(), ...agentsOf('taintward')].flatMap((each) => taken(IRELAND, each, all));
     assert.equal(new Set(names).size, names.length);
   });
-});
-
-test('a function that is called once more while the stack is destroyed cannot make its log anew', () => {
-  const policies = resourcesIn(IRELAND, synthesized()).flatMap(({ Properties }) =>
-    Properties['PolicyDocument'] === undefined ? [] : statementsIn(Properties['PolicyDocument']),
-  );
-  const onLogs = new Set(policies.flatMap(({ Action }) => Action.filter((each) => each.startsWith('logs:'))));
-  assert.deepEqual([...onLogs].toSorted(), ['logs:CreateLogStream', 'logs:PutLogEvents']);
 });

@@ -1,11 +1,8 @@
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
-import { TransactWriteItemsCommand } from '@aws-sdk/client-dynamodb';
 import type { Template } from 'aws-cdk-lib/assertions';
 import { DynamoDbRateLimiter } from '#shared/clusters/dynamodb-rate-limiter.ts';
-import { DynamoDbRulebook } from '#shared/clusters/dynamodb-rulebook.ts';
-import { Operator } from '#shared/clusters/operator.ts';
-import { clusterName, nodeName } from '#shared/eviction/identity.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
 import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
 import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
 import { aNode, aRecord, aRef } from '#test/contracts/partition-builders.ts';
@@ -111,71 +108,6 @@ describe('people', () => {
       actions.filter((action) => WRITES.test(action)),
       [],
     );
-  });
-
-  test('who operates stops and holds, and can neither write a policy nor register a cluster', () => {
-    const [condition, ...more] = conditionsOf('operator', 'dynamodb:UpdateItem');
-    assert.deepEqual(more, []);
-    const keys = condition?.['ForAllValues:StringLike']?.['dynamodb:LeadingKeys'];
-    assert.deepEqual(keys, ['CLUSTER#*', 'LEASE#*', 'FLEET']);
-    const attributes = condition?.['ForAllValues:StringEquals']?.['dynamodb:Attributes'] ?? [];
-    for (const name of ['stop', 'holds', 'trips', 'why']) assert.ok(attributes.includes(name), name);
-    for (const name of ['policy', 'access', 'epoch', 'holder']) assert.ok(!attributes.includes(name), name);
-    assert.deepEqual(conditionsOf('operator', 'dynamodb:PutItem'), []);
-    assert.deepEqual(conditionsOf('operator', 'dynamodb:DeleteItem'), []);
-  });
-
-  test('who operates reads dead letters and sends them again, but those of expiry, which go nowhere', () => {
-    const queuesOf = (action: string) =>
-      lines('operator')
-        .filter(({ Action }) => Action.includes(action))
-        .flatMap(({ Resource }) => Resource).length;
-    // Those of agents are one more, by the beginning of their names.
-    assert.equal(queuesOf('sqs:ReceiveMessage'), 5);
-    assert.equal(queuesOf('sqs:StartMessageMoveTask'), 4);
-  });
-
-  test('who operates may write each attribute that stopping, holding and releasing write', async () => {
-    const fake = new FakeDynamoDb({ now: () => 0 });
-    const written = new Set<string>();
-    const client = fakeClient(async (command) => {
-      for (const { Update } of command instanceof TransactWriteItemsCommand
-        ? (command.input.TransactItems ?? [])
-        : []) {
-        for (const name of Object.values(Update?.ExpressionAttributeNames ?? {})) written.add(name);
-      }
-      return fake.perform(command);
-    });
-    const rulebook = new DynamoDbRulebook(new DynamoDbTable({ client, tableName: 'table' }));
-    const operator = new Operator({ rulebook, clock: { now: () => 1 }, who: 'anna' });
-    const prod = clusterName('prod');
-    await operator.stop(prod, { why: 'x' });
-    await operator.resume(prod, 'x');
-    await operator.stopAll({ why: 'x' });
-    await operator.resumeAll('x');
-    const { id } = await operator.hold(prod, { kind: 'node', node: nodeName('n1') }, { why: 'x' });
-    await operator.release(prod, id, 'x');
-    const trip = { scope: 'cluster', trippedAt: 1, nodes: 3, outOf: 4 } as const;
-    await rulebook.changeGuard(prod, { revision: 0, trips: [] }, [trip]);
-    await operator.releaseGuard(prod, 'x');
-    const attributesOf = (size: string) =>
-      conditionsOf(size, 'dynamodb:UpdateItem')[0]?.['ForAllValues:StringEquals']?.['dynamodb:Attributes'] ??
-      [];
-    assert.deepEqual(
-      [...written].filter((name) => !attributesOf('operator').includes(name)),
-      [],
-    );
-    await operator.applyPolicy(prod, 'mode: enforce');
-    await operator.applyPolicy(prod, 'mode: observe');
-    assert.deepEqual(
-      [...written].filter((name) => !attributesOf('admin').includes(name)),
-      [],
-    );
-    assert.deepEqual([...written].filter((name) => !attributesOf('operator').includes(name)).toSorted(), [
-      'after',
-      'before',
-      'policy',
-    ]);
   });
 
   test('who administers, and nobody else, may ask evict whether it reaches a cluster', () => {

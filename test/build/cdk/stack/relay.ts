@@ -130,61 +130,13 @@ describe('the relay on Fargate', () => {
   });
 });
 
-const outputsOf = (template: Template) =>
-  template.toJSON()['Outputs'] as Record<string, { Value: unknown } | undefined>;
-
 describe('where clusters let in a network or addresses alone,', () => {
-  const VPC = {
-    'taintward:vpcId': 'vpc-0123456789abcdef0',
-    'taintward:subnetIds': 'subnet-0123456789abcdef0',
-  };
   const evictIn = (template: Template) =>
     readable(
       resourceWith(template, 'AWS::Lambda::Function', 'FunctionName', 'taintward-evict').properties[
         'VpcConfig'
       ],
     ) as { SubnetIds: readonly string[]; SecurityGroupIds: readonly string[] };
-  const relayIn = (template: Template) =>
-    (
-      readable(only(template, 'AWS::ECS::Service')['NetworkConfiguration']) as {
-        AwsvpcConfiguration: Properties;
-      }
-    ).AwsvpcConfiguration;
-
-  test('relays and evict are in the same subnets, and call from one security group, which is an output', () => {
-    for (const context of [VPC, { 'taintward:fixedAddresses': 'true' }]) {
-      const template = synthesized(context);
-      const group = readable(outputsOf(template)['SecurityGroup']?.Value);
-      const relay = relayIn(template);
-      assert.deepEqual(relay['SecurityGroups'], [group]);
-      assert.equal(relay['AssignPublicIp'], 'DISABLED');
-      const evict = evictIn(template);
-      assert.deepEqual([evict.SecurityGroupIds, evict.SubnetIds], [[group], relay['Subnets']]);
-    }
-  });
-
-  test('every zone of the own VPC has a NAT gateway with an address that stays, and these are an output', () => {
-    const template = synthesized({ 'taintward:fixedAddresses': 'true' });
-    const addresses = [...resourcesOf(template, 'AWS::EC2::EIP').keys()];
-    const gateways = [...resourcesOf(template, 'AWS::EC2::NatGateway').values()].map(
-      readable,
-    ) as Properties[];
-    assert.deepEqual(
-      gateways.map(({ AllocationId }) => AllocationId),
-      addresses.map((id) => `<${id}.AllocationId>`),
-    );
-    assert.equal(new Set(gateways.map(({ SubnetId }) => SubnetId)).size, 2);
-    assert.equal(
-      readable(outputsOf(template)['Addresses']?.Value),
-      addresses.map((id) => `<${id}.PublicIp>`).join(' '),
-    );
-    // What would else be paid by the byte: the table, and the layers of the image.
-    const endpoints = [...resourcesOf(template, 'AWS::EC2::VPCEndpoint').values()];
-    assert.deepEqual(
-      endpoints.map(({ ServiceName }) => String(readable(ServiceName)).replace(/.*\./, '')).toSorted(),
-      ['dynamodb', 's3'],
-    );
-  });
 
   test('evict goes by them also where relays run elsewhere', () => {
     const template = synthesized({ 'taintward:relay': 'external', 'taintward:fixedAddresses': 'true' });

@@ -134,31 +134,6 @@ describe('objects', () => {
     assert.deepEqual([replaced.code, at(replaced.body, 'reason')], [409, 'Conflict']);
   });
 
-  test('are listed in pages, all of one version', async () => {
-    for (const name of ['a', 'b', 'c', 'd', 'e']) store.create('nodes', '', aNode(name));
-    const names: unknown[] = [];
-    const versions = new Set<unknown>();
-    let token = '';
-    do {
-      const { body } = await client.get(`${NODES}?limit=2&continue=${encodeURIComponent(token)}`);
-      assert.equal(at(body, 'kind'), 'NodeList');
-      names.push(...each(at(body, 'items'), 'metadata', 'name'));
-      versions.add(at(body, 'metadata', 'resourceVersion'));
-      token = String(at(body, 'metadata', 'continue') ?? '');
-      store.create('nodes', '', aNode(`later-${names.length}`));
-    } while (token !== '');
-    assert.deepEqual(names, ['a', 'b', 'c', 'd', 'e']);
-    assert.equal(versions.size, 1);
-  });
-
-  test('are listed with 410 when the next page comes too late', async () => {
-    for (const name of ['a', 'b']) store.create('nodes', '', aNode(name));
-    const { body } = await client.get(`${NODES}?limit=1`);
-    for (let n = 0; n < 11; n += 1) store.create('nodes', '', aNode(`later-${n}`));
-    const late = await client.get(`${NODES}?limit=1&continue=${at(body, 'metadata', 'continue')}`);
-    assert.deepEqual([late.code, at(late.body, 'reason')], [410, 'Expired']);
-  });
-
   test('are selected by field and label, of one namespace or all', async () => {
     store.create('namespaces', '', { metadata: { name: 'other' } });
     store.create('pods', 'default', aPod('a', { nodeName: 'node-1' }, { labels: { app: 'x' } }));
@@ -171,23 +146,6 @@ describe('objects', () => {
     assert.deepEqual(await names('/api/v1/pods?labelSelector=app%3Dx'), ['a', 'b']);
   });
 
-  test('of one node are listed whatever version is enough, as of now', async () => {
-    store.create('pods', 'default', aPod('a', { nodeName: 'node-1' }));
-    store.create('pods', 'default', aPod('b', { nodeName: 'node-2' }));
-    const { code, body } = await client.get(
-      '/api/v1/pods?resourceVersion=0&fieldSelector=spec.nodeName%3Dnode-1',
-    );
-    assert.equal(code, 200);
-    assert.deepEqual(each(at(body, 'items'), 'metadata', 'name'), ['a']);
-    assert.equal(at(body, 'metadata', 'resourceVersion'), String(store.version));
-  });
-
-  test('of a version that is yet to come are not listed: 504, as by the real server', async () => {
-    const { code, body } = await client.get(`${NODES}?resourceVersion=99`);
-    assert.deepEqual([code, at(body, 'reason')], [504, 'Timeout']);
-    assert.match(String(at(body, 'message')), /Too large resource version: 99, current: 1/);
-  });
-
   test('keep 64-bit integers exact on their way in and out', async () => {
     const pod = JSON.stringify(
       aPod('web', { tolerations: [{ operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 0 }] }),
@@ -197,18 +155,6 @@ describe('objects', () => {
       pod.replace('"tolerationSeconds":0', '"tolerationSeconds":9223372036854775807'),
     );
     assert.match(text, /"tolerationSeconds":9223372036854775807[,}]/);
-  });
-
-  test('that are Events are posted once', async () => {
-    const event = {
-      metadata: { name: 'e' },
-      involvedObject: { kind: 'Pod', namespace: 'default', name: 'a' },
-    };
-    const post = () => client.post('/api/v1/namespaces/default/events', event);
-    assert.equal((await post()).code, 201);
-    const again = await post();
-    assert.deepEqual([again.code, at(again.body, 'reason')], [409, 'AlreadyExists']);
-    assert.equal(each(at((await client.get('/api/v1/events')).body, 'items')).length, 1);
   });
 });
 
@@ -223,31 +169,6 @@ describe('a patch', () => {
     assert.deepEqual(at(removed.body, 'spec'), {});
     const again = await client.patch(node, 'json', [{ op: 'add', path: '/spec/taints', value: taints }]);
     assert.deepEqual(at(again.body, 'spec'), { taints });
-  });
-
-  test("of a pod's status merges conditions by type and guards against another pod of the name", async () => {
-    const { uid } = store.create('pods', 'default', aPod('web')).metadata;
-    store.bind(inDefault('web'), 'node-1');
-    const status = { conditions: [{ type: 'DisruptionTarget', status: 'True' }] };
-    const patch = (of: string) =>
-      client.patch(`${PODS}/web/status`, 'strategic-merge', { metadata: { uid: of }, status });
-    const { code, body } = await patch(uid);
-    assert.equal(code, 200);
-    const types = each(at(body, 'status', 'conditions'), 'type');
-    assert.deepEqual(types, ['DisruptionTarget', 'PodScheduled']);
-    const refused = await patch('00000000-0000-4000-8000-000000000000');
-    assert.deepEqual([refused.code, at(refused.body, 'reason')], [422, 'Invalid']);
-    assert.match(String(at(refused.body, 'message')), /metadata\.uid/);
-  });
-
-  test('that makes taints invalid is refused with 422 and the field', async () => {
-    store.create('nodes', '', aNode('node-1'));
-    const { code, body } = await client.patch(`${NODES}/node-1`, 'strategic-merge', {
-      spec: { taints: [{ key: 'a', effect: 'NoRun' }] },
-    });
-    assert.equal(code, 422);
-    assert.equal(at(body, 'details', 'causes', 0, 'field'), 'metadata.taints[0].effect');
-    assert.deepEqual(store.get('nodes', unscoped('node-1')).spec, {});
   });
 
   test('of taints makes its sender their owner: by fieldManager, or else by user agent', async () => {
@@ -269,13 +190,6 @@ describe('a patch', () => {
     assert.equal(await ownerAfter('PATCH', '', 'a'.repeat(200), 'NoExecute'), 'a'.repeat(128));
     assert.equal(await ownerAfter('PUT', '', undefined, 'NoSchedule'), 'unknown');
   });
-
-  test('of a stale version is a conflict', async () => {
-    store.create('nodes', '', aNode('node-1'));
-    const stale = { metadata: { resourceVersion: '1' }, spec: { unschedulable: true } };
-    const { code, body } = await client.patch(`${NODES}/node-1`, 'merge', stale);
-    assert.deepEqual([code, at(body, 'reason')], [409, 'Conflict']);
-  });
 });
 
 describe('a deletion', () => {
@@ -286,29 +200,6 @@ describe('a deletion', () => {
     const gone = await client.delete(`${PODS}/web?gracePeriodSeconds=0`);
     assert.deepEqual([gone.code, at(gone.body, 'kind')], [200, 'Pod']);
     assert.equal((await client.delete(`${PODS}/web`)).code, 404);
-  });
-
-  test('of another pod of the same name is a conflict', async () => {
-    store.create('pods', 'default', aPod('web', { nodeName: 'node-1' }));
-    const { code, body } = await client.delete(`${PODS}/web`, { preconditions: { uid: 'other' } });
-    assert.deepEqual([code, at(body, 'reason')], [409, 'Conflict']);
-    assert.equal(store.get('pods', inDefault('web')).metadata.deletionTimestamp, undefined);
-  });
-
-  test('of another version of the pod is a conflict, of the present one it is not', async () => {
-    const { uid, resourceVersion } = store.create('pods', 'default', aPod('web', { nodeName: 'n' })).metadata;
-    const remove = (version: string) =>
-      client.delete(`${PODS}/web`, { preconditions: { uid, resourceVersion: version } });
-    const stale = await remove('1');
-    assert.deepEqual([stale.code, at(stale.body, 'reason')], [409, 'Conflict']);
-    assert.equal(
-      at(stale.body, 'message'),
-      'Operation cannot be fulfilled on Pod "web": the ResourceVersion in the precondition (1) does not match ' +
-        `the ResourceVersion in record (${resourceVersion}). The object might have been modified`,
-    );
-    assert.equal(store.get('pods', inDefault('web')).metadata.deletionTimestamp, undefined);
-    assert.equal((await remove(resourceVersion)).code, 200);
-    assert.notEqual(store.get('pods', inDefault('web')).metadata.deletionTimestamp, undefined);
   });
 });
 
@@ -431,24 +322,6 @@ describe('a watch', () => {
     return `${at(event, 'type')} ${at(metadata, 'name') ?? ''} ${at(metadata, 'resourceVersion')}`;
   };
 
-  test('tells of changes as they happen, and of its version when its time is up', async () => {
-    store.create('nodes', '', aNode('node-1'));
-    const lines: string[] = [];
-    const path = `${NODES}?watch=1&resourceVersion=1&allowWatchBookmarks=true&timeoutSeconds=1`;
-    for await (const event of client.watch(path)) {
-      lines.push(line(event));
-      if (lines.length === 1) {
-        store.create('pods', 'default', aPod('web'));
-        store.update('nodes', unscoped('node-1'), 'main', (node) => ({
-          ...node,
-          spec: { unschedulable: true },
-        }));
-        store.delete('nodes', unscoped('node-1'));
-      }
-    }
-    assert.deepEqual(lines, ['ADDED node-1 2', 'MODIFIED node-1 4', 'DELETED node-1 5', 'BOOKMARK  5']);
-  });
-
   test('without bookmarks says nothing more at its end', async () => {
     const lines: string[] = [];
     const path = `${NODES}?watch=true&resourceVersion=1&timeoutSeconds=1`;
@@ -462,27 +335,6 @@ describe('a watch', () => {
       const { value } = await client.watch(`${NODES}?watch=1${version}`).next();
       assert.equal(line(value), 'ADDED node-1 2');
     }
-  });
-
-  test('can mark the end of what is there', async () => {
-    store.create('nodes', '', aNode('node-1'));
-    const query = 'watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true';
-    const events: unknown[] = [];
-    for await (const event of client.watch(`${NODES}?${query}`)) {
-      events.push(event);
-      if (at(event, 'type') === 'BOOKMARK') break;
-    }
-    assert.deepEqual(events.map(line), ['ADDED node-1 2', 'BOOKMARK  2']);
-    assert.equal(at(events[1], 'object', 'metadata', 'annotations', 'k8s.io/initial-events-end'), 'true');
-  });
-
-  test('from a version that is forgotten is one error event: 410', async () => {
-    for (let n = 0; n < 12; n += 1) store.create('nodes', '', aNode(`node-${n}`));
-    const events: unknown[] = [];
-    for await (const event of client.watch(`${NODES}?watch=1&resourceVersion=2`)) events.push(event);
-    assert.equal(events.length, 1);
-    assert.equal(at(events[0], 'type'), 'ERROR');
-    assert.deepEqual([at(events[0], 'object', 'code'), at(events[0], 'object', 'reason')], [410, 'Expired']);
   });
 
   test('shows rows to kubectl, the columns with the first one only', async () => {

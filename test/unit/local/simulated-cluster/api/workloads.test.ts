@@ -7,7 +7,6 @@ import { ApiClient, at, each } from './api-client.ts';
 
 const PODS = '/api/v1/namespaces/default/pods';
 const DEPLOYMENTS = '/apis/apps/v1/namespaces/default/deployments';
-const BUDGETS = '/apis/policy/v1/namespaces/default/poddisruptionbudgets';
 
 let store: ObjectStore;
 let server: SimulatedApiServer;
@@ -152,16 +151,6 @@ describe('an eviction', () => {
     const { code, body } = await evict(eviction({ deleteOptions: { gracePeriodSeconds: 5 } }));
     assert.deepEqual([code, at(body, 'status')], [201, 'Success']);
     assert.equal(store.get('pods', inDefault('web-0')).metadata.deletionGracePeriodSeconds, 5);
-  });
-
-  test('that a budget forbids is answered with 429 and its cause', async () => {
-    await client.post(BUDGETS, {
-      metadata: { name: 'web' },
-      spec: { minAvailable: 1, selector: { matchLabels: { app: 'web' } } },
-    });
-    const { code, body } = await evict(eviction());
-    assert.deepEqual([code, at(body, 'reason')], [429, 'TooManyRequests']);
-    assert.equal(at(body, 'details', 'causes', 0, 'reason'), 'DisruptionBudget');
   });
 
   test('in a dry run, by its options or by the request, leaves the pod', async () => {

@@ -142,23 +142,6 @@ describe('an eviction', () => {
     assert.match(body, /still being processed by the server/);
   });
 
-  test('of a pod with two budgets is an error of the server', () => {
-    deploy(3);
-    budget({ minAvailable: 0 });
-    budget({ minAvailable: 1 }, 'other');
-    cluster.pass(5 * SECOND_MS);
-    const body = refusal(() => evict(cluster.store, aPodOfWeb(), {}));
-    assert.deepEqual(body, {
-      kind: 'Status',
-      apiVersion: 'v1',
-      metadata: {},
-      status: 'Failure',
-      message:
-        'This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.',
-      code: 500,
-    });
-  });
-
   const anUnreadyPod = () => {
     const pod = aPodOfWeb();
     cluster.store.update('pods', pod, 'status', (current) => ({
@@ -207,36 +190,6 @@ describe('an eviction', () => {
       evict(cluster.store, pod, {});
       assert.equal(cluster.store.find('pods', pod), undefined);
     }
-  });
-
-  test('with a precondition that fails is a conflict, and marks nothing', () => {
-    deploy(1);
-    cluster.pass(5 * SECOND_MS);
-    const pod = aPodOfWeb();
-    const before = cluster.store.get('pods', pod);
-    for (const preconditions of [{ uid: 'other' }, { resourceVersion: '1' }]) {
-      assert.equal(
-        Reflect.get(
-          refusal(() => evict(cluster.store, pod, { preconditions })),
-          'code',
-        ),
-        409,
-      );
-    }
-    assert.equal(cluster.store.get('pods', pod), before);
-    const { uid, resourceVersion } = before.metadata;
-    evict(cluster.store, pod, { preconditions: { uid, resourceVersion } });
-    assert.notEqual(cluster.store.get('pods', pod).metadata.deletionTimestamp, undefined);
-  });
-
-  test('of no pod is not found', () => {
-    assert.equal(
-      Reflect.get(
-        refusal(() => evict(cluster.store, inDefault('web-0'), {})),
-        'code',
-      ),
-      404,
-    );
   });
 
   test('that is a dry run says what would be, and changes nothing', () => {

@@ -116,12 +116,6 @@ describe('admission', () => {
     ]);
   });
 
-  test('keeps 64-bit seconds exact', () => {
-    const toleration = { ...EXISTS_60, tolerationSeconds: 9223372036854775807n };
-    const { spec } = aStore().create('pods', 'default', aPod('web', { tolerations: [toleration] }));
-    assert.equal(spec.tolerations?.[0]?.tolerationSeconds, 9223372036854775807n);
-  });
-
   test('refuses taints that the real server refuses, one cause for each', () => {
     const taints = [{ key: 'a b', effect: 'NoExecute' }, { key: 'x', effect: 'No' }, { key: 'z' }];
     assert.throws(
@@ -290,17 +284,6 @@ describe("the owner of a node's taints", () => {
     assert.deepEqual(taint('other', changed, { ...A, key: 'b' }), [entry('other', '2026-11-21T12:00:04Z')]);
   });
 
-  test('stays whoever leaves them as they are', () => {
-    const { store, taint } = setup();
-    const before = taint('first', A);
-    assert.deepEqual(taint('second', A), before);
-    const rest = (node: object) => ({ ...node, spec: { taints: [A], unschedulable: true } });
-    const status = (node: object) => ({ ...node, spec: {}, status: { phase: 'x' } });
-    store.update('nodes', unscoped('node-1'), 'main', rest, { manager: 'third' });
-    const { metadata } = store.update('nodes', unscoped('node-1'), 'status', status, { manager: 'fourth' });
-    assert.deepEqual(metadata.managedFields, before);
-  });
-
   test('is nobody when there are none', () => {
     const { taint } = setup();
     taint('first', A);
@@ -402,26 +385,6 @@ describe('a deletion', () => {
     assert.equal(store.delete('pods', inDefault('web')).gone, true);
     assert.equal(store.find('pods', inDefault('web')), undefined);
   });
-
-  test('with another uid or version as its precondition is a conflict', () => {
-    const store = aStore();
-    const { uid, resourceVersion } = bound(store).metadata;
-    const remove = (preconditions: { uid?: string; resourceVersion?: string }) => () =>
-      store.delete('pods', inDefault('web'), { preconditions });
-    assert.throws(remove({ uid: 'other' }), refused(409, 'Conflict', /does not match the UID in record/));
-    assert.throws(
-      remove({ uid, resourceVersion: '1' }),
-      refused(409, 'Conflict', /ResourceVersion in record/),
-    );
-    assert.equal(remove({ uid, resourceVersion })().gone, false);
-  });
-
-  test('of nothing is not found', () => {
-    assert.throws(
-      () => aStore().delete('nodes', unscoped('node-1')),
-      refused(404, 'NotFound', /nodes "node-1"/),
-    );
-  });
 });
 
 describe('a list', () => {
@@ -470,21 +433,6 @@ describe('a list', () => {
         refused(400, 'BadRequest'),
       );
     }
-  });
-
-  test('of a namespace, with a selector, shows only what is asked for', () => {
-    const store = aStore();
-    store.create('namespaces', '', { metadata: { name: 'other' } });
-    for (const namespace of ['default', 'other']) {
-      store.create('pods', namespace, aPod('a', { nodeName: 'node-1' }));
-      store.create('pods', namespace, aPod('b', { nodeName: 'node-2' }));
-    }
-    const selects = fieldSelector('pods', 'spec.nodeName=node-2');
-    const { items } = store.list('pods', { namespace: 'other', selects });
-    assert.deepEqual(
-      items.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`),
-      ['other/b'],
-    );
   });
 });
 

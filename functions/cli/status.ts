@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { clusterOrAll } from '#functions/operator/fleet.ts';
-import { hearingOf, type Need } from '#functions/operator/needs.ts';
+import { look } from '#functions/operator/look.ts';
+import type { Need } from '#functions/operator/needs.ts';
 import {
   type ClusterStatus,
   type FleetStatus,
@@ -42,7 +43,7 @@ export function addStatusCommand(program: Command, deps: CliDeps): void {
     'taintward status --context kind-kind',
   ).action((name: string | undefined) =>
     withLive<{ output: OutputFormat }>(command, deps, async (fleet, { output }) => {
-      const status = await statusOf(fleet, await clusterOrAll(name, fleet), deps);
+      const status = statusOf(await look(fleet, await clusterOrAll(name, fleet), deps));
       deps.print(
         shownAs(output, {
           data: () => statusJson(status),
@@ -121,12 +122,12 @@ function columnsAt(at: EpochMs, paint: Paint): readonly Column<ClusterStatus>[] 
     { head: 'BUILT-IN', of: ({ builtIn }) => bad(builtIn?.state ?? '?', builtIn?.state === 'on') },
     {
       head: 'HEARD',
-      of: ({ mode, heardAt, lagMs = 0 }) =>
+      of: ({ mode, hearing, heardAt }) =>
         heardAt === undefined
           ? mode === undefined
             ? '?'
             : bad('never', true)
-          : bad(`${spanText(lagMs)} ago`, hearingOf(heardAt, at) !== 'live'),
+          : bad(`${spanText(Math.max(0, at - heardAt))} ago`, hearing !== 'live'),
     },
     { head: 'NODES', of: ({ nodes }) => count(nodes) },
     { head: 'TAINTED', of: ({ tainted }) => count(tainted) },
@@ -173,13 +174,15 @@ function statusJson({ at, clusters, relays, stop, needs, ...status }: FleetStatu
     needs: needs.map(({ since, ...need }) => ({ ...need, ...momentsJson({ since }) })),
     ...(stop ? { stop: actJson(stop) } : {}),
     relays: relays.map(({ renewedAt, ...relay }) => ({ ...relay, renewedAt: timeText(renewedAt) })),
-    clusters: clusters.map(({ heardAt, nextAt, pausedUntil, trips, stop: own, service, ...rest }) => ({
+    clusters: clusters.map(({ heardAt, nextAt, pausedUntil, trips, holds, stop: own, service, ...rest }) => ({
       ...rest,
       ...momentsJson({ heardAt, nextAt, pausedUntil }),
+      ...(heardAt === undefined ? {} : { lagMs: Math.max(0, at - heardAt) }),
       ...(service
         ? { service: { ...service, ...momentsJson({ heardAt: service.heardAt, since: service.since }) } }
         : {}),
       ...(trips ? { trips: trips.map((trip) => ({ ...trip, trippedAt: timeText(trip.trippedAt) })) } : {}),
+      ...(holds ? { holds: holds.map(actJson) } : {}),
       ...(own ? { stop: actJson(own) } : {}),
     })),
   };

@@ -2,6 +2,7 @@ import type * as z from 'zod';
 import type { NodeStory } from '#functions/operator/explain-node.ts';
 import type { PodStory } from '#functions/operator/explain-pod.ts';
 import type { Fleet } from '#functions/operator/fleet.ts';
+import { statusOf } from '#functions/operator/status.ts';
 import type { WhatIfAnswer } from '#functions/operator/what-if.ts';
 import { policyText } from '#shared/clusters/policy-document.ts';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
@@ -33,7 +34,7 @@ import {
   whatIfSchema,
 } from './api.ts';
 import type { FleetView } from './fleet-view.ts';
-import { nodesOf, pendingPage, statusOf, stuckOf, timelineOf } from './overview.ts';
+import { nodesOf, pendingPage, stuckOf, timelineOf } from './overview.ts';
 
 const DAY_MS = 24 * 3_600_000;
 const AUDIT_MS = 30 * DAY_MS;

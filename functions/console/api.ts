@@ -1,16 +1,15 @@
 import * as z from 'zod';
-import type { ServiceClusterView } from '#functions/local/service-view.ts';
 import type { NodeStory } from '#functions/operator/explain-node.ts';
 import type { PodStory } from '#functions/operator/explain-pod.ts';
-import type { Hearing, Need } from '#functions/operator/needs.ts';
+import { type PendingStanding, STANDINGS } from '#functions/operator/standing.ts';
+import type { FleetStatus } from '#functions/operator/status.ts';
 import type { WhatIfAnswer } from '#functions/operator/what-if.ts';
 import { clusterNameSchema } from '#shared/clusters/registry.ts';
 import type { AuditEntry } from '#shared/clusters/rulebook.ts';
 import type { StuckPod } from '#shared/clusters/stuck.ts';
 import { type ClusterName, type EpochMs, type NodeName, nodeName } from '#shared/eviction/identity.ts';
-import type { Hold, Mode, Stop, Trip } from '#shared/eviction/policy.ts';
+import type { Mode } from '#shared/eviction/policy.ts';
 import type { TimedTaint } from '#shared/eviction/records.ts';
-import type { BuiltIn } from '#shared/explain/built-in.ts';
 import type { HistoryEntry } from '#shared/store/history.ts';
 
 /**
@@ -86,74 +85,6 @@ export interface Session {
   /** The server's clock, by which countdowns run. */
   readonly now: EpochMs;
 }
-
-export interface FleetStatus {
-  readonly at: EpochMs;
-  /** What needs somebody, the most urgent first. */
-  readonly needs: readonly Need[];
-  readonly fleetStop?: Stop;
-  readonly clusters: readonly ClusterStatus[];
-}
-
-export interface ClusterStatus {
-  readonly cluster: ClusterName;
-  /** What cannot be read of it, as a sentence; then the rest may be missing. */
-  readonly error?: string;
-  readonly mode: Mode;
-  /** With `paused`. */
-  readonly pausedUntil?: EpochMs;
-  /** 0: it was never set. */
-  readonly policyRevision: number;
-  /** Of this cluster alone. */
-  readonly stop?: Stop;
-  readonly holds: readonly Hold[];
-  /** What the guard holds. */
-  readonly trips: readonly Trip[];
-  readonly builtIn: BuiltIn;
-  /** As the process says that runs it; absent: it is a deployment, or nothing runs. */
-  readonly service?: ServiceClusterView;
-  /** Who speaks for it; absent: nobody. */
-  readonly holder?: string;
-  /** When a relay last heard from it; absent: none ever did. */
-  readonly heardAt?: EpochMs;
-  /** Whether who speaks for it has stopped asking its API server for some seconds; absent: nobody says it. */
-  readonly breakerOpen?: boolean;
-  readonly hearing: Hearing;
-  /** How many it has; absent: no relay knows. */
-  readonly nodes?: number;
-  readonly tainted: number;
-  /** Pods that are to be evicted: those below and those that wait for their moment. */
-  readonly pending: number;
-  readonly standings: Readonly<Record<PendingStanding, number>>;
-  /** Evicted pods that do not leave. */
-  readonly stuck: number;
-  /** For how long the eviction is due that is due longest and that nothing holds; 0: none is. */
-  readonly lateMs: number;
-  /** When the next is due; absent: none is to come. */
-  readonly nextAt?: EpochMs;
-}
-
-/**
- * How an eviction stands: its moment is to come (`waiting`), it is due and goes (`due`), it is due and held (by what), a
- * disruption budget, admission or the rate forbids it for now, it failed and is tried again, or was given up.
- */
-export const STANDINGS = [
-  'waiting',
-  'due',
-  'observe',
-  'paused',
-  'stopped',
-  'hold',
-  'excluded',
-  'guard',
-  'node-alive',
-  'budget',
-  'admission',
-  'rate',
-  'failing',
-  'gave-up',
-] as const;
-export type PendingStanding = (typeof STANDINGS)[number];
 
 /** One pod that is to be evicted; a tuple, because there may be ten thousand. */
 export type PendingRow = readonly [

@@ -1,9 +1,9 @@
 import type { ServerResponse } from 'node:http';
+import { type FleetStatus, statusOf } from '#functions/operator/status.ts';
 import { errorMessage } from '#shared/error-message.ts';
 import { pause } from '#shared/time/pause.ts';
-import type { FleetStatus, LiveEvents } from './api.ts';
+import type { LiveEvents } from './api.ts';
 import type { FleetView } from './fleet-view.ts';
-import { statusOf } from './overview.ts';
 
 /** How often it is looked what has changed, while somebody listens. */
 const LOOK_MS = 1_000;

@@ -1,76 +1,19 @@
-import { hearingOf, latenessOf, needsOf } from '#functions/operator/needs.ts';
-import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
-import { isOn, modeOf } from '#shared/eviction/in-force.ts';
-import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
+import { brakeThen } from '#functions/operator/standing.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
 import { momentOf } from '#shared/eviction/retry.ts';
-import {
-  type ClusterStatus,
-  type FleetStatus,
-  type NodeRow,
-  type PendingPage,
-  type PendingQuery,
-  type PendingRow,
-  type PendingStanding,
-  STANDINGS,
-  type StuckRow,
-  type Timeline,
-  type TimelineKind,
+import type {
+  NodeRow,
+  PendingPage,
+  PendingQuery,
+  PendingRow,
+  StuckRow,
+  Timeline,
+  TimelineKind,
 } from './api.ts';
-import type { ClusterSeen, PendingSeen, Seen } from './fleet-view.ts';
-import { brakeThen } from './standing.ts';
+import type { Seen } from './fleet-view.ts';
 
 const MINUTE_MS = 60_000;
 const MINUTES = 60;
-
-/** How the fleet does, and what of it needs somebody. */
-export function statusOf(seen: Seen): FleetStatus {
-  const pending = Map.groupBy(seen.pending, ({ cluster }) => cluster);
-  const clusters = seen.clusters.map((each) => clusterStatus(each, pending.get(each.cluster) ?? [], seen.at));
-  const { at, fleetStop } = seen;
-  const stopped = fleetStop && isOn(fleetStop.until, at) ? { stop: fleetStop } : {};
-  const facts = clusters.map((each) => ({ ...each, gaveUp: each.standings['gave-up'] }));
-  return {
-    at,
-    needs: needsOf({ at, clusters: facts, ...stopped }),
-    ...(stopped.stop ? { fleetStop: stopped.stop } : {}),
-    clusters,
-  };
-}
-
-function clusterStatus(seen: ClusterSeen, pending: readonly PendingSeen[], at: EpochMs): ClusterStatus {
-  const { cluster, error, rulings, rules, lease, service, builtIn, tainted, stuck } = seen;
-  const heardAt = service?.heardAt ?? lease?.heardAt;
-  const breakerOpen = service?.breakerOpen ?? lease?.breakerOpen;
-  const policy = rules?.policy ?? DEFAULT_POLICY;
-  const { pausedUntil } = policy;
-  const standings = Object.fromEntries(STANDINGS.map((each) => [each, 0])) as Record<PendingStanding, number>;
-  for (const { row } of pending) standings[row[6]]++;
-  const next = Math.min(...pending.map(({ record }) => record.fireAt).filter((fireAt) => fireAt > at));
-  const { stop, holds = [] } = rulings?.orders ?? {};
-  return {
-    cluster,
-    ...(error === undefined ? {} : { error }),
-    mode: modeOf(policy, at),
-    ...(pausedUntil !== undefined && isOn(pausedUntil, at) ? { pausedUntil } : {}),
-    policyRevision: rules?.policyRevision ?? 0,
-    ...(stop && isOn(stop.until, at) ? { stop } : {}),
-    holds: holds.filter(({ until }) => isOn(until, at)),
-    trips: rules?.trips ?? [],
-    builtIn,
-    ...(service ? { service } : {}),
-    ...(lease?.holder === undefined ? {} : { holder: lease.holder }),
-    ...(heardAt === undefined ? {} : { heardAt }),
-    ...(breakerOpen === undefined ? {} : { breakerOpen }),
-    hearing: hearingOf(heardAt, at),
-    ...(lease?.nodes === undefined ? {} : { nodes: lease.nodes }),
-    tainted: tainted.length,
-    pending: pending.length,
-    standings,
-    stuck: stuck.length,
-    lateMs: latenessOf(pending, at),
-    ...(next === Infinity ? {} : { nextAt: next }),
-  };
-}
 
 /** A page of what is pending. */
 export function pendingPage(seen: Seen, query: PendingQuery): PendingPage {
@@ -99,8 +42,7 @@ function isAsked(row: PendingRow, { cluster, node, namespace, standing, search }
 }
 
 /** What goes in the next hour, as rules are now. */
-export function timelineOf({ at, clusters, pending }: Seen, only: ClusterName | undefined): Timeline {
-  const rules = new Map(clusters.map((each) => [each.cluster, each.rules]));
+export function timelineOf({ at, rules, pending }: Seen, only: ClusterName | undefined): Timeline {
   const from = at - (at % MINUTE_MS);
   const minutes = Array.from(
     { length: MINUTES },
@@ -130,7 +72,7 @@ export function nodesOf(seen: Seen, only: ClusterName | undefined): readonly Nod
   const pending = Map.groupBy(seen.pending, ({ cluster, node }) => `${cluster}#${node}`);
   return seen.clusters
     .filter(({ cluster }) => (only ?? cluster) === cluster)
-    .flatMap(({ cluster, tainted }) =>
+    .flatMap(({ cluster, tainted = [] }) =>
       tainted.map(({ node, state: { taints, deletedAt, retry } }) => {
         const rows = pending.get(`${cluster}#${node}`) ?? [];
         const next = Math.min(
@@ -154,4 +96,4 @@ export function nodesOf(seen: Seen, only: ClusterName | undefined): readonly Nod
 export const stuckOf = ({ clusters }: Seen, only: ClusterName | undefined): readonly StuckRow[] =>
   clusters
     .filter(({ cluster }) => (only ?? cluster) === cluster)
-    .flatMap(({ cluster, stuck }) => stuck.map((pod) => ({ cluster, ...pod })));
+    .flatMap(({ cluster, stuck = [] }) => stuck.map((pod) => ({ cluster, ...pod })));

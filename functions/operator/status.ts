@@ -1,25 +1,13 @@
-import pMap from 'p-map';
-import type { ServiceClusterView, ServiceView } from '#functions/local/service-view.ts';
-import type { LeaseRecord } from '#shared/clusters/lease.ts';
+import type { ServiceClusterView } from '#functions/local/service-view.ts';
 import type { Rulings } from '#shared/clusters/rulebook.ts';
-import { errorMessage } from '#shared/error-message.ts';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import { isOn, modeOf } from '#shared/eviction/in-force.ts';
-import { DEFAULT_POLICY, type Mode, type Stop, type Trip } from '#shared/eviction/policy.ts';
+import { DEFAULT_POLICY, type Hold, type Mode, type Stop, type Trip } from '#shared/eviction/policy.ts';
 import type { BuiltIn } from '#shared/explain/built-in.ts';
-import { fieldsOf, itemsOf } from '#shared/kubernetes/api-json.ts';
-import type { Clock } from '#shared/time/clock.ts';
-import { pause } from '#shared/time/pause.ts';
 import { VERSION } from '#shared/version.ts';
-import { builtInOf } from './built-in.ts';
-import type { ContextFleet, Fleet } from './fleet.ts';
-import { latenessOf, type Need, needsOf } from './needs.ts';
-import { pendingOn } from './pending.ts';
-
-/** Clusters that are asked at a time. */
-const PARALLEL_CLUSTERS = 8;
-/** A cluster that does not say by then whether its built-in controller runs is not waited for. */
-const LIVE_MS = 5_000;
+import type { ClusterLook, Snapshot } from './look.ts';
+import { type Hearing, hearingOf, latenessOf, type Need, needsOf } from './needs.ts';
+import { type PendingStanding, STANDINGS, standingOf } from './standing.ts';
 
 /** How a fleet does; moments are epoch milliseconds. */
 export interface FleetStatus {
@@ -81,8 +69,8 @@ export interface ClusterStatus {
   readonly breakerOpen?: boolean;
   /** When a relay last heard from it. */
   readonly heardAt?: EpochMs;
-  /** How long ago that was, in milliseconds. */
-  readonly lagMs?: number;
+  /** Absent: nobody asked whom it concerns. */
+  readonly hearing?: Hearing;
   /** As the process says that runs it. */
   readonly service?: ServiceClusterView;
   readonly nodes?: number;
@@ -93,89 +81,54 @@ export interface ClusterStatus {
   /** Of the pending: they are due, and something forbids it. */
   readonly held?: number;
   readonly gaveUp?: number;
+  /** How many of the pending stand how. */
+  readonly standings?: Readonly<Record<PendingStanding, number>>;
   /** Evicted pods that do not leave. */
   readonly stuck?: number;
   /** For how long that is due which is due longest and held by nothing. */
   readonly lateMs?: number;
   readonly nextAt?: EpochMs;
+  /** What the guard holds. */
   readonly trips?: readonly Trip[];
+  readonly holds?: readonly Hold[];
   /** Of this cluster alone. */
   readonly stop?: Stop;
 }
 
-export interface StatusDeps {
-  readonly clock: Clock;
-  readonly progress: (text?: string) => void;
-}
-
-/**
- * How these clusters do. What cannot be known of one is said of it, and keeps nothing of the others back. Of a context alone
- * that is what its API server says.
- */
-export async function statusOf(
-  fleet: Fleet | ContextFleet,
-  clusters: readonly ClusterName[],
-  deps: StatusDeps,
-): Promise<FleetStatus> {
-  if (fleet.kind === 'context') return contextStatus(fleet, clusters, deps);
-  const { clock, progress } = deps;
-  const unknown: string[] = [];
-  const orUnknown = async <T>(ask: Promise<T>): Promise<T | undefined> => {
-    try {
-      return await ask;
-    } catch (error) {
-      unknown.push(errorMessage(error));
-      return undefined;
-    }
-  };
-  const [service, functions, deadLetters, backlog, stop] = await Promise.all([
-    orUnknown(fleet.service()),
-    fleet.account && orUnknown(fleet.account.release()),
-    orUnknown(fleet.deadLetters.count()),
-    orUnknown(fleet.backlog()),
-    orUnknown(fleet.rulebook.fleetStop()),
-  ]);
-  let done = 0;
-  const found = await pMap(
-    clusters,
-    async (cluster) => {
-      const status = await clusterStatus(fleet, cluster, service, clock);
-      done += 1;
-      progress(`Clusters asked: ${done} of ${clusters.length}`);
-      return status;
-    },
-    { concurrency: PARALLEL_CLUSTERS },
-  );
-  progress();
-  const at = clock.now();
+/** How a fleet does by what was seen of it. */
+export function statusOf(seen: Snapshot): FleetStatus {
+  const { at, kind, where, service, functions, deadLetters, backlog, fleetStop } = seen;
   const runs: readonly string[] =
-    fleet.kind === 'local' && !service ? ['No npm start runs on this state directory now.'] : [];
-  const relays = relaysOf(
-    found.flatMap(({ lease, status: { nodes = 0 } }) => (lease ? [{ ...lease, nodes }] : [])),
-  );
+    kind === 'local' && !service ? ['No npm start runs on this state directory now.'] : [];
+  const clusters = seen.clusters.map((each) => clusterStatus(each, at));
+  const relays = relaysOf(seen.clusters);
   const releases = [...new Set(relays.flatMap(({ version }) => version ?? []))];
   const status = {
     at,
-    where: fleet.where,
+    where,
     versions: {
       cli: VERSION,
       ...(service ? { service: service.version } : {}),
       ...(functions === undefined ? {} : { functions }),
       // The one process is its relay, too.
-      ...(fleet.kind === 'local' || releases.length === 0 ? {} : { relays: releases }),
+      ...(kind === 'local' || releases.length === 0 ? {} : { relays: releases }),
     },
     relays,
-    ...(stop && isOn(stop.until, at) ? { stop } : {}),
-    clusters: found.map(({ status: each }) => each),
+    ...(fleetStop && isOn(fleetStop.until, at) ? { stop: fleetStop } : {}),
+    clusters,
     ...(deadLetters ? { deadLetters: Object.fromEntries(deadLetters) } : {}),
     ...(backlog ? { backlog: Object.fromEntries(backlog) } : {}),
-    unknown: [...runs, ...new Set(unknown)],
+    unknown: [...runs, ...seen.unknown],
   };
-  return { ...status, needs: needsOf(status) };
+  const asked = kind === 'context' ? clusters.filter(({ error }) => error !== undefined) : clusters;
+  return { ...status, needs: needsOf({ ...status, clusters: asked }) };
 }
 
-/** Who holds these leases, by name. */
-function relaysOf(leases: readonly (LeaseRecord & { readonly nodes: number })[]): readonly RelayStatus[] {
+/** Who holds the leases of these clusters, by name. */
+function relaysOf(clusters: readonly ClusterLook[]): readonly RelayStatus[] {
+  const leases = clusters.flatMap(({ lease, service }) =>
+    lease ? [{ ...lease, nodes: nodesOf({ lease, service }) ?? 0 }] : [],
+  );
   return [...Map.groupBy(leases, ({ holder }) => holder)]
     .flatMap(([holder, held]): readonly RelayStatus[] => {
       if (holder === undefined) return [];
@@ -193,105 +146,48 @@ function relaysOf(leases: readonly (LeaseRecord & { readonly nodes: number })[])
     .sort((a, b) => (a.holder < b.holder ? -1 : 1));
 }
 
-/** Of clusters of which nothing is known but what they say themselves. */
-async function contextStatus(
-  fleet: ContextFleet,
-  clusters: readonly ClusterName[],
-  { clock }: StatusDeps,
-): Promise<FleetStatus> {
-  const found = await pMap(clusters, (cluster) => contextClusterStatus(fleet, cluster));
-  const at = clock.now();
+const nodesOf = ({
+  lease,
+  service,
+}: {
+  readonly lease?: ClusterLook['lease'];
+  readonly service: ClusterLook['service'];
+}): number | undefined => (service?.state === 'live' ? service.nodes : lease?.nodes);
+
+function clusterStatus(seen: ClusterLook, at: EpochMs): ClusterStatus {
+  const { cluster, error, rulings, lease, service, live, tainted, pending, stuck } = seen;
+  if (error !== undefined) return { cluster, error };
+  if (!rulings || !tainted || !stuck) return { cluster, ...live };
+  const heardAt = service?.heardAt ?? lease?.heardAt;
+  const breakerOpen = service?.breakerOpen ?? lease?.breakerOpen;
+  const nodes = nodesOf({ lease, service });
+  const records = pending.map(({ record }) => record);
+  const standings = Object.fromEntries(STANDINGS.map((each) => [each, 0])) as Record<PendingStanding, number>;
+  for (const record of records) standings[standingOf(record, rulings, at).standing]++;
+  const next = records.map(({ fireAt }) => fireAt).find((fireAt) => fireAt > at);
   return {
-    at,
-    where: fleet.where,
-    versions: { cli: VERSION },
-    relays: [],
-    clusters: found,
-    unknown: [
-      'Only the cluster was asked: what a service knows of it is in its table, or in its state directory.',
-    ],
-    needs: needsOf({ at, clusters: found.filter(({ error }) => error !== undefined) }),
+    cluster,
+    ...ruledBy(rulings, at),
+    ...live,
+    ...(lease?.holder === undefined ? {} : { holder: lease.holder }),
+    ...(heardAt === undefined ? {} : { heardAt }),
+    hearing: hearingOf(heardAt, at),
+    ...(breakerOpen === undefined ? {} : { breakerOpen }),
+    ...(service ? { service } : {}),
+    ...(nodes === undefined ? {} : { nodes }),
+    tainted: tainted.length,
+    retrying: tainted.filter(({ state }) => state.retry).length,
+    pending: records.length,
+    held: records.filter(({ held, gaveUpAt }) => held && gaveUpAt === undefined).length,
+    gaveUp: standings['gave-up'],
+    standings,
+    stuck: stuck.length,
+    lateMs: latenessOf(pending, at),
+    ...(next === undefined ? {} : { nextAt: next }),
   };
 }
 
-async function contextClusterStatus(fleet: ContextFleet, cluster: ClusterName): Promise<ClusterStatus> {
-  const live = await fleet.cluster(cluster);
-  try {
-    const { objects } = live;
-    const version = await objects.get('/version');
-    const nodes = await Array.fromAsync(objects.list('/api/v1/nodes'), ({ spec }) =>
-      itemsOf(fieldsOf(spec)['taints']).map(fieldsOf),
-    );
-    return {
-      cluster,
-      builtIn: await builtInOf(objects),
-      kubernetes: String(version?.['gitVersion'] ?? ''),
-      nodes: nodes.length,
-      tainted: nodes.filter((taints) => taints.some(({ effect }) => effect === 'NoExecute')).length,
-    };
-  } catch (error) {
-    return { cluster, error: errorMessage(error) };
-  } finally {
-    live.close();
-  }
-}
-
-async function clusterStatus(
-  fleet: Fleet,
-  cluster: ClusterName,
-  service: ServiceView | undefined,
-  clock: Clock,
-): Promise<{ readonly status: ClusterStatus; readonly lease?: LeaseRecord | undefined }> {
-  try {
-    const [rulings, lease, stuck, { tainted, pending }, live] = await Promise.all([
-      fleet.rulebook.read(cluster),
-      fleet.leases.look(cluster),
-      fleet.leases.stuck(cluster),
-      waiting(fleet, cluster, clock),
-      liveFacts(fleet, cluster),
-    ]);
-    const now = clock.now();
-    const view = service?.clusters[cluster];
-    const heardAt = view?.heardAt ?? lease?.heardAt;
-    const breakerOpen = view?.breakerOpen ?? lease?.breakerOpen;
-    const records = pending.map(({ record }) => record);
-    const states = new Map(tainted.map(({ node, state }) => [node, state]));
-    const next = records.map(({ fireAt }) => fireAt).find((fireAt) => fireAt > now);
-    const nodes = view?.state === 'live' ? view.nodes : lease?.nodes;
-    const status = {
-      cluster,
-      ...rulesOf(rulings, now),
-      ...live,
-      ...(lease?.holder === undefined ? {} : { holder: lease.holder }),
-      ...(heardAt === undefined ? {} : { heardAt, lagMs: Math.max(0, now - heardAt) }),
-      ...(breakerOpen === undefined ? {} : { breakerOpen }),
-      ...(view ? { service: view } : {}),
-      ...(nodes === undefined ? {} : { nodes }),
-      tainted: tainted.length,
-      retrying: tainted.filter(({ state }) => state.retry).length,
-      pending: records.length,
-      held: records.filter(({ held, gaveUpAt }) => held && gaveUpAt === undefined).length,
-      gaveUp: records.filter(({ gaveUpAt }) => gaveUpAt !== undefined).length,
-      stuck: stuck.length,
-      lateMs: latenessOf(
-        pending.map(({ node, record }) => ({ record, state: states.get(node) })),
-        now,
-      ),
-      ...(next === undefined ? {} : { nextAt: next }),
-    };
-    return { status, lease };
-  } catch (error) {
-    return { status: { cluster, error: errorMessage(error) } };
-  }
-}
-
-/** What is to be evicted, and the nodes that have it. */
-async function waiting({ store }: Fleet, cluster: ClusterName, clock: Clock) {
-  const tainted = await Array.fromAsync(store.taintedNodes(cluster));
-  return { tainted, pending: await pendingOn(tainted, store, cluster, clock.now()) };
-}
-
-function rulesOf({ orders, guard }: Rulings, now: EpochMs): Partial<ClusterStatus> {
+function ruledBy({ orders, guard }: Rulings, now: EpochMs): Partial<ClusterStatus> {
   const policy = orders.policy?.read ?? DEFAULT_POLICY;
   const { pausedUntil } = policy;
   return {
@@ -299,39 +195,7 @@ function rulesOf({ orders, guard }: Rulings, now: EpochMs): Partial<ClusterStatu
     ...(pausedUntil !== undefined && isOn(pausedUntil, now) ? { pausedUntil } : {}),
     policyRevision: orders.policy?.revision ?? 0,
     trips: guard.trips,
+    holds: orders.holds.filter(({ until }) => isOn(until, now)),
     ...(orders.stop && isOn(orders.stop.until, now) ? { stop: orders.stop } : {}),
   };
-}
-
-/** What only the cluster itself can say; it is not waited for for long. */
-async function liveFacts(
-  fleet: Fleet,
-  cluster: ClusterName,
-): Promise<Pick<ClusterStatus, 'builtIn' | 'kubernetes'>> {
-  const unknown = (evidence: string) => ({ builtIn: { state: 'unknown', evidence } as const });
-  let live: Awaited<ReturnType<Fleet['cluster']>>;
-  try {
-    live = await fleet.cluster(cluster);
-  } catch (error) {
-    return unknown(errorMessage(error));
-  }
-  const { objects } = live;
-  const over = new AbortController();
-  const late = pause(LIVE_MS, over.signal).then(() =>
-    unknown(`it did not answer within ${LIVE_MS / 1000} s`),
-  );
-  const facts = async () => {
-    try {
-      const version = await objects.get('/version');
-      return { builtIn: await builtInOf(objects), kubernetes: String(version?.['gitVersion'] ?? '') };
-    } catch (error) {
-      return unknown(errorMessage(error));
-    }
-  };
-  try {
-    return await Promise.race([facts(), late]);
-  } finally {
-    over.abort();
-    live.close();
-  }
 }

@@ -94,7 +94,7 @@ function Side(): VNode {
       </nav>
       <div class="foot">
         ${
-          status.value?.fleetStop
+          status.value?.stop
             ? html`<${ActButton} intent=${resumeAll()} text="Resume all" icon="resume" />`
             : html`<${ActButton} intent=${stopAll()} icon="stop" look="edged" />`
         }
@@ -136,7 +136,7 @@ function Banners(): VNode {
     document.documentElement.style.setProperty('--banners', `${height}px`);
   });
   const connected = connection.value;
-  const stop = status.value?.fleetStop;
+  const stop = status.value?.stop;
   return html`
     <div class="banners" ref=${held} role="status">
       ${

@@ -1,13 +1,6 @@
 import { computed, effect, signal } from '@preact/signals';
-import type {
-  ClusterStatus,
-  FleetStatus,
-  LiveEvents,
-  PendingDelta,
-  PendingPage,
-  PendingRow,
-  Session,
-} from '../api.ts';
+import type { ClusterStatus, FleetStatus } from '#functions/operator/status.ts';
+import type { LiveEvents, PendingDelta, PendingPage, PendingRow, Session } from '../api.ts';
 import { get, sentenceOf } from './server.ts';
 
 /** How the page hears from the server. */

@@ -1,8 +1,9 @@
+import type { PendingStanding } from '#functions/operator/standing.ts';
+import type { ClusterStatus } from '#functions/operator/status.ts';
 import type { Brake } from '#shared/eviction/brake.ts';
 import type { HoldTarget } from '#shared/eviction/policy.ts';
 import type { Reason, TimedTaint } from '#shared/eviction/records.ts';
 import type { HistoryEntry } from '#shared/store/history.ts';
-import type { ClusterStatus, PendingStanding } from '../api.ts';
 import { momentText, spanText } from './moments.ts';
 
 /** What a colour says: it goes, it waits for somebody, it is well; else nothing. */
@@ -119,7 +120,8 @@ export function targetText(target: HoldTarget): string {
 }
 
 /** What a cluster is under, most binding first. */
-export function modeOf({ mode, stop, trips }: ClusterStatus, fleetStopped: boolean): Word {
+export function modeOf({ mode, stop, trips = [] }: ClusterStatus, fleetStopped: boolean): Word {
+  if (mode === undefined) return { text: 'unknown', tone: 'held' };
   if (mode === 'observe') return { text: 'observe', tone: 'link' };
   if (stop || fleetStopped) return { text: 'stopped', tone: 'goes' };
   if (mode === 'paused') return { text: 'paused', tone: 'held' };

@@ -162,7 +162,7 @@ test('what cannot be read for now is told, and it goes on', (t) =>
       { scope: 'fleet', who: 'anna', at: NOW, why: 'a test' },
       { who: 'anna', at: NOW, kind: 'stop', what: 'stopped' },
     );
-    assert.equal((await next('status')).fleetStop?.why, 'a test');
+    assert.equal((await next('status')).stop?.why, 'a test');
   }));
 
 test('who listens after all others have left is told what changes', (t) =>

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import type { ContextFleet } from '#functions/operator/fleet.ts';
 import type { LiveCluster } from '#functions/operator/live-cluster.ts';
+import { look } from '#functions/operator/look.ts';
 import { statusOf } from '#functions/operator/status.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import { StoreError } from '#shared/store/store.ts';
@@ -22,7 +23,7 @@ async function heard(t: TestContext) {
   const lease = await found.leases.take(prod, undefined, 'relay-1', NOW);
   assert.ok(lease);
   await found.leases.renew(lease, { renewedAt: NOW, heardAt: NOW, nodes: 7 });
-  const status = (fleet = found.fleet) => statusOf(fleet, [prod], { clock, progress: () => undefined });
+  const status = async (fleet = found.fleet) => statusOf(await look(fleet, [prod], { clock }));
   return { ...found, lease, clock, status };
 }
 
@@ -30,8 +31,8 @@ test('a fleet that goes on by itself needs nobody', async (t) => {
   const { status } = await heard(t);
   const { needs, clusters } = await status();
   assert.deepEqual(needs, []);
-  const [{ mode, holder, lagMs, nodes, pending, builtIn } = assert.fail('there is no cluster')] = clusters;
-  assert.deepEqual([mode, holder, lagMs, nodes, pending], ['observe', 'relay-1', 0, 7, 0]);
+  const [{ mode, holder, heardAt, nodes, pending, builtIn } = assert.fail('there is no cluster')] = clusters;
+  assert.deepEqual([mode, holder, heardAt, nodes, pending], ['observe', 'relay-1', NOW, 7, 0]);
   assert.deepEqual(builtIn, { state: 'unknown', evidence: 'cluster prod was asked' });
 });
 
@@ -189,13 +190,13 @@ test('a cluster whose API server does not answer needs somebody before it counts
 
 describe('of a bare context', () => {
   const nodes = [{ spec: { taints: [{ key: 'a', effect: 'NoExecute' }] } }, { spec: {} }];
-  const statusIn = (live: LiveCluster) => {
+  const statusIn = async (live: LiveCluster) => {
     const clock = new DrivenClock(NOW);
     const fleet: ContextFleet = {
       ...{ kind: 'context', where: 'context kind', close: () => undefined },
       ...{ clusters: async () => [prod], manages: async () => true, cluster: async () => live },
     };
-    return statusOf(fleet, [prod], { clock, progress: () => undefined });
+    return statusOf(await look(fleet, [prod], { clock }));
   };
 
   test('what its cluster shows is told, and nobody is missed who was never asked', async () => {

@@ -24,7 +24,7 @@ export function NodeStory(): VNode {
   const answer = asked.kind === 'answered' ? asked.answer : undefined;
   const hold = clusters.value
     .find((each) => each.cluster === cluster)
-    ?.holds.find(({ target }) => target.kind === 'node' && target.node === node);
+    ?.holds?.find(({ target }) => target.kind === 'node' && target.node === node);
   const gaveUp = answer?.pods.some(({ fate }) => fate.kind === 'gave-up') ?? false;
   return html`
     <${Title} title=${node} lead=${answer ? html`<${Where} answer=${answer} />` : 'Asking the server …'}>

@@ -1,7 +1,8 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import type { Need } from '#functions/operator/needs.ts';
-import type { ClusterStatus, PendingRow } from '../../api.ts';
+import type { ClusterStatus } from '#functions/operator/status.ts';
+import type { PendingRow } from '../../api.ts';
 import { ActButton, releaseGuard, resumeAll, resumeCluster, retry, stopCluster } from '../act-button.ts';
 import { clusters, now, pending, session, status } from '../live.ts';
 import { counted, spanText } from '../moments.ts';
@@ -16,7 +17,7 @@ import { NextHour } from './next-hour.ts';
 export function Overview(): VNode {
   const known = status.value;
   const { demo, place } = session.value ?? {};
-  const going = clusters.value.reduce((sum, each) => sum + each.pending, 0);
+  const going = clusters.value.reduce((sum, each) => sum + (each.pending ?? 0), 0);
   const lead = `${counted(clusters.value.length, 'cluster')}, ${counted(going, 'pod')} to be evicted${place ? ` · ${place}` : ''}`;
   return html`
     <${Title} title="Overview" lead=${known ? lead : 'Asking the server …'} />
@@ -142,10 +143,11 @@ function soonest(most: number): readonly PendingRow[] {
 const GOING: readonly PendingRow[6][] = ['waiting', 'due', 'rate', 'budget', 'admission'];
 
 /** What forbids it somebody said, or the guard. */
-const heldOf = ({ standings }: ClusterStatus): number =>
-  standings.paused + standings.stopped + standings.hold + standings.excluded + standings.guard;
+const heldOf = ({ standings: by }: ClusterStatus): number | undefined =>
+  by && by.paused + by.stopped + by.hold + by.excluded + by.guard;
 
-const number = (count: number): string => count.toLocaleString('en');
+/** What is not known is shown as that. */
+const number = (count: number | undefined): string => count?.toLocaleString('en') ?? '?';
 
 const CLUSTER_COLUMNS: readonly Column<ClusterStatus>[] = [
   {
@@ -161,14 +163,14 @@ const CLUSTER_COLUMNS: readonly Column<ClusterStatus>[] = [
     key: 'mode',
     head: 'Mode',
     width: 'minmax(6.5rem, 0.9fr)',
-    cell: (each) => html`<${Tag} ...${modeOf(each, status.value?.fleetStop !== undefined)} />`,
+    cell: (each) => html`<${Tag} ...${modeOf(each, status.value?.stop !== undefined)} />`,
   },
   {
     key: 'built-in',
     head: 'Built-in',
     width: 'minmax(4.5rem, 0.6fr)',
     cell: ({ builtIn }) =>
-      html`<span title=${builtIn.evidence} class=${builtIn.state === 'unknown' ? 'soft' : ''}>${builtIn.state}</span>`,
+      html`<span title=${builtIn?.evidence} class=${builtIn?.state === 'on' || builtIn?.state === 'off' ? '' : 'soft'}>${builtIn?.state ?? '?'}</span>`,
   },
   {
     key: 'tainted',
@@ -200,7 +202,8 @@ const CLUSTER_COLUMNS: readonly Column<ClusterStatus>[] = [
     head: 'Late by',
     width: 'minmax(4.5rem, 0.6fr)',
     numeric: true,
-    cell: ({ lateMs }) => (lateMs === 0 ? html`<span class="soft">on time</span>` : spanText(lateMs)),
+    cell: ({ lateMs }) =>
+      lateMs === undefined ? '?' : lateMs === 0 ? html`<span class="soft">on time</span>` : spanText(lateMs),
   },
   {
     key: 'heard',

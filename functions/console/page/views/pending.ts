@@ -1,7 +1,8 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
-import type { PendingRow, PendingStanding, StuckRow } from '../../api.ts';
+import type { PendingStanding } from '#functions/operator/standing.ts';
+import type { PendingRow, StuckRow } from '../../api.ts';
 import { ActButton, holdPod } from '../act-button.ts';
 import { useAsked } from '../asked.ts';
 import { clusters, pending, pendingTotal } from '../live.ts';

@@ -1,7 +1,7 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
+import type { ClusterStatus } from '#functions/operator/status.ts';
 import type { AuditEntry } from '#shared/clusters/rulebook.ts';
-import type { ClusterStatus } from '../../api.ts';
 import {
   ActButton,
   pauseCluster,
@@ -35,7 +35,7 @@ export function RulesView(): VNode {
   return html`
     <${Title}
       title=${`Rules of ${cluster}`}
-      lead=${html`<${Tag} ...${modeOf(known, status.value?.fleetStop !== undefined)} />${' '}${modeText(known)}`}
+      lead=${html`<${Tag} ...${modeOf(known, status.value?.stop !== undefined)} />${' '}${modeText(known)}`}
     >
       <${Acts} of=${known} />
     </${Title}>
@@ -55,7 +55,7 @@ export function RulesView(): VNode {
 }
 
 function modeText({ mode, pausedUntil, stop }: ClusterStatus): VNode | string {
-  if (mode !== 'observe' && (stop || status.value?.fleetStop))
+  if (mode !== 'observe' && (stop || status.value?.stop))
     return 'Nothing is deleted until evictions are resumed.';
   switch (mode) {
     case 'observe':
@@ -66,13 +66,15 @@ function modeText({ mode, pausedUntil, stop }: ClusterStatus): VNode | string {
       return pausedUntil === undefined
         ? 'Nothing is deleted until somebody ends the pause.'
         : html`Nothing is deleted until <${Moment} at=${pausedUntil} />.`;
+    case undefined:
+      return 'What governs it cannot be read.';
     default:
       return mode satisfies never;
   }
 }
 
-const Acts = ({ of: { cluster, mode, stop, standings } }: { readonly of: ClusterStatus }): VNode => html`
-  ${standings['gave-up'] > 0 && html`<${ActButton} intent=${retry(cluster)} />`}
+const Acts = ({ of: { cluster, mode, stop, gaveUp = 0 } }: { readonly of: ClusterStatus }): VNode => html`
+  ${gaveUp > 0 && html`<${ActButton} intent=${retry(cluster)} />`}
   ${
     mode === 'paused'
       ? html`<${ActButton} intent=${unpauseCluster(cluster)} icon="resume" />`
@@ -86,8 +88,12 @@ const Acts = ({ of: { cluster, mode, stop, standings } }: { readonly of: Cluster
 `;
 
 /** What people and the guard keep from being evicted. */
-function Forbids({ of: { cluster, stop, holds, trips } }: { readonly of: ClusterStatus }): VNode {
-  const none = !stop && holds.length === 0 && trips.length === 0;
+function Forbids({
+  of: { cluster, mode, stop, holds = [], trips = [] },
+}: {
+  readonly of: ClusterStatus;
+}): VNode {
+  const none = mode !== undefined && !stop && holds.length === 0 && trips.length === 0;
   return html`
     <section class="section" aria-labelledby="forbids">
       <h2 id="forbids">Stops, holds and the guard</h2>

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { brakeText, STANDING } from '#functions/console/page/words.ts';
-import { standingOf } from '#functions/console/standing.ts';
+import { standingOf } from '#functions/operator/standing.ts';
 import { after, at, nodeDelta, recordIn } from '#test/unit/eviction/builders.ts';
 
 const by = { kind: 'node-alive', renewedAt: at(50), until: at(90), revision: 1, guardRevision: 0 } as const;

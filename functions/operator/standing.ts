@@ -5,7 +5,28 @@ import type { EpochMs, NodeName } from '#shared/eviction/identity.ts';
 import type { Policy, Rules } from '#shared/eviction/policy.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
 import { timeText } from '#shared/time/time-text.ts';
-import type { PendingStanding } from './api.ts';
+
+/**
+ * How an eviction stands: its moment is to come (`waiting`), it is due and goes (`due`), it is due and held (by what), a
+ * disruption budget, admission or the rate forbids it for now, it failed and is tried again, or was given up.
+ */
+export const STANDINGS = [
+  'waiting',
+  'due',
+  'observe',
+  'paused',
+  'stopped',
+  'hold',
+  'excluded',
+  'guard',
+  'node-alive',
+  'budget',
+  'admission',
+  'rate',
+  'failing',
+  'gave-up',
+] as const;
+export type PendingStanding = (typeof STANDINGS)[number];
 
 /** How a record stands at `now`, and what there is to say of that. */
 export function standingOf(

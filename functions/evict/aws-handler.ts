@@ -7,6 +7,7 @@ import type {
   Variables,
 } from '#shared/aws/environment.ts';
 import type { Connect } from '#shared/clusters/connect.ts';
+import { DynamoDbPermits } from '#shared/clusters/dynamodb-permits.ts';
 import { DynamoDbRateLimiter } from '#shared/clusters/dynamodb-rate-limiter.ts';
 import { DynamoDbRulebook } from '#shared/clusters/dynamodb-rulebook.ts';
 import { RegisteredClusters } from '#shared/clusters/registered-clusters.ts';
@@ -60,6 +61,7 @@ export function createAwsHandler(
     visibility: new SqsVisibility({ client: sqs, queueUrl, log }),
     deadLetters: new SqsSender({ client: sqs, queueUrl: environment.DEAD_LETTER_QUEUE_URL }),
     rates: new DynamoDbRateLimiter(table),
+    permits: new DynamoDbPermits(table),
     rules,
   });
 }

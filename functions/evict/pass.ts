@@ -1,4 +1,5 @@
 import pMap from 'p-map';
+import type { Permits } from '#shared/clusters/permits.ts';
 import type { RateLimiter } from '#shared/clusters/rate-limiter.ts';
 import type { RulesReader } from '#shared/clusters/rulebook.ts';
 import { asksLease, wholeBrake } from '#shared/eviction/brake.ts';
@@ -42,6 +43,7 @@ export interface PassDeps {
   /** What governs a cluster; with a look's age, at most a second old. */
   readonly rules: RulesReader;
   readonly rates: RateLimiter;
+  readonly permits: Permits;
   readonly timers: Timers;
   /** Where evictions go that are given up, to be redriven by an operator. */
   readonly deadLetters: QueueSender;

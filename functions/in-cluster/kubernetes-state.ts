@@ -15,6 +15,7 @@ import { KubernetesStore, type KubernetesStoreOptions } from './kubernetes-store
 import { Leadership } from './leadership.ts';
 import { NODE_EVICTIONS, STATE_GROUP } from './node-eviction.ts';
 import { LEASE_GROUP, LEASES, ObjectLeases } from './object-leases.ts';
+import { ObjectPermits } from './object-permits.ts';
 import { ObjectRulebook } from './object-rulebook.ts';
 
 /** The name under which a cluster is managed whose state is in itself. */
@@ -27,6 +28,7 @@ export const DEFAULT_NAMESPACE = 'taintward';
 export interface KeptInCluster {
   readonly store: KubernetesStore;
   readonly rulebook: ObjectRulebook;
+  readonly permits: ObjectPermits;
   readonly history: KubernetesHistory;
   readonly leases: Leases & Pick<LeaseReader, 'epoch'>;
   /** What operators ask of whoever leads. */
@@ -57,6 +59,7 @@ export function keptInCluster(
   return {
     store,
     rulebook: new ObjectRulebook({ objects: objects(STATE_GROUP, EVICTION_RULES), historyDays }),
+    permits: new ObjectPermits(objects('v1', 'configmaps')),
     history: new KubernetesHistory({ store, configMaps: objects('v1', 'configmaps') }),
     leases: new ObjectLeases({ objects: objects(LEASE_GROUP, LEASES) }),
     asked: new AskedWork(objects('v1', 'configmaps'), IN_CLUSTER),

@@ -1,6 +1,8 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { ObjectLeases, releasedLease } from '#functions/in-cluster/object-leases.ts';
+import { ObjectPermits } from '#functions/in-cluster/object-permits.ts';
 import type { LeaseReader, Leases } from '#shared/clusters/lease.ts';
+import type { Permits } from '#shared/clusters/permits.ts';
 import type { FileRulebook } from '#shared/clusters/policy-of-file.ts';
 import type { Brake } from '#shared/eviction/brake.ts';
 import type { ClusterName, EpochMs, NodeRef } from '#shared/eviction/identity.ts';
@@ -55,6 +57,7 @@ export interface ServiceState {
   readonly store: ServiceStore;
   readonly leases: Leases & Pick<LeaseReader, 'epoch'>;
   readonly rulebook: FileRulebook;
+  readonly permits: Permits;
   readonly history: History & RecentEvictions;
   readonly deadLetters: DeadLetters;
   /** When this process is the one that evicts; absent: it is the only one, from the start. */
@@ -104,6 +107,7 @@ export function sqliteState({ path, historyDays, clock, log, lost }: SqliteState
   if (stop) log.error('rules.outdated', { reason: stop.why });
   return {
     ...{ store, leases: sqliteLeases(database), rulebook },
+    permits: sqlitePermits(database),
     history: new SqliteHistory({ database }),
     deadLetters: new DeadLetters({ database, clock, log }),
     async purge(now) {
@@ -117,6 +121,10 @@ export function sqliteState({ path, historyDays, clock, log, lost }: SqliteState
 /** The leases in the embedded store's database. */
 export const sqliteLeases = (database: DatabaseSync): ObjectLeases =>
   new ObjectLeases({ objects: new SqliteObjects(database, KINDS.lease) });
+
+/** The permits in the embedded store's database. */
+export const sqlitePermits = (database: DatabaseSync): ObjectPermits =>
+  new ObjectPermits(new SqliteObjects(database, KINDS.permits));
 
 /** Whoever held a lease is dead, however it died: this process has the database to itself. */
 function releaseLeases(database: DatabaseSync): void {

@@ -134,6 +134,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
     ...depsOn(evictionsDue),
     clusters: access,
     rates: new EmbeddedRateLimiter(),
+    permits: state.permits,
     laterEvents,
     metrics: prometheusEvictionMetrics(registry),
   });

@@ -5,7 +5,12 @@ import { parseStored, unreadable } from '#shared/store/stored.ts';
 import { inTransaction, orSqliteStoreError } from './sqlite-database.ts';
 
 /** What is kept as objects. */
-export const KINDS = { node: 'NodeEviction', lease: 'Lease', rules: 'EvictionRules' } as const;
+export const KINDS = {
+  node: 'NodeEviction',
+  lease: 'Lease',
+  rules: 'EvictionRules',
+  permits: 'ConfigMap',
+} as const;
 
 /** An object as it stands. */
 export interface FoundObject {

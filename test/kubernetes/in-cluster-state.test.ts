@@ -3,10 +3,12 @@ import { KubernetesHistory } from '#functions/in-cluster/kubernetes-history.ts';
 import { KubernetesStore } from '#functions/in-cluster/kubernetes-store.ts';
 import { NODE_EVICTIONS, STATE_GROUP } from '#functions/in-cluster/node-eviction.ts';
 import { LEASE_GROUP, LEASES, ObjectLeases } from '#functions/in-cluster/object-leases.ts';
+import { ObjectPermits } from '#functions/in-cluster/object-permits.ts';
 import { ObjectRulebook } from '#functions/in-cluster/object-rulebook.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { historyContract } from '#test/contracts/history-contract.ts';
 import { leaseContract } from '#test/contracts/lease-contract.ts';
+import { permitsContract } from '#test/contracts/permits-contract.ts';
 import { rulebookContract } from '#test/contracts/rulebook-contract.ts';
 import { storeContract } from '#test/contracts/store-contract.ts';
 import { StatePlace } from './state-place.ts';
@@ -36,4 +38,9 @@ leaseContract('ObjectLeases, on a real API server,', async () => {
   const place = await StatePlace.open();
   const leases = new ObjectLeases({ objects: place.objects(LEASE_GROUP, LEASES) });
   return { leases, close: () => place.close() };
+});
+
+permitsContract('ObjectPermits, on a real API server,', async () => {
+  const place = await StatePlace.open();
+  return { open: () => new ObjectPermits(place.objects('v1', 'configmaps')), close: () => place.close() };
 });

@@ -1,11 +1,13 @@
 import { EmbeddedRateLimiter } from '#functions/local/embedded-rate-limiter.ts';
-import { sqliteLeases } from '#functions/local/service-state.ts';
+import { sqliteLeases, sqlitePermits } from '#functions/local/service-state.ts';
 import { SqliteHistory } from '#functions/local/sqlite-history.ts';
 import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import { DynamoDbLeases } from '#shared/clusters/dynamodb-leases.ts';
+import { DynamoDbPermits } from '#shared/clusters/dynamodb-permits.ts';
 import { DynamoDbRateLimiter } from '#shared/clusters/dynamodb-rate-limiter.ts';
 import { DynamoDbClusterRegistry } from '#shared/clusters/dynamodb-registry.ts';
 import type { LeaseReader, Leases } from '#shared/clusters/lease.ts';
+import type { Permits } from '#shared/clusters/permits.ts';
 import type { RateLimiter } from '#shared/clusters/rate-limiter.ts';
 import type { Access, ClusterRegistry, RegisteredCluster } from '#shared/clusters/registry.ts';
 import type { ClusterName, NodeRef, PodUid } from '#shared/eviction/identity.ts';
@@ -22,6 +24,7 @@ export interface Rooms {
   readonly store: Store;
   readonly history: Pick<History, 'noteGone'> & RecentEvictions;
   readonly rates: RateLimiter;
+  readonly permits: Permits;
   readonly leases: Leases & Pick<LeaseReader, 'epoch'>;
   readonly registry: Pick<ClusterRegistry, 'get' | 'add' | 'remove'>;
 }
@@ -51,6 +54,7 @@ export function dynamoHouse({ clock, weather }: Surroundings): House {
       store: new DynamoDbStore(adapter),
       history: new DynamoDbHistory(adapter),
       rates: new DynamoDbRateLimiter(adapter),
+      permits: new DynamoDbPermits(adapter),
       leases: new DynamoDbLeases(adapter),
       registry: new DynamoDbClusterRegistry(adapter),
     };
@@ -75,7 +79,8 @@ export function sqliteHouse(): House {
   const history = new SqliteHistory(store);
   const registry = new RegistryInMemory();
   const rates = new EmbeddedRateLimiter();
-  const open: Rooms = { store, history, rates, leases, registry };
+  const permits = sqlitePermits(store.database);
+  const open: Rooms = { store, history, rates, permits, leases, registry };
   return {
     rooms: (process) => ({
       store: {
@@ -88,6 +93,7 @@ export function sqliteHouse(): House {
       },
       history: asked(history, (perform) => process.request('store', perform)),
       rates: asked<RateLimiter>(rates, (perform) => process.request('store', perform)),
+      permits: asked<Permits>(permits, (perform) => process.request('store', perform)),
       leases: asked(leases, (perform) => process.request('store', perform)),
       registry,
     }),

@@ -26,6 +26,7 @@ function portsOf(process: Process, user: User, scene: Scene, timers?: Timers) {
     timers: timers ?? awsTimers(process, dueQueue, scheduler, scene),
     dueQueue,
     rates: rooms.rates,
+    permits: rooms.permits,
     leaseEpoch: fault.leaseEpoch(leaseEpochs(rooms.leases, clock)),
     rules: fault.rules(rulesPort(process, scene), user, scene),
     metrics: NO_METRICS,

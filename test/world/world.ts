@@ -1,6 +1,7 @@
 import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import { createHandler as createDeltaHandler } from '#functions/deltas/handler.ts';
 import { createHandler as createEvictHandler } from '#functions/evict/handler.ts';
+import { ObjectPermits } from '#functions/in-cluster/object-permits.ts';
 import { EmbeddedRateLimiter } from '#functions/local/embedded-rate-limiter.ts';
 import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
@@ -15,6 +16,7 @@ import type { LogEvent } from '#shared/telemetry/log-events.ts';
 import { DrivenClock } from './driven-clock.ts';
 import { enforcing } from './enforced-rules.ts';
 import { FakeCluster } from './fake-cluster.ts';
+import { FakeObjects } from './fake-objects.ts';
 import { NO_METRICS } from './no-metrics.ts';
 import { SpeakingView } from './speaking-view.ts';
 import { sqsEvent, sqsRecord } from './sqs-event.ts';
@@ -92,6 +94,7 @@ export class World {
         ...common,
         clusters: { api: async () => this.cluster },
         rates: new EmbeddedRateLimiter(),
+        permits: new ObjectPermits(new FakeObjects()),
         metrics: NO_METRICS,
       }),
     };

@@ -3,6 +3,7 @@ import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import { createHandler as createDeltaHandler } from '#functions/deltas/handler.ts';
 import { createHandler as createEvictHandler } from '#functions/evict/handler.ts';
 import { DynamoDbLeases } from '#shared/clusters/dynamodb-leases.ts';
+import { DynamoDbPermits } from '#shared/clusters/dynamodb-permits.ts';
 import { DynamoDbRateLimiter } from '#shared/clusters/dynamodb-rate-limiter.ts';
 import { onceASecond } from '#shared/clusters/lease.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
@@ -87,6 +88,7 @@ export class CountedAccount {
         ...common,
         clusters: { api: async () => this.cluster },
         rates: new DynamoDbRateLimiter(table),
+        permits: new DynamoDbPermits(table),
         metrics: NO_METRICS,
       }),
     };

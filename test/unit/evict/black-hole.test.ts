@@ -4,6 +4,7 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import type { Context, SQSBatchResponse } from 'aws-lambda';
 import { createHandler, EVICT_BATCH_SIZE } from '#functions/evict/handler.ts';
+import { ObjectPermits } from '#functions/in-cluster/object-permits.ts';
 import { startEventSource } from '#functions/local/embedded-event-source.ts';
 import { EmbeddedQueue } from '#functions/local/embedded-queue.ts';
 import { EmbeddedRateLimiter } from '#functions/local/embedded-rate-limiter.ts';
@@ -21,6 +22,7 @@ import { recordingLog } from '#test/contracts/recording-log.ts';
 import { rules } from '#test/unit/eviction/builders.ts';
 import { json, scriptedServer } from '#test/unit/kubernetes/scripted-server.ts';
 import { driveTimers } from '#test/world/driven-timers.ts';
+import { FakeObjects } from '#test/world/fake-objects.ts';
 import { NO_METRICS } from '#test/world/no-metrics.ts';
 
 const HOLE = clusterName('hole');
@@ -128,6 +130,7 @@ test('beside 200 nodes of a cluster that accepts and never answers, those of a h
       timers: { arm: async () => undefined },
       clusters: { api: async (name) => apis.get(name) ?? assert.fail(name) },
       rates: new EmbeddedRateLimiter(),
+      permits: new ObjectPermits(new FakeObjects()),
       metrics: {
         ...NO_METRICS,
         podDeleted: (_cluster, seconds) => lateMs.push(seconds * 1000),

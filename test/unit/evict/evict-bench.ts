@@ -1,4 +1,5 @@
 import type { EvictHandlerDeps } from '#functions/evict/handler.ts';
+import { ObjectPermits } from '#functions/in-cluster/object-permits.ts';
 import { EmbeddedRateLimiter } from '#functions/local/embedded-rate-limiter.ts';
 import { UnknownClusterError } from '#shared/clusters/registered-clusters.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
@@ -13,6 +14,7 @@ import { after, at, ref, rules } from '#test/unit/eviction/builders.ts';
 import { liveNode, livePod } from '#test/unit/watch-relay/live-objects.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { FakeCluster } from '#test/world/fake-cluster.ts';
+import { FakeObjects } from '#test/world/fake-objects.ts';
 import { ScriptedQueue } from '#test/world/scripted-queue.ts';
 import { ScriptedStore } from '#test/world/scripted-store.ts';
 
@@ -78,6 +80,7 @@ export function evictBench(store = new ScriptedStore()): EvictBench {
       },
     },
     rates: new EmbeddedRateLimiter(),
+    permits: new ObjectPermits(new FakeObjects()),
     metrics: {
       podDeleted: (_cluster, seconds) => bench.lateness.push(seconds),
       requestRefused: () => undefined,

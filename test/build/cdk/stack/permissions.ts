@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import type { Template } from 'aws-cdk-lib/assertions';
+import { DynamoDbPermits } from '#shared/clusters/dynamodb-permits.ts';
 import { DynamoDbRateLimiter } from '#shared/clusters/dynamodb-rate-limiter.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
@@ -61,6 +62,8 @@ test('functions write nodes alone, and evict besides what says how fast pods wen
   const store = new DynamoDbStore(table);
   await store.commit(ref, 0, { node: aNode(), schedule: [aRecord()], end: [], live: true }, 0);
   await new DynamoDbRateLimiter(table).take(ref.cluster, 1, 1, 0);
+  const limit = { count: 1, windowMs: 60_000 };
+  await new DynamoDbPermits(table).take(ref.cluster, 'default/Deployment/web', [aRecord().uid], limit, 0);
   assert.deepEqual([...written].toSorted(), ['RATE#prod', 'prod#node-1']);
   const patterns = new Set(
     statementsOf(fargate).flatMap(({ Condition }) => {

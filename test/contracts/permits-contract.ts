@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import type { Permits } from '#shared/clusters/permits.ts';
+import { podUid } from '#shared/eviction/identity.ts';
+import { PERMIT_LASTS_MS } from '#shared/eviction/permits.ts';
+import { aCluster, NOW } from './partition-builders.ts';
+
+/** Permits under contract. */
+export interface PermitsPlace {
+  /** As another process has them, or the same one after a restart. */
+  open(): Permits;
+  close(): Promise<void>;
+}
+
+const WEB = 'default/Deployment/web';
+const LIMIT = { count: 3, windowMs: 600_000 };
+/** When what was taken at `at` no longer counts. */
+const lapse = (at: number) => at + LIMIT.windowMs + PERMIT_LASTS_MS;
+const pods = (...names: string[]) => names.map(podUid);
+
+/** Registers the tests that everything that gives out permits has to pass. */
+export function permitsContract(name: string, open: () => Promise<PermitsPlace>): void {
+  describe(`${name} keeps the contract of permits`, () => {
+    let place: PermitsPlace;
+    before(async () => {
+      place = await open();
+    });
+    after(() => place.close());
+
+    test('as many pods as the limit says have one, and others are told when the next lapse', async () => {
+      const cluster = aCluster();
+      const permits = place.open();
+      assert.deepEqual(await permits.take(cluster, WEB, pods('a'), LIMIT, NOW), [NOW]);
+      const later = NOW + 1000;
+      assert.deepEqual(await permits.take(cluster, WEB, pods('b', 'c', 'd', 'e', 'f', 'g'), LIMIT, later), [
+        ...[later, later],
+        ...[lapse(NOW), lapse(later), lapse(later), lapse(later)],
+      ]);
+    });
+
+    test('they outlive the process that took them, and lapse with the window', async () => {
+      const cluster = aCluster();
+      await place.open().take(cluster, WEB, pods('a', 'b', 'c'), LIMIT, NOW);
+      const take = (at: number) => place.open().take(cluster, WEB, pods('d'), LIMIT, at);
+      assert.deepEqual(await take(lapse(NOW) - 1), [lapse(NOW)]);
+      assert.deepEqual(await take(lapse(NOW)), [lapse(NOW)]);
+      assert.deepEqual(await place.open().take(cluster, WEB, pods('e', 'f', 'g'), LIMIT, lapse(NOW)), [
+        ...[lapse(NOW), lapse(NOW)],
+        lapse(lapse(NOW)),
+      ]);
+    });
+
+    test('a pod that asks again takes its own anew, which counts from then on', async () => {
+      const cluster = aCluster();
+      const permits = place.open();
+      await permits.take(cluster, WEB, pods('a', 'b', 'c'), LIMIT, NOW);
+      const later = NOW + 60_000;
+      assert.deepEqual(await permits.take(cluster, WEB, pods('d', 'a'), LIMIT, later), [lapse(NOW), later]);
+      assert.deepEqual(await permits.take(cluster, WEB, pods('d', 'e', 'f'), LIMIT, lapse(NOW)), [
+        ...[lapse(NOW), lapse(NOW)],
+        lapse(later),
+      ]);
+    });
+
+    test('under a lower limit fewer go from then on', async () => {
+      const cluster = aCluster();
+      const permits = place.open();
+      await permits.take(cluster, WEB, pods('a', 'b', 'c'), LIMIT, NOW);
+      const lower = { ...LIMIT, count: 1 };
+      assert.deepEqual(await permits.take(cluster, WEB, pods('a', 'd'), lower, NOW + 1), [
+        lapse(NOW),
+        lapse(NOW),
+      ]);
+      assert.deepEqual(await permits.take(cluster, WEB, pods('d', 'e'), lower, lapse(NOW)), [
+        lapse(NOW),
+        lapse(lapse(NOW)),
+      ]);
+    });
+
+    test('neither workloads nor clusters wait for each other', async () => {
+      const cluster = aCluster();
+      const permits = place.open();
+      await permits.take(cluster, WEB, pods('a', 'b', 'c'), LIMIT, NOW);
+      const db = 'default/StatefulSet/db';
+      assert.deepEqual(await permits.take(cluster, db, pods('d', 'e', 'f'), LIMIT, NOW), [NOW, NOW, NOW]);
+      assert.deepEqual(await permits.take(aCluster(), WEB, pods('a'), LIMIT, NOW), [NOW]);
+      assert.deepEqual(await permits.take(cluster, WEB, pods('g'), LIMIT, NOW), [lapse(NOW)]);
+    });
+
+    test('all processes together take no more than there are, however many ask at once', async () => {
+      const cluster = aCluster();
+      const asked = Array.from({ length: 8 }, (_, index) =>
+        place.open().take(cluster, WEB, pods(`${index}-a`, `${index}-b`), LIMIT, NOW),
+      );
+      const taken = (await Promise.all(asked)).flat();
+      assert.equal(taken.filter((moment) => moment === NOW).length, LIMIT.count);
+      assert.ok(taken.every((moment) => moment === NOW || moment === lapse(NOW)));
+    });
+  });
+}

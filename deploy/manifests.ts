@@ -14,14 +14,14 @@ const SOURCE = '# Source: taintward/templates/';
 export const FOLDERS: Readonly<Record<string, Values>> = {
   'in-cluster': {
     mode: 'service',
-    rights: { evictionApi: true, takeover: true, people: true },
+    rights: { evictionApi: true, replicas: true, takeover: true, people: true },
     serviceMonitor: { enabled: true },
     flowControl: { enabled: true },
     admissionPolicy: { enabled: true, nodes: true },
   },
   agent: {
     mode: 'agent',
-    rights: { evictionApi: true, takeover: true },
+    rights: { evictionApi: true, replicas: true, takeover: true },
     serviceMonitor: { enabled: true },
     flowControl: { enabled: true },
     admissionPolicy: { enabled: true, nodes: true },

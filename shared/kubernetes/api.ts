@@ -3,6 +3,7 @@ import type { EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { NodeLease } from '#shared/eviction/node-life.ts';
 import type { LiveTaint, Toleration } from '#shared/taints/taint.ts';
 import type { Rival } from './marker.ts';
+import type { WorkloadRef } from './replicas.ts';
 import type { Right } from './rights.ts';
 
 /** The few fields of a Node that deciding needs. */
@@ -202,6 +203,11 @@ export interface KubernetesApi {
   getNode(name: NodeName): Promise<LiveNode | undefined>;
   /** The Lease that the node's kubelet renews; `undefined`: it has none. A quorum read. Rejects with 403 without a right to it. */
   getNodeLease(name: NodeName): Promise<NodeLease | undefined>;
+  /**
+   * How many replicas a workload is to have; `undefined`: there is no such workload, or of its kind nobody can be asked. A quorum
+   * read. Rejects with 403 without a right to it.
+   */
+  getReplicas(workload: WorkloadRef): Promise<number | undefined>;
   /** `undefined`: there is no such pod. A quorum read. */
   getPod(pod: PodRef): Promise<LivePod | undefined>;
   /**

@@ -24,6 +24,7 @@ import { blockedBy } from './eviction-refusal.ts';
 import { Marker, type Rival } from './marker.ts';
 import { NODE_LEASE_NAMESPACE, projectNodeLease } from './node-lease.ts';
 import { projectNode, projectPod } from './project.ts';
+import { projectReplicas, replicasCall, type WorkloadRef } from './replicas.ts';
 import { RestResource } from './rest-resource.ts';
 import type { Right, RightsReview } from './rights.ts';
 import { projectTakeover, renewalPatch, TAKEOVER_NAME, TAKEOVER_PATH, withheldPatch } from './takeover.ts';
@@ -120,6 +121,11 @@ export class RestApi implements KubernetesApi, RightsReview {
       path,
     });
     return json === undefined ? undefined : projectNodeLease(json, this.#transport.serverTime);
+  }
+
+  async getReplicas(workload: WorkloadRef): Promise<number | undefined> {
+    const call = replicasCall(workload);
+    return call && projectReplicas(workload, await this.#find(call));
   }
 
   async getPod(pod: PodRef): Promise<LivePod | undefined> {

@@ -38,6 +38,8 @@ export interface ClusterUnderContract {
   putTakeover(keys: readonly string[], lapseSeconds: number): Promise<boolean>;
   /** Makes a node's Lease in `kube-node-lease`; false: nothing of the kind can be there. */
   putNodeLease(node: NodeName, spec: object): Promise<boolean>;
+  /** Makes a Deployment of so many replicas. */
+  createDeployment(name: string, replicas: number): Promise<void>;
   /** The messages of the Events about a pod. */
   eventsAbout(name: string): Promise<readonly string[]>;
   /** Removes all that was made here. */
@@ -261,6 +263,22 @@ export function kubernetesContract<C extends ClusterUnderContract>(
         if (!(await cluster.putNodeLease(node, {}))) return;
         const { asOf: _asOf, ...lease } = (await api.getNodeLease(node)) ?? {};
         assert.deepEqual(lease, {});
+      });
+    });
+
+    describe('the replicas of a workload', () => {
+      const ofDeployment = (name: string) =>
+        api.getReplicas({ namespace: cluster.namespace, kind: 'Deployment', name });
+
+      test('are as many as it says', async () => {
+        await cluster.createDeployment('counted', 2);
+        assert.equal(await ofDeployment('counted'), 2);
+      });
+
+      test('are unknown of one that nobody made, and of a kind that nobody can be asked about', async () => {
+        assert.equal(await ofDeployment('nobody-made-this'), undefined);
+        const { namespace } = cluster;
+        assert.equal(await api.getReplicas({ namespace, kind: 'Rollout', name: 'counted' }), undefined);
       });
     });
 

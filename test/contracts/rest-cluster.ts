@@ -77,6 +77,14 @@ export class RestCluster implements BudgetedCluster {
     await this.#call('delete', nodePath(node)).catch(allowed(404));
   }
 
+  async createDeployment(name: string, replicas: number): Promise<void> {
+    const labels = { app: name };
+    const template = { metadata: { labels }, spec: { containers: [{ name: 'main', image: 'pause' }] } };
+    const spec = { replicas, selector: { matchLabels: labels }, template };
+    const path = `/apis/apps/v1/namespaces/${this.namespace}/deployments`;
+    await this.#call('create', path, { body: { metadata: { name }, spec } });
+  }
+
   async createPod(
     name: string,
     { node, tolerations = [], owner }: NewPod,

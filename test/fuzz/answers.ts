@@ -130,6 +130,8 @@ const EVENTS = [
 ];
 
 /** What is asked, and what stands in a right answer. */
+const DEPLOYMENT = { kind: 'Deployment', metadata: { name: 'web' }, spec: { replicas: 3 } };
+
 const CALLS = {
   getNode: { ask: (api: RestApi) => api.getNode(nodeName('n1')), samples: [NODE, STATUS] },
   getPod: {
@@ -178,6 +180,10 @@ const CALLS = {
   takeover: { ask: (api: RestApi) => api.getTakeover(), samples: [TAKEOVER, STATUS] },
   tried: { ask: (api: RestApi) => api.tryTaints([]), samples: [NODE, STATUS] },
   lease: { ask: (api: RestApi) => api.getNodeLease(nodeName('n1')), samples: [LEASE, STATUS] },
+  replicas: {
+    ask: (api: RestApi) => api.getReplicas({ namespace: 'shop', kind: 'Deployment', name: 'web' }),
+    samples: [DEPLOYMENT, STATUS],
+  },
   version: { ask: (api: RestApi) => api.serverVersion(), samples: [VERSION] },
   review: {
     ask: (api: RestApi) => api.allowed({ verb: 'delete', resource: 'pods' } as never),

@@ -18,7 +18,7 @@ const NAMESPACE = 'taintward';
 const KINDS = ['nodeevictions.taintward.dev', 'evictionrules.taintward.dev'];
 const MORE = [
   ...['admission-policy.yaml', 'admission-policy-nodes.yaml'],
-  ...['eviction-api.yaml', 'flow-control.yaml', 'operators.yaml', 'takeover.yaml'],
+  ...['eviction-api.yaml', 'flow-control.yaml', 'operators.yaml', 'replicas.yaml', 'takeover.yaml'],
 ].flatMap((file) => ['-f', `deploy/in-cluster/${file}`]);
 
 const kubectl = (...args: readonly string[]): string =>

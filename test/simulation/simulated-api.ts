@@ -14,6 +14,7 @@ import type {
 } from '#shared/kubernetes/api.ts';
 import { ApiError, LateCallError } from '#shared/kubernetes/api-error.ts';
 import { Breaker } from '#shared/kubernetes/breaker.ts';
+import type { WorkloadRef } from '#shared/kubernetes/replicas.ts';
 import { Turns } from '#shared/kubernetes/turns.ts';
 import type { LiveTaint } from '#shared/taints/taint.ts';
 import type { Rooms } from './house.ts';
@@ -123,6 +124,10 @@ export class SimulatedApi implements KubernetesApi {
     // A history without Leases is what it was before anybody asked for them.
     if (!this.#cluster.leases) return undefined;
     return this.#call(() => this.#cluster.getNodeLease(node));
+  }
+
+  getReplicas(workload: WorkloadRef): Promise<number | undefined> {
+    return this.#call(() => this.#cluster.getReplicas(workload));
   }
 
   getPod(pod: PodRef): Promise<LivePod | undefined> {

@@ -15,6 +15,7 @@ import type {
 import { ApiError, LateCallError } from '#shared/kubernetes/api-error.ts';
 import { blockedBy } from '#shared/kubernetes/eviction-refusal.ts';
 import type { Rival } from '#shared/kubernetes/marker.ts';
+import type { WorkloadRef } from '#shared/kubernetes/replicas.ts';
 import type { Right } from '#shared/kubernetes/rights.ts';
 import { isAlive, NEVER_RENEWED } from '#shared/kubernetes/takeover.ts';
 import type { LiveTaint } from '#shared/taints/taint.ts';
@@ -61,7 +62,7 @@ export class FakeCluster implements KubernetesApi {
   readonly admission = new Map<string, ApiError>();
   /** Called before each request; throws an `ApiError` to make it fail. */
   beforeRequest: (
-    verb: 'get' | 'get-lease' | 'list' | 'patch' | 'delete' | 'evict' | 'create' | 'try',
+    verb: 'get' | 'get-lease' | 'get-replicas' | 'list' | 'patch' | 'delete' | 'evict' | 'create' | 'try',
   ) => void = () => undefined;
 
   /** `stamps`: the server says who wrote a node's taints, and when; those of a managed cluster may not. */
@@ -152,6 +153,14 @@ export class FakeCluster implements KubernetesApi {
     this.beforeRequest('get-lease');
     const lease = this.nodeLeases.get(name);
     return lease && { asOf: this.#clock.now() + (this.skewMs ?? 0), ...lease };
+  }
+
+  /** Replicas of workloads, by namespace, kind and name. */
+  readonly replicas = new Map<string, number>();
+
+  async getReplicas({ namespace, kind, name }: WorkloadRef): Promise<number | undefined> {
+    this.beforeRequest('get-replicas');
+    return this.replicas.get(`${namespace}/${kind}/${name}`);
   }
 
   async getPod(pod: PodRef): Promise<LivePod | undefined> {

@@ -6,6 +6,7 @@ import { load, loadAll } from 'js-yaml';
 import * as z from 'zod';
 import { TAKEOVER_RULES } from '#functions/cli/takeover/rights.ts';
 import { NODE_TAKEOVER, nodeTakeover } from '#functions/operator/takeover/at-nodes.ts';
+import { WORKLOAD_RIGHTS } from '#shared/kubernetes/replicas.ts';
 import {
   EVICT_RIGHTS,
   EVICTION_API_RIGHTS,
@@ -19,7 +20,7 @@ import {
 const RBAC_DIR = join(import.meta.dirname, '../../../cdk/rbac');
 
 const Rule = z.strictObject({
-  apiGroups: z.tuple([z.literal('')]),
+  apiGroups: z.tuple([z.string()]),
   resources: z.array(z.string()),
   verbs: z.array(z.string()),
 });
@@ -53,18 +54,19 @@ const read = <T>(schema: z.ZodType<T>, ...path: string[]): T =>
   schema.parse(load(readFileSync(join(RBAC_DIR, ...path), 'utf8')));
 
 const granted = (part: string): readonly string[] =>
-  read(ClusterRole, part, 'cluster-role.yaml').rules.flatMap(({ resources, verbs }) =>
-    resources.flatMap((resource) => verbs.map((verb) => `${verb} ${resource}`)),
+  read(ClusterRole, part, 'cluster-role.yaml').rules.flatMap(({ apiGroups: [group], resources, verbs }) =>
+    resources.flatMap((resource) => verbs.map((verb) => `${verb} ${group}/${resource}`)),
   );
 
 const named = (rights: readonly Right[]): readonly string[] =>
-  rights.map(({ verb, resource }) => `${verb} ${resource}`);
+  rights.map(({ verb, group = '', resource }) => `${verb} ${group}/${resource}`);
 
 for (const [part, rights, group] of [
   ['relay', RELAY_RIGHTS, 'taintward-relay'],
   ['evict', EVICT_RIGHTS, 'taintward-evict'],
   // Of the identity that evicts, where a policy asks for it.
   ['eviction-api', EVICTION_API_RIGHTS, 'taintward-evict'],
+  ['replicas', WORKLOAD_RIGHTS, 'taintward-evict'],
 ] as const) {
   test(`the manifests of ${part} grant what it does, once each, and nothing more`, () => {
     assert.deepEqual(granted(part).toSorted(), named(rights).toSorted());

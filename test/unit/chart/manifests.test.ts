@@ -14,11 +14,11 @@ const ROOT = join(import.meta.dirname, '../../..');
 const LEFT_TO_CHOICE: Readonly<Record<string, readonly string[]>> = {
   'in-cluster': [
     ...['admission-policy', 'admission-policy-nodes'],
-    ...['eviction-api', 'flow-control', 'operators', 'service-monitor', 'takeover'],
+    ...['eviction-api', 'flow-control', 'operators', 'replicas', 'service-monitor', 'takeover'],
   ],
   agent: [
     ...['admission-policy', 'admission-policy-nodes'],
-    ...['eviction-api', 'flow-control', 'service-monitor', 'takeover'],
+    ...['eviction-api', 'flow-control', 'replicas', 'service-monitor', 'takeover'],
   ],
 };
 

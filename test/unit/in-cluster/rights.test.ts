@@ -6,6 +6,7 @@ import { loadAll } from 'js-yaml';
 import * as z from 'zod';
 import { nodeTakeover } from '#functions/operator/takeover/at-nodes.ts';
 import { fieldsOf } from '#shared/kubernetes/api-json.ts';
+import { WORKLOAD_RIGHTS } from '#shared/kubernetes/replicas.ts';
 import { EVICTION_API_RIGHTS, NEEDED_RIGHTS, NODE_LEASE_RIGHT } from '#shared/kubernetes/rights.ts';
 
 const DEPLOY = join(import.meta.dirname, '../../../deploy/in-cluster');
@@ -64,6 +65,10 @@ test('where policy asks for the Eviction API it may use that besides', () => {
   assert.deepEqual(granted('eviction-api.yaml', 'ClusterRole'), named(EVICTION_API_RIGHTS));
 });
 
+test('where policy counts replicas it may read what has them besides', () => {
+  assert.deepEqual(granted('replicas.yaml', 'ClusterRole'), named(WORKLOAD_RIGHTS));
+});
+
 test('where the cluster is taken over it may do what the role of the takeover says', () => {
   const [binding] = read('takeover.yaml');
   const renewer = nodeTakeover({ keys: [], lapseSeconds: 90 }).find(({ kind }) => kind === 'ClusterRole');
@@ -71,7 +76,7 @@ test('where the cluster is taken over it may do what the role of the takeover sa
 });
 
 test('every role of a replica is bound to its account, and each binding names a role that is there', () => {
-  for (const file of ['rbac.yaml', 'eviction-api.yaml']) {
+  for (const file of ['rbac.yaml', 'eviction-api.yaml', 'replicas.yaml']) {
     const all = read(file);
     const roles = all.filter(({ rules }) => rules.length > 0);
     const bindings = all.filter(({ roleRef }) => roleRef);

@@ -243,6 +243,31 @@ test('what the API server does not find is undefined', async (t) => {
   assert.equal(await api.getNodeLease(nodeName('n1')), undefined);
 });
 
+test('replicas are read where each kind says how many it is to have', async (t) => {
+  const object = { spec: { replicas: 3, parallelism: 4 }, status: { desiredNumberScheduled: 5 } };
+  const { api, requests } = await scriptedServer(t, json(object));
+  const read: unknown[] = [];
+  for (const kind of ['Deployment', 'ReplicaSet', 'StatefulSet', 'DaemonSet', 'Job', 'ReplicationController'])
+    read.push(await api.getReplicas({ namespace: 'shop', kind, name: 'web' }));
+  assert.deepEqual(read, [3, 3, 3, 5, 4, 3]);
+  assert.deepEqual(
+    requests.map(({ url }) => url),
+    [
+      ...['deployments', 'replicasets', 'statefulsets', 'daemonsets'].map(
+        (kind) => `/apis/apps/v1/namespaces/shop/${kind}/web`,
+      ),
+      ...['/apis/batch/v1/namespaces/shop/jobs/web', '/api/v1/namespaces/shop/replicationcontrollers/web'],
+    ],
+  );
+});
+
+test('replicas of what has no number of them are unknown, and nobody is asked about a kind that has none', async (t) => {
+  const { api, requests } = await scriptedServer(t, json({ spec: { replicas: '3' } }));
+  assert.equal(await api.getReplicas({ namespace: 'shop', kind: 'Deployment', name: 'web' }), undefined);
+  assert.equal(await api.getReplicas({ namespace: 'shop', kind: 'constructor', name: 'web' }), undefined);
+  assert.equal(requests.length, 1);
+});
+
 describe('the Lease of a node', () => {
   const leaseJson = (spec: object) => ({ apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', spec });
   const SERVED = { renewTime: '2026-01-01T00:00:20.123456Z', leaseDurationSeconds: 40 };

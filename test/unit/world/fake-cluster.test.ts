@@ -49,6 +49,9 @@ async function open(): Promise<BudgetedCluster & { readonly cluster: FakeCluster
       cluster.removeNode(name);
     },
     createPod,
+    createDeployment: async (name, replicas) => {
+      cluster.replicas.set(`${NAMESPACE}/Deployment/${name}`, replicas);
+    },
     runPod: (name, node, app) => createPod(name, { node: nodeName(node) }, { app }),
     setBudget: async (name, app, minAvailable) => {
       cluster.budgets.set(name, { app, allowed: 1 - minAvailable });

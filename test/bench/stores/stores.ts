@@ -25,44 +25,74 @@ const WHAT = {
   ended: 'evictions ended',
 } as const;
 
+/** A start with these finds every moment at which an eviction falls due. */
+const STANDING = 150_000;
+
 /** The store of one process, beside what it stands on. */
 export const stores: Scenario = {
-  about: `nodes of ${PODS_PER_NODE} pods: scheduled, read and ended, one node after the other`,
+  about: `nodes of ${PODS_PER_NODE} pods: scheduled, read and ended, one node after the other; and a start with many`,
   async run(tell, { runs = RUNS, short }) {
     const nodes = short ? SHORT_NODES : NODES;
-    const told = (name: string, peer: string, by: Readonly<Record<'ours' | 'peer', readonly Rates[]>>) => {
-      for (const key of ['scheduled', 'read', 'ended'] as const) {
-        tell({
-          ...{ what: `${name}: ${WHAT[key]}`, unit: 'pods/s' },
-          ours: by.ours.map((rates) => Math.round(rates[key])),
-          peer: { name: peer, values: by.peer.map((rates) => Math.round(rates[key])) },
-        });
-      }
-    };
-    for (const [name, inFile] of [
-      ['SQLite in a file', true],
-      ['SQLite in memory', false],
-    ] as const) {
-      told(
-        name,
-        'bare node:sqlite',
-        await takingTurns(short ? 1 : runs, {
-          ours: () => withPath(inFile, (path) => sqlite(path, nodes)),
-          peer: () => withPath(inFile, (path) => bareSqlite(path, nodes)),
-        }),
-      );
+    const rates = await takingTurns(short ? 1 : runs, {
+      ours: () => withPath((path) => sqlite(path, nodes)),
+      peer: () => withPath((path) => bareSqlite(path, nodes)),
+    });
+    for (const key of ['scheduled', 'read', 'ended'] as const) {
+      tell({
+        ...{ what: WHAT[key], unit: 'pods/s' },
+        ours: rates.ours.map((each) => Math.round(each[key])),
+        peer: { name: 'bare node:sqlite', values: rates.peer.map((each) => Math.round(each[key])) },
+      });
     }
+    const standing = short ? SHORT_NODES * PODS_PER_NODE : STANDING;
+    const seconds = await withPath((path) => starts(path, standing, short ? 1 : runs));
+    tell({
+      what: `CPU of a start with ${standing.toLocaleString('en-US')} evictions`,
+      unit: 's',
+      ours: seconds,
+    });
   },
 };
 
-async function withPath<T>(inFile: boolean, use: (path: string) => T | Promise<T>): Promise<T> {
-  if (!inFile) return use(':memory:');
+async function withPath<T>(use: (path: string) => T | Promise<T>): Promise<T> {
   const dir = mkdtempSync(join(tmpdir(), 'taintward-bench-'));
   try {
     return await use(join(dir, 'taintward.db'));
   } finally {
     rmSync(dir, { recursive: true });
   }
+}
+
+/** The CPU seconds of each of so many starts, where so many evictions fall due at moments of their own. */
+async function starts(path: string, standing: number, runs: number): Promise<readonly number[]> {
+  const before = new SqliteStore({ path });
+  // No power is cut here.
+  before.database.exec('PRAGMA synchronous = OFF');
+  const cluster = aCluster();
+  for (let node = 0; node < standing / PODS_PER_NODE; node++) {
+    const schedule = someRecords(PODS_PER_NODE).map((record, pod) => ({
+      ...record,
+      fireAt: NOW + node * PODS_PER_NODE + pod,
+    }));
+    await before.commit(
+      aRef(cluster, `node-${node}`),
+      0,
+      { node: aNode(), schedule, end: [], live: true },
+      NOW,
+    );
+  }
+  before.close();
+  const seconds: number[] = [];
+  for (let run = 0; run < runs; run++) {
+    const begun = process.cpuUsage();
+    const store = new SqliteStore({ path });
+    const moments = await Array.fromAsync(store.upcoming());
+    const { user, system } = process.cpuUsage(begun);
+    store.close();
+    if (moments.length !== standing) throw new Error(`${moments.length} moments were found`);
+    seconds.push((user + system) / 1e6);
+  }
+  return seconds;
 }
 
 async function sqlite(path: string, nodes: number): Promise<Rates> {

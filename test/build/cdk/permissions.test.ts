@@ -25,6 +25,7 @@ import { until } from '#test/cluster/rig/until.ts';
 import { aRecord } from '#test/contracts/partition-builders.ts';
 import { RestCluster } from '#test/contracts/rest-cluster.ts';
 import { anExpiry } from '#test/unit/expiry/stream-records.ts';
+import { type AwsCall, AwsOverHttp } from '#test/world/aws-over-http.ts';
 import { fakeClient } from '#test/world/fake-dynamodb.ts';
 import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';
 import { PROJECT_DIR } from '../../../cdk/bundle.ts';
@@ -33,7 +34,6 @@ import { Granted, REGION } from './permissions/granted.ts';
 import { iamRequests } from './permissions/iam-requests.ts';
 import { nodeDeltaOf, podName, TOLERATED } from './permissions/node-delta.ts';
 import { allows, type IamRequest } from './permissions/policy.ts';
-import { type AwsCall, RecordingAws } from './permissions/recording-aws.ts';
 import type { Statement } from './stack/resources.ts';
 import { synthesized, synthesizedAgent } from './stack/synthesized.ts';
 
@@ -115,7 +115,7 @@ const may = (who: string, request: IamRequest): boolean =>
   );
 
 const closing = new AsyncDisposableStack();
-let aws: RecordingAws;
+let aws: AwsOverHttp;
 after(() => closing.disposeAsync());
 
 /** Runs a process of the project to its end. Returns what it printed. */
@@ -186,7 +186,8 @@ before(async () => {
   // Where the admin's machine is, nobody listens at the address of the cluster that is hidden.
   const secrets = (arn: string, who: string) =>
     kubeconfigOf(who === 'admin' && arn.includes('/hidden-') ? 'https://127.0.0.1:9' : server.url);
-  aws = closing.use(await RecordingAws.open({ secrets, invoke: invoked }));
+  aws = await AwsOverHttp.start({ secrets, invoke: invoked });
+  closing.defer(() => aws.close());
   const table = new DynamoDbTable({
     client: fakeClient(async (command) => aws.table.perform(command)),
     tableName: 'taintward',
@@ -314,6 +315,11 @@ before(async () => {
     await new DynamoDbHistory(tableOf(who)).noteGone(of, [{ uid: podUid(first), at: Date.now() }]);
   }
   await callFunction('heartbeat', 'heartbeat', {});
+  const setAside = () => {
+    for (const queue of ['evictions-due-dlq', 'node-deltas-dlq.fifo'])
+      aws.send(`taintward-${queue}`, '{}', { id: 'm1', group: 'm1' });
+  };
+  setAside();
   await typed(
     'operator',
     ...['stop prod --why x', 'resume prod --why x', 'stop --all --why x', 'resume --all --why x'],
@@ -333,6 +339,7 @@ before(async () => {
     ...['clusters list', 'clusters show prod', 'policy get prod', 'pending prod', 'holds prod', 'audit prod'],
     ...['history prod', 'status', 'doctor'],
   );
+  setAside();
   await typed(
     'admin',
     ...['doctor', 'dead-letters redrive m1 --queue evictions-due', 'clusters remove prod'],

@@ -25,8 +25,13 @@ async function load(entry: string, environment: Readonly<Record<string, string>>
 }
 
 /** Hands functions what comes into their queues, as Lambda does, until the test ends. */
-async function feed(queue: string, entry: string, { aws, environment }: World, signal: AbortSignal) {
-  const handler = await load(entry, { ...environment, SOURCE_QUEUE_URL: aws.queueUrl(queue) });
+async function feed(
+  queue: string,
+  entry: string,
+  { aws, environment, queueUrl }: World,
+  signal: AbortSignal,
+) {
+  const handler = await load(entry, { ...environment, SOURCE_QUEUE_URL: queueUrl(queue) });
   const context = { getRemainingTimeInMillis: () => 30_000 } as Context;
   return async () => {
     while (!signal.aborted) {
@@ -47,7 +52,6 @@ async function feed(queue: string, entry: string, { aws, environment }: World, s
 test('the entries of relay, deltas and evict evict the pods of a tainted node at once, or after their tolerationSeconds', async (context) => {
   const world = await startWorld(context);
   const { aws, cluster, environment } = world;
-  aws.keepSecret(SECRET, world.kubeconfig());
   Object.assign(process.env, environment);
   const table = new DynamoDbTable({ client: new DynamoDBClient(), tableName: 'taintward' });
   const access = { kind: 'kubeconfig-secret', secretArn: SECRET } as const;

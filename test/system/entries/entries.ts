@@ -8,7 +8,7 @@ import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { type SimulatedCluster, startSimulatedCluster } from '#functions/local/simulated-cluster/cluster.ts';
 import { systemClock } from '#shared/time/clock.ts';
-import { AwsOverHttp } from './aws-over-http.ts';
+import { AwsOverHttp } from '#test/world/aws-over-http.ts';
 
 /** A simulated cluster and an AWS, for the entries of programs to work with; gone after the test. */
 export interface World {
@@ -16,28 +16,32 @@ export interface World {
   readonly cluster: SimulatedCluster;
   /** What every program is told of AWS, and of the installation in it. */
   readonly environment: Readonly<Record<string, string>>;
-  readonly kubeconfig: () => string;
+  /** What a queue is called by to which its name leads. */
+  readonly queueUrl: (name: string) => string;
 }
 
 export async function startWorld(context: TestContext): Promise<World> {
   const dir = mkdtempSync(join(tmpdir(), 'entries-'));
   context.after(() => rmSync(dir, { recursive: true }));
-  const aws = await AwsOverHttp.start();
-  context.after(() => aws.close());
   const cluster = await startSimulatedCluster({ clock: systemClock, dir });
   context.after(() => cluster.close());
+  const kubeconfig = () => readFileSync(cluster.kubeconfig, 'utf8');
+  const aws = await AwsOverHttp.start({ secrets: kubeconfig });
+  context.after(() => aws.close());
+  const told = aws.environment('test', 'us-east-1');
+  const queueUrl = (name: string) => `${told['AWS_ENDPOINT_URL']}/000000000000/${name}`;
   return {
     aws,
     cluster,
     environment: {
-      ...aws.environment,
+      ...told,
       TABLE_NAME: 'taintward',
       HISTORY_DAYS: '7',
-      NODE_DELTAS_URL: aws.queueUrl('node-deltas.fifo'),
-      POD_DELTAS_URL: aws.queueUrl('pod-deltas.fifo'),
-      EVICTIONS_DUE_URL: aws.queueUrl('evictions-due'),
+      NODE_DELTAS_URL: queueUrl('node-deltas.fifo'),
+      POD_DELTAS_URL: queueUrl('pod-deltas.fifo'),
+      EVICTIONS_DUE_URL: queueUrl('evictions-due'),
       EVICTIONS_DUE_ARN: 'arn:aws:sqs:us-east-1:000000000000:evictions-due',
-      DEAD_LETTER_QUEUE_URL: aws.queueUrl('dead-letters'),
+      DEAD_LETTER_QUEUE_URL: queueUrl('dead-letters'),
       SCHEDULE_GROUP_NAME: 'taintward',
       SCHEDULE_ROLE_ARN: 'arn:aws:iam::000000000000:role/schedules',
       AGENT_PREFIX: 'taintward-agent-',
@@ -48,7 +52,7 @@ export async function startWorld(context: TestContext): Promise<World> {
       PROBE_HOST: '127.0.0.1',
       PROBE_PORT: '0',
     },
-    kubeconfig: () => readFileSync(cluster.kubeconfig, 'utf8'),
+    queueUrl,
   };
 }
 

@@ -21,14 +21,14 @@ import { awsTimersOf } from '#shared/timers/aws-timers-of.ts';
 import { until } from '#test/cluster/rig/until.ts';
 import { aNode, anEnding } from '#test/contracts/partition-builders.ts';
 import type { RestCluster } from '#test/contracts/rest-cluster.ts';
+import type { AwsCall, AwsOverHttp } from '#test/world/aws-over-http.ts';
 import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';
 import { PROJECT_DIR } from '../../../../cdk/bundle.ts';
 import { REGION } from './granted.ts';
 import { nodeDeltaOf, podName, TOLERATED } from './node-delta.ts';
-import type { AwsCall, RecordingAws } from './recording-aws.ts';
 
 export interface AgentRun {
-  readonly aws: RecordingAws;
+  readonly aws: AwsOverHttp;
   /** The API server of its cluster, and how it is reached. */
   readonly api: RestCluster;
   readonly kubeconfig: string;
@@ -56,14 +56,12 @@ export async function runAgent(run: AgentRun): Promise<RunningAgent> {
     run.told.split(' ').map((each) => each.split(/=(.*)/s).slice(0, 2) as [string, string]),
   );
   const queue = environment['EVICTIONS_DUE_URL']?.split('/').at(-1) ?? assert.fail('it has no queue');
-  const due: { body: string; receives: number }[] = [];
-  run.aws.polled.set(queue, due);
   const process = start(run, environment);
   const called: RunningAgent['called'] = (fits) =>
     until('the agent has called', () => run.aws.by('agent').some(fits) || undefined);
   const agent: RunningAgent = { called, [Symbol.asyncDispose]: () => stop(process) };
   try {
-    await work(run, agent, due);
+    await work(run, agent, queue);
     await inItsName(run, environment);
     return agent;
   } catch (error) {
@@ -73,9 +71,9 @@ export async function runAgent(run: AgentRun): Promise<RunningAgent> {
 }
 
 async function work(
-  { api, table, cluster, callFunction }: AgentRun,
+  { aws, api, table, cluster, callFunction }: AgentRun,
   { called }: RunningAgent,
-  due: { body: string; receives: number }[],
+  queue: string,
 ): Promise<void> {
   const ref = { cluster, node: nodeName('n9') };
   await api.createNode(ref.node, [{ key: 'now', effect: 'NoExecute' }]);
@@ -96,20 +94,21 @@ async function work(
     ...(['node-delta', 'deltas'] as const),
     sqsEvent(sqsRecord(delta, { groupId: messageGroupId(ref), senderId: 'AROAagent:1' })),
   );
-  const sentTo = (queue: string) =>
+  const sentTo = (end: string) =>
     called(
-      ({ operation, input }) => operation === 'SendMessageBatch' && `${input['QueueUrl']}`.endsWith(queue),
+      ({ operation, input }) => operation === 'SendMessageBatch' && `${input['QueueUrl']}`.endsWith(end),
     );
   await api.createPod('edge-pod-late', { node: ref.node, tolerations: [toleration] });
   await sentTo('pod-deltas.fifo');
-  const message = (at: number) => ({ body: encodeDue({ ...ref, at }), receives: 0 });
-  due.push(message(Date.now()));
+  aws.send(queue, encodeDue({ ...ref, at: Date.now() }));
+  await until('the agent has evicted a pod', async () => {
+    const [first] = await api.api.podsOnNode(ref.node, names.slice(0, 1));
+    return (first?.terminating ?? true) || undefined;
+  });
   await called(({ operation }) => operation === 'DeleteMessageBatch');
-  const [first] = await api.api.podsOnNode(ref.node, names.slice(0, 1));
-  assert.ok(first?.terminating ?? true, 'the agent evicted nobody');
   // One that comes before its moment, and one that nobody can read.
-  due.push(message(Date.now() + 60_000), { body: 'nonsense', receives: 0 });
-  for (const queue of ['-evictions-due', '-evictions-due-dlq']) await sentTo(queue);
+  for (const body of [encodeDue({ ...ref, at: Date.now() + 60_000 }), 'nonsense']) aws.send(queue, body);
+  for (const end of ['-evictions-due', '-evictions-due-dlq']) await sentTo(end);
 }
 
 /** What the agent does where something falls due a day later, cannot be handled because the table is away, or is cancelled. */

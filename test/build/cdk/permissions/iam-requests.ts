@@ -1,6 +1,6 @@
+import { type AwsCall, functionOf } from '#test/world/aws-over-http.ts';
 import { ACCOUNT, REGION } from './granted.ts';
 import type { IamRequest } from './policy.ts';
-import { type AwsCall, functionOf } from './recording-aws.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 type Attributes = Readonly<Record<string, { readonly S?: string }>>;

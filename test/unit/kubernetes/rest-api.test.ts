@@ -487,12 +487,6 @@ test('a missing right is named by its verb and resource', async (t) => {
   );
 });
 
-test('a throttled call says when to come again', async (t) => {
-  const { api } = await scriptedServer(t, status(429, 'TooManyRequests', 'later', { 'retry-after': '7' }));
-  const error = await rejection(api.deletePod(POD, { uid: UID }));
-  assert.deepEqual([error.status, error.reason, error.retryAfterSeconds], [429, 'TooManyRequests', 7]);
-});
-
 test("a proxy's error keeps its status, and its page stays out of the message", async (t) => {
   const { api } = await scriptedServer(t, json('<html>token=sesame</html>', 502));
   const error = await rejection(api.deletePod(POD, { uid: UID }));

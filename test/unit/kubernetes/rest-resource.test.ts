@@ -207,7 +207,6 @@ test('a watch whose connection breaks throws with status 0', async (t) => {
 });
 
 for (const [what, sent] of [
-  ['an event of a type that nobody knows', line('RENAMED', node('n1', '6'))],
   ['an object without a name', line('ADDED', { metadata: {} })],
   ['half an event', '{"type":"ADD'],
 ] as const) {

@@ -3,6 +3,7 @@ import * as z from 'zod';
 import type { CliDeps } from '#functions/cli/command.ts';
 import { createProgram } from '#functions/cli/program.ts';
 import { referenceOf } from '#functions/cli/reference.ts';
+import { policyJsonSchema } from '#shared/clusters/policy-document.ts';
 import { noticeSchema } from '#shared/telemetry/notice.ts';
 import { logPage } from './log-page.ts';
 import { metricsPage } from './metrics-page.ts';
@@ -18,12 +19,13 @@ export interface Page {
 export async function pages(): Promise<readonly Page[]> {
   using code = readServiceCode();
   const page = (name: string, text: string) => ({ path: join(import.meta.dirname, '..', name), text });
-  const eventsSchema = z.toJSONSchema(noticeSchema, { io: 'input' });
+  const schema = (name: string, of: object) => page(name, `${JSON.stringify(of, null, 2)}\n`);
   return [
     page('metrics.md', await metricsPage(code)),
     page('log.md', logPage(code)),
     // Nothing of the program is run.
     page('cli.md', referenceOf(createProgram({} as CliDeps))),
-    page('events.schema.json', `${JSON.stringify(eventsSchema, null, 2)}\n`),
+    schema('events.schema.json', z.toJSONSchema(noticeSchema, { io: 'input' })),
+    schema('policy.schema.json', policyJsonSchema()),
   ];
 }

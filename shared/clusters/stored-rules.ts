@@ -1,6 +1,13 @@
 import * as z from 'zod';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
-import type { FreshRelease, Hold, Policy, ReleasedTrip, Stop, Trip } from '#shared/eviction/policy.ts';
+import {
+  type FreshRelease,
+  type Hold,
+  type ReleasedTrip,
+  type Stop,
+  storedPolicy,
+  type Trip,
+} from '#shared/eviction/policy.ts';
 import { epochMs } from '#shared/time/epoch-ms.ts';
 import type { AppliedFile } from './policy-of-file.ts';
 import type { AuditEntry, GuardState } from './rulebook.ts';
@@ -12,59 +19,7 @@ import type { AuditEntry, GuardState } from './rulebook.ts';
 
 const text = z.string().min(1);
 const until = epochMs.exactOptional();
-const percent = z.number().min(0).max(100);
 const count = z.int().nonnegative();
-const positive = z.number().positive();
-
-const selection = z.strictObject({
-  namespaces: z.array(text).exactOptional(),
-  labels: z
-    .strictObject({
-      matchLabels: z.record(z.string(), z.string()).exactOptional(),
-      matchExpressions: z
-        .array(
-          z.strictObject({
-            key: text,
-            operator: z.enum(['In', 'NotIn', 'Exists', 'DoesNotExist']),
-            values: z.array(z.string()).exactOptional(),
-          }),
-        )
-        .exactOptional(),
-    })
-    .exactOptional(),
-  taints: z.array(text).exactOptional(),
-  until,
-});
-
-const threshold = { percent, nodes: count };
-
-/** A policy, as it was read from its document. */
-export const policySchema: z.ZodType<Policy> = z.strictObject({
-  mode: z.enum(['observe', 'enforce', 'paused']),
-  pausedUntil: until,
-  guard: z.strictObject({
-    shadow: z.boolean(),
-    cluster: z.strictObject(threshold).exactOptional(),
-    zone: z.strictObject(threshold).exactOptional(),
-    people: z.strictObject({ ...threshold, withinMs: positive }).exactOptional(),
-  }),
-  rate: positive.exactOptional(),
-  drain: positive,
-  exclude: z.array(selection),
-  only: z.array(selection),
-  method: z.discriminatedUnion('kind', [
-    z.strictObject({ kind: z.literal('delete') }),
-    z.strictObject({
-      kind: z.literal('evict'),
-      deadlineMs: z.number().nonnegative(),
-      afterDeadline: z.enum(['delete', 'never']),
-    }),
-  ]),
-  tolerationSeconds: z.record(z.string(), z.int().nonnegative()),
-  requireExpiredLease: z.literal(false).exactOptional(),
-  virtualKeys: z.array(text),
-  giveUpAfterMs: positive,
-});
 
 const act = { who: text, at: epochMs, why: z.string() };
 
@@ -122,7 +77,7 @@ const isFresh = (trip: StoredTrip): trip is FreshRelease => trip.releasedAt !== 
 
 export const storedPolicySchema = z.strictObject({
   text: z.string(),
-  read: policySchema,
+  read: storedPolicy,
   revision: z.int().positive(),
 });
 

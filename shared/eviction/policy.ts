@@ -1,5 +1,177 @@
+import * as z from 'zod';
 import type { MatchOptions } from '#shared/taints/taint.ts';
+import { duration, moment } from '#shared/time/written.ts';
 import type { EpochMs, NodeName, PodUid } from './identity.ts';
+import {
+  count,
+  LIMIT,
+  listOf,
+  OFF,
+  orNone,
+  orOff,
+  percent,
+  perSecond,
+  readBy,
+  settings,
+  text,
+  trueOrFalse,
+} from './settings.ts';
+
+/*
+ * Every setting of a policy is declared here, once: what a document may say of it, its default, what it is for, and how it is read and
+ * written. What a policy is and what is stored of one follow from that, and so do the schema for editors, the guide and the differences.
+ */
+
+const SECONDS = 'must be a whole number of seconds from 0 on';
+
+const affected = (percentage: number, nodes: number) => ({
+  percent: percent.prefault(percentage),
+  nodes: count.prefault(nodes),
+});
+
+const guard = settings({
+  shadow: trueOrFalse
+    .prefault(false)
+    .meta({ description: 'It only tells that it would have held evictions.' }),
+  cluster: orOff(settings(affected(20, 3))),
+  zone: orOff(settings(affected(55, 3))),
+  people: orOff(settings({ ...affected(30, 5), within: duration.prefault('10m') }, 'within')),
+});
+
+const labelValues = z.record(
+  z.string(),
+  z.string('must be text: put it in quotes'),
+  'must be a mapping of labels',
+);
+
+const expression = settings({
+  key: text('the key of a label'),
+  operator: z.enum(['In', 'NotIn', 'Exists', 'DoesNotExist'], 'must be In, NotIn, Exists or DoesNotExist'),
+  values: listOf(z.string('must be text: put it in quotes'), 'values').exactOptional(),
+}).refine(({ operator, values }) => (operator === 'In' || operator === 'NotIn') === (values !== undefined), {
+  path: ['values'],
+  error: 'must be a list with the operators In and NotIn, and left out with Exists and DoesNotExist',
+});
+
+const selection = settings({
+  namespaces: listOf(text('the name of a namespace'), 'namespaces').exactOptional(),
+  labels: settings({
+    matchLabels: labelValues.exactOptional(),
+    matchExpressions: listOf(expression, 'expressions').exactOptional(),
+  })
+    .refine(({ matchLabels, matchExpressions }) => matchLabels ?? matchExpressions, {
+      error: 'must have matchLabels or matchExpressions',
+    })
+    .exactOptional(),
+  taints: listOf(text('the key of a taint'), 'keys of taints').exactOptional(),
+  until: moment.exactOptional(),
+}).refine(({ namespaces, labels, taints }) => namespaces ?? labels ?? taints, {
+  error: 'must name namespaces, labels or taints, or it would be everything',
+});
+
+const evict = settings(
+  {
+    deadline: duration.prefault('15m'),
+    afterDeadline: z.enum(['delete', 'never'], 'must be delete or never').prefault('delete'),
+  },
+  'deadline',
+);
+
+const policySettings = settings(
+  {
+    mode: z
+      .enum(['observe', 'enforce', 'paused'], 'must be observe, enforce or paused')
+      .meta({ description: 'observe: everything is decided and told, and nothing is marked or deleted.' }),
+    pausedUntil: moment.exactOptional().meta({ description: 'With paused: from then on it is enforce.' }),
+    guard: z
+      .codec(z.union([OFF, guard], LIMIT).prefault({}), readBy(guard), {
+        decode: (written) => (written === 'off' ? { shadow: false } : written),
+        encode: (read) => read,
+      })
+      .meta({ description: 'When so many nodes are affected at a time, evictions are held.' }),
+    rate: perSecond.exactOptional().meta({ description: 'Pods per second that go at most in the cluster.' }),
+    drain: perSecond
+      .prefault(50)
+      .meta({ description: 'Pods per second that go when what was held is let go.' }),
+    exclude: orNone(listOf(selection, 'what is left alone'), []).meta({ description: 'What is left alone.' }),
+    only: orNone(listOf(selection, 'what may be evicted'), []).meta({
+      description: 'Nothing else is evicted.',
+    }),
+    method: z
+      .enum(['delete', 'evict'], 'must be delete or evict')
+      .prefault('delete')
+      .meta({ description: 'evict: by the Eviction API, which heeds disruption budgets.' }),
+    evict: evict
+      .exactOptional()
+      .meta({ description: 'With the method evict: for how long budgets are heeded, and what then.' }),
+    tolerationSeconds: orNone(
+      z.record(z.string(), z.int(SECONDS).min(0, SECONDS), 'must be a mapping of keys of taints to seconds'),
+      {},
+    ).meta({ description: 'By key of a taint, in place of what pods say.' }),
+    // Only what is said otherwise is stored: a release that does not know the setting would evict nothing.
+    requireExpiredLease: z
+      .codec(trueOrFalse, z.literal(false).optional(), {
+        decode: (written) => (written ? undefined : written),
+        encode: (read) => read ?? true,
+      })
+      .exactOptional()
+      .meta({
+        description: 'Pods stay on a node that is called unreachable for as long as it renews its Lease.',
+      }),
+    virtualKeys: orNone(listOf(text('the key of a taint'), 'keys of taints'), []).meta({
+      description: 'NoSchedule taints of these keys count as NoExecute.',
+    }),
+    giveUpAfter: duration
+      .prefault('4d')
+      .meta({ description: 'An eviction that fails for so long is given up.' }),
+  },
+  'giveUpAfter',
+)
+  .refine(({ mode, pausedUntil }) => pausedUntil === undefined || mode === 'paused', {
+    path: ['pausedUntil'],
+    error: 'needs mode: paused',
+  })
+  .refine(({ method, evict }) => evict === undefined || method === 'evict', {
+    path: ['evict'],
+    error: 'needs method: evict',
+  });
+
+const EVICT_DEFAULTS = z.decode(evict, {});
+
+/**
+ * How a pod is evicted: `delete`, as the built-in controller does, or by the Eviction API, which heeds disruption budgets;
+ * what a budget still forbids after `deadlineMs` is then deleted, or never.
+ */
+export type Method = { readonly kind: 'delete' } | ({ readonly kind: 'evict' } & z.output<typeof evict>);
+
+/** The policy document of a cluster, read. */
+export type Policy = Omit<z.output<typeof policySettings>, 'method' | 'evict'> & { readonly method: Method };
+
+const { evict: _, ...fields } = (readBy(policySettings) as unknown as z.ZodObject).shape;
+const evicts = (readBy(evict) as unknown as z.ZodObject).shape;
+const method = z.discriminatedUnion('kind', [
+  z.strictObject({ kind: z.literal('delete') }),
+  z.strictObject({ kind: z.literal('evict'), ...evicts }),
+]);
+
+/** What is stored of a policy; it is strict, because a setting that this release does not know may forbid something. */
+export const storedPolicy = z.strictObject({ ...fields, method }) as unknown as z.ZodType<Policy, Policy>;
+
+/** A policy document as plain values, and the policy that it says. */
+export const policyDocument = z.codec(policySettings, storedPolicy, {
+  decode: ({ evict: evicting = EVICT_DEFAULTS, ...rest }): Policy => ({
+    ...rest,
+    method: rest.method === 'evict' ? { kind: rest.method, ...evicting } : { kind: rest.method },
+  }),
+  encode: ({ method: { kind, ...evicting }, ...rest }) => ({
+    ...rest,
+    method: kind,
+    ...(Object.keys(evicting).length === 0 ? {} : { evict: evicting as z.output<typeof evict> }),
+  }),
+});
+
+/** What holds for a real cluster of which nobody has said anything. */
+export const DEFAULT_POLICY: Policy = z.decode(policyDocument, { mode: 'observe' });
 
 /**
  * What a cluster's owner wants of us there.
@@ -7,103 +179,21 @@ import type { EpochMs, NodeName, PodUid } from './identity.ts';
  * - `enforce`: pods are evicted.
  * - `paused`: as `enforce`, but nothing is marked or deleted until `pausedUntil`, or for as long as it stands.
  */
-export type Mode = 'observe' | 'enforce' | 'paused';
-
-/** The policy document of a cluster, read. */
-export interface Policy {
-  readonly mode: Mode;
-  /** With `paused`: from then on it is `enforce`. */
-  readonly pausedUntil?: EpochMs;
-  readonly guard: GuardPolicy;
-  /** Pods per second that are evicted in the whole cluster; absent: no limit. */
-  readonly rate?: number;
-  /** Pods per second that go when what was held is let go. */
-  readonly drain: number;
-  /** What is left alone. */
-  readonly exclude: readonly Selection[];
-  /** When not empty, nothing else is evicted. One that has expired selects nothing any more. */
-  readonly only: readonly Selection[];
-  readonly method: Method;
-  /** For so long pods tolerate a taint of this key, in place of what they say themselves; who tolerates it for ever still does. */
-  readonly tolerationSeconds: Readonly<Record<string, number>>;
-  /** `false`: pods of a node that is called unreachable go although it renews its Lease. Absent: they do not. */
-  readonly requireExpiredLease?: false;
-  /** NoSchedule taints of these keys count as NoExecute. */
-  readonly virtualKeys: readonly string[];
-  /** An eviction that fails for so long is given up. */
-  readonly giveUpAfterMs: number;
-}
-
-/** Some evictions: those that meet all that is said here. */
-export interface Selection {
-  readonly namespaces?: readonly string[];
-  readonly labels?: LabelSelector;
-  /** Keys of taints. */
-  readonly taints?: readonly string[];
-  /** It counts until then. */
-  readonly until?: EpochMs;
-}
-
-/** `meta/v1.LabelSelector`. */
-export interface LabelSelector {
-  readonly matchLabels?: Readonly<Record<string, string>>;
-  readonly matchExpressions?: readonly LabelExpression[];
-}
-
-export interface LabelExpression {
-  readonly key: string;
-  readonly operator: 'In' | 'NotIn' | 'Exists' | 'DoesNotExist';
-  readonly values?: readonly string[];
-}
-
-/** How many of the nodes may be affected at a time before evictions are held. */
-export interface Threshold {
-  /** Of the nodes concerned, 0 to 100. */
-  readonly percent: number;
-  /** And at least so many. */
-  readonly nodes: number;
-}
+export type Mode = Policy['mode'];
 
 /** When so much goes wrong at a time that it is more likely a mistake than dying nodes. */
-export interface GuardPolicy {
-  /** Whether it only tells that it would have tripped. */
-  readonly shadow: boolean;
-  /** Of all nodes, those that are down now; absent: not watched. */
-  readonly cluster?: Threshold;
-  /** Of a zone's nodes, those that are down now. */
-  readonly zone?: Threshold;
-  /** Of all nodes, those that got a NoExecute taint from somebody else than the node controller within `withinMs`. */
-  readonly people?: Threshold & { readonly withinMs: number };
-}
+export type GuardPolicy = Policy['guard'];
 
-/**
- * How a pod is evicted: `delete`, as the built-in controller does, or by the Eviction API, which heeds disruption budgets;
- * what a budget still forbids after `deadlineMs` is then deleted, or never.
- */
-export type Method =
-  | { readonly kind: 'delete' }
-  | { readonly kind: 'evict'; readonly deadlineMs: number; readonly afterDeadline: 'delete' | 'never' };
+/** How many of the nodes may be affected at a time before evictions are held. */
+export type Threshold = NonNullable<GuardPolicy['cluster']>;
 
-/** Four days. */
-const GIVE_UP_AFTER_MS = 4 * 24 * 3_600_000;
+/** Some evictions: those that meet all that is said here. */
+export type Selection = Policy['exclude'][number];
 
-/** What holds for a real cluster of which nobody has said anything. */
-export const DEFAULT_POLICY: Policy = {
-  mode: 'observe',
-  guard: {
-    shadow: false,
-    cluster: { percent: 20, nodes: 3 },
-    zone: { percent: 55, nodes: 3 },
-    people: { percent: 30, nodes: 5, withinMs: 600_000 },
-  },
-  drain: 50,
-  exclude: [],
-  only: [],
-  method: { kind: 'delete' },
-  tolerationSeconds: {},
-  virtualKeys: [],
-  giveUpAfterMs: GIVE_UP_AFTER_MS,
-};
+/** `meta/v1.LabelSelector`. */
+export type LabelSelector = NonNullable<Selection['labels']>;
+
+export type LabelExpression = NonNullable<LabelSelector['matchExpressions']>[number];
 
 /** Who did something by hand, when, and why. */
 export interface Act {

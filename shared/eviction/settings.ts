@@ -1,0 +1,113 @@
+import * as z from 'zod';
+
+/* The forms that settings of a policy have: what a document may say, and what is read of it. */
+
+/** What is read of `T`: nobody changes it, and what may be undefined is left out instead. */
+type Read<T> = T extends readonly (infer Item)[]
+  ? readonly Read<Item>[]
+  : T extends object
+    ? string extends keyof T
+      ? Readonly<T>
+      : { readonly [Name in keyof T as undefined extends T[Name] ? never : Name]: Read<T[Name]> } & {
+          readonly [Name in keyof T as undefined extends T[Name] ? Name : never]?: Read<
+            Exclude<T[Name], undefined>
+          >;
+        }
+    : T;
+
+/** What a mapping of settings is read as. */
+type ReadSettings<Written, Duration> = Read<{
+  [Name in keyof Written as Name extends Duration ? `${Name & string}Ms` : Name]: Written[Name];
+}>;
+
+type Plain<Value> = z.ZodType<Value, Value>;
+
+/** The schema of what is read by a schema: what a policy holds, and what is stored of it. */
+export const readBy = <Schema extends z.core.$ZodType>(schema: Schema): Plain<z.output<Schema>> =>
+  readByAny(schema) as Plain<z.output<Schema>>;
+
+function readByAny(schema: z.core.$ZodType): z.ZodType {
+  if (schema instanceof z.ZodCodec) return schema.def.out as z.ZodType;
+  if (schema instanceof z.ZodPrefault) return readByAny(schema.def.innerType);
+  if (schema instanceof z.ZodExactOptional) return readByAny(schema.def.innerType).exactOptional();
+  if (schema instanceof z.ZodArray) return z.array(readByAny(schema.def.element));
+  return schema as z.ZodType;
+}
+
+/** A mapping of these settings and no others; the names of `durations` are read with their unit. */
+export function settings<Shape extends z.ZodRawShape, Duration extends keyof Shape & string = never>(
+  shape: Shape,
+  ...durations: readonly Duration[]
+) {
+  const written = z.strictObject(shape, {
+    // Which one is unknown is said by who reads the issue.
+    error: ({ code }) =>
+      code === 'unrecognized_keys'
+        ? `there are ${Object.keys(shape).join(', ')}`
+        : 'must be a mapping of settings',
+  });
+  type Written = z.output<typeof written>;
+  type Read = ReadSettings<Written, Duration>;
+  const withUnit = new Map(durations.map((name) => [name as string, `${name}Ms`]));
+  const withoutUnit = new Map(durations.map((name) => [`${name}Ms`, name as string]));
+  const shapeRead = Object.entries(shape).map(([name, schema]) => [name, readBy(schema)]);
+  const read = z.strictObject(renamed(Object.fromEntries(shapeRead), withUnit) as z.ZodRawShape);
+  return z.codec(written, read as unknown as Plain<Read>, {
+    decode: (mapping) => renamed(mapping, withUnit) as Read,
+    encode: (mapping) => renamed(mapping as object, withoutUnit) as Written,
+  });
+}
+
+/** With other names, and without what is undefined. */
+const renamed = (mapping: object, names: ReadonlyMap<string, string>): unknown =>
+  Object.fromEntries(
+    Object.entries(mapping)
+      .filter(([, value]) => value !== undefined)
+      .map(([name, value]) => [names.get(name) ?? name, value]),
+  );
+
+export const LIMIT = 'must be off, or a mapping of settings';
+export const OFF = z.literal('off');
+
+/** A limit that may be `off`: a policy has none then. */
+export const orOff = <Limit extends z.ZodType>(limit: Limit) =>
+  z.codec(z.union([OFF, limit], LIMIT).prefault({} as never), readBy(limit).optional(), {
+    decode: (written) => (written === 'off' ? undefined : (written as z.output<Limit>)),
+    encode: (read) => (read === undefined ? 'off' : read) as never,
+  });
+
+/** What a document leaves out where a policy has none. */
+export const orNone = <Many extends z.ZodType<object>>(many: Many, none: z.output<Many>) =>
+  z.codec(many.optional(), readBy(many), {
+    decode: (written) => written ?? none,
+    encode: (read) => (Object.keys(read).length === 0 ? undefined : read) as never,
+  });
+
+export const listOf = <Item extends z.ZodType>(item: Item, what: string) =>
+  z.array(item, `must be a list of ${what}`).min(1, `must be a list of ${what}, or left out`);
+
+// Equivalent mutant (StringLiteral): Where a check has no sentence of its own, Zod takes that of its type,
+// which is the same.
+export const text = (what: string) => z.string(`must be ${what}`).min(1, `must be ${what}`);
+
+const PERCENT = 'must be a number from 0 to 100, like 20 or 20%';
+export const percent = z.codec(
+  z.union(
+    [z.number().min(0, PERCENT).max(100, PERCENT), z.string().regex(/^(\d{1,2}(\.\d+)?|100)%$/, PERCENT)],
+    PERCENT,
+  ),
+  z.number(PERCENT),
+  {
+    // Equivalent mutant (ConditionalExpression): What a number reads as is that number.
+    decode: (written) => (typeof written === 'string' ? Number.parseFloat(written) : written),
+    encode: (read) => read,
+  },
+);
+
+const COUNT = 'must be a whole number from 0 on';
+export const count = z.int(COUNT).min(0, COUNT);
+
+const PER_SECOND = 'must be a number of pods per second from 0.001 to 1000000';
+export const perSecond = z.number(PER_SECOND).min(0.001, PER_SECOND).max(1_000_000, PER_SECOND);
+
+export const trueOrFalse = z.boolean('must be true or false');

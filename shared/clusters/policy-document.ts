@@ -6,7 +6,7 @@ import { type Policy, policyDocument } from '#shared/eviction/policy.ts';
 import { readAs } from '#shared/read-as.ts';
 import { shownText } from '#shared/shown-text.ts';
 import { momentText } from '#shared/time/written.ts';
-import { momentFaults, nameFaults, type WrittenPolicy } from './policy-faults.ts';
+import { policyFaults } from './policy-faults.ts';
 
 /** A policy document that cannot be read; the message is one sentence that names the setting and the fix. */
 export class PolicyError extends Error {
@@ -40,19 +40,19 @@ export const parsePolicyDocument = (written: string): Policy => read(written).po
  */
 export function parseAppliedPolicy(written: string, now?: EpochMs): Policy {
   const { policy, loaded } = read(written);
-  const [first] = [...nameFaults(loaded), ...(now === undefined ? [] : momentFaults(loaded, now))];
+  const [first] = policyFaults(policyDocument, loaded, now);
   if (first) throw new PolicyError(`${settingText(first.path)} ${first.fault}.`);
   return policy;
 }
 
 /** A policy, and what was loaded of its document: a mapping without names, like that of labels, loses `__proto__` as it is read. */
-function read(written: string): { readonly policy: Policy; readonly loaded: WrittenPolicy } {
+function read(written: string): { readonly policy: Policy; readonly loaded: unknown } {
   if (written.length > MAX_DOCUMENT_CHARACTERS) {
     throw new PolicyError(`The policy has more than ${MAX_DOCUMENT_CHARACTERS} characters: shorten it.`);
   }
   const loaded = loadYaml(written);
   const found = readAs(policyDocument, loaded);
-  if (found.success) return { policy: found.data, loaded: loaded as WrittenPolicy };
+  if (found.success) return { policy: found.data, loaded };
   throw new PolicyError(sentence(found.error.issues[0]));
 }
 

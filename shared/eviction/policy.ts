@@ -1,11 +1,17 @@
 import * as z from 'zod';
 import type { MatchOptions } from '#shared/taints/taint.ts';
-import { duration, moment } from '#shared/time/written.ts';
+import { duration } from '#shared/time/written.ts';
 import type { EpochMs, NodeName, PodUid } from './identity.ts';
 import {
+  byTaintKey,
   count,
+  end,
   LIMIT,
+  labelKey,
+  labelValue,
+  labelValues,
   listOf,
+  namespace,
   OFF,
   orNone,
   orOff,
@@ -13,7 +19,7 @@ import {
   perSecond,
   readBy,
   settings,
-  text,
+  taintKeys,
   trueOrFalse,
 } from './settings.ts';
 
@@ -38,23 +44,17 @@ const guard = settings({
   people: orOff(settings({ ...affected(30, 5), within: duration.prefault('10m') }, 'within')),
 });
 
-const labelValues = z.record(
-  z.string(),
-  z.string('must be text: put it in quotes'),
-  'must be a mapping of labels',
-);
-
 const expression = settings({
-  key: text('the key of a label'),
+  key: labelKey,
   operator: z.enum(['In', 'NotIn', 'Exists', 'DoesNotExist'], 'must be In, NotIn, Exists or DoesNotExist'),
-  values: listOf(z.string('must be text: put it in quotes'), 'values').exactOptional(),
+  values: listOf(labelValue, 'values').exactOptional(),
 }).refine(({ operator, values }) => (operator === 'In' || operator === 'NotIn') === (values !== undefined), {
   path: ['values'],
   error: 'must be a list with the operators In and NotIn, and left out with Exists and DoesNotExist',
 });
 
 const selection = settings({
-  namespaces: listOf(text('the name of a namespace'), 'namespaces').exactOptional(),
+  namespaces: listOf(namespace, 'namespaces').exactOptional(),
   labels: settings({
     matchLabels: labelValues.exactOptional(),
     matchExpressions: listOf(expression, 'expressions').exactOptional(),
@@ -63,8 +63,8 @@ const selection = settings({
       error: 'must have matchLabels or matchExpressions',
     })
     .exactOptional(),
-  taints: listOf(text('the key of a taint'), 'keys of taints').exactOptional(),
-  until: moment.exactOptional(),
+  taints: taintKeys.exactOptional(),
+  until: end('remove the entry, or write a time to come'),
 }).refine(({ namespaces, labels, taints }) => namespaces ?? labels ?? taints, {
   error: 'must name namespaces, labels or taints, or it would be everything',
 });
@@ -82,7 +82,9 @@ const policySettings = settings(
     mode: z
       .enum(['observe', 'enforce', 'paused'], 'must be observe, enforce or paused')
       .meta({ description: 'observe: everything is decided and told, and nothing is marked or deleted.' }),
-    pausedUntil: moment.exactOptional().meta({ description: 'With paused: from then on it is enforce.' }),
+    pausedUntil: end('write mode: enforce, or a time to come').meta({
+      description: 'With paused: from then on it is enforce.',
+    }),
     guard: z
       .codec(z.union([OFF, guard], LIMIT).prefault({}), readBy(guard), {
         decode: (written) => (written === 'off' ? { shadow: false } : written),
@@ -105,7 +107,7 @@ const policySettings = settings(
       .exactOptional()
       .meta({ description: 'With the method evict: for how long budgets are heeded, and what then.' }),
     tolerationSeconds: orNone(
-      z.record(z.string(), z.int(SECONDS).min(0, SECONDS), 'must be a mapping of keys of taints to seconds'),
+      z.record(byTaintKey, z.int(SECONDS).min(0, SECONDS), 'must be a mapping of keys of taints to seconds'),
       {},
     ).meta({ description: 'By key of a taint, in place of what pods say.' }),
     // Only what is said otherwise is stored: a release that does not know the setting would evict nothing.
@@ -118,7 +120,7 @@ const policySettings = settings(
       .meta({
         description: 'Pods stay on a node that is called unreachable for as long as it renews its Lease.',
       }),
-    virtualKeys: orNone(listOf(text('the key of a taint'), 'keys of taints'), []).meta({
+    virtualKeys: orNone(taintKeys, []).meta({
       description: 'NoSchedule taints of these keys count as NoExecute.',
     }),
     giveUpAfter: duration

@@ -1,4 +1,7 @@
 import * as z from 'zod';
+import { dnsLabelFaults, labelKeyFaults, labelValueFaults } from '#shared/taints/validation.ts';
+import { moment } from '#shared/time/written.ts';
+import type { EpochMs } from './identity.ts';
 
 /* The forms that settings of a policy have: what a document may say, and what is read of it. */
 
@@ -89,6 +92,66 @@ export const listOf = <Item extends z.ZodType>(item: Item, what: string) =>
 // Equivalent mutant (StringLiteral): Where a check has no sentence of its own, Zod takes that of its type,
 // which is the same.
 export const text = (what: string) => z.string(`must be ${what}`).min(1, `must be ${what}`);
+
+/**
+ * Why a policy that can be read is not to be applied: the ends of sentences that begin with the setting. A name that nothing in Kubernetes can have
+ * selects nothing, and a selector without conditions everything, so its owner means something else. What was stored before
+ * goes on to mean what it meant.
+ */
+export const whenApplied = z.registry<{
+  readonly faults: (written: never, now: EpochMs | undefined) => readonly string[];
+}>();
+
+/** Kubernetes matches taints, tolerations and namespaces by whole names, and so does a policy. */
+const patternFaults = (name: string, what: string): readonly string[] | undefined =>
+  name.includes('*') ? [`must be ${what}, written out: a * matches nothing, so list each one`] : undefined;
+
+function taintKeyFaults(key: string): readonly string[] {
+  const [rest] = /[=:].*$/s.exec(key) ?? [];
+  const whole = rest === undefined ? undefined : [`must be the key of a taint alone: leave out ${rest}`];
+  return patternFaults(key, 'the key of a taint') ?? whole ?? labelKeyFaults(key);
+}
+
+const labelFaults = (key: string): readonly string[] =>
+  patternFaults(key, 'the key of a label') ?? labelKeyFaults(key);
+
+export const namespace = text('the name of a namespace').register(whenApplied, {
+  faults: (name: string) => patternFaults(name, 'the name of a namespace') ?? dnsLabelFaults(name),
+});
+
+export const taintKeys = listOf(
+  text('the key of a taint').register(whenApplied, { faults: taintKeyFaults }),
+  'keys of taints',
+);
+
+/** Of a mapping by keys of taints. */
+export const byTaintKey = z.string().register(whenApplied, { faults: taintKeyFaults });
+
+export const labelKey = text('the key of a label').register(whenApplied, { faults: labelFaults });
+
+export const labelValue = z
+  .string('must be text: put it in quotes')
+  .register(whenApplied, { faults: labelValueFaults });
+
+export const labelValues = z
+  .record(
+    z.string().register(whenApplied, { faults: labelFaults }),
+    labelValue,
+    'must be a mapping of labels',
+  )
+  .register(whenApplied, {
+    faults: (labels: object) =>
+      Object.keys(labels).length > 0
+        ? []
+        : ['must name a label, or be left out: without one it selects everything'],
+  });
+
+/** A moment to come; `fix`: what to do about one that is over. */
+export const end = (fix: string) =>
+  moment.exactOptional().register(whenApplied, {
+    faults: (written: string, now) =>
+      now !== undefined && z.decode(moment, written) <= now ? [`is over: ${fix}`] : [],
+  });
 
 const PERCENT = 'must be a number from 0 to 100, like 20 or 20%';
 export const percent = z.codec(

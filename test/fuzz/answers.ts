@@ -1,6 +1,4 @@
-import { once } from 'node:events';
-import { createServer, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { ServerResponse } from 'node:http';
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { type Delta, onlyPod } from '#shared/eviction/facts.ts';
@@ -10,6 +8,7 @@ import { ApiError, LateCallError } from '#shared/kubernetes/api-error.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { deduplicationId, deltaMessage, messageGroupId, parseDelta } from '#shared/queues/delta-message.ts';
 import { messageFault } from '#shared/queues/message-fault.ts';
+import { scriptedServer } from '#test/unit/kubernetes/scripted-server.ts';
 import { SpeakingView } from '#test/world/speaking-view.ts';
 import { hostileJson, sameMeaning } from './hostile.ts';
 import type { Kind, Outcome } from './kind.ts';
@@ -268,20 +267,13 @@ export const answers: Kind<Answer> = {
   name: 'answers',
   open: async () => {
     let next: Answer | undefined;
-    const server = createServer((request, response) => {
-      request.resume();
-      request.once('end', () => respond(response, next));
-    });
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const { port } = server.address() as AddressInfo;
-    const host = `127.0.0.1:${port}`;
     let now = NOW;
     const clock = { now: () => now };
-    const connection = {
-      host,
-      requestOptions: async () => ({ server: new URL(`http://${host}`), headers: {} }),
-    };
+    const closing: (() => void)[] = [];
+    const ending = { after: (close: () => void) => void closing.push(close) };
+    const { connection, requests } = await scriptedServer(ending, (response) => respond(response, next), {
+      clock,
+    });
     const api = new RestApi(connection, clock, 'fuzz');
     return {
       inputs: answer,
@@ -289,12 +281,12 @@ export const answers: Kind<Answer> = {
         next = given;
         // By then a server that did not answer is asked again, and its release too.
         now += 3_700_000;
+        requests.length = 0;
         return ask(api, given);
       },
       close: () => {
         api.close();
-        server.closeAllConnections();
-        server.close();
+        for (const close of closing) close();
       },
     };
   },

@@ -1,11 +1,10 @@
-import { once } from 'node:events';
-import { createServer, type RequestListener, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { ServerResponse } from 'node:http';
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { nodeName, podUid } from '#shared/eviction/identity.ts';
 import { ApiError, LateCallError } from '#shared/kubernetes/api-error.ts';
-import { RestApi } from '#shared/kubernetes/rest-api.ts';
+import type { RestApi } from '#shared/kubernetes/rest-api.ts';
+import { scriptedServer } from '#test/unit/kubernetes/scripted-server.ts';
 import type { Kind, Outcome } from './kind.ts';
 import { must, refusal } from './refusal.ts';
 
@@ -98,49 +97,30 @@ export const largeAnswers: Kind<LargeAnswer> = {
   open: async () => {
     let next: LargeAnswer | undefined;
     let now = NOW;
-    const hostile = await opened(
-      (_request, response) => next && respond(response, next),
-      () => now,
-    );
-    const healthy = await opened(
-      (_request, response) => response.end('{"metadata":{"name":"n1"}}'),
-      () => now,
-    );
+    const clock = { now: () => now };
+    const closing: (() => void)[] = [];
+    const ending = { after: (close: () => void) => void closing.push(close) };
+    const hostile = await scriptedServer(ending, (response) => next && respond(response, next), { clock });
+    const healthy = await scriptedServer(ending, (response) => response.end('{"metadata":{"name":"n1"}}'), {
+      clock,
+    });
     return {
       inputs,
       feed: async (given) => {
         next = given;
         // By then a server that did not answer is asked again.
         now += 3_700_000;
+        hostile.requests.length = healthy.requests.length = 0;
         const [outcome, node] = await Promise.all([ask(hostile.api, given), healthy.api.getNode(NODE)]);
         must(node?.name === NODE, 'the healthy API server had no answer');
         return outcome;
       },
       close: () => {
-        hostile.close();
-        healthy.close();
+        for (const close of closing) close();
       },
     };
   },
 };
-
-async function opened(answer: RequestListener, now: () => number) {
-  const server = createServer((request, response) => {
-    request.resume();
-    request.once('end', () => answer(request, response));
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const access = { server: new URL(`http://${host}`), headers: {} };
-  const api = new RestApi({ host, requestOptions: async () => access }, { now });
-  const close = (): void => {
-    api.close();
-    server.closeAllConnections();
-    server.close();
-  };
-  return { api, close };
-}
 
 function respond(response: ServerResponse, given: LargeAnswer): void {
   const text = Buffer.from(`${textOf(given)}\n`);

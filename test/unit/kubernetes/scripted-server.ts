@@ -2,7 +2,6 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
-import type { TestContext } from 'node:test';
 import type { Connection } from '#shared/kubernetes/connection.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { type Clock, systemClock } from '#shared/time/clock.ts';
@@ -17,9 +16,14 @@ export interface Received {
 
 export type Answer = (response: ServerResponse, request: Received) => void;
 
+/** What ends, by what it was told to do then: a test. */
+export interface Ending {
+  after(close: () => void): void;
+}
+
 /** An HTTP server that answers as the test says, with a `RestApi` for it; both end with the test. */
 export async function scriptedServer(
-  t: TestContext,
+  t: Ending,
   answer: Answer,
   { path = '', clock = systemClock }: { readonly path?: string; readonly clock?: Clock } = {},
 ) {

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openDatabase } from '#functions/local/sqlite-database.ts';
 import { SqliteRulebook } from '#functions/local/sqlite-rulebook.ts';
-import { clusterName } from '#shared/eviction/identity.ts';
 import { HISTORY_DAYS } from '#shared/store/stored.ts';
 import { rulebookContract } from '#test/contracts/rulebook-contract.ts';
 
@@ -12,22 +11,8 @@ rulebookContract('SqliteRulebook', async () => {
 });
 
 const KEPT_MS = HISTORY_DAYS * 24 * 3600 * 1000;
-const [prod, test1] = [clusterName('prod'), clusterName('test')];
 
 const entry = { who: 'anna', at: 0, kind: 'resume', what: 'resumed' } as const;
-
-test('orders of a newer release are not taken for none: that cluster cannot be read, and no other is kept from it', async () => {
-  const database = openDatabase(':memory:');
-  const rulebook = new SqliteRulebook({ database });
-  await rulebook.changeOrders(prod, { revision: 0, holds: [] }, { holds: [] }, entry);
-  database.exec("UPDATE objects SET json = json_set(json, '$.status.orders.freeze', json('true'))");
-  await assert.rejects(rulebook.read(prod), {
-    name: 'StoreError',
-    message: /rules of cluster prod cannot be read .*freeze.*newer release/,
-  });
-  assert.deepEqual([...(await rulebook.readAll([prod, test1])).keys()], [test1]);
-  database.close();
-});
 
 test('entries of the audit go when their time is over', async () => {
   const database = openDatabase(':memory:');

@@ -14,7 +14,6 @@ import { tolerating } from '#test/unit/eviction/builders.ts';
 import type { DrivenTimers } from '#test/world/driven-timers.ts';
 import { enforced } from '#test/world/enforced-rules.ts';
 import { CALM, FakeApiServers, type Weather } from '#test/world/fake-api-servers.ts';
-import { FakeCluster } from '#test/world/fake-cluster.ts';
 import { ToldCluster } from '#test/world/told-cluster.ts';
 
 const SECOND = 1000;
@@ -53,24 +52,6 @@ export async function followHistory(seed: number, time: DrivenTimers): Promise<F
   }
 }
 
-/** A cluster whose nodes and pods are followed through several servers. */
-class ServedCluster extends FakeCluster {
-  readonly servers: FakeApiServers;
-
-  constructor(servers: FakeApiServers) {
-    super(systemClock);
-    this.servers = servers;
-  }
-
-  override get nodes() {
-    return this.servers.nodes;
-  }
-
-  override get pods() {
-    return this.servers.pods;
-  }
-}
-
 class History {
   readonly #random: SeededRandom;
   readonly #time: DrivenTimers;
@@ -100,8 +81,7 @@ class History {
     // Few nodes share a watch only where other clusters have taken nearly all.
     if (!crowded && random.chance(0.5))
       for (let left = 1_000; left > random.between(0, 3); left--) limits.takeWatch();
-    const cluster = new ServedCluster(this.#servers);
-    this.#watch = new ClusterWatch(clusterName('c'), cluster, this.#view, {
+    this.#watch = new ClusterWatch(clusterName('c'), this.#servers, this.#view, {
       store: {
         async *taintedNodes() {
           if (random.chance(0.1)) throw new Error('the table is throttled');

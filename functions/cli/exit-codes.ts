@@ -6,6 +6,8 @@ export const EXIT = {
   failed: 1,
   /** It was shown, and something in it breaks or needs somebody: of doctor, lint, status and what-if. */
   needsYou: 2,
+  /** It was shown, and not all of it is known: of status and pending. As sysexits(3) calls what is unavailable. */
+  cannotKnow: 69,
   /** The command line cannot be read. As sysexits(3) has it. */
   usage: 64,
 } as const;
@@ -18,6 +20,7 @@ Exit codes:
   ${EXIT.fine}   done, or shown
   ${EXIT.failed}   it could not be done; standard error says why
   ${EXIT.needsYou}   shown, and something breaks or needs you: doctor, lint, status, what-if
+  ${EXIT.cannotKnow}  shown as far as it is known, and something cannot be known now: status
   ${EXIT.usage}  the command line cannot be read
 
 Output is coloured on a terminal; NO_COLOR and FORCE_COLOR say otherwise.`;

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import type { ServiceClusterView } from '#functions/local/service-view.ts';
 import { clusterOrAll } from '#functions/operator/fleet.ts';
 import { look } from '#functions/operator/look.ts';
 import type { Need } from '#functions/operator/needs.ts';
@@ -8,6 +9,7 @@ import {
   type RelayStatus,
   statusOf,
 } from '#functions/operator/status.ts';
+import type { Fault } from '#shared/clusters/fault.ts';
 import { LEASE_TTL_MS } from '#shared/clusters/lease.ts';
 import type { EpochMs } from '#shared/eviction/identity.ts';
 import { timeText } from '#shared/time/time-text.ts';
@@ -33,7 +35,9 @@ const SILENT_MS = 3 * LEASE_TTL_MS;
 export function addStatusCommand(program: Command, deps: CliDeps): void {
   const command = program
     .command('status')
-    .description('shows how clusters do and what needs you; ends with 2 when something does')
+    .description(
+      'shows how clusters do and what needs you; ends with 2 when something does, with 69 when that cannot be known',
+    )
     .argument('[cluster]', 'its name (default: all clusters)')
     .addOption(outputOption());
   withExamples(
@@ -51,6 +55,7 @@ export function addStatusCommand(program: Command, deps: CliDeps): void {
         }),
       );
       if (status.needs.length > 0) deps.exitWith(EXIT.needsYou);
+      else if (status.unknown.length > 0) deps.exitWith(EXIT.cannotKnow);
     }),
   );
 }
@@ -76,7 +81,9 @@ function statusText(status: FleetStatus, wide: boolean, paint: Paint): string {
   const lines = linesText(facts.map(([name, text]) => `${`${name}:`.padEnd(14)} ${text}`));
   const found =
     needs.length === 0
-      ? `${paint('green', 'Nothing needs you.')}\n`
+      ? unknown.length === 0
+        ? `${paint('green', 'Nothing needs you.')}\n`
+        : `${paint('yellow', 'Whether something needs you is not known.')}\n`
       : linesText([
           paint('bold', 'Needs you'),
           ...needs.map((need) => `  ${paint('red', '!')} ${needText(need)}`),
@@ -122,9 +129,9 @@ function columnsAt(at: EpochMs, paint: Paint): readonly Column<ClusterStatus>[] 
     { head: 'BUILT-IN', of: ({ builtIn }) => bad(builtIn?.state ?? '?', builtIn?.state === 'on') },
     {
       head: 'HEARD',
-      of: ({ mode, hearing, heardAt }) =>
+      of: ({ hearing, heardAt }) =>
         heardAt === undefined
-          ? mode === undefined
+          ? hearing === undefined
             ? '?'
             : bad('never', true)
           : bad(`${spanText(Math.max(0, at - heardAt))} ago`, hearing !== 'live'),
@@ -174,19 +181,27 @@ function statusJson({ at, clusters, relays, stop, needs, ...status }: FleetStatu
     needs: needs.map(({ since, ...need }) => ({ ...need, ...momentsJson({ since }) })),
     ...(stop ? { stop: actJson(stop) } : {}),
     relays: relays.map(({ renewedAt, ...relay }) => ({ ...relay, renewedAt: timeText(renewedAt) })),
-    clusters: clusters.map(({ heardAt, nextAt, pausedUntil, trips, holds, stop: own, service, ...rest }) => ({
-      ...rest,
-      ...momentsJson({ heardAt, nextAt, pausedUntil }),
-      ...(heardAt === undefined ? {} : { lagMs: Math.max(0, at - heardAt) }),
-      ...(service
-        ? { service: { ...service, ...momentsJson({ heardAt: service.heardAt, since: service.since }) } }
-        : {}),
-      ...(trips ? { trips: trips.map((trip) => ({ ...trip, trippedAt: timeText(trip.trippedAt) })) } : {}),
-      ...(holds ? { holds: holds.map(actJson) } : {}),
-      ...(own ? { stop: actJson(own) } : {}),
-    })),
+    clusters: clusters.map(
+      ({ heardAt, nextAt, pausedUntil, trips, holds, renewedAt, faults, stop: own, service, ...rest }) => ({
+        ...rest,
+        ...momentsJson({ heardAt, renewedAt, nextAt, pausedUntil }),
+        ...(heardAt === undefined ? {} : { lagMs: Math.max(0, at - heardAt) }),
+        ...(service ? { service: serviceJson(service) } : {}),
+        ...(trips ? { trips: trips.map((trip) => ({ ...trip, trippedAt: timeText(trip.trippedAt) })) } : {}),
+        ...(faults ? { faults: faults.map(faultJson) } : {}),
+        ...(holds ? { holds: holds.map(actJson) } : {}),
+        ...(own ? { stop: actJson(own) } : {}),
+      }),
+    ),
   };
 }
+
+const faultJson = (fault: Fault): object => ({ ...fault, since: timeText(fault.since) });
+
+const serviceJson = ({ faults: _faults, ...service }: ServiceClusterView): object => ({
+  ...service,
+  ...momentsJson({ heardAt: service.heardAt, since: service.since }),
+});
 
 const actJson = <Act extends { readonly at: EpochMs; readonly until?: EpochMs }>(act: Act): object => ({
   ...act,

@@ -76,7 +76,7 @@ export class FleetView {
   async #read(): Promise<Seen> {
     const { clock, maxAgeMs } = this.#deps;
     const at = clock.now();
-    const found = await seenOf(this.#deps, at);
+    const found = await seenOf(this.#deps, at, this.#seen);
     const before = this.#seen;
     const delta = changes(before, found.pending, at);
     const seen = { ...found, version: delta.version };
@@ -107,9 +107,10 @@ function changes(before: Seen | undefined, pending: readonly PendingSeen[], at: 
 async function seenOf(
   { fleet, builtIn, matching, clock }: FleetViewDeps,
   at: EpochMs,
+  before: Seen | undefined,
 ): Promise<Omit<Seen, 'version'>> {
   const live = (cluster: ClusterName) => ({ builtIn: builtIn(cluster) });
-  const found = await view(fleet, await fleet.clusters(), live, { clock });
+  const found = await view(fleet, await fleet.clusters(), live, { clock, before });
   const pending = found.clusters.flatMap(({ rulings, pending: ofCluster }) =>
     ofCluster.map((each): PendingSeen => ({ ...each, row: rowOf(each, rulings, at) })),
   );

@@ -84,7 +84,7 @@ async function run(options: StartOptions): Promise<void> {
       import('#functions/operator/local-fleet.ts'),
       import('#functions/console/fleet-api.ts'),
     ]);
-    fleet ??= localFleet(state.path, systemClock);
+    fleet ??= { ...localFleet(state.path, systemClock), service: async () => service.view() };
     return fleetApi({ fleet, matching, demo: demo?.byClick, clock: systemClock, log });
   });
   let console: Console | undefined;

@@ -1,4 +1,5 @@
 import pMap from 'p-map';
+import type { ServiceView } from '#functions/local/service-view.ts';
 import type { ClusterRegistry } from '#shared/clusters/registry.ts';
 import type { Rulings } from '#shared/clusters/rulebook.ts';
 import { errorMessage } from '#shared/error-message.ts';
@@ -28,7 +29,9 @@ import { builtInOf } from './built-in.ts';
 import { bad, type Finding, ok, type Told, warn } from './finding.ts';
 import type { ContextFleet, Fleet } from './fleet.ts';
 import type { LiveCluster } from './live-cluster.ts';
-import { hearingOf } from './needs.ts';
+import { view } from './look.ts';
+import { isOfRelay, type Need } from './needs.ts';
+import { type FleetStatus, statusOf } from './status.ts';
 import { type TakeoverState, takeoverState } from './takeover/state.ts';
 import { takeoverFindings, type Wanted } from './takeover-findings.ts';
 
@@ -53,12 +56,17 @@ export async function examine(
   clusters: readonly ClusterName[],
   { clock, progress }: DoctorDeps,
 ): Promise<readonly Finding[]> {
-  const ofFleet = fleet.kind === 'context' ? [] : await examineFleet(fleet, clock);
+  const seen = fleet.kind === 'context' ? undefined : await view(fleet, clusters, () => ({}), { clock });
+  const status = seen && statusOf(seen);
+  const ofFleet =
+    fleet.kind === 'context'
+      ? []
+      : [...(await examineFleet(fleet, clock)), ...(status ? processFindings(status, seen.service) : [])];
   let done = 0;
   const ofClusters = await pMap(
     clusters,
     async (cluster) => {
-      const found = await examineCluster(fleet, cluster, clock);
+      const found = await examineCluster(fleet, cluster, status, clock);
       done += 1;
       progress(`Clusters looked at: ${done} of ${clusters.length}`);
       return found.map((finding): Finding => ({ cluster, ...finding }));
@@ -77,7 +85,6 @@ async function examineFleet(fleet: Fleet, clock: Clock): Promise<readonly Told[]
       return [ok('store', `The ${fleet.where} answers within ${clock.now() - askedAt} ms.`)];
     }),
     fleet.registry ? examineRegistry(fleet.registry) : [],
-    fleet.kind === 'local' ? examineProcess(fleet) : [],
     looked('identity', 'check your credentials', async () => {
       await fleet.operator();
       return [ok('identity', 'It is known who you are, as the audit has to.')];
@@ -146,29 +153,28 @@ async function examineAccount(account: Account, fleet: Fleet): Promise<readonly 
   return groups.flat();
 }
 
-const examineProcess = (fleet: Fleet): Promise<readonly Told[]> =>
-  looked('process', 'start it anew', async () => {
-    const service = await fleet.service();
-    if (!service) {
-      return [
-        warn(
-          'process',
-          'No npm start runs on this state directory, so nothing is noticed or evicted; timers are kept.',
-          'Start it with npm start.',
-        ),
-      ];
-    }
-    const runs = ok('process', `It runs since ${new Date(service.startedAt).toISOString()}.`);
-    if (service.version === VERSION) return [runs, ok('versions', `It is ${VERSION}, as this command is.`)];
-    return [
-      runs,
-      warn(
-        'versions',
-        `It is ${service.version}, and this command ${VERSION}.`,
-        'Restart it, or use the command of its release.',
-      ),
-    ];
-  });
+/** Of the one process; a deployment has none. */
+function processFindings(
+  { process, needs, unknown }: FleetStatus,
+  service: ServiceView | undefined,
+): readonly Told[] {
+  if (process === undefined) return [];
+  if (!service) {
+    const down = needs.filter(({ kind }) => kind === 'not-running' || kind === 'frozen');
+    const silent = warn('process', unknown.join(' '), 'Ask again in some seconds.');
+    return down.length === 0 ? [silent] : down.map((need) => needFinding('process', need));
+  }
+  const { version, startedAt } = service;
+  const runs = ok('process', `It runs since ${new Date(startedAt).toISOString()}.`);
+  if (version === VERSION) return [runs, ok('versions', `It is ${VERSION}, as this command is.`)];
+  const says = `It is ${version}, and this command ${VERSION}.`;
+  return [runs, warn('versions', says, 'Restart it, or use the command of its release.')];
+}
+
+const needFinding = (what: Told['what'], { text, remedy }: Need): Told => ({
+  ...{ what, verdict: 'bad', says: text },
+  ...(remedy === undefined ? {} : { fix: remedy }),
+});
 
 function queueFindings(backlog: ReadonlyMap<string, number> | undefined): readonly Told[] {
   if (!backlog) return [];
@@ -197,6 +203,7 @@ function deadLetterFindings(counts: ReadonlyMap<string, number>): readonly Told[
 async function examineCluster(
   fleet: Fleet | ContextFleet,
   cluster: ClusterName,
+  status: FleetStatus | undefined,
   clock: Clock,
 ): Promise<readonly Told[]> {
   const known = fleet.kind === 'context' ? undefined : await fleet.rulebook.read(cluster).catch(errorMessage);
@@ -205,7 +212,7 @@ async function examineCluster(
     ...(typeof known === 'string'
       ? [bad('store', known, 'Upgrade this command, or apply its policy anew.')]
       : []),
-    ...(fleet.kind === 'context' ? [] : await relayFindings(fleet, cluster, clock)),
+    ...(status ? relayFindings(status, cluster) : []),
     ...(await looked('reach', 'Check its address, your credentials and the network', async () => {
       const agent = fleet.kind === 'context' ? undefined : await agentIn(fleet, cluster);
       return agent === undefined ? examineLive(fleet, cluster, rulings, clock) : [notEntered(agent)];
@@ -225,49 +232,18 @@ const notEntered = (agent: string): Told =>
     `Agent ${agent} runs in it, and nobody enters it from outside: doctor --context looks into it.`,
   );
 
-const relayFindings = (fleet: Fleet, cluster: ClusterName, clock: Clock): Promise<readonly Told[]> =>
-  looked('relay', 'check your rights', async () => {
-    const [lease, service] = await Promise.all([fleet.leases.look(cluster), fleet.service()]);
-    const view = service?.clusters[cluster];
-    if (view?.state === 'refused') {
-      return [
-        bad(
-          'relay',
-          `It does not let the service in: ${view.why ?? ''}`,
-          'Give its credentials what is missing.',
-        ),
-      ];
-    }
-    const heardAt = view?.heardAt ?? lease?.heardAt;
-    if (heardAt === undefined) {
-      return [
-        bad(
-          'relay',
-          'No relay ever heard from it.',
-          'Look whether a relay runs, and at its log: relay.watch-failed says why it hears nothing.',
-        ),
-      ];
-    }
-    const lagMs = clock.now() - heardAt;
-    if (hearingOf(heardAt, clock.now()) === 'live') {
-      const heard = `It was heard ${Math.round(lagMs / 1000)} s ago`;
-      if (!(view?.breakerOpen ?? lease?.breakerOpen)) return [ok('relay', `${heard}.`)];
-      return [
-        warn(
-          'relay',
-          `${heard}, and does not answer now: it is asked again every few seconds.`,
-          'Look at its API server, and at the network between it and the relay; timers go on.',
-        ),
-      ];
-    }
-    return [
-      bad(
-        'relay',
-        `It was last heard ${Math.round(lagMs / 1000)} s ago; ${lease?.holder === undefined ? 'nobody speaks for it' : `${lease.holder} speaks for it`}.`,
-        'Look whether a relay runs, and at its log: relay.watch-failed says why it hears nothing. Timers go on.',
-      ),
-    ];
-  });
+/** Of who speaks for a cluster; of a process that is down only that is said. */
+function relayFindings({ at, needs, clusters }: FleetStatus, cluster: ClusterName): readonly Told[] {
+  const { hearing, heardAt = at } = clusters.find((each) => each.cluster === cluster) ?? {};
+  const found = needs
+    .filter((need) => need.cluster === cluster && isOfRelay(need.kind))
+    .map((need): Told => {
+      const finding = needFinding('relay', need);
+      return need.kind === 'out-of-reach' ? { ...finding, verdict: 'warn' } : finding;
+    });
+  if (found.length > 0 || hearing !== 'live') return found;
+  return [ok('relay', `It was heard ${Math.round((at - heardAt) / 1000)} s ago.`)];
+}
 
 async function examineLive(
   fleet: Fleet | ContextFleet,

@@ -61,7 +61,7 @@ export interface Fleet extends Clusters {
   readonly account?: Account;
   /** How many messages each queue holds, about; `undefined`: nobody runs who could say it. */
   backlog(): Promise<ReadonlyMap<string, number> | undefined>;
-  /** What the one process says of itself that runs this fleet; `undefined`: none does. */
+  /** What the one process says of itself that runs this fleet; `undefined`: none does. Rejects with `FleetError` when it lives and does not answer. */
   service(): Promise<ServiceView | undefined>;
   /**
    * A new link to the console that this process serves itself; `undefined`: it serves none, or none runs. Absent where no process

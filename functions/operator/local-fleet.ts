@@ -7,7 +7,7 @@ import { consoleLinkSchema, type ServiceView, serviceViewSchema } from '#functio
 import { SqliteHistory } from '#functions/local/sqlite-history.ts';
 import { SqliteRulebook } from '#functions/local/sqlite-rulebook.ts';
 import { SqliteStore } from '#functions/local/sqlite-store.ts';
-import { STORE_FILE } from '#functions/local/state-directory.ts';
+import { isInUse, STORE_FILE } from '#functions/local/state-directory.ts';
 import { askSocket, SOCKET_FILE } from '#functions/local/state-socket.ts';
 import { localContextConnection } from '#shared/clusters/local-context-connection.ts';
 import { localUser } from '#shared/clusters/local-user.ts';
@@ -53,7 +53,9 @@ export function localFleet(
   const letters = new DeadLetters({ database, clock, log: logTo(() => undefined) });
   const service = async (): Promise<ServiceView | undefined> => {
     const answer = await askSocket(join(dir, SOCKET_FILE), '/service');
-    return answer === undefined ? undefined : serviceViewSchema.parse(answer);
+    if (answer !== undefined) return serviceViewSchema.parse(answer);
+    if (!isInUse(dir)) return undefined;
+    throw new FleetError(`The npm start that runs on ${dir} does not answer on its ${SOCKET_FILE}.`);
   };
   return {
     kind: 'local',

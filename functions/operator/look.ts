@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import pMap from 'p-map';
 import type { ServiceClusterView, ServiceView } from '#functions/local/service-view.ts';
-import type { LeaseRecord } from '#shared/clusters/lease.ts';
+import { isSameLease, LEASE_TTL_MS, type LeaseRecord } from '#shared/clusters/lease.ts';
 import type { Rulings } from '#shared/clusters/rulebook.ts';
 import type { StuckPod } from '#shared/clusters/stuck.ts';
 import { errorMessage } from '#shared/error-message.ts';
@@ -23,13 +23,18 @@ const PARALLEL_NODES = 16;
 /** A cluster that does not say by then whether its built-in controller runs is not waited for. */
 const LIVE_MS = 5_000;
 
+/** Who lives renews a lease within this, three seconds and the time to write it. */
+const RENEWED_WITHIN_MS = 4_000;
+
 /** What is known of a fleet at one moment, and nothing that is concluded from it. */
 export interface Snapshot {
   readonly at: EpochMs;
   readonly kind: Fleet['kind'] | ContextFleet['kind'];
   /** For people: which fleet. */
   readonly where: string;
-  /** What the one process says of itself that runs this fleet; absent: none runs, does not say it, or it is none of one process. */
+  /** Whether the one process answers that runs this fleet; `silent`: it lives, and does not. Absent: there is none, as there are relays. */
+  readonly process?: 'answers' | 'silent' | 'none';
+  /** What it says of itself. */
   readonly service?: ServiceView;
   /** The release of a deployment's functions. */
   readonly functions?: string;
@@ -49,6 +54,8 @@ export interface ClusterLook {
   readonly error?: string;
   readonly rulings?: Rulings;
   readonly lease?: LeaseRecord;
+  /** When its holder took or last renewed that, by the clock of who looks. */
+  readonly renewedAt?: EpochMs;
   /** As the process says that runs it. */
   readonly service?: ServiceClusterView;
   /** As it says itself. */
@@ -82,6 +89,8 @@ export type ViewedFleet = Pick<
 export interface LookDeps {
   readonly clock: Clock;
   readonly progress?: (text?: string) => void;
+  /** What was seen before: a lease that has changed since is alive, whatever clocks say. */
+  readonly before?: Snapshot | undefined;
 }
 
 /** All that is known of a fleet and of these clusters. What cannot be found out of one keeps nothing of the others back. */
@@ -112,18 +121,24 @@ export async function view(
   fleet: ViewedFleet,
   clusters: readonly ClusterName[],
   live: (cluster: ClusterName) => LiveFacts | Promise<LiveFacts>,
-  { clock, progress = () => undefined }: LookDeps,
+  deps: LookDeps,
 ): Promise<Snapshot> {
+  const { clock, progress = () => undefined } = deps;
+  // What is slow to answer makes nothing else old.
+  const at = clock.now();
   const { unknown, orUnknown } = asking();
-  const [service, fleetStop] = await Promise.all([
-    orUnknown(fleet.service()),
-    orUnknown(fleet.rulebook.fleetStop()),
-  ]);
+  let silent = false;
+  const asked = fleet.service().catch((error: unknown) => {
+    silent = true;
+    throw error;
+  });
+  const [service, fleetStop] = await Promise.all([orUnknown(asked), orUnknown(fleet.rulebook.fleetStop())]);
+  const process = silent ? 'silent' : service ? 'answers' : 'none';
   let done = 0;
   const found = await pMap(
     clusters,
     async (cluster) => {
-      const [read, facts] = await Promise.all([readCluster(fleet, cluster, clock), live(cluster)]);
+      const [read, facts] = await Promise.all([readCluster(fleet, cluster, deps), live(cluster)]);
       done += 1;
       progress(`Clusters asked: ${done} of ${clusters.length}`);
       const said = service?.clusters[cluster];
@@ -133,7 +148,8 @@ export async function view(
   );
   progress();
   return {
-    ...{ at: clock.now(), kind: fleet.kind, where: fleet.where, clusters: found, unknown },
+    ...{ at, kind: fleet.kind, where: fleet.where, clusters: found, unknown },
+    ...(fleet.kind === 'local' ? { process } : {}),
     ...(service ? { service } : {}),
     ...(fleetStop ? { fleetStop } : {}),
   };
@@ -153,25 +169,45 @@ function asking() {
 async function readCluster(
   fleet: ViewedFleet,
   cluster: ClusterName,
-  clock: Clock,
+  deps: LookDeps,
 ): Promise<Omit<ClusterLook, 'live' | 'service'>> {
   try {
     const [rulings, lease, stuck, tainted] = await Promise.all([
       fleet.rulebook.read(cluster),
-      fleet.leases.look(cluster),
+      leaseOf(fleet, cluster, deps),
       fleet.leases.stuck(cluster),
       Array.fromAsync(fleet.store.taintedNodes(cluster)),
     ]);
-    const pending = await pMap(tainted, (on) => readNode(fleet, cluster, on, clock.now()), {
+    const pending = await pMap(tainted, (on) => readNode(fleet, cluster, on, deps.clock.now()), {
       concurrency: PARALLEL_NODES,
     });
-    return {
-      ...{ cluster, rulings, stuck, tainted, pending: pending.flat().sort(firstDue) },
-      ...(lease ? { lease } : {}),
-    };
+    return { cluster, rulings, ...lease, stuck, tainted, pending: pending.flat().sort(firstDue) };
   } catch (error) {
     return { cluster, error: errorMessage(error), pending: [] };
   }
+}
+
+/** One that seems to be old is looked at twice: the clock of its holder may be behind. */
+async function leaseOf(
+  { kind, leases }: ViewedFleet,
+  cluster: ClusterName,
+  { clock, before }: LookDeps,
+): Promise<Pick<ClusterLook, 'lease' | 'renewedAt'>> {
+  const lease = await leases.look(cluster);
+  if (!lease) return {};
+  const seen = before?.clusters.find((each) => each.cluster === cluster);
+  if (seen?.renewedAt !== undefined && isSameLease(seen.lease, lease))
+    return { lease, renewedAt: seen.renewedAt };
+  const now = clock.now();
+  const renewedAt = Math.min(lease.renewedAt, now);
+  const isOld = lease.holder !== undefined && now - renewedAt > LEASE_TTL_MS;
+  if (!isOld || kind === 'local') return { lease, renewedAt };
+  if (seen?.lease) return { lease, renewedAt: now };
+  await pause(RENEWED_WITHIN_MS);
+  const again = await leases.look(cluster);
+  return !again || isSameLease(lease, again)
+    ? { lease, renewedAt }
+    : { lease: again, renewedAt: clock.now() };
 }
 
 async function readNode(

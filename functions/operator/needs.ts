@@ -1,5 +1,6 @@
 import type { ServiceClusterView } from '#functions/local/service-view.ts';
-import { DEAF_AFTER_MS } from '#shared/clusters/lease.ts';
+import { FAULT_TYPES, type Fault, type FaultType } from '#shared/clusters/fault.ts';
+import { DEAF_AFTER_MS, LEASE_TTL_MS } from '#shared/clusters/lease.ts';
 import { tripText } from '#shared/eviction/guard.ts';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import type { Stop, Trip } from '#shared/eviction/policy.ts';
@@ -13,9 +14,13 @@ const LATE_MS = 60_000;
 /** The most urgent first. */
 const KINDS = [
   'unreadable',
+  'not-running',
+  'frozen',
   'refused',
   'guard-tripped',
+  'lease-expired',
   'deaf',
+  ...FAULT_TYPES,
   'out-of-reach',
   'late',
   'given-up',
@@ -36,8 +41,8 @@ export interface Need {
   readonly remedy?: string;
 }
 
-/** Whether a relay hears a cluster: it did lately, not lately, or never. */
-export type Hearing = 'live' | 'deaf' | 'never';
+/** Whether a relay hears a cluster: it did lately, not lately, or never; `stale`: it did, and nobody says any more whether it does. */
+export type Hearing = 'live' | 'stale' | 'deaf' | 'never';
 
 /** Of a cluster, what tells whether it needs somebody. */
 export interface ClusterFacts {
@@ -49,6 +54,11 @@ export interface ClusterFacts {
   /** Who speaks for it; absent: nobody. */
   readonly holder?: string;
   readonly heardAt?: EpochMs;
+  readonly hearing?: Hearing;
+  /** When its lease was last renewed; absent: there never was one. */
+  readonly renewedAt?: EpochMs;
+  /** What who speaks for it finds wrong with it; absent: that is not known. */
+  readonly faults?: readonly Fault[];
   /** Whether the relay has stopped asking its API server for some seconds, because that does not answer. */
   readonly breakerOpen?: boolean;
   readonly trips?: readonly Trip[];
@@ -64,6 +74,8 @@ export interface ClusterFacts {
 export interface FleetFacts {
   readonly at: EpochMs;
   readonly clusters: readonly ClusterFacts[];
+  /** Whether the one process answers that runs the fleet; absent: there is none. */
+  readonly process?: 'answers' | 'silent' | 'none';
   /** Of all clusters together, and in force. */
   readonly stop?: Stop;
   /** How many there are, by their queue. */
@@ -71,10 +83,13 @@ export interface FleetFacts {
 }
 
 /** What of a fleet needs somebody; the most urgent first. */
-export function needsOf({ at, clusters, stop, deadLetters = {} }: FleetFacts): readonly Need[] {
+export function needsOf({ at, process, clusters, stop, deadLetters = {} }: FleetFacts): readonly Need[] {
+  const down = process && processNeeds(process, clusters, at);
   const dead = Object.entries(deadLetters).filter(([, count]) => count > 0);
   return [
-    ...clusters.flatMap((each) => needsOfCluster(each, at)),
+    ...(down ?? []),
+    // Of a process that is down, nothing that it said is so any more.
+    ...clusters.flatMap((each) => needsOfCluster(each, at, down === undefined)),
     ...dead.map(
       ([queue, count]): Need => ({
         kind: 'dead-letters',
@@ -95,7 +110,35 @@ export function needsOf({ at, clusters, stop, deadLetters = {} }: FleetFacts): r
   ].sort((a, b) => KINDS.indexOf(a.kind) - KINDS.indexOf(b.kind));
 }
 
-function needsOfCluster(facts: ClusterFacts, at: EpochMs): readonly Need[] {
+/** That the one process is dead or frozen; `undefined`: it answers, or renewed a lease a moment ago. */
+function processNeeds(
+  process: NonNullable<FleetFacts['process']>,
+  clusters: readonly ClusterFacts[],
+  at: EpochMs,
+): readonly Need[] | undefined {
+  const since = Math.max(0, ...clusters.map(({ renewedAt = 0 }) => renewedAt));
+  const renewed = since === 0 ? {} : { since };
+  const ago = since === 0 ? '' : ` It last renewed a lease ${durationText(at - since)} ago.`;
+  if (process === 'none') {
+    return [
+      {
+        ...{ kind: 'not-running', ...renewed },
+        text: `No npm start runs on this state directory: nothing is noticed, and nobody is evicted.${ago}`,
+        remedy: 'Start it again: countdowns are kept.',
+      },
+    ];
+  }
+  if (process === 'answers' || isRenewed(since, at)) return undefined;
+  return [
+    {
+      ...{ kind: 'frozen', ...renewed },
+      text: `The npm start that runs does not answer: it is frozen, overloaded, or just starting.${ago}`,
+      remedy: 'See whether somebody stopped it (kill -CONT lets it go on), or start it anew.',
+    },
+  ];
+}
+
+function needsOfCluster(facts: ClusterFacts, at: EpochMs, isSaid: boolean): readonly Need[] {
   const { cluster, error, service, trips = [], gaveUp = 0, stuck = 0, lateMs = 0, stop } = facts;
   const needs: Need[] = [];
   const need = (kind: Need['kind'], text: string, more: Pick<Need, 'since' | 'remedy'>) =>
@@ -106,8 +149,9 @@ function needsOfCluster(facts: ClusterFacts, at: EpochMs): readonly Need[] {
   }
   if (service?.state === 'refused') {
     need('refused', `It does not let the service in: ${service.why ?? 'see the log'}`, {});
-  } else if (service?.state !== 'syncing') {
-    needs.push(...hearingNeeds(facts, at));
+  } else if (isSaid) {
+    if (service?.state !== 'syncing') needs.push(...hearingNeeds(facts, at));
+    needs.push(...faultNeeds(facts));
   }
   for (const trip of trips) {
     need('guard-tripped', `The guard holds evictions: ${tripText(trip)}.`, {
@@ -141,29 +185,111 @@ function needsOfCluster(facts: ClusterFacts, at: EpochMs): readonly Need[] {
 }
 
 /** That nobody hears it, or that it does not answer, if so. */
-function hearingNeeds(
-  { cluster, heardAt, holder, service, breakerOpen = service?.breakerOpen }: ClusterFacts,
-  at: EpochMs,
-): readonly Need[] {
-  const hearing = hearingOf(heardAt, at);
+function hearingNeeds(facts: ClusterFacts, at: EpochMs): readonly Need[] {
+  const { cluster, hearing, heardAt, renewedAt, holder } = facts;
+  if (hearing === undefined) return [];
   if (hearing === 'live') {
     const text = 'Its API server does not answer: it is asked again every few seconds.';
-    const remedy = `If that lasts, taintward doctor ${cluster}.`;
-    return breakerOpen ? [{ kind: 'out-of-reach', cluster, text, remedy }] : [];
+    return isOutOfReach(facts) ? [{ kind: 'out-of-reach', cluster, text, remedy: LOOK_AT_SERVER }] : [];
   }
-  const who = holder === undefined ? 'nobody speaks for it' : `${holder} speaks for it`;
+  if (hearing === 'stale' || holder === undefined || !isRenewed(renewedAt, at)) {
+    const ago = renewedAt === undefined ? '' : ` for ${durationText(Math.max(0, at - renewedAt))}`;
+    const text =
+      holder === undefined
+        ? `Nobody speaks for it${ago}: what changes there is not noticed.`
+        : `${holder} has not renewed its lease${ago}, so it is dead, frozen or cut off: what changes there is not noticed.`;
+    const since = renewedAt === undefined ? {} : { since: renewedAt };
+    return [{ ...{ kind: 'lease-expired', cluster, text, ...since }, remedy: LOOK_AT_RELAY }];
+  }
   const text =
     hearing === 'never'
-      ? `No relay ever heard from it, and ${who}.`
-      : `No relay hears it, and ${who}: what changes there is not noticed.`;
-  return [
-    {
-      ...{ kind: 'deaf', cluster, text },
-      ...(heardAt === undefined ? {} : { since: heardAt }),
-      remedy: `Look whether the relay runs, and taintward doctor ${cluster}.`,
-    },
-  ];
+      ? `No relay ever heard from it, and ${holder} speaks for it.`
+      : `No relay hears it, and ${holder} speaks for it: what changes there is not noticed.`;
+  const since = heardAt === undefined ? {} : { since: heardAt };
+  return [{ ...{ kind: 'deaf', cluster, text, ...since }, remedy: LOOK_AT_RELAY }];
 }
+
+const LOOK_AT_SERVER = 'Look at its API server, and at the network to it; timers go on.';
+const LOOK_AT_RELAY =
+  'Look whether a relay runs, and at its log: relay.watch-failed says why it hears nothing. Timers go on.';
+const GRANT = 'Give its credentials what is missing: taintward doctor says which rights they need.';
+
+const isOutOfReach = ({ service, breakerOpen = service?.breakerOpen }: ClusterFacts): boolean =>
+  breakerOpen === true;
+
+/** What who speaks for it finds wrong with it. An API server that does not answer is told of once. */
+function faultNeeds(facts: ClusterFacts): readonly Need[] {
+  const { cluster, faults = [] } = facts;
+  return faults
+    .filter(({ type, status }) => status !== undefined || !isUnread(type) || !isOutOfReach(facts))
+    .map((fault): Need => {
+      const { type, since } = fault;
+      return { kind: type, cluster, since, ...faultTexts(fault, cluster) };
+    });
+}
+
+const isUnread = (type: FaultType): boolean => type === 'list-failing' || type === 'watch-failing';
+
+function faultTexts({ type, error, resource, status, count }: Fault, cluster: ClusterName) {
+  const because = error.replace(/[.…]?$/, '.');
+  const read = resource ?? 'cluster';
+  switch (type) {
+    case 'list-failing':
+    case 'watch-failing': {
+      const remedy = status === 401 || status === 403 ? GRANT : LOOK_AT_SERVER;
+      return {
+        text: `Its ${read} cannot be ${type === 'list-failing' ? 'listed' : 'watched'}: ${because}`,
+        remedy,
+      };
+    }
+    case 'store-failing':
+      return {
+        text: `What is decided cannot be stored: ${because}`,
+        remedy: 'Mend that: nothing is evicted until it can.',
+      };
+    case 'queue-failing':
+      return {
+        text: `What changes there cannot be sent: ${because}`,
+        remedy: 'Look at its queues, and the rights to them.',
+      };
+    case 'guard-unsaved':
+      return {
+        text: `What the guard holds cannot be saved: ${because}`,
+        remedy: 'Look at the store, and the rights to it.',
+      };
+    case 'heartbeat-suspended':
+      return {
+        text: `The heartbeat of its takeover is not renewed, so the built-in controller is about to evict: ${because}`,
+        remedy: `taintward takeover status ${cluster} says more.`,
+      };
+    case 'no-eviction-controller':
+      return {
+        text: `Nobody evicts: ${because}`,
+        remedy: 'taintward policy apply one of the mode enforce, unless that is meant.',
+      };
+    case 'built-in-evicts':
+      return {
+        text: `${because}${count === undefined ? '' : ` So far: ${count}.`}`,
+        remedy: `taintward takeover apply ${cluster} where it cannot be switched off.`,
+      };
+    case 'conflicting-installation':
+      return { text: because };
+    default:
+      return type satisfies never;
+  }
+}
+
+/** Whether it says how the relay of a cluster does, rather than what waits there. */
+export const isOfRelay = (kind: Need['kind']): boolean => OF_RELAY.includes(kind);
+
+const OF_RELAY: readonly Need['kind'][] = [
+  ...(['refused', 'lease-expired', 'deaf', 'out-of-reach'] as const),
+  ...FAULT_TYPES,
+];
+
+/** Whether a lease that was renewed then is held now. */
+export const isRenewed = (renewedAt: EpochMs | undefined, at: EpochMs): boolean =>
+  renewedAt !== undefined && at - renewedAt <= LEASE_TTL_MS;
 
 /** Whether what was last heard at `heardAt` is heard `at`. */
 export const hearingOf = (heardAt: EpochMs | undefined, at: EpochMs): Hearing =>

@@ -1,4 +1,5 @@
 import type { ServiceClusterView } from '#functions/local/service-view.ts';
+import type { Fault } from '#shared/clusters/fault.ts';
 import type { Rulings } from '#shared/clusters/rulebook.ts';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import { isOn, modeOf } from '#shared/eviction/in-force.ts';
@@ -6,7 +7,7 @@ import { DEFAULT_POLICY, type Hold, type Mode, type Stop, type Trip } from '#sha
 import type { BuiltIn } from '#shared/explain/built-in.ts';
 import { VERSION } from '#shared/version.ts';
 import type { ClusterLook, Snapshot } from './look.ts';
-import { type Hearing, hearingOf, latenessOf, type Need, needsOf } from './needs.ts';
+import { type Hearing, hearingOf, isRenewed, latenessOf, type Need, needsOf } from './needs.ts';
 import { type PendingStanding, STANDINGS, standingOf } from './standing.ts';
 
 /** How a fleet does; moments are epoch milliseconds. */
@@ -25,6 +26,8 @@ export interface FleetStatus {
   };
   /** Who speaks for at least one of the clusters. */
   readonly relays: readonly RelayStatus[];
+  /** Whether the one process answers that runs the fleet; absent: there is none. */
+  readonly process?: Snapshot['process'];
   /** Of all clusters together. */
   readonly stop?: Stop;
   readonly clusters: readonly ClusterStatus[];
@@ -62,6 +65,10 @@ export interface ClusterStatus {
   readonly kubernetes?: string;
   /** Who speaks for it; absent: nobody. */
   readonly holder?: string;
+  /** When its lease was last renewed. */
+  readonly renewedAt?: EpochMs;
+  /** What who speaks for it finds wrong with it; absent: that is not known. */
+  readonly faults?: readonly Fault[];
   /**
    * Whether the process that speaks for it has stopped asking its API server for some seconds, because that does not answer;
    * absent: nobody says it.
@@ -69,7 +76,7 @@ export interface ClusterStatus {
   readonly breakerOpen?: boolean;
   /** When a relay last heard from it. */
   readonly heardAt?: EpochMs;
-  /** Absent: nobody asked whom it concerns. */
+  /** Absent: nobody says it yet. */
   readonly hearing?: Hearing;
   /** As the process says that runs it. */
   readonly service?: ServiceClusterView;
@@ -97,10 +104,8 @@ export interface ClusterStatus {
 
 /** How a fleet does by what was seen of it. */
 export function statusOf(seen: Snapshot): FleetStatus {
-  const { at, kind, where, service, functions, deadLetters, backlog, fleetStop } = seen;
-  const runs: readonly string[] =
-    kind === 'local' && !service ? ['No npm start runs on this state directory now.'] : [];
-  const clusters = seen.clusters.map((each) => clusterStatus(each, at));
+  const { at, kind, where, process, service, functions, deadLetters, backlog, fleetStop } = seen;
+  const clusters = seen.clusters.map((each) => clusterStatus(each, seen));
   const relays = relaysOf(seen.clusters);
   const releases = [...new Set(relays.flatMap(({ version }) => version ?? []))];
   const status = {
@@ -114,11 +119,12 @@ export function statusOf(seen: Snapshot): FleetStatus {
       ...(kind === 'local' || releases.length === 0 ? {} : { relays: releases }),
     },
     relays,
+    ...(process === undefined ? {} : { process }),
     ...(fleetStop && isOn(fleetStop.until, at) ? { stop: fleetStop } : {}),
     clusters,
     ...(deadLetters ? { deadLetters: Object.fromEntries(deadLetters) } : {}),
     ...(backlog ? { backlog: Object.fromEntries(backlog) } : {}),
-    unknown: [...runs, ...seen.unknown],
+    unknown: [...seen.unknown, ...seen.clusters.flatMap((each) => unreported(each, seen))],
   };
   const asked = kind === 'context' ? clusters.filter(({ error }) => error !== undefined) : clusters;
   return { ...status, needs: needsOf({ ...status, clusters: asked }) };
@@ -126,9 +132,10 @@ export function statusOf(seen: Snapshot): FleetStatus {
 
 /** Who holds the leases of these clusters, by name. */
 function relaysOf(clusters: readonly ClusterLook[]): readonly RelayStatus[] {
-  const leases = clusters.flatMap(({ lease, service }) =>
-    lease ? [{ ...lease, nodes: nodesOf({ lease, service }) ?? 0 }] : [],
-  );
+  const leases = clusters.flatMap((each) => {
+    const { lease, renewedAt = 0 } = each;
+    return lease ? [{ ...lease, renewedAt, nodes: nodesOf(each) ?? 0 }] : [];
+  });
   return [...Map.groupBy(leases, ({ holder }) => holder)]
     .flatMap(([holder, held]): readonly RelayStatus[] => {
       if (holder === undefined) return [];
@@ -146,23 +153,45 @@ function relaysOf(clusters: readonly ClusterLook[]): readonly RelayStatus[] {
     .sort((a, b) => (a.holder < b.holder ? -1 : 1));
 }
 
-const nodesOf = ({
-  lease,
-  service,
-}: {
-  readonly lease?: ClusterLook['lease'];
-  readonly service: ClusterLook['service'];
-}): number | undefined => (service?.state === 'live' ? service.nodes : lease?.nodes);
+const nodesOf = ({ lease, service }: ClusterLook): number | undefined =>
+  service?.state === 'live' ? service.nodes : lease?.nodes;
 
-function clusterStatus(seen: ClusterLook, at: EpochMs): ClusterStatus {
-  const { cluster, error, rulings, lease, service, live, tainted, pending, stuck } = seen;
+/** Whether who speaks for a cluster says how it does, as of now. */
+const isCurrent = ({ service, lease, renewedAt }: ClusterLook, { process, at }: Snapshot): boolean =>
+  service !== undefined || (process !== 'none' && lease?.holder !== undefined && isRenewed(renewedAt, at));
+
+const faultsOf = (each: ClusterLook, seen: Snapshot): readonly Fault[] | undefined =>
+  isCurrent(each, seen) ? (each.service ?? each.lease)?.faults : undefined;
+
+/** Whether who speaks for it has just taken its lease, and is about to say how it does. */
+const isNew = (each: ClusterLook, seen: Snapshot): boolean =>
+  each.service === undefined && each.lease?.renewals === 0 && isCurrent(each, seen);
+
+/** That its relay does not say yet how it does, or says nothing of faults, as older releases do. */
+function unreported(each: ClusterLook, seen: Snapshot): readonly string[] {
+  const { cluster, lease } = each;
+  if (isNew(each, seen))
+    return [`How cluster ${cluster} does is not known yet: its relay has just taken its lease.`];
+  if (!lease || !isCurrent(each, seen) || faultsOf(each, seen)) return [];
+  const release = lease.version ?? 'unknown';
+  return [`What is wrong with cluster ${cluster} its relay of release ${release} does not report.`];
+}
+
+function clusterStatus(each: ClusterLook, seen: Snapshot): ClusterStatus {
+  const { at } = seen;
+  const { cluster, error, rulings, lease, renewedAt, service, live, tainted, pending, stuck } = each;
   if (error !== undefined) return { cluster, error };
   if (!rulings || !tainted || !stuck) return { cluster, ...live };
   const heardAt = service?.heardAt ?? lease?.heardAt;
-  const breakerOpen = service?.breakerOpen ?? lease?.breakerOpen;
-  const nodes = nodesOf({ lease, service });
+  const breakerOpen = (service ?? (isCurrent(each, seen) ? lease : undefined))?.breakerOpen;
+  const nodes = nodesOf(each);
+  const hearing = heardAt === undefined && isNew(each, seen) ? undefined : hearingOf(heardAt, at);
+  const faults = faultsOf(each, seen);
   const records = pending.map(({ record }) => record);
-  const standings = Object.fromEntries(STANDINGS.map((each) => [each, 0])) as Record<PendingStanding, number>;
+  const standings = Object.fromEntries(STANDINGS.map((standing) => [standing, 0])) as Record<
+    PendingStanding,
+    number
+  >;
   for (const record of records) standings[standingOf(record, rulings, at).standing]++;
   const next = records.map(({ fireAt }) => fireAt).find((fireAt) => fireAt > at);
   return {
@@ -171,7 +200,9 @@ function clusterStatus(seen: ClusterLook, at: EpochMs): ClusterStatus {
     ...live,
     ...(lease?.holder === undefined ? {} : { holder: lease.holder }),
     ...(heardAt === undefined ? {} : { heardAt }),
-    hearing: hearingOf(heardAt, at),
+    ...(renewedAt === undefined ? {} : { renewedAt }),
+    ...(hearing ? { hearing: hearing === 'live' && !isCurrent(each, seen) ? 'stale' : hearing } : {}),
+    ...(faults ? { faults } : {}),
     ...(breakerOpen === undefined ? {} : { breakerOpen }),
     ...(service ? { service } : {}),
     ...(nodes === undefined ? {} : { nodes }),

@@ -319,13 +319,27 @@ test('a process of another release than this command is told of', async (t) => {
 });
 
 test('a cluster that does not answer its relay is told of before it counts as deaf', async (t) => {
+  const { fleet, leases, findings } = examined(t, {});
+  const lease = await leases.take(prod, undefined, 'relay-1', NOW);
+  assert.ok(lease);
+  const report = { renewedAt: NOW, heardAt: NOW, faults: [] };
+  await leases.renew(lease, report);
+  const told = async () => about('relay', await findings({ ...fleet, kind: 'deployed' }));
+  assert.deepEqual(await told(), [['ok', 'It was heard 0 s ago.']]);
+  await leases.renew(lease, { ...report, breakerOpen: true });
+  assert.deepEqual(await told(), [
+    ['warn', 'Its API server does not answer: it is asked again every few seconds.'],
+  ]);
+});
+
+test('a process that is dead is bad, and of its clusters nothing is said that it knew', async (t) => {
   const { leases, findings } = examined(t, {});
   const lease = await leases.take(prod, undefined, 'relay-1', NOW);
   assert.ok(lease);
-  await leases.renew(lease, { renewedAt: NOW, heardAt: NOW, breakerOpen: true });
-  assert.deepEqual(about('relay', await findings()), [
-    ['warn', 'It was heard 0 s ago, and does not answer now: it is asked again every few seconds.'],
-  ]);
+  await leases.renew(lease, { renewedAt: NOW, heardAt: NOW, faults: [] });
+  const found = await findings();
+  assert.equal(about('process', found)[0]?.[0], 'bad');
+  assert.deepEqual(about('relay', found), []);
 });
 
 test('what stands among the registrations of clusters and is none is found', async (t) => {

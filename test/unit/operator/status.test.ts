@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import type { ContextFleet } from '#functions/operator/fleet.ts';
+import { setImmediate } from 'node:timers/promises';
+import { type ContextFleet, type Fleet, FleetError } from '#functions/operator/fleet.ts';
 import type { LiveCluster } from '#functions/operator/live-cluster.ts';
 import { look } from '#functions/operator/look.ts';
 import { statusOf } from '#functions/operator/status.ts';
+import { FAULT_TYPES, type Fault, type FaultType } from '#shared/clusters/fault.ts';
+import { LEASE_TTL_MS, type LeaseReport } from '#shared/clusters/lease.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import { StoreError } from '#shared/store/store.ts';
 import { VERSION } from '#shared/version.ts';
@@ -16,13 +19,16 @@ const NOW = Date.UTC(2026, 10, 21, 12);
 const MINUTE_MS = 60_000;
 const prod = clusterName('prod');
 
+const aFault = (type: FaultType): Fault => ({ type, since: NOW, error: 'It is so' });
+
 /** A fleet of the cluster `prod`, which was heard a moment ago and is not asked. */
 async function heard(t: TestContext) {
   const clock = new DrivenClock(NOW);
-  const found = embeddedFleet(t, { clusters: ['prod'], clock });
+  const service = async () => ({ version: VERSION, startedAt: NOW, queues: {}, clusters: {} });
+  const found = embeddedFleet(t, { clusters: ['prod'], clock }, { service });
   const lease = await found.leases.take(prod, undefined, 'relay-1', NOW);
   assert.ok(lease);
-  await found.leases.renew(lease, { renewedAt: NOW, heardAt: NOW, nodes: 7 });
+  await found.leases.renew(lease, { renewedAt: NOW, heardAt: NOW, nodes: 7, faults: [] });
   const status = async (fleet = found.fleet) => statusOf(await look(fleet, [prod], { clock }));
   return { ...found, lease, clock, status };
 }
@@ -73,7 +79,7 @@ test('what needs somebody is told, the most urgent first', async (t) => {
   const { needs, clusters } = await status();
   assert.deepEqual(
     needs.map(({ kind }) => kind),
-    ['guard-tripped', 'deaf', 'late', 'given-up', 'dead-letters', 'stuck', 'stopped'],
+    ['guard-tripped', 'lease-expired', 'late', 'given-up', 'dead-letters', 'stuck', 'stopped'],
   );
   const [{ tainted, pending, held, gaveUp, lateMs, nextAt } = assert.fail('there is no cluster')] = clusters;
   assert.deepEqual([tainted, pending, held, gaveUp], [1, 4, 1, 1]);
@@ -94,7 +100,7 @@ test('what cannot be read of one cluster, or of the queues, keeps nothing else b
   );
   assert.deepEqual(clusters, [{ cluster: 'prod', error: 'It is away.' }]);
   assert.equal(deadLetters, undefined);
-  assert.deepEqual(unknown, ['No npm start runs on this state directory now.', 'It is away.']);
+  assert.deepEqual(unknown, ['It is away.']);
 });
 
 test('neither the stop of all clusters nor the queues keep anything back when they cannot be read', async (t) => {
@@ -108,7 +114,7 @@ test('neither the stop of all clusters nor the queues keep anything back when th
     }),
   });
   assert.deepEqual([backlog, stop, clusters[0]?.nodes], [undefined, undefined, 7]);
-  assert.deepEqual(unknown.slice(1), ['No right to the queues.', 'The stop cannot be read.']);
+  assert.deepEqual(unknown, ['No right to the queues.', 'The stop cannot be read.']);
 });
 
 test('a stop of all clusters that has expired needs nobody', async (t) => {
@@ -119,7 +125,7 @@ test('a stop of all clusters that has expired needs nobody', async (t) => {
     ['stopped'],
   );
   await clock.advanceTo(NOW + MINUTE_MS);
-  await leases.renew(lease, { renewedAt: NOW, heardAt: NOW + MINUTE_MS });
+  await leases.renew(lease, { renewedAt: NOW + MINUTE_MS, heardAt: NOW + MINUTE_MS });
   const { stop, needs } = await status();
   assert.deepEqual([stop, needs], [undefined, []]);
 });
@@ -129,7 +135,7 @@ test('a stop of a cluster that has expired needs nobody', async (t) => {
   await (await fleet.operator()).stop(prod, { why: 'an incident', forMs: MINUTE_MS });
   assert.equal((await status()).clusters[0]?.stop?.why, 'an incident');
   await clock.advanceTo(NOW + MINUTE_MS);
-  await leases.renew(lease, { renewedAt: NOW, heardAt: NOW + MINUTE_MS });
+  await leases.renew(lease, { renewedAt: NOW + MINUTE_MS, heardAt: NOW + MINUTE_MS });
   const { clusters, needs } = await status();
   assert.deepEqual([clusters[0]?.stop, needs], [undefined, []]);
 });
@@ -168,7 +174,9 @@ test('relays are told with what they have on their hands, and the releases of al
   const { status, lease, leases, fleet } = await heard(t);
   await leases.renew(lease, { renewedAt: NOW, heardAt: NOW, nodes: 7 });
   const account = { release: async () => '1.2.2', quotas: assert.fail, alarms: assert.fail };
-  const { relays, versions } = await status({ ...fleet, kind: 'deployed', account });
+  const { relays, versions } = await status({
+    ...{ ...fleet, kind: 'deployed', account, service: async () => undefined },
+  });
   assert.deepEqual(relays, [
     { holder: 'relay-1', version: VERSION, clusters: ['prod'], nodes: 7, renewedAt: NOW },
   ]);
@@ -186,6 +194,122 @@ test('a cluster whose API server does not answer needs somebody before it counts
     ['out-of-reach'],
   );
   assert.deepEqual([clusters[0]?.breakerOpen, clusters[0]?.retrying], [true, 1]);
+});
+
+test('an npm start that is dead needs somebody, and nothing that it said is shown as if it were so', async (t) => {
+  const { status, fleet, clock, lease, leases } = await heard(t);
+  await leases.renew(lease, { renewedAt: NOW, heardAt: NOW, faults: [aFault('store-failing')] });
+  await clock.advanceTo(NOW + 3_000);
+  const { needs, process } = await status({ ...fleet, service: async () => undefined });
+  assert.equal(process, 'none');
+  assert.deepEqual(
+    needs.map(({ kind, since }) => [kind, since]),
+    [['not-running', NOW]],
+  );
+  assert.match(needs[0]?.text ?? '', /It last renewed a lease 3s ago\.$/);
+});
+
+test('an npm start that does not answer is unknown while its lease is fresh, and then frozen', async (t) => {
+  const { status, fleet, clock } = await heard(t);
+  const silent = {
+    ...fleet,
+    service: () => Promise.reject(new FleetError('It does not answer.')),
+  };
+  await clock.advanceTo(NOW + LEASE_TTL_MS);
+  const fresh = await status(silent);
+  assert.deepEqual([fresh.process, fresh.needs, fresh.unknown], ['silent', [], ['It does not answer.']]);
+  await clock.advanceTo(NOW + LEASE_TTL_MS + 1);
+  const { needs, clusters } = await status(silent);
+  assert.deepEqual(
+    needs.map(({ kind }) => kind),
+    ['frozen'],
+  );
+  assert.equal(clusters[0]?.hearing, 'stale');
+});
+
+test('a relay that renews no more is told once its lease is over, with the cluster that was heard', async (t) => {
+  const { fleet, clock } = await heard(t);
+  const deployed: Fleet = { ...fleet, kind: 'deployed', service: async () => undefined };
+  const seen = await look(deployed, [prod], { clock });
+  assert.deepEqual(statusOf(seen).needs, []);
+  await clock.advanceTo(NOW + LEASE_TTL_MS + 1);
+  const { needs, clusters } = statusOf(await look(deployed, [prod], { clock, before: seen }));
+  assert.deepEqual(
+    needs.map(({ kind, since }) => [kind, since]),
+    [['lease-expired', NOW]],
+  );
+  assert.deepEqual([clusters[0]?.hearing, clusters[0]?.faults], ['stale', undefined]);
+});
+
+test('a relay whose clock is behind is alive as long as its lease changes', async (t) => {
+  const { fleet, clock, lease, leases } = await heard(t);
+  const deployed: Fleet = { ...fleet, kind: 'deployed', service: async () => undefined };
+  const before = await look(deployed, [prod], { clock });
+  await clock.advanceTo(NOW + MINUTE_MS);
+  await leases.renew(lease, { renewedAt: NOW + 1, heardAt: NOW + MINUTE_MS, faults: [] });
+  const seen = await look(deployed, [prod], { clock, before });
+  assert.deepEqual([statusOf(seen).needs, seen.clusters[0]?.renewedAt], [[], NOW + MINUTE_MS]);
+  let looks = 0;
+  const renewing: Fleet['leases'] = {
+    stuck: (cluster) => leases.stuck(cluster),
+    look: async (cluster) => {
+      const found = await leases.look(cluster);
+      return found && { ...found, renewals: found.renewals + looks++ };
+    },
+  };
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const first = look({ ...deployed, leases: renewing }, [prod], { clock });
+  while (looks < 2) {
+    await setImmediate();
+    t.mock.timers.tick(1_000);
+  }
+  assert.deepEqual(statusOf(await first).needs, []);
+});
+
+test('a cluster whose lease was just taken is not known yet, and is not called unheard', async (t) => {
+  const clock = new DrivenClock(NOW);
+  const { fleet, leases } = embeddedFleet(t, { clusters: ['prod'], clock }, { kind: 'deployed' });
+  const told = async () => {
+    const { needs, unknown } = statusOf(await look(fleet, [prod], { clock }));
+    return [needs.map(({ kind }) => kind), unknown];
+  };
+  assert.deepEqual(await told(), [['lease-expired'], []]);
+  const lease = await leases.take(prod, undefined, 'relay-1', NOW);
+  assert.ok(lease);
+  assert.deepEqual(await told(), [
+    [],
+    ['How cluster prod does is not known yet: its relay has just taken its lease.'],
+  ]);
+  await leases.renew(lease, { renewedAt: NOW, faults: [] });
+  assert.deepEqual(await told(), [['deaf'], []]);
+});
+
+test('what a relay finds wrong is told with its remedy, and that an older one does not say it', async (t) => {
+  const { fleet, clock, lease, leases } = await heard(t);
+  const told = async (report: Pick<LeaseReport, 'faults' | 'breakerOpen'>) => {
+    await leases.renew(lease, { renewedAt: NOW, heardAt: NOW, breakerOpen: false, ...report });
+    const { needs, unknown } = statusOf(await look(fleet, [prod], { clock }));
+    return [...needs.map(({ kind }) => kind), ...unknown];
+  };
+  for (const type of FAULT_TYPES) assert.deepEqual(await told({ faults: [aFault(type)] }), [type]);
+  const unread = aFault('list-failing');
+  assert.deepEqual(await told({ faults: [unread], breakerOpen: true }), ['out-of-reach']);
+  assert.deepEqual(await told({ faults: [{ ...unread, status: 403 }], breakerOpen: true }), [
+    ...['list-failing', 'out-of-reach'],
+  ]);
+  const older: Fleet['leases'] = {
+    stuck: (cluster) => leases.stuck(cluster),
+    look: async (cluster) => {
+      const { faults: _faults, ...known } = (await leases.look(cluster)) ?? assert.fail();
+      return { ...known, version: '1.1.0' };
+    },
+  };
+  const { needs, unknown } = statusOf(await look({ ...fleet, leases: older }, [prod], { clock }));
+  assert.deepEqual(
+    needs.filter(({ kind }) => kind !== 'out-of-reach'),
+    [],
+  );
+  assert.deepEqual(unknown, ['What is wrong with cluster prod its relay of release 1.1.0 does not report.']);
 });
 
 describe('of a bare context', () => {

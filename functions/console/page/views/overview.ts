@@ -1,7 +1,7 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import type { Need } from '#functions/operator/needs.ts';
-import type { ClusterStatus } from '#functions/operator/status.ts';
+import type { ClusterStatus, FleetStatus } from '#functions/operator/status.ts';
 import type { PendingRow } from '../../api.ts';
 import { ActButton, releaseGuard, resumeAll, resumeCluster, retry, stopCluster } from '../act-button.ts';
 import { clusters, now, pending, session, status } from '../live.ts';
@@ -21,7 +21,7 @@ export function Overview(): VNode {
   const lead = `${counted(clusters.value.length, 'cluster')}, ${counted(going, 'pod')} to be evicted${place ? ` · ${place}` : ''}`;
   return html`
     <${Title} title="Overview" lead=${known ? lead : 'Asking the server …'} />
-    ${known && html`<${Needs} needs=${known.needs.filter(({ kind, cluster }) => kind !== 'stopped' || cluster !== undefined)} />`}
+    ${known && html`<${Needs} needs=${known.needs.filter(({ kind, cluster }) => kind !== 'stopped' || cluster !== undefined)} unknown=${known.unknown} />`}
     ${demo && html`<${DemoNodes} cluster=${demo.cluster} />`}
     <section class="next" aria-labelledby="next-hour">
       <${NextHour} />
@@ -45,12 +45,17 @@ export function Overview(): VNode {
   `;
 }
 
-const Needs = ({ needs }: { readonly needs: readonly Need[] }): VNode => html`
+const Needs = ({ needs, unknown }: Pick<FleetStatus, 'needs' | 'unknown'>): VNode => html`
   <section class="section" aria-labelledby="needs">
     <h2 id="needs">What needs you</h2>
     ${
       needs.length === 0
-        ? html`<p class="card pad calm">
+        ? unknown.length > 0
+          ? html`<p class="card pad calm">
+              <span class="lamp" data-tone="held"></span>
+              <span>That is not known now. <span class="soft">${unknown.join(' ')}</span></span>
+            </p>`
+          : html`<p class="card pad calm">
             <span class="lamp" data-tone="well"></span>
             <span>Nothing. <span class="soft">A guard that trips, a cluster that falls silent, a pod that does not leave: it would stand here.</span></span>
           </p>`
@@ -58,7 +63,7 @@ const Needs = ({ needs }: { readonly needs: readonly Need[] }): VNode => html`
             ${needs.map(
               (need) => html`
                 <li key=${`${need.kind} ${need.cluster} ${need.text}`}>
-                  <span class="lamp" data-tone=${URGENT.includes(need.kind) ? 'goes' : 'held'}></span>
+                  <span class="lamp" data-tone=${CAN_WAIT.includes(need.kind) ? 'held' : 'goes'}></span>
                   <p>
                     ${need.cluster !== undefined && html`<a class="strong" href=${href(['rules', need.cluster])}>${need.cluster}</a> `}${need.text}
                     ${need.since !== undefined && html` <span class="soft small">for <${Ago} at=${need.since} /></span>`}
@@ -72,7 +77,7 @@ const Needs = ({ needs }: { readonly needs: readonly Need[] }): VNode => html`
   </section>
 `;
 
-const URGENT: readonly Need['kind'][] = ['unreadable', 'refused', 'guard-tripped', 'deaf', 'given-up'];
+const CAN_WAIT: readonly Need['kind'][] = ['out-of-reach', 'late', 'dead-letters', 'stuck', 'stopped'];
 
 /** What one can do about it. */
 function Remedy({ need: { kind, cluster } }: { readonly need: Need }): VNode | undefined {
@@ -92,17 +97,11 @@ function Remedy({ need: { kind, cluster } }: { readonly need: Need }): VNode | u
         ${cluster && html`<${ActButton} intent=${retry(cluster)} about=${`in ${cluster}`} />`}
       </div>`;
     case 'stuck':
-      return see('pending', 'See which');
     case 'late':
       return see('pending', 'See which');
-    case 'deaf':
-    case 'out-of-reach':
-    case 'refused':
-    case 'dead-letters':
-    case 'unreadable':
-      return undefined;
     default:
-      return kind satisfies never;
+      // What is to be mended elsewhere.
+      return undefined;
   }
 }
 

@@ -13,6 +13,8 @@ export interface NpmStart {
   readonly state: string;
   /** At the prompt of the simulated cluster. */
   type(line: string): void;
+  /** Sends a signal to its process. */
+  signal(name: NodeJS.Signals): void;
 }
 
 /** Starts it with these arguments, on the simulated cluster without any, and waits until it has listed its clusters. */
@@ -25,7 +27,8 @@ export async function npmStart(t: TestContext, ...args: readonly string[]): Prom
     { stdio: ['pipe', 'pipe', 'ignore'] },
   );
   t.after(async () => {
-    if (child.exitCode === null) {
+    if (child.exitCode === null && child.signalCode === null) {
+      child.kill('SIGCONT');
       child.kill();
       await once(child, 'exit');
     }
@@ -38,5 +41,9 @@ export async function npmStart(t: TestContext, ...args: readonly string[]): Prom
       if (JSON.parse(line).event === 'relay.synced') resolve();
     });
   });
-  return { state, type: (line) => void child.stdin.write(`${line}\n`) };
+  return {
+    state,
+    type: (line) => void child.stdin.write(`${line}\n`),
+    signal: (name) => void child.kill(name),
+  };
 }

@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { until } from '#test/cluster/rig/until.ts';
+import { npmStart } from '#test/transcripts/npm-start.ts';
+import { type Said, taintward } from '#test/transcripts/transcript.ts';
+
+/** So soon it is known. */
+const WITHIN_MS = 15_000;
+
+/** An `npm start` of the simulated cluster, and what is said of it as soon as that ends with a code. */
+async function demo(t: Parameters<typeof npmStart>[0]) {
+  const { state, signal } = await npmStart(t);
+  const ending = (codes: readonly number[], ...words: readonly string[]): Promise<Said> =>
+    until(
+      `${words.join(' ')} ends with ${codes.join(' or ')}`,
+      async () => {
+        const said = await taintward(...words, '--state', state);
+        return codes.includes(said.code) && said;
+      },
+      WITHIN_MS,
+    );
+  const well = await ending([0], 'status');
+  assert.match(well.out, /Nothing needs you\.\n$/);
+  return { signal, ending };
+}
+
+test('of an npm start that is frozen, status and doctor say so within 15 s, and no more once it goes on', async (t) => {
+  const { signal, ending } = await demo(t);
+  signal('SIGSTOP');
+  // At first it only does not answer. The cluster that it simulates does not, either, and is waited for.
+  const silent = await ending([69, 2], 'status');
+  assert.match(silent.out, /does not answer on its service\.sock/);
+  assert.doesNotMatch(silent.out, /Nothing needs you/);
+  const { out } = await ending([2], 'status');
+  assert.match(
+    out,
+    /! The npm start that runs does not answer: it is frozen, .* last renewed a lease \d\ds ago/,
+  );
+  assert.doesNotMatch(out, /Nothing needs you/);
+  assert.match((await ending([2], 'doctor')).out, /BAD +process +The npm start that runs does not answer/);
+  signal('SIGCONT');
+  await ending([0], 'status');
+});
+
+test('of an npm start that was killed, status and doctor say so within 15 s', async (t) => {
+  const { signal, ending } = await demo(t);
+  signal('SIGKILL');
+  const { out } = await ending([2], 'status');
+  assert.match(
+    out,
+    /! No npm start runs on this state directory: nothing is noticed, and nobody is evicted\./,
+  );
+  assert.match((await ending([2], 'doctor')).out, /BAD +process +No npm start runs/);
+});

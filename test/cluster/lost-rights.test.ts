@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import { serviceViewSchema } from '#functions/local/service-view.ts';
 
 import { askSocket, SOCKET_FILE } from '#functions/local/state-socket.ts';
+import { taintward } from '#test/transcripts/transcript.ts';
 import { Account } from './rig/account.ts';
 import { fileStage } from './rig/file-stage.ts';
 import { CONTEXT } from './rig/stage.ts';
@@ -13,6 +14,8 @@ const stage = fileStage('bare');
 
 /** So soon a cluster has what was lost there. */
 const WITHIN_MS = 15_000;
+/** So soon whoever looks at the status is told of it. */
+const SHOWN_WITHIN_MS = 30_000;
 
 /** A service by an account of its own, and what it says is wrong with its cluster: what, of which objects, with which status. */
 async function serve(name: string) {
@@ -31,7 +34,17 @@ async function serve(name: string) {
       async () => `${await faults()}` === `${expected}`,
       WITHIN_MS,
     );
-  return { cluster, account, service, faults, told };
+  /** What the status says of it, as soon as that is of the form. */
+  const shows = (code: number, form: RegExp) =>
+    until(
+      `status ends with ${code} and says ${form}`,
+      async () => {
+        const said = await taintward('status', '--state', service.stateDir);
+        return said.code === code && form.test(said.out);
+      },
+      SHOWN_WITHIN_MS,
+    );
+  return { cluster, account, service, faults, told, shows };
 }
 
 test('rights that are taken away are told within 15 s, before a taint and at one, and no more once they are back', async (t) => {
@@ -58,4 +71,18 @@ test('an account that is deleted is told within 15 s: its token is refused', asy
   await account.delete();
   await told('list-failing pods 401', 'watch-failing nodes 401');
   t.diagnostic(`told after ${Date.now() - from} ms`);
+});
+
+test('rights that are taken away are shown by status within 30 s with exit code 2, and not once they are back', async (t) => {
+  const { account, shows } = await serve('shown');
+  await shows(0, /^Nothing needs you\.$/m);
+  const from = Date.now();
+  await account.revoke();
+  await shows(
+    2,
+    /^ {2}! .*: Its (nodes cannot be watched|pods cannot be listed): The credentials lack the right .*Give its credentials what is missing/m,
+  );
+  t.diagnostic(`shown after ${Date.now() - from} ms`);
+  await account.grant();
+  await shows(0, /^Nothing needs you\.$/m);
 });

@@ -45,13 +45,13 @@ export interface ProbeDeps {
 
 /**
  * Serves `/healthz` (200 while the process answers), `/readyz` and `/metrics` (Prometheus). `/readyz` is 503 while a
- * cluster is not listed yet, and when of those that this process speaks for none is heard. One that is not heard beside
+ * cluster is not listed yet, and when of those that this process speaks for none is heard and can be evicted from. One of which that is so beside
  * others is told and alarmed, but does not keep a new release from coming. One that stands by is ready. With a line for each cluster that is not well,
- * and for each trip of a guard, and with `?verbose` for every cluster. Rejects with `ProbeAddressError`.
+ * for each fault and each trip of a guard, and with `?verbose` for every cluster. Rejects with `ProbeAddressError`.
  */
 export async function startProbeServer(
   { host, port, setBy }: ProbeAddress,
-  { registry, states, trips, log, stopwatch = systemStopwatch }: ProbeDeps,
+  { registry, states, trips, faults = () => new Map(), log, stopwatch = systemStopwatch }: ProbeDeps,
 ): Promise<Listener> {
   const metrics = renderedEachSecond(registry, stopwatch);
   const serve = async (response: ServerResponse, { pathname, searchParams }: URL): Promise<void> => {
@@ -65,8 +65,13 @@ export async function startProbeServer(
         const held = [...trips()].flatMap(([name, each]) =>
           each.map((trip) => `${name} ${tripInWords(trip)}\n`),
         );
-        const text = [...told.map(([name, state]) => `${name} ${inWords(state)}\n`), ...held].join('');
-        return answer(response, isReady(all) ? 200 : 503, text || 'ok\n');
+        const found = faults();
+        const wrong = [...found].flatMap(([name, each]) =>
+          each.map((fault) => `${name} ${faultInWords(fault)}\n`),
+        );
+        const stands = told.map(([name, state]) => `${name} ${inWords(state)}\n`);
+        const text = [...stands, ...wrong, ...held].join('');
+        return answer(response, isReady(all, found) ? 200 : 503, text || 'ok\n');
       }
       case '/metrics':
         return metrics().then(
@@ -111,9 +116,24 @@ function refusal({ host, port, setBy }: ProbeAddress, code = ''): string {
   }
 }
 
-function isReady(all: readonly (readonly [ClusterName, ProbedState])[]): boolean {
-  const kinds = all.map(([, { kind }]) => kind).filter((kind) => kind !== 'standby');
-  return !kinds.includes('syncing') && (kinds.length === 0 || kinds.includes('live'));
+function isReady(
+  all: readonly (readonly [ClusterName, ProbedState])[],
+  faults: ReadonlyMap<ClusterName, readonly Fault[]>,
+): boolean {
+  const held = all.filter(([, { kind }]) => kind !== 'standby');
+  if (held.some(([, { kind }]) => kind === 'syncing')) return false;
+  const works = ([name, { kind }]: (typeof held)[number]) =>
+    kind === 'live' && !faults.get(name)?.some(stopsEvictions);
+  return held.length === 0 || held.some(works);
+}
+
+/** Whether somebody has to mend it before anything is evicted; an API server that does not answer may do so by itself. */
+const stopsEvictions = ({ type, status }: Fault): boolean =>
+  type === 'store-failing' || status === 401 || status === 403;
+
+function faultInWords({ type, resource, since, error }: Fault): string {
+  const what = resource === undefined ? type : `${type} of ${resource}`;
+  return `${what} since ${new Date(since).toISOString()}: ${error}`;
 }
 
 function inWords(state: ProbedState): string {

@@ -120,7 +120,9 @@ describe('of two clusters the one', () => {
   test('with a bad token joins the other when its kubeconfig is repaired', async (t) => {
     const service = await startPair(t, 'no-token');
     await service.untilSaid(`${OTHER}  cluster.refused`, 'the credentials were refused');
-    assert.deepEqual(await service.states(), [`${OTHER} refused`, `${CONTEXT} live`]);
+    const [refused, live, why] = (await service.states()) ?? [];
+    assert.deepEqual([refused, live], [`${OTHER} refused`, `${CONTEXT} live`]);
+    assert.match(why ?? '', new RegExp(`^${OTHER} list-failing since `));
     await writePair(stage().account.token);
     await service.untilSaid(`${OTHER}  watching`);
     assert.deepEqual(await service.states(), [`${CONTEXT} live`, `${OTHER} live`]);

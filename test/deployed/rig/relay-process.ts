@@ -102,6 +102,8 @@ export class RelayProcess {
       text
         .split('\n')
         .filter((line) => line !== '')
+        // What else is told of a cluster comes after it.
+        .toReversed()
         .map((line) => {
           const [cluster = '', state = ''] = line.split(' ');
           return [cluster, state];

@@ -8,6 +8,7 @@ import {
   type ProbedState,
   startProbeServer,
 } from '#functions/watch-relay/probe-server.ts';
+import type { Fault } from '#shared/clusters/fault.ts';
 import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
 import type { Trip } from '#shared/eviction/policy.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
@@ -28,7 +29,11 @@ const LOCAL = { host: '127.0.0.1', port: 0, setBy: { host: '--host', port: '--po
 async function served(
   context: TestContext,
   states: Readonly<Record<string, ProbedState>> = {},
-  { registry = new Registry(), trips = [] }: { registry?: Registry; trips?: readonly Trip[] } = {},
+  {
+    registry = new Registry(),
+    trips = [],
+    faults = [],
+  }: { registry?: Registry; trips?: readonly Trip[]; faults?: readonly Fault[] } = {},
 ) {
   const all = new Map<ClusterName, ProbedState>(
     Object.entries(states).map(([name, state]) => [clusterName(name), state]),
@@ -38,6 +43,7 @@ async function served(
     registry,
     states: () => all,
     trips: () => new Map([[clusterName('c1'), trips]]),
+    faults: () => new Map([[clusterName('c1'), faults]]),
   });
   context.after(() => server.close());
   const ask = (path: string) => fetch(`http://127.0.0.1:${server.port}${path}`);
@@ -105,6 +111,31 @@ test('what a guard holds is told, and is no reason not to be ready', async (cont
     'c1 guard holds evictions since 2026-01-01T00:00:00.000Z: 11 of 20 nodes were down in zone a\n' +
       'c1 guard holds evictions since 2026-01-01T00:00:00.000Z: 18 of 60 nodes were tainted by people\n',
   );
+});
+
+test('what is wrong with a cluster is told; it is not ready where it could evict nothing until somebody mends that', async (context) => {
+  const since = Date.UTC(2026, 0, 1);
+  const told = async (states: Readonly<Record<string, ProbedState>>, fault: Omit<Fault, 'since'>) => {
+    const { ask } = await served(context, states, { faults: [{ since, ...fault }] });
+    const response = await ask('/readyz');
+    return [response.status, await response.text()];
+  };
+  const forbidden = {
+    type: 'list-failing',
+    resource: 'pods',
+    status: 403,
+    error: 'It is forbidden',
+  } as const;
+  const line = 'c1 list-failing of pods since 2026-01-01T00:00:00.000Z: It is forbidden\n';
+  assert.deepEqual(await told({ c1: LIVE }, forbidden), [503, line]);
+  assert.deepEqual(await told({ c1: LIVE, c2: LIVE }, forbidden), [200, line]);
+  const full = { type: 'store-failing', error: 'The disk is full' } as const;
+  assert.deepEqual(await told({ c1: LIVE, c2: STANDBY }, full), [
+    503,
+    'c1 store-failing since 2026-01-01T00:00:00.000Z: The disk is full\n',
+  ]);
+  const silent = { type: 'watch-failing', resource: 'nodes', error: 'No answer' } as const;
+  assert.equal((await told({ c1: LIVE }, silent))[0], 200);
 });
 
 test('it is not ready when it hears none of the clusters it speaks for', async (context) => {

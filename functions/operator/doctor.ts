@@ -61,7 +61,7 @@ export async function examine(
   const ofFleet =
     fleet.kind === 'context'
       ? []
-      : [...(await examineFleet(fleet, clock)), ...(status ? processFindings(status, seen.service) : [])];
+      : [...(status ? processFindings(status, seen.service) : []), ...(await examineFleet(fleet, clock))];
   let done = 0;
   const ofClusters = await pMap(
     clusters,

@@ -3,9 +3,9 @@ import type { QueueSender } from '#shared/queues/sender.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { ClusterView, Subject } from './cluster-view.ts';
-import { DirtySet } from './dirty-set.ts';
-import { Lane, type Spoken } from './lane.ts';
-import type { DeltaQueue, Outbox } from './outbox.ts';
+import { type ClusterOutbox, DeltaBatcher } from './delta-batcher.ts';
+import { DELTA_QUEUES, type DeltaQueue, type Outbox } from './outbox.ts';
+import { PendingDeltas } from './pending-deltas.ts';
 import type { RelayMetrics } from './relay-metrics.ts';
 
 export interface DeltaSenderDeps {
@@ -21,51 +21,40 @@ export interface DeltaSenderDeps {
  * before the queue is called, from the view of its cluster, which must allow it then.
  */
 export class DeltaSender implements Outbox {
-  readonly #clusters = new Map<ClusterName, Spoken>();
-  readonly #lanes: readonly Lane[];
+  readonly #clusters = new Map<ClusterName, ClusterOutbox>();
+  readonly #batchers: Readonly<Record<DeltaQueue, DeltaBatcher>>;
   readonly #stopping = new AbortController();
 
   constructor({ nodeDeltas, podDeltas, ...deps }: DeltaSenderDeps) {
-    const { signal } = this.#stopping;
-    const waiting = (kind: 'nodes' | 'pods') => () =>
-      this.#clusters.values().reduce((sum, { dirty }) => sum + dirty[kind], 0);
-    const common = { ...deps, signal, answered: (clusters: Iterable<Spoken>) => this.#send(clusters) };
-    this.#lanes = [
-      new Lane({
-        ...common,
-        name: 'node-deltas',
-        queue: nodeDeltas,
-        kind: 'node',
-        waiting: waiting('nodes'),
-      }),
-      new Lane({ ...common, name: 'pod-deltas', queue: podDeltas, kind: 'pod', waiting: waiting('pods') }),
-    ];
+    const common = {
+      ...deps,
+      clusters: this.#clusters,
+      signal: this.#stopping.signal,
+      mark: this.#mark.bind(this),
+    };
+    this.#batchers = {
+      'node-deltas': new DeltaBatcher({ ...common, name: 'node-deltas', queue: nodeDeltas }),
+      'pod-deltas': new DeltaBatcher({ ...common, name: 'pod-deltas', queue: podDeltas }),
+    };
   }
 
   open(
-    cluster: ClusterName,
+    name: ClusterName,
     view: ClusterView,
     maySpeak: () => boolean,
     told: (queue: DeltaQueue, error?: unknown) => void = () => undefined,
   ): void {
     if (this.#stopping.signal.aborted) return;
-    const spoken: Spoken = {
-      dirty: new DirtySet(view),
-      maySpeak: () => this.#clusters.get(cluster) === spoken && maySpeak(),
-      told,
-    };
-    this.#clusters.set(cluster, spoken);
+    this.#clusters.set(name, { name, pending: new PendingDeltas(view), maySpeak, told });
   }
 
   mark(cluster: ClusterName, subjects: readonly Subject[], wake = false): void {
-    const spoken = this.#clusters.get(cluster);
-    if (!spoken || subjects.length === 0) return;
-    spoken.dirty.mark(subjects, wake);
-    this.#send([spoken]);
+    const of = this.#clusters.get(cluster);
+    if (of) this.#mark(of, subjects, wake);
   }
 
   send(): void {
-    this.#send(this.#clusters.values());
+    for (const queue of DELTA_QUEUES) this.#batchers[queue].send();
   }
 
   dropCluster(cluster: ClusterName): void {
@@ -74,17 +63,22 @@ export class DeltaSender implements Outbox {
   }
 
   async drained(): Promise<void> {
+    const batchers = Object.values(this.#batchers);
     // What did not fit into a node's delta is sent when that was taken.
-    while (this.#lanes.some(({ busy }) => busy)) await Promise.all(this.#lanes.map((lane) => lane.drained()));
+    while (batchers.some(({ busy }) => busy)) await Promise.all(batchers.map((each) => each.drained()));
   }
 
   stop(): void {
-    this.#stopping.abort();
     this.#clusters.clear();
+    this.#stopping.abort();
   }
 
-  #send(clusters: Iterable<Spoken>): void {
-    const all = [...clusters];
-    for (const lane of this.#lanes) lane.send(all);
+  #mark(of: ClusterOutbox, subjects: readonly Subject[], wake = false): void {
+    // Deltas of whole nodes are made first, whatever was marked first.
+    this.#batchers['node-deltas'].send();
+    for (const subject of subjects) {
+      const queue = of.pending.mark(subject, wake);
+      if (queue) this.#batchers[queue].add({ cluster: of.name, node: subject.node });
+    }
   }
 }

@@ -103,6 +103,21 @@ export class WorkQueue<Key extends string> {
     this.#rests.add(key, at);
   }
 
+  /** It was not begun after all: it is the next of its cluster. */
+  untake(key: Key): void {
+    this.#release(key);
+    if (this.#stopped) return;
+    const { ready } = this.#turn(this.#options.clusterOf(key));
+    const behind = [...ready];
+    ready.clear();
+    for (const each of [key, ...behind]) ready.add(each);
+  }
+
+  /** How many keys rest because work on them failed. */
+  get resting(): number {
+    return this.#resting.size;
+  }
+
   /** How many keys wait, rest or are worked on; those whose moment has not come are not counted. */
   get size(): number {
     return this.#turns.values().reduce((sum, turn) => sum + sizeOf(turn), 0);

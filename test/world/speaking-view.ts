@@ -1,10 +1,9 @@
 import { ClusterView, type Subject } from '#functions/watch-relay/cluster-view.ts';
-import { DirtySet } from '#functions/watch-relay/dirty-set.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
 import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { LiveNode, LivePod } from '#shared/kubernetes/api.ts';
-import type { DeltaMessage } from '#shared/queues/delta-message.ts';
 import type { TaintedNode } from '#shared/store/store.ts';
+import { FreeOutbox } from './free-outbox.ts';
 
 /**
  * A relay's view whose outbox is always free: whatever it hears, it answers with the deltas that are sent of it. It hears of
@@ -12,13 +11,13 @@ import type { TaintedNode } from '#shared/store/store.ts';
  */
 export class SpeakingView {
   readonly #view: ClusterView;
-  readonly #dirty: DirtySet;
+  readonly #outbox: FreeOutbox;
   readonly #pods = new Map<PodUid, LivePod>();
   readonly #listed = { nodes: false, pods: false };
 
   constructor(cluster: ClusterName, epoch: number) {
     this.#view = new ClusterView(cluster, epoch);
-    this.#dirty = new DirtySet(this.#view);
+    this.#outbox = new FreeOutbox(this.#view);
   }
 
   get synced(): boolean {
@@ -75,21 +74,10 @@ export class SpeakingView {
   }
 
   #speak(subjects: readonly Subject[], now: EpochMs, wake = false): readonly Delta[] {
-    const dirty = this.#dirty;
-    dirty.mark(subjects, wake);
+    const outbox = this.#outbox;
+    outbox.mark(subjects, wake);
     if (!this.synced) return [];
-    for (const node of this.#view.followed()) if (!this.#view.tells(node)) dirty.mark(this.#list(node, now));
-    const sent: Delta[] = [];
-    const send = (messages: Iterable<DeltaMessage>) => {
-      for (const { delta } of messages) {
-        dirty.sending(delta);
-        dirty.taken(delta);
-        dirty.answered(delta);
-        sent.push(delta);
-      }
-    };
-    send(dirty.nodeMessages(now));
-    send(dirty.podMessages(now));
-    return sent;
+    for (const node of this.#view.followed()) if (!this.#view.tells(node)) outbox.mark(this.#list(node, now));
+    return [...outbox.send(now)];
   }
 }

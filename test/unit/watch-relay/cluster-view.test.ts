@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { getHeapStatistics } from 'node:v8';
 import { ClusterView, type Subject } from '#functions/watch-relay/cluster-view.ts';
-import { DirtySet } from '#functions/watch-relay/dirty-set.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import type { LiveNode, LivePod } from '#shared/kubernetes/api.ts';
 import type { TaintedNode } from '#shared/store/store.ts';
 import { NODE_NOT_READY, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { at, found, taint, tolerating } from '#test/unit/eviction/builders.ts';
+import { FreeOutbox } from '#test/world/free-outbox.ts';
 import { SpeakingView } from '#test/world/speaking-view.ts';
 import { liveNode, livePod } from './live-objects.ts';
 
@@ -35,19 +35,12 @@ const stored = (node: string, ...keys: readonly string[]): TaintedNode => ({
 /** A view, and what is said of what it hears when that is asked for. */
 function silent() {
   const view = new ClusterView(clusterName('c1'), 1);
-  const dirty = new DirtySet(view);
+  const outbox = new FreeOutbox(view);
   const now = at(99);
   return {
     view,
-    hear: (subjects: readonly Subject[]) => dirty.mark(subjects),
-    said: () => {
-      const deltas = [...dirty.nodeMessages(now), ...dirty.podMessages(now)].map(({ delta }) => delta);
-      for (const delta of deltas) {
-        dirty.sending(delta);
-        dirty.answered(delta);
-      }
-      return told(deltas);
-    },
+    hear: (subjects: readonly Subject[]) => outbox.mark(subjects),
+    said: () => told([...outbox.send(now)]),
   };
 }
 

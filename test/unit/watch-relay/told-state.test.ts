@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { ClusterView, type Subject } from '#functions/watch-relay/cluster-view.ts';
-import { DirtySet } from '#functions/watch-relay/dirty-set.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
 import {
   clusterName,
@@ -13,6 +12,7 @@ import {
 } from '#shared/eviction/identity.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import { at } from '#test/unit/eviction/builders.ts';
+import { FreeOutbox } from '#test/world/free-outbox.ts';
 import { liveNode, livePod } from './live-objects.ts';
 
 const NODES = ['n1', 'n2', 'n3'].map(nodeName);
@@ -21,7 +21,7 @@ const KEYS = ['a', 'b'];
 /** A cluster, the view of a relay that hears of it, and what a store holds that takes what it tells. */
 class Scene {
   readonly view = new ClusterView(clusterName('c1'), 1);
-  readonly #dirty = new DirtySet(this.view);
+  readonly #outbox = new FreeOutbox(this.view);
   readonly #nodes = new Map<NodeName, readonly string[]>();
   readonly #pods = new Map<PodUid, LivePod>();
   readonly #stored = new Map<NodeName, { taints: readonly string[]; readonly pods: Set<PodUid> }>();
@@ -74,15 +74,11 @@ class Scene {
 
   send(): void {
     const { view, now } = this;
-    for (const messages of [this.#dirty.nodeMessages(now), this.#dirty.podMessages(now)]) {
-      for (const { delta } of messages) {
-        assert.ok(view.tells(delta.ref.node), 'nothing is told of a node whose pods are not listed');
-        assert.ok(delta.version.sequence > this.#sequence, 'every delta is newer than the one before');
-        this.#sequence = delta.version.sequence;
-        this.#dirty.sending(delta);
-        this.#take(delta);
-        this.#dirty.answered(delta);
-      }
+    for (const delta of this.#outbox.send(now)) {
+      assert.ok(view.tells(delta.ref.node), 'nothing is told of a node whose pods are not listed');
+      assert.ok(delta.version.sequence > this.#sequence, 'every delta is newer than the one before');
+      this.#sequence = delta.version.sequence;
+      this.#take(delta);
     }
   }
 
@@ -112,7 +108,7 @@ class Scene {
   }
 
   #hear(subjects: readonly Subject[]): void {
-    this.#dirty.mark(subjects);
+    this.#outbox.mark(subjects);
   }
 
   #take(delta: Delta): void {

@@ -58,6 +58,10 @@ export class NaiveWorkQueue {
     return this.#working.map(({ key }) => key);
   }
 
+  get resting(): number {
+    return this.#resting.length;
+  }
+
   get size(): number {
     return this.#waiting.length + this.#working.length + this.#resting.length;
   }
@@ -72,6 +76,11 @@ export class NaiveWorkQueue {
     this.#failures.push(key);
     const failures = this.#failures.filter((each) => each === key).length;
     this.#resting.push({ key, at: this.#now + this.#restMs(failures) });
+  }
+
+  untake(key: string): void {
+    this.#end(key);
+    this.#waiting.unshift(key);
   }
 
   /** Time passes, a millisecond at a time. */

@@ -44,7 +44,10 @@ describe('WorkQueue', () => {
       // Never at the moment at which a rest ends: those come in no order.
       fc.record({ does: fc.constant('addAt' as const), key, inMs: fc.constantFrom(-7, 3, 13, 33, 83) }),
       fc.record({ does: fc.constant('take' as const) }),
-      fc.record({ does: fc.constantFrom('done' as const, 'failed' as const), nth: fc.nat(3) }),
+      fc.record({
+        does: fc.constantFrom('done' as const, 'failed' as const, 'untake' as const),
+        nth: fc.nat(3),
+      }),
       fc.record({ does: fc.constant('pass' as const), ms: fc.constantFrom(10, 20, 50) }),
     );
     let rests = 0;
@@ -80,6 +83,7 @@ describe('WorkQueue', () => {
             }
           }
           assert.equal(queue.size, naive.size);
+          assert.equal(queue.resting, naive.resting);
         }
         for (let key = queue.take(); key !== undefined; key = queue.take()) naive.taken(key);
         naive.taken(undefined);
@@ -187,6 +191,14 @@ describe('WorkQueue', () => {
     assert.equal(queue.take(isSecond), undefined);
     assert.equal(queue.sizeOf(clusterName('1')), 2);
     assert.equal(queue.take(), '1a');
+  });
+
+  test('has a key that was not begun after all be the next of its cluster', () => {
+    const queue = newQueue();
+    for (const key of ['1a', '1b', '2a']) queue.add(key);
+    assert.equal(queue.take(), '1a');
+    queue.untake('1a');
+    assert.deepEqual(takeAll(queue), ['2a', '1a', '1b']);
   });
 
   test('once stopped, hands nothing out and has nothing come back', () => {

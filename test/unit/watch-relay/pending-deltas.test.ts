@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ClusterView } from '#functions/watch-relay/cluster-view.ts';
-import { DirtySet } from '#functions/watch-relay/dirty-set.ts';
+import { PendingDeltas } from '#functions/watch-relay/pending-deltas.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import { liveNode, livePod } from './live-objects.ts';
 
@@ -13,18 +13,16 @@ test('a pod that goes while what was told of it fails to be sent is told of as g
   const view = new ClusterView(clusterName('c1'), 1);
   view.replaceNodes([liveNode('n1', 'a')], NOW);
   view.replacePods(node, [livePod('u1')], NOW);
-  const dirty = new DirtySet(view);
-  dirty.mark([{ node, uid }]);
-  const [first] = dirty.podMessages(NOW);
-  assert.ok(first?.delta.kind === 'pod');
-  dirty.sending(first.delta);
+  const pending = new PendingDeltas(view);
+  pending.mark({ node, uid });
+  const [first] = pending.take('pod-deltas', node, NOW);
+  assert.ok(first?.kind === 'pod');
   view.replacePods(node, [], NOW);
-  dirty.mark([{ node, uid, gone: true }]);
-  dirty.failed(first.delta);
-  dirty.answered(first.delta);
-  const next = [...dirty.podMessages(NOW)];
+  pending.mark({ node, uid, gone: true });
+  pending.mark({ node, uid });
+  const next = [...pending.take('pod-deltas', node, NOW)];
   assert.deepEqual(
-    next.map(({ delta }) => delta.kind),
+    next.map(({ kind }) => kind),
     ['pod-gone'],
   );
 });

@@ -1,0 +1,40 @@
+import type { ClusterView, Subject } from '#functions/watch-relay/cluster-view.ts';
+import { DELTA_QUEUES, type DeltaQueue } from '#functions/watch-relay/outbox.ts';
+import { PendingDeltas } from '#functions/watch-relay/pending-deltas.ts';
+import type { Delta } from '#shared/eviction/facts.ts';
+import type { EpochMs, NodeName } from '#shared/eviction/identity.ts';
+import { deltaMessage } from '#shared/queues/delta-message.ts';
+
+/** What sends the deltas of a cluster whose queues are always free. */
+export class FreeOutbox {
+  readonly #pending: PendingDeltas;
+  readonly #nodes: Readonly<Record<DeltaQueue, Set<NodeName>>> = {
+    'node-deltas': new Set(),
+    'pod-deltas': new Set(),
+  };
+
+  constructor(view: ClusterView) {
+    this.#pending = new PendingDeltas(view);
+  }
+
+  mark(subjects: readonly Subject[], wake = false): void {
+    for (const subject of subjects) {
+      const queue = this.#pending.mark(subject, wake);
+      if (queue) this.#nodes[queue].add(subject.node);
+    }
+  }
+
+  /** Sends what there is to tell, those of whole nodes first. */
+  *send(now: EpochMs): Generator<Delta> {
+    for (const queue of DELTA_QUEUES) {
+      for (const node of this.#nodes[queue]) {
+        this.#nodes[queue].delete(node);
+        for (const pending of this.#pending.take(queue, node, now)) {
+          const { delta } = deltaMessage(pending);
+          yield delta;
+          if (delta.kind === 'node') this.mark((delta.others ?? []).map((uid) => ({ node, uid })));
+        }
+      }
+    }
+  }
+}

@@ -3,9 +3,9 @@ import type { Fleet } from '#functions/operator/fleet.ts';
 import { type Happening, happened } from '#functions/operator/history.ts';
 import { clusterNameSchema } from '#shared/clusters/registry.ts';
 import type { AuditEntry } from '#shared/clusters/rulebook.ts';
-import type { Brake } from '#shared/eviction/brake.ts';
 import { type ClusterName, type NodeName, nodeName } from '#shared/eviction/identity.ts';
 import type { CancelReason } from '#shared/eviction/records.ts';
+import { wordsOf } from '#shared/explain/brake-words.ts';
 import type { HistoryEntry, HistoryQuery } from '#shared/store/history.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import type { CliDeps } from './command.ts';
@@ -222,29 +222,8 @@ function whoText({ what, deleted, by }: HistoryEntry): string {
     const who = deleted.by === 'taint-manager' ? 'built-in controller' : 'somebody else';
     return `${who}, ${timeText(deleted.at)}`;
   }
-  if (by) return brakeText(by);
+  if (by) return wordsOf(by).name(by);
   return what === 'done' ? 'taintward' : '';
-}
-
-function brakeText(by: Brake): string {
-  switch (by.kind) {
-    case 'observe':
-      return 'observe';
-    case 'paused':
-      return 'paused';
-    case 'stopped':
-      return by.scope === 'fleet' ? 'stop of all clusters' : 'stop';
-    case 'hold':
-      return `hold ${by.id}`;
-    case 'excluded':
-      return `policy, revision ${by.revision}`;
-    case 'guard':
-      return `guard (${by.scope})`;
-    case 'node-alive':
-      return 'node is alive';
-    default:
-      return by satisfies never;
-  }
 }
 
 function becauseText(entry: HistoryEntry): string {

@@ -1,5 +1,5 @@
 import type { NodeStory } from '#functions/operator/explain-node.ts';
-import { brakeText } from '#shared/explain/headline.ts';
+import { brakeText, keptLabel } from '#shared/explain/brake-words.ts';
 import type { NodePod, NodeTaint, NodeWorkload } from '#shared/explain/node.ts';
 import { taintText } from '#shared/taints/taint.ts';
 import { timeText } from '#shared/time/time-text.ts';
@@ -62,26 +62,13 @@ const WORKLOAD_COLUMNS: readonly Column<NodeWorkload>[] = [
       return `${pods}: ${timeText(firstAt)}${lastAt === firstAt ? '' : ` to ${timeText(lastAt)}`}`;
     },
   },
-  { head: 'KEPT', of: ({ kept }) => kept.map(({ by, pods }) => `${pods} by ${KEPT_BY[by]}`).join(', ') },
+  { head: 'KEPT', of: ({ kept }) => kept.map(({ by, pods }) => `${pods} ${keptLabel(by)}`).join(', ') },
   {
     head: 'STAY',
     of: ({ stays }) => stays.map(({ because, pods }) => `${pods}: ${STAYS[because]}`).join(', '),
   },
   { head: 'LEAVING', of: ({ leaving }) => (leaving === 0 ? '' : String(leaving)) },
 ];
-
-const KEPT_BY: Readonly<Record<NodeWorkload['kept'][number]['by'], string>> = {
-  observe: 'observe',
-  paused: 'a pause',
-  stopped: 'a stop',
-  hold: 'a hold',
-  excluded: 'policy',
-  guard: 'the guard',
-  'node-alive': 'the node, which is alive',
-  budget: 'a budget',
-  admission: 'admission',
-  'gave-up': 'failures (given up)',
-};
 
 const STAYS: Readonly<Record<NodeWorkload['stays'][number]['because'], string>> = {
   unbound: 'on no node',
@@ -100,7 +87,7 @@ function fateText(fate: NodePod['fate']): string {
     case 'goes':
       return `goes ${timeText(fate.at)}`;
     case 'held':
-      return `${KEPT_BY[fate.by.kind]}, due ${timeText(fate.dueAt)}`;
+      return `${keptLabel(fate.by.kind)}, due ${timeText(fate.dueAt)}`;
     case 'blocked':
       return `${fate.by.length > 0 ? `budget ${fate.by.join(', ')}` : 'refused by admission'}, due ${timeText(fate.dueAt)}`;
     case 'gave-up':

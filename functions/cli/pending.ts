@@ -1,10 +1,11 @@
 import { type Command, Option } from 'commander';
 import { clusterOrAll, type Fleet, rulingsNow } from '#functions/operator/fleet.ts';
 import { type Pending, pendingOf } from '#functions/operator/pending.ts';
-import { targetText } from '#shared/clusters/operator.ts';
-import type { Rulings } from '#shared/clusters/rulebook.ts';
-import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import { type Rulings, rulesOf } from '#shared/clusters/rulebook.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Blocked, EvictionRecord } from '#shared/eviction/records.ts';
+import { brakeText } from '#shared/explain/brake-words.ts';
+import { accountOfBrake } from '#shared/explain/brakes.ts';
 import { taintText } from '#shared/taints/taint.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import type { CliDeps } from './command.ts';
@@ -127,35 +128,11 @@ function standingText(record: EvictionRecord, rulings: Rulings | undefined): str
     }
     return turnAt === undefined ? '' : `rate: its turn is at ${timeText(turnAt)}`;
   }
-  const { by } = held;
-  switch (by.kind) {
-    case 'observe':
-      return 'observe';
-    case 'paused':
-      return `paused${untilText(by.until)}`;
-    case 'stopped': {
-      const stop = by.scope === 'fleet' ? rulings?.fleetStop : rulings?.orders.stop;
-      return `stop of ${by.scope === 'fleet' ? 'all clusters' : 'the cluster'}${untilText(by.until)}${whyText(stop)}`;
-    }
-    case 'hold': {
-      const hold = rulings?.orders.holds.find(({ id }) => id === by.id);
-      return `hold ${by.id}${hold ? ` of ${targetText(hold.target)}` : ''}${untilText(by.until)}${whyText(hold)}`;
-    }
-    case 'excluded':
-      return `policy${untilText(by.until)}`;
-    case 'guard':
-      return `guard (${by.scope})`;
-    case 'node-alive':
-      return `node is alive: its Lease was renewed ${timeText(by.renewedAt)}${untilText(by.until)}`;
-    default:
-      return by satisfies never;
-  }
+  return brakeText(rulings ? accountOfBrake(held.by, rulesOf(rulings, MATCHING)) : { by: held.by }, timeText);
 }
 
-const untilText = (until: EpochMs | undefined): string =>
-  until === undefined ? '' : ` until ${timeText(until)}`;
-
-const whyText = (act: { readonly why: string } | undefined): string => (act ? `: ${act.why}` : '');
+/** No toleration is matched by what is stored. */
+const MATCHING = { comparisonOperators: false };
 
 const blockedJson = ({ since, by, reason }: Blocked) => ({
   ...{ since: timeText(since), by: by ?? 'budget', reason },

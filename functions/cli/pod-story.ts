@@ -1,5 +1,5 @@
 import type { PodStory } from '#functions/operator/explain-pod.ts';
-import { brakeText } from '#shared/explain/headline.ts';
+import { brakeText } from '#shared/explain/brake-words.ts';
 import type { PlacedToleration, TaintAccount } from '#shared/explain/taints.ts';
 import { taintText } from '#shared/taints/taint.ts';
 import { timeText } from '#shared/time/time-text.ts';

@@ -2,9 +2,9 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import { theCluster } from '#functions/operator/fleet.ts';
 import { LabelSelectorError, parseLabelSelector } from '#functions/operator/label-selector.ts';
 import { askWhatIf, type NodeChoice, type WhatIfAnswer } from '#functions/operator/what-if.ts';
-import type { WholeBrake } from '#shared/eviction/brake.ts';
 import { tripText } from '#shared/eviction/guard.ts';
 import type { EpochMs } from '#shared/eviction/identity.ts';
+import { wordsOf } from '#shared/explain/brake-words.ts';
 import type { Fate } from '#shared/explain/fate.ts';
 import type { Break, BudgetFate, Stay, WorkloadFate } from '#shared/explain/what-if.ts';
 import { type Taint, taintText } from '#shared/taints/taint.ts';
@@ -139,7 +139,9 @@ function provisosOf({ policy, brake, guarded, guard, unknown }: WhatIfAnswer): r
     ...(policy === 'default'
       ? ['No policy of the cluster is known, so the default one is taken, as if it were enforced.']
       : []),
-    ...(brake ? [`${BRAKES[brake.kind]}: none of it happens before that is over.`] : []),
+    ...(brake
+      ? [`All is held by ${wordsOf(brake).name(brake)}: none of it happens before that is over.`]
+      : []),
     ...(guarded > 0
       ? [`The guard would hold ${guarded} of those that go, until it is released or few nodes are affected.`]
       : []),
@@ -149,12 +151,6 @@ function provisosOf({ policy, brake, guarded, guard, unknown }: WhatIfAnswer): r
     ...unknown.map((each) => (each.endsWith('.') ? each : `${each}.`)),
   ];
 }
-
-const BRAKES: Readonly<Record<WholeBrake['kind'], string>> = {
-  observe: 'The cluster is only observed',
-  paused: 'Evictions are paused',
-  stopped: 'Evictions are stopped',
-};
 
 function paceText({ at, pace, brake, guarded }: WhatIfAnswer): string {
   if (pace.lastAt === undefined) return '';

@@ -15,6 +15,9 @@ const PACKAGES = [
   '@tanstack/virtual-core',
 ];
 
+/** What the page shares with what serves it: a module that imports nothing. */
+const SHARED = '#shared/explain/brake-words.ts';
+
 /** Where they stand in the repository. */
 export const PAGE_PACKAGES: readonly string[] = PACKAGES.map((name) => `node_modules/${name}/`);
 
@@ -56,8 +59,8 @@ export interface PageFiles {
  */
 export function readPageFiles(directory = OUR_PAGE): PageFiles {
   const own = join(directory, IMPORTS_FILE);
-  const imports: Imports = existsSync(own) ? JSON.parse(readFileSync(own, 'utf8')) : packageImports();
-  const sources = new Map([...pageSources(directory), ...(existsSync(own) ? [] : packageSources())]);
+  const imports: Imports = existsSync(own) ? JSON.parse(readFileSync(own, 'utf8')) : ownImports();
+  const sources = new Map([...pageSources(directory), ...(existsSync(own) ? [] : otherSources())]);
   const html = readFileSync(join(directory, 'index.html'), 'utf8');
   const hash = createHash('sha256').update(html);
   for (const [path, file] of [...sources].sort(([a], [b]) => (a < b ? -1 : 1))) {
@@ -100,11 +103,11 @@ export function readPageFiles(directory = OUR_PAGE): PageFiles {
  */
 export function writePage(outDir: string): void {
   const document = ['index.html', join(OUR_PAGE, 'index.html')] as const;
-  for (const [path, file] of [document, ...pageSources(OUR_PAGE), ...packageSources()]) {
+  for (const [path, file] of [document, ...pageSources(OUR_PAGE), ...otherSources()]) {
     mkdirSync(dirname(join(outDir, path)), { recursive: true });
     copyFileSync(file, join(outDir, path));
   }
-  writeFileSync(join(outDir, IMPORTS_FILE), JSON.stringify(packageImports(), undefined, 2));
+  writeFileSync(join(outDir, IMPORTS_FILE), JSON.stringify(ownImports(), undefined, 2));
 }
 
 /** Node warns of what is experimental; what it does here is what it does to each file of this project that it runs. */
@@ -124,22 +127,27 @@ type Sources = readonly (readonly [path: string, file: string])[];
 const pageSources = (directory: string): Sources =>
   filesIn(directory, true).map((file) => [relative(directory, file).split(sep).join('/'), file]);
 
-/** With what they import of their own package, which lies beside them. */
-const packageSources = (): Sources =>
-  PACKAGES.flatMap((name) => {
+/** What is shared, and packages with what they import of their own, which lies beside them. */
+const otherSources = (): Sources => [
+  [`shared/${basename(SHARED)}`, entryOf(SHARED)],
+  ...PACKAGES.flatMap((name) => {
     const beside = dirname(entryOf(name));
     return filesIn(beside, false).map(
       (file) => [`packages/${name}/${relative(beside, file)}`, file] as const,
     );
-  });
+  }),
+];
 
 const entryOf = (name: string): string => fileURLToPath(import.meta.resolve(name));
 
 /** From the name that a package is imported by to the path that its module is served under. */
 type Imports = Readonly<Record<string, string>>;
 
-const packageImports = (): Imports =>
-  Object.fromEntries(PACKAGES.map((name) => [name, `packages/${name}/${basename(entryOf(name))}`]));
+const ownImports = (): Imports =>
+  Object.fromEntries([
+    [SHARED, `shared/${basename(SHARED)}`],
+    ...PACKAGES.map((name) => [name, `packages/${name}/${basename(entryOf(name))}`]),
+  ]);
 
 const filesIn = (directory: string, recursive: boolean): readonly string[] =>
   readdirSync(directory, { recursive, withFileTypes: true })

@@ -1,5 +1,6 @@
 import type { Brake } from '#shared/eviction/brake.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
+import { brakeText } from '#shared/explain/brake-words.ts';
 import type { PodEvent } from '#shared/kubernetes/api.ts';
 import { type Because, becauseOf, type Countdown } from '#shared/queues/due-message.ts';
 import { timeText } from '#shared/time/time-text.ts';
@@ -32,7 +33,7 @@ export function heldBack(record: EvictionRecord, by: Brake): PodEvent {
   return about(record, {
     key: `held/${by.kind}/${record.fireAt}`,
     reason: 'TaintwardHeld',
-    message: `Was to be evicted at ${timeText(record.fireAt)} because of ${because}, but ${brakeText(by)}`,
+    message: `Was to be evicted at ${timeText(record.fireAt)} because of ${because}, but is held by ${brakeText({ by }, timeText)}`,
   });
 }
 
@@ -64,23 +65,3 @@ const becauseText = (because: readonly Because[]): string =>
         : `${taint}, which it tolerates for ${seconds} s (tolerations[${toleration}])`,
     )
     .join(' and ');
-
-function brakeText(by: Exclude<Brake, { kind: 'observe' }>): string {
-  const until = 'until' in by && by.until !== undefined ? ` until ${timeText(by.until)}` : '';
-  switch (by.kind) {
-    case 'paused':
-      return `evictions are paused${until}`;
-    case 'stopped':
-      return `evictions are stopped in ${by.scope === 'fleet' ? 'all clusters' : 'this cluster'}${until}`;
-    case 'hold':
-      return `hold ${by.id} keeps it${until}`;
-    case 'excluded':
-      return `policy excludes it${until}`;
-    case 'guard':
-      return `the guard (${by.scope}) has held evictions since ${timeText(by.trippedAt)}`;
-    case 'node-alive':
-      return `its node is alive: its Lease was renewed at ${timeText(by.renewedAt)}`;
-    default:
-      return by satisfies never;
-  }
-}

@@ -1,8 +1,8 @@
 import { styleText } from 'node:util';
-import type { Brake } from '#shared/eviction/brake.ts';
 import { tripText } from '#shared/eviction/guard.ts';
 import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { CancelReason } from '#shared/eviction/records.ts';
+import { wordsOf } from '#shared/explain/brake-words.ts';
 import { shownLine } from '#shared/shown-text.ts';
 import { taintText } from '#shared/taints/taint.ts';
 import { type Log, type LogFields, logTo } from '#shared/telemetry/log.ts';
@@ -51,14 +51,17 @@ function tell({ event, fields }: LogLine, now: EpochMs): string | undefined {
     case 'pod.evicted-despite-hold':
       return styleText(
         'red',
-        `${podOf(fields)} was evicted by the built-in controller, although ${HELD[fields.by]}`,
+        `${podOf(fields)} was evicted by the built-in controller, although it was ${wordsOf({ kind: fields.by }).label}`,
       );
     case 'eviction.gone':
       return `${podOf(fields)} was gone already`;
     case 'eviction.would-have':
       return styleText('magenta', `${podOf(fields)} would have been evicted, and is only observed`);
     case 'eviction.held':
-      return styleText('magenta', `${podOf(fields)} is due and held: ${fields.by && HELD[fields.by]}`);
+      return styleText(
+        'magenta',
+        `${podOf(fields)} is due and ${fields.by ? wordsOf({ kind: fields.by }).label : 'held'}`,
+      );
     case 'policy.applied':
       return `its policy was applied: ${fields.mode}`;
     case 'policy.kept':
@@ -95,16 +98,6 @@ const BLOCKED = {
 const KEPT = {
   unchanged: 'the file of --policy is as it was applied before, and somebody changed the policy since',
   older: 'another replica applied a newer file than the one of --policy',
-};
-
-const HELD: Readonly<Record<Brake['kind'], string>> = {
-  observe: 'the cluster is only observed',
-  paused: 'its policy is paused',
-  stopped: 'evictions are stopped',
-  hold: 'somebody holds it',
-  excluded: 'its policy excludes it',
-  guard: 'the guard holds it',
-  'node-alive': 'its node is alive, and renews its Lease',
 };
 
 function tellNode({ deletedAt, taints }: LogEvents['node.changed']): string {

@@ -2,6 +2,7 @@ import { wholeBrake } from '#shared/eviction/brake.ts';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import { isOn } from '#shared/eviction/in-force.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
+import { wordsOf } from '#shared/explain/brake-words.ts';
 import { shownText } from '#shared/shown-text.ts';
 
 /** What each cluster's rules come to, one line for all to whom the same applies. */
@@ -22,16 +23,11 @@ function byText({ stops }: Rules, now: EpochMs): string {
 
 function rulesText(rules: Rules, now: EpochMs): string {
   const brake = wholeBrake(rules, now);
-  switch (brake?.kind) {
-    case 'observe':
-      return `observing, nothing is deleted; turn to enforce with ${
-        rules.policyRevision === 0 ? '--enforce, or ' : ''
-      }a policy (docs/policy.md)`;
-    case 'paused':
-      return 'paused by policy, nothing is deleted';
-    case 'stopped':
-      return `stopped${byText(rules, now)}, nothing is deleted; taintward resume ${brake.scope === 'fleet' ? '--all ' : ''}goes on`;
-    default:
-      return 'enforcing: pods are evicted';
+  if (!brake) return 'enforcing: pods are evicted';
+  if (brake.kind === 'observe') {
+    const flag = rules.policyRevision === 0 ? '--enforce, or ' : '';
+    return `observing, nothing is deleted; turn to enforce with ${flag}a policy (docs/policy.md)`;
   }
+  const { label, release } = wordsOf(brake);
+  return `${label}${byText(rules, now)}, nothing is deleted; ${release(brake, 'CLUSTER' as ClusterName)} goes on`;
 }

@@ -4,6 +4,7 @@ import { type Brake, brakeOn } from '#shared/eviction/brake.ts';
 import type { EpochMs, NodeName } from '#shared/eviction/identity.ts';
 import type { Policy, Rules } from '#shared/eviction/policy.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
+import { BRAKE_KINDS } from '#shared/explain/brake-words.ts';
 import { timeText } from '#shared/time/time-text.ts';
 
 /**
@@ -13,13 +14,7 @@ import { timeText } from '#shared/time/time-text.ts';
 export const STANDINGS = [
   'waiting',
   'due',
-  'observe',
-  'paused',
-  'stopped',
-  'hold',
-  'excluded',
-  'guard',
-  'node-alive',
+  ...BRAKE_KINDS,
   'budget',
   'admission',
   'rate',

@@ -2,6 +2,7 @@ import { type Brake, brakeOn } from '#shared/eviction/brake.ts';
 import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import { podDeadlines } from '#shared/eviction/pod-deadline.ts';
 import { DEFAULT_POLICY, type Rules } from '#shared/eviction/policy.ts';
+import { wordsOf } from '#shared/explain/brake-words.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
@@ -54,7 +55,7 @@ export class BuiltInEvictions {
     this.#seen.add(uid);
     const brake = this.#brakeOn(pod, node, deleted.at);
     if (!brake || brake.kind === 'observe') return;
-    const error = `The built-in controller, or another taint manager, evicts pods that Taintward keeps, the last ${namespace}/${name} (${words(brake)}): switch it off, or take the cluster over.`;
+    const error = `The built-in controller, or another taint manager, evicts pods that Taintward keeps, the last ${namespace}/${name} (${wordsOf(brake).name(brake)}): switch it off, or take the cluster over.`;
     faults.begin({ type: 'built-in-evicts' }, error, { lastsMs: Math.min(lastsMs, REPORTED_FOR_MS) });
     metrics.builtInEvictions.inc({ cluster: this.#cluster });
     this.#logged += 1;
@@ -77,18 +78,5 @@ export class BuiltInEvictions {
       })
       .map(({ key }) => key);
     return brakeOn(rules, { node, zone, downSince, dueBy, record: pod, labels: pod.labels ?? {} }, at);
-  }
-}
-
-function words(brake: Brake): string {
-  switch (brake.kind) {
-    case 'hold':
-      return `hold ${brake.id}`;
-    case 'excluded':
-      return 'excluded by policy';
-    case 'guard':
-      return 'held by the guard';
-    default:
-      return brake.kind;
   }
 }

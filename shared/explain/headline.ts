@@ -2,7 +2,7 @@ import { BEING_MOVED } from '#shared/eviction/budget.ts';
 import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { Reason } from '#shared/eviction/records.ts';
 import { taintText } from '#shared/taints/taint.ts';
-import type { BrakeAccount } from './brakes.ts';
+import { brakeText } from './brake-words.ts';
 import type { DeafAccount } from './deafness.ts';
 import type { Fate } from './fate.ts';
 import type { NodeAnswer } from './node.ts';
@@ -285,30 +285,6 @@ export function reasonsText(reasons: readonly Reason[]): string {
       : `it tolerates ${taintText(taint)} for ${seconds} s`;
   });
   return texts.length === 0 ? 'nobody knows any more' : texts.join(' and ');
-}
-
-/** What keeps a pod: "hold h3f9a2c1d (anna: is being debugged) until …". */
-export function brakeText({ by, act, trip }: BrakeAccount, moment: MomentText): string {
-  const said = act ? ` (${act.who}: ${act.why})` : '';
-  const until = 'until' in by && by.until !== undefined ? ` until ${moment(by.until)}` : '';
-  switch (by.kind) {
-    case 'observe':
-      return 'policy, which only observes';
-    case 'paused':
-      return `policy, which is paused${until}`;
-    case 'stopped':
-      return `the stop of ${by.scope === 'fleet' ? 'all clusters' : 'the cluster'}${said}${until}`;
-    case 'hold':
-      return `hold ${by.id}${said}${until}`;
-    case 'excluded':
-      return `policy, which excludes it${until}`;
-    case 'guard':
-      return `the guard${trip === undefined ? '' : ` (${trip})`}`;
-    case 'node-alive':
-      return `its node, which is alive: its Lease was renewed at ${moment(by.renewedAt)}, and is read again when it expires`;
-    default:
-      return by satisfies never;
-  }
 }
 
 /** What keeps a pod from being evicted: its budgets, and who refused it in these words. */

@@ -1,8 +1,8 @@
-import type { Brake } from '#shared/eviction/brake.ts';
 import { begunBy, type Evidence } from '#shared/eviction/facts.ts';
 import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { Partition } from '#shared/eviction/records.ts';
 import { evicts, type MatchOptions, type Taint } from '#shared/taints/taint.ts';
+import type { KeptBy } from './brake-words.ts';
 import { accountOfBrake, type BrakeAccount } from './brakes.ts';
 import type { Budget } from './budgets.ts';
 import { type BuiltIn, builtInDeadline } from './built-in.ts';
@@ -73,9 +73,6 @@ export interface NodePod {
   /** When the built-in controller evicts it, where that runs; absent: never. */
   readonly builtInAt?: EpochMs;
 }
-
-/** What keeps pods for no known time. */
-type KeptBy = Brake['kind'] | 'budget' | 'admission' | 'gave-up';
 
 /** What becomes of the pods of one workload. */
 export interface NodeWorkload {

@@ -3,6 +3,7 @@ import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/id
 import type { Rules } from '#shared/eviction/policy.ts';
 import type { Partition } from '#shared/eviction/records.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
+import { wordsOf } from './brake-words.ts';
 import { accountOfBrake, type BrakeAccount } from './brakes.ts';
 import { type Budget, budgetsOf } from './budgets.ts';
 import { type BuiltIn, builtInDeadline } from './built-in.ts';
@@ -20,7 +21,7 @@ import { type Known, knownOr } from './known.ts';
 import { lifeKnown } from './node-life.ts';
 import { type PastEntry, type PastFate, pastFate } from './past.ts';
 import { recordedFate } from './recorded-fate.ts';
-import { type Remedy, releaseCommand, remediesFor } from './remedies.ts';
+import { type Remedy, remediesFor } from './remedies.ts';
 import { type Scheduling, schedulingOf } from './scheduling.ts';
 import { accountsOf, type TaintAccount } from './taints.ts';
 import type { Workload } from './workload.ts';
@@ -181,7 +182,7 @@ function byLife(asked: PodCase, pod: AskedPod): Told {
   const brakes = brakesOf(foretold).map((by) => accountOfBrake(by, rules));
   const [first] = brakes;
   const release = first
-    ? releaseCommand(first.by, cluster)
+    ? wordsOf(first.by).release(first.by, cluster)
     : fate.kind === 'gave-up'
       ? `taintward retry ${cluster}`
       : undefined;
@@ -218,7 +219,7 @@ function byRecord({ service, namespace, name, now, cluster }: PodCase, why: stri
   return {
     ...{ fate, uid, node, brakes, policy: policyOf(rules.policy, now) },
     ...(owner ? { owner } : {}),
-    ...(first ? { release: releaseCommand(first.by, cluster) } : {}),
+    ...(first ? { release: wordsOf(first.by).release(first.by, cluster) } : {}),
   };
 }
 

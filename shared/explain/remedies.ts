@@ -1,4 +1,3 @@
-import type { Brake } from '#shared/eviction/brake.ts';
 import type { ClusterName, NodeName } from '#shared/eviction/identity.ts';
 import { DOWN_KEYS } from '#shared/taints/taint.ts';
 import type { AskedPod, Fate } from './fate.ts';
@@ -74,23 +73,4 @@ function tolerateCommand(
       : added.map((value) => ({ op: 'add', path: '/spec/tolerations/-', value }))),
   ];
   return `kubectl patch pod ${name} --namespace ${namespace} --type json --patch '${JSON.stringify(operations)}'`;
-}
-
-/** What lets go a pod that this keeps. */
-export function releaseCommand(by: Brake, cluster: ClusterName): string {
-  switch (by.kind) {
-    case 'observe':
-    case 'paused':
-    case 'excluded':
-    case 'node-alive':
-      return `taintward policy apply -f policy.yaml ${cluster}`;
-    case 'stopped':
-      return `taintward resume ${by.scope === 'fleet' ? '--all' : cluster} --why 'REASON'`;
-    case 'hold':
-      return `taintward release ${by.id} --why 'REASON'`;
-    case 'guard':
-      return `taintward release guard ${cluster} --why 'REASON'`;
-    default:
-      return by satisfies never;
-  }
 }

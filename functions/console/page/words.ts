@@ -3,6 +3,7 @@ import type { ClusterStatus } from '#functions/operator/status.ts';
 import type { Brake } from '#shared/eviction/brake.ts';
 import type { HoldTarget } from '#shared/eviction/policy.ts';
 import type { Reason, TimedTaint } from '#shared/eviction/records.ts';
+import { BRAKE_KINDS, keptLabel, wordsOf } from '#shared/explain/brake-words.ts';
 import type { HistoryEntry } from '#shared/store/history.ts';
 import { momentText, spanText } from './moments.ts';
 
@@ -14,21 +15,21 @@ interface Word {
   readonly tone?: Tone;
 }
 
+/** A pod that this keeps. */
+export function brakeWord(kind: Brake['kind']): Word {
+  const { label: text, from } = wordsOf({ kind });
+  return from === 'policy' ? { text } : { text, tone: 'held' };
+}
+
 export const STANDING: Readonly<Record<PendingStanding, Word>> = {
   waiting: { text: 'counting down' },
   due: { text: 'going now', tone: 'goes' },
-  observe: { text: 'only observed' },
-  paused: { text: 'paused', tone: 'held' },
-  stopped: { text: 'stopped', tone: 'held' },
-  hold: { text: 'on hold', tone: 'held' },
-  excluded: { text: 'excluded by policy' },
-  guard: { text: 'held by the guard', tone: 'held' },
-  'node-alive': { text: 'node is alive', tone: 'held' },
-  budget: { text: 'disruption budget', tone: 'held' },
-  admission: { text: 'refused by admission', tone: 'held' },
+  ...(Object.fromEntries(BRAKE_KINDS.map((kind) => [kind, brakeWord(kind)])) as Record<Brake['kind'], Word>),
+  budget: { text: keptLabel('budget'), tone: 'held' },
+  admission: { text: keptLabel('admission'), tone: 'held' },
   rate: { text: 'waits its turn' },
   failing: { text: 'failed, tried again', tone: 'goes' },
-  'gave-up': { text: 'given up', tone: 'goes' },
+  'gave-up': { text: keptLabel('gave-up'), tone: 'goes' },
 };
 
 export const WHAT: Readonly<Record<HistoryEntry['what'], Word>> = {
@@ -47,28 +48,6 @@ export const WHAT: Readonly<Record<HistoryEntry['what'], Word>> = {
 
 export const taintText = ({ key, value, effect }: Pick<TimedTaint, 'key' | 'value' | 'effect'>): string =>
   `${key}${value ? `=${value}` : ''}:${effect}`;
-
-/** What keeps an eviction from happening. */
-export function brakeText(by: Brake): string {
-  switch (by.kind) {
-    case 'observe':
-      return 'the cluster is only observed';
-    case 'paused':
-      return 'the cluster is paused';
-    case 'stopped':
-      return by.scope === 'fleet' ? 'all clusters are stopped' : 'the cluster is stopped';
-    case 'hold':
-      return `hold ${by.id}`;
-    case 'excluded':
-      return 'the policy excludes it';
-    case 'guard':
-      return 'the guard holds it';
-    case 'node-alive':
-      return 'its node is alive';
-    default:
-      return by satisfies never;
-  }
-}
 
 const CANCELLED: Readonly<Record<NonNullable<HistoryEntry['cancelled']>, string>> = {
   'taint-removed': 'the taint was removed',
@@ -95,7 +74,7 @@ export function becauseText(entry: Told, now: number): string {
       ? [`deleted by ${deleted.by === 'taint-manager' ? 'the built-in controller' : 'somebody else'}`]
       : []),
     ...(cancelled && !deleted ? [CANCELLED[cancelled]] : []),
-    ...(by ? [`${entry.what === 'freed' ? 'no longer: ' : ''}${brakeText(by)}`] : []),
+    ...(by ? [`${entry.what === 'freed' ? 'no longer: ' : ''}${wordsOf(by).name(by)}`] : []),
     ...(error === undefined ? [] : [error]),
     ...(movedFrom === undefined
       ? []

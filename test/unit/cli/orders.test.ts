@@ -180,7 +180,7 @@ test('what is to be evicted is shown, the first to go first, with what holds it'
   assert.deepEqual(
     rows.slice(1, -1).map(([, , pod, , , , why]) => [pod, why]),
     [
-      ['default/held', `hold ${id} of pod default/held: a debugger`],
+      ['default/held', `hold ${id} (anna: a debugger)`],
       ['default/lost', 'given up 2026-11-21T12:00:00Z: it failed for too long'],
       ['default/moving', 'admission since 2026-11-21T12:00:00Z: a webhook moves it'],
       ['default/needed', 'disruption budget since 2026-11-21T12:00:00Z: it needs 1 healthy pod'],

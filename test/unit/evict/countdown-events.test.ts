@@ -51,28 +51,22 @@ describe('an Event of ours', () => {
   test('tells what holds a pod', () => {
     const until = at(3600);
     const words: readonly (readonly [Exclude<Brake, { kind: 'observe' }>, string])[] = [
-      [{ kind: 'paused', until }, 'evictions are paused until 2026-01-01T01:00:00Z'],
-      [{ kind: 'stopped', scope: 'fleet' }, 'evictions are stopped in all clusters'],
-      [
-        { kind: 'stopped', scope: 'cluster', until },
-        'evictions are stopped in this cluster until 2026-01-01T01:00:00Z',
-      ],
-      [{ kind: 'hold', id: 'h1' }, 'hold h1 keeps it'],
-      [{ kind: 'excluded', revision: 1, guardRevision: 0 }, 'policy excludes it'],
-      [
-        { kind: 'guard', scope: 'zone', trippedAt: at(0), revision: 1, guardRevision: 1 },
-        'the guard (zone) has held evictions since 2026-01-01T00:00:00Z',
-      ],
+      [{ kind: 'paused', until }, 'policy, which is paused until 2026-01-01T01:00:00Z'],
+      [{ kind: 'stopped', scope: 'fleet' }, 'the stop of all clusters'],
+      [{ kind: 'stopped', scope: 'cluster', until }, 'the stop of the cluster until 2026-01-01T01:00:00Z'],
+      [{ kind: 'hold', id: 'h1' }, 'hold h1'],
+      [{ kind: 'excluded', revision: 1, guardRevision: 0 }, 'policy, which excludes it'],
+      [{ kind: 'guard', scope: 'zone', trippedAt: at(0), revision: 1, guardRevision: 1 }, 'the guard'],
       [
         { kind: 'node-alive', renewedAt: at(50), until: at(90), revision: 1, guardRevision: 0 },
-        'its node is alive: its Lease was renewed at 2026-01-01T00:00:50Z',
+        'its node, which is alive: its Lease was renewed at 2026-01-01T00:00:50Z, and is read again when it expires',
       ],
     ];
     for (const [by, text] of words) {
       const { reason, message } = heldBack(record, by);
       assert.deepEqual(
         [reason, message],
-        ['TaintwardHeld', `Was to be evicted at ${DUE} ${BECAUSE}, but ${text}`],
+        ['TaintwardHeld', `Was to be evicted at ${DUE} ${BECAUSE}, but is held by ${text}`],
       );
     }
   });

@@ -20,12 +20,12 @@ test('who starts the service is told what it will do where, and how that is chan
     'c0: observing, nothing is deleted; turn to enforce with a policy (docs/policy.md)',
   ]);
   assert.deepEqual(linesOf({ ...rules, policy: { ...rules.policy, mode: 'paused' } }), [
-    'c0: paused by policy, nothing is deleted',
+    "c0: paused, nothing is deleted; taintward resume CLUSTER --why 'REASON' goes on",
   ]);
   assert.deepEqual(linesOf({ ...rules, stops: [stop] }), [
-    'c0: stopped by anna (an incident), nothing is deleted; taintward resume --all goes on',
+    "c0: stopped by anna (an incident), nothing is deleted; taintward resume --all --why 'REASON' goes on",
   ]);
   assert.deepEqual(linesOf({ ...rules, stops: [{ ...stop, scope: 'cluster', why: 'a\nb' }] }), [
-    'c0: stopped by anna (a\\u000ab), nothing is deleted; taintward resume goes on',
+    "c0: stopped by anna (a\\u000ab), nothing is deleted; taintward resume CLUSTER --why 'REASON' goes on",
   ]);
 });

@@ -2,6 +2,7 @@ import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import type { Need } from '#functions/operator/needs.ts';
 import type { ClusterStatus, FleetStatus } from '#functions/operator/status.ts';
+import { BRAKE_KINDS } from '#shared/explain/brake-words.ts';
 import type { PendingRow } from '../../api.ts';
 import { ActButton, releaseGuard, resumeAll, resumeCluster, retry, stopCluster } from '../act-button.ts';
 import { clusters, now, pending, session, status } from '../live.ts';
@@ -143,7 +144,7 @@ const GOING: readonly PendingRow[6][] = ['waiting', 'due', 'rate', 'budget', 'ad
 
 /** What forbids it somebody said, or the guard. */
 const heldOf = ({ standings: by }: ClusterStatus): number | undefined =>
-  by && by.paused + by.stopped + by.hold + by.excluded + by.guard;
+  by && BRAKE_KINDS.reduce((sum, kind) => sum + (kind === 'observe' ? 0 : by[kind]), 0);
 
 /** What is not known is shown as that. */
 const number = (count: number | undefined): string => count?.toLocaleString('en') ?? '?';

@@ -1,5 +1,6 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
+import { wordsOf } from '#shared/explain/brake-words.ts';
 import type { PodAnswer } from '#shared/explain/pod.ts';
 import { momentText } from '../moments.ts';
 import { Ago, Empty, Moment, PodLink, Tag } from '../parts.ts';
@@ -61,9 +62,9 @@ export function Around({
   const facts: readonly (readonly [string, VNode | string])[] = [
     ...brakes.map(({ by, act, trip }) => {
       const said = act
-        ? html`${act.why} <span class="soft small">${act.who}, <${Ago} at=${act.at} /> ago</span>`
-        : (trip ?? '');
-      return [HELD_BY[by.kind], html`${by.kind === 'hold' ? `${by.id}: ` : ''}${said}`] as const;
+        ? html`(${act.why}) <span class="soft small">${act.who}, <${Ago} at=${act.at} /> ago</span>`
+        : trip && `(${trip})`;
+      return ['Held by', html`${wordsOf(by).name(by)} ${said}`] as const;
     }),
     ...(policy ? [['Policy', policyText(policy)] as const] : []),
     ...(builtIn
@@ -91,23 +92,13 @@ export function Around({
       <h2 id="around">What else counts</h2>
       <dl class="facts card pad">
         ${facts.map(
-          ([name, text]) => html`<dt key=${name}>${name}</dt>
+          ([name, text], index) => html`<dt key=${index}>${name}</dt>
             <dd>${text}</dd>`,
         )}
       </dl>
     </section>
   `;
 }
-
-const HELD_BY: Readonly<Record<PodAnswer['brakes'][number]['by']['kind'], string>> = {
-  observe: 'Only observed',
-  paused: 'Paused',
-  stopped: 'Stopped',
-  hold: 'On hold',
-  excluded: 'Excluded by policy',
-  guard: 'Held by the guard',
-  'node-alive': 'Node is alive',
-};
 
 function policyText({ mode, method, rate }: NonNullable<PodAnswer['policy']>): string {
   const how = method.kind === 'evict' ? 'the Eviction API' : 'delete';

@@ -9,7 +9,7 @@ import { ClusterChoice, Empty, Failed, PodLink, TextField, Title } from '../part
 import { ask, route } from '../route.ts';
 import { type Column, Rows } from '../rows.ts';
 import { get, sentenceOf } from '../server.ts';
-import { brakeText, taintText } from '../words.ts';
+import { STANDING, taintText } from '../words.ts';
 
 /** What would happen if some nodes had a taint; nothing is changed by asking. */
 export function WhatIf(): VNode {
@@ -118,7 +118,7 @@ function Outcome({ answer, cluster }: { readonly answer: Answer; readonly cluste
     </dl>
     ${
       brake !== undefined &&
-      html`<p class="card pad">As rules are now nothing would go: ${brakeText(brake)}. This is what would happen without that.</p>`
+      html`<p class="card pad">As rules are now nothing would go: evictions are ${STANDING[brake.kind].text}. This is what would happen without that.</p>`
     }
     <section class="section" aria-labelledby="breaks">
       <h2 id="breaks">What it would break</h2>
@@ -207,13 +207,13 @@ const paceText = ({ rate, lastAt, drain }: Answer['pace'], at: number): string =
 const NONE = html`<span class="soft">0</span>`;
 
 const STAYS: Readonly<Record<WorkloadFate['stays'][number]['because'], string>> = {
-  hold: 'on hold',
-  excluded: 'excluded by policy',
-  'node-alive': 'the node is alive',
+  hold: STANDING.hold.text,
+  excluded: STANDING.excluded.text,
+  'node-alive': STANDING['node-alive'].text,
   tolerated: 'tolerate it for ever',
   untainted: 'not concerned',
   leaving: 'leaving already',
-  'gave-up': 'given up',
+  'gave-up': STANDING['gave-up'].text,
   unknown: 'not known',
 };
 

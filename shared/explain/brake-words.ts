@@ -1,0 +1,91 @@
+import type { Brake } from '#shared/eviction/brake.ts';
+import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { BrakeAccount } from './brakes.ts';
+
+/** What is told of one kind of brake; the one place that names it for people. */
+interface BrakeWords<By extends Brake> {
+  /** What a pod is, in a table or after "is due and": "on hold". */
+  readonly label: string;
+  /** Policy says so in general, or it is the order of the day: a hold, a stop, a guard that tripped. */
+  readonly from: 'policy' | 'incident';
+  /** What keeps a pod, after "held by": "hold h3f9a2c1d". */
+  name(by: By): string;
+  /** The command that ends it. */
+  release(by: By, cluster: ClusterName): string;
+}
+
+/** Types are all that this file imports, because the console's page, which has no build, is served it as it is. */
+const BRAKES: { readonly [Kind in Brake['kind']]: BrakeWords<Extract<Brake, { kind: Kind }>> } = {
+  observe: {
+    label: 'only observed',
+    from: 'policy',
+    name: () => 'policy, which only observes',
+    release: (_, cluster) => applyPolicy(cluster),
+  },
+  paused: {
+    label: 'paused',
+    from: 'incident',
+    name: () => 'policy, which is paused',
+    release: (_, cluster) => `taintward resume ${cluster} --why 'REASON'`,
+  },
+  stopped: {
+    label: 'stopped',
+    from: 'incident',
+    name: ({ scope }) => `the stop of ${scope === 'fleet' ? 'all clusters' : 'the cluster'}`,
+    release: ({ scope }, cluster) =>
+      `taintward resume ${scope === 'fleet' ? '--all' : cluster} --why 'REASON'`,
+  },
+  hold: {
+    label: 'on hold',
+    from: 'incident',
+    name: ({ id }) => `hold ${id}`,
+    release: ({ id }) => `taintward release ${id} --why 'REASON'`,
+  },
+  excluded: {
+    label: 'excluded by policy',
+    from: 'policy',
+    name: () => 'policy, which excludes it',
+    release: (_, cluster) => applyPolicy(cluster),
+  },
+  guard: {
+    label: 'held by the guard',
+    from: 'incident',
+    name: () => 'the guard',
+    release: (_, cluster) => `taintward release guard ${cluster} --why 'REASON'`,
+  },
+  'node-alive': {
+    label: 'on a live node',
+    from: 'incident',
+    name: () => 'its node, which is alive',
+    release: (_, cluster) => applyPolicy(cluster),
+  },
+};
+
+const applyPolicy = (cluster: ClusterName): string => `taintward policy apply -f policy.yaml ${cluster}`;
+
+export const BRAKE_KINDS = Object.keys(BRAKES) as readonly Brake['kind'][];
+
+/** The words for a brake, or for all of its kind. */
+export const wordsOf = ({ kind }: { readonly kind: Brake['kind'] }): BrakeWords<Brake> => BRAKES[kind];
+
+/** What keeps pods for no known time. */
+export type KeptBy = Brake['kind'] | 'budget' | 'admission' | 'gave-up';
+
+const OTHERS = {
+  budget: 'kept by a disruption budget',
+  admission: 'refused by admission',
+  'gave-up': 'given up',
+};
+
+/** What a pod is, in a table: "on hold", "refused by admission". */
+export const keptLabel = (by: KeptBy): string =>
+  by in OTHERS ? OTHERS[by as keyof typeof OTHERS] : BRAKES[by as Brake['kind']].label;
+
+/** What keeps a pod, after "held by": "hold h3f9a2c1d (anna: is being debugged) until …". */
+export function brakeText({ by, act, trip }: BrakeAccount, moment: (at: EpochMs) => string): string {
+  const why = act ? `${act.who}: ${act.why}` : trip;
+  const told = `${wordsOf(by).name(by)}${why === undefined ? '' : ` (${why})`}`;
+  if (by.kind === 'node-alive')
+    return `${told}: its Lease was renewed at ${moment(by.renewedAt)}, and is read again when it expires`;
+  return 'until' in by && by.until !== undefined ? `${told} until ${moment(by.until)}` : told;
+}

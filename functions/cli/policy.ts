@@ -12,6 +12,7 @@ import { readPolicyFile } from '#shared/clusters/policy-file.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { modeOf } from '#shared/eviction/in-force.ts';
 import { DEFAULT_POLICY, type Policy } from '#shared/eviction/policy.ts';
+import { type NeededBy, rightsNeededBy, rightText } from '#shared/kubernetes/rights.ts';
 import { type CliDeps, CliError } from './command.ts';
 import {
   jsonText,
@@ -70,8 +71,8 @@ function addApply(policy: Command, deps: CliDeps): void {
             ? 'has this policy now; it takes effect within 5 s'
             : 'had this policy already';
         deps.print(`Cluster ${cluster} ${what}.\n`);
-        if (outcome === 'applied' && parsePolicyDocument(text).method.kind === 'evict')
-          deps.print(EVICT_NEEDS);
+        if (outcome !== 'applied') continue;
+        for (const need of rightsNeededBy(parsePolicyDocument(text))) deps.print(needText(need));
       }
     }),
   );
@@ -82,8 +83,8 @@ const applicableText = (file: string, { clock }: CliDeps): string =>
   readPolicyFile(file, (text) => parseAppliedPolicy(text, clock.now()));
 
 /** Whether it is so, only the service can ask: the right is its own. */
-const EVICT_NEEDS =
-  'Its method is evict: the service needs the right to create pods/eviction there (cdk/rbac/eviction-api); where it lacks it, its log says policy.right-missing.\n';
+const needText = ({ setting, rights, grant }: NeededBy): string =>
+  `It says ${setting}: the service needs the right to ${rights.map(rightText).join(', ')} there (${grant}); where it lacks it, its log says policy.right-missing.\n`;
 
 /** Where pods would go that did not until now, shows how many are due, and asks. Rejects with `CliError` when it cannot. */
 async function mayApply(

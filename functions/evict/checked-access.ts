@@ -2,7 +2,12 @@ import type { ClusterAccess } from '#shared/clusters/registered-clusters.ts';
 import type { RulesReader } from '#shared/clusters/rulebook.ts';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
-import { EVICTION_API_RIGHTS, missingRights, type RightsReview } from '#shared/kubernetes/rights.ts';
+import {
+  missingRights,
+  type NeededBy,
+  type RightsReview,
+  rightsNeededBy,
+} from '#shared/kubernetes/rights.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
 
@@ -25,8 +30,8 @@ interface Checked {
 }
 
 /**
- * Clusters as they are reached. Where policy says `method: evict` it is checked once for each policy whether the credentials have
- * the right to, and else told: before the first eviction, which would have to fail to show it.
+ * Clusters as they are reached. Where policy asks for more rights than every one does, it is checked once for each policy whether the credentials
+ * have them, and else told: before the first eviction, which would have to fail to show it.
  */
 export class CheckedAccess implements ClusterAccess {
   readonly #deps: CheckedAccessDeps;
@@ -47,7 +52,8 @@ export class CheckedAccess implements ClusterAccess {
     const { rules, clock, log } = this.#deps;
     try {
       const { policy, policyRevision: revision } = await rules(cluster);
-      if (policy.method.kind !== 'evict') {
+      const needs = rightsNeededBy(policy);
+      if (needs.length === 0) {
         this.#checked.delete(cluster);
         return;
       }
@@ -55,14 +61,23 @@ export class CheckedAccess implements ClusterAccess {
       const before = this.#checked.get(cluster);
       if (before?.revision === revision && now < before.nextAt) return;
       this.#checked.set(cluster, { revision, nextAt: now + ASK_AGAIN_MS });
-      const missing = await missingRights(api, EVICTION_API_RIGHTS);
-      this.#checked.set(cluster, { revision, nextAt: missing.length > 0 ? now + TELL_AGAIN_MS : Infinity });
-      if (missing.length > 0) log.error('policy.right-missing', { cluster, reason: sentence(api, missing) });
+      let nextAt = Infinity;
+      for (const need of needs) {
+        const missing = await missingRights(api, need.rights);
+        if (missing.length === 0) continue;
+        nextAt = now + TELL_AGAIN_MS;
+        log.error('policy.right-missing', { cluster, reason: sentence(api, need, missing) });
+      }
+      this.#checked.set(cluster, { revision, nextAt });
     } catch {
       // It is asked again.
     }
   }
 }
 
-const sentence = ({ host }: RightsReview, missing: readonly string[]): string =>
-  `The policy says method: evict, and the credentials for ${host} lack the right to ${missing.join(', ')}: grant it (cdk/rbac/eviction-api), because until then only pods of nodes that are down or gone are evicted there.`;
+const sentence = (
+  { host }: RightsReview,
+  { setting, grant, lack }: NeededBy,
+  missing: readonly string[],
+): string =>
+  `The policy says ${setting}, and the credentials for ${host} lack the right to ${missing.join(', ')}: grant it (${grant}), because until then ${lack}.`;

@@ -22,6 +22,7 @@ import { evictionRef } from '#shared/telemetry/log-events.ts';
 import type { EvictionMetrics } from '#shared/telemetry/metrics.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { Timers } from '#shared/timers/timers.ts';
+import { limitingWorkload, type Permission, takePermits } from './take-permits.ts';
 
 /** Pods of one node that are evicted at a time. */
 const PARALLEL_EVICTIONS = 32;
@@ -60,6 +61,8 @@ interface NodeView {
   readonly verdict: ReturnType<typeof judge>;
 }
 
+type Evict = Extract<Verdict, { readonly kind: 'evict' }>;
+
 const GONE: PodOutcome = { kind: 'end', outcome: 'gone' };
 
 /** One pass over a node's due pods: acts on the cluster, and says what came of each. */
@@ -72,6 +75,8 @@ export class Pass {
   /** The end of the last look. */
   #looked: Promise<unknown> = Promise.resolve();
   #nextLook: Promise<NodeView> | undefined;
+  /** What came of pods that asked for permits; absent: it needs none, or is to ask. */
+  #permissions: ReadonlyMap<PodUid, Permission> = new Map();
   /** The last question after the node's Lease; absent: it did not matter yet. */
   #lease: { readonly askedAt: EpochMs; readonly life: Promise<NodeLife> } | undefined;
 
@@ -98,19 +103,56 @@ export class Pass {
       return this.#holdUnseen(due.map((record) => ({ record, outcome })));
     }
     const now = this.#deps.clock.now();
-    const turns = await this.#takeTurns(due, pods, first, now);
+    await this.#takePermits(due, pods, first);
+    const mayGo = due.filter(({ uid }) => this.#heldOf(uid) === undefined);
+    const turns = await this.#takeTurns(mayGo, pods, first, now);
     const settled: Settled[] = [];
     const settle = async (record: EvictionRecord) => {
       const turn = turns.get(record.uid);
       const waits = turn && (turn.turnAt ?? Infinity) > now;
       const outcome = waits
         ? { kind: 'waiting' as const, turn }
-        : await this.#handle(record, pods.get(record.uid), first);
+        : (this.#heldOf(record.uid) ?? (await this.#handle(record, pods.get(record.uid), first)));
       this.#tell(record, outcome);
       settled.push({ record, outcome, turn });
     };
     await pMap(due, settle, { concurrency: PARALLEL_EVICTIONS });
     return this.#holdUnseen(settled);
+  }
+
+  /** Where policy limits evictions of each workload, takes permits for the pods that are to go. What goes wrong stops the pass. */
+  async #takePermits(
+    due: readonly EvictionRecord[],
+    pods: ReadonlyMap<PodUid, LivePod>,
+    { rules, verdict }: NodeView,
+  ): Promise<void> {
+    const asking = due.flatMap((record) => {
+      const pod = pods.get(record.uid);
+      const workload = pod && limitingWorkload(rules, pod);
+      if (!workload) return [];
+      const found = verdict(record, pod);
+      return found.kind === 'evict' && !found.unlimited ? { record, pod, workload } : [];
+    });
+    if (asking.length === 0) return;
+    const { cluster } = this.#partition.ref;
+    try {
+      this.#permissions = await takePermits(asking, { ...this.#deps, cluster, api: this.#api, rules });
+    } catch (error) {
+      this.#wentWrong(error);
+    }
+  }
+
+  /** What keeps a pod whose workload has no permit left for it. */
+  #heldOf(uid: PodUid): PodOutcome | undefined {
+    const permission = this.#permissions.get(uid);
+    return permission?.kind === 'permitted' ? undefined : permission;
+  }
+
+  /** Until when a pod may be deleted for its permit's sake; in the past, it has none. */
+  #permittedTo({ rules }: NodeView, pod: LivePod, { unlimited }: Evict): EpochMs {
+    if (unlimited || !limitingWorkload(rules, pod)) return Infinity;
+    const permission = this.#permissions.get(pod.uid);
+    return permission?.kind === 'permitted' ? permission.until : -Infinity;
   }
 
   /** Where the cluster has a rate, takes turns for the pods that are to go. */
@@ -216,7 +258,9 @@ export class Pass {
           means = verdict.by;
           continue;
         }
-        const notAfter = view.answeredAt + LOOK_MAX_AGE_MS;
+        const notAfter = Math.min(view.answeredAt + LOOK_MAX_AGE_MS, this.#permittedTo(view, shown, verdict));
+        // Its permit lapsed while the server was slow, or the limit is new: the next pass asks for one.
+        if (notAfter < this.#deps.clock.now()) return { kind: 'behind' };
         return await this.#remove(record, shown, verdict, notAfter);
       } catch (error) {
         // Nothing was sent: the node is to be looked at once more.
@@ -264,7 +308,7 @@ export class Pass {
   async #remove(
     record: EvictionRecord,
     { uid, resourceVersion, moving }: LivePod,
-    { by: means, lease }: Extract<Verdict, { kind: 'evict' }>,
+    { by: means, lease }: Evict,
     notAfter: EpochMs,
   ): Promise<PodOutcome> {
     const judged = { uid, resourceVersion };

@@ -12,11 +12,11 @@ import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { textOf } from '#shared/kubernetes/api-json.ts';
 import { isProven, PROVEN_KUBERNETES } from '#shared/kubernetes/proven-versions.ts';
 import {
-  EVICTION_API_RIGHTS,
   missingRights,
   NEEDED_RIGHTS,
   nodeLeaseHint,
   type RightsReview,
+  rightsNeededBy,
   TAKEOVER_RIGHTS,
 } from '#shared/kubernetes/rights.ts';
 import { isInForce } from '#shared/kubernetes/takeover.ts';
@@ -288,7 +288,7 @@ async function rightsFindings(
   { api }: LiveCluster,
   policy: Policy,
 ): Promise<readonly Told[]> {
-  const needs = policy.method.kind === 'evict' ? [...NEEDED_RIGHTS, ...EVICTION_API_RIGHTS] : NEEDED_RIGHTS;
+  const needs = [...NEEDED_RIGHTS, ...rightsNeededBy(policy).flatMap(({ rights }) => rights)];
   const missing = await missingRights(api, needs);
   const hints = asksLease({ policy }) ? await leaseFindings(api) : [];
   // Of a deployment, its functions have identities of their own.

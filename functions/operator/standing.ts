@@ -4,7 +4,7 @@ import { type Brake, brakeOn } from '#shared/eviction/brake.ts';
 import type { EpochMs, NodeName } from '#shared/eviction/identity.ts';
 import type { Policy, Rules } from '#shared/eviction/policy.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
-import { BRAKE_KINDS } from '#shared/explain/brake-words.ts';
+import { BRAKE_KINDS, wordsOf } from '#shared/explain/brake-words.ts';
 import { timeText } from '#shared/time/time-text.ts';
 
 /**
@@ -57,6 +57,8 @@ function heldText(by: Brake, rulings: Rulings | undefined): string {
     }
     case 'guard':
       return by.scope;
+    case 'workload-limit':
+      return wordsOf(by).name(by);
     default:
       return by satisfies never;
   }

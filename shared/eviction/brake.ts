@@ -4,6 +4,7 @@ import type { EpochMs, NodeName } from './identity.ts';
 import { isOn, modeOf } from './in-force.ts';
 import type { Lapse, NodeLife } from './node-life.ts';
 import type { Hold, HoldTarget, LabelExpression, LabelSelector, Rules, Selection, Trip } from './policy.ts';
+import type { EvictionRecord } from './records.ts';
 
 type Owner = NonNullable<PodFacts['owner']>;
 
@@ -21,7 +22,17 @@ export type Brake =
   | (OfTaints & { readonly kind: 'excluded' })
   | (OfTaints & { readonly kind: 'guard'; readonly scope: Trip['scope']; readonly trippedAt: EpochMs })
   /** Its node is called unreachable, and renews its Lease. `until`: the Lease has expired by then at the latest. */
-  | (OfTaints & { readonly kind: 'node-alive'; readonly renewedAt: EpochMs; readonly until: EpochMs });
+  | (OfTaints & { readonly kind: 'node-alive'; readonly renewedAt: EpochMs; readonly until: EpochMs })
+  /**
+   * As many pods of its workload (`kind/name`) went within the time as policy permits. `until`: then it asks again. Without `count` nobody
+   * may count the replicas by which policy limits them.
+   */
+  | (OfTaints & {
+      readonly kind: 'workload-limit';
+      readonly workload: string;
+      readonly count?: number;
+      readonly windowMs: number;
+    });
 
 /**
  * What is said of each taint that makes the pod go, of one by policy and of another by the guard or the node's Lease perhaps: so it
@@ -44,7 +55,7 @@ export interface Braked {
   readonly downSince?: EpochMs | undefined;
   /** Keys of the taints each of which alone makes the pod go by now; at least one. */
   readonly dueBy: readonly string[];
-  readonly record: Pick<PodFacts, 'uid' | 'namespace' | 'name' | 'owner'>;
+  readonly record: Pick<EvictionRecord, 'uid' | 'namespace' | 'name' | 'owner' | 'held'>;
   readonly labels: Readonly<Record<string, string>>;
   /** What the node's Lease says; `unread`: it was not asked yet. Absent: the node is gone, or its Lease does not count. */
   readonly life?: NodeLife | 'unread' | undefined;
@@ -60,7 +71,7 @@ export function brakeOn(rules: Rules, pod: Braked, now: EpochMs): Brake | undefi
   const { policyRevision: revision, guardRevision } = rules;
   const said = pod.dueBy.map((key) => saidOf(rules, pod, key, now) ?? lifeOn(rules, pod, key, now));
   const [first] = said;
-  if (!first || said.includes(undefined)) return undefined;
+  if (!first || said.includes(undefined)) return limitOn(rules, pod, now);
   // Equivalent mutant (OptionalChaining): Where something is not said of one taint, the line above has
   // returned; the type checker does not know.
   const untils = said.map((each) => each?.until).filter((until) => until !== undefined);
@@ -109,6 +120,7 @@ export function mayStillHold(brake: Brake, rules: Rules, now: EpochMs): boolean 
     case 'excluded':
     case 'guard':
     case 'node-alive':
+    case 'workload-limit':
       return (
         rules.policyRevision === brake.revision &&
         rules.guardRevision === brake.guardRevision &&
@@ -124,7 +136,7 @@ export const isOfPod = (brake: Brake): boolean => brake.kind === 'hold' || isOfT
 
 /** Whether what holds a pod depends on which of its taints make it go. */
 export const isOfTaints = (brake: Brake): brake is Extract<Brake, OfTaints> =>
-  brake.kind === 'excluded' || brake.kind === 'guard' || brake.kind === 'node-alive';
+  ['excluded', 'guard', 'node-alive', 'workload-limit'].includes(brake.kind);
 
 /** The next moment after `now` at which time alone changes what the rules forbid; `undefined`: none. */
 export function nextExpiry({ policy, stops, holds }: Rules, now: EpochMs): EpochMs | undefined {
@@ -197,6 +209,13 @@ function lifeOn(rules: Rules, { life }: Braked, key: string, now: EpochMs) {
     return undefined;
   if (life.kind !== 'alive' || life.until <= now) return undefined;
   return { ...life, kind: 'node-alive' as const };
+}
+
+/** What was said to a pod that asked for a permit lately. A node that is out of service does not run for certain. */
+function limitOn(rules: Rules, { dueBy, record: { held } }: Braked, now: EpochMs): Brake | undefined {
+  const by = held?.by;
+  if (by?.kind !== 'workload-limit' || dueBy.includes(NODE_OUT_OF_SERVICE)) return undefined;
+  return mayStillHold(by, rules, now) ? by : undefined;
 }
 
 function exclusion({ policy }: Rules, pod: Braked, key: string, now: EpochMs): Said | undefined {

@@ -57,3 +57,32 @@ export const counts = ({ at }: Permit, limit: PermitLimit, now: EpochMs): boolea
   lapseOf(at, limit) > now && lapseOf(now, limit) > at;
 
 const lapseOf = (at: EpochMs, { windowMs }: PermitLimit): EpochMs => at + windowMs + PERMIT_LASTS_MS;
+
+/** What runs a pod, in its namespace. */
+export interface Workload {
+  readonly kind: string;
+  readonly name: string;
+}
+
+/** The label by which a Deployment tells its ReplicaSets apart, whose names end with it. */
+const TEMPLATE_HASH = 'pod-template-hash';
+
+/**
+ * The workload whose limit a pod counts for: the controller that made it, or the Deployment behind that, so that a rollout has no limit
+ * of its own. `undefined`: nobody made it. Upstream: `getNewReplicaSet` of the Deployment controller.
+ */
+export function workloadOf({
+  owner,
+  labels = {},
+}: {
+  readonly owner?: Workload;
+  readonly labels?: Readonly<Record<string, string>>;
+}): Workload | undefined {
+  const suffix = `-${labels[TEMPLATE_HASH]}`;
+  if (owner?.kind !== 'ReplicaSet' || !owner.name.endsWith(suffix)) return owner;
+  return { kind: 'Deployment', name: owner.name.slice(0, -suffix.length) };
+}
+
+/** How many pods of a workload a policy permits: so many, or so much of its replicas, rounded up; one at least, and of as many as nobody knows. */
+export const permitted = (count: number | string, replicas = 0): number =>
+  typeof count === 'number' ? count : Math.max(1, Math.ceil((Number.parseInt(count, 10) * replicas) / 100));

@@ -77,6 +77,19 @@ const evict = settings(
   'deadline',
 );
 
+const PERMITTED = 'must be a whole number from 1 on, or a whole percentage from 1% to 100%';
+
+const maxEvictionsPerWorkload = settings(
+  {
+    count: z.union(
+      [z.int(PERMITTED).min(1, PERMITTED), z.string().regex(/^([1-9]\d?|100)%$/, PERMITTED)],
+      PERMITTED,
+    ),
+    window: duration.prefault('10m'),
+  },
+  'window',
+);
+
 const policySettings = settings(
   {
     mode: z
@@ -92,6 +105,10 @@ const policySettings = settings(
       })
       .meta({ description: 'When so many nodes are affected at a time, evictions are held.' }),
     rate: perSecond.exactOptional().meta({ description: 'Pods per second that go at most in the cluster.' }),
+    maxEvictionsPerWorkload: maxEvictionsPerWorkload.exactOptional().meta({
+      description:
+        'Pods of one workload that go at most within the window: so many, or so much of its replicas.',
+    }),
     drain: perSecond
       .prefault(50)
       .meta({ description: 'Pods per second that go when what was held is let go.' }),

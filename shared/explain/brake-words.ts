@@ -59,7 +59,19 @@ const BRAKES: { readonly [Kind in Brake['kind']]: BrakeWords<Extract<Brake, { ki
     name: () => 'its node, which is alive',
     release: (_, cluster) => applyPolicy(cluster),
   },
+  'workload-limit': {
+    label: 'over the limit of its workload',
+    from: 'policy',
+    name: (by) => `the limit of its workload (${limitText(by)})`,
+    release: (_, cluster) => applyPolicy(cluster),
+  },
 };
+
+/** How many pods of its workload may go. */
+const limitText = ({ workload, count, windowMs }: Extract<Brake, { kind: 'workload-limit' }>): string =>
+  count === undefined
+    ? `the replicas of ${workload} may not be counted: grant cdk/rbac/replicas`
+    : `${count} of ${workload} in ${windowMs / 1000} s`;
 
 const applyPolicy = (cluster: ClusterName): string => `taintward policy apply -f policy.yaml ${cluster}`;
 

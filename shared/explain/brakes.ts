@@ -21,6 +21,7 @@ export function accountOfBrake(by: Brake, { stops, holds, trips }: Rules): Brake
     case 'paused':
     case 'excluded':
     case 'node-alive':
+    case 'workload-limit':
       return { by };
     case 'stopped': {
       const stop = stops.find(({ scope }) => scope === by.scope);

@@ -1,7 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
+import type { Policy } from '#shared/eviction/policy.ts';
 import { ApiError } from './api-error.ts';
 import type { Verb } from './call.ts';
 import { NODE_LEASE_NAMESPACE } from './node-lease.ts';
+import { WORKLOAD_RIGHTS } from './replicas.ts';
 import { TAKEOVER_GROUP, TAKEOVER_NAME } from './takeover.ts';
 import { PROOF_NODE } from './takeover-proof.ts';
 
@@ -45,6 +47,34 @@ export const EVICT_RIGHTS: readonly Right[] = [
 
 /** What `evict` does besides where a policy says `method: evict`. */
 export const EVICTION_API_RIGHTS: readonly Right[] = [{ verb: 'create', resource: 'pods/eviction' }];
+
+/** What `evict` does besides by a policy: for which of its settings, where the right to it is granted, and what comes of its lack. */
+export interface NeededBy {
+  readonly setting: string;
+  readonly rights: readonly Right[];
+  readonly grant: string;
+  readonly lack: string;
+}
+
+/** What of it a policy asks for. */
+export const rightsNeededBy = ({ method, maxEvictionsPerWorkload: limit }: Policy): readonly NeededBy[] => [
+  ...(method.kind === 'evict' ? [BY_EVICTION_API] : []),
+  ...(typeof limit?.count === 'string' ? [BY_REPLICAS] : []),
+];
+
+const BY_EVICTION_API: NeededBy = {
+  setting: 'method: evict',
+  rights: EVICTION_API_RIGHTS,
+  grant: 'cdk/rbac/eviction-api',
+  lack: 'only pods of nodes that are down or gone are evicted there',
+};
+
+const BY_REPLICAS: NeededBy = {
+  setting: 'maxEvictionsPerWorkload as a percentage',
+  rights: WORKLOAD_RIGHTS,
+  grant: 'cdk/rbac/replicas',
+  lack: 'pods of workloads wait there',
+};
 
 /** What the relay does besides where a cluster is taken over at its nodes: it renews that, and proves by dry runs that it works. */
 export const TAKEOVER_RIGHTS: readonly Right[] = [

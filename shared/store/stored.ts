@@ -118,6 +118,10 @@ const brake = z.discriminatedUnion('kind', [
     ...ofTaints,
   }),
   z.object({ kind: z.literal('node-alive'), renewedAt: epochMs, ...ofTaints, until: epochMs }),
+  z.object({
+    ...{ kind: z.literal('workload-limit'), workload: text, count: z.int().positive().exactOptional() },
+    ...{ windowMs: z.number().positive(), ...ofTaints },
+  }),
 ]);
 
 /** What is stored of a scheduled eviction. */

@@ -39,7 +39,10 @@ export const noticeSchema = z
       .optional()
       .describe('the taints that set that moment, as kubectl prints them'),
     lateMs: z.int().nonnegative().optional().describe('with done: how long after its moment it was evicted'),
-    heldBy: z.string().optional().describe('with held: paused, stopped, hold, excluded, guard or node-alive'),
+    heldBy: z
+      .string()
+      .optional()
+      .describe('with held: paused, stopped, hold, excluded, guard, node-alive or workload-limit'),
     reason: z.string().optional().describe('with blocked, cancelled, gave-up and unregistered: why'),
   })
   .meta({ title: 'Taintward Eviction' });

@@ -58,6 +58,13 @@ const policies: fc.Arbitrary<Policy> = fc
         { requiredKeys: ['shadow'] },
       ),
       rate: perSecond,
+      maxEvictionsPerWorkload: fc.record({
+        count: fc.oneof(
+          fc.integer({ min: 1 }),
+          fc.integer({ min: 1, max: 100 }).map((part) => `${part}%`),
+        ),
+        windowMs: duration,
+      }),
       drain: perSecond,
       exclude: fc.array(selection, { maxLength: 3 }),
       only: fc.array(selection, { maxLength: 3 }),
@@ -125,7 +132,7 @@ test('a limit of the guard is switched off by name, or the guard as a whole', ()
 
 describe('a mistake is one sentence that names the setting', () => {
   const KNOWN =
-    'mode, pausedUntil, guard, rate, drain, exclude, only, method, evict, tolerationSeconds, requireExpiredLease, virtualKeys, giveUpAfter';
+    'mode, pausedUntil, guard, rate, maxEvictionsPerWorkload, drain, exclude, only, method, evict, tolerationSeconds, requireExpiredLease, virtualKeys, giveUpAfter';
   const cases: readonly (readonly [string, string])[] = [
     ['', 'The policy is not YAML (expected a document, but the input is empty): correct it.'],
     [
@@ -163,6 +170,14 @@ describe('a mistake is one sentence that names the setting', () => {
       'policy.exclude[0].until must be a time from 1970 on.',
     ],
     ['mode: enforce\nevict: { deadline: 5m }', 'policy.evict needs method: evict.'],
+    [
+      'mode: enforce\nmaxEvictionsPerWorkload: { count: 0 }',
+      'policy.maxEvictionsPerWorkload.count must be a whole number from 1 on, or a whole percentage from 1% to 100%.',
+    ],
+    [
+      'mode: enforce\nmaxEvictionsPerWorkload: { count: 2.5% }',
+      'policy.maxEvictionsPerWorkload.count must be a whole number from 1 on, or a whole percentage from 1% to 100%.',
+    ],
     ['mode: enforce\nrate: 0', 'policy.rate must be a number of pods per second from 0.001 to 1000000.'],
     [
       'mode: enforce\nexclude: [{ until: 2026-12-01T08:00:00Z }]',

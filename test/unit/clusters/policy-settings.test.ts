@@ -18,6 +18,7 @@ const OTHERS: Readonly<Record<keyof typeof policyDocument.def.in.def.in.shape, s
   pausedUntil: 'mode: paused\npausedUntil: 2026-12-01T08:00:00.000Z',
   guard: 'guard: { zone: off, people: { within: 90s } }',
   rate: 'rate: 2.5',
+  maxEvictionsPerWorkload: 'maxEvictionsPerWorkload: { count: 10%, window: 5m }',
   drain: 'drain: 7',
   exclude: 'exclude: [{ namespaces: [kube-system], until: 2026-12-24T00:00:00.000Z }]',
   only: 'only: [{ labels: { matchLabels: { tier: web } } }]',

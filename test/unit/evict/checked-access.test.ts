@@ -71,6 +71,25 @@ test('it is said again while it is so, and for each policy', async () => {
   assert.deepEqual([complaints().length, state.asked.length], [3, 4]);
 });
 
+test('where policy limits evictions by a percentage and replicas may not be counted, one sentence says so', async () => {
+  const { state, reach, complaints } = checked();
+  const limit = { count: '10%', windowMs: MINUTE };
+  state.rules = async () => ({ ...rules, policy: { ...rules.policy, maxEvictionsPerWorkload: limit } });
+  await reach();
+  assert.match(
+    JSON.stringify(complaints()),
+    /The policy says maxEvictionsPerWorkload as a percentage, .* lack the right to get deployments, .*get replicationcontrollers: grant it \(cdk\/rbac\/replicas\), because until then pods of workloads wait there\./,
+  );
+});
+
+test('where policy limits evictions by a count nobody is asked', async () => {
+  const { state, reach } = checked();
+  const limit = { count: 3, windowMs: MINUTE };
+  state.rules = async () => ({ ...rules, policy: { ...rules.policy, maxEvictionsPerWorkload: limit } });
+  await reach();
+  assert.deepEqual(state.asked, []);
+});
+
 test('where pods are deleted nobody is asked', async () => {
   const { state, reach } = checked();
   state.rules = async () => rules;

@@ -1,6 +1,7 @@
 import type { EvictHandlerDeps } from '#functions/evict/handler.ts';
 import { ObjectPermits } from '#functions/in-cluster/object-permits.ts';
 import { EmbeddedRateLimiter } from '#functions/local/embedded-rate-limiter.ts';
+import type { Permits } from '#shared/clusters/permits.ts';
 import { UnknownClusterError } from '#shared/clusters/registered-clusters.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
 import type { EpochMs } from '#shared/eviction/identity.ts';
@@ -24,6 +25,7 @@ export interface EvictBench extends EvictHandlerDeps {
   readonly store: ScriptedStore;
   readonly deadLetters: ScriptedQueue;
   readonly log: RecordingLog;
+  permits: Permits;
   /** What governs the cluster. */
   ruling: Rules;
   /** Moments armed, in order. */

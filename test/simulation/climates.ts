@@ -63,6 +63,8 @@ export interface Climate {
   readonly motley: boolean;
   /** Whether clusters have rates at all times, and owners who meddle with what they limit. */
   readonly paced: boolean;
+  /** Whether clusters limit at all times how many pods of a workload go. */
+  readonly limited: boolean;
   /** Whether each moment has random numbers of its own, so that a history can be made shorter without becoming another one. */
   readonly momentous: boolean;
 }
@@ -90,6 +92,7 @@ const FAIR: Climate = {
     acts: 30,
     motley: false,
     paced: false,
+    limited: false,
     momentous: false,
   },
   ...{ episodeMs: 25 * MINUTE_MS, calmMs: 70 * MINUTE_MS },
@@ -194,6 +197,12 @@ export const CLIMATES = {
   paced: {
     ...BRIEF,
     ...{ nodes: 5, mostPods: 16, acts: 3, motley: false, paced: true, calmMs: 20 * MINUTE_MS },
+  },
+  /** As short, on more nodes that are tainted at once, by processes that die and are in each other's way, with limits of workloads. */
+  limited: {
+    ...BRIEF,
+    ...{ nodes: 5, mostPods: 10, acts: 3, motley: false, limited: true, calmMs: 60 * MINUTE_MS },
+    ...{ conflict: 0.05, duplicate: 0.2, death: 0.008 },
   },
   /** As short, on a full node whose API server is slow and answers one call at a time: pods wait for their turn. */
   queued: { ...BRIEF, mostPods: 16, acts: 10, apiMs: 900, callsAtOnce: 1 },

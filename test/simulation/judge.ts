@@ -101,6 +101,11 @@ export class Judge {
     return this.#policy.paced;
   }
 
+  /** Deletions of pods whose workload had a limit. */
+  get limited(): number {
+    return this.#policy.limited;
+  }
+
   /** A store, watched. */
   watchStore(store: Store, user: string): Store {
     return this.#policy.watch(this.#records.watch(store, user));

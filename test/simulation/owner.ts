@@ -82,7 +82,8 @@ export class Owner {
     // Until somebody says something, it is observed.
     const enforcedAt = random.chance(0.8) || !first ? clock.now() : random.between(first.from, first.to);
     const [drain, guard, method] = [random.pick(DRAINS), random.pick(GUARDS), random.pick(METHODS)];
-    const limits = weather.climate.paced ? this.#limits() : { drain };
+    const rates = weather.climate.paced ? this.#limits() : { drain };
+    const limits = weather.climate.limited ? { ...rates, ...this.#limitOfWorkloads() } : rates;
     this.#at(enforcedAt, () => this.#decree({ mode: 'enforce', ...limits, guard, method }));
     const { calmMs, episodeMs, mostPods } = weather.climate;
     const usual = mostPods > FULL_PODS || episodeMs <= SHORT_MS ? ORDERS.few : ORDERS.usual;
@@ -127,6 +128,12 @@ export class Owner {
   #limits(): Pick<Policy, 'drain' | 'rate'> {
     const random = this.#random;
     return { drain: random.pick(DRAINS), ...(random.chance(0.6) ? { rate: random.pick(RATES) } : {}) };
+  }
+
+  /** How many pods of each workload may go. */
+  #limitOfWorkloads(): Pick<Policy, 'maxEvictionsPerWorkload'> {
+    const [count, windowMs] = [this.#random.pick([1, 2]), this.#random.pick([5_000, 20_000])];
+    return { maxEvictionsPerWorkload: { count, windowMs } };
   }
 
   #draw(pod: LivePod | undefined): Order {

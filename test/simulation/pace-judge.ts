@@ -61,7 +61,12 @@ export class PaceJudge {
   }
 
   /** `of`: by each of the taints that it may have been decided by. */
-  deletion({ name, truth }: LiveCluster, { uid }: LivePod, { sentAt }: Sent, of: readonly Defendant[]): void {
+  deletion(
+    { name, truth }: LiveCluster,
+    { uid, owner }: LivePod,
+    { sentAt }: Sent,
+    of: readonly Defendant[],
+  ): void {
     const law = this.#law;
     const dueAt = truth.deadline(uid);
     // What does not run any more is not paced.
@@ -71,7 +76,10 @@ export class PaceJudge {
     const freed = ends.filter((at) => at !== undefined && at <= sentAt) as EpochMs[];
     const endedAt = freed.length === of.length ? Math.max(...freed) : undefined;
     // What fell due just before that nobody had held yet.
-    const freedAt = endedAt !== undefined && endedAt - dueAt > HELD_MS ? endedAt : undefined;
+    const wasHeld = endedAt !== undefined && endedAt - dueAt > HELD_MS;
+    // What waits for a permit of its workload goes with that, and not with what was let go before.
+    const waits = owner && law.policies(name, dueAt, sentAt).some((each) => each.maxEvictionsPerWorkload);
+    const freedAt = wasHeld && !waits ? endedAt : undefined;
     const gone = this.#gone.get(name) ?? [];
     this.#gone.set(name, gone);
     gone.push({ at: sentAt, freedAt });

@@ -15,6 +15,22 @@ export interface PlantedSource {
 }
 
 export const PLANTED_SOURCES: Readonly<Record<string, PlantedSource>> = {
+  'permits of a workload are taken whatever others took meanwhile': {
+    area: 'adapters',
+    climate: 'limited',
+    governed: true,
+    file: 'shared/clusters/dynamodb-permits.ts',
+    instead: ', expected: { revision } }',
+    says: ' }',
+  },
+  'a permit of a workload counts for as long as it lasts': {
+    area: 'policy',
+    climate: 'limited',
+    governed: true,
+    file: 'shared/eviction/permits.ts',
+    instead: 'at + windowMs + PERMIT_LASTS_MS;',
+    says: 'at + PERMIT_LASTS_MS;',
+  },
   'the last toleration that matches counts, and not the first': {
     area: 'core',
     climate: 'brief',

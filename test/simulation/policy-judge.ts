@@ -12,6 +12,7 @@ import type { LogFields } from '#shared/telemetry/log.ts';
 import type { GuardJudge } from './guard-judge.ts';
 import type { Accuse, Bench } from './judge.ts';
 import { type Defendant, Law, OUT_OF_SERVICE, policyOf } from './law.ts';
+import { LimitJudge } from './limit-judge.ts';
 import { type LiveCluster, zoneOf } from './live-cluster.ts';
 import { type Paced, PaceJudge } from './pace-judge.ts';
 import type { NodeLook, Sent } from './simulated-api.ts';
@@ -28,6 +29,8 @@ const RELEASE_MS = 9_000;
 const TURNS_MS = 60_000;
 /** Some turns are taken in vain: nobody goes who is held by then. */
 const RATED = 3;
+/** For each pod of a workload that goes before, a window passes, and as much as a permit lasts beyond it. */
+const PERMITTED = 1.5;
 /** A budget that blocks is asked again after so long, and where that has failed for long, after so long at most. */
 const BUDGET_MS = 60_000;
 const RETRY_MS = 6 * 60_000;
@@ -39,6 +42,7 @@ export class PolicyJudge {
   readonly #guard: GuardJudge;
   readonly #law: Law | undefined;
   readonly #pace: PaceJudge;
+  readonly #limits: LimitJudge;
   /** When each pod was blocked by a budget first and last. */
   readonly #blocks = new Map<PodUid, { readonly first: EpochMs; readonly last: EpochMs }>();
   /** When each scheduled pod falls due by its record. */
@@ -58,11 +62,17 @@ export class PolicyJudge {
     this.#accuse = accuse;
     this.#law = bench.rulebook && new Law(bench.rulebook);
     this.#pace = new PaceJudge(bench, this.#law, accuse);
+    this.#limits = new LimitJudge(bench, this.#law, accuse);
   }
 
   /** How pods went by the rates of clusters, and where they may go faster. */
   get paced(): Paced {
     return this.#pace.paced;
+  }
+
+  /** Deletions of pods whose workload had a limit. */
+  get limited(): number {
+    return this.#limits.judged;
   }
 
   /** A pod is marked. It waits for its turn, so its node may have been looked at long ago. */
@@ -93,6 +103,7 @@ export class PolicyJudge {
       dueBy(look).map((key) => defendant(cluster, pod, look.state ?? 0, key)),
     );
     this.#pace.deletion(cluster, pod, sent, of);
+    this.#limits.deletion(cluster, pod, sent, of);
   }
 
   /** Pods go by the means that policy says; those of nodes that do not run are always deleted. */
@@ -166,12 +177,15 @@ export class PolicyJudge {
       );
       const asked = blocked === undefined ? undefined : blocked + (isNever ? RETRY_MS : BUDGET_MS);
       const rate = Math.min(...policies.map((policy) => policy.rate ?? Infinity));
-      if (forbidden === undefined && asked === undefined && rate === Infinity) return undefined;
+      const limits = policies.map(({ maxEvictionsPerWorkload: limit }) => limit?.windowMs ?? 0);
+      const limitMs = cluster.mostPods * Math.max(...limits) * PERMITTED;
+      if (forbidden === undefined && asked === undefined && rate === Infinity && limitMs === 0)
+        return undefined;
       const drain = Math.min(...policies.map((policy) => policy.drain));
       const drainMs = forbidden === undefined ? 0 : (cluster.mostPods / drain) * 1000;
       const rateMs = rate === Infinity ? 0 : 2 * TURNS_MS + ((RATED * cluster.mostPods) / rate) * 1000;
       const last = Math.max(forbidden ?? dueAt, asked ?? dueAt, changedAt);
-      return this.#bench.disturbances.excusedUntil(name, last) + RELEASE_MS + drainMs + rateMs;
+      return this.#bench.disturbances.excusedUntil(name, last) + RELEASE_MS + drainMs + rateMs + limitMs;
     };
   }
 

@@ -64,6 +64,8 @@ export interface Simulated {
   readonly tried: Tried;
   readonly compared: Compared;
   readonly paced: Paced;
+  /** Deletions of pods whose workload had a limit. */
+  readonly limited: number;
   /** With `foretold`: what was told and happened otherwise, and how often what was told. */
   readonly prophecies: {
     readonly broken: readonly string[];
@@ -127,7 +129,7 @@ async function play(
   prophet?.judgeEnd();
   scene.house.close();
   const prophecies = { broken: prophet?.faults ?? [], told: prophet?.told ?? {} };
-  const { faults, evicted, tried, compared, paced } = scene.judge;
+  const { faults, evicted, tried, compared, paced, limited } = scene.judge;
   return {
     climate: name,
     faults,
@@ -140,6 +142,7 @@ async function play(
     tried,
     compared,
     paced,
+    limited,
     prophecies,
   };
 }

@@ -9,6 +9,7 @@ import { sweep } from './sweep.ts';
 const BELATED = 60;
 const QUEUED = 15;
 const PACED = 10;
+const LIMITED = 15;
 
 /** A long one takes as much time as dozens of these. */
 const SHORT = 80;
@@ -46,6 +47,16 @@ test('rates are limits in each span of time, but for what is listed', async (con
   context.diagnostic(pacedText(paced));
   assert.deepEqual(violations, []);
   assert.ok(paced.windows > 100 * PACED, 'rates were hardly judged');
+});
+
+test('of no workload more pods go within the time for which policy limits that, whatever dies meanwhile', async () => {
+  let limited = 0;
+  for (const seed of seeds(LIMITED)) {
+    const history = await simulate(seed, { climate: 'limited', governed: true });
+    assert.deepEqual(history.faults, []);
+    limited += history.limited;
+  }
+  assert.ok(limited > 2 * LIMITED, 'limits were hardly judged');
 });
 
 describe('a history that once broke a promise keeps it:', () => {

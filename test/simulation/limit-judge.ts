@@ -1,0 +1,50 @@
+import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { LivePod } from '#shared/kubernetes/api.ts';
+import type { Accuse, Bench } from './judge.ts';
+import { type Defendant, type Law, OUT_OF_SERVICE } from './law.ts';
+import type { LiveCluster } from './live-cluster.ts';
+import type { Sent } from './simulated-api.ts';
+
+/** Rules are at most so old when a deletion is sent. */
+const RULES_AGE_MS = 1_000;
+
+/** P9, by how many pods of each workload go within the time for which policy limits that, in its plainest form. */
+export class LimitJudge {
+  readonly #bench: Bench;
+  readonly #law: Law | undefined;
+  readonly #accuse: Accuse;
+  readonly #gone = new Map<string, EpochMs[]>();
+  /** Deletions of pods whose workload had a limit all the time. */
+  judged = 0;
+
+  constructor(bench: Bench, law: Law | undefined, accuse: Accuse) {
+    this.#bench = bench;
+    this.#law = law;
+    this.#accuse = accuse;
+  }
+
+  /** `of`: by each of the taints that it may have been decided by. */
+  deletion({ name }: LiveCluster, pod: LivePod, { sentAt }: Sent, of: readonly Defendant[]): void {
+    if (!pod.owner || of.length === 0 || of.some(({ key }) => key === OUT_OF_SERVICE)) return;
+    const workload = [name, pod.namespace, pod.owner.kind, pod.owner.name].join('/');
+    const gone = [...(this.#gone.get(workload) ?? []), sentAt];
+    this.#gone.set(workload, gone);
+    const { windowMs } = this.#limits(name, sentAt - RULES_AGE_MS, sentAt)[0] ?? {};
+    if (windowMs === undefined) return;
+    const from = sentAt - windowMs;
+    const limits = this.#limits(name, from - RULES_AGE_MS, sentAt);
+    // Limited otherwise, or not at all, for a part of the time.
+    if (limits.some((limit) => limit?.windowMs !== windowMs)) return;
+    this.judged += 1;
+    this.#bench.tried('P9');
+    const most = Math.max(...limits.map((limit) => Number(limit?.count)));
+    const within = gone.filter((at) => at > from).length;
+    if (within > most)
+      this.#accuse(`P9: ${within} pods of ${workload} went within ${windowMs} ms, where ${most} may`);
+  }
+
+  #limits(name: ClusterName, from: EpochMs, to: EpochMs) {
+    const policies = this.#law?.policies(name, from, to) ?? [];
+    return policies.map(({ maxEvictionsPerWorkload }) => maxEvictionsPerWorkload);
+  }
+}

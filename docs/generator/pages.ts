@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as z from 'zod';
 import type { CliDeps } from '#functions/cli/command.ts';
@@ -7,6 +8,7 @@ import { policyJsonSchema } from '#shared/clusters/policy-document.ts';
 import { noticeSchema } from '#shared/telemetry/notice.ts';
 import { logPage } from './log-page.ts';
 import { metricsPage } from './metrics-page.ts';
+import { policyPage } from './policy-page.ts';
 import { readServiceCode } from './service-code.ts';
 
 /** A page that is made from the code. */
@@ -27,5 +29,6 @@ export async function pages(): Promise<readonly Page[]> {
     page('cli.md', referenceOf(createProgram({} as CliDeps))),
     schema('events.schema.json', z.toJSONSchema(noticeSchema, { io: 'input' })),
     schema('policy.schema.json', policyJsonSchema()),
+    page('policy.md', policyPage(readFileSync(join(import.meta.dirname, '../policy.md'), 'utf8'))),
   ];
 }

@@ -39,9 +39,13 @@ const guard = settings({
   shadow: trueOrFalse
     .prefault(false)
     .meta({ description: 'It only tells that it would have held evictions.' }),
-  cluster: orOff(settings(affected(20, 3))),
-  zone: orOff(settings(affected(55, 3))),
-  people: orOff(settings({ ...affected(30, 5), within: duration.prefault('10m') }, 'within')),
+  cluster: orOff(settings(affected(20, 3))).meta({
+    description: 'Of all nodes, those that are down now; or off.',
+  }),
+  zone: orOff(settings(affected(55, 3))).meta({ description: 'The same in one zone; or off.' }),
+  people: orOff(settings({ ...affected(30, 5), within: duration.prefault('10m') }, 'within')).meta({
+    description: 'Of all nodes, those that people tainted within that time; or off.',
+  }),
 });
 
 const expression = settings({
@@ -71,8 +75,14 @@ const selection = settings({
 
 const evict = settings(
   {
-    deadline: duration.prefault('15m'),
-    afterDeadline: z.enum(['delete', 'never'], 'must be delete or never').prefault('delete'),
+    deadline: duration.prefault('15m').meta({
+      description:
+        'For so long a pod may be refused, by its disruption budget or by an admission webhook or policy.',
+    }),
+    afterDeadline: z
+      .enum(['delete', 'never'], 'must be delete or never')
+      .prefault('delete')
+      .meta({ description: 'What becomes of it then: it is deleted; never: it counts as failed.' }),
   },
   'deadline',
 );
@@ -81,52 +91,65 @@ const PERMITTED = 'must be a whole number from 1 on, or a whole percentage from 
 
 const maxEvictionsPerWorkload = settings(
   {
-    count: z.union(
-      [z.int(PERMITTED).min(1, PERMITTED), z.string().regex(/^([1-9]\d?|100)%$/, PERMITTED)],
-      PERMITTED,
-    ),
-    window: duration.prefault('10m'),
+    count: z
+      .union(
+        [z.int(PERMITTED).min(1, PERMITTED), z.string().regex(/^([1-9]\d?|100)%$/, PERMITTED)],
+        PERMITTED,
+      )
+      .meta({ description: 'So many, or so much of its replicas, rounded up.' }),
+    window: duration.prefault('10m').meta({ description: 'Within so much time.' }),
   },
   'window',
 );
 
 const policySettings = settings(
   {
-    mode: z
-      .enum(['observe', 'enforce', 'paused'], 'must be observe, enforce or paused')
-      .meta({ description: 'observe: everything is decided and told, and nothing is marked or deleted.' }),
+    mode: z.enum(['observe', 'enforce', 'paused'], 'must be observe, enforce or paused').meta({
+      description:
+        'observe: everything is decided and told, and nothing is marked or deleted. enforce: pods are evicted. paused: nothing is marked or deleted for now.',
+    }),
     pausedUntil: end('write mode: enforce, or a time to come').meta({
-      description: 'With paused: from then on it is enforce.',
+      description: 'With the mode paused: from then on it is enforce.',
     }),
     guard: z
       .codec(z.union([OFF, guard], LIMIT).prefault({}), readBy(guard), {
         decode: (written) => (written === 'off' ? { shadow: false } : written),
         encode: (read) => read,
       })
-      .meta({ description: 'When so many nodes are affected at a time, evictions are held.' }),
-    rate: perSecond.exactOptional().meta({ description: 'Pods per second that go at most in the cluster.' }),
-    maxEvictionsPerWorkload: maxEvictionsPerWorkload.exactOptional().meta({
+      .meta({
+        description:
+          'Evictions are held when at least that percentage and number of nodes is affected at a time; off: never.',
+      }),
+    rate: perSecond.exactOptional().meta({
       description:
-        'Pods of one workload that go at most within the window: so many, or so much of its replicas.',
+        'Pods per second that go at most in the cluster; without it, no limit. From 0.001 to 1000000.',
+    }),
+    maxEvictionsPerWorkload: maxEvictionsPerWorkload.exactOptional().meta({
+      description: 'Pods of one workload that go at most within some time; without it, no limit.',
     }),
     drain: perSecond
       .prefault(50)
-      .meta({ description: 'Pods per second that go when what was held is let go.' }),
-    exclude: orNone(listOf(selection, 'what is left alone'), []).meta({ description: 'What is left alone.' }),
-    only: orNone(listOf(selection, 'what may be evicted'), []).meta({
-      description: 'Nothing else is evicted.',
+      .meta({ description: 'Pods per second that go when what was held is let go. From 0.001 to 1000000.' }),
+    exclude: orNone(listOf(selection, 'what is left alone'), []).meta({
+      description: 'What is left alone: the pods of which all is true that an entry names.',
     }),
-    method: z
-      .enum(['delete', 'evict'], 'must be delete or evict')
-      .prefault('delete')
-      .meta({ description: 'evict: by the Eviction API, which heeds disruption budgets.' }),
+    only: orNone(listOf(selection, 'what may be evicted'), []).meta({
+      description: 'When there, nothing else is evicted. An entry whose until is over selects nothing.',
+    }),
+    method: z.enum(['delete', 'evict'], 'must be delete or evict').prefault('delete').meta({
+      description:
+        'delete: as the built-in controller does. evict: by the Eviction API, which heeds disruption budgets.',
+    }),
     evict: evict
       .exactOptional()
       .meta({ description: 'With the method evict: for how long budgets are heeded, and what then.' }),
     tolerationSeconds: orNone(
       z.record(byTaintKey, z.int(SECONDS).min(0, SECONDS), 'must be a mapping of keys of taints to seconds'),
       {},
-    ).meta({ description: 'By key of a taint, in place of what pods say.' }),
+    ).meta({
+      description:
+        'Seconds by key of a taint, in place of what pods say; also for pods that do not tolerate it. Who tolerates it without limit stays.',
+    }),
     // Only what is said otherwise is stored: a release that does not know the setting would evict nothing.
     requireExpiredLease: z
       .codec(trueOrFalse, z.literal(false).optional(), {
@@ -135,14 +158,15 @@ const policySettings = settings(
       })
       .exactOptional()
       .meta({
-        description: 'Pods stay on a node that is called unreachable for as long as it renews its Lease.',
+        description:
+          'Pods stay on a node that is called unreachable for as long as it renews its Lease, unless it is false.',
       }),
     virtualKeys: orNone(taintKeys, []).meta({
-      description: 'NoSchedule taints of these keys count as NoExecute.',
+      description: 'NoSchedule taints of these whole keys count as NoExecute.',
     }),
-    giveUpAfter: duration
-      .prefault('4d')
-      .meta({ description: 'An eviction that fails for so long is given up.' }),
+    giveUpAfter: duration.prefault('4d').meta({
+      description: 'An eviction that fails for so long is given up; not counted while something forbids it.',
+    }),
   },
   'giveUpAfter',
 )

@@ -1,0 +1,49 @@
+import { documentOf, policyJsonSchema } from '#shared/clusters/policy-document.ts';
+import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
+import { table } from './table.ts';
+
+/** What a JSON Schema says of a setting. */
+interface Setting {
+  readonly description?: string;
+  readonly default?: unknown;
+  readonly properties?: Readonly<Record<string, Setting>>;
+  readonly required?: readonly string[];
+  readonly anyOf?: readonly Setting[];
+}
+
+const BEGIN = '<!-- Made from the code by npm run docs. -->\n\n';
+const END = '\n\n<!-- From here on written by hand. -->';
+
+/** docs/policy.md with the table of settings that are declared; the rest of the page is as it was. */
+export function policyPage(page: string): string {
+  const rows = rowsOf(policyJsonSchema(), documentOf(DEFAULT_POLICY));
+  const before = page.slice(0, page.indexOf(BEGIN));
+  const after = page.slice(page.indexOf(END));
+  return `${before}${BEGIN}${table(['setting', 'default', ''], rows)}${after}`;
+}
+
+/** Of each setting that is described, and of those in it: `defaults` are what a policy is that says none. */
+function rowsOf(schema: Setting, defaults: unknown, path = ''): readonly (readonly string[])[] {
+  const { properties = {} } = [schema, ...(schema.anyOf ?? [])].find((each) => each.properties) ?? {};
+  return Object.entries(properties).flatMap(([name, setting]) => {
+    const byDefault = fieldOf(defaults, name) ?? setting.default;
+    const within = rowsOf(setting, byDefault, `${path}${name}.`);
+    if (setting.description === undefined) return within;
+    const isUnsaid = within.length > 0 || byDefault === undefined || schema.required?.includes(name);
+    return [[`\`${path}${name}\``, isUnsaid ? '' : valueText(byDefault), setting.description], ...within];
+  });
+}
+
+const fieldOf = (value: unknown, name: string): unknown =>
+  typeof value === 'object' && value !== null
+    ? (value as Readonly<Record<string, unknown>>)[name]
+    : undefined;
+
+const valueText = (value: unknown): string =>
+  `\`${
+    typeof value === 'object'
+      ? Object.entries(value ?? {})
+          .map((field) => field.join(': '))
+          .join(', ')
+      : value
+  }\``;

@@ -20,7 +20,7 @@ Exit codes:
   ${EXIT.fine}   done, or shown
   ${EXIT.failed}   it could not be done; standard error says why
   ${EXIT.needsYou}   shown, and something breaks or needs you: doctor, lint, status, what-if
-  ${EXIT.cannotKnow}  shown as far as it is known, and something cannot be known now: status
+  ${EXIT.cannotKnow}  shown as far as it is known, and something cannot be known now: pending, status
   ${EXIT.usage}  the command line cannot be read
 
 Output is coloured on a terminal; NO_COLOR and FORCE_COLOR say otherwise.`;

@@ -1,6 +1,9 @@
 import { type Command, Option } from 'commander';
-import { clusterOrAll, type Fleet, rulingsNow } from '#functions/operator/fleet.ts';
-import { type Pending, pendingOf } from '#functions/operator/pending.ts';
+import { clusterOrAll, type Fleet, FleetError } from '#functions/operator/fleet.ts';
+import { type Snapshot, view } from '#functions/operator/look.ts';
+import { isBlind } from '#functions/operator/needs.ts';
+import type { Pending } from '#functions/operator/pending.ts';
+import { statusOf } from '#functions/operator/status.ts';
 import { type Rulings, rulesOf } from '#shared/clusters/rulebook.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Blocked, EvictionRecord } from '#shared/eviction/records.ts';
@@ -9,8 +12,10 @@ import { accountOfBrake } from '#shared/explain/brakes.ts';
 import { taintText } from '#shared/taints/taint.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import type { CliDeps } from './command.ts';
+import { EXIT } from './exit-codes.ts';
 import {
   type Column,
+  linesText,
   type OutputFormat,
   outputOption,
   type Shown,
@@ -34,7 +39,9 @@ interface PendingOptions {
 export function addPendingCommand(program: Command, deps: CliDeps): void {
   const command = program
     .command('pending')
-    .description('shows which pods are to be evicted, when, and what holds them')
+    .description(
+      'shows which pods are to be evicted, when, and what holds them; ends with 69 when that may be old',
+    )
     .argument('[cluster]', 'its name (default: all clusters)')
     .option('--held', 'only those that are due and held', false)
     .addOption(
@@ -55,7 +62,7 @@ export function addPendingCommand(program: Command, deps: CliDeps): void {
         const clusters = await clusterOrAll(name, fleet);
         const shown = options.stuck
           ? stuckShown(await stuckOf(fleet, clusters), deps.paint)
-          : await pendingShown(fleet, clusters, options, deps);
+          : pendingShown(await seenOf(fleet, clusters, deps), options, deps);
         return shownAs(options.output, shown);
       };
       if (options.watch) await deps.watch(look);
@@ -78,24 +85,36 @@ interface PendingRow extends Pending {
   readonly inMs: number;
 }
 
-async function pendingShown(
-  fleet: Fleet,
-  clusters: readonly ClusterName[],
+/** What is known of these clusters. That what is scheduled may not be all, as nobody notices what changes, is said beside it. */
+async function seenOf(fleet: Fleet, clusters: readonly ClusterName[], deps: CliDeps): Promise<Snapshot> {
+  const seen = await view(fleet, clusters, () => ({}), { clock: deps.clock });
+  for (const { error } of seen.clusters) if (error !== undefined) throw new FleetError(error);
+  const { needs, unknown } = statusOf(seen);
+  const blind = needs
+    .filter(({ kind }) => isBlind(kind))
+    .map(({ cluster, text }) => (cluster === undefined ? text : `${cluster}: ${text}`));
+  const why = [...blind, ...unknown];
+  if (why.length === 0) return seen;
+  deps.complain(linesText(why.map((each) => `What is shown may be old. ${each}`)));
+  deps.exitWith(EXIT.cannotKnow);
+  return seen;
+}
+
+function pendingShown(
+  { at, clusters }: Snapshot,
   { held }: PendingOptions,
-  { clock, paint }: CliDeps,
-): Promise<Shown> {
-  const rulings = await rulingsNow(clusters, fleet);
-  const found: Pending[] = [];
-  for (const cluster of clusters) found.push(...(await pendingOf(fleet.store, cluster, clock.now())));
-  const shown = held ? found.filter(({ record }) => record.held) : found;
-  const now = clock.now();
-  const rows = shown.map((each) => ({
-    ...each,
-    standing: standingText(each.record, rulings.get(each.cluster)),
-    inMs: each.record.fireAt - now,
-  }));
+  { paint }: Pick<CliDeps, 'paint'>,
+): Shown {
+  const rows = clusters.flatMap(({ rulings, pending }) =>
+    pending
+      .filter(({ record }) => !held || record.held)
+      .map((each): PendingRow => {
+        const { record } = each;
+        return { ...each, standing: standingText(record, rulings), inMs: record.fireAt - at };
+      }),
+  );
   return {
-    data: () => shown.map(pendingJson),
+    data: () => rows.map(pendingJson),
     text: (wide) =>
       rows.length === 0
         ? `No pod is ${held ? 'held' : 'to be evicted'}.\n`

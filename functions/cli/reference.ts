@@ -27,7 +27,7 @@ in further lines; with \`-o wide\`, and in a pipe, each row is one line.
 | ${EXIT.fine} | done, or shown |
 | ${EXIT.failed} | it could not be done; standard error says why, in a sentence |
 | ${EXIT.needsYou} | shown, and something breaks or needs you: \`doctor\`, \`lint\`, \`status\`, \`what-if\` |
-| ${EXIT.cannotKnow} | shown as far as it is known, and something cannot be known now: \`status\` |
+| ${EXIT.cannotKnow} | shown as far as it is known, and something cannot be known now: \`pending\`, \`status\` |
 | ${EXIT.usage} | the command line cannot be read |
 
 Completion: \`source <(taintward complete bash)\`, likewise \`zsh\`; for fish \`taintward complete fish | source\`. It knows the names of clusters.

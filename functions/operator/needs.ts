@@ -287,6 +287,14 @@ const OF_RELAY: readonly Need['kind'][] = [
   ...FAULT_TYPES,
 ];
 
+/** Whether it means that what changes in a cluster may not be noticed. */
+export const isBlind = (kind: Need['kind']): boolean => BLIND.includes(kind);
+
+const BLIND: readonly Need['kind'][] = [
+  ...(['not-running', 'frozen', 'refused', 'lease-expired', 'deaf', 'out-of-reach'] as const),
+  ...(['list-failing', 'watch-failing', 'store-failing', 'queue-failing'] as const),
+];
+
 /** Whether a lease that was renewed then is held now. */
 export const isRenewed = (renewedAt: EpochMs | undefined, at: EpochMs): boolean =>
   renewedAt !== undefined && at - renewedAt <= LEASE_TTL_MS;

@@ -51,4 +51,6 @@ test('of an npm start that was killed, status and doctor say so within 15 s', as
     /! No npm start runs on this state directory: nothing is noticed, and nobody is evicted\./,
   );
   assert.match((await ending([2], 'doctor')).out, /BAD +process +No npm start runs/);
+  const pending = await ending([69], 'pending');
+  assert.match(pending.err, /What is shown may be old\. No npm start runs/);
 });

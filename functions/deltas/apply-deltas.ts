@@ -6,14 +6,7 @@ import { type Moment, type Plan, type PodDecision, plan } from '#shared/eviction
 import type { Rules } from '#shared/eviction/policy.ts';
 import { type Ending, type EvictionRecord, isAnnounced, type Partition } from '#shared/eviction/records.ts';
 import { ownMomentOf } from '#shared/eviction/retry.ts';
-import {
-  type Countdown,
-  countdownOf,
-  dueGroupId,
-  encodeCancelled,
-  encodeCountdowns,
-} from '#shared/queues/due-message.ts';
-import type { QueueSender } from '#shared/queues/sender.ts';
+import { type Countdown, countdownOf, type News } from '#shared/queues/due-message.ts';
 import { commitUnderLock, type Store } from '#shared/store/store.ts';
 import { inLogContext, type Log } from '#shared/telemetry/log.ts';
 import { evictionFields } from '#shared/telemetry/log-events.ts';
@@ -24,8 +17,8 @@ import type { Timers } from '#shared/timers/timers.ts';
 export interface ApplyDeltasDeps {
   readonly store: Store;
   readonly timers: Timers;
-  /** `evictions-due`: `evict`, which alone reaches the clusters, posts the Events of countdowns and cancellations. */
-  readonly dueQueue: QueueSender;
+  /** Has the Events posted of what was decided, by `evict`, which alone reaches the clusters. */
+  readonly announce: (ref: NodeRef, news: News) => Promise<void>;
   /** Under which epoch a cluster's lease is held: what a relay says that held it before decides nothing. */
   readonly leaseEpoch: LeaseReader['epoch'];
   readonly clock: Clock;
@@ -70,7 +63,11 @@ export async function applyDeltas(
   }
   // The order matters: once the records stand, a timer that comes twice or late finds the truth in them.
   await timers.arm(ref, [...new Set(decided.flatMap(({ agenda }) => [...agenda.arm]))]);
-  await announce(ref, decided, deps);
+  const cancelled = decided.flatMap(({ delta: { version }, agenda }) =>
+    agenda.announce.length === 0 ? [] : [{ version, pods: agenda.announce }],
+  );
+  const countdowns = decided.flatMap(({ agenda }) => agenda.countdowns);
+  if (cancelled.length + countdowns.length > 0) await deps.announce(ref, { cancelled, countdowns });
 }
 
 /**
@@ -167,21 +164,6 @@ function agendaOf(decisions: readonly PodDecision[], delta: Delta): Agenda {
     }
   }
   return { schedule, end, arm, announce: told, countdowns };
-}
-
-async function announce(ref: NodeRef, decided: readonly Decided[], deps: ApplyDeltasDeps): Promise<void> {
-  const cancelled = decided.flatMap(({ delta: { version }, agenda }) => {
-    const pods = agenda.announce.map(({ uid, namespace, name }) => ({ uid, namespace, name }));
-    return encodeCancelled({ ...ref, version, pods });
-  });
-  const pods = decided.flatMap(({ agenda }) => agenda.countdowns);
-  const bodies = [...cancelled, ...encodeCountdowns({ ...ref, pods })];
-  if (bodies.length === 0) return;
-  const failures = await deps.dueQueue.send(
-    bodies.map((body) => ({ body, groupId: dueGroupId(ref.cluster) })),
-  );
-  // An Event is a courtesy: a queue that refuses the announcement must not hold the decision up.
-  for (const { reason } of failures) deps.log.warn('announcement.refused', { ...ref, reason });
 }
 
 function logChanges(

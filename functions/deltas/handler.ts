@@ -4,10 +4,14 @@ import { type ConsumerDeps, consume, type Delivery } from '#shared/queues/consum
 import { messageGroupId, parseDelta } from '#shared/queues/delta-message.ts';
 import { DELTA_MAX_RECEIVES } from '#shared/queues/queue-set.ts';
 import { RefusedMessageError } from '#shared/queues/refused-message.ts';
+import type { QueueSender } from '#shared/queues/sender.ts';
+import { announcingBy } from './announcing.ts';
 import { type ApplyDeltasDeps, applyDeltas, mayJoin } from './apply-deltas.ts';
 
 /** What a delta handler needs: the world deltas are applied to, and what every consumer of a queue needs. */
-export interface DeltaHandlerDeps extends ApplyDeltasDeps, ConsumerDeps {
+export interface DeltaHandlerDeps extends Omit<ApplyDeltasDeps, 'announce'>, ConsumerDeps {
+  /** `evictions-due`. */
+  readonly dueQueue: QueueSender;
   /** Absent: nobody but the relay can send. */
   readonly maySpeak?: MaySpeak;
 }
@@ -27,8 +31,9 @@ export const DELTA_RECORD_DEADLINE_MS = 5_000;
  * given back too, and other nodes go on. A delta that was sent by somebody else than the cluster's relays, or in the
  * message group of another node, becomes a dead letter.
  */
-export const createHandler = (deps: DeltaHandlerDeps) =>
-  consume<Delta>(
+export function createHandler(deps: DeltaHandlerDeps) {
+  const applying = { ...deps, announce: announcingBy(deps.dueQueue, deps.log) };
+  return consume<Delta>(
     {
       parse: parseDelta,
       admit: async (delta, delivery) => {
@@ -36,7 +41,7 @@ export const createHandler = (deps: DeltaHandlerDeps) =>
         await checkSender(delta, delivery, deps);
       },
       perform: async (delta, _delivery, behind) => {
-        await applyDeltas([delta, ...behind], deps);
+        await applyDeltas([delta, ...behind], applying);
         return undefined;
       },
       order: 'group',
@@ -47,6 +52,7 @@ export const createHandler = (deps: DeltaHandlerDeps) =>
     },
     deps,
   );
+}
 
 /**
  * Comes first, for it asks nobody: a sender who damaged what is known of its own cluster could otherwise have its delta come again and

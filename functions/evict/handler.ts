@@ -1,15 +1,11 @@
-import { UnknownClusterError } from '#shared/clusters/registered-clusters.ts';
-import { type NodeRef, nodeKey, type PodUid } from '#shared/eviction/identity.ts';
-import { isTainted } from '#shared/eviction/records.ts';
-import type { PodEvent } from '#shared/kubernetes/api.ts';
+import { type NodeRef, nodeKey } from '#shared/eviction/identity.ts';
 import { type Again, type ConsumerDeps, consume, type Delivery } from '#shared/queues/consumer.ts';
 import { type DueMessage, parseDueMessage } from '#shared/queues/due-message.ts';
-import { commitUnderLock } from '#shared/store/store.ts';
 import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
-import { countingDown } from './countdown-events.ts';
-import { cancellingDeletion, logLost, postEvents } from './events.ts';
+import { announce } from './announce.ts';
 import { type EvictDeps, evictNode } from './evict-node.ts';
 import { SingleFlight } from './single-flight.ts';
+import { tryAgain } from './try-again.ts';
 
 export type EvictHandlerDeps = EvictDeps &
   ConsumerDeps & {
@@ -62,14 +58,11 @@ export function createHandler(deps: EvictHandlerDeps) {
         return undefined;
       }
       case 'cancelled': {
-        const events = message.pods.map((pod) => cancellingDeletion(pod, message.version));
-        await announce(ref, events, deps);
+        await announce(ref, { cancelled: [message], countdowns: [] }, deps);
         return undefined;
       }
       case 'countdowns': {
-        const { policy } = await deps.rules(ref.cluster);
-        const events = message.pods.map((pod) => countingDown(pod, policy.mode === 'observe'));
-        await announce(ref, events, deps);
+        await announce(ref, { cancelled: [], countdowns: message.pods }, deps);
         return undefined;
       }
       case 'retry':
@@ -91,28 +84,4 @@ export function createHandler(deps: EvictHandlerDeps) {
     },
     deps,
   );
-}
-
-/** A cluster that nobody manages any more hears of no Events: they are as good as lost. */
-async function announce({ cluster }: NodeRef, events: readonly PodEvent[], deps: EvictDeps): Promise<void> {
-  try {
-    await postEvents(await deps.clusters.api(cluster), events, deps);
-  } catch (error) {
-    if (!(error instanceof UnknownClusterError)) throw error;
-    for (const event of events) logLost(event, error, deps.log);
-  }
-}
-
-/** Somebody wants pods tried that were given up: they count as never tried. A message that comes again finds none. */
-async function tryAgain(ref: NodeRef, uids: readonly PodUid[], { store, clock }: EvictDeps): Promise<void> {
-  await commitUnderLock(store, ref, uids, clock, ({ node, scheduled }) => {
-    const schedule = [...scheduled.values()]
-      .filter(({ gaveUpAt }) => gaveUpAt !== undefined)
-      .map(({ failure: _failure, gaveUpAt: _gaveUpAt, ...record }) => record);
-    if (schedule.length === 0) return { result: undefined };
-    const change = { schedule, end: [], live: isTainted(node) };
-    if (!node?.retry) return { result: undefined, change };
-    const { retry: _retry, ...rested } = node;
-    return { result: undefined, change: { ...change, node: rested } };
-  });
 }

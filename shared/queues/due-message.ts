@@ -129,6 +129,12 @@ export interface CancelledPods extends NodeRef {
   readonly pods: readonly CancelledPod[];
 }
 
+/** What there is to announce of a node: what deltas of those versions cancelled, and whose countdowns started or moved. */
+export interface News {
+  readonly cancelled: readonly Pick<CancelledPods, 'version' | 'pods'>[];
+  readonly countdowns: readonly Countdown[];
+}
+
 /** "Look at that node at that time", as the text of one message. */
 export function encodeDue({ cluster, node, at }: NodeRef & { readonly at: EpochMs }): string {
   return messageJson({ v: DUE_MESSAGE_VERSION, kind: 'due', cluster, node, at } satisfies EncodedMessage);

@@ -1,3 +1,5 @@
+import { announcingBy } from '#functions/deltas/announcing.ts';
+import type { ApplyDeltasDeps } from '#functions/deltas/apply-deltas.ts';
 import type { DeltaHandlerDeps } from '#functions/deltas/handler.ts';
 import type { EpochMs } from '#shared/eviction/identity.ts';
 import { TimerError } from '#shared/timers/timers.ts';
@@ -6,7 +8,7 @@ import { at, rules } from '#test/unit/eviction/builders.ts';
 import { ScriptedQueue } from '#test/world/scripted-queue.ts';
 import { ScriptedStore } from '#test/world/scripted-store.ts';
 
-export interface ScriptedWorld extends DeltaHandlerDeps {
+export interface ScriptedWorld extends DeltaHandlerDeps, Pick<ApplyDeltasDeps, 'announce'> {
   readonly store: ScriptedStore;
   readonly dueQueue: ScriptedQueue;
   readonly deadLetters: ScriptedQueue;
@@ -20,11 +22,11 @@ export interface ScriptedWorld extends DeltaHandlerDeps {
 
 /** The ports of the delta handlers, in memory, each to be broken at will. The time stands still at second 0. */
 export function scriptedWorld(store = new ScriptedStore()): ScriptedWorld {
+  const [dueQueue, log] = [new ScriptedQueue(), recordingLog()];
   const world: ScriptedWorld = {
-    store,
-    dueQueue: new ScriptedQueue(),
+    ...{ store, dueQueue, log },
+    announce: announcingBy(dueQueue, log),
     deadLetters: new ScriptedQueue(),
-    log: recordingLog(),
     leaseEpoch: async () => undefined,
     rules: async () => rules,
     clock: { now: () => at(0) },

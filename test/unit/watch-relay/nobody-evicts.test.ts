@@ -17,7 +17,6 @@ import type { LiveNode, WatchEvent } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import type { KubernetesObject } from '#shared/kubernetes/objects.ts';
 import { parseDelta } from '#shared/queues/delta-message.ts';
-import type { QueueSender } from '#shared/queues/sender.ts';
 import type { Store } from '#shared/store/store.ts';
 import { NODE_NOT_READY } from '#shared/taints/taint.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
@@ -83,7 +82,6 @@ function bench(context: TestContext, inCluster = false) {
   const log = recordingLog();
   const metrics = relayMetrics(new Registry());
   const leases = sqliteLeases(database.database);
-  const nothing: QueueSender = { send: async () => [] };
   /** What deltas are applied by; `applied`: they are. */
   const deltas = { applied: true };
   const applying = () => {
@@ -93,7 +91,7 @@ function bench(context: TestContext, inCluster = false) {
         await applyDeltas([parseDelta(body)], {
           store: kept,
           timers: { arm: async () => undefined },
-          dueQueue: nothing,
+          announce: async () => undefined,
           leaseEpoch: (name) => leases.epoch(name),
           rules: async () => ({ ...enforced({ comparisonOperators: false }), policy: POLICY }),
           clock,

@@ -11,7 +11,6 @@ import { type Commit, partitionOf, type TaintedNode } from '#shared/store/store.
 import { nodeTtl } from '#shared/store/stored.ts';
 import { untilWritten } from './change-object.ts';
 import { isRunning, type KeptNode, type Moment, type Standings, standingsOf } from './node-eviction.ts';
-import { OneAtATime } from './one-at-a-time.ts';
 
 /** What is asked of all nodes at once, so that nobody reads their records for it. */
 export interface NodeFigures {
@@ -50,7 +49,7 @@ export interface Since {
  */
 export abstract class ObjectStore implements ServiceStore {
   /** By node: so that what was read last is what was stored last, and nothing of ours is in conflict with the rest. */
-  readonly #turns = new OneAtATime();
+  readonly #turns = new Map<string, Promise<unknown>>();
   /** How many evictions of each node stand how, as it was read or written last. */
   readonly #standings = new Map<string, { readonly cluster: ClusterName; readonly counts: Standings }>();
 
@@ -171,9 +170,17 @@ export abstract class ObjectStore implements ServiceStore {
     }
   }
 
-  /** Does the work when all that was begun on that node before is over. */
-  protected inTurn<T>(ref: NodeRef, work: () => Promise<T>): Promise<T> {
-    return this.#turns.run(nodeKey(ref), work);
+  /** Does the work when all that was begun on that node before is over, however that ended. */
+  protected async inTurn<T>(ref: NodeRef, work: () => Promise<T>): Promise<T> {
+    const key = nodeKey(ref);
+    const working = this.#turns.get(key)?.then(work) ?? work();
+    const over = working.catch(() => undefined);
+    this.#turns.set(key, over);
+    try {
+      return await working;
+    } finally {
+      if (this.#turns.get(key) === over) this.#turns.delete(key);
+    }
   }
 
   /** Takes a node into {@link standings} as it was read. */

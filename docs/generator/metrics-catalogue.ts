@@ -1,8 +1,8 @@
 import { type Metric, Registry } from 'prom-client';
 import { dueMetrics } from '#functions/agent/due-metrics.ts';
+import { localContext } from '#functions/agent/lambda-context.ts';
 import { createHandler as createHeartbeat } from '#functions/heartbeat/handler.ts';
 import { prometheusEvictionMetrics, standingMetrics } from '#functions/local/eviction-metrics.ts';
-import { localContext } from '#functions/local/lambda-context.ts';
 import { DELTA_QUEUES } from '#functions/watch-relay/outbox.ts';
 import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
 import { clusterName } from '#shared/eviction/identity.ts';

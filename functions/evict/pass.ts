@@ -46,8 +46,8 @@ export interface PassDeps {
   readonly rates: RateLimiter;
   readonly permits: Permits;
   readonly timers: Timers;
-  /** Where evictions go that are given up, to be redriven by an operator. */
-  readonly deadLetters: QueueSender;
+  /** Where evictions go that are given up, to be redriven by an operator. Absent: the store alone says what was. */
+  readonly deadLetters?: QueueSender;
 }
 
 /** A look at the node, live and stored, and what decides pods by it. */

@@ -149,7 +149,7 @@ async function setAside(
   { deadLetters }: PassDeps,
   reason = records[0]?.failure?.error ?? '',
 ): Promise<void> {
-  if (records.length === 0) return;
+  if (!deadLetters || records.length === 0) return;
   const body = encodeRetry({ ...ref, pods: records.map(({ uid }) => uid) });
   const [failure] = await deadLetters.send([
     { body, groupId: dueGroupId(ref.cluster), attributes: { reason: reason || 'unknown' } },

@@ -1,8 +1,6 @@
 import * as z from 'zod';
-import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Objects } from '#shared/kubernetes/objects.ts';
 import type { OutgoingMessage, QueueSender, SendFailure } from '#shared/queues/sender.ts';
-import { clusterKey } from './node-eviction.ts';
 import { pack } from './packed.ts';
 import { PackedList } from './packed-list.ts';
 
@@ -12,16 +10,16 @@ const MOST_CHARS = 900_000;
 const schema = z.array(z.string().min(1));
 
 /**
- * What operators ask of `evictions-due`, which is in the memory of another process: messages wait in a ConfigMap of our namespace
- * until whoever leads takes them. Both methods reject with `StoreError`.
+ * What operators ask of the process that evicts: messages as on `evictions-due` wait in a ConfigMap of our namespace until whoever leads
+ * takes them. Both methods reject with `StoreError`.
  */
 export class AskedWork implements QueueSender {
   readonly #name: string;
   readonly #waiting: PackedList<string>;
 
-  /** `objects`: the ConfigMaps of our namespace. */
-  constructor(objects: Objects, cluster: ClusterName) {
-    this.#name = `taintward-asked-${clusterKey(cluster)}`;
+  /** `objects`: the ConfigMaps of our namespace, or what stands for them in a state directory. */
+  constructor(objects: Objects, name: string) {
+    this.#name = name;
     this.#waiting = new PackedList({ objects, schema, name: this.#name, key: 'messages' });
   }
 

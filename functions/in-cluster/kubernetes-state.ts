@@ -1,6 +1,4 @@
-import { DeadLetters } from '#functions/local/dead-letters.ts';
 import type { ServiceState } from '#functions/local/service-state.ts';
-import { openDatabase } from '#functions/local/sqlite-database.ts';
 import type { LeaseReader, Leases } from '#shared/clusters/lease.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import type { Connection } from '#shared/kubernetes/connection.ts';
@@ -62,7 +60,7 @@ export function keptInCluster(
     permits: new ObjectPermits(objects('v1', 'configmaps')),
     history: new KubernetesHistory({ store, configMaps: objects('v1', 'configmaps') }),
     leases: new ObjectLeases({ objects: objects(LEASE_GROUP, LEASES) }),
-    asked: new AskedWork(objects('v1', 'configmaps'), IN_CLUSTER),
+    asked: new AskedWork(objects('v1', 'configmaps'), `taintward-asked-${IN_CLUSTER}`),
     close: () => transport.close(),
   };
 }
@@ -81,21 +79,14 @@ export function ledState(options: KeptInClusterOptions & { readonly log: Log }):
     unreadable: (reason) => log.error('state.unreadable', { reason }),
   });
   const leadership: Leadership = new Leadership({ leases, clock, stopwatch: systemStopwatch });
-  // What nobody could handle is for who looks at this process: the records are what counts, and those are kept.
-  const letters = openDatabase(':memory:');
   const state: ServiceState = {
     ...kept,
     leases: leadership,
-    deadLetters: new DeadLetters({ database: letters, clock, log }),
     leads: leadership.begun,
     reachesLeases: leadership.reachesLeases,
     whenRegained: leadership.whenRegained,
-    askedDue: async () => (leadership.mayAct() ? asked.take() : []),
+    asked: async () => (leadership.mayAct() ? asked.take() : []),
     purge: (now) => kept.store.purge(now),
-    close() {
-      kept.close();
-      letters.close();
-    },
   };
   return { state, leadership };
 }

@@ -1,4 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite';
+import { AskedWork } from '#functions/in-cluster/asked-work.ts';
 import { ObjectLeases, releasedLease } from '#functions/in-cluster/object-leases.ts';
 import { ObjectPermits } from '#functions/in-cluster/object-permits.ts';
 import type { LeaseReader, Leases } from '#shared/clusters/lease.ts';
@@ -7,12 +8,12 @@ import type { FileRulebook } from '#shared/clusters/policy-of-file.ts';
 import type { Brake } from '#shared/eviction/brake.ts';
 import type { ClusterName, EpochMs, NodeRef } from '#shared/eviction/identity.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
+import { QUEUES } from '#shared/queues/queue-set.ts';
 import type { OutgoingMessage } from '#shared/queues/sender.ts';
 import type { History, RecentEvictions } from '#shared/store/history.ts';
 import { type Store, StoreError } from '#shared/store/store.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
-import { DeadLetters } from './dead-letters.ts';
 import { checkCommits, openDatabase } from './sqlite-database.ts';
 import { SqliteHistory } from './sqlite-history.ts';
 import { bringOver } from './sqlite-migration.ts';
@@ -59,15 +60,14 @@ export interface ServiceState {
   readonly rulebook: FileRulebook;
   readonly permits: Permits;
   readonly history: History & RecentEvictions;
-  readonly deadLetters: DeadLetters;
   /** When this process is the one that evicts; absent: it is the only one, from the start. */
   readonly leads?: Promise<void>;
   /** Whether this process can tell who evicts; absent: always. */
   readonly reachesLeases?: () => boolean;
   /** Has `act` called each time this process may evict again after it might not for a while; absent: it always may. */
   whenRegained?(act: () => void): void;
-  /** What operators asked of `evictions-due` beside this process, which is then its to do; absent: they ask by dead letters. Rejects with `StoreError`. */
-  askedDue?(): Promise<readonly OutgoingMessage[]>;
+  /** What operators asked for beside this process, which is then its to do. Rejects with `StoreError`. */
+  asked(): Promise<readonly OutgoingMessage[]>;
   /** Removes what is to be kept no longer: what TTL does in DynamoDB. Rejects with `StoreError`. */
   purge(now: EpochMs): Promise<void>;
   close(): void;
@@ -109,7 +109,7 @@ export function sqliteState({ path, historyDays, clock, log, lost }: SqliteState
     ...{ store, leases: sqliteLeases(database), rulebook },
     permits: sqlitePermits(database),
     history: new SqliteHistory({ database }),
-    deadLetters: new DeadLetters({ database, clock, log }),
+    asked: () => takeAsked(database),
     async purge(now) {
       await store.purge(now, historyDays);
       rulebook.purge(now, historyDays);
@@ -118,13 +118,33 @@ export function sqliteState({ path, historyDays, clock, log, lost }: SqliteState
   };
 }
 
+/** What operators ask of the process that has this database. */
+export const sqliteAsked = (database: DatabaseSync, work?: () => void): AskedWork =>
+  new AskedWork(new SqliteObjects(database, KINDS.config, work), 'asked');
+
+/** What was asked, by this release or an earlier one, which is asked no longer. Rejects with `StoreError`. */
+export async function takeAsked(database: DatabaseSync): Promise<readonly OutgoingMessage[]> {
+  await askForLetters(database);
+  return sqliteAsked(database).take();
+}
+
+/** Earlier releases kept dead letters: those of evictions that operators wanted tried again are asked for here, and the rest stands in the store. */
+async function askForLetters(database: DatabaseSync): Promise<void> {
+  if (!database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'dead_letters'").get()) return;
+  const rows = database.prepare('SELECT body FROM dead_letters WHERE redrive AND queue = ? ORDER BY id');
+  const asked = rows.all(QUEUES.evictionsDue.name).map(({ body }) => ({ body: String(body) }));
+  const drop = () => database.exec('DROP TABLE dead_letters');
+  if (asked.length === 0) drop();
+  else await sqliteAsked(database, drop).send(asked);
+}
+
 /** The leases in the embedded store's database. */
 export const sqliteLeases = (database: DatabaseSync): ObjectLeases =>
   new ObjectLeases({ objects: new SqliteObjects(database, KINDS.lease) });
 
 /** The permits in the embedded store's database. */
 export const sqlitePermits = (database: DatabaseSync): ObjectPermits =>
-  new ObjectPermits(new SqliteObjects(database, KINDS.permits));
+  new ObjectPermits(new SqliteObjects(database, KINDS.config));
 
 /** Whoever held a lease is dead, however it died: this process has the database to itself. */
 function releaseLeases(database: DatabaseSync): void {

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import { Registry } from 'prom-client';
-import { createHandler as createDeltaHandler, DELTA_BATCH_SIZE } from '#functions/deltas/handler.ts';
+import { applyDeltas } from '#functions/deltas/apply-deltas.ts';
+import { announce } from '#functions/evict/announce.ts';
 import { CheckedAccess } from '#functions/evict/checked-access.ts';
-import { createHandler as createEvictHandler } from '#functions/evict/handler.ts';
-import { DeltaSender } from '#functions/watch-relay/delta-sender.ts';
+import { type EvictDeps, evictNode } from '#functions/evict/evict-node.ts';
+import { tryAgain } from '#functions/evict/try-again.ts';
 import {
   type ClusterState,
   type ProbeAddress,
@@ -20,22 +20,19 @@ import { localUser } from '#shared/clusters/local-user.ts';
 import { Operator } from '#shared/clusters/operator.ts';
 import { UnknownClusterError } from '#shared/clusters/registered-clusters.ts';
 import { allRulesReader, rulesReader } from '#shared/clusters/rulebook.ts';
-import type { ClusterName } from '#shared/eviction/identity.ts';
+import type { ClusterName, EpochMs, NodeRef } from '#shared/eviction/identity.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
-import { QUEUES, type QueueSpec } from '#shared/queues/queue-set.ts';
+import { type News, parseDueMessage } from '#shared/queues/due-message.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
 import { systemClock, systemStopwatch } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
 import { VERSION } from '#shared/version.ts';
-import type { DeadLetters } from './dead-letters.ts';
-import { startEventSource } from './embedded-event-source.ts';
-import { EmbeddedQueue } from './embedded-queue.ts';
+import { Decisions } from './decisions.ts';
 import { EmbeddedRateLimiter } from './embedded-rate-limiter.ts';
-import { EmbeddedTimers } from './embedded-timers.ts';
 import { prometheusEvictionMetrics, standingMetrics } from './eviction-metrics.ts';
-import { localContext } from './lambda-context.ts';
+import { Evictions } from './evictions.ts';
 import { LaterEvents } from './later-events.ts';
 import type { ManagedClusters } from './managed-clusters.ts';
 import { ReportingStore } from './reporting-store.ts';
@@ -45,12 +42,6 @@ import { type ChosenPolicies, StartPolicies } from './start-policies.ts';
 import { tellCountdowns } from './tell-countdowns.ts';
 import { startUpkeep, type Task, type Upkeep } from './upkeep.ts';
 
-/** Delta handlers wait for the store only. */
-const DELTA_FEED = { batchSize: DELTA_BATCH_SIZE, concurrency: 4 };
-/** Here all of a batch are of one node, and pods are written together. One by one, they are done before they are seen again. */
-const POD_DELTA_FEED = { ...DELTA_FEED, batchSize: 25 };
-/** `evict` waits for API servers: many nodes at a time, and none for the others of a batch. */
-const EVICT_FEED = { batchSize: 1, concurrency: 64 };
 /**
  * How often what the store keeps no longer is removed, and all timers are armed anew from it: what TTL does in the
  * cloud. The latter is a net: timers survive on their own.
@@ -62,12 +53,8 @@ const POLICY_FILE_MS = 1_000;
 const RIGHTS_MS = 2_000;
 /** How soon what stands in the store is asked for again by who leads from now on. */
 const TAKE_OVER_RETRY: Backoff = { firstMs: 250, longestMs: 5_000 };
-/** How soon a dead letter goes back to its queue once an operator asked for it, and what else they asked for is begun. */
-const REDRIVE_MS = 5_000;
-
-const NOTHING_FAILED: SQSBatchResponse = { batchItemFailures: [] };
-
-type Handler = (event: SQSEvent, context: Context) => Promise<SQSBatchResponse | undefined>;
+/** How soon what operators ask for is begun. */
+const ASKED_MS = 5_000;
 
 export interface LocalServiceOptions {
   readonly clusters: Pick<ManagedClusters, 'apis' | 'states' | 'troubles' | 'faults' | 'admit'>;
@@ -97,7 +84,7 @@ export interface LocalService {
  */
 export async function startLocalService(options: LocalServiceOptions): Promise<LocalService> {
   const { clusters, log, matching, state } = options;
-  const { store, leases, rulebook, history, deadLetters } = state;
+  const { store, leases, rulebook, history } = state;
   const { apis } = clusters;
   const clock = systemClock;
   const startedAt = clock.now();
@@ -110,36 +97,34 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   // Who is not alone says nothing before it leads.
   if (!state.leads) await policies.apply();
 
-  const queueOf = (spec: QueueSpec) => new EmbeddedQueue({ spec, deadLetters, clock, log });
-  const nodeDeltas = queueOf(QUEUES.nodeDeltas);
-  const podDeltas = queueOf(QUEUES.podDeltas);
-  const evictionsDue = queueOf(QUEUES.evictionsDue);
-
-  const timers = new EmbeddedTimers({ dueQueue: evictionsDue, clock, log });
   const reporting = new ReportingStore(store, (cluster, error) => relay.stored(cluster, error));
-  const common = { store: reporting, timers, clock, log, rules: rulesReader({ rulebook, matching, clock }) };
-  const depsOn = (queue: EmbeddedQueue) => ({
-    ...common,
-    leaseEpoch: leaseEpochs(leases, clock),
-    dueQueue: evictionsDue,
-    visibility: queue,
-    deadLetters: deadLetters.sender(queue.spec.name),
+  const rulesNow = rulesReader({ rulebook, matching, clock });
+  const laterEvents = new LaterEvents();
+  const evictions = new Evictions({
+    look: (ref, failedBefore) => laterEvents.ahead(() => look(ref, evictDeps, failedBefore)),
+    tryAgain: (ref, pods) => tryAgain(ref, pods, evictDeps),
+    clock,
+    log,
   });
   const access = new CheckedAccess({
     clusters: { api: async (cluster) => apis.get(cluster) ?? refuseUnknown(cluster) },
-    ...{ rules: common.rules, clock, log },
+    ...{ rules: rulesNow, clock, log },
   });
-  const laterEvents = new LaterEvents();
-  const evict = createEvictHandler({
-    ...depsOn(evictionsDue),
-    clusters: access,
-    rates: new EmbeddedRateLimiter(),
-    permits: state.permits,
-    laterEvents,
+  const evictDeps: EvictDeps = {
+    ...{ store: reporting, timers: evictions, clock, log, rules: rulesNow },
+    ...{ clusters: access, rates: new EmbeddedRateLimiter(), permits: state.permits, laterEvents },
     metrics: prometheusEvictionMetrics(registry),
+  };
+  const decisions = new Decisions({
+    decide: (deltas) =>
+      applyDeltas(deltas, {
+        ...evictDeps,
+        leaseEpoch: leaseEpochs(leases, clock),
+        announce: (ref, news) => announceLater(ref, news, evictDeps, laterEvents),
+      }),
+    ...{ clock, log, metrics },
   });
 
-  const outbox = new DeltaSender({ nodeDeltas, podDeltas, clock, log, metrics });
   const readAll = allRulesReader(rulebook, matching);
   const governed = Promise.withResolvers<void>();
   if (!state.leads) governed.resolve();
@@ -158,7 +143,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
     leases,
     store,
     history,
-    outbox,
+    outbox: decisions,
     clock,
     stopwatch: systemStopwatch,
     log,
@@ -177,33 +162,20 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
     faults,
   });
 
-  const feed = (queue: EmbeddedQueue, handler: Handler, sizes: typeof DELTA_FEED) => {
-    const context = localContext(queue.spec.functionTimeoutSeconds);
-    const reporting = async (event: SQSEvent) => (await handler(event, context)) ?? NOTHING_FAILED;
-    return startEventSource({ queue, handler: reporting, log, ...sizes });
-  };
-  const sources = [
-    feed(nodeDeltas, createDeltaHandler(depsOn(nodeDeltas)), DELTA_FEED),
-    feed(podDeltas, createDeltaHandler(depsOn(podDeltas)), POD_DELTA_FEED),
-    feed(evictionsDue, (event, context) => laterEvents.ahead(() => evict(event, context)), EVICT_FEED),
-  ];
-  const queues = [nodeDeltas, podDeltas, evictionsDue];
-  const rearm: Task = { name: 'rearm', everyMs: UPKEEP_MS, run: () => timers.rearm(store) };
+  const rearm: Task = { name: 'rearm', everyMs: UPKEEP_MS, run: () => evictions.rearm(store) };
   const tasks: readonly Task[] = [
     { name: 'purge', everyMs: UPKEEP_MS, run: () => state.purge(clock.now()) },
-    { name: 'purge-dead-letters', everyMs: UPKEEP_MS, run: () => deadLetters.purge() },
     rearm,
     { name: 'policy-file', everyMs: POLICY_FILE_MS, run: () => policies.reread() },
     // Policies are checked before anything falls due. Not awaited: a cluster that is slow to answer keeps no other task.
     { name: 'rights', everyMs: RIGHTS_MS, run: () => names.forEach((name) => void access.api(name)) },
-    { name: 'redrive', everyMs: REDRIVE_MS, run: () => redrive(deadLetters, queues) },
-    { name: 'asked', everyMs: REDRIVE_MS, run: () => sendAsked(state, evictionsDue) },
+    { name: 'asked', everyMs: ASKED_MS, run: () => beginAsked(state, evictions) },
   ];
   let upkeep: Upkeep | undefined;
   const stopping = new AbortController();
   const lead = async () => {
     await tellCountdowns(store, log);
-    await timers.rearm(store);
+    await evictions.rearm(store);
     if (stopping.signal.aborted) return;
     upkeep = startUpkeep(tasks, log);
     // What could not be looked at when it was due waits, the longer the more often it was tried.
@@ -239,7 +211,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
       version: VERSION,
       startedAt,
       clusters: clusterViews(clusters, relay, faults()),
-      queues: Object.fromEntries(queues.map((queue) => [queue.spec.name, queue.size])),
+      queues: { decisions: decisions.size, evictions: evictions.size },
     }),
     async stop() {
       stopping.abort();
@@ -247,8 +219,8 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
       await upkeep?.stop();
       await relay.stop();
       await rules.stop();
-      await timers.stop();
-      await Promise.all(sources.map((each) => each.stop()));
+      await decisions.ended();
+      await evictions.stop();
       await laterEvents.stop();
       await probes.close();
       state.close();
@@ -293,26 +265,34 @@ function clusterViews(
   );
 }
 
-/** Sends what operators asked for beside this process. */
-async function sendAsked(state: ServiceState, evictionsDue: EmbeddedQueue): Promise<void> {
-  const messages = (await state.askedDue?.()) ?? [];
-  if (messages.length > 0) await evictionsDue.send(messages);
+/** Looks at a node; resolves with when to look again. */
+async function look(ref: NodeRef, deps: EvictDeps, failedBefore: boolean): Promise<EpochMs | undefined> {
+  const again = await evictNode(ref, deps, failedBefore);
+  return again && deps.clock.now() + again.againInSeconds * 1000;
 }
 
-/** Sends the dead letters again that an operator asked for; what is not taken is a dead letter as before. */
-async function redrive(deadLetters: DeadLetters, queues: readonly EmbeddedQueue[]): Promise<void> {
-  for (const letter of deadLetters.takeRedriven()) {
-    const { id, queue: name, body, groupId } = letter;
-    const queue = queues.find(({ spec }) => spec.name === name);
-    const failures = await queue?.send([
-      {
-        body,
-        ...(groupId === undefined ? {} : { groupId }),
-        ...(queue?.spec.fifo ? { deduplicationId: `redrive-${id}` } : {}),
-      },
-    ]);
-    if (failures?.length !== 0) deadLetters.add(name, letter, letter.reason);
+/** An Event is a courtesy: what cannot be announced holds no decision up. */
+function announceLater(ref: NodeRef, news: News, deps: EvictDeps, later: LaterEvents): Promise<void> {
+  const events = news.cancelled.reduce((sum, { pods }) => sum + pods.length, news.countdowns.length);
+  return later.post(ref.cluster, events, () =>
+    announce(ref, news, deps).catch((reason: unknown) =>
+      deps.log.warn('announcement.refused', { ...ref, reason }),
+    ),
+  );
+}
+
+/** Begins what operators asked for beside this process. Rejects, once it has begun the rest, for what it cannot read. */
+async function beginAsked({ asked }: ServiceState, evictions: Evictions): Promise<void> {
+  const failures: unknown[] = [];
+  for (const { body } of await asked()) {
+    try {
+      const message = parseDueMessage(body);
+      evictions.retry(message, message.kind === 'retry' ? message.pods : []);
+    } catch (error) {
+      failures.push(error);
+    }
   }
+  if (failures.length > 0) throw failures[0];
 }
 
 function refuseUnknown(cluster: ClusterName): never {

@@ -9,7 +9,7 @@ export const KINDS = {
   node: 'NodeEviction',
   lease: 'Lease',
   rules: 'EvictionRules',
-  permits: 'ConfigMap',
+  config: 'ConfigMap',
 } as const;
 
 /** An object as it stands. */

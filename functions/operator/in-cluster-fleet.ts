@@ -5,8 +5,9 @@ import { Operator } from '#shared/clusters/operator.ts';
 import type { LocalContextAccess } from '#shared/clusters/registry.ts';
 import { HISTORY_DAYS } from '#shared/store/stored.ts';
 import type { Clock } from '#shared/time/clock.ts';
-import { type Fleet, FleetError } from './fleet.ts';
+import type { Fleet } from './fleet.ts';
 import { liveCluster } from './live-cluster.ts';
+import { NO_DEAD_LETTERS } from './no-dead-letters.ts';
 
 /** The one cluster of a service that keeps all in it, asked by a context of a kubeconfig with the rights of whoever asks. */
 export function inClusterFleet(access: LocalContextAccess, namespace: string, clock: Clock): Fleet {
@@ -19,13 +20,7 @@ export function inClusterFleet(access: LocalContextAccess, namespace: string, cl
     store: kept.store,
     history: kept.history,
     leases: kept.leases,
-    // They are in the memory of the process that leads, and end with it.
-    deadLetters: {
-      count: async () => undefined,
-      list: refuseDeadLetters,
-      redrive: refuseDeadLetters,
-      redriveOne: refuseDeadLetters,
-    },
+    deadLetters: NO_DEAD_LETTERS,
     clusters: async () => [IN_CLUSTER],
     manages: async (cluster) => cluster === IN_CLUSTER,
     cluster: async (name) => liveCluster(name, localContextConnection(access), clock),
@@ -35,10 +30,4 @@ export function inClusterFleet(access: LocalContextAccess, namespace: string, cl
     dueQueue: async () => kept.asked,
     close: () => kept.close(),
   };
-}
-
-async function refuseDeadLetters(): Promise<never> {
-  throw new FleetError(
-    'A service that keeps all in its cluster has its dead letters in the memory of the replica that leads: its log tells each of them.',
-  );
 }

@@ -1,8 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { DeadLetters } from '#functions/local/dead-letters.ts';
 import { REACHED_BY_FILE, readReachedBy } from '#functions/local/reached-by.ts';
-import { sqliteLeases } from '#functions/local/service-state.ts';
+import { sqliteAsked, sqliteLeases } from '#functions/local/service-state.ts';
 import { consoleLinkSchema, type ServiceView, serviceViewSchema } from '#functions/local/service-view.ts';
 import { SqliteHistory } from '#functions/local/sqlite-history.ts';
 import { SqliteRulebook } from '#functions/local/sqlite-rulebook.ts';
@@ -14,14 +13,11 @@ import { localUser } from '#shared/clusters/local-user.ts';
 import { Operator } from '#shared/clusters/operator.ts';
 import { findOwnDirectory } from '#shared/files/owner-only.ts';
 import { isDefaultKubeconfig } from '#shared/kubernetes/kubeconfig-file.ts';
-import { QUEUES } from '#shared/queues/queue-set.ts';
-import type { QueueSender } from '#shared/queues/sender.ts';
 import { StoreError } from '#shared/store/store.ts';
-import { logTo } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { type Fleet, FleetError } from './fleet.ts';
 import { liveCluster } from './live-cluster.ts';
-import { localDeadLetters } from './local-dead-letters.ts';
+import { NO_DEAD_LETTERS } from './no-dead-letters.ts';
 
 export interface LocalFleetOptions {
   /**
@@ -50,7 +46,6 @@ export function localFleet(
   const rulebook = new SqliteRulebook({ database });
   recoverRules(rulebook, clock);
   const leases = sqliteLeases(database);
-  const letters = new DeadLetters({ database, clock, log: logTo(() => undefined) });
   const service = async (): Promise<ServiceView | undefined> => {
     const answer = await askSocket(join(dir, SOCKET_FILE), '/service');
     if (answer !== undefined) return serviceViewSchema.parse(answer);
@@ -64,7 +59,7 @@ export function localFleet(
     store,
     history: new SqliteHistory({ database }),
     leases,
-    deadLetters: localDeadLetters(letters),
+    deadLetters: NO_DEAD_LETTERS,
     clusters: () => leases.clusters(),
     manages: async (cluster) => (await leases.clusters()).includes(cluster),
     async cluster(name) {
@@ -93,7 +88,7 @@ export function localFleet(
       );
     },
     operator: async () => new Operator({ rulebook, clock, who: localUser() }),
-    dueQueue: async () => redriving(letters),
+    dueQueue: async () => sqliteAsked(database),
     close: () => store.close(),
   };
 }
@@ -109,16 +104,3 @@ function recoverRules(rulebook: SqliteRulebook, clock: Clock): void {
 
 const notNamed = (directory: string, kubeconfig: string): string =>
   `its kubeconfig ${kubeconfig} was only found by way of ${directory}; if you trust that, say --state ${directory}.`;
-
-/** Sends to the queue of the process that runs, or of the next that starts, by way of letters that it is to send again. */
-function redriving(letters: DeadLetters): QueueSender {
-  return {
-    send: async (messages) => {
-      for (const message of messages)
-        letters.add(QUEUES.evictionsDue.name, message, 'an operator asked for it');
-      const bodies = new Set(messages.map(({ body }) => body));
-      for (const { id, body } of letters.list()) if (bodies.has(body)) letters.redrive(id);
-      return [];
-    },
-  };
-}

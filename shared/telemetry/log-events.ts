@@ -210,7 +210,7 @@ export type LogEvents = {
   /** A queue can never take this delta. */
   'relay.delta-refused': OfNode & OfQueue & OfDelta & Why;
 
-  /** A message could not be done, and comes again. */
+  /** A message could not be done, and comes again; in one process, what there is to do on a node. */
   'message.retried': OfNode & Partial<OfDelta> & Why & { readonly receives: number };
   /** A queue gives no messages, and is asked again and again. */
   'queue.unreachable': OfQueue & Why;
@@ -220,8 +220,6 @@ export type LogEvents = {
   'message.refused': OfMessage & Why;
   /** Nobody can read the message, and it could not be set aside. */
   'message.stuck': OfMessage & Why;
-  /** The message came too often; it was set aside. */
-  'message.dead-lettered': OfQueue & OfMessage & { readonly receives: number };
   /** The message was done, but is seen again. */
   'message.not-deleted': OfQueue & OfMessage & Why;
   /** A function failed on all its messages. */
@@ -230,14 +228,8 @@ export type LogEvents = {
   'visibility.unchanged': OfQueue & Why;
   /** Nobody can ask the process through its state directory. */
   'socket.unavailable': Why;
-  /** There is no room for a dead letter that is older than the others. */
-  'dead-letter.dropped': OfQueue & Why & { readonly id: number };
-  /** A dead letter could not be kept; its message comes again. */
-  'dead-letter.unsaved': OfQueue & OfMessage & Why;
   /** A record of the table's stream cannot be read. */
   'record.refused': Why;
-  /** What says that nodes are due could not be sent. */
-  'timer.unsent': Partial<OfNode> & Why & { readonly at: EpochMs; readonly nodes?: number };
   /** The database lacks policies, stops or holds that operators set: all clusters are stopped until an operator resumes them. */
   'rules.outdated': Why;
   /** The files of the state were deleted, replaced or cut off while they were in use: the process ends, and is to be started again. */

@@ -93,7 +93,7 @@ export class WorkQueue<Key extends string> {
   /** It was not: the key comes back by itself. */
   failed(key: Key): void {
     const { clock, backoff, clusterOf } = this.#options;
-    const failures = (this.#failures.get(key) ?? 0) + 1;
+    const failures = this.failuresOf(key) + 1;
     this.#failures.set(key, failures);
     this.#release(key);
     if (this.#stopped) return;
@@ -116,6 +116,11 @@ export class WorkQueue<Key extends string> {
   /** How many keys rest because work on them failed. */
   get resting(): number {
     return this.#resting.size;
+  }
+
+  /** How often in a row work on a key failed. */
+  failuresOf(key: Key): number {
+    return this.#failures.get(key) ?? 0;
   }
 
   /** How many keys wait, rest or are worked on; those whose moment has not come are not counted. */

@@ -6,12 +6,23 @@ import {
   type SQSClient,
 } from '@aws-sdk/client-sqs';
 import type { SQSMessageAttribute, SQSRecord } from 'aws-lambda';
-import type { EventSource, EventSourceOptions } from '#functions/local/embedded-event-source.ts';
-import { handledOf } from '#shared/queues/handled.ts';
+import { type BatchHandler, handledOf } from '#shared/queues/handled.ts';
 import { queueName } from '#shared/queues/sqs-sender.ts';
+import type { Log } from '#shared/telemetry/log.ts';
 import { queueArn } from './sqs-queues.ts';
 
-export interface SqsConsumerOptions extends Omit<EventSourceOptions, 'queue'> {
+export interface EventSource {
+  /** Takes no more messages; resolves when those that were taken are handled. */
+  stop(): Promise<void>;
+}
+
+export interface SqsConsumerOptions {
+  /** Messages in one event. */
+  readonly batchSize: number;
+  /** Batches that are handled at a time. */
+  readonly concurrency: number;
+  readonly handler: BatchHandler;
+  readonly log: Log;
   readonly client: SQSClient;
   readonly queueUrl: string;
 }

@@ -1,8 +1,7 @@
 import type { AttributeValue, Context, DynamoDBRecord } from 'aws-lambda';
 import fc from 'fast-check';
 import { createHandler as createExpiryHandler } from '#functions/expiry/handler.ts';
-import { DeadLetters } from '#functions/local/dead-letters.ts';
-import { sqliteLeases } from '#functions/local/service-state.ts';
+import { sqliteAsked, sqliteLeases, takeAsked } from '#functions/local/service-state.ts';
 import { SqliteHistory } from '#functions/local/sqlite-history.ts';
 import { KINDS } from '#functions/local/sqlite-objects.ts';
 import { SqliteRulebook } from '#functions/local/sqlite-rulebook.ts';
@@ -265,6 +264,7 @@ async function filledDatabase(): Promise<SqliteStore> {
   await rulebook.changeOrders(CLUSTER, { revision: 0, holds: [] }, rulings.orders, entry);
   await rulebook.changeGuard(CLUSTER, { revision: 0, trips: [] }, rulings.guard.trips);
   await rulebook.changeFleetStop(undefined, rulings.fleetStop, entry);
+  await sqliteAsked(database).send([{ body: '{}' }]);
   return store;
 }
 
@@ -301,7 +301,6 @@ async function feedDatabase(
 ): Promise<Outcome> {
   const { database } = store;
   const [leases, rulebook] = [sqliteLeases(database), new SqliteRulebook({ database })];
-  const letters = new DeadLetters({ database, clock: { now: () => NOW }, log: recordingLog() });
   const { table } = rowOf(place);
   const before = database.prepare(`SELECT * FROM ${table}`).all();
   try {
@@ -316,7 +315,7 @@ async function feedDatabase(
       () => leases.stuck(CLUSTER),
       () => leases.clusters(),
       () => leases.epoch(CLUSTER),
-      () => letters.list(),
+      () => takeAsked(database),
       () => collected(store.upcoming()),
       () => store.countdowns(10),
       () => store.standings(),

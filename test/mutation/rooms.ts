@@ -13,8 +13,8 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     testFiles: ['test/unit/clusters/policy-document.test.ts'],
   },
   queues: { mutate: ['shared/queues/*.ts'], testFiles: ['test/unit/queues/*.test.ts'] },
-  'embedded-queue': {
-    mutate: ['functions/local/embedded-{queue,event-source}.ts'],
-    testFiles: ['test/unit/local/embedded-queue.test.ts'],
+  'work-queue': {
+    mutate: ['shared/work-queue/*.ts'],
+    testFiles: ['test/unit/work-queue/*.test.ts'],
   },
 };

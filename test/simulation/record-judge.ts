@@ -163,10 +163,11 @@ export class RecordJudge {
   }
 
   #gaveUp(ref: NodeRef, uid: PodUid): void {
-    const { clock, disturbances, queues } = this.#bench;
+    const { clock, disturbances, house, queues } = this.#bench;
     this.#givenUp.add(uid);
     const copied = queues.evictionsDue.deadLetters.some(({ body }) => body.includes(uid));
-    if (!copied) this.#once(`P6: ${uid} was given up and is no dead letter`);
+    // Where nothing travels by queues, the store alone says what was given up.
+    if (!copied && !house.sqlite) this.#once(`P6: ${uid} was given up and is no dead letter`);
     this.#told.push({ cluster: ref.cluster, uid, at: clock.now(), event: `${uid}/gave-up` });
     const troubledMs = clock.now() - disturbances.troubledSince(ref.cluster, clock.now());
     if (troubledMs < DEFAULT_POLICY.giveUpAfterMs)

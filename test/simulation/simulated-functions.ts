@@ -16,7 +16,7 @@ import { SimulatedStream } from './simulated-stream.ts';
 const INSTANCES = { deltas: 2, evict: 4 };
 
 /** What a function has of the world, in a process. `timers`: absent = those on AWS. */
-function portsOf(process: Process, user: User, scene: Scene, timers?: Timers) {
+export function portsOf(process: Process, user: User, scene: Scene, timers?: Timers) {
   const { clock, fault, house, log, queues, scheduler } = scene;
   const rooms = house.rooms(process);
   const dueQueue = fault.dueQueue(queuePort(process, queues.evictionsDue, scene), user, scene);
@@ -35,10 +35,10 @@ function portsOf(process: Process, user: User, scene: Scene, timers?: Timers) {
   };
 }
 
-/** The handlers that are fed by queues. `timers`: absent = those on AWS. */
-export function queueFunctions(scene: Scene, timers?: Timers): readonly FunctionSettings[] {
+/** The handlers that are fed by queues. */
+function queueFunctions(scene: Scene): readonly FunctionSettings[] {
   const portsAt = (process: Process, queue: QueueKey) => ({
-    ...portsOf(process, queue, scene, timers),
+    ...portsOf(process, queue, scene),
     deadLetters: deadLetterPort(process, scene.queues[queue].deadLetters),
     visibility: visibilityPort(scene.queues[queue]),
   });

@@ -5,6 +5,7 @@ import { ClusterWatch } from '#functions/watch-relay/cluster-watch.ts';
 import { DeltaSender } from '#functions/watch-relay/delta-sender.ts';
 import { PodFollowLimits } from '#functions/watch-relay/follow-pods.ts';
 import { GuardKeeper, type GuardKeeperDeps } from '#functions/watch-relay/guard-keeper.ts';
+import type { Outbox } from '#functions/watch-relay/outbox.ts';
 import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
 import type { RulesListener } from '#functions/watch-relay/rules-watch.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
@@ -29,13 +30,21 @@ export class SimulatedRelay {
   readonly #scene: Scene;
   readonly #cluster: LiveCluster;
   readonly #synced: () => void;
+  readonly #outbox: Outbox;
   #hasLease = false;
 
-  /** `synced`: called as soon as everything is there that it takes to tell of the whole cluster. */
-  constructor(cluster: LiveCluster, scene: Scene, synced: () => void, process = new Process(scene)) {
+  /** `synced`: called as soon as everything is there that it takes to tell of the whole cluster. `outbox`: absent = to the queues. */
+  constructor(
+    cluster: LiveCluster,
+    scene: Scene,
+    synced: () => void,
+    process = new Process(scene),
+    outbox?: Outbox,
+  ) {
     this.#scene = scene;
     this.#cluster = cluster;
     this.process = process;
+    this.#outbox = outbox ?? this.#toQueues();
     this.#synced = synced;
     void this.#speak();
   }
@@ -62,13 +71,7 @@ export class SimulatedRelay {
     scene.judge.leaseTaken(name, lease.epoch);
     const knowing = new KnowingView(name, lease.epoch, this.#cluster.truth, clock);
     const view = fault.relayView(knowing);
-    const outbox = new DeltaSender({
-      nodeDeltas: this.#told(queuePort(process, scene.queues.nodeDeltas, scene)),
-      podDeltas: this.#told(queuePort(process, scene.queues.podDeltas, scene)),
-      clock,
-      log,
-      metrics: METRICS,
-    });
+    const outbox = this.#outbox;
     const api = fault.relayApi(new SimulatedApi(this.#cluster, process, scene, knowing), scene);
     let recalled = false;
     const ended = new AbortController();
@@ -116,6 +119,15 @@ export class SimulatedRelay {
       ended.abort();
       outbox.stop();
       void seeing?.watch.stop();
+    });
+  }
+
+  #toQueues(): DeltaSender {
+    const { queues, clock, log } = this.#scene;
+    return new DeltaSender({
+      nodeDeltas: this.#told(queuePort(this.process, queues.nodeDeltas, this.#scene)),
+      podDeltas: this.#told(queuePort(this.process, queues.podDeltas, this.#scene)),
+      ...{ clock, log, metrics: METRICS },
     });
   }
 

@@ -1,18 +1,28 @@
-import { EmbeddedTimers } from '#functions/local/embedded-timers.ts';
+import { Registry } from 'prom-client';
+import { applyDeltas } from '#functions/deltas/apply-deltas.ts';
+import { announce } from '#functions/evict/announce.ts';
+import { type EvictDeps, evictNode } from '#functions/evict/evict-node.ts';
+import { tryAgain } from '#functions/evict/try-again.ts';
+import { Decisions } from '#functions/local/decisions.ts';
+import { Evictions } from '#functions/local/evictions.ts';
 import type { SqliteStore } from '#functions/local/sqlite-store.ts';
+import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
+import { type Delta, onlyPod } from '#shared/eviction/facts.ts';
+import { type NodeRef, nodeKey } from '#shared/eviction/identity.ts';
+import { deduplicationId, encodeDelta } from '#shared/queues/delta-message.ts';
+import { encodeDue } from '#shared/queues/due-message.ts';
 import type { LiveCluster } from './live-cluster.ts';
-import { queuePort } from './ports.ts';
 import { Process } from './process.ts';
 import type { Scene } from './scene.ts';
-import { runFunctionIn } from './simulated-function.ts';
-import { queueFunctions } from './simulated-functions.ts';
+import { portsOf } from './simulated-functions.ts';
 import { SimulatedRelay } from './simulated-relay.ts';
 
 const LONGEST_RESTART_MS = 30_000;
+const METRICS = relayMetrics(new Registry());
 
-/** The whole service in one process, which is killed now and then and started again: its queues and timers go with it. */
+/** The whole service in one process, which is killed now and then and started again: what waits in it goes with it. */
 export function runService(cluster: LiveCluster, store: SqliteStore, scene: Scene): void {
-  const { clock, disturbances, log, queues, plans, random, story, weather } = scene;
+  const { clock, disturbances, plans, random, story, weather } = scene;
   let process = new Process(scene);
   let over: (at: number) => void = () => undefined;
   const start = () => {
@@ -20,15 +30,13 @@ export function runService(cluster: LiveCluster, store: SqliteStore, scene: Scen
     process = current;
     over = disturbances.begin('relay', cluster.name, clock.now() - weather.climate.watchLagMs);
     const synced = over;
-    const dueQueue = queuePort(current, queues.evictionsDue, scene);
-    const timers = new EmbeddedTimers({ dueQueue, clock, log });
-    for (const settings of queueFunctions(scene, timers)) runFunctionIn(current, scene, settings);
-    void timers.rearm(store);
-    new SimulatedRelay(cluster, scene, () => synced(clock.now()), current);
+    const { decisions, evictions } = serviceIn(current, cluster, scene);
+    void evictions.rearm(store);
+    new SimulatedRelay(cluster, scene, () => synced(clock.now()), current, decisions);
     void current.death.then(() => {
       story.tell('killed', {});
-      void timers.stop();
-      for (const queue of Object.values(queues)) queue.lose();
+      void evictions.stop();
+      decisions.stop();
     });
   };
   const restart = () => {
@@ -47,4 +55,48 @@ export function runService(cluster: LiveCluster, store: SqliteStore, scene: Scen
       plans.add(random.between(from, to), restart);
     }
   }
+}
+
+/** What decides and evicts in a process. The judges are told of it as of the messages that it would take elsewhere. */
+function serviceIn(process: Process, cluster: LiveCluster, scene: Scene) {
+  const { clock, judge, log, queues } = scene;
+  /** Nodes that were to be looked at again. */
+  const again = new Set<string>();
+  const evictions: Evictions = new Evictions({
+    look: async (ref, failedBefore) => {
+      const key = nodeKey(ref);
+      const receives = failedBefore || again.delete(key) ? 2 : 1;
+      queues.evictionsDue.onReceived({
+        body: encodeDue({ ...ref, at: clock.now() }),
+        again: false,
+        receives,
+      });
+      const found = await evictNode(ref, evicting, failedBefore);
+      if (!found) return undefined;
+      again.add(key);
+      return clock.now() + found.againInSeconds * 1000;
+    },
+    tryAgain: (ref, pods) => tryAgain(ref, pods, evicting),
+    ...{ clock, log },
+  });
+  const evicting: EvictDeps = portsOf(process, 'evictionsDue', scene, evictions);
+  const deciding = {
+    ...portsOf(process, 'nodeDeltas', scene, evictions),
+    announce: (ref: NodeRef, news: Parameters<typeof announce>[1]) => announce(ref, news, evicting),
+  };
+  const decide = async (deltas: readonly [Delta, ...Delta[]]) => {
+    const messages = deltas.map((delta) => ({
+      queue: onlyPod(delta) === undefined ? queues.nodeDeltas : queues.podDeltas,
+      message: { body: encodeDelta(delta), deduplicationId: deduplicationId(delta) },
+    }));
+    for (const { queue, message } of messages) {
+      cluster.truth.knowledge.sent(message);
+      judge.told(message);
+      queue.onReceived({ ...message, again: false, receives: 1 });
+    }
+    await applyDeltas(deltas, deciding);
+    for (const { queue, message } of messages) queue.onHandled(message);
+  };
+  const decisions = new Decisions({ decide, clock, log, metrics: METRICS });
+  return { decisions, evictions };
 }

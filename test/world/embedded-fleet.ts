@@ -1,16 +1,14 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
-import { DeadLetters } from '#functions/local/dead-letters.ts';
 import { sqliteLeases } from '#functions/local/service-state.ts';
 import { SqliteHistory } from '#functions/local/sqlite-history.ts';
 import { SqliteRulebook } from '#functions/local/sqlite-rulebook.ts';
 import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import type { Fleet } from '#functions/operator/fleet.ts';
-import { localDeadLetters } from '#functions/operator/local-dead-letters.ts';
 import { Operator } from '#shared/clusters/operator.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
-import { logTo } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import { KeptLetters } from './kept-letters.ts';
 
 /** A fleet of these clusters in memory, for whom anna speaks, of which nothing was said; `parts` in place of its own. */
 export function embeddedFleet(
@@ -24,7 +22,7 @@ export function embeddedFleet(
   const { database } = store;
   const rulebook = new SqliteRulebook({ database });
   const leases = sqliteLeases(database);
-  const letters = new DeadLetters({ database, clock, log: logTo(() => undefined) });
+  const letters = new KeptLetters(clock);
   /** Bodies of messages on `evictions-due`. */
   const sent: string[] = [];
   const fleet: Fleet = {
@@ -34,7 +32,7 @@ export function embeddedFleet(
     store,
     history: new SqliteHistory({ database }),
     leases,
-    deadLetters: localDeadLetters(letters),
+    deadLetters: letters,
     clusters: async () => names,
     manages: async (cluster) => names.includes(cluster),
     cluster: async (name) => assert.fail(`cluster ${name} was asked`),

@@ -9,7 +9,7 @@ test('one dead letter is sent again, named as list shows it, or by how it begins
   assert.equal(await run('dead-letters', 'redrive', '2'), 'Dead letter 2 of evictions-due is sent again.\n');
   assert.deepEqual(
     letters.takeRedriven().map(({ id }) => id),
-    [2],
+    ['2'],
   );
 });
 

@@ -2,20 +2,16 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { type TestContext, test } from 'node:test';
-import type { Context, SQSBatchResponse } from 'aws-lambda';
-import { createHandler, EVICT_BATCH_SIZE } from '#functions/evict/handler.ts';
+import { type EvictDeps, evictNode } from '#functions/evict/evict-node.ts';
 import { ObjectPermits } from '#functions/in-cluster/object-permits.ts';
-import { startEventSource } from '#functions/local/embedded-event-source.ts';
-import { EmbeddedQueue } from '#functions/local/embedded-queue.ts';
 import { EmbeddedRateLimiter } from '#functions/local/embedded-rate-limiter.ts';
+import { Evictions } from '#functions/local/evictions.ts';
 import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import { clusterName, type NodeRef, nodeName, podUid } from '#shared/eviction/identity.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
 import type { Connection } from '#shared/kubernetes/connection.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { CALL_TIMEOUT_MS } from '#shared/kubernetes/transport.ts';
-import { encodeDue } from '#shared/queues/due-message.ts';
-import { QUEUES } from '#shared/queues/queue-set.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { aNode, aRecord, aTaint, NOW } from '#test/contracts/partition-builders.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
@@ -30,8 +26,6 @@ const HEALTHY = clusterName('healthy');
 const TAINT = { key: 'now', effect: 'NoExecute' } as const;
 const HOLE_NODES = 200;
 const HEALTHY_NODES = 20;
-/** As the stack has it: batches at a time, each in a process of its own. */
-const PROCESSES = 50;
 /** Of real time, for a test that waits in vain. */
 const TIMEOUT_MS = 120_000;
 
@@ -113,59 +107,52 @@ test('beside 200 nodes of a cluster that accepts and never answers, those of a h
   for (const { ref, pod } of healthy.due) await schedule(ref, pod);
 
   const log = recordingLog();
-  const spec = QUEUES.evictionsDue;
-  const queue = new EmbeddedQueue({ spec, deadLetters: { add: () => undefined }, clock: systemClock, log });
   const lateMs: number[] = [];
   let retried = 0;
-  /** Each process has connections of its own. */
-  const start = () => {
-    const apis = new Map([
-      [HOLE, new RestApi(hole.connection)],
-      [HEALTHY, new RestApi(healthy.connection)],
-    ]);
-    t.after(() => apis.forEach((api) => void api.close()));
-    return createHandler({
-      ...{ store, clock: systemClock, log, visibility: queue, deadLetters: queue },
-      rules: async () => rules,
-      timers: { arm: async () => undefined },
-      clusters: { api: async (name) => apis.get(name) ?? assert.fail(name) },
-      rates: new EmbeddedRateLimiter(),
-      permits: new ObjectPermits(new FakeObjects()),
-      metrics: {
-        ...NO_METRICS,
-        podDeleted: (_cluster, seconds) => lateMs.push(seconds * 1000),
-        retried: () => {
-          retried += 1;
-        },
+  const apis = new Map([
+    [HOLE, new RestApi(hole.connection)],
+    [HEALTHY, new RestApi(healthy.connection)],
+  ]);
+  t.after(() => apis.forEach((api) => void api.close()));
+  const deps: EvictDeps = {
+    ...{ store, clock: systemClock, log },
+    rules: async () => rules,
+    timers: { arm: async () => undefined },
+    clusters: { api: async (name) => apis.get(name) ?? assert.fail(name) },
+    rates: new EmbeddedRateLimiter(),
+    permits: new ObjectPermits(new FakeObjects()),
+    metrics: {
+      ...NO_METRICS,
+      podDeleted: (_cluster, seconds) => lateMs.push(seconds * 1000),
+      retried: () => {
+        retried += 1;
       },
-    });
-  };
-  const idle = Array.from({ length: PROCESSES }, start);
-  const source = startEventSource({
-    ...{ queue, batchSize: EVICT_BATCH_SIZE, concurrency: PROCESSES, log },
-    handler: async (event) => {
-      const process = idle.pop() ?? assert.fail('more batches than processes');
-      const answer = await process(event, {} as Context);
-      idle.push(process);
-      return answer as SQSBatchResponse;
     },
+  };
+  const evictions = new Evictions({
+    look: async (ref) => {
+      const again = await evictNode(ref, deps);
+      assert.equal(again, undefined);
+      return undefined;
+    },
+    tryAgain: async () => undefined,
+    ...{ clock: systemClock, log },
   });
 
   // The lost nodes come first.
-  const due = [...lost, ...healthy.due.map(({ ref }) => ref)];
-  await queue.send(due.map((ref) => ({ body: encodeDue({ ...ref, at: NOW }), groupId: ref.cluster })));
+  for (const ref of [...lost, ...healthy.due.map((due) => due.ref)]) await evictions.arm(ref, [NOW]);
   while (lateMs.length < HEALTHY_NODES) await time.settle();
   assert.deepEqual(new Set(lateMs), new Set([0]));
   // Not after the others had had their turn: each of those waits for an answer.
   assert.equal(retried, 0);
-  while (idle.length < PROCESSES - HOLE_NODES / EVICT_BATCH_SIZE) await time.settle();
-  while (hole.connected() < HOLE_NODES) await time.settle();
 
-  // What cannot be reached is tried again by timers of its own, and leaves no message behind.
-  await time.pass(CALL_TIMEOUT_MS);
-  while (queue.size > 0) await time.settle();
+  // What cannot be reached is tried again by timers of its own, and no node keeps its place.
+  for (let calls = 0; evictions.size > 0; calls++) {
+    assert.ok(calls < HOLE_NODES);
+    await time.pass(CALL_TIMEOUT_MS);
+  }
   assert.equal(retried, HOLE_NODES);
   const partitions = await Promise.all(lost.map((ref) => store.load(ref, Date.now())));
   assert.ok(partitions.every(({ node, scheduled }) => node?.retry && scheduled.size === 1));
-  await source.stop();
+  await evictions.stop();
 });

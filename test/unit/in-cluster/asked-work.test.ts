@@ -2,10 +2,9 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { beforeEach, describe, test } from 'node:test';
 import { AskedWork } from '#functions/in-cluster/asked-work.ts';
-import { clusterName } from '#shared/eviction/identity.ts';
 import { FakeObjects } from '#test/world/fake-objects.ts';
 
-const own = clusterName('in-cluster');
+const own = 'taintward-asked-in-cluster';
 /** Does not become less when it is packed. */
 const large = (bytes: number) => randomBytes(bytes).toString('base64');
 

@@ -6,15 +6,16 @@ import { DatabaseSync } from 'node:sqlite';
 import { type TestContext, test } from 'node:test';
 import { setImmediate as nextLoop } from 'node:timers/promises';
 import { Leadership } from '#functions/in-cluster/leadership.ts';
-import { DeadLetters } from '#functions/local/dead-letters.ts';
 import { startLocalService } from '#functions/local/service.ts';
-import { sqliteState } from '#functions/local/service-state.ts';
-import { openDatabase } from '#functions/local/sqlite-database.ts';
+import { sqliteAsked, sqliteState } from '#functions/local/service-state.ts';
+import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import { STORE_FILE, takeStateDirectory } from '#functions/local/state-directory.ts';
 import type { ClusterState } from '#functions/watch-relay/probe-server.ts';
 import type { FileRulebook } from '#shared/clusters/policy-of-file.ts';
 import { type ClusterName, clusterName, nodeName } from '#shared/eviction/identity.ts';
+import { encodeRetry } from '#shared/queues/due-message.ts';
 import { systemClock, systemStopwatch } from '#shared/time/clock.ts';
+import { aRecord } from '#test/contracts/partition-builders.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { liveNode, livePod } from '#test/unit/watch-relay/live-objects.ts';
 import { FakeCluster } from '#test/world/fake-cluster.ts';
@@ -69,22 +70,25 @@ test('the service outlives an hourly upkeep that fails', async (context) => {
   assert.equal(health.status, 200);
 });
 
-test('a dead letter goes back to its queue soon after somebody asked for it', async (context) => {
+test('a pod that was given up is tried again soon after somebody asked for it, and what cannot be read is told', async (context) => {
   const { log, path } = await startService(context);
-  const database = openDatabase(path);
-  context.after(() => database.close());
-  const letters = new DeadLetters({ database, clock: systemClock, log });
-  letters.add('pod-deltas.fifo', { body: 'unreadable', groupId: 'g' }, 'it was');
-  letters.redrive(1);
+  const store = new SqliteStore({ path });
+  context.after(() => store.close());
+  const ref = { cluster: C1, node: nodeName('n1') };
+  const now = Date.now();
+  const record = aRecord({ fireAt: now - 1, gaveUpAt: now });
+  await store.commit(ref, 0, { schedule: [record], end: [], live: true }, now);
+  await sqliteAsked(store.database).send([
+    { body: 'unreadable' },
+    { body: encodeRetry({ ...ref, pods: [record.uid] }) },
+  ]);
   context.mock.timers.tick(5_000);
-  while (letters.list()[0]?.id !== 2) await nextLoop();
-  const [again] = letters.list();
-  assert.deepEqual([again?.queue, again?.body, again?.groupId], ['pod-deltas.fifo', 'unreadable', 'g']);
-  assert.match(String(again?.reason), /is not JSON/);
-  assert.deepEqual(
-    log.lines.map(({ event }) => event),
-    ['message.refused'],
-  );
+  // Its cluster is none of this process's: what is tried again ends.
+  const events = () => log.lines.map(({ event }) => event);
+  while (!events().includes('eviction.unregistered')) await nextLoop();
+  assert.deepEqual(events(), ['upkeep.failed', 'eviction.unregistered']);
+  assert.match(String(log.lines[0]?.fields['reason']), /is not JSON/);
+  assert.deepEqual((await store.load(ref, now)).scheduled.size, 0);
 });
 
 test('a cluster that is refused is shown as such', async (context) => {

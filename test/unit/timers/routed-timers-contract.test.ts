@@ -1,16 +1,23 @@
 import assert from 'node:assert/strict';
-import { EmbeddedTimers } from '#functions/local/embedded-timers.ts';
+import { encodeDue } from '#shared/queues/due-message.ts';
+import { Alarm } from '#shared/time/alarm.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { RoutedTimers } from '#shared/timers/routed-timers.ts';
+import type { Timers } from '#shared/timers/timers.ts';
 import { eventually } from '#test/contracts/eventually.ts';
-import { recordingLog } from '#test/contracts/recording-log.ts';
 import { timersContract } from '#test/contracts/timers-contract.ts';
 import { recordingSender } from './recording-sender.ts';
 
 timersContract('RoutedTimers, with an agent for every other cluster,', async () => {
   // In the order in which messages come, whichever queue they come by.
   const both = recordingSender();
-  const timersOf = () => new EmbeddedTimers({ dueQueue: both, clock: systemClock, log: recordingLog() });
+  const alarms: Alarm[] = [];
+  const timersOf = (): Timers => ({
+    async arm(ref, fireAts) {
+      for (const at of new Set(fireAts.map((fireAt) => Math.max(fireAt, Date.now()))))
+        alarms.push(new Alarm(systemClock, at, () => void both.send([{ body: encodeDue({ ...ref, at }) }])));
+    },
+  });
   const [own, agents] = [timersOf(), timersOf()];
   const clusters = new Map<string, boolean>();
   const timers = new RoutedTimers({
@@ -32,7 +39,7 @@ timersContract('RoutedTimers, with an agent for every other cluster,', async () 
     },
     noneLeft: async () => assert.deepEqual(unread(), []),
     async close() {
-      await Promise.all([own.stop(), agents.stop()]);
+      for (const alarm of alarms) alarm.cancel();
     },
   };
 });

@@ -2,10 +2,9 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
-import { type DeadLetter, DeadLetters } from '#functions/local/dead-letters.ts';
 import { REACHED_BY_FILE, readReachedBy, writeReachedBy } from '#functions/local/reached-by.ts';
 import { RULES_REVISION_FILE } from '#functions/local/rules-revision.ts';
-import { sqliteLeases } from '#functions/local/service-state.ts';
+import { sqliteAsked, sqliteLeases, takeAsked } from '#functions/local/service-state.ts';
 import { openDatabase } from '#functions/local/sqlite-database.ts';
 import { SqliteHistory } from '#functions/local/sqlite-history.ts';
 import { bringOver } from '#functions/local/sqlite-migration.ts';
@@ -13,7 +12,6 @@ import { SqliteRulebook } from '#functions/local/sqlite-rulebook.ts';
 import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import { STORE_FILE } from '#functions/local/state-directory.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
-import { logTo } from '#shared/telemetry/log.ts';
 import { type AlsoApplied, type KEPT_MEANING, readKept, writeAppliedFile, writeKept } from './stored.ts';
 import { CLUSTER, NOW, REF } from './told.ts';
 
@@ -38,16 +36,8 @@ const REACHED_BY = new Map([
   [clusterName('kind'), { context: 'kind' }],
 ]);
 
-const letter = {
-  queue: 'deltas.fifo',
-  at: NOW,
-  reason: 'received 5 times and never handled',
-  body: '{"v":1}',
-};
-const LETTERS: readonly DeadLetter[] = [
-  { id: 1, ...letter, groupId: 'prod/ip-10-0-0-1.ec2.internal' },
-  { id: 2, ...letter, queue: 'evictions-due' },
-];
+/** Older releases kept it among dead letters of theirs. */
+const ASKED = [{ body: '{"v":1}' }];
 
 const HISTORY = [
   ...['web-3 cancelled', 'web-2 gone', 'web-2 blocked', 'web-1 held', 'web-0 moved'],
@@ -57,10 +47,9 @@ const HISTORY = [
 /** What these files mean, beside what every deployment keeps. */
 export const FILES_MEANING = {
   reachedBy: REACHED_BY,
-  deadLetters: LETTERS,
+  asked: ASKED,
   /** No rules are missing, so nothing was stopped for that. */
   stoppedForLoss: undefined,
-  redriven: LETTERS.slice(1),
   /** Of the node's pods, the newest first. */
   history: HISTORY,
 };
@@ -75,9 +64,7 @@ export async function writtenFiles(): Promise<KeptFiles> {
     state.rulebook.recover(NOW);
     await writeKept(state);
     await writeAppliedFile(state.rulebook);
-    for (const { queue, body, groupId, reason } of LETTERS)
-      state.deadLetters.add(queue, { body, ...(groupId === undefined ? {} : { groupId }) }, reason);
-    state.deadLetters.redrive(2);
+    await sqliteAsked(state.store.database).send(ASKED);
     const written = {
       [REACHED_BY_FILE]: JSON.parse(readFileSync(reachedBy, 'utf8')),
       [STORE_FILE]: dumped(state.store.database),
@@ -110,8 +97,7 @@ export async function readFiles(
       appliedFile: await state.rulebook.appliedFile(CLUSTER),
       history: await Array.fromAsync(state.history.entries(whole), ({ name, what }) => `${name} ${what}`),
       reachedBy: readReachedBy(reachedBy) as typeof REACHED_BY,
-      deadLetters: state.deadLetters.list(),
-      redriven: state.deadLetters.takeRedriven() as typeof FILES_MEANING.redriven,
+      asked: (await takeAsked(state.store.database)) as typeof ASKED,
     };
     state.store.close();
     return read;
@@ -124,13 +110,11 @@ export async function readFiles(
 export function openState(path: string) {
   const store = new SqliteStore({ path, database: openDatabase(path, bringOver) });
   const { database } = store;
-  const clock = { now: () => NOW };
   return {
     store,
     history: new SqliteHistory({ database }),
     leases: sqliteLeases(database),
     rulebook: new SqliteRulebook({ database, newId: () => 'the-database' }),
-    deadLetters: new DeadLetters({ database, clock, log: logTo(() => undefined) }),
   };
 }
 

@@ -10,6 +10,7 @@ import { fleetApi } from '#functions/console/fleet-api.ts';
 import { openConsole } from '#functions/console/open-console.ts';
 import { type PageFiles, readPageFiles } from '#functions/console/page-files.ts';
 import { FleetError } from '#functions/operator/fleet.ts';
+import { VERSION } from '#shared/version.ts';
 import { NOW } from '#test/contracts/partition-builders.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
@@ -68,6 +69,7 @@ export async function servedConsole(
       cluster: async () => {
         throw new FleetError('it cannot be asked');
       },
+      service: async () => ({ version: VERSION, startedAt: NOW, queues: {}, clusters: {} }),
     },
   );
   const log = recordingLog();

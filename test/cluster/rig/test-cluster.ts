@@ -23,6 +23,8 @@ export interface PodSpec {
   readonly labels?: Readonly<Record<string, string>>;
   /** Created anew under its name whenever it is gone. */
   readonly comesBack?: boolean;
+  /** The node that is its controller: one of the suite's, because whatever else made pods would make them anew. */
+  readonly owner?: string;
 }
 
 type ClusterVariable = 'KUBECONFIG' | 'KUBECONFIG_2';
@@ -124,12 +126,16 @@ export class TestCluster {
   /** Creates a pod, bound to a node or to be bound to one by {@link bindPod}; returns its UID. */
   async createPod(
     name: string,
-    { node, tolerations = [], labels = {}, comesBack }: PodSpec & { readonly node?: string },
+    { node, tolerations = [], labels = {}, comesBack, owner }: PodSpec & { readonly node?: string },
   ): Promise<string> {
     const created = await this.api.create(`/api/v1/namespaces/${this.namespace}/pods`, {
       apiVersion: 'v1',
       kind: 'Pod',
-      metadata: { name, labels: { ...labels, ...(comesBack ? COMES_BACK : {}) } },
+      metadata: {
+        name,
+        labels: { ...labels, ...(comesBack ? COMES_BACK : {}) },
+        ...(owner === undefined ? {} : { ownerReferences: [await this.#controller(owner)] }),
+      },
       spec: {
         ...(node === undefined ? { schedulerName: SUITE_LABEL } : { nodeName: node }),
         tolerations,
@@ -138,6 +144,13 @@ export class TestCluster {
       },
     });
     return WatchedPod.parse(created).metadata.uid;
+  }
+
+  async #controller(node: string): Promise<object> {
+    const { metadata } = WatchedPod.pick({ metadata: true }).parse(
+      await this.api.read(`/api/v1/nodes/${node}`),
+    );
+    return { apiVersion: 'v1', kind: 'Node', name: node, uid: metadata.uid, controller: true };
   }
 
   /** Binds a pod to a node, as a scheduler does. */

@@ -258,9 +258,10 @@ export class Pass {
           means = verdict.by;
           continue;
         }
-        const notAfter = Math.min(view.answeredAt + LOOK_MAX_AGE_MS, this.#permittedTo(view, shown, verdict));
+        const permittedTo = this.#permittedTo(view, shown, verdict);
         // Its permit lapsed while the server was slow, or the limit is new: the next pass asks for one.
-        if (notAfter < this.#deps.clock.now()) return { kind: 'behind' };
+        if (permittedTo < this.#deps.clock.now()) return { kind: 'behind' };
+        const notAfter = Math.min(view.answeredAt + LOOK_MAX_AGE_MS, permittedTo);
         return await this.#remove(record, shown, verdict, notAfter);
       } catch (error) {
         // Nothing was sent: the node is to be looked at once more.

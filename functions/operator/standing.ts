@@ -57,10 +57,8 @@ function heldText(by: Brake, rulings: Rulings | undefined): string {
     }
     case 'guard':
       return by.scope;
-    case 'workload-limit':
-      return wordsOf(by).name(by);
     default:
-      return by satisfies never;
+      return wordsOf(by).name(by);
   }
 }
 

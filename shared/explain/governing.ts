@@ -6,9 +6,9 @@ import type { MatchOptions } from '#shared/taints/taint.ts';
 import type { Fate } from './fate.ts';
 
 /** What of a policy concerns pods that are due. */
-export type PolicyAccount = Pick<
+export type PolicyAccount = Omit<
   Policy,
-  'mode' | 'pausedUntil' | 'method' | 'rate' | 'drain' | 'virtualKeys' | 'tolerationSeconds'
+  'guard' | 'exclude' | 'only' | 'requireExpiredLease' | 'giveUpAfterMs'
 >;
 
 /** That it cannot be said what becomes of a pod, and why. */
@@ -41,11 +41,11 @@ export const brakesOf = (fate: Fate): readonly Brake[] =>
 
 /** A policy as it is at `now`. */
 export function policyOf(policy: Policy, now: EpochMs): PolicyAccount {
-  const { pausedUntil, method, rate, drain, virtualKeys, tolerationSeconds } = policy;
+  const { guard: _guard, exclude: _exclude, only: _only, ...withoutSelections } = policy;
+  const { requireExpiredLease: _lease, giveUpAfterMs: _giveUp, pausedUntil, ...account } = withoutSelections;
   return {
+    ...account,
     mode: modeOf(policy, now),
-    ...{ method, drain, virtualKeys, tolerationSeconds },
     ...(pausedUntil !== undefined && isOn(pausedUntil, now) ? { pausedUntil } : {}),
-    ...(rate === undefined ? {} : { rate }),
   };
 }

@@ -1,9 +1,13 @@
 import * as z from 'zod';
 import type { EpochMs } from '#shared/eviction/identity.ts';
+import { BRAKE_KINDS } from '#shared/explain/brake-words.ts';
 import type { EvictionRef, LogLine } from './log-events.ts';
 
 /** RFC 3339, in UTC. */
 const time = z.string();
+
+/** What holds a pod; who only observes holds none. */
+const HOLDING = BRAKE_KINDS.filter((kind) => kind !== 'observe');
 
 /** What others are told of an eviction: the detail of an event on the event bus. Fields may be added to version 1. */
 export const noticeSchema = z
@@ -42,7 +46,7 @@ export const noticeSchema = z
     heldBy: z
       .string()
       .optional()
-      .describe('with held: paused, stopped, hold, excluded, guard, node-alive or workload-limit'),
+      .describe(`with held: ${HOLDING.join(', ')}`),
     reason: z.string().optional().describe('with blocked, cancelled, gave-up and unregistered: why'),
   })
   .meta({ title: 'Taintward Eviction' });

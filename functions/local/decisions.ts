@@ -1,14 +1,9 @@
 import type { ClusterView, Subject } from '#functions/watch-relay/cluster-view.ts';
-import type { Outbox } from '#functions/watch-relay/outbox.ts';
+import { DELTA_QUEUES, type DeltaQueue, type Outbox } from '#functions/watch-relay/outbox.ts';
+import { PendingDeltas } from '#functions/watch-relay/pending-deltas.ts';
 import type { RelayMetrics } from '#functions/watch-relay/relay-metrics.ts';
-import type { Delta } from '#shared/eviction/facts.ts';
-import {
-  type ClusterName,
-  type NodeName,
-  nodeKey,
-  type PodUid,
-  parseNodeKey,
-} from '#shared/eviction/identity.ts';
+import { type Delta, onlyPod } from '#shared/eviction/facts.ts';
+import { type ClusterName, nodeKey, parseNodeKey } from '#shared/eviction/identity.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Backoff } from '#shared/time/backoff.ts';
 import type { Clock } from '#shared/time/clock.ts';
@@ -26,21 +21,10 @@ export interface DecisionsDeps {
 /** Nodes that are decided at a time: deciding waits for the store only. */
 const AT_ONCE = 8;
 const BACKOFF: Backoff = { firstMs: 100, longestMs: 10_000 };
-/** More pods are decided with their node: those that are gone have names of their own until then. */
-const MOST_PODS = 500;
-
-/** What there is to decide of a node: all of it, or single pods of which each was seen to go or not. */
-interface Dirty {
-  readonly pods: Map<PodUid, boolean>;
-  whole: boolean;
-  /** What is overdue there is to be looked at at once. */
-  wake: boolean;
-}
-
+/** A cluster's part of what is to be decided. */
 interface Spoken {
-  readonly view: ClusterView;
+  readonly pending: PendingDeltas;
   readonly maySpeak: () => boolean;
-  readonly dirty: Map<NodeName, Dirty>;
 }
 
 /**
@@ -74,14 +58,14 @@ export class Decisions implements Outbox {
   }
 
   open(cluster: ClusterName, view: ClusterView, maySpeak: () => boolean): void {
-    this.#clusters.set(cluster, { view, maySpeak, dirty: new Map() });
+    this.#clusters.set(cluster, { pending: new PendingDeltas(view), maySpeak });
   }
 
   mark(cluster: ClusterName, subjects: readonly Subject[], wake = false): void {
     const spoken = this.#clusters.get(cluster);
     if (!spoken) return;
     for (const subject of subjects) {
-      note(spoken, subject, wake);
+      spoken.pending.mark(subject, wake);
       this.#queue.add(nodeKey({ cluster, node: subject.node }));
     }
   }
@@ -111,52 +95,38 @@ export class Decisions implements Outbox {
     return this.#workers.stop();
   }
 
+  /** A node with all its pods is decided before single ones. */
   async #decide(key: string): Promise<undefined> {
-    const { clock, metrics, decide } = this.#deps;
+    const { clock, metrics } = this.#deps;
     const { cluster, node } = parseNodeKey(key);
-    const spoken = this.#clusters.get(cluster);
-    const dirty = spoken?.dirty.get(node);
-    metrics.pending.set({ queue: 'node-deltas' }, this.size);
-    // It is noted again when its pods are listed.
-    if (!dirty || (dirty.whole && !spoken?.view.tells(node))) return;
-    spoken?.dirty.delete(node);
-    const [first, ...rest] = spoken ? deltasOf(spoken.view, node, dirty, clock.now()) : [];
-    if (!first) return;
-    const queue = dirty.whole ? 'node-deltas' : 'pod-deltas';
-    try {
-      await decide([first, ...rest]);
-      metrics.sent.inc({ queue }, 1 + rest.length);
-    } catch (error) {
-      metrics.unsent(queue, 1 + rest.length);
-      if (spoken) noteAgain(spoken, node, dirty);
-      throw error;
+    const pending = this.#clusters.get(cluster)?.pending;
+    for (const queue of DELTA_QUEUES) {
+      const [first, ...rest] = pending?.take(queue, node, clock.now()) ?? [];
+      const waiting = this.#clusters.values().reduce((sum, each) => sum + each.pending.count(queue), 0);
+      metrics.pending.set({ queue }, waiting);
+      if (pending && first) await this.#decided(queue, [first, ...rest], pending);
     }
   }
-}
 
-/** A node is decided with all its pods; `wake` stays with it until it is. */
-function note({ dirty: nodes }: Spoken, { node, uid, gone = false }: Subject, wake: boolean): void {
-  const dirty = nodes.get(node) ?? { pods: new Map<PodUid, boolean>(), whole: false, wake: false };
-  nodes.set(node, dirty);
-  if (uid === undefined || dirty.pods.size >= MOST_PODS) {
-    dirty.whole = true;
-    dirty.wake ||= wake;
-    dirty.pods.clear();
-  } else if (!dirty.whole) dirty.pods.set(uid, gone || dirty.pods.get(uid) === true);
-}
-
-/** What could not be decided is decided with what was noted since. */
-function noteAgain(spoken: Spoken, node: NodeName, { pods, whole, wake }: Dirty): void {
-  if (whole) note(spoken, { node }, wake);
-  for (const [uid, gone] of pods) note(spoken, { node, uid, gone }, false);
-}
-
-function deltasOf(
-  view: ClusterView,
-  node: NodeName,
-  { pods, whole, wake }: Dirty,
-  now: number,
-): readonly Delta[] {
-  if (whole) return [view.nodeDelta(node, now, wake)];
-  return [...pods].flatMap(([uid, gone]) => view.podDelta({ node, uid, gone }, now) ?? []);
+  async #decided(
+    queue: DeltaQueue,
+    deltas: readonly [Delta, ...Delta[]],
+    pending: PendingDeltas,
+  ): Promise<void> {
+    const { metrics, decide } = this.#deps;
+    try {
+      await decide(deltas);
+    } catch (error) {
+      metrics.unsent(queue, deltas.length);
+      // It is decided with what was noted since, as it is by then.
+      for (const delta of deltas) {
+        const { node } = delta.ref;
+        const uid = onlyPod(delta);
+        if (uid === undefined) pending.mark({ node }, delta.kind === 'node' && delta.wake);
+        else pending.mark({ node, uid, gone: delta.kind === 'pod-gone' });
+      }
+      throw error;
+    }
+    metrics.sent.inc({ queue }, deltas.length);
+  }
 }

@@ -107,8 +107,8 @@ export const PLANTED_SOURCES: Readonly<Record<string, PlantedSource>> = {
     area: 'core',
     climate: 'belated',
     file: 'functions/evict/pass.ts',
-    instead: 'const notAfter = view.answeredAt + LOOK_MAX_AGE_MS;',
-    says: 'const notAfter = this.#deps.clock.now() + LOOK_MAX_AGE_MS;',
+    instead: 'Math.min(view.answeredAt + LOOK_MAX_AGE_MS, permittedTo);',
+    says: 'Math.min(this.#deps.clock.now() + LOOK_MAX_AGE_MS, permittedTo);',
   },
   'a commit writes the first of its records': {
     area: 'adapters',

@@ -1,8 +1,8 @@
 import type { ClusterView, Subject } from '#functions/watch-relay/cluster-view.ts';
 import { DELTA_QUEUES, type DeltaQueue, type Outbox } from '#functions/watch-relay/outbox.ts';
-import { PendingDeltas } from '#functions/watch-relay/pending-deltas.ts';
+import { PendingDeltas, subjectOf } from '#functions/watch-relay/pending-deltas.ts';
 import type { RelayMetrics } from '#functions/watch-relay/relay-metrics.ts';
-import { type Delta, onlyPod } from '#shared/eviction/facts.ts';
+import type { Delta } from '#shared/eviction/facts.ts';
 import { type ClusterName, nodeKey, parseNodeKey } from '#shared/eviction/identity.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Backoff } from '#shared/time/backoff.ts';
@@ -119,12 +119,7 @@ export class Decisions implements Outbox {
     } catch (error) {
       metrics.unsent(queue, deltas.length);
       // It is decided with what was noted since, as it is by then.
-      for (const delta of deltas) {
-        const { node } = delta.ref;
-        const uid = onlyPod(delta);
-        if (uid === undefined) pending.mark({ node }, delta.kind === 'node' && delta.wake);
-        else pending.mark({ node, uid, gone: delta.kind === 'pod-gone' });
-      }
+      for (const delta of deltas) pending.mark(subjectOf(delta), delta.kind === 'node' && delta.wake);
       throw error;
     }
     metrics.sent.inc({ queue }, deltas.length);

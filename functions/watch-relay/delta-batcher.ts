@@ -12,7 +12,7 @@ import { pause } from '#shared/time/pause.ts';
 import { WorkQueue } from '#shared/work-queue/work-queue.ts';
 import type { Subject } from './cluster-view.ts';
 import type { DeltaQueue } from './outbox.ts';
-import type { PendingDeltas } from './pending-deltas.ts';
+import { type PendingDeltas, subjectOf } from './pending-deltas.ts';
 import type { RelayMetrics } from './relay-metrics.ts';
 
 /** Calls of a queue at a time: at 15 ms a call some 10,000 deltas a second, more than a core makes. */
@@ -173,10 +173,7 @@ export class DeltaBatcher {
 
   /** What a delta was to tell is still to be told, as it is by then. */
   #giveBack({ of, delta }: OutgoingDelta): void {
-    const { node } = delta.ref;
-    const uid = onlyPod(delta);
-    const subject = uid === undefined ? { node } : { node, uid, gone: delta.kind === 'pod-gone' };
-    this.#deps.mark(of, [subject], delta.kind === 'node' && delta.wake);
+    this.#deps.mark(of, [subjectOf(delta)], delta.kind === 'node' && delta.wake);
   }
 
   async #call(deltas: readonly OutgoingDelta[]): Promise<void> {

@@ -1,10 +1,17 @@
-import type { Delta } from '#shared/eviction/facts.ts';
+import { type Delta, onlyPod } from '#shared/eviction/facts.ts';
 import type { EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { ClusterView, Subject } from './cluster-view.ts';
 import type { DeltaQueue } from './outbox.ts';
 
 /** More pods are told of with their nodes: those that are gone have names of their own as long as that is not told. */
 const MOST_PODS = 50_000;
+
+/** What a delta tells of: it is marked again if it gets nowhere. */
+export function subjectOf(delta: Delta): Subject {
+  const { node } = delta.ref;
+  const uid = onlyPod(delta);
+  return uid === undefined ? { node } : { node, uid, gone: delta.kind === 'pod-gone' };
+}
 
 /**
  * What of one cluster is still to be told: names of nodes and pods, and no word of what they are like. Deltas are made

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ClusterView } from '#functions/watch-relay/cluster-view.ts';
-import { PendingDeltas } from '#functions/watch-relay/pending-deltas.ts';
+import { PendingDeltas, subjectOf } from '#functions/watch-relay/pending-deltas.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import { liveNode, livePod } from './live-objects.ts';
 
@@ -19,7 +19,7 @@ test('a pod that goes while what was told of it fails to be sent is told of as g
   assert.ok(first?.kind === 'pod');
   view.replacePods(node, [], NOW);
   pending.mark({ node, uid, gone: true });
-  pending.mark({ node, uid });
+  pending.mark(subjectOf(first));
   const next = [...pending.take('pod-deltas', node, NOW)];
   assert.deepEqual(
     next.map(({ kind }) => kind),

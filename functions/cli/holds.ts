@@ -1,5 +1,7 @@
 import { Argument, type Command, InvalidArgumentError } from 'commander';
+import { released, zonesText } from '#functions/operator/effect.ts';
 import { clusterNamed, clusterOrAll, rulingsNow } from '#functions/operator/fleet.ts';
+import { pendingLook } from '#functions/operator/pending.ts';
 import { targetText } from '#shared/clusters/operator.ts';
 import type { Rulings } from '#shared/clusters/rulebook.ts';
 import { type ClusterName, type EpochMs, nodeName } from '#shared/eviction/identity.ts';
@@ -105,8 +107,12 @@ function addReleaseCommand(program: Command, deps: CliDeps): void {
       if (id === 'guard') {
         if (name === undefined) throw new CliError('Say whose guard: taintward release guard CLUSTER.');
         const cluster = await clusterNamed(name, fleet);
+        const pending = await pendingLook(fleet, cluster, deps.clock.now());
+        const { trips } = (await fleet.rulebook.read(cluster)).guard;
         await (await fleet.operator()).releaseGuard(cluster, options.why);
-        deps.print(`What the guard of cluster ${cluster} held is let go, at the rate of drain.\n`);
+        const { says } = released(pending, ({ kind }) => kind === 'guard', { now: deps.clock.now() });
+        const first = `What the guard of cluster ${cluster} held is let go, at the rate of drain.`;
+        deps.print(linesText([first, ...says, ...zonesText(trips)]));
         return;
       }
       const clusters = await fleet.clusters();
@@ -118,8 +124,13 @@ function addReleaseCommand(program: Command, deps: CliDeps): void {
       if (cluster === undefined) {
         throw new CliError(`There is no hold ${id}: taintward holds shows those there are.`);
       }
+      const now = deps.clock.now();
+      const pending = await pendingLook(fleet, cluster, now);
       const { target } = await (await fleet.operator()).release(cluster, id, options.why);
-      deps.print(linesText([`${targetText(target)} of cluster ${cluster} is held by ${id} no longer.`]));
+      const { says } = released(pending, (by) => by.kind === 'hold' && by.id === id, { now });
+      deps.print(
+        linesText([`${targetText(target)} of cluster ${cluster} is held by ${id} no longer.`, ...says]),
+      );
     }),
   );
 }

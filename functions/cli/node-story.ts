@@ -62,7 +62,10 @@ const WORKLOAD_COLUMNS: readonly Column<NodeWorkload>[] = [
       return `${pods}: ${timeText(firstAt)}${lastAt === firstAt ? '' : ` to ${timeText(lastAt)}`}`;
     },
   },
-  { head: 'KEPT', of: ({ kept }) => kept.map(({ by, pods }) => `${pods} ${keptLabel(by)}`).join(', ') },
+  {
+    head: 'KEPT',
+    of: ({ kept }) => kept.map(({ by, pods }) => `${pods} ${by.map(keptLabel).join(' and ')}`).join(', '),
+  },
   {
     head: 'STAY',
     of: ({ stays }) => stays.map(({ because, pods }) => `${pods}: ${STAYS[because]}`).join(', '),
@@ -79,15 +82,15 @@ const STAYS: Readonly<Record<NodeWorkload['stays'][number]['because'], string>> 
 
 const POD_COLUMNS: readonly Column<NodePod>[] = [
   { head: 'POD', of: ({ namespace, name }) => `${namespace}/${name}` },
-  { head: 'FATE', of: ({ fate }) => fateText(fate) },
+  { head: 'FATE', of: fateText },
 ];
 
-function fateText(fate: NodePod['fate']): string {
+function fateText({ fate, heldBy }: NodePod): string {
   switch (fate.kind) {
     case 'goes':
       return `goes ${timeText(fate.at)}`;
     case 'held':
-      return `${keptLabel(fate.by.kind)}, due ${timeText(fate.dueAt)}`;
+      return `${heldBy.map(({ kind }) => keptLabel(kind)).join(' and ')}, due ${timeText(fate.dueAt)}`;
     case 'blocked':
       return `${fate.by.length > 0 ? `budget ${fate.by.join(', ')}` : 'refused by admission'}, due ${timeText(fate.dueAt)}`;
     case 'gave-up':

@@ -2,13 +2,12 @@ import { type Command, Option } from 'commander';
 import { clusterOrAll, type Fleet, FleetError } from '#functions/operator/fleet.ts';
 import { type Snapshot, view } from '#functions/operator/look.ts';
 import { isBlind } from '#functions/operator/needs.ts';
-import type { Pending } from '#functions/operator/pending.ts';
+import type { PendingLook } from '#functions/operator/pending.ts';
+import { heldText } from '#functions/operator/standing.ts';
 import { statusOf } from '#functions/operator/status.ts';
-import { type Rulings, rulesOf } from '#shared/clusters/rulebook.ts';
+import type { Rulings } from '#shared/clusters/rulebook.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
-import type { Blocked, EvictionRecord } from '#shared/eviction/records.ts';
-import { brakeText } from '#shared/explain/brake-words.ts';
-import { accountOfBrake } from '#shared/explain/brakes.ts';
+import type { Blocked } from '#shared/eviction/records.ts';
 import { taintText } from '#shared/taints/taint.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import type { CliDeps } from './command.ts';
@@ -80,7 +79,7 @@ async function stuckOf({ leases }: Fleet, clusters: readonly ClusterName[]): Pro
 }
 
 /** A pod that is to be evicted, and what holds it, for people. */
-interface PendingRow extends Pending {
+interface PendingRow extends PendingLook {
   readonly standing: string;
   readonly inMs: number;
 }
@@ -107,10 +106,9 @@ function pendingShown(
 ): Shown {
   const rows = clusters.flatMap(({ rulings, pending }) =>
     pending
-      .filter(({ record }) => !held || record.held)
+      .filter(({ record, brakes }) => !held || (record.fireAt <= at && brakes.length > 0))
       .map((each): PendingRow => {
-        const { record } = each;
-        return { ...each, standing: standingText(record, rulings), inMs: record.fireAt - at };
+        return { ...each, standing: standingText(each, rulings), inMs: each.record.fireAt - at };
       }),
   );
   return {
@@ -135,34 +133,30 @@ const COLUMNS: readonly Column<PendingRow>[] = [
 ];
 
 /** What keeps a record from being done, for people; nothing, as a rule. */
-function standingText(record: EvictionRecord, rulings: Rulings | undefined): string {
-  const { held, gaveUpAt, failure, blocked, turnAt } = record;
+function standingText({ record, brakes }: PendingLook, rulings: Rulings | undefined): string {
+  const { gaveUpAt, failure, blocked, turnAt } = record;
   if (gaveUpAt !== undefined)
     return `given up ${timeText(gaveUpAt)}: ${failure?.error ?? 'it failed for too long'}`;
-  if (!held) {
-    if (failure) return `tried again: ${failure.error}`;
-    if (blocked) {
-      const by = blocked.by === 'admission' ? 'admission' : 'disruption budget';
-      return `${by} since ${timeText(blocked.since)}: ${blocked.reason}`;
-    }
-    return turnAt === undefined ? '' : `rate: its turn is at ${timeText(turnAt)}`;
+  if (brakes.length > 0) return heldText(brakes, rulings);
+  if (failure) return `tried again: ${failure.error}`;
+  if (blocked) {
+    const by = blocked.by === 'admission' ? 'admission' : 'disruption budget';
+    return `${by} since ${timeText(blocked.since)}: ${blocked.reason}`;
   }
-  return brakeText(rulings ? accountOfBrake(held.by, rulesOf(rulings, MATCHING)) : { by: held.by }, timeText);
+  return turnAt === undefined ? '' : `rate: its turn is at ${timeText(turnAt)}`;
 }
-
-/** No toleration is matched by what is stored. */
-const MATCHING = { comparisonOperators: false };
 
 const blockedJson = ({ since, by, reason }: Blocked) => ({
   ...{ since: timeText(since), by: by ?? 'budget', reason },
 });
 
 /** A pod for programs. */
-function pendingJson({ cluster, node, record }: Pending): object {
+function pendingJson({ cluster, node, record, brakes }: PendingLook): object {
   const { uid, namespace, name, fireAt, reasons, held, gaveUpAt, failure, blocked, turnAt } = record;
   return {
     ...{ cluster, node, namespace, pod: name, uid, dueAt: timeText(fireAt) },
     taints: reasons.map(({ taint }) => taintText(taint)),
+    ...(brakes.length > 0 ? { heldBy: brakes } : {}),
     ...(held ? { held: { ...held, since: timeText(held.since) } } : {}),
     ...(blocked ? { blocked: blockedJson(blocked) } : {}),
     ...(turnAt === undefined ? {} : { turnAt: timeText(turnAt) }),

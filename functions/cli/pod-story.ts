@@ -24,7 +24,7 @@ export function podStoryText(
       { heading: 'What governs it', lines: governingLines(story) },
       { heading: 'Once it is gone', lines: schedulingLines(story) },
       { heading: 'What would keep it', lines: keepingLines(story) },
-      { heading: 'What lets it go', lines: story.release === undefined ? [] : [story.release] },
+      { heading: 'What lets it go', lines: story.release },
       { heading: 'History', lines: podHistoryLines(history, { wide, paint }) },
       { heading: 'Not known', lines: unknown.map(({ what, why }) => `${what}: ${why}`) },
     ],

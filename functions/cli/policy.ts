@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
+import { released } from '#functions/operator/effect.ts';
 import { clusterNamed, clustersNamed, type Fleet } from '#functions/operator/fleet.ts';
-import { pendingOf } from '#functions/operator/pending.ts';
+import { pendingLook } from '#functions/operator/pending.ts';
 import {
   documentOf,
   parseAppliedPolicy,
@@ -9,6 +10,7 @@ import {
   policyText,
 } from '#shared/clusters/policy-document.ts';
 import { readPolicyFile } from '#shared/clusters/policy-file.ts';
+import type { Brake } from '#shared/eviction/brake.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { modeOf } from '#shared/eviction/in-force.ts';
 import { DEFAULT_POLICY, type Policy } from '#shared/eviction/policy.ts';
@@ -103,13 +105,10 @@ async function mayApply(
   }
   if (turning.length === 0) return true;
   for (const cluster of turning) {
-    const pending = await pendingOf(fleet.store, cluster, clock.now());
-    const due = pending.filter(
-      ({ record: { held } }) => held?.by.kind === 'observe' || held?.by.kind === 'paused',
-    );
-    print(
-      `Cluster ${cluster} is turned to enforce: ${countText(due.length)} due now, which go at ${policy.drain} a second.\n`,
-    );
+    const pending = await pendingLook(fleet, cluster, clock.now());
+    const ends = ({ kind }: Brake) => kind === 'observe' || kind === 'paused';
+    const { says, goes: due } = released(pending, ends, { now: clock.now(), drain: policy.drain });
+    print(linesText([`To turn cluster ${cluster} to enforce:`, ...says]));
     const groups = Map.groupBy(due, ({ node, record }) => JSON.stringify([node, record.namespace]));
     const rows = [...groups].map(([key, { length }]) => [
       ...(JSON.parse(key) as readonly string[]),
@@ -121,8 +120,6 @@ async function mayApply(
   if (!confirm) throw new CliError('Nobody can be asked whether pods may be evicted: say --yes.');
   return confirm('Evict pods there from now on?');
 }
-
-const countText = (count: number): string => (count === 1 ? '1 pod is' : `${count} pods are`);
 
 function addGet(policy: Command, deps: CliDeps): void {
   const command = policy

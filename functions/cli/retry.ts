@@ -1,10 +1,11 @@
 import type { Command } from 'commander';
+import { retried } from '#functions/operator/effect.ts';
 import { clusterOrAll } from '#functions/operator/fleet.ts';
-import { pendingOf } from '#functions/operator/pending.ts';
+import { pendingLook } from '#functions/operator/pending.ts';
 import { nodeKey } from '#shared/eviction/identity.ts';
 import { dueGroupId, encodeRetry } from '#shared/queues/due-message.ts';
 import { type CliDeps, CliError, whyOption } from './command.ts';
-import { withExamples } from './output.ts';
+import { linesText, withExamples } from './output.ts';
 import { withFleet } from './with-fleet.ts';
 
 /** `taintward retry`: what was given up is tried again. */
@@ -21,7 +22,7 @@ export function addRetryCommand(program: Command, deps: CliDeps): void {
         const clusters = await clusterOrAll(name, fleet);
         const queue = await fleet.dueQueue();
         for (const cluster of clusters) {
-          const pending = await pendingOf(fleet.store, cluster, deps.clock.now());
+          const pending = await pendingLook(fleet, cluster, deps.clock.now());
           const givenUp = pending.filter(({ record }) => record.gaveUpAt !== undefined);
           const nodes = Map.groupBy(givenUp, nodeKey);
           const messages = [...nodes.values()].flatMap((pods) => {
@@ -38,7 +39,10 @@ export function addRetryCommand(program: Command, deps: CliDeps): void {
           const [failure] = await queue.send(messages);
           if (failure) throw new CliError(`The queue does not take it (${failure.reason}): try again.`);
           if (givenUp.length > 0) await operator.noteRetry(cluster, givenUp.length, why);
-          deps.print(`Of cluster ${cluster}, evictions that are tried again: ${givenUp.length}.\n`);
+          const held = retried(givenUp).says.slice(1);
+          deps.print(
+            linesText([`Of cluster ${cluster}, evictions that are tried again: ${givenUp.length}.`, ...held]),
+          );
         }
       }),
   );

@@ -1,12 +1,14 @@
 import { type Command, Option } from 'commander';
+import { released } from '#functions/operator/effect.ts';
 import { clusterNamed, clustersNamed, type Fleet } from '#functions/operator/fleet.ts';
+import { pendingLook } from '#functions/operator/pending.ts';
 import type { Operator } from '#shared/clusters/operator.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { isOn, modeOf } from '#shared/eviction/in-force.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import { type CliDeps, CliError, forOption, whyOption } from './command.ts';
-import { withExamples } from './output.ts';
+import { linesText, withExamples } from './output.ts';
 import { withFleet } from './with-fleet.ts';
 
 interface StopOptions {
@@ -112,21 +114,23 @@ function addResumeCommand(program: Command, deps: CliDeps): void {
 async function resumed(
   cluster: ClusterName,
   why: string,
-  { rulebook }: Fleet,
+  fleet: Fleet,
   operator: Operator,
   clock: Clock,
 ): Promise<string> {
-  const { policy, stop } = (await rulebook.read(cluster)).orders;
+  const { policy, stop } = (await fleet.rulebook.read(cluster)).orders;
   const now = clock.now();
+  const pending = await pendingLook(fleet, cluster, now);
   const isPaused = policy !== undefined && modeOf(policy.read, now) === 'paused';
   if (isPaused && !(stop && isOn(stop.until, now))) {
     await operator.unpause(cluster, why);
-    return `Cluster ${cluster} is not paused any more.\n`;
+    const { says } = released(pending, ({ kind }) => kind === 'paused', { now });
+    return linesText([`Cluster ${cluster} is not paused any more.`, ...says]);
   }
   await operator.resume(cluster, why);
-  return `Cluster ${cluster} is not stopped any more.\n${
-    isPaused ? `It is paused, still: taintward resume ${cluster} takes that back, too.\n` : ''
-  }`;
+  const { says } = released(pending, (by) => by.kind === 'stopped' && by.scope === 'cluster', { now });
+  const paused = `It is paused, still: taintward resume ${cluster} takes that back, too.`;
+  return linesText([`The stop of cluster ${cluster} is taken back.`, ...says, ...(isPaused ? [paused] : [])]);
 }
 
 const untilText = (until: number | undefined): string =>

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
+import { type Effect, kept, released, retried, zonesText } from '#functions/operator/effect.ts';
 import type { Fleet } from '#functions/operator/fleet.ts';
 import { OrderError, targetText } from '#shared/clusters/operator.ts';
-import { isTarget } from '#shared/eviction/brake.ts';
+import { type Brake, isTarget } from '#shared/eviction/brake.ts';
 import { type ClusterName, nodeKey } from '#shared/eviction/identity.ts';
 import { dueGroupId, encodeRetry } from '#shared/queues/due-message.ts';
 import { durationText } from '#shared/time/duration.ts';
@@ -62,77 +63,71 @@ function confirmation(act: Act, { fleetStop, clusters }: Seen): string {
     .digest('base64url');
 }
 
-interface Shown {
-  readonly says: readonly string[];
-  /** What is let go by it. */
-  readonly goes?: readonly PendingSeen[];
-}
+type Shown = Pick<Effect, 'says'> & Partial<Effect>;
 
 function shown(act: Act, seen: Seen): Shown {
+  const now = seen.at;
   const pending = seen.pending.filter(({ cluster }) => (act.cluster ?? cluster) === cluster);
-  const orders = seen.clusters.find(({ cluster }) => cluster === act.cluster)?.rulings?.orders;
-  const policy = orders?.policy?.read;
-  const drain = policy?.drain;
+  const found = seen.clusters.find(({ cluster }) => cluster === act.cluster)?.rulings;
+  const holds = found?.orders.holds;
+  const over = (says: string, ends: (by: Brake) => boolean, ...more: readonly string[]): Shown => {
+    const effect = released(pending, ends, { drain: found?.orders.policy?.read.drain, now });
+    return { says: [says, ...effect.says, ...more], goes: effect.goes };
+  };
   switch (act.kind) {
-    case 'stop':
+    case 'stop': {
+      const until = untilText(act.forMs, 'it is resumed');
       return {
-        says: [
-          `Nothing is evicted in ${place(act.cluster)} from now on, ${untilText(act.forMs, 'it is resumed')}.`,
-          `${pods(pending)} to be evicted; those that fall due meanwhile are held.`,
-        ],
+        says: [`Nothing is evicted in ${place(act.cluster)} from now on, ${until}.`, ...kept(pending, now)],
       };
+    }
     case 'resume': {
-      const goes = pending.filter(({ row: [, , , , , , standing] }) => standing === 'stopped');
-      return {
-        says: [`Evictions in ${place(act.cluster)} go on.`, goesText(goes, drain)],
-        goes,
-      };
+      const scope = act.cluster === undefined ? 'fleet' : 'cluster';
+      return over(
+        `The stop of ${place(act.cluster)} is taken back.`,
+        (by) => by.kind === 'stopped' && by.scope === scope,
+      );
     }
-    case 'pause':
+    case 'pause': {
+      const until = untilText(act.forMs, 'the pause is taken back');
       return {
         says: [
-          `Policy of cluster ${act.cluster} is paused, ${untilText(act.forMs, 'the pause is taken back')}: nothing is evicted there.`,
-          `${pods(pending)} to be evicted; those that fall due meanwhile are held.`,
+          `Policy of cluster ${act.cluster} is paused, ${until}: nothing is evicted there.`,
+          ...kept(pending, now),
         ],
       };
-    case 'unpause': {
-      const goes = pending.filter(({ row: [, , , , , , standing] }) => standing === 'paused');
-      return { says: [`Policy of cluster ${act.cluster} is enforced again.`, goesText(goes, drain)], goes };
     }
+    case 'unpause':
+      return over(`Policy of cluster ${act.cluster} is enforced again.`, ({ kind }) => kind === 'paused');
     case 'hold': {
-      const held = pending.filter(({ node, record }) => isTarget(act.target, { node, record }));
+      const meant = pending.filter(({ node, record }) => isTarget(act.target, { node, record }));
+      const until = untilText(act.forMs, 'it is released');
       return {
         says: [
-          `${capital(targetText(act.target))} of cluster ${act.cluster} stays, ${untilText(act.forMs, 'it is released')}.`,
-          `${pods(held)} to be evicted among that.`,
+          `${capital(targetText(act.target))} of cluster ${act.cluster} stays, ${until}.`,
+          ...kept(meant, now),
         ],
       };
     }
     case 'release': {
-      const hold = orders?.holds.find(({ id }) => id === act.id);
+      const hold = holds?.find(({ id }) => id === act.id);
       if (!hold)
         throw new OrderError(
           `There is no hold ${act.id} in cluster ${act.cluster}: it expired, or was released.`,
         );
-      const goes = pending.filter(
-        ({ record: { held } }) => held?.by.kind === 'hold' && held.by.id === act.id,
+      return over(
+        `${capital(targetText(hold.target))} is held no longer by ${act.id}.`,
+        (by) => by.kind === 'hold' && by.id === act.id,
       );
-      return {
-        says: [`${capital(targetText(hold.target))} is held no longer.`, goesText(goes, drain)],
-        goes,
-      };
     }
-    case 'release-guard': {
-      const goes = pending.filter(({ row: [, , , , , , standing] }) => standing === 'guard');
-      return {
-        says: [`What the guard of cluster ${act.cluster} holds is let go.`, goesText(goes, drain)],
-        goes,
-      };
-    }
-    case 'retry': {
-      const goes = givenUp(pending, act);
-      return { says: [`${pods(goes)} given up, and tried again.`], goes };
-    }
+    case 'release-guard':
+      return over(
+        `What the guard of cluster ${act.cluster} holds is let go.`,
+        ({ kind }) => kind === 'guard',
+        ...zonesText(found?.guard.trips ?? []),
+      );
+    case 'retry':
+      return retried(givenUp(pending, act));
     default:
       return act satisfies never;
   }
@@ -203,12 +198,5 @@ const place = (cluster: ClusterName | undefined): string =>
 
 const untilText = (forMs: number | undefined, taken: string): string =>
   forMs === undefined ? `until ${taken}` : `for ${durationText(forMs)}`;
-
-const pods = ({ length }: readonly unknown[]): string => (length === 1 ? '1 pod is' : `${length} pods are`);
-
-const goesText = (goes: readonly unknown[], drain: number | undefined): string =>
-  goes.length === 0
-    ? 'No pod is held by it now.'
-    : `${pods(goes)} due and let go${drain === undefined ? '' : `, ${drain} a second`}.`;
 
 const capital = (sentence: string): string => `${sentence.charAt(0).toUpperCase()}${sentence.slice(1)}`;

@@ -100,6 +100,8 @@ export type PendingRow = readonly [
   taints: string,
   /** What holds it, for people; mostly empty. */
   note: string,
+  /** IDs of the holds among that, by comma. */
+  holds: string,
 ];
 
 export interface PendingPage {

@@ -28,7 +28,6 @@ export function fleetApi({ fleet, questions, matching, demo, clock, log }: Fleet
   const view = new FleetView({
     fleet,
     builtIn: (cluster) => builtIns.of(cluster),
-    matching,
     clock,
     maxAgeMs: MAX_AGE_MS[fleet.kind],
   });

@@ -1,11 +1,9 @@
-import { type PendingLook, type Snapshot, type ViewedFleet, view } from '#functions/operator/look.ts';
-import { firstDue } from '#functions/operator/pending.ts';
+import { type Snapshot, type ViewedFleet, view } from '#functions/operator/look.ts';
+import { firstDue, type PendingLook } from '#functions/operator/pending.ts';
 import { standingOf } from '#functions/operator/standing.ts';
-import { type Rulings, rulesOf } from '#shared/clusters/rulebook.ts';
+import type { Rulings } from '#shared/clusters/rulebook.ts';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
-import type { Rules } from '#shared/eviction/policy.ts';
 import type { BuiltIn } from '#shared/explain/built-in.ts';
-import type { MatchOptions } from '#shared/taints/taint.ts';
 import { taintText } from '#shared/taints/taint.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { PendingDelta, PendingRow } from './api.ts';
@@ -17,8 +15,6 @@ const READING_SHARE = 0.1;
 export interface Seen extends Snapshot {
   /** Grows with each change of what is pending. */
   readonly version: number;
-  /** What governs each cluster that can be read. */
-  readonly rules: ReadonlyMap<ClusterName, Rules>;
   /** What is to be evicted, the first to go first. */
   readonly pending: readonly PendingSeen[];
 }
@@ -31,7 +27,6 @@ export interface FleetViewDeps {
   readonly fleet: ViewedFleet;
   /** What is known of a cluster's built-in controller. */
   readonly builtIn: (cluster: ClusterName) => BuiltIn;
-  readonly matching: MatchOptions;
   readonly clock: Clock;
   /** What was seen is relied on for so long. */
   readonly maxAgeMs: number;
@@ -105,7 +100,7 @@ function changes(before: Seen | undefined, pending: readonly PendingSeen[], at: 
 }
 
 async function seenOf(
-  { fleet, builtIn, matching, clock }: FleetViewDeps,
+  { fleet, builtIn, clock }: FleetViewDeps,
   at: EpochMs,
   before: Seen | undefined,
 ): Promise<Omit<Seen, 'version'>> {
@@ -114,19 +109,14 @@ async function seenOf(
   const pending = found.clusters.flatMap(({ rulings, pending: ofCluster }) =>
     ofCluster.map((each): PendingSeen => ({ ...each, row: rowOf(each, rulings, at) })),
   );
-  const rules = found.clusters.flatMap(({ cluster, rulings }) =>
-    rulings ? [[cluster, rulesOf(rulings, matching)] as const] : [],
-  );
-  return { ...found, at, rules: new Map(rules), pending: pending.sort(firstDue) };
+  return { ...found, at, pending: pending.sort(firstDue) };
 }
 
-function rowOf(
-  { cluster, node, record }: PendingLook,
-  rulings: Rulings | undefined,
-  at: EpochMs,
-): PendingRow {
+function rowOf(pending: PendingLook, rulings: Rulings | undefined, at: EpochMs): PendingRow {
+  const { cluster, node, record, brakes } = pending;
   const { uid, namespace, name, fireAt, reasons } = record;
-  const { standing, note } = standingOf(record, rulings, at);
+  const { standing, note } = standingOf(pending, rulings, at);
   const taints = reasons.map(({ taint }) => taintText(taint)).join(', ');
-  return [uid, cluster, node, namespace, name, fireAt, standing, taints, note];
+  const holds = brakes.flatMap((by) => (by.kind === 'hold' ? [by.id] : [])).join();
+  return [uid, cluster, node, namespace, name, fireAt, standing, taints, note, holds];
 }

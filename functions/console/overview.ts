@@ -1,5 +1,5 @@
-import { brakeThen } from '#functions/operator/standing.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
+import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
 import { momentOf } from '#shared/eviction/retry.ts';
 import type {
   NodeRow,
@@ -42,30 +42,31 @@ function isAsked(row: PendingRow, { cluster, node, namespace, standing, search }
 }
 
 /** What goes in the next hour, as rules are now. */
-export function timelineOf({ at, rules, pending }: Seen, only: ClusterName | undefined): Timeline {
+export function timelineOf({ at, clusters, pending }: Seen, only: ClusterName | undefined): Timeline {
+  const observed = new Set(
+    clusters
+      .filter(({ rulings }) => (rulings?.orders.policy?.read ?? DEFAULT_POLICY).mode === 'observe')
+      .map((each) => each.cluster),
+  );
   const from = at - (at % MINUTE_MS);
   const minutes = Array.from(
     { length: MINUTES },
     (): Record<TimelineKind, number> => ({ goes: 0, held: 0, observed: 0 }),
   );
   let [held, later] = [0, 0];
-  for (const { cluster, node, state, record } of pending) {
+  for (const { cluster, state, record, brakes } of pending) {
     if ((only ?? cluster) !== cluster) continue;
     const moment = momentOf(record, state);
-    const ruled = rules.get(cluster);
-    if (record.held || moment === undefined || !ruled) {
+    if (record.held || moment === undefined) {
       held++;
       continue;
     }
     const minute = minutes[Math.floor((Math.max(moment, at) - from) / MINUTE_MS)];
     if (!minute) later++;
-    else minute[kindOf(brakeThen(record, node, ruled, Math.max(moment, at))?.kind)]++;
+    else minute[observed.has(cluster) ? 'observed' : brakes.length > 0 ? 'held' : 'goes']++;
   }
   return { at, from, minutes, held, later };
 }
-
-const kindOf = (brake: string | undefined): TimelineKind =>
-  brake === undefined ? 'goes' : brake === 'observe' ? 'observed' : 'held';
 
 /** The tainted nodes, and what is pending on them. */
 export function nodesOf(seen: Seen, only: ClusterName | undefined): readonly NodeRow[] {

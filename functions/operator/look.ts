@@ -5,9 +5,8 @@ import { isSameLease, LEASE_TTL_MS, type LeaseRecord } from '#shared/clusters/le
 import type { Rulings } from '#shared/clusters/rulebook.ts';
 import type { StuckPod } from '#shared/clusters/stuck.ts';
 import { errorMessage } from '#shared/error-message.ts';
-import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { ClusterName, EpochMs, NodeRef } from '#shared/eviction/identity.ts';
 import type { Stop } from '#shared/eviction/policy.ts';
-import type { NodeState } from '#shared/eviction/records.ts';
 import type { BuiltIn } from '#shared/explain/built-in.ts';
 import { fieldsOf, itemsOf } from '#shared/kubernetes/api-json.ts';
 import type { TaintedNode } from '#shared/store/store.ts';
@@ -15,7 +14,7 @@ import type { Clock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
 import { builtInOf } from './built-in.ts';
 import type { Clusters, ContextFleet, Fleet } from './fleet.ts';
-import { firstDue, type Pending } from './pending.ts';
+import { firstDue, type PendingLook, pendingIn } from './pending.ts';
 
 /** Clusters, and nodes of each, that are read at a time. */
 const PARALLEL_CLUSTERS = 8;
@@ -64,11 +63,6 @@ export interface ClusterLook {
   /** What is to be evicted, the first to go first. */
   readonly pending: readonly PendingLook[];
   readonly stuck?: readonly StuckPod[];
-}
-
-export interface PendingLook extends Pending {
-  /** What is known of its node. */
-  readonly state: NodeState | undefined;
 }
 
 /** What only a cluster itself can say. */
@@ -178,9 +172,13 @@ async function readCluster(
       fleet.leases.stuck(cluster),
       Array.fromAsync(fleet.store.taintedNodes(cluster)),
     ]);
-    const pending = await pMap(tainted, (on) => readNode(fleet, cluster, on, deps.clock.now()), {
-      concurrency: PARALLEL_NODES,
-    });
+    const pending = await pMap(
+      tainted,
+      ({ node }) => readNode(fleet, { cluster, node }, rulings, deps.clock.now()),
+      {
+        concurrency: PARALLEL_NODES,
+      },
+    );
     return { cluster, rulings, ...lease, stuck, tainted, pending: pending.flat().sort(firstDue) };
   } catch (error) {
     return { cluster, error: errorMessage(error), pending: [] };
@@ -212,14 +210,13 @@ async function leaseOf(
 
 async function readNode(
   { store }: ViewedFleet,
-  cluster: ClusterName,
-  { node }: TaintedNode,
+  ref: NodeRef,
+  rulings: Rulings,
   now: EpochMs,
 ): Promise<readonly PendingLook[]> {
   // A store in this process answers at once: what else waits here goes first.
   await turn();
-  const { scheduled, node: state } = await store.load({ cluster, node }, now);
-  return [...scheduled.values()].map((record) => ({ cluster, node, state, record }));
+  return pendingIn(await store.load(ref, now), rulings, now);
 }
 
 /** What only the cluster itself can say; it is not waited for for long. */

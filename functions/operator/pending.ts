@@ -1,7 +1,11 @@
 import pMap from 'p-map';
+import { type Rulings, rulesOf } from '#shared/clusters/rulebook.ts';
+import type { Brake } from '#shared/eviction/brake.ts';
 import type { ClusterName, EpochMs, NodeName } from '#shared/eviction/identity.ts';
-import type { EvictionRecord } from '#shared/eviction/records.ts';
+import type { EvictionRecord, NodeState, Partition } from '#shared/eviction/records.ts';
+import { storedBrakes } from '#shared/explain/recorded-fate.ts';
 import type { Store, TaintedNode } from '#shared/store/store.ts';
+import type { Fleet } from './fleet.ts';
 
 /** Nodes that are read at a time. */
 const PARALLEL_NODES = 16;
@@ -11,6 +15,39 @@ export interface Pending {
   readonly cluster: ClusterName;
   readonly node: NodeName;
   readonly record: EvictionRecord;
+}
+
+/** With what is known of its node, and all that keeps it, now or once it is due. */
+export interface PendingLook extends Pending {
+  readonly state: NodeState | undefined;
+  readonly brakes: readonly Brake[];
+}
+
+/** No toleration is matched by what is stored. */
+export const MATCHING = { comparisonOperators: false };
+
+/** What is to be evicted from a node. */
+export function pendingIn(partition: Partition, rulings: Rulings, now: EpochMs): readonly PendingLook[] {
+  const { ref, node: state, scheduled } = partition;
+  const brakesOf = storedBrakes(partition, rulesOf(rulings, MATCHING), now);
+  return [...scheduled.values()].map((record) => {
+    // Where nothing is evicted anyway, a countdown is told as what would happen, until it is over.
+    const brakes = brakesOf(record).filter(({ kind }) => kind !== 'observe' || record.held !== undefined);
+    return { ...ref, state, record, brakes };
+  });
+}
+
+/** What is to be evicted in a cluster, the first to go first, with all that keeps it. Rejects with `StoreError`. */
+export async function pendingLook(
+  { store, rulebook }: Pick<Fleet, 'store' | 'rulebook'>,
+  cluster: ClusterName,
+  now: EpochMs,
+): Promise<readonly PendingLook[]> {
+  const nodes = await Array.fromAsync(store.taintedNodes(cluster));
+  const rulings = await rulebook.read(cluster);
+  const look = async ({ node }: TaintedNode) =>
+    pendingIn(await store.load({ cluster, node }, now), rulings, now);
+  return (await pMap(nodes, look, { concurrency: PARALLEL_NODES })).flat().sort(firstDue);
 }
 
 /** What is to be evicted in a cluster, as {@link pendingOn}. Rejects with `StoreError`. */

@@ -192,7 +192,7 @@ function clusterStatus(each: ClusterLook, seen: Snapshot): ClusterStatus {
     PendingStanding,
     number
   >;
-  for (const record of records) standings[standingOf(record, rulings, at).standing]++;
+  for (const look of pending) standings[standingOf(look, rulings, at).standing]++;
   const next = records.map(({ fireAt }) => fireAt).find((fireAt) => fireAt > at);
   return {
     cluster,

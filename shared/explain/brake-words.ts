@@ -1,5 +1,6 @@
 import type { Brake } from '#shared/eviction/brake.ts';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { Rules } from '#shared/eviction/policy.ts';
 import type { BrakeAccount } from './brakes.ts';
 
 /** What is told of one kind of brake; the one place that names it for people. */
@@ -12,6 +13,8 @@ interface BrakeWords<By extends Brake> {
   name(by: By): string;
   /** The command that ends it. */
   release(by: By, cluster: ClusterName): string;
+  /** The rules as they are once that was done. */
+  without(rules: Rules, by: By): Rules;
 }
 
 /** Types are all that this file imports, because the console's page, which has no build, is served it as it is. */
@@ -21,12 +24,14 @@ const BRAKES: { readonly [Kind in Brake['kind']]: BrakeWords<Extract<Brake, { ki
     from: 'policy',
     name: () => 'policy, which only observes',
     release: (_, cluster) => applyPolicy(cluster),
+    without: (rules) => withPolicy(rules, { mode: 'enforce' }),
   },
   paused: {
     label: 'paused',
     from: 'incident',
     name: () => 'policy, which is paused',
     release: (_, cluster) => `taintward resume ${cluster} --why 'REASON'`,
+    without: (rules) => withPolicy(rules, { mode: 'enforce' }),
   },
   stopped: {
     label: 'stopped',
@@ -34,36 +39,43 @@ const BRAKES: { readonly [Kind in Brake['kind']]: BrakeWords<Extract<Brake, { ki
     name: ({ scope }) => `the stop of ${scope === 'fleet' ? 'all clusters' : 'the cluster'}`,
     release: ({ scope }, cluster) =>
       `taintward resume ${scope === 'fleet' ? '--all' : cluster} --why 'REASON'`,
+    without: (rules, by) => ({ ...rules, stops: rules.stops.filter(({ scope }) => scope !== by.scope) }),
   },
   hold: {
     label: 'on hold',
     from: 'incident',
     name: ({ id }) => `hold ${id}`,
     release: ({ id }) => `taintward release ${id} --why 'REASON'`,
+    without: (rules, by) => ({ ...rules, holds: rules.holds.filter(({ id }) => id !== by.id) }),
   },
   excluded: {
     label: 'excluded by policy',
     from: 'policy',
     name: () => 'policy, which excludes it',
     release: (_, cluster) => applyPolicy(cluster),
+    without: (rules) => withPolicy(rules, { exclude: [], only: [] }),
   },
   guard: {
     label: 'held by the guard',
     from: 'incident',
     name: () => 'the guard',
     release: (_, cluster) => `taintward release guard ${cluster} --why 'REASON'`,
+    without: (rules) => ({ ...rules, trips: [] }),
   },
   'node-alive': {
     label: 'on a live node',
     from: 'incident',
     name: () => 'its node, which is alive',
     release: (_, cluster) => applyPolicy(cluster),
+    without: (rules) => withPolicy(rules, { requireExpiredLease: false }),
   },
   'workload-limit': {
     label: 'over the limit of its workload',
     from: 'policy',
     name: (by) => `the limit of its workload (${limitText(by)})`,
     release: (_, cluster) => applyPolicy(cluster),
+    // It counts under the policy by which it was said.
+    without: (rules) => ({ ...rules, policyRevision: rules.policyRevision + 1 }),
   },
 };
 
@@ -74,6 +86,11 @@ const limitText = ({ workload, count, windowMs }: Extract<Brake, { kind: 'worklo
     : `${count} of ${workload} in ${windowMs / 1000} s`;
 
 const applyPolicy = (cluster: ClusterName): string => `taintward policy apply -f policy.yaml ${cluster}`;
+
+const withPolicy = (rules: Rules, policy: Partial<Rules['policy']>): Rules => ({
+  ...rules,
+  policy: { ...rules.policy, ...policy },
+});
 
 export const BRAKE_KINDS = Object.keys(BRAKES) as readonly Brake['kind'][];
 

@@ -2,6 +2,7 @@ import type { Brake } from '#shared/eviction/brake.ts';
 import { tripText } from '#shared/eviction/guard.ts';
 import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { HoldTarget, Rules } from '#shared/eviction/policy.ts';
+import { wordsOf } from './brake-words.ts';
 
 /** What keeps a pod, and who said so. */
 export interface BrakeAccount {
@@ -35,3 +36,20 @@ export function accountOfBrake(by: Brake, { stops, holds, trips }: Rules): Brake
 }
 
 const actOf = ({ who, at, why }: NonNullable<BrakeAccount['act']>) => ({ who, at, why });
+
+/**
+ * All that keeps a pod: what is found first, then what is found once that is over, and so on. Whoever lets a pod go has to end each of
+ * them.
+ */
+export function allBrakes(rules: Rules, find: (rules: Rules) => readonly Brake[]): readonly Brake[] {
+  const all: Brake[] = [];
+  let left = rules;
+  for (;;) {
+    const found = find(left).filter((by) => !all.some((each) => isSame(each, by)));
+    if (found.length === 0) return all;
+    all.push(...found);
+    left = found.reduce((without, by) => wordsOf(by).without(without, by), left);
+  }
+}
+
+const isSame = (one: Brake, other: Brake): boolean => wordsOf(one).name(one) === wordsOf(other).name(other);

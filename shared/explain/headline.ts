@@ -3,6 +3,7 @@ import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { Reason } from '#shared/eviction/records.ts';
 import { taintText } from '#shared/taints/taint.ts';
 import { brakeText } from './brake-words.ts';
+import type { BrakeAccount } from './brakes.ts';
 import type { DeafAccount } from './deafness.ts';
 import type { Fate } from './fate.ts';
 import type { NodeAnswer } from './node.ts';
@@ -59,7 +60,7 @@ type Going = Extract<Fate, { kind: 'goes' }>;
 function goesText(fate: Going, { at: now, policy, brakes }: PodAnswer, moment: MomentText): string {
   const { at, dueAt, reasons, failing, blockedBy, refused, inTurn } = fate;
   const because = reasonsText(reasons);
-  const held = brakes.map((brake) => brakeText(brake, moment)).join(', and then by ');
+  const held = heldBy(brakes, moment);
   if (held !== '')
     return `${dueText(dueAt, now, moment)}, because ${because}; it is held by ${held}, and goes at ${moment(at)}.`;
   if (failing)
@@ -96,13 +97,16 @@ function heldText(
   moment: MomentText,
 ): string {
   const because = reasonsText(reasons);
-  const held = brakes.map((brake) => brakeText(brake, moment)).join(', and then by ');
-  if (by.kind === 'observe') {
+  if (by.kind === 'observe' && brakes.length < 2) {
     const would = dueAt <= now ? 'would have gone' : 'would go';
     return `${would} at ${moment(dueAt)}, because ${because}; Taintward only observes the cluster.`;
   }
-  return `${dueText(dueAt, now, moment)}, because ${because}, but is held by ${held}.`;
+  return `${dueText(dueAt, now, moment)}, because ${because}, but is held by ${heldBy(brakes, moment)}.`;
 }
+
+/** All that keeps a pod. */
+const heldBy = (brakes: readonly BrakeAccount[], moment: MomentText): string =>
+  brakes.map((brake) => brakeText(brake, moment)).join(', and by ');
 
 const dueText = (dueAt: EpochMs, now: EpochMs, moment: MomentText): string =>
   `${dueAt <= now ? 'is due since' : 'falls due at'} ${moment(dueAt)}`;

@@ -1,9 +1,10 @@
+import type { Brake } from '#shared/eviction/brake.ts';
 import { begunBy, type Evidence } from '#shared/eviction/facts.ts';
 import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { Partition } from '#shared/eviction/records.ts';
 import { evicts, type MatchOptions, type Taint } from '#shared/taints/taint.ts';
-import type { KeptBy } from './brake-words.ts';
-import { accountOfBrake, type BrakeAccount } from './brakes.ts';
+import { type KeptBy, wordsOf } from './brake-words.ts';
+import { accountOfBrake, allBrakes, type BrakeAccount } from './brakes.ts';
 import type { Budget } from './budgets.ts';
 import { type BuiltIn, builtInDeadline } from './built-in.ts';
 import type { DeafAccount } from './deafness.ts';
@@ -20,7 +21,7 @@ import { type Known, knownOr } from './known.ts';
 import { lifeKnown } from './node-life.ts';
 import type { PastEntry } from './past.ts';
 import { isToGo, type ServiceFacts } from './pod.ts';
-import { recordedFate } from './recorded-fate.ts';
+import { recordedFate, storedBrakes } from './recorded-fate.ts';
 import type { Workload } from './workload.ts';
 
 /** Something that history tells of a pod of a node. */
@@ -70,6 +71,8 @@ export interface NodePod {
   /** What runs it, as far as that is known: its owner, or what stands behind that. */
   readonly workload?: Workload;
   readonly fate: Fate | UnknownFate;
+  /** All that keeps it, now or when it is due. */
+  readonly heldBy: readonly Brake[];
   /** When the built-in controller evicts it, where that runs; absent: never. */
   readonly builtInAt?: EpochMs;
 }
@@ -82,8 +85,8 @@ export interface NodeWorkload {
   readonly pods: number;
   /** How many go, and the first and the last of these; those that are due go now. */
   readonly goes: { readonly pods: number; readonly firstAt?: EpochMs; readonly lastAt?: EpochMs };
-  /** How many are kept, by what it is that keeps them for no known time. */
-  readonly kept: readonly { readonly by: KeptBy; readonly pods: number }[];
+  /** How many are kept for no known time, by all that keeps them. */
+  readonly kept: readonly { readonly by: readonly KeptBy[]; readonly pods: number }[];
   readonly leaving: number;
   readonly stays: readonly {
     readonly because: Extract<Fate, { kind: 'stays' }>['because'];
@@ -130,9 +133,7 @@ export function explainNode(asked: NodeQuestion): NodeAnswer {
   const governed = 'unknown' in given ? pods.map((pod) => ungovernedPod(pod, given.unknown)) : pods;
   const deaf = service && knownOr(service.deaf, undefined);
   const unscheduled = pods.filter(({ uid, fate }) => isToGo(fate) && !partition.scheduled.has(uid)).length;
-  const brakes = new Map(
-    pods.flatMap(({ fate }) => brakesOf(fate)).map((by) => [by.kind === 'hold' ? by.id : by.kind, by]),
-  );
+  const brakes = new Map(pods.flatMap(({ heldBy }) => heldBy).map((by) => [wordsOf(by).name(by), by]));
   return {
     ...{ at: now, cluster, node, decidedBy: service ? 'taintward' : 'built-in' },
     ...(shown?.zone === undefined ? {} : { zone: shown.zone }),
@@ -173,7 +174,8 @@ function fatesIn(
       taints: node?.taints.map(timedTaint) ?? [],
       pods: [...scheduled.values()].map((record) => ({
         ...who(record),
-        fate: recordedFate(record, node, rules, now),
+        fate: recordedFate(record, partition, rules, now),
+        heldBy: storedBrakes(partition, rules, now)(record),
       })),
     };
   }
@@ -205,13 +207,17 @@ function fatesIn(
         rules,
       );
       const workload = runBy?.get(pod.uid);
-      const told = { ...who(pod), ...(workload ? { workload } : {}), fate: foresight.fateOf(pod) };
+      const its = ofNamespace?.get(pod.namespace);
+      const heldBy = allBrakes(rules, (left) =>
+        brakesOf(foresee({ ...asked, ...(its ? { budgets: its } : {}), rules: left }).fateOf(pod)),
+      );
+      const told = { ...who(pod), ...(workload ? { workload } : {}), fate: foresight.fateOf(pod), heldBy };
       return [builtInAt === undefined ? told : { ...told, builtInAt }];
     }),
   };
 }
 
-const who = ({ uid, namespace, name, owner }: Omit<NodePod, 'fate'>) => ({
+const who = ({ uid, namespace, name, owner }: Omit<NodePod, 'fate' | 'heldBy'>) => ({
   ...{ uid, namespace, name },
   ...(owner ? { owner } : {}),
 });
@@ -276,8 +282,8 @@ function workloadOf(first: NodePod, pods: readonly NodePod[], now: EpochMs): Nod
     .flatMap(({ fate }) => (fate.kind === 'goes' ? [Math.max(fate.at, now)] : []))
     .sort((a, b) => a - b);
   const [firstAt, lastAt] = [moments[0], moments.at(-1)];
-  const kept = pods.flatMap(({ fate }): readonly KeptBy[] => {
-    if (fate.kind === 'held') return [fate.by.kind];
+  const kept = pods.map(({ fate, heldBy }): readonly KeptBy[] => {
+    if (fate.kind === 'held') return heldBy.map(({ kind }) => kind);
     if (fate.kind === 'blocked') return [fate.by.length > 0 ? 'budget' : 'admission'];
     return fate.kind === 'gave-up' ? [fate.kind] : [];
   });
@@ -291,7 +297,9 @@ function workloadOf(first: NodePod, pods: readonly NodePod[], now: EpochMs): Nod
       ...(firstAt === undefined ? {} : { firstAt }),
       ...(lastAt === undefined ? {} : { lastAt }),
     },
-    kept: [...Map.groupBy(kept, (by) => by)].map(([by, each]) => ({ by, pods: each.length })),
+    kept: [...Map.groupBy(kept, (by) => by.join()).values()].flatMap((each) =>
+      each.slice(0, 1).flatMap((by) => (by.length === 0 ? [] : [{ by, pods: each.length }])),
+    ),
     leaving: pods.filter(({ fate }) => fate.kind === 'leaving').length,
     stays: [...Map.groupBy(stays, (because) => because)].map(([because, each]) => ({
       because,

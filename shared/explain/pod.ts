@@ -1,10 +1,11 @@
+import type { Brake } from '#shared/eviction/brake.ts';
 import { begunBy } from '#shared/eviction/facts.ts';
 import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import type { Partition } from '#shared/eviction/records.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
 import { wordsOf } from './brake-words.ts';
-import { accountOfBrake, type BrakeAccount } from './brakes.ts';
+import { accountOfBrake, allBrakes, type BrakeAccount } from './brakes.ts';
 import { type Budget, budgetsOf } from './budgets.ts';
 import { type BuiltIn, builtInDeadline } from './built-in.ts';
 import type { DeafAccount, Deafness } from './deafness.ts';
@@ -20,7 +21,7 @@ import {
 import { type Known, knownOr } from './known.ts';
 import { lifeKnown } from './node-life.ts';
 import { type PastEntry, type PastFate, pastFate } from './past.ts';
-import { recordedFate } from './recorded-fate.ts';
+import { recordedFate, storedBrakes } from './recorded-fate.ts';
 import { type Remedy, remediesFor } from './remedies.ts';
 import { type Scheduling, schedulingOf } from './scheduling.ts';
 import { accountsOf, type TaintAccount } from './taints.ts';
@@ -106,8 +107,8 @@ export interface PodAnswer {
   /** The oldest first. */
   readonly history: readonly PastEntry[];
   readonly remedies: readonly Remedy[];
-  /** The command that lets the pod go, where something keeps it. */
-  readonly release?: string;
+  /** The commands that let the pod go, all of them together; none where nothing keeps it. */
+  readonly release: readonly string[];
   /** What could not be found out, and why. */
   readonly unknown: readonly { readonly what: string; readonly why: string }[];
 }
@@ -124,6 +125,7 @@ export function explainPod(asked: PodCase): PodAnswer {
     decidedBy: service ? 'taintward' : 'built-in',
     taints: [],
     brakes: [],
+    release: [],
     remedies: [],
   } as const;
   if ('unknown' in asked.pod) return { ...answer, ...byRecord(asked, asked.pod.unknown) };
@@ -179,17 +181,12 @@ function byLife(asked: PodCase, pod: AskedPod): Told {
   const evictsAt = pod.node === undefined ? undefined : builtInDeadline(foresight, pod, podSince, rules);
   const builtIn = knownOr(asked.builtIn, { state: 'unknown', evidence: '' } as const);
   const nodeGone = foresight.deletedAt !== undefined;
-  const brakes = brakesOf(foretold).map((by) => accountOfBrake(by, rules));
-  const [first] = brakes;
-  const release = first
-    ? wordsOf(first.by).release(first.by, cluster)
-    : fate.kind === 'gave-up'
-      ? `taintward retry ${cluster}`
-      : undefined;
+  const brakes = allBrakes(rules, (left) => brakesOf(foresee({ ...node, rules: left }).fateOf(pod)));
   return {
     fate,
     taints,
-    brakes,
+    ...braked(brakes, rules, cluster),
+    ...(fate.kind === 'gave-up' ? { release: [`taintward retry ${cluster}`] } : {}),
     ...(service && 'value' in given ? { policy: policyOf(rules.policy, now) } : {}),
     ...(budgets ? { budgets: budgetsOf(budgets, pod.labels ?? {}) } : {}),
     builtIn: { ...builtIn, ...(evictsAt === undefined ? {} : { evictsAt }) },
@@ -198,7 +195,6 @@ function byLife(asked: PodCase, pod: AskedPod): Told {
       pod.node === undefined
         ? []
         : remediesFor(taints, { ...(service ? { cluster } : {}), node: pod.node, nodeGone, pod }, foretold),
-    ...(release === undefined ? {} : { release }),
   };
 }
 
@@ -213,15 +209,24 @@ function byRecord({ service, namespace, name, now, cluster }: PodCase, why: stri
   const { node } = partition.ref;
   if ('unknown' in service.rules) return { fate: ungoverned(service.rules.unknown), uid, node };
   const rules = service.rules.value;
-  const fate = recordedFate(record, partition.node, rules, now);
-  const brakes = brakesOf(fate).map((by) => accountOfBrake(by, rules));
-  const [first] = brakes;
+  const fate = recordedFate(record, partition, rules, now);
+  const brakes = fate.kind === 'held' ? storedBrakes(partition, rules, now)(record) : [];
   return {
-    ...{ fate, uid, node, brakes, policy: policyOf(rules.policy, now) },
+    ...{ fate, uid, node, policy: policyOf(rules.policy, now) },
+    ...braked(brakes, rules, cluster),
     ...(owner ? { owner } : {}),
-    ...(first ? { release: wordsOf(first.by).release(first.by, cluster) } : {}),
   };
 }
+
+/** What keeps a pod, and what ends that. */
+const braked = (
+  brakes: readonly Brake[],
+  rules: Rules,
+  cluster: ClusterName,
+): Pick<PodAnswer, 'brakes' | 'release'> => ({
+  brakes: brakes.map((by) => accountOfBrake(by, rules)),
+  release: [...new Set(brakes.map((by) => wordsOf(by).release(by, cluster)))],
+});
 
 function partitionIn({ cluster, service }: PodCase, { node }: AskedPod): Partition {
   const nothing: Partition = {

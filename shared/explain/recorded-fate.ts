@@ -1,25 +1,65 @@
-import { mayStillHold, wholeBrake } from '#shared/eviction/brake.ts';
+import { type Brake, brakeOn, mayStillHold } from '#shared/eviction/brake.ts';
 import type { EpochMs } from '#shared/eviction/identity.ts';
-import type { Rules } from '#shared/eviction/policy.ts';
-import type { EvictionRecord, NodeState } from '#shared/eviction/records.ts';
+import type { Policy, Rules } from '#shared/eviction/policy.ts';
+import type { EvictionRecord, Partition } from '#shared/eviction/records.ts';
 import { momentOf } from '#shared/eviction/retry.ts';
+import { DOWN_KEYS } from '#shared/taints/taint.ts';
+import { allBrakes } from './brakes.ts';
 import { type Fate, failing, gaveUp } from './fate.ts';
 
-/** What becomes of a pod that cannot be looked at, by what is stored of it and its node alone. */
-export function recordedFate(
-  record: EvictionRecord,
-  node: NodeState | undefined,
+/** What is stored of a node, as far as it tells of its pods. */
+export type Stored = Pick<Partition, 'ref' | 'node' | 'scheduled'>;
+
+/**
+ * All that keeps each pod of a node from being evicted, now or once it is due, by what is stored alone. A pod's labels, its
+ * node's zone and Lease are shown by the cluster only: what hangs on them keeps pods that were found held by it.
+ */
+export function storedBrakes(
+  { ref, node, scheduled }: Stored,
   rules: Rules,
   now: EpochMs,
-): Fate {
-  const { fireAt: dueAt, reasons, held, gaveUpAt } = record;
+): (record: EvictionRecord) => readonly Brake[] {
+  const since = (node?.taints ?? [])
+    .filter(({ key }) => DOWN_KEYS.includes(key))
+    .map(({ timeAdded }) => timeAdded);
+  const downSince = Math.min(...since.map((moment) => moment ?? Number.POSITIVE_INFINITY));
+  const inZone = [...scheduled.values()].some(
+    ({ held }) => held?.by.kind === 'guard' && held.by.scope === 'zone',
+  );
+  const trips = rules.trips.filter(({ scope }) => scope !== 'zone' || inZone);
+  const seen = { ...rules, trips, policy: withoutLabels(rules.policy) };
+  return (record) => {
+    const { fireAt, reasons, held } = record;
+    const dueBy = reasons.map(({ taint }) => taint.key);
+    const due = { node: ref.node, downSince, dueBy, record, labels: {} };
+    const brakes = allBrakes(seen, (left) =>
+      [brakeOn(left, due, Math.max(now, fireAt))].filter((by) => by !== undefined),
+    );
+    if (!held || brakes.some(({ kind }) => kind === held.by.kind)) return brakes;
+    const isOver = held.by.kind === 'guard' && rules.trips.length === 0;
+    return isOver || !mayStillHold(held.by, rules, now) ? brakes : [...brakes, held.by];
+  };
+}
+
+const withoutLabels = (policy: Policy): Policy => ({
+  ...policy,
+  exclude: policy.exclude.filter(({ labels }) => labels === undefined),
+  only: policy.only.some(({ labels }) => labels !== undefined) ? [] : policy.only,
+});
+
+/** What becomes of a pod that cannot be looked at, by what is stored of it and its node alone. */
+export function recordedFate(record: EvictionRecord, stored: Stored, rules: Rules, now: EpochMs): Fate {
+  const { fireAt: dueAt, reasons, gaveUpAt } = record;
   if (gaveUpAt !== undefined) return gaveUp(record, gaveUpAt);
-  const stillHeld = held && mayStillHold(held.by, rules, now) ? held.by : undefined;
-  const by = wholeBrake(rules, Math.max(now, dueAt)) ?? stillHeld;
+  const [by] = storedBrakes(stored, rules, now)(record);
   if (by) return { kind: 'held', dueAt, reasons, by, before: [] };
   return {
-    ...{ kind: 'goes', at: Math.max(now, momentOf(record, node) ?? now), by: rules.policy.method.kind },
+    ...{
+      kind: 'goes',
+      at: Math.max(now, momentOf(record, stored.node) ?? now),
+      by: rules.policy.method.kind,
+    },
     ...{ dueAt, reasons, heldBy: [], blockedBy: [] },
-    ...failing(record, node ?? {}, now),
+    ...failing(record, stored.node ?? {}, now),
   };
 }

@@ -41,9 +41,12 @@ test('a cluster that is enforced is paused, and resumed', async (t) => {
   await run('stop', 'prod', '--why', 'an incident');
   assert.equal(
     await run('resume', 'prod', '--why', 'over'),
-    'Cluster prod is not stopped any more.\nIt is paused, still: taintward resume prod takes that back, too.\n',
+    'The stop of cluster prod is taken back.\nNo pod is held by it now.\nIt is paused, still: taintward resume prod takes that back, too.\n',
   );
-  assert.equal(await run('resume', 'prod', '--why', 'done'), 'Cluster prod is not paused any more.\n');
+  assert.equal(
+    await run('resume', 'prod', '--why', 'done'),
+    'Cluster prod is not paused any more.\nNo pod is held by it now.\n',
+  );
   assert.equal((await rulebook.read(prod)).orders.policy?.read.mode, 'enforce');
 });
 
@@ -55,7 +58,10 @@ test('what ended by itself is not said to go on, nor taken back', async (t) => {
   await run('stop', '--all', '--why', 'a worse one', '--for', '1h');
   await clock.advanceTo(NOW + 3_600_000);
   await run('stop', 'prod', '--why', 'an incident');
-  assert.equal(await run('resume', 'prod', '--why', 'over'), 'Cluster prod is not stopped any more.\n');
+  assert.equal(
+    await run('resume', 'prod', '--why', 'over'),
+    'The stop of cluster prod is taken back.\nNo pod is held by it now.\n',
+  );
   await assert.rejects(run('resume', 'prod', '--why', 'over'), { name: 'OrderError' });
 });
 
@@ -86,7 +92,7 @@ test('pods, workloads and nodes are held by name, and released by the name of th
   );
   assert.equal(
     await run('release', id, '--why', 'done'),
-    `pod default/web-0 of cluster prod is held by ${id} no longer.\n`,
+    `pod default/web-0 of cluster prod is held by ${id} no longer.\nNo pod is held by it now.\n`,
   );
   assert.equal((await rulebook.read(prod)).orders.holds.length, 1);
   await assert.rejects(run('release', id, '--why', 'done'), {
@@ -155,7 +161,8 @@ test('the audit shows who did what, and why, the newest first', async (t) => {
 });
 
 test('what is to be evicted is shown, the first to go first, with what holds it', async (t) => {
-  const { run, store } = commandLine(t);
+  const { run, store, fleet } = commandLine(t);
+  await (await fleet.operator()).applyPolicy(prod, 'mode: enforce\n');
   const said = await run('hold', 'pod', 'default/held', '--cluster', 'prod', '--why', 'a debugger');
   const [id = ''] = /h[0-9a-f]{8}/.exec(said) ?? [];
   const held = { by: { kind: 'hold' as const, id }, since: NOW };

@@ -67,10 +67,12 @@ test('before pods go that were only observed, it is shown how many, and asked', 
     message: 'Nothing was changed.',
   });
   assert.deepEqual(state.printed.split('\n'), [
-    'Cluster prod is turned to enforce: 2 pods are due now, which go at 50 a second.',
+    'To turn cluster prod to enforce:',
+    '2 pods are due and let go, 50 a second.',
     'NODE     NAMESPACE   PODS',
     'node-1   default     2',
-    'Cluster stage is turned to enforce: 0 pods are due now, which go at 50 a second.',
+    'To turn cluster stage to enforce:',
+    'No pod is held by it now.',
     '',
   ]);
   assert.deepEqual(await modes(), [undefined, undefined]);

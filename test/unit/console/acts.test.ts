@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { Act } from '#functions/console/api.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
-import { aNode, aRecord, NOW } from '#test/contracts/partition-builders.ts';
+import { aNode, aReason, aRecord, NOW } from '#test/contracts/partition-builders.ts';
 import { servedConsole } from './served-console.ts';
 
 const PROD = clusterName('prod');
@@ -37,11 +37,62 @@ test('an act is shown before it is done, with how many pods go by it', async (t)
   const { says, goes } = await ask('POST api/preview', act);
   assert.deepEqual(
     [says, goes],
-    [['Evictions in cluster prod go on.', '1 pod is due and let go, 5 a second.'], 1],
+    [
+      [
+        'The stop of cluster prod is taken back.',
+        '1 pod is due and let go, 5 a second.',
+        '1 more goes when due.',
+      ],
+      1,
+    ],
   );
   assert.ok((await orders()).stop);
   assert.equal(await perform(act), 'The stop of cluster prod is taken back.');
   assert.equal((await orders()).stop, undefined);
+});
+
+test('what other brakes keep is not said to go, and an order says what it changes', async (t) => {
+  const { ask, operator } = await enforced(t);
+  await operator.stop(PROD, { why: 'an incident' });
+  await operator.stopAll({ why: 'all of them' });
+  const says = async (act: Act) => (await ask('POST api/preview', act)).says.slice(1);
+  assert.deepEqual(await says({ kind: 'resume', cluster: PROD, why: 'x' }), [
+    '0 pods are due and let go.',
+    '2 pods stay as they are: 2 stopped.',
+  ]);
+  await operator.resumeAll('over');
+  const target = { kind: 'pod', namespace: 'default', name: 'waits' } as const;
+  await operator.hold(PROD, target, { why: 'mine' });
+  assert.deepEqual(await says({ kind: 'resume', cluster: PROD, why: 'x' }), [
+    '1 pod is due and let go, 5 a second.',
+    '1 pod stays as it is: 1 on hold.',
+  ]);
+  await operator.resume(PROD, 'over');
+  assert.deepEqual(await says({ kind: 'stop', cluster: PROD, why: 'x' }), [
+    '1 pod is to be evicted and kept by it, 1 of them due now.',
+    '1 pod stays as it is: 1 on hold.',
+  ]);
+});
+
+test('the guard is released with what goes at once and what goes when it is due', async (t) => {
+  const { ask, rulebook, store } = await enforced(t);
+  const reasons = [aReason('node.kubernetes.io/unreachable')];
+  const trip = { scope: 'cluster', trippedAt: NOW, nodes: 3, outOf: 4 } as const;
+  const by = {
+    ...({ kind: 'guard', scope: 'cluster', trippedAt: NOW } as const),
+    revision: 1,
+    guardRevision: 1,
+  };
+  const schedule = [
+    aRecord({ name: 'due', fireAt: NOW, reasons, held: { by, since: NOW } }),
+    aRecord({ name: 'later', reasons }),
+  ];
+  const ref = { cluster: PROD, node: nodeName('node-2') };
+  await store.commit(ref, 0, { node: aNode(), schedule, end: [], live: true }, NOW);
+  await rulebook.changeGuard(PROD, (await rulebook.read(PROD)).guard, [trip]);
+  const { says, goes } = await ask('POST api/preview', { kind: 'release-guard', cluster: PROD, why: 'x' });
+  assert.equal(goes, 2);
+  assert.deepEqual(says.slice(1), ['2 pods are due and let go, 5 a second.', '2 more go when due.']);
 });
 
 test('what an act has changed is seen by whoever asks next', async (t) => {

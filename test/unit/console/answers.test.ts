@@ -36,7 +36,7 @@ test('what is pending comes in pages, sorted and searched, as rows of what holds
   const held = aRecord({
     name: 'held',
     fireAt: NOW - MINUTE,
-    held: { by: { kind: 'stopped', scope: 'cluster' }, since: NOW },
+    held: { by: { kind: 'hold', id: 'h1' }, since: NOW },
   });
   const { ask, operator } = await consoleOf(t, {
     'node-1': [
@@ -62,7 +62,12 @@ test('what is pending comes in pages, sorted and searched, as rows of what holds
       }),
     ],
   });
-  await operator.stop(PROD, { why: 'a test' });
+  await operator.applyPolicy(PROD, 'mode: enforce\n');
+  const { id } = await operator.hold(
+    PROD,
+    { kind: 'pod', namespace: 'default', name: 'held' },
+    { why: 'a test' },
+  );
   const all = await ask('GET api/pending', {});
   assert.deepEqual(
     all.rows.map(([, cluster, node, namespace, pod, dueAt, standing, taints, note]) => [
@@ -85,9 +90,9 @@ test('what is pending comes in pages, sorted and searched, as rows of what holds
         'default',
         'held',
         -MINUTE,
-        'stopped',
+        'hold',
         'node.kubernetes.io/unreachable:NoExecute',
-        'anna: a test',
+        `hold ${id} (anna: a test)`,
       ],
       [
         'prod',
@@ -117,7 +122,7 @@ test('what is pending comes in pages, sorted and searched, as rows of what holds
   assert.deepEqual(await names({ sort: 'pod', offset: 1, limit: 2 }), ['given-up', 'held']);
   assert.deepEqual(await names({ sort: 'due', order: 'down', limit: 1 }), ['later']);
   assert.deepEqual(await names({ search: 'node-2', sort: 'pod' }), ['blocked', 'given-up', 'refused']);
-  assert.deepEqual(await names({ standing: 'stopped' }), ['held']);
+  assert.deepEqual(await names({ standing: 'hold' }), ['held']);
   assert.deepEqual(await names({ cluster: 'other' }), []);
   await assert.rejects(ask('GET api/pending', { limit: 1_000_000 }), /^Error: 400 .*limit/);
 });
@@ -150,7 +155,7 @@ test('the status says how each cluster stands, and what needs somebody, the most
       ...{ lateMs: 2 * MINUTE, nextAt: NOW + 5 * MINUTE },
     },
   );
-  assert.deepEqual([standings?.due, standings?.['gave-up'], standings?.waiting], [1, 1, 1]);
+  assert.deepEqual([standings?.stopped, standings?.['gave-up'], standings?.waiting], [1, 1, 1]);
 });
 
 test('a cluster that cannot be read says so beside the others', async (t) => {

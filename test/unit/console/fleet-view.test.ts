@@ -19,7 +19,7 @@ function viewed(t: TestContext) {
   };
   const { fleet, rulebook } = embeddedFleet(t, { clusters: ['prod'], clock }, { clusters });
   const view = new FleetView({
-    ...{ fleet, clock, matching: { comparisonOperators: false }, maxAgeMs: 1_000 },
+    ...{ fleet, clock, maxAgeMs: 1_000 },
     builtIn: () => ({ state: 'unknown', evidence: '' }),
   });
   return { view, clock, state, rulebook, fleet };

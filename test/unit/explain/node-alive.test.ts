@@ -51,7 +51,7 @@ describe('a pod of a node that is called unreachable', () => {
       brakes.map(({ by }) => by),
       [{ ...ALIVE, kind: 'node-alive', revision: 1, guardRevision: 0 }],
     );
-    assert.equal(release, 'taintward policy apply -f policy.yaml c1');
+    assert.deepEqual(release, ['taintward policy apply -f policy.yaml c1']);
   });
 
   test('is told to go where its Lease has expired', () => {
@@ -95,7 +95,7 @@ describe('a pod of a node that is called unreachable', () => {
     );
     assert.match(
       line(asked),
-      /but is held by policy, which is paused until 200s, and then by its node, which is alive/,
+      /but is held by policy, which is paused until 200s, and by its node, which is alive/,
     );
   });
 

@@ -162,7 +162,7 @@ test('what holds some of the pods is told once, with who said so and why', () =>
   ]);
   assert.deepEqual(
     workloads.map(({ kept }) => kept),
-    [[], [{ by: 'hold', pods: 1 }], [{ by: 'hold', pods: 2 }]],
+    [[], [{ by: ['hold'], pods: 1 }], [{ by: ['hold'], pods: 2 }]],
   );
 });
 

@@ -104,7 +104,7 @@ const LINES: readonly (readonly [string, PodCase, string])[] = [
       [since(80)],
       governed({}, { stops: [{ ...act, scope: 'cluster', until: at(300) }], holds: [hold()] }),
     ),
-    'shop/web-0 falls due at 140s, because it tolerates a:NoExecute for 60 s, but is held by the stop of the cluster (anna: is being debugged) until 300s, and then by hold h1 (anna: is being debugged).',
+    'shop/web-0 falls due at 140s, because it tolerates a:NoExecute for 60 s, but is held by the stop of the cluster (anna: is being debugged) until 300s, and by hold h1 (anna: is being debugged).',
   ],
   [
     'a hold that ends before the pod is due',
@@ -391,7 +391,7 @@ test('what would keep the pod is told as commands', () => {
 
 test('a held pod is told with the command that lets it go', () => {
   const held = explainPod(aCase([since(20)], governed({}, { holds: [hold()] })));
-  assert.equal(held.release, "taintward release h1 --why 'REASON'");
+  assert.deepEqual(held.release, ["taintward release h1 --why 'REASON'"]);
   assert.deepEqual(held.brakes, [
     {
       by: { kind: 'hold', id: 'h1' },
@@ -399,6 +399,28 @@ test('a held pod is told with the command that lets it go', () => {
       target: hold().target,
     },
   ]);
+});
+
+test('all that keeps a pod is told, each with who said so and the command that ends it', () => {
+  const stop = { scope: 'fleet', who: 'bob', at: at(80), why: 'an incident' } as const;
+  const asked = aCase(
+    [since(20)],
+    governed({ exclude: [{ namespaces: ['shop'] }] }, { holds: [hold()], stops: [stop] }),
+  );
+  const { brakes, release } = explainPod(asked);
+  assert.deepEqual(
+    brakes.map(({ by }) => by.kind),
+    ['stopped', 'hold', 'excluded'],
+  );
+  assert.deepEqual(release, [
+    "taintward resume --all --why 'REASON'",
+    "taintward release h1 --why 'REASON'",
+    'taintward policy apply -f policy.yaml c1',
+  ]);
+  assert.match(
+    line(asked),
+    /but is held by the stop of all clusters \(bob: an incident\), and by hold h1 \(anna: is being debugged\), and by policy, which excludes it\.$/,
+  );
 });
 
 test('an API server that does not answer leaves what is stored, and what is not known is said', () => {
@@ -448,5 +470,5 @@ test('an eviction that fails, and one that was given up, are told with their err
     line(answer),
     'shop/web-0 was due at 60s, and its eviction was given up at 95s: the webhook refuses.',
   );
-  assert.equal(explainPod(answer).release, 'taintward retry c1');
+  assert.deepEqual(explainPod(answer).release, ['taintward retry c1']);
 });

@@ -2,10 +2,11 @@ import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
 import type { PendingStanding } from '#functions/operator/standing.ts';
+import { BRAKE_KINDS } from '#shared/explain/brake-words.ts';
 import type { PendingRow, StuckRow } from '../../api.ts';
-import { ActButton, holdPod } from '../act-button.ts';
+import { ActButton, holdPod, releaseHold } from '../act-button.ts';
 import { useAsked } from '../asked.ts';
-import { clusters, pending, pendingTotal } from '../live.ts';
+import { clusters, now, pending, pendingTotal } from '../live.ts';
 import { counted } from '../moments.ts';
 import {
   Ago,
@@ -106,6 +107,9 @@ function orderOf(text: string | null): Order {
   return { column: descending ? text.slice(1) : text, direction: descending ? 'descending' : 'ascending' };
 }
 
+/** Its countdown comes to nothing for now: its row is grey. */
+export const isHeld = (standing: PendingStanding): boolean => BRAKE_KINDS.some((kind) => kind === standing);
+
 const COUNTS: readonly PendingStanding[] = ['waiting', 'due', 'rate'];
 
 const COLUMNS: readonly Column<PendingRow>[] = [
@@ -114,7 +118,8 @@ const COLUMNS: readonly Column<PendingRow>[] = [
     head: 'Pod',
     width: 'minmax(11rem, 3fr)',
     by: ([, , , namespace, pod]) => `${namespace}/${pod}`,
-    cell: ([, cluster, , namespace, pod]) => html`<${PodLink} ...${{ cluster, namespace, pod }} />`,
+    cell: ([, cluster, , namespace, pod, , standing]) =>
+      html`<span class=${isHeld(standing) ? 'soft' : ''}><${PodLink} ...${{ cluster, namespace, pod }} /></span>`,
   },
   {
     key: 'due',
@@ -125,7 +130,9 @@ const COLUMNS: readonly Column<PendingRow>[] = [
     cell: ([, , , , , dueAt, standing]) =>
       COUNTS.includes(standing)
         ? html`<span class="left"><${Countdown} at=${dueAt} /></span>`
-        : html`<span class="soft"><${Ago} at=${dueAt} /> ago</span>`,
+        : dueAt > now.value
+          ? html`<span class="soft"><${Countdown} at=${dueAt} /></span>`
+          : html`<span class="soft"><${Ago} at=${dueAt} /> ago</span>`,
   },
   {
     key: 'standing',
@@ -162,9 +169,14 @@ const COLUMNS: readonly Column<PendingRow>[] = [
     head: 'What to do',
     unseen: true,
     width: '4.5rem',
-    cell: ([, cluster, , namespace, pod, , standing]) =>
-      standing === 'hold'
-        ? undefined
+    cell: ([, cluster, , namespace, pod, , , , , holds]) =>
+      holds !== ''
+        ? holds
+            .split(',')
+            .map(
+              (id) =>
+                html`<${ActButton} key=${id} look="plain" intent=${releaseHold(cluster, id)} about=${id} />`,
+            )
         : html`<${ActButton} look="plain" intent=${holdPod(cluster, namespace, pod)} about=${`${namespace}/${pod}`} />`,
   },
 ];

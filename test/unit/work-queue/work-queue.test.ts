@@ -31,8 +31,8 @@ describe('WorkQueue', () => {
     mock.method(Math, 'random', () => 1);
   });
   afterEach(() => {
-    mock.timers.reset();
     mock.restoreAll();
+    mock.timers.reset();
   });
 
   const pass = (ms: number) => mock.timers.tick(ms);

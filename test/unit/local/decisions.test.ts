@@ -49,7 +49,10 @@ test('a node is decided once with all its pods, however often it and they were n
   assert.deepEqual(decided, ['node!', 'pod']);
 });
 
-test('what could not be decided is decided as it is by then, and a node is still to be woken', async () => {
+test('what could not be decided is decided as it is by then, and a node is still to be woken', async (t) => {
+  // The alarm of a retry keeps no process alive.
+  const awake = setInterval(() => undefined, 1000);
+  t.after(() => clearInterval(awake));
   const { view, decisions, decided, errors, log } = deciding();
   errors.push(new Error('the store is away'), new Error('the store is away'));
   decisions.mark(C1, [{ node: N1 }], true);

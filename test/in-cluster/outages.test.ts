@@ -57,6 +57,8 @@ test('a leader that stood still, and goes on after another one led, does nothing
   const standby = await replicas.start();
   const tainted = await cluster.taint(node, { key: 'x' });
   for (const pod of pods) await leader.untilSaid(node, pod.name, 'will go at');
+  const events = () => wiretap.requests.filter(({ path }) => path.endsWith('/events'));
+  await until('its Events are posted', () => events().length >= pods.length);
   leader.pause();
   await standby.untilSaid('This replica leads');
   await evictedOnTime(first, 20, tainted);
@@ -68,7 +70,11 @@ test('a leader that stood still, and goes on after another one led, does nothing
   leader.resume();
   const { code } = await leader.exit;
   assert.equal(code, 1);
-  const changes = wiretap.requests.slice(asked).filter(({ method }) => method !== 'GET');
+  // It may ask for its rights, and note in history, while it ends, which evicted pods it saw go: nothing is done by either.
+  const harmless = /\/selfsubjectaccessreviews|taintward-gone-/;
+  const changes = wiretap.requests
+    .slice(asked)
+    .filter(({ method, path, body }) => method !== 'GET' && !harmless.test(path + body));
   assert.deepEqual(
     changes.map(({ method, path }) => `${method} ${path}`),
     [],

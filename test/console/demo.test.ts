@@ -53,6 +53,8 @@ test('the first minute: a click taints a node, a pod counts down and is gone, an
 
   await row(goes).waitFor({ state: 'detached' });
   await row(stays).getByText('on hold').waitFor();
+  // It is due, too.
+  await row(stays).getByText(/ ago$/).waitFor();
   await row(stays)
     .getByRole('link', { name: new RegExp(stays) })
     .click();
@@ -123,7 +125,10 @@ test('by the keyboard alone everything is stopped, with a reason, and resumed', 
   await page.keyboard.press('Shift+Tab');
   assert.equal(await focusedText(), 'Resume');
   await page.keyboard.press('Enter');
-  await page.getByRole('dialog').getByText(/go on/).waitFor();
+  await page
+    .getByRole('dialog')
+    .getByText(/is taken back/)
+    .waitFor();
   await page.keyboard.type('it is over');
   await page.keyboard.press('Tab');
   await page.keyboard.press('Tab');

@@ -78,8 +78,7 @@ export interface LocalService {
 }
 
 /**
- * The whole service in this process: the relay, the queues, the Lambda handlers behind their event sources, the
- * store and the timers. Rejects with `StoreError`, `PolicyError`, `OrderError` or `ProbeAddressError`, whose messages are for
+ * The whole service in this process: the relay, the work queues of what is to be decided and of what is due, and the store. Rejects with `StoreError`, `PolicyError`, `OrderError` or `ProbeAddressError`, whose messages are for
  * the operator.
  */
 export async function startLocalService(options: LocalServiceOptions): Promise<LocalService> {

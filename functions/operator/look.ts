@@ -1,11 +1,10 @@
-import { setImmediate as turn } from 'node:timers/promises';
 import pMap from 'p-map';
 import type { ServiceClusterView, ServiceView } from '#functions/local/service-view.ts';
 import { isSameLease, LEASE_TTL_MS, type LeaseRecord } from '#shared/clusters/lease.ts';
 import type { Rulings } from '#shared/clusters/rulebook.ts';
 import type { StuckPod } from '#shared/clusters/stuck.ts';
 import { errorMessage } from '#shared/error-message.ts';
-import type { ClusterName, EpochMs, NodeRef } from '#shared/eviction/identity.ts';
+import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import type { Stop } from '#shared/eviction/policy.ts';
 import type { BuiltIn } from '#shared/explain/built-in.ts';
 import { fieldsOf, itemsOf } from '#shared/kubernetes/api-json.ts';
@@ -14,11 +13,10 @@ import type { Clock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
 import { builtInOf } from './built-in.ts';
 import type { Clusters, ContextFleet, Fleet } from './fleet.ts';
-import { firstDue, type PendingLook, pendingIn } from './pending.ts';
+import { type PendingLook, pendingOn } from './pending.ts';
 
-/** Clusters, and nodes of each, that are read at a time. */
+/** Clusters that are read at a time. */
 const PARALLEL_CLUSTERS = 8;
-const PARALLEL_NODES = 16;
 /** A cluster that does not say by then whether its built-in controller runs is not waited for. */
 const LIVE_MS = 5_000;
 
@@ -172,14 +170,8 @@ async function readCluster(
       fleet.leases.stuck(cluster),
       Array.fromAsync(fleet.store.taintedNodes(cluster)),
     ]);
-    const pending = await pMap(
-      tainted,
-      ({ node }) => readNode(fleet, { cluster, node }, rulings, deps.clock.now()),
-      {
-        concurrency: PARALLEL_NODES,
-      },
-    );
-    return { cluster, rulings, ...lease, stuck, tainted, pending: pending.flat().sort(firstDue) };
+    const pending = await pendingOn(fleet.store, cluster, tainted, rulings, deps.clock.now());
+    return { cluster, rulings, ...lease, stuck, tainted, pending };
   } catch (error) {
     return { cluster, error: errorMessage(error), pending: [] };
   }
@@ -206,17 +198,6 @@ async function leaseOf(
   return !again || isSameLease(lease, again)
     ? { lease, renewedAt }
     : { lease: again, renewedAt: clock.now() };
-}
-
-async function readNode(
-  { store }: ViewedFleet,
-  ref: NodeRef,
-  rulings: Rulings,
-  now: EpochMs,
-): Promise<readonly PendingLook[]> {
-  // A store in this process answers at once: what else waits here goes first.
-  await turn();
-  return pendingIn(await store.load(ref, now), rulings, now);
 }
 
 /** What only the cluster itself can say; it is not waited for for long. */

@@ -1,3 +1,4 @@
+import { setImmediate as turn } from 'node:timers/promises';
 import pMap from 'p-map';
 import { type Rulings, rulesOf } from '#shared/clusters/rulebook.ts';
 import type { Brake } from '#shared/eviction/brake.ts';
@@ -27,7 +28,7 @@ export interface PendingLook extends Pending {
 export const MATCHING = { comparisonOperators: false };
 
 /** What is to be evicted from a node. */
-export function pendingIn(partition: Partition, rulings: Rulings, now: EpochMs): readonly PendingLook[] {
+function pendingIn(partition: Partition, rulings: Rulings, now: EpochMs): readonly PendingLook[] {
   const { ref, node: state, scheduled } = partition;
   const brakesOf = storedBrakes(partition, rulesOf(rulings, MATCHING), now);
   return [...scheduled.values()].map((record) => {
@@ -44,36 +45,49 @@ export async function pendingLook(
   now: EpochMs,
 ): Promise<readonly PendingLook[]> {
   const nodes = await Array.fromAsync(store.taintedNodes(cluster));
-  const rulings = await rulebook.read(cluster);
-  const look = async ({ node }: TaintedNode) =>
-    pendingIn(await store.load({ cluster, node }, now), rulings, now);
-  return (await pMap(nodes, look, { concurrency: PARALLEL_NODES })).flat().sort(firstDue);
+  return pendingOn(store, cluster, nodes, await rulebook.read(cluster), now);
 }
 
-/** What is to be evicted in a cluster, as {@link pendingOn}. Rejects with `StoreError`. */
+/** As {@link pendingLook}, of these nodes and by these rulings. */
+export const pendingOn = (
+  store: Pick<Store, 'load'>,
+  cluster: ClusterName,
+  nodes: readonly TaintedNode[],
+  rulings: Rulings,
+  now: EpochMs,
+): Promise<PendingLook[]> =>
+  readNodes(store, cluster, nodes, now, (partition) => pendingIn(partition, rulings, now));
+
+/**
+ * What is to be evicted in a cluster, the first to go first, and by name; what ended in this moment may still be among it. Rejects with
+ * `StoreError`.
+ */
 export const pendingOf = async (
   store: Store,
   cluster: ClusterName,
   now: EpochMs,
 ): Promise<readonly Pending[]> =>
-  pendingOn(await Array.fromAsync(store.taintedNodes(cluster)), store, cluster, now);
+  readNodes(
+    store,
+    cluster,
+    await Array.fromAsync(store.taintedNodes(cluster)),
+    now,
+    ({ ref, scheduled }): readonly Pending[] => [...scheduled.values()].map((record) => ({ ...ref, record })),
+  );
 
-/**
- * What is to be evicted from these nodes of a cluster, the first to go first, and by name; what ended in this moment may still be
- * among it. Rejects with `StoreError`.
- */
-export async function pendingOn(
-  nodes: readonly Pick<TaintedNode, 'node'>[],
+async function readNodes<Found extends Pending>(
   store: Pick<Store, 'load'>,
   cluster: ClusterName,
+  nodes: readonly TaintedNode[],
   now: EpochMs,
-): Promise<readonly Pending[]> {
-  const partitions = await pMap(nodes, ({ node }) => store.load({ cluster, node }, now), {
-    concurrency: PARALLEL_NODES,
-  });
-  return partitions
-    .flatMap(({ ref, scheduled }) => [...scheduled.values()].map((record) => ({ ...ref, record })))
-    .sort(firstDue);
+  found: (partition: Partition) => readonly Found[],
+): Promise<Found[]> {
+  const read = async ({ node }: TaintedNode) => {
+    // A store in this process answers at once: what else waits here goes first.
+    await turn();
+    return found(await store.load({ cluster, node }, now));
+  };
+  return (await pMap(nodes, read, { concurrency: PARALLEL_NODES })).flat().sort(firstDue);
 }
 
 /** By deadline, and at one moment by name: a table whose rows change places cannot be read. */

@@ -151,10 +151,8 @@ async function applyOnceKnown(objects: ClusterObjects, object: Manifest): Promis
 }
 
 async function untilTaken(objects: ClusterObjects, namespaces: readonly string[]): Promise<void> {
-  const [namespace] = namespaces;
-  if (namespace === undefined) return;
   await until(
-    async () => (await takesOverIn(objects, namespace)) !== false,
+    async () => (await takesOverIn(objects, namespaces)) !== false,
     `its new policy ${POD_BINDING.metadata.name}`,
   );
 }

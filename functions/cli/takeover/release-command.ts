@@ -62,9 +62,9 @@ async function releasePods(
 ): Promise<void> {
   const installed = await installedAtPods(objects);
   await removeAll(objects, [POD_BINDING, ...kyvernoPodTakeover(POD_TAKEOVER)]);
-  const [namespace] = installed ? await namespacesOf(objects, installed.spec) : [];
+  const namespaces = installed ? await namespacesOf(objects, installed.spec) : [];
   deps.progress('Waiting until no API server takes pods over any more');
-  if (namespace !== undefined) await untilUntaken(objects, anew, namespace);
+  if (namespaces.length > 0) await untilUntaken(objects, anew, namespaces);
   const moves = await movePods(
     objects,
     allPods(objects),
@@ -94,20 +94,20 @@ async function removeAll(objects: ClusterObjects, manifests: readonly Manifest[]
 async function untilUntaken(
   objects: ClusterObjects,
   anew: () => ClusterObjects,
-  namespace: string,
+  namespaces: readonly string[],
 ): Promise<void> {
   const wanted = UNTAKEN_TRIES * (await apiServers(objects));
   const deadlineAt = Date.now() + RELEASED_WITHIN_MS + wanted * TRY_MS;
   for (let untaken = 0; untaken < wanted; ) {
     const fresh = anew();
     try {
-      untaken = (await takesOverIn(fresh, namespace)) === true ? 0 : untaken + 1;
+      untaken = (await takesOverIn(fresh, namespaces)) === true ? 0 : untaken + 1;
     } finally {
       fresh.close();
     }
     if (untaken === 0 && Date.now() >= deadlineAt) {
       throw new CliError(
-        `An API server still takes pods over in ${namespace}, so none were restored: is its policy kept by somebody else? Release it again once it is gone there.`,
+        `An API server still takes over pods that are created, so none were restored: is its policy kept by somebody else? Release it again once the policy is gone.`,
       );
     }
     if (untaken < wanted) await delay(TRY_MS);

@@ -65,8 +65,22 @@ export async function refusalIn(
   }
 }
 
-/** Whether a pod that is made in a namespace now is taken over; `undefined`: no pod can be made there. */
-export async function takesOverIn(objects: ClusterObjects, namespace: string): Promise<boolean | undefined> {
+/**
+ * Whether a pod that is made now, in the first of these namespaces that admits one, is taken over; `undefined`: no pod can be
+ * made in any of them. A namespace that is being deleted admits none, nor does one whose quota is used up.
+ */
+export async function takesOverIn(
+  objects: ClusterObjects,
+  namespaces: readonly string[],
+): Promise<boolean | undefined> {
+  for (const namespace of namespaces) {
+    const isTaken = await takesOver(objects, namespace);
+    if (isTaken !== undefined) return isTaken;
+  }
+  return undefined;
+}
+
+async function takesOver(objects: ClusterObjects, namespace: string): Promise<boolean | undefined> {
   try {
     const made = await objects.tryCreate(
       `/api/v1/namespaces/${namespace}/pods`,

@@ -7,6 +7,7 @@ import { TAKEOVER_RULES } from '#functions/cli/takeover/rights.ts';
 import { ClusterObjects } from '#functions/operator/cluster-objects.ts';
 import { NODE_TAKEOVER, nodeTakeover } from '#functions/operator/takeover/at-nodes.ts';
 import type { Connection } from '#shared/kubernetes/connection.ts';
+import { TAKEOVER_ANNOTATION } from '#shared/taints/takeover-note.ts';
 import {
   type Answer,
   json,
@@ -176,6 +177,26 @@ test('the heartbeat is made once the API server takes its kind, whichever others
   await applyAll(objects(), nodeTakeover(NODE_TAKEOVER));
   assert.equal(tries, 3);
   assert.match(wrote().at(-1) ?? '', /mutatingadmissionpolicybindings/);
+});
+
+test('a takeover at pods is known to work by a namespace that admits pods, whichever are being deleted', async (t) => {
+  const policy = '/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies/taintward-takeover-pods';
+  let tries = 0;
+  const { run, printed } = await commandLine(t, {
+    ...ABLE,
+    '/api/v1/namespaces': namespaces('leaving', 'web'),
+    [`PATCH ${policy}`]: () => json({}),
+    [`PATCH ${ADMISSION}/mutatingadmissionpolicybindings/taintward-takeover-pods`]: () => json({}),
+    '/api/v1/namespaces/leaving/pods': () => status(403, 'Forbidden', 'it is being terminated'),
+    '/api/v1/namespaces/web/pods': ({ body }) => {
+      if (body.includes('"note"') || body.includes('3600')) return json({}, 201);
+      tries += 1;
+      return json({ metadata: tries < 3 ? {} : { annotations: { [TAKEOVER_ANNOTATION]: 'x' } } }, 201);
+    },
+  });
+  await run('apply', '--at', 'pod', '--context', 'x');
+  assert.equal(tries, 3);
+  assert.match(printed(), /^Applied\. /);
 });
 
 test('a takeover works that is proven some times in a row, for the policy before it may have answered first', async (t) => {

@@ -237,9 +237,11 @@ test('a policy that does nothing is found out, said everywhere within a minute, 
     why.test((await stage.live())?.withheld ?? ''),
   );
   assert.equal((await stage.live())?.heartbeat, renewedAt, 'it is not renewed');
-  assert.match(
-    stage.command('status'),
-    /ALARM +Its heartbeat is withheld, because a node that was written by dry run/,
+  // The onlooker notes its own reason in turn: that its policy only observes.
+  await until('status says why', () =>
+    /ALARM +Its heartbeat is withheld, because a node that was written by dry run/.test(
+      stage.command('status'),
+    ),
   );
   await service.untilSaid('takeover.withheld', 'a node that was written by dry run kept');
   await until(
@@ -315,8 +317,13 @@ test('release gives eviction back at once, and leaves nothing behind', async () 
 });
 
 test('a guard that nobody releases lets go by itself, once it was calm for five minutes', async (t) => {
+  // On a busy machine it let go while earlier tests ran.
   const leftMs = backSince + CALM_MS + CALM_SEEN_WITHIN_MS - Date.now();
-  await until('the guard lets go', async () => (await onlooker.trips()).length === 0, leftMs);
+  await until(
+    'the guard lets go',
+    async () => (await onlooker.trips()).length === 0,
+    Math.max(leftMs, 10_000),
+  );
   const [service] = stage.stage.services;
   assert.ok(service);
   const words = ['the guard holds them no longer', 'released by itself'];
@@ -325,5 +332,5 @@ test('a guard that nobody releases lets go by itself, once it was calm for five 
   assert.equal(service.said(...words).length, 1);
   const afterMs = released.at - backSince;
   t.diagnostic(`it let go ${afterMs} ms after the nodes began to come back`);
-  assert.ok(afterMs >= CALM_MS, `it let go after ${afterMs} ms`);
+  assert.ok(afterMs >= CALM_MS && afterMs <= CALM_MS + CALM_SEEN_WITHIN_MS, `it let go after ${afterMs} ms`);
 });

@@ -66,7 +66,7 @@ const SILENT_MINUTES = 15;
 /** What rings, and when. */
 export interface AlarmSpec {
   readonly id: string;
-  /** Its heading in docs/alarms.md, which says what it means and what to do. */
+  /** Its heading in docs/how-to/runbooks.md, which says what it means and what to do. */
   readonly title: string;
   /** Which of several: a queue, a function. */
   readonly of?: string;

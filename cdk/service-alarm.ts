@@ -6,7 +6,7 @@ import { alarmName } from '#shared/telemetry/alarm-name.ts';
 import type { AlarmSpec } from './alarms.ts';
 
 /** The page of the repository with a paragraph for each alarm. */
-const PAGE = 'docs/alarms.md';
+const PAGE = 'docs/how-to/runbooks.md';
 
 export interface ServiceAlarmProps {
   /** The installation's name, which the names of its alarms begin with. */

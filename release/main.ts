@@ -13,7 +13,7 @@ const WRITTEN = 'test/unit/upgrade/written';
 new Command('npm run release --')
   .description(
     'Makes a release here: writes the version where it stands, gives the changelog its section, commits and tags. ' +
-      'Nothing is pushed (docs/releases.md).',
+      'Nothing is pushed (docs/how-to/verify-release.md).',
   )
   .argument('<version>', 'MAJOR.MINOR.PATCH, above the newest that was released')
   .option('--dry-run', 'only say what would be done', false)

@@ -25,7 +25,7 @@ interface Event {
   readonly meaning: string;
 }
 
-/** docs/log.md, from the type `LogEvents` and from where each of its events is logged. */
+/** docs/reference/log-events.md, from the type `LogEvents` and from where each of its events is logged. */
 export function logPage(code: ServiceCode): string {
   const { checker } = code;
   const events = eventsOf(code);
@@ -45,7 +45,7 @@ The functions on AWS, the relay and \`npm start -- --log json\` write a line of 
 
 **\`delta\`** leads through all logs: the relay gives it to each delta that it sends (the epoch of its lease and a count: one in its cluster), the
 delta functions store it with each eviction that they schedule by it, and \`evict\` tells it of each pod that it deletes, be that days later. It is of
-the delta that changed an eviction last, or told of its pod alone. [Queries](queries.md) follow it.
+the delta that changed an eviction last, or told of its pod alone. [Queries](../how-to/query-evictions.md) follow it.
 
 What ends in \`At\`, \`at\` and \`since\` are milliseconds since 1970; what ends in \`Ms\` is how many. \`reason\` is mostly a sentence for people, whose
 words may change with any release.

@@ -4,7 +4,7 @@ import { metricsCatalogue } from './metrics-catalogue.ts';
 import type { ServiceCode } from './service-code.ts';
 import { table } from './table.ts';
 
-/** docs/metrics.md, from the metrics themselves. */
+/** docs/reference/metrics.md, from the metrics themselves. */
 export async function metricsPage(code: ServiceCode): Promise<string> {
   const catalogue = await metricsCatalogue();
   const meanings = meaningsByName(code);
@@ -32,9 +32,9 @@ export async function metricsPage(code: ServiceCode): Promise<string> {
 
 ## Prometheus
 
-Served at \`/metrics\` by \`npm start\`, by each relay of a deployed service, and by each [agent](agent.md). What no relay serves is counted by
+Served at \`/metrics\` by \`npm start\`, by each relay of a deployed service, and by each [agent](../how-to/run-an-agent.md). What no relay serves is counted by
 functions in a deployed one, which tell [CloudWatch](#cloudwatch). Counters count since the process began; metrics by cluster are those of the
-clusters that the process follows. [Integrations](integrations.md) has alert rules and a dashboard.
+clusters that the process follows. [Integrations](../how-to/monitor.md) has alert rules and a dashboard.
 
 ${table(['metric', 'type', 'labels', 'served by', 'meaning'], prometheus)}
 
@@ -43,7 +43,7 @@ ${table(['metric', 'type', 'labels', 'served by', 'meaning'], prometheus)}
 Written into the log in CloudWatch's embedded metric format, without dimensions, in the namespace that is the name of the
 stack (\`taintward\`). The stack's alarms and dashboard read them. With \`taintward:metricsByCluster\` what \`evict\` writes of a cluster is there once
 more by \`cluster\`, its one dimension: eight metrics, each $0.30 a month for each cluster (by the hour: only while it is written). Without, the
-dashboard and [queries](queries.md) tell of clusters from the log, which costs nothing until it is asked; what is pending or held is told there alone.
+dashboard and [queries](../how-to/query-evictions.md) tell of clusters from the log, which costs nothing until it is asked; what is pending or held is told there alone.
 
 ${table(['metric', 'unit', 'written by', 'meaning'], cloudWatch)}
 `;

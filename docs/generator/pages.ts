@@ -20,15 +20,18 @@ export interface Page {
 /** All of them, as the code has them now. */
 export async function pages(): Promise<readonly Page[]> {
   using code = readServiceCode();
-  const page = (name: string, text: string) => ({ path: join(import.meta.dirname, '..', name), text });
+  const page = (name: string, text: string) => ({
+    path: join(import.meta.dirname, '../reference', name),
+    text,
+  });
   const schema = (name: string, of: object) => page(name, `${JSON.stringify(of, null, 2)}\n`);
   return [
     page('metrics.md', await metricsPage(code)),
-    page('log.md', logPage(code)),
+    page('log-events.md', logPage(code)),
     // Nothing of the program is run.
     page('cli.md', referenceOf(createProgram({} as CliDeps))),
-    schema('events.schema.json', z.toJSONSchema(noticeSchema, { io: 'input' })),
+    schema('notifications.schema.json', z.toJSONSchema(noticeSchema, { io: 'input' })),
     schema('policy.schema.json', policyJsonSchema()),
-    page('policy.md', policyPage(readFileSync(join(import.meta.dirname, '../policy.md'), 'utf8'))),
+    page('policy.md', policyPage(readFileSync(join(import.meta.dirname, '../reference/policy.md'), 'utf8'))),
   ];
 }

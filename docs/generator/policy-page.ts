@@ -14,7 +14,7 @@ interface Setting {
 const BEGIN = '<!-- Made from the code by npm run docs. -->\n\n';
 const END = '\n\n<!-- From here on written by hand. -->';
 
-/** docs/policy.md with the table of settings that are declared; the rest of the page is as it was. */
+/** docs/reference/policy.md with the table of settings that are declared; the rest of the page is as it was. */
 export function policyPage(page: string): string {
   const rows = rowsOf(policyJsonSchema(), documentOf(DEFAULT_POLICY));
   const before = page.slice(0, page.indexOf(BEGIN));

@@ -88,7 +88,7 @@ async function add(
   );
   if (access.kind === 'agent') {
     deps.print(
-      `Nobody but agent ${access.agent} works in it: have that run there, with CLUSTER=${cluster.name} (docs/agent.md).\n`,
+      `Nobody but agent ${access.agent} works in it: have that run there, with CLUSTER=${cluster.name} (docs/how-to/run-an-agent.md).\n`,
     );
   }
   if (access.kind === 'local-context') {
@@ -132,7 +132,7 @@ async function checked(cluster: RegisteredCluster<Access>, fleet: Fleet, deps: C
 async function checkedAgent(agent: string, fleet: Fleet): Promise<string> {
   if (await fleet.hasAgent?.(agent)) return `The queue of agent ${agent} is there`;
   throw new CliError(
-    `There is no agent ${agent} in this account and region: deploy its stack first (docs/agent.md), or say --no-check to register the cluster as it is.`,
+    `There is no agent ${agent} in this account and region: deploy its stack first (docs/how-to/run-an-agent.md), or say --no-check to register the cluster as it is.`,
   );
 }
 

@@ -31,7 +31,7 @@ export function addLintCommand(program: Command, deps: CliDeps): void {
   const command = program
     .command('lint')
     .description(
-      'looks for tolerations that cannot do what they seem to, in a cluster or in manifests (docs/lint.md); exits 2 if there ' +
+      'looks for tolerations that cannot do what they seem to, in a cluster or in manifests (docs/how-to/lint-tolerations.md); exits 2 if there ' +
         'are errors or warnings, notes do not count',
     )
     .argument('[cluster]', 'its name (default: the only one)')

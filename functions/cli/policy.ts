@@ -39,7 +39,7 @@ interface ApplyOptions {
 export function addPolicyCommand(program: Command, deps: CliDeps): void {
   const policy = program
     .command('policy')
-    .description('what is evicted in a cluster, and how (docs/policy.md)');
+    .description('what is evicted in a cluster, and how (docs/reference/policy.md)');
   for (const addCommand of [addApply, addGet, addDiff, addValidate, addSchema]) addCommand(policy, deps);
 }
 

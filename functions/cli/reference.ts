@@ -41,7 +41,7 @@ ${commands.map((command) => sectionOf(command, help)).join('\n')}
 
 With \`bin\` of a clone on the PATH, \`kubectl taintward\` is this program: kubectl finds \`bin/kubectl-taintward\` there, and for
 completions \`bin/kubectl_complete-taintward\`. \`npm run pack:kubectl -- DIRECTORY URL\` makes of it one program in an archive, and the
-manifest by which [krew](https://krew.sigs.k8s.io) installs that from the URL; [releases](releases.md) have both, and an npm package.
+manifest by which [krew](https://krew.sigs.k8s.io) installs that from the URL; [releases](../how-to/verify-release.md) have both, and an npm package.
 `;
 }
 

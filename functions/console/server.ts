@@ -63,7 +63,7 @@ const HEADERS: Readonly<Record<string, string>> = {
 
 /**
  * Serves the console on the loopback interface, to browsers that have opened one of its links. See
- * docs/decisions/console.md for what it withstands. Rejects with `ConsoleAddressError`.
+ * docs/internals/decisions/console.md for what it withstands. Rejects with `ConsoleAddressError`.
  */
 export async function startConsole(options: ConsoleOptions): Promise<Console> {
   const { host = '127.0.0.1', content, clock, log } = options;

@@ -61,7 +61,7 @@ export function parseOptions(argv: readonly string[]): StartOptions {
     .addOption(
       new Option(
         '--policy <file>',
-        'a policy document for all these clusters (docs/policy.md); it is applied anew when it changes',
+        'a policy document for all these clusters (docs/reference/policy.md); it is applied anew when it changes',
       ).argParser(notEmpty('a file')),
     )
     .addOption(

@@ -26,7 +26,7 @@ function rulesText(rules: Rules, now: EpochMs): string {
   if (!brake) return 'enforcing: pods are evicted';
   if (brake.kind === 'observe') {
     const flag = rules.policyRevision === 0 ? '--enforce, or ' : '';
-    return `observing, nothing is deleted; turn to enforce with ${flag}a policy (docs/policy.md)`;
+    return `observing, nothing is deleted; turn to enforce with ${flag}a policy (docs/reference/policy.md)`;
   }
   const { label, release } = wordsOf(brake);
   return `${label}${byText(rules, now)}, nothing is deleted; ${release(brake, 'CLUSTER' as ClusterName)} goes on`;

@@ -36,7 +36,7 @@ function nodeFindings({ nodes, alarms, now }: TakeoverState, wanted: Wanted | un
       bad(
         'takeover',
         `At its nodes: its heartbeat is withheld, because ${withheld}.`,
-        'taintward policy apply what it needs: docs/takeover.md has it.',
+        'taintward policy apply what it needs: docs/how-to/replace-built-in-controller.md has it.',
       ),
     );
   }

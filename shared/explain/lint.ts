@@ -9,7 +9,7 @@ import { DOWN_KEYS, type MatchOptions, type Taint, type Toleration } from '#shar
  */
 export type Level = 'error' | 'warning' | 'note';
 
-/** What is looked for; docs/lint.md tells more of each. */
+/** What is looked for; docs/how-to/lint-tolerations.md tells more of each. */
 export const LINT_RULES = {
   'unreadable-manifest': {
     level: 'error',

@@ -73,7 +73,7 @@ export interface Listener {
 
 /**
  * Listens for HTTP/1.1. Nothing that a caller sends or leaves out ends the process, keeps other callers out, or holds up what the
- * process is there for: see docs/threat-model.md. Rejects with the system's error where it can't listen.
+ * process is there for: see docs/concepts/threat-model.md. Rejects with the system's error where it can't listen.
  */
 export async function openListener(options: ListenerOptions): Promise<Listener> {
   const places = new Places(options);

@@ -9,7 +9,7 @@ test('the way from observing to enforcing is as its page says, command after com
   const { cluster, kubeconfig } = stage();
   const node = await cluster.addNode('followed');
   await cluster.addPod(node, 'followed');
-  await followPage(t, 'observe-to-enforce.md', {
+  await followPage(t, 'how-to/move-to-enforce.md', {
     suite: 'cluster',
     names: [
       ['staging', CONTEXT],

@@ -6,7 +6,7 @@ import { launch, THEMES, type Theme, Visitor } from './rig/browser.ts';
 import { openScene } from './rig/scene.ts';
 import { Service } from './rig/service.ts';
 
-// Makes the pictures of docs/console.md: `npm run docs:screenshots`.
+// Makes the pictures of docs/how-to/use-console.md: `npm run docs:screenshots`.
 
 const IMAGES = join(PROJECT_DIR, 'docs/images');
 /** What a page of documentation loads without anybody waiting. */

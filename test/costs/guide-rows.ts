@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-const GUIDE = join(import.meta.dirname, '../../docs/operations.md');
+const GUIDE = join(import.meta.dirname, '../../docs/how-to/run-on-aws.md');
 
 /** The rows of the guide's tables, as lists of cells without emphasis. */
 export const guideRows = (): readonly (readonly string[])[] =>

@@ -29,7 +29,7 @@ test('the guide does what it says, command after command', async (t) => {
   await deployed().withRelays(1);
   t.after(enforceAgain);
   const env = deployed().guideEnvironment;
-  await followPage(t, 'operations.md', {
+  await followPage(t, 'how-to/run-on-aws.md', {
     suite: 'deployed',
     sections: (heading) => heading !== 'Uninstall',
     names: GUIDE_NAMES,
@@ -42,7 +42,7 @@ test('the guide does what it says, command after command', async (t) => {
 test('policies, stops and holds are as their page says, command after command', async (t) => {
   await deployed().withRelays(1);
   t.after(enforceAgain);
-  await followPage(t, 'policy.md', {
+  await followPage(t, 'reference/policy.md', {
     suite: 'deployed',
     names: GUIDE_NAMES,
     env: deployed().guideEnvironment,
@@ -51,7 +51,7 @@ test('policies, stops and holds are as their page says, command after command', 
 
 test('a bus is told of evictions, and a chat is, as the page on events says', async (t) => {
   t.after(() => deployed().deployment.deploy());
-  await followPage(t, 'events.md', { suite: 'deployed', env: deployed().guideEnvironment });
+  await followPage(t, 'reference/notifications.md', { suite: 'deployed', env: deployed().guideEnvironment });
 });
 
 test('access to clusters is given and taken as its page says', async (t) => {
@@ -69,7 +69,7 @@ test('access to clusters is given and taken as its page says', async (t) => {
     'arn:aws:iam::000000000000:role/eks',
     ...subnets,
   );
-  await followPage(t, 'eks-access.md', {
+  await followPage(t, 'how-to/grant-cluster-access.md', {
     suite: 'deployed',
     env,
     names: [
@@ -114,7 +114,7 @@ test('who follows the guide to the end leaves nothing of the service in the acco
   const ours = async () => (await accountContents(account.url)).filter((name) => name.includes('taintward'));
   await deployed().withRelays(0);
   assert.ok((await ours()).includes(state.tableName));
-  await followPage(t, 'operations.md', {
+  await followPage(t, 'how-to/run-on-aws.md', {
     suite: 'deployed',
     sections: (heading) => heading === 'Uninstall',
     names: GUIDE_NAMES,

@@ -12,7 +12,7 @@ import { isFollowed } from '#test/transcripts/followed-pages.ts';
 import { blocksOf, commandsOf, nameOf, pageText } from '#test/transcripts/page.ts';
 import { PROJECT_DIR } from '../../cdk/bundle.ts';
 
-const PAGE = 'try-localstack.md';
+const PAGE = 'tutorials/localstack.md';
 /** The port that the page names. */
 const PORT = '4566';
 /** What only asks is asked again until its answer is as the page says. */

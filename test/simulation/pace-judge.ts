@@ -17,7 +17,7 @@ const FELT_MS = 60_000;
 
 /**
  * Where the limits do not hold. It may only ever get shorter: whoever makes one of these hold strikes it out here, and in
- * `docs/evidence.md`.
+ * `docs/internals/evidence.md`.
  */
 export const PACE_EXCEPTIONS = [
   'something went wrong',

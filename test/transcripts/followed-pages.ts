@@ -18,9 +18,11 @@ const CONTROLLERS =
 const ANOTHER_STACK =
   'would be another deployment; the suite makes one beside, destroys it and deploys it again';
 const LEFT_OUT = 'has values left out, of what the account has';
-const OWN_CLUSTER = 'observe-to-enforce.md has the same for one cluster, and is followed';
-const NPM_START = 'asks an npm start, and the suite has none; tutorial.md asks one, and is followed';
-const OTHER_SUITE = 'tutorial.md and observe-to-enforce.md have it with its answer, and are followed';
+const OWN_CLUSTER = 'how-to/move-to-enforce.md has the same for one cluster, and is followed';
+const NPM_START =
+  'asks an npm start, and the suite has none; tutorials/simulated-cluster.md asks one, and is followed';
+const OTHER_SUITE =
+  'tutorials/simulated-cluster.md and how-to/move-to-enforce.md have it with its answer, and are followed';
 
 /**
  * Each page with commands of the shell. What stands here is all that is not run; whatever is not here is run as it stands, so a new
@@ -33,15 +35,17 @@ export const FOLLOWED_PAGES: Readonly<Record<string, FollowedPage>> = {
       'npm start': ITS_CI,
       'npm test': ITS_CI,
       'npm start -- --context staging --context production': OWN_CLUSTER,
-      'npx cdk bootstrap': 'operations.md has it, and is followed',
-      'npx cdk deploy': 'operations.md has it, and is followed',
+      'npx cdk bootstrap': 'how-to/run-on-aws.md has it, and is followed',
+      'npx cdk deploy': 'how-to/run-on-aws.md has it, and is followed',
       'npx taintward clusters add --help': 'is help',
     },
   },
-  'evidence.md': { because: 'takes minutes; what decides whether a change lands runs the short forms' },
-  'tutorial.md': { by: 'system' },
-  'observe-to-enforce.md': { by: 'cluster' },
-  'operations.md': {
+  'internals/evidence.md': {
+    because: 'takes minutes; what decides whether a change lands runs the short forms',
+  },
+  'tutorials/simulated-cluster.md': { by: 'system' },
+  'how-to/move-to-enforce.md': { by: 'cluster' },
+  'how-to/run-on-aws.md': {
     by: 'deployed',
     except: {
       'npm ci': ITS_CI,
@@ -63,7 +67,7 @@ export const FOLLOWED_PAGES: Readonly<Record<string, FollowedPage>> = {
         'the stand-in has no such task',
     },
   },
-  'eks-access.md': {
+  'how-to/grant-cluster-access.md': {
     by: 'deployed',
     except: {
       'kubectl apply -k cdk/rbac/admission-policy':
@@ -77,9 +81,9 @@ export const FOLLOWED_PAGES: Readonly<Record<string, FollowedPage>> = {
       'aws eks update-cluster-config --name CLUSTER \\': LEFT_OUT,
     },
   },
-  'events.md': { by: 'deployed' },
-  'try-localstack.md': { by: 'localstack', except: { 'npm ci': ITS_CI } },
-  'policy.md': {
+  'reference/notifications.md': { by: 'deployed' },
+  'tutorials/localstack.md': { by: 'localstack', except: { 'npm ci': ITS_CI } },
+  'reference/policy.md': {
     by: 'deployed',
     except: {
       "npx taintward release guard prod --why 'these nodes are dead for certain'":
@@ -89,30 +93,38 @@ export const FOLLOWED_PAGES: Readonly<Record<string, FollowedPage>> = {
       'npx taintward --state .taintward policy apply -f policy.yaml staging': NPM_START,
     },
   },
-  'takeover.md': { because: CONTROLLERS },
-  'console.md': { because: 'serves until it is ended; npm run test:console opens the console and clicks' },
-  'explain.md': { because: OTHER_SUITE },
-  'isolation.md': {
+  'how-to/replace-built-in-controller.md': { because: CONTROLLERS },
+  'how-to/use-console.md': {
+    because: 'serves until it is ended; npm run test:console opens the console and clicks',
+  },
+  'how-to/investigate-evictions.md': { because: OTHER_SUITE },
+  'concepts/isolation.md': {
     because: 'one command, which deploys what an agent has; its template is tested, and the agent run',
   },
-  'agent.md': { because: 'needs what an agent has in AWS; npm run test:deployed does the same with one' },
-  'in-cluster.md': { because: 'npm run test:chart installs the same, in a namespace of its own' },
-  'install-in-cluster.md': { because: 'npm run test:in-cluster installs and removes the same' },
-  'integrations.md': { because: 'needs a Prometheus; npm run test:prometheus asks one of what is served' },
-  'lint.md': { because: OTHER_SUITE },
-  'performance.md': {
+  'how-to/run-an-agent.md': {
+    because: 'needs what an agent has in AWS; npm run test:deployed does the same with one',
+  },
+  'concepts/high-availability.md': {
+    because: 'npm run test:chart installs the same, in a namespace of its own',
+  },
+  'how-to/install-in-cluster.md': { because: 'npm run test:in-cluster installs and removes the same' },
+  'how-to/monitor.md': { because: 'needs a Prometheus; npm run test:prometheus asks one of what is served' },
+  'how-to/lint-tolerations.md': { because: OTHER_SUITE },
+  'internals/benchmarks.md': {
     because: 'takes minutes, and what it says differs from run to run; CI runs the short form',
   },
-  'queries.md': {
+  'how-to/query-evictions.md': {
     because: 'asks Logs Insights; npm run test:build reads each query, and the fields that it names',
   },
-  'simulated-cluster.md': { because: 'what decides whether a change lands tries kubectl on it' },
-  'what-if.md': { because: OTHER_SUITE },
-  'releases.md': { because: 'publishes, or asks what is published; npm run test:release tries the rest' },
-  'migration.md': {
+  'reference/simulated-cluster.md': { because: 'what decides whether a change lands tries kubectl on it' },
+  'how-to/preview-a-taint.md': { because: OTHER_SUITE },
+  'how-to/verify-release.md': {
+    because: 'publishes, or asks what is published; npm run test:release tries the rest',
+  },
+  'how-to/migrate-a-deployment.md': {
     because: 'needs a second deployment beside the first; its parts are tried, as the page says, one by one',
   },
-  'first-real-deploy.md': { because: 'needs a real account: that is what it is for' },
+  'internals/release-checklist.md': { because: 'needs a real account: that is what it is for' },
 };
 
 /** Whether a suite runs a command of a page. */

@@ -75,7 +75,7 @@ const ENDPOINTS: Readonly<Record<string, string>> = {
 
 /** The VPC endpoints that the guide has `caller` call by itself; what Fargate does is in no code of ours. */
 function endpointsInGuide(caller: string): readonly string[] {
-  const guide = readFileSync(join(PROJECT_DIR, 'docs/eks-access.md'), 'utf8');
+  const guide = readFileSync(join(PROJECT_DIR, 'docs/how-to/grant-cluster-access.md'), 'utf8');
   const rows = [...guide.matchAll(/^\| `com\.amazonaws\.REGION\.([\w.]+)`.* \| (.*) \|$/gm)];
   return rows.flatMap(([, endpoint = '', callers = '']) => (callers.includes(caller) ? [endpoint] : []));
 }

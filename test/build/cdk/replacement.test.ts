@@ -6,7 +6,7 @@ import { synthesized } from './stack/synthesized.ts';
 /**
  * What holds state, by its logical ID, with the properties whose change has CloudFormation make another one in its place (Template Reference,
  * "Update requires: Replacement"). A new logical ID does the same, and fails where the name is taken. Whoever changes a line here
- * makes every deployment a migration: docs/migration.md.
+ * makes every deployment a migration: docs/how-to/migrate-a-deployment.md.
  */
 const KEPT: Readonly<Record<string, readonly [string, Readonly<Record<string, unknown>>]>> = {
   StateTable962DE04C: [

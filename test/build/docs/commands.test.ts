@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { App } from 'aws-cdk-lib';
@@ -22,7 +22,7 @@ const { scripts } = JSON.parse(readFileSync(join(PROJECT_DIR, 'package.json'), '
 };
 
 /** The reference of the command line is made from it. */
-const isWritten = (name: string): boolean => name.endsWith('.md') && name !== 'cli.md';
+const isWritten = (name: string): boolean => name !== 'reference/cli.md';
 
 const commandsOfPage = (page: string): readonly string[] =>
   blocksOf(pageText(page))
@@ -30,7 +30,7 @@ const commandsOfPage = (page: string): readonly string[] =>
     .flatMap(commandsOf);
 
 test('each command of README and docs is run by a suite, or it is said why by none', () => {
-  const pages = ['README.md', ...readdirSync(join(PROJECT_DIR, 'docs')).filter(isWritten)];
+  const pages = ['README.md', ...globSync('**/*.md', { cwd: join(PROJECT_DIR, 'docs') }).filter(isWritten)];
   const withCommands = pages.filter((page) => commandsOfPage(page).length > 0);
   assert.deepEqual(Object.keys(FOLLOWED_PAGES).toSorted(), withCommands.toSorted());
   for (const [page, { by, because, except = {} }] of Object.entries(FOLLOWED_PAGES)) {

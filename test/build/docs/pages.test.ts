@@ -12,7 +12,7 @@ test('pages that are made from the code say what the code does', async () => {
     const found = readFileSync(path, 'utf8');
     assert.ok(
       found === text,
-      `docs/${basename(path)} is not what the code says: write it anew with npm run docs`,
+      `docs/reference/${basename(path)} is not what the code says: write it anew with npm run docs`,
     );
   }
 });

@@ -12,9 +12,9 @@ const WORDS = new Set(
   'fields filter stats sort limit by as and or in asc desc count pct max latest bin'.split(' '),
 );
 
-/** The first cells of the table under a heading of docs/log.md. */
+/** The first cells of the table under a heading of docs/reference/log-events.md. */
 function listed(heading: string): ReadonlySet<string> {
-  const section = page('log.md').split(`## ${heading}\n`)[1]?.split('\n## ')[0] ?? '';
+  const section = page('reference/log-events.md').split(`## ${heading}\n`)[1]?.split('\n## ')[0] ?? '';
   return new Set([...section.matchAll(/^\| `([^`]+)`/gm)].map(([, name = '']) => name));
 }
 
@@ -38,7 +38,7 @@ function namesIn(query: string): { readonly fields: readonly string[]; readonly 
 test('queries of the guide and of the dashboard ask for fields and events that are logged', () => {
   const fields = new Set([...listed('Fields'), 'level', 'time', 'event', 'messageId', 'requestId']);
   const events = listed('Events');
-  const inGuide = queriesOf(page('queries.md'));
+  const inGuide = queriesOf(page('how-to/query-evictions.md'));
   assert.ok(inGuide.length >= 7);
   for (const query of [...inGuide, ...BY_CLUSTER_QUERIES.map(({ lines }) => lines.join('\n| '))]) {
     const found = namesIn(query);
@@ -49,7 +49,7 @@ test('queries of the guide and of the dashboard ask for fields and events that a
 });
 
 test('the story of a delta finds its id in what relay, delta functions and evict log', () => {
-  const rows = page('log.md').split('\n');
+  const rows = page('reference/log-events.md').split('\n');
   for (const event of [
     'relay.delta-sent',
     'node.changed',

@@ -13,7 +13,7 @@ import { kubeconfigText } from './kubeconfig.ts';
 import { ServiceProcess } from './service-process.ts';
 import { runName, TestCluster } from './test-cluster.ts';
 
-/** What was read right before an order may be gone by for so long (docs/policy.md). */
+/** What was read right before an order may be gone by for so long (docs/reference/policy.md). */
 const RULES_HOLD_MS = 1_000;
 const ROOT = join(import.meta.dirname, '../../..');
 const Kubeconfig = z.object({

@@ -11,7 +11,7 @@ import { systemClock } from '#shared/time/clock.ts';
 import { plainOutput } from '#test/unit/cli/plain-output.ts';
 import { type SettledCluster, settledCluster } from '#test/world/settled-cluster.ts';
 
-const DOC = readFileSync(new URL('../../../docs/lint.md', import.meta.url), 'utf8');
+const DOC = readFileSync(new URL('../../../docs/how-to/lint-tolerations.md', import.meta.url), 'utf8');
 
 async function lint(args: readonly string[], fleet?: ContextFleet) {
   const { state, deps } = plainOutput();

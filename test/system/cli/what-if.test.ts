@@ -8,7 +8,7 @@ import { quiet } from '#test/unit/cli/command-line.ts';
 import { plainOutput } from '#test/unit/cli/plain-output.ts';
 import { addBarePod, type SettledCluster, settledCluster } from '#test/world/settled-cluster.ts';
 
-const DOC = readFileSync(new URL('../../../docs/what-if.md', import.meta.url), 'utf8');
+const DOC = readFileSync(new URL('../../../docs/how-to/preview-a-taint.md', import.meta.url), 'utf8');
 const ALL = 'node-1,node-2,node-3,node-4';
 
 describe('taintward what-if, in the simulated cluster', () => {

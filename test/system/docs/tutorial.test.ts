@@ -2,4 +2,4 @@ import { test } from 'node:test';
 import { followPage } from '#test/transcripts/follow-page.ts';
 
 test('the tutorial does what it says, command after command', (t) =>
-  followPage(t, 'tutorial.md', { suite: 'system' }));
+  followPage(t, 'tutorials/simulated-cluster.md', { suite: 'system' }));

@@ -6,7 +6,7 @@ import { costs } from '#test/bench/costs/costs.ts';
 import { figureRow } from '#test/bench/figure-text.ts';
 import { type Figure, meetsAim } from '#test/bench/result.ts';
 
-const PAGE = join(import.meta.dirname, '../../../docs/performance.md');
+const PAGE = join(import.meta.dirname, '../../../docs/internals/benchmarks.md');
 
 test('evictions ask AWS for what the page on performance says, and for no more than is aimed at', async () => {
   const counted: Figure[] = [];
@@ -17,7 +17,7 @@ test('evictions ask AWS for what the page on performance says, and for no more t
   assert.deepEqual(
     rows,
     counted.map((figure) => figureRow('costs', figure)),
-    'write docs/performance.md anew with npm run bench -- costs',
+    'write docs/internals/benchmarks.md anew with npm run bench -- costs',
   );
   const aimedAt = counted.filter(({ aim }) => aim !== undefined);
   assert.deepEqual(

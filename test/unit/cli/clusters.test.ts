@@ -107,7 +107,7 @@ test('a cluster in which an agent runs is registered unseen, when that has its q
   assert.deepEqual(requests, []);
   assert.match(
     state.printed,
-    /\nThe queue of agent edge-1 is there: .*\n.*\nNobody but agent edge-1 works in it: have that run there, with CLUSTER=closed \(docs\/agent\.md\)\.\n$/,
+    /\nThe queue of agent edge-1 is there: .*\n.*\nNobody but agent edge-1 works in it: have that run there, with CLUSTER=closed \(docs\/how-to\/run-an-agent\.md\)\.\n$/,
   );
   state.printed = '';
   await run('clusters', 'list');
@@ -119,7 +119,7 @@ test('an agent that is not deployed gets no cluster, unless nobody is to look', 
   await assert.rejects(run(...BY_AGENT), {
     name: 'CliError',
     message:
-      'There is no agent edge-1 in this account and region: deploy its stack first (docs/agent.md), or say --no-check to register the cluster as it is.',
+      'There is no agent edge-1 in this account and region: deploy its stack first (docs/how-to/run-an-agent.md), or say --no-check to register the cluster as it is.',
   });
   assert.equal(content.size, 0);
   await run(...BY_AGENT, '--no-check');

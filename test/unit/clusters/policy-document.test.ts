@@ -20,8 +20,8 @@ import {
   storedPolicy,
 } from '#shared/eviction/policy.ts';
 
-const GUIDE = join(import.meta.dirname, '../../../docs/policy.md');
-const SCHEMA_FILE = join(import.meta.dirname, '../../../docs/policy.schema.json');
+const GUIDE = join(import.meta.dirname, '../../../docs/reference/policy.md');
+const SCHEMA_FILE = join(import.meta.dirname, '../../../docs/reference/policy.schema.json');
 
 const word = fc.stringMatching(/^[a-z][a-z0-9./-]{0,20}$/);
 const anything = fc.string({ minLength: 1, maxLength: 10 });

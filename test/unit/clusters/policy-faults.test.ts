@@ -10,7 +10,7 @@ import { clusterName } from '#shared/eviction/identity.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 
 const NOW = Date.UTC(2026, 10, 24, 12);
-const GUIDE = join(import.meta.dirname, '../../../docs/policy.md');
+const GUIDE = join(import.meta.dirname, '../../../docs/reference/policy.md');
 const EMPTY = 'must name a label, or be left out: without one it selects everything';
 const LONG = 'a'.repeat(64);
 const LABEL_RULE = "use letters, digits, '-', '_' and '.', with a letter or digit at both ends";

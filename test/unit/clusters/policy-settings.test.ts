@@ -10,7 +10,7 @@ import {
 } from '#shared/clusters/policy-document.ts';
 import { DEFAULT_POLICY, type policyDocument, storedPolicy } from '#shared/eviction/policy.ts';
 
-const GUIDE = readFileSync(join(import.meta.dirname, '../../../docs/policy.md'), 'utf8');
+const GUIDE = readFileSync(join(import.meta.dirname, '../../../docs/reference/policy.md'), 'utf8');
 
 /** Of each setting that is declared, something that is not its default, and what else it needs. */
 const OTHERS: Readonly<Record<keyof typeof policyDocument.def.in.def.in.shape, string>> = {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 
 const ROOT = join(import.meta.dirname, '../../..');
-const PAGE = 'docs/renamed.md';
+const PAGE = 'docs/reference/renamed.md';
 const PRODUCT = ['README.md', '{functions,shared,cdk,deploy,docs,bin,krew}/**/*.{ts,js,md,json,yaml}'];
 
 /** The rows of the page: each names before and now, in backticks, and may say more after that. */

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { PROJECT_DIR } from '../../../cdk/bundle.ts';
 
-const page = readFileSync(join(PROJECT_DIR, 'docs/threat-model.md'), 'utf8');
+const page = readFileSync(join(PROJECT_DIR, 'docs/concepts/threat-model.md'), 'utf8');
 const HEAD = '| tries | is stopped by | test |';
 
 /** What the tables say, by section: what is tried, what stops it, and the test. */

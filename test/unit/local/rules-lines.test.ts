@@ -13,11 +13,11 @@ test('who starts the service is told what it will do where, and how that is chan
   const unsaid = { ...rules, policy: DEFAULT_POLICY };
   const stop = { scope: 'fleet', who: 'anna', at: 0, why: 'an incident' } as const;
   assert.deepEqual(linesOf(unsaid, rules, unsaid), [
-    'c0, c2: observing, nothing is deleted; turn to enforce with --enforce, or a policy (docs/policy.md)',
+    'c0, c2: observing, nothing is deleted; turn to enforce with --enforce, or a policy (docs/reference/policy.md)',
     'c1: enforcing: pods are evicted',
   ]);
   assert.deepEqual(linesOf({ ...unsaid, policyRevision: 1 }), [
-    'c0: observing, nothing is deleted; turn to enforce with a policy (docs/policy.md)',
+    'c0: observing, nothing is deleted; turn to enforce with a policy (docs/reference/policy.md)',
   ]);
   assert.deepEqual(linesOf({ ...rules, policy: { ...rules.policy, mode: 'paused' } }), [
     "c0: paused, nothing is deleted; taintward resume CLUSTER --why 'REASON' goes on",

@@ -187,7 +187,7 @@ test('a version of Kubernetes on which nothing is proven is told of, and one tha
 });
 
 test('README and the page on versions name the versions of Kubernetes that are proven', () => {
-  for (const page of ['README.md', 'docs/kubernetes-versions.md']) {
+  for (const page of ['README.md', 'docs/reference/kubernetes-versions.md']) {
     const text = readFileSync(join(import.meta.dirname, '../../..', page), 'utf8');
     assert.match(text, new RegExp(`proven on Kubernetes ${PROVEN_KUBERNETES.join(' and ')}\\b`), page);
   }

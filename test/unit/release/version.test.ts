@@ -32,7 +32,7 @@ test('the changelog can be released from: its newest section is not above the ve
 
 test('the image and the npm package say where the sources are in the same words', () => {
   assert.match(read('Dockerfile'), new RegExp(`image.source="${REPOSITORY}"`));
-  assert.ok(read('release/npm-readme.md').includes(`${REPOSITORY}/blob/main/docs/releases.md`));
+  assert.ok(read('release/npm-readme.md').includes(`${REPOSITORY}/blob/main/docs/how-to/verify-release.md`));
   assert.match(read('Dockerfile'), new RegExp(`image.licenses="${project.license}"`));
 });
 

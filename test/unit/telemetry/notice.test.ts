@@ -13,7 +13,9 @@ import { World } from '#test/world/world.ts';
 
 const DOCS = join(import.meta.dirname, '../../../docs');
 /** As others read it, who know nothing of ours. */
-const documented = z.fromJSONSchema(JSON.parse(readFileSync(join(DOCS, 'events.schema.json'), 'utf8')));
+const documented = z.fromJSONSchema(
+  JSON.parse(readFileSync(join(DOCS, 'reference/notifications.schema.json'), 'utf8')),
+);
 
 const NOW = Date.UTC(2026, 10, 22, 5, 41, 7, 123);
 const pod = {
@@ -68,7 +70,7 @@ test('a notice names its pod, its moment, its taints and what holds it', () => {
 });
 
 test('what the documents say of it is so', () => {
-  const text = readFileSync(join(DOCS, 'events.md'), 'utf8');
+  const text = readFileSync(join(DOCS, 'reference/notifications.md'), 'utf8');
   const example = JSON.parse(/```json\n(.*?)```/s.exec(text)?.[1] ?? '');
   assert.deepEqual(documented.parse(example), example);
   for (const event of noticeSchema.shape.event.options) assert.ok(text.includes(`\`${event}\``), event);

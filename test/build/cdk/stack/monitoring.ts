@@ -89,16 +89,18 @@ describe('an alarm rings', () => {
 
 describe('every alarm', () => {
   test('says what it means, and leads to its paragraph on what to do; every paragraph has an alarm', () => {
-    const sections = readFileSync(join(PROJECT_DIR, 'docs/alarms.md'), 'utf8').split(/^## /m).slice(1);
+    const sections = readFileSync(join(PROJECT_DIR, 'docs/how-to/runbooks.md'), 'utf8')
+      .split(/^## /m)
+      .slice(1);
     const anchors = new Map(sections.map((text) => [anchorOf(text.slice(0, text.indexOf('\n'))), text]));
     const found = new Set<string>();
     for (const alarm of everyAlarm) {
-      const said = /^[A-Z].{40,}\. What to do: docs\/alarms\.md#(\S+)$/.exec(
+      const said = /^[A-Z].{40,}\. What to do: docs\/how-to\/runbooks\.md#(\S+)$/.exec(
         String(alarm['AlarmDescription']),
       );
       assert.ok(said, String(alarm['AlarmDescription']));
       const [, anchor = ''] = said;
-      assert.ok(anchors.has(anchor), `docs/alarms.md has no heading #${anchor}`);
+      assert.ok(anchors.has(anchor), `docs/how-to/runbooks.md has no heading #${anchor}`);
       assert.ok(anchorOf(String(alarm['AlarmName'])).startsWith(`taintward-${anchor}`), anchor);
       found.add(anchor);
     }

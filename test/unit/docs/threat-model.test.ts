@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { PROJECT_DIR } from '../../../cdk/bundle.ts';
 
 const page = readFileSync(join(PROJECT_DIR, 'docs/concepts/threat-model.md'), 'utf8');
-const HEAD = '| tries | is stopped by | test |';
+const HEAD = '| attack | defense | test |';
 
 /** What the tables say, by section: what is tried, what stops it, and the test. */
 const lines = page.split('\n## ').flatMap((section) =>
@@ -19,7 +19,7 @@ test('every line of the threat model names what stops it and a test', () => {
   assert.ok(lines.length > 70);
   for (const line of lines) {
     assert.equal(line.length, 4, line.join(' | '));
-    assert.match(line[3] ?? '', /^`test\/[\w/.-]+\.ts`: \S/, line.join(' | '));
+    assert.match(line[3] ?? '', /^`test\/[\w/.-]+\.ts`: `[^`]+`$/, line.join(' | '));
   }
   const sections = page.split('\n## ').slice(1, -1);
   assert.equal(page.split(HEAD).length - 1, sections.length, 'a section has no table');
@@ -27,7 +27,7 @@ test('every line of the threat model names what stops it and a test', () => {
 
 test('every test that the threat model names is there, under that title', () => {
   for (const [section, tries, , named = ''] of lines) {
-    const [, path = '', title = ''] = /^`(.+?)`: (.+)$/.exec(named) ?? [];
+    const [, path = '', title = ''] = /^`(.+?)`: `(.+)`$/.exec(named) ?? [];
     assert.ok(existsSync(join(PROJECT_DIR, path)), `${section}, "${tries}": there is no ${path}`);
     const code = readFileSync(join(PROJECT_DIR, path), 'utf8').replaceAll("\\'", "'");
     const isThere = ["'", '"', '`'].some((quote) => code.includes(quote + title));

@@ -53,7 +53,7 @@ export const mass = (shape: Shape, usualRuns: number): Scenario => {
       });
       for (const figure of lateness((pick) => compared(pick, by.ample, AMPLE))) tell(figure);
       tell({
-        ...{ what: 'pods that an Event tells of', unit: 'pods' },
+        ...{ what: 'pods with an Event', unit: 'pods' },
         ...compared(({ told }) => told, by.ample, AMPLE),
       });
       tell({

@@ -10,7 +10,7 @@ const WITHIN_MS = 30_000;
 
 /** One pod after the other, each on a node that is tainted for it alone. */
 export const single: Scenario = {
-  about: `${PODS} pods one after the other: from the taint until the pod goes`,
+  about: `${PODS} pods one after the other: from the taint until the pod is evicted`,
   async run(tell, { runs = RUNS, short }) {
     await using population = await Population.on({ nodes: 1, podsPerNode: 1 });
     const count = short ? SHORT_PODS : PODS;
@@ -28,7 +28,7 @@ export const single: Scenario = {
     ] as const) {
       const pick = (values: readonly number[]) => quantile(values, share);
       tell({
-        ...{ what: `from the taint until the pod goes, ${name}`, unit: 'ms' },
+        ...{ what: `from the taint until the pod is evicted, ${name}`, unit: 'ms' },
         ours: by.ours.map(pick),
         peer: { name: AMPLE, values: by.builtIn.map(pick) },
         ...(aim === undefined ? {} : { aim: { of: 'ratio', atMost: aim } }),

@@ -80,7 +80,7 @@ async function beside(
     await delay(200);
   }
   const end = relay.process.ended ? ', the relay died' : '';
-  const note = `${heard.length} of ${tainted.size} told${end}, longest ${Math.max(...heard)} ms, resident ${relay.process.rssMb.toFixed(0)} MB`;
+  const note = `${heard.length} of ${tainted.size} sent${end}, longest ${Math.max(...heard)} ms, resident ${relay.process.rssMb.toFixed(0)} MB`;
   tell({
     ...figure,
     what: `${figure.what}, p99`,

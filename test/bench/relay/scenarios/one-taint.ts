@@ -24,7 +24,7 @@ export const oneTaint: Scenario = {
     await delay(1_000);
     const all = delays(tainted, await relay.ask('told'), { cluster: 'c0', pods: SIZE.podsPerNode });
     const heard = all.filter((ms) => ms !== undefined);
-    const note = `${heard.length} of ${TAINTS} told`;
+    const note = `${heard.length} of ${TAINTS} sent`;
     tell({ what: `${what}, p50`, value: quantile(heard, 0.5), unit: 'ms', note });
     tell({ what: `${what}, p99`, value: quantile(heard, 0.99), unit: 'ms', aim: AIM_MS, note });
   },

@@ -70,7 +70,7 @@ export const storm: Scenario = {
       inTime(
         {
           ...cpuFigure,
-          note: `${all.length} of ${SIZE.nodes} told, peak ${peak.toFixed(0)} MB; ${counts.join(', ')}`,
+          note: `${all.length} of ${SIZE.nodes} sent, peak ${peak.toFixed(0)} MB; ${counts.join(', ')}`,
         },
         cpu,
         options,
@@ -91,7 +91,7 @@ export const storm: Scenario = {
     tell({
       ...lateFigure,
       value: Math.max(...heard),
-      note: `${heard.length} of ${late.length} told, p50 ${quantile(heard, 0.5)} ms`,
+      note: `${heard.length} of ${late.length} sent, p50 ${quantile(heard, 0.5)} ms`,
     });
   },
 };

@@ -54,24 +54,30 @@ const SECRET_ARN = /^arn:[^:]+:secretsmanager:[^:]+:\d{12}:secret:.+$/;
 
 export function addAccessOptions(command: Command): Command {
   return command
-    .option('--eks <cluster>', 'reach it by IAM: its name in EKS')
-    .option('--region <region>', 'with --eks: where it is')
-    .option('--role-arn <arn>', "with --eks: the role to assume, for another account's clusters")
+    .option('--eks <cluster>', 'EKS cluster name; access by IAM')
+    .option('--region <region>', 'AWS Region of the EKS cluster, for example eu-west-1')
+    .option('--role-arn <arn>', 'IAM role to assume, for an EKS cluster in another account')
     .option(
       '--relay-role-arn <arn>',
-      'in place of --role-arn: the role of the relay, which lists and watches',
+      'IAM role of the relay, which lists and watches (instead of --role-arn)',
     )
-    .option('--evict-role-arn <arn>', 'and the role of evict, which deletes')
-    .option('--external-id <id>', 'with a role: what it wants to hear')
-    .option('--kubeconfig-secret <arn>', 'reach it by a kubeconfig in AWS Secrets Manager')
-    .option('--relay-kubeconfig-secret <arn>', 'in place of it: the kubeconfig of the relay')
-    .option('--evict-kubeconfig-secret <arn>', 'and the kubeconfig of evict')
+    .option('--evict-role-arn <arn>', 'IAM role of evict, which deletes pods (with --relay-role-arn)')
+    .option('--external-id <id>', 'External ID that the role requires')
+    .option('--kubeconfig-secret <arn>', 'secret in AWS Secrets Manager that holds a kubeconfig')
     .option(
-      '--context <name>',
-      'of that kubeconfig (default: its current one); by itself: of a kubeconfig file',
+      '--relay-kubeconfig-secret <arn>',
+      'secret with the kubeconfig of the relay (instead of --kubeconfig-secret)',
     )
-    .option('--kubeconfig <file>', 'with --context: the file (default: $KUBECONFIG, then ~/.kube/config)')
-    .option('--agent <id>', 'have nobody enter it: the agent of that ID runs in it');
+    .option(
+      '--evict-kubeconfig-secret <arn>',
+      'secret with the kubeconfig of evict (with --relay-kubeconfig-secret)',
+    )
+    .option('--context <name>', 'kubeconfig context (default: the current context)')
+    .option(
+      '--kubeconfig <file>',
+      'kubeconfig file, with --context (default: $KUBECONFIG, then ~/.kube/config)',
+    )
+    .option('--agent <id>', 'ID of the agent that runs in the cluster; no other access is needed');
 }
 
 /** Throws `CliError` when the flags do not make one way. */

@@ -16,12 +16,15 @@ interface AuditOptions {
 export function addAuditCommand(program: Command, deps: CliDeps): void {
   const command = program
     .command('audit')
-    .description('shows who applied policies, stopped, held and released, when, and why; the newest first')
-    .argument('[cluster]', 'its name (default: all clusters)')
+    .summary('Show the audit log')
+    .description(
+      'Show who changed policies, stops, holds, and the guard, when, and why. Newest entries first.',
+    )
+    .argument('[cluster]', 'cluster name (default: all clusters)')
     .addOption(
       new Option(
         '--since <when>',
-        'from then on: 30m, 2h, 7d ago, or a date (default: all that is kept)',
+        'start time, for example 30m, 2h, 7d, or a date (default: the oldest entry)',
       ).argParser(parseMoment),
     )
     .addOption(outputOption());

@@ -39,7 +39,10 @@ import { withFleet } from './with-fleet.ts';
 
 /** `taintward clusters`: which clusters are managed. */
 export function addClustersCommand(program: Command, deps: CliDeps): void {
-  const clusters = program.command('clusters').description('the clusters that are managed');
+  const clusters = program
+    .command('clusters')
+    .summary('Manage registered clusters')
+    .description('Manage registered clusters.');
   for (const addCommand of [addAddCommand, addListCommand, addShowCommand, addRemoveCommand])
     addCommand(clusters, deps);
 }
@@ -47,10 +50,11 @@ export function addClustersCommand(program: Command, deps: CliDeps): void {
 function addAddCommand(clusters: Command, deps: CliDeps): void {
   const command = clusters
     .command('add')
-    .description('has a cluster managed, after a check that it can be reached and grants what is needed')
+    .summary('Register a cluster')
+    .description('Register a cluster, after a check of its connection and permissions.')
     .addArgument(nameArgument());
   withExamples(
-    addAccessOptions(command).option('--no-check', 'register it without asking whether it can be reached'),
+    addAccessOptions(command).option('--no-check', 'skip the check of connection and permissions'),
     'taintward clusters add prod --eks prod --region eu-west-1',
     'taintward clusters add edge --kubeconfig-secret arn:aws:secretsmanager:eu-west-1:111122223333:secret:edge',
     'taintward clusters add far --eks far --region eu-west-1 --relay-role-arn arn:aws:iam::111122223333:role/taintward-relay --evict-role-arn arn:aws:iam::111122223333:role/taintward-evict',
@@ -188,7 +192,8 @@ const alreadyThere = (name: ClusterName): CliError =>
 function addListCommand(clusters: Command, deps: CliDeps): void {
   const command = clusters
     .command('list')
-    .description('shows all clusters that are managed')
+    .summary('List registered clusters')
+    .description('List registered clusters.')
     .addOption(outputOption());
   withExamples(command, 'taintward clusters list', 'taintward clusters list -o json').action(() =>
     withFleet<{ output: OutputFormat }>(command, deps, async (fleet, { output }) => {
@@ -216,7 +221,8 @@ const COLUMNS: readonly Column<RegisteredCluster>[] = [
 function addShowCommand(clusters: Command, deps: CliDeps): void {
   const command = clusters
     .command('show')
-    .description('shows one cluster')
+    .summary('Show a registered cluster')
+    .description('Show a registered cluster.')
     .addArgument(nameArgument())
     .addOption(outputOption());
   withExamples(command, 'taintward clusters show prod').action((name: ClusterName) =>
@@ -241,7 +247,8 @@ function addShowCommand(clusters: Command, deps: CliDeps): void {
 function addRemoveCommand(clusters: Command, deps: CliDeps): void {
   const command = clusters
     .command('remove')
-    .description('has a cluster no longer managed; nothing is changed in it')
+    .summary('Remove a cluster from the registry')
+    .description('Remove a cluster from the registry. The cluster itself is not changed.')
     .addArgument(nameArgument());
   withExamples(command, 'taintward clusters remove prod').action((name: ClusterName) =>
     withFleet(command, deps, async (fleet) => {
@@ -262,7 +269,7 @@ function registryOf({ registry, where }: Fleet): ClusterRegistry {
 
 /** The cluster a command is about. */
 const nameArgument = (): Argument =>
-  new Argument('<name>', "the cluster's name in the fleet").argParser((text: string): ClusterName => {
+  new Argument('<name>', 'cluster name in the fleet').argParser((text: string): ClusterName => {
     const { data, error } = clusterNameSchema.safeParse(text);
     if (data === undefined) throw new InvalidArgumentError(`It ${error.issues[0]?.message}.`);
     return data;

@@ -39,14 +39,13 @@ export class CliError extends Error {
 
 /** The reason for what is forbidden or let go: somebody else will want to know it. */
 export const whyOption = (): Option =>
-  new Option('--why <text>', 'the reason, for those who find it later').makeOptionMandatory();
+  new Option('--reason <text>', 'reason, recorded in the audit log').makeOptionMandatory();
 
 /** For how long it is to be so. */
 export const forOption = (): Option =>
-  new Option(
-    '--for <duration>',
-    'for how long, like 90s, 15m, 4h or 4d (default: until it is taken back)',
-  ).argParser(parseDuration);
+  new Option('--for <duration>', 'duration, for example 90s, 15m, 4h, or 4d (default: no expiry)').argParser(
+    parseDuration,
+  );
 
 /** Milliseconds. Throws `InvalidArgumentError`. */
 export function parseDuration(text: string): number {

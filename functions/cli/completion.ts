@@ -9,9 +9,9 @@ const NAMES_MS = 1_500;
 /** Arguments and options that are names of clusters. */
 const OF_CLUSTERS = ['cluster', 'clusters'];
 
-/** `taintward complete`: scripts by which shells complete its commands, options, and the names of clusters. To be added last. */
+/** `taintward completion`: scripts by which shells complete its commands, options, and the names of clusters. To be added last. */
 export function addCompletion(program: Command, deps: CliDeps): void {
-  const root = tab(program);
+  const root = tab(program, { completionCommandName: 'completion' });
   let names: readonly string[] = [];
   const complete = (say: (value: string, description: string) => void) => {
     for (const name of names) say(name, 'cluster');
@@ -22,17 +22,22 @@ export function addCompletion(program: Command, deps: CliDeps): void {
       if (OF_CLUSTERS.includes(name)) place.handler = complete;
     }
   }
-  const command = program.commands.find((each) => each.name() === 'complete');
-  command
-    ?.description('prints the script by which a shell completes taintward')
-    .hook('preAction', async () => {
+  const command = program.commands.find((each) => each.name() === 'completion');
+  if (command) {
+    command
+      .summary('Generate a shell completion script')
+      .description('Generate a shell completion script. It completes commands, options, and cluster names.')
+      .helpGroup('Maintain:');
+    withExamples(command, 'source <(taintward completion bash)', 'taintward completion fish | source');
+  }
+  // The script asks this hidden command for suggestions.
+  program.commands
+    .find((each) => each.name() === 'complete')
+    ?.hook('preAction', async () => {
       const { rawArgs } = program as Command & { readonly rawArgs: readonly string[] };
       const words = rawArgs.slice(rawArgs.indexOf('--') + 1);
       if (rawArgs.includes('--')) names = await clusterNames(words, deps);
     });
-  if (command) {
-    withExamples(command, 'source <(taintward complete bash)', 'taintward complete fish | source');
-  }
 }
 
 /** Of the fleet that the words so far name; none where that is not known in time. Never rejects. */
@@ -41,8 +46,8 @@ async function clusterNames(words: readonly string[], deps: CliDeps): Promise<re
     const at = words.lastIndexOf(flag);
     return at < 0 ? undefined : words[at + 1];
   };
-  const said = { state: after('--state'), table: after('--table') };
-  const env = { state: process.env['TAINTWARD_STATE'], table: process.env['TAINTWARD_TABLE'] };
+  const said = { state: after('--state-dir'), table: after('--table') };
+  const env = { state: process.env['TAINTWARD_STATE_DIR'], table: process.env['TAINTWARD_TABLE'] };
   const { state, table } = said.state || said.table ? said : env;
   const choice: FleetChoice = { ...(state ? { state } : {}), ...(table ? { table } : {}) };
   const late = AbortSignal.timeout(NAMES_MS);

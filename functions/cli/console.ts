@@ -43,15 +43,18 @@ export function addConsoleCommand(
 ): void {
   const command = program
     .command('console')
+    .summary('Open the web console')
     .description(
-      'serves a page, to this machine alone, that shows what happens and goes when, and lets it be stopped',
+      'Serve the web console on this machine, and open it in a browser. It shows pending evictions, and can stop them.',
     )
-    .option('--host <address>', 'on which loopback address: 127.0.0.1 or ::1', '127.0.0.1')
-    .addOption(new Option('--port <number>', 'its port').argParser(parsePort).default(0, 'any free one'))
-    .option('--no-open', 'only print the link, and open no browser')
+    .option('--host <address>', 'loopback address: 127.0.0.1 or ::1', '127.0.0.1')
+    .addOption(
+      new Option('--port <number>', 'port of the console').argParser(parsePort).default(0, 'any free one'),
+    )
+    .option('--no-open', 'print the link without opening a browser')
     .option(
       '--comparison-operators',
-      'let tolerations with the operators Lt and Gt match, as where the service is told so',
+      'support the toleration operators Lt and Gt, if the service does',
       false,
     );
   withExamples(

@@ -40,7 +40,8 @@ interface RedriveOptions {
 export function addDeadLettersCommand(program: Command, deps: CliDeps): void {
   const letters = program
     .command('dead-letters')
-    .description('messages that nobody could read or do: why, and once that is mended, again');
+    .summary('Manage dead-letter messages')
+    .description('Manage dead-letter messages: messages that could not be read or processed.');
   addList(letters, deps);
   addShow(letters, deps);
   addRedrive(letters, deps);
@@ -49,7 +50,10 @@ export function addDeadLettersCommand(program: Command, deps: CliDeps): void {
 function addList(letters: Command, deps: CliDeps): void {
   const command = letters
     .command('list')
-    .description('shows them, the oldest first; on AWS others cannot see them for up to ten seconds')
+    .summary('List dead-letter messages')
+    .description(
+      'List dead-letter messages, oldest first. On AWS, the listed messages are invisible to other readers for up to ten seconds.',
+    )
     .addOption(queueOption())
     .addOption(limitOption())
     .addOption(outputOption());
@@ -78,8 +82,9 @@ function addList(letters: Command, deps: CliDeps): void {
 function addShow(letters: Command, deps: CliDeps): void {
   const command = letters
     .command('show')
-    .description('shows one of them with all it says')
-    .argument('<id>', 'as list shows it, or how it begins')
+    .summary('Show a dead-letter message')
+    .description('Show a dead-letter message.')
+    .argument('<id>', 'message ID from list, or its first characters')
     .addOption(queueOption())
     .addOption(limitOption())
     .addOption(outputOption());
@@ -106,11 +111,14 @@ function addShow(letters: Command, deps: CliDeps): void {
 function addRedrive(letters: Command, deps: CliDeps): void {
   const command = letters
     .command('redrive')
-    .description('sends them to their queue again, which is safe at any age: what is so by then decides')
-    .argument('[id]', 'only this one: as list shows it, or how it begins')
+    .summary('Send dead-letter messages to their queue again')
+    .description(
+      'Send dead-letter messages to their queue again. This is safe at any age: the current state decides.',
+    )
+    .argument('[id]', 'message ID from list, or its first characters')
     .addOption(queueOption())
     .addOption(limitOption())
-    .option('--all', 'of all queues', false);
+    .option('--all', 'messages of all queues', false);
   withExamples(
     command,
     'taintward dead-letters redrive 7',
@@ -171,10 +179,7 @@ async function letterOf(id: string, fleet: Fleet, limit: number, queue?: string)
 }
 
 const queueOption = (): Option => {
-  const option = new Option(
-    '--queue <name>',
-    'of this queue only; that of an agent is agent-ID-evictions-due',
-  );
+  const option = new Option('--queue <name>', 'queue name; an agent has agent-ID-evictions-due');
   const names = [...QUEUE_NAMES, EXPIRY];
   // What is completed and listed are the names that every deployment has.
   return option.choices(names).argParser((name: string) => {
@@ -186,7 +191,7 @@ const queueOption = (): Option => {
 };
 
 const limitOption = (): Option =>
-  new Option('--limit <number>', 'look at no more of each queue')
+  new Option('--limit <number>', 'maximum number of messages per queue')
     .argParser((text) => {
       const limit = Number(text);
       if (Number.isInteger(limit) && limit > 0 && limit <= MOST_LETTERS) return limit;

@@ -12,10 +12,11 @@ import { addLiveOptions, withLive } from './with-fleet.ts';
 export function addDoctorCommand(program: Command, deps: CliDeps): void {
   const command = program
     .command('doctor')
+    .summary('Diagnose the installation')
     .description(
-      'looks whether everything is in place, and says what to do about what is not; ends with 2 when something is bad',
+      'Diagnose the installation, and suggest a fix for each problem. Exits with 2 if a check fails.',
     )
-    .argument('[cluster]', 'its name (default: all clusters)')
+    .argument('[cluster]', 'cluster name (default: all clusters)')
     .addOption(outputOption());
   withExamples(
     addLiveOptions(command),

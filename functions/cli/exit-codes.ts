@@ -17,10 +17,10 @@ export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 /** For `--help`. */
 export const EXIT_CODES_TEXT = `
 Exit codes:
-  ${EXIT.fine}   done, or shown
-  ${EXIT.failed}   it could not be done; standard error says why
-  ${EXIT.needsYou}   shown, and something breaks or needs you: doctor, lint, status, what-if
-  ${EXIT.cannotKnow}  shown as far as it is known, and something cannot be known now: pending, status
-  ${EXIT.usage}  the command line cannot be read
+  ${EXIT.fine}   success
+  ${EXIT.failed}   failure; standard error holds the cause
+  ${EXIT.needsYou}   an action is required, or something breaks: doctor, lint, status, what-if
+  ${EXIT.cannotKnow}  the state is unknown or may be outdated: pending, status
+  ${EXIT.usage}  invalid usage
 
-Output is coloured on a terminal; NO_COLOR and FORCE_COLOR say otherwise.`;
+Output is colored on terminals. To change that, set NO_COLOR or FORCE_COLOR.`;

@@ -24,7 +24,8 @@ interface NamedPod {
 export function addExplainCommand(program: Command, deps: CliDeps): void {
   const explain = program
     .command('explain')
-    .description('says why a pod goes or stays, or what happens on a node, and what happens next');
+    .summary('Explain why a pod or node is affected')
+    .description('Explain why a pod or node is affected.');
   addPodCommand(explain, deps);
   addNodeCommand(explain, deps);
 }
@@ -32,8 +33,9 @@ export function addExplainCommand(program: Command, deps: CliDeps): void {
 function addPodCommand(explain: Command, deps: CliDeps): void {
   const command = explain
     .command('pod')
-    .description('says why a pod was evicted, will be or will not, when, and what would keep it')
-    .addArgument(new Argument('<pod>', 'NAMESPACE/NAME; it may be gone already').argParser(parsePod));
+    .summary('Explain why a pod is evicted or stays')
+    .description('Explain why a pod was evicted, will be evicted, or stays, when, and how to keep it.')
+    .addArgument(new Argument('<pod>', 'NAMESPACE/NAME; deleted pods work too').argParser(parsePod));
   addQuestionOptions(command);
   withExamples(
     command,
@@ -58,8 +60,9 @@ function addPodCommand(explain: Command, deps: CliDeps): void {
 function addNodeCommand(explain: Command, deps: CliDeps): void {
   const command = explain
     .command('node')
-    .description('says which pods of a node go and when, what keeps others, and which stay and why')
-    .addArgument(new Argument('<node>', 'its name').argParser((name) => nodeName(name)));
+    .summary('Explain which pods of a node are evicted')
+    .description('Explain which pods of a node are evicted and when, and why others stay.')
+    .addArgument(new Argument('<node>', 'node name').argParser((name) => nodeName(name)));
   addQuestionOptions(command);
   withExamples(command, 'taintward explain node worker-1', 'taintward explain node worker-1 -o wide').action(
     (node: NodeName) =>
@@ -78,10 +81,10 @@ function addNodeCommand(explain: Command, deps: CliDeps): void {
 }
 
 const addQuestionOptions = (command: Command): Command =>
-  addLiveOptions(command.option('--cluster <name>', 'its cluster (default: the only one)'))
+  addLiveOptions(command.option('--cluster <name>', 'cluster name (default: the only one)'))
     .option(
       '--comparison-operators',
-      'tolerations may say Lt and Gt: the gate TaintTolerationComparisonOperators is on',
+      'support the toleration operators Lt and Gt (feature gate TaintTolerationComparisonOperators)',
       false,
     )
     .addOption(outputOption());

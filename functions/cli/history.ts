@@ -41,20 +41,21 @@ const DEFAULT_SINCE = '24h';
 export function addHistoryCommand(program: Command, deps: CliDeps): void {
   const command = program
     .command('history')
+    .summary('Show past evictions')
     .description(
-      'shows what was scheduled, moved, held, evicted, what would have been, and what was said; the newest last',
+      'Show past evictions and changes: scheduled, moved, held, and evicted pods, observed decisions, and operator actions. Newest entries last.',
     )
-    .addArgument(new Argument('[cluster]', 'of which cluster; all, if none is named').argParser(parseCluster))
-    .addOption(new Option('--node <name>', 'on this node').argParser((name) => nodeName(name)))
-    .option('--namespace <name>', 'of pods in this namespace')
-    .option('--pod <name>', 'of pods of this name')
+    .addArgument(new Argument('[cluster]', 'cluster name (default: all clusters)').argParser(parseCluster))
+    .addOption(new Option('--node <name>', 'node name').argParser((name) => nodeName(name)))
+    .option('--namespace <name>', 'namespace of the pods')
+    .option('--pod <name>', 'pod name')
     .addOption(
-      new Option('--since <when>', 'from then on: 30m, 2h, 7d ago, or a date')
+      new Option('--since <when>', 'start time, for example 30m, 2h, 7d, or a date')
         .argParser(parseMoment)
         .default(parseMoment(DEFAULT_SINCE), DEFAULT_SINCE),
     )
-    .addOption(new Option('--until <when>', 'up to then, likewise (default: now)').argParser(parseMoment))
-    .option('--compare', 'what the built-in controller evicted, and when it would have gone by us')
+    .addOption(new Option('--until <when>', 'end time, likewise (default: now)').argParser(parseMoment))
+    .option('--compare', 'evictions by the built-in controller, compared with our deadlines')
     .addOption(outputOption());
   withExamples(
     command,

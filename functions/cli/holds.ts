@@ -21,7 +21,10 @@ import { withFleet } from './with-fleet.ts';
 
 /** `taintward hold`, `release`, `holds`: what is kept from being evicted, by people and by the guard. */
 export function addHoldCommands(program: Command, deps: CliDeps): void {
-  const hold = program.command('hold').description('keeps something from being evicted');
+  const hold = program
+    .command('hold')
+    .summary('Prevent pods from being evicted')
+    .description('Prevent pods from being evicted.');
   addTarget(
     hold,
     deps,
@@ -34,14 +37,16 @@ export function addHoldCommands(program: Command, deps: CliDeps): void {
     deps,
     ['workload', 'default/Deployment/web'],
     'the pods of a workload',
-    new Argument('<workload>', 'NAMESPACE/KIND/NAME, as default/Deployment/web').argParser(workloadTarget),
+    new Argument('<workload>', 'NAMESPACE/KIND/NAME, for example default/Deployment/web').argParser(
+      workloadTarget,
+    ),
   );
   addTarget(
     hold,
     deps,
     ['node', 'node-1'],
     'the pods of a node',
-    new Argument('<node>', 'its name').argParser(nodeTarget),
+    new Argument('<node>', 'node name').argParser(nodeTarget),
   );
   addReleaseCommand(program, deps);
   addHoldsCommand(program, deps);
@@ -56,18 +61,19 @@ function addTarget(
 ): void {
   const command = hold
     .command(name)
-    .description(`keeps ${what} from being evicted`)
+    .summary(`Hold ${what}`)
+    .description(`Prevent ${what} from being evicted.`)
     .addArgument(argument)
-    .requiredOption('--cluster <name>', 'where it is')
+    .requiredOption('--cluster <name>', 'cluster name')
     .addOption(whyOption())
     .addOption(forOption());
   withExamples(
     command,
-    `taintward hold ${name} ${example} --cluster prod --why "it is being debugged" --for 4h`,
+    `taintward hold ${name} ${example} --cluster prod --reason "debugging" --for 4h`,
   ).action((target: HoldTarget) =>
-    withFleet<{ cluster: string; why: string; for?: number }>(command, deps, async (fleet, options) => {
+    withFleet<{ cluster: string; reason: string; for?: number }>(command, deps, async (fleet, options) => {
       const cluster = await clusterNamed(options.cluster, fleet);
-      const { why, for: forMs } = options;
+      const { reason: why, for: forMs } = options;
       const { id, until } = await (await fleet.operator()).hold(cluster, target, { why, forMs });
       const how = until === undefined ? `until taintward release ${id}` : `until ${timeText(until)}`;
       deps.print(linesText([`Hold ${id}: ${targetText(target)} of cluster ${cluster} stays, ${how}.`]));
@@ -94,22 +100,23 @@ const nodeTarget = (text: string): HoldTarget => ({ kind: 'node', node: nodeName
 function addReleaseCommand(program: Command, deps: CliDeps): void {
   const command = program
     .command('release')
-    .description('lets go what is held: by a hold, or by the guard of a cluster')
-    .argument('<hold>', 'its ID, or "guard"')
-    .argument('[cluster]', 'with guard: the name of its cluster')
+    .summary('Release a hold or the guard')
+    .description('Release a hold, or the guard of a cluster. Held pods that are due are then evicted.')
+    .argument('<hold>', 'hold ID from holds, or "guard"')
+    .argument('[cluster]', 'cluster name, with "guard"')
     .addOption(whyOption());
   withExamples(
     command,
-    'taintward release h-3f9a --why "debugged"',
-    'taintward release guard prod --why "the zone is lost for certain"',
+    'taintward release h-3f9a --reason "debugged"',
+    'taintward release guard prod --reason "the zone is lost"',
   ).action((id: string, name: string | undefined) =>
-    withFleet<{ why: string }>(command, deps, async (fleet, options) => {
+    withFleet<{ reason: string }>(command, deps, async (fleet, options) => {
       if (id === 'guard') {
         if (name === undefined) throw new CliError('Say whose guard: taintward release guard CLUSTER.');
         const cluster = await clusterNamed(name, fleet);
         const pending = await pendingLook(fleet, cluster, deps.clock.now());
         const { trips } = (await fleet.rulebook.read(cluster)).guard;
-        await (await fleet.operator()).releaseGuard(cluster, options.why);
+        await (await fleet.operator()).releaseGuard(cluster, options.reason);
         const { says } = released(pending, ({ kind }) => kind === 'guard', { now: deps.clock.now() });
         const first = `What the guard of cluster ${cluster} held is let go, at the rate of drain.`;
         deps.print(linesText([first, ...says, ...zonesText(trips)]));
@@ -126,7 +133,7 @@ function addReleaseCommand(program: Command, deps: CliDeps): void {
       }
       const now = deps.clock.now();
       const pending = await pendingLook(fleet, cluster, now);
-      const { target } = await (await fleet.operator()).release(cluster, id, options.why);
+      const { target } = await (await fleet.operator()).release(cluster, id, options.reason);
       const { says } = released(pending, (by) => by.kind === 'hold' && by.id === id, { now });
       deps.print(
         linesText([`${targetText(target)} of cluster ${cluster} is held by ${id} no longer.`, ...says]),
@@ -138,8 +145,9 @@ function addReleaseCommand(program: Command, deps: CliDeps): void {
 function addHoldsCommand(program: Command, deps: CliDeps): void {
   const command = program
     .command('holds')
-    .description('shows what is stopped and held, by whom and why')
-    .argument('[cluster]', 'its name (default: all clusters)')
+    .summary('List stops and holds')
+    .description('List stops, holds, and tripped guards, with actor and reason.')
+    .argument('[cluster]', 'cluster name (default: all clusters)')
     .addOption(outputOption());
   withExamples(command, 'taintward holds', 'taintward holds prod -o yaml').action(
     (name: string | undefined) =>

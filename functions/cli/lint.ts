@@ -30,27 +30,27 @@ interface LintOptions {
 export function addLintCommand(program: Command, deps: CliDeps): void {
   const command = program
     .command('lint')
+    .summary('Find ineffective tolerations')
     .description(
-      'looks for tolerations that cannot do what they seem to, in a cluster or in manifests (docs/how-to/lint-tolerations.md); exits 2 if there ' +
-        'are errors or warnings, notes do not count',
+      'Find ineffective tolerations, in a cluster or in manifests (docs/how-to/lint-tolerations.md). Exits with 2 on errors or warnings; notes do not count.',
     )
-    .argument('[cluster]', 'its name (default: the only one)')
+    .argument('[cluster]', 'cluster name (default: the only one)')
     .addOption(
       new Option(
         '-f, --file <path>',
-        'in place of a cluster: manifests in a file, below a directory, or - for standard input; may be given again',
+        'manifest file, directory, or - for standard input, instead of a cluster; repeatable',
       )
         .argParser((path: string, paths: readonly string[]) => [...paths, path])
         .default([], 'none'),
     )
-    .option('-n, --namespace <name>', 'only this namespace of the cluster')
+    .option('-n, --namespace <name>', 'namespace (default: all namespaces)')
     .option(
       '--comparison-operators',
-      'take it that the feature gate TaintTolerationComparisonOperators is on, so that Lt and Gt match',
+      'support the toleration operators Lt and Gt (feature gate TaintTolerationComparisonOperators)',
       false,
     )
     .addOption(
-      new Option('-o, --output <format>', 'how to show it')
+      new Option('-o, --output <format>', 'output format')
         .choices(['table', 'wide', 'json', 'yaml', 'sarif'])
         .default('table'),
     );

@@ -11,7 +11,7 @@ export type OutputFormat = (typeof FORMATS)[number];
 
 /** For commands that show something: to people (`wide`: with all columns), or to programs. */
 export const outputOption = (): Option =>
-  new Option('-o, --output <format>', 'how to show it').choices(FORMATS).default('table');
+  new Option('-o, --output <format>', 'output format').choices(FORMATS).default('table');
 
 /** What is shown, either way: both are asked for only if they are. */
 export interface Shown {

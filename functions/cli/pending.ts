@@ -38,17 +38,18 @@ interface PendingOptions {
 export function addPendingCommand(program: Command, deps: CliDeps): void {
   const command = program
     .command('pending')
+    .summary('List pending evictions')
     .description(
-      'shows which pods are to be evicted, when, and what holds them; ends with 69 when that may be old',
+      'List pending evictions with their deadlines, and the reasons of held ones. Exits with 69 if the list may be outdated.',
     )
-    .argument('[cluster]', 'its name (default: all clusters)')
-    .option('--held', 'only those that are due and held', false)
+    .argument('[cluster]', 'cluster name (default: all clusters)')
+    .option('--held', 'only due evictions that are held', false)
     .addOption(
-      new Option('--stuck', 'in place of them: those that were evicted and do not leave, and what helps')
+      new Option('--stuck', 'instead, evicted pods that are stuck terminating, with advice')
         .conflicts('held')
         .default(false),
     )
-    .option('-w, --watch', 'again and again, until Control-C', false)
+    .option('-w, --watch', 'refresh until Ctrl-C', false)
     .addOption(outputOption());
   withExamples(
     command,

@@ -32,32 +32,36 @@ interface ApplyOptions {
   readonly file: string;
   readonly all: boolean;
   readonly yes: boolean;
-  readonly why?: string;
+  readonly reason?: string;
 }
 
 /** `taintward policy`: what is evicted in a cluster, and how. */
 export function addPolicyCommand(program: Command, deps: CliDeps): void {
   const policy = program
     .command('policy')
-    .description('what is evicted in a cluster, and how (docs/reference/policy.md)');
+    .summary('Manage policies')
+    .description(
+      'Manage policies, which define the pods that are evicted in a cluster, and how (docs/reference/policy.md).',
+    );
   for (const addCommand of [addApply, addGet, addDiff, addValidate, addSchema]) addCommand(policy, deps);
 }
 
-const FILE = ['-f, --file <file>', 'the policy document'] as const;
+const FILE = ['-f, --file <file>', 'policy document'] as const;
 
 function addApply(policy: Command, deps: CliDeps): void {
   const command = policy
     .command('apply')
-    .description('has a policy hold in clusters, within 5 s')
-    .argument('[clusters...]', 'their names')
+    .summary('Apply a policy to clusters')
+    .description('Apply a policy to clusters. It takes effect within 5 s.')
+    .argument('[clusters...]', 'cluster names')
     .requiredOption(...FILE)
-    .option('--all', 'in all clusters', false)
-    .option('--yes', 'do not ask before pods are evicted that were only observed', false)
-    .option('--why <text>', 'the reason, for the audit');
+    .option('--all', 'all clusters', false)
+    .option('--yes', 'skip the confirmation when observed pods will be evicted', false)
+    .option('--reason <text>', 'reason, recorded in the audit log');
   withExamples(
     command,
     'taintward policy apply prod -f policy.yaml',
-    'taintward policy apply --all -f policy.yaml --yes --why "reviewed in the change of Tuesday"',
+    'taintward policy apply --all -f policy.yaml --yes --reason "reviewed"',
   ).action((names: readonly string[]) =>
     withFleet<ApplyOptions>(command, deps, async (fleet, options) => {
       const text = applicableText(options.file, deps);
@@ -67,7 +71,7 @@ function addApply(policy: Command, deps: CliDeps): void {
       }
       const operator = await fleet.operator();
       for (const cluster of clusters) {
-        const outcome = await operator.applyPolicy(cluster, text, options.why);
+        const outcome = await operator.applyPolicy(cluster, text, options.reason);
         const what =
           outcome === 'applied'
             ? 'has this policy now; it takes effect within 5 s'
@@ -124,8 +128,9 @@ async function mayApply(
 function addGet(policy: Command, deps: CliDeps): void {
   const command = policy
     .command('get')
-    .description('prints the policy of a cluster as it was applied')
-    .argument('<cluster>', 'its name');
+    .summary('Print the policy of a cluster')
+    .description('Print the policy of a cluster.')
+    .argument('<cluster>', 'cluster name');
   withExamples(command, 'taintward policy get prod > policy.yaml').action((name: string) =>
     withFleet(command, deps, async (fleet) => {
       const cluster = await clusterNamed(name, fleet);
@@ -141,8 +146,9 @@ function addGet(policy: Command, deps: CliDeps): void {
 function addDiff(policy: Command, deps: CliDeps): void {
   const command = policy
     .command('diff')
-    .description('shows which settings of a cluster a policy would change')
-    .argument('<cluster>', 'its name')
+    .summary('Show the changes that a policy would make')
+    .description('Show the changes that a policy would make.')
+    .argument('<cluster>', 'cluster name')
     .requiredOption(...FILE)
     .addOption(outputOption());
   withExamples(command, 'taintward policy diff prod -f policy.yaml').action((name: string) =>
@@ -186,7 +192,8 @@ function settingsOf(value: unknown, path = ''): ReadonlyMap<string, string> {
 function addValidate(policy: Command, deps: CliDeps): void {
   const command = policy
     .command('validate')
-    .description('says whether a policy document can be applied')
+    .summary('Validate a policy document')
+    .description('Validate a policy document.')
     .requiredOption(...FILE);
   withExamples(command, 'taintward policy validate -f policy.yaml').action(() => {
     const { file } = command.optsWithGlobals<{ file: string }>();
@@ -198,7 +205,8 @@ function addValidate(policy: Command, deps: CliDeps): void {
 function addSchema(policy: Command, deps: CliDeps): void {
   const command = policy
     .command('schema')
-    .description('prints the JSON Schema of policy documents, for editors');
+    .summary('Print the JSON Schema of policy documents')
+    .description('Print the JSON Schema of policy documents.');
   withExamples(command, 'taintward policy schema > taintward-policy.schema.json').action(() =>
     deps.print(jsonText(policyJsonSchema())),
   );

@@ -38,53 +38,59 @@ export function createProgram(deps: CliDeps): Command {
     })
     .version(VERSION)
     .configureHelp({ showGlobalOptions: true })
-    .showHelpAfterError('Behind the command, --help shows how it is used, with examples.')
+    .showHelpAfterError('For usage and examples, add --help to the command.')
+    .summary('Operate Taintward')
     .description(
-      'Operates Taintward. AWS account and region are those of the AWS SDK: AWS_PROFILE, AWS_REGION.',
+      'Operate Taintward. The AWS SDK selects the AWS account and region: AWS_PROFILE, AWS_REGION.',
     )
     .addOption(
       new Option(
-        '--state <dir>',
-        'the state directory of an npm start (default: that of one which runs in this directory)',
+        '--state-dir <dir>',
+        'state directory of npm start (default: that of the service running in this directory)',
       )
-        .env('TAINTWARD_STATE')
+        .env('TAINTWARD_STATE_DIR')
         .argParser(notEmpty('a directory')),
     )
+    .addOption(new Option('--state <dir>').argParser(notEmpty('a directory')).hideHelp())
     .addOption(
-      new Option('--table <name>', `the table that the stack made (default: ${DEFAULT_TABLE})`)
+      new Option('--table <name>', `DynamoDB table of the stack (default: ${DEFAULT_TABLE})`)
         .env('TAINTWARD_TABLE')
         .argParser(notEmpty('a table')),
     )
     .addOption(
       new Option(
-        '--in-cluster-of <context>',
-        'the cluster of this context of the kubeconfig, where all is kept in it',
+        '--in-cluster-context <context>',
+        'kubeconfig context of a cluster that runs Taintward in the cluster',
       ).argParser(notEmpty('a context')),
     )
     .addOption(
       new Option(
         '--in-cluster-namespace <name>',
-        `with --in-cluster-of: where in it (default: ${DEFAULT_NAMESPACE})`,
+        `namespace of Taintward, with --in-cluster-context (default: ${DEFAULT_NAMESPACE})`,
       ).argParser(notEmpty('a namespace')),
     )
     .addHelpText('after', EXIT_CODES_TEXT)
     .hook('preAction', oneFleet);
-  addExplainCommand(program, deps);
-  addWhatIfCommand(program, deps);
-  addPendingCommand(program, deps);
-  addHistoryCommand(program, deps);
+  program.commandsGroup('Inspect:');
   addStatusCommand(program, deps);
+  addPendingCommand(program, deps);
+  addExplainCommand(program, deps);
+  addHistoryCommand(program, deps);
+  addWhatIfCommand(program, deps);
+  addLintCommand(program, deps);
+  addDoctorCommand(program, deps);
+  program.commandsGroup('Control:');
   addStopCommands(program, deps);
   addHoldCommands(program, deps);
   addRetryCommand(program, deps);
-  addPolicyCommand(program, deps);
-  addAuditCommand(program, deps);
-  addTakeoverCommand(program, deps);
+  program.commandsGroup('Configure:');
   addClustersCommand(program, deps);
+  addPolicyCommand(program, deps);
+  addTakeoverCommand(program, deps);
+  addAuditCommand(program, deps);
+  program.commandsGroup('Maintain:');
   addDeadLettersCommand(program, deps);
   addRestoreCommand(program, deps);
-  addDoctorCommand(program, deps);
-  addLintCommand(program, deps);
   addConsoleCommand(program, deps);
   addCompletion(program, deps);
   return program;
@@ -92,18 +98,23 @@ export function createProgram(deps: CliDeps): Command {
 
 const notEmpty = (what: string) => (text: string) => {
   if (text !== '') return text;
-  throw new InvalidArgumentError(`name ${what}, or leave it out.`);
+  throw new InvalidArgumentError(`Specify ${what}, or omit the option.`);
 };
 
-/** What is said on the command line goes before what stands in the environment. */
+/** Options of the command line precede the environment; `--state` is an alias of `--state-dir`. */
 function oneFleet(program: Command): void {
+  if (program.getOptionValueSource('state') === undefined) {
+    const source = program.getOptionValueSource('stateDir');
+    if (source !== undefined)
+      program.setOptionValueWithSource('state', program.getOptionValue('stateDir'), source);
+  }
   const [state, table] = ['state', 'table'].map((name) => program.getOptionValueSource(name));
-  if (program.getOptionValueSource('inClusterOf') === 'cli' && (state === 'cli' || table === 'cli')) {
-    throw new CliError('--in-cluster-of cannot stand beside --state or --table: say which of them is meant.');
+  if (program.getOptionValueSource('inClusterContext') === 'cli' && (state === 'cli' || table === 'cli')) {
+    throw new CliError('--in-cluster-context, --state-dir, and --table are mutually exclusive. Specify one.');
   }
   if (state === undefined || table === undefined) return;
   if (state === 'cli' && table === 'cli') {
-    throw new CliError('--state cannot stand beside --table: say which of the two is meant.');
+    throw new CliError('--state-dir and --table are mutually exclusive. Specify one.');
   }
   program.setOptionValue(table === 'cli' ? 'state' : 'table', undefined);
 }

@@ -12,36 +12,36 @@ export function referenceOf(program: Command): string {
 
 <!-- Made from the program by npm run docs: change functions/cli, and run that. -->
 
-\`npx taintward\` in a clone, or \`kubectl taintward\` ([how](#as-a-plugin-of-kubectl)). ${program.description()}
+Look up every command, with its options and examples. Run \`npx taintward\` in a clone, or \`kubectl taintward\` ([plugin](#kubectl-plugin)). The AWS SDK selects
+the AWS account and region: \`AWS_PROFILE\`, \`AWS_REGION\`.
 
-Commands work on the \`npm start\` that runs in the same directory, else on a deployment's table, unless one of them is named:
+Commands use the \`npm start\` that runs in the same directory, else a deployment's table. These options select another one:
 
 ${optionsTable(program, help)}
 
-They show what they show with \`-o table\`, \`-o wide\` (all columns), \`-o json\` or \`-o yaml\`; moments are ISO 8601 texts in UTC. Colours
-and progress are for terminals; \`NO_COLOR\` and \`FORCE_COLOR\` say otherwise. On a terminal that is too narrow for a table its cells go on
-in further lines; with \`-o wide\`, and in a pipe, each row is one line.
+Output formats are \`-o table\`, \`-o wide\` (all columns), \`-o json\`, and \`-o yaml\`; times are ISO 8601 in UTC. Colors and progress appear on terminals
+only, unless \`NO_COLOR\` or \`FORCE_COLOR\` is set. On a narrow terminal, table cells wrap. With \`-o wide\`, and in a pipe, each row is one line.
 
-| exit code | means |
+| exit code | meaning |
 |---|---|
-| ${EXIT.fine} | done, or shown |
-| ${EXIT.failed} | it could not be done; standard error says why, in a sentence |
-| ${EXIT.needsYou} | shown, and something breaks or needs you: \`doctor\`, \`lint\`, \`status\`, \`what-if\` |
-| ${EXIT.cannotKnow} | shown as far as it is known, and something cannot be known now: \`pending\`, \`status\` |
-| ${EXIT.usage} | the command line cannot be read |
+| ${EXIT.fine} | success |
+| ${EXIT.failed} | failure; standard error holds the cause in one sentence |
+| ${EXIT.needsYou} | an action is required, or something breaks: \`doctor\`, \`lint\`, \`status\`, \`what-if\` |
+| ${EXIT.cannotKnow} | the state is unknown or may be outdated: \`pending\`, \`status\` |
+| ${EXIT.usage} | invalid usage |
 
-Completion: \`source <(taintward complete bash)\`, likewise \`zsh\`; for fish \`taintward complete fish | source\`. It knows the names of clusters.
+Completion: \`source <(taintward completion bash)\`, likewise \`zsh\`; for fish \`taintward completion fish | source\`. Cluster names are completed too.
 
 ## Commands
 
-${commands.map((command) => `- [\`${nameOf(command)}\`](#${anchorOf(command)}): ${command.description()}`).join('\n')}
+${commands.map((command) => `- [\`${nameOf(command)}\`](#${anchorOf(command)}): ${command.summary()}`).join('\n')}
 
 ${commands.map((command) => sectionOf(command, help)).join('\n')}
-## As a plugin of kubectl
+## kubectl plugin
 
-With \`bin\` of a clone on the PATH, \`kubectl taintward\` is this program: kubectl finds \`bin/kubectl-taintward\` there, and for
-completions \`bin/kubectl_complete-taintward\`. \`npm run pack:kubectl -- DIRECTORY URL\` makes of it one program in an archive, and the
-manifest by which [krew](https://krew.sigs.k8s.io) installs that from the URL; [releases](../how-to/verify-release.md) have both, and an npm package.
+To run this program as \`kubectl taintward\`, add \`bin\` of a clone to the PATH: kubectl finds \`bin/kubectl-taintward\`, and for completions
+\`bin/kubectl_complete-taintward\`. \`npm run pack:kubectl -- DIRECTORY URL\` packs it into an archive, and writes the manifest by which
+[krew](https://krew.sigs.k8s.io) installs the archive from the URL. [Releases](../how-to/verify-release.md) contain both, and an npm package.
 `;
 }
 
@@ -63,7 +63,7 @@ function sectionOf(command: Command, help: Help): string {
     (each) => `| \`${help.argumentTerm(each)}\` | ${cell(help.argumentDescription(each))} |\n`,
   );
   const parts = [
-    `### ${nameOf(command)}\n\n${sentence(command.description())}\n`,
+    `### ${nameOf(command)}\n\n${command.description()}\n`,
     `\`\`\`\n${help.commandUsage(command).replace('[options] ', '')}\n\`\`\`\n`,
     ...(args.length === 0 ? [] : [`| argument | |\n|---|---|\n${lines.join('')}`]),
     ...(optionsOf(command, help).length === 0 ? [] : [`${optionsTable(command, help)}\n`]),
@@ -96,8 +96,6 @@ function examplesOf(command: Command): string {
   const lines = examples.split('\n').map((line) => line.trim());
   return examples === '' ? '' : `\`\`\`sh\n${lines.join('\n').trim()}\n\`\`\`\n`;
 }
-
-const sentence = (text: string): string => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`;
 
 /** A bar ends a cell, and what stands in pointed brackets is taken for HTML. */
 const cell = (text: string): string => text.replaceAll('|', '\\|').replaceAll('<', '&lt;');

@@ -7,11 +7,12 @@ import { withFleet } from './with-fleet.ts';
 export function addRestoreCommand(program: Command, deps: CliDeps): void {
   const command = program
     .command('restore')
+    .summary('Restore state from a backup table')
     .description(
-      'copies what a table holds that was restored from a backup, but leases, into the one in use; stop the relays meanwhile',
+      'Copy all items but leases from a restored backup table into the table in use. Stop the relays first.',
     )
-    .requiredOption('--from <table>', 'the table that was restored')
-    .option('--yes', 'do not ask', false);
+    .requiredOption('--from <table>', 'table that was restored from a backup')
+    .option('--yes', 'skip the confirmation', false);
   withExamples(command, 'taintward restore --from taintward-restored').action(() =>
     withFleet<{ from: string; yes: boolean }>(command, deps, async (fleet, { from, yes }) => {
       if (!fleet.restoreFrom) {

@@ -12,38 +12,42 @@ import { withFleet } from './with-fleet.ts';
 export function addRetryCommand(program: Command, deps: CliDeps): void {
   const command = program
     .command('retry')
-    .description('has evictions tried again that were given up')
-    .argument('[cluster]', 'its name (default: all clusters)')
+    .summary('Retry failed evictions')
+    .description('Retry failed evictions.')
+    .argument('[cluster]', 'cluster name (default: all clusters)')
     .addOption(whyOption().makeOptionMandatory(false));
-  withExamples(command, 'taintward retry prod', "taintward retry prod --why 'the webhook is mended'").action(
-    (name: string | undefined) =>
-      withFleet<{ readonly why?: string }>(command, deps, async (fleet, { why }) => {
-        const operator = await fleet.operator();
-        const clusters = await clusterOrAll(name, fleet);
-        const queue = await fleet.dueQueue();
-        for (const cluster of clusters) {
-          const pending = await pendingLook(fleet, cluster, deps.clock.now());
-          const givenUp = pending.filter(({ record }) => record.gaveUpAt !== undefined);
-          const nodes = Map.groupBy(givenUp, nodeKey);
-          const messages = [...nodes.values()].flatMap((pods) => {
-            const [first] = pods;
-            return first
-              ? [
-                  {
-                    body: encodeRetry({ ...first, pods: pods.map(({ record }) => record.uid) }),
-                    groupId: dueGroupId(cluster),
-                  },
-                ]
-              : [];
-          });
-          const [failure] = await queue.send(messages);
-          if (failure) throw new CliError(`The queue does not take it (${failure.reason}): try again.`);
-          if (givenUp.length > 0) await operator.noteRetry(cluster, givenUp.length, why);
-          const held = retried(givenUp).says.slice(1);
-          deps.print(
-            linesText([`Of cluster ${cluster}, evictions that are tried again: ${givenUp.length}.`, ...held]),
-          );
-        }
-      }),
+  withExamples(
+    command,
+    'taintward retry prod',
+    "taintward retry prod --reason 'the webhook is fixed'",
+  ).action((name: string | undefined) =>
+    withFleet<{ readonly reason?: string }>(command, deps, async (fleet, { reason: why }) => {
+      const operator = await fleet.operator();
+      const clusters = await clusterOrAll(name, fleet);
+      const queue = await fleet.dueQueue();
+      for (const cluster of clusters) {
+        const pending = await pendingLook(fleet, cluster, deps.clock.now());
+        const givenUp = pending.filter(({ record }) => record.gaveUpAt !== undefined);
+        const nodes = Map.groupBy(givenUp, nodeKey);
+        const messages = [...nodes.values()].flatMap((pods) => {
+          const [first] = pods;
+          return first
+            ? [
+                {
+                  body: encodeRetry({ ...first, pods: pods.map(({ record }) => record.uid) }),
+                  groupId: dueGroupId(cluster),
+                },
+              ]
+            : [];
+        });
+        const [failure] = await queue.send(messages);
+        if (failure) throw new CliError(`The queue does not take it (${failure.reason}): try again.`);
+        if (givenUp.length > 0) await operator.noteRetry(cluster, givenUp.length, why);
+        const held = retried(givenUp).says.slice(1);
+        deps.print(
+          linesText([`Of cluster ${cluster}, evictions that are tried again: ${givenUp.length}.`, ...held]),
+        );
+      }
+    }),
   );
 }

@@ -35,10 +35,11 @@ const SILENT_MS = 3 * LEASE_TTL_MS;
 export function addStatusCommand(program: Command, deps: CliDeps): void {
   const command = program
     .command('status')
+    .summary('Show clusters, relays, and required actions')
     .description(
-      'shows how clusters do and what needs you; ends with 2 when something does, with 69 when that cannot be known',
+      'Show clusters, relays, and required actions. Exits with 2 if an action is required, and with 69 if the state is unknown.',
     )
-    .argument('[cluster]', 'its name (default: all clusters)')
+    .argument('[cluster]', 'cluster name (default: all clusters)')
     .addOption(outputOption());
   withExamples(
     addLiveOptions(command),

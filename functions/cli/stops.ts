@@ -13,12 +13,12 @@ import { withFleet } from './with-fleet.ts';
 
 interface StopOptions {
   readonly all: boolean;
-  readonly why: string;
+  readonly reason: string;
   readonly for?: number;
 }
 
 const allOption = (): Option =>
-  new Option('--all', 'all of them, also those that are added later').default(false);
+  new Option('--all', 'all clusters, including clusters registered later').default(false);
 
 /** `taintward stop`, `pause`, `resume`: nothing is evicted in a cluster, or in any, until it is resumed. */
 export function addStopCommands(program: Command, deps: CliDeps): void {
@@ -30,17 +30,18 @@ export function addStopCommands(program: Command, deps: CliDeps): void {
 function addStopCommand(program: Command, deps: CliDeps): void {
   const command = program
     .command('stop')
-    .description('stops all evictions in clusters, within a second')
-    .argument('[clusters...]', 'their names')
+    .summary('Stop evictions')
+    .description('Stop all evictions in clusters, within a second.')
+    .argument('[clusters...]', 'cluster names')
     .addOption(allOption())
     .addOption(whyOption())
     .addOption(forOption());
   withExamples(
     command,
-    'taintward stop prod --why "the network is being mended" --for 2h',
-    'taintward stop --all --why "an incident"',
+    'taintward stop prod --reason "network maintenance" --for 2h',
+    'taintward stop --all --reason "an incident"',
   ).action((names: readonly string[]) =>
-    withFleet<StopOptions>(command, deps, async (fleet, { all, why, for: forMs }) => {
+    withFleet<StopOptions>(command, deps, async (fleet, { all, reason: why, for: forMs }) => {
       if (all && names.length === 0) {
         const { until } = await (await fleet.operator()).stopAll({ why, forMs });
         deps.print(
@@ -61,37 +62,38 @@ function addStopCommand(program: Command, deps: CliDeps): void {
 function addPauseCommand(program: Command, deps: CliDeps): void {
   const command = program
     .command('pause')
+    .summary('Pause enforcement in a cluster')
     .description(
-      'has the policy of a cluster that is enforced be paused, within a second, and then be as it was; for an emergency, stop',
+      'Pause enforcement in a cluster, within a second. Resume restores its policy. In an emergency, use stop instead.',
     )
-    .argument('<cluster>', 'its name')
+    .argument('<cluster>', 'cluster name')
     .addOption(whyOption())
     .addOption(forOption());
-  withExamples(command, 'taintward pause prod --why "an upgrade of its nodes" --for 4h').action(
-    (name: string) =>
-      withFleet<StopOptions>(command, deps, async (fleet, { why, for: forMs }) => {
-        const cluster = await clusterNamed(name, fleet);
-        const { until } = await (await fleet.operator()).pause(cluster, { why, forMs });
-        deps.print(
-          `Cluster ${cluster} is paused${untilText(until)}: what falls due waits; taintward resume ${cluster} goes on.\n`,
-        );
-      }),
+  withExamples(command, 'taintward pause prod --reason "node upgrade" --for 4h').action((name: string) =>
+    withFleet<StopOptions>(command, deps, async (fleet, { reason: why, for: forMs }) => {
+      const cluster = await clusterNamed(name, fleet);
+      const { until } = await (await fleet.operator()).pause(cluster, { why, forMs });
+      deps.print(
+        `Cluster ${cluster} is paused${untilText(until)}: what falls due waits; taintward resume ${cluster} goes on.\n`,
+      );
+    }),
   );
 }
 
 function addResumeCommand(program: Command, deps: CliDeps): void {
   const command = program
     .command('resume')
-    .description('takes a stop or a pause back: of clusters by name, or with --all the stop of all together')
-    .argument('[clusters...]', 'their names')
+    .summary('Resume evictions')
+    .description('End a stop or a pause of clusters, or with --all the stop of all clusters.')
+    .argument('[clusters...]', 'cluster names')
     .addOption(allOption())
     .addOption(whyOption());
   withExamples(
     command,
-    'taintward resume prod --why "mended"',
-    'taintward resume --all --why "the incident is over"',
+    'taintward resume prod --reason "fixed"',
+    'taintward resume --all --reason "the incident is over"',
   ).action((names: readonly string[]) =>
-    withFleet<StopOptions>(command, deps, async (fleet, { all, why }) => {
+    withFleet<StopOptions>(command, deps, async (fleet, { all, reason: why }) => {
       if (all && names.length === 0) {
         await (await fleet.operator()).resumeAll(why);
         deps.print('The stop of all clusters is taken back; those that were stopped by name stay so.\n');

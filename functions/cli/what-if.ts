@@ -36,24 +36,24 @@ interface WhatIfOptions {
 export function addWhatIfCommand(program: Command, deps: CliDeps): void {
   const command = program
     .command('what-if')
+    .summary('Preview the effect of a taint')
     .description(
-      'shows what would happen if nodes had a taint: which pods go, and what that breaks; changes nothing, and exits 2 if ' +
-        'anything breaks',
+      'Preview the effect of a taint on nodes: the evicted pods, and the workloads that this breaks. Changes nothing. Exits with 2 if a workload breaks.',
     )
-    .argument('[cluster]', 'its name (default: the only one)')
+    .argument('[cluster]', 'cluster name (default: the only one)')
     .addOption(
-      new Option('--taint <taint>', 'as kubectl taint has it, like maintenance=now:NoExecute')
+      new Option('--taint <taint>', 'taint in kubectl syntax, for example maintenance=now:NoExecute')
         .argParser(readTaint)
         .makeOptionMandatory(),
     )
     .addOption(
-      new Option('--nodes <selector>', 'their names (node-1,node-2) or labels (zone=a,!gpu)')
+      new Option('--nodes <selector>', 'node names (node-1,node-2) or a label selector (zone=a,!gpu)')
         .argParser(readNodes)
         .makeOptionMandatory(),
     )
     .option(
       '--comparison-operators',
-      'let tolerations with the operators Lt and Gt match, as where the service is told so',
+      'support the toleration operators Lt and Gt, if the service does',
       false,
     )
     .addOption(outputOption());

@@ -28,9 +28,12 @@ export const addLiveOptions = (command: Command): Command =>
   command
     .option(
       '--context <name>',
-      'ask the cluster by this context of a kubeconfig; alone: only that cluster, of which nothing else is known',
+      'kubeconfig context by which the cluster is read; without other options, nothing but the cluster is read',
     )
-    .option('--kubeconfig <file>', 'with --context: the file (default: $KUBECONFIG, then ~/.kube/config)');
+    .option(
+      '--kubeconfig <file>',
+      'kubeconfig file, with --context (default: $KUBECONFIG, then ~/.kube/config)',
+    );
 
 async function closing<T extends Clusters>(fleet: T, act: (fleet: T) => Promise<void>): Promise<void> {
   try {

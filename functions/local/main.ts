@@ -105,7 +105,7 @@ async function run(options: StartOptions): Promise<void> {
   else if (console) {
     const link = isToTerminal
       ? console.link()
-      : `npx taintward --state ${options.stateDir} console gives a link`;
+      : `npx taintward --state-dir ${options.stateDir} console gives a link`;
     say(`Console, for one browser: ${link}`);
   }
 

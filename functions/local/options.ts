@@ -30,78 +30,71 @@ const HIGHEST_PORT = 65_535;
 export function parseOptions(argv: readonly string[]): StartOptions {
   const command = new Command('npm start --')
     .description(
-      'Runs the whole service in this process: evicts the pods of the named clusters that do not tolerate their ' +
-        "node's NoExecute taints, or tells what it would evict. With no cluster named, brings up a simulated one to try it on.",
+      "Run the whole service in this process. It evicts pods that don't tolerate their node's NoExecute taints, or, in " +
+        'observe mode, shows which pods it would evict. Without a cluster, it starts a simulated one.',
     )
     .version(VERSION)
-    .showHelpAfterError('npm start -- --help lists the options; clusters are named by --context.')
+    .showHelpAfterError('To list all options, run npm start -- --help.')
     .addOption(
-      new Option('--context <name>', 'a context of the kubeconfig to manage; repeat it for more clusters')
+      new Option('--context <name>', 'kubeconfig context of a cluster to manage; repeatable')
         .argParser((name: string, names: readonly string[]) => [...names, name])
         .default([], 'none: a simulated cluster'),
     )
-    .option('--kubeconfig <file>', 'where the contexts are (default: $KUBECONFIG, then ~/.kube/config)')
+    .option('--kubeconfig <file>', 'kubeconfig file (default: $KUBECONFIG, then ~/.kube/config)')
     .option(
       '--in-cluster',
-      'keep all in the cluster this process runs in, and manage that: as one of several replicas, of which one leads; ' +
-        'with a --context, that cluster from outside',
+      'manage the cluster in which this process runs, with the state in that cluster and leader election among ' +
+        'replicas; with --context, manage that cluster from outside',
       false,
     )
     .addOption(
       new Option(
         '--namespace <name>',
-        "with --in-cluster, where it is kept (default: the pod's own; from outside: taintward)",
+        "namespace of the state, with --in-cluster (default: the pod's own; from outside: taintward)",
       ).argParser(notEmpty('a namespace')),
     )
-    .option(
-      '--enforce',
-      'evict pods in clusters that have no policy yet; without, those are only observed',
-      false,
-    )
+    .option('--enforce', 'evict pods in clusters without a policy (default: observe mode)', false)
     .addOption(
       new Option(
         '--policy <file>',
-        'a policy document for all these clusters (docs/reference/policy.md); it is applied anew when it changes',
+        'policy document for all these clusters (docs/reference/policy.md); applied again when it changes',
       ).argParser(notEmpty('a file')),
     )
     .addOption(
-      new Option('--state <dir>', 'where timed evictions and dead letters are kept')
+      new Option('--state-dir <dir>', 'directory of the state: pending evictions, history, and policies')
         .argParser(notEmpty('a directory'))
         .default('.taintward'),
     )
+    .addOption(new Option('--state <dir>').argParser(notEmpty('a directory')).hideHelp())
     .addOption(
-      new Option('--history-days <number>', 'for so long history and audit are kept')
+      new Option('--history-days <number>', 'days for which history and audit are kept')
         .argParser(parseHistoryDays)
         .default(HISTORY_DAYS),
     )
     .addOption(
-      new Option('--host <address>', 'where /healthz, /readyz and /metrics are served')
+      new Option('--host <address>', 'address of /healthz, /readyz, and /metrics')
         .argParser(notEmpty('an address of this machine'))
         .default('127.0.0.1'),
     )
     .addOption(
-      new Option('--port <number>', 'their port').argParser(parsePort).default(DEFAULT_PORT, 'any free one'),
+      new Option('--port <number>', 'port of /healthz, /readyz, and /metrics')
+        .argParser(parsePort)
+        .default(DEFAULT_PORT, 'any free one'),
     )
     .addOption(
-      new Option(
-        '--console-port <number>',
-        'where this machine alone is served the console, which shows what happens and lets it be stopped',
-      )
+      new Option('--console-port <number>', 'port of the web console, which is served to this machine only')
         .argParser(parsePort)
         .default(DEFAULT_PORT, 'any free one; none with --in-cluster'),
     )
-    .option('--no-console', 'serve no console')
+    .option('--no-console', 'do not serve the console')
     .option(
       '--comparison-operators',
-      'let tolerations with the operators Lt and Gt match; only for clusters whose API server has the gate ' +
-        'TaintTolerationComparisonOperators on',
+      'support the toleration operators Lt and Gt; only for clusters with the feature gate ' +
+        'TaintTolerationComparisonOperators',
       false,
     )
     .addOption(
-      new Option(
-        '--log <format>',
-        'text for people, or json: a line of JSON for each event, and nothing else on standard output',
-      )
+      new Option('--log <format>', 'log format: text for people, or json with one line per event')
         .choices(LOG_FORMATS)
         .default('text'),
     )
@@ -112,7 +105,8 @@ export function parseOptions(argv: readonly string[]): StartOptions {
     kubeconfig?: string;
     inCluster: boolean;
     namespace?: string;
-    state: string;
+    stateDir: string;
+    state?: string;
     host: string;
     port: number;
     comparisonOperators: boolean;
@@ -124,22 +118,26 @@ export function parseOptions(argv: readonly string[]): StartOptions {
     consolePort: number;
   }>();
   if (found.kubeconfig !== undefined && found.context.length === 0) {
-    command.error('error: --kubeconfig needs at least one --context NAME: say which cluster to manage');
+    command.error('error: --kubeconfig requires --context NAME, which selects the cluster to manage');
   }
   if (found.namespace !== undefined && !found.inCluster) {
-    command.error('error: --namespace needs --in-cluster: it says where in the cluster all is kept');
+    command.error(
+      'error: --namespace requires --in-cluster: it is the namespace of the state in the cluster',
+    );
   }
   if (found.inCluster && found.context.length > 1) {
-    command.error('error: --in-cluster manages one cluster: name one --context at most');
+    command.error('error: --in-cluster manages one cluster: specify at most one --context');
   }
-  if (found.inCluster && command.getOptionValueSource('state') === 'cli') {
-    command.error('error: --state cannot stand beside --in-cluster, which keeps all in the cluster');
+  if (found.inCluster && (found.state !== undefined || command.getOptionValueSource('stateDir') === 'cli')) {
+    command.error(
+      'error: --state-dir and --in-cluster are mutually exclusive: with --in-cluster, the state is in the cluster',
+    );
   }
   return {
     contexts: found.context,
     kubeconfig: found.kubeconfig,
     inCluster: found.inCluster ? { namespace: found.namespace } : undefined,
-    stateDir: found.state,
+    stateDir: found.state ?? found.stateDir,
     host: found.host,
     port: found.port,
     comparisonOperators: found.comparisonOperators,

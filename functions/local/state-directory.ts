@@ -60,7 +60,7 @@ export function takeStateDirectory(given: string): StateDirectory {
     lock.close();
     if (sqliteCode(error) !== SQLITE_BUSY) throw unusable(named, error);
     throw new StateDirectoryError(
-      `the state directory ${named} is in use by another taintward: stop that one, or choose another with --state DIR`,
+      `the state directory ${named} is in use by another taintward: stop that one, or choose another with --state-dir DIR`,
     );
   }
   return { path, file: (name) => join(path, name), release: () => lock.close() };
@@ -75,7 +75,7 @@ function unusable(path: string, error: unknown): StateDirectoryError {
           REMEDIES[code] ?? 'make it readable and writable',
         ]
       : [`cannot lock the state directory ${path} by its file "${LOCK_FILE}"`, sqliteFault(error)];
-  return new StateDirectoryError(`${what}: ${remedy}, or choose another with --state DIR`);
+  return new StateDirectoryError(`${what}: ${remedy}, or choose another with --state-dir DIR`);
 }
 
 /** As `mkdir -p`. That of Node never ends in a file system that takes no directories, such as /proc. */

@@ -5,7 +5,7 @@ export interface FleetChoice {
   /** The table of a deployment. Absent, as `state` is: whichever is at hand. */
   readonly table?: string;
   /** The context of a cluster that all is kept in; goes before both. */
-  readonly inClusterOf?: string;
+  readonly inClusterContext?: string;
   /** Of it, the namespace; absent: the one that it is deployed to by default. */
   readonly inClusterNamespace?: string;
 }

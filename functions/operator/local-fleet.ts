@@ -39,7 +39,7 @@ export function localFleet(
   const dir = findOwnDirectory(directory) ?? resolve(directory);
   const path = join(dir, STORE_FILE);
   if (!existsSync(path)) {
-    throw new FleetError(`There is no ${path}: name the directory that npm start was given as --state.`);
+    throw new FleetError(`There is no ${path}: name the directory that npm start was given as --state-dir.`);
   }
   const store = new SqliteStore({ path });
   const { database } = store;
@@ -103,4 +103,4 @@ function recoverRules(rulebook: SqliteRulebook, clock: Clock): void {
 }
 
 const notNamed = (directory: string, kubeconfig: string): string =>
-  `its kubeconfig ${kubeconfig} was only found by way of ${directory}; if you trust that, say --state ${directory}.`;
+  `its kubeconfig ${kubeconfig} was only found by way of ${directory}; if you trust that, say --state-dir ${directory}.`;

@@ -32,21 +32,21 @@ export interface OpenFleetDeps {
  * directory, else the table that a stack makes. Throws `FleetError` or `StoreError` when there is none.
  */
 export function openFleet(
-  { state, table, inClusterOf, inClusterNamespace = DEFAULT_NAMESPACE }: FleetChoice,
+  { state, table, inClusterContext, inClusterNamespace = DEFAULT_NAMESPACE }: FleetChoice,
   { clock, connect, hint, hintOnFailure }: OpenFleetDeps,
 ): Fleet {
-  if (inClusterOf !== undefined) {
-    return inClusterFleet({ kind: 'local-context', context: inClusterOf }, inClusterNamespace, clock);
+  if (inClusterContext !== undefined) {
+    return inClusterFleet({ kind: 'local-context', context: inClusterContext }, inClusterNamespace, clock);
   }
   if (state !== undefined) return localFleet(state, clock);
   if (table !== undefined) return deployedFleet(table, { clock, connect });
   if (!runsHere(hint)) {
     hintOnFailure?.(
-      `No npm start runs in this directory, so that was asked of table ${DEFAULT_TABLE}: name another with --table, or a state directory with --state.`,
+      `No npm start runs in this directory, so that was asked of table ${DEFAULT_TABLE}: name another with --table, or a state directory with --state-dir.`,
     );
     return deployedFleet(DEFAULT_TABLE, { clock, connect });
   }
-  hint(`Of the npm start that runs in this directory (--state ${DEFAULT_STATE}).`);
+  hint(`Of the npm start that runs in this directory (--state-dir ${DEFAULT_STATE}).`);
   return localFleet(DEFAULT_STATE, clock, { found: true });
 }
 
@@ -66,7 +66,7 @@ export async function openLive(choice: LiveChoice, deps: OpenFleetDeps): Promise
     ...(kubeconfig === undefined ? {} : { kubeconfig }),
   };
   const bare = contextFleet(access, deps.clock);
-  if (state === undefined && table === undefined && choice.inClusterOf === undefined) {
+  if (state === undefined && table === undefined && choice.inClusterContext === undefined) {
     if (!runsHere(deps.hint)) return bare;
     const local = localFleet(DEFAULT_STATE, deps.clock, { found: true });
     const [name] = await bare.clusters();
@@ -74,7 +74,7 @@ export async function openLive(choice: LiveChoice, deps: OpenFleetDeps): Promise
       local.close();
       return bare;
     }
-    deps.hint(`Of the npm start that runs in this directory (--state ${DEFAULT_STATE}).`);
+    deps.hint(`Of the npm start that runs in this directory (--state-dir ${DEFAULT_STATE}).`);
     return askedBy(access, local, deps.clock);
   }
   return askedBy(access, openFleet(choice, deps), deps.clock);

@@ -58,7 +58,7 @@ function podFindings({ pods, alarms }: TakeoverState, wanted: Wanted | undefined
   const { by, spec, namespaces, taken, open } = pods;
   const longer = durationText(spec.fallbackSeconds * 1000);
   const found = alarms.pods.map((alarm) =>
-    bad('takeover', `At its pods: ${alarm}`, 'taintward takeover apply --at pod, or release --at pod.'),
+    bad('takeover', `At its pods: ${alarm}`, 'taintward takeover apply --level pod, or release --level pod.'),
   );
   if (namespaces.length === 0) {
     found.push(
@@ -83,7 +83,7 @@ function podFindings({ pods, alarms }: TakeoverState, wanted: Wanted | undefined
       warn(
         'takeover',
         `At its pods: the policy is ${wanted.mode}, and the built-in controller waits for ${longer} longer: for so long nobody evicts ${countText(taken, 'pod')}.`,
-        'taintward policy apply one of the mode enforce, or taintward takeover release --at pod.',
+        'taintward policy apply one of the mode enforce, or taintward takeover release --level pod.',
       ),
     );
   }

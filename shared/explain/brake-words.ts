@@ -30,7 +30,7 @@ const BRAKES: { readonly [Kind in Brake['kind']]: BrakeWords<Extract<Brake, { ki
     label: 'paused',
     from: 'incident',
     name: () => 'policy, which is paused',
-    release: (_, cluster) => `taintward resume ${cluster} --why 'REASON'`,
+    release: (_, cluster) => `taintward resume ${cluster} --reason 'REASON'`,
     without: (rules) => withPolicy(rules, { mode: 'enforce' }),
   },
   stopped: {
@@ -38,14 +38,14 @@ const BRAKES: { readonly [Kind in Brake['kind']]: BrakeWords<Extract<Brake, { ki
     from: 'incident',
     name: ({ scope }) => `the stop of ${scope === 'fleet' ? 'all clusters' : 'the cluster'}`,
     release: ({ scope }, cluster) =>
-      `taintward resume ${scope === 'fleet' ? '--all' : cluster} --why 'REASON'`,
+      `taintward resume ${scope === 'fleet' ? '--all' : cluster} --reason 'REASON'`,
     without: (rules, by) => ({ ...rules, stops: rules.stops.filter(({ scope }) => scope !== by.scope) }),
   },
   hold: {
     label: 'on hold',
     from: 'incident',
     name: ({ id }) => `hold ${id}`,
-    release: ({ id }) => `taintward release ${id} --why 'REASON'`,
+    release: ({ id }) => `taintward release ${id} --reason 'REASON'`,
     without: (rules, by) => ({ ...rules, holds: rules.holds.filter(({ id }) => id !== by.id) }),
   },
   excluded: {
@@ -59,7 +59,7 @@ const BRAKES: { readonly [Kind in Brake['kind']]: BrakeWords<Extract<Brake, { ki
     label: 'held by the guard',
     from: 'incident',
     name: () => 'the guard',
-    release: (_, cluster) => `taintward release guard ${cluster} --why 'REASON'`,
+    release: (_, cluster) => `taintward release guard ${cluster} --reason 'REASON'`,
     without: (rules) => ({ ...rules, trips: [] }),
   },
   'node-alive': {

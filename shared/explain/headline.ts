@@ -168,7 +168,7 @@ function pastText(fate: PastFate, { cluster, decidedBy }: PodAnswer, moment: Mom
     case 'not-found':
       return decidedBy === 'taintward'
         ? `is not there in cluster ${cluster}, and history knows no pod of that name.`
-        : `is not there in cluster ${cluster}; what became of it only the service knows (--table, --state).`;
+        : `is not there in cluster ${cluster}; what became of it only the service knows (--table, --state-dir).`;
     default:
       return fate satisfies never;
   }

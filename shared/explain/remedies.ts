@@ -49,7 +49,7 @@ export function remediesFor(
       : [
           {
             kind: 'hold',
-            command: `taintward hold pod ${namespace}/${name} --cluster ${cluster} --why 'REASON'`,
+            command: `taintward hold pod ${namespace}/${name} --cluster ${cluster} --reason 'REASON'`,
           } as const,
         ]),
   ];

@@ -39,7 +39,7 @@ async function serve(name: string) {
     until(
       `status ends with ${code} and says ${form}`,
       async () => {
-        const said = await taintward('status', '--state', service.stateDir);
+        const said = await taintward('status', '--state-dir', service.stateDir);
         return said.code === code && form.test(said.out);
       },
       SHOWN_WITHIN_MS,

@@ -76,7 +76,7 @@ describe('an operator', () => {
     const inAlpha = await nodeWith('stopped', 3);
     const node = await beta.addNode('stopped');
     const inBeta = await Promise.all([0, 1].map((index) => beta.addPod(node, `stopped-${index}`)));
-    await fleet.order('stop', '--all', '--why', 'a trial');
+    await fleet.order('stop', '--all', '--reason', 'a trial');
     await Promise.all([alpha.taint(inAlpha.node, { key: 'x' }), beta.taint(node, { key: 'x' })]);
     const uids = new Map(
       [...simulated].map(([name, cluster]) => {
@@ -99,7 +99,7 @@ describe('an operator', () => {
     for (const [name, pods] of uids) assert.equal(left(name), pods.length, name);
     assert.match(await fleet.taintward('audit'), /a trial/);
 
-    await fleet.taintward('resume', '--all', '--why', 'it is over');
+    await fleet.taintward('resume', '--all', '--reason', 'it is over');
     await evicted([...inAlpha.pods, ...inBeta]);
     await until('all have gone from the simulated nodes', () =>
       [...uids.keys()].every((name) => left(name) === 0),
@@ -115,15 +115,17 @@ describe('an operator', () => {
     const idOf = (said: string) => /^Hold (\S+):/.exec(said)?.[1] ?? said;
     const pod = `${alpha.namespace}/${kept.name}`;
     const askedAt = Date.now();
-    const holdOnPod = idOf(await fleet.taintward('hold', 'pod', pod, '--cluster', 'alpha', '--why', 'look'));
-    await fleet.order('hold', 'node', ofNode.node, '--cluster', 'alpha', '--why', 'look', '--for', '12s');
+    const holdOnPod = idOf(
+      await fleet.taintward('hold', 'pod', pod, '--cluster', 'alpha', '--reason', 'look'),
+    );
+    await fleet.order('hold', 'node', ofNode.node, '--cluster', 'alpha', '--reason', 'look', '--for', '12s');
     await Promise.all([pods.node, ofNode.node].map((node) => alpha.taint(node, { key: 'x' })));
     await evicted([other]);
     await assertStays(kept, ...ofNode.pods);
     await until('an Event tells of the hold', () =>
       alpha.witness.reasonsOf(kept.name).includes('TaintwardHeld'),
     );
-    await fleet.taintward('release', holdOnPod, '--why', 'seen');
+    await fleet.taintward('release', holdOnPod, '--reason', 'seen');
     await evicted([kept]);
     const gone = await evicted(ofNode.pods);
     for (const at of gone) assert.ok(at >= askedAt + 12_000, `${at - askedAt}`);

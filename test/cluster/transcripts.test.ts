@@ -26,7 +26,7 @@ test('a session at a real API server', async (t) => {
   const { token } = await person(cluster, 'admin');
   const own = await stage().writeKubeconfig('own.kubeconfig', cluster.connection, token);
   const at = new Transcript({
-    always: ['--state', state],
+    always: ['--state-dir', state],
     names: [
       [cluster.run, 'run'],
       [/\(in \d+ [smh]\)/g, '(in <span>)'],
@@ -53,7 +53,7 @@ test('a session at a real API server', async (t) => {
   await at.say('what-if', '--taint', 'maintenance=now:NoExecute', '--nodes', node, ...live);
   await at.say('lint', '--namespace', cluster.namespace, ...live);
 
-  const about = ['--cluster', CONTEXT, '--why'];
+  const about = ['--cluster', CONTEXT, '--reason'];
   const holds = [
     await at.say('hold', 'node', node, ...about, 'it is being mended'),
     await at.say('hold', 'pod', pod, ...about, 'it is being debugged', '--for', '4h'),
@@ -62,13 +62,13 @@ test('a session at a real API server', async (t) => {
   await at.say('holds');
   for (const { out } of holds) {
     const [hold = assert.fail(`no hold is named by: ${out}`)] = /\bh[0-9a-f]{8}\b/.exec(out) ?? [];
-    await at.say('release', hold, '--why', 'it is over');
+    await at.say('release', hold, '--reason', 'it is over');
   }
-  await at.say('stop', CONTEXT, '--why', 'an incident');
+  await at.say('stop', CONTEXT, '--reason', 'an incident');
   await at.say('explain', 'pod', pod, ...live);
-  await at.say('resume', CONTEXT, '--why', 'it is over');
-  await at.say('pause', CONTEXT, '--why', 'wait a moment');
-  await at.say('resume', CONTEXT, '--why', 'go on');
+  await at.say('resume', CONTEXT, '--reason', 'it is over');
+  await at.say('pause', CONTEXT, '--reason', 'wait a moment');
+  await at.say('resume', CONTEXT, '--reason', 'go on');
 
   const policy = stage().write('policy.yaml', 'mode: enforce\nrate: 20\n');
   await at.say('policy', 'validate', '--file', policy);
@@ -93,10 +93,10 @@ test('a session at a real API server', async (t) => {
   await at.say('dead-letters', 'show', '7');
 
   const here = ['--namespace-selector', `kubernetes.io/metadata.name=${cluster.namespace}`];
-  await at.say('takeover', 'apply', '--at', 'pod', ...here, ...live);
+  await at.say('takeover', 'apply', '--level', 'pod', ...here, ...live);
   await at.say('takeover', 'adopt', ...live);
   await at.say('takeover', 'status', ...live);
-  await at.say('takeover', 'release', '--at', 'pod', ...live);
+  await at.say('takeover', 'release', '--level', 'pod', ...live);
   await at.say('takeover', 'status', ...live);
   at.compare(t, join(import.meta.dirname, 'transcripts.txt'));
 });

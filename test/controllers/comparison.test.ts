@@ -57,7 +57,15 @@ test('a hundred evictions by the built-in controller are compared with ours, in 
   await builtIn.untilDeleted(before + pods.length);
 
   const taintward = async (...args: readonly string[]) => {
-    const command = ['functions/cli/main.ts', '--state', stateDir, 'history', CONTEXT, '--compare', ...args];
+    const command = [
+      'functions/cli/main.ts',
+      '--state-dir',
+      stateDir,
+      'history',
+      CONTEXT,
+      '--compare',
+      ...args,
+    ];
     return (await promisify(execFile)(process.execPath, command, { cwd: ROOT })).stdout;
   };
   const compared = await until('all are compared', async () => {

@@ -52,7 +52,7 @@ let onlooker: Ruling;
 let backSince: number;
 before(async () => {
   stage = await TakeoverStage.open();
-  stage.command('apply', '--lapse', String(LAPSE_SECONDS));
+  stage.command('apply', '--heartbeat-timeout', String(LAPSE_SECONDS));
   const policy = stage.stage.write('onlooker.yaml', ONLOOKER);
   onlooker = new Ruling(await stage.stage.start({ policy }));
 });
@@ -211,7 +211,7 @@ for (const [what, path] of [
     await stage.builtIn.untilDeleted(before + 1);
     await stage.nodes.remove(node);
     await stage.stage.service.kill();
-    stage.command('apply', '--lapse', String(LAPSE_SECONDS));
+    stage.command('apply', '--heartbeat-timeout', String(LAPSE_SECONDS));
   });
 }
 
@@ -255,7 +255,7 @@ test('a policy that does nothing is found out, said everywhere within a minute, 
   const since = Date.now();
   // What somebody else put into it is not undone by applying it again.
   await api.remove(POLICY_PATH);
-  stage.command('apply', '--lapse', String(LAPSE_SECONDS));
+  stage.command('apply', '--heartbeat-timeout', String(LAPSE_SECONDS));
   await stage.heartbeatAfter(since);
   await stage.nodes.remove(node);
   await stage.stage.service.kill();

@@ -100,7 +100,7 @@ test('a session at a deployment', async (t) => {
   await at.say('explain', 'node', node, ...there, ...live);
   await at.say('lint', 'beta', '--namespace', cluster.namespace, ...live);
 
-  const why = ['--why', 'it is being mended'];
+  const why = ['--reason', 'it is being mended'];
   const holds = [
     await at.say('hold', 'node', node, ...there, ...why),
     await at.say('hold', 'pod', pod, ...there, ...why, '--for', '4h'),
@@ -110,13 +110,13 @@ test('a session at a deployment', async (t) => {
   await at.say('pending', 'beta');
   for (const { out } of holds) {
     const [hold = assert.fail(`no hold is named by: ${out}`)] = /\bh[0-9a-f]{8}\b/.exec(out) ?? [];
-    await at.say('release', hold, '--why', 'it is over');
+    await at.say('release', hold, '--reason', 'it is over');
   }
-  await at.say('stop', 'beta', '--why', 'an incident', '--for', '1h');
+  await at.say('stop', 'beta', '--reason', 'an incident', '--for', '1h');
   await at.say('explain', 'pod', pod, ...there);
-  await at.say('resume', 'beta', '--why', 'it is over');
-  await at.say('pause', 'beta', '--why', 'wait a moment');
-  await at.say('resume', 'beta', '--why', 'go on');
+  await at.say('resume', 'beta', '--reason', 'it is over');
+  await at.say('pause', 'beta', '--reason', 'wait a moment');
+  await at.say('resume', 'beta', '--reason', 'go on');
   await at.say('audit', 'beta', '--since', `${Math.ceil((Date.now() - startedAt) / 1_000)}s`);
   await at.say('policy', 'get', 'beta');
   await at.say('policy', 'diff', 'beta', '--file', ENFORCE);
@@ -139,7 +139,7 @@ test('a session at a deployment', async (t) => {
 
   await at.say('restore', '--from', 'restored');
   await at.say('takeover', 'status', 'beta');
-  await at.say('takeover', 'apply', 'beta', '--at', 'node');
+  await at.say('takeover', 'apply', 'beta', '--level', 'node');
   at.compare(t, join(import.meta.dirname, 'transcripts.txt'));
 });
 

@@ -24,7 +24,7 @@ after(() => replicas?.close());
 
 /** Has an operator ask `taintward` about what is kept in the cluster. */
 const ask = (...words: readonly string[]) =>
-  taintward('--in-cluster-of', CONTEXT, '--in-cluster-namespace', replicas.cluster.namespace, ...words);
+  taintward('--in-cluster-context', CONTEXT, '--in-cluster-namespace', replicas.cluster.namespace, ...words);
 
 /** What `taintward` says then, where all is well. */
 async function said(...words: readonly string[]): Promise<string> {
@@ -92,7 +92,7 @@ test('an operator stops evictions and lets them go on, and sees what waits', asy
   await replicas.startLeader();
   const node = await cluster.addNode('stopped');
   const pod = await cluster.addPod(node, 'stopped', { tolerations: [tolerates('x', 2)] });
-  await said('stop', 'in-cluster', '--why', 'it is tried');
+  await said('stop', 'in-cluster', '--reason', 'it is tried');
   await cluster.taint(node, { key: 'x' });
   await until('it is held', async () => (await replicas.kept(node))?.held === 1);
   // Until the leader has renewed its lease once, nobody knows how it does.
@@ -102,7 +102,7 @@ test('an operator stops evictions and lets them go on, and sees what waits', asy
   });
   assert.match(shown, /stopped/);
   assert.equal(pod.evictedAt, undefined);
-  await said('resume', 'in-cluster', '--why', 'it was tried');
+  await said('resume', 'in-cluster', '--reason', 'it was tried');
   await until('it is evicted', () => pod.evictedAt);
   assert.match(await said('audit', 'in-cluster'), /it was tried/);
 });

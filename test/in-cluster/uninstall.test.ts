@@ -63,7 +63,7 @@ test('what was installed, and kept, is gone to the last object when it is remove
   ending.unshift(() => replica.kill());
   await cluster.taint(node, { key: 'x' });
   await until('the pod is evicted', () => evicted.evictedAt);
-  for (const at of ['node', 'pod']) await takeover('apply', '--at', at);
+  for (const at of ['node', 'pod']) await takeover('apply', '--level', at);
   await takeover('adopt');
   const installed = ours(await objectsThatSay('taintward', api));
   for (const kept of [
@@ -87,7 +87,7 @@ test('what was installed, and kept, is gone to the last object when it is remove
 
 /** As the guide says. */
 async function remove({ api }: TestCluster): Promise<void> {
-  for (const at of ['node', 'pod']) await takeover('release', '--at', at);
+  for (const at of ['node', 'pod']) await takeover('release', '--level', at);
   const alike = ['--ignore-not-found', '--wait=false'];
   kubectl('delete', ...alike, ...MORE);
   kubectl('delete', ...alike, '-k', 'deploy/in-cluster');

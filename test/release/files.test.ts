@@ -48,7 +48,7 @@ describe('the files of a release', () => {
   before(async () => {
     makeFiles(made);
     // For commands to ask: the whole service, on its simulated cluster.
-    const args = ['functions/local/main.ts', '--state', state, '--no-console', '--log', 'json'];
+    const args = ['functions/local/main.ts', '--state-dir', state, '--no-console', '--log', 'json'];
     service = spawn(process.execPath, args, { cwd: PROJECT_DIR, stdio: ['ignore', 'pipe', 'ignore'] });
     for await (const line of createInterface(service.stdout ?? assert.fail())) {
       if (JSON.parse(line).event === 'relay.started') break;
@@ -83,7 +83,7 @@ describe('the files of a release', () => {
     assert.match(lint.stdout, /web/);
     const words = run(folder, program, ...first, 'complete', '--', 'pol');
     assert.match(words.stdout, /^policy/m, words.stderr);
-    const status = run(folder, program, ...first, '--state', state, 'status', '-o', 'json');
+    const status = run(folder, program, ...first, '--state-dir', state, 'status', '-o', 'json');
     assert.equal(status.status, 0, status.stderr);
     assert.equal(JSON.parse(status.stdout).clusters.length, 1);
   }
@@ -157,7 +157,7 @@ describe('the files of a release', () => {
     const folder = join(dir, 'served');
     mkdirSync(folder);
     extract({ file: join(made, FILES.plugin), cwd: folder, sync: true });
-    const args = ['kubectl-taintward', '--state', state, 'console', '--no-open', '--port', '0'];
+    const args = ['kubectl-taintward', '--state-dir', state, 'console', '--no-open', '--port', '0'];
     const console = spawn(process.execPath, args, {
       cwd: folder,
       env: { HOME: folder },

@@ -62,7 +62,7 @@ export const FOLLOWED_PAGES: Readonly<Record<string, FollowedPage>> = {
       'npx taintward clusters add prod --eks prod --region eu-west-1': EKS,
       'AWS_REGION=… TABLE_NAME=… NODE_DELTAS_URL=… POD_DELTAS_URL=… METRIC_NAMESPACE=… INSTALLATION=… npm run relay':
         'has values left out; the suite starts a relay by the command that the stack prints',
-      'npx taintward history --state .taintward': NPM_START,
+      'npx taintward history --state-dir .taintward': NPM_START,
       'aws sqs start-message-move-task --source-arn "$arn-dlq" --destination-arn "$arn"':
         'the stand-in has no such task',
     },
@@ -86,11 +86,11 @@ export const FOLLOWED_PAGES: Readonly<Record<string, FollowedPage>> = {
   'reference/policy.md': {
     by: 'deployed',
     except: {
-      "npx taintward release guard prod --why 'these nodes are dead for certain'":
+      "npx taintward release guard prod --reason 'these nodes are dead for certain'":
         'no guard has tripped; npm run test:controllers releases one that has',
       'npm start -- --context staging --enforce': OWN_CLUSTER,
       'npm start -- --context staging --policy policy.yaml': OWN_CLUSTER,
-      'npx taintward --state .taintward policy apply -f policy.yaml staging': NPM_START,
+      'npx taintward --state-dir .taintward policy apply -f policy.yaml staging': NPM_START,
     },
   },
   'how-to/replace-built-in-controller.md': { because: CONTROLLERS },

@@ -23,7 +23,7 @@ export async function npmStart(t: TestContext, ...args: readonly string[]): Prom
   const state = join(dir, 'state');
   const child = spawn(
     process.execPath,
-    [join(PROJECT_DIR, 'functions/local/main.ts'), '--log', 'json', '--state', state, ...args],
+    [join(PROJECT_DIR, 'functions/local/main.ts'), '--log', 'json', '--state-dir', state, ...args],
     { stdio: ['pipe', 'pipe', 'ignore'] },
   );
   t.after(async () => {

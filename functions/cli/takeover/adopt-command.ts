@@ -11,14 +11,15 @@ import { addReachOptions, withCluster } from './reach.ts';
 export function addAdoptCommand(takeover: Command, deps: CliDeps): void {
   const command = takeover
     .command('adopt')
-    .description('at pods: takes over those that were there before; may be repeated');
+    .summary('Take over existing pods')
+    .description('Take over the pods that existed before a pod-level takeover. It can be repeated.');
   withExamples(addReachOptions(command), 'taintward takeover adopt prod').action((name: string | undefined) =>
     withCluster(name, command, deps, async (objects) => {
       const installed = await installedAtPods(objects);
       // One that lacks its binding takes nothing over, and is being released, perhaps.
       if (!installed || installed.faults.missing.length > 0) {
         throw new CliError(
-          'There is no takeover at pods to adopt for: taintward takeover apply --at pod first. At nodes, nothing has to be adopted.',
+          'There is no takeover at pods to adopt for: taintward takeover apply --level pod first. At nodes, nothing has to be adopted.',
         );
       }
       const { spec } = installed;

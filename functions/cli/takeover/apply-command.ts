@@ -30,13 +30,14 @@ const PATIENCE = { proofs: 6, everyMs: 500, withinMs: KNOWN_WITHIN_MS };
 export function addApplyCommand(takeover: Command, deps: CliDeps): void {
   const command = takeover
     .command('apply')
+    .summary('Install a takeover in a cluster')
     .description(
-      'has a cluster let Taintward evict in its place, after a check that it can; may be repeated',
+      'Install a takeover in a cluster, so that Taintward evicts instead of the built-in controller, after a check. It can be repeated.',
     );
   withExamples(
     addTakeoverOptions(addReachOptions(command)),
-    'taintward takeover apply prod --at node',
-    'taintward takeover apply prod --at pod --namespace-selector team=shop',
+    'taintward takeover apply prod --level node',
+    'taintward takeover apply prod --level pod --namespace-selector team=shop',
   ).action(async (name: string | undefined) => {
     const wanted = parseTakeover(command.opts<TakeoverOptions>());
     await withCluster(name, command, deps, async (objects) => {
@@ -64,7 +65,7 @@ async function mustServePolicies(objects: ClusterObjects): Promise<void> {
   if (served.includes('mutatingadmissionpolicies')) return;
   const { gitVersion } = (await objects.get('/version')) ?? {};
   throw new CliError(
-    `The API server ${objects.host} (${textOf(gitVersion)}) does not serve MutatingAdmissionPolicy v1, which came with Kubernetes 1.36: with Kyverno, apply what taintward takeover manifest --at pod --kyverno prints.`,
+    `The API server ${objects.host} (${textOf(gitVersion)}) does not serve MutatingAdmissionPolicy v1, which came with Kubernetes 1.36: with Kyverno, apply what taintward takeover manifest --level pod --kyverno prints.`,
   );
 }
 

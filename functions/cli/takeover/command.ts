@@ -10,7 +10,8 @@ import { addStatusCommand } from './status-command.ts';
 export function addTakeoverCommand(program: Command, deps: CliDeps): void {
   const takeover = program
     .command('takeover')
-    .description('takes over from a built-in taint-eviction controller that cannot be switched off');
+    .summary('Manage built-in controller takeovers')
+    .description('Manage takeovers from a built-in taint-eviction controller that cannot be disabled.');
   for (const addCommand of [
     addManifestCommand,
     addApplyCommand,

@@ -14,18 +14,22 @@ import { addTakeoverOptions, parseTakeover, type Takeover, type TakeoverOptions 
 export function addManifestCommand(takeover: Command, deps: Pick<CliDeps, 'print'>): void {
   const command = takeover
     .command('manifest')
-    .description('prints what apply would apply, for whoever keeps manifests in a repository');
-  addTakeoverOptions(command).option('--kyverno', 'at pods: as a policy of Kyverno, for servers before 1.36');
+    .summary('Print the manifests of a takeover')
+    .description('Print the manifests that apply installs, for example for a Git repository.');
+  addTakeoverOptions(command).option(
+    '--kyverno',
+    'Kyverno policy for a pod-level takeover, for Kubernetes before 1.36',
+  );
   withExamples(
     command,
-    'taintward takeover manifest --at node > takeover.yaml',
-    'taintward takeover manifest --at pod --kyverno | kubectl apply -f -',
+    'taintward takeover manifest --level node > takeover.yaml',
+    'taintward takeover manifest --level pod --kyverno | kubectl apply -f -',
   ).action(() => {
     const { kyverno, ...options } = command.opts<TakeoverOptions & { readonly kyverno?: true }>();
     const wanted = parseTakeover(options);
     if (kyverno && wanted.at === 'node') {
       throw new CliError(
-        '--kyverno belongs to --at pod: at nodes a taint is refused by its age, which Kyverno has no parameter for.',
+        '--kyverno belongs to --level pod: at nodes a taint is refused by its age, which Kyverno has no parameter for.',
       );
     }
     deps.print(manifestText(commentOf(wanted), objectsOf(wanted, kyverno)));

@@ -11,10 +11,10 @@ import type { Requirement } from '#functions/operator/takeover/manifest.ts';
 
 /** Which takeover is meant, as flags say it. */
 export interface TakeoverOptions {
-  readonly at: Way;
+  readonly level: Way;
   readonly keys?: readonly string[];
-  readonly lapse?: number;
-  readonly fallback?: number;
+  readonly heartbeatTimeout?: number;
+  readonly fallbackDelay?: number;
   readonly namespaceSelector?: readonly Requirement[];
 }
 
@@ -29,11 +29,11 @@ const KEY = /^[A-Za-z0-9._/-]{1,317}$/;
 /** Own and fallback seconds have ten digits at most in a note. */
 const MAX_SECONDS = 2 ** 31 - 1;
 
-/** `--at node|pod`. */
+/** `--level node|pod`. */
 export const wayOption = (): Option =>
   new Option(
-    '--at <where>',
-    'where it takes over: at nodes (Kubernetes 1.36), or at the pods of chosen namespaces',
+    '--level <level>',
+    'level of the takeover: all nodes that are down (Kubernetes 1.36), or pods of chosen namespaces',
   )
     .choices(['node', 'pod'])
     .default('node');
@@ -48,29 +48,35 @@ export function addTakeoverOptions(command: Command): Command {
       ).argParser((text) => text.split(',').map((key) => key.trim())),
     )
     .option(
-      '--lapse <seconds>',
-      `at nodes: the built-in controller goes to work after this without us (default: ${NODE_TAKEOVER.lapseSeconds})`,
+      '--heartbeat-timeout <seconds>',
+      `node level: seconds without a heartbeat after which the built-in controller evicts (default: ${NODE_TAKEOVER.lapseSeconds})`,
       seconds,
     )
     .option(
-      '--fallback <seconds>',
-      `at pods: by so much later than ours the built-in controller's deadline is (default: ${POD_TAKEOVER.fallbackSeconds})`,
+      '--fallback-delay <seconds>',
+      `pod level: seconds by which the built-in controller's deadline is later than ours (default: ${POD_TAKEOVER.fallbackSeconds})`,
       seconds,
     )
     .addOption(
       new Option(
         '--namespace-selector <labels>',
-        `at pods: of which namespaces (default: ${TAKEOVER_LABEL}=on)`,
+        `pod level: label selector of namespaces (default: ${TAKEOVER_LABEL}=on)`,
       ).argParser(parseLabelSelector),
     );
 }
 
 /** Throws `CliError` when the flags do not go together. */
-export function parseTakeover({ at, keys, lapse, fallback, namespaceSelector }: TakeoverOptions): Takeover {
+export function parseTakeover({
+  level: at,
+  keys,
+  heartbeatTimeout: lapse,
+  fallbackDelay: fallback,
+  namespaceSelector,
+}: TakeoverOptions): Takeover {
   const wrong = keys?.find((key) => !KEY.test(key));
   if (wrong !== undefined) throw new CliError(`--keys: "${wrong}" is no taint key.`);
   if (at === 'node') {
-    refuse('--fallback', fallback, 'pod');
+    refuse('--fallback-delay', fallback, 'pod');
     refuse('--namespace-selector', namespaceSelector, 'pod');
     const strange = keys?.find((key) => !NODE_CONTROLLER_KEYS.includes(key));
     if (strange !== undefined) {
@@ -83,7 +89,7 @@ export function parseTakeover({ at, keys, lapse, fallback, namespaceSelector }: 
       spec: { keys: keys ?? NODE_TAKEOVER.keys, lapseSeconds: lapse ?? NODE_TAKEOVER.lapseSeconds },
     };
   }
-  refuse('--lapse', lapse, 'node');
+  refuse('--heartbeat-timeout', lapse, 'node');
   return {
     at,
     spec: {
@@ -95,7 +101,8 @@ export function parseTakeover({ at, keys, lapse, fallback, namespaceSelector }: 
 }
 
 function refuse(flag: string, given: unknown, way: Way): void {
-  if (given !== undefined) throw new CliError(`${flag} belongs to --at ${way}: leave it out, or say that.`);
+  if (given !== undefined)
+    throw new CliError(`${flag} applies only to --level ${way}. Remove it, or specify --level ${way}.`);
 }
 
 function seconds(text: string): number {

@@ -13,9 +13,12 @@ interface ReachOptions extends FleetChoice {
 /** A command about one cluster, registered or of a kubeconfig. */
 export const addReachOptions = (command: Command): Command =>
   command
-    .addArgument(new Argument('[cluster]', "a registered cluster's name"))
-    .option('--context <name>', 'instead: a context of a kubeconfig file')
-    .option('--kubeconfig <file>', 'with --context: the file (default: $KUBECONFIG, then ~/.kube/config)');
+    .addArgument(new Argument('[cluster]', 'cluster name'))
+    .option('--context <name>', 'kubeconfig context, instead of a registered cluster')
+    .option(
+      '--kubeconfig <file>',
+      'kubeconfig file, with --context (default: $KUBECONFIG, then ~/.kube/config)',
+    );
 
 /** Lets `act` work on the cluster that is meant. Rejects with `CliError` when none is, or one that nobody knows. */
 export async function withCluster(

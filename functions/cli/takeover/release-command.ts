@@ -30,15 +30,18 @@ const RELEASED_WITHIN_MS = 60_000;
 export function addReleaseCommand(takeover: Command, deps: CliDeps): void {
   const command = takeover
     .command('release')
-    .description('gives eviction back to the built-in controller, and leaves nothing behind; may be repeated')
+    .summary('Return eviction to the built-in controller')
+    .description(
+      'Remove a takeover completely, so that the built-in controller evicts again. It can be repeated.',
+    )
     .addOption(wayOption());
   withExamples(
     addReachOptions(command),
-    'taintward takeover release prod --at node',
-    'taintward takeover release prod --at pod',
+    'taintward takeover release prod --level node',
+    'taintward takeover release prod --level pod',
   ).action((name: string | undefined) =>
     withCluster(name, command, deps, async (objects) => {
-      const { at } = command.opts<{ readonly at: Way }>();
+      const { level: at } = command.opts<{ readonly level: Way }>();
       if (at === 'node') await releaseNodes(objects, deps);
       else await releasePods(objects, () => new ClusterObjects(objects.connection), deps);
     }),

@@ -20,7 +20,8 @@ import { addReachOptions, withCluster } from './reach.ts';
 export function addStatusCommand(takeover: Command, deps: CliDeps): void {
   const command = takeover
     .command('status')
-    .description('shows what is installed, whether it is alive, and whether the built-in controller runs')
+    .summary('Show the takeover of a cluster')
+    .description('Show the installed takeover, its heartbeat, and the built-in controller.')
     .addOption(outputOption());
   withExamples(
     addReachOptions(command),

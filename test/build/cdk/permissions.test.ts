@@ -322,10 +322,10 @@ before(async () => {
   setAside();
   await typed(
     'operator',
-    ...['stop prod --why x', 'resume prod --why x', 'stop --all --why x', 'resume --all --why x'],
+    ...['stop prod --reason x', 'resume prod --reason x', 'stop --all --reason x', 'resume --all --reason x'],
     ...[
-      'hold node n1 --cluster prod --why x',
-      'release guard prod --why x',
+      'hold node n1 --cluster prod --reason x',
+      'release guard prod --reason x',
       'retry prod',
       'dead-letters list',
       'dead-letters redrive --queue evictions-due',

@@ -67,7 +67,7 @@ describe('the image, whose stages are played without Docker, of what .dockerigno
 
   test('the service brings up its simulated cluster, serves metrics and console, and stops when it is told to', async (t) => {
     const state = join(dir, 'state');
-    const args = ['service.mjs', '--log', 'json', '--state', state];
+    const args = ['service.mjs', '--log', 'json', '--state-dir', state];
     const service = spawn(process.execPath, args, { cwd: workdir, env: env() });
     // Else a test that fails before its end keeps it, and the run.
     t.after(() => service.kill('SIGKILL'));

@@ -97,7 +97,7 @@ export class RuledFleet {
 
   /** Runs `taintward …` beside the service; returns what it says. */
   async taintward(...args: readonly string[]): Promise<string> {
-    const command = ['functions/cli/main.ts', '--state', this.#stateDir, ...args];
+    const command = ['functions/cli/main.ts', '--state-dir', this.#stateDir, ...args];
     const { stdout } = await promisify(execFile)(process.execPath, command, { cwd: ROOT });
     return stdout;
   }

@@ -46,7 +46,7 @@ export interface Exit {
   readonly stderr: string;
 }
 
-/** The service as an operator runs it: `npm start -- --context … --kubeconfig … --state … --policy …`, without npm between. */
+/** The service as an operator runs it: `npm start -- --context … --kubeconfig … --state-dir … --policy …`, without npm between. */
 export class ServiceProcess {
   readonly output: OutputLine[] = [];
   readonly #child: ChildProcess;
@@ -91,7 +91,7 @@ export class ServiceProcess {
     const args = [
       ...options.contexts.flatMap((context) => ['--context', context]),
       ...['--kubeconfig', options.kubeconfig, '--port', String(port)],
-      ...(options.stateDir === undefined ? [] : ['--state', options.stateDir]),
+      ...(options.stateDir === undefined ? [] : ['--state-dir', options.stateDir]),
       ...(options.inCluster === undefined ? [] : ['--in-cluster', '--namespace', options.inCluster]),
       ...(options.policy === false ? [] : ['--policy', options.policy ?? UNGUARDED]),
     ];

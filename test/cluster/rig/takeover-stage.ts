@@ -114,7 +114,7 @@ export class TakeoverStage {
   }
 
   async close(): Promise<void> {
-    for (const at of ['node', 'pod']) this.command('release', '--at', at);
+    for (const at of ['node', 'pod']) this.command('release', '--level', at);
     await this.nodes.close();
     await this.stage.close();
     await this.builtIn.stop();

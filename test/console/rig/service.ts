@@ -36,7 +36,7 @@ export class Service {
   static async start(...args: readonly string[]): Promise<Service> {
     const dir = mkdtempSync(join(tmpdir(), 'taintward-console-'));
     const main = join(PROJECT_DIR, 'functions/local/main.ts');
-    const child = spawn(process.execPath, [main, '--state', stateIn(dir), ...args], {
+    const child = spawn(process.execPath, [main, '--state-dir', stateIn(dir), ...args], {
       stdio: ['pipe', 'pipe', 'pipe'],
       signal: AbortSignal.timeout(STARTED_WITHIN_MS * 10),
       killSignal: 'SIGKILL',

@@ -38,17 +38,17 @@ test('names of clusters are completed, also for kubectl', async (t) => {
   });
   const leases = sqliteLeases(store.database);
   for (const name of ['prod', 'stage']) await leases.take(clusterName(name), undefined, 'relay', 0);
-  assert.deepEqual(offered('status', '--state', state, ''), ['prod', 'stage']);
-  assert.deepEqual(offered('stop', '--state', state, 'prod', 's'), ['stage']);
-  assert.deepEqual(offered('hold', 'node', 'n1', '--state', state, '--cluster', 'p'), ['prod']);
-  assert.deepEqual(offeredBy(kubectlComplete, 'status', '--state', state, 'p'), ['prod']);
-  assert.deepEqual(offered('status', '--state', '/nowhere', ''), []);
+  assert.deepEqual(offered('status', '--state-dir', state, ''), ['prod', 'stage']);
+  assert.deepEqual(offered('stop', '--state-dir', state, 'prod', 's'), ['stage']);
+  assert.deepEqual(offered('hold', 'node', 'n1', '--state-dir', state, '--cluster', 'p'), ['prod']);
+  assert.deepEqual(offeredBy(kubectlComplete, 'status', '--state-dir', state, 'p'), ['prod']);
+  assert.deepEqual(offered('status', '--state-dir', '/nowhere', ''), []);
 });
 
 describe('each shell takes the script that is printed for it', () => {
   for (const shell of ['bash', 'zsh', 'fish']) {
     test(shell, (t) => {
-      const script = execFileSync(taintward, ['complete', shell], { encoding: 'utf8' });
+      const script = execFileSync(taintward, ['completion', shell], { encoding: 'utf8' });
       assert.match(script, /taintward/);
       const { error, status, stderr } = spawnSync(shell, ['-n'], { input: script, encoding: 'utf8' });
       if ((error as NodeJS.ErrnoException | undefined)?.code === 'ENOENT')

@@ -14,7 +14,7 @@ async function demo(t: Parameters<typeof npmStart>[0]) {
     until(
       `${words.join(' ')} ends with ${codes.join(' or ')}`,
       async () => {
-        const said = await taintward(...words, '--state', state);
+        const said = await taintward(...words, '--state-dir', state);
         return codes.includes(said.code) && said;
       },
       WITHIN_MS,

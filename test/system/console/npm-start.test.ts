@@ -20,7 +20,7 @@ function started(t: TestContext, ...args: string[]) {
   const dir = mkdtempSync(join(tmpdir(), 'console-'));
   t.after(() => rmSync(dir, { recursive: true, force: true }));
   const main = join(PROJECT_DIR, 'functions/local/main.ts');
-  const child: ChildProcess = spawn(process.execPath, [main, '--state', join(dir, 'state'), ...args], {
+  const child: ChildProcess = spawn(process.execPath, [main, '--state-dir', join(dir, 'state'), ...args], {
     stdio: ['pipe', 'pipe', 'inherit'],
   });
   t.after(() => child.kill('SIGKILL'));

@@ -41,7 +41,7 @@ class Service {
 
   constructor(t: TestContext, cluster: SimulatedCluster, state: string) {
     const { context, kubeconfig } = cluster;
-    const args = ['--context', context, '--kubeconfig', kubeconfig, '--state', state];
+    const args = ['--context', context, '--kubeconfig', kubeconfig, '--state-dir', state];
     this.process = spawn(
       process.execPath,
       [MAIN, ...args, '--enforce', '--no-console', '--port', '0', '--log', 'json'],
@@ -204,7 +204,7 @@ describe('a service that runs, of whose state', { timeout: 240_000 }, () => {
     assert.equal(code, 1);
     assert.equal(
       said,
-      `taintward: cannot use the state directory ${state} (EACCES): make it readable and writable, or choose another with --state DIR`,
+      `taintward: cannot use the state directory ${state} (EACCES): make it readable and writable, or choose another with --state-dir DIR`,
     );
   });
 });

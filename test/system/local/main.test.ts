@@ -32,7 +32,7 @@ test('with --log json standard output holds what the functions would log, and no
   const dir = mkdtempSync(join(tmpdir(), 'main-'));
   context.after(() => rmSync(dir, { recursive: true }));
   const main = join(PROJECT_DIR, 'functions/local/main.ts');
-  const child = spawn(process.execPath, [main, '--log', 'json', '--state', join(dir, 'state')], {
+  const child = spawn(process.execPath, [main, '--log', 'json', '--state-dir', join(dir, 'state')], {
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   context.after(() => child.kill('SIGKILL'));
@@ -54,7 +54,7 @@ test('with --log json there is a console, too, and no line of the log lets anybo
   const dir = mkdtempSync(join(tmpdir(), 'main-'));
   context.after(() => rmSync(dir, { recursive: true }));
   const main = join(PROJECT_DIR, 'functions/local/main.ts');
-  const child = spawn(process.execPath, [main, '--log', 'json', '--state', join(dir, 'state')], {
+  const child = spawn(process.execPath, [main, '--log', 'json', '--state-dir', join(dir, 'state')], {
     stdio: ['pipe', 'pipe', 'pipe'],
   });
   context.after(() => child.kill('SIGKILL'));

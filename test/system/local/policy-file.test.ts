@@ -47,16 +47,16 @@ test('a pause outlives kill -9 and a start with the same --policy, and an edited
   });
   const [state, policy] = [join(dir, 'state'), join(dir, 'policy.yaml')];
   const args = [
-    ...['--context', cluster.context, '--kubeconfig', cluster.kubeconfig, '--state', state],
+    ...['--context', cluster.context, '--kubeconfig', cluster.kubeconfig, '--state-dir', state],
     ...['--policy', policy, '--no-console', '--port', '0', '--log', 'json'],
   ];
   const command = async (...words: readonly string[]) =>
-    (await run(process.execPath, [COMMANDS, '--state', state, ...words])).stdout;
+    (await run(process.execPath, [COMMANDS, '--state-dir', state, ...words])).stdout;
 
   writeFileSync(policy, 'mode: enforce\nguard: off\n');
   const first = await started(t, args, 'relay.synced');
   assert.deepEqual(first.policies, ['policy.applied enforce']);
-  await command('pause', cluster.context, '--why', 'incident 4711', '--for', '4h');
+  await command('pause', cluster.context, '--reason', 'incident 4711', '--for', '4h');
   await first.kill();
 
   const second = await started(t, args, 'relay.synced');

@@ -76,7 +76,7 @@ test('each pod is evicted by one delete where a server takes 400 ms for its answ
     '#functions/local/main.ts',
     [
       ...['--context', 'slow', '--kubeconfig', kubeconfig],
-      ...['--state', join(dir, 'state'), '--enforce', '--no-console'],
+      ...['--state-dir', join(dir, 'state'), '--enforce', '--no-console'],
     ],
     {},
   );

@@ -55,7 +55,7 @@ test('a held pod is shown with who holds it and why, and with the command that l
     told,
     /^default\/web-1 falls due at \S+ \(in 4 m\), .*, but is held by the stop of the cluster \(anna: an incident\)\./,
   );
-  assert.match(told, /What lets it go\n {2}taintward resume prod --why 'REASON'\n/);
+  assert.match(told, /What lets it go\n {2}taintward resume prod --reason 'REASON'\n/);
 });
 
 test('programs get all of it, with moments as texts', async (t) => {

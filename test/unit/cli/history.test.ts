@@ -46,7 +46,7 @@ function commandLine(t: TestContext) {
   const run = async (...args: string[]): Promise<string> => {
     output.state.printed = '';
     // Commander keeps what an earlier run was given.
-    await program.parseAsync(['history', '--state', state, ...args], { from: 'user' });
+    await program.parseAsync(['history', '--state-dir', state, ...args], { from: 'user' });
     return output.state.printed;
   };
   const write = async (
@@ -202,7 +202,7 @@ test('a moment that is none is refused', async (t) => {
 
 test('a state directory that is not there is refused', async (t) => {
   const { run } = commandLine(t);
-  await assert.rejects(run('--state', '/nowhere'), {
+  await assert.rejects(run('--state-dir', '/nowhere'), {
     name: 'FleetError',
     message: /^There is no \/nowhere\//,
   });

@@ -10,11 +10,11 @@ const prod = clusterName('prod');
 test('a cluster is stopped for a while, all are until they are resumed, and each is shown', async (t) => {
   const { run, rulebook } = commandLine(t);
   assert.equal(
-    await run('stop', 'prod', '--why', 'an incident', '--for', '1h'),
+    await run('stop', 'prod', '--reason', 'an incident', '--for', '1h'),
     'Nothing is evicted in cluster prod from now on, until 2026-11-21T13:00:00Z.\n',
   );
   assert.equal(
-    await run('stop', '--all', '--why', 'a worse one'),
+    await run('stop', '--all', '--reason', 'a worse one'),
     'Nothing is evicted in any cluster from now on; taintward resume --all goes on.\n',
   );
   assert.deepEqual((await run('holds')).split('\n'), [
@@ -23,11 +23,11 @@ test('a cluster is stopped for a while, all are until they are resumed, and each
     'prod      stop   all evictions   2026-11-21T12:00:00Z   2026-11-21T13:00:00Z   anna   an incident',
     '',
   ]);
-  await assert.rejects(run('resume', 'prod', '--why', 'over'), {
+  await assert.rejects(run('resume', 'prod', '--reason', 'over'), {
     message: 'All clusters are stopped together (anna: a worse one): taintward resume --all takes that back.',
   });
   assert.equal((await rulebook.read(prod)).orders.stop, undefined);
-  await run('resume', '--all', '--why', 'over');
+  await run('resume', '--all', '--reason', 'over');
   assert.equal(await run('holds'), 'Nothing is stopped or held.\n');
 });
 
@@ -35,16 +35,16 @@ test('a cluster that is enforced is paused, and resumed', async (t) => {
   const { run, rulebook, fleet } = commandLine(t);
   await (await fleet.operator()).applyPolicy(prod, 'mode: enforce\n');
   assert.equal(
-    await run('pause', 'prod', '--why', 'an upgrade', '--for', '1h'),
+    await run('pause', 'prod', '--reason', 'an upgrade', '--for', '1h'),
     'Cluster prod is paused, until 2026-11-21T13:00:00Z: what falls due waits; taintward resume prod goes on.\n',
   );
-  await run('stop', 'prod', '--why', 'an incident');
+  await run('stop', 'prod', '--reason', 'an incident');
   assert.equal(
-    await run('resume', 'prod', '--why', 'over'),
+    await run('resume', 'prod', '--reason', 'over'),
     'The stop of cluster prod is taken back.\nNo pod is held by it now.\nIt is paused, still: taintward resume prod takes that back, too.\n',
   );
   assert.equal(
-    await run('resume', 'prod', '--why', 'done'),
+    await run('resume', 'prod', '--reason', 'done'),
     'Cluster prod is not paused any more.\nNo pod is held by it now.\n',
   );
   assert.equal((await rulebook.read(prod)).orders.policy?.read.mode, 'enforce');
@@ -54,20 +54,20 @@ test('what ended by itself is not said to go on, nor taken back', async (t) => {
   const { run, fleet, clock } = commandLine(t);
   const operator = await fleet.operator();
   await operator.applyPolicy(prod, 'mode: enforce\n');
-  await run('pause', 'prod', '--why', 'an upgrade', '--for', '1h');
-  await run('stop', '--all', '--why', 'a worse one', '--for', '1h');
+  await run('pause', 'prod', '--reason', 'an upgrade', '--for', '1h');
+  await run('stop', '--all', '--reason', 'a worse one', '--for', '1h');
   await clock.advanceTo(NOW + 3_600_000);
-  await run('stop', 'prod', '--why', 'an incident');
+  await run('stop', 'prod', '--reason', 'an incident');
   assert.equal(
-    await run('resume', 'prod', '--why', 'over'),
+    await run('resume', 'prod', '--reason', 'over'),
     'The stop of cluster prod is taken back.\nNo pod is held by it now.\n',
   );
-  await assert.rejects(run('resume', 'prod', '--why', 'over'), { name: 'OrderError' });
+  await assert.rejects(run('resume', 'prod', '--reason', 'over'), { name: 'OrderError' });
 });
 
 test('pods, workloads and nodes are held by name, and released by the name of their hold', async (t) => {
   const { run, rulebook } = commandLine(t);
-  const said = await run('hold', 'pod', 'default/web-0', '--cluster', 'prod', '--why', 'a debugger');
+  const said = await run('hold', 'pod', 'default/web-0', '--cluster', 'prod', '--reason', 'a debugger');
   const [, id = ''] = /^Hold (h[0-9a-f]{8}): pod default\/web-0 of cluster prod stays, /.exec(said) ?? [];
   await run(
     'hold',
@@ -75,12 +75,12 @@ test('pods, workloads and nodes are held by name, and released by the name of th
     'default/Deployment/web',
     '--cluster',
     'prod',
-    '--why',
+    '--reason',
     'a migration',
     '--for',
     '2h',
   );
-  await run('hold', 'node', 'node-1', '--cluster', 'stage', '--why', 'a backup');
+  await run('hold', 'node', 'node-1', '--cluster', 'stage', '--reason', 'a backup');
   const shown = JSON.parse(await run('holds', '-o', 'json'));
   assert.deepEqual(
     shown.map(({ cluster, what, why }: Record<string, string>) => [cluster, what, why]),
@@ -91,11 +91,11 @@ test('pods, workloads and nodes are held by name, and released by the name of th
     ],
   );
   assert.equal(
-    await run('release', id, '--why', 'done'),
+    await run('release', id, '--reason', 'done'),
     `pod default/web-0 of cluster prod is held by ${id} no longer.\nNo pod is held by it now.\n`,
   );
   assert.equal((await rulebook.read(prod)).orders.holds.length, 1);
-  await assert.rejects(run('release', id, '--why', 'done'), {
+  await assert.rejects(run('release', id, '--reason', 'done'), {
     message: `There is no hold ${id}: taintward holds shows those there are.`,
   });
 });
@@ -106,36 +106,40 @@ test('what the guard holds is shown, and released by cluster', async (t) => {
   const trip = { scope: 'zone', zone: 'a', trippedAt: NOW, nodes: 6, outOf: 10 } as const;
   await rulebook.changeGuard(prod, guard, [trip]);
   assert.match(await run('holds', 'prod'), /prod +guard +zone a .* guard +6 of 10 nodes were affected/);
-  await assert.rejects(run('release', 'guard', '--why', 'x'), {
+  await assert.rejects(run('release', 'guard', '--reason', 'x'), {
     message: 'Say whose guard: taintward release guard CLUSTER.',
   });
-  await run('release', 'guard', 'prod', '--why', 'they are dead for certain');
+  await run('release', 'guard', 'prod', '--reason', 'they are dead for certain');
   assert.deepEqual((await rulebook.read(prod)).guard.trips, []);
 });
 
 test('what is said without a reason, or of nothing that can be named, is refused in one sentence', async (t) => {
   const { run, state } = commandLine(t);
   const cases: readonly (readonly [readonly string[], RegExp])[] = [
-    [['stop', 'prod'], /required option '--why <text>' not specified/],
-    [['hold', 'node', 'n1', '--why', 'x'], /required option '--cluster <name>' not specified/],
-    [['hold', 'pod', 'web-0', '--cluster', 'prod', '--why', 'x'], /A pod is named NAMESPACE\/NAME\./],
-    [['hold', 'workload', 'a/web', '--cluster', 'prod', '--why', 'x'], /named NAMESPACE\/KIND\/NAME/],
-    [['stop', 'prod', '--why', 'x', '--for', 'long'], /A duration is like 90s, 15m, 4h or 4d\./],
-    [['stop', 'prod', '--why', 'x', '--for', '0s'], /A duration is like/],
-    [['pending', '--state', ''], /name a directory, or leave it out/],
+    [['stop', 'prod'], /required option '--reason <text>' not specified/],
+    [['hold', 'node', 'n1', '--reason', 'x'], /required option '--cluster <name>' not specified/],
+    [['hold', 'pod', 'web-0', '--cluster', 'prod', '--reason', 'x'], /A pod is named NAMESPACE\/NAME\./],
+    [['hold', 'workload', 'a/web', '--cluster', 'prod', '--reason', 'x'], /named NAMESPACE\/KIND\/NAME/],
+    [['stop', 'prod', '--reason', 'x', '--for', 'long'], /A duration is like 90s, 15m, 4h or 4d\./],
+    [['stop', 'prod', '--reason', 'x', '--for', '0s'], /A duration is like/],
+    [['pending', '--state-dir', ''], /Specify a directory, or omit the option/],
   ];
   for (const [args, complaint] of cases) {
     state.complaint = '';
     await assert.rejects(run(...args), { name: 'CommanderError' });
     assert.match(state.complaint, complaint);
   }
-  await assert.rejects(run('stop', 'prod', '--why', ''), { name: 'OrderError' });
-  await assert.rejects(run('stop', 'nowhere', '--why', 'x'), { name: 'FleetError' });
+  await assert.rejects(run('stop', 'prod', '--reason', ''), { name: 'OrderError' });
+  await assert.rejects(run('stop', 'nowhere', '--reason', 'x'), { name: 'FleetError' });
+  await assert.rejects(run('pending', '--state-dir', 'dir', '--table', 'fleet'), {
+    name: 'CliError',
+    message: '--state-dir and --table are mutually exclusive. Specify one.',
+  });
   await assert.rejects(run('pending', '--state', 'dir', '--table', 'fleet'), {
     name: 'CliError',
-    message: '--state cannot stand beside --table: say which of the two is meant.',
+    message: '--state-dir and --table are mutually exclusive. Specify one.',
   });
-  await assert.rejects(run('clusters', 'list', '--state', 'dir'), {
+  await assert.rejects(run('clusters', 'list', '--state-dir', 'dir'), {
     name: 'CliError',
     message:
       'The clusters of an npm start are those that it was given (a test): say --table NAME for those of a deployment.',
@@ -144,9 +148,9 @@ test('what is said without a reason, or of nothing that can be named, is refused
 
 test('the audit shows who did what, and why, the newest first', async (t) => {
   const { run, clock } = commandLine(t);
-  await run('stop', 'prod', '--why', 'an incident');
+  await run('stop', 'prod', '--reason', 'an incident');
   await clock.advanceTo(NOW + 60_000);
-  await run('resume', 'prod', '--why', 'over');
+  await run('resume', 'prod', '--reason', 'over');
   assert.deepEqual((await run('audit')).split('\n'), [
     'WHEN                   WHO    CLUSTER   WHAT                WHY',
     '2026-11-21T12:01:00Z   anna   prod      resumed evictions   over',
@@ -163,7 +167,7 @@ test('the audit shows who did what, and why, the newest first', async (t) => {
 test('what is to be evicted is shown, the first to go first, with what holds it', async (t) => {
   const { run, store, fleet } = commandLine(t);
   await (await fleet.operator()).applyPolicy(prod, 'mode: enforce\n');
-  const said = await run('hold', 'pod', 'default/held', '--cluster', 'prod', '--why', 'a debugger');
+  const said = await run('hold', 'pod', 'default/held', '--cluster', 'prod', '--reason', 'a debugger');
   const [id = ''] = /h[0-9a-f]{8}/.exec(said) ?? [];
   const held = { by: { kind: 'hold' as const, id }, since: NOW };
   const schedule = [
@@ -213,7 +217,7 @@ test('what was given up is tried again, by one message for a node', async (t) =>
     NOW,
   );
   assert.equal(
-    await run('retry', '--why', 'the webhook is mended'),
+    await run('retry', '--reason', 'the webhook is mended'),
     'Of cluster prod, evictions that are tried again: 2.\nOf cluster stage, evictions that are tried again: 0.\n',
   );
   const messages = state.sent.map(parseDueMessage);

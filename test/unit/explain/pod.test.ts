@@ -385,13 +385,13 @@ test('what would keep the pod is told as commands', () => {
       command: 'kubectl taint nodes n1 b:NoExecute-',
     },
     { kind: 'mend-node', taints: [{ key: NOT_READY, effect: 'NoExecute' }] },
-    { kind: 'hold', command: "taintward hold pod shop/web-0 --cluster c1 --why 'REASON'" },
+    { kind: 'hold', command: "taintward hold pod shop/web-0 --cluster c1 --reason 'REASON'" },
   ]);
 });
 
 test('a held pod is told with the command that lets it go', () => {
   const held = explainPod(aCase([since(20)], governed({}, { holds: [hold()] })));
-  assert.deepEqual(held.release, ["taintward release h1 --why 'REASON'"]);
+  assert.deepEqual(held.release, ["taintward release h1 --reason 'REASON'"]);
   assert.deepEqual(held.brakes, [
     {
       by: { kind: 'hold', id: 'h1' },
@@ -413,8 +413,8 @@ test('all that keeps a pod is told, each with who said so and the command that e
     ['stopped', 'hold', 'excluded'],
   );
   assert.deepEqual(release, [
-    "taintward resume --all --why 'REASON'",
-    "taintward release h1 --why 'REASON'",
+    "taintward resume --all --reason 'REASON'",
+    "taintward release h1 --reason 'REASON'",
     'taintward policy apply -f policy.yaml c1',
   ]);
   assert.match(

@@ -54,7 +54,7 @@ describe('the command line', () => {
       'b',
       '--policy',
       'p.yaml',
-      '--state',
+      '--state-dir',
       's',
       '--enforce',
     ]);
@@ -62,6 +62,11 @@ describe('the command line', () => {
       [found.contexts, found.policyFile, found.stateDir, found.enforce],
       [['a', 'b'], 'p.yaml', 's', true],
     );
+  });
+
+  test('accepts --state as an alias of --state-dir', () => {
+    assert.equal(parseOptions(['--state', 's']).stateDir, 's');
+    assert.equal(parseOptions([]).stateDir, '.taintward');
   });
 
   test('names the namespace in which a replica keeps its state', () => {

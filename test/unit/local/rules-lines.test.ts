@@ -20,12 +20,12 @@ test('who starts the service is told what it will do where, and how that is chan
     'c0: observing, nothing is deleted; turn to enforce with a policy (docs/reference/policy.md)',
   ]);
   assert.deepEqual(linesOf({ ...rules, policy: { ...rules.policy, mode: 'paused' } }), [
-    "c0: paused, nothing is deleted; taintward resume CLUSTER --why 'REASON' goes on",
+    "c0: paused, nothing is deleted; taintward resume CLUSTER --reason 'REASON' goes on",
   ]);
   assert.deepEqual(linesOf({ ...rules, stops: [stop] }), [
-    "c0: stopped by anna (an incident), nothing is deleted; taintward resume --all --why 'REASON' goes on",
+    "c0: stopped by anna (an incident), nothing is deleted; taintward resume --all --reason 'REASON' goes on",
   ]);
   assert.deepEqual(linesOf({ ...rules, stops: [{ ...stop, scope: 'cluster', why: 'a\nb' }] }), [
-    "c0: stopped by anna (a\\u000ab), nothing is deleted; taintward resume CLUSTER --why 'REASON' goes on",
+    "c0: stopped by anna (a\\u000ab), nothing is deleted; taintward resume CLUSTER --reason 'REASON' goes on",
   ]);
 });

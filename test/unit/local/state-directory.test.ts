@@ -80,7 +80,7 @@ describe('a state directory', () => {
     const state = takeStateDirectory(root);
     assert.throws(
       () => takeStateDirectory(root),
-      /is in use by another taintward: stop that one, or .* --state DIR$/,
+      /is in use by another taintward: stop that one, or .* --state-dir DIR$/,
     );
     state.release();
     takeStateDirectory(root).release();
@@ -159,11 +159,11 @@ describe('whether a state directory is in use', () => {
   }
 });
 
-describe('what can be no state directory is refused in one sentence that names --state', () => {
+describe('what can be no state directory is refused in one sentence that names --state-dir', () => {
   const refusal = (path: string, why: RegExp) => ({
     name: 'StateDirectoryError',
     message: new RegExp(
-      `^cannot use the state directory ${path} ${why.source}, or choose another with --state DIR$`,
+      `^cannot use the state directory ${path} ${why.source}, or choose another with --state-dir DIR$`,
     ),
   });
 
@@ -186,7 +186,7 @@ describe('what can be no state directory is refused in one sentence that names -
     assert.throws(() => takeStateDirectory(root), {
       name: 'StateDirectoryError',
       message:
-        /^cannot lock the state directory .* by its file "lock": it is another kind of file: .*, or choose another with --state DIR$/,
+        /^cannot lock the state directory .* by its file "lock": it is another kind of file: .*, or choose another with --state-dir DIR$/,
     });
     rmSync(join(root, 'lock'));
     mkdirSync(join(root, 'lock'));

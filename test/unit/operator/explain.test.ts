@@ -127,7 +127,7 @@ test('where only a cluster is asked, its taints count from when they were writte
   const lost = await askPod(bare, { cluster: CLUSTER, namespace: 'default', name: 'nix', matching }, deps);
   assert.equal(
     lineOf(lost),
-    'default/nix is not there in cluster simulated; what became of it only the service knows (--table, --state).',
+    'default/nix is not there in cluster simulated; what became of it only the service knows (--table, --state-dir).',
   );
 });
 

@@ -46,7 +46,7 @@ test('without a word the fleet is that of the npm start that runs here, and that
   t.after(() => fleet.close());
   assert.equal(fleet.kind, 'local');
   assert.deepEqual(await fleet.clusters(), ['prod']);
-  assert.deepEqual(hints, ['Of the npm start that runs in this directory (--state .taintward).']);
+  assert.deepEqual(hints, ['Of the npm start that runs in this directory (--state-dir .taintward).']);
   state.release();
 });
 
@@ -137,7 +137,7 @@ users: [{name: u, user: ${user}}]`,
 }
 
 const REFUSED =
-  /starts a program for its credentials \((exec|auth-provider)\): its kubeconfig .*hostile\.kubeconfig was only found by way of \.taintward; if you trust that, say --state \.taintward\.$/;
+  /starts a program for its credentials \((exec|auth-provider)\): its kubeconfig .*hostile\.kubeconfig was only found by way of \.taintward; if you trust that, say --state-dir \.taintward\.$/;
 
 for (const [what, user] of [
   ['an exec plugin', '{exec: {command: ./run}}'],

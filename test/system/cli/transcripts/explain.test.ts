@@ -8,7 +8,7 @@ const DB = ['explain', 'pod', 'default/db-0'];
 
 test('a pod of the simulated cluster is explained before it is tainted, while it counts down, and while it is held', async (t) => {
   const { state, type } = await npmStart(t);
-  const at = new Transcript({ always: ['--state', state] });
+  const at = new Transcript({ always: ['--state-dir', state] });
   await at.until(({ out }) => out.includes('stays'), DB);
   await at.until(({ out }) => out.includes('4 pods stay'), ['explain', 'node', 'node-1']);
   type('taint node-1 node.kubernetes.io/unreachable:NoExecute');
@@ -17,10 +17,10 @@ test('a pod of the simulated cluster is explained before it is tainted, while it
   );
   await at.until(({ out }) => out.includes('scheduled'), DB);
   await at.say(
-    ...['hold', 'workload', 'default/StatefulSet/db', '--cluster', 'simulated', '--why', 'a backup runs'],
+    ...['hold', 'workload', 'default/StatefulSet/db', '--cluster', 'simulated', '--reason', 'a backup runs'],
   );
   await at.say(...DB, '-o', 'yaml');
-  await at.say('stop', 'simulated', '--why', 'an incident', '--for', '1h');
+  await at.say('stop', 'simulated', '--reason', 'an incident', '--for', '1h');
   await at.say(...DB);
   await at.say('explain', 'pod', 'default/nix');
   await at.say('explain', 'pod', 'nix');
@@ -38,9 +38,9 @@ test('a pod is explained by a bare context, without any service', async (t) => {
     'node-1',
     '--cluster',
     'simulated',
-    '--why',
+    '--reason',
     'a backup runs',
-    '--state',
+    '--state-dir',
     state,
   );
   type('taint node-1 node.kubernetes.io/unreachable:NoExecute');

@@ -29,7 +29,7 @@ const golden = (name: string) => join(import.meta.dirname, `${name}.txt`);
 
 test('what waits on the simulated cluster is shown, held, stopped and resumed', async (t) => {
   const { state, type } = await npmStart(t);
-  const at = new Transcript({ always: ['--state', state] });
+  const at = new Transcript({ always: ['--state-dir', state] });
   await at.say('doctor');
   await at.say('pending');
   await at.say(
@@ -38,7 +38,7 @@ test('what waits on the simulated cluster is shown, held, stopped and resumed', 
     'default/StatefulSet/db',
     '--cluster',
     'simulated',
-    '--why',
+    '--reason',
     'a backup runs',
   );
   type('taint node-1 node.kubernetes.io/unreachable:NoExecute');
@@ -50,12 +50,12 @@ test('what waits on the simulated cluster is shown, held, stopped and resumed', 
   await at.say('pending', '--held', '-o', 'json');
   await at.say('pending', '--stuck');
   await at.say('holds');
-  await at.say('pause', 'simulated', '--why', 'wait a moment', '--for', '1h');
+  await at.say('pause', 'simulated', '--reason', 'wait a moment', '--for', '1h');
   await at.say('status', '-o', 'yaml');
-  await at.say('resume', 'simulated', '--why', 'go on');
-  await at.say('stop', '--all', '--why', 'an incident', '--for', '1h');
+  await at.say('resume', 'simulated', '--reason', 'go on');
+  await at.say('stop', '--all', '--reason', 'an incident', '--for', '1h');
   await at.say('status');
-  await at.say('resume', '--all', '--why', 'over');
+  await at.say('resume', '--all', '--reason', 'over');
   await at.say('audit');
   await at.say('dead-letters', 'list');
   await at.say('dead-letters', 'redrive', '--queue', 'evictions-due');
@@ -67,7 +67,7 @@ test('what waits on the simulated cluster is shown, held, stopped and resumed', 
 test('what would happen on the simulated cluster is told, and what cannot happen there', async (t) => {
   const { state } = await npmStart(t);
   // Where it lies from here.
-  const at = new Transcript({ always: ['--state', state], names: [[/\S*\/(?=pod\.yaml)/g, '']] });
+  const at = new Transcript({ always: ['--state-dir', state], names: [[/\S*\/(?=pod\.yaml)/g, '']] });
   const taint = ['--taint', 'maintenance=now:NoExecute', '--nodes', 'node-1,node-2,node-3,node-4'];
   await at.until(({ out }) => ALL_READY.every((said) => said.test(out)), ['what-if', ...taint]);
   await at.say('lint');
@@ -79,8 +79,8 @@ test('what would happen on the simulated cluster is told, and what cannot happen
 
 test('what rules the simulated cluster is said, and taken back', async (t) => {
   const { state } = await npmStart(t);
-  const at = new Transcript({ always: ['--state', state] });
-  const there = ['--cluster', 'simulated', '--why', 'it is being mended'];
+  const at = new Transcript({ always: ['--state-dir', state] });
+  const there = ['--cluster', 'simulated', '--reason', 'it is being mended'];
   const holds = [
     await at.say('hold', 'pod', 'default/db-0', ...there, '--for', '4h'),
     await at.say('hold', 'node', 'node-1', ...there),
@@ -88,10 +88,10 @@ test('what rules the simulated cluster is said, and taken back', async (t) => {
   await at.say('holds');
   for (const { out } of holds) {
     const [hold = assert.fail(`no hold is named by: ${out}`)] = /\bh[0-9a-f]{8}\b/.exec(out) ?? [];
-    await at.say('release', hold, '--why', 'it is over');
+    await at.say('release', hold, '--reason', 'it is over');
   }
-  await at.say('stop', 'simulated', '--why', 'an incident');
-  await at.say('resume', 'simulated', '--why', 'it is over');
+  await at.say('stop', 'simulated', '--reason', 'an incident');
+  await at.say('resume', 'simulated', '--reason', 'it is over');
   const policy = join(state, 'policy.yaml');
   writeFileSync(policy, 'mode: enforce\nrate: 20\n');
   await at.say('policy', 'validate', '--file', policy);
@@ -105,7 +105,7 @@ test('what rules the simulated cluster is said, and taken back', async (t) => {
 
 test('what went from the simulated cluster is told', async (t) => {
   const { state, type } = await npmStart(t);
-  const at = new Transcript({ always: ['--state', state], names: LATENESS });
+  const at = new Transcript({ always: ['--state-dir', state], names: LATENESS });
   type('taint node-1 gone=yes:NoExecute');
   at.note('node-1 is tainted, and none of its pods but those of daemons tolerates that.');
   await at.until(({ out }) => /evicted.* after /.test(out), ['history', '--pod', 'db-0']);
@@ -126,12 +126,12 @@ test('a cluster is looked at by a bare context', async (t) => {
 
 test('what cannot be done is refused in a sentence', async (t) => {
   const { state } = await npmStart(t);
-  const at = new Transcript({ always: ['--state', state] });
+  const at = new Transcript({ always: ['--state-dir', state] });
   await at.say('status', 'nowhere');
   await at.say('stop', 'simulated');
-  await at.say('pause', 'simulated', '--why', '');
-  await at.say('resume', 'simulated', '--why', 'over');
-  await at.say('release', 'h00000000', '--why', 'done');
+  await at.say('pause', 'simulated', '--reason', '');
+  await at.say('resume', 'simulated', '--reason', 'over');
+  await at.say('release', 'h00000000', '--reason', 'done');
   await at.say('clusters', 'list');
   await at.say('clusters', 'show', 'simulated');
   await at.say('clusters', 'add', 'prod', '--eks', 'prod', '--region', 'eu-west-1');

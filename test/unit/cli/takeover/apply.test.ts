@@ -119,7 +119,7 @@ describe('nothing is applied', () => {
           : json({}, 201),
     });
     await assert.rejects(
-      run('apply', '--at', 'pod', '--context', 'x'),
+      run('apply', '--level', 'pod', '--context', 'x'),
       /Namespace strict would refuse.*nothing was applied.*not on the whitelist/,
     );
     assert.deepEqual(wrote(), []);
@@ -194,7 +194,7 @@ test('a takeover at pods is known to work by a namespace that admits pods, which
       return json({ metadata: tries < 3 ? {} : { annotations: { [TAKEOVER_ANNOTATION]: 'x' } } }, 201);
     },
   });
-  await run('apply', '--at', 'pod', '--context', 'x');
+  await run('apply', '--level', 'pod', '--context', 'x');
   assert.equal(tries, 3);
   assert.match(printed(), /^Applied\. /);
 });
@@ -252,5 +252,5 @@ test('every right that is asked for is one of the role', () => {
 
 test('there is nothing to adopt for without a takeover at pods', async (t) => {
   const { run } = await commandLine(t, {});
-  await assert.rejects(run('adopt', '--context', 'x'), /taintward takeover apply --at pod first/);
+  await assert.rejects(run('adopt', '--context', 'x'), /taintward takeover apply --level pod first/);
 });

@@ -54,7 +54,7 @@ describe('the manifest of a takeover', () => {
   });
 
   test('at nodes says the lapse and the keys to those who renew, and to the policy', async () => {
-    const text = await printed('--lapse', '20', '--keys', 'node.kubernetes.io/unreachable');
+    const text = await printed('--heartbeat-timeout', '20', '--keys', 'node.kubernetes.io/unreachable');
     assert.match(text, /duration\("20s"\)/);
     assert.match(text, /lapseSeconds: 20\n/);
     assert.doesNotMatch(text, /"node.kubernetes.io\/not-ready"/);
@@ -78,7 +78,7 @@ describe('the manifest of a takeover', () => {
   ];
 
   test('at pods is for the namespaces that are labelled, and never for those the service needs, or its own', async () => {
-    const policy = Policy.parse((await objects('--at', 'pod'))[0]);
+    const policy = Policy.parse((await objects('--level', 'pod'))[0]);
     assert.deepEqual(policy.spec.matchConstraints.namespaceSelector.matchExpressions, [
       ...keptOut,
       { key: 'taintward.dev/takeover', operator: 'In', values: ['on'] },
@@ -88,7 +88,7 @@ describe('the manifest of a takeover', () => {
 
   test('at pods leaves our own pods out by their label, in whichever namespace they are, by Kyverno too', async () => {
     for (const flags of [[], ['--kyverno']]) {
-      const policy = Policy.parse((await objects('--at', 'pod', ...flags))[0]);
+      const policy = Policy.parse((await objects('--level', 'pod', ...flags))[0]);
       const condition = policy.spec.matchConditions.find(({ name }) => name === 'not-our-own');
       assert.equal(
         condition?.expression,
@@ -99,8 +99,8 @@ describe('the manifest of a takeover', () => {
 
   test('at pods takes other namespaces, keys and seconds', async () => {
     const selector = 'team=web, tier!=gold,env in (test, prod),zone notin (a),!legacy,labelled';
-    const flags = ['--namespace-selector', selector, '--fallback', '60', '--keys', 'a.io/b,c'];
-    const policy = Policy.parse((await objects('--at', 'pod', ...flags))[0]);
+    const flags = ['--namespace-selector', selector, '--fallback-delay', '60', '--keys', 'a.io/b,c'];
+    const policy = Policy.parse((await objects('--level', 'pod', ...flags))[0]);
     assert.deepEqual(policy.spec.matchConstraints.namespaceSelector.matchExpressions, [
       ...keptOut,
       { key: 'team', operator: 'In', values: ['web'] },
@@ -114,7 +114,7 @@ describe('the manifest of a takeover', () => {
   });
 
   test('for Kyverno is one MutatingPolicy that says the same, for pods alone', async () => {
-    const [one, ...others] = await objects('--at', 'pod', '--kyverno');
+    const [one, ...others] = await objects('--level', 'pod', '--kyverno');
     assert.deepEqual(others, []);
     const { spec, kind, apiVersion } = Policy.parse(one);
     assert.deepEqual([kind, apiVersion], ['MutatingPolicy', 'policies.kyverno.io/v1']);
@@ -122,27 +122,31 @@ describe('the manifest of a takeover', () => {
     assert.deepEqual(autogen, { podControllers: { controllers: [] } });
     assert.deepEqual(evaluation, { admission: { enabled: true }, mutateExisting: { enabled: false } });
     assert.equal(reinvocationPolicy, 'IfNeeded');
-    const { reinvocationPolicy: _, ...native } = Policy.parse((await objects('--at', 'pod'))[0]).spec;
+    const { reinvocationPolicy: _, ...native } = Policy.parse((await objects('--level', 'pod'))[0]).spec;
     assert.deepEqual(common, native);
   });
 });
 
 describe('a manifest is refused in a sentence that says what to do', () => {
   const rows: readonly (readonly [what: string, args: readonly string[], says: RegExp])[] = [
-    ['a fallback at nodes', ['--fallback', '60'], /--fallback belongs to --at pod/],
-    ['a lapse at pods', ['--at', 'pod', '--lapse', '60'], /--lapse belongs to --at node/],
-    ['Kyverno at nodes', ['--kyverno'], /--kyverno belongs to --at pod/],
+    ['a fallback at nodes', ['--fallback-delay', '60'], /--fallback-delay applies only to --level pod/],
+    [
+      'a lapse at pods',
+      ['--level', 'pod', '--heartbeat-timeout', '60'],
+      /--heartbeat-timeout applies only to --level node/,
+    ],
+    ['Kyverno at nodes', ['--kyverno'], /--kyverno belongs to --level pod/],
     [
       'a key without a twin at nodes',
       ['--keys', 'gpu'],
       /only node.kubernetes.io\/not-ready and .* "gpu" has none/,
     ],
-    ['a key that is none', ['--at', 'pod', '--keys', 'a"b'], /"a"b" is no taint key/],
-    ['no seconds', ['--lapse', '0'], /whole number of seconds/],
-    ['half a second', ['--at', 'pod', '--fallback', '0.5'], /whole number of seconds/],
+    ['a key that is none', ['--level', 'pod', '--keys', 'a"b'], /"a"b" is no taint key/],
+    ['no seconds', ['--heartbeat-timeout', '0'], /whole number of seconds/],
+    ['half a second', ['--level', 'pod', '--fallback-delay', '0.5'], /whole number of seconds/],
     [
       'a selector that is none',
-      ['--at', 'pod', '--namespace-selector', 'a in b'],
+      ['--level', 'pod', '--namespace-selector', 'a in b'],
       /label selector part "a in b"/,
     ],
   ];

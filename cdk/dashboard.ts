@@ -38,13 +38,13 @@ const TOLD_BY_CLUSTER: readonly LogEvent[] = [
   'eviction.scheduled',
   'eviction.blocked',
   'eviction.held',
-  'eviction.would-have',
-  'eviction.cancelled',
-  'eviction.done',
-  'eviction.gave-up',
+  'eviction.would-evict',
+  'eviction.canceled',
+  'pod.evicted',
+  'eviction.failed',
 ];
-const DONE: LogEvent = 'eviction.done';
-const RETRIED: LogEvent = 'eviction.retried';
+const DONE: LogEvent = 'pod.evicted';
+const RETRIED: LogEvent = 'eviction.retrying';
 
 /** The tables by cluster. From the log and not from metrics: one for each cluster would cost more than the rest of the service. */
 export const BY_CLUSTER_QUERIES: readonly { readonly title: string; readonly lines: readonly string[] }[] = [

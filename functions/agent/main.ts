@@ -127,7 +127,7 @@ async function run({ context, kubeconfig }: AgentOptions): Promise<void> {
     .then(() => laterEvents.stop())
     .then(() => over.abort());
   await Promise.race([stopped, pause(STOP_TIMEOUT_MS, over.signal)]);
-  if (!over.signal.aborted) log.warn('relay.stopped-late', { afterMs: STOP_TIMEOUT_MS });
+  if (!over.signal.aborted) log.warn('relay.shutdown-timed-out', { afterMs: STOP_TIMEOUT_MS });
   await probes.close();
   log.info('relay.stopped');
   process.exit(0);

@@ -27,7 +27,7 @@ export function ownRegistration({
     async list() {
       const found = await registry.get(cluster);
       const clusters = found && isOurs(found) ? [found] : [];
-      if (clusters.length === 0 && wasOurs) log.warn('agent.idle', { cluster, agent });
+      if (clusters.length === 0 && wasOurs) log.warn('agent.cluster-not-registered', { cluster, agent });
       wasOurs = clusters.length > 0;
       return { clusters, strays: [] };
     },

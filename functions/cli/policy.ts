@@ -90,7 +90,7 @@ const applicableText = (file: string, { clock }: CliDeps): string =>
 
 /** Whether it is so, only the service can ask: the right is its own. */
 const needText = ({ setting, rights, grant }: NeededBy): string =>
-  `It says ${setting}: the service needs the right to ${rights.map(rightText).join(', ')} there (${grant}); where it lacks it, its log says policy.right-missing.\n`;
+  `It says ${setting}: the service needs the right to ${rights.map(rightText).join(', ')} there (${grant}); where it lacks it, its log says policy.permission-missing.\n`;
 
 /** Where pods would go that did not until now, shows how many are due, and asks. Rejects with `CliError` when it cannot. */
 async function mayApply(

@@ -189,14 +189,14 @@ function logChanges(
     if (decision.kind === 'reschedule')
       log.info('eviction.rescheduled', evictionFields(ref, decision.record));
     if (decision.kind === 'confirm') log.info('eviction.confirmed', evictionFields(ref, decision.record));
-    if (decision.kind === 'free') log.info('eviction.freed', evictionFields(ref, decision.record));
+    if (decision.kind === 'free') log.info('eviction.released', evictionFields(ref, decision.record));
     if (decision.kind !== 'cancel' && decision.kind !== 'evicted-elsewhere') continue;
     const { deleted } = decision.ending;
     if (deleted?.by === 'taint-manager') {
-      log.info('eviction.elsewhere', { ...evictionFields(ref, decision.ending), deletedAt: deleted.at });
+      log.info('pod.evicted-externally', { ...evictionFields(ref, decision.ending), deletedAt: deleted.at });
       continue;
     }
-    log.info('eviction.cancelled', {
+    log.info('eviction.canceled', {
       ...evictionFields(ref, decision.ending),
       reason: decision.ending.cancelled,
       announced: isAnnounced(decision.ending, observedAt),

@@ -76,5 +76,5 @@ export async function postEvents(
 
 /** An Event will not be posted. */
 export function logLost({ pod, message }: PodEvent, reason: unknown, log: Log): void {
-  log.warn('event.lost', { namespace: pod.namespace, pod: pod.name, message, reason });
+  log.warn('event.dropped', { namespace: pod.namespace, pod: pod.name, message, reason });
 }

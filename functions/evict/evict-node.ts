@@ -77,7 +77,7 @@ function tellRivals(cluster: ClusterName, api: KubernetesApi, { log, metrics }: 
   for (let rival = api.takeRival(); rival !== undefined; rival = api.takeRival()) {
     metrics.rivalSeen(cluster);
     const reason = 'another Taintward evicts there, too: end one of the two, or take the cluster from it';
-    log.warn('cluster.shared', { cluster, rival, reason });
+    log.warn('cluster.conflicting-installation', { cluster, rival, reason });
   }
 }
 

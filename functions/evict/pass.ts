@@ -338,9 +338,9 @@ export class Pass {
     if (outcome.kind === 'deleted') {
       const { kind: _kind, ...how } = outcome;
       metrics.podDeleted(ref.cluster, how.lateMs / 1000);
-      log.info('eviction.done', { ...evictionRef(ref, record), ...how });
+      log.info('pod.evicted', { ...evictionRef(ref, record), ...how });
     } else if (outcome.kind === 'end') {
-      const event = outcome.outcome === 'would-have' ? 'eviction.would-have' : 'eviction.gone';
+      const event = outcome.outcome === 'would-have' ? 'eviction.would-evict' : 'pod.already-gone';
       log.info(event, evictionRef(ref, record));
     }
   }

@@ -42,7 +42,7 @@ export async function recordPass(
   // What was written is told before anything else can fail: the message that comes again no longer finds it.
   const { cancelled = [], told = [], observed = false, gaveUp = [], retry, askAgainAt } = written ?? {};
   for (const each of cancelled) {
-    deps.log.info('eviction.cancelled', {
+    deps.log.info('eviction.canceled', {
       ...evictionFields(ref, each),
       reason: each.cancelled,
       announced: true,
@@ -56,7 +56,7 @@ export async function recordPass(
     await timers.arm(ref, [retry.nextTryAt]);
     deps.metrics.retried(ref.cluster);
     const { attempts, nextTryAt, error } = retry;
-    deps.log.warn('eviction.retried', { ...ref, attempts, nextTryAt, reason: error });
+    deps.log.warn('eviction.retrying', { ...ref, attempts, nextTryAt, reason: error });
   }
   for (const { outcome } of settled) if (outcome.kind === 'fault') throw outcome.error;
   if (written?.unnoted)
@@ -92,7 +92,7 @@ function tell(
       log.info('eviction.held', { ...fields, by: note.by.kind });
       return heldBack(record, note.by);
     case 'would-have':
-      log.info('eviction.would-have', evictionRef(ref, record));
+      log.info('eviction.would-evict', evictionRef(ref, record));
       return heldBack(record, note.by);
     case 'blocked': {
       const { by = 'budget' } = record.blocked ?? {};
@@ -100,7 +100,7 @@ function tell(
       return blockedEviction(record, by);
     }
     case 'gave-up':
-      log.error('eviction.gave-up', { ...fields, reason: note.error });
+      log.error('eviction.failed', { ...fields, reason: note.error });
       return gaveUpDeletion(record);
     default:
       return note satisfies never;

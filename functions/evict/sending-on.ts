@@ -19,6 +19,6 @@ export const sendingOn =
     if (agent === undefined) return false;
     const [failure] = await ofAgent(agent).send([{ body, groupId: ref.cluster }]);
     if (failure) throw new Error(`the queue of agent ${agent} refused it: ${failure.reason}`);
-    log.info('message.sent-on', { ...ref, agent });
+    log.info('message.forwarded', { ...ref, agent });
     return true;
   };

@@ -50,7 +50,7 @@ export function createHandler(deps: ExpiryDeps) {
             await restore(expired, deps);
           } catch (error) {
             const [{ ref } = {}] = expired;
-            deps.log.error('eviction.not-restored', { ...ref, records: expired.length, reason: error });
+            deps.log.error('eviction.recovery-failed', { ...ref, records: expired.length, reason: error });
             failed.push(...expired.map(({ source }) => source));
           }
         },
@@ -68,7 +68,7 @@ async function readOrRefuse(record: DynamoDBRecord, deps: ExpiryDeps): Promise<E
     return expiredRecord(record);
   } catch (error) {
     if (!(error instanceof StoreError)) throw error;
-    deps.log.error('record.refused', { reason: error });
+    deps.log.error('stream-record.rejected', { reason: error });
     const [failure] = await deps.deadLetters.send([
       { body: messageJson(record), attributes: { reason: error.message } },
     ]);
@@ -106,5 +106,5 @@ async function restore(expired: readonly ExpiredRecord[], deps: ExpiryDeps): Pro
     const live = isTainted(partition.node);
     return { result: schedule, change: { schedule, end: [], live } };
   });
-  for (const record of restored) log.warn('eviction.restored', evictionFields(ref, record));
+  for (const record of restored) log.warn('eviction.recovered', evictionFields(ref, record));
 }

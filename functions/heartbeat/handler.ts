@@ -44,11 +44,11 @@ export function createHandler({ registry, leases, emf, stopwatch, log }: Heartbe
       }
       const unwatched = clusters.filter((cluster) => !onlooker.isWatched(cluster));
       const heard = registered.flatMap((cluster) => onlooker.hearing(cluster) ?? []);
-      for (const reason of strays) log.error('registry.stray', { reason });
+      for (const reason of strays) log.error('registry.invalid-item', { reason });
       for (const cluster of unwatched) log.warn('cluster.unwatched', { cluster });
       for (const { cluster, since, unheardMs } of heard) {
         if (unheardMs > DEAF_AFTER_MS && onlooker.isWatched(cluster))
-          log.warn('cluster.deaf', { cluster, since });
+          log.warn('cluster.disconnected', { cluster, since });
       }
       emf.put(UNWATCHED_CLUSTERS, 'Count', unwatched.length);
       emf.put(UNHEARD_SECONDS, 'Seconds', Math.max(0, ...heard.map(({ unheardMs }) => unheardMs)) / 1000);

@@ -158,7 +158,8 @@ export class ManagedClusters {
       const at = clock.now();
       if (last?.message === error.message && at - last.at < TELL_AGAIN_MS) return;
       last = { message: error.message, at };
-      log.warn(`cluster.${kind}`, { cluster, reason: error });
+      const event = kind === 'unreachable' ? 'cluster.unreachable' : 'cluster.access-denied';
+      log.warn(event, { cluster, reason: error });
     };
   }
 }

@@ -36,26 +36,26 @@ function tell({ event, fields }: LogLine, now: EpochMs): string | undefined {
       return `${podOf(fields)} ${willGo(fields, now)}`;
     case 'eviction.rescheduled':
       return `${podOf(fields)} now ${willGo(fields, now)}`;
-    case 'eviction.stands':
+    case 'eviction.loaded':
       return `kept: ${podOf(fields)} ${willGo(fields, now)}`;
-    case 'evictions.stand':
+    case 'evictions.loaded':
       return `kept: and ${fields.more} more`;
-    case 'eviction.cancelled':
+    case 'eviction.canceled':
       return styleText('green', `${podOf(fields)} cancelled: ${fields.reason && CANCELLED[fields.reason]}`);
     case 'eviction.blocked':
       return styleText('yellow', `${podOf(fields)} is due and ${BLOCKED[fields.by]}`);
-    case 'eviction.done':
+    case 'pod.evicted':
       return styleText('red', `${podOf(fields)} evicted (${fields.lateMs} ms after it fell due)`);
-    case 'eviction.elsewhere':
+    case 'pod.evicted-externally':
       return `${podOf(fields)} was evicted by the built-in controller at ${moment(fields.deletedAt, now)}, ${dueBy(fields, now)}`;
     case 'pod.evicted-despite-hold':
       return styleText(
         'red',
         `${podOf(fields)} was evicted by the built-in controller, although it was ${wordsOf({ kind: fields.by }).label}`,
       );
-    case 'eviction.gone':
+    case 'pod.already-gone':
       return `${podOf(fields)} was gone already`;
-    case 'eviction.would-have':
+    case 'eviction.would-evict':
       return styleText('magenta', `${podOf(fields)} would have been evicted, and is only observed`);
     case 'eviction.held':
       return styleText(

@@ -8,6 +8,6 @@ const TOLD = 20;
 /** Tells which countdowns stand in the store, those that end first first, and how many more there are. Rejects with `StoreError`. */
 export async function tellCountdowns(store: Pick<ServiceStore, 'countdowns'>, log: Log): Promise<void> {
   const { total, soonest } = await store.countdowns(TOLD);
-  for (const { ref, record } of soonest) log.info('eviction.stands', evictionFields(ref, record));
-  if (total > soonest.length) log.info('evictions.stand', { more: total - soonest.length });
+  for (const { ref, record } of soonest) log.info('eviction.loaded', evictionFields(ref, record));
+  if (total > soonest.length) log.info('evictions.loaded', { more: total - soonest.length });
 }

@@ -301,7 +301,7 @@ async function rightsFindings(
         warn(
           'rights',
           says,
-          'Nothing, if its functions have them: their log would say cluster.refused otherwise.',
+          'Nothing, if its functions have them: their log would say cluster.access-denied otherwise.',
         ),
         ...hints,
       ]

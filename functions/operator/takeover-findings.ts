@@ -23,7 +23,7 @@ function nodeFindings({ nodes, alarms, now }: TakeoverState, wanted: Wanted | un
     bad(
       'takeover',
       `At its nodes: ${alarm}`,
-      'taintward takeover status says more; the log of the relay says why (takeover.withheld).',
+      'taintward takeover status says more; the log of the relay says why (takeover.heartbeat-suspended).',
     ),
   );
   // The relay says more, where it has looked since.

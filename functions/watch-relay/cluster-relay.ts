@@ -309,7 +309,7 @@ export class ClusterRelay {
       this.#faults.end(STORE_FAILING, 'stuck');
       for (const pod of stuck) {
         if (!seeing.reported.some(({ uid }) => uid === pod.uid))
-          log.warn('pod.stuck', stuckFields(this.#cluster, pod));
+          log.warn('pod.stuck-terminating', stuckFields(this.#cluster, pod));
       }
       seeing.reported = stuck;
     } catch (error) {
@@ -330,7 +330,8 @@ export class ClusterRelay {
       seeing.view.hasForgotten(clock.now() - FORGOTTEN_MS);
     const reason = `Pods have been due for more than ${FORGOTTEN_MS / 60_000} minutes: the built-in controller does not evict them, and neither does Taintward (${mode}).`;
     this.#faults.note({ type: 'no-eviction-controller' }, seeing.nobodyEvicts ? reason : undefined);
-    if (seeing.nobodyEvicts && !before) log.warn('cluster.nobody-evicts', { cluster: this.#cluster, reason });
+    if (seeing.nobodyEvicts && !before)
+      log.warn('cluster.no-eviction-controller', { cluster: this.#cluster, reason });
   }
 
   /** Replicas have names of their own, and are no rivals of each other: each marks while it leads. */

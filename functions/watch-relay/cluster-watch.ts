@@ -182,7 +182,7 @@ export class ClusterWatch {
       heard: () => {
         this.#heardAt = clock.now();
         if (this.#failingSince === undefined) return;
-        log.info('relay.heard-again', { cluster: this.#cluster, deafMs: clock.now() - this.#failingSince });
+        log.info('cluster.reconnected', { cluster: this.#cluster, deafMs: clock.now() - this.#failingSince });
         this.#failingSince = undefined;
       },
       failed: (error, request) => {
@@ -191,7 +191,7 @@ export class ClusterWatch {
       },
       answered: (request) => this.#answered('nodes', request),
       rewound: () => {
-        log.warn('relay.rewound', { cluster: this.#cluster });
+        log.warn('relay.etcd-restore-detected', { cluster: this.#cluster });
         this.#pods.rewind();
       },
     };
@@ -215,7 +215,7 @@ export class ClusterWatch {
     if (this.#inFuture.has(uid) || this.#inFuture.size >= MAX_WRONG_TIMES) return;
     this.#inFuture.add(uid);
     const about = { cluster: this.#cluster, node, namespace, pod: name, uid };
-    log.warn('pod.bound-in-future', { ...about, namedAt: podSince });
+    log.warn('pod.scheduled-time-in-future', { ...about, namedAt: podSince });
   }
 
   #tellGone(): void {

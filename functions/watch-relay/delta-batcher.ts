@@ -238,7 +238,7 @@ export class DeltaBatcher {
     const told = { ...delta.ref, queue: name, delta: deltaId(delta.version) };
     if (failure) {
       metrics.refused(name);
-      log.error('relay.delta-refused', { ...told, reason: failure.reason });
+      log.error('relay.delta-rejected', { ...told, reason: failure.reason });
       return;
     }
     log.info('relay.delta-sent', uid === undefined ? told : { ...told, uid });

@@ -50,7 +50,7 @@ export async function followRegistry({
       api = new RestApi(connect(cluster, 'relay'), systemClock, installation);
     } catch (error) {
       // This cluster's trouble alone; it is tried again at the next poll.
-      log.error('cluster.refused', { cluster: cluster.name, reason: error });
+      log.error('cluster.access-denied', { cluster: cluster.name, reason: error });
       return;
     }
     followed.set(cluster.name, { cluster, api });

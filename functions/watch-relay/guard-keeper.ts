@@ -93,7 +93,7 @@ export class GuardKeeper {
   async whyUnwritable(): Promise<string | undefined> {
     const { rulebook, log } = this.#deps;
     const unwritable =
-      'what the guard decides cannot be stored: guard.unwritten in the log of the relay says why';
+      'what the guard decides cannot be stored: guard.save-failed in the log of the relay says why';
     try {
       for (let tries = 0; tries < TOUCHES; tries++) {
         const found = this.#state;
@@ -113,7 +113,7 @@ export class GuardKeeper {
       }
       return 'what the guard holds is being changed by others';
     } catch (error) {
-      log.warn('guard.unwritten', { cluster: this.#cluster, reason: error });
+      log.warn('guard.save-failed', { cluster: this.#cluster, reason: error });
       return unwritable;
     }
   }
@@ -222,7 +222,7 @@ export class GuardKeeper {
         failures += 1;
         this.#failed = true;
         saved(error);
-        log.warn('guard.unwritten', { cluster: this.#cluster, reason: error });
+        log.warn('guard.save-failed', { cluster: this.#cluster, reason: error });
         this.#promise(found);
         await pause(backoffMs(failures, BACKOFF), signal);
       }

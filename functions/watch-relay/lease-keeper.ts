@@ -171,7 +171,7 @@ export class LeaseKeeper {
     const over = new AbortController();
     this.#lease = lease;
     this.#ending = ending;
-    log.info('relay.lease-taken', about);
+    log.info('relay.lease-acquired', about);
     const renewing = this.#renew(lease, ending, over.signal);
     if (!signal.aborted) await this.#tenant.held(lease, signal);
     over.abort();
@@ -179,7 +179,7 @@ export class LeaseKeeper {
     const isOurs = this.#lease !== undefined;
     this.#lease = undefined;
     if (ending.signal.reason === ('given-away' satisfies LeaseEnd)) {
-      log.info('relay.lease-given-away', about);
+      log.info('relay.lease-handed-off', about);
     }
     if (!isOurs) {
       log.warn('relay.lease-lost', about);

@@ -71,7 +71,7 @@ async function run(): Promise<void> {
     stop().then(() => true),
     delay(STOP_TIMEOUT_MS, false, { ref: false }),
   ]);
-  if (!stopped) log.warn('relay.stopped-late', { afterMs: STOP_TIMEOUT_MS });
+  if (!stopped) log.warn('relay.shutdown-timed-out', { afterMs: STOP_TIMEOUT_MS });
   await probes.close();
   log.info('relay.stopped');
   process.exit(0);

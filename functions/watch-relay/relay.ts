@@ -188,7 +188,7 @@ export class Relay {
       if (stuck > 0) metrics.podsStuck(stuck);
       const skewMs = Math.max(0, ...clusters.map((cluster) => Math.abs(cluster.skewMs ?? 0)));
       if (skewMs > TOLD_SKEW_MS) metrics.clockSkewed(skewMs / 1000);
-      if (excess > 0 && !wasOver) log.warn('relay.over-budget', { load, excess });
+      if (excess > 0 && !wasOver) log.warn('relay.over-capacity', { load, excess });
       wasOver = excess > 0;
       const lease = signal.aborted ? undefined : this.#fleet.wanted(this.#clusters.size);
       if (!lease) continue;

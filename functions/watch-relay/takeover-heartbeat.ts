@@ -20,7 +20,7 @@ const CLOCK_LOOK_MS = 400;
 export const PROVEN_MS = 10 * 60_000;
 /** What stands in the cluster where it is not the cluster's matter why. */
 const REASON_ELSEWHERE =
-  'the relay cannot know whether evictions work: takeover.withheld in its log says why';
+  'the relay cannot know whether evictions work: takeover.heartbeat-suspended in its log says why';
 
 export interface TakeoverHeartbeatDeps {
   readonly api: Pick<
@@ -64,10 +64,11 @@ export async function keepTakeover(
     );
     if (signal.aborted) return;
     deps.told(outcome.kind, outcome.kind === 'withheld' ? outcome.reason : undefined);
-    if (outcome.kind === 'renewed' && before.kind !== 'renewed') log.info('takeover.renewed', { cluster });
+    if (outcome.kind === 'renewed' && before.kind !== 'renewed')
+      log.info('takeover.heartbeat-renewed', { cluster });
     if (outcome.kind === 'none' && before.kind !== 'none') log.info('takeover.ended', { cluster });
     if (outcome.kind === 'withheld' && !(before.kind === 'withheld' && isLike(outcome.reason, before.reason)))
-      log.warn('takeover.withheld', { cluster, reason: outcome.reason });
+      log.warn('takeover.heartbeat-suspended', { cluster, reason: outcome.reason });
     before = outcome;
     await pause(HEARTBEAT_MS, signal);
   }
@@ -119,10 +120,10 @@ async function beat(before: Outcome, deps: TakeoverHeartbeatDeps, signal: AbortS
   }
   const noted = typeof reason === 'string' ? reason : REASON_ELSEWHERE;
   // Another region's relay may renew it: nobody notes anything before a heartbeat is missing.
-  const { heartbeat = -Infinity } = takeover;
+  const { heartbeat = -Infinity, withheld } = takeover;
   const isMissing = clock.now() + (skewMs ?? 0) - heartbeat >= MISSING_MS;
   // Where it cannot be noted either, the lapse says it.
-  if (isMissing && !isLike(noted, takeover.withheld))
+  if (isMissing && !isLike(noted, withheld))
     await api.withholdTakeover(takeover, noted).catch(() => undefined);
   return { kind: 'withheld', reason };
 }

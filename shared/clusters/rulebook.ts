@@ -181,7 +181,7 @@ export function rulesReader({ rulebook, matching, clock }: RulesReaderDeps): Rul
     const rules = await newest(cluster, guardRevision);
     if (rules.guardRevision >= guardRevision) return rules;
     throw new StoreError(
-      `What the guard of ${cluster} decided is not stored (revision ${guardRevision}; stored: ${rules.guardRevision}), so nothing is evicted from this node: see guard.unwritten in the log of the relay.`,
+      `What the guard of ${cluster} decided is not stored (revision ${guardRevision}; stored: ${rules.guardRevision}), so nothing is evicted from this node: see guard.save-failed in the log of the relay.`,
     );
   };
 }

@@ -47,8 +47,8 @@ export const isAlive = (
 ): boolean => Math.abs(at - heartbeat) < lapseMs;
 
 /** Whether the built-in controller rests because of it, at a moment of the API server's clock. */
-export const isInForce = (takeover: Takeover, at: EpochMs): boolean =>
-  takeover.withheld === undefined && isAlive(takeover, at);
+export const isInForce = ({ withheld, ...takeover }: Takeover, at: EpochMs): boolean =>
+  withheld === undefined && isAlive(takeover, at);
 
 /** The JSON merge patch that renews it, if it is still as it was read. */
 export function renewalPatch(takeover: Takeover, at: EpochMs): object {

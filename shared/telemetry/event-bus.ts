@@ -73,9 +73,9 @@ export class EventBus {
       if (FailedEntryCount === 0) return;
       const refused = answers.find(({ ErrorCode }) => ErrorCode !== undefined);
       const reason = refused?.ErrorMessage ?? refused?.ErrorCode ?? 'the event bus refused it';
-      log.warn('notice.lost', { notices: FailedEntryCount, reason });
+      log.warn('notification.dropped', { notices: FailedEntryCount, reason });
     } catch (error) {
-      log.warn('notice.lost', { notices: batch.length, reason: error });
+      log.warn('notification.dropped', { notices: batch.length, reason: error });
     }
   }
 }

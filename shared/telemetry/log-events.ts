@@ -43,9 +43,9 @@ export type LogEvents = {
   /** A pod is to be evicted at `fireAt`. */
   'eviction.scheduled': EvictionFields;
   /** It is to be evicted at `fireAt`, as was stored before this process began. */
-  'eviction.stands': EvictionFields;
+  'eviction.loaded': EvictionFields;
   /** So many more stand, which fall due later. */
-  'evictions.stand': { readonly more: number };
+  'evictions.loaded': { readonly more: number };
   /** It is to be evicted at another moment, or for another taint, than was said before. */
   'eviction.rescheduled': EvictionFields;
   /** A newer delta says the same of it. */
@@ -58,11 +58,11 @@ export type LogEvents = {
    */
   'eviction.blocked': EvictionFields & Why & { readonly by: 'budget' | 'admission' };
   /** Nothing holds it any more. */
-  'eviction.freed': EvictionFields;
+  'eviction.released': EvictionFields;
   /** It was due in a cluster that is only observed. */
-  'eviction.would-have': EvictionRef;
+  'eviction.would-evict': EvictionRef;
   /** It is not to be evicted any more; `announced`: an Event tells so, too. */
-  'eviction.cancelled': EvictionFields & {
+  'eviction.canceled': EvictionFields & {
     readonly reason: CancelReason | undefined;
     readonly announced: boolean;
   };
@@ -70,66 +70,66 @@ export type LogEvents = {
    * It was evicted, `lateMs` after it fell due. `lease`: with one that went because its node was called unreachable, and for no other
    * cause, why the node's Lease did not keep it.
    */
-  'eviction.done': EvictionRef & { readonly lateMs: number; readonly lease?: Lapse };
+  'pod.evicted': EvictionRef & { readonly lateMs: number; readonly lease?: Lapse };
   /** Another taint manager evicted it, at `deletedAt`. */
-  'eviction.elsewhere': EvictionFields & { readonly deletedAt: EpochMs };
+  'pod.evicted-externally': EvictionFields & { readonly deletedAt: EpochMs };
   /**
    * The built-in controller, or another taint manager, evicted a pod that the rules here keep. `by`: the kind of brake; `hold`: the
    * ID of the hold. Of at most a hundred pods, while a relay holds the lease.
    */
   'pod.evicted-despite-hold': PodFields & { readonly by: Brake['kind']; readonly hold?: string };
   /** It was gone when it was to be evicted. */
-  'eviction.gone': EvictionRef;
+  'pod.already-gone': EvictionRef;
   /**
    * `PodScheduled` names a time in the future (`namedAt`). The time is ignored: the pod's countdowns begin when it was first
    * seen. The clocks differ, or somebody wants the pod to stay.
    */
-  'pod.bound-in-future': PodFields & { readonly namedAt: EpochMs };
+  'pod.scheduled-time-in-future': PodFields & { readonly namedAt: EpochMs };
   /** It was evicted, and terminates although its grace period has been over for more than a minute. */
-  'pod.stuck': PodFields & {
+  'pod.stuck-terminating': PodFields & {
     readonly overAt: EpochMs;
     readonly finalizers: readonly string[];
     readonly nodeState: StuckPod['nodeState'];
   };
   /** Something on a node could not be evicted, and is tried again. */
-  'eviction.retried': OfNode & Why & { readonly attempts: number; readonly nextTryAt: EpochMs };
+  'eviction.retrying': OfNode & Why & { readonly attempts: number; readonly nextTryAt: EpochMs };
   /** It could not be evicted for days, and is left alone. */
-  'eviction.gave-up': EvictionFields & Why;
+  'eviction.failed': EvictionFields & Why;
   /** It is not to be evicted any more, for its cluster is not registered. */
   'eviction.unregistered': EvictionFields & Why;
   /** Its timer missed it until its item expired; it was put back. */
-  'eviction.restored': EvictionFields;
+  'eviction.recovered': EvictionFields;
   /** Items of a node that expired could not be put back; the stream brings them again. */
-  'eviction.not-restored': Partial<OfNode> & Why & { readonly records: number };
+  'eviction.recovery-failed': Partial<OfNode> & Why & { readonly records: number };
   /** Cancellations could not be handed on to those who write Events. */
-  'announcement.refused': OfNode & Why;
+  'event.enqueue-failed': OfNode & Why;
   /** The event bus did not take what it was to be told. */
-  'notice.lost': Why & { readonly notices: number };
+  'notification.dropped': Why & { readonly notices: number };
   /** An Event could not be written. */
-  'event.lost': Why & { readonly namespace: string; readonly pod: string; readonly message: string };
+  'event.dropped': Why & { readonly namespace: string; readonly pod: string; readonly message: string };
 
   /** A relay follows a cluster that was registered. */
   'cluster.added': OfCluster & { readonly access: string };
   /** A relay ends following a cluster that is registered no longer. */
   'cluster.removed': OfCluster;
   /** A cluster cannot be managed until somebody mends its access: credentials, rights or kubeconfig. It is tried again. */
-  'cluster.refused': OfCluster & Why;
+  'cluster.access-denied': OfCluster & Why;
   /** A cluster does not answer, and so is not managed yet. It is tried again. */
   'cluster.unreachable': OfCluster & Why;
   /** A cluster is registered, and no relay holds its lease. */
   'cluster.unwatched': OfCluster;
   /** A relay holds the lease of a cluster and has heard nothing from it since. */
-  'cluster.deaf': OfCluster & { readonly since: EpochMs };
+  'cluster.disconnected': OfCluster & { readonly since: EpochMs };
   /** Pods must go and have not for more than ten minutes: the built-in controller does not evict, and policy forbids it to us. */
-  'cluster.nobody-evicts': OfCluster & Why;
+  'cluster.no-eviction-controller': OfCluster & Why;
   /** What governs clusters, or one, could not be read; what was read last stands. */
   'rules.unreadable': Partial<OfCluster> & Why;
   /** What governs a cluster changed: all that is tainted there is decided anew. */
   'rules.changed': OfCluster;
   /** Another installation, `rival`, evicts in a cluster of ours. */
-  'cluster.shared': OfCluster & Why & { readonly rival: string };
+  'cluster.conflicting-installation': OfCluster & Why & { readonly rival: string };
   /** A cluster's policy asks for what the credentials may not do there. */
-  'policy.right-missing': OfCluster & Why;
+  'policy.permission-missing': OfCluster & Why;
   /** A cluster's policy was taken over from the file that the command line names. */
   'policy.applied': OfCluster & { readonly mode: Mode };
   /**
@@ -138,7 +138,7 @@ export type LogEvents = {
    */
   'policy.kept': OfCluster & { readonly mode: Mode; readonly file: 'unchanged' | 'older' };
   /** That file holds no policy any more; what was applied before stands. */
-  'policy.refused': Why;
+  'policy.invalid': Why;
   /** The guard of a cluster holds evictions: so many nodes are affected. */
   'guard.tripped': OfCluster & GuardFields;
   /** It holds them no longer; `by`: the guard itself, as all was calm or policy says so, or an operator. */
@@ -146,16 +146,16 @@ export type LogEvents = {
   /** It would hold them if it were not in shadow. */
   'guard.would-trip': OfCluster & GuardFields;
   /** What it holds, or lets go, could not be written; it is tried again. Meanwhile no pod of a tainted node is evicted that it would hold. */
-  'guard.unwritten': OfCluster & Why;
+  'guard.save-failed': OfCluster & Why;
   /** The list of clusters could not be read. */
   'registry.unreadable': Why;
   /** An item stands among the registrations of clusters and is none; those that are go on. */
-  'registry.stray': Why;
+  'registry.invalid-item': Why;
 
   /** A relay says to a cluster's API server that Taintward evicts in the built-in controller's place. */
-  'takeover.renewed': OfCluster;
+  'takeover.heartbeat-renewed': OfCluster;
   /** It says so no more, or not yet, or for another reason than before: the built-in controller evicts once the heartbeat has lapsed. */
-  'takeover.withheld': OfCluster & Why;
+  'takeover.heartbeat-suspended': OfCluster & Why;
   /** There is nothing any more by which it could say so. */
   'takeover.ended': OfCluster;
 
@@ -168,25 +168,25 @@ export type LogEvents = {
   /** The console is served there, to who has a link to it. */
   'console.started': { readonly address: string };
   /** No cluster of this name is registered for this agent: it carries out what is due there, and follows nothing. */
-  'agent.idle': OfCluster & { readonly agent: string };
+  'agent.cluster-not-registered': OfCluster & { readonly agent: string };
   /** The relay's process is up; its probes answer on `port`. */
   'relay.started': { readonly port: number };
   /** STS does not say who it is: the deltas of its clusters are taken from whoever may send to the queues. */
-  'relay.sender-unknown': Why;
+  'relay.identity-unknown': Why;
   /** It was asked to stop. */
   'relay.stopping': Nothing;
   /** It stopped in good order. */
   'relay.stopped': Nothing;
   /** It stops without having said all, after `afterMs`. */
-  'relay.stopped-late': { readonly afterMs: number };
+  'relay.shutdown-timed-out': { readonly afterMs: number };
   /** A relay speaks for a cluster from now on. */
-  'relay.lease-taken': OfCluster & { readonly epoch: number };
+  'relay.lease-acquired': OfCluster & { readonly epoch: number };
   /** Another relay speaks for the cluster. */
   'relay.lease-lost': OfCluster & { readonly epoch: number };
   /** A relay has more on its hands than its budget, for want of others; both in nodes. */
-  'relay.over-budget': { readonly load: number; readonly excess: number };
+  'relay.over-capacity': { readonly load: number; readonly excess: number };
   /** A relay leaves a cluster to others. */
-  'relay.lease-given-away': OfCluster & { readonly epoch: number };
+  'relay.lease-handed-off': OfCluster & { readonly epoch: number };
   /** A lease could not be asked for, renewed or released. */
   'relay.lease-failed': OfCluster & Why;
   /** All nodes of a cluster were listed. */
@@ -194,13 +194,13 @@ export type LogEvents = {
   /** A list or a watch ended in an error, and is begun again. */
   'relay.watch-failed': OfCluster & Why & { readonly resource: string };
   /** A cluster is heard again, after `deafMs`. */
-  'relay.heard-again': OfCluster & { readonly deafMs: number };
+  'cluster.reconnected': OfCluster & { readonly deafMs: number };
   /** The API server's history is another one: its etcd was restored. Everything is listed anew. */
-  'relay.rewound': OfCluster;
+  'relay.etcd-restore-detected': OfCluster;
   /** A relay knows all nodes of its cluster, and all pods of the tainted ones. */
   'relay.synced': OfCluster & { readonly nodes: number; readonly tainted: number; readonly pods: number };
   /** When evicted pods were gone could not be written into history. */
-  'relay.gone-unnoted': OfCluster & Why & { readonly pods: number };
+  'history.write-failed': OfCluster & Why & { readonly pods: number };
   /** What the store holds of the cluster could not be read. */
   'relay.resync-failed': OfCluster & Why;
   /** A queue takes nothing; `waiting` deltas are sent again. */
@@ -208,28 +208,28 @@ export type LogEvents = {
   /** A queue took a delta, of a node with all its pods or, with `uid`, of one pod. */
   'relay.delta-sent': OfNode & OfQueue & OfDelta & { readonly uid?: PodUid };
   /** A queue can never take this delta. */
-  'relay.delta-refused': OfNode & OfQueue & OfDelta & Why;
+  'relay.delta-rejected': OfNode & OfQueue & OfDelta & Why;
 
   /** A message could not be done, and comes again; in one process, what there is to do on a node. */
-  'message.retried': OfNode & Partial<OfDelta> & Why & { readonly receives: number };
+  'message.retrying': OfNode & Partial<OfDelta> & Why & { readonly receives: number };
   /** A queue gives no messages, and is asked again and again. */
   'queue.unreachable': OfQueue & Why;
   /** What is due in a cluster is sent on to the agent that works in it. */
-  'message.sent-on': OfNode & { readonly agent: string };
+  'message.forwarded': OfNode & { readonly agent: string };
   /** Nobody can read the message; it was set aside. */
-  'message.refused': OfMessage & Why;
+  'message.rejected': OfMessage & Why;
   /** Nobody can read the message, and it could not be set aside. */
-  'message.stuck': OfMessage & Why;
+  'message.dead-letter-failed': OfMessage & Why;
   /** The message was done, but is seen again. */
   'message.not-deleted': OfQueue & OfMessage & Why;
   /** A function failed on all its messages. */
   'batch.failed': OfQueue & Why & { readonly messages: number };
   /** When a message comes again could not be set. */
-  'visibility.unchanged': OfQueue & Why;
+  'message.visibility-update-failed': OfQueue & Why;
   /** Nobody can ask the process through its state directory. */
   'socket.unavailable': Why;
   /** A record of the table's stream cannot be read. */
-  'record.refused': Why;
+  'stream-record.rejected': Why;
   /** The database lacks policies, stops or holds that operators set: all clusters are stopped until an operator resumes them. */
   'rules.outdated': Why;
   /** The files of the state were deleted, replaced or cut off while they were in use: the process ends, and is to be started again. */
@@ -237,7 +237,7 @@ export type LogEvents = {
   /** What is kept of a node in its cluster cannot be read: it is passed over, and the others are worked on. */
   'state.unreadable': Why;
   /** A task of upkeep failed. */
-  'upkeep.failed': Why & { readonly task: string };
+  'maintenance.failed': Why & { readonly task: string };
 
   /** The simulated cluster's file was damaged and put aside. */
   'simulated-cluster.state-damaged': Why & { readonly file: string };

@@ -66,15 +66,15 @@ export function noticeOf({ event, fields }: LogLine, now: EpochMs): Notice | und
       const { by } = fields;
       return { ...about('held', fields, now), ...due(fields), ...(by === undefined ? {} : { heldBy: by }) };
     }
-    case 'eviction.would-have':
+    case 'eviction.would-evict':
       return about('would-have', fields, now);
-    case 'eviction.cancelled':
+    case 'eviction.canceled':
       return { ...about('cancelled', fields, now), ...due(fields), reason: textOf(fields.reason) };
-    case 'eviction.done':
+    case 'pod.evicted':
       return { ...about('done', fields, now), lateMs: fields.lateMs };
-    case 'eviction.gone':
+    case 'pod.already-gone':
       return about('gone', fields, now);
-    case 'eviction.gave-up':
+    case 'eviction.failed':
       return { ...about('gave-up', fields, now), ...due(fields), reason: textOf(fields.reason) };
     case 'eviction.unregistered':
       return { ...about('unregistered', fields, now), ...due(fields), reason: textOf(fields.reason) };

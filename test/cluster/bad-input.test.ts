@@ -119,7 +119,7 @@ describe('of two clusters the one', () => {
 
   test('with a bad token joins the other when its kubeconfig is repaired', async (t) => {
     const service = await startPair(t, 'no-token');
-    await service.untilSaid(`${OTHER}  cluster.refused`, 'the credentials were refused');
+    await service.untilSaid(`${OTHER}  cluster.access-denied`, 'the credentials were refused');
     const [refused, live, why] = (await service.states()) ?? [];
     assert.deepEqual([refused, live], [`${OTHER} refused`, `${CONTEXT} live`]);
     assert.match(why ?? '', new RegExp(`^${OTHER} list-failing since `));
@@ -132,7 +132,7 @@ describe('of two clusters the one', () => {
     const account = await Account.create(stage().cluster, 'late');
     await account.revoke();
     const service = await startPair(t, account.token);
-    await service.untilSaid(`${OTHER}  cluster.refused`, 'lack rights');
+    await service.untilSaid(`${OTHER}  cluster.access-denied`, 'lack rights');
     await account.grant();
     await service.untilSaid(`${OTHER}  watching`);
   });

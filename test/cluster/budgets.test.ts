@@ -106,7 +106,7 @@ describe('where policy has pods evicted by the Eviction API', () => {
     await cluster.taint(node, TAINT);
     await service.untilSaid(
       node,
-      'eviction.retried',
+      'eviction.retrying',
       'grant these credentials the verb create on pods/eviction',
     );
     for (const { uid } of pods) assert.equal(cluster.witness.pods.get(uid)?.evictedAt, undefined);

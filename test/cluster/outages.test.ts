@@ -51,7 +51,7 @@ test('while its rights are taken away nothing is lost, and once they are back wh
   await cluster.taint(node, { key: 'x' });
   await service.untilSaid(node, pod.name, 'will go at');
   await account.revoke();
-  const complaint = await service.untilSaid('eviction.retried', node);
+  const complaint = await service.untilSaid('eviction.retrying', node);
   assert.match(complaint.text, /403 Forbidden/);
   assertUntouched(pod);
   await account.grant();

@@ -12,7 +12,8 @@ const MOST_NODES = 20;
 test('two services with states of their own on one cluster evict each pod once, notice each other, and one goes on when the other is gone', async (t) => {
   const { cluster } = stage();
   const services = [await stage().start(), await stage().start()];
-  const noticed = () => services.filter((service) => service.said('cluster.shared').length > 0).length;
+  const noticed = () =>
+    services.filter((service) => service.said('cluster.conflicting-installation').length > 0).length;
   let nodes = 0;
   for (; noticed() === 0 && nodes < MOST_NODES; nodes++) {
     const node = await cluster.addNode(`shared-${nodes}`);

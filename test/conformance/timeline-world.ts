@@ -129,7 +129,7 @@ class Player {
     return {
       deletions: cluster.deletions.map(({ pod, at }) => ({ uid: pod.uid, t: secondsOf(at) })),
       cancellations: log
-        .filter(({ event }) => event === 'eviction.cancelled')
+        .filter(({ event }) => event === 'eviction.canceled')
         .map(({ at, fields }) => ({
           pod: `${fields['namespace']}/${fields['pod']}`,
           t: secondsOf(at),

@@ -234,7 +234,7 @@ export function queueContract(
       await queue.visibility.retryIn([{ receiptHandle: 'no such receipt', seconds: 1 }]);
       assert.deepEqual(
         queue.log.lines.map(({ event }) => event),
-        ['visibility.unchanged'],
+        ['message.visibility-update-failed'],
       );
     });
 

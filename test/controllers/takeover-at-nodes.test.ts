@@ -243,7 +243,7 @@ test('a policy that does nothing is found out, said everywhere within a minute, 
       stage.command('status'),
     ),
   );
-  await service.untilSaid('takeover.withheld', 'a node that was written by dry run kept');
+  await service.untilSaid('takeover.heartbeat-suspended', 'a node that was written by dry run kept');
   await until(
     'its metric says so',
     async () => (await service.metric('taintward_takeovers_withheld{cluster="alpha"}')) === 1,

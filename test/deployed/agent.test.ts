@@ -73,10 +73,10 @@ test('a cluster that nobody enters is worked in by its agent, as the other is by
   const byFunction = async () =>
     (await deployed().logged('evict', takenAt)).filter((line) => line.includes('"beta"'));
   await until('what was armed before came to evict, and was sent on', async () =>
-    (await byFunction()).some((line) => line.includes('message.sent-on') && line.includes(before)),
+    (await byFunction()).some((line) => line.includes('message.forwarded') && line.includes(before)),
   );
   assert.deepEqual(
-    (await byFunction()).filter((line) => line.includes('eviction.')),
+    (await byFunction()).filter((line) => /"(eviction|pod)\./.test(line)),
     [],
     'evict does nothing there itself',
   );

@@ -70,7 +70,9 @@ const workSince = (at: number) =>
 
 /** Whether a relay has asked, since it took a cluster over, which pods do not leave there: it does so when it next renews the lease. */
 function hasReadOf({ lines, tap }: RelayProcess, cluster: string): boolean {
-  const taken = lines.findLast((line) => line.event === 'relay.lease-taken' && line['cluster'] === cluster);
+  const taken = lines.findLast(
+    (line) => line.event === 'relay.lease-acquired' && line['cluster'] === cluster,
+  );
   return tap
     .since(taken?.at ?? Infinity)
     .some(({ body }) => body.includes('"STUCK"') && body.includes(`LEASE#${cluster}"`));

@@ -170,7 +170,7 @@ describe('a chain of more than 16 invocations', () => {
       `evicted ${Date.now() - backAt} ms after it took writes again, after ${longestChain(node)} invocations in a chain`,
     );
     for (const line of await deployed().logged('evict', since))
-      if (line.includes('"eviction.retried"')) t.diagnostic(line);
+      if (line.includes('"eviction.retrying"')) t.diagnostic(line);
     if (OUTAGE_MINUTES >= LONG_OUTAGE_MINUTES)
       assert.ok(longestChain(node) > LONGEST_CHAIN, `${longestChain(node)}`);
     assert.deepEqual(await dropped(since), []);

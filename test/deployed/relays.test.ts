@@ -56,7 +56,7 @@ test('the clusters of a relay that is killed are taken over, and evictions go on
   const lateMs = await evictedOnTime(timed, 8, tainted);
   const takenOver = await Promise.all(
     ['alpha', 'beta'].map((name) =>
-      until(`${name} is taken over`, () => standby.said('relay.lease-taken', name, killedAt)),
+      until(`${name} is taken over`, () => standby.said('relay.lease-acquired', name, killedAt)),
     ),
   );
   const afterMs = takenOver.map(({ at }) => at - killedAt);

@@ -118,7 +118,7 @@ test('who follows the page evicts a pod by functions on LocalStack, sees what it
       if (!isFollowed(PAGE, nameOf(command), 'localstack')) continue;
       const said = await terminal.run(here(command), at === commands.length - 1 ? expected : []);
       if (command.startsWith('npx taintward explain')) assert.match(said, / was evicted from node try /);
-      if (command.startsWith('aws logs')) assert.match(said, /"pod":"now".*"event":"eviction\.done"/);
+      if (command.startsWith('aws logs')) assert.match(said, /"pod":"now".*"event":"pod\.evicted"/);
     }
   }
   assert.ok(evictedAfter > 0 && evictedAfter <= 10, `the pod is evicted after ${evictedAfter} commands`);

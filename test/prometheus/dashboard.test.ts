@@ -19,7 +19,7 @@ async function scrapesOfEvictions(context: TestContext) {
   const service = await startDemoService(context);
   const before = await service.scrape();
   service.type('taint node-1 maintenance=now:NoExecute');
-  const { cluster } = await service.logged('eviction.done');
+  const { cluster } = await service.logged('pod.evicted');
   const counted = new RegExp(`^${POD_DELETIONS} [1-9]`, 'm');
   // Metrics are rendered once a second.
   const during = await until('it is counted', async () => {

@@ -235,7 +235,7 @@ export class PolicyJudge {
 
   /** What would have happened is told once for each deadline, for as long as the cluster is observed. */
   logged(event: string, fields: LogFields): void {
-    if (event !== 'eviction.would-have') return;
+    if (event !== 'eviction.would-evict') return;
     const uid = String(fields['uid']) as PodUid;
     const cluster = String(fields['cluster']) as ClusterName;
     const there = this.#bench.clusters.find(({ name }) => name === cluster);

@@ -90,7 +90,7 @@ export function alarmsOf(takeover: Takeover, taints: readonly DownTaint[], now: 
     const once = isAlive(takeover, now) ? ' once it has lapsed' : '';
     alarms.push(`Its heartbeat is withheld, because ${withheld}: the built-in controller evicts${once}.`);
   } else if (heartbeat === undefined) {
-    alarms.push('No relay has ever renewed it: look for takeover.withheld in its log.');
+    alarms.push('No relay has ever renewed it: look for takeover.heartbeat-suspended in its log.');
   }
   if (heartbeat !== undefined && heartbeat - now >= lapseMs) {
     alarms.push(

@@ -172,7 +172,7 @@ describe('what the guide says of a month in which nothing happens', () => {
     inGuide(
       'a relay of 512 MiB',
       `${whole(NODE_BUDGET)} nodes, a cluster counting as 100 more: 100 clusters of ${Math.floor(NODE_BUDGET / 100) - 100} nodes, or one of ${whole(NODE_BUDGET - 100)}`,
-      'its memory: it says so (`relay.over-budget`) and goes on; more or larger relays',
+      'its memory: it says so (`relay.over-capacity`) and goes on; more or larger relays',
     );
     inGuide(
       '2 relays',

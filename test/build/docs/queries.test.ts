@@ -54,8 +54,8 @@ test('the story of a delta finds its id in what relay, delta functions and evict
     'relay.delta-sent',
     'node.changed',
     'eviction.scheduled',
-    'eviction.done',
-    'message.retried',
+    'pod.evicted',
+    'message.retrying',
   ]) {
     const row = rows.find((line) => line.startsWith(`| \`${event}\``)) ?? '';
     assert.match(row, /`delta\??`/, event);

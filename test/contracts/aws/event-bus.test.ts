@@ -57,7 +57,7 @@ test('EventBridge takes what an invocation tells, and its rules find it', async 
   const pods = Array.from({ length: 25 }, (_, index) => `web-${index}`);
   for (const pod of pods) {
     const uid = podUid(`uid-of-${pod}`);
-    bus.log.info('eviction.done', {
+    bus.log.info('pod.evicted', {
       cluster: clusterName('c1'),
       node: nodeName('n1'),
       namespace: 'shop',
@@ -69,7 +69,7 @@ test('EventBridge takes what an invocation tells, and its rules find it', async 
   }
   await bus.flush();
   assert.deepEqual(
-    log.lines.filter(({ event }) => event === 'notice.lost'),
+    log.lines.filter(({ event }) => event === 'notification.dropped'),
     [],
   );
   const told = new Set<string>();

@@ -72,7 +72,7 @@ describe('SQS', () => {
       await nowhere.retryIn([{ receiptHandle: 'no such receipt', seconds: 1 }]);
       assert.deepEqual(
         log.lines.map(({ event }) => event),
-        ['visibility.unchanged'],
+        ['message.visibility-update-failed'],
       );
     });
   });

@@ -25,14 +25,14 @@ test('an agent sees its own cluster alone, and that while it is registered to be
   const told = () => log.lines.map(({ event }) => event);
   assert.deepEqual(await seen(), []);
   assert.deepEqual(await seen(), []);
-  assert.deepEqual(told(), ['agent.idle']);
+  assert.deepEqual(told(), ['agent.cluster-not-registered']);
   access = { kind: 'agent', agent: 'edge-1' };
   assert.deepEqual(await seen(), [CLUSTER]);
   access = { kind: 'agent', agent: 'edge-2' };
   assert.deepEqual(await seen(), []);
   access = { kind: 'local-context', context: 'c' };
   assert.deepEqual(await seen(), []);
-  assert.deepEqual(told(), ['agent.idle', 'agent.idle']);
+  assert.deepEqual(told(), ['agent.cluster-not-registered', 'agent.cluster-not-registered']);
   assert.deepEqual(new Set(asked), new Set([CLUSTER]));
 });
 

@@ -140,7 +140,7 @@ describe('a cancellation', () => {
     const pods = [pod('u1'), pod('u2')];
     const world = await worldAfter(nodeDelta(1, { pods }), nodeDelta(20, { pods, taints: [] }));
     assert.deepEqual(announced(world), ['u1 20', 'u2 20']);
-    assert.ok(logged(world).includes('eviction.cancelled'));
+    assert.ok(logged(world).includes('eviction.canceled'));
   });
 
   test('is announced again when the delta comes again: the first may not have got through', async () => {
@@ -164,7 +164,7 @@ describe('a cancellation', () => {
     world.dueQueue.refusal = { reason: 'no', permanent: true };
     await applyDeltas([untaint], world);
     assert.deepEqual(await states(world), ['u1 cancelled']);
-    assert.ok(logged(world).includes('announcement.refused'));
+    assert.ok(logged(world).includes('event.enqueue-failed'));
   });
 
   test('is announced later when the queue cannot be reached: the delta comes again', async () => {

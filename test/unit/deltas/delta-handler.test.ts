@@ -103,7 +103,7 @@ describe('a message that failed', () => {
 
   test('is logged with the reason', async () => {
     const { log } = await handled(3);
-    const line = log.lines.find(({ event }) => event === 'message.retried');
+    const line = log.lines.find(({ event }) => event === 'message.retrying');
     assert.equal(line?.fields['node'], 'n1');
     assert.equal(line?.fields['receives'], 3);
     assert.match(String(line?.fields['reason']), /no timer could be armed/);
@@ -138,7 +138,7 @@ describe('a delta that somebody sends who never held the lease of its cluster', 
       letter?.attributes?.['reason'] ?? '',
       /^delta refused: it speaks of cluster c1, and AROAOTHER:9 sent it, who never held that cluster's lease: find out/,
     );
-    const line = world.log.lines.find(({ event }) => event === 'message.refused');
+    const line = world.log.lines.find(({ event }) => event === 'message.rejected');
     assert.equal(line?.fields['messageId'], '1');
   });
 

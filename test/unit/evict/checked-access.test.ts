@@ -37,7 +37,7 @@ function checked() {
     ...{ rules: () => state.rules(), clock, log },
   });
   const reach = async () => assert.equal(await access.api(clusterName('prod')), cluster);
-  const complaints = () => log.lines.filter(({ event }) => event === 'policy.right-missing');
+  const complaints = () => log.lines.filter(({ event }) => event === 'policy.permission-missing');
   return { clock, state, reach, complaints };
 }
 

@@ -15,7 +15,7 @@ test('each Event is tried three times, then lost with a word', async () => {
   assert.equal(tries, 3);
   assert.deepEqual(
     bench.log.lines.map(({ event, fields }) => [event, fields['namespace'], fields['pod']]),
-    [['event.lost', 'default', 'pod-u1']],
+    [['event.dropped', 'default', 'pod-u1']],
   );
 });
 

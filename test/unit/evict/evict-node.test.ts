@@ -108,7 +108,7 @@ describe('a due pod', () => {
     failing(bench, 'create', serverError(500));
     await evictNode(ref, bench);
     assert.deepEqual(await statesIn(bench), { u1: 'done' });
-    assert.ok(bench.log.lines.some(({ event }) => event === 'event.lost'));
+    assert.ok(bench.log.lines.some(({ event }) => event === 'event.dropped'));
   });
 
   test('that is many is listed in one request', async () => {
@@ -149,7 +149,7 @@ describe('what live state contradicts is not executed:', () => {
       ['Cancelling deletion of Pod default/pod-u1'],
     );
     assert.equal(
-      bench.log.lines.find(({ event }) => event === 'eviction.cancelled')?.fields['reason'],
+      bench.log.lines.find(({ event }) => event === 'eviction.canceled')?.fields['reason'],
       'taint-removed',
     );
   });
@@ -476,7 +476,7 @@ describe('what goes on failing', () => {
       bench.deadLetters.sent.map(({ body }) => parseDueMessage(body)),
       [{ v: 1, kind: 'retry', ...ref, pods: ['u1', 'u2'] }],
     );
-    assert.equal(bench.log.lines.filter(({ event }) => event === 'eviction.gave-up').length, 2);
+    assert.equal(bench.log.lines.filter(({ event }) => event === 'eviction.failed').length, 2);
     assert.equal(bench.givenUp, 2);
   });
 
@@ -595,7 +595,7 @@ describe('what is written is told, although no timer can be armed:', () => {
     bench.timerOutages = 1;
     await assert.rejects(evictNode(ref, bench), TimerError);
     assert.equal((await statesIn(bench))['u1'], 'cancelled');
-    assert.equal(bench.log.lines.filter(({ event }) => event === 'eviction.cancelled').length, 1);
+    assert.equal(bench.log.lines.filter(({ event }) => event === 'eviction.canceled').length, 1);
     assert.deepEqual(
       bench.cluster.events.map(({ message }) => message),
       ['Cancelling deletion of Pod default/pod-u1'],
@@ -613,7 +613,7 @@ describe('what is written is told, although no timer can be armed:', () => {
     bench.timerOutages = 1;
     await assert.rejects(evictNode(ref, bench), TimerError);
     assert.equal(bench.givenUp, 1);
-    assert.equal(bench.log.lines.filter(({ event }) => event === 'eviction.gave-up').length, 1);
+    assert.equal(bench.log.lines.filter(({ event }) => event === 'eviction.failed').length, 1);
   });
 });
 
@@ -770,7 +770,7 @@ test('another installation that evicts there is told of, once', async () => {
   bench.cluster.rivals.push('theirs');
   await evictNode(ref, bench);
   await evictNode(ref, bench);
-  const told = bench.log.lines.filter(({ event }) => event === 'cluster.shared');
+  const told = bench.log.lines.filter(({ event }) => event === 'cluster.conflicting-installation');
   assert.deepEqual(
     told.map(({ level, fields }) => [level, fields['cluster'], fields['rival']]),
     [['warn', ref.cluster, 'theirs']],

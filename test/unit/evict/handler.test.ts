@@ -158,14 +158,14 @@ describe('an announcement', () => {
       throw new UnknownClusterError(`cluster ${name} is not registered`);
     };
     assert.deepEqual(await failed(bench, announcement()), []);
-    assert.equal(eventsIn(bench).filter((event) => event === 'event.lost').length, 2);
+    assert.equal(eventsIn(bench).filter((event) => event === 'event.dropped').length, 2);
   });
 
   test('that the server refuses is lost with a word: an Event is a courtesy', async () => {
     const bench = await onePod();
     failing(bench, 'create', serverError(403));
     assert.deepEqual(await failed(bench, announcement()), []);
-    assert.equal(eventsIn(bench).filter((event) => event === 'event.lost').length, 2);
+    assert.equal(eventsIn(bench).filter((event) => event === 'event.dropped').length, 2);
   });
 });
 
@@ -265,7 +265,7 @@ describe('a message that nobody can read', () => {
     const bench = await onePod();
     bench.deadLetters.unreachable = new QueueError('away');
     assert.deepEqual(await failed(bench, sqsRecord('?', { messageId: '1' }), dueAt(60, '2')), ['1']);
-    assert.ok(eventsIn(bench).includes('message.stuck'));
+    assert.ok(eventsIn(bench).includes('message.dead-letter-failed'));
     assert.deepEqual(deletedFrom(bench), ['u1']);
   });
 });

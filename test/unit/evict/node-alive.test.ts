@@ -100,7 +100,7 @@ describe('pods of a node that is called unreachable', () => {
     await evictNode(ref, bench);
     assert.deepEqual(deletedFrom(bench), ['u1', 'u2']);
     assert.deepEqual(
-      told(bench, 'eviction.done').map(({ fields }) => fields['lease']),
+      told(bench, 'pod.evicted').map(({ fields }) => fields['lease']),
       ['expired', 'expired'],
     );
   });
@@ -110,7 +110,7 @@ describe('pods of a node that is called unreachable', () => {
     await evictNode(ref, bench);
     assert.equal(deletedFrom(bench).length, 40);
     assert.equal(leaseReads(bench), 1);
-    const [first] = told(bench, 'eviction.done');
+    const [first] = told(bench, 'pod.evicted');
     assert.equal(first?.fields['lease'], 'missing');
   });
 
@@ -121,9 +121,9 @@ describe('pods of a node that is called unreachable', () => {
     };
     await evictNode(ref, bench);
     assert.deepEqual(deletedFrom(bench), ['u1']);
-    const [first] = told(bench, 'eviction.done');
+    const [first] = told(bench, 'pod.evicted');
     assert.equal(first?.fields['lease'], 'hidden');
-    assert.deepEqual(told(bench, 'eviction.retried'), []);
+    assert.deepEqual(told(bench, 'eviction.retrying'), []);
   });
 
   test('wait for the next try while the Lease cannot be read', async () => {
@@ -136,7 +136,7 @@ describe('pods of a node that is called unreachable', () => {
       await evictNode(ref, bench);
       assert.deepEqual(deletedFrom(bench), [], String(status));
       const [retryAt = 0] = bench.armed;
-      assert.equal(told(bench, 'eviction.retried').length, 1);
+      assert.equal(told(bench, 'eviction.retrying').length, 1);
       await advance(bench, retryAt - bench.clock.now());
       await evictNode(ref, bench);
       assert.deepEqual(deletedFrom(bench), ['u1'], String(status));

@@ -56,7 +56,7 @@ describe('where the rules forbid evictions', () => {
       ['u2', 'observe'],
     ]);
     assert.deepEqual(bench.armed, []);
-    assert.equal(bench.log.lines.filter(({ event }) => event === 'eviction.would-have').length, 2);
+    assert.equal(bench.log.lines.filter(({ event }) => event === 'eviction.would-evict').length, 2);
   });
 
   test('a stop that comes while a node is being emptied spares those that were not deleted by then', async () => {

@@ -31,7 +31,7 @@ describe('what is due in a cluster of an agent', () => {
     assert.deepEqual(queue.calls, [[{ body: DUE.body, groupId: ref.cluster }]]);
     assert.deepEqual(deletedFrom(bench), []);
     assert.deepEqual(
-      bench.log.lines.filter(({ event }) => event === 'message.sent-on').map(({ fields }) => fields),
+      bench.log.lines.filter(({ event }) => event === 'message.forwarded').map(({ fields }) => fields),
       [{ ...ref, agent: 'edge-1' }],
     );
   });

@@ -137,7 +137,7 @@ test('the heartbeat names the clusters that their relays do not hear from, and s
   // The dead relay's cluster was not heard from for an hour when its lease was renewed last, and nobody knows of any since.
   assert.deepEqual(given.unheard, [3_610]);
   assert.deepEqual(
-    given.log.lines.flatMap(({ event, fields }) => (event === 'cluster.deaf' ? [fields] : [])),
+    given.log.lines.flatMap(({ event, fields }) => (event === 'cluster.disconnected' ? [fields] : [])),
     [
       { cluster: 'deaf', since: renewedAt - DEAF_AFTER_MS - 1 },
       { cluster: 'never heard', since: NOW },
@@ -172,7 +172,7 @@ test('what stands among the registrations and is none is said, and the clusters 
   const said = log.lines.filter(({ level }) => level === 'error');
   assert.deepEqual(
     said.map(({ event, fields }) => [event, fields['reason']]),
-    [['registry.stray', 'The item X of Y is none.']],
+    [['registry.invalid-item', 'The item X of Y is none.']],
   );
 });
 

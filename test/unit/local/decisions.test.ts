@@ -61,8 +61,8 @@ test('what could not be decided is decided as it is by then, and a node is still
   assert.deepEqual(
     log.lines.map(({ event, fields }) => [event, fields['node'], fields['receives']]),
     [
-      ['message.retried', N1, 1],
-      ['message.retried', N1, 2],
+      ['message.retrying', N1, 1],
+      ['message.retrying', N1, 2],
     ],
   );
   errors.push(new Error('the store is away'));

@@ -93,7 +93,7 @@ for (const [what, callers, text] of [
     context.after(() => void unsubscribe('http.server.request.start', count));
     flood(context, port, callers, text);
     cluster.putNode(liveNode('n1', 'maintenance'));
-    const evicted = () => log.lines.filter(({ event }) => event === 'eviction.done').length;
+    const evicted = () => log.lines.filter(({ event }) => event === 'pod.evicted').length;
     await until(() => {
       turns += 1;
       return evicted() === PODS;

@@ -95,7 +95,7 @@ describe('a cluster that cannot be managed', () => {
         [...clusters.states].map(([name, { kind }]) => [name, kind]),
         [['b', state]],
       );
-      assert.deepEqual(complaints(), [`cluster.${state === 'refused' ? 'refused' : 'unreachable'} b`]);
+      assert.deepEqual(complaints(), [`cluster.${state === 'refused' ? 'access-denied' : 'unreachable'} b`]);
       await time.pass(GROWN_MS);
       assert.deepEqual(taken, ['a']);
       b.trouble = undefined;

@@ -64,8 +64,8 @@ test('the service outlives an hourly upkeep that fails', async (context) => {
   operator.close();
   context.mock.timers.tick(HOUR_MS);
   const failedTasks = () => new Set(log.lines.map(({ event, fields }) => `${event} ${fields['task']}`));
-  while (!failedTasks().has('upkeep.failed rearm')) await nextLoop();
-  assert.ok(failedTasks().has('upkeep.failed purge'));
+  while (!failedTasks().has('maintenance.failed rearm')) await nextLoop();
+  assert.ok(failedTasks().has('maintenance.failed purge'));
   const health = await fetch(`http://127.0.0.1:${service.probePort}/healthz`);
   assert.equal(health.status, 200);
 });
@@ -86,7 +86,7 @@ test('a pod that was given up is tried again soon after somebody asked for it, a
   // Its cluster is none of this process's: what is tried again ends.
   const events = () => log.lines.map(({ event }) => event);
   while (!events().includes('eviction.unregistered')) await nextLoop();
-  assert.deepEqual(events(), ['upkeep.failed', 'eviction.unregistered']);
+  assert.deepEqual(events(), ['maintenance.failed', 'eviction.unregistered']);
   assert.match(String(log.lines[0]?.fields['reason']), /is not JSON/);
   assert.deepEqual((await store.load(ref, now)).scheduled.size, 0);
 });

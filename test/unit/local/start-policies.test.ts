@@ -116,7 +116,7 @@ test('who takes over goes on with what was applied before, should its file hold 
   assert.deepEqual(await modes(), ['observe', 'observe']);
   const refused = `PolicyError: ${file}: policy.mode must be observe, enforce or paused.`;
   assert.deepEqual(
-    log.lines.flatMap(({ event, fields }) => (event === 'policy.refused' ? `${fields['reason']}` : [])),
+    log.lines.flatMap(({ event, fields }) => (event === 'policy.invalid' ? `${fields['reason']}` : [])),
     [refused, refused],
   );
   write('mode: paused');
@@ -138,7 +138,7 @@ test('a file that changes is applied anew; a mistake in it is told once, and cha
   await policies.reread();
   await policies.reread();
   assert.deepEqual(told(), [
-    `policy.refused PolicyError: ${file}: policy.mode must be observe, enforce or paused.`,
+    `policy.invalid PolicyError: ${file}: policy.mode must be observe, enforce or paused.`,
   ]);
   assert.deepEqual(await modes(), ['enforce', 'enforce']);
 

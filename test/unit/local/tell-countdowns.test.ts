@@ -28,7 +28,7 @@ test('what stands is told, and what is due first first', async () => {
     aRecord({ name: 'late', fireAt: NOW + 2 }),
     aRecord({ name: 'soon', fireAt: NOW + 1 }),
   ];
-  assert.deepEqual(await toldOf(late, soon), ['eviction.stands node-1 soon', 'eviction.stands node-0 late']);
+  assert.deepEqual(await toldOf(late, soon), ['eviction.loaded node-1 soon', 'eviction.loaded node-0 late']);
 });
 
 test('of many the first twenty are told, and how many more there are', async () => {
@@ -37,7 +37,7 @@ test('of many the first twenty are told, and how many more there are', async () 
   );
   const told = await toldOf(...records);
   assert.equal(told.length, 21);
-  assert.deepEqual(told.slice(-2), ['eviction.stands node-19 web-19', 'evictions.stand 3']);
+  assert.deepEqual(told.slice(-2), ['eviction.loaded node-19 web-19', 'evictions.loaded 3']);
 });
 
 test('what was given up or is held is no countdown', async () => {

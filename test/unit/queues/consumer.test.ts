@@ -194,7 +194,7 @@ describe('a message that failed', () => {
         line?.['receives'],
         line?.['reason'],
       ],
-      ['warn', 'message.retried', 'c1', 'bad', 3, 'bad failed'],
+      ['warn', 'message.retrying', 'c1', 'bad', 3, 'bad failed'],
     );
   });
 
@@ -280,8 +280,8 @@ describe('messages of a group that are done together', () => {
     assert.deepEqual(
       given.lines.map(({ event, receives }) => [event, receives]),
       [
-        ['message.retried', 1],
-        ['message.retried', 2],
+        ['message.retrying', 1],
+        ['message.retrying', 2],
       ],
     );
   });
@@ -340,7 +340,7 @@ describe('a message that is refused', () => {
       assert.deepEqual(given.deadLetters.sent, [{ body: 'x', groupId: 'g', attributes: { reason } }]);
       assert.deepEqual(
         given.lines.map((line) => [line['level'], line['event'], line['messageId'], line['reason']]),
-        [['error', 'message.refused', 'm1', reason]],
+        [['error', 'message.rejected', 'm1', reason]],
       );
     }
   });
@@ -368,7 +368,7 @@ describe('a message that is refused', () => {
       assert.deepEqual(response.batchItemFailures, [{ itemIdentifier: 'm1' }]);
       assert.deepEqual(
         given.lines.map((line) => [line['event'], line['messageId'], line['reason']]),
-        [['message.stuck', 'm1', 'the dead-letter queue refused it: full']],
+        [['message.dead-letter-failed', 'm1', 'the dead-letter queue refused it: full']],
       );
     }
   });

@@ -57,8 +57,8 @@ describe('messages that are to be seen again', () => {
     assert.deepEqual(
       log.lines.map(({ level, event, fields }) => [level, event, fields['queue'], String(fields['reason'])]),
       [
-        ['warn', 'visibility.unchanged', 'evictions-due', 'Error: connect ECONNREFUSED'],
-        ['warn', 'visibility.unchanged', 'evictions-due', 'handled before'],
+        ['warn', 'message.visibility-update-failed', 'evictions-due', 'Error: connect ECONNREFUSED'],
+        ['warn', 'message.visibility-update-failed', 'evictions-due', 'handled before'],
       ],
     );
   });

@@ -33,7 +33,7 @@ function busThat(answer: Answer) {
 
 test('what the log tells of evictions is told in batches of ten at the end, and logged as ever', async () => {
   const { bus, log, sent } = busThat(async () => ({}));
-  for (let count = 0; count < 25; count++) bus.log.info('eviction.gone', gone);
+  for (let count = 0; count < 25; count++) bus.log.info('pod.already-gone', gone);
   bus.log.info('cluster.removed', { cluster: gone.cluster });
   assert.deepEqual([sent.length, log.lines.length], [0, 26]);
   await bus.flush();
@@ -66,13 +66,13 @@ test('what the bus refuses is lost with a word, and no more', async () => {
   ];
   for (const [answer, lost] of refusals) {
     const { bus, log } = busThat(answer);
-    bus.log.info('eviction.gone', gone);
-    bus.log.info('eviction.gone', gone);
+    bus.log.info('pod.already-gone', gone);
+    bus.log.info('pod.already-gone', gone);
     await bus.flush();
     const { event, fields } = log.lines.at(-1) ?? {};
     assert.deepEqual(
       [event, fields?.['notices'], String(fields?.['reason']).replace('Error: ', '')],
-      ['notice.lost', lost, 'no'],
+      ['notification.dropped', lost, 'no'],
     );
   }
 });

@@ -16,7 +16,7 @@ test('an event that nobody knows, a field it has not, and one it lacks do not co
   // @ts-expect-error: no such field
   log.info('cluster.removed', { cluster, colour: 'green' });
   // @ts-expect-error: its epoch is missing
-  log.info('relay.lease-taken', { cluster });
+  log.info('relay.lease-acquired', { cluster });
   // @ts-expect-error: it tells nothing
   log.info('relay.stopping', { cluster });
   assert.equal(log.lines.length, 4);
@@ -28,9 +28,9 @@ test('the narrator tells of nodes and pods, complains of what goes wrong, and ke
   const pod = { cluster, node, namespace: 'shop', pod: 'web', uid: podUid('u1'), delta, fireAt: 30_000 };
   const eviction = { ...pod, because: ['maintenance=now:NoExecute'] };
   log.info('node.changed', { cluster, node, delta, taints: [] });
-  log.info('relay.lease-taken', { cluster, epoch: 3 });
+  log.info('relay.lease-acquired', { cluster, epoch: 3 });
   log.info('eviction.scheduled', eviction);
-  log.info('eviction.cancelled', { ...eviction, reason: 'taint-removed', announced: true });
+  log.info('eviction.canceled', { ...eviction, reason: 'taint-removed', announced: true });
   log.debug('relay.listed', { cluster, nodes: 3 });
   log.warn('relay.watch-failed', { cluster, resource: 'nodes', reason: new Error('no route') });
   const expected = [
@@ -58,10 +58,10 @@ test('the narrator tells date and time of each line, and the date of a moment th
   };
   log.info('eviction.scheduled', { ...pod, fireAt: noon + 60_000 });
   log.info('eviction.scheduled', { ...pod, fireAt: noon + 12 * 3_600_000 });
-  log.warn('eviction.retried', { cluster, node, attempts: 1, nextTryAt: noon + 5_000, reason: 'no route' });
+  log.warn('eviction.retrying', { cluster, node, attempts: 1, nextTryAt: noon + 5_000, reason: 'no route' });
   assert.deepEqual(told, [
     '2026-01-31 12:00:00 c1 n1  shop/web will go at 12:01:00 (in 60 s) because of a:NoExecute',
     '2026-01-31 12:00:00 c1 n1  shop/web will go at 2026-02-01 00:00:00 (in 43200 s) because of a:NoExecute',
-    '2026-01-31 12:00:00 c1 n1  eviction.retried: attempts=1 nextTryAt=2026-01-31T12:00:05 no route',
+    '2026-01-31 12:00:00 c1 n1  eviction.retrying: attempts=1 nextTryAt=2026-01-31T12:00:05 no route',
   ]);
 });

@@ -34,11 +34,11 @@ const LINES: readonly LogLine[] = [
   { event: 'eviction.rescheduled', fields: eviction },
   { event: 'eviction.blocked', fields: { ...eviction, by: 'budget', reason: 'its budget needs it' } },
   { event: 'eviction.held', fields: { ...eviction, by: 'guard' } },
-  { event: 'eviction.would-have', fields: pod },
-  { event: 'eviction.cancelled', fields: { ...eviction, reason: 'taint-removed', announced: true } },
-  { event: 'eviction.done', fields: { ...pod, lateMs: 12 } },
-  { event: 'eviction.gone', fields: pod },
-  { event: 'eviction.gave-up', fields: { ...eviction, reason } },
+  { event: 'eviction.would-evict', fields: pod },
+  { event: 'eviction.canceled', fields: { ...eviction, reason: 'taint-removed', announced: true } },
+  { event: 'pod.evicted', fields: { ...pod, lateMs: 12 } },
+  { event: 'pod.already-gone', fields: pod },
+  { event: 'eviction.failed', fields: { ...eviction, reason } },
   { event: 'eviction.unregistered', fields: { ...eviction, reason } },
 ];
 
@@ -95,8 +95,8 @@ test('the id of the delta that changed an eviction last leads to its end', async
   assert.deepEqual(idsOf('node.changed'), ['1-1', '1-2', '1-3']);
   assert.deepEqual(idsOf('eviction.scheduled'), ['1-1', '1-1']);
   assert.deepEqual(idsOf('eviction.rescheduled'), ['1-2', '1-2']);
-  assert.deepEqual(idsOf('eviction.done'), ['1-2']);
-  assert.deepEqual(idsOf('eviction.cancelled'), ['1-3']);
+  assert.deepEqual(idsOf('pod.evicted'), ['1-2']);
+  assert.deepEqual(idsOf('eviction.canceled'), ['1-3']);
 });
 
 /** What the service logs while it evicts a pod, puts an eviction off, and cancels one. */

@@ -606,7 +606,7 @@ describe('a delta that the queue does not take', () => {
     await outbox.drained();
     assert.equal(nodes.calls.length, 1);
     const [line] = log.lines;
-    assert.equal(line?.event, 'relay.delta-refused');
+    assert.equal(line?.event, 'relay.delta-rejected');
     assert.equal(line?.fields['node'], 'n1');
     assert.match(await registry.getSingleMetricAsString(REFUSED_DELTAS), /} 1$/m);
     assert.deepEqual(

@@ -126,7 +126,7 @@ describe('following the registry', () => {
       log.lines
         .filter(({ level }) => level === 'error')
         .map(({ event, fields }) => `${event} ${fields['cluster']}`),
-      ['cluster.refused a'],
+      ['cluster.access-denied a'],
     );
     broken.clear();
     await poll();

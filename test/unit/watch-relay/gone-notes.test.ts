@@ -51,7 +51,7 @@ test('what cannot be written is kept and written later, with its moment', async 
   await time.pass(60 * SECOND);
   assert.deepEqual(written, [['a@0', 'b@3000']]);
   assert.deepEqual(outcomes, ['failed', 'noted']);
-  assert.equal(log.lines[0]?.event, 'relay.gone-unnoted');
+  assert.equal(log.lines[0]?.event, 'history.write-failed');
 });
 
 test('what was seen until the end is written at once, and tried once', async (context) => {

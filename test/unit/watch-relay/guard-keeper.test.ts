@@ -187,7 +187,7 @@ describe('whether what it decides can be stored', () => {
     const { guard, book, said } = await bench(context, { stored: [TRIP] });
     book.isReadOnly = true;
     assert.match((await guard.whyUnwritable()) ?? '', /^what the guard decides cannot be stored/);
-    assert.deepEqual(said(), [['guard.unwritten', undefined]]);
+    assert.deepEqual(said(), [['guard.save-failed', undefined]]);
   });
 
   test('is denied where it could not be read yet', async (context) => {

@@ -122,7 +122,7 @@ describe('a lease is taken', () => {
     await time.settle();
     assert.equal(one.keeper.maySpeak(), true);
     assert.deepEqual(one.said.held, [await leases.look(CLUSTER)]);
-    assert.deepEqual(one.events(), ['relay.lease-taken']);
+    assert.deepEqual(one.events(), ['relay.lease-acquired']);
   });
 
   test('by one relay of many, which keeps it', async (context) => {
@@ -374,7 +374,7 @@ describe('a relay that holds a lease', () => {
     await time.pass(LEASE_RENEW_MS);
     assert.deepEqual(one.said.ends, ['lost']);
     assert.equal(one.keeper.maySpeak(), false);
-    assert.deepEqual(one.events(), ['relay.lease-taken', 'relay.lease-lost']);
+    assert.deepEqual(one.events(), ['relay.lease-acquired', 'relay.lease-lost']);
     assert.equal((await leases.look(CLUSTER))?.holder, 'thief');
     await time.pass(LEASE_TTL_MS + LEASE_LOOK_MS);
     assert.equal(one.said.held.length, 2);
@@ -470,7 +470,7 @@ describe('a relay that gives its lease away', () => {
     assert.deepEqual([one.said.ends, one.keeper.maySpeak()], [['given-away'], true]);
     await time.pass(LEASE_LOOK_MS + MAX_HANDICAP_MS + 2 * STEP_MS);
     assert.equal(other.keeper.maySpeak(), true);
-    assert.ok(one.events().includes('relay.lease-given-away'));
+    assert.ok(one.events().includes('relay.lease-handed-off'));
     // That one, too, hears nothing.
     other.keeper.giveAway();
     await time.pass(5 * SECOND);

@@ -120,7 +120,9 @@ function bench(context: TestContext, inCluster = false) {
   });
   const sinceHeartbeat = () => Date.now() - (cluster.takeover?.heartbeat ?? 0);
   const why = () =>
-    log.lines.filter(({ event }) => event === 'takeover.withheld').map(({ fields }) => `${fields['reason']}`);
+    log.lines
+      .filter(({ event }) => event === 'takeover.heartbeat-suspended')
+      .map(({ fields }) => `${fields['reason']}`);
   return {
     ...{ time, cluster, store: kept, objects, leases, nodes, deltas, rulebook, relay, loads, rules },
     ...{ sinceHeartbeat, why },

@@ -37,7 +37,7 @@ describe('the name by which queues know a relay', () => {
       assert.equal(await ownSender(away, log, endpoint), undefined);
       assert.deepEqual(
         log.lines.map(({ event }) => event),
-        ['relay.sender-unknown'],
+        ['relay.identity-unknown'],
       );
     }
   });

@@ -180,7 +180,7 @@ test('a relay whose budget is used up takes what nobody else does, later, and sa
   assert.equal(await over(), 0);
   await time.pass(7 * SECOND);
   assert.deepEqual(await Promise.all([C1, C2].map(holderOf)), ['small', 'small']);
-  const said = log.lines.filter(({ event }) => event === 'relay.over-budget');
+  const said = log.lines.filter(({ event }) => event === 'relay.over-capacity');
   assert.equal(said.length, 1);
   // By its next look at its load the node of the second is listed.
   await time.pass(5 * SECOND);

@@ -244,7 +244,7 @@ describe('the lease of a cluster reports', () => {
     cluster.getTakeover = () => Promise.reject(refused(401));
     await time.pass(2 * HEARTBEAT_MS);
     assert.deepEqual(await told(), []);
-    assert.ok(!log.lines.some(({ event }) => event === 'takeover.withheld'));
+    assert.ok(!log.lines.some(({ event }) => event === 'takeover.heartbeat-suspended'));
   });
 
   test('that nobody evicts, and the log says why', async (context) => {
@@ -252,7 +252,7 @@ describe('the lease of a cluster reports', () => {
     govern({ mode: 'observe' });
     await time.pass(12 * 60 * SECOND);
     assert.deepEqual(await told(), ['no-eviction-controller']);
-    const line = log.lines.find(({ event }) => event === 'cluster.nobody-evicts');
+    const line = log.lines.find(({ event }) => event === 'cluster.no-eviction-controller');
     assert.match(`${line?.fields['reason']}`, /due for more than 10 minutes.*built-in.*observe/);
     govern({ mode: 'enforce' });
     await time.pass(A_WHILE);

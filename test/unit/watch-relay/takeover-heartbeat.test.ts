@@ -72,7 +72,7 @@ test('a takeover is renewed every twenty seconds from its first moment, and said
   await time.pass(3 * HEARTBEAT_MS);
   assert.equal(beats(), START + 4 * HEARTBEAT_MS);
   assert.equal(api.takeover?.aliveSince, START + 2 * HEARTBEAT_MS);
-  assert.deepEqual(told(), ['takeover.renewed']);
+  assert.deepEqual(told(), ['takeover.heartbeat-renewed']);
 });
 
 test('what it says is the API server’s time, as of before anything was looked at', async (context) => {
@@ -93,7 +93,7 @@ test('it waits for some answers to know the API server’s time, and says nothin
   await time.pass(HEARTBEAT_MS + 1_000);
   assert.deepEqual(
     [told(), beats()],
-    [['takeover.withheld it is not known yet what time the API server has'], undefined],
+    [['takeover.heartbeat-suspended it is not known yet what time the API server has'], undefined],
   );
   api.beforeRequest = (verb) => {
     gets += verb === 'get' ? 1 : 0;
@@ -101,7 +101,7 @@ test('it waits for some answers to know the API server’s time, and says nothin
   };
   await time.pass(HEARTBEAT_MS + 1_000);
   assert.ok(beats() !== undefined);
-  assert.deepEqual(told().slice(1), ['takeover.renewed']);
+  assert.deepEqual(told().slice(1), ['takeover.heartbeat-renewed']);
 });
 
 test('it is withheld while something is amiss, which is said once, and goes on when that is over', async (context) => {
@@ -121,9 +121,9 @@ test('it is withheld while something is amiss, which is said once, and goes on w
     'the built-in controller was at work meanwhile',
   );
   assert.deepEqual(told(), [
-    'takeover.renewed',
-    'takeover.withheld the cluster is not heard',
-    'takeover.renewed',
+    'takeover.heartbeat-renewed',
+    'takeover.heartbeat-suspended the cluster is not heard',
+    'takeover.heartbeat-renewed',
   ]);
   assert.deepEqual([...new Set(states)], ['none', 'renewed', 'withheld']);
   assert.equal(states.at(-1), 'renewed');
@@ -135,7 +135,7 @@ test('it is withheld when it is not known whether evictions proceed', async (con
   });
   api.putTakeover(['a'], LAPSE_MS);
   await time.pass(HEARTBEAT_MS);
-  assert.deepEqual(told(), ['takeover.withheld Error: the table is away']);
+  assert.deepEqual(told(), ['takeover.heartbeat-suspended Error: the table is away']);
 });
 
 test('it is not renewed once the lease ran out, be it while all was looked at', async (context) => {
@@ -150,7 +150,9 @@ test('it is not renewed once the lease ran out, be it while all was looked at', 
   api.putTakeover(['a'], LAPSE_MS);
   await time.pass(2 * HEARTBEAT_MS);
   assert.equal(beats(), undefined);
-  assert.deepEqual(told(), ['takeover.withheld the relay could not renew its lease of the cluster in time']);
+  assert.deepEqual(told(), [
+    'takeover.heartbeat-suspended the relay could not renew its lease of the cluster in time',
+  ]);
 });
 
 test('nothing is asked for a heartbeat that policy forbids', async (context) => {
@@ -181,7 +183,7 @@ test('a refusal is met with the next try, and the end of a takeover with silence
   await time.pass(2 * HEARTBEAT_MS);
   assert.deepEqual(
     told().map((line) => line.split(' ')[0]),
-    ['takeover.withheld', 'takeover.renewed', 'takeover.ended'],
+    ['takeover.heartbeat-suspended', 'takeover.heartbeat-renewed', 'takeover.ended'],
   );
 });
 
@@ -192,7 +194,7 @@ test('a takeover that does not keep a taint out of a node written by dry run is 
   api.putTakeover(['a'], LAPSE_MS);
   await time.pass(2 * HEARTBEAT_MS);
   const why = 'a node that was written by dry run kept a:NoExecute: its policy does not work here';
-  assert.deepEqual(told(), [`takeover.withheld ${why}`]);
+  assert.deepEqual(told(), [`takeover.heartbeat-suspended ${why}`]);
   assert.deepEqual([api.takeover?.withheld, beats(), states.at(-1)], [why, undefined, 'withheld']);
   mended();
   await time.pass(2 * HEARTBEAT_MS);
@@ -248,7 +250,7 @@ test('an API server that knows a new policy a moment later is asked again before
   };
   api.putTakeover(['a'], LAPSE_MS);
   await time.pass(HEARTBEAT_MS + 5_000);
-  assert.deepEqual(told(), ['takeover.renewed']);
+  assert.deepEqual(told(), ['takeover.heartbeat-renewed']);
 });
 
 test('a proof that the relay has no right to is none', async (context) => {
@@ -260,7 +262,7 @@ test('a proof that the relay has no right to is none', async (context) => {
   await time.pass(2 * HEARTBEAT_MS);
   assert.equal(beats(), undefined);
   assert.deepEqual(told(), [
-    'takeover.withheld it could not be proven (taintward takeover apply grants the right): nodes is forbidden',
+    'takeover.heartbeat-suspended it could not be proven (taintward takeover apply grants the right): nodes is forbidden',
   ]);
 });
 
@@ -276,8 +278,8 @@ test('each new reason is told, but not how long an eviction is overdue by now', 
   hearing = 'live';
   for (overdueMs = 61_000; overdueMs < 200_000; overdueMs += HEARTBEAT_MS) await time.pass(HEARTBEAT_MS);
   assert.deepEqual(told(), [
-    'takeover.withheld the cluster is not fully known yet',
-    'takeover.withheld an eviction is overdue by 61 s',
+    'takeover.heartbeat-suspended the cluster is not fully known yet',
+    'takeover.heartbeat-suspended an eviction is overdue by 61 s',
   ]);
   assert.equal(api.takeover?.withheld, 'an eviction is overdue by 61 s');
 });

@@ -49,7 +49,7 @@ const RETRIED: LogEvent = 'eviction.retrying';
 /** The tables by cluster. From the log and not from metrics: one for each cluster would cost more than the rest of the service. */
 export const BY_CLUSTER_QUERIES: readonly { readonly title: string; readonly lines: readonly string[] }[] = [
   {
-    title: 'Evictions by cluster: how many were scheduled, held, would have gone, went',
+    title: 'Evictions by cluster and event',
     lines: [
       'fields cluster, event',
       `filter event in [${TOLD_BY_CLUSTER.map((event) => `"${event}"`).join(', ')}]`,
@@ -58,19 +58,19 @@ export const BY_CLUSTER_QUERIES: readonly { readonly title: string; readonly lin
     ],
   },
   {
-    title: 'Milliseconds after the deadline, by cluster',
+    title: 'Eviction delay by cluster (ms)',
     lines: [
       `filter event = "${DONE}"`,
-      'stats count(*) as evictions, pct(lateMs, 50) as p50, pct(lateMs, 99) as p99, max(lateMs) as longest by cluster',
+      'stats count(*) as evictions, pct(delayMs, 50) as p50, pct(delayMs, 99) as p99, max(delayMs) as longest by cluster',
       'sort longest desc',
     ],
   },
   {
-    title: 'What was tried again, by cluster',
+    title: 'Retries by cluster and node',
     lines: [
       `filter event = "${RETRIED}"`,
-      'stats count(*) as tries, max(attempts) as inARow, latest(reason) as why by cluster, node',
-      'sort tries desc',
+      'stats count(*) as retries, max(attempts) as consecutive, latest(error) as lastError by cluster, node',
+      'sort retries desc',
     ],
   },
 ];

@@ -35,20 +35,24 @@ export function logPage(code: ServiceCode): string {
     fields.map(fieldText).join(' '),
     meaning,
   ]);
-  return `# The log
+  return `# Log events
 
 <!-- Made from the code by npm run docs. -->
 
-The functions on AWS, the relay and \`npm start -- --log json\` write a line of JSON for each change of state, with \`level\`, \`time\`
-(RFC 3339, UTC), \`event\` and the fields of that event. A field with \`?\` may be missing; \`debug\` is not written. Lines of functions have
-\`messageId\`, too, of the message that they are about, those of a delta its \`delta\` in its place, and those about no message \`requestId\`.
+The functions on AWS, the relay, and \`npm start -- --log json\` write one JSON line for each change of state. Each line has these fields:
 
-**\`delta\`** leads through all logs: the relay gives it to each delta that it sends (the epoch of its lease and a count: one in its cluster), the
-delta functions store it with each eviction that they schedule by it, and \`evict\` tells it of each pod that it deletes, be that days later. It is of
-the delta that changed an eviction last, or told of its pod alone. [Queries](../how-to/query-evictions.md) follow it.
+- \`level\`: \`info\`, \`warn\`, or \`error\`. Events of level \`debug\` aren't written.
+- \`time\`: RFC 3339, in UTC.
+- \`event\`: one of the events below.
+- The fields of the event. A field with \`?\` can be missing.
+- In functions, one of \`messageId\` (the line is about a message), \`delta\` (the message is a delta), and \`requestId\` (all other lines).
 
-What ends in \`At\`, \`at\` and \`since\` are milliseconds since 1970; what ends in \`Ms\` is how many. \`reason\` is mostly a sentence for people, whose
-words may change with any release.
+The relay assigns each delta an ID, \`delta\`: the epoch of the lease and a counter. The ID is unique in its cluster. The delta functions store
+it with each eviction that they schedule, and \`evict\` logs it with each pod that it evicts. Lines about an eviction have the ID of the delta that
+changed it last. To follow an ID through all logs, see [Query evictions in the logs](../how-to/query-evictions.md).
+
+Fields that end in \`At\`, and \`at\` and \`since\`, are times in milliseconds since 1970. Fields that end in \`Ms\` are durations in milliseconds.
+\`error\` and most values of \`reason\` are messages for people. Their wording can change in any release.
 
 ## Events
 

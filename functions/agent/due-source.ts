@@ -160,7 +160,7 @@ export class DueSource {
   /** It is seen again, which does no harm. */
   #notDeleted(record: SQSRecord | undefined, reason: unknown): void {
     const messageId = record?.messageId ?? '';
-    this.#deps.log.warn('message.not-deleted', { queue: this.#name, messageId, reason });
+    this.#deps.log.warn('message.not-deleted', { queue: this.#name, messageId, error: reason });
   }
 
   async #giveBack(records: readonly SQSRecord[]): Promise<void> {
@@ -175,7 +175,7 @@ export class DueSource {
     this.#failingSince ??= now;
     if (this.#toldAt !== undefined && now - this.#toldAt < TELL_AGAIN_MS) return;
     this.#toldAt = now;
-    log.error('queue.unreachable', { queue: this.#name, reason });
+    log.error('queue.unreachable', { queue: this.#name, error: reason });
   }
 }
 

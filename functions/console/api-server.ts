@@ -65,7 +65,7 @@ export class ApiServer {
     } catch (error) {
       const failure = failureOf(error);
       // Neither what was asked nor by whom: tokens are in that.
-      if (failure.status >= 500) this.#log.error('console.failed', { path: asked.path, reason: error });
+      if (failure.status >= 500) this.#log.error('console.failed', { path: asked.path, error });
       if (response.headersSent) response.destroy();
       else sendJson(response, failure.status, { error: shownText(failure.message) } satisfies Failure);
     }

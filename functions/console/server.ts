@@ -137,7 +137,7 @@ class Guarded {
     } catch (error) {
       // Without its first part, which is the session's.
       const [, , ...path] = asked.url.pathname.split('/');
-      this.#deps.log.error('console.failed', { path: path.join('/'), reason: error });
+      this.#deps.log.error('console.failed', { path: path.join('/'), error });
       if (response.headersSent) response.destroy();
       else refuse(response, 500, FAILED);
     }

@@ -14,5 +14,5 @@ export const announcingBy =
     const groupId = dueGroupId(ref.cluster);
     const failures = await dueQueue.send(bodies.map((body) => ({ body, groupId })));
     // An Event is a courtesy: a queue that refuses the announcement must not hold the decision up.
-    for (const { reason } of failures) log.warn('event.enqueue-failed', { ...ref, reason });
+    for (const { reason } of failures) log.warn('event.enqueue-failed', { ...ref, error: reason });
   };

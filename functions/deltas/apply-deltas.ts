@@ -199,7 +199,7 @@ function logChanges(
     log.info('eviction.canceled', {
       ...evictionFields(ref, decision.ending),
       reason: decision.ending.cancelled,
-      announced: isAnnounced(decision.ending, observedAt),
+      eventPosted: isAnnounced(decision.ending, observedAt),
     });
   }
 }

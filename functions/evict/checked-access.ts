@@ -66,7 +66,7 @@ export class CheckedAccess implements ClusterAccess {
         const missing = await missingRights(api, need.rights);
         if (missing.length === 0) continue;
         nextAt = now + TELL_AGAIN_MS;
-        log.error('policy.permission-missing', { cluster, reason: sentence(api, need, missing) });
+        log.error('policy.permission-missing', { cluster, error: sentence(api, need, missing) });
       }
       this.#checked.set(cluster, { revision, nextAt });
     } catch {

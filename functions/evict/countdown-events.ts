@@ -6,51 +6,53 @@ import { type Because, becauseOf, type Countdown } from '#shared/queues/due-mess
 import { timeText } from '#shared/time/time-text.ts';
 
 /*
- * What we tell of a countdown beside the built-in controller's Events, whose words and reason stay as they are: each of
+ * Events about countdowns, in addition to the built-in controller's Events, whose texts and reason stay as they are. Each of
  * these has a reason of its own. One per pod and change.
  */
 
-/** A pod's countdown started, or its moment moved. `observed`: nothing will come of it. */
+/** A pod's countdown started, or its deadline changed. `observed`: the pod won't be evicted. */
 export function countingDown({ moved, ...pod }: Countdown, observed: boolean): PodEvent {
-  const will = `${observed ? 'Would' : 'Will'}${moved ? ' now' : ''} be evicted at ${timeText(pod.fireAt)}`;
+  const what = observed ? 'In enforce mode, the pod would' : 'The pod will';
   return about(pod, {
     key: `countdown/${pod.fireAt}`,
-    reason: moved ? 'TaintwardMoved' : 'TaintwardScheduled',
-    message: `${will} because of ${becauseText(pod.because)}`,
+    reason: moved ? 'TaintwardEvictionRescheduled' : 'TaintwardEvictionScheduled',
+    message: `${moved ? 'Eviction rescheduled. ' : ''}${what} be evicted at ${timeText(pod.fireAt)} because it ${becauseText(pod.because)}`,
   });
 }
 
-/** A due pod is held, or would have gone. */
+/** A due pod is held, or would have been evicted. */
 export function heldBack(record: EvictionRecord, by: Brake): PodEvent {
-  const because = becauseText(record.reasons.map(becauseOf));
   if (by.kind === 'observe') {
+    const because = becauseText(record.reasons.map(becauseOf));
     return about(record, {
       key: `would/${record.fireAt}`,
       reason: 'TaintwardWouldEvict',
-      message: `Would have been evicted at ${timeText(record.fireAt)} because of ${because}: the cluster is only observed`,
+      message: `In enforce mode, the pod would have been evicted at ${timeText(record.fireAt)} because it ${because}`,
     });
   }
   return about(record, {
     key: `held/${by.kind}/${record.fireAt}`,
-    reason: 'TaintwardHeld',
-    message: `Was to be evicted at ${timeText(record.fireAt)} because of ${because}, but is held by ${brakeText({ by }, timeText)}`,
+    reason: 'TaintwardEvictionHeld',
+    message: `Eviction held by ${brakeText({ by }, timeText)}. ${dueText(record)}`,
   });
 }
 
-/** A pod is due, and the Eviction API refuses it for now. */
+/** A pod is due, and the Eviction API rejects its eviction for now. */
 export function blockedEviction(record: EvictionRecord, by: 'budget' | 'admission'): PodEvent {
-  const because = becauseText(record.reasons.map(becauseOf));
   return about(record, {
     key: `blocked/${record.fireAt}`,
-    reason: 'TaintwardBlocked',
-    message: `Was to be evicted at ${timeText(record.fireAt)} because of ${because}, but ${BLOCKED_BY[by]}`,
+    reason: 'TaintwardEvictionBlocked',
+    message: `Eviction ${BLOCKED_BY[by]} and will be retried. ${dueText(record)}`,
   });
 }
 
 const BLOCKED_BY = {
-  budget: 'waits for its disruption budget',
-  admission: 'an admission webhook or policy refuses its eviction for now',
+  budget: 'blocked by a disruption budget',
+  admission: 'rejected by an admission webhook or policy',
 };
+
+const dueText = ({ fireAt, reasons }: EvictionRecord): string =>
+  `The pod has been due since ${timeText(fireAt)} because it ${becauseText(reasons.map(becauseOf))}`;
 
 const about = (
   { uid, namespace, name }: Pick<EvictionRecord, 'uid' | 'namespace' | 'name'>,
@@ -61,7 +63,7 @@ const becauseText = (because: readonly Because[]): string =>
   because
     .map(({ taint, toleration, seconds }) =>
       toleration === undefined
-        ? `${taint}, which it does not tolerate`
-        : `${taint}, which it tolerates for ${seconds} s (tolerations[${toleration}])`,
+        ? `does not tolerate ${taint}`
+        : `tolerates ${taint} for ${seconds} s (tolerations[${toleration}])`,
     )
     .join(' and ');

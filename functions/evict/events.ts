@@ -13,7 +13,7 @@ interface EventPod extends PodRef {
   readonly uid: PodUid;
 }
 
-/** Says that a pod is deleted. One per pod, however often its deletion is retried. */
+/** Reports that a pod is deleted. One per pod, however often its deletion is retried. */
 export function markingForDeletion(pod: EventPod): PodEvent {
   return {
     pod: { namespace: pod.namespace, name: pod.name },
@@ -24,7 +24,7 @@ export function markingForDeletion(pod: EventPod): PodEvent {
   };
 }
 
-/** Says that a scheduled deletion will not happen. One per pod and delta that cancelled it. */
+/** Reports that a scheduled deletion was canceled. One per pod and delta that canceled it. */
 export function cancellingDeletion(pod: EventPod, version: Version): PodEvent {
   return {
     pod: { namespace: pod.namespace, name: pod.name },
@@ -35,14 +35,14 @@ export function cancellingDeletion(pod: EventPod, version: Version): PodEvent {
   };
 }
 
-/** Says that a pod that must go could not be deleted and that nobody tries any more until an operator asks. */
+/** Reports that a pod couldn't be deleted and that its retries are exhausted. */
 export function gaveUpDeletion(pod: EventPod): PodEvent {
   return {
     pod: { namespace: pod.namespace, name: pod.name },
     key: `${pod.uid}/gave-up`,
     type: 'Warning',
     reason: EVENT_REASON,
-    message: `Gave up deletion of Pod ${pod.namespace}/${pod.name}: redrive the dead-letter queue of evictions-due`,
+    message: `Failed to delete Pod ${pod.namespace}/${pod.name}: retries exhausted. To retry, run "taintward retry"`,
   };
 }
 
@@ -76,5 +76,5 @@ export async function postEvents(
 
 /** An Event will not be posted. */
 export function logLost({ pod, message }: PodEvent, reason: unknown, log: Log): void {
-  log.warn('event.dropped', { namespace: pod.namespace, pod: pod.name, message, reason });
+  log.warn('event.dropped', { namespace: pod.namespace, pod: pod.name, message, error: reason });
 }

@@ -76,8 +76,9 @@ export async function evictNode(
 function tellRivals(cluster: ClusterName, api: KubernetesApi, { log, metrics }: EvictDeps): void {
   for (let rival = api.takeRival(); rival !== undefined; rival = api.takeRival()) {
     metrics.rivalSeen(cluster);
-    const reason = 'another Taintward evicts there, too: end one of the two, or take the cluster from it';
-    log.warn('cluster.conflicting-installation', { cluster, rival, reason });
+    const reason =
+      'another installation evicts in this cluster: stop one of the two, or remove the cluster from it';
+    log.warn('cluster.conflicting-installation', { cluster, otherInstallation: rival, reason });
   }
 }
 

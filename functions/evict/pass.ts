@@ -336,9 +336,9 @@ export class Pass {
     const { metrics, log } = this.#deps;
     const { ref } = this.#partition;
     if (outcome.kind === 'deleted') {
-      const { kind: _kind, ...how } = outcome;
-      metrics.podDeleted(ref.cluster, how.lateMs / 1000);
-      log.info('pod.evicted', { ...evictionRef(ref, record), ...how });
+      const { kind: _kind, lateMs: delayMs, ...lease } = outcome;
+      metrics.podDeleted(ref.cluster, delayMs / 1000);
+      log.info('pod.evicted', { ...evictionRef(ref, record), delayMs, ...lease });
     } else if (outcome.kind === 'end') {
       const event = outcome.outcome === 'would-have' ? 'eviction.would-evict' : 'pod.already-gone';
       log.info(event, evictionRef(ref, record));

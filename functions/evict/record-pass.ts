@@ -45,7 +45,7 @@ export async function recordPass(
     deps.log.info('eviction.canceled', {
       ...evictionFields(ref, each),
       reason: each.cancelled,
-      announced: true,
+      eventPosted: true,
     });
     announce(cancellingDeletion(each, each.version));
   }
@@ -56,7 +56,7 @@ export async function recordPass(
     await timers.arm(ref, [retry.nextTryAt]);
     deps.metrics.retried(ref.cluster);
     const { attempts, nextTryAt, error } = retry;
-    deps.log.warn('eviction.retrying', { ...ref, attempts, nextTryAt, reason: error });
+    deps.log.warn('eviction.retrying', { ...ref, attempts, nextTryAt, error });
   }
   for (const { outcome } of settled) if (outcome.kind === 'fault') throw outcome.error;
   if (written?.unnoted)
@@ -96,11 +96,11 @@ function tell(
       return heldBack(record, note.by);
     case 'blocked': {
       const { by = 'budget' } = record.blocked ?? {};
-      log.info('eviction.blocked', { ...fields, by, reason: note.error });
+      log.info('eviction.blocked', { ...fields, by, error: note.error });
       return blockedEviction(record, by);
     }
     case 'gave-up':
-      log.error('eviction.failed', { ...fields, reason: note.error });
+      log.error('eviction.failed', { ...fields, error: note.error });
       return gaveUpDeletion(record);
     default:
       return note satisfies never;
@@ -139,7 +139,8 @@ export async function endUnregistered(
     return { result: end, change: { schedule: [], end, live: isTainted(found.node) } };
   });
   deps.metrics.gaveUp(ref.cluster, ended.length);
-  for (const each of ended) deps.log.error('eviction.unregistered', { ...evictionFields(ref, each), reason });
+  for (const each of ended)
+    deps.log.error('eviction.unregistered', { ...evictionFields(ref, each), error: reason });
 }
 
 /** Copies of evictions that end without their pods going: a redriven one is tried again. */

@@ -50,7 +50,7 @@ export function createHandler(deps: ExpiryDeps) {
             await restore(expired, deps);
           } catch (error) {
             const [{ ref } = {}] = expired;
-            deps.log.error('eviction.recovery-failed', { ...ref, records: expired.length, reason: error });
+            deps.log.error('eviction.recovery-failed', { ...ref, records: expired.length, error });
             failed.push(...expired.map(({ source }) => source));
           }
         },
@@ -68,7 +68,7 @@ async function readOrRefuse(record: DynamoDBRecord, deps: ExpiryDeps): Promise<E
     return expiredRecord(record);
   } catch (error) {
     if (!(error instanceof StoreError)) throw error;
-    deps.log.error('stream-record.rejected', { reason: error });
+    deps.log.error('stream-record.rejected', { error });
     const [failure] = await deps.deadLetters.send([
       { body: messageJson(record), attributes: { reason: error.message } },
     ]);

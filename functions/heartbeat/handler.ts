@@ -44,7 +44,7 @@ export function createHandler({ registry, leases, emf, stopwatch, log }: Heartbe
       }
       const unwatched = clusters.filter((cluster) => !onlooker.isWatched(cluster));
       const heard = registered.flatMap((cluster) => onlooker.hearing(cluster) ?? []);
-      for (const reason of strays) log.error('registry.invalid-item', { reason });
+      for (const reason of strays) log.error('registry.invalid-item', { error: reason });
       for (const cluster of unwatched) log.warn('cluster.unwatched', { cluster });
       for (const { cluster, since, unheardMs } of heard) {
         if (unheardMs > DEAF_AFTER_MS && onlooker.isWatched(cluster))

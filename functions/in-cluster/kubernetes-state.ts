@@ -76,7 +76,7 @@ export function ledState(options: KeptInClusterOptions & { readonly log: Log }):
   const { clock, log } = options;
   const { leases, asked, ...kept } = keptInCluster(options, {
     leads: () => leadership.mayAct(),
-    unreadable: (reason) => log.error('state.unreadable', { reason }),
+    unreadable: (reason) => log.error('state.unreadable', { error: reason }),
   });
   const leadership: Leadership = new Leadership({ leases, clock, stopwatch: systemStopwatch });
   const state: ServiceState = {

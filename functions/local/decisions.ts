@@ -47,7 +47,7 @@ export class Decisions implements Outbox {
       atOnce: AT_ONCE,
       work: (key) => this.#decide(key),
       failed: (key, reason, failures) =>
-        deps.log.warn('message.retrying', { ...parseNodeKey(key), receives: failures, reason }),
+        deps.log.warn('message.retrying', { ...parseNodeKey(key), receiveCount: failures, error: reason }),
       mayWork: (cluster) => this.#clusters.get(cluster)?.maySpeak() ?? true,
     });
   }

@@ -41,7 +41,7 @@ export class Evictions implements Timers {
       atOnce: AT_ONCE,
       work: (key, failures) => this.#look(key, failures > 0),
       failed: (key, reason, failures) =>
-        log.warn('message.retrying', { ...parseNodeKey(key), receives: failures, reason }),
+        log.warn('message.retrying', { ...parseNodeKey(key), receiveCount: failures, error: reason }),
     });
   }
 

@@ -92,7 +92,7 @@ async function run(options: StartOptions): Promise<void> {
   const socket = await listenOnSocket(state.file(SOCKET_FILE), answerSocket(answers), log);
   if (!socket)
     log.warn('socket.unavailable', {
-      reason: `${state.file(SOCKET_FILE)} is too long for the path of a socket`,
+      error: `${state.file(SOCKET_FILE)} is too long for the path of a socket`,
     });
   const names = chosen.map(({ name }) => name).join(', ');
   const host = isIPv6(options.host) ? `[${options.host}]` : options.host;

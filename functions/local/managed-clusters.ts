@@ -159,7 +159,7 @@ export class ManagedClusters {
       if (last?.message === error.message && at - last.at < TELL_AGAIN_MS) return;
       last = { message: error.message, at };
       const event = kind === 'unreachable' ? 'cluster.unreachable' : 'cluster.access-denied';
-      log.warn(event, { cluster, reason: error });
+      log.warn(event, { cluster, error });
     };
   }
 }

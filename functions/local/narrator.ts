@@ -33,49 +33,48 @@ function tell({ event, fields }: LogLine, now: EpochMs): string | undefined {
     case 'node.changed':
       return tellNode(fields);
     case 'eviction.scheduled':
-      return `${podOf(fields)} ${willGo(fields, now)}`;
+      return `${podOf(fields)}: ${willEvict(fields, now)}`;
     case 'eviction.rescheduled':
-      return `${podOf(fields)} now ${willGo(fields, now)}`;
+      return `${podOf(fields)}: rescheduled, ${willEvict(fields, now)}`;
     case 'eviction.loaded':
-      return `kept: ${podOf(fields)} ${willGo(fields, now)}`;
+      return `restored: ${podOf(fields)}, ${willEvict(fields, now)}`;
     case 'evictions.loaded':
-      return `kept: and ${fields.more} more`;
+      return `restored: ${fields.more} more`;
     case 'eviction.canceled':
-      return styleText('green', `${podOf(fields)} cancelled: ${fields.reason && CANCELLED[fields.reason]}`);
+      return styleText('green', `${podOf(fields)}: eviction canceled${canceledBy(fields)}`);
     case 'eviction.blocked':
-      return styleText('yellow', `${podOf(fields)} is due and ${BLOCKED[fields.by]}`);
+      return styleText('yellow', `${podOf(fields)}: eviction ${BLOCKED[fields.by]}`);
     case 'pod.evicted':
-      return styleText('red', `${podOf(fields)} evicted (${fields.lateMs} ms after it fell due)`);
+      return styleText('red', `${podOf(fields)}: evicted (delay ${fields.delayMs} ms)`);
     case 'pod.evicted-externally':
-      return `${podOf(fields)} was evicted by the built-in controller at ${moment(fields.deletedAt, now)}, ${dueBy(fields, now)}`;
+      return `${podOf(fields)}: evicted by the built-in controller at ${moment(fields.deletedAt, now)} (${wasDue(fields, now)})`;
     case 'pod.evicted-despite-hold':
       return styleText(
         'red',
-        `${podOf(fields)} was evicted by the built-in controller, although it was ${wordsOf({ kind: fields.by }).label}`,
+        `${podOf(fields)}: evicted by the built-in controller, although it was ${wordsOf({ kind: fields.by }).label}`,
       );
     case 'pod.already-gone':
-      return `${podOf(fields)} was gone already`;
+      return `${podOf(fields)}: already gone`;
     case 'eviction.would-evict':
-      return styleText('magenta', `${podOf(fields)} would have been evicted, and is only observed`);
+      return styleText('magenta', `${podOf(fields)}: would be evicted in enforce mode`);
     case 'eviction.held':
-      return styleText(
-        'magenta',
-        `${podOf(fields)} is due and ${fields.by ? wordsOf({ kind: fields.by }).label : 'held'}`,
-      );
+      return styleText('magenta', `${podOf(fields)}: eviction held${heldBy(fields)}`);
     case 'policy.applied':
-      return `its policy was applied: ${fields.mode}`;
+      return `policy applied: ${fields.mode}`;
     case 'policy.kept':
-      return `its policy was kept (${fields.mode}): ${KEPT[fields.file]}`;
+      return `policy kept (${fields.mode}): ${KEPT[fields.file]}`;
     case 'rules.changed':
-      return 'what governs it changed: all that is tainted is decided anew';
+      return 'rules changed; reevaluating all tainted nodes';
     case 'guard.tripped':
-      return styleText('red', `the guard holds evictions: ${tripText(fields)}`);
+      return styleText('red', `guard tripped: ${tripOf(fields)}; evictions are held`);
     case 'guard.would-trip':
-      return styleText('yellow', `the guard would hold evictions: ${tripText(fields)}`);
+      return styleText('yellow', `guard would trip: ${tripOf(fields)}`);
     case 'guard.released':
       return styleText(
         'green',
-        `the guard holds them no longer, released by ${fields.by === 'itself' ? 'itself' : 'an operator'}`,
+        fields.by === 'auto'
+          ? 'guard reset automatically; evictions resume'
+          : 'guard released by an operator; evictions resume',
       );
     default:
       return undefined;
@@ -84,42 +83,51 @@ function tell({ event, fields }: LogLine, now: EpochMs): string | undefined {
 
 const podOf = ({ namespace, pod }: PodFields): string => `${namespace}/${pod}`;
 
-const CANCELLED: Readonly<Record<CancelReason, string>> = {
-  'taint-removed': 'the taint was removed',
-  'tolerated-forever': 'it tolerates the taint for ever now',
-  'pod-gone': 'the pod is gone',
+const tripOf = ({ total, ...trip }: LogEvents['guard.tripped']): string =>
+  tripText({ ...trip, outOf: total });
+
+const canceledBy = ({ reason }: LogEvents['eviction.canceled']): string =>
+  reason === undefined ? '' : ` (${CANCELED_BY[reason]})`;
+
+const CANCELED_BY: Readonly<Record<CancelReason, string>> = {
+  'taint-removed': 'taint removed',
+  'tolerated-forever': 'taint tolerated indefinitely',
+  'pod-gone': 'pod deleted',
 };
 
+const heldBy = ({ by }: LogEvents['eviction.held']): string =>
+  by === undefined ? '' : ` (${wordsOf({ kind: by }).label})`;
+
 const BLOCKED = {
-  budget: 'waits for its disruption budget',
-  admission: 'is refused by an admission webhook or policy',
+  budget: 'blocked by a disruption budget',
+  admission: 'rejected by an admission webhook or policy',
 };
 
 const KEPT = {
-  unchanged: 'the file of --policy is as it was applied before, and somebody changed the policy since',
-  older: 'another replica applied a newer file than the one of --policy',
+  unchanged: 'the --policy file is unchanged since it was applied, and the policy was changed later',
+  older: 'another replica applied a newer file than --policy',
 };
 
 function tellNode({ deletedAt, taints }: LogEvents['node.changed']): string {
-  if (deletedAt !== undefined) return 'deleted; its last taints stand while it has pods';
+  if (deletedAt !== undefined) return 'node deleted; its last taints still apply to its pods';
   return taints.length === 0
     ? styleText('green', 'untainted')
     : styleText('yellow', `tainted ${taints.map(taintText).join(', ')}`);
 }
 
-function willGo({ fireAt, because }: EvictionFields, now: EpochMs): string {
-  const seconds = Math.max(0, Math.round((fireAt - now) / 1000));
-  const when = seconds === 0 ? 'goes now' : `will go at ${moment(fireAt, now)} (in ${seconds} s)`;
-  return `${when} because of ${because.join(', ')}`;
+function willEvict({ dueAt, taints }: EvictionFields, now: EpochMs): string {
+  const seconds = Math.max(0, Math.round((dueAt - now) / 1000));
+  const when = seconds === 0 ? 'evicting' : `eviction at ${moment(dueAt, now)} (in ${seconds} s)`;
+  return `${when} for ${taints.join(', ')}`;
 }
 
-function dueBy({ fireAt, because }: EvictionFields, now: EpochMs): string {
-  if (because.length === 0) return 'and not due';
-  return `due at ${moment(fireAt, now)} because of ${because.join(', ')}`;
+function wasDue({ dueAt, taints }: EvictionFields, now: EpochMs): string {
+  if (taints.length === 0) return 'not due';
+  return `due at ${moment(dueAt, now)} for ${taints.join(', ')}`;
 }
 
 function complaint({ event, fields }: LogLine): string {
-  const { cluster: _cluster, node: _node, delta: _delta, reason, ...rest }: LogFields = fields;
+  const { cluster: _cluster, node: _node, delta: _delta, error, reason = error, ...rest }: LogFields = fields;
   const details = Object.entries(rest).map(([name, value]) => {
     const isMoment = typeof value === 'number' && MOMENT.test(name);
     return ` ${name}=${isMoment ? dateAndTime(value).replace(' ', 'T') : String(value)}`;

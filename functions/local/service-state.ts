@@ -96,7 +96,7 @@ export function sqliteState({ path, historyDays, clock, log, lost }: SqliteState
       files.check();
     } catch (error) {
       if (!(error instanceof StateLostError)) throw error;
-      log.error('state.lost', { reason: error });
+      log.error('state.lost', { error });
       lost(error);
       throw error;
     }
@@ -104,7 +104,7 @@ export function sqliteState({ path, historyDays, clock, log, lost }: SqliteState
   releaseLeases(database);
   const rulebook = new SqliteRulebook({ database });
   const stop = rulebook.recover(clock.now());
-  if (stop) log.error('rules.outdated', { reason: stop.why });
+  if (stop) log.error('rules.outdated', { error: stop.why });
   return {
     ...{ store, leases: sqliteLeases(database), rulebook },
     permits: sqlitePermits(database),

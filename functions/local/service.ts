@@ -188,7 +188,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
         governed.resolve();
         return await lead();
       } catch (error) {
-        log.error('maintenance.failed', { task: 'take-over', reason: error });
+        log.error('maintenance.failed', { task: 'take-over', error });
         await pause(backoffMs(failures, TAKE_OVER_RETRY), stopping.signal);
       }
     }
@@ -275,7 +275,7 @@ function announceLater(ref: NodeRef, news: News, deps: EvictDeps, later: LaterEv
   const events = news.cancelled.reduce((sum, { pods }) => sum + pods.length, news.countdowns.length);
   return later.post(ref.cluster, events, () =>
     announce(ref, news, deps).catch((reason: unknown) =>
-      deps.log.warn('event.enqueue-failed', { ...ref, reason }),
+      deps.log.warn('event.enqueue-failed', { ...ref, error: reason }),
     ),
   );
 }

@@ -85,7 +85,7 @@ export class StartPolicies {
       await apply();
     } catch (error) {
       if (!(error instanceof PolicyError)) throw error;
-      if (error.message !== this.#mistake) this.#deps.log.warn('policy.invalid', { reason: error });
+      if (error.message !== this.#mistake) this.#deps.log.warn('policy.invalid', { error });
       this.#mistake = error.message;
     }
   }

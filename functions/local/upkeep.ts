@@ -20,7 +20,7 @@ export function startUpkeep(tasks: readonly Task[], log: Log): Upkeep {
     try {
       await run();
     } catch (error) {
-      log.error('maintenance.failed', { task: name, reason: error });
+      log.error('maintenance.failed', { task: name, error });
     }
   };
   let stopped = false;

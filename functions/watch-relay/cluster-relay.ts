@@ -81,7 +81,7 @@ export const NO_COUNTS: ViewCounts = { nodes: 0, tainted: 0, pods: 0 };
 
 const stuckFields = (cluster: ClusterName, { node, uid, namespace, name, ...why }: StuckPod) => {
   const { overAt, finalizers, nodeState } = why;
-  return { cluster, node, namespace, pod: name, uid, overAt, finalizers, nodeState };
+  return { cluster, node, namespace, pod: name, uid, gracePeriodEndedAt: overAt, finalizers, nodeState };
 };
 
 /** Watches one cluster, and speaks for it, for as long as it holds its lease; waits for that when another relay has it. */
@@ -314,7 +314,7 @@ export class ClusterRelay {
       seeing.reported = stuck;
     } catch (error) {
       this.#faults.begin(STORE_FAILING, error, { by: 'stuck', lastsMs: UNSTORED_MS });
-      log.error('relay.lease-failed', { cluster: this.#cluster, reason: error });
+      log.error('relay.lease-failed', { cluster: this.#cluster, error });
     }
   }
 

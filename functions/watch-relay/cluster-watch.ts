@@ -182,7 +182,10 @@ export class ClusterWatch {
       heard: () => {
         this.#heardAt = clock.now();
         if (this.#failingSince === undefined) return;
-        log.info('cluster.reconnected', { cluster: this.#cluster, deafMs: clock.now() - this.#failingSince });
+        log.info('cluster.reconnected', {
+          cluster: this.#cluster,
+          outageMs: clock.now() - this.#failingSince,
+        });
         this.#failingSince = undefined;
       },
       failed: (error, request) => {
@@ -215,7 +218,7 @@ export class ClusterWatch {
     if (this.#inFuture.has(uid) || this.#inFuture.size >= MAX_WRONG_TIMES) return;
     this.#inFuture.add(uid);
     const about = { cluster: this.#cluster, node, namespace, pod: name, uid };
-    log.warn('pod.scheduled-time-in-future', { ...about, namedAt: podSince });
+    log.warn('pod.scheduled-time-in-future', { ...about, podScheduledAt: podSince });
   }
 
   #tellGone(): void {
@@ -265,7 +268,7 @@ export class ClusterWatch {
         settling = this.#ruledAnew;
         this.#ruledAnew = false;
       } catch (error) {
-        log.error('relay.resync-failed', { cluster: this.#cluster, reason: error });
+        log.error('relay.resync-failed', { cluster: this.#cluster, error });
         faults.begin(UNREAD_STATE, error, { by: RESYNC });
         await pause(STORE_RETRY_MS, signal);
         this.#resync.now();
@@ -291,7 +294,7 @@ export class ClusterWatch {
     if (attempt)
       this.#deps.faults.begin({ type: FAILING[attempt.request], resource }, error, { by: byOf(attempt.of) });
     this.#deps.metrics.watchFailures.inc(this.#labels(resource));
-    this.#deps.log.warn('relay.watch-failed', { cluster: this.#cluster, resource, reason: error });
+    this.#deps.log.warn('relay.watch-failed', { cluster: this.#cluster, resource, error });
   }
 
   /** Who is let in to watch needs no list, whatever became of the last one. */

@@ -206,7 +206,7 @@ export class DeltaBatcher {
   #unreachable(deltas: readonly OutgoingDelta[], reason: unknown): void {
     const { name, log, metrics } = this.#deps;
     metrics.unsent(name, deltas.length);
-    log.warn('relay.queue-unreachable', { queue: name, waiting: deltas.length, reason });
+    log.warn('relay.queue-unreachable', { queue: name, waiting: deltas.length, error: reason });
     for (const each of deltas) {
       this.#giveBack(each);
       each.of.told(name, reason);
@@ -238,7 +238,7 @@ export class DeltaBatcher {
     const told = { ...delta.ref, queue: name, delta: deltaId(delta.version) };
     if (failure) {
       metrics.refused(name);
-      log.error('relay.delta-rejected', { ...told, reason: failure.reason });
+      log.error('relay.delta-rejected', { ...told, error: failure.reason });
       return;
     }
     log.info('relay.delta-sent', uid === undefined ? told : { ...told, uid });

@@ -50,7 +50,7 @@ export async function followRegistry({
       api = new RestApi(connect(cluster, 'relay'), systemClock, installation);
     } catch (error) {
       // This cluster's trouble alone; it is tried again at the next poll.
-      log.error('cluster.access-denied', { cluster: cluster.name, reason: error });
+      log.error('cluster.access-denied', { cluster: cluster.name, error });
       return;
     }
     followed.set(cluster.name, { cluster, api });
@@ -74,7 +74,7 @@ export async function followRegistry({
       }
       for (const cluster of registered.values()) if (!followed.has(cluster.name)) start(cluster);
     } catch (error) {
-      log.error('registry.unreadable', { reason: error });
+      log.error('registry.unreadable', { error });
     }
     await pause(REGISTRY_POLL_MS, signal);
   }

@@ -52,7 +52,7 @@ export class GoneNotes {
         noted();
         failures = 0;
       } catch (error) {
-        log.warn('history.write-failed', { cluster: this.#cluster, pods: pods.length, reason: error });
+        log.warn('history.write-failed', { cluster: this.#cluster, pods: pods.length, error });
         noted(error);
         if (signal.aborted) break;
         failures += 1;

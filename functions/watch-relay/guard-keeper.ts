@@ -105,7 +105,7 @@ export class GuardKeeper {
           ? await rulebook.changeGuard(this.#cluster, found, [])
           : await rulebook.touchGuard(this.#cluster, found);
         if (change === 'changed') {
-          if (isNew) this.#adopt({ revision: 1, trips: [] }, 'itself');
+          if (isNew) this.#adopt({ revision: 1, trips: [] }, 'auto');
           return undefined;
         }
         this.#adopt((await rulebook.read(this.#cluster)).guard, 'operator');
@@ -113,7 +113,7 @@ export class GuardKeeper {
       }
       return 'what the guard holds is being changed by others';
     } catch (error) {
-      log.warn('guard.save-failed', { cluster: this.#cluster, reason: error });
+      log.warn('guard.save-failed', { cluster: this.#cluster, error });
       return unwritable;
     }
   }
@@ -134,7 +134,7 @@ export class GuardKeeper {
   look(): void {
     if (!this.#state) return;
     // What was just written may be heard of before the answer to that is in.
-    if (this.#state.revision < this.#heardOf) void this.#read(this.#writing ? 'itself' : 'operator');
+    if (this.#state.revision < this.#heardOf) void this.#read(this.#writing ? 'auto' : 'operator');
     if (!this.#deps.knows()) {
       this.#episodes = unheard(this.#episodes);
       return;
@@ -153,11 +153,11 @@ export class GuardKeeper {
   }
 
   /** Whether what is written could be read. Never rejects. */
-  async #read(by: 'itself' | 'operator'): Promise<boolean> {
+  async #read(by: 'auto' | 'operator'): Promise<boolean> {
     try {
       this.#adopt((await this.#deps.rulebook.read(this.#cluster)).guard, by);
     } catch (error) {
-      this.#deps.log.warn('rules.unreadable', { reason: error });
+      this.#deps.log.warn('rules.unreadable', { error });
       return false;
     }
     this.look();
@@ -211,7 +211,7 @@ export class GuardKeeper {
         const entry = this.#entryOf(found.trips, trips);
         const change = await rulebook.changeGuard(this.#cluster, found, [...trips, ...released], entry);
         if (change === 'changed') {
-          this.#adopt({ revision: found.revision + 1, trips, released }, 'itself');
+          this.#adopt({ revision: found.revision + 1, trips, released }, 'auto');
           this.#settle(review);
         } else {
           this.#adopt((await rulebook.read(this.#cluster)).guard, 'operator');
@@ -222,7 +222,7 @@ export class GuardKeeper {
         failures += 1;
         this.#failed = true;
         saved(error);
-        log.warn('guard.save-failed', { cluster: this.#cluster, reason: error });
+        log.warn('guard.save-failed', { cluster: this.#cluster, error });
         this.#promise(found);
         await pause(backoffMs(failures, BACKOFF), signal);
       }
@@ -254,7 +254,7 @@ export class GuardKeeper {
   }
 
   /** What is written is this, unless something newer is known. */
-  #adopt(state: GuardState, by: 'itself' | 'operator'): void {
+  #adopt(state: GuardState, by: 'auto' | 'operator'): void {
     const { log } = this.#deps;
     const last = this.#state;
     if (last && state.revision <= last.revision) return;
@@ -281,7 +281,7 @@ export class GuardKeeper {
   }
 
   #fieldsOf({ scope, zone, nodes, outOf }: Trip) {
-    return { cluster: this.#cluster, scope, ...(zone === undefined ? {} : { zone }), nodes, outOf };
+    return { cluster: this.#cluster, scope, ...(zone === undefined ? {} : { zone }), nodes, total: outOf };
   }
 }
 

@@ -148,7 +148,7 @@ export class LeaseKeeper {
         }
       } catch (error) {
         this.#tenant.reached(error);
-        log.error('relay.lease-failed', { cluster: this.#cluster, reason: error });
+        log.error('relay.lease-failed', { cluster: this.#cluster, error });
       }
       await pause(Math.ceil(waitMs), signal);
     }
@@ -187,7 +187,7 @@ export class LeaseKeeper {
     }
     await leases
       .release(lease)
-      .catch((error: unknown) => log.warn('relay.lease-failed', { cluster: this.#cluster, reason: error }));
+      .catch((error: unknown) => log.warn('relay.lease-failed', { cluster: this.#cluster, error }));
   }
 
   /**
@@ -215,7 +215,7 @@ export class LeaseKeeper {
         declines = renewed.bid !== undefined && !ending.signal.aborted;
       } catch (error) {
         this.#tenant.reached(error);
-        log.error('relay.lease-failed', { cluster: this.#cluster, reason: error });
+        log.error('relay.lease-failed', { cluster: this.#cluster, error });
       }
     }
     this.#lease = undefined;

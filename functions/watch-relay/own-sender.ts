@@ -25,7 +25,7 @@ export async function ownSender(
     throw new Error('STS names nobody');
   } catch (error) {
     if (error instanceof EnvironmentError) throw error;
-    log.warn('relay.identity-unknown', { reason: error });
+    log.warn('relay.identity-unknown', { error });
     return undefined;
   }
 }

@@ -195,7 +195,7 @@ export class Relay {
       try {
         await leases.bid(lease, { holder, load });
       } catch (error) {
-        log.error('relay.lease-failed', { cluster: lease.cluster, reason: error });
+        log.error('relay.lease-failed', { cluster: lease.cluster, error });
       }
     }
   }

@@ -75,7 +75,7 @@ export class RulesWatch {
     try {
       read = await readAll(clusters);
     } catch (error) {
-      log.warn('rules.unreadable', { reason: error });
+      log.warn('rules.unreadable', { error });
       for (const cluster of clusters) this.#followed.get(cluster)?.read(error);
       return;
     }
@@ -98,7 +98,8 @@ export class RulesWatch {
     const reason = 'it was written by a newer release, or changed by hand: upgrade, or take that back';
     for (const cluster of clusters) {
       this.#followed.get(cluster)?.read(new Error(`What governs the cluster cannot be read: ${reason}.`));
-      if (!this.#unreadable.has(cluster)) this.#deps.log.error('rules.unreadable', { cluster, reason });
+      if (!this.#unreadable.has(cluster))
+        this.#deps.log.error('rules.unreadable', { cluster, error: reason });
     }
     this.#unreadable = new Set(clusters);
   }

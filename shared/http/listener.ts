@@ -23,7 +23,7 @@ const LOOKS_BETWEEN_REPORTS = 60;
 export interface ListenerLog {
   error(
     event: 'listener.accept-failed' | 'listener.request-failed',
-    fields: { readonly listener: string; readonly reason: unknown },
+    fields: { readonly listener: string; readonly error: unknown },
   ): void;
 }
 
@@ -178,7 +178,7 @@ class Places {
   report(reason: unknown): void {
     if (this.#looksToReport > 0) return;
     this.#looksToReport = LOOKS_BETWEEN_REPORTS;
-    this.#options.log.error('listener.accept-failed', { listener: this.#options.name, reason });
+    this.#options.log.error('listener.accept-failed', { listener: this.#options.name, error: reason });
   }
 
   close(): void {
@@ -217,7 +217,7 @@ class Places {
         },
       });
     } catch (reason) {
-      log.error('listener.request-failed', { listener: name, reason });
+      log.error('listener.request-failed', { listener: name, error: reason });
       if (response.headersSent) response.destroy();
       else refuse(response, 500, 'The request failed: the log says why.');
     }

@@ -167,7 +167,7 @@ export function consume<Message>(consumption: Consumption<Message>, deps: Consum
         return;
       }
       if (!(error instanceof AgainError))
-        log.warn('message.retrying', { ...about(message), receives: delivery.receives, reason: error });
+        log.warn('message.retrying', { ...about(message), receiveCount: delivery.receives, error });
       throw error;
     }
   };
@@ -252,10 +252,10 @@ async function setAside(
     const [failure] = await deadLetters.send([letter]);
     if (failure) throw new Error(`the dead-letter queue refused it: ${failure.reason}`);
   } catch (error) {
-    log.error('message.dead-letter-failed', { messageId, reason: error });
+    log.error('message.dead-letter-failed', { messageId, error });
     throw error;
   }
-  log.error('message.rejected', { messageId, reason });
+  log.error('message.rejected', { messageId, error: reason });
 }
 
 /**

@@ -15,7 +15,7 @@ export async function handledOf(
   log: Log,
 ): Promise<readonly SQSRecord[]> {
   const fail = (reason: unknown) => {
-    log.warn('batch.failed', { queue, messages: records.length, reason });
+    log.warn('batch.failed', { queue, messages: records.length, error: reason });
     return [];
   };
   try {

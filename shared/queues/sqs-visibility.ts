@@ -41,6 +41,6 @@ export class SqsVisibility implements VisibilityControl {
   }
 
   #unchanged(reason: unknown): void {
-    this.#log.warn('message.visibility-update-failed', { queue: queueName(this.#queueUrl), reason });
+    this.#log.warn('message.visibility-update-failed', { queue: queueName(this.#queueUrl), error: reason });
   }
 }

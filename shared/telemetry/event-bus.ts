@@ -72,10 +72,10 @@ export class EventBus {
       );
       if (FailedEntryCount === 0) return;
       const refused = answers.find(({ ErrorCode }) => ErrorCode !== undefined);
-      const reason = refused?.ErrorMessage ?? refused?.ErrorCode ?? 'the event bus refused it';
-      log.warn('notification.dropped', { notices: FailedEntryCount, reason });
+      const reason = refused?.ErrorMessage ?? refused?.ErrorCode ?? 'the event bus rejected it';
+      log.warn('notification.dropped', { notifications: FailedEntryCount, error: reason });
     } catch (error) {
-      log.warn('notification.dropped', { notices: batch.length, reason: error });
+      log.warn('notification.dropped', { notifications: batch.length, error });
     }
   }
 }

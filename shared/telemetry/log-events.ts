@@ -7,8 +7,8 @@ import type { Mode, Trip } from '#shared/eviction/policy.ts';
 import type { CancelReason, Ending, EvictionRecord } from '#shared/eviction/records.ts';
 import { type Taint, taintText } from '#shared/taints/taint.ts';
 
-/** What went wrong: an error, of which only the message is written, or a sentence. */
-type Why = { readonly reason: unknown };
+/** An error, of which only the message is written, or a sentence about one. */
+type Failure = { readonly error: unknown };
 type OfCluster = { readonly cluster: ClusterName };
 type OfNode = OfCluster & { readonly node: NodeName };
 /** Of which delta of its cluster it is a part: the same in relay, delta functions and `evict`. */
@@ -16,8 +16,8 @@ type OfDelta = { readonly delta: string };
 type OfQueue = { readonly queue: string };
 type OfMessage = { readonly messageId: string };
 type Nothing = Readonly<Record<string, never>>;
-/** What the guard tripped by: `zone` with scope `zone`; `nodes` of `outOf` were affected then. */
-type GuardFields = Pick<Trip, 'scope' | 'zone' | 'nodes' | 'outOf'>;
+/** A trip of the guard: `zone` with scope `zone`; `nodes` of `total` were affected then. */
+type GuardFields = Pick<Trip, 'scope' | 'zone' | 'nodes'> & { readonly total: number };
 
 /** Which pod a line is about. */
 export type PodFields = OfNode & {
@@ -29,222 +29,222 @@ export type PodFields = OfNode & {
 /** Which eviction a line is about: of which pod, and by the delta that told of it last. */
 export type EvictionRef = PodFields & OfDelta;
 
-/** What a line about an eviction that is to come, or will not come, tells of it. */
+/** Fields of a line about a scheduled or canceled eviction. */
 export type EvictionFields = EvictionRef & {
-  readonly fireAt: EpochMs;
-  /** The taints that set `fireAt`, as kubectl prints them. */
-  readonly because: readonly string[];
+  readonly dueAt: EpochMs;
+  /** The taints that cause the eviction, as kubectl prints them. */
+  readonly taints: readonly string[];
 };
 
-/** All that is ever logged: one line per change of state, named `room.event`, and the fields it tells. */
+/** The catalogue of log lines: one per change of state, named `object.state`, with its fields. */
 export type LogEvents = {
-  /** A node's taints changed, or the node went. */
+  /** The node's taints changed, or the node was deleted at `deletedAt`. */
   'node.changed': OfNode & OfDelta & { readonly taints: readonly Taint[]; readonly deletedAt?: EpochMs };
-  /** A pod is to be evicted at `fireAt`. */
+  /** Taintward scheduled the pod's eviction for `dueAt`. */
   'eviction.scheduled': EvictionFields;
-  /** It is to be evicted at `fireAt`, as was stored before this process began. */
+  /** The process loaded the pod's pending eviction from the store when it started. */
   'eviction.loaded': EvictionFields;
-  /** So many more stand, which fall due later. */
+  /** The process loaded `more` evictions that have later deadlines and no line of their own. */
   'evictions.loaded': { readonly more: number };
-  /** It is to be evicted at another moment, or for another taint, than was said before. */
+  /** The deadline of the pod's eviction, or the taints that cause it, changed. */
   'eviction.rescheduled': EvictionFields;
-  /** A newer delta says the same of it. */
+  /** A newer delta left the pod's eviction unchanged. */
   'eviction.confirmed': EvictionFields;
-  /** It is due, and the rules of its cluster forbid it; it stays scheduled. `by`: the kind of brake. */
+  /** The pod is due, but a rule of type `by` holds its eviction, which stays scheduled. */
   'eviction.held': EvictionFields & { readonly by: Brake['kind'] | undefined };
-  /**
-   * It is due, and the Eviction API refuses it for now; it is asked for again. `by`: its disruption budget, or an admission webhook
-   * or policy.
-   */
-  'eviction.blocked': EvictionFields & Why & { readonly by: 'budget' | 'admission' };
-  /** Nothing holds it any more. */
+  /** The pod is due, but a disruption budget or admission (`by`) rejects its eviction for now. Taintward retries it. */
+  'eviction.blocked': EvictionFields & Failure & { readonly by: 'budget' | 'admission' };
+  /** No rule holds the pod's eviction any longer. */
   'eviction.released': EvictionFields;
-  /** It was due in a cluster that is only observed. */
+  /** The pod is due, and would be evicted if its cluster were in enforce mode. */
   'eviction.would-evict': EvictionRef;
-  /** It is not to be evicted any more; `announced`: an Event tells so, too. */
+  /** Taintward canceled the pod's eviction for `reason`. `eventPosted`: a Kubernetes Event reports it. */
   'eviction.canceled': EvictionFields & {
     readonly reason: CancelReason | undefined;
-    readonly announced: boolean;
+    readonly eventPosted: boolean;
   };
   /**
-   * It was evicted, `lateMs` after it fell due. `lease`: with one that went because its node was called unreachable, and for no other
-   * cause, why the node's Lease did not keep it.
+   * Taintward evicted the pod `delayMs` after its deadline. `lease`: why the Lease of a node that is only unreachable didn't protect
+   * the pod.
    */
-  'pod.evicted': EvictionRef & { readonly lateMs: number; readonly lease?: Lapse };
-  /** Another taint manager evicted it, at `deletedAt`. */
+  'pod.evicted': EvictionRef & { readonly delayMs: number; readonly lease?: Lapse };
+  /** The built-in controller, or another taint manager, evicted the pod at `deletedAt`. */
   'pod.evicted-externally': EvictionFields & { readonly deletedAt: EpochMs };
   /**
-   * The built-in controller, or another taint manager, evicted a pod that the rules here keep. `by`: the kind of brake; `hold`: the
-   * ID of the hold. Of at most a hundred pods, while a relay holds the lease.
+   * The built-in controller, or another taint manager, evicted a pod that a rule of type `by` holds. `hold`: the ID of the hold. A
+   * relay logs at most 100 of these lines for each lease.
    */
   'pod.evicted-despite-hold': PodFields & { readonly by: Brake['kind']; readonly hold?: string };
-  /** It was gone when it was to be evicted. */
+  /** The pod was already gone at its deadline. */
   'pod.already-gone': EvictionRef;
   /**
-   * `PodScheduled` names a time in the future (`namedAt`). The time is ignored: the pod's countdowns begin when it was first
-   * seen. The clocks differ, or somebody wants the pod to stay.
+   * The pod's `PodScheduled` condition has a time in the future (`podScheduledAt`). Taintward ignores it and uses the time when it
+   * first saw the pod. Clocks differ, or a user tries to prevent the eviction.
    */
-  'pod.scheduled-time-in-future': PodFields & { readonly namedAt: EpochMs };
-  /** It was evicted, and terminates although its grace period has been over for more than a minute. */
+  'pod.scheduled-time-in-future': PodFields & { readonly podScheduledAt: EpochMs };
+  /** The evicted pod is still terminating more than a minute after its grace period ended. */
   'pod.stuck-terminating': PodFields & {
-    readonly overAt: EpochMs;
+    readonly gracePeriodEndedAt: EpochMs;
     readonly finalizers: readonly string[];
     readonly nodeState: StuckPod['nodeState'];
   };
-  /** Something on a node could not be evicted, and is tried again. */
-  'eviction.retrying': OfNode & Why & { readonly attempts: number; readonly nextTryAt: EpochMs };
-  /** It could not be evicted for days, and is left alone. */
-  'eviction.failed': EvictionFields & Why;
-  /** It is not to be evicted any more, for its cluster is not registered. */
-  'eviction.unregistered': EvictionFields & Why;
-  /** Its timer missed it until its item expired; it was put back. */
+  /** Evictions on the node failed, and Taintward retries them at `nextTryAt`. */
+  'eviction.retrying': OfNode & Failure & { readonly attempts: number; readonly nextTryAt: EpochMs };
+  /** The pod's eviction failed until its retries were exhausted. Taintward doesn't retry it without a command. */
+  'eviction.failed': EvictionFields & Failure;
+  /** Taintward ended the pod's eviction because its cluster isn't registered. */
+  'eviction.unregistered': EvictionFields & Failure;
+  /** The pod's stored eviction expired before its timer fired, and the expiry function restored it. */
   'eviction.recovered': EvictionFields;
-  /** Items of a node that expired could not be put back; the stream brings them again. */
-  'eviction.recovery-failed': Partial<OfNode> & Why & { readonly records: number };
-  /** Cancellations could not be handed on to those who write Events. */
-  'event.enqueue-failed': OfNode & Why;
-  /** The event bus did not take what it was to be told. */
-  'notification.dropped': Why & { readonly notices: number };
-  /** An Event could not be written. */
-  'event.dropped': Why & { readonly namespace: string; readonly pod: string; readonly message: string };
+  /** The expiry function couldn't restore expired evictions of the node. The table's stream redelivers them. */
+  'eviction.recovery-failed': Partial<OfNode> & Failure & { readonly records: number };
+  /** The Kubernetes Events about canceled evictions couldn't be enqueued. */
+  'event.enqueue-failed': OfNode & Failure;
+  /** The event bus didn't accept notifications, which are lost. */
+  'notification.dropped': Failure & { readonly notifications: number };
+  /** A Kubernetes Event couldn't be posted, and is lost. */
+  'event.dropped': Failure & { readonly namespace: string; readonly pod: string; readonly message: string };
 
-  /** A relay follows a cluster that was registered. */
+  /** The relay started to manage a newly registered cluster. */
   'cluster.added': OfCluster & { readonly access: string };
-  /** A relay ends following a cluster that is registered no longer. */
+  /** The relay stopped managing a cluster that is no longer registered. */
   'cluster.removed': OfCluster;
-  /** A cluster cannot be managed until somebody mends its access: credentials, rights or kubeconfig. It is tried again. */
-  'cluster.access-denied': OfCluster & Why;
-  /** A cluster does not answer, and so is not managed yet. It is tried again. */
-  'cluster.unreachable': OfCluster & Why;
-  /** A cluster is registered, and no relay holds its lease. */
+  /** The cluster's credentials, permissions, or kubeconfig don't give access. Taintward keeps trying. */
+  'cluster.access-denied': OfCluster & Failure;
+  /** The cluster's API server doesn't respond, so the cluster isn't managed yet. Taintward keeps trying. */
+  'cluster.unreachable': OfCluster & Failure;
+  /** The cluster is registered, but no relay holds its lease. */
   'cluster.unwatched': OfCluster;
-  /** A relay holds the lease of a cluster and has heard nothing from it since. */
+  /** A relay holds the cluster's lease, but has been disconnected from its API server since `since`. */
   'cluster.disconnected': OfCluster & { readonly since: EpochMs };
-  /** Pods must go and have not for more than ten minutes: the built-in controller does not evict, and policy forbids it to us. */
-  'cluster.no-eviction-controller': OfCluster & Why;
-  /** What governs clusters, or one, could not be read; what was read last stands. */
-  'rules.unreadable': Partial<OfCluster> & Why;
-  /** What governs a cluster changed: all that is tainted there is decided anew. */
+  /** Pods are more than 10 minutes overdue. The built-in controller isn't evicting, and policy doesn't let Taintward. */
+  'cluster.no-eviction-controller': OfCluster & { readonly reason: unknown };
+  /** The rules of a cluster, or of all clusters, couldn't be read. The relay keeps those that it read last. */
+  'rules.unreadable': Partial<OfCluster> & Failure;
+  /** The cluster's rules changed, and the relay reevaluates all tainted nodes. */
   'rules.changed': OfCluster;
-  /** Another installation, `rival`, evicts in a cluster of ours. */
-  'cluster.conflicting-installation': OfCluster & Why & { readonly rival: string };
-  /** A cluster's policy asks for what the credentials may not do there. */
-  'policy.permission-missing': OfCluster & Why;
-  /** A cluster's policy was taken over from the file that the command line names. */
+  /** Another installation (`otherInstallation`) evicts in the same cluster. */
+  'cluster.conflicting-installation': OfCluster & {
+    readonly reason: unknown;
+    readonly otherInstallation: string;
+  };
+  /** The cluster's policy requires permissions that Taintward's credentials don't have there. */
+  'policy.permission-missing': OfCluster & Failure;
+  /** The process applied the cluster's policy from the policy file. */
   'policy.applied': OfCluster & { readonly mode: Mode };
   /**
-   * That file was not applied, and the policy that stands, of this mode, is kept. `file`: it is `unchanged` since it was applied, and somebody
-   * paused or changed the policy since; or `older` than the one that another replica applied.
+   * The process kept the cluster's stored policy. `file`: the policy file is `unchanged` since a user paused the cluster or changed its
+   * policy, or is `older` than another replica's.
    */
   'policy.kept': OfCluster & { readonly mode: Mode; readonly file: 'unchanged' | 'older' };
-  /** That file holds no policy any more; what was applied before stands. */
-  'policy.invalid': Why;
-  /** The guard of a cluster holds evictions: so many nodes are affected. */
+  /** The policy file became invalid, and the process keeps the policies that it applied last. */
+  'policy.invalid': Failure;
+  /** The cluster's guard tripped because `nodes` of `total` nodes are affected, and holds evictions. */
   'guard.tripped': OfCluster & GuardFields;
-  /** It holds them no longer; `by`: the guard itself, as all was calm or policy says so, or an operator. */
-  'guard.released': OfCluster & GuardFields & { readonly by: 'itself' | 'operator' };
-  /** It would hold them if it were not in shadow. */
+  /** The cluster's guard was reset, automatically or by an operator (`by`). Evictions resume. */
+  'guard.released': OfCluster & GuardFields & { readonly by: 'auto' | 'operator' };
+  /** The cluster's guard would trip if it weren't in dry-run mode. */
   'guard.would-trip': OfCluster & GuardFields;
-  /** What it holds, or lets go, could not be written; it is tried again. Meanwhile no pod of a tainted node is evicted that it would hold. */
-  'guard.save-failed': OfCluster & Why;
-  /** The list of clusters could not be read. */
-  'registry.unreadable': Why;
-  /** An item stands among the registrations of clusters and is none; those that are go on. */
-  'registry.invalid-item': Why;
+  /** The relay couldn't save the guard's state and will retry. Until then, it evicts no pod that the guard would hold. */
+  'guard.save-failed': OfCluster & Failure;
+  /** The list of registered clusters couldn't be read. */
+  'registry.unreadable': Failure;
+  /** The cluster registry contains an invalid item. Valid items stay in effect. */
+  'registry.invalid-item': Failure;
 
-  /** A relay says to a cluster's API server that Taintward evicts in the built-in controller's place. */
+  /** The relay renewed the takeover heartbeat, so the built-in controller doesn't evict. Logged when renewals start. */
   'takeover.heartbeat-renewed': OfCluster;
-  /** It says so no more, or not yet, or for another reason than before: the built-in controller evicts once the heartbeat has lapsed. */
-  'takeover.heartbeat-suspended': OfCluster & Why;
-  /** There is nothing any more by which it could say so. */
+  /** The relay suspended the takeover heartbeat for `reason`. The built-in controller evicts when the heartbeat has expired. */
+  'takeover.heartbeat-suspended': OfCluster & { readonly reason: unknown };
+  /** The takeover was removed from the cluster. */
   'takeover.ended': OfCluster;
 
-  /** A listener closed connections for want of file descriptors, or could not accept them; reported once a minute. */
-  'listener.accept-failed': Why & { readonly listener: string };
-  /** A listener failed on a request, and answered with 500. */
-  'listener.request-failed': Why & { readonly listener: string };
-  /** Something that the console was asked for failed. */
-  'console.failed': Why & { readonly path: string };
-  /** The console is served there, to who has a link to it. */
+  /** The listener couldn't accept connections, or ran out of file descriptors and closed some. Logged at most once a minute. */
+  'listener.accept-failed': Failure & { readonly listener: string };
+  /** The listener failed to handle a request, and responded with 500. */
+  'listener.request-failed': Failure & { readonly listener: string };
+  /** The console failed to handle a request for `path`. */
+  'console.failed': Failure & { readonly path: string };
+  /** The console is available at `address`, to users who have a link. */
   'console.started': { readonly address: string };
-  /** No cluster of this name is registered for this agent: it carries out what is due there, and follows nothing. */
+  /** The agent's cluster isn't registered for it. The agent carries out scheduled evictions, but doesn't watch the cluster. */
   'agent.cluster-not-registered': OfCluster & { readonly agent: string };
-  /** The relay's process is up; its probes answer on `port`. */
+  /** The relay started and serves its probes on `port`. */
   'relay.started': { readonly port: number };
-  /** STS does not say who it is: the deltas of its clusters are taken from whoever may send to the queues. */
-  'relay.identity-unknown': Why;
-  /** It was asked to stop. */
+  /** The relay couldn't get its identity from STS, so the queues accept its clusters' deltas from any permitted sender. */
+  'relay.identity-unknown': Failure;
+  /** The relay received a request to stop. */
   'relay.stopping': Nothing;
-  /** It stopped in good order. */
+  /** The relay stopped after a clean shutdown. */
   'relay.stopped': Nothing;
-  /** It stops without having said all, after `afterMs`. */
+  /** The relay stopped after `afterMs` with deltas or evictions unfinished. */
   'relay.shutdown-timed-out': { readonly afterMs: number };
-  /** A relay speaks for a cluster from now on. */
+  /** The relay acquired the cluster's lease. */
   'relay.lease-acquired': OfCluster & { readonly epoch: number };
-  /** Another relay speaks for the cluster. */
+  /** The relay lost the cluster's lease to another relay. */
   'relay.lease-lost': OfCluster & { readonly epoch: number };
-  /** A relay has more on its hands than its budget, for want of others; both in nodes. */
+  /** The relay exceeds its capacity because no other relay is available. `load`, `excess`: in nodes. */
   'relay.over-capacity': { readonly load: number; readonly excess: number };
-  /** A relay leaves a cluster to others. */
+  /** The relay handed the cluster's lease off to other relays. */
   'relay.lease-handed-off': OfCluster & { readonly epoch: number };
-  /** A lease could not be asked for, renewed or released. */
-  'relay.lease-failed': OfCluster & Why;
-  /** All nodes of a cluster were listed. */
+  /** The relay couldn't acquire, renew, or release the cluster's lease. */
+  'relay.lease-failed': OfCluster & Failure;
+  /** The relay listed all nodes of the cluster. */
   'relay.listed': OfCluster & { readonly nodes: number };
-  /** A list or a watch ended in an error, and is begun again. */
-  'relay.watch-failed': OfCluster & Why & { readonly resource: string };
-  /** A cluster is heard again, after `deafMs`. */
-  'cluster.reconnected': OfCluster & { readonly deafMs: number };
-  /** The API server's history is another one: its etcd was restored. Everything is listed anew. */
+  /** A list or watch request of the relay failed. The relay retries it. */
+  'relay.watch-failed': OfCluster & Failure & { readonly resource: string };
+  /** The relay reconnected to the cluster after `outageMs`. */
+  'cluster.reconnected': OfCluster & { readonly outageMs: number };
+  /** The cluster's etcd was restored from a backup, so the relay lists everything again. */
   'relay.etcd-restore-detected': OfCluster;
-  /** A relay knows all nodes of its cluster, and all pods of the tainted ones. */
+  /** The relay has listed all nodes of its cluster, and all pods of tainted nodes. */
   'relay.synced': OfCluster & { readonly nodes: number; readonly tainted: number; readonly pods: number };
-  /** When evicted pods were gone could not be written into history. */
-  'history.write-failed': OfCluster & Why & { readonly pods: number };
-  /** What the store holds of the cluster could not be read. */
-  'relay.resync-failed': OfCluster & Why;
-  /** A queue takes nothing; `waiting` deltas are sent again. */
-  'relay.queue-unreachable': OfQueue & Why & { readonly waiting: number };
-  /** A queue took a delta, of a node with all its pods or, with `uid`, of one pod. */
+  /** The relay couldn't record in the history when evicted pods were gone. */
+  'history.write-failed': OfCluster & Failure & { readonly pods: number };
+  /** The relay couldn't read the cluster's stored state for a resync. */
+  'relay.resync-failed': OfCluster & Failure;
+  /** The queue accepts no messages. The relay retries `waiting` deltas. */
+  'relay.queue-unreachable': OfQueue & Failure & { readonly waiting: number };
+  /** The queue accepted a delta, either of a node with all its pods or, with `uid`, of one pod. */
   'relay.delta-sent': OfNode & OfQueue & OfDelta & { readonly uid?: PodUid };
-  /** A queue can never take this delta. */
-  'relay.delta-rejected': OfNode & OfQueue & OfDelta & Why;
+  /** The queue rejected a delta permanently. */
+  'relay.delta-rejected': OfNode & OfQueue & OfDelta & Failure;
 
-  /** A message could not be done, and comes again; in one process, what there is to do on a node. */
-  'message.retrying': OfNode & Partial<OfDelta> & Why & { readonly receives: number };
-  /** A queue gives no messages, and is asked again and again. */
-  'queue.unreachable': OfQueue & Why;
-  /** What is due in a cluster is sent on to the agent that works in it. */
+  /** The message for a node failed and will be redelivered. In a single process: the node's work failed and will be retried. */
+  'message.retrying': OfNode & Partial<OfDelta> & Failure & { readonly receiveCount: number };
+  /** The queue couldn't be polled. Polling continues. */
+  'queue.unreachable': OfQueue & Failure;
+  /** The evict function forwarded the due node to the agent of its cluster. */
   'message.forwarded': OfNode & { readonly agent: string };
-  /** Nobody can read the message; it was set aside. */
-  'message.rejected': OfMessage & Why;
-  /** Nobody can read the message, and it could not be set aside. */
-  'message.dead-letter-failed': OfMessage & Why;
-  /** The message was done, but is seen again. */
-  'message.not-deleted': OfQueue & OfMessage & Why;
-  /** A function failed on all its messages. */
-  'batch.failed': OfQueue & Why & { readonly messages: number };
-  /** When a message comes again could not be set. */
-  'message.visibility-update-failed': OfQueue & Why;
-  /** Nobody can ask the process through its state directory. */
-  'socket.unavailable': Why;
-  /** A record of the table's stream cannot be read. */
-  'stream-record.rejected': Why;
-  /** The database lacks policies, stops or holds that operators set: all clusters are stopped until an operator resumes them. */
-  'rules.outdated': Why;
-  /** The files of the state were deleted, replaced or cut off while they were in use: the process ends, and is to be started again. */
-  'state.lost': Why;
-  /** What is kept of a node in its cluster cannot be read: it is passed over, and the others are worked on. */
-  'state.unreadable': Why;
-  /** A task of upkeep failed. */
-  'maintenance.failed': Why & { readonly task: string };
+  /** The message is invalid, and was moved to the dead-letter queue. */
+  'message.rejected': OfMessage & Failure;
+  /** The message is invalid, and couldn't be moved to the dead-letter queue. */
+  'message.dead-letter-failed': OfMessage & Failure;
+  /** The processed message couldn't be deleted, and will be redelivered. */
+  'message.not-deleted': OfQueue & OfMessage & Failure;
+  /** The function failed all messages of its batch. */
+  'batch.failed': OfQueue & Failure & { readonly messages: number };
+  /** The message's visibility timeout couldn't be changed. */
+  'message.visibility-update-failed': OfQueue & Failure;
+  /** The process couldn't open a socket in its state directory, so commands can't query it. */
+  'socket.unavailable': Failure;
+  /** The record of the table's stream is invalid. */
+  'stream-record.rejected': Failure;
+  /** The database lacks policies, stops, or holds that operators set, so all clusters are stopped until an operator resumes them. */
+  'rules.outdated': Failure;
+  /** State files were deleted, replaced, or truncated while in use. The process exits and must be restarted. */
+  'state.lost': Failure;
+  /** The node's state in its cluster can't be read. Taintward skips that node. */
+  'state.unreadable': Failure;
+  /** The maintenance task `task` failed. */
+  'maintenance.failed': Failure & { readonly task: string };
 
-  /** The simulated cluster's file was damaged and put aside. */
-  'simulated-cluster.state-damaged': Why & { readonly file: string };
-  /** One of its controllers failed, and looks again. */
-  'simulated-cluster.controller-failed': Why & { readonly controller: string };
-  /** Its API server failed on a request. */
-  'simulated-cluster.request-failed': Why;
+  /** The simulated cluster's state file was damaged, and was renamed. */
+  'simulated-cluster.state-damaged': Failure & { readonly file: string };
+  /** A controller of the simulated cluster failed and will retry. */
+  'simulated-cluster.controller-failed': Failure & { readonly controller: string };
+  /** The simulated API server failed to handle a request. */
+  'simulated-cluster.request-failed': Failure;
 };
 
 export type LogEvent = keyof LogEvents;
@@ -257,11 +257,10 @@ export type LogLine = {
 /** What the line of an event is given, after its name. */
 export type Told<Event extends LogEvent> = LogEvents[Event] extends Nothing ? [] : [fields: LogEvents[Event]];
 
-/** What every log line about an eviction that is to come, or will not come, tells of it. */
+/** Fields of every log line about a scheduled or canceled eviction. */
 export function evictionFields(ref: NodeRef, eviction: EvictionRecord | Ending): EvictionFields {
-  const { fireAt, reasons } = eviction;
-  const because = reasons.map(({ taint }) => taintText(taint));
-  return { ...evictionRef(ref, eviction), fireAt, because };
+  const taints = eviction.reasons.map(({ taint }) => taintText(taint));
+  return { ...evictionRef(ref, eviction), dueAt: eviction.fireAt, taints };
 }
 
 /** Which eviction a line is about. */

@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { type DestinationStream, pino } from 'pino';
 import type { LogEvent, LogLine, Told } from './log-events.ts';
 
-/** Fields of any log line, by the names operators filter on: cluster, node, namespace, pod, uid, reason. */
+/** Fields of any log line, by the names operators filter on: cluster, node, namespace, pod, uid, error. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
 export type Severity = 'debug' | 'info' | 'warn' | 'error';

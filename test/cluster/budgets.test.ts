@@ -53,7 +53,7 @@ describe('where policy has pods evicted by the Eviction API', () => {
 
   const waits = (pod: PodLife) =>
     until(`an Event tells that ${pod.name} waits`, () =>
-      stage().cluster.witness.reasonsOf(pod.name).includes('TaintwardBlocked'),
+      stage().cluster.witness.reasonsOf(pod.name).includes('TaintwardEvictionBlocked'),
     );
 
   test('a disruption budget blocks, and then lets go', async () => {
@@ -67,7 +67,7 @@ describe('where policy has pods evicted by the Eviction API', () => {
     for (const pod of pods) {
       assert.equal((await evicted(pod)).reason, 'EvictionByEvictionAPI');
       await until('an Event tells that it goes', () => cluster.witness.taintManagerEvents(pod.name)[0]);
-      assert.equal(service.said(pod.name, 'waits for its disruption budget').length, 1);
+      assert.equal(service.said(pod.name, 'eviction blocked by a disruption budget').length, 1);
       assert.equal(service.said(pod.name, 'evicted').length, 1);
     }
     assert.deepEqual(service.complaints(), []);

@@ -50,7 +50,7 @@ test('when a node is deleted, its pods with a running timer go in their time and
     cluster.addPod(untainted, 'bystander'),
   ]);
   const span = await cluster.taint(tainted, { key: 'maintenance' });
-  for (const pod of [timed, lasting]) await service.untilSaid(tainted, pod.name, 'will go at');
+  for (const pod of [timed, lasting]) await service.untilSaid(tainted, pod.name, 'eviction at');
   await cluster.deleteNode(tainted);
   await cluster.deleteNode(untainted);
   await evictedOnTime(timed, 3, span);
@@ -70,8 +70,8 @@ test('a node that comes back untainted saves its pods, one that comes back taint
   ]);
   await cluster.taint(clean, { key: 'maintenance' });
   const span = await cluster.taint(dirty, { key: 'maintenance' });
-  await service.untilSaid(clean, saved.name, 'will go at');
-  await service.untilSaid(dirty, lost.name, 'will go at');
+  await service.untilSaid(clean, saved.name, 'eviction at');
+  await service.untilSaid(dirty, lost.name, 'eviction at');
   await cluster.deleteNode(clean);
   await cluster.deleteNode(dirty);
   await cluster.addNode('back-untainted');

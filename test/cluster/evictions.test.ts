@@ -93,7 +93,7 @@ test('a pod that is replaced under its name while its deletion is under way cost
   await cluster.deletePod(pod);
   const successor = await cluster.addPod(node, pod.name, { tolerations: [FOREVER] });
   deletion.release();
-  await service.untilSaid(node, pod.name, 'was gone already');
+  await service.untilSaid(node, pod.name, 'already gone');
   assert.equal(request.status, 409, 'the API server refused to delete a pod with another UID');
   await evictedOnTime(fence, 4, tainted);
   assertUntouched(successor);
@@ -128,7 +128,7 @@ test('a pod that is replaced under its name before its time does not pass its de
   const node = await cluster.addNode('heir');
   const pod = await cluster.addPod(node, 'heir', { tolerations: [tolerates('maintenance', 2)] });
   const tainted = await cluster.taint(node, { key: 'maintenance' });
-  await service.untilSaid(node, pod.name, 'will go at');
+  await service.untilSaid(node, pod.name, 'eviction at');
   await momentComes(tainted.seenAt + 1000);
   await cluster.deletePod(pod);
   const askedAt = Date.now();
@@ -144,7 +144,7 @@ test('a pod that somebody else deletes is no error, and an Event says that its d
     cluster.addPod(node, 'deleted-fence', { tolerations: [tolerates('maintenance', 3)] }),
   ]);
   const tainted = await cluster.taint(node, { key: 'maintenance' });
-  await service.untilSaid(node, pod.name, 'will go at');
+  await service.untilSaid(node, pod.name, 'eviction at');
   await cluster.deletePod(pod);
   await evictedOnTime(fence, 3, tainted);
   assert.equal(pod.disruption, undefined);

@@ -25,7 +25,7 @@ test('while the API server is out of reach nothing is lost, and on its return wh
     [due, after, untainted].map((node) => cluster.taint(node, { key: 'x' })),
   );
   assert.ok(span && lasting);
-  for (const pod of [overdue, onTime, saved]) await service.untilSaid(pod.name, 'will go at');
+  for (const pod of [overdue, onTime, saved]) await service.untilSaid(pod.name, 'eviction at');
 
   await wiretap.cut();
   const cutAt = Date.now();
@@ -49,7 +49,7 @@ test('while its rights are taken away nothing is lost, and once they are back wh
   const node = await cluster.addNode('forbidden');
   const pod = await cluster.addPod(node, 'forbidden', { tolerations: [tolerates('x', 2)] });
   await cluster.taint(node, { key: 'x' });
-  await service.untilSaid(node, pod.name, 'will go at');
+  await service.untilSaid(node, pod.name, 'eviction at');
   await account.revoke();
   const complaint = await service.untilSaid('eviction.retrying', node);
   assert.match(complaint.text, /403 Forbidden/);

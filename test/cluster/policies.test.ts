@@ -123,7 +123,7 @@ describe('an operator', () => {
     await evicted([other]);
     await assertStays(kept, ...ofNode.pods);
     await until('an Event tells of the hold', () =>
-      alpha.witness.reasonsOf(kept.name).includes('TaintwardHeld'),
+      alpha.witness.reasonsOf(kept.name).includes('TaintwardEvictionHeld'),
     );
     await fleet.taintward('release', holdOnPod, '--reason', 'seen');
     await evicted([kept]);
@@ -189,7 +189,7 @@ describe('policy', () => {
     await alpha.setBudget('budgeted', 2, 2);
     await alpha.taint(node, { key: 'x' });
     await until('an Event tells of the budget', () =>
-      pods.every(({ name }) => alpha.witness.reasonsOf(name).includes('TaintwardBlocked')),
+      pods.every(({ name }) => alpha.witness.reasonsOf(name).includes('TaintwardEvictionBlocked')),
     );
     for (const { evictedAt } of pods) assert.equal(evictedAt, undefined);
     await alpha.setBudget('budgeted', 2, 0);

@@ -17,7 +17,7 @@ test('a cluster is observed until the file of its policy says otherwise, and a m
   const node = await cluster.addNode('observed');
   const pod = await cluster.addPod(node, 'observed');
   await cluster.taint(node, { key: 'maintenance' });
-  await service.untilSaid(pod.name, 'would have been evicted');
+  await service.untilSaid(pod.name, 'would be evicted');
 
   stage().write('policy.yaml', 'mode: enforced');
   await service.untilSaid('policy.mode must be observe, enforce or paused.');

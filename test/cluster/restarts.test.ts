@@ -25,7 +25,7 @@ test('after kill -9, again and again, every pod goes at its original deadline, a
   assert.ok(overdue);
   const first = await stage().start({ stateDir });
   const tainted = await cluster.taint(node, { key: 'x' });
-  for (const pod of pods) await first.untilSaid(node, pod.name, 'will go at');
+  for (const pod of pods) await first.untilSaid(node, pod.name, 'eviction at');
   await first.kill();
 
   const second = await stage().start({ stateDir });
@@ -56,8 +56,8 @@ test('a taint that was removed while the service was down evicts nobody', async 
   const service = await stage().start({ stateDir });
   await cluster.taint(node, { key: 'x' });
   const tainted = await cluster.taint(other, { key: 'x' });
-  for (const pod of [early, saved]) await service.untilSaid(node, pod.name, 'will go at');
-  await service.untilSaid(other, fence.name, 'will go at');
+  for (const pod of [early, saved]) await service.untilSaid(node, pod.name, 'eviction at');
+  await service.untilSaid(other, fence.name, 'eviction at');
   await service.kill();
   await cluster.untaint(node);
   await momentComes(tainted.seenAt + 3_000);
@@ -98,7 +98,7 @@ test('SIGTERM ends it soon and well, and loses nothing', async (t) => {
   const pod = await cluster.addPod(node, 'stopped', { tolerations: [tolerates('x', 9)] });
   const service = await stage().start({ stateDir });
   const tainted = await cluster.taint(node, { key: 'x' });
-  await service.untilSaid(node, pod.name, 'will go at');
+  await service.untilSaid(node, pod.name, 'eviction at');
   const askedAt = Date.now();
   const { code, stderr } = await service.stop();
   const tookMs = Date.now() - askedAt;

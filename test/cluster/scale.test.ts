@@ -64,7 +64,7 @@ test(`${NODES} nodes of ${PODS_PER_NODE} pods, all tainted at once: every pod go
     async () => (await service.metric('taint_eviction_controller_pod_deletions_total')) === pods.length,
   );
   const announced = cluster.witness.taintManagerEvents().map(({ message }) => message);
-  const evicted = service.said(' evicted (').map(({ text }) => /(\S+) evicted/.exec(text)?.[1] ?? text);
+  const evicted = service.said(': evicted (').map(({ text }) => /(\S+): evicted/.exec(text)?.[1] ?? text);
   for (const [found, expected] of [
     [announced, (name: string) => `Marking for deletion Pod ${cluster.namespace}/${name}`],
     [evicted, (name: string) => `${cluster.namespace}/${name}`],

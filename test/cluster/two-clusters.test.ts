@@ -38,7 +38,7 @@ test('pods of the same name in two clusters have their own deadlines, and are sa
   await alpha.taint(node, { key: 'x' });
   const tainted = await beta.taint(node, { key: 'x' });
   for (const context of ['alpha', 'beta']) {
-    await service.untilSaid(`${context} ${node}`, 'will go at');
+    await service.untilSaid(`${context} ${node}`, 'eviction at');
   }
   await alpha.untaint(node);
   await evictedOnTime(lost, 5, tainted);
@@ -75,7 +75,7 @@ test('a cluster that is out of reach holds nobody up in the other', async (t) =>
   );
   assert.ok(inAlpha && inBeta);
   await beta.taint(node, { key: 'x' });
-  await service.untilSaid(`beta ${node}`, inBeta.name, 'will go at');
+  await service.untilSaid(`beta ${node}`, inBeta.name, 'eviction at');
   await wiretap.cut();
   const tainted = await alpha.taint(node, { key: 'x' });
   await evictedOnTime(inAlpha, 2, tainted);

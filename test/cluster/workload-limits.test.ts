@@ -32,7 +32,7 @@ test('a workload on two nodes loses no more pods within the window than its limi
   const waiting = pods.filter(({ evictedAt }) => evictedAt === undefined);
   for (const { name } of waiting) {
     await until(`an Event says that ${name} waits`, () =>
-      cluster.witness.reasonsOf(name).includes('TaintwardHeld'),
+      cluster.witness.reasonsOf(name).includes('TaintwardEvictionHeld'),
     );
   }
   await first.kill();

@@ -225,7 +225,7 @@ for (const method of ['delete', 'evict']) {
     const gone = await cluster.addNode(`gone-${method}`);
     const orphan = await cluster.addPod(gone, `orphan-${method}`, { tolerations: [tolerates('x', 3)] });
     await cluster.taint(gone, { key: 'x' });
-    await running.untilSaid(orphan.name, 'will go at');
+    await running.untilSaid(orphan.name, 'eviction at');
     await cluster.deleteNode(gone);
     await until('the orphan is evicted', () => orphan.evictedAt);
     await running.stop();

@@ -326,7 +326,7 @@ test('a guard that nobody releases lets go by itself, once it was calm for five 
   );
   const [service] = stage.stage.services;
   assert.ok(service);
-  const words = ['the guard holds them no longer', 'released by itself'];
+  const words = ['guard reset automatically'];
   // What it decides is in its state a moment before it is on its output.
   const released = await service.untilSaid(...words);
   assert.equal(service.said(...words).length, 1);

@@ -178,6 +178,6 @@ const said = (body: string, cluster: string): boolean => body.includes(cluster);
 
 const reasonsIn = ({ log }: { readonly log: ReturnType<typeof scriptedWorld>['log'] }): string =>
   log.lines
-    .flatMap(({ fields }) => String(fields['reason'] ?? []))
+    .flatMap(({ fields }) => String(fields['error'] ?? []))
     .join(' | ')
     .slice(0, 1_000);

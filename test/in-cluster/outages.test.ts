@@ -37,7 +37,7 @@ test('when the leader is killed, the standby leads within 15 s and keeps every d
   const leader = await replicas.startLeader();
   const standby = await replicas.start();
   const tainted = await replicas.cluster.taint(node, { key: 'x' });
-  for (const pod of pods) await leader.untilSaid(node, pod.name, 'will go at');
+  for (const pod of pods) await leader.untilSaid(node, pod.name, 'eviction at');
   await leader.kill();
   const killedAt = Date.now();
   const { at } = await standby.untilSaid('This replica leads');
@@ -56,7 +56,7 @@ test('a leader that stood still, and goes on after another one led, does nothing
   const leader = await replicas.startLeader({ connection: wiretap.connection });
   const standby = await replicas.start();
   const tainted = await cluster.taint(node, { key: 'x' });
-  for (const pod of pods) await leader.untilSaid(node, pod.name, 'will go at');
+  for (const pod of pods) await leader.untilSaid(node, pod.name, 'eviction at');
   const events = () => wiretap.requests.filter(({ path }) => path.endsWith('/events'));
   await until('its Events are posted', () => events().length >= pods.length);
   leader.pause();
@@ -90,7 +90,7 @@ test('when all replicas are gone for a minute nothing is lost, early or doubled'
   const { node, pods } = await podsOn('gone', times);
   const leader = await replicas.startLeader();
   const tainted = await cluster.taint(node, { key: 'x' });
-  for (const pod of pods) await leader.untilSaid(node, pod.name, 'will go at');
+  for (const pod of pods) await leader.untilSaid(node, pod.name, 'eviction at');
   await leader.kill();
   await momentComes(tainted.seenAt + OUTAGE_MS);
   const [overdue, missed, onTime] = pods;
@@ -116,7 +116,7 @@ test('when the API server is away for a minute nothing is lost, early or doubled
   const tainted = await cluster.taint(node, { key: 'x' });
   const [due, onTime] = pods;
   assert.ok(due && onTime);
-  for (const pod of pods) await leader.untilSaid(node, pod.name, 'will go at');
+  for (const pod of pods) await leader.untilSaid(node, pod.name, 'eviction at');
   await wiretap.cut();
   const cutAt = Date.now();
   await momentComes(cutAt + OUTAGE_MS);

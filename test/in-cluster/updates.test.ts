@@ -60,7 +60,7 @@ test('replicas are updated to the next release, and back, one by one, and every 
   const leader = await replicas.startLeader();
   const standby = await replicas.start();
   const tainted = await cluster.taint(node, { key: 'x' });
-  for (const pod of pods) await leader.untilSaid(node, pod.name, 'will go at');
+  for (const pod of pods) await leader.untilSaid(node, pod.name, 'eviction at');
 
   const updated = await rollOut(next, leader, standby);
   await leads(updated);

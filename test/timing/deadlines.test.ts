@@ -85,7 +85,7 @@ test('of two taints the earlier deadline counts, in whichever order they come', 
   ]);
   const both = await cluster.taint(together, { key: 'slow' }, { key: 'fast' });
   await cluster.taint(oneByOne, { key: 'slow' });
-  await stage().service.untilSaid(oneByOne, b.name, 'will go at');
+  await stage().service.untilSaid(oneByOne, b.name, 'eviction at');
   const second = await cluster.taint(oneByOne, { key: 'fast' });
   await evictedAfter(a, 2, both);
   await evictedAfter(b, 2, second);
@@ -98,7 +98,7 @@ test('when the taint that set the deadline goes, the other one sets it', async (
     tolerations: [tolerates('slow', 4), tolerates('fast', 2)],
   });
   const tainted = await cluster.taint(node, { key: 'slow' }, { key: 'fast' });
-  await service.untilSaid(node, pod.name, 'will go at');
+  await service.untilSaid(node, pod.name, 'eviction at');
   await cluster.untaint(node, 'fast');
   await evictedAfter(pod, 4, tainted);
 });
@@ -114,7 +114,7 @@ test('untainted in time, nobody dies and an Event says so', async () => {
   ]);
   await cluster.taint(node, { key: 'maintenance' });
   const tainted = await cluster.taint(other, { key: 'maintenance' });
-  for (const pod of [first, second]) await service.untilSaid(node, pod.name, 'will go at');
+  for (const pod of [first, second]) await service.untilSaid(node, pod.name, 'eviction at');
   await cluster.untaint(node);
   for (const pod of [first, second]) {
     const [event] = await until(`an Event on ${pod.name}`, () => {
@@ -140,7 +140,7 @@ test('a toleration added, or lengthened, in time saves the pod; a shortened one 
   assert.ok(added && lengthened && shortened && behind);
   const pods = [added, lengthened, shortened, behind];
   const tainted = await cluster.taint(node, { key: 'maintenance' });
-  for (const pod of pods) await service.untilSaid(node, pod.name, 'will go at');
+  for (const pod of pods) await service.untilSaid(node, pod.name, 'eviction at');
   const lasting = (seconds: number) => (present: readonly WatchedToleration[]) =>
     present.map((each) => (each.key === 'maintenance' ? tolerates('maintenance', seconds) : each));
   await cluster.tolerate(shortened, lasting(5));
@@ -164,16 +164,16 @@ test('the 300 s that admission adds for a failed node are honoured', async () =>
   // On a cluster with a node lifecycle controller it is the one that taints; it takes the taint off ready nodes.
   await cluster.kubelet.failNode(node);
   const tainted = await cluster.taint(node, { key: NOT_READY });
-  const { text, at: saidAt } = await service.untilSaid(node, pod.name, 'will go at');
+  const { text, at: saidAt } = await service.untilSaid(node, pod.name, 'eviction at');
   const times: string[] = [];
   // The service saw the taint at some moment between these.
   for (let at = tainted.askedAt; at < saidAt + 1_000; at += 1_000) {
     times.push(new Date(Math.min(at, saidAt) + 300_000).toTimeString().slice(0, 8));
   }
   assert.ok(
-    times.some((time) => text.includes(`will go at ${time}`)),
+    times.some((time) => text.includes(`eviction at ${time}`)),
     `${text} should say ${times.join(' or ')}`,
   );
-  assert.match(text, /\(in (29\d|300) s\) because of node\.kubernetes\.io\/not-ready:NoExecute/);
+  assert.match(text, /\(in (29\d|300) s\) for node\.kubernetes\.io\/not-ready:NoExecute/);
   assertUntouched(pod);
 });

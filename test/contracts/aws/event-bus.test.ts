@@ -64,7 +64,7 @@ test('EventBridge takes what an invocation tells, and its rules find it', async 
       pod,
       uid,
       delta: '7-1',
-      lateMs: 3,
+      delayMs: 3,
     });
   }
   await bus.flush();
@@ -79,7 +79,7 @@ test('EventBridge takes what an invocation tells, and its rules find it', async 
     );
     for (const { Body = '' } of Messages) {
       const { source, detail } = JSON.parse(Body);
-      assert.deepEqual([source, detail.event], ['taintward', 'done']);
+      assert.deepEqual([source, detail.event], ['taintward', 'evicted']);
       told.add(detail.pod);
     }
     assert.equal(told.size, pods.length);

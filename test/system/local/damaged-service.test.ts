@@ -128,7 +128,7 @@ describe('a service that runs, of whose state', { timeout: 240_000 }, () => {
     const { fields } = await service.line(
       (line) => line.event === 'eviction.scheduled' && String(line.fields['pod']).startsWith('checkout'),
     );
-    return { service, fireAt: fields['fireAt'] as number };
+    return { service, fireAt: fields['dueAt'] as number };
   }
 
   async function goesOn(t: TestContext): Promise<void> {
@@ -185,9 +185,9 @@ describe('a service that runs, of whose state', { timeout: 240_000 }, () => {
     const { service, fireAt } = await withATimer(t, 'full');
     limit(service.process, statSync(`${path}-wal`).size);
     cluster.taint('node-2', TAINT);
-    const full = await service.line(({ fields }) => String(fields['reason']).includes(path));
+    const full = await service.line(({ fields }) => String(fields['error']).includes(path));
     assert.match(
-      String(full.fields['reason']),
+      String(full.fields['error']),
       /The database .* cannot be used: its disk (?:is full: make room|fails: check the disk and the free space) \(.*\)\./,
     );
     limit(service.process, 'unlimited');

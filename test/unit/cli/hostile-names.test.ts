@@ -99,8 +99,8 @@ test('no name acts on the terminal of npm start, or begins a line of its own', (
   const lines: string[] = [];
   const log = narrator(new DrivenClock(NOW), (line) => lines.push(line));
   const pod = { cluster: `c${ODD}`, node: `n${ODD}`, namespace: ODD, pod: ODD, uid: ODD };
-  log.info('pod.evicted', { ...pod, fireAt: NOW, lateMs: 0, because: [ODD] } as never);
-  log.warn('relay.watch-failed', { cluster: ODD, resource: 'nodes', reason: new Error(ODD) } as never);
+  log.info('pod.evicted', { ...pod, dueAt: NOW, delayMs: 0, taints: [ODD] } as never);
+  log.warn('relay.watch-failed', { cluster: ODD, resource: 'nodes', error: new Error(ODD) } as never);
   assert.equal(lines.length, 2);
   for (const line of lines) assert.doesNotMatch(line.replaceAll(STYLES, ''), /[\p{Cc}\u202e]/u);
 });

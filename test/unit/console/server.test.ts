@@ -195,7 +195,7 @@ test('page and answers are loaded for the first who got in, and again when that 
   assert.equal(refused.status, 500);
   assert.equal(await refused.text(), 'The console failed: its log says why.\n');
   assert.deepEqual(log.lines, [
-    { level: 'error', event: 'console.failed', fields: { path: '', reason: broken } },
+    { level: 'error', event: 'console.failed', fields: { path: '', error: broken } },
   ]);
   const both = await Promise.all([look(), look()]);
   assert.deepEqual(
@@ -297,9 +297,7 @@ test('neither token, cookie, path nor key is ever logged, whatever fails', async
     throw new StoreError('the store is gone');
   });
   assert.equal((await send('GET', `${path}api/history?pod=x`, own)).status, 502);
-  const told = JSON.stringify(
-    log.lines.map(({ fields }) => ({ ...fields, reason: String(fields['reason']) })),
-  );
+  const told = JSON.stringify(log.lines.map(({ fields }) => ({ ...fields, error: String(fields['error']) })));
   assert.match(told, /api\/history/);
   for (const secret of [
     path.replaceAll('/', ''),

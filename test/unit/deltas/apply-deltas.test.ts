@@ -156,7 +156,7 @@ describe('a cancellation', () => {
   test('of a pod that vanished when it was due is not: that is what an eviction looks like', async () => {
     const world = await worldAfter(nodeDelta(1), podGone(61), podGone(61));
     assert.deepEqual(announced(world), []);
-    assert.equal(world.log.lines.at(-1)?.fields['announced'], false);
+    assert.equal(world.log.lines.at(-1)?.fields['eventPosted'], false);
   });
 
   test('stands although the queue refuses its announcement', async () => {

@@ -105,8 +105,8 @@ describe('a message that failed', () => {
     const { log } = await handled(3);
     const line = log.lines.find(({ event }) => event === 'message.retrying');
     assert.equal(line?.fields['node'], 'n1');
-    assert.equal(line?.fields['receives'], 3);
-    assert.match(String(line?.fields['reason']), /no timer could be armed/);
+    assert.equal(line?.fields['receiveCount'], 3);
+    assert.match(String(line?.fields['error']), /no timer could be armed/);
   });
 
   test('succeeds the next time', async () => {

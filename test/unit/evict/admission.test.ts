@@ -62,13 +62,13 @@ describe('beside VMs that a webhook refuses to evict', () => {
     await evictNode(ref, bench);
     assert.deepEqual(
       bench.log.lines.flatMap(({ event, fields }) =>
-        event === 'eviction.blocked' ? [[fields['by'], fields['reason']]] : [],
+        event === 'eviction.blocked' ? [[fields['by'], fields['error']]] : [],
       ),
       [['admission', MOVES.message]],
     );
     assert.deepEqual(
-      bench.cluster.events.map(({ reason, message }) => [reason, message.replace(/^.* but /, '')]),
-      [['TaintwardBlocked', 'an admission webhook or policy refuses its eviction for now']],
+      bench.cluster.events.map(({ reason, message }) => [reason, message.replace(/ and will .*/, '')]),
+      [['TaintwardEvictionBlocked', 'Eviction rejected by an admission webhook or policy']],
     );
   });
 

@@ -102,7 +102,7 @@ describe('where policy has pods evicted by the Eviction API', () => {
     assert.equal(bench.log.lines.filter(({ event }) => event === 'eviction.blocked').length, 1);
     assert.deepEqual(
       bench.cluster.events.map(({ reason }) => reason),
-      ['TaintwardBlocked'],
+      ['TaintwardEvictionBlocked'],
     );
   });
 

@@ -48,7 +48,7 @@ test('where policy evicts by the Eviction API and the right to is missing, one s
   const [{ fields } = { fields: {} }, ...more] = complaints();
   assert.equal(more.length, 0);
   assert.match(
-    `${(fields as Record<string, unknown>)['reason']}`,
+    `${(fields as Record<string, unknown>)['error']}`,
     /^The policy says method: evict, .* one\.example\.com lack the right to create pods\/eviction: grant it \(cdk\/rbac\/eviction-api\)/,
   );
   assert.deepEqual(state.asked, [{ verb: 'create', resource: 'pods/eviction' }]);

@@ -17,14 +17,14 @@ const record = recordIn(after(nodeDelta(1)));
 assert.ok(record);
 const countdown = { ...countdownOf(record), moved: false };
 const DUE = '2026-01-01T00:01:00Z';
-const BECAUSE = 'because of a:NoExecute, which it tolerates for 60 s (tolerations[0])';
+const BECAUSE = 'because it tolerates a:NoExecute for 60 s (tolerations[0])';
 
 describe('an Event of ours', () => {
   test('tells when a pod goes, for which taint and by which toleration', () => {
     const { reason, type, message } = countingDown(countdown, false);
     assert.deepEqual(
       [type, reason, message],
-      ['Normal', 'TaintwardScheduled', `Will be evicted at ${DUE} ${BECAUSE}`],
+      ['Normal', 'TaintwardEvictionScheduled', `The pod will be evicted at ${DUE} ${BECAUSE}`],
     );
   });
 
@@ -34,17 +34,20 @@ describe('an Event of ours', () => {
     const { message } = countingDown({ ...countdownOf(intolerant), moved: false }, false);
     assert.equal(
       message,
-      'Will be evicted at 2026-01-01T00:00:01Z because of a:NoExecute, which it does not tolerate',
+      'The pod will be evicted at 2026-01-01T00:00:01Z because it does not tolerate a:NoExecute',
     );
   });
 
   test('tells of a moment that moved, and of what only would happen', () => {
-    assert.match(countingDown({ ...countdown, moved: true }, false).message, /^Will now be evicted at /);
-    assert.equal(countingDown({ ...countdown, moved: true }, false).reason, 'TaintwardMoved');
-    assert.match(countingDown(countdown, true).message, /^Would be evicted at /);
+    assert.match(
+      countingDown({ ...countdown, moved: true }, false).message,
+      /^Eviction rescheduled\. The pod will be evicted at /,
+    );
+    assert.equal(countingDown({ ...countdown, moved: true }, false).reason, 'TaintwardEvictionRescheduled');
+    assert.match(countingDown(countdown, true).message, /^In enforce mode, the pod would be evicted at /);
     assert.deepEqual(
       [heldBack(record, { kind: 'observe' }).reason, heldBack(record, { kind: 'observe' }).message],
-      ['TaintwardWouldEvict', `Would have been evicted at ${DUE} ${BECAUSE}: the cluster is only observed`],
+      ['TaintwardWouldEvict', `In enforce mode, the pod would have been evicted at ${DUE} ${BECAUSE}`],
     );
   });
 
@@ -66,7 +69,7 @@ describe('an Event of ours', () => {
       const { reason, message } = heldBack(record, by);
       assert.deepEqual(
         [reason, message],
-        ['TaintwardHeld', `Was to be evicted at ${DUE} ${BECAUSE}, but is held by ${text}`],
+        ['TaintwardEvictionHeld', `Eviction held by ${text}. The pod has been due since ${DUE} ${BECAUSE}`],
       );
     }
   });
@@ -94,20 +97,20 @@ test('countdowns that a delta function announces are told on their pods', async 
   await createHandler(bench)(sqsEvent(sqsRecord(body), sqsRecord(body)), {} as Context);
   assert.deepEqual(
     bench.cluster.events.map(({ reason }) => reason),
-    ['TaintwardScheduled'],
+    ['TaintwardEvictionScheduled'],
   );
 });
 
 test('a countdown is told as one that evicts while its cluster is paused, and not while it is observed', async () => {
   const [body = ''] = encodeCountdowns({ ...ref, pods: [countdown] });
-  for (const [mode, word] of [
-    ['paused', 'Will'],
-    ['observe', 'Would'],
+  for (const [mode, words] of [
+    ['paused', 'The pod will'],
+    ['observe', 'In enforce mode, the pod would'],
   ] as const) {
     const bench = evictBench();
     bench.ruling = { ...rules, policy: { ...rules.policy, mode } };
     await createHandler(bench)(sqsEvent(sqsRecord(body)), {} as Context);
-    assert.equal(bench.cluster.events[0]?.message.split(' ')[0], word);
+    assert.ok(bench.cluster.events[0]?.message.startsWith(`${words} be evicted`));
   }
 });
 
@@ -121,10 +124,10 @@ const reasonsIn = async (ruling: Rules, tolerations = [tolerating('a', 60)]) => 
 
 test('what is held, would have gone or is moved by live state is told once', async () => {
   const stop = { scope: 'fleet', who: 'anna', at: at(0), why: 'an incident' } as const;
-  assert.deepEqual(await reasonsIn({ ...rules, stops: [stop] }), ['TaintwardHeld']);
+  assert.deepEqual(await reasonsIn({ ...rules, stops: [stop] }), ['TaintwardEvictionHeld']);
   assert.deepEqual(await reasonsIn({ ...rules, policy: { ...rules.policy, mode: 'observe' } }), [
     'TaintwardWouldEvict',
   ]);
-  assert.deepEqual(await reasonsIn(rules, [tolerating('a', 90)]), ['TaintwardMoved']);
+  assert.deepEqual(await reasonsIn(rules, [tolerating('a', 90)]), ['TaintwardEvictionRescheduled']);
   assert.deepEqual(await reasonsIn(rules), [EVENT_REASON]);
 });

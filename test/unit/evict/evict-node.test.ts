@@ -772,7 +772,7 @@ test('another installation that evicts there is told of, once', async () => {
   await evictNode(ref, bench);
   const told = bench.log.lines.filter(({ event }) => event === 'cluster.conflicting-installation');
   assert.deepEqual(
-    told.map(({ level, fields }) => [level, fields['cluster'], fields['rival']]),
+    told.map(({ level, fields }) => [level, fields['cluster'], fields['otherInstallation']]),
     [['warn', ref.cluster, 'theirs']],
   );
   assert.equal(bench.rivals, 1);

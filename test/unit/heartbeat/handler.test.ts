@@ -171,7 +171,7 @@ test('what stands among the registrations and is none is said, and the clusters 
   assert.equal((await beat()).unwatched, 1);
   const said = log.lines.filter(({ level }) => level === 'error');
   assert.deepEqual(
-    said.map(({ event, fields }) => [event, fields['reason']]),
+    said.map(({ event, fields }) => [event, fields['error']]),
     [['registry.invalid-item', 'The item X of Y is none.']],
   );
 });

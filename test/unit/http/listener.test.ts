@@ -38,7 +38,7 @@ describe('requests that are none', () => {
     const caller = await client(get('/fails') + get('/'));
     await caller.told(/^HTTP\/1.1 500 [\s\S]*The request failed[\s\S]*HTTP\/1.1 200 [\s\S]*whole/);
     assert.deepEqual(
-      log.lines.map(({ event, fields }) => [event, fields['listener'], String(fields['reason'])]),
+      log.lines.map(({ event, fields }) => [event, fields['listener'], String(fields['error'])]),
       [['listener.request-failed', 'test', 'Error: it broke']],
     );
   });

@@ -59,7 +59,7 @@ test('what could not be decided is decided as it is by then, and a node is still
   await decisions.drained();
   assert.deepEqual(decided, ['node!', 'node!', 'node!']);
   assert.deepEqual(
-    log.lines.map(({ event, fields }) => [event, fields['node'], fields['receives']]),
+    log.lines.map(({ event, fields }) => [event, fields['node'], fields['receiveCount']]),
     [
       ['message.retrying', N1, 1],
       ['message.retrying', N1, 2],

@@ -141,7 +141,7 @@ describe('a cluster that cannot be managed', () => {
     b.trouble = 'no rights';
     await time.pass(MINUTE_MS);
     assert.equal(complaints().length, 3);
-    assert.match(String(log.lines.at(-1)?.fields['reason']), /b:6443 lack rights: .* delete pods/);
+    assert.match(String(log.lines.at(-1)?.fields['error']), /b:6443 lack rights: .* delete pods/);
   });
 
   test('is neither waited for nor forgotten while it stays silent', async (t) => {

@@ -42,7 +42,7 @@ afterEach(() => rmSync(dir, { recursive: true }));
 async function start(act?: (operator: Operator) => Promise<unknown>) {
   const logged: string[] = [];
   const log = logTo((_, { event, fields }) => {
-    if (event.startsWith('rules.')) logged.push(`${event}: ${'reason' in fields ? fields.reason : ''}`);
+    if (event.startsWith('rules.')) logged.push(`${event}: ${'error' in fields ? fields.error : ''}`);
   });
   const state = sqliteState({ path, historyDays: 7, clock, log, lost: assert.fail });
   const { fleetStop, orders } = await state.rulebook.read(PROD);

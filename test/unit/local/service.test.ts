@@ -87,7 +87,7 @@ test('a pod that was given up is tried again soon after somebody asked for it, a
   const events = () => log.lines.map(({ event }) => event);
   while (!events().includes('eviction.unregistered')) await nextLoop();
   assert.deepEqual(events(), ['maintenance.failed', 'eviction.unregistered']);
-  assert.match(String(log.lines[0]?.fields['reason']), /is not JSON/);
+  assert.match(String(log.lines[0]?.fields['error']), /is not JSON/);
   assert.deepEqual((await store.load(ref, now)).scheduled.size, 0);
 });
 

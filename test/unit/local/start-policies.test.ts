@@ -116,7 +116,7 @@ test('who takes over goes on with what was applied before, should its file hold 
   assert.deepEqual(await modes(), ['observe', 'observe']);
   const refused = `PolicyError: ${file}: policy.mode must be observe, enforce or paused.`;
   assert.deepEqual(
-    log.lines.flatMap(({ event, fields }) => (event === 'policy.invalid' ? `${fields['reason']}` : [])),
+    log.lines.flatMap(({ event, fields }) => (event === 'policy.invalid' ? `${fields['error']}` : [])),
     [refused, refused],
   );
   write('mode: paused');
@@ -128,7 +128,7 @@ test('a file that changes is applied anew; a mistake in it is told once, and cha
   const { start, modes, file, write, log, operator } = aStart(t);
   let before = 0;
   const told = () =>
-    log.lines.slice(before).map(({ event, fields }) => `${event} ${fields['mode'] ?? fields['reason']}`);
+    log.lines.slice(before).map(({ event, fields }) => `${event} ${fields['mode'] ?? fields['error']}`);
   write('mode: enforce');
   const policies = await start({ enforce: false, file });
   await policies.reread();

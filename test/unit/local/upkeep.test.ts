@@ -34,7 +34,7 @@ test('each task is performed whenever its time comes, whatever became of the oth
   assert.deepEqual(done, ['purge', 'purge', 'rearm']);
   assert.deepEqual(
     log.lines.map(({ event, fields }) => [event, fields]),
-    [['maintenance.failed', { task: 'purge', reason: locked }]],
+    [['maintenance.failed', { task: 'purge', error: locked }]],
   );
 });
 

@@ -191,8 +191,8 @@ describe('a message that failed', () => {
         line?.['event'],
         line?.['cluster'],
         line?.['node'],
-        line?.['receives'],
-        line?.['reason'],
+        line?.['receiveCount'],
+        line?.['error'],
       ],
       ['warn', 'message.retrying', 'c1', 'bad', 3, 'bad failed'],
     );
@@ -278,7 +278,7 @@ describe('messages of a group that are done together', () => {
     }
     assert.deepEqual(performed, [['bad', '2', '3'], ['bad']]);
     assert.deepEqual(
-      given.lines.map(({ event, receives }) => [event, receives]),
+      given.lines.map(({ event, receiveCount }) => [event, receiveCount]),
       [
         ['message.retrying', 1],
         ['message.retrying', 2],
@@ -339,7 +339,7 @@ describe('a message that is refused', () => {
       assert.deepEqual(response.batchItemFailures, []);
       assert.deepEqual(given.deadLetters.sent, [{ body: 'x', groupId: 'g', attributes: { reason } }]);
       assert.deepEqual(
-        given.lines.map((line) => [line['level'], line['event'], line['messageId'], line['reason']]),
+        given.lines.map((line) => [line['level'], line['event'], line['messageId'], line['error']]),
         [['error', 'message.rejected', 'm1', reason]],
       );
     }
@@ -367,7 +367,7 @@ describe('a message that is refused', () => {
       const response = await consume(consumption, given)(sqsEvent(sqsRecord('x')), REQUEST);
       assert.deepEqual(response.batchItemFailures, [{ itemIdentifier: 'm1' }]);
       assert.deepEqual(
-        given.lines.map((line) => [line['event'], line['messageId'], line['reason']]),
+        given.lines.map((line) => [line['event'], line['messageId'], line['error']]),
         [['message.dead-letter-failed', 'm1', 'the dead-letter queue refused it: full']],
       );
     }

@@ -55,7 +55,7 @@ describe('messages that are to be seen again', () => {
     await control.retryIn(Array.from({ length: 30 }, () => ({ receiptHandle: 'r', seconds: 1 })));
     assert.equal(requests.length, 3);
     assert.deepEqual(
-      log.lines.map(({ level, event, fields }) => [level, event, fields['queue'], String(fields['reason'])]),
+      log.lines.map(({ level, event, fields }) => [level, event, fields['queue'], String(fields['error'])]),
       [
         ['warn', 'message.visibility-update-failed', 'evictions-due', 'Error: connect ECONNREFUSED'],
         ['warn', 'message.visibility-update-failed', 'evictions-due', 'handled before'],

@@ -48,7 +48,7 @@ test('what the log tells of evictions is told in batches of ten at the end, and 
     DetailType: 'Taintward Eviction',
     Time: new Date(NOW),
   });
-  assert.equal(JSON.parse(Detail ?? '').event, 'gone');
+  assert.equal(JSON.parse(Detail ?? '').event, 'already-gone');
   await bus.flush();
   assert.equal(sent.length, 3);
 });
@@ -71,7 +71,7 @@ test('what the bus refuses is lost with a word, and no more', async () => {
     await bus.flush();
     const { event, fields } = log.lines.at(-1) ?? {};
     assert.deepEqual(
-      [event, fields?.['notices'], String(fields?.['reason']).replace('Error: ', '')],
+      [event, fields?.['notifications'], String(fields?.['error']).replace('Error: ', '')],
       ['notification.dropped', lost, 'no'],
     );
   }

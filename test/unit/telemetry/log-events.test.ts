@@ -25,18 +25,18 @@ test('an event that nobody knows, a field it has not, and one it lacks do not co
 test('the narrator tells of nodes and pods, complains of what goes wrong, and keeps quiet about the rest', () => {
   const told: string[] = [];
   const log = narrator({ now: () => 0 }, (line) => told.push(line));
-  const pod = { cluster, node, namespace: 'shop', pod: 'web', uid: podUid('u1'), delta, fireAt: 30_000 };
-  const eviction = { ...pod, because: ['maintenance=now:NoExecute'] };
+  const pod = { cluster, node, namespace: 'shop', pod: 'web', uid: podUid('u1'), delta, dueAt: 30_000 };
+  const eviction = { ...pod, taints: ['maintenance=now:NoExecute'] };
   log.info('node.changed', { cluster, node, delta, taints: [] });
   log.info('relay.lease-acquired', { cluster, epoch: 3 });
   log.info('eviction.scheduled', eviction);
-  log.info('eviction.canceled', { ...eviction, reason: 'taint-removed', announced: true });
+  log.info('eviction.canceled', { ...eviction, reason: 'taint-removed', eventPosted: true });
   log.debug('relay.listed', { cluster, nodes: 3 });
-  log.warn('relay.watch-failed', { cluster, resource: 'nodes', reason: new Error('no route') });
+  log.warn('relay.watch-failed', { cluster, resource: 'nodes', error: new Error('no route') });
   const expected = [
     /c1 n1 {2}.*untainted/,
-    /c1 n1 {2}shop\/web will go at .* \(in 30 s\) because of maintenance=now:NoExecute/,
-    /c1 n1 {2}.*shop\/web cancelled: the taint was removed/,
+    /c1 n1 {2}shop\/web: eviction at .* \(in 30 s\) for maintenance=now:NoExecute/,
+    /c1 n1 {2}.*shop\/web: eviction canceled \(taint removed\)/,
     /c1 {2}.*relay\.watch-failed: resource=nodes no route/,
   ];
   assert.equal(told.length, expected.length);
@@ -54,14 +54,14 @@ test('the narrator tells date and time of each line, and the date of a moment th
     pod: 'web',
     uid: podUid('u1'),
     delta,
-    because: ['a:NoExecute'],
+    taints: ['a:NoExecute'],
   };
-  log.info('eviction.scheduled', { ...pod, fireAt: noon + 60_000 });
-  log.info('eviction.scheduled', { ...pod, fireAt: noon + 12 * 3_600_000 });
-  log.warn('eviction.retrying', { cluster, node, attempts: 1, nextTryAt: noon + 5_000, reason: 'no route' });
+  log.info('eviction.scheduled', { ...pod, dueAt: noon + 60_000 });
+  log.info('eviction.scheduled', { ...pod, dueAt: noon + 12 * 3_600_000 });
+  log.warn('eviction.retrying', { cluster, node, attempts: 1, nextTryAt: noon + 5_000, error: 'no route' });
   assert.deepEqual(told, [
-    '2026-01-31 12:00:00 c1 n1  shop/web will go at 12:01:00 (in 60 s) because of a:NoExecute',
-    '2026-01-31 12:00:00 c1 n1  shop/web will go at 2026-02-01 00:00:00 (in 43200 s) because of a:NoExecute',
+    '2026-01-31 12:00:00 c1 n1  shop/web: eviction at 12:01:00 (in 60 s) for a:NoExecute',
+    '2026-01-31 12:00:00 c1 n1  shop/web: eviction at 2026-02-01 00:00:00 (in 43200 s) for a:NoExecute',
     '2026-01-31 12:00:00 c1 n1  eviction.retrying: attempts=1 nextTryAt=2026-01-31T12:00:05 no route',
   ]);
 });

@@ -33,12 +33,12 @@ test('a line carries the fields of what its work belongs to, and of no other lin
 test('an error is logged by its message alone: its stack, cause and fields may hold credentials', () => {
   const { log, lines } = recordedLog();
   const cause = new Error('Authorization: Bearer sesame');
-  const reason = Object.assign(new Error('the server refused', { cause }), {
+  const error = Object.assign(new Error('the server refused', { cause }), {
     config: { headers: { authorization: 'Bearer sesame' } },
   });
-  log.warn('relay.watch-failed', { cluster: clusterName('c1'), resource: 'nodes', reason });
+  log.warn('relay.watch-failed', { cluster: clusterName('c1'), resource: 'nodes', error });
   assert.deepEqual(lines, [
-    { cluster: 'c1', resource: 'nodes', reason: 'the server refused', event: 'relay.watch-failed' },
+    { cluster: 'c1', resource: 'nodes', error: 'the server refused', event: 'relay.watch-failed' },
   ]);
 });
 

@@ -26,20 +26,20 @@ const pod = {
   uid: podUid('u1'),
   delta: '7-1',
 };
-const eviction = { ...pod, fireAt: NOW - 123, because: ['maintenance:NoExecute'] };
-const reason = new Error('no');
+const eviction = { ...pod, dueAt: NOW - 123, taints: ['maintenance:NoExecute'] };
+const error = new Error('no');
 
 const LINES: readonly LogLine[] = [
   { event: 'eviction.scheduled', fields: eviction },
   { event: 'eviction.rescheduled', fields: eviction },
-  { event: 'eviction.blocked', fields: { ...eviction, by: 'budget', reason: 'its budget needs it' } },
+  { event: 'eviction.blocked', fields: { ...eviction, by: 'budget', error: 'its budget needs it' } },
   { event: 'eviction.held', fields: { ...eviction, by: 'guard' } },
   { event: 'eviction.would-evict', fields: pod },
-  { event: 'eviction.canceled', fields: { ...eviction, reason: 'taint-removed', announced: true } },
-  { event: 'pod.evicted', fields: { ...pod, lateMs: 12 } },
+  { event: 'eviction.canceled', fields: { ...eviction, reason: 'taint-removed', eventPosted: true } },
+  { event: 'pod.evicted', fields: { ...pod, delayMs: 12 } },
   { event: 'pod.already-gone', fields: pod },
-  { event: 'eviction.failed', fields: { ...eviction, reason } },
-  { event: 'eviction.unregistered', fields: { ...eviction, reason } },
+  { event: 'eviction.failed', fields: { ...eviction, error } },
+  { event: 'eviction.unregistered', fields: { ...eviction, error } },
 ];
 
 test('each thing that becomes of an eviction is told once, and nothing else is', () => {
@@ -64,7 +64,7 @@ test('a notice names its pod, its moment, its taints and what holds it', () => {
     uid: 'u1',
     delta: '7-1',
     dueAt: '2026-11-22T05:41:07.000Z',
-    because: ['maintenance:NoExecute'],
+    taints: ['maintenance:NoExecute'],
     heldBy: 'guard',
   });
 });
@@ -80,7 +80,7 @@ test('what real evictions tell is as the documented schema says', async () => {
   const told = (await evictionsTold()).flatMap((line) => noticeOf(line, NOW) ?? []);
   assert.deepEqual(
     new Set(told.map(({ event }) => event)),
-    new Set(['scheduled', 'moved', 'cancelled', 'done']),
+    new Set(['scheduled', 'rescheduled', 'canceled', 'evicted']),
   );
   for (const notice of told) documented.parse(JSON.parse(JSON.stringify(notice)));
   const [{ uid: _, ...nameless } = {}] = told;

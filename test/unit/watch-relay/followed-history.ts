@@ -91,8 +91,8 @@ class History {
       limits,
       clock: systemClock,
       log: logTo((_, { event, fields }) => {
-        const { reason = '' } = fields as LogFields;
-        this.#note(`${event} ${reason}`);
+        const { error = '' } = fields as LogFields;
+        this.#note(`${event} ${error}`);
       }),
       metrics: relayMetrics(new Registry()),
       faults: new ClusterFaults(systemClock),

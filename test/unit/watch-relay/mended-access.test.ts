@@ -89,7 +89,7 @@ test('a missing secret or EKS cluster keeps no other cluster unseen, and the rel
   const complaints = (cluster: string) =>
     log.lines
       .filter(({ event, fields }) => event === 'relay.watch-failed' && fields['cluster'] === cluster)
-      .map(({ fields }) => String(fields['reason']));
+      .map(({ fields }) => String(fields['error']));
 
   await eventually(async () => {
     assert.deepEqual(seen(), ['sound']);

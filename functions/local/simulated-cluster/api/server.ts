@@ -37,7 +37,7 @@ export interface SimulatedApiServer {
 
 /** Is told of requests that failed through no fault of their own. */
 export type ApiServerLog = ListenerLog & {
-  error(event: 'simulated-cluster.request-failed', told: { readonly reason: unknown }): void;
+  error(event: 'simulated-cluster.request-failed', told: { readonly error: unknown }): void;
 };
 
 /** Serves the objects over the Kubernetes API, on a free port of the loopback interface. */
@@ -49,7 +49,7 @@ export async function startApiServer(store: ObjectStore, log?: ApiServerLog): Pr
     try {
       await answer(store, isAuthorized, request, response, asked);
     } catch (error) {
-      if (!(error instanceof StatusError)) log?.error('simulated-cluster.request-failed', { reason: error });
+      if (!(error instanceof StatusError)) log?.error('simulated-cluster.request-failed', { error });
       if (response.headersSent) response.destroy();
       else refuse(response, error);
     }

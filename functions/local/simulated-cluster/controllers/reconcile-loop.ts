@@ -16,7 +16,7 @@ export interface Controller {
 export interface ControllerLog {
   error(
     event: 'simulated-cluster.controller-failed',
-    told: { readonly controller: string; readonly reason: unknown },
+    told: { readonly controller: string; readonly error: unknown },
   ): void;
 }
 
@@ -65,7 +65,7 @@ export class ReconcileLoop {
       return this.#controller.reconcile(now);
     } catch (error) {
       const { name } = this.#controller;
-      this.#log?.error('simulated-cluster.controller-failed', { controller: name, reason: error });
+      this.#log?.error('simulated-cluster.controller-failed', { controller: name, error });
       // What it changed before it failed must not make it try again at once.
       this.#triggered = false;
       return now + RETRY_MS;

@@ -41,7 +41,7 @@ export interface StateFile {
 export interface StateFileLog {
   warn(
     event: 'simulated-cluster.state-damaged',
-    told: { readonly file: string; readonly reason: unknown },
+    told: { readonly file: string; readonly error: unknown },
   ): void;
 }
 
@@ -54,7 +54,7 @@ export function openStateFile(path: string, log?: StateFileLog): StateFile {
     return open(path);
   } catch (error) {
     if (!isDamage(error)) throw error;
-    log?.warn('simulated-cluster.state-damaged', { file: path, reason: error });
+    log?.warn('simulated-cluster.state-damaged', { file: path, error });
     // Its write-ahead log belongs to it: applied to a new file, it would damage that too.
     for (const file of [path, `${path}-wal`]) if (existsSync(file)) renameSync(file, `${file}.damaged`);
     return open(path);

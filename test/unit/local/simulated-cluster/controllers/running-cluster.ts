@@ -16,8 +16,8 @@ export class RunningCluster {
     this.store = aStore({ clock: { now: () => Date.now() } });
     for (const name of ['node-1', 'node-2', 'node-3']) this.store.create('nodes', '', aNode(name));
     this.#controllers = new Controllers(this.store, {
-      error: (_, { reason }) => {
-        throw reason;
+      error: (_, { error }) => {
+        throw error;
       },
     });
     this.#controllers.start();

@@ -54,9 +54,9 @@ export function addAuditCommand(program: Command, deps: CliDeps): void {
 
 const COLUMNS: readonly Column<AuditEntry>[] = [
   { head: 'WHEN', of: ({ at }) => timeText(at) },
-  { head: 'WHO', of: ({ who }) => who },
+  { head: 'ACTOR', of: ({ who }) => who },
   { head: 'CLUSTER', of: ({ cluster }) => cluster ?? '(all)' },
   { head: 'KIND', of: ({ kind }) => kind, wide: true },
   { head: 'WHAT', of: ({ what }) => what },
-  { head: 'WHY', of: ({ why }) => why ?? '' },
+  { head: 'REASON', of: ({ why }) => why ?? '' },
 ];

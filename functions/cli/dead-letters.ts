@@ -99,8 +99,8 @@ function addShow(letters: Command, deps: CliDeps): void {
               ['ID', letter.id],
               ['QUEUE', letter.queue],
               ['SINCE', timeText(letter.at)],
-              ['WHY', whyText(letter)],
-              ['SAYS', JSON.stringify(bodyOf(letter))],
+              ['REASON', whyText(letter)],
+              ['MESSAGE', JSON.stringify(bodyOf(letter))],
             ]),
         }),
       );
@@ -203,8 +203,8 @@ const COLUMNS: readonly Column<DeadLetter>[] = [
   { head: 'ID', of: ({ id }) => id },
   { head: 'QUEUE', of: ({ queue }) => queue },
   { head: 'SINCE', of: ({ at }) => timeText(at) },
-  { head: 'WHY', of: whyText },
-  { head: 'SAYS', of: (letter) => JSON.stringify(bodyOf(letter)), wide: true },
+  { head: 'REASON', of: whyText },
+  { head: 'MESSAGE', of: (letter) => JSON.stringify(bodyOf(letter)), wide: true },
 ];
 
 function whyText({ reason }: DeadLetter): string {

@@ -165,12 +165,12 @@ const COLUMNS: readonly Column<Happening>[] = [
   },
   { head: 'NODE', of: cell(({ ref }) => ref.node) },
   { head: 'DUE', of: cell(dueText) },
-  { head: 'LATE', of: cell(({ lateMs }) => (lateMs === undefined ? '' : `${lateMs} ms`)) },
-  { head: 'GONE', of: cell(goneText) },
+  { head: 'DELAY', of: cell(({ lateMs }) => (lateMs === undefined ? '' : `${lateMs} ms`)) },
+  { head: 'REMOVED', of: cell(goneText) },
   { head: 'BY', of: cell(whoText, ({ who }) => who) },
   { head: 'UID', of: cell(({ uid }) => uid), wide: true },
   {
-    head: 'BECAUSE',
+    head: 'CAUSE',
     of: cell(becauseText, ({ what, why }) => (why === undefined ? what : `${what}: ${why}`)),
   },
 ];

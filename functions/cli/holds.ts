@@ -190,8 +190,8 @@ const COLUMNS: readonly Column<Row>[] = [
   { head: 'WHAT', of: ({ what }) => what },
   { head: 'SINCE', of: ({ at }) => timeText(at) },
   { head: 'UNTIL', of: ({ until }) => (until === undefined ? '' : timeText(until)) },
-  { head: 'WHO', of: ({ who }) => who },
-  { head: 'WHY', of: ({ why }) => why },
+  { head: 'ACTOR', of: ({ who }) => who },
+  { head: 'REASON', of: ({ why }) => why },
 ];
 
 function heldBy(cluster: ClusterName, { orders: { stop, holds }, guard }: Rulings): readonly Row[] {

@@ -115,7 +115,7 @@ function columnsOf(findings: readonly LintFinding[], paint: Paint): readonly Col
     { head: 'OBJECT', of: ({ object }) => objectText(object) },
     { head: 'LEVEL', of: ({ level }) => paintedLevel(level, paint) },
     { head: 'RULE', of: ({ rule }) => rule },
-    { head: 'SAYS', of: ({ message }) => message },
+    { head: 'MESSAGE', of: ({ message }) => message },
     { head: 'FIX', of: ({ fix }) => fix, wide: true },
   ];
 }

@@ -23,7 +23,7 @@ export function nodeStoryText(
       { heading: 'Pods by workload', lines: table(workloads, WORKLOAD_COLUMNS) },
       { heading: 'Pods', lines: wide ? table(pods, POD_COLUMNS) : [] },
       {
-        heading: 'What governs it',
+        heading: 'Rules',
         lines: [
           ...(policy ? [`policy: ${policy.mode}`] : []),
           ...brakes.map((brake) => `held by: ${brakeText(brake, timeText)}`),
@@ -31,7 +31,7 @@ export function nodeStoryText(
         ],
       },
       { heading: 'History', lines: podHistoryLines(history, { wide, paint }) },
-      { heading: 'Not known', lines: unknown.map(({ what, why }) => `${what}: ${why}`) },
+      { heading: 'Unknown', lines: unknown.map(({ what, why }) => `${what}: ${why}`) },
     ],
     paint,
   );
@@ -56,7 +56,7 @@ const WORKLOAD_COLUMNS: readonly Column<NodeWorkload>[] = [
   },
   { head: 'PODS', of: ({ pods }) => String(pods) },
   {
-    head: 'GO',
+    head: 'EVICTED',
     of: ({ goes: { pods, firstAt, lastAt } }) => {
       if (firstAt === undefined || lastAt === undefined) return '';
       return `${pods}: ${timeText(firstAt)}${lastAt === firstAt ? '' : ` to ${timeText(lastAt)}`}`;
@@ -70,37 +70,37 @@ const WORKLOAD_COLUMNS: readonly Column<NodeWorkload>[] = [
     head: 'STAY',
     of: ({ stays }) => stays.map(({ because, pods }) => `${pods}: ${STAYS[because]}`).join(', '),
   },
-  { head: 'LEAVING', of: ({ leaving }) => (leaving === 0 ? '' : String(leaving)) },
+  { head: 'TERMINATING', of: ({ leaving }) => (leaving === 0 ? '' : String(leaving)) },
 ];
 
 const STAYS: Readonly<Record<NodeWorkload['stays'][number]['because'], string>> = {
-  unbound: 'on no node',
-  untainted: 'no taint evicts',
-  tolerated: 'tolerated for ever',
-  'bound-later': 'bound after the node went',
+  unbound: 'not bound to a node',
+  untainted: 'no taint that evicts',
+  tolerated: 'tolerated indefinitely',
+  'bound-later': 'bound after the node was deleted',
 };
 
 const POD_COLUMNS: readonly Column<NodePod>[] = [
   { head: 'POD', of: ({ namespace, name }) => `${namespace}/${name}` },
-  { head: 'FATE', of: fateText },
+  { head: 'OUTCOME', of: fateText },
 ];
 
 function fateText({ fate, heldBy }: NodePod): string {
   switch (fate.kind) {
     case 'goes':
-      return `goes ${timeText(fate.at)}`;
+      return `evicted at ${timeText(fate.at)}`;
     case 'held':
       return `${heldBy.map(({ kind }) => keptLabel(kind)).join(' and ')}, due ${timeText(fate.dueAt)}`;
     case 'blocked':
-      return `${fate.by.length > 0 ? `budget ${fate.by.join(', ')}` : 'refused by admission'}, due ${timeText(fate.dueAt)}`;
+      return `${fate.by.length > 0 ? `budget ${fate.by.join(', ')}` : 'rejected by admission'}, due ${timeText(fate.dueAt)}`;
     case 'gave-up':
-      return `given up ${timeText(fate.at)}`;
+      return `failed at ${timeText(fate.at)}`;
     case 'stays':
       return `stays: ${STAYS[fate.because]}`;
     case 'leaving':
       return 'terminating';
     case 'unknown':
-      return 'not known';
+      return 'unknown';
     default:
       return fate satisfies never;
   }

@@ -129,7 +129,7 @@ const COLUMNS: readonly Column<PendingRow>[] = [
   { head: 'DUE', of: ({ record }) => timeText(record.fireAt) },
   { head: 'IN', of: ({ inMs }) => (inMs > 0 ? spanText(inMs) : 'due') },
   { head: 'TAINT', of: ({ record }) => record.reasons.map(({ taint }) => taintText(taint)).join(', ') },
-  { head: 'BECAUSE', of: ({ record }) => reasonTexts(record.reasons).join('; '), wide: true },
+  { head: 'CAUSE', of: ({ record }) => reasonTexts(record.reasons).join('; '), wide: true },
   { head: 'HELD BY', of: ({ standing }) => standing },
 ];
 

@@ -18,15 +18,15 @@ export function podStoryText(
     headline,
     [
       {
-        heading: `Taints of node ${node}, and what the pod says of them (* decides)`,
+        heading: `Taints of node ${node}, and the pod's tolerations (* decides)`,
         lines: tableLines(taints, columnsFor(taints), { wide, paint }),
       },
-      { heading: 'What governs it', lines: governingLines(story) },
-      { heading: 'Once it is gone', lines: schedulingLines(story) },
-      { heading: 'What would keep it', lines: keepingLines(story) },
-      { heading: 'What lets it go', lines: story.release },
+      { heading: 'Rules', lines: governingLines(story) },
+      { heading: 'After the eviction', lines: schedulingLines(story) },
+      { heading: 'How to keep the pod', lines: keepingLines(story) },
+      { heading: 'How to release it', lines: story.release },
       { heading: 'History', lines: podHistoryLines(history, { wide, paint }) },
-      { heading: 'Not known', lines: unknown.map(({ what, why }) => `${what}: ${why}`) },
+      { heading: 'Unknown', lines: unknown.map(({ what, why }) => `${what}: ${why}`) },
     ],
     paint,
   );
@@ -48,7 +48,7 @@ const TAINT_COLUMNS: readonly Column<TaintAccount>[] = [
   { head: 'TOLERATION', of: tolerationText },
   { head: 'SHADOWED', of: ({ shadowed }) => shadowed.map(placeText).join(', ') },
   {
-    head: 'GOES',
+    head: 'DEADLINE',
     of: ({ evicts, deadlineAt }) =>
       evicts === 'no' ? 'does not evict' : deadlineAt === undefined ? 'never' : timeText(deadlineAt),
   },
@@ -62,25 +62,27 @@ function tolerationText({ toleration, changedBy, seconds }: TaintAccount): strin
 
 /** As `kubectl get pod -o jsonpath` counts them, from 0. */
 const placeText = ({ index, seconds }: PlacedToleration): string =>
-  `[${index}] ${seconds === undefined ? 'for ever' : `${seconds} s`}`;
+  `[${index}] ${seconds === undefined ? 'indefinitely' : `${seconds} s`}`;
 
 function governingLines({ policy, brakes, budgets = [], builtIn, ...story }: PodStory): readonly string[] {
   const lines: string[] = workloadLines(story);
   if (policy) {
     const { mode, method, rate } = policy;
-    const by = method.kind === 'delete' ? 'deletes' : 'asks the Eviction API';
-    lines.push(`policy: ${mode}, ${by}${rate === undefined ? '' : `, at most ${rate} pods a second`}`);
+    const by = method.kind === 'delete' ? 'deletes pods' : 'uses the Eviction API';
+    lines.push(`policy: ${mode}, ${by}${rate === undefined ? '' : `, at most ${rate} pods per second`}`);
   }
   for (const brake of brakes) lines.push(`held by: ${brakeText(brake, timeText)}`);
   for (const { name, allowed } of budgets) {
-    const heeded = policy?.method.kind === 'evict' ? '' : '; it is not heeded by this method';
-    lines.push(`disruption budget: ${name}, which allows ${allowed} now${heeded}`);
+    const heeded = policy?.method.kind === 'evict' ? '' : '; this method ignores it';
+    lines.push(
+      `disruption budget: ${name}, which allows ${allowed} ${allowed === 1 ? 'disruption' : 'disruptions'} now${heeded}`,
+    );
   }
   if (builtIn) {
     const { state, evidence, evictsAt } = builtIn;
     const does =
-      evictsAt === undefined ? 'it would not evict the pod' : `it evicts it at ${timeText(evictsAt)}`;
-    const told = state === 'off' ? '' : state === 'on' ? `; ${does}` : `; where it runs ${does}`;
+      evictsAt === undefined ? 'it would not evict the pod' : `it evicts the pod at ${timeText(evictsAt)}`;
+    const told = state === 'off' ? '' : state === 'on' ? `; ${does}` : `; if it runs, ${does}`;
     lines.push(`built-in controller: ${state}${evidence === '' ? '' : ` (${evidence})`}${told}`);
   }
   return lines;
@@ -100,22 +102,24 @@ function schedulingLines({ scheduling, owner, workload, node, fate, taints }: Po
   const by = maker ? `${maker.kind} ${maker.name}` : '';
   switch (replacedBy) {
     case 'nobody':
-      return ['nobody makes another: no controller owns it'];
+      return ['no controller owns the pod, so no replacement is created'];
     case 'kubelet':
-      return [`the kubelet of ${node} runs it on: it is a static pod, and only its mirror is deleted`];
+      return [
+        `the kubelet of ${node} continues to run it: it is a static pod, and only its mirror pod is deleted`,
+      ];
     case 'daemonset':
     case 'controller': {
-      const made = `${by} makes another`;
+      const made = `${by} creates a replacement`;
       if (keptOffBy.length > 0)
-        return [`${made}; ${keptOffBy.map(taintText).join(' and ')} keeps it off ${node}`];
+        return [`${made}; ${keptOffBy.map(taintText).join(' and ')} keeps the replacement off ${node}`];
       if (!loops) return [made];
       const seconds = Math.min(...taints.flatMap((taint) => taint.seconds ?? []));
-      const again = seconds === 0 ? 'at once' : `after ${spanText(seconds * 1000)}`;
+      const again = seconds === 0 ? 'immediately' : `after ${spanText(seconds * 1000)}`;
       const where =
         replacedBy === 'daemonset' ? `, on ${node}` : `, and a scheduler may place it on ${node} again`;
       return [
-        `${made}${where}, as it tolerates the taint; it is then evicted ${again}, and so on`,
-        'a toleration with a time limit does not keep pods off a node: a NoSchedule taint that it does not tolerate would',
+        `${made}${where}, because it tolerates the taint; the replacement is then evicted ${again}, repeatedly`,
+        'a toleration with a time limit does not keep pods off a node: add a NoSchedule taint that the pod does not tolerate',
       ];
     }
     default:
@@ -128,14 +132,14 @@ function keepingLines({ remedies, builtIn }: PodStory): readonly string[] {
     switch (remedy.kind) {
       case 'tolerate':
         return [
-          'tolerate it for ever (and in the template of its workload, for the next ones):',
+          'tolerate the taint indefinitely (also in the template of the workload, for its next pods):',
           `  ${remedy.command}`,
         ];
       case 'untaint':
         return [`remove ${taintText(remedy.taint)}:`, `  ${remedy.command}`];
       case 'mend-node':
         return [
-          `bring the node back: ${remedy.taints.map(taintText).join(' and ')} is there for as long as it is down`,
+          `repair the node: ${remedy.taints.map(taintText).join(' and ')} stays as long as the node is down`,
         ];
       case 'hold':
         return [`hold it${heedText(builtIn)}:`, `  ${remedy.command}`];
@@ -148,6 +152,6 @@ function keepingLines({ remedies, builtIn }: PodStory): readonly string[] {
 function heedText(builtIn: PodStory['builtIn']): string {
   if (builtIn?.evictsAt === undefined || builtIn.state === 'off') return '';
   return builtIn.state === 'on'
-    ? ', which the built-in controller does not heed'
-    : ', which the built-in controller, where it runs, does not heed';
+    ? ', which the built-in controller ignores'
+    : ', which the built-in controller ignores if it runs';
 }

@@ -83,10 +83,10 @@ function statusText(status: FleetStatus, wide: boolean, paint: Paint): string {
   const found =
     needs.length === 0
       ? unknown.length === 0
-        ? `${paint('green', 'Nothing needs you.')}\n`
-        : `${paint('yellow', 'Whether something needs you is not known.')}\n`
+        ? `${paint('green', 'No action required.')}\n`
+        : `${paint('yellow', 'Unknown whether an action is required.')}\n`
       : linesText([
-          paint('bold', 'Needs you'),
+          paint('bold', 'Action required'),
           ...needs.map((need) => `  ${paint('red', '!')} ${needText(need)}`),
         ]);
   const spoken = relays.length === 0 ? '' : `\n${tableOf(relays, relayColumns(at, paint), { wide, paint })}`;
@@ -129,7 +129,7 @@ function columnsAt(at: EpochMs, paint: Paint): readonly Column<ClusterStatus>[] 
     { head: 'MODE', of: (each) => modeText(each) },
     { head: 'BUILT-IN', of: ({ builtIn }) => bad(builtIn?.state ?? '?', builtIn?.state === 'on') },
     {
-      head: 'HEARD',
+      head: 'LAST CONTACT',
       of: ({ hearing, heardAt }) =>
         heardAt === undefined
           ? hearing === undefined
@@ -146,7 +146,7 @@ function columnsAt(at: EpochMs, paint: Paint): readonly Column<ClusterStatus>[] 
       of: ({ stuck, gaveUp = 0 }) =>
         stuck === undefined ? '?' : bad(`${stuck + gaveUp}`, stuck + gaveUp > 0),
     },
-    { head: 'LATE', of: ({ lateMs = 0 }) => (lateMs < 1_000 ? '' : spanText(lateMs)) },
+    { head: 'DELAY', of: ({ lateMs = 0 }) => (lateMs < 1_000 ? '' : spanText(lateMs)) },
     { head: 'NEXT', of: ({ nextAt }) => (nextAt === undefined ? '' : `in ${spanText(nextAt - at)}`) },
     {
       head: 'GUARD',

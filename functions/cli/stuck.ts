@@ -26,7 +26,7 @@ const COLUMNS: readonly Column<StuckPodOf>[] = [
   { head: 'UID', of: ({ uid }) => uid, wide: true },
   { head: 'GRACE OVER SINCE', of: ({ overAt }) => timeText(overAt) },
   { head: 'FINALIZERS', of: ({ finalizers }) => finalizers.join(', ') },
-  { head: 'WHAT HELPS', of: adviceOn },
+  { head: 'REMEDIATION', of: adviceOn },
 ];
 
 /** What an operator can do about a pod that does not leave. We delete nothing by force: its containers may still run. */

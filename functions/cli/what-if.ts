@@ -196,7 +196,7 @@ const BUDGET_COLUMNS: readonly Column<BudgetFate>[] = [
   { head: 'REFUSED ALONE', of: ({ blocked, known }) => (known === 'asked' ? String(blocked) : '?') },
   { head: 'BREAKS', of: ({ breaks }) => (breaks ? 'yes' : 'no') },
   { head: 'KNOWN', of: ({ known }) => (known === 'asked' ? 'Eviction API, summed up' : 'by its status') },
-  { head: 'SAYS', of: ({ reason, why }) => reason ?? why ?? '', wide: true },
+  { head: 'MESSAGE', of: ({ reason, why }) => reason ?? why ?? '', wide: true },
 ];
 
 const budgetText = ({ namespace, name }: BudgetFate): string =>
@@ -205,9 +205,9 @@ const budgetText = ({ namespace, name }: BudgetFate): string =>
 const podColumns = (now: EpochMs): readonly Column<WhatIfAnswer['each'][number]>[] => [
   { head: 'POD', of: ({ namespace, name }) => `${namespace}/${name}` },
   { head: 'NODE', of: ({ node }) => node },
-  { head: 'FATE', of: ({ fate }) => fateText(fate, now) },
+  { head: 'OUTCOME', of: ({ fate }) => fateText(fate, now) },
   {
-    head: 'BECAUSE',
+    head: 'CAUSE',
     of: ({ fate }) => ('reasons' in fate ? fate.reasons.map(({ taint }) => taintText(taint)).join(', ') : ''),
   },
 ];

@@ -20,16 +20,16 @@ interface BrakeWords<By extends Brake> {
 /** Types are all that this file imports, because the console's page, which has no build, is served it as it is. */
 const BRAKES: { readonly [Kind in Brake['kind']]: BrakeWords<Extract<Brake, { kind: Kind }>> } = {
   observe: {
-    label: 'only observed',
+    label: 'observe mode',
     from: 'policy',
-    name: () => 'policy, which only observes',
+    name: () => 'the policy (observe mode)',
     release: (_, cluster) => applyPolicy(cluster),
     without: (rules) => withPolicy(rules, { mode: 'enforce' }),
   },
   paused: {
     label: 'paused',
     from: 'incident',
-    name: () => 'policy, which is paused',
+    name: () => 'the policy (paused)',
     release: (_, cluster) => `taintward resume ${cluster} --reason 'REASON'`,
     without: (rules) => withPolicy(rules, { mode: 'enforce' }),
   },
@@ -51,7 +51,7 @@ const BRAKES: { readonly [Kind in Brake['kind']]: BrakeWords<Extract<Brake, { ki
   excluded: {
     label: 'excluded by policy',
     from: 'policy',
-    name: () => 'policy, which excludes it',
+    name: () => 'the policy (excluded)',
     release: (_, cluster) => applyPolicy(cluster),
     without: (rules) => withPolicy(rules, { exclude: [], only: [] }),
   },
@@ -82,7 +82,7 @@ const BRAKES: { readonly [Kind in Brake['kind']]: BrakeWords<Extract<Brake, { ki
 /** How many pods of its workload may go. */
 const limitText = ({ workload, count, windowMs }: Extract<Brake, { kind: 'workload-limit' }>): string =>
   count === undefined
-    ? `the replicas of ${workload} may not be counted: grant cdk/rbac/replicas`
+    ? `the replicas of ${workload} can't be read: grant cdk/rbac/replicas`
     : `${count} of ${workload} in ${windowMs / 1000} s`;
 
 const applyPolicy = (cluster: ClusterName): string => `taintward policy apply -f policy.yaml ${cluster}`;
@@ -102,8 +102,8 @@ export type KeptBy = Brake['kind'] | 'budget' | 'admission' | 'gave-up';
 
 const OTHERS = {
   budget: 'kept by a disruption budget',
-  admission: 'refused by admission',
-  'gave-up': 'given up',
+  admission: 'rejected by admission',
+  'gave-up': 'failed',
 };
 
 /** What a pod is, in a table: "on hold", "refused by admission". */

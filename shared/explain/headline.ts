@@ -24,7 +24,7 @@ export function headline(answer: PodAnswer, moment: MomentText): string {
   const rival = rivalText(answer, moment);
   const earlier = before ? `An earlier pod of this name ${pastText(before, answer, moment)}` : '';
   const isUnseen = fate.kind !== 'unknown' && unknown.some(({ what }) => what === 'the pod');
-  const unseen = isUnseen ? 'That is by its record: the pod itself could not be looked at.' : '';
+  const unseen = isUnseen ? 'This is its record: the pod could not be read.' : '';
   const moved = answer.moving && fate.kind !== 'leaving' && !told.includes(BEING_MOVED) ? BEING_MOVED : '';
   return [told, moved, unseen, deaf, rival, earlier].filter((sentence) => sentence !== '').join(' ');
 }
@@ -37,9 +37,9 @@ function fateText(answer: PodAnswer, moment: MomentText): string {
     case 'held':
       return heldText(fate, answer, moment);
     case 'blocked':
-      return `${dueText(fate.dueAt, now, moment)}, and stays for as long as ${blockText(fate.by, fate.refused)}: policy says never to delete it against that.`;
+      return `${dueText(fate.dueAt, now, moment)}, and stays as long as ${blockText(fate.by, fate.refused)}: the policy never deletes such a pod.`;
     case 'gave-up':
-      return `was due at ${moment(fate.dueAt)}, and its eviction was given up at ${moment(fate.at)}: ${fate.error}.`;
+      return `was due at ${moment(fate.dueAt)}, and its eviction failed at ${moment(fate.at)}, with all retries exhausted: ${fate.error}.`;
     case 'stays':
       return `stays: ${staysText(fate.because, answer)}.`;
     case 'leaving':
@@ -49,7 +49,7 @@ function fateText(answer: PodAnswer, moment: MomentText): string {
     case 'not-found':
       return pastText(fate, answer, moment);
     case 'unknown':
-      return `may go or stay: ${fate.why}.`;
+      return `may be evicted or stay: ${fate.why}.`;
     default:
       return fate satisfies never;
   }
@@ -62,19 +62,20 @@ function goesText(fate: Going, { at: now, policy, brakes }: PodAnswer, moment: M
   const because = reasonsText(reasons);
   const held = heldBy(brakes, moment);
   if (held !== '')
-    return `${dueText(dueAt, now, moment)}, because ${because}; it is held by ${held}, and goes at ${moment(at)}.`;
+    return `${dueText(dueAt, now, moment)} because ${because}; it is held by ${held}, and will be evicted at ${moment(at)}.`;
   if (failing)
-    return `is due since ${moment(dueAt)}, because ${because}; its eviction failed ${times(failing.attempts)} (${failing.error}), and is tried again by ${moment(at)}.`;
+    return `has been due since ${moment(dueAt)} because ${because}; its eviction failed ${times(failing.attempts)} (${failing.error}), and will be retried by ${moment(at)}.`;
   if (blockedBy.length > 0 || refused !== undefined)
-    return `${dueText(dueAt, now, moment)}, because ${because}; ${blockText(blockedBy, refused)}, and it is deleted at ${moment(at)} all the same.`;
+    return `${dueText(dueAt, now, moment)} because ${because}; ${blockText(blockedBy, refused)}, and it will be deleted at ${moment(at)} regardless.`;
   const turn =
     inTurn === 'rate'
-      ? `, in its turn at ${policy?.rate ?? ''} pods a second`
+      ? `, limited to ${policy?.rate ?? ''} pods per second`
       : inTurn === 'drain'
-        ? ', in its turn among what was held'
+        ? ', in release order'
         : '';
-  if (at <= now) return `goes now${turn}: it is due since ${moment(dueAt)}, because ${because}.`;
-  return `goes at ${moment(at)}${turn}, because ${because}.`;
+  if (at <= now)
+    return `is being evicted now${turn}: it has been due since ${moment(dueAt)} because ${because}.`;
+  return `will be evicted at ${moment(at)}${turn} because ${because}.`;
 }
 
 /** Where only the cluster was asked. */
@@ -83,11 +84,11 @@ function builtInText({ at, reasons }: Going, { at: now, builtIn }: PodAnswer, mo
   const when = at <= now ? 'now' : `at ${moment(at)} at the latest`;
   switch (builtIn?.state) {
     case 'on':
-      return `goes ${when}, by the built-in controller, because ${because}.`;
+      return `will be evicted ${when} by the built-in controller because ${because}.`;
     case 'off':
-      return `is to go ${when}, because ${because}; the built-in controller is off, so it stays unless something else evicts here.`;
+      return `must be evicted ${when} because ${because}; the built-in controller is disabled, so the pod stays unless another controller evicts here.`;
     default:
-      return `goes ${when}, if the built-in controller or Taintward evicts here, because ${because}.`;
+      return `will be evicted ${when} because ${because}, if the built-in controller or Taintward evicts here.`;
   }
 }
 
@@ -98,10 +99,10 @@ function heldText(
 ): string {
   const because = reasonsText(reasons);
   if (by.kind === 'observe' && brakes.length < 2) {
-    const would = dueAt <= now ? 'would have gone' : 'would go';
-    return `${would} at ${moment(dueAt)}, because ${because}; Taintward only observes the cluster.`;
+    const would = dueAt <= now ? 'would have been evicted' : 'would be evicted';
+    return `${would} at ${moment(dueAt)} because ${because}; the cluster is in observe mode.`;
   }
-  return `${dueText(dueAt, now, moment)}, because ${because}, but is held by ${heldBy(brakes, moment)}.`;
+  return `${dueText(dueAt, now, moment)} because ${because}, but is held by ${heldBy(brakes, moment)}.`;
 }
 
 /** All that keeps a pod. */
@@ -109,7 +110,7 @@ const heldBy = (brakes: readonly BrakeAccount[], moment: MomentText): string =>
   brakes.map((brake) => brakeText(brake, moment)).join(', and by ');
 
 const dueText = (dueAt: EpochMs, now: EpochMs, moment: MomentText): string =>
-  `${dueAt <= now ? 'is due since' : 'falls due at'} ${moment(dueAt)}`;
+  `${dueAt <= now ? 'has been due since' : 'is due at'} ${moment(dueAt)}`;
 
 function staysText(
   because: Extract<Fate, { kind: 'stays' }>['because'],
@@ -117,15 +118,15 @@ function staysText(
 ): string {
   switch (because) {
     case 'unbound':
-      return 'it is on no node yet, and taints evict from nodes';
+      return 'it is not bound to a node yet, and taints evict only from nodes';
     case 'untainted':
       return `node ${node} has no taint that evicts`;
     case 'tolerated': {
       const evicting = taints.filter(({ evicts }) => evicts !== 'no').map(({ taint }) => taintText(taint));
-      return `it tolerates ${evicting.join(' and ')} of node ${node} for ever`;
+      return `it tolerates ${evicting.join(' and ')} of node ${node} indefinitely`;
     }
     case 'bound-later':
-      return `node ${node} is gone, and the taints that it had concern no pod that was bound later`;
+      return `node ${node} is deleted, and its taints do not apply to pods that were bound later`;
     default:
       return because satisfies never;
   }
@@ -139,36 +140,36 @@ function leavingText(
   const deleted = {
     taintward: 'was evicted by Taintward',
     'taint-manager': 'was evicted by the built-in controller',
-    'eviction-api': 'was evicted by way of the Eviction API',
-    other: 'was deleted by somebody else',
+    'eviction-api': 'was evicted by the Eviction API',
+    other: 'was deleted by another actor',
   }[by];
   if (overAt === undefined) return `${deleted}, and is terminating.`;
-  if (!stuck && overAt > now) return `${deleted}, and has until ${moment(overAt)} to end.`;
-  const waits = finalizers.length > 0 ? `, and waits for its finalizers (${finalizers.join(', ')})` : '';
-  return `${deleted} and does not leave: its grace period was over at ${moment(overAt)}${waits}.`;
+  if (!stuck && overAt > now) return `${deleted}, and has until ${moment(overAt)} to terminate.`;
+  const waits = finalizers.length > 0 ? `, and it waits for its finalizers (${finalizers.join(', ')})` : '';
+  return `${deleted} and is stuck terminating: its grace period ended at ${moment(overAt)}${waits}.`;
 }
 
 function pastText(fate: PastFate, { cluster, decidedBy }: PodAnswer, moment: MomentText): string {
   switch (fate.kind) {
     case 'evicted':
-      return `was evicted from node ${fate.node} at ${moment(fate.at)}, because ${reasonsText(fate.reasons)}.`;
+      return `was evicted from node ${fate.node} at ${moment(fate.at)} because ${reasonsText(fate.reasons)}.`;
     case 'gone': {
       const { at, node, by, dueAt, reasons, cancelled, observed } = fate;
       const ours =
         dueAt === undefined
-          ? '; nothing of Taintward called for that'
+          ? '; Taintward did not request this'
           : cancelled
-            ? `; its eviction had been cancelled, because ${cancelled === 'taint-removed' ? 'the taint was removed' : 'it tolerates the taint for ever'}`
-            : `; by Taintward it ${observed ? 'would have gone' : 'was to go'} at ${moment(dueAt)}, because ${reasonsText(reasons)}`;
+            ? `; its eviction had been canceled because ${cancelled === 'taint-removed' ? 'the taint was removed' : 'it tolerates the taint indefinitely'}`
+            : `; Taintward ${observed ? 'would have evicted' : 'was to evict'} it at ${moment(dueAt)} because ${reasonsText(reasons)}`;
       if (by === 'taint-manager')
         return `was evicted from node ${node} by the built-in controller at ${moment(at)}${ours}.`;
-      if (by === 'other') return `was deleted from node ${node} by somebody else at ${moment(at)}${ours}.`;
-      return `is gone, and who deleted it is not known; it was last heard of on node ${node} at ${moment(at)}${ours}.`;
+      if (by === 'other') return `was deleted from node ${node} by another actor at ${moment(at)}${ours}.`;
+      return `was deleted by an unknown actor; it was last seen on node ${node} at ${moment(at)}${ours}.`;
     }
     case 'not-found':
       return decidedBy === 'taintward'
-        ? `is not there in cluster ${cluster}, and history knows no pod of that name.`
-        : `is not there in cluster ${cluster}; what became of it only the service knows (--table, --state-dir).`;
+        ? `does not exist in cluster ${cluster}, and history has no pod of that name.`
+        : `does not exist in cluster ${cluster}; only the service knows its history (--table, --state-dir).`;
     default:
       return fate satisfies never;
   }
@@ -183,11 +184,11 @@ function deafText(
   if (!deaf) return '';
   const heard =
     deaf.since === undefined
-      ? `no relay ever heard from cluster ${cluster}`
-      : `no relay has heard from cluster ${cluster} since ${moment(deaf.since)}`;
+      ? `no relay has ever connected to cluster ${cluster}`
+      : `no relay has been connected to cluster ${cluster} since ${moment(deaf.since)}`;
   return deaf.unscheduled > 0
-    ? `But ${heard}: ${evictions} not scheduled until one does.`
-    : `N${heard.slice(1)}: what changes there is not noticed.`;
+    ? `But ${heard}: ${evictions} not scheduled until a relay connects.`
+    : `N${heard.slice(1)}: changes in the cluster are not noticed.`;
 }
 
 /** Whoever is spared for so long by the built-in controller is not evicted by it: it does not run. */
@@ -202,13 +203,13 @@ function rivalText({ at: now, decidedBy, fate, builtIn }: PodAnswer, moment: Mom
   const isDue = evictsAt <= now;
   if (builtIn?.state === 'on') {
     const when = isDue
-      ? `any moment: by its rule it is due since ${moment(evictsAt)}`
+      ? `at any time: by its rule, the pod has been due since ${moment(evictsAt)}`
       : `at ${moment(evictsAt)}`;
-    return `But the built-in controller is on, and evicts it ${when}.`;
+    return `But the built-in controller is enabled, and evicts the pod ${when}.`;
   }
   if (now - evictsAt > SPARED_MS) return '';
-  const would = isDue ? 'would have evicted it' : 'evicts it';
-  return `Should the built-in controller be on, which is not known, it ${would} at ${moment(evictsAt)}.`;
+  const would = isDue ? 'would have evicted the pod' : 'evicts the pod';
+  return `If the built-in controller is enabled (unknown), it ${would} at ${moment(evictsAt)}.`;
 }
 
 /** What happens on a node: one sentence, and more where nobody hears its cluster or the built-in controller goes its own way. */
@@ -216,8 +217,8 @@ export function nodeHeadline(answer: NodeAnswer, moment: MomentText): string {
   const { node, cluster, state, taints, pods, at: now, decidedBy, builtIn, unknown } = answer;
   const evicting = taints.filter(({ evicts }) => evicts !== 'no').map(({ taint }) => taintText(taint));
   if (state === 'gone' && pods.length === 0)
-    return `${node} is not there in cluster ${cluster}, and no pod of it is left.`;
-  const what = state === 'gone' ? `${node} is gone, and had` : `${node} has`;
+    return `${node} does not exist in cluster ${cluster}, and has no pods.`;
+  const what = state === 'gone' ? `${node} is deleted, and had` : `${node} has`;
   const { unscheduled = 0 } = answer.deaf ?? {};
   const evictions = unscheduled === 1 ? '1 eviction is' : `${unscheduled} evictions are`;
   const deaf = deafText(answer, evictions, moment);
@@ -237,8 +238,8 @@ export function nodeHeadline(answer: NodeAnswer, moment: MomentText): string {
   const observed = pods.filter(({ fate }) => fate.kind === 'held' && fate.by.kind === 'observe').length;
   const by = decidedBy === 'built-in' ? builtInSubject(builtIn) : '';
   const parts = [
-    going.length > 0 ? `${countText(going.length, 'goes', 'go')} ${when}${by}` : '',
-    observed > 0 ? `${countText(observed, 'would go', 'would go')}, were the cluster not only observed` : '',
+    going.length > 0 ? `${countText(going.length, 'will be evicted', 'will be evicted')} ${when}${by}` : '',
+    observed > 0 ? `${countText(observed, 'would be evicted', 'would be evicted')} in enforce mode` : '',
     kept > observed ? `${countText(kept - observed, 'is kept', 'are kept')}` : '',
     ...(['leaving', 'stays'] as const).map((kind) => {
       const count = pods.filter(({ fate }) => fate.kind === kind).length;
@@ -248,9 +249,9 @@ export function nodeHeadline(answer: NodeAnswer, moment: MomentText): string {
         : countText(count, 'stays', 'stay');
     }),
   ].filter((part) => part !== '');
-  const told = `${what} ${evicting.join(' and ')}: ${parts.length > 0 ? parts.join('; ') : 'there is no pod'}.`;
+  const told = `${what} ${evicting.join(' and ')}: ${parts.length > 0 ? parts.join('; ') : 'no pods'}.`;
   const isUnseen = unknown.some(({ what }) => what === 'the node' || what === 'its pods');
-  const unseen = isUnseen ? 'That is by what is stored: the node itself could not be looked at.' : '';
+  const unseen = isUnseen ? 'This is the stored state: the node could not be read.' : '';
   return [told, unseen, deaf, nodeRivalText(answer, moment)].filter((sentence) => sentence !== '').join(' ');
 }
 
@@ -260,7 +261,7 @@ const countText = (count: number, one: string, many: string): string =>
 function builtInSubject({ state }: NodeAnswer['builtIn']): string {
   if (state === 'on') return ' by the built-in controller';
   return state === 'off'
-    ? ' if something evicts here, for the built-in controller is off'
+    ? ' if another controller evicts here, because the built-in controller is disabled'
     : ' if the built-in controller or Taintward evicts here';
 }
 
@@ -274,9 +275,9 @@ function nodeRivalText({ at: now, decidedBy, builtIn, pods }: NodeAnswer, moment
   const first = Math.min(...earlier);
   if (earlier.length === 0) return '';
   const sooner = `${earlier.length} of them sooner, the first at ${moment(first)}`;
-  if (builtIn.state === 'on') return `But the built-in controller is on, and evicts ${sooner}.`;
+  if (builtIn.state === 'on') return `But the built-in controller is enabled, and evicts ${sooner}.`;
   if (now - first > SPARED_MS) return '';
-  return `Should the built-in controller be on, which is not known, it evicts ${sooner}.`;
+  return `If the built-in controller is enabled (unknown), it evicts ${sooner}.`;
 }
 
 /** Why a pod must go: "it tolerates a:NoExecute for 300 s". */
@@ -288,14 +289,14 @@ export function reasonsText(reasons: readonly Reason[]): string {
       ? `it does not tolerate ${taintText(taint)}`
       : `it tolerates ${taintText(taint)} for ${seconds} s`;
   });
-  return texts.length === 0 ? 'nobody knows any more' : texts.join(' and ');
+  return texts.length === 0 ? 'its reasons are no longer known' : texts.join(' and ');
 }
 
 /** What keeps a pod from being evicted: its budgets, and who refused it in these words. */
 const blockText = (budgets: readonly string[], refused: string | undefined): string =>
   [
     ...(budgets.length > 0 ? [budgetText(budgets)] : []),
-    ...(refused === undefined ? [] : [`its eviction is refused (${refused.replace(/\.$/, '')})`]),
+    ...(refused === undefined ? [] : [`its eviction is rejected (${refused.replace(/\.$/, '')})`]),
   ].join(' and ');
 
 const budgetText = (names: readonly string[]): string =>

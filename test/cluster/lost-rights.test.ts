@@ -75,7 +75,7 @@ test('an account that is deleted is told within 15 s: its token is refused', asy
 
 test('rights that are taken away are shown by status within 30 s with exit code 2, and not once they are back', async (t) => {
   const { account, shows } = await serve('shown');
-  await shows(0, /^Nothing needs you\.$/m);
+  await shows(0, /^No action required\.$/m);
   const from = Date.now();
   await account.revoke();
   await shows(
@@ -84,5 +84,5 @@ test('rights that are taken away are shown by status within 30 s with exit code 
   );
   t.diagnostic(`shown after ${Date.now() - from} ms`);
   await account.grant();
-  await shows(0, /^Nothing needs you\.$/m);
+  await shows(0, /^No action required\.$/m);
 });

@@ -212,7 +212,7 @@ test('the rules of a cluster, and who said what', async () => {
   await page.getByText('Pods are evicted when their time is over.').waitFor();
 });
 
-test('what was given up needs somebody, and is tried again by click, with a reason', async () => {
+test('what was given up needs somebody, and will be retried by click, with a reason', async () => {
   await visitor.go('#/');
   const pod = page
     .locator('.demo > li')

@@ -20,7 +20,7 @@ async function demo(t: Parameters<typeof npmStart>[0]) {
       WITHIN_MS,
     );
   const well = await ending([0], 'status');
-  assert.match(well.out, /Nothing needs you\.\n$/);
+  assert.match(well.out, /No action required\.\n$/);
   return { signal, ending };
 }
 
@@ -30,13 +30,13 @@ test('of an npm start that is frozen, status and doctor say so within 15 s, and 
   // At first it only does not answer. The cluster that it simulates does not, either, and is waited for.
   const silent = await ending([69, 2], 'status');
   assert.match(silent.out, /does not answer on its service\.sock/);
-  assert.doesNotMatch(silent.out, /Nothing needs you/);
+  assert.doesNotMatch(silent.out, /No action required/);
   const { out } = await ending([2], 'status');
   assert.match(
     out,
     /! The npm start that runs does not answer: it is frozen, .* last renewed a lease \d\ds ago/,
   );
-  assert.doesNotMatch(out, /Nothing needs you/);
+  assert.doesNotMatch(out, /No action required/);
   assert.match((await ending([2], 'doctor')).out, /BAD +process +The npm start that runs does not answer/);
   signal('SIGCONT');
   await ending([0], 'status');

@@ -32,16 +32,16 @@ async function bench(t: TestContext) {
 test('the first line says what happens to a pod, the rest what that rests on, and what is not known', async (t) => {
   const { run } = await bench(t);
   assert.deepEqual((await run('explain', 'pod', 'default/web-1', '--cluster', 'prod')).split('\n'), [
-    'default/web-1 goes at 2026-11-21T12:04:00Z (in 4 m), because it tolerates node.kubernetes.io/unreachable:NoExecute for 300 s. That is by its record: the pod itself could not be looked at.',
+    'default/web-1 will be evicted at 2026-11-21T12:04:00Z (in 4 m) because it tolerates node.kubernetes.io/unreachable:NoExecute for 300 s. This is its record: the pod could not be read.',
     '',
-    'What governs it',
-    '  policy: enforce, deletes',
+    'Rules',
+    '  policy: enforce, deletes pods',
     '',
     'History',
-    '  TIME                   WHAT        POD             NODE     DUE                    LATE   GONE   BY   BECAUSE',
-    '  2026-11-21T12:00:00Z   scheduled   default/web-1   node-1   2026-11-21T12:04:00Z                      node.kubernetes.io/unreachable:NoExecute since 2026-11-21T11:59:59Z (appeared), toleration 1: 300 s',
+    '  TIME                   WHAT        POD             NODE     DUE                    DELAY   REMOVED   BY   CAUSE',
+    '  2026-11-21T12:00:00Z   scheduled   default/web-1   node-1   2026-11-21T12:04:00Z                          node.kubernetes.io/unreachable:NoExecute since 2026-11-21T11:59:59Z (appeared), toleration 1: 300 s',
     '',
-    'Not known',
+    'Unknown',
     `  the pod: ${WHY}`,
     '',
   ]);
@@ -53,9 +53,9 @@ test('a held pod is shown with who holds it and why, and with the command that l
   const told = await run('explain', 'pod', 'default/web-1', '--cluster', 'prod');
   assert.match(
     told,
-    /^default\/web-1 falls due at \S+ \(in 4 m\), .*, but is held by the stop of the cluster \(anna: an incident\)\./,
+    /^default\/web-1 is due at \S+ \(in 4 m\) .*, but is held by the stop of the cluster \(anna: an incident\)\./,
   );
-  assert.match(told, /What lets it go\n {2}taintward resume prod --reason 'REASON'\n/);
+  assert.match(told, /How to release it\n {2}taintward resume prod --reason 'REASON'\n/);
 });
 
 test('programs get all of it, with moments as texts', async (t) => {
@@ -86,13 +86,13 @@ test('a node is shown by workload, and each of its pods where there is room', as
   const told = await run('explain', 'node', 'node-1', '--cluster', 'prod');
   assert.match(
     told,
-    /^node-1 has node\.kubernetes\.io\/unreachable:NoExecute: 1 pod goes at 2026-11-21T12:04:00Z \(in 4 m\)\. That is by what is stored: the node itself could not be looked at\.\n/,
+    /^node-1 has node\.kubernetes\.io\/unreachable:NoExecute: 1 pod will be evicted at 2026-11-21T12:04:00Z \(in 4 m\)\. This is the stored state: the node could not be read\.\n/,
   );
   assert.match(told, / {2}default\/ReplicaSet\/web-5d4f {3}1 +1: 2026-11-21T12:04:00Z\n/);
   assert.doesNotMatch(told, / {2}default\/web-1 {3}goes/);
   assert.match(
     await run('explain', 'node', 'node-1', '--cluster', 'prod', '-o', 'wide'),
-    /Pods\n {2}POD {13}FATE\n {2}default\/web-1 {3}goes 2026-11-21T12:04:00Z\n/,
+    /Pods\n {2}POD {13}OUTCOME\n {2}default\/web-1 {3}evicted at 2026-11-21T12:04:00Z\n/,
   );
 });
 

@@ -11,7 +11,7 @@ import { commandLine } from './command-line.ts';
 import { plainOutput } from './plain-output.ts';
 
 /** Title of the window, an empty screen, the 8-bit way to a colour, a line of its own, text that reads backwards. */
-const ODD = '\u001b]0;owned\u0007\u001b[2J\u009b31m\nNothing needs you.\r\u202edaeh';
+const ODD = '\u001b]0;owned\u0007\u001b[2J\u009b31m\nNo action required.\r\u202edaeh';
 const PLAIN = 'odd';
 // biome-ignore lint/suspicious/noControlCharactersInRegex: styles begin so
 const STYLES = /\u001b\[(?:1|2|22|3[1-5]|39)m/g;

@@ -12,7 +12,7 @@ import { plainOutput } from './plain-output.ts';
 const PROD = clusterName('prod');
 /** Each begins a line where it acts: what stands behind it would pass for a line of ours. */
 const ENDS = ['\n', '\r\n', '\r', '\u2028', '\u2029', '\u0085', '\u000b', '\u000c', '\u202e\n'];
-const FORGED = 'Nothing needs you.';
+const FORGED = 'No action required.';
 const ACTED_UPON = /(?!\n)[\p{Cc}\u2028-\u202e]/u;
 
 /** What a command prints where every reason, name and error ends as given and goes on with a line of its own. */
@@ -67,7 +67,7 @@ describe('no reason, name or error begins a line of an answer', () => {
       for (const end of ENDS) {
         const text = await printed(t, end, ...argv);
         assert.doesNotMatch(text, ACTED_UPON);
-        assert.doesNotMatch(text, /^Nothing needs you\./m);
+        assert.doesNotMatch(text, /^No action required\./m);
         assert.equal(text.split('\n').length, plain.split('\n').length, text);
       }
     });

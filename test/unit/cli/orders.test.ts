@@ -18,9 +18,9 @@ test('a cluster is stopped for a while, all are until they are resumed, and each
     'Nothing is evicted in any cluster from now on; taintward resume --all goes on.\n',
   );
   assert.deepEqual((await run('holds')).split('\n'), [
-    'CLUSTER   ID     WHAT            SINCE                  UNTIL                  WHO    WHY',
-    '(all)     stop   all evictions   2026-11-21T12:00:00Z                          anna   a worse one',
-    'prod      stop   all evictions   2026-11-21T12:00:00Z   2026-11-21T13:00:00Z   anna   an incident',
+    'CLUSTER   ID     WHAT            SINCE                  UNTIL                  ACTOR   REASON',
+    '(all)     stop   all evictions   2026-11-21T12:00:00Z                          anna    a worse one',
+    'prod      stop   all evictions   2026-11-21T12:00:00Z   2026-11-21T13:00:00Z   anna    an incident',
     '',
   ]);
   await assert.rejects(run('resume', 'prod', '--reason', 'over'), {
@@ -152,9 +152,9 @@ test('the audit shows who did what, and why, the newest first', async (t) => {
   await clock.advanceTo(NOW + 60_000);
   await run('resume', 'prod', '--reason', 'over');
   assert.deepEqual((await run('audit')).split('\n'), [
-    'WHEN                   WHO    CLUSTER   WHAT                WHY',
-    '2026-11-21T12:01:00Z   anna   prod      resumed evictions   over',
-    '2026-11-21T12:00:00Z   anna   prod      stopped evictions   an incident',
+    'WHEN                   ACTOR   CLUSTER   WHAT                REASON',
+    '2026-11-21T12:01:00Z   anna    prod      resumed evictions   over',
+    '2026-11-21T12:00:00Z   anna    prod      stopped evictions   an incident',
     '',
   ]);
   assert.equal(await run('audit', 'stage'), 'Nobody changed anything.\n');

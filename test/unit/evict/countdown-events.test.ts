@@ -54,11 +54,11 @@ describe('an Event of ours', () => {
   test('tells what holds a pod', () => {
     const until = at(3600);
     const words: readonly (readonly [Exclude<Brake, { kind: 'observe' }>, string])[] = [
-      [{ kind: 'paused', until }, 'policy, which is paused until 2026-01-01T01:00:00Z'],
+      [{ kind: 'paused', until }, 'the policy (paused) until 2026-01-01T01:00:00Z'],
       [{ kind: 'stopped', scope: 'fleet' }, 'the stop of all clusters'],
       [{ kind: 'stopped', scope: 'cluster', until }, 'the stop of the cluster until 2026-01-01T01:00:00Z'],
       [{ kind: 'hold', id: 'h1' }, 'hold h1'],
-      [{ kind: 'excluded', revision: 1, guardRevision: 0 }, 'policy, which excludes it'],
+      [{ kind: 'excluded', revision: 1, guardRevision: 0 }, 'the policy (excluded)'],
       [{ kind: 'guard', scope: 'zone', trippedAt: at(0), revision: 1, guardRevision: 1 }, 'the guard'],
       [
         { kind: 'node-alive', renewedAt: at(50), until: at(90), revision: 1, guardRevision: 0 },

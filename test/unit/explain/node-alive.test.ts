@@ -27,7 +27,7 @@ const asking = (
 });
 
 const KEPT =
-  'shop/web-0 is due since 100s, because it tolerates node.kubernetes.io/unreachable:NoExecute for 60 s, but is held by its node, which is alive: its Lease was renewed at 95s, and is read again when it expires.';
+  'shop/web-0 has been due since 100s because it tolerates node.kubernetes.io/unreachable:NoExecute for 60 s, but is held by its node, which is alive: its Lease was renewed at 95s, and is read again when it expires.';
 
 const held: EvictionRecord = (() => {
   const pods = [pod('u1', { tolerations: [tolerating(NODE_UNREACHABLE, 60)] })];
@@ -55,14 +55,17 @@ describe('a pod of a node that is called unreachable', () => {
   });
 
   test('is told to go where its Lease has expired', () => {
-    assert.match(line(asking({ life: { kind: 'lapsed', because: 'expired' } })), /^shop\/web-0 goes now:/);
+    assert.match(
+      line(asking({ life: { kind: 'lapsed', because: 'expired' } })),
+      /^shop\/web-0 is being evicted now:/,
+    );
   });
 
   test('is told to go where policy does not ask for the Lease', () => {
     const rules = known(ruled({ requireExpiredLease: false }));
     assert.match(
       line(asking({ life: ALIVE }, { service: service({ rules, partition: known(stored([UNREACHABLE])) }) })),
-      /^shop\/web-0 goes now:/,
+      /^shop\/web-0 is being evicted now:/,
     );
   });
 
@@ -79,12 +82,12 @@ describe('a pod of a node that is called unreachable', () => {
   test('is told to go by its record once that Lease has expired', () => {
     const partition = known(stored([UNREACHABLE], held));
     const asked = { ...asking({}, { service: service({ partition }) }), now: at(136) };
-    assert.match(line(asked), /^shop\/web-0 goes now/);
+    assert.match(line(asked), /^shop\/web-0 is being evicted now/);
   });
 
   test('is told to go by another taint, when that falls due', () => {
     const told = line(asking({ life: ALIVE }, {}, [UNREACHABLE, since(20, 'a')]));
-    assert.match(told, /; it is held by its node, which is alive: .*, and goes at 220s\.$/);
+    assert.match(told, /; it is held by its node, which is alive: .*, and will be evicted at 220s\.$/);
   });
 
   test('is told to be held after a pause that ends', () => {
@@ -95,13 +98,13 @@ describe('a pod of a node that is called unreachable', () => {
     );
     assert.match(
       line(asked),
-      /but is held by policy, which is paused until 200s, and by its node, which is alive/,
+      /but is held by the policy \(paused\) until 200s, and by its node, which is alive/,
     );
   });
 
   test('is told as the built-in controller does it where no service is asked', () => {
     const { service: _service, ...bare } = asking({ life: ALIVE, lifeUnknown: 'no' });
-    assert.match(line(bare), /^shop\/web-0 is to go at 160s at the latest, /);
+    assert.match(line(bare), /^shop\/web-0 must be evicted at 160s at the latest /);
     assert.deepEqual(explainPod(bare).unknown, []);
   });
 });

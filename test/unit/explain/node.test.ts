@@ -57,26 +57,26 @@ const deafSince = (second: number): Partial<NodeQuestion> => ({
 
 test('the first line tells how many pods go and when, and how many are kept, terminate and stay', () => {
   const cases: readonly (readonly [NodeQuestion, string])[] = [
-    [question(), 'n1 has a:NoExecute: 3 pods go by 200s, the first now; 1 pod stays.'],
+    [question(), 'n1 has a:NoExecute: 3 pods will be evicted by 200s, the first now; 1 pod stays.'],
     [question({ live: known({ taints: [] }) }), 'n1 has no taint that evicts: 4 pods stay.'],
     [
       question({ live: known({ taints: undefined }), pods: known([]) }),
-      'n1 is not there in cluster c1, and no pod of it is left.',
+      'n1 does not exist in cluster c1, and has no pods.',
     ],
     [
       question({ live: known({ taints: undefined }) }),
-      'n1 is gone, and had a:NoExecute: 3 pods go by 200s, the first now; 1 pod stays.',
+      'n1 is deleted, and had a:NoExecute: 3 pods will be evicted by 200s, the first now; 1 pod stays.',
     ],
     [
       question(ruledBy({ mode: 'observe' })),
-      'n1 has a:NoExecute: 3 pods would go, were the cluster not only observed; 1 pod stays.',
+      'n1 has a:NoExecute: 3 pods would be evicted in enforce mode; 1 pod stays.',
     ],
     [
       question({
         ...ruledBy({}, { stops: [{ who: 'anna', at: at(90), why: 'an incident', scope: 'cluster' }] }),
         builtIn: known({ state: 'on', evidence: 'its flags' }),
       }),
-      'n1 has a:NoExecute: 3 pods are kept; 1 pod stays. But the built-in controller is on, and evicts 3 of them sooner, the first at 80s.',
+      'n1 has a:NoExecute: 3 pods are kept; 1 pod stays. But the built-in controller is enabled, and evicts 3 of them sooner, the first at 80s.',
     ],
     [
       question({ pods: known([numbered(0, { terminating: true, disrupted: true })]) }),
@@ -84,11 +84,11 @@ test('the first line tells how many pods go and when, and how many are kept, ter
     ],
     [
       question(deafSince(40)),
-      'n1 has a:NoExecute: 3 pods go by 200s, the first now; 1 pod stays. But no relay has heard from cluster c1 since 40s: 3 evictions are not scheduled until one does.',
+      'n1 has a:NoExecute: 3 pods will be evicted by 200s, the first now; 1 pod stays. But no relay has been connected to cluster c1 since 40s: 3 evictions are not scheduled until a relay connects.',
     ],
     [
       question({ ...deafSince(40), live: known({ taints: [] }) }),
-      'n1 has no taint that evicts: 4 pods stay. No relay has heard from cluster c1 since 40s: what changes there is not noticed.',
+      'n1 has no taint that evicts: 4 pods stay. No relay has been connected to cluster c1 since 40s: changes in the cluster are not noticed.',
     ],
   ];
   for (const [asked, expected] of cases) assert.equal(line(asked), expected);

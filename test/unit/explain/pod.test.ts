@@ -49,54 +49,58 @@ test('the policy is told as it is by then: a pause that is over is none', () => 
 });
 
 const LINES: readonly (readonly [string, PodCase, string])[] = [
-  ['a countdown', aCase([since(80)]), 'shop/web-0 goes at 140s, because it tolerates a:NoExecute for 60 s.'],
+  [
+    'a countdown',
+    aCase([since(80)]),
+    'shop/web-0 will be evicted at 140s because it tolerates a:NoExecute for 60 s.',
+  ],
   [
     'one that is over',
     aCase([since(20)]),
-    'shop/web-0 goes now: it is due since 100s, because it tolerates a:NoExecute for 60 s.',
+    'shop/web-0 is being evicted now: it has been due since 100s because it tolerates a:NoExecute for 60 s.',
   ],
   [
     'a taint that nothing tolerates',
     aCase([since(80, 'b', { value: 'v' })]),
-    'shop/web-0 goes now: it is due since 100s, because it does not tolerate b=v:NoExecute.',
+    'shop/web-0 is being evicted now: it has been due since 100s because it does not tolerate b=v:NoExecute.',
   ],
   [
     'two taints, of which one comes first',
     aCase([since(80), since(90, 'b')], {
       pod: known(aPod({ tolerations: [tolerating('a', 60), tolerating('b', 20)] })),
     }),
-    'shop/web-0 goes at 110s, because it tolerates b:NoExecute for 20 s.',
+    'shop/web-0 will be evicted at 110s because it tolerates b:NoExecute for 20 s.',
   ],
   ['no taint', aCase([]), 'shop/web-0 stays: node n1 has no taint that evicts.'],
   [
     'a pod that tolerates all',
     aCase([since(80)], { pod: known(aPod({ tolerations: [{ operator: 'Exists' }] })) }),
-    'shop/web-0 stays: it tolerates a:NoExecute of node n1 for ever.',
+    'shop/web-0 stays: it tolerates a:NoExecute of node n1 indefinitely.',
   ],
   [
     'a pod that no node has',
     aCase([], { pod: known(aPod({ node: undefined })) }),
-    'shop/web-0 stays: it is on no node yet, and taints evict from nodes.',
+    'shop/web-0 stays: it is not bound to a node yet, and taints evict only from nodes.',
   ],
   [
     'a cluster that is observed',
     aCase([since(80)], governed({ mode: 'observe' })),
-    'shop/web-0 would go at 140s, because it tolerates a:NoExecute for 60 s; Taintward only observes the cluster.',
+    'shop/web-0 would be evicted at 140s because it tolerates a:NoExecute for 60 s; the cluster is in observe mode.',
   ],
   [
     'a cluster that is observed where the built-in controller evicts',
     aCase([since(80)], { ...governed({ mode: 'observe' }), ...on }),
-    'shop/web-0 would go at 140s, because it tolerates a:NoExecute for 60 s; Taintward only observes the cluster. But the built-in controller is on, and evicts it at 140s.',
+    'shop/web-0 would be evicted at 140s because it tolerates a:NoExecute for 60 s; the cluster is in observe mode. But the built-in controller is enabled, and evicts the pod at 140s.',
   ],
   [
     'a hold',
     aCase([since(80)], governed({}, { holds: [hold()] })),
-    'shop/web-0 falls due at 140s, because it tolerates a:NoExecute for 60 s, but is held by hold h1 (anna: is being debugged).',
+    'shop/web-0 is due at 140s because it tolerates a:NoExecute for 60 s, but is held by hold h1 (anna: is being debugged).',
   ],
   [
     'a hold that ends',
     aCase([since(80)], governed({}, { holds: [hold({ until: at(200) })] })),
-    'shop/web-0 falls due at 140s, because it tolerates a:NoExecute for 60 s; it is held by hold h1 (anna: is being debugged) until 200s, and goes at 200s.',
+    'shop/web-0 is due at 140s because it tolerates a:NoExecute for 60 s; it is held by hold h1 (anna: is being debugged) until 200s, and will be evicted at 200s.',
   ],
   [
     'a stop that ends, and a hold that does not',
@@ -104,32 +108,32 @@ const LINES: readonly (readonly [string, PodCase, string])[] = [
       [since(80)],
       governed({}, { stops: [{ ...act, scope: 'cluster', until: at(300) }], holds: [hold()] }),
     ),
-    'shop/web-0 falls due at 140s, because it tolerates a:NoExecute for 60 s, but is held by the stop of the cluster (anna: is being debugged) until 300s, and by hold h1 (anna: is being debugged).',
+    'shop/web-0 is due at 140s because it tolerates a:NoExecute for 60 s, but is held by the stop of the cluster (anna: is being debugged) until 300s, and by hold h1 (anna: is being debugged).',
   ],
   [
     'a hold that ends before the pod is due',
     aCase([since(80)], governed({}, { holds: [hold({ until: at(120) })] })),
-    'shop/web-0 goes at 140s, because it tolerates a:NoExecute for 60 s.',
+    'shop/web-0 will be evicted at 140s because it tolerates a:NoExecute for 60 s.',
   ],
   [
     'a guard that tripped',
     aCase([since(80)], governed({}, { trips: [{ scope: 'people', trippedAt: at(90), nodes: 5, outOf: 9 }] })),
-    'shop/web-0 falls due at 140s, because it tolerates a:NoExecute for 60 s, but is held by the guard (5 of 9 nodes were tainted by people).',
+    'shop/web-0 is due at 140s because it tolerates a:NoExecute for 60 s, but is held by the guard (5 of 9 nodes were tainted by people).',
   ],
   [
     'seconds that policy gives',
     aCase([since(80)], governed({ tolerationSeconds: { a: 30 } })),
-    'shop/web-0 goes at 110s, because by policy it tolerates a:NoExecute for 30 s.',
+    'shop/web-0 will be evicted at 110s because by policy it tolerates a:NoExecute for 30 s.',
   ],
   [
     'a longer time than the built-in controller knows of',
     aCase([since(80)], { ...governed({ tolerationSeconds: { a: 90 } }), ...on }),
-    'shop/web-0 goes at 170s, because by policy it tolerates a:NoExecute for 90 s. But the built-in controller is on, and evicts it at 140s.',
+    'shop/web-0 will be evicted at 170s because by policy it tolerates a:NoExecute for 90 s. But the built-in controller is enabled, and evicts the pod at 140s.',
   ],
   [
     'a rate',
     aCase([since(80)], governed({ rate: 5 })),
-    'shop/web-0 goes at 140s, in its turn at 5 pods a second, because it tolerates a:NoExecute for 60 s.',
+    'shop/web-0 will be evicted at 140s, limited to 5 pods per second because it tolerates a:NoExecute for 60 s.',
   ],
   [
     'a disruption budget',
@@ -137,7 +141,7 @@ const LINES: readonly (readonly [string, PodCase, string])[] = [
       ...governed({ method: { kind: 'evict', deadlineMs: 60_000, afterDeadline: 'delete' } }),
       budgets: known([{ name: 'web', selector: {}, allowed: 0 }]),
     }),
-    'shop/web-0 falls due at 140s, because it tolerates a:NoExecute for 60 s; its disruption budget web allows no disruption, and it is deleted at 200s all the same.',
+    'shop/web-0 is due at 140s because it tolerates a:NoExecute for 60 s; its disruption budget web allows no disruption, and it will be deleted at 200s regardless.',
   ],
   [
     'a disruption budget that policy never goes against',
@@ -145,17 +149,17 @@ const LINES: readonly (readonly [string, PodCase, string])[] = [
       ...governed({ method: { kind: 'evict', deadlineMs: 60_000, afterDeadline: 'never' } }),
       budgets: known([{ name: 'web', selector: {}, allowed: 0 }]),
     }),
-    'shop/web-0 falls due at 140s, and stays for as long as its disruption budget web allows no disruption: policy says never to delete it against that.',
+    'shop/web-0 is due at 140s, and stays as long as its disruption budget web allows no disruption: the policy never deletes such a pod.',
   ],
   [
     'a webhook that refused the pod',
     aCase([since(20)], refused('delete')),
-    'shop/web-0 is due since 80s, because it tolerates a:NoExecute for 60 s; its eviction is refused (429; admission webhook "x" denied the request: not now), and it is deleted at 145s all the same.',
+    'shop/web-0 has been due since 80s because it tolerates a:NoExecute for 60 s; its eviction is rejected (429; admission webhook "x" denied the request: not now), and it will be deleted at 145s regardless.',
   ],
   [
     'a webhook that refused the pod, where policy never goes against that',
     aCase([since(20)], refused('never')),
-    'shop/web-0 is due since 80s, and stays for as long as its eviction is refused (429; admission webhook "x" denied the request: not now): policy says never to delete it against that.',
+    'shop/web-0 has been due since 80s, and stays as long as its eviction is rejected (429; admission webhook "x" denied the request: not now): the policy never deletes such a pod.',
   ],
   [
     'a webhook that refused the pod, and a disruption budget',
@@ -163,12 +167,12 @@ const LINES: readonly (readonly [string, PodCase, string])[] = [
       ...refused('delete'),
       budgets: known([{ name: 'web', selector: {}, allowed: 0 }]),
     }),
-    'shop/web-0 is due since 80s, because it tolerates a:NoExecute for 60 s; its disruption budget web allows no disruption and its eviction is refused (429; admission webhook "x" denied the request: not now), and it is deleted at 145s all the same.',
+    'shop/web-0 has been due since 80s because it tolerates a:NoExecute for 60 s; its disruption budget web allows no disruption and its eviction is rejected (429; admission webhook "x" denied the request: not now), and it will be deleted at 145s regardless.',
   ],
   [
     'a pod that a webhook refused before its node went down',
     aCase([since(20), since(20, 'node.kubernetes.io/unreachable')], refused('never')),
-    'shop/web-0 goes at 103s, because it tolerates a:NoExecute for 60 s.',
+    'shop/web-0 will be evicted at 103s because it tolerates a:NoExecute for 60 s.',
   ],
   [
     'a refused pod that is being moved off its node, once',
@@ -176,19 +180,19 @@ const LINES: readonly (readonly [string, PodCase, string])[] = [
       ...refused('delete', `${BEING_MOVED} 429; admission webhook "x" denied the request: not now.`),
       pod: known(aPod({ moving: true })),
     }),
-    'shop/web-0 is due since 80s, because it tolerates a:NoExecute for 60 s; its eviction is refused (It is being moved off its node (annotation descheduler.alpha.kubernetes.io/eviction-in-progress). 429; admission webhook "x" denied the request: not now), and it is deleted at 145s all the same.',
+    'shop/web-0 has been due since 80s because it tolerates a:NoExecute for 60 s; its eviction is rejected (It is being moved off its node (annotation descheduler.alpha.kubernetes.io/eviction-in-progress). 429; admission webhook "x" denied the request: not now), and it will be deleted at 145s regardless.',
   ],
   [
     'a pod that is being moved off its node',
     aCase([since(80)], { pod: known(aPod({ moving: true })) }),
-    'shop/web-0 goes at 140s, because it tolerates a:NoExecute for 60 s. It is being moved off its node (annotation descheduler.alpha.kubernetes.io/eviction-in-progress).',
+    'shop/web-0 will be evicted at 140s because it tolerates a:NoExecute for 60 s. It is being moved off its node (annotation descheduler.alpha.kubernetes.io/eviction-in-progress).',
   ],
   [
     'a pod that was evicted and ends',
     aCase([since(20)], {
       pod: known(aPod({ terminating: true, disrupted: true, leaving: { overAt: at(130), finalizers: [] } })),
     }),
-    'shop/web-0 was evicted by Taintward, and has until 130s to end.',
+    'shop/web-0 was evicted by Taintward, and has until 130s to terminate.',
   ],
   [
     'one that does not end',
@@ -197,12 +201,12 @@ const LINES: readonly (readonly [string, PodCase, string])[] = [
         aPod({ terminating: true, disrupted: true, leaving: { overAt: at(30), finalizers: ['x/y'] } }),
       ),
     }),
-    'shop/web-0 was evicted by Taintward and does not leave: its grace period was over at 30s, and waits for its finalizers (x/y).',
+    'shop/web-0 was evicted by Taintward and is stuck terminating: its grace period ended at 30s, and it waits for its finalizers (x/y).',
   ],
   [
     'rules that cannot be read',
     aCase([since(80)], { service: service({ rules: { unknown: 'the table is away' } }) }),
-    'shop/web-0 may go or stay: what governs the cluster cannot be read, and nothing is evicted there until it can (the table is away).',
+    'shop/web-0 may be evicted or stay: what governs the cluster cannot be read, and nothing is evicted there until it can (the table is away).',
   ],
   [
     'a cluster that no relay hears, by which it is scheduled already',
@@ -219,24 +223,24 @@ const LINES: readonly (readonly [string, PodCase, string])[] = [
         deaf: known({ since: at(85) }),
       }),
     }),
-    'shop/web-0 goes at 140s, because it tolerates a:NoExecute for 60 s. No relay has heard from cluster c1 since 85s: what changes there is not noticed.',
+    'shop/web-0 will be evicted at 140s because it tolerates a:NoExecute for 60 s. No relay has been connected to cluster c1 since 85s: changes in the cluster are not noticed.',
   ],
   [
     'a cluster that no relay hears, before it is scheduled',
     aCase([since(80)], {
       service: service({ partition: known(stored([since(80)])), deaf: known({ since: at(75) }) }),
     }),
-    'shop/web-0 goes at 140s, because it tolerates a:NoExecute for 60 s. But no relay has heard from cluster c1 since 75s: its eviction is not scheduled until one does.',
+    'shop/web-0 will be evicted at 140s because it tolerates a:NoExecute for 60 s. But no relay has been connected to cluster c1 since 75s: its eviction is not scheduled until a relay connects.',
   ],
   [
     'a cluster that no relay ever heard',
     aCase([], { service: service({ deaf: known({}) }) }),
-    'shop/web-0 stays: node n1 has no taint that evicts. No relay ever heard from cluster c1: what changes there is not noticed.',
+    'shop/web-0 stays: node n1 has no taint that evicts. No relay has ever connected to cluster c1: changes in the cluster are not noticed.',
   ],
   [
     'a node that is gone',
     aCase([since(80)], { node: known({ taints: undefined }) }),
-    'shop/web-0 goes at 140s, because it tolerates a:NoExecute for 60 s.',
+    'shop/web-0 will be evicted at 140s because it tolerates a:NoExecute for 60 s.',
   ],
 ];
 
@@ -249,11 +253,11 @@ test('only the cluster asked, it is told what the built-in controller does', () 
   const { service: _service, ...bare } = aCase([since(80)], { foundAt: at(90) });
   assert.equal(
     line({ ...bare, ...on }),
-    'shop/web-0 goes at 150s at the latest, by the built-in controller, because it tolerates a:NoExecute for 60 s.',
+    'shop/web-0 will be evicted at 150s at the latest by the built-in controller because it tolerates a:NoExecute for 60 s.',
   );
   assert.equal(
     line({ ...bare, builtIn: { unknown: 'forbidden' } }),
-    'shop/web-0 goes at 150s at the latest, if the built-in controller or Taintward evicts here, because it tolerates a:NoExecute for 60 s.',
+    'shop/web-0 will be evicted at 150s at the latest because it tolerates a:NoExecute for 60 s, if the built-in controller or Taintward evicts here.',
   );
 });
 
@@ -271,21 +275,21 @@ test('of a pod that is gone history tells what became of it', () => {
   const cases: readonly (readonly [PodCase, string])[] = [
     [
       gone(entry(0, 'scheduled'), entry(61, 'done', { lateMs: 300 })),
-      'shop/web-0 was evicted from node n1 at 61s, because it tolerates a:NoExecute for 60 s.',
+      'shop/web-0 was evicted from node n1 at 61s because it tolerates a:NoExecute for 60 s.',
     ],
     [
       gone(entry(0, 'scheduled'), entry(31, 'gone', { deleted: { at: at(30), by: 'other' } })),
-      'shop/web-0 was deleted from node n1 by somebody else at 30s; by Taintward it was to go at 60s, because it tolerates a:NoExecute for 60 s.',
+      'shop/web-0 was deleted from node n1 by another actor at 30s; Taintward was to evict it at 60s because it tolerates a:NoExecute for 60 s.',
     ],
     [
       gone(entry(31, 'gone', { deleted: { at: at(30), by: 'taint-manager' }, fireAt: 8.64e15, reasons: [] })),
-      'shop/web-0 was evicted from node n1 by the built-in controller at 30s; nothing of Taintward called for that.',
+      'shop/web-0 was evicted from node n1 by the built-in controller at 30s; Taintward did not request this.',
     ],
     [
       gone(entry(0, 'scheduled'), entry(20, 'cancelled', { cancelled: 'taint-removed' })),
-      'shop/web-0 is gone, and who deleted it is not known; it was last heard of on node n1 at 20s; its eviction had been cancelled, because the taint was removed.',
+      'shop/web-0 was deleted by an unknown actor; it was last seen on node n1 at 20s; its eviction had been canceled because the taint was removed.',
     ],
-    [gone(), 'shop/web-0 is not there in cluster c1, and history knows no pod of that name.'],
+    [gone(), 'shop/web-0 does not exist in cluster c1, and history has no pod of that name.'],
   ];
   for (const [asked, expected] of cases) assert.equal(line(asked), expected);
 });
@@ -294,7 +298,7 @@ test('a pod that follows one of its name is told of first, and then the one befo
   const history = known([entry(61, 'done', { lateMs: 300 })]);
   assert.equal(
     line(aCase([], { service: service({ history }) })),
-    'shop/web-0 stays: node n1 has no taint that evicts. An earlier pod of this name was evicted from node n1 at 61s, because it tolerates a:NoExecute for 60 s.',
+    'shop/web-0 stays: node n1 has no taint that evicts. An earlier pod of this name was evicted from node n1 at 61s because it tolerates a:NoExecute for 60 s.',
   );
 });
 
@@ -419,7 +423,7 @@ test('all that keeps a pod is told, each with who said so and the command that e
   ]);
   assert.match(
     line(asked),
-    /but is held by the stop of all clusters \(bob: an incident\), and by hold h1 \(anna: is being debugged\), and by policy, which excludes it\.$/,
+    /but is held by the stop of all clusters \(bob: an incident\), and by hold h1 \(anna: is being debugged\), and by the policy \(excluded\)\.$/,
   );
 });
 
@@ -441,7 +445,7 @@ test('an API server that does not answer leaves what is stored, and what is not 
   assert.deepEqual(answer.unknown, [{ what: 'the pod', why: 'the API server does not answer' }]);
   assert.equal(
     lineOf(answer),
-    'default/pod-u1 goes at 140s, because it tolerates a:NoExecute for 60 s. That is by its record: the pod itself could not be looked at.',
+    'default/pod-u1 will be evicted at 140s because it tolerates a:NoExecute for 60 s. This is its record: the pod could not be read.',
   );
 });
 
@@ -460,15 +464,15 @@ test('an eviction that fails, and one that was given up, are told with their err
   };
   assert.equal(
     line(asked({}, { retry })),
-    'shop/web-0 is due since 60s, because it tolerates a:NoExecute for 60 s; its eviction failed 3 times (the webhook refuses), and is tried again by 130s.',
+    'shop/web-0 has been due since 60s because it tolerates a:NoExecute for 60 s; its eviction failed 3 times (the webhook refuses), and will be retried by 130s.',
   );
   const overAt = at(80);
   const held = { by: { kind: 'paused', until: overAt }, since: at(60), until: overAt };
-  assert.match(line(asked({ held }, { retry })), /tried again by 130s\.$/);
+  assert.match(line(asked({ held }, { retry })), /retried by 130s\.$/);
   const answer = asked({ gaveUpAt: at(95) });
   assert.equal(
     line(answer),
-    'shop/web-0 was due at 60s, and its eviction was given up at 95s: the webhook refuses.',
+    'shop/web-0 was due at 60s, and its eviction failed at 95s, with all retries exhausted: the webhook refuses.',
   );
   assert.deepEqual(explainPod(answer).release, ['taintward retry c1']);
 });

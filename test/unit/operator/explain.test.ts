@@ -76,7 +76,7 @@ test('a pod is told of by what its API server shows, and by the rules of now', a
   const tainted = await ask();
   assert.match(
     lineOf(tainted),
-    /^default\/checkout-\S+ goes at T, because it tolerates maintenance=now:NoExecute for 30 s\.$/,
+    /^default\/checkout-\S+ will be evicted at T because it tolerates maintenance=now:NoExecute for 30 s\.$/,
   );
   assert.deepEqual(
     tainted.budgets?.map((budget) => budget.name),
@@ -91,7 +91,7 @@ test('a pod is told of by what its API server shows, and by the rules of now', a
   await operator.hold(CLUSTER, { kind: 'node', node: NODE }, { why: 'a backup runs' });
   assert.match(
     lineOf(await ask()),
-    /falls due at T, because .* for 30 s, but is held by hold h\w+ \(anna: a backup runs\)\.$/,
+    /is due at T because .* for 30 s, but is held by hold h\w+ \(anna: a backup runs\)\.$/,
   );
 });
 
@@ -101,7 +101,10 @@ test('a node is told of by workload', async (t) => {
   await podOn(cluster, 'logs');
   cluster.taint('node-1', 'maintenance=now:NoExecute');
   const story = await askNode(fleet, { cluster: CLUSTER, node: NODE, matching }, deps);
-  assert.match(lineOf(story), /^node-1 has maintenance=now:NoExecute: \d+ pods? goe?s? .*; 1 pod stays\.$/);
+  assert.match(
+    lineOf(story),
+    /^node-1 has maintenance=now:NoExecute: \d+ pods? will be evicted .*; 1 pod stays\.$/,
+  );
   const checkout = story.workloads.find(({ owner }) => owner?.name === 'checkout');
   assert.equal(checkout?.owner?.kind, 'Deployment');
   const logs = story.workloads.find(({ owner }) => owner?.name === 'logs');
@@ -118,7 +121,7 @@ test('where only a cluster is asked, its taints count from when they were writte
   const story = await askPod(bare, { cluster: CLUSTER, namespace: 'default', name, matching }, deps);
   assert.match(
     lineOf(story),
-    /is to go at T at the latest, because .*; the built-in controller is off, so it stays unless something else evicts here\.$/,
+    /must be evicted at T at the latest because .*; the built-in controller is disabled, so the pod stays unless another controller evicts here\.$/,
   );
   assert.deepEqual(
     story.remedies.map(({ kind }) => kind),
@@ -127,7 +130,7 @@ test('where only a cluster is asked, its taints count from when they were writte
   const lost = await askPod(bare, { cluster: CLUSTER, namespace: 'default', name: 'nix', matching }, deps);
   assert.equal(
     lineOf(lost),
-    'default/nix is not there in cluster simulated; what became of it only the service knows (--table, --state-dir).',
+    'default/nix does not exist in cluster simulated; only the service knows its history (--table, --state-dir).',
   );
 });
 
@@ -150,7 +153,7 @@ test('a pod that is gone is told of by history', async (t) => {
   );
   assert.equal(
     lineOf(story),
-    'default/web-9 was evicted from node node-1 at T, because it tolerates node.kubernetes.io/unreachable:NoExecute for 300 s.',
+    'default/web-9 was evicted from node node-1 at T because it tolerates node.kubernetes.io/unreachable:NoExecute for 300 s.',
   );
   assert.deepEqual(
     story.history.map(({ what }) => what),
@@ -177,7 +180,7 @@ test('an API server that cannot be asked leaves the records, and says why', asyn
   );
   assert.match(
     lineOf(story),
-    /^default\/web-9 goes at T, .* That is by its record: the pod itself could not be looked at\.$/,
+    /^default\/web-9 will be evicted at T .* This is its record: the pod could not be read\.$/,
   );
   assert.deepEqual(story.unknown, [{ what: 'the pod', why: 'Cannot get pods: the connection was refused' }]);
 });
@@ -190,10 +193,10 @@ test('that no relay hears the cluster any more is told, and which eviction is th
   const pod = await askPod(fleet, { cluster: CLUSTER, namespace: 'default', name, matching }, deps);
   assert.match(
     lineOf(pod),
-    / for 30 s\. But no relay has heard from cluster simulated since T: its eviction is not scheduled until one does\./,
+    / for 30 s\. But no relay has been connected to cluster simulated since T: its eviction is not scheduled until a relay connects\./,
   );
   const node = await askNode(fleet, { cluster: CLUSTER, node: NODE, matching }, deps);
-  assert.match(lineOf(node), /since T: \d+ evictions are not scheduled until one does\./);
+  assert.match(lineOf(node), /since T: \d+ evictions are not scheduled until a relay connects\./);
 });
 
 test('who may not read what runs a pod is told what made it', async (t) => {
@@ -232,7 +235,7 @@ test('rules that cannot be read are said to be so, and nothing is foretold by ot
   const story = await askPod(blind, { cluster: CLUSTER, namespace: 'default', name, matching }, deps);
   assert.equal(
     lineOf(story),
-    `default/${name} may go or stay: what governs the cluster cannot be read, and nothing is evicted there until it can (the table is throttled).`,
+    `default/${name} may be evicted or stay: what governs the cluster cannot be read, and nothing is evicted there until it can (the table is throttled).`,
   );
   assert.deepEqual(story.unknown, [{ what: 'rules', why: 'the table is throttled' }]);
 });

@@ -48,7 +48,7 @@ export function Overview(): VNode {
 
 const Needs = ({ needs, unknown }: Pick<FleetStatus, 'needs' | 'unknown'>): VNode => html`
   <section class="section" aria-labelledby="needs">
-    <h2 id="needs">What needs you</h2>
+    <h2 id="needs">Action required</h2>
     ${
       needs.length === 0
         ? unknown.length > 0

@@ -49,7 +49,7 @@ const PLACES: readonly {
 /** Why some are said nowhere. */
 const NOWHERE: Readonly<Record<string, string>> = {
   console: 'it goes on until it is stopped: test/unit/cli/console.test.ts',
-  complete: 'it prints the script of a shell: test/system/cli/completion.test.ts',
+  completion: 'it prints the script of a shell: test/system/cli/completion.test.ts',
   'policy schema': 'it prints docs/reference/policy.schema.json: test/unit/cli/policy.test.ts',
   'takeover manifest': 'it prints what apply applies: test/unit/cli/takeover/manifest.test.ts',
 };

@@ -21,8 +21,8 @@ const { scripts } = JSON.parse(readFileSync(join(PROJECT_DIR, 'package.json'), '
   readonly scripts: Readonly<Record<string, string>>;
 };
 
-/** The reference of the command line is made from it. */
-const isWritten = (name: string): boolean => name !== 'reference/cli.md';
+/** The reference of the command line is generated from it, and the index has no commands. */
+const isWritten = (name: string): boolean => !['reference/cli.md', 'README.md'].includes(name);
 
 const commandsOfPage = (page: string): readonly string[] =>
   blocksOf(pageText(page))
